@@ -8,15 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "common/base.h"
 
-#define TRIES 100 /* to take a place that others take too */
+#define TRIES  100	   /* to take a place that others take too */
+#define LEFT_S (24 * 3600) /* what was not changed for so long, a killed process left */
+#define ASIDE  ".old"
 
 /* Every name that this version or an earlier one writes below its folder; folders end in a slash. */
 static const char *const ours[] = {
@@ -220,28 +222,28 @@ static bool clear(const char *path)
 	return !rmdir(path) || errno == ENOENT;
 }
 
-static void release(struct sl_destination *place)
+/* True: one of the names under which we make folders and put them aside. */
+static bool is_made_for(const char *name, const char *place)
 {
-	if (place->lock >= 0)
-		close(place->lock);
-	place->lock = -1;
+	return sl_paths_is_temporary(name, place, SL_SAVE_FOLDER) || sl_paths_is_temporary(name, place, SL_SAVE_FOLDER ASIDE);
 }
 
-/* A folder whose maker lives is locked. */
-static void clear_one(const char *path)
+/* Nobody writes into it any more: locks would tell sooner, but some network file systems keep them to one host. */
+static void clear_left_one(const char *path)
 {
-	int folder = open_folder(AT_FDCWD, path), list;
+	int folder = open_folder(AT_FDCWD, path);
 	struct walk walk = {0};
 	struct stat st;
+	bool left = folder >= 0 && !fstat(folder, &st) && st.st_uid == geteuid() && st.st_mtime < time(NULL) - LEFT_S;
 
-	if (folder >= 0 && !fstat(folder, &st) && st.st_uid == geteuid() && !flock(folder, LOCK_EX | LOCK_NB)) {
-		list = open_folder(AT_FDCWD, path);
-		walk_folder(&walk, list, "");
-		if (!*walk.foreign)
-			clear(path);
+	if (!left) {
+		if (folder >= 0)
+			close(folder);
+		return;
 	}
-	if (folder >= 0)
-		close(folder);
+	walk_folder(&walk, folder, "");
+	if (!*walk.foreign)
+		clear(path);
 }
 
 static void clear_left(const char *place)
@@ -253,43 +255,20 @@ static void clear_left(const char *place)
 	snprintf(parent, sizeof(parent), "%.*s", (int)(name - place), place);
 	list = opendir(*parent ? parent : ".");
 	for (struct dirent *entry; list && (entry = readdir(list));)
-		if (sl_paths_is_temporary(entry->d_name, place, SL_SAVE_FOLDER)) {
+		if (is_made_for(entry->d_name, place)) {
 			snprintf(path, sizeof(path), "%s%s", parent, entry->d_name);
-			clear_one(path);
+			clear_left_one(path);
 		}
 	if (list)
 		closedir(list);
 }
 
-/* Locks the new folder.  False: a process that looks for what is left has it, and removes it. */
-static bool hold(struct sl_destination *place)
-{
-	struct stat mine, there;
-	bool taken;
-
-	place->lock = open_folder(AT_FDCWD, place->made);
-	if (place->lock < 0)
-		taken = errno == ENOENT;
-	else if (flock(place->lock, LOCK_EX | LOCK_NB))
-		taken = errno == EWOULDBLOCK; /* else there are no locks here, and who looks for what is left gets none either */
-	else
-		taken = fstat(place->lock, &mine) || lstat(place->made, &there) || mine.st_ino != there.st_ino;
-	if (taken)
-		sl_destination_drop(place);
-	return !taken;
-}
-
 bool sl_destination_begin(struct sl_destination *place)
 {
-	place->lock = -1;
 	if (!sl_paths_make_parents(place->folder))
 		return fail(place);
 	clear_left(place->folder);
-	do
-		if (!sl_save_make_beside(place->folder, place->made, sizeof(place->made)))
-			return fail(place);
-	while (!hold(place));
-	return true;
+	return sl_save_make_beside(place->folder, place->made, sizeof(place->made)) || fail(place);
 }
 
 void sl_destination_drop(struct sl_destination *place)
@@ -298,7 +277,6 @@ void sl_destination_drop(struct sl_destination *place)
 
 	clear(place->made);
 	sl_save_finished(place->made);
-	release(place);
 	errno = before;
 }
 
@@ -310,19 +288,13 @@ static void tell_kept(struct sl_destination *place, const char *aside)
 /* The old folder and the new one have changed their places in one step. */
 static bool settle(struct sl_destination *place)
 {
-	int old = open_folder(AT_FDCWD, place->made);
-	bool fine;
-
-	if (old >= 0) /* so that who looks for what is left passes it over */
-		(void)!flock(old, LOCK_EX | LOCK_NB);
-	fine = may_replace(place, place->made);
-	if (!fine) /* another process put a folder there meanwhile */
+	if (!may_replace(place, place->made)) { /* another process put a folder there meanwhile */
 		(void)!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE);
-	else if (!clear(place->made))
+		return false;
+	}
+	if (!clear(place->made))
 		tell_kept(place, place->made);
-	if (old >= 0)
-		close(old);
-	return fine;
+	return true;
 }
 
 /* The same where the file system cannot exchange: others may do so too, and each takes the place between our two steps. */
@@ -330,27 +302,29 @@ static bool take_in_two_steps(struct sl_destination *place)
 {
 	char aside[PATH_MAX + 24];
 
-	snprintf(aside, sizeof(aside), "%s.old", place->made);
+	snprintf(aside, sizeof(aside), "%s" ASIDE, place->made);
 	for (unsigned tries = 0; tries < TRIES; tries++) {
-		bool moved = !rename(place->folder, aside);
+		bool moved = !rename(place->folder, aside), fine;
 
 		if (!moved && errno != ENOENT)
 			break;
-		if (moved && !may_replace(place, aside)) { /* somebody put a folder there meanwhile */
-			if (rename(aside, place->folder))
-				tell_kept(place, aside);
-			return false;
-		}
-		if (!rename(place->made, place->folder)) {
+		fine = !moved || may_replace(place, aside); /* else somebody put a folder there meanwhile */
+		if (fine && !rename(place->made, place->folder)) {
 			if (moved && !clear(aside))
 				tell_kept(place, aside);
 			return true;
 		}
+		if (!fine || (errno != EEXIST && errno != ENOTEMPTY)) {
+			if (fine)
+				fail(place);
+			if (moved && rename(aside, place->folder))
+				tell_kept(place, aside);
+			return false;
+		}
 		if (moved)
 			clear(aside); /* an older analysis than that of whoever took the place */
 	}
-	fail(place);
-	return false;
+	return fail(place);
 }
 
 /* Puts the new folder in place.  Signals wait, since one would leave the old folder under its temporary name. */
@@ -373,6 +347,5 @@ bool sl_destination_end(struct sl_destination *place)
 	sl_save_hold();
 	taken = take_place(place);
 	sl_save_release();
-	release(place);
 	return taken;
 }

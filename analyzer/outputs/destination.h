@@ -15,7 +15,6 @@
 struct sl_destination {
 	char folder[PATH_MAX];	  /* as the user named it, without trailing slashes */
 	char made[PATH_MAX + 16]; /* where files are written after sl_destination_begin */
-	int lock;		  /* descriptor of `made`, locked while we live; -1: this file system has no locks */
 	char why[3 * PATH_MAX];	  /* a sentence for people after a failure */
 };
 
@@ -27,7 +26,7 @@ bool sl_destination_choose(struct sl_destination *place, const char *folder, cha
 
 /*
  * Makes the folder beside its place, and the parents of the place.  Removes what a killed process left there: folders of such a
- * name, of this user, that nobody has locked and that hold our names alone.
+ * name, of this user, that were not changed for a day and hold our names alone.
  */
 bool sl_destination_begin(struct sl_destination *place);
 

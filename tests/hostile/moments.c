@@ -2,7 +2,7 @@
 /*
  * Preloaded into the analyzer: sends SIGNAL right after a temporary folder or the telemetry folder in it was made, after two folders were
  * exchanged, or before an unfinished file is opened (MOMENT says which), and waits so that the signal can act.  "no exchange": as on
- * a file system that cannot, with time for others between two renames.
+ * a file system that cannot, with time for others between two renames; "no quota": and none for the second.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,6 +25,11 @@ static void moment(const char *name)
 	usleep(200000);
 }
 
+static bool is_made(const char *path)
+{
+	return strlen(path) > 5 && !strcmp(path + strlen(path) - 5, ".made");
+}
+
 char *mkdtemp(char *pattern)
 {
 	char *(*real)(char *) = dlsym(RTLD_NEXT, "mkdtemp");
@@ -41,7 +46,7 @@ int mkdir(const char *path, mode_t mode)
 
 	if (strstr(path, "/telemetry"))
 		moment("entered");
-	else if (strlen(path) > 5 && !strcmp(path + strlen(path) - 5, ".made"))
+	else if (is_made(path))
 		moment("made");
 	return status;
 }
@@ -51,7 +56,7 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
 	int (*real)(int, const char *, int, const char *, unsigned) = dlsym(RTLD_NEXT, "renameat2");
 	int status;
 
-	if (!strcmp(getenv("MOMENT"), "no exchange")) {
+	if (!strncmp(getenv("MOMENT"), "no ", 3)) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -64,7 +69,8 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
 int rename(const char *old, const char *new)
 {
 	int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
-	int status = real(old, new), error = errno;
+	bool refused = !strcmp(getenv("MOMENT"), "no quota") && is_made(old) && !strstr(old, "/telemetry/");
+	int status = refused ? -1 : real(old, new), error = refused ? EDQUOT : errno;
 
 	if (!strcmp(getenv("MOMENT"), "no exchange"))
 		usleep(getpid() * 7919u % 20000);

@@ -322,6 +322,15 @@ class Endings(unittest.TestCase):
                 self.assertEqual(sorted(os.listdir(self.traces)), ["analysis", "rank-00000-100.msgpack.zst"], moment)
                 self.assertEqual(sorted(os.listdir(os.path.join(self.traces, "analysis"))), whole, moment)
 
+    def test_what_cannot_take_its_place_leaves_the_former_analysis(self):
+        self.assertEqual(self.run_it("-q", "t").returncode, 0)
+        analysis = os.path.join(self.traces, "analysis")
+        whole = os.stat(analysis).st_ino, sorted(os.listdir(analysis))
+        refused = self.begin_at("no quota", 0, "-q", "t")
+        self.assertIn("Disk quota exceeded", refused.communicate()[1])
+        self.assertEqual((refused.returncode, sorted(os.listdir(self.traces))), (UNSAVED, ["analysis", "rank-00000-100.msgpack.zst"]))
+        self.assertEqual((os.stat(analysis).st_ino, sorted(os.listdir(analysis))), whole)
+
     def test_what_a_killed_one_left_goes_with_the_next_and_nothing_else(self):
         def left():
             return {name for name in os.listdir(self.traces) if name.startswith(".")}
@@ -333,19 +342,16 @@ class Endings(unittest.TestCase):
         killed = self.begin_at("entered", signal.SIGKILL, "-q", "t")
         killed.communicate()
         self.assertEqual((killed.returncode, len(left() - theirs)), (-signal.SIGKILL, 1))
-        of_killed = left() - theirs
-        lives = self.begin_at("entered", signal.SIGSTOP, "-q", "t")
-        self.addCleanup(lives.kill)
-        os.waitid(os.P_PID, lives.pid, os.WSTOPPED | os.WNOWAIT)
-        of_living = left() - theirs - of_killed
+        (of_killed,) = left() - theirs
+        os.rename(os.path.join(self.traces, of_killed), os.path.join(self.traces, of_killed + ".old"))  # as if killed amid the exchange
+        lives = self.begin_at("entered", signal.SIGKILL, "-q", "t")
+        lives.communicate()
+        of_living = left() - theirs - {of_killed + ".old"}
         self.assertEqual(len(of_living), 1)
+        for name in theirs | {of_killed + ".old"}:
+            os.utime(os.path.join(self.traces, name), (0, 0), follow_symlinks=False)
         self.assertEqual(self.run_it("-q", "t").returncode, 0)
         self.assertEqual(left(), theirs | of_living)
-        while lives.poll() is None:  # it stops at each folder in its folder
-            lives.send_signal(signal.SIGCONT)
-            time.sleep(0.01)
-        lives.stderr.close()
-        self.assertEqual((lives.returncode, left()), (0, theirs))
         self.assertTrue(os.path.exists(os.path.join(self.traces, "analysis", "report.json")))
 
     # ---- the same trace twice
