@@ -121,6 +121,8 @@ static bool collapse_xla(struct collapsed *to, const char *text)
 	for (end = name; *end && !strchr(",#", *end) && end - name < (ptrdiff_t)XLA_LIST_MAX; end++)
 		if (*end == '/')
 			name = end + 1;
+	if (name == end)
+		return false;
 	collapse(to, text, colon);
 	collapse(to, " ", NULL);
 	for (const char *at = name; at < end; name = at) {

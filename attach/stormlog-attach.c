@@ -287,7 +287,7 @@ int main(int argc, char **argv)
 	sigset_t ends;
 	int status;
 
-	sl_standard_hold();
+	sl_standard_hold(0);
 	/* an interrupt ends the attachment, not this program */
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);

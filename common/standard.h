@@ -9,14 +9,14 @@
 
 /*
  * Takes the descriptors 0 to 2 that the caller closed, so that no file that is opened later gets what is printed.  Printing there
- * fails.  Call it before anything is opened.
+ * fails.  Call it before anything is opened.  flags: O_CLOEXEC, so that what we become finds them closed, or 0.
  */
-static inline void sl_standard_hold(void)
+static inline void sl_standard_hold(int flags)
 {
 	int fd;
 
 	do
-		fd = open("/dev/null", O_RDONLY);
+		fd = open("/dev/null", O_RDONLY | flags);
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd > STDERR_FILENO)
 		close(fd);

@@ -309,7 +309,7 @@ int main(int argc, char **argv)
 	bool once = false;
 	int status, fd = 0;
 
-	sl_standard_hold();
+	sl_standard_hold(0);
 	status = parse(&exporter, argc, argv, &listen, &once);
 	if (!gethostname(node, sizeof(node) - 1))
 		*SL_PUSH(&exporter.names) = node;

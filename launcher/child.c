@@ -76,6 +76,8 @@ void sl_child_signals_restore(void)
 
 int sl_child_exec(const struct sl_launch *run)
 {
+	int why;
+
 	sl_child_signals_restore();
 	preload(run->library);
 	need_not_be_first();
@@ -88,8 +90,9 @@ int sl_child_exec(const struct sl_launch *run)
 	if (run->options.labels != SL_LABELS_OFF)
 		setenv("NVTX_INJECTION64_PATH", run->library, 0);
 	execvp(run->command[0], run->command);
-	sl_launcher_say("%s: %s", run->command[0], errno == ENOENT ? "not found" : strerror(errno));
-	return errno == ENOENT ? SL_LAUNCH_NOT_FOUND : SL_LAUNCH_NO_EXECUTE;
+	why = errno;
+	sl_launcher_say("%s: %s", run->command[0], why == ENOENT ? "not found" : strerror(why));
+	return why == ENOENT ? SL_LAUNCH_NOT_FOUND : SL_LAUNCH_NO_EXECUTE;
 }
 
 static bool is_below_us(pid_t pid)
@@ -305,7 +308,7 @@ int sl_child_run(const struct sl_launch *run)
 		sigaction(SIGCHLD, &chld, NULL);
 		_exit(sl_child_exec(run));
 	}
-	sl_inherited_close(run);
+	sl_inherited_close();
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
 	status = wait_for(run, child, &set);
 	if (status >= 0)

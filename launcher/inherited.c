@@ -9,13 +9,44 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/process/procfile.h"
 
+#define KEPT_MAX 64
+
+/* Files of which no descriptor is closed. */
+struct kept {
+	struct {
+		dev_t device;
+		ino_t number;
+	} file[KEPT_MAX];
+	unsigned count; /* more than KEPT_MAX: all are kept */
+};
+
+static void keep(struct kept *kept, const struct stat *st)
+{
+	if (kept->count < KEPT_MAX) {
+		kept->file[kept->count].device = st->st_dev;
+		kept->file[kept->count].number = st->st_ino;
+	}
+	kept->count++;
+}
+
+static bool is_kept(const struct kept *kept, const struct stat *st)
+{
+	for (unsigned i = 0; i < kept->count && i < KEPT_MAX; i++)
+		if (kept->file[i].device == st->st_dev && kept->file[i].number == st->st_ino)
+			return true;
+	return kept->count > KEPT_MAX;
+}
+
 /*
  * Record locks belong to the process, outlive an exec, and go when the process closes any descriptor of the file.  The kernel lists
- * them before all that it says of one kind of file alone; where the list is cut, there may be one.
+ * each beneath the descriptor by which it was taken, before all that it says of one kind of file alone; where the list is cut,
+ * there may be one.
  */
 static bool is_locked(int fd)
 {
@@ -27,37 +58,58 @@ static bool is_locked(int fd)
 	return bytes < 0 || bytes == sizeof(info) - 1 || strstr(info, ": POSIX ");
 }
 
-/* True: the path leads through this descriptor. */
-static bool leads_through(const char *path, int fd)
-{
-	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
-
-	for (size_t i = 0; path && i < SL_COUNT(folders); i++)
-		if (!strncmp(path, folders[i], strlen(folders[i])) && atoi(path + strlen(folders[i])) == fd)
-			return true;
-	return false;
-}
-
-static bool is_needed(const struct sl_launch *run, int fd)
+/* A folder ends for nobody, and the run's may be named by a path that leads through it (/dev/fd/N/traces). */
+static bool is_inherited(int fd, struct stat *st)
 {
 	int flags = fcntl(fd, F_GETFD);
 
-	return fd == STDERR_FILENO || flags < 0 || flags & FD_CLOEXEC || leads_through(run->directory, fd) ||
-	       leads_through(getenv("STORMLOG_TOKEN_FILE"), fd) || is_locked(fd);
+	return fd != STDERR_FILENO && flags >= 0 && !(flags & FD_CLOEXEC) && !fstat(fd, st) && !S_ISDIR(st->st_mode);
 }
 
-void sl_inherited_close(const struct sl_launch *run)
+/* Calls `what` for each descriptor that we were started with. */
+static void each(void (*what)(struct kept *kept, int fd, const struct stat *st), struct kept *kept)
 {
-	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
 	DIR *all = opendir("/proc/self/fd");
 	struct dirent *entry;
+	struct stat st;
 
-	while (all && (entry = readdir(all))) {
-		fd = atoi(entry->d_name);
-		if (*entry->d_name != '.' && !is_needed(run, fd) && (fd > STDERR_FILENO || dup2(nothing, fd) < 0))
-			close(fd);
-	}
+	while (all && (entry = readdir(all)))
+		if (*entry->d_name != '.' && is_inherited(atoi(entry->d_name), &st))
+			what(kept, atoi(entry->d_name), &st);
 	if (all)
 		closedir(all);
+}
+
+static void keep_if_locked(struct kept *kept, int fd, const struct stat *st)
+{
+	if (is_locked(fd))
+		keep(kept, st);
+}
+
+static void close_one(struct kept *kept, int fd, const struct stat *st)
+{
+	int nothing;
+
+	if (is_kept(kept, st))
+		return;
+	if (fd > STDERR_FILENO) {
+		close(fd);
+		return;
+	}
+	nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (dup2(nothing, fd) < 0)
+		close(fd);
 	close(nothing);
+}
+
+void sl_inherited_close(void)
+{
+	const char *token = getenv("STORMLOG_TOKEN_FILE"); /* --push reads it in the end */
+	struct kept kept = {0};
+	struct stat st;
+
+	if (token && !stat(token, &st))
+		keep(&kept, &st);
+	each(keep_if_locked, &kept);
+	each(close_one, &kept);
 }

@@ -98,10 +98,10 @@ _Noreturn void sl_child_end(int status);
 
 /*
  * For a process that lives beside the command: closes the descriptors that we were started with, and makes /dev/null of standard
- * input and output.  Kept are standard error, what the run's folder or STORMLOG_TOKEN_FILE leads through, and files on which this
- * process holds record locks (fcntl), which closing would end.
+ * input and output.  Kept are standard error, folders, the file that STORMLOG_TOKEN_FILE names, and files on which this process
+ * holds record locks (fcntl), which closing would end.
  */
-void sl_inherited_close(const struct sl_launch *run);
+void sl_inherited_close(void);
 
 /* --- launcher/ended.c --- */
 

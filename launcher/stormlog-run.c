@@ -217,15 +217,14 @@ int main(int argc, char **argv)
 	bool first = sl_identity_rank().rank <= 0, found = false;
 	int verdict, status;
 
+	sl_standard_hold(O_CLOEXEC); /* the command finds them closed */
 	sl_child_signals_block();
 	status = sl_flags_parse(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
 	if (status >= 0)
 		return sl_standard_told("stormlog-run", status, SL_LAUNCH_FAILED);
-	if (run.check) {
-		sl_standard_hold();
+	if (run.check)
 		return sl_standard_told("stormlog-run", make_absolute(&run) ? sl_check_run(&run) : SL_LAUNCH_FAILED,
 					SL_LAUNCH_FAILED);
-	}
 	if (!run.command[0]) {
 		sl_launcher_say("no command given; as in: stormlog-run -- python train.py");
 		return SL_LAUNCH_FAILED;

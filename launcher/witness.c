@@ -99,7 +99,7 @@ void sl_witness_start(const struct sl_launch *run)
 		if (getppid() != launcher)
 			_exit(0);
 		close(ends[0]);
-		sl_inherited_close(run);
+		sl_inherited_close();
 		hide(run);
 		watch(launcher, ends[1]);
 	}

@@ -229,7 +229,7 @@ int main(int argc, char **argv)
 	bool backs_up;
 	int status;
 
-	sl_standard_hold();
+	sl_standard_hold(0);
 	status = parse(&s, argc, argv);
 	if (status >= 0)
 		return sl_standard_told("stormlog-server", status, 4);

@@ -72,7 +72,7 @@ static int obey(const struct sl_command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	sl_standard_hold();
+	sl_standard_hold(0);
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe becomes a write error, so that unfinished files are removed */
 	signal(SIGXFSZ, SIG_IGN); /* so does a file beyond ulimit -f */
 	allow_many_files();

@@ -103,6 +103,14 @@ print("ready", flush=True)
 os.write(int(sys.argv[1]), b"%d" % signal.sigwait([signal.SIGHUP]))
 """
 
+# which standard descriptors it finds, once somebody has begun to sample it
+FINDS = """
+import os, sys, time
+while os.environ.get("STORMLOG_HOST") and not any(names for _, _, names in os.walk(os.environ["STORMLOG_DIR"])):
+    time.sleep(0.01)
+sys.exit(10 + sum(1 << number for number in range(3) if os.path.exists("/proc/self/fd/%d" % number)))
+"""
+
 
 class Launched(unittest.TestCase):
     def setUp(self):
@@ -266,7 +274,7 @@ class Launched(unittest.TestCase):
         names = [os.path.join(self.run_of.folder, name) for name in ("locked", "token", "else")]
 
         def opens():
-            for at, name in enumerate(names):
+            for at, name in enumerate([*names, names[0]]):  # 93 is of the same file as 90, and has no lock beneath it in /proc/self/fdinfo
                 opened = os.open(name, os.O_RDWR | os.O_CREAT)
                 os.dup2(opened, 90 + at)
                 os.close(opened)
@@ -281,6 +289,21 @@ class Launched(unittest.TestCase):
                 self.assertRaises(BlockingIOError, fcntl.lockf, locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.assertTrue(os.path.exists("/proc/%d/fd/91" % running.pid))
+
+    def test_a_program_without_standard_descriptors(self):
+        """It finds them closed, and nothing that is said beside it gets into a trace."""
+        for closed in ((1,), (2,), (0, 1, 2)):
+            for running in self.each(sys.executable, "-c", FINDS, flags=((), ("--host",), ("--watch", "default")),
+                                     preexec_fn=lambda: [os.close(number) for number in closed]):
+                self.assertEqual(running.wait(timeout=120), 10 + sum(1 << number for number in range(3) if number not in closed))
+            for folder, _, names in os.walk(self.run_of.traces):
+                for name in names:
+                    with open(os.path.join(folder, name), "rb") as file:
+                        self.assertNotIn(b"stormlog: ", file.read(), closed)
+
+    def test_the_status_of_what_is_not_found_where_nobody_can_be_told(self):
+        done = subprocess.run([e2e.RUN, "./none"], cwd=self.run_of.folder, env=self.environment, preexec_fn=lambda: os.close(2), timeout=60)
+        self.assertEqual(done.returncode, 127)
 
     def test_a_status_that_is_also_the_launchers_own(self):
         """What was recorded is said, and nothing where there was no command."""

@@ -181,7 +181,7 @@ class Interposed(unittest.TestCase):
             "Thunk:#hlo_op=command_buffer_1#": "Thunk command_buffer_#",
             "Thunk:#hlo_op=fusion.1": "Thunk fusion",
             "XlaCompile:#module=jit_f,program_id=4#": "XlaCompile jit_f",
-            "Thunk:#num=3#": "Thunk:#num=##", "Thunk:#": "Thunk:#", "Thunk:#name=#": "Thunk ", "a:#b": "a:#b", "v1.2:3": "v#.#:#",
+            "Thunk:#num=3#": "Thunk:#num=##", "Thunk:#": "Thunk:#", "Thunk:#name=#": "Thunk:#name=#", "Thunk:#name=a/#": "Thunk:#name=a/#", "a:#b": "a:#b", "v1.2:3": "v#.#:#",
             "Thunk:#prefix=%s,hlo_op=add.1#" % path: ("Thunk:#prefix=%s" % path)[:256],  # its key is too far away
             "Thunk:#hlo_op=%s.7#" % ("x" * 300): "Thunk " + "x" * 250,
         }
