@@ -137,10 +137,17 @@ double sl_keeping_gap(const double *clock, unsigned from, unsigned to)
 unsigned sl_keeping_calls(const struct sl_keeping *series, const double *clock)
 {
 	unsigned calls = 1;
-	double mean = (clock[series->count - 1] - clock[0]) / (series->count - 1);
+	double mean = (clock[series->count - 1] - clock[0]) / (series->count - 1), inside = 0;
 
-	for (unsigned i = 0; i + 1 < series->count; i++)
-		calls += clock[i + 1] - clock[i] >= SL_KEEPING_CALL_PART * mean;
+	for (unsigned i = 0; i + 1 < series->count; i++) {
+		double gap = clock[i + 1] - clock[i];
+
+		inside += gap;
+		if (gap < SL_KEEPING_CALL_PART * mean && inside < SL_KEEPING_CALL_OTHERS)
+			continue;
+		calls++;
+		inside = 0;
+	}
 	return calls;
 }
 
@@ -148,6 +155,13 @@ bool sl_keeping_is_set_up(unsigned calls, unsigned labels)
 {
 	return calls < SL_KEEPING_CALLS ||
 	       (labels > 1 && calls < 2 * SL_KEEPING_CALLS && calls < SL_KEEPING_CALLS_PER_LABEL * labels);
+}
+
+bool sl_keeping_comes_again(const struct sl_model *model, uint32_t label)
+{
+	uint32_t at = sl_idmap_get(&model->label_ids, label, UINT32_MAX);
+
+	return at != UINT32_MAX && model->labels.item[at].entries > 1;
 }
 
 double sl_keeping_pace(const struct sl_keeping *series, const double *clock)

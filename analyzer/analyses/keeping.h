@@ -21,6 +21,8 @@
  */
 #define SL_KEEPING_CALLS	   6	 /* no handful */
 #define SL_KEEPING_CALL_PART	   0.125 /* births nearer than this part of their mean distance came in one call */
+#define SL_KEEPING_CALL_OTHERS	   8	 /* births of other places; with so many inside it is no longer one call */
+#define SL_KEEPING_CALL_BIRTHS	   64	 /* more, on average, are rounds of work in which nothing else allocates */
 #define SL_KEEPING_CALLS_PER_LABEL 3	 /* labels tell the kinds of calls apart; fewer are the first of each kind */
 
 struct sl_keeping {
@@ -74,11 +76,14 @@ double sl_keeping_pace(const struct sl_keeping *series, const double *clock);
 /* How much more the place would keep if the last windows, which add nothing, had added as much as those before. */
 double sl_keeping_missed(const struct sl_keeping *series);
 
-/* In how many calls of the program the births came: windows with little between them by this clock are one. */
+/* In how many calls of the program the births came: windows with little between them, by a clock of others' births, are one. */
 unsigned sl_keeping_calls(const struct sl_keeping *series, const double *clock);
 
-/* True: so few calls, with so many different labels, set something up. */
+/* True: so few calls, with so many different labels that come again, set something up. */
 bool sl_keeping_is_set_up(unsigned calls, unsigned labels);
+
+/* True: a label of a range that was entered again, so that what its first entry kept can be told from what each keeps. */
+bool sl_keeping_comes_again(const struct sl_model *model, uint32_t label);
 
 double sl_keeping_given_back(const struct sl_keeping *series); /* the most that was held and not kept */
 

@@ -465,7 +465,7 @@ static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 	return false;
 }
 
-/* How many labels its blocks have, none counting as one. */
+/* How many labels that come again its blocks have; no label counts as one. */
 static unsigned labels_of(const struct sl_model *model, const struct sl_track *track)
 {
 	uint32_t seen[LABELS_MAX];
@@ -474,7 +474,8 @@ static unsigned labels_of(const struct sl_model *model, const struct sl_track *t
 	for (size_t i = 0; i < model->sites.count && count < LABELS_MAX; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 
-		if (&model->tracks.item[site->track] != track || !site->total_blocks)
+		if (&model->tracks.item[site->track] != track || !site->total_blocks ||
+		    (site->label && !sl_keeping_comes_again(model, site->label)))
 			continue;
 		for (k = 0; k < count && seen[k] != site->label; k++)
 			;
@@ -487,12 +488,13 @@ static unsigned labels_of(const struct sl_model *model, const struct sl_track *t
 /* True: the place allocated in a handful of calls, or in few of each kind (keeping.h). */
 static bool is_of_few_calls(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *counted)
 {
-	double others = counted->others[counted->count] - counted->others[0];
-	bool alone = others <
-		     SL_KEEPING_OTHERS * (counted->tick[counted->count] - counted->tick[0]); /* then nothing tells calls apart */
+	double others = counted->others[counted->count] - counted->others[0],
+	       all = counted->tick[counted->count] - counted->tick[0];
+	bool alone = others < SL_KEEPING_OTHERS * all; /* then nothing tells calls apart */
 	unsigned calls = sl_keeping_calls(counted, counted->others);
 
-	return !alone && calls < 2 * SL_KEEPING_CALLS && sl_keeping_is_set_up(calls, labels_of(model, track));
+	return !alone && calls < 2 * SL_KEEPING_CALLS && all - others <= SL_KEEPING_CALL_BIRTHS * calls &&
+	       sl_keeping_is_set_up(calls, labels_of(model, track));
 }
 
 /* What a place keeps, by three measures, from the window `onset` on. */

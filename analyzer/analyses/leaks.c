@@ -218,16 +218,16 @@ static bool is_set_up(const struct sl_model *model, const struct birth *births, 
 {
 	double near = SL_KEEPING_CALL_PART * (read_clock(clock, births[count - 1].time_ns) - read_clock(clock, births[0].time_ns)) /
 		      (double)(count - 1);
-	unsigned calls = 1, labels = 1;
+	unsigned calls = 1, labels = 0;
 
-	for (size_t i = 1; i < count && calls < 2 * SL_KEEPING_CALLS; i++) {
+	for (size_t i = 0; i < count && calls < 2 * SL_KEEPING_CALLS; i++) {
 		uint32_t label = model->sites.item[births[i].site].label;
 		size_t k = 0;
 
 		while (model->sites.item[births[k].site].label != label)
 			k++;
-		labels += k == i;
-		calls += read_clock(clock, births[i].time_ns) - read_clock(clock, births[i - 1].time_ns) >= near;
+		labels += k == i && (!label || sl_keeping_comes_again(model, label));
+		calls += i && read_clock(clock, births[i].time_ns) - read_clock(clock, births[i - 1].time_ns) >= near;
 	}
 	return sl_keeping_is_set_up(calls, labels);
 }

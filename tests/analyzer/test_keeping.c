@@ -41,6 +41,16 @@ static void births_between_which_little_else_happened_came_in_one_call(void **st
 	assert_int_equal(sl_keeping_calls(&series, series.others), 4);
 }
 
+/* Four epochs, each of 100 000 births elsewhere and then eight windows with four between any two. */
+static void work_after_a_long_quiet_time_is_more_than_one_call(void **state)
+{
+	struct sl_keeping series = {.count = SL_TRACK_WINDOWS};
+
+	for (unsigned i = 0; i < series.count; i++)
+		series.others[i] = i / 8 * 100000 + i % 8 * 4;
+	assert_int_equal(sl_keeping_calls(&series, series.others), 4 * 4);
+}
+
 static void a_handful_of_calls_or_few_of_each_label_set_up(void **state)
 {
 	assert_true(sl_keeping_is_set_up(5, 1));
@@ -53,6 +63,7 @@ static void a_handful_of_calls_or_few_of_each_label_set_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(births_between_which_little_else_happened_came_in_one_call),
+					   cmocka_unit_test(work_after_a_long_quiet_time_is_more_than_one_call),
 					   cmocka_unit_test(a_handful_of_calls_or_few_of_each_label_set_up),
 					   cmocka_unit_test(the_error_of_a_rate_holds_the_rate)};
 

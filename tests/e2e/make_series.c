@@ -22,8 +22,11 @@
  *   more than was in use at the error.  leaking-N: N processes keep a block in each turn.
  *   classes, classes-beside: a cache makes two blocks for each of 21 classes of sizes, the rarer the later; beside a passing block in each of 500 turns;
  *   classes-evenly: at even distances.  snapshots: ten epochs of 20 passing blocks; after each, eight blocks more, of which the second's stay until the
- *   fifth's are there.  sets-up-N-M, sets-up-N-M-labels: in N of 200 turns of a passing block a library keeps M blocks; each time with a label of its own.
+ *   fifth's are there.  sets-up-N-M: in N of 200 turns of a passing block a library keeps M blocks; -labels: each time with a label of its own that comes
+ *   again without keeping any; -names: with one that does not.
+ *   batches-E-T-N: E epochs of T turns of four passing blocks and N turns that also keep one; -labels: N for each of four; -only: these have no passing block.
  *   spike-of-tensors: PyTorch has 128 MiB for a tensor of 20, and makes one of 5 in each turn, of 90 in the 20th.
+ * (Longer than other files: each way is a few lines, and all share the same blocks and clock.)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,23 +129,72 @@ static void keep_in_few_steps(unsigned blocks)
 	}
 }
 
-/* Beside a passing block in each of 200 turns, `calls` of these keep some more, as a library does at the first use of each of its parts. */
-static void set_up(unsigned calls, unsigned blocks, bool labels)
+static void keep_labelled(unsigned block, uint64_t mib, unsigned label, uint64_t at_ns)
 {
 	static const char *const functions[] = {"connect", "<module>"};
 
+	synth_call(s, 1, "cudaMalloc", .address = 0x700000000000 + block * 1024 * MIB, .bytes = mib * MIB, .device = 0,
+		   .python = synth_python(s, 2, functions, "/home/me/work.py", 60), .label = label,
+		   .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
+}
+
+/*
+ * Beside a passing block in each of 200 turns, `calls` of these keep some more, as a library does at the first use of each of its
+ * parts.  A turn is a range named after its call, or else after one of those before it if such names come again.
+ */
+static void set_up(unsigned calls, unsigned blocks, bool labels, bool again)
+{
+	unsigned texts[26];
+
+	for (char name[] = "A"; *name <= 'Z'; ++*name)
+		texts[*name - 'A'] = synth_text(s, name);
 	for (unsigned i = 0; i < 200; i++) {
 		uint64_t now = (i + 1) * TURN_NS;
 		unsigned call = i * calls / 200;
-		const char name[] = {(char)('A' + call), 0};
+		bool first = !i || call > (i - 1) * calls / 200, named = labels && (first || again);
+		unsigned label = named ? texts[(first ? call : i % (call + 1)) % 26] : 0;
 
+		if (named)
+			synth_call(s, 1, "range_push", .label = label, .time_ns = SYNTH_START_NS + now);
 		make_other(70, 2000, 9, now + 1000);
 		give_back(2000, now + 2000);
-		for (unsigned k = 0; k < blocks && (!i || call > (i - 1) * calls / 200); k++)
-			synth_call(s, 1, "cudaMalloc", .address = 0x700000000000 + (call * blocks + k) * 1024 * MIB,
-				   .bytes = 8 * MIB, .device = 0, .python = synth_python(s, 2, functions, "/home/me/work.py", 60),
-				   .label = labels ? synth_text(s, name) : 0, .time_ns = SYNTH_START_NS + now + (k + 3) * 1000,
-				   .duration_ns = 100);
+		for (unsigned k = 0; k < blocks && first; k++)
+			keep_labelled(call * blocks + k, 8, label, now + (k + 3) * 1000);
+		if (named)
+			synth_call(s, 1, "range_pop", .time_ns = SYNTH_START_NS + now + TURN_NS / 2);
+	}
+}
+
+static void work(unsigned passing, uint64_t at_ns)
+{
+	for (unsigned i = 0; i < passing; i++) {
+		make_other(70, 9000, 9, at_ns + i * 2000);
+		give_back(9000, at_ns + i * 2000 + 1000);
+	}
+}
+
+/* After the turns of each epoch come as many batches for each label, which keep a block each; 0: these have no range. */
+static void leak_in_batches(unsigned epochs, unsigned turns, unsigned batches, unsigned labels, unsigned passing)
+{
+	static const char *const names[] = {"eval:en", "eval:fr", "eval:de", "eval:zh"};
+	unsigned texts[4], kept = 0, label;
+	uint64_t now = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		texts[i] = synth_text(s, names[i]);
+	for (unsigned epoch = 0; epoch < epochs; epoch++) {
+		for (unsigned i = 0; i < turns; i++)
+			work(4, now += TURN_NS);
+		for (unsigned i = 0; i < batches * (labels ? labels : 1); i++) {
+			now += TURN_NS;
+			label = labels ? texts[i / batches] : 0;
+			if (labels)
+				synth_call(s, 1, "range_push", .label = label, .time_ns = SYNTH_START_NS + now - 1000);
+			work(passing, now);
+			keep_labelled(kept++, 1, label, now + 20000);
+			if (labels)
+				synth_call(s, 1, "range_pop", .time_ns = SYNTH_START_NS + now + 30000);
+		}
 	}
 }
 
@@ -420,6 +472,8 @@ int main(int argc, char **argv)
 	bool classes = !strncmp(how, "classes", 7), works = !strcmp(how, "loads-and-works"), snapshots = !strcmp(how, "snapshots");
 	unsigned calls = 0, blocks = 0;
 	bool sets_up = sscanf(how, "sets-up-%u-%u", &calls, &blocks) == 2;
+	unsigned epochs = 0, train = 0, batches = 0;
+	bool validates = sscanf(how, "batches-%u-%u-%u", &epochs, &train, &batches) == 3;
 	unsigned births = !works && !strncmp(how, "loads-", 6) ? (unsigned)strtoul(how + 6, NULL, 10) : 0;
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
@@ -434,19 +488,21 @@ int main(int argc, char **argv)
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
 	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside &&
 	    !one_line && !vector && !late && !collects && !births && !drains && !classes && !works && !snapshots && !sets_up &&
-	    strcmp(how, "rises"))
+	    !validates && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
 	if (threads || together || bound || beside || one_line || vector || births || drains || classes || works || snapshots ||
-	    sets_up) {
+	    sets_up || validates) {
 		if (births)
 			load(births);
 		else if (works)
 			load_and_work();
 		else if (sets_up)
-			set_up(calls, blocks, strstr(how, "-labels"));
+			set_up(calls, blocks, strstr(how, "-labels") || strstr(how, "-names"), strstr(how, "-labels"));
+		else if (validates)
+			leak_in_batches(epochs, train, batches, strstr(how, "-labels") ? 4 : 0, strstr(how, "-only") ? 0 : 4);
 		else if (snapshots)
 			take_snapshots();
 		else if (classes)

@@ -991,6 +991,18 @@ class Leaks(Answers):
             with self.subTest(how):
                 self.found("leak.growing", self.series("sets-up-" + how))
 
+    def test_what_many_batches_keep_after_long_quiet_turns_is_a_leak(self):
+        plain, labelled = ("5-2000-200", "4-2000-200", "3-300-20", "4-300-20", "5-500-30"), ("8-1000-20-labels", "9-1000-50-labels-only")
+        for how in *plain, "4-2000-200-only", *labelled:
+            with self.subTest(how):
+                (finding,) = self.found("leak.growing", self.series("batches-" + how))
+                self.assertEqual(finding["severity"], "critical")
+
+    def test_labels_that_do_not_come_again_are_no_sign_of_a_set_up(self):
+        for how in "11-1-names", "7-1-names", "10-4-names":
+            with self.subTest(how):
+                self.found("leak.growing", self.series("sets-up-" + how))
+
     def test_suppressed_leaks_count_as_meant(self):
         with script("alloc=30") as run, tempfile.NamedTemporaryFile("w") as file:
             file.write("# meant\nleak:script.py\n")
