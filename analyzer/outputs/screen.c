@@ -219,7 +219,7 @@ static void put_end(struct sl_screen_page *page, bool refused, bool host)
 {
 	const struct sl_report *report = page->report;
 	uint64_t events = 0, lost = 0;
-	bool damaged = report->images.copies.damaged || report->unread.count;
+	bool damaged = report->images.copies.damaged || report->images.unseen || report->unread.count;
 	struct sl_absent absent;
 
 	for (unsigned i = 0; i < report->process_count; i++) {

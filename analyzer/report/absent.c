@@ -124,6 +124,8 @@ unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, vo
 		told(context, true, sl_paths_name(images->images[report->unread.item[i]].name), "it cannot be read");
 	if (images->copies.damaged && ++count)
 		told(context, true, sl_paths_name(report->path), "parts of the run cannot be read");
+	if (images->unseen && ++count)
+		told(context, true, sl_paths_name(report->path), "a summary cannot be read, and a part of the run may be in it");
 	if ((images->strangers || images->dishonest) && ++count)
 		told(context, false, sl_paths_name(report->path), "files of other users, or links, were not read");
 	if (sl_absent_ranks(report, &absent) && ++count) {

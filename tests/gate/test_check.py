@@ -359,6 +359,20 @@ class Limits(Folder):
         done = subprocess.run([ANALYZE, "-o", self.path("analysis"), self.path("foreign")], capture_output=True, text=True, check=True)
         self.assertIn("incomplete: 12 events", done.stdout)
 
+    def test_nothing_passes_beside_a_summary_that_is_torn_before_its_list_ends(self):
+        self.rank(0, "torn", world_size=1)
+        subprocess.run([ANALYZE, "summarize", "-q", "-o", self.path("whole/a.summary", ""), self.path("torn")], check=True)
+        with open(self.path("whole/a.summary"), "rb") as file:
+            whole = file.read()
+        self.assertRegex(check("--strict", "--max-peak", "1G", self.path("torn")).stdout, "(?m)^ok +max-peak ")
+        for size in 0, 3, 4, 20, 100:
+            with open(self.path("torn/a.summary"), "wb") as file:
+                file.write(whole[:size])
+            out = check("--max-peak", "1G", self.path("torn")).stdout
+            self.assertNotRegex(out, "(?m)^ok ", size)
+            self.assertRegex(out, "(?m)^warning +incomplete +.*a summary cannot be read")
+            check("--strict", "--max-peak", "1G", self.path("torn"), code=1)
+
     def test_a_label_that_a_rank_or_the_run_hardly_entered_does_not_pass(self):
         for rank in range(4):
             self.rank(rank, "few", label="step", entries=40 if rank < 3 else 1)
