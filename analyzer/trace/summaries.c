@@ -23,6 +23,8 @@ static const struct mark {
 	char text[sizeof(SL_SUMMARY_FORMAT) - 1];
 } mark = {0x184d2a5f, sizeof(SL_SUMMARY_FORMAT) - 1, SL_SUMMARY_FORMAT};
 
+static const uint32_t unmarked = ZSTD_MAGICNUMBER; /* begins files of versions 3 and 4 */
+
 const struct sl_stamp sl_summaries_stamp = {"\x5f\x2a\x4d\x18", offsetof(struct mark, text), SL_SUMMARY_FORMAT};
 
 bool sl_summaries_named(const char *path)
@@ -159,6 +161,12 @@ static bool take_index(bool *foreign, const msgpack_object *index, struct common
 	return true;
 }
 
+/* True: the bytes begin with those of `with`, as far as they go. */
+static bool begins(const uint8_t *bytes, size_t size, const void *with, size_t most)
+{
+	return !memcmp(bytes, with, size < most ? size : most);
+}
+
 bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, bool *foreign, const char **why)
 {
 	struct stat st;
@@ -180,7 +188,7 @@ bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, b
 	head = malloc(got + 1);
 	got = head ? sl_frames_read_at(fd, head, got, 0) : 0;
 	close(fd);
-	*foreign = head && memcmp(head, &mark, got < sizeof(mark) ? got : sizeof(mark));
+	*foreign = head && !begins(head, got, &mark, sizeof(mark)) && !begins(head, got, &unmarked, sizeof(unmarked));
 	marked = got > sizeof(mark) && !memcmp(head, &mark, sizeof(mark)) ? sizeof(mark) : 0;
 	first = got ? ZSTD_findFrameCompressedSize(head + marked, got - marked) : 0;
 	if (got && !ZSTD_isError(first))

@@ -158,16 +158,19 @@ class Endings(unittest.TestCase):
         one = self.contents()["one.summary"]
         for name in "rank-00000-200", "rank-00001-201":
             os.unlink(os.path.join(self.traces, name + ".msgpack.zst"))
-        for content in one, one[:-1], one[:len(one) // 2], one[:10], b"", b"not ours":
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden/traces/summary-3/run.summary"), "rb") as file:
+            earlier = file.read()[:200]
+        foreign = b"not ours", t.zstandard.ZstdCompressor().compress(t.packed({"format": "another"}))
+        for content in one, one[:-1], one[:len(one) // 2], one[:10], b"", earlier, *foreign:
             with open(os.path.join(self.traces, "x.summary"), "wb") as file:
                 file.write(content)
             for verb in ["-o", "o", "--run", "run1", "t"], ["-o", "o", "--run", "run1", "t", "t"]:
                 done = self.run_it(*verb)
                 # where its list of processes is torn, a part of any run may be in it
-                whole = "incomplete" if content in (one[:10], b"") else "complete"
+                whole = "incomplete" if content in (one[:10], b"", earlier) else "complete"
                 self.assertIn("\n%s: 3 events" % whole, done.stdout, (len(content), done.stderr))
             done = self.run_it("summarize", "-q", "-o", "all.summary", "t")
-            self.assertEqual(done.returncode, 0 if content in (one, b"not ours") else 3, (len(content), done.stderr))
+            self.assertEqual(done.returncode, 0 if content in (one, *foreign) else 3, (len(content), done.stderr))
             self.assertIn("x.summary" if content != one else "", done.stderr)
             if content == one[:-1]:
                 done = self.run_it("-o", "o", "--run", "other", "t")
