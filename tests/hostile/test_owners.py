@@ -33,10 +33,10 @@ class Owners(unittest.TestCase):
     def at(self, name):
         return os.path.join(self.folder, name)
 
-    def trace(self, rank, owner, folder="t", **fields):
+    def trace(self, rank, owner, folder="t", end=b"", **fields):
         path = self.at("%s/rank-%05d-%d.msgpack.zst" % (folder, rank, 100 + rank))
         fields.setdefault("ring", "x.ring")
-        t.write(path, t.header(rank=rank, pid=100 + rank, **fields), t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096))
+        t.write(path, t.header(rank=rank, pid=100 + rank, **fields), t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096), end)
         os.chmod(self.at(folder), 0o1777)
         return self.own(path, owner)
 
@@ -47,7 +47,7 @@ class Owners(unittest.TestCase):
         return self.own(path, owner)
 
     def analyze(self, *arguments, user=0):
-        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, timeout=60, **({"user": user, "group": user, "extra_groups": []} if user else {}),
+        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, timeout=60, cwd=self.folder, **({"user": user, "group": user, "extra_groups": []} if user else {}),
                               env=dict(os.environ, TMPDIR="/var/tmp"))
         return done
 
@@ -164,7 +164,7 @@ class Owners(unittest.TestCase):
         self.assertEqual((len(told["processes"]), said), (1, ""))
 
     def test_folders_that_may_not_be_listed_are_passed_over_with_one_note(self):
-        self.trace(0, COLLEAGUE)
+        self.trace(0, COLLEAGUE, end=t.footer())
         os.mkdir(self.at("s"))
         self.own(self.at("s"), COLLEAGUE)
         for names, said in (["lost+found"], "lost+found: may not be listed by you and is passed over"), (["other", "third"], "and 1 more folders may not be listed by you"):
@@ -174,6 +174,8 @@ class Owners(unittest.TestCase):
             told = json.loads(done.stdout)
             self.assertEqual((done.returncode, done.stderr.count("\n"), "incomplete" in self.analyze(self.at("t"), user=COLLEAGUE).stdout, [process["rank"] for process in told["processes"]]), (0, len(names), False, [0]), done.stderr)
             self.assertIn(said, done.stderr)
+            done = self.analyze("check", "--strict", "--max-peak", "1G", self.at("t"), user=COLLEAGUE)
+            self.assertEqual((done.returncode, "ok " in done.stdout, "incomplete" in done.stdout), (0, True, False) if len(names) == 1 else (1, False, True), done.stdout)
             done = self.analyze("summarize", "-q", "-o", self.at("s/%d.summary" % len(names)), self.at("t"), user=COLLEAGUE)
             self.assertEqual(done.returncode, 0 if len(names) == 1 else 3, done.stderr)
 
