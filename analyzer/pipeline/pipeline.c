@@ -26,10 +26,12 @@
 #include "analyzer/model/stays.h"
 #include "analyzer/summary/summary.h"
 #include "analyzer/trace/parts.h"
+#include "analyzer/trace/peek.h"
 #include "common/now.h"
 
 #define STRETCHES_PROCESSES 64
-#define NOTES_MAX	    4 /* of a process, on the screen */
+#define NOTES_MAX	    4	/* of a process, on the screen */
+#define APART_S		    600 /* ranks of a run start, and clocks of machines differ, by less */
 
 struct job {
 	struct sl_report *report;
@@ -349,6 +351,21 @@ static void begin_with_all(struct sl_report *report)
 		report->started_unix_ns = began;
 }
 
+/* All runs are read, not one of them. */
+static bool is_of_all(const struct sl_pipeline_options *options)
+{
+	return options->run && !strcmp(options->run, "all");
+}
+
+/* False: no header tells which run the image is of, and it is older than this one. */
+static bool may_be_of_run(const struct sl_report *report, unsigned image)
+{
+	const struct sl_images *images = &report->images;
+	int64_t began = (int64_t)(images->runs[report->run].started_ns / 1000000000);
+
+	return images->runs[images->run_of[image]].id[0] || sl_peek_written(&images->images[image], began - APART_S);
+}
+
 /* In the order of images, so that the report does not depend on threads. */
 static void reduce(struct job *job)
 {
@@ -364,7 +381,7 @@ static void reduce(struct job *job)
 		process->symbols = report->symbols;
 		if (process->trace)
 			report->processes[kept++] = *process;
-		else
+		else if (is_of_all(job->options) || may_be_of_run(report, job->images[i]))
 			*SL_PUSH(&report->unread) = job->images[i];
 	}
 	report->process_count = kept;
@@ -422,7 +439,7 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 					const struct sl_pipeline_options *options)
 {
 	struct job job = {.report = report, .options = options};
-	bool all = options->run && !strcmp(options->run, "all"), any;
+	bool all = is_of_all(options), any;
 
 	*report = (struct sl_report){
 		.path = paths[0], .paths = paths, .path_count = count, .options = *options, .symbols = sl_symbols_new()};
@@ -444,7 +461,7 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 	/* a summary that cannot be read, or a folder that may hold others, is not left out of another */
 	if (options->each && (report->images.copies.damaged || report->images.closed || report->images.unseen))
 		return SL_PIPELINE_UNREADABLE;
-	if (options->parts && options->run && !strcmp(options->run, "all"))
+	if (options->parts && all)
 		sl_parts_list(&report->images);
 	if (!options->each)
 		sl_parts_miss(&report->images);

@@ -276,7 +276,7 @@ struct sl_report {
 	unsigned run; /* index into images.runs; of several runs, the first */
 	struct sl_process *processes;
 	unsigned process_count;
-	SL_VECTOR(unsigned) unread;		 /* images of the run that did not open */
+	SL_VECTOR(unsigned) unread;		 /* images that did not open, and may be of the run */
 	uint64_t started_unix_ns, ended_unix_ns; /* from the first sign of any process to the last; both 0: none */
 	struct sl_shared_device *devices;
 	unsigned device_count;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/peek.h"
 
+#include <sys/stat.h>
+
 static bool peek_file(const char *path, struct sl_header *header)
 {
 	struct sl_damage damage = {0};
@@ -46,6 +48,22 @@ bool sl_peek_header(const struct sl_image *image, struct sl_header *header)
 	sl_ring_free(&ring);
 	sl_damage_free(&damage);
 	return header->known;
+}
+
+static bool is_older(const char *path, int64_t since)
+{
+	struct stat st;
+
+	return !stat(path, &st) && st.st_mtime < since;
+}
+
+bool sl_peek_written(const struct sl_image *image, int64_t since)
+{
+	bool older = (!image->ring || is_older(image->ring, since)) && (!image->summary || is_older(image->summary, since));
+
+	for (unsigned i = 0; i < image->file_count && older; i++)
+		older = is_older(image->files[i], since);
+	return !older;
 }
 
 bool sl_peek_lives(const struct sl_image *image)

@@ -7,5 +7,8 @@
 /* Takes it from the first readable file, else from the ring.  False: none can be read. */
 bool sl_peek_header(const struct sl_image *image, struct sl_header *header);
 
+/* False: all its files were last written before `since`, a Unix time in seconds. */
+bool sl_peek_written(const struct sl_image *image, int64_t since);
+
 /* True: its ring says that its process is alive on this machine.  False: it is not, or there is no ring. */
 bool sl_peek_lives(const struct sl_image *image);

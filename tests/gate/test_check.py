@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree as ET
 
@@ -376,6 +377,20 @@ class Limits(Folder):
             self.assertNotRegex(out, "(?m)^ok ", content)
             self.assertRegex(out, "(?m)^warning +incomplete +.*a summary cannot be read")
             check("--strict", "--max-peak", "1G", self.path("torn"), code=1)
+
+    def test_an_unreadable_file_counts_for_the_runs_that_it_may_be_of(self):
+        now = time.time()
+        for folder in "old", "new":
+            for rank in range(4):
+                self.rank(rank, "both/" + folder, run_id=folder, started_ns=int((now - 86400 * (folder == "old")) * 1e9))
+        stale = self.path("both/rank-00000-98.msgpack.zst", "")
+        for before, run, whole in (2 * 86400, [], True), (2 * 86400, ["--run", "old"], True), (3 * 3600, [], True), (3 * 3600, ["--run", "old"], False), (0, [], False):
+            os.utime(stale, (now - before,) * 2)
+            done = check("--strict", "--max-peak", "1G", *run, self.path("both"), code=not whole)
+            self.assertEqual("incomplete" in done.stdout, not whole, (before, run))
+            self.assertIn("rank-00000-98.msgpack.zst", done.stderr)
+            done = subprocess.run([ANALYZE, "-o", self.path("analysis"), *run, self.path("both")], capture_output=True, text=True, check=True)
+            self.assertRegex(done.stdout, r"(?m)^note: .*rank-00000-98.msgpack.zst(.*\n)*%s: 16 events" % ("complete" if whole else "incomplete"))
 
     def test_a_label_that_a_rank_or_the_run_hardly_entered_does_not_pass(self):
         for rank in range(4):
