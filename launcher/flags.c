@@ -8,6 +8,7 @@
 
 #include "agent/process/filter.h"
 #include "common/nearest.h"
+#include "common/ranks.h"
 
 enum { WATCH = 256, HELP, VERSION, SWITCHES, REPORT = SWITCHES, GATE, PUSH, CHECK, JSON, TABLE };
 
@@ -132,7 +133,7 @@ static const char *why_not(const struct sl_options_row *option, const char *valu
 {
 	if ((!strcmp(option->name, "rank") || !strcmp(option->name, "world_size")) && !is_count(value))
 		return "wants a number from 0";
-	if (!strcmp(option->name, "ranks") && !sl_filter_list_valid(value))
+	if (!strcmp(option->name, "ranks") && !sl_ranks_valid(value))
 		return "wants a list as 0,2,4-7";
 	if (!strcmp(option->name, "only") && !sl_filter_regex_valid(value))
 		return "is no regular expression";

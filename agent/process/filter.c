@@ -5,8 +5,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "agent/process/procfile.h"
-
 #define STEPS 100000
 #define DEPTH 200
 
@@ -199,44 +197,4 @@ bool sl_filter_matches(const char *regex, const char *text)
 		if (!*text)
 			return false;
 	}
-}
-
-/* Reads one "N" or "N-M" at *list and moves *list behind it and its comma. */
-static bool range(const char **list, uint64_t *low, uint64_t *high)
-{
-	const char *at = *list;
-
-	if (!sl_procfile_digits(at, low))
-		return false;
-	at += strspn(at, "0123456789");
-	*high = *low;
-	if (*at == '-') {
-		if (!sl_procfile_digits(++at, high))
-			return false;
-		at += strspn(at, "0123456789");
-	}
-	if ((*at && *at != ',') || (*at == ',' && !at[1]) || *high < *low)
-		return false;
-	*list = at + (*at == ',');
-	return true;
-}
-
-bool sl_filter_list_valid(const char *list)
-{
-	uint64_t low, high;
-
-	while (*list)
-		if (!range(&list, &low, &high))
-			return false;
-	return true;
-}
-
-bool sl_filter_lists(const char *list, unsigned number)
-{
-	uint64_t low, high;
-
-	while (*list && range(&list, &low, &high))
-		if (low <= number && number <= high)
-			return true;
-	return false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * STORMLOG_ONLY and STORMLOG_RANKS. The expression is matched directly, by backtracking: regcomp allocates, and the first GPU call
+ * STORMLOG_ONLY. The expression is matched directly, by backtracking: regcomp allocates, and the first GPU call
  * of a process may come from its allocator or while that holds a lock.
  */
 #pragma once
@@ -14,9 +14,5 @@
  */
 bool sl_filter_matches(const char *regex, const char *text);
 
-/* True: `number` is in a list like "0,2,4-7". */
-bool sl_filter_lists(const char *list, unsigned number);
-
-/* True: the list, or the expression, is well-formed. */
-bool sl_filter_list_valid(const char *list);
+/* True: the expression is well-formed. */
 bool sl_filter_regex_valid(const char *regex);

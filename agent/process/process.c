@@ -11,6 +11,7 @@
 #include "agent/process/identity.h"
 #include "agent/process/filter.h"
 #include "agent/process/procfile.h"
+#include "common/ranks.h"
 #include "common/text.h"
 #include "common/now.h"
 
@@ -115,7 +116,7 @@ bool sl_process_wanted(const struct sl_process_identity *process, const struct s
 	if (options->disable)
 		return false;
 	/* a process without a rank is its job's only one and counts as rank 0 */
-	if (options->ranks && !sl_filter_lists(options->ranks, process->rank < 0 ? 0 : (unsigned)process->rank))
+	if (options->ranks && !sl_ranks_has(options->ranks, process->rank < 0 ? 0 : (unsigned)process->rank, NULL))
 		return false;
 	if (!options->only)
 		return true;

@@ -735,10 +735,8 @@ static const char *uninjected(const struct sl_report *report)
 		for (size_t k = 0; k < process->model->ooms.count; k++)
 			if (process->model->ooms.item[k].injected)
 				return NULL;
-		for (unsigned k = 0; k < header->setting_count; k++)
-			if (!strcmp(header->settings[k].name, "inject_oom") && header->settings[k].value &&
-			    *header->settings[k].value)
-				asked = header->settings[k].value;
+		if (*sl_header_setting(header, "inject_oom"))
+			asked = sl_header_setting(header, "inject_oom");
 	}
 	return asked;
 }

@@ -3,14 +3,19 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
+#include "common/ranks.h"
+
+#define LIST_MAX 4096 /* bytes of a list of ranks that is heeded, so that no trace makes looking long */
 
 struct seen {
 	unsigned run;
 	int64_t rank, world;
+	const char *recorded; /* ranks, as the user listed them; "": all */
 };
 
 static int by_rank(const void *a, const void *b)
@@ -36,19 +41,44 @@ static void add_gap(struct sl_absent *absent, size_t *at, int64_t first, int64_t
 				(long long)first, (long long)end - 1);
 }
 
+/* Those of them that were to be recorded. */
+static void add_recorded(struct sl_absent *absent, size_t *at, int64_t first, int64_t end, const char *recorded)
+{
+	while (*recorded && first < end) {
+		uint64_t until;
+		bool has = sl_ranks_has(recorded, (uint64_t)first, &until);
+		int64_t next = until < (uint64_t)end ? (int64_t)until : end;
+
+		if (has)
+			add_gap(absent, at, first, next);
+		first = next;
+	}
+	add_gap(absent, at, first, end);
+}
+
+/* The list that all processes of the run have; "": they have none, or differ. */
+static const char *recorded_of(const struct seen *seen, size_t number)
+{
+	for (size_t i = 0; i < number; i++)
+		if (strcmp(seen[i].recorded, seen->recorded) != 0 || strlen(seen->recorded) > LIST_MAX)
+			return "";
+	return sl_ranks_valid(seen->recorded) ? seen->recorded : "";
+}
+
 /* The ranks of one run, in their order. */
 static void count(struct sl_absent *absent, size_t *at, const struct seen *seen, size_t number)
 {
 	uint64_t before = absent->ranks;
+	const char *recorded = recorded_of(seen, number);
 	int64_t world = 0, next = 0;
 
 	for (size_t i = 0; i < number; i++)
 		world = seen[i].world > world ? seen[i].world : world;
 	for (size_t i = 0; i < number && seen[i].rank < world; i++) {
-		add_gap(absent, at, next, seen[i].rank);
+		add_recorded(absent, at, next, seen[i].rank, recorded);
 		next = seen[i].rank + 1;
 	}
-	add_gap(absent, at, next, world);
+	add_recorded(absent, at, next, world, recorded);
 	absent->of += absent->ranks > before ? (uint64_t)world : 0;
 }
 
@@ -64,7 +94,8 @@ bool sl_absent_ranks(const struct sl_report *report, struct sl_absent *absent)
 
 		if (process->trace->header.rank >= 0)
 			seen[known++] = (struct seen){report->images.run_of[process->image], process->trace->header.rank,
-						      process->trace->header.world_size};
+						      process->trace->header.world_size,
+						      sl_header_setting(&process->trace->header, "ranks")};
 	}
 	if (known && !(only && (only->rank >= 0 || only->pid >= 0)))
 		qsort(seen, known, sizeof(*seen), by_rank);

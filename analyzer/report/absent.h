@@ -7,7 +7,10 @@
 
 #include "analyzer/report/report.h"
 
-/* Ranks of which nothing is known.  A job says how many ranks it has; of several runs the numbers are added. */
+/*
+ * Ranks of which nothing is known, though the user did not leave them out (--ranks).  A job says how many ranks it has; of several
+ * runs the numbers are added.
+ */
 struct sl_absent {
 	uint64_t ranks, of; /* how many are absent, and how many there are in the runs that lack some */
 	char which[120];    /* "3, 5-7, ..." */

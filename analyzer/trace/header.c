@@ -251,3 +251,11 @@ void sl_header_free(struct sl_header *header)
 	sl_arena_free(&header->arena);
 	*header = (struct sl_header){0};
 }
+
+const char *sl_header_setting(const struct sl_header *header, const char *name)
+{
+	for (unsigned i = 0; i < header->setting_count; i++)
+		if (!strcmp(header->settings[i].name, name) && header->settings[i].value)
+			return header->settings[i].value;
+	return "";
+}

@@ -61,6 +61,9 @@ static inline uint64_t sl_header_unix(const struct sl_header *header, uint64_t n
 /* "rank 3", or "pid 41237" of a process without a rank, in a buffer of SL_FORMAT_BYTES. */
 const char *sl_header_who(char *out, const struct sl_header *header);
 
+/* A setting of the recorder; "": it is not set, or the trace does not say. */
+const char *sl_header_setting(const struct sl_header *header, const char *name);
+
 /* NULL where no such row exists. */
 static inline const struct sl_hook *sl_header_hook(const struct sl_header *header, uint64_t api)
 {

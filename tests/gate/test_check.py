@@ -378,6 +378,18 @@ class Limits(Folder):
             self.assertRegex(out, "(?m)^warning +incomplete +.*a summary cannot be read")
             check("--strict", "--max-peak", "1G", self.path("torn"), code=1)
 
+    def test_ranks_that_the_user_left_out_are_not_absent(self):
+        for rank in 1, 4:
+            self.rank(rank, "two", world_size=8, settings={"ranks": "4-5,1"})
+            self.rank(rank, "all", world_size=8, settings={"ranks": ""})
+            self.rank(rank, "differ", world_size=8, settings={"ranks": str(rank)})
+        self.rank(0, "chosen", settings={"ranks": "0"})
+        subprocess.run([ANALYZE, "summarize", "-q", "-o", self.path("summary/a.summary", ""), self.path("chosen")], check=True)
+        for folder in "chosen", "summary":
+            self.assertNotIn("incomplete", check("--strict", "--max-peak", "1G", self.path(folder)).stdout)
+        for folder, absent in ("two", "rank 5"), ("all", "ranks 0, 2-3, 5-7"), ("differ", "ranks 0, 2-3, 5-7"):
+            self.assertIn("nothing is known of %s, of 8" % absent, check("--strict", "--max-peak", "1G", self.path(folder), code=1).stdout)
+
     def test_an_unreadable_file_counts_for_the_runs_that_it_may_be_of(self):
         now = time.time()
         for folder in "old", "new":

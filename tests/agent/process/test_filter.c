@@ -46,27 +46,12 @@ static void an_expression_made_to_explode_gives_up(void **state)
 	assert_true(clock() - begin < CLOCKS_PER_SEC);
 }
 
-static void lists_of_ranks(void **state)
-{
-	assert_true(sl_filter_lists("0,2,4-7", 0));
-	assert_false(sl_filter_lists("0,2,4-7", 1));
-	assert_true(sl_filter_lists("0,2,4-7", 5));
-	assert_true(sl_filter_lists("0,2,4-7", 7));
-	assert_false(sl_filter_lists("0,2,4-7", 8));
-	assert_true(sl_filter_list_valid("0,2,4-7"));
-	assert_false(sl_filter_list_valid("0,"));
-	assert_false(sl_filter_list_valid("7-4"));
-	assert_false(sl_filter_list_valid("a"));
-	assert_false(sl_filter_list_valid("1 2"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_it_matches_is_what_the_c_library_matches),
 		cmocka_unit_test(broken_expressions_match_nothing),
 		cmocka_unit_test(an_expression_made_to_explode_gives_up),
-		cmocka_unit_test(lists_of_ranks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The ranks that are recorded, as STORMLOG_RANKS has them: a list like "0,2,4-7".  Nothing is allocated. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* True: the list is well-formed. */
+bool sl_ranks_valid(const char *list);
+
+/* True: the list has the rank.  *until (may be NULL): the next rank of which it may say something else; UINT64_MAX: none. */
+bool sl_ranks_has(const char *list, uint64_t rank, uint64_t *until);
