@@ -124,6 +124,20 @@ def _open_regular(path: str) -> Optional[BinaryIO]:
     return None
 
 
+def _size(file: BinaryIO) -> int:
+    """Bytes of the file without its holes.  Blocks count where it has a hole: some file systems know of none, or not yet."""
+    status = os.fstat(file.fileno())
+    stored = status.st_blocks * 512
+    if stored >= status.st_size:
+        return status.st_size
+    try:
+        return stored if os.lseek(file.fileno(), 0, os.SEEK_HOLE) < status.st_size else status.st_size
+    except OSError:
+        return stored
+    finally:
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+
+
 def decode_block(block: Dict[str, Any]) -> Columns:
     """The columns of a block as a dict of numpy arrays (uint64, or int64 for signed ones)."""
     count = block["count"]
@@ -197,7 +211,7 @@ class Trace:
         with file:
             status = os.fstat(file.fileno())
             self._owner = status.st_uid if self._owner < 0 else self._owner
-            size = min(status.st_size, status.st_blocks * 512)  # on the disk: a hole buys nothing
+            size = _size(file)  # a hole buys nothing
             self._content += size * CONTENT_OF_BYTE
             self._numbers += size * NUMBERS_OF_BYTE
             self._items += size

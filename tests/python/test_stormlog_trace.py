@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "e2e"), os.path.join(HERE, "..", "..", "python"), os.path.join(HERE, "..", "hostile")]
@@ -110,6 +111,22 @@ class Reader(unittest.TestCase):
                 file.write(traces.footer())
             trace = stormlog_trace.Trace(path)
             self.assertEqual((len(trace.events()["bytes"]), sum(trace.events()["bytes"]), trace.complete), (5, 24, True))
+
+    def test_a_file_system_that_knows_of_no_blocks_takes_no_events(self):
+        constant = [0, 0, 0, 1, b""]
+        block = traces.packed({"def": "block", "thread": 1, "first": 1, "next": 2, "count": 4096, "columns": {name: constant for name in traces.FIELDS}})
+        few = traces.frame(traces.BLOCK, block * 140)  # of more numbers than any trace may have that takes no room
+        with tempfile.TemporaryDirectory() as folder:
+            path = traces.write(os.path.join(folder, "rank-00000-1.msgpack.zst"), traces.header(), few, traces.frame(traces.DEFS, os.urandom(100 << 10)), traces.footer())
+            real, found = os.fstat, {}
+            for blocks in None, 0, 1:
+                def fstat(file):
+                    status = real(file)
+                    return os.stat_result(tuple(status)[:10], {"st_blocks": status.st_blocks if blocks is None else blocks})
+                with mock.patch("os.fstat", fstat):
+                    trace = stormlog_trace.Trace(path)
+                found[blocks] = [why for _, why in trace.damage if "more events" in why], len(trace.blocks)
+            self.assertEqual(found, dict.fromkeys((None, 0, 1), ([], 140)))
 
     def test_maps_and_lists_are_counted(self):
         for content in (b"\x82" + traces.packed("def") + traces.packed("x") + traces.packed("a") + b"\xdd" + (4 << 20).to_bytes(4, "big") + b"\x90" * (4 << 20), b"\x80" * (4 << 20),
