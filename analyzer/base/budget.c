@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/base.h"
 #include "common/now.h"
@@ -28,11 +29,22 @@ static double told(const char *name, double usual)
 	return text && (end == text || *end || !(value >= 0)) ? usual : value < 1e9 ? value : 1e9;
 }
 
-uint64_t sl_budget_size(const struct stat *st)
+uint64_t sl_budget_size(int fd)
 {
-	uint64_t stored = (uint64_t)st->st_blocks * BLOCK_SIZE, size = (uint64_t)st->st_size;
+	struct stat st;
+	uint64_t stored, size;
+	off_t at, hole;
 
-	return stored < size ? stored : size;
+	if (fstat(fd, &st))
+		return 0;
+	stored = (uint64_t)st.st_blocks * BLOCK_SIZE;
+	size = (uint64_t)st.st_size;
+	if (stored >= size)
+		return size;
+	at = lseek(fd, 0, SEEK_CUR); /* blocks count where it has a hole: some file systems know of none, or not yet */
+	hole = lseek(fd, 0, SEEK_HOLE);
+	lseek(fd, at, SEEK_SET);
+	return (uint64_t)hole < size || hole < 0 ? stored : size;
 }
 
 void sl_budget_begin(struct sl_budget *budget, uint64_t bytes)

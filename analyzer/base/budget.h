@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct stat;
-
 struct sl_budget {
 	uint64_t left_ns;
 	bool said; /* set by the reader when it has reported that the budget is used up */
@@ -19,7 +17,7 @@ struct sl_budget {
 
 /* bytes: size on disk of what is to be read, without holes (sl_budget_size).  Time is charged from the last sl_budget_resume on. */
 void sl_budget_begin(struct sl_budget *budget, uint64_t bytes);
-uint64_t sl_budget_size(const struct stat *st);
+uint64_t sl_budget_size(int fd);
 
 /* The thread's time since its last call here is not charged. */
 void sl_budget_resume(void);

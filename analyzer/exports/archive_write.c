@@ -211,7 +211,7 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 	if (!fine)
 		return false;
 	sl_budget_resume();
-	sl_budget_begin(&budget, sl_budget_size(&st));
+	sl_budget_begin(&budget, frames.disk_bytes);
 	for (size_t i = 0; fine && i < frames.count; i++) {
 		const struct sl_zstd_frame *frame = &frames.frame[i];
 		struct sl_frame_index index;

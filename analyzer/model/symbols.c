@@ -211,14 +211,16 @@ static const char *map_file(struct object *object, const char *build_id)
 	if (fd < 0)
 		return why_not(errno);
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	if (map != MAP_FAILED) {
+		sl_budget_resume();
+		sl_budget_begin(&object->budget, sl_budget_size(fd));
+	}
 	close(fd);
 	if (map == MAP_FAILED)
 		return strerror(errno);
 	object->map = map;
 	object->size = (size_t)st.st_size;
 	object->modified_ns = (uint64_t)st.st_mtim.tv_sec * SL_NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
-	sl_budget_resume();
-	sl_budget_begin(&object->budget, sl_budget_size(&st));
 	return NULL;
 }
 

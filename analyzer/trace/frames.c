@@ -221,7 +221,7 @@ bool sl_frames_open(struct sl_frames *frames, const char *path, uint16_t number,
 		return false;
 	frames->path = strdup(path);
 	frames->owner = st.st_uid;
-	frames->disk_bytes = sl_budget_size(&st);
+	frames->disk_bytes = sl_budget_size(frames->fd);
 	scan(frames, (uint64_t)st.st_size, damage);
 	return true;
 }

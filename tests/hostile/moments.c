@@ -2,7 +2,8 @@
 /*
  * Preloaded into the analyzer: sends SIGNAL right after a temporary folder or the telemetry folder in it was made, after two folders were
  * exchanged, or before an unfinished file is opened (MOMENT says which), and waits so that the signal can act.  "no exchange": as on
- * a file system that cannot, with time for others between two renames; "no quota": and none for the second.
+ * a file system that cannot, with time for others between two renames; "no quota": and none for the second.  "no blocks": as on one
+ * that does not say what a file takes.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -75,6 +76,16 @@ int rename(const char *old, const char *new)
 	if (!strcmp(getenv("MOMENT"), "no exchange"))
 		usleep(getpid() * 7919u % 20000);
 	errno = error;
+	return status;
+}
+
+int fstat64(int file, struct stat64 *st)
+{
+	int (*real)(int, struct stat64 *) = dlsym(RTLD_NEXT, "fstat64");
+	int status = real(file, st);
+
+	if (!strcmp(getenv("MOMENT"), "no blocks"))
+		st->st_blocks = 0;
 	return status;
 }
 

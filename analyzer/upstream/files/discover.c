@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "analyzer/base/budget.h"
 #include "analyzer/base/memory.h"
@@ -29,9 +30,12 @@ static bool first_time(struct sl_telemetry *t, const char *path)
 	char *real = realpath(path, NULL);
 	bool first = (*sl_map_at(&t->seen, real ? real : path))++ == 0;
 	struct stat status;
+	int fd = first ? sl_paths_open_regular(path, &status) : -1;
 
-	if (first && stat(path, &status) == 0)
-		t->disk_bytes += sl_budget_size(&status);
+	if (fd >= 0) {
+		t->disk_bytes += sl_budget_size(fd);
+		close(fd);
+	}
 	free(real);
 	return first;
 }

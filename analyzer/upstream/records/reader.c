@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/records/reader.h"
 
-#include <sys/stat.h>
-
 #define ASK_EVERY 64 /* records, between two looks at the clock */
 
 void sl_source_clock_start(struct sl_source_clock *clock, FILE *file)
 {
-	struct stat st;
-
 	clock->records = 0;
 	sl_budget_resume();
-	sl_budget_begin(&clock->budget, fstat(fileno(file), &st) ? 0 : sl_budget_size(&st));
+	sl_budget_begin(&clock->budget, sl_budget_size(fileno(file)));
 }
 
 bool sl_source_clock_spent(struct sl_source_clock *clock, const struct sl_source_reader *reader, const char *path, uint32_t line)
