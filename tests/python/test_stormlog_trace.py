@@ -68,8 +68,14 @@ class Reader(unittest.TestCase):
         good = [traces.header(), traces.Thread().events(3, api=1, kind=1, duration_ns=1, address=[8, 16, 24], bytes=8), traces.footer()]
         column = lambda count, api: traces.packed(  # of width 0
             {"def": "block", "thread": 1, "first": 1, "next": 2, "count": count, "columns": {"api": [0, 0, 0, api, b""]}})
+        right = [0, 8, 0, 1, bytes(8)]
+        wrong = [traces.packed({"def": "block", "thread": 1, "first": 1, "next": 2, "count": 1, "columns": {
+            "api": [0, 0, 0, 1, b""], "time_ns": right, "bytes": right[:at] + [value] + right[at + 1:]}})
+                 for at in range(5) for value in ([], [1], [[1], [2]], None, {}, 1.5, "x", -1, 1 << 63) if at != 3 or not isinstance(value, int)]
+        wrong += [traces.packed({"def": "block", "thread": value, "first": 1, "next": 2, "count": 1, "columns": {"api": [0, 0, 0, 1, b""], "time_ns": right}})
+                  for value in ([], [1], None, 1.5, "x")]
         with tempfile.TemporaryDirectory() as folder:
-            for content in (traces.packed([1]), traces.packed({"def": "block"}), b"\xc1", column(1, 99), column(1 << 60, 1), column(-1, 1),
+            for content in (traces.packed([1]), traces.packed({"def": "block"}), b"\xc1", *wrong, column(1, 99), column(1 << 60, 1), column(-1, 1),
                             traces.packed({"def": "header", "hooks": [["f", 99, 0, 0]], "verbs": []}), traces.packed({"def": "checkpoint"})):
                 traces.write(os.path.join(folder, "rank-00000-1.msgpack.zst"), *good[:2], traces.frame(traces.DEFS, content), good[2])
                 trace, = stormlog_trace.open_folder(folder)
