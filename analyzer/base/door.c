@@ -16,7 +16,7 @@
 static const char *const special[] = {
 	[SL_DOOR_LINE] = "",	  [SL_DOOR_FRAME] = ";",      [SL_DOOR_MARKDOWN] = "\\`*_[]<>|~&:@.$",
 	[SL_DOOR_XML] = "&<>\"'", [SL_DOOR_CSV] = "\";",      [SL_DOOR_METRIC] = "\\\"",
-	[SL_DOOR_COMMAND] = "%",  [SL_DOOR_PROPERTY] = "%:,",
+	[SL_DOOR_COMMAND] = "%",  [SL_DOOR_PROPERTY] = "%:,", [SL_DOOR_TEXT] = "",
 };
 
 /* "://" and "www." begin a link, a word behind '@' a mention or an address; otherwise these characters are harmless. */
@@ -88,13 +88,13 @@ static void put_hash(FILE *out, enum sl_door door, bool second)
 	if (second && door == SL_DOOR_XML)
 		fputs("&#35;", out);
 	else
-		fputs(!second ? "#" : door == SL_DOOR_MARKDOWN ? "\\#" : " #", out);
+		fputs(!second || door == SL_DOOR_TEXT ? "#" : door == SL_DOOR_MARKDOWN ? "\\#" : " #", out);
 }
 
-static const char *put_shown(FILE *out, const char *text)
+static const char *put_shown(FILE *out, enum sl_door door, const char *text)
 {
 	char shown[SL_UTF8_SEQUENCE];
-	unsigned size = sl_utf8_shown(&text, shown);
+	unsigned size = sl_utf8_shown(&text, shown, door == SL_DOOR_TEXT);
 
 	fwrite(shown, 1, size, out);
 	return text;
@@ -112,7 +112,7 @@ static const char *put_start(FILE *out, enum sl_door door, const char *text, boo
 		fputc('\'', out);
 	if ((door == SL_DOOR_LINE || door == SL_DOOR_FRAME) && command) {
 		while (text < word)
-			text = put_shown(out, text);
+			text = put_shown(out, door, text);
 		fputs(": ", out);
 		text++;
 	}
@@ -139,25 +139,25 @@ void sl_door_put(FILE *out, enum sl_door door, const char *text)
 		} else if (strchr(special[door], *text)) {
 			put_special(out, door, begin, text++);
 		} else {
-			text = put_shown(out, text);
+			text = put_shown(out, door, text);
 		}
 	}
 	if (quoted)
 		fputc('"', out);
 }
 
-char *sl_door_line(const char *text)
+char *sl_door_text(const char *text)
 {
 	size_t plain = 0, size;
 	char *clean;
 	FILE *memory;
 
-	while (text[plain] > 0x20 && text[plain] < 0x7f && text[plain] != '#' && (plain || *text != ':'))
+	while (text[plain] >= 0x20 && text[plain] < 0x7f)
 		plain++;
 	if (!text[plain])
 		return sl_memory_copy(text);
 	memory = sl_memory_must(open_memstream(&clean, &size));
-	sl_door_put(memory, SL_DOOR_LINE, text);
+	sl_door_put(memory, SL_DOOR_TEXT, text);
 	fclose(memory);
 	return clean;
 }
@@ -206,7 +206,7 @@ static void print_text(struct print *p, const char *text, const char *flags, int
 
 	if (!p->begins && *behind_blanks(plain) == ':') { /* in the middle of a line it cannot begin a command */
 		for (const char *word = behind_blanks(plain); plain <= word;)
-			plain = put_shown(memory, plain);
+			plain = put_shown(memory, SL_DOOR_LINE, plain);
 	}
 	sl_door_put(memory, SL_DOOR_LINE, plain);
 	fclose(memory);

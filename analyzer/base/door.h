@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prints names from a trace, a file or an argument, so that they are read as text and never act as commands.  In every form these
- * become '?': control characters (C0, DEL, C1), bytes that are not UTF-8, characters that change the direction of text or hide it,
- * and line separators. "##", with which commands of CI runners begin anywhere in a line (##vso[, ##teamcity[, ##[), is parted. 
+ * become '?': control characters (C0, DEL, C1), bytes that are not UTF-8, characters that change the direction of text, and line
+ * separators.  In forms that people and CI runners read as text, so do characters that hide text, and "##", with which commands of
+ * runners begin anywhere in a line (##vso[, ##teamcity[, ##[), is parted.
  * JSON (base/json.h) and HTML have functions of their own. tests/house/test_doors.py finds printing that bypasses this.
  */
 #pragma once
@@ -19,12 +20,13 @@ enum sl_door {
 	SL_DOOR_METRIC,	  /* a label's value in Prometheus's quotes */
 	SL_DOOR_COMMAND,  /* the message of a GitHub runner command */
 	SL_DOOR_PROPERTY, /* a property of a GitHub runner command */
+	SL_DOOR_TEXT,	  /* a text of a database, a protocol buffer or a pickle, which no runner reads */
 };
 
 void sl_door_put(FILE *out, enum sl_door door, const char *text);
 
-/* The text as SL_DOOR_LINE, for forms that hold texts of their own: databases, protocol buffers, pickles.  malloc'ed. */
-char *sl_door_line(const char *text);
+/* The text as SL_DOOR_TEXT.  malloc'ed. */
+char *sl_door_text(const char *text);
 
 /* fprintf in which every %s is cleaned as SL_DOOR_LINE.  Returns the bytes written, for columns.  Texts of threads do not mix. */
 int sl_door_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

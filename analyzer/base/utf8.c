@@ -8,6 +8,7 @@
 #include <string.h>
 #include <wctype.h>
 
+#include "common/base.h"
 #include "common/fnv.h"
 
 unsigned sl_utf8_sequence(const char *text, size_t size)
@@ -166,27 +167,30 @@ bool sl_utf8_matches(const char *text, const char *word)
 	return (size_t)(end - begin) == strlen(word) && strncasecmp(begin, word, strlen(word)) == 0;
 }
 
-/* True: a control character, a line separator, a tag, or a character that hides text or changes its direction. */
-static bool steers(uint32_t code)
-{
-	static const uint32_t ranges[][2] = {{0, 0x1f},	       {0x7f, 0x9f},	   {0xad, 0xad},       {0x34f, 0x34f},
-					     {0x61c, 0x61c},   {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},
-					     {0x200b, 0x200c}, {0x200e, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},
-					     {0x3164, 0x3164}, {0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff9, 0xfffb},
-					     {0xfffe, 0xffff}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+/* Control characters, line separators, what changes the direction of text, marks of annotations and music, tags, no characters. */
+static const uint32_t steer[][2] = {{0, 0x1f},	      {0x7f, 0x9f},	{0x61c, 0x61c},	  {0x200e, 0x200f},   {0x2028, 0x202e},
+				    {0x2066, 0x206f}, {0xfff9, 0xfffb}, {0xfffe, 0xffff}, {0x1d173, 0x1d17a}, {0xe0000, 0xe007f}};
 
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
-		if (code >= ranges[i][0] && code <= ranges[i][1])
+/* Characters that hide text or are not seen, with a place in honest names: Persian, Mongolian, Khmer and Korean have them. */
+static const uint32_t hide[][2] = {{0xad, 0xad},     {0x34f, 0x34f},   {0x115f, 0x1160},   {0x17b4, 0x17b5},
+				   {0x180b, 0x180f}, {0x200b, 0x200c}, {0x2060, 0x2065},   {0x3164, 0x3164},
+				   {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0x1bca0, 0x1bca3}, {0xe0080, 0xe0fff}};
+
+static bool is_in(const uint32_t (*range)[2], size_t count, uint32_t code)
+{
+	for (size_t i = 0; i < count; i++)
+		if (code >= range[i][0] && code <= range[i][1])
 			return true;
 	return false;
 }
 
-unsigned sl_utf8_shown(const char **at, char *shown)
+unsigned sl_utf8_shown(const char **at, char *shown, bool hidden)
 {
 	unsigned size = sl_utf8_sequence(*at, SL_UTF8_SEQUENCE);
 	const char *next = *at;
+	uint32_t code = sl_utf8_next(&next);
 
-	if (!size || steers(sl_utf8_next(&next))) {
+	if (!size || is_in(steer, SL_COUNT(steer), code) || (!hidden && is_in(hide, SL_COUNT(hide), code))) {
 		shown[0] = '?';
 		*at += size ? size : 1;
 		return 1;
@@ -201,7 +205,7 @@ void sl_utf8_printable(char *text)
 	const char *at = text;
 
 	while (*at)
-		text += sl_utf8_shown(&at, text);
+		text += sl_utf8_shown(&at, text, false);
 	*text = 0;
 }
 

@@ -45,9 +45,10 @@ bool sl_utf8_matches(const char *text, const char *word);
 
 /*
  * The next character as it may be shown to people: itself, or '?' for one that controls a terminal or a reader (base/door.h)
- * and for a byte that is not UTF-8.  Returns the bytes in `shown`, at most SL_UTF8_SEQUENCE and never more than *at moved.
+ * and for a byte that is not UTF-8.  hidden: a character that only hides or is not seen (a soft hyphen, a joiner) is itself.
+ * Returns the bytes in `shown`, at most SL_UTF8_SEQUENCE and never more than *at moved.
  */
-unsigned sl_utf8_shown(const char **at, char *shown);
+unsigned sl_utf8_shown(const char **at, char *shown, bool hidden);
 
 /* The same for a whole text, in place. */
 void sl_utf8_printable(char *text);

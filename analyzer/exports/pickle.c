@@ -65,7 +65,7 @@ void sl_pickle_close(struct sl_pickle *pickle)
 
 void sl_pickle_text(struct sl_pickle *pickle, const char *text)
 {
-	char *clean = sl_door_line(text);
+	char *clean = sl_door_text(text);
 	size_t length = strlen(clean);
 
 	fputc('X', pickle->out); /* BINUNICODE */

@@ -37,7 +37,7 @@ void sl_proto_uint(struct sl_proto *proto, unsigned field, uint64_t value)
 /* Readers reject strings that are not UTF-8, and print the others. */
 void sl_proto_text(struct sl_proto *proto, unsigned field, const char *text)
 {
-	char *clean = text ? sl_door_line(text) : NULL;
+	char *clean = text ? sl_door_text(text) : NULL;
 	size_t length = clean ? strlen(clean) : 0;
 
 	if (!clean)

@@ -97,7 +97,7 @@ static void insert(struct base *base, sqlite3_stmt *statement, const char *types
 			const char *text = va_arg(args, const char *);
 
 			if (text)
-				sqlite3_bind_text(statement, i, sl_door_line(text), -1, free);
+				sqlite3_bind_text(statement, i, sl_door_text(text), -1, free);
 			else
 				sqlite3_bind_null(statement, i);
 		} else {

@@ -33,7 +33,7 @@ def _column(arrow: Any, ids: Any, names: Dict[int, Any]) -> Any:
     places = places.reshape(-1).astype(numpy.int32)
     words = [names.get(int(one)) for one in different]
     unnamed = numpy.array([word is None for word in words], bool)[places]
-    return arrow.DictionaryArray.from_arrays(arrow.array(places, mask=unnamed), arrow.array([door.line((word or "")[:NAME_MAX]) for word in words], arrow.string()))
+    return arrow.DictionaryArray.from_arrays(arrow.array(places, mask=unnamed), arrow.array([door.text((word or "")[:NAME_MAX]) for word in words], arrow.string()))
 
 
 def _stacks(trace: Trace, ids: Any) -> Dict[int, str]:
@@ -49,7 +49,7 @@ def _stacks(trace: Trace, ids: Any) -> Dict[int, str]:
                 _say("%s: its stacks have more than %d characters; later ones are left out" % (trace.path, NAMES_MAX))
                 return found
         if words:
-            found[int(one)] = ";".join(door.line(word.replace(";", "?")) for word in words)
+            found[int(one)] = ";".join(door.text(word.replace(";", "?")) for word in words)
     return found
 
 
@@ -61,7 +61,7 @@ def _table(arrow: Any, trace: Trace) -> Any:
     events = trace.events()
     if not events:
         return None
-    columns = {door.line(name[:NAME_MAX]): arrow.array(values) for name, values in events.items() if name not in NAMED}
+    columns = {door.text(name[:NAME_MAX]): arrow.array(values) for name, values in events.items() if name not in NAMED}
     columns["time"] = arrow.array(trace.unix_ns(events["time_ns"]).astype("int64"), arrow.timestamp("ns", "UTC"))
     columns["verb"] = _column(arrow, events["api"], trace.verbs())
     columns["api"] = _column(arrow, events["api"], trace.names())

@@ -31,7 +31,10 @@ NAMES = [
     "caf\u00e9 \u6771\u4eac \U0001f469\u200d\U0001f680",
     "##vso[task.setvariable variable=PATH]/evil", "a ###teamcity[buildStatus text='x']", "\u00a0::error file=a::b", "::error::first",
     "\u3000 \u2003::stop-commands::x", "in\u180evi\u00adsi\u200cble\u115f\u3164", "www.evil.example/login", "see WWW.evil.example", "m@evil.example", "\u00a0", ":", ":error::x",
+    "::operator new", "a##b", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "Silben\u00adtrennung",
 ]
+NO_TRICKS_OF_A_DATABASE = [*NAMES[-4:], "::error::first", "##vso[task.setvariable variable=PATH]/evil", "@SUM(A1)"]
+STEERING = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
 INVISIBLE = "\u115f\u1160\u3164\uffa0\u034f"
 OURS = re.compile(r"\x1b\[(0|1|1;31)?m|\x1b\[K")  # the analyzer's own colours and progress, on a terminal alone
 
@@ -175,7 +178,7 @@ class Names(unittest.TestCase):
                 ["export", "speedscope", "-o", "-"]:
             self.harmless(self.run_it(*verb, self.traces), verb)
 
-    def test_forms_that_hold_texts_of_their_own_have_the_same_names(self):
+    def test_texts_of_binary_forms_steer_nothing_and_are_found_by_their_names(self):
         def texts(held):
             if isinstance(held, (dict, list, tuple)):
                 return [text for one in held for text in texts(one)] + (texts(list(held.values())) if isinstance(held, dict) else [])
@@ -186,19 +189,26 @@ class Names(unittest.TestCase):
             with open(os.path.join(self.folder, form + ".out"), "rb") as file:
                 return file.read()
 
-        self.harmless("\n".join(texts(pickle.loads(exported("pytorch-snapshot")))).encode(), "pytorch-snapshot")
+        def fine(found, what):
+            for text in found:
+                self.assertNotRegex(text, STEERING, what)
+            return found
+
+        self.assertLessEqual(set(NO_TRICKS_OF_A_DATABASE), set(fine(texts(pickle.loads(exported("pytorch-snapshot"))), "pytorch-snapshot")))
         for form in "pprof", "perfetto":
             data = exported(form)
             data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
-            self.assertIn("caf\u00e9".encode(), data, form)
+            for name in "caf\u00e9", *NO_TRICKS_OF_A_DATABASE:
+                self.assertIn(name.encode(), data, form)
             for part in "\x1b]52", "\x1b[2J", "\u009b2J", "safe\u202e", "\U000e0041", "a\nb\r":
                 self.assertNotIn(part.encode(), data, form)
         if subprocess.run([ANALYZE, "export", "sqlite", "-o", os.path.join(self.folder, "names.db"), self.traces], capture_output=True).returncode:
             return  # a build without SQLite
         base = sqlite3.connect(os.path.join(self.folder, "names.db"))
         self.addCleanup(base.close)
-        for table, in base.execute("select name from sqlite_master where type = 'table'").fetchall():
-            self.harmless("\n".join(texts(base.execute('select * from "%s"' % table).fetchall())).encode(), table)
+        found = [text for table, in base.execute("select name from sqlite_master where type = 'table'").fetchall()
+                 for text in fine(texts(base.execute('select * from "%s"' % table).fetchall()), table)]
+        self.assertLessEqual(set(NO_TRICKS_OF_A_DATABASE), set(found))
 
     def test_what_is_no_trick_stays(self):
         self.assertIn("caf\u00e9 \u6771\u4eac \U0001f469\u200d\U0001f680", self.run_it("tree", "--depth", "9", self.traces).decode())

@@ -21,7 +21,7 @@ MAY = {
 }
 # Functions that put a text into a binary form, and what their bodies must have.
 FORMS = {"exports/pickle.c": "sl_pickle_text", "exports/proto.c": "sl_proto_text"}
-ROWS = {("exports/sqlite.c", "sqlite3_bind_text(statement, i, sl_door_line(text), -1, free);"),  # through the door
+ROWS = {("exports/sqlite.c", "sqlite3_bind_text(statement, i, sl_door_text(text), -1, free);"),  # through the door
         ("gate/ci_reports.c", "fwrite(text, 1, size, out);"),  # a row that door.h has made
         ("catalogue/card_take.c", 'fprintf(out, "%s%s", i ? " " : "", header->argv[i] ? header->argv[i] : "");'),  # into memory
         ("commands/browser.c", 'write(bell, "", 1) != 1)'),  # a byte to a process of ours
@@ -61,8 +61,8 @@ def main():
                       if (name, call) not in ROWS]
     for name, function in FORMS.items():
         body = re.search(r"(?m)^void %s\(.*\n\{\n((?:\t.*\n|\n)*)\}" % function, (ROOT / "analyzer" / name).read_text())
-        if not body or "sl_door_line(" not in body[1]:
-            found.append(f"analyzer/{name}: {function} writes a text that did not go through sl_door_line")
+        if not body or "sl_door_text(" not in body[1]:
+            found.append(f"analyzer/{name}: {function} writes a text that did not go through sl_door_text")
     for bad in ('sqlite3_bind_text(statement, 1, text, -1, free);', 'printf("%s", name);', "puts(name);", 'fprintf(stderr, "x %s", name);', "fputs(name, out);", "fputc(*at, out);"):
         if not list(around(bad)):
             found.append("this test does not see: " + bad)

@@ -138,7 +138,7 @@ class Parquet(Case):
         self.assertEqual({rank: (peak, share) for rank, peak, share in self.ask(2)}, {rank: (peak, round(peak / middle, 3)) for rank, peak in peaks.items()})
 
     def test_names_steer_nothing_and_what_is_malformed_is_said(self):
-        name = "\x1b[31m##vso[x\u202ey\n::error"
+        name = "::\x1b[31m##vso[x\u202ey\n::er\u200cror"
         events = traces.Thread().events(3, api=1, kind=1, duration_ns=1, address=[8, 16, 24], bytes=8, python=1, label=1)
         maps = [{"def": "text", "id": 1, "text": name}, {"def": "frame", "id": 1, "function": name, "file": name + ";", "line": 3}, {"def": "python_stack", "id": 1, "frames": [1, 9]}]
         path, out = os.path.join(self.folder, "names", "rank-00000-1.msgpack.zst"), os.path.join(self.folder, "out")
@@ -148,8 +148,8 @@ class Parquet(Case):
         done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", os.path.dirname(path), "-o", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual((done.returncode, done.stdout.split()[0]), (0, "3"), done.stderr)
         folder, = os.listdir(out)
-        clean = "?[31m# #vso[x?y?::error"
-        self.assertEqual(folder, "run=.._" + clean)
+        clean = "::?[31m##vso[x?y?::er\u200cror"
+        self.assertEqual(folder, "run=.._::?[31m# #vso[x?y?::er?ror")
         file, = [os.path.join(place, one) for place, _, names in os.walk(out) for one in names]
         self.assertTrue(file.endswith("/rank-00000-1-0.parquet"))
         row = pyarrow.parquet.read_table(file, partitioning=None).to_pylist()[0]
@@ -161,6 +161,13 @@ class Parquet(Case):
         self.assertRegex(done.stderr, r"offset 0: .*rank-00000-1.msgpack.zst: .* a definition header with a wrong pid")
         self.assertRegex(done.stderr, r"offset [1-9]\d*: .* a definition python_stack with a wrong frames")
         self.assertNotIn("Traceback", done.stderr)
+        block = {"def": "block", "thread": 1, "first": 9, "next": 10, "count": 1, "columns": {"api": [0, 0, 0, 1, b""], "time_ns": [0, 0, [], 1, b""]}}
+        for number in 1, 2:
+            traces.write(path.replace("-1.", "-%d." % number), traces.header(hooks=hooks, pid=number), traces.defs(maps), events,
+                         traces.frame(traces.BLOCK, traces.packed(block)) if number == 1 else b"", traces.footer())
+        done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", os.path.dirname(path), "-o", out + "3"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stdout.split()[0]), (0, "6"), done.stderr)
+        self.assertRegex(done.stderr, r"offset [1-9]\d*: .*rank-00000-1.msgpack.zst: .* a column that is none")
 
     def test_a_folder_with_files_is_not_written_into(self):
         done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", self.traces, "-o", self.lake], stderr=subprocess.PIPE, text=True)

@@ -145,12 +145,16 @@ class Reader(unittest.TestCase):
     def test_the_door_closes_to_what_the_analyzers_does(self):
         from stormlog_native import door
         with open(os.path.join(HERE, "..", "..", "analyzer", "base", "utf8.c")) as file:
-            ranges = re.search(r"ranges\[\]\[2\] = \{(.*?)\};", file.read(), re.S)[1]
-        steering = {code for first, last in re.findall(r"\{(\w+), (\w+)\}", ranges) for code in range(int(first, 0), int(last, 0) + 1)}
+            tables = dict(re.findall(r"uint32_t (steer|hide)\[\]\[2\] = \{(.*?)\};", file.read(), re.S))
+        steer, hide = ({code for first, last in re.findall(r"\{(\w+), (\w+)\}", tables[name]) for code in range(int(first, 0), int(last, 0) + 1)}
+                       for name in ("steer", "hide"))
         for code in range(0x110000):
-            self.assertEqual(door.line(chr(code)) == "?" and code != ord("?"), code in steering or 0xD800 <= code < 0xE000, hex(code))
-        self.assertEqual([door.line(text) for text in ("##vso[", "a###b", "::error", " ::x", "a::b", "caf\u00e9 \U0001f469\u200d\U0001f680")],
-                         ["# #vso[", "a# # #b", ": :error", " : :x", "a::b", "caf\u00e9 \U0001f469\u200d\U0001f680"])
+            steers = code in steer or 0xD800 <= code < 0xE000
+            found = [text == "?" and code != ord("?") for text in (door.text(chr(code)), door.line(chr(code)))]
+            self.assertEqual(found, [steers, steers or code in hide], hex(code))
+        names = "##vso[", "a###b", "::error", " ::x", "a::b", "caf\u00e9 \U0001f469\u200d\U0001f680", "mi\u200ckh\u00ad"
+        self.assertEqual([door.line(text) for text in names], ["# #vso[", "a# # #b", ": :error", " : :x", "a::b", "caf\u00e9 \U0001f469\u200d\U0001f680", "mi?kh?"])
+        self.assertEqual([door.text(text) for text in names], list(names))
 
     def test_what_exceeds_a_limit_is_damage_with_its_file_and_offset(self):
         block = lambda count, columns: traces.packed({"def": "block", "thread": 1, "first": 1, "next": 2, "count": count, "columns": columns})
