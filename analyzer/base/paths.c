@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/utf8.h"
 
 void sl_paths_failed(const char *path)
 {
@@ -88,6 +89,17 @@ const char *sl_paths_name(const char *path)
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
 
+/* Bytes of a name that are shown: whole characters, as some file systems demand. */
+static size_t shown_size(const char *name)
+{
+	size_t size = strnlen(name, SHOWN_MAX);
+
+	for (size_t back = 1; back < SL_UTF8_SEQUENCE && back <= size; back++)
+		if (sl_utf8_sequence(name + size - back, SL_UTF8_SEQUENCE) > back)
+			return size - back;
+	return size;
+}
+
 bool sl_paths_temporary(const char *path, const char *end, char *made, size_t size)
 {
 	const char *name = sl_paths_name(path);
@@ -96,7 +108,7 @@ bool sl_paths_temporary(const char *path, const char *end, char *made, size_t si
 	(void)!getrandom(salt, SALT, 0);
 	for (size_t i = 0; i < SALT; i++)
 		salt[i] = letters[(unsigned char)salt[i] % 32];
-	if (snprintf(made, size, "%.*s.%.*s.%s%s", (int)(name - path), path, SHOWN_MAX, name, salt, end) < (int)size)
+	if (snprintf(made, size, "%.*s.%.*s.%s%s", (int)(name - path), path, (int)shown_size(name), name, salt, end) < (int)size)
 		return true;
 	errno = ENAMETOOLONG;
 	return false;
@@ -105,7 +117,7 @@ bool sl_paths_temporary(const char *path, const char *end, char *made, size_t si
 bool sl_paths_is_temporary(const char *name, const char *path, const char *end)
 {
 	const char *shown = sl_paths_name(path);
-	size_t size = strnlen(shown, SHOWN_MAX);
+	size_t size = shown_size(shown);
 
 	return name[0] == '.' && !strncmp(name + 1, shown, size) && name[size + 1] == '.' &&
 	       strspn(name + size + 2, letters) == SALT && !strcmp(name + size + 2 + SALT, end);

@@ -194,6 +194,16 @@ class Endings(unittest.TestCase):
             self.assertEqual((done.returncode, os.path.exists(os.path.join(self.folder, name))), (0, True), (verb, done.stderr))
             (shutil.rmtree if verb[0] == "report" else os.unlink)(os.path.join(self.folder, name))
 
+    def test_temporary_names_have_whole_characters(self):
+        for letters in range(4):  # where the cut is, in each byte of a character
+            name = "n" * letters + "\U0001f680" * 40
+            killed = self.begin_at("entered", signal.SIGKILL, "-q", "-o", name, "t")
+            killed.communicate()
+            left, = (one for one in os.listdir(os.fsencode(self.folder)) if one.startswith(b"."))
+            self.assertEqual(left.decode()[:16], ("." + name)[:16])
+            self.assertEqual(self.run_it("-q", "-o", name, "t").returncode, 0)
+            self.assertFalse(os.path.exists(os.path.join(os.fsencode(self.folder), left)), "what a killed one left goes with the next")
+
     def test_what_lies_under_a_temporary_name_is_in_nobodys_way(self):
         """As a killed program of the same number left it, or as another user made it."""
         def plant(kind, name):
