@@ -3,32 +3,33 @@
  * A signal does not say whether it was sent to one process or to a group.  The witness is one more process of the group, with
  * every signal blocked.  If it has received a signal too, that was sent to the group, and the command has it already.  While we
  * are stopped with the command, the witness wakes us when the command goes on or ends: whoever caused that may not know of us.
+ * What we tell it goes through a socket: a signal's value needs room in the user's queue (ulimit -i), its number never does.
  */
 #include "launcher/launcher.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent/process/procfile.h"
 
-#define QUESTION    SIGRTMAX	   /* Linux delivers it after whatever else is pending */
-#define STOPPED	    (SIGRTMAX - 1) /* its value is the command's process id, then 0 */
-#define FRESH_S	    5		   /* seconds; an older sighting belongs to another signal */
-#define ASKED	    5 /* times the witness is asked: a sender that signals one process after the other may reach us first */
-#define AGAIN_NS    20000000
+#define CALL	    SIGRTMAX /* says that the socket holds words; Linux delivers it after whatever else is pending */
+#define FRESH_S	    5	     /* seconds; an older sighting belongs to another signal */
+#define ASKED	    5	     /* times the witness is asked: a sender that signals one process after the other may reach us first */
+#define AGAIN_MS    20
 #define STOPPED_MS  1000
 #define STOPPED_MAX 5	      /* times it is sent SIGCONT; a debugger may hold it */
 #define LOOK_NS	    100000000 /* between looks at a command that is stopped */
 
 static pid_t witness = -1;
-static int answers = -1;
+static int line = -1; /* to the witness: a signal's number asks for it, minus a process id names who is stopped, 0 ends that */
 
 static time_t now_s(void)
 {
@@ -50,35 +51,52 @@ static void hide(const struct sl_launch *run)
 	prctl(PR_SET_NAME, "signal-witness");
 }
 
-_Noreturn static void watch(pid_t launcher, int out)
+/* What the witness knows. */
+static struct {
+	time_t seen[_NSIG];
+	unsigned times[_NSIG];
+	pid_t stopped;
+} view;
+
+static void answer(int asked)
+{
+	char saw = view.times[asked] && now_s() - view.seen[asked] < FRESH_S;
+
+	view.times[asked] = saw && asked >= SIGRTMIN ? view.times[asked] - 1 : 0; /* of the others two that wait are one */
+	if (send(line, &saw, 1, MSG_NOSIGNAL) < 0)
+		_exit(1);
+}
+
+/* False: nothing was said. */
+static bool listen_to_words(void)
+{
+	bool heard = false;
+
+	for (int word; recv(line, &word, sizeof(word), MSG_DONTWAIT) == sizeof(word); heard = true)
+		if (word > 0)
+			answer(word);
+		else
+			view.stopped = -word;
+	return heard;
+}
+
+_Noreturn static void watch(pid_t launcher)
 {
 	const struct timespec look = {.tv_nsec = LOOK_NS};
-	time_t seen[_NSIG] = {0};
-	unsigned times[_NSIG] = {0};
 	siginfo_t info;
 	sigset_t all;
-	pid_t stopped = 0;
 
 	sigfillset(&all);
 	for (;;) {
-		int number = sigtimedwait(&all, &info, stopped ? &look : NULL);
+		int number = sigtimedwait(&all, &info, view.stopped ? &look : NULL);
 
-		if (stopped && sl_procfile_state((uint64_t)stopped) != 'T')
+		if (view.stopped && sl_procfile_state((uint64_t)view.stopped) != 'T')
 			kill(launcher, SIGCONT); /* again and again: it may not have stopped yet */
-		if (number < 0)
+		if (number < 0 || (number == CALL && listen_to_words()))
 			continue;
-		if (info.si_pid != launcher) {
-			seen[number] = now_s();
-			times[number]++;
-		} else if (number == STOPPED) {
-			stopped = info.si_value.sival_int;
-		} else if (number == QUESTION) {
-			int asked = info.si_value.sival_int;
-			char saw = times[asked] && now_s() - seen[asked] < FRESH_S;
-
-			times[asked] = saw && asked >= SIGRTMIN ? times[asked] - 1 : 0; /* of the others two that wait are one */
-			if (write(out, &saw, 1) < 0)
-				_exit(1);
+		if (info.si_code > 0 || info.si_pid != launcher) {
+			view.seen[number] = now_s();
+			view.times[number]++;
 		}
 	}
 }
@@ -89,55 +107,80 @@ void sl_witness_start(const struct sl_launch *run)
 	sigset_t all, before;
 	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return;
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
 	witness = fork();
+	line = ends[!witness];
+	close(ends[!!witness]);
 	if (!witness) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != launcher)
 			_exit(0);
-		close(ends[0]);
 		sl_inherited_close();
 		hide(run);
-		watch(launcher, ends[1]);
+		watch(launcher);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	close(ends[1]);
-	answers = ends[0];
+}
+
+static bool tell(int word)
+{
+	return send(line, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word) && !kill(witness, CALL);
 }
 
 static bool ask(int number)
 {
-	struct pollfd answer = {.fd = answers, .events = POLLIN};
+	struct pollfd answered = {.fd = line, .events = POLLIN};
 	char saw = 0;
 
-	if (sigqueue(witness, QUESTION, (union sigval){.sival_int = number}))
+	if (!tell(number))
 		return false;
-	for (unsigned told = 0; !poll(&answer, 1, STOPPED_MS); told++) { /* a stop of the whole group has stopped the witness too */
+	/* A stop of the whole group has stopped the witness too. */
+	for (unsigned told = 0; !poll(&answered, 1, STOPPED_MS); told++) {
 		if (told == STOPPED_MAX) {
 			kill(witness, SIGKILL);
-			close(answers);
+			close(line);
 			witness = -1;
 			return false;
 		}
 		kill(witness, SIGCONT);
 	}
-	while (read(answers, &saw, 1) < 0 && errno == EINTR)
+	while (read(line, &saw, 1) < 0 && errno == EINTR)
 		;
 	return saw;
 }
 
+/* True: one more of the number waits for us, or comes within the time. */
+static bool comes_again(int number, int wait_ms)
+{
+	struct pollfd more = {.events = POLLIN};
+	sigset_t one;
+	bool comes;
+
+	sigemptyset(&one);
+	sigaddset(&one, number);
+	more.fd = signalfd(-1, &one, SFD_CLOEXEC);
+	comes = poll(&more, 1, wait_ms) > 0;
+	if (more.fd >= 0)
+		close(more.fd);
+	return comes;
+}
+
+/*
+ * A signal to the group reaches its newest process first, so the witness before us: where one more waits and the witness has seen
+ * none, neither was the group's.
+ */
 bool sl_witness_saw(int number, bool queued)
 {
-	const struct timespec again = {.tv_nsec = AGAIN_NS};
-	bool saw = false;
+	bool saw = false, last = queued;
 
-	for (unsigned i = 0; witness > 0 && !saw && i < (queued ? 1 : ASKED); i++) {
-		if (i)
-			nanosleep(&again, NULL);
+	for (unsigned i = 0; witness > 0 && !saw && i < ASKED; i++) {
+		last = last || comes_again(number, i ? AGAIN_MS : 0);
 		saw = ask(number);
+		if (last)
+			break;
 	}
 	return saw;
 }
@@ -145,7 +188,7 @@ bool sl_witness_saw(int number, bool queued)
 void sl_witness_wake(pid_t child)
 {
 	if (witness > 0)
-		sigqueue(witness, STOPPED, (union sigval){.sival_int = child});
+		tell(-child);
 }
 
 void sl_witness_ended(pid_t pid)
@@ -153,7 +196,7 @@ void sl_witness_ended(pid_t pid)
 	if (pid != witness)
 		return;
 	witness = -1;
-	close(answers);
+	close(line);
 }
 
 void sl_witness_end(void)
@@ -162,5 +205,5 @@ void sl_witness_end(void)
 		return;
 	kill(witness, SIGKILL);
 	waitpid(witness, NULL, 0);
-	close(answers);
+	close(line);
 }
