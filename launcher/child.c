@@ -95,10 +95,11 @@ int sl_child_exec(const struct sl_launch *run)
 	return why == ENOENT ? SL_LAUNCH_NOT_FOUND : SL_LAUNCH_NO_EXECUTE;
 }
 
-static bool is_below_us(pid_t pid)
+/* True: the process is `ancestor` or descends from it. */
+static bool is_below(pid_t pid, pid_t ancestor)
 {
 	for (unsigned levels = 0; pid > 1 && levels < 64; levels++) {
-		if (pid == getpid())
+		if (pid == ancestor)
 			return true;
 		pid = (pid_t)sl_procfile_parent((uint64_t)pid);
 	}
@@ -118,27 +119,40 @@ static void take_copy(int number)
 	sigtimedwait(&one, NULL, &(const struct timespec){0});
 }
 
+/* True: a process has sent it, and si_pid is that process. */
+static bool is_sent(const siginfo_t *info)
+{
+	return info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE;
+}
+
+/* True: the kernel tells the owner of a descriptor (F_SETOWN) by a signal that was chosen for that (F_SETSIG). */
+static bool is_of_descriptor(const siginfo_t *info)
+{
+	return info->si_code == SI_SIGIO || (info->si_code >= POLL_IN && info->si_code <= POLL_HUP);
+}
+
 /*
  * Whose a signal is that came to us, where it has not had it already; 0: nobody's.  The kernel tells one process that its terminal
- * is gone, the leader of its session, or that a descriptor is ready, its owner (F_SETOWN).  What the command sends its parent is
- * for ours.
+ * is gone, the leader of its session, or that a descriptor is ready, its owner.  What the command or a descendant sends to the
+ * command's parent is for ours.  Who the sender is, is looked up first: it may end at any time.
  */
 static pid_t is_for(const siginfo_t *info, pid_t child)
 {
 	static const char of_kernel[] = {SIGHUP, SIGCONT, SIGIO, SIGURG};
+	bool below = is_sent(info) && is_below(info->si_pid, child);
 	bool to_all = sl_witness_saw(info->si_signo, info->si_code == SI_QUEUE);
 
 	if (to_all && info->si_signo < SIGRTMIN)
 		take_copy(info->si_signo);
-	if (to_all && (getpgid(child) == getpgrp() || info->si_pid == child))
+	if (to_all && (below || getpgid(child) == getpgrp()))
 		return 0;
 	if (info->si_code == SI_KERNEL)
 		return memchr(of_kernel, info->si_signo, sizeof(of_kernel)) ? child : 0;
-	if (info->si_code != SI_USER && info->si_code != SI_TKILL && info->si_code != SI_QUEUE)
-		return 0;
-	if (info->si_pid == child)
+	if (!is_sent(info))
+		return is_of_descriptor(info) ? child : 0;
+	if (below)
 		return getppid();
-	return is_below_us(info->si_pid) ? 0 : child;
+	return info->si_signo == SIGCONT && is_below(info->si_pid, getpid()) ? 0 : child; /* the witness has woken us */
 }
 
 /* The kernel takes the word of a process for who has sent a signal, and its value, where it is one of sigqueue(). */
@@ -205,7 +219,8 @@ static int wait_for(const struct sl_launch *run, pid_t child, const sigset_t *se
 
 	while (child_goes_on(child, &status)) {
 		int number = sl_outside_wait(run, set, &info);
-		pid_t to = number > 0 && number != SIGCHLD ? is_for(&info, child) : 0;
+		bool of_children = number == SIGCHLD && info.si_code > 0;
+		pid_t to = number > 0 && !of_children ? is_for(&info, child) : 0;
 
 		if (to > 0)
 			pass_on(&info, to);

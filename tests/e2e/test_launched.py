@@ -50,6 +50,27 @@ print(len(woken))
 sys.exit(6)
 """
 
+# a child signals the launcher, or who is there instead, and has ended; it is buried once that one has taken the signal
+ENDED = """
+import os, re, signal, sys, time
+above, ours = os.getppid(), int(sys.argv[1])
+def taken():
+    said = open("/proc/%d/status" % above).read()
+    waits = int(re.search("ShdPnd:\\t(.*)", said)[1], 16) | int(re.search("SigPnd:\\t(.*)", said)[1], 16)
+    return re.search("State:\\t(.)", said)[1] == "S" and not waits >> signal.SIGUSR1 - 1 & 1
+child = os.fork()
+if not child:
+    os.kill(above, signal.SIGUSR1)
+    os._exit(0)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+while above != ours and not taken():
+    time.sleep(0.001)
+os.wait()
+print("buried", flush=True)
+sys.stdin.readline()
+print("done")
+"""
+
 # closes the pipes that it was given, of which 99 is one more copy of standard output
 CLOSES = """
 import os, signal
@@ -132,12 +153,13 @@ class Launched(unittest.TestCase):
 
     def test_every_signal_sent_to_the_launcher_reaches_the_program(self):
         """Those too that nohup, or a shell's &, has set to be ignored, where the program wants them."""
-        numbers = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTERM}) + [signal.SIGTERM]
+        numbers = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM}) + [signal.SIGTERM]
         for how in (signal.SIG_DFL, signal.SIG_IGN):
             for running in self.each(sys.executable, "-c", NAMES, preexec_fn=lambda: [signal.signal(number, how) for number in numbers]):
                 self.assertEqual(running.stdout.readline(), "ready\n")
                 for number in numbers:
                     running.send_signal(number)
+                    self.assertTrue(select.select([running.stdout], [], [], 60)[0], number)
                     self.assertEqual(running.stdout.readline().split(), [str(number)])
                 self.assertEqual(running.wait(), 0)
 
@@ -155,17 +177,53 @@ class Launched(unittest.TestCase):
             self.assertEqual([line for line in said if not line.startswith("4 ")], ["2 -1 7", "2 -1 8", "2 -1 9", "9 -1 1"])
             self.assertEqual([line.split()[:2] for line in said if line.startswith("4 ")], [["4", "0"]] * 3)
 
+    def test_one_signal_to_the_group_arrives_once_where_no_signal_may_carry_a_value(self):
+        """A limit of 0 on signals that wait (ulimit -i): others of the user may have used it up."""
+        for running in self.each(sys.executable, "-c", NAMES,
+                                 preexec_fn=lambda: (os.setpgrp(), resource.setrlimit(resource.RLIMIT_SIGPENDING, (0, 0)))):
+            self.assertEqual(running.stdout.readline(), "ready\n")
+            os.killpg(running.pid, signal.SIGUSR1)
+            self.assertEqual(running.stdout.readline(), "%d\n" % signal.SIGUSR1)
+            running.send_signal(signal.SIGTERM)
+            self.assertEqual(running.communicate(timeout=60)[0], "%d\n" % signal.SIGTERM)
+
+    def test_signals_that_wait_are_passed_on_without_a_pause_for_each(self):
+        """A pause is one more switch to another process, of which two for each signal are enough: a question, and the next signal."""
+        def state(pid):
+            with open("/proc/%d/status" % pid) as said:
+                return dict(line.rstrip("\n").split(":\t", 1) for line in said)
+
+        many, number = 200, signal.SIGRTMIN + 2
+        for running in self.each(sys.executable, "-c", NAMES, flags=((),)):
+            self.assertEqual(running.stdout.readline(), "ready\n")
+            running.send_signal(signal.SIGSTOP)
+            while state(running.pid)["State"][0] != "T":
+                time.sleep(0.001)
+            for _ in range(many):
+                running.send_signal(number)
+            before = int(state(running.pid)["voluntary_ctxt_switches"])
+            running.send_signal(signal.SIGCONT)
+            said = [int(running.stdout.readline()) for _ in range(many + 1)]
+            after = int(state(running.pid)["voluntary_ctxt_switches"])
+            running.send_signal(signal.SIGTERM)
+            self.assertEqual((sorted(said), running.wait(timeout=60)), ([signal.SIGCONT] + [number] * many, 0))
+            self.assertLess(after - before, 3 * many)
+
     def test_a_descriptor_whose_owner_was_named_before_the_exec_tells_the_program(self):
+        """By SIGIO, or by what was chosen for it."""
         def owns():
             reads, writes = os.pipe()
             os.dup2(reads, 98)
             os.dup2(writes, 99)
             fcntl.fcntl(98, fcntl.F_SETOWN, os.getpid())
+            fcntl.fcntl(98, fcntl.F_SETSIG, chosen)
             fcntl.fcntl(98, fcntl.F_SETFL, os.O_ASYNC)
 
-        waits = "import os, signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])\nos.write(99, b'x')\nprint(signal.sigtimedwait([signal.SIGIO], 60).si_signo)"
-        for running in self.each(sys.executable, "-c", waits, close_fds=False, preexec_fn=owns):
-            self.assertEqual(running.communicate()[0], "%d\n" % signal.SIGIO)
+        waits = "import os, signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [%d])\nos.write(99, b'x')\nprint(signal.sigtimedwait([%d], 60).si_signo)"
+        for chosen in (0, signal.SIGIO, signal.SIGUSR1, signal.SIGRTMIN + 6):
+            number = chosen or signal.SIGIO
+            for running in self.each(sys.executable, "-c", waits % (number, number), close_fds=False, preexec_fn=owns):
+                self.assertEqual(running.communicate()[0], "%d\n" % number)
 
     def test_a_program_is_stopped_for_its_starter_by_the_signal_that_stopped_it(self):
         for number in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGSTOP):
@@ -182,6 +240,34 @@ class Launched(unittest.TestCase):
                                  preexec_fn=lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN)):
             got = signal.sigtimedwait([signal.SIGUSR1], 60)
             self.assertEqual(got and got.si_pid, running.pid)
+
+    def test_a_child_of_the_program_signals_the_programs_parent_and_ends(self):
+        """As "kill -USR1 $PPID" does by a kill that is a program."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        for running in self.each(sys.executable, "-c", ENDED, str(os.getpid()), stdin=subprocess.PIPE):
+            self.assertEqual(running.stdout.readline(), "buried\n")
+            self.assertTrue(signal.sigtimedwait([signal.SIGUSR1], 60))
+            self.assertEqual((running.communicate("\n", timeout=60)[0], running.returncode), ("done\n", 0))
+
+    def test_a_child_of_who_became_the_launcher_signals_the_program(self):
+        """As a script's "(sleep 10; kill -USR1 $$) & exec ..." does."""
+        def elder():
+            me = os.getpid()
+            if not os.fork():
+                os.closerange(1, 1000)
+                os.read(0, 1)
+                os.kill(me, signal.SIGUSR1)
+                os._exit(0)
+
+        for running in self.each(sys.executable, "-c", NAMES, stdin=subprocess.PIPE, preexec_fn=elder):
+            self.assertEqual(running.stdout.readline(), "ready\n")
+            running.stdin.write("\n")
+            running.stdin.flush()
+            self.assertTrue(select.select([running.stdout], [], [], 60)[0])
+            self.assertEqual(running.stdout.readline(), "%d\n" % signal.SIGUSR1)
+            os.kill(running.pid, signal.SIGTERM)
+            running.wait(timeout=60)
 
     def test_a_terminal_that_goes_away(self):
         """The kernel tells the leader of the session alone, which is the launcher."""
