@@ -222,14 +222,11 @@ static bool clear(const char *path)
 	return !rmdir(path) || errno == ENOENT;
 }
 
-/* True: one of the names under which we make folders and put them aside. */
-static bool is_made_for(const char *name, const char *place)
-{
-	return sl_paths_is_temporary(name, place, SL_SAVE_FOLDER) || sl_paths_is_temporary(name, place, SL_SAVE_FOLDER ASIDE);
-}
-
-/* Nobody writes into it any more: locks would tell sooner, but some network file systems keep them to one host. */
-static void clear_left_one(const char *path)
+/*
+ * Nobody writes into it any more: locks would tell sooner, but some network file systems keep them to one host.  aside: it is a
+ * former analysis, which goes back where no other has taken its place.
+ */
+static void clear_left_one(const char *path, const char *place, bool aside)
 {
 	int folder = open_folder(AT_FDCWD, path);
 	struct walk walk = {0};
@@ -242,7 +239,7 @@ static void clear_left_one(const char *path)
 		return;
 	}
 	walk_folder(&walk, folder, "");
-	if (!*walk.foreign)
+	if (!*walk.foreign && !(aside && !rename(path, place)))
 		clear(path);
 }
 
@@ -254,11 +251,14 @@ static void clear_left(const char *place)
 
 	snprintf(parent, sizeof(parent), "%.*s", (int)(name - place), place);
 	list = opendir(*parent ? parent : ".");
-	for (struct dirent *entry; list && (entry = readdir(list));)
-		if (is_made_for(entry->d_name, place)) {
+	for (struct dirent *entry; list && (entry = readdir(list));) {
+		bool aside = sl_paths_is_temporary(entry->d_name, place, SL_SAVE_FOLDER ASIDE);
+
+		if (aside || sl_paths_is_temporary(entry->d_name, place, SL_SAVE_FOLDER)) {
 			snprintf(path, sizeof(path), "%s%s", parent, entry->d_name);
-			clear_left_one(path);
+			clear_left_one(path, place, aside);
 		}
+	}
 	if (list)
 		closedir(list);
 }
@@ -318,7 +318,8 @@ static bool take_in_two_steps(struct sl_destination *place)
 			if (fine)
 				fail(place);
 			if (moved && rename(aside, place->folder))
-				tell_kept(place, aside);
+				snprintf(place->why + strlen(place->why), sizeof(place->why) - strlen(place->why),
+					 "%swhat was there is in %s", *place->why ? "; " : "", aside);
 			return false;
 		}
 		if (moved)
@@ -334,6 +335,8 @@ static bool take_place(struct sl_destination *place)
 	sl_save_finished(place->made);		 /* after the exchange the old folder has that name */
 	if (!rename(place->made, place->folder)) /* no old folder, or an empty one */
 		return true;
+	/* it keeps its date under a temporary name, and who looks for what was left is to pass it over */
+	(void)!utimensat(AT_FDCWD, place->folder, NULL, AT_SYMLINK_NOFOLLOW);
 	if (!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE) ? settle(place) : take_in_two_steps(place))
 		return true;
 	sl_destination_drop(place);

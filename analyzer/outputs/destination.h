@@ -26,7 +26,8 @@ bool sl_destination_choose(struct sl_destination *place, const char *folder, cha
 
 /*
  * Makes the folder beside its place, and the parents of the place.  Removes what a killed process left there: folders of such a
- * name, of this user, that were not changed for a day and hold our names alone.
+ * name, of this user, that were not changed for a day and hold our names alone; a former analysis that was put aside
+ * goes back where no other has taken its place.
  */
 bool sl_destination_begin(struct sl_destination *place);
 
