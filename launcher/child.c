@@ -134,10 +134,12 @@ static bool is_of_descriptor(const siginfo_t *info)
 /*
  * Whose a signal is that came to us, where it has not had it already; 0: nobody's.  The kernel tells one process that its terminal
  * is gone, the leader of its session, or that a descriptor is ready, its owner.  What the command or a descendant sends to the
- * command's parent is for ours.  Who the sender is, is looked up first: it may end at any time.
+ * command's parent is for who has started us, while it lives; but a descendant that would end us means the command more often
+ * (pkill -f).  Who the sender is, is looked up first: it may end at any time.
  */
-static pid_t is_for(const siginfo_t *info, pid_t child)
+static pid_t is_for(const siginfo_t *info, pid_t child, pid_t starter)
 {
+	static const char ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 	static const char of_kernel[] = {SIGHUP, SIGCONT, SIGIO, SIGURG};
 	bool below = is_sent(info) && is_below(info->si_pid, child);
 	bool to_all = sl_witness_saw(info->si_signo, info->si_code == SI_QUEUE);
@@ -151,7 +153,8 @@ static pid_t is_for(const siginfo_t *info, pid_t child)
 	if (!is_sent(info))
 		return is_of_descriptor(info) ? child : 0;
 	if (below)
-		return getppid();
+		return getppid() == starter && (info->si_pid == child || !memchr(ending, info->si_signo, sizeof(ending))) ? starter
+															  : 0;
 	return info->si_signo == SIGCONT && is_below(info->si_pid, getpid()) ? 0 : child; /* the witness has woken us */
 }
 
@@ -212,7 +215,7 @@ static bool child_goes_on(pid_t child, int *status)
 }
 
 /* The command's wait status; -1: somebody else has waited for it. */
-static int wait_for(const struct sl_launch *run, pid_t child, const sigset_t *set)
+static int wait_for(const struct sl_launch *run, pid_t child, pid_t starter, const sigset_t *set)
 {
 	int status = -1;
 	siginfo_t info;
@@ -220,7 +223,7 @@ static int wait_for(const struct sl_launch *run, pid_t child, const sigset_t *se
 	while (child_goes_on(child, &status)) {
 		int number = sl_outside_wait(run, set, &info);
 		bool of_children = number == SIGCHLD && info.si_code > 0;
-		pid_t to = number > 0 && !of_children ? is_for(&info, child) : 0;
+		pid_t to = number > 0 && !of_children ? is_for(&info, child, starter) : 0;
 
 		if (to > 0)
 			pass_on(&info, to);
@@ -296,7 +299,7 @@ int sl_child_run(const struct sl_launch *run)
 {
 	struct sigaction chld, plain = {.sa_handler = SIG_DFL};
 	struct outlives all = {0};
-	pid_t child = -1;
+	pid_t child = -1, starter = getppid();
 	bool alone = has_new_namespace();
 	sigset_t set;
 	int status;
@@ -325,7 +328,7 @@ int sl_child_run(const struct sl_launch *run)
 	}
 	sl_inherited_close();
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
-	status = wait_for(run, child, &set);
+	status = wait_for(run, child, starter, &set);
 	if (status >= 0)
 		sl_ended_tell(run, child, status);
 	else

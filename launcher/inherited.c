@@ -44,26 +44,27 @@ static bool is_kept(const struct kept *kept, const struct stat *st)
 }
 
 /*
- * Record locks belong to the process, outlive an exec, and go when the process closes any descriptor of the file.  The kernel lists
- * each beneath the descriptor by which it was taken, before all that it says of one kind of file alone; where the list is cut,
- * there may be one.
+ * Record locks (POSIX) belong to the process, outlive an exec, and go when the process closes any descriptor of the file; those of
+ * flock() go with the last copy of the descriptor.  The kernel lists each beneath the descriptor by which it was taken, before all
+ * that it says of one kind of file alone; where the list is cut, there may be one.
  */
-static bool is_locked(int fd)
+static bool has_lock(int fd, const char *kind)
 {
 	char path[64], info[4096];
 	long bytes;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	bytes = sl_procfile_read(path, info, sizeof(info));
-	return bytes < 0 || bytes == sizeof(info) - 1 || strstr(info, ": POSIX ");
+	return bytes < 0 || bytes == sizeof(info) - 1 || strstr(info, kind);
 }
 
-/* A folder ends for nobody, and the run's may be named by a path that leads through it (/dev/fd/N/traces). */
+/* A folder ends for nobody unless it is locked, and the run's may be named by a path that leads through it (/dev/fd/N/traces). */
 static bool is_inherited(int fd, struct stat *st)
 {
 	int flags = fcntl(fd, F_GETFD);
 
-	return fd != STDERR_FILENO && flags >= 0 && !(flags & FD_CLOEXEC) && !fstat(fd, st) && !S_ISDIR(st->st_mode);
+	return fd != STDERR_FILENO && flags >= 0 && !(flags & FD_CLOEXEC) && !fstat(fd, st) &&
+	       (!S_ISDIR(st->st_mode) || has_lock(fd, ": FLOCK "));
 }
 
 /* Calls `what` for each descriptor that we were started with. */
@@ -82,7 +83,7 @@ static void each(void (*what)(struct kept *kept, int fd, const struct stat *st),
 
 static void keep_if_locked(struct kept *kept, int fd, const struct stat *st)
 {
-	if (is_locked(fd))
+	if (has_lock(fd, ": POSIX "))
 		keep(kept, st);
 }
 

@@ -98,8 +98,8 @@ _Noreturn void sl_child_end(int status);
 
 /*
  * For a process that lives beside the command: closes the descriptors that we were started with, and makes /dev/null of standard
- * input and output.  Kept are standard error, folders, the file that STORMLOG_TOKEN_FILE names, and files on which this process
- * holds record locks (fcntl), which closing would end.
+ * input and output.  Kept are standard error, folders without a flock(), the file that STORMLOG_TOKEN_FILE names, and files on
+ * which this process holds record locks (fcntl), which closing would end.
  */
 void sl_inherited_close(void);
 

@@ -29,7 +29,8 @@
 #define LOOK_NS	    100000000 /* between looks at a command that is stopped */
 
 static pid_t witness = -1;
-static int line = -1; /* to the witness: a signal's number asks for it, minus a process id names who is stopped, 0 ends that */
+static int line =
+	-1; /* between us and the witness: a signal's number asks for it, minus a process id names who is stopped, 0 ends that */
 
 static time_t now_s(void)
 {
@@ -53,10 +54,18 @@ static void hide(const struct sl_launch *run)
 
 /* What the witness knows. */
 static struct {
+	pid_t launcher, stopped;
 	time_t seen[_NSIG];
 	unsigned times[_NSIG];
-	pid_t stopped;
 } view;
+
+static void count(int number, const siginfo_t *info)
+{
+	if (info->si_code <= 0 && info->si_pid == view.launcher)
+		return; /* it calls us, or has us go on */
+	view.seen[number] = now_s();
+	view.times[number]++;
+}
 
 static void answer(int asked)
 {
@@ -67,17 +76,19 @@ static void answer(int asked)
 		_exit(1);
 }
 
-/* False: nothing was said. */
-static bool listen_to_words(void)
+/* A word is answered once all signals are counted that were sent before it. */
+static void listen_to_words(const sigset_t *all)
 {
-	bool heard = false;
+	siginfo_t info;
 
-	for (int word; recv(line, &word, sizeof(word), MSG_DONTWAIT) == sizeof(word); heard = true)
+	for (int word, number; recv(line, &word, sizeof(word), MSG_DONTWAIT) == sizeof(word);) {
+		while ((number = sigtimedwait(all, &info, &(const struct timespec){0})) > 0)
+			count(number, &info);
 		if (word > 0)
 			answer(word);
 		else
 			view.stopped = -word;
-	return heard;
+	}
 }
 
 _Noreturn static void watch(pid_t launcher)
@@ -86,18 +97,17 @@ _Noreturn static void watch(pid_t launcher)
 	siginfo_t info;
 	sigset_t all;
 
+	view.launcher = launcher;
 	sigfillset(&all);
 	for (;;) {
 		int number = sigtimedwait(&all, &info, view.stopped ? &look : NULL);
 
 		if (view.stopped && sl_procfile_state((uint64_t)view.stopped) != 'T')
 			kill(launcher, SIGCONT); /* again and again: it may not have stopped yet */
-		if (number < 0 || (number == CALL && listen_to_words()))
-			continue;
-		if (info.si_code > 0 || info.si_pid != launcher) {
-			view.seen[number] = now_s();
-			view.times[number]++;
-		}
+		if (number > 0)
+			count(number, &info);
+		if (number == CALL)
+			listen_to_words(&all);
 	}
 }
 

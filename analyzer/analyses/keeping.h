@@ -22,7 +22,7 @@
 #define SL_KEEPING_CALLS	   6	 /* no handful */
 #define SL_KEEPING_CALL_PART	   0.125 /* births nearer than this part of their mean distance came in one call */
 #define SL_KEEPING_CALL_OTHERS	   8	 /* births of other places; with so many inside it is no longer one call */
-#define SL_KEEPING_CALL_BIRTHS	   64	 /* more, on average, are rounds of work in which nothing else allocates */
+#define SL_KEEPING_CALL_BIRTHS	   64	 /* own births a call; with more on average, a call is a round of work and no set-up */
 #define SL_KEEPING_CALLS_PER_LABEL 3	 /* labels tell the kinds of calls apart; fewer are the first of each kind */
 
 struct sl_keeping {

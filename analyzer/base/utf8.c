@@ -167,7 +167,7 @@ bool sl_utf8_matches(const char *text, const char *word)
 	return (size_t)(end - begin) == strlen(word) && strncasecmp(begin, word, strlen(word)) == 0;
 }
 
-/* Control characters, line separators, what changes the direction of text, marks of annotations and music, tags, no characters. */
+/* Control characters, line separators, what changes the direction of text, marks of annotations and music, tags, noncharacters. */
 static const uint32_t steer[][2] = {{0, 0x1f},	      {0x7f, 0x9f},	{0x61c, 0x61c},	  {0x200e, 0x200f},   {0x2028, 0x202e},
 				    {0x2066, 0x206f}, {0xfff9, 0xfffb}, {0xfffe, 0xffff}, {0x1d173, 0x1d17a}, {0xe0000, 0xe007f}};
 

@@ -157,9 +157,10 @@ unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, vo
 		told(context, true, sl_paths_name(report->path), "parts of the run cannot be read");
 	if (images->unseen && ++count)
 		told(context, true, sl_paths_name(report->path), "a summary cannot be read, and a part of the run may be in it");
-	if ((images->strangers || images->dishonest || images->closed) && ++count)
-		told(context, false, sl_paths_name(report->path),
-		     "files of other users, links, or folders that may not be listed were not read");
+	if ((images->strangers || images->dishonest) && ++count)
+		told(context, false, sl_paths_name(report->path), "files of other users, or links, were not read");
+	if (images->closed && ++count)
+		told(context, false, sl_paths_name(report->path), "folders that may not be listed were not read");
 	if (sl_absent_ranks(report, &absent) && ++count) {
 		char *words = sl_absent_words(&absent);
 

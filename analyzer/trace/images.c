@@ -207,7 +207,7 @@ static void look_into(struct sl_images *folder, const char *path, struct level *
 
 	if (dir)
 		fstat(dirfd(dir), &st);
-	else if (errno == EACCES) /* no sign that a part of a run is in it */
+	else if (errno == EACCES) /* a note, and incomplete for the gate */
 		count_closed(folder, path);
 	else if (errno != ENOENT)
 		sl_damage_add(&folder->copies, path, -1, "the folder cannot be opened: %s", strerror(errno));

@@ -141,13 +141,13 @@ def _size(file: BinaryIO) -> int:
 def decode_block(block: Dict[str, Any]) -> Columns:
     """The columns of a block as a dict of numpy arrays (uint64, or int64 for signed ones)."""
     count = block["count"]
-    _require(isinstance(count, int) and isinstance(block["thread"], int), "a block whose number of events or thread is none")
+    _require(isinstance(count, int) and isinstance(block["thread"], int), "a block whose count or thread is no number")
     if not 0 < count <= COUNT_MAX or len(block["columns"]) > COLUMNS_MAX:
         raise ValueError("a block of %d events and %d columns" % (count, len(block["columns"])))
     columns: Columns = {}
     for name, (encoding, width, shift, base, data) in block["columns"].items():
         _require(all(isinstance(number, int) for number in (encoding, width, shift, base)) and 0 <= encoding < 4 and 0 <= shift < 64 and isinstance(data, bytes),
-                 "a column that is none")
+                 "a column that is not four numbers and bytes")
         values = count  # offset of the table of values, behind x (a byte each)
         if encoding == 3:
             values = (count + 7) // 8

@@ -127,7 +127,10 @@ os.write(int(sys.argv[1]), b"%d" % signal.sigwait([signal.SIGHUP]))
 # which standard descriptors it finds, once somebody has begun to sample it
 FINDS = """
 import os, sys, time
-while os.environ.get("STORMLOG_HOST") and not any(names for _, _, names in os.walk(os.environ["STORMLOG_DIR"])):
+def is_sampled():
+    return any("-%d." % os.getpid() in name and name.endswith(".zst") and os.path.getsize(os.path.join(folder, name))
+               for folder, _, names in os.walk(os.environ["STORMLOG_DIR"]) for name in names)
+while os.environ.get("STORMLOG_HOST") and not is_sampled():
     time.sleep(0.01)
 sys.exit(10 + sum(1 << number for number in range(3) if os.path.exists("/proc/self/fd/%d" % number)))
 """
@@ -194,6 +197,8 @@ class Launched(unittest.TestCase):
                 return dict(line.rstrip("\n").split(":\t", 1) for line in said)
 
         many, number = 200, signal.SIGRTMIN + 2
+        if 0 <= resource.getrlimit(resource.RLIMIT_SIGPENDING)[0] < 4 * many:
+            self.skipTest("too few signals may wait (ulimit -i)")
         for running in self.each(sys.executable, "-c", NAMES, flags=((),)):
             self.assertEqual(running.stdout.readline(), "ready\n")
             running.send_signal(signal.SIGSTOP)
@@ -358,6 +363,7 @@ class Launched(unittest.TestCase):
     def test_files_that_the_launcher_needs_or_has_locked_stay_open(self):
         """A record lock outlives an exec, and goes when its process closes any descriptor of the file."""
         names = [os.path.join(self.run_of.folder, name) for name in ("locked", "token", "else")]
+        os.mkdir(os.path.join(self.run_of.folder, "folder"))
 
         def opens():
             for at, name in enumerate([*names, names[0]]):  # 93 is of the same file as 90, and has no lock beneath it in /proc/self/fdinfo
@@ -366,14 +372,21 @@ class Launched(unittest.TestCase):
                 os.close(opened)
             fcntl.lockf(90, fcntl.LOCK_EX)
             fcntl.flock(92, fcntl.LOCK_EX)
+            opened = os.open(os.path.join(self.run_of.folder, "folder"), os.O_RDONLY)
+            os.dup2(opened, 94)
+            os.close(opened)
+            fcntl.flock(94, fcntl.LOCK_EX)
             os.dup2(1, 99)
 
         self.environment["STORMLOG_TOKEN_FILE"] = "/dev/fd/91"
-        for running in self.each(sys.executable, "-c", "import os\nos.close(92)\n" + CLOSES, close_fds=False, preexec_fn=opens):
+        for running in self.each(sys.executable, "-c", "import os\nos.close(92)\nos.close(94)\n" + CLOSES, close_fds=False, preexec_fn=opens):
             self.ended(running.stdout)
             with open(names[0], "w") as locked, open(names[2], "w") as free:
                 self.assertRaises(BlockingIOError, fcntl.lockf, locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder = os.open(os.path.join(self.run_of.folder, "folder"), os.O_RDONLY)
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.close(folder)
             self.assertTrue(os.path.exists("/proc/%d/fd/91" % running.pid))
 
     def test_a_program_without_standard_descriptors(self):

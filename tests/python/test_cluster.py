@@ -167,7 +167,7 @@ class Parquet(Case):
                          traces.frame(traces.BLOCK, traces.packed(block)) if number == 1 else b"", traces.footer())
         done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", os.path.dirname(path), "-o", out + "3"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual((done.returncode, done.stdout.split()[0]), (0, "6"), done.stderr)
-        self.assertRegex(done.stderr, r"offset [1-9]\d*: .*rank-00000-1.msgpack.zst: .* a column that is none")
+        self.assertRegex(done.stderr, r"offset [1-9]\d*: .*rank-00000-1.msgpack.zst: .* a column that is not four numbers and bytes")
 
     def test_a_folder_with_files_is_not_written_into(self):
         done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", self.traces, "-o", self.lake], stderr=subprocess.PIPE, text=True)
