@@ -108,7 +108,7 @@ static bool is_dotted_number(const char *at, const char **after)
 static bool collapse_xla(struct collapsed *to, const char *text)
 {
 	static const char *const keys[] = {"hlo_module=", "module=", "name=", "hlo_op="};
-	const char *colon = text, *name = NULL, *end, *after;
+	const char *colon = text, *name = NULL, *end, *after = text;
 
 	while (*colon && *colon != ':' && colon < text + XLA_KIND_MAX)
 		colon++;
