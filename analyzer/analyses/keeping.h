@@ -19,7 +19,7 @@
  * A handful of calls is what a library sets up when it is used for the first time (NCCL's connections), or what each part of a
  * program makes in its first step: no leak.
  */
-#define SL_KEEPING_CALLS	   6	 /* no handful */
+#define SL_KEEPING_CALLS	   6	 /* so many are no handful */
 #define SL_KEEPING_CALL_PART	   0.125 /* births nearer than this part of their mean distance came in one call */
 #define SL_KEEPING_CALL_OTHERS	   8	 /* births of other places; with so many inside it is no longer one call */
 #define SL_KEEPING_CALL_BIRTHS	   64	 /* own births a call; with more on average, a call is a round of work and no set-up */

@@ -87,8 +87,8 @@
 #define LOST_OF	     3	 /* of so many one is kept at least */
 #define LOST_EARLY   0.1 /* of what is kept: by the middle of the births */
 #define LOST_PART    0.5 /* of the run's births */
-#define LABELS_MAX   8
-#define SLOWER	     1 /* what still fills keeps less in the last quarter than in the mean of three */
+#define LABELS_MAX   8	 /* of a place; more change no verdict */
+#define SLOWER	     1	 /* what still fills keeps less in the last quarter than in the mean of three */
 
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 static bool by_count(const struct sl_track *track)

@@ -99,11 +99,12 @@ bool sl_ini_read(const char *path, const char *section, sl_ini_take *take, void 
 		snprintf(kept, sizeof(kept), "%.180s", trim(line));
 		wrong = wrong ?: read_line(&reading, line);
 	}
-	if (wrong)
+	if (wrong) {
 		snprintf(why, size, "%s:%u: \"%s\" %s", path, number, kept, wrong);
-	else if (ferror(in))
+	} else if (ferror(in)) {
 		snprintf(why, size, "%s:%u: %s", path, number + 1, strerror(errno));
-	wrong = wrong ?: ferror(in) ? why : NULL;
+		wrong = why;
+	}
 	fclose(in);
 	free(line);
 	return !wrong;

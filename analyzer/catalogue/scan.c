@@ -223,6 +223,8 @@ static void add_here(struct sl_map *here, const char *path)
 /* The files of an image.  True: it is a part of a summary, which other files complete. */
 static bool list_image(const struct sl_image *image, struct before *before, struct paths *paths, struct sl_map *here)
 {
+	size_t first = paths->count;
+
 	for (unsigned f = 0; f < image->file_count; f++) {
 		look_at(before, image->files[f]);
 		add_path(paths, image->files[f]);
@@ -233,7 +235,7 @@ static bool list_image(const struct sl_image *image, struct before *before, stru
 	}
 	if (image->summary)
 		add_path(paths, image->summary);
-	for (size_t i = paths->count - image->file_count - (image->ring != NULL) - (image->summary != NULL); i < paths->count; i++)
+	for (size_t i = first; i < paths->count; i++)
 		add_here(here, paths->item[i]);
 	return image->listing.size;
 }

@@ -12,6 +12,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/catalogue/store_sqlite.h"
+#include "common/base.h"
 
 #define BUSY_MS	  20000	    /* another process writes: a card takes it a few milliseconds */
 #define VALUE_MAX (1 << 20) /* bytes of a text or a row */
@@ -190,7 +191,7 @@ static const char *misplaced(const char *path)
 		return "a link: name the catalogue that it leads to";
 	if (sl_paths_is_strangers(path, &in, geteuid()))
 		return "of a user who is neither you, root nor its folder's owner";
-	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]) && !why; i++) {
+	for (size_t i = 0; i < SL_COUNT(beside) && !why; i++) {
 		char *file = sl_memory_print("%s%s", path, beside[i].end);
 
 		if (sl_paths_is_strangers(file, &in, geteuid()) || is_foreign(&beside[i], file))

@@ -293,7 +293,7 @@ static unsigned other_runs(const struct sl_report *report)
 	const struct sl_images *images = &report->images;
 	unsigned others = 0;
 
-	if (report->options.run && !strcmp(report->options.run, "all"))
+	if (sl_images_is_all(report->options.run))
 		return 0;
 	for (unsigned i = 0; i < images->run_count; i++)
 		others += i != report->run && images->runs[i].id[0];

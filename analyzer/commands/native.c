@@ -105,7 +105,7 @@ int sl_native_images(struct sl_images *images, char **paths)
 
 int sl_native_choose(const struct sl_images *images, const char *run)
 {
-	if (run && !strcmp(run, "all"))
+	if (sl_images_is_all(run))
 		return -1;
 	for (unsigned i = 0; run && i < images->run_count; i++)
 		if (!strcmp(images->runs[i].id, run))

@@ -87,7 +87,7 @@ static bool parse_time(const char *text, uint64_t begin_ns, uint64_t *unix_ns)
 
 static bool choose(const struct sl_images *images, const char *run, unsigned *chosen)
 {
-	for (*chosen = 0; run && strcmp(run, "all") && *chosen < images->run_count; ++*chosen)
+	for (*chosen = 0; run && !sl_images_is_all(run) && *chosen < images->run_count; ++*chosen)
 		if (!strcmp(images->runs[*chosen].id, run))
 			return true;
 	if (*chosen < images->run_count || !run)
@@ -136,7 +136,7 @@ static void fill_heap(struct sl_merge *merge)
 enum sl_merge_result sl_merge_open(struct sl_merge *merge, char *const *paths, unsigned count,
 				   const struct sl_merge_options *options)
 {
-	bool all = options->run && !strcmp(options->run, "all");
+	bool all = sl_images_is_all(options->run);
 	unsigned chosen;
 
 	*merge = (struct sl_merge){.progress = options->progress, .symbols = sl_symbols_new()};

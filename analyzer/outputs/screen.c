@@ -185,7 +185,7 @@ static void put_warnings(struct sl_screen_page *page)
 		sl_screen_say(page, "note: %s", report->warnings.item[i]);
 	if (report->warnings.count > 8)
 		sl_screen_say(page, "note: %zu more in report.json", report->warnings.count - 8);
-	if (!report->options.run || strcmp(report->options.run, "all"))
+	if (!sl_images_is_all(report->options.run))
 		put_other_runs(page);
 }
 

@@ -351,12 +351,6 @@ static void begin_with_all(struct sl_report *report)
 		report->started_unix_ns = began;
 }
 
-/* All runs are read, not one of them. */
-static bool is_of_all(const struct sl_pipeline_options *options)
-{
-	return options->run && !strcmp(options->run, "all");
-}
-
 /* False: no header tells which run the image is of, and it is older than this one. */
 static bool may_be_of_run(const struct sl_report *report, unsigned image)
 {
@@ -381,7 +375,7 @@ static void reduce(struct job *job)
 		process->symbols = report->symbols;
 		if (process->trace)
 			report->processes[kept++] = *process;
-		else if (is_of_all(job->options) || may_be_of_run(report, job->images[i]))
+		else if (sl_images_is_all(job->options->run) || may_be_of_run(report, job->images[i]))
 			*SL_PUSH(&report->unread) = job->images[i];
 	}
 	report->process_count = kept;
@@ -406,7 +400,7 @@ static void reduce(struct job *job)
 
 static bool choose_run(struct sl_report *report, const char *id)
 {
-	if (!id || !strcmp(id, "all"))
+	if (!id || sl_images_is_all(id))
 		return true;
 	for (report->run = 0; report->run < report->images.run_count; report->run++)
 		if (!strcmp(report->images.runs[report->run].id, id))
@@ -439,7 +433,7 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 					const struct sl_pipeline_options *options)
 {
 	struct job job = {.report = report, .options = options};
-	bool all = is_of_all(options), any;
+	bool all = sl_images_is_all(options->run), any;
 
 	*report = (struct sl_report){
 		.path = paths[0], .paths = paths, .path_count = count, .options = *options, .symbols = sl_symbols_new()};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is not here of a run, so that its figures may be too low: ranks without a trace, traces that cannot be read, or not whole.
- * One place for the screen, the warnings and the gate.
+ * The gate asks for all of it, the screen and the warnings for the ranks.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ struct sl_absent {
 /* False: none is absent, no process says how many there are, or only some of them were asked for. */
 bool sl_absent_ranks(const struct sl_report *report, struct sl_absent *absent);
 
-/* "nothing is known of rank 3, of 4: no GPU was used there, or its trace is elsewhere"; malloc'ed. */
+/* "nothing is known of rank 3, of 4: no GPU was used there, or the trace is elsewhere"; malloc'ed. */
 char *sl_absent_words(const struct sl_absent *absent);
 
 /*

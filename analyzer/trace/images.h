@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "analyzer/base/map.h"
 #include "analyzer/trace/beside.h"
 #include "analyzer/trace/trace.h"
@@ -48,6 +50,12 @@ bool sl_images_add(struct sl_images *folder, const char *path);
 
 /* After the last sl_images_add: reads the headers and fills runs. */
 void sl_images_group(struct sl_images *folder);
+
+/* True: the user named no run, but all of them (--run all). */
+static inline bool sl_images_is_all(const char *run)
+{
+	return run && !strcmp(run, "all");
+}
 
 /* True: the image is of the run (an index; -1: any), or has no header, so that its damage is told with whichever run is read. */
 bool sl_images_is_of(const struct sl_images *folder, unsigned image, int run);
