@@ -49,7 +49,7 @@ static struct {
 
 static bool was_awake, has_nodes;
 static uint32_t batch_count, kept_end, kept_count, free_first;
-static uint64_t since_ns, written_ns, settled_ns;
+static uint64_t since_ns, written_ns, settled_ns, woken_ns;
 static struct sl_asleep_counts counts;
 static _Atomic(const char *) rouse;
 
@@ -151,6 +151,7 @@ void sl_asleep_begin(bool asleep)
 	sl_agent->stacks = sl_agent->options.stacks;
 	was_awake = !asleep;
 	has_nodes = false;
+	woken_ns = 0;
 	if (asleep)
 		sl_asleep_rest();
 }
@@ -444,6 +445,23 @@ static bool define_stack(void)
 	return sl_define_publish(&map);
 }
 
+static uint64_t begin_of(const struct sl_event *event)
+{
+	return event->time_ns - (sl_event_verbs[sl_hooks[event->api].verb].stamped_before ? 0 : event->duration_ns);
+}
+
+static void mark(struct sl_event *event)
+{
+	if (!event->python && !event->native)
+		event->python = SL_ASLEEP_STACK;
+}
+
+void sl_asleep_mark(struct sl_event *events, unsigned count)
+{
+	for (unsigned i = 0; i < count && begin_of(&events[i]) <= woken_ns; i++)
+		mark(&events[i]);
+}
+
 /* One block of events for each thread, in slot order. */
 static bool write_kept(uint32_t count, struct sl_event *events, sl_asleep_write *write)
 {
@@ -457,8 +475,7 @@ static bool write_kept(uint32_t count, struct sl_event *events, sl_asleep_write 
 				break;
 			last = what;
 			events[used] = what->event;
-			if (!events[used].python && !events[used].native)
-				events[used].python = SL_ASLEEP_STACK;
+			mark(&events[used]);
 		}
 		if (!write(first->thread, first->number, last->number + 1, events, used))
 			return false;
@@ -475,8 +492,10 @@ bool sl_asleep_flush(const char *why, bool wake, struct sl_event *events, uint8_
 
 	if (!pages.table)
 		return true;
-	if (wake)
+	if (wake) {
 		sl_agent->stacks = sl_agent->options.stacks;
+		woken_ns = sl_agent_now();
+	}
 	for (uint32_t i = 0; i < batch_count; i++)
 		keep(&pages.batch[i]);
 	for (uint32_t i = 0; i < kept_end; i++)

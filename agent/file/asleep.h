@@ -37,6 +37,9 @@ bool sl_asleep_has_room(void);
 /* Takes finished events of one thread, in the order of their slots, from slot `first` on. */
 void sl_asleep_take(uint32_t thread, uint64_t first, const struct sl_event *events, unsigned count);
 
+/* Awake: gives those of one thread's events whose call began asleep the stack of what was made asleep. */
+void sl_asleep_mark(struct sl_event *events, unsigned count);
+
 /* Notes that all events up to this time have been taken. */
 void sl_asleep_settle(uint64_t until_ns);
 

@@ -314,10 +314,12 @@ static unsigned take_block(const struct sl_segment *segment, const struct sl_slo
 	sl_block_begin(&columns, map_bytes, SL_BLOCK_EVENTS);
 	do {
 		some = collect(segment, slots, next, end, thread_ended);
-		if (some && asleep)
+		if (asleep && some)
 			sl_asleep_take(segment->thread, first + count, events, some);
-		else if (some)
+		if (!asleep && some) {
+			sl_asleep_mark(events, some);
 			add_columns(events, some);
+		}
 		count += some;
 	} while (some == SL_BLOCK_CHUNK && count < SL_BLOCK_EVENTS);
 	return count;

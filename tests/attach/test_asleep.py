@@ -120,6 +120,16 @@ class Asleep(unittest.TestCase):
         self.assertTrue(any(frame["file"] and frame["file"].endswith("script.py")
                             for leak in report["leaks"] if leak["bytes"] == 7 << 20 for frame in leak["stack"]), report["leaks"])
 
+    def test_a_call_that_begins_asleep_and_ends_awake_was_made_asleep(self):
+        def during(run):
+            wait_until(lambda: exists(run, "made"))
+            wait_until(lambda: any(call.api == "cudaMalloc" for process in run.truth() for call in process.in_flight))
+            self.assertEqual(wakings.attach(run).returncode, 0)
+        with e2e.script("pin=1", "ready=made", "alloc=5", STORMLOG_ASLEEP=1, SIM_LATENCY="cudaMalloc:10000000000", during=during) as run:
+            report = run.report()
+        self.assertEqual(sorted((leak["kind"], leak["bytes"] >> 20, leak["stack"][0]["function"]) for leak in report["leaks"]),
+                         [("device", 5, "made while asleep"), ("host_pinned", 1, "made while asleep")])
+
     def test_tensors_made_asleep_live_and_totals_are_pytorchs_own(self):
         def during(run):
             wait_until(lambda: exists(run, "made"))
