@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterator
 
 from . import door
 from .errors import ConfigurationError, ProfilerError
+from .output import beside
 from .reader import Trace
 
 NAMED = ("api", "kind", "label", "python")
@@ -81,18 +82,6 @@ def _traces(path: str) -> Iterator[str]:
                 yield os.path.join(place, name)
 
 
-def _write(arrow: Any, table: Any, path: str) -> None:
-    """Beside its place and then renamed: readers of the folder find whole files alone, and ignore those with a dot."""
-    beside = os.path.join(os.path.dirname(path), "." + os.path.basename(path) + ".part")
-    try:
-        arrow.parquet.write_table(table, beside, compression="zstd")
-        os.replace(beside, path)
-    except BaseException:
-        if os.path.exists(beside):
-            os.unlink(beside)
-        raise
-
-
 def write(path: str, output: str) -> int:
     """Write the traces below `path`; returns the number of events.  `output` must be new or empty: Parquet readers take every file in it."""
     arrow = _arrow()
@@ -110,7 +99,8 @@ def write(path: str, output: str) -> int:
         folder = os.path.join(output, "run=%s" % door.line((trace.header.get("run_id") or "none")[:60]).replace("/", "_"), "rank=%d" % (-1 if rank is None else rank))
         os.makedirs(folder, exist_ok=True)
         stem = os.path.basename(name)[:-len(".msgpack.zst")]
-        _write(arrow, table, os.path.join(folder, "%s-%d.parquet" % (stem, number)))
+        with beside(os.path.join(folder, "%s-%d.parquet" % (stem, number))) as place:
+            arrow.parquet.write_table(table, place, compression="zstd")
         events += table.num_rows
     if not events:
         raise ProfilerError("no trace with events in %s" % path)

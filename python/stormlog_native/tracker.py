@@ -19,6 +19,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from . import agent, alerts, recording, span
 from .errors import ConfigurationError, ProfilerError
+from .output import beside
 from .phases import PHASE_ENTER_EVENT, PHASE_EXIT_EVENT, PhaseHandle
 from .system import format_memory, resident_now
 
@@ -80,20 +81,14 @@ def write_events(filename: str, form: str, read: Callable[[], List[TrackingEvent
     """Writes the file, or leaves an existing one as it was if something fails."""
     if form not in ("json", "csv"):
         raise ConfigurationError("format is json or csv")
-    events, place = read(), "%s.%d" % (filename, os.getpid())
-    try:
-        with open(place, "w", encoding="utf-8", newline="") as file:
-            if form == "json":
-                json.dump(events, file, indent=2)
-            elif events:
-                writer = csv.DictWriter(file, list(events[0]))
-                writer.writeheader()
-                writer.writerows({key: json.dumps(value) if isinstance(value, dict) else value for key, value in event.items()}
-                                 for event in events)
-        os.replace(place, filename)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(place)
+    events = read()
+    with beside(filename) as place, open(place, "w", encoding="utf-8", newline="") as file:
+        if form == "json":
+            json.dump(events, file, indent=2)
+        elif events:
+            writer = csv.DictWriter(file, list(events[0]))
+            writer.writeheader()
+            writer.writerows({key: json.dumps(value) if isinstance(value, dict) else value for key, value in event.items()} for event in events)
 
 
 # Python Stormlog's statistics of a telemetry sink, which a tracker does not have here.

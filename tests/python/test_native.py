@@ -438,17 +438,19 @@ print(json.dumps([found["current_memory_allocated"] - result.memory_after.alloca
 ''' % os.path.join(BUILD, "tests", "apps", "libc10_cuda.so"), STORMLOG_STACKS="python") as run:
             self.assertEqual(answer(run), [0, 0, 0, 107])
 
-    def test_an_export_of_an_unknown_format_leaves_the_file_as_it_was(self):
+    def test_an_export_of_an_unknown_format_leaves_the_file_as_it_was_and_what_lies_beside_too(self):
         with program('''
 tracker = sn.MemoryTracker(); tracker.start_tracking(); kept = take(1); tracker.stop_tracking()
 with open("events", "w") as file: file.write("kept")
+with open("mine", "w") as file: file.write("mine")
+os.symlink("mine", "events.%d" % os.getpid())
 try: tracker.export_events("events", "xml")
 except sn.ConfigurationError: pass
 first = open("events").read()
 tracker.export_events("events", "json")
-print(json.dumps([first, len(json.load(open("events"))) > 0, [name for name in os.listdir(".") if name.startswith("events")]]))
+print(json.dumps([first, open("mine").read(), len(json.load(open("events"))) > 0, sorted(name for name in os.listdir(".") if "events" in name or "part" in name) == ["events", "events.%d" % os.getpid()]]))
 ''') as run:
-            self.assertEqual(answer(run), ["kept", True, ["events"]])
+            self.assertEqual(answer(run), ["kept", "mine", True, True])
 
     def test_a_phase_that_is_entered_ends_where_it_is_closed_and_events_can_be_cleared(self):
         with program('''
