@@ -215,11 +215,18 @@ static bool put_host(struct sl_screen_page *page)
 	return true;
 }
 
+static void note_damage(void *seen, bool damaged, const char *subject, const char *message)
+{
+	(void)subject;
+	(void)message;
+	*(bool *)seen |= damaged;
+}
+
 static void put_end(struct sl_screen_page *page, bool refused, bool host)
 {
 	const struct sl_report *report = page->report;
 	uint64_t events = 0, lost = 0;
-	bool damaged = report->images.copies.damaged || report->images.unseen || report->unread.count;
+	bool damaged = false;
 	struct sl_absent absent;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -227,14 +234,13 @@ static void put_end(struct sl_screen_page *page, bool refused, bool host)
 
 		events += p->model->events;
 		lost += p->trace->gap_events + p->trace->damage.lost_events;
-		damaged |= p->trace->damage.damaged;
 	}
+	sl_absent_tell(report, note_damage, &damaged);
 	if (!page->said && !damaged && !refused)
 		fputs(page->noted ? "nothing else to report\n" : "nothing to report\n", page->out);
 	else
 		fputc('\n', page->out);
-	sl_door_print(page->out, "%s: %s events, %s lost", damaged || lost ? "incomplete" : "complete", SL_NUMBER(events),
-		      SL_NUMBER(lost));
+	sl_door_print(page->out, "%s: %s events, %s lost", damaged ? "incomplete" : "complete", SL_NUMBER(events), SL_NUMBER(lost));
 	if (sl_absent_ranks(report, &absent))
 		sl_door_print(page->out, ", without %llu of %llu ranks", (unsigned long long)absent.ranks,
 			      (unsigned long long)absent.of);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is not here of a run, so that its figures may be too low: ranks without a trace, traces that cannot be read, or not whole.
- * The gate asks for all of it, the screen and the warnings for the ranks.
+ * The gate asks for all of it, the screen for damage and ranks, the warnings for ranks.
  */
 #pragma once
 
