@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The command runs in our process group, so that it sees the terminal and its signals as it would without us.
- * A signal sent to the group reaches both, and only the command acts on it; a signal sent to us alone is passed on to
- * the command; whoever kills us kills it.
+ * A signal sent to the group reaches both, and only the command acts on it; a signal that others send to us alone is passed on
+ * to the command; whoever kills us kills it.
  */
 #include "launcher/launcher.h"
 
@@ -108,15 +108,15 @@ static bool is_below(pid_t pid, pid_t ancestor)
 
 /*
  * Takes the second of two signals: timeout(1) signals us and then the group.  The second came while we asked, and is the one that
- * the witness saw.
+ * the witness saw.  False: there was none.
  */
-static void take_copy(int number)
+static bool take_copy(int number)
 {
 	sigset_t one;
 
 	sigemptyset(&one);
 	sigaddset(&one, number);
-	sigtimedwait(&one, NULL, &(const struct timespec){0});
+	return sigtimedwait(&one, NULL, &(const struct timespec){0}) > 0;
 }
 
 /* True: a process has sent it, and si_pid is that process. */
@@ -134,27 +134,26 @@ static bool is_of_descriptor(const siginfo_t *info)
 /*
  * Whose a signal is that came to us, where it has not had it already; 0: nobody's.  The kernel tells one process that its terminal
  * is gone, the leader of its session, or that a descriptor is ready, its owner.  What the command or a descendant sends to the
- * command's parent is for who has started us, while it lives; but a descendant that would end us means the command more often
- * (pkill -f).  Who the sender is, is looked up first: it may end at any time.
+ * command's parent is for who has started us, while it lives, unless nobody knows whether the whole group has got it.  A command
+ * that has left the group does without the group's signals, but as a leader, which we are in its place, it could not have left.
+ * Who the sender is, is looked up first: it may end at any time.
  */
 static pid_t is_for(const siginfo_t *info, pid_t child, pid_t starter)
 {
-	static const char ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 	static const char of_kernel[] = {SIGHUP, SIGCONT, SIGIO, SIGURG};
 	bool below = is_sent(info) && is_below(info->si_pid, child);
 	bool to_all = sl_witness_saw(info->si_signo, info->si_code == SI_QUEUE);
+	bool to_us_too = to_all && info->si_signo < SIGRTMIN && take_copy(info->si_signo);
+	bool leads = getpgrp() == getpid();
 
-	if (to_all && info->si_signo < SIGRTMIN)
-		take_copy(info->si_signo);
-	if (to_all && (below || getpgid(child) == getpgrp()))
+	if (to_all && (below || getpgid(child) == getpgrp() || (!leads && !to_us_too)))
 		return 0;
 	if (info->si_code == SI_KERNEL)
 		return memchr(of_kernel, info->si_signo, sizeof(of_kernel)) ? child : 0;
 	if (!is_sent(info))
 		return is_of_descriptor(info) ? child : 0;
 	if (below)
-		return getppid() == starter && (info->si_pid == child || !memchr(ending, info->si_signo, sizeof(ending))) ? starter
-															  : 0;
+		return getppid() == starter && sl_witness_watches() ? starter : 0;
 	return info->si_signo == SIGCONT && is_below(info->si_pid, getpid()) ? 0 : child; /* the witness has woken us */
 }
 
@@ -198,8 +197,27 @@ static void bury_others(pid_t child)
 	}
 }
 
+/*
+ * True: somebody has continued us, who have stopped with the whole group, and means the command.  SIGCONT waits behind the SIGCHLD
+ * that tells of the command's stop, and to stop now would discard it.
+ */
+static bool is_continued(pid_t child, pid_t starter)
+{
+	siginfo_t info;
+	sigset_t one;
+	pid_t to;
+
+	sigemptyset(&one);
+	sigaddset(&one, SIGCONT);
+	to = sigtimedwait(&one, &info, &(const struct timespec){0}) > 0 ? is_for(&info, child, starter) : 0;
+	if (to != child)
+		return false;
+	pass_on(&info, child);
+	return true;
+}
+
 /* False: the child has ended, and *status says how. */
-static bool child_goes_on(pid_t child, int *status)
+static bool child_goes_on(pid_t child, pid_t starter, int *status)
 {
 	pid_t got;
 
@@ -207,6 +225,8 @@ static bool child_goes_on(pid_t child, int *status)
 	while ((got = waitpid(child, status, WNOHANG | WUNTRACED)) > 0) {
 		if (!WIFSTOPPED(*status))
 			return false;
+		if (is_continued(child, starter))
+			continue;
 		sl_witness_wake(child);
 		stop_as(WSTOPSIG(*status), child);
 		sl_witness_wake(0);
@@ -220,7 +240,7 @@ static int wait_for(const struct sl_launch *run, pid_t child, pid_t starter, con
 	int status = -1;
 	siginfo_t info;
 
-	while (child_goes_on(child, &status)) {
+	while (child_goes_on(child, starter, &status)) {
 		int number = sl_outside_wait(run, set, &info);
 		bool of_children = number == SIGCHLD && info.si_code > 0;
 		pid_t to = number > 0 && !of_children ? is_for(&info, child, starter) : 0;
@@ -308,8 +328,9 @@ int sl_child_run(const struct sl_launch *run)
 	sigfillset(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL); /* so they reach us even where nohup or a shell's & made us ignore them */
 	take(&all);
+	sl_title_cut(false);
 	if (!alone) {
-		sl_witness_start(run);
+		sl_witness_start();
 		sl_outside_begin(run);
 		child = fork();
 	}
@@ -351,7 +372,7 @@ void sl_child_end(int status)
 	sigemptyset(&set);
 	sigaddset(&set, number);
 	fflush(NULL);
-	raise(number);
+	kill(getpid(), number); /* raise() refuses those of the C library's own */
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	exit(128 + number); /* reached only where the signal does not kill */
 }

@@ -48,23 +48,21 @@ static bool is_kept(const struct kept *kept, const struct stat *st)
  * flock() go with the last copy of the descriptor.  The kernel lists each beneath the descriptor by which it was taken, before all
  * that it says of one kind of file alone; where the list is cut, there may be one.
  */
-static bool has_lock(int fd, const char *kind)
+static bool has_record_lock(int fd)
 {
 	char path[64], info[4096];
 	long bytes;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	bytes = sl_procfile_read(path, info, sizeof(info));
-	return bytes < 0 || bytes == sizeof(info) - 1 || strstr(info, kind);
+	return bytes < 0 || bytes == sizeof(info) - 1 || strstr(info, ": POSIX ");
 }
 
-/* A folder ends for nobody unless it is locked, and the run's may be named by a path that leads through it (/dev/fd/N/traces). */
 static bool is_inherited(int fd, struct stat *st)
 {
 	int flags = fcntl(fd, F_GETFD);
 
-	return fd != STDERR_FILENO && flags >= 0 && !(flags & FD_CLOEXEC) && !fstat(fd, st) &&
-	       (!S_ISDIR(st->st_mode) || has_lock(fd, ": FLOCK "));
+	return fd != STDERR_FILENO && flags >= 0 && !(flags & FD_CLOEXEC) && !fstat(fd, st);
 }
 
 /* Calls `what` for each descriptor that we were started with. */
@@ -83,24 +81,32 @@ static void each(void (*what)(struct kept *kept, int fd, const struct stat *st),
 
 static void keep_if_locked(struct kept *kept, int fd, const struct stat *st)
 {
-	if (has_lock(fd, ": POSIX "))
+	if (has_record_lock(fd))
 		keep(kept, st);
 }
 
+/*
+ * A folder ends for nobody, and the run's may be named by a path that leads through it (/dev/fd/N/traces).  So it is opened anew,
+ * with none of the locks that the command gives back by closing it.
+ */
 static void close_one(struct kept *kept, int fd, const struct stat *st)
 {
-	int nothing;
+	char path[64];
+	int other = -1;
 
 	if (is_kept(kept, st))
 		return;
-	if (fd > STDERR_FILENO) {
-		close(fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (S_ISDIR(st->st_mode))
+		other = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	else if (fd <= STDERR_FILENO)
+		other = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (S_ISDIR(st->st_mode) && other < 0)
 		return;
-	}
-	nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (dup2(nothing, fd) < 0)
+	if (other < 0 || dup2(other, fd) < 0)
 		close(fd);
-	close(nothing);
+	if (other >= 0)
+		close(other);
 }
 
 void sl_inherited_close(void)

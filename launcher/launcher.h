@@ -30,6 +30,14 @@ struct sl_launch {
 /* Prints to stderr, with "stormlog-run: " before the text and a newline after it. */
 void sl_launcher_say(const char *format, ...) SL_PRINTF(1, 2);
 
+/* --- launcher/title.c --- */
+
+/* Copies our words, which may then be cut.  NULL: there is no memory. */
+char **sl_title_take(int argc, char **argv);
+
+/* From now on ps shows of our words the first alone, or if `whole`, none. */
+void sl_title_cut(bool whole);
+
 /* --- launcher/flags.c --- */
 
 /*
@@ -120,7 +128,7 @@ int sl_outside_wait(const struct sl_launch *run, const sigset_t *set, siginfo_t 
 /* --- launcher/witness.c --- */
 
 /* Lives from before the command's start to its end.  Where no witness can be started, it has seen nothing. */
-void sl_witness_start(const struct sl_launch *run);
+void sl_witness_start(void);
 void sl_witness_end(void);
 void sl_witness_ended(pid_t pid); /* a child of ours has ended: it may be the witness */
 
@@ -129,6 +137,7 @@ void sl_witness_ended(pid_t pid); /* a child of ours has ended: it may be the wi
  * which reaches one process.
  */
 bool sl_witness_saw(int number, bool queued);
+bool sl_witness_watches(void); /* false: nobody can say so */
 
 /* Has the witness send us SIGCONT once this stopped child of ours goes on or has ended, until it is told 0. */
 void sl_witness_wake(pid_t child);

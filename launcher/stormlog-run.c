@@ -219,6 +219,11 @@ int main(int argc, char **argv)
 
 	sl_standard_hold(O_CLOEXEC); /* the command finds them closed */
 	sl_child_signals_block();
+	argv = sl_title_take(argc, argv);
+	if (!argv) {
+		sl_launcher_say("%s", strerror(ENOMEM));
+		return SL_LAUNCH_FAILED;
+	}
 	status = sl_flags_parse(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
 	if (status >= 0)
 		return sl_standard_told("stormlog-run", status, SL_LAUNCH_FAILED);

@@ -29,8 +29,8 @@
 #define LOOK_NS	    100000000 /* between looks at a command that is stopped */
 
 static pid_t witness = -1;
-static int line =
-	-1; /* between us and the witness: a signal's number asks for it, minus a process id names who is stopped, 0 ends that */
+/* Between us and the witness: a signal's number asks for it, minus a process id names who is stopped, 0 ends that. */
+static int line = -1;
 
 static time_t now_s(void)
 {
@@ -38,18 +38,6 @@ static time_t now_s(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec;
-}
-
-/* Gives the witness another name, so that somebody who kills the launcher by name does not hit it too. */
-static void hide(const struct sl_launch *run)
-{
-	char *begin = program_invocation_name, *last = begin;
-
-	for (char **word = run->command; *word; word++)
-		last = *word;
-	if (last > begin)
-		memset(begin, 0, (size_t)(last - begin) + strlen(last));
-	prctl(PR_SET_NAME, "signal-witness");
 }
 
 /* What the witness knows. */
@@ -63,6 +51,8 @@ static void count(int number, const siginfo_t *info)
 {
 	if (info->si_code <= 0 && info->si_pid == view.launcher)
 		return; /* it calls us, or has us go on */
+	if (number == CALL && !info->si_pid)
+		return; /* the kernel had no room to say who calls */
 	view.seen[number] = now_s();
 	view.times[number]++;
 }
@@ -111,7 +101,7 @@ _Noreturn static void watch(pid_t launcher)
 	}
 }
 
-void sl_witness_start(const struct sl_launch *run)
+void sl_witness_start(void)
 {
 	pid_t launcher = getpid();
 	sigset_t all, before;
@@ -129,7 +119,8 @@ void sl_witness_start(const struct sl_launch *run)
 		if (getppid() != launcher)
 			_exit(0);
 		sl_inherited_close();
-		hide(run);
+		sl_title_cut(true);
+		prctl(PR_SET_NAME, "signal-witness"); /* who kills the launcher by name is not to hit it too */
 		watch(launcher);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
@@ -193,6 +184,11 @@ bool sl_witness_saw(int number, bool queued)
 			break;
 	}
 	return saw;
+}
+
+bool sl_witness_watches(void)
+{
+	return witness > 0;
 }
 
 void sl_witness_wake(pid_t child)

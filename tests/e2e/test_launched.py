@@ -71,6 +71,28 @@ sys.stdin.readline()
 print("done")
 """
 
+# how many processes have its last word among theirs
+WORDS = """
+import glob, sys
+def has(name):
+    try:
+        return sys.argv[1] in open(name).read().split("\\0")
+    except OSError:
+        return False
+print(sum(map(has, glob.glob("/proc/[0-9]*/cmdline"))))
+"""
+
+# leaves its group, and counts the signals that come then
+LEAVES = """
+import os, signal, sys
+got = []
+os.setsid()
+signal.signal(signal.SIGUSR1, lambda number, frame: got.append(number))
+print("ready", flush=True)
+sys.stdin.readline()
+print(len(got))
+"""
+
 # closes the pipes that it was given, of which 99 is one more copy of standard output
 CLOSES = """
 import os, signal
@@ -187,6 +209,9 @@ class Launched(unittest.TestCase):
             self.assertEqual(running.stdout.readline(), "ready\n")
             os.killpg(running.pid, signal.SIGUSR1)
             self.assertEqual(running.stdout.readline(), "%d\n" % signal.SIGUSR1)
+            running.send_signal(signal.SIGRTMAX)  # by which the launcher calls its witness
+            self.assertTrue(select.select([running.stdout], [], [], 60)[0])
+            self.assertEqual(running.stdout.readline(), "%d\n" % signal.SIGRTMAX)
             running.send_signal(signal.SIGTERM)
             self.assertEqual(running.communicate(timeout=60)[0], "%d\n" % signal.SIGTERM)
 
@@ -245,6 +270,33 @@ class Launched(unittest.TestCase):
                                  preexec_fn=lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN)):
             got = signal.sigtimedwait([signal.SIGUSR1], 60)
             self.assertEqual(got and got.si_pid, running.pid)
+
+    def test_who_looks_for_the_program_by_its_words_finds_one(self):
+        """As pkill -f and pgrep -f do."""
+        for running in self.each(sys.executable, "-c", WORDS, "words-of-%d" % os.getpid(), flags=((), ("--host",))):
+            self.assertEqual((running.communicate(timeout=60)[0], running.returncode), ("1\n", 0))
+
+    def test_a_program_that_has_left_the_group_gets_no_signal_of_it(self):
+        for front in ([], [e2e.RUN, "--"]):
+            with subprocess.Popen(["sh", "-c", '"$@"; exit $?', "sh", *front, sys.executable, "-c", LEAVES], env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                  preexec_fn=lambda: (os.setpgrp(), signal.signal(signal.SIGUSR1, signal.SIG_IGN))) as running:
+                self.assertEqual(running.stdout.readline(), "ready\n")
+                os.killpg(running.pid, signal.SIGUSR1)
+                time.sleep(0.5)  # for a launcher that would pass it on
+                self.assertEqual((running.communicate("\n", timeout=60)[0], running.returncode), ("0\n", 0), front)
+
+    def test_a_stopped_group_of_which_the_launcher_is_continued(self):
+        def state(pid):
+            with open("/proc/%d/stat" % pid) as said:
+                return said.read().rpartition(")")[2].split()[0]
+
+        for running in self.each("sh", "-c", "echo $$; read go; echo went", stdin=subprocess.PIPE, start_new_session=True):
+            program = int(running.stdout.readline())
+            os.killpg(running.pid, signal.SIGSTOP)
+            while not state(running.pid) == state(program) == "T":
+                time.sleep(0.01)
+            os.kill(running.pid, signal.SIGCONT)
+            self.assertEqual((running.communicate("\n", timeout=60)[0], running.returncode), ("went\n", 0))
 
     def test_a_child_of_the_program_signals_the_programs_parent_and_ends(self):
         """As "kill -USR1 $PPID" does by a kill that is a program."""
@@ -364,6 +416,7 @@ class Launched(unittest.TestCase):
         """A record lock outlives an exec, and goes when its process closes any descriptor of the file."""
         names = [os.path.join(self.run_of.folder, name) for name in ("locked", "token", "else")]
         os.mkdir(os.path.join(self.run_of.folder, "folder"))
+        os.mkdir(names[1] + "s")
 
         def opens():
             for at, name in enumerate([*names, names[0]]):  # 93 is of the same file as 90, and has no lock beneath it in /proc/self/fdinfo
@@ -376,17 +429,21 @@ class Launched(unittest.TestCase):
             os.dup2(opened, 94)
             os.close(opened)
             fcntl.flock(94, fcntl.LOCK_EX)
+            opened = os.open(names[1] + "s", os.O_RDONLY)
+            os.dup2(opened, 95)
+            os.close(opened)
             os.dup2(1, 99)
 
         self.environment["STORMLOG_TOKEN_FILE"] = "/dev/fd/91"
-        for running in self.each(sys.executable, "-c", "import os\nos.close(92)\nos.close(94)\n" + CLOSES, close_fds=False, preexec_fn=opens):
+        for running in self.each(sys.executable, "-c", "import fcntl, os\nfcntl.flock(95, fcntl.LOCK_EX)\nfor one in (92, 94, 95):\n    os.close(one)\n" + CLOSES, close_fds=False, preexec_fn=opens):
             self.ended(running.stdout)
             with open(names[0], "w") as locked, open(names[2], "w") as free:
                 self.assertRaises(BlockingIOError, fcntl.lockf, locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            folder = os.open(os.path.join(self.run_of.folder, "folder"), os.O_RDONLY)
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.close(folder)
+            for name in (os.path.join(self.run_of.folder, "folder"), names[1] + "s"):
+                folder = os.open(name, os.O_RDONLY)
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.close(folder)
             self.assertTrue(os.path.exists("/proc/%d/fd/91" % running.pid))
 
     def test_a_program_without_standard_descriptors(self):
