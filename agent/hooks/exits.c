@@ -104,18 +104,23 @@ static void tell(const stack_t *stack, stack_t *old, const stack_t *aside)
 	} while (0)
 
 #define EXEC(name, at) AROUND(name, -1, KEEP(at); sl_preload_finish("exec"), sl_preload_resume())
-#define AS_ONE(name)   AROUND(name, -1, sl_preload_alone(), sl_preload_rights_changed())
-#define PLAIN(name)    EXPORTED_AS(name);
+#define OWN(name, with)                                                                                                            \
+	AROUND(name, -1, if (sl_children_room(__environ)) return with((const char *)a, (char *const *)b, __environ);               \
+	       sl_preload_finish("exec"), sl_preload_resume())
+#define AS_ONE(name) AROUND(name, -1, sl_preload_alone(), sl_preload_rights_changed())
+#define PLAIN(name)  EXPORTED_AS(name);
 
 #include "agent/hooks/exits.def"
 
 #undef LEAVE
 #undef EXEC
+#undef OWN
 #undef PLAIN
 #undef AROUND
 #undef AS_ONE
 #define LEAVE(name, how)  {#name, WRAPPER(name)},
 #define EXEC(name, at)	  {#name, WRAPPER(name)},
+#define OWN(name, with)	  {#name, WRAPPER(name)},
 #define PLAIN(name)	  {#name, WRAPPER(name)},
 #define AROUND(name, ...) {#name, WRAPPER(name)},
 #define AS_ONE(name)	  {#name, WRAPPER(name)},
@@ -133,16 +138,6 @@ void *sl_exits_wrapper(const char *name)
 		if (sl_plain_same(wrappers[i].name, name))
 			return wrappers[i].wrapper;
 	return NULL;
-}
-
-EXPORTED int execv(const char *path, char *const argv[])
-{
-	return execve(path, argv, __environ);
-}
-
-EXPORTED int execvp(const char *file, char *const argv[])
-{
-	return execvpe(file, argv, __environ);
 }
 
 /*

@@ -43,6 +43,19 @@ def orders(count):
         yield from itertools.permutations(("us",) + others)
 
 
+# starts true by each function that takes no environment
+EXECS = """
+import ctypes, os
+c = ctypes.CDLL(None)
+for name, file in (("execv", b"/bin/true"), ("execvp", b"true")):
+    pid = os.fork()
+    if not pid:
+        getattr(c, name)(file, (ctypes.c_char_p * 2)(b"true"))
+        os._exit(1)
+    print(name, os.waitpid(pid, 0)[1], flush=True)
+"""
+
+
 class Orders(unittest.TestCase):
     maxDiff = None
     plain, held = {}, 0
@@ -84,6 +97,13 @@ class Orders(unittest.TestCase):
         for order in itertools.permutations(("us", "locked_calls")):
             with self.subTest(order=order), Recording(os.path.join(e2e.APPS, "fork_exec"), timeout=60, LD_PRELOAD=":".join(map(path, order))) as run:
                 self.assertEqual(e2e.equal_to_journal(run)[0], [])
+
+    def test_beside_a_library_with_an_exec_of_its_own(self):
+        said = set()
+        for order in (["own_execs"], ["us", "own_execs"], ["own_execs", "us"]):
+            with Recording(sys.executable, "-c", EXECS, preload=False, timeout=60, LD_PRELOAD=":".join(map(path, order))) as run:
+                said.add(run.done.stdout)
+        self.assertEqual(said, {b"execv\nexecv 0\nexecvp\nexecvp 0\n"})
 
     def test_beside_two_others(self):
         for order in orders(2):
