@@ -3,9 +3,10 @@
 
 _Atomic uint64_t sl_mute_handled;
 
+static const int signals[] = {SIGSEGV, SIGBUS, SIGSYS};
+
 void sl_mute_look(void)
 {
-	static const int signals[] = {SIGSEGV, SIGBUS, SIGSYS};
 	uint64_t handled = 0;
 
 	for (unsigned i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
@@ -15,4 +16,13 @@ void sl_mute_look(void)
 			handled |= SL_MUTE_BIT(signals[i]);
 	}
 	atomic_store_explicit(&sl_mute_handled, handled, memory_order_relaxed);
+}
+
+void sl_mute_tell(uint64_t handled)
+{
+	uint64_t faults = 0;
+
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		faults |= SL_MUTE_BIT(signals[i]);
+	atomic_store_explicit(&sl_mute_handled, handled & faults, memory_order_relaxed);
 }

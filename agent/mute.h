@@ -23,8 +23,9 @@
  */
 extern _Atomic uint64_t sl_mute_handled __attribute__((visibility("hidden")));
 
-/* Asks the kernel for these handlers. */
+/* Asks the kernel for these handlers, or is told of all handlers that the program has. */
 void sl_mute_look(void);
+void sl_mute_tell(uint64_t handled);
 
 struct sl_mute {
 	uint64_t before; /* as the kernel has it: a bit for each of 64 signals */

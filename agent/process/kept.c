@@ -13,6 +13,7 @@
 #include "agent/process/procfile.h"
 #include "common/base.h"
 #include "common/fnv.h"
+#include "common/text.h"
 
 #define KEPT_MAX	12
 #define DESCRIPTORS_MIN 256
@@ -33,7 +34,7 @@ static _Atomic uint64_t readings;
 static _Atomic bool sandboxed;
 static bool deserted, outlived; /* deserted: only our threads are left; outlived: threads went on when the first one had ended */
 static bool was_another;	/* a thread of ours that ended is counted for a moment longer */
-static uint64_t filters_at_start;
+static uint64_t filters_at_start, handled;
 
 static long read_again(int fd, char *buffer, size_t size)
 {
@@ -160,6 +161,13 @@ static const char *read_status(void)
 	return status;
 }
 
+static uint64_t signals_of(const char *status, const char *name)
+{
+	const char *at = sl_procfile_line(status, name);
+
+	return at ? sl_procfile_signals(at) : 0;
+}
+
 static uint64_t number_of(const char *status, const char *name)
 {
 	const char *at = sl_procfile_line(status, name);
@@ -182,9 +190,26 @@ void sl_kept_look(bool (*another)(void))
 
 	if (filters(status) > filters_at_start)
 		atomic_store(&sandboxed, true);
+	handled = *status ? signals_of(status, "SigCgt:") : UINT64_MAX;
 	deserted = first_ended && threads == 2;
 	outlived = outlived || (first_ended && threads > (was_another ? 3 : 2));
 	was_another = is_another;
+}
+
+uint64_t sl_kept_handled(void)
+{
+	return handled;
+}
+
+uint64_t sl_kept_own_pending(uint64_t thread)
+{
+	char path[48];
+	struct sl_text text = sl_text_begin(path, sizeof(path));
+
+	sl_text_add(&text, "/proc/self/task/");
+	sl_text_add_number(&text, thread);
+	sl_text_add(&text, "/status");
+	return sl_kept_read(path, status, sizeof(status)) > 0 ? signals_of(status, "SigPnd:") : 0;
 }
 
 bool sl_kept_confined_alone(void)

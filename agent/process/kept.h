@@ -14,7 +14,7 @@
 /* The same as sl_procfile_read.  Any thread. */
 long sl_kept_read(const char *path, char *buffer, size_t size);
 
-/* Writer: reads what the next two functions return. another: true if we have a thread beside the writer. */
+/* Writer: reads what the next three functions return. another: true if we have a thread beside the writer. */
 void sl_kept_look(bool (*another)(void));
 
 /*
@@ -22,6 +22,12 @@ void sl_kept_look(bool (*another)(void));
  * (agent/README.md, Sandboxes).
  */
 bool sl_kept_sandboxed(void);
+
+/* The signals for which the program has handlers, as of the last look: number N is bit N - 1.  All, where nobody says. */
+uint64_t sl_kept_handled(void);
+
+/* Writer: the signals that wait for it alone, whose thread id this is. */
+uint64_t sl_kept_own_pending(uint64_t thread);
 
 /* There were filters when the recording began: a container's, or the program's own. */
 bool sl_kept_filtered(void);

@@ -27,6 +27,9 @@ const char *sl_procfile_line(const char *content, const char *name);
 /* A decimal number at the start of `text`; false when there is none. */
 bool sl_procfile_digits(const char *text, uint64_t *number);
 
+/* A set of signals as the kernel prints it, sixteen hexadecimal digits: number N is bit N - 1. */
+uint64_t sl_procfile_signals(const char *digits);
+
 /* State of process or thread `pid`: 'R' runs or could, 'S' sleeps...; 0: there is no such process. */
 char sl_procfile_state(uint64_t pid);
 

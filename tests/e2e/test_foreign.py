@@ -271,6 +271,18 @@ class Foreign(unittest.TestCase):
                 self.assertEqual((row["allocations"], row["frees"]), (4002, 4001))
                 self.assertEqual([process["status"] for process in run.report()["processes"]], ["completed"])
 
+    def test_the_writer_asks_for_handlers_and_signals_by_calls_on_that_list_alone(self):
+        """A filter may come between a look for one and the next call."""
+        if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode:
+            self.skipTest("strace cannot trace here")
+        with Recording("strace", "-f", "-qq", "-o", "calls", "-e", "trace=rt_sigaction,rt_sigpending,pread64", "-E", "LD_PRELOAD=" + e2e.PRELOAD, "-E", "LD_LIBRARY_PATH=" + e2e.SIM,
+                       sys.executable, e2e.SCRIPT, "alloc=1", "sleep=2", preload=False, STORMLOG_DEVICE_INTERVAL=0) as run:
+            with open(os.path.join(run.folder, "calls")) as calls:
+                lines = calls.read().splitlines()
+        writers = [line for line in lines if line.split()[0] != lines[0].split()[0]]
+        self.assertTrue([line for line in writers if "SigCgt:" in line or "pread64" in line])
+        self.assertEqual([line for line in writers if "rt_sig" in line], [])
+
     def test_a_program_handles_the_faults_of_its_threads_in_our_work_too(self):
         """A broker of a sandbox (openat, mincore, pipe2), a time stamp counter that may not be read: from before the first call on."""
         for case, number in (("broker", 257), ("broker", 27), ("broker", 293), ("no_counter", 0)):
