@@ -217,6 +217,19 @@ static bool trim(struct stack *stack, int got, unsigned depth)
 	return got > 0;
 }
 
+/*
+ * An address of the stack is one to return to, behind the call that is named.  Where a signal came, the address is the one that was
+ * to run next: one more makes it alike.
+ */
+static void mark_interrupted(struct stack *stack)
+{
+	uintptr_t signal = stack->thread->walk.signal;
+
+	for (uint32_t i = 1; signal && i < stack->count; i++)
+		if ((uintptr_t)stack->pcs[i - 1] == signal)
+			stack->pcs[i] = (char *)stack->pcs[i] + 1;
+}
+
 static struct sl_cache_entry *find(const struct stack *stack, uint64_t *hash)
 {
 	*hash = hash_pcs(stack->pcs, stack->count);
@@ -264,6 +277,7 @@ static uint32_t capture_unwound(struct stack *stack, unsigned depth, bool settle
 	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
 	if (!trim(stack, got, depth))
 		return 0;
+	mark_interrupted(stack);
 	entry = find(stack, &hash);
 	if (SL_LIKELY(entry && entry->id)) {
 		thread->settled += thread->settled < SETTLED;

@@ -219,6 +219,7 @@ static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, struct pages
 		if (!step(pages, &at, rule)) {
 			if (!pages->gone && !walk->alone && !atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed)) {
 				walk->guess = rule.kind == SL_CFI_NONE ? at.bp : 0;
+				walk->signal = rule.kind == SL_CFI_SIGNAL ? at.pc : 0;
 				return SL_WALK_UNKNOWN;
 			}
 			cut = false; /* nobody is left to ask: the stack ends here */
@@ -329,7 +330,7 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 	if (SL_UNLIKELY(is_foreign || walk->foreign))
 		walk->first = 0;
 	walk->foreign = is_foreign;
-	walk->guess = 0;
+	walk->guess = walk->signal = 0;
 	if (is_foreign && sl_kept_sandboxed()) /* a filter might forbid the questions */
 		return SL_WALK_UNKNOWN;
 	if (!is_foreign)

@@ -49,6 +49,7 @@ struct sl_walk {
 	bool foreign;	  /* the last walk was, or led, to a stack that is not the thread's own: nothing of it holds for the next */
 	uint32_t turn;	  /* walks begun */
 	uintptr_t guess;  /* SL_WALK_UNKNOWN: where libunwind would look for a frame, by rbp alone; 0: nowhere, or elsewhere */
+	uintptr_t signal; /* SL_WALK_UNKNOWN: where the handler returns to at whose frame the walk ended; 0: at another */
 	uint32_t built;	  /* the turn that these frames belong to */
 	uint64_t named;	  /* the owner's number for a stack, and above it the turn that built the stack */
 	uintptr_t pc[SL_WALK_FRAMES];

@@ -67,6 +67,32 @@ static int broker(const char *number)
 	return 0;
 }
 
+void begins_by_a_fault(void);
+__asm__(".text\n"
+	".globl before_it\n.type before_it, @function\nbefore_it:\n.cfi_startproc\nnop\nret\n.cfi_endproc\n.size before_it, "
+	".-before_it\n"
+	".globl begins_by_a_fault\n.type begins_by_a_fault, @function\nbegins_by_a_fault:\n.cfi_startproc\nud2\nret\n.cfi_endproc\n"
+	".size begins_by_a_fault, .-begins_by_a_fault\n");
+
+static void allocate_and_go_on(int number, siginfo_t *info, void *context)
+{
+	void *p;
+
+	(void)number;
+	(void)info;
+	OK(cudaMalloc(&p, MB));
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] += 2;
+}
+
+/* A handler allocates where the first instruction of a function was to run. */
+static int first_instruction(const char *unused)
+{
+	(void)unused;
+	handle(SIGILL, allocate_and_go_on);
+	begins_by_a_fault();
+	return 0;
+}
+
 /* Answers an instruction that reads the time stamp counter. */
 static void tell_time(int number, siginfo_t *info, void *context)
 {
@@ -101,6 +127,12 @@ static int broker(const char *unused)
 }
 
 static int no_counter(const char *unused)
+{
+	(void)unused;
+	return 77;
+}
+
+static int first_instruction(const char *unused)
 {
 	(void)unused;
 	return 77;
@@ -247,9 +279,14 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(const char *argument);
-	} cases[] = {{"broker", broker},       {"no_counter", no_counter},   {"stop_threads", stop_threads},
-		     {"no_header", no_header}, {"signal_file", signal_file}, {"hidden_library", hidden_library},
-		     {"closes", closes}};
+	} cases[] = {{"broker", broker},
+		     {"no_counter", no_counter},
+		     {"stop_threads", stop_threads},
+		     {"no_header", no_header},
+		     {"signal_file", signal_file},
+		     {"hidden_library", hidden_library},
+		     {"closes", closes},
+		     {"first_instruction", first_instruction}};
 
 	CHECK(argc == 3);
 	alarm(60);

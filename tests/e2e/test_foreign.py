@@ -293,6 +293,14 @@ class Foreign(unittest.TestCase):
                 row = self.device_row(run)
                 self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, 10, 10))
 
+    def test_a_function_that_a_signal_interrupts_at_its_first_instruction_has_its_own_name(self):
+        run = self.plain_and_recorded("first_instruction", "", program=FAULTING, timeout=60)
+        if run.done.returncode == 77:
+            self.skipTest("the program's handlers are written for x86-64")
+        leak, = run.report()["leaks"]
+        named = [frame["function"] for frame in leak["stack"]]  # the frame that the kernel made for the handler may have a name
+        self.assertEqual([named[0], *named[2:5]], ["allocate_and_go_on", "begins_by_a_fault", "first_instruction", "main"])
+
     def test_a_program_that_stops_its_threads_by_a_signal_need_not_wait_for_ours(self):
         run = self.plain_and_recorded("stop_threads", "", program=FAULTING, timeout=60)
         row = self.device_row(run)
