@@ -283,6 +283,8 @@ static void warn_absent(struct sl_report *report)
 	struct sl_absent absent;
 	char *words;
 
+	if (report->images.empty.count && report->process_count) /* where it is all, the caller says so */
+		sl_report_warn(report, "%s: " SL_ABSENT_EMPTY, *report->images.empty.item);
 	if (!sl_absent_ranks(report, &absent))
 		return;
 	words = sl_absent_words(&absent);
@@ -416,8 +418,8 @@ bool sl_pipeline_is_native(char *const *paths, unsigned count)
 
 	for (unsigned i = 0; i < count && !folder.image_count; i++)
 		sl_images_add(&folder, paths[i]);
-	found = folder.image_count || folder.strangers ||
-		folder.dishonest; /* why those are not read is said by who reads the rest */
+	found = folder.image_count || folder.strangers.count ||
+		folder.links.count; /* why those are not read is said by who reads the rest */
 	sl_images_free(&folder);
 	return found;
 }
@@ -453,7 +455,7 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 		report->damage_lines = (unsigned)report->warnings.count;
 	}
 	/* a summary that cannot be read, or a folder that may hold others, is not left out of another */
-	if (options->each && (report->images.copies.damaged || report->images.closed || report->images.unseen))
+	if (options->each && (report->images.copies.damaged || report->images.closed.count || report->images.unseen.count))
 		return SL_PIPELINE_UNREADABLE;
 	if (options->parts && all)
 		sl_parts_list(&report->images);

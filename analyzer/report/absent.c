@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/absent.h"
 
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,19 @@ static const char *why_partly(const struct sl_process *process, bool *damaged)
 	return NULL;
 }
 
+#define FIRST(list) ((list).count ? *(list).item : NULL)
+
+/* Told under the last part of a path, which may end in a slash. */
+static unsigned tell_path(sl_absent_told *told, void *context, bool damaged, const char *path, const char *message)
+{
+	char *copy = path ? sl_memory_copy(path) : NULL;
+
+	if (copy)
+		told(context, damaged, basename(copy), message);
+	free(copy);
+	return path != NULL;
+}
+
 unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, void *context)
 {
 	const struct sl_images *images = &report->images;
@@ -153,14 +167,13 @@ unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, vo
 	}
 	for (size_t i = 0; i < report->unread.count; i++, count++)
 		told(context, true, sl_paths_name(images->images[report->unread.item[i]].name), "it cannot be read");
-	if (images->copies.damaged && ++count)
-		told(context, true, sl_paths_name(report->path), "parts of the run cannot be read");
-	if (images->unseen && ++count)
-		told(context, true, sl_paths_name(report->path), "a summary cannot be read, and a part of the run may be in it");
-	if ((images->strangers || images->dishonest) && ++count)
-		told(context, false, sl_paths_name(report->path), "files of other users, or links, were not read");
-	if (images->closed && ++count)
-		told(context, false, sl_paths_name(report->path), "folders that may not be listed were not read");
+	if (images->copies.damaged)
+		count += tell_path(told, context, true, FIRST(images->broken) ?: report->path, "parts of the run cannot be read");
+	count += tell_path(told, context, true, FIRST(images->unseen), "it cannot be read, and a part of the run may be in it");
+	count += tell_path(told, context, false, FIRST(images->strangers), "files of other users were not read");
+	count += tell_path(told, context, false, FIRST(images->links), "links that lead to no trace by its name were not read");
+	count += tell_path(told, context, false, FIRST(images->closed), "folders that may not be listed were not read");
+	count += tell_path(told, context, false, FIRST(images->empty), SL_ABSENT_EMPTY);
 	if (sl_absent_ranks(report, &absent) && ++count) {
 		char *words = sl_absent_words(&absent);
 

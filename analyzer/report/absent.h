@@ -23,8 +23,10 @@ bool sl_absent_ranks(const struct sl_report *report, struct sl_absent *absent);
 char *sl_absent_words(const struct sl_absent *absent);
 
 /*
- * Tells everything that is not here.  damaged: it was recorded, and cannot be read; otherwise it is not known whether there was
- * anything.  Returns how many.
+ * Tells everything that is not here.  damaged: it was recorded, and cannot be read.  Otherwise nothing is broken: it may come yet,
+ * was not recorded, lies where it is not read, or this version does not know what it means.  subject: a process's trace, or the
+ * file or folder of which it is said, the first of several.  Returns how many.
  */
+#define SL_ABSENT_EMPTY "no trace is in it" /* said of a path that the user named */
 typedef void sl_absent_told(void *context, bool damaged, const char *subject, const char *message);
 unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, void *context);

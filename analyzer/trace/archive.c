@@ -208,6 +208,7 @@ static const char *unpack(FILE *in, const char *path)
 	if (reader.unwritten && reader.unwritten != EEXIST) { /* EEXIST: two members of one name, which no pack of ours has */
 		remove_one(&pack);
 		tell_no_room(path, reader.unwritten);
+		errno = reader.unwritten;
 		return NULL;
 	}
 	if (pack.torn)
@@ -225,6 +226,7 @@ const char *sl_archive_open(const char *path)
 	char magic[sizeof(SL_PACK_MAGIC)];
 	const char *folder = NULL;
 	size_t at = sl_map_find(&known, path);
+	int error = 0;
 	FILE *in;
 
 	if (at)
@@ -233,8 +235,11 @@ const char *sl_archive_open(const char *path)
 	if (!in)
 		return NULL;
 	if (fread(magic, 1, sizeof(magic), in) == sizeof(magic) && !memcmp(magic, SL_PACK_MAGIC, sizeof(magic)))
-		folder = unpack(in, path);
+		error = (folder = unpack(in, path)) ? 0 : errno;
+	else if (ferror(in))
+		error = errno;
 	fclose(in);
+	errno = error;
 	return folder;
 }
 

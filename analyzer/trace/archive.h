@@ -12,8 +12,9 @@
 
 /*
  * If the file is a pack: returns the folder with its content, which is made at the first call and removed when the program
- * ends. NULL: it is not a pack, or it cannot be opened.  Of a torn pack, what is left is unpacked, and a message says so.  A pack
- * that TMPDIR has no room for ends the program with exit status 4 and a message: a part of it would be taken for the run.
+ * ends. NULL: errno says why it cannot be opened; 0: it is no pack.  Of a torn pack, what is left is unpacked, and a message says
+ * so.  A pack that TMPDIR has no room for ends the program with exit status 4 and a message: a part of it would be taken for the
+ * run.
  */
 const char *sl_archive_open(const char *path);
 

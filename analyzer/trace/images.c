@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: the search adds to the list that the grouping goes through, and both tell what does not count. */
 #include "analyzer/trace/images.h"
 
 #include <dirent.h>
@@ -30,6 +31,7 @@ static bool too_many(struct sl_images *folder, const char *path)
 	if (++folder->looked_at == most + 1)
 		sl_damage_add(&folder->copies, path, -1, "more than %llu files and folders; from here on they are not read",
 			      (unsigned long long)most);
+	folder->known += folder->looked_at > most;
 	return folder->looked_at > most;
 }
 
@@ -41,6 +43,7 @@ static bool is_new(struct sl_images *folder, dev_t device, ino_t number)
 
 	snprintf(identity, sizeof(identity), "%llx:%llx", (unsigned long long)device, (unsigned long long)number);
 	met = sl_map_at(&folder->met, identity);
+	folder->known += *met != 0;
 	return !(*met)++;
 }
 
@@ -73,7 +76,8 @@ static void add_summary(struct sl_images *folder, const char *path)
 	if (sl_summaries_list(*SL_PUSH(&folder->summaries) = strdup(path), add_told, folder, &foreign, &why))
 		return;
 	sl_damage_note(&folder->copies, path, "%s", foreign ? "it is no summary of stormlog's" : why);
-	folder->unseen += !foreign;
+	if (!foreign)
+		*SL_PUSH(&folder->unseen) = strdup(path);
 }
 
 static void add_trace(struct sl_images *folder, const char *path)
@@ -105,25 +109,23 @@ static bool is_trusted(struct sl_images *folder, const char *path, const struct 
 {
 	if (!beside || !sl_paths_is_strangers(path, &beside->in, beside->named))
 		return true;
-	folder->strangers++;
-	if (!folder->stranger)
-		folder->stranger = strdup(path);
+	*SL_PUSH(&folder->strangers) = strdup(path);
 	return false;
 }
 
-static void tell_strangers(struct sl_images *folder, unsigned count)
+static void tell_strangers(struct sl_images *folder, size_t before)
 {
+	size_t count = folder->strangers.count - before;
+
 	if (count == 1)
-		sl_damage_note(&folder->copies, folder->stranger,
+		sl_damage_note(&folder->copies, folder->strangers.item[before],
 			       "is not read: it is of a user who is neither you, root nor its folder's owner; name it to read it");
 	else if (count)
 		sl_damage_note(
-			&folder->copies, folder->stranger,
-			"and %u more are not read: they are of users who are neither you, root nor their folder's owner; name "
+			&folder->copies, folder->strangers.item[before],
+			"and %zu more are not read: they are of users who are neither you, root nor their folder's owner; name "
 			"them to read them",
 			count - 1);
-	free(folder->stranger);
-	folder->stranger = NULL;
 }
 
 #define NOT_LISTED "may not be listed by you and is passed over"
@@ -134,20 +136,18 @@ static void count_closed(struct sl_images *folder, const char *path)
 		sl_damage_note(&folder->copies, path, NOT_LISTED);
 		return;
 	}
-	folder->closed++;
-	if (!folder->first_closed)
-		folder->first_closed = strdup(path);
+	*SL_PUSH(&folder->closed) = strdup(path);
 }
 
-static void tell_closed(struct sl_images *folder, unsigned count)
+static void tell_closed(struct sl_images *folder, size_t before)
 {
+	size_t count = folder->closed.count - before;
+
 	if (count == 1)
-		sl_damage_note(&folder->copies, folder->first_closed, NOT_LISTED);
+		sl_damage_note(&folder->copies, folder->closed.item[before], NOT_LISTED);
 	else if (count)
-		sl_damage_note(&folder->copies, folder->first_closed,
-			       "and %u more folders may not be listed by you and are passed over", count - 1);
-	free(folder->first_closed);
-	folder->first_closed = NULL;
+		sl_damage_note(&folder->copies, folder->closed.item[before],
+			       "and %zu more folders may not be listed by you and are passed over", count - 1);
 }
 
 static bool is_ours(const char *name)
@@ -160,9 +160,10 @@ static bool leads_to_ours(struct sl_images *folder, const char *path)
 {
 	bool leads = !is_ours(path) || sl_paths_is_honest(path, is_ours);
 
-	if (!leads)
+	if (!leads) {
 		sl_damage_note(&folder->copies, path, "is not read: it is a link to a file that is no trace by its name");
-	folder->dishonest |= !leads;
+		*SL_PUSH(&folder->links) = strdup(path);
+	}
 	return leads;
 }
 
@@ -170,7 +171,10 @@ static void add_file(struct sl_images *folder, const char *path, dev_t device, i
 {
 	bool told = sl_summaries_named(path), packed = sl_names_is_pack(path);
 
-	if (!is_ours(path) || !is_trusted(folder, path, beside) || !is_new(folder, device, number))
+	if (!is_ours(path))
+		return;
+	folder->known++;
+	if (!is_trusted(folder, path, beside) || !is_new(folder, device, number))
 		return;
 	if (told)
 		add_summary(folder, path);
@@ -191,8 +195,11 @@ static void look_at(struct sl_images *folder, const char *path, const struct dir
 	struct stat st = {.st_dev = in->st_dev, .st_ino = entry->d_ino, .st_mode = S_IFREG};
 	const struct beside beside = {*in, in->st_uid};
 
-	if (entry->d_type != DT_REG && stat(path, &st))
+	if (entry->d_type != DT_REG && stat(path, &st)) {
+		if (errno == EACCES)
+			count_closed(folder, path);
 		return;
+	}
 	if (S_ISREG(st.st_mode) && (entry->d_type == DT_REG || leads_to_ours(folder, path)))
 		add_file(folder, path, st.st_dev, st.st_ino, &beside);
 	else if (S_ISDIR(st.st_mode) && is_trusted(folder, path, &beside) && is_new(folder, st.st_dev, st.st_ino))
@@ -250,8 +257,14 @@ static void add_pack(struct sl_images *folder, const char *path)
 {
 	const char *unpacked = sl_archive_open(path);
 
-	if (!unpacked)
+	if (!unpacked) {
+		sl_damage_note(&folder->copies, path, "%s",
+			       errno			? strerror(errno)
+			       : sl_names_is_pack(path) ? "it is no pack of stormlog's, or it is torn"
+							: "it is neither a trace, a summary nor a pack");
+		*SL_PUSH(&folder->unseen) = strdup(path);
 		return;
+	}
 	search(folder, unpacked);
 	if (sl_archive_is_torn(unpacked))
 		sl_damage_add(&folder->copies, sl_paths_name(path), -1, "the pack is damaged: a part of the run is missing");
@@ -314,11 +327,18 @@ static bool add(struct sl_images *folder, const char *path)
 
 bool sl_images_add(struct sl_images *folder, const char *path)
 {
-	unsigned strangers = folder->strangers, closed = folder->closed;
-	bool found = add(folder, path);
+	size_t strangers = folder->strangers.count, closed = folder->closed.count, said = folder->copies.count;
+	bool damaged = folder->copies.damaged, found;
+	uint64_t known = folder->known;
 
-	tell_strangers(folder, folder->strangers - strangers);
-	tell_closed(folder, folder->closed - closed);
+	found = add(folder, path);
+
+	tell_strangers(folder, strangers);
+	tell_closed(folder, closed);
+	if (found && folder->known == known && folder->copies.count == said)
+		*SL_PUSH(&folder->empty) = strdup(path);
+	if (folder->copies.damaged && !damaged)
+		*SL_PUSH(&folder->broken) = strdup(path);
 	return found;
 }
 
@@ -530,6 +550,12 @@ void sl_images_free(struct sl_images *folder)
 	free(folder->run_of);
 	free(folder->runs);
 	sl_damage_free(&folder->copies);
+	SL_DROP_EACH(&folder->strangers);
+	SL_DROP_EACH(&folder->unseen);
+	SL_DROP_EACH(&folder->closed);
+	SL_DROP_EACH(&folder->links);
+	SL_DROP_EACH(&folder->empty);
+	SL_DROP_EACH(&folder->broken);
 	SL_DROP_EACH(&folder->summaries);
 	SL_DROP_EACH(&folder->packs);
 	sl_beside_free(&folder->beside);

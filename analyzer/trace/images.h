@@ -31,13 +31,15 @@ struct sl_images {
 	unsigned run_count;
 	struct sl_damage copies; /* what is said of copies, which are counted once, and of files beyond the limit */
 	uint64_t looked_at;	 /* files and folders */
-	unsigned strangers;	 /* files of other users that are not read */
-	char *stranger;		 /* the first of them below the path that is being added */
-	unsigned unseen;	 /* summaries that cannot be listed; a part of any run may be in them */
-	unsigned closed;	 /* folders that this user may not list, lost+found aside */
-	char *first_closed;	 /* of those below the path that is being added */
-	bool dishonest;		 /* a link under a trace's name is not read */
-	bool one_is_enough;	 /* the search ends with the first */
+	/* What is passed over, in the order in which it was met. */
+	SL_VECTOR(char *) strangers; /* files of other users */
+	SL_VECTOR(char *) unseen;    /* summaries and packs that cannot be opened; a part of any run may be in them */
+	SL_VECTOR(char *) closed;    /* folders that this user may not list, lost+found aside, and what lies behind one */
+	SL_VECTOR(char *) links;     /* links under a trace's name */
+	SL_VECTOR(char *) empty;     /* paths that the user named, without a trace */
+	SL_VECTOR(char *) broken;    /* the path that the user named, below which is what `copies` calls damaged */
+	uint64_t known;		     /* grows with all that tells that a path is not empty */
+	bool one_is_enough;	     /* the search ends with the first */
 	bool copies_too;  /* copies are kept: who reads all parts of a summary finds them, since a part does not see the others */
 	bool packs_apart; /* packs in folders are listed and not opened */
 	SL_VECTOR(char *) summaries, packs; /* packs: of folders */

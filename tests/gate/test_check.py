@@ -375,8 +375,32 @@ class Limits(Folder):
                 file.write(content)
             out = check("--max-peak", "1G", self.path("torn")).stdout
             self.assertNotRegex(out, "(?m)^ok ", content)
-            self.assertRegex(out, "(?m)^warning +incomplete +.*a summary cannot be read")
+            self.assertRegex(out, "(?m)^warning +incomplete +a.summary: it cannot be read, and a part of the run may be in it")
             check("--strict", "--max-peak", "1G", self.path("torn"), code=1)
+
+    def test_nothing_passes_beside_a_pack_that_is_none_or_a_named_path_without_a_trace(self):
+        self.rank(0, "run", world_size=1)
+        subprocess.run([ANALYZE, "pack", "-o", self.path("whole.stormlog"), self.path("run")], check=True)
+        with open(self.path("whole.stormlog"), "rb") as file:
+            whole = file.read()
+        run, pack, junk, empty = self.path("run"), self.path("run/r1.stormlog"), self.path("junk.txt", "junk"), self.path("empty/notes.txt", "hello")
+        for content in b"", whole[:10], b"not ours at all, and longer than a mark", None:
+            for paths in ((run, pack), (run,)) if content is not None else ((run, junk), (run, os.path.dirname(empty) + "/")):
+                with self.subTest(content=content, paths=paths):
+                    if content is not None:
+                        with open(pack, "wb") as file:
+                            file.write(content)
+                    out = check("--strict", "--max-peak", "1G", *paths, code=1).stdout
+                    self.assertRegex(out, "(?m)^FAIL +max-peak .* in what is here of the run")
+                    name = {pack: "r1.stormlog", run: "r1.stormlog"}.get(paths[-1], os.path.basename(paths[-1].rstrip("/")))
+                    self.assertRegex(out, "(?m)incomplete +%s: " % name)
+                    done = subprocess.run([ANALYZE, "-o", self.path("analysis"), *paths], capture_output=True, text=True, check=True)
+                    self.assertIn(name, done.stderr + done.stdout)
+                    self.assertRegex(done.stdout, "(?m)^incomplete: " if name != "empty" else "no trace is in it")
+            if os.path.exists(pack):
+                os.unlink(pack)
+        for paths in (run, run), (run, run + "/rank-00000-100.msgpack.zst"), (self.path("whole.stormlog"), run), (run, self.path("whole.stormlog")):
+            self.assertRegex(check("--strict", "--max-peak", "1G", *paths).stdout, "(?m)^ok +max-peak ", paths)
 
     def test_ranks_that_the_user_left_out_are_not_absent(self):
         for rank in 1, 4:

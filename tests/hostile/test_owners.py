@@ -176,8 +176,39 @@ class Owners(unittest.TestCase):
             self.assertIn(said, done.stderr)
             done = self.analyze("check", "--strict", "--max-peak", "1G", self.at("t"), user=COLLEAGUE)
             self.assertEqual((done.returncode, "ok " in done.stdout, "incomplete" in done.stdout), (0, True, False) if len(names) == 1 else (1, False, True), done.stdout)
+            for paths in ([self.at("t") + "/"], [self.at("whole"), self.at("t")]) if len(names) == 2 else ():
+                self.trace(0, COLLEAGUE, folder="whole", end=t.footer())
+                done = self.analyze("check", "--strict", "--max-peak", "1G", *paths, user=COLLEAGUE)
+                self.assertRegex(done.stdout, "(?m)incomplete +(other|third): folders that may not be listed", paths)
             done = self.analyze("summarize", "-q", "-o", self.at("s/%d.summary" % len(names)), self.at("t"), user=COLLEAGUE)
             self.assertEqual(done.returncode, 0 if len(names) == 1 else 3, done.stderr)
+
+    def test_a_closed_pack_and_what_lies_behind_a_closed_folder_leave_a_run_incomplete(self):
+        self.trace(0, COLLEAGUE, end=t.footer())
+        os.chmod(self.at("t"), 0o755)
+        self.trace(1, COLLEAGUE, folder="closed/traces", end=t.footer())
+        self.assertEqual(self.analyze("check", "--strict", "--max-peak", "1G", self.at("t"), user=COLLEAGUE).returncode, 0)
+        pack, half, link = self.at("t/p.stormlog"), self.at("t/half"), self.at("t/link")
+
+        def closed_pack():
+            os.chmod(t.write(pack, b"of the colleague's group alone"), 0)
+
+        def half_open_folder():
+            shutil.copytree(self.at("closed"), half)
+            os.chmod(half, 0o644)
+
+        def link_through():
+            os.chmod(self.at("closed"), 0o600)
+            os.symlink(self.at("closed/traces"), link)
+
+        for make, made, named in (closed_pack, pack, "p.stormlog"), (half_open_folder, half, "traces"), (link_through, link, "link"):
+            make()
+            done = self.analyze("check", "--strict", "--max-peak", "1G", self.at("t"), user=COLLEAGUE)
+            self.assertEqual(done.returncode, 1, (made, done.stdout, done.stderr))
+            self.assertRegex(done.stdout, "(?m)incomplete +%s: " % named)
+            self.assertIn(named + ": ", done.stderr)
+            os.chmod(half, 0o755) if made == half else None
+            (shutil.rmtree if made == half else os.unlink)(made)
 
     def test_a_link_that_the_reader_made_is_read(self):
         os.mkdir(self.at("t"))
