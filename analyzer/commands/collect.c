@@ -186,6 +186,8 @@ static int pack(struct collection *collection, char **paths, const char *output)
 		keep_what_is_packed(&images);
 		status = images.image_count ? sl_native_pack(&images, -1, output, 0) : SL_EXIT_FINE;
 		collection->packed = status == SL_EXIT_FINE ? images.image_count : 0;
+		if (collection->packed)
+			status = sl_native_left_out(&images, output);
 	}
 	sl_images_free(&images);
 	return status;
@@ -236,7 +238,7 @@ static int collect(char **folder, const struct settings *s, const char *output)
 	}
 	if (output)
 		status = pack(&collection, folder, output);
-	(s->json ? tell_json : tell)(&collection, status == SL_EXIT_FINE ? output : NULL);
+	(s->json ? tell_json : tell)(&collection, status == SL_EXIT_FINE || collection.packed ? output : NULL);
 	return status == SL_EXIT_FINE && collection.failed ? SL_EXIT_UNSAVED : status;
 }
 

@@ -125,3 +125,11 @@ int sl_native_pack(const struct sl_images *images, int run, const char *path, co
 	sl_paths_failed(path);
 	return SL_EXIT_UNSAVED;
 }
+
+int sl_native_left_out(const struct sl_images *images, const char *path)
+{
+	if (!sl_images_lacks(images))
+		return SL_EXIT_FINE;
+	return sl_command_fail(SL_EXIT_UNREADABLE, "%s may not be the whole run: what is not read, as said above, is not in it",
+			       path);
+}

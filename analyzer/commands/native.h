@@ -35,3 +35,6 @@ bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *pa
  * It is SL_EXIT_UNREADABLE, and nothing is written, where no trace can be read.
  */
 int sl_native_pack(const struct sl_images *images, int run, const char *path, const uint8_t *key);
+
+/* After writing `path`: SL_EXIT_UNREADABLE, and a message, where something that lies there is not in it; SL_EXIT_FINE: all is. */
+int sl_native_left_out(const struct sl_images *images, const char *path);

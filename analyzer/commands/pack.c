@@ -67,6 +67,8 @@ static int run(struct sl_arguments *parsed)
 		status = chosen < -1 ? SL_EXIT_USAGE : sl_native_pack(&images, chosen, s.path, s.redact ? s.key : NULL);
 		if (s.json && status == SL_EXIT_FINE)
 			tell(&s, &images);
+		if (status == SL_EXIT_FINE)
+			status = sl_native_left_out(&images, s.path);
 	}
 	sl_images_free(&images);
 	return status;

@@ -454,8 +454,9 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 		warn_damage(report, &report->images.copies);
 		report->damage_lines = (unsigned)report->warnings.count;
 	}
-	/* a summary that cannot be read, or a folder that may hold others, is not left out of another */
-	if (options->each && (report->images.copies.damaged || report->images.closed.count || report->images.unseen.count))
+	/* a summary that cannot be read, a folder that may hold others, or another user's file is not left out of another */
+	if (options->each && (report->images.copies.damaged || report->images.closed.count || report->images.unseen.count ||
+			      report->images.strangers.count))
 		return SL_PIPELINE_UNREADABLE;
 	if (options->parts && all)
 		sl_parts_list(&report->images);

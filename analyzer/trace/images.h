@@ -59,6 +59,13 @@ static inline bool sl_images_is_all(const char *run)
 	return run && !strcmp(run, "all");
 }
 
+/* True: something that lies there is not read, so that what is made of the rest may not be the whole run. */
+static inline bool sl_images_lacks(const struct sl_images *folder)
+{
+	return folder->copies.damaged || folder->strangers.count || folder->unseen.count || folder->closed.count ||
+	       folder->links.count;
+}
+
 /* True: the image is of the run (an index; -1: any), or has no header, so that its damage is told with whichever run is read. */
 bool sl_images_is_of(const struct sl_images *folder, unsigned image, int run);
 void sl_images_free(struct sl_images *folder);

@@ -422,12 +422,37 @@ class Endings(unittest.TestCase):
         for verb in (["tree"], ["runs", "--catalogue", os.path.join(self.temporary, "c")], ["fit"], ["pack", "-o", os.path.join(self.temporary, "p")],
                      ["export", "ndjson"]):
             done = subprocess.run([mine, *verb, self.traces], capture_output=True, text=True, timeout=60, cwd="/", **user)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.returncode, 3 if verb[0] == "pack" else 0, done.stderr)
             self.assertIn("inner: may not be listed by you and is passed over", done.stderr)
         part = os.path.join(self.temporary, "part.summary")
         done = subprocess.run([mine, "summarize", self.traces, "-o", part], capture_output=True, text=True, timeout=60, cwd="/", **user)
         self.assertEqual((done.returncode, os.path.exists(part)), (3, False))
         self.assertIn(part + " was not written, since a summary leaves nothing out", done.stderr)
+
+    def test_a_pack_of_what_is_not_all_read_is_written_and_is_not_fine(self):
+        self.assertEqual(self.run_it("pack", "-o", "whole.stormlog", "t").returncode, 0)
+        torn, key = os.path.join(self.traces, "p.stormlog"), os.path.join(self.traces, "rank-00007-107.msgpack.zst")
+        for rank in 0, 1:
+            self.record("rank-%05d-%d" % (rank, 100 + rank), rank=rank, pid=100 + rank, host=os.uname().nodename)
+        whole = self.contents()["whole.stormlog"]
+
+        def cut(size):
+            with open(torn, "wb") as file:
+                file.write(whole[:size])
+
+        for make, made, limit in (lambda: cut(len(whole) - 20), torn, ""), (lambda: cut(10), torn, ""), (lambda: os.symlink("../whole.stormlog.key", key), key, ""), (lambda: None, "", "1"):
+            with open(os.path.join(self.folder, "whole.stormlog.key"), "w"):
+                make()
+            for verb in ["pack", "-o", "x.stormlog"], ["collect", "-o", "x.stormlog"]:
+                how = dict(os.environ, TMPDIR=self.temporary, **({"STORMLOG_READ_FILES": limit} if limit else {}))
+                done = subprocess.run([ANALYZE, *verb, "t"], capture_output=True, text=True, cwd=self.folder, timeout=60, env=how)
+                self.assertEqual(done.returncode, 3, (verb, made, limit, done.stderr))
+                self.assertIn("x.stormlog may not be the whole run", done.stderr)
+                self.assertEqual(self.run_it("tree", "x.stormlog").returncode, 0, "it is written")
+                os.unlink(os.path.join(self.folder, "x.stormlog"))
+            if made:
+                os.unlink(made)
+        self.assertEqual(self.run_it("pack", "-o", "x.stormlog", "t").returncode, 0)
 
     def test_a_trace_that_is_taken_for_telemetry_is_called_a_trace(self):
         for path in ("t", "t/rank-00000-100.msgpack.zst"):

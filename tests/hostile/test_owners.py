@@ -76,8 +76,12 @@ class Owners(unittest.TestCase):
         stranger = self.trace(1, STRANGER)
         for verb in ["report", "--json"], ["dump"], ["table"], ["oom"], ["runs", "--catalogue", self.at("c")], ["monitor", "--duration", "0.1"], ["pack", "-o", self.at("p.stormlog")]:
             done = self.analyze(*verb, self.at("t"))
-            self.assertEqual((done.returncode, done.stderr.count(stranger)), (0, 1), (verb, done.stderr))
+            self.assertEqual((done.returncode, done.stderr.count(stranger)), (3 if verb[0] == "pack" else 0, 1), (verb, done.stderr))
             self.assertIn(stranger + ": is not read: it is of a user who is neither you, root nor its folder's owner; name it to read it", done.stderr)
+        self.assertIn("p.stormlog may not be the whole run", done.stderr)
+        self.assertEqual(self.analyze("report", "--json", self.at("p.stormlog")).returncode, 0, "it is written")
+        self.assertEqual(self.analyze("summarize", "-q", "-o", self.at("s.summary"), self.at("t")).returncode, 3)
+        self.assertFalse(os.path.exists(self.at("s.summary")))
         told, _ = self.report(self.at("t"))
         self.assertEqual([process["rank"] for process in told["processes"]], [0])
         self.assertEqual([process["rank"] for process in self.report(stranger)[0]["processes"]], [1], "a file that is named is read")
