@@ -33,6 +33,7 @@ struct sl_value {
 	enum sl_value_kind kind;
 	uint32_t count; /* items of an array, members of an object */
 	uint32_t line;	/* where it began, from 1 */
+	bool twice;	/* of an object: a name stood in it twice */
 	union {
 		bool truth;
 		__int128 integer;

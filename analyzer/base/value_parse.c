@@ -306,10 +306,11 @@ static bool parse_members(struct parser *p, struct sl_value *value)
 		ok = parse_member(p, &members[count]) && parse_end(p, "}", "expected ',' or '}'", &more);
 	}
 	if (ok) {
-		if (has_duplicates(members, (uint32_t)count))
-			count = drop_duplicates(members, (uint32_t)count);
 		value->kind = SL_VALUE_OBJECT;
-		value->count = (uint32_t)count;
+		value->count =
+			has_duplicates(members, (uint32_t)count) ? drop_duplicates(members, (uint32_t)count) : (uint32_t)count;
+		value->twice = value->count < count;
+		count = value->count;
 		value->members = keep(p, members, count * sizeof(*members));
 	}
 	free(members);

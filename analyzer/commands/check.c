@@ -15,6 +15,7 @@
 #include "analyzer/commands/replace.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/ci_reports.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/upstream/sessions.h"
@@ -300,6 +301,30 @@ static unsigned other_runs(const struct sl_report *report)
 	return others;
 }
 
+static void tell_missing(void *context, bool damaged, const char *subject, const char *message)
+{
+	*(bool *)context |= damaged;
+	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", subject, message);
+}
+
+/* The numbers of a part of a run do not take the place of those of a whole one. */
+static int update(const struct sl_report *report, const struct options *o, const struct sl_measures *measures)
+{
+	bool damaged = false;
+
+	sl_absent_tell(report, tell_missing, &damaged);
+	if (damaged)
+		return sl_command_fail(SL_EXIT_UNREADABLE, "%s stays as it is: parts of the run cannot be read",
+				       o->limits.baseline);
+	if (!sl_baseline_write(measures, o->limits.baseline)) {
+		sl_paths_failed(o->limits.baseline);
+		return SL_EXIT_UNSAVED;
+	}
+	if (!o->values[QUIET])
+		sl_door_print(stdout, "baseline: %s\n", o->limits.baseline);
+	return SL_EXIT_FINE;
+}
+
 static int check(struct sl_report *report, const struct options *o, const char *path)
 {
 	struct sl_measures measures, baseline = {0};
@@ -314,12 +339,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	for (size_t i = report->damage_lines; o->suppressions.count && i < report->warnings.count; i++)
 		sl_door_print(stderr, "note: %s\n", report->warnings.item[i]);
 	if (o->values[UPDATE]) {
-		if (!sl_baseline_write(&measures, o->limits.baseline)) {
-			sl_paths_failed(o->limits.baseline);
-			status = SL_EXIT_UNSAVED;
-		} else if (!o->values[QUIET]) {
-			sl_door_print(stdout, "baseline: %s\n", o->limits.baseline);
-		}
+		status = update(report, o, &measures);
 	} else if (held && !sl_baseline_read(&baseline, o->limits.baseline, why, sizeof(why))) {
 		status = sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	} else {

@@ -98,38 +98,73 @@ static char *read_all(const char *path, size_t *size)
 	return text;
 }
 
-/* Files of earlier versions have no lines. */
-static void take_lines(struct sl_measure *m, const struct sl_value *lines)
+/* A number that is not understood would be one that nothing exceeds.  Returns the value that is wrong; NULL: none is. */
+static const struct sl_value *take_bytes(const struct sl_value *object, bool may_be_unknown, uint64_t *bytes)
 {
-	for (uint32_t i = 0; lines && lines->kind == SL_VALUE_ARRAY && i < lines->count; i++) {
-		const char *place = sl_value_get_text(&lines->items[i], "place");
-		int64_t bytes;
+	const struct sl_value *value = sl_value_get(object, "bytes");
 
-		if (!place || !sl_value_get_int64(&lines->items[i], "bytes", &bytes) || bytes < 0)
-			continue;
-		*SL_PUSH(&m->lines.list) = (struct sl_measure_line){
-			.place = sl_memory_copy(place), .what = sl_memory_copy(place), .order = i, .bytes = (uint64_t)bytes};
-	}
+	*bytes = SL_UNKNOWN;
+	if (!value || object->twice)
+		return object;
+	if (sl_value_is(value, SL_VALUE_NULL))
+		return may_be_unknown ? NULL : value;
+	if (!sl_value_is(value, SL_VALUE_INT) || value->integer < 0 || value->integer >= SL_UNKNOWN)
+		return value;
+	*bytes = (uint64_t)value->integer;
+	return NULL;
 }
 
-static void take(struct sl_measures *measures, enum sl_measure_of of, const struct sl_value *object)
+/* Files of earlier versions have no lines. */
+static const struct sl_value *take_lines(struct sl_measure *m, const struct sl_value *lines)
 {
-	for (uint32_t i = 0; object && object->kind == SL_VALUE_OBJECT && i < object->count; i++) {
+	if (lines && lines->kind != SL_VALUE_ARRAY)
+		return lines;
+	for (uint32_t i = 0; lines && i < lines->count; i++) {
+		const char *place = sl_value_get_text(&lines->items[i], "place");
+		uint64_t bytes;
+		const struct sl_value *wrong = place ? take_bytes(&lines->items[i], false, &bytes) : &lines->items[i];
+
+		if (wrong)
+			return wrong;
+		*SL_PUSH(&m->lines.list) = (struct sl_measure_line){
+			.place = sl_memory_copy(place), .what = sl_memory_copy(place), .order = i, .bytes = bytes};
+	}
+	return NULL;
+}
+
+/* Two labels or libraries may have one name in the file, where theirs is no UTF-8. */
+static const struct sl_value *take(struct sl_measures *measures, enum sl_measure_of of, const struct sl_value *object)
+{
+	bool places = of == SL_MEASURE_STACK || of == SL_MEASURE_LEAK;
+	const struct sl_value *wrong = NULL;
+
+	if (object && (object->kind != SL_VALUE_OBJECT || (object->twice && (places || of == SL_MEASURE_TOTAL))))
+		return object;
+	for (uint32_t i = 0; object && !wrong && i < object->count; i++) {
 		const struct sl_member *member = &object->members[i];
 		const char *what = sl_value_get_text(&member->value, "what");
 		struct sl_measure *m = sl_measures_add(measures, of, member->key, what ? what : member->key);
-		int64_t bytes;
 
-		m->bytes = sl_value_get_int64(&member->value, "bytes", &bytes) && bytes >= 0 ? (uint64_t)bytes : SL_UNKNOWN;
-		take_lines(m, sl_value_get(&member->value, "lines"));
+		wrong = take_bytes(&member->value, !places, &m->bytes) ?: take_lines(m, sl_value_get(&member->value, "lines"));
 	}
+	return wrong;
+}
+
+/* Returns the value that is wrong; NULL: none is. */
+static const struct sl_value *take_all(struct sl_measures *measures, const struct sl_value *root)
+{
+	const struct sl_value *wrong = root->twice || !sl_value_get(root, sl_measure_names[SL_MEASURE_TOTAL]) ? root : NULL;
+
+	for (unsigned of = 0; !wrong && of < SL_MEASURE_OF_COUNT; of++)
+		wrong = take(measures, (enum sl_measure_of)of, sl_value_get(root, sl_measure_names[of]));
+	return wrong;
 }
 
 bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why, size_t size)
 {
 	struct sl_value_error error = {0};
 	struct sl_arena arena = {0};
-	const struct sl_value *root;
+	const struct sl_value *root, *wrong;
 	const char *schema;
 	int64_t version;
 	size_t length;
@@ -150,10 +185,14 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 	else if (sl_value_get(root, "schema_version") &&
 		 (!sl_value_get_int64(root, "schema_version", &version) || version != VERSION))
 		snprintf(why, size, "%s is a baseline of another version", path);
+	else if ((wrong = take_all(measures, root)))
+		snprintf(why, size,
+			 "%s:%u: this is no baseline: a number of bytes is missing, stands twice or is none; --update-baseline "
+			 "makes one "
+			 "where there is none",
+			 path, wrong->line);
 	else
 		fine = true;
-	for (unsigned of = 0; fine && of < SL_MEASURE_OF_COUNT; of++)
-		take(measures, (enum sl_measure_of)of, sl_value_get(root, sl_measure_names[of]));
 	if (fine)
 		sl_measures_sort(measures);
 	sl_arena_free(&arena);

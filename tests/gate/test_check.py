@@ -519,6 +519,32 @@ class Baselines(Folder):
         self.assertEqual(set(first["leak"]), set(second["leak"]))
         self.assertNotIn(self.folder, json.dumps(first))
 
+    def test_a_baseline_whose_numbers_are_not_understood_is_none(self):
+        text = json.dumps({"schema": "stormlog.baseline", "schema_version": 1, "total": {"peak": {"bytes": 1}, "leak": {"bytes": None}, "hidden": {"bytes": 3}},
+                           "library": {}, "stack": {"f": {"what": "w", "bytes": 4, "lines": [{"place": "p", "bytes": 4}]}}, "leak": {}, "label": {}, "growth": {}})
+        check("--baseline", self.path("base.json", text), self.demo(), code=1)
+        for before, after in [('{"bytes": 1}', '{"bytes": %s}' % number) for number in ("1.0", "6.29e7", '"5"', "-5", "true", "[]", "1, \"bytes\": 9", str(2 ** 64 - 1))] + [
+                ('"bytes": 4, "lines"', '"bytes": null, "lines"'), ('"bytes": 4}', '"bytes": null}'), ('"bytes"', '"byte"'), ('"total"', '"totals"'), ('"place"', '"line"'),
+                ('"total": {', '"total": 5, "totals": {'), ('"peak": ', '"peak": {"bytes": 2}, "peak": '), ('"library"', '"total": {}, "library"')]:
+            with self.subTest(after):
+                self.assertIn(before, text)
+                self.assertIn("base.json:1: this is no baseline", check("--baseline", self.path("base.json", text.replace(before, after)), self.demo(), code=2).stderr)
+
+    def test_a_part_of_a_run_replaces_no_baseline(self):
+        base = self.path("base.json")
+        for folder in "whole", "torn", "beside":
+            Limits.rank(self, 0, folder, world_size=1)
+        check("--baseline", base, "--update-baseline", self.path("whole"))
+        good = self.read("base.json")
+        self.path("beside/p.stormlog", "no pack")
+        with open(Limits.rank(self, 0, "torn", world_size=1), "r+b") as file:
+            file.truncate(os.path.getsize(file.name) - 200)
+        for folder in "torn", "beside":
+            self.assertIn("base.json stays as it is", check("--baseline", base, "--update-baseline", self.path(folder), code=3).stderr)
+            self.assertEqual(self.read("base.json"), good)
+        Limits.rank(self, 0, "absent", world_size=2)
+        self.assertIn("nothing is known of rank 1, of 2", check("--baseline", base, "--update-baseline", self.path("absent")).stderr)
+
     def test_nothing_is_a_share_of_nothing(self):
         base = self.path("base.json")
         traces = self.record("a")
