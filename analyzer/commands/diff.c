@@ -14,9 +14,11 @@
 #include "analyzer/base/joined.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/report/owners.h"
 
 #define SHOWN 40			 /* rows of each section, unless --all */
@@ -34,6 +36,16 @@ struct stack {
 	double bytes[2];
 };
 
+/* What is not here of a run that was named; of one that a query found it is not known. */
+struct missing {
+	unsigned side;
+	bool damaged;
+	const char *path;
+	char *subject, *what;
+};
+
+static const char *const side_names[] = {"before", "after"};
+
 struct comparison {
 	struct sl_side sides[2];
 	struct sl_side_names names[2];	 /* paths, and ids of runs that a query found */
@@ -41,6 +53,7 @@ struct comparison {
 	long newest;
 	struct sl_map index;
 	SL_VECTOR(struct stack) stacks;
+	SL_VECTOR(struct missing) missing;
 	struct sl_html_changes *page;
 	const char *collapsed, *html;
 	uint64_t html_max_bytes;
@@ -118,6 +131,19 @@ static void add_stacks(struct comparison *c, struct sl_process *process, unsigne
 	}
 }
 
+struct telling {
+	struct comparison *c;
+	unsigned side;
+	const char *path;
+};
+
+static void add_missing(void *context, bool damaged, const char *subject, const char *message)
+{
+	const struct telling *t = context;
+
+	*SL_PUSH(&t->c->missing) = (struct missing){t->side, damaged, t->path, sl_memory_copy(subject), sl_memory_copy(message)};
+}
+
 /* A path stands for one run, a query for several. */
 static int take_run(struct comparison *c, char *path, unsigned side, unsigned runs)
 {
@@ -136,6 +162,7 @@ static int take_run(struct comparison *c, char *path, unsigned side, unsigned ru
 
 		SL_ROOM(&to->runs);
 		sl_measures_take(&to->runs.item[to->runs.count++], &report);
+		sl_absent_tell(&report, add_missing, &(struct telling){c, side, path});
 		for (unsigned i = 0; c->collapsed && i < report.process_count; i++)
 			add_stacks(c, &report.processes[i], side, 1.0 / runs);
 		for (unsigned i = 0; c->html && i < report.process_count; i++)
@@ -171,6 +198,15 @@ static void put_found(const struct comparison *c)
 			sl_door_print(stdout, "%-7s %s\n", i ? "" : side ? "AFTER" : "BEFORE", c->names[side].list.item[i]);
 	if (c->catalogued.store)
 		puts("");
+}
+
+static void put_missing(const struct comparison *c)
+{
+	for (size_t i = 0; i < c->missing.count && (i < SHOWN || c->all); i++)
+		sl_door_print(stdout, "incomplete: %s, %s: %s: %s\n", side_names[c->missing.item[i].side], c->missing.item[i].path,
+			      c->missing.item[i].subject, c->missing.item[i].what);
+	if (c->missing.count > SHOWN && !c->all)
+		sl_door_print(stdout, "  and %zu more that is not here: --all or --json\n", c->missing.count - SHOWN);
 }
 
 static void put_text(const struct comparison *c, const struct sl_differences *differences)
@@ -211,6 +247,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 	put_more(&more);
 	if (!shown)
 		puts("nothing changed");
+	put_missing(c);
 }
 
 static void put_spread(struct sl_json *j, const char *key, const struct sl_spread *s)
@@ -235,11 +272,22 @@ static bool put_json(const struct comparison *c, const struct sl_differences *di
 	sl_json_uint(j, "runs_before", c->sides[0].runs.count);
 	sl_json_uint(j, "runs_after", c->sides[1].runs.count);
 	for (unsigned side = 0; side < 2; side++) {
-		sl_json_array(j, side ? "after" : "before");
+		sl_json_array(j, side_names[side]);
 		for (size_t i = 0; i < c->names[side].list.count; i++)
 			sl_json_string(j, NULL, c->names[side].list.item[i]);
 		sl_json_end(j);
 	}
+	sl_json_array(j, "incomplete");
+	for (size_t i = 0; i < c->missing.count; i++) {
+		sl_json_object(j, NULL);
+		sl_json_string(j, "side", side_names[c->missing.item[i].side]);
+		sl_json_string(j, "path", c->missing.item[i].path);
+		sl_json_string(j, "subject", c->missing.item[i].subject);
+		sl_json_string(j, "what", c->missing.item[i].what);
+		sl_json_bool(j, "damaged", c->missing.item[i].damaged);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
 	sl_json_array(j, "differences");
 	for (size_t i = 0; i < differences->list.count; i++) {
 		const struct sl_difference *d = &differences->list.item[i];
@@ -322,6 +370,11 @@ static void comparison_free(struct comparison *c)
 		SL_DROP(&c->names[side].list);
 	}
 	sl_catalogued_close(&c->catalogued, SL_EXIT_FINE);
+	for (size_t i = 0; i < c->missing.count; i++) {
+		free(c->missing.item[i].subject);
+		free(c->missing.item[i].what);
+	}
+	SL_DROP(&c->missing);
 	free(c->stacks.item);
 	sl_map_free(&c->index);
 	sl_html_changes_free(c->page);

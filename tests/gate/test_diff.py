@@ -53,6 +53,20 @@ class Diff(Folder):
         self.assertIn("nothing changed", self.diff(path, path))
         self.assertEqual({d["change"] for d in self.changes(path, path).values()}, {"same"})
 
+    def test_what_is_not_here_of_a_side_is_told_beside_what_changed(self):
+        rank = test_check.Limits.rank
+        for folder in "whole", "absent", "torn":
+            for number in range(4 if folder != "absent" else 3):
+                path = rank(self, number, folder)
+        with open(path, "r+b") as file:
+            file.truncate(os.path.getsize(path) - 200)
+        whole, absent, torn = map(self.path, ("whole", "absent", "torn"))
+        self.assertNotIn("incomplete", self.diff(whole, whole))
+        for sides, side, subject, damaged in ((absent, whole), "before", "ranks", False), ((whole, absent), "after", "ranks", False), ((whole, torn), "after", os.path.basename(path), True):
+            [row] = json.loads(self.diff("--json", *sides))["incomplete"]
+            self.assertEqual((row["side"], row["path"], row["subject"], row["damaged"]), (side, sides[side == "after"], subject, damaged))
+            self.assertIn("nothing changed\nincomplete: %s, %s: %s: %s\n" % (side, row["path"], subject, row["what"]), self.diff(*sides))
+
     def test_more_less_new_and_gone(self):
         a, b = self.record("a", work=10, leak=4), self.record("b", work=7, leak=6, more="def fresh():\n    take(1)\nfresh()")
         changes = self.changes(a, b)
