@@ -75,6 +75,11 @@ uint64_t sl_json_limited(void)
 	return limit;
 }
 
+uint64_t sl_json_left(void)
+{
+	return room;
+}
+
 void sl_json_spare(uint64_t bytes)
 {
 	room = room < bytes ? bytes : room;

@@ -82,6 +82,7 @@ struct sl_json_lost {
 };
 void sl_json_limit(uint64_t bytes);
 uint64_t sl_json_limited(void);	    /* the limit */
+uint64_t sl_json_left(void);	    /* what is left of it */
 void sl_json_spare(uint64_t bytes); /* what follows may take so many bytes, even where the limit is reached */
 void sl_json_thin(struct sl_json *j, int whole_levels, uint64_t reserve);
 struct sl_json_lost sl_json_lost(void); /* totals of what was cut and left out */

@@ -204,11 +204,12 @@ static void next_part(struct sl_json *j, unsigned after)
 
 static void put_processes(struct sl_json *j, struct sl_report *report)
 {
-	uint64_t part = sl_json_limited() / 16 * AFTER_PROCESSES;
+	uint64_t after = sl_json_limited() / 16 * AFTER_PROCESSES, left = sl_json_left(); /* the run is written already */
+	uint64_t each = left > after && report->process_count ? (left - after) / report->process_count : 0;
 
 	sl_json_array(j, "processes");
 	for (unsigned i = 0; i < report->process_count; i++) {
-		sl_json_thin(j, 2, part + part / report->process_count * (report->process_count - 1 - i));
+		sl_json_thin(j, 2, after + each * (report->process_count - 1 - i));
 		sl_json_process(j, &report->processes[i]);
 	}
 	sl_json_end(j);

@@ -142,6 +142,14 @@ class Budgets(unittest.TestCase):
         self.assertLess(sizes["report.json"], 3 << 20)
         self.assertLess(sizes["telemetry"], 4 << 20)
 
+    def test_what_is_said_of_the_run_takes_no_rank_its_part(self):
+        for rank in range(400):
+            t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (rank, 100 + rank)), t.header(pid=100 + rank, rank=rank, world_size=400),
+                    t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=4096, bytes=4096), t.footer())
+        out, said = self.run_it("--json", "t", megabytes=700, STORMLOG_WRITE_MEGABYTES="20")
+        self.assertEqual({(len(process["memory"]), len(process["apis"])) for process in json.loads(out)["processes"]}, {(1, 1)})
+        self.assertNotIn("STORMLOG_WRITE_MEGABYTES", said)
+
     def test_a_file_system_that_knows_of_no_blocks_takes_no_budget(self):
         """Of incompressible bytes, so that what an export may write is more than the least."""
         t.write(self.trace, t.header(), t.frame(t.DEFS, os.urandom(1 << 20)), self.events(120000), t.footer())
