@@ -372,7 +372,11 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 	char *whole = realpath(path, NULL);
 	bool fine = true;
 
-	if (!sl_archive_open(path) && sl_archive_unsaved()) {
+	if (!sl_archive_open(path) && errno) {
+		if (sl_archive_unsaved()) /* it is said */
+			scan->unsaved = true;
+		else
+			sl_paths_failed(path);
 		free(whole);
 		return true; /* the next scan tries it again */
 	}

@@ -2,7 +2,7 @@
 /*
  * Adds the runs in folders to a catalogue.  What is new, changed, or was still being written is read; the rest is not opened.
  * It looks for traces, summaries and packs (*.stormlog), four folders deep; copies of a run count as one.  A pack that finds no
- * room in TMPDIR is said and left for the next time (sl_archive_unsaved).
+ * room in TMPDIR, or that may not be read, is said and left for the next time.
  */
 #pragma once
 
@@ -14,6 +14,7 @@ struct sl_scan {
 	bool quiet;		 /* no progress on the terminal */
 	SL_VECTOR(int64_t) runs; /* runs found, each once; the caller frees it with SL_DROP */
 	unsigned read;		 /* how many of them were read this time */
+	bool unsaved;		 /* a pack found no room */
 	struct sl_map met;
 	const char *missing; /* a path that does not exist (errno) */
 };

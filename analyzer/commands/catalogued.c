@@ -13,7 +13,6 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/verb_rights.h"
-#include "analyzer/trace/archive.h"
 #include "common/base.h"
 #include "common/now.h"
 
@@ -189,7 +188,7 @@ int sl_catalogued_close(struct sl_catalogued *c, int status)
 	if (c->store)
 		sl_store_close(c->store);
 	sl_arena_free(&c->arena);
-	return status == SL_EXIT_FINE && sl_archive_unsaved() ? SL_EXIT_UNSAVED : status;
+	return status == SL_EXIT_FINE && c->scan.unsaved ? SL_EXIT_UNSAVED : status;
 }
 
 const char *sl_catalogued_time(const struct sl_catalogued *c, char out[SL_CATALOGUED_TIME], int64_t unix_ns)

@@ -229,6 +229,7 @@ const char *sl_archive_open(const char *path)
 	int error = 0;
 	FILE *in;
 
+	unsaved = 0;
 	if (at)
 		return packs.item[at - 1].folder;
 	in = sl_paths_open_file(path);

@@ -20,7 +20,7 @@ const char *sl_archive_open(const char *path);
 
 /* For who reads many packs: from now on one that finds no room is said and is NULL. */
 void sl_archive_go_on(void);
-/* errno of the last pack that found no room; 0: all found it. */
+/* errno of the last call of sl_archive_open, where the pack found no room; 0: it did. */
 int sl_archive_unsaved(void);
 
 /* True: the file was unpacked from a pack of which a part is missing. */

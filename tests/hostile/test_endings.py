@@ -118,11 +118,16 @@ class Endings(unittest.TestCase):
         self.record("rank-00000-100", 300000, run_id="large")
         self.assertEqual(self.run_it("pack", "-o", "b.stormlog", "t").returncode, 0)
         size = os.path.getsize(os.path.join(self.traces, "rank-00000-100.msgpack.zst")) - 1
+        with open(os.path.join(self.folder, "c.stormlog"), "w") as file:
+            file.write("not ours")
+        os.mkfifo(os.path.join(self.folder, "d.stormlog"))
         for limit, runs in (size, 1), (resource.RLIM_INFINITY, 2):
-            done = self.run_it("runs", "-q", "--json", "--catalogue", "tmp/c.sqlite", "b.stormlog", "a.stormlog",
+            done = self.run_it("runs", "-q", "--json", "--catalogue", "tmp/c.sqlite", "b.stormlog", "a.stormlog", "c.stormlog", "d.stormlog",
                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
             self.assertEqual((done.returncode, len(json.loads(done.stdout)["runs"])), (UNSAVED if runs == 1 else 0, runs), done.stderr)
             self.assertEqual("b.stormlog: it cannot be unpacked: File too large" in done.stderr, runs == 1)
+            self.assertEqual("c.stormlog: no pack of a run" in done.stderr, runs == 1, "it is known the next time")
+            self.assertIn("d.stormlog: Invalid argument", done.stderr)
 
     def contents(self):
         found = {}
