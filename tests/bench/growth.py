@@ -454,7 +454,7 @@ def baseline(folder, n):
     """Places that a baseline with as many does not have."""
     stacks(folder, n)
     with open(os.path.join(folder, "base.json"), "w") as file:
-        json.dump({"schema": "stormlog.baseline", "schema_version": 1, **{of: {"%s %d" % (of, i): {"what": "w", "bytes": 1} for i in range(n)}
+        json.dump({"schema": "stormlog.baseline", "schema_version": 1, "total": {}, **{of: {"%s %d" % (of, i): {"what": "w", "bytes": 1} for i in range(n)}
                                                                    for of in ("stack", "leak")}}, file)
 
 
