@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/utf8.h"
+#include "common/fnv.h"
 
 void sl_paths_failed(const char *path)
 {
@@ -89,26 +91,32 @@ const char *sl_paths_name(const char *path)
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
 
-/* Bytes of a name that are shown: whole characters, as some file systems demand. */
-static size_t shown_size(const char *name)
+/* What a temporary name shows of `name`: whole characters, as some file systems demand, and a hash of it where it is cut. */
+static void show(const char *name, char shown[SHOWN_MAX + 18])
 {
 	size_t size = strnlen(name, SHOWN_MAX);
 
 	for (size_t back = 1; back < SL_UTF8_SEQUENCE && back <= size; back++)
-		if (sl_utf8_sequence(name + size - back, SL_UTF8_SEQUENCE) > back)
-			return size - back;
-	return size;
+		if (sl_utf8_sequence(name + size - back, SL_UTF8_SEQUENCE) > back) {
+			size -= back;
+			break;
+		}
+	if (name[size])
+		sprintf(shown, "%.*s.%016" PRIx64, (int)size, name, sl_fnv_text(name));
+	else
+		strcpy(shown, name);
 }
 
 bool sl_paths_temporary(const char *path, const char *end, char *made, size_t size)
 {
 	const char *name = sl_paths_name(path);
-	char salt[SALT + 1] = "";
+	char salt[SALT + 1] = "", shown[SHOWN_MAX + 18];
 
 	(void)!getrandom(salt, SALT, 0);
 	for (size_t i = 0; i < SALT; i++)
 		salt[i] = letters[(unsigned char)salt[i] % 32];
-	if (snprintf(made, size, "%.*s.%.*s.%s%s", (int)(name - path), path, (int)shown_size(name), name, salt, end) < (int)size)
+	show(name, shown);
+	if (snprintf(made, size, "%.*s.%s.%s%s", (int)(name - path), path, shown, salt, end) < (int)size)
 		return true;
 	errno = ENAMETOOLONG;
 	return false;
@@ -116,9 +124,11 @@ bool sl_paths_temporary(const char *path, const char *end, char *made, size_t si
 
 bool sl_paths_is_temporary(const char *name, const char *path, const char *end)
 {
-	const char *shown = sl_paths_name(path);
-	size_t size = shown_size(shown);
+	char shown[SHOWN_MAX + 18];
+	size_t size;
 
+	show(sl_paths_name(path), shown);
+	size = strlen(shown);
 	return name[0] == '.' && !strncmp(name + 1, shown, size) && name[size + 1] == '.' &&
 	       strspn(name + size + 2, letters) == SALT && !strcmp(name + size + 2 + SALT, end);
 }

@@ -47,8 +47,8 @@ bool sl_paths_make_parents(const char *path);
 
 /*
  * A name beside `path` for what is made before it takes that place: a dot, as much of the path's name as any file system has room
- * for, letters that nobody can foresee, and `end`.  The caller makes it with O_EXCL or mkdir, and asks again after EEXIST.  False:
- * ENAMETOOLONG.
+ * for and a hash of one that is cut, letters that nobody can foresee, and `end`.  The caller makes it with O_EXCL or mkdir, and
+ * asks again after EEXIST.  False: ENAMETOOLONG.
  */
 bool sl_paths_temporary(const char *path, const char *end, char *made, size_t size);
 

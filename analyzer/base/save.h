@@ -46,8 +46,8 @@ FILE *sl_save_open(const char *path);
 void sl_save_limit(uint64_t bytes);
 
 /*
- * To be called before other threads and files: SIGINT, SIGTERM, SIGHUP and SIGALRM then remove unfinished files and end the
- * program as usual.
+ * To be called before other threads and files: signals that end a process from outside (save.c lists them) then remove
+ * unfinished files and end the program as usual.
  */
 void sl_save_watch_signals(void);
 

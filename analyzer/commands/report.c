@@ -36,8 +36,10 @@ static void confine(const struct sl_report_options *options, const struct sl_arg
 {
 	if (options->open && *folder)
 		sl_browser_start(folder);
-	if (*folder)
+	if (*folder) {
+		sl_destination_clear_left(folder);
 		sl_outputs_prepare();
+	}
 	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
 					   .reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
 					   .writes = {*folder ? folder : NULL},

@@ -16,13 +16,15 @@
 #include "analyzer/base/save.h"
 #include "common/base.h"
 
-#define TRIES  100	   /* to take a place that others take too */
+#define TRIES  100 /* to take a place that others take too */
+#define NS     1000000000ll
 #define LEFT_S (24 * 3600) /* what was not changed for so long, a killed process left */
 #define ASIDE  ".old"
+#define MARK   "report.json"
 
 /* Every name that this version or an earlier one writes below its folder; folders end in a slash. */
 static const char *const ours[] = {
-	"report.json",
+	MARK,
 	"report.html",
 	"summary.md",
 	"stormlog_run.json",
@@ -121,7 +123,7 @@ static void walk_folder(struct walk *walk, int folder, const char *path)
 static bool has_mark(int folder)
 {
 	char head[256] = "";
-	int fd = openat(folder, "report.json", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = openat(folder, MARK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
 	bool marked = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && read(fd, head, sizeof(head) - 1) > 0 &&
 		      strstr(head, "\"schema\": \"stormlog.report\"");
@@ -179,19 +181,26 @@ static bool ends_in_dots(const char *folder)
 	return !*name || !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-bool sl_destination_choose(struct sl_destination *place, const char *folder, char *const *inputs)
+/* Without trailing slashes.  False: errno. */
+static bool copy_name(char *copy, const char *folder)
 {
 	size_t length = strlen(folder);
+
+	while (length > 1 && folder[length - 1] == '/')
+		length--;
+	errno = length ? ENAMETOOLONG : ENOENT;
+	return length && snprintf(copy, PATH_MAX, "%.*s", (int)length, folder) < PATH_MAX;
+}
+
+bool sl_destination_choose(struct sl_destination *place, const char *folder, char *const *inputs)
+{
 	struct stat st;
 
 	*place = (struct sl_destination){0};
-	while (length > 1 && folder[length - 1] == '/')
-		length--;
-	if (!length || length >= PATH_MAX) {
-		snprintf(place->why, sizeof(place->why), "%.64s: %s", folder, strerror(length ? ENAMETOOLONG : ENOENT));
+	if (!copy_name(place->folder, folder)) {
+		snprintf(place->why, sizeof(place->why), "%.64s: %s", folder, strerror(errno));
 		return false;
 	}
-	snprintf(place->folder, sizeof(place->folder), "%.*s", (int)length, folder);
 	if (ends_in_dots(place->folder))
 		snprintf(place->why, sizeof(place->why), "%s is no name of a new folder; -o DIR names another place",
 			 place->folder);
@@ -213,61 +222,90 @@ static bool fail(struct sl_destination *place)
 	return false;
 }
 
-/* Removes our files in `path`, and the folder itself if nothing is left. */
+/* Removes our files in `path`, and the folder itself if nothing is left.  The mark goes first: what is half removed has none. */
 static bool clear(const char *path)
 {
 	struct walk walk = {.removing = true};
+	int folder = open_folder(AT_FDCWD, path);
+	struct stat st;
 
-	walk_folder(&walk, open_folder(AT_FDCWD, path), "");
+	if (!fstatat(folder, MARK, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
+		unlinkat(folder, MARK, 0);
+	walk_folder(&walk, folder, "");
 	return !rmdir(path) || errno == ENOENT;
 }
 
-/*
- * Nobody writes into it any more: locks would tell sooner, but some network file systems keep them to one host.  aside: it is a
- * former analysis, which goes back where no other has taken its place.
- */
-static void clear_left_one(const char *path, const char *place, bool aside)
+/* What a killed process, or one that lives, has beside the place. */
+struct left {
+	char path[PATH_MAX + NAME_MAX + 2]; /* "": nothing */
+	int64_t changed_ns;
+	bool marked; /* it holds a whole analysis */
+};
+
+/* True: the folder left->path is this user's, and holds our names alone. */
+static bool look_at(struct left *left)
 {
-	int folder = open_folder(AT_FDCWD, path);
+	int folder = open_folder(AT_FDCWD, left->path);
 	struct walk walk = {0};
 	struct stat st;
-	bool left = folder >= 0 && !fstat(folder, &st) && st.st_uid == geteuid() && st.st_mtime < time(NULL) - LEFT_S;
 
-	if (!left) {
-		if (folder >= 0)
-			close(folder);
-		return;
+	if (folder < 0)
+		return false;
+	if (fstat(folder, &st) || st.st_uid != geteuid()) {
+		close(folder);
+		return false;
 	}
+	left->changed_ns = st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec;
+	left->marked = has_mark(folder);
 	walk_folder(&walk, folder, "");
-	if (!*walk.foreign && !(aside && !rename(path, place)))
-		clear(path);
+	return !*walk.foreign;
 }
 
-static void clear_left(const char *place)
+/* Nobody writes into it any more: locks would tell sooner, but some network file systems keep them to one host. */
+static bool is_old(const struct left *left)
 {
-	const char *name = sl_paths_name(place);
-	char parent[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
+	return *left->path && left->changed_ns < (time(NULL) - LEFT_S) * NS;
+}
+
+void sl_destination_clear_left(const char *folder)
+{
+	struct left left, newest = {0};
+	char place[PATH_MAX], parent[PATH_MAX];
+	const char *name;
 	DIR *list;
 
+	if (!copy_name(place, folder))
+		return;
+	name = sl_paths_name(place);
 	snprintf(parent, sizeof(parent), "%.*s", (int)(name - place), place);
 	list = opendir(*parent ? parent : ".");
 	for (struct dirent *entry; list && (entry = readdir(list));) {
 		bool aside = sl_paths_is_temporary(entry->d_name, place, SL_SAVE_FOLDER ASIDE);
 
-		if (aside || sl_paths_is_temporary(entry->d_name, place, SL_SAVE_FOLDER)) {
-			snprintf(path, sizeof(path), "%s%s", parent, entry->d_name);
-			clear_left_one(path, place, aside);
+		if (!aside && !sl_paths_is_temporary(entry->d_name, place, SL_SAVE_FOLDER))
+			continue;
+		snprintf(left.path, sizeof(left.path), "%s%s", parent, entry->d_name);
+		if (!look_at(&left))
+			continue;
+		if (aside && left.marked && (!*newest.path || newest.changed_ns < left.changed_ns)) {
+			struct left other = newest;
+
+			newest = left;
+			left = other;
 		}
+		if (is_old(&left))
+			clear(left.path);
 	}
 	if (list)
 		closedir(list);
+	if (is_old(&newest) && rename(newest.path, place))
+		clear(newest.path);
 }
 
 bool sl_destination_begin(struct sl_destination *place)
 {
 	if (!sl_paths_make_parents(place->folder))
 		return fail(place);
-	clear_left(place->folder);
 	return sl_save_make_beside(place->folder, place->made, sizeof(place->made)) || fail(place);
 }
 
@@ -288,11 +326,11 @@ static void tell_kept(struct sl_destination *place, const char *aside)
 /* The old folder and the new one have changed their places in one step. */
 static bool settle(struct sl_destination *place)
 {
-	if (!may_replace(place, place->made)) { /* another process put a folder there meanwhile */
-		(void)!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE);
+	bool fine = may_replace(place, place->made); /* else another process put a folder there meanwhile */
+
+	if (!fine && !renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE))
 		return false;
-	}
-	if (!clear(place->made))
+	if (!fine || !clear(place->made))
 		tell_kept(place, place->made);
 	return true;
 }

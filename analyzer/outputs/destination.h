@@ -19,16 +19,19 @@ struct sl_destination {
 };
 
 /*
+ * Removes what killed processes left beside `folder`: folders of such a name, of this user, that were not changed for a day and
+ * hold our names alone.  Of former analyses that were put aside the newest whole one goes back where no other has taken its
+ * place.  To be called before rights are given up: a former analysis may be no input, and is one to be read from then on.
+ */
+void sl_destination_clear_left(const char *folder);
+
+/*
  * True: `folder` may be made or replaced. inputs: the paths that are read, ended by NULL; neither they nor folders that contain
  * them may be replaced.
  */
 bool sl_destination_choose(struct sl_destination *place, const char *folder, char *const *inputs);
 
-/*
- * Makes the folder beside its place, and the parents of the place.  Removes what a killed process left there: folders of such a
- * name, of this user, that were not changed for a day and hold our names alone; a former analysis that was put aside
- * goes back where no other has taken its place.
- */
+/* Makes the folder beside its place, and the parents of the place. */
 bool sl_destination_begin(struct sl_destination *place);
 
 /* Moves it to its place.  True with a text in `why`: done, but the old folder contained foreign files, which were kept. */

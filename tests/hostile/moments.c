@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Preloaded into the analyzer: sends SIGNAL right after a temporary folder or the telemetry folder in it was made, after two folders were
- * exchanged, or before an unfinished file is opened (MOMENT says which), and waits so that the signal can act.  "no exchange": as on
- * a file system that cannot, with time for others between two renames; "no quota": and none for the second.  "no blocks": as on one
- * that does not say what a file takes.
+ * exchanged, after a file was removed, or before an unfinished file is opened (MOMENT says which), and waits so that the signal can
+ * act.  "no exchange": as on a file system that cannot, with time for others between two renames; "no quota": and none for the second.
+ * "theirs": a stranger's folder comes to the place "o" before the exchange, and the place goes after it.  "no blocks": as on one that
+ * does not say what a file takes.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -61,8 +62,15 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
 		errno = EINVAL;
 		return -1;
 	}
-	status = real(from, old, to, new, flags);
+	if (!strcmp(getenv("MOMENT"), "theirs")) {
+		bool second = real(AT_FDCWD, "o", AT_FDCWD, "former", RENAME_NOREPLACE);
 
+		if (second)
+			real(AT_FDCWD, "o", AT_FDCWD, "taken", RENAME_NOREPLACE);
+		else
+			real(AT_FDCWD, "theirs", AT_FDCWD, "o", RENAME_NOREPLACE);
+	}
+	status = real(from, old, to, new, flags);
 	moment("exchanged");
 	return status;
 }
@@ -76,6 +84,15 @@ int rename(const char *old, const char *new)
 	if (!strcmp(getenv("MOMENT"), "no exchange"))
 		usleep(getpid() * 7919u % 20000);
 	errno = error;
+	return status;
+}
+
+int unlinkat(int folder, const char *name, int flags)
+{
+	int (*real)(int, const char *, int) = dlsym(RTLD_NEXT, "unlinkat");
+	int status = real(folder, name, flags);
+
+	moment("removed");
 	return status;
 }
 

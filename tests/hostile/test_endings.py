@@ -378,6 +378,64 @@ class Endings(unittest.TestCase):
         self.assertFalse(left() & {of_killed, aside})
         self.assertTrue(os.path.exists(os.path.join(self.traces, "analysis", "report.json")))
 
+    def put_aside(self, name):
+        """Makes an analysis of that name, and leaves it as one that was killed between two renames.  Returns its temporary name."""
+        before = set(os.listdir(self.folder))
+        self.assertEqual(self.run_it("-q", "-o", name, "t").returncode, 0)
+        self.begin_at("entered", signal.SIGKILL, "-q", "-o", name, "t").communicate()
+        (made,) = set(os.listdir(self.folder)) - before - {name}
+        shutil.rmtree(os.path.join(self.folder, made))
+        os.rename(os.path.join(self.folder, name), os.path.join(self.folder, made + ".old"))
+        return made + ".old"
+
+    def test_the_newest_whole_analysis_that_was_put_aside_goes_back(self):
+        for newest in range(3):  # whatever the order of the folder's list is
+            aside = [os.path.join(self.folder, self.put_aside("o")) for _ in range(3)]
+            half = os.path.join(self.folder, self.put_aside("o"))
+            os.unlink(os.path.join(half, "report.json"))
+            for one in aside + [half]:
+                os.utime(one, (0, 60 if one == half else 10 if one == aside[newest] else 5))
+            whole = os.stat(aside[newest]).st_ino
+            self.begin_at("entered", signal.SIGKILL, "-q", "-o", "o", "t").communicate()
+            self.assertEqual(os.stat(os.path.join(self.folder, "o")).st_ino, whole, newest)
+            self.assertFalse([one for one in aside + [half] if os.path.exists(one)])
+            shutil.rmtree(os.path.join(self.folder, "o"))
+
+    def test_what_is_half_removed_is_no_analysis(self):
+        self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 0)
+        self.begin_at("removed", signal.SIGKILL, "-q", "-o", "o", "t").communicate()
+        (half,) = set(os.listdir(self.folder)) - {"o", "t", "tmp"}
+        self.assertNotIn("report.json", os.listdir(os.path.join(self.folder, half)))
+        self.assertIn("summary.md", os.listdir(os.path.join(self.folder, half)))
+
+    def test_what_is_half_removed_is_in_nobodys_way(self):
+        aside = os.path.join(self.folder, self.put_aside("o"))
+        os.unlink(os.path.join(aside, "report.json"))
+        os.utime(aside, (0, 0))
+        following = self.begin_at("no exchange", 0, "-q", "-o", "o", "t")
+        said = following.communicate()[1]
+        self.assertEqual((following.returncode, said, sorted(os.listdir(self.folder))), (0, "", ["o", "t", "tmp"]))
+
+    def test_what_was_put_aside_goes_back_to_no_other_name(self):
+        one, two = "n" * 64 + "-one", "n" * 64 + "-two"
+        aside = self.put_aside(one)
+        os.utime(os.path.join(self.folder, aside), (0, 0))
+        self.begin_at("entered", signal.SIGKILL, "-q", "-o", two, "t").communicate()
+        self.assertEqual([os.path.exists(os.path.join(self.folder, name)) for name in (two, aside)], [False, True])
+        self.begin_at("entered", signal.SIGKILL, "-q", "-o", one, "t").communicate()
+        self.assertEqual([os.path.exists(os.path.join(self.folder, name)) for name in (one, aside)], [True, False])
+
+    def test_a_strangers_folder_that_cannot_go_back_to_its_place_is_kept_whole(self):
+        self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 0)
+        os.mkdir(os.path.join(self.folder, "theirs"))
+        for name in "report.html", "thesis":
+            open(os.path.join(self.folder, "theirs", name), "w").close()
+        analysis = self.begin_at("theirs", 0, "-q", "-o", "o", "t")
+        said = analysis.communicate()[1]
+        (kept,) = set(os.listdir(self.folder)) - {"former", "t", "taken", "tmp"}
+        self.assertEqual(sorted(os.listdir(os.path.join(self.folder, kept))), ["report.html", "thesis"])
+        self.assertIn("is kept in " + kept, said)
+
     # ---- the same trace twice
 
     def test_the_same_trace_twice_counts_once(self):
