@@ -17,10 +17,11 @@ With pandas, what each label allocated, and who allocated the most:
 
 It was written from doc/trace-format.md alone, so that it tests that page.  It holds a trace in
 memory: use stormlog-analyze for large ones.
+
+Longer than other files: it imports nothing of ours, so that it can be copied.
 """
 import glob
 import itertools
-import mmap
 import os
 import stat
 import struct
@@ -43,6 +44,7 @@ HEADER_AT = 64 << 10
 HEAD = 256 << 10
 SEGMENT_MAX = 256
 SLOTS = SEGMENT_BYTES // 64
+PIECE = 1 << 20  # bytes of a file that are read at once
 FLAG_IN_FLIGHT = 1
 # What exceeds a limit is damage.  Those of frames and blocks are stormlog-analyze's.
 COUNT_MAX, COLUMNS_MAX = 4096, 64  # of a block
@@ -98,12 +100,45 @@ def _check(what: str, item: Dict[str, Any]) -> None:
         _require(max(map(abs, (item["started_ns"], item["monotonic_ns"], item["pid"], item["rank"] or 0))) < TIME_MAX, "a header with a number that nothing has")
 
 
-def _next_magic(file: BinaryIO, data: "mmap.mmap", at: int) -> int:
+class _Bytes:
+    """Those of a file, of the size that it had, in slices.  They are read piece by piece: of a mapped file that shrinks we would die.  What is gone is missing."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.size = file.fileno(), os.fstat(file.fileno()).st_size
+        self._start, self._piece = 0, b""
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, end, _ = part.indices(self.size)
+        at = self._load(start, end - start)
+        return self._piece[at : at + max(end - start, 0)]
+
+    def _load(self, at: int, size: int) -> int:
+        """Where byte `at` of the file is in the piece, which then holds all `size` from there that the file has."""
+        if not self._start <= at <= at + size <= self._start + len(self._piece):
+            self._start, self._piece = at, os.pread(self.file, max(size, PIECE), at)
+        return at - self._start
+
+    def find(self, word: bytes, at: int, end: int) -> int:
+        while at + len(word) <= end:
+            here = self._load(at, len(word))
+            found = self._piece.find(word, here, end - self._start)
+            if found >= 0:
+                return self._start + found
+            if len(self._piece) - here < len(word):  # the file has no more
+                break
+            at = self._start + len(self._piece) - len(word) + 1
+        return -1
+
+
+def _next_magic(data: _Bytes, at: int) -> int:
     """Where the next frame may begin, -1 where none does; holes of the file are passed over."""
     while at < len(data):
         try:
-            at = os.lseek(file.fileno(), at, os.SEEK_DATA)
-            hole = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+            at = os.lseek(data.file, at, os.SEEK_DATA)
+            hole = os.lseek(data.file, at, os.SEEK_HOLE)
         except OSError:  # nothing but a hole
             return -1
         found = data.find(struct.pack("<I", MAGIC), at, hole + 3)
@@ -212,15 +247,12 @@ class Trace:
             self._damaged(path, 0, "is no regular file")
             return
         with file:
-            status = os.fstat(file.fileno())
-            self._owner = status.st_uid if self._owner < 0 else self._owner
+            self._owner = os.fstat(file.fileno()).st_uid if self._owner < 0 else self._owner
             size = _size(file)  # a hole buys nothing
             self._content += size * CONTENT_OF_BYTE
             self._numbers += size * NUMBERS_OF_BYTE
             self._items += size
-            if status.st_size:
-                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                    self._read_frames(path, file, data)
+            self._read_frames(path, _Bytes(file))
 
     def _counted(self, item: Any) -> Any:
         self._items -= 1
@@ -231,7 +263,7 @@ class Trace:
         """Of maps and lists each is counted: an empty one takes a byte of the file, and sixty of memory."""
         return msgpack.Unpacker(raw=False, unicode_errors="replace", max_buffer_size=1 << 27, object_hook=self._counted, list_hook=self._counted)
 
-    def _read_frames(self, path: str, file: BinaryIO, data: "mmap.mmap") -> None:
+    def _read_frames(self, path: str, data: _Bytes) -> None:
         decompress = zstandard.ZstdDecompressor()
         at, lost = 0, False  # lost: damage was reported, and we search for the next frame
         while at < len(data):
@@ -241,7 +273,7 @@ class Trace:
                 if not lost:
                     self._damaged(path, at, "no index of a whole frame")
                 lost = True
-                at = _next_magic(file, data, at + 1)
+                at = _next_magic(data, at + 1)
                 if at < 0:
                     break
                 continue
@@ -332,25 +364,23 @@ class Trace:
             if owner not in (None, os.fstat(file.fileno()).st_uid):
                 self._damaged(path, 0, "is not read: it is not of the trace's owner")
                 return
-            if not os.fstat(file.fileno()).st_size:  # killed before it had a size
-                return
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        try:
-            self._take_ring(data)
-        except UNREADABLE as error:
-            self._damaged(path, 0, "is a damaged ring: %s" % error)
+            try:
+                self._take_ring(_Bytes(file))
+            except UNREADABLE as error:
+                self._damaged(path, 0, "is a damaged ring: %s" % error)
 
-    def _take_ring(self, data: mmap.mmap) -> None:
-        if data[:15] != b"stormlog.ring\n\1":
+    def _take_ring(self, data: _Bytes) -> None:
+        if data[:15] != b"stormlog.ring\n\1":  # one that was killed before its ring had a size, too
             return
-        header_bytes = struct.unpack_from("<I", data, 28)[0]
-        state, segments = struct.unpack_from("<II", data, 88)
+        header_bytes = struct.unpack("<I", data[28:32])[0]
+        state, segments = struct.unpack("<II", data[88:96])
         self.ring_state = state
         if self.header is None and header_bytes:
             self._take(self._one(data[HEADER_AT : min(HEADER_AT + header_bytes, HEAD)]))
         table = []
         for i in range(min(segments, SEGMENT_MAX)):
-            use, thread, tid, order, first, end, tail = SEGMENT.unpack_from(data, SEGMENT_TABLE + 128 * i)
+            at = SEGMENT_TABLE + SEGMENT.size * i
+            use, thread, tid, order, first, end, tail = SEGMENT.unpack(data[at : at + SEGMENT.size])
             table.append((order, i, use, thread, first, end, tail))
         table.sort()
         for _, i, use, _, first, _, _ in table:
@@ -365,10 +395,10 @@ class Trace:
         unpacker.feed(content)
         return unpacker.unpack()
 
-    def _read_log(self, data: mmap.mmap, base: int, first: int) -> None:
+    def _read_log(self, data: _Bytes, base: int, first: int) -> None:
         at = 0
         while at + 8 <= SEGMENT_BYTES:
-            word = struct.unpack_from("<Q", data, base + at)[0]
+            word = struct.unpack("<Q", data[base + at : base + at + 8])[0]
             state, size = word & 0xFF, word >> 8
             if state in (0, 3) or size > SEGMENT_BYTES - at - 8:
                 break
@@ -376,18 +406,22 @@ class Trace:
                 self._take(self._one(data[base + at + 8 : base + at + 8 + size]))
             at += 8 + (size + 7 & ~7)
 
-    def _read_segment(self, data: mmap.mmap, base: int, thread: int, first: int, end: int, tail: int) -> None:
+    def _read_segment(self, data: _Bytes, base: int, thread: int, first: int, end: int, tail: int) -> None:
         seq = max(tail, self._next.get(thread, 0))
         rows = []
+
+        def slot(seq: int) -> Tuple[int, ...]:
+            at = base + (seq - first) % SLOTS * 64
+            return struct.unpack("<8Q", data[at : at + 64])
         while not end or seq < end:
-            state, *w = struct.unpack_from("<8Q", data, base + (seq - first) % SLOTS * 64)
+            state, *w = slot(seq)
             if state == seq << 4 | 1:  # a slot that was given up before it was filled
                 seq += 1
                 continue
             if state >> 4 != seq or state & 3 < 2:
                 break
             wide = state & 4
-            second = struct.unpack_from("<8Q", data, base + (seq + 1 - first) % SLOTS * 64)[1:] if wide else None
+            second = slot(seq + 1)[1:] if wide else None
             rows.append(self._slot(w, second, state & 3 == 2))
             seq += 2 if wide else 1
         if rows:

@@ -134,6 +134,34 @@ class Reader(unittest.TestCase):
                 found[blocks] = [why for _, why in trace.damage if "more events" in why], len(trace.blocks)
             self.assertEqual(found, dict.fromkeys((None, 0, 1), ([], 140)))
 
+    def test_a_file_that_shrinks_while_it_is_read_is_damage(self):
+        """In a process of its own, which ended by SIGBUS.  The trace shrinks where the reader knows how far it has data, the ring where it is open."""
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([os.path.join(BUILD, "tests", "analyzer", "make_demo_trace"), folder], check=True)
+            (ring,) = [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".ring")]
+            trace = ring[:-len(".ring")] + ".msgpack.zst"
+            with open(trace, "ab") as file:
+                file.write(b"\1" * (1 << 22))
+            for path, at, least in (trace, "os.lseek", 1), (ring, "Trace._take_ring", 0):
+                done = subprocess.run([sys.executable, "-c", """if 1:
+                    import os, sys
+                    from unittest import mock
+                    from stormlog_native import reader
+                    path, trace, at, size = sys.argv[1:]
+                    owner, name = getattr(reader, at.split(".")[0]), at.split(".")[1]
+                    before = getattr(owner, name)
+                    def shrinking(*arguments):
+                        end = before(*arguments) if name == "lseek" else None
+                        if arguments[2:] != (os.SEEK_DATA,):
+                            os.truncate(path, int(size))
+                        return end or before(*arguments)
+                    with mock.patch.object(owner, name, shrinking):
+                        found = reader.Trace(trace)
+                    print(len(found.damage))""", path, trace, at, "100"], stdout=subprocess.PIPE, text=True,
+                    env={**os.environ, "PYTHONPATH": os.path.join(HERE, "..", "..", "python")})
+                self.assertEqual(done.returncode, 0, at)
+                self.assertGreaterEqual(int(done.stdout), least, at)
+
     def test_maps_and_lists_are_counted(self):
         for content in (b"\x82" + traces.packed("def") + traces.packed("x") + traces.packed("a") + b"\xdd" + (4 << 20).to_bytes(4, "big") + b"\x90" * (4 << 20), b"\x80" * (4 << 20),
                         b"".join(traces.packed({"def": "x"}) for _ in range(1100000))):
