@@ -6,11 +6,13 @@ memory, the bundle is that call's, with the exception's text in place of the ven
 framework raised without asking the driver) the bundle is made of the last events."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -18,6 +20,9 @@ from typing import Any, Dict, List, Optional
 
 from . import recording
 from .system import get_system_info
+
+NAME = re.compile(r"oom_dump_\d{8}T\d{6}Z_\d+_[A-Za-z0-9_-]+_\d+")
+FILES = {"manifest.json", "events.json", "metadata.json", "environment.json", "live_blocks.json"}
 
 
 def _load(path: str) -> Any:
@@ -101,18 +106,33 @@ def place(bundle: str, order: Dict[str, Any]) -> str:
     raise OSError("%s is full of bundles" % order["directory"])
 
 
+def files_of(path: str) -> List[str]:
+    """Paths of the files of a bundle that `place` made, the manifest last; none where the folder is another's, or holds what no bundle has."""
+    name, names = os.path.basename(path), sorted(os.listdir(path), key=lambda one: one == "manifest.json")
+    files = [os.path.join(path, one) for one in names]
+    if os.path.islink(path) or not NAME.fullmatch(name) or not set(names) <= FILES or not all(stat.S_ISREG(os.lstat(file).st_mode) for file in files):
+        return []
+    manifest = _load(os.path.join(path, "manifest.json"))
+    return files if isinstance(manifest, dict) and manifest.get("bundle_name") == name else []
+
+
 def retain(order: Dict[str, Any], newest_path: str) -> None:
-    """Remove the oldest bundles until number and size are within the limits.  The newest always stays."""
+    """Remove the oldest bundles until number and size are within the limits.  The newest always stays, and so does what somebody else put there."""
     folder = os.path.abspath(order["directory"])
     bundles = []
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
-        if name.startswith("oom_dump_") and os.path.exists(os.path.join(path, "manifest.json")):
-            size = sum(os.path.getsize(os.path.join(path, file)) for file in os.listdir(path))
-            bundles.append((os.stat(path).st_mtime_ns, path, size))
+        with contextlib.suppress(OSError, ValueError, RecursionError):  # no folder, one that another process removes, no manifest
+            files = files_of(path)
+            if files:
+                bundles.append((os.stat(path).st_mtime_ns, path, sum(map(os.path.getsize, files)), files))
     bundles.sort(key=lambda one: (one[1] == newest_path, one))
     while len(bundles) > 1 and (len(bundles) > order["max_dumps"] or sum(one[2] for one in bundles) > order["max_total_bytes"]):
-        shutil.rmtree(bundles.pop(0)[1])
+        _, path, _, files = bundles.pop(0)
+        with contextlib.suppress(OSError):
+            for file in files:
+                os.unlink(file)
+            os.rmdir(path)
 
 
 def main() -> None:

@@ -323,6 +323,36 @@ print(json.dumps([paths, tracker.get_statistics()]))
             paths, _ = answer(run)
             self.assertEqual(sorted(os.listdir(os.path.join(run.folder, "dumps"))), sorted(os.path.basename(p) for p in paths[1:]))
 
+    def test_what_is_no_bundle_of_ours_is_not_counted_and_stays(self):
+        from stormlog_native import bundle
+        with tempfile.TemporaryDirectory() as folder:
+            dumps, elsewhere = os.path.join(folder, "dumps"), os.path.join(folder, "elsewhere")
+            order = {"directory": dumps, "reason": "test", "max_dumps": 1, "max_total_bytes": 1 << 30}
+
+            def place():
+                os.mkdir(os.path.join(folder, "made"))
+                for name, content in ("manifest", {"backend": "cuda"}), ("environment", {"pid": 7}), ("events", []), ("metadata", {}):
+                    with open(os.path.join(folder, "made", name + ".json"), "w") as file:
+                        json.dump(content, file)
+                path = bundle.place(os.path.join(folder, "made"), order)
+                os.rmdir(os.path.join(folder, "made"))
+                return path
+            keep = os.path.join(dumps, "oom_dump_keep")
+            os.makedirs(os.path.join(keep, "mine"))
+            added, moved, linked, last = place(), place(), place(), place()
+            os.rename(moved, moved + "0")
+            os.rename(linked, elsewhere)
+            os.symlink(elsewhere, linked)
+            theirs = [os.path.join(keep, "mine", "thesis.txt"), os.path.join(keep, "manifest.json"), os.path.join(added, "notes.txt"), os.path.join(dumps, "oom_dump_file")]
+            for name in theirs:
+                open(name, "w").close()
+            oldest, newest = place(), place()
+            for path, age in (oldest, 2), (last, 1):
+                os.utime(path, (age, age))
+            bundle.retain(order, newest)
+            self.assertEqual([os.path.exists(path) for path in (oldest, last)], [False, False])
+            self.assertEqual([os.path.exists(path) for path in theirs + [added, moved + "0", linked, os.path.join(elsewhere, "manifest.json"), newest]], [True] * 9)
+
     def test_another_error_makes_none(self):
         with program(self.CAPTURE.replace("assert os.path.isdir(paths[-1])", "pass") % (
                 10, 2, 1, 'raise RuntimeError("shapes do not match")')) as run:
