@@ -336,6 +336,7 @@ class Trace:
                 self._modules.append(len(self.defs.get("module", [])))
 
     def _add(self, columns: Columns) -> None:
+        _require(bool(self.header), "events without a header")
         _require("time_ns" in columns and "api" in columns, "events without a time or a call")
         _require(not (columns["api"] > len(self.hooks)).any(), "a call that the header does not name")
         self.blocks.append(columns)
@@ -452,8 +453,8 @@ class Trace:
 
     @property
     def hooks(self) -> List[Any]:
-        """[[name, verb, kind, family], ...]; an event's api is 1 + the index."""
-        hooks: List[Any] = self.header["hooks"]
+        """[[name, verb, kind, family], ...]; an event's api is 1 + the index.  A trace without a header has none."""
+        hooks: List[Any] = self.header["hooks"] if self.header else []
         return hooks
 
     @property
@@ -476,7 +477,7 @@ class Trace:
     @property
     def fields(self) -> List[str]:
         """The names of an event's columns."""
-        named = [field[0] for field in self.header.get("fields", [])]
+        named = [field[0] for field in (self.header or {}).get("fields", [])]
         return list(dict.fromkeys(named + ["api", "time_ns"])) if named else list(FIELDS)
 
     def names(self) -> Dict[int, Optional[str]]:

@@ -100,10 +100,11 @@ class Reader(unittest.TestCase):
                     traces.write(path, traces.header(**header), traces.defs(maps), events, traces.footer())
                     trace = stormlog_trace.Trace(path)
                     columns = trace.events()
-                    self.assertEqual(len(columns.get("api", [])) if trace.header else 0, 3 if trace.header else 0)
+                    self.assertEqual(len(columns.get("api", [])), 3 if trace.header else 0)
+                    self.assertIn(trace.stack(1), ([], [("f", "a.py", 3)]))
+                    trace.native_stack(1), trace.place(5, 5), trace.samples(), trace.gaps, trace.texts(), trace.names(), trace.verbs(), trace.hooks, trace.fields
                     if trace.header:
-                        self.assertIn(trace.stack(1), ([], [("f", "a.py", 3)]))
-                        trace.native_stack(1), trace.place(5, 5), trace.samples(), trace.gaps, trace.texts(), trace.names(), trace.verbs(), trace.unix_ns(columns["time_ns"])
+                        trace.unix_ns(columns["time_ns"])
                     self.assertTrue(all(why.startswith(path + ": ") for _, why in trace.damage))
 
     def test_blocks_of_other_columns_and_holes_are_read(self):
