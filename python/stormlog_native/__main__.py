@@ -7,19 +7,24 @@ import sys
 from . import door
 from .errors import ConfigurationError, ProfilerError
 
+LEFT_OUT = 3  # done, without traces that could not be read
 
-def _analyze(options: argparse.Namespace) -> None:
+
+def _analyze(options: argparse.Namespace) -> int:
     from . import cluster
     client = cluster.connect(options.dask) if options.dask else None
     print(cluster.analyze(options.path, client, options.output, options.parts, progress=sys.stderr.isatty()))
+    return 0
 
 
-def _parquet(options: argparse.Namespace) -> None:
+def _parquet(options: argparse.Namespace) -> int:
     from . import parquet
-    print("%d events in %s" % (parquet.write(options.path, options.output), options.output))
+    events, left_out = parquet.write(options.path, options.output)
+    print("%d events in %s" % (events, options.output))
+    return LEFT_OUT if left_out else 0
 
 
-def _snapshot(options: argparse.Namespace) -> None:
+def _snapshot(options: argparse.Namespace) -> int:
     from . import snapshot
     path, events, doubts = snapshot.write(options.path, options.torch, options.output)
     print("%d events in %s" % (events, path))
@@ -27,6 +32,7 @@ def _snapshot(options: argparse.Namespace) -> None:
         print("no verdict of fit: " + doubt)
     if not doubts:
         print("stormlog-analyze fit --allocator-capacity SIZE " + options.output)
+    return 0
 
 
 def main() -> int:
@@ -49,11 +55,11 @@ def main() -> int:
     snapshot.set_defaults(work=_snapshot)
     options = parser.parse_args()
     try:
-        options.work(options)
+        status: int = options.work(options)
     except (ConfigurationError, ProfilerError, OSError, MemoryError) as error:
         print("stormlog_native: %s" % door.line("out of memory" if isinstance(error, MemoryError) else str(error)), file=sys.stderr)
         return 2
-    return 0
+    return status
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ A row is an event.  It has names in place of ids: `time` (UTC, ns), `verb`, `api
 "file:line function" joined by ";"), and the other columns of doc/trace-format.md.  One trace is in memory at a time."""
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 from . import door
 from .errors import ConfigurationError, ProfilerError
@@ -15,6 +16,7 @@ from .output import beside
 from .reader import Trace
 
 NAMED = ("api", "kind", "label", "python")
+FILE_NAME_MAX = 255  # bytes
 NAME_MAX, NAMES_MAX = 16 << 10, 256 << 20  # characters of one name, and of all stacks of a trace; later ones are left out
 
 
@@ -82,21 +84,47 @@ def _traces(path: str) -> Iterator[str]:
                 yield os.path.join(place, name)
 
 
-def write(path: str, output: str) -> int:
-    """Write the traces below `path`; returns the number of events.  `output` must be new or empty: Parquet readers take every file in it."""
+def _folder(run_id: str) -> str:
+    """The name of a run's folder, with a hash of an id that is too long for one."""
+    name = "run=" + door.line(run_id).replace("/", "_")
+    if len(name.encode()) <= FILE_NAME_MAX:
+        return name
+    end = "-" + hashlib.sha256(run_id.encode("utf-8", "replace")).hexdigest()[:16]
+    return name.encode()[:FILE_NAME_MAX - len(end)].decode("utf-8", "ignore") + end
+
+
+def _read(name: str) -> Optional[Trace]:
+    """None, and said: it cannot be read, or nothing in it can."""
+    try:
+        trace = Trace(name)
+    except OSError as error:
+        _say("%s is left out: %s" % (name, error.strerror))
+        return None
+    for at, why in trace.damage[:64]:
+        _say("offset %d: %s" % (at, why))
+    if trace.header and (trace.blocks or not trace.damage):
+        return trace
+    _say("%s is left out: it has no %s" % (name, "events that can be read" if trace.header else "header"))
+    return None
+
+
+def write(path: str, output: str) -> Tuple[int, int]:
+    """Write the traces below `path`; returns the numbers of events and of traces that are left out.  `output` must be new or empty: Parquet readers
+    take every file in it."""
     arrow = _arrow()
     if os.path.isdir(output) and os.listdir(output):
         raise ProfilerError("%s is not empty: name a new folder" % output)
-    events = 0
+    events = left_out = 0
     for number, name in enumerate(_traces(path)):
-        trace = Trace(name)
-        for at, why in trace.damage[:64]:
-            _say("offset %d: %s" % (at, why))
-        table = _table(arrow, trace) if trace.header else None
+        trace = _read(name)
+        if not trace:
+            left_out += 1
+            continue
+        table = _table(arrow, trace)
         if table is None:
             continue
         rank = trace.header.get("rank")
-        folder = os.path.join(output, "run=%s" % door.line((trace.header.get("run_id") or "none")[:60]).replace("/", "_"), "rank=%d" % (-1 if rank is None else rank))
+        folder = os.path.join(output, _folder(trace.header.get("run_id") or "none"), "rank=%d" % (-1 if rank is None else rank))
         os.makedirs(folder, exist_ok=True)
         stem = os.path.basename(name)[:-len(".msgpack.zst")]
         with beside(os.path.join(folder, "%s-%d.parquet" % (stem, number))) as place:
@@ -104,4 +132,4 @@ def write(path: str, output: str) -> int:
         events += table.num_rows
     if not events:
         raise ProfilerError("no trace with events in %s" % path)
-    return events
+    return events, left_out

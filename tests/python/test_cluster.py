@@ -169,6 +169,29 @@ class Parquet(Case):
         self.assertEqual((done.returncode, done.stdout.split()[0]), (0, "6"), done.stderr)
         self.assertRegex(done.stderr, r"offset [1-9]\d*: .*rank-00000-1.msgpack.zst: .* a column that is not four numbers and bytes")
 
+    def write_some(self, name, *files):
+        """Writes traces of files (rank, header's fields, content) into one lake.  Returns its runs, status and what was said."""
+        folder = os.path.join(self.folder, name)
+        for rank, fields, content in files:
+            events = traces.Thread().events(3, api=1, kind=1, duration_ns=1, address=[8, 16, 24], bytes=8)
+            traces.write(os.path.join(folder, "rank-%05d-1.msgpack.zst" % rank), *([content] if content is not None else [traces.header(rank=rank, **fields), events, traces.footer()]))
+        done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", folder, "-o", folder + ".lake"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return sorted(os.listdir(folder + ".lake")), done.returncode, done.stderr
+
+    def test_runs_whose_ids_begin_alike_are_two(self):
+        short, long = "é" * 100, "é" * 200
+        runs, status, said = self.write_some("ids", *((rank, {"run_id": run}, None) for rank, run in enumerate((short + "one", short + "two", long + "one", long + "two"))))
+        self.assertEqual((status, said, len(set(runs))), (0, "", 4))
+        self.assertEqual([run for run in runs if len(run) < 120], ["run=" + short + "one", "run=" + short + "two"])
+
+    def test_a_rank_that_cannot_be_read_is_said_and_the_others_are_written(self):
+        garbage = traces.header(rank=2) + b"x" * 100
+        runs, status, said = self.write_some("left", (0, {}, None), (1, {}, b""), (2, {}, garbage), (3, {}, b"\1" * 1000))
+        self.assertEqual((runs, status), (["run=run1"], 3), said)
+        self.assertEqual(re.findall(r"rank-0000(\d)-1.msgpack.zst is left out", said), ["1", "2", "3"])
+        self.assertEqual(os.listdir(os.path.join(self.folder, "left.lake", "run=run1")), ["rank=0"])
+        self.assertEqual(self.write_some("quiet", (0, {}, None), (1, {}, traces.header(rank=1)))[1:], (0, ""), "one that made no call has no rows")
+
     def test_a_folder_with_files_is_not_written_into(self):
         done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", self.traces, "-o", self.lake], stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 2)
