@@ -22,23 +22,26 @@ struct kept {
 	struct {
 		dev_t device;
 		ino_t number;
+		int fd; /* of what has no type (epoll, eventfd) and is one file; -1: all descriptors of the file are kept */
 	} file[KEPT_MAX];
 	unsigned count; /* more than KEPT_MAX: all are kept */
 };
 
-static void keep(struct kept *kept, const struct stat *st)
+static void keep(struct kept *kept, int fd, const struct stat *st)
 {
 	if (kept->count < KEPT_MAX) {
+		kept->file[kept->count].fd = st->st_mode & S_IFMT ? -1 : fd;
 		kept->file[kept->count].device = st->st_dev;
 		kept->file[kept->count].number = st->st_ino;
 	}
 	kept->count++;
 }
 
-static bool is_kept(const struct kept *kept, const struct stat *st)
+static bool is_kept(const struct kept *kept, int fd, const struct stat *st)
 {
 	for (unsigned i = 0; i < kept->count && i < KEPT_MAX; i++)
-		if (kept->file[i].device == st->st_dev && kept->file[i].number == st->st_ino)
+		if (kept->file[i].device == st->st_dev && kept->file[i].number == st->st_ino &&
+		    (kept->file[i].fd < 0 || kept->file[i].fd == fd))
 			return true;
 	return kept->count > KEPT_MAX;
 }
@@ -82,7 +85,7 @@ static void each(void (*what)(struct kept *kept, int fd, const struct stat *st),
 static void keep_if_locked(struct kept *kept, int fd, const struct stat *st)
 {
 	if (has_record_lock(fd))
-		keep(kept, st);
+		keep(kept, fd, st);
 }
 
 /*
@@ -94,7 +97,7 @@ static void close_one(struct kept *kept, int fd, const struct stat *st)
 	char path[64];
 	int other = -1;
 
-	if (is_kept(kept, st))
+	if (is_kept(kept, fd, st))
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (S_ISDIR(st->st_mode))
@@ -116,7 +119,7 @@ void sl_inherited_close(void)
 	struct stat st;
 
 	if (token && !stat(token, &st))
-		keep(&kept, &st);
+		keep(&kept, -1, &st);
 	each(keep_if_locked, &kept);
 	each(close_one, &kept);
 }

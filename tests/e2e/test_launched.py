@@ -432,10 +432,15 @@ class Launched(unittest.TestCase):
             opened = os.open(names[1] + "s", os.O_RDONLY)
             os.dup2(opened, 95)
             os.close(opened)
+            epoll, event = select.epoll(), ctypes.CDLL(None).eventfd(0, 0)
+            for _ in range(200):  # more than what is read of /proc/self/fdinfo
+                epoll.register(os.dup(event))
+            os.dup2(epoll.fileno(), 97)
+            os.dup2(event, 96)
             os.dup2(1, 99)
 
         self.environment["STORMLOG_TOKEN_FILE"] = "/dev/fd/91"
-        for running in self.each(sys.executable, "-c", "import fcntl, os\nfcntl.flock(95, fcntl.LOCK_EX)\nfor one in (92, 94, 95):\n    os.close(one)\n" + CLOSES, close_fds=False, preexec_fn=opens):
+        for running in self.each(sys.executable, "-c", "import fcntl, os\nfcntl.flock(95, fcntl.LOCK_EX)\nfor one in (92, 94, 95, 96):\n    os.close(one)\n" + CLOSES, close_fds=False, preexec_fn=opens):
             self.ended(running.stdout)
             with open(names[0], "w") as locked, open(names[2], "w") as free:
                 self.assertRaises(BlockingIOError, fcntl.lockf, locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -445,6 +450,7 @@ class Launched(unittest.TestCase):
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.close(folder)
             self.assertTrue(os.path.exists("/proc/%d/fd/91" % running.pid))
+            self.assertFalse(os.path.exists("/proc/%d/fd/96" % running.pid), "an eventfd is not the epoll, which says more than is read")
 
     def test_a_program_without_standard_descriptors(self):
         """It finds them closed, and nothing that is said beside it gets into a trace."""
