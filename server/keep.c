@@ -56,18 +56,35 @@ static bool take(void *context, const struct sl_card *card)
 	return true;
 }
 
-static void take_beside(struct keeping *k, struct sl_store *store, const char *project)
+static bool take_beside(struct keeping *k, struct sl_store *store, const char *project)
 {
 	struct sl_query query;
 	struct sl_course course;
+	bool fine;
 
 	sl_course_project(&query, *project ? project : NULL);
-	if (sl_course_read(&course, store, &query, 0, sl_card_field("peak")))
+	fine = sl_course_read(&course, store, &query, 0, sl_card_field("peak"));
+	if (fine)
 		for (size_t i = 0; i < course.change_count; i++)
 			for (size_t at = course.changes[i].at - 1; at <= course.changes[i].at + 1 && at < course.points.count; at++)
 				*SL_PUSH(&k->beside) = course.points.item[at].run;
 	sl_course_free(&course);
 	sl_query_free(&query);
+	return fine;
+}
+
+/* False: the catalogue did not tell all that decides what may go. */
+static bool take_all(struct keeping *k, struct sl_store *store)
+{
+	struct sl_store_ask all = {.order = -1};
+	bool fine = sl_store_runs(store, &all, take, k);
+	const char *name;
+
+	for (size_t at = 0; fine && (name = sl_map_next(&k->names, &at));)
+		fine = take_beside(k, store, name);
+	if (k->beside.count)
+		qsort(k->beside.item, k->beside.count, sizeof(*k->beside.item), sl_stats_by_number);
+	return fine;
 }
 
 static bool is_beside(const struct keeping *k, int64_t run)
@@ -135,12 +152,17 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 	sl_door_print(stderr, "stormlog-server: run %" PRId64 " (pack %s) was let go\n", run->run, run->pack);
 }
 
-/* Takes packs that contain no run. */
+/* Takes packs that were read and contain no run. */
 static void consider_failed(void *context, const char *name, const struct stat *st)
 {
 	struct sl_server *server = context;
+	char path[SL_PACKS_NAME + 64];
+	struct stat failed;
+	bool known;
 
-	if (!is_old(server, st) || sl_runs_known(server, name))
+	sl_places_of(name, "failed", path);
+	if (!is_old(server, st) || fstatat(server->packs.folder, path, &failed, AT_SYMLINK_NOFOLLOW) ||
+	    !sl_runs_known(server, name, &known) || known)
 		return;
 	remove_pages(server, name);
 	sl_packs_remove(&server->packs, name);
@@ -148,21 +170,18 @@ static void consider_failed(void *context, const char *name, const struct stat *
 
 void sl_keep(struct sl_server *server)
 {
-	struct sl_store_ask all = {.order = -1};
 	struct keeping k = {.server = server};
 	struct sl_store *store = sl_runs_store(server);
-	const char *name;
+	bool fine;
 
 	if (!store || !(server->keep_age_s || server->keep_count || server->keep_bytes))
 		return;
-	if (sl_store_runs(store, &all, take, &k))
-		for (size_t at = 0; (name = sl_map_next(&k.names, &at));)
-			take_beside(&k, store, name);
-	if (k.beside.count)
-		qsort(k.beside.item, k.beside.count, sizeof(*k.beside.item), sl_stats_by_number);
-	for (size_t i = 0; i < k.runs.count; i++)
+	fine = take_all(&k, store);
+	if (!fine)
+		sl_door_print(stderr, "stormlog-server: nothing is let go: %s\n", sl_store_why(store));
+	for (size_t i = 0; fine && i < k.runs.count; i++)
 		consider(&k, store, &k.runs.item[i]);
-	if (server->keep_age_s)
+	if (fine && server->keep_age_s)
 		sl_packs_each(&server->packs, consider_failed, server);
 	SL_DROP(&k.runs);
 	SL_DROP(&k.projects);

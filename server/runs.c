@@ -65,10 +65,14 @@ bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, s
 	return fine;
 }
 
-bool sl_runs_known(struct sl_server *server, const char *pack)
+bool sl_runs_known(struct sl_server *server, const char *pack, bool *known)
 {
 	struct sl_store *store = sl_runs_store(server);
 	int64_t run = 0;
+	bool fine = store && sl_store_find(store, pack, &run);
 
-	return store && sl_store_find(store, pack, &run) && run;
+	*known = fine && run;
+	if (store && !fine)
+		sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack, sl_store_why(store));
+	return fine;
 }

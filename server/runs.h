@@ -13,4 +13,5 @@ struct sl_store *sl_runs_store(struct sl_server *server);
  */
 bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size, char project[SL_CARD_TEXT + 1],
 		 bool *full);
-bool sl_runs_known(struct sl_server *server, const char *pack);
+/* *known: the pack's run is in the catalogue.  False: the catalogue does not answer, which was printed. */
+bool sl_runs_known(struct sl_server *server, const char *pack, bool *known);

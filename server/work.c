@@ -50,7 +50,8 @@ struct sl_work {
 	struct sl_map changed;	     /* projects that got runs since they were last examined */
 	time_t looked;
 	time_t tidied;
-	bool unread; /* a pack was not read because the disk was full */
+	bool unread; /* a pack was not read because the disk was full, or the catalogue does not answer */
+	bool learns; /* packs wait to be read whose runs are not in the catalogue: until then none is let go */
 	bool ends;
 };
 
@@ -339,29 +340,57 @@ static void try_again(void *context, const char *pack, const struct stat *st)
 	close(fd);
 }
 
-/* Reads packs that were not read, because the last server was killed or the disk was full. */
+/* Reads packs that were not read: the last server was killed, the disk was full, or the catalogue was removed. */
 static void read_unread(void *context, const char *name, const struct stat *st)
 {
 	struct sl_work *work = context;
 	char path[SL_PACKS_NAME + 64];
 	struct stat made;
+	bool known;
 
-	sl_places_of(name, SL_PLACES_PAGE, path);
-	if (!fstatat(work->server->packs.folder, path, &made, 0) && sl_runs_known(work->server, name))
+	if (work->unread)
 		return;
 	sl_places_of(name, "failed", path);
-	if (fstatat(work->server->packs.folder, path, &made, 0))
-		sl_work_index(work, name);
+	if (!fstatat(work->server->packs.folder, path, &made, 0))
+		return;
+	if (!sl_runs_known(work->server, name, &known)) {
+		work->unread = true;
+		return;
+	}
+	sl_places_of(name, SL_PLACES_PAGE, path);
+	if (known && !fstatat(work->server->packs.folder, path, &made, 0))
+		return;
+	work->learns = work->learns || !known;
+	sl_work_index(work, name);
+}
+
+static bool waits(struct sl_work *work)
+{
+	bool some;
+
+	pthread_mutex_lock(&work->mutex);
+	some = sl_jobs_count(&work->packs) > 0;
+	pthread_mutex_unlock(&work->mutex);
+	return some;
+}
+
+static void let_go(struct sl_work *work)
+{
+	work->learns = false;
+	sl_keep(work->server);
+	forget_vain(&work->server->packs, "pages/compare");
+	sl_packs_each(&work->server->packs, try_again, work);
 }
 
 static void tidy(struct sl_work *work)
 {
 	sl_packs_sweep(&work->server->packs);
-	sl_keep(work->server);
-	forget_vain(&work->server->packs, "pages/compare");
-	sl_packs_each(&work->server->packs, try_again, work);
 	work->unread = false;
 	sl_packs_each(&work->server->packs, read_unread, work);
+	if (work->unread)
+		work->learns = false; /* some cannot be told apart: none is let go before the next time */
+	else if (!work->learns)
+		let_go(work);
 	work->tidied = time(NULL);
 }
 
@@ -463,6 +492,8 @@ static void *run(void *context)
 		perform(work);
 		sl_folder_remove(work->server->packs.folder, "work/now");
 		look_at_changed(work);
+		if (work->learns && !waits(work))
+			let_go(work);
 		if (time(NULL) - work->tidied >= SWEEP_S)
 			tidy(work);
 	}

@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """test_keep.py STORMLOG_SERVER STORMLOG_ANALYZE page|plain: which runs a store removes and which it keeps; a backup is complete."""
+import contextlib
 import json
 import os
 import shutil
+import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -92,6 +95,36 @@ class Keep(unittest.TestCase):
         self.restart("--keep-age", "9")
         self.kept([0, 1, 3, 4, 5, 6])
 
+    def age(self):
+        """Each pack is as if it had come ten days ago."""
+        for path in self.server.packs().values():
+            os.utime(path, (time.time() - 10 * 86400,) * 2)
+
+    def test_without_a_catalogue_runs_are_learned_before_any_is_let_go(self):
+        self.send_a_change()
+        self.server.kill(signal.SIGTERM)
+        os.unlink(os.path.join(self.server.store, "catalogue.sqlite"))
+        self.age()
+        self.server.options = "--keep-age", "9"
+        self.server.start()
+        self.kept([28, 29, 30])
+
+    def test_a_catalogue_that_cannot_be_read_lets_no_pack_go(self):
+        self.server.kill(signal.SIGTERM)
+        path = os.path.join(self.server.store, "catalogue.sqlite")
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            pages = database.execute("SELECT rootpage FROM sqlite_master WHERE tbl_name = 'runs'").fetchall()
+        with open(path, "r+b") as file:
+            for page, in pages:
+                file.seek((page - 1) * 4096)
+                file.write(b"garbage!" * 512)
+        self.age()
+        self.server.options = "--keep-age", "9"
+        with contextlib.suppress(RuntimeError):  # it may also refuse to start
+            self.server.start()
+        wait_for(lambda: "damaged" in self.server.said() or not self.server.packs())
+        self.assertEqual(set(self.server.packs()), set(self.packs.values()))
+
     def sizes(self):
         """Bytes of each run: its pack and its pages."""
         def under(folder):
@@ -141,12 +174,16 @@ class Keep(unittest.TestCase):
         wait_for(lambda: self.count() == 9)
         self.assertIn("report.json", os.listdir(os.path.join(self.server.store, "pages", name_of(pack)[:2], name_of(pack))))
 
-    def test_runs_on_either_side_of_a_change_stay(self):
+    def send_a_change(self):
+        """Twenty runs of a project whose peak changes at number 29."""
         for n in range(20, 40):
             pack = runs.record(ANALYZE, self.folder, n, [100 if n < 29 else 150], second=60 * n, metadata={"project": "c"})
             self.packs[n] = name_of(pack)
             self.assertEqual(self.server.put(pack)[0], 201)
         wait_for(lambda: self.count() == 28)
+
+    def test_runs_on_either_side_of_a_change_stay(self):
+        self.send_a_change()
         self.restart("--keep-count", "3")
         self.kept([28, 29, 30, 37, 38, 39, 2, 4, 6, 3, 5, 7])
 
