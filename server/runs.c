@@ -30,7 +30,7 @@ struct sl_store *sl_runs_store(struct sl_server *server)
 	store = pthread_getspecific(key);
 	if (store)
 		return store;
-	snprintf(path, sizeof(path), "%s/catalogue.sqlite", server->path);
+	snprintf(path, sizeof(path), "%s/" SL_RUNS_FILE, server->path);
 	store = sl_store_open(path, true, why);
 	if (!store)
 		sl_door_print(stderr, "stormlog-server: %s: %s\n", path, why);

@@ -5,6 +5,8 @@
 #include "analyzer/catalogue/store.h"
 #include "server/server.h"
 
+#define SL_RUNS_FILE "catalogue.sqlite" /* in the store's folder */
+
 /* This thread's store; it is closed when the thread ends.  NULL: the reason was printed on stderr. */
 struct sl_store *sl_runs_store(struct sl_server *server);
 /*

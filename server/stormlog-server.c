@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/save.h"
 #include "common/size.h"
 #include "common/standard.h"
 #include "server/http.h"
@@ -130,12 +131,15 @@ static int parse(struct settings *s, int argc, char **argv)
 	return fine && s->store ? -1 : 2;
 }
 
-/* is_there: a backup makes no store. */
+/* is_there: a backup makes neither store nor catalogue. */
 static bool open_store(struct settings *s, bool is_there)
 {
-	if ((is_there && access(s->store, F_OK)) || !sl_packs_open(&s->server.packs, s->store) ||
+	char catalogue[4200];
+
+	snprintf(catalogue, sizeof(catalogue), "%s/" SL_RUNS_FILE, s->store);
+	if ((is_there ? access(catalogue, F_OK) : !sl_packs_open(&s->server.packs, s->store)) ||
 	    !realpath(s->store, s->server.path)) {
-		sl_door_print(stderr, "stormlog-server: %s: %s\n", s->store, strerror(errno));
+		sl_door_print(stderr, "stormlog-server: %s: %s\n", is_there ? catalogue : s->store, strerror(errno));
 		return false;
 	}
 	s->server.tokens.folder = s->server.packs.folder;
@@ -211,10 +215,12 @@ static bool lock(int folder)
 	return true;
 }
 
-/* Copies the whole store; a server may be running meanwhile. */
+/* Copies the catalogue; a server may be running meanwhile. */
 static int backup(struct sl_server *server, const char *path)
 {
 	struct sl_store *store = sl_runs_store(server);
+
+	sl_save_watch_signals();
 
 	if (store && sl_store_backup(store, path))
 		return 0;

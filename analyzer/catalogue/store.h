@@ -114,5 +114,8 @@ bool sl_store_note_put(struct sl_store *store, int64_t run, const struct sl_stor
 typedef bool sl_store_each_note(void *context, const struct sl_store_note *note);
 bool sl_store_notes(struct sl_store *store, int64_t run, sl_store_each_note *each, void *context);
 
-/* Writes a consistent copy while others go on writing. */
+/*
+ * Writes a consistent copy while others go on writing.  Only another such copy is replaced, and only by a whole one; never a link,
+ * nor a database in use.
+ */
 bool sl_store_backup(struct sl_store *store, const char *path);

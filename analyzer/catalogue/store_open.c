@@ -11,6 +11,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/save.h"
 #include "analyzer/catalogue/store_sqlite.h"
 #include "common/base.h"
 
@@ -326,11 +327,29 @@ void sl_store_rollback(struct sl_store *store)
 	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-bool sl_store_backup(struct sl_store *store, const char *path)
+/* True: nothing lies there, or an earlier backup that nobody works on: a catalogue without SQLite's files beside it. */
+static bool may_replace(const char *path, char *why)
+{
+	struct stat st;
+	bool used = false;
+
+	for (size_t i = 0; i < SL_COUNT(beside) && !used; i++) {
+		char *file = sl_memory_print("%s%s", path, beside[i].end);
+
+		used = !lstat(file, &st);
+		free(file);
+	}
+	if (used)
+		snprintf(why, SL_STORE_WHY, "a database in use: files of SQLite's lie beside it");
+	return !used && (lstat(path, &st) || is_ours(path, false, why));
+}
+
+static bool copy(struct sl_store *store, const char *path)
 {
 	sqlite3 *to = NULL;
 	sqlite3_backup *backup = NULL;
-	bool fine = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) == SQLITE_OK &&
+	bool fine = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+		    sqlite3_exec(to, "PRAGMA journal_mode=MEMORY", NULL, NULL, NULL) == SQLITE_OK && /* no file beside it */
 		    (backup = sqlite3_backup_init(to, "main", store->db, "main")) && sqlite3_backup_step(backup, -1) == SQLITE_DONE;
 
 	if (backup)
@@ -338,5 +357,23 @@ bool sl_store_backup(struct sl_store *store, const char *path)
 	if (!fine)
 		snprintf(store->why, sizeof(store->why), "%s", to ? sqlite3_errmsg(to) : "no memory");
 	sqlite3_close(to);
+	return fine;
+}
+
+bool sl_store_backup(struct sl_store *store, const char *path)
+{
+	struct sl_save save;
+	bool fine;
+
+	if (!may_replace(path, store->why))
+		return false;
+	fine = sl_save_begin(&save, path, true);
+	if (fine && !copy(store, save.made)) {
+		sl_save_end(&save, false);
+		return false;
+	}
+	fine = fine && sl_save_end(&save, true);
+	if (!fine)
+		snprintf(store->why, sizeof(store->why), "%s", strerror(errno));
 	return fine;
 }

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import shutil
 import signal
 import sqlite3
@@ -197,9 +198,36 @@ class Keep(unittest.TestCase):
         done = subprocess.run([PROGRAM, "--store", nowhere, "backup", os.path.join(copy, "none.sqlite")], capture_output=True, text=True)
         self.assertEqual((done.returncode, os.path.exists(nowhere)), (4, False))
         self.assertIn("No such file or directory", done.stderr)
+        os.mkdir(nowhere)  # a folder that is no store
+        done = subprocess.run([PROGRAM, "--store", nowhere, "backup", os.path.join(copy, "none.sqlite")], capture_output=True, text=True)
+        self.assertEqual((done.returncode, os.listdir(nowhere), os.path.exists(os.path.join(copy, "none.sqlite"))), (4, [], False))
+        self.assertIn("No such file or directory", done.stderr)
         self.server.kill()
         self.server = Server(PROGRAM, copy).start()
         self.assertEqual({r["run"]["identity"] for r in self.all()}, set(self.packs.values()))
+
+    def test_a_backup_replaces_an_older_one_and_nothing_else(self):
+        folder = os.path.join(self.folder, "backups")
+        os.mkdir(folder)
+        older, foreign, link, text, new = (os.path.join(folder, name) for name in ("older", "foreign", "link", "text", "new"))
+
+        def back_up(path):
+            return subprocess.run([PROGRAM, "--store", self.server.store, "backup", path], capture_output=True, text=True).returncode
+        self.assertEqual([back_up(older), back_up(older)], [0, 0])
+        with contextlib.closing(sqlite3.connect(foreign)) as database:
+            database.execute("CREATE TABLE theirs(x)")
+        os.symlink("foreign", link)
+        shutil.copy(older, older + "-in-use")
+        for path in (text, new + "-journal", foreign + "-journal", older + "-in-use-wal"):
+            with open(path, "w") as file:
+                file.write("theirs")
+
+        def content():
+            return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+        before = content()
+        self.assertEqual([back_up(path) for path in (foreign, link, text, older + "-in-use", new, folder, os.path.join(self.server.store, "catalogue.sqlite"))], [4] * 7)
+        self.assertEqual(content(), before)
+        self.assertTrue(os.path.islink(link))
 
     def test_a_run_that_goes_while_its_pages_are_made_again_leaves_nothing(self):
         self.restart("--keep-count", "2", without_pages=True)
