@@ -202,13 +202,11 @@ static const char *misplaced(const char *path)
 	return why;
 }
 
-/* Checked without SQLite, which would wait at a FIFO and would create files beside a foreign database. */
-static bool is_ours(const char *path, bool write, char *why)
+/* Checked before SQLite opens it, which would wait at a FIFO. */
+static bool may_open(const char *path, bool write, char *why)
 {
-	char head[SL_STORE_HEAD] = "";
 	const char *wrong = misplaced(path);
 	struct stat st;
-	ssize_t size;
 	int file;
 
 	if (wrong) {
@@ -217,18 +215,38 @@ static bool is_ours(const char *path, bool write, char *why)
 		errno = EINVAL;
 		return false;
 	}
-	file = sl_paths_open_regular(path, &st);
-	if (file < 0 && errno == ENOENT && write)
+	if (lstat(path, &st) && errno == ENOENT && write) {
 		file = make_file(path);
-	if (file < 0) {
-		snprintf(why, SL_STORE_WHY, "%s", errno == EINVAL ? "not a file" : strerror(errno));
+		if (file >= 0)
+			close(file);
+	}
+	if (access(path, R_OK) || lstat(path, &st)) {
+		snprintf(why, SL_STORE_WHY, "%s", strerror(errno));
 		return false;
 	}
-	size = read(file, head, sizeof(head));
-	close(file);
-	if (!size || sl_store_head_is_ours(head, size))
+	if (S_ISREG(st.st_mode))
 		return true;
-	snprintf(why, SL_STORE_WHY, "no catalogue of stormlog");
+	snprintf(why, SL_STORE_WHY, "not a file");
+	errno = EINVAL;
+	return false;
+}
+
+/*
+ * Checked before SQLite works on it, which would create files beside a foreign database.  By SQLite's own descriptor: to close
+ * another one would drop the locks that this process has on the file.
+ */
+static bool is_ours(struct sl_store *store)
+{
+	char head[SL_STORE_HEAD] = "";
+	sqlite3_file *file = NULL;
+	sqlite3_int64 size = 0;
+
+	if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
+	    file->pMethods->xFileSize(file, &size) == SQLITE_OK &&
+	    (!size ||
+	     (file->pMethods->xRead(file, head, sizeof(head), 0) == SQLITE_OK && sl_store_head_is_ours(head, sizeof(head)))))
+		return true;
+	snprintf(store->why, sizeof(store->why), "no catalogue of stormlog");
 	return false;
 }
 
@@ -269,11 +287,12 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 	bool fine;
 	int code;
 
-	if (!is_ours(path, write, why))
+	if (!may_open(path, write, why))
 		return NULL;
 	store = sl_memory_must(calloc(1, sizeof(*store)));
 	fine = sqlite3_open_v2(path, &store->db, write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY, NULL) == SQLITE_OK ||
 	       sl_store_fail(store);
+	fine = fine && is_ours(store);
 	if (fine)
 		mistrust(store->db);
 	/* checked before anything is written: a foreign file stays unchanged */
@@ -330,8 +349,11 @@ void sl_store_rollback(struct sl_store *store)
 /* True: nothing lies there, or an earlier backup that nobody works on: a catalogue without SQLite's files beside it. */
 static bool may_replace(const char *path, char *why)
 {
-	struct stat st;
+	char head[SL_STORE_HEAD];
 	bool used = false;
+	struct stat st;
+	ssize_t size;
+	int file;
 
 	for (size_t i = 0; i < SL_COUNT(beside) && !used; i++) {
 		char *file = sl_memory_print("%s%s", path, beside[i].end);
@@ -341,7 +363,17 @@ static bool may_replace(const char *path, char *why)
 	}
 	if (used)
 		snprintf(why, SL_STORE_WHY, "a database in use: files of SQLite's lie beside it");
-	return !used && (lstat(path, &st) || is_ours(path, false, why));
+	if (used || lstat(path, &st))
+		return !used;
+	file = may_open(path, false, why) ? sl_paths_open_regular(path, &st) : -1;
+	if (file < 0)
+		return false;
+	size = read(file, head, sizeof(head));
+	close(file);
+	if (!size || sl_store_head_is_ours(head, size))
+		return true;
+	snprintf(why, SL_STORE_WHY, "no catalogue of stormlog");
+	return false;
 }
 
 static bool copy(struct sl_store *store, const char *path)

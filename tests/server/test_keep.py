@@ -206,6 +206,13 @@ class Keep(unittest.TestCase):
         self.server = Server(PROGRAM, copy).start()
         self.assertEqual({r["run"]["identity"] for r in self.all()}, set(self.packs.values()))
 
+    def test_who_looks_into_the_catalogue_from_outside_is_not_alone_with_it(self):
+        path = os.path.join(self.server.store, "catalogue.sqlite")
+        before = os.stat(path + "-wal").st_ino
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            self.assertEqual(database.execute("SELECT count(*) FROM runs").fetchone(), (8,))
+        self.assertEqual(os.stat(path + "-wal").st_ino, before, "the last one to close a database removes the file in which the others write")
+
     def test_a_backup_replaces_an_older_one_and_nothing_else(self):
         folder = os.path.join(self.folder, "backups")
         os.mkdir(folder)
