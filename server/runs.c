@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/runs.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,48 +22,77 @@ static void make_key(void)
 	pthread_key_create(&key, close_store);
 }
 
+/* NULL: the reason was printed, and errno is sl_store_open's. */
+static struct sl_store *open_store(const struct sl_server *server)
+{
+	char path[4200], why[SL_STORE_WHY];
+	struct sl_store *store;
+	int error;
+
+	snprintf(path, sizeof(path), "%s/" SL_RUNS_FILE, server->path);
+	store = sl_store_open(path, true, why);
+	error = errno;
+	if (!store)
+		sl_door_print(stderr, "stormlog-server: %s: %s\n", path, why);
+	errno = error;
+	return store;
+}
+
+bool sl_runs_examine(const struct sl_server *server)
+{
+	struct sl_store *store = open_store(server);
+	bool fine = store ? sl_store_examine(store) : errno == EIO; /* on a full disk packs can be read all the same */
+
+	if (store && !fine)
+		sl_door_print(stderr, "stormlog-server: %s/" SL_RUNS_FILE ": %s (but for pins and notes)\n", server->path,
+			      sl_store_why(store));
+	sl_store_close(store);
+	return fine;
+}
+
 struct sl_store *sl_runs_store(struct sl_server *server)
 {
 	struct sl_store *store;
-	char path[4200], why[SL_STORE_WHY];
 
 	pthread_once(&once, make_key);
 	store = pthread_getspecific(key);
 	if (store)
 		return store;
-	snprintf(path, sizeof(path), "%s/" SL_RUNS_FILE, server->path);
-	store = sl_store_open(path, true, why);
-	if (!store)
-		sl_door_print(stderr, "stormlog-server: %s: %s\n", path, why);
+	store = open_store(server);
 	pthread_setspecific(key, store);
 	return store;
 }
 
-bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size, char project[SL_CARD_TEXT + 1],
-		 bool *full)
+enum sl_runs_put sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size,
+			     char project[SL_CARD_TEXT + 1])
 {
 	struct sl_store *store = sl_runs_store(server);
 	struct sl_arena arena = {0};
 	struct sl_value_error error = {0};
 	const struct sl_value *value = sl_value_parse(&arena, text, size, 1, &error);
 	struct sl_card card;
+	enum sl_runs_put outcome;
 	int64_t run = 0;
-	bool fine;
+	bool is_card;
 
 	sl_card_init(&card);
-	fine = value && sl_card_read(&card, value);
+	is_card = value && sl_card_read(&card, value);
 	card.identity = pack; /* the pack's own claim is not trusted: it cannot stand for another pack */
 	card.source = pack;
-	fine = fine && store;
-	*full = fine && !sl_quota_admits(server, store, card.project, pack);
-	fine = fine && !*full && sl_store_put(store, &card, &run);
-	if (!fine && !*full)
-		sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack,
-			      store && value ? sl_store_why(store) : "no card of it");
+	outcome = !is_card						? SL_RUNS_NO_CARD
+		  : !store						? SL_RUNS_LATER
+		  : !sl_quota_admits(server, store, card.project, pack) ? SL_RUNS_FULL
+		  : !sl_store_put(store, &card, &run)			? SL_RUNS_LATER
+									: SL_RUNS_PUT;
+	if (outcome == SL_RUNS_NO_CARD)
+		sl_door_print(stderr, "stormlog-server: pack %s: no card of it\n", pack);
+	if (outcome == SL_RUNS_LATER)
+		sl_door_print(stderr, "stormlog-server: pack %s: %s: it is read again later\n", pack,
+			      store ? sl_store_why(store) : "the catalogue cannot be opened");
 	snprintf(project, SL_CARD_TEXT + 1, "%s", card.project ? card.project : "");
 	sl_card_free(&card);
 	sl_arena_free(&arena);
-	return fine;
+	return outcome;
 }
 
 bool sl_runs_known(struct sl_server *server, const char *pack, bool *known)

@@ -7,13 +7,18 @@
 
 #define SL_RUNS_FILE "catalogue.sqlite" /* in the store's folder */
 
+/* False: the catalogue is damaged or none of ours, which was printed.  Before the first thread. */
+bool sl_runs_examine(const struct sl_server *server);
 /* This thread's store; it is closed when the thread ends.  NULL: the reason was printed on stderr. */
 struct sl_store *sl_runs_store(struct sl_server *server);
-/*
- * Takes the card that a child made from an untrusted pack, and its project ("": none).  False: it is not a card or the store
- * failed, which was printed; or the project is full, and the pack was removed.
- */
-bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size, char project[SL_CARD_TEXT + 1],
-		 bool *full);
+enum sl_runs_put {
+	SL_RUNS_PUT,
+	SL_RUNS_NO_CARD, /* which was printed */
+	SL_RUNS_LATER,	 /* the catalogue did not take it, which was printed */
+	SL_RUNS_FULL	 /* so is the project, and the pack was removed */
+};
+/* Takes the card that a child made from an untrusted pack, and tells its project ("": none). */
+enum sl_runs_put sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size,
+			     char project[SL_CARD_TEXT + 1]);
 /* *known: the pack's run is in the catalogue.  False: the catalogue does not answer, which was printed. */
 bool sl_runs_known(struct sl_server *server, const char *pack, bool *known);

@@ -261,6 +261,8 @@ int main(int argc, char **argv)
 		sl_door_print(stderr, "stormlog-server: %s: another server uses this store\n", s.store);
 		return 4;
 	}
+	if (!sl_runs_examine(&s.server))
+		return 4;
 	s.server.names = s.names;
 	status = serve(&s, address);
 	freeaddrinfo(address);

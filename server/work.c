@@ -157,25 +157,25 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 }
 
 /* Puts card.json into the catalogue. */
-static bool put_card(struct sl_work *work, const char *pack, bool *full)
+static enum sl_runs_put put_card(struct sl_work *work, const char *pack)
 {
 	int fd = openat(work->server->packs.folder, "work/now/card.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	void *bytes = MAP_FAILED;
 	char project[SL_CARD_TEXT + 1];
+	enum sl_runs_put outcome;
 	struct stat st;
-	bool fine;
 
 	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= CARD_MAX)
 		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (fd >= 0)
 		close(fd);
 	if (bytes == MAP_FAILED)
-		return false;
-	fine = sl_runs_put(work->server, pack, bytes, (size_t)st.st_size, project, full);
-	if (fine)
+		return SL_RUNS_NO_CARD;
+	outcome = sl_runs_put(work->server, pack, bytes, (size_t)st.st_size, project);
+	if (outcome == SL_RUNS_PUT)
 		*sl_map_at(&work->changed, project) = 1;
 	munmap(bytes, (size_t)st.st_size);
-	return fine;
+	return outcome;
 }
 
 /* Notes a pack that was not read for lack of room, to be tried again.  What the child made of it is not counted. */
@@ -200,8 +200,9 @@ static void index_pack(struct sl_work *work, const char *pack)
 	char from[4200], path[SL_PACKS_NAME + 64], pack_path[SL_PACKS_NAME + 32];
 	char *argv[] = {work->program, work->folder, from, NULL};
 	int folder = work->server->packs.folder, status, fd;
-	bool fine, full = false;
+	enum sl_runs_put outcome = SL_RUNS_NO_CARD;
 	struct stat st;
+	bool fine;
 
 	fd = sl_packs_read(&work->server->packs, pack, &st);
 	if (fd < 0)
@@ -219,13 +220,15 @@ static void index_pack(struct sl_work *work, const char *pack)
 	sl_places_of(pack, SL_PLACES_PAGE, path);
 	fine = status == SL_CHILD_FINE && move(work, "page", path);
 	sl_places_of(pack, "report.json", path);
-	fine = fine && move(work, "report.json", path) &&
-	       put_card(work, pack, &full); /* last, so that whoever finds the run also finds its report */
+	if (fine && move(work, "report.json", path))
+		outcome = put_card(work, pack); /* last, so that whoever finds the run also finds its report */
 	sl_places_of(pack, "", path);
-	if (full)
+	if (outcome == SL_RUNS_FULL)
 		sl_folder_remove(folder, path);
-	else if (!fine && !__atomic_load_n(&work->ends, __ATOMIC_RELAXED)) /* a server that ends also ends its child */
-		put_unread(work, pack, status, path);
+	else if (outcome == SL_RUNS_LATER)
+		work->unread = true;
+	else if (outcome == SL_RUNS_NO_CARD && !__atomic_load_n(&work->ends, __ATOMIC_RELAXED))
+		put_unread(work, pack, status, path); /* but a server that ends also ends its child */
 }
 
 /* Removes the oldest file with that ending if there are too many; it can be made again.  False: there was room. */

@@ -18,6 +18,8 @@ struct sl_store;
 /* write: creates it, and its folder, if missing.  NULL: `why`, of SL_STORE_WHY bytes; errno EIO: the disk is full, or fails. */
 struct sl_store *sl_store_open(const char *path, bool write, char *why);
 void sl_store_close(struct sl_store *store);
+/* Reads the whole file, but not through its indexes.  False: it is damaged. */
+bool sl_store_examine(struct sl_store *store);
 const char *sl_store_why(const struct sl_store *store);
 
 /* A transaction: what is written in between is stored entirely or not at all.  Outside of one, each call is a transaction. */

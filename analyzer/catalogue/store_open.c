@@ -18,6 +18,7 @@
 #define BUSY_MS	  20000	    /* another process writes: a card takes it a few milliseconds */
 #define VALUE_MAX (1 << 20) /* bytes of a text or a row */
 #define PAGES_MAX (1 << 20) /* of 4 KiB */
+#define DAMAGED	  "the catalogue is damaged; without the file it is learned anew"
 
 const char *sl_store_why(const struct sl_store *store)
 {
@@ -30,7 +31,7 @@ bool sl_store_fail(struct sl_store *store)
 
 	snprintf(store->why, sizeof(store->why), "%s",
 		 code == SQLITE_NOTADB	  ? "no catalogue of stormlog"
-		 : code == SQLITE_CORRUPT ? "the catalogue is damaged; without the file it is learned anew"
+		 : code == SQLITE_CORRUPT ? DAMAGED
 		 : code == SQLITE_BUSY	  ? "another process writes into the catalogue for too long"
 					  : sqlite3_errmsg(store->db));
 	return false;
@@ -315,6 +316,18 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 	sl_store_close(store);
 	errno = code == SQLITE_FULL || code == SQLITE_IOERR ? EIO : EINVAL;
 	return NULL;
+}
+
+bool sl_store_examine(struct sl_store *store)
+{
+	sqlite3_stmt *statement = sl_store_prepare(store, "PRAGMA quick_check(1)");
+	int code = statement ? sl_store_step(store, statement) : SQLITE_ERROR;
+	bool fine = code == SQLITE_ROW && !strcmp(sl_store_text(statement, 0), "ok");
+
+	if (code == SQLITE_ROW && !fine)
+		snprintf(store->why, sizeof(store->why), DAMAGED);
+	sqlite3_reset(statement);
+	return fine;
 }
 
 void sl_store_close(struct sl_store *store)

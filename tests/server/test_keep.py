@@ -121,10 +121,29 @@ class Keep(unittest.TestCase):
                 file.write(b"garbage!" * 512)
         self.age()
         self.server.options = "--keep-age", "9"
-        with contextlib.suppress(RuntimeError):  # it may also refuse to start
-            self.server.start()
-        wait_for(lambda: "damaged" in self.server.said() or not self.server.packs())
+        self.assertRaisesRegex(RuntimeError, "the catalogue is damaged", self.server.start)
+        self.assertEqual(self.server.process.returncode, 4)
         self.assertEqual(set(self.server.packs()), set(self.packs.values()))
+
+    def test_a_catalogue_that_is_none_is_said_before_anything_is_served(self):
+        self.server.kill(signal.SIGTERM)
+        path = os.path.join(self.server.store, "catalogue.sqlite")
+        os.rename(path, path + ".mine")
+        pathlib.Path(path).write_bytes(b"garbage!" * 512)
+        self.assertRaisesRegex(RuntimeError, "no catalogue of stormlog", self.server.start)
+        self.assertEqual(self.server.process.returncode, 4)
+        os.rename(path + ".mine", path)
+        self.server.start()
+        self.kept(range(8))
+
+    def test_a_run_that_a_locked_catalogue_did_not_take_is_taken_later(self):
+        with contextlib.closing(sqlite3.connect(os.path.join(self.server.store, "catalogue.sqlite"), isolation_level=None)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            self.send(8, "a")
+            wait_for(lambda: "pack " + self.packs[8] + ": another process writes into the catalogue" in self.server.said()
+                     or self.server.get("/packs/" + self.packs[8])[0] == 422, 300)
+        wait_for(lambda: self.server.get("/packs/" + self.packs[8])[0] == 302, 300)
+        self.kept(range(9))
 
     def sizes(self):
         """Bytes of each run: its pack and its pages."""
