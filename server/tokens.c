@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -16,42 +17,63 @@
 #define FILE_NAME "tokens"
 #define SECRET	  32 /* bytes */
 
-static void read_tokens(struct sl_tokens *tokens, FILE *in)
+static bool is_name(const char *name)
 {
-	struct sl_token token;
+	return *name && strlen(name) <= SL_TOKEN_NAME &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(name);
+}
+
+static bool read_token(struct sl_token *token, const char *line, size_t size)
+{
 	char rights[3];
+	int end = 0;
 
-	tokens->token.count = 0;
-	while (fscanf(in, "%64s %2s %64s", token.name, rights, token.digest) == 3) {
-		token.rights = (strchr(rights, 'r') ? SL_RIGHT_READ : 0) | (strchr(rights, 'w') ? SL_RIGHT_WRITE : 0);
-		*SL_PUSH(&tokens->token) = token;
-	}
+	if (sscanf(line, "%64[^ ] %2[rw] %64[0-9a-f]%n", token->name, rights, token->digest, &end) != 3 || !is_name(token->name) ||
+	    strlen(token->digest) != 64 || (size_t)end + (line[end] == '\n') != size)
+		return false;
+	token->rights = (strchr(rights, 'r') ? SL_RIGHT_READ : 0) | (strchr(rights, 'w') ? SL_RIGHT_WRITE : 0);
+	return true;
 }
 
-static FILE *open_tokens(int folder, const char *mode, int flags)
+/* False: it is not understood, which was printed; the tokens are those of the lines that are. */
+static bool read_tokens(struct sl_tokens *tokens)
 {
-	int fd = openat(folder, FILE_NAME, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = openat(tokens->folder, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* waits at no FIFO */
+	FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
+	unsigned number = 0, wrong = 0;
+	struct sl_token token;
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t size;
+	bool fine;
 
-	return fd < 0 ? NULL : fdopen(fd, mode);
+	for (; in && (size = getline(&line, &room, in)) > 0; number++)
+		if (read_token(&token, line, (size_t)size))
+			*SL_PUSH(&tokens->token) = token;
+		else
+			wrong = wrong ? wrong : number + 1;
+	fine = in && !ferror(in) && !wrong;
+	if (wrong)
+		sl_door_print(stderr, "stormlog-server: tokens: line %u is not NAME RIGHTS SHA256\n", wrong);
+	else if (!fine)
+		sl_door_print(stderr, "stormlog-server: tokens: %s\n", errno == ELOOP ? "a link" : strerror(errno));
+	free(line);
+	if (in)
+		fclose(in);
+	return fine;
 }
 
-static void refresh(struct sl_tokens *tokens)
+/* The same, if the file changed. */
+static bool refresh(struct sl_tokens *tokens)
 {
 	struct stat st;
-	FILE *in;
+	bool is_there = !fstatat(tokens->folder, FILE_NAME, &st, AT_SYMLINK_NOFOLLOW), is_missing = !is_there && errno == ENOENT;
 
-	if (fstatat(tokens->folder, FILE_NAME, &st, 0)) {
-		tokens->token.count = 0;
-		return;
-	}
-	if (st.st_mtim.tv_sec == tokens->changed.tv_sec && st.st_mtim.tv_nsec == tokens->changed.tv_nsec)
-		return;
-	in = open_tokens(tokens->folder, "r", O_RDONLY);
-	if (!in)
-		return;
-	read_tokens(tokens, in);
-	fclose(in);
-	tokens->changed = st.st_mtim;
+	if (is_there && st.st_ctim.tv_sec == tokens->changed.tv_sec && st.st_ctim.tv_nsec == tokens->changed.tv_nsec)
+		return true;
+	tokens->token.count = 0;
+	tokens->changed = is_there ? st.st_ctim : (struct timespec){0};
+	return is_missing || read_tokens(tokens);
 }
 
 unsigned sl_tokens_rights(struct sl_tokens *tokens, const char *presented, char name[SL_TOKEN_NAME + 1])
@@ -73,12 +95,6 @@ unsigned sl_tokens_rights(struct sl_tokens *tokens, const char *presented, char 
 	}
 	pthread_mutex_unlock(&tokens->mutex);
 	return rights;
-}
-
-static bool is_name(const char *name)
-{
-	return *name && strlen(name) <= SL_TOKEN_NAME &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(name);
 }
 
 /* What root writes belongs to the store's owner: the server reads it as that user. */
@@ -168,11 +184,12 @@ int sl_tokens_command(int folder, int argc, char **argv)
 	struct sl_tokens tokens = {.folder = folder};
 	const char *verb = argc ? argv[0] : "", *name = NULL;
 	unsigned rights = 0;
+	bool fine;
 	int status = 2, lock = openat(folder, "packs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (lock >= 0)
 		flock(lock, LOCK_EX); /* two commands at once lose no token; the store's own lock belongs to the server */
-	refresh(&tokens);
+	fine = refresh(&tokens);
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--read"))
 			rights |= SL_RIGHT_READ;
@@ -181,7 +198,9 @@ int sl_tokens_command(int folder, int argc, char **argv)
 		else
 			name = argv[i];
 	}
-	if (!strcmp(verb, "add") && name) {
+	if (!fine) {
+		status = 4;
+	} else if (!strcmp(verb, "add") && name) {
 		status = add(&tokens, name, rights);
 	} else if (!strcmp(verb, "remove") && name) {
 		status = remove_token(&tokens, name);

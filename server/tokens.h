@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may read and who may write: STORE/tokens, a line "NAME RIGHTS SHA256" each.  A token is 256 random bits, so its SHA-256
+ * Who may read and who may write: STORE/tokens, a line "NAME RIGHTS SHA256" each.  A file with another line is
+ * never rewritten; the server takes the lines that are tokens.  A token is 256 random bits, so its SHA-256
  * alone gives nothing away and needs no salt.  The file is read again when it changed.  Any thread.
  */
 #pragma once

@@ -84,6 +84,28 @@ class Strangers(unittest.TestCase):
         there = os.stat(os.path.join(store, "tokens"))
         self.assertEqual((there.st_uid, there.st_gid, there.st_mode & 0o777), (12345, 12346, 0o600))
 
+    def test_tokens_that_are_not_understood_are_never_rewritten(self):
+        path = os.path.join(self.server.store, "tokens")
+        with open(path) as file:
+            mine = file.read()
+        elsewhere = os.path.join(self.server.store, "elsewhere")
+        for content in ("# who may read\n" + mine, mine + "a note of mine\n", mine + "x" * 300 + " rw " + "0" * 64 + "\n", mine + "\n", mine.replace("\n", "\0\n", 1), None):
+            os.rename(path, elsewhere)
+            if content is None:
+                os.symlink("elsewhere", path)
+            else:
+                with open(path, "w") as file:
+                    file.write(content)
+            for command in ["add", "other", "--read"], ["remove", "me"], ["list"]:
+                done = subprocess.run([PROGRAM, "--store", self.server.store, "token", *command], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stdout), (4, ""), (command, content))
+                self.assertIn("stormlog-server: tokens: ", done.stderr)
+            with open(path) as file:
+                self.assertEqual(file.read(), mine if content is None else content)
+            if content and content.startswith("#"):
+                self.assertEqual(self.server.ask("GET", "/api/v1/packs/" + name_of(self.pack), token=self.server.reads)[0], 200)
+            os.rename(elsewhere, path)
+
     def test_a_removed_token_opens_nothing(self):
         token = self.server.token("leaver", "--read")
         path = "/api/v1/packs/" + name_of(self.pack)
