@@ -14,11 +14,14 @@
 
 #include "analyzer/trace/archive.h"
 #include "analyzer/base/hash.h"
+#include "common/base.h"
 #include "server/folder.h"
 
 #define PART	  ".part"
 #define DAY_S	  (24 * 60 * 60)
 #define BEGUN_MAX 256 /* most unfinished uploads */
+
+static const char *const folders[] = {"packs", "incoming", "pages", "work"}; /* made in this order */
 
 static const struct sl_http_outcome no_quota = {507, "the store's quota is used up (--quota): nothing was stored; reading goes on"};
 
@@ -70,16 +73,38 @@ static void count(void *context, const char *name, const struct stat *st)
 	packs->used += (uint64_t)st->st_size;
 }
 
+/* A store has its catalogue or the first two folders; a new one is empty, but for what may have been put there for it. */
+static bool is_store(int at)
+{
+	static const char *const before[] = {".", "..", "packs", "tokens", "lost+found"};
+	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	bool fine = folder;
+	struct dirent *entry;
+
+	while (fine && (entry = readdir(folder))) {
+		fine = false;
+		for (size_t i = 0; i < SL_COUNT(before); i++)
+			fine = fine || !strcmp(entry->d_name, before[i]);
+	}
+	if (folder)
+		closedir(folder);
+	return fine || !faccessat(at, SL_PACKS_CATALOGUE, F_OK, 0) ||
+	       (!faccessat(at, folders[0], F_OK, 0) && !faccessat(at, folders[1], F_OK, 0));
+}
+
 bool sl_packs_open(struct sl_packs *packs, const char *path)
 {
-	static const char *const folders[] = {"packs", "incoming", "pages", "work"};
-
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return false;
 	packs->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (packs->folder < 0)
 		return false;
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+	if (!is_store(packs->folder)) {
+		errno = ENOTEMPTY;
+		return false;
+	}
+	for (size_t i = 0; i < SL_COUNT(folders); i++)
 		if (mkdirat(packs->folder, folders[i], 0700) && errno != EEXIST)
 			return false;
 	sl_packs_each(packs, count, packs);

@@ -29,7 +29,7 @@ static struct sl_store *open_store(const struct sl_server *server)
 	struct sl_store *store;
 	int error;
 
-	snprintf(path, sizeof(path), "%s/" SL_RUNS_FILE, server->path);
+	snprintf(path, sizeof(path), "%s/" SL_PACKS_CATALOGUE, server->path);
 	store = sl_store_open(path, true, why);
 	error = errno;
 	if (!store)
@@ -44,7 +44,7 @@ bool sl_runs_examine(const struct sl_server *server)
 	bool fine = store ? sl_store_examine(store) : errno == EIO; /* on a full disk packs can be read all the same */
 
 	if (store && !fine)
-		sl_door_print(stderr, "stormlog-server: %s/" SL_RUNS_FILE ": %s (but for pins and notes)\n", server->path,
+		sl_door_print(stderr, "stormlog-server: %s/" SL_PACKS_CATALOGUE ": %s (but for pins and notes)\n", server->path,
 			      sl_store_why(store));
 	sl_store_close(store);
 	return fine;

@@ -5,8 +5,6 @@
 #include "analyzer/catalogue/store.h"
 #include "server/server.h"
 
-#define SL_RUNS_FILE "catalogue.sqlite" /* in the store's folder */
-
 /* False: the catalogue is damaged or none of ours, which was printed.  Before the first thread. */
 bool sl_runs_examine(const struct sl_server *server);
 /* This thread's store; it is closed when the thread ends.  NULL: the reason was printed on stderr. */

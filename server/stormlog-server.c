@@ -136,10 +136,11 @@ static bool open_store(struct settings *s, bool is_there)
 {
 	char catalogue[4200];
 
-	snprintf(catalogue, sizeof(catalogue), "%s/" SL_RUNS_FILE, s->store);
+	snprintf(catalogue, sizeof(catalogue), "%s/" SL_PACKS_CATALOGUE, s->store);
 	if ((is_there ? access(catalogue, F_OK) : !sl_packs_open(&s->server.packs, s->store)) ||
 	    !realpath(s->store, s->server.path)) {
-		sl_door_print(stderr, "stormlog-server: %s: %s\n", is_there ? catalogue : s->store, strerror(errno));
+		sl_door_print(stderr, "stormlog-server: %s: %s\n", is_there ? catalogue : s->store,
+			      errno == ENOTEMPTY ? "neither empty nor a store: name a folder of its own" : strerror(errno));
 		return false;
 	}
 	s->server.tokens.folder = s->server.packs.folder;

@@ -357,6 +357,26 @@ class Upload(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""), wrong)
             self.assertNotEqual(done.stderr, "")
 
+    def test_a_folder_of_something_else_is_no_store_and_stays_as_it_is(self):
+        store = os.path.join(self.folder, "mine")
+        os.makedirs(os.path.join(store, "work", "now"))
+        os.makedirs(os.path.join(store, "pages", "compare"))
+        for path in ("work/now/notes.txt", "pages/compare/.gitkeep"):
+            with open(os.path.join(store, path), "w"):
+                pass
+        before = sorted(os.walk(store))
+        for command in ["token", "add", "ci", "--write"], ["--listen", "127.0.0.1:0"]:
+            done = subprocess.run([PROGRAM, "--store", store, *command], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 4)
+            self.assertIn("neither empty nor a store", done.stderr)
+        self.assertEqual(sorted(os.walk(store)), before)
+        server = self.serve(store="old")  # whose catalogue is gone, and beside which somebody put something
+        server.kill(signal.SIGTERM)
+        os.unlink(os.path.join(server.store, "catalogue.sqlite"))
+        with open(os.path.join(server.store, "README"), "w"):
+            pass
+        server.start()
+
     def test_a_second_server_on_a_store_is_refused(self):
         server = self.serve()
         done = subprocess.run([PROGRAM, "--store", server.store, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60)
