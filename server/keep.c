@@ -149,6 +149,7 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 		return;
 	remove_pages(server, run->pack);
 	sl_packs_remove(&server->packs, run->pack);
+	sl_quota_changed(server, run->pack);
 	sl_door_print(stderr, "stormlog-server: run %" PRId64 " (pack %s) was let go\n", run->run, run->pack);
 }
 

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
-#include "server/course.h"
+#include "analyzer/base/map.h"
+#include "analyzer/base/vector.h"
 #include "server/folder.h"
 #include "server/places.h"
 
@@ -22,11 +23,17 @@ static struct refused {
 static unsigned refusals;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-struct sum {
-	const struct sl_server *server;
-	const char *but;
-	uint64_t bytes;
-};
+/* What each run takes, and each project together: reading it from the disk at each upload would take longer with each run. */
+static struct {
+	struct sl_map packs, projects; /* number in the lists, from 1; a pack that went stays, with no bytes */
+	SL_VECTOR(struct {
+		uint64_t bytes;
+		size_t project;
+	})
+	taken;
+	SL_VECTOR(uint64_t) sums;
+	bool known;
+} held;
 
 uint64_t sl_quota_taken(const struct sl_server *server, const char *pack)
 {
@@ -41,34 +48,87 @@ uint64_t sl_quota_taken(const struct sl_server *server, const char *pack)
 	return (uint64_t)st.st_size + sl_folder_bytes(server->packs.folder, path);
 }
 
+/* The caller holds the mutex, here and below. */
+static size_t project_number(const char *project)
+{
+	uintptr_t *number = sl_map_at(&held.projects, project ? project : "");
+
+	if (!*number) {
+		*SL_PUSH(&held.sums) = 0;
+		*number = held.sums.count;
+	}
+	return *number - 1;
+}
+
+static void hold(const char *pack, size_t project, uint64_t bytes)
+{
+	uintptr_t *number = sl_map_at(&held.packs, pack);
+
+	if (!*number) {
+		memset(SL_PUSH(&held.taken), 0, sizeof(*held.taken.item));
+		*number = held.taken.count;
+	}
+	held.sums.item[held.taken.item[*number - 1].project] -= held.taken.item[*number - 1].bytes;
+	held.sums.item[project] += bytes;
+	held.taken.item[*number - 1].project = project;
+	held.taken.item[*number - 1].bytes = bytes;
+}
+
 static bool add(void *context, const struct sl_card *card)
 {
-	struct sum *sum = context;
-
-	if (strcmp(card->identity, sum->but))
-		sum->bytes += sl_quota_taken(sum->server, card->identity);
+	hold(card->identity, project_number(card->project), sl_quota_taken(context, card->identity));
 	return true;
 }
 
-static bool has_room(const struct sl_server *server, struct sl_store *store, const char *project, const char *pack, uint64_t bytes)
+/* False: the catalogue does not answer. */
+static bool know(struct sl_server *server, struct sl_store *store)
 {
-	struct sum sum = {.server = server, .but = pack, .bytes = bytes};
-	struct sl_query query;
-	struct sl_store_ask ask = {.query = &query, .order = -1};
+	struct sl_store_ask all = {.order = -1};
 
-	sl_course_project(&query, project);
-	sl_store_runs(store, &ask, add, &sum);
-	sl_query_free(&query);
-	return sum.bytes <= server->project_bytes;
+	held.known = held.known || sl_store_runs(store, &all, add, server);
+	return held.known;
+}
+
+/* True also where the catalogue does not answer.  takes: what fits is counted from now on. */
+static bool has_room(struct sl_server *server, struct sl_store *store, const char *project, const char *pack, uint64_t bytes,
+		     bool takes)
+{
+	uint64_t others;
+	uintptr_t number;
+	size_t to;
+	bool fine;
+
+	pthread_mutex_lock(&mutex);
+	fine = know(server, store);
+	to = project_number(project);
+	number = sl_map_find(&held.packs, pack);
+	others = held.sums.item[to] - (number && held.taken.item[number - 1].project == to ? held.taken.item[number - 1].bytes : 0);
+	fine = !fine || others + bytes <= server->project_bytes;
+	if (fine && takes)
+		hold(pack, to, bytes);
+	pthread_mutex_unlock(&mutex);
+	return fine;
+}
+
+void sl_quota_changed(const struct sl_server *server, const char *pack)
+{
+	uintptr_t number;
+
+	pthread_mutex_lock(&mutex);
+	number = sl_map_find(&held.packs, pack);
+	if (number)
+		hold(pack, held.taken.item[number - 1].project, sl_quota_taken(server, pack));
+	pthread_mutex_unlock(&mutex);
 }
 
 bool sl_quota_admits(struct sl_server *server, struct sl_store *store, const char *project, const char *pack)
 {
-	uint64_t bytes = sl_quota_taken(server, pack);
+	uint64_t bytes = server->project_bytes ? sl_quota_taken(server, pack) : 0;
 	struct refused *at;
 	int64_t run = 0;
 
-	if (!server->project_bytes || (sl_store_find(store, pack, &run) && run) || has_room(server, store, project, pack, bytes))
+	if (!server->project_bytes || !sl_store_find(store, pack, &run) || run ||
+	    has_room(server, store, project, pack, bytes, true))
 		return true;
 	pthread_mutex_lock(&mutex);
 	at = &refused[refusals++ % REFUSED_MAX];
@@ -81,7 +141,7 @@ bool sl_quota_admits(struct sl_server *server, struct sl_store *store, const cha
 	return false;
 }
 
-bool sl_quota_refuses(const struct sl_server *server, struct sl_store *store, const char *pack)
+bool sl_quota_refuses(struct sl_server *server, struct sl_store *store, const char *pack)
 {
 	struct refused found;
 	bool known = false;
@@ -93,5 +153,5 @@ bool sl_quota_refuses(const struct sl_server *server, struct sl_store *store, co
 			known = true;
 		}
 	pthread_mutex_unlock(&mutex);
-	return known && store && !has_room(server, store, found.named ? found.project : NULL, pack, found.bytes);
+	return known && store && !has_room(server, store, found.named ? found.project : NULL, pack, found.bytes, false);
 }

@@ -19,5 +19,7 @@ uint64_t sl_quota_taken(const struct sl_server *server, const char *pack);
 
 /* True: this pack fits into its project (NULL: no project).  A new pack that does not fit is removed.  One thread. */
 bool sl_quota_admits(struct sl_server *server, struct sl_store *store, const char *project, const char *pack);
+/* To be called when a run's pack was removed, or what was made of it changed.  Any thread. */
+void sl_quota_changed(const struct sl_server *server, const char *pack);
 /* True: the pack was removed for lack of room, and there is still no room.  Any thread. */
-bool sl_quota_refuses(const struct sl_server *server, struct sl_store *store, const char *pack);
+bool sl_quota_refuses(struct sl_server *server, struct sl_store *store, const char *pack);

@@ -23,6 +23,7 @@
 #include "server/jobs.h"
 #include "server/keep.h"
 #include "server/places.h"
+#include "server/quota.h"
 #include "server/runs.h"
 #include "server/server.h"
 #include "server/worse.h"
@@ -480,6 +481,8 @@ static void perform(struct sl_work *work)
 	else
 		index_pack(work, work->now.pack);
 	__atomic_fetch_add(&packs->used, sl_folder_bytes(packs->folder, path) - before, __ATOMIC_RELAXED);
+	if (!*work->now.after)
+		sl_quota_changed(work->server, work->now.pack);
 }
 
 static void *run(void *context)

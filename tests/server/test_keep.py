@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """test_keep.py STORMLOG_SERVER STORMLOG_ANALYZE page|plain: which runs a store removes and which it keeps; a backup is complete."""
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -176,6 +177,23 @@ class Keep(unittest.TestCase):
         pages = [os.path.join(self.server.store, "pages", name[:2], name, "report.json") for name in self.packs.values()]
         wait_for(lambda: all(map(os.path.exists, pages)))
         self.kept([*range(8), 10])
+
+    def test_an_upload_opens_no_pack_of_another_run(self):
+        libc = ctypes.CDLL(None)
+        self.restart("--project-quota", "1G")
+        self.send(8, "a")  # what all runs take is read once
+        wait_for(lambda: self.count() == 9)
+        opened = libc.inotify_init1(os.O_NONBLOCK)
+        if opened < 0:
+            self.skipTest("no inotify here")
+        self.addCleanup(os.close, opened)
+        for folder in {os.path.dirname(path) for path in self.server.packs().values()}:
+            libc.inotify_add_watch(opened, os.fsencode(folder), 0x20)  # IN_OPEN
+        self.send(9, "a")
+        wait_for(lambda: self.count() == 10)
+        with contextlib.suppress(BlockingIOError):
+            seen = os.read(opened, 1 << 16)
+            self.assertEqual([n for n in range(9) if self.packs[n].encode() in seen], [])
 
     def test_pages_count_against_the_quota(self):
         def used():
