@@ -115,16 +115,17 @@ static void widen(uint64_t *from, uint64_t *to)
 
 void sl_view_data(struct sl_request *request, const struct sl_card *card)
 {
-	uint64_t from = (uint64_t)sl_ask_number(request, "from", 0, TIME_MAX_NS),
+	bool part = sl_request_argument(request, "from") || sl_request_argument(request, "to");
+	uint64_t from = (uint64_t)sl_ask_number(request, "from", sl_request_argument(request, "from") ? TIME_MAX_NS : 0, TIME_MAX_NS),
 		 to = (uint64_t)sl_ask_number(request, "to", 0, TIME_MAX_NS);
 	char path[SL_PACKS_NAME + 64];
 
-	if (!to) {
+	if (!part) {
 		send_run(request, card);
 		return;
 	}
 	if (from >= to) {
-		sl_request_say(request, 400, "from= lies before to=, in ns since the run began", NULL);
+		sl_request_say(request, 400, "from= lies before to=, both in ns since the run began", NULL);
 		return;
 	}
 	widen(&from, &to);

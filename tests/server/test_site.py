@@ -526,7 +526,8 @@ class Closer(unittest.TestCase):
             all_of_it = any(at < begin and at + span >= end for at, size, span in bursts)
             self.assertEqual(most, (10 + max(inside, default=0)) * MIB, (i, begin, end))
             self.assertEqual(least, (10 + (inside[0] if all_of_it else 0)) * MIB, (i, begin, end))
-        self.assertEqual(self.server.get(f"/api/v1/runs/{run}/page?from=7&to=7")[0], 400)
+        for wrong in "from=7&to=7", "from=-1&to=x", "from=1&to=-2", "from=x&to=9", "to=x", "from=7", "from=&to=":
+            self.assertEqual(self.server.get(f"/api/v1/runs/{run}/page?{wrong}")[0], 400, wrong)
         before = self.known_line(run, **{"from": 3 * second, "to": 3 * second + 1000})
         self.assertEqual({*before["min"], *before["max"]}, {10 * MIB})
 
