@@ -116,7 +116,8 @@ static void widen(uint64_t *from, uint64_t *to)
 void sl_view_data(struct sl_request *request, const struct sl_card *card)
 {
 	bool part = sl_request_argument(request, "from") || sl_request_argument(request, "to");
-	uint64_t from = (uint64_t)sl_ask_number(request, "from", sl_request_argument(request, "from") ? TIME_MAX_NS : 0, TIME_MAX_NS),
+	uint64_t from = (uint64_t)sl_ask_number(request, "from", sl_request_argument(request, "from") ? TIME_MAX_NS : 0,
+						TIME_MAX_NS),
 		 to = (uint64_t)sl_ask_number(request, "to", 0, TIME_MAX_NS);
 	char path[SL_PACKS_NAME + 64];
 

@@ -9,6 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/gate/measure.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/trace/archive.h"
 
@@ -227,7 +228,7 @@ static void take_names(struct sl_card *card, struct sl_report *report)
 		sl_map_free(&met[kind]);
 }
 
-/* A part of the pack is missing, so what is left tells neither how the run ended nor its figures. */
+/* A part of the run cannot be read, so what is left tells neither how the run ended nor its figures. */
 static void forget_figures(struct sl_card *card)
 {
 	card->status = "damaged";
@@ -240,8 +241,18 @@ static void forget_figures(struct sl_card *card)
 			*sl_card_number(card, &sl_card_fields[i]) = -1;
 }
 
-static bool is_torn(const struct sl_report *report)
+static void note_damage(void *context, bool damaged, const char *subject, const char *message)
 {
+	*(bool *)context |= damaged;
+}
+
+static bool is_damaged(const struct sl_report *report)
+{
+	bool damaged = false;
+
+	sl_absent_tell(report, note_damage, &damaged);
+	if (damaged)
+		return true;
 	for (unsigned i = 0; i < report->images.image_count; i++) {
 		const struct sl_image *image = &report->images.images[i];
 		const char *file = image->file_count ? image->files[0] : image->ring;
@@ -259,7 +270,7 @@ void sl_card_take(struct sl_card *card, struct sl_report *report, const char *so
 	take_figures(card, report);
 	take_metrics(card, report);
 	take_names(card, report);
-	if (is_torn(report))
+	if (is_damaged(report))
 		forget_figures(card);
 }
 

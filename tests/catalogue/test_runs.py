@@ -219,6 +219,17 @@ class Runs(Catalogue):
         self.assertEqual(self.list(self.runs)[0], 0)
         self.assertEqual(self.said, "")
 
+    def test_a_torn_trace_has_no_figures(self):
+        self.record("whole")
+        self.record("torn")
+        folder = os.path.join(self.runs, "torn")
+        trace, = (os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".zst"))
+        with open(trace, "r+b") as file:
+            file.truncate(os.path.getsize(trace) * 9 // 10)
+        runs = self.list(self.runs)[1]
+        self.assertEqual({name: (run["status"], run["peak"] is None) for name, run in runs.items()},
+                         {"whole": ("completed", False), "torn": ("damaged", True)})
+
     def test_names_steer_no_terminal(self):
         self.record("one")
         self.list(self.runs)

@@ -26,7 +26,7 @@ except ImportError:  # the figures are checked without it too
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import runs  # noqa: E402  skips where msgpack is missing
 import msgpack  # noqa: E402
-from served import Server, make_pack, name_of, wait_for  # noqa: E402
+from served import Server, make_pack, name_of, pack_of_members, wait_for  # noqa: E402
 
 PROGRAM, ANALYZE, SEED = map(os.path.abspath, (*sys.argv[1:3], sys.argv[4]))
 PAGE = sys.argv[3] == "page"  # the build has the interactive page
@@ -468,6 +468,15 @@ class Site(unittest.TestCase):
         self.assertEqual(self.json(f"/api/v1/runs/{healthy}")["run"]["status"], "completed")
 
     @unittest.skipUnless(PAGE, "built without the interactive page")
+    def test_a_rank_that_cannot_be_read_makes_a_damaged_run(self):
+        folder = tempfile.mkdtemp(dir=self.folder)
+        runs.course(ANALYZE, folder, 1, [(0, 130 * MIB, 1 << 32)])
+        with open(os.path.join(folder, "run-1", "rank-00000-100.msgpack.zst"), "rb") as file:
+            trace = file.read()
+        number = self.send(pack_of_members([(b"rank-00000-100.msgpack.zst", trace), (b"rank-00001-101.msgpack.zst", b"nothing of ours")]))
+        run = self.json(f"/api/v1/runs/{number}")["run"]
+        self.assertEqual((run["status"], run["peak"], run["metrics"]), ("damaged", None, []))
+
     def test_what_cannot_be_computed_is_said_and_not_tried_for_ever(self):
         pack = runs.record(ANALYZE, tempfile.mkdtemp(dir=self.folder), 66, [5], second=6666)
         number = self.send(pack)
