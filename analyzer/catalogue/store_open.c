@@ -140,7 +140,7 @@ static void make_folders(const char *path)
 static int make_file(const char *path)
 {
 	make_folders(path);
-	return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* through no link */
 }
 
 /*
@@ -171,8 +171,31 @@ static bool is_foreign(const struct beside *kind, const char *path)
 		return errno != ENOENT;
 	size = read(file, head, sizeof(head));
 	close(file);
-	return size == sizeof(head) && memcmp(head, "\0\0\0", 4) && memcmp(head, kind->begins[0], 4) &&
+	return size > 0 && (size < (ssize_t)sizeof(head) || memcmp(head, "\0\0\0", 4)) && memcmp(head, kind->begins[0], 4) &&
 	       memcmp(head, kind->begins[1], 4);
+}
+
+/* malloc'ed */
+static char *folder_of(const char *path)
+{
+	char *folder = sl_memory_must(strdup(path)), *slash = strrchr(folder, '/');
+
+	if (!slash)
+		snprintf(folder, strlen(path) + 1, ".");
+	else
+		slash[slash == folder] = 0;
+	return folder;
+}
+
+/* The path without links, so that SQLite follows none: none leads to the folder, and the file itself is none.  malloc'ed. */
+static char *without_links(const char *path)
+{
+	char *folder = folder_of(path), *real = realpath(folder, NULL);
+	char *resolved = sl_memory_print("%s/%s", real ? real : folder, sl_paths_name(path));
+
+	free(folder);
+	free(real);
+	return resolved;
 }
 
 /*
@@ -181,13 +204,11 @@ static bool is_foreign(const struct beside *kind, const char *path)
  */
 static const char *misplaced(const char *path)
 {
-	char *folder = sl_memory_must(strdup(path)), *slash = strrchr(folder, '/');
+	char *folder = folder_of(path);
 	const char *why = NULL;
 	struct stat st, in = {0};
 
-	if (slash)
-		slash[slash == folder] = 0;
-	stat(slash ? folder : ".", &in);
+	stat(folder, &in);
 	free(folder);
 	if (!lstat(path, &st) && S_ISLNK(st.st_mode))
 		return "a link: name the catalogue that it leads to";
@@ -284,15 +305,18 @@ static bool write_ahead(struct sl_store *store)
 
 struct sl_store *sl_store_open(const char *path, bool write, char *why)
 {
+	const int flags = (write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOFOLLOW;
 	struct sl_store *store;
+	char *resolved;
 	bool fine;
 	int code;
 
 	if (!may_open(path, write, why))
 		return NULL;
 	store = sl_memory_must(calloc(1, sizeof(*store)));
-	fine = sqlite3_open_v2(path, &store->db, write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY, NULL) == SQLITE_OK ||
-	       sl_store_fail(store);
+	resolved = without_links(path);
+	fine = sqlite3_open_v2(resolved, &store->db, flags, NULL) == SQLITE_OK || sl_store_fail(store);
+	free(resolved);
 	fine = fine && is_ours(store);
 	if (fine)
 		mistrust(store->db);

@@ -275,7 +275,7 @@ class Runs(Catalogue):
         os.makedirs(os.path.dirname(self.catalogue))
         for new in True, False:
             for end in "-journal", "-wal", "-shm", "":
-                for link in (True, False) if end in ("-journal", "-wal") else (True,):
+                for link, thesis in ((True, "thesis"), (False, "thesis"), (False, "th")) if end in ("-journal", "-wal") else ((True, "thesis"),):
                     shutil.rmtree(os.path.dirname(self.catalogue))
                     os.mkdir(os.path.dirname(self.catalogue))
                     if not new:
@@ -285,13 +285,13 @@ class Runs(Catalogue):
                         os.rename(self.catalogue, precious) if not new else open(precious, "w").close()
                     else:
                         with open(precious if link else self.catalogue + end, "w") as file:
-                            file.write("thesis")
+                            file.write(thesis)
                     if link:
                         os.symlink("precious", self.catalogue + end)
                     before = self.all_of_state()
                     self.ask("runs", self.runs, code=2)
                     self.assertIn("%s beside it is none of the catalogue's" % end if end else "a link: name the catalogue", self.said)
-                    self.assertEqual(self.all_of_state(), before, (new, end, link))
+                    self.assertEqual(self.all_of_state(), before, (new, end, link, thesis))
 
     @unittest.skipUnless(os.geteuid() == 0, "only root makes files of others")
     def test_a_strangers_catalogue_in_a_folder_of_all_is_refused(self):

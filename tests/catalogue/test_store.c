@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -569,6 +570,43 @@ static void one_that_calls_itself_of_the_first_version_is_examined_before_it_is_
 	unlink(path);
 }
 
+static const char *planted;
+
+/* In place of libc's: a stranger is quicker than who makes a catalogue. */
+int mkdir(const char *at, mode_t mode)
+{
+	if (planted && symlink("elsewhere", planted))
+		fail();
+	planted = NULL;
+	return mkdirat(AT_FDCWD, at, mode);
+}
+
+static void a_link_that_comes_meanwhile_is_not_followed(void **state)
+{
+	char made[300], elsewhere[300], why[SL_STORE_WHY];
+
+	snprintf(made, sizeof(made), "%s/made.sqlite", folder);
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", folder);
+	planted = made;
+	assert_null(sl_store_open(made, true, why));
+	assert_null(planted);
+	assert_int_not_equal(access(elsewhere, F_OK), 0);
+	unlink(made);
+}
+
+static void a_folder_behind_a_link_is_as_good(void **state)
+{
+	char link[300], through[320];
+
+	snprintf(link, sizeof(link), "%s/link", folder);
+	snprintf(through, sizeof(through), "%s/through.sqlite", link);
+	assert_int_equal(symlink(folder, link), 0);
+	sl_store_close(open_store(through, true));
+	snprintf(through, sizeof(through), "%s/through.sqlite", folder);
+	assert_int_equal(unlink(through), 0);
+	unlink(link);
+}
+
 static void others_may_not_read_it(void **state)
 {
 	struct stat st;
@@ -594,6 +632,8 @@ int main(void)
 		cmocka_unit_test(the_first_versions_table_is_what_it_was),
 		cmocka_unit_test(a_catalogue_of_the_first_version_is_read_and_brought_up),
 		cmocka_unit_test(one_that_calls_itself_of_the_first_version_is_examined_before_it_is_worked_on),
+		cmocka_unit_test(a_link_that_comes_meanwhile_is_not_followed),
+		cmocka_unit_test(a_folder_behind_a_link_is_as_good),
 		cmocka_unit_test(others_may_not_read_it),
 	};
 	int failed;
