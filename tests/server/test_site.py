@@ -470,7 +470,7 @@ class Site(unittest.TestCase):
     @unittest.skipUnless(PAGE, "built without the interactive page")
     def test_a_rank_that_cannot_be_read_makes_a_damaged_run(self):
         folder = tempfile.mkdtemp(dir=self.folder)
-        runs.course(ANALYZE, folder, 1, [(0, 130 * MIB, 1 << 32)])
+        runs.course(ANALYZE, folder, 1, [(0, 130 * MIB, 1 << 32)], started_ns=runs.t.UNIX0 - 3 * 10 ** 15, metadata={"project": "ranks"})
         with open(os.path.join(folder, "run-1", "rank-00000-100.msgpack.zst"), "rb") as file:
             trace = file.read()
         number = self.send(pack_of_members([(b"rank-00000-100.msgpack.zst", trace), (b"rank-00001-101.msgpack.zst", b"nothing of ours")]))
