@@ -398,10 +398,12 @@ static bool may_replace(const char *path, char *why)
 		used = !lstat(file, &st);
 		free(file);
 	}
-	if (used)
-		snprintf(why, SL_STORE_WHY, "a database in use: files of SQLite's lie beside it");
-	if (used || lstat(path, &st))
-		return !used;
+	if (used || sl_save_is_open(path)) {
+		snprintf(why, SL_STORE_WHY, used ? "a database in use: files of SQLite's lie beside it" : "not a file");
+		return false;
+	}
+	if (lstat(path, &st))
+		return true;
 	file = may_open(path, false, why) ? sl_paths_open_regular(path, &st) : -1;
 	if (file < 0)
 		return false;

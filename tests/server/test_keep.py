@@ -269,7 +269,7 @@ class Keep(unittest.TestCase):
         def content():
             return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
         before = content()
-        self.assertEqual([back_up(path) for path in (foreign, link, text, older + "-in-use", new, folder, os.path.join(self.server.store, "catalogue.sqlite"))], [4] * 7)
+        self.assertEqual([back_up(path) for path in (foreign, link, text, older + "-in-use", new, "-", "/dev/null", folder, os.path.join(self.server.store, "catalogue.sqlite"))], [4] * 9)
         self.assertEqual(content(), before)
         self.assertTrue(os.path.islink(link))
 
