@@ -241,17 +241,9 @@ static void forget_figures(struct sl_card *card)
 			*sl_card_number(card, &sl_card_fields[i]) = -1;
 }
 
-static void note_damage(void *context, bool damaged, const char *subject, const char *message)
-{
-	*(bool *)context |= damaged;
-}
-
 static bool is_damaged(const struct sl_report *report)
 {
-	bool damaged = false;
-
-	sl_absent_tell(report, note_damage, &damaged);
-	if (damaged)
+	if (sl_absent_unreadable(report))
 		return true;
 	for (unsigned i = 0; i < report->images.image_count; i++) {
 		const struct sl_image *image = &report->images.images[i];

@@ -117,12 +117,26 @@ char *sl_absent_words(const struct sl_absent *absent)
 			       absent->ranks == 1 ? "" : "s", absent->which, (unsigned long long)absent->of);
 }
 
+static bool is_torn(const struct sl_trace *trace)
+{
+	return trace->damage.damaged || trace->damage.lost_events;
+}
+
+bool sl_absent_unreadable(const struct sl_report *report)
+{
+	bool torn = report->unread.count || report->images.copies.damaged || report->images.unseen.count;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		torn |= is_torn(report->processes[i].trace);
+	return torn;
+}
+
 /* Why less is known of a process than happened; NULL: all is known.  *damaged as sl_absent_told has it. */
 static const char *why_partly(const struct sl_process *process, bool *damaged)
 {
 	const struct sl_trace *trace = process->trace;
 
-	*damaged = trace->damage.damaged || trace->gap_events || trace->damage.lost_events;
+	*damaged = is_torn(trace) || trace->gap_events;
 	if (*damaged)
 		return "parts of the trace are missing, so less is known than happened";
 	if (sl_defs_capability(&trace->defs, "recorded"))

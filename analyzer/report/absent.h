@@ -30,3 +30,6 @@ char *sl_absent_words(const struct sl_absent *absent);
 #define SL_ABSENT_EMPTY "no trace is in it" /* said of a path that the user named */
 typedef void sl_absent_told(void *context, bool damaged, const char *subject, const char *message);
 unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, void *context);
+
+/* True: something of the run was recorded and cannot be read.  Events that the recorder lost, and counted, are none of it. */
+bool sl_absent_unreadable(const struct sl_report *report);
