@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """How a command ends: output that cannot be written is an error, unfinished output is removed, nothing waits for ever, and a trace
-that is given twice counts once."""
+that is given twice counts once.
+Longer than other files: what is written, killed, torn and given twice are the same few traces and folders."""
 import json
 import os
 import resource
