@@ -132,11 +132,23 @@ static bool is_of_descriptor(const siginfo_t *info)
 }
 
 /*
+ * True: what the command or a descendant has sent to the command's parent is for who has started us.  Not where that one is gone,
+ * or nobody knows whether the whole group has got it; nor what ends processes and comes from a descendant: it may have taken us for
+ * the command, by our name or group.
+ */
+static bool is_for_starter(const siginfo_t *info, pid_t child, pid_t starter)
+{
+	static const char ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+
+	return getppid() == starter && sl_witness_watches() &&
+	       (info->si_pid == child || !memchr(ending, info->si_signo, sizeof(ending)));
+}
+
+/*
  * Whose a signal is that came to us, where it has not had it already; 0: nobody's.  The kernel tells one process that its terminal
- * is gone, the leader of its session, or that a descriptor is ready, its owner.  What the command or a descendant sends to the
- * command's parent is for who has started us, while it lives, unless nobody knows whether the whole group has got it.  A command
- * that has left the group does without the group's signals, but as a leader, which we are in its place, it could not have left.
- * Who the sender is, is looked up first: it may end at any time.
+ * is gone, the leader of its session, or that a descriptor is ready, its owner.  A command that has
+ * left the group does without the group's signals, but as a leader, which we are in its place, it could not have left.  Who the
+ * sender is, is looked up first: it may end at any time.
  */
 static pid_t is_for(const siginfo_t *info, pid_t child, pid_t starter)
 {
@@ -146,6 +158,7 @@ static pid_t is_for(const siginfo_t *info, pid_t child, pid_t starter)
 	bool to_us_too = to_all && info->si_signo < SIGRTMIN && take_copy(info->si_signo);
 	bool leads = getpgrp() == getpid();
 
+	to_us_too |= is_sent(info) && info->si_pid == starter; /* the kernel may have made one of timeout's two */
 	if (to_all && (below || getpgid(child) == getpgrp() || (!leads && !to_us_too)))
 		return 0;
 	if (info->si_code == SI_KERNEL)
@@ -153,7 +166,7 @@ static pid_t is_for(const siginfo_t *info, pid_t child, pid_t starter)
 	if (!is_sent(info))
 		return is_of_descriptor(info) ? child : 0;
 	if (below)
-		return getppid() == starter && sl_witness_watches() ? starter : 0;
+		return is_for_starter(info, child, starter) ? starter : 0;
 	return info->si_signo == SIGCONT && is_below(info->si_pid, getpid()) ? 0 : child; /* the witness has woken us */
 }
 
@@ -210,10 +223,9 @@ static bool is_continued(pid_t child, pid_t starter)
 	sigemptyset(&one);
 	sigaddset(&one, SIGCONT);
 	to = sigtimedwait(&one, &info, &(const struct timespec){0}) > 0 ? is_for(&info, child, starter) : 0;
-	if (to != child)
-		return false;
-	pass_on(&info, child);
-	return true;
+	if (to > 0)
+		pass_on(&info, to);
+	return to == child;
 }
 
 /* False: the child has ended, and *status says how. */

@@ -101,11 +101,9 @@ static void close_one(struct kept *kept, int fd, const struct stat *st)
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (S_ISDIR(st->st_mode))
-		other = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		other = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	else if (fd <= STDERR_FILENO)
 		other = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (S_ISDIR(st->st_mode) && other < 0)
-		return;
 	if (other < 0 || dup2(other, fd) < 0)
 		close(fd);
 	if (other >= 0)

@@ -35,7 +35,7 @@ void sl_launcher_say(const char *format, ...) SL_PRINTF(1, 2);
 /* Copies our words, which may then be cut.  NULL: there is no memory. */
 char **sl_title_take(int argc, char **argv);
 
-/* From now on ps shows of our words the first alone, or if `whole`, none. */
+/* From now on ps shows our name alone, without its folder, or if `whole`, nothing. */
 void sl_title_cut(bool whole);
 
 /* --- launcher/flags.c --- */
@@ -106,8 +106,8 @@ _Noreturn void sl_child_end(int status);
 
 /*
  * For a process that lives beside the command: closes the descriptors that we were started with, and makes /dev/null of standard
- * input and output.  Kept are standard error, folders without a flock(), the file that STORMLOG_TOKEN_FILE names, and files on
- * which this process holds record locks (fcntl), which closing would end.
+ * input and output.  Kept are standard error, folders, opened anew without their locks, the file that STORMLOG_TOKEN_FILE names,
+ * and files on which this process holds record locks (fcntl), which closing would end.
  */
 void sl_inherited_close(void);
 

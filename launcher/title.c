@@ -26,8 +26,13 @@ char **sl_title_take(int argc, char **argv)
 
 void sl_title_cut(bool whole)
 {
-	char *from = begin + (begin && !whole ? strlen(begin) : 0);
+	char *from = begin, *folder = begin ? strrchr(begin, '/') : NULL;
 
+	if (begin && !whole) {
+		if (folder)
+			memmove(begin, folder + 1, strlen(folder));
+		from += strlen(begin);
+	}
 	if (end > from)
 		memset(from, 0, (size_t)(end - from));
 }

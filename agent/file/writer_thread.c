@@ -141,11 +141,11 @@ static void pause_if_asked(void)
  * its threads in /proc or by a pthread_create of its own stops them so, and waits until each has run the handler.  A filter may
  * come at any moment: what this asks is on the list of what a sandbox allows us.
  */
-static bool serve_signals(uint64_t thread)
+static bool serve_signals(void)
 {
 	/* Our own writes may raise the first; the others are the C library's. */
 	const uint64_t never = SL_MUTE_BIT(SIGXFSZ) | SL_MUTE_BIT(SL_MUTE_CANCEL) | SL_MUTE_BIT(SL_MUTE_SETXID);
-	uint64_t pending = sl_kept_own_pending(thread) & ~never;
+	uint64_t pending = sl_kept_own_pending() & ~never;
 
 	if (!pending)
 		return false;
@@ -157,7 +157,6 @@ static bool serve_signals(uint64_t thread)
 static void work(void)
 {
 	uint64_t interval_ns = sl_agent->options.device_interval * 1000000ull, sampled_ns = 0, looked_ns = 0;
-	uint64_t thread = (uint64_t)syscall(SYS_gettid);
 	bool served = false;
 
 	while (!has_to_end()) {
@@ -167,7 +166,7 @@ static void work(void)
 		if (now_ns - looked_ns >= (served ? SERVED_NS : LOOK_NS)) {
 			sl_kept_look(sl_threads_trying);
 			sl_mute_tell(sl_kept_handled());
-			served |= serve_signals(thread);
+			served |= serve_signals();
 			looked_ns = now_ns;
 		}
 		if (interval_ns && (now_ns - sampled_ns >= (sl_asleep_is() ? ASLEEP_NS : interval_ns) || sl_device_news())) {
@@ -246,6 +245,7 @@ static void *run(void *unused)
 	sl_agent_begin(&sl_thread);
 	sl_agent->last_writer = (uint32_t)syscall(SYS_gettid);
 	say_here();
+	sl_kept_writer_begin();
 	sl_file_no_signals(true);
 	sl_store_begin(sl_agent->store);
 	sl_stacks_prepare();

@@ -13,11 +13,11 @@
 #include "agent/process/procfile.h"
 #include "common/base.h"
 #include "common/fnv.h"
-#include "common/text.h"
 
 #define KEPT_MAX	12
 #define DESCRIPTORS_MIN 256
 #define OWN_STAT	"/proc/self/stat"
+#define OWN_STATUS	"/proc/thread-self/status"
 #define EXIT_CODE	52 /* the number of its field in /proc/PID/stat, from 1 on */
 
 enum state { FREE, OPENING, OPEN };
@@ -82,21 +82,27 @@ static void open_entry(struct kept *kept, const char *path)
 	atomic_store_explicit(&kept->state, fd >= 0 || absent ? OPEN : FREE, memory_order_release);
 }
 
+static void forget(struct kept *kept)
+{
+	unsigned open = OPEN;
+
+	if (!atomic_compare_exchange_strong(&kept->state, &open, OPENING))
+		return;
+	sl_file_close_own(kept->fd, kept->device, kept->inode);
+	atomic_store(&kept->state, FREE);
+}
+
 /* Gives up the file that was read longest ago, such as one of a cgroup that was left; not the one that is read at the end. */
 static void forget_oldest(void)
 {
 	uint64_t own_stat = sl_fnv_text(OWN_STAT);
 	struct kept *oldest = NULL;
-	unsigned open = OPEN;
 
 	for (unsigned i = 0; i < KEPT_MAX; i++)
 		if (table[i].path != own_stat && (!oldest || atomic_load(&table[i].read) < atomic_load(&oldest->read)))
 			oldest = &table[i];
-	if (!oldest || atomic_load(&readings) - atomic_load(&oldest->read) < 4 * KEPT_MAX ||
-	    !atomic_compare_exchange_strong(&oldest->state, &open, OPENING))
-		return;
-	sl_file_close_own(oldest->fd, oldest->device, oldest->inode);
-	atomic_store(&oldest->state, FREE);
+	if (oldest && atomic_load(&readings) - atomic_load(&oldest->read) >= 4 * KEPT_MAX)
+		forget(oldest);
 }
 
 static void keep(const char *path, uint64_t hash)
@@ -201,15 +207,17 @@ uint64_t sl_kept_handled(void)
 	return handled;
 }
 
-uint64_t sl_kept_own_pending(uint64_t thread)
+void sl_kept_writer_begin(void)
 {
-	char path[48];
-	struct sl_text text = sl_text_begin(path, sizeof(path));
+	struct kept *before = find(sl_fnv_text(OWN_STATUS));
 
-	sl_text_add(&text, "/proc/self/task/");
-	sl_text_add_number(&text, thread);
-	sl_text_add(&text, "/status");
-	return sl_kept_read(path, status, sizeof(status)) > 0 ? signals_of(status, "SigPnd:") : 0;
+	if (before && !sl_kept_sandboxed())
+		forget(before);
+}
+
+uint64_t sl_kept_own_pending(void)
+{
+	return sl_kept_read(OWN_STATUS, status, sizeof(status)) > 0 ? signals_of(status, "SigPnd:") : 0;
 }
 
 bool sl_kept_confined_alone(void)
@@ -217,7 +225,7 @@ bool sl_kept_confined_alone(void)
 	uint64_t own;
 
 	if (sl_kept_sandboxed() || syscall(SYS_gettid) == syscall(SYS_getpid) ||
-	    sl_procfile_read("/proc/thread-self/status", status, sizeof(status)) <= 0)
+	    sl_procfile_read(OWN_STATUS, status, sizeof(status)) <= 0)
 		return false;
 	own = filters(status);
 	return own > filters_at_start && own > filters(read_status());

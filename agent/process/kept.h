@@ -14,7 +14,7 @@
 /* The same as sl_procfile_read.  Any thread. */
 long sl_kept_read(const char *path, char *buffer, size_t size);
 
-/* Writer: reads what the next three functions return. another: true if we have a thread beside the writer. */
+/* Writer: reads what sl_kept_sandboxed, sl_kept_handled and sl_kept_deserted return. another: true if we have a thread beside the writer. */
 void sl_kept_look(bool (*another)(void));
 
 /*
@@ -26,8 +26,9 @@ bool sl_kept_sandboxed(void);
 /* The signals for which the program has handlers, as of the last look: number N is bit N - 1.  All, where nobody says. */
 uint64_t sl_kept_handled(void);
 
-/* Writer: the signals that wait for it alone, whose thread id this is. */
-uint64_t sl_kept_own_pending(uint64_t thread);
+/* Writer: the signals that wait for it alone.  A new writer begins first, since what is kept is of the one before. */
+void sl_kept_writer_begin(void);
+uint64_t sl_kept_own_pending(void);
 
 /* There were filters when the recording began: a container's, or the program's own. */
 bool sl_kept_filtered(void);

@@ -71,15 +71,15 @@ sys.stdin.readline()
 print("done")
 """
 
-# how many processes have its last word among theirs
+# how many processes have a word of its among theirs, and whether its parent has the folder
 WORDS = """
-import glob, sys
+import glob, os, sys
 def has(name):
     try:
         return sys.argv[1] in open(name).read().split("\\0")
     except OSError:
         return False
-print(sum(map(has, glob.glob("/proc/[0-9]*/cmdline"))))
+print(sum(map(has, glob.glob("/proc/[0-9]*/cmdline"))), sys.argv[2] in open("/proc/%d/cmdline" % os.getppid()).read())
 """
 
 # leaves its group, and counts the signals that come then
@@ -273,8 +273,8 @@ class Launched(unittest.TestCase):
 
     def test_who_looks_for_the_program_by_its_words_finds_one(self):
         """As pkill -f and pgrep -f do."""
-        for running in self.each(sys.executable, "-c", WORDS, "words-of-%d" % os.getpid(), flags=((), ("--host",))):
-            self.assertEqual((running.communicate(timeout=60)[0], running.returncode), ("1\n", 0))
+        for running in self.each(sys.executable, "-c", WORDS, "words-of-%d" % os.getpid(), os.path.dirname(e2e.RUN), flags=((), ("--host",))):
+            self.assertEqual((running.communicate(timeout=60)[0], running.returncode), ("1 False\n", 0))
 
     def test_a_program_that_has_left_the_group_gets_no_signal_of_it(self):
         for front in ([], [e2e.RUN, "--"]):
@@ -284,6 +284,12 @@ class Launched(unittest.TestCase):
                 os.killpg(running.pid, signal.SIGUSR1)
                 time.sleep(0.5)  # for a launcher that would pass it on
                 self.assertEqual((running.communicate("\n", timeout=60)[0], running.returncode), ("0\n", 0), front)
+
+    def test_timeout_ends_a_program_that_has_left_the_group(self):
+        """timeout(1) signals the program it has started, and the group."""
+        for front in ([], [e2e.RUN, "--"], [e2e.RUN, "--host", "--"]):
+            done = subprocess.run(["timeout", "-k", "60", "1", *front, "setsid", "-w", "sleep", "900"], env=self.environment, capture_output=True, timeout=120)
+            self.assertEqual(done.returncode, 124, front)
 
     def test_a_stopped_group_of_which_the_launcher_is_continued(self):
         def state(pid):
