@@ -14,7 +14,7 @@
 /* The same as sl_procfile_read.  Any thread. */
 long sl_kept_read(const char *path, char *buffer, size_t size);
 
-/* Writer: reads what sl_kept_sandboxed, sl_kept_handled and sl_kept_deserted return. another: true if we have a thread beside the writer. */
+/* Writer: looks at the process for the questions below.  another: true if we have a thread beside the writer. */
 void sl_kept_look(bool (*another)(void));
 
 /*
