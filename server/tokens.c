@@ -35,32 +35,50 @@ static bool read_token(struct sl_token *token, const char *line, size_t size)
 	return true;
 }
 
-/* False: it is not understood, which was printed; the tokens are those of the lines that are. */
+/* True: the file may be as good as before; it cannot be read now. */
+static bool passes(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == ESTALE;
+}
+
+/*
+ * False: it is not understood, which was printed; the tokens are those of the lines that are.  They stay where it cannot be read
+ * now.
+ */
 static bool read_tokens(struct sl_tokens *tokens)
 {
 	int fd = openat(tokens->folder, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* waits at no FIFO */
 	FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
+	size_t before = tokens->token.count, room = 0;
 	unsigned number = 0, wrong = 0;
 	struct sl_token token;
 	char *line = NULL;
-	size_t room = 0;
 	ssize_t size;
-	bool fine;
+	int error;
 
 	for (; in && (size = getline(&line, &room, in)) > 0; number++)
 		if (read_token(&token, line, (size_t)size))
 			*SL_PUSH(&tokens->token) = token;
-		else
+		else if (*line != '\n')
 			wrong = wrong ? wrong : number + 1;
-	fine = in && !ferror(in) && !wrong;
-	if (wrong)
+	error = in && feof(in) ? 0 : errno;
+	if (error)
+		sl_door_print(stderr, "stormlog-server: tokens: %s\n", error == ELOOP ? "a link" : strerror(error));
+	else if (wrong)
 		sl_door_print(stderr, "stormlog-server: tokens: line %u is not NAME RIGHTS SHA256\n", wrong);
-	else if (!fine)
-		sl_door_print(stderr, "stormlog-server: tokens: %s\n", errno == ELOOP ? "a link" : strerror(errno));
 	free(line);
 	if (in)
 		fclose(in);
-	return fine;
+	else if (fd >= 0)
+		close(fd);
+	if (passes(error)) {
+		tokens->token.count = before;
+		tokens->changed = (struct timespec){0};
+	} else if (before) {
+		tokens->token.count -= before;
+		memmove(tokens->token.item, tokens->token.item + before, tokens->token.count * sizeof(token));
+	}
+	return !error && !wrong;
 }
 
 /* The same, if the file changed. */
@@ -71,8 +89,9 @@ static bool refresh(struct sl_tokens *tokens)
 
 	if (is_there && st.st_ctim.tv_sec == tokens->changed.tv_sec && st.st_ctim.tv_nsec == tokens->changed.tv_nsec)
 		return true;
-	tokens->token.count = 0;
 	tokens->changed = is_there ? st.st_ctim : (struct timespec){0};
+	if (is_missing)
+		tokens->token.count = 0;
 	return is_missing || read_tokens(tokens);
 }
 

@@ -2,7 +2,8 @@
 /*
  * Who may read and who may write: STORE/tokens, a line "NAME RIGHTS SHA256" each.  A file with another line is
  * never rewritten; the server takes the lines that are tokens.  A token is 256 random bits, so its SHA-256
- * alone gives nothing away and needs no salt.  The file is read again when it changed.  Any thread.
+ * alone gives nothing away and needs no salt.  The file is read again when it changed;
+ * while it cannot be, for want of descriptors say, the tokens are those read before.  Any thread.
  */
 #pragma once
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import shutil
 import socket
 import subprocess
@@ -89,7 +90,7 @@ class Strangers(unittest.TestCase):
         with open(path) as file:
             mine = file.read()
         elsewhere = os.path.join(self.server.store, "elsewhere")
-        for content in ("# who may read\n" + mine, mine + "a note of mine\n", mine + "x" * 300 + " rw " + "0" * 64 + "\n", mine + "\n", mine.replace("\n", "\0\n", 1), None):
+        for content in ("# who may read\n" + mine, mine + "a note of mine\n", mine + "x" * 300 + " rw " + "0" * 64 + "\n", mine.replace("\n", "\0\n", 1), None):
             os.rename(path, elsewhere)
             if content is None:
                 os.symlink("elsewhere", path)
@@ -106,8 +107,30 @@ class Strangers(unittest.TestCase):
                 self.assertEqual(self.server.ask("GET", "/api/v1/packs/" + name_of(self.pack), token=self.server.reads)[0], 200)
             os.rename(elsewhere, path)
 
+    def test_tokens_that_cannot_be_read_for_a_moment_stay(self):
+        connection, name = self.server.connect(), name_of(self.pack)
+
+        def status():
+            connection.request("HEAD", "/api/v1/packs/" + name, headers={"Authorization": "Bearer " + self.server.writes})
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+        self.assertEqual(status(), 200)
+        os.utime(os.path.join(self.server.store, "tokens"))
+        limits = resource.prlimit(self.server.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.server.process.pid, resource.RLIMIT_NOFILE, (1, limits[1]))  # nothing can be opened
+        try:
+            self.assertNotIn(status(), (401, 429))
+        finally:
+            resource.prlimit(self.server.process.pid, resource.RLIMIT_NOFILE, limits)
+        self.assertIn("tokens: Too many open files", self.server.said())
+        self.assertEqual(status(), 200)
+        connection.close()
+
     def test_a_removed_token_opens_nothing(self):
         token = self.server.token("leaver", "--read")
+        with open(os.path.join(self.server.store, "tokens"), "a") as file:
+            file.write("\n")
         path = "/api/v1/packs/" + name_of(self.pack)
         self.assertEqual(self.server.ask("GET", path, token=token)[0], 200)
         subprocess.run([PROGRAM, "--store", self.server.store, "token", "remove", "leaver"], check=True)
