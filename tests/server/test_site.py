@@ -467,7 +467,6 @@ class Site(unittest.TestCase):
             self.assertEqual([tag for tag, _ in trend.elements].count("circle"), 1)
         self.assertEqual(self.json(f"/api/v1/runs/{healthy}")["run"]["status"], "completed")
 
-    @unittest.skipUnless(PAGE, "built without the interactive page")
     def test_a_rank_that_cannot_be_read_makes_a_damaged_run(self):
         folder = tempfile.mkdtemp(dir=self.folder)
         runs.course(ANALYZE, folder, 1, [(0, 130 * MIB, 1 << 32)], started_ns=runs.t.UNIX0 - 3 * 10 ** 15, metadata={"project": "ranks"})
@@ -477,6 +476,7 @@ class Site(unittest.TestCase):
         run = self.json(f"/api/v1/runs/{number}")["run"]
         self.assertEqual((run["status"], run["peak"], run["metrics"]), ("damaged", None, []))
 
+    @unittest.skipUnless(PAGE, "built without the interactive page")
     def test_what_cannot_be_computed_is_said_and_not_tried_for_ever(self):
         pack = runs.record(ANALYZE, tempfile.mkdtemp(dir=self.folder), 66, [5], second=6666)
         number = self.send(pack)
