@@ -15,10 +15,13 @@
 struct sl_store;
 
 #define SL_STORE_WHY 256
-/* write: creates it, and its folder, if missing.  NULL: `why`, of SL_STORE_WHY bytes; errno EIO: the disk is full, or fails. */
+/*
+ * write: creates it, and its folder, if missing.  NULL: `why`, of SL_STORE_WHY bytes; errno EINVAL: it is damaged, misplaced or no
+ * catalogue; EIO: the disk is full, or fails; EBUSY: another process writes for too long; another one: it cannot be opened now.
+ */
 struct sl_store *sl_store_open(const char *path, bool write, char *why);
 void sl_store_close(struct sl_store *store);
-/* Reads the whole file, but not through its indexes.  False: it is damaged. */
+/* Reads the whole file, but not through its indexes.  False: errno EINVAL: it is damaged; another one as above. */
 bool sl_store_examine(struct sl_store *store);
 const char *sl_store_why(const struct sl_store *store);
 

@@ -123,24 +123,34 @@ int64_t sl_store_known(sqlite3_stmt *statement, int column)
 
 /* ---- open */
 
-/* Folders above a path, for nobody but the user. */
-static void make_folders(const char *path)
+/* Folders above a path, for nobody but the user.  The first error, which matters only where a folder is then missing. */
+static int make_folders(const char *path)
 {
 	char *copy = sl_memory_must(strdup(path));
+	int error = 0;
 
 	for (char *at = strchr(copy + 1, '/'); at; at = strchr(at + 1, '/')) {
 		*at = 0;
-		mkdir(copy, 0700);
+		if (mkdir(copy, 0700) && errno != EEXIST && !error)
+			error = errno;
 		*at = '/';
 	}
 	free(copy);
+	return error;
 }
 
-/* Creates a file as traces are created: only the user may read it. */
-static int make_file(const char *path)
+/* Creates a file as traces are created: only the user may read it.  False: errno. */
+static bool make_file(const char *path)
 {
-	make_folders(path);
-	return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* through no link */
+	int error = make_folders(path), file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* through no link */
+
+	if (file >= 0)
+		return !close(file);
+	if (errno == EEXIST)
+		return true;
+	if (errno == ENOENT && error)
+		errno = error;
+	return false;
 }
 
 /*
@@ -229,7 +239,7 @@ static bool may_open(const char *path, bool write, char *why)
 {
 	const char *wrong = misplaced(path);
 	struct stat st;
-	int file;
+	int error;
 
 	if (wrong) {
 		snprintf(why, SL_STORE_WHY,
@@ -237,13 +247,10 @@ static bool may_open(const char *path, bool write, char *why)
 		errno = EINVAL;
 		return false;
 	}
-	if (lstat(path, &st) && errno == ENOENT && write) {
-		file = make_file(path);
-		if (file >= 0)
-			close(file);
-	}
-	if (access(path, R_OK) || lstat(path, &st)) {
-		snprintf(why, SL_STORE_WHY, "%s", strerror(errno));
+	if ((lstat(path, &st) && errno == ENOENT && write && !make_file(path)) || access(path, R_OK) || lstat(path, &st)) {
+		error = errno;
+		snprintf(why, SL_STORE_WHY, "%s", strerror(error));
+		errno = error == ENOSPC || error == EDQUOT ? EIO : error;
 		return false;
 	}
 	if (S_ISREG(st.st_mode))
@@ -303,13 +310,34 @@ static bool write_ahead(struct sl_store *store)
 	return sl_store_fail(store);
 }
 
+/* EINVAL: the file itself is wrong.  Everything else may pass. */
+static int error_of(struct sl_store *store)
+{
+	switch (sqlite3_errcode(store->db) & 0xff) {
+	case SQLITE_FULL:
+	case SQLITE_IOERR:
+		return EIO;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return EBUSY;
+	case SQLITE_CANTOPEN:
+	case SQLITE_NOMEM:
+	case SQLITE_PERM:
+	case SQLITE_PROTOCOL:
+	case SQLITE_READONLY:
+		return EAGAIN;
+	default:
+		return EINVAL;
+	}
+}
+
 struct sl_store *sl_store_open(const char *path, bool write, char *why)
 {
 	const int flags = (write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOFOLLOW;
 	struct sl_store *store;
 	char *resolved;
 	bool fine;
-	int code;
+	int error;
 
 	if (!may_open(path, write, why))
 		return NULL;
@@ -336,9 +364,9 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 	if (fine)
 		return store;
 	snprintf(why, SL_STORE_WHY, "%s", store->why);
-	code = sqlite3_errcode(store->db) & 0xff;
+	error = error_of(store);
 	sl_store_close(store);
-	errno = code == SQLITE_FULL || code == SQLITE_IOERR ? EIO : EINVAL;
+	errno = error;
 	return NULL;
 }
 
@@ -347,10 +375,13 @@ bool sl_store_examine(struct sl_store *store)
 	sqlite3_stmt *statement = sl_store_prepare(store, "PRAGMA quick_check(1)");
 	int code = statement ? sl_store_step(store, statement) : SQLITE_ERROR;
 	bool fine = code == SQLITE_ROW && !strcmp(sl_store_text(statement, 0), "ok");
+	int error;
 
 	if (code == SQLITE_ROW && !fine)
 		snprintf(store->why, sizeof(store->why), DAMAGED);
+	error = error_of(store);
 	sqlite3_reset(statement);
+	errno = error;
 	return fine;
 }
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -571,10 +572,14 @@ static void one_that_calls_itself_of_the_first_version_is_examined_before_it_is_
 }
 
 static const char *planted;
+static int no_folder;
 
-/* In place of libc's: a stranger is quicker than who makes a catalogue. */
+/* In place of libc's: a stranger is quicker than who makes a catalogue, or no folder can be made. */
 int mkdir(const char *at, mode_t mode)
 {
+	errno = no_folder;
+	if (no_folder)
+		return -1;
 	if (planted && symlink("elsewhere", planted))
 		fail();
 	planted = NULL;
@@ -592,6 +597,21 @@ static void a_link_that_comes_meanwhile_is_not_followed(void **state)
 	assert_null(planted);
 	assert_int_not_equal(access(elsewhere, F_OK), 0);
 	unlink(made);
+}
+
+static void why_none_can_be_made_is_said(void **state)
+{
+	static const int errors[][2] = {{EACCES, EACCES}, {ENOSPC, EIO}, {EDQUOT, EIO}};
+	char made[300], why[SL_STORE_WHY];
+
+	snprintf(made, sizeof(made), "%s/none/made.sqlite", folder);
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		no_folder = errors[i][0];
+		assert_null(sl_store_open(made, true, why));
+		assert_int_equal(errno, errors[i][1]);
+		assert_string_equal(why, strerror(errors[i][0]));
+	}
+	no_folder = 0;
 }
 
 static void a_folder_behind_a_link_is_as_good(void **state)
@@ -633,6 +653,7 @@ int main(void)
 		cmocka_unit_test(a_catalogue_of_the_first_version_is_read_and_brought_up),
 		cmocka_unit_test(one_that_calls_itself_of_the_first_version_is_examined_before_it_is_worked_on),
 		cmocka_unit_test(a_link_that_comes_meanwhile_is_not_followed),
+		cmocka_unit_test(why_none_can_be_made_is_said),
 		cmocka_unit_test(a_folder_behind_a_link_is_as_good),
 		cmocka_unit_test(others_may_not_read_it),
 	};
