@@ -41,13 +41,13 @@ static struct sl_store *open_store(const struct sl_server *server)
 bool sl_runs_examine(const struct sl_server *server)
 {
 	struct sl_store *store = open_store(server);
-	bool fine = store ? sl_store_examine(store) : errno == EIO; /* on a full disk packs can be read all the same */
+	bool fine = store && sl_store_examine(store), wrong = !fine && errno == EINVAL; /* without a catalogue packs are read */
 
 	if (store && !fine)
-		sl_door_print(stderr, "stormlog-server: %s/" SL_PACKS_CATALOGUE ": %s (but for pins and notes)\n", server->path,
-			      sl_store_why(store));
+		sl_door_print(stderr, "stormlog-server: %s/" SL_PACKS_CATALOGUE ": %s%s\n", server->path, sl_store_why(store),
+			      wrong ? " (but for pins and notes)" : "");
 	sl_store_close(store);
-	return fine;
+	return !wrong;
 }
 
 struct sl_store *sl_runs_store(struct sl_server *server)

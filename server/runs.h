@@ -5,7 +5,10 @@
 #include "analyzer/catalogue/store.h"
 #include "server/server.h"
 
-/* False: the catalogue is damaged or none of ours, which was printed.  Before the first thread. */
+/*
+ * False: the catalogue is damaged, misplaced or none of ours, which was printed; so is what may pass, a disk that is full say.
+ * Before the first thread.
+ */
 bool sl_runs_examine(const struct sl_server *server);
 /* This thread's store; it is closed when the thread ends.  NULL: the reason was printed on stderr. */
 struct sl_store *sl_runs_store(struct sl_server *server);

@@ -146,6 +146,14 @@ class Keep(unittest.TestCase):
         wait_for(lambda: self.server.get("/packs/" + self.packs[8])[0] == 302, 120)
         self.kept(range(9))
 
+    def test_a_locked_catalogue_keeps_no_server_from_starting(self):
+        self.server.kill(signal.SIGTERM)
+        with contextlib.closing(sqlite3.connect(os.path.join(self.server.store, "catalogue.sqlite"), isolation_level=None)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            self.server.start()
+        self.assertIn("another process writes into the catalogue", self.server.said())
+        self.kept(range(8))
+
     def sizes(self):
         """Bytes of each run: its pack and its pages."""
         def under(folder):
