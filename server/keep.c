@@ -167,6 +167,7 @@ static void consider_failed(void *context, const char *name, const struct stat *
 		return;
 	remove_pages(server, name);
 	sl_packs_remove(&server->packs, name);
+	sl_quota_changed(server, name);
 }
 
 void sl_keep(struct sl_server *server)

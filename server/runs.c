@@ -67,13 +67,13 @@ enum sl_runs_put sl_runs_put(struct sl_server *server, const char *pack, const c
 			     char project[SL_CARD_TEXT + 1])
 {
 	struct sl_store *store = sl_runs_store(server);
+	bool is_card, busy = !store && errno == EBUSY;
 	struct sl_arena arena = {0};
 	struct sl_value_error error = {0};
 	const struct sl_value *value = sl_value_parse(&arena, text, size, 1, &error);
 	struct sl_card card;
 	enum sl_runs_put outcome;
 	int64_t run = 0;
-	bool is_card;
 
 	sl_card_init(&card);
 	is_card = value && sl_card_read(&card, value);
@@ -84,9 +84,11 @@ enum sl_runs_put sl_runs_put(struct sl_server *server, const char *pack, const c
 		  : !sl_quota_admits(server, store, card.project, pack) ? SL_RUNS_FULL
 		  : !sl_store_put(store, &card, &run)			? SL_RUNS_LATER
 									: SL_RUNS_PUT;
+	if (outcome == SL_RUNS_LATER && (store ? sl_store_is_busy(store) : busy))
+		outcome = SL_RUNS_BUSY;
 	if (outcome == SL_RUNS_NO_CARD)
 		sl_door_print(stderr, "stormlog-server: pack %s: no card of it\n", pack);
-	if (outcome == SL_RUNS_LATER)
+	if (outcome == SL_RUNS_LATER || outcome == SL_RUNS_BUSY)
 		sl_door_print(stderr, "stormlog-server: pack %s: %s: it is read again later\n", pack,
 			      store ? sl_store_why(store) : "the catalogue cannot be opened");
 	snprintf(project, SL_CARD_TEXT + 1, "%s", card.project ? card.project : "");

@@ -15,7 +15,8 @@ struct sl_store *sl_runs_store(struct sl_server *server);
 enum sl_runs_put {
 	SL_RUNS_PUT,
 	SL_RUNS_NO_CARD, /* which was printed */
-	SL_RUNS_LATER,	 /* the catalogue did not take it, which was printed */
+	SL_RUNS_BUSY,	 /* another process writes into the catalogue, which was printed */
+	SL_RUNS_LATER,	 /* the catalogue did not take it for another reason, which was printed and may stay */
 	SL_RUNS_FULL	 /* so is the project, and the pack was removed */
 };
 /* Takes the card that a child made from an untrusted pack, and tells its project ("": none). */

@@ -179,12 +179,18 @@ static enum sl_runs_put put_card(struct sl_work *work, const char *pack)
 	return outcome;
 }
 
-/* Notes a pack that was not read for lack of room, to be tried again.  What the child made of it is not counted. */
-static void put_unread(struct sl_work *work, const char *pack, int status, const char *made)
+/* True: the disk is full, also without what the child made. */
+static bool is_full(const struct sl_work *work, const char *made)
 {
 	const struct sl_packs *packs = &work->server->packs;
 
-	if (sl_packs_are_full(packs, 0, sl_folder_bytes(packs->folder, "work/now") + sl_folder_bytes(packs->folder, made))) {
+	return sl_packs_are_full(packs, 0, sl_folder_bytes(packs->folder, "work/now") + sl_folder_bytes(packs->folder, made));
+}
+
+/* Notes a pack that was not read for lack of room, to be tried again. */
+static void put_unread(struct sl_work *work, const char *pack, int status, const char *made)
+{
+	if (is_full(work, made)) {
 		work->unread = true;
 		sl_door_print(stderr, "stormlog-server: pack %s: the disk is full: it is read once there is room\n", pack);
 	} else if (status ==
@@ -226,8 +232,8 @@ static void index_pack(struct sl_work *work, const char *pack)
 	sl_places_of(pack, "", path);
 	if (outcome == SL_RUNS_FULL)
 		sl_folder_remove(folder, path);
-	else if (outcome == SL_RUNS_LATER)
-		work->unread = true;
+	else if (outcome == SL_RUNS_BUSY || (outcome == SL_RUNS_LATER && is_full(work, path)))
+		work->unread = true; /* otherwise it is tried at each sweep: the reason may stay */
 	else if (outcome == SL_RUNS_NO_CARD && !__atomic_load_n(&work->ends, __ATOMIC_RELAXED))
 		put_unread(work, pack, status, path); /* but a server that ends also ends its child */
 }
@@ -500,8 +506,12 @@ static void *run(void *context)
 		look_at_changed(work);
 		if (work->learns && !waits(work))
 			let_go(work);
-		if (time(NULL) - work->tidied >= SWEEP_S)
+		if (time(NULL) - work->tidied >= SWEEP_S) {
+			pthread_mutex_lock(&work->mutex);
+			work->now = (struct sl_job){0}; /* it has ended: tidy() may queue this pack again */
+			pthread_mutex_unlock(&work->mutex);
 			tidy(work);
+		}
 	}
 	return NULL;
 }

@@ -24,6 +24,8 @@ void sl_store_close(struct sl_store *store);
 /* Reads the whole file, but not through its indexes.  False: errno EINVAL: it is damaged; another one as above. */
 bool sl_store_examine(struct sl_store *store);
 const char *sl_store_why(const struct sl_store *store);
+/* True: what failed last failed because another process writes; it may succeed in a moment. */
+bool sl_store_is_busy(const struct sl_store *store);
 
 /* A transaction: what is written in between is stored entirely or not at all.  Outside of one, each call is a transaction. */
 bool sl_store_begin(struct sl_store *store);

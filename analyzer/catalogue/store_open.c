@@ -25,10 +25,16 @@ const char *sl_store_why(const struct sl_store *store)
 	return store->why;
 }
 
+bool sl_store_is_busy(const struct sl_store *store)
+{
+	return store->busy;
+}
+
 bool sl_store_fail(struct sl_store *store)
 {
 	int code = sqlite3_errcode(store->db) & 0xff;
 
+	store->busy = code == SQLITE_BUSY;
 	snprintf(store->why, sizeof(store->why), "%s",
 		 code == SQLITE_NOTADB	  ? "no catalogue of stormlog"
 		 : code == SQLITE_CORRUPT ? DAMAGED
