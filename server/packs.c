@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyzer/catalogue/store.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/base/hash.h"
 #include "common/base.h"
@@ -73,24 +74,34 @@ static void count(void *context, const char *name, const struct stat *st)
 	packs->used += (uint64_t)st->st_size;
 }
 
-/* A store has its catalogue or the first two folders; a new one is empty, but for what may have been put there for it. */
+/* May lie in the folder of a store that is to be. */
+static bool is_before(const char *name)
+{
+	static const char *const names[] = {".", "..", "tokens", "tokens.new", "lost+found", ".snapshot"};
+	bool is = false;
+
+	for (size_t i = 0; i < SL_COUNT(names); i++)
+		is = is || !strcmp(name, names[i]);
+	return is;
+}
+
+/* A store has its catalogue or packs/; a new one is empty, but for what may lie there before.  False: errno; ENOTEMPTY: none. */
 static bool is_store(int at)
 {
-	static const char *const before[] = {".", "..", "packs", "tokens", "lost+found"};
-	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool has = !faccessat(at, SL_STORE_NAME, F_OK, 0) || !faccessat(at, folders[0], F_OK, 0);
+	int error, fd = has ? -1 : openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-	bool fine = folder;
 	struct dirent *entry;
 
-	while (fine && (entry = readdir(folder))) {
-		fine = false;
-		for (size_t i = 0; i < SL_COUNT(before); i++)
-			fine = fine || !strcmp(entry->d_name, before[i]);
-	}
-	if (folder)
-		closedir(folder);
-	return fine || !faccessat(at, SL_PACKS_CATALOGUE, F_OK, 0) ||
-	       (!faccessat(at, folders[0], F_OK, 0) && !faccessat(at, folders[1], F_OK, 0));
+	if (!folder)
+		return has;
+	errno = 0;
+	while ((entry = readdir(folder)) && is_before(entry->d_name))
+		;
+	error = entry ? ENOTEMPTY : errno;
+	closedir(folder);
+	errno = error;
+	return !error;
 }
 
 bool sl_packs_open(struct sl_packs *packs, const char *path)
@@ -100,10 +111,8 @@ bool sl_packs_open(struct sl_packs *packs, const char *path)
 	packs->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (packs->folder < 0)
 		return false;
-	if (!is_store(packs->folder)) {
-		errno = ENOTEMPTY;
+	if (!is_store(packs->folder))
 		return false;
-	}
 	for (size_t i = 0; i < SL_COUNT(folders); i++)
 		if (mkdirat(packs->folder, folders[i], 0700) && errno != EEXIST)
 			return false;

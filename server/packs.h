@@ -36,8 +36,6 @@ struct sl_http_outcome {
 	const char *why;
 };
 
-#define SL_PACKS_CATALOGUE "catalogue.sqlite" /* beside the folders (server/runs.h) */
-
 /* Makes missing folders.  False: errno; ENOTEMPTY: the folder has something in it and is no store, and stays as it is. */
 bool sl_packs_open(struct sl_packs *packs, const char *path);
 bool sl_packs_is_name(const char *name);

@@ -29,7 +29,7 @@ static struct sl_store *open_store(const struct sl_server *server)
 	struct sl_store *store;
 	int error;
 
-	snprintf(path, sizeof(path), "%s/" SL_PACKS_CATALOGUE, server->path);
+	snprintf(path, sizeof(path), "%s/" SL_STORE_NAME, server->path);
 	store = sl_store_open(path, true, why);
 	error = errno;
 	if (!store)
@@ -44,7 +44,7 @@ bool sl_runs_examine(const struct sl_server *server)
 	bool fine = store && sl_store_examine(store), wrong = !fine && errno == EINVAL; /* without a catalogue packs are read */
 
 	if (store && !fine)
-		sl_door_print(stderr, "stormlog-server: %s/" SL_PACKS_CATALOGUE ": %s%s\n", server->path, sl_store_why(store),
+		sl_door_print(stderr, "stormlog-server: %s/" SL_STORE_NAME ": %s%s\n", server->path, sl_store_why(store),
 			      wrong ? " (but for pins and notes)" : "");
 	sl_store_close(store);
 	return !wrong;

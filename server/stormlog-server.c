@@ -136,7 +136,7 @@ static bool open_store(struct settings *s, bool is_there)
 {
 	char catalogue[4200];
 
-	snprintf(catalogue, sizeof(catalogue), "%s/" SL_PACKS_CATALOGUE, s->store);
+	snprintf(catalogue, sizeof(catalogue), "%s/" SL_STORE_NAME, s->store);
 	if ((is_there ? access(catalogue, F_OK) : !sl_packs_open(&s->server.packs, s->store)) ||
 	    !realpath(s->store, s->server.path)) {
 		sl_door_print(stderr, "stormlog-server: %s: %s\n", is_there ? catalogue : s->store,

@@ -14,7 +14,8 @@
 
 struct sl_store;
 
-#define SL_STORE_WHY 256
+#define SL_STORE_NAME "catalogue.sqlite" /* of the file, in a server's store and of a user; a backup replaces none of that name */
+#define SL_STORE_WHY  256
 /*
  * write: creates it, and its folder, if missing.  NULL: `why`, of SL_STORE_WHY bytes; errno EINVAL: it is damaged, misplaced or no
  * catalogue; EIO: the disk is full, or fails; EBUSY: another process writes for too long; another one: it cannot be opened now.
@@ -123,6 +124,6 @@ bool sl_store_notes(struct sl_store *store, int64_t run, sl_store_each_note *eac
 
 /*
  * Writes a consistent copy while others go on writing.  Only another such copy is replaced, and only by a whole one; never a link,
- * nor a database in use.
+ * a database in use, or a file that has the name of a catalogue.
  */
 bool sl_store_backup(struct sl_store *store, const char *path);

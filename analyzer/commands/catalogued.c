@@ -101,8 +101,8 @@ static const char *default_catalogue(struct sl_arena *arena)
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
 	if (state && *state == '/')
-		return sl_arena_printf(arena, "%s/stormlog/catalogue.sqlite", state);
-	return home && *home ? sl_arena_printf(arena, "%s/.local/state/stormlog/catalogue.sqlite", home) : NULL;
+		return sl_arena_printf(arena, "%s/stormlog/" SL_STORE_NAME, state);
+	return home && *home ? sl_arena_printf(arena, "%s/.local/state/stormlog/" SL_STORE_NAME, home) : NULL;
 }
 
 int sl_catalogued_store(struct sl_catalogued *c, bool write)

@@ -370,6 +370,12 @@ class Upload(unittest.TestCase):
             self.assertEqual(done.returncode, 4)
             self.assertIn("neither empty nor a store", done.stderr)
         self.assertEqual(sorted(os.walk(store)), before)
+        for names in (["packs", "pages"], ["packs", "tokens.new"], ["packs", "README"], ["tokens", ".snapshot"], ["tokens.new"], ["lost+found"]):
+            store = tempfile.mkdtemp(dir=self.folder)
+            for name in names:
+                os.mkdir(os.path.join(store, name)) if "tokens" not in name else open(os.path.join(store, name), "w").close()
+            done = subprocess.run([PROGRAM, "--store", store, "token", "list"], capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), names)
         server = self.serve(store="old")  # whose catalogue is gone, and beside which somebody put something
         server.kill(signal.SIGTERM)
         os.unlink(os.path.join(server.store, "catalogue.sqlite"))
