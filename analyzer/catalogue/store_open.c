@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: what a file and its folder are asked before SQLite works there. */
 #include "analyzer/catalogue/store.h"
 
 #include <errno.h>
@@ -420,23 +421,42 @@ void sl_store_rollback(struct sl_store *store)
 	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* True: nothing lies there, or an earlier backup that nobody works on: a catalogue without SQLite's files beside it. */
+/* Somebody works on the database, or did not end well.  Who only reads it leaves an empty -wal, and the -shm that goes with it. */
+static bool is_used(const char *path)
+{
+	bool used = false, read = false;
+
+	for (size_t i = 0; i < SL_COUNT(beside) && !used; i++) {
+		char *file = sl_memory_print("%s%s", path, beside[i].end);
+		struct stat st;
+
+		if (!lstat(file, &st)) {
+			used = strcmp(beside[i].end, "-shm") || !read;
+			read = !strcmp(beside[i].end, "-wal") && S_ISREG(st.st_mode) && !st.st_size;
+			used = used && !read;
+		}
+		free(file);
+	}
+	return used;
+}
+
+/* True: nothing lies there, or an earlier backup that nobody works on. */
 static bool may_replace(const char *path, char *why)
 {
+	const char *wrong = NULL;
 	char head[SL_STORE_HEAD];
-	bool used = false;
 	struct stat st;
 	ssize_t size;
 	int file;
 
-	for (size_t i = 0; i < SL_COUNT(beside) && !used; i++) {
-		char *file = sl_memory_print("%s%s", path, beside[i].end);
-
-		used = !lstat(file, &st);
-		free(file);
-	}
-	if (used || sl_save_is_open(path)) {
-		snprintf(why, SL_STORE_WHY, used ? "a database in use: files of SQLite's lie beside it" : "not a file");
+	if (is_used(path))
+		wrong = "a database in use: files of SQLite's lie beside it";
+	else if (sl_save_is_open(path))
+		wrong = "not a file";
+	else if (!strcmp(sl_paths_name(path), SL_STORE_NAME) && !lstat(path, &st))
+		wrong = "by its name a catalogue and no backup: name another file";
+	if (wrong) {
+		snprintf(why, SL_STORE_WHY, "%s", wrong);
 		return false;
 	}
 	if (lstat(path, &st))

@@ -266,6 +266,13 @@ class Keep(unittest.TestCase):
         def back_up(path):
             return subprocess.run([PROGRAM, "--store", self.server.store, "backup", path], capture_output=True, text=True).returncode
         self.assertEqual([back_up(older), back_up(older)], [0, 0])
+        with contextlib.closing(sqlite3.connect(f"file:{older}?mode=ro", uri=True)) as database:  # leaves files beside it
+            database.execute("SELECT count(*) FROM runs").fetchone()
+        self.assertEqual(back_up(older), 0)
+        with contextlib.closing(sqlite3.connect(older)) as database:
+            self.assertEqual(database.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+        at_rest = os.path.join(folder, "catalogue.sqlite")
+        shutil.copy(older, at_rest)
         with contextlib.closing(sqlite3.connect(foreign)) as database:
             database.execute("CREATE TABLE theirs(x)")
         os.symlink("foreign", link)
@@ -277,7 +284,7 @@ class Keep(unittest.TestCase):
         def content():
             return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
         before = content()
-        self.assertEqual([back_up(path) for path in (foreign, link, text, older + "-in-use", new, "-", "/dev/null", folder, os.path.join(self.server.store, "catalogue.sqlite"))], [4] * 9)
+        self.assertEqual([back_up(path) for path in (foreign, link, text, older + "-in-use", at_rest, new, "-", "/dev/null", folder, os.path.join(self.server.store, "catalogue.sqlite"))], [4] * 10)
         self.assertEqual(content(), before)
         self.assertTrue(os.path.islink(link))
 
