@@ -119,7 +119,7 @@ char *sl_absent_words(const struct sl_absent *absent)
 
 static bool is_torn(const struct sl_trace *trace)
 {
-	return trace->damage.damaged || trace->damage.lost_events;
+	return (trace->damage.damaged && !trace->damage.readable) || trace->damage.lost_events;
 }
 
 bool sl_absent_unreadable(const struct sl_report *report)
@@ -136,7 +136,7 @@ static const char *why_partly(const struct sl_process *process, bool *damaged)
 {
 	const struct sl_trace *trace = process->trace;
 
-	*damaged = is_torn(trace) || trace->gap_events;
+	*damaged = trace->damage.damaged || trace->damage.lost_events || trace->gap_events;
 	if (*damaged)
 		return "parts of the trace are missing, so less is known than happened";
 	if (sl_defs_capability(&trace->defs, "recorded"))

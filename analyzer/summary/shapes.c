@@ -83,7 +83,7 @@ SHAPE(defs, sl_defs, VECTOR(texts, text), VECTOR(frames, frame), VECTOR(files, t
       M(cut_names),
       VECTOR(evals, eval), VECTOR(devices, device), VECTOR(threads, thread), VECTOR(communicators, communicator),
       VECTOR(capabilities, capability), VECTOR(notes, text), VECTOR(metadata, said));
-PUBLIC(sl_shape_damage, sl_damage, M(count), FIXED(line, lines, own_text), M(damaged), M(lost_events));
+PUBLIC(sl_shape_damage, sl_damage, M(count), FIXED(line, lines, own_text), M(damaged), M(readable), M(lost_events));
 SHAPE(folded, sl_folded, M(through), M(until_ns));
 PUBLIC(sl_shape_trace, sl_trace, M(name), IN(header, header), IN(defs, defs), IN(damage, sl_shape_damage), M(status), M(how), M(footer_ns), M(exited), IN(folded, folded),
        M(gap_events), M(unknown_maps), M(unknown_columns));

@@ -33,6 +33,18 @@ void sl_damage_add(struct sl_damage *damage, const char *file, int64_t offset, c
 	add(damage, file, offset, format, args);
 	va_end(args);
 	damage->damaged = true;
+	damage->readable = false;
+}
+
+void sl_damage_lost(struct sl_damage *damage, const char *file, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add(damage, file, -1, format, args);
+	va_end(args);
+	damage->readable |= !damage->damaged;
+	damage->damaged = true;
 }
 
 void sl_damage_note(struct sl_damage *damage, const char *file, const char *format, ...)

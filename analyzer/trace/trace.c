@@ -49,9 +49,9 @@ static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, u
 	trace->gap_events += count;
 	if (count)
 		snprintf(number, sizeof(number), "%llu", (unsigned long long)count);
-	sl_damage_add(&trace->damage, place, -1, "%s events could not be kept between %.3f s and %.3f s%s%.*s", number,
-		      (double)(begin_ns - start_ns) / 1e9, (double)(end_ns - start_ns) / 1e9, why.text ? ": " : "",
-		      (int)(why.size < WHY_MAX ? why.size : WHY_MAX), why.text ? why.text : "");
+	sl_damage_lost(&trace->damage, place, "%s events could not be kept between %.3f s and %.3f s%s%.*s", number,
+		       (double)(begin_ns - start_ns) / 1e9, (double)(end_ns - start_ns) / 1e9, why.text ? ": " : "",
+		       (int)(why.size < WHY_MAX ? why.size : WHY_MAX), why.text ? why.text : "");
 }
 
 static void take_gap(struct sl_trace *trace, const msgpack_object *map)
@@ -277,8 +277,8 @@ static void read_ring(struct sl_trace *trace)
 	say_full(trace, trace->ring.path, -1);
 	take_lost(trace);
 	if (atomic_load(&trace->ring.head->stopped))
-		sl_damage_add(&trace->damage, trace->ring.path, -1, "the recording stopped early: %s",
-			      strerror((int)atomic_load(&trace->ring.head->stopped)));
+		sl_damage_lost(&trace->damage, trace->ring.path, "the recording stopped early: %s",
+			       strerror((int)atomic_load(&trace->ring.head->stopped)));
 }
 
 /* stormlog-attach is alive and still writing, except to a trace that has a footer */

@@ -13,8 +13,9 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+sys.path[:0] = [os.path.join(HERE, "..", "e2e"), os.path.join(HERE, "..", "hostile")]
 try:
+    import traces
     from e2e import ANALYZE, Ranks, Recording
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
@@ -229,6 +230,20 @@ class Runs(Catalogue):
         runs = self.list(self.runs)[1]
         self.assertEqual({name: (run["status"], run["peak"] is None) for name, run in runs.items()},
                          {"whole": ("completed", False), "torn": ("damaged", True)})
+
+    def test_a_run_that_lost_events_and_says_so_keeps_its_figures(self):
+        self.record("lossy")
+        folder = os.path.join(self.runs, "lossy")
+        trace, = (os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".zst"))
+        peak = self.list(self.runs)[1]["lossy"]["peak"]
+        with open(trace, "ab") as file:
+            file.write(traces.defs([{"def": "gap", "count": 3, "begin_ns": 0, "end_ns": 5, "why": "the disk was slow"}]))
+        part = os.path.join(self.folder, "lossy.summary")
+        subprocess.run([ANALYZE, "summarize", self.runs, "-o", part], capture_output=True)
+        for path in self.runs, part:
+            os.unlink(self.catalogue)
+            run = self.list(path)[1]["lossy"]
+            self.assertEqual((run["status"], run["peak"]), ("completed", peak), path)
 
     def test_names_steer_no_terminal(self):
         self.record("one")
