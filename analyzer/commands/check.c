@@ -303,17 +303,14 @@ static unsigned other_runs(const struct sl_report *report)
 
 static void tell_missing(void *context, bool damaged, const char *subject, const char *message)
 {
-	*(bool *)context |= damaged;
 	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", subject, message);
 }
 
-/* The numbers of a part of a run do not take the place of those of a whole one. */
+/* The numbers of a part of a run do not take the place of those of a whole one.  Counted events that were lost make no part. */
 static int update(const struct sl_report *report, const struct options *o, const struct sl_measures *measures)
 {
-	bool damaged = false;
-
-	sl_absent_tell(report, tell_missing, &damaged);
-	if (damaged)
+	sl_absent_tell(report, tell_missing, NULL);
+	if (sl_absent_unreadable(report))
 		return sl_command_fail(SL_EXIT_UNREADABLE, "%s stays as it is: parts of the run cannot be read",
 				       o->limits.baseline);
 	if (!sl_baseline_write(measures, o->limits.baseline)) {
