@@ -267,6 +267,17 @@ static bool is_old(const struct left *left)
 	return *left->path && left->changed_ns < (time(NULL) - LEFT_S) * NS;
 }
 
+/* An analysis of ours is there.  Whatever else holds the place may be refused, and what was put aside is then the last one. */
+static bool holds_analysis(const char *path)
+{
+	int folder = open_folder(AT_FDCWD, path);
+	bool marked = folder >= 0 && has_mark(folder);
+
+	if (folder >= 0)
+		close(folder);
+	return marked;
+}
+
 void sl_destination_clear_left(const char *folder)
 {
 	struct left left, newest = {0};
@@ -298,7 +309,7 @@ void sl_destination_clear_left(const char *folder)
 	}
 	if (list)
 		closedir(list);
-	if (is_old(&newest) && rename(newest.path, place))
+	if (is_old(&newest) && rename(newest.path, place) && holds_analysis(place))
 		clear(newest.path);
 }
 

@@ -20,8 +20,9 @@ struct sl_destination {
 
 /*
  * Removes what killed processes left beside `folder`: folders of such a name, of this user, that were not changed for a day and
- * hold our names alone.  Of former analyses that were put aside the newest whole one goes back where no other has taken its
- * place.  To be called before rights are given up: a former analysis may be no input, and is one to be read from then on.
+ * hold our names alone.  Of former analyses that were put aside the newest whole one goes back where nothing has taken its
+ * place, and is removed where another analysis has.  To be called before rights are given up: a former analysis may be no input,
+ * and is one to be read from then on.
  */
 void sl_destination_clear_left(const char *folder);
 

@@ -426,6 +426,18 @@ class Endings(unittest.TestCase):
         self.begin_at("entered", signal.SIGKILL, "-q", "-o", one, "t").communicate()
         self.assertEqual([os.path.exists(os.path.join(self.folder, name)) for name in (one, aside)], [True, False])
 
+    def test_what_was_put_aside_stays_where_something_else_holds_its_place(self):
+        aside, place = os.path.join(self.folder, self.put_aside("o")), os.path.join(self.folder, "o")
+        os.utime(aside, (0, 0))
+        for take, leave in (lambda: open(place, "w").close(), lambda: os.unlink(place)), (lambda: os.makedirs(os.path.join(place, "thesis")), lambda: shutil.rmtree(place)):
+            take()
+            self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 2)
+            self.assertTrue(os.path.exists(os.path.join(aside, "report.json")))
+            leave()
+        shutil.copytree(aside, place)
+        self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 0)
+        self.assertFalse(os.path.exists(aside))
+
     def test_a_strangers_folder_that_cannot_go_back_to_its_place_is_kept_whole(self):
         self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 0)
         os.mkdir(os.path.join(self.folder, "theirs"))
