@@ -196,7 +196,8 @@ static void look_at(struct sl_images *folder, const char *path, const struct dir
 	const struct beside beside = {*in, in->st_uid};
 
 	if (entry->d_type != DT_REG && stat(path, &st)) {
-		if (errno == EACCES)
+		/* a stranger's link counts, as a stranger's file does, only by one of our names */
+		if (errno == EACCES && (is_ours(path) || !sl_paths_is_strangers(path, in, in->st_uid)))
 			count_closed(folder, path);
 		return;
 	}
