@@ -85,9 +85,9 @@ def _traces(path: str) -> Iterator[str]:
 
 
 def _folder(run_id: str) -> str:
-    """The name of a run's folder, with a hash of an id that is too long for one."""
+    """The name of a run's folder, with a hash of an id that is too long for one, or has characters that none has: ids that differ have two."""
     name = "run=" + door.line(run_id).replace("/", "_")
-    if len(name.encode()) <= FILE_NAME_MAX:
+    if name == "run=" + run_id and len(name.encode()) <= FILE_NAME_MAX:
         return name
     end = "-" + hashlib.sha256(run_id.encode("utf-8", "replace")).hexdigest()[:16]
     return name.encode()[:FILE_NAME_MAX - len(end)].decode("utf-8", "ignore") + end

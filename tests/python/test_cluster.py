@@ -149,7 +149,7 @@ class Parquet(Case):
         self.assertEqual((done.returncode, done.stdout.split()[0]), (0, "3"), done.stderr)
         folder, = os.listdir(out)
         clean = "::?[31m##vso[x?y?::er\u200cror"
-        self.assertEqual(folder, "run=.._::?[31m# #vso[x?y?::er?ror")
+        self.assertRegex(folder, r"^run=\.\._::\?\[31m# #vso\[x\?y\?::er\?ror-[0-9a-f]{16}$")
         file, = [os.path.join(place, one) for place, _, names in os.walk(out) for one in names]
         self.assertTrue(file.endswith("/rank-00000-1-0.parquet"))
         row = pyarrow.parquet.read_table(file, partitioning=None).to_pylist()[0]
@@ -183,6 +183,11 @@ class Parquet(Case):
         runs, status, said = self.write_some("ids", *((rank, {"run_id": run}, None) for rank, run in enumerate((short + "one", short + "two", long + "one", long + "two"))))
         self.assertEqual((status, said, len(set(runs))), (0, "", 4))
         self.assertEqual([run for run in runs if len(run) < 120], ["run=" + short + "one", "run=" + short + "two"])
+
+    def test_runs_whose_ids_differ_in_what_no_folder_may_have_are_two(self):
+        runs, status, said = self.write_some("alike", *((rank, {"run_id": run}, None) for rank, run in enumerate(("a_b", "a/b", "a?b", "a\nb"))))
+        self.assertEqual((status, said, len(set(runs))), (0, "", 4))
+        self.assertLessEqual({"run=a_b", "run=a?b"}, set(runs))
 
     def test_a_rank_that_cannot_be_read_is_said_and_the_others_are_written(self):
         garbage = traces.header(rank=2) + b"x" * 100
