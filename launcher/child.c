@@ -146,9 +146,9 @@ static bool is_for_starter(const siginfo_t *info, pid_t child, pid_t starter)
 
 /*
  * Whose a signal is that came to us, where it has not had it already; 0: nobody's.  The kernel tells one process that its terminal
- * is gone, the leader of its session, or that a descriptor is ready, its owner.  A command that has
- * left the group does without the group's signals, but as a leader, which we are in its place, it could not have left.  Who the
- * sender is, is looked up first: it may end at any time.
+ * is gone, the leader of its session, or that a descriptor is ready, its owner.  A command that has left the group does without the
+ * group's signals, but as a leader, which we are in its place, it could not have left.  Who the sender is, is looked up first: it
+ * may end at any time.
  */
 static pid_t is_for(const siginfo_t *info, pid_t child, pid_t starter)
 {
