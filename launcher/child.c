@@ -49,6 +49,7 @@ static void need_not_be_first(void)
 	free(joined);
 }
 
+/* What the kernel sends to a process for its own writes. */
 static void take_unprinted(sigset_t *set)
 {
 	sigemptyset(set);
@@ -123,6 +124,15 @@ static bool take_copy(int number)
 static bool is_sent(const siginfo_t *info)
 {
 	return info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE;
+}
+
+/* True: a write of ours has raised it, such as to a pipe that nobody reads. */
+static bool is_of_our_write(const siginfo_t *info)
+{
+	sigset_t set;
+
+	take_unprinted(&set);
+	return is_sent(info) && info->si_pid == getpid() && sigismember(&set, info->si_signo) == 1;
 }
 
 /* True: the kernel tells the owner of a descriptor (F_SETOWN) by a signal that was chosen for that (F_SETSIG). */
@@ -255,7 +265,7 @@ static int wait_for(const struct sl_launch *run, pid_t child, pid_t starter, con
 	while (child_goes_on(child, starter, &status)) {
 		int number = sl_outside_wait(run, set, &info);
 		bool of_children = number == SIGCHLD && info.si_code > 0;
-		pid_t to = number > 0 && !of_children ? is_for(&info, child, starter) : 0;
+		pid_t to = number > 0 && !of_children && !is_of_our_write(&info) ? is_for(&info, child, starter) : 0;
 
 		if (to > 0)
 			pass_on(&info, to);

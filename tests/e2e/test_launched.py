@@ -485,7 +485,7 @@ class Launched(unittest.TestCase):
         reads, writes = os.pipe()
         os.close(reads)
         self.addCleanup(os.close, writes)
-        for running in self.each("sh", "-c", "echo ran; exit 3", stderr=writes):
+        for running in self.each("sh", "-c", "sleep 1; echo ran; exit 3", stderr=writes):
             self.assertEqual((running.communicate()[0], running.returncode), ("ran\n", 3))
         for running in self.each("sh", "-c", "echo ran; kill -PIPE $$", stderr=writes):
             self.assertEqual((running.communicate()[0], running.returncode), ("ran\n", -signal.SIGPIPE))
