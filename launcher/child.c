@@ -107,17 +107,14 @@ static bool is_below(pid_t pid, pid_t ancestor)
 	return false;
 }
 
-/*
- * Takes the second of two signals: timeout(1) signals us and then the group.  The second came while we asked, and is the one that
- * the witness saw.  False: there was none.
- */
-static bool take_copy(int number)
+/* Takes a signal that waits already.  False: none of this number does. */
+static bool take_waiting(int number, siginfo_t *info)
 {
 	sigset_t one;
 
 	sigemptyset(&one);
 	sigaddset(&one, number);
-	return sigtimedwait(&one, NULL, &(const struct timespec){0}) > 0;
+	return sigtimedwait(&one, info, &(const struct timespec){0}) > 0;
 }
 
 /* True: a process has sent it, and si_pid is that process. */
@@ -165,7 +162,8 @@ static pid_t is_for(const siginfo_t *info, pid_t child, pid_t starter)
 	static const char of_kernel[] = {SIGHUP, SIGCONT, SIGIO, SIGURG};
 	bool below = is_sent(info) && is_below(info->si_pid, child);
 	bool to_all = sl_witness_saw(info->si_signo, info->si_code == SI_QUEUE);
-	bool to_us_too = to_all && info->si_signo < SIGRTMIN && take_copy(info->si_signo);
+	/* timeout(1) signals us and then the group: the second came while we asked, and is the one that the witness saw */
+	bool to_us_too = to_all && info->si_signo < SIGRTMIN && take_waiting(info->si_signo, NULL);
 	bool leads = getpgrp() == getpid();
 
 	to_us_too |= is_sent(info) && info->si_pid == starter; /* the kernel may have made one of timeout's two */
@@ -227,12 +225,8 @@ static void bury_others(pid_t child)
 static bool is_continued(pid_t child, pid_t starter)
 {
 	siginfo_t info;
-	sigset_t one;
-	pid_t to;
+	pid_t to = take_waiting(SIGCONT, &info) ? is_for(&info, child, starter) : 0;
 
-	sigemptyset(&one);
-	sigaddset(&one, SIGCONT);
-	to = sigtimedwait(&one, &info, &(const struct timespec){0}) > 0 ? is_for(&info, child, starter) : 0;
 	if (to > 0)
 		pass_on(&info, to);
 	return to == child;

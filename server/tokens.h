@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may read and who may write: STORE/tokens, a line "NAME RIGHTS SHA256" each.  A file with another line is
- * never rewritten; the server takes the lines that are tokens.  A token is 256 random bits, so its SHA-256
- * alone gives nothing away and needs no salt.  The file is read again when it changed;
- * while it cannot be, for want of descriptors say, the tokens are those read before.  Any thread.
+ * Who may read and who may write: STORE/tokens, a line "NAME RIGHTS SHA256" each.  A file with another line is never rewritten; the
+ * server takes the lines that are tokens.  A token is 256 random bits, so its SHA-256 alone gives nothing away and needs no salt.
+ * The file is read again when it changed.  While it cannot be read, as where descriptors are short, the tokens are those of the
+ * last reading.  Any thread.
  */
 #pragma once
 

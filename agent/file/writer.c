@@ -314,9 +314,9 @@ static unsigned take_block(const struct sl_segment *segment, const struct sl_slo
 	sl_block_begin(&columns, map_bytes, SL_BLOCK_EVENTS);
 	do {
 		some = collect(segment, slots, next, end, thread_ended);
-		if (asleep && some)
+		if (some && asleep) {
 			sl_asleep_take(segment->thread, first + count, events, some);
-		if (!asleep && some) {
+		} else if (some) {
 			sl_asleep_mark(events, some);
 			add_columns(events, some);
 		}
