@@ -83,10 +83,11 @@ static int pack(const struct settings *s, char *path, const char *made)
 	fine = out && !fclose(out) && fine;
 	if (!fine)
 		sl_paths_failed(made);
+	status = !fine ? SL_EXIT_UNSAVED : read ? sl_native_left_out(&images, path) : SL_EXIT_UNREADABLE;
+	if (!fine || !read)
+		unlink(made);
 	sl_images_free(&images);
-	if (fine && !read)
-		return SL_EXIT_UNREADABLE;
-	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+	return status;
 }
 
 /* Forks a child that ends with its parent, so that a signal to the user's process stops both. */
@@ -106,19 +107,33 @@ static int end_child(pid_t child)
 	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : SL_EXIT_UNSAVED;
 }
 
-/* A process of its own reads the traces, and gives up what packing does not need. */
+/* A process of its own reads the traces, and gives up what packing does not need.  3, with all packs there: one lacks something. */
 static int pack_all(const struct settings *s, char **paths)
 {
-	int status = SL_EXIT_FINE;
+	int status = SL_EXIT_FINE, worst = SL_EXIT_FINE;
 	pid_t child = begin_child();
 
 	if (child)
 		return end_child(child);
 	sl_verb_rights(&(struct sl_rights){.inputs = paths, .writes = {s->packs.item[s->first_made]}});
-	for (size_t i = s->first_made; i < s->packs.count && status == SL_EXIT_FINE; i++)
-		if (strcmp(paths[i], s->packs.item[i]))
-			status = pack(s, paths[i], s->packs.item[i]);
-	exit(status);
+	for (size_t i = s->first_made; i < s->packs.count; i++) {
+		if (!strcmp(paths[i], s->packs.item[i]))
+			continue;
+		status = pack(s, paths[i], s->packs.item[i]);
+		if (access(s->packs.item[i], F_OK))
+			exit(status);
+		if (status != SL_EXIT_FINE)
+			worst = status;
+	}
+	exit(worst);
+}
+
+static bool all_there(const struct settings *s)
+{
+	for (size_t i = 0; i < s->packs.count; i++)
+		if (access(s->packs.item[i], F_OK))
+			return false;
+	return true;
 }
 
 /* The path of a new pack, named after the last part of the path, as messages will call it. */
@@ -218,7 +233,9 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		packed = take_paths(&s, parsed->paths);
 	if (status < 0)
-		status = packed == SL_EXIT_FINE ? send_packs(&s) : packed;
+		status = packed == SL_EXIT_FINE || (packed == SL_EXIT_UNREADABLE && all_there(&s)) ? send_packs(&s) : packed;
+	if (status == SL_EXIT_FINE)
+		status = packed;
 	clean(&s);
 	return status;
 }

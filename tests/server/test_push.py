@@ -108,6 +108,20 @@ class Push(unittest.TestCase):
         self.assertEqual(done.returncode, 0, "a pack, and a second time")
         self.assertEqual(self.stored(), {name})
 
+    def test_a_part_of_a_run_is_sent_and_said(self):
+        part, whole, none = self.traces("part"), self.traces("whole"), os.path.join(self.folder, "none")
+        with open(os.path.join(part, "stranger.stormlog"), "wb") as file:
+            file.write(b"no trace")
+        os.mkfifo(os.path.join(part, "fifo.stormlog"))
+        done = self.push(part, whole, "--to", self.server.url)
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (3, 2), done.stderr)
+        self.assertIn(f"{part} may not be the whole run", done.stderr)
+        os.mkdir(none)
+        shutil.copy(os.path.join(part, "stranger.stormlog"), none)
+        done = self.push(self.traces("third"), none, "--to", self.server.url)
+        self.assertEqual((done.returncode, done.stdout), (3, ""), "nothing is sent where one path has no trace")
+        self.assertEqual(os.listdir(self.temporary), [])
+
     def test_a_network_that_breaks_is_gone_on_with(self):
         pack, path = make_pack(1, 8 << 20), os.path.join(self.folder, "large.stormlog")
         with open(path, "wb") as file:
