@@ -151,6 +151,15 @@ static bool is_for_starter(const siginfo_t *info, pid_t child, pid_t starter)
 	       (info->si_pid == child || !memchr(ending, info->si_signo, sizeof(ending)));
 }
 
+/* True: timeout(1) has started us.  It leads our group, and signals us and then the group; the kernel may make one of the two. */
+static bool is_timeout(pid_t starter)
+{
+	char path[40], name[16];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)starter);
+	return starter == getpgrp() && sl_procfile_find(path, "Name:", name, sizeof(name)) && !strcmp(name, "timeout");
+}
+
 /*
  * Whose a signal is that came to us, where it has not had it already; 0: nobody's.  The kernel tells one process that its terminal
  * is gone, the leader of its session, or that a descriptor is ready, its owner.  A command that has left the group does without the
@@ -162,11 +171,11 @@ static pid_t is_for(const siginfo_t *info, pid_t child, pid_t starter)
 	static const char of_kernel[] = {SIGHUP, SIGCONT, SIGIO, SIGURG};
 	bool below = is_sent(info) && is_below(info->si_pid, child);
 	bool to_all = sl_witness_saw(info->si_signo, info->si_code == SI_QUEUE);
-	/* timeout(1) signals us and then the group: the second came while we asked, and is the one that the witness saw */
+	/* one to us and then one to the group: the second came while we asked, and is the one that the witness saw */
 	bool to_us_too = to_all && info->si_signo < SIGRTMIN && take_waiting(info->si_signo, NULL);
 	bool leads = getpgrp() == getpid();
 
-	to_us_too |= is_sent(info) && info->si_pid == starter; /* the kernel may have made one of timeout's two */
+	to_us_too |= is_sent(info) && info->si_pid == starter && is_timeout(starter);
 	if (to_all && (below || getpgid(child) == getpgrp() || (!leads && !to_us_too)))
 		return 0;
 	if (info->si_code == SI_KERNEL)

@@ -285,6 +285,23 @@ class Launched(unittest.TestCase):
                 time.sleep(0.5)  # for a launcher that would pass it on
                 self.assertEqual((running.communicate("\n", timeout=60)[0], running.returncode), ("0\n", 0), front)
 
+    def test_a_script_signals_its_group_and_no_program_that_has_left_it(self):
+        """The script has started the launcher, and leads the group, as below a shell that controls jobs, or does not."""
+        script = 'trap "" USR1; "$@" <&%d & read go; kill -USR1 0; echo sent; wait $!'
+        for front in ([], [e2e.RUN, "--"]):
+            for prepare in (None, os.setpgrp):
+                reads, writes = os.pipe()
+                with subprocess.Popen(["sh", "-c", script % reads, "sh", *front, sys.executable, "-c", LEAVES], env=self.environment, stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True, pass_fds=[reads], start_new_session=not prepare, preexec_fn=prepare) as running:
+                    os.close(reads)
+                    self.assertEqual(running.stdout.readline(), "ready\n")
+                    running.stdin.write("go\n")
+                    running.stdin.flush()
+                    self.assertEqual(running.stdout.readline(), "sent\n")
+                    time.sleep(0.5)  # for a launcher that would pass it on
+                    os.close(writes)
+                    self.assertEqual((running.communicate(timeout=60)[0], running.returncode), ("0\n", 0), (front, prepare))
+
     def test_timeout_ends_a_program_that_has_left_the_group(self):
         """timeout(1) signals the program it has started, and the group."""
         for front in ([], [e2e.RUN, "--"], [e2e.RUN, "--host", "--"]):
