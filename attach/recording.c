@@ -125,7 +125,7 @@ void sl_recording_lost(struct sl_recording *output, uint64_t count, uint64_t beg
 {
 	uint8_t bytes[256];
 	struct sl_definition map = sl_definition_gap(bytes, sizeof(bytes), count, begin_ns, end_ns,
-						     "the collector did not keep pace with the calls of this node");
+						     "the collector did not keep pace with the calls of this node", false);
 
 	sl_recording_define(output, &map);
 }

@@ -86,7 +86,7 @@ struct sl_definition sl_definition_note(void *bytes, size_t size, const char *te
 }
 
 struct sl_definition sl_definition_gap(void *bytes, size_t size, uint64_t count, uint64_t begin_ns, uint64_t end_ns,
-				       const char *why)
+				       const char *why, bool removed)
 {
 	struct sl_definition map = sl_definition_begin(bytes, size, "gap");
 
@@ -94,6 +94,8 @@ struct sl_definition sl_definition_gap(void *bytes, size_t size, uint64_t count,
 	sl_definition_uint(&map, "begin_ns", begin_ns);
 	sl_definition_uint(&map, "end_ns", end_ns);
 	sl_definition_text(&map, "why", why);
+	if (removed)
+		sl_definition_uint(&map, "removed", 1);
 	return map;
 }
 

@@ -33,10 +33,10 @@ void sl_definition_int(struct sl_definition *map, const char *key, int64_t value
 void sl_definition_maybe_text(struct sl_definition *map, const char *key, const char *value);
 void sl_definition_maybe_int(struct sl_definition *map, const char *key, int64_t value);
 
-/* The definitions that the agent and stormlog-attach both write. */
+/* The definitions that the agent and stormlog-attach both write.  removed: the events of a gap had been recorded, and are gone. */
 struct sl_definition sl_definition_note(void *bytes, size_t size, const char *text, uint64_t now_ns);
 struct sl_definition sl_definition_gap(void *bytes, size_t size, uint64_t count, uint64_t begin_ns, uint64_t end_ns,
-				       const char *why);
+				       const char *why, bool removed);
 struct sl_definition sl_definition_thread(void *bytes, size_t size, uint32_t id, int tid, const char *name, uint64_t now_ns);
 struct sl_definition sl_definition_loop(void *bytes, size_t size, uint32_t id, uint64_t begin, uint64_t end);
 

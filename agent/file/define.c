@@ -109,10 +109,10 @@ bool sl_define_publish(struct sl_definition *map)
 	return publish(map, 8 + CUT_ROOM);
 }
 
-bool sl_define_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why)
+bool sl_define_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why, bool removed)
 {
 	uint8_t bytes[256];
-	struct sl_definition map = sl_definition_gap(bytes, sizeof(bytes), count, begin_ns, end_ns, why);
+	struct sl_definition map = sl_definition_gap(bytes, sizeof(bytes), count, begin_ns, end_ns, why, removed);
 
 	return sl_define_publish(&map);
 }

@@ -11,7 +11,7 @@
 bool sl_define_publish(struct sl_definition *map);
 
 /* Publishes a gap: events between two instants that were lost. */
-bool sl_define_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why);
+bool sl_define_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why, bool removed);
 
 /* Publishes a line about the recording itself: what is not recorded and why. */
 void sl_define_note(const char *text);

@@ -396,7 +396,7 @@ static bool open_source(struct sl_trace_store *store, unsigned source)
 		return false;
 	if (fold.in < 0 && fold.pass == 1)
 		sl_define_gap(0, source ? fold.left.until_ns : sl_agent->process.monotonic_ns, sl_agent_now(),
-			      "a file of the trace was removed");
+			      "a file of the trace was removed", true);
 	fold.source = source;
 	fold.at = fold.frame = 0;
 	if (fold.needed[source]) /* the file may have grown */

@@ -205,7 +205,7 @@ static int begin_anew(struct sl_trace_store *store, const char *path)
 	store->end = 0;
 	store->torn = false;
 	sl_define_gap(store->events, sl_agent->process.monotonic_ns, sl_agent_now(),
-		      "the trace file was removed, and the stacks it defined with it");
+		      "the trace file was removed, and the stacks it defined with it", true);
 	store->events = 0;
 	return 0;
 }

@@ -453,7 +453,7 @@ static void write_gap(struct sl_ringfile *file)
 				  : "the ring was full and the writer could not go on";
 
 	if (count == gaps_said ||
-	    !sl_define_gap(count - gaps_said, atomic_load(&file->gap_begin_ns), atomic_load(&file->gap_end_ns), why))
+	    !sl_define_gap(count - gaps_said, atomic_load(&file->gap_begin_ns), atomic_load(&file->gap_end_ns), why, false))
 		return;
 	gaps_said = count;
 	atomic_store(&sl_agent->ring->crowded, 0);

@@ -180,14 +180,15 @@ static void keep_what_is_packed(struct sl_images *images)
 static int pack(struct collection *collection, char **paths, const char *output)
 {
 	struct sl_images images = {0};
+	struct sl_archived packed;
 	int status = sl_native_images(&images, paths);
 
 	if (status < 0) {
 		keep_what_is_packed(&images);
-		status = images.image_count ? sl_native_pack(&images, -1, output, 0) : SL_EXIT_FINE;
+		status = images.image_count ? sl_native_pack(&images, -1, output, NULL, &packed) : SL_EXIT_FINE;
 		collection->packed = status == SL_EXIT_FINE ? images.image_count : 0;
 		if (collection->packed)
-			status = sl_native_left_out(&images, output);
+			status = sl_native_left_out(&images, &packed, output);
 	}
 	sl_images_free(&images);
 	return status;

@@ -113,22 +113,23 @@ int sl_native_choose(const struct sl_images *images, const char *run)
 	return run ? sl_command_fail(-2, "no run %s", run) : 0;
 }
 
-int sl_native_pack(const struct sl_images *images, int run, const char *path, const uint8_t *key)
+int sl_native_pack(const struct sl_images *images, int run, const char *path, const uint8_t *key, struct sl_archived *packed)
 {
 	struct sl_save save;
-	unsigned read = 1;
 
-	if (sl_save_begin(&save, path, false) && sl_save_end(&save, sl_archive_write(save.out, images, run, key, &read) && read))
+	packed->read = 1; /* until the first is to be read */
+	if (sl_save_begin(&save, path, false) &&
+	    sl_save_end(&save, sl_archive_write(save.out, images, run, key, packed) && packed->read))
 		return SL_EXIT_FINE;
-	if (!read)
+	if (!packed->read)
 		return SL_EXIT_UNREADABLE;
 	sl_paths_failed(path);
 	return SL_EXIT_UNSAVED;
 }
 
-int sl_native_left_out(const struct sl_images *images, const char *path)
+int sl_native_left_out(const struct sl_images *images, const struct sl_archived *packed, const char *path)
 {
-	if (!sl_images_lacks(images))
+	if (!sl_images_lacks(images) && !packed->left_out)
 		return SL_EXIT_FINE;
 	return sl_command_fail(SL_EXIT_UNREADABLE, "%s may not be the whole run: what is not read, as said above, is not in it",
 			       path);

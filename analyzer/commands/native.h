@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/commands/commands.h"
+#include "analyzer/exports/archive_write.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/trace/images.h"
 
@@ -34,7 +35,7 @@ bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *pa
  * Writes a pack of a run (-1: of all) as exports/archive_write.h does, and returns an exit status; what failed is said on stderr.
  * It is SL_EXIT_UNREADABLE, and nothing is written, where no trace can be read.
  */
-int sl_native_pack(const struct sl_images *images, int run, const char *path, const uint8_t *key);
+int sl_native_pack(const struct sl_images *images, int run, const char *path, const uint8_t *key, struct sl_archived *packed);
 
 /* After writing `path`: SL_EXIT_UNREADABLE, and a message, where something that lies there is not in it; SL_EXIT_FINE: all is. */
-int sl_native_left_out(const struct sl_images *images, const char *path);
+int sl_native_left_out(const struct sl_images *images, const struct sl_archived *packed, const char *path);

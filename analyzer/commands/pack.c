@@ -51,6 +51,7 @@ static int run(struct sl_arguments *parsed)
 {
 	struct settings s = {.path = "traces.stormlog"};
 	struct sl_images images = {0};
+	struct sl_archived packed;
 	int status = sl_arguments_parse(parsed, NULL, &s), chosen;
 
 	if (status < 0 && s.json && sl_save_is_standard(s.path))
@@ -64,11 +65,11 @@ static int run(struct sl_arguments *parsed)
 		status = sl_native_images(&images, parsed->paths);
 	if (status < 0) {
 		chosen = sl_native_choose(&images, s.run);
-		status = chosen < -1 ? SL_EXIT_USAGE : sl_native_pack(&images, chosen, s.path, s.redact ? s.key : NULL);
+		status = chosen < -1 ? SL_EXIT_USAGE : sl_native_pack(&images, chosen, s.path, s.redact ? s.key : NULL, &packed);
 		if (s.json && status == SL_EXIT_FINE)
 			tell(&s, &images);
 		if (status == SL_EXIT_FINE)
-			status = sl_native_left_out(&images, s.path);
+			status = sl_native_left_out(&images, &packed, s.path);
 	}
 	sl_images_free(&images);
 	return status;

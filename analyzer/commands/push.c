@@ -69,7 +69,7 @@ static int pack(const struct settings *s, char *path, const char *made)
 	struct sl_images images = {0};
 	char *paths[] = {path, NULL};
 	int status = sl_native_images(&images, paths), chosen;
-	unsigned read = 1;
+	struct sl_archived packed = {.read = 1};
 	FILE *out;
 	bool fine;
 
@@ -79,12 +79,12 @@ static int pack(const struct settings *s, char *path, const char *made)
 	if (chosen < -1)
 		return SL_EXIT_USAGE;
 	out = fopen(made, "wxe");
-	fine = out && sl_archive_write(out, &images, chosen, 0, &read);
+	fine = out && sl_archive_write(out, &images, chosen, NULL, &packed);
 	fine = out && !fclose(out) && fine;
 	if (!fine)
 		sl_paths_failed(made);
-	status = !fine ? SL_EXIT_UNSAVED : read ? sl_native_left_out(&images, path) : SL_EXIT_UNREADABLE;
-	if (!fine || !read)
+	status = !fine ? SL_EXIT_UNSAVED : packed.read ? sl_native_left_out(&images, &packed, path) : SL_EXIT_UNREADABLE;
+	if (!fine || !packed.read)
 		unlink(made);
 	sl_images_free(&images);
 	return status;

@@ -17,6 +17,7 @@
 #include "analyzer/exports/redact_ring.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/frames.h"
+#include "common/definition.h"
 #include "common/tracefile.h"
 
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
@@ -31,7 +32,9 @@ struct packer {
 	struct sl_symbols *symbols;    /* to name native frames; not used with --redact */
 	struct sl_redaction redaction; /* key NULL: nothing is masked */
 	struct sl_map stems;	       /* of images, and how often each was wanted */
-	uint8_t packed[1 << 16];
+	struct sl_archived *packed;
+	bool has_ring; /* the image in work: what a torn end of its last file was to hold lies in the ring */
+	uint8_t bytes[1 << 16];
 };
 
 static bool push(struct packer *p, const void *bytes, size_t size, ZSTD_EndDirective how)
@@ -40,10 +43,10 @@ static bool push(struct packer *p, const void *bytes, size_t size, ZSTD_EndDirec
 	size_t left;
 
 	do {
-		ZSTD_outBuffer out = {p->packed, sizeof(p->packed), 0};
+		ZSTD_outBuffer out = {p->bytes, sizeof(p->bytes), 0};
 
 		left = ZSTD_compressStream2(p->zstd, &out, &in, how);
-		if (ZSTD_isError(left) || fwrite(p->packed, 1, out.pos, p->out) != out.pos)
+		if (ZSTD_isError(left) || fwrite(p->bytes, 1, out.pos, p->out) != out.pos)
 			return false;
 	} while (in.pos < in.size || (how == ZSTD_e_end && left));
 	return true;
@@ -173,18 +176,34 @@ static bool put_as_it_is(const struct sl_frames *frames, uint64_t offset, uint64
 
 /* What of a file goes into no pack, because names in it cannot be found. */
 struct left_out {
-	uint64_t first, bytes;
-	uint64_t seen; /* end of the last part that was looked at */
+	uint64_t first, bytes, begin_ns, end_ns;
+	uint64_t seen, seen_ns; /* end of the last part that was looked at */
 };
 
-/* The part from `begin` on goes into the pack. */
-static void leave_out_up_to(struct left_out *left, uint64_t begin, uint64_t end)
+/* The part from `begin` on, which `index` describes, goes into the pack. */
+static void leave_out_up_to(struct left_out *left, uint64_t begin, uint64_t end, const struct sl_frame_index *index)
 {
 	if (begin > left->seen) {
 		left->first = left->bytes ? left->first : left->seen;
+		left->begin_ns = left->bytes ? left->begin_ns : left->seen_ns;
+		left->end_ns = index->begin_ns;
 		left->bytes += begin - left->seen;
 	}
 	left->seen = end;
+	left->seen_ns = index->end_ns > left->seen_ns ? index->end_ns : left->seen_ns;
+}
+
+/* In the pack nothing is damaged any more, so that the trace itself has to say what is missing. */
+static bool put_gap(struct packer *p, FILE *to, const struct left_out *left)
+{
+	struct sl_frame_index index = {.magic = SL_FRAME_MAGIC, .size = sizeof(index) - 8, .kind = SL_FRAME_DEFS, .count = 1};
+	uint8_t bytes[256];
+	uint64_t end_ns = left->end_ns > left->seen_ns ? left->end_ns : left->seen_ns;
+	struct sl_definition gap = sl_definition_gap(bytes, sizeof(bytes), 0, left->begin_ns, end_ns,
+						     "parts of the file did not open when it was packed", true);
+
+	p->packed->left_out = true;
+	return sl_definition_end(&gap) && put_frame(p, to, index, gap.pack.bytes, gap.pack.used);
 }
 
 /* True: the frame is numbers alone, and nothing lies behind it in its room. */
@@ -200,13 +219,13 @@ static bool may_stay(const struct sl_redaction *redaction, const struct sl_zstd_
  */
 static bool mask_trace(struct packer *p, const char *path, FILE *to)
 {
-	struct sl_damage unsaid = {0};
+	struct sl_damage damage = {0}; /* not printed: what is left out is */
 	struct sl_inflate plain = {0};
 	struct left_out left = {0};
 	struct sl_budget budget;
 	struct sl_frames frames;
 	struct stat st;
-	bool fine = !stat(path, &st) && sl_frames_open(&frames, path, 0, &unsaid);
+	bool fine = !stat(path, &st) && sl_frames_open(&frames, path, 0, &damage);
 
 	if (!fine)
 		return false;
@@ -223,15 +242,16 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 				"stormlog-analyze: %s: offset %llu: it takes more of the processor's time than it may; the rest "
 				"is left out\n",
 				path, (unsigned long long)frame->offset);
+			damage.damaged = true;
 			break;
 		}
 
 		if (!frame->kind || sl_frames_read_at(frames.fd, &index, sizeof(index), begin) != sizeof(index) ||
 		    !sl_frame_index_valid(&index, sizeof(index)))
 			continue;
-		if (!sl_frame_read(&plain, &frames, frame, NULL))
+		if (!sl_frame_read(&plain, &frames, frame, &damage))
 			continue;
-		leave_out_up_to(&left, begin, frame->offset + frame->compressed);
+		leave_out_up_to(&left, begin, frame->offset + frame->compressed, &index);
 		p->redaction.masked = 0;
 		sl_redact_maps(&p->redaction, plain.out, plain.bytes);
 		if (may_stay(&p->redaction, frame, &plain))
@@ -239,14 +259,16 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 		else
 			fine = put_frame(p, to, index, plain.out, plain.bytes);
 	}
-	leave_out_up_to(&left, (uint64_t)st.st_size, 0);
+	leave_out_up_to(&left, (uint64_t)st.st_size, 0, &(struct sl_frame_index){0});
+	if (damage.damaged || (frames.unfinished && !p->has_ring))
+		fine = put_gap(p, to, &left) && fine;
 	if (left.bytes)
 		sl_door_print(stderr,
 			      "stormlog-analyze: %s: offset %llu: from here on %llu bytes are left out, since they do not open\n",
 			      path, (unsigned long long)left.first, (unsigned long long)left.bytes);
 	sl_inflate_free(&plain);
 	sl_frames_close(&frames);
-	sl_damage_free(&unsaid);
+	sl_damage_free(&damage);
 	return fine;
 }
 
@@ -371,7 +393,7 @@ static void stem_of_members(struct packer *p, char *out, const char *stem, size_
 		sl_redact_keep(&p->redaction, out, strlen(out));
 }
 
-static bool add_image(struct packer *p, const struct sl_images *images, unsigned number, unsigned *read)
+static bool add_image(struct packer *p, const struct sl_images *images, unsigned number)
 {
 	const struct sl_image *image = &images->images[number];
 	const char *base = sl_paths_name(image->name);
@@ -383,6 +405,7 @@ static bool add_image(struct packer *p, const struct sl_images *images, unsigned
 	char stem[NAME_MAX + 1], *names = names_of(p, trace, &names_size);
 	bool fine = true;
 
+	p->has_ring = ring;
 	stem_of_members(p, stem, base, stem_size, number);
 	if (ring)
 		fine = add_file(p, ring, stem, SL_RING_SUFFIX, true, NULL, 0);
@@ -390,7 +413,7 @@ static bool add_image(struct packer *p, const struct sl_images *images, unsigned
 		fine = add_file(p, image->files[i], stem, sl_paths_name(image->files[i]) + stem_size, false, names,
 				i ? 0 : names_size);
 	free(names);
-	*read += trace != NULL;
+	p->packed->read += trace != NULL;
 	if (trace)
 		sl_trace_close(trace);
 	else
@@ -399,19 +422,22 @@ static bool add_image(struct packer *p, const struct sl_images *images, unsigned
 	return fine;
 }
 
-bool sl_archive_write(FILE *out, const struct sl_images *images, int run, const uint8_t *key, unsigned *read)
+bool sl_archive_write(FILE *out, const struct sl_images *images, int run, const uint8_t *key, struct sl_archived *packed)
 {
-	struct packer p = {
-		.out = out, .zstd = ZSTD_createCCtx(), .redaction = {.key = key}, .symbols = key ? NULL : sl_symbols_new()};
+	struct packer p = {.out = out,
+			   .zstd = ZSTD_createCCtx(),
+			   .redaction = {.key = key},
+			   .symbols = key ? NULL : sl_symbols_new(),
+			   .packed = packed};
 	uint32_t end = 0;
 	bool fine = p.zstd && fwrite(SL_PACK_MAGIC, 1, sizeof(SL_PACK_MAGIC), out) == sizeof(SL_PACK_MAGIC);
 
 	ZSTD_CCtx_setParameter(p.zstd, ZSTD_c_compressionLevel, LEVEL);
 	ZSTD_CCtx_setParameter(p.zstd, ZSTD_c_checksumFlag, 1);
-	*read = 0;
+	*packed = (struct sl_archived){0};
 	for (unsigned i = 0; i < images->image_count && fine; i++)
 		if (sl_images_is_of(images, i, run))
-			fine = add_image(&p, images, i, read);
+			fine = add_image(&p, images, i);
 	fine = fine && push(&p, &end, sizeof(end), ZSTD_e_end);
 	ZSTD_freeCCtx(p.zstd);
 	ZSTD_freeCCtx(p.frames);

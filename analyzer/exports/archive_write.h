@@ -6,8 +6,13 @@
 
 #include "analyzer/trace/images.h"
 
+struct sl_archived {
+	unsigned read; /* images that could be read */
+	bool left_out; /* of a masked file something does not open, and is not in the pack */
+};
+
 /*
  * Packs the images of run `run` (an index), or of all runs (-1); those of which no header can be read go with each, as they are,
- * and are named on stderr.  key (SL_REDACT_KEY bytes) NULL: names are not masked.  False: errno.  *read: how many could be read.
+ * and are named on stderr.  key (SL_REDACT_KEY bytes) NULL: names are not masked.  False: errno.
  */
-bool sl_archive_write(FILE *out, const struct sl_images *images, int run, const uint8_t *key, unsigned *read);
+bool sl_archive_write(FILE *out, const struct sl_images *images, int run, const uint8_t *key, struct sl_archived *packed);

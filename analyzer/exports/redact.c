@@ -259,6 +259,7 @@ static const char *const keys[] = {
 	"rank",
 	"restart",
 	"ring",
+	"removed",
 	"rss_bytes",
 	"run_id",
 	"seq",

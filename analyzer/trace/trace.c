@@ -39,9 +39,9 @@ enum sl_ended sl_trace_ended(const struct sl_trace *trace)
 #define MAP_BYTES_MAX (512u << 20)
 #define WHY_MAX	      256u /* bytes of the reason of a gap that are shown */
 
-/* Where the process itself reports lost events, and when. */
+/* Where the process itself reports lost events, and when.  removed: what had been recorded is gone. */
 static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, uint64_t begin_ns, uint64_t end_ns,
-		    struct sl_span why)
+		    struct sl_span why, bool removed)
 {
 	uint64_t start_ns = trace->header.monotonic_ns;
 	char number[24] = "an unknown number of";
@@ -50,14 +50,16 @@ static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, u
 	if (count)
 		snprintf(number, sizeof(number), "%llu", (unsigned long long)count);
 	sl_damage_lost(&trace->damage, place, "%s events could not be kept between %.3f s and %.3f s%s%.*s", number,
-		       (double)(begin_ns - start_ns) / 1e9, (double)(end_ns - start_ns) / 1e9, why.text ? ": " : "",
+		       begin_ns < start_ns ? 0 : (double)(begin_ns - start_ns) / 1e9,
+		       end_ns < start_ns ? 0 : (double)(end_ns - start_ns) / 1e9, why.text ? ": " : "",
 		       (int)(why.size < WHY_MAX ? why.size : WHY_MAX), why.text ? why.text : "");
+	trace->damage.readable &= count && !removed;
 }
 
 static void take_gap(struct sl_trace *trace, const msgpack_object *map)
 {
 	add_gap(trace, trace->name, sl_object_u64(map, "count", 0), sl_object_u64(map, "begin_ns", 0),
-		sl_object_u64(map, "end_ns", 0), sl_object_text(map, "why"));
+		sl_object_u64(map, "end_ns", 0), sl_object_text(map, "why"), sl_object_u64(map, "removed", 0));
 }
 
 /* Reads maps that are neither events nor records of a moment. */
@@ -257,7 +259,7 @@ static void take_lost(struct sl_trace *trace)
 
 	if (lost > trace->gap_events)
 		add_gap(trace, trace->ring.path, lost - trace->gap_events, atomic_load(&head->gap_begin_ns),
-			atomic_load(&head->gap_end_ns), (struct sl_span){NULL, 0});
+			atomic_load(&head->gap_end_ns), (struct sl_span){NULL, 0}, false);
 }
 
 static void read_ring(struct sl_trace *trace)

@@ -434,7 +434,7 @@ static void fill_log(void)
 {
 	allocate(0x1000, 64, 0);
 	setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 1, .rlim_max = RLIM_INFINITY});
-	while (sl_define_gap(1, 0, 0, ""))
+	while (sl_define_gap(1, 0, 0, "", false))
 		;
 	for (unsigned tries = 0; tries < 200 && atomic_load(&sl_agent->ring->log_cut) == 1; tries++)
 		usleep(10000);

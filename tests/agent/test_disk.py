@@ -211,6 +211,8 @@ class Disk(unittest.TestCase):
         mine, said = report(self.path("traces"))
         self.assertEqual(mine["status"], "completed")
         self.assertIn("the trace file was removed", said)
+        done = subprocess.run([ANALYZE, "check", "--baseline", self.path("base.json"), "--update-baseline", self.path("traces")], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3, "what was recorded and is gone is no counted loss: " + done.stdout + done.stderr)
         self.assertEqual(calls(mine) + mine["lost_events"], count + 1)
 
     def stop_between_folds(self, process, folder):

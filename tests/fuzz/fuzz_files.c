@@ -81,12 +81,12 @@ static void fuzz_redact(const uint8_t *bytes, size_t size)
 {
 	static const uint8_t key[SL_REDACT_KEY] = {7};
 	struct sl_images images = {0};
-	unsigned read;
+	struct sl_archived packed;
 
 	put_trace(bytes, size);
 	sl_images_add(&images, folder);
 	sl_images_group(&images);
-	sl_archive_write(nowhere, &images, -1, key, &read);
+	sl_archive_write(nowhere, &images, -1, key, &packed);
 	sl_images_free(&images);
 }
 

@@ -545,6 +545,12 @@ class Baselines(Folder):
         with open(Limits.rank(self, 0, "lossy", world_size=1), "ab") as file:
             file.write(traces.defs([{"def": "gap", "count": 3, "begin_ns": traces.T0, "end_ns": traces.T0 + 5}]))
         self.assertIn("parts of the trace are missing", check("--baseline", base, "--update-baseline", self.path("lossy")).stderr)
+        good = self.read("base.json")
+        for folder, gap in ("removed", {"count": 3, "removed": 1}), ("unknown", {"count": 0}):
+            with open(Limits.rank(self, 0, folder, world_size=1), "ab") as file:
+                file.write(traces.defs([{"def": "gap", "begin_ns": traces.T0, "end_ns": traces.T0 + 5, **gap}]))
+            self.assertIn("base.json stays as it is", check("--baseline", base, "--update-baseline", self.path(folder), code=3).stderr)
+            self.assertEqual(self.read("base.json"), good)
         Limits.rank(self, 0, "absent", world_size=2)
         self.assertIn("nothing is known of rank 1, of 2", check("--baseline", base, "--update-baseline", self.path("absent")).stderr)
 
