@@ -169,8 +169,10 @@ static bool is_timeout(pid_t starter)
 static pid_t is_for(const siginfo_t *info, pid_t child, pid_t starter)
 {
 	static const char of_kernel[] = {SIGHUP, SIGCONT, SIGIO, SIGURG};
+	/* to the leader alone, and in haste: a command that reads its terminal is told of the end there */
+	bool of_terminal = info->si_code == SI_KERNEL && info->si_signo == SIGHUP && getsid(0) == getpid();
 	bool below = is_sent(info) && is_below(info->si_pid, child);
-	bool to_all = sl_witness_saw(info->si_signo, info->si_code == SI_QUEUE);
+	bool to_all = !of_terminal && sl_witness_saw(info->si_signo, info->si_code == SI_QUEUE);
 	/* one to us and then one to the group: the second came while we asked, and is the one that the witness saw */
 	bool to_us_too = to_all && info->si_signo < SIGRTMIN && take_waiting(info->si_signo, NULL);
 	bool leads = getpgrp() == getpid();
