@@ -357,17 +357,17 @@ int sl_child_run(const struct sl_launch *run)
 	take(&all);
 	sl_title_cut(false);
 	if (!alone) {
-		sl_witness_start();
 		sl_outside_begin(run);
 		child = fork();
 	}
+	if (child > 0)
+		sl_witness_start(); /* until then a signal to the group comes twice; were it the first, one could be lost */
 	if (!child) {
 		die_with(all.launcher);
 	} else if (child < 0) {
 		if (!run->options.quiet)
 			sl_launcher_say("no process can be started beside the command, which runs alone: %s",
 					alone ? "its pid namespace is new" : strerror(errno));
-		sl_witness_end();
 	}
 	if (child <= 0) {
 		hand_over(&all);
