@@ -5,6 +5,7 @@ import ctypes
 import fcntl
 import os
 import pty
+import re
 import resource
 import select
 import signal
@@ -67,6 +68,21 @@ while above != ours and not taken():
     time.sleep(0.001)
 os.wait()
 print("buried", flush=True)
+sys.stdin.readline()
+print("done")
+"""
+
+# a child that lives on signals the launcher
+LIVES = """
+import os, signal, sys
+above, (reads, writes) = os.getppid(), os.pipe()
+if not os.fork():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        os.kill(above, number)
+    print("sent", flush=True)
+    os.close(writes)
+    os.read(reads, 1)
+    os._exit(0)
 sys.stdin.readline()
 print("done")
 """
@@ -330,6 +346,18 @@ class Launched(unittest.TestCase):
             self.assertTrue(signal.sigtimedwait([signal.SIGUSR1], 60))
             self.assertEqual((running.communicate("\n", timeout=60)[0], running.returncode), ("done\n", 0))
 
+    def test_what_a_descendant_sends_to_end_the_launcher_ends_nobody(self):
+        """It may have taken the launcher for the program, by its name or group."""
+        ending = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        unblock = lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, ending)
+        with subprocess.Popen([e2e.RUN, "--", sys.executable, "-c", LIVES], env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              preexec_fn=unblock) as running:
+            self.assertEqual(running.stdout.readline(), "sent\n")
+            self.assertIsNone(signal.sigtimedwait(ending, 0.5))
+            self.assertEqual((running.communicate("\n", timeout=60)[0], running.returncode), ("done\n", 0))
+
     def test_a_child_of_who_became_the_launcher_signals_the_program(self):
         """As a script's "(sleep 10; kill -USR1 $$) & exec ..." does."""
         def elder():
@@ -473,6 +501,9 @@ class Launched(unittest.TestCase):
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.close(folder)
             self.assertTrue(os.path.exists("/proc/%d/fd/91" % running.pid))
+            if running.args[0] == e2e.RUN:
+                with open("/proc/%d/fdinfo/94" % running.pid) as info:
+                    self.assertTrue(int(re.search("flags:\t(.*)", info.read())[1], 8) & os.O_PATH, "a folder may be closed to us")
             self.assertFalse(os.path.exists("/proc/%d/fd/96" % running.pid), "an eventfd is not the epoll, which says more than is read")
 
     def test_a_program_without_standard_descriptors(self):
