@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Files that take their place whole."""
+"""Files that take their place whole, and that replace nothing but a former one of their kind (analyzer/commands/replace.c has the analyzer's rule)."""
 import contextlib
 import os
+import re
 import secrets
-from typing import Iterator
+from typing import Iterator, TextIO
+
+from .errors import ProfilerError
+
+MARK_MAX = 512  # a former file shows its mark within its first bytes
 
 
 @contextlib.contextmanager
@@ -18,3 +23,34 @@ def beside(path: str) -> Iterator[str]:
     except BaseException:
         os.unlink(place)
         raise
+
+
+def _refusal(path: str, mark: "re.Pattern[bytes]") -> str:
+    """Why the file stays as it is; empty: it may be replaced, or there is none."""
+    if os.path.islink(path):
+        return "is a link"
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        head = file.read(MARK_MAX)
+        if path.endswith(".msgpack.zst") or (head and not mark.match(head)):
+            return "is no former output of this kind"
+    return ""
+
+
+@contextlib.contextmanager
+def replacing(path: str, mark: "re.Pattern[bytes]") -> Iterator[str]:
+    """As `beside`, for a path that somebody named.  Raises ProfilerError, before any work, unless what is there is empty or begins with the mark, which
+    every file of this kind and no other has.  A device or a pipe is written as it is."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        yield path
+        return
+    why = _refusal(path, mark)
+    if why:
+        raise ProfilerError("%s %s, and stays as it is; name another place" % (path, why))
+    with beside(path) as place:
+        yield place
+
+
+def growing(path: str, mark: "re.Pattern[bytes]") -> TextIO:
+    """A new file for lines that are written while a program runs: it takes its place at once."""
+    with replacing(path, mark) as place:
+        return open(place, "w", encoding="utf-8")

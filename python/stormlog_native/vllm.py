@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
+from . import door, output
+from .errors import ConfigurationError, ProfilerError
+
+MARK = re.compile(rb'\{"timestamp_ns": -?\d+, "rank": -?\d+, "blocks": ')  # every line of ours begins so
 FIELDS = {"BlockStored": ("block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium", "lora_name", "extra_keys",
                           "group_idx"),
           "BlockRemoved": ("block_hashes", "medium", "group_idx"), "AllBlocksCleared": ()}
@@ -73,9 +78,13 @@ class Cache:
 def occupancy(payloads: Iterable[bytes], bytes_per_block: Optional[int] = None) -> Iterator[Dict[str, Any]]:
     """A line for each batch of the stream."""
     import msgpack
+    return _lines(payloads, msgpack.unpackb, bytes_per_block)
+
+
+def _lines(payloads: Iterable[bytes], unpack: Callable[..., Any], bytes_per_block: Optional[int]) -> Iterator[Dict[str, Any]]:
     caches: Dict[int, Cache] = {}
     for payload in payloads:
-        ts, events, rank = _batch(msgpack.unpackb(payload, strict_map_key=False))
+        ts, events, rank = _batch(unpack(payload, strict_map_key=False))
         cache = caches.setdefault(rank or 0, Cache())
         for event in events:
             cache.apply(event)
@@ -85,11 +94,18 @@ def occupancy(payloads: Iterable[bytes], bytes_per_block: Optional[int] = None) 
 
 
 def subscribe(endpoint: str = "tcp://localhost:5557", topic: str = "") -> Iterator[bytes]:
-    """Yield payloads without end.  A gap in their numbers is reported on stderr: from then until it is cleared, the cache is unknown."""
+    """Connects; then payloads without end.  A gap in their numbers is reported on stderr: from then until it is cleared, the cache is unknown."""
     import zmq
     socket = zmq.Context.instance().socket(zmq.SUB)
-    socket.connect(endpoint)
+    try:
+        socket.connect(endpoint)
+    except zmq.ZMQError as error:
+        raise ConfigurationError("%s: %s" % (endpoint, error)) from error
     socket.setsockopt_string(zmq.SUBSCRIBE, topic)
+    return _payloads(socket)
+
+
+def _payloads(socket: Any) -> Iterator[bytes]:
     expected: Optional[int] = None
     while True:
         _, sequence, payload = socket.recv_multipart()
@@ -108,9 +124,10 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.add_argument("--bytes-per-block", type=int)
     parser.add_argument("--batches", type=int, help="end after so many")
     options = parser.parse_args(argv)
-    out = sys.stdout if options.output == "-" else open(options.output, "w", encoding="utf-8")
     try:
-        for number, line in enumerate(occupancy(subscribe(options.endpoint, options.topic), options.bytes_per_block), 1):
+        lines = occupancy(subscribe(options.endpoint, options.topic), options.bytes_per_block)
+        out = sys.stdout if options.output in ("-", "/dev/stdout") else output.growing(options.output, MARK)
+        for number, line in enumerate(lines, 1):
             out.write(json.dumps(line) + "\n")
             out.flush()
             if number == options.batches:
@@ -120,6 +137,9 @@ def main(argv: Optional[List[str]] = None) -> int:
     except UnknownForm as error:
         sys.stderr.write("vllm: this release publishes what is not known here: %s. Nothing more is read.\n" % error)
         return 1
+    except (ImportError, ProfilerError, OSError) as error:
+        sys.stderr.write("vllm: %s\n" % door.line("%s: pip install pyzmq msgpack" % error if isinstance(error, ImportError) else str(error)))
+        return 2
     return 0
 
 

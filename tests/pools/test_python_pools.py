@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -295,6 +296,60 @@ import os; os._exit(0)
         stored = [["BlockStored", [1, 2], None, [], 16, None, "GPU", None, None, group] for group in (0, 1)]
         lines = vllm.occupancy([msgpack.packb([1.0, stored]), msgpack.packb([2.0, [["BlockRemoved", [1], "GPU", 1]]])])
         self.assertEqual([line["blocks"] for line in lines], [4, 3])
+
+    def write(self, folder, subscriber, *arguments):
+        """A stream's reader that writes into `folder`, with this text in place of pyzmq."""
+        with open(os.path.join(folder, "zmq.py"), "w") as file:
+            file.write(subscriber)
+        return subprocess.Popen([sys.executable, "-m", "stormlog_native.vllm", *arguments], cwd=folder, env=dict(os.environ, PYTHONPATH=folder + ":" + PACKAGE),
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    # Publishes the stream, and then waits for the end of its input.
+    PUBLISHER = """
+import sys
+SUB = SUBSCRIBE = 0
+class ZMQError(Exception): pass
+class Context:
+    instance = classmethod(lambda self: self())
+    socket = lambda self, kind: Socket()
+class Socket:
+    stream = enumerate(%r)
+    setsockopt_string = lambda *_: None
+    def connect(self, endpoint):
+        if endpoint == "nowhere": raise ZMQError("no such place")
+    def recv_multipart(self):
+        for number, payload in self.stream: return b"", number.to_bytes(8, "big"), payload
+        sys.exit(bool(sys.stdin.read()))
+"""
+
+    def test_the_lines_replace_nothing_but_former_ones(self):
+        publisher = self.PUBLISHER % self.stream()
+        with tempfile.TemporaryDirectory() as folder:
+            def of(name, *text):
+                with open(os.path.join(folder, name), *["w"] * len(text)) as file:
+                    return file.write(*text) if text else file.read()
+            for name in "mine", "rank-00000-1.msgpack.zst", "empty.msgpack.zst":
+                of(name, "" if name[0] == "e" else "thesis")
+            os.symlink("mine", os.path.join(folder, "link"))
+            os.symlink("nothing", os.path.join(folder, "leads nowhere"))
+            for subscriber, words, why in (("raise ImportError('no zmq')", ["-o", "mine"], "no zmq: pip install"), (publisher, ["nowhere", "-o", "mine"], "nowhere: no such place"),
+                                           (publisher, ["-o", "mine"], "mine is no former"), (publisher, ["-o", "link"], "is a link"), (publisher, ["-o", "leads nowhere"], "is a link"),
+                                           (publisher, ["-o", "rank-00000-1.msgpack.zst"], "is no former"), (publisher, ["-o", "empty.msgpack.zst"], "is no former")):
+                with self.subTest(why=why, words=words):
+                    process = self.write(folder, subscriber, *words)
+                    said = process.communicate(timeout=60)[1]
+                    self.assertEqual((process.returncode, said.count("\n"), of("mine"), of("rank-00000-1.msgpack.zst")), (2, 1, "thesis", "thesis"), said)
+                    self.assertIn(why, said)
+            for _ in "new", "former":
+                with self.write(folder, publisher, "-o", "lines", "--bytes-per-block", "1000") as process:
+                    deadline = time.monotonic() + 120
+                    while time.monotonic() < deadline and not (os.path.exists(os.path.join(folder, "lines")) and of("lines").count("\n") == 5):
+                        time.sleep(0.02)
+                    self.assertIsNone(process.poll(), "the lines are there while the stream goes on")
+                    process.stdin.close()
+                    self.assertEqual(process.wait(60), 0)
+                self.assertEqual([tuple(json.loads(line).values()) for line in of("lines").splitlines()], self.EXPECTED)
+            self.assertEqual(sorted(name for name in os.listdir(folder) if name.startswith(".") or "nothing" in name), [])
 
     def test_the_subscriber_reads_what_is_published(self):
         try:
