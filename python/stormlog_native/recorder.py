@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import collections
 import os
-import shutil
+import re
 import tempfile
 from dataclasses import dataclass
 from typing import Any, Dict, List, Set
 
 from . import recording
+from .output import replacing
 
 
 @dataclass
@@ -73,10 +74,14 @@ class RecorderReader:
             self.LMs.append(LocalMetadata(len(records), len(files), files, [counts.get(i, 0) for i in range(len(self.funcs))]))
 
 
+MARK = b"<!-- stormlog report -->\n"  # begins every page, so that it is told from other pages
+
+
 def generate_report(reader: Any, file: str) -> str:
-    """The page of a reader's folder, or of a folder, as one HTML file."""
+    """The page of a reader's folder, or of a folder, as one HTML file, which replaces a former page alone."""
     folder = reader.folder if isinstance(reader, RecorderReader) else str(reader)
-    with tempfile.TemporaryDirectory(prefix="stormlog-") as place:
+    with replacing(file, re.compile(MARK)) as page, tempfile.TemporaryDirectory(prefix="stormlog-") as place:
         recording.analyze("report", "-q", "-o", os.path.join(place, "analysis"), folder)
-        shutil.copyfile(os.path.join(place, "analysis", "report.html"), file)
+        with open(os.path.join(place, "analysis", "report.html"), "rb") as made, open(page, "wb") as out:
+            out.write(MARK + made.read())
     return file

@@ -10,6 +10,7 @@ import contextlib
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,9 +18,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
-from . import agent, alerts, recording, span
+from . import agent, alerts, door, recording, span
 from .errors import ConfigurationError, ProfilerError
-from .output import beside
+from .output import replacing
 from .phases import PHASE_ENTER_EVENT, PHASE_EXIT_EVENT, PhaseHandle
 from .system import format_memory, resident_now
 
@@ -77,18 +78,27 @@ def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
     return OOMExceptionClassification(False)
 
 
+# How a former export begins.
+MARKS = {"json": re.compile(rb'\[(\]$|\s*\{\s*"allocator_active_bytes": )'), "csv": re.compile(rb"allocator_active_bytes,allocator_allocated_bytes,allocator_change_bytes,")}
+
+
+def _cell(value: Any) -> Any:
+    return door.cell(json.dumps(value) if isinstance(value, dict) else value) if isinstance(value, (dict, str)) else value
+
+
 def write_events(filename: str, form: str, read: Callable[[], List[TrackingEvent]]) -> None:
-    """Writes the file, or leaves an existing one as it was if something fails."""
-    if form not in ("json", "csv"):
+    """Writes the file in place of a former one of its format alone, which stays as it was if something fails."""
+    if form not in MARKS:
         raise ConfigurationError("format is json or csv")
-    events = read()
-    with beside(filename) as place, open(place, "w", encoding="utf-8", newline="") as file:
-        if form == "json":
-            json.dump(events, file, indent=2)
-        elif events:
-            writer = csv.DictWriter(file, list(events[0]))
-            writer.writeheader()
-            writer.writerows({key: json.dumps(value) if isinstance(value, dict) else value for key, value in event.items()} for event in events)
+    with replacing(filename, MARKS[form]) as place:
+        events = read()
+        with open(place, "w", encoding="utf-8", newline="") as file:
+            if form == "json":
+                json.dump(events, file, indent=2)
+            elif events:
+                writer = csv.DictWriter(file, list(events[0]))
+                writer.writeheader()
+                writer.writerows({key: _cell(value) for key, value in event.items()} for event in events)
 
 
 # Python Stormlog's statistics of a telemetry sink, which a tracker does not have here.
@@ -307,7 +317,7 @@ class MemoryTracker:
                 "last_oom_dump_path": self.last_oom_dump_path, **NO_SINK}
 
     def export_events(self, filename: str, format: str = "csv") -> None:  # noqa: A002
-        """Telemetry events of the span as a file, csv or json, which is replaced as a whole."""
+        """Telemetry events of the span as a file, csv or json, which replaces a former one of its format as a whole, and nothing else."""
         write_events(filename, format, self._events)
 
     def span(self) -> "tuple[float, float]":

@@ -468,19 +468,44 @@ print(json.dumps([found["current_memory_allocated"] - result.memory_after.alloca
 ''' % os.path.join(BUILD, "tests", "apps", "libc10_cuda.so"), STORMLOG_STACKS="python") as run:
             self.assertEqual(answer(run), [0, 0, 0, 107])
 
-    def test_an_export_of_an_unknown_format_leaves_the_file_as_it_was_and_what_lies_beside_too(self):
+    def test_an_export_replaces_a_former_one_of_its_format_alone_and_leaves_what_lies_beside(self):
         with program('''
 tracker = sn.MemoryTracker(); tracker.start_tracking(); kept = take(1); tracker.stop_tracking()
-with open("events", "w") as file: file.write("kept")
-with open("mine", "w") as file: file.write("mine")
-os.symlink("mine", "events.%d" % os.getpid())
-try: tracker.export_events("events", "xml")
-except sn.ConfigurationError: pass
-first = open("events").read()
-tracker.export_events("events", "json")
-print(json.dumps([first, open("mine").read(), len(json.load(open("events"))) > 0, sorted(name for name in os.listdir(".") if "events" in name or "part" in name) == ["events", "events.%d" % os.getpid()]]))
+for name in "mine", "rank-00001-1.msgpack.zst", "events":
+    with open(name, "w") as file: file.write("" if name == "events" else "thesis")
+os.symlink("mine", "events.%d" % os.getpid()); os.symlink("mine", "link"); os.symlink(sn.agent.trace_path(), "trace"); os.mkfifo("pipe")
+refused = []
+def refuse(name, form):
+    try: tracker.export_events(name, form)
+    except sn.ProfilerError as error: refused.append(str(error).split(";")[0].split(" ", 1)[1])
+refuse("events", "xml")
+tracker.export_events("events", "json"); tracker.export_events("events", "json")
+refuse("events", "csv"); refuse("mine", "csv"); refuse("mine", "json"); refuse("link", "json"); refuse("trace", "json")
+refuse("rank-00001-1.msgpack.zst", "csv"); refuse(sn.agent.trace_path(), "csv")
+tracker.export_events("events.csv"); tracker.export_events("events.csv"); refuse("events.csv", "json")
+none = sn.MemoryTracker(); none.start_tracking(); none.stop_tracking(); none.clear_events()
+none.get_events = none._events = lambda: []; none.export_events("none", "json"); none.export_events("none", "json")
+reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK); none.export_events("pipe", "json")
+print(json.dumps([open("mine").read(), open("rank-00001-1.msgpack.zst").read(), len(json.load(open("events"))) > 0, os.read(reader, 99).decode(), json.load(open("none")),
+                  sorted(name for name in os.listdir(".") if "events" in name or "part" in name) == ["events", "events.%d" % os.getpid(), "events.csv"], refused]))
 ''') as run:
-            self.assertEqual(answer(run), ["kept", "mine", True, True])
+            *found, refused = answer(run)
+        other, link = "is no former output of this kind, and stays as it is", "is a link, and stays as it is"
+        self.assertEqual(found, ["thesis", "thesis", True, "[]", [], True])
+        self.assertEqual(refused, ["is json or csv", other, other, other, link, link, other, other, other])
+
+    def test_names_in_an_export_as_csv_are_no_formula_and_no_command(self):
+        with program('''
+import csv
+tracker = sn.MemoryTracker(); give(take(1)); tracker.start_tracking()
+for name in "=cmd|x", "@a", "-3", "plain; ,text", "b; \\"=1", "::error":
+    with tracker.phase(name, metadata={"k": ";=1 ##vso[x"}): pass
+tracker.stop_tracking(); tracker.export_events("events.csv")
+with open("events.csv", newline="") as file: rows = [row for row in csv.DictReader(file) if row["event_type"] == "phase_enter"]
+with open("events.csv", newline="") as file: text = file.read()
+print(json.dumps([[row["context"] for row in rows], {type(json.loads(row["metadata"])).__name__ for row in rows} == {"dict"}, ";=" in text, "##" in text]))
+''') as run:
+            self.assertEqual(answer(run), [["'=cmd|x", "'@a", "'-3", "plain; ,text", "b;' \"=1", "'::error"], True, False, False])
 
     def test_a_phase_that_is_entered_ends_where_it_is_closed_and_events_can_be_cleared(self):
         with program('''
@@ -664,6 +689,19 @@ print(json.dumps([result.peak_memory, result.min_memory, result.memory_usage[-1]
             stormlog_native.generate_report(reader, page)
             with open(page) as file:
                 self.assertIn("<html", file.read(4096))
+            stormlog_native.generate_report(reader, page)
+            link, (trace,) = os.path.join(run.folder, "link"), glob.glob(os.path.join(run.traces, "rank-*.zst"))
+            os.symlink(trace, link)
+            with open(trace, "rb") as file:
+                before = file.read()
+            mine = os.path.join(run.folder, "mine.html")
+            with open(mine, "w") as file:
+                file.write("<!doctype html><title>stormlog</title>")
+            for place in trace, link, mine:
+                with self.assertRaisesRegex(stormlog_native.ProfilerError, "stays as it is"):
+                    stormlog_native.generate_report(run.traces, place)
+            with open(trace, "rb") as file:
+                self.assertEqual(file.read(), before)
 
     def test_follow_a_process_until_it_ends(self):
         with tempfile.TemporaryDirectory() as folder:
