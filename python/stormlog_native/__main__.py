@@ -7,7 +7,7 @@ import sys
 from . import door
 from .errors import ConfigurationError, ProfilerError
 
-LEFT_OUT = 3  # done, without traces that could not be read
+LEFT_OUT = 3  # done, without what could not be read
 
 
 def _analyze(options: argparse.Namespace) -> int:

@@ -109,7 +109,7 @@ def _read(name: str) -> Optional[Trace]:
 
 
 def write(path: str, output: str) -> Tuple[int, int]:
-    """Write the traces below `path`; returns the numbers of events and of traces that are left out.  `output` must be new or empty: Parquet readers
+    """Write the traces below `path`; returns the numbers of events and of traces that are left out, whole or in part.  `output` must be new or empty: Parquet readers
     take every file in it."""
     arrow = _arrow()
     if os.path.isdir(output) and os.listdir(output):
@@ -120,6 +120,7 @@ def write(path: str, output: str) -> Tuple[int, int]:
         if not trace:
             left_out += 1
             continue
+        left_out += bool(trace.damage)
         table = _table(arrow, trace)
         if table is None:
             continue

@@ -35,6 +35,7 @@ Columns = Dict[str, Any]  # of numpy arrays
 
 INDEX = struct.Struct("<IIIIQQIIQQQ")
 MAGIC = 0x184D2A5C
+FORMAT, VERSION = "stormlog.trace", 1
 KINDS = {1: "header", 2: "defs", 3: "block", 4: "footer"}
 
 SEGMENT = struct.Struct("<IIiIQQ32xQ56x")
@@ -93,6 +94,7 @@ def _check(what: str, item: Dict[str, Any]) -> None:
     elif what == "native_stack":
         _require(len(item["pcs"]) % 8 == 0 and len(item["pcs"]) <= 8 * FRAMES_MAX, "a native stack of no addresses, or of too many")
     elif what == "header":
+        _require(item.get("format") == FORMAT and item.get("version") == VERSION, "a header of another format or version")
         rows = [(name, row, 1) for name in ("verbs", "kinds", "fields") for row in item.get(name, [])] + [("hooks", row, 2) for row in item["hooks"]]
         _require(all(isinstance(row, list) and len(row) >= least and isinstance(row[0], str) for _, row, least in rows), "a header whose tables have wrong rows")
         _require(all(len(verb) > 1 for verb in item["verbs"]), "a header whose verbs have no order")

@@ -166,7 +166,7 @@ class Parquet(Case):
             traces.write(path.replace("-1.", "-%d." % number), traces.header(hooks=hooks, pid=number), traces.defs(maps), events,
                          traces.frame(traces.BLOCK, traces.packed(block)) if number == 1 else b"", traces.footer())
         done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", os.path.dirname(path), "-o", out + "3"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.assertEqual((done.returncode, done.stdout.split()[0]), (0, "6"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout.split()[0]), (3, "6"), done.stderr)
         self.assertRegex(done.stderr, r"offset [1-9]\d*: .*rank-00000-1.msgpack.zst: .* a column that is not four numbers and bytes")
 
     def write_some(self, name, *files):
@@ -196,6 +196,23 @@ class Parquet(Case):
         self.assertEqual(re.findall(r"rank-0000(\d)-1.msgpack.zst is left out", said), ["1", "2", "3"])
         self.assertEqual(os.listdir(os.path.join(self.folder, "left.lake", "run=run1")), ["rank=0"])
         self.assertEqual(self.write_some("quiet", (0, {}, None), (1, {}, traces.header(rank=1)))[1:], (0, ""), "one that made no call has no rows")
+
+    def test_a_header_of_another_version_or_format_is_refused_as_the_analyzer_does(self):
+        for name, fields in ("later", {"version": 2}), ("none", {"version": None}), ("other", {"format": "other.trace"}):
+            runs, status, said = self.write_some(name, (0, {}, None), (1, fields, None))
+            self.assertEqual((runs, status, os.listdir(os.path.join(self.folder, name + ".lake", "run=run1"))), (["run=run1"], 3, ["rank=0"]), said)
+            self.assertRegex(said, r"rank-00001-1.msgpack.zst: .* a header of another format or version\n(.*\n)*.*rank-00001-1.msgpack.zst is left out")
+            self.assertEqual(subprocess.run([ANALYZE, "dump", os.path.join(self.folder, name, "rank-00001-1.msgpack.zst")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode, 3)
+
+    def test_events_of_a_damaged_frame_are_left_out_and_the_status_says_so(self):
+        thread = traces.Thread()
+        parts = [thread.events(count, api=1, kind=1, duration_ns=1, address=list(range(8, 8 + count)), bytes=8) for count in (4, 8, 5)]
+        parts[1] = parts[1][:80] + bytes([parts[1][80] ^ 0xFF]) + parts[1][81:]
+        runs, status, said = self.write_some("damaged", (0, {}, b"".join([traces.header(), *parts, traces.footer()])))
+        self.assertEqual((runs, status), (["run=run1"], 3), said)
+        self.assertRegex(said, r"offset [1-9]\d*: .*rank-00000-1.msgpack.zst")
+        table = pyarrow.parquet.read_table(os.path.join(self.folder, "damaged.lake", "run=run1", "rank=0", "rank-00000-1-0.parquet"), partitioning=None)
+        self.assertEqual(table.num_rows, 9)
 
     def test_a_folder_with_files_is_not_written_into(self):
         done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", self.traces, "-o", self.lake], stderr=subprocess.PIPE, text=True)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """The reader in Python, written from the page of the format, and stormlog-analyze dump agree about real traces."""
+import csv
 import json
 import os
 import re
@@ -89,7 +90,7 @@ class Reader(unittest.TestCase):
         cases = [(name, value, {}, [dict(one, **{name: value}) for one in right if name in one]) for name in ("id", "text", "function", "frames", "pcs", "base", "ns") for value in wrong]
         cases += [("frames", "none there", {}, right + [{"def": "python_stack", "id": 1, "frames": [7, 8, 2 ** 63]}]),
                   ("frames", "too many", {}, right + [{"def": "python_stack", "id": 1, "frames": [1] * 5000}])]
-        cases += [(name, value, {name: value}, right) for name in ("hooks", "verbs", "kinds", "fields", "started_ns", "monotonic_ns", "pid", "rank", "run_id", "ring")
+        cases += [(name, value, {name: value}, right) for name in ("hooks", "verbs", "kinds", "fields", "started_ns", "monotonic_ns", "pid", "rank", "run_id", "ring", "format", "version")
                   for value in [*wrong, 2 ** 63, -2 ** 63, [[]], [["a"]], [["a", "b", "c", "d"]], "x" * 5000, "../x\0y"]]
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "rank-00000-1.msgpack.zst")
@@ -101,6 +102,7 @@ class Reader(unittest.TestCase):
                     trace = stormlog_trace.Trace(path)
                     columns = trace.events()
                     self.assertEqual(len(columns.get("api", [])), 3 if trace.header else 0)
+                    self.assertFalse(trace.header and name in ("format", "version"))
                     self.assertIn(trace.stack(1), ([], [("f", "a.py", 3)]))
                     trace.native_stack(1), trace.place(5, 5), trace.samples(), trace.gaps, trace.texts(), trace.names(), trace.verbs(), trace.hooks, trace.fields
                     if trace.header:
@@ -184,6 +186,12 @@ class Reader(unittest.TestCase):
         names = "##vso[", "a###b", "::error", " ::x", "a::b", "caf\u00e9 \U0001f469\u200d\U0001f680", "mi\u200ckh\u00ad"
         self.assertEqual([door.line(text) for text in names], ["# #vso[", "a# # #b", ": :error", " : :x", "a::b", "caf\u00e9 \U0001f469\u200d\U0001f680", "mi?kh?"])
         self.assertEqual([door.text(text) for text in names], list(names))
+        cells = "=1", "@a", "-3", "\t=x", "\uff1d1", "::e", " \u3000::x", "a;=b", "a; \"\"+b", "a;\uff0db", "a;b", "a=b,c", "##x", "x"
+        with tempfile.TemporaryDirectory() as folder:
+            pushed = traces.Thread().events(len(cells), api=3, duration_ns=1, label=list(range(1, len(cells) + 1)))
+            traces.write(os.path.join(folder, "rank-00000-1.msgpack.zst"), traces.header(), traces.defs([{"def": "text", "id": i + 1, "text": text} for i, text in enumerate(cells)]), pushed, traces.footer())
+            rows = subprocess.run([ANALYZE, "export", "csv", folder], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        self.assertEqual([door.cell(text) for text in cells], [row["label"] for row in csv.DictReader(rows)])
 
     def test_what_exceeds_a_limit_is_damage_with_its_file_and_offset(self):
         block = lambda count, columns: traces.packed({"def": "block", "thread": 1, "first": 1, "next": 2, "count": count, "columns": columns})
