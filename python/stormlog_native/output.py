@@ -21,7 +21,8 @@ def beside(path: str) -> Iterator[str]:
         yield place
         os.replace(place, path)
     except BaseException:
-        os.unlink(place)
+        with contextlib.suppress(FileNotFoundError):  # pyarrow removes what it could not write
+            os.unlink(place)
         raise
 
 

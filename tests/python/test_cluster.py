@@ -6,6 +6,7 @@ Needs distributed, pyarrow, numpy and duckdb from PyPI, in the Python that $STOR
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -213,6 +214,13 @@ class Parquet(Case):
         self.assertRegex(said, r"offset [1-9]\d*: .*rank-00000-1.msgpack.zst")
         table = pyarrow.parquet.read_table(os.path.join(self.folder, "damaged.lake", "run=run1", "rank=0", "rank-00000-1-0.parquet"), partitioning=None)
         self.assertEqual(table.num_rows, 9)
+
+    def test_a_disk_that_is_full_is_called_so(self):
+        done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", self.traces, "-o", self.lake + "2"], stderr=subprocess.PIPE, text=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))  # as full as one can make a disk without rights
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("File too large", done.stderr)
+        self.assertEqual([name for _, _, names in os.walk(self.lake + "2") for name in names], [])
 
     def test_a_folder_with_files_is_not_written_into(self):
         done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", self.traces, "-o", self.lake], stderr=subprocess.PIPE, text=True)
