@@ -5,7 +5,7 @@ import argparse
 import sys
 
 from . import door
-from .errors import ConfigurationError, ProfilerError
+from .errors import ProfilerError
 
 LEFT_OUT = 3  # done, without what could not be read
 
@@ -56,9 +56,10 @@ def main() -> int:
     options = parser.parse_args()
     try:
         status: int = options.work(options)
-    except (ConfigurationError, ProfilerError, OSError, MemoryError) as error:
-        print("stormlog_native: %s" % door.line("out of memory" if isinstance(error, MemoryError) else str(error)), file=sys.stderr)
-        return 2
+    except (ProfilerError, ImportError, OSError, MemoryError) as error:
+        for text in ("out of memory" if isinstance(error, MemoryError) else str(error)).splitlines():
+            print("stormlog_native: %s" % door.line(text), file=sys.stderr)
+        return error.status if isinstance(error, ProfilerError) else 2
     return status
 
 

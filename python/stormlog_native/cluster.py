@@ -15,8 +15,8 @@ import sys
 import tempfile
 from typing import Any, List, Optional
 
-from .errors import ConfigurationError, ProfilerError
-from .recording import Report, child_environment, program, report
+from .errors import ConfigurationError
+from .recording import Report, child_environment, failed, program, report
 
 EACH = 2  # tasks for each thread of the cluster: each task lists the folder and looks at each file's size
 AGAIN = 3  # retries, since a worker may have a full disk or a lost file system; then the user sees the error
@@ -28,8 +28,7 @@ def _summarize(arguments: List[str]) -> bytes:
         done = subprocess.run([program("stormlog-analyze"), "summarize", "-q", "-j", "1", *arguments, "-o", path.replace("%", "%%")],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=child_environment())
         if done.returncode:
-            raise ProfilerError("summarize on %s: exit status %d\n%s" % (
-                os.uname().nodename, done.returncode, done.stderr.decode("utf-8", "replace")))
+            raise failed("summarize on " + os.uname().nodename, done)
         with open(path, "rb") as file:
             return file.read()
 

@@ -4,6 +4,7 @@
 
 class ProfilerError(Exception):
     """Something could not be measured or read."""
+    status = 2  # with which `python -m stormlog_native` ends: that of the program that failed, if one did
 
 
 class ConfigurationError(ProfilerError):

@@ -40,13 +40,20 @@ def child_environment() -> Dict[str, str]:
     return clean
 
 
-def analyze(*arguments: str, ok: "tuple[int, ...]" = (0,)) -> str:
-    """What stormlog-analyze prints."""
+def failed(what: str, done: "subprocess.CompletedProcess[bytes]") -> ProfilerError:
+    error = ProfilerError("%s: exit status %d\n%s" % (what, done.returncode, done.stderr.decode("utf-8", "replace")))
+    error.status = done.returncode if done.returncode > 0 else ProfilerError.status
+    return error
+
+
+def analyze(*arguments: str, ok: "tuple[int, ...]" = (0,), tell: bool = False) -> str:
+    """What stormlog-analyze prints.  tell: what it says on stderr, as of damage, goes to ours."""
     done = subprocess.run([program("stormlog-analyze"), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=child_environment())
     if done.returncode not in ok:
-        raise ProfilerError("stormlog-analyze %s: exit status %d\n%s" % (
-            " ".join(arguments), done.returncode, done.stderr.decode("utf-8", "replace")))
+        raise failed("stormlog-analyze " + " ".join(arguments), done)
+    if tell:
+        sys.stderr.write(done.stderr.decode("utf-8", "replace"))
     return done.stdout.decode("utf-8", "replace")
 
 
@@ -148,7 +155,7 @@ def report(path: Optional[str] = None, output: Optional[str] = None) -> Report:
     """Analyse a folder of traces, or without `path` this process as it is now, into `output` (default: PATH/analysis)."""
     path = path or own_trace()
     folder = output or os.path.join(path if os.path.isdir(path) else os.path.dirname(path), "analysis")
-    analyze("report", "-q", "-o", folder, path)
+    analyze("report", "-q", "-o", folder, path, tell=True)
     return Report(folder)
 
 

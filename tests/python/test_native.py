@@ -675,6 +675,23 @@ print(json.dumps([result.peak_memory, result.min_memory, result.memory_usage[-1]
             peak, least, last, lasted, alike, over, handed, again = answer(run)
         self.assertEqual((peak, least, last, lasted, alike, over, handed, again), (8.0, 1.0, 4.0, True, True, True, True, 8.0))
 
+    def test_the_verb_analyze_ends_as_the_analyzer_does_and_says_what_it_says(self):
+        with program("give(take(1))") as run:
+            def verb(*arguments):
+                return subprocess.run(["/usr/bin/python3", "-m", "stormlog_native", "analyze", *arguments, "-o", os.path.join(run.folder, "out")], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      env=dict(os.environ, PYTHONPATH=PACKAGE, STORMLOG_BIN=os.path.dirname(ANALYZE)), text=True)
+            done, (trace,) = verb(run.traces), glob.glob(os.path.join(run.traces, "rank-*.zst"))
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            with open(trace, "ab") as file:
+                file.write(bytes(100))
+            done = verb(run.traces)
+            self.assertEqual(done.returncode, 0)
+            self.assertRegex(done.stderr, r"^stormlog-analyze: .*%s: offset [1-9]" % os.path.basename(trace))
+            os.mkdir(os.path.join(run.folder, "none"))
+            for path, status in ((os.path.join(run.folder, "none"), 3), (os.path.join(run.folder, "nowhere"), 2)):
+                done = verb(path)
+                self.assertEqual((done.returncode, [line.split(":")[0] for line in done.stderr.splitlines()]), (status, ["stormlog_native"] * 2), done.stderr)
+
     def test_recorder_viz_way_in(self):
         with program("for i in range(3): give(take(1))") as run:
             reader = stormlog_native.RecorderReader(run.traces)
