@@ -131,7 +131,7 @@ def hook_vllm(cumem: Any) -> None:
     """Memory of the sleep mode is mapped inside a range named after its tag, by which vLLM frees and wakes it: "vLLM weights"."""
     kind = cumem.CuMemAllocator
     real_use, real_map, default = kind.use_memory_pool, cumem.create_and_map, kind.default_tag
-    real_graphs = getattr(kind, "cudagraph_pool", None)
+    real_graphs: Any = getattr(kind, "cudagraph_pool", None)
     calls = [(name, getattr(kind, name)) for name in ("sleep", "wake_up", "discard") if name != "discard" or hasattr(kind, name)]
     if "tag" not in inspect.signature(real_use).parameters or not hasattr(kind, "instance"):
         raise TypeError("its allocator has no tags")

@@ -76,10 +76,10 @@ class _Limits:
         agent.pop()
         wrong = self._judge(item, call, limits)
         if wrong and not outcome.excinfo:
-            error = pytest.fail.Exception(wrong, pytrace=False)
+            beyond = pytest.fail.Exception(wrong, pytrace=False)
             if not hasattr(outcome, "force_exception"):  # pluggy before 1.1, which does not warn of a raise here
-                raise error
-            outcome.force_exception(error)
+                raise beyond
+            outcome.force_exception(beyond)
 
     def _judge(self, item: Any, call: agent.Call, limits: Dict[str, Any]) -> str:
         """What is wrong with the test's memory; "": nothing."""

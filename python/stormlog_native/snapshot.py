@@ -291,7 +291,8 @@ def write(path: str, release: str, folder: str) -> Tuple[str, int, List[str]]:
         raise ConfigurationError("%s: not a release of PyTorch, such as 2.6" % release)
     try:
         most = _EVENTS + _EVENTS_OF_BYTE * os.path.getsize(path)
-        traces, segments = said["device_traces"], {}
+        traces = said["device_traces"]
+        segments: Dict[int, List[Any]] = {}
         if len(traces) > _DEVICES or sum(len(entries) for entries in traces) > most or \
                 sum(len(segment.get("blocks") or ()) for segment in said["segments"]) > most:
             raise _too_much(path)
