@@ -130,6 +130,7 @@ static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
 		&(struct sl_rights){.inputs = paths,
 				    .reads = {c->catalogue, sl_catalogued_beside(c, "-wal"), sl_catalogued_beside(c, "-shm")},
 				    .writes = {c->catalogue},
+				    .open = c->catalogue,
 				    .symbols = c->symbols});
 	c->scan = (struct sl_scan){.store = c->store, .quiet = c->quiet};
 	c->narrowed = count > 0;

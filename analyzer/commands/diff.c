@@ -403,6 +403,7 @@ static void go_inside(struct comparison *c, const struct sl_arguments *parsed)
 				    .reads = {store, sl_catalogued_beside(known, "-wal"), sl_catalogued_beside(known, "-shm")},
 				    .writes = {c->html, c->collapsed, store},
 				    .stamps = {{STAMP}, {.stacks = true}},
+				    .open = store,
 				    .symbols = parsed->symbols});
 }
 

@@ -122,7 +122,7 @@ static bool is_input(const struct sl_rights *rights, const struct target *target
 /* Why the target may not be replaced; NULL: it may. */
 static const char *refusal(const struct sl_rights *rights, size_t at, struct target *target)
 {
-	int file = sl_paths_open_regular(target->path, &target->st);
+	int file = target->path == rights->open ? -1 : sl_paths_open_regular(target->path, &target->st);
 	off_t last = target->st.st_size > (off_t)sizeof(target->tail) ? target->st.st_size - (off_t)sizeof(target->tail) : 0;
 	bool stamped = target->stamp->begins || target->stamp->stacks, former;
 

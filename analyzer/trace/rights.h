@@ -22,6 +22,7 @@ struct sl_rights {
 	char *const *inputs;		  /* ended by NULL; a trace stands for all files of its process */
 	const char *reads[6], *writes[8]; /* other files and folders; NULL: not given */
 	struct sl_stamp stamps[8];	  /* of a former file at writes[i], which may be replaced */
+	const char *open;		  /* of `writes`; SQLite has it open, and would lose its locks if it were closed */
 	const char *symbols;		  /* --symbols */
 	bool changes;			  /* the inputs are folders in which files are made */
 	bool node;			  /* reads processes of /proc, which Landlock keeps from whoever it confines */

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """stormlog-analyze runs: runs of the simulated GPU are found, with the figures of its journal; only what is new is read."""
+import contextlib
 import json
 import os
 import random
@@ -22,6 +23,7 @@ except ImportError as error:
     sys.exit(77)
 
 MIB = 1 << 20
+WRITE = 1 if os.uname().machine == "x86_64" else 64  # the system call's number
 PROGRAM = """
 import ctypes
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -374,6 +376,40 @@ class Runs(Catalogue):
             child.wait()
             self.assertEqual(self.ids(self.runs), ["one", "three", "two"])
             os.unlink(self.catalogue)
+
+    def test_who_learns_runs_is_not_alone_with_the_catalogue(self):
+        """The last one to close a database takes away the file in which the others write.  He must see that he is not the last."""
+        os.makedirs(self.runs)
+        with open(os.path.join(self.runs, "no.stormlog"), "wb") as file:
+            file.write(b"of no run")
+        reads, writes = os.pipe()  # it is full: the child waits where it says what it could not read
+        os.set_blocking(writes, False)
+        with contextlib.suppress(BlockingIOError):
+            while os.write(writes, b" "):
+                pass
+        os.set_blocking(writes, True)
+        child = subprocess.Popen([ANALYZE, "runs", self.runs, "--catalogue", self.catalogue], stdout=subprocess.DEVNULL, stderr=writes)
+        os.close(writes)
+
+        def writes_to_stderr():
+            self.assertIsNone(child.poll())
+            for task in os.listdir("/proc/%d/task" % child.pid):
+                with open("/proc/%d/task/%s/syscall" % (child.pid, task)) as file:
+                    if file.read().split()[:2] == [str(WRITE), "0x2"]:
+                        return True
+            return False
+        try:
+            until = time.monotonic() + 120
+            while not writes_to_stderr():
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.01)
+            with contextlib.closing(sqlite3.connect(self.catalogue)) as db:
+                self.assertEqual(db.execute("SELECT count(*) FROM runs").fetchone(), (0,))
+            self.assertTrue(os.path.exists(self.catalogue + "-wal"))
+        finally:
+            with open(reads, "rb") as file:
+                said = file.read()
+            self.assertEqual((child.wait(120), b"no.stormlog: no pack of a run" in said), (0, True), said.strip())
 
     def test_json_is_as_its_schema_says(self):
         try:
