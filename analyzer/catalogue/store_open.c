@@ -421,7 +421,23 @@ void sl_store_rollback(struct sl_store *store)
 	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* Somebody works on the database, or did not end well.  Who only reads it leaves an empty -wal, and the -shm that goes with it. */
+/* Another process has SQLite's locks on the file; this one must not have it open, whose locks would be dropped. */
+static bool is_locked(const char *path)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET}; /* on any byte */
+	struct stat st;
+	int file = sl_paths_open_regular(path, &st);
+	bool locked = file >= 0 && (fcntl(file, F_GETLK, &lock) || lock.l_type != F_UNLCK);
+
+	if (file >= 0)
+		close(file);
+	return locked;
+}
+
+/*
+ * Somebody works on the database, or did not end well.  Who only read it left an empty -wal, and the -shm that goes with it; but
+ * so it looks too before somebody writes, and until then he has his lock on the -shm.
+ */
 static bool is_used(const char *path)
 {
 	bool used = false, read = false;
@@ -433,11 +449,11 @@ static bool is_used(const char *path)
 		if (!lstat(file, &st)) {
 			used = strcmp(beside[i].end, "-shm") || !read;
 			read = !strcmp(beside[i].end, "-wal") && S_ISREG(st.st_mode) && !st.st_size;
-			used = used && !read;
+			used = (used && !read) || is_locked(file);
 		}
 		free(file);
 	}
-	return used;
+	return used || is_locked(path);
 }
 
 /* True: nothing lies there, or an earlier backup that nobody works on. */
@@ -449,12 +465,12 @@ static bool may_replace(const char *path, char *why)
 	ssize_t size;
 	int file;
 
-	if (is_used(path))
-		wrong = "a database in use: files of SQLite's lie beside it";
-	else if (sl_save_is_open(path))
+	if (sl_save_is_open(path))
 		wrong = "not a file";
 	else if (!strcmp(sl_paths_name(path), SL_STORE_NAME) && !lstat(path, &st))
 		wrong = "by its name a catalogue and no backup: name another file";
+	else if (is_used(path))
+		wrong = "a database in use: another process has it open, or files of SQLite's lie beside it";
 	if (wrong) {
 		snprintf(why, SL_STORE_WHY, "%s", wrong);
 		return false;
@@ -496,7 +512,8 @@ bool sl_store_backup(struct sl_store *store, const char *path)
 	if (!may_replace(path, store->why))
 		return false;
 	fine = sl_save_begin(&save, path, true);
-	if (fine && !copy(store, save.made)) {
+	/* asked once more: who opened the old one meanwhile would write beside the new one */
+	if (fine && (!copy(store, save.made) || !may_replace(path, store->why))) {
 		sl_save_end(&save, false);
 		return false;
 	}

@@ -271,6 +271,11 @@ class Keep(unittest.TestCase):
         self.assertEqual(back_up(older), 0)
         with contextlib.closing(sqlite3.connect(older)) as database:
             self.assertEqual(database.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+            self.assertEqual(back_up(older), 4, "beside it lie the files of one that only read, but who has it open may yet write")
+            database.execute("INSERT INTO notes(run, at_ns, written_ns, author, text) VALUES(1, 1, 1, 'me', 'written into the old one')")
+            database.commit()
+            self.assertEqual(database.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+        self.assertEqual(back_up(older), 0)
         at_rest = os.path.join(folder, "catalogue.sqlite")
         shutil.copy(older, at_rest)
         with contextlib.closing(sqlite3.connect(foreign)) as database:
