@@ -42,12 +42,13 @@ bool sl_runs_examine(const struct sl_server *server)
 {
 	struct sl_store *store = open_store(server);
 	bool fine = store && sl_store_examine(store), wrong = !fine && errno == EINVAL; /* without a catalogue packs are read */
+	bool closed = !fine && errno == EACCES;
 
 	if (store && !fine)
 		sl_door_print(stderr, "stormlog-server: %s/" SL_STORE_NAME ": %s%s\n", server->path, sl_store_why(store),
 			      wrong ? " (but for pins and notes)" : "");
 	sl_store_close(store);
-	return !wrong;
+	return !wrong && !closed;
 }
 
 struct sl_store *sl_runs_store(struct sl_server *server)

@@ -6,7 +6,8 @@
 #include "server/server.h"
 
 /*
- * False: the catalogue is damaged, misplaced or none of ours, which was printed; so is what may pass, a disk that is full say.
+ * False: the catalogue is damaged, misplaced, none of ours or may not be written, which was printed; so is what may pass, a disk
+ * that is full say.
  * Before the first thread.
  */
 bool sl_runs_examine(const struct sl_server *server);

@@ -18,7 +18,8 @@ struct sl_store;
 #define SL_STORE_WHY  256
 /*
  * write: creates it, and its folder, if missing.  NULL: `why`, of SL_STORE_WHY bytes; errno EINVAL: it is damaged, misplaced or no
- * catalogue; EIO: the disk is full, or fails; EBUSY: another process writes for too long; another one: it cannot be opened now.
+ * catalogue; EACCES: it or its folder may not be read or written; EIO: the disk is full, or fails; EBUSY: another process writes
+ * for too long; another one: it cannot be opened now.
  */
 struct sl_store *sl_store_open(const char *path, bool write, char *why);
 void sl_store_close(struct sl_store *store);

@@ -241,6 +241,11 @@ static const char *misplaced(const char *path)
 	return why;
 }
 
+static bool forbids(int error)
+{
+	return error == EACCES || error == EPERM || error == EROFS;
+}
+
 /* Checked before SQLite opens it, which would wait at a FIFO. */
 static bool may_open(const char *path, bool write, char *why)
 {
@@ -257,7 +262,7 @@ static bool may_open(const char *path, bool write, char *why)
 	if ((lstat(path, &st) && errno == ENOENT && write && !make_file(path)) || access(path, R_OK) || lstat(path, &st)) {
 		error = errno;
 		snprintf(why, SL_STORE_WHY, "%s", strerror(error));
-		errno = error == ENOSPC || error == EDQUOT ? EIO : error;
+		errno = error == ENOSPC || error == EDQUOT ? EIO : forbids(error) ? EACCES : error;
 		return false;
 	}
 	if (S_ISREG(st.st_mode))
@@ -317,7 +322,7 @@ static bool write_ahead(struct sl_store *store)
 	return sl_store_fail(store);
 }
 
-/* EINVAL: the file itself is wrong.  Everything else may pass. */
+/* EINVAL: the file itself is wrong.  EACCES: it may not be worked on.  Everything else may pass. */
 static int error_of(struct sl_store *store)
 {
 	switch (sqlite3_errcode(store->db) & 0xff) {
@@ -327,15 +332,28 @@ static int error_of(struct sl_store *store)
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 		return EBUSY;
+	case SQLITE_PERM:
+	case SQLITE_READONLY:
+		return EACCES;
 	case SQLITE_CANTOPEN:
 	case SQLITE_NOMEM:
-	case SQLITE_PERM:
 	case SQLITE_PROTOCOL:
-	case SQLITE_READONLY:
 		return EAGAIN;
 	default:
 		return EINVAL;
 	}
+}
+
+/* No file may be made beside it: SQLite only says that one could not be opened.  `why` says it then. */
+static bool is_closed(const char *path, char *why)
+{
+	char *folder = folder_of(path);
+	bool closed = access(folder, W_OK) && forbids(errno);
+
+	if (closed)
+		snprintf(why, SL_STORE_WHY, "its folder: %s", strerror(errno));
+	free(folder);
+	return closed;
 }
 
 struct sl_store *sl_store_open(const char *path, bool write, char *why)
@@ -372,6 +390,8 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 		return store;
 	snprintf(why, SL_STORE_WHY, "%s", store->why);
 	error = error_of(store);
+	if (error == EAGAIN && write && is_closed(path, why))
+		error = EACCES;
 	sl_store_close(store);
 	errno = error;
 	return NULL;

@@ -601,7 +601,7 @@ static void a_link_that_comes_meanwhile_is_not_followed(void **state)
 
 static void why_none_can_be_made_is_said(void **state)
 {
-	static const int errors[][2] = {{EACCES, EACCES}, {ENOSPC, EIO}, {EDQUOT, EIO}};
+	static const int errors[][2] = {{EACCES, EACCES}, {EROFS, EACCES}, {ENOSPC, EIO}, {EDQUOT, EIO}};
 	char made[300], why[SL_STORE_WHY];
 
 	snprintf(made, sizeof(made), "%s/none/made.sqlite", folder);

@@ -154,6 +154,21 @@ class Keep(unittest.TestCase):
         self.assertIn("another process writes into the catalogue", self.server.said())
         self.kept(range(8))
 
+    def test_a_catalogue_that_may_not_be_read_or_written_ends_the_server(self):
+        self.server.kill(signal.SIGTERM)
+        user = os.getuid() or 12345
+        os.chmod(self.folder, 0o755)
+        for at, folders, files in os.walk(self.server.store):
+            for path in [at] + [os.path.join(at, name) for name in files]:
+                os.chown(path, user, -1)
+        for path, mode in (os.path.join(self.server.store, "catalogue.sqlite"), 0), (self.server.store, 0o500):
+            before = os.stat(path).st_mode & 0o777
+            os.chmod(path, mode)
+            done = subprocess.run([PROGRAM, "--store", self.server.store, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60, user=user)
+            os.chmod(path, before)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (4, 1), done.stderr)
+            self.assertIn("catalogue.sqlite: ", done.stderr)
+
     def sizes(self):
         """Bytes of each run: its pack and its pages."""
         def under(folder):
@@ -306,4 +321,4 @@ class Keep(unittest.TestCase):
         wait_for(lambda: self.server.get(f"/api/v1/runs/{number}/report")[0] == 200)
 
 
-unittest.main(argv=sys.argv[:1], verbosity=2)
+unittest.main(argv=sys.argv[:1] + sys.argv[5:], verbosity=2)
