@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/folder.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,16 +9,27 @@
 
 #define DEPTH_MAX 16 /* children make folders two levels deep */
 
+DIR *sl_folder_open(int at, const char *name, int follow)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	int error = errno;
+
+	if (fd >= 0 && !folder)
+		close(fd);
+	errno = error;
+	return folder;
+}
+
 static void remove_at(int at, const char *name, unsigned depth)
 {
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	DIR *folder = sl_folder_open(at, name, O_NOFOLLOW);
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && unlinkat(fd, entry->d_name, 0) &&
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && unlinkat(dirfd(folder), entry->d_name, 0) &&
 		    depth < DEPTH_MAX)
-			remove_at(fd, entry->d_name, depth + 1);
+			remove_at(dirfd(folder), entry->d_name, depth + 1);
 	if (folder)
 		closedir(folder);
 	unlinkat(at, name, AT_REMOVEDIR);
@@ -31,20 +42,19 @@ void sl_folder_remove(int at, const char *name)
 
 static uint64_t bytes_at(int at, const char *name, unsigned depth)
 {
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	DIR *folder = sl_folder_open(at, name, O_NOFOLLOW);
 	struct dirent *entry;
 	uint64_t bytes = 0;
 	struct stat st;
 
 	while (folder && (entry = readdir(folder))) {
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
-		    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		    fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		if (S_ISREG(st.st_mode))
 			bytes += (uint64_t)st.st_size;
 		else if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
-			bytes += bytes_at(fd, entry->d_name, depth + 1);
+			bytes += bytes_at(dirfd(folder), entry->d_name, depth + 1);
 	}
 	if (folder)
 		closedir(folder);

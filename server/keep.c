@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/keep.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -101,13 +100,12 @@ static bool is_old(const struct sl_server *server, const struct stat *st)
 /* Comparisons say as much of a run as its own pages. */
 static void remove_comparisons(const struct sl_server *server, const char *pack)
 {
-	int fd = openat(server->packs.folder, "pages/compare", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	DIR *folder = sl_folder_open(server->packs.folder, "pages/compare", O_NOFOLLOW);
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder)))
 		if (strstr(entry->d_name, pack))
-			unlinkat(fd, entry->d_name, 0);
+			unlinkat(dirfd(folder), entry->d_name, 0);
 	if (folder)
 		closedir(folder);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/packs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,8 +49,7 @@ bool sl_packs_is_name(const char *name)
 static void each_in(const struct sl_packs *packs, const char *path, const char *ending,
 		    void (*each)(void *context, const char *name, const struct stat *st), void *context)
 {
-	int fd = openat(packs->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	DIR *folder = sl_folder_open(packs->folder, path, 0);
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder))) {
@@ -60,7 +58,7 @@ static void each_in(const struct sl_packs *packs, const char *path, const char *
 
 		snprintf(name, sizeof(name), "%.64s", entry->d_name);
 		if (sl_packs_is_name(name) && !strcmp(entry->d_name + SL_PACKS_NAME, ending) &&
-		    !fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
+		    !fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
 			each(context, name, &st);
 	}
 	if (folder)
@@ -85,16 +83,25 @@ static bool is_before(const char *name)
 	return is;
 }
 
+static bool has(int at, const char *name, mode_t kind)
+{
+	struct stat st;
+
+	return !fstatat(at, name, &st, 0) && (st.st_mode & S_IFMT) == kind;
+}
+
 /* A store has its catalogue or packs/; a new one is empty, but for what may lie there before.  False: errno; ENOTEMPTY: none. */
 static bool is_store(int at)
 {
-	bool has = !faccessat(at, SL_STORE_NAME, F_OK, 0) || !faccessat(at, folders[0], F_OK, 0);
-	int error, fd = has ? -1 : openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
+	DIR *folder;
+	int error;
 
+	if (has(at, SL_STORE_NAME, S_IFREG) || has(at, folders[0], S_IFDIR))
+		return true;
+	folder = sl_folder_open(at, ".", 0);
 	if (!folder)
-		return has;
+		return false;
 	errno = 0;
 	while ((entry = readdir(folder)) && is_before(entry->d_name))
 		;

@@ -2,7 +2,6 @@
 /* Longer than other files: what each job does with a child, and what is done again later. */
 #include "server/work.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -241,8 +240,7 @@ static void index_pack(struct sl_work *work, const char *pack)
 /* Removes the oldest file with that ending if there are too many; it can be made again.  False: there was room. */
 static bool make_room(struct sl_work *work, const char *path, const char *ending, unsigned most)
 {
-	int fd = openat(work->server->packs.folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	DIR *folder = sl_folder_open(work->server->packs.folder, path, O_NOFOLLOW);
 	char oldest[256] = "";
 	struct timespec when = {0};
 	unsigned count = 0;
@@ -250,7 +248,7 @@ static bool make_room(struct sl_work *work, const char *path, const char *ending
 	struct stat st;
 
 	while (folder && (entry = readdir(folder))) {
-		if (!strstr(entry->d_name, ending) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		if (!strstr(entry->d_name, ending) || fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		if (!count++ || st.st_mtim.tv_sec < when.tv_sec ||
 		    (st.st_mtim.tv_sec == when.tv_sec && st.st_mtim.tv_nsec < when.tv_nsec)) {
@@ -258,7 +256,7 @@ static bool make_room(struct sl_work *work, const char *path, const char *ending
 			snprintf(oldest, sizeof(oldest), "%s", entry->d_name);
 		}
 	}
-	count = count >= most && !unlinkat(fd, oldest, 0);
+	count = count >= most && !unlinkat(dirfd(folder), oldest, 0);
 	if (folder)
 		closedir(folder);
 	return count;
@@ -315,14 +313,13 @@ static void look_closer(struct sl_work *work, const struct sl_job *job)
 /* Forgets failed requests of readers, so that they are tried again. */
 static void forget_vain(const struct sl_packs *packs, const char *path)
 {
-	int fd = openat(packs->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	DIR *folder = sl_folder_open(packs->folder, path, O_NOFOLLOW);
 	struct dirent *entry;
 	struct stat st;
 
 	while (folder && (entry = readdir(folder)))
-		if (!fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && !st.st_size)
-			unlinkat(fd, entry->d_name, 0);
+		if (!fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && !st.st_size)
+			unlinkat(dirfd(folder), entry->d_name, 0);
 	if (folder)
 		closedir(folder);
 }

@@ -361,7 +361,7 @@ class Upload(unittest.TestCase):
         store = os.path.join(self.folder, "mine")
         os.makedirs(os.path.join(store, "work", "now"))
         os.makedirs(os.path.join(store, "pages", "compare"))
-        for path in ("work/now/notes.txt", "pages/compare/.gitkeep"):
+        for path in ("work/now/notes.txt", "pages/compare/.gitkeep", "packs"):
             with open(os.path.join(store, path), "w"):
                 pass
         before = sorted(os.walk(store))
