@@ -62,15 +62,16 @@ static bool read_tokens(struct sl_tokens *tokens)
 		else if (*line != '\n')
 			wrong = wrong ? wrong : number + 1;
 	error = in && feof(in) ? 0 : errno;
-	if (error)
+	if (error && error != tokens->said)
 		sl_door_print(stderr, "stormlog-server: tokens: %s\n", error == ELOOP ? "a link" : strerror(error));
-	else if (wrong)
+	else if (wrong && !error)
 		sl_door_print(stderr, "stormlog-server: tokens: line %u is not NAME RIGHTS SHA256\n", wrong);
 	free(line);
 	if (in)
 		fclose(in);
 	else if (fd >= 0)
 		close(fd);
+	tokens->said = error;
 	if (passes(error)) {
 		tokens->token.count = before;
 		tokens->changed = (struct timespec){0};
