@@ -201,6 +201,13 @@ static void put_unread(struct sl_work *work, const char *pack, int status, const
 	}
 }
 
+/* None is let go before the next tidy(), which queues what the catalogue does not know. */
+static void put_off(struct sl_work *work)
+{
+	work->unread = true;
+	work->learns = false;
+}
+
 static void index_pack(struct sl_work *work, const char *pack)
 {
 	char from[4200], path[SL_PACKS_NAME + 64], pack_path[SL_PACKS_NAME + 32];
@@ -231,7 +238,9 @@ static void index_pack(struct sl_work *work, const char *pack)
 	sl_places_of(pack, "", path);
 	if (outcome == SL_RUNS_FULL)
 		sl_folder_remove(folder, path);
-	else if (outcome == SL_RUNS_BUSY || (outcome == SL_RUNS_LATER && is_full(work, path)))
+	else if (outcome == SL_RUNS_BUSY)
+		put_off(work);
+	else if (outcome == SL_RUNS_LATER && is_full(work, path))
 		work->unread = true; /* otherwise it is tried at each sweep: the reason may stay */
 	else if (outcome == SL_RUNS_NO_CARD && !__atomic_load_n(&work->ends, __ATOMIC_RELAXED))
 		put_unread(work, pack, status, path); /* but a server that ends also ends its child */
@@ -361,7 +370,7 @@ static void read_unread(void *context, const char *name, const struct stat *st)
 	if (!fstatat(work->server->packs.folder, path, &made, 0))
 		return;
 	if (!sl_runs_known(work->server, name, &known)) {
-		work->unread = true;
+		put_off(work);
 		return;
 	}
 	sl_places_of(name, SL_PLACES_PAGE, path);
@@ -394,9 +403,7 @@ static void tidy(struct sl_work *work)
 	sl_packs_sweep(&work->server->packs);
 	work->unread = false;
 	sl_packs_each(&work->server->packs, read_unread, work);
-	if (work->unread)
-		work->learns = false; /* some cannot be told apart: none is let go before the next time */
-	else if (!work->learns)
+	if (!work->unread && !work->learns)
 		let_go(work);
 	work->tidied = time(NULL);
 }

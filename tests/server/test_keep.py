@@ -146,6 +146,21 @@ class Keep(unittest.TestCase):
         wait_for(lambda: self.server.get("/packs/" + self.packs[8])[0] == 302, 120)
         self.kept(range(9))
 
+    def test_a_run_that_a_locked_catalogue_did_not_take_is_known_before_any_is_let_go(self):
+        self.server.kill(signal.SIGTERM)
+        path = os.path.join(self.server.store, "catalogue.sqlite")
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+            database.execute("DELETE FROM runs WHERE identity = ?", (self.packs[7],))
+        self.server.options = "--keep-count", "3"
+        self.server.start()
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+            wait_for(lambda: os.path.exists(os.path.join(self.server.store, "work", "now")) or "was let go" in self.server.said())  # its child runs
+            database.execute("BEGIN IMMEDIATE")
+            wait_for(lambda: "pack " + self.packs[7] + ": another process writes" in self.server.said() or "was let go" in self.server.said(), 120)
+        wait_for(lambda: "was let go" in self.server.said(), 120)
+        self.assertIn(self.packs[7], {r["run"]["identity"] for r in self.all()})
+        self.kept([2, 4, 6, 3, 5, 7])
+
     def test_a_locked_catalogue_keeps_no_server_from_starting(self):
         self.server.kill(signal.SIGTERM)
         with contextlib.closing(sqlite3.connect(os.path.join(self.server.store, "catalogue.sqlite"), isolation_level=None)) as database:
