@@ -28,14 +28,13 @@ const char *sl_store_why(const struct sl_store *store)
 
 bool sl_store_is_busy(const struct sl_store *store)
 {
-	return store->busy;
+	return store->code == SQLITE_BUSY;
 }
 
 bool sl_store_fail(struct sl_store *store)
 {
-	int code = sqlite3_errcode(store->db) & 0xff;
+	const int code = store->code = sqlite3_errcode(store->db) & 0xff;
 
-	store->busy = code == SQLITE_BUSY;
 	snprintf(store->why, sizeof(store->why), "%s",
 		 code == SQLITE_NOTADB	  ? "no catalogue of stormlog"
 		 : code == SQLITE_CORRUPT ? DAMAGED
@@ -325,7 +324,7 @@ static bool write_ahead(struct sl_store *store)
 /* EINVAL: the file itself is wrong.  EACCES: it may not be worked on.  Everything else may pass. */
 static int error_of(struct sl_store *store)
 {
-	switch (sqlite3_errcode(store->db) & 0xff) {
+	switch (store->code) {
 	case SQLITE_FULL:
 	case SQLITE_IOERR:
 		return EIO;
@@ -402,13 +401,13 @@ bool sl_store_examine(struct sl_store *store)
 	sqlite3_stmt *statement = sl_store_prepare(store, "PRAGMA quick_check(1)");
 	int code = statement ? sl_store_step(store, statement) : SQLITE_ERROR;
 	bool fine = code == SQLITE_ROW && !strcmp(sl_store_text(statement, 0), "ok");
-	int error;
 
-	if (code == SQLITE_ROW && !fine)
+	if (code == SQLITE_ROW && !fine) {
+		store->code = SQLITE_CORRUPT;
 		snprintf(store->why, sizeof(store->why), DAMAGED);
-	error = error_of(store);
+	}
 	sqlite3_reset(statement);
-	errno = error;
+	errno = error_of(store);
 	return fine;
 }
 

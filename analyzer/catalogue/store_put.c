@@ -193,6 +193,7 @@ bool sl_store_put(struct sl_store *store, const struct sl_card *card, int64_t *r
 {
 	bool alone;
 
+	store->code = SQLITE_OK;
 	if (!card->identity) {
 		snprintf(store->why, sizeof(store->why), "a run without an identity");
 		return false;

@@ -49,9 +49,11 @@ static int64_t pragma(struct sl_store *store, const char *sql)
 	return value;
 }
 
+/* What SQLite could not read it has said. */
 static bool refuse(struct sl_store *store, const char *why)
 {
-	snprintf(store->why, sizeof(store->why), "%s", why);
+	if (store->code == SQLITE_OK)
+		snprintf(store->why, sizeof(store->why), "%s", why);
 	return false;
 }
 
@@ -91,15 +93,20 @@ static bool same(struct sl_store *store, int64_t version)
 {
 	sqlite3 *model = NULL;
 	sqlite3_stmt *mine = NULL, *theirs = sl_store_prepare(store, everything);
-	bool fine = theirs && sqlite3_open(":memory:", &model) == SQLITE_OK && bring_up(model, 0, version) &&
+	bool made = sqlite3_open(":memory:", &model) == SQLITE_OK && bring_up(model, 0, version) &&
 		    sqlite3_prepare_v2(model, everything, -1, &mine, NULL) == SQLITE_OK;
+	bool fine = theirs && made;
 	int a = SQLITE_ROW, b = SQLITE_ROW;
 
 	while (fine && a == SQLITE_ROW && b == SQLITE_ROW) {
 		a = sqlite3_step(mine);
-		b = sqlite3_step(theirs);
+		b = sl_store_step(store, theirs);
 		fine = a == b && (a != SQLITE_ROW ||
 				  (same_text(mine, theirs, 0) && same_text(mine, theirs, 1) && same_text(mine, theirs, 2)));
+	}
+	if (!made || (a != SQLITE_ROW && a != SQLITE_DONE)) { /* no memory, say */
+		store->code = sqlite3_errcode(model) & 0xff;
+		snprintf(store->why, sizeof(store->why), "%s", sqlite3_errmsg(model));
 	}
 	if (theirs)
 		sqlite3_reset(theirs);

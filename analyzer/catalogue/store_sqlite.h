@@ -15,7 +15,7 @@ struct sl_store {
 	sqlite3 *db;
 	struct sl_map prepared; /* sqlite3_stmt by its text */
 	char why[SL_STORE_WHY];
-	bool busy;
+	int code; /* of SQLite, as what failed last failed; SQLITE_OK: it was refused */
 };
 
 /*

@@ -7,7 +7,6 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/catalogue/store.h"
+#include "analyzer/catalogue/store_sqlite.h"
 
 #define GIB (1ll << 30)
 #define DAY (86400ll * 1000000000)
@@ -614,6 +613,48 @@ static void why_none_can_be_made_is_said(void **state)
 	no_folder = 0;
 }
 
+static void without_memory_no_catalogue_is_called_wrong(void **state)
+{
+	char why[SL_STORE_WHY];
+	struct sl_store *store = NULL;
+	unsigned failed = 0;
+
+	sl_store_close(four());
+	if (!sqlite3_memory_highwater(0)) /* this SQLite does not count */
+		skip();
+	for (int64_t room = 1 << 10; !store; room += 1 << 10) {
+		sqlite3_hard_heap_limit64(sqlite3_memory_used() + room);
+		store = sl_store_open(path, true, why);
+		sqlite3_hard_heap_limit64(0);
+		failed += !store;
+		if (!store)
+			assert_int_not_equal(errno, EINVAL);
+	}
+	assert_true(failed > 10);
+	sl_store_close(store);
+}
+
+static void what_another_process_keeps_busy_is_not_said_of_the_next_failure(void **state)
+{
+	struct sl_store *store = four();
+	struct sl_card card;
+	sqlite3 *other;
+	int64_t run;
+
+	sqlite3_busy_timeout(store->db, 0);
+	assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	fill(&card, "busy", "p", "b", GIB, 0);
+	assert_false(sl_store_put(store, &card, &run));
+	assert_true(sl_store_is_busy(store));
+	sqlite3_close(other);
+	card.identity = NULL;
+	assert_false(sl_store_put(store, &card, &run));
+	assert_false(sl_store_is_busy(store));
+	sl_card_free(&card);
+	sl_store_close(store);
+}
+
 static void a_folder_behind_a_link_is_as_good(void **state)
 {
 	char link[300], through[320];
@@ -654,6 +695,8 @@ int main(void)
 		cmocka_unit_test(one_that_calls_itself_of_the_first_version_is_examined_before_it_is_worked_on),
 		cmocka_unit_test(a_link_that_comes_meanwhile_is_not_followed),
 		cmocka_unit_test(why_none_can_be_made_is_said),
+		cmocka_unit_test(without_memory_no_catalogue_is_called_wrong),
+		cmocka_unit_test(what_another_process_keeps_busy_is_not_said_of_the_next_failure),
 		cmocka_unit_test(a_folder_behind_a_link_is_as_good),
 		cmocka_unit_test(others_may_not_read_it),
 	};
