@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +185,22 @@ static void add_file(struct sl_images *folder, const char *path, dev_t device, i
 		add_trace(folder, path);
 }
 
+/*
+ * A link that leads where the user may not look.  A stranger's counts, as what he put there himself does, by a name of ours, or
+ * where it may lead to a folder, since that has none: then what it leads to is not named as files are, with an ending.
+ */
+static void count_hidden(struct sl_images *folder, const char *path, const struct stat *in)
+{
+	char to[PATH_MAX] = "";
+
+	if (is_ours(path) || !sl_paths_is_strangers(path, in, in->st_uid))
+		count_closed(folder, path);
+	else if (readlink(path, to, sizeof(to) - 1) > 0 && !strchr(sl_paths_name(to), '.'))
+		*SL_PUSH(&folder->strangers) = strdup(path);
+	else
+		sl_damage_note(&folder->copies, path, "is passed over: another user's link to where you may not look");
+}
+
 struct level {
 	SL_VECTOR(char *) folders;
 };
@@ -196,9 +213,8 @@ static void look_at(struct sl_images *folder, const char *path, const struct dir
 	const struct beside beside = {*in, in->st_uid};
 
 	if (entry->d_type != DT_REG && stat(path, &st)) {
-		/* a stranger's link counts, as a stranger's file does, only by one of our names */
-		if (errno == EACCES && (is_ours(path) || !sl_paths_is_strangers(path, in, in->st_uid)))
-			count_closed(folder, path);
+		if (errno == EACCES)
+			count_hidden(folder, path, in);
 		return;
 	}
 	if (S_ISREG(st.st_mode) && (entry->d_type == DT_REG || leads_to_ours(folder, path)))
