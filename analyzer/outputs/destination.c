@@ -150,6 +150,8 @@ static bool may_replace(struct sl_destination *place, const char *path)
 		snprintf(place->why, sizeof(place->why),
 			 "%s holds %s, which is not stormlog's, and stays as it is; -o DIR names another place", place->folder,
 			 walk.foreign);
+	else if (walk.count && !marked && *place->made) /* who is confined may not read what another analysis put there since */
+		snprintf(place->why, sizeof(place->why), "another process wrote %s meanwhile, and it stays", place->folder);
 	else if (walk.count && !marked)
 		snprintf(place->why, sizeof(place->why),
 			 "%s has no report.json of stormlog's, and stays as it is; -o DIR names another place", place->folder);

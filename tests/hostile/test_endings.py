@@ -347,6 +347,20 @@ class Endings(unittest.TestCase):
                 self.assertEqual(sorted(os.listdir(self.traces)), ["analysis", "rank-00000-100.msgpack.zst"], moment)
                 self.assertEqual(sorted(os.listdir(os.path.join(self.traces, "analysis"))), whole, moment)
 
+    def test_an_analysis_that_came_meanwhile_where_this_one_may_not_read_stays(self):
+        first = self.begin_at("entered", signal.SIGSTOP, "-q", "-o", "o", "t")
+        status = os.waitpid(first.pid, os.WUNTRACED)[1]
+        self.assertEqual((os.WIFSTOPPED(status), self.run_it("-q", "-o", "o", "t").returncode), (True, 0))
+        whole = os.stat(os.path.join(self.folder, "o")).st_ino
+        while os.WIFSTOPPED(status):  # at each folder that it enters
+            os.kill(first.pid, signal.SIGCONT)
+            status = os.waitpid(first.pid, os.WUNTRACED)[1]
+        first.returncode = os.waitstatus_to_exitcode(status)
+        said = first.communicate()[1]
+        if first.returncode:  # where Landlock confines it
+            self.assertEqual((first.returncode, os.stat(os.path.join(self.folder, "o")).st_ino), (UNSAVED, whole))
+            self.assertIn("another process wrote o meanwhile, and it stays", said)
+
     def test_what_cannot_take_its_place_leaves_the_former_analysis(self):
         self.assertEqual(self.run_it("-q", "t").returncode, 0)
         analysis = os.path.join(self.traces, "analysis")
