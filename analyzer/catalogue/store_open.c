@@ -453,27 +453,27 @@ static bool is_locked(const char *path)
 	return locked;
 }
 
-/*
- * Somebody works on the database, or did not end well.  Who only read it left an empty -wal, and the -shm that goes with it; but
- * so it looks too before somebody writes, and until then he has his lock on the -shm.
- */
+/* Somebody works on the database, or did not end well. */
 static bool is_used(const char *path)
 {
-	bool used = false, read = false;
+	bool used = is_locked(path);
 
 	for (size_t i = 0; i < SL_COUNT(beside) && !used; i++) {
 		char *file = sl_memory_print("%s%s", path, beside[i].end);
 		struct stat st;
 
-		if (!lstat(file, &st)) {
-			used = strcmp(beside[i].end, "-shm") || !read;
-			read = !strcmp(beside[i].end, "-wal") && S_ISREG(st.st_mode) && !st.st_size;
-			used = (used && !read) || is_locked(file);
-		}
+		used = !lstat(file, &st);
 		free(file);
 	}
-	return used || is_locked(path);
+	return used;
 }
+
+/*
+ * A catalogue is in WAL mode, where the file system lets it be, from when it is first opened to be written.  A backup is not, and
+ * so is told from it, until somebody works on it.
+ */
+static const char resting[] = {1, 1};
+#define MODE_AT 18 /* file format write and read version: https://sqlite.org/fileformat2.html, 1.3.3 */
 
 /* True: nothing lies there, or an earlier backup that nobody works on. */
 static bool may_replace(const char *path, char *why)
@@ -501,10 +501,20 @@ static bool may_replace(const char *path, char *why)
 		return false;
 	size = read(file, head, sizeof(head));
 	close(file);
-	if (!size || sl_store_head_is_ours(head, size))
+	if (!size || (sl_store_head_is_ours(head, size) && !memcmp(head + MODE_AT, resting, sizeof(resting))))
 		return true;
-	snprintf(why, SL_STORE_WHY, "no catalogue of stormlog");
+	snprintf(why, SL_STORE_WHY, "%s",
+		 sl_store_head_is_ours(head, size) ? "a catalogue, or a backup that was worked on: name another file"
+						   : "no catalogue of stormlog");
 	return false;
+}
+
+static bool set_to_rest(const char *path)
+{
+	int file = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	bool fine = file >= 0 && pwrite(file, resting, sizeof(resting), MODE_AT) == sizeof(resting);
+
+	return (file < 0 || !close(file)) && fine;
 }
 
 static bool copy(struct sl_store *store, const char *path)
@@ -520,6 +530,10 @@ static bool copy(struct sl_store *store, const char *path)
 	if (!fine)
 		snprintf(store->why, sizeof(store->why), "%s", to ? sqlite3_errmsg(to) : "no memory");
 	sqlite3_close(to);
+	if (fine && !set_to_rest(path)) {
+		snprintf(store->why, sizeof(store->why), "%s", strerror(errno));
+		fine = false;
+	}
 	return fine;
 }
 

@@ -296,16 +296,20 @@ class Keep(unittest.TestCase):
         def back_up(path):
             return subprocess.run([PROGRAM, "--store", self.server.store, "backup", path], capture_output=True, text=True).returncode
         self.assertEqual([back_up(older), back_up(older)], [0, 0])
-        with contextlib.closing(sqlite3.connect(f"file:{older}?mode=ro", uri=True)) as database:  # leaves files beside it
-            database.execute("SELECT count(*) FROM runs").fetchone()
+        with contextlib.closing(sqlite3.connect(f"file:{older}?mode=ro", uri=True)) as database:
+            reading = database.execute("SELECT name FROM sqlite_schema")
+            reading.fetchone()
+            self.assertEqual(back_up(older), 4, "somebody reads it")
+            reading.close()
         self.assertEqual(back_up(older), 0)
-        with contextlib.closing(sqlite3.connect(older)) as database:
-            self.assertEqual(database.execute("PRAGMA integrity_check").fetchone(), ("ok",))
-            self.assertEqual(back_up(older), 4, "beside it lie the files of one that only read, but who has it open may yet write")
+        catalogue = os.path.join(folder, "mine")
+        shutil.copy(older, catalogue)
+        with contextlib.closing(sqlite3.connect(catalogue)) as database:
+            database.execute("PRAGMA journal_mode=WAL")  # as who opens it as a catalogue does
+            self.assertEqual(back_up(catalogue), 4, "who has it open may yet write")
             database.execute("INSERT INTO notes(run, at_ns, written_ns, author, text) VALUES(1, 1, 1, 'me', 'written into the old one')")
             database.commit()
             self.assertEqual(database.execute("PRAGMA integrity_check").fetchone(), ("ok",))
-        self.assertEqual(back_up(older), 0)
         at_rest = os.path.join(folder, "catalogue.sqlite")
         shutil.copy(older, at_rest)
         with contextlib.closing(sqlite3.connect(foreign)) as database:
@@ -319,7 +323,7 @@ class Keep(unittest.TestCase):
         def content():
             return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
         before = content()
-        self.assertEqual([back_up(path) for path in (foreign, link, text, older + "-in-use", at_rest, new, "-", "/dev/null", folder, os.path.join(self.server.store, "catalogue.sqlite"))], [4] * 10)
+        self.assertEqual([back_up(path) for path in (catalogue, foreign, link, text, older + "-in-use", at_rest, new, "-", "/dev/null", folder, os.path.join(self.server.store, "catalogue.sqlite"))], [4] * 11)
         self.assertEqual(content(), before)
         self.assertTrue(os.path.islink(link))
 
