@@ -43,7 +43,30 @@ void sl_limited_open(struct sl_frame *frame, const struct sl_hooks_row *hook, co
 	sl_agent_work_end(saved);
 }
 
-void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out, bool ok, int device)
+/* Blocks end with their context. */
+static void follow_context(enum sl_verb verb, const struct sl_fields *out, struct sl_vendor_context place)
+{
+	switch (verb) {
+	case SL_VERB_PRIMARY_RETAIN:
+		sl_limit_primary(place);
+		break;
+	case SL_VERB_CONTEXT_DESTROY:
+		sl_limit_context_gone(place);
+		break;
+	case SL_VERB_PRIMARY_RELEASE:
+		if (out->extra != 1)
+			break;
+		/* fallthrough */
+	case SL_VERB_DEVICE_RESET:
+		sl_limit_context_gone((struct sl_vendor_context){.device = place.device});
+		break;
+	default:
+		break;
+	}
+}
+
+void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out, bool ok,
+		      struct sl_vendor_context place)
 {
 	struct sl_slot *second = frame->slot ? frame->second : sl_unwound_is_recorded(frame->owner) ? frame->owner->second : NULL;
 
@@ -54,12 +77,13 @@ void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, c
 	if (!is_counted(hook, frame->owner))
 		return;
 	if (ok && hook->verb == SL_VERB_ALLOC) {
-		sl_limit_allocated(device, out->kind, out->address, out->bytes, &frame->claim);
+		sl_limit_allocated(place, out->kind, out->address, out->bytes, &frame->claim);
 	} else if (!ok && hook->verb == SL_VERB_FREE && frame->claim.bytes) {
-		sl_limit_allocated(frame->claim.device, out->kind, out->address, frame->claim.bytes, &frame->claim);
+		place = (struct sl_vendor_context){.device = frame->claim.device};
+		sl_limit_allocated(place, out->kind, out->address, frame->claim.bytes, &frame->claim);
 	} else {
 		sl_limit_release(&frame->claim);
 	}
-	if (ok && hook->verb == SL_VERB_DEVICE_RESET)
-		sl_limit_context_gone(device);
+	if (ok)
+		follow_context(hook->verb, out, place);
 }

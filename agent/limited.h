@@ -8,5 +8,6 @@
 /* Before the real call: sets frame->inject and frame->refuse, and claims the call's bytes. */
 void sl_limited_open(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *in);
 
-/* After it; device: of an allocation or reset that succeeded. */
-void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out, bool ok, int device);
+/* After it; place: of the allocation or of the context, where the call succeeded. */
+void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out, bool ok,
+		      struct sl_vendor_context place);

@@ -263,9 +263,11 @@ static SL_NOINLINE void close_limit(struct sl_frame *frame, const struct sl_hook
 {
 	bool placed = ok && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_DEVICE_RESET);
 	int saved = sl_agent_work_begin();
-	int device = placed ? place_of(frame, hook, out, ok).device : -1; /* asked while the claim is still in the slot */
+	struct sl_vendor_context place = {.device = out->device_plus_one - 1, .context = out->context};
 
-	sl_limited_close(frame, hook, out, ok, device);
+	if (placed)
+		place = place_of(frame, hook, out, ok); /* asked while the claim is still in the slot */
+	sl_limited_close(frame, hook, out, ok, place);
 	sl_agent_work_end(saved);
 }
 

@@ -22,12 +22,15 @@
 #define BLOCKS	(1u << 17)
 #define PROBES	512
 
+#define OF_NO_CONTEXT UINT64_MAX /* what cuMemCreate made outlives every context */
+
 /* Addresses of device memory are aligned: no real key is one of these. */
 enum { KEY_NONE, KEY_GONE, KEY_BUSY };
 
 struct block {
 	_Atomic uint64_t key;
 	_Atomic uint64_t bytes;
+	_Atomic uint64_t context; /* 0: not known */
 	_Atomic uint32_t device;
 };
 
@@ -38,6 +41,7 @@ static struct block *blocks;
 static _Atomic uint64_t live[DEVICES], overhead[DEVICES]; /* live bytes, including claims */
 static _Atomic uint32_t claims[DEVICES];
 static _Atomic uint32_t learned[DEVICES];
+static _Atomic uint64_t primary[DEVICES]; /* the primary context; 0: not known */
 static _Atomic uint32_t overflowed;
 
 static uint64_t inject_at; /* 0: off */
@@ -70,6 +74,7 @@ void sl_limit_start(const struct sl_options *options)
 		atomic_store(&overhead[i], 0);
 		atomic_store(&claims[i], 0);
 		atomic_store(&learned[i], 0);
+		atomic_store(&primary[i], 0);
 	}
 	read_injection(options->inject_oom);
 	if (options->inject_oom && !inject_at)
@@ -197,7 +202,7 @@ static void remove_key(uint64_t key, struct sl_limit_claim *claim)
 }
 
 /* Adds a block whose bytes are counted already. */
-static bool insert(uint64_t key, uint32_t device, uint64_t bytes)
+static bool insert(uint64_t key, struct sl_vendor_context place, uint64_t bytes)
 {
 	for (unsigned probe = 0; probe < PROBES; probe++) {
 		struct block *block = slot_of(key, probe);
@@ -207,7 +212,8 @@ static bool insert(uint64_t key, uint32_t device, uint64_t bytes)
 			continue;
 		if (!atomic_compare_exchange_strong(&block->key, &found, KEY_BUSY))
 			continue;
-		atomic_store_explicit(&block->device, device, memory_order_relaxed);
+		atomic_store_explicit(&block->device, (uint32_t)place.device, memory_order_relaxed);
+		atomic_store_explicit(&block->context, place.context, memory_order_relaxed);
 		atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
 		atomic_store_explicit(&block->key, key, memory_order_release);
 		return true;
@@ -245,10 +251,12 @@ static void learn(int device)
 	atomic_store(&overhead[device], gone < 1ull << 30 ? gone : 1ull << 30);
 }
 
-void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes, struct sl_limit_claim *claim)
+void sl_limit_allocated(struct sl_vendor_context place, enum sl_kind kind, uint64_t address, uint64_t bytes,
+			struct sl_limit_claim *claim)
 {
 	struct sl_limit_claim missed = {0};
 	uint64_t key = key_of(kind, address);
+	int device = place.device;
 
 	if (!limit_bytes || !counts(device, kind) || !address || !bytes) {
 		sl_limit_release(claim);
@@ -262,7 +270,9 @@ void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_
 	*claim = (struct sl_limit_claim){.device = device, .bytes = bytes};
 	remove_key(key, &missed); /* the address was allocated again, so its free was not seen */
 	sl_limit_release(&missed);
-	if (insert(key, (uint32_t)device, bytes)) {
+	if (kind == SL_KIND_vmm)
+		place.context = OF_NO_CONTEXT;
+	if (insert(key, place, bytes)) {
 		drop_claim(claim);
 	} else {
 		sl_limit_release(claim);
@@ -278,21 +288,46 @@ void sl_limit_freed(enum sl_kind kind, uint64_t address, struct sl_limit_claim *
 		remove_key(key_of(kind, address), claim);
 }
 
-void sl_limit_context_gone(int device)
+void sl_limit_primary(struct sl_vendor_context place)
 {
-	if (!limit_bytes || device < 0 || device >= DEVICES)
+	if (place.device >= 0 && place.device < DEVICES)
+		atomic_store(&primary[place.device], place.context);
+}
+
+/*
+ * True: the block ends with that context.  A block of an unknown context ends with its device's primary one, and with that,
+ * where it is not known itself, every block of the device.
+ */
+static bool ends_with(const struct block *block, struct sl_vendor_context place)
+{
+	uint64_t context = atomic_load(&block->context), its_primary;
+
+	if (place.context)
+		return context == place.context;
+	if (atomic_load(&block->device) != (uint32_t)place.device)
+		return false;
+	its_primary = atomic_load(&primary[place.device]);
+	return !context || !its_primary || context == its_primary;
+}
+
+void sl_limit_context_gone(struct sl_vendor_context place)
+{
+	if (!limit_bytes || (!place.context && (place.device < 0 || place.device >= DEVICES)))
 		return;
 	for (unsigned i = 0; i < BLOCKS; i++) {
 		uint64_t key = atomic_load_explicit(&blocks[i].key, memory_order_acquire);
 		struct sl_limit_claim gone = {0};
 
-		if (key <= KEY_BUSY || atomic_load(&blocks[i].device) != (uint32_t)device)
+		if (key <= KEY_BUSY || !ends_with(&blocks[i], place))
 			continue;
 		remove_block(&blocks[i], key, &gone);
 		sl_limit_release(&gone);
 	}
-	atomic_store_explicit(&overhead[device], 0, memory_order_relaxed);
-	atomic_store_explicit(&learned[device], 0, memory_order_relaxed);
+	for (int device = 0; device < DEVICES; device++)
+		if (place.context || device == place.device) { /* the next allocation there shows what the contexts left take */
+			atomic_store_explicit(&overhead[device], 0, memory_order_relaxed);
+			atomic_store_explicit(&learned[device], 0, memory_order_relaxed);
+		}
 }
 
 void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes)

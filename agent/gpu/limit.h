@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/gpu/vendor.h"
 #include "agent/options.h"
 #include "common/event.h"
 
@@ -39,9 +40,15 @@ bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_l
  * What the driver does, for the table of live blocks.  Called after an allocation, whose claim becomes the block; and before a
  * free, whose block becomes a claim until the call has returned.
  */
-void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes, struct sl_limit_claim *claim);
+void sl_limit_allocated(struct sl_vendor_context place, enum sl_kind kind, uint64_t address, uint64_t bytes,
+			struct sl_limit_claim *claim);
 void sl_limit_freed(enum sl_kind kind, uint64_t address, struct sl_limit_claim *claim);
-void sl_limit_context_gone(int device);
+
+/* The primary context of place.device is place.context. */
+void sl_limit_primary(struct sl_vendor_context place);
+
+/* The context is gone, and its blocks with it: with context 0 the primary one of the device, else place.device is not looked at. */
+void sl_limit_context_gone(struct sl_vendor_context place);
 
 /* Drops the claim: the allocation failed, or the block was freed. */
 void sl_limit_release(struct sl_limit_claim *claim);

@@ -93,7 +93,8 @@ bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_l
 }
 
 /* Gives the claim back at once: fake_claimed counts calls under way alone. */
-void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes, struct sl_limit_claim *claim)
+void sl_limit_allocated(struct sl_vendor_context place, enum sl_kind kind, uint64_t address, uint64_t bytes,
+			struct sl_limit_claim *claim)
 {
 	sl_limit_release(claim);
 }
@@ -110,7 +111,11 @@ void sl_limit_release(struct sl_limit_claim *claim)
 	claim->bytes = 0;
 }
 
-void sl_limit_context_gone(int device)
+void sl_limit_primary(struct sl_vendor_context place)
+{
+}
+
+void sl_limit_context_gone(struct sl_vendor_context place)
 {
 }
 

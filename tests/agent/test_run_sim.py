@@ -29,6 +29,21 @@ threads = [threading.Thread(target=work) for _ in range(8)]
 print(len(got))
 '''
 
+# Jobs one after the other, each in a context whose end frees what they leave.
+CONTEXTS = '''
+import ctypes, sys
+driver, context, address, codes = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), []
+assert driver.cuInit(0) == 0
+for job in range(4):
+    if sys.argv[1] == "own":
+        assert driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+    else:
+        assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and driver.cuCtxSetCurrent(context) == 0
+    codes.append(driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(600 << 20)))
+    assert (driver.cuCtxDestroy_v2(context) if sys.argv[1] == "own" else driver.cuDevicePrimaryCtxRelease_v2(0)) == 0
+print(codes)
+'''
+
 
 class Recorded(unittest.TestCase):
     def setUp(self):
@@ -81,6 +96,11 @@ class Recorded(unittest.TestCase):
         done = self.launch('--limit', '1G', '--', sys.executable, '-c', THREADS)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(int(done.stdout), (1024 - CONTEXT) // 8)
+
+    def test_what_ended_with_its_context_is_not_counted(self):
+        for kind in ('own', 'primary'):
+            done = self.launch('--limit', '1000M', '--', sys.executable, '-c', CONTEXTS, kind)
+            self.assertEqual((kind, done.returncode, done.stdout), (kind, 0, '[0, 0, 0, 0]\n'), done.stderr)
 
     def test_a_limit_above_the_device_changes_nothing(self):
         self.assertEqual(self.ask(['--limit', '1T'], 3, 100), self.ask([], 3, 100))

@@ -48,7 +48,7 @@ static bool refuses(int device, enum sl_kind kind, uint64_t bytes)
 
 static void allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes)
 {
-	sl_limit_allocated(device, kind, address, bytes, &(struct sl_limit_claim){0});
+	sl_limit_allocated((struct sl_vendor_context){.device = device}, kind, address, bytes, &(struct sl_limit_claim){0});
 }
 
 static void freed(enum sl_kind kind, uint64_t address)
@@ -202,10 +202,30 @@ static void a_context_takes_its_blocks_and_its_cost_with_it(void **state)
 	allocated(0, SL_KIND_device, 0x1000, MIB);
 	allocated(1, SL_KIND_device, 0x2000, MIB);
 	sl_limit_overhead(0, 3 * MIB, MIB);
-	sl_limit_context_gone(0);
+	sl_limit_context_gone((struct sl_vendor_context){.device = 0});
 	assert_int_equal(live(0), 0);
 	assert_int_equal(live(1), MIB);
 	assert_false(refuses(0, SL_KIND_device, 100 * MIB));
+}
+
+static void made_in(int device, uint64_t context, enum sl_kind kind, uint64_t address)
+{
+	sl_limit_allocated((struct sl_vendor_context){device, context}, kind, address, MIB, &(struct sl_limit_claim){0});
+}
+
+static void a_context_of_the_programs_own_takes_its_blocks_alone_and_a_reset_leaves_them(void **state)
+{
+	start(100 * MIB, NULL);
+	sl_limit_primary((struct sl_vendor_context){0, 0xc0});
+	made_in(0, 0xc0, SL_KIND_device, 0x1000);
+	made_in(0, 0xc1, SL_KIND_device, 0x2000);
+	made_in(0, 0xc2, SL_KIND_array, 0x3000);
+	made_in(0, 0xc1, SL_KIND_vmm, 0x4000);
+	made_in(0, 0, SL_KIND_pool, 0x5000); /* of another device's stream: the context is not known */
+	sl_limit_context_gone((struct sl_vendor_context){-1, 0xc1});
+	assert_int_equal(live(0), 4 * MIB);
+	sl_limit_context_gone((struct sl_vendor_context){.device = 0});
+	assert_int_equal(live(0), 2 * MIB); /* in 0xc2, and what no context holds */
 }
 
 static void a_full_table_is_noted_once_and_never_fails_a_call(void **state)
@@ -268,13 +288,14 @@ static void *crowd(void *arg)
 				sl_limit_release(&claim);
 				continue;
 			}
-			sl_limit_allocated(0, SL_KIND_device, base + (++mine << 9), 3, &claim);
+			sl_limit_allocated((struct sl_vendor_context){0}, SL_KIND_device, base + (++mine << 9), 3, &claim);
 		} else if (mine) {
 			sl_limit_freed(SL_KIND_device, base + (mine << 9), &claim);
 			atomic_fetch_sub(&held, claim.bytes);
 			if (round % 7 == 0) { /* as if the driver refused the free */
 				atomic_fetch_add(&held, claim.bytes);
-				sl_limit_allocated(0, SL_KIND_device, base + (mine << 9), claim.bytes, &claim);
+				sl_limit_allocated((struct sl_vendor_context){0}, SL_KIND_device, base + (mine << 9), claim.bytes,
+						   &claim);
 				continue;
 			}
 			sl_limit_release(&claim);
@@ -311,7 +332,7 @@ static void a_free_that_fails_leaves_the_block_and_one_under_way_still_counts(vo
 	sl_limit_freed(SL_KIND_device, 0x1000, &claim);
 	assert_true(refuses(0, SL_KIND_device, 41 * MIB));
 	assert_false(sl_limit_live(0, &bytes));
-	sl_limit_allocated(claim.device, SL_KIND_device, 0x1000, claim.bytes, &claim);
+	sl_limit_allocated((struct sl_vendor_context){claim.device, 0}, SL_KIND_device, 0x1000, claim.bytes, &claim);
 	assert_true(sl_limit_live(0, &bytes));
 	assert_int_equal(bytes, 60 * MIB);
 	freed(SL_KIND_device, 0x1000);
@@ -330,6 +351,7 @@ int main(void)
 		cmocka_unit_test(what_the_program_asks_agrees_with_what_it_gets),
 		cmocka_unit_test(the_cost_of_the_context_counts_from_the_first_allocation_on),
 		cmocka_unit_test(a_context_takes_its_blocks_and_its_cost_with_it),
+		cmocka_unit_test(a_context_of_the_programs_own_takes_its_blocks_alone_and_a_reset_leaves_them),
 		cmocka_unit_test(a_full_table_is_noted_once_and_never_fails_a_call),
 		cmocka_unit_test(threads_leave_no_byte_behind),
 		cmocka_unit_test(eight_threads_together_reach_the_limit_and_never_pass_it),
