@@ -35,9 +35,9 @@ void sl_limited_open(struct sl_frame *frame, const struct sl_hooks_row *hook, co
 		sl_limit_freed(in->kind, in->address, &frame->claim);
 	if (hook->verb != SL_VERB_ALLOC)
 		return;
-	device = in->device_plus_one - 1;
+	device = (in->device_plus_one ? in->device_plus_one : sl_device_named(in->object, in->stream)) - 1;
 	saved = sl_agent_work_begin();
-	if (!in->device_plus_one && hook->family != SL_FAMILY_hsa)
+	if (device == -1 && hook->family != SL_FAMILY_hsa)
 		device = sl_device_current(hook->family).device;
 	frame->refuse = sl_limit_refuses(device, in->kind, in->bytes, &frame->claim);
 	sl_agent_work_end(saved);

@@ -302,6 +302,8 @@ static SL_NOINLINE void ask_more(struct sl_frame *frame, const struct sl_hooks_r
 	uint64_t graph;
 	int saved = sl_agent_work_begin();
 
+	if (hook->verb == SL_VERB_STREAM_CREATE)
+		sl_device_remember(out->stream, sl_slot_device(frame->slot) + 1);
 	if (out->kind == SL_KIND_imported && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_MAP) && !out->bytes &&
 	    hook->family != SL_FAMILY_hsa)
 		frame->slot->call.bytes = sl_device_size_of(hook->family, out->address);

@@ -26,7 +26,8 @@
 #include "agent/gpu/vendor.h"
 #include "common/base.h"
 
-#define DEVICES 64
+#define DEVICES	     64
+#define HANDLES_LOG2 12
 
 enum source { SOURCE_UNDECIDED, SOURCE_NVML, SOURCE_AMDGPU, SOURCE_CALLERS };
 
@@ -43,8 +44,9 @@ struct device {
 };
 
 static struct device devices[SL_VENDOR_COUNT][DEVICES];
-static _Atomic unsigned news;	  /* a device came into use */
-static _Atomic unsigned is_child; /* NVML was opened in the parent and does not survive fork */
+static _Atomic uint64_t handles[1u << HANDLES_LOG2]; /* handle << 8 | device + 1, by the handle's hash */
+static _Atomic unsigned news;			     /* a device came into use */
+static _Atomic unsigned is_child;		     /* NVML was opened in the parent and does not survive fork */
 static bool nvml_opened;
 static bool processes_said, full_said; /* written once in a recording: the source of process lists, and that a list is too long */
 
@@ -173,6 +175,31 @@ SL_HOT struct sl_vendor_context sl_device_current(enum sl_family family)
 int sl_device_of_pointer(enum sl_family family, uint64_t address)
 {
 	return sl_vendor_device_of(sl_vendor_of(family), address);
+}
+
+static _Atomic uint64_t *word_of(uint64_t handle)
+{
+	return &handles[handle * 0x9e3779b97f4a7c15ull >> (64 - HANDLES_LOG2)];
+}
+
+void sl_device_remember(uint64_t handle, int device_plus_one)
+{
+	if (handle)
+		atomic_store_explicit(word_of(handle), handle << 8 | (uint8_t)device_plus_one, memory_order_relaxed);
+}
+
+static int remembered(uint64_t handle)
+{
+	uint64_t word = atomic_load_explicit(word_of(handle), memory_order_relaxed);
+
+	return handle && word >> 8 == handle << 8 >> 8 ? (int8_t)word : 0;
+}
+
+int sl_device_named(uint64_t pool, uint64_t stream)
+{
+	int device_plus_one = remembered(pool);
+
+	return device_plus_one ? device_plus_one : remembered(stream);
 }
 
 uint64_t sl_device_size_of(enum sl_family family, uint64_t address)
@@ -397,6 +424,7 @@ void sl_device_child(void)
 	if (nvml_opened)
 		atomic_store(&is_child, 1);
 	memset(devices, 0, sizeof(devices));
+	memset(handles, 0, sizeof(handles));
 	processes_said = full_said = false;
 	sl_hostmem_child();
 }

@@ -50,6 +50,15 @@ struct sl_vendor_context sl_device_current(enum sl_family family);
 /* Device that owns this address (stream-ordered, managed): cuPointerGetAttribute; -1 unknown. */
 int sl_device_of_pointer(enum sl_family family, uint64_t address);
 
+/*
+ * Remembers where a pool or stream lies, for the calls that name it alone: device + 1, 0 unknown, SL_NO_DEVICE the host.  Of very
+ * many handles some are forgotten.
+ */
+void sl_device_remember(uint64_t handle, int device_plus_one);
+
+/* Where an allocation from this pool (0: the stream's device's own) on this stream lies, in the same form. */
+int sl_device_named(uint64_t pool, uint64_t stream);
+
 /* Size of the block that begins at this address, for imported memory, whose call has no size; 0 unknown. */
 uint64_t sl_device_size_of(enum sl_family family, uint64_t address);
 

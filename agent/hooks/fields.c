@@ -30,6 +30,12 @@ unsigned sl_fields_primary_gone(void *real, const char *state, int device)
 	return !active;
 }
 
+uint64_t sl_fields_pool(uint64_t pool, int device_plus_one)
+{
+	sl_device_remember(pool, device_plus_one);
+	return pool;
+}
+
 /* One word of cache: the last function asked for (47 bits) and its version in units of `unit` (below 2^16). */
 static int version_beside(void *real, const char *function, int unit, _Atomic uint64_t *last)
 {

@@ -24,6 +24,10 @@
 #define DEVICE_OF(where)                                                                                                           \
 	((where).type == SL_LOCATION_DEVICE ? (where).id + 1 : (where).type > SL_LOCATION_DEVICE ? SL_NO_DEVICE : 0)
 
+/* The pool that the call returned, whose place is remembered: an allocation names the pool alone. */
+#define POOL(pool, device) .address = sl_fields_pool(OUT(pool), device), .device_plus_one = (device)
+uint64_t sl_fields_pool(uint64_t pool, int device_plus_one);
+
 /* Pool attributes before the release threshold are int, later ones 64 bits. */
 #define POOL_VALUE(attribute, value)                                                                                               \
 	(!(value) ? 0 : (int)(attribute) >= 4 ? *(const uint64_t *)(value) : (uint64_t) * (const int *)(value))

@@ -158,6 +158,15 @@ int sl_device_of_pointer(enum sl_family family, uint64_t address)
 	return 0;
 }
 
+void sl_device_remember(uint64_t handle, int device_plus_one)
+{
+}
+
+int sl_device_named(uint64_t pool, uint64_t stream)
+{
+	return 0;
+}
+
 uint64_t sl_device_size_of(enum sl_family family, uint64_t address)
 {
 	return 0;

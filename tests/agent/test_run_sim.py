@@ -44,6 +44,23 @@ for job in range(4):
 print(codes)
 '''
 
+# Memory of device 1 that is asked for while device 0, which has 600M already, is current.
+ELSEWHERE = '''
+import ctypes, struct, sys
+runtime, pool, stream, address = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+here, bytes_ = ctypes.byref(address), lambda mib: ctypes.c_size_t(mib << 20)
+assert runtime.cudaSetDevice(1) == 0 and runtime.cudaStreamCreate(ctypes.byref(stream)) == 0 and runtime.cudaSetDevice(0) == 0
+if sys.argv[1] == "pool":
+    props = struct.pack("iiii72x", 1, 0, 1, 1)
+    assert runtime.cudaMemPoolCreate(ctypes.byref(pool), props) == 0
+elif sys.argv[1] == "default pool":
+    assert runtime.cudaDeviceGetDefaultMemPool(ctypes.byref(pool), 1) == 0
+codes = [runtime.cudaMalloc(here, bytes_(600))]
+for mib in (500, 600):
+    codes.append(runtime.cudaMallocFromPoolAsync(here, bytes_(mib), pool, None) if pool else runtime.cudaMallocAsync(here, bytes_(mib), stream))
+print(codes)
+'''
+
 
 class Recorded(unittest.TestCase):
     def setUp(self):
@@ -101,6 +118,12 @@ class Recorded(unittest.TestCase):
         for kind in ('own', 'primary'):
             done = self.launch('--limit', '1000M', '--', sys.executable, '-c', CONTEXTS, kind)
             self.assertEqual((kind, done.returncode, done.stdout), (kind, 0, '[0, 0, 0, 0]\n'), done.stderr)
+
+    def test_an_allocation_counts_where_its_pool_or_its_stream_lies(self):
+        self.environment['SIM_DEVICES'] = '2'
+        for kind in ('pool', 'default pool', 'stream'):
+            done = self.launch('--limit', '1000M', '--', sys.executable, '-c', ELSEWHERE, kind)
+            self.assertEqual((kind, done.returncode, done.stdout), (kind, 0, '[0, 0, 2]\n'), done.stderr)
 
     def test_a_limit_above_the_device_changes_nothing(self):
         self.assertEqual(self.ask(['--limit', '1T'], 3, 100), self.ask([], 3, 100))
