@@ -326,10 +326,24 @@ static SL_NOINLINE void take_late_stack(struct sl_slot *slot)
 	sl_slot_add_flags(slot, flags);
 }
 
+/* A failed call has no address whose device could be asked: it is where its pool or stream lies, the thread's context if that is its. */
+static void place_failed(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out)
+{
+	bool names = out->kind == SL_KIND_pool || hook->verb == SL_VERB_GRAPH_LAUNCH;
+	int device_plus_one = names && !out->device_plus_one ? sl_device_named(out->object, out->stream) : 0;
+	int device = device_plus_one == SL_NO_DEVICE ? -1 : device_plus_one - 1;
+
+	if (!device_plus_one || device == sl_slot_device(frame->slot))
+		return;
+	frame->slot->call.head = sl_slot_with_device(frame->slot->call.head, device);
+	frame->second->more.context = 0;
+}
+
 static SL_NOINLINE void close_failed(struct sl_frame *frame, const struct sl_hooks_row *hook, int64_t result, uint64_t end_ns,
 				     const struct sl_fields *out, bool injected)
 {
 	take_late_stack(frame->slot);
+	place_failed(frame, hook, out);
 	if (frame->refuse || frame->inject || injected)
 		sl_slot_add_flags(frame->slot, SL_FLAG_injected);
 	if (result && result == sl_event_families[hook->family].oom && sl_stacks_has_room(SL_STACKS_ROOM_FIRST)) {

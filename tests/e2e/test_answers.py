@@ -115,6 +115,14 @@ class OutOfMemory(Answers):
             self.assertIsNotNone(oom["device_free_bytes"])
             self.assertLess(oom["device_free_bytes"], oom["requested_bytes"])
 
+    def test_an_error_is_of_the_device_of_the_pool_or_the_stream(self):
+        """What is free on the current device says nothing of it."""
+        for how in ("pool", "default", "stream", "graph"):
+            with self.subTest(how), Recording(app("oom"), "elsewhere", how, SIM_DEVICES="2") as run:
+                (oom,), text = run.report()["ooms"], summary(run)
+                self.assertEqual((oom["device"], oom["device_free_bytes"]), (1, None))
+                self.assertRegex(text, r"OUT OF MEMORY .* device 1 ")
+
     def test_a_full_device_is_full_and_its_holder_named(self):
         with Recording(app("oom")) as run:
             report, text = run.report(), summary(run)
