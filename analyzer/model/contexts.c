@@ -209,6 +209,17 @@ static void raise_limit(const struct sl_model *model, struct sl_device_state *de
 	device->limit_stack = sl_stack_of(event);
 }
 
+/*
+ * The primary context that a reset ends.  Where nobody was seen to retain it the context that was current stands for it, but for one
+ * that the program made itself, which no reset ends.
+ */
+static uint64_t primary_of(const struct sl_model *model, const struct sl_device_state *device, const struct sl_event *event)
+{
+	if (device->primary)
+		return device->primary;
+	return event->context && !sl_table_find(&model->objects[0], event->context) ? event->context : 0; /* SL_OBJECT_CONTEXT */
+}
+
 void sl_contexts_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -251,7 +262,7 @@ void sl_contexts_apply(struct sl_model *model, const struct sl_item *item)
 			break;
 		/* fallthrough */
 	case SL_VERB_DEVICE_RESET:
-		drop_all(model, event->context ? event->context : device->primary, (int)ordinal);
+		drop_all(model, primary_of(model, device, event), (int)ordinal);
 		drop_parts(model, device);
 		break;
 	default:

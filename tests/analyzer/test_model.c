@@ -223,6 +223,24 @@ static void a_device_reset_takes_its_own_device_only(void **state)
 	replay_free(&r);
 }
 
+static void a_device_reset_ends_the_primary_context_and_not_the_programs_own_that_is_current(void **state)
+{
+	for (int retained = 0; retained < 2; retained++) {
+		struct replay r;
+
+		replay_begin(&r);
+		if (retained)
+			synth_call(r.synth, 1, "cuDevicePrimaryCtxRetain", .context = 0xc1);
+		synth_call(r.synth, 1, "cuMemAlloc_v2", .address = 0x1000, .bytes = 1, .context = 0xc1);
+		synth_call(r.synth, 1, "cuCtxCreate_v2", .context = 0xc2);
+		synth_call(r.synth, 1, "cuMemAlloc_v2", .address = 0x2000, .bytes = 2, .context = 0xc2);
+		synth_call(r.synth, 1, "cudaDeviceReset", .device = 0, .context = 0xc2);
+		replay_end(&r, SYNTH_COMPLETED);
+		expect_row(&r, SL_KIND_device, 0, 2, 0, retained, retained ? 2 : 3);
+		replay_free(&r);
+	}
+}
+
 static void at_equal_stamps_a_free_comes_before_an_allocation_of_another_thread(void **state)
 {
 	struct replay r;
@@ -1002,6 +1020,7 @@ int main(void)
 		cmocka_unit_test(a_context_takes_what_was_made_in_it_and_nothing_else),
 		cmocka_unit_test(only_the_last_release_of_a_primary_context_ends_it),
 		cmocka_unit_test(a_device_reset_takes_its_own_device_only),
+		cmocka_unit_test(a_device_reset_ends_the_primary_context_and_not_the_programs_own_that_is_current),
 		cmocka_unit_test(at_equal_stamps_a_free_comes_before_an_allocation_of_another_thread),
 		cmocka_unit_test(a_call_inside_another_takes_effect_before_it),
 		cmocka_unit_test(ipc_memory_opened_twice_is_one_block_closed_by_the_second_close),

@@ -23,9 +23,12 @@ static void fill(size_t bytes)
 
 int main(void)
 {
-	void *primary, *one, *two, *again;
-	address kept;
+	void *primary, *one, *two, *again, *own;
+	address kept, apart;
 	OK(cuInit(0));
+	OK(cuCtxCreate_v2(&own, 0, 0));
+	OK(cuMemAlloc_v2(&apart, 8 * MB));
+	OK(cuDevicePrimaryCtxReset_v2(0)); /* there is none: what the current context holds stays */
 	OK(cuDevicePrimaryCtxRetain(&primary, 0));
 	OK(cuDevicePrimaryCtxRetain(&again, 0));
 	CHECK(primary == again);
@@ -47,7 +50,9 @@ int main(void)
 	OK(cuDevicePrimaryCtxRetain(&primary, 0));
 	OK(cuCtxSetCurrent(primary));
 	fill(6 * MB);
-	OK(cuDevicePrimaryCtxReset_v2(0));
+	OK(cuCtxSetCurrent(own));
+	OK(cuDevicePrimaryCtxReset_v2(0)); /* ends the primary context, not the current one */
+	OK(cuMemFree_v2(apart));
 	OK(cuDevicePrimaryCtxRetain(&primary, 0));
 	OK(cuCtxSetCurrent(primary));
 	fill(7 * MB); /* stays */
