@@ -20,6 +20,14 @@ static bool is_counted(const struct sl_hooks_row *hook, const struct sl_frame *o
 	return hook->family != SL_FAMILY_cuda_runtime && (!owner || (hook->family == SL_FAMILY_cuda_driver && !owner->claim.bytes));
 }
 
+/* True: the allocation is a node of a graph, which takes memory at its launch, if there is one.  For a thread inside the agent. */
+static bool is_captured(const struct sl_hooks_row *hook, const struct sl_fields *fields)
+{
+	uint64_t graph;
+
+	return fields->stream && sl_device_capturing(hook->family, fields->stream, &graph);
+}
+
 void sl_limited_open(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *in)
 {
 	const struct sl_frame *owner = frame->owner;
@@ -39,7 +47,8 @@ void sl_limited_open(struct sl_frame *frame, const struct sl_hooks_row *hook, co
 	saved = sl_agent_work_begin();
 	if (device == -1 && hook->family != SL_FAMILY_hsa)
 		device = sl_device_current(hook->family).device;
-	frame->refuse = sl_limit_refuses(device, in->kind, in->bytes, &frame->claim);
+	if (!is_captured(hook, in))
+		frame->refuse = sl_limit_refuses(device, in->kind, in->bytes, &frame->claim);
 	sl_agent_work_end(saved);
 }
 
@@ -76,7 +85,7 @@ void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, c
 		frame->claim.bytes = 0; /* the claim was taken back because the call looked unwound */
 	if (!is_counted(hook, frame->owner))
 		return;
-	if (ok && hook->verb == SL_VERB_ALLOC) {
+	if (ok && hook->verb == SL_VERB_ALLOC && !is_captured(hook, out)) {
 		sl_limit_allocated(place, out->kind, out->address, out->bytes, &frame->claim);
 	} else if (!ok && hook->verb == SL_VERB_FREE && frame->claim.bytes) {
 		place = (struct sl_vendor_context){.device = frame->claim.device};

@@ -3,8 +3,8 @@
  * Blocks are kept in a table of open addressing that threads change by compare and exchange: no lock is held across a driver call
  * or anywhere else.  A full table stops counting, with a note, and then no call is made to fail.
  *
- * Known limits: the release of a VMM handle counts as its free although a mapping may keep the memory; a call that is left by
- * longjmp keeps its claim if the ring had no room for it.
+ * Known limits: the memory of graphs counts only as part of what NVML says beyond the blocks; the release of a VMM handle counts
+ * as its free although a mapping may keep the memory; a call that is left by longjmp keeps its claim if the ring had no room for it.
  */
 #include "agent/gpu/limit.h"
 

@@ -61,6 +61,18 @@ for mib in (500, 600):
 print(codes)
 '''
 
+# Graphs that are captured one after the other and never launched.
+CAPTURED = '''
+import ctypes
+runtime, stream, graph, address, codes = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), []
+assert runtime.cudaStreamCreate(ctypes.byref(stream)) == 0
+for capture in range(4):
+    assert runtime.cudaStreamBeginCapture(stream, 0) == 0
+    codes.append(runtime.cudaMallocAsync(ctypes.byref(address), ctypes.c_size_t(600 << 20), stream))
+    assert runtime.cudaStreamEndCapture(stream, ctypes.byref(graph)) == 0 and runtime.cudaGraphDestroy(graph) == 0
+print(codes)
+'''
+
 
 class Recorded(unittest.TestCase):
     def setUp(self):
@@ -124,6 +136,10 @@ class Recorded(unittest.TestCase):
         for kind in ('pool', 'default pool', 'stream'):
             done = self.launch('--limit', '1000M', '--', sys.executable, '-c', ELSEWHERE, kind)
             self.assertEqual((kind, done.returncode, done.stdout), (kind, 0, '[0, 0, 2]\n'), done.stderr)
+
+    def test_what_is_captured_counts_at_no_capture(self):
+        done = self.launch('--limit', '1000M', '--', sys.executable, '-c', CAPTURED)
+        self.assertEqual((done.returncode, done.stdout), (0, '[0, 0, 0, 0]\n'), done.stderr)
 
     def test_a_limit_above_the_device_changes_nothing(self):
         self.assertEqual(self.ask(['--limit', '1T'], 3, 100), self.ask([], 3, 100))
