@@ -229,12 +229,20 @@ static SL_NOINLINE struct sl_vendor_context ask_place(enum sl_family family, str
 	return place;
 }
 
-static SL_NOINLINE int device_of_pointer(enum sl_family family, uint64_t address)
-{
-	int saved = sl_agent_work_begin(), device = sl_device_of_pointer(family, address);
+/* Stream-ordered and imported memory lies where its address says, whatever device is current. */
+#define BY_ADDRESS (1u << SL_KIND_pool | 1u << SL_KIND_imported)
 
+static SL_NOINLINE int device_of_address(const struct sl_hooks_row *hook, const struct sl_fields *out)
+{
+	bool imported = out->kind == SL_KIND_imported;
+	int saved, device;
+
+	if (imported && sl_vendor_of(hook->family) != SL_VENDOR_CUDA) /* HIP remembers that an address was none */
+		return -1;
+	saved = sl_agent_work_begin();
+	device = sl_device_of_pointer(hook->family, out->address);
 	sl_agent_work_end(saved);
-	return device;
+	return imported && device < 0 ? -1 : device;
 }
 
 /* Device and context: of the row, of the driver call inside, else asked of the driver after the call. */
@@ -249,8 +257,8 @@ place_of(const struct sl_frame *frame, const struct sl_hooks_row *hook, const st
 		place.device = sl_slot_device(frame->slot);
 	if (frame->slot && !out->context)
 		place.context = frame->second->more.context;
-	if (SL_UNLIKELY(out->kind == SL_KIND_pool) && place.device < 0 && ok && hook->verb == SL_VERB_ALLOC)
-		place.device = device_of_pointer(hook->family, out->address);
+	if (SL_UNLIKELY(BY_ADDRESS >> out->kind & 1) && place.device < 0 && ok && trait.place)
+		place.device = device_of_address(hook, out);
 	on_host |= place.device == SL_NO_DEVICE - 1;
 	if (trait.place && is_asked(hook))
 		place = ask_place(hook->family, place, ok && !on_host && hook->verb != SL_VERB_DEVICE_RESET);

@@ -213,6 +213,11 @@ unsigned sl_fields_primary_gone(void *real, const char *state, int device)
 	return 0;
 }
 
+int sl_fields_device_of_handle(void *real, CUmemGenericAllocationHandle handle)
+{
+	return 0;
+}
+
 uint64_t sl_fields_pool(uint64_t pool, int device_plus_one)
 {
 	return pool;

@@ -30,6 +30,19 @@ unsigned sl_fields_primary_gone(void *real, const char *state, int device)
 	return !active;
 }
 
+int sl_fields_device_of_handle(void *real, CUmemGenericAllocationHandle handle)
+{
+	int (*get)(CUmemAllocationProp *, CUmemGenericAllocationHandle) =
+		handle ? sl_resolve_beside(real, "cuMemGetAllocationPropertiesFromHandle") : NULL;
+	CUmemAllocationProp prop = {0};
+	int saved = sl_agent_work_begin();
+
+	if (!get || get(&prop, handle))
+		prop.location.type = 0;
+	sl_agent_work_end(saved);
+	return DEVICE_OF(prop.location);
+}
+
 uint64_t sl_fields_pool(uint64_t pool, int device_plus_one)
 {
 	sl_device_remember(pool, device_plus_one);

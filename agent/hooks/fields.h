@@ -89,6 +89,9 @@ int sl_fields_hsa_device_of_pointer(void *real, const void *pointer);
  */
 unsigned sl_fields_primary_gone(void *real, const char *state, int device);
 
+/* Device + 1 of the memory of this handle, which a call has just imported; 0 unknown. */
+int sl_fields_device_of_handle(void *real, CUmemGenericAllocationHandle handle);
+
 /* Version of the runtime that contains `real`, in the form of cudaRuntimeGetVersion: 12040; 0 unknown. */
 int sl_fields_runtime_version(void *real);
 

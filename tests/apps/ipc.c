@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ipc: two processes, one block; opened twice it is the same address, and only the last close ends it. */
+/*
+ * ipc: two processes, one block, where there are two devices not of the reader's current one; opened twice it is the same address, and
+ * only the last close ends it.
+ */
 #include "gpu.h"
 
 #include <sys/wait.h>
@@ -24,7 +27,7 @@ static void child(int in, int out)
 
 int main(void)
 {
-	int to[2], from[2], status = -1;
+	int to[2], from[2], status = -1, devices;
 	char done;
 	struct handle64 handle;
 	void *p, *q;
@@ -32,6 +35,8 @@ int main(void)
 	pid_t pid = fork(); /* before the first GPU call, as it must be */
 	if (!pid)
 		child(to[0], from[1]);
+	OK(cudaGetDeviceCount(&devices));
+	OK(cudaSetDevice(devices > 1));
 	OK(cudaMalloc(&p, 10 * MB));
 	OK(cudaIpcGetMemHandle(&handle, p));
 	CHECK(cudaIpcOpenMemHandle(&q, handle, 1) != 0); /* one's own */
