@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/gpu/sample.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,15 +47,11 @@ static const uint64_t *own_pids(unsigned *count)
  */
 static bool pids_are_ours(const struct sl_device_sample *sample)
 {
-	static const char host[] = "pid:[4026531836]"; /* PROC_PID_INIT_INO: fixed since Linux 3.8 */
-	static int known;			       /* 0: not asked, 1: the host's, -1: another */
-	char link[64];
+	const uint64_t host = 4026531836; /* PROC_PID_INIT_INO: fixed since Linux 3.8 */
+	static int known;		  /* 0: not asked, 1: the host's, -1: another */
 
 	if (!known)
-		known = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/ns/pid", link, sizeof(link)) == sizeof(host) - 1 &&
-					!memcmp(link, host, sizeof(host) - 1)
-				? 1
-				: -1;
+		known = sl_procfile_namespace(0) == host ? 1 : -1;
 	if (known > 0)
 		return true;
 	for (unsigned i = 0; i < sample->count; i++)

@@ -152,13 +152,13 @@ bool sl_identity_run_named(char *out, size_t size)
 	return true;
 }
 
-/* Guesses the process above all processes of a run: the leader of their session. */
+/* Guesses the process above all processes of a run: the leader of their session.  0: it is outside our pid namespace. */
 static uint64_t ancestor(int pid)
 {
 	int leader = getsid(pid);
 
 	if (leader <= 0)
-		return 0; /* the leader is outside our pid namespace: all processes inside share this id */
+		return 0;
 	/* torchrun gives each worker a session of its own: torchrun is the leader's parent. */
 	return variable("TORCHELASTIC_RUN_ID") ? sl_procfile_parent((uint64_t)leader) : (uint64_t)leader;
 }
@@ -166,15 +166,19 @@ static uint64_t ancestor(int pid)
 void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id, int process)
 {
 	struct sl_text text = sl_text_begin(out, size);
-	uint64_t pid = ancestor(process);
+	uint64_t above = ancestor(process), first = above;
 
+	if (!above) { /* all processes inside the namespace share it, and its first process */
+		above = sl_procfile_namespace((uint64_t)process);
+		first = 1;
+	}
 	sl_text_add(&text, host);
 	sl_text_add(&text, "-");
 	sl_text_add_bytes(&text, boot_id, strnlen(boot_id, 8));
 	sl_text_add(&text, "-");
-	sl_text_add_number(&text, pid);
+	sl_text_add_number(&text, above);
 	sl_text_add(&text, "-");
-	sl_text_add_number(&text, pid ? sl_procfile_start(pid) : 0);
+	sl_text_add_number(&text, above ? sl_procfile_start(first) : 0);
 }
 
 bool sl_identity_run_shared(void)

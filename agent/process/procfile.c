@@ -121,19 +121,28 @@ const char *sl_procfile_line(const char *content, const char *name)
 	return NULL;
 }
 
-/* The begin of a field of /proc/PID/stat, in `content`; NULL: there is no such process. */
-static const char *stat_text(uint64_t pid, int wanted, char *content, size_t size)
+#define PATH_MAX_OF_PID 40
+
+/* The path of a file of process `pid`, 0: of this one. */
+static void path_of(char path[PATH_MAX_OF_PID], uint64_t pid, const char *file)
 {
-	char path[40];
-	struct sl_text text = sl_text_begin(path, sizeof(path));
-	const char *at;
+	struct sl_text text = sl_text_begin(path, PATH_MAX_OF_PID);
 
 	sl_text_add(&text, "/proc/");
 	if (pid)
 		sl_text_add_number(&text, pid);
 	else
 		sl_text_add(&text, "self");
-	sl_text_add(&text, "/stat");
+	sl_text_add(&text, file);
+}
+
+/* The begin of a field of /proc/PID/stat, in `content`; NULL: there is no such process. */
+static const char *stat_text(uint64_t pid, int wanted, char *content, size_t size)
+{
+	char path[PATH_MAX_OF_PID];
+	const char *at;
+
+	path_of(path, pid, "/stat");
 	if (sl_procfile_read(path, content, size) <= 0)
 		return NULL;
 	/* Field 2 is the name in brackets and may hold anything; field 3 follows the last bracket. */
@@ -165,6 +174,18 @@ char sl_procfile_state(uint64_t pid)
 uint64_t sl_procfile_parent(uint64_t pid)
 {
 	return stat_field(pid, 4);
+}
+
+uint64_t sl_procfile_namespace(uint64_t pid)
+{
+	char path[PATH_MAX_OF_PID], link[64] = "";
+	int saved = errno;
+	uint64_t number;
+
+	path_of(path, pid, "/ns/pid");
+	syscall(SYS_readlinkat, AT_FDCWD, path, link, sizeof(link) - 1); /* "pid:[4026531836]" */
+	errno = saved;
+	return !strncmp(link, "pid:[", 5) && sl_procfile_digits(link + 5, &number) ? number : 0;
 }
 
 uint64_t sl_procfile_start(uint64_t pid)

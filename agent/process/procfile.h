@@ -36,6 +36,9 @@ char sl_procfile_state(uint64_t pid);
 /* Parent of process `pid`; 0: there is none, or no such process. */
 uint64_t sl_procfile_parent(uint64_t pid);
 
+/* Number of the pid namespace of process `pid`, 0: of this process; 0: not known. */
+uint64_t sl_procfile_namespace(uint64_t pid);
+
 /*
  * Start of process `pid` in clock ticks after boot (/proc/PID/stat, field 22); 0: there is no such process.  pid 0: of this
  * process, whatever it is called where /proc was mounted (a pid namespace without a /proc of its own).

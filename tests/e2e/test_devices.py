@@ -9,6 +9,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
     import e2e
+    import stormlog_trace
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
@@ -177,6 +178,17 @@ class Devices(unittest.TestCase):
         self.assertEqual(device["used_peak_bytes"], 450 * MIB + 3 * CONTEXT)
         self.assertEqual(device["known_peak_bytes"], 400 * MIB)
         self.assertEqual(device["hidden_peak_bytes"], 50 * MIB + 3 * CONTEXT)
+
+    def test_jobs_of_two_namespaces_are_two_runs_and_processes_of_one_are_one(self):
+        """Their session was begun outside, so nobody inside knows its leader."""
+        self.need_containers()
+        runtime = os.path.join(e2e.APPS, "runtime13")
+        named = []
+        for inside in (CONTAINER, CONTAINER, [word for word in CONTAINER if word != "--mount-proc"]):
+            with e2e.Recording(*inside, "sh", "-c", '"$0"; "$0"; true', runtime) as run:
+                named.append([trace.header["run_id"] for trace in stormlog_trace.open_folder(run.traces)])
+        self.assertEqual([(len(names), len(set(names))) for names in named], [(2, 1)] * 3)
+        self.assertNotEqual(named[0][0], named[1][0])
 
     def test_in_a_container_where_pids_are_translated_processes_are_known(self):
         """No process outside the container uses the device, so NVML's pids are those of the container."""
