@@ -334,7 +334,7 @@ static SL_NOINLINE void take_late_stack(struct sl_slot *slot)
 	sl_slot_add_flags(slot, flags);
 }
 
-/* A failed call has no address whose device could be asked: it is where its pool or stream lies, the thread's context if that is its. */
+/* A failed call has no address whose device could be asked: it is where its pool or stream lies. */
 static void place_failed(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out)
 {
 	bool names = out->kind == SL_KIND_pool || hook->verb == SL_VERB_GRAPH_LAUNCH;

@@ -4,7 +4,8 @@
  * or anywhere else.  A full table stops counting, with a note, and then no call is made to fail.
  *
  * Known limits: the memory of graphs counts only as part of what NVML says beyond the blocks; the release of a VMM handle counts
- * as its free although a mapping may keep the memory; a call that is left by longjmp keeps its claim if the ring had no room for it.
+ * as its free although a mapping may keep the memory; a call that is left by longjmp keeps its claim if the ring had no room
+ * for it.
  */
 #include "agent/gpu/limit.h"
 
