@@ -152,15 +152,17 @@ bool sl_identity_run_named(char *out, size_t size)
 	return true;
 }
 
-/* Guesses the process above all processes of a run: the leader of their session.  0: it is outside our pid namespace. */
+/* Guesses the process above all processes of a run: the leader of their session.  0: it is outside what we see. */
 static uint64_t ancestor(int pid)
 {
-	int leader = getsid(pid);
+	int known = getsid(pid);
+	/* in a pid namespace without a /proc of its own the outer one's has the leader, as for the processes outside */
+	uint64_t leader = known > 0 ? (uint64_t)known : sl_procfile_session((uint64_t)pid);
 
-	if (leader <= 0)
+	if (!leader)
 		return 0;
 	/* torchrun gives each worker a session of its own: torchrun is the leader's parent. */
-	return variable("TORCHELASTIC_RUN_ID") ? sl_procfile_parent((uint64_t)leader) : (uint64_t)leader;
+	return variable("TORCHELASTIC_RUN_ID") ? sl_procfile_parent(leader) : leader;
 }
 
 void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id, int process)

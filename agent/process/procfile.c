@@ -176,6 +176,11 @@ uint64_t sl_procfile_parent(uint64_t pid)
 	return stat_field(pid, 4);
 }
 
+uint64_t sl_procfile_session(uint64_t pid)
+{
+	return stat_field(pid, 6);
+}
+
 uint64_t sl_procfile_namespace(uint64_t pid)
 {
 	char path[PATH_MAX_OF_PID], link[64] = "";

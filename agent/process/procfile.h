@@ -36,6 +36,9 @@ char sl_procfile_state(uint64_t pid);
 /* Parent of process `pid`; 0: there is none, or no such process. */
 uint64_t sl_procfile_parent(uint64_t pid);
 
+/* Leader of the session of process `pid`, 0: of this process, as /proc counts; 0: it is outside, or there is no such process. */
+uint64_t sl_procfile_session(uint64_t pid);
+
 /* Number of the pid namespace of process `pid`, 0: of this process; 0: not known. */
 uint64_t sl_procfile_namespace(uint64_t pid);
 
