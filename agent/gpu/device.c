@@ -45,8 +45,9 @@ struct device {
 
 static struct device devices[SL_VENDOR_COUNT][DEVICES];
 static _Atomic uint64_t handles[1u << HANDLES_LOG2]; /* handle << 8 | device + 1, by the handle's hash */
-static _Atomic unsigned news;			     /* a device came into use */
-static _Atomic unsigned is_child;		     /* NVML was opened in the parent and does not survive fork */
+static _Atomic unsigned has_handles;
+static _Atomic unsigned news;	  /* a device came into use */
+static _Atomic unsigned is_child; /* NVML was opened in the parent and does not survive fork */
 static bool nvml_opened;
 static bool processes_said, full_said; /* written once in a recording: the source of process lists, and that a list is too long */
 
@@ -184,8 +185,10 @@ static _Atomic uint64_t *word_of(uint64_t handle)
 
 void sl_device_remember(uint64_t handle, int device_plus_one)
 {
-	if (handle)
-		atomic_store_explicit(word_of(handle), handle << 8 | (uint8_t)device_plus_one, memory_order_relaxed);
+	if (!handle)
+		return;
+	atomic_store_explicit(word_of(handle), handle << 8 | (uint8_t)device_plus_one, memory_order_relaxed);
+	atomic_store_explicit(&has_handles, 1, memory_order_relaxed);
 }
 
 static int remembered(uint64_t handle)
@@ -424,7 +427,9 @@ void sl_device_child(void)
 	if (nvml_opened)
 		atomic_store(&is_child, 1);
 	memset(devices, 0, sizeof(devices));
-	memset(handles, 0, sizeof(handles));
+	if (atomic_load(&has_handles)) /* else a child would have pages that nobody uses */
+		memset(handles, 0, sizeof(handles));
+	atomic_store(&has_handles, 0);
 	processes_said = full_said = false;
 	sl_hostmem_child();
 }
