@@ -11,7 +11,8 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/verb_rights.h"
-#include "analyzer/pipeline/pipeline.h"
+#include "analyzer/commands/native.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/files/sink.h"
@@ -40,7 +41,7 @@ static int tell(const struct sl_session *merged, const char *folder)
 	return sl_json_finish(j) && !fflush(stdout) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
-static int write_merged(struct sl_telemetry *t, const char *folder, bool json)
+static int write_merged(struct sl_telemetry *t, const char *folder, bool json, bool lacks)
 {
 	char reason[160];
 	const struct sl_session *merged = sl_telemetry_merge_ranks(t, reason, sizeof(reason));
@@ -48,29 +49,38 @@ static int write_merged(struct sl_telemetry *t, const char *folder, bool json)
 	for (size_t i = 0; i < t->problems.count; i++)
 		sl_door_print(stderr, "%s:%u: %s\n", t->problems.item[i].file, t->problems.item[i].line,
 			      t->problems.item[i].reason);
+	lacks = lacks || t->problems.count;
 	if (!merged)
 		return sl_command_fail(SL_EXIT_UNREADABLE, "cannot merge: %s", reason);
-	if (sl_sink_write(folder, &merged, 1, NULL))
-		return json ? tell(merged, folder) : SL_EXIT_FINE;
+	if (sl_sink_write(folder, &merged, 1, NULL)) {
+		int status = json ? tell(merged, folder) : SL_EXIT_FINE;
+
+		return status || !lacks
+			       ? status
+			       : sl_command_fail(SL_EXIT_UNREADABLE,
+						 "%s may not be the whole run: what is not read, as said above, is not in it",
+						 folder);
+	}
 	return sl_command_fail(errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR ? SL_EXIT_USAGE : SL_EXIT_UNSAVED,
 			       "cannot write %s: %m", folder);
 }
 
-/* Adds the traces of a run, with a session for each process. */
-static int add_native(struct sl_telemetry *t, struct sl_report *report, char **paths, unsigned count)
+/* Adds the traces of a run, with a session for each process.  *lacks: not all that lies there was read. */
+static int add_native(struct sl_telemetry *t, struct sl_report *report, char **paths, unsigned count, bool *lacks)
 {
 	const struct sl_pipeline_options options = {0};
 	struct sl_session *sessions;
+	int status = sl_native_open(report, paths, count, &options);
 
-	if (sl_pipeline_run(report, paths, count, &options) != SL_PIPELINE_FINE) {
-		for (size_t i = 0; i < report->warnings.count; i++)
-			sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
-		return sl_command_fail(SL_EXIT_UNREADABLE, "nothing of %s can be read", report->path);
-	}
+	if (status != SL_EXIT_FINE)
+		return status;
 	sessions = sl_sessions_all(report, &t->arena);
 	for (unsigned i = 0; i < report->process_count; i++)
 		sl_telemetry_add_session(t, &sessions[i]);
 	free(sessions);
+	for (size_t i = 0; i < report->images.empty.count; i++)
+		sl_door_print(stderr, "stormlog-analyze: %s: " SL_ABSENT_EMPTY "\n", report->images.empty.item[i]);
+	*lacks = sl_absent_unreadable(report) || sl_images_lacks(&report->images) || report->images.empty.count;
 	return SL_EXIT_FINE;
 }
 
@@ -79,10 +89,10 @@ static int merge(char **paths, unsigned count, const struct settings *s)
 	struct sl_telemetry *t = sl_telemetry_new();
 	struct sl_report report = {0};
 	int status = SL_EXIT_FINE;
-	bool native = sl_pipeline_is_native(paths, count);
+	bool native = sl_pipeline_is_native(paths, count), lacks = false;
 
 	if (native)
-		status = add_native(t, &report, paths, count);
+		status = add_native(t, &report, paths, count, &lacks);
 	for (unsigned i = 0; i < count && !status && !native; i++) {
 		if (access(paths[i], F_OK) == 0) {
 			sl_telemetry_add_path(t, paths[i], count > 1);
@@ -93,7 +103,7 @@ static int merge(char **paths, unsigned count, const struct settings *s)
 	}
 	if (!status) {
 		sl_telemetry_finish(t, NULL);
-		status = write_merged(t, s->folder, s->json);
+		status = write_merged(t, s->folder, s->json, lacks);
 	}
 	sl_telemetry_free(t);
 	sl_report_free(&report);

@@ -544,6 +544,34 @@ class Endings(unittest.TestCase):
                 os.unlink(made)
         self.assertEqual(self.run_it("pack", "-o", "x.stormlog", "t").returncode, 0)
 
+    def test_a_merge_of_what_is_not_all_read_is_written_and_is_not_fine(self):
+        for rank in 0, 1:
+            self.record("rank-%05d-%d" % (rank, 100 + rank), rank=rank, pid=100 + rank, world_size=2)
+        whole, more = self.run_it("merge", "-o", "whole", "t"), os.path.join(self.traces, "rank-00002-102.msgpack.zst")
+        self.assertEqual((whole.returncode, whole.stderr), (0, ""))
+        os.mkdir(os.path.join(self.folder, "empty"))
+        for number, (make, said, paths) in enumerate((
+                (lambda: self.record("rank-00002-102", rank=2, pid=102, version=2), "rank-00002-102.msgpack.zst: no header can be read", ["t"]),
+                (lambda: os.truncate(self.record("rank-00002-102", rank=2, pid=102), 100), "frame is torn", ["t"]),
+                (lambda: open(more, "w").write("no trace" * 99), "are no frame", ["t"]),
+                (lambda: None, "empty: no trace is in it", ["t", "empty"]),
+                (lambda: open(os.path.join(self.folder, "words"), "w").write("no trace"), "words: it is neither a trace", ["t", "words"]))):
+            make()
+            done = self.run_it("merge", "-o", "m%d" % number, *paths)
+            with self.subTest(said=said):
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertIn(said, done.stderr)
+                self.assertIn("m%d may not be the whole run" % number, done.stderr)
+                self.assertTrue(os.path.exists(os.path.join(self.folder, "m%d" % number, "manifest.json")), "it is written")
+            if os.path.exists(more):
+                os.unlink(more)
+        segment = os.path.join(self.folder, "whole", "segment-000001.jsonl")
+        with open(segment, "a") as file:
+            file.write("{}\n")
+        done = self.run_it("merge", "-o", "again", "whole")
+        self.assertEqual((done.returncode, os.path.exists(os.path.join(self.folder, "again", "manifest.json"))), (3, True), done.stderr)
+        self.assertRegex(done.stderr, r"segment-000001\.jsonl:[0-9]+: .*\n.*again may not be the whole run")
+
     def test_a_trace_that_is_taken_for_telemetry_is_called_a_trace(self):
         for path in ("t", "t/rank-00000-100.msgpack.zst"):
             for verb in ("convert", "validate"):
