@@ -11,6 +11,7 @@
 #include "analyzer/model/model.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/outputs/output.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 
@@ -20,6 +21,7 @@ struct printer {
 	uint64_t started_ns; /* Unix time of the run's first process */
 	bool told;	     /* the line of this process has been printed */
 	bool any;
+	bool newer;		    /* that a newer agent wrote it was said */
 	struct sl_report *report;   /* with --by place: names the lines */
 	struct sl_process *process; /* the process whose entries are printed */
 };
@@ -224,6 +226,7 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 		sl_replay_apply(model, item);
 	sl_replay_end(model);
 	sl_damage_print(&trace->damage);
+	sl_absent_say_newer(trace, &printer->newer);
 	sl_order_free(order);
 	sl_replay_free(model);
 	sl_trace_close(trace);

@@ -10,6 +10,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/verb_rights.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/report/report.h"
 #include "common/size.h"
 
@@ -145,6 +146,8 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 /* run: an index from sl_native_choose. */
 static unsigned open_all(struct sl_fit_result *result, const struct sl_images *images, int run)
 {
+	bool said = false;
+
 	result->processes = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->processes)));
 	result->sessions = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->sessions)));
 	for (unsigned i = 0; i < images->image_count; i++) {
@@ -158,6 +161,7 @@ static unsigned open_all(struct sl_fit_result *result, const struct sl_images *i
 		result->sessions[result->process_count] = sl_report_session(trace);
 		sl_fit_record(&result->processes[result->process_count], trace, result->sessions[result->process_count]);
 		sl_damage_print(&trace->damage);
+		sl_absent_say_newer(trace, &said);
 		result->process_count++;
 	}
 	return result->process_count;

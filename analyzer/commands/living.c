@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/report/absent.h"
 
 bool sl_living_is_node(const struct sl_arguments *options)
 {
@@ -26,6 +27,8 @@ bool sl_living_add(struct sl_follow *follow, const char *what)
 
 bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options)
 {
+	bool said = false;
+
 	for (unsigned i = 0; i < options->path_count; i++) {
 		unsigned before = sl_follow_count(follow);
 		struct stat st;
@@ -40,6 +43,8 @@ bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *opti
 			return false;
 		}
 	}
+	for (unsigned i = 0; i < sl_follow_count(follow); i++)
+		sl_absent_say_newer(sl_follow_process(follow, i)->process.trace, &said);
 	if (options->path_count && !sl_follow_count(follow))
 		sl_door_print(stderr, "stormlog-analyze: %s: no recording there yet that you may read; waiting for one\n",
 			      options->paths[0]);

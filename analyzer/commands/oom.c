@@ -11,6 +11,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/verb_rights.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/report/owners.h"
 
 struct options {
@@ -25,7 +26,9 @@ static const struct sl_option table[] = {
 	{0},
 };
 
-static const char about[] = "Where and why the run ran out of memory, in two lines; prints nothing if no request failed.";
+static const char about[] =
+	"Where and why the run ran out of memory, in two lines; prints nothing if no request failed, and says on stderr what is\n"
+	"then not here of the run.";
 
 /* The errors of a run: the first that nobody got over, else the first (NULL: none), and how many of each there are. */
 struct errors {
@@ -72,6 +75,32 @@ static void print(const struct sl_report *report)
 		sl_door_print(stdout, "  and %u more\n", errors.open - 1);
 	if (errors.got_over > !errors.open)
 		sl_door_print(stdout, "  and %u that the program got over\n", errors.got_over - !errors.open);
+}
+
+struct doubt {
+	char text[400]; /* the first of what is not here */
+};
+
+static void keep_first(void *context, bool damaged, const char *subject, const char *message)
+{
+	struct doubt *doubt = context;
+
+	(void)damaged;
+	if (!doubt->text[0])
+		snprintf(doubt->text, sizeof(doubt->text), "%s: %s", subject, message);
+}
+
+/* Nothing failed, and not all of the run is here: that nothing is printed is then no answer. */
+static void say_doubt(const struct sl_report *report)
+{
+	struct doubt doubt = {0};
+	unsigned count = sl_absent_tell(report, keep_first, &doubt);
+
+	if (count == 1)
+		sl_door_print(stderr, "stormlog-analyze: no request failed in what is here of the run; %s\n", doubt.text);
+	else if (count)
+		sl_door_print(stderr, "stormlog-analyze: no request failed in what is here of the run; %s; and %u more like it\n",
+			      doubt.text, count - 1);
 }
 
 static void put_oom(struct sl_json *j, struct sl_process *process, const struct sl_oom *oom)
@@ -124,6 +153,8 @@ static int run(struct sl_arguments *parsed)
 			status = print_json(&report) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 		else if (status == SL_EXIT_FINE)
 			print(&report);
+		if (status == SL_EXIT_FINE && !find(&report).first)
+			say_doubt(&report);
 		sl_report_free(&report);
 	}
 	return status;

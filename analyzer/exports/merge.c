@@ -9,6 +9,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/base/paths.h"
@@ -177,12 +178,15 @@ enum sl_merge_result sl_merge_open(struct sl_merge *merge, char *const *paths, u
 
 void sl_merge_close(struct sl_merge *merge)
 {
+	bool said = false;
+
 	if (merge->progress && merge->last_said)
 		fputs("\r\033[K", stderr);
 	for (unsigned i = 0; i < merge->count; i++) {
 		struct sl_merge_process *p = &merge->processes[i];
 
 		sl_damage_print(&p->process.trace->damage);
+		sl_absent_say_newer(p->process.trace, &said);
 		sl_order_free(p->order);
 		if (p->process.model)
 			sl_replay_free(p->process.model);

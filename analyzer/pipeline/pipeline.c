@@ -251,8 +251,6 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 			name);
 	else if (trace->status == SL_STATUS_UNKNOWN)
 		sl_report_warn(report, "%s: how it ended is not known: it has no footer and its ring is not here", name);
-	if (trace->header.unknown_verbs || trace->unknown_maps || trace->unknown_columns)
-		sl_report_warn(report, "%s: written by a newer agent: what this version does not know was skipped", name);
 	if (process->model->unknown_hooks)
 		sl_report_warn(report, "%s: %llu events name a call that its header does not have", name,
 			       (unsigned long long)process->model->unknown_hooks);
@@ -387,6 +385,9 @@ static void reduce(struct job *job)
 	find_span(report);
 	if (job->options->only && kept)
 		begin_with_all(report);
+	for (unsigned i = 0; i < kept; i++)
+		if (sl_absent_newer(report->processes[i].trace))
+			sl_report_warn(report, "%s: " SL_ABSENT_NEWER, sl_paths_name(report->processes[i].trace->name));
 	sl_report_join_warnings(report, 0);
 	report->damage_lines = (unsigned)report->warnings.count;
 	for (unsigned i = 0; i < kept; i++)

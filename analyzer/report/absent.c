@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
@@ -117,6 +118,19 @@ char *sl_absent_words(const struct sl_absent *absent)
 			       absent->ranks == 1 ? "" : "s", absent->which, (unsigned long long)absent->of);
 }
 
+bool sl_absent_newer(const struct sl_trace *trace)
+{
+	return trace->header.unknown_verbs || trace->header.unknown_kinds || trace->unknown_maps || trace->unknown_columns;
+}
+
+void sl_absent_say_newer(const struct sl_trace *trace, bool *said)
+{
+	if (!*said && sl_absent_newer(trace)) {
+		sl_door_print(stderr, "stormlog-analyze: %s: " SL_ABSENT_NEWER "\n", sl_paths_name(trace->name));
+		*said = true;
+	}
+}
+
 static bool is_torn(const struct sl_trace *trace)
 {
 	return (trace->damage.damaged && !trace->damage.readable) || trace->damage.lost_events;
@@ -145,8 +159,8 @@ static const char *why_partly(const struct sl_process *process, bool *damaged)
 		return "it still runs";
 	if (trace->status == SL_STATUS_UNKNOWN && !trace->how && !trace->ring.path)
 		return "it has no footer and its ring is not here, so its last events may be missing";
-	if (trace->header.unknown_verbs || trace->unknown_maps || trace->unknown_columns || process->model->unknown_hooks)
-		return "written by a newer agent: what this version does not know was skipped";
+	if (sl_absent_newer(trace) || process->model->unknown_hooks)
+		return SL_ABSENT_NEWER;
 	if (process->model->unlooked)
 		return "there was too much to look through, so parts of its figures are missing";
 	return NULL;

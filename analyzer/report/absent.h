@@ -28,8 +28,13 @@ char *sl_absent_words(const struct sl_absent *absent);
  * file or folder of which it is said, the first of several.  Returns how many.
  */
 #define SL_ABSENT_EMPTY "no trace is in it" /* said of a path that the user named */
+#define SL_ABSENT_NEWER "written by a newer agent: what this version does not know was skipped"
 typedef void sl_absent_told(void *context, bool damaged, const char *subject, const char *message);
 unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, void *context);
 
 /* True: something of the run was recorded and cannot be read.  Events that the recorder lost, and counted, are none of it. */
 bool sl_absent_unreadable(const struct sl_report *report);
+
+/* True: SL_ABSENT_NEWER holds of the trace, as far as it was read.  The other says so on stderr, once for a run: *said. */
+bool sl_absent_newer(const struct sl_trace *trace);
+void sl_absent_say_newer(const struct sl_trace *trace, bool *said);

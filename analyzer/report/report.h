@@ -281,7 +281,7 @@ struct sl_report {
 	struct sl_shared_device *devices;
 	unsigned device_count;
 	SL_VECTOR(char *) warnings;	       /* damage and what was not understood, as lines for people */
-	unsigned damage_lines;		       /* the first so many warnings are about damage */
+	unsigned damage_lines;		       /* the first so many warnings, which all verbs print: damage, and a newer agent */
 	SL_VECTOR(struct sl_finding) findings; /* most severe first */
 	struct sl_skew skew;
 	struct sl_symbols *symbols;

@@ -91,14 +91,16 @@ static struct sl_event *read_event(struct sl_feed *feed, const struct sl_hook **
 static const struct sl_event *next_event(struct sl_feed *feed, const struct sl_hook **hook)
 {
 	struct sl_event *event = read_event(feed, hook);
-	const struct sl_header *header = &feed->trace->header;
+	struct sl_header *header = &feed->trace->header;
 
 	if (!event)
 		return NULL;
 	if (SL_UNLIKELY(event->device < -1 || event->device >= SL_DEVICES_MAX))
 		event->device = -1;
-	if (SL_UNLIKELY(!header->same_kinds || event->kind >= SL_KIND_COUNT))
+	if (SL_UNLIKELY(!header->same_kinds || event->kind >= SL_KIND_COUNT)) {
+		header->unknown_kinds += event->kind >= header->kind_count;
 		event->kind = header->kinds[event->kind & 255];
+	}
 	return event;
 }
 

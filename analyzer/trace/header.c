@@ -126,6 +126,7 @@ static void read_hooks(struct sl_header *header, const msgpack_object *map)
 			header->unknown_verbs++;
 		}
 		hook->kind = kind < 256 ? header->kinds[kind] : SL_KIND_unknown;
+		header->unknown_kinds += (kind >= header->kind_count) + !cell(families, family, 0);
 		hook->family = KNOWN(families, family, sl_event_families, SL_FAMILY_COUNT);
 		/* a runtime's _ptsz name is the one the application was compiled to use; in the driver it is a detail of the ABI */
 		hook->plain = hook->family == SL_FAMILY_cuda_driver ? plain_name(hook->name) : hook->name;
@@ -146,12 +147,14 @@ static void read_kinds(struct sl_header *header, const msgpack_object *map)
 	const msgpack_object *kinds = array(map, "kinds");
 
 	header->same_kinds = true;
+	header->kind_count = kinds ? kinds->via.array.size : SL_KIND_COUNT;
 	for (unsigned i = 0; i < 256; i++) {
 		unsigned known = kinds ? KNOWN(kinds, i, sl_event_kinds, SL_KIND_COUNT) : i;
 
 		header->kinds[i] = known < SL_KIND_COUNT ? known : SL_KIND_unknown;
-		if (kinds && i < kinds->via.array.size && header->kinds[i] != i)
+		if (i < header->kind_count && known != i)
 			header->same_kinds = false;
+		header->unknown_kinds += i < header->kind_count && known == SL_KIND_COUNT;
 	}
 }
 

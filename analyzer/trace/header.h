@@ -35,7 +35,9 @@ struct sl_header {
 	uint64_t watcher, watcher_start; /* pid and process_start of stormlog-attach; 0: the process recorded itself */
 	int64_t pid, ppid, rank, local_rank, world_size, restart; /* rank, local_rank, world_size, restart: -1 unknown */
 	unsigned argc, hook_count, metadata_count, setting_count, environment_count, system_count, unknown_verbs;
-	unsigned left_out; /* entries of lists that are longer than in any honest header */
+	unsigned kind_count;	/* of the file's list */
+	unsigned unknown_kinds; /* kinds without a name that is known here, and what names a kind or family that no list has */
+	unsigned left_out;	/* entries of lists that are longer than in any honest header */
 	const char **argv;
 	struct sl_pair *metadata, *settings, *environment, *system;
 	const struct sl_hook *hooks; /* row i belongs to api i + 1; in the pool */

@@ -360,6 +360,22 @@ class Limits(Folder):
         done = subprocess.run([ANALYZE, "-o", self.path("analysis"), self.path("foreign")], capture_output=True, text=True, check=True)
         self.assertIn("incomplete: 12 events", done.stdout)
 
+    def test_nothing_passes_where_a_kind_or_a_family_is_not_known(self):
+        kinds = [[kind, "host" if kind in traces.HOST else "device"] for kind in traces.KINDS]
+        own, fails = len(traces.HOOKS) + 1, 2
+        cases = {"device": (len(kinds), dict(kinds=kinds + [["cluster", "device"]])), "space": (len(kinds), dict(kinds=kinds + [["cluster", "fabric"]])),
+                 "among": (1, dict(kinds=[kinds[0], ["cluster", "device"]] + kinds[2:])), "hook": (99, dict(hooks=traces.HOOKS + [["cudaMallocNew", 1, 99, 0]])),
+                 "event": (99, {}), "family": (1, dict(hooks=traces.HOOKS + [["cudaMallocNew", 1, 1, 77]]))}
+        for name, (kind, header) in cases.items():
+            fields = dict(address=[1 << 40], bytes=32 << 30, kind=kind, duration_ns=1, result=fails if name == "family" else 0)
+            traces.write(self.path(name + "/rank-00000-100.msgpack.zst", ""), traces.header(**header), traces.Thread().events(1, api=own if "hooks" in header else traces.MALLOC, **fields), traces.footer())
+            subprocess.run([ANALYZE, "summarize", "-q", "-o", self.path("of-%s/a.summary" % name, ""), self.path(name)], check=True)
+            for folder in name, "of-" + name:
+                with self.subTest(folder):
+                    out = check("--strict", "--max-peak", "1G", "--no-oom", self.path(folder), code=1).stdout
+                    self.assertRegex(out, "(?m)^FAIL +incomplete +rank-00000-100.*: written by a newer agent")
+                    self.assertNotRegex(out, "(?m)^ok ")
+
     def test_nothing_passes_beside_a_summary_that_is_torn_before_its_list_ends(self):
         self.rank(0, "torn", world_size=1)
         subprocess.run([ANALYZE, "summarize", "-q", "-o", self.path("whole/a.summary", ""), self.path("torn")], check=True)

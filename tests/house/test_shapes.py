@@ -14,7 +14,7 @@ APART = "stored apart, by analyzer/summary/summary.c"
 LATER = "made by the reader of the summary"
 ALONE = "asked of a single process only, on the thread that replayed it"
 WITHOUT = {
-    "sl_header": {"arena watcher watcher_start kinds same_kinds left_out": READING},
+    "sl_header": {"arena watcher watcher_start kinds kind_count same_kinds left_out": READING},
     "sl_hook": {"stamped_before": READING},
     "sl_defs": {"ahead_ns arena communicator_ids file_ids spans spans_of mapped module_ids arrivals moved left left_out shared": READING,
                 "text_ids frame_ids python_ids native_ids thread_ids named_ids": APART},
