@@ -572,6 +572,29 @@ class Endings(unittest.TestCase):
         self.assertEqual((done.returncode, os.path.exists(os.path.join(self.folder, "again", "manifest.json"))), (3, True), done.stderr)
         self.assertRegex(done.stderr, r"segment-000001\.jsonl:[0-9]+: .*\n.*again may not be the whole run")
 
+    def test_every_verb_says_once_of_a_run_that_a_newer_agent_wrote_it(self):
+        verbs = [[name, "after"] for name in t.VERBS] + [["TELEPORT", "after"]]
+        for rank in 0, 1:
+            self.record("rank-%05d-%d" % (rank, 100 + rank), rank=rank, pid=100 + rank, world_size=2, verbs=verbs, hooks=t.HOOKS + [["cudaNew", len(verbs) - 1, 1, 0]])
+        for verb in (["report", "-o", "o"], ["tree"], ["table"], ["table", "--entries", "*"], ["flame"], ["timeline"], ["dump"], ["fit", "--capacity", "1T"], ["ranks"], ["export", "csv"], ["merge", "-o", "m"],
+                     ["runs", "-q", "--catalogue", "c1.sqlite"], ["history", "-q", "--catalogue", "c2.sqlite", "peak"], ["monitor", "--duration", "0.1"], ["track", "--duration", "0.1", "-o", "k"], ["diagnose", "--duration", "0", "-o", "d"], ["diff", "t"], ["oom"]):
+            done = self.run_it(*verb, "t")
+            with self.subTest(verb=verb):
+                self.assertEqual(len([line for line in done.stderr.splitlines() if line.startswith("stormlog-analyze: ") and line.endswith("rank-00000-100.msgpack.zst: written by a newer agent: what this version does not know was skipped")
+                                      and "no request" not in line]), 1 + (verb[0] == "diff"), done.stderr)
+
+    def test_that_no_request_failed_is_no_answer_where_not_all_is_here(self):
+        for said, fields in ("nothing is known of rank 1, of 2", dict(world_size=2)), ("it has no footer and its ring is not here", None):
+            if fields:
+                self.record("rank-00000-100", **fields)
+            else:
+                t.write(os.path.join(self.traces, "rank-00000-100.msgpack.zst"), t.header(), t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096))
+            done = self.run_it("oom", "t")
+            self.assertEqual((done.returncode, done.stdout), (0, ""))
+            self.assertRegex(done.stderr, "no request failed in what is here of the run; .*" + said)
+        self.record("rank-00000-100")
+        self.assertEqual(self.run_it("oom", "t").stderr, "")
+
     def test_a_trace_that_is_taken_for_telemetry_is_called_a_trace(self):
         for path in ("t", "t/rank-00000-100.msgpack.zst"):
             for verb in ("convert", "validate"):
