@@ -25,6 +25,7 @@ static const char *const read_by_name[] = {"*" SL_TRACE_SUFFIX, "*" SL_RING_SUFF
 struct target {
 	const char *path;
 	const struct sl_stamp *stamp;
+	bool exists;
 	struct stat st;
 	char head[512], tail[64]; /* the file's first and last bytes */
 	size_t got, got_last;
@@ -82,14 +83,30 @@ static bool is_recording(const struct target *target)
 	       begins_with(target, SL_RINGFILE_MAGIC) || begins_with(target, SL_PACK_MAGIC);
 }
 
-bool sl_replace_lies_inside(const char *path, char *const *inputs)
+/* False: the folder in which `path` lies does not exist yet. */
+static bool find_folder(const char *path, char real[PATH_MAX])
 {
-	char folder[PATH_MAX], real[PATH_MAX], input[PATH_MAX];
+	char folder[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 
 	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
-	if (!realpath(folder, real))
-		return false; /* the folder does not exist yet */
+	return realpath(folder, real);
+}
+
+/* True: both name one file, which need not exist yet. */
+static bool are_one_place(const char *a, const char *b)
+{
+	char of_a[PATH_MAX], of_b[PATH_MAX];
+
+	return !strcmp(sl_paths_name(a), sl_paths_name(b)) && find_folder(a, of_a) && find_folder(b, of_b) && !strcmp(of_a, of_b);
+}
+
+bool sl_replace_lies_inside(const char *path, char *const *inputs)
+{
+	char real[PATH_MAX], input[PATH_MAX];
+
+	if (!find_folder(path, real))
+		return false;
 	for (; inputs && *inputs; inputs++) {
 		size_t size = realpath(*inputs, input) ? strlen(input) : 0;
 
@@ -120,7 +137,7 @@ static bool is_input(const struct sl_rights *rights, const struct target *target
 }
 
 /* Why the target may not be replaced; NULL: it may. */
-static const char *refusal(const struct sl_rights *rights, size_t at, struct target *target)
+static const char *refusal(const struct sl_rights *rights, struct target *target)
 {
 	int file = target->path == rights->open ? -1 : sl_paths_open_regular(target->path, &target->st);
 	off_t last = target->st.st_size > (off_t)sizeof(target->tail) ? target->st.st_size - (off_t)sizeof(target->tail) : 0;
@@ -133,12 +150,19 @@ static const char *refusal(const struct sl_rights *rights, size_t at, struct tar
 	former = is_former(target);
 	if (is_input(rights, target, former))
 		return "is what is read";
-	for (size_t i = 0; i < at; i++)
-		if (is_at(target, rights->writes[i]))
-			return "is written twice";
 	if (!former && is_recording(target))
 		return "is a recording";
 	return former || !stamped || !target->st.st_size ? NULL : "is no former output of this kind and version";
+}
+
+/* True: an earlier one of rights->writes is the same file, under whatever name, or will be. */
+static bool is_written_before(const struct sl_rights *rights, size_t at, const struct target *target)
+{
+	for (size_t i = 0; i < at; i++)
+		if (rights->writes[i] && !sl_save_is_standard(rights->writes[i]) &&
+		    (target->exists ? is_at(target, rights->writes[i]) : are_one_place(target->path, rights->writes[i])))
+			return true;
+	return false;
 }
 
 bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size)
@@ -149,14 +173,20 @@ bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size)
 		struct stat link;
 		const char *refused;
 
-		if (!target.path || sl_save_is_standard(target.path) || stat(target.path, &target.st) ||
-		    !S_ISREG(target.st.st_mode))
+		if (!target.path || sl_save_is_standard(target.path))
+			continue;
+		target.exists = !stat(target.path, &target.st);
+		if (target.exists && !S_ISREG(target.st.st_mode))
 			continue;
 		if (!lstat(target.path, &link) && S_ISLNK(link.st_mode))
 			target.stamp = &none;
-		refused = refusal(rights, i, &target);
+		if (is_written_before(rights, i, &target))
+			refused = "is written twice";
+		else
+			refused = target.exists ? refusal(rights, &target) : NULL;
 		if (refused) {
-			snprintf(why, size, "%s %s, and stays as it is; name another place", target.path, refused);
+			snprintf(why, size, "%s %s%s; name another place", target.path, refused,
+				 target.exists ? ", and stays as it is" : "");
 			return false;
 		}
 	}

@@ -89,7 +89,7 @@ class Outputs(unittest.TestCase):
         before = self.contents()
         done = self.run_it(verb, name, cwd)
         self.assertEqual((done.returncode, done.stdout), (2, ""), (verb, name, done.stderr))
-        self.assertRegex(done.stderr, r"^stormlog-analyze: .*%s.*stays as it is" % says, (verb, name))
+        self.assertRegex(done.stderr, r"^stormlog-analyze: .*%s.*(stays as it is|name another place)" % says, (verb, name))
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertEqual(self.contents(), before, (verb, name))
 
@@ -257,6 +257,16 @@ class Outputs(unittest.TestCase):
     def test_a_form_is_not_written_over_another(self):
         self.assertEqual(self.run_it(["check", "--max-peak", "1T", "--junit", "x", "t"]).returncode, 0)
         self.refused(["check", "--max-peak", "1T", "--junit", "x", "--sarif", "x", "t"], "", "is written twice")
+
+    def test_two_forms_are_not_written_to_one_new_place(self):
+        os.mkdir(self.path("d"))
+        os.symlink("d", self.path("e"))
+        check = ["check", "--max-peak", "1T", "t"]
+        for verb in ([*check, "--junit", "n", "--sarif", "n"], [*check, "--metrics", "n", "--sarif", "./n"], [*check, "--junit", "d/n", "--sarif", "e/n"], [*check, "--junit", self.path("n"), "--summary", "n"],
+                     [*check, "--baseline", "n", "--update-baseline", "--junit", "n"], ["diff", "--html", "n", "--collapsed", "n", "t", "t"]):
+            self.refused(verb, "", "n is written twice")
+        done = self.run_it([*check, "--junit", "n", "--sarif", "d/n"])
+        self.assertEqual((done.returncode, {"n", "d/n"} - set(self.contents())), (0, set()), done.stderr)
 
     # ---- what a settings file that was found may name
 
