@@ -2,9 +2,11 @@
 #include "analyzer/commands/catalogued.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/replace.h"
 #include "analyzer/commands/verb_rights.h"
 #include "common/base.h"
 #include "common/now.h"
@@ -105,14 +108,23 @@ static const char *default_catalogue(struct sl_arena *arena)
 	return home && *home ? sl_arena_printf(arena, "%s/.local/state/stormlog/" SL_STORE_NAME, home) : NULL;
 }
 
-int sl_catalogued_store(struct sl_catalogued *c, bool write)
+int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs)
 {
 	const char *path = c->catalogue ? c->catalogue : default_catalogue(&c->arena);
-	char why[SL_STORE_WHY];
+	char why[PATH_MAX + 100];
+	struct stat st;
 
+	_Static_assert(sizeof(why) >= SL_STORE_WHY, "");
 	if (!path)
 		return sl_command_fail(SL_EXIT_USAGE, "neither XDG_STATE_HOME nor HOME is set: name a --catalogue");
 	c->catalogue = path;
+	/* asked before SQLite makes files */
+	if (!sl_replace_may(&(struct sl_rights){.inputs = inputs, .writes = {path}}, why, sizeof(why)))
+		return sl_command_fail(SL_EXIT_USAGE, "%s", why);
+	if (sl_replace_is_read(path, inputs))
+		return sl_command_fail(SL_EXIT_USAGE, "%s would be read as a part of a run; name another place", path);
+	if (!stat(path, &st) && st.st_size == 1) /* to SQLite an empty database */
+		return sl_command_fail(SL_EXIT_USAGE, "%s: no catalogue of stormlog", path);
 	c->store = sl_store_open(path, write, why);
 	if (c->store)
 		return -1;
@@ -165,7 +177,7 @@ int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parse
 	if (status < 0)
 		status = sl_catalogued_query(c, query ? query : "");
 	if (status < 0)
-		status = sl_catalogued_store(c, true);
+		status = sl_catalogued_store(c, true, existing);
 	if (status < 0)
 		status = learn(c, existing, found);
 	free(existing);

@@ -47,7 +47,8 @@ bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value);
 int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed, unsigned skip);
 /* The same in single steps, for a verb that adds no runs; results as above. */
 bool sl_catalogued_is_query(const char *text); /* true: neither an existing path nor written like one */
-int sl_catalogued_store(struct sl_catalogued *c, bool write);
+/* inputs: paths that are read, ended by NULL, or NULL: the catalogue is made under none of their names. */
+int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs);
 int sl_catalogued_query(struct sl_catalogued *c, const char *text);
 bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run);
 int sl_catalogued_fail(struct sl_catalogued *c); /* prints why the store failed */

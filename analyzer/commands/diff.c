@@ -390,7 +390,7 @@ static int open_catalogue(struct comparison *c, char *const *paths, unsigned cou
 	if (asked && (c->html || c->collapsed))
 		return sl_command_fail(SL_EXIT_USAGE,
 				       "--html and --collapsed need stacks, which are in traces: name paths, not queries");
-	return asked ? sl_catalogued_store(&c->catalogued, false) : -1;
+	return asked ? sl_catalogued_store(&c->catalogued, false, NULL) : -1;
 }
 
 static void go_inside(struct comparison *c, const struct sl_arguments *parsed)

@@ -116,6 +116,14 @@ bool sl_replace_lies_inside(const char *path, char *const *inputs)
 	return false;
 }
 
+bool sl_replace_is_read(const char *path, char *const *inputs)
+{
+	for (size_t i = 0; i < SL_COUNT(read_by_name); i++)
+		if (!fnmatch(read_by_name[i], sl_paths_name(path), 0))
+			return sl_replace_lies_inside(path, inputs);
+	return false;
+}
+
 /*
  * True: the target is a file that the verb reads: an input, a file named by an option, or a file with a name of read_by_name in a
  * folder of the inputs.  former: the target is a former output, which the verb may change in place if rights->changes says so.
@@ -129,11 +137,7 @@ static bool is_input(const struct sl_rights *rights, const struct target *target
 		if (rights->reads[i] != target->path &&
 		    is_at(target, rights->reads[i])) /* the same option is read and written: the verb updates its file */
 			return true;
-	if (!(former && rights->changes))
-		for (size_t i = 0; i < SL_COUNT(read_by_name); i++)
-			if (!fnmatch(read_by_name[i], sl_paths_name(target->path), 0))
-				return sl_replace_lies_inside(target->path, rights->inputs);
-	return false;
+	return !(former && rights->changes) && sl_replace_is_read(target->path, rights->inputs);
 }
 
 /* Why the target may not be replaced; NULL: it may. */

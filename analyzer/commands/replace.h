@@ -15,3 +15,6 @@ bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size);
 
 /* True: the folder in which `path` lies is one of the inputs or below one. */
 bool sl_replace_lies_inside(const char *path, char *const *inputs);
+
+/* True: it also has a name under which files in folders are read. */
+bool sl_replace_is_read(const char *path, char *const *inputs);

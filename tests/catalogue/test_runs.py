@@ -276,6 +276,28 @@ class Runs(Catalogue):
         os.mkfifo(self.catalogue)
         self.ask("runs", self.runs, code=2)
 
+    def test_a_catalogue_is_not_made_where_it_would_be_read_as_a_part_of_the_run(self):
+        self.record("one")
+        os.symlink("one", os.path.join(self.runs, "link"))
+        for name in "x.stormlog", "x.ring", "x.summary", "manifest.json", "segment-1.jsonl", "rank-00007-7.msgpack.zst":
+            for folder in "one", "link":
+                path = os.path.join(self.runs, folder, name)
+                for verb in ["runs"], ["history", "peak"]:
+                    before = os.listdir(os.path.join(self.runs, "one"))
+                    self.ask(*verb, "--catalogue", path, os.path.join(self.runs, "one"), code=2)
+                    self.assertIn("%s would be read as a part of a run" % path, self.said)
+                    self.assertEqual(os.listdir(os.path.join(self.runs, "one")), before)
+
+    def test_a_file_of_one_byte_is_no_empty_catalogue(self):
+        self.record("one")
+        os.makedirs(os.path.dirname(self.catalogue))
+        with open(self.catalogue, "w") as file:
+            file.write("7")
+        for verb in ["runs", self.runs], ["runs"], ["diff", "a=1", "b=2"]:
+            self.ask(*verb, code=2)
+            self.assertIn("no catalogue of stormlog", self.said)
+            self.assertEqual(self.all_of_state(), {"c.sqlite": b"7"})
+
     def all_of_state(self):
         folder, found = os.path.dirname(self.catalogue), {}
         for name in os.listdir(folder):
