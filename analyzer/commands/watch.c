@@ -22,7 +22,7 @@ static const char about[] =
 	"NAME: used, live, reserved, hidden, free (SIZE, or % of the device); growth (SIZE/hour, SIZE/step); full-in, call-age\n"
 	"(10min); ooms; unlike (deviations of a rank from the median).  OP: < <= > >=.  ACTION: message; file PATH; bundle DIR;\n"
 	"webhook URL; command COMMAND; wake.  Without PATH: every recording on this node that you may read.  Exit status 1: a\n"
-	"rule held.";
+	"rule held; 3: nothing at the paths could be watched.";
 
 static const char *const usual[] = {"full-in < 10min for 5s", "ooms > 0"};
 
@@ -79,10 +79,9 @@ static const char *take_key(void *context, const char *name, const char *value)
 
 static bool add_path(struct settings *settings, const char *what)
 {
-	settings->node = false;
 	if (sl_living_add(settings->follow, what))
 		return true;
-	if (!settings->run || !what[strspn(what, "0123456789")])
+	if (!what[strspn(what, "0123456789")])
 		return false;
 	*SL_PUSH(&settings->later) = what;
 	return true;
@@ -156,8 +155,13 @@ static int may_append(const struct settings *settings, const struct sl_arguments
 	return -1;
 }
 
-static int add_paths(struct settings *settings, char **paths)
+static int add_paths(struct settings *settings, const struct sl_arguments *options)
 {
+	char **paths = options->paths;
+
+	settings->node = !options->path_count;
+	if (!settings->run)
+		return sl_living_add_all(settings->follow, options) ? -1 : SL_EXIT_USAGE;
 	for (; *paths; paths++)
 		if (!add_path(settings, *paths))
 			return refuse(*paths, "is no such path, nor a process that records");
@@ -231,10 +235,12 @@ static int run(struct sl_arguments *options)
 		confine(&settings, options);
 		if (settings.run)
 			sl_follow_only(settings.follow, settings.run);
-		status = add_paths(&settings, options->paths);
+		status = add_paths(&settings, options);
 		if (status < 0) {
 			go(&settings);
-			status = settings.raised ? SL_EXIT_LIMIT : SL_EXIT_FINE;
+			status = settings.raised				     ? SL_EXIT_LIMIT
+				 : sl_follow_count(settings.follow) || settings.node ? SL_EXIT_FINE
+										     : SL_EXIT_UNREADABLE;
 		}
 		sl_act_free(settings.act);
 	}

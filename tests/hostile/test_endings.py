@@ -625,10 +625,24 @@ class Endings(unittest.TestCase):
     def test_a_file_that_can_never_be_a_recording_is_not_waited_for(self):
         with open(os.path.join(self.folder, "words"), "w") as file:
             file.write("no trace\n" * 1000)
-        for verb in (["monitor"], ["diagnose", "-o", "bundle"], ["track", "--output", "sink"]):
+        for verb in (["monitor"], ["diagnose", "-o", "bundle"], ["track", "--output", "sink"], ["watch", "--duration", "0.1"]):
             done = self.run_it(*verb, "words")
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("words: no recording can be read there", done.stderr)
+
+    def test_where_nothing_could_be_watched_is_said_and_is_not_fine(self):
+        for name in "empty", "newer", "zeroes":
+            os.mkdir(os.path.join(self.folder, name))
+        t.write(os.path.join(self.folder, "newer", "rank-00000-100.msgpack.zst"), t.header(version=2), t.footer())
+        with open(os.path.join(self.folder, "zeroes", "rank-00000-100.msgpack.zst"), "wb") as file:
+            file.write(bytes(5000))
+        for name in "empty", "newer", "zeroes":
+            for verb in ["watch", "--rule", "ooms > 0"], ["monitor"]:
+                done = self.run_it(*verb, "--duration", "0.1", name)
+                self.assertEqual(done.returncode, 3, (verb, name, done.stderr))
+                self.assertIn("%s: no recording there yet that you may read" % name, done.stderr)
+        done = self.run_it("watch", "--rule", "ooms > 0", "--duration", "0.1", "t")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_two_images_of_one_process_are_two(self):
         self.record("rank-00000-100-2", started_ns=t.UNIX0 + 5, monotonic_ns=t.T0 + 5)
