@@ -194,6 +194,21 @@ static int pack(struct collection *collection, char **paths, const char *output)
 	return status;
 }
 
+/* Without a pack only names are looked at: a trace behind a folder that may not be listed is not found by its ring either. */
+static int look_behind(const char *path)
+{
+	struct sl_images images = {.packs_apart = true};
+	int status = SL_EXIT_FINE;
+
+	sl_images_add(&images, path);
+	if (images.closed.count) {
+		sl_damage_print(&images.copies);
+		status = sl_command_fail(SL_EXIT_UNREADABLE, "what processes left whose traces lie there was not brought home");
+	}
+	sl_images_free(&images);
+	return status;
+}
+
 static void tell_json(const struct collection *collection, const char *output)
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
@@ -222,9 +237,9 @@ static void tell(const struct collection *collection, const char *output)
 static int collect(char **folder, const struct settings *s, const char *output)
 {
 	struct collection collection = {0};
-	int status = SL_EXIT_FINE;
 	struct stat st;
 	glob_t found;
+	int status;
 
 	if (!realpath(*folder, collection.home) || stat(collection.home, &st) || access(collection.home, R_OK)) {
 		sl_paths_failed(*folder);
@@ -237,8 +252,7 @@ static int collect(char **folder, const struct settings *s, const char *output)
 			look_at(&collection, found.gl_pathv[i]);
 		globfree(&found);
 	}
-	if (output)
-		status = pack(&collection, folder, output);
+	status = output ? pack(&collection, folder, output) : look_behind(*folder);
 	(s->json ? tell_json : tell)(&collection, status == SL_EXIT_FINE || collection.packed ? output : NULL);
 	return status == SL_EXIT_FINE && collection.failed ? SL_EXIT_UNSAVED : status;
 }
