@@ -273,10 +273,11 @@ static int open_paths(struct sl_exporter *exporter, char **paths)
 
 	snprintf(proc, sizeof(proc), "%s/proc", exporter->root);
 	snprintf(logs, sizeof(logs), "%s/var/log/containers", exporter->root);
-	if (!sl_rights_give_up(&(struct sl_rights){
-		    .inputs = paths, .reads = {SL_REMOTE_RING, proc, logs}, .node = !*paths, .but = SL_CONFINE_BUT_ACCEPT}))
-		fputs("stormlog-exporter: this kernel has no Landlock: what reads traces could read and write other files too\n",
-		      stderr);
+	if (!sl_rights_give_up(
+		    &(struct sl_rights){
+			    .inputs = paths, .reads = {SL_REMOTE_RING, proc, logs}, .node = !*paths, .but = SL_CONFINE_BUT_ACCEPT},
+		    "stormlog-exporter"))
+		return 1;
 	for (; *paths; paths++)
 		if (!sl_follow_add(exporter->follow, *paths)) {
 			sl_door_print(stderr, "stormlog-exporter: %s: %m\n", *paths);

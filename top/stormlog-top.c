@@ -343,9 +343,9 @@ static void confine(const struct sl_top *top)
 	if (!sl_rights_give_up(&(struct sl_rights){.inputs = top->paths,
 						   .reads = {SL_REMOTE_RING, "/etc/terminfo", getenv("TERMINFO"), own},
 						   .node = !*top->paths || top->pid,
-						   .but = SL_CONFINE_BUT_FORK}))
-		fputs("stormlog-top: this kernel has no Landlock: what reads the trace could read and write other files too\n",
-		      stderr);
+						   .but = SL_CONFINE_BUT_FORK},
+			       "stormlog-top"))
+		exit(1);
 }
 
 int main(int argc, char **argv)

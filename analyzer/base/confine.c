@@ -55,6 +55,17 @@ struct rule {
 	int32_t folder;
 } __attribute__((packed));
 
+struct rules {
+	int fd;
+	int short_of; /* EMFILE, ENFILE: a rule is missing for want of descriptors; 0: none is */
+};
+
+static void note_shortage(struct rules *rules)
+{
+	if (errno == EMFILE || errno == ENFILE)
+		rules->short_of = errno;
+}
+
 /* Files that libc, the linker, fonts and the time zone need, and /proc, to see whether a recorded process still runs. */
 static const char *const of_the_system[] = {
 	"/usr/lib",
@@ -76,21 +87,23 @@ static const char *const of_the_system[] = {
 	"/dev/zero",
 };
 
-static void allow(int rules, const char *path, uint64_t access)
+static void allow(struct rules *rules, const char *path, uint64_t access)
 {
 	struct rule rule = {access, open(path, O_PATH | O_CLOEXEC)};
 	struct stat st;
 
-	if (rule.folder < 0)
+	if (rule.folder < 0) {
+		note_shortage(rules);
 		return;
+	}
 	if (!fstat(rule.folder, &st) && !S_ISDIR(st.st_mode))
 		rule.access &= OF_FILES;
-	syscall(SYS_landlock_add_rule, rules, PATH_BENEATH, &rule, 0);
+	syscall(SYS_landlock_add_rule, rules->fd, PATH_BENEATH, &rule, 0);
 	close(rule.folder);
 }
 
 /* The nearest existing folder above a path: missing folders are made below it. */
-static void allow_parent(int rules, const char *path, uint64_t access)
+static void allow_parent(struct rules *rules, const char *path, uint64_t access)
 {
 	char copy[PATH_MAX], *at = copy;
 	struct stat st;
@@ -111,7 +124,7 @@ static bool is_trace(const char *path)
 }
 
 struct links {
-	int rules;
+	struct rules *rules;
 	/* folders visited, by "device:number" and how each was reached, with the depth searched: ends circles of links */
 	struct sl_map met;
 	uint64_t looked_at; /* files seen so far, limited as in a search for traces */
@@ -141,8 +154,11 @@ static bool is_searched(struct links *links, const char *folder, bool linked, un
  */
 static void allow_links(struct links *links, const char *folder, bool linked, unsigned depth)
 {
-	DIR *dir = is_searched(links, folder, linked, depth) ? NULL : opendir(folder);
+	bool searched = is_searched(links, folder, linked, depth);
+	DIR *dir = searched ? NULL : opendir(folder);
 
+	if (!dir && !searched)
+		note_shortage(links->rules);
 	for (struct dirent *entry; dir && (entry = readdir(dir)) && links->looked_at++ < sl_budget_files();) {
 		char path[PATH_MAX], real[PATH_MAX];
 		bool link = entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN || linked;
@@ -169,7 +185,7 @@ static void allow_links(struct links *links, const char *folder, bool linked, un
 		closedir(dir);
 }
 
-static void allow_reading(int rules, const char *const *reads)
+static void allow_reading(struct rules *rules, const char *const *reads)
 {
 	struct links links = {.rules = rules};
 
@@ -206,7 +222,8 @@ static void drop_capabilities(void)
 bool sl_confine(const char *const *reads, const char *const *writes, enum sl_confine_but but)
 {
 	const char *temporary = getenv("TMPDIR");
-	int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION), rules;
+	int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION);
+	struct rules rules = {0};
 	uint64_t writing = WRITE_FILE | REMOVE_FOLDER | REMOVE_FILE | MAKE | (abi >= 2 ? REFER : 0) | (abi >= 3 ? TRUNCATE : 0);
 	uint64_t reading = reads ? READ_FILE | READ_FOLDER : 0;
 	struct ruleset set = {writing | reading | EXECUTE, TCP, OUTSIDE};
@@ -214,19 +231,21 @@ bool sl_confine(const char *const *reads, const char *const *writes, enum sl_con
 
 	sl_confine_calls(but);
 	drop_capabilities();
+	errno = ENOSYS;
 	if (abi < 1)
 		return false;
-	rules = (int)syscall(SYS_landlock_create_ruleset, &set, known, 0);
-	if (rules < 0)
+	rules.fd = (int)syscall(SYS_landlock_create_ruleset, &set, known, 0);
+	if (rules.fd < 0)
 		return false;
-	allow(rules, "/dev/null", WRITE_FILE);
-	allow(rules, temporary && *temporary ? temporary : "/tmp", writing | reading);
+	allow(&rules, "/dev/null", WRITE_FILE);
+	allow(&rules, temporary && *temporary ? temporary : "/tmp", writing | reading);
 	for (; *writes; writes++)
-		allow_parent(rules, *writes, writing | (reading & READ_FOLDER));
+		allow_parent(&rules, *writes, writing | (reading & READ_FOLDER));
 	if (reads)
-		allow_reading(rules, reads);
-	bool fine = !syscall(SYS_landlock_restrict_self, rules, 0);
+		allow_reading(&rules, reads);
+	bool fine = !syscall(SYS_landlock_restrict_self, rules.fd, 0) && !rules.short_of;
 
-	close(rules);
+	close(rules.fd);
+	errno = rules.short_of ? rules.short_of : errno;
 	return fine;
 }

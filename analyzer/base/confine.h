@@ -18,7 +18,8 @@ enum sl_confine_but {
 /*
  * Permanent, for this thread and those it starts.  reads: files (with the names of their neighbours) and folders with
  * everything below them (and traces that links in them lead to); NULL: everything.  writes: files and folders that will be made
- * or replaced.  Both end with NULL.  False: this kernel has no Landlock, and reading and writing stay as they were.
+ * or replaced.  Both end with NULL.  False: this kernel has no Landlock, and reading and writing stay as they were; or, with
+ * errno EMFILE or ENFILE, descriptors ran out, and some of them cannot be read or written.
  */
 bool sl_confine(const char *const *reads, const char *const *writes, enum sl_confine_but but);
 

@@ -20,8 +20,7 @@ void sl_verb_rights(const struct sl_rights *rights)
 		exit(SL_EXIT_USAGE);
 	}
 	sl_lender_start(rights->symbols);
-	if (!sl_rights_give_up(rights))
-		fputs("stormlog-analyze: this kernel has no Landlock: what reads the trace could read and write other files too\n",
-		      stderr);
+	if (!sl_rights_give_up(rights, "stormlog-analyze"))
+		exit(SL_EXIT_UNREADABLE);
 	sl_save_watch_signals();
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/rights.h"
 
+#include <errno.h>
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "analyzer/base/confine.h"
+#include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
@@ -111,16 +114,25 @@ static bool confine(const struct sl_rights *rights)
 	add(&reads, NULL);
 	add(&writes, NULL);
 	bool fine = sl_confine(reads.paths.item, writes.paths.item, rights->but);
+	int error = errno;
 
 	SL_DROP_EACH(&reads.paths);
 	SL_DROP_EACH(&writes.paths);
+	errno = error;
 	return fine;
 }
 
-bool sl_rights_give_up(const struct sl_rights *rights)
+bool sl_rights_give_up(const struct sl_rights *rights, const char *program)
 {
-	if (!rights->node)
-		return confine(rights);
-	sl_confine_calls(rights->but);
-	return true;
+	bool fine = rights->node || confine(rights), ran_out = !fine && (errno == EMFILE || errno == ENFILE);
+
+	if (rights->node)
+		sl_confine_calls(rights->but);
+	if (ran_out)
+		sl_door_print(stderr, "%s: descriptors ran out before anything was read (ulimit -n): %m\n", program);
+	else if (!fine)
+		sl_door_print(stderr,
+			      "%s: this kernel has no Landlock: what reads the trace could read and write other files too\n",
+			      program);
+	return !ran_out;
 }

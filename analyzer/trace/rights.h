@@ -31,6 +31,7 @@ struct sl_rights {
 
 /*
  * Gives up all but these.  To be called once: before other threads start and the first input is opened, and after the lender has
- * been started.  False: this kernel has no Landlock.
+ * been started.  That the kernel has no Landlock is said in the name of `program`.  False: descriptors ran out, which is said; what
+ * was named may not be readable, and the program is to end.
  */
-bool sl_rights_give_up(const struct sl_rights *rights);
+bool sl_rights_give_up(const struct sl_rights *rights, const char *program);

@@ -647,6 +647,19 @@ class Endings(unittest.TestCase):
         done = self.run_it("watch", "--rule", "ooms > 0", "--duration", "0.1", "t")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_few_descriptors_are_said_and_do_not_make_a_run_empty(self):
+        before, usual = set(os.listdir(self.folder)), {}
+        for verb in ["runs", "-q", "--catalogue", "c.sqlite"], ["history", "-q", "--catalogue", "c.sqlite", "peak"], ["tree"], ["merge", "-o", "sink"]:
+            for most in 1000, *range(12, 3, -1):
+                done = self.run_it(*verb, "t", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
+                told = usual.setdefault(verb[0], (done.returncode, done.stdout, done.stderr))
+                with self.subTest(verb=verb, most=most):
+                    if (done.returncode, done.stdout, done.stderr) != told:
+                        self.assertIn(done.returncode, (2, 3, 4), done.stderr)
+                        self.assertRegex(done.stderr, "descriptors ran out|Too many open files|unable to open database file")
+                for left in set(os.listdir(self.folder)) - before:
+                    (shutil.rmtree if left == "sink" else os.unlink)(os.path.join(self.folder, left))
+
     def test_two_images_of_one_process_are_two(self):
         self.record("rank-00000-100-2", started_ns=t.UNIX0 + 5, monotonic_ns=t.T0 + 5)
         self.assertEqual(len(json.loads(self.run_it("--json", "t").stdout)["processes"]), 2)
