@@ -29,6 +29,43 @@ class Verbs(unittest.TestCase):
         self.assertEqual(self.problems(GOLDEN / "sinks/torn_tail"), ["segment-000001.jsonl:42: unfinished last line"])
         self.assertRegex(self.problems(GOLDEN / "sinks/corrupt_middle")[0], r"^segment-000001\.jsonl:6: ")
 
+    def test_a_closed_segment_that_is_not_what_its_manifest_says_is_named(self):
+        whole = (GOLDEN / "sinks/completed/segment-000001.jsonl").read_bytes().splitlines(keepends=True)
+        says = "when it was closed it had 42 in 25134, says the manifest"
+        with tempfile.TemporaryDirectory() as name:
+            sink = Path(name) / "sink"
+            shutil.copytree(GOLDEN / "sinks/completed", sink)
+            (sink / "rollups.json").unlink(missing_ok=True)
+            for kept, found in (3, "it has 3 events in "), (0, "it has 0 events in 0 bytes; "):
+                (sink / "segment-000001.jsonl").write_bytes(b"".join(whole[:kept]))
+                problem, = self.problems(sink)
+                self.assertTrue(problem.startswith("segment-000001.jsonl:0: " + found) and problem.endswith(says), problem)
+                self.assertIn(says, run(ANALYZE, "report", "--json", sink).stdout)
+            manifest = json.loads((sink / "manifest.json").read_text())
+            manifest["segments"][0]["closed"] = False  # it may have been written to since
+            (sink / "manifest.json").write_text(json.dumps(manifest))
+            self.assertEqual(self.problems(sink), [])
+
+    def test_a_manifest_that_is_not_one_of_a_sink_that_is_known_is_named(self):
+        with tempfile.TemporaryDirectory() as name:
+            sink = Path(name) / "sink"
+            shutil.copytree(GOLDEN / "sinks/completed", sink)
+            (sink / "rollups.json").unlink(missing_ok=True)
+            manifest = json.loads((sink / "manifest.json").read_text())
+            for version, says in (99, ["manifest.json:1: its schema_version is newer than those known here, 1 and 2"]), (2, []), (1, []):
+                (sink / "manifest.json").write_text(json.dumps(dict(manifest, schema_version=version)))
+                self.assertEqual(self.problems(sink), says)
+            (sink / "manifest.json").write_text("{}")
+            self.assertEqual(self.problems(sink), ["manifest.json:1: it has neither segments nor the format of a sink's manifest"])
+
+    def test_a_csv_without_a_time_is_no_telemetry_though_it_has_no_rows(self):
+        with tempfile.TemporaryDirectory() as name:
+            file = Path(name) / "foreign.csv"
+            for header, says in ("a,b,c\n", "foreign.csv:1: no column is timestamp_ns or timestamp"), ("timestamp_ns,event_type\n", ""):
+                file.write_text(header)
+                done = run(ANALYZE, "validate", file)
+                self.assertEqual((done.returncode, done.stderr), (3, f"{name}/{says}\n") if says else (0, ""))
+
     def test_rollups_are_stale_exactly_where_upstream_finds_them_so(self):
         for file in sorted((GOLDEN / "sinks").glob("*.expected.json")):
             want = json.loads(file.read_text())

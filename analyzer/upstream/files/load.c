@@ -22,6 +22,7 @@ struct loading {
 	size_t first;	     /* sessions of this source begin here in t->loaded */
 	enum sl_session_kind kind;
 	const char *path, *display;
+	int64_t read;		      /* records of the file that were whole */
 	SL_VECTOR(const char *) lost; /* losses that are reported in the sessions' warnings */
 };
 
@@ -67,6 +68,7 @@ static void on_record(void *context, const struct sl_value *raw, uint32_t line)
 	    sl_event_from_record(&l->t->store, &record, &event, &error)) {
 		struct sl_session *session = session_of(l, event.session_id);
 
+		l->read++;
 		sl_session_add_event(session, &event);
 		add_source(l, session, l->display);
 		if (event.world_size > l->t->max_world_size)
@@ -134,6 +136,7 @@ static void read_one(struct loading *l, const char *path, const char *session_id
 {
 	struct sl_source_reader reader = {on_record, on_problem, l};
 
+	l->read = 0;
 	l->path = path;
 	l->display = sl_telemetry_display(l->t, path);
 	l->rules.session_id = session_id;
@@ -191,10 +194,10 @@ static void list_segments(struct sl_telemetry *t, const char *folder, const stru
 }
 
 /* If a manifest names a segment twice, the last entry counts. */
-static void map_segments(struct sl_map *sessions, const struct sl_manifest *manifest)
+static void map_segments(struct sl_map *segments, const struct sl_manifest *manifest)
 {
 	for (size_t i = 0; i < manifest->segment_count; i++)
-		*sl_map_at(sessions, manifest->segments[i].filename) = (uintptr_t)manifest->segments[i].session_id;
+		*sl_map_at(segments, manifest->segments[i].filename) = (uintptr_t)&manifest->segments[i];
 }
 
 static void read_manifest(struct sl_telemetry *t, const char *folder, struct sl_manifest *manifest)
@@ -216,9 +219,30 @@ static void read_manifest(struct sl_telemetry *t, const char *folder, struct sl_
 		sl_telemetry_problem(t, SL_SOURCE_FILE, path, payload->line, "manifest is not an object");
 		return;
 	}
+	if (sl_manifest_kind_of(payload) != SL_MANIFEST_SINK)
+		sl_telemetry_problem(t, SL_SOURCE_FILE, path, payload->line,
+				     "it has neither segments nor the format of a sink's manifest");
 	sl_manifest_read(&t->arena, payload, manifest, &skipped);
+	if (manifest->schema_version > SL_MANIFEST_NEWEST)
+		sl_telemetry_problem(t, SL_SOURCE_FILE, path, payload->line,
+				     "its schema_version is newer than those known here, 1 and 2");
 	if (skipped)
 		sl_telemetry_problem(t, SL_SOURCE_RECORD, path, 1, "some sessions or segments of the manifest make no sense");
+}
+
+/* Nothing is added to a closed segment: what the manifest says of it holds for ever.  A 0 may be a count that it does not say. */
+static void compare(struct loading *l, const struct sl_manifest_segment *segment)
+{
+	struct stat st;
+	char reason[160];
+
+	if (stat(l->path, &st) || ((!segment->event_count || segment->event_count == l->read) &&
+				   (!segment->size_bytes || segment->size_bytes == (int64_t)st.st_size)))
+		return;
+	snprintf(reason, sizeof(reason),
+		 "it has %lld events in %lld bytes; when it was closed it had %lld in %lld, says the manifest", (long long)l->read,
+		 (long long)st.st_size, (long long)segment->event_count, (long long)segment->size_bytes);
+	on_problem(l, SL_SOURCE_FILE, l->path, 0, reason);
 }
 
 void sl_telemetry_load_sink(struct sl_telemetry *t, const char *path, enum sl_session_kind kind)
@@ -230,7 +254,7 @@ void sl_telemetry_load_sink(struct sl_telemetry *t, const char *path, enum sl_se
 	const char *name = is_folder ? "" : base_name(t, path), *fallback = sl_session_id_of_sink(&t->arena, path);
 	struct sl_manifest manifest;
 	struct names names = {0};
-	struct sl_map sessions = {0};
+	struct sl_map segments = {0};
 
 	read_manifest(t, folder, &manifest);
 	bool single = !is_folder && strcmp(name, "manifest.json") != 0;
@@ -239,14 +263,18 @@ void sl_telemetry_load_sink(struct sl_telemetry *t, const char *path, enum sl_se
 		*SL_PUSH(&names.list) = name;
 	else
 		list_segments(t, folder, &manifest, &names);
-	map_segments(&sessions, &manifest);
+	map_segments(&segments, &manifest);
 	for (size_t i = 0; i < names.list.count; i++) {
-		const char *hint = (const char *)*sl_map_at(&sessions, names.list.item[i]);
+		const struct sl_manifest_segment *segment = (const void *)*sl_map_at(&segments, names.list.item[i]);
+		const char *hint = segment ? segment->session_id : NULL;
+		size_t wrong = t->problems.count;
 
 		read_one(&l, single ? path : sl_arena_printf(&t->arena, "%s/%s", folder, names.list.item[i]),
 			 hint && *hint ? hint : fallback);
+		if (segment && segment->closed && t->problems.count == wrong)
+			compare(&l, segment);
 	}
-	sl_map_free(&sessions);
+	sl_map_free(&segments);
 	free(names.list.item);
 	finish(&l, &manifest, path);
 }

@@ -6,6 +6,7 @@
 
 #include "analyzer/upstream/records/session.h"
 
+#define SL_MANIFEST_NEWEST	2 /* schema_version */
 #define SL_MANIFEST_SINK_FORMAT "stormlog.append_only_telemetry_sink"
 
 enum sl_manifest_kind { SL_MANIFEST_NONE, SL_MANIFEST_SINK, SL_MANIFEST_OOM, SL_MANIFEST_DIAGNOSE };

@@ -168,11 +168,21 @@ static void give_row(const char *const *names, size_t names_count, struct row *r
 	reader->record(reader->context, &object, line);
 }
 
+/* A record needs a time, so a file without a column for it is no telemetry, whatever else it is. */
+static bool has_time(const struct row *header)
+{
+	for (size_t i = 0; i < header->count; i++)
+		if (!strcmp(header->fields[i], "timestamp_ns") || !strcmp(header->fields[i], "timestamp"))
+			return true;
+	return false;
+}
+
 void sl_csv_read(FILE *file, const char *path, const struct sl_source_reader *reader)
 {
 	struct row header = {0}, row = {0};
 	struct sl_source_clock clock;
 	uint32_t line = 1, begin = 1;
+	bool any = false;
 
 	if (!read_row(file, &header, &line)) {
 		reader->problem(reader->context, SL_SOURCE_FILE, path, 1, "empty file");
@@ -183,7 +193,9 @@ void sl_csv_read(FILE *file, const char *path, const struct sl_source_reader *re
 		if (row.cut)
 			reader->problem(reader->context, SL_SOURCE_RECORD, path, begin, "a field of more than 16 MiB");
 		else if (row.count > 1 || *row.fields[0])
-			give_row(header.fields, header.count, &row, path, begin, reader);
+			give_row(header.fields, header.count, &row, path, begin, reader), any = true;
+	if (!any && !has_time(&header)) /* of rows each is told */
+		reader->problem(reader->context, SL_SOURCE_FILE, path, 1, "no column is timestamp_ns or timestamp");
 	if (ferror(file))
 		reader->problem(reader->context, SL_SOURCE_FILE, path, line, strerror(errno));
 	sl_arena_free(&header.arena);
