@@ -9,6 +9,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
+#include "analyzer/upstream/answers/issue_list.h"
 #include "analyzer/upstream/records/source.h"
 
 #define INTO struct sl_report_options
@@ -61,11 +62,16 @@ static const char first_native[] = "--run", first_telemetry[] = "--session-id";
 static bool read_states(struct sl_report_options *options)
 {
 	struct sl_value_error error = {0};
+	const struct sl_value *states = sl_source_document(&options->arena, options->states_file, &error);
+	const struct sl_value *wrong = states ? sl_issue_list_wrong_state(states) : NULL;
 
-	options->emit.issue_states = sl_source_document(&options->arena, options->states_file, &error);
-	if (!options->emit.issue_states)
+	options->emit.issue_states = states;
+	if (!states)
 		sl_door_print(stderr, "%s:%u: %s\n", options->states_file, error.line, error.reason);
-	return options->emit.issue_states;
+	else if (wrong)
+		sl_door_print(stderr, "%s:%u: %s open, resolved, ignored or regressed\n", options->states_file, wrong->line,
+			      wrong == states ? "this is no object that gives each fingerprint id" : "a state is");
+	return states && !wrong;
 }
 
 const char sl_report_about[] =

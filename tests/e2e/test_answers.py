@@ -2209,6 +2209,14 @@ class Telemetry(Answers):
             issues = run.report("--issue-states", states.name)["telemetry"]["issues"]
             self.assertEqual([one["state"] for one in issues if one["kind"] == "oom"], ["ignored"])
             summary(run, "--issue-states", "/nowhere", code=2)
+            for text in "[]", "null", '{"a": "open",\n"b": "bogus"}', '{"a": 1}':
+                states.seek(0)
+                states.truncate()
+                states.write(text)
+                states.flush()
+                done = subprocess.run([ANALYZE, "--json", "--issue-states", states.name, run.traces], capture_output=True, text=True, timeout=60)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), text)
+                self.assertRegex(done.stderr, "^%s:%d: .* open, resolved, ignored or regressed\n$" % (states.name, 1 + text.count("\n")))
 
     def test_an_alert_where_the_device_was_nearly_full_and_none_elsewhere(self):
         with script("alloc=7000", "samples=3", SIM_VRAM="8G") as run:

@@ -115,15 +115,30 @@ static void write_sessions(struct sl_json *j, const struct sl_issue *issue)
 	sl_map_free(&seen);
 }
 
-static const char *state_of(const struct sl_issue *issue, const struct sl_value *states)
+/* NULL: it is none of them. */
+static const char *word_of(const struct sl_value *state)
 {
 	static const char *const words[] = {"open", "resolved", "ignored", "regressed"};
-	const char *state = sl_value_get_text(states, issue->id);
 
-	for (size_t i = 0; state && i < 4; i++)
-		if (sl_utf8_matches(state, words[i]))
+	for (size_t i = 0; sl_value_is(state, SL_VALUE_STRING) && i < sizeof(words) / sizeof(*words); i++)
+		if (sl_utf8_matches(state->text, words[i]))
 			return words[i];
-	return "open";
+	return NULL;
+}
+
+const struct sl_value *sl_issue_list_wrong_state(const struct sl_value *states)
+{
+	if (!sl_value_is(states, SL_VALUE_OBJECT))
+		return states;
+	for (uint32_t i = 0; i < states->count; i++)
+		if (!word_of(&states->members[i].value))
+			return &states->members[i].value;
+	return NULL;
+}
+
+static const char *state_of(const struct sl_issue *issue, const struct sl_value *states)
+{
+	return word_of(sl_value_get(states, issue->id)) ?: "open";
 }
 
 static void write_issue(struct sl_json *j, const struct sl_issue *issue, const struct sl_value *states)

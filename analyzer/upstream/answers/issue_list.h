@@ -42,3 +42,6 @@ void sl_issue_list_add(struct sl_issue_list *all, const char *kind, const char *
 /* The array, the worst first.  states: see sl_issues_write. */
 void sl_issue_list_write(struct sl_json *j, const char *key, struct sl_issue_list *all, const struct sl_value *states);
 void sl_issue_list_free(struct sl_issue_list *all);
+
+/* The first value of the states, or they as a whole, that is not as sl_issues_write takes them; NULL: all are. */
+const struct sl_value *sl_issue_list_wrong_state(const struct sl_value *states);
