@@ -88,8 +88,9 @@ void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, c
 	if (ok && hook->verb == SL_VERB_ALLOC && !is_captured(hook, out)) {
 		sl_limit_allocated(place, out->kind, out->address, out->bytes, &frame->claim);
 	} else if (!ok && hook->verb == SL_VERB_FREE && frame->claim.bytes) {
-		place = (struct sl_vendor_context){.device = frame->claim.device};
-		sl_limit_allocated(place, out->kind, out->address, frame->claim.bytes, &frame->claim);
+		place = (struct sl_vendor_context){.device = frame->claim.device, .context = frame->claim.context};
+		sl_limit_allocated(place, out->kind == SL_KIND_unknown ? SL_KIND_device : out->kind, out->address,
+				   frame->claim.bytes, &frame->claim);
 	} else {
 		sl_limit_release(&frame->claim);
 	}

@@ -257,7 +257,7 @@ place_of(const struct sl_frame *frame, const struct sl_hooks_row *hook, const st
 		place.device = sl_slot_device(frame->slot);
 	if (frame->slot && !out->context)
 		place.context = frame->second->more.context;
-	if (SL_UNLIKELY(BY_ADDRESS >> out->kind & 1) && place.device < 0 && ok && trait.place)
+	if (SL_UNLIKELY(BY_ADDRESS >> out->kind & 1) && place.device == -1 && ok && trait.place)
 		place.device = device_of_address(hook, out);
 	on_host |= place.device == SL_NO_DEVICE - 1;
 	if (trait.place && is_asked(hook))
@@ -334,31 +334,35 @@ static SL_NOINLINE void take_late_stack(struct sl_slot *slot)
 	sl_slot_add_flags(slot, flags);
 }
 
-/* A failed call has no address whose device could be asked: it is where its pool or stream lies. */
-static void place_failed(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out)
+/* A failed call has no address whose device could be asked: it is where its pool or stream lies.  True: on the host. */
+static bool place_failed(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out)
 {
 	bool names = out->kind == SL_KIND_pool || hook->verb == SL_VERB_GRAPH_LAUNCH;
 	int device_plus_one = names && !out->device_plus_one ? sl_device_named(out->object, out->stream) : 0;
 	int device = device_plus_one == SL_NO_DEVICE ? -1 : device_plus_one - 1;
 
 	if (!device_plus_one || device == sl_slot_device(frame->slot))
-		return;
+		return device_plus_one == SL_NO_DEVICE;
 	frame->slot->call.head = sl_slot_with_device(frame->slot->call.head, device);
 	frame->second->more.context = 0;
+	return device_plus_one == SL_NO_DEVICE;
 }
 
 static SL_NOINLINE void close_failed(struct sl_frame *frame, const struct sl_hooks_row *hook, int64_t result, uint64_t end_ns,
 				     const struct sl_fields *out, bool injected)
 {
+	bool on_host;
+
 	take_late_stack(frame->slot);
-	place_failed(frame, hook, out);
+	on_host = place_failed(frame, hook, out);
 	if (frame->refuse || frame->inject || injected)
 		sl_slot_add_flags(frame->slot, SL_FLAG_injected);
 	if (result && result == sl_event_families[hook->family].oom && sl_stacks_has_room(SL_STACKS_ROOM_FIRST)) {
 		const struct quiet quiet = quiet_begin();
 
 		sl_thread.ooms++;
-		sl_device_oom(sl_thread.ring->thread, frame->seq, sl_slot_device(frame->slot), hook->family, out->kind, end_ns);
+		sl_device_oom(sl_thread.ring->thread, frame->seq, sl_slot_device(frame->slot), hook->family,
+			      on_host ? SL_KIND_host_pinned : out->kind, end_ns);
 		quiet_end(&quiet);
 	}
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/process/identity.h"
+#include "agent/process/procfile.h"
 #include "common/shell.h"
 #include "common/standard.h"
 
@@ -78,9 +79,10 @@ static bool find_agent(struct sl_launch *run)
 	return !why;
 }
 
-/* Makes a name that a person can read; processes of the run inherit it. */
+/* Makes a name that a person can read; processes of the run inherit it.  Containers of one host may all have our pid. */
 static void name_run(struct sl_launch *run)
 {
+	uint64_t container = sl_procfile_namespace(0);
 	struct utsname system;
 	char stamp[32];
 	time_t now = time(NULL);
@@ -91,6 +93,9 @@ static void name_run(struct sl_launch *run)
 	uname(&system);
 	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
 	snprintf(run->run_id, sizeof(run->run_id), "%s-%.100s-%d", stamp, system.nodename, (int)getpid());
+	if (container && container != SL_PROCFILE_HOST)
+		snprintf(run->run_id + strlen(run->run_id), sizeof(run->run_id) - strlen(run->run_id), "-%llu",
+			 (unsigned long long)container);
 }
 
 /* False: there is no such command. */

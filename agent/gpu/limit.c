@@ -5,7 +5,7 @@
  *
  * Known limits: the memory of graphs counts only as part of what NVML says beyond the blocks; the release of a VMM handle counts
  * as its free although a mapping may keep the memory; a call that is left by longjmp keeps its claim if the ring had no room
- * for it.
+ * for it; cuCtxDetach counts as the end of its context.
  */
 #include "agent/gpu/limit.h"
 
@@ -180,11 +180,12 @@ static struct block *slot_of(uint64_t key, unsigned probe)
 static void remove_block(struct block *block, uint64_t key, struct sl_limit_claim *claim)
 {
 	uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);
+	uint64_t context = atomic_load_explicit(&block->context, memory_order_relaxed);
 	uint32_t device = atomic_load_explicit(&block->device, memory_order_relaxed);
 
 	atomic_fetch_add(&claims[device], 1);
 	if (atomic_compare_exchange_strong(&block->key, &key, KEY_GONE) && bytes)
-		*claim = (struct sl_limit_claim){.device = (int)device, .bytes = bytes};
+		*claim = (struct sl_limit_claim){.device = (int)device, .bytes = bytes, .context = context};
 	else
 		atomic_fetch_sub(&claims[device], 1);
 }
@@ -324,11 +325,10 @@ void sl_limit_context_gone(struct sl_vendor_context place)
 		remove_block(&blocks[i], key, &gone);
 		sl_limit_release(&gone);
 	}
-	for (int device = 0; device < DEVICES; device++)
-		if (place.context || device == place.device) { /* the next allocation there shows what the contexts left take */
-			atomic_store_explicit(&overhead[device], 0, memory_order_relaxed);
-			atomic_store_explicit(&learned[device], 0, memory_order_relaxed);
-		}
+	if (place.context)
+		return; /* what that one took besides NVML will tell */
+	atomic_store_explicit(&overhead[place.device], 0, memory_order_relaxed);
+	atomic_store_explicit(&learned[place.device], 0, memory_order_relaxed);
 }
 
 void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes)

@@ -25,7 +25,8 @@ bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes);
 
 /* Bytes of a call under way that count as live: of an allocation that may succeed, or of a block that may be freed. */
 struct sl_limit_claim {
-	uint64_t bytes; /* 0: none */
+	uint64_t bytes;	  /* 0: none */
+	uint64_t context; /* of the block that is freed; 0: not known */
 	int device;
 	bool kept; /* the slot of its event also has the claim (sl_limit_keep) */
 };

@@ -47,11 +47,10 @@ static const uint64_t *own_pids(unsigned *count)
  */
 static bool pids_are_ours(const struct sl_device_sample *sample)
 {
-	const uint64_t host = 4026531836; /* PROC_PID_INIT_INO: fixed since Linux 3.8 */
-	static int known;		  /* 0: not asked, 1: the host's, -1: another */
+	static int known; /* 0: not asked, 1: the host's, -1: another */
 
 	if (!known)
-		known = sl_procfile_namespace(0) == host ? 1 : -1;
+		known = sl_procfile_namespace(0) == SL_PROCFILE_HOST ? 1 : -1;
 	if (known > 0)
 		return true;
 	for (unsigned i = 0; i < sample->count; i++)

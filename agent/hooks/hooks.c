@@ -44,13 +44,21 @@ enum {
 #define JOIN(a, b)	JOIN_(a, b)
 #define OF_FAMILY(what) JOIN(what, ROW_FAMILY)
 
-/* Evaluates the row's fields at this moment.  A row that names no kind has the kind of its table. */
-#define FILL(kind_, ...)                                                                                                           \
+/*
+ * Evaluates the row's fields at this moment.  A row that names no kind has the kind of its table.  In the variants for a default
+ * stream per thread, stream 0 is that one, which can be captured as others can.
+ */
+#define FILL(verb, kind_, name, ...)                                                                                               \
 	do {                                                                                                                       \
 		fields = (struct sl_fields){__VA_ARGS__};                                                                          \
 		if (!fields.kind)                                                                                                  \
 			fields.kind = SL_KIND_##kind_;                                                                             \
+		if ((SL_VERB_##verb == SL_VERB_ALLOC || SL_VERB_##verb == SL_VERB_FREE) && IS_PER_THREAD(#name) && !fields.stream) \
+			fields.stream = STREAM_PER_THREAD;                                                                         \
 	} while (0)
+
+#define STREAM_PER_THREAD   2 /* cudaStreamPerThread, CU_STREAM_PER_THREAD, hipStreamPerThread */
+#define IS_PER_THREAD(name) (sizeof(name) > sizeof("_ptsz") && !__builtin_strcmp((name) + sizeof(name) - sizeof("_ptsz"), "_ptsz"))
 
 #define BODY(ret, name, proto) static __attribute__((noinline)) ret name##__body(LIST proto unsigned instance, const void *caller)
 #define ENTRY		       __attribute__((section("sl_wrappers"), used))
@@ -83,12 +91,12 @@ enum {
 		if (SL_UNLIKELY(!real))                                                                                            \
 			return (ret)OF_FAMILY(ABSENT_);                                                                            \
 		(void)done;                                                                                                        \
-		FILL(kind_, __VA_ARGS__);                                                                                          \
+		FILL(verb, kind_, name, __VA_ARGS__);                                                                              \
 		if (SL_UNLIKELY(!sl_record_open(&frame, SL_API_##name, caller, &fields)))                                          \
 			return real args;                                                                                          \
 		result = sl_record_refused(&frame) ? (ret)OF_FAMILY(OOM_) : real args;                                             \
 		done = result == 0;                                                                                                \
-		FILL(kind_, __VA_ARGS__);                                                                                          \
+		FILL(verb, kind_, name, __VA_ARGS__);                                                                              \
 		sl_record_close(&frame, result, done, &fields);                                                                    \
 		return result;                                                                                                     \
 	}                                                                                                                          \

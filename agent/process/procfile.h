@@ -39,6 +39,8 @@ uint64_t sl_procfile_parent(uint64_t pid);
 /* Leader of the session of process `pid`, 0: of this process, as /proc counts; 0: it is outside, or there is no such process. */
 uint64_t sl_procfile_session(uint64_t pid);
 
+#define SL_PROCFILE_HOST 4026531836u /* the host's pid namespace: PROC_PID_INIT_INO, fixed since Linux 3.8 */
+
 /* Number of the pid namespace of process `pid`, 0: of this process; 0: not known. */
 uint64_t sl_procfile_namespace(uint64_t pid);
 

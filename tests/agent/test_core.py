@@ -59,7 +59,7 @@ def run(*args, code=0, most=None, most_of_one=None, kill_in=None, **environment)
     assert said == b"", said
     together, one = (max(size) for size in zip(*sizes, sizes_of(folder)))
     assert together <= (most or together) and one <= (most_of_one or one), (together, one)
-    traces = sorted(stormlog_trace.open_folder(folder), key=lambda trace: trace.header["started_ns"])  # a child's pid may be less than its parent's
+    traces = sorted(stormlog_trace.open_folder(folder), key=lambda trace: (trace.header or {}).get("started_ns", 0))  # a child's pid may be less than its parent's
     names = sorted(os.listdir(folder))
     subprocess.run(["rm", "-rf", folder])
     return traces, names

@@ -63,14 +63,38 @@ print(codes)
 
 # Graphs that are captured one after the other and never launched.
 CAPTURED = '''
-import ctypes
+import ctypes, sys
 runtime, stream, graph, address, codes = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), []
-assert runtime.cudaStreamCreate(ctypes.byref(stream)) == 0
+call = lambda name, *arguments: getattr(runtime, name + sys.argv[1])(*arguments)
+assert sys.argv[1] or runtime.cudaStreamCreate(ctypes.byref(stream)) == 0  # else the thread's own stream, which is 0 there
 for capture in range(4):
-    assert runtime.cudaStreamBeginCapture(stream, 0) == 0
-    codes.append(runtime.cudaMallocAsync(ctypes.byref(address), ctypes.c_size_t(600 << 20), stream))
-    assert runtime.cudaStreamEndCapture(stream, ctypes.byref(graph)) == 0 and runtime.cudaGraphDestroy(graph) == 0
+    assert call("cudaStreamBeginCapture", stream, 0) == 0
+    codes.append(call("cudaMallocAsync", ctypes.byref(address), ctypes.c_size_t(600 << 20), stream))
+    assert call("cudaStreamEndCapture", stream, ctypes.byref(graph)) == 0 and runtime.cudaGraphDestroy(graph) == 0
 print(codes)
+'''
+
+# What is there beside the blocks, the primary context, is known; a context of the program's own comes and goes.
+BESIDE = '''
+import ctypes, time
+driver, context, address, free, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_size_t()
+ask = lambda mib: driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(mib << 20))
+assert driver.cuInit(0) == driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == driver.cuCtxSetCurrent(context) == ask(600) == ask(1) == 0
+while driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0 and free.value >= 399 << 20:
+    time.sleep(0.01)
+fits = free.value >> 20
+assert driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == driver.cuCtxDestroy_v2(context) == 0
+assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == driver.cuCtxSetCurrent(context) == 0
+print([ask(fits + 1), ask(fits)])
+'''
+
+# A free fails.
+KEPT = '''
+import ctypes
+driver, context, address = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
+ask = lambda: driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(600 << 20))
+assert driver.cuInit(0) == driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+print([ask(), driver.cuMemFree_v2(address), ask(), driver.cuCtxDestroy_v2(context), driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0), ask()])
 '''
 
 
@@ -138,8 +162,18 @@ class Recorded(unittest.TestCase):
             self.assertEqual((kind, done.returncode, done.stdout), (kind, 0, '[0, 0, 2]\n'), done.stderr)
 
     def test_what_is_captured_counts_at_no_capture(self):
-        done = self.launch('--limit', '1000M', '--', sys.executable, '-c', CAPTURED)
-        self.assertEqual((done.returncode, done.stdout), (0, '[0, 0, 0, 0]\n'), done.stderr)
+        for suffix in ('', '_ptsz'):
+            done = self.launch('--limit', '1000M', '--', sys.executable, '-c', CAPTURED, suffix)
+            self.assertEqual((suffix, done.returncode, done.stdout), (suffix, 0, '[0, 0, 0, 0]\n'), done.stderr)
+
+    def test_what_lies_beside_the_blocks_still_counts_when_another_context_has_gone(self):
+        done = self.launch('--limit', '1000M', '--', sys.executable, '-c', BESIDE)
+        self.assertEqual((done.returncode, done.stdout), (0, '[2, 0]\n'), done.stderr)
+
+    def test_a_block_whose_free_failed_counts_until_its_context_ends(self):
+        self.environment['SIM_FAIL'] = 'cuMemFree_v2:0:700'
+        done = self.launch('--limit', '1000M', '--', sys.executable, '-c', KEPT)
+        self.assertEqual((done.returncode, done.stdout), (0, '[0, 700, 2, 0, 0, 0]\n'), done.stderr)
 
     def test_a_limit_above_the_device_changes_nothing(self):
         self.assertEqual(self.ask(['--limit', '1T'], 3, 100), self.ask([], 3, 100))

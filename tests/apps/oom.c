@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * oom [retry]: asks for more than there is; with retry it empties its cache and asks again, as PyTorch does.
- * oom elsewhere pool|default|stream|graph: asks for more than device 1 has while device 0 is current.
+ * oom elsewhere pool|default|stream|graph: asks for more than device 1 has while device 0 is current; host: of a pool of the host, where
+ * the simulator refuses it.
  */
 #include "gpu.h"
 
@@ -19,6 +20,11 @@ static int elsewhere(const char *how)
 	OK(cudaMemGetInfo(&f, &total));
 	if (!strcmp(how, "pool"))
 		OK(cudaMemPoolCreate(&pool, &props));
+	if (!strcmp(how, "host")) {
+		props.location.type = 3;
+		OK(cudaMemPoolCreate(&pool, &props));
+		return cudaMallocFromPoolAsync(&p, 1 << 20, pool, NULL);
+	}
 	if (!strcmp(how, "default"))
 		OK(cudaDeviceGetDefaultMemPool(&pool, 1));
 	if (!strcmp(how, "graph")) {

@@ -122,6 +122,10 @@ class OutOfMemory(Answers):
                 (oom,), text = run.report()["ooms"], summary(run)
                 self.assertEqual((oom["device"], oom["device_free_bytes"]), (1, None))
                 self.assertRegex(text, r"OUT OF MEMORY .* device 1 ")
+        with Recording(app("oom"), "elsewhere", "host", SIM_DEVICES="2", SIM_FAIL="cuMemAllocFromPoolAsync:0:2") as run:
+            (oom,), text = run.report()["ooms"], summary(run)
+            self.assertEqual((oom["device"], oom["device_free_bytes"]), (None, None))
+            self.assertNotIn("were free", text)
 
     def test_a_full_device_is_full_and_its_holder_named(self):
         with Recording(app("oom")) as run:

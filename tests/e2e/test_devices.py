@@ -192,6 +192,11 @@ class Devices(unittest.TestCase):
         self.assertEqual(len({names[0] for names in named[:3]}), 3)
         if os.getsid(0):
             self.assertEqual(named[2], named[3])
+        named = []
+        for _ in range(2):  # the launcher has the same pid in both, maybe in the same second
+            with e2e.Recording(*CONTAINER, e2e.RUN, "-q", "-o", ".", "--", "sh", "-c", '"$0"; "$0"; true', runtime, preload=False) as run:
+                named.append({trace.header["run_id"] for trace in stormlog_trace.open_folder(run.folder)})
+        self.assertEqual(([len(names) for names in named], len(named[0] & named[1])), ([1, 1], 0))
 
     def test_in_a_container_where_pids_are_translated_processes_are_known(self):
         """No process outside the container uses the device, so NVML's pids are those of the container."""
