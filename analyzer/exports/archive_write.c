@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/exports/archive_write.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "analyzer/exports/redact_ring.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/frames.h"
+#include "analyzer/trace/unfinished.h"
 #include "common/definition.h"
 #include "common/tracefile.h"
 
@@ -33,7 +35,7 @@ struct packer {
 	struct sl_redaction redaction; /* key NULL: nothing is masked */
 	struct sl_map stems;	       /* of images, and how often each was wanted */
 	struct sl_archived *packed;
-	bool has_ring; /* the image in work: what a torn end of its last file was to hold lies in the ring */
+	bool has_rest; /* of the file in work: what its torn end was to hold lies in the ring */
 	uint8_t bytes[1 << 16];
 };
 
@@ -247,8 +249,10 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 		}
 
 		if (!frame->kind || sl_frames_read_at(frames.fd, &index, sizeof(index), begin) != sizeof(index) ||
-		    !sl_frame_index_valid(&index, sizeof(index)))
+		    !sl_frame_index_valid(&index, sizeof(index))) {
+			damage.damaged = true;
 			continue;
+		}
 		if (!sl_frame_read(&plain, &frames, frame, &damage))
 			continue;
 		leave_out_up_to(&left, begin, frame->offset + frame->compressed, &index);
@@ -260,7 +264,7 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 			fine = put_frame(p, to, index, plain.out, plain.bytes);
 	}
 	leave_out_up_to(&left, (uint64_t)st.st_size, 0, &(struct sl_frame_index){0});
-	if (damage.damaged || (frames.unfinished && !p->has_ring))
+	if (damage.damaged || (frames.unfinished && !p->has_rest))
 		fine = put_gap(p, to, &left) && fine;
 	if (left.bytes)
 		sl_door_print(stderr,
@@ -327,6 +331,7 @@ static bool push_ring(struct packer *p, const char *path, const char *name)
 		}
 	} else if (head->magic[0]) { /* else it was only just made */
 		sl_door_print(stderr, "stormlog-analyze: %s: is no ring of this version and is left out\n", path);
+		p->packed->left_out = true;
 	}
 	if (fd >= 0)
 		close(fd);
@@ -338,10 +343,18 @@ static bool push_ring(struct packer *p, const char *path, const char *name)
 static bool add_file(struct packer *p, const char *path, const char *stem, const char *rest, bool ring, const char *more,
 		     size_t more_size)
 {
-	char *name = sl_memory_print("%s%s", stem, rest);
-	bool fine = !p->redaction.key ? push_file(p, path, name, ring, more, more_size)
-		    : ring	      ? push_ring(p, path, name)
-				      : push_masked(p, path, name);
+	char *name;
+	bool fine;
+
+	if (access(path, F_OK) && errno == ENOENT) {
+		sl_door_print(stderr, "stormlog-analyze: %s: it went while the run was read (--keep)\n", path);
+		p->packed->left_out = true;
+		return true;
+	}
+	name = sl_memory_print("%s%s", stem, rest);
+	fine = !p->redaction.key ? push_file(p, path, name, ring, more, more_size)
+	       : ring		 ? push_ring(p, path, name)
+				 : push_masked(p, path, name);
 
 	free(name);
 	return fine;
@@ -403,15 +416,18 @@ static bool add_image(struct packer *p, const struct sl_images *images, unsigned
 	/* The ring may lie in another folder. */
 	const char *ring = trace && trace->ring.path ? trace->ring.path : image->ring;
 	char stem[NAME_MAX + 1], *names = names_of(p, trace, &names_size);
-	bool fine = true;
+	bool fine = true, rest = trace && sl_unfinished_is_in_ring(&(struct sl_files){trace->files, trace->file_count,
+										      &trace->folded, trace->log_next},
+								   &trace->ring);
 
-	p->has_ring = ring;
 	stem_of_members(p, stem, base, stem_size, number);
 	if (ring)
 		fine = add_file(p, ring, stem, SL_RING_SUFFIX, true, NULL, 0);
-	for (unsigned i = 0; i < image->file_count && fine; i++)
+	for (unsigned i = 0; i < image->file_count && fine; i++) {
+		p->has_rest = rest && i + 1 == image->file_count;
 		fine = add_file(p, image->files[i], stem, sl_paths_name(image->files[i]) + stem_size, false, names,
 				i ? 0 : names_size);
+	}
 	free(names);
 	p->packed->read += trace != NULL;
 	if (trace)

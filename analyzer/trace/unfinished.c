@@ -34,7 +34,7 @@ static bool follows_another(const struct sl_recovered_ring *ring, unsigned i)
 }
 
 /* The writer moves a segment's tail once the file has what lies before it: nothing is missing where the files reach the tails. */
-static bool ring_has_the_rest(const struct sl_files *files, const struct sl_recovered_ring *ring)
+bool sl_unfinished_is_in_ring(const struct sl_files *files, const struct sl_recovered_ring *ring)
 {
 	const struct sl_ringfile *head = ring->head;
 
@@ -61,7 +61,7 @@ void sl_unfinished_say(const struct sl_files *files, const struct sl_recovered_r
 
 		if (!file->unfinished)
 			continue;
-		if (f + 1 == files->count && ring_has_the_rest(files, ring)) {
+		if (f + 1 == files->count && sl_unfinished_is_in_ring(files, ring)) {
 			sl_damage_note(damage, file->path,
 				       "offset %llu: its last frame was being written; the ring has what is in it",
 				       (unsigned long long)file->unfinished_at);

@@ -17,5 +17,8 @@ struct sl_files {
 	uint64_t log_next; /* position in the definition log up to which they have it */
 };
 
+/* True: what the unfinished last frame of the last file was to hold is in the ring. */
+bool sl_unfinished_is_in_ring(const struct sl_files *files, const struct sl_recovered_ring *ring);
+
 /* Adds a note for each unfinished frame whose content the ring has (ring->path NULL: there is none), and damage for others. */
 void sl_unfinished_say(const struct sl_files *files, const struct sl_recovered_ring *ring, struct sl_damage *damage);

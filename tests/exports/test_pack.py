@@ -111,6 +111,12 @@ class Pack(unittest.TestCase):
                 time.sleep(0.01)
         with script("calls=8000", "ready=made", "wait=never", kill_when=when, code=-9) as run:
             trace, = [os.path.join(run.traces, name) for name in run.files() if name.endswith(".zst")]
+            torn = shutil.copytree(run.traces, os.path.join(self.folder, "torn"))
+            with open(os.path.join(torn, os.path.basename(trace)), "r+b") as file:
+                file.truncate(os.path.getsize(trace) - 300)  # of which the ring has nothing any more
+            self.assertIn("may not be the whole run", self.analyze("pack", "--redact", "-o", self.file, torn, code=3).stderr)
+            for path in torn, self.file:
+                self.assertIn("incomplete", self.analyze("check", "--strict", "--max-peak", "100G", path, code=1).stdout)
             for part in "whole", "ring alone":
                 with self.subTest(part):
                     if part != "whole":
