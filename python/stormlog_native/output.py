@@ -8,6 +8,7 @@ from typing import Iterator, TextIO
 
 from .errors import ProfilerError
 
+DESCRIPTOR = re.compile(r"/dev/(stdout|stderr|fd/\d+)|/proc/self/fd/\d+")  # links, to what the program was given to write into
 MARK_MAX = 512  # a former file shows its mark within its first bytes
 
 
@@ -40,8 +41,8 @@ def _refusal(path: str, mark: "re.Pattern[bytes]") -> str:
 @contextlib.contextmanager
 def replacing(path: str, mark: "re.Pattern[bytes]") -> Iterator[str]:
     """As `beside`, for a path that somebody named.  Raises ProfilerError, before any work, unless what is there is empty or begins with the mark, which
-    every file of this kind and no other has.  A device or a pipe is written as it is."""
-    if os.path.exists(path) and not os.path.isfile(path):
+    every file of this kind and no other has.  A device, a pipe and a descriptor are written as they are."""
+    if DESCRIPTOR.fullmatch(path) or (os.path.exists(path) and not os.path.isfile(path)):
         yield path
         return
     why = _refusal(path, mark)

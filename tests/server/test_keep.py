@@ -156,6 +156,8 @@ class Keep(unittest.TestCase):
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
             wait_for(lambda: os.path.exists(os.path.join(self.server.store, "work", "now")) or "was let go" in self.server.said())  # its child runs
             database.execute("BEGIN IMMEDIATE")
+            if "was let go" in self.server.said():
+                self.skipTest("the child was done before the catalogue was locked")
             wait_for(lambda: "pack " + self.packs[7] + ": another process writes" in self.server.said() or "was let go" in self.server.said(), 120)
         wait_for(lambda: "was let go" in self.server.said(), 120)
         self.assertIn(self.packs[7], {r["run"]["identity"] for r in self.all()})
