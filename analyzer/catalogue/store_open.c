@@ -504,8 +504,9 @@ static bool may_replace(const char *path, char *why)
 	if (!size || (sl_store_head_is_ours(head, size) && !memcmp(head + MODE_AT, resting, sizeof(resting))))
 		return true;
 	snprintf(why, SL_STORE_WHY, "%s",
-		 sl_store_head_is_ours(head, size) ? "a catalogue, or a backup that was worked on or is of an older version: name another file"
-						   : "no catalogue of stormlog");
+		 sl_store_head_is_ours(head, size)
+			 ? "a catalogue, or a backup that was worked on or is of an older version: name another file"
+			 : "no catalogue of stormlog");
 	return false;
 }
 

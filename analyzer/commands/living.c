@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/report/absent.h"
+#include "common/base.h"
+
+#define YOUNG_S 10 /* a file that is younger may get its header yet */
 
 bool sl_living_is_node(const struct sl_arguments *options)
 {
@@ -25,9 +29,24 @@ bool sl_living_add(struct sl_follow *follow, const char *what)
 	return *what && !what[strspn(what, "0123456789")] && sl_follow_node(follow, atol(what)) > 0;
 }
 
+/* True: a process that is followed has this file. */
+static bool is_followed(struct sl_follow *follow, const struct stat *file)
+{
+	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
+		const struct sl_trace *trace = sl_follow_process(follow, i)->process.trace;
+		const char *const names[] = {trace->name, trace->ring.path};
+		struct stat st;
+
+		for (size_t k = 0; k < SL_COUNT(names); k++)
+			if (names[k] && !stat(names[k], &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino)
+				return true;
+	}
+	return false;
+}
+
 bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options)
 {
-	bool said = false;
+	bool said = false, unread = false;
 
 	for (unsigned i = 0; i < options->path_count; i++) {
 		unsigned before = sl_follow_count(follow);
@@ -38,11 +57,14 @@ bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *opti
 				      options->paths[i]);
 			return false;
 		}
-		if (sl_follow_count(follow) == before && !stat(options->paths[i], &st) && S_ISREG(st.st_mode)) {
+		if (sl_follow_count(follow) == before && !stat(options->paths[i], &st) && S_ISREG(st.st_mode) &&
+		    time(NULL) - st.st_mtime >= YOUNG_S && !is_followed(follow, &st)) {
 			sl_door_print(stderr, "stormlog-analyze: %s: no recording can be read there\n", options->paths[i]);
-			return false;
+			unread = true;
 		}
 	}
+	if (unread && !sl_follow_count(follow))
+		return false;
 	for (unsigned i = 0; i < sl_follow_count(follow); i++)
 		sl_absent_say_newer(sl_follow_process(follow, i)->process.trace, &said);
 	if (options->path_count && !sl_follow_count(follow))

@@ -13,5 +13,5 @@ bool sl_living_is_node(const struct sl_arguments *options);
 /* Adds a path, or a recording process by its id.  False: it is neither. */
 bool sl_living_add(struct sl_follow *follow, const char *what);
 
-/* Adds all of them.  False: one is neither, which was printed. */
+/* Adds all of them.  False: one is neither, or none is there and a file is no recording; which was printed. */
 bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options);

@@ -79,6 +79,7 @@ static void print(const struct sl_report *report)
 
 struct doubt {
 	char text[400]; /* the first of what is not here */
+	unsigned count;
 };
 
 static void keep_first(void *context, bool damaged, const char *subject, const char *message)
@@ -86,7 +87,9 @@ static void keep_first(void *context, bool damaged, const char *subject, const c
 	struct doubt *doubt = context;
 
 	(void)damaged;
-	if (!doubt->text[0])
+	if (!strcmp(message, SL_ABSENT_NEWER)) /* which every verb says */
+		return;
+	if (!doubt->count++)
 		snprintf(doubt->text, sizeof(doubt->text), "%s: %s", subject, message);
 }
 
@@ -94,13 +97,13 @@ static void keep_first(void *context, bool damaged, const char *subject, const c
 static void say_doubt(const struct sl_report *report)
 {
 	struct doubt doubt = {0};
-	unsigned count = sl_absent_tell(report, keep_first, &doubt);
 
-	if (count == 1)
+	sl_absent_tell(report, keep_first, &doubt);
+	if (doubt.count == 1)
 		sl_door_print(stderr, "stormlog-analyze: no request failed in what is here of the run; %s\n", doubt.text);
-	else if (count)
+	else if (doubt.count)
 		sl_door_print(stderr, "stormlog-analyze: no request failed in what is here of the run; %s; and %u more like it\n",
-			      doubt.text, count - 1);
+			      doubt.text, doubt.count - 1);
 }
 
 static void put_oom(struct sl_json *j, struct sl_process *process, const struct sl_oom *oom)

@@ -238,9 +238,9 @@ static int run(struct sl_arguments *options)
 		status = add_paths(&settings, options);
 		if (status < 0) {
 			go(&settings);
-			status = settings.raised				     ? SL_EXIT_LIMIT
-				 : sl_follow_count(settings.follow) || settings.node ? SL_EXIT_FINE
-										     : SL_EXIT_UNREADABLE;
+			status = settings.raised						     ? SL_EXIT_LIMIT
+				 : sl_follow_count(settings.follow) || settings.node || settings.run ? SL_EXIT_FINE
+												     : SL_EXIT_UNREADABLE;
 		}
 		sl_act_free(settings.act);
 	}
