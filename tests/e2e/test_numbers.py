@@ -174,7 +174,7 @@ class Trained(unittest.TestCase):
             self.assertGreaterEqual(min(known), 299 * MIB)  # the context
 
     def test_each_sample_of_the_device_counts_once_and_a_gap_says_what_to_do(self):
-        with e2e.Recording(sys.executable, e2e.SCRIPT, "alloc=8", "samples=3", "calls=3000", "samples=2", *["module", "samples=1"] * 6, "calls=3000",
+        with e2e.Recording(sys.executable, e2e.SCRIPT, "alloc=8", "samples=3", *["calls=500", "module", "samples=1"] * 12,
                            SIM_VRAM="8G", SIM_MODULE_BYTES="256M", CUDA_MODULE_LOADING="EAGER", STORMLOG_DEVICE_INTERVAL="20") as run:
             trace, = stormlog_trace.open_folder(run.traces)
             taken = [row for row in trace.defs["sample"] if "device" in row]
