@@ -126,7 +126,7 @@ static void read_hooks(struct sl_header *header, const msgpack_object *map)
 			header->unknown_verbs++;
 		}
 		hook->kind = kind < 256 ? header->kinds[kind] : SL_KIND_unknown;
-		header->unknown_kinds += (kind >= header->kind_count) + !cell(families, family, 0);
+		header->unknown_kinds += (kind >= header->kind_count) + (families && !cell(families, family, 0));
 		hook->family = KNOWN(families, family, sl_event_families, SL_FAMILY_COUNT);
 		/* a runtime's _ptsz name is the one the application was compiled to use; in the driver it is a detail of the ABI */
 		hook->plain = hook->family == SL_FAMILY_cuda_driver ? plain_name(hook->name) : hook->name;

@@ -376,6 +376,12 @@ class Limits(Folder):
                     self.assertRegex(out, "(?m)^FAIL +incomplete +rank-00000-100.*: written by a newer agent")
                     self.assertNotRegex(out, "(?m)^ok ")
 
+    def test_a_header_without_a_list_is_not_one_of_a_newer_agent(self):
+        for key in "families", "kinds":
+            traces.write(self.path(key + "/rank-00000-100.msgpack.zst", ""), traces.header(**{key: None}), traces.Thread().events(1, api=traces.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096), traces.footer())
+            with self.subTest(key):
+                self.assertNotIn("newer agent", check("--strict", "--max-peak", "1G", self.path(key)).stdout)
+
     def test_nothing_passes_beside_a_summary_that_is_torn_before_its_list_ends(self):
         self.rank(0, "torn", world_size=1)
         subprocess.run([ANALYZE, "summarize", "-q", "-o", self.path("whole/a.summary", ""), self.path("torn")], check=True)
