@@ -17,6 +17,7 @@
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/replace.h"
 #include "analyzer/commands/shard.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/summary/summary.h"
 #include "analyzer/trace/summaries.h"
 
@@ -63,6 +64,7 @@ static bool take(void *context, int option, const char *value)
 struct parts {
 	struct sl_summary_frame *frames;
 	struct sl_header *identities;
+	bool *newer; /* for each: an agent that is newer wrote its trace */
 	unsigned count;
 	struct sl_summary_commons commons;
 	_Atomic bool lost; /* a frame could not be read */
@@ -75,6 +77,7 @@ static void make_room(void *context, unsigned count)
 	parts->count = count;
 	parts->frames = sl_memory_must(calloc(count + 1, sizeof(*parts->frames)));
 	parts->identities = sl_memory_must(calloc(count + 1, sizeof(*parts->identities)));
+	parts->newer = sl_memory_must(calloc(count + 1, sizeof(*parts->newer)));
 }
 
 static char *text_of(const char *text)
@@ -107,6 +110,7 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 	frame->name = image->name;
 	frame->identity = &parts->identities[index];
 	frame->listing = image->listing;
+	parts->newer[index] = process->trace && sl_absent_newer(process->trace);
 	if (image->summary) /* a summary is copied unchanged */
 		sl_summary_copy(frame, &parts->commons, image, &unsaid);
 	else
@@ -131,6 +135,18 @@ static void free_parts(struct parts *parts)
 	}
 	free(parts->frames);
 	free(parts->identities);
+	free(parts->newer);
+}
+
+/* Threads come in any order, so the first in the order of the traces is named. */
+static void say_newer(const struct parts *parts)
+{
+	unsigned i = 0;
+
+	while (i < parts->count && !parts->newer[i])
+		i++;
+	if (i < parts->count)
+		sl_door_print(stderr, "stormlog-analyze: %s: " SL_ABSENT_NEWER "\n", sl_paths_name(parts->frames[i].name));
 }
 
 static int save(const struct settings *s, const struct sl_summary_frame *frames, unsigned count)
@@ -160,6 +176,7 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	s->drive.part = s->shard.part;
 	s->drive.parts = s->shard.parts;
 	status = sl_native_open(&report, paths, path_count, &s->drive);
+	say_newer(&parts);
 	if (status == SL_EXIT_FINE)
 		status = parts.lost ? SL_EXIT_UNREADABLE : save(s, parts.frames, parts.count);
 	if (status == SL_EXIT_UNREADABLE && report.images.image_count)

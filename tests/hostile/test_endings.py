@@ -580,7 +580,7 @@ class Endings(unittest.TestCase):
         for rank in 0, 1:
             self.record("rank-%05d-%d" % (rank, 100 + rank), rank=rank, pid=100 + rank, world_size=2, verbs=verbs, hooks=t.HOOKS + [["cudaNew", len(verbs) - 1, 1, 0]])
         for verb in (["report", "-o", "o"], ["tree"], ["table"], ["table", "--entries", "*"], ["flame"], ["timeline"], ["dump"], ["fit", "--capacity", "1T"], ["ranks"], ["export", "csv"], ["merge", "-o", "m"],
-                     ["runs", "-q", "--catalogue", "c1.sqlite"], ["history", "-q", "--catalogue", "c2.sqlite", "peak"], ["monitor", "--duration", "0.1"], ["track", "--duration", "0.1", "-o", "k"], ["diagnose", "--duration", "0", "-o", "d"], ["diff", "t"], ["oom"]):
+                     ["runs", "-q", "--catalogue", "c1.sqlite"], ["history", "-q", "--catalogue", "c2.sqlite", "peak"], ["monitor", "--duration", "0.1"], ["track", "--duration", "0.1", "-o", "k"], ["diagnose", "--duration", "0", "-o", "d"], ["diff", "t"], ["oom"], ["summarize", "-o", "a.summary"]):
             done = self.run_it(*verb, "t")
             with self.subTest(verb=verb):
                 said = [line for line in done.stderr.splitlines() if "newer agent" in line]
