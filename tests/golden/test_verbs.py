@@ -46,6 +46,26 @@ class Verbs(unittest.TestCase):
             (sink / "manifest.json").write_text(json.dumps(manifest))
             self.assertEqual(self.problems(sink), [])
 
+    def test_a_closed_segment_that_is_more_than_its_manifest_says_is_whole(self):
+        whole = (GOLDEN / "sinks/completed/segment-000001.jsonl").read_bytes()
+        with tempfile.TemporaryDirectory() as name:
+            sink = Path(name) / "sink"
+            shutil.copytree(GOLDEN / "sinks/completed", sink)
+            (sink / "rollups.json").unlink(missing_ok=True)
+            manifest = json.loads((sink / "manifest.json").read_text())
+
+            def after(segment, **counts):
+                (sink / "segment-000001.jsonl").write_bytes(segment)
+                (sink / "manifest.json").write_text(json.dumps(dict(manifest, segments=[dict(manifest["segments"][0], **counts)])))
+                return len(self.problems(sink))
+
+            first = whole[:whole.index(b"\n") + 1]
+            self.assertEqual(after(whole, event_count=1, size_bytes=len(first)), 0, "its writer was killed between segment and manifest")
+            self.assertEqual(after(whole.replace(b"\n", b"\r\n")), 0, "copied with other line ends")
+            self.assertEqual(after(whole.replace(b", ", b",")), 0, "written again, with fewer blanks")
+            self.assertEqual(after(first, event_count=0), 1, "bytes alone are counted")
+            self.assertEqual(after(whole, event_count=43, size_bytes=1), 1, "an event is lost")
+
     def test_a_manifest_that_is_not_one_of_a_sink_that_is_known_is_named(self):
         with tempfile.TemporaryDirectory() as name:
             sink = Path(name) / "sink"

@@ -230,14 +230,17 @@ static void read_manifest(struct sl_telemetry *t, const char *folder, struct sl_
 		sl_telemetry_problem(t, SL_SOURCE_RECORD, path, 1, "some sessions or segments of the manifest make no sense");
 }
 
-/* Nothing is added to a closed segment: what the manifest says of it holds for ever.  A 0 may be a count that it does not say. */
+/*
+ * Events do not leave a closed segment: fewer than the manifest says are a loss.  Where it counts none (0), bytes tell.
+ * More may be there: upstream closes the segment of a killed writer without counting again.
+ */
 static void compare(struct loading *l, const struct sl_manifest_segment *segment)
 {
 	struct stat st;
 	char reason[160];
 
-	if (stat(l->path, &st) || ((!segment->event_count || segment->event_count == l->read) &&
-				   (!segment->size_bytes || segment->size_bytes == (int64_t)st.st_size)))
+	if (stat(l->path, &st) ||
+	    (segment->event_count ? l->read >= segment->event_count : (int64_t)st.st_size >= segment->size_bytes))
 		return;
 	snprintf(reason, sizeof(reason),
 		 "it has %lld events in %lld bytes; when it was closed it had %lld in %lld, says the manifest", (long long)l->read,
