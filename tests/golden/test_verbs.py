@@ -66,7 +66,7 @@ class Verbs(unittest.TestCase):
             self.assertEqual(after(first, event_count=0), 1, "bytes alone are counted")
             self.assertEqual(after(whole, event_count=43, size_bytes=1), 1, "an event is lost")
 
-    def test_a_manifest_that_is_not_one_of_a_sink_that_is_known_is_named(self):
+    def test_a_sink_manifest_of_a_version_that_is_not_known_is_named(self):
         with tempfile.TemporaryDirectory() as name:
             sink = Path(name) / "sink"
             shutil.copytree(GOLDEN / "sinks/completed", sink)
@@ -75,8 +75,31 @@ class Verbs(unittest.TestCase):
             for version, says in (99, ["manifest.json:1: its schema_version is newer than those known here, 1 and 2"]), (2, []), (1, []):
                 (sink / "manifest.json").write_text(json.dumps(dict(manifest, schema_version=version)))
                 self.assertEqual(self.problems(sink), says)
-            (sink / "manifest.json").write_text("{}")
-            self.assertEqual(self.problems(sink), ["manifest.json:1: it has neither segments nor the format of a sink's manifest"])
+
+    def test_a_manifest_of_another_program_is_passed_over(self):
+        segment = GOLDEN / "sinks/completed/segment-000001.jsonl"
+        text = segment.read_text().replace('"world_size": 1', '"world_size": 2')
+        ranks = [text, text.replace("sid-complete", "sid-other").replace('"rank": 0', '"rank": 1')]
+        app = json.dumps({"name": "My app", "version": "1.0", "schema_version": 7, "icons": []})
+        others = [app, "{}", *(file.read_text() for kind in ("diagnose", "oom") for file in (GOLDEN / kind).glob("*/manifest.json"))]
+        self.assertGreater(len(others), 3)
+        with tempfile.TemporaryDirectory() as name:
+            for number, manifest in enumerate([*others, "[]"]):
+                folder = Path(name) / str(number)
+                folder.mkdir()
+                (folder / "manifest.json").write_text(manifest)
+                files = folder / "rank0.jsonl", folder / "rank1.jsonl"
+                for file, rank in zip(files, ranks):
+                    file.write_text(rank)
+                done = run(ANALYZE, "merge", "-o", folder / "merged", *files)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), manifest)
+            for manifest in app, "{}":
+                sink = Path(name) / "sink"
+                shutil.rmtree(sink, ignore_errors=True)
+                sink.mkdir()
+                shutil.copy(segment, sink)
+                (sink / "manifest.json").write_text(manifest)
+                self.assertEqual(self.problems(sink), [])
 
     def test_a_csv_without_a_time_is_no_telemetry_though_it_has_no_rows(self):
         with tempfile.TemporaryDirectory() as name:

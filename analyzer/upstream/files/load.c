@@ -200,7 +200,11 @@ static void map_segments(struct sl_map *segments, const struct sl_manifest *mani
 		*sl_map_at(segments, manifest->segments[i].filename) = (uintptr_t)&manifest->segments[i];
 }
 
-static void read_manifest(struct sl_telemetry *t, const char *folder, struct sl_manifest *manifest)
+/*
+ * Records need no manifest, and any program may have one of that name in the folder: nothing is wrong with one that is no sink's.
+ * single: a file beside it was named, not the folder.
+ */
+static void read_manifest(struct sl_telemetry *t, const char *folder, bool single, struct sl_manifest *manifest)
 {
 	const char *path = sl_arena_printf(&t->arena, "%s/manifest.json", folder);
 	struct sl_value_error error;
@@ -216,13 +220,13 @@ static void read_manifest(struct sl_telemetry *t, const char *folder, struct sl_
 		return;
 	}
 	if (payload->kind != SL_VALUE_OBJECT) {
-		sl_telemetry_problem(t, SL_SOURCE_FILE, path, payload->line, "manifest is not an object");
+		if (!single)
+			sl_telemetry_problem(t, SL_SOURCE_FILE, path, payload->line, "manifest is not an object");
 		return;
 	}
-	if (sl_manifest_kind_of(payload) != SL_MANIFEST_SINK)
-		sl_telemetry_problem(t, SL_SOURCE_FILE, path, payload->line,
-				     "it has neither segments nor the format of a sink's manifest");
 	sl_manifest_read(&t->arena, payload, manifest, &skipped);
+	if (sl_manifest_kind_of(payload) != SL_MANIFEST_SINK)
+		return;
 	if (manifest->schema_version > SL_MANIFEST_NEWEST)
 		sl_telemetry_problem(t, SL_SOURCE_FILE, path, payload->line,
 				     "its schema_version is newer than those known here, 1 and 2");
@@ -259,9 +263,9 @@ void sl_telemetry_load_sink(struct sl_telemetry *t, const char *path, enum sl_se
 	struct names names = {0};
 	struct sl_map segments = {0};
 
-	read_manifest(t, folder, &manifest);
 	bool single = !is_folder && strcmp(name, "manifest.json") != 0;
 
+	read_manifest(t, folder, single, &manifest);
 	if (single)
 		*SL_PUSH(&names.list) = name;
 	else
