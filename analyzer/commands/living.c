@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/report/absent.h"
 #include "common/base.h"
+#include "common/tracefile.h"
 
-#define YOUNG_S 10 /* a file that is younger may get its header yet */
+#define YOUNG_S 10 /* a trace that is younger may get its header yet */
 
 bool sl_living_is_node(const struct sl_arguments *options)
 {
@@ -27,6 +29,12 @@ bool sl_living_add(struct sl_follow *follow, const char *what)
 	if (sl_follow_add(follow, what))
 		return true;
 	return *what && !what[strspn(what, "0123456789")] && sl_follow_node(follow, atol(what)) > 0;
+}
+
+static bool is_young(const char *path, const struct stat *file)
+{
+	return (sl_paths_ends(path, SL_TRACE_SUFFIX) || sl_paths_ends(path, SL_RING_SUFFIX)) &&
+	       time(NULL) - file->st_mtime < YOUNG_S;
 }
 
 /* True: a process that is followed has this file. */
@@ -58,7 +66,7 @@ bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *opti
 			return false;
 		}
 		if (sl_follow_count(follow) == before && !stat(options->paths[i], &st) && S_ISREG(st.st_mode) &&
-		    time(NULL) - st.st_mtime >= YOUNG_S && !is_followed(follow, &st)) {
+		    !is_young(options->paths[i], &st) && !is_followed(follow, &st)) {
 			sl_door_print(stderr, "stormlog-analyze: %s: no recording can be read there\n", options->paths[i]);
 			unread = true;
 		}
