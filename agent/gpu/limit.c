@@ -130,12 +130,46 @@ static uint64_t used(int device)
 	       atomic_load_explicit(&overhead[device], memory_order_relaxed);
 }
 
+/* The calling thread's device; -1: none. */
+static int current_device(enum sl_vendor *vendor)
+{
+	for (*vendor = 0; *vendor < SL_VENDOR_COUNT; (*vendor)++) {
+		int device = sl_vendor_current(*vendor).device;
+
+		if (device >= 0)
+			return device;
+	}
+	return -1;
+}
+
+/*
+ * Estimates what the context takes until the writer thread has asked NVML: the memory in use on the device without our blocks. 
+ * Other processes are part of that, so it is at most 1 GiB, and raises nothing that was known before a context went.
+ */
+static void learn(int device)
+{
+	uint64_t free_bytes, total_bytes, blocks_bytes, after, gone, known;
+	enum sl_vendor vendor;
+
+	if (device < 0 || device >= DEVICES || atomic_load_explicit(&learned[device], memory_order_relaxed) ||
+	    current_device(&vendor) != device || !sl_limit_live(device, &blocks_bytes) ||
+	    !sl_vendor_memory(vendor, &free_bytes, &total_bytes) || !sl_limit_live(device, &after) || blocks_bytes != after ||
+	    atomic_exchange(&learned[device], 1))
+		return;
+	gone = total_bytes - free_bytes > blocks_bytes ? total_bytes - free_bytes - blocks_bytes : 0;
+	gone = gone < 1ull << 30 ? gone : 1ull << 30;
+	known = atomic_load(&overhead[device]);
+	atomic_store(&overhead[device], known && known < gone ? known : gone);
+}
+
 bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_limit_claim *claim)
 {
 	uint64_t before, most;
 
 	if (!limit_bytes || !counts(device, kind) || !bytes)
 		return false;
+	if (!atomic_load_explicit(&learned[device], memory_order_relaxed) && atomic_load(&overhead[device]))
+		learn(device); /* a context has gone */
 	atomic_fetch_add(&claims[device], 1);
 	before = atomic_load(&live[device]);
 	do {
@@ -223,36 +257,6 @@ static bool insert(uint64_t key, struct sl_vendor_context place, uint64_t bytes)
 	return false;
 }
 
-/* The calling thread's device; -1: none. */
-static int current_device(enum sl_vendor *vendor)
-{
-	for (*vendor = 0; *vendor < SL_VENDOR_COUNT; (*vendor)++) {
-		int device = sl_vendor_current(*vendor).device;
-
-		if (device >= 0)
-			return device;
-	}
-	return -1;
-}
-
-/*
- * Estimates what the context takes until the writer thread has asked NVML: the memory in use on the device without our blocks. 
- * Other processes are part of that, so it is at most 1 GiB.
- */
-static void learn(int device)
-{
-	uint64_t free_bytes, total_bytes, blocks_bytes, after, gone;
-	enum sl_vendor vendor;
-
-	if (device < 0 || device >= DEVICES || atomic_load_explicit(&learned[device], memory_order_relaxed) ||
-	    current_device(&vendor) != device || !sl_limit_live(device, &blocks_bytes) ||
-	    !sl_vendor_memory(vendor, &free_bytes, &total_bytes) || !sl_limit_live(device, &after) || blocks_bytes != after ||
-	    atomic_exchange(&learned[device], 1))
-		return;
-	gone = total_bytes - free_bytes > blocks_bytes ? total_bytes - free_bytes - blocks_bytes : 0;
-	atomic_store(&overhead[device], gone < 1ull << 30 ? gone : 1ull << 30);
-}
-
 void sl_limit_allocated(struct sl_vendor_context place, enum sl_kind kind, uint64_t address, uint64_t bytes,
 			struct sl_limit_claim *claim)
 {
@@ -325,8 +329,10 @@ void sl_limit_context_gone(struct sl_vendor_context place)
 		remove_block(&blocks[i], key, &gone);
 		sl_limit_release(&gone);
 	}
+	for (int device = 0; place.context && device < DEVICES; device++) /* it is asked anew what the others take */
+		atomic_store_explicit(&learned[device], 0, memory_order_relaxed);
 	if (place.context)
-		return; /* what that one took besides NVML will tell */
+		return;
 	atomic_store_explicit(&overhead[place.device], 0, memory_order_relaxed);
 	atomic_store_explicit(&learned[place.device], 0, memory_order_relaxed);
 }

@@ -11,7 +11,6 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/absent.h"
-#include "common/base.h"
 #include "common/tracefile.h"
 
 #define YOUNG_S 10 /* a trace that is younger may get its header yet */
@@ -37,16 +36,23 @@ static bool is_young(const char *path, const struct stat *file)
 	       time(NULL) - file->st_mtime < YOUNG_S;
 }
 
+static bool is_file(const char *path, const struct stat *file)
+{
+	struct stat st;
+
+	return !stat(path, &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
 /* True: a process that is followed has this file. */
 static bool is_followed(struct sl_follow *follow, const struct stat *file)
 {
 	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
 		const struct sl_trace *trace = sl_follow_process(follow, i)->process.trace;
-		const char *const names[] = {trace->name, trace->ring.path};
-		struct stat st;
 
-		for (size_t k = 0; k < SL_COUNT(names); k++)
-			if (names[k] && !stat(names[k], &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino)
+		if (trace->ring.path && is_file(trace->ring.path, file))
+			return true;
+		for (unsigned k = 0; k < trace->file_count; k++)
+			if (is_file(trace->files[k].path, file))
 				return true;
 	}
 	return false;

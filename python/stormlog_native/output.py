@@ -4,11 +4,12 @@ import contextlib
 import os
 import re
 import secrets
-from typing import Iterator, TextIO
+import sys
+from typing import Iterator, TextIO, Union
 
 from .errors import ProfilerError
 
-DESCRIPTOR = re.compile(r"/dev/(stdout|stderr|fd/\d+)|/proc/self/fd/\d+")  # links, to what the program was given to write into
+DESCRIPTOR = re.compile(r"/dev/(?:(stdout)|(stderr)|fd/(\d+))|/proc/self/fd/(\d+)")  # links, to what the program was given to write into
 MARK_MAX = 512  # a former file shows its mark within its first bytes
 
 
@@ -39,10 +40,16 @@ def _refusal(path: str, mark: "re.Pattern[bytes]") -> str:
 
 
 @contextlib.contextmanager
-def replacing(path: str, mark: "re.Pattern[bytes]") -> Iterator[str]:
+def replacing(path: str, mark: "re.Pattern[bytes]") -> Iterator[Union[str, int]]:
     """As `beside`, for a path that somebody named.  Raises ProfilerError, before any work, unless what is there is empty or begins with the mark, which
     every file of this kind and no other has.  A device, a pipe and a descriptor are written as they are."""
-    if DESCRIPTOR.fullmatch(path) or (os.path.exists(path) and not os.path.isfile(path)):
+    given = DESCRIPTOR.fullmatch(path)
+    if given:  # opened by its name it would be emptied
+        for stream in sys.stdout, sys.stderr:
+            stream.flush()
+        yield os.dup(1 if given[1] else 2 if given[2] else int(given[3] or given[4]))
+        return
+    if os.path.exists(path) and not os.path.isfile(path):
         yield path
         return
     why = _refusal(path, mark)

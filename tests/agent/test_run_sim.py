@@ -88,6 +88,19 @@ assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == driver.cuCtx
 print([ask(fits + 1), ask(fits)])
 '''
 
+# What two contexts take is known; both go.
+GONE = '''
+import ctypes, sys, time
+driver, one, two, address, free, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_size_t()
+ask = lambda mib: driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(mib << 20))
+assert driver.cuInit(0) == driver.cuCtxCreate_v2(ctypes.byref(one), 0, 0) == driver.cuCtxCreate_v2(ctypes.byref(two), 0, 0) == ask(10) == 0
+context = int(sys.argv[1])
+while driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0 and free.value >= 1000 - 2 * context << 20:
+    time.sleep(0.01)
+assert driver.cuCtxDestroy_v2(one) == driver.cuCtxDestroy_v2(two) == driver.cuCtxCreate_v2(ctypes.byref(one), 0, 0) == 0
+print([ask(990 - context), ask(1)])
+'''
+
 # A free fails.
 KEPT = '''
 import ctypes
@@ -169,6 +182,10 @@ class Recorded(unittest.TestCase):
     def test_what_lies_beside_the_blocks_still_counts_when_another_context_has_gone(self):
         done = self.launch('--limit', '1000M', '--', sys.executable, '-c', BESIDE)
         self.assertEqual((done.returncode, done.stdout), (0, '[2, 0]\n'), done.stderr)
+
+    def test_what_contexts_took_that_have_gone_does_not_count(self):
+        done = self.launch('--limit', '1000M', '--', sys.executable, '-c', GONE, str(CONTEXT))
+        self.assertEqual((done.returncode, done.stdout), (0, '[0, 2]\n'), done.stderr)
 
     def test_a_block_whose_free_failed_counts_until_its_context_ends(self):
         self.environment['SIM_FAIL'] = 'cuMemFree_v2:0:700'
