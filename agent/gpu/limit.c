@@ -329,12 +329,13 @@ void sl_limit_context_gone(struct sl_vendor_context place)
 		remove_block(&blocks[i], key, &gone);
 		sl_limit_release(&gone);
 	}
-	for (int device = 0; place.context && device < DEVICES; device++) /* it is asked anew what the others take */
-		atomic_store_explicit(&learned[device], 0, memory_order_relaxed);
-	if (place.context)
+	if (!place.context) {
+		atomic_store_explicit(&overhead[place.device], 0, memory_order_relaxed);
+		atomic_store_explicit(&learned[place.device], 0, memory_order_relaxed);
 		return;
-	atomic_store_explicit(&overhead[place.device], 0, memory_order_relaxed);
-	atomic_store_explicit(&learned[place.device], 0, memory_order_relaxed);
+	}
+	for (int device = 0; device < DEVICES; device++) /* it is asked anew what the others take */
+		atomic_store_explicit(&learned[device], 0, memory_order_relaxed);
 }
 
 void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes)

@@ -13,8 +13,6 @@
 #include "analyzer/report/absent.h"
 #include "common/tracefile.h"
 
-#define YOUNG_S 10 /* a trace that is younger may get its header yet */
-
 bool sl_living_is_node(const struct sl_arguments *options)
 {
 	for (unsigned i = 0; i < options->path_count; i++)
@@ -33,7 +31,7 @@ bool sl_living_add(struct sl_follow *follow, const char *what)
 static bool is_young(const char *path, const struct stat *file)
 {
 	return (sl_paths_ends(path, SL_TRACE_SUFFIX) || sl_paths_ends(path, SL_RING_SUFFIX)) &&
-	       time(NULL) - file->st_mtime < YOUNG_S;
+	       time(NULL) - file->st_mtime < SL_FOLLOW_YOUNG_S;
 }
 
 static bool is_file(const char *path, const struct stat *file)

@@ -55,11 +55,7 @@ static int write_merged(struct sl_telemetry *t, const char *folder, bool json, b
 	if (sl_sink_write(folder, &merged, 1, NULL)) {
 		int status = json ? tell(merged, folder) : SL_EXIT_FINE;
 
-		return status || !lacks
-			       ? status
-			       : sl_command_fail(SL_EXIT_UNREADABLE,
-						 "%s may not be the whole run: what is not read, as said above, is not in it",
-						 folder);
+		return status || !lacks ? status : sl_native_partly(folder);
 	}
 	return sl_command_fail(errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR ? SL_EXIT_USAGE : SL_EXIT_UNSAVED,
 			       "cannot write %s: %m", folder);

@@ -131,6 +131,11 @@ int sl_native_left_out(const struct sl_images *images, const struct sl_archived 
 {
 	if (!sl_images_lacks(images) && !packed->left_out)
 		return SL_EXIT_FINE;
+	return sl_native_partly(path);
+}
+
+int sl_native_partly(const char *path)
+{
 	return sl_command_fail(SL_EXIT_UNREADABLE, "%s may not be the whole run: what is not read, as said above, is not in it",
 			       path);
 }

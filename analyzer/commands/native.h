@@ -39,3 +39,6 @@ int sl_native_pack(const struct sl_images *images, int run, const char *path, co
 
 /* After writing `path`: SL_EXIT_UNREADABLE, and a message, where something that lies there is not in it; SL_EXIT_FINE: all is. */
 int sl_native_left_out(const struct sl_images *images, const struct sl_archived *packed, const char *path);
+
+/* The same where it is known that something is not in it. */
+int sl_native_partly(const char *path);

@@ -310,8 +310,6 @@ static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 
 /* ---- which processes */
 
-#define YOUNG_S 10
-
 /* True: the folder was read before the new file's ring existed.  The caller looks again, to find the ring. */
 static bool is_unborn(const struct sl_trace *trace)
 {
@@ -322,7 +320,7 @@ static bool is_unborn(const struct sl_trace *trace)
 		return false;
 	if (header->known)
 		return lives(trace);
-	return !stat(trace->name, &st) && time(NULL) - st.st_mtime < YOUNG_S;
+	return !stat(trace->name, &st) && time(NULL) - st.st_mtime < SL_FOLLOW_YOUNG_S;
 }
 
 /* A process of which nothing can be read yet is tried again at the next look. */

@@ -24,6 +24,7 @@
 #define SL_FOLLOW_BEHIND_NS  20000000ull
 #define SL_FOLLOW_HOLD_NS    1000000000ull
 #define SL_FOLLOW_WATCHED_NS 1500000000ull /* for a trace that stormlog-attach writes, once a second */
+#define SL_FOLLOW_YOUNG_S    10		   /* a trace whose file is younger may get its header, or ring, yet */
 
 struct sl_followed {
 	struct sl_process process; /* trace and model; no analyses */

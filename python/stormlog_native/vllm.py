@@ -126,7 +126,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     options = parser.parse_args(argv)
     try:
         lines = occupancy(subscribe(options.endpoint, options.topic), options.bytes_per_block)
-        out = sys.stdout if options.output in ("-", "/dev/stdout") else output.growing(options.output, MARK)
+        out = sys.stdout if options.output == "-" else output.growing(options.output, MARK)
         for number, line in enumerate(lines, 1):
             out.write(json.dumps(line) + "\n")
             out.flush()
