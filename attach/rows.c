@@ -89,19 +89,12 @@ static uint64_t pool_value(int attribute, void *value)
 #undef POOL_VALUE
 #define POOL_VALUE(attribute, value) pool_value((int)(attribute), value)
 
-#define FILL(kind_, ...)                                                                                                           \
-	do {                                                                                                                       \
-		now.fields = (struct sl_fields){__VA_ARGS__};                                                                      \
-		if (!now.fields.kind)                                                                                              \
-			now.fields.kind = SL_KIND_##kind_;                                                                         \
-	} while (0)
-
 #define ROW(verb, kind_, ret, name, proto, args, ...)                                                                              \
 	static void name##__fields(LIST proto bool done)                                                                           \
 	{                                                                                                                          \
 		void *real __attribute__((unused)) = NULL;                                                                         \
                                                                                                                                    \
-		FILL(kind_, __VA_ARGS__);                                                                                          \
+		SL_FILL_FIELDS(now.fields, verb, kind_, name, __VA_ARGS__);                                                        \
 	}                                                                                                                          \
 	static __attribute__((noinline)) void name##__read PROTOTYPE proto                                                         \
 	{                                                                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The words that rows may use for their fields.  Only hooks.c includes this. */
+/* The words that rows may use for their fields, and what fills them.  Only hooks.c and attach/rows.c expand them. */
 #pragma once
 
 #include <stdbool.h>
@@ -114,3 +114,20 @@ void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_
 bool sl_fields_asked(enum sl_family family, const void *caller, const void *free_bytes);
 /* An answer about memory, clamped to the limit; device -1: the current one.  Pointers to 64 bits, or NULL. */
 void sl_fields_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes);
+
+/*
+ * Fills a struct sl_fields from a row's expressions.  A row that names no kind has the kind of its table.  In the variants for a
+ * default stream per thread, stream 0 is that one, which can be captured as others can.
+ */
+#define SL_FILL_FIELDS(fields, verb, kind_, name, ...)                                                                             \
+	do {                                                                                                                       \
+		(fields) = (struct sl_fields){__VA_ARGS__};                                                                        \
+		if (!(fields).kind)                                                                                                \
+			(fields).kind = SL_KIND_##kind_;                                                                           \
+		if ((SL_VERB_##verb == SL_VERB_ALLOC || SL_VERB_##verb == SL_VERB_FREE) && IS_PER_THREAD(#name) &&                 \
+		    !(fields).stream)                                                                                              \
+			(fields).stream = STREAM_PER_THREAD;                                                                       \
+	} while (0)
+
+#define STREAM_PER_THREAD   2 /* cudaStreamPerThread, CU_STREAM_PER_THREAD, hipStreamPerThread */
+#define IS_PER_THREAD(name) (sizeof(name) > sizeof("_ptsz") && !__builtin_strcmp((name) + sizeof(name) - sizeof("_ptsz"), "_ptsz"))

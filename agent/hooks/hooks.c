@@ -44,21 +44,8 @@ enum {
 #define JOIN(a, b)	JOIN_(a, b)
 #define OF_FAMILY(what) JOIN(what, ROW_FAMILY)
 
-/*
- * Evaluates the row's fields at this moment.  A row that names no kind has the kind of its table.  In the variants for a default
- * stream per thread, stream 0 is that one, which can be captured as others can.
- */
-#define FILL(verb, kind_, name, ...)                                                                                               \
-	do {                                                                                                                       \
-		fields = (struct sl_fields){__VA_ARGS__};                                                                          \
-		if (!fields.kind)                                                                                                  \
-			fields.kind = SL_KIND_##kind_;                                                                             \
-		if ((SL_VERB_##verb == SL_VERB_ALLOC || SL_VERB_##verb == SL_VERB_FREE) && IS_PER_THREAD(#name) && !fields.stream) \
-			fields.stream = STREAM_PER_THREAD;                                                                         \
-	} while (0)
-
-#define STREAM_PER_THREAD   2 /* cudaStreamPerThread, CU_STREAM_PER_THREAD, hipStreamPerThread */
-#define IS_PER_THREAD(name) (sizeof(name) > sizeof("_ptsz") && !__builtin_strcmp((name) + sizeof(name) - sizeof("_ptsz"), "_ptsz"))
+/* Evaluates the row's fields at this moment. */
+#define FILL(verb, kind_, name, ...) SL_FILL_FIELDS(fields, verb, kind_, name, __VA_ARGS__)
 
 #define BODY(ret, name, proto) static __attribute__((noinline)) ret name##__body(LIST proto unsigned instance, const void *caller)
 #define ENTRY		       __attribute__((section("sl_wrappers"), used))

@@ -75,14 +75,16 @@ def differences(trace, truth, since_ns):
     journalled = {e2e.journal.plain(call.api) for call in truth.calls}  # stubs of the simulator write nothing
     events, verbs = trace.events(), trace.verbs()
     tids = {thread["id"]: thread["tid"] for thread in trace.defs.get("thread", [])}
-    names = ("thread", "api", "result", "address", "bytes", "duration_ns", "time_ns")
+    names = ("thread", "api", "result", "address", "bytes", "duration_ns", "time_ns", "stream")
     before = {verb[0] for verb in trace.header["verbs"] if verb[1] == "before"}
-    for thread, api, result, address, size, duration, at in zip(*(events[name].tolist() for name in names)) if events else []:
+    for thread, api, result, address, size, duration, at, stream in zip(*(events[name].tolist() for name in names)) if events else []:
         began = at if verbs[api] in before else at - duration
         if e2e.journal.plain(trace.hooks[api - 1][0]) in journalled:
             ours.setdefault(tids[thread], []).append((began, e2e.journal.plain(trace.hooks[api - 1][0]), result))
         if verbs[api] == "ALLOC" and not result:
             blocks.append((address, size))
+        if verbs[api] in ("ALLOC", "FREE") and trace.hooks[api - 1][0].endswith("_ptsz") and not stream:
+            wrong.append("%s of a thread's own default stream is on stream 0" % trace.hooks[api - 1][0])
     rows = rows_of(trace)
     theirs = {}
     for call in e2e.expected_calls(truth, rows):
