@@ -131,15 +131,15 @@ static int parse(struct settings *s, int argc, char **argv)
 	return fine && s->store ? -1 : 2;
 }
 
-/* is_there: a backup makes neither store nor catalogue. */
-static bool open_store(struct settings *s, bool is_there)
+/* needs: what a command that makes no store finds in it; NULL: a store is made. */
+static bool open_store(struct settings *s, const char *needs, bool opens)
 {
-	char catalogue[4200];
+	char path[4200];
 
-	snprintf(catalogue, sizeof(catalogue), "%s/" SL_STORE_NAME, s->store);
-	if ((is_there ? access(catalogue, F_OK) : !sl_packs_open(&s->server.packs, s->store)) ||
+	snprintf(path, sizeof(path), "%s%s%s", s->store, needs ? "/" : "", needs ? needs : "");
+	if ((needs && access(path, F_OK)) || (opens && !sl_packs_open(&s->server.packs, s->store)) ||
 	    !realpath(s->store, s->server.path)) {
-		sl_door_print(stderr, "stormlog-server: %s: %s\n", is_there ? catalogue : s->store,
+		sl_door_print(stderr, "stormlog-server: %s: %s\n", path,
 			      errno == ENOTEMPTY ? "neither empty nor a store: name a folder of its own" : strerror(errno));
 		return false;
 	}
@@ -232,8 +232,8 @@ static int backup(struct sl_server *server, const char *path)
 int main(int argc, char **argv)
 {
 	struct settings s = {.listen = "127.0.0.1:7171", .server.packs = {.pack_max = 4ull << 30, .spare = 16 << 20}};
-	struct addrinfo *address;
-	bool backs_up;
+	struct addrinfo *address = NULL;
+	bool backs_up, is_token, adds;
 	int status;
 
 	sl_standard_hold(0);
@@ -245,19 +245,20 @@ int main(int argc, char **argv)
 	umask(077);
 	allow_many_files();
 	backs_up = optind + 2 == argc && !strcmp(argv[optind], "backup");
-	if (!open_store(&s, backs_up))
-		return 4;
-	if (optind < argc && !strcmp(argv[optind], "token"))
-		return sl_standard_told("stormlog-server",
-					sl_tokens_command(s.server.packs.folder, argc - optind - 1, argv + optind + 1), 4);
-	if (backs_up)
-		return backup(&s.server, argv[optind + 1]);
-	address = resolve(s.listen);
-	if (optind < argc || !address) {
+	is_token = optind < argc && !strcmp(argv[optind], "token");
+	adds = is_token && optind + 1 < argc && !strcmp(argv[optind + 1], "add");
+	if (!is_token && !backs_up && (optind < argc || !(address = resolve(s.listen)))) {
 		sl_door_print(stderr, "stormlog-server: %s: %s\n", optind < argc ? argv[optind] : s.listen,
 			      optind < argc ? "is neither an option nor token nor backup" : "is no ADDRESS:PORT, in numbers");
 		return 2;
 	}
+	if (!open_store(&s, backs_up ? SL_STORE_NAME : is_token && !adds ? "packs" : NULL, !backs_up))
+		return 4;
+	if (is_token)
+		return sl_standard_told("stormlog-server",
+					sl_tokens_command(s.server.packs.folder, argc - optind - 1, argv + optind + 1), 4);
+	if (backs_up)
+		return backup(&s.server, argv[optind + 1]);
 	if (!lock(s.server.packs.folder)) {
 		sl_door_print(stderr, "stormlog-server: %s: another server uses this store\n", s.store);
 		return 4;

@@ -374,14 +374,21 @@ class Upload(unittest.TestCase):
             store = tempfile.mkdtemp(dir=self.folder)
             for name in names:
                 os.mkdir(os.path.join(store, name)) if "tokens" not in name else open(os.path.join(store, name), "w").close()
-            done = subprocess.run([PROGRAM, "--store", store, "token", "list"], capture_output=True, text=True, timeout=60)
-            self.assertEqual((done.returncode, done.stderr), (0, ""), names)
+            done = subprocess.run([PROGRAM, "--store", store, "token", "add", "ci", "--read"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, (names, done.stderr))
         server = self.serve(store="old")  # whose catalogue is gone, and beside which somebody put something
         server.kill(signal.SIGTERM)
         os.unlink(os.path.join(server.store, "catalogue.sqlite"))
         with open(os.path.join(server.store, "README"), "w"):
             pass
         server.start()
+
+    def test_what_only_asks_makes_no_store(self):
+        empty = tempfile.mkdtemp(dir=self.folder)
+        for store, command, status in ((empty, ["token", "list"], 4), (empty, ["token", "remove", "ci"], 4), (empty, ["backup", os.path.join(self.folder, "b")], 4),
+                                       (empty, ["nonsense"], 2), (empty, ["--listen", "nowhere"], 2), (empty + "/new", ["token", "list"], 4)):
+            done = subprocess.run([PROGRAM, "--store", store, *command], capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout, os.listdir(empty)), (status, "", []), (command, done.stderr))
 
     def test_a_second_server_on_a_store_is_refused(self):
         server = self.serve()
