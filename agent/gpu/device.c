@@ -352,7 +352,8 @@ static void take_shared(int ordinal, const char *source, const char *processes, 
 		sl_define_note("more than 64 processes are on a device: samples have the 64 that were listed first");
 	full_said = full_said || sample->full;
 	/* only where no block came or went while NVML was asked */
-	if (sl_limit_active && sample->own_bytes && sl_limit_live(ordinal, &after) && live == after)
+	if (sl_limit_active && (sample->own_bytes || (sample->has_processes && !sample->full)) && sl_limit_live(ordinal, &after) &&
+	    live == after)
 		sl_limit_overhead(ordinal, sample->own_bytes, live);
 }
 

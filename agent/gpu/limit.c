@@ -5,7 +5,8 @@
  *
  * Known limits: the memory of graphs counts only as part of what NVML says beyond the blocks; the release of a VMM handle counts
  * as its free although a mapping may keep the memory; a call that is left by longjmp keeps its claim if the ring had no room
- * for it; cuCtxDetach counts as the end of its context.
+ * for it; cuCtxDetach counts as the end of its context; what pools keep does not count, as if they gave it back to whoever asks;
+ * the first allocation of a device is not checked against its context, unless the program has asked how much is free.
  */
 #include "agent/gpu/limit.h"
 
@@ -40,6 +41,8 @@ bool sl_limit_active;
 static uint64_t limit_bytes;
 static struct block *blocks;
 static _Atomic uint64_t live[DEVICES], overhead[DEVICES]; /* live bytes, including claims */
+static _Atomic uint64_t most_live[DEVICES];		  /* most that ever lived; 0: no pool has allocated */
+static uint64_t least_overhead[DEVICES];		  /* that NVML ever told; 0: none.  Writer thread */
 static _Atomic uint32_t claims[DEVICES];
 static _Atomic uint32_t learned[DEVICES];
 static _Atomic uint64_t primary[DEVICES]; /* the primary context; 0: not known */
@@ -144,7 +147,7 @@ static int current_device(enum sl_vendor *vendor)
 
 /*
  * Estimates what the context takes until the writer thread has asked NVML: the memory in use on the device without our blocks. 
- * Other processes are part of that, so it is at most 1 GiB, and raises nothing that was known before a context went.
+ * Other processes are part of that, so it is at most what was known before a context went, or 1 GiB where nothing was.
  */
 static void learn(int device)
 {
@@ -153,13 +156,13 @@ static void learn(int device)
 
 	if (device < 0 || device >= DEVICES || atomic_load_explicit(&learned[device], memory_order_relaxed) ||
 	    current_device(&vendor) != device || !sl_limit_live(device, &blocks_bytes) ||
-	    !sl_vendor_memory(vendor, &free_bytes, &total_bytes) || !sl_limit_live(device, &after) || blocks_bytes != after ||
-	    atomic_exchange(&learned[device], 1))
+	    !sl_vendor_memory(vendor, &free_bytes, &total_bytes) || !sl_limit_live(device, &after) || blocks_bytes != after)
 		return;
 	gone = total_bytes - free_bytes > blocks_bytes ? total_bytes - free_bytes - blocks_bytes : 0;
-	gone = gone < 1ull << 30 ? gone : 1ull << 30;
 	known = atomic_load(&overhead[device]);
-	atomic_store(&overhead[device], known && known < gone ? known : gone);
+	known = known ? known : 1ull << 30;
+	atomic_store(&overhead[device], gone < known ? gone : known);
+	atomic_store(&learned[device], 1);
 }
 
 bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_limit_claim *claim)
@@ -257,6 +260,15 @@ static bool insert(uint64_t key, struct sl_vendor_context place, uint64_t bytes)
 	return false;
 }
 
+/* What a pool keeps of its freed blocks serves its next ones, and NVML counts it: sl_limit_overhead takes it off by this. */
+static void raise_most(int device, enum sl_kind kind, uint64_t now)
+{
+	uint64_t most = atomic_load_explicit(&most_live[device], memory_order_relaxed);
+
+	while ((most || kind == SL_KIND_pool) && now > most && !atomic_compare_exchange_weak(&most_live[device], &most, now))
+		;
+}
+
 void sl_limit_allocated(struct sl_vendor_context place, enum sl_kind kind, uint64_t address, uint64_t bytes,
 			struct sl_limit_claim *claim)
 {
@@ -272,7 +284,8 @@ void sl_limit_allocated(struct sl_vendor_context place, enum sl_kind kind, uint6
 		sl_limit_release(claim);
 	if (!claim->bytes)
 		atomic_fetch_add(&claims[device], 1);
-	atomic_fetch_add(&live[device], bytes - claim->bytes); /* the earlier figure was an estimate, or none */
+	/* the earlier figure was an estimate, or none */
+	raise_most(device, kind, atomic_fetch_add(&live[device], bytes - claim->bytes) + bytes - claim->bytes);
 	*claim = (struct sl_limit_claim){.device = device, .bytes = bytes};
 	remove_key(key, &missed); /* the address was allocated again, so its free was not seen */
 	sl_limit_release(&missed);
@@ -329,8 +342,7 @@ void sl_limit_context_gone(struct sl_vendor_context place)
 		remove_block(&blocks[i], key, &gone);
 		sl_limit_release(&gone);
 	}
-	if (!place.context) {
-		atomic_store_explicit(&overhead[place.device], 0, memory_order_relaxed);
+	if (!place.context) { /* its own costs go, those of other contexts stay: it is asked anew */
 		atomic_store_explicit(&learned[place.device], 0, memory_order_relaxed);
 		return;
 	}
@@ -367,8 +379,18 @@ bool sl_limit_live(int device, uint64_t *bytes)
 
 void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
 {
-	if (!limit_bytes || device < 0 || device >= DEVICES || process_bytes <= live_bytes)
+	uint64_t rest, kept, known, *least;
+
+	if (!limit_bytes || device < 0 || device >= DEVICES)
 		return;
-	atomic_store_explicit(&learned[device], 1, memory_order_relaxed);
-	atomic_store_explicit(&overhead[device], process_bytes - live_bytes, memory_order_relaxed);
+	least = &least_overhead[device];
+	if (!process_bytes && !*least)
+		return; /* it was never listed */
+	rest = process_bytes > live_bytes ? process_bytes - live_bytes : 0;
+	known = *least ? *least : atomic_load(&overhead[device]);
+	*least = known && known < rest ? known : rest;
+	kept = atomic_load(&most_live[device]);
+	kept = kept > live_bytes ? kept - live_bytes : 0;
+	atomic_store(&overhead[device], rest > *least + kept ? rest - kept : *least);
+	atomic_store(&learned[device], 1);
 }

@@ -102,6 +102,73 @@ assert driver.cuCtxDestroy_v2(one) == driver.cuCtxDestroy_v2(two) == driver.cuCt
 print([ask(990 - context), ask(11)])
 '''
 
+# A pool keeps what is freed.
+KEEPS = '''
+import ctypes, time
+driver, context, address, pool, codes = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p(), []
+assert driver.cuInit(0) == driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == driver.cuDeviceGetDefaultMemPool(ctypes.byref(pool), 0) == 0
+assert driver.cuMemPoolSetAttribute(pool, 4, ctypes.byref(ctypes.c_uint64(1 << 63))) == 0
+for turn in range(3):
+    codes.append(driver.cuMemAllocAsync(ctypes.byref(address), ctypes.c_size_t(600 << 20), None))
+    assert driver.cuMemFreeAsync(address, None) == driver.cuCtxSynchronize() == 0
+    time.sleep(0.5)  # samples are taken
+print(codes)
+'''
+
+# What eight contexts take is known, more than a first estimate may be; one of them goes.
+MANY = '''
+import ctypes, sys, time
+driver, context, address, free, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_size_t()
+ask = lambda mib: driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(mib << 20))
+assert driver.cuInit(0) == 0 and [driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) for _ in range(8)] == [0] * 8 and ask(10) == 0
+known = 4000 - 8 * int(sys.argv[1])
+while driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0 and free.value >= known << 20:
+    time.sleep(0.01)
+time.sleep(1)  # so that no sample is due
+assert driver.cuCtxDestroy_v2(context) == 0
+print([ask(known + int(sys.argv[1]) + 1), ask(known + int(sys.argv[1]))])
+'''
+
+# What the primary context and another one take is known; the primary one goes.
+ANOTHER = '''
+import ctypes, sys, time
+driver, primary, own, address, free, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_size_t()
+ask = lambda mib: driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(mib << 20))
+assert driver.cuInit(0) == driver.cuDevicePrimaryCtxRetain(ctypes.byref(primary), 0) == driver.cuCtxCreate_v2(ctypes.byref(own), 0, 0) == ask(10) == 0
+left = 990 - int(sys.argv[1])
+while driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0 and free.value > 990 - 2 * int(sys.argv[1]) << 20:
+    time.sleep(0.01)
+time.sleep(1)  # so that no sample is due
+assert driver.cuDevicePrimaryCtxRelease_v2(0) == 0
+print([ask(left + 1), ask(left)])
+'''
+
+# The first allocation after a reset.
+RESETS = '''
+import ctypes, sys
+runtime, address, codes = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p(), []
+for mib in 10, 1001 - int(sys.argv[1]), 1000 - int(sys.argv[1]):
+    codes.append(runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(mib << 20)))
+    assert runtime.cudaDeviceReset() == 0
+print(codes)
+'''
+
+# Memory that lies in no context is asked for when all contexts have gone.
+NOWHERE = '''
+import ctypes, struct, time
+driver, one, two, address = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
+assert driver.cuInit(0) == driver.cuCtxCreate_v2(ctypes.byref(one), 0, 0) == driver.cuCtxCreate_v2(ctypes.byref(two), 0, 0) == 0
+assert driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(10 << 20)) == 0
+time.sleep(1)  # what contexts take is known
+assert driver.cuCtxDestroy_v2(two) == driver.cuCtxDestroy_v2(one) == 0
+place = struct.pack("iiii72x", 1, 0, 1, 0)  # pinned, of device 0
+for turn in range(500):
+    code = driver.cuMemCreate(ctypes.byref(address), ctypes.c_size_t(900 << 20), place, ctypes.c_uint64(0))
+    if not code: break
+    time.sleep(0.02)
+print(code)
+'''
+
 # A free fails.
 KEPT = '''
 import ctypes
@@ -187,6 +254,15 @@ class Recorded(unittest.TestCase):
     def test_what_contexts_took_that_have_gone_does_not_count(self):
         done = self.launch('--limit', '1000M', '--', sys.executable, '-c', GONE, str(CONTEXT))
         self.assertEqual((done.returncode, done.stdout), (0, '[0, 2]\n'), done.stderr)
+
+    def test_what_a_pool_keeps_serves_its_next_allocation(self):
+        done = self.launch('--limit', '1000M', '--', sys.executable, '-c', KEEPS)
+        self.assertEqual((done.returncode, done.stdout), (0, '[0, 0, 0]\n'), done.stderr)
+
+    def test_what_contexts_took_counts_while_they_are_there(self):
+        for program, limit, codes in ((MANY, '4000M', '[2, 0]'), (ANOTHER, '1000M', '[2, 0]'), (RESETS, '1000M', '[0, 2, 0]'), (NOWHERE, '1000M', '0')):
+            done = self.launch('--limit', limit, '--', sys.executable, '-c', program, str(CONTEXT))
+            self.assertEqual((done.returncode, done.stdout), (0, codes + '\n'), (program, done.stderr))
 
     def test_a_block_whose_free_failed_counts_until_its_context_ends(self):
         self.environment['SIM_FAIL'] = 'cuMemFree_v2:0:700'
