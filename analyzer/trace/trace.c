@@ -82,6 +82,7 @@ static void take_map(struct sl_trace *trace, const msgpack_object *map)
 		how = sl_object_text(map, "how");
 		trace->how = sl_arena_strndup(&trace->defs.arena, how.text ? how.text : "exit", how.text ? how.size : 4);
 		trace->footer_ns = sl_object_u64(map, "ns", 0);
+		trace->footer_events = sl_object_u64(map, "events", 0);
 		trace->exited = sl_object_get(map, "status") ? 1 + (uint32_t)sl_object_u64(map, "status", 0) : 0;
 	} else if (!sl_defs_add(&trace->defs, map) && !sl_record_is(def) && !sl_object_is_text(def, "header") &&
 		   !sl_object_is_text(def, "block")) {
@@ -236,6 +237,20 @@ static void miss_files(struct sl_trace *trace)
 				      "file %u of its process is missing, and what was in it", expected);
 		expected = (number == 1 && trace->folded.through ? trace->folded.through : number) + 1;
 	}
+}
+
+/* Its end says how many events it wrote before; what is folded counts no longer, and what may follow is not counted there. */
+static void miss_events(struct sl_trace *trace)
+{
+	uint64_t events = 0;
+
+	for (unsigned f = 0; f < trace->file_count; f++)
+		for (size_t i = 0; i < trace->files[f].count; i++)
+			events += trace->files[f].frame[i].kind == SL_FRAME_BLOCK ? trace->files[f].frame[i].count : 0;
+	if (events < trace->footer_events && !trace->folded.through && !trace->damage.damaged)
+		sl_damage_add(&trace->damage, trace->name, -1,
+			      "its end says that it has %llu events, and it has %llu: the others are missing",
+			      (unsigned long long)trace->footer_events, (unsigned long long)events);
 }
 
 static void take_ring_map(void *data, const uint8_t *bytes, size_t size)
@@ -461,6 +476,7 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	sl_pool_refused();
 	read_definitions(trace);
 	miss_files(trace);
+	miss_events(trace);
 	open_far_ring(trace);
 	read_ring(trace);
 	sl_defs_share(&trace->defs);

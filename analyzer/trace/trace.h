@@ -67,10 +67,11 @@ struct sl_trace {
 	uint64_t disk_bytes;	 /* of its files, without the ring; from a summary: of its frame there */
 	struct sl_budget budget; /* for opening, and for what one order reads */
 	enum sl_status status;
-	const char *how;    /* from the footer: exit, _exit, ...; NULL: no footer */
-	uint64_t footer_ns; /* 0: no footer */
-	uint32_t exited;    /* 1 + the exit status; 0: not known */
-	uint64_t log_next;  /* position in the definition log up to which the file has it */
+	const char *how;	/* from the footer: exit, _exit, ...; NULL: no footer */
+	uint64_t footer_ns;	/* 0: no footer */
+	uint64_t footer_events; /* written before the footer */
+	uint32_t exited;	/* 1 + the exit status; 0: not known */
+	uint64_t log_next;	/* position in the definition log up to which the file has it */
 	struct sl_folded folded;
 	uint64_t gap_events; /* lost events that the process itself reports */
 	unsigned unknown_maps, unknown_columns;

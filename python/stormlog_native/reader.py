@@ -227,6 +227,10 @@ class Trace:
             number = later[-len("000002.msgpack.zst"):-len(".msgpack.zst")]
             if number.isascii() and number.isdigit() and int(number) > self.folded_through and not self._is_strangers(later):
                 self._read_file(later)
+        said = max((item["events"] for item in self.defs.get("footer", []) if isinstance(item.get("events"), int)), default=0)
+        events = sum(len(block["thread"]) for block in self.blocks)
+        if events < said and not self.damage and not self.folded_through:
+            self._damaged(path, 0, "its end says that it has %d events, and it has %d: the others are missing" % (said, events))
         self.ring_state: Optional[int] = None
         self._find_ring(path[: -len(".msgpack.zst")] + ".ring")
 

@@ -626,6 +626,21 @@ class Endings(unittest.TestCase):
         self.assertIn("frame is torn", done.stderr)
         self.assertIn("frame is torn", self.run_it("diagnose", "--duration", "0", "-o", "bundle", "t").stderr)
 
+    def test_a_frame_that_was_taken_out_is_missed(self):
+        thread = t.Thread()
+        events = [thread.events(10, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * (n + part) for n in range(1, 11)], bytes=4096) for part in (0, 10)]
+        path = os.path.join(self.traces, "rank-00000-100.msgpack.zst")
+        t.write(path, t.header(), *events, t.footer(events=20))
+        self.assertEqual(self.run_it("pack", "-o", "whole.stormlog", "t").returncode, 0)
+        t.write(path, t.header(), events[1], t.footer(events=20))
+        said = "its end says that it has 20 events, and it has 10: the others are missing"
+        for verb, status in (["check", "--no-oom"], 0), (["oom"], 0), (["timeline"], 0), (["export", "csv", "-o", "c.csv"], 0):
+            done = self.run_it(*verb, "t")
+            self.assertIn(said, done.stderr + done.stdout, verb)
+            self.assertEqual(done.returncode, status, verb)
+        self.run_it("pack", "--redact", "-o", "p.stormlog", "t")
+        self.assertIn(said, self.run_it("oom", "p.stormlog").stderr)
+
     def test_a_file_that_can_never_be_a_recording_is_not_waited_for(self):
         with open(os.path.join(self.folder, "words"), "w") as file:
             file.write("no trace\n" * 1000)

@@ -65,6 +65,13 @@ class Reader(unittest.TestCase):
             stack = first.stack(next(i for i in first.events()["python"] if i))
             self.assertEqual([frame[0] for frame in stack], ["forward", "train_step", "<module>"])
 
+    def test_a_frame_that_was_taken_out_is_missed(self):
+        events = traces.Thread().events(3, api=1, kind=1, duration_ns=1, address=[8, 16, 24], bytes=8)
+        with tempfile.TemporaryDirectory() as folder:
+            for said, damage in (3, []), (5, ["its end says that it has 5 events, and it has 3: the others are missing"]):
+                path = traces.write(os.path.join(folder, "rank-00000-1.msgpack.zst"), traces.header(), events, traces.footer(events=said))
+                self.assertEqual([why.partition(": ")[2] for _, why in stormlog_trace.Trace(path).damage], damage)
+
     def test_what_is_no_definition_is_damage_and_the_rest_is_read(self):
         good = [traces.header(), traces.Thread().events(3, api=1, kind=1, duration_ns=1, address=[8, 16, 24], bytes=8), traces.footer()]
         column = lambda count, api: traces.packed(  # of width 0
