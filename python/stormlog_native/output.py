@@ -9,7 +9,7 @@ from typing import Iterator, TextIO, Union
 
 from .errors import ProfilerError
 
-DESCRIPTOR = re.compile(r"/dev/(?:(stdout)|(stderr)|fd/(\d+))|/proc/self/fd/(\d+)")  # links, to what the program was given to write into
+DESCRIPTOR = re.compile(r"/dev/(?:(stdout)|(stderr)|fd/([0-9]{1,9}))|/proc/self/fd/([0-9]{1,9})")  # links, to what the program was given to write into
 MARK_MAX = 512  # a former file shows its mark within its first bytes
 
 
@@ -42,12 +42,14 @@ def _refusal(path: str, mark: "re.Pattern[bytes]") -> str:
 @contextlib.contextmanager
 def replacing(path: str, mark: "re.Pattern[bytes]") -> Iterator[Union[str, int]]:
     """As `beside`, for a path that somebody named.  Raises ProfilerError, before any work, unless what is there is empty or begins with the mark, which
-    every file of this kind and no other has.  A device, a pipe and a descriptor are written as they are."""
+    every file of this kind and no other has.  A device and a pipe are written as they are; of a descriptor its number is given, which is opened with
+    `closefd=False`."""
     given = DESCRIPTOR.fullmatch(path)
     if given:  # opened by its name it would be emptied
         for stream in sys.stdout, sys.stderr:
-            stream.flush()
-        yield os.dup(1 if given[1] else 2 if given[2] else int(given[3] or given[4]))
+            with contextlib.suppress(AttributeError, ValueError):  # there is none, or it is closed
+                stream.flush()
+        yield 1 if given[1] else 2 if given[2] else int(given[3] or given[4])
         return
     if os.path.exists(path) and not os.path.isfile(path):
         yield path
@@ -62,4 +64,4 @@ def replacing(path: str, mark: "re.Pattern[bytes]") -> Iterator[Union[str, int]]
 def growing(path: str, mark: "re.Pattern[bytes]") -> TextIO:
     """A new file for lines that are written while a program runs: it takes its place at once."""
     with replacing(path, mark) as place:
-        return open(place, "w", encoding="utf-8")
+        return open(place, "w", encoding="utf-8", closefd=not isinstance(place, int))

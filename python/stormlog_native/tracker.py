@@ -92,7 +92,7 @@ def write_events(filename: str, form: str, read: Callable[[], List[TrackingEvent
         raise ConfigurationError("format is json or csv")
     with replacing(filename, MARKS[form]) as place:
         events = read()
-        with open(place, "w", encoding="utf-8", newline="") as file:
+        with open(place, "w", encoding="utf-8", newline="", closefd=not isinstance(place, int)) as file:
             if form == "json":
                 json.dump(events, file, indent=2)
             elif events:

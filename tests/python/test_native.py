@@ -487,7 +487,12 @@ none = sn.MemoryTracker(); none.start_tracking(); none.stop_tracking(); none.cle
 none.get_events = none._events = lambda: []; none.export_events("none", "json"); none.export_events("none", "json")
 reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK); none.export_events("pipe", "json")
 given = os.open("given", os.O_WRONLY | os.O_CREAT | os.O_APPEND); os.write(given, b"precious "); none.export_events("/dev/fd/%d" % given, "json")
-assert open("given").read() == "precious []", open("given").read()
+import sys; out, sys.stdout, opened = sys.stdout, None, os.listdir("/proc/self/fd"); none.export_events("/dev/fd/%d" % given, "json"); sys.stdout = out
+def fail(): raise KeyError
+none._events = fail
+try: none.export_events("/dev/fd/%d" % given, "json")
+except KeyError: failed = True
+assert failed and opened == os.listdir("/proc/self/fd") and open("given").read() == "precious [][]", open("given").read()
 print(json.dumps([open("mine").read(), open("rank-00001-1.msgpack.zst").read(), len(json.load(open("events"))) > 0, os.read(reader, 99).decode(), json.load(open("none")),
                   sorted(name for name in os.listdir(".") if "events" in name or "part" in name) == ["events", "events.%d" % os.getpid(), "events.csv"], refused]))
 ''') as run:
