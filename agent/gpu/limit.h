@@ -90,7 +90,7 @@ void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes);
 bool sl_limit_live(int device, uint64_t *bytes);
 
 /*
- * Writer thread, from NVML: the process held process_bytes on the device (0: it is not listed) while its blocks were live_bytes before
- * and after, so the difference (context, modules) counts inside the limit from now on, without what its pools may keep.
+ * Writer thread, from NVML: the process held process_bytes on the device (0: it is not listed) while its blocks were live_bytes
+ * before and after, so the difference (context, modules) counts inside the limit from now on, without what its pools may keep.
  */
 void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes);

@@ -222,37 +222,6 @@ static void read_definitions(struct sl_trace *trace)
 	}
 }
 
-/* Files are numbered from 1; folded files are in the first. */
-static void miss_files(struct sl_trace *trace)
-{
-	unsigned expected = 1;
-
-	for (unsigned f = 0; f < trace->file_count; f++) {
-		unsigned number = sl_names_segment(trace->files[f].path);
-
-		if (number > 1 && number <= trace->folded.through)
-			continue;
-		if (number > expected)
-			sl_damage_add(&trace->damage, trace->files[f].path, -1,
-				      "file %u of its process is missing, and what was in it", expected);
-		expected = (number == 1 && trace->folded.through ? trace->folded.through : number) + 1;
-	}
-}
-
-/* Its end says how many events it wrote before; what is folded counts no longer, and what may follow is not counted there. */
-static void miss_events(struct sl_trace *trace)
-{
-	uint64_t events = 0;
-
-	for (unsigned f = 0; f < trace->file_count; f++)
-		for (size_t i = 0; i < trace->files[f].count; i++)
-			events += trace->files[f].frame[i].kind == SL_FRAME_BLOCK ? trace->files[f].frame[i].count : 0;
-	if (events < trace->footer_events && !trace->folded.through && !trace->damage.damaged)
-		sl_damage_add(&trace->damage, trace->name, -1,
-			      "its end says that it has %llu events, and it has %llu: the others are missing",
-			      (unsigned long long)trace->footer_events, (unsigned long long)events);
-}
-
 static void take_ring_map(void *data, const uint8_t *bytes, size_t size)
 {
 	struct sl_trace *trace = data;
@@ -475,8 +444,8 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	sl_pool_allow(trace->disk_bytes);
 	sl_pool_refused();
 	read_definitions(trace);
-	miss_files(trace);
-	miss_events(trace);
+	sl_unfinished_miss(&(struct sl_files){trace->files, trace->file_count, &trace->folded, trace->log_next}, trace->name,
+			   trace->footer_events, &trace->damage);
 	open_far_ring(trace);
 	read_ring(trace);
 	sl_defs_share(&trace->defs);

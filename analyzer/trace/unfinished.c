@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/unfinished.h"
 
+#include "analyzer/trace/names.h"
 #include "common/tracefile.h"
 
 /* The slot of the thread behind the last that the files have. */
@@ -71,4 +72,34 @@ void sl_unfinished_say(const struct sl_files *files, const struct sl_recovered_r
 		if (!ring->path || !atomic_load(&ring->head->gap_events)) /* else the ring has or counts them */
 			damage->lost_events += file->unfinished_events;
 	}
+}
+
+/* Files are numbered from 1; folded files are in the first. */
+static void miss_files(const struct sl_files *files, struct sl_damage *damage)
+{
+	unsigned expected = 1;
+
+	for (unsigned f = 0; f < files->count; f++) {
+		unsigned number = sl_names_segment(files->file[f].path);
+
+		if (number > 1 && number <= files->folded->through)
+			continue;
+		if (number > expected)
+			sl_damage_add(damage, files->file[f].path, -1, "file %u of its process is missing, and what was in it",
+				      expected);
+		expected = (number == 1 && files->folded->through ? files->folded->through : number) + 1;
+	}
+}
+
+void sl_unfinished_miss(const struct sl_files *files, const char *name, uint64_t footer_events, struct sl_damage *damage)
+{
+	uint64_t events = 0;
+
+	miss_files(files, damage);
+	for (unsigned f = 0; f < files->count; f++)
+		for (size_t i = 0; i < files->file[f].count; i++)
+			events += files->file[f].frame[i].kind == SL_FRAME_BLOCK ? files->file[f].frame[i].count : 0;
+	if (events < footer_events && !files->folded->through && !damage->damaged)
+		sl_damage_add(damage, name, -1, "its end says that it has %llu events, and it has %llu: the others are missing",
+			      (unsigned long long)footer_events, (unsigned long long)events);
 }

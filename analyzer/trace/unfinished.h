@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an unfinished last frame of a file means.  The process was killed while it wrote the frame, or is writing it: the ring then
- * still has the content, and nothing is missing.  Otherwise the file was cut short later.
+ * What a process's files lack: whole files, events, and what an unfinished last frame of a file means.  The process was killed
+ * while it wrote the frame, or is writing it: the ring then still has the content, and nothing is missing.  Otherwise the file was
+ * cut short later.
  */
 #pragma once
 
@@ -22,3 +23,9 @@ bool sl_unfinished_is_in_ring(const struct sl_files *files, const struct sl_reco
 
 /* Adds a note for each unfinished frame whose content the ring has (ring->path NULL: there is none), and damage for others. */
 void sl_unfinished_say(const struct sl_files *files, const struct sl_recovered_ring *ring, struct sl_damage *damage);
+
+/*
+ * Adds damage where a file between others is missing, and where the files hold fewer events than their end said, of which
+ * nothing is folded: what may follow the end is not counted there.  footer_events 0: there is no end.
+ */
+void sl_unfinished_miss(const struct sl_files *files, const char *name, uint64_t footer_events, struct sl_damage *damage);

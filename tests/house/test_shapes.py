@@ -19,7 +19,7 @@ WITHOUT = {
     "sl_defs": {"ahead_ns arena communicator_ids file_ids spans spans_of mapped module_ids arrivals moved left left_out shared": READING,
                 "text_ids frame_ids python_ids native_ids thread_ids named_ids": APART},
     "sl_folded": {"blocks threads peaks slept": READING},
-    "sl_trace": {"files file_count ring": APART, "map_bytes full disk_bytes budget log_next inflate zone cursor": READING},
+    "sl_trace": {"files file_count ring": APART, "map_bytes full disk_bytes budget footer_events log_next inflate zone cursor": READING},
     "sl_tracks": {"course course_capacity capacity slots mask asked launches freed_ns pauses": READING},
     "sl_torch": {"given": READING},
     "sl_device_state": {"age code_ns contexts contexts_sampled entered_ns kept_ns neighbour_ids recent recent_mask rounded sampled unrounded": READING, "others_line": LATER},
