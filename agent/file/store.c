@@ -99,6 +99,13 @@ int sl_store_create(const char *path)
 	return fd < 0 ? -1 : sl_file_move_high(fd);
 }
 
+static void give_back(struct sl_trace_store *store)
+{
+	sl_file_close(store->fd);
+	sl_file_remove(store->trace);
+	store->fd = -1;
+}
+
 static int claim_pair(struct sl_trace_store *store, int *ring_fd)
 {
 	int err;
@@ -110,9 +117,7 @@ static int claim_pair(struct sl_trace_store *store, int *ring_fd)
 	if (*ring_fd >= 0)
 		return 0;
 	err = errno;
-	sl_file_close(store->fd);
-	sl_file_remove(store->trace);
-	store->fd = -1;
+	give_back(store);
 	return err;
 }
 
@@ -132,18 +137,32 @@ static bool make_compressor(struct sl_trace_store *store)
 	return true;
 }
 
-int sl_store_claim(struct sl_trace_store *store, const struct sl_process_identity *process, int *ring_fd)
+static int claim(struct sl_trace_store *store, const struct sl_process_identity *process, bool elsewhere, int *ring_fd)
 {
-	bool elsewhere = sl_netfs_why(process->directory) && !syscall(SYS_faccessat, AT_FDCWD, SL_REMOTE_RING, W_OK);
 	int err = EEXIST;
 
-	if (!make_compressor(store))
-		return ENOMEM;
 	for (unsigned attempt = 1; err == EEXIST && attempt < NAMES_MAX; attempt++) {
 		name_files(store, process, elsewhere, attempt);
 		err = claim_pair(store, ring_fd);
 	}
 	store->ring_elsewhere = elsewhere;
+	return err;
+}
+
+int sl_store_claim(struct sl_trace_store *store, const struct sl_process_identity *process, int *ring_fd)
+{
+	bool can = !syscall(SYS_faccessat, AT_FDCWD, SL_REMOTE_RING, W_OK), elsewhere = can && sl_netfs_why(process->directory);
+	int err;
+
+	if (!make_compressor(store))
+		return ENOMEM;
+	err = claim(store, process, elsewhere, ring_fd);
+	if (!err && can && !elsewhere && sl_netfs_copies(*ring_fd)) {
+		sl_file_close(*ring_fd);
+		sl_file_remove(store->ring);
+		give_back(store);
+		err = claim(store, process, true, ring_fd);
+	}
 	store->number = 1;
 	if (!err)
 		sl_file_identity(store->fd, &store->device, &store->inode);

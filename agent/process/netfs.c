@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/netfs.h"
 
+#include <linux/fs.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -54,4 +55,11 @@ const char *sl_netfs_name(const char *folder)
 	int type = type_of(folder);
 
 	return type >= 0 ? types[type].name : NULL;
+}
+
+bool sl_netfs_copies(int fd)
+{
+	int flags = FS_NOCOW_FL;
+
+	return !syscall(SYS_ioctl, fd, FS_IOC_SETFLAGS, &flags);
 }

@@ -2,6 +2,8 @@
 /* File systems that a ring must not lie on: their pages may hang, be out of reach when the node dies, or find no room. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "common/ringfile.h" /* SL_REMOTE_RING: folder of the ring of a trace on such a file system */
 
 /* Why the ring of a trace in this folder lies in SL_REMOTE_RING, in words; NULL: it lies beside the trace. */
@@ -9,3 +11,9 @@ const char *sl_netfs_why(const char *folder);
 
 /* Name of the file system of the folder ("NFS", "ext4"); NULL: not in our list. */
 const char *sl_netfs_name(const char *folder);
+
+/*
+ * True: the file system of this empty file writes to new places, as btrfs does, below an overlay too.  It alone knows the flag
+ * by which a file is spared that, which is set; older kernels ask for new blocks all the same.
+ */
+bool sl_netfs_copies(int fd);
