@@ -11,24 +11,17 @@
 #include "common/base.h"
 
 #define NETWORK "the trace lies on a network file system"
-/*
- * btrfs: each page that a store makes dirty asks for new blocks; where there are none it is a SIGBUS, although the file has
- * been allocated.
- */
-#define COPIES "in the trace's folder a full disk would be a SIGBUS"
+#define COPIES	"in the trace's folder a full disk would be a SIGBUS"
+#define LOCAL	NULL
 
-/* Magic numbers of statfs(2) and the kernel's linux/magic.h. */
 static const struct {
 	uint32_t magic;
 	const char *why;
 	const char *name;
 } types[] = {
-	{0x6969, NETWORK, "NFS"},	 {0xFF534D42, NETWORK, "CIFS"},	  {0xFE534D42, NETWORK, "SMB2"},
-	{0x65735546, NETWORK, "FUSE"},	 {0x0BD00BD0, NETWORK, "Lustre"}, {0x47504653, NETWORK, "GPFS"},
-	{0x00C36400, NETWORK, "Ceph"},	 {0x01021997, NETWORK, "9p"},	  {0x5346414F, NETWORK, "AFS"},
-	{0x19830326, NETWORK, "BeeGFS"}, {0xAAD7AAEA, NETWORK, "PanFS"},  {0xEF53, NULL, "ext4"},
-	{0x58465342, NULL, "xfs"},	 {0x9123683E, COPIES, "btrfs"},	  {0x2FC12FC1, NULL, "zfs"},
-	{0x01021994, NULL, "tmpfs"},	 {0x794C7630, NULL, "overlay"},
+#define FILESYSTEM(magic, kind, name) {magic, kind, name},
+#include "common/filesystems.def"
+#undef FILESYSTEM
 };
 
 static int type_of(const char *folder)

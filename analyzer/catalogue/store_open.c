@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "analyzer/base/memory.h"
@@ -305,14 +306,37 @@ static void mistrust(sqlite3 *db)
 	sqlite3_busy_timeout(db, BUSY_MS);
 }
 
+/* Hosts that share a file share no memory: what WAL mode keeps in it would differ, and the file be damaged. */
+static bool is_shared(const char *path)
+{
+	enum { LOCAL, COPIES, NETWORK };
+	static const struct {
+		uint32_t magic, kind;
+	} types[] = {
+#define FILESYSTEM(magic, kind, name) {magic, kind},
+#include "common/filesystems.def"
+#undef FILESYSTEM
+	};
+	bool shared = false;
+	struct statfs fs;
+
+	if (statfs(path, &fs))
+		return false;
+	for (size_t i = 0; i < SL_COUNT(types); i++)
+		shared |= types[i].magic == (uint32_t)fs.f_type && types[i].kind == NETWORK;
+	return shared;
+}
+
 /*
  * WAL mode lets readers and a writer work at once, where the file system supports it; switching to it needs the file alone for
- * a moment.
+ * a moment.  Where hosts may share the file there is a journal instead, which stays beside it, so that it is no backup (below).
  */
-static bool write_ahead(struct sl_store *store)
+static bool set_mode(struct sl_store *store, bool shared)
 {
+	const char *text = shared ? "PRAGMA journal_mode=TRUNCATE" : "PRAGMA journal_mode=WAL";
+
 	for (unsigned tries = 0; tries < 100; tries++) {
-		if (sqlite3_exec(store->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL) == SQLITE_OK)
+		if (sqlite3_exec(store->db, text, NULL, NULL, NULL) == SQLITE_OK)
 			return true;
 		if ((sqlite3_errcode(store->db) & 0xff) != SQLITE_BUSY)
 			break;
@@ -383,7 +407,7 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 
 		snprintf(text, sizeof(text), "PRAGMA max_page_count=%d; PRAGMA synchronous=NORMAL; PRAGMA user_version", PAGES_MAX);
 		/* this last one reads, so that the files beside the database are open from now on */
-		fine = write_ahead(store) && sl_store_execute(store, text);
+		fine = set_mode(store, is_shared(path)) && sl_store_execute(store, text);
 	}
 	if (fine)
 		return store;
@@ -469,8 +493,8 @@ static bool is_used(const char *path)
 }
 
 /*
- * A catalogue is in WAL mode, where the file system lets it be, from when it is first opened to be written.  A backup is not, and
- * so is told from it, until somebody works on it.
+ * A catalogue is in WAL mode, or has a journal beside it, from when it is first opened to be written.  A backup is not, and so is told
+ * from it, until somebody works on it.
  */
 static const char resting[] = {1, 1};
 #define MODE_AT 18 /* file format write and read version: https://sqlite.org/fileformat2.html, 1.3.3 */

@@ -399,6 +399,31 @@ class Runs(Catalogue):
             self.assertEqual(self.ids(self.runs), ["one", "three", "two"])
             os.unlink(self.catalogue)
 
+    def test_where_hosts_may_share_it_nothing_of_it_is_kept_in_memory(self):
+        for name in "root", "far":
+            os.mkdir(os.path.join(self.folder, name))
+        far = os.path.join(self.folder, "far")
+        server = subprocess.Popen([sys.executable, os.path.join(HERE, "..", "agent", "hanging_fs.py"), os.path.join(self.folder, "root"), far], stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(subprocess.run, ["umount", "-l", far], stderr=subprocess.DEVNULL)
+        while not os.path.ismount(far):
+            if server.poll() is not None:
+                self.skipTest("no FUSE here (root, /dev/fuse and python3-fusepy are needed)")
+            time.sleep(0.02)
+        self.record("one")
+        near, self.catalogue = self.catalogue, os.path.join(far, "c.sqlite")
+
+        def mode(path):
+            with open(path, "rb") as file:
+                return file.read(20)[18:]
+        self.assertEqual(self.ids(self.runs), ["one"])
+        self.assertEqual((mode(self.catalogue), sorted(os.listdir(far))), (b"\1\1", ["c.sqlite", "c.sqlite-journal"]))
+        self.catalogue = near
+        self.assertEqual((self.ids(self.runs), mode(near)), (["one"], b"\2\2"))
+        self.catalogue = shutil.copyfile(near, os.path.join(far, "moved.sqlite"))
+        self.record("two")
+        self.assertEqual((self.ids(self.runs), mode(self.catalogue)), (["one", "two"], b"\1\1"))
+
     def test_who_learns_runs_is_not_alone_with_the_catalogue(self):
         """The last one to close a database takes away the file in which the others write.  He must see that he is not the last."""
         os.makedirs(self.runs)
