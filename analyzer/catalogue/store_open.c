@@ -493,8 +493,8 @@ static bool is_used(const char *path)
 }
 
 /*
- * A catalogue is in WAL mode, or has a journal beside it, from when it is first opened to be written.  A backup is not, and so is told
- * from it, until somebody works on it.
+ * A catalogue is in WAL mode, or has a journal beside it, from when it is first opened to be written.  A backup is not, and so is
+ * told from it, until somebody works on it.
  */
 static const char resting[] = {1, 1};
 #define MODE_AT 18 /* file format write and read version: https://sqlite.org/fileformat2.html, 1.3.3 */
