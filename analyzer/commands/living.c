@@ -84,3 +84,16 @@ bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *opti
 			      options->paths[0]);
 	return true;
 }
+
+void sl_living_poll(struct sl_follow *follow)
+{
+	sl_follow_poll(follow);
+	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
+		struct sl_followed *followed = sl_follow_process(follow, i);
+		const struct sl_damage *damage = &followed->process.trace->damage;
+
+		if (followed->ended && !followed->told && damage->damaged)
+			sl_damage_print(damage);
+		followed->told |= followed->ended;
+	}
+}

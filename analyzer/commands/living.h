@@ -15,3 +15,6 @@ bool sl_living_add(struct sl_follow *follow, const char *what);
 
 /* Adds all of them.  False: one is neither, or none is there and a file is no recording; which was printed. */
 bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options);
+
+/* Reads what is new.  Prints of each process, once it has ended, what of its trace could not be read. */
+void sl_living_poll(struct sl_follow *follow);

@@ -317,7 +317,7 @@ static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
 
 		if (node)
 			sl_follow_node(follow, 0);
-		sl_follow_poll(follow);
+		sl_living_poll(follow);
 		put_rows(monitor, follow);
 		next += step;
 		if ((!node && sl_follow_all_ended(follow)) || monitor->error ||

@@ -274,7 +274,7 @@ static bool look(struct track *track)
 {
 	if (track->node)
 		sl_follow_node(track->follow, 0);
-	sl_follow_poll(track->follow);
+	sl_living_poll(track->follow);
 	for (unsigned i = 0; i < sl_follow_count(track->follow); i++)
 		look_at_process(track, sl_follow_process(track->follow, i));
 	if (track->node)

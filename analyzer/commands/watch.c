@@ -200,7 +200,7 @@ static void look(struct settings *settings, struct sl_watch *watch)
 			settings->later.item[i--] = settings->later.item[--settings->later.count];
 	if (settings->node)
 		sl_follow_node(settings->follow, 0);
-	sl_follow_poll(settings->follow);
+	sl_living_poll(settings->follow);
 	sl_watch_look(watch, settings->follow, turned, unseen, settings);
 }
 

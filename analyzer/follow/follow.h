@@ -37,6 +37,7 @@ struct sl_followed {
 	unsigned replays;	   /* number of replays from the files, the first one included */
 	uint64_t replayed_ns, replay_cost_ns;
 	struct sl_follow_run *run; /* shared by the processes of a run */
+	bool told;		   /* what of it could not be read was printed */
 };
 
 struct sl_follow;
