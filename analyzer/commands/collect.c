@@ -2,9 +2,9 @@
 /*
  * stormlog-analyze collect DIR: runs on the node where the job ran.  Where DIR lies on a network file system or on btrfs
  * (agent/process/netfs.c), the rings of its traces lie in this node's memory (SL_REMOTE_RING). Rings of dead processes are moved
- * next to their traces; rings without a trace are removed.  A living process is never touched.  With -o the traces of this node's
- * processes that have ended become one file, so that a job of thousands of ranks leaves one file for each node on the shared file
- * system.
+ * next to their traces.  A ring without a trace is removed where the files had all that is in it; else it is kept, for the trace
+ * may come back.  A living process is never touched.  With -o the traces of this node's processes that have ended become one file,
+ * so that a job of thousands of ranks leaves one file for each node on the shared file system.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@
 
 struct settings {
 	const char *output; /* NULL: no pack */
-	bool json;
+	bool clear, json;
 };
 
 #define INTO struct settings
@@ -40,13 +40,15 @@ static const struct sl_option table[] = {
 	{"--output", 'o', "FILE",
 	 "the traces of this node's ended processes, as one file (as pack makes it); %h in its name is the host",
 	 SL_TO_TEXT(output)},
+	{"--clear", 0, NULL, "remove what is left of processes whose traces are gone, though no file has it", SL_TO_FLAG(clear)},
 	{"--json", 0, NULL, "the counts as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
 	{0},
 };
 
 struct collection {
 	char home[PATH_MAX]; /* DIR, as realpath() gives it */
-	unsigned brought, cleared, running, failed, packed;
+	bool clear;
+	unsigned brought, cleared, kept, running, failed, packed;
 };
 
 /* Copies the first `size` bytes; holes stay holes. */
@@ -124,6 +126,20 @@ static bool may_take(const struct collection *collection, const struct stat *rin
 	return errno == ENOENT && (ring->st_uid == geteuid() || (!stat(collection->home, &st) && st.st_uid == ring->st_uid));
 }
 
+/* The trace is gone, perhaps only moved: what no file has stays here for it. */
+static void clear(struct collection *collection, const struct sl_recovered_ring *ring, const char *trace)
+{
+	if (collection->clear || sl_ring_is_drained(ring)) {
+		collection->cleared += !unlink(ring->path);
+		return;
+	}
+	sl_door_print(stderr,
+		      "stormlog-analyze: %s is kept: its trace %s is not there, and no file has what is in it; move the trace back "
+		      "and collect again, or remove it with --clear\n",
+		      ring->path, trace);
+	collection->kept++;
+}
+
 static void look_at(struct collection *collection, const char *path)
 {
 	struct stat st;
@@ -145,8 +161,8 @@ static void look_at(struct collection *collection, const char *path)
 			collection->running++;
 		else if (!access(trace, F_OK))
 			bring(collection, path, trace);
-		else if (errno == ENOENT && !unlink(path))
-			collection->cleared++;
+		else if (errno == ENOENT)
+			clear(collection, &ring, trace);
 	}
 	sl_ring_free(&ring);
 	sl_damage_free(&damage);
@@ -217,6 +233,7 @@ static void tell_json(const struct collection *collection, const char *output)
 	sl_json_string(j, "folder", collection->home);
 	sl_json_uint(j, "brought", collection->brought);
 	sl_json_uint(j, "cleared", collection->cleared);
+	sl_json_uint(j, "kept", collection->kept);
 	sl_json_uint(j, "running", collection->running);
 	sl_json_uint(j, "failed", collection->failed);
 	sl_json_string(j, "output", collection->packed ? output : NULL);
@@ -228,6 +245,8 @@ static void tell(const struct collection *collection, const char *output)
 {
 	sl_door_print(stdout, "%u brought home, %u without a trace cleared, %u still running\n", collection->brought,
 		      collection->cleared, collection->running);
+	if (collection->kept)
+		sl_door_print(stdout, "%u without a trace kept\n", collection->kept);
 	if (collection->packed)
 		sl_door_print(stdout, "%u traces in %s\n", collection->packed, output);
 	else if (output)
@@ -236,7 +255,7 @@ static void tell(const struct collection *collection, const char *output)
 
 static int collect(char **folder, const struct settings *s, const char *output)
 {
-	struct collection collection = {0};
+	struct collection collection = {.clear = s->clear};
 	struct stat st;
 	glob_t found;
 	int status;
@@ -254,7 +273,9 @@ static int collect(char **folder, const struct settings *s, const char *output)
 	}
 	status = output ? pack(&collection, folder, output) : look_behind(*folder);
 	(s->json ? tell_json : tell)(&collection, status == SL_EXIT_FINE || collection.packed ? output : NULL);
-	return status == SL_EXIT_FINE && collection.failed ? SL_EXIT_UNSAVED : status;
+	if (status == SL_EXIT_FINE)
+		status = collection.failed ? SL_EXIT_UNSAVED : collection.kept ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
+	return status;
 }
 
 static const char about[] =

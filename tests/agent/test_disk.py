@@ -170,18 +170,24 @@ class Disk(unittest.TestCase):
         mine, said = report(far)
         self.assertEqual((mine["status"], calls(mine), mine["lost_events"], mine["damaged"]), ("completed", 30001, 0, False), said)
 
-    def test_collect_leaves_the_living_and_clears_what_has_no_trace(self):
+    def test_collect_leaves_the_living_and_keeps_what_no_file_has_until_the_trace_is_back(self):
         far = self.far()
-        process = start(far, "stay", 1, 5)
-        process.stdout.readline()
-        collect = lambda: subprocess.run([ANALYZE, "collect", far], capture_output=True, text=True).stdout
+        process = start(far, "pace", 1, 1 << 40, 50)
+        said_calls(process)
+        collect = lambda *options: subprocess.run([ANALYZE, "collect", far, *options], capture_output=True, text=True).stdout
         self.assertEqual(collect(), "0 brought home, 0 without a trace cleared, 1 still running\n")
+        self.hang()
+        said_calls(process, said_calls(process) + 1000)  # no file has them
         process.kill()
+        os.unlink(self.path("hang"))
         process.wait()
-        for name in os.listdir(far):
-            os.unlink(os.path.join(far, name))
-        self.assertEqual(collect(), "0 brought home, 1 without a trace cleared, 0 still running\n")
-        self.assertEqual(self.rings(process), [])
+        before = calls(report(far)[0])
+        trace, = (os.path.join(far, name) for name in os.listdir(far))
+        os.rename(trace, trace + ".away")
+        self.assertEqual(collect(), "0 brought home, 0 without a trace cleared, 0 still running\n1 without a trace kept\n")
+        os.rename(trace + ".away", trace)
+        self.assertEqual(collect(), "1 brought home, 0 without a trace cleared, 0 still running\n")
+        self.assertEqual((calls(report(far)[0]), self.rings(process)), (before, []))
 
     def test_a_full_disk_stops_the_recording_not_the_job(self):
         small = self.small("4M")

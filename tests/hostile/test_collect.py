@@ -15,6 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import traces as t  # noqa: E402, exits 77 where it cannot run
+import msgpack  # noqa: E402
 import zstandard  # noqa: E402
 
 ANALYZE = os.path.abspath(sys.argv[1])
@@ -40,9 +41,9 @@ class Collect(unittest.TestCase):
         self.made.append("/dev/shm/stormlog-test-%d-%d.ring" % (os.getpid(), len(self.made)))
         return self.made[-1]
 
-    def ring(self, trace, owner=OWNER):
+    def ring(self, trace, owner=OWNER, maps=b""):
         """The ring of a dead process that names that trace."""
-        path, bytes_ = self.shared(), bytearray(t.ring(trace))
+        path, bytes_ = self.shared(), bytearray(t.ring(trace, maps))
         name = trace.encode()
         at = 16 + 16 + 16 + 40 + 16 + 24
         bytes_[at:at + len(name)] = name
@@ -86,6 +87,24 @@ class Collect(unittest.TestCase):
         mine, other = self.ring(gone), self.ring(gone, STRANGER)
         self.assertEqual(self.collect(), "0 brought home, 1 without a trace cleared, 0 still running\n")
         self.assertEqual((os.path.exists(mine), os.path.exists(other)), (False, True))
+
+    def test_what_no_file_has_is_kept_until_the_trace_is_back_or_it_is_to_be_cleared(self):
+        trace = self.trace("rank-00000-7")
+        ring = self.ring(trace, maps=t.record(msgpack.packb({"def": "text", "id": 1, "text": "only here"})))
+        os.rename(trace, trace + ".away")
+        done = subprocess.run([ANALYZE, "collect", self.home], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (3, "0 brought home, 0 without a trace cleared, 0 still running\n1 without a trace kept\n"), done.stderr)
+        self.assertIn("%s is kept: its trace %s is not there" % (ring, trace), done.stderr)
+        self.assertIn("move the trace back and collect again, or remove it with --clear", done.stderr)
+        counts = json.loads(self.collect("--json", code=3))
+        self.assertEqual((counts["cleared"], counts["kept"], os.path.exists(ring)), (0, 1, True))
+        os.rename(trace + ".away", trace)
+        self.assertEqual(self.collect(), "1 brought home, 0 without a trace cleared, 0 still running\n")
+        with open(trace.replace(".msgpack.zst", ".ring"), "rb") as file:
+            self.assertIn(b"only here", file.read())
+        other = self.ring(os.path.join(self.home, "rank-00000-8.msgpack.zst"), maps=t.record(b"\x80"))
+        self.assertEqual(self.collect("--clear"), "0 brought home, 1 without a trace cleared, 0 still running\n")
+        self.assertFalse(os.path.exists(other))
 
     def test_what_is_no_ring_is_left(self):
         trace = self.trace("rank-00000-1")
