@@ -289,10 +289,10 @@ static int go(struct track *track)
 	uint64_t begin = sl_now_ns(CLOCK_MONOTONIC), step = (uint64_t)(track->interval * 1e9), next = begin;
 	bool fine;
 
+	asked.fd = sl_save_ask_first();
 	track->sink = sl_live_sink_open(track->output);
 	if (!track->sink)
 		return sl_command_fail(errno == ENOTEMPTY ? SL_EXIT_USAGE : SL_EXIT_UNSAVED, "%s: %m", track->output);
-	asked.fd = sl_save_ask_first();
 	do {
 		fine = look(track);
 		next += step;

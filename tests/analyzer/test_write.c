@@ -17,6 +17,7 @@
 #include "analyzer/upstream/answers/alerts.h"
 #include "analyzer/outputs/destination.h"
 #include "analyzer/upstream/files/bundle_write.h"
+#include "analyzer/upstream/files/live_sink.h"
 #include "analyzer/upstream/files/run_envelope.h"
 #include "analyzer/upstream/files/sink.h"
 #include "analyzer/upstream/files/telemetry.h"
@@ -356,6 +357,70 @@ static void alerts_are_raised_when_a_line_is_crossed(void **state)
 	assert_int_equal(jumps, 1);
 }
 
+static void put(const char *name, const char *text)
+{
+	FILE *file = fopen(path(name), "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void expect_text(const char *name, const char *text)
+{
+	char found[64] = "";
+	FILE *file = fopen(path(name), "r");
+
+	assert_non_null(file);
+	found[fread(found, 1, sizeof(found) - 1, file)] = 0;
+	fclose(file);
+	assert_string_equal(found, text);
+}
+
+static void of_two_live_sinks_in_one_folder_the_first_has_it(void **state)
+{
+	struct sl_session s = session("one", 0, SL_SESSION_RUNNING);
+	struct sl_live_sink *first = sl_live_sink_open(folder);
+	struct stat st;
+
+	assert_non_null(first);
+	for (int i = 0; i < 2; i++) { /* before it has written anything, and after */
+		errno = 0;
+		assert_null(sl_live_sink_open(folder));
+		assert_int_equal(errno, ENOTEMPTY);
+		if (!i)
+			sl_live_sink_add(first, sl_live_sink_session(first, &s.summary), &s.events[0]);
+		assert_true(sl_live_sink_flush(first));
+	}
+	sl_live_sink_add(first, 0, &s.events[1]);
+	assert_true(sl_live_sink_close(first, 1700000009000000000));
+	assert_int_equal(stat(path("manifest.json"), &st), 0);
+	assert_int_equal(stat(path("manifest.tmp"), &st), -1);
+	free(s.events);
+}
+
+static void a_live_sink_writes_to_no_file_that_it_did_not_make(void **state)
+{
+	static const char *const names[] = {"segment-000001.jsonl", "manifest.tmp"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct sl_session s = session("one", 0, SL_SESSION_RUNNING);
+		struct sl_live_sink *sink = sl_live_sink_open(folder);
+
+		assert_non_null(sink);
+		assert_true(sl_live_sink_flush(sink));
+		put(names[i], "another's\n");
+		sl_live_sink_add(sink, sl_live_sink_session(sink, &s.summary), &s.events[0]);
+		assert_false(sl_live_sink_flush(sink));
+		assert_int_equal(errno, EEXIST);
+		assert_false(sl_live_sink_close(sink, 1700000009000000000));
+		expect_text(names[i], "another's\n");
+		free(s.events);
+		tear_down(state);
+		assert_int_equal(set_up(state), 0);
+	}
+}
+
 int main(void)
 {
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -367,6 +432,8 @@ int main(void)
 		WITH_FOLDER(the_oldest_bundles_go_first),
 		WITH_FOLDER(an_envelope_has_no_repeated_tags_and_no_end_before_its_start),
 		WITH_FOLDER(what_came_into_the_place_meanwhile_stays),
+		WITH_FOLDER(of_two_live_sinks_in_one_folder_the_first_has_it),
+		WITH_FOLDER(a_live_sink_writes_to_no_file_that_it_did_not_make),
 		WITH_FOLDER(alerts_are_raised_when_a_line_is_crossed),
 	};
 

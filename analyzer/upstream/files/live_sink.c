@@ -19,7 +19,7 @@
 struct segment {
 	unsigned session, number;
 	int64_t events, bytes;
-	bool closed;
+	bool made, closed; /* made: its file is ours */
 };
 
 struct live {
@@ -31,11 +31,16 @@ struct sl_live_sink {
 	struct sl_arena arena;
 	int folder, error; /* error: errno of the first thing that went wrong */
 	char *made;	   /* path of the folder if it was not there before */
+	bool flushed;	   /* the manifest has been written; until then manifest.tmp says that the folder is taken */
 	SL_VECTOR(struct segment) segments;
 	SL_VECTOR(struct live) sessions;
 	struct sl_json *line;
 };
 
+#define MANIFEST_TMP "manifest.tmp"
+#define NEW_FILE     (O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC)
+
+/* True: it has nothing but what take() made. */
 static bool is_empty(const char *folder)
 {
 	DIR *directory = opendir(folder);
@@ -43,9 +48,29 @@ static bool is_empty(const char *folder)
 	bool empty = true;
 
 	while (directory && (entry = readdir(directory)))
-		empty = empty && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."));
+		empty = empty &&
+			(!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") || !strcmp(entry->d_name, MANIFEST_TMP));
 	if (directory)
 		closedir(directory);
+	return empty;
+}
+
+/* Takes the empty folder: of two sinks that begin there at once, the second finds the other's file.  False: errno. */
+static bool take(int fd, const char *folder)
+{
+	int file = openat(fd, MANIFEST_TMP, NEW_FILE | O_EXCL, 0600);
+	bool empty;
+
+	if (file < 0) {
+		errno = errno == EEXIST ? ENOTEMPTY : errno;
+		return false;
+	}
+	close(file);
+	empty = is_empty(folder);
+	if (!empty) {
+		unlinkat(fd, MANIFEST_TMP, 0);
+		errno = ENOTEMPTY;
+	}
 	return empty;
 }
 
@@ -53,13 +78,16 @@ struct sl_live_sink *sl_live_sink_open(const char *folder)
 {
 	struct sl_live_sink *sink;
 	bool made = !mkdir(folder, 0700);
-	int fd;
+	int fd, error;
 
 	if ((!made && errno != EEXIST) || (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		return NULL;
-	if (!is_empty(folder)) {
+	if (!take(fd, folder)) {
+		error = errno;
 		close(fd);
-		errno = ENOTEMPTY;
+		if (made)
+			rmdir(folder);
+		errno = error;
 		return NULL;
 	}
 	sink = sl_memory_must(calloc(1, sizeof(*sink)));
@@ -130,7 +158,8 @@ void sl_live_sink_add(struct sl_live_sink *sink, unsigned session, const struct 
 	int fd;
 
 	name_of(segment, name);
-	fd = openat(sink->folder, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	fd = openat(sink->folder, name, segment->made ? O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC : NEW_FILE | O_EXCL, 0600);
+	segment->made |= fd >= 0;
 	sl_json_rewind(sink->line);
 	sl_event_write(sink->line, event);
 	sl_json_newline(sink->line);
@@ -176,7 +205,7 @@ static void put_manifest(struct sl_json *j, const struct sl_live_sink *sink)
 
 bool sl_live_sink_flush(struct sl_live_sink *sink)
 {
-	int fd = openat(sink->folder, "manifest.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = openat(sink->folder, MANIFEST_TMP, NEW_FILE | (sink->flushed ? O_EXCL : O_TRUNC), 0600);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
 	struct sl_json *j;
 
@@ -184,12 +213,13 @@ bool sl_live_sink_flush(struct sl_live_sink *sink)
 		fail(sink);
 		return false;
 	}
+	sink->flushed = true;
 	j = sl_json_new(file, SL_JSON_INDENT);
 	put_manifest(j, sink);
-	if (!sl_json_close(j) + fclose(file) || renameat(sink->folder, "manifest.tmp", sink->folder, "manifest.json"))
+	if (!sl_json_close(j) + fclose(file) || renameat(sink->folder, MANIFEST_TMP, sink->folder, "manifest.json"))
 		fail(sink);
 	if (sink->error)
-		unlinkat(sink->folder, "manifest.tmp", 0);
+		unlinkat(sink->folder, MANIFEST_TMP, 0);
 	errno = sink->error;
 	return !sink->error;
 }
@@ -214,7 +244,7 @@ static void remove_rest(const struct sl_live_sink *sink)
 
 	for (size_t i = 0; i < sink->segments.count; i++) {
 		name_of(&sink->segments.item[i], name);
-		if (!listed || !sink->segments.item[i].events)
+		if (sink->segments.item[i].made && (!listed || !sink->segments.item[i].events))
 			unlinkat(sink->folder, name, 0);
 	}
 	if (sink->made)

@@ -10,7 +10,7 @@
 
 struct sl_live_sink;
 
-/* Makes the folder; it must not exist, or be empty.  NULL: errno. */
+/* Makes the folder; it must not exist, or be empty: ENOTEMPTY, also where another sink begins there.  NULL: errno. */
 struct sl_live_sink *sl_live_sink_open(const char *folder);
 
 /* Adds a running session; texts are copied.  Returns its number. */
