@@ -223,10 +223,14 @@ class Trace:
         self._content, self._numbers, self._items = CONTENT, NUMBERS, ITEMS  # left of the limits
         self._owner = -1
         self._read_file(path)
+        expected = max(self.folded_through, 1) + 1
         for later in sorted(glob.glob(glob.escape(path[: -len(".msgpack.zst")]) + ".??????.msgpack.zst")):
             number = later[-len("000002.msgpack.zst"):-len(".msgpack.zst")]
             if number.isascii() and number.isdigit() and int(number) > self.folded_through and not self._is_strangers(later):
                 self._read_file(later)
+                if int(number) > expected:
+                    self._damaged(later, 0, "file %d of its process is missing, and what was in it" % expected)
+                expected = int(number) + 1
         said = max((item["events"] for item in self.defs.get("footer", []) if isinstance(item.get("events"), int)), default=0)
         events = sum(len(block["thread"]) for block in self.blocks)
         if events < said and not self.damage and not self.folded_through:

@@ -252,6 +252,22 @@ class Reader(unittest.TestCase):
             trace = stormlog_trace.Trace(path)
             self.assertEqual((trace.defs, [why.split(": ")[0] for _, why in trace.damage]), ({}, [later, ring]))
 
+    def test_a_file_between_others_that_is_gone_is_missed(self):
+        """The analyzer says the same; files that are folded into the first are not missed."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rank-00000-100.msgpack.zst")
+            checkpoint = {"def": "checkpoint", "through": 2, "log_next": 0, "threads": [], "blocks": []}
+            for folded, there, missing in ((), (2, 3), None), ((), (2, 4), 3), ((), (3, 4), 2), ((checkpoint,), (3, 4), None), ((checkpoint,), (2, 4), 3):
+                with self.subTest(there=there, folded=folded):
+                    traces.write(path, traces.header(), traces.defs(folded))
+                    later = [traces.write("%s.%06d.msgpack.zst" % (path[:-len(".msgpack.zst")], number), traces.header()) for number in there]
+                    said = ["%s: file %d of its process is missing, and what was in it" % (later[there[0] <= 2], missing)] if missing else []
+                    self.assertEqual([why for _, why in stormlog_trace.Trace(path).damage], said)
+                    done = subprocess.run([os.path.join(BUILD, "analyzer", "stormlog-analyze"), "dump", path], capture_output=True, text=True, timeout=60)
+                    self.assertEqual([line for line in done.stderr.splitlines() if "missing" in line], ["stormlog-analyze: " + line for line in said])
+                    for name in later:
+                        os.unlink(name)
+
     def test_a_trace_that_is_a_fifo_is_damage(self):
         with tempfile.TemporaryDirectory() as folder:
             os.mkfifo(os.path.join(folder, "rank-00000-1.msgpack.zst"))
