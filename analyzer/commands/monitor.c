@@ -31,6 +31,7 @@ struct monitor {
 	const char *output;
 	FILE *out;
 	int error;			       /* errno of the first row that could not be written */
+	bool gone;			       /* its file was replaced or removed by another */
 	off_t whole;			       /* bytes of whole rows written */
 	bool told;			       /* the header of the table or csv has been printed */
 	SL_VECTOR(struct sl_met) met;	       /* for each process */
@@ -276,6 +277,31 @@ static void put_others(struct monitor *monitor, const struct sl_follow *follow, 
 	}
 }
 
+/* False: the output is no file that we made.  st: of that file. */
+static bool is_made(const struct monitor *monitor, int file, struct stat *st)
+{
+	return monitor->output && !sl_save_is_open(monitor->output) && !fstat(file, st) && S_ISREG(st->st_mode);
+}
+
+/* True: another file has taken the place of ours, or ours has no name left.  One that was only moved away keeps its rows. */
+static bool is_gone(const struct monitor *monitor, int file)
+{
+	struct stat st, there;
+
+	if (!is_made(monitor, file, &st))
+		return false;
+	return lstat(monitor->output, &there) ? !st.st_nlink : there.st_ino != st.st_ino || there.st_dev != st.st_dev;
+}
+
+/* After a failed write: cuts a file of ours behind its last whole row, or removes it if it has none and is still there. */
+static void cut(const struct monitor *monitor, int file)
+{
+	struct stat st;
+
+	if (is_made(monitor, file, &st) && (ftruncate(file, monitor->whole) || !monitor->whole) && !is_gone(monitor, file))
+		unlink(monitor->output);
+}
+
 static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 {
 	static void (*const put[])(struct monitor * monitor, const struct row *row) = {put_table, put_csv, put_json};
@@ -306,6 +332,7 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 		monitor->error = errno ? errno : EIO;
 	else
 		monitor->whole = ftello(monitor->out);
+	monitor->gone = is_gone(monitor, fileno(monitor->out));
 }
 
 static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
@@ -320,24 +347,12 @@ static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
 		sl_living_poll(follow);
 		put_rows(monitor, follow);
 		next += step;
-		if ((!node && sl_follow_all_ended(follow)) || monitor->error ||
+		if ((!node && sl_follow_all_ended(follow)) || monitor->error || monitor->gone ||
 		    (monitor->duration > 0 && (double)(next - begin) / 1e9 > monitor->duration))
 			break;
 		until = (struct timespec){(time_t)(next / SL_NS_PER_S), (long)(next % SL_NS_PER_S)};
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 	}
-}
-
-/* After a failed write: cuts a file of ours behind its last whole row, or removes it if it has none and is still there. */
-static void cut(const struct monitor *monitor, int file)
-{
-	struct stat st, there;
-
-	if (sl_save_is_open(monitor->output) || fstat(file, &st) || !S_ISREG(st.st_mode))
-		return;
-	if ((ftruncate(file, monitor->whole) || !monitor->whole) && !lstat(monitor->output, &there) && there.st_ino == st.st_ino &&
-	    there.st_dev == st.st_dev)
-		unlink(monitor->output);
 }
 
 static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
@@ -357,10 +372,17 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 		cut(monitor, file);
 		errno = monitor->error;
 		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", monitor->output);
+	} else if (monitor->gone || is_gone(monitor, file)) {
+		monitor->gone = true;
+		sl_door_print(stderr,
+			      "stormlog-analyze: %s: the file that was begun there was replaced or removed, and its rows with it\n",
+			      monitor->output);
 	}
 	if (file >= 0)
 		close(file);
-	return monitor->error ? SL_EXIT_UNSAVED : sl_follow_count(follow) || node ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+	return monitor->error || monitor->gone	 ? SL_EXIT_UNSAVED
+	       : sl_follow_count(follow) || node ? SL_EXIT_FINE
+						 : SL_EXIT_UNREADABLE;
 }
 
 static const char about[] = "Prints what running programs hold now, a row for each device of each process.\n"

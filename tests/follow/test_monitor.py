@@ -128,6 +128,30 @@ class Monitor(unittest.TestCase):
             with open(path) as file:
                 self.assertGreater(len([json.loads(line) for line in file]), 3)
 
+    def test_rows_that_another_file_has_replaced_end_it_and_a_file_that_is_moved_away_keeps_them(self):
+        with Job("python3", e2e.SCRIPT, "alloc=5", "sleep=600") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            path = os.path.join(job.run.folder, "rows")
+            command = e2e.ANALYZE, "monitor", "--interval", "0.1", "--format", "ndjson", "--output", path, job.traces
+
+            def lines(name):
+                with open(name) as file:
+                    return file.read().count("\n")
+            first = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(first.kill)
+            job.wait_for(lambda _: os.path.exists(path) and lines(path) > 2)
+            os.rename(path, path + ".moved")
+            before = lines(path + ".moved")
+            job.wait_for(lambda _: lines(path + ".moved") > before + 2)
+            second = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(second.kill)
+            self.assertIn("rows: the file that was begun there was replaced or removed", first.communicate(timeout=60)[1])
+            self.assertEqual(first.returncode, 4)
+            job.wait_for(lambda _: lines(path) > 2)
+            os.unlink(path)
+            self.assertIn("rows: the file that was begun there was replaced or removed", second.communicate(timeout=60)[1])
+            self.assertEqual(second.returncode, 4)
+
     def test_an_interrupt_ends_it_and_the_rows_stay(self):
         with Job("python3", e2e.SCRIPT, "alloc=5", "sleep=60") as job:
             job.wait_for(lambda known: known and known[0]["memory"])
