@@ -29,10 +29,12 @@ struct sl_follow {
 	SL_VECTOR(struct sl_followed *) processes;
 	SL_VECTOR(struct sl_follow_run *) runs;
 	SL_VECTOR(char *) paths;
-	struct sl_map known; /* names of images that are followed, and of images of other runs */
+	struct sl_map known; /* names of images: FOLLOWED, or OF_ANOTHER_RUN of their folder */
 	struct sl_symbols *symbols;
 	char *run; /* follow only this run; NULL: any run */
 };
+
+enum { FOLLOWED = 1, OF_ANOTHER_RUN };
 
 struct sl_follow *sl_follow_new(void)
 {
@@ -340,7 +342,7 @@ static void meet(struct sl_follow *follow, const struct sl_image *image, const c
 	}
 	followed->process.symbols = follow->symbols;
 	*SL_PUSH(&follow->processes) = followed;
-	*sl_map_at(&follow->known, image->name) = 1;
+	*sl_map_at(&follow->known, image->name) = FOLLOWED;
 }
 
 /*
@@ -358,16 +360,25 @@ static bool is_of_others(const struct sl_follow *follow, const struct sl_images 
 	return first && images->run_of[image] != 0 && !sl_peek_lives(&images->images[image]);
 }
 
+/* named: the path is the file itself, so that it is followed whatever run its folder's newest is. */
+static bool is_new(struct sl_follow *follow, const struct sl_image *image, bool named)
+{
+	uintptr_t known = *sl_map_at(&follow->known, image->name);
+
+	return !known || (named && known == OF_ANOTHER_RUN);
+}
+
 static void look(struct sl_follow *follow, const char *path, bool first)
 {
 	struct sl_images images = {.packs_apart = true};
 	struct stat st = {0};
-	bool any = false;
+	bool any = false, named;
 
 	stat(path, &st);
+	named = S_ISREG(st.st_mode) && !follow->run;
 	sl_images_add(&images, path);
 	for (unsigned i = 0; i < images.image_count; i++)
-		any = any || !*sl_map_at(&follow->known, images.images[i].name);
+		any = any || is_new(follow, &images.images[i], named);
 	if (any)
 		sl_images_group(&images);
 	if (first)
@@ -375,10 +386,10 @@ static void look(struct sl_follow *follow, const char *path, bool first)
 	for (unsigned i = 0; any && i < images.image_count; i++) {
 		const struct sl_image *image = &images.images[i];
 
-		if (*sl_map_at(&follow->known, image->name))
+		if (!is_new(follow, image, named))
 			continue;
 		if (is_of_others(follow, &images, i, first))
-			*sl_map_at(&follow->known, image->name) = 1;
+			*sl_map_at(&follow->known, image->name) = OF_ANOTHER_RUN;
 		else if (!follow->run || images.runs[images.run_of[i]].id[0])
 			meet(follow, image, images.runs[images.run_of[i]].id, st.st_uid);
 	}

@@ -46,7 +46,7 @@ void sl_follow_free(struct sl_follow *follow);
 
 /*
  * Follows a folder's newest run, living processes of its other runs, and whatever begins in it later; or the process of a
- * file or ring.  False: no such path (errno).
+ * file or ring, of whatever run.  False: no such path (errno).
  */
 bool sl_follow_add(struct sl_follow *follow, const char *path);
 

@@ -672,6 +672,16 @@ class Endings(unittest.TestCase):
             done = self.run_it(*watch, *paths)
             self.assertEqual((done.returncode, done.stderr.splitlines()[-1]), (code, "stormlog-analyze: %s: no recording can be read there" % zeroes))
 
+    def test_a_trace_of_an_older_run_that_is_named_is_followed_beside_its_folder(self):
+        older = "t/rank-00000-50.msgpack.zst"
+        t.write(os.path.join(self.folder, older), t.header(run_id="run0", pid=50, pids=[50], started_ns=t.UNIX0 - 10 ** 12), t.Thread().events(
+            1, api=t.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096), t.footer())
+        os.utime(os.path.join(self.folder, older), (1, 1))
+        for paths, pids in ((["t"], {100}), (["t", older], {50, 100}), ([older, "t"], {50, 100})):
+            done = self.run_it("monitor", "--duration", "0.1", "--format", "ndjson", *paths)
+            self.assertEqual((done.returncode, {json.loads(line)["pid"] for line in done.stdout.splitlines()}), (0, pids), paths)
+            self.assertNotIn("no recording can be read", done.stderr)
+
     def test_few_descriptors_are_said_and_do_not_make_a_run_empty(self):
         before, usual = set(os.listdir(self.folder)), {}
         for verb in ["runs", "-q", "--catalogue", "c.sqlite"], ["history", "-q", "--catalogue", "c.sqlite", "peak"], ["tree"], ["merge", "-o", "sink"]:
