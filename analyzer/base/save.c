@@ -258,8 +258,25 @@ bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
 	return true;
 }
 
+bool sl_save_sync(int at, const char *name)
+{
+	int file = openat(at, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), error;
+	bool lost;
+
+	if (file < 0 && errno == EISDIR)
+		file = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (file < 0)
+		return true;
+	lost = fsync(file) && (errno == EIO || errno == ENOSPC || errno == EDQUOT); /* others: the file system has no such call */
+	error = errno;
+	close(file);
+	errno = error;
+	return !lost;
+}
+
 bool sl_save_end(struct sl_save *save, bool fine)
 {
+	struct stat st;
 	int before;
 
 	if (save->out == stdout)
@@ -268,6 +285,8 @@ bool sl_save_end(struct sl_save *save, bool fine)
 		fine = !fclose(save->out) && fine;
 	if (!save->made[0])
 		return fine;
+	if (fine && !lstat(save->path, &st)) /* a machine that dies is to leave the former one or the new one */
+		fine = sl_save_sync(AT_FDCWD, save->made);
 	sl_save_hold(); /* blocks for ever if a signal's handler has removed the file: the signal ends the program, not an error */
 	fine = fine && !rename(save->made, save->path);
 	before = errno;

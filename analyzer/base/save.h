@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes files that the user asked for: first beside their place under another name, and moved there at the end.  So whatever
- * happens, the place has either the old file or the new one.  Unfinished files are removed when a signal ends the program.  A
- * link at the place is replaced, not followed; devices, pipes and open descriptors (/dev/fd/63) are written directly.
+ * happens, the place has either the old file or the new one, which is on the disk before it replaces one: a machine may die.
+ * Where there was none nothing can be lost, and the disk is not waited for.  Unfinished files are removed when a signal ends the
+ * program.  A link at the place is replaced, not followed; devices, pipes and open descriptors (/dev/fd/63) are written directly.
  */
 #pragma once
 
@@ -30,6 +31,12 @@ bool sl_save_is_open(const char *path);
  * False: errno.  by_name: the caller opens `made`, which is empty, itself, and there is no `out`; `path` is no open descriptor.
  */
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name);
+
+/*
+ * Waits until the file or folder is on the disk.  False: the disk failed or is full (errno).  True where the file system cannot
+ * tell.
+ */
+bool sl_save_sync(int at, const char *name);
 
 /* fine: the caller wrote everything.  False: it did not, or a call failed (errno); the old file is still there. */
 bool sl_save_end(struct sl_save *save, bool fine);

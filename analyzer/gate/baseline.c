@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
@@ -204,9 +204,10 @@ bool sl_baseline_may_replace(const char *path, char *why, size_t size)
 {
 	struct sl_measures there;
 	char reason[PATH_MAX + 300];
-	bool fine = access(path, F_OK) && errno == ENOENT;
+	struct stat st;
+	bool fine;
 
-	if (fine)
+	if (stat(path, &st) ? errno == ENOENT : S_ISREG(st.st_mode) && !st.st_size)
 		return true;
 	fine = sl_baseline_read(&there, path, reason, sizeof(reason));
 	sl_measures_free(&there);

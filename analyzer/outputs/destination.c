@@ -77,8 +77,10 @@ static int open_folder(int at, const char *name)
 }
 
 struct walk {
-	bool removing;
+	bool removing, syncing;
 	unsigned count;
+	int error; /* of the disk while it is synced; 0: none */
+	off_t bytes;
 	char foreign[PATH_MAX]; /* path of the first entry that we did not write; "": none */
 };
 
@@ -99,6 +101,10 @@ static void walk_one(struct walk *walk, int folder, const char *name, const char
 	}
 	if (is_folder)
 		walk_folder(walk, open_folder(folder, name), inside);
+	else
+		walk->bytes += st.st_size;
+	if (walk->syncing && !sl_save_sync(folder, name))
+		walk->error = errno;
 	if (walk->removing)
 		unlinkat(folder, name, is_folder ? AT_REMOVEDIR : 0);
 }
@@ -133,7 +139,7 @@ static bool has_mark(int folder)
 	return marked;
 }
 
-/* True: the folder `path` is empty, or we wrote it. */
+/* True: the folder `path` is empty, or we wrote it.  A machine that died may have left our files without a byte in them. */
 static bool may_replace(struct sl_destination *place, const char *path)
 {
 	struct walk walk = {0};
@@ -150,9 +156,9 @@ static bool may_replace(struct sl_destination *place, const char *path)
 		snprintf(place->why, sizeof(place->why),
 			 "%s holds %s, which is not stormlog's, and stays as it is; -o DIR names another place", place->folder,
 			 walk.foreign);
-	else if (walk.count && !marked && *place->made) /* who is confined may not read what another analysis put there since */
+	else if (walk.bytes && !marked && *place->made) /* who is confined may not read what another analysis put there since */
 		snprintf(place->why, sizeof(place->why), "another process wrote %s meanwhile, and it stays", place->folder);
-	else if (walk.count && !marked)
+	else if (walk.bytes && !marked)
 		snprintf(place->why, sizeof(place->why),
 			 "%s has no report.json of stormlog's, and stays as it is; -o DIR names another place", place->folder);
 	return !*place->why;
@@ -224,6 +230,13 @@ static bool fail(struct sl_destination *place)
 	return false;
 }
 
+/* The folder that `path` lies in. */
+static const char *parent_of(const char *path, char parent[PATH_MAX])
+{
+	snprintf(parent, PATH_MAX, "%.*s", (int)(sl_paths_name(path) - path), path);
+	return *parent ? parent : ".";
+}
+
 /* Removes our files in `path`, and the folder itself if nothing is left.  The mark goes first: what is half removed has none. */
 static bool clear(const char *path)
 {
@@ -284,14 +297,11 @@ void sl_destination_clear_left(const char *folder)
 {
 	struct left left, newest = {0};
 	char place[PATH_MAX], parent[PATH_MAX];
-	const char *name;
 	DIR *list;
 
 	if (!copy_name(place, folder))
 		return;
-	name = sl_paths_name(place);
-	snprintf(parent, sizeof(parent), "%.*s", (int)(name - place), place);
-	list = opendir(*parent ? parent : ".");
+	list = opendir(parent_of(place, parent));
 	for (struct dirent *entry; list && (entry = readdir(list));) {
 		bool aside = sl_paths_is_temporary(entry->d_name, place, SL_SAVE_FOLDER ASIDE);
 
@@ -336,6 +346,15 @@ static void tell_kept(struct sl_destination *place, const char *aside)
 	snprintf(place->why, sizeof(place->why), "what somebody else put into %s meanwhile is kept in %s", place->folder, aside);
 }
 
+/* Removes a former analysis, once the disk knows that another one has its place. */
+static bool clear_former(const struct sl_destination *place, const char *path)
+{
+	char parent[PATH_MAX];
+
+	(void)sl_save_sync(AT_FDCWD, parent_of(place->folder, parent));
+	return clear(path);
+}
+
 /* The old folder and the new one have changed their places in one step. */
 static bool settle(struct sl_destination *place)
 {
@@ -343,7 +362,7 @@ static bool settle(struct sl_destination *place)
 
 	if (!fine && !renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE))
 		return false;
-	if (!fine || !clear(place->made))
+	if (!fine || !clear_former(place, place->made))
 		tell_kept(place, place->made);
 	return true;
 }
@@ -361,7 +380,7 @@ static bool take_in_two_steps(struct sl_destination *place)
 			break;
 		fine = !moved || may_replace(place, aside); /* else somebody put a folder there meanwhile */
 		if (fine && !rename(place->made, place->folder)) {
-			if (moved && !clear(aside))
+			if (moved && !clear_former(place, aside))
 				tell_kept(place, aside);
 			return true;
 		}
@@ -394,10 +413,26 @@ static bool take_place(struct sl_destination *place)
 	return false;
 }
 
+/* Puts the new folder on the disk.  False: the disk failed or is full. */
+static bool sync_made(struct sl_destination *place)
+{
+	struct walk walk = {.syncing = true};
+
+	walk_folder(&walk, open_folder(AT_FDCWD, place->made), "");
+	if (!walk.error && !sl_save_sync(AT_FDCWD, place->made))
+		walk.error = errno;
+	errno = walk.error;
+	return !walk.error || fail(place);
+}
+
 bool sl_destination_end(struct sl_destination *place)
 {
 	bool taken;
 
+	if (!access(place->folder, F_OK) && !sync_made(place)) { /* a machine that dies is to leave the former one or the new one */
+		sl_destination_drop(place);
+		return false;
+	}
 	sl_save_hold();
 	taken = take_place(place);
 	sl_save_release();

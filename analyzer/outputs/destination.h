@@ -3,8 +3,9 @@
  * Replaces an output folder as a whole.  It is made beside its place, under a name that begins with a dot, and moved there at the
  * end, so that a reader sees either the old one or the new one.
  *
- * Only folders that Stormlog wrote are replaced: those with its report.json and without a foreign name.  Anything else is refused
- * before any work, and stays as it is.  The old folder is checked again after it has been moved aside, through descriptors that
+ * Only folders that Stormlog wrote are replaced: those without a foreign name that have its report.json, or in which no file has a
+ * byte, as a machine that dies may leave them.  The new one is on the disk before one is replaced.  Anything else is refused before
+ * any work, and stays as it is.  The old folder is checked again after it has been moved aside, through descriptors that
  * follow no link, and only our names are removed from it.
  */
 #pragma once

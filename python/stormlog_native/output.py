@@ -21,6 +21,9 @@ def beside(path: str) -> Iterator[str]:
     os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     try:
         yield place
+        if os.path.lexists(path):  # a machine that dies is to leave the former one or the new one
+            with open(place, "rb") as file:
+                os.fsync(file.fileno())
         os.replace(place, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):  # pyarrow removes what it could not write

@@ -4,7 +4,7 @@
  * exchanged, after a file was removed, or before an unfinished file is opened (MOMENT says which), and waits so that the signal can
  * act.  "no exchange": as on a file system that cannot, with time for others between two renames; "no quota": and none for the second.
  * "theirs": a stranger's folder comes to the place "o" before the exchange, and the place goes after it.  "no blocks": as on one that
- * does not say what a file takes.
+ * does not say what a file takes.  "order": says what is synced, renamed and removed; "full": there is no room for what is synced.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,6 +30,27 @@ static void moment(const char *name)
 static bool is_made(const char *path)
 {
 	return strlen(path) > 5 && !strcmp(path + strlen(path) - 5, ".made");
+}
+
+static void tell(const char *what, const char *name)
+{
+	if (!strcmp(getenv("MOMENT"), "order"))
+		dprintf(2, "order: %s %s\n", what, name);
+}
+
+int fsync(int file)
+{
+	int (*real)(int) = dlsym(RTLD_NEXT, "fsync");
+	char link[64], name[4096] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+	if (readlink(link, name, sizeof(name) - 1) > 0)
+		tell("sync", name);
+	if (!strcmp(getenv("MOMENT"), "full")) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return real(file);
 }
 
 char *mkdtemp(char *pattern)
@@ -58,6 +79,7 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
 	int (*real)(int, const char *, int, const char *, unsigned) = dlsym(RTLD_NEXT, "renameat2");
 	int status;
 
+	tell("rename", old);
 	if (!strncmp(getenv("MOMENT"), "no ", 3)) {
 		errno = EINVAL;
 		return -1;
@@ -79,8 +101,11 @@ int rename(const char *old, const char *new)
 {
 	int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
 	bool refused = !strcmp(getenv("MOMENT"), "no quota") && is_made(old) && !strstr(old, "/telemetry/");
-	int status = refused ? -1 : real(old, new), error = refused ? EDQUOT : errno;
+	int status, error;
 
+	tell("rename", old);
+	status = refused ? -1 : real(old, new);
+	error = refused ? EDQUOT : errno;
 	if (!strcmp(getenv("MOMENT"), "no exchange"))
 		usleep(getpid() * 7919u % 20000);
 	errno = error;
@@ -92,6 +117,7 @@ int unlinkat(int folder, const char *name, int flags)
 	int (*real)(int, const char *, int) = dlsym(RTLD_NEXT, "unlinkat");
 	int status = real(folder, name, flags);
 
+	tell("remove", name);
 	moment("removed");
 	return status;
 }

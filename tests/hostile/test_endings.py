@@ -463,6 +463,66 @@ class Endings(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(os.path.join(self.folder, kept))), ["report.html", "thesis"])
         self.assertIn("is kept in " + kept, said)
 
+    # ---- a machine that dies
+
+    def in_order(self, *verb):
+        """What was synced, renamed and removed, by names from the folder of the test on."""
+        done = self.begin_at("order", 0, *verb)
+        said = done.communicate()[1]
+        self.assertEqual(done.returncode, 0, said)
+        return [tuple(line[len("order: "):].replace(os.path.realpath(self.folder) + "/", "").split(" ", 1)) for line in said.splitlines() if line.startswith("order: ")]
+
+    def test_a_file_is_on_the_disk_before_it_replaces_a_former_one(self):
+        for verb in (["check", "--baseline", "x", "--update-baseline"], ["check", "--max-peak", "1T", "--junit", "x"], ["pack", "-o", "x"], ["summarize", "-q", "-o", "x.summary"],
+                     ["export", "csv", "-o", "x"], ["export", "sqlite", "-o", "x"], ["diff", "--html", "x", "t"]):
+            self.assertEqual(self.run_it(*verb, "t").returncode, 0, verb)
+            steps = self.in_order(*verb, "t")
+            self.assertEqual([what for what, _ in steps], ["sync", "rename"], (verb, steps))
+            self.assertEqual(os.path.basename(steps[0][1]), os.path.basename(steps[1][1]), verb)
+            place = os.path.join(self.folder, "x.summary" if verb[0] == "summarize" else "x")
+            whole = os.stat(place).st_ino
+            full = self.begin_at("full", 0, *verb, "t")
+            self.assertIn("No space left on device", full.communicate()[1], verb)
+            self.assertEqual((full.returncode, os.stat(place).st_ino, len(os.listdir(self.folder))), (UNSAVED, whole, 3), verb)
+            os.unlink(place)
+
+    def test_an_analysis_is_on_the_disk_before_it_replaces_a_former_one(self):
+        place = os.path.join(self.folder, "o")
+        for _ in range(2):
+            self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 0)
+            steps = self.in_order("-q", "-o", "o", "t")
+            at = next(i for i, (what, name) in enumerate(steps) if what == "rename" and "/" not in name)  # not of a part of the new one
+            made, names = steps[at][1], [name for _, name in steps[:at]]
+            for root, folders, files in os.walk(place):
+                for name in folders + files + [""]:
+                    self.assertIn(os.path.normpath(made + os.path.join(root, name)[len(place):]), names)
+            first = [what for what, _ in steps].index("remove")
+            self.assertIn(("sync", os.path.realpath(self.folder)), steps[at:first], "its new place is, too")
+            whole = os.stat(place).st_ino
+            full = self.begin_at("full", 0, "-q", "-o", "o", "t")
+            self.assertIn("o: No space left on device", full.communicate()[1])
+            self.assertEqual((full.returncode, os.stat(place).st_ino, sorted(os.listdir(self.folder))), (UNSAVED, whole, ["o", "t", "tmp"]))
+
+    def test_what_a_machine_that_died_left_empty_is_replaced(self):
+        baseline = ["check", "--baseline", "b.json", "--update-baseline", "t"]
+        for verb, place in (["-q", "-o", "o", "t"], "o"), (baseline, "b.json"):
+            self.assertEqual(self.run_it(*verb).returncode, 0)
+            place = os.path.join(self.folder, place)
+            for root, _, files in os.walk(place):
+                for name in files:
+                    os.truncate(os.path.join(root, name), 0)
+            if os.path.isfile(place):
+                os.truncate(place, 0)
+                self.assertEqual(self.run_it("check", "--baseline", "b.json", "t").returncode, 2, "nothing is compared with it")
+            done = self.run_it(*verb)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(os.path.getsize(os.path.join(self.folder, "o", "report.json")))
+        self.assertTrue(os.path.getsize(os.path.join(self.folder, "b.json")))
+        for name in os.listdir(os.path.join(self.folder, "o")):
+            if os.path.isfile(os.path.join(self.folder, "o", name)):
+                os.truncate(os.path.join(self.folder, "o", name), name == "summary.md")
+        self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 2, "what has a byte may be somebody's")
+
     # ---- the same trace twice
 
     def test_the_same_trace_twice_counts_once(self):

@@ -482,7 +482,11 @@ refuse("events", "xml")
 tracker.export_events("events", "json"); tracker.export_events("events", "json")
 refuse("events", "csv"); refuse("mine", "csv"); refuse("mine", "json"); refuse("link", "json"); refuse("trace", "json")
 refuse("rank-00001-1.msgpack.zst", "csv"); refuse(sn.agent.trace_path(), "csv")
-tracker.export_events("events.csv"); tracker.export_events("events.csv"); refuse("events.csv", "json")
+tracker.export_events("events.csv")
+synced, fsync = [], os.fsync
+os.fsync = lambda file: (synced.append(os.readlink("/proc/self/fd/%d" % file)[-5:]), fsync(file))
+tracker.export_events("events.csv"); refuse("events.csv", "json"); os.fsync = fsync
+assert synced == [".part"], "the new file is on the disk before it replaces the former one: %s" % synced
 none = sn.MemoryTracker(); none.start_tracking(); none.stop_tracking(); none.clear_events()
 none.get_events = none._events = lambda: []; none.export_events("none", "json"); none.export_events("none", "json")
 reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK); none.export_events("pipe", "json")
