@@ -14,17 +14,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/base/paths.h"
 #include "common/base.h"
 
 #define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
 #define TRIES	       100 /* of names that are taken */
 #define PASSED_MAX     64  /* descriptors whose file's size is looked at */
+#define JUDGED_MAX     8   /* places of one verb */
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
 static sigset_t watched;
 static atomic_int asked = -1; /* descriptor of the verb that handles the first signal itself */
+
+/* What was at a place when it was judged. */
+static struct judged {
+	char *path;
+	bool exists;
+	struct stat st;
+} judged[JUDGED_MAX];
 
 void sl_save_hold(void)
 {
@@ -258,6 +267,54 @@ bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
 	return true;
 }
 
+void sl_save_judge(const char *path)
+{
+	for (unsigned i = 0; i < JUDGED_MAX; i++)
+		if (!judged[i].path) {
+			judged[i].path = strdup(path);
+			judged[i].exists = !lstat(path, &judged[i].st);
+			return;
+		}
+}
+
+/* Some file systems give a new file the number of one that was removed, so the time of the last change counts, too. */
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* Gives the new file its place.  False: errno; EEXIST: the place is not as it was judged. */
+static bool take_place(const struct sl_save *save)
+{
+	const struct judged *before = judged;
+	struct stat now;
+	bool exists = !lstat(save->path, &now);
+
+	while (before < judged + JUDGED_MAX && !(before->path && !strcmp(before->path, save->path)))
+		before++;
+	if (before == judged + JUDGED_MAX)
+		return !rename(save->made, save->path);
+	if (exists && !(before->exists && is_same(&before->st, &now))) {
+		errno = EEXIST;
+		return false;
+	}
+	if (!exists && !renameat2(AT_FDCWD, save->made, AT_FDCWD, save->path, RENAME_NOREPLACE))
+		return true;
+	if (!exists && errno != EINVAL && errno != ENOSYS) /* these: the file system cannot tell */
+		return false;
+	return !rename(save->made, save->path);
+}
+
+void sl_save_failed(const char *path)
+{
+	if (errno == EEXIST)
+		sl_door_print(stderr, "stormlog-analyze: another process wrote %s meanwhile, and it stays; name another place\n",
+			      path);
+	else
+		sl_paths_failed(path);
+}
+
 bool sl_save_sync(int at, const char *name)
 {
 	int file = openat(at, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), error;
@@ -288,7 +345,7 @@ bool sl_save_end(struct sl_save *save, bool fine)
 	if (fine && !lstat(save->path, &st)) /* a machine that dies is to leave the former one or the new one */
 		fine = sl_save_sync(AT_FDCWD, save->made);
 	sl_save_hold(); /* blocks for ever if a signal's handler has removed the file: the signal ends the program, not an error */
-	fine = fine && !rename(save->made, save->path);
+	fine = fine && take_place(save);
 	before = errno;
 	if (!fine)
 		unlink(save->made);
@@ -307,7 +364,7 @@ FILE *sl_save_open(const char *path)
 	if (!out || !save.made[0])
 		return out;
 	sl_save_hold();
-	if (rename(save.made, path)) {
+	if (!take_place(&save)) {
 		before = errno;
 		fclose(out);
 		unlink(save.made);

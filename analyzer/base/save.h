@@ -33,6 +33,15 @@ bool sl_save_is_open(const char *path);
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name);
 
 /*
+ * To be called before it is decided whether what is at `path` may be replaced.  Where the file that is saved there then finds
+ * another one, or an altered one, it does not replace it.
+ */
+void sl_save_judge(const char *path);
+
+/* Says why `path` was not saved, by the errno that another function of this header left. */
+void sl_save_failed(const char *path);
+
+/*
  * Waits until the file or folder is on the disk.  False: the disk failed or is full (errno).  True where the file system cannot
  * tell.
  */

@@ -183,7 +183,7 @@ static bool write_form(const struct sl_ci_reports *forms, const char *path, bool
 		return true;
 	fine = sl_save_begin(&save, path, false) && sl_save_end(&save, form(forms, save.out));
 	if (!fine)
-		sl_paths_failed(path);
+		sl_save_failed(path);
 	return fine;
 }
 
@@ -314,7 +314,7 @@ static int update(const struct sl_report *report, const struct options *o, const
 		return sl_command_fail(SL_EXIT_UNREADABLE, "%s stays as it is: parts of the run cannot be read",
 				       o->limits.baseline);
 	if (!sl_baseline_write(measures, o->limits.baseline)) {
-		sl_paths_failed(o->limits.baseline);
+		sl_save_failed(o->limits.baseline);
 		return SL_EXIT_UNSAVED;
 	}
 	if (!o->values[QUIET])

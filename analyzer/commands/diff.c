@@ -317,7 +317,7 @@ static bool put_collapsed(const struct comparison *c)
 	whole = fine && !ferror(save.out);
 	fine = fine && sl_save_end(&save, whole);
 	if (!fine)
-		sl_paths_failed(c->collapsed);
+		sl_save_failed(c->collapsed);
 	return fine;
 }
 
@@ -331,7 +331,7 @@ static bool put_html(const struct comparison *c, const struct sl_differences *di
 	fine = fine && sl_save_end(&save, sl_door_print(save.out, STAMP) > 0 &&
 						  sl_html_changes_write(c->page, differences, paths, counts, left, save.out));
 	if (!fine)
-		sl_paths_failed(c->html);
+		sl_save_failed(c->html);
 	return fine;
 }
 

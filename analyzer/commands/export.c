@@ -150,7 +150,7 @@ static void say_why(const struct options *o, uint64_t most)
 			      "--rank take less, STORMLOG_WRITE_MEGABYTES=N allows N\n",
 			      name, (double)(most / 100000) / 10);
 	else if (errno && errno != EPIPE)
-		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", name, strerror(errno));
+		sl_save_failed(name);
 }
 
 static int export_run(struct options *o, char **paths, unsigned count)

@@ -361,8 +361,10 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 	int file;
 
 	monitor->out = sl_save_open(monitor->output);
-	if (!monitor->out)
-		return sl_command_fail(SL_EXIT_UNSAVED, "%s: %m", monitor->output);
+	if (!monitor->out) {
+		sl_save_failed(monitor->output);
+		return SL_EXIT_UNSAVED;
+	}
 	watch(monitor, follow, node);
 	own = monitor->out != stdout;
 	file = own ? dup(fileno(monitor->out)) : -1; /* what fclose() could not write of a row is cut off */

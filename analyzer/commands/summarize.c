@@ -156,7 +156,7 @@ static int save(const struct settings *s, const struct sl_summary_frame *frames,
 	if (sl_paths_make_parents(s->path) && sl_save_begin(&file, s->path, false) &&
 	    sl_save_end(&file, sl_summaries_write(file.out, frames, count)))
 		return SL_EXIT_FINE;
-	sl_paths_failed(s->path);
+	sl_save_failed(s->path);
 	return SL_EXIT_UNSAVED;
 }
 

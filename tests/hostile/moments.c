@@ -5,6 +5,7 @@
  * act.  "no exchange": as on a file system that cannot, with time for others between two renames; "no quota": and none for the second.
  * "theirs": a stranger's folder comes to the place "o" before the exchange, and the place goes after it.  "no blocks": as on one that
  * does not say what a file takes.  "order": says what is synced, renamed and removed; "full": there is no room for what is synced.
+ * "appears": a diary is put to PLACE when an unfinished file is opened; "appears late": between the last look there and the rename.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,6 +31,20 @@ static void moment(const char *name)
 static bool is_made(const char *path)
 {
 	return strlen(path) > 5 && !strcmp(path + strlen(path) - 5, ".made");
+}
+
+static bool appear(const char *name)
+{
+	FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen64");
+	FILE *diary;
+
+	if (strcmp(getenv("MOMENT"), name))
+		return false;
+	unlink(getenv("PLACE"));
+	diary = real(getenv("PLACE"), "w");
+	fputs("diary", diary);
+	fclose(diary);
+	return true;
 }
 
 static void tell(const char *what, const char *name)
@@ -79,6 +94,7 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
 	int (*real)(int, const char *, int, const char *, unsigned) = dlsym(RTLD_NEXT, "renameat2");
 	int status;
 
+	appear("appears late");
 	tell("rename", old);
 	if (!strncmp(getenv("MOMENT"), "no ", 3)) {
 		errno = EINVAL;
@@ -103,6 +119,8 @@ int rename(const char *old, const char *new)
 	bool refused = !strcmp(getenv("MOMENT"), "no quota") && is_made(old) && !strstr(old, "/telemetry/");
 	int status, error;
 
+	if (!is_made(old))
+		appear("appears late");
 	tell("rename", old);
 	status = refused ? -1 : real(old, new);
 	error = refused ? EDQUOT : errno;
@@ -142,7 +160,7 @@ FILE *fopen64(const char *path, const char *mode)
 	FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen64");
 	FILE *file;
 
-	if (!is_unfinished(path))
+	if (!is_unfinished(path) || appear("appears") || !strcmp(getenv("MOMENT"), "appears late"))
 		return real(path, mode);
 	moment("opens");
 	file = real(path, mode);

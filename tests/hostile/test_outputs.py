@@ -253,6 +253,31 @@ class Outputs(unittest.TestCase):
             if os.path.exists(self.path("new")):
                 os.unlink(self.path("new"))
 
+    def test_what_another_process_puts_there_meanwhile_stays(self):
+        def run_at(moment, verb):
+            env = dict(os.environ, LD_PRELOAD=os.environ["MOMENTS"], SIGNAL="0", MOMENT=moment, PLACE=place,
+                       ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0")
+            return subprocess.run([ANALYZE, *(word.replace("%s", name) for word in verb)], capture_output=True, text=True, timeout=120, cwd=self.folder, env=env)
+
+        t.write(self.path("here/rank-00000-100.msgpack.zst"), t.header(host=os.uname().nodename), t.Thread().events(1, api=t.MALLOC, kind=1, address=[4096], bytes=4096), t.footer())
+        for verb in VERBS + [["collect", "-o", "%s", "here"], ["summarize", "-q", "-o", "%s", "t"]]:
+            verb = verb[:1] + ["--duration", "0.1"] + verb[1:] if verb[0] == "monitor" else verb
+            name = "new.summary" if verb[0] == "summarize" else "new"
+            place = self.path(name)
+            for moment, former in ("appears", False), ("appears", True), ("appears late", False):
+                if former:
+                    self.assertEqual(self.run_it(verb, name).returncode, 0, verb)
+                before = self.contents()
+                done = run_at(moment, verb)
+                with self.subTest(verb=verb, moment=moment, former=former):
+                    self.assertEqual(done.returncode, 4, done.stderr)
+                    self.assertTrue(done.stderr.endswith("stormlog-analyze: another process wrote %s meanwhile, and it stays; name another place\n" % name), done.stderr)
+                    self.assertEqual(self.contents(), dict(before, **{name: b"diary"}))
+                os.unlink(place)
+        for turn in range(2):  # of a file system whose rename cannot tell
+            done = run_at("no exchange", ["export", "csv", "-o", "%s", "t"])
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_a_form_is_not_written_over_another(self):
         self.assertEqual(self.run_it(["check", "--max-peak", "1T", "--junit", "x", "t"]).returncode, 0)
         self.refused(["check", "--max-peak", "1T", "--junit", "x", "--sarif", "x", "t"], "", "is written twice")
