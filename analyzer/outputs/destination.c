@@ -398,19 +398,45 @@ static bool take_in_two_steps(struct sl_destination *place)
 	return fail(place);
 }
 
+/*
+ * The same where the old folder cannot be moved, as one in a lower layer of overlayfs: it is emptied.  Until then the new one has
+ * the name of what was put aside, so that sl_destination_clear_left gives it the place if this process is killed.
+ */
+static bool take_emptied(struct sl_destination *place)
+{
+	char aside[PATH_MAX + 24];
+
+	snprintf(aside, sizeof(aside), "%s" ASIDE, place->made);
+	if (!may_replace(place, place->folder))
+		return false;
+	if (rename(place->made, aside))
+		return fail(place);
+	clear_former(place, place->folder);
+	if (!rename(aside, place->folder))
+		return true;
+	fail(place);
+	snprintf(place->why + strlen(place->why), sizeof(place->why) - strlen(place->why), "; the new analysis is in %s", aside);
+	return false;
+}
+
 /* Puts the new folder in place.  Signals wait, since one would leave the old folder under its temporary name. */
 static bool take_place(struct sl_destination *place)
 {
+	bool taken;
+
 	*place->why = 0;
 	sl_save_finished(place->made);		 /* after the exchange the old folder has that name */
 	if (!rename(place->made, place->folder)) /* no old folder, or an empty one */
 		return true;
 	/* it keeps its date under a temporary name, and who looks for what was left is to pass it over */
 	(void)!utimensat(AT_FDCWD, place->folder, NULL, AT_SYMLINK_NOFOLLOW);
-	if (!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE) ? settle(place) : take_in_two_steps(place))
-		return true;
-	sl_destination_drop(place);
-	return false;
+	if (!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE))
+		taken = settle(place);
+	else
+		taken = errno == EXDEV ? take_emptied(place) : take_in_two_steps(place);
+	if (!taken)
+		sl_destination_drop(place);
+	return taken;
 }
 
 /* Puts the new folder on the disk.  False: the disk failed or is full. */

@@ -5,6 +5,7 @@
  * act.  "no exchange": as on a file system that cannot, with time for others between two renames; "no quota": and none for the second.
  * "theirs": a stranger's folder comes to the place "o" before the exchange, and the place goes after it.  "no blocks": as on one that
  * does not say what a file takes.  "order": says what is synced, renamed and removed; "full": there is no room for what is synced.
+ * "lower": the folder "o" cannot be moved, as in a lower layer of overlayfs; "lower, killed": and SIGKILL comes after the first removal.
  * "appears": a diary is put to PLACE when an unfinished file is opened; "appears late": between the last look there and the rename.
  */
 #include <dlfcn.h>
@@ -89,6 +90,12 @@ int mkdir(const char *path, mode_t mode)
 	return status;
 }
 
+/* An empty one may be replaced. */
+static bool is_lower(const char *path)
+{
+	return !strncmp(getenv("MOMENT"), "lower", 5) && !strcmp(path, "o") && !access("o/summary.md", F_OK);
+}
+
 int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
 {
 	int (*real)(int, const char *, int, const char *, unsigned) = dlsym(RTLD_NEXT, "renameat2");
@@ -96,6 +103,10 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
 
 	appear("appears late");
 	tell("rename", old);
+	if (is_lower(old) || is_lower(new)) {
+		errno = EXDEV;
+		return -1;
+	}
 	if (!strncmp(getenv("MOMENT"), "no ", 3)) {
 		errno = EINVAL;
 		return -1;
@@ -122,8 +133,8 @@ int rename(const char *old, const char *new)
 	if (!is_made(old))
 		appear("appears late");
 	tell("rename", old);
-	status = refused ? -1 : real(old, new);
-	error = refused ? EDQUOT : errno;
+	status = refused || is_lower(old) ? -1 : real(old, new);
+	error = refused ? EDQUOT : is_lower(old) ? EXDEV : errno;
 	if (!strcmp(getenv("MOMENT"), "no exchange"))
 		usleep(getpid() * 7919u % 20000);
 	errno = error;
@@ -137,6 +148,7 @@ int unlinkat(int folder, const char *name, int flags)
 
 	tell("remove", name);
 	moment("removed");
+	moment("lower, killed");
 	return status;
 }
 

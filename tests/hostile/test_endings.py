@@ -416,6 +416,27 @@ class Endings(unittest.TestCase):
             self.assertFalse([one for one in aside + [half] if os.path.exists(one)])
             shutil.rmtree(os.path.join(self.folder, "o"))
 
+    def test_an_analysis_in_a_layer_that_cannot_be_changed_is_replaced(self):
+        place = os.path.join(self.folder, "o")
+        self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 0)
+        former = os.stat(place).st_ino
+        following = self.begin_at("lower", 0, "-q", "-o", "o", "t")
+        self.assertEqual((following.communicate()[1], following.returncode), ("", 0))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["o", "t", "tmp"])
+        self.assertNotEqual(os.stat(place).st_ino, former)
+        whole = sorted(os.listdir(place))
+        self.begin_at("lower, killed", signal.SIGKILL, "-q", "-o", "o", "t").communicate()
+        (aside,) = set(os.listdir(self.folder)) - {"o", "t", "tmp"}
+        self.assertEqual(sorted(os.listdir(os.path.join(self.folder, aside))), whole, "the new one is whole")
+        shutil.rmtree(place)
+        os.utime(os.path.join(self.folder, aside), (0, 0))
+        self.begin_at("entered", signal.SIGKILL, "-q", "-o", "o", "t").communicate()
+        self.assertEqual((sorted(os.listdir(place)), os.path.exists(os.path.join(self.folder, aside))), (whole, False))
+        open(os.path.join(place, "thesis"), "w").close()
+        theirs = self.begin_at("lower", 0, "-q", "-o", "o", "t")
+        self.assertIn("o holds thesis", theirs.communicate()[1])
+        self.assertEqual(theirs.returncode, 2)
+
     def test_what_is_half_removed_is_no_analysis(self):
         self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 0)
         self.begin_at("removed", signal.SIGKILL, "-q", "-o", "o", "t").communicate()
