@@ -157,7 +157,7 @@ int sl_store_claim(struct sl_trace_store *store, const struct sl_process_identit
 	if (!make_compressor(store))
 		return ENOMEM;
 	err = claim(store, process, elsewhere, ring_fd);
-	if (!err && can && !elsewhere && sl_netfs_copies(*ring_fd)) {
+	if (!err && can && !elsewhere && sl_netfs_copies(*ring_fd) && sl_netfs_remote_is_large()) {
 		sl_file_close(*ring_fd);
 		sl_file_remove(store->ring);
 		give_back(store);

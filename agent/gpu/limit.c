@@ -34,15 +34,17 @@ struct block {
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t context; /* 0: not known */
 	_Atomic uint32_t device;
+	_Atomic bool pool;
 };
 
 bool sl_limit_active;
 
 static uint64_t limit_bytes;
 static struct block *blocks;
-static _Atomic uint64_t live[DEVICES], overhead[DEVICES]; /* live bytes, including claims */
-static _Atomic uint64_t most_live[DEVICES];		  /* most that ever lived; 0: no pool has allocated */
-static uint64_t least_overhead[DEVICES];		  /* that NVML ever told; 0: none.  Writer thread */
+static _Atomic uint64_t live[DEVICES], overhead[DEVICES];    /* live bytes, including claims */
+static _Atomic uint64_t known_overhead[DEVICES];	     /* before the primary context went; 0: none */
+static _Atomic uint64_t pools[DEVICES], most_pools[DEVICES]; /* live bytes of pools' blocks, and the most that ever were */
+static uint64_t least_overhead[DEVICES];		     /* that NVML ever told; 0: none.  Writer thread */
 static _Atomic uint32_t claims[DEVICES];
 static _Atomic uint32_t learned[DEVICES];
 static _Atomic uint64_t primary[DEVICES]; /* the primary context; 0: not known */
@@ -76,6 +78,10 @@ void sl_limit_start(const struct sl_options *options)
 	for (unsigned i = 0; i < DEVICES; i++) {
 		atomic_store(&live[i], 0);
 		atomic_store(&overhead[i], 0);
+		atomic_store(&known_overhead[i], 0);
+		atomic_store(&pools[i], 0);
+		atomic_store(&most_pools[i], 0);
+		least_overhead[i] = 0;
 		atomic_store(&claims[i], 0);
 		atomic_store(&learned[i], 0);
 		atomic_store(&primary[i], 0);
@@ -159,8 +165,7 @@ static void learn(int device)
 	    !sl_vendor_memory(vendor, &free_bytes, &total_bytes) || !sl_limit_live(device, &after) || blocks_bytes != after)
 		return;
 	gone = total_bytes - free_bytes > blocks_bytes ? total_bytes - free_bytes - blocks_bytes : 0;
-	known = atomic_load(&overhead[device]);
-	known = known ? known : 1ull << 30;
+	known = atomic_load(&overhead[device]) ?: atomic_load(&known_overhead[device]) ?: 1ull << 30;
 	atomic_store(&overhead[device], gone < known ? gone : known);
 	atomic_store(&learned[device], 1);
 }
@@ -171,7 +176,8 @@ bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_l
 
 	if (!limit_bytes || !counts(device, kind) || !bytes)
 		return false;
-	if (!atomic_load_explicit(&learned[device], memory_order_relaxed) && atomic_load(&overhead[device]))
+	if (!atomic_load_explicit(&learned[device], memory_order_relaxed) &&
+	    (atomic_load(&overhead[device]) || atomic_load(&known_overhead[device])))
 		learn(device); /* a context has gone */
 	atomic_fetch_add(&claims[device], 1);
 	before = atomic_load(&live[device]);
@@ -199,6 +205,8 @@ void sl_limit_release(struct sl_limit_claim *claim)
 	if (!claim->bytes)
 		return;
 	atomic_fetch_sub(&live[claim->device], claim->bytes);
+	if (claim->pool)
+		atomic_fetch_sub(&pools[claim->device], claim->bytes);
 	drop_claim(claim);
 }
 
@@ -219,10 +227,11 @@ static void remove_block(struct block *block, uint64_t key, struct sl_limit_clai
 	uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);
 	uint64_t context = atomic_load_explicit(&block->context, memory_order_relaxed);
 	uint32_t device = atomic_load_explicit(&block->device, memory_order_relaxed);
+	bool pool = atomic_load_explicit(&block->pool, memory_order_relaxed);
 
 	atomic_fetch_add(&claims[device], 1);
 	if (atomic_compare_exchange_strong(&block->key, &key, KEY_GONE) && bytes)
-		*claim = (struct sl_limit_claim){.device = (int)device, .bytes = bytes, .context = context};
+		*claim = (struct sl_limit_claim){.device = (int)device, .bytes = bytes, .context = context, .pool = pool};
 	else
 		atomic_fetch_sub(&claims[device], 1);
 }
@@ -241,7 +250,7 @@ static void remove_key(uint64_t key, struct sl_limit_claim *claim)
 }
 
 /* Adds a block whose bytes are counted already. */
-static bool insert(uint64_t key, struct sl_vendor_context place, uint64_t bytes)
+static bool insert(uint64_t key, struct sl_vendor_context place, uint64_t bytes, bool pool)
 {
 	for (unsigned probe = 0; probe < PROBES; probe++) {
 		struct block *block = slot_of(key, probe);
@@ -253,6 +262,7 @@ static bool insert(uint64_t key, struct sl_vendor_context place, uint64_t bytes)
 			continue;
 		atomic_store_explicit(&block->device, (uint32_t)place.device, memory_order_relaxed);
 		atomic_store_explicit(&block->context, place.context, memory_order_relaxed);
+		atomic_store_explicit(&block->pool, pool, memory_order_relaxed);
 		atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
 		atomic_store_explicit(&block->key, key, memory_order_release);
 		return true;
@@ -260,12 +270,12 @@ static bool insert(uint64_t key, struct sl_vendor_context place, uint64_t bytes)
 	return false;
 }
 
-/* What a pool keeps of its freed blocks serves its next ones, and NVML counts it: sl_limit_overhead takes it off by this. */
-static void raise_most(int device, enum sl_kind kind, uint64_t now)
+/* What a pool keeps of its freed blocks serves its next ones, and NVML counts it: sl_limit_overhead takes it off. */
+static void add_to_pools(int device, uint64_t bytes)
 {
-	uint64_t most = atomic_load_explicit(&most_live[device], memory_order_relaxed);
+	uint64_t now = atomic_fetch_add(&pools[device], bytes) + bytes, most = atomic_load(&most_pools[device]);
 
-	while ((most || kind == SL_KIND_pool) && now > most && !atomic_compare_exchange_weak(&most_live[device], &most, now))
+	while (now > most && !atomic_compare_exchange_weak(&most_pools[device], &most, now))
 		;
 }
 
@@ -284,14 +294,15 @@ void sl_limit_allocated(struct sl_vendor_context place, enum sl_kind kind, uint6
 		sl_limit_release(claim);
 	if (!claim->bytes)
 		atomic_fetch_add(&claims[device], 1);
-	/* the earlier figure was an estimate, or none */
-	raise_most(device, kind, atomic_fetch_add(&live[device], bytes - claim->bytes) + bytes - claim->bytes);
-	*claim = (struct sl_limit_claim){.device = device, .bytes = bytes};
+	atomic_fetch_add(&live[device], bytes - claim->bytes); /* the earlier figure was an estimate, or none */
+	*claim = (struct sl_limit_claim){.device = device, .bytes = bytes, .pool = kind == SL_KIND_pool};
+	if (claim->pool)
+		add_to_pools(device, bytes);
 	remove_key(key, &missed); /* the address was allocated again, so its free was not seen */
 	sl_limit_release(&missed);
 	if (kind == SL_KIND_vmm)
 		place.context = OF_NO_CONTEXT;
-	if (insert(key, place, bytes)) {
+	if (insert(key, place, bytes, claim->pool)) {
 		drop_claim(claim);
 	} else {
 		sl_limit_release(claim);
@@ -331,6 +342,8 @@ static bool ends_with(const struct block *block, struct sl_vendor_context place)
 
 void sl_limit_context_gone(struct sl_vendor_context place)
 {
+	uint64_t known;
+
 	if (!limit_bytes || (!place.context && (place.device < 0 || place.device >= DEVICES)))
 		return;
 	for (unsigned i = 0; i < BLOCKS; i++) {
@@ -342,7 +355,10 @@ void sl_limit_context_gone(struct sl_vendor_context place)
 		remove_block(&blocks[i], key, &gone);
 		sl_limit_release(&gone);
 	}
-	if (!place.context) { /* its own costs go, those of other contexts stay: it is asked anew */
+	if (!place.context) { /* where a context is current yet, what it takes is asked anew */
+		known = atomic_exchange(&overhead[place.device], 0);
+		if (known) /* a reset of the runtime's is one of the driver's, too */
+			atomic_store(&known_overhead[place.device], known);
 		atomic_store_explicit(&learned[place.device], 0, memory_order_relaxed);
 		return;
 	}
@@ -379,7 +395,7 @@ bool sl_limit_live(int device, uint64_t *bytes)
 
 void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
 {
-	uint64_t rest, kept, known, *least;
+	uint64_t rest, kept, known, in_pools, *least;
 
 	if (!limit_bytes || device < 0 || device >= DEVICES)
 		return;
@@ -389,8 +405,9 @@ void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
 	rest = process_bytes > live_bytes ? process_bytes - live_bytes : 0;
 	known = *least ? *least : atomic_load(&overhead[device]);
 	*least = known && known < rest ? known : rest;
-	kept = atomic_load(&most_live[device]);
-	kept = kept > live_bytes ? kept - live_bytes : 0;
+	in_pools = atomic_load(&pools[device]);
+	kept = atomic_load(&most_pools[device]);
+	kept = kept > in_pools ? kept - in_pools : 0;
 	atomic_store(&overhead[device], rest > *least + kept ? rest - kept : *least);
-	atomic_store(&learned[device], 1);
+	atomic_store(&learned[device], process_bytes != 0); /* a context that comes is asked about */
 }

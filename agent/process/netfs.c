@@ -50,6 +50,13 @@ const char *sl_netfs_name(const char *folder)
 	return type >= 0 ? types[type].name : NULL;
 }
 
+bool sl_netfs_remote_is_large(void)
+{
+	struct statfs fs;
+
+	return !syscall(SYS_statfs, SL_REMOTE_RING, &fs) && (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= 256 << 20;
+}
+
 bool sl_netfs_copies(int fd)
 {
 	int flags = FS_NOCOW_FL;

@@ -9,11 +9,14 @@
 /* Why the ring of a trace in this folder lies in SL_REMOTE_RING, in words; NULL: it lies beside the trace. */
 const char *sl_netfs_why(const char *folder);
 
+/* True: memory is left in SL_REMOTE_RING for rings beside what the program itself may need: a container's has 64 MiB by default. */
+bool sl_netfs_remote_is_large(void);
+
 /* Name of the file system of the folder ("NFS", "ext4"); NULL: not in our list. */
 const char *sl_netfs_name(const char *folder);
 
 /*
- * True: the file system of this empty file writes to new places, as btrfs does, below an overlay too.  It alone knows the flag
- * by which a file is spared that, which is set; older kernels ask for new blocks all the same.
+ * True: the file system of this empty file may write to new places, as btrfs does, below an overlay too: it takes the flag by
+ * which a file is spared that, though kernels ask for new blocks all the same.  A few others take it and do nothing.
  */
 bool sl_netfs_copies(int fd);

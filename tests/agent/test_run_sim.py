@@ -153,6 +153,33 @@ for mib in 10, 1001 - int(sys.argv[1]), 1000 - int(sys.argv[1]):
 print(codes)
 '''
 
+# After a reset and a pause, in which a sample finds the process on no device.
+PAUSES = '''
+import ctypes, sys, time
+runtime, address, codes = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p(), []
+ask = lambda mib: runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(mib << 20))
+assert ask(10) == 0
+time.sleep(1)
+assert runtime.cudaDeviceReset() == 0
+time.sleep(1)
+print([ask(10), ask(991 - int(sys.argv[1])), ask(990 - int(sys.argv[1]))])
+'''
+
+# A block of a pool, and much that no pool kept; then contexts come.
+COMES = '''
+import ctypes, sys, time
+driver, context, address, other, free, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_size_t()
+ask = lambda mib: driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(mib << 20))
+assert driver.cuInit(0) == driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == driver.cuMemAllocAsync(ctypes.byref(other), ctypes.c_size_t(2 << 20), None) == 0
+assert driver.cuMemFreeAsync(other, None) == driver.cuCtxSynchronize() == ask(2000) == driver.cuMemFree_v2(address) == 0
+assert [driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) for _ in range(3)] == [0, 0, 0] and ask(10) == 0
+for turn in range(1000):
+    assert driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
+    if free.value < 4000 - 4 * int(sys.argv[1]) << 20: break
+    time.sleep(0.02)
+print(free.value >> 20 in (3990 - 4 * int(sys.argv[1]), 3992 - 4 * int(sys.argv[1])))
+'''
+
 # Memory that lies in no context is asked for when all contexts have gone.
 NOWHERE = '''
 import ctypes, struct, time
@@ -260,7 +287,8 @@ class Recorded(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, '[0, 0, 0]\n'), done.stderr)
 
     def test_what_contexts_took_counts_while_they_are_there(self):
-        for program, limit, codes in ((MANY, '4000M', '[2, 0]'), (ANOTHER, '1000M', '[2, 0]'), (RESETS, '1000M', '[0, 2, 0]'), (NOWHERE, '1000M', '0')):
+        for program, limit, codes in ((MANY, '4000M', '[2, 0]'), (ANOTHER, '1000M', '[2, 0]'), (RESETS, '1000M', '[0, 2, 0]'), (PAUSES, '1000M', '[0, 2, 0]'),
+                                       (COMES, '4000M', 'True'), (NOWHERE, '1000M', '0')):
             done = self.launch('--limit', limit, '--', sys.executable, '-c', program, str(CONTEXT))
             self.assertEqual((done.returncode, done.stdout), (0, codes + '\n'), (program, done.stderr))
 
