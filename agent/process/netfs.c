@@ -2,6 +2,7 @@
 #include "agent/process/netfs.h"
 
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -59,7 +60,9 @@ bool sl_netfs_remote_is_large(void)
 
 bool sl_netfs_copies(int fd)
 {
-	int flags = FS_NOCOW_FL;
+	unsigned long flags = FS_NOCOW_FL; /* an int is read, of what is declared as a long */
+	struct statfs fs;
 
-	return !syscall(SYS_ioctl, fd, FS_IOC_SETFLAGS, &flags);
+	return !syscall(SYS_fstatfs, fd, &fs) && (uint32_t)fs.f_type == OVERLAYFS_SUPER_MAGIC &&
+	       !syscall(SYS_ioctl, fd, FS_IOC_SETFLAGS, &flags);
 }

@@ -16,7 +16,7 @@ bool sl_netfs_remote_is_large(void);
 const char *sl_netfs_name(const char *folder);
 
 /*
- * True: the file system of this empty file may write to new places, as btrfs does, below an overlay too: it takes the flag by
- * which a file is spared that, though kernels ask for new blocks all the same.  A few others take it and do nothing.
+ * True: this empty file lies on an overlay on a file system that writes to new places, as btrfs does: it takes the flag by which
+ * a file is spared that, though kernels ask for new blocks all the same.
  */
 bool sl_netfs_copies(int fd);
