@@ -345,6 +345,16 @@ static bool set_mode(struct sl_store *store, bool shared)
 	return sl_store_fail(store);
 }
 
+/* A process that is confined can open only what is there already.  SQLite makes it with the owner and mode of the database. */
+static bool make_journal(struct sl_store *store, const char *path)
+{
+	char *journal = sl_memory_print("%s-journal", path);
+	bool fine = !access(journal, F_OK) || sl_store_touch(store);
+
+	free(journal);
+	return fine;
+}
+
 /* EINVAL: the file itself is wrong.  EACCES: it may not be worked on.  Everything else may pass. */
 static int error_of(struct sl_store *store)
 {
@@ -384,7 +394,7 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 	const int flags = (write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOFOLLOW;
 	struct sl_store *store;
 	char *resolved;
-	bool fine;
+	bool fine, shared;
 	int error;
 
 	if (!may_open(path, write, why))
@@ -407,7 +417,8 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 
 		snprintf(text, sizeof(text), "PRAGMA max_page_count=%d; PRAGMA synchronous=NORMAL; PRAGMA user_version", PAGES_MAX);
 		/* this last one reads, so that the files beside the database are open from now on */
-		fine = set_mode(store, is_shared(path)) && sl_store_execute(store, text);
+		shared = is_shared(path);
+		fine = set_mode(store, shared) && sl_store_execute(store, text) && (!shared || make_journal(store, path));
 	}
 	if (fine)
 		return store;

@@ -139,6 +139,11 @@ static bool make(struct sl_store *store, int64_t version)
 	return true;
 }
 
+bool sl_store_touch(struct sl_store *store)
+{
+	return make(store, VERSION);
+}
+
 bool sl_store_schema(struct sl_store *store, bool write)
 {
 	int64_t version, application, tables;

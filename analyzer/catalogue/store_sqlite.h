@@ -53,6 +53,7 @@ bool sl_store_head_is_ours(const char *head, ssize_t size);
 
 /* store_schema.c: creates what is missing, or finds that the file is not ours; false: failed, with the reason set. */
 bool sl_store_schema(struct sl_store *store, bool write);
+bool sl_store_touch(struct sl_store *store); /* writes its version once more, so that SQLite makes its journal */
 
 /*
  * store_where.c: a query as a condition on `runs`, in the arena, with ?1 and so on for its values; the second function binds

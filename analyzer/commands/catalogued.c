@@ -138,12 +138,12 @@ const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix)
 
 static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
 {
-	sl_verb_rights(
-		&(struct sl_rights){.inputs = paths,
-				    .reads = {c->catalogue, sl_catalogued_beside(c, "-wal"), sl_catalogued_beside(c, "-shm")},
-				    .writes = {c->catalogue},
-				    .open = c->catalogue,
-				    .symbols = c->symbols});
+	sl_verb_rights(&(struct sl_rights){.inputs = paths,
+					   .reads = {c->catalogue, sl_catalogued_beside(c, "-wal"), sl_catalogued_beside(c, "-shm"),
+						     sl_catalogued_beside(c, "-journal")},
+					   .writes = {c->catalogue},
+					   .open = c->catalogue,
+					   .symbols = c->symbols});
 	c->scan = (struct sl_scan){.store = c->store, .quiet = c->quiet};
 	c->narrowed = count > 0;
 	if (!count || sl_scan_paths(&c->scan, paths, count))

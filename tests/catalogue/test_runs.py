@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """stormlog-analyze runs: runs of the simulated GPU are found, with the figures of its journal; only what is new is read."""
 import contextlib
+import functools
 import json
 import os
 import random
@@ -416,6 +417,10 @@ class Runs(Catalogue):
         def mode(path):
             with open(path, "rb") as file:
                 return file.read(20)[18:]
+
+        elsewhere = os.path.join(self.folder, "elsewhere")  # below TMPDIR a confined verb may open everything
+        os.mkdir(elsewhere)
+        self.ask = functools.partial(self.ask, TMPDIR=elsewhere)
         self.assertEqual(self.ids(self.runs), ["one"])
         self.assertEqual((mode(self.catalogue), sorted(os.listdir(far))), (b"\1\1", ["c.sqlite", "c.sqlite-journal"]))
         self.catalogue = near
@@ -423,6 +428,13 @@ class Runs(Catalogue):
         self.catalogue = shutil.copyfile(near, os.path.join(far, "moved.sqlite"))
         self.record("two")
         self.assertEqual((self.ids(self.runs), mode(self.catalogue)), (["one", "two"], b"\1\1"))
+        self.catalogue = shutil.copyfile(self.catalogue, os.path.join(far, "without_its_journal.sqlite"))
+        os.chmod(self.catalogue, 0o640)
+        self.record("three")
+        self.assertEqual(self.ids(self.runs), ["one", "three", "two"])
+        self.assertEqual(os.stat(self.catalogue + "-journal").st_mode & 0o777, 0o640)
+        self.assertIn("peak", self.ask("history", "peak", self.runs))
+        self.assertIn("BEFORE", self.ask("diff", "run:one", "run:two"))
 
     def test_who_learns_runs_is_not_alone_with_the_catalogue(self):
         """The last one to close a database takes away the file in which the others write.  He must see that he is not the last."""
