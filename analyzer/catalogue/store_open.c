@@ -355,6 +355,17 @@ static bool make_journal(struct sl_store *store, const char *path)
 	return fine;
 }
 
+/* A transaction is under way, or who began it was killed: then one that writes puts back what was there before. */
+static bool is_half_written(const char *path)
+{
+	char *journal = sl_memory_print("%s-journal", path);
+	struct stat st;
+	bool is = !lstat(journal, &st) && st.st_size && !access(path, W_OK);
+
+	free(journal);
+	return is;
+}
+
 /* EINVAL: the file itself is wrong.  EACCES: it may not be worked on.  Everything else may pass. */
 static int error_of(struct sl_store *store)
 {
@@ -391,16 +402,17 @@ static bool is_closed(const char *path, char *why)
 
 struct sl_store *sl_store_open(const char *path, bool write, char *why)
 {
-	const int flags = (write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOFOLLOW;
 	struct sl_store *store;
 	char *resolved;
 	bool fine, shared;
-	int error;
+	int error, flags;
 
 	if (!may_open(path, write, why))
 		return NULL;
+	write = write || is_half_written(path);
 	store = sl_memory_must(calloc(1, sizeof(*store)));
 	resolved = without_links(path);
+	flags = (write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOFOLLOW;
 	fine = sqlite3_open_v2(resolved, &store->db, flags, NULL) == SQLITE_OK || sl_store_fail(store);
 	free(resolved);
 	fine = fine && is_ours(store);

@@ -435,6 +435,16 @@ class Runs(Catalogue):
         self.assertEqual(os.stat(self.catalogue + "-journal").st_mode & 0o777, 0o640)
         self.assertIn("peak", self.ask("history", "peak", self.runs))
         self.assertIn("BEFORE", self.ask("diff", "run:one", "run:two"))
+        killed = os.path.join(far, "killed.sqlite")
+        with contextlib.closing(sqlite3.connect(self.catalogue)) as db:
+            db.executescript("PRAGMA cache_size=1; BEGIN; UPDATE runs SET run_id = 'half'; WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)"
+                             " INSERT INTO names(kind, text) SELECT 9, i || hex(randomblob(500)) FROM n")
+            for end in "", "-journal":
+                shutil.copyfile(self.catalogue + end, killed + end)
+        self.assertTrue(os.path.getsize(killed + "-journal"))
+        self.catalogue = killed
+        self.assertIn("BEFORE", self.ask("diff", "run:one", "run:two"))
+        self.assertEqual(self.ids(), ["one", "three", "two"])
 
     def test_who_learns_runs_is_not_alone_with_the_catalogue(self):
         """The last one to close a database takes away the file in which the others write.  He must see that he is not the last."""
