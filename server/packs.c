@@ -90,6 +90,11 @@ static bool has(int at, const char *name, mode_t kind)
 	return !fstatat(at, name, &st, 0) && (st.st_mode & S_IFMT) == kind;
 }
 
+static bool is_made(int at)
+{
+	return has(at, SL_STORE_NAME, S_IFREG) || has(at, folders[0], S_IFDIR);
+}
+
 /* A store has its catalogue or packs/; a new one is empty, but for what may lie there before.  False: errno; ENOTEMPTY: none. */
 static bool is_store(int at)
 {
@@ -97,7 +102,7 @@ static bool is_store(int at)
 	DIR *folder;
 	int error;
 
-	if (has(at, SL_STORE_NAME, S_IFREG) || has(at, folders[0], S_IFDIR))
+	if (is_made(at))
 		return true;
 	folder = sl_folder_open(at, ".", 0);
 	if (!folder)
@@ -109,6 +114,16 @@ static bool is_store(int at)
 	closedir(folder);
 	errno = error;
 	return !error;
+}
+
+bool sl_packs_are_there(const char *path)
+{
+	int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool there = folder >= 0 && is_made(folder);
+
+	if (folder >= 0)
+		close(folder);
+	return there;
 }
 
 bool sl_packs_open(struct sl_packs *packs, const char *path)

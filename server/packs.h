@@ -38,6 +38,7 @@ struct sl_http_outcome {
 
 /* Makes missing folders.  False: errno; ENOTEMPTY: the folder has something in it and is no store, and stays as it is. */
 bool sl_packs_open(struct sl_packs *packs, const char *path);
+bool sl_packs_are_there(const char *path); /* true: a store is; false: errno */
 bool sl_packs_is_name(const char *name);
 
 /* Opens a pack for reading.  A descriptor, or -1: there is no such pack. */

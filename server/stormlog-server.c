@@ -131,16 +131,20 @@ static int parse(struct settings *s, int argc, char **argv)
 	return fine && s->store ? -1 : 2;
 }
 
-/* needs: what a command that makes no store finds in it; NULL: a store is made. */
-static bool open_store(struct settings *s, const char *needs, bool opens)
+/* makes: a store, where none is.  A backup needs the catalogue alone. */
+static bool open_store(struct settings *s, bool makes, bool backs_up)
 {
 	char path[4200];
+	bool fine;
 
-	snprintf(path, sizeof(path), "%s%s%s", s->store, needs ? "/" : "", needs ? needs : "");
-	if ((needs && access(path, F_OK)) || (opens && !sl_packs_open(&s->server.packs, s->store)) ||
-	    !realpath(s->store, s->server.path)) {
+	snprintf(path, sizeof(path), "%s%s", s->store, backs_up ? "/" SL_STORE_NAME : "");
+	fine = backs_up ? !access(path, F_OK)
+			: (makes || sl_packs_are_there(s->store)) && sl_packs_open(&s->server.packs, s->store);
+	if (!fine || !realpath(s->store, s->server.path)) {
 		sl_door_print(stderr, "stormlog-server: %s: %s\n", path,
-			      errno == ENOTEMPTY ? "neither empty nor a store: name a folder of its own" : strerror(errno));
+			      errno == ENOTEMPTY		       ? "neither empty nor a store: name a folder of its own"
+			      : errno == ENOENT && !makes && !backs_up ? "no store is there"
+								       : strerror(errno));
 		return false;
 	}
 	s->server.tokens.folder = s->server.packs.folder;
@@ -233,7 +237,8 @@ int main(int argc, char **argv)
 {
 	struct settings s = {.listen = "127.0.0.1:7171", .server.packs = {.pack_max = 4ull << 30, .spare = 16 << 20}};
 	struct addrinfo *address = NULL;
-	bool backs_up, is_token, adds;
+	struct sl_tokens_command token;
+	bool backs_up, is_token;
 	int status;
 
 	sl_standard_hold(0);
@@ -246,17 +251,17 @@ int main(int argc, char **argv)
 	allow_many_files();
 	backs_up = optind + 2 == argc && !strcmp(argv[optind], "backup");
 	is_token = optind < argc && !strcmp(argv[optind], "token");
-	adds = is_token && optind + 1 < argc && !strcmp(argv[optind + 1], "add");
 	if (!is_token && !backs_up && (optind < argc || !(address = resolve(s.listen)))) {
 		sl_door_print(stderr, "stormlog-server: %s: %s\n", optind < argc ? argv[optind] : s.listen,
 			      optind < argc ? "is neither an option nor token nor backup" : "is no ADDRESS:PORT, in numbers");
 		return 2;
 	}
-	if (!open_store(&s, backs_up ? SL_STORE_NAME : is_token && !adds ? "packs" : NULL, !backs_up))
+	if (is_token && !sl_tokens_parse(&token, argc - optind - 1, argv + optind + 1))
+		return 2;
+	if (!open_store(&s, !is_token || token.verb == SL_TOKENS_ADD, backs_up))
 		return 4;
 	if (is_token)
-		return sl_standard_told("stormlog-server",
-					sl_tokens_command(s.server.packs.folder, argc - optind - 1, argv + optind + 1), 4);
+		return sl_standard_told("stormlog-server", sl_tokens_command(s.server.packs.folder, &token), 4);
 	if (backs_up)
 		return backup(&s.server, argv[optind + 1]);
 	if (!lock(s.server.packs.folder)) {

@@ -13,6 +13,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/hash.h"
+#include "common/base.h"
 
 #define FILE_NAME "tokens"
 #define SECRET	  32 /* bytes */
@@ -162,10 +163,6 @@ static int add(struct sl_tokens *tokens, const char *name, unsigned rights)
 	uint8_t secret[SECRET];
 	char text[2 * SECRET + 1];
 
-	if (!is_name(name) || !rights) {
-		fputs("stormlog-server: token add NAME --read|--write: NAME is of letters, digits, '.', '_' and '-'\n", stderr);
-		return 2;
-	}
 	if (find(tokens, name)) {
 		sl_door_print(stderr, "stormlog-server: there is a token %s: token remove %s first\n", name, name);
 		return 2;
@@ -199,40 +196,50 @@ static int remove_token(struct sl_tokens *tokens, const char *name)
 	return 4;
 }
 
-int sl_tokens_command(int folder, int argc, char **argv)
+bool sl_tokens_parse(struct sl_tokens_command *command, int argc, char **argv)
+{
+	static const char *const verbs[] = {[SL_TOKENS_LIST] = "list", [SL_TOKENS_ADD] = "add", [SL_TOKENS_REMOVE] = "remove"};
+	size_t verb = 0, names = 0, strange = 0;
+
+	while (verb < SL_COUNT(verbs) && (!argc || strcmp(argv[0], verbs[verb])))
+		verb++;
+	*command = (struct sl_tokens_command){.verb = (enum sl_tokens_verb)verb};
+	for (int i = 1; i < argc; i++) {
+		unsigned right = !strcmp(argv[i], "--read") ? SL_RIGHT_READ : !strcmp(argv[i], "--write") ? SL_RIGHT_WRITE : 0;
+
+		command->rights |= right;
+		strange += !right && verb == SL_TOKENS_ADD && *argv[i] == '-';
+		if (!right && !names++)
+			command->name = argv[i];
+	}
+	if (verb == SL_COUNT(verbs) || strange || names != (verb != SL_TOKENS_LIST) || (command->rights && verb != SL_TOKENS_ADD)) {
+		fputs("usage: stormlog-server --store DIR token add NAME --read|--write | list | remove NAME\n", stderr);
+		return false;
+	}
+	if (verb != SL_TOKENS_ADD || (is_name(command->name) && command->rights))
+		return true;
+	fputs("stormlog-server: token add NAME --read|--write: NAME is of letters, digits, '.', '_' and '-'\n", stderr);
+	return false;
+}
+
+int sl_tokens_command(int folder, const struct sl_tokens_command *command)
 {
 	struct sl_tokens tokens = {.folder = folder};
-	const char *verb = argc ? argv[0] : "", *name = NULL;
-	unsigned rights = 0;
-	bool fine;
-	int status = 2, lock = openat(folder, "packs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int status = 0, lock = openat(folder, "packs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (lock >= 0)
 		flock(lock, LOCK_EX); /* two commands at once lose no token; the store's own lock belongs to the server */
-	fine = refresh(&tokens);
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--read"))
-			rights |= SL_RIGHT_READ;
-		else if (!strcmp(argv[i], "--write"))
-			rights |= SL_RIGHT_WRITE;
-		else
-			name = argv[i];
-	}
-	if (!fine) {
+	if (!refresh(&tokens))
 		status = 4;
-	} else if (!strcmp(verb, "add") && name) {
-		status = add(&tokens, name, rights);
-	} else if (!strcmp(verb, "remove") && name) {
-		status = remove_token(&tokens, name);
-	} else if (!strcmp(verb, "list") && argc == 1) {
+	else if (command->verb == SL_TOKENS_ADD)
+		status = add(&tokens, command->name, command->rights);
+	else if (command->verb == SL_TOKENS_REMOVE)
+		status = remove_token(&tokens, command->name);
+	else
 		for (size_t i = 0; i < tokens.token.count; i++)
 			sl_door_print(stdout, "%s%s%s\n", tokens.token.item[i].name,
 				      tokens.token.item[i].rights & SL_RIGHT_READ ? " --read" : "",
 				      tokens.token.item[i].rights & SL_RIGHT_WRITE ? " --write" : "");
-		status = 0;
-	} else {
-		fputs("usage: stormlog-server --store DIR token add NAME --read|--write | list | remove NAME\n", stderr);
-	}
 	if (lock >= 0)
 		close(lock);
 	SL_DROP(&tokens.token);

@@ -33,5 +33,14 @@ struct sl_tokens {
 /* The rights of a presented token, and its name; 0: unknown token.  Takes the same time whichever token of the file it is. */
 unsigned sl_tokens_rights(struct sl_tokens *tokens, const char *presented, char name[SL_TOKEN_NAME + 1]);
 
-/* The command stormlog-server token add NAME --read|--write | list | remove NAME.  Returns an exit status. */
-int sl_tokens_command(int folder, int argc, char **argv);
+/* The command stormlog-server token add NAME --read|--write | list | remove NAME. */
+enum sl_tokens_verb { SL_TOKENS_LIST, SL_TOKENS_ADD, SL_TOKENS_REMOVE };
+struct sl_tokens_command {
+	enum sl_tokens_verb verb;
+	const char *name; /* of argv; NULL: list */
+	unsigned rights;  /* of a token that is added */
+};
+/* The words after `token`.  False: not understood, which was said. */
+bool sl_tokens_parse(struct sl_tokens_command *command, int argc, char **argv);
+/* Returns an exit status. */
+int sl_tokens_command(int folder, const struct sl_tokens_command *command);

@@ -385,10 +385,25 @@ class Upload(unittest.TestCase):
 
     def test_what_only_asks_makes_no_store(self):
         empty = tempfile.mkdtemp(dir=self.folder)
+        usages = [["nonsense"], ["--listen", "nowhere"], *(["token", *words.split()] for words in (
+            "", "nonsense", "list extra", "list --read", "remove", "remove a b", "remove a --write", "add", "add ci", "add --write", "add a/b --write",
+            "add ci --nonsense", "add ci --nonsense --write", "add ci me --write"))]
         for store, command, status in ((empty, ["token", "list"], 4), (empty, ["token", "remove", "ci"], 4), (empty, ["backup", os.path.join(self.folder, "b")], 4),
-                                       (empty, ["nonsense"], 2), (empty, ["--listen", "nowhere"], 2), (empty + "/new", ["token", "list"], 4)):
+                                       (empty + "/new", ["token", "list"], 4), *((empty, command, 2) for command in usages)):
             done = subprocess.run([PROGRAM, "--store", store, *command], capture_output=True, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stdout, os.listdir(empty)), (status, "", []), (command, done.stderr))
+            if command[0] == "token":
+                self.assertIn("NAME --read|--write" if status == 2 else store + ": no store is there", done.stderr)
+
+    def test_a_store_is_there_by_its_catalogue_or_its_packs(self):
+        server = self.serve()
+        server.kill(signal.SIGTERM)
+        shutil.rmtree(os.path.join(server.store, "packs"))
+        only_packs = tempfile.mkdtemp(dir=self.folder)
+        os.mkdir(os.path.join(only_packs, "packs"))
+        for store in server.store, only_packs:
+            done = subprocess.run([PROGRAM, "--store", store, "token", "list"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_second_server_on_a_store_is_refused(self):
         server = self.serve()
