@@ -68,8 +68,9 @@ class Reader(unittest.TestCase):
     def test_a_frame_that_was_taken_out_is_missed(self):
         events = traces.Thread().events(3, api=1, kind=1, duration_ns=1, address=[8, 16, 24], bytes=8)
         with tempfile.TemporaryDirectory() as folder:
-            for said, damage in (3, []), (5, ["its end says that it has 5 events, and it has 3: the others are missing"]):
-                path = traces.write(os.path.join(folder, "rank-00000-1.msgpack.zst"), traces.header(), events, traces.footer(events=said))
+            gap = traces.frame(traces.DEFS, traces.packed({"def": "gap", "count": 2, "begin_ns": 1, "end_ns": 2, "why": "removed", "removed": 1}))
+            for said, told, damage in (3, [], []), (5, [], ["its end says that it has 5 events, and it has 3: the others are missing"]), (5, [gap], []):
+                path = traces.write(os.path.join(folder, "rank-00000-1.msgpack.zst"), traces.header(), events, *told, traces.footer(events=said))
                 self.assertEqual([why.partition(": ")[2] for _, why in stormlog_trace.Trace(path).damage], damage)
 
     def test_what_is_no_definition_is_damage_and_the_rest_is_read(self):
