@@ -408,6 +408,8 @@ void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
 	in_pools = atomic_load(&pools[device]);
 	kept = atomic_load(&most_pools[device]);
 	kept = kept > in_pools ? kept - in_pools : 0;
+	if (rest <= *least) /* they keep nothing */
+		atomic_store(&most_pools[device], in_pools);
 	atomic_store(&overhead[device], rest > *least + kept ? rest - kept : *least);
 	atomic_store(&learned[device], process_bytes != 0); /* a context that comes is asked about */
 }

@@ -32,7 +32,6 @@ static atomic_int asked = -1; /* descriptor of the verb that handles the first s
 static struct judged {
 	char *path;
 	bool exists;
-	struct stat st;
 } judged[JUDGED_MAX];
 
 void sl_save_hold(void)
@@ -269,41 +268,31 @@ bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
 
 void sl_save_judge(const char *path)
 {
+	struct stat st;
+
 	for (unsigned i = 0; i < JUDGED_MAX; i++)
 		if (!judged[i].path) {
 			judged[i].path = strdup(path);
-			judged[i].exists = !lstat(path, &judged[i].st);
+			judged[i].exists = !lstat(path, &st);
 			return;
 		}
 }
 
-/* Some file systems give a new file the number of one that was removed, so the time of the last change counts, too. */
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-/* Gives the new file its place.  False: errno; EEXIST: the place is not as it was judged. */
+/* Gives the new file its place.  False: errno; EEXIST: nothing was there when it was judged, and now something is. */
 static bool take_place(const struct sl_save *save)
 {
 	const struct judged *before = judged;
-	struct stat now;
-	bool exists = !lstat(save->path, &now);
+	struct stat st;
 
 	while (before < judged + JUDGED_MAX && !(before->path && !strcmp(before->path, save->path)))
 		before++;
-	if (before == judged + JUDGED_MAX)
+	if (before == judged + JUDGED_MAX || before->exists)
 		return !rename(save->made, save->path);
-	if (exists && !(before->exists && is_same(&before->st, &now))) {
-		errno = EEXIST;
-		return false;
-	}
-	if (!exists && !renameat2(AT_FDCWD, save->made, AT_FDCWD, save->path, RENAME_NOREPLACE))
+	if (!renameat2(AT_FDCWD, save->made, AT_FDCWD, save->path, RENAME_NOREPLACE))
 		return true;
-	if (!exists && errno != EINVAL && errno != ENOSYS) /* these: the file system cannot tell */
-		return false;
-	return !rename(save->made, save->path);
+	if (!lstat(save->path, &st))
+		errno = EEXIST;
+	return errno != EEXIST && !rename(save->made, save->path); /* the file system cannot tell, or the call is forbidden */
 }
 
 void sl_save_failed(const char *path)

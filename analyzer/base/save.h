@@ -33,8 +33,8 @@ bool sl_save_is_open(const char *path);
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name);
 
 /*
- * To be called before it is decided whether what is at `path` may be replaced.  Where the file that is saved there then finds
- * another one, or an altered one, it does not replace it.
+ * To be called before it is decided whether what is at `path` may be replaced.  Where nothing is, and the file that is saved there
+ * then finds something, it does not replace it.  What was judged to be a former output is replaced, and so is another one there.
  */
 void sl_save_judge(const char *path);
 

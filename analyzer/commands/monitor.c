@@ -283,22 +283,21 @@ static bool is_made(const struct monitor *monitor, int file, struct stat *st)
 	return monitor->output && !sl_save_is_open(monitor->output) && !fstat(file, st) && S_ISREG(st->st_mode);
 }
 
-/* True: another file has taken the place of ours, or ours has no name left.  One that was only moved away keeps its rows. */
+/* True: our file has no name left.  One that was only moved away keeps its rows, whatever lies at its place (logrotate). */
 static bool is_gone(const struct monitor *monitor, int file)
 {
-	struct stat st, there;
+	struct stat st;
 
-	if (!is_made(monitor, file, &st))
-		return false;
-	return lstat(monitor->output, &there) ? !st.st_nlink : there.st_ino != st.st_ino || there.st_dev != st.st_dev;
+	return is_made(monitor, file, &st) && !st.st_nlink;
 }
 
 /* After a failed write: cuts a file of ours behind its last whole row, or removes it if it has none and is still there. */
 static void cut(const struct monitor *monitor, int file)
 {
-	struct stat st;
+	struct stat st, there;
 
-	if (is_made(monitor, file, &st) && (ftruncate(file, monitor->whole) || !monitor->whole) && !is_gone(monitor, file))
+	if (is_made(monitor, file, &st) && (ftruncate(file, monitor->whole) || !monitor->whole) &&
+	    !lstat(monitor->output, &there) && there.st_ino == st.st_ino && there.st_dev == st.st_dev)
 		unlink(monitor->output);
 }
 

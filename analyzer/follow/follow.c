@@ -375,8 +375,8 @@ static void look(struct sl_follow *follow, const char *path, bool first)
 	bool any = false, named;
 
 	stat(path, &st);
-	named = S_ISREG(st.st_mode) && !follow->run;
 	sl_images_add(&images, path);
+	named = S_ISREG(st.st_mode) && !follow->run && images.image_count == 1; /* a pack is followed as a folder is */
 	for (unsigned i = 0; i < images.image_count; i++)
 		any = any || is_new(follow, &images.images[i], named);
 	if (any)

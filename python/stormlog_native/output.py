@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Files that take their place whole, and that replace nothing but a former one of their kind (analyzer/commands/replace.c has the analyzer's rule)."""
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -23,7 +24,11 @@ def beside(path: str) -> Iterator[str]:
         yield place
         if os.path.lexists(path):  # a machine that dies is to leave the former one or the new one
             with open(place, "rb") as file:
-                os.fsync(file.fileno())
+                try:
+                    os.fsync(file.fileno())
+                except OSError as error:  # others: the file system cannot
+                    if error.errno in (errno.EIO, errno.ENOSPC, errno.EDQUOT):
+                        raise
         os.replace(place, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):  # pyarrow removes what it could not write

@@ -180,6 +180,21 @@ for turn in range(1000):
 print(free.value >> 20 in (3990 - 4 * int(sys.argv[1]), 3992 - 4 * int(sys.argv[1])))
 '''
 
+# A pool gives back what was freed; then a context comes.
+GIVES = '''
+import ctypes, sys, time
+driver, context, address, free, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_size_t()
+assert driver.cuInit(0) == driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == driver.cuMemAllocAsync(ctypes.byref(address), ctypes.c_size_t(400 << 20), None) == 0
+assert driver.cuMemFreeAsync(address, None) == driver.cuCtxSynchronize() == 0
+time.sleep(1)
+assert driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+for turn in range(1000):
+    assert driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
+    if free.value <= 2000 - 2 * int(sys.argv[1]) << 20: break
+    time.sleep(0.02)
+print(free.value >> 20 == 2000 - 2 * int(sys.argv[1]))
+'''
+
 # Memory that lies in no context is asked for when all contexts have gone.
 NOWHERE = '''
 import ctypes, struct, time
@@ -288,7 +303,7 @@ class Recorded(unittest.TestCase):
 
     def test_what_contexts_took_counts_while_they_are_there(self):
         for program, limit, codes in ((MANY, '4000M', '[2, 0]'), (ANOTHER, '1000M', '[2, 0]'), (RESETS, '1000M', '[0, 2, 0]'), (PAUSES, '1000M', '[0, 2, 0]'),
-                                       (COMES, '4000M', 'True'), (NOWHERE, '1000M', '0')):
+                                       (COMES, '4000M', 'True'), (GIVES, '2000M', 'True'), (NOWHERE, '1000M', '0')):
             done = self.launch('--limit', limit, '--', sys.executable, '-c', program, str(CONTEXT))
             self.assertEqual((done.returncode, done.stdout), (0, codes + '\n'), (program, done.stderr))
 

@@ -145,12 +145,19 @@ class Monitor(unittest.TestCase):
             job.wait_for(lambda _: lines(path + ".moved") > before + 2)
             second = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
             self.addCleanup(second.kill)
-            self.assertIn("rows: the file that was begun there was replaced or removed", first.communicate(timeout=60)[1])
-            self.assertEqual(first.returncode, 4)
-            job.wait_for(lambda _: lines(path) > 2)
-            os.unlink(path)
+            job.wait_for(lambda _: os.path.exists(path) and lines(path) > 2)
+            before = lines(path + ".moved")
+            job.wait_for(lambda _: lines(path + ".moved") > before + 2)  # a new file at its place (logrotate) does not end it
+            first.kill()
+            first.communicate()
+            third = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(third.kill)
             self.assertIn("rows: the file that was begun there was replaced or removed", second.communicate(timeout=60)[1])
             self.assertEqual(second.returncode, 4)
+            job.wait_for(lambda _: lines(path) > 2)
+            os.unlink(path)
+            self.assertIn("rows: the file that was begun there was replaced or removed", third.communicate(timeout=60)[1])
+            self.assertEqual(third.returncode, 4)
 
     def test_an_interrupt_ends_it_and_the_rows_stay(self):
         with Job("python3", e2e.SCRIPT, "alloc=5", "sleep=60") as job:

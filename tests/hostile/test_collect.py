@@ -102,6 +102,8 @@ class Collect(unittest.TestCase):
         self.assertEqual(self.collect(), "1 brought home, 0 without a trace cleared, 0 still running\n")
         with open(trace.replace(".msgpack.zst", ".ring"), "rb") as file:
             self.assertIn(b"only here", file.read())
+        self.ring(trace + ".away", maps=t.record(msgpack.packb({"def": "sample", "ns": 1})))
+        self.assertEqual(self.collect(), "0 brought home, 1 without a trace cleared, 0 still running\n")
         other = self.ring(os.path.join(self.home, "rank-00000-8.msgpack.zst"), maps=t.record(b"\x80"))
         self.assertEqual(self.collect("--clear"), "0 brought home, 1 without a trace cleared, 0 still running\n")
         self.assertFalse(os.path.exists(other))

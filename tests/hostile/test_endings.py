@@ -762,6 +762,9 @@ class Endings(unittest.TestCase):
             done = self.run_it("monitor", "--duration", "0.1", "--format", "ndjson", *paths)
             self.assertEqual((done.returncode, {json.loads(line)["pid"] for line in done.stdout.splitlines()}), (0, pids), paths)
             self.assertNotIn("no recording can be read", done.stderr)
+        self.run_it("pack", "--run", "all", "-o", "two.stormlog", "t")
+        done = self.run_it("monitor", "--duration", "0.1", "--format", "ndjson", "two.stormlog")
+        self.assertEqual({json.loads(line)["pid"] for line in done.stdout.splitlines()}, {100}, "of a pack, as of a folder, the newest run is followed")
 
     def test_few_descriptors_are_said_and_do_not_make_a_run_empty(self):
         before, usual = set(os.listdir(self.folder)), {}
