@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import sys
-from typing import Iterator, TextIO, Union
+from typing import IO, Any, Iterator, Optional, Union
 
 from .errors import ProfilerError
 
@@ -50,8 +50,8 @@ def _refusal(path: str, mark: "re.Pattern[bytes]") -> str:
 @contextlib.contextmanager
 def replacing(path: str, mark: "re.Pattern[bytes]") -> Iterator[Union[str, int]]:
     """As `beside`, for a path that somebody named.  Raises ProfilerError, before any work, unless what is there is empty or begins with the mark, which
-    every file of this kind and no other has.  A device and a pipe are written as they are; of a descriptor its number is given, which is opened with
-    `closefd=False`."""
+    every file of this kind and no other has.  A device and a pipe are written as they are; of a descriptor its number is given.  `opened` takes
+    either."""
     given = DESCRIPTOR.fullmatch(path)
     if given:  # opened by its name it would be emptied
         for stream in sys.stdout, sys.stderr:
@@ -69,7 +69,12 @@ def replacing(path: str, mark: "re.Pattern[bytes]") -> Iterator[Union[str, int]]
         yield place
 
 
-def growing(path: str, mark: "re.Pattern[bytes]") -> TextIO:
+def opened(place: Union[str, int], mode: str, newline: Optional[str] = None) -> IO[Any]:
+    """The file at a place that `replacing` gave; a descriptor of the program's stays open behind it."""
+    return open(place, mode, encoding=None if "b" in mode else "utf-8", newline=newline, closefd=not isinstance(place, int))
+
+
+def growing(path: str, mark: "re.Pattern[bytes]") -> IO[Any]:
     """A new file for lines that are written while a program runs: it takes its place at once."""
     with replacing(path, mark) as place:
-        return open(place, "w", encoding="utf-8", closefd=not isinstance(place, int))
+        return opened(place, "w")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Set
 
 from . import recording
-from .output import replacing
+from .output import opened, replacing
 
 
 @dataclass
@@ -82,6 +82,6 @@ def generate_report(reader: Any, file: str) -> str:
     folder = reader.folder if isinstance(reader, RecorderReader) else str(reader)
     with replacing(file, re.compile(MARK)) as page, tempfile.TemporaryDirectory(prefix="stormlog-") as place:
         recording.analyze("report", "-q", "-o", os.path.join(place, "analysis"), folder)
-        with open(os.path.join(place, "analysis", "report.html"), "rb") as made, open(page, "wb", closefd=not isinstance(page, int)) as out:
+        with open(os.path.join(place, "analysis", "report.html"), "rb") as made, opened(page, "wb") as out:
             out.write(MARK + made.read())
     return file

@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from . import agent, alerts, door, recording, span
 from .errors import ConfigurationError, ProfilerError
-from .output import replacing
+from .output import opened, replacing
 from .phases import PHASE_ENTER_EVENT, PHASE_EXIT_EVENT, PhaseHandle
 from .system import format_memory, resident_now
 
@@ -92,7 +92,7 @@ def write_events(filename: str, form: str, read: Callable[[], List[TrackingEvent
         raise ConfigurationError("format is json or csv")
     with replacing(filename, MARKS[form]) as place:
         events = read()
-        with open(place, "w", encoding="utf-8", newline="", closefd=not isinstance(place, int)) as file:
+        with opened(place, "w", newline="") as file:
             if form == "json":
                 json.dump(events, file, indent=2)
             elif events:
