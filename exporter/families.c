@@ -72,6 +72,16 @@ static double ooms(const struct series *s)
 	return (double)s->process->model->ooms_total;
 }
 
+static double lost(const struct series *s)
+{
+	return (double)(s->process->trace->gap_events + s->process->trace->damage.lost_events);
+}
+
+static double damaged(const struct series *s)
+{
+	return s->process->trace->damage.damaged;
+}
+
 static double in_flight(const struct series *s)
 {
 	return (double)s->process->model->in_flight.count;
@@ -105,6 +115,8 @@ static const struct family {
 	 OF_DEVICE, false, full_in},
 	{"stormlog_events", NULL, "Recorded events.", OF_PROCESS, true, events},
 	{"stormlog_out_of_memory", NULL, "Calls that ran out of memory.", OF_PROCESS, true, ooms},
+	{"stormlog_lost_events", NULL, "Events that the recording is known to lack.", OF_PROCESS, true, lost},
+	{"stormlog_trace_damaged", NULL, "1 where something of the recording could not be read.", OF_PROCESS, false, damaged},
 	{"stormlog_calls_in_flight", NULL, "Calls that have not returned.", OF_PROCESS, false, in_flight},
 	{"stormlog_process_running", NULL, "1 while the process runs; a minute longer 0; absent once its recording was removed.",
 	 OF_PROCESS, false, running},

@@ -47,6 +47,8 @@ static const char *state_of(const struct sl_followed *followed)
 {
 	if (followed->removed)
 		return "removed";
+	if (followed->ended && followed->process.trace->damage.damaged)
+		return "torn";
 	switch (followed->process.trace->status) {
 	case SL_STATUS_RUNNING:
 		return "";

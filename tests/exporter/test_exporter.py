@@ -3,6 +3,7 @@
 """test_exporter.py FOLLOWED EXPORTER PROBER: scrapes of jobs with known figures, read by a parser that shares no code with the
 writer; and the files that are installed with the exporter."""
 import contextlib
+import glob
 import json
 import os
 import pathlib
@@ -151,6 +152,18 @@ class Scrapes(unittest.TestCase):
             job.process.wait()
             families = exporter.wait_for(lambda found: 0 in values(found, "stormlog_process_running", "pid").values())
             self.assertEqual(values(families, "stormlog_process_info", "status"), {("interrupted",): 1})
+
+    def test_what_a_recording_lacks_is_a_number(self):
+        with Job("python3", e2e.SCRIPT, *["alloc=1", "free"] * 100) as job:
+            job.process.wait()
+            name, = glob.glob(os.path.join(job.traces, "**", "*.msgpack.zst"), recursive=True)
+            for cut, damaged in (0, 0), (600, 1):
+                os.truncate(name, os.path.getsize(name) - cut)
+                families = parse(once(job.traces))
+                self.assertEqual(list(values(families, "stormlog_trace_damaged").values()), [damaged])
+            report, = job.report_of_a_copy()
+            self.assertEqual(list(values(families, "stormlog_lost_events").values()), [report["lost_events"]])
+            self.assertGreater(report["lost_events"], 0)
 
     def test_all_recordings_of_the_node_are_found(self):
         with Job("python3", e2e.SCRIPT, "alloc=77", "sleep=100") as job, Exporter() as exporter:

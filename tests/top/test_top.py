@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """test_top.py FOLLOWED TOP PROBER: screens of stormlog-top in tmux.  The jobs' arguments give the expected figures."""
+import glob
 import json
 import os
 import re
@@ -307,6 +308,14 @@ class Top(unittest.TestCase):
             job.process.wait()
             screen = top.wait_for("killed")
             self.assertIn("0 running, 1 ended", screen)
+
+    def test_a_trace_that_cannot_be_read_whole(self):
+        with Job("python3", e2e.SCRIPT, "alloc=100") as job:
+            job.process.wait()
+            name, = glob.glob(os.path.join(job.traces, "**", "*.msgpack.zst"), recursive=True)
+            os.truncate(name, os.path.getsize(name) - 40)
+            with Terminal(job.traces) as top:
+                top.wait_for("100 MiB .* torn")
 
     def test_ranks_of_two_runs_are_not_compared_and_findings_are_of_both(self):
         with holding("alloc=1500", "try=1500") as job, holding("alloc=5", STORMLOG_RUN_ID="another") as other, \
