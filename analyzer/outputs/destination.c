@@ -439,14 +439,23 @@ static bool take_place(struct sl_destination *place)
 	return taken;
 }
 
-/* Puts the new folder on the disk.  False: the disk failed or is full. */
+/*
+ * Puts the new folder on the disk, whole if it replaces one: a machine that dies is to leave the former one or the new one.  Else the
+ * mark alone, without which nothing may replace what the machine leaves.  False: the disk failed or is full.
+ */
 static bool sync_made(struct sl_destination *place)
 {
 	struct walk walk = {.syncing = true};
+	int folder = open_folder(AT_FDCWD, place->made);
 
-	walk_folder(&walk, open_folder(AT_FDCWD, place->made), "");
-	if (!walk.error && !sl_save_sync(AT_FDCWD, place->made))
-		walk.error = errno;
+	if (access(place->folder, F_OK)) {
+		walk_one(&walk, folder, MARK, "");
+		close(folder);
+	} else {
+		walk_folder(&walk, folder, "");
+		if (!walk.error && !sl_save_sync(AT_FDCWD, place->made))
+			walk.error = errno;
+	}
 	errno = walk.error;
 	return !walk.error || fail(place);
 }
@@ -455,7 +464,7 @@ bool sl_destination_end(struct sl_destination *place)
 {
 	bool taken;
 
-	if (!access(place->folder, F_OK) && !sync_made(place)) { /* a machine that dies is to leave the former one or the new one */
+	if (!sync_made(place)) {
 		sl_destination_drop(place);
 		return false;
 	}

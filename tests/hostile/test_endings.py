@@ -509,6 +509,8 @@ class Endings(unittest.TestCase):
 
     def test_an_analysis_is_on_the_disk_before_it_replaces_a_former_one(self):
         place = os.path.join(self.folder, "o")
+        (what, name), (then, _) = self.in_order("-q", "-o", "o", "t")[-2:]
+        self.assertEqual((what, os.path.basename(name), then), ("sync", "report.json", "rename"), "without it nothing replaces what a machine that died left of the others")
         for _ in range(2):
             self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 0)
             steps = self.in_order("-q", "-o", "o", "t")
