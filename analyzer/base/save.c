@@ -21,7 +21,6 @@
 #define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
 #define TRIES	       100 /* of names that are taken */
 #define PASSED_MAX     64  /* descriptors whose file's size is looked at */
-#define JUDGED_MAX     8   /* places of one verb */
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
@@ -32,7 +31,7 @@ static atomic_int asked = -1; /* descriptor of the verb that handles the first s
 static struct judged {
 	char *path;
 	bool exists;
-} judged[JUDGED_MAX];
+} judged[SL_SAVE_PLACES];
 
 void sl_save_hold(void)
 {
@@ -270,7 +269,7 @@ void sl_save_judge(const char *path)
 {
 	struct stat st;
 
-	for (unsigned i = 0; i < JUDGED_MAX; i++)
+	for (unsigned i = 0; i < SL_SAVE_PLACES; i++)
 		if (!judged[i].path) {
 			judged[i].path = strdup(path);
 			judged[i].exists = !lstat(path, &st);
@@ -284,9 +283,9 @@ static bool take_place(const struct sl_save *save)
 	const struct judged *before = judged;
 	struct stat st;
 
-	while (before < judged + JUDGED_MAX && !(before->path && !strcmp(before->path, save->path)))
+	while (before < judged + SL_SAVE_PLACES && !(before->path && !strcmp(before->path, save->path)))
 		before++;
-	if (before == judged + JUDGED_MAX || before->exists)
+	if (before == judged + SL_SAVE_PLACES || before->exists)
 		return !rename(save->made, save->path);
 	if (!renameat2(AT_FDCWD, save->made, AT_FDCWD, save->path, RENAME_NOREPLACE))
 		return true;

@@ -32,6 +32,8 @@ bool sl_save_is_open(const char *path);
  */
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name);
 
+#define SL_SAVE_PLACES 8 /* that one verb may have judged */
+
 /*
  * To be called before it is decided whether what is at `path` may be replaced.  Where nothing is, and the file that is saved there
  * then finds something, it does not replace it.  What was judged to be a former output is replaced, and so is another one there.

@@ -40,7 +40,7 @@ static const struct sl_option table[] = {
 	{"--output", 'o', "FILE",
 	 "the traces of this node's ended processes, as one file (as pack makes it); %h in its name is the host",
 	 SL_TO_TEXT(output)},
-	{"--clear", 0, NULL, "remove what is left of processes whose traces are gone, though no file has it", SL_TO_FLAG(clear)},
+	{"--clear", 0, NULL, "remove what is left of processes whose traces are gone", SL_TO_FLAG(clear)},
 	{"--json", 0, NULL, "the counts as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
 	{0},
 };
@@ -126,17 +126,18 @@ static bool may_take(const struct collection *collection, const struct stat *rin
 	return errno == ENOENT && (ring->st_uid == geteuid() || (!stat(collection->home, &st) && st.st_uid == ring->st_uid));
 }
 
-/* The trace is gone, perhaps only moved: what no file has stays here for it. */
-static void clear(struct collection *collection, const struct sl_recovered_ring *ring, const char *trace)
+/* The trace is gone, perhaps only moved: the ring alone has the last events, and says that the process was killed. */
+static void clear(struct collection *collection, const char *ring, const char *trace)
 {
-	if (collection->clear || sl_ring_is_drained(ring)) {
-		collection->cleared += !unlink(ring->path);
+	if (collection->clear) {
+		collection->cleared += !unlink(ring);
 		return;
 	}
-	sl_door_print(stderr,
-		      "stormlog-analyze: %s is kept: its trace %s is not there, and no file has what is in it; move the trace back "
-		      "and collect again, or remove it with --clear\n",
-		      ring->path, trace);
+	sl_door_print(
+		stderr,
+		"stormlog-analyze: %s is kept: its trace %s is not there; move the trace back and collect again, or remove it "
+		"with --clear\n",
+		ring, trace);
 	collection->kept++;
 }
 
@@ -162,7 +163,7 @@ static void look_at(struct collection *collection, const char *path)
 		else if (!access(trace, F_OK))
 			bring(collection, path, trace);
 		else if (errno == ENOENT)
-			clear(collection, &ring, trace);
+			clear(collection, path, trace);
 	}
 	sl_ring_free(&ring);
 	sl_damage_free(&damage);

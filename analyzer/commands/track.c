@@ -303,6 +303,8 @@ static int go(struct track *track)
 		      next > sl_now_ns(CLOCK_MONOTONIC) ? (int)((next - sl_now_ns(CLOCK_MONOTONIC)) / 1000000) + 1 : 0) <= 0);
 	if (!sl_live_sink_close(track->sink, sl_now_ns(CLOCK_REALTIME)))
 		fine = false;
+	if (!fine && errno == ENOENT)
+		return sl_command_fail(SL_EXIT_UNSAVED, "%s, or a file of it, was removed meanwhile", track->output);
 	return fine ? SL_EXIT_FINE : sl_command_fail(SL_EXIT_UNSAVED, "%s: %m", track->output);
 }
 

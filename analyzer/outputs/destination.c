@@ -440,8 +440,8 @@ static bool take_place(struct sl_destination *place)
 }
 
 /*
- * Puts the new folder on the disk, whole if it replaces one: a machine that dies is to leave the former one or the new one.  Else the
- * mark alone, without which nothing may replace what the machine leaves.  False: the disk failed or is full.
+ * Puts the new folder on the disk, whole if it replaces one: a machine that dies is to leave the former one or the new one.
+ * Else the mark alone, without which nothing may replace what the machine leaves.  False: the disk failed or is full.
  */
 static bool sync_made(struct sl_destination *place)
 {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "analyzer/base/confine.h"
+#include "analyzer/base/save.h"
 
 /*
  * What every file of one kind of output holds within its first 512 bytes, and no other file does.  A former output is recognized
@@ -19,13 +20,13 @@ struct sl_stamp {
 };
 
 struct sl_rights {
-	char *const *inputs;		  /* ended by NULL; a trace stands for all files of its process */
-	const char *reads[6], *writes[8]; /* other files and folders; NULL: not given */
-	struct sl_stamp stamps[8];	  /* of a former file at writes[i], which may be replaced */
-	const char *open;		  /* of `writes`; SQLite has it open, and would lose its locks if it were closed */
-	const char *symbols;		  /* --symbols */
-	bool changes;			  /* the inputs are folders in which files are made */
-	bool node;			  /* reads processes of /proc, which Landlock keeps from whoever it confines */
+	char *const *inputs;			       /* ended by NULL; a trace stands for all files of its process */
+	const char *reads[6], *writes[SL_SAVE_PLACES]; /* other files and folders; NULL: not given */
+	struct sl_stamp stamps[SL_SAVE_PLACES];	       /* of a former file at writes[i], which may be replaced */
+	const char *open;    /* of `writes`; SQLite has it open, and would lose its locks if it were closed */
+	const char *symbols; /* --symbols */
+	bool changes;	     /* the inputs are folders in which files are made */
+	bool node;	     /* reads processes of /proc, which Landlock keeps from whoever it confines */
 	enum sl_confine_but but;
 };
 

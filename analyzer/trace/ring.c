@@ -294,40 +294,6 @@ void sl_ring_defs(const struct sl_recovered_ring *ring, uint64_t from, void (*ea
 		segment_defs(ring->defs[index[i]], ring->head->segment[index[i]].first, from, false, each, data);
 }
 
-/* Samples do not count: they reach the file about a second late. */
-static void count_map(void *data, const uint8_t *map, size_t bytes)
-{
-	const msgpack_object *def;
-	msgpack_object object;
-	msgpack_zone zone;
-	size_t at = 0;
-
-	msgpack_zone_init(&zone, 256);
-	def = sl_object_parse(&object, &zone, map, bytes, &at) ? sl_object_get(&object, "def") : NULL;
-	*(unsigned *)data += !def || !sl_object_is_text(def, "sample");
-	msgpack_zone_destroy(&zone);
-}
-
-bool sl_ring_is_drained(const struct sl_recovered_ring *ring)
-{
-	struct sl_ringfile *head = ring->head;
-	const struct sl_slot *second;
-	unsigned maps = 0;
-
-	if (atomic_load(&head->gap_events) || atomic_load(&head->stopped) || atomic_load(&head->asleep))
-		return false;
-	for (unsigned i = 0; i < ring->segments; i++) {
-		struct sl_segment *segment = &head->segment[i];
-		struct sl_ring_walk walk = {.ring = ring, .index = {(uint8_t)i}, .count = 1, .seq = segment->first};
-
-		if (ring->slots[i] && sl_ring_next(&walk, &second))
-			return false;
-		if (ring->defs[i])
-			segment_defs(ring->defs[i], segment->first, atomic_load(&segment->tail), false, count_map, &maps);
-	}
-	return !maps;
-}
-
 /* True: the log goes on behind the record at `position`, in the next segment. */
 static bool is_end(const uint8_t *log, uint64_t first, uint64_t position)
 {

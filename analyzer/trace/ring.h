@@ -59,6 +59,3 @@ void sl_ring_defs(const struct sl_recovered_ring *ring, uint64_t from, void (*ea
 /* The same up to the first map that is not whole yet; returns the position where to go on.  each NULL: only finds that position. */
 uint64_t sl_ring_defs_settled(const struct sl_recovered_ring *ring, uint64_t from,
 			      void (*each)(void *data, const uint8_t *map, size_t bytes), void *data);
-/* True: its process is dead, and the files that its writer wrote have all events, definitions and counts of lost events; a last
- * second of samples aside. */
-bool sl_ring_is_drained(const struct sl_recovered_ring *ring);

@@ -203,6 +203,16 @@ class Track(unittest.TestCase):
         finally:
             subprocess.run(["rm", "-rf", folder])
 
+    def test_a_segment_that_is_removed_ends_it_with_a_sentence(self):
+        with Job("python3", e2e.SCRIPT, "alloc=9", "sleep=100") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            sink = os.path.join(job.run.folder, "sink")
+            process = subprocess.Popen([e2e.ANALYZE, "track", "--interval", "0.1", "-o", sink, job.traces], stderr=subprocess.PIPE, text=True)
+            while not os.path.exists(os.path.join(sink, "manifest.json")):
+                time.sleep(0.02)
+            os.unlink(os.path.join(sink, "segment-000001.jsonl"))
+            self.assertEqual((process.communicate(timeout=60)[1], process.returncode), ("stormlog-analyze: %s, or a file of it, was removed meanwhile\n" % sink, 4))
+
     def test_a_folder_with_something_in_it_is_refused(self):
         with Job("python3", e2e.SCRIPT, "alloc=1") as job:
             job.process.wait()

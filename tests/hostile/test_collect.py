@@ -82,13 +82,13 @@ class Collect(unittest.TestCase):
         self.assertEqual([os.path.exists(ring) for ring in rings], [True] * 3)
         self.assertEqual(len(os.listdir(away)), 2)
 
-    def test_what_has_no_trace_is_cleared_where_it_is_the_folders_owners(self):
+    def test_what_has_no_trace_may_be_cleared_where_it_is_the_folders_owners(self):
         gone = os.path.join(self.home, "rank-00000-7.msgpack.zst")
         mine, other = self.ring(gone), self.ring(gone, STRANGER)
-        self.assertEqual(self.collect(), "0 brought home, 1 without a trace cleared, 0 still running\n")
+        self.assertEqual(self.collect("--clear"), "0 brought home, 1 without a trace cleared, 0 still running\n")
         self.assertEqual((os.path.exists(mine), os.path.exists(other)), (False, True))
 
-    def test_what_no_file_has_is_kept_until_the_trace_is_back_or_it_is_to_be_cleared(self):
+    def test_what_has_no_trace_is_kept_until_the_trace_is_back_or_it_is_to_be_cleared(self):
         trace = self.trace("rank-00000-7")
         ring = self.ring(trace, maps=t.record(msgpack.packb({"def": "text", "id": 1, "text": "only here"})))
         os.rename(trace, trace + ".away")
@@ -102,9 +102,8 @@ class Collect(unittest.TestCase):
         self.assertEqual(self.collect(), "1 brought home, 0 without a trace cleared, 0 still running\n")
         with open(trace.replace(".msgpack.zst", ".ring"), "rb") as file:
             self.assertIn(b"only here", file.read())
-        self.ring(trace + ".away", maps=t.record(msgpack.packb({"def": "sample", "ns": 1})))
-        self.assertEqual(self.collect(), "0 brought home, 1 without a trace cleared, 0 still running\n")
-        other = self.ring(os.path.join(self.home, "rank-00000-8.msgpack.zst"), maps=t.record(b"\x80"))
+        other = self.ring(os.path.join(self.home, "rank-00000-8.msgpack.zst"))
+        self.assertEqual(self.collect(code=3), "0 brought home, 0 without a trace cleared, 0 still running\n1 without a trace kept\n", "it says that the process was killed")
         self.assertEqual(self.collect("--clear"), "0 brought home, 1 without a trace cleared, 0 still running\n")
         self.assertFalse(os.path.exists(other))
 
