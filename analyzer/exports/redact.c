@@ -3,6 +3,7 @@
 #include "analyzer/exports/redact.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <msgpack.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,8 @@
 #include "analyzer/trace/object.h"
 #include "common/base.h"
 #include "common/block.h"
+
+#define NUMBERS_TOLD 1000
 
 /* ---- public words, compared as whole words */
 
@@ -517,14 +520,32 @@ static void redact_columns(struct sl_redaction *redaction, const msgpack_object 
 	}
 }
 
+/* Tells the numbers of a value whose key is not the agent's: they stay. */
+static void tell_numbers(struct sl_redaction *redaction, const msgpack_object *object)
+{
+	char text[32];
+	int size = 0;
+
+	if (object->type == MSGPACK_OBJECT_ARRAY)
+		for (uint32_t i = 0; i < object->via.array.size; i++)
+			tell_numbers(redaction, &object->via.array.ptr[i]);
+	else if (object->type == MSGPACK_OBJECT_POSITIVE_INTEGER)
+		size = snprintf(text, sizeof(text), "%" PRIu64, object->via.u64);
+	else if (object->type == MSGPACK_OBJECT_NEGATIVE_INTEGER)
+		size = snprintf(text, sizeof(text), "%" PRId64, object->via.i64);
+	else if (object->type == MSGPACK_OBJECT_FLOAT32 || object->type == MSGPACK_OBJECT_FLOAT64)
+		size = snprintf(text, sizeof(text), "%.17g", object->via.f64);
+	if (size && redaction->numbers++ < NUMBERS_TOLD)
+		sl_redact_keep(redaction, text, (size_t)size);
+}
+
 /* seen: a value that was looked at, or NULL. */
 static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool header, const msgpack_object *seen)
 {
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
 		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
-		bool text = key->type == MSGPACK_OBJECT_STR || key->type == MSGPACK_OBJECT_BIN;
-		bool known = text && (IS_ONE_OF(key->via.str.ptr, key->via.str.size, keys) ||
-				      IS_ONE_OF(key->via.str.ptr, key->via.str.size, settings));
+		bool known = IS_ONE_OF(key->via.str.ptr, key->via.str.size, keys) ||
+			     IS_ONE_OF(key->via.str.ptr, key->via.str.size, settings);
 
 		if (header && sl_object_is_text(key, "agent"))
 			redact_agent(redaction, value);
@@ -532,8 +553,10 @@ static void redact_map(struct sl_redaction *redaction, const msgpack_object *map
 			redact_format(redaction, value);
 		else if (value != seen)
 			redact(redaction, value);
-		if (!known)
+		if (!known) {
 			redact(redaction, key);
+			tell_numbers(redaction, value);
+		}
 	}
 }
 
@@ -624,12 +647,42 @@ static void redact_capability(struct sl_redaction *redaction, const msgpack_obje
 	redact_map(redaction, map, false, own ? value : NULL);
 }
 
+static bool is_text(const msgpack_object *object)
+{
+	return object->type == MSGPACK_OBJECT_STR || object->type == MSGPACK_OBJECT_BIN;
+}
+
+/*
+ * True: the keys of all maps are texts, and so are the words of the command.  Where a damaged ring has others, letters of a text
+ * may have been read as numbers.
+ */
+static bool is_sound(const msgpack_object *object)
+{
+	bool sound = true;
+
+	if (object->type == MSGPACK_OBJECT_ARRAY)
+		for (uint32_t i = 0; i < object->via.array.size; i++)
+			sound &= is_sound(&object->via.array.ptr[i]);
+	if (object->type == MSGPACK_OBJECT_MAP)
+		for (uint32_t i = 0; i < object->via.map.size; i++) {
+			const msgpack_object *key = &object->via.map.ptr[i].key, *value = &object->via.map.ptr[i].val;
+
+			sound &= is_text(key) && is_sound(value);
+			if (sl_object_is_text(key, "argv") && value->type == MSGPACK_OBJECT_ARRAY)
+				for (uint32_t j = 0; j < value->via.array.size; j++)
+					sound &= is_text(&value->via.array.ptr[j]);
+		}
+	return sound;
+}
+
 /* Binary values are numbers in two places alone: addresses of native stacks and columns of blocks. */
 static void redact_definition(struct sl_redaction *redaction, const msgpack_object *map, uint8_t *bytes, size_t size)
 {
 	const msgpack_object *def = sl_object_get(map, "def");
 
-	if (sl_object_is_text(def, "block"))
+	if (!is_sound(map))
+		erase(redaction, bytes, size);
+	else if (sl_object_is_text(def, "block"))
 		redact_block(redaction, map, bytes, size);
 	else if (sl_object_is_text(def, "native_stack"))
 		redact_native(redaction, map);
@@ -669,6 +722,8 @@ void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
 	sl_door_print(out, "not masked, besides the names of vendors' calls:");
 	for (size_t i = 0; i < count; i++)
 		sl_door_print(out, " %s", list[i]);
+	if (redaction->numbers > NUMBERS_TOLD)
+		sl_door_print(out, " and %" PRIu64 " other numbers", redaction->numbers - NUMBERS_TOLD);
 	fputs(count ? "\n" : " nothing\n", out);
 	free(list);
 }

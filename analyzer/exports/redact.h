@@ -22,14 +22,15 @@ struct sl_redaction {
 	const uint8_t *key; /* SL_REDACT_KEY random bytes, by which words are masked; NULL: names are not masked */
 	struct sl_map kept; /* words that were not masked */
 	uint64_t masked;    /* bytes that were masked or became zeroes */
+	uint64_t numbers;   /* whose keys are not the agent's, as those of metadata; the first ones are among `kept` */
 };
 
-/* Masks all whole maps in `bytes`; other bytes become zeroes. */
+/* Masks all whole maps in `bytes`.  Other bytes become zeroes, and so does a map that no agent wrote: letters may be numbers there. */
 void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size);
 void sl_redact_text(struct sl_redaction *redaction, char *text, size_t size);
 
 /* Adds a word to those that sl_redact_say prints. */
 void sl_redact_keep(struct sl_redaction *redaction, const char *word, size_t size);
 
-/* Prints the words that were not masked in one line, for review. */
+/* Prints what was not masked, words and numbers, in one line, for review. */
 void sl_redact_say(const struct sl_redaction *redaction, FILE *out);

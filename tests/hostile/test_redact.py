@@ -196,6 +196,25 @@ class Redact(unittest.TestCase):
         t.write(self.trace, t.header(metadata=nested, settings=nested, environment=nested, agent=s, families=[[s, s]], extra=nested), t.defs(maps), t.footer())
         self.assertIn(pcs, self.assert_masked(b"Secret", b"SecretA"))
 
+    def test_letters_that_damage_makes_numbers_do_not_stay(self):
+        header = dict(host="secretacme", argv=["secretacme"] + ["x"] * 12, metadata={"a": "secretacme"}, tag="secretacme")
+        ring = t.ring(self.trace, t.record(t.packed({"def": "text", "id": 1, "text": "secretacme" * 4})), **header)
+        places = [at.start() - 1 for at in re.finditer(b"secretacme", ring)]
+        self.assertGreater(len(places), 4)
+        for place, value in itertools.product(places, (0x00, 0x61, 0x7f, 0xc0, 0xe0, 0xcc, 0xca)):
+            t.write(self.trace, t.header(ring="rank-00000-100.ring"))
+            t.write(self.trace.replace(".msgpack.zst", ".ring"), ring[:place] + bytes([value]) + ring[place + 1:])
+            self.assert_masked(b"secretacm", b"ecretacme")
+
+    def test_numbers_of_metadata_are_told(self):
+        t.write(self.trace, t.header(metadata={"card": 4111111111111111, "more": [-17, {"x": 0.25}]}), t.footer())
+        self.packed()
+        for number in "4111111111111111", "-17", "0.25":
+            self.assertIn(" %s " % number, self.said.replace("\n", " "))
+        t.write(self.trace, t.header(metadata={"many": list(range(5000000000, 5000001500))}), t.footer())
+        self.packed()
+        self.assertRegex(self.said, r"5000000999 .*and 500 other numbers\n")
+
     def test_columns_hold_their_values_and_no_other_byte(self):
         s = b"SecretAcme"
         few = bytes([0, 2]) + struct.pack("<Q", 4096) + s[:8] + struct.pack("<Q", 8192)
