@@ -25,7 +25,7 @@ struct sl_redaction {
 	uint64_t numbers;   /* whose keys are not the agent's, as those of metadata; the first ones are among `kept` */
 };
 
-/* Masks all whole maps in `bytes`.  Other bytes become zeroes, and so does a map that no agent wrote: letters may be numbers there. */
+/* Masks all whole maps in `bytes`.  Other bytes become zeroes, and a map that no agent wrote: its letters may be numbers. */
 void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size);
 void sl_redact_text(struct sl_redaction *redaction, char *text, size_t size);
 
