@@ -189,7 +189,7 @@ static int number_of(const char *path)
 
 /*
  * The descriptor that a path names; -1: none.  A link counts if it leads to standard output or error, as /dev/stdout does: another
- * may be anybody's, and is replaced.
+ * may be anybody's.
  */
 static int descriptor_of(const char *path)
 {

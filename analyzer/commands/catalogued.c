@@ -119,7 +119,7 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs
 		return sl_command_fail(SL_EXIT_USAGE, "neither XDG_STATE_HOME nor HOME is set: name a --catalogue");
 	c->catalogue = path;
 	/* asked before SQLite makes files */
-	if (!sl_replace_may(&(struct sl_rights){.inputs = inputs, .writes = {path}}, why, sizeof(why)))
+	if (!sl_replace_may(&(struct sl_rights){.inputs = inputs, .writes = {path}, .through = path}, why, sizeof(why)))
 		return sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	if (sl_replace_is_read(path, inputs))
 		return sl_command_fail(SL_EXIT_USAGE, "%s would be read as a part of a run; name another place", path);

@@ -122,6 +122,7 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 					   .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
 						      o->values[UPDATE] ? baseline : NULL},
 					   .stamps = {{SL_CI_REPORTS_JUNIT}, {SL_CI_REPORTS_SARIF}, {SL_CI_REPORTS_METRICS}},
+					   .through = summary_path(o),
 					   .symbols = parsed->symbols});
 }
 

@@ -140,12 +140,17 @@ static bool is_input(const struct sl_rights *rights, const struct target *target
 	return !(former && rights->changes) && sl_replace_is_read(target->path, rights->inputs);
 }
 
+static bool is_stamped(const struct sl_stamp *stamp)
+{
+	return stamp->begins || stamp->stacks;
+}
+
 /* Why the target may not be replaced; NULL: it may. */
 static const char *refusal(const struct sl_rights *rights, struct target *target)
 {
 	int file = target->path == rights->open ? -1 : sl_paths_open_regular(target->path, &target->st);
 	off_t last = target->st.st_size > (off_t)sizeof(target->tail) ? target->st.st_size - (off_t)sizeof(target->tail) : 0;
-	bool stamped = target->stamp->begins || target->stamp->stacks, former;
+	bool former;
 
 	target->got = file < 0 ? 0 : sl_frames_read_at(file, target->head, sizeof(target->head), 0);
 	target->got_last = file < 0 ? 0 : sl_frames_read_at(file, target->tail, sizeof(target->tail), (uint64_t)last);
@@ -156,7 +161,7 @@ static const char *refusal(const struct sl_rights *rights, struct target *target
 		return "is what is read";
 	if (!former && is_recording(target))
 		return "is a recording";
-	return former || !stamped || !target->st.st_size ? NULL : "is no former output of this kind and version";
+	return former || !is_stamped(target->stamp) || !target->st.st_size ? NULL : "is no former output of this kind and version";
 }
 
 /* True: an earlier one of rights->writes is the same file, under whatever name, or will be. */
@@ -169,22 +174,34 @@ static bool is_written_before(const struct sl_rights *rights, size_t at, const s
 	return false;
 }
 
+/* True: the target is a link, which a file would replace.  Verbs that write a folder may reach it through one. */
+static bool is_link(const struct sl_rights *rights, const struct target *target)
+{
+	struct stat st;
+
+	return target->path != rights->through && !lstat(target->path, &st) && S_ISLNK(st.st_mode) &&
+	       !sl_save_is_open(target->path) && (is_stamped(target->stamp) || !target->exists || S_ISREG(target->st.st_mode));
+}
+
 bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size)
 {
 	for (size_t i = 0; i < SL_COUNT(rights->writes); i++) {
 		static const struct sl_stamp none;
 		struct target target = {.path = rights->writes[i], .stamp = &rights->stamps[i]};
-		struct stat link;
 		const char *refused;
+		bool link;
 
 		if (!target.path || sl_save_is_standard(target.path))
 			continue;
 		target.exists = !stat(target.path, &target.st);
-		if (target.exists && !S_ISREG(target.st.st_mode))
-			continue;
-		if (!lstat(target.path, &link) && S_ISLNK(link.st_mode))
+		if (sl_save_is_open(target.path))
 			target.stamp = &none;
-		if (is_written_before(rights, i, &target))
+		link = is_link(rights, &target);
+		if (target.exists && !S_ISREG(target.st.st_mode) && !link)
+			continue;
+		if (link)
+			refused = "is a symbolic link";
+		else if (is_written_before(rights, i, &target))
 			refused = "is written twice";
 		else
 			refused = target.exists ? refusal(rights, &target) : NULL;

@@ -8,8 +8,8 @@
 #include "analyzer/trace/rights.h"
 
 /*
- * False: an output would replace something else, another output included; `why` is a sentence for people.  Folders, devices and
- * pipes are not checked.  A link is checked by its target, although the link itself is replaced.
+ * False: an output would replace something else, another output or a link included; `why` is a sentence for people.  Folders,
+ * devices and pipes are not checked.
  */
 bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size);
 

@@ -43,6 +43,7 @@ static void confine(const struct sl_report_options *options, const struct sl_arg
 	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
 					   .reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
 					   .writes = {*folder ? folder : NULL},
+					   .through = folder,
 					   .symbols = parsed->symbols});
 }
 

@@ -149,7 +149,8 @@ static int may_append(const struct settings *settings, const struct sl_arguments
 		const struct sl_rule *rule = &settings->rules.item[i];
 
 		if (rule->action == SL_ACTION_FILE &&
-		    !sl_replace_may(&(struct sl_rights){.inputs = parsed->paths, .writes = {rule->target}}, why, sizeof(why)))
+		    !sl_replace_may(&(struct sl_rights){.inputs = parsed->paths, .writes = {rule->target}, .through = rule->target},
+				    why, sizeof(why)))
 			return sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	}
 	return -1;

@@ -23,6 +23,7 @@ struct sl_rights {
 	char *const *inputs;			       /* ended by NULL; a trace stands for all files of its process */
 	const char *reads[6], *writes[SL_SAVE_PLACES]; /* other files and folders; NULL: not given */
 	struct sl_stamp stamps[SL_SAVE_PLACES];	       /* of a former file at writes[i], which may be replaced */
+	const char *through; /* of `writes`; may be a link: what it leads to is appended to, or the verb judges it */
 	const char *open;    /* of `writes`; SQLite has it open, and would lose its locks if it were closed */
 	const char *symbols; /* --symbols */
 	bool changes;	     /* the inputs are folders in which files are made */

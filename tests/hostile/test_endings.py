@@ -147,16 +147,6 @@ class Endings(unittest.TestCase):
             self.assertEqual(done.returncode, 3, (verb, done.stderr))
             self.assertNotIn("rank -1", done.stderr)
 
-    def test_a_link_at_the_place_is_replaced_and_not_followed(self):
-        with open(os.path.join(self.folder, "precious"), "w") as file:
-            file.write("thesis")
-        for name, verb in ("j.xml", ["check", "--max-peak", "1T", "--junit", "j.xml", "t"]), ("x.csv", ["export", "csv", "-o", "x.csv", "t"]):
-            os.symlink("precious", os.path.join(self.folder, name))
-            self.assertEqual(self.run_it(*verb).returncode, 0)
-            self.assertFalse(os.path.islink(os.path.join(self.folder, name)))
-        with open(os.path.join(self.folder, "precious")) as file:
-            self.assertEqual(file.read(), "thesis")
-
     def test_a_torn_or_foreign_summary_damages_its_own_run_alone(self):
         self.record("rank-00000-200", run_id="other", pid=200)
         self.record("rank-00001-201", run_id="other", pid=201, rank=1)

@@ -151,14 +151,19 @@ class Outputs(unittest.TestCase):
         self.assertEqual(whole[8:24], b"stormlog.summary")
         self.assertEqual(self.run_it(["--json", "%s"], "old.summary").stdout, self.run_it(["--json", "%s"], "x.summary").stdout)
 
-    def test_a_link_is_replaced_and_what_it_leads_to_stays(self):
+    def test_a_link_at_the_place_of_a_file_stays(self):
         for verb in VERBS:
-            self.put("./notes", b"")
-            os.symlink("notes", self.path("out"))
-            done = self.run_it(verb, "out")
-            self.assertEqual(done.returncode, 0, (verb, done.stderr))
-            self.assertEqual((self.contents()["notes"], os.path.islink(self.path("out"))), (b"", False), verb)
-            os.unlink(self.path("out"))
+            self.put("./former", b"")
+            self.assertEqual(self.run_it(verb, "former").returncode, 0, verb)
+            for to in "notes", "former", "nothing", "t":
+                self.put("./notes", b"")
+                os.symlink(to, self.path("out"))
+                done = self.run_it(verb, "out")
+                self.assertEqual((done.returncode, os.readlink(self.path("out"))), (2, to), (verb, to, done.stderr))
+                self.assertRegex(done.stderr, "out is (a symbolic link.*; name another place|no baseline)")
+                os.unlink(self.path("out"))
+                self.assertEqual((self.contents()["notes"], "nothing" in self.contents()), (b"", False))
+            os.unlink(self.path("former"))
 
     def test_standard_output_is_appended_to_and_never_replaced(self):
         os.symlink("/proc/self/fd/1", self.path("stdout"))  # as /dev/stdout
@@ -192,14 +197,14 @@ class Outputs(unittest.TestCase):
                 self.assertTrue(text.startswith("line\n" + wanted), text)
                 self.assertIn("### GPU memory", text)
 
-    def test_a_link_to_an_open_descriptor_is_replaced(self):
+    def test_a_link_to_an_open_descriptor_may_be_anybodys(self):
         with open(self.path("log"), "w+b") as log:
             log.write(b"line\n")
             log.flush()
             os.symlink("/dev/fd/%d" % log.fileno(), self.path("link"))
             done = subprocess.run([ANALYZE, "export", "csv", "-o", "link", "t"], capture_output=True, cwd=self.folder, pass_fds=[log.fileno()])
             log.seek(0)
-            self.assertEqual((done.returncode, log.read(), os.path.islink(self.path("link"))), (0, b"line\n", False), done.stderr)
+            self.assertEqual((done.returncode, log.read(), os.path.islink(self.path("link"))), (2, b"line\n", True), done.stderr)
 
     def test_every_verb_writes_to_a_pipe_of_the_shell(self):
         for verb in VERBS:
