@@ -10,8 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyzer/pipeline/pipeline.h"
+#include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/pipeline/pipeline.h"
 #include "top/top.h"
 
 #define SHARE	 100 /* a report may take at most 1/SHARE of a core */
@@ -53,7 +54,7 @@ static void say_one(FILE *out, const struct sl_report *report, size_t at)
 		sl_process_who(who, &report->processes[finding->process]);
 	if (*who && count > 1)
 		snprintf(who + strlen(who), sizeof(who) - strlen(who), ", and %u more like it", count - 1);
-	fprintf(out, "%-8s %s%s%s\n", finding->severity, who, *who ? ": " : "", finding->text);
+	sl_door_print(out, "%-8s %s%s%s\n", finding->severity, who, *who ? ": " : "", finding->text);
 }
 
 /* Ends the child when nobody reads its pipe any more; the screen may send no signal. */

@@ -14,7 +14,9 @@ import time
 import unittest
 
 TOP, PROBER = map(os.path.abspath, (sys.argv.pop(2), sys.argv.pop(2)))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "follow"))
+for folder in "hostile", "follow":
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder))
+import test_names
 from test_follow import Job, e2e  # takes FOLLOWED, exits 77 where it cannot run
 
 VIEWS = ("Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls")
@@ -370,6 +372,15 @@ class Top(unittest.TestCase):
             top.keys("6")
             screen = top.wait_for("critical .*, and 1 more like it: out of memory")
             self.assertEqual(screen.count("out of memory:"), 1, screen)
+
+    def test_a_name_of_several_lines_begins_no_line_of_findings(self):
+        with tempfile.TemporaryDirectory() as folder:
+            test_names.record(os.path.join(folder, "rank-00000-100.msgpack.zst"))
+            with Terminal(folder, columns=200, rows=40) as top:
+                top.wait_for("1 ended")
+                top.keys("6")
+                screen = top.wait_for("critical .* leaks ", 80)
+                self.assertNotRegex(screen, r"(?m)^(b\?|: ?:set-env|# ?#)")
 
     def test_findings_say_how_old_they_are_and_are_made_anew(self):
         with holding("alloc=100") as job, Terminal(job.traces) as top:
