@@ -4,7 +4,7 @@
  * become '?': control characters (C0, DEL, C1), bytes that are not UTF-8, characters that change the direction of text, and line
  * separators.  In forms that people and CI runners read as text, so do characters that hide text, and "##", with which commands of
  * runners begin anywhere in a line (##vso[, ##teamcity[, ##[), is parted.
- * JSON (base/json.h) and HTML have functions of their own. tests/house/test_doors.py finds printing that bypasses this.
+ * JSON (base/json.h) and HTML have functions of their own. tests/house/test_doors.py finds output that bypasses this.
  */
 #pragma once
 
