@@ -36,7 +36,8 @@ enum {
 	RETRY_S = 10,
 	LOOK_S = 20,
 	CARD_MAX = 64 << 20,
-	NO_ROOM = 256
+	NO_ROOM = 256,
+	NOT_STARTED = 257
 };
 
 struct sl_work {
@@ -50,8 +51,9 @@ struct sl_work {
 	struct sl_map changed;	     /* projects that got runs since they were last examined */
 	time_t looked;
 	time_t tidied;
-	bool unread; /* a pack was not read because the disk was full, or the catalogue does not answer */
+	bool unread; /* a pack was not read: the disk was full, the catalogue does not answer, or no child can be started */
 	bool learns; /* packs wait to be read whose runs are not in the catalogue: until then none is let go */
+	bool starts; /* the last child could be started */
 	bool ends;
 };
 
@@ -79,7 +81,7 @@ static int wait_for(struct sl_work *work, pid_t child)
 	return -1;
 }
 
-/* Starts it in work->folder with only the packs' names. */
+/* Starts it in work->folder with only the packs' names.  NOT_STARTED: there are too many processes, or too little memory. */
 static int run_child(struct sl_work *work, char *const *argv)
 {
 	char said[4200], temporary[4200];
@@ -103,7 +105,11 @@ static int run_child(struct sl_work *work, char *const *argv)
 	error = posix_spawn(&child, argv[0], &files, &attributes, argv, environment);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&files);
-	return error ? -1 : wait_for(work, child);
+	if (error && work->starts)
+		sl_door_print(stderr, "stormlog-server: %s: %s: packs are read once it can be started\n", work->program,
+			      strerror(error));
+	work->starts = !error;
+	return error ? NOT_STARTED : wait_for(work, child);
 }
 
 /* ---- storing what the child made */
@@ -224,6 +230,10 @@ static void index_pack(struct sl_work *work, const char *pack)
 	sl_packs_path(pack, pack_path);
 	snprintf(from, sizeof(from), "%s/%s", work->server->path, pack_path);
 	status = run_child(work, argv);
+	if (status == NOT_STARTED) {
+		put_off(work);
+		return;
+	}
 	if (status == SL_CHILD_FINE && !has_room(work))
 		status = NO_ROOM;
 	snprintf(path, sizeof(path), "pages/%.2s", pack);
@@ -274,9 +284,9 @@ static bool make_room(struct sl_work *work, const char *path, const char *ending
 /* Runs a child and keeps its page as `path`; an empty file there says that it was tried in vain. */
 static void keep_page(struct sl_work *work, char *const *argv, const char *path)
 {
-	int fd;
+	int status = run_child(work, argv), fd;
 
-	if ((run_child(work, argv) == SL_CHILD_FINE && has_room(work) && move(work, "page", path)) ||
+	if (status == NOT_STARTED || (status == SL_CHILD_FINE && has_room(work) && move(work, "page", path)) ||
 	    __atomic_load_n(&work->ends, __ATOMIC_RELAXED))
 		return;
 	fd = openat(work->server->packs.folder, path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -356,7 +366,7 @@ static void try_again(void *context, const char *pack, const struct stat *st)
 	close(fd);
 }
 
-/* Reads packs that were not read: the last server was killed, the disk was full, or the catalogue was removed. */
+/* Reads packs that were not read: the last server was killed, see work->unread, or the catalogue was removed. */
 static void read_unread(void *context, const char *name, const struct stat *st)
 {
 	struct sl_work *work = context;
@@ -590,6 +600,7 @@ struct sl_work *sl_work_new(struct sl_server *server)
 	if (!work || !find_program(work->program, sizeof(work->program)))
 		return NULL;
 	work->server = server;
+	work->starts = true;
 	snprintf(work->folder, sizeof(work->folder), "%s/work/now", server->path);
 	mkdirat(server->packs.folder, "pages/compare", 0700);
 	pthread_mutex_init(&work->mutex, NULL);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_site.py STORMLOG_SERVER STORMLOG_ANALYZE page|plain SEED_STORE: pages and interface of the server.  Expected figures are those that the traces were made with."""
+"""test_site.py STORMLOG_SERVER STORMLOG_ANALYZE page|plain SEED_STORE: pages and interface of the server.  Expected figures are those that the traces were made with.
+Longer than other files: all pages, and what a child makes for them, are of one server and its store."""
 import base64
 import gzip
 import hashlib
@@ -502,7 +503,7 @@ class Closer(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="stormlog-closer-")
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.server = Server(PROGRAM, os.path.join(self.folder, "store")).start()
-        self.addCleanup(self.server.kill)
+        self.addCleanup(lambda: self.server.kill())
 
     def known_line(self, run, **query):
         """The line `known` of the page's data: start, width, and the least and the most of each bin."""
@@ -539,6 +540,30 @@ class Closer(unittest.TestCase):
             self.assertEqual(self.server.get(f"/api/v1/runs/{run}/page?{wrong}")[0], 400, wrong)
         before = self.known_line(run, **{"from": 3 * second, "to": 3 * second + 1000})
         self.assertEqual({*before["min"], *before["max"]}, {10 * MIB})
+
+    def test_where_no_child_can_be_started_all_is_done_once_one_can(self):
+        self.server.kill()
+        programs = os.path.join(self.folder, "bin")
+        os.mkdir(programs)
+        for name in "stormlog-server", "stormlog-index":
+            shutil.copy(os.path.join(os.path.dirname(PROGRAM), name), programs)
+        child = os.path.join(programs, "stormlog-index")
+        self.server = Server(os.path.join(programs, "stormlog-server"), os.path.join(self.folder, "other")).start()
+        packs = [runs.record(ANALYZE, tempfile.mkdtemp(dir=self.folder), n, [5], second=n) for n in (1, 2)]
+
+        def state(n):
+            return self.server.get("/packs/" + name_of(packs[n]))[0]
+        self.assertEqual(self.server.put(packs[0])[0], 201)
+        wait_for(lambda: state(0) == 302)
+        os.rename(child, child + ".away")
+        self.assertEqual(self.server.get("/api/v1/runs/1/page?from=1&to=2")[0], 202)
+        wait_for(lambda: child in self.server.said() or "could not be computed" in self.server.said())
+        self.assertEqual(self.server.put(packs[1])[0], 201)
+        wait_for(lambda: not os.path.exists(os.path.join(self.server.store, "work", "now")))
+        self.assertEqual(state(1), 202, self.server.said())
+        os.rename(child + ".away", child)
+        wait_for(lambda: state(1) == 302)
+        self.known_line(1, **{"from": 1, "to": 2})
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)
