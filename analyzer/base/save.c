@@ -18,12 +18,16 @@
 #include "analyzer/base/paths.h"
 #include "common/base.h"
 
-#define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
-#define TRIES	       100 /* of names that are taken */
-#define PASSED_MAX     64  /* descriptors whose file's size is looked at */
+#define UNFINISHED_MAX 128	   /* unfinished files and folders at one time */
+#define TRIES	       100	   /* of names that are taken */
+#define PASSED_MAX     64	   /* descriptors whose file's size is looked at */
+#define HOLDER_S       10	   /* within which any step that takes several is done */
+#define RESERVE	       (256 << 10) /* bytes: to walk through a folder takes some, and there may be no others */
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
+static void *reserve;
+static pid_t owner; /* of the list: a process that was forked has a copy of it */
 static sigset_t watched;
 static atomic_int asked = -1; /* descriptor of the verb that handles the first signal itself */
 
@@ -104,6 +108,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 /* Other threads may still write into the folder, so it is emptied until it can be removed. */
 static void remove_unfinished(void)
 {
+	free(reserve);
+	reserve = NULL;
 	for (unsigned i = 0; i < UNFINISHED_MAX; i++)
 		for (unsigned tries = 0; unfinished[i] && tries < 100 && !access(unfinished[i], F_OK); tries++)
 			nftw(unfinished[i], remove_one, 16, FTW_DEPTH | FTW_PHYS);
@@ -126,6 +132,19 @@ static void *watch(void *unused)
 	return unused;
 }
 
+/* The program ends in the midst of its work, as without memory. */
+static void at_exit(void)
+{
+	struct timespec until;
+
+	if (getpid() != owner)
+		return;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += HOLDER_S;
+	pthread_mutex_timedlock(&lock, &until); /* who holds it may have no memory either; never unlocked */
+	remove_unfinished();
+}
+
 void sl_save_watch_signals(void)
 {
 	/* all that end a process from outside; SIGALRM is the launcher's patience with oom, SIGXCPU a limit's */
@@ -134,6 +153,11 @@ void sl_save_watch_signals(void)
 	struct sigaction now;
 	pthread_t thread;
 
+	if (!owner) { /* else a child of who has the list, which removes all of it in the end */
+		owner = getpid();
+		reserve = malloc(RESERVE);
+		atexit(at_exit);
+	}
 	sigemptyset(&watched);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		/* signals that are ignored, as under nohup, stay ignored */

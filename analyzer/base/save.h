@@ -2,8 +2,8 @@
 /*
  * Writes files that the user asked for: first beside their place under another name, and moved there at the end.  So whatever
  * happens, the place has either the old file or the new one, which is on the disk before it replaces one: a machine may die.
- * Where there was none nothing can be lost, and the disk is not waited for.  Unfinished files are removed when a signal ends the
- * program.  A link at the place is replaced, not followed; devices, pipes and open descriptors (/dev/fd/63) are written directly.
+ * Where there was none nothing can be lost, and the disk is not waited for.  Unfinished files are removed when a signal or exit() ends
+ * the program.  A link at the place is replaced, not followed; devices, pipes and open descriptors (/dev/fd/63) are written directly.
  */
 #pragma once
 
@@ -65,14 +65,14 @@ void sl_save_limit(uint64_t bytes);
 
 /*
  * To be called before other threads and files: signals that end a process from outside (save.c lists them) then remove
- * unfinished files and end the program as usual.
+ * unfinished files and end the program as usual.  exit() removes them too, as where there is no memory.
  */
 void sl_save_watch_signals(void);
 
 /* Returns a descriptor that the first of these signals makes readable; only the second one ends the program. */
 int sl_save_ask_first(void);
 
-/* Lists a file or folder that such a signal removes, until sl_save_finished. */
+/* Lists a file or folder that such a signal or exit() removes, until sl_save_finished. */
 void sl_save_unfinished(const char *path);
 void sl_save_finished(const char *path);
 

@@ -293,6 +293,19 @@ class Endings(unittest.TestCase):
                 os.remove(os.path.join(self.folder, verb[3]))
             self.assertEqual((os.listdir(self.temporary), sorted(os.listdir(self.folder))), ([], before), (moment, verb))
 
+    def test_too_little_memory_leaves_nothing(self):
+        before, starved = sorted(os.listdir(self.folder)), set()
+        for verb in (["-q", "-o", "x", "t"], ["pack", "-o", "x", "t"], ["diagnose", "-o", "x", "t"], ["export", "sqlite", "-o", "x", "t"]):
+            for mebibytes in range(2, 66, 2):
+                done = self.run_it(*verb, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (mebibytes << 20,) * 2))
+                if "out of memory" in done.stderr:
+                    starved.add(verb[0])
+                if not done.returncode:
+                    (shutil.rmtree if os.path.isdir(os.path.join(self.folder, "x")) else os.unlink)(os.path.join(self.folder, "x"))
+                self.assertEqual((sorted(os.listdir(self.folder)), os.listdir(self.temporary)), (before, []), (verb, mebibytes, done))
+        if not starved:
+            self.skipTest("a sanitizer's own memory is limited too")
+
     # ---- inputs that are no regular files
 
     def test_nothing_waits_for_a_fifo(self):
