@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/base/save.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -12,12 +13,14 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/paths.h"
 #include "common/base.h"
 
+#define UNFINISHED     ".part"
 #define UNFINISHED_MAX 128	   /* unfinished files and folders at one time */
 #define TRIES	       100	   /* of names that are taken */
 #define PASSED_MAX     64	   /* descriptors whose file's size is looked at */
@@ -182,8 +185,8 @@ static FILE *make_file(struct sl_save *save)
 	FILE *made = NULL;
 
 	sl_save_hold();
-	for (unsigned tries = 0; tries < TRIES && !made && sl_paths_temporary(save->path, ".part", save->made, sizeof(save->made));
-	     tries++) {
+	for (unsigned tries = 0;
+	     tries < TRIES && !made && sl_paths_temporary(save->path, UNFINISHED, save->made, sizeof(save->made)); tries++) {
 		made = fopen(save->made, "wxe"); /* O_EXCL follows no link */
 		if (!made && errno != EEXIST)
 			break;
@@ -299,6 +302,23 @@ void sl_save_judge(const char *path)
 			judged[i].exists = !lstat(path, &st);
 			return;
 		}
+}
+
+void sl_save_clear_left(const char *path)
+{
+	char parent[PATH_MAX];
+	struct stat st;
+	DIR *list;
+
+	snprintf(parent, sizeof(parent), "%.*s", (int)(sl_paths_name(path) - path), path);
+	list = opendir(*parent ? parent : ".");
+	for (struct dirent *entry; list && (entry = readdir(list));)
+		if (sl_paths_is_temporary(entry->d_name, path, UNFINISHED) &&
+		    !fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+		    st.st_uid == geteuid() && st.st_mtime < time(NULL) - SL_SAVE_LEFT_S)
+			unlinkat(dirfd(list), entry->d_name, 0);
+	if (list)
+		closedir(list);
 }
 
 /* Gives the new file its place.  False: errno; EEXIST: nothing was there when it was judged, and now something is. */

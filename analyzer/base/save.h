@@ -2,8 +2,9 @@
 /*
  * Writes files that the user asked for: first beside their place under another name, and moved there at the end.  So whatever
  * happens, the place has either the old file or the new one, which is on the disk before it replaces one: a machine may die.
- * Where there was none nothing can be lost, and the disk is not waited for.  Unfinished files are removed when a signal or exit() ends
- * the program.  A link at the place is replaced, not followed; devices, pipes and open descriptors (/dev/fd/63) are written directly.
+ * Where there was none nothing can be lost, and the disk is not waited for.  Unfinished files are removed when a signal or
+ * exit() ends the program.  A link at the place is replaced, not followed; devices, pipes and open descriptors (/dev/fd/63)
+ * are written directly.
  */
 #pragma once
 
@@ -39,6 +40,13 @@ bool sl_save_begin(struct sl_save *save, const char *path, bool by_name);
  * then finds something, it does not replace it.  What was judged to be a former output is replaced, and so is another one there.
  */
 void sl_save_judge(const char *path);
+
+/*
+ * Removes what killed processes left beside `path`: unfinished files of this user, under a name that was made for it, that were
+ * not changed for SL_SAVE_LEFT_S.  To be called before rights are given up.
+ */
+#define SL_SAVE_LEFT_S (24 * 3600) /* so long no process that lives leaves unchanged what it makes */
+void sl_save_clear_left(const char *path);
 
 /* Says why `path` was not saved, by the errno that another function of this header left. */
 void sl_save_failed(const char *path);

@@ -16,11 +16,10 @@
 #include "analyzer/base/save.h"
 #include "common/base.h"
 
-#define TRIES  100 /* to take a place that others take too */
-#define NS     1000000000ll
-#define LEFT_S (24 * 3600) /* what was not changed for so long, a killed process left */
-#define ASIDE  ".old"
-#define MARK   "report.json"
+#define TRIES 100 /* to take a place that others take too */
+#define NS    1000000000ll
+#define ASIDE ".old"
+#define MARK  "report.json"
 
 /* Every name that this version or an earlier one writes below its folder; folders end in a slash. */
 static const char *const ours[] = {
@@ -279,7 +278,7 @@ static bool look_at(struct left *left)
 /* Nobody writes into it any more: locks would tell sooner, but some network file systems keep them to one host. */
 static bool is_old(const struct left *left)
 {
-	return *left->path && left->changed_ns < (time(NULL) - LEFT_S) * NS;
+	return *left->path && left->changed_ns < (time(NULL) - SL_SAVE_LEFT_S) * NS;
 }
 
 /* An analysis of ours is there.  Whatever else holds the place may be refused, and what was put aside is then the last one. */

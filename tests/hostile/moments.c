@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Preloaded into the analyzer: sends SIGNAL right after a temporary folder or the telemetry folder in it was made, after two folders were
- * exchanged, after a file was removed, or before an unfinished file is opened (MOMENT says which), and waits so that the signal can
+ * exchanged, after a file was removed, or before or after an unfinished file is opened (MOMENT says which), and waits so that the signal can
  * act.  "no exchange": as on a file system that cannot, with time for others between two renames; "no quota": and none for the second.
  * "theirs": a stranger's folder comes to the place "o" before the exchange, and the place goes after it.  "no blocks": as on one that
  * does not say what a file takes.  "order": says what is synced, renamed and removed; "full": there is no room for what is synced.
@@ -176,6 +176,7 @@ FILE *fopen64(const char *path, const char *mode)
 		return real(path, mode);
 	moment("opens");
 	file = real(path, mode);
+	moment("opened");
 	usleep(400000);
 	return file;
 }
@@ -194,6 +195,7 @@ int open64(const char *path, int flags, ...)
 		return real(path, flags, mode);
 	moment("opens");
 	file = real(path, flags, mode);
+	moment("opened");
 	usleep(400000);
 	return file;
 }

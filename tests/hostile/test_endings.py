@@ -396,6 +396,27 @@ class Endings(unittest.TestCase):
         self.assertFalse(left() & {of_killed, aside})
         self.assertTrue(os.path.exists(os.path.join(self.traces, "analysis", "report.json")))
 
+    def test_a_file_that_a_killed_one_left_unfinished_goes_with_the_next_and_nothing_else(self):
+        old, now = time.time() - 2 * 86400, time.time()
+        for verb in (["export", "csv", "-o", "x", "t"], ["pack", "-o", "x", "t"], ["check", "--max-peak", "1T", "--junit", "x", "t"],
+                     ["diff", "--html", "x", "t", "t"]):
+            before = set(os.listdir(self.folder))
+            self.at_moment("opened", verb, signal.SIGKILL)
+            left, = set(os.listdir(self.folder)) - before
+            others = {left.replace("x", name, 1) for name in ("y", "xx", "x.x")} | {left + "ial", ".x.part", ".x.thesis.part"}
+            for name in others | {left}:
+                open(os.path.join(self.folder, name), "w").close()
+                os.utime(os.path.join(self.folder, name), (old, old))
+            for name, make in ("a", os.mkdir), ("b", lambda at: os.symlink("t", at)), ("c", lambda at: open(at, "w").close()):
+                others.add(".x." + name * 11 + ".part")
+                make(os.path.join(self.folder, ".x." + name * 11 + ".part"))
+                os.utime(os.path.join(self.folder, ".x." + name * 11 + ".part"), (old if name != "c" else now,) * 2, follow_symlinks=False)
+            done = self.run_it(*verb)
+            self.assertEqual((done.returncode, set(os.listdir(self.folder))), (0, before | others | {"x"}), verb)
+            for name in others | {"x"}:
+                at = os.path.join(self.folder, name)
+                (os.rmdir if os.path.isdir(at) and not os.path.islink(at) else os.unlink)(at)
+
     def put_aside(self, name):
         """Makes an analysis of that name, and leaves it as one that was killed between two renames.  Returns its temporary name."""
         before = set(os.listdir(self.folder))
