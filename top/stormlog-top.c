@@ -263,11 +263,9 @@ static void loop(struct sl_top *top)
 		clear_lines(&lines);
 		sl_top_draw(top, &lines);
 		now = sl_now_ns(CLOCK_MONOTONIC);
-		timeout(top->paused || now >= look_ns ? 100 : (int)((look_ns - now) / 1000000) + 1);
-		while ((key = getch()) != ERR && goes_on) { /* handle all keys that were typed, then draw once */
+		goes_on = sl_top_terminal_wait(top->paused || now >= look_ns ? 100 : (int)((look_ns - now) / 1000000) + 1);
+		while (goes_on && (key = getch()) != ERR) /* handle all keys that were typed, then draw once */
 			goes_on = press(top, key, &lines);
-			timeout(0);
-		}
 	}
 	clear_lines(&lines);
 	free(lines.line.item);
@@ -374,8 +372,9 @@ int main(int argc, char **argv)
 	status = open_paths(&top);
 	if (!status) {
 		set_escdelay(25);
-		if (!initscr())
+		if (!sl_top_terminal_begin())
 			return 2;
+		timeout(0);
 		cbreak();
 		noecho();
 		keypad(stdscr, TRUE);

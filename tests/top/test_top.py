@@ -1,15 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """test_top.py FOLLOWED TOP PROBER: screens of stormlog-top in tmux.  The jobs' arguments give the expected figures."""
+import fcntl
 import glob
 import json
 import os
+import pty
 import re
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -425,6 +430,35 @@ class Top(unittest.TestCase):
         self.assertEqual(set(said), {"probe: done", "probe: broke out by a process that stays"}, said)  # its findings are such a process
         self.assertGreaterEqual(len(said), 2)
         self.assertEqual(os.listdir(home), ["secret"])
+
+    def test_a_signal_ends_it_as_its_key_does_in_a_terminal_of_any_size(self):
+        def turn(terminal, columns):
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
+
+        def read(terminal, word):
+            said = b""
+            while word not in said:
+                self.assertTrue(select.select([terminal], [], [], 60)[0], said)
+                try:
+                    said += os.read(terminal, 65536)
+                except OSError:  # it has left the terminal
+                    break
+        empty = tempfile.mkdtemp(prefix="stormlog-top-")
+        self.addCleanup(os.rmdir, empty)
+        for before, after in (80, 80), (80, 65535), (65535, 65535):
+            for way in b"q", b"\x03", signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+                pid, terminal = pty.fork()
+                if not pid:
+                    turn(0, before)
+                    os.execve(TOP, [TOP, "-d", "0.2", empty], dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8"))
+                read(terminal, b"help")
+                if before != after:
+                    turn(terminal, after)
+                    read(terminal, b"help")
+                os.write(terminal, way) if isinstance(way, bytes) else os.kill(pid, way)
+                read(terminal, b"never")
+                self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, (before, after, way))
+                os.close(terminal)
 
     def test_a_terminal_that_cannot_place_text(self):
         for name in ("dumb", "nonsense"):
