@@ -61,9 +61,9 @@ struct base {
 static void fail(struct base *base)
 {
 	if (!base->wrong)
-		base->why = sqlite3_errcode(base->db) == SQLITE_FULL  ? ENOSPC
-			    : sqlite3_system_errno(base->db) == EFBIG ? EFBIG
-								      : EIO;
+		base->why = sqlite3_errcode(base->db) == SQLITE_FULL			? ENOSPC
+			    : errno == EFBIG || sqlite3_system_errno(base->db) == EFBIG ? EFBIG /* sqlite3_exec does not keep it */
+											: EIO;
 	if (!base->wrong && base->why == EIO)
 		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", base->job->path, sqlite3_errmsg(base->db));
 	base->wrong = true;
