@@ -14,6 +14,7 @@
 
 #include "analyzer/base/confine.h"
 #include "analyzer/base/paths.h"
+#include "common/base.h"
 #include "common/buildid.h"
 
 #define FILE_MAX (16ll << 30) /* a library with debug information can have 5 GB */
@@ -26,6 +27,8 @@ struct question {
 static int channel = -1; /* socket to the lender */
 static const char *extra;
 static bool refuses;
+static int unstarted; /* errno: there should be a lender, and there is none */
+static int lacked;
 
 static int open_matching(const char *path, const char *build_id)
 {
@@ -65,7 +68,7 @@ static bool tell(int to, const void *said, size_t size, int fd)
 		message.msg_control = &rights;
 		message.msg_controllen = sizeof(rights);
 	}
-	return sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)size;
+	return TEMP_FAILURE_RETRY(sendmsg(to, &message, MSG_NOSIGNAL)) == (ssize_t)size;
 }
 
 /* Returns the bytes received, and the descriptor that came with them, or -1. */
@@ -77,7 +80,7 @@ static ssize_t hear(int from, void *said, size_t size, int *fd)
 				 .msg_iovlen = 1,
 				 .msg_control = &rights,
 				 .msg_controllen = CMSG_LEN(sizeof(int))}; /* room for one descriptor */
-	ssize_t got = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+	ssize_t got = TEMP_FAILURE_RETRY(recvmsg(from, &message, MSG_CMSG_CLOEXEC));
 	const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 
 	*fd = -1;
@@ -90,14 +93,14 @@ __attribute__((noreturn)) static void lend(int from)
 {
 	static const char *const nothing[] = {NULL};
 	struct question question;
+	sigset_t all;
 	ssize_t got;
 	int to;
 
 	for (int fd = 0; fd < 3; fd++) /* a process that waits for the end of our output must not wait for this one */
 		close(fd);
-	signal(SIGINT, SIG_IGN); /* the analyzer cleans up first; this process ends with it */
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
+	sigfillset(&all); /* the analyzer cleans up first; this process ends with it */
+	sigprocmask(SIG_SETMASK, &all, NULL);
 	sl_confine(NULL, nothing, SL_CONFINE_ALL);
 	while ((got = hear(from, &question, sizeof(question), &to)) > 0) {
 		bool whole = got == sizeof(question) && !question.path[PATH_MAX - 1] && !question.build_id[2 * SL_BUILDID_MAX];
@@ -120,18 +123,34 @@ void sl_lender_start(const char *symbols)
 	pid_t child;
 
 	extra = symbols;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
+		unstarted = errno;
 		return;
+	}
 	child = fork();
 	if (!child) {
 		close(ends[0]);
 		lend(ends[1]);
 	}
+	unstarted = child < 0 ? errno : 0;
 	close(ends[1]);
 	if (child < 0)
 		close(ends[0]);
 	else
 		channel = ends[0];
+}
+
+void sl_lender_lack(int why)
+{
+	static const int lacks[] = {EAGAIN, EMFILE, ENFILE, ENOMEM, ENOBUFS, ETOOMANYREFS, EIO};
+
+	for (size_t i = 0; i < SL_COUNT(lacks) && !lacked; i++)
+		lacked = why == lacks[i] ? why : 0;
+}
+
+int sl_lender_lacked(void)
+{
+	return lacked;
 }
 
 void sl_lender_refuse(void)
@@ -157,10 +176,14 @@ static int ask(const struct question *question)
 	return fd;
 }
 
-static int open_one(const char *path, const char *build_id)
+static int try_one(const char *path, const char *build_id)
 {
 	struct question question = {0};
 
+	if (unstarted) {
+		errno = unstarted;
+		return -1;
+	}
 	if (channel < 0)
 		return open_matching(path, build_id);
 	if (snprintf(question.path, sizeof(question.path), "%s", path) >= (int)sizeof(question.path) ||
@@ -169,6 +192,15 @@ static int open_one(const char *path, const char *build_id)
 		return -1;
 	}
 	return ask(&question);
+}
+
+static int open_one(const char *path, const char *build_id)
+{
+	int fd = try_one(path, build_id);
+
+	if (fd < 0)
+		sl_lender_lack(errno);
+	return fd;
 }
 
 /* Opens the file from the folder of --symbols. */

@@ -11,8 +11,8 @@
 
 /*
  * To be called before other threads start and before sl_confine.  symbols: a folder that is searched too (by the file's path
- * below it, its name, and as .build-id/xx/rest.debug), or NULL.  Without a lender the caller opens files itself, by the same
- * rules.
+ * below it, its name, and as .build-id/xx/rest.debug), or NULL.  A process that starts none opens files itself, by the same
+ * rules; one that cannot start it opens none.
  */
 void sl_lender_start(const char *symbols);
 
@@ -25,3 +25,11 @@ void sl_lender_refuse(void);
  */
 struct stat;
 int sl_lender_open(const char *path, const char *build_id, struct stat *st);
+
+/*
+ * Why files that may be here were not read, though at another time they would be: EAGAIN no process is left, EMFILE or ENFILE no
+ * descriptor, ENOMEM no memory, EIO the lender has ended, or the disk fails.  0: nothing kept any from it.  Of this process, the
+ * first reason.  The other notes such a reason of a file that was lent; any other errno is none.
+ */
+int sl_lender_lacked(void);
+void sl_lender_lack(int why);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/lender.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/base/paths.h"
@@ -106,10 +107,16 @@ static void look_at(struct before *before, const char *path)
 		free(whole);
 }
 
+/* Where names are missing, the next scan reads it again. */
+static bool put_file(struct sl_scan *scan, const struct sl_store_file *file, const struct runs *runs)
+{
+	return sl_lender_lacked() || sl_store_file_put(scan->store, file, runs->item, runs->count);
+}
+
 static bool put_files(struct sl_scan *scan, const struct before *before, const struct runs *runs)
 {
 	for (size_t i = 0; i < before->count; i++)
-		if (!sl_store_file_put(scan->store, &before->item[i], runs->item, runs->count))
+		if (!put_file(scan, &before->item[i], runs))
 			return false;
 	return true;
 }
@@ -143,14 +150,15 @@ static bool learn(struct sl_scan *scan, struct sl_images *run_images, char *cons
 	if (sl_pipeline_run(&report, paths, count, &options) == SL_PIPELINE_FINE) {
 		say(&report, report.damage_lines);
 		sl_card_take(&card, &report, source);
-		fine = sl_store_put(scan->store, &card, &run);
+		/* a card without names does not take the place of a whole one */
+		fine = sl_lender_lacked() ? sl_store_find(scan->store, id, &run) : sl_store_put(scan->store, &card, &run);
 	} else {
 		say(&report, (unsigned)report.warnings.count);
 	}
 	if (run) {
 		found(scan, run);
 		*SL_PUSH(runs) = run;
-		scan->read++;
+		scan->read += !sl_lender_lacked();
 	}
 	if (!scan->quiet && sl_terminal_rewrites(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
@@ -329,7 +337,7 @@ static bool put_summaries(struct sl_scan *scan, const struct sl_images *images, 
 			*SL_PUSH(&of[number - 1]) = run;
 	}
 	for (size_t s = 0; s < before->count; s++) {
-		fine = fine && sl_store_file_put(scan->store, &before->item[s], of[s].item, of[s].count);
+		fine = fine && put_file(scan, &before->item[s], &of[s]);
 		SL_DROP(&of[s]);
 	}
 	sl_map_free(&numbers);

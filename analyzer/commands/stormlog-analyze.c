@@ -8,6 +8,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
+#include "analyzer/report/absent.h"
 #include "common/base.h"
 #include "common/nearest.h"
 #include "common/standard.h"
@@ -66,6 +67,8 @@ static int obey(const struct sl_command *command, int argc, char **argv)
 	struct sl_arguments arguments = {.command = command, .argc = argc, .argv = argv};
 	int status = command->run(&arguments);
 
+	if (sl_absent_say_names() && status == SL_EXIT_FINE)
+		status = SL_EXIT_UNREADABLE;
 	sl_arguments_free(&arguments);
 	return finish(status);
 }

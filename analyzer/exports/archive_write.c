@@ -16,6 +16,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/exports/native_names.h"
 #include "analyzer/exports/redact_ring.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/frames.h"
 #include "analyzer/trace/unfinished.h"
@@ -455,6 +456,7 @@ bool sl_archive_write(FILE *out, const struct sl_images *images, int run, const 
 		if (sl_images_is_of(images, i, run))
 			fine = add_image(&p, images, i);
 	fine = fine && push(&p, &end, sizeof(end), ZSTD_e_end);
+	packed->left_out |= sl_absent_say_names();
 	ZSTD_freeCCtx(p.zstd);
 	ZSTD_freeCCtx(p.frames);
 	sl_symbols_free(p.symbols);

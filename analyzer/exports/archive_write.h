@@ -8,7 +8,7 @@
 
 struct sl_archived {
 	unsigned read; /* images that could be read */
-	bool left_out; /* a part of a masked file does not open, or a file was gone: it is not in the pack */
+	bool left_out; /* not in the pack: a part of a masked file that does not open, a file that was gone, names */
 };
 
 /*

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: the whole way from a library to the name of a frame, with all that may keep a name from being found. */
 #include "analyzer/model/symbols.h"
 
 #include <dlfcn.h>
@@ -23,6 +24,7 @@
 #define SCOPES_MAX 256
 #define SLACK_NS   (2 * SL_NS_PER_S) /* by which the clock of a file system may be ahead */
 #define PLACE	   (1ull << 32)	     /* distance of the objects' addresses, larger than any object */
+#define SPARE	   (8u << 20)	     /* memory that is free before libdw is asked */
 
 /* One file, shared by all processes that had it loaded.  It is opened for the first of its frames, mapped, and closed at once. */
 struct object {
@@ -201,6 +203,18 @@ static const char *why_not(int error)
 	}
 }
 
+/* Without memory libdw leaves out names, or ends the program. */
+static bool has_memory(void)
+{
+	void *spare = mmap(NULL, SPARE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (spare == MAP_FAILED)
+		sl_lender_lack(errno);
+	else
+		munmap(spare, SPARE);
+	return spare != MAP_FAILED;
+}
+
 /* If no build id was recorded, the file must have none either: another file of the same name is not accepted. */
 static const char *map_file(struct object *object, const char *build_id)
 {
@@ -234,6 +248,8 @@ static const char *open_object(struct object *object, const char *build_id)
 
 	if (why)
 		return why;
+	if (!has_memory())
+		return strerror(errno);
 	if (!span_of(object, &low, &high))
 		return "no library or program";
 	object->dwfl = dwfl_begin(&callbacks);
@@ -294,12 +310,14 @@ static size_t object_of(struct sl_symbols *symbols, const struct sl_module *modu
 	object = sl_arena_alloc(&symbols->arena, sizeof(*object));
 	symbols->objects.item[symbols->objects.count++] = object;
 	*object = (struct object){.path = sl_arena_strdup(&symbols->arena, module->path)};
+	errno = 0; /* libelf and libdw do not say that memory ran out */
 	object->why = open_object(object, build_id);
+	if (!object->why)
+		catch_no_memory(object->module);
+	sl_lender_lack(errno);
 	if (object->why) {
 		close_object(object);
 		miss(symbols, object);
-	} else {
-		catch_no_memory(object->module);
 	}
 	*known = symbols->objects.count;
 	return symbols->objects.count - 1;
@@ -472,8 +490,11 @@ static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, 
 	struct sl_symbol found[SL_SYMBOL_DEPTH] = {0};
 	jmp_buf here;
 
+	if (!has_memory())
+		return;
 	on_no_memory = &here;
 	sl_budget_resume();
+	errno = 0;
 	if (!setjmp(here)) {
 		answer->count = look_up(symbols, object->module, pc, found);
 		if (sl_budget_spent(&object->budget)) {
@@ -486,6 +507,7 @@ static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, 
 		miss(symbols, object);
 	}
 	on_no_memory = NULL;
+	sl_lender_lack(object->dwfl ? errno : ENOMEM);
 	if (answer->count)
 		answer->found = memcpy(sl_arena_alloc(&symbols->arena, answer->count * sizeof(*found)), found,
 				       answer->count * sizeof(*found));

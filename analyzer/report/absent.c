@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/lender.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
@@ -131,6 +132,22 @@ void sl_absent_say_newer(const struct sl_trace *trace, bool *said)
 	}
 }
 
+#define NAMES "their names could not be looked up: "
+
+bool sl_absent_say_names(void)
+{
+	static bool said;
+
+	if (sl_lender_lacked() && !said) {
+		sl_door_print(stderr,
+			      "stormlog-analyze: native frames: " NAMES "%s; raise the limit (ulimit -u, -n or -v, or the "
+			      "container's) and try again\n",
+			      strerror(sl_lender_lacked()));
+		said = true;
+	}
+	return said;
+}
+
 static bool is_torn(const struct sl_trace *trace)
 {
 	return (trace->damage.damaged && !trace->damage.readable) || trace->damage.lost_events;
@@ -138,7 +155,7 @@ static bool is_torn(const struct sl_trace *trace)
 
 bool sl_absent_unreadable(const struct sl_report *report)
 {
-	bool torn = report->unread.count || report->images.copies.damaged || report->images.unseen.count;
+	bool torn = sl_lender_lacked() || report->unread.count || report->images.copies.damaged || report->images.unseen.count;
 
 	for (unsigned i = 0; i < report->process_count; i++)
 		torn |= is_torn(report->processes[i].trace);
@@ -202,6 +219,12 @@ unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, vo
 	count += tell_path(told, context, false, FIRST(images->links), "links that lead to no trace by its name were not read");
 	count += tell_path(told, context, false, FIRST(images->closed), "folders that may not be listed were not read");
 	count += tell_path(told, context, false, FIRST(images->empty), SL_ABSENT_EMPTY);
+	if (sl_lender_lacked() && ++count) {
+		char *words = sl_memory_print(NAMES "%s", strerror(sl_lender_lacked()));
+
+		told(context, true, "native frames", words);
+		free(words);
+	}
 	if (sl_absent_ranks(report, &absent) && ++count) {
 		char *words = sl_absent_words(&absent);
 

@@ -35,6 +35,9 @@ unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, vo
 /* True: something of the run was recorded and cannot be read.  Events that the recorder lost, and counted, are none of it. */
 bool sl_absent_unreadable(const struct sl_report *report);
 
+/* True: names of native frames are missing, since what they are looked up with ran out.  Says so on stderr, once in a process. */
+bool sl_absent_say_names(void);
+
 /* True: SL_ABSENT_NEWER holds of the trace, as far as it was read.  The other says so on stderr, once for a run: *said. */
 bool sl_absent_newer(const struct sl_trace *trace);
 void sl_absent_say_newer(const struct sl_trace *trace, bool *said);

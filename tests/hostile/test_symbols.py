@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Names of functions do not depend on the limit of open files; their cost grows with libraries and not with ranks; a module
-without names is reported."""
+without names is reported, and where nothing was left to look names up with no verb takes their lack for an answer."""
 import json
 import os
 import resource
@@ -31,23 +31,36 @@ def libraries():
     return found
 
 
+def unprivileged():
+    if not os.getuid():
+        os.setgroups([])
+        os.setgid(65533)
+        os.setuid(65533)
+
+
+def without_processes():
+    """No fork succeeds; root would be above that limit."""
+    unprivileged()
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+
 class Symbols(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="stormlog-symbols-")
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def record(self, name, ranks, modules):
+    def record(self, name, ranks, modules, size=4096, at=0x9000):
         """Write traces of ranks that each hold a block for each library, allocated at other addresses of the library."""
         for rank in range(ranks):
             maps = [{"def": "module", "base": (i + 1) << 36, "end": (i + 1) << 36 | 1 << 31, "path": path, "build_id": build, "ns": t.T0}
                     for i, (path, build) in enumerate(modules)]
-            maps += [{"def": "native_stack", "id": i + 1, "pcs": struct.pack("<Q", ((i + 1) << 36) + 0x9000 + 16 * (rank % 8))}
+            maps += [{"def": "native_stack", "id": i + 1, "pcs": struct.pack("<Q", ((i + 1) << 36) + at + 16 * (rank % 8))}
                      for i in range(len(modules))]
             count = len(modules)
             numbers = list(range(1, count + 1))
             t.write(os.path.join(self.folder, name, "rank-%05d-%d.msgpack.zst" % (rank, 1000 + rank)),
                     t.header(rank=rank, world_size=ranks, pid=1000 + rank), t.defs(maps),
-                    t.Thread().events(count, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * n for n in numbers], bytes=4096,
+                    t.Thread().events(count, api=t.MALLOC, kind=1, duration_ns=1, address=[size * n for n in numbers], bytes=size,
                                       native=numbers), t.footer())
         return os.path.join(self.folder, name)
 
@@ -117,6 +130,56 @@ class Symbols(unittest.TestCase):
             done = subprocess.run([ANALYZE, "--json", "-j", "1", folder], capture_output=True, text=True, timeout=120,
                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20)))
             self.assertNotEqual(done.returncode, 1, "1 is a limit of check: " + done.stderr)
+
+    def test_names_that_nothing_is_left_to_look_up_with_are_missing_and_nobody_takes_that_for_an_answer(self):
+        def run(*arguments, limit=None):
+            return subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, timeout=300, cwd=self.folder, preexec_fn=limit,
+                                  env=dict(os.environ, TMPDIR=os.path.join(self.folder, "tmp")))
+        os.mkdir(os.path.join(self.folder, "tmp"))
+        path, build = next(lib for lib in libraries().items() if "libc.so" in lib[0])
+        own = shutil.copy(path, os.path.join(self.folder, "own.so"))
+        known = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout.splitlines()
+        at = next(int(line.split()[0], 16) for line in known if " malloc@" in line)
+        self.record("t", 1, [(own, build), *list(libraries().items())[:8]], 8 << 20, at + 4)
+        for folder, _, files in os.walk(self.folder):
+            os.chmod(folder, 0o777)
+            for name in files:
+                os.chmod(os.path.join(folder, name), 0o644)
+        check = ["check", "--baseline", "base.json", "t"]
+        self.assertEqual([run(*check, "--update-baseline").returncode, run(*check).returncode], [0, 0])
+        os.chmod(os.path.join(self.folder, "base.json"), 0o666)
+        with open(os.path.join(self.folder, "base.json"), "rb") as file:
+            baseline = file.read()
+        try:
+            run("--version", limit=unprivileged)
+        except (PermissionError, subprocess.SubprocessError):
+            self.skipTest("another user may not run what was built")
+        limits = {"processes": without_processes}
+        limits.update(("%d descriptors" % most, lambda most=most: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))) for most in (7, 8, 9))
+        verbs = {"check": check, "diff": ["diff", "t", "t"], "tree": ["tree", "t"], "csv": ["export", "csv", "t"], "pack": ["pack", "-o", "x.stormlog", "t"],
+                 "pprof": ["export", "pprof", "t"], "json": ["--json", "t"], "update": [*check, "--update-baseline"], "oom": ["oom", "t"]}
+        whole = {name: run(*verb) for name, verb in verbs.items() if name not in ("pack", "pprof")}
+        for lack, limit in limits.items():
+            for name, verb in verbs.items():
+                with self.subTest(lack=lack, verb=name):
+                    done = run(*verb, limit=limit) if name != "pprof" else run(*verb, "-o", "x.pb.gz", limit=limit)
+                    self.assertNotEqual(done.returncode, 1, done.stdout)
+                    if lack == "processes" and name != "oom":
+                        self.assertEqual(done.returncode, 3, done.stderr)
+                        self.assertEqual(done.stderr.count("raise the limit"), 1, done.stderr)
+                    elif done.returncode == 0 and name in whole:
+                        self.assertEqual(done.stdout, whole[name].stdout)
+                    if name in ("check", "diff") and lack == "processes":
+                        self.assertIn("incomplete", done.stdout)
+                        self.assertNotIn("FAIL", done.stdout)
+                for made in {"x.stormlog", "x.pb.gz"} & set(os.listdir(self.folder)):
+                    os.unlink(os.path.join(self.folder, made))
+        with open(os.path.join(self.folder, "base.json"), "rb") as file:
+            self.assertEqual(file.read(), baseline)
+        # the next time it is learned
+        runs = ["runs", "--json", "--catalogue", "c.sqlite", "t"]
+        self.assertEqual(run(*runs, limit=without_processes).returncode, 3)
+        self.assertEqual([json.loads(run(*runs, limit=unprivileged).stdout)["read"] for _ in range(2)], [1, 0])
 
 
 if __name__ == "__main__":
