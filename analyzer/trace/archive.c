@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/map.h"
@@ -88,6 +89,8 @@ static bool pull(struct reader *r, void *to, size_t size)
 		}
 		left = ZSTD_decompressStream(r->zstd, &out, &r->have);
 		r->ended_whole = !left;
+		if (ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation)
+			sl_memory_must(NULL);
 		if (ZSTD_isError(left) || (r->ended && out.pos == before))
 			return false;
 	}

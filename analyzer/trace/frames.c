@@ -49,11 +49,11 @@ static void push(struct sl_frames *frames, struct sl_zstd_frame frame)
 /* The offset of the next whole index at or after `from`; `size` when there is none. */
 static uint64_t search(const struct sl_frames *frames, uint64_t from, uint64_t size)
 {
-	uint8_t *buffer = malloc(SEARCH_BYTES);
+	uint8_t *buffer = sl_memory_must(malloc(SEARCH_BYTES));
 	uint64_t found = size;
 	size_t want = 4096; /* search in small steps at first: the next index may be near */
 
-	for (; buffer && found == size && from + sizeof(struct sl_frame_index) <= size;
+	for (; found == size && from + sizeof(struct sl_frame_index) <= size;
 	     want = want * 4 < SEARCH_BYTES ? want * 4 : SEARCH_BYTES) {
 		/* Skip holes of the file, which may be of any size */
 		off_t data = lseek(frames->fd, (off_t)from, SEEK_DATA);
@@ -86,10 +86,11 @@ static uint32_t whole_frame(const struct sl_frames *frames, uint64_t offset, uin
 {
 	uint64_t room = limit > offset ? limit - offset : 0;
 	size_t size = room < FRAME_MAX ? (size_t)room : FRAME_MAX, got, whole;
-	uint8_t *bytes = size ? malloc(size) : NULL;
+	uint8_t *bytes;
 
-	if (!bytes)
+	if (!size)
 		return 0;
+	bytes = sl_memory_must(malloc(size));
 	got = sl_frames_read_at(frames->fd, bytes, size, offset);
 	whole = ZSTD_findFrameCompressedSize(bytes, got);
 	if (got < 4 || sl_load_le(bytes, 4) != ZSTD_MAGICNUMBER || ZSTD_isError(whole))
@@ -250,18 +251,13 @@ void sl_frames_wake(struct sl_frames *frames)
 		frames->fd = sl_paths_open_regular(frames->path, &st);
 }
 
-static bool room(uint8_t **buffer, size_t *capacity, size_t bytes)
+/* For at most CONTENT_MAX. */
+static void make_room(uint8_t **buffer, size_t *capacity, size_t bytes)
 {
-	uint8_t *bigger;
-
 	if (*capacity >= bytes)
-		return true;
-	bigger = realloc(*buffer, bytes);
-	if (!bigger)
-		return false;
-	*buffer = bigger;
+		return;
+	*buffer = sl_memory_must(realloc(*buffer, bytes));
 	*capacity = bytes;
-	return true;
 }
 
 /* For frames that do not say their content's size: grow the buffer until it fits. */
@@ -270,8 +266,9 @@ static size_t inflate_unsized(struct sl_inflate *inflate, size_t compressed)
 	size_t capacity = inflate->out_capacity ? inflate->out_capacity : 1u << 20, got;
 
 	for (;; capacity *= 2) {
-		if (capacity > CONTENT_MAX || !room(&inflate->out, &inflate->out_capacity, capacity))
+		if (capacity > CONTENT_MAX)
 			return (size_t)-1;
+		make_room(&inflate->out, &inflate->out_capacity, capacity);
 		got = sl_squeeze_back(inflate->out, inflate->out_capacity, inflate->in, compressed);
 		if (!ZSTD_isError(got) || ZSTD_getErrorCode(got) != ZSTD_error_dstSize_tooSmall)
 			return got;
@@ -284,8 +281,7 @@ bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, c
 	unsigned long long content;
 	size_t got;
 
-	if (!room(&inflate->in, &inflate->in_capacity, frame->compressed))
-		return false;
+	make_room(&inflate->in, &inflate->in_capacity, frame->compressed);
 	got = sl_frames_read_at(frames->fd, inflate->in, frame->compressed, frame->offset);
 	if (got < frame->compressed) {
 		if (damage)
@@ -293,13 +289,14 @@ bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, c
 		return false;
 	}
 	content = ZSTD_getFrameContentSize(inflate->in, got);
-	if (content == ZSTD_CONTENTSIZE_UNKNOWN)
+	if (content == ZSTD_CONTENTSIZE_UNKNOWN) {
 		got = inflate_unsized(inflate, frame->compressed);
-	else if (content == ZSTD_CONTENTSIZE_ERROR || content > CONTENT_MAX ||
-		 !room(&inflate->out, &inflate->out_capacity, content + 1))
+	} else if (content > CONTENT_MAX) { /* an error is the largest number */
 		got = (size_t)-1;
-	else
+	} else {
+		make_room(&inflate->out, &inflate->out_capacity, content + 1);
 		got = sl_squeeze_back(inflate->out, inflate->out_capacity, inflate->in, frame->compressed);
+	}
 	if (ZSTD_isError(got)) {
 		if (damage)
 			sl_damage_add(damage, frames->path, (int64_t)frame->offset, "frame does not open (%s)%s",

@@ -805,6 +805,18 @@ class Endings(unittest.TestCase):
                 for left in set(os.listdir(self.folder)) - before:
                     (shutil.rmtree if left == "sink" else os.unlink)(os.path.join(self.folder, left))
 
+    def test_memory_that_runs_out_is_no_damage(self):
+        maps = [{"def": "label", "id": i + 1, "text": "%d" % i * 2000} for i in range(6000)]
+        t.write(os.path.join(self.traces, "rank-00001-101.msgpack.zst"), t.header(rank=1, pid=101), *(t.defs(maps[i:i + 1500], 16 << 20) for i in range(0, 6000, 1500)),
+                t.Thread().events(9000, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * n for n in range(1, 9001)], bytes=4096), t.footer())
+        whole = self.run_it("dump", "t")
+        for megabytes in range(20, 120, 3):
+            done = self.run_it("dump", "t", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20)))
+            with self.subTest(megabytes=megabytes):
+                self.assertNotRegex(done.stderr, "frame|no header")
+                if done.returncode == 0:
+                    self.assertEqual(done.stdout, whole.stdout)
+
     def test_two_images_of_one_process_are_two(self):
         self.record("rank-00000-100-2", started_ns=t.UNIX0 + 5, monotonic_ns=t.T0 + 5)
         self.assertEqual(len(json.loads(self.run_it("--json", "t").stdout)["processes"]), 2)
