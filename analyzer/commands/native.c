@@ -13,19 +13,19 @@
 
 #define SAID_MAX 200 /* most warnings printed; report.json has all */
 
-static void say(const struct sl_report *report, size_t count)
+void sl_native_say(const struct sl_report *report, size_t first, size_t end)
 {
-	for (size_t i = 0; i < count && i < SAID_MAX; i++)
+	for (size_t i = first; i < end && i < first + SAID_MAX; i++)
 		sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
-	if (count > SAID_MAX)
-		sl_door_print(stderr, "stormlog-analyze: %zu lines like these more\n", count - SAID_MAX);
+	if (end > first + SAID_MAX)
+		sl_door_print(stderr, "stormlog-analyze: %zu lines like these more\n", end - first - SAID_MAX);
 }
 
 static int run(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options, bool again)
 {
 	switch (sl_pipeline_run(report, paths, count, options)) {
 	case SL_PIPELINE_FINE:
-		say(report, again ? 0 : report->damage_lines);
+		sl_native_say(report, 0, again ? 0 : report->damage_lines);
 		return SL_EXIT_FINE;
 	case SL_PIPELINE_NO_PATH:
 		sl_paths_failed(report->path);
@@ -41,7 +41,7 @@ static int run(struct sl_report *report, char **paths, unsigned count, const str
 					       options->only->rank >= 0 ? " of that rank" : "", report->path);
 		return sl_command_fail(SL_EXIT_USAGE, "there is no rank %ld in %s", options->only->rank, report->path);
 	default:
-		say(report, report->warnings.count);
+		sl_native_say(report, 0, report->warnings.count);
 		if (!report->images.image_count)
 			sl_paths_empty(paths, count, "trace");
 		return SL_EXIT_UNREADABLE;

@@ -9,6 +9,9 @@
 
 #define SL_NATIVE_NO_TELEMETRY "traces, not telemetry; report writes theirs to analysis/telemetry"
 
+/* Prints warnings from `first` on, before `end`, on stderr; of very many the first. */
+void sl_native_say(const struct sl_report *report, size_t first, size_t end);
+
 /* Reads and analyses the paths, prints problems on stderr; returns an exit status of commands.h. */
 int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
 

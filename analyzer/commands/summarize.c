@@ -18,6 +18,7 @@
 #include "analyzer/commands/replace.h"
 #include "analyzer/commands/shard.h"
 #include "analyzer/report/absent.h"
+#include "analyzer/report/alike.h"
 #include "analyzer/summary/summary.h"
 #include "analyzer/trace/summaries.h"
 
@@ -65,6 +66,7 @@ struct parts {
 	struct sl_summary_frame *frames;
 	struct sl_header *identities;
 	bool *newer; /* for each: an agent that is newer wrote its trace */
+	struct sl_damage *damage;
 	unsigned count;
 	struct sl_summary_commons commons;
 	_Atomic bool lost; /* a frame could not be read */
@@ -78,6 +80,7 @@ static void make_room(void *context, unsigned count)
 	parts->frames = sl_memory_must(calloc(count + 1, sizeof(*parts->frames)));
 	parts->identities = sl_memory_must(calloc(count + 1, sizeof(*parts->identities)));
 	parts->newer = sl_memory_must(calloc(count + 1, sizeof(*parts->newer)));
+	parts->damage = sl_memory_must(calloc(count + 1, sizeof(*parts->damage)));
 }
 
 static char *text_of(const char *text)
@@ -99,12 +102,12 @@ static void identify(struct sl_header *identity, const struct sl_header *from)
 }
 
 static void pack_one(void *context, unsigned index, struct sl_process *process, const struct sl_image *image,
-		     const struct sl_damage *damage)
+		     struct sl_damage *damage)
 {
 	static const struct sl_header unknown = {.rank = -1};
 	struct parts *parts = context;
 	struct sl_summary_frame *frame = &parts->frames[index];
-	struct sl_damage unsaid = {0};
+	struct sl_damage *seen = process->trace ? &process->trace->damage : damage;
 
 	identify(&parts->identities[index], image->summary ? image->identity : process->trace ? &process->trace->header : &unknown);
 	frame->name = image->name;
@@ -112,12 +115,11 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 	frame->listing = image->listing;
 	parts->newer[index] = process->trace && sl_absent_newer(process->trace);
 	if (image->summary) /* a summary is copied unchanged */
-		sl_summary_copy(frame, &parts->commons, image, &unsaid);
+		sl_summary_copy(frame, &parts->commons, image, damage);
 	else
 		sl_summary_pack(frame, &parts->commons, process, image, damage);
-	for (unsigned i = 0; i < unsaid.lines; i++)
-		sl_door_print(stderr, "stormlog-analyze: %s\n", unsaid.line[i]);
-	sl_damage_free(&unsaid);
+	parts->damage[index] = *seen;
+	*seen = (struct sl_damage){0};
 	if (!frame->bytes)
 		parts->lost = true;
 	sl_process_free(process);
@@ -132,13 +134,31 @@ static void free_parts(struct parts *parts)
 		free((void *)parts->identities[i].run_id);
 		free((void *)parts->identities[i].host);
 		free((void *)parts->identities[i].boot_id);
+		sl_damage_free(&parts->damage[i]);
 	}
 	free(parts->frames);
 	free(parts->identities);
 	free(parts->newer);
+	free(parts->damage);
 }
 
-/* Threads come in any order, so the first in the order of the traces is named. */
+/* Threads come in any order, so it is said in the order of the traces.  True: something cannot be read. */
+static bool say_damage(const struct parts *parts, struct sl_report *report)
+{
+	size_t first = report->warnings.count;
+	bool torn = false;
+
+	for (unsigned i = 0; i < parts->count; i++) {
+		torn |= sl_absent_torn(&parts->damage[i]);
+		for (unsigned k = 0; k < parts->damage[i].lines; k++)
+			sl_report_warn(report, "%s", parts->damage[i].line[k]);
+	}
+	sl_report_join_warnings(report, first);
+	sl_native_say(report, first, report->warnings.count);
+	return torn;
+}
+
+/* The first in the order of the traces is named. */
 static void say_newer(const struct parts *parts)
 {
 	unsigned i = 0;
@@ -164,6 +184,7 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 {
 	struct sl_report report = {0};
 	struct parts parts = {0};
+	bool torn;
 	int status;
 
 	/* Keeps freed memory for the next rank; otherwise the kernel would clear new pages for each of them. */
@@ -176,10 +197,13 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	s->drive.part = s->shard.part;
 	s->drive.parts = s->shard.parts;
 	status = sl_native_open(&report, paths, path_count, &s->drive);
+	torn = say_damage(&parts, &report);
 	say_newer(&parts);
 	if (status == SL_EXIT_FINE)
 		status = parts.lost ? SL_EXIT_UNREADABLE : save(s, parts.frames, parts.count);
-	if (status == SL_EXIT_UNREADABLE && report.images.image_count)
+	if (status == SL_EXIT_FINE && torn && !s->shard.parts) /* mpirun ends the other parts when one fails; the report says it */
+		status = sl_native_partly(s->path);
+	else if (status == SL_EXIT_UNREADABLE && report.images.image_count)
 		sl_door_print(stderr,
 			      "stormlog-analyze: %s was not written, since a summary leaves nothing out: name what can be read\n",
 			      s->path);

@@ -148,9 +148,9 @@ bool sl_absent_say_names(void)
 	return said;
 }
 
-static bool is_torn(const struct sl_trace *trace)
+bool sl_absent_torn(const struct sl_damage *damage)
 {
-	return (trace->damage.damaged && !trace->damage.readable) || trace->damage.lost_events;
+	return (damage->damaged && !damage->readable) || damage->lost_events;
 }
 
 bool sl_absent_unreadable(const struct sl_report *report)
@@ -158,7 +158,7 @@ bool sl_absent_unreadable(const struct sl_report *report)
 	bool torn = sl_lender_lacked() || report->unread.count || report->images.copies.damaged || report->images.unseen.count;
 
 	for (unsigned i = 0; i < report->process_count; i++)
-		torn |= is_torn(report->processes[i].trace);
+		torn |= sl_absent_torn(&report->processes[i].trace->damage);
 	return torn;
 }
 

@@ -34,6 +34,7 @@ unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, vo
 
 /* True: something of the run was recorded and cannot be read.  Events that the recorder lost, and counted, are none of it. */
 bool sl_absent_unreadable(const struct sl_report *report);
+bool sl_absent_torn(const struct sl_damage *damage); /* the same of one trace */
 
 /* True: names of native frames are missing, since what they are looked up with ran out.  Says so on stderr, once in a process. */
 bool sl_absent_say_names(void);

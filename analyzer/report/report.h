@@ -230,11 +230,12 @@ struct sl_window {
 struct sl_pipeline_options {
 	/*
 	 * Told the number of processes before the first one; then takes each process after its replay and empties it, on the
-	 * thread that replayed it.  NULL: processes are kept and joined.
+	 * thread that replayed it.  damage: of an image that did not open; it may be taken too.
+	 * NULL: processes are kept and joined.
 	 */
 	void (*begin)(void *context, unsigned count);
 	void (*each)(void *context, unsigned index, struct sl_process *process, const struct sl_image *image,
-		     const struct sl_damage *damage);
+		     struct sl_damage *damage);
 	void *each_context;
 	struct sl_images *found;	/* processes that were searched before, and become the report's; NULL: paths are searched */
 	const char *run;		/* an id, "all", or NULL: the newest run */

@@ -805,6 +805,18 @@ class Endings(unittest.TestCase):
                 for left in set(os.listdir(self.folder)) - before:
                     (shutil.rmtree if left == "sink" else os.unlink)(os.path.join(self.folder, left))
 
+    def test_a_summary_of_what_cannot_be_read_says_so_and_ends_no_other_part(self):
+        for rank in range(1, 4):
+            path = self.record("rank-%05d-%d" % (rank, 100 + rank), rank=rank, pid=100 + rank)
+            os.truncate(path, os.path.getsize(path) - 100)
+        for shard, code in ([], 3), (["--shard", "1/1"], 0):
+            done = self.run_it("summarize", "-q", *shard, "-o", "o/x.summary", "t")
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertEqual([line.split(":")[1] for line in done.stderr.splitlines() if "inside an index" in line],
+                             [" t/rank-%05d-%d.msgpack.zst" % (rank, 100 + rank) for rank in range(1, 4)])
+            self.assertEqual("o/x.summary may not be the whole run" in done.stderr, code == 3)
+            self.assertIn("incomplete", self.run_it("o").stdout)
+
     def test_memory_that_runs_out_is_no_damage(self):
         maps = [{"def": "label", "id": i + 1, "text": "%d" % i * 2000} for i in range(6000)]
         t.write(os.path.join(self.traces, "rank-00001-101.msgpack.zst"), t.header(rank=1, pid=101), *(t.defs(maps[i:i + 1500], 16 << 20) for i in range(0, 6000, 1500)),

@@ -57,6 +57,8 @@ class TimeAndFiles(unittest.TestCase):
         notes = t.frame(t.DEFS, t.packed({"def": "note", "text": "y", "ns": t.T0}) * 100000, count=100000)
         t.write(self.trace, t.header(), self.events(), notes * 40, t.footer())
         self.assertRegex(self.run_it("--json", "t", STORMLOG_READ_SECONDS="0.05")[0], "offset [0-9]+: its [0-9]+ kB take more")
+        said = self.run_it("summarize", "-q", "-o", "x.summary", "t", codes=(3,), STORMLOG_READ_SECONDS="0.05")[1]
+        self.assertRegex(said, "offset [0-9]+: its [0-9]+ kB take more(?s:.*)x.summary may not be the whole run")
         out, said = self.run_it("pack", "--redact", "-o", "x.stormlog", "t", codes=(3,), STORMLOG_READ_SECONDS="0.05")
         self.assertRegex(said, "offset [0-9]+: it takes more of the processor's time than it may")
         self.assertEqual(json.loads(self.run_it("--json", "x.stormlog")[0])["processes"][0]["memory"][0]["allocations"], 3)
