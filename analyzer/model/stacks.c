@@ -82,6 +82,7 @@ const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header
 struct out {
 	struct sl_stack_frame *frames;
 	unsigned count;
+	bool entered[SL_STACK_MAX]; /* Python frames that were entered from C; there is no room for later ones */
 };
 
 static struct sl_stack_frame *add(struct out *out)
@@ -98,23 +99,18 @@ static void add_python(struct out *out, const struct sl_defs *defs, const struct
 	while (stack && *at < stack->count) {
 		const struct sl_python_frame *frame = sl_defs_frame(defs, stack->frames[*at]);
 		struct sl_stack_frame *now = add(out);
-		bool boundary = false;
 
-		if (now) {
-			now->python = true;
-			now->function = frame ? frame->function : NULL;
-			now->file = frame ? sl_defs_file(defs, frame) : NULL;
-			now->line = frame ? frame->line : 0;
-			now->passes_on = now->file && !strncmp(now->file, "<frozen ", 8); /* frames of importlib */
-			/* neighbouring frames are often in one file */
-			now->own = now > out->frames && now[-1].python && now[-1].file == now->file
-					   ? now[-1].own
-					   : !sl_stacks_is_installed(now->file);
-		}
-		for (uint32_t i = 0; i < stack->boundary_count; i++)
-			boundary |= stack->boundaries[i] == *at;
-		(*at)++;
-		if (boundary && !rest)
+		if (!now)
+			return;
+		now->python = true;
+		now->function = frame ? frame->function : NULL;
+		now->file = frame ? sl_defs_file(defs, frame) : NULL;
+		now->line = frame ? frame->line : 0;
+		now->passes_on = now->file && !strncmp(now->file, "<frozen ", 8); /* frames of importlib */
+		/* neighbouring frames are often in one file */
+		now->own = now > out->frames && now[-1].python && now[-1].file == now->file ? now[-1].own
+											    : !sl_stacks_is_installed(now->file);
+		if (out->entered[(*at)++] && !rest)
 			return;
 	}
 }
@@ -199,9 +195,12 @@ unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *
 	const struct sl_python_stack *lines = sl_defs_python(defs, stack.python);
 	const struct sl_native_stack *native = sl_defs_native(defs, stack.native);
 	bool merge = lines && native && fit_together(defs, lines, native);
-	struct out out = {frames, 0};
+	struct out out = {.frames = frames};
 	uint32_t at = 0;
 
+	for (uint32_t i = 0; lines && i < lines->boundary_count; i++)
+		if (lines->boundaries[i] < SL_STACK_MAX)
+			out.entered[lines->boundaries[i]] = true;
 	for (uint32_t i = 0; native && i < native->count; i++) {
 		uint64_t pc = native->pcs[i] - 1; /* the address inside the call, not behind it */
 

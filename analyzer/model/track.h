@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyzer/base/vector.h"
 #include "analyzer/model/swing.h"
 #include "analyzer/trace/stack.h"
 
@@ -109,9 +110,10 @@ struct sl_tracks {
 	size_t count, capacity, course_capacity;
 	uint32_t *slots;
 	uint32_t mask;
-	uint64_t ticks;	   /* births at all sites */
-	uint64_t asked;	   /* births at all sites plus requests that failed */
-	uint64_t launches; /* of graphs */
+	SL_VECTOR(uint64_t) pythons, natives; /* the hash of each of these stacks; 0: not read yet */
+	uint64_t ticks;			      /* births at all sites */
+	uint64_t asked;			      /* births at all sites plus requests that failed */
+	uint64_t launches;		      /* of graphs */
 	uint64_t last_birth_ns;
 	uint64_t teardown_ns; /* first death after which nothing was allocated any more; 0: none */
 	/* the end of the last call that freed; how often the program did something else for SL_TRACK_PAUSE_NS before the next */

@@ -14,19 +14,12 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return sl_idmap_hash((hash ^ value) * 0xff51afd7ed558ccdull);
 }
 
-/* True: the function also occurs further inside: it recurses. */
-static bool is_repeated(const struct sl_defs *defs, const struct sl_python_stack *stack, uint32_t at)
+/* True: the key was not met before. */
+static bool is_new(struct sl_idmap *met, uint64_t key)
 {
-	const struct sl_python_frame *frame = sl_defs_frame(defs, stack->frames[at]);
+	uint32_t next = met->count;
 
-	for (uint32_t i = 0; i < at; i++) {
-		const struct sl_python_frame *other = sl_defs_frame(defs, stack->frames[i]);
-
-		if (frame && other && frame->function && other->function && frame->file == other->file &&
-		    !strcmp(frame->function, other->function))
-			return true;
-	}
-	return false;
+	return sl_idmap_claim(met, key, next) == next;
 }
 
 /* The same wherever the object is loaded, since a library may be closed and opened again elsewhere. */
@@ -37,17 +30,20 @@ static uint64_t hash_address(uint64_t hash, const struct sl_module *module, uint
 	return object ? mix(mix(hash, (uintptr_t)object), address - module->base) : mix(hash, address);
 }
 
-static uint64_t hash_native(uint64_t hash, const struct sl_defs *defs, const struct sl_native_stack *stack)
+#define NOTHING 1 /* of a stack without a frame that counts */
+
+static uint64_t hash_native(const struct sl_defs *defs, const struct sl_native_stack *stack)
 {
+	struct sl_idmap met = {0};
+	uint64_t hash = NOTHING;
+
 	for (uint32_t i = 0; i < stack->count; i++) {
 		const struct sl_module *module = sl_defs_module_at(defs, stack->pcs[i] - 1);
-		bool repeated = module && sl_stacks_passes_on(module->path);
 
-		for (uint32_t k = 0; k < i && !repeated; k++)
-			repeated = stack->pcs[k] == stack->pcs[i];
-		if (!repeated)
+		if (is_new(&met, stack->pcs[i]) && !(module && sl_stacks_passes_on(module->path)))
 			hash = hash_address(hash, module, stack->pcs[i]);
 	}
+	sl_idmap_free(&met);
 	return hash;
 }
 
@@ -65,25 +61,60 @@ static uint64_t hash_line(uint64_t hash, const struct sl_defs *defs, uint32_t fr
 	return mix(hash, line->line);
 }
 
+/* A function that also occurs further inside recurses, and its line does not count.  Equal names have one address. */
+static uint64_t hash_lines(const struct sl_defs *defs, const struct sl_python_stack *lines)
+{
+	struct sl_idmap met = {0};
+	uint64_t hash = NOTHING;
+
+	for (uint32_t i = 0; i < lines->count; i++) {
+		const struct sl_python_frame *line = sl_defs_frame(defs, lines->frames[i]);
+
+		if (!line || !line->function || is_new(&met, mix(mix(0, (uintptr_t)line->function), line->file)))
+			hash = hash_line(hash, defs, lines->frames[i]);
+	}
+	sl_idmap_free(&met);
+	return hash;
+}
+
 /* Cold and warm, one line calls from two places of the interpreter: its frames do not count. */
-static uint64_t hash_stack(const struct sl_defs *defs, struct sl_stack at, uint64_t hash)
+static uint64_t join(const struct sl_defs *defs, struct sl_stack at, uint64_t hash, uint64_t native, uint64_t lines)
+{
+	if (!native && !lines)
+		return hash_address(hash, sl_defs_module_at(defs, at.caller - 1), at.caller);
+	hash = native > NOTHING ? mix(hash, native) : hash;
+	return lines > NOTHING ? mix(hash, lines) : hash;
+}
+
+static uint64_t hash_stack(const struct sl_defs *defs, struct sl_stack at)
 {
 	const struct sl_python_stack *lines = sl_defs_python(defs, at.python);
 	const struct sl_native_stack *stack = sl_defs_native(defs, at.native);
 
-	if (stack)
-		hash = hash_native(hash, defs, stack);
-	else if (!lines)
-		hash = hash_address(hash, sl_defs_module_at(defs, at.caller - 1), at.caller);
-	for (uint32_t i = 0; lines && i < lines->count; i++)
-		if (!is_repeated(defs, lines, i))
-			hash = hash_line(hash, defs, lines->frames[i]);
-	return hash;
+	return join(defs, at, 0, stack ? hash_native(defs, stack) : 0, lines ? hash_lines(defs, lines) : 0);
 }
 
 bool sl_tracks_alike(const struct sl_defs *defs, struct sl_stack a, struct sl_stack b)
 {
-	return sl_stack_same(a, b) || hash_stack(defs, a, 0) == hash_stack(defs, b, 0);
+	return sl_stack_same(a, b) || hash_stack(defs, a) == hash_stack(defs, b);
+}
+
+/* The same of a call's stack; each list of frames is read once, since many callers may share one. */
+static uint64_t hash_call(struct sl_tracks *tracks, const struct sl_defs *defs, struct sl_stack at, uint64_t hash)
+{
+	const struct sl_python_stack *lines = sl_defs_python(defs, at.python);
+	const struct sl_native_stack *stack = sl_defs_native(defs, at.native);
+	uint64_t *native = NULL, *python = NULL;
+
+	while (tracks->natives.count < defs->natives.count)
+		*SL_PUSH(&tracks->natives) = 0;
+	while (tracks->pythons.count < defs->pythons.count)
+		*SL_PUSH(&tracks->pythons) = 0;
+	if (stack && !*(native = &tracks->natives.item[stack - defs->natives.item]))
+		*native = hash_native(defs, stack);
+	if (lines && !*(python = &tracks->pythons.item[lines - defs->pythons.item]))
+		*python = hash_lines(defs, lines);
+	return join(defs, at, hash, native ? *native : 0, python ? *python : 0);
 }
 
 static void grow_slots(struct sl_tracks *tracks)
@@ -104,7 +135,7 @@ static void grow_slots(struct sl_tracks *tracks)
 uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsigned kind, int device)
 {
 	struct sl_tracks *tracks = &model->tracks;
-	uint64_t hash = hash_stack(model->defs, sl_stack_of(event), mix(kind, (uint64_t)(device + 1)));
+	uint64_t hash = hash_call(tracks, model->defs, sl_stack_of(event), mix(kind, (uint64_t)(device + 1)));
 	uint32_t i, at;
 
 	if (tracks->count >= tracks->mask / 4 * 3)
@@ -442,6 +473,8 @@ void sl_tracks_rest(struct sl_tracks *tracks)
 	}
 	free(tracks->course);
 	free(tracks->slots);
+	SL_DROP(&tracks->pythons);
+	SL_DROP(&tracks->natives);
 	tracks->course = NULL;
 	tracks->slots = NULL;
 }

@@ -101,6 +101,7 @@ static void add_python(struct sl_defs *defs, const msgpack_object *map, uint64_t
 	stack.boundaries = ids_of(map, "c_boundaries", &stack.boundary_count);
 	stack.truncated = is_true(sl_object_get(map, "truncated")) || stack.count > FRAMES_MAX;
 	stack.count = stack.count < FRAMES_MAX ? stack.count : FRAMES_MAX;
+	stack.boundary_count = stack.boundary_count < FRAMES_MAX ? stack.boundary_count : FRAMES_MAX;
 	sl_idmap_set(&defs->python_ids, id, (uint32_t)defs->pythons.count);
 	*PUSH(defs->pythons) = stack;
 }
