@@ -4,8 +4,9 @@
 
 The cost may grow as n log n, not as n squared: the test fails on the exponent between two sizes that are ten times apart (a decade),
 and never on a time.  A cost is the process's own time (user and system), less that of a small file.  A decade whose larger cost is
-under a tenth of a second has no exponent.  If ANALYZE is tests/bench/counted, a cost is the work that it counted in the model, the
-analyses, the report, the gate, fit and some more files, in millions, for shapes whose cost is there.
+under a tenth of a second has no exponent.  If ANALYZE is tests/bench/counted, a cost is the work that it counted, in millions, each
+shape must have an exponent, and those of NAMED may grow less in the last decade: n log n has 1.13 from 1000 to 10 000, and a scan
+of all for each has 1.2 where what each costs by itself does not hide it (LARGER).
 
 Longer than other files: it has a shape for each of these things."""
 import glob
@@ -23,7 +24,7 @@ import traces as t  # noqa: E402
 
 ANALYZE, LARGEST = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 20000
 DECADES, ONLY = int(sys.argv[3]) if len(sys.argv) > 3 else 1, sys.argv[4] if len(sys.argv) > 4 else None
-EXPONENT_MAX, WORK_EXPONENT_MAX, LEAST_SECONDS = 1.5, 1.35, 0.1
+EXPONENT_MAX, WORK_EXPONENT_MAX, NAMED_EXPONENT_MAX, LEAST_SECONDS = 1.5, 1.35, 1.2, 0.1
 ODD, WORD = 0x9E3779B97F4A7C15, 2 ** 64
 
 
@@ -43,9 +44,13 @@ def stacks(folder, n):
 
 
 def depth(folder, n):
-    """One stack, of as many functions."""
+    """Stacks of as many functions, each entered from C."""
+    n //= 5
     maps = [{"def": "frame", "id": i, "function": "f%d" % i, "file": "/a/m%d.py" % (i % 1000), "line": i % 5000} for i in range(1, n + 1)]
-    one(folder, maps + [{"def": "python_stack", "id": 1, "frames": list(range(1, n + 1))}], mallocs(16, python=[1] * 16))
+    for k in range(1, 801):
+        frames = [(i + k) % n + 1 for i in range(n)]
+        maps += [{"def": "python_stack", "id": k, "frames": frames, "c_boundaries": list(range(n))}, {"def": "native_stack", "id": k, "pcs": struct.pack("<%dQ" % n, *frames)}]
+    one(folder, maps, mallocs(800, python=list(range(1, 801)), native=list(range(1, 801))))
 
 
 def labels(folder, n):
@@ -57,7 +62,7 @@ def labels(folder, n):
 
 
 def runs(folder, n):
-    for i in range(n // 10):
+    for i in range(n):
         t.write(os.path.join(folder, "rank-00000-%d.msgpack.zst" % i), t.header(run_id="run%d" % i, pid=i, started_ns=t.UNIX0 + i * 7919 % 100003))
 
 
@@ -103,7 +108,7 @@ def hosts(folder, n):
 
 
 def segments(folder, n):
-    for i in range(1, n // 10 + 1):
+    for i in range(1, n + 1):
         t.write(os.path.join(folder, "rank-00000-100.%06d.msgpack.zst" % i), t.header(file=i))
 
 
@@ -138,9 +143,9 @@ def live(folder, n):
 
 
 def threads(folder, n):
-    one(folder, [{"def": "thread", "id": i, "tid": 1000 + i, "name": "t%d" % i, "ns": t.T0} for i in range(1, n // 10 + 1)],
+    one(folder, [{"def": "thread", "id": i, "tid": 1000 + i, "name": "t%d" % i, "ns": t.T0} for i in range(1, n + 1)],
         b"".join(t.Thread(i).events(2, api=[t.MALLOC, t.FREE], kind=[1, 11], duration_ns=1, address=i << 16, bytes=[4096, 0])
-                 for i in range(1, n // 10 + 1)))
+                 for i in range(1, n + 1)))
 
 
 def damage(folder, n):
@@ -255,7 +260,7 @@ def telemetry_bundles(folder, n):
 
 
 def telemetry_ranks(folder, n):
-    telemetry(folder, n, ranks=max(n // 4, 1))
+    telemetry(folder, n, ranks=n)
 
 
 def telemetry_sessions(folder, n):
@@ -598,7 +603,9 @@ def listed_pack(folder, n):
 LISTED = (listed, listed_summary, listed_pack)
 FIT = (waiting, captures, private_pools, corrections, rooms)
 COUNTED = os.path.basename(ANALYZE) == "counted"
-WORK = (live, traffic, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
+NAMED = (stacks, runs, files, segments, samples, modules, communicators, suppressions, telemetry_ranks, labels, threads, live)
+LARGER = {stacks: 3, modules: 5, telemetry_ranks: 5, labels: 5}  # so many times the sizes, where one decade is counted
+WORK = NAMED + (depth, traffic, gathered_addresses, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
         nodes, launches, leaving, streams, labelled_leaks, holders, refusals, refusals_between, table, namesakes, baseline, stray_places, beside, one_by_one, ranks_of_places, keeping, queues,
         collecting) + LISTED + FIT
 SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, named, strays, hosts, segments, pids, samples, communicators, traffic, modules, live, threads, lists, damage, links, suppressions,
@@ -608,21 +615,23 @@ SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, named, strays
 
 def main():
     failed = []
-    sizes = [LARGEST // 10 ** k for k in range(DECADES, -1, -1)]
-    print("%-18s" % "" + "".join("%10d" % size for size in sizes) + "  exponents       MB")
+    print("%-18s" % "" + "".join("%10d" % (LARGEST // 10 ** k) for k in range(DECADES, -1, -1)) + "  exponents       MB")
     for make in SHAPES:
         if ONLY and make.__name__ != ONLY:
             continue
-        base = cost(make, max(sizes[0] // 10, 20))[0]
+        times = LARGER.get(make, 1) if COUNTED and DECADES == 1 else 1
+        sizes = [LARGEST // 10 ** k * times for k in range(DECADES, -1, -1)]
+        base = cost(make, max(sizes[0] // 10, 1 if make in NAMED else 20))[0]
         measured = [cost(make, size) for size in sizes]
         net = [max(seconds - base, LEAST_SECONDS / 10) for seconds, _ in measured]
         exponents = [math.log10(net[k + 1] / net[k]) if net[k + 1] > LEAST_SECONDS else 0 for k in range(DECADES)]
-        print("%-18s" % make.__name__ + "".join("%9.2f%s" % (seconds, "M" if COUNTED else "s") for seconds, _ in measured) + "  "
+        print("%-18s" % (make.__name__ + " x%d" % times * (times > 1)) + "".join("%9.2f%s" % (seconds, "M" if COUNTED else "s") for seconds, _ in measured) + "  "
               + " ".join("%.2f" % e if e else "-" for e in exponents) + "%9d" % (measured[-1][1] >> 10), flush=True)
-        if max(exponents) > (WORK_EXPONENT_MAX if COUNTED else EXPONENT_MAX):
+        told = not COUNTED or (any(exponents) and (make not in NAMED or exponents[-1] <= NAMED_EXPONENT_MAX))
+        if max(exponents) > (WORK_EXPONENT_MAX if COUNTED else EXPONENT_MAX) or not told:
             failed.append(make.__name__)
     if failed:
-        print("more than n log n:", ", ".join(failed))
+        print("more than n log n, or not to be told:", ", ".join(failed))
     return 1 if failed else 0
 
 
