@@ -415,7 +415,7 @@ static size_t count_of(const msgpack_object *value, const struct sl_shape *shape
 		if (!column)
 			continue;
 		values = values_in(column, &shape->members[i]);
-		if (values != count && (values != 1 || !is_number(&shape->members[i])))
+		if (values == SIZE_MAX || (values != count && (values != 1 || !is_number(&shape->members[i]))))
 			return 0;
 		any |= values == count;
 	}

@@ -102,7 +102,7 @@ def summary(path):
         left = one.unused_data
     commons = len(msgpack.unpackb(parts[0], strict_map_key=False).get("commons", []))
     return [bytes([255]) + parts[0], *(b"".join(struct.pack("<BI", i < commons, len(part)) + part for i, part in enumerate(some))
-                                       for some in (parts[1:], [without_lists(part) for part in parts[1:]]))]
+                                       for some in (parts[1:], [without_lists(part) for part in parts[1:]], [endless(part) for part in parts[1:]]))]
 
 
 def without_lists(part):
@@ -111,6 +111,15 @@ def without_lists(part):
             return {key: emptied(one) for key, one in value.items()}
         return [] if isinstance(value, list) else value[:1] if isinstance(value, bytes) else value  # bytes: a width, then numbers of that width
     return msgpack.packb(emptied(msgpack.unpackb(part, strict_map_key=False)))
+
+
+def endless(part):
+    """Lists as long as a number can say, of which no column fits."""
+    def lengthened(value):
+        if isinstance(value, dict):
+            return {key: 2 ** 64 - 1 if key == "length" else 0 if "length" in value else lengthened(inner) for key, inner in value.items()}
+        return [lengthened(inner) for inner in value] if isinstance(value, list) else value
+    return msgpack.packb(lengthened(msgpack.unpackb(part, strict_map_key=False)))
 
 
 def summaries(analyze, *traces):
