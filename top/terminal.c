@@ -48,16 +48,16 @@ static void note(int number)
 	eventfd_write(woken, 1);
 }
 
-/* Curses takes those that nobody has taken: it would end with status 1, and follow any size. */
-static void take_signals(void)
-{
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
-	struct sigaction now, taken = {.sa_handler = note};
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
 
-	woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+/* Curses takes those that nobody has taken: it would end with status 1, and follow any size. */
+static void take_signals(const bool *ignored)
+{
+	struct sigaction taken = {.sa_handler = note};
+
 	for (size_t i = 0; i < SL_COUNT(numbers); i++) {
 		taken.sa_flags = SA_RESTART | (numbers[i] == SIGWINCH ? 0 : (int)SA_RESETHAND);
-		if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == SIG_DFL)
+		if (!ignored[i])
 			sigaction(numbers[i], &taken, NULL);
 	}
 }
@@ -65,13 +65,17 @@ static void take_signals(void)
 bool sl_top_terminal_begin(void)
 {
 	struct winsize size;
-	bool too_large = measure(&size) && (size.ws_row > SIDE_MAX || size.ws_col > SIDE_MAX);
+	struct sigaction before;
+	bool too_large = measure(&size) && (size.ws_row > SIDE_MAX || size.ws_col > SIDE_MAX), ignored[SL_COUNT(numbers)];
 
-	take_signals();
+	for (size_t i = 0; i < SL_COUNT(numbers); i++)
+		ignored[i] = sigaction(numbers[i], NULL, &before) || before.sa_handler == SIG_IGN;
+	woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (too_large)
 		use_env(FALSE); /* the size that terminfo knows */
-	if (!initscr())
+	if (!initscr())		/* in the background it is stopped here, and a signal ends it as it ends any program */
 		return false;
+	take_signals(ignored);
 	if (too_large)
 		fit();
 	return true;

@@ -17,14 +17,15 @@ void sl_verb_rights(const struct sl_rights *rights)
 	char why[PATH_MAX + 100];
 
 	for (size_t i = 0; i < SL_COUNT(rights->writes); i++)
-		if (rights->writes[i]) {
+		if (rights->writes[i])
 			sl_save_judge(rights->writes[i]);
-			sl_save_clear_left(rights->writes[i]);
-		}
 	if (!sl_replace_may(rights, why, sizeof(why))) {
 		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
 		exit(SL_EXIT_USAGE);
 	}
+	for (size_t i = 0; i < SL_COUNT(rights->writes); i++)
+		if (rights->writes[i])
+			sl_save_clear_left(rights->writes[i]);
 	sl_lender_start(rights->symbols);
 	if (!sl_rights_give_up(rights, "stormlog-analyze"))
 		exit(SL_EXIT_UNREADABLE);

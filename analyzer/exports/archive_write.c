@@ -357,6 +357,12 @@ static bool add_file(struct packer *p, const char *path, const char *stem, const
 	       : ring		 ? push_ring(p, path, name)
 				 : push_masked(p, path, name);
 
+	if (p->redaction.cleared) {
+		sl_door_print(stderr, "stormlog-analyze: %s: %llu definitions that no agent wrote are left out\n", path,
+			      (unsigned long long)p->redaction.cleared);
+		p->packed->left_out = true;
+		p->redaction.cleared = 0;
+	}
 	free(name);
 	return fine;
 }

@@ -202,6 +202,7 @@ static const char *const keys[] = {
 	"boot_id",
 	"build_id",
 	"c_boundaries",
+	"calls",
 	"cgroup_bytes",
 	"cgroup_id",
 	"cgroup_limit_bytes",
@@ -225,6 +226,7 @@ static const char *const keys[] = {
 	"first",
 	"first_line",
 	"flags",
+	"follow",
 	"format",
 	"frames",
 	"free_bytes",
@@ -253,6 +255,7 @@ static const char *const keys[] = {
 	"path",
 	"pci",
 	"pcs",
+	"peaks",
 	"pid",
 	"pids",
 	"ppid",
@@ -287,6 +290,9 @@ static const char *const keys[] = {
 	"version",
 	"vm_bytes",
 	"vm_limit_bytes",
+	"wakes",
+	"watcher",
+	"watcher_start",
 	"why",
 	"world_size",
 };
@@ -542,22 +548,26 @@ static void tell_numbers(struct sl_redaction *redaction, const msgpack_object *o
 /* seen: a value that was looked at, or NULL. */
 static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool header, const msgpack_object *seen)
 {
+	unsigned inside = redaction->inside;
+
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
 		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
 		bool known = IS_ONE_OF(key->via.str.ptr, key->via.str.size, keys) ||
 			     IS_ONE_OF(key->via.str.ptr, key->via.str.size, settings);
 
+		redaction->inside = inside + sl_object_is_text(key, "metadata");
 		if (header && sl_object_is_text(key, "agent"))
 			redact_agent(redaction, value);
 		else if (header && known && IS_ONE_OF(key->via.str.ptr, key->via.str.size, formats))
 			redact_format(redaction, value);
 		else if (value != seen)
 			redact(redaction, value);
-		if (!known) {
+		if (!known)
 			redact(redaction, key);
+		if (!known || redaction->inside)
 			tell_numbers(redaction, value);
-		}
 	}
+	redaction->inside = inside;
 }
 
 static void redact(struct sl_redaction *redaction, const msgpack_object *object)
@@ -652,26 +662,28 @@ static bool is_text(const msgpack_object *object)
 	return object->type == MSGPACK_OBJECT_STR || object->type == MSGPACK_OBJECT_BIN;
 }
 
-/*
- * True: the keys of all maps are texts, and so are the words of the command.  Where a damaged ring has others, letters of a text
- * may have been read as numbers.
- */
-static bool is_sound(const msgpack_object *object)
+/* True: the keys of all maps are texts.  Where a damaged ring has others, letters of a text may have been read as numbers. */
+static bool has_texts_for_keys(const msgpack_object *object)
 {
-	bool sound = true;
+	bool texts = true;
 
 	if (object->type == MSGPACK_OBJECT_ARRAY)
 		for (uint32_t i = 0; i < object->via.array.size; i++)
-			sound &= is_sound(&object->via.array.ptr[i]);
+			texts &= has_texts_for_keys(&object->via.array.ptr[i]);
 	if (object->type == MSGPACK_OBJECT_MAP)
-		for (uint32_t i = 0; i < object->via.map.size; i++) {
-			const msgpack_object *key = &object->via.map.ptr[i].key, *value = &object->via.map.ptr[i].val;
+		for (uint32_t i = 0; i < object->via.map.size; i++)
+			texts &= is_text(&object->via.map.ptr[i].key) && has_texts_for_keys(&object->via.map.ptr[i].val);
+	return texts;
+}
 
-			sound &= is_text(key) && is_sound(value);
-			if (sl_object_is_text(key, "argv") && value->type == MSGPACK_OBJECT_ARRAY)
-				for (uint32_t j = 0; j < value->via.array.size; j++)
-					sound &= is_text(&value->via.array.ptr[j]);
-		}
+/* True: an agent may have written it: the words of the command are texts, too. */
+static bool is_sound(const msgpack_object *map)
+{
+	const msgpack_object *words = sl_object_get(map, "argv");
+	bool sound = has_texts_for_keys(map);
+
+	for (uint32_t i = 0; words && words->type == MSGPACK_OBJECT_ARRAY && i < words->via.array.size; i++)
+		sound &= is_text(&words->via.array.ptr[i]);
 	return sound;
 }
 
@@ -680,9 +692,10 @@ static void redact_definition(struct sl_redaction *redaction, const msgpack_obje
 {
 	const msgpack_object *def = sl_object_get(map, "def");
 
-	if (!is_sound(map))
+	if (!is_sound(map)) {
 		erase(redaction, bytes, size);
-	else if (sl_object_is_text(def, "block"))
+		redaction->cleared++;
+	} else if (sl_object_is_text(def, "block"))
 		redact_block(redaction, map, bytes, size);
 	else if (sl_object_is_text(def, "native_stack"))
 		redact_native(redaction, map);

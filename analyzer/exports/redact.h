@@ -22,7 +22,9 @@ struct sl_redaction {
 	const uint8_t *key; /* SL_REDACT_KEY random bytes, by which words are masked; NULL: names are not masked */
 	struct sl_map kept; /* words that were not masked */
 	uint64_t masked;    /* bytes that were masked or became zeroes */
-	uint64_t numbers;   /* whose keys are not the agent's, as those of metadata; the first ones are among `kept` */
+	uint64_t numbers;   /* whose keys are not the agent's, or of metadata; the first ones are among `kept` */
+	uint64_t cleared;   /* definitions that no agent wrote */
+	unsigned inside;    /* how deep in metadata */
 };
 
 /* Masks all whole maps in `bytes`.  Other bytes become zeroes, and a map that no agent wrote: its letters may be numbers. */

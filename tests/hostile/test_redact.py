@@ -4,6 +4,7 @@
 import itertools
 import json
 import os
+import pathlib
 import re
 import shutil
 import struct
@@ -205,11 +206,22 @@ class Redact(unittest.TestCase):
             t.write(self.trace, t.header(ring="rank-00000-100.ring"))
             t.write(self.trace.replace(".msgpack.zst", ".ring"), ring[:place] + bytes([value]) + ring[place + 1:])
             self.assert_masked(b"secretacm", b"ecretacme")
+        t.write(self.trace, t.header(), t.defs([{"def": "note", "text": "a", "ns": t.T0}, {"def": "note", "text": "b", 7: 8}]), t.footer())
+        self.packed()
+        self.assertEqual((self.whole, "1 definitions that no agent wrote are left out" in self.said), (False, True))
+
+    def test_keys_of_the_agent_stay(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        keys = {key for folder in ("agent", "attach", "common") for path in (root / folder).rglob("*.c")
+                for key in re.findall(r'sl_definition_\w+\([^"();]*, "(\w+)"', path.read_text())}
+        masked = (root / "analyzer/exports/redact.c").read_text()
+        self.assertGreater(len(keys), 60)
+        self.assertEqual({key for key in keys if '\t"%s",' % key not in masked}, set())
 
     def test_numbers_of_metadata_are_told(self):
-        t.write(self.trace, t.header(metadata={"card": 4111111111111111, "more": [-17, {"x": 0.25}]}), t.footer())
+        t.write(self.trace, t.header(metadata={"card": 4111111111111111, "more": [-17, {"x": 0.25}], "pid": 77777777, "argv": [5]}), t.footer())
         self.packed()
-        for number in "4111111111111111", "-17", "0.25":
+        for number in "4111111111111111", "-17", "0.25", "77777777":
             self.assertIn(" %s " % number, self.said.replace("\n", " "))
         t.write(self.trace, t.header(metadata={"many": list(range(5000000000, 5000001500))}), t.footer())
         self.packed()
