@@ -29,6 +29,7 @@ static const char *extra;
 static bool refuses;
 static int unstarted; /* errno: there should be a lender, and there is none */
 static int lacked;
+static unsigned lacks; /* how often */
 
 static int open_matching(const char *path, const char *build_id)
 {
@@ -142,10 +143,18 @@ void sl_lender_start(const char *symbols)
 
 void sl_lender_lack(int why)
 {
-	static const int lacks[] = {EAGAIN, EMFILE, ENFILE, ENOMEM, ENOBUFS, ETOOMANYREFS, EIO};
+	static const int reasons[] = {EAGAIN, EMFILE, ENFILE, ENOMEM, ENOBUFS, ETOOMANYREFS, EIO};
 
-	for (size_t i = 0; i < SL_COUNT(lacks) && !lacked; i++)
-		lacked = why == lacks[i] ? why : 0;
+	for (size_t i = 0; i < SL_COUNT(reasons); i++)
+		if (why == reasons[i]) {
+			lacked = lacked ? lacked : why;
+			lacks++;
+		}
+}
+
+unsigned sl_lender_lacks(void)
+{
+	return lacks;
 }
 
 int sl_lender_lacked(void)
@@ -176,7 +185,7 @@ static int ask(const struct question *question)
 	return fd;
 }
 
-static int try_one(const char *path, const char *build_id)
+static int open_one(const char *path, const char *build_id)
 {
 	struct question question = {0};
 
@@ -192,15 +201,6 @@ static int try_one(const char *path, const char *build_id)
 		return -1;
 	}
 	return ask(&question);
-}
-
-static int open_one(const char *path, const char *build_id)
-{
-	int fd = try_one(path, build_id);
-
-	if (fd < 0)
-		sl_lender_lack(errno);
-	return fd;
 }
 
 /* Opens the file from the folder of --symbols. */
@@ -223,7 +223,7 @@ static int open_extra(const char *path, const char *build_id)
 
 int sl_lender_open(const char *path, const char *build_id, struct stat *st)
 {
-	int fd, why;
+	int fd, why, last;
 
 	if (refuses) {
 		errno = ENOTSUP;
@@ -233,11 +233,15 @@ int sl_lender_open(const char *path, const char *build_id, struct stat *st)
 	why = errno;
 	if (fd < 0 && extra && *build_id)
 		fd = open_extra(path, build_id);
+	last = errno;
 	if (fd >= 0 && fstat(fd, st)) {
 		close(fd);
 		return -1;
 	}
-	if (fd < 0)
+	if (fd < 0) {
+		sl_lender_lack(why);
+		sl_lender_lack(last);
 		errno = why;
+	}
 	return fd;
 }

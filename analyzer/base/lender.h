@@ -32,4 +32,5 @@ int sl_lender_open(const char *path, const char *build_id, struct stat *st);
  * first reason.  The other notes such a reason of a file that was lent; any other errno is none.
  */
 int sl_lender_lacked(void);
+unsigned sl_lender_lacks(void); /* how often */
 void sl_lender_lack(int why);

@@ -107,16 +107,11 @@ static void look_at(struct before *before, const char *path)
 		free(whole);
 }
 
-/* Where names are missing, the next scan reads it again. */
-static bool put_file(struct sl_scan *scan, const struct sl_store_file *file, const struct runs *runs)
-{
-	return sl_lender_lacked() || sl_store_file_put(scan->store, file, runs->item, runs->count);
-}
-
+/* Where names of a run are missing, the next scan reads its files again. */
 static bool put_files(struct sl_scan *scan, const struct before *before, const struct runs *runs)
 {
-	for (size_t i = 0; i < before->count; i++)
-		if (!put_file(scan, &before->item[i], runs))
+	for (size_t i = 0; i < before->count && !scan->nameless; i++)
+		if (!sl_store_file_put(scan->store, &before->item[i], runs->item, runs->count))
 			return false;
 	return true;
 }
@@ -140,9 +135,10 @@ static bool learn(struct sl_scan *scan, struct sl_images *run_images, char *cons
 {
 	struct sl_pipeline_options options = {.found = run_images, .run = id, .quiet = true};
 	struct sl_report report = {0};
+	unsigned lacks = sl_lender_lacks();
+	bool fine = true, nameless;
 	struct sl_card card;
 	int64_t run = 0;
-	bool fine = true;
 
 	if (!scan->quiet && sl_terminal_rewrites(STDERR_FILENO))
 		sl_door_print(stderr, "\r\033[K%u runs read, at %.60s", scan->read, id);
@@ -150,15 +146,17 @@ static bool learn(struct sl_scan *scan, struct sl_images *run_images, char *cons
 	if (sl_pipeline_run(&report, paths, count, &options) == SL_PIPELINE_FINE) {
 		say(&report, report.damage_lines);
 		sl_card_take(&card, &report, source);
+		nameless = sl_lender_lacks() != lacks;
+		scan->nameless |= nameless;
 		/* a card without names does not take the place of a whole one */
-		fine = sl_lender_lacked() ? sl_store_find(scan->store, id, &run) : sl_store_put(scan->store, &card, &run);
+		fine = nameless ? sl_store_find(scan->store, id, &run) : sl_store_put(scan->store, &card, &run);
 	} else {
 		say(&report, (unsigned)report.warnings.count);
 	}
 	if (run) {
 		found(scan, run);
 		*SL_PUSH(runs) = run;
-		scan->read += !sl_lender_lacked();
+		scan->read += sl_lender_lacks() == lacks;
 	}
 	if (!scan->quiet && sl_terminal_rewrites(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
@@ -280,6 +278,7 @@ static bool learn_run(struct sl_scan *scan, struct sl_images *images, unsigned n
 	char *source = NULL;
 	bool fine = sl_store_find(scan->store, id, &run), part = false;
 
+	scan->nameless = false;
 	for (unsigned i = 0; i < count; i++)
 		part |= list_image(&images->images[which[i]], &before, &paths, &here);
 	fine = fine && (!run || sl_store_files(scan->store, run, add_known, &others));
@@ -337,7 +336,7 @@ static bool put_summaries(struct sl_scan *scan, const struct sl_images *images, 
 			*SL_PUSH(&of[number - 1]) = run;
 	}
 	for (size_t s = 0; s < before->count; s++) {
-		fine = fine && put_file(scan, &before->item[s], &of[s]);
+		fine = fine && (sl_lender_lacked() || sl_store_file_put(scan->store, &before->item[s], of[s].item, of[s].count));
 		SL_DROP(&of[s]);
 	}
 	sl_map_free(&numbers);
@@ -388,6 +387,7 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 		free(whole);
 		return true; /* the next scan tries it again */
 	}
+	scan->nameless = false;
 	look_at(&before, path);
 	sl_images_add(&images, path);
 	sl_images_group(&images);

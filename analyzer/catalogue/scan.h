@@ -17,6 +17,7 @@ struct sl_scan {
 	bool unsaved;		 /* a pack found no room */
 	struct sl_map met;
 	const char *missing; /* a path that does not exist (errno) */
+	bool nameless;	     /* of what was read last, names of native frames could not be looked up now */
 };
 
 /* False: a path is missing, or the store failed (missing is NULL).  Parts of a run that cannot be read are reported on stderr. */

@@ -201,7 +201,8 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	say_newer(&parts);
 	if (status == SL_EXIT_FINE)
 		status = parts.lost ? SL_EXIT_UNREADABLE : save(s, parts.frames, parts.count);
-	if (status == SL_EXIT_FINE && torn && !s->shard.parts) /* mpirun ends the other parts when one fails; the report says it */
+	/* mpirun ends the other tasks, of parts or of hosts, when one fails; the report says it */
+	if (status == SL_EXIT_FINE && torn && !s->shard.parts && !strstr(s->pattern, "%h"))
 		status = sl_native_partly(s->path);
 	else if (status == SL_EXIT_UNREADABLE && report.images.image_count)
 		sl_door_print(stderr,

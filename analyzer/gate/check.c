@@ -341,14 +341,15 @@ static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *re
 {
 	struct missing missing = {outcomes, limits->strict || limits->fail_on == SL_FAIL_ON_WARNING};
 	size_t count = outcomes->list.count;
+	unsigned parts; /* of the run that are not here */
 
-	if (!sl_absent_tell(report, add_missing, &missing))
-		return;
+	parts = sl_absent_tell(report, add_missing, &missing) - (sl_lender_lacked() != 0);
 	for (size_t i = 0; i < count; i++) {
 		struct sl_outcome *outcome = &outcomes->list.item[i];
 		char *message = outcome->message;
+		bool nameless = sl_lender_lacked() && takes_names(outcome, report);
 
-		if (outcome->level != SL_LEVEL_PASS && !(sl_lender_lacked() && outcome->fails && takes_names(outcome, report)))
+		if (outcome->level == SL_LEVEL_PASS ? !parts && !nameless : !(nameless && outcome->fails))
 			continue;
 		outcome->level = SL_LEVEL_UNKNOWN;
 		outcome->fails = false;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -215,6 +216,19 @@ static bool has_memory(void)
 	return spare != MAP_FAILED;
 }
 
+/*
+ * Notes that libelf or libdw found no memory, which they do not say.  Where nothing limits it, an allocator may have left this number
+ * while it took memory in another way.
+ */
+static void note_no_memory(int error)
+{
+	struct rlimit space, data;
+
+	if (error == ENOMEM && !getrlimit(RLIMIT_AS, &space) && !getrlimit(RLIMIT_DATA, &data) &&
+	    (space.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY))
+		sl_lender_lack(error);
+}
+
 /* If no build id was recorded, the file must have none either: another file of the same name is not accepted. */
 static const char *map_file(struct object *object, const char *build_id)
 {
@@ -224,14 +238,16 @@ static const char *map_file(struct object *object, const char *build_id)
 
 	if (fd < 0)
 		return why_not(errno);
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 	if (map != MAP_FAILED) {
 		sl_budget_resume();
 		sl_budget_begin(&object->budget, sl_budget_size(fd));
 	}
 	close(fd);
-	if (map == MAP_FAILED)
+	if (map == MAP_FAILED) {
+		sl_lender_lack(errno);
 		return strerror(errno);
+	}
 	object->map = map;
 	object->size = (size_t)st.st_size;
 	object->modified_ns = (uint64_t)st.st_mtim.tv_sec * SL_NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
@@ -314,7 +330,7 @@ static size_t object_of(struct sl_symbols *symbols, const struct sl_module *modu
 	object->why = open_object(object, build_id);
 	if (!object->why)
 		catch_no_memory(object->module);
-	sl_lender_lack(errno);
+	note_no_memory(errno);
 	if (object->why) {
 		close_object(object);
 		miss(symbols, object);
@@ -507,7 +523,10 @@ static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, 
 		miss(symbols, object);
 	}
 	on_no_memory = NULL;
-	sl_lender_lack(object->dwfl ? errno : ENOMEM);
+	if (object->dwfl)
+		note_no_memory(errno);
+	else
+		sl_lender_lack(ENOMEM);
 	if (answer->count)
 		answer->found = memcpy(sl_arena_alloc(&symbols->arena, answer->count * sizeof(*found)), found,
 				       answer->count * sizeof(*found));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/absent.h"
 
+#include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,10 +140,8 @@ bool sl_absent_say_names(void)
 	static bool said;
 
 	if (sl_lender_lacked() && !said) {
-		sl_door_print(stderr,
-			      "stormlog-analyze: native frames: " NAMES "%s; raise the limit (ulimit -u, -n or -v, or the "
-			      "container's) and try again\n",
-			      strerror(sl_lender_lacked()));
+		sl_door_print(stderr, "stormlog-analyze: native frames: " NAMES "%s; %stry again\n", strerror(sl_lender_lacked()),
+			      sl_lender_lacked() == EIO ? "" : "raise the limit (ulimit -u, -n or -v, or the container's) and ");
 		said = true;
 	}
 	return said;

@@ -809,8 +809,8 @@ class Endings(unittest.TestCase):
         for rank in range(1, 4):
             path = self.record("rank-%05d-%d" % (rank, 100 + rank), rank=rank, pid=100 + rank)
             os.truncate(path, os.path.getsize(path) - 100)
-        for shard, code in ([], 3), (["--shard", "1/1"], 0):
-            done = self.run_it("summarize", "-q", *shard, "-o", "o/x.summary", "t")
+        for shard, name, code in ([], "x", 3), (["--shard", "1/1"], "x", 0), ([], "%h", 0):
+            done = self.run_it("summarize", "-q", *shard, "-o", "o/%s.summary" % name, "t")
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertEqual([line.split(":")[1] for line in done.stderr.splitlines() if "inside an index" in line],
                              [" t/rank-%05d-%d.msgpack.zst" % (rank, 100 + rank) for rank in range(1, 4)])

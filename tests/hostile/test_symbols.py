@@ -131,6 +131,12 @@ class Symbols(unittest.TestCase):
                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20)))
             self.assertNotEqual(done.returncode, 1, "1 is a limit of check: " + done.stderr)
 
+    def test_an_allocator_that_takes_memory_in_another_way_has_not_run_out_of_it(self):
+        self.record("t", 1, list(libraries().items()), 4 << 20, 0x9000)
+        for verb in ["--json", "t"], ["check", "--max-peak", "1TiB", "t"], ["runs", "--catalogue", "c.sqlite", "t"]:
+            done = subprocess.run([ANALYZE, *verb], capture_output=True, text=True, timeout=120, cwd=self.folder, env=dict(os.environ, GLIBC_TUNABLES="glibc.malloc.hugetlb=2"))
+            self.assertEqual((done.returncode, done.stderr.count("raise the limit")), (0, 0), done.stderr)
+
     def test_names_that_nothing_is_left_to_look_up_with_are_missing_and_nobody_takes_that_for_an_answer(self):
         def run(*arguments, limit=None):
             return subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, timeout=300, cwd=self.folder, preexec_fn=limit,
@@ -156,6 +162,9 @@ class Symbols(unittest.TestCase):
             self.skipTest("another user may not run what was built")
         limits = {"processes": without_processes}
         limits.update(("%d descriptors" % most, lambda most=most: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))) for most in (7, 8, 9))
+        peak = run("check", "--max-peak", "1TiB", "t", limit=without_processes)
+        self.assertEqual(peak.returncode, 3)
+        self.assertRegex(peak.stdout, "(?m)^ok .*max-peak", "no name says it")
         verbs = {"check": check, "diff": ["diff", "t", "t"], "tree": ["tree", "t"], "csv": ["export", "csv", "t"], "pack": ["pack", "-o", "x.stormlog", "t"],
                  "pprof": ["export", "pprof", "t"], "json": ["--json", "t"], "update": [*check, "--update-baseline"], "oom": ["oom", "t"]}
         whole = {name: run(*verb) for name, verb in verbs.items() if name not in ("pack", "pprof")}
