@@ -3,8 +3,8 @@
  * Writes files that the user asked for: first beside their place under another name, and moved there at the end.  So whatever
  * happens, the place has either the old file or the new one, which is on the disk before it replaces one: a machine may die.
  * Where there was none nothing can be lost, and the disk is not waited for.  Unfinished files are removed when a signal or
- * exit() ends the program.  A link at the place is replaced, not followed; devices, pipes and open descriptors (/dev/fd/63)
- * are written directly.
+ * exit() ends the program.  A link at the place is not followed; devices, pipes and open descriptors (/dev/fd/63) are written
+ * directly.
  */
 #pragma once
 

@@ -217,8 +217,8 @@ static bool has_memory(void)
 }
 
 /*
- * Notes that libelf or libdw found no memory, which they do not say.  Where nothing limits it, an allocator may have left this number
- * while it took memory in another way.
+ * Notes that libelf or libdw found no memory, which they do not say.  Where nothing limits it, an allocator may have left this
+ * number while it took memory in another way.
  */
 static void note_no_memory(int error)
 {
