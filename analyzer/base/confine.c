@@ -7,6 +7,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "analyzer/base/budget.h"
@@ -154,7 +156,9 @@ static bool is_searched(struct links *links, const char *folder, bool linked, un
  */
 static void allow_links(struct links *links, const char *folder, bool linked, unsigned depth)
 {
-	bool searched = is_searched(links, folder, linked, depth);
+	struct statfs of;
+	/* links of /proc lead to where processes are, which are no traces */
+	bool searched = is_searched(links, folder, linked, depth) || (!statfs(folder, &of) && of.f_type == PROC_SUPER_MAGIC);
 	DIR *dir = searched ? NULL : opendir(folder);
 
 	if (!dir && !searched)

@@ -30,7 +30,7 @@ static uint64_t hash_address(uint64_t hash, const struct sl_module *module, uint
 	return object ? mix(mix(hash, (uintptr_t)object), address - module->base) : mix(hash, address);
 }
 
-#define NOTHING 1 /* of a stack without a frame that counts */
+#define NOTHING 0x6a09e667f3bcc909ull /* of a stack without a frame that counts */
 
 static uint64_t hash_native(const struct sl_defs *defs, const struct sl_native_stack *stack)
 {
@@ -81,9 +81,9 @@ static uint64_t hash_lines(const struct sl_defs *defs, const struct sl_python_st
 static uint64_t join(const struct sl_defs *defs, struct sl_stack at, uint64_t hash, uint64_t native, uint64_t lines)
 {
 	if (!native && !lines)
-		return hash_address(hash, sl_defs_module_at(defs, at.caller - 1), at.caller);
-	hash = native > NOTHING ? mix(hash, native) : hash;
-	return lines > NOTHING ? mix(hash, lines) : hash;
+		return mix(hash, hash_address(NOTHING, sl_defs_module_at(defs, at.caller - 1), at.caller));
+	hash = native && native != NOTHING ? mix(hash, native) : hash;
+	return lines && lines != NOTHING ? mix(hash, lines) : hash;
 }
 
 static uint64_t hash_stack(const struct sl_defs *defs, struct sl_stack at)

@@ -143,6 +143,16 @@ class Numbers(unittest.TestCase):
             done = subprocess.run([ANALYZE, *verb, self.folder + "/t"], capture_output=True, text=True, errors="replace", timeout=120)
             self.assertIn(done.returncode, (0, 2), (verb, done.stderr[-2000:]))
 
+    def test_places_of_small_ids_are_told_apart(self):
+        maps = [{"def": "frame", "id": i, "function": "f%d" % i, "file": "/a/train.py", "line": i} for i in range(1, 4)]
+        maps += [{"def": "python_stack", "id": i, "frames": frames} for i, frames in enumerate([[3], [1, 2], [1], [1, 1]], 1)]
+        numbers = range(1, 1601)
+        t.write(os.path.join(self.folder, "t", "rank-00000-100.msgpack.zst"), t.header(), t.defs(maps),
+                t.Thread().events(1600, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * i for i in numbers], bytes=4096, python=[i % 4 + 1 for i in numbers],
+                                  caller=[0x4000 + i // 800 * 64 for i in numbers]), t.footer())
+        report = json.loads(subprocess.run([ANALYZE, "--json", self.folder + "/t"], capture_output=True, text=True, check=True).stdout)
+        self.assertEqual(sorted(finding["bytes"] for finding in report["findings"] if finding["id"] == "memory.only_taken"), [400 * 4096, 1200 * 4096], "one for each line")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
