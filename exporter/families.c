@@ -74,7 +74,7 @@ static double ooms(const struct series *s)
 
 static double lost(const struct series *s)
 {
-	return (double)(s->process->trace->gap_events + s->process->trace->damage.lost_events);
+	return (double)sl_trace_lost_events(s->process->trace);
 }
 
 static double damaged(const struct series *s)

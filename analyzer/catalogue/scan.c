@@ -136,7 +136,7 @@ static bool learn(struct sl_scan *scan, struct sl_images *run_images, char *cons
 	struct sl_pipeline_options options = {.found = run_images, .run = id, .quiet = true};
 	struct sl_report report = {0};
 	unsigned lacks = sl_lender_lacks();
-	bool fine = true, nameless;
+	bool fine = true, nameless = false;
 	struct sl_card card;
 	int64_t run = 0;
 
@@ -156,7 +156,7 @@ static bool learn(struct sl_scan *scan, struct sl_images *run_images, char *cons
 	if (run) {
 		found(scan, run);
 		*SL_PUSH(runs) = run;
-		scan->read += sl_lender_lacks() == lacks;
+		scan->read += !nameless;
 	}
 	if (!scan->quiet && sl_terminal_rewrites(STDERR_FILENO))
 		fputs("\r\033[K", stderr);

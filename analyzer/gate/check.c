@@ -341,9 +341,9 @@ static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *re
 {
 	struct missing missing = {outcomes, limits->strict || limits->fail_on == SL_FAIL_ON_WARNING};
 	size_t count = outcomes->list.count;
-	unsigned parts; /* of the run that are not here */
+	/* of the run that are not here; missing names are told, and are none */
+	unsigned parts = sl_absent_tell(report, add_missing, &missing) - (sl_lender_lacked() != 0);
 
-	parts = sl_absent_tell(report, add_missing, &missing) - (sl_lender_lacked() != 0);
 	for (size_t i = 0; i < count; i++) {
 		struct sl_outcome *outcome = &outcomes->list.item[i];
 		char *message = outcome->message;

@@ -312,7 +312,7 @@ void sl_json_process(struct sl_json *j, struct sl_process *process)
 	sl_json_string(j, "ended", sl_ended_names[sl_trace_ended(trace)]);
 	sl_json_known(j, "exit_status", (int64_t)trace->exited - 1);
 	sl_json_uint(j, "events", process->model->events);
-	sl_json_uint(j, "lost_events", trace->gap_events + trace->damage.lost_events);
+	sl_json_uint(j, "lost_events", sl_trace_lost_events(trace));
 	sl_json_uint(j, "unknown_frees", process->model->unknown_frees);
 	sl_json_bool(j, "damaged", trace->damage.damaged);
 	sl_json_figures(j, process);

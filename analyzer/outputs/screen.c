@@ -233,7 +233,7 @@ static void put_end(struct sl_screen_page *page, bool refused, bool host)
 		const struct sl_process *p = &report->processes[i];
 
 		events += p->model->events;
-		lost += p->trace->gap_events + p->trace->damage.lost_events;
+		lost += sl_trace_lost_events(p->trace);
 	}
 	sl_absent_tell(report, note_damage, &damaged);
 	if (!page->said && !damaged && !refused)

@@ -80,6 +80,12 @@ struct sl_trace {
 	struct sl_cursor *cursor; /* NULL: the trace is read once from beginning to end */
 };
 
+/* Events that the trace is known to lack. */
+static inline uint64_t sl_trace_lost_events(const struct sl_trace *trace)
+{
+	return trace->gap_events + trace->damage.lost_events;
+}
+
 /* NULL: nothing can be read; `damage` then says why and belongs to the caller. */
 struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *damage);
 void sl_trace_close(struct sl_trace *trace);

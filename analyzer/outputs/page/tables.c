@@ -97,7 +97,7 @@ static void put_process(struct sl_page *page, unsigned index)
 	snprintf(exited, sizeof(exited), "exit status %u", p->trace->exited ? p->trace->exited - 1 : 0);
 	sl_page_put_text(page, "status", p->trace->exited > 1 ? exited : sl_ended_names[sl_trace_ended(p->trace)]);
 	sl_page_put_known(page, "events", p->model->events);
-	sl_page_put_known(page, "lost_events", p->trace->gap_events + p->trace->damage.lost_events);
+	sl_page_put_known(page, "lost_events", sl_trace_lost_events(p->trace));
 	sl_page_put_known(page, "peak", sl_devices_peak(p));
 	sl_page_put_time(page, "peak_at", index, fullest ? fullest->known_peak_ns : 0);
 	sl_page_put_known(page, "end", end_of(p));
