@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Real recordings: the words that the first screen must contain, and figures that must agree.  README.md describes the cases.
+
+    test_cases.py [--show] ANALYZE [CASE...]"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+try:
+    import zstandard
+except ImportError:
+    print("skipped: python3-zstandard is needed to open the rings")
+    sys.exit(77)
+
+CASES = Path(__file__).resolve().parent / "cases"
+RUNS = ("alone", "shared-device")
+FIRST_SCREEN = 30  # lines
+
+
+class Recording:
+    """The report of one recording: `screen` is the first screen as one line, `report` is report.json."""
+
+    def __init__(self, analyze, run):
+        with tempfile.TemporaryDirectory(prefix="stormlog-real-") as folder:
+            for path in run.iterdir():
+                if path.name.endswith(".ring.zst"):
+                    (Path(folder) / path.name[:-4]).write_bytes(zstandard.ZstdDecompressor().decompress(path.read_bytes()))
+                else:
+                    shutil.copy(path, folder)
+            done = subprocess.run([analyze, folder], capture_output=True, text=True, env={**os.environ, "COLUMNS": "100"})
+            self.text, self.errors, self.status = done.stdout, done.stderr, done.returncode
+            with open(Path(folder, "analysis", "report.json")) as file:
+                self.report = json.load(file)
+        self.screen = " ".join(" ".join(self.text.splitlines()[:FIRST_SCREEN]).split())
+
+
+def words(case):
+    """[(sign, run or "", expression)] of a case."""
+    found = []
+    for line in (CASES / case / "words").read_text().splitlines():
+        if line and not line.startswith("#"):
+            sign, expression = line.split(" ", 1)
+            found.append((sign[0], sign[1:], expression))
+    return found
+
+
+def misses(case, recordings):
+    """What is wrong with the first screens of a case, one line each."""
+    for name, recording in recordings.items():
+        if recording.errors:
+            yield f"{case} {name}: the report complains: {recording.errors.strip()}"
+        for sign, run, expression in words(case):
+            if run in ("", name) and bool(re.search(expression, recording.screen)) != (sign == "+"):
+                yield f"{case} {name}: {'lacks' if sign == '+' else 'has'} {expression}"
+
+
+def main():
+    arguments = sys.argv[1:]
+    show = "--show" in arguments
+    analyze, *names = [argument for argument in arguments if argument != "--show"]
+    wrong = 0
+    for case in names or sorted(path.name for path in CASES.iterdir() if path.is_dir()):
+        recordings = {run: Recording(analyze, CASES / case / run) for run in RUNS if (CASES / case / run).is_dir()}
+        if show:
+            for name, recording in recordings.items():
+                print(f"----- {case} {name}\n{recording.text}{recording.errors}")
+        for miss in misses(case, recordings):
+            wrong += 1
+            print(miss)
+    return wrong != 0
+
+
+sys.exit(main())
