@@ -195,6 +195,12 @@ static bool is_another_way(const struct sl_model *model, const struct sl_oom *oo
 	       is_by_another_function(&both);
 }
 
+/* True: the call cannot give what the error's call was asked for: memory of a device is no substitute for pinned memory. */
+static bool is_of_another_kind(const struct sl_oom *oom, const struct sl_item *item)
+{
+	return oom->scope == SL_SCOPE_HOST && item->hook->kind != SL_KIND_host_pinned;
+}
+
 /*
  * Finds errors that were got over by another call: the function, or whoever asked next, got as much there, of pinned or managed
  * memory.
@@ -207,7 +213,7 @@ static void take_another_way(struct sl_model *model, const struct sl_item *item)
 		if (oom->thread != item->thread)
 			continue;
 		if (is_settled(oom) || oom->api == item->event->api || oom->asked_bytes != item->event->bytes ||
-		    !is_another_way(model, oom, item->event))
+		    is_of_another_kind(oom, item) || !is_another_way(model, oom, item->event))
 			return;
 		settle_elsewhere(model, oom, item->event->bytes);
 	}

@@ -499,6 +499,18 @@ def second():
             with self.subTest(program), Recording("python3", "-c", self.LINES + program, code=code, SIM_VRAM="355M") as run:
                 self.assertEqual([oom["recovered"] is True for oom in run.report()["ooms"]], [not code])
 
+    def test_memory_of_a_device_is_no_substitute_for_pinned_memory(self):
+        """The program takes as much of the device next, which it would have taken anyway."""
+        for call, after in (("cudaMallocHost", "cudaMalloc"), ("cudaMalloc", "cudaMallocHost")):
+            program = """
+import ctypes
+rt, p = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
+for call in "%s", "%s":
+    getattr(rt, call)(ctypes.byref(p), ctypes.c_size_t(8 << 20))
+""" % (call, after)
+            with self.subTest(call), Recording("python3", "-c", program, SIM_FAIL=call + ":1") as run:
+                self.assertEqual([oom["recovered"] for oom in run.report()["ooms"]], [True if call == "cudaMalloc" else None])
+
     FINDER = """
 import ctypes, sys
 rt = ctypes.CDLL("libcudart.so.13")
