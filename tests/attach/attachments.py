@@ -72,6 +72,11 @@ def differences(trace, truth, since_ns):
     since_ns = max(since_ns, min((call for call in truth.calls if call.returned_ns), key=lambda call: call.entered_ns).returned_ns)
     # A library that is loaded while the program is watched is watched from a note in the trace on.
     since_ns = max([since_ns, *(note["ns"] for note in trace.defs.get("note", []) if "a library was loaded" in note["text"])])
+    # A thread may be held up between the entry of a call and the journal's line for it: its first call may have begun before `ready`.
+    first = {}
+    for call in truth.calls:
+        if call.entered_ns > since_ns:
+            first[call.thread] = min(call.entered_ns, first.get(call.thread, call.entered_ns))
     journalled = {e2e.journal.plain(call.api) for call in truth.calls}  # stubs of the simulator write nothing
     events, verbs = trace.events(), trace.verbs()
     tids = {thread["id"]: thread["tid"] for thread in trace.defs.get("thread", [])}
@@ -88,7 +93,7 @@ def differences(trace, truth, since_ns):
     rows = rows_of(trace)
     theirs = {}
     for call in e2e.expected_calls(truth, rows):
-        if call.entered_ns > since_ns and call.api not in CHECKED:
+        if call.thread in first and call.entered_ns > first[call.thread] and call.api not in CHECKED:
             theirs.setdefault(call.thread, []).append((e2e.journal.plain(call.api), call.result))
     for tid, calls in theirs.items():
         mine = [call[1:] for call in sorted(ours.get(tid, []))]
@@ -101,7 +106,8 @@ def differences(trace, truth, since_ns):
         outer = inside.get(effect.parent)
         while outer and outer.parent in inside:
             outer = inside[outer.parent]
-        if effect.what == "alloc" and effect.kind in ("device", "managed", "pool", "host_pinned", "vmm", "array") and outer and outer.entered_ns > since_ns:
+        if effect.what == "alloc" and effect.kind in ("device", "managed", "pool", "host_pinned", "vmm", "array") and outer and \
+                outer.thread in first and outer.entered_ns > first[outer.thread]:
             if (effect.address, effect.bytes) not in blocks and (effect.address, 0) not in blocks:
                 wrong.append("%s block %#x of %d bytes is missing" % (effect.kind, effect.address, effect.bytes))
     return wrong
