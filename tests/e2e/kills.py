@@ -3,7 +3,7 @@
 
 For each thread the trace's finished calls are the journal's, with addresses and sizes, in order, once each.  Only the last call
 that returned in the journal may be in flight in the trace: it had not yet returned to the program.  If the process ended in order
-and its ring was removed, since no thread had been at work for a moment, that call is in no file (doc/trial.md, Left)."""
+and its ring was removed, since no thread had been at work for a moment, that call is in no file (doc/portability.md)."""
 import os
 import random
 import signal
