@@ -122,17 +122,6 @@ bool sl_paths_temporary(const char *path, const char *end, char *made, size_t si
 	return false;
 }
 
-bool sl_paths_is_temporary(const char *name, const char *path, const char *end)
-{
-	char shown[SHOWN_MAX + 18];
-	size_t size;
-
-	show(sl_paths_name(path), shown);
-	size = strlen(shown);
-	return name[0] == '.' && !strncmp(name + 1, shown, size) && name[size + 1] == '.' &&
-	       strspn(name + size + 2, letters) == SALT && !strcmp(name + size + 2 + SALT, end);
-}
-
 bool sl_paths_make_parents(const char *path)
 {
 	char copy[PATH_MAX];

@@ -52,8 +52,5 @@ bool sl_paths_make_parents(const char *path);
  */
 bool sl_paths_temporary(const char *path, const char *end, char *made, size_t size);
 
-/* True: `name` may be one that it made for that path. */
-bool sl_paths_is_temporary(const char *name, const char *path, const char *end);
-
 /* At the beginning of a text file: skips the byte order mark that some editors write. */
 void sl_paths_skip_mark(FILE *file);

@@ -21,24 +21,16 @@
 #include "common/base.h"
 
 #define UNFINISHED     ".part"
-#define UNFINISHED_MAX 128	   /* unfinished files and folders at one time */
-#define TRIES	       100	   /* of names that are taken */
-#define PASSED_MAX     64	   /* descriptors whose file's size is looked at */
-#define HOLDER_S       10	   /* within which any step that takes several is done */
-#define RESERVE	       (256 << 10) /* bytes: to walk through a folder takes some, and there may be no others */
+#define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
+#define TRIES	       100 /* of names that are taken */
+#define PASSED_MAX     64  /* descriptors whose file's size is looked at */
+#define HOLDER_S       10  /* within which any step that takes several is done */
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
-static void *reserve;
 static pid_t owner; /* of the list: a process that was forked has a copy of it */
 static sigset_t watched;
 static atomic_int asked = -1; /* descriptor of the verb that handles the first signal itself */
-
-/* What was at a place when it was judged. */
-static struct judged {
-	char *path;
-	bool exists;
-} judged[SL_SAVE_PLACES];
 
 void sl_save_hold(void)
 {
@@ -111,8 +103,6 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 /* Other threads may still write into the folder, so it is emptied until it can be removed. */
 static void remove_unfinished(void)
 {
-	free(reserve);
-	reserve = NULL;
 	for (unsigned i = 0; i < UNFINISHED_MAX; i++)
 		for (unsigned tries = 0; unfinished[i] && tries < 100 && !access(unfinished[i], F_OK); tries++)
 			nftw(unfinished[i], remove_one, 16, FTW_DEPTH | FTW_PHYS);
@@ -150,15 +140,13 @@ static void at_exit(void)
 
 void sl_save_watch_signals(void)
 {
-	/* all that end a process from outside; SIGALRM is the launcher's patience with oom, SIGXCPU a limit's */
-	static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,	   SIGALRM, SIGQUIT, SIGXCPU,
-				      SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR};
+	/* SIGALRM is the launcher's patience, SIGXCPU a limit's */
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGQUIT, SIGXCPU};
 	struct sigaction now;
 	pthread_t thread;
 
 	if (!owner) { /* else a child of who has the list, which removes all of it in the end */
 		owner = getpid();
-		reserve = malloc(RESERVE);
 		atexit(at_exit);
 	}
 	sigemptyset(&watched);
@@ -292,61 +280,6 @@ bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
 	return true;
 }
 
-void sl_save_judge(const char *path)
-{
-	struct stat st;
-
-	for (unsigned i = 0; i < SL_SAVE_PLACES; i++)
-		if (!judged[i].path) {
-			judged[i].path = strdup(path);
-			judged[i].exists = !lstat(path, &st);
-			return;
-		}
-}
-
-void sl_save_clear_left(const char *path)
-{
-	char parent[PATH_MAX];
-	struct stat st;
-	DIR *list;
-
-	snprintf(parent, sizeof(parent), "%.*s", (int)(sl_paths_name(path) - path), path);
-	list = opendir(*parent ? parent : ".");
-	for (struct dirent *entry; list && (entry = readdir(list));)
-		if (sl_paths_is_temporary(entry->d_name, path, UNFINISHED) &&
-		    !fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
-		    st.st_uid == geteuid() && st.st_mtime < time(NULL) - SL_SAVE_LEFT_S)
-			unlinkat(dirfd(list), entry->d_name, 0);
-	if (list)
-		closedir(list);
-}
-
-/* Gives the new file its place.  False: errno; EEXIST: nothing was there when it was judged, and now something is. */
-static bool take_place(const struct sl_save *save)
-{
-	const struct judged *before = judged;
-	struct stat st;
-
-	while (before < judged + SL_SAVE_PLACES && !(before->path && !strcmp(before->path, save->path)))
-		before++;
-	if (before == judged + SL_SAVE_PLACES || before->exists)
-		return !rename(save->made, save->path);
-	if (!renameat2(AT_FDCWD, save->made, AT_FDCWD, save->path, RENAME_NOREPLACE))
-		return true;
-	if (!lstat(save->path, &st))
-		errno = EEXIST;
-	return errno != EEXIST && !rename(save->made, save->path); /* the file system cannot tell, or the call is forbidden */
-}
-
-void sl_save_failed(const char *path)
-{
-	if (errno == EEXIST)
-		sl_door_print(stderr, "stormlog-analyze: another process wrote %s meanwhile, and it stays; name another place\n",
-			      path);
-	else
-		sl_paths_failed(path);
-}
-
 bool sl_save_sync(int at, const char *name)
 {
 	int file = openat(at, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), error;
@@ -377,7 +310,7 @@ bool sl_save_end(struct sl_save *save, bool fine)
 	if (fine && !lstat(save->path, &st)) /* a machine that dies is to leave the former one or the new one */
 		fine = sl_save_sync(AT_FDCWD, save->made);
 	sl_save_hold(); /* blocks for ever if a signal's handler has removed the file: the signal ends the program, not an error */
-	fine = fine && take_place(save);
+	fine = fine && !rename(save->made, save->path);
 	before = errno;
 	if (!fine)
 		unlink(save->made);
@@ -396,7 +329,7 @@ FILE *sl_save_open(const char *path)
 	if (!out || !save.made[0])
 		return out;
 	sl_save_hold();
-	if (!take_place(&save)) {
+	if (rename(save.made, save.path)) {
 		before = errno;
 		fclose(out);
 		unlink(save.made);

@@ -33,24 +33,6 @@ bool sl_save_is_open(const char *path);
  */
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name);
 
-#define SL_SAVE_PLACES 8 /* that one verb may have judged */
-
-/*
- * To be called before it is decided whether what is at `path` may be replaced.  Where nothing is, and the file that is saved there
- * then finds something, it does not replace it.  What was judged to be a former output is replaced, and so is another one there.
- */
-void sl_save_judge(const char *path);
-
-/*
- * Removes what killed processes left beside `path`: unfinished files of this user, under a name that was made for it, that were
- * not changed for SL_SAVE_LEFT_S.  To be called before rights are given up.
- */
-#define SL_SAVE_LEFT_S (24 * 3600) /* so long no process that lives leaves unchanged what it makes */
-void sl_save_clear_left(const char *path);
-
-/* Says why `path` was not saved, by the errno that another function of this header left. */
-void sl_save_failed(const char *path);
-
 /*
  * Waits until the file or folder is on the disk.  False: the disk failed or is full (errno).  True where the file system cannot
  * tell.

@@ -4,7 +4,7 @@
 
 /*
  * Prepares to open `folder`'s report.html: starts a process that never sees the trace and waits for the
- * request. To be called before sl_verb_rights.
+ * request. To be called before sl_begin.
  */
 void sl_browser_start(const char *folder);
 void sl_browser_open(void);

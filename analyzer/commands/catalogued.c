@@ -14,8 +14,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/replace.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "common/base.h"
 #include "common/now.h"
 
@@ -119,9 +118,9 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs
 		return sl_command_fail(SL_EXIT_USAGE, "neither XDG_STATE_HOME nor HOME is set: name a --catalogue");
 	c->catalogue = path;
 	/* asked before SQLite makes files */
-	if (!sl_replace_may(&(struct sl_rights){.inputs = inputs, .writes = {path}, .through = path}, why, sizeof(why)))
+	if (!sl_begin_may_write(&(struct sl_rights){.inputs = inputs, .writes = {path}, .through = path}, why, sizeof(why)))
 		return sl_command_fail(SL_EXIT_USAGE, "%s", why);
-	if (sl_replace_is_read(path, inputs))
+	if (sl_begin_is_read(path, inputs))
 		return sl_command_fail(SL_EXIT_USAGE, "%s would be read as a part of a run; name another place", path);
 	if (!stat(path, &st) && st.st_size == 1) /* to SQLite an empty database */
 		return sl_command_fail(SL_EXIT_USAGE, "%s: no catalogue of stormlog", path);
@@ -138,12 +137,12 @@ const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix)
 
 static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
 {
-	sl_verb_rights(&(struct sl_rights){.inputs = paths,
-					   .reads = {c->catalogue, sl_catalogued_beside(c, "-wal"), sl_catalogued_beside(c, "-shm"),
-						     sl_catalogued_beside(c, "-journal")},
-					   .writes = {c->catalogue},
-					   .open = c->catalogue,
-					   .symbols = c->symbols});
+	sl_begin(&(struct sl_rights){.inputs = paths,
+				     .reads = {c->catalogue, sl_catalogued_beside(c, "-wal"), sl_catalogued_beside(c, "-shm"),
+					       sl_catalogued_beside(c, "-journal")},
+				     .writes = {c->catalogue},
+				     .open = c->catalogue,
+				     .symbols = c->symbols});
 	c->scan = (struct sl_scan){.store = c->store, .quiet = c->quiet};
 	c->narrowed = count > 0;
 	if (!count || sl_scan_paths(&c->scan, paths, count))

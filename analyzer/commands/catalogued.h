@@ -41,7 +41,7 @@ bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value);
 
 /*
  * Opens the catalogue, adds what is new below the existing paths (without the first `skip`), and parses the one that does not
- * exist as a query (none: every run).  After this the program is confined (verb_rights.h).  Returns an exit status after printing
+ * exist as a query (none: every run).  After this the program is confined (begin.h).  Returns an exit status after printing
  * why, or -1: go on.  Call sl_catalogued_close in every case.
  */
 int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed, unsigned skip);

@@ -11,8 +11,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/verb_rights.h"
-#include "analyzer/commands/replace.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/ci_reports.h"
 #include "analyzer/report/absent.h"
@@ -117,13 +116,12 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 {
 	const char *baseline = o->limits.baseline;
 
-	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
-					   .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL, o->config},
-					   .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
-						      o->values[UPDATE] ? baseline : NULL},
-					   .stamps = {{SL_CI_REPORTS_JUNIT}, {SL_CI_REPORTS_SARIF}, {SL_CI_REPORTS_METRICS}},
-					   .through = summary_path(o),
-					   .symbols = parsed->symbols});
+	sl_begin(&(struct sl_rights){.inputs = parsed->paths,
+				     .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL, o->config},
+				     .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
+						o->values[UPDATE] ? baseline : NULL},
+				     .through = summary_path(o),
+				     .symbols = parsed->symbols});
 }
 
 /* True: `path` lies in the folder of `file`. A file of limits that was found may be a stranger's, and names outputs there only. */
@@ -133,7 +131,7 @@ static bool lies_beside(const char *path, const char *file)
 	char *const folders[] = {folder, NULL};
 
 	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(file, '/') - file), file);
-	return sl_replace_lies_inside(path, folders);
+	return sl_begin_is_inside(path, folders);
 }
 
 /* Reads limits and suppressions.  Returns an exit status, or -1: go on. */
@@ -184,7 +182,7 @@ static bool write_form(const struct sl_ci_reports *forms, const char *path, bool
 		return true;
 	fine = sl_save_begin(&save, path, false) && sl_save_end(&save, form(forms, save.out));
 	if (!fine)
-		sl_save_failed(path);
+		sl_paths_failed(path);
 	return fine;
 }
 
@@ -315,7 +313,7 @@ static int update(const struct sl_report *report, const struct options *o, const
 		return sl_command_fail(SL_EXIT_UNREADABLE, "%s stays as it is: parts of the run cannot be read",
 				       o->limits.baseline);
 	if (!sl_baseline_write(measures, o->limits.baseline)) {
-		sl_save_failed(o->limits.baseline);
+		sl_paths_failed(o->limits.baseline);
 		return SL_EXIT_UNSAVED;
 	}
 	if (!o->values[QUIET])

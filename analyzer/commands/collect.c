@@ -23,7 +23,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/shard.h"
 #include "analyzer/trace/archive.h"
@@ -297,11 +297,11 @@ static int run(struct sl_arguments *parsed)
 		status = sl_command_fail(SL_EXIT_USAGE,
 					 "in the name, %%h is the host and %%%% a per cent sign; nothing else follows one");
 	if (status < 0) {
-		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
-						   .changes = true,
-						   .reads = {SL_REMOTE_RING},
-						   .writes = {SL_REMOTE_RING "/.", s.output ? output : NULL},
-						   .stamps = {{0}, {SL_PACK_MAGIC}}});
+		sl_begin(&(struct sl_rights){.inputs = parsed->paths,
+					     .changes = true,
+					     .reads = {SL_REMOTE_RING},
+					     .packs = true,
+					     .writes = {SL_REMOTE_RING "/.", s.output ? output : NULL}});
 		status = collect(parsed->paths, &s, s.output ? output : NULL);
 	}
 	return status;

@@ -8,7 +8,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/records/record.h"
 #include "analyzer/upstream/records/session_id.h"
@@ -96,7 +96,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, NULL, &c);
 
 	if (status < 0)
-		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
+		sl_begin(&(struct sl_rights){.inputs = parsed->paths});
 	if (status < 0)
 		status = convert(&c, parsed->paths);
 	return status;

@@ -10,7 +10,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/commands/living.h"
 #include "analyzer/follow/figures.h"
 #include "analyzer/machine/machine.h"
@@ -369,9 +369,9 @@ static int begin(struct diagnosis *d, const struct sl_arguments *options)
 {
 	d->node = !options->path_count;
 	sl_machine_look(&d->machine, false);
-	sl_verb_rights(&(struct sl_rights){.inputs = options->paths,
-					   .writes = {d->output ? d->output : "./stormlog-diagnose"},
-					   .node = sl_living_is_node(options)});
+	sl_begin(&(struct sl_rights){.inputs = options->paths,
+				     .writes = {d->output ? d->output : "./stormlog-diagnose"},
+				     .node = sl_living_is_node(options)});
 	if (!sl_living_add_all(d->follow, options))
 		return SL_EXIT_USAGE;
 	return diagnose(d);

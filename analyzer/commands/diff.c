@@ -8,7 +8,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/commands/sides.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/base/joined.h"
@@ -21,8 +21,7 @@
 #include "analyzer/report/absent.h"
 #include "analyzer/report/owners.h"
 
-#define SHOWN 40			 /* rows of each section, unless --all */
-#define STAMP "<!-- stormlog diff -->\n" /* begins every page, so that it is told from other pages */
+#define SHOWN 40 /* rows of each section, unless --all */
 
 static const char about[] =
 	"A side may have several runs, with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
@@ -317,21 +316,20 @@ static bool put_collapsed(const struct comparison *c)
 	whole = fine && !ferror(save.out);
 	fine = fine && sl_save_end(&save, whole);
 	if (!fine)
-		sl_save_failed(c->collapsed);
+		sl_paths_failed(c->collapsed);
 	return fine;
 }
 
 static bool put_html(const struct comparison *c, const struct sl_differences *differences, char *const *paths,
 		     const unsigned *counts)
 {
-	uint64_t most = sl_html_most(c->html_max_bytes), left = most > strlen(STAMP) ? most - strlen(STAMP) : 1;
+	uint64_t most = sl_html_most(c->html_max_bytes);
 	struct sl_save save;
-	bool fine = sl_save_begin(&save, c->html, false);
+	bool fine = sl_save_begin(&save, c->html, false) &&
+		    sl_save_end(&save, sl_html_changes_write(c->page, differences, paths, counts, most, save.out));
 
-	fine = fine && sl_save_end(&save, sl_door_print(save.out, STAMP) > 0 &&
-						  sl_html_changes_write(c->page, differences, paths, counts, left, save.out));
 	if (!fine)
-		sl_save_failed(c->html);
+		sl_paths_failed(c->html);
 	return fine;
 }
 
@@ -398,13 +396,11 @@ static void go_inside(struct comparison *c, const struct sl_arguments *parsed)
 	struct sl_catalogued *known = &c->catalogued;
 	const char *store = sl_catalogued_beside(known, "");
 
-	sl_verb_rights(
-		&(struct sl_rights){.inputs = parsed->paths,
-				    .reads = {store, sl_catalogued_beside(known, "-wal"), sl_catalogued_beside(known, "-shm")},
-				    .writes = {c->html, c->collapsed, store},
-				    .stamps = {{STAMP}, {.stacks = true}},
-				    .open = store,
-				    .symbols = parsed->symbols});
+	sl_begin(&(struct sl_rights){.inputs = parsed->paths,
+				     .reads = {store, sl_catalogued_beside(known, "-wal"), sl_catalogued_beside(known, "-shm")},
+				     .writes = {c->html, c->collapsed, store},
+				     .open = store,
+				     .symbols = parsed->symbols});
 }
 
 static int run(struct sl_arguments *parsed)

@@ -2,7 +2,7 @@
 /* stormlog-analyze dump PATH: every event as one JSON line, in time order over all processes of the run. */
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/base/json.h"
 #include "analyzer/exports/merge.h"
 
@@ -50,7 +50,7 @@ static int run(struct sl_arguments *parsed)
 
 	if (status >= 0)
 		return status;
-	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
+	sl_begin(&(struct sl_rights){.inputs = parsed->paths});
 	status = statuses[sl_merge_open(&merge, parsed->paths, parsed->path_count, &options)];
 	if (status == SL_EXIT_FINE) {
 		j = sl_json_new(stdout, SL_JSON_COMPACT);

@@ -13,10 +13,11 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/terminal.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "common/base.h"
@@ -124,11 +125,10 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 
 	if (o->format->wants_path) /* SQLite opens the file by its name and also reads it */
 		snprintf(folder, sizeof(folder), "%s", o->output);
-	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths + 1,
-					   .reads = {*folder ? dirname(folder) : NULL},
-					   .writes = {o->output},
-					   .stamps = {o->format->stamp},
-					   .symbols = parsed->symbols});
+	sl_begin(&(struct sl_rights){.inputs = parsed->paths + 1,
+				     .reads = {*folder ? dirname(folder) : NULL},
+				     .writes = {o->output},
+				     .symbols = parsed->symbols});
 }
 
 static uint64_t budget(const struct sl_merge *merge)
@@ -150,7 +150,7 @@ static void say_why(const struct options *o, uint64_t most)
 			      "--rank take less, STORMLOG_WRITE_MEGABYTES=N allows N\n",
 			      name, (double)(most / 100000) / 10);
 	else if (errno && errno != EPIPE)
-		sl_save_failed(name);
+		sl_paths_failed(name);
 }
 
 static int export_run(struct options *o, char **paths, unsigned count)

@@ -9,7 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/report/absent.h"
 #include "analyzer/report/report.h"
 #include "common/size.h"
@@ -238,7 +238,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, take, &asked);
 
 	if (status < 0)
-		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
+		sl_begin(&(struct sl_rights){.inputs = parsed->paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);
 	if (status == SL_EXIT_UNREADABLE)

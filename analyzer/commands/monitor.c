@@ -11,11 +11,12 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/commands/living.h"
 #include "analyzer/follow/figures.h"
 #include "analyzer/machine/machine.h"
@@ -181,8 +182,6 @@ static const char *size(char *text, uint64_t bytes)
 	return bytes == SL_UNKNOWN ? "-" : sl_format_size(text, bytes);
 }
 
-#define HEADER "time                      pid  rank  dev        live       peak       used of device     growth        full in"
-
 static void put_table(struct monitor *monitor, const struct row *row)
 {
 	char pid[24] = "-", rank[24] = "-", device[24] = "-", live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES],
@@ -191,7 +190,8 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	const struct sl_figures *f = &row->figures;
 
 	if (!monitor->told)
-		sl_door_print(monitor->out, HEADER "\n");
+		sl_door_print(monitor->out, "time                      pid  rank  dev        live       peak       used of device  "
+					    "   growth        full in\n");
 	if (process)
 		snprintf(pid, sizeof(pid), "%lld", (long long)process->trace->header.pid);
 	if (process && process->trace->header.rank >= 0)
@@ -361,7 +361,7 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 
 	monitor->out = sl_save_open(monitor->output);
 	if (!monitor->out) {
-		sl_save_failed(monitor->output);
+		sl_paths_failed(monitor->output);
 		return SL_EXIT_UNSAVED;
 	}
 	watch(monitor, follow, node);
@@ -393,18 +393,13 @@ static int run(struct sl_arguments *parsed)
 {
 	struct monitor monitor = {.interval = 1};
 	struct sl_follow *follow = sl_follow_new();
-	static const struct sl_stamp stamps[] = {{HEADER},
-						 {"timestamp_ns,session_id,host,pid,rank,status,device_id,device_uuid,live_bytes,"},
-						 {"{\"schema\":\"" SCHEMA "\""}};
 	int status = sl_arguments_parse(parsed, NULL, &monitor);
 
 	if (status < 0) {
 		if (!parsed->path_count)
 			sl_machine_look(&monitor.machine, false); /* before rights are given up */
-		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
-						   .writes = {monitor.output},
-						   .stamps = {stamps[monitor.format]},
-						   .node = sl_living_is_node(parsed)});
+		sl_begin(&(struct sl_rights){
+			.inputs = parsed->paths, .writes = {monitor.output}, .node = sl_living_is_node(parsed)});
 		status = sl_living_add_all(follow, parsed) ? save(&monitor, follow, !parsed->path_count) : SL_EXIT_USAGE;
 	}
 	sl_follow_free(follow);

@@ -123,7 +123,7 @@ int sl_native_pack(const struct sl_images *images, int run, const char *path, co
 		return SL_EXIT_FINE;
 	if (!packed->read)
 		return SL_EXIT_UNREADABLE;
-	sl_save_failed(path);
+	sl_paths_failed(path);
 	return SL_EXIT_UNSAVED;
 }
 

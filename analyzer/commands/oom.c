@@ -10,7 +10,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/report/absent.h"
 #include "analyzer/report/owners.h"
 
@@ -150,7 +150,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, NULL, &options);
 
 	if (status < 0) {
-		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
+		sl_begin(&(struct sl_rights){.inputs = parsed->paths});
 		status = sl_native_open(&report, parsed->paths, parsed->path_count, &options.pipeline);
 		if (status == SL_EXIT_FINE && options.json)
 			status = print_json(&report) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;

@@ -9,7 +9,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/exports/redact.h"
 #include "analyzer/trace/archive.h"
 
@@ -59,8 +59,8 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0 && s.redact && getrandom(s.key, sizeof(s.key), 0) != sizeof(s.key))
 		status = sl_command_fail(SL_EXIT_UNSAVED, "no random numbers to mask with: %m");
 	if (status < 0)
-		sl_verb_rights(&(struct sl_rights){
-			.inputs = parsed->paths, .writes = {s.path}, .stamps = {{SL_PACK_MAGIC}}, .symbols = parsed->symbols});
+		sl_begin(&(struct sl_rights){
+			.inputs = parsed->paths, .writes = {s.path}, .packs = true, .symbols = parsed->symbols});
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);
 	if (status < 0) {

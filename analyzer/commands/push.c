@@ -16,7 +16,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/exports/archive_write.h"
 #include "analyzer/trace/archive.h"
@@ -115,7 +115,7 @@ static int pack_all(const struct settings *s, char **paths)
 
 	if (child)
 		return end_child(child);
-	sl_verb_rights(&(struct sl_rights){.inputs = paths, .writes = {s->packs.item[s->first_made]}});
+	sl_begin(&(struct sl_rights){.inputs = paths, .writes = {s->packs.item[s->first_made]}, .packs = true});
 	for (size_t i = s->first_made; i < s->packs.count; i++) {
 		if (!strcmp(paths[i], s->packs.item[i]))
 			continue;

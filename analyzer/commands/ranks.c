@@ -8,7 +8,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/report/leaking.h"
 
@@ -254,7 +254,7 @@ static int run(struct sl_arguments *parsed)
 	struct rows rows = {0};
 
 	if (status < 0) {
-		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
+		sl_begin(&(struct sl_rights){.inputs = parsed->paths});
 		status = sl_native_open_all(&report, parsed->paths, parsed->path_count, &o.pipeline);
 	}
 	if (status == SL_EXIT_FINE && report.process_count) {

@@ -7,7 +7,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/commands/browser.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"
 #include "analyzer/commands/terminal.h"
@@ -36,15 +36,13 @@ static void confine(const struct sl_report_options *options, const struct sl_arg
 {
 	if (options->open && *folder)
 		sl_browser_start(folder);
-	if (*folder) {
-		sl_destination_clear_left(folder);
+	if (*folder)
 		sl_outputs_prepare();
-	}
-	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
-					   .reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
-					   .writes = {*folder ? folder : NULL},
-					   .through = folder,
-					   .symbols = parsed->symbols});
+	sl_begin(&(struct sl_rights){.inputs = parsed->paths,
+				     .reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
+				     .writes = {*folder ? folder : NULL},
+				     .through = folder,
+				     .symbols = parsed->symbols});
 }
 
 /* For a single file of Python Stormlog nothing is written. */

@@ -25,7 +25,7 @@ static void help(FILE *out, bool all)
 	if (!all)
 		fputs("\nstormlog-analyze help all lists the other verbs.\n", out);
 	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check is\n"
-	      "exceeded, 2 usage, a path that does not exist or a place that is not stormlog's to replace, 3 nothing readable,\n"
+	      "exceeded, 2 usage, a path that does not exist or a refused output, 3 nothing readable,\n"
 	      "4 the result could not be written.\n",
 	      out);
 }

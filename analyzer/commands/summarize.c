@@ -14,8 +14,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/verb_rights.h"
-#include "analyzer/commands/replace.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/commands/shard.h"
 #include "analyzer/report/absent.h"
 #include "analyzer/report/alike.h"
@@ -176,7 +175,7 @@ static int save(const struct settings *s, const struct sl_summary_frame *frames,
 	if (sl_paths_make_parents(s->path) && sl_save_begin(&file, s->path, false) &&
 	    sl_save_end(&file, sl_summaries_write(file.out, frames, count)))
 		return SL_EXIT_FINE;
-	sl_save_failed(s->path);
+	sl_paths_failed(s->path);
 	return SL_EXIT_UNSAVED;
 }
 
@@ -231,7 +230,7 @@ static int settle(struct settings *s, char *const *paths)
 			SL_EXIT_USAGE,
 			"in a name, %%s is the part, %%h the host and %%%% a per cent sign; nothing else follows one");
 	/* An output folder that is also read would contain the outputs of other parts. */
-	if (s->shard.parts && sl_paths_make_parents(s->path) && sl_replace_lies_inside(s->path, paths))
+	if (s->shard.parts && sl_paths_make_parents(s->path) && sl_begin_is_inside(s->path, paths))
 		return sl_command_fail(SL_EXIT_USAGE, "parts do not go where the traces are read from; -o names another folder");
 	if (s->shard.by && s->shard.part == 1 && !s->drive.quiet)
 		sl_door_print(stderr, "stormlog-analyze: one of %u parts, says %s\n", s->shard.parts, s->shard.by);
@@ -246,8 +245,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		status = settle(&s, parsed->paths);
 	if (status < 0)
-		sl_verb_rights(&(struct sl_rights){
-			.inputs = parsed->paths, .writes = {s.path}, .stamps = {sl_summaries_stamp}, .symbols = parsed->symbols});
+		sl_begin(&(struct sl_rights){.inputs = parsed->paths, .writes = {s.path}, .symbols = parsed->symbols});
 	if (status < 0)
 		status = summarize(&s, parsed->paths, parsed->path_count);
 	return status;

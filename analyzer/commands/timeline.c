@@ -10,7 +10,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/terminal.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
@@ -229,7 +229,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, NULL, &o);
 
 	if (status < 0) {
-		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
+		sl_begin(&(struct sl_rights){.inputs = parsed->paths});
 		o.pipeline.only = &o.only;
 		status = sl_native_open_all(&report, parsed->paths, parsed->path_count, &o.pipeline);
 		if (status == SL_EXIT_FINE)

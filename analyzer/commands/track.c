@@ -12,7 +12,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/commands/living.h"
 #include "analyzer/follow/figures.h"
 #include "analyzer/machine/machine.h"
@@ -316,8 +316,7 @@ static int begin(struct track *track, const struct sl_arguments *options)
 	track->node = !options->path_count;
 	if (track->node)
 		sl_machine_look(&track->machine, false);
-	sl_verb_rights(
-		&(struct sl_rights){.inputs = options->paths, .writes = {track->output}, .node = sl_living_is_node(options)});
+	sl_begin(&(struct sl_rights){.inputs = options->paths, .writes = {track->output}, .node = sl_living_is_node(options)});
 	if (!sl_living_add_all(track->follow, options))
 		return SL_EXIT_USAGE;
 	return go(track);

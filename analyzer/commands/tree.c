@@ -10,7 +10,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/when.h"
 #include "analyzer/commands/entries.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/commands/owned.h"
 #include "analyzer/commands/terminal.h"
 #include "analyzer/commands/tree_json.h"
@@ -334,7 +334,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0 && !choose_span(&options))
 		status = SL_EXIT_USAGE;
 	if (status < 0)
-		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths, .symbols = parsed->symbols});
+		sl_begin(&(struct sl_rights){.inputs = parsed->paths, .symbols = parsed->symbols});
 	options.pipeline.only = &options.only;
 	options.how.lives = options.table && !options.how.between && options.how.by != SL_BY_NAME;
 	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by != SL_BY_NAME && !has_moment_of_kind(&options);

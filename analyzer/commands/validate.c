@@ -10,7 +10,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/records/record.h"
@@ -171,7 +171,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, take, &v);
 
 	if (status < 0)
-		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
+		sl_begin(&(struct sl_rights){.inputs = parsed->paths});
 	if (status < 0)
 		status = answer(&v, parsed->paths);
 	if (v.json)

@@ -11,9 +11,8 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/verb_rights.h"
+#include "analyzer/commands/begin.h"
 #include "analyzer/commands/living.h"
-#include "analyzer/commands/replace.h"
 #include "analyzer/watch/act.h"
 #include "common/ringfile.h"
 #include "common/now.h"
@@ -137,7 +136,7 @@ static void confine(struct settings *settings, const struct sl_arguments *parsed
 	struct sl_rights rights = {.inputs = parsed->paths, .reads = {SL_REMOTE_RING}, .node = sl_living_is_node(parsed)};
 
 	settings->act = sl_act_new(settings->rules.item, settings->rules.count, settings->quiet);
-	sl_verb_rights(&rights);
+	sl_begin(&rights);
 }
 
 /* A file that lines are appended to is no recording, and nothing that is read. */
@@ -149,8 +148,9 @@ static int may_append(const struct settings *settings, const struct sl_arguments
 		const struct sl_rule *rule = &settings->rules.item[i];
 
 		if (rule->action == SL_ACTION_FILE &&
-		    !sl_replace_may(&(struct sl_rights){.inputs = parsed->paths, .writes = {rule->target}, .through = rule->target},
-				    why, sizeof(why)))
+		    !sl_begin_may_write(
+			    &(struct sl_rights){.inputs = parsed->paths, .writes = {rule->target}, .through = rule->target}, why,
+			    sizeof(why)))
 			return sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	}
 	return -1;

@@ -22,10 +22,9 @@ struct sl_export_job {
 
 struct sl_export {
 	const char *name, *summary;
-	struct sl_stamp stamp; /* of every file of this format */
-	bool models;	       /* needs models that are kept up to date */
-	bool places;	       /* names the line of each stack, which needs a report of the whole run first */
-	bool wants_path;       /* cannot write to stdout */
+	bool models;	 /* needs models that are kept up to date */
+	bool places;	 /* names the line of each stack, which needs a report of the whole run first */
+	bool wants_path; /* cannot write to stdout */
 	/* False: writing failed, with errno; or the failure was printed already, and errno is 0. */
 	bool (*run)(struct sl_export_job *job);
 };

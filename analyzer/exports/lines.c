@@ -117,9 +117,8 @@ static bool run_ndjson(struct sl_export_job *job)
 }
 
 const struct sl_export sl_export_csv = {
-	.name = "csv", .stamp = {COLUMNS}, .summary = "a line an event, for spreadsheets", .places = true, .run = run_csv};
+	.name = "csv", .summary = "a line an event, for spreadsheets", .places = true, .run = run_csv};
 const struct sl_export sl_export_ndjson = {.name = "ndjson",
-					   .stamp = {"{\"stormlog\":1,\"type\":\""},
 					   .summary = "a line of JSON an event or sample, for DuckDB, pandas, jq",
 					   .places = true,
 					   .run = run_ndjson};

@@ -69,15 +69,12 @@ static size_t begin_packet(struct writer *w)
 	return packet;
 }
 
-#define WRITER	  "stormlog "
-#define WRITER_AT 15 /* behind the tags and sizes of the packet, of its field and of the text */
-
 /* Says what wrote the trace, where Perfetto names the version of its service. */
 static void describe_writer(struct writer *w)
 {
 	size_t packet = sl_proto_begin(&w->proto, PACKET), info = sl_proto_begin(&w->proto, SYSTEM_INFO);
 
-	sl_proto_text(&w->proto, TRACING_SERVICE, WRITER SL_VERSION);
+	sl_proto_text(&w->proto, TRACING_SERVICE, "stormlog " SL_VERSION);
 	sl_proto_end(&w->proto, info);
 	sl_proto_end(&w->proto, packet);
 }
@@ -367,7 +364,6 @@ static bool run(struct sl_export_job *job)
 }
 
 const struct sl_export sl_export_perfetto = {.name = "perfetto",
-					     .stamp = {"\n", WRITER_AT, WRITER},
 					     .summary = "https://ui.perfetto.dev: counters, labels, errors",
 					     .models = true,
 					     .places = true,

@@ -134,11 +134,9 @@ static void put_site(struct profile *profile, struct sl_merge_process *p, const 
 	sl_proto_end(&profile->proto, message);
 }
 
-#define COMMENT "stormlog " /* begins that of the file, behind gzip's ten bytes */
-
 static bool write_gzip(const struct sl_proto *proto, FILE *out)
 {
-	static Bytef comment[] = COMMENT SL_VERSION;
+	static Bytef comment[] = "stormlog " SL_VERSION;
 	gz_header head = {.os = 3, .comment = comment}; /* 3: Unix */
 	z_stream z = {.next_in = proto->bytes, .avail_in = (uInt)proto->size};
 	uint8_t chunk[1 << 16];
@@ -194,5 +192,4 @@ static bool run(struct sl_export_job *job)
 	return fine;
 }
 
-const struct sl_export sl_export_pprof = {
-	.name = "pprof", .stamp = {"\x1f\x8b\x08", 10, COMMENT}, .summary = "for go tool pprof", .models = true, .run = run};
+const struct sl_export sl_export_pprof = {.name = "pprof", .summary = "for go tool pprof", .models = true, .run = run};

@@ -35,15 +35,11 @@ static void put_labels(FILE *out, const char *family, const struct sl_merge_proc
 	fputs("} ", out);
 }
 
-/* The first family. */
-#define FIRST	   "stormlog_memory_live_bytes"
-#define FIRST_HELP "Held at the end of the trace."
-
 enum of { LIVE, PEAK, ALLOCATIONS, FAILED };
 static const struct {
 	const char *name, *type, *help;
 } of_kind[] = {
-	{FIRST, "gauge", FIRST_HELP},
+	{"stormlog_memory_live_bytes", "gauge", "Held at the end of the trace."},
 	{"stormlog_memory_peak_bytes", "gauge", "Most held at once."},
 	{"stormlog_memory_allocations_total", "counter", "Successful allocations."},
 	{"stormlog_memory_failed_allocations_total", "counter", "Failed allocations."},
@@ -157,8 +153,5 @@ static bool run(struct sl_export_job *job)
 	return !ferror(job->out);
 }
 
-const struct sl_export sl_export_prometheus = {.name = "prometheus",
-					       .stamp = {"# HELP " FIRST " " FIRST_HELP "\n"},
-					       .summary = "a .prom file for node_exporter's textfile collector",
-					       .models = true,
-					       .run = run};
+const struct sl_export sl_export_prometheus = {
+	.name = "prometheus", .summary = "a .prom file for node_exporter's textfile collector", .models = true, .run = run};

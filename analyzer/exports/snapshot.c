@@ -475,9 +475,6 @@ static void say_left_out(const struct sl_merge *merge)
 			      SL_SIZE(unmapped), SL_SIZE(arrays));
 }
 
-#define WRITER	  "stormlog" /* the first key, whose value is the version */
-#define WRITER_AT 9	     /* behind the protocol, the dict, its first batch, and the opcode and size of the text */
-
 static void write_snapshot(struct snapshot *s)
 {
 	const struct sl_merge *merge = s->job->merge;
@@ -485,7 +482,7 @@ static void write_snapshot(struct snapshot *s)
 	say_left_out(merge);
 	sl_pickle_begin(&s->pickle, s->job->out);
 	sl_pickle_dict(&s->pickle);
-	sl_pickle_put_text(&s->pickle, WRITER, SL_VERSION);
+	sl_pickle_put_text(&s->pickle, "stormlog", SL_VERSION);
 	sl_pickle_text(&s->pickle, "segments");
 	sl_pickle_list(&s->pickle);
 	for (unsigned i = 0; i < merge->count; i++)
@@ -527,8 +524,5 @@ static bool run(struct sl_export_job *job)
 	return !ferror(job->out);
 }
 
-const struct sl_export sl_export_snapshot = {.name = "pytorch-snapshot",
-					     .stamp = {"\x80\x02}", WRITER_AT, WRITER},
-					     .summary = "for pytorch.org/memory_viz, of any program",
-					     .models = true,
-					     .run = run};
+const struct sl_export sl_export_snapshot = {
+	.name = "pytorch-snapshot", .summary = "for pytorch.org/memory_viz, of any program", .models = true, .run = run};

@@ -286,7 +286,6 @@ static bool run(struct sl_export_job *job)
 }
 
 const struct sl_export sl_export_sqlite = {.name = "sqlite",
-					   .stamp = {"SQLite format 3", 68, "StlX"},
 					   .summary = "a database with views for common questions",
 					   .models = true,
 					   .places = true,

@@ -168,13 +168,7 @@ static bool run_speedscope(struct sl_export_job *job)
 	return sl_json_close(j);
 }
 
-const struct sl_export sl_export_collapsed = {.name = "collapsed",
-					      .stamp = {.then = ";", .stacks = true}, /* the first frame is the process */
-					      .summary = "collapsed stacks, for flame graph tools",
-					      .models = true,
-					      .run = run_collapsed};
-const struct sl_export sl_export_speedscope = {.name = "speedscope",
-					       .stamp = {"{\"$schema\":\"" SCHEMA "\",\"exporter\":\"" EXPORTER},
-					       .summary = "https://www.speedscope.app",
-					       .models = true,
-					       .run = run_speedscope};
+const struct sl_export sl_export_collapsed = {
+	.name = "collapsed", .summary = "collapsed stacks, for flame graph tools", .models = true, .run = run_collapsed};
+const struct sl_export sl_export_speedscope = {
+	.name = "speedscope", .summary = "https://www.speedscope.app", .models = true, .run = run_speedscope};

@@ -21,13 +21,6 @@ struct sl_ci_reports {
 bool sl_ci_reports_text(const struct sl_ci_reports *forms, FILE *out);
 bool sl_ci_reports_json(const struct sl_ci_reports *forms, FILE *out);
 
-/* What every file of a form begins with. */
-#define SL_CI_REPORTS_JUNIT "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"stormlog check\" "
-#define SL_CI_REPORTS_SARIF                                                                                                        \
-	"{\n  \"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\",\n  \"version\": \"2.1.0\",\n  \"runs\": [\n    {\n"  \
-	"      \"tool\": {\n        \"driver\": {\n          \"name\": \"stormlog\","
-#define SL_CI_REPORTS_METRICS "# TYPE stormlog_"
-
 /* The part of JUnit XML that Jenkins, GitLab and Azure all read: a test case for each outcome. */
 bool sl_ci_reports_junit(const struct sl_ci_reports *forms, FILE *out);
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "analyzer/base/paths.h"
@@ -17,8 +16,6 @@
 #include "common/base.h"
 
 #define TRIES 100 /* to take a place that others take too */
-#define NS    1000000000ll
-#define ASIDE ".old"
 #define MARK  "report.json"
 
 /* Every name that this version or an earlier one writes below its folder; folders end in a slash. */
@@ -44,26 +41,8 @@ static const char *const ours[] = {
 	"oom/oom_dump_*/live_blocks.json",
 };
 
-/* The part of `path` behind one of our names and "/analysis/": an analysis of our own bundle or telemetry.  NULL: it is none. */
-static const char *nested(const char *path)
-{
-	static const char name[] = "/analysis/";
-	const char *at = strstr(path, name);
-	char outer[PATH_MAX];
-
-	if (!at || snprintf(outer, sizeof(outer), "%.*s/", (int)(at - path), path) >= (int)sizeof(outer))
-		return NULL;
-	for (size_t i = 0; i < SL_COUNT(ours); i++)
-		if (!fnmatch(ours[i], outer, FNM_PATHNAME))
-			return at + strlen(name);
-	return NULL;
-}
-
 static bool is_ours(const char *path)
 {
-	for (const char *inner; (inner = nested(path)); path = inner)
-		if (!*inner)
-			return true;
 	for (size_t i = 0; i < SL_COUNT(ours); i++)
 		if (!fnmatch(ours[i], path, FNM_PATHNAME))
 			return true;
@@ -77,10 +56,8 @@ static int open_folder(int at, const char *name)
 
 struct walk {
 	bool removing, syncing;
-	unsigned count;
-	int error; /* of the disk while it is synced; 0: none */
-	off_t bytes;
-	char foreign[PATH_MAX]; /* path of the first entry that we did not write; "": none */
+	int error;	     /* of the disk while it is synced; 0: none */
+	bool foreign, bytes; /* it holds a file that we did not write; one of ours has a byte */
 };
 
 static void walk_folder(struct walk *walk, int folder, const char *path);
@@ -91,17 +68,15 @@ static void walk_one(struct walk *walk, int folder, const char *name, const char
 	char inside[PATH_MAX];
 	bool is_folder = !fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
 
-	walk->count++;
 	if (snprintf(inside, sizeof(inside), "%s%s%s", path, name, is_folder ? "/" : "") >= (int)sizeof(inside) ||
 	    !is_ours(inside) || !(is_folder || S_ISREG(st.st_mode))) {
-		if (!*walk->foreign)
-			snprintf(walk->foreign, sizeof(walk->foreign), "%s%s", path, name);
+		walk->foreign = true;
 		return;
 	}
 	if (is_folder)
 		walk_folder(walk, open_folder(folder, name), inside);
 	else
-		walk->bytes += st.st_size;
+		walk->bytes |= st.st_size > 0;
 	if (walk->syncing && !sl_save_sync(folder, name))
 		walk->error = errno;
 	if (walk->removing)
@@ -114,7 +89,7 @@ static void walk_folder(struct walk *walk, int folder, const char *path)
 	DIR *list = folder < 0 ? NULL : fdopendir(folder);
 
 	if (!list) {
-		snprintf(walk->foreign, sizeof(walk->foreign), "%s", *path ? path : ".");
+		walk->foreign = true;
 		if (folder >= 0)
 			close(folder);
 		return;
@@ -138,11 +113,11 @@ static bool has_mark(int folder)
 	return marked;
 }
 
-/* True: the folder `path` is empty, or we wrote it.  A machine that died may have left our files without a byte in them. */
-static bool may_replace(struct sl_destination *place, const char *path)
+/* True: we wrote the folder, or it is empty.  A machine that died may have left our files without a byte in them. */
+static bool may_replace(struct sl_destination *place)
 {
+	int folder = open_folder(AT_FDCWD, place->folder);
 	struct walk walk = {0};
-	int folder = open_folder(AT_FDCWD, path);
 	bool marked;
 
 	if (folder < 0) {
@@ -151,16 +126,12 @@ static bool may_replace(struct sl_destination *place, const char *path)
 	}
 	marked = has_mark(folder);
 	walk_folder(&walk, folder, "");
-	if (*walk.foreign)
-		snprintf(place->why, sizeof(place->why),
-			 "%s holds %s, which is not stormlog's, and stays as it is; -o DIR names another place", place->folder,
-			 walk.foreign);
-	else if (walk.bytes && !marked && *place->made) /* who is confined may not read what another analysis put there since */
-		snprintf(place->why, sizeof(place->why), "another process wrote %s meanwhile, and it stays", place->folder);
-	else if (walk.bytes && !marked)
-		snprintf(place->why, sizeof(place->why),
-			 "%s has no report.json of stormlog's, and stays as it is; -o DIR names another place", place->folder);
-	return !*place->why;
+	place->shared = walk.foreign;
+	if (marked || !(walk.bytes || walk.foreign))
+		return true;
+	snprintf(place->why, sizeof(place->why),
+		 "%s has no report.json of stormlog's, and stays as it is; -o DIR names another place", place->folder);
+	return false;
 }
 
 /* True: `folder` is `path` or one of the folders above it. */
@@ -188,23 +159,22 @@ static bool ends_in_dots(const char *folder)
 	return !*name || !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* Without trailing slashes.  False: errno. */
-static bool copy_name(char *copy, const char *folder)
+static bool fail(struct sl_destination *place)
 {
-	size_t length = strlen(folder);
-
-	while (length > 1 && folder[length - 1] == '/')
-		length--;
-	errno = length ? ENAMETOOLONG : ENOENT;
-	return length && snprintf(copy, PATH_MAX, "%.*s", (int)length, folder) < PATH_MAX;
+	snprintf(place->why, sizeof(place->why), "%s: %s", place->folder, strerror(errno));
+	return false;
 }
 
 bool sl_destination_choose(struct sl_destination *place, const char *folder, char *const *inputs)
 {
+	size_t length = strlen(folder);
 	struct stat st;
 
 	*place = (struct sl_destination){0};
-	if (!copy_name(place->folder, folder)) {
+	while (length > 1 && folder[length - 1] == '/')
+		length--;
+	errno = length ? ENAMETOOLONG : ENOENT;
+	if (!length || snprintf(place->folder, PATH_MAX, "%.*s", (int)length, folder) >= PATH_MAX) {
 		snprintf(place->why, sizeof(place->why), "%.64s: %s", folder, strerror(errno));
 		return false;
 	}
@@ -220,108 +190,7 @@ bool sl_destination_choose(struct sl_destination *place, const char *folder, cha
 		if (holds(&st, *input))
 			snprintf(place->why, sizeof(place->why),
 				 "%s is what is read, or holds it, and stays as it is; -o DIR names another place", place->folder);
-	return !*place->why && may_replace(place, place->folder);
-}
-
-static bool fail(struct sl_destination *place)
-{
-	snprintf(place->why, sizeof(place->why), "%s: %s", place->folder, strerror(errno));
-	return false;
-}
-
-/* The folder that `path` lies in. */
-static const char *parent_of(const char *path, char parent[PATH_MAX])
-{
-	snprintf(parent, PATH_MAX, "%.*s", (int)(sl_paths_name(path) - path), path);
-	return *parent ? parent : ".";
-}
-
-/* Removes our files in `path`, and the folder itself if nothing is left.  The mark goes first: what is half removed has none. */
-static bool clear(const char *path)
-{
-	struct walk walk = {.removing = true};
-	int folder = open_folder(AT_FDCWD, path);
-	struct stat st;
-
-	if (!fstatat(folder, MARK, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
-		unlinkat(folder, MARK, 0);
-	walk_folder(&walk, folder, "");
-	return !rmdir(path) || errno == ENOENT;
-}
-
-/* What a killed process, or one that lives, has beside the place. */
-struct left {
-	char path[PATH_MAX + NAME_MAX + 2]; /* "": nothing */
-	int64_t changed_ns;
-	bool marked; /* it holds a whole analysis */
-};
-
-/* True: the folder left->path is this user's, and holds our names alone. */
-static bool look_at(struct left *left)
-{
-	int folder = open_folder(AT_FDCWD, left->path);
-	struct walk walk = {0};
-	struct stat st;
-
-	if (folder < 0)
-		return false;
-	if (fstat(folder, &st) || st.st_uid != geteuid()) {
-		close(folder);
-		return false;
-	}
-	left->changed_ns = st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec;
-	left->marked = has_mark(folder);
-	walk_folder(&walk, folder, "");
-	return !*walk.foreign;
-}
-
-/* Nobody writes into it any more: locks would tell sooner, but some network file systems keep them to one host. */
-static bool is_old(const struct left *left)
-{
-	return *left->path && left->changed_ns < (time(NULL) - SL_SAVE_LEFT_S) * NS;
-}
-
-/* An analysis of ours is there.  Whatever else holds the place may be refused, and what was put aside is then the last one. */
-static bool holds_analysis(const char *path)
-{
-	int folder = open_folder(AT_FDCWD, path);
-	bool marked = folder >= 0 && has_mark(folder);
-
-	if (folder >= 0)
-		close(folder);
-	return marked;
-}
-
-void sl_destination_clear_left(const char *folder)
-{
-	struct left left, newest = {0};
-	char place[PATH_MAX], parent[PATH_MAX];
-	DIR *list;
-
-	if (!copy_name(place, folder))
-		return;
-	list = opendir(parent_of(place, parent));
-	for (struct dirent *entry; list && (entry = readdir(list));) {
-		bool aside = sl_paths_is_temporary(entry->d_name, place, SL_SAVE_FOLDER ASIDE);
-
-		if (!aside && !sl_paths_is_temporary(entry->d_name, place, SL_SAVE_FOLDER))
-			continue;
-		snprintf(left.path, sizeof(left.path), "%s%s", parent, entry->d_name);
-		if (!look_at(&left))
-			continue;
-		if (aside && left.marked && (!*newest.path || newest.changed_ns < left.changed_ns)) {
-			struct left other = newest;
-
-			newest = left;
-			left = other;
-		}
-		if (is_old(&left))
-			clear(left.path);
-	}
-	if (list)
-		closedir(list);
-	if (is_old(&newest) && rename(newest.path, place) && holds_analysis(place))
-		clear(newest.path);
+	return !*place->why && may_replace(place);
 }
 
 bool sl_destination_begin(struct sl_destination *place)
@@ -329,6 +198,18 @@ bool sl_destination_begin(struct sl_destination *place)
 	if (!sl_paths_make_parents(place->folder))
 		return fail(place);
 	return sl_save_make_beside(place->folder, place->made, sizeof(place->made)) || fail(place);
+}
+
+/* Removes our files in `path`, and the folder itself if nothing is left.  The mark goes first: what is half removed has none. */
+static void clear(const char *path)
+{
+	struct walk walk = {.removing = true};
+	int folder = open_folder(AT_FDCWD, path);
+
+	if (folder >= 0)
+		unlinkat(folder, MARK, 0);
+	walk_folder(&walk, folder, "");
+	rmdir(path);
 }
 
 void sl_destination_drop(struct sl_destination *place)
@@ -340,121 +221,90 @@ void sl_destination_drop(struct sl_destination *place)
 	errno = before;
 }
 
-static void tell_kept(struct sl_destination *place, const char *aside)
+/* Moves the entries of a folder into another one, and closes both.  A folder that is there already gets what ours has. */
+static bool move_all(int from, int to)
 {
-	snprintf(place->why, sizeof(place->why), "what somebody else put into %s meanwhile is kept in %s", place->folder, aside);
-}
+	DIR *list = from < 0 ? NULL : fdopendir(from);
+	bool fine = list && to >= 0;
 
-/* Removes a former analysis, once the disk knows that another one has its place. */
-static bool clear_former(const struct sl_destination *place, const char *path)
-{
-	char parent[PATH_MAX];
+	for (struct dirent *entry; fine && (entry = readdir(list));) {
+		const char *name = entry->d_name;
 
-	(void)sl_save_sync(AT_FDCWD, parent_of(place->folder, parent));
-	return clear(path);
-}
-
-/* The old folder and the new one have changed their places in one step. */
-static bool settle(struct sl_destination *place)
-{
-	bool fine = may_replace(place, place->made); /* else another process put a folder there meanwhile */
-
-	if (!fine && !renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE))
-		return false;
-	if (!fine || !clear_former(place, place->made))
-		tell_kept(place, place->made);
-	return true;
-}
-
-/* The same where the file system cannot exchange: others may do so too, and each takes the place between our two steps. */
-static bool take_in_two_steps(struct sl_destination *place)
-{
-	char aside[PATH_MAX + 24];
-
-	snprintf(aside, sizeof(aside), "%s" ASIDE, place->made);
-	for (unsigned tries = 0; tries < TRIES; tries++) {
-		bool moved = !rename(place->folder, aside), fine;
-
-		if (!moved && errno != ENOENT)
-			break;
-		fine = !moved || may_replace(place, aside); /* else somebody put a folder there meanwhile */
-		if (fine && !rename(place->made, place->folder)) {
-			if (moved && !clear_former(place, aside))
-				tell_kept(place, aside);
-			return true;
-		}
-		if (!fine || (errno != EEXIST && errno != ENOTEMPTY)) {
-			if (fine)
-				fail(place);
-			if (moved && rename(aside, place->folder))
-				snprintf(place->why + strlen(place->why), sizeof(place->why) - strlen(place->why),
-					 "%swhat was there is in %s", *place->why ? "; " : "", aside);
-			return false;
-		}
-		if (moved)
-			clear(aside); /* an older analysis than that of whoever took the place */
+		if (!strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, MARK) || !renameat(from, name, to, name))
+			continue;
+		fine = (errno == ENOTEMPTY || errno == EEXIST) && move_all(open_folder(from, name), open_folder(to, name));
 	}
-	return fail(place);
+	fine = fine && (!renameat(from, MARK, to, MARK) || errno == ENOENT);
+	if (list)
+		closedir(list);
+	if (to >= 0)
+		close(to);
+	return fine;
 }
 
 /*
- * The same where the old folder cannot be moved, as one in a lower layer of overlayfs: it is emptied.  Until then the new one has
- * the name of what was put aside, so that sl_destination_clear_left gives it the place if this process is killed.
+ * Replaces our files in the folder by the new ones, the mark last.  For a folder that holds files of others, and for file systems
+ * that cannot exchange two folders, such as NFS and the lower layers of overlayfs.
  */
-static bool take_emptied(struct sl_destination *place)
+static bool replace_inside(struct sl_destination *place)
 {
-	char aside[PATH_MAX + 24];
-
-	snprintf(aside, sizeof(aside), "%s" ASIDE, place->made);
-	if (!may_replace(place, place->folder))
+	clear(place->folder);
+	if ((mkdir(place->folder, 0700) && errno != EEXIST) ||
+	    !move_all(open_folder(AT_FDCWD, place->made), open_folder(AT_FDCWD, place->folder))) {
+		snprintf(place->why, sizeof(place->why), "%s: %s; the new analysis is in %s", place->folder, strerror(errno),
+			 place->made);
 		return false;
-	if (rename(place->made, aside))
-		return fail(place);
-	clear_former(place, place->folder);
-	if (!rename(aside, place->folder))
-		return true;
-	fail(place);
-	snprintf(place->why + strlen(place->why), sizeof(place->why) - strlen(place->why), "; the new analysis is in %s", aside);
-	return false;
+	}
+	clear(place->made);
+	return true;
 }
 
-/* Puts the new folder in place.  Signals wait, since one would leave the old folder under its temporary name. */
+/*
+ * Puts the new folder in place.  Signals wait, since one would leave the old folder under its temporary name.  Where two folders
+ * cannot be exchanged the old one is moved aside first, and other processes may take the place in between.
+ */
 static bool take_place(struct sl_destination *place)
 {
-	bool taken;
+	char aside[PATH_MAX + 24];
+	bool taken = false;
 
-	*place->why = 0;
-	sl_save_finished(place->made);		 /* after the exchange the old folder has that name */
-	if (!rename(place->made, place->folder)) /* no old folder, or an empty one */
-		return true;
-	/* it keeps its date under a temporary name, and who looks for what was left is to pass it over */
-	(void)!utimensat(AT_FDCWD, place->folder, NULL, AT_SYMLINK_NOFOLLOW);
-	if (!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE))
-		taken = settle(place);
-	else
-		taken = errno == EXDEV ? take_emptied(place) : take_in_two_steps(place);
+	snprintf(aside, sizeof(aside), "%s.old", place->made);
+	sl_save_finished(place->made); /* after the exchange the old folder has that name */
+	for (unsigned tries = 0; tries < TRIES && !taken; tries++) {
+		if (!rename(place->made, place->folder)) /* no old folder, or an empty one */
+			taken = true;
+		if (taken || access(place->folder, F_OK))
+			continue;
+		if (!may_replace(place)) /* another process put a folder there meanwhile */
+			break;
+		if (place->shared)
+			return replace_inside(place);
+		if (!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE)) {
+			taken = true;
+			clear(place->made);
+		} else if (errno == EXDEV) {
+			return replace_inside(place);
+		} else if (!rename(place->folder, aside)) {
+			taken = !rename(place->made, place->folder);
+			if (taken || rename(aside, place->folder))
+				clear(aside); /* an older analysis than that of another process that took the place */
+		}
+	}
+	if (!taken && !*place->why)
+		fail(place);
 	if (!taken)
 		sl_destination_drop(place);
 	return taken;
 }
 
-/*
- * Puts the new folder on the disk, whole if it replaces one: a machine that dies is to leave the former one or the new one.
- * Else the mark alone, without which nothing may replace what the machine leaves.  False: the disk failed or is full.
- */
+/* Waits until the new folder is on the disk: a machine that dies is to leave the former one or the new one. */
 static bool sync_made(struct sl_destination *place)
 {
 	struct walk walk = {.syncing = true};
-	int folder = open_folder(AT_FDCWD, place->made);
 
-	if (access(place->folder, F_OK)) {
-		walk_one(&walk, folder, MARK, "");
-		close(folder);
-	} else {
-		walk_folder(&walk, folder, "");
-		if (!walk.error && !sl_save_sync(AT_FDCWD, place->made))
-			walk.error = errno;
-	}
+	walk_folder(&walk, open_folder(AT_FDCWD, place->made), "");
+	if (!walk.error && !sl_save_sync(AT_FDCWD, place->made))
+		walk.error = errno;
 	errno = walk.error;
 	return !walk.error || fail(place);
 }
@@ -463,7 +313,8 @@ bool sl_destination_end(struct sl_destination *place)
 {
 	bool taken;
 
-	if (!sync_made(place)) {
+	*place->why = 0;
+	if (!access(place->folder, F_OK) && !sync_made(place)) {
 		sl_destination_drop(place);
 		return false;
 	}

@@ -7,27 +7,15 @@
 #include "analyzer/base/confine.h"
 #include "analyzer/base/save.h"
 
-/*
- * What every file of one kind of output holds within its first 512 bytes, and no other file does.  A former output is recognized
- * by it, and may be replaced.
- */
-struct sl_stamp {
-	const char *begins; /* the first bytes; NULL: any file may be replaced */
-	unsigned at;	    /* offset of `then` */
-	const char *then;   /* NULL: `begins` is enough */
-	/* instead: its first and its last line end with a number, as those of collapsed stacks do; the first one has `then` */
-	bool stacks;
-};
-
 struct sl_rights {
-	char *const *inputs;			       /* ended by NULL; a trace stands for all files of its process */
-	const char *reads[6], *writes[SL_SAVE_PLACES]; /* other files and folders; NULL: not given */
-	struct sl_stamp stamps[SL_SAVE_PLACES];	       /* of a former file at writes[i], which may be replaced */
-	const char *through; /* of `writes`; may be a link: what it leads to is appended to, or the verb judges it */
-	const char *open;    /* of `writes`; SQLite has it open, and would lose its locks if it were closed */
-	const char *symbols; /* --symbols */
-	bool changes;	     /* the inputs are folders in which files are made */
-	bool node;	     /* reads processes of /proc, which Landlock keeps from whoever it confines */
+	char *const *inputs;		  /* ended by NULL; a trace stands for all files of its process */
+	const char *reads[6], *writes[8]; /* other files and folders; NULL: not given */
+	const char *through;		  /* of `writes`; may be a link: what it leads to is appended to, or the verb judges it */
+	const char *open;		  /* of `writes`; SQLite has it open, and would lose its locks if it were closed */
+	const char *symbols;		  /* --symbols */
+	bool packs;			  /* `writes` are packs, and may replace one */
+	bool changes;			  /* the inputs are folders in which files are made */
+	bool node;			  /* reads processes of /proc, which Landlock keeps from whoever it confines */
 	enum sl_confine_but but;
 };
 

@@ -25,8 +25,6 @@ static const struct mark {
 
 static const uint32_t unmarked = ZSTD_MAGICNUMBER; /* begins files of versions 3 and 4 */
 
-const struct sl_stamp sl_summaries_stamp = {"\x5f\x2a\x4d\x18", offsetof(struct mark, text), SL_SUMMARY_FORMAT};
-
 bool sl_summaries_named(const char *path)
 {
 	return sl_paths_ends(path, SL_SUMMARY_SUFFIX);

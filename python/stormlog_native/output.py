@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files that take their place whole, and that replace nothing but a former one of their kind (analyzer/commands/replace.c has the analyzer's rule)."""
+"""Files that take their place whole, and that never replace a link or a recording, as the analyzer's outputs."""
 import contextlib
 import errno
 import os
@@ -11,7 +11,6 @@ from typing import IO, Any, Iterator, Optional, Union
 from .errors import ProfilerError
 
 DESCRIPTOR = re.compile(r"/dev/(?:(stdout)|(stderr)|fd/([0-9]{1,9}))|/proc/self/fd/([0-9]{1,9})")  # links, to what the program was given to write into
-MARK_MAX = 512  # a former file shows its mark within its first bytes
 
 
 @contextlib.contextmanager
@@ -36,22 +35,10 @@ def beside(path: str) -> Iterator[str]:
         raise
 
 
-def _refusal(path: str, mark: "re.Pattern[bytes]") -> str:
-    """Why the file stays as it is; empty: it may be replaced, or there is none."""
-    if os.path.islink(path):
-        return "is a link"
-    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
-        head = file.read(MARK_MAX)
-        if path.endswith(".msgpack.zst") or (head and not mark.match(head)):
-            return "is no former output of this kind"
-    return ""
-
-
 @contextlib.contextmanager
-def replacing(path: str, mark: "re.Pattern[bytes]") -> Iterator[Union[str, int]]:
-    """As `beside`, for a path that somebody named.  Raises ProfilerError, before any work, unless what is there is empty or begins with the mark, which
-    every file of this kind and no other has.  A device and a pipe are written as they are; of a descriptor its number is given.  `opened` takes
-    either."""
+def replacing(path: str) -> Iterator[Union[str, int]]:
+    """As `beside`, for a path that somebody named.  Raises ProfilerError, before any work, if a link or a recording is there.  A device and a pipe
+    are written as they are; of a descriptor its number is given.  `opened` takes either."""
     given = DESCRIPTOR.fullmatch(path)
     if given:  # opened by its name it would be emptied
         for stream in sys.stdout, sys.stderr:
@@ -62,9 +49,8 @@ def replacing(path: str, mark: "re.Pattern[bytes]") -> Iterator[Union[str, int]]
     if os.path.exists(path) and not os.path.isfile(path):
         yield path
         return
-    why = _refusal(path, mark)
-    if why:
-        raise ProfilerError("%s %s, and stays as it is; name another place" % (path, why))
+    if os.path.islink(path) or path.endswith(".msgpack.zst"):
+        raise ProfilerError("%s is a %s, and stays as it is; name another place" % (path, "link" if os.path.islink(path) else "recording"))
     with beside(path) as place:
         yield place
 
@@ -74,7 +60,7 @@ def opened(place: Union[str, int], mode: str, newline: Optional[str] = None) -> 
     return open(place, mode, encoding=None if "b" in mode else "utf-8", newline=newline, closefd=not isinstance(place, int))
 
 
-def growing(path: str, mark: "re.Pattern[bytes]") -> IO[Any]:
+def growing(path: str) -> IO[Any]:
     """A new file for lines that are written while a program runs: it takes its place at once."""
-    with replacing(path, mark) as place:
+    with replacing(path) as place:
         return opened(place, "w")

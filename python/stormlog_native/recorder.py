@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import os
-import re
+import shutil
 import tempfile
 from dataclasses import dataclass
 from typing import Any, Dict, List, Set
@@ -74,14 +74,11 @@ class RecorderReader:
             self.LMs.append(LocalMetadata(len(records), len(files), files, [counts.get(i, 0) for i in range(len(self.funcs))]))
 
 
-MARK = b"<!-- stormlog report -->\n"  # begins every page, so that it is told from other pages
-
-
 def generate_report(reader: Any, file: str) -> str:
-    """The page of a reader's folder, or of a folder, as one HTML file, which replaces a former page alone."""
+    """The page of a reader's folder, or of a folder, as one HTML file."""
     folder = reader.folder if isinstance(reader, RecorderReader) else str(reader)
-    with replacing(file, re.compile(MARK)) as page, tempfile.TemporaryDirectory(prefix="stormlog-") as place:
+    with replacing(file) as page, tempfile.TemporaryDirectory(prefix="stormlog-") as place:
         recording.analyze("report", "-q", "-o", os.path.join(place, "analysis"), folder)
         with open(os.path.join(place, "analysis", "report.html"), "rb") as made, opened(page, "wb") as out:
-            out.write(MARK + made.read())
+            shutil.copyfileobj(made, out)
     return file

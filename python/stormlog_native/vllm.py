@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from . import door, output
 from .errors import ConfigurationError, ProfilerError
 
-MARK = re.compile(rb'\{"timestamp_ns": -?\d+, "rank": -?\d+, "blocks": ')  # every line of ours begins so
 FIELDS = {"BlockStored": ("block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium", "lora_name", "extra_keys",
                           "group_idx"),
           "BlockRemoved": ("block_hashes", "medium", "group_idx"), "AllBlocksCleared": ()}
@@ -126,7 +124,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     options = parser.parse_args(argv)
     try:
         lines = occupancy(subscribe(options.endpoint, options.topic), options.bytes_per_block)
-        out = sys.stdout if options.output == "-" else output.growing(options.output, MARK)
+        out = sys.stdout if options.output == "-" else output.growing(options.output)
         for number, line in enumerate(lines, 1):
             out.write(json.dumps(line) + "\n")
             out.flush()

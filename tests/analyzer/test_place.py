@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The analyzer replaces an analysis of its own and nothing else: what lies in the folder is compared file by file."""
+"""The analyzer replaces an analysis of its own and no other folder: the folders are compared file by file."""
 import json
 import os
 import shutil
@@ -68,15 +68,15 @@ class Place(unittest.TestCase):
 
     def test_the_users_own_analysis_folder_stays(self):
         self.put("proj/analysis/paper.ipynb")
-        self.refused("-q", self.traces, says="paper.ipynb")
+        self.refused("-q", self.traces, says="no report.json of stormlog's")
         for name in os.listdir(self.traces):
             if name.endswith(".zst"):
-                self.refused("-q", self.path("proj/" + name), says="paper.ipynb")
+                self.refused("-q", self.path("proj/" + name), says="no report.json of stormlog's")
 
     def test_a_folder_named_by_the_user_stays(self):
         self.put("precious/thesis.tex")
-        self.refused("-o", self.path("precious"), self.traces, says="thesis.tex")
-        self.refused("-o", self.path("precious") + "///", self.telemetry(), says="thesis.tex")
+        self.refused("-o", self.path("precious"), self.traces, says="no report.json of stormlog's")
+        self.refused("-o", self.path("precious") + "///", self.telemetry(), says="no report.json of stormlog's")
 
     def test_the_traces_are_never_the_place(self):
         self.refused("-o", self.traces, self.traces, says="what is read")
@@ -119,25 +119,26 @@ class Place(unittest.TestCase):
                 self.assertEqual(json.load(file)["schema"], "stormlog.report")
             self.assertEqual([name for name in os.listdir(traces) if "analysis" in name], ["analysis"])
 
-    def test_the_analysis_of_what_lies_in_an_analysis_goes_with_it(self):
+    def test_files_of_others_in_an_earlier_analysis_are_kept(self):
         self.assertEqual(self.run_it("-q", self.traces).returncode, FINE)
-        self.assertEqual(self.run_it("-q", self.path("proj/analysis/telemetry")).returncode, FINE)
-        self.assertTrue(os.path.exists(self.path("proj/analysis/telemetry/analysis/report.json")))
-        self.put("proj/analysis/telemetry/analysis/notes.txt")
-        self.refused(self.traces, says="telemetry/analysis/notes.txt")
-        os.unlink(self.path("proj/analysis/telemetry/analysis/notes.txt"))
-        self.assertEqual(self.run_it("-q", self.traces).returncode, FINE)
-        self.assertFalse(os.path.exists(self.path("proj/analysis/telemetry/analysis")))
-
-    def test_an_earlier_analysis_with_something_of_the_users_stays(self):
-        self.assertEqual(self.run_it("-q", self.traces).returncode, FINE)
-        for name in "notes.txt", "telemetry/own.jsonl", "telemetry/deep/er/x", ".hidden", "oom/report.json":
+        kept = "notes.txt", "telemetry/own.jsonl", "telemetry/deep/er/x", ".DS_Store", "oom/report.json"
+        for name in kept:
             self.put("proj/analysis/" + name)
-            self.refused(self.traces, says=name.split("/er")[0])
-            top = os.path.join(self.traces, "analysis", name)
-            shutil.rmtree(os.path.dirname(top)) if "deep" in name else os.remove(top)
         os.symlink(self.traces, self.path("proj/analysis/summary.html"))
-        self.refused(self.traces, says="summary.html")
+        self.put("proj/analysis/telemetry/gone/manifest.json")
+        self.put("proj/analysis/report.html", "old")
+        done = self.run_it("-q", self.traces)
+        self.assertEqual((done.returncode, done.stderr), (FINE, ""))
+        found = contents(self.path("proj/analysis"))
+        for name in kept:
+            self.assertEqual(found[name], b"thesis\n")
+        self.assertEqual(found["summary.html"], "-> " + self.traces)
+        self.assertGreater(len(found["report.html"]), 1000)
+        self.assertNotIn("telemetry/gone", found)
+        self.assertEqual([name for name in os.listdir(self.traces) if "analysis" in name], ["analysis"])
+        fresh = self.path("fresh")
+        self.assertEqual(self.run_it("-q", "-o", fresh, self.traces).returncode, FINE)
+        self.assertEqual(set(found) - {"summary.html", "telemetry/deep", "telemetry/deep/er", "oom"} - set(kept), set(contents(fresh)) - {"oom"})
 
     def test_an_empty_folder_is_taken_and_json_asks_for_none(self):
         os.mkdir(self.path("empty"))

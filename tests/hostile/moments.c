@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Preloaded into the analyzer: sends SIGNAL right after a temporary folder or the telemetry folder in it was made, after two folders were
- * exchanged, after a file was removed, or before or after an unfinished file is opened (MOMENT says which), and waits so that the signal can
- * act.  "no exchange": as on a file system that cannot, with time for others between two renames; "no quota": and none for the second.
- * "theirs": a stranger's folder comes to the place "o" before the exchange, and the place goes after it.  "no blocks": as on one that
- * does not say what a file takes.  "order": says what is synced, renamed and removed; "full": there is no room for what is synced.
- * "lower": the folder "o" cannot be moved, as in a lower layer of overlayfs; "lower, killed": and SIGKILL comes after the first removal.
- * "appears": a diary is put to PLACE when an unfinished file is opened; "appears late": between the last look there and the rename.
+ * exchanged, or before or after an unfinished file is opened (MOMENT says which), and waits so that the signal can act.
+ * "no exchange": as on a file system that cannot, with time for others between two renames.
+ * "no blocks": as on one that does not say what a file takes.  "order": says what is synced, renamed and removed; "full": there is no
+ * room for what is synced.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,20 +30,6 @@ static void moment(const char *name)
 static bool is_made(const char *path)
 {
 	return strlen(path) > 5 && !strcmp(path + strlen(path) - 5, ".made");
-}
-
-static bool appear(const char *name)
-{
-	FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen64");
-	FILE *diary;
-
-	if (strcmp(getenv("MOMENT"), name))
-		return false;
-	unlink(getenv("PLACE"));
-	diary = real(getenv("PLACE"), "w");
-	fputs("diary", diary);
-	fclose(diary);
-	return true;
 }
 
 static void tell(const char *what, const char *name)
@@ -90,34 +74,15 @@ int mkdir(const char *path, mode_t mode)
 	return status;
 }
 
-/* An empty one may be replaced. */
-static bool is_lower(const char *path)
-{
-	return !strncmp(getenv("MOMENT"), "lower", 5) && !strcmp(path, "o") && !access("o/summary.md", F_OK);
-}
-
 int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
 {
 	int (*real)(int, const char *, int, const char *, unsigned) = dlsym(RTLD_NEXT, "renameat2");
 	int status;
 
-	appear("appears late");
 	tell("rename", old);
-	if (is_lower(old) || is_lower(new)) {
-		errno = EXDEV;
-		return -1;
-	}
-	if (!strncmp(getenv("MOMENT"), "no ", 3)) {
+	if (!strcmp(getenv("MOMENT"), "no exchange")) {
 		errno = EINVAL;
 		return -1;
-	}
-	if (!strcmp(getenv("MOMENT"), "theirs")) {
-		bool second = real(AT_FDCWD, "o", AT_FDCWD, "former", RENAME_NOREPLACE);
-
-		if (second)
-			real(AT_FDCWD, "o", AT_FDCWD, "taken", RENAME_NOREPLACE);
-		else
-			real(AT_FDCWD, "theirs", AT_FDCWD, "o", RENAME_NOREPLACE);
 	}
 	status = real(from, old, to, new, flags);
 	moment("exchanged");
@@ -127,14 +92,11 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
 int rename(const char *old, const char *new)
 {
 	int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
-	bool refused = !strcmp(getenv("MOMENT"), "no quota") && is_made(old) && !strstr(old, "/telemetry/");
 	int status, error;
 
-	if (!is_made(old))
-		appear("appears late");
 	tell("rename", old);
-	status = refused || is_lower(old) ? -1 : real(old, new);
-	error = refused ? EDQUOT : is_lower(old) ? EXDEV : errno;
+	status = real(old, new);
+	error = errno;
 	if (!strcmp(getenv("MOMENT"), "no exchange"))
 		usleep(getpid() * 7919u % 20000);
 	errno = error;
@@ -147,8 +109,6 @@ int unlinkat(int folder, const char *name, int flags)
 	int status = real(folder, name, flags);
 
 	tell("remove", name);
-	moment("removed");
-	moment("lower, killed");
 	return status;
 }
 
@@ -172,7 +132,7 @@ FILE *fopen64(const char *path, const char *mode)
 	FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen64");
 	FILE *file;
 
-	if (!is_unfinished(path) || appear("appears") || !strcmp(getenv("MOMENT"), "appears late"))
+	if (!is_unfinished(path))
 		return real(path, mode);
 	moment("opens");
 	file = real(path, mode);

@@ -322,7 +322,7 @@ class Socket:
         sys.exit(bool(sys.stdin.read()))
 """
 
-    def test_the_lines_replace_nothing_but_former_ones(self):
+    def test_the_lines_replace_no_link_and_no_recording(self):
         publisher = self.PUBLISHER % self.stream()
         with tempfile.TemporaryDirectory() as folder:
             def of(name, *text):
@@ -333,8 +333,8 @@ class Socket:
             os.symlink("mine", os.path.join(folder, "link"))
             os.symlink("nothing", os.path.join(folder, "leads nowhere"))
             for subscriber, words, why in (("raise ImportError('no zmq')", ["-o", "mine"], "no zmq: pip install"), (publisher, ["nowhere", "-o", "mine"], "nowhere: no such place"),
-                                           (publisher, ["-o", "mine"], "mine is no former"), (publisher, ["-o", "link"], "is a link"), (publisher, ["-o", "leads nowhere"], "is a link"),
-                                           (publisher, ["-o", "rank-00000-1.msgpack.zst"], "is no former"), (publisher, ["-o", "empty.msgpack.zst"], "is no former")):
+                                           (publisher, ["-o", "link"], "is a link"), (publisher, ["-o", "leads nowhere"], "is a link"),
+                                           (publisher, ["-o", "rank-00000-1.msgpack.zst"], "is a recording"), (publisher, ["-o", "empty.msgpack.zst"], "is a recording")):
                 with self.subTest(why=why, words=words):
                     process = self.write(folder, subscriber, *words)
                     said = process.communicate(timeout=60)[1]

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/commands/begin.h"
+
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/lender.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/base/save.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/trace/archive.h"
+#include "analyzer/trace/frames.h"
+#include "analyzer/trace/names.h"
+#include "common/base.h"
+#include "common/ringfile.h"
+#include "common/tracefile.h"
+
+/* Names of files that are read when their folder is an input. */
+static const char *const read_by_name[] = {"*" SL_TRACE_SUFFIX, "*" SL_RING_SUFFIX, "*" SL_PACK_SUFFIX,	 "*.summary",
+					   "manifest.json",	"rollups.json",	    "stormlog_run.json", "segment-*.jsonl"};
+
+bool sl_begin_is_inside(const char *path, char *const *inputs)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX], real[PATH_MAX], input[PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
+	if (!realpath(folder, real))
+		return false; /* it does not exist yet */
+	for (; inputs && *inputs; inputs++) {
+		size_t size = realpath(*inputs, input) ? strlen(input) : 0;
+
+		if (size && !strncmp(real, input, size) && (!real[size] || real[size] == '/' || size == 1))
+			return true;
+	}
+	return false;
+}
+
+bool sl_begin_is_read(const char *path, char *const *inputs)
+{
+	for (size_t i = 0; i < SL_COUNT(read_by_name); i++)
+		if (!fnmatch(read_by_name[i], sl_paths_name(path), 0))
+			return sl_begin_is_inside(path, inputs);
+	return false;
+}
+
+static bool is_same(const struct stat *file, const char *path)
+{
+	struct stat st;
+
+	return path && !stat(path, &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+static bool is_input(const struct sl_rights *rights, const char *target, const struct stat *st)
+{
+	for (char *const *input = rights->inputs; input && *input; input++)
+		if (is_same(st, *input))
+			return true;
+	for (size_t i = 0; i < SL_COUNT(rights->reads); i++)
+		if (rights->reads[i] != target && is_same(st, rights->reads[i])) /* else the verb updates its own file */
+			return true;
+	return false;
+}
+
+enum kind { OTHER, PACK, RECORDING };
+
+static enum kind kind_of(const char *path)
+{
+	struct stat st;
+	char head[512];
+	int file = sl_paths_open_regular(path, &st);
+	size_t got = file < 0 ? 0 : sl_frames_read_at(file, head, sizeof(head), 0);
+
+	if (file >= 0)
+		close(file);
+	if (got >= strlen(SL_PACK_MAGIC) && !memcmp(head, SL_PACK_MAGIC, strlen(SL_PACK_MAGIC)))
+		return PACK;
+	return sl_names_is_trace(sl_paths_name(path)) || sl_frame_index_valid(head, got) ||
+			       (got >= strlen(SL_RINGFILE_MAGIC) && !memcmp(head, SL_RINGFILE_MAGIC, strlen(SL_RINGFILE_MAGIC)))
+		       ? RECORDING
+		       : OTHER;
+}
+
+/* Why `path` may not be replaced; NULL: it may, or nothing is there. */
+static const char *refusal(const struct sl_rights *rights, const char *path)
+{
+	struct stat st;
+	enum kind kind;
+
+	if (sl_save_is_open(path))
+		return NULL;
+	if (path != rights->through && !lstat(path, &st) && S_ISLNK(st.st_mode))
+		return "is a symbolic link";
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return NULL;
+	if (is_input(rights, path, &st))
+		return "is what is read";
+	kind = path == rights->open ? OTHER : kind_of(path);
+	if (!(kind == PACK && rights->packs && rights->changes) && sl_begin_is_read(path, rights->inputs))
+		return "is what is read";
+	return kind == RECORDING || (kind == PACK && !rights->packs) ? "is a recording" : NULL;
+}
+
+bool sl_begin_may_write(const struct sl_rights *rights, char *why, size_t size)
+{
+	for (size_t i = 0; i < SL_COUNT(rights->writes); i++) {
+		const char *refused = rights->writes[i] ? refusal(rights, rights->writes[i]) : NULL;
+
+		if (refused) {
+			snprintf(why, size, "%s %s, and stays as it is; name another place", rights->writes[i], refused);
+			return false;
+		}
+	}
+	return true;
+}
+
+void sl_begin(const struct sl_rights *rights)
+{
+	char why[PATH_MAX + 100];
+
+	if (!sl_begin_may_write(rights, why, sizeof(why))) {
+		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
+		exit(SL_EXIT_USAGE);
+	}
+	sl_lender_start(rights->symbols);
+	if (!sl_rights_give_up(rights, "stormlog-analyze"))
+		exit(SL_EXIT_UNREADABLE);
+	sl_save_watch_signals();
+}

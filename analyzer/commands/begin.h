@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a verb does before it opens its first input: checks the places of its outputs, gives up the rights that no reader of traces
+ * needs, and watches signals.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "analyzer/trace/rights.h"
+
+/*
+ * To be called once, before other threads start.  Ends the program with SL_EXIT_USAGE if an output would replace an input, a
+ * recording or a link.  From here on a signal removes unfinished files.
+ */
+void sl_begin(const struct sl_rights *rights);
+
+/* False: an output would replace one of these; `why` is a sentence for people.  Folders, devices and pipes are not checked. */
+bool sl_begin_may_write(const struct sl_rights *rights, char *why, size_t size);
+
+/* True: the folder of `path` is one of the inputs or below one. */
+bool sl_begin_is_inside(const char *path, char *const *inputs);
+
+/* True: it also has a name under which files in folders are read. */
+bool sl_begin_is_read(const char *path, char *const *inputs);
