@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""screens.py FOLLOWED TOP PROBE > doc/top.md: writes every view of stormlog-top at 80x24, and two at 200x50, as the terminal shows them, for four ranks on the simulated GPU."""
+"""screens.py FOLLOWED TOP PROBE > doc/top.md: writes every view of stormlog-top at 80x24, for four ranks on the simulated GPU."""
 import os
 import subprocess
 import sys
@@ -50,11 +50,10 @@ while True:
 """
 HEAD = """# The screens of stormlog-top
 
-Each view in a terminal of 80 columns and 24 lines, and those that gain most by width in one of 200 and 50: four ranks on simulated devices of 3 GiB, of which
-rank 3 keeps 2 MiB a step. What they say is in [live.md](live.md). Captured by `tests/top/screens.py` from tmux; empty lines below a table are left out.
+Each view in a terminal of 80 columns and 24 lines: four ranks on simulated devices of 3 GiB; rank 3 keeps 2 MiB a step. [live.md](live.md) explains
+them. `tests/top/screens.py` captured them from tmux; empty lines below a table are left out.
 """
 
-WIDE = ("Places", "Findings")
 
 
 def ranks(run):
@@ -81,16 +80,15 @@ def main():
     with e2e.Recording("true", preload=False) as run:
         children = ranks(run)
         try:
-            with Terminal(run.traces) as small, Terminal(run.traces, columns=200, rows=50) as large:
-                small.wait_for("full in")
+            with Terminal(run.traces) as terminal:
+                terminal.wait_for("full in")
                 time.sleep(10)
                 print(HEAD)
                 for number, view in enumerate(VIEWS, 1):
                     print("## %s\n" % view)
-                    for terminal in (small, large) if view in WIDE else (small,):
-                        terminal.keys(str(number))
-                        time.sleep(4 if view == "Findings" else 1)
-                        print("```\n%s\n```\n" % without_gap(terminal.screen()))
+                    terminal.keys(str(number))
+                    time.sleep(4 if view == "Findings" else 1)
+                    print("```\n%s\n```\n" % without_gap(terminal.screen()))
         finally:
             for child in children:
                 child.kill()
