@@ -80,6 +80,7 @@ struct sl_agent_thread {
 	uint8_t pauses;		/* forks for which it has the writer pause */
 	uint32_t inside;	/* > 0: the agent's own work, nothing is recorded */
 	uint32_t ooms;		/* calls that were recorded as out of memory */
+	uint64_t device_set;	/* what known.c knows of the device that it set last */
 	uint64_t kernel;	/* kernel that this thread looked up last and has yet to launch, which loads it; 0: none */
 	uint32_t refused;	/* calls in a row that were not recorded because of `inside` */
 	uint64_t refused_at;	/* the thread's next slot number at the last of them */

@@ -15,6 +15,7 @@ struct sl_fields {
 	uint64_t address, bytes, stream, context, object, extra, extra2;
 	uint16_t kind, flags;	 /* enum sl_kind, enum sl_flag; read as wide as written, or the load would stall (common/slot.h) */
 	int16_t device_plus_one; /* 0: ask the driver, where the verb needs a device; SL_NO_DEVICE: it is on the host */
+	bool made;		 /* the call has returned already (sl_record_made) */
 	uint16_t api;		 /* another row of the same function, chosen by its arguments; 0: the wrapper's own */
 	void *const *more;	 /* `extra` objects of an UNMAP: for each behind the first an event of the ALSO row below */
 };

@@ -23,6 +23,7 @@
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/gpu/device.h"
+#include "agent/known.h"
 #include "agent/labels.h"
 #include "agent/process/file.h"
 #include "agent/gpu/limit.h"
@@ -297,6 +298,7 @@ static void start(struct sl_agent *agent)
 	if (!have_key)
 		make_key();
 	sl_kept_begin();
+	sl_known_forget();
 	may_allocate = sl_stacks_may_allocate();
 	sl_asleep_begin(options->asleep);
 	if (inherited) {

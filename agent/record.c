@@ -11,6 +11,7 @@
 #include "agent/gpu/device.h"
 #include "agent/hooks/classes.h"
 #include "agent/hooks/ids.h"
+#include "agent/known.h"
 #include "agent/labels.h"
 #include "agent/limited.h"
 #include "agent/mute.h"
@@ -22,6 +23,7 @@ static const struct traits {
 	bool stack : 1; /* taken before the call, so that a call in flight has it */
 	bool place : 1; /* device and context are asked after the call */
 	bool loads : 1; /* loads code or makes a context: takes memory that no allocation names */
+	bool ends : 1;	/* ends a context or unloads code, whose handles may be used again */
 } traits[SL_VERB_COUNT] = {
 #define CLASS(verb, name) [SL_VERB_##verb].class = SL_CLASS_##name,
 #define STACK(verb)	  [SL_VERB_##verb].stack = true,
@@ -33,7 +35,11 @@ static const struct traits {
 	[SL_VERB_POOL_CREATE].place = true,
 	[SL_VERB_CONTEXT_CREATE].place = true,
 	[SL_VERB_CONTEXT_CREATE].loads = true,
+	[SL_VERB_CONTEXT_DESTROY].ends = true,
+	[SL_VERB_PRIMARY_RELEASE].ends = true,
 	[SL_VERB_DEVICE_RESET].place = true,
+	[SL_VERB_DEVICE_RESET].ends = true,
+	[SL_VERB_MODULE_UNLOAD].ends = true,
 	[SL_VERB_MODULE_LOAD].place = true,
 	[SL_VERB_MODULE_LOAD].loads = true,
 	[SL_VERB_CODE_LOAD].place = true,
@@ -81,7 +87,7 @@ static inline void quiet_end(const struct quiet *quiet)
 
 /*
  * Code and contexts take memory that no allocation names: free memory before and after such a call tells how much.  Only
- * where the thread has a context on that device already; these calls are rare.  0: not known.
+ * where the thread has a context on that device already; calls for code that is known do not come here.  0: not known.
  */
 static SL_NOINLINE uint64_t free_around(const struct sl_hooks_row *hook, int device_plus_one)
 {
@@ -145,6 +151,8 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	/* Passed the wrapper's frame: to ask for our own address would cost a register. */
 	if (SL_UNLIKELY(thread->inside && sl_unwound_inside_at((uintptr_t)frame)) || SL_UNLIKELY(!sl_agent_attached()))
 		return false;
+	if (SL_UNLIKELY(trait.ends))
+		sl_known_forget();
 	agent = sl_agent;
 	/* A call that was left may have had its frame at the same place. */
 	if (SL_UNLIKELY(thread->top != NULL))
@@ -163,7 +171,7 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	if (trait.stack && atomic_load_explicit(&agent->stacks, memory_order_relaxed))
 		stacks = take_stack(&flags);
 	if (SL_UNLIKELY(trait.loads))
-		frame->free_bytes = free_around(&sl_hooks[row], in->device_plus_one);
+		frame->free_bytes = in->made ? 0 : free_around(&sl_hooks[row], in->device_plus_one);
 	label = (uint64_t)sl_labels_current() << 32;
 	ring = thread->ring;
 	do {
@@ -500,6 +508,15 @@ SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, con
 	/* Last, so that a call whose closing is left by a signal handler is found among the open ones. */
 	thread->top = frame->outer;
 	frame->check = 0;
+}
+
+void sl_record_made(unsigned api, const void *caller, int64_t result, struct sl_fields *out)
+{
+	struct sl_frame frame;
+
+	out->made = true;
+	if (sl_record_open(&frame, api, caller, out))
+		sl_record_close(&frame, result, !result, out);
 }
 
 void sl_record_failed(unsigned api, const void *caller, int64_t result)

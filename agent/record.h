@@ -35,6 +35,9 @@ static inline bool sl_record_refused(const struct sl_frame *frame)
 /* ok: the call succeeded, so that outputs were read. */
 void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *outputs);
 
+/* A call that was only forwarded was worth an event after all. */
+void sl_record_made(unsigned api, const void *caller, int64_t result, struct sl_fields *outputs);
+
 /* A call that was only forwarded has returned out of memory: record it now, with the stack and the thread's device. */
 void sl_record_failed(unsigned api, const void *caller, int64_t result);
 

@@ -25,7 +25,7 @@
 #include "common/block.h"
 
 #define IDLE_NS	      100000000ull /* longest sleep between two looks at the rings */
-#define BUSY_NS	      1000000ull   /* sleep after a pass that found much */
+#define BUSY_NS	      1000000ull   /* shortest sleep, where threads fill their segments fast */
 #define REMOTE_NS     1000000000ull
 #define STEP_SLOTS    (2 * SL_BLOCK_EVENTS) /* most slots of a thread in a step; a segment's rest may come on top */
 #define FOLD_MIN_NS   2000000ull	    /* time for a fold between two passes */
@@ -33,10 +33,11 @@
 #define GIVEN_BACK_NS 800000000ull	    /* time after which a free segment's pages are given back, within a second */
 #define DEFS_WAIT_MAX 1000
 #define DEF_BYTES     SL_BLOCK_BYTES(SL_BLOCK_EVENTS)
-#define FEW_SLOTS     (SL_SEGMENT_SLOTS / 4) /* so few slots wait for more */
-#define AHEAD	      24		     /* slots to prefetch */
-#define HURRY_NS      2000ull		     /* time of an event: half a million a second */
-#define CROWD	      64		     /* threads with a segment, of 1 MiB each */
+#define FEW_SLOTS     (SL_SEGMENT_SLOTS / 4)	 /* so few slots wait for more */
+#define AHEAD	      24			 /* slots to prefetch */
+#define FULL_SLOTS    (SL_SEGMENT_SLOTS / 4 * 3) /* the writer comes before a thread has filled more of its segment */
+#define HURRY_NS      2000ull			 /* time of an event: half a million a second */
+#define CROWD	      64			 /* threads with a segment, of 1 MiB each */
 
 /* One set of buffers for the one writer.  A forked child makes its own. */
 static struct sl_event *events; /* SL_BLOCK_EVENTS */
@@ -606,6 +607,34 @@ static bool turn(uint64_t now_ns)
 	return true;
 }
 
+/*
+ * How long the writer may sleep.  At the pace since the last pass no thread fills its segment meanwhile: a thread that does wakes
+ * the writer, which the kernel may then run in that thread's place.
+ */
+static uint64_t sleep_by_pace(void)
+{
+	static uint64_t seen[SL_SEGMENT_MAX], seen_ns;
+	struct sl_ring *ring = sl_agent->ring;
+	uint64_t now_ns = sl_agent_now(), since_ns = now_ns - seen_ns, sleep_ns = IDLE_NS;
+
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		const struct sl_segment *segment = &ring->file->segment[i];
+		uint64_t position, from, waits, grown, until_ns;
+
+		if (atomic_load(&segment->use) != SL_SEGMENT_EVENTS || is_closed(segment) || !sl_ring_has_thread(ring, segment))
+			continue;
+		position = sl_ring_position(&ring->producers[segment->producer]);
+		from = seen[i] >= segment->first && seen[i] <= position ? seen[i] : segment->first;
+		seen[i] = position;
+		waits = position - atomic_load(&segment->tail);
+		grown = position - from;
+		until_ns = waits >= FULL_SLOTS ? 0 : !grown ? IDLE_NS : (FULL_SLOTS - waits) * since_ns / grown;
+		sleep_ns = until_ns < sleep_ns ? until_ns : sleep_ns;
+	}
+	seen_ns = now_ns;
+	return sleep_ns > BUSY_NS ? sleep_ns : BUSY_NS;
+}
+
 uint64_t sl_writer_pass(uint64_t now_ns)
 {
 	uint64_t sync_ns = sl_agent->options.fsync * SL_NS_PER_S;
@@ -649,7 +678,7 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 	atomic_fetch_add(&sl_agent->passes, 1);
 	if (good && folding)
 		return 0;
-	return good && wrote ? BUSY_NS : IDLE_NS;
+	return good ? sleep_by_pace() : IDLE_NS;
 }
 
 void sl_writer_finish(void)

@@ -237,10 +237,21 @@ static void block_faults(void)
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &faults, NULL, sizeof(faults));
 }
 
+/* A woken thread of this class does not take the processor of the one that woke it, or of another that is at work. */
+static void be_patient(void)
+{
+	const int none = 0; /* the kernel's struct sched_param */
+
+	if (syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER)
+		syscall(SYS_sched_setscheduler, 0, SCHED_BATCH, &none);
+}
+
 static void *run(void *unused)
 {
 	bool leaves = false;
 
+	if (!sl_kept_sandboxed())
+		be_patient();
 	block_faults();
 	sl_agent_begin(&sl_thread);
 	sl_agent->last_writer = (uint32_t)syscall(SYS_gettid);

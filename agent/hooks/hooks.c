@@ -17,6 +17,7 @@
 #include "agent/hooks/nvtx.h"
 #include "agent/hooks/pjrt.h"
 #include "agent/hooks/torch.h"
+#include "agent/known.h"
 #include "agent/record.h"
 #include "common/vendor_abi.h"
 #include "common/base.h"
@@ -66,25 +67,50 @@ enum {
 	INSTANCE(ret, name, proto, args, 2)                                                                                        \
 	INSTANCE(ret, name, proto, args, 3)
 
+/* Makes the call, as an event. */
+#define MADE_AND_RECORDED(verb, kind_, ret, name, args, ...)                                                                       \
+	struct sl_fields fields;                                                                                                   \
+	struct sl_frame frame;                                                                                                     \
+	bool done = false;                                                                                                         \
+	ret result;                                                                                                                \
+                                                                                                                                   \
+	if (SL_UNLIKELY(!real))                                                                                                    \
+		return (ret)OF_FAMILY(ABSENT_);                                                                                    \
+	(void)done;                                                                                                                \
+	FILL(verb, kind_, name, __VA_ARGS__);                                                                                      \
+	if (SL_UNLIKELY(!sl_record_open(&frame, SL_API_##name, caller, &fields)))                                                  \
+		return real args;                                                                                                  \
+	result = sl_record_refused(&frame) ? (ret)OF_FAMILY(OOM_) : real args;                                                     \
+	done = result == 0;                                                                                                        \
+	FILL(verb, kind_, name, __VA_ARGS__);                                                                                      \
+	sl_record_close(&frame, result, done, &fields);                                                                            \
+	return result
+
 #define ROW(verb, kind_, ret, name, proto, args, ...)                                                                              \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
 		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
+		MADE_AND_RECORDED(verb, kind_, ret, name, args, __VA_ARGS__);                                                      \
+	}                                                                                                                          \
+	ENTRIES(ret, name, proto, args)
+
+/* The first of such calls, and one that fails or has another answer than before, is an event. */
+#define ONCE(verb, ret, name, proto, args, known_before, known_answer, ...)                                                        \
+	static __attribute__((noinline)) ret name##__first(LIST proto const void *caller, ret(*real) PROTOTYPE proto)              \
+	{                                                                                                                          \
+		MADE_AND_RECORDED(verb, none, ret, name, args, __VA_ARGS__);                                                       \
+	}                                                                                                                          \
+	BODY(ret, name, proto)                                                                                                     \
+	{                                                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
+		const bool known = real && (known_before) && SL_LIKELY(!sl_limit_active);                                          \
+		const ret result = SL_LIKELY(known) ? real args : name##__first(LIST args caller, real);                           \
+		const bool done = result == 0;                                                                                     \
 		struct sl_fields fields;                                                                                           \
-		struct sl_frame frame;                                                                                             \
-		bool done = false;                                                                                                 \
-		ret result;                                                                                                        \
                                                                                                                                    \
-		if (SL_UNLIKELY(!real))                                                                                            \
-			return (ret)OF_FAMILY(ABSENT_);                                                                            \
-		(void)done;                                                                                                        \
-		FILL(verb, kind_, name, __VA_ARGS__);                                                                              \
-		if (SL_UNLIKELY(!sl_record_open(&frame, SL_API_##name, caller, &fields)))                                          \
-			return real args;                                                                                          \
-		result = sl_record_refused(&frame) ? (ret)OF_FAMILY(OOM_) : real args;                                             \
-		done = result == 0;                                                                                                \
-		FILL(verb, kind_, name, __VA_ARGS__);                                                                              \
-		sl_record_close(&frame, result, done, &fields);                                                                    \
+		FILL(verb, none, name, __VA_ARGS__);                                                                               \
+		if (!(done && (known_answer)) && known)                                                                            \
+			sl_record_made(SL_API_##name, caller, result, &fields);                                                    \
 		return result;                                                                                                     \
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
@@ -215,6 +241,7 @@ __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 	"sl_hook_entries:\n"
 	".long 0\n.long 0\n.long 0\n"
 #define ROW(verb, kind, ret, name, ...)	 ENTRY_DISTANCES(name)
+#define ONCE(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
 #define ALSO(verb, kind, ret, name, tag) ".long 0\n.long 0\n.long 0\n"
 #define LOOKUP(ret, name, ...)		 ENTRY_DISTANCES(name)
 #define CHECKED(ret, name, ...)		 ENTRY_DISTANCES(name)

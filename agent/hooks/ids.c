@@ -8,6 +8,7 @@
 const struct sl_hooks_row sl_hooks[SL_API_COUNT] = {
 	[SL_API_none] = {""},
 #define ROW(verb, kind, ret, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
+#define ONCE(verb, ret, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_none, OF_FAMILY(SL_FAMILY_), true},
 #define ALSO(verb, kind, ret, name, tag) {#name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
 #define LOOKUP(ret, name, ...)		 {#name, SL_VERB_CALL, SL_KIND_none, OF_FAMILY(SL_FAMILY_), false},
 #define CHECKED(ret, name, ...)		 {#name, SL_VERB_CALL, SL_KIND_none, OF_FAMILY(SL_FAMILY_), true},

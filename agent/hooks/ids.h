@@ -13,6 +13,7 @@
 enum sl_api {
 	SL_API_none,
 #define ROW(verb, kind, ret, name, ...)	 SL_API_##name,
+#define ONCE(verb, ret, name, ...)	 SL_API_##name,
 #define ALSO(verb, kind, ret, name, tag) SL_API_##name##_##tag,
 #define LOOKUP(ret, name, ...)		 SL_API_##name,
 #define CHECKED(ret, name, ...)		 SL_API_##name,

@@ -5,6 +5,8 @@
  *
  *	VERB(ret, name, (prototype), (arguments), .field = ..., ...)
  *	VERB(kind, ret, name, ...)		where the verb concerns memory: kind from common/events.def
+ *	ONCE(verb, ret, name, (prototype), (arguments), known before, known answer, .field = ..., ...)	a call that changes nothing
+ *			where it was made before (known.h)
  *	ALSO(verb, kind, ret, name, tag)	a second meaning of the row above, chosen by its .api, or for each of its .more
  *	LOOKUP(ret, name, (prototype), (arguments), statement after success)
  *	RANGE(verb, ret, name, (prototype), (arguments), what it means)		nvtx.def
@@ -26,27 +28,32 @@
 	verb(WITHOUT_PARENTHESES before, name, __VA_ARGS__) verb(WITHOUT_PARENTHESES before, name##suffix, __VA_ARGS__)
 #define WITHOUT_PARENTHESES(...) __VA_ARGS__
 
-#define CALL(...)	       ROW(CALL, none, __VA_ARGS__)
-#define ALLOC(...)	       ROW(ALLOC, __VA_ARGS__)
-#define FREE(...)	       ROW(FREE, __VA_ARGS__)
-#define RESERVE(...)	       ROW(RESERVE, none, __VA_ARGS__)
-#define UNRESERVE(...)	       ROW(UNRESERVE, none, __VA_ARGS__)
-#define MAP(...)	       ROW(MAP, __VA_ARGS__)
-#define UNMAP(...)	       ROW(UNMAP, __VA_ARGS__)
-#define RETAIN(...)	       ROW(RETAIN, __VA_ARGS__)
-#define EXPORT(...)	       ROW(EXPORT, __VA_ARGS__)
-#define POOL_CREATE(...)       ROW(POOL_CREATE, pool, __VA_ARGS__)
-#define POOL_DESTROY(...)      ROW(POOL_DESTROY, pool, __VA_ARGS__)
-#define POOL_SET(...)	       ROW(POOL_SET, pool, __VA_ARGS__)
-#define POOL_TRIM(...)	       ROW(POOL_TRIM, pool, __VA_ARGS__)
-#define CONTEXT_CREATE(...)    ROW(CONTEXT_CREATE, none, __VA_ARGS__)
-#define CONTEXT_DESTROY(...)   ROW(CONTEXT_DESTROY, none, __VA_ARGS__)
-#define PRIMARY_RETAIN(...)    ROW(PRIMARY_RETAIN, none, __VA_ARGS__)
-#define PRIMARY_RELEASE(...)   ROW(PRIMARY_RELEASE, none, __VA_ARGS__)
-#define DEVICE_RESET(...)      ROW(DEVICE_RESET, none, __VA_ARGS__)
-#define MODULE_LOAD(...)       ROW(MODULE_LOAD, none, __VA_ARGS__)
-#define MODULE_UNLOAD(...)     ROW(MODULE_UNLOAD, none, __VA_ARGS__)
-#define CODE_LOAD(...)	       ROW(CODE_LOAD, none, __VA_ARGS__)
+#define CALL(...)	     ROW(CALL, none, __VA_ARGS__)
+#define ALLOC(...)	     ROW(ALLOC, __VA_ARGS__)
+#define FREE(...)	     ROW(FREE, __VA_ARGS__)
+#define RESERVE(...)	     ROW(RESERVE, none, __VA_ARGS__)
+#define UNRESERVE(...)	     ROW(UNRESERVE, none, __VA_ARGS__)
+#define MAP(...)	     ROW(MAP, __VA_ARGS__)
+#define UNMAP(...)	     ROW(UNMAP, __VA_ARGS__)
+#define RETAIN(...)	     ROW(RETAIN, __VA_ARGS__)
+#define EXPORT(...)	     ROW(EXPORT, __VA_ARGS__)
+#define POOL_CREATE(...)     ROW(POOL_CREATE, pool, __VA_ARGS__)
+#define POOL_DESTROY(...)    ROW(POOL_DESTROY, pool, __VA_ARGS__)
+#define POOL_SET(...)	     ROW(POOL_SET, pool, __VA_ARGS__)
+#define POOL_TRIM(...)	     ROW(POOL_TRIM, pool, __VA_ARGS__)
+#define CONTEXT_CREATE(...)  ROW(CONTEXT_CREATE, none, __VA_ARGS__)
+#define CONTEXT_DESTROY(...) ROW(CONTEXT_DESTROY, none, __VA_ARGS__)
+#define PRIMARY_RETAIN(...)  ROW(PRIMARY_RETAIN, none, __VA_ARGS__)
+#define PRIMARY_RELEASE(...) ROW(PRIMARY_RELEASE, none, __VA_ARGS__)
+#define DEVICE_RESET(...)    ROW(DEVICE_RESET, none, __VA_ARGS__)
+#define MODULE_LOAD(...)     ROW(MODULE_LOAD, none, __VA_ARGS__)
+#define MODULE_UNLOAD(...)   ROW(MODULE_UNLOAD, none, __VA_ARGS__)
+#define CODE_LOAD(ret, name, proto, args, what, handle, ...)                                                                       \
+	ONCE(CODE_LOAD, ret, name, proto, args, sl_known_code(what), sl_known_answer(what, handle, known), .address = handle,      \
+	     __VA_ARGS__)
+#define SET_DEVICE(ret, name, proto, args, device)                                                                                 \
+	ONCE(CALL, ret, name, proto, args, sl_known_device(device, false), sl_known_device(device, true),                          \
+	     .device_plus_one = (device) + 1)
 #define LIMIT(...)	       ROW(LIMIT, none, __VA_ARGS__)
 #define GRAPH_ALLOC(...)       ROW(GRAPH_ALLOC, graph, __VA_ARGS__)
 #define GRAPH_FREE(...)	       ROW(GRAPH_FREE, graph, __VA_ARGS__)

@@ -11,6 +11,7 @@
 
 static const char *const calls[] = {
 #define ROW(verb, kind, ret, name, ...)	 #name,
+#define ONCE(verb, ret, name, ...)	 #name,
 #define ALSO(verb, kind, ret, name, tag) #name,
 #define LOOKUP(ret, name, ...)		 #name,
 #define CHECKED(ret, name, ...)		 #name,

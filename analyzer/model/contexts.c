@@ -87,12 +87,18 @@ static void mark(struct sl_model *model, const struct sl_item *item)
 	sl_moments_mark(&model->moments, mark);
 }
 
+/* The key in model->costs of code on a device: a library's kernel has code on each that asks for it.  0: it has no handle. */
+static uint64_t key_on(uint64_t handle, int64_t device)
+{
+	return handle ? ~handle ^ (uint64_t)(device + 1) << 56 : 0;
+}
+
 /* The key in model->costs; 0: the call names nothing that could end. */
-static uint64_t key_of(const struct sl_item *item)
+static uint64_t key_of(const struct sl_device_state *device, const struct sl_item *item)
 {
 	uint64_t handle = item->hook->verb == SL_VERB_CODE_LOAD ? item->event->object : item->event->address;
 
-	return item->hook->verb == SL_VERB_CONTEXT_CREATE ? item->event->context : handle ? ~handle : 0;
+	return item->hook->verb == SL_VERB_CONTEXT_CREATE ? item->event->context : key_on(handle, device->device);
 }
 
 static uint64_t *bytes_of(struct sl_device_state *device, enum sl_hidden_what what)
@@ -159,7 +165,7 @@ static size_t part_of(struct sl_model *model, struct sl_device_state *device, co
 
 static void add_cost(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item, enum sl_hidden_what what)
 {
-	uint64_t bytes = sl_contexts_cost(item->event), key = key_of(item);
+	uint64_t bytes = sl_contexts_cost(item->event), key = key_of(device, item);
 	struct sl_live *live = key ? sl_table_find(&model->costs, key) : NULL;
 	size_t at;
 
@@ -251,7 +257,9 @@ void sl_contexts_apply(struct sl_model *model, const struct sl_item *item)
 		raise_limit(model, device, event);
 		break;
 	case SL_VERB_MODULE_UNLOAD:
-		end_cost(model, ~event->address);
+		for (int at = 0; at <= SL_DEVICES_MAX; at++)
+			if (model->devices[at])
+				end_cost(model, key_on(event->address, at - 1));
 		break;
 	case SL_VERB_CONTEXT_DESTROY:
 		drop_all(model, event->context ? event->context : thread->context, -1);

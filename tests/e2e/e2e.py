@@ -193,10 +193,26 @@ def rows_of(traces):
     return rows
 
 
+ENDS = re.compile(r"cuCtx(Destroy|Detach)|cuDevicePrimaryCtx(Release|Reset)|cu(Module|Library)Unload|(cuda|hip)(DeviceReset|ThreadExit|Library"
+                  r"Unload|CtxDestroy|DevicePrimaryCtx(Release|Reset)|ModuleUnload)")
+
+
+def is_known(call, known):
+    """A thread sets the device that it set last, and no context has ended since: that is no event."""
+    if ENDS.match(call.api):
+        known.clear()
+    if call.api not in ("cudaSetDevice", "hipSetDevice") or call.result:
+        return False
+    before, known[call.thread] = known.get(call.thread), call.other
+    return before == call.other
+
+
 def expected_calls(truth, rows):
-    """The journal's calls that should be events of their own, as their nesting decides."""
-    by_number = {call.number: call for call in truth.calls}
+    """The journal's calls that should be events of their own, as their nesting and what came before decide."""
+    by_number, known = {call.number: call for call in truth.calls}, {}
     for call in truth.calls:
+        if is_known(call, known):
+            continue
         if call.in_flight or call.level == journal.EMBEDDED or call.api not in rows:
             continue
         above, inside_hip = by_number.get(call.parent), False

@@ -20,7 +20,7 @@ ALONE |= {"cudaEventRecord"}  # torch.c listens to it for PyTorch's allocator, w
 def rows(table):
     """{name: prototype} of a table, as the preprocessor reads it."""
     text = '#include "agent/hooks/verbs.h"\n#define ALSO(...)\n#define QUERY(...)\n'
-    for verb, before in (("ROW", "verb, kind, ret"), ("LOOKUP", "ret"), ("CHECKED", "ret"), ("LAUNCHED", "ret")):
+    for verb, before in (("ROW", "verb, kind, ret"), ("ONCE", "verb, ret"), ("LOOKUP", "ret"), ("CHECKED", "ret"), ("LAUNCHED", "ret")):
         text += f"#define {verb}({before}, name, proto, ...) @@name|proto@@\n"
     text += f'#include "agent/hooks/{table}.def"\n'
     out = subprocess.run(["cc", "-E", "-P", "-x", "c", "-I", ROOT, "-"], input=text, text=True, capture_output=True, check=True).stdout

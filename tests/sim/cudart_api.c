@@ -234,7 +234,7 @@ RT(cudaGraphicsUnregisterResource, OTHER, (void *resource), d->cuGraphicsUnregis
 
 /* ---- devices ---- */
 
-RT(cudaSetDevice, OTHER, (int at), sim_rt_set_device(at, SIM_CUDART_MAJOR >= 12), NO_CONTEXT)
+RT(cudaSetDevice, OTHER, (int at), sim_rt_set_device(at, SIM_CUDART_MAJOR >= 12), NO_CONTEXT, .other = (unsigned)at)
 RT(cudaGetDevice, QUIET, (int *at), (*at = sim_rt_device(), 0), NO_CONTEXT, OUT1(at))
 RT(cudaGetDeviceCount, QUIET, (int *count), d->cuDeviceGetCount(count), NO_CONTEXT, OUT1(count))
 RT(cudaDeviceReset, OTHER, (void), sim_rt_reset(), NO_CONTEXT)

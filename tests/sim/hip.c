@@ -257,7 +257,7 @@ static int reset(void)
 }
 
 HIP(hipInit, OTHER, (unsigned flags), flags ? SIM_INVALID_VALUE : SIM_OK, NO_CONTEXT)
-HIP(hipSetDevice, OTHER, (int at), set_device(at), NO_CONTEXT)
+HIP(hipSetDevice, OTHER, (int at), set_device(at), NO_CONTEXT, .other = (unsigned)at)
 HIP(hipGetDevice, QUIET, (int *at), (*at = device, 0), NO_CONTEXT)
 HIP(hipGetDeviceCount, QUIET, (int *count), d.cuDeviceGetCount(count), NO_CONTEXT)
 HIP(hipDeviceReset, OTHER, (void), reset(), NO_CONTEXT)

@@ -11,6 +11,8 @@ struct module {
 	struct sim_object object;
 	int device;
 	uint64_t charge;
+	struct module **at; /* a kernel's function on another device than its first: where its library keeps it */
+	struct module *on[SIM_MAX_DEVICES];
 };
 
 static int load_code(struct module *m, int device)
@@ -29,6 +31,11 @@ static int load_code(struct module *m, int device)
 static void drop_module(struct sim_object *object, struct sim_call *call)
 {
 	struct module *m = (struct module *)object;
+	for (int i = 0; i < SIM_MAX_DEVICES; i++)
+		if (m->on[i])
+			drop_module(&m->on[i]->object, call);
+	if (m->at)
+		*m->at = NULL;
 	if (m->charge)
 		sim_device_give(m->device, m->charge);
 	sim_object_remove(object);
@@ -80,6 +87,22 @@ static int get_function(struct sim_call *call, void **out, void *handle)
 	if (!error)
 		*out = m;
 	return error;
+}
+
+/* A kernel has a function, and its code, on each device that asks for it. */
+static int get_kernel_function(struct sim_call *call, void **out, void *handle)
+{
+	struct module *m = sim_object_get((uintptr_t)handle, SIM_T_MODULE);
+	struct sim_ctx *ctx = sim_ctx_current();
+	if (m && ctx && m->charge && m->device != ctx->device) {
+		struct module **at = &m->on[ctx->device];
+		if (!*at && (*at = sim_object_new(sizeof **at, SIM_T_MODULE, ctx))) {
+			(*at)->object.drop = drop_module;
+			(*at)->at = at;
+		}
+		handle = *at;
+	}
+	return get_function(call, out, handle);
 }
 
 /* Loads no code: a library kernel's code is loaded at its first launch or when its function is looked up. */
@@ -143,7 +166,11 @@ int cuLibraryGetKernel(void **out, void *handle, const char *name)
 }
 
 GET(cuLibraryGetModule, (void **out, void *handle))
-GET(cuKernelGetFunction, (void **out, void *handle))
+int cuKernelGetFunction(void **out, void *handle)
+{
+	SIM_BEGIN(cuKernelGetFunction, OTHER, .out = {SIM_OUT(out)}, .needs = 1);
+	SIM_RETURN(get_kernel_function(&call, out, handle));
+}
 LAUNCH(cuLaunchKernel, (void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
 			void *stream, void **params, void **extra))
 LAUNCH(cuLaunchKernel_ptsz, (void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
