@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "agent/hooks/classes.h"
-#include "agent/hooks/ids.h"
+#include "agent/call/classes.h"
+#include "agent/process/hook_rows.h"
 #include "attach/room.h"
 #include "attach/rows.h"
 
@@ -34,7 +34,7 @@ struct sl_calls {
 
 static const uint8_t class_of[SL_VERB_COUNT] = {
 #define CLASS(verb, name) [SL_VERB_##verb] = SL_CLASS_##name,
-#include "agent/hooks/classes.def"
+#include "agent/call/classes.def"
 #undef CLASS
 };
 

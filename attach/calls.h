@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Turns the calls that were seen into events.  Inner calls return first, so they wait for the outermost one and then merge into
- * it by the same rule as in the agent (agent/hooks/classes.def).
+ * it by the same rule as in the agent (agent/call/classes.def).
  */
 #pragma once
 

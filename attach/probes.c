@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "attach/exports.h"
 #include "attach/room.h"
 #include "attach/rows.h"

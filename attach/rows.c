@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "agent/hooks/fields.h"
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "agent/hooks/prototype.h"
 
 /* Structures that no row reads: none of their data is copied. */
@@ -139,7 +139,7 @@ static void run(unsigned api, const uint64_t w[SL_SEEN_WORDS])
 
 static const bool has_stack[SL_VERB_COUNT] = {
 #define STACK(verb) [SL_VERB_##verb] = true,
-#include "agent/hooks/classes.def"
+#include "agent/call/classes.def"
 #undef STACK
 };
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "agent/call.h"
+#include "agent/call/call.h"
 #include "attach/seen.h"
 
 /* True: this call is watched.  Look-ups, queries and calls that matter only when they run out of memory are not. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "attach/room.h"
 #include "attach/sleeper.h"
 #include "attach/targets.h"
@@ -58,7 +58,7 @@ struct request {
 
 static void say(const char *target, const char *why)
 {
-	sl_door_print(stderr, "stormlog-attach: %s: %s\n", target, why);
+	sl_escape_print(stderr, "stormlog-attach: %s: %s\n", target, why);
 }
 
 static void fail(struct request *request, int status)
@@ -78,7 +78,7 @@ static const char *add_pid(struct request *request, long pid)
 		return request->rest ? why : NULL;
 	why_not = sl_watch_add(request->watch, pid);
 	if (why_not)
-		sl_door_print(stderr, "stormlog-attach: %ld: no recording to wake: %s\n", pid, why);
+		sl_escape_print(stderr, "stormlog-attach: %ld: no recording to wake: %s\n", pid, why);
 	return why_not;
 }
 
@@ -107,7 +107,7 @@ static void refuse(struct request *request, long pid, const char *why)
 			return;
 	request->refused = sl_room(request->refused, request->refused_count, &request->refused_capacity, sizeof(*request->refused));
 	request->refused[request->refused_count++] = (struct refused){pid, why};
-	sl_door_print(stderr, "stormlog-attach: %ld: %s\n", pid, why);
+	sl_escape_print(stderr, "stormlog-attach: %ld: %s\n", pid, why);
 }
 
 /* Takes the members of a group that have a recording or a GPU library; passes over the others. */
@@ -150,12 +150,12 @@ static void told(const struct sl_sleepers *list, bool wake)
 	for (size_t i = 0; i < list->count; i++) {
 		const struct sl_sleeper *sleeper = &list->item[i];
 
-		sl_door_print(stderr, "stormlog-attach: %ld %s (%s)\n", sleeper->pid,
-			      sleeper->answer == SL_ANSWER_ENDED  ? "has ended"
-			      : sleeper->answer == SL_ANSWER_NONE ? "is silent"
-			      : wake				  ? "is awake"
-								  : "is at rest",
-			      sleeper->path);
+		sl_escape_print(stderr, "stormlog-attach: %ld %s (%s)\n", sleeper->pid,
+				sleeper->answer == SL_ANSWER_ENDED  ? "has ended"
+				: sleeper->answer == SL_ANSWER_NONE ? "is silent"
+				: wake				    ? "is awake"
+								    : "is at rest",
+				sleeper->path);
 	}
 }
 
@@ -165,7 +165,7 @@ static void turn(struct request *request, bool wake)
 
 	told(&request->sleepers, wake);
 	if (silent) {
-		sl_door_print(stderr, "stormlog-attach: %u did not answer within 10 s: stopped, or its disk hangs\n", silent);
+		sl_escape_print(stderr, "stormlog-attach: %u did not answer within 10 s: stopped, or its disk hangs\n", silent);
 		fail(request, FAILED);
 	}
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "agent/process/procfile.h"
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "attach/before.h"
 #include "attach/calls.h"
 #include "attach/header.h"
@@ -256,7 +256,7 @@ static void say_no_stacks(const struct watched *one, const char *which, const ch
 	*said = true;
 	snprintf(text, sizeof(text), "no %s stacks: %s", which, why);
 	sl_recording_note(one->output, text);
-	sl_door_print(stderr, "stormlog-attach: %ld: %s\n", one->pid, text);
+	sl_escape_print(stderr, "stormlog-attach: %ld: %s\n", one->pid, text);
 }
 
 static void say_missing(struct watched *one)
@@ -300,7 +300,7 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 		why = look.why ? look.why
 			       : "it has loaded none of libcuda, libcudart and libamdhip64, or its memory map may not be read";
 	if (!why && !(one->output = sl_recording_open(watch->folder, pid, &why))) {
-		sl_door_print(stderr, "stormlog-attach: %s: %s\n", watch->folder, why);
+		sl_escape_print(stderr, "stormlog-attach: %s: %s\n", watch->folder, why);
 		why = "no trace of it can be written";
 		watch->failed = true;
 	}
@@ -317,8 +317,8 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 	say_unwatched(one, &look);
 	if (!sl_probes_begin(watch->probes, (int)pid))
 		return "the kernel has no room for another process";
-	sl_door_print(stderr, "stormlog-attach: %ld: %d calls of %u libraries are watched (%s)\n", pid, look.calls, look.libraries,
-		      sl_recording_path(one->output));
+	sl_escape_print(stderr, "stormlog-attach: %ld: %d calls of %u libraries are watched (%s)\n", pid, look.calls,
+			look.libraries, sl_recording_path(one->output));
 	return NULL;
 }
 
@@ -393,8 +393,8 @@ static void close_one(struct sl_attach_watch *watch, struct watched *one)
 	say_capability(one->output, "watcher_cpu_ns", NULL, sl_now_ns(CLOCK_PROCESS_CPUTIME_ID), sl_now_ns(CLOCK_MONOTONIC));
 	free_parts(one);
 	watch->failed = !sl_recording_close(one->output, one->gone ? "gone" : "detached") || watch->failed;
-	sl_door_print(stderr, "stormlog-attach: %ld: %s after %llu calls (%s)\n", one->pid, one->gone ? "it has ended" : "detached",
-		      one->seen, path);
+	sl_escape_print(stderr, "stormlog-attach: %ld: %s after %llu calls (%s)\n", one->pid,
+			one->gone ? "it has ended" : "detached", one->seen, path);
 }
 
 /* Closes the traces of processes that have ended, whose calls have all been read by then. */
@@ -423,11 +423,12 @@ static void close_all(struct sl_attach_watch *watch)
 	for (size_t i = 0; i < watch->count; i++)
 		close_one(watch, &watch->item[i]);
 	if (watch->lost)
-		sl_door_print(stderr, "stormlog-attach: %llu calls were lost, because this program did not keep pace\n",
-			      (unsigned long long)watch->lost);
+		sl_escape_print(stderr, "stormlog-attach: %llu calls were lost, because this program did not keep pace\n",
+				(unsigned long long)watch->lost);
 	if (watch->unwalked)
-		sl_door_print(stderr, "stormlog-attach: %llu native stacks were left out, because this program did not keep pace\n",
-			      (unsigned long long)watch->unwalked);
+		sl_escape_print(stderr,
+				"stormlog-attach: %llu native stacks were left out, because this program did not keep pace\n",
+				(unsigned long long)watch->unwalked);
 	watch->count = 0;
 }
 

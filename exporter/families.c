@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "exporter/exporter.h"
 
@@ -129,9 +129,9 @@ static void put_family(FILE *out, bool open_metrics, const char *name, const cha
 {
 	const char *suffix = counter && !open_metrics ? "_total" : "";
 
-	sl_door_print(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, suffix, help, name, suffix, counter ? "counter" : "gauge");
+	sl_escape_print(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, suffix, help, name, suffix, counter ? "counter" : "gauge");
 	if (open_metrics && unit)
-		sl_door_print(out, "# UNIT %s %s\n", name, unit);
+		sl_escape_print(out, "# UNIT %s %s\n", name, unit);
 }
 
 /* A label without a known value is left out. */
@@ -139,17 +139,17 @@ static void put_label(FILE *out, const char *name, const char *value)
 {
 	if (!value || !*value)
 		return;
-	sl_door_print(out, "%s=\"", name);
-	sl_door_put(out, SL_DOOR_METRIC, value);
+	sl_escape_print(out, "%s=\"", name);
+	sl_escape_put(out, SL_ESCAPE_METRIC, value);
 	fputs("\",", out);
 }
 
 static void put_number(FILE *out, double value)
 {
 	if (value == floor(value) && fabs(value) < 1e15)
-		sl_door_print(out, "%.0f\n", value);
+		sl_escape_print(out, "%.0f\n", value);
 	else
-		sl_door_print(out, "%.9g\n", value);
+		sl_escape_print(out, "%.9g\n", value);
 }
 
 /* The profile of a MIG instance stands in "... MIG 1g.10gb".  Drivers before R470 named an instance MIG-GPU-UUID/GI/CI. */
@@ -177,7 +177,7 @@ static void put_process(FILE *out, const struct series *s, const char *name, con
 	const struct sl_exporter_where *where = &s->seen->where;
 	char number[24];
 
-	sl_door_print(out, "%s%s{", name, suffix);
+	sl_escape_print(out, "%s%s{", name, suffix);
 	put_label(out, "Hostname", header->host);
 	put_label(out, "run", header->run_id);
 	put_label(out, "hpc_job", header->job_id);
@@ -189,9 +189,9 @@ static void put_process(FILE *out, const struct series *s, const char *name, con
 	if (with_device) {
 		put_device(out, s->exporter, s->process, &s->figures);
 		if (s->figures.device >= 0)
-			sl_door_print(out, "ordinal=\"%d\",", s->figures.device);
+			sl_escape_print(out, "ordinal=\"%d\",", s->figures.device);
 	}
-	sl_door_print(out, "pid=\"%lld\"", (long long)header->pid);
+	sl_escape_print(out, "pid=\"%lld\"", (long long)header->pid);
 }
 
 static void put_series(FILE *out, const struct family *family, const struct series *s)
@@ -206,7 +206,7 @@ static void put_series(FILE *out, const struct family *family, const struct seri
 		put_label(out, "program", sl_stacks_program(&s->process->trace->header));
 		put_label(out, "session", s->process->session_id);
 		put_label(out, "recorded", sl_trace_recorded(s->process->trace));
-		sl_door_print(out, "status=\"%s\"", sl_status_name(s->process->trace->status));
+		sl_escape_print(out, "status=\"%s\"", sl_status_name(s->process->trace->status));
 	}
 	fputs("} ", out);
 	put_number(out, value);
@@ -295,7 +295,7 @@ static void put_library(FILE *out, const struct series *s, const char *library, 
 {
 	put_process(out, s, "stormlog_library_live_bytes", "", true);
 	fputs(",library=\"", out);
-	sl_door_put(out, SL_DOOR_METRIC, library);
+	sl_escape_put(out, SL_ESCAPE_METRIC, library);
 	fputs("\"} ", out);
 	put_number(out, (double)bytes);
 }
@@ -372,11 +372,11 @@ static void put_devices(const struct sl_exporter *exporter, FILE *out, bool open
 
 			if (bytes == SL_UNKNOWN)
 				continue;
-			sl_door_print(out, "%s{", names[n].name);
+			sl_escape_print(out, "%s{", names[n].name);
 			put_device(out, exporter, shared->process, &shared->figures);
 			fputs("Hostname=\"", out);
-			sl_door_put(out, SL_DOOR_METRIC,
-				    shared->process->trace->header.host ? shared->process->trace->header.host : "");
+			sl_escape_put(out, SL_ESCAPE_METRIC,
+				      shared->process->trace->header.host ? shared->process->trace->header.host : "");
 			fputs("\"} ", out);
 			put_number(out, (double)bytes);
 		}
@@ -387,10 +387,10 @@ static void put_devices(const struct sl_exporter *exporter, FILE *out, bool open
 static void put_own(const struct sl_exporter *exporter, FILE *out, bool open_metrics)
 {
 	put_family(out, open_metrics, "stormlog_exporter_processes", NULL, "Recordings that are followed.", false);
-	sl_door_print(out, "stormlog_exporter_processes %u\n", sl_follow_count(exporter->follow));
+	sl_escape_print(out, "stormlog_exporter_processes %u\n", sl_follow_count(exporter->follow));
 	put_family(out, open_metrics, "stormlog_exporter_processes_left_out", NULL, "Recordings without series: more than --most.",
 		   false);
-	sl_door_print(out, "stormlog_exporter_processes_left_out %u\n", exporter->left_out);
+	sl_escape_print(out, "stormlog_exporter_processes_left_out %u\n", exporter->left_out);
 	put_family(out, open_metrics, "stormlog_exporter_poll_seconds", "seconds", "What the last look at all of them took.",
 		   false);
 	fputs("stormlog_exporter_poll_seconds ", out);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/host_header.h"
 #include "analyzer/trace/rights.h"
 #include "common/ringfile.h"
@@ -178,12 +178,12 @@ static int listen_at(const char *where)
 	fd = socket(bound.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (fd < 0 || bind(fd, (struct sockaddr *)&bound, size) || listen(fd, 64)) {
-		sl_door_print(stderr, "stormlog-exporter: %s: %m\n", where);
+		sl_escape_print(stderr, "stormlog-exporter: %s: %m\n", where);
 		return -2;
 	}
 	size = sizeof(bound);
 	getsockname(fd, (struct sockaddr *)&bound, &size);
-	sl_door_print(stderr, "stormlog-exporter: http://%s%s:%d/metrics\n", host, *host == '[' ? "]" : "", ntohs(v4->sin_port));
+	sl_escape_print(stderr, "stormlog-exporter: http://%s%s:%d/metrics\n", host, *host == '[' ? "]" : "", ntohs(v4->sin_port));
 	return fd;
 }
 
@@ -259,7 +259,7 @@ static int parse(struct sl_exporter *exporter, int argc, char **argv, const char
 			return 2;
 		}
 		if (*end || !exporter->most) {
-			sl_door_print(stderr, "stormlog-exporter: %s is not what this option takes\n", optarg);
+			sl_escape_print(stderr, "stormlog-exporter: %s is not what this option takes\n", optarg);
 			return 2;
 		}
 	}
@@ -280,7 +280,7 @@ static int open_paths(struct sl_exporter *exporter, char **paths)
 		return 1;
 	for (; *paths; paths++)
 		if (!sl_follow_add(exporter->follow, *paths)) {
-			sl_door_print(stderr, "stormlog-exporter: %s: %m\n", *paths);
+			sl_escape_print(stderr, "stormlog-exporter: %s: %m\n", *paths);
 			return 2;
 		}
 	return -1;
@@ -318,7 +318,7 @@ int main(int argc, char **argv)
 		end_when_asked();
 	if (status < 0 && !once && (fd = listen_at(listen)) < 0) {
 		if (fd == -1)
-			sl_door_print(stderr, "stormlog-exporter: %s is no ADDRESS:PORT\n", listen);
+			sl_escape_print(stderr, "stormlog-exporter: %s is no ADDRESS:PORT\n", listen);
 		status = 2;
 	}
 	if (status < 0)

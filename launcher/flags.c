@@ -20,7 +20,7 @@ static const struct option own[] = {
 
 static const char *const internal[] = {
 #define INTERNAL(variable, help) variable,
-#include "agent/options.def"
+#include "agent/process/options.def"
 #undef INTERNAL
 };
 

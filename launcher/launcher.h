@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "agent/options.h"
+#include "agent/process/options.h"
 #include "common/base.h"
 
 #define SL_LAUNCH_FAILED     125 /* the launcher itself failed, or was used wrongly */

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/host_header.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/hash.h"
@@ -80,7 +80,7 @@ static int show(void *context, curl_off_t down_all, curl_off_t down, curl_off_t 
 	struct push *push = context;
 
 	if (push->tty && push->size)
-		sl_door_print(stderr, "\r%s: %llu %%", push->name, (unsigned long long)(push->at * 100 / push->size));
+		sl_escape_print(stderr, "\r%s: %llu %%", push->name, (unsigned long long)(push->at * 100 / push->size));
 	return 0;
 }
 
@@ -156,19 +156,19 @@ static bool send_file(struct push *push)
 		if (!passes(status))
 			break;
 		if (try == 1)
-			sl_door_print(stderr, "stormlog-push: %s: %s; trying again for a minute\n", push->name,
-				      status ? sentence(push->answer) : error);
+			sl_escape_print(stderr, "stormlog-push: %s: %s; trying again for a minute\n", push->name,
+					status ? sentence(push->answer) : error);
 	}
 	if (push->tty)
 		fputs("\r", stderr);
 	if (status == 200 || status == 201)
 		return true;
-	sl_door_print(stderr, "stormlog-push: %s: ", push->name);
+	sl_escape_print(stderr, "stormlog-push: %s: ", push->name);
 	if (status)
-		sl_door_print(stderr, "the server says %ld: %s%s\n", status, sentence(push->answer),
-			      status == 401 ? " (STORMLOG_TOKEN, or the file that STORMLOG_TOKEN_FILE names)" : "");
+		sl_escape_print(stderr, "the server says %ld: %s%s\n", status, sentence(push->answer),
+				status == 401 ? " (STORMLOG_TOKEN, or the file that STORMLOG_TOKEN_FILE names)" : "");
 	else
-		sl_door_print(stderr, "%s\n", *error ? error : "the server cannot be reached");
+		sl_escape_print(stderr, "%s\n", *error ? error : "the server cannot be reached");
 	return false;
 }
 
@@ -186,8 +186,8 @@ static bool push_file(struct push *push, const char *base, const char *path)
 	if (fd >= 0)
 		close(fd);
 	if (bytes == MAP_FAILED) {
-		sl_door_print(stderr, "stormlog-push: %s: %s\n", path,
-			      fd < 0 ? strerror(errno) : "is no file with something in it");
+		sl_escape_print(stderr, "stormlog-push: %s: %s\n", path,
+				fd < 0 ? strerror(errno) : "is no file with something in it");
 		return false;
 	}
 	push->name = slash ? slash + 1 : path;
@@ -199,7 +199,7 @@ static bool push_file(struct push *push, const char *base, const char *path)
 	fine = send_file(push);
 	munmap(bytes, push->size);
 	if (fine)
-		sl_door_print(stdout, "%s/packs/%s\n", base, push->sha);
+		sl_escape_print(stdout, "%s/packs/%s\n", base, push->sha);
 	return fine;
 }
 
@@ -217,7 +217,7 @@ static bool add_token(struct push *push)
 	if (in)
 		fclose(in);
 	else if (!(token && *token) && path && *path) {
-		sl_door_print(stderr, "stormlog-push: %s: %s\n", path, strerror(errno));
+		sl_escape_print(stderr, "stormlog-push: %s: %s\n", path, strerror(errno));
 		return false;
 	}
 	if (token && *token)
@@ -238,9 +238,9 @@ static void warn_of_plain(const struct push *push, const char *base)
 		return;
 	sl_host_header_name(base + 7, host);
 	if (strcmp(host, "localhost") && strncmp(host, "127.", 4) && strcmp(host, "[::1]"))
-		sl_door_print(stderr,
-			      "stormlog-push: the token goes to %s unencrypted: put a proxy with TLS in front, and use https\n",
-			      host);
+		sl_escape_print(stderr,
+				"stormlog-push: the token goes to %s unencrypted: put a proxy with TLS in front, and use https\n",
+				host);
 }
 
 static bool set_up(struct push *push)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 
@@ -43,7 +43,7 @@ void sl_html(struct sl_html *page, const char *markup, ...)
 			if (*markup++ == '%')
 				put_address(page->out, text ? text : "");
 			else
-				sl_door_put(page->out, SL_DOOR_XML, text ? text : "\xe2\x80\x93");
+				sl_escape_put(page->out, SL_ESCAPE_XML, text ? text : "\xe2\x80\x93");
 		}
 	}
 	va_end(texts);

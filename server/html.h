@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a page.  Markup comes from the program; all other text is escaped (base/door.h), so that it cannot be markup.
+ * Writes a page.  Markup comes from the program; all other text is escaped (base/escape.h), so that it cannot be markup.
  *
  * 	sl_html_begin(&page, request, "Runs");
  * 	sl_html(&page, "<p title='$'><a href='/search?q=%'>$</a></p>", why, query, name);

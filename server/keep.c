@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/stats.h"
 #include "server/course.h"
@@ -148,7 +148,7 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 	remove_pages(server, run->pack);
 	sl_packs_remove(&server->packs, run->pack);
 	sl_quota_changed(server, run->pack);
-	sl_door_print(stderr, "stormlog-server: run %" PRId64 " (pack %s) was let go\n", run->run, run->pack);
+	sl_escape_print(stderr, "stormlog-server: run %" PRId64 " (pack %s) was let go\n", run->run, run->pack);
 }
 
 /* Takes packs that were read and contain no run. */
@@ -178,7 +178,7 @@ void sl_keep(struct sl_server *server)
 		return;
 	fine = take_all(&k, store);
 	if (!fine)
-		sl_door_print(stderr, "stormlog-server: nothing is let go: %s\n", sl_store_why(store));
+		sl_escape_print(stderr, "stormlog-server: nothing is let go: %s\n", sl_store_why(store));
 	for (size_t i = 0; fine && i < k.runs.count; i++)
 		consider(&k, store, &k.runs.item[i]);
 	if (fine && server->keep_age_s)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/vector.h"
 #include "server/folder.h"
@@ -137,7 +137,7 @@ bool sl_quota_admits(struct sl_server *server, struct sl_store *store, const cha
 	snprintf(at->project, sizeof(at->project), "%s", project ? project : "");
 	pthread_mutex_unlock(&mutex);
 	sl_packs_remove(&server->packs, pack);
-	sl_door_print(stderr, "stormlog-server: pack %s of project %s: " SL_QUOTA_FULL "\n", pack, project ? project : "?");
+	sl_escape_print(stderr, "stormlog-server: pack %s of project %s: " SL_QUOTA_FULL "\n", pack, project ? project : "?");
 	return false;
 }
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "server/quota.h"
 
 static pthread_key_t key;
@@ -33,7 +33,7 @@ static struct sl_store *open_store(const struct sl_server *server)
 	store = sl_store_open(path, true, why);
 	error = errno;
 	if (!store)
-		sl_door_print(stderr, "stormlog-server: %s: %s\n", path, why);
+		sl_escape_print(stderr, "stormlog-server: %s: %s\n", path, why);
 	errno = error;
 	return store;
 }
@@ -45,8 +45,8 @@ bool sl_runs_examine(const struct sl_server *server)
 	bool closed = !fine && errno == EACCES;
 
 	if (store && !fine)
-		sl_door_print(stderr, "stormlog-server: %s/" SL_STORE_NAME ": %s%s\n", server->path, sl_store_why(store),
-			      wrong ? " (but for pins and notes)" : "");
+		sl_escape_print(stderr, "stormlog-server: %s/" SL_STORE_NAME ": %s%s\n", server->path, sl_store_why(store),
+				wrong ? " (but for pins and notes)" : "");
 	sl_store_close(store);
 	return !wrong && !closed;
 }
@@ -88,10 +88,10 @@ enum sl_runs_put sl_runs_put(struct sl_server *server, const char *pack, const c
 	if (outcome == SL_RUNS_LATER && (store ? sl_store_is_busy(store) : busy))
 		outcome = SL_RUNS_BUSY;
 	if (outcome == SL_RUNS_NO_CARD)
-		sl_door_print(stderr, "stormlog-server: pack %s: no card of it\n", pack);
+		sl_escape_print(stderr, "stormlog-server: pack %s: no card of it\n", pack);
 	if (outcome == SL_RUNS_LATER || outcome == SL_RUNS_BUSY)
-		sl_door_print(stderr, "stormlog-server: pack %s: %s: it is read again later\n", pack,
-			      store ? sl_store_why(store) : "the catalogue cannot be opened");
+		sl_escape_print(stderr, "stormlog-server: pack %s: %s: it is read again later\n", pack,
+				store ? sl_store_why(store) : "the catalogue cannot be opened");
 	snprintf(project, SL_CARD_TEXT + 1, "%s", card.project ? card.project : "");
 	sl_card_free(&card);
 	sl_arena_free(&arena);
@@ -106,6 +106,6 @@ bool sl_runs_known(struct sl_server *server, const char *pack, bool *known)
 
 	*known = fine && run;
 	if (store && !fine)
-		sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack, sl_store_why(store));
+		sl_escape_print(stderr, "stormlog-server: pack %s: %s\n", pack, sl_store_why(store));
 	return fine;
 }

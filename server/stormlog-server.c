@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/save.h"
 #include "common/size.h"
 #include "common/standard.h"
@@ -125,7 +125,7 @@ static int parse(struct settings *s, int argc, char **argv)
 		}
 	}
 	if (!fine)
-		sl_door_print(stderr, "stormlog-server: %s is not what this option takes\n", optarg);
+		sl_escape_print(stderr, "stormlog-server: %s is not what this option takes\n", optarg);
 	if (fine && !s->store)
 		fputs("stormlog-server: --store DIR says where runs are kept (--help)\n", stderr);
 	return fine && s->store ? -1 : 2;
@@ -141,10 +141,10 @@ static bool open_store(struct settings *s, bool makes, bool backs_up)
 	fine = backs_up ? !access(path, F_OK)
 			: (makes || sl_packs_are_there(s->store)) && sl_packs_open(&s->server.packs, s->store);
 	if (!fine || !realpath(s->store, s->server.path)) {
-		sl_door_print(stderr, "stormlog-server: %s: %s\n", path,
-			      errno == ENOTEMPTY		       ? "neither empty nor a store: name a folder of its own"
-			      : errno == ENOENT && !makes && !backs_up ? "no store is there"
-								       : strerror(errno));
+		sl_escape_print(stderr, "stormlog-server: %s: %s\n", path,
+				errno == ENOTEMPTY			 ? "neither empty nor a store: name a folder of its own"
+				: errno == ENOENT && !makes && !backs_up ? "no store is there"
+									 : strerror(errno));
 		return false;
 	}
 	s->server.tokens.folder = s->server.packs.folder;
@@ -192,15 +192,15 @@ static int serve(struct settings *s, const struct addrinfo *address)
 	pthread_sigmask(SIG_BLOCK, &ends, NULL);
 	s->server.work = sl_work_new(&s->server);
 	if (!s->server.work) {
-		sl_door_print(stderr, "stormlog-server: stormlog-index cannot be started: %s\n", strerror(errno));
+		sl_escape_print(stderr, "stormlog-server: stormlog-index cannot be started: %s\n", strerror(errno));
 		return 4;
 	}
 	http = sl_http_start(&s->server, address->ai_addr, address->ai_addrlen, &port);
 	if (!http) {
-		sl_door_print(stderr, "stormlog-server: %s: %s\n", s->listen, strerror(errno));
+		sl_escape_print(stderr, "stormlog-server: %s: %s\n", s->listen, strerror(errno));
 		return 4;
 	}
-	sl_door_print(stderr, "stormlog-server: http://%.*s:%d/\n", (int)(strrchr(s->listen, ':') - s->listen), s->listen, port);
+	sl_escape_print(stderr, "stormlog-server: http://%.*s:%d/\n", (int)(strrchr(s->listen, ':') - s->listen), s->listen, port);
 	sigwait(&ends, &got);
 	sl_http_stop(http);
 	sl_work_free(s->server.work);
@@ -229,7 +229,7 @@ static int backup(struct sl_server *server, const char *path)
 
 	if (store && sl_store_backup(store, path))
 		return 0;
-	sl_door_print(stderr, "stormlog-server: %s: %s\n", path, store ? sl_store_why(store) : "nothing to copy");
+	sl_escape_print(stderr, "stormlog-server: %s: %s\n", path, store ? sl_store_why(store) : "nothing to copy");
 	return 4;
 }
 
@@ -252,8 +252,8 @@ int main(int argc, char **argv)
 	backs_up = optind + 2 == argc && !strcmp(argv[optind], "backup");
 	is_token = optind < argc && !strcmp(argv[optind], "token");
 	if (!is_token && !backs_up && (optind < argc || !(address = resolve(s.listen)))) {
-		sl_door_print(stderr, "stormlog-server: %s: %s\n", optind < argc ? argv[optind] : s.listen,
-			      optind < argc ? "is neither an option nor token nor backup" : "is no ADDRESS:PORT, in numbers");
+		sl_escape_print(stderr, "stormlog-server: %s: %s\n", optind < argc ? argv[optind] : s.listen,
+				optind < argc ? "is neither an option nor token nor backup" : "is no ADDRESS:PORT, in numbers");
 		return 2;
 	}
 	if (is_token && !sl_tokens_parse(&token, argc - optind - 1, argv + optind + 1))
@@ -265,7 +265,7 @@ int main(int argc, char **argv)
 	if (backs_up)
 		return backup(&s.server, argv[optind + 1]);
 	if (!lock(s.server.packs.folder)) {
-		sl_door_print(stderr, "stormlog-server: %s: another server uses this store\n", s.store);
+		sl_escape_print(stderr, "stormlog-server: %s: another server uses this store\n", s.store);
 		return 4;
 	}
 	if (!sl_runs_examine(&s.server))

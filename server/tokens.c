@@ -11,7 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/hash.h"
 #include "common/base.h"
 
@@ -64,9 +64,9 @@ static bool read_tokens(struct sl_tokens *tokens)
 			wrong = wrong ? wrong : number + 1;
 	error = in && feof(in) ? 0 : errno;
 	if (error && error != tokens->said)
-		sl_door_print(stderr, "stormlog-server: tokens: %s\n", error == ELOOP ? "a link" : strerror(error));
+		sl_escape_print(stderr, "stormlog-server: tokens: %s\n", error == ELOOP ? "a link" : strerror(error));
 	else if (wrong && !error)
-		sl_door_print(stderr, "stormlog-server: tokens: line %u is not NAME RIGHTS SHA256\n", wrong);
+		sl_escape_print(stderr, "stormlog-server: tokens: line %u is not NAME RIGHTS SHA256\n", wrong);
 	free(line);
 	if (in)
 		fclose(in);
@@ -141,8 +141,8 @@ static bool rewrite(struct sl_tokens *tokens, const char *without, const struct 
 		const struct sl_token *token = &tokens->token.item[i];
 
 		if (!without || strcmp(token->name, without))
-			sl_door_print(out, "%s %s%s %s\n", token->name, token->rights & SL_RIGHT_READ ? "r" : "",
-				      token->rights & SL_RIGHT_WRITE ? "w" : "", token->digest);
+			sl_escape_print(out, "%s %s%s %s\n", token->name, token->rights & SL_RIGHT_READ ? "r" : "",
+					token->rights & SL_RIGHT_WRITE ? "w" : "", token->digest);
 	}
 	fine = give_away(tokens->folder, fd) && !fflush(out) && !ferror(out) && !fsync(fd);
 	fine = !fclose(out) && fine;
@@ -164,7 +164,7 @@ static int add(struct sl_tokens *tokens, const char *name, unsigned rights)
 	char text[2 * SECRET + 1];
 
 	if (find(tokens, name)) {
-		sl_door_print(stderr, "stormlog-server: there is a token %s: token remove %s first\n", name, name);
+		sl_escape_print(stderr, "stormlog-server: there is a token %s: token remove %s first\n", name, name);
 		return 2;
 	}
 	if (getrandom(secret, sizeof(secret), 0) != SECRET)
@@ -173,11 +173,11 @@ static int add(struct sl_tokens *tokens, const char *name, unsigned rights)
 		sprintf(text + 2 * i, "%02x", secret[i]);
 	snprintf(token.name, sizeof(token.name), "%s", name);
 	sl_hash_sha256_hex(text, strlen(text), 64, token.digest);
-	sl_door_print(stdout, "%s\n", text);
+	sl_escape_print(stdout, "%s\n", text);
 	if (fflush(stdout)) /* a token that nobody has seen is not kept; main() says why */
 		return 4;
 	if (!rewrite(tokens, NULL, &token)) {
-		sl_door_print(stderr, "stormlog-server: tokens: %s; this token is none\n", strerror(errno));
+		sl_escape_print(stderr, "stormlog-server: tokens: %s; this token is none\n", strerror(errno));
 		return 4;
 	}
 	fputs("stormlog-server: shown this once; the store keeps its hash\n", stderr);
@@ -187,12 +187,12 @@ static int add(struct sl_tokens *tokens, const char *name, unsigned rights)
 static int remove_token(struct sl_tokens *tokens, const char *name)
 {
 	if (!find(tokens, name)) {
-		sl_door_print(stderr, "stormlog-server: there is no token %s\n", name);
+		sl_escape_print(stderr, "stormlog-server: there is no token %s\n", name);
 		return 2;
 	}
 	if (rewrite(tokens, name, NULL))
 		return 0;
-	sl_door_print(stderr, "stormlog-server: tokens: %s\n", strerror(errno));
+	sl_escape_print(stderr, "stormlog-server: tokens: %s\n", strerror(errno));
 	return 4;
 }
 
@@ -237,9 +237,9 @@ int sl_tokens_command(int folder, const struct sl_tokens_command *command)
 		status = remove_token(&tokens, command->name);
 	else
 		for (size_t i = 0; i < tokens.token.count; i++)
-			sl_door_print(stdout, "%s%s%s\n", tokens.token.item[i].name,
-				      tokens.token.item[i].rights & SL_RIGHT_READ ? " --read" : "",
-				      tokens.token.item[i].rights & SL_RIGHT_WRITE ? " --write" : "");
+			sl_escape_print(stdout, "%s%s%s\n", tokens.token.item[i].name,
+					tokens.token.item[i].rights & SL_RIGHT_READ ? " --read" : "",
+					tokens.token.item[i].rights & SL_RIGHT_WRITE ? " --write" : "");
 	if (lock >= 0)
 		close(lock);
 	SL_DROP(&tokens.token);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "server/quota.h"
 #include "server/runs.h"
 #include "server/work.h"
@@ -67,7 +67,7 @@ void sl_upload_answer(struct sl_request *request)
 	if (!outcome.status)
 		outcome = sl_packs_end(&request->server->packs, in);
 	if (outcome.status == 201) {
-		sl_door_print(stderr, "stormlog-server: pack %s, %" PRIu64 " bytes\n", in->name, in->size);
+		sl_escape_print(stderr, "stormlog-server: pack %s, %" PRIu64 " bytes\n", in->name, in->size);
 		sl_work_index(request->server->work, in->name);
 	}
 	say(request, outcome, outcome.status >= 400 ? sl_packs_begun(&request->server->packs, in->name) : in->size);

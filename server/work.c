@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "server/child/child.h"
 #include "server/folder.h"
 #include "server/jobs.h"
@@ -106,8 +106,8 @@ static int run_child(struct sl_work *work, char *const *argv)
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&files);
 	if (error && work->starts)
-		sl_door_print(stderr, "stormlog-server: %s: %s: packs are read once it can be started\n", work->program,
-			      strerror(error));
+		sl_escape_print(stderr, "stormlog-server: %s: %s: packs are read once it can be started\n", work->program,
+				strerror(error));
 	work->starts = !error;
 	return error ? NOT_STARTED : wait_for(work, child);
 }
@@ -156,10 +156,10 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 	out = openat(folder, "work/now/failed", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	file = out < 0 ? NULL : fdopen(out, "w");
 	if (file)
-		sl_door_print(file, "%s\n", *why ? why : "reading this pack took more time or memory than the server gives one");
+		sl_escape_print(file, "%s\n", *why ? why : "reading this pack took more time or memory than the server gives one");
 	if (file && !fclose(file)) /* a reader sees all of the file or none */
 		renameat(folder, "work/now/failed", folder, path);
-	sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack, *why ? why : "its child was ended");
+	sl_escape_print(stderr, "stormlog-server: pack %s: %s\n", pack, *why ? why : "its child was ended");
 }
 
 /* Puts card.json into the catalogue. */
@@ -197,11 +197,12 @@ static void put_unread(struct sl_work *work, const char *pack, int status, const
 {
 	if (is_full(work, made)) {
 		work->unread = true;
-		sl_door_print(stderr, "stormlog-server: pack %s: the disk is full: it is read once there is room\n", pack);
+		sl_escape_print(stderr, "stormlog-server: pack %s: the disk is full: it is read once there is room\n", pack);
 	} else if (status ==
 		   SL_CHILD_FULL) { /* the child's own files filled it: tried at each sweep, not as soon as there is room */
-		sl_door_print(stderr, "stormlog-server: pack %s: the disk has no room for what is in it: it is tried again later\n",
-			      pack);
+		sl_escape_print(stderr,
+				"stormlog-server: pack %s: the disk has no room for what is in it: it is tried again later\n",
+				pack);
 	} else {
 		put_failed(work, pack, status);
 	}
@@ -292,7 +293,7 @@ static void keep_page(struct sl_work *work, char *const *argv, const char *path)
 	fd = openat(work->server->packs.folder, path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd >= 0)
 		close(fd);
-	sl_door_print(stderr, "stormlog-server: %s could not be computed\n", path);
+	sl_escape_print(stderr, "stormlog-server: %s could not be computed\n", path);
 }
 
 static void compare(struct sl_work *work, const struct sl_job *job)

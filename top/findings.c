@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "top/top.h"
@@ -54,7 +54,7 @@ static void say_one(FILE *out, const struct sl_report *report, size_t at)
 		sl_process_who(who, &report->processes[finding->process]);
 	if (*who && count > 1)
 		snprintf(who + strlen(who), sizeof(who) - strlen(who), ", and %u more like it", count - 1);
-	sl_door_print(out, "%-8s %s%s%s\n", finding->severity, who, *who ? ": " : "", finding->text);
+	sl_escape_print(out, "%-8s %s%s%s\n", finding->severity, who, *who ? ": " : "", finding->text);
 }
 
 /* Ends the child when nobody reads its pipe any more; the screen may send no signal. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
@@ -31,7 +31,7 @@ static void put(int y, int x, attr_t attributes, const char *format, ...)
 	text = sl_memory_vprint(format, arguments);
 	va_end(arguments);
 	door = sl_memory_must(open_memstream(&clean, &bytes));
-	sl_door_put(door, SL_DOOR_LINE, text);
+	sl_escape_put(door, SL_ESCAPE_LINE, text);
 	fclose(door);
 	wide = sl_memory_must(calloc(bytes + 1, sizeof(*wide)));
 	length = mbstowcs(wide, clean, bytes);

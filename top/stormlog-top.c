@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/lender.h"
 #include "analyzer/trace/rights.h"
 #include "common/ringfile.h"
@@ -277,7 +277,7 @@ static int open_paths(struct sl_top *top)
 		unsigned before = sl_follow_count(top->follow);
 
 		if (!sl_follow_add(top->follow, *path)) {
-			sl_door_print(stderr, "stormlog-top: %s: %m\n", *path);
+			sl_escape_print(stderr, "stormlog-top: %s: %m\n", *path);
 			return 2;
 		}
 		if (sl_follow_count(top->follow) == before)
@@ -285,7 +285,7 @@ static int open_paths(struct sl_top *top)
 	}
 	sl_top_sessions_finish(top);
 	if (top->pid && !sl_follow_node(top->follow, top->pid)) {
-		sl_door_print(stderr, "stormlog-top: process %ld is none that records and that you may read\n", top->pid);
+		sl_escape_print(stderr, "stormlog-top: process %ld is none that records and that you may read\n", top->pid);
 		return 2;
 	}
 	return 0;
@@ -322,7 +322,7 @@ static int parse(struct sl_top *top, int argc, char **argv)
 			return 2;
 		}
 		if (*end || !is_right) {
-			sl_door_print(stderr, "stormlog-top: %s is not what this option takes\n", optarg);
+			sl_escape_print(stderr, "stormlog-top: %s is not what this option takes\n", optarg);
 			return 2;
 		}
 	}

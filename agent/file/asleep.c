@@ -4,15 +4,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/file/asleep_counts.h"
 #include "agent/file/define.h"
 #include "agent/file/ring.h"
 #include "agent/file/sort.h"
 #include "agent/file/store.h"
-#include "agent/hooks/ids.h"
-#include "agent/pages.h"
-#include "agent/process/kept.h"
+#include "agent/process/hook_rows.h"
+#include "agent/process/pages.h"
+#include "agent/process/open_proc.h"
 #include "common/block.h"
 
 #define KEPT_MAX    (1u << 18) /* entries */
@@ -38,7 +38,7 @@ static struct {
 } pages;
 
 /*
- * The context that a thread used last, to which pinned memory belongs (analyzer/model/blocks.c).  The call that set it may be
+ * The context that a thread used last, to which pinned memory belongs (analyzer/model/replay/blocks.c).  The call that set it may be
  * counted only.
  */
 #define THREADS 4096
@@ -83,7 +83,7 @@ static void forget(void)
 	if (!pages.table)
 		return;
 	memset(seen_in, 0, THREADS * sizeof(*seen_in));
-	if (sl_kept_sandboxed()) {
+	if (sl_open_proc_sandboxed()) {
 		memset(pages.table, 0, TABLE_SLOTS * sizeof(*pages.table));
 		return;
 	}
@@ -97,7 +97,7 @@ static bool make_pages(void)
 {
 	if (pages.table)
 		return true;
-	if (sl_kept_sandboxed() || !(pages.batch = sl_pages_map(BATCH_MAX * sizeof(*pages.batch))) ||
+	if (sl_open_proc_sandboxed() || !(pages.batch = sl_pages_map(BATCH_MAX * sizeof(*pages.batch))) ||
 	    !(pages.kept = sl_pages_map(KEPT_MAX * sizeof(*pages.kept))) ||
 	    !(pages.keys = sl_pages_map(2 * KEPT_MAX * sizeof(*pages.keys))))
 		return false;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "common/event.h"
 
 #define SL_ASLEEP_STACK UINT32_MAX /* id of the stack of events that were made asleep; no interpreter's id is so large */

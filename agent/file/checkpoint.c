@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/file/checkpoint.h"
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/file/ring.h"
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 
 static struct sl_checkpoint_totals *totals_of(struct sl_checkpoint *checkpoint, int64_t device)
 {

@@ -4,8 +4,8 @@
 #include <sched.h>
 #include <string.h>
 
-#include "agent/agent.h"
-#include "agent/mute.h"
+#include "agent/process/agent.h"
+#include "agent/process/mute.h"
 #include "agent/file/ring.h"
 
 #define MAP_MAX		 (64u << 10)

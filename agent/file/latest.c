@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "agent/pages.h"
+#include "agent/process/pages.h"
 
 #define FIRST_SLOTS (1u << 14)
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 
 /* Two entries for each device, side by side: highest by allocated and by reserved. */
 static struct sl_peak peak[SL_PEAKS_MAX];

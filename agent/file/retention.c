@@ -20,14 +20,14 @@
 #include <zstd.h>
 
 #include "agent/file/ring.h"
-#include "agent/pages.h"
-#include "agent/agent.h"
+#include "agent/process/pages.h"
+#include "agent/process/agent.h"
 #include "agent/file/define.h"
 #include "agent/process/file.h"
 #include "agent/file/checkpoint.h"
 #include "agent/file/latest.h"
 #include "agent/file/peaks.h"
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "common/block.h"
 #include "common/unpack.h"
 #include "common/now.h"

@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/process/file.h"
-#include "agent/mute.h"
-#include "agent/pages.h"
-#include "agent/process/kept.h"
+#include "agent/process/mute.h"
+#include "agent/process/pages.h"
+#include "agent/process/open_proc.h"
 #include "agent/process/procfile.h"
 
 #define WAIT_MAX_NS 10000000ull
@@ -76,10 +76,12 @@ static int extend(int fd, size_t from, size_t to)
 	static const char zeros[4096];
 	int err = 0;
 
-	if (!sl_kept_sandboxed() && !sl_file_fits(to))
+	if (!sl_open_proc_sandboxed() && !sl_file_fits(to))
 		return EFBIG;
 	do
-		err = sl_kept_sandboxed() ? EOPNOTSUPP : syscall(SYS_fallocate, fd, 0, (off_t)from, (off_t)(to - from)) ? errno : 0;
+		err = sl_open_proc_sandboxed()					       ? EOPNOTSUPP
+		      : syscall(SYS_fallocate, fd, 0, (off_t)from, (off_t)(to - from)) ? errno
+										       : 0;
 	while (err == EINTR);
 	if (err != EOPNOTSUPP && err != ENOSYS)
 		return err;
@@ -210,7 +212,7 @@ static bool writer_runnable(void)
 {
 	uint32_t writer = atomic_load(&sl_agent->writer);
 
-	return writer && (sl_kept_sandboxed() || sl_procfile_state(writer) == 'R');
+	return writer && (sl_open_proc_sandboxed() || sl_procfile_state(writer) == 'R');
 }
 
 /*
@@ -279,7 +281,7 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 		grown = fill_holes(ring, segments);
 		segments = have;
 		atomic_store(&ring->refused_ns, grown ? 0 : sl_agent_now());
-	} else if (segments > have && !sl_kept_sandboxed() && have_file(ring)) {
+	} else if (segments > have && !sl_open_proc_sandboxed() && have_file(ring)) {
 		from = offset_of(have);
 		grown = !extend(ring->fd, from, offset_of(segments)) && map_more(ring, ring->fd, from, offset_of(segments));
 		if (grown && !sl_file_is(ring->fd, ring->device, ring->inode)) { /* exchanged meanwhile; never back */
@@ -322,7 +324,7 @@ void sl_ring_provide(struct sl_ring *ring, unsigned spare)
 
 	if (spare < used)
 		spare = used;
-	if (free < spare && !sl_kept_sandboxed())
+	if (free < spare && !sl_open_proc_sandboxed())
 		grow(ring, used + spare);
 }
 
@@ -366,7 +368,7 @@ void sl_ring_give_back(struct sl_ring *ring, unsigned spare, uint64_t before_ns)
 		beyond = kept++ >= spare;
 		if (ring->free_ns[i] >= before_ns || (ring->clean[i] && !beyond))
 			continue;
-		if (!looked && (sl_kept_sandboxed() || !have_file(ring)))
+		if (!looked && (sl_open_proc_sandboxed() || !have_file(ring)))
 			return;
 		looked = true;
 		if (!give_back(ring, i, beyond))

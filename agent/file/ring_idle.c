@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
-#include "agent/process/kept.h"
+#include "agent/process/agent.h"
+#include "agent/process/open_proc.h"
 
 #define AT_WORK_NS 10000000ull /* the kernel is not asked about a thread that called so recently */
 #define ASKED_NS   20000000ull /* time between two rounds of questions, each a system call, while others wait */
@@ -123,7 +123,7 @@ void sl_ring_take_back(struct sl_ring *ring, uint64_t idle_ns)
 	unsigned count = 0;
 	bool passed;
 
-	if (sl_kept_sandboxed())
+	if (sl_open_proc_sandboxed())
 		return;
 	bury_all(ring);
 	if (!is_available())

@@ -10,8 +10,8 @@
 #include <zstd.h>
 
 #include "agent/file/ring.h"
-#include "agent/pages.h"
-#include "agent/agent.h"
+#include "agent/process/pages.h"
+#include "agent/process/agent.h"
 #include "agent/file/define.h"
 #include "agent/process/file.h"
 #include "agent/process/netfs.h"

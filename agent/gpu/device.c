@@ -13,14 +13,14 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/gpu/amdgpu.h"
 #include "agent/file/define.h"
 #include "agent/process/file.h"
 #include "agent/process/hostmem.h"
-#include "agent/process/kept.h"
+#include "agent/process/open_proc.h"
 #include "agent/gpu/limit.h"
-#include "agent/mute.h"
+#include "agent/process/mute.h"
 #include "agent/gpu/nvml.h"
 #include "common/text.h"
 #include "agent/gpu/vendor.h"
@@ -362,7 +362,7 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	uint64_t live, begin_ns;
 	struct sl_device_sample sample;
 
-	if (device->source == SOURCE_UNDECIDED && (last || sl_kept_sandboxed()))
+	if (device->source == SOURCE_UNDECIDED && (last || sl_open_proc_sandboxed()))
 		return;
 	if (device->source == SOURCE_UNDECIDED)
 		decide(device, vendor);
@@ -371,11 +371,11 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	begin_ns = sl_agent_now();
 	switch (device->source) {
 	case SOURCE_NVML:
-		if (!sl_kept_sandboxed() && sl_nvml_sample(&device->nvml, device->is.uuid, device->is.pci, &sample))
+		if (!sl_open_proc_sandboxed() && sl_nvml_sample(&device->nvml, device->is.uuid, device->is.pci, &sample))
 			take_shared(ordinal, "nvml", "nvml", live, begin_ns, &sample);
 		break;
 	case SOURCE_AMDGPU:
-		if (sl_kept_sandboxed() || !sl_amdgpu_sample(device->is.pci, device->kfd, &sample))
+		if (sl_open_proc_sandboxed() || !sl_amdgpu_sample(device->is.pci, device->kfd, &sample))
 			break;
 		if (device->kfd)
 			take_shared(ordinal, "amdgpu", "kfd", live, begin_ns, &sample);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/options.h"
+#include "agent/process/options.h"
 #include "agent/gpu/vendor.h"
 #include "common/event.h"
 

@@ -13,9 +13,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "agent/pages.h"
+#include "agent/process/pages.h"
 #include "agent/file/define.h"
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "agent/process/procfile.h"
 #include "agent/gpu/vendor.h"
 #include "common/base.h"

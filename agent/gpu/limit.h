@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "agent/gpu/vendor.h"
-#include "agent/options.h"
+#include "agent/process/options.h"
 #include "common/event.h"
 
 extern bool sl_limit_active SL_HIDDEN;

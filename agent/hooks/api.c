@@ -7,14 +7,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/file/store.h"
-#include "agent/hooks/ids.h"
-#include "agent/labels.h"
-#include "agent/symbols/plain.h"
-#include "agent/preload.h"
-#include "agent/record.h"
-#include "agent/said.h"
+#include "agent/process/hook_rows.h"
+#include "agent/call/labels.h"
+#include "agent/process/plain.h"
+#include "agent/life/preload.h"
+#include "agent/call/record.h"
+#include "agent/call/early_notes.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 
@@ -173,7 +173,7 @@ static int flush(unsigned timeout_ms)
 
 static void record(int on)
 {
-	sl_said_stacks(on);
+	sl_early_notes_stacks(on);
 	say(SL_API_api_record, on ? "recording on" : "recording off: calls without stacks", (struct sl_instant_details){0});
 }
 
@@ -200,7 +200,7 @@ const struct stormlog_api stormlog_api_v1 = {
 	.pair = pair,
 	.pop = pop,
 	.mark = mark,
-	.metadata = sl_said_metadata,
+	.metadata = sl_early_notes_metadata,
 	.name = name,
 	.flush = flush,
 	.record = record,

@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/file/define.h"
-#include "agent/pages.h"
+#include "agent/process/pages.h"
 #include "agent/stacks/stacks.h"
 #include "agent/symbols/objects.h"
 #include "common/text.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/file/define.h"
 #include "common/vendor_abi.h"
 #include "common/base.h"

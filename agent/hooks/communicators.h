@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/instant.h"
+#include "agent/call/instant.h"
 #include "common/vendor_abi.h"
 
 /* nvtxPayloadSchemaEntry_t, nvtxPayloadSchemaAttr_t, nvtxPayloadData_t. */

@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "agent/options.h"
-#include "agent/symbols/plain.h"
+#include "agent/process/options.h"
+#include "agent/process/plain.h"
 #include "agent/symbols/resolve.h"
 #include "common/base.h"
 

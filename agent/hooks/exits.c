@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "agent/hooks/children.h"
-#include "agent/preload.h"
+#include "agent/life/preload.h"
 #include "agent/stacks/stacks.h"
-#include "agent/symbols/plain.h"
+#include "agent/process/plain.h"
 #include "agent/symbols/resolve.h"
 #include "common/base.h"
 

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/gpu/device.h"
-#include "agent/preload.h"
+#include "agent/life/preload.h"
 #include "agent/hooks/table.h"
 #include "agent/hooks/torch.h"
 #include "agent/gpu/limit.h"
-#include "agent/said.h"
+#include "agent/call/early_notes.h"
 #include "agent/symbols/resolve.h"
 #include "agent/gpu/vendor.h"
 
@@ -265,7 +265,7 @@ bool sl_fields_asked(enum sl_family family, const void *caller, const void *free
 	bool limited = is_limited();
 
 	if (!sl_torch_sets_fraction(family, caller) && free_bytes)
-		sl_said_free_asked();
+		sl_early_notes_free_asked();
 	return limited;
 }
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "agent/hooks/communicators.h"
-#include "agent/call.h"
-#include "agent/hooks/ids.h"
+#include "agent/call/call.h"
+#include "agent/process/hook_rows.h"
 #include "common/vendor_abi.h"
 
 /* A pointer or handle as a number. */

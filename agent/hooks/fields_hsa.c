@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/hooks/fields.h"
 #include "agent/symbols/resolve.h"
 #include "common/base.h"

@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/file/capability.h"
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "agent/hooks/tensors.h"
-#include "agent/instant.h"
-#include "agent/labels.h"
-#include "agent/record.h"
+#include "agent/call/instant.h"
+#include "agent/call/labels.h"
+#include "agent/call/record.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "common/text.h"

@@ -5,11 +5,11 @@
  *
  *	cudaMalloc (exported, instance 0), cudaMalloc__1 .. __3 (handed out by look-ups)  ->  cudaMalloc__body
  */
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 
 #include <limits.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/hooks/fields.h"
 #include "agent/hooks/table.h"
 #include "agent/hooks/prototype.h"
@@ -17,8 +17,8 @@
 #include "agent/hooks/nvtx.h"
 #include "agent/hooks/pjrt.h"
 #include "agent/hooks/torch.h"
-#include "agent/known.h"
-#include "agent/record.h"
+#include "agent/call/known.h"
+#include "agent/call/record.h"
 #include "common/vendor_abi.h"
 #include "common/base.h"
 

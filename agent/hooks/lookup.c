@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hooks/lookup.h"
-#include "agent/symbols/plain.h"
+#include "agent/process/plain.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/hooks/exits.h"
 #include "agent/hooks/table.h"
 #include "agent/stacks/stacks.h"

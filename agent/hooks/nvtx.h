@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "agent/hooks/communicators.h"
-#include "agent/labels.h"
+#include "agent/call/labels.h"
 
 /* nvtxEventAttributes_t as far as all versions have it; the program's may be longer. */
 struct sl_nvtx_attributes {

@@ -10,14 +10,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "agent/agent.h"
-#include "agent/hooks/ids.h"
+#include "agent/process/agent.h"
+#include "agent/process/hook_rows.h"
 #include "agent/hooks/pjrt_abi.h"
 #include "agent/hooks/pjrt_ask.h"
 #include "agent/hooks/pjrt_names.h"
 #include "agent/hooks/tensors.h"
-#include "agent/instant.h"
-#include "agent/record.h"
+#include "agent/call/instant.h"
+#include "agent/call/record.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "common/base.h"
 
 #define NAMES 4096u

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "agent/hooks/pjrt.h"
 #include "agent/hooks/pjrt_abi.h"
 #include "agent/hooks/pjrt_ask.h"

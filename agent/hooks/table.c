@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hooks/table.h"
-#include "agent/symbols/plain.h"
+#include "agent/process/plain.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "common/base.h"

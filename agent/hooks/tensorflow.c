@@ -6,10 +6,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "agent/hooks/tensorflow_op.h"
 #include "agent/hooks/tensors.h"
-#include "agent/record.h"
+#include "agent/call/record.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/tensorflow.h"

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/file/capability.h"
-#include "agent/labels.h"
+#include "agent/call/labels.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "common/text.h"

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "agent/agent.h"
-#include "agent/preload.h"
+#include "agent/process/agent.h"
+#include "agent/life/preload.h"
 
 /* --tensors cpu; it is asked before there is a recording and does not begin one. */
 bool sl_tensors_of_cpu(void);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "common/base.h"
 
 /* Bounds of the code of the library that reports CUDA blocks; end 0: none has reported yet. */

@@ -111,7 +111,7 @@ static bool is_listed(const char *entry, size_t length)
 {
 	static const char *const names[] = {
 #define ENVIRONMENT(name) name,
-#include "agent/options.def"
+#include "agent/process/options.def"
 #undef ENVIRONMENT
 	};
 

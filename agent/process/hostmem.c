@@ -7,9 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/mute.h"
+#include "agent/process/mute.h"
 #include "agent/process/file.h"
-#include "agent/process/kept.h"
+#include "agent/process/open_proc.h"
 #include "agent/process/procfile.h"
 #include "common/fnv.h"
 #include "common/text.h"
@@ -23,7 +23,7 @@ static const struct sl_hostmem_layout version2 = {"/sys/fs/cgroup", "/memory.cur
 static const struct sl_hostmem_layout version1 = {"/sys/fs/cgroup/memory",	"/memory.usage_in_bytes", "/memory.limit_in_bytes",
 						  "/memory.max_usage_in_bytes", "/memory.oom_control",	  "oom_kill "};
 
-struct sl_hostmem_process sl_hostmem_self = {.proc = "/proc/self", .read = sl_kept_read};
+struct sl_hostmem_process sl_hostmem_self = {.proc = "/proc/self", .read = sl_open_proc_read};
 
 static long read_file(const struct sl_hostmem_process *of, const char *where, const char *name, char *content, size_t size)
 {
@@ -123,7 +123,7 @@ static bool find(struct sl_hostmem_process *of, unsigned at)
 	named = sl_fnv_text(content);
 	if (named == of->named)
 		return true;
-	if (sl_kept_sandboxed())
+	if (sl_open_proc_sandboxed())
 		return false;
 	of->named = named;
 	cgroup->layout = &version1;

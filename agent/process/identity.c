@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "agent/options.h"
+#include "agent/process/options.h"
 #include "agent/process/procfile.h"
 #include "common/text.h"
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/options.h"
+#include "agent/process/options.h"
 
 struct sl_process_identity {
 	int rank, local_rank, world_size; /* -1: the environment names none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/tables.h"
 
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "common/definition.h"
 
 static void begin_list(struct sl_definition *map, const char *key, size_t count)

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/pages.h"
+#include "agent/process/pages.h"
 #include "agent/symbols/objects.h"
 
 #define REMEMBERED   4

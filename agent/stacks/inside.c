@@ -5,14 +5,14 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "agent/pages.h"
-#include "agent/process/kept.h"
+#include "agent/process/pages.h"
+#include "agent/process/open_proc.h"
 #include "agent/stacks/own.h"
 #include "agent/stacks/stacks.h"
 #include "agent/stacks/walk.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
-#include "agent/symbols/valgrind.h"
+#include "agent/process/valgrind.h"
 
 _Atomic uintptr_t sl_stacks_inner_callers[SL_STACKS_INNER_CALLERS];
 
@@ -61,7 +61,7 @@ static __attribute__((no_sanitize("address"))) bool is_running(const struct sign
 static const ucontext_t *find_signal_frame(uintptr_t inner, uintptr_t outer)
 {
 	uintptr_t at = (inner & ~(uintptr_t)15) + 8, page = 0;
-	bool may_ask = !sl_kept_filtered() && !sl_kept_sandboxed();
+	bool may_ask = !sl_open_proc_filtered() && !sl_open_proc_sandboxed();
 	const ucontext_t *found = NULL;
 	uint64_t blocked;
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "agent/pages.h"
+#include "agent/process/pages.h"
 #include "common/base.h"
 
 /* A claim goes field by field, each by compare and exchange from 0: a, then b, then id.  A thread that comes

@@ -13,9 +13,9 @@
 #include <sys/auxv.h>
 
 #include "agent/file/define.h"
-#include "agent/pages.h"
+#include "agent/process/pages.h"
 #include "agent/process/file.h"
-#include "agent/process/kept.h"
+#include "agent/process/open_proc.h"
 #include "agent/process/procfile.h"
 #include "agent/symbols/objects.h"
 #include "agent/stacks/intern.h"
@@ -88,7 +88,7 @@ static const char *absolute_path(const struct module *module)
 	char begin[20] = "", *line = module->thread->file;
 	size_t at = sizeof(begin) - 1;
 
-	if (module->path[0] == '/' || !strchr(module->path, '/') || sl_kept_sandboxed())
+	if (module->path[0] == '/' || !strchr(module->path, '/') || sl_open_proc_sandboxed())
 		return module->path;
 	begin[--at] = '-';
 	for (uint64_t left = module->begin; left; left >>= 4)

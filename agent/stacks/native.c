@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "agent/file/define.h"
-#include "agent/mute.h"
-#include "agent/pages.h"
-#include "agent/process/kept.h"
+#include "agent/process/mute.h"
+#include "agent/process/pages.h"
+#include "agent/process/open_proc.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/stacks.h"
 #include "agent/stacks/thread.h"
@@ -329,7 +329,7 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire) + 1;
 	if (SL_UNLIKELY(thread->walk.unloads != unloads))
 		forget_unloaded(thread, unloads);
-	thread->walk.alone = !sl_unwinder_libunwind() || sl_kept_sandboxed();
+	thread->walk.alone = !sl_unwinder_libunwind() || sl_open_proc_sandboxed();
 	/* also where the walks differed before: it sees tables that are noise */
 	end = sl_walk(&thread->walk, depth + OURS_MAX, &walked);
 	if (SL_UNLIKELY(tables_lie()))
@@ -353,7 +353,7 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 		}
 	}
 	/* libunwind asks the kernel (mincore) about each new page of the stack */
-	if (!sl_unwinder_libunwind() || tables_lie() || walked.gone || sl_kept_sandboxed() ||
+	if (!sl_unwinder_libunwind() || tables_lie() || walked.gone || sl_open_proc_sandboxed() ||
 	    !sl_stacks_has_room(SL_STACKS_ROOM_NEW))
 		return 0;
 	if (end == SL_WALK_UNKNOWN && thread->walk.guess && is_away(thread->walk.guess))

@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/pages.h"
-#include "agent/process/kept.h"
-#include "agent/symbols/valgrind.h"
+#include "agent/process/pages.h"
+#include "agent/process/open_proc.h"
+#include "agent/process/valgrind.h"
 #include "common/base.h"
 
 #define OWN_MOST   (8u << 20)  /* bytes of the first thread's stack that are looked for at once */
@@ -96,7 +96,7 @@ SL_NOINLINE bool sl_own_reaches(uintptr_t sp)
 {
 	if (!sl_own.end)
 		learn_own();
-	if (!sl_own.grows || sl_own.begin - sp > OWN_MOST || sl_kept_sandboxed())
+	if (!sl_own.grows || sl_own.begin - sp > OWN_MOST || sl_open_proc_sandboxed())
 		return sl_own_is_known(sp);
 	while (sl_own.begin > sp && sl_pages_readable(sl_own.begin - SL_PAGE))
 		sl_own.begin -= SL_PAGE;
@@ -157,7 +157,7 @@ static bool is_current(struct alternate *alternate)
 {
 	stack_t now;
 
-	if (sl_kept_sandboxed() || syscall(SYS_sigaltstack, NULL, &now) || (alternate->disarms && now.ss_flags & SS_DISABLE) ||
+	if (sl_open_proc_sandboxed() || syscall(SYS_sigaltstack, NULL, &now) || (alternate->disarms && now.ss_flags & SS_DISABLE) ||
 	    ((uintptr_t)now.ss_sp == alternate->begin && now.ss_size == alternate->bytes))
 		return true;
 	alternate->bytes = 0;
@@ -177,7 +177,7 @@ static bool is_on_told(uintptr_t here, stack_t *alternate)
 bool sl_own_on_alternate(stack_t *alternate)
 {
 	return is_on_told((uintptr_t)__builtin_frame_address(0), alternate) ||
-	       (!sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate) && alternate->ss_flags & SS_ONSTACK);
+	       (!sl_open_proc_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate) && alternate->ss_flags & SS_ONSTACK);
 }
 
 /*

@@ -3,7 +3,7 @@
 
 #include <stdatomic.h>
 
-#include "agent/mute.h"
+#include "agent/process/mute.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "agent/stacks/codes.h"

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "agent/mute.h"
-#include "agent/pages.h"
+#include "agent/process/mute.h"
+#include "agent/process/pages.h"
 #include "agent/process/file.h"
-#include "agent/process/kept.h"
+#include "agent/process/open_proc.h"
 #include "agent/stacks/walk.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
@@ -166,7 +166,7 @@ static bool would_end_the_program(void)
 	for (unsigned i = 0; i < SL_COUNT(names); i++)
 		if ((own = sl_resolve_before_us(names[i], NULL)) && sl_resolve_place(own).program)
 			return true;
-	return !sl_objects_are_readable() || (sl_kept_filtered() && atomic_load(&sl_mute_handled) & SL_MUTE_BIT(SIGSYS));
+	return !sl_objects_are_readable() || (sl_open_proc_filtered() && atomic_load(&sl_mute_handled) & SL_MUTE_BIT(SIGSYS));
 }
 
 /* dlopen and dlsym are looked up, not imported: before glibc 2.34 they would bring libdl along. */
@@ -260,7 +260,7 @@ int sl_unwinder_walk_shielded(void **pcs, int max, bool allocates)
 
 bool sl_unwinder_walk_alone(void)
 {
-	return !sl_unwinder_libunwind() || sl_kept_sandboxed() ||
+	return !sl_unwinder_libunwind() || sl_open_proc_sandboxed() ||
 	       atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads;
 }
 

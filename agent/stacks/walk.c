@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "agent/mute.h"
-#include "agent/pages.h"
-#include "agent/process/kept.h"
+#include "agent/process/mute.h"
+#include "agent/process/pages.h"
+#include "agent/process/open_proc.h"
 #include "agent/stacks/own.h"
 #include "common/base.h"
 
@@ -331,7 +331,7 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 		walk->first = 0;
 	walk->foreign = is_foreign;
 	walk->guess = walk->signal = 0;
-	if (is_foreign && sl_kept_sandboxed()) /* a filter might forbid the questions */
+	if (is_foreign && sl_open_proc_sandboxed()) /* a filter might forbid the questions */
 		return SL_WALK_UNKNOWN;
 	if (!is_foreign)
 		pages = own_pages();

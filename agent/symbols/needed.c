@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/symbols/needed.h"
 
-#include "agent/symbols/elf_object.h"
+#include "agent/process/elf_object.h"
 #include "agent/symbols/objects.h"
-#include "agent/symbols/plain.h"
+#include "agent/process/plain.h"
 
 #define MAX_OBJECTS 4096
 

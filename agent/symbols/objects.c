@@ -7,11 +7,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/file/define.h"
-#include "agent/mute.h"
-#include "agent/pages.h"
-#include "agent/process/kept.h"
+#include "agent/process/mute.h"
+#include "agent/process/pages.h"
+#include "agent/process/open_proc.h"
 #include "agent/process/procfile.h"
 #include "common/now.h"
 
@@ -112,7 +112,7 @@ void sl_objects_use_end(void)
 /* A writer that opens a library is waited for until it sleeps: it may wait for a lock of the thread that forks. */
 static bool is_at_work(uint32_t tid)
 {
-	return tid && !sl_kept_sandboxed() && sl_procfile_state(tid) != 'S';
+	return tid && !sl_open_proc_sandboxed() && sl_procfile_state(tid) != 'S';
 }
 
 void sl_objects_fork_begin(void)

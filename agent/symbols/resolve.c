@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/symbols/resolve.h"
-#include "agent/symbols/plain.h"
+#include "agent/process/plain.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 #include "agent/symbols/needed.h"
-#include "agent/symbols/elf_object.h"
+#include "agent/process/elf_object.h"
 #include "agent/symbols/objects.h"
 #include "common/base.h"
 

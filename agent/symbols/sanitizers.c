@@ -2,7 +2,7 @@
 #include "agent/symbols/sanitizers.h"
 
 #include "agent/symbols/resolve.h"
-#include "agent/symbols/valgrind.h"
+#include "agent/process/valgrind.h"
 #include "common/text.h"
 
 /*

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/process/procfile.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"

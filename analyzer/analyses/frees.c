@@ -9,7 +9,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/model/tracks.h"
+#include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 

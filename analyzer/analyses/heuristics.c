@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/analyses/story.h"
+#include "analyzer/analyses/oom_causes.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/model/tracks.h"
+#include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
@@ -233,7 +233,7 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 		return;
 	if (found->larger && report->processes[process].model->ooms.count)
 		return; /* the error tells it */
-	sl_story_larger(larger, sizeof(larger), &report->processes[process], found);
+	sl_oom_causes_larger(larger, sizeof(larger), &report->processes[process], found);
 	if (!found->larger && found->grown) {
 		sl_owners_line(&report->processes[process], place->stack, 2, where, sizeof(where));
 		snprintf(larger, sizeof(larger), "%s of it at %s", SL_SIZE(found->grown_bytes), where);

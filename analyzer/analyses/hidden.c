@@ -7,7 +7,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/model/pending.h"
+#include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/base/format.h"
@@ -86,7 +86,7 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 				set_first(name, p, &part->first);
 			name->bytes += part->peak_bytes;
 			if (state->context_sampled == k + 1 && (!name->bound || !state->context_steady))
-				name->bound = sl_pending_context_bound(state);
+				name->bound = sl_sample_wait_context_bound(state);
 		}
 	}
 }

@@ -15,7 +15,7 @@ struct sl_hidden_name {
 	const char *library; /* for code; else NULL */
 	int64_t pid;	     /* owner; 0: unexplained */
 	uint64_t bytes;
-	const char *bound;	/* sl_pending_context_bound() */
+	const char *bound;	/* sl_sample_wait_context_bound() */
 	uint64_t first_unix_ns; /* when it appeared; 0: unknown */
 	const char *label;	/* range in which it appeared; NULL */
 	uint64_t step;		/* index of the range's entry; SL_UNKNOWN */

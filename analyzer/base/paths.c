@@ -12,20 +12,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/utf8.h"
 #include "common/fnv.h"
 
 void sl_paths_failed(const char *path)
 {
-	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+	sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
 }
 
 void sl_paths_empty(char *const *paths, unsigned count, const char *what)
 {
-	sl_door_print(stderr, "stormlog-analyze: no %s in", what);
+	sl_escape_print(stderr, "stormlog-analyze: no %s in", what);
 	for (unsigned i = 0; i < count; i++)
-		sl_door_print(stderr, " %s", paths[i]);
+		sl_escape_print(stderr, " %s", paths[i]);
 	fputs("; record one: stormlog-run -- COMMAND\n", stderr);
 }
 

@@ -44,7 +44,7 @@ char *sl_utf8_lower(struct sl_arena *arena, const char *text);
 bool sl_utf8_matches(const char *text, const char *word);
 
 /*
- * The next character as it may be shown to people: itself, or '?' for one that controls a terminal or a reader (base/door.h)
+ * The next character as it may be shown to people: itself, or '?' for one that controls a terminal or a reader (base/escape.h)
  * and for a byte that is not UTF-8.  hidden: a character that only hides or is not seen (a soft hyphen, a joiner) is itself.
  * Returns the bytes in `shown`, at most SL_UTF8_SEQUENCE and never more than *at moved.
  */

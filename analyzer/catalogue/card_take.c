@@ -9,7 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/gate/measure.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/trace/archive.h"
 
@@ -243,7 +243,7 @@ static void forget_figures(struct sl_card *card)
 
 static bool is_damaged(const struct sl_report *report)
 {
-	if (sl_absent_unreadable(report))
+	if (sl_missing_unreadable(report))
 		return true;
 	for (unsigned i = 0; i < report->images.image_count; i++) {
 		const struct sl_image *image = &report->images.images[i];

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/lender.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/terminal.h"
@@ -126,7 +126,7 @@ static void forget(struct before *before)
 static void say(const struct sl_report *report, unsigned lines)
 {
 	for (unsigned i = 0; i < lines; i++)
-		sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+		sl_escape_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
 }
 
 /* Replays one run and stores its card.  run_images as in struct sl_pipeline_options.  False: the store failed. */
@@ -141,7 +141,7 @@ static bool learn(struct sl_scan *scan, struct sl_images *run_images, char *cons
 	int64_t run = 0;
 
 	if (!scan->quiet && sl_terminal_rewrites(STDERR_FILENO))
-		sl_door_print(stderr, "\r\033[K%u runs read, at %.60s", scan->read, id);
+		sl_escape_print(stderr, "\r\033[K%u runs read, at %.60s", scan->read, id);
 	sl_card_init(&card);
 	if (sl_pipeline_run(&report, paths, count, &options) == SL_PIPELINE_FINE) {
 		say(&report, report.damage_lines);
@@ -284,9 +284,9 @@ static bool learn_run(struct sl_scan *scan, struct sl_images *images, unsigned n
 	fine = fine && (!run || sl_store_files(scan->store, run, add_known, &others));
 	source = paths.count ? folder_of(paths.item[0]) : NULL;
 	if (others.outside) {
-		sl_door_print(stderr,
-			      "stormlog-analyze: run %s stays as it was: name the folder of %s too, which is a part of it\n", id,
-			      others.outside);
+		sl_escape_print(stderr,
+				"stormlog-analyze: run %s stays as it was: name the folder of %s too, which is a part of it\n", id,
+				others.outside);
 		found(scan, run);
 		forget(&before);
 	} else if (fine && *id && paths.count) {
@@ -296,7 +296,7 @@ static bool learn_run(struct sl_scan *scan, struct sl_images *images, unsigned n
 			taken = take_images(images, which, count);
 		fine = learn(scan, taken.image_count ? &taken : NULL, paths.item, (unsigned)paths.count, id, source, &runs);
 	} else if (fine && paths.count)
-		sl_door_print(stderr, "stormlog-analyze: %s: no header can be read: it is of no run\n", paths.item[0]);
+		sl_escape_print(stderr, "stormlog-analyze: %s: no header can be read: it is of no run\n", paths.item[0]);
 	fine = fine && put_files(scan, &before, &runs);
 	free(source);
 	free(others.outside);
@@ -402,7 +402,7 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 		fine = learn(scan, taken.image_count ? &taken : NULL, &path, 1, images.runs[i].id, whole, &runs);
 	}
 	if (!images.image_count)
-		sl_door_print(stderr, "stormlog-analyze: %s: no pack of a run\n", path);
+		sl_escape_print(stderr, "stormlog-analyze: %s: no pack of a run\n", path);
 	fine = fine && put_files(scan, &before, &runs);
 	free(by.at);
 	free(by.images);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/commands.h"
 #include "common/nearest.h"
@@ -34,7 +34,7 @@ int sl_command_fail(int status, const char *format, ...)
 	va_start(arguments, format);
 	why = sl_memory_vprint(format, arguments);
 	va_end(arguments);
-	sl_door_print(stderr, "stormlog-analyze: %s\n", why);
+	sl_escape_print(stderr, "stormlog-analyze: %s\n", why);
 	free(why);
 	return status;
 }
@@ -48,10 +48,10 @@ static void put_wrapped(FILE *out, const char *words)
 		size_t size = strcspn(words, " ");
 
 		if (at + size > HELP_END && at > HELP_COLUMN) {
-			sl_door_print(out, "\n%*s", HELP_COLUMN, "");
+			sl_escape_print(out, "\n%*s", HELP_COLUMN, "");
 			at = HELP_COLUMN;
 		}
-		sl_door_print(out, "%s%.*s", at > HELP_COLUMN ? " " : "", (int)size, words);
+		sl_escape_print(out, "%s%.*s", at > HELP_COLUMN ? " " : "", (int)size, words);
 		at += size + 1;
 		words += size + (words[size] == ' ');
 	}
@@ -62,7 +62,7 @@ void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 {
 	FILE *out = wrong ? stderr : stdout;
 
-	sl_door_print(out, "usage: stormlog-analyze %s%s\n", options->command->usage, wrong ? "   (--help lists them)" : "");
+	sl_escape_print(out, "usage: stormlog-analyze %s%s\n", options->command->usage, wrong ? "   (--help lists them)" : "");
 	if (wrong)
 		return;
 	if (options->command->about) { /* a paragraph with line breaks of its own */
@@ -78,9 +78,9 @@ void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 			snprintf(letter, sizeof(letter), "-%c, ", o->letter);
 		snprintf(left, sizeof(left), "%s%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
 		if (strlen(left) + 3 > HELP_COLUMN)
-			sl_door_print(out, "  %s\n%*s", left, HELP_COLUMN, "");
+			sl_escape_print(out, "  %s\n%*s", left, HELP_COLUMN, "");
 		else
-			sl_door_print(out, "  %-*s", HELP_COLUMN - 2, left);
+			sl_escape_print(out, "  %-*s", HELP_COLUMN - 2, left);
 		put_wrapped(out, o->help);
 	}
 }
@@ -110,9 +110,9 @@ static int refuse(const struct sl_arguments *options, const char *text)
 	for (const struct sl_option *o = options->command->table; o->name && text[1] == '-'; o++)
 		sl_nearest_consider(&nearest, o->name);
 	if (nearest.name)
-		sl_door_print(stderr, "stormlog-analyze: %s is no option here; did you mean %s?\n", text, nearest.name);
+		sl_escape_print(stderr, "stormlog-analyze: %s is no option here; did you mean %s?\n", text, nearest.name);
 	else
-		sl_door_print(stderr, "stormlog-analyze: %s is no option here\n", text);
+		sl_escape_print(stderr, "stormlog-analyze: %s is no option here\n", text);
 	sl_arguments_usage(options, true);
 	return WRONG;
 }
@@ -147,7 +147,7 @@ static int next(struct sl_arguments *options)
 		} else if ((options->value = value_of(options, o))) {
 			return i;
 		} else if (!strcmp(text, o->name) || (o->letter && text[1] == o->letter)) {
-			sl_door_print(stderr, "stormlog-analyze: %s needs %s\n", text, o->value);
+			sl_escape_print(stderr, "stormlog-analyze: %s needs %s\n", text, o->value);
 			return WRONG;
 		}
 	}

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/lender.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
@@ -125,7 +125,7 @@ void sl_begin(const struct sl_rights *rights)
 	char why[PATH_MAX + 100];
 
 	if (!sl_begin_may_write(rights, why, sizeof(why))) {
-		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
+		sl_escape_print(stderr, "stormlog-analyze: %s\n", why);
 		exit(SL_EXIT_USAGE);
 	}
 	sl_lender_start(rights->symbols);

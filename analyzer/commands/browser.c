@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 
 static int bell = -1; /* a byte written here opens the page */
 static pid_t opener;
@@ -32,7 +32,7 @@ static void open_page(const char *folder)
 	posix_spawnattr_setsigdefault(&attributes, &ignored);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
 	if (!realpath(path, real) || posix_spawnp(&child, argv[0], NULL, &attributes, argv, environ))
-		sl_door_print(stderr, "stormlog-analyze: no %s here: open %s in a browser\n", argv[0], path);
+		sl_escape_print(stderr, "stormlog-analyze: no %s here: open %s in a browser\n", argv[0], path);
 }
 
 void sl_browser_start(const char *folder)

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"
@@ -67,8 +67,8 @@ bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value)
 
 static int say_wrong(const char *text, const struct sl_query_error *error)
 {
-	sl_door_print(stderr, "stormlog-analyze: query, column %u: %s\n  %s\n  %*s^\n", error->column, error->reason, text,
-		      (int)(error->column < 200 ? error->column - 1 : 0), "");
+	sl_escape_print(stderr, "stormlog-analyze: query, column %u: %s\n  %s\n  %*s^\n", error->column, error->reason, text,
+			(int)(error->column < 200 ? error->column - 1 : 0), "");
 	return SL_EXIT_USAGE;
 }
 

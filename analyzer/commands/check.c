@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/ini.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
@@ -14,7 +14,7 @@
 #include "analyzer/commands/begin.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/ci_reports.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/upstream/sessions.h"
@@ -302,14 +302,14 @@ static unsigned other_runs(const struct sl_report *report)
 
 static void tell_missing(void *context, bool damaged, const char *subject, const char *message)
 {
-	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", subject, message);
+	sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", subject, message);
 }
 
 /* The numbers of a part of a run do not take the place of those of a whole one.  Counted events that were lost make no part. */
 static int update(const struct sl_report *report, const struct options *o, const struct sl_measures *measures)
 {
-	sl_absent_tell(report, tell_missing, NULL);
-	if (sl_absent_unreadable(report))
+	sl_missing_tell(report, tell_missing, NULL);
+	if (sl_missing_unreadable(report))
 		return sl_command_fail(SL_EXIT_UNREADABLE, "%s stays as it is: parts of the run cannot be read",
 				       o->limits.baseline);
 	if (!sl_baseline_write(measures, o->limits.baseline)) {
@@ -317,7 +317,7 @@ static int update(const struct sl_report *report, const struct options *o, const
 		return SL_EXIT_UNSAVED;
 	}
 	if (!o->values[QUIET])
-		sl_door_print(stdout, "baseline: %s\n", o->limits.baseline);
+		sl_escape_print(stdout, "baseline: %s\n", o->limits.baseline);
 	return SL_EXIT_FINE;
 }
 
@@ -333,7 +333,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	sl_measures_take(&measures, report);
 	/* prints the note about suppressions that matched nothing */
 	for (size_t i = report->damage_lines; o->suppressions.count && i < report->warnings.count; i++)
-		sl_door_print(stderr, "note: %s\n", report->warnings.item[i]);
+		sl_escape_print(stderr, "note: %s\n", report->warnings.item[i]);
 	if (o->values[UPDATE]) {
 		status = update(report, o, &measures);
 	} else if (held && !sl_baseline_read(&baseline, o->limits.baseline, why, sizeof(why))) {
@@ -348,12 +348,12 @@ static int check(struct sl_report *report, const struct options *o, const char *
 					      .config = o->config,
 					      .other_runs = other_runs(report)};
 
-		sl_check(&outcomes, report, &measures, &o->limits, held ? &baseline : NULL);
+		sl_verdict(&outcomes, report, &measures, &o->limits, held ? &baseline : NULL);
 		if (!write_forms(&forms, o))
 			status = SL_EXIT_UNSAVED;
 		if (outcomes.failures)
 			status = SL_EXIT_LIMIT;
-		sl_check_free(&outcomes);
+		sl_verdict_free(&outcomes);
 	}
 	sl_measures_free(&baseline);
 	sl_measures_free(&measures);

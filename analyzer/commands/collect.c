@@ -18,7 +18,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
@@ -27,7 +27,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/shard.h"
 #include "analyzer/trace/archive.h"
-#include "analyzer/trace/peek.h"
+#include "analyzer/trace/image_header.h"
 #include "common/tracefile.h"
 
 struct settings {
@@ -98,7 +98,7 @@ static void bring(struct collection *collection, const char *ring, const char *t
 
 	snprintf(home, sizeof(home), "%.*s%s", (int)(strlen(trace) - strlen(SL_TRACE_SUFFIX)), trace, SL_RING_SUFFIX);
 	if (!copy_home(ring, home)) {
-		sl_door_print(stderr, "stormlog-analyze: %s could not be brought to %s: %s\n", ring, home, strerror(errno));
+		sl_escape_print(stderr, "stormlog-analyze: %s could not be brought to %s: %s\n", ring, home, strerror(errno));
 		collection->failed++;
 		return;
 	}
@@ -133,7 +133,7 @@ static void clear(struct collection *collection, const char *ring, const char *t
 		collection->cleared += !unlink(ring);
 		return;
 	}
-	sl_door_print(
+	sl_escape_print(
 		stderr,
 		"stormlog-analyze: %s is kept: its trace %s is not there; move the trace back and collect again, or remove it "
 		"with --clear\n",
@@ -174,7 +174,7 @@ static bool is_of_another_node(const struct sl_image *image)
 {
 	struct sl_header header = {0};
 	struct utsname host;
-	bool another = sl_peek_header(image, &header) && header.host && !uname(&host) && strcmp(header.host, host.nodename);
+	bool another = sl_image_header(image, &header) && header.host && !uname(&host) && strcmp(header.host, host.nodename);
 
 	sl_header_free(&header);
 	return another;
@@ -185,7 +185,7 @@ static void keep_what_is_packed(struct sl_images *images)
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < images->image_count; i++)
-		if (images->images[i].summary || is_of_another_node(&images->images[i]) || sl_peek_lives(&images->images[i])) {
+		if (images->images[i].summary || is_of_another_node(&images->images[i]) || sl_image_lives(&images->images[i])) {
 			sl_images_drop(&images->images[i]);
 		} else {
 			images->run_of[kept] = images->run_of[i];
@@ -244,14 +244,14 @@ static void tell_json(const struct collection *collection, const char *output)
 
 static void tell(const struct collection *collection, const char *output)
 {
-	sl_door_print(stdout, "%u brought home, %u without a trace cleared, %u still running\n", collection->brought,
-		      collection->cleared, collection->running);
+	sl_escape_print(stdout, "%u brought home, %u without a trace cleared, %u still running\n", collection->brought,
+			collection->cleared, collection->running);
 	if (collection->kept)
-		sl_door_print(stdout, "%u without a trace kept\n", collection->kept);
+		sl_escape_print(stdout, "%u without a trace kept\n", collection->kept);
 	if (collection->packed)
-		sl_door_print(stdout, "%u traces in %s\n", collection->packed, output);
+		sl_escape_print(stdout, "%u traces in %s\n", collection->packed, output);
 	else if (output)
-		sl_door_print(stdout, "no trace of an ended process of this node: %s was not made\n", output);
+		sl_escape_print(stdout, "no trace of an ended process of this node: %s was not made\n", output);
 }
 
 static int collect(char **folder, const struct settings *s, const char *output)

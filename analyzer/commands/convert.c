@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/native.h"
@@ -37,7 +37,7 @@ static void report(void *context, enum sl_source_loss loss, const char *file, ui
 	struct conversion *c = context;
 
 	(void)loss;
-	sl_door_print(stderr, "%s:%u: %s\n", file, line, reason);
+	sl_escape_print(stderr, "%s:%u: %s\n", file, line, reason);
 	c->all = false;
 }
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/begin.h"
@@ -359,8 +359,8 @@ static int diagnose(struct diagnosis *d)
 	d->fragmented = fragmentation(d) >= FRAGMENTED;
 	if (!save(d, place, sizeof(place)))
 		return sl_command_fail(SL_EXIT_LIMIT, "%s: %m", place);
-	sl_door_print(stdout, "%s%s%s%s\n", place, d->oom ? "  ran out of memory" : "", d->full ? "  nearly full" : "",
-		      d->fragmented ? "  fragmented" : "");
+	sl_escape_print(stdout, "%s%s%s%s\n", place, d->oom ? "  ran out of memory" : "", d->full ? "  nearly full" : "",
+			d->fragmented ? "  fragmented" : "");
 	return d->oom || d->full || d->fragmented ? 2 : 0;
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
@@ -11,14 +11,14 @@
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/sides.h"
 #include "analyzer/gate/diff.h"
-#include "analyzer/base/joined.h"
+#include "analyzer/base/text_join.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "analyzer/report/owners.h"
 
 #define SHOWN 40 /* rows of each section, unless --all */
@@ -77,7 +77,7 @@ static const struct sl_option table[] = {
 
 #define STACK_BYTES 16384 /* of a stack's text */
 
-static void add_frame(struct sl_joined *line, const struct sl_stack_frame *frame)
+static void add_frame(struct sl_text_join *line, const struct sl_stack_frame *frame)
 {
 	struct sl_stack_frame bare = *frame; /* without its line */
 	char text[600];
@@ -92,20 +92,20 @@ static void add_frame(struct sl_joined *line, const struct sl_stack_frame *frame
 	for (char *at = text; *at; at++)
 		if (*at == ';' || (unsigned char)*at < 0x20)
 			*at = '?';
-	sl_joined_add_text(line, ";");
-	sl_joined_add_text(line, text);
+	sl_text_join_add_text(line, ";");
+	sl_text_join_add_text(line, text);
 }
 
 /* The library and the frames, the outermost first. */
 static void put_stack(char text[STACK_BYTES], struct sl_process *process, const struct sl_site *site)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	struct sl_joined line = sl_joined_begin(text, STACK_BYTES);
+	struct sl_text_join line = sl_text_join_begin(text, STACK_BYTES);
 
-	sl_joined_add_text(&line, sl_model_library(process->model, site));
+	sl_text_join_add_text(&line, sl_model_library(process->model, site));
 	for (unsigned f = sl_process_stack(process, frames, site->stack); f--;)
 		add_frame(&line, &frames[f]);
-	sl_joined_end(&line);
+	sl_text_join_end(&line);
 }
 
 static void add_stacks(struct comparison *c, struct sl_process *process, unsigned side, double share)
@@ -161,7 +161,7 @@ static int take_run(struct comparison *c, char *path, unsigned side, unsigned ru
 
 		SL_ROOM(&to->runs);
 		sl_measures_take(&to->runs.item[to->runs.count++], &report);
-		sl_absent_tell(&report, add_missing, &(struct telling){c, side, path});
+		sl_missing_tell(&report, add_missing, &(struct telling){c, side, path});
 		for (unsigned i = 0; c->collapsed && i < report.process_count; i++)
 			add_stacks(c, &report.processes[i], side, 1.0 / runs);
 		for (unsigned i = 0; c->html && i < report.process_count; i++)
@@ -185,7 +185,7 @@ static const char *spread(char *out, size_t size, const struct sl_spread *s)
 static void put_more(unsigned *more)
 {
 	if (*more)
-		sl_door_print(stdout, "  and %u more that changed less: --all, --json or --html FILE\n", *more);
+		sl_escape_print(stdout, "  and %u more that changed less: --all, --json or --html FILE\n", *more);
 	*more = 0;
 }
 
@@ -194,7 +194,7 @@ static void put_found(const struct comparison *c)
 {
 	for (unsigned side = 0; side < 2 && c->catalogued.store; side++)
 		for (size_t i = 0; i < c->names[side].list.count; i++)
-			sl_door_print(stdout, "%-7s %s\n", i ? "" : side ? "AFTER" : "BEFORE", c->names[side].list.item[i]);
+			sl_escape_print(stdout, "%-7s %s\n", i ? "" : side ? "AFTER" : "BEFORE", c->names[side].list.item[i]);
 	if (c->catalogued.store)
 		puts("");
 }
@@ -202,10 +202,10 @@ static void put_found(const struct comparison *c)
 static void put_missing(const struct comparison *c)
 {
 	for (size_t i = 0; i < c->missing.count && (i < SHOWN || c->all); i++)
-		sl_door_print(stdout, "incomplete: %s, %s: %s: %s\n", side_names[c->missing.item[i].side], c->missing.item[i].path,
-			      c->missing.item[i].subject, c->missing.item[i].what);
+		sl_escape_print(stdout, "incomplete: %s, %s: %s: %s\n", side_names[c->missing.item[i].side],
+				c->missing.item[i].path, c->missing.item[i].subject, c->missing.item[i].what);
 	if (c->missing.count > SHOWN && !c->all)
-		sl_door_print(stdout, "  and %zu more that is not here: --all or --json\n", c->missing.count - SHOWN);
+		sl_escape_print(stdout, "  and %zu more that is not here: --all or --json\n", c->missing.count - SHOWN);
 }
 
 static void put_text(const struct comparison *c, const struct sl_differences *differences)
@@ -226,7 +226,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 		if ((int)d->of != title) {
 			put_more(&more);
 			fputs(title < 0 ? "" : "\n", stdout);
-			sl_door_print(stdout, "%s\n", titles[d->of]);
+			sl_escape_print(stdout, "%s\n", titles[d->of]);
 			here = 0;
 		}
 		title = (int)d->of;
@@ -238,10 +238,11 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 		here++;
 		snprintf(sum, sizeof(sum), "%c%s", d->bytes < 0 ? '-' : '+',
 			 SL_SIZE(sl_stats_bytes(d->bytes < 0 ? -d->bytes : d->bytes)));
-		sl_door_print(stdout, "  %-7s %11s  ", sl_change_names[d->change], real || d->change == SL_CHANGE_NOISE ? sum : "");
-		sl_door_put(stdout, SL_DOOR_LINE, d->of == SL_MEASURE_TOTAL ? d->key : d->what);
-		sl_door_print(stdout, "   %s -> %s\n", spread(before, sizeof(before), &d->before),
-			      spread(after, sizeof(after), &d->after));
+		sl_escape_print(stdout, "  %-7s %11s  ", sl_change_names[d->change],
+				real || d->change == SL_CHANGE_NOISE ? sum : "");
+		sl_escape_put(stdout, SL_ESCAPE_LINE, d->of == SL_MEASURE_TOTAL ? d->key : d->what);
+		sl_escape_print(stdout, "   %s -> %s\n", spread(before, sizeof(before), &d->before),
+				spread(after, sizeof(after), &d->after));
 	}
 	put_more(&more);
 	if (!shown)
@@ -311,8 +312,8 @@ static bool put_collapsed(const struct comparison *c)
 	bool fine = sl_save_begin(&save, c->collapsed, false), whole;
 
 	for (size_t i = 0; fine && i < c->stacks.count; i++)
-		sl_door_print(save.out, "%s %.0f %.0f\n", c->stacks.item[i].text, c->stacks.item[i].bytes[0],
-			      c->stacks.item[i].bytes[1]);
+		sl_escape_print(save.out, "%s %.0f %.0f\n", c->stacks.item[i].text, c->stacks.item[i].bytes[0],
+				c->stacks.item[i].bytes[1]);
 	whole = fine && !ferror(save.out);
 	fine = fine && sl_save_end(&save, whole);
 	if (!fine)

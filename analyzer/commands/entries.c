@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/model/model.h"
-#include "analyzer/model/replay.h"
+#include "analyzer/model/state/model.h"
+#include "analyzer/model/replay/replay.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 
@@ -53,7 +53,7 @@ static void put_lines(const struct printer *printer, const struct sl_model *mode
 		sl_json_array(printer->json, "lines");
 	for (uint32_t at = share[0].child; at; at = share[at].sibling) {
 		if (!printer->json) {
-			sl_door_print(stdout, "%12s%9s  %s\n", "", SL_SIZE(share[at].bytes), share[at].name);
+			sl_escape_print(stdout, "%12s%9s  %s\n", "", SL_SIZE(share[at].bytes), share[at].name);
 			continue;
 		}
 		sl_json_object(printer->json, NULL);
@@ -120,7 +120,7 @@ static void print_json(struct printer *printer, const struct sl_model *model, co
 static void put_number(int64_t number)
 {
 	if (number >= 0) /* an unknown number is an empty cell */
-		sl_door_print(stdout, ",%lld", (long long)number);
+		sl_escape_print(stdout, ",%lld", (long long)number);
 	else
 		fputc(',', stdout);
 }
@@ -151,7 +151,7 @@ static void print_row(const struct sl_model *model, const struct sl_entry *entry
 		known(entry->gone_blocks),
 	};
 
-	sl_door_put(stdout, SL_DOOR_CSV, label);
+	sl_escape_put(stdout, SL_ESCAPE_CSV, label);
 	for (size_t i = 0; i < SL_COUNT(numbers); i++)
 		put_number(numbers[i]);
 	fputc('\n', stdout);
@@ -165,8 +165,8 @@ static void print_text(struct printer *printer, const struct sl_model *model, co
 	int64_t step = step_of(label, entry);
 
 	if (!printer->told)
-		sl_door_print(stdout, "%s\n%10s  %9s  %9s  %9s  %9s  %9s  %s\n", sl_header_who(peak, model->header), "number",
-			      "start", "duration", "before", "after", "peak", "range");
+		sl_escape_print(stdout, "%s\n%10s  %9s  %9s  %9s  %9s  %9s  %s\n", sl_header_who(peak, model->header), "number",
+				"start", "duration", "before", "after", "peak", "range");
 	printer->told = true;
 	if (step >= 0)
 		snprintf(number, sizeof(number), "%lld", (long long)step);
@@ -174,9 +174,9 @@ static void print_text(struct printer *printer, const struct sl_model *model, co
 		sl_format_duration(lasted, entry->end_ns - entry->begin_ns);
 	if (entry->end_ns && entry->after != SL_UNKNOWN)
 		sl_format_size(after, entry->after);
-	sl_door_print(stdout, "%10s  %9s  %9s  %9s  %9s  %9s  %s\n", number,
-		      sl_format_duration(start, begin > printer->started_ns ? begin - printer->started_ns : 0), lasted,
-		      sl_format_size(before, entry->before), after, sl_format_size(peak, entry->peak), label);
+	sl_escape_print(stdout, "%10s  %9s  %9s  %9s  %9s  %9s  %s\n", number,
+			sl_format_duration(start, begin > printer->started_ns ? begin - printer->started_ns : 0), lasted,
+			sl_format_size(before, entry->before), after, sl_format_size(peak, entry->peak), label);
 	if (printer->how->lines)
 		put_lines(printer, model, entry);
 }
@@ -226,7 +226,7 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 		sl_replay_apply(model, item);
 	sl_replay_end(model);
 	sl_damage_print(&trace->damage);
-	sl_absent_say_newer(trace, &printer->newer);
+	sl_missing_say_newer(trace, &printer->newer);
 	sl_order_free(order);
 	sl_replay_free(model);
 	sl_trace_close(trace);
@@ -258,7 +258,7 @@ static int print_images(const struct sl_images *images, char **paths, const stru
 				  SL_PIPELINE_FINE)
 		printer.report = &report;
 	if (how->csv)
-		sl_door_print(stdout, "%s\n", columns);
+		sl_escape_print(stdout, "%s\n", columns);
 	if (how->json)
 		printer.json = sl_json_new(stdout, SL_JSON_COMPACT);
 	for (unsigned i = 0; i < images->image_count; i++) {
@@ -270,11 +270,11 @@ static int print_images(const struct sl_images *images, char **paths, const stru
 	if (printer.json)
 		sl_json_close(printer.json);
 	if (read && !printer.any && !strcmp(how->label, SL_ENTRIES_ALL))
-		sl_door_print(stderr, "stormlog-analyze: no range was opened\n");
+		sl_escape_print(stderr, "stormlog-analyze: no range was opened\n");
 	else if (read && !printer.any)
-		sl_door_print(stderr,
-			      "stormlog-analyze: no range is called %s; --entries '" SL_ENTRIES_ALL "' lists those of all\n",
-			      how->label);
+		sl_escape_print(stderr,
+				"stormlog-analyze: no range is called %s; --entries '" SL_ENTRIES_ALL "' lists those of all\n",
+				how->label);
 	sl_report_free(&report);
 	return !read ? SL_EXIT_UNREADABLE : printer.any || !strcmp(how->label, SL_ENTRIES_ALL) ? SL_EXIT_FINE : SL_EXIT_USAGE;
 }

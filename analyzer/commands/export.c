@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/budget.h"
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/base/paths.h"
@@ -53,9 +53,9 @@ static const struct sl_export *find(const char *name)
 	for (const struct sl_export *const *e = sl_exports; *e; e++)
 		if (!strcmp((*e)->name, name))
 			return *e;
-	sl_door_print(stderr, "stormlog-analyze: no format %s; there are:\n", name);
+	sl_escape_print(stderr, "stormlog-analyze: no format %s; there are:\n", name);
 	for (const struct sl_export *const *e = sl_exports; *e; e++)
-		sl_door_print(stderr, "  %-18s %s\n", (*e)->name, (*e)->summary);
+		sl_escape_print(stderr, "  %-18s %s\n", (*e)->name, (*e)->summary);
 	return NULL;
 }
 
@@ -145,10 +145,11 @@ static void say_why(const struct options *o, uint64_t most)
 	const char *name = o->output ? o->output : "standard output";
 
 	if (errno == EFBIG)
-		sl_door_print(stderr,
-			      "stormlog-analyze: %s: would take more than %g MB, which is much for these traces; --from, --to and "
-			      "--rank take less, STORMLOG_WRITE_MEGABYTES=N allows N\n",
-			      name, (double)(most / 100000) / 10);
+		sl_escape_print(
+			stderr,
+			"stormlog-analyze: %s: would take more than %g MB, which is much for these traces; --from, --to and "
+			"--rank take less, STORMLOG_WRITE_MEGABYTES=N allows N\n",
+			name, (double)(most / 100000) / 10);
 	else if (errno && errno != EPIPE)
 		sl_paths_failed(name);
 }

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/begin.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "analyzer/report/report.h"
 #include "common/size.h"
 
@@ -74,7 +74,7 @@ static bool take_settings(struct sl_fit_question *asked, const char *value)
 	const char *at, *wrong = sl_fit_settings_parse(&settings, value, SL_FIT_RELEASE(2, 14), &at);
 
 	if (wrong)
-		sl_door_print(stderr, "stormlog-analyze: in the settings at \"%.30s\": %s\n", at, wrong);
+		sl_escape_print(stderr, "stormlog-analyze: in the settings at \"%.30s\": %s\n", at, wrong);
 	if (wrong || asked->setting_count == SL_FIT_CHOICES)
 		return false;
 	asked->settings[asked->setting_count++] = value;
@@ -139,7 +139,7 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 	result->insteads = sl_memory_must(realloc(result->insteads, (result->subject_count + 1) * sizeof(*result->insteads)));
 	sl_fit_instead(&result->insteads[result->subject_count++], subject);
 	if (sl_fit_spent(subject) && !recording->budget->said)
-		sl_door_print(stderr, "stormlog-analyze: %s: " SL_FIT_SPENT "\n", recording->trace->name);
+		sl_escape_print(stderr, "stormlog-analyze: %s: " SL_FIT_SPENT "\n", recording->trace->name);
 	recording->budget->said |= sl_fit_spent(subject);
 }
 
@@ -161,7 +161,7 @@ static unsigned open_all(struct sl_fit_result *result, const struct sl_images *i
 		result->sessions[result->process_count] = sl_report_session(trace);
 		sl_fit_record(&result->processes[result->process_count], trace, result->sessions[result->process_count]);
 		sl_damage_print(&trace->damage);
-		sl_absent_say_newer(trace, &said);
+		sl_missing_say_newer(trace, &said);
 		result->process_count++;
 	}
 	return result->process_count;
@@ -223,7 +223,7 @@ static void explain_snapshots(char *const *paths)
 		const char *dot = strrchr(*paths, '.');
 
 		if (dot && (!strcmp(dot, ".pickle") || !strcmp(dot, ".pkl")))
-			sl_door_print(
+			sl_escape_print(
 				stderr,
 				"stormlog-analyze: a snapshot of PyTorch's is made a trace by: python -m stormlog_native snapshot "
 				"%s --torch RELEASE -o FOLDER\n",

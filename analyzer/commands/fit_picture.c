@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/fit.h"
-#include "analyzer/model/stacks.h"
+#include "analyzer/symbols/stacks.h"
 
 #define BAR	 24
 #define SEGMENTS 8
@@ -57,9 +57,9 @@ static void put_neighbours(const struct sl_fit_recording *r, const struct sl_fit
 	if (after)
 		sl_fit_line(r, after->at, other, sizeof(other));
 	if (*one && *other && strcmp(one, other))
-		sl_door_print(stdout, " between %s and %s", one, other);
+		sl_escape_print(stdout, " between %s and %s", one, other);
 	else if (*one || *other)
-		sl_door_print(stdout, " beside %s", *one ? one : other);
+		sl_escape_print(stdout, " beside %s", *one ? one : other);
 }
 
 void sl_fit_picture_print(const struct sl_fit_recording *r, const struct sl_fit_picture *picture)
@@ -75,17 +75,17 @@ void sl_fit_picture_print(const struct sl_fit_recording *r, const struct sl_fit_
 	}
 	for (size_t i = 0; i < picture->pieces.count; i++)
 		gaps += picture->pieces.item[i].at == SL_FIT_GAP;
-	sl_door_print(stdout, "  what lay where: %s segments, %s held", SL_NUMBER(count), SL_SIZE(held));
-	sl_door_print(stdout, ", %s in %s gaps\n", SL_SIZE(free_bytes), SL_NUMBER(gaps));
+	sl_escape_print(stdout, "  what lay where: %s segments, %s held", SL_NUMBER(count), SL_SIZE(held));
+	sl_escape_print(stdout, ", %s in %s gaps\n", SL_SIZE(free_bytes), SL_NUMBER(gaps));
 	for (; drawn < count && drawn < SEGMENTS && segments[drawn].gap; drawn++) {
 		draw(bar, &segments[drawn]);
-		sl_door_print(stdout, "    %10s  %s  %10s free", SL_SIZE(segments[drawn].bytes), bar,
-			      sl_format_size(gap, segments[drawn].largest_gap));
+		sl_escape_print(stdout, "    %10s  %s  %10s free", SL_SIZE(segments[drawn].bytes), bar,
+				sl_format_size(gap, segments[drawn].largest_gap));
 		put_neighbours(r, &segments[drawn]);
 		putchar('\n');
 	}
 	if (drawn < count)
-		sl_door_print(stdout, "    and %s more segments\n", SL_NUMBER(count - drawn));
+		sl_escape_print(stdout, "    and %s more segments\n", SL_NUMBER(count - drawn));
 	free(segments);
 }
 

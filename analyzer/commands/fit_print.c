@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
-#include "analyzer/model/stacks.h"
+#include "analyzer/symbols/stacks.h"
 
 /* --- for people -------------------------------------------------------------------------------------------- */
 
@@ -15,7 +15,7 @@ static void put_line(const struct sl_fit_recording *r, size_t at)
 	char text[300];
 
 	if (*sl_fit_line(r, at, text, sizeof(text)))
-		sl_door_print(stdout, "  %s", text);
+		sl_escape_print(stdout, "  %s", text);
 }
 
 static void put_failures(const struct sl_fit_subject *s)
@@ -26,13 +26,13 @@ static void put_failures(const struct sl_fit_subject *s)
 
 			if (o->verdict != SL_FIT_FAILS)
 				continue;
-			sl_door_print(stdout, "  %s, %s: ", SL_SIZE(s->capacities[i]), sl_fit_name(s, c));
+			sl_escape_print(stdout, "  %s, %s: ", SL_SIZE(s->capacities[i]), sl_fit_name(s, c));
 			if (o->request)
-				sl_door_print(stdout, "request %s, of %s", SL_NUMBER(o->request), SL_SIZE(o->bytes));
+				sl_escape_print(stdout, "request %s, of %s", SL_NUMBER(o->request), SL_SIZE(o->bytes));
 			else
-				sl_door_print(stdout, "another call, when everything else had %s", SL_SIZE(o->bytes));
-			sl_door_print(stdout, ", %s reserved%s", SL_SIZE(o->stats.reserved),
-				      o->stats.broken ? ": there PyTorch dies of a mistake of its own" : "");
+				sl_escape_print(stdout, "another call, when everything else had %s", SL_SIZE(o->bytes));
+			sl_escape_print(stdout, ", %s reserved%s", SL_SIZE(o->stats.reserved),
+					o->stats.broken ? ": there PyTorch dies of a mistake of its own" : "");
 			put_line(s->recording, o->at);
 			putchar('\n');
 		}
@@ -42,20 +42,20 @@ static void put_row(const struct sl_fit_subject *s, unsigned c)
 {
 	const struct sl_fit_answer *a = &s->answers[c];
 
-	sl_door_print(stdout, "  %-52.52s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "           ");
-	sl_door_print(stdout, " %10s", a->scan.always_from == SL_UNKNOWN ? "unknown" : SL_SIZE(a->scan.always_from));
-	sl_door_print(stdout, " %10s", SL_SIZE(a->free.stats.peak_reserved));
+	sl_escape_print(stdout, "  %-52.52s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "           ");
+	sl_escape_print(stdout, " %10s", a->scan.always_from == SL_UNKNOWN ? "unknown" : SL_SIZE(a->scan.always_from));
+	sl_escape_print(stdout, " %10s", SL_SIZE(a->free.stats.peak_reserved));
 	for (unsigned i = 0; i < s->capacity_count; i++)
-		sl_door_print(stdout, " %10s", sl_fit_word(a, i));
+		sl_escape_print(stdout, " %10s", sl_fit_word(a, i));
 	putchar('\n');
 	for (size_t i = 0; i < a->scan.also.count && i < 3; i++) {
 		char to[SL_FORMAT_BYTES];
 
-		sl_door_print(stdout, "    also from %s to %s\n", SL_SIZE(a->scan.also.item[i].from),
-			      sl_format_size(to, a->scan.also.item[i].to));
+		sl_escape_print(stdout, "    also from %s to %s\n", SL_SIZE(a->scan.also.item[i].from),
+				sl_format_size(to, a->scan.also.item[i].to));
 	}
 	if (a->other_from != SL_UNKNOWN)
-		sl_door_print(stdout, "    %s where the driver places segments or streams otherwise\n", SL_SIZE(a->other_from));
+		sl_escape_print(stdout, "    %s where the driver places segments or streams otherwise\n", SL_SIZE(a->other_from));
 }
 
 static void put_best(const struct sl_fit_subject *s)
@@ -65,11 +65,11 @@ static void put_best(const struct sl_fit_subject *s)
 
 	if (!best || s->choices[0].text || s->answers[best].scan.always_from == SL_UNKNOWN)
 		return;
-	sl_door_print(stdout, "best: PYTORCH_%s_ALLOC_CONF=%s needs %s", s->recording->rocm ? "HIP" : "CUDA", sl_fit_name(s, best),
-		      SL_SIZE(s->answers[best].scan.always_from));
+	sl_escape_print(stdout, "best: PYTORCH_%s_ALLOC_CONF=%s needs %s", s->recording->rocm ? "HIP" : "CUDA",
+			sl_fit_name(s, best), SL_SIZE(s->answers[best].scan.always_from));
 	if (s->answers[0].scan.always_from != SL_UNKNOWN)
-		sl_door_print(stdout, ", %s less",
-			      sl_format_size(less, s->answers[0].scan.always_from - s->answers[best].scan.always_from));
+		sl_escape_print(stdout, ", %s less",
+				sl_format_size(less, s->answers[0].scan.always_from - s->answers[best].scan.always_from));
 	putchar('\n');
 }
 
@@ -80,20 +80,20 @@ static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_inst
 
 	if (!instead->known)
 		return;
-	sl_door_print(stdout, "it ended out of memory: request %s, of %s", SL_NUMBER(instead->request), SL_SIZE(instead->bytes));
+	sl_escape_print(stdout, "it ended out of memory: request %s, of %s", SL_NUMBER(instead->request), SL_SIZE(instead->bytes));
 	put_line(s->recording, instead->at);
 	fputs("\n  on the recorded device it would have been granted", stdout);
 	for (unsigned c = 0; c < s->choice_count; c++)
 		if (instead->granted[c]) {
-			sl_door_print(stdout, "%s %s", any ? "," : " with", sl_fit_name(s, c));
+			sl_escape_print(stdout, "%s %s", any ? "," : " with", sl_fit_name(s, c));
 			any = true;
 		}
 	if (instead->block_bytes) {
-		sl_door_print(stdout, "%s had %s been freed before, request %s", any ? "; or" : ",", SL_SIZE(instead->block_bytes),
-			      SL_NUMBER(instead->block_request));
+		sl_escape_print(stdout, "%s had %s been freed before, request %s", any ? "; or" : ",",
+				SL_SIZE(instead->block_bytes), SL_NUMBER(instead->block_request));
 		put_line(s->recording, instead->block_at);
 	} else if (!any) {
-		sl_door_print(stdout, " by none of these settings, nor by freeing one of %u blocks", instead->tried);
+		sl_escape_print(stdout, " by none of these settings, nor by freeing one of %u blocks", instead->tried);
 	}
 	putchar('\n');
 	sl_fit_picture_print(s->recording, &instead->picture);
@@ -102,7 +102,7 @@ static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_inst
 static void put_note(void *context, const char *text)
 {
 	(void)context;
-	sl_door_print(stdout, "%s\n", text);
+	sl_escape_print(stdout, "%s\n", text);
 }
 
 static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_instead *instead, bool of_allocator)
@@ -110,19 +110,19 @@ static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_inst
 	const struct sl_fit_recording *r = s->recording;
 	char why[120];
 
-	sl_door_print(stdout, "%s  device %d  PyTorch %u.%u  %s requests\n", r->session, r->device, r->release / 100,
-		      r->release % 100, SL_NUMBER(r->requests));
+	sl_escape_print(stdout, "%s  device %d  PyTorch %u.%u  %s requests\n", r->session, r->device, r->release / 100,
+			r->release % 100, SL_NUMBER(r->requests));
 	if (!s->answers) {
-		sl_door_print(stdout, "no verdict: %s\n", sl_fit_why(s, why, sizeof(why)));
+		sl_escape_print(stdout, "no verdict: %s\n", sl_fit_why(s, why, sizeof(why)));
 		return;
 	}
-	sl_door_print(stdout, "the replay reproduces the recorded run exactly (%s events)\n", SL_NUMBER(s->check.compared));
+	sl_escape_print(stdout, "the replay reproduces the recorded run exactly (%s events)\n", SL_NUMBER(s->check.compared));
 	sl_fit_notes(s, of_allocator, put_note, NULL);
-	sl_door_print(stdout, "\n  %-63s %10s %10s",
-		      of_allocator ? "settings; sizes are the allocator's" : "settings; sizes are the device's", "always fits",
-		      "reserved");
+	sl_escape_print(stdout, "\n  %-63s %10s %10s",
+			of_allocator ? "settings; sizes are the allocator's" : "settings; sizes are the device's", "always fits",
+			"reserved");
 	for (unsigned i = 0; i < s->capacity_count; i++)
-		sl_door_print(stdout, " %10s", SL_SIZE(s->capacities[i]));
+		sl_escape_print(stdout, " %10s", SL_SIZE(s->capacities[i]));
 	putchar('\n');
 	for (unsigned c = 0; c < s->choice_count; c++)
 		put_row(s, c);
@@ -137,13 +137,13 @@ static void put_drivers(const struct sl_fit_process *p, const char *session, con
 	char why[120];
 
 	for (unsigned i = 0; i < p->driver_count; i++) {
-		sl_door_print(stdout, "%s  device %d  without PyTorch's allocator: %s live at most%s\n", session,
-			      p->drivers[i].device, SL_SIZE(p->drivers[i].peak_bytes),
-			      p->drivers[i].pool ? ", a lower bound: the driver's pool keeps more" : ", and its context");
+		sl_escape_print(stdout, "%s  device %d  without PyTorch's allocator: %s live at most%s\n", session,
+				p->drivers[i].device, SL_SIZE(p->drivers[i].peak_bytes),
+				p->drivers[i].pool ? ", a lower bound: the driver's pool keeps more" : ", and its context");
 		for (unsigned k = 0; !question->of_allocator && k < question->capacity_count; k++) {
 			const char *word = words[sl_fit_judge_driver(&p->drivers[i], question->capacities[k], why, sizeof(why))];
 
-			sl_door_print(stdout, "  %10s  %s: %s\n", SL_SIZE(question->capacities[k]), word, why);
+			sl_escape_print(stdout, "  %10s  %s: %s\n", SL_SIZE(question->capacities[k]), word, why);
 		}
 	}
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/stats.h"
@@ -83,34 +83,35 @@ static void put_largest(const struct sl_fit_curve *curve, uint64_t capacity, con
 	if (isfinite(l.least))
 		snprintf(least, sizeof(least), "%.4g", floor(l.least));
 	if (!l.known)
-		sl_door_print(stdout, "    %s: not known, the need does not rise with %s\n", size, key);
+		sl_escape_print(stdout, "    %s: not known, the need does not rise with %s\n", size, key);
 	else if (!isfinite(l.value))
-		sl_door_print(stdout, "    %s: not even the smallest %s fits\n", size, key);
+		sl_escape_print(stdout, "    %s: not even the smallest %s fits\n", size, key);
 	else if (!l.bounded)
-		sl_door_print(stdout, "    %s: %s up to %.4g%s; no error is known\n", size, key, floor(l.value),
-			      l.extrapolated ? ", beyond what was recorded" : "");
+		sl_escape_print(stdout, "    %s: %s up to %.4g%s; no error is known\n", size, key, floor(l.value),
+				l.extrapolated ? ", beyond what was recorded" : "");
 	else
-		sl_door_print(stdout, "    %s: %s up to %.4g, surely %s, not %.4g%s\n", size, key, floor(l.value), least,
-			      floor(l.most) + 1, l.extrapolated ? "; beyond what was recorded" : "");
+		sl_escape_print(stdout, "    %s: %s up to %.4g, surely %s, not %.4g%s\n", size, key, floor(l.value), least,
+				floor(l.most) + 1, l.extrapolated ? "; beyond what was recorded" : "");
 }
 
 void sl_fit_vary_print(const struct sl_fit_result *result)
 {
-	sl_door_print(stdout, "by %s: what always fits, and the largest that would\n", result->vary);
+	sl_escape_print(stdout, "by %s: what always fits, and the largest that would\n", result->vary);
 	if (result->without_value)
-		sl_door_print(stdout, "  of %u recordings no number is said (stormlog-run --meta %s=N)\n", result->without_value,
-			      result->vary);
+		sl_escape_print(stdout, "  of %u recordings no number is said (stormlog-run --meta %s=N)\n", result->without_value,
+				result->vary);
 	for (size_t i = 0; i < result->varied.count; i++) {
 		const struct sl_fit_curve *curve = &result->varied.item[i].curve;
 
-		sl_door_print(stdout, "  %s\n    ", *result->varied.item[i].settings ? result->varied.item[i].settings : "(none)");
+		sl_escape_print(stdout, "  %s\n    ",
+				*result->varied.item[i].settings ? result->varied.item[i].settings : "(none)");
 		for (size_t k = 0; k < curve->points.count; k++)
-			sl_door_print(stdout, "%s%.6g: %s", k ? ", " : "", curve->points.item[k].value,
-				      SL_SIZE(curve->points.item[k].need));
+			sl_escape_print(stdout, "%s%.6g: %s", k ? ", " : "", curve->points.item[k].value,
+					SL_SIZE(curve->points.item[k].need));
 		if (curve->degree)
-			sl_door_print(stdout, "; a %s", curve->degree == 2 ? "parabola" : "line");
+			sl_escape_print(stdout, "; a %s", curve->degree == 2 ? "parabola" : "line");
 		if (curve->error >= 0)
-			sl_door_print(stdout, " that is off by at most %s", SL_SIZE(sl_stats_bytes(curve->error)));
+			sl_escape_print(stdout, " that is off by at most %s", SL_SIZE(sl_stats_bytes(curve->error)));
 		putchar('\n');
 		for (unsigned c = 0; c < result->capacity_count; c++)
 			put_largest(curve, result->capacities[c], result->vary);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
@@ -102,9 +102,9 @@ static int find_quantity(struct history *h, const char *name)
 		return sl_command_fail(SL_EXIT_USAGE, "history: no figure, place, label or library of these runs is called %s",
 				       name);
 	if (h->others)
-		sl_door_print(stderr,
-			      "stormlog-analyze: %u more have this name; this is the largest (a key, or --of, chooses one)\n",
-			      h->others);
+		sl_escape_print(stderr,
+				"stormlog-analyze: %u more have this name; this is the largest (a key, or --of, chooses one)\n",
+				h->others);
 	return -1;
 }
 
@@ -213,12 +213,12 @@ static void draw(const struct history *h)
 	for (int row = ROWS - 1; row >= 0; row--) {
 		const char *label = row == ROWS - 1 ? value_text(h, text, p.high) : row == 0 ? value_text(h, text, p.low) : "";
 
-		sl_door_print(stdout, "%*s |", LABEL_WIDTH, label);
+		sl_escape_print(stdout, "%*s |", LABEL_WIDTH, label);
 		for (unsigned c = 0; c < p.columns; c++)
-			sl_door_print(stdout, "%c", p.row[c] == (unsigned)row ? '*' : changes_in(h, &p, c) ? ':' : ' ');
+			sl_escape_print(stdout, "%c", p.row[c] == (unsigned)row ? '*' : changes_in(h, &p, c) ? ':' : ' ');
 		fputs("\n", stdout);
 	}
-	sl_door_print(stdout, "%*s +", LABEL_WIDTH, "");
+	sl_escape_print(stdout, "%*s +", LABEL_WIDTH, "");
 	for (unsigned c = 0; c < p.columns; c++)
 		fputs(changes_in(h, &p, c) ? "^" : "-", stdout);
 	fputs("\n", stdout);
@@ -234,15 +234,15 @@ static void put_change(const struct history *h, const struct sl_series_change *c
 	const struct point *at = &h->points.item[change->at], *next = at + 1;
 	char when[SL_CATALOGUED_TIME], before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
 
-	sl_door_print(stdout, "CHANGED  %s  %s -> %s", sl_catalogued_time(&h->catalogued, when, at->when_ns),
-		      value_text(h, before, change->before), value_text(h, after, change->after));
+	sl_escape_print(stdout, "CHANGED  %s  %s -> %s", sl_catalogued_time(&h->catalogued, when, at->when_ns),
+			value_text(h, before, change->before), value_text(h, after, change->after));
 	if (change->before > 0)
-		sl_door_print(stdout, " (%+.1f %%)", (change->after / change->before - 1) * 100);
-	sl_door_print(stdout, "\n         run %s%s%.12s%s%s\n", at->run_id ? at->run_id : "?", at->commit ? "  commit " : "",
-		      at->commit ? at->commit : "", at->branch ? "  branch " : "", at->branch ? at->branch : "");
-	sl_door_print(stdout, "         confirmed by %s\n", next->run_id ? next->run_id : "?");
+		sl_escape_print(stdout, " (%+.1f %%)", (change->after / change->before - 1) * 100);
+	sl_escape_print(stdout, "\n         run %s%s%.12s%s%s\n", at->run_id ? at->run_id : "?", at->commit ? "  commit " : "",
+			at->commit ? at->commit : "", at->branch ? "  branch " : "", at->branch ? at->branch : "");
+	sl_escape_print(stdout, "         confirmed by %s\n", next->run_id ? next->run_id : "?");
 	if (!change->settled)
-		sl_door_print(stdout, "         " SL_SERIES_UNSETTLED "\n");
+		sl_escape_print(stdout, "         " SL_SERIES_UNSETTLED "\n");
 }
 
 static void put_text(const struct history *h)
@@ -252,17 +252,17 @@ static void put_text(const struct history *h)
 
 	int room = (int)width_of_terminal() - (h->field < 0 ? (int)strlen(h->metric.of) + 1 : 0);
 
-	sl_door_print(stdout, "%s%s%.*s\n", h->field < 0 ? h->metric.of : "", h->field < 0 ? " " : "", room, name_of(h));
-	sl_door_print(stdout, "%zu runs, %s .. %s", h->points.count, sl_catalogued_time(&h->catalogued, first, points[0].when_ns),
-		      sl_catalogued_time(&h->catalogued, last, points[h->points.count - 1].when_ns));
+	sl_escape_print(stdout, "%s%s%.*s\n", h->field < 0 ? h->metric.of : "", h->field < 0 ? " " : "", room, name_of(h));
+	sl_escape_print(stdout, "%zu runs, %s .. %s", h->points.count, sl_catalogued_time(&h->catalogued, first, points[0].when_ns),
+			sl_catalogued_time(&h->catalogued, last, points[h->points.count - 1].when_ns));
 	if (h->unknown)
-		sl_door_print(stdout, "; of %zu more it is not known", h->unknown);
+		sl_escape_print(stdout, "; of %zu more it is not known", h->unknown);
 	puts("\n");
 	draw(h);
 	for (size_t i = 0; i < h->change_count; i++)
 		put_change(h, &h->changes[i]);
 	if (!h->change_count)
-		sl_door_print(stdout, "%s\n", sl_series_unchanged(h->points.count));
+		sl_escape_print(stdout, "%s\n", sl_series_unchanged(h->points.count));
 }
 
 /* ---- JSON */
@@ -331,7 +331,7 @@ static int show(struct history *h, const char *name)
 	if (h->points.count)
 		put_text(h);
 	else
-		sl_door_print(stderr, "stormlog-analyze: no such runs%s\n", h->unknown ? " of which it is known" : "");
+		sl_escape_print(stderr, "stormlog-analyze: no such runs%s\n", h->unknown ? " of which it is known" : "");
 	return SL_EXIT_FINE;
 }
 

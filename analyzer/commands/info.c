@@ -5,7 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/arguments.h"
@@ -100,15 +100,15 @@ static void put_text(const struct host *host, const struct sl_machine *machine)
 {
 	char used[SL_FORMAT_BYTES] = "?", total[SL_FORMAT_BYTES] = "?";
 
-	sl_door_print(stdout, "%s  %s, Linux %s, %s  %ld cores, %s\n", host->system.nodename,
-		      *host->distribution ? host->distribution : "unknown", host->system.release, host->system.machine, host->cpus,
-		      SL_SIZE(host->memory_bytes));
+	sl_escape_print(stdout, "%s  %s, Linux %s, %s  %ld cores, %s\n", host->system.nodename,
+			*host->distribution ? host->distribution : "unknown", host->system.release, host->system.machine,
+			host->cpus, SL_SIZE(host->memory_bytes));
 	if (machine->no_nvml)
-		sl_door_print(stdout, "NVIDIA  %s\n", machine->no_nvml);
+		sl_escape_print(stdout, "NVIDIA  %s\n", machine->no_nvml);
 	else
-		sl_door_print(stdout, "NVIDIA  driver %s, CUDA up to %s\n", machine->nvidia_driver, machine->cuda);
+		sl_escape_print(stdout, "NVIDIA  driver %s, CUDA up to %s\n", machine->nvidia_driver, machine->cuda);
 	if (*machine->amdgpu)
-		sl_door_print(stdout, "AMD     amdgpu %s\n", machine->amdgpu);
+		sl_escape_print(stdout, "AMD     amdgpu %s\n", machine->amdgpu);
 	for (size_t i = 0; i < machine->devices.count; i++) {
 		const struct sl_machine_device *device = &machine->devices.item[i];
 
@@ -116,15 +116,15 @@ static void put_text(const struct host *host, const struct sl_machine *machine)
 			sl_format_size(used, device->used_bytes);
 		if (device->total_bytes != SL_MACHINE_UNKNOWN)
 			sl_format_size(total, device->total_bytes);
-		sl_door_print(stdout, "GPU %-3u %s  %s of %s in use%s  %s\n", device->index,
-			      *device->name ? device->name : device->family, used, total,
-			      device->mig ? ", cut into MIG instances" : "", device->uuid);
+		sl_escape_print(stdout, "GPU %-3u %s  %s of %s in use%s  %s\n", device->index,
+				*device->name ? device->name : device->family, used, total,
+				device->mig ? ", cut into MIG instances" : "", device->uuid);
 	}
 	if (!machine->devices.count)
 		fputs("no GPU is known to a driver here\n", stdout);
 	fputs("would be recorded of a program that loads them:\n", stdout);
 	for (size_t i = 0; i < machine->libraries.count; i++)
-		sl_door_print(stdout, "  %-32s %s\n", machine->libraries.item[i].what, machine->libraries.item[i].path);
+		sl_escape_print(stdout, "  %-32s %s\n", machine->libraries.item[i].what, machine->libraries.item[i].path);
 	if (!machine->libraries.count)
 		fputs("  nothing is installed; libraries of a virtual environment are seen where the program loads them\n", stdout);
 	fputs("stormlog-run --check -- COMMAND says what would work for one program\n", stdout);

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "common/tracefile.h"
 
 bool sl_living_is_node(const struct sl_arguments *options)
@@ -65,23 +65,23 @@ bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *opti
 		struct stat st;
 
 		if (!sl_living_add(follow, options->paths[i])) {
-			sl_door_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
-				      options->paths[i]);
+			sl_escape_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
+					options->paths[i]);
 			return false;
 		}
 		if (sl_follow_count(follow) == before && !stat(options->paths[i], &st) && S_ISREG(st.st_mode) &&
 		    !is_young(options->paths[i], &st) && !is_followed(follow, &st)) {
-			sl_door_print(stderr, "stormlog-analyze: %s: no recording can be read there\n", options->paths[i]);
+			sl_escape_print(stderr, "stormlog-analyze: %s: no recording can be read there\n", options->paths[i]);
 			unread = true;
 		}
 	}
 	if (unread && !sl_follow_count(follow))
 		return false;
 	for (unsigned i = 0; i < sl_follow_count(follow); i++)
-		sl_absent_say_newer(sl_follow_process(follow, i)->process.trace, &said);
+		sl_missing_say_newer(sl_follow_process(follow, i)->process.trace, &said);
 	if (options->path_count && !sl_follow_count(follow))
-		sl_door_print(stderr, "stormlog-analyze: %s: no recording there yet that you may read; waiting for one\n",
-			      options->paths[0]);
+		sl_escape_print(stderr, "stormlog-analyze: %s: no recording there yet that you may read; waiting for one\n",
+				options->paths[0]);
 	return true;
 }
 

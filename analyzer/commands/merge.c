@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/files/sink.h"
@@ -47,8 +47,8 @@ static int write_merged(struct sl_telemetry *t, const char *folder, bool json, b
 	const struct sl_session *merged = sl_telemetry_merge_ranks(t, reason, sizeof(reason));
 
 	for (size_t i = 0; i < t->problems.count; i++)
-		sl_door_print(stderr, "%s:%u: %s\n", t->problems.item[i].file, t->problems.item[i].line,
-			      t->problems.item[i].reason);
+		sl_escape_print(stderr, "%s:%u: %s\n", t->problems.item[i].file, t->problems.item[i].line,
+				t->problems.item[i].reason);
 	lacks = lacks || t->problems.count;
 	if (!merged)
 		return sl_command_fail(SL_EXIT_UNREADABLE, "cannot merge: %s", reason);
@@ -75,8 +75,8 @@ static int add_native(struct sl_telemetry *t, struct sl_report *report, char **p
 		sl_telemetry_add_session(t, &sessions[i]);
 	free(sessions);
 	for (size_t i = 0; i < report->images.empty.count; i++)
-		sl_door_print(stderr, "stormlog-analyze: %s: " SL_ABSENT_EMPTY "\n", report->images.empty.item[i]);
-	*lacks = sl_absent_unreadable(report) || sl_images_lacks(&report->images) || report->images.empty.count;
+		sl_escape_print(stderr, "stormlog-analyze: %s: " SL_ABSENT_EMPTY "\n", report->images.empty.item[i]);
+	*lacks = sl_missing_unreadable(report) || sl_images_lacks(&report->images) || report->images.empty.count;
 	return SL_EXIT_FINE;
 }
 

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/paths.h"
@@ -161,18 +161,18 @@ static void put_csv(struct monitor *monitor, const struct row *row)
 
 	figures_of(row, figures);
 	for (unsigned i = 0; i < FIGURES && !monitor->told; i++) {
-		sl_door_print(out, "%s", figures[i].name);
+		sl_escape_print(out, "%s", figures[i].name);
 		putc(i + 1 < FIGURES ? ',' : '\n', out);
 	}
 	for (unsigned i = 0; i < FIGURES; i++) {
 		const struct figure *f = &figures[i];
 
 		if (f->known && f->kind == UINT)
-			sl_door_print(out, "%llu", (unsigned long long)f->number);
+			sl_escape_print(out, "%llu", (unsigned long long)f->number);
 		else if (f->known && f->kind == REAL)
-			sl_door_print(out, "%.17g", f->real);
+			sl_escape_print(out, "%.17g", f->real);
 		else if (f->known)
-			sl_door_put(out, SL_DOOR_CSV, f->text);
+			sl_escape_put(out, SL_ESCAPE_CSV, f->text);
 		putc(i + 1 < FIGURES ? ',' : '\n', out);
 	}
 }
@@ -190,8 +190,9 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	const struct sl_figures *f = &row->figures;
 
 	if (!monitor->told)
-		sl_door_print(monitor->out, "time                      pid  rank  dev        live       peak       used of device  "
-					    "   growth        full in\n");
+		sl_escape_print(monitor->out,
+				"time                      pid  rank  dev        live       peak       used of device  "
+				"   growth        full in\n");
 	if (process)
 		snprintf(pid, sizeof(pid), "%lld", (long long)process->trace->header.pid);
 	if (process && process->trace->header.rank >= 0)
@@ -204,9 +205,9 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	}
 	if (isfinite(row->full_in))
 		sl_format_duration(full, (uint64_t)fmin(row->full_in * 1e9, 1e18));
-	sl_door_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %-13s %s%s\n", sl_format_time(time, row->unix_ns),
-		      pid, rank, device, size(live, f->live), size(peak, f->peak), size(used, f->used), size(total, f->total), rate,
-		      full, !process || process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
+	sl_escape_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %-13s %s%s\n", sl_format_time(time, row->unix_ns),
+			pid, rank, device, size(live, f->live), size(peak, f->peak), size(used, f->used), size(total, f->total),
+			rate, full, !process || process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
 }
 
 /* NULL: the process has too many. */
@@ -372,12 +373,13 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 	if (monitor->error && own) { /* main() reports errors of standard output */
 		cut(monitor, file);
 		errno = monitor->error;
-		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", monitor->output);
+		sl_escape_print(stderr, "stormlog-analyze: %s: %m\n", monitor->output);
 	} else if (monitor->gone || is_gone(monitor, file)) {
 		monitor->gone = true;
-		sl_door_print(stderr,
-			      "stormlog-analyze: %s: the file that was begun there was replaced or removed, and its rows with it\n",
-			      monitor->output);
+		sl_escape_print(
+			stderr,
+			"stormlog-analyze: %s: the file that was begun there was replaced or removed, and its rows with it\n",
+			monitor->output);
 	}
 	if (file >= 0)
 		close(file);

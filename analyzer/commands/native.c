@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/exports/archive_write.h"
@@ -16,9 +16,9 @@
 void sl_native_say(const struct sl_report *report, size_t first, size_t end)
 {
 	for (size_t i = first; i < end && i < first + SAID_MAX; i++)
-		sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+		sl_escape_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
 	if (end > first + SAID_MAX)
-		sl_door_print(stderr, "stormlog-analyze: %zu lines like these more\n", end - first - SAID_MAX);
+		sl_escape_print(stderr, "stormlog-analyze: %zu lines like these more\n", end - first - SAID_MAX);
 }
 
 static int run(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options, bool again)
@@ -31,9 +31,9 @@ static int run(struct sl_report *report, char **paths, unsigned count, const str
 		sl_paths_failed(report->path);
 		return SL_EXIT_USAGE;
 	case SL_PIPELINE_NO_RUN:
-		sl_door_print(stderr, "stormlog-analyze: %s has no run %s; it has:\n", report->path, options->run);
+		sl_escape_print(stderr, "stormlog-analyze: %s has no run %s; it has:\n", report->path, options->run);
 		for (unsigned i = 0; i < report->images.run_count; i++)
-			sl_door_print(stderr, "  %s\n", report->images.runs[i].id);
+			sl_escape_print(stderr, "  %s\n", report->images.runs[i].id);
 		return SL_EXIT_USAGE;
 	case SL_PIPELINE_NONE_SUCH:
 		if (options->only->pid >= 0)
@@ -73,11 +73,11 @@ bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *pa
 	if (sl_suppressions_read(suppressions, path, &line))
 		return true;
 	if (errno == E2BIG)
-		sl_door_print(stderr, "stormlog-analyze: %s:%u: more than %d patterns\n", path, line, SL_SUPPRESSIONS_MAX);
+		sl_escape_print(stderr, "stormlog-analyze: %s:%u: more than %d patterns\n", path, line, SL_SUPPRESSIONS_MAX);
 	else if (errno)
 		sl_paths_failed(path);
 	else
-		sl_door_print(stderr, "stormlog-analyze: %s:%u: a line is leak:PATTERN\n", path, line);
+		sl_escape_print(stderr, "stormlog-analyze: %s:%u: a line is leak:PATTERN\n", path, line);
 	return false;
 }
 

@@ -5,13 +5,13 @@
  */
 #include <stdio.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/begin.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "analyzer/report/owners.h"
 
 struct options {
@@ -62,19 +62,19 @@ static void print(const struct sl_report *report)
 		return;
 	cause = process->accounts[errors.first - process->model->ooms.item].cause_text;
 	sl_owners_line(process, errors.first->stack, 2, where, sizeof(where));
-	sl_door_print(stdout, "out of memory%s: %s asked for %s at ", errors.open ? "" : " and got over it", SL_WHO(process),
-		      SL_SIZE(errors.first->asked_bytes));
-	sl_door_put(stdout, SL_DOOR_LINE, where[0] ? where : "a place without a stack");
+	sl_escape_print(stdout, "out of memory%s: %s asked for %s at ", errors.open ? "" : " and got over it", SL_WHO(process),
+			SL_SIZE(errors.first->asked_bytes));
+	sl_escape_put(stdout, SL_ESCAPE_LINE, where[0] ? where : "a place without a stack");
 	putchar('\n');
 	if (cause) {
 		fputs("  ", stdout);
-		sl_door_put(stdout, SL_DOOR_LINE, cause);
+		sl_escape_put(stdout, SL_ESCAPE_LINE, cause);
 		putchar('\n');
 	}
 	if (errors.open > 1)
-		sl_door_print(stdout, "  and %u more\n", errors.open - 1);
+		sl_escape_print(stdout, "  and %u more\n", errors.open - 1);
 	if (errors.got_over > !errors.open)
-		sl_door_print(stdout, "  and %u that the program got over\n", errors.got_over - !errors.open);
+		sl_escape_print(stdout, "  and %u that the program got over\n", errors.got_over - !errors.open);
 }
 
 struct doubt {
@@ -98,12 +98,12 @@ static void say_doubt(const struct sl_report *report)
 {
 	struct doubt doubt = {0};
 
-	sl_absent_tell(report, keep_first, &doubt);
+	sl_missing_tell(report, keep_first, &doubt);
 	if (doubt.count == 1)
-		sl_door_print(stderr, "stormlog-analyze: no request failed in what is here of the run; %s\n", doubt.text);
+		sl_escape_print(stderr, "stormlog-analyze: no request failed in what is here of the run; %s\n", doubt.text);
 	else if (doubt.count)
-		sl_door_print(stderr, "stormlog-analyze: no request failed in what is here of the run; %s; and %u more like it\n",
-			      doubt.text, doubt.count - 1);
+		sl_escape_print(stderr, "stormlog-analyze: no request failed in what is here of the run; %s; and %u more like it\n",
+				doubt.text, doubt.count - 1);
 }
 
 static void put_oom(struct sl_json *j, struct sl_process *process, const struct sl_oom *oom)

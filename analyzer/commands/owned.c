@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/base/joined.h"
+#include "analyzer/base/text_join.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
@@ -123,13 +123,13 @@ static void add_rest(struct sl_owners *owners, struct sl_process *process, const
 /* Joins the whole stack into one name, innermost first. */
 static void join(struct path *path)
 {
-	struct sl_joined line = sl_joined_begin(sl_arena_alloc(&path->arena, STACK_BYTES), STACK_BYTES);
+	struct sl_text_join line = sl_text_join_begin(sl_arena_alloc(&path->arena, STACK_BYTES), STACK_BYTES);
 
 	for (unsigned i = path->count; i--;) {
-		sl_joined_add_text(&line, path->names[i]);
-		sl_joined_add_text(&line, i ? " < " : "");
+		sl_text_join_add_text(&line, path->names[i]);
+		sl_text_join_add_text(&line, i ? " < " : "");
 	}
-	sl_joined_end(&line);
+	sl_text_join_end(&line);
 	path->names[0] = line.text;
 }
 

@@ -24,7 +24,7 @@ struct sl_owned_how {
 	enum sl_owned_sort sort;
 	unsigned kind;	 /* only memory of this kind, on a device or not; SL_KIND_none: all device memory */
 	bool at_peak;	 /* each process at its own peak; otherwise at the end of the replay */
-	bool between;	 /* only what was born in the span (model/between.h) */
+	bool between;	 /* only what was born in the span (counts/between.h) */
 	bool all_frames; /* includes the interpreter's frames */
 	bool lives;	 /* a single level, with what became of all its blocks */
 };

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/report/leaking.h"
+#include "analyzer/report/leak_list.h"
 
 #define JSON_BYTES 16000
 
@@ -91,7 +91,7 @@ static void add_process(struct rows *rows, struct sl_process *process)
 		struct row *row = row_of(rows, first, device);
 
 		if (device < 0 || process->model->devices[device + 1])
-			(row ? row : &rows->list.item[first])->leaks += sl_leaking_of(process, device);
+			(row ? row : &rows->list.item[first])->leaks += sl_leak_list_of(process, device);
 	}
 }
 
@@ -173,17 +173,17 @@ static void put_row(const struct row *row, uint64_t median)
 		snprintf(rank, sizeof(rank), "%lld", (long long)header->rank);
 	if (row->device >= 0)
 		snprintf(device, sizeof(device), "%d", row->device);
-	sl_door_print(stdout, "%5s %8lld %6s %10s %10s %10s %6u %6u  %-15s %s\n", rank, (long long)header->pid, device,
-		      size_of(peak, row->peak), beyond(more, row->peak, median), size_of(end, row->end), row->ooms, row->leaks,
-		      status_of(status, row->process->trace), header->host ? header->host : "?");
+	sl_escape_print(stdout, "%5s %8lld %6s %10s %10s %10s %6u %6u  %-15s %s\n", rank, (long long)header->pid, device,
+			size_of(peak, row->peak), beyond(more, row->peak, median), size_of(end, row->end), row->ooms, row->leaks,
+			status_of(status, row->process->trace), header->host ? header->host : "?");
 }
 
 static void put_text(const struct row *rows, unsigned count)
 {
 	uint64_t median = median_of(rows, count);
 
-	sl_door_print(stdout, "%5s %8s %6s %10s %10s %10s %6s %6s  %-15s %s\n", "rank", "pid", "device", "peak", "to median",
-		      "at the end", "OOMs", "leaks", "status", "host");
+	sl_escape_print(stdout, "%5s %8s %6s %10s %10s %10s %6s %6s  %-15s %s\n", "rank", "pid", "device", "peak", "to median",
+			"at the end", "OOMs", "leaks", "status", "host");
 	for (unsigned i = 0; i < count; i++)
 		put_row(&rows[i], median);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/commands/browser.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/native.h"
@@ -55,7 +55,7 @@ static bool choose_place(struct sl_destination *place, const char *folder, const
 		return true;
 	if (sl_destination_choose(place, folder, paths))
 		return true;
-	sl_door_print(stderr, "stormlog-analyze: %s\n", place->why);
+	sl_escape_print(stderr, "stormlog-analyze: %s\n", place->why);
 	return false;
 }
 
@@ -73,8 +73,8 @@ static int print_summary(struct sl_report *report, const struct sl_report_option
 	if (sl_outputs_write(report, place))
 		style.saved = place->folder;
 	if (*place->why)
-		sl_door_print(stderr, "stormlog-analyze: %s%s\n", place->why,
-			      style.saved ? "" : "; the analysis is not saved (-o DIR names another place)");
+		sl_escape_print(stderr, "stormlog-analyze: %s%s\n", place->why,
+				style.saved ? "" : "; the analysis is not saved (-o DIR names another place)");
 	if (!options->quiet)
 		sl_screen_report(report, stdout, &style);
 	fflush(stdout);
@@ -128,7 +128,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		status = (native ? native_report : sl_telemetry_report)(&options, parsed->paths, parsed->path_count, &place);
 	if (sl_outputs_lost(lost, sizeof(lost)))
-		sl_door_print(stderr, "stormlog-analyze: %s\n", lost);
+		sl_escape_print(stderr, "stormlog-analyze: %s\n", lost);
 	sl_report_options_free(&options);
 	return status;
 }

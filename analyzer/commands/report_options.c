@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/upstream/answers/issue_list.h"
 #include "analyzer/upstream/records/source.h"
@@ -67,10 +67,10 @@ static bool read_states(struct sl_report_options *options)
 
 	options->emit.issue_states = states;
 	if (!states)
-		sl_door_print(stderr, "%s:%u: %s\n", options->states_file, error.line, error.reason);
+		sl_escape_print(stderr, "%s:%u: %s\n", options->states_file, error.line, error.reason);
 	else if (wrong)
-		sl_door_print(stderr, "%s:%u: %s open, resolved, ignored or regressed\n", options->states_file, wrong->line,
-			      wrong == states ? "this is no object that gives each fingerprint id" : "a state is");
+		sl_escape_print(stderr, "%s:%u: %s open, resolved, ignored or regressed\n", options->states_file, wrong->line,
+				wrong == states ? "this is no object that gives each fingerprint id" : "a state is");
 	return states && !wrong;
 }
 

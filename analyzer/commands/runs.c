@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/catalogued.h"
@@ -103,8 +103,8 @@ static void put_table(struct listing *l)
 		if (i)
 			cells_of(l, &l->cards.item[i - 1], cells);
 		for (unsigned c = 0; c < COLUMNS; c++) {
-			sl_door_print(stdout, right[c] ? "%*s" : "%-*s", c + 1 < COLUMNS ? (int)width[c] : 0,
-				      i ? cells[c] : titles[c]);
+			sl_escape_print(stdout, right[c] ? "%*s" : "%-*s", c + 1 < COLUMNS ? (int)width[c] : 0,
+					i ? cells[c] : titles[c]);
 			fputs(c + 1 < COLUMNS ? "  " : "\n", stdout);
 		}
 	}
@@ -152,7 +152,7 @@ static int list(struct listing *l)
 	} else if (fine && l->cards.count) {
 		put_table(l);
 	} else if (fine) {
-		sl_door_print(stderr, "stormlog-analyze: no such runs\n");
+		sl_escape_print(stderr, "stormlog-analyze: no such runs\n");
 	}
 	return fine ? SL_EXIT_FINE : sl_catalogued_fail(&l->catalogued);
 }

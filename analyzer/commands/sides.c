@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/catalogue/card_take.h"
 #include "analyzer/commands/commands.h"
 
@@ -31,7 +31,7 @@ static bool take(struct sl_catalogued *c, int64_t run, struct sl_side *side, str
 		sl_card_measures(&card, SL_PUSH(&side->runs));
 		*SL_PUSH(&names->list) = strdup(card.run_id ? card.run_id : card.identity);
 		if (card.left_out)
-			sl_door_print(
+			sl_escape_print(
 				stderr,
 				"stormlog-analyze: run %s has more places than its card holds: the smallest are not compared\n",
 				card.run_id);

@@ -5,10 +5,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "common/base.h"
 #include "common/nearest.h"
 #include "common/standard.h"
@@ -21,7 +21,7 @@ static void help(FILE *out, bool all)
 {
 	fputs("usage: stormlog-analyze [VERB] [options] PATH...\n\n", out);
 	for (size_t i = 0; i < (all ? SL_COUNT(commands) : DAILY); i++)
-		sl_door_print(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+		sl_escape_print(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
 	if (!all)
 		fputs("\nstormlog-analyze help all lists the other verbs.\n", out);
 	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check is\n"
@@ -67,7 +67,7 @@ static int obey(const struct sl_command *command, int argc, char **argv)
 	struct sl_arguments arguments = {.command = command, .argc = argc, .argv = argv};
 	int status = command->run(&arguments);
 
-	if (sl_absent_say_names() && status == SL_EXIT_FINE)
+	if (sl_missing_say_names() && status == SL_EXIT_FINE)
 		status = SL_EXIT_UNREADABLE;
 	sl_arguments_free(&arguments);
 	return finish(status);

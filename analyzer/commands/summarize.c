@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
@@ -16,8 +16,8 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/shard.h"
-#include "analyzer/report/absent.h"
-#include "analyzer/report/alike.h"
+#include "analyzer/report/missing.h"
+#include "analyzer/report/merge_lines.h"
 #include "analyzer/summary/summary.h"
 #include "analyzer/trace/summaries.h"
 
@@ -112,7 +112,7 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 	frame->name = image->name;
 	frame->identity = &parts->identities[index];
 	frame->listing = image->listing;
-	parts->newer[index] = process->trace && sl_absent_newer(process->trace);
+	parts->newer[index] = process->trace && sl_missing_newer(process->trace);
 	if (image->summary) /* a summary is copied unchanged */
 		sl_summary_copy(frame, &parts->commons, image, damage);
 	else
@@ -148,7 +148,7 @@ static bool say_damage(const struct parts *parts, struct sl_report *report)
 	bool torn = false;
 
 	for (unsigned i = 0; i < parts->count; i++) {
-		torn |= sl_absent_torn(&parts->damage[i]);
+		torn |= sl_missing_torn(&parts->damage[i]);
 		for (unsigned k = 0; k < parts->damage[i].lines; k++)
 			sl_report_warn(report, "%s", parts->damage[i].line[k]);
 	}
@@ -165,7 +165,7 @@ static void say_newer(const struct parts *parts)
 	while (i < parts->count && !parts->newer[i])
 		i++;
 	if (i < parts->count)
-		sl_door_print(stderr, "stormlog-analyze: %s: " SL_ABSENT_NEWER "\n", sl_paths_name(parts->frames[i].name));
+		sl_escape_print(stderr, "stormlog-analyze: %s: " SL_ABSENT_NEWER "\n", sl_paths_name(parts->frames[i].name));
 }
 
 static int save(const struct settings *s, const struct sl_summary_frame *frames, unsigned count)
@@ -204,9 +204,9 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	if (status == SL_EXIT_FINE && torn && !s->shard.parts && !strstr(s->pattern, "%h"))
 		status = sl_native_partly(s->path);
 	else if (status == SL_EXIT_UNREADABLE && report.images.image_count)
-		sl_door_print(stderr,
-			      "stormlog-analyze: %s was not written, since a summary leaves nothing out: name what can be read\n",
-			      s->path);
+		sl_escape_print(stderr,
+				"stormlog-analyze: %s was not written, since a summary leaves nothing out: name what can be read\n",
+				s->path);
 	free_parts(&parts);
 	sl_report_free(&report);
 	sl_summary_end(&parts.commons);
@@ -233,7 +233,7 @@ static int settle(struct settings *s, char *const *paths)
 	if (s->shard.parts && sl_paths_make_parents(s->path) && sl_begin_is_inside(s->path, paths))
 		return sl_command_fail(SL_EXIT_USAGE, "parts do not go where the traces are read from; -o names another folder");
 	if (s->shard.by && s->shard.part == 1 && !s->drive.quiet)
-		sl_door_print(stderr, "stormlog-analyze: one of %u parts, says %s\n", s->shard.parts, s->shard.by);
+		sl_escape_print(stderr, "stormlog-analyze: one of %u parts, says %s\n", s->shard.parts, s->shard.by);
 	return -1;
 }
 

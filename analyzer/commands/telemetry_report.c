@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/budget.h"
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/browser.h"
@@ -121,13 +121,14 @@ static int print_summary(const struct page *page, struct sl_destination *place)
 	if (!*place->folder)
 		return SL_EXIT_FINE;
 	if (!save(place, page)) {
-		sl_door_print(stderr, "stormlog-analyze: %s; the analysis is not saved (-o DIR names another place)\n", place->why);
+		sl_escape_print(stderr, "stormlog-analyze: %s; the analysis is not saved (-o DIR names another place)\n",
+				place->why);
 		return SL_EXIT_UNSAVED;
 	}
 	if (*place->why)
-		sl_door_print(stderr, "stormlog-analyze: %s\n", place->why);
+		sl_escape_print(stderr, "stormlog-analyze: %s\n", place->why);
 	if (!options->quiet)
-		sl_door_print(stdout, "\nreport: %s/report.html\n", place->folder);
+		sl_escape_print(stdout, "\nreport: %s/report.html\n", place->folder);
 	fflush(stdout);
 	if (options->open)
 		sl_browser_open();
@@ -145,13 +146,13 @@ static void say_unreadable(const struct sl_telemetry *t, char *const *paths, uns
 		if (i && !strcmp(file, t->problems.item[i - 1].file) && t->problems.item[i].loss != SL_SOURCE_FILE)
 			continue;
 		if (t->problems.item[i].line)
-			sl_door_print(stderr, "%s:%u: %s\n", file, t->problems.item[i].line, reason);
+			sl_escape_print(stderr, "%s:%u: %s\n", file, t->problems.item[i].line, reason);
 		else
-			sl_door_print(stderr, "%s: %s\n", file, reason);
+			sl_escape_print(stderr, "%s: %s\n", file, reason);
 		said++;
 	}
 	if (t->problems.count > said)
-		sl_door_print(stderr, "... and %zu more\n", t->problems.count - said);
+		sl_escape_print(stderr, "... and %zu more\n", t->problems.count - said);
 	sl_paths_empty(paths, count, "trace, telemetry file or bundle");
 }
 

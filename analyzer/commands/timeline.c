@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/native.h"
@@ -127,26 +127,26 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 	int at;
 
 	fputs(o->style.colour ? "\033[1m" : "", stdout);
-	sl_door_put(stdout, SL_DOOR_LINE, sl_process_who(size, process));
+	sl_escape_put(stdout, SL_ESCAPE_LINE, sl_process_who(size, process));
 	fputs(o->style.colour ? "\033[0m" : "", stdout);
-	sl_door_print(stdout, "  peak %s%s%s", is_sum(process) ? "at most " : "", sl_format_size(size, sl_stats_bytes(top)),
-		      drawn(process) == SL_LINE_RSS && top > 0 ? " resident" : "");
-	sl_door_print(stdout, "  %s\n", sl_ended_names[sl_trace_ended(process->trace)]);
+	sl_escape_print(stdout, "  peak %s%s%s", is_sum(process) ? "at most " : "", sl_format_size(size, sl_stats_bytes(top)),
+			drawn(process) == SL_LINE_RSS && top > 0 ? " resident" : "");
+	sl_escape_print(stdout, "  %s\n", sl_ended_names[sl_trace_ended(process->trace)]);
 	for (unsigned line = (unsigned)o->height; line--;) {
 		double low = top * line / (double)o->height, high = top * (line + 1) / (double)o->height;
 
-		sl_door_print(stdout, "%*s ", LABEL,
-			      line % 4 == 3 || line + 1 == (unsigned)o->height ? sl_format_size(size, sl_stats_bytes(high)) : "");
+		sl_escape_print(stdout, "%*s ", LABEL,
+				line % 4 == 3 || line + 1 == (unsigned)o->height ? sl_format_size(size, sl_stats_bytes(high)) : "");
 		for (unsigned c = 0; c < columns; c++)
 			fputs(top > 0 ? cell(most[c], mean[c], low, high, o->style.ascii) : " ", stdout);
 		putchar('\n');
 	}
-	at = sl_door_print(stdout, "%*s %s", LABEL, "", since(size, process, run_unix_ns, timeline->begin_ns));
-	sl_door_print(stdout, "%*s\n", LABEL + 1 + (int)columns - at, since(size, process, run_unix_ns, timeline->end_ns));
+	at = sl_escape_print(stdout, "%*s %s", LABEL, "", since(size, process, run_unix_ns, timeline->begin_ns));
+	sl_escape_print(stdout, "%*s\n", LABEL + 1 + (int)columns - at, since(size, process, run_unix_ns, timeline->end_ns));
 	for (size_t i = 0; i < process->model->ooms.count && i < 3; i++)
-		sl_door_print(stdout, "%*s out of memory at %s%s\n", LABEL, "",
-			      since(size, process, run_unix_ns, process->model->ooms.item[i].time_ns),
-			      sl_oom_got_over(&process->model->ooms.item[i]) ? ", got over by trying again" : "");
+		sl_escape_print(stdout, "%*s out of memory at %s%s\n", LABEL, "",
+				since(size, process, run_unix_ns, process->model->ooms.item[i].time_ns),
+				sl_oom_got_over(&process->model->ooms.item[i]) ? ", got over by trying again" : "");
 }
 
 static void put_row(struct sl_json *j, const char *key, const double *values, bool known)
@@ -213,10 +213,10 @@ static void draw_all(const struct sl_report *report, const struct options *o)
 	for (unsigned i = 0; i < shown && !o->json; i++)
 		draw(order[i], report->started_unix_ns, o);
 	if (shown && !o->json)
-		sl_door_print(stdout, "%*s %s on average, %s at most\n%*s times since the run began\n", LABEL, "",
-			      o->style.ascii ? "#" : "█", o->style.ascii ? ":" : "░", LABEL, "");
+		sl_escape_print(stdout, "%*s %s on average, %s at most\n%*s times since the run began\n", LABEL, "",
+				o->style.ascii ? "#" : "█", o->style.ascii ? ":" : "░", LABEL, "");
 	if (shown < count && !o->json)
-		sl_door_print(stdout, "%u more: --rank N draws one\n", count - shown);
+		sl_escape_print(stdout, "%u more: --rank N draws one\n", count - shown);
 	free(order);
 }
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
@@ -114,8 +114,8 @@ static void put_alert(void *context, const struct sl_v3_event *event)
 		return;
 	sl_live_sink_add(sieve->track->sink, sieve->number, event);
 	if (sieve->track->watchdog)
-		sl_door_print(stderr, "stormlog: %s: pid %lld device %lld: %s\n", event->event_type, (long long)event->pid,
-			      (long long)event->device_id, event->context ? event->context : "");
+		sl_escape_print(stderr, "stormlog: %s: pid %lld device %lld: %s\n", event->event_type, (long long)event->pid,
+				(long long)event->device_id, event->context ? event->context : "");
 }
 
 static void put_sample(struct track *track, struct tracked *tracked, struct sl_v3_event *event)
@@ -164,8 +164,8 @@ static void put_ooms(struct track *track, struct tracked *tracked)
 	const struct sl_model *model = tracked->followed->process.model;
 
 	if (track->watchdog && tracked->ooms < model->ooms_total)
-		sl_door_print(stderr, "stormlog: error: pid %lld ran out of memory: %llu failed requests\n",
-			      (long long)tracked->followed->process.trace->header.pid, (unsigned long long)model->ooms_total);
+		sl_escape_print(stderr, "stormlog: error: pid %lld ran out of memory: %llu failed requests\n",
+				(long long)tracked->followed->process.trace->header.pid, (unsigned long long)model->ooms_total);
 	for (; tracked->ooms < model->ooms_total; tracked->ooms++) {
 		const struct sl_oom *oom = tracked->ooms < model->ooms.count ? &model->ooms.item[tracked->ooms] : NULL;
 		struct sl_v3_event event = event_of(track, tracked, "error");

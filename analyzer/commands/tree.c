@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/when.h"
@@ -89,26 +89,26 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 	char text[SL_FORMAT_BYTES];
 
 	if (only)
-		sl_door_print(stdout, "  %s", sl_process_who(text, only));
+		sl_escape_print(stdout, "  %s", sl_process_who(text, only));
 	else
-		sl_door_print(stdout, "  %u processes together", count);
+		sl_escape_print(stdout, "  %u processes together", count);
 	if (options->how.between)
-		sl_door_print(stdout, ", born after %s and still held at %s\n", options->span[0].text, options->span[1].text);
+		sl_escape_print(stdout, ", born after %s and still held at %s\n", options->span[0].text, options->span[1].text);
 	else if (has_moment_of_kind(options))
-		sl_door_print(stdout, ", at %s, the peak of that kind%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
-			      only && sl_devices_held(only) < 2 ? "" : " on one device");
+		sl_escape_print(stdout, ", at %s, the peak of that kind%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
+				only && sl_devices_held(only) < 2 ? "" : " on one device");
 	else if (options->at.kind == SL_WHEN_PEAK && only && sl_devices_held(only) > 1)
-		sl_door_print(stdout,
-			      options->how.at_peak ? ", each of %u devices at its own peak\n"
-						   : ", at the peak of the fullest of %u devices\n",
-			      sl_devices_held(only));
+		sl_escape_print(stdout,
+				options->how.at_peak ? ", each of %u devices at its own peak\n"
+						     : ", at the peak of the fullest of %u devices\n",
+				sl_devices_held(only));
 	else if (options->at.kind <= SL_WHEN_END)
-		sl_door_print(stdout, ", %s %s\n", only ? "at its" : "each at its own", words[options->at.kind]);
+		sl_escape_print(stdout, ", %s %s\n", only ? "at its" : "each at its own", words[options->at.kind]);
 	else
-		sl_door_print(stdout, ", at %s%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
-			      options->at.kind != SL_WHEN_OOM ? ""
-			      : options->got_over	      ? ", out of memory, but got over"
-							      : ", out of memory");
+		sl_escape_print(stdout, ", at %s%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
+				options->at.kind != SL_WHEN_OOM ? ""
+				: options->got_over		? ", out of memory, but got over"
+								: ", out of memory");
 }
 
 static const char *const by_names[] = {"library", "stack",  "label",	"thread", "rank",
@@ -174,7 +174,7 @@ static bool print(struct sl_report *report, const struct options *options, const
 	} else if (!strcmp(verb, "flame")) {
 		sl_tree_print_flame(&owned.owners);
 	} else {
-		sl_door_print(stdout, "%10s", SL_SIZE(owned.owners.share.item[0].bytes));
+		sl_escape_print(stdout, "%10s", SL_SIZE(owned.owners.share.item[0].bytes));
 		put_instant(report, count > 1 ? NULL : only, count, options);
 		put(&owned, options);
 	}
@@ -226,7 +226,7 @@ static bool find_peak_of_kind(const struct sl_report *report, unsigned kind, uin
 			*unix_ns = sl_process_unix(&report->processes[i], row->peak_at_ns);
 		}
 	if (!most)
-		sl_door_print(stderr, "stormlog-analyze: no memory of kind %s was ever held\n", sl_event_kinds[kind].name);
+		sl_escape_print(stderr, "stormlog-analyze: no memory of kind %s was ever held\n", sl_event_kinds[kind].name);
 	return most;
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/spark.h"
 
@@ -46,11 +46,11 @@ static void put_share(const struct drawing *d, uint32_t at, unsigned level)
 	char blocks[SL_FORMAT_BYTES];
 	bool ascii = d->how->ascii, last = is_last(d, at);
 
-	sl_door_print(stdout, "%10s %5.1f%% %8s  %s", SL_SIZE(share->bytes), percent(d->owners, share->bytes),
-		      share->blocks ? sl_format_count(blocks, share->blocks) : "", level > 1 ? d->lines : "");
+	sl_escape_print(stdout, "%10s %5.1f%% %8s  %s", SL_SIZE(share->bytes), percent(d->owners, share->bytes),
+			share->blocks ? sl_format_count(blocks, share->blocks) : "", level > 1 ? d->lines : "");
 	if (level > 1)
-		sl_door_print(stdout, "%s", ascii ? (last ? "`-" : "|-") : last ? "└╴" : "├╴");
-	sl_door_put(stdout, SL_DOOR_LINE, share->name);
+		sl_escape_print(stdout, "%s", ascii ? (last ? "`-" : "|-") : last ? "└╴" : "├╴");
+	sl_escape_put(stdout, SL_ESCAPE_LINE, share->name);
 	putchar('\n');
 }
 
@@ -80,7 +80,7 @@ void sl_tree_print(const struct sl_owners *owners, const struct sl_tree_text *ho
 
 	if (!d.lines)
 		abort();
-	sl_door_print(stdout, "%10s %6s %8s\n", "held", "share", "blocks");
+	sl_escape_print(stdout, "%10s %6s %8s\n", "held", "share", "blocks");
 	put_tree(&d, 0, 1);
 	free(d.lines);
 }
@@ -105,9 +105,9 @@ static void put_lives(const struct sl_tree_lives *lives, bool ascii)
 	char sizes[4 * SL_LIVES_CLASSES + 1];
 
 	sl_spark(sizes, sizeof(sizes), lives->sizes, lives->unknown ? 0 : SL_LIVES_CLASSES, ascii);
-	sl_door_print(stdout, "%9s %8s %9s %9s  %s%*s", count_of(made, lives, lives->made), count_of(kept, lives, lives->kept),
-		      count_of(temporary, lives, lives->temporary), lifetime_of(lifetime, lives), sizes,
-		      lives->unknown ? SL_LIVES_CLASSES + 2 : 2, "");
+	sl_escape_print(stdout, "%9s %8s %9s %9s  %s%*s", count_of(made, lives, lives->made), count_of(kept, lives, lives->kept),
+			count_of(temporary, lives, lives->temporary), lifetime_of(lifetime, lives), sizes,
+			lives->unknown ? SL_LIVES_CLASSES + 2 : 2, "");
 }
 
 void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_text *how)
@@ -116,29 +116,29 @@ void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_te
 	char blocks[SL_FORMAT_BYTES];
 	int width = 0;
 
-	sl_door_print(stdout, "%10s %6s %8s ", "held", "share", "blocks");
+	sl_escape_print(stdout, "%10s %6s %8s ", "held", "share", "blocks");
 	if (how->lives)
-		width = sl_door_print(stdout, "%9s %8s %9s %9s  %-*s", "made", "kept", "temporary", "lifetime",
-				      SL_LIVES_CLASSES + 2, "sizes");
-	sl_door_print(stdout, " by %s\n", how->by);
+		width = sl_escape_print(stdout, "%9s %8s %9s %9s  %-*s", "made", "kept", "temporary", "lifetime",
+					SL_LIVES_CLASSES + 2, "sizes");
+	sl_escape_print(stdout, " by %s\n", how->by);
 	for (uint32_t at = share[0].child; at; at = share[at].sibling) {
-		sl_door_print(stdout, "%10s %5.1f%% %8s ", SL_SIZE(share[at].bytes), percent(owners, share[at].bytes),
-			      share[at].blocks ? sl_format_count(blocks, share[at].blocks) : "");
+		sl_escape_print(stdout, "%10s %5.1f%% %8s ", SL_SIZE(share[at].bytes), percent(owners, share[at].bytes),
+				share[at].blocks ? sl_format_count(blocks, share[at].blocks) : "");
 		if (how->lives && !how->lives[at].made && !how->lives[at].unknown)
-			sl_door_print(stdout, "%*s", width, ""); /* owners that are not blocks */
+			sl_escape_print(stdout, "%*s", width, ""); /* owners that are not blocks */
 		else if (how->lives)
 			put_lives(&how->lives[at], how->ascii);
 		putchar(' ');
-		sl_door_put(stdout, SL_DOOR_LINE, share[at].name);
+		sl_escape_put(stdout, SL_ESCAPE_LINE, share[at].name);
 		putchar('\n');
 	}
 	if (how->lives)
-		sl_door_print(stdout,
-			      "made: blocks %s; kept: not freed by %s; temporary: freed before its stack asked for the next; "
-			      "lifetime: on average, of\n"
-			      "those that were freed; sizes: how many up to 512 B, 2 KiB, 8 KiB ... 512 MiB and above, each four "
-			      "times the one before\n",
-			      how->until ? "up to that moment" : "ever", how->until ? "then" : "the end");
+		sl_escape_print(stdout,
+				"made: blocks %s; kept: not freed by %s; temporary: freed before its stack asked for the next; "
+				"lifetime: on average, of\n"
+				"those that were freed; sizes: how many up to 512 B, 2 KiB, 8 KiB ... 512 MiB and above, each four "
+				"times the one before\n",
+				how->until ? "up to that moment" : "ever", how->until ? "then" : "the end");
 }
 
 /* ---- flame */
@@ -163,9 +163,9 @@ static void put_flame(const struct sl_owners *owners, uint32_t at, const char *c
 	for (unsigned i = 0; i < depth; i++) {
 		if (i)
 			putchar(';');
-		sl_door_put(stdout, SL_DOOR_FRAME, path[i]);
+		sl_escape_put(stdout, SL_ESCAPE_FRAME, path[i]);
 	}
-	sl_door_print(stdout, " %llu\n", (unsigned long long)own);
+	sl_escape_print(stdout, " %llu\n", (unsigned long long)own);
 }
 
 void sl_tree_print_flame(const struct sl_owners *owners)

@@ -2,7 +2,7 @@
 /* Owners of memory on a terminal: as a tree, as a table, as collapsed stacks. */
 #pragma once
 
-#include "analyzer/model/lives.h"
+#include "analyzer/model/state/lives.h"
 #include "analyzer/report/owners.h"
 
 /* What became of all blocks of an owner, up to the end of the replay. */

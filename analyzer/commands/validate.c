@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
@@ -44,7 +44,7 @@ static void report(void *context, enum sl_source_loss loss, const char *file, ui
 	(void)loss;
 	v->valid = false;
 	if (!v->json) {
-		sl_door_print(stderr, "%s:%u: %s\n", file, line, reason);
+		sl_escape_print(stderr, "%s:%u: %s\n", file, line, reason);
 	} else if (sl_json_text(v->json, &size), size > TOLD_MAX) {
 		v->left++;
 	} else {

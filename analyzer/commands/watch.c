@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <time.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/ini.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
@@ -177,7 +177,7 @@ static void unseen(void *context, const struct sl_followed *followed)
 
 	sl_trace_unseen(trace, text, sizeof(text));
 	if (*text && !settings->quiet)
-		sl_door_print(stderr, "stormlog: pid %lld: %s\n", (long long)trace->header.pid, text);
+		sl_escape_print(stderr, "stormlog: pid %lld: %s\n", (long long)trace->header.pid, text);
 }
 
 static bool all_ended(const struct settings *settings)

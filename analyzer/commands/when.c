@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/model/between.h"
+#include "analyzer/model/counts/between.h"
 #include "analyzer/report/devices.h"
 
 bool sl_when_parse(struct sl_when *when, const char *text)
@@ -99,14 +99,14 @@ static void say_missing(const struct sl_report *report, const struct sl_when *wh
 		numbered = sought->numbered > numbered ? sought->numbered : numbered;
 	}
 	if (seen)
-		sl_door_print(stderr, "stormlog-analyze: %s: no process has so many entries of %.*s: the most are %llu\n",
-			      when->text, (int)when->label_size, when->text, (unsigned long long)seen);
+		sl_escape_print(stderr, "stormlog-analyze: %s: no process has so many entries of %.*s: the most are %llu\n",
+				when->text, (int)when->label_size, when->text, (unsigned long long)seen);
 	else if (numbered)
-		sl_door_print(stderr, "stormlog-analyze: %s: of the %llu entries of %.*s# none has that number\n", when->text,
-			      (unsigned long long)numbered, (int)when->label_size, when->text);
+		sl_escape_print(stderr, "stormlog-analyze: %s: of the %llu entries of %.*s# none has that number\n", when->text,
+				(unsigned long long)numbered, (int)when->label_size, when->text);
 	else
-		sl_door_print(stderr, "stormlog-analyze: %s: no range is named %.*s; report --json lists the labels\n", when->text,
-			      (int)when->label_size, when->text);
+		sl_escape_print(stderr, "stormlog-analyze: %s: no range is named %.*s; report --json lists the labels\n",
+				when->text, (int)when->label_size, when->text);
 }
 
 static void say_nothing_between(const struct sl_report *report, const struct sl_when span[2], const bool found[2])
@@ -119,15 +119,15 @@ static void say_nothing_between(const struct sl_report *report, const struct sl_
 	if (!found[0] || !found[1])
 		fputs("stormlog-analyze: no process held memory of a device: it has no peak\n", stderr);
 	else
-		sl_door_print(stderr, "stormlog-analyze: %s is not after %s: nothing lies in between\n", span[1].text,
-			      span[0].text);
+		sl_escape_print(stderr, "stormlog-analyze: %s is not after %s: nothing lies in between\n", span[1].text,
+				span[0].text);
 }
 
 /* Where --keep has folded files, blocks that were freed before the end of the folded part are not in the trace. */
 static void warn_of_fold(const struct sl_process *process, uint64_t until_ns)
 {
 	if (until_ns < process->model->folded_ns)
-		sl_door_print(
+		sl_escape_print(
 			stderr,
 			"stormlog-analyze: %s: --keep has folded the trace beyond that moment: blocks that were freed by %.3f s "
 			"after its start are missing\n",

@@ -11,15 +11,15 @@
 #include <zstd.h>
 
 #include "analyzer/base/budget.h"
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/exports/native_names.h"
 #include "analyzer/exports/redact_ring.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/frames.h"
-#include "analyzer/trace/unfinished.h"
+#include "analyzer/trace/incomplete.h"
 #include "common/definition.h"
 #include "common/tracefile.h"
 
@@ -240,7 +240,7 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 		uint64_t begin = frame->offset - sizeof(index);
 
 		if (sl_budget_spent(&budget)) {
-			sl_door_print(
+			sl_escape_print(
 				stderr,
 				"stormlog-analyze: %s: offset %llu: it takes more of the processor's time than it may; the rest "
 				"is left out\n",
@@ -268,9 +268,9 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 	if (damage.damaged || (frames.unfinished && !p->has_rest))
 		fine = put_gap(p, to, &left) && fine;
 	if (left.bytes)
-		sl_door_print(stderr,
-			      "stormlog-analyze: %s: offset %llu: from here on %llu bytes are left out, since they do not open\n",
-			      path, (unsigned long long)left.first, (unsigned long long)left.bytes);
+		sl_escape_print(stderr,
+				"stormlog-analyze: %s: offset %llu: from here on %llu bytes are left out, since they do not open\n",
+				path, (unsigned long long)left.first, (unsigned long long)left.bytes);
 	sl_inflate_free(&plain);
 	sl_frames_close(&frames);
 	sl_damage_free(&damage);
@@ -331,7 +331,7 @@ static bool push_ring(struct packer *p, const char *path, const char *name)
 			fine = push(p, part, wanted, ZSTD_e_continue);
 		}
 	} else if (head->magic[0]) { /* else it was only just made */
-		sl_door_print(stderr, "stormlog-analyze: %s: is no ring of this version and is left out\n", path);
+		sl_escape_print(stderr, "stormlog-analyze: %s: is no ring of this version and is left out\n", path);
 		p->packed->left_out = true;
 	}
 	if (fd >= 0)
@@ -348,7 +348,7 @@ static bool add_file(struct packer *p, const char *path, const char *stem, const
 	bool fine;
 
 	if (access(path, F_OK) && errno == ENOENT) {
-		sl_door_print(stderr, "stormlog-analyze: %s: it went while the run was read (--keep)\n", path);
+		sl_escape_print(stderr, "stormlog-analyze: %s: it went while the run was read (--keep)\n", path);
 		p->packed->left_out = true;
 		return true;
 	}
@@ -358,8 +358,8 @@ static bool add_file(struct packer *p, const char *path, const char *stem, const
 				 : push_masked(p, path, name);
 
 	if (p->redaction.cleared) {
-		sl_door_print(stderr, "stormlog-analyze: %s: %llu definitions that no agent wrote are left out\n", path,
-			      (unsigned long long)p->redaction.cleared);
+		sl_escape_print(stderr, "stormlog-analyze: %s: %llu definitions that no agent wrote are left out\n", path,
+				(unsigned long long)p->redaction.cleared);
 		p->packed->left_out = true;
 		p->redaction.cleared = 0;
 	}
@@ -423,7 +423,7 @@ static bool add_image(struct packer *p, const struct sl_images *images, unsigned
 	/* The ring may lie in another folder. */
 	const char *ring = trace && trace->ring.path ? trace->ring.path : image->ring;
 	char stem[NAME_MAX + 1], *names = names_of(p, trace, &names_size);
-	bool fine = true, rest = trace && sl_unfinished_is_in_ring(&(struct sl_files){trace->files, trace->file_count,
+	bool fine = true, rest = trace && sl_incomplete_is_in_ring(&(struct sl_files){trace->files, trace->file_count,
 										      &trace->folded, trace->log_next},
 								   &trace->ring);
 
@@ -462,7 +462,7 @@ bool sl_archive_write(FILE *out, const struct sl_images *images, int run, const 
 		if (sl_images_is_of(images, i, run))
 			fine = add_image(&p, images, i);
 	fine = fine && push(&p, &end, sizeof(end), ZSTD_e_end);
-	packed->left_out |= sl_absent_say_names();
+	packed->left_out |= sl_missing_say_names();
 	ZSTD_freeCCtx(p.zstd);
 	ZSTD_freeCCtx(p.frames);
 	sl_symbols_free(p.symbols);

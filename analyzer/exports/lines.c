@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* csv and ndjson: one line per event with the same columns; unknown is empty or null. */
 #include "analyzer/exports/export.h"
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
 
 static void put_text(FILE *out, const char *text)
 {
-	sl_door_put(out, SL_DOOR_CSV, text ? text : "");
+	sl_escape_put(out, SL_ESCAPE_CSV, text ? text : "");
 }
 
 static void put_number(FILE *out, bool known, uint64_t value)

@@ -2,7 +2,7 @@
 #include "analyzer/exports/export.h"
 
 #include "analyzer/report/owners.h"
-#include "analyzer/model/replay.h"
+#include "analyzer/model/replay/replay.h"
 
 #define EXPORTS(E) E(snapshot) E(perfetto) E(pprof) E(collapsed) E(speedscope) E(prometheus) E(sqlite) E(csv) E(ndjson)
 

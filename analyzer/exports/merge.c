@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/heap.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/model/replay.h"
+#include "analyzer/model/replay/replay.h"
 
 static void read_item(struct sl_merge_process *p)
 {
@@ -40,8 +40,8 @@ static void say(struct sl_merge *merge, uint64_t now_ns)
 	if (!merge->progress || (merge->events & 0xfffff) || merge->events == merge->last_said)
 		return;
 	merge->last_said = merge->events;
-	sl_door_print(stderr, "\r%llu M events, %.1f s into the run ", (unsigned long long)(merge->events >> 20),
-		      now_ns > merge->begin_ns ? (double)(now_ns - merge->begin_ns) / 1e9 : 0.0);
+	sl_escape_print(stderr, "\r%llu M events, %.1f s into the run ", (unsigned long long)(merge->events >> 20),
+			now_ns > merge->begin_ns ? (double)(now_ns - merge->begin_ns) / 1e9 : 0.0);
 	fflush(stderr);
 }
 
@@ -78,8 +78,8 @@ static bool parse_time(const char *text, uint64_t begin_ns, uint64_t *unix_ns)
 	if (!text)
 		return true;
 	if (!sl_format_is_moment(text)) {
-		sl_door_print(stderr, "stormlog-analyze: %s is no time: seconds since the run began (12.5), or Unix nanoseconds\n",
-			      text);
+		sl_escape_print(stderr,
+				"stormlog-analyze: %s is no time: seconds since the run began (12.5), or Unix nanoseconds\n", text);
 		return false;
 	}
 	*unix_ns = sl_format_moment(text, begin_ns);
@@ -93,9 +93,9 @@ static bool choose(const struct sl_images *images, const char *run, unsigned *ch
 			return true;
 	if (*chosen < images->run_count || !run)
 		return true;
-	sl_door_print(stderr, "stormlog-analyze: no run %s; there are:\n", run);
+	sl_escape_print(stderr, "stormlog-analyze: no run %s; there are:\n", run);
 	for (unsigned i = 0; i < images->run_count; i++)
-		sl_door_print(stderr, "  %s\n", images->runs[i].id);
+		sl_escape_print(stderr, "  %s\n", images->runs[i].id);
 	return false;
 }
 
@@ -161,15 +161,15 @@ enum sl_merge_result sl_merge_open(struct sl_merge *merge, char *const *paths, u
 			open_image(merge, &merge->images.images[i], options);
 	if (!merge->count) {
 		if (options->rank >= 0)
-			sl_door_print(stderr, "stormlog-analyze: %s has no rank %ld\n", paths[0], options->rank);
+			sl_escape_print(stderr, "stormlog-analyze: %s has no rank %ld\n", paths[0], options->rank);
 		return options->rank >= 0 ? SL_MERGE_USAGE : SL_MERGE_UNREADABLE;
 	}
 	if (!parse_time(options->from, merge->begin_ns, &merge->from_ns) ||
 	    !parse_time(options->to, merge->begin_ns, &merge->to_ns))
 		return SL_MERGE_USAGE;
 	if (merge->to_ns && merge->to_ns <= merge->from_ns) {
-		sl_door_print(stderr, "stormlog-analyze: %s is not after %s: nothing lies in between\n", options->to,
-			      options->from ? options->from : "the beginning");
+		sl_escape_print(stderr, "stormlog-analyze: %s is not after %s: nothing lies in between\n", options->to,
+				options->from ? options->from : "the beginning");
 		return SL_MERGE_USAGE;
 	}
 	fill_heap(merge);
@@ -186,7 +186,7 @@ void sl_merge_close(struct sl_merge *merge)
 		struct sl_merge_process *p = &merge->processes[i];
 
 		sl_damage_print(&p->process.trace->damage);
-		sl_absent_say_newer(p->process.trace, &said);
+		sl_missing_say_newer(p->process.trace, &said);
 		sl_order_free(p->order);
 		if (p->process.model)
 			sl_replay_free(p->process.model);

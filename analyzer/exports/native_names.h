@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analyzer/model/symbols.h"
+#include "analyzer/symbols/symbols.h"
 #include "analyzer/trace/trace.h"
 
 /* Called with whole maps, at most about 1 MiB of them; false ends the search. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 
 #define BATCH 1000
 
@@ -65,7 +65,7 @@ void sl_pickle_close(struct sl_pickle *pickle)
 
 void sl_pickle_text(struct sl_pickle *pickle, const char *text)
 {
-	char *clean = sl_door_text(text);
+	char *clean = sl_escape_text(text);
 	size_t length = strlen(clean);
 
 	fputc('X', pickle->out); /* BINUNICODE */

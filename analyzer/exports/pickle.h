@@ -27,7 +27,7 @@ void sl_pickle_dict(struct sl_pickle *pickle);
 void sl_pickle_next(struct sl_pickle *pickle);
 void sl_pickle_close(struct sl_pickle *pickle);
 
-void sl_pickle_text(struct sl_pickle *pickle, const char *text); /* through base/door.h */
+void sl_pickle_text(struct sl_pickle *pickle, const char *text); /* through base/escape.h */
 void sl_pickle_int(struct sl_pickle *pickle, int64_t value);
 void sl_pickle_bool(struct sl_pickle *pickle, bool truth);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/report/devices.h"
@@ -15,21 +15,21 @@ static void put_labels(FILE *out, const char *family, const struct sl_merge_proc
 	const struct sl_header *header = &p->process.trace->header;
 	char *session = sl_report_session(p->process.trace);
 
-	sl_door_print(out, "%s{host=\"", family);
-	sl_door_put(out, SL_DOOR_METRIC, header->host ? header->host : "");
-	sl_door_print(out, "\",run=\"");
-	sl_door_put(out, SL_DOOR_METRIC, header->run_id ? header->run_id : "");
+	sl_escape_print(out, "%s{host=\"", family);
+	sl_escape_put(out, SL_ESCAPE_METRIC, header->host ? header->host : "");
+	sl_escape_print(out, "\",run=\"");
+	sl_escape_put(out, SL_ESCAPE_METRIC, header->run_id ? header->run_id : "");
 	fputs("\",session=\"", out);
-	sl_door_put(out, SL_DOOR_METRIC, session);
+	sl_escape_put(out, SL_ESCAPE_METRIC, session);
 	free(session);
-	sl_door_print(out, "\",pid=\"%lld\"", (long long)header->pid);
+	sl_escape_print(out, "\",pid=\"%lld\"", (long long)header->pid);
 	if (header->rank >= 0)
-		sl_door_print(out, ",rank=\"%lld\"", (long long)header->rank);
+		sl_escape_print(out, ",rank=\"%lld\"", (long long)header->rank);
 	if (device >= 0)
-		sl_door_print(out, ",device=\"%d\"", device);
+		sl_escape_print(out, ",device=\"%d\"", device);
 	if (key) {
-		sl_door_print(out, ",%s=\"", key);
-		sl_door_put(out, SL_DOOR_METRIC, value);
+		sl_escape_print(out, ",%s=\"", key);
+		sl_escape_put(out, SL_ESCAPE_METRIC, value);
 		fputc('"', out);
 	}
 	fputs("} ", out);
@@ -55,7 +55,7 @@ static uint64_t number(const struct sl_row *row, enum of of)
 
 static void put_family(FILE *out, const char *name, const char *type, const char *help)
 {
-	sl_door_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+	sl_escape_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 static void put_memory(struct sl_export_job *job, enum of of)
@@ -71,7 +71,7 @@ static void put_memory(struct sl_export_job *job, enum of of)
 				if (!row->used || kind == SL_KIND_block)
 					continue;
 				put_labels(job->out, of_kind[of].name, p, d - 1, "kind", sl_event_kinds[kind].name);
-				sl_door_print(job->out, "%llu\n", (unsigned long long)number(row, of));
+				sl_escape_print(job->out, "%llu\n", (unsigned long long)number(row, of));
 			}
 	}
 }
@@ -92,7 +92,7 @@ static void put_libraries(struct sl_export_job *job)
 			if (!holder->peak_bytes)
 				continue;
 			put_labels(job->out, name, p, holder->device, "library", model->libraries.item[holder->library]);
-			sl_door_print(job->out, "%llu\n", (unsigned long long)holder->peak_bytes);
+			sl_escape_print(job->out, "%llu\n", (unsigned long long)holder->peak_bytes);
 		}
 	}
 }
@@ -104,8 +104,8 @@ static void put_process(struct sl_export_job *job, const char *name, const char 
 		const struct sl_merge_process *p = &job->merge->processes[i];
 
 		put_labels(job->out, name, p, -1, NULL, NULL);
-		sl_door_print(job->out, "%llu\n",
-			      (unsigned long long)(ooms ? p->process.model->ooms_total : p->process.model->events));
+		sl_escape_print(job->out, "%llu\n",
+				(unsigned long long)(ooms ? p->process.model->ooms_total : p->process.model->events));
 	}
 }
 
@@ -137,7 +137,7 @@ static void put_hidden(struct sl_export_job *job)
 			if (!device || device->hidden_peak_bytes == SL_UNKNOWN)
 				continue;
 			put_labels(job->out, name, &job->merge->processes[i], (int)d - 1, NULL, NULL);
-			sl_door_print(job->out, "%llu\n", (unsigned long long)device->hidden_peak_bytes);
+			sl_escape_print(job->out, "%llu\n", (unsigned long long)device->hidden_peak_bytes);
 		}
 }
 

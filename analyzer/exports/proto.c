@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 
 enum { VARINT = 0, BYTES = 2 };
@@ -37,7 +37,7 @@ void sl_proto_uint(struct sl_proto *proto, unsigned field, uint64_t value)
 /* Readers reject strings that are not UTF-8, and print the others. */
 void sl_proto_text(struct sl_proto *proto, unsigned field, const char *text)
 {
-	char *clean = text ? sl_door_text(text) : NULL;
+	char *clean = text ? sl_escape_text(text) : NULL;
 	size_t length = clean ? strlen(clean) : 0;
 
 	if (!clean)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes protocol buffers: appends fields to a buffer; a nested message has a begin and an end.  The length of a nested message
- * always takes five bytes, which every reader accepts.  Texts go through base/door.h.
+ * always takes five bytes, which every reader accepts.  Texts go through base/escape.h.
  */
 #pragma once
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/hash.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
@@ -302,7 +302,7 @@ static const char *const settings[] = {
 #define OPTION(name, type, flag, letter, variable, ...) #name, variable,
 #define INTERNAL(variable, help)			variable,
 #define ENVIRONMENT(variable)				variable,
-#include "agent/options.def"
+#include "agent/process/options.def"
 #undef OPTION
 #undef INTERNAL
 #undef ENVIRONMENT
@@ -732,11 +732,11 @@ void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
 	for (size_t at = 0; (list[count] = sl_map_next(&redaction->kept, &at));)
 		count++;
 	qsort(list, count, sizeof(*list), sl_stats_by_text);
-	sl_door_print(out, "not masked, besides the names of vendors' calls:");
+	sl_escape_print(out, "not masked, besides the names of vendors' calls:");
 	for (size_t i = 0; i < count; i++)
-		sl_door_print(out, " %s", list[i]);
+		sl_escape_print(out, " %s", list[i]);
 	if (redaction->numbers > NUMBERS_TOLD)
-		sl_door_print(out, " and %" PRIu64 " other numbers", redaction->numbers - NUMBERS_TOLD);
+		sl_escape_print(out, " and %" PRIu64 " other numbers", redaction->numbers - NUMBERS_TOLD);
 	fputs(count ? "\n" : " nothing\n", out);
 	free(list);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/pickle.h"
@@ -443,12 +443,12 @@ static void number_devices(struct snapshot *s)
 				continue;
 			*number = s->devices++;
 			if (*number < DEVICES_SAID)
-				sl_door_print(stderr, "stormlog-analyze: device %u of the snapshot is device %d of %s\n", *number,
-					      d, SL_WHO(&merge->processes[i].process));
+				sl_escape_print(stderr, "stormlog-analyze: device %u of the snapshot is device %d of %s\n", *number,
+						d, SL_WHO(&merge->processes[i].process));
 		}
 	}
 	if (!alone && s->devices > DEVICES_SAID)
-		sl_door_print(stderr, "stormlog-analyze: and so on, to device %u\n", s->devices - 1);
+		sl_escape_print(stderr, "stormlog-analyze: and so on, to device %u\n", s->devices - 1);
 }
 
 /* Prints what a snapshot cannot show: memory held at the end without an address. */
@@ -469,10 +469,11 @@ static void say_left_out(const struct sl_merge *merge)
 			arrays += sl_model_row(model, SL_KIND_array, d)->live_bytes;
 	}
 	if (unmapped || arrays)
-		sl_door_print(stderr,
-			      "stormlog-analyze: without an address, so not in the snapshot: %s of physical memory that is mapped "
-			      "nowhere, %s of arrays\n",
-			      SL_SIZE(unmapped), SL_SIZE(arrays));
+		sl_escape_print(
+			stderr,
+			"stormlog-analyze: without an address, so not in the snapshot: %s of physical memory that is mapped "
+			"nowhere, %s of arrays\n",
+			SL_SIZE(unmapped), SL_SIZE(arrays));
 }
 
 static void write_snapshot(struct snapshot *s)
@@ -505,17 +506,17 @@ static bool run(struct sl_export_job *job)
 
 	s.entries = calloc(s.cap, sizeof(*s.entries));
 	if (!s.entries) {
-		sl_door_print(stderr, "stormlog-analyze: --max-events %llu is more than fits into memory\n",
-			      (unsigned long long)s.cap);
+		sl_escape_print(stderr, "stormlog-analyze: --max-events %llu is more than fits into memory\n",
+				(unsigned long long)s.cap);
 		return false;
 	}
 	while ((p = sl_merge_next(job->merge)))
 		if (p->item->kind == SL_ITEM_EVENT)
 			take_event(&s, p);
 	if (s.count > s.cap)
-		sl_door_print(stderr,
-			      "stormlog-analyze: the newest %llu of %llu events; --max-events N or --from, --to take others\n",
-			      (unsigned long long)s.cap, (unsigned long long)s.count);
+		sl_escape_print(stderr,
+				"stormlog-analyze: the newest %llu of %llu events; --max-events N or --from, --to take others\n",
+				(unsigned long long)s.cap, (unsigned long long)s.count);
 	number_devices(&s);
 	write_snapshot(&s);
 	free(s.entries);

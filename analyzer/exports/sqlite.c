@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/report/owners.h"
-#include "analyzer/model/replay.h"
+#include "analyzer/model/replay/replay.h"
 
 static const char schema[] =
 	"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA user_version=1;"
@@ -65,7 +65,7 @@ static void fail(struct base *base)
 			    : errno == EFBIG || sqlite3_system_errno(base->db) == EFBIG ? EFBIG /* sqlite3_exec does not keep it */
 											: EIO;
 	if (!base->wrong && base->why == EIO)
-		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", base->job->path, sqlite3_errmsg(base->db));
+		sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", base->job->path, sqlite3_errmsg(base->db));
 	base->wrong = true;
 }
 
@@ -97,7 +97,7 @@ static void insert(struct base *base, sqlite3_stmt *statement, const char *types
 			const char *text = va_arg(args, const char *);
 
 			if (text)
-				sqlite3_bind_text(statement, i, sl_door_text(text), -1, free);
+				sqlite3_bind_text(statement, i, sl_escape_text(text), -1, free);
 			else
 				sqlite3_bind_null(statement, i);
 		} else {

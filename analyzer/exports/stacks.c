@@ -2,7 +2,7 @@
 /* collapsed and speedscope: who held the memory, as flame graphs. */
 #include <stdlib.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/base/json.h"
@@ -26,14 +26,14 @@ static bool run_collapsed(struct sl_export_job *job)
 			count = sl_process_stack(&p->process, frames, site->stack);
 			count = sl_stacks_fold(frames, count); /* removes the interpreter's own frames, as flame does */
 			sl_process_who(name, &p->process);
-			sl_door_put(job->out, SL_DOOR_FRAME, name);
+			sl_escape_put(job->out, SL_ESCAPE_FRAME, name);
 			for (unsigned f = count; f--;) {
 				sl_stacks_describe(name, sizeof(name), &frames[f]);
 				fputc(';', job->out);
-				sl_door_put(job->out, SL_DOOR_FRAME, name);
+				sl_escape_put(job->out, SL_ESCAPE_FRAME, name);
 			}
 			fputc(';', job->out);
-			sl_door_put(job->out, SL_DOOR_FRAME, sl_model_library(p->process.model, site));
+			sl_escape_put(job->out, SL_ESCAPE_FRAME, sl_model_library(p->process.model, site));
 			fprintf(job->out, " %llu\n", (unsigned long long)bytes);
 		}
 	}

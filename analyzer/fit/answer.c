@@ -7,7 +7,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/model/units.h"
+#include "analyzer/model/state/units.h"
 
 static const char *const often_tried[] = {"", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4",
 					  "expandable_segments:True,roundup_power2_divisions:4"};

@@ -17,10 +17,10 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/fit/engine.h"
-#include "analyzer/model/ledger.h"
-#include "analyzer/model/pending.h"
-#include "analyzer/model/replay.h"
-#include "analyzer/model/stacks.h"
+#include "analyzer/model/counts/ledger.h"
+#include "analyzer/model/counts/sample_wait.h"
+#include "analyzer/model/replay/replay.h"
+#include "analyzer/symbols/stacks.h"
 #include "analyzer/report/words.h"
 
 enum {
@@ -849,7 +849,7 @@ static void keep_driver(struct builder *b, struct sl_device_state *state)
 				       .partial = is_partial(p->trace),
 				       .pool = sl_model_row(b->model, SL_KIND_pool, state->device + 1)->used};
 
-	sl_pending_settle(b->model, state);
+	sl_sample_wait_settle(b->model, state);
 	if (state->last_sample_ns >= state->known_peak_ns)
 		driver.beside_bytes = state->hidden_peak_bytes;
 	for (size_t i = 0; i < b->model->ooms.count; i++) {
@@ -879,7 +879,7 @@ static void end(struct builder *b)
 				keep_driver(b, b->model->devices[d + 1]);
 			continue;
 		}
-		sl_pending_settle(b->model, b->model->devices[d + 1]); /* a sample may be the newest */
+		sl_sample_wait_settle(b->model, b->model->devices[d + 1]); /* a sample may be the newest */
 		note_others(lane, b->model->devices[d + 1]);
 		keep_lane(b, lane);
 		sl_table_free(&lane->blocks);

@@ -8,7 +8,7 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/report/kept.h"
+#include "analyzer/report/leak_words.h"
 #include "analyzer/report/owners.h"
 
 #define SITES_NAMED 400 /* only the largest sites have their names looked up */
@@ -106,7 +106,7 @@ void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *proces
 }
 
 /*
- * The report's answer (report/kept.h), from a copy that holds the analysis's findings.  It looks no further ahead than its
+ * The report's answer (report/leak_words.h), from a copy that holds the analysis's findings.  It looks no further ahead than its
  * places have leaked so far, because a cache that fills would raise alarms.  *leak: the place that leaks most.
  */
 static double full_by_leaks(const struct sl_process *process, const struct sl_figures *f, double *seen,
@@ -118,7 +118,7 @@ static double full_by_leaks(const struct sl_process *process, const struct sl_fi
 
 	memset(&now.kept, 0, sizeof(now.kept));
 	sl_analysis_kept.process(&now);
-	left = sl_kept_full_in(&now, f->device, &places, seen);
+	left = sl_leak_words_full_in(&now, f->device, &places, seen);
 	for (size_t i = now.kept.count; i--;)
 		if (now.kept.item[i].verdict == SL_KEPT_GROWING && now.kept.item[i].track->device == f->device)
 			*leak = now.kept.item[i].track;

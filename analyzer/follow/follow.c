@@ -9,10 +9,10 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
-#include "analyzer/model/replay.h"
+#include "analyzer/model/replay/replay.h"
 #include "analyzer/trace/cursor.h"
-#include "analyzer/trace/passes.h"
-#include "analyzer/trace/peek.h"
+#include "analyzer/trace/live_passes.h"
+#include "analyzer/trace/image_header.h"
 #include "analyzer/trace/ring.h"
 #include "common/now.h"
 
@@ -219,7 +219,7 @@ static bool open_process(struct sl_followed *followed, const struct sl_image *im
 		return false;
 	if (followed->run->told)
 		process->trace->header.run_id = followed->run->told;
-	sl_passes_begin(process->trace);
+	sl_live_passes_begin(process->trace);
 	process->model = sl_replay_new(&process->trace->header, &process->trace->defs);
 	process->model->timeline.bare = ~(1u << SL_LINE_KNOWN); /* live views draw only this line, and each line takes 96 KiB */
 	sl_replay_folded(process->model, &process->trace->folded);
@@ -290,7 +290,7 @@ static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 	bool worn, ends;
 	int changed;
 
-	if (!sl_passes_next(followed->process.trace))
+	if (!sl_live_passes_next(followed->process.trace))
 		return replay_again(follow, followed) ? 1 : -1;
 	sl_places_free(followed->process.places); /* stacks were added */
 	sl_roles_free(followed->process.roles);
@@ -357,7 +357,7 @@ static bool is_of_others(const struct sl_follow *follow, const struct sl_images 
 		return false;
 	if (follow->run)
 		return strcmp(run->id, follow->run) != 0;
-	return first && images->run_of[image] != 0 && !sl_peek_lives(&images->images[image]);
+	return first && images->run_of[image] != 0 && !sl_image_lives(&images->images[image]);
 }
 
 /* named: the path is the file itself, so that it is followed whatever run its folder's newest is. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
@@ -46,19 +46,19 @@ bool sl_ci_reports_text(const struct sl_ci_reports *forms, FILE *out)
 			if (o->fails == (pass == 1))
 				continue;
 			*(o->fails || o->level <= SL_LEVEL_UNKNOWN ? &asked : &beside) += 1;
-			sl_door_print(out, "%-8s %-16s ", o->fails ? "FAIL" : passed ? "ok" : sl_level_names[o->level], o->rule);
-			sl_door_put(out, SL_DOOR_LINE, o->message);
+			sl_escape_print(out, "%-8s %-16s ", o->fails ? "FAIL" : passed ? "ok" : sl_level_names[o->level], o->rule);
+			sl_escape_put(out, SL_ESCAPE_LINE, o->message);
 			fputc('\n', out);
 		}
-	sl_door_print(out, "%u of %u failed", outcomes->failures, asked);
+	sl_escape_print(out, "%u of %u failed", outcomes->failures, asked);
 	if (outcomes->unknown)
-		sl_door_print(out, ", %u unknown", outcomes->unknown);
+		sl_escape_print(out, ", %u unknown", outcomes->unknown);
 	if (beside)
-		sl_door_print(out, ", %u found that no limit asks about", beside);
+		sl_escape_print(out, ", %u found that no limit asks about", beside);
 	sl_limits_describe(forms->limits, names, sizeof(names));
-	sl_door_print(out, "; asked: %s%s%s", names, forms->config ? "; limits: " : "", forms->config ? forms->config : "");
+	sl_escape_print(out, "; asked: %s%s%s", names, forms->config ? "; limits: " : "", forms->config ? forms->config : "");
 	if (forms->other_runs)
-		sl_door_print(out, "; %u other run%s here: --run", forms->other_runs, forms->other_runs == 1 ? "" : "s");
+		sl_escape_print(out, "; %u other run%s here: --run", forms->other_runs, forms->other_runs == 1 ? "" : "s");
 	fputc('\n', out);
 	return !ferror(out);
 }
@@ -93,8 +93,8 @@ bool sl_ci_reports_json(const struct sl_ci_reports *forms, FILE *out)
 
 static void put_attribute(FILE *out, const char *name, const char *text)
 {
-	sl_door_print(out, " %s=\"", name);
-	sl_door_put(out, SL_DOOR_XML, text);
+	sl_escape_print(out, " %s=\"", name);
+	sl_escape_put(out, SL_ESCAPE_XML, text);
 	fputc('"', out);
 }
 
@@ -106,7 +106,7 @@ static void put_case(FILE *out, const struct sl_outcome *o, struct sl_map *names
 
 	name = ++*count > 1 ? sl_memory_print("%s (%zu)", o->subject, (size_t)*count) : sl_memory_copy(o->subject);
 	fputs("    <testcase classname=\"stormlog.", out);
-	sl_door_put(out, SL_DOOR_XML, o->rule);
+	sl_escape_put(out, SL_ESCAPE_XML, o->rule);
 	fputc('"', out);
 	put_attribute(out, "name", name);
 	free(name);
@@ -117,11 +117,11 @@ static void put_case(FILE *out, const struct sl_outcome *o, struct sl_map *names
 		put_attribute(out, "message", o->message);
 		put_attribute(out, "type", sl_level_names[o->level]);
 		fputc('>', out);
-		sl_door_put(out, SL_DOOR_XML, o->message);
+		sl_escape_put(out, SL_ESCAPE_XML, o->message);
 		if (o->file && o->line) {
 			fputs(" (", out);
-			sl_door_put(out, SL_DOOR_XML, o->file);
-			sl_door_print(out, ":%u)", o->line);
+			sl_escape_put(out, SL_ESCAPE_XML, o->file);
+			sl_escape_print(out, ":%u)", o->line);
 		}
 		fputs("</failure>\n    </testcase>\n", out);
 	} else if (o->level != SL_LEVEL_PASS) {
@@ -141,12 +141,12 @@ bool sl_ci_reports_junit(const struct sl_ci_reports *forms, FILE *out)
 
 	for (size_t i = 0; i < outcomes->list.count; i++)
 		skipped += !outcomes->list.item[i].fails && outcomes->list.item[i].level != SL_LEVEL_PASS;
-	sl_door_print(out,
-		      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"stormlog check\" "
-		      "tests=\"%zu\" failures=\"%u\" errors=\"0\" time=\"0\">\n  <testsuite name=\"stormlog check\"",
-		      outcomes->list.count, outcomes->failures);
-	sl_door_print(out, " tests=\"%zu\" failures=\"%u\" errors=\"0\" skipped=\"%zu\" time=\"0\">\n", outcomes->list.count,
-		      outcomes->failures, skipped);
+	sl_escape_print(out,
+			"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"stormlog check\" "
+			"tests=\"%zu\" failures=\"%u\" errors=\"0\" time=\"0\">\n  <testsuite name=\"stormlog check\"",
+			outcomes->list.count, outcomes->failures);
+	sl_escape_print(out, " tests=\"%zu\" failures=\"%u\" errors=\"0\" skipped=\"%zu\" time=\"0\">\n", outcomes->list.count,
+			outcomes->failures, skipped);
 	for (size_t i = 0; i < outcomes->list.count; i++)
 		put_case(out, &outcomes->list.item[i], &names);
 	sl_map_free(&names);
@@ -287,12 +287,12 @@ bool sl_ci_reports_metrics(const struct sl_ci_reports *forms, FILE *out)
 			if (m->of != families[f].of || m->bytes == SL_UNKNOWN)
 				continue;
 			if (!said)
-				sl_door_print(out, "# TYPE %s gauge\n# UNIT %s bytes\n# HELP %s %s\n", families[f].name,
-					      families[f].name, families[f].name, families[f].help);
+				sl_escape_print(out, "# TYPE %s gauge\n# UNIT %s bytes\n# HELP %s %s\n", families[f].name,
+						families[f].name, families[f].name, families[f].help);
 			said = true;
-			sl_door_print(out, "%s{%s=\"", families[f].name, families[f].label);
-			sl_door_put(out, SL_DOOR_METRIC, m->key);
-			sl_door_print(out, "\"} %llu\n", (unsigned long long)m->bytes);
+			sl_escape_print(out, "%s{%s=\"", families[f].name, families[f].label);
+			sl_escape_put(out, SL_ESCAPE_METRIC, m->key);
+			sl_escape_print(out, "\"} %llu\n", (unsigned long long)m->bytes);
 		}
 	}
 	fputs("# EOF\n", out);
@@ -305,8 +305,8 @@ static void put_row(FILE *out, const struct sl_outcome *o)
 {
 	static const char *const marks[] = {":white_check_mark:", ":grey_question:", ":information_source:", ":warning:", ":x:"};
 
-	sl_door_print(out, "| %s | %s | ", o->fails ? ":x:" : marks[o->level], o->rule);
-	sl_door_put(out, SL_DOOR_MARKDOWN, o->message);
+	sl_escape_print(out, "| %s | %s | ", o->fails ? ":x:" : marks[o->level], o->rule);
+	sl_escape_put(out, SL_ESCAPE_MARKDOWN, o->message);
 	fputs(" |\n", out);
 }
 
@@ -318,9 +318,9 @@ bool sl_ci_reports_summary(const struct sl_ci_reports *forms, FILE *out)
 	size_t size, used = 0;
 	FILE *row;
 
-	sl_door_print(out, "### GPU memory: %s", outcomes->failures ? "failed" : "fine");
+	sl_escape_print(out, "### GPU memory: %s", outcomes->failures ? "failed" : "fine");
 	if (outcomes->unknown)
-		sl_door_print(out, ", %u unknown", outcomes->unknown);
+		sl_escape_print(out, ", %u unknown", outcomes->unknown);
 	fputs("\n\n|  | rule | what was found |\n|---|---|---|\n", out);
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < outcomes->list.count; i++) {
@@ -339,7 +339,7 @@ bool sl_ci_reports_summary(const struct sl_ci_reports *forms, FILE *out)
 			free(text);
 		}
 	if (left)
-		sl_door_print(out, "\n%zu more\n", left);
+		sl_escape_print(out, "\n%zu more\n", left);
 	fputc('\n', out);
 	return !ferror(out);
 }
@@ -358,13 +358,13 @@ void sl_ci_reports_annotations(const struct sl_ci_reports *forms, FILE *out)
 		fputs(o->fails ? "::error " : "::warning ", out);
 		if (inside) {
 			fputs("file=", out);
-			sl_door_put(out, SL_DOOR_PROPERTY, path);
-			sl_door_print(out, ",line=%u,", o->line);
+			sl_escape_put(out, SL_ESCAPE_PROPERTY, path);
+			sl_escape_print(out, ",line=%u,", o->line);
 		}
 		fputs("title=", out);
-		sl_door_put(out, SL_DOOR_PROPERTY, o->rule);
+		sl_escape_put(out, SL_ESCAPE_PROPERTY, o->rule);
 		fputs("::", out);
-		sl_door_put(out, SL_DOOR_COMMAND, o->message);
+		sl_escape_put(out, SL_ESCAPE_COMMAND, o->message);
 		fputc('\n', out);
 	}
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "analyzer/gate/check.h"
+#include "analyzer/gate/verdict.h"
 
 /* What the formats need in addition to the outcomes. */
 struct sl_ci_reports {

@@ -9,7 +9,7 @@
 #include "analyzer/gate/fingerprint.h"
 #include "analyzer/base/map.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/leaking.h"
+#include "analyzer/report/leak_list.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
@@ -106,7 +106,7 @@ static void add_most(struct taking *taking, enum sl_measure_of of, const struct 
 	if (most->place && all->bytes <= most->bytes)
 		return;
 	if (!most->place || strcmp(most->place, line->place) != 0) {
-		sl_lines_free_texts(most);
+		sl_entry_lines_free_texts(most);
 		*most = (struct sl_measure_line){.place = sl_memory_copy(line->place),
 						 .what = sl_memory_copy(line->place),
 						 .file = line->file ? sl_memory_copy(line->file) : NULL,
@@ -124,7 +124,7 @@ static void add_left(struct taking *taking, struct sl_process *process, const st
 	struct sl_measure_line *all;
 	uintptr_t *at;
 
-	sl_leaking_line(process, leak->stack, name + length, sizeof(name) - (size_t)length);
+	sl_leak_list_line(process, leak->stack, name + length, sizeof(name) - (size_t)length);
 	if (!name[length])
 		snprintf(name + length, sizeof(name) - (size_t)length, "%s", leak->library);
 	at = sl_map_at(&taking->left_index, name);
@@ -154,11 +154,11 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 	sl_fingerprint(key, site->kind, library, frames, count);
 	sl_owners_line(process, site->stack, 1, place, sizeof(place));
 	sl_owners_line(process, site->stack, 2, what, sizeof(what));
-	line = sl_lines_add(&add(taking, of, key, what[0] ? what : library, bytes)->lines, place[0] ? place : library,
-			    what[0] ? what : library,
-			    !frame	  ? 0
-			    : frame->line ? frame->line
-					  : frame->offset);
+	line = sl_entry_lines_add(&add(taking, of, key, what[0] ? what : library, bytes)->lines, place[0] ? place : library,
+				  what[0] ? what : library,
+				  !frame	? 0
+				  : frame->line ? frame->line
+						: frame->offset);
 	line->bytes += bytes;
 	if (!line->beside)
 		line->beside = sl_memory_print("%s, %s", sl_event_kinds[site->kind].name, library);
@@ -302,7 +302,7 @@ static void keep_left(struct taking *taking)
 			*all = other;
 		}
 	}
-	sl_lines_free(&taking->left);
+	sl_entry_lines_free(&taking->left);
 	sl_map_free(&taking->left_index);
 	taking->left_index = (struct sl_map){0};
 }
@@ -332,13 +332,13 @@ static void name_sums(struct sl_measures *measures)
 {
 	for (size_t i = 0; i < measures->list.count; i++) {
 		struct sl_measure *m = &measures->list.item[i];
-		const struct sl_measure_line *most = sl_lines_most(&m->lines);
+		const struct sl_measure_line *most = sl_entry_lines_most(&m->lines);
 		size_t more = m->lines.list.count - 1;
 
 		if (!most)
 			continue;
-		sl_lines_sort(&m->lines);
-		most = sl_lines_most(&m->lines);
+		sl_entry_lines_sort(&m->lines);
+		most = sl_entry_lines_most(&m->lines);
 		free(m->what);
 		m->what = more ? sl_memory_print("%s and %zu more line%s", most->what, more, more == 1 ? "" : "s")
 			       : sl_memory_copy(most->what);
@@ -383,12 +383,12 @@ void sl_measures_free(struct sl_measures *measures)
 	for (size_t i = 0; i < measures->list.count; i++) {
 		free(measures->list.item[i].key);
 		free(measures->list.item[i].what);
-		sl_lines_free(&measures->list.item[i].lines);
+		sl_entry_lines_free(&measures->list.item[i].lines);
 	}
 	free(measures->list.item);
 	forget_positions(measures);
-	sl_lines_free(&measures->left);
+	sl_entry_lines_free(&measures->left);
 	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++)
-		sl_lines_free_texts(&measures->most[of]);
+		sl_entry_lines_free_texts(&measures->most[of]);
 	*measures = (struct sl_measures){0};
 }

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analyzer/gate/lines.h"
+#include "analyzer/gate/entry_lines.h"
 #include "analyzer/report/report.h"
 
 enum sl_measure_of {

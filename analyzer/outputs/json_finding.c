@@ -8,7 +8,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/gate/fingerprint.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/report/kept.h"
+#include "analyzer/report/leak_words.h"
 #include "analyzer/report/place.h"
 
 /* The line to look at: the frame of the finding's stack that report/place.h chooses, or null. */
@@ -73,7 +73,7 @@ static void put_evidence_of_kept(struct sl_json *j, const struct sl_process *pro
 		sl_json_double(j, "per_second_error", kept->per_second_error);
 		sl_json_string(j, "unit", kept->count_only ? "objects" : "bytes");
 		sl_json_uint(j, "first_ns", sl_process_unix(process, kept->track->first_ns));
-		sl_json_uint(j, "since_ns", sl_process_unix(process, sl_kept_since(kept)));
+		sl_json_uint(j, "since_ns", sl_process_unix(process, sl_leak_words_since(kept)));
 		sl_json_uint(j, "last_ns", sl_process_unix(process, kept->track->last_ns));
 		return;
 	}

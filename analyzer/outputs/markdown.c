@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
@@ -30,7 +30,7 @@ static int by_peak(const void *a, const void *b)
 static void put_more(FILE *out, size_t count)
 {
 	if (count > ROWS_SHOWN)
-		sl_door_print(out, "\n%zu more are in report.json.\n", count - ROWS_SHOWN);
+		sl_escape_print(out, "\n%zu more are in report.json.\n", count - ROWS_SHOWN);
 }
 
 static void put_memory(FILE *out, const struct sl_report *report)
@@ -55,13 +55,13 @@ static void put_memory(FILE *out, const struct sl_report *report)
 		const struct sl_row *row = rows.item[i].row;
 		char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES];
 
-		sl_door_print(out, "| %s | %s | ", SL_WHO(rows.item[i].process), sl_event_kinds[rows.item[i].kind].name);
+		sl_escape_print(out, "| %s | %s | ", SL_WHO(rows.item[i].process), sl_event_kinds[rows.item[i].kind].name);
 		if (rows.item[i].device)
-			sl_door_print(out, "%u", rows.item[i].device - 1);
-		sl_door_print(out, " | %llu | %llu | %llu | %llu | %s | %s |\n", (unsigned long long)row->allocations,
-			      (unsigned long long)row->frees, (unsigned long long)row->implicit_frees,
-			      (unsigned long long)row->failed_allocations, sl_format_size(live, row->live_bytes),
-			      sl_format_size(peak, row->peak_bytes));
+			sl_escape_print(out, "%u", rows.item[i].device - 1);
+		sl_escape_print(out, " | %llu | %llu | %llu | %llu | %s | %s |\n", (unsigned long long)row->allocations,
+				(unsigned long long)row->frees, (unsigned long long)row->implicit_frees,
+				(unsigned long long)row->failed_allocations, sl_format_size(live, row->live_bytes),
+				sl_format_size(peak, row->peak_bytes));
 	}
 	put_more(out, rows.count);
 	free(rows.item);
@@ -98,11 +98,11 @@ static void put_leaks(FILE *out, struct sl_report *report)
 		char where[400];
 
 		sl_owners_line(all.item[i].process, leak->stack, 3, where, sizeof(where));
-		sl_door_print(out, "| %s | %s | %llu | %s | %s | ", SL_WHO(all.item[i].process), SL_SIZE(leak->bytes),
-			      (unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name, leak->verdict);
-		sl_door_put(out, SL_DOOR_MARKDOWN, leak->library);
+		sl_escape_print(out, "| %s | %s | %llu | %s | %s | ", SL_WHO(all.item[i].process), SL_SIZE(leak->bytes),
+				(unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name, leak->verdict);
+		sl_escape_put(out, SL_ESCAPE_MARKDOWN, leak->library);
 		fputs(" | ", out);
-		sl_door_put(out, SL_DOOR_MARKDOWN, where);
+		sl_escape_put(out, SL_ESCAPE_MARKDOWN, where);
 		fputs(" |\n", out);
 	}
 	put_more(out, all.count);
@@ -124,10 +124,10 @@ static void put_who(FILE *out, const struct sl_report *report, size_t first)
 		if (list[i].process < 0 || !says_the_same(&list[i], &list[first]))
 			continue;
 		if (count++ < NAMES_SHOWN)
-			sl_door_print(out, "%s%s", count > 1 ? ", " : "", SL_WHO(&report->processes[list[i].process]));
+			sl_escape_print(out, "%s%s", count > 1 ? ", " : "", SL_WHO(&report->processes[list[i].process]));
 	}
 	if (count > NAMES_SHOWN)
-		sl_door_print(out, " and %u more", count - NAMES_SHOWN);
+		sl_escape_print(out, " and %u more", count - NAMES_SHOWN);
 }
 
 static void put_findings(FILE *out, const struct sl_report *report)
@@ -145,12 +145,12 @@ static void put_findings(FILE *out, const struct sl_report *report)
 		if (count == ROWS_SHOWN)
 			break;
 		shown[count++] = &list[i];
-		sl_door_print(out, "| %s | %s | ", list[i].severity, list[i].id);
+		sl_escape_print(out, "| %s | %s | ", list[i].severity, list[i].id);
 		put_who(out, report, i);
 		fputs(" | ", out);
-		sl_door_put(out, SL_DOOR_MARKDOWN, list[i].text);
+		sl_escape_put(out, SL_ESCAPE_MARKDOWN, list[i].text);
 		fputs(" | ", out);
-		sl_door_put(out, SL_DOOR_MARKDOWN, list[i].advice ? list[i].advice : "");
+		sl_escape_put(out, SL_ESCAPE_MARKDOWN, list[i].advice ? list[i].advice : "");
 		fputs(" |\n", out);
 	}
 	if (i < report->findings.count)

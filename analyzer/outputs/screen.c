@@ -5,11 +5,11 @@
  */
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/screen_page.h"
-#include "analyzer/report/absent.h"
+#include "analyzer/report/missing.h"
 #include "analyzer/report/place.h"
 
 #define CALLS_SHOWN    3
@@ -227,7 +227,7 @@ static void put_end(struct sl_screen_page *page, bool refused, bool host)
 	const struct sl_report *report = page->report;
 	uint64_t events = 0, lost = 0;
 	bool damaged = false;
-	struct sl_absent absent;
+	struct sl_missing absent;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
@@ -235,17 +235,18 @@ static void put_end(struct sl_screen_page *page, bool refused, bool host)
 		events += p->model->events;
 		lost += sl_trace_lost_events(p->trace);
 	}
-	sl_absent_tell(report, note_damage, &damaged);
+	sl_missing_tell(report, note_damage, &damaged);
 	if (!page->said && !damaged && !refused)
 		fputs(page->noted ? "nothing else to report\n" : "nothing to report\n", page->out);
 	else
 		fputc('\n', page->out);
-	sl_door_print(page->out, "%s: %s events, %s lost", damaged ? "incomplete" : "complete", SL_NUMBER(events), SL_NUMBER(lost));
-	if (sl_absent_ranks(report, &absent))
-		sl_door_print(page->out, ", without %llu of %llu ranks", (unsigned long long)absent.ranks,
-			      (unsigned long long)absent.of);
+	sl_escape_print(page->out, "%s: %s events, %s lost", damaged ? "incomplete" : "complete", SL_NUMBER(events),
+			SL_NUMBER(lost));
+	if (sl_missing_ranks(report, &absent))
+		sl_escape_print(page->out, ", without %llu of %llu ranks", (unsigned long long)absent.ranks,
+				(unsigned long long)absent.of);
 	if (page->style->saved)
-		sl_door_print(page->out, "   report: %s/report.html", page->style->saved);
+		sl_escape_print(page->out, "   report: %s/report.html", page->style->saved);
 	fputc('\n', page->out);
 	if (refused || host || page->said)
 		sl_screen_go_on(page, refused ? "dump" : NULL);
@@ -255,7 +256,7 @@ void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_scree
 {
 	struct sl_screen_page page = {.report = report, .out = out, .style = style};
 
-	sl_leaking_take(&page.leaking, report);
+	sl_leak_list_take(&page.leaking, report);
 	sl_screen_title(&page);
 	fputc('\n', out);
 	sl_screen_ooms(&page);
@@ -272,5 +273,5 @@ void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_scree
 
 	put_warnings(&page);
 	put_end(&page, refused, host && !report->device_count);
-	sl_leaking_free(&page.leaking);
+	sl_leak_list_free(&page.leaking);
 }

@@ -8,7 +8,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/kept.h"
+#include "analyzer/report/leak_words.h"
 #include "analyzer/report/place.h"
 
 #define KEPT_SHOWN  3
@@ -53,7 +53,7 @@ static bool is_told(const struct sl_screen_page *page, struct sl_process *proces
 	uint64_t line = sl_place_key(process, stack);
 
 	for (size_t i = 0; i < page->leaking.place.count; i++) {
-		const struct sl_leaking_place *place = &page->leaking.place.item[i];
+		const struct sl_leak_list_place *place = &page->leaking.place.item[i];
 
 		if (place->told && is_kind(kind, place->kept->track->kind) &&
 		    sl_place_key(&page->report->processes[place->process], place->stack) == line)
@@ -112,7 +112,7 @@ static void put_several(char *out, size_t size, unsigned count, const struct sl_
 }
 
 /* "rank 3 ", "64 ranks, most in rank 3 ", "device 1 "; "" for a run with one process and one device. */
-static void put_who(char *out, size_t size, const struct sl_screen_page *page, const struct sl_leaking_place *place)
+static void put_who(char *out, size_t size, const struct sl_screen_page *page, const struct sl_leak_list_place *place)
 {
 	const struct sl_process *process = &page->report->processes[place->process];
 	char who[SL_FORMAT_BYTES + 48] = "";
@@ -129,7 +129,7 @@ static void put_who(char *out, size_t size, const struct sl_screen_page *page, c
 /* "; at this rate device 0 is full in 41 min"; "" where that is unknown or of no interest. */
 static void put_full_in(char *out, size_t size, const struct sl_process *process, int device, const char *how, unsigned *places)
 {
-	double seen, full_in = sl_kept_full_in(process, device, places, &seen);
+	double seen, full_in = sl_leak_words_full_in(process, device, places, &seen);
 
 	out[0] = 0;
 	if (full_in >= FULL_IN_MIN && full_in <= FULL_IN_MAX)
@@ -147,8 +147,8 @@ static void put_full_ins(char *out, size_t size, struct sl_process *process, uns
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_track *track = process->kept.item[i].track;
 
-		sl_leaking_line(process, track->stack, line, sizeof(line));
-		if (track->kind != kind || strcmp(line, where) || !sl_kept_fills(process, &process->kept.item[i]))
+		sl_leak_list_line(process, track->stack, line, sizeof(line));
+		if (track->kind != kind || strcmp(line, where) || !sl_leak_words_fills(process, &process->kept.item[i]))
 			continue;
 		put_full_in(out + at, size - at, process, track->device, at ? "," : "; at this rate", &places);
 		if (places > 1)
@@ -158,29 +158,30 @@ static void put_full_ins(char *out, size_t size, struct sl_process *process, uns
 }
 
 /* Prints since when the place leaks, whether it ever freed, and when the device is full. */
-static void put_course(struct sl_screen_page *page, const struct sl_leaking_place *place)
+static void put_course(struct sl_screen_page *page, const struct sl_leak_list_place *place)
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
 	char text[800], time[SL_FORMAT_BYTES], full[400], thread[100], rounds[140];
 
 	put_full_ins(full, sizeof(full), process, kept->track->kind, place->where);
-	snprintf(text, sizeof(text), "      since %s; %s%s%s%s", sl_kept_begin(time, process, kept),
-		 kept->left_blocks	     ? "never freed"
-		 : sl_kept_in_turns(process) ? "freed only as each process ended, before another began"
-					     : "freed only as the program ended",
-		 sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_young(kept), sl_kept_cut(process, kept));
+	snprintf(text, sizeof(text), "      since %s; %s%s%s%s", sl_leak_words_begin(time, process, kept),
+		 kept->left_blocks		   ? "never freed"
+		 : sl_leak_words_in_turns(process) ? "freed only as each process ended, before another began"
+						   : "freed only as the program ended",
+		 sl_leak_words_thread(thread, sizeof(thread), process, kept), sl_leak_words_young(kept),
+		 sl_leak_words_cut(process, kept));
 	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
 			 place->processes > 1 ? "of them" : "on several devices");
-	sl_kept_rounds(rounds, sizeof(rounds), process, kept, !page->round_told);
+	sl_leak_words_rounds(rounds, sizeof(rounds), process, kept, !page->round_told);
 	page->round_told |= rounds[0] != 0;
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", rounds, full);
 	sl_screen_line(page, 0, text, "");
 }
 
 /* Prints one leaking place: its line, its figures, its course. */
-static void put_kept_one(struct sl_screen_page *page, const struct sl_leaking_place *place)
+static void put_kept_one(struct sl_screen_page *page, const struct sl_leak_list_place *place)
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
@@ -189,9 +190,9 @@ static void put_kept_one(struct sl_screen_page *page, const struct sl_leaking_pl
 	bool beside;
 
 	sl_owners_line(process, place->stack, 3, where, sizeof(where));
-	sl_kept_rate(rate, sizeof(rate), process, kept);
-	sl_kept_amount(what, sizeof(what), process, kept);
-	sl_kept_label(label, sizeof(label), process, kept);
+	sl_leak_words_rate(rate, sizeof(rate), process, kept);
+	sl_leak_words_amount(what, sizeof(what), process, kept);
+	sl_leak_words_label(label, sizeof(label), process, kept);
 	put_who(who, sizeof(who), page, place);
 	sl_screen_head(page, "LEAK", SL_SCREEN_BAD);
 	snprintf(text, sizeof(text), "     %s%s, %s%s", who, rate, what, label);
@@ -206,14 +207,14 @@ static void put_kept_one(struct sl_screen_page *page, const struct sl_leaking_pl
 /* Prints places that leak at the same pace: the line that calls all of them, and each place. */
 static void put_kept_together(struct sl_screen_page *page, const bool *with, size_t count, const char *owner)
 {
-	struct sl_leaking_place all = {0};
+	struct sl_leak_list_place all = {0};
 	struct sl_kept sum = {0};
 	uint64_t least = 0;
 	char rate[200], what[200], text[600], who[128];
 	unsigned shown = 0;
 
 	for (size_t i = 0; i < page->leaking.place.count; i++) {
-		struct sl_leaking_place *place = &page->leaking.place.item[i];
+		struct sl_leak_list_place *place = &page->leaking.place.item[i];
 
 		if (!with[i])
 			continue;
@@ -224,24 +225,24 @@ static void put_kept_together(struct sl_screen_page *page, const bool *with, siz
 			least = sum.births;
 			continue;
 		}
-		sl_kept_add(&sum, place->kept);
+		sl_leak_words_add(&sum, place->kept);
 		least = place->kept->births < least ? place->kept->births : least;
 		all.bytes += place->bytes;
 	}
 	sum.bursts = least; /* all places leak in the same bursts */
 	all.kept = &sum;
-	sl_kept_rate(rate, sizeof(rate), &page->report->processes[all.process], &sum);
-	sl_kept_amount(what, sizeof(what), &page->report->processes[all.process], &sum);
+	sl_leak_words_rate(rate, sizeof(rate), &page->report->processes[all.process], &sum);
+	sl_leak_words_amount(what, sizeof(what), &page->report->processes[all.process], &sum);
 	put_who(who, sizeof(who), page, &all);
 	sl_screen_head(page, "LEAK", SL_SCREEN_BAD);
 	snprintf(text, sizeof(text), "     %s%s, %s, at %zu places", who, rate, what, count);
 	sl_screen_line(page, LEAK_RIGHT, text, owner);
 	for (size_t i = 0; i < page->leaking.place.count; i++) {
-		const struct sl_leaking_place *place = &page->leaking.place.item[i];
+		const struct sl_leak_list_place *place = &page->leaking.place.item[i];
 
 		if (!with[i] || ++shown > PARTS_SHOWN)
 			continue;
-		sl_kept_amount(what, sizeof(what), &page->report->processes[place->process], place->kept);
+		sl_leak_words_amount(what, sizeof(what), &page->report->processes[place->process], place->kept);
 		sl_screen_say(page, "      %s: %s", place->where, what);
 	}
 	if (shown > PARTS_SHOWN)
@@ -277,7 +278,7 @@ void sl_screen_kept(struct sl_screen_page *page)
 	char owner[300];
 
 	for (size_t i = 0; i < page->leaking.place.count; i++) {
-		struct sl_leaking_place *place = &page->leaking.place.item[i];
+		struct sl_leak_list_place *place = &page->leaking.place.item[i];
 		size_t together;
 
 		if (!place->kept || place->told)
@@ -286,7 +287,7 @@ void sl_screen_kept(struct sl_screen_page *page)
 			more++;
 			continue;
 		}
-		together = sl_leaking_together(&page->leaking, page->report, i, with, owner, sizeof(owner));
+		together = sl_leak_list_together(&page->leaking, page->report, i, with, owner, sizeof(owner));
 		if (together > 1)
 			put_kept_together(page, with, together, owner);
 		else
@@ -326,7 +327,7 @@ static void take_left(struct all_left *all, struct sl_process *process, const st
 	uintptr_t *at;
 	struct left *to;
 
-	sl_leaking_line(process, leak->stack, key + length, sizeof(key) - (size_t)length);
+	sl_leak_list_line(process, leak->stack, key + length, sizeof(key) - (size_t)length);
 	if (!key[length])
 		snprintf(key + length, sizeof(key) - (size_t)length, "%s", leak->library);
 	at = sl_map_at(&all->names, key);
@@ -391,7 +392,7 @@ static void put_left(struct sl_screen_page *page, const struct all_left *all)
 			 SL_SIZE(worst->bytes));
 	/* the place last: its outer frames go where the line is too narrow */
 	snprintf(right, sizeof(right), "%s%llu %s%s%s, %s", amount, (unsigned long long)worst->blocks,
-		 sl_kept_noun(worst->leak->kind, worst->blocks != 1), on, worst->growing ? ", growing" : "",
+		 sl_leak_words_noun(worst->leak->kind, worst->blocks != 1), on, worst->growing ? ", growing" : "",
 		 where[0] ? where : worst->leak->library);
 	sl_screen_line(page, 30, left, right);
 	page->said |= growing > 0;

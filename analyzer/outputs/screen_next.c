@@ -2,7 +2,7 @@
 /* The last line: a command that shows more and can be pasted as it is. */
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/devices.h"
 #include "common/shell.h"
@@ -63,12 +63,12 @@ static unsigned put(struct sl_screen_page *page, unsigned column, const char *ve
 		text = sl_arena_printf(&arena, "%s %s", text, sl_shell_word(word, sizeof(word), report->paths[i]));
 	wide = (unsigned)strlen(text);
 	if (!column)
-		column = (unsigned)sl_door_print(page->out, "%s", head);
+		column = (unsigned)sl_escape_print(page->out, "%s", head);
 	else if (column + strlen(gap) + wide <= page->style->columns)
-		column += (unsigned)sl_door_print(page->out, "%s", gap);
+		column += (unsigned)sl_escape_print(page->out, "%s", gap);
 	else
-		column = (unsigned)sl_door_print(page->out, "\n%*s", (int)strlen(head), "") - 1;
-	sl_door_print(page->out, "%s", text);
+		column = (unsigned)sl_escape_print(page->out, "\n%*s", (int)strlen(head), "") - 1;
+	sl_escape_print(page->out, "%s", text);
 	sl_arena_free(&arena);
 	return column + wide;
 }

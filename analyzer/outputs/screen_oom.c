@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
-#include "analyzer/analyses/story.h"
+#include "analyzer/base/escape.h"
+#include "analyzer/analyses/oom_causes.h"
 #include "analyzer/base/format.h"
-#include "analyzer/report/alike.h"
+#include "analyzer/report/merge_lines.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/screen_page.h"
 
@@ -224,7 +224,7 @@ static bool are_alike(const struct shown *one, const struct shown *other)
 	const struct shown *both[2] = {one, other};
 	char text[2048], asked[512], held[512], *words[2];
 	bool same, own = one->process == other->process;
-	const struct sl_kept *leak = sl_story_leak(one->process, &one->process->model->ooms.item[one->index]);
+	const struct sl_kept *leak = sl_oom_causes_leak(one->process, &one->process->model->ooms.item[one->index]);
 
 	if (own && (!leak || leak->verdict != SL_KEPT_GROWING))
 		return false;
@@ -338,7 +338,7 @@ void sl_screen_ooms(struct sl_screen_page *page)
 		page->ooms[i] = &shown[i].process->model->ooms.item[shown[i].index];
 	}
 	if (more)
-		sl_door_print(page->out, "  and %u more, in report.json\n", more);
+		sl_escape_print(page->out, "  and %u more, in report.json\n", more);
 	if (count) {
 		if (first)
 			sl_screen_say(page, "  %s", first);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 
@@ -48,7 +48,7 @@ static void put(struct sl_screen_page *page, const char *text, size_t bytes)
 		to_ascii(part);
 	for (char *at = page->style->fenced ? strchr(part, '`') : NULL; at; at = strchr(at, '`'))
 		*at = '\'';
-	sl_door_put(page->out, SL_DOOR_LINE, part);
+	sl_escape_put(page->out, SL_ESCAPE_LINE, part);
 	free(part);
 }
 

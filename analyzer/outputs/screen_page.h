@@ -3,7 +3,7 @@
 #pragma once
 
 #include "analyzer/outputs/output.h"
-#include "analyzer/report/leaking.h"
+#include "analyzer/report/leak_list.h"
 #include "analyzer/report/owners.h"
 
 #define SL_SCREEN_OOMS 3
@@ -15,7 +15,7 @@ struct sl_screen_page {
 	bool noted;				   /* a NOTE, or what was found of a peak, stands on the screen */
 	unsigned indent;			   /* columns the heading of this line took */
 	const struct sl_oom *ooms[SL_SCREEN_OOMS]; /* the errors printed so far */
-	struct sl_leaking leaking;		   /* the leaking places of the run */
+	struct sl_leak_list leaking;		   /* the leaking places of the run */
 	unsigned leaks_shown;			   /* number of LEAK blocks printed */
 	bool round_told;			   /* it has been said what a round is */
 };

@@ -9,24 +9,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/report/absent.h"
-#include "analyzer/report/alike.h"
+#include "analyzer/report/missing.h"
+#include "analyzer/report/merge_lines.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/model/bare.h"
-#include "analyzer/model/between.h"
-#include "analyzer/model/named.h"
-#include "analyzer/model/replay.h"
-#include "analyzer/model/stays.h"
+#include "analyzer/model/replay/late_unwinder.h"
+#include "analyzer/model/counts/between.h"
+#include "analyzer/model/replay/named_places.h"
+#include "analyzer/model/replay/replay.h"
+#include "analyzer/model/counts/survivors.h"
 #include "analyzer/summary/summary.h"
-#include "analyzer/trace/parts.h"
-#include "analyzer/trace/peek.h"
+#include "analyzer/trace/shards.h"
+#include "analyzer/trace/image_header.h"
 #include "common/now.h"
 
 #define STRETCHES_PROCESSES 64
@@ -52,7 +52,7 @@ static void progress(struct job *job, uint64_t events)
 	if (!job->on_terminal || (now = sl_now_ns(CLOCK_MONOTONIC)) < due ||
 	    !atomic_compare_exchange_strong(&job->due_ns, &due, now + 200000000))
 		return;
-	sl_door_print(stderr, "\r\033[K%s events, %u of %u processes", SL_NUMBER(all), begun < count ? begun : count, count);
+	sl_escape_print(stderr, "\r\033[K%s events, %u of %u processes", SL_NUMBER(all), begun < count ? begun : count, count);
 	fflush(stderr);
 }
 
@@ -130,11 +130,11 @@ static void replay(struct job *job, struct sl_process *process)
 			progress(job, 0x10000);
 	}
 	sl_order_free(order);
-	sl_stays_end(process->model);
+	sl_survivors_end(process->model);
 	sl_replay_end(process->model);
 	if (sl_trace_ended(trace) == SL_ENDED_FAILED || sl_trace_ended(trace) == SL_ENDED_KILLED)
 		sl_replay_failed(process->model);
-	sl_bare_name(process->model);
+	sl_late_unwinder_name(process->model);
 	process->started_unix_ns = trace->header.started_ns;
 	process->ended_unix_ns = end_of(process);
 	process->gone = span ? span->none : until && !item && !sl_process_lived(process, job->options->until_unix_ns);
@@ -278,14 +278,14 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 
 static void warn_absent(struct sl_report *report)
 {
-	struct sl_absent absent;
+	struct sl_missing absent;
 	char *words;
 
 	if (report->images.empty.count && report->process_count) /* where it is all, the caller says so */
 		sl_report_warn(report, "%s: " SL_ABSENT_EMPTY, *report->images.empty.item);
-	if (!sl_absent_ranks(report, &absent))
+	if (!sl_missing_ranks(report, &absent))
 		return;
-	words = sl_absent_words(&absent);
+	words = sl_missing_words(&absent);
 	sl_report_warn(report, "%s", words);
 	free(words);
 }
@@ -357,7 +357,7 @@ static bool may_be_of_run(const struct sl_report *report, unsigned image)
 	const struct sl_images *images = &report->images;
 	int64_t began = (int64_t)(images->runs[report->run].started_ns / 1000000000);
 
-	return images->runs[images->run_of[image]].id[0] || sl_peek_written(&images->images[image], began - APART_S);
+	return images->runs[images->run_of[image]].id[0] || sl_image_written(&images->images[image], began - APART_S);
 }
 
 /* In the order of images, so that the report does not depend on threads. */
@@ -386,7 +386,7 @@ static void reduce(struct job *job)
 	if (job->options->only && kept)
 		begin_with_all(report);
 	for (unsigned i = 0; i < kept; i++)
-		if (sl_absent_newer(report->processes[i].trace))
+		if (sl_missing_newer(report->processes[i].trace))
 			sl_report_warn(report, "%s: " SL_ABSENT_NEWER, sl_paths_name(report->processes[i].trace->name));
 	sl_report_join_warnings(report, 0);
 	report->damage_lines = (unsigned)report->warnings.count;
@@ -460,11 +460,11 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 			      report->images.strangers.count))
 		return SL_PIPELINE_UNREADABLE;
 	if (options->parts && all)
-		sl_parts_list(&report->images);
+		sl_shards_list(&report->images);
 	if (!options->each)
-		sl_parts_miss(&report->images);
+		sl_shards_miss(&report->images);
 	if (options->parts)
-		sl_parts_keep(&report->images, options->part - 1, options->parts);
+		sl_shards_keep(&report->images, options->part - 1, options->parts);
 	sl_images_group(&report->images);
 	if (!choose_run(report, options->run))
 		return SL_PIPELINE_NO_RUN;

@@ -4,7 +4,7 @@
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/model/replay.h"
+#include "analyzer/model/replay/replay.h"
 #include "analyzer/report/words.h"
 
 #include <stdarg.h>

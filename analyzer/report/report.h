@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "analyzer/upstream/answers/leak_series.h"
-#include "analyzer/model/model.h"
-#include "analyzer/model/stacks.h"
-#include "analyzer/model/symbols.h"
+#include "analyzer/model/state/model.h"
+#include "analyzer/symbols/stacks.h"
+#include "analyzer/symbols/symbols.h"
 #include "analyzer/trace/images.h"
 
 struct sl_leak {
@@ -21,7 +21,7 @@ struct sl_leak {
 	uint64_t bytes, blocks, first_ns, last_ns;   /* CLOCK_MONOTONIC of the process */
 	const char *verdict, *severity, *suggestion; /* static */
 	const char *library;			     /* of the model */
-	bool growing, passing; /* passing: its place leaks, but these would have been freed soon (analyses/passing.h) */
+	bool growing, passing; /* passing: its place leaks, but these would have been freed soon (analyses/freed_soon.h) */
 	/* For growing leaks; r_squared: over steps where there are some, of "kept" the confidence. */
 	double bytes_per_second, bytes_per_step, r_squared;
 	uint32_t step; /* text of the label whose entries are the steps; 0: none */
@@ -53,8 +53,8 @@ struct sl_growth {
 	bool credited;	    /* what grew was allocated in its entries and something is kept, so it has a finding */
 };
 
-/* A place that keeps a part of what it allocates to the end of the run; analyses/kept.c. */
-enum sl_kept_verdict {
+/* A place that keeps a part of what it allocates to the end of the run; analyses/leak_trend.c. */
+enum sl_leak_words_verdict {
 	SL_KEPT_GROWING, /* evenly until the end: a leak */
 	SL_KEPT_FILLING, /* more and more slowly: a cache that fills, or a leak that has just begun */
 	SL_KEPT_UNCLEAR, /* the program did nothing but this, and ended; or it came in a few calls: a leak, or what it loads */
@@ -68,7 +68,7 @@ enum sl_kept_verdict {
 };
 struct sl_kept {
 	const struct sl_track *track; /* in the model; of several with one place the largest */
-	enum sl_kept_verdict verdict;
+	enum sl_leak_words_verdict verdict;
 	bool count_only;		     /* amount counts objects instead of bytes */
 	bool young;			     /* most of what is kept is no older than freed blocks became, as in a queue */
 	bool larger;			     /* each block is larger than all before it */
@@ -124,7 +124,7 @@ struct sl_account {
 	uint64_t cached, largest_cached; /* unused memory that PyTorch kept */
 	/* memory of this process that no call named; rounding: about; aside: what its limit had the context set aside */
 	uint64_t hidden, context, modules, rounding, unexplained, aside;
-	const char *context_bound; /* sl_pending_context_bound() */
+	const char *context_bound; /* sl_sample_wait_context_bound() */
 	uint64_t others_bytes;	   /* sum over `others`, limited to what the device had room for */
 	struct {
 		int64_t pid, rank; /* rank -1: none or not recorded */
@@ -177,9 +177,9 @@ struct sl_process {
 	char *session_id;
 	uint64_t started_unix_ns, ended_unix_ns; /* end of a killed process: its last sign of life */
 	bool gone;				 /* it had ended at the time up to which it was replayed */
-	SL_VECTOR(struct sl_leak) leaks;	 /* largest first; analyses/leaks.c */
+	SL_VECTOR(struct sl_leak) leaks;	 /* largest first; analyses/left_at_exit.c */
 	SL_VECTOR(struct sl_growth) growth;	 /* one per label; analyses/growth.c */
-	SL_VECTOR(struct sl_kept) kept;		 /* growing first, then largest first; analyses/kept.c */
+	SL_VECTOR(struct sl_kept) kept;		 /* growing first, then largest first; analyses/leak_trend.c */
 	unsigned measured, unmeasured;		 /* places that may keep something and were measured for it, or were too many */
 	struct sl_iterations iterations;
 	SL_VECTOR(struct sl_heuristics) heuristics; /* one per device */
@@ -187,7 +187,7 @@ struct sl_process {
 	uint64_t bundles_from_ns;
 	/* The same because of the limit on bytes, known only after they are written. */
 	uint64_t bundles_kept_ns;
-	struct sl_account *accounts; /* one for each error of model->ooms, NULL: no errors; analyses/accounts.c */
+	struct sl_account *accounts; /* one for each error of model->ooms, NULL: no errors; analyses/oom.c */
 	unsigned
 		/* Index of the first rank that does the same; SL_ALIKE_UNKNOWN: none, or too few to tell; analyses/ranks.c. */
 		alike;

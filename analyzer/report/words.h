@@ -2,7 +2,7 @@
 /* What a process calls the GPU through, and how that runtime names what advice names. */
 #pragma once
 
-#include "analyzer/model/model.h"
+#include "analyzer/model/state/model.h"
 
 /* "rocm" or "cuda", by the first kind of call that the process made; static. */
 const char *sl_words_backend(const struct sl_model *model);

@@ -8,7 +8,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
-#include "analyzer/model/model.h"
+#include "analyzer/model/state/model.h"
 #include "analyzer/trace/object.h"
 
 #define MAP_HEAD 3 /* of one with up to 65535 members */

@@ -8,8 +8,8 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
-#include "analyzer/base/squeeze.h"
-#include "analyzer/model/replay.h"
+#include "analyzer/base/compress.h"
+#include "analyzer/model/replay/replay.h"
 #include "analyzer/summary/image.h"
 #include "analyzer/summary/shape.h"
 #include "analyzer/trace/summaries.h"
@@ -150,7 +150,7 @@ static void *end_map(msgpack_sbuffer *out, size_t *size)
 {
 	void *packed = sl_memory_must(malloc(ZSTD_compressBound(out->size)));
 
-	*size = sl_squeeze(packed, ZSTD_compressBound(out->size), out->data, out->size, LEVEL);
+	*size = sl_compress(packed, ZSTD_compressBound(out->size), out->data, out->size, LEVEL);
 	msgpack_sbuffer_destroy(out);
 	return sl_memory_must(realloc(packed, *size)); /* kept until all ranks are there */
 }

@@ -11,7 +11,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
@@ -190,8 +190,8 @@ static char *make_folder(void)
 static void tell_no_room(const char *path, int error)
 {
 	unsaved = error;
-	sl_door_print(stderr, "stormlog-analyze: %s: it cannot be unpacked: %s; TMPDIR=FOLDER names another folder for it\n", path,
-		      strerror(error));
+	sl_escape_print(stderr, "stormlog-analyze: %s: it cannot be unpacked: %s; TMPDIR=FOLDER names another folder for it\n",
+			path, strerror(error));
 	if (!goes_on)
 		exit(EXIT_UNSAVED);
 }
@@ -215,10 +215,10 @@ static const char *unpack(FILE *in, const char *path)
 		return NULL;
 	}
 	if (pack.torn)
-		sl_door_print(stderr, "stormlog-analyze: %s: offset %ld: %s; %zu files of it are used\n", path, ftell(in),
-			      reader.too_large ? "the pack is larger than a pack of its size may be"
-					       : "the pack is torn or damaged",
-			      pack.members.count);
+		sl_escape_print(stderr, "stormlog-analyze: %s: offset %ld: %s; %zu files of it are used\n", path, ftell(in),
+				reader.too_large ? "the pack is larger than a pack of its size may be"
+						 : "the pack is torn or damaged",
+				pack.members.count);
 	*SL_PUSH(&packs) = pack;
 	*sl_map_at(&known, path) = packs.count;
 	return pack.folder;

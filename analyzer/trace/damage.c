@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/trace/damage.h"
 #include "analyzer/trace/archive.h"
 
@@ -59,7 +59,7 @@ void sl_damage_note(struct sl_damage *damage, const char *file, const char *form
 void sl_damage_print(const struct sl_damage *damage)
 {
 	for (unsigned i = 0; i < damage->lines; i++)
-		sl_door_print(stderr, "stormlog-analyze: %s\n", damage->line[i]);
+		sl_escape_print(stderr, "stormlog-analyze: %s\n", damage->line[i]);
 }
 
 void sl_damage_free(struct sl_damage *damage)

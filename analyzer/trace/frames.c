@@ -12,7 +12,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/base/squeeze.h"
+#include "analyzer/base/compress.h"
 #include "common/tracefile.h"
 
 #define FRAME_MAX    (8u << 20)	 /* no writer makes larger frames; a larger one is damage */
@@ -269,7 +269,7 @@ static size_t inflate_unsized(struct sl_inflate *inflate, size_t compressed)
 		if (capacity > CONTENT_MAX)
 			return (size_t)-1;
 		make_room(&inflate->out, &inflate->out_capacity, capacity);
-		got = sl_squeeze_back(inflate->out, inflate->out_capacity, inflate->in, compressed);
+		got = sl_compress_back(inflate->out, inflate->out_capacity, inflate->in, compressed);
 		if (!ZSTD_isError(got) || ZSTD_getErrorCode(got) != ZSTD_error_dstSize_tooSmall)
 			return got;
 	}
@@ -295,7 +295,7 @@ bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, c
 		got = (size_t)-1;
 	} else {
 		make_room(&inflate->out, &inflate->out_capacity, content + 1);
-		got = sl_squeeze_back(inflate->out, inflate->out_capacity, inflate->in, frame->compressed);
+		got = sl_compress_back(inflate->out, inflate->out_capacity, inflate->in, frame->compressed);
 	}
 	if (ZSTD_isError(got)) {
 		if (damage)

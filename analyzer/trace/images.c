@@ -18,7 +18,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/names.h"
-#include "analyzer/trace/peek.h"
+#include "analyzer/trace/image_header.h"
 #include "analyzer/trace/summaries.h"
 #include "common/tracefile.h"
 
@@ -334,7 +334,7 @@ static bool add(struct sl_images *folder, const char *path)
 	}
 	/* A file named alone brings in the other files of its process. */
 	where = beside_of(path);
-	files = sl_beside_once(&folder->beside, path);
+	files = sl_siblings_once(&folder->beside, path);
 	for (size_t i = 0; files && i < files->paths.count && !too_many(folder, path); i++)
 		if (strcmp(files->paths.item[i], path) != 0 && !stat(files->paths.item[i], &st) && S_ISREG(st.st_mode) &&
 		    leads_to_ours(folder, files->paths.item[i]))
@@ -532,7 +532,7 @@ void sl_images_group(struct sl_images *folder)
 		if (image->identity)
 			header = *image->identity;
 		else
-			sl_peek_header(image, &header);
+			sl_image_header(image, &header);
 		before = met_before(&headers, &header, image, folder->copies_too, kept);
 		if (before) {
 			drop_copy(folder, &folder->images[before - 1], image);
@@ -575,7 +575,7 @@ void sl_images_free(struct sl_images *folder)
 	SL_DROP_EACH(&folder->broken);
 	SL_DROP_EACH(&folder->summaries);
 	SL_DROP_EACH(&folder->packs);
-	sl_beside_free(&folder->beside);
+	sl_siblings_free(&folder->beside);
 	sl_map_free(&folder->stems);
 	sl_map_free(&folder->met);
 	*folder = (struct sl_images){0};

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "analyzer/base/map.h"
-#include "analyzer/trace/beside.h"
+#include "analyzer/trace/siblings.h"
 #include "analyzer/trace/trace.h"
 
 struct sl_run {

@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 
 #include "analyzer/base/confine.h"
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/vector.h"
-#include "analyzer/trace/beside.h"
+#include "analyzer/trace/siblings.h"
 #include "analyzer/trace/names.h"
 #include "common/base.h"
 #include "common/ringfile.h"
@@ -79,7 +79,7 @@ static void add_beside(struct list *list, struct sl_beside *processes, const cha
 		}
 		return;
 	}
-	files = sl_beside_once(processes, path);
+	files = sl_siblings_once(processes, path);
 	for (size_t i = 0; files && i < files->paths.count; i++)
 		add_honest(list, files->paths.item[i], sl_names_is_trace);
 }
@@ -107,7 +107,7 @@ static bool confine(const struct sl_rights *rights)
 	if (rights->symbols)
 		add(&reads, rights->symbols);
 	add_remote_rings(&reads);
-	sl_beside_free(&processes);
+	sl_siblings_free(&processes);
 	for (size_t i = 0; i < SL_COUNT(rights->writes); i++)
 		if (rights->writes[i] && *rights->writes[i] && !sl_save_is_open(rights->writes[i]))
 			add(&writes, rights->writes[i]);
@@ -129,10 +129,10 @@ bool sl_rights_give_up(const struct sl_rights *rights, const char *program)
 	if (rights->node)
 		sl_confine_calls(rights->but);
 	if (ran_out)
-		sl_door_print(stderr, "%s: descriptors ran out before anything was read (ulimit -n): %m\n", program);
+		sl_escape_print(stderr, "%s: descriptors ran out before anything was read (ulimit -n): %m\n", program);
 	else if (!fine)
-		sl_door_print(stderr,
-			      "%s: this kernel has no Landlock: what reads the trace could read and write other files too\n",
-			      program);
+		sl_escape_print(stderr,
+				"%s: this kernel has no Landlock: what reads the trace could read and write other files too\n",
+				program);
 	return !ran_out;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stack of a call, as the definitions of its trace number it; model/stacks.h makes frames of it. */
+/* The stack of a call, as the definitions of its trace number it; symbols/stacks.h makes frames of it. */
 #pragma once
 
 #include <stdbool.h>

@@ -10,7 +10,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/base/squeeze.h"
+#include "analyzer/base/compress.h"
 #include "analyzer/trace/frames.h"
 
 #define INDEX_MAX   (256u << 20)
@@ -41,7 +41,7 @@ static uint8_t *unpack(const void *frame, size_t size, uint64_t most, size_t *by
 	out = malloc(content + 1);
 	if (!out)
 		return NULL;
-	*bytes = sl_squeeze_back(out, content, frame, size);
+	*bytes = sl_compress_back(out, content, frame, size);
 	if (!ZSTD_isError(*bytes) && *bytes == content)
 		return out;
 	free(out);

@@ -11,7 +11,7 @@
 #include "analyzer/base/pool.h"
 #include "analyzer/trace/cursor.h"
 #include "analyzer/trace/names.h"
-#include "analyzer/trace/unfinished.h"
+#include "analyzer/trace/incomplete.h"
 #include "common/block.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
@@ -73,11 +73,11 @@ static void take_map(struct sl_trace *trace, const msgpack_object *map)
 	} else if (sl_object_is_text(def, "gap")) {
 		take_gap(trace, map);
 	} else if (sl_object_is_text(def, "checkpoint")) {
-		sl_folded_checkpoint(&trace->folded, map);
+		sl_totals_checkpoint(&trace->folded, map);
 		if (sl_object_u64(map, "log_next", 0) > trace->log_next)
 			trace->log_next = sl_object_u64(map, "log_next", 0);
 	} else if (sl_object_is_text(def, "slept")) {
-		sl_folded_slept(&trace->folded.slept, &trace->header, map);
+		sl_totals_slept(&trace->folded.slept, &trace->header, map);
 	} else if (sl_object_is_text(def, "footer")) {
 		how = sl_object_text(map, "how");
 		trace->how = sl_arena_strndup(&trace->defs.arena, how.text ? how.text : "exit", how.text ? how.size : 4);
@@ -444,7 +444,7 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	sl_pool_allow(trace->disk_bytes);
 	sl_pool_refused();
 	read_definitions(trace);
-	sl_unfinished_miss(&(struct sl_files){trace->files, trace->file_count, &trace->folded, trace->log_next}, trace->name,
+	sl_incomplete_miss(&(struct sl_files){trace->files, trace->file_count, &trace->folded, trace->log_next}, trace->name,
 			   trace->footer_events, &trace->damage);
 	open_far_ring(trace);
 	read_ring(trace);
@@ -462,7 +462,7 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 			"%u arguments, settings, variables or calls of its header are beyond those that are kept (%d of each "
 			"list)",
 			trace->header.left_out, SL_HEADER_FEW);
-	sl_unfinished_say(&(struct sl_files){trace->files, trace->file_count, &trace->folded, trace->log_next}, &trace->ring,
+	sl_incomplete_say(&(struct sl_files){trace->files, trace->file_count, &trace->folded, trace->log_next}, &trace->ring,
 			  &trace->damage);
 	for (unsigned f = 0; f < trace->file_count && !trace->ring.path; f++)
 		trace->damage.lost_events += trace->files[f].torn_events;
@@ -497,7 +497,7 @@ void sl_trace_close(struct sl_trace *trace)
 		return;
 	close_files(trace);
 	free(trace->files);
-	sl_folded_free(&trace->folded);
+	sl_totals_free(&trace->folded);
 	sl_ring_free(&trace->ring);
 	sl_defs_free(&trace->defs);
 	sl_header_free(&trace->header);

@@ -10,7 +10,7 @@
 #include "analyzer/base/budget.h"
 #include "analyzer/trace/damage.h"
 #include "analyzer/trace/defs.h"
-#include "analyzer/trace/folded.h"
+#include "analyzer/trace/totals.h"
 #include "analyzer/trace/frames.h"
 #include "analyzer/trace/header.h"
 #include "analyzer/trace/ring.h"
@@ -161,7 +161,7 @@ struct sl_order *sl_order_new(struct sl_trace *trace);
 const struct sl_item *sl_order_next(struct sl_order *order);
 void sl_order_free(struct sl_order *order);
 
-/* For a trace that still grows (passes.h).  Definitions, losses and the status that files and ring have now: */
+/* For a trace that still grows (live_passes.h).  Definitions, losses and the status that files and ring have now: */
 void sl_trace_read_more(struct sl_trace *trace);
 /* A copy for a later pass; what it points to is kept with the definitions. */
 void sl_trace_keep_record(struct sl_trace *trace, const struct sl_item *record);

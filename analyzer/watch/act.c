@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/trace/cursor.h"
@@ -88,7 +88,7 @@ static char *json_of(const struct sl_alert *alert)
 static void say(const struct sl_act *act, const char *text)
 {
 	if (!act->quiet)
-		sl_door_print(stderr, "stormlog: %s\n", text);
+		sl_escape_print(stderr, "stormlog: %s\n", text);
 }
 
 /* Builds an errand: its words, each ended by a NUL (doer.h). */
@@ -146,7 +146,7 @@ static void send_errand(struct sl_act *act, const struct sl_alert *alert)
 	add_environment(&words, alert, json);
 	/* A doer that is held up, by a disk that hangs, delays nobody: what has no room on the line is left out. */
 	if (send(act->line, words.bytes.item, words.bytes.count, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		sl_door_print(stderr, "stormlog-analyze: %s %s: %m\n", sl_action_name(alert->rule->action), alert->rule->target);
+		sl_escape_print(stderr, "stormlog-analyze: %s %s: %m\n", sl_action_name(alert->rule->action), alert->rule->target);
 	free(words.bytes.item);
 	free(json);
 }

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/trace/names.h"
@@ -73,7 +73,7 @@ static char *plain(const char *text, const char *end)
 	size_t size;
 	FILE *out = sl_memory_must(open_memstream(&copy, &size));
 
-	sl_door_put(out, SL_DOOR_LINE, text);
+	sl_escape_put(out, SL_ESCAPE_LINE, text);
 	fputs(end, out);
 	fclose(out);
 	return sl_memory_must(copy);
@@ -93,7 +93,7 @@ static void put_in_file(struct doer *doer, const char *path, const char *json)
 	} else {
 		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
 		if (fd < 0 || write(fd, line, length) != (ssize_t)length)
-			sl_door_print(stderr, "stormlog-analyze: %s: %m\n", path);
+			sl_escape_print(stderr, "stormlog-analyze: %s: %m\n", path);
 		if (fd >= 0)
 			close(fd);
 	}
@@ -232,7 +232,7 @@ static void start(struct task *task)
 	error = posix_spawn(&task->pid, task->argv[0], &files, &attributes, task->argv, task->envp);
 	if (error) {
 		errno = error;
-		sl_door_print(stderr, "stormlog-analyze: %s: %s: %m\n", task->what, task->argv[0]);
+		sl_escape_print(stderr, "stormlog-analyze: %s: %s: %m\n", task->what, task->argv[0]);
 		task->pid = -1;
 	}
 	task->until = time(NULL) + SL_DOER_LONGEST_S;
@@ -249,13 +249,13 @@ static bool has_ended(struct task *task)
 	pid_t got = task->pid > 0 ? waitpid(task->pid, &status, WNOHANG) : -1;
 
 	if (!got && time(NULL) > task->until) {
-		sl_door_print(stderr, "stormlog-analyze: %s: not done after %d s, ended\n", task->what, SL_DOER_LONGEST_S);
+		sl_escape_print(stderr, "stormlog-analyze: %s: not done after %d s, ended\n", task->what, SL_DOER_LONGEST_S);
 		kill(-task->pid, SIGKILL);
 		got = waitpid(task->pid, NULL, 0);
 	} else if (got > 0 && WIFSIGNALED(status)) {
-		sl_door_print(stderr, "stormlog-analyze: %s: ended by signal %d\n", task->what, WTERMSIG(status));
+		sl_escape_print(stderr, "stormlog-analyze: %s: ended by signal %d\n", task->what, WTERMSIG(status));
 	} else if (got > 0 && WEXITSTATUS(status)) {
-		sl_door_print(stderr, "stormlog-analyze: %s: exit status %d\n", task->what, WEXITSTATUS(status));
+		sl_escape_print(stderr, "stormlog-analyze: %s: exit status %d\n", task->what, WEXITSTATUS(status));
 	}
 	return got != 0;
 }
@@ -264,9 +264,9 @@ static bool has_ended(struct task *task)
 static void say_dropped(struct doer *doer)
 {
 	if (doer->dropped)
-		sl_door_print(stderr,
-			      "stormlog-analyze: %u actions left out: those before are not done, or files had their share\n",
-			      doer->dropped);
+		sl_escape_print(stderr,
+				"stormlog-analyze: %u actions left out: those before are not done, or files had their share\n",
+				doer->dropped);
 	doer->dropped = 0;
 	doer->said = time(NULL);
 }
@@ -317,7 +317,7 @@ static void end_all(struct doer *doer)
 {
 	for (unsigned i = 0; i < SL_DOER_AT_ONCE; i++)
 		if (doer->running[i]) {
-			sl_door_print(stderr, "stormlog-analyze: %s: not done at the end, ended\n", doer->running[i]->what);
+			sl_escape_print(stderr, "stormlog-analyze: %s: not done at the end, ended\n", doer->running[i]->what);
 			if (doer->running[i]->pid > 0)
 				kill(-doer->running[i]->pid, SIGTERM);
 		}

@@ -6,7 +6,7 @@
  *
  * An errand is one message of words, each ended by a NUL: the rule's number, the state, the name of a bundle, the trace (for
  * wake: the ring), the alert as JSON, and environment settings, which all begin with STORMLOG_ALERT_.  Anything else is
- * dropped, and control characters are removed from all texts (base/door.h).
+ * dropped, and control characters are removed from all texts (base/escape.h).
  *
  * A line in a file is written at once.  Bundles, webhooks and commands are processes that nobody waits for: at most
  * SL_DOER_AT_ONCE at a time, killed after SL_DOER_LONGEST_S, and up to SL_DOER_WAITING more that wait for a place.  Files get

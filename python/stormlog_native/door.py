@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Names of a trace leave through here, as they leave the analyzer through analyzer/base/door.c: they are read as text, and steer nothing."""
+"""Names of a trace leave through here, as they leave the analyzer through analyzer/base/escape.c: they are read as text, and steer nothing."""
 import re
 
 # Control characters, line separators, halves of pairs, tags, and characters that change the direction of text.

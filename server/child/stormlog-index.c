@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "analyzer/base/confine.h"
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/lender.h"
 #include "analyzer/base/memory.h"
@@ -32,7 +32,7 @@ static FILE *make(const char *folder, const char *name)
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	out = fopen(path, "wxe");
 	if (!out) {
-		sl_door_print(stderr, "%s: %s\n", path, strerror(errno));
+		sl_escape_print(stderr, "%s: %s\n", path, strerror(errno));
 		exit(SL_CHILD_FAILED);
 	}
 	return out;
@@ -57,7 +57,7 @@ static void enter(const char *folder, char *const *packs)
 		}
 	if (sl_cage_close())
 		return;
-	sl_door_print(stderr, "seccomp: %s\n", strerror(errno));
+	sl_escape_print(stderr, "seccomp: %s\n", strerror(errno));
 	exit(SL_CHILD_FAILED);
 }
 

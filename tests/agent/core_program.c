@@ -37,12 +37,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/file/define.h"
 #include "agent/file/ring.h"
-#include "agent/file/writer_thread.h"
-#include "agent/preload.h"
-#include "agent/record.h"
+#include "agent/life/writer_thread.h"
+#include "agent/life/preload.h"
+#include "agent/call/record.h"
 #include "tests/agent/fakes.h"
 #include "tests/apps/writer.h"
 

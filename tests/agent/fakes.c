@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "agent/gpu/device.h"
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "agent/gpu/limit.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/sanitizers.h"

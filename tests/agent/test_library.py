@@ -45,7 +45,7 @@ class Library(unittest.TestCase):
         imports = {name.split("@")[0] for name in self.names(defined=False)}
         self.assertEqual({name for name in imports if not name.startswith("_")} - MEANT, set())
         self.assertEqual(imports & {"__tls_get_addr"}, set())
-        # a sanitizer's runtime would intercept these, and it cannot see how our threads are ordered (agent/libc.c)
+        # a sanitizer's runtime would intercept these, and it cannot see how our threads are ordered (agent/process/libc.c)
         self.assertEqual({name for name in imports if re.match(r"__(mem|str|v?s?n?printf)", name)}, set())
 
     def test_a_program_that_traces_zstd_does_not_see_ours(self):

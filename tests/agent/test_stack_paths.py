@@ -29,7 +29,7 @@ POINTERS = [("sl_objects_walk", visit) for visit in ("add_node", "add_provider",
 POINTERS += [("run_locked", run) for run in ("run_for", "run_in_group")]
 POINTERS += [("sl_options_read", "bad_option")]
 # Not reached by a call that was made before and succeeds: each is a separate function so that the tables show it.
-RARE = ("sl_agent_attach", "close_failed", "close_limit", "close_late", "take_stack", "take_late_stack", "find_real", "first_used", "sample_here",
+RARE = ("attach_thread", "close_failed", "close_limit", "close_late", "take_stack", "take_late_stack", "find_real", "first_used", "sample_here",
         "ask_place", "ask_more", "device_of_pointer", "free_around", "tell_version", "sl_resolve_for", "sl_ring_next",
         "sl_unwound_drop", "sl_unwound_inside", "is_autograd", "sl_objects_walk", "sl_ring_make_room", "close_segment", "sl_stacks_capture", "sl_record_failed")
 
@@ -60,7 +60,7 @@ class Paths(unittest.TestCase):
         self.holds(8 * KIB, self.exported)
 
     def test_a_first_call_takes_eight_kilobytes(self):
-        self.holds(8 * KIB, ["sl_agent_attach"])
+        self.holds(8 * KIB, ["attach_thread"])
 
     def test_the_end_takes_two_kilobytes(self):
         """Where there is a writer, which encodes; without one nothing is encoded, and the host's memory is sampled here."""

@@ -11,9 +11,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "analyzer/model/model.h"
+#include "analyzer/model/state/model.h"
 #include "analyzer/trace/images.h"
-#include "analyzer/model/replay.h"
+#include "analyzer/model/replay/replay.h"
 #include "synth.h"
 
 struct replay {

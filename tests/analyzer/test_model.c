@@ -3,8 +3,8 @@
  * What each verb does to the model, by the numbers in the model after a replay.
  * Longer than other files: a test for each meaning of a verb.
  */
-#include "analyzer/model/ledger.h"
-#include "analyzer/model/pending.h"
+#include "analyzer/model/counts/ledger.h"
+#include "analyzer/model/counts/sample_wait.h"
 #include "replay.h"
 
 #define MIB (1ull << 20)
@@ -817,7 +817,7 @@ static void what_a_context_takes_is_known_once_nothing_moves(void **state)
 		device = r.model->devices[1];
 		assert_non_null(device);
 		assert_int_equal(device->context_bytes, steps[count - 1].context * MIB);
-		assert_string_equal(sl_pending_context_bound(device), count == 1 ? "about" : "at most");
+		assert_string_equal(sl_sample_wait_context_bound(device), count == 1 ? "about" : "at most");
 		replay_free(&r);
 	}
 }

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "analyzer/model/stacks.h"
-#include "analyzer/model/symbols.h"
+#include "analyzer/symbols/stacks.h"
+#include "analyzer/symbols/symbols.h"
 
 /* ---- inlines */
 

@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/model/model.h"
+#include "analyzer/model/state/model.h"
 #include "analyzer/trace/images.h"
-#include "analyzer/model/replay.h"
+#include "analyzer/model/replay/replay.h"
 #include "tests/analyzer/synth.h"
 
 #define LIVE 2000

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/agent.h"
-#include "agent/labels.h"
-#include "agent/record.h"
+#include "agent/process/agent.h"
+#include "agent/call/labels.h"
+#include "agent/call/record.h"
 #include "common/base.h"
 #include "tests/agent/fakes.h"
 

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "agent/options.h"
+#include "agent/process/options.h"
 #include "analyzer/catalogue/query.h"
 #include "analyzer/catalogue/store.h"
 #include "folder.h"

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "analyzer/model/model.h"
-#include "analyzer/model/replay.h"
+#include "analyzer/model/state/model.h"
+#include "analyzer/model/replay/replay.h"
 #include "common/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Text leaves the programs that read traces through analyzer/base/door.h or json.h: finds output that bypasses them.
+"""Text leaves the programs that read traces through analyzer/base/escape.h or json.h: finds output that bypasses them.
 
 test_doors.py [BUILD]: sources say what is printed; objects of a build say which functions they call, so that none hides behind a
 macro, a header, a pointer or a pasted name.  Not seen: what is copied into a mapped file, system calls in assembler, and a name
@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ("analyzer", "attach", "common", "exporter", "push", "server", "top")
 # How often a file may name a function that outputs bytes as they are, and why.  Numbers and text of the program need no row.
 MAY = {
-    "analyzer/base/door.c": ("the door", "fprintf 6 fputc 1 fwrite 4"),
+    "analyzer/base/escape.c": ("the door", "fprintf 6 fputc 1 fwrite 4"),
     "analyzer/base/json.c": ("the door of JSON", "fwrite 1"),
     "analyzer/base/confine.c": ("rules for the kernel", "syscall 6"),
     "analyzer/base/lender.c": ("a path to the process that lends files", "sendmsg 1"),
@@ -38,10 +38,10 @@ MAY = {
     "analyzer/exports/perfetto.c": ("a binary form with lengths: sl_proto_text", "fwrite 1"),
     "analyzer/exports/pickle.c": ("a binary form with lengths: sl_pickle_text", "fputc 4 fwrite 1"),
     "analyzer/exports/pprof.c": ("a binary form with lengths: sl_proto_text", "fwrite 1"),
-    "analyzer/exports/sqlite.c": ("sl_door_text; SQL of ours", "sqlite3_bind_text 1 sqlite3_exec 1"),
+    "analyzer/exports/sqlite.c": ("sl_escape_text; SQL of ours", "sqlite3_bind_text 1 sqlite3_exec 1"),
     "analyzer/gate/ci_reports.c": ("a row that door.h has made", "fwrite 1"),
     "analyzer/machine/machine.c": ("calls of NVML, in a table", "dlsym 1"),
-    "analyzer/model/symbols.c": ("a name is made readable", "dlsym 1"),
+    "analyzer/symbols/symbols.c": ("a name is made readable", "dlsym 1"),
     "analyzer/outputs/html.c": ("the page: tests/web", "fwrite 3"),
     "analyzer/outputs/html_plain.c": ("its own escapes; names of states in tables of ours", "fprintf 6 fputc 1"),
     "analyzer/outputs/page/packed.c": ("the page's data", "fwrite 1"),
@@ -70,8 +70,8 @@ MAY = {
     "top/stormlog-top.c": ("constant text", "fputs 1"),
 }
 # Functions that put a text into a form of their own, and what their bodies must have.
-FORMS = {"analyzer/exports/pickle.c": ("sl_pickle_text", "sl_door_text("), "analyzer/exports/proto.c": ("sl_proto_text", "sl_door_text("),
-         "server/html.c": ("sl_html", "sl_door_put(page->out, SL_DOOR_XML,")}
+FORMS = {"analyzer/exports/pickle.c": ("sl_pickle_text", "sl_escape_text("), "analyzer/exports/proto.c": ("sl_proto_text", "sl_escape_text("),
+         "server/html.c": ("sl_html", "sl_escape_put(page->out, SL_ESCAPE_XML,")}
 
 # Names in which the text is searched everywhere, and where in their arguments it is.
 TEXT_AT = {"printf": 0, "vprintf": None, "fprintf": 1, "vfprintf": None, "dprintf": 1, "vdprintf": None, "puts": 0, "fputs": 0, "putc": 0,
@@ -276,7 +276,7 @@ FRAME = """#include <stdarg.h>
 #include <stdio.h>
 #include <sys/uio.h>
 #include <unistd.h>
-int sl_door_print(FILE *out, const char *format, ...);
+int sl_escape_print(FILE *out, const char *format, ...);
 void test(FILE *out, const char *name, size_t n, va_list list, void *any, struct sl_job *job)
 {
 	@
@@ -306,7 +306,7 @@ BAD = [
     'extern void *dlsym(); ((int (*)())dlsym(0, "puts"))(name);', "extern void backtrace_symbols_fd(); backtrace_symbols_fd(any, 1, 1);",
 ]
 GOOD = [
-    'fputs("no", out);', "fputc('\\n', out);", 'puts("x");', 'sl_door_print(out, "%s", name);', 'fputs(n ? "a" : n > 2 ? "b?" : "c", stdout);',
+    'fputs("no", out);', "fputc('\\n', out);", 'puts("x");', 'sl_escape_print(out, "%s", name);', 'fputs(n ? "a" : n > 2 ? "b?" : "c", stdout);',
     'fprintf(out, "%zu %-8s %*d%%\\n", n, n ? "a" : "b", 3, 4); /* printf(name) */', 'char to[9]; snprintf(to, sizeof(to), "%s", name);',
     'printf("no printf(name) here");', '\n#include "member.h"\n\tto->write(name);',
 ]
@@ -324,7 +324,7 @@ def main():
     for line in found:
         print(line)
     if found:
-        print("print through sl_door_print (analyzer/base/door.h), or say in MAY of this test why the bytes may leave as they are")
+        print("print through sl_escape_print (analyzer/base/escape.h), or say in MAY of this test why the bytes may leave as they are")
     return 1 if found else 0
 
 

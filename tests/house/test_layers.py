@@ -19,7 +19,7 @@ class Layers(unittest.TestCase):
         self.write("agent/file/ring.h", '#include "common/base.h"\n')
         self.write("agent/stacks/stacks.h", "")
         self.write("agent/stacks/intern.h", "")
-        self.write("analyzer/model/model.h", '#include "common/base.h"\n')
+        self.write("analyzer/model/state/model.h", '#include "common/base.h"\n')
 
     def write(self, path, text):
         path = Path(self.folder.name) / path
@@ -32,19 +32,25 @@ class Layers(unittest.TestCase):
         return done.stderr
 
     def test_a_tree_without_a_wrong_arrow_passes(self):
-        self.write("agent/record.c", '#include "agent/file/ring.h"\n#include "agent/stacks/stacks.h"\n#include <stdio.h>\n')
+        self.write("agent/call/record.c", '#include "agent/file/ring.h"\n#include "agent/stacks/stacks.h"\n#include <stdio.h>\n')
         self.assertEqual(self.errors(), "")
 
     def test_the_agent_must_not_know_the_analyzer_nor_the_reverse(self):
-        self.write("agent/file/ring.c", '\n#include "analyzer/model/model.h"\n')
-        self.assertIn("agent/file/ring.c:2: agent/file must not include analyzer/model/model.h", self.errors())
+        self.write("agent/file/ring.c", '\n#include "analyzer/model/state/model.h"\n')
+        self.assertIn("agent/file/ring.c:2: agent/file must not include analyzer/model/state/model.h", self.errors())
         self.write("agent/file/ring.c", "")
-        self.write("analyzer/model/model.c", '#include "agent/file/ring.h"\n')
-        self.assertIn("analyzer/model/model.c:1", self.errors())
+        self.write("analyzer/model/state/model.c", '#include "agent/file/ring.h"\n')
+        self.assertIn("analyzer/model/state/model.c:1", self.errors())
 
     def test_the_agent_s_rooms_go_one_way(self):
         self.write("agent/file/ring.c", '\n#include "agent/stacks/stacks.h"\n')
         self.assertIn("agent/file/ring.c:2: agent/file must not include agent/stacks/stacks.h", self.errors())
+
+    def test_a_call_upwards_is_named_though_its_header_is_below(self):
+        self.write("agent/file/ring.h", "void sl_ring_end(void);\n")
+        self.write("agent/life/preload.c", '#include "agent/file/ring.h"\nvoid sl_ring_end(void)\n{\n}\n')
+        self.write("agent/file/ring.c", '#include "agent/file/ring.h"\n\nint end(void)\n{\n\tsl_ring_end();\n}\n')
+        self.assertIn("agent/file/ring.c:5: agent/file must not call sl_ring_end of agent/life/preload.c", self.errors())
 
     def test_common_knows_nobody(self):
         self.write("common/base.c", '#include "agent/file/ring.h"\n')
@@ -52,8 +58,8 @@ class Layers(unittest.TestCase):
 
     def test_arrows_inside_the_analyzer_go_one_way(self):
         self.write("analyzer/upstream/answers/gap.h", "")
-        self.write("analyzer/model/model.c", '#include "analyzer/upstream/answers/gap.h"\n')
-        self.assertIn("analyzer/model/model.c:1", self.errors())
+        self.write("analyzer/model/state/model.c", '#include "analyzer/upstream/answers/gap.h"\n')
+        self.assertIn("analyzer/model/state/model.c:1", self.errors())
 
     def test_a_folder_that_is_not_drawn_is_named(self):
         self.write("analyzer/attic/old.c", "")
@@ -63,8 +69,8 @@ class Layers(unittest.TestCase):
 
     def test_the_model_must_not_know_the_verbs(self):
         self.write("analyzer/commands/arguments.h", "")
-        self.write("analyzer/model/model.c", '#include "analyzer/commands/arguments.h"\n')
-        self.assertIn("analyzer/model/model.c:1: analyzer/model must not include", self.errors())
+        self.write("analyzer/model/state/model.c", '#include "analyzer/commands/arguments.h"\n')
+        self.assertIn("analyzer/model/state/model.c:1: analyzer/model/state must not include", self.errors())
 
     def test_files_of_a_room_that_include_each_other_in_a_circle_are_named(self):
         self.write("analyzer/trace/a.h", '#include "analyzer/trace/b.h"\n')
@@ -82,10 +88,10 @@ class Layers(unittest.TestCase):
 
     def test_a_table_is_expanded_by_its_room_and_by_those_that_are_listed(self):
         self.write("agent/hooks/all.def", "")
-        self.write("agent/hooks/ids.c", '#include "agent/hooks/all.def"\n')
+        self.write("agent/process/hook_rows.c", '#include "agent/hooks/all.def"\n')
         self.assertEqual(self.errors(), "")
-        self.write("analyzer/model/model.c", '#include "agent/hooks/all.def"\n')
-        self.assertIn("analyzer/model/model.c:1: analyzer/model must not include agent/hooks/all.def", self.errors())
+        self.write("analyzer/model/state/model.c", '#include "agent/hooks/all.def"\n')
+        self.assertIn("analyzer/model/state/model.c:1: analyzer/model/state must not include agent/hooks/all.def", self.errors())
         self.write("tests/sim/sim.c", '#include "agent/hooks/all.def"\n')
         self.assertIn("tests/sim/sim.c:1", self.errors())
 
@@ -101,7 +107,7 @@ class Drawing(unittest.TestCase):
 
     def test_the_page_has_the_rooms_and_arrows_of_the_check(self):
         drawing = subprocess.run([sys.executable, CHECK, "--drawing"], capture_output=True, text=True, check=True).stdout
-        self.assertIn("analyzer/model             -> analyzer/trace\n", drawing)
+        self.assertIn("analyzer/symbols           -> analyzer/trace\n", drawing)
         self.assertIn(f"```\n{drawing}```\n", self.page, "put the output of scripts/check-layers --drawing into the page")
         empty = [room for room in re.findall(r"(?m)^\S+", drawing) if not (ROOT / room).is_dir() and not list((ROOT / room).parent.glob((ROOT / room).name + ".*"))]
         self.assertEqual(empty, [], "rooms without a file")

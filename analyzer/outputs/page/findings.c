@@ -6,8 +6,8 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/page/parts.h"
-#include "analyzer/report/kept.h"
-#include "analyzer/report/leaking.h"
+#include "analyzer/report/leak_words.h"
+#include "analyzer/report/leak_list.h"
 #include "analyzer/report/owners.h"
 
 static bool is_owner(const struct sl_model *model, const struct sl_oom *oom, const struct sl_owner *owner)
@@ -162,22 +162,22 @@ static void take_finding(struct sl_page *page, const struct sl_finding *finding)
 /* How much leaks, as the terminal counts it, and the largest in words. */
 static void put_leaking(struct sl_page *page)
 {
-	struct sl_leaking leaking = {0};
-	const struct sl_leaking_place *largest;
+	struct sl_leak_list leaking = {0};
+	const struct sl_leak_list_place *largest;
 	char *text = NULL;
 
-	sl_leaking_take(&leaking, page->report);
+	sl_leak_list_take(&leaking, page->report);
 	largest = leaking.place.count ? leaking.place.item : NULL;
 	if (largest && largest->kept)
-		text = sl_kept_sentence(&page->report->processes[largest->process], largest->kept);
+		text = sl_leak_words_sentence(&page->report->processes[largest->process], largest->kept);
 	else if (largest)
-		text = sl_leaking_sentence(&page->report->processes[largest->process], largest->leak);
+		text = sl_leak_list_sentence(&page->report->processes[largest->process], largest->leak);
 	sl_page_put_map(page, "leaking", 3);
 	sl_page_put_known(page, "places", leaking.place.count);
-	sl_page_put_known(page, "bytes", sl_leaking_bytes(&leaking));
+	sl_page_put_known(page, "bytes", sl_leak_list_bytes(&leaking));
 	sl_page_put_text(page, "text", text);
 	free(text);
-	sl_leaking_free(&leaking);
+	sl_leak_list_free(&leaking);
 }
 
 void sl_page_findings(struct sl_page *page)

@@ -216,7 +216,7 @@ static void merge(const struct sl_stays *from, const struct places *places, stru
 			continue;
 		stay.site = places->item.item[places->of[stay.site]].index;
 		stay.born = (uint8_t)(stay.born >> to->shift);
-		stay.ended = stay.ended == SL_STAYS_LIVE ? SL_STAYS_LIVE : (uint8_t)(stay.ended >> to->shift);
+		stay.ended = stay.ended == SL_SURVIVORS_LIVE ? SL_SURVIVORS_LIVE : (uint8_t)(stay.ended >> to->shift);
 		if (stay.born == stay.ended && !births)
 			continue;
 		key = (uint64_t)stay.site << 20 | stay.born << 12 | stay.ended << 4 | stay.size_class;

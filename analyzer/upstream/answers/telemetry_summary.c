@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/door.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/upstream/answers/collective.h"
 #include "analyzer/upstream/answers/cross_rank.h"
@@ -26,13 +26,13 @@ static void put_session(FILE *out, const struct sl_session *session, bool select
 	struct sl_arena arena = {0};
 	int64_t allocated = 0, reserved = 0, used = 0, total = 0;
 
-	sl_door_print(out, "%c %s  %s", selected ? '*' : ' ', s->session_id, sl_session_status_names[s->status]);
+	sl_escape_print(out, "%c %s  %s", selected ? '*' : ' ', s->session_id, sl_session_status_names[s->status]);
 	if (s->world_size > 1)
-		sl_door_print(out, "  rank %lld of %lld", (long long)s->rank, (long long)s->world_size);
-	sl_door_print(out, "  %s", s->host);
+		sl_escape_print(out, "  rank %lld of %lld", (long long)s->rank, (long long)s->world_size);
+	sl_escape_print(out, "  %s", s->host);
 	if (s->pid >= 0)
-		sl_door_print(out, "  pid %lld", (long long)s->pid);
-	sl_door_print(out, "  %zu events\n", session->count);
+		sl_escape_print(out, "  pid %lld", (long long)s->pid);
+	sl_escape_print(out, "  %zu events\n", session->count);
 	for (size_t i = 0; i < session->count; i++) {
 		const struct sl_v3_event *e = &session->events[i];
 
@@ -42,18 +42,18 @@ static void put_session(FILE *out, const struct sl_session *session, bool select
 		total = e->total_bytes > total ? e->total_bytes : total;
 	}
 	if (session->count)
-		sl_door_print(out, "    peak allocated %s, reserved %s, device %s", size_of(&arena, allocated),
-			      size_of(&arena, reserved), size_of(&arena, used));
+		sl_escape_print(out, "    peak allocated %s, reserved %s, device %s", size_of(&arena, allocated),
+				size_of(&arena, reserved), size_of(&arena, used));
 	if (session->count)
-		sl_door_print(out, total > 0 ? " of %s\n" : "\n", size_of(&arena, total));
+		sl_escape_print(out, total > 0 ? " of %s\n" : "\n", size_of(&arena, total));
 	sl_arena_free(&arena);
 }
 
 static void put_gaps(FILE *out, const struct sl_gap_result *gaps)
 {
 	for (size_t i = 0; i < gaps->count; i++)
-		sl_door_print(out, "  %-8s  %s\n", gaps->findings[i].critical ? "critical" : "warning",
-			      gaps->findings[i].description);
+		sl_escape_print(out, "  %-8s  %s\n", gaps->findings[i].critical ? "critical" : "warning",
+				gaps->findings[i].description);
 }
 
 static void put_collectives(FILE *out, const struct sl_session_series *series, struct sl_phases *phases)
@@ -63,10 +63,10 @@ static void put_collectives(FILE *out, const struct sl_session_series *series, s
 
 	sl_collective_analyze(series, phases, &sl_collective_presets[SL_COLLECTIVE_MEDIUM], &result);
 	for (size_t i = 0; i < result.count && i < LISTED; i++)
-		sl_door_print(out, "  rank %d: a gap of %s during collectives (confidence %.2f)\n", result.intervals[i].rank,
-			      size_of(&arena, result.intervals[i].peak_gap_bytes), result.intervals[i].confidence);
+		sl_escape_print(out, "  rank %d: a gap of %s during collectives (confidence %.2f)\n", result.intervals[i].rank,
+				size_of(&arena, result.intervals[i].peak_gap_bytes), result.intervals[i].confidence);
 	if (result.count > LISTED)
-		sl_door_print(out, "  and %zu more of these\n", result.count - LISTED);
+		sl_escape_print(out, "  and %zu more of these\n", result.count - LISTED);
 	sl_collective_free(&result);
 	sl_arena_free(&arena);
 }
@@ -78,8 +78,8 @@ static void put_causes(FILE *out, const struct sl_session_series *series, struct
 
 	sl_cross_rank_analyze(series, phases, &result);
 	for (size_t i = 0; i < result.suspect_count && i < LISTED; i++)
-		sl_door_print(out, "  rank %d rose first, by %s (confidence %s)\n", result.suspects[i].rank,
-			      size_of(&arena, result.suspects[i].delta_bytes), result.suspects[i].confidence);
+		sl_escape_print(out, "  rank %d rose first, by %s (confidence %s)\n", result.suspects[i].rank,
+				size_of(&arena, result.suspects[i].delta_bytes), result.suspects[i].confidence);
 	sl_cross_rank_free(&result);
 	sl_arena_free(&arena);
 }
@@ -93,7 +93,7 @@ static void put_findings(FILE *out, const struct sl_session *session, const stru
 	sl_series_init(&series, session);
 	sl_phases_init(&phases, &series);
 	sl_gap_analyze(&series.all, &phases, &options->thresholds, &gaps);
-	sl_door_print(out, "\nfindings in %s\n", session->summary.session_id);
+	sl_escape_print(out, "\nfindings in %s\n", session->summary.session_id);
 	put_gaps(out, &gaps);
 	put_collectives(out, &series, &phases);
 	put_causes(out, &series, &phases);
@@ -121,11 +121,11 @@ static void put_issues(FILE *out, const struct sl_telemetry *t, const struct sl_
 		int64_t hits = 0;
 
 		sl_value_get_int64(issue, "hit_count", &hits);
-		sl_door_print(out, "  %-8s  %-9s  %lldx  %s\n", sl_value_get_text(issue, "severity"),
-			      sl_value_get_text(issue, "state"), (long long)hits, sl_value_get_text(issue, "title"));
+		sl_escape_print(out, "  %-8s  %-9s  %lldx  %s\n", sl_value_get_text(issue, "severity"),
+				sl_value_get_text(issue, "state"), (long long)hits, sl_value_get_text(issue, "title"));
 	}
 	if (issues && issues->count > LISTED)
-		sl_door_print(out, "  and %u more: --json has them\n", issues->count - LISTED);
+		sl_escape_print(out, "  and %u more: --json has them\n", issues->count - LISTED);
 	sl_json_close(j);
 	sl_arena_free(&arena);
 }
@@ -133,19 +133,19 @@ static void put_issues(FILE *out, const struct sl_telemetry *t, const struct sl_
 /* Our own bundles explain the error; otherwise Stormlog's words are used. */
 static void put_bundle(FILE *out, const struct sl_oom_row *row)
 {
-	sl_door_print(out, "\n%s\n", strcmp(row->path, ".") ? row->path : "");
+	sl_escape_print(out, "\n%s\n", strcmp(row->path, ".") ? row->path : "");
 	if (sl_value_is(row->account, SL_VALUE_ARRAY)) {
 		for (uint32_t i = 0; i < row->account->count; i++)
 			if (row->account->items[i].kind == SL_VALUE_STRING)
-				sl_door_print(out, "%s\n", row->account->items[i].text);
+				sl_escape_print(out, "%s\n", row->account->items[i].text);
 		return;
 	}
-	sl_door_print(out, "OUT OF MEMORY   %s", row->exception_type ? row->exception_type : row->reason ? row->reason : "");
+	sl_escape_print(out, "OUT OF MEMORY   %s", row->exception_type ? row->exception_type : row->reason ? row->reason : "");
 	if (row->context)
-		sl_door_print(out, ", in %s", row->context);
+		sl_escape_print(out, ", in %s", row->context);
 	fputs("\n", out);
 	if (row->exception_message)
-		sl_door_print(out, "  %s\n", row->exception_message);
+		sl_escape_print(out, "  %s\n", row->exception_message);
 }
 
 struct warnings {
@@ -160,31 +160,31 @@ static void put_warning(void *context, const char *text)
 	if (warnings->count == 0)
 		fputs("\nwarnings\n", warnings->out);
 	if (warnings->count++ < LISTED)
-		sl_door_print(warnings->out, "  %s\n", text);
+		sl_escape_print(warnings->out, "  %s\n", text);
 }
 
 static void put_all(FILE *out, const struct sl_telemetry *t, const struct sl_emit_options *options)
 {
 	struct warnings warnings = {out, 0};
 
-	sl_door_print(out, "%zu session%s", t->sessions.count, t->sessions.count == 1 ? "" : "s");
+	sl_escape_print(out, "%zu session%s", t->sessions.count, t->sessions.count == 1 ? "" : "s");
 	if (t->bundles.count)
-		sl_door_print(out, ", %zu OOM bundle%s", t->bundles.count, t->bundles.count == 1 ? "" : "s");
+		sl_escape_print(out, ", %zu OOM bundle%s", t->bundles.count, t->bundles.count == 1 ? "" : "s");
 	fputs("\n", out);
 	for (size_t i = 0; i < t->sessions.count && i < LISTED; i++)
 		put_session(out, &t->sessions.item[i], &t->sessions.item[i] == t->selected);
 	if (t->sessions.count > LISTED)
-		sl_door_print(out, "  and %zu more: --json has them\n", t->sessions.count - LISTED);
+		sl_escape_print(out, "  and %zu more: --json has them\n", t->sessions.count - LISTED);
 	for (size_t i = 0; i < t->bundles.count && i < LISTED; i++)
 		put_bundle(out, &t->bundles.item[i]);
 	if (t->bundles.count > LISTED)
-		sl_door_print(out, "  and %zu more bundles\n", t->bundles.count - LISTED);
+		sl_escape_print(out, "  and %zu more bundles\n", t->bundles.count - LISTED);
 	if (t->selected && t->selected->count)
 		put_findings(out, t->selected, options);
 	put_issues(out, t, options);
 	sl_emit_each_warning(t, put_warning, &warnings);
 	if (warnings.count > LISTED)
-		sl_door_print(out, "  and %zu more: --json has them\n", warnings.count - LISTED);
+		sl_escape_print(out, "  and %zu more: --json has them\n", warnings.count - LISTED);
 }
 
 /* Names in a file may hold escape sequences: they go to the terminal line by line, without control characters. */
@@ -201,7 +201,7 @@ void sl_telemetry_summary(FILE *out, const struct sl_telemetry *t, const struct 
 	rest = text;
 	for (char *line; (line = strsep(&rest, "\n")) && rest;) {
 		sl_utf8_printable(line);
-		sl_door_print(out, "%s\n", line);
+		sl_escape_print(out, "%s\n", line);
 	}
 	free(text);
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "agent/file/asleep.h"
-#include "agent/agent.h"
+#include "agent/process/agent.h"
 #include "agent/file/define.h"
 #include "agent/symbols/objects.h"
 #include "agent/gpu/device.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/pages.h"
+#include "agent/process/pages.h"
 #include "tests/agent/test.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "agent/file/define.h"
-#include "agent/hooks/ids.h"
+#include "agent/process/hook_rows.h"
 #include "agent/gpu/limit.h"
 #include "agent/gpu/vendor.h"
 

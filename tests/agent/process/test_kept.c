@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/process/kept.h"
+#include "agent/process/open_proc.h"
 
 #define HIGHEST 5000
 
@@ -35,7 +35,7 @@ static long read_file(unsigned number)
 	char path[64], text[32];
 
 	path_of(path, number);
-	return sl_kept_read(path, text, sizeof(text)) > 0 ? atol(text) : -1;
+	return sl_open_proc_read(path, text, sizeof(text)) > 0 ? atol(text) : -1;
 }
 
 static bool is_open(unsigned number)
@@ -57,17 +57,17 @@ static bool is_open(unsigned number)
 
 static void a_file_that_is_not_there_is_not_sought_again(void **state)
 {
-	sl_kept_begin();
+	sl_open_proc_begin();
 	assert_int_equal(read_file(1), -1);
 	write_file(1);
 	assert_int_equal(read_file(1), -1);
-	sl_kept_begin();
+	sl_open_proc_begin();
 	assert_int_equal(read_file(1), 1);
 }
 
 static void what_the_program_closed_is_opened_anew(void **state)
 {
-	sl_kept_begin();
+	sl_open_proc_begin();
 	write_file(2);
 	assert_int_equal(read_file(2), 2);
 	assert_true(is_open(2));
@@ -79,7 +79,7 @@ static void what_the_program_closed_is_opened_anew(void **state)
 
 static void the_file_that_was_read_longest_ago_makes_room(void **state)
 {
-	sl_kept_begin();
+	sl_open_proc_begin();
 	for (unsigned i = 10; i < 40; i++) {
 		write_file(i);
 		assert_int_equal(read_file(i), i);

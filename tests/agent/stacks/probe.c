@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "agent/pages.h"
-#include "agent/process/kept.h"
+#include "agent/process/pages.h"
+#include "agent/process/open_proc.h"
 #include "agent/file/define.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
@@ -108,12 +108,12 @@ bool sl_objects_are_readable(void)
 	return true;
 }
 
-bool sl_kept_filtered(void)
+bool sl_open_proc_filtered(void)
 {
 	return false;
 }
 
-bool sl_kept_sandboxed(void)
+bool sl_open_proc_sandboxed(void)
 {
 	return false;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/pages.h"
+#include "agent/process/pages.h"
 #include "agent/file/define.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/utf8.h"

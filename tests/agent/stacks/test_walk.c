@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "agent/process/kept.h"
+#include "agent/process/open_proc.h"
 #include "agent/symbols/objects.h"
 #include "agent/stacks/walk.h"
 #include "common/base.h"
@@ -39,7 +39,7 @@ int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
 	return dl_iterate_phdr(visit, data);
 }
 
-bool sl_kept_sandboxed(void)
+bool sl_open_proc_sandboxed(void)
 {
 	return false;
 }

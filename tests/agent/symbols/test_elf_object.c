@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "agent/symbols/elf_object.h"
+#include "agent/process/elf_object.h"
 
 /* A loaded object with one symbol, `answer`, at STARTS behind its first byte. */
 #define STARTS 24

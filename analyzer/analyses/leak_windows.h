@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a place kept, as numbers over the windows of its track (counts/tracks.h), and the measures by which leak_trend.c judges it.
+ * "Kept" at a window is the least that the place holds from there to the end; it rises towards the end even where blocks
+ * come and go at random.  "Left" at a window are the blocks born up to there that lived when the run ended; with blocks that come
+ * and go at random it does not rise.  A clock is an array of count + 1 values, such as time or tick.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyzer/model/counts/tracks.h"
+
+#define SL_KEEPING_BIRTHS 8    /* fewer do not tell what a place does */
+#define SL_KEEPING_LEVEL  0.05 /* a probability below this is more than chance */
+#define SL_KEEPING_OTHERS 0.2  /* share of the births: with fewer, other places are no clock */
+/*
+ * A handful of calls is what a library sets up when it is used for the first time (NCCL's connections), or what each part of a
+ * program makes in its first step: no leak.
+ */
+#define SL_KEEPING_CALLS	   6	 /* so many are no handful */
+#define SL_KEEPING_CALL_PART	   0.125 /* births nearer than this part of their mean distance came in one call */
+#define SL_KEEPING_CALL_OTHERS	   8	 /* births of other places; with so many inside it is no longer one call */
+#define SL_KEEPING_CALL_BIRTHS	   64	 /* own births a call; with more on average, a call is a round of work and no set-up */
+#define SL_KEEPING_CALLS_PER_LABEL 3	 /* labels tell the kinds of calls apart; fewer are the first of each kind */
+
+struct sl_leak_windows {
+	/* at the beginning of each window and at the end: nanoseconds, births of the process, births at other places */
+	double time[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1], others[SL_TRACK_WINDOWS + 1];
+	double least[SL_TRACK_WINDOWS], kept[SL_TRACK_WINDOWS];
+	unsigned count;
+};
+
+/* In blocks (count) or bytes.  end_ns: when births may have ended. */
+void sl_leak_windows_take(const struct sl_model *model, const struct sl_track *track, bool count, uint64_t end_ns,
+			  struct sl_leak_windows *series);
+
+/*
+ * Takes "left" from a series that was taken in blocks: `kept` counts the blocks born before each window's end that were left.
+ */
+void sl_leak_windows_take_left(const struct sl_model *model, const struct sl_track *track, const struct sl_leak_windows *counted,
+			       struct sl_leak_windows *left);
+
+/* Drops the windows before this one. */
+void sl_leak_windows_begin_at(struct sl_leak_windows *series, unsigned window);
+
+/* The first window by whose end more than this part of all that is left was born. */
+unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double part);
+
+/*
+ * Laplace's test of the last three quarters, with the births of other places as the clock: by how many standard errors the blocks
+ * that are left were born earlier than evenly spread ones would be.  0: other places have too few births.
+ */
+double sl_leak_windows_decline(const struct sl_leak_windows *left);
+
+/* The Mann-Kendall test: the probability of so many ordered pairs by chance, one-sided, by the normal approximation. */
+double sl_leak_windows_chance(const double *values, unsigned count);
+
+/* What was kept at the time `at` of a clock. */
+double sl_leak_windows_kept_at(const struct sl_leak_windows *series, const double *clock, double at);
+
+/* The smallest growth of the last three quarters relative to their mean; last: that of the last quarter. */
+double sl_leak_windows_evenness(const struct sl_leak_windows *series, const double *clock, double *last);
+double sl_leak_windows_evenness_of_births(const struct sl_leak_windows *series); /* by the place's own births, whenever they were */
+
+/* The median length of these windows by a clock. */
+double sl_leak_windows_gap(const double *clock, unsigned from, unsigned to);
+
+/*
+ * The distance between births in the second quarter of the windows, divided by that in the last: small for a cache that meets
+ * rarer and rarer keys.  1 unless births get slower and slower to the end.  Medians are used, since a process may wait.
+ */
+double sl_leak_windows_pace(const struct sl_leak_windows *series, const double *clock);
+
+/* How much more the place would keep if the last windows, which add nothing, had added as much as those before. */
+double sl_leak_windows_missed(const struct sl_leak_windows *series);
+
+/* In how many calls of the program the births came: windows with little between them, by a clock of others' births, are one. */
+unsigned sl_leak_windows_calls(const struct sl_leak_windows *series, const double *clock);
+
+/* True: so few calls, with so many different labels that come again, set something up. */
+bool sl_leak_windows_is_set_up(unsigned calls, unsigned labels);
+
+/* True: a label of a range that was entered again, so that what its first entry kept can be told from what each keeps. */
+bool sl_leak_windows_comes_again(const struct sl_model *model, uint32_t label);
+
+double sl_leak_windows_given_back(const struct sl_leak_windows *series); /* the most that was held and not kept */
+
+/* Least squares of what is kept over a clock, with the error of the slope. */
+double sl_leak_windows_slope(const struct sl_leak_windows *series, const double *clock, double *error);

@@ -1,0 +1,712 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process still held when it ended by itself, by stack.  The bytes of all leaks of a row add up to the row's live bytes.
+ * The growth of a leak is the slope of a line through the births of its remaining blocks.  The line runs over the program's
+ * steps where it has some, because a checkpoint, an evaluation or an idle hour would bend a line over time.
+ * (Longer than other files: one leak, from the blocks that were left to its verdict.)
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/leak_windows.h"
+#include "analyzer/analyses/freed_soon.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/utf8.h"
+#include "analyzer/report/leak_list.h"
+#include "analyzer/report/suppress.h"
+#include "analyzer/report/suppressed.h"
+#include "analyzer/report/report.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
+
+#define GROWING_BLOCKS_MIN 5
+#define GROWING_SPAN_MIN   0.25 /* share of the steps or seconds over which births must spread, to be more than start-up */
+#define IN_STEPS_MIN	   0.8	/* share of the births */
+#define R_SQUARED_MIN	   0.8
+
+struct birth {
+	uint32_t site, torch;
+	uint64_t time_ns, bytes;
+	bool passing; /* left at a place that leaks, but would have been freed soon */
+};
+
+struct births {
+	SL_VECTOR(struct birth) list;
+	uint64_t *stacks;	      /* hash of each site's stack as a reader sees it; 0: not computed yet */
+	uint32_t *growing;	      /* for each track, 1 + its index in process->kept where it grows; 0: it does not */
+	const struct sl_label *steps; /* of the program; NULL: it has none */
+};
+
+static bool counts(unsigned kind)
+{
+	return kind == SL_KIND_device || kind == SL_KIND_pool || kind == SL_KIND_managed || kind == SL_KIND_vmm ||
+	       kind == SL_KIND_array || kind == SL_KIND_host_pinned;
+}
+
+/* Frames that only pass a request on are ignored: CPython 3.13 calls from one place of a loop through two places of its own. */
+static uint64_t hash_stack(const struct sl_model *model, const struct sl_site *site)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_stacks_resolve(frames, model->defs, NULL, site->stack);
+	uint64_t hash = 1;
+
+	count = sl_stacks_fold(frames, count);
+	for (unsigned i = 0; i < count; i++) {
+		hash = sl_utf8_mix_text(hash, frames[i].module);
+		hash = sl_utf8_mix_text(hash, frames[i].file);
+		hash = sl_utf8_mix_text(hash, frames[i].function);
+		hash = sl_idmap_hash(hash ^ frames[i].offset) ^ frames[i].line;
+	}
+	return hash ? hash : 1;
+}
+
+static void add(struct births *births, const struct sl_model *model, struct birth birth)
+{
+	if (!counts(model->sites.item[birth.site].kind))
+		return;
+	if (!births->stacks[birth.site])
+		births->stacks[birth.site] = hash_stack(model, &model->sites.item[birth.site]);
+	*SL_PUSH(&births->list) = birth;
+}
+
+/* Physical memory is a segment of PyTorch if one of its mappings is. */
+static void collect_physical(struct births *births, const struct sl_model *model)
+{
+	size_t count;
+	const struct sl_physical *physical = sl_vmm_physical(model->vmm, &count);
+	uint8_t *torch = sl_memory_must(calloc(count + 1, 1));
+
+	SL_TABLE_EACH(sl_vmm_mappings(model->vmm), mapping)
+	{
+		if (mapping->flags & SL_LIVE_TORCH && mapping->owner < count)
+			torch[mapping->owner] = 1;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (physical[i].site != SL_NO_SITE)
+			add(births, model, (struct birth){physical[i].site, torch[i], physical[i].time_ns, physical[i].bytes});
+	free(torch);
+}
+
+static void collect(struct births *births, const struct sl_model *model)
+{
+	const struct sl_table *spaces[] = {&model->pointers, &model->arrays};
+
+	for (size_t s = 0; s < SL_COUNT(spaces); s++)
+		SL_TABLE_EACH(spaces[s], live)
+		{
+			add(births, model, (struct birth){live->site, live->flags & SL_LIVE_TORCH, live->time_ns, live->bytes});
+		}
+	collect_physical(births, model);
+}
+
+static void mark_passing(struct births *births, const struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+	struct sl_freed_soon *passing = sl_memory_must(calloc(process->kept.count + 1, sizeof(*passing)));
+
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		passing[i] = sl_freed_soon_at(model, process->kept.item[i].track, true);
+		births->growing[process->kept.item[i].track - model->tracks.item] = (uint32_t)i + 1;
+	}
+	for (size_t k = 0; k < births->list.count; k++) {
+		struct birth *birth = &births->list.item[k];
+		uint32_t kept = births->growing[model->sites.item[birth->site].track];
+
+		birth->passing =
+			kept && passing[kept - 1].blocks && sl_freed_soon_is(&passing[kept - 1], birth->time_ns, birth->bytes);
+	}
+	free(passing);
+}
+
+/* A leak is one stack, kind and device; blocks of PyTorch's cache are separate from others of the same stack. */
+struct grouping {
+	const struct sl_model *model;
+	const struct births *births;
+};
+
+static int compare_groups(const struct grouping *by, const struct birth *a, const struct birth *b)
+{
+	const struct sl_site *x = &by->model->sites.item[a->site], *y = &by->model->sites.item[b->site];
+	uint64_t stack = by->births->stacks[a->site], other = by->births->stacks[b->site];
+
+	return SL_RISING(x->kind, y->kind) ?: SL_RISING(x->device, y->device) ?: SL_RISING(stack, other)
+	       ?: SL_RISING(a->torch, b->torch) ?: SL_RISING(a->passing, b->passing);
+}
+
+static int by_group_and_time(const void *a, const void *b, void *by)
+{
+	const struct birth *x = a, *y = b;
+
+	return compare_groups(by, x, y) ?: SL_RISING(x->time_ns, y->time_ns);
+}
+
+/* The program's own clock: its steps, or seconds where it has none. */
+struct clock {
+	const struct sl_label *steps;
+	uint64_t begin_ns, life_ns;
+};
+
+/* Steps are no clock for a place that was also busy before or after them. */
+static struct clock clock_of(const struct sl_model *model, const struct sl_label *label, const struct birth *births, size_t count)
+{
+	struct clock clock = {.begin_ns = model->first_ns, .life_ns = model->now_ns - model->first_ns};
+	size_t inside = 0;
+
+	for (size_t i = 0; label && i < count; i++)
+		inside += births[i].time_ns >= label->first_ns && births[i].time_ns <= label->last_ns;
+	if (label && label->entries >= GROWING_BLOCKS_MIN && (double)inside >= IN_STEPS_MIN * (double)count)
+		clock.steps = label;
+	return clock;
+}
+
+static double read_clock(const struct clock *clock, uint64_t ns)
+{
+	return clock->steps ? (double)sl_model_step_at(clock->steps, ns) : (double)(ns - clock->begin_ns) / 1e9;
+}
+
+/* Fits a straight line to the sum of births over the clock: bytes per unit, and r squared; 0 where there is no line. */
+static double line(const struct birth *births, size_t count, const struct clock *clock, double *r_squared)
+{
+	double n = (double)count, sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0, sum = 0, xx, xy, yy;
+
+	*r_squared = 0;
+	for (size_t i = 0; i < count; i++) {
+		double x = read_clock(clock, births[i].time_ns);
+
+		sum += (double)births[i].bytes;
+		sx += x;
+		sy += sum;
+		sxx += x * x;
+		sxy += x * sum;
+		syy += sum * sum;
+	}
+	xx = sxx - sx * sx / n;
+	xy = sxy - sx * sy / n;
+	yy = syy - sy * sy / n;
+	if (xx <= 0 || yy <= 0)
+		return 0;
+	*r_squared = fmin(1, xy * xy / (xx * yy));
+	return xy / xx;
+}
+
+/*
+ * The verdict of analyses/leak_trend.c, which has seen freed blocks too.  It judges no folded trace, and no place with fewer births: what
+ * few blocks were for is not known where memory ran out before there were more.
+ */
+static bool is_kept(const struct sl_model *model, const struct births *births, uint32_t track)
+{
+	if (model->folded_ns)
+		return true;
+	if (model->tracks.item[track].births < SL_KEEPING_BIRTHS)
+		return !sl_model_ended_by_error(model);
+	return births->growing[track];
+}
+
+/* True: each is larger than the one before, as tables are that are made for larger and larger inputs. */
+static bool is_rising(const struct birth *births, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (births[i].bytes <= births[i - 1].bytes)
+			return false;
+	return true;
+}
+
+/* True: they came in a handful of calls, or in few of each label (leak_windows.h). */
+static bool is_set_up(const struct sl_model *model, const struct birth *births, size_t count, const struct clock *clock)
+{
+	double near = SL_KEEPING_CALL_PART * (read_clock(clock, births[count - 1].time_ns) - read_clock(clock, births[0].time_ns)) /
+		      (double)(count - 1);
+	unsigned calls = 1, labels = 0;
+
+	for (size_t i = 0; i < count && calls < 2 * SL_KEEPING_CALLS; i++) {
+		uint32_t label = model->sites.item[births[i].site].label;
+		size_t k = 0;
+
+		while (model->sites.item[births[k].site].label != label)
+			k++;
+		labels += k == i && (!label || sl_leak_windows_comes_again(model, label));
+		calls += i && read_clock(clock, births[i].time_ns) - read_clock(clock, births[i - 1].time_ns) >= near;
+	}
+	return sl_leak_windows_is_set_up(calls, labels);
+}
+
+/* The births of one leak, oldest first. */
+static void fit(struct sl_leak *leak, const struct sl_model *model, const struct birth *births, size_t count,
+		const struct clock *clock)
+{
+	const struct clock seconds = {.begin_ns = leak->first_ns, .life_ns = clock->life_ns};
+	double span = read_clock(clock, leak->last_ns) - read_clock(clock, leak->first_ns);
+	double life = clock->steps ? (double)clock->steps->entries : (double)clock->life_ns / 1e9, slope, ignored;
+
+	if (count < GROWING_BLOCKS_MIN || span < GROWING_SPAN_MIN * life ||
+	    (count < SL_KEEPING_BIRTHS && (is_rising(births, count) || is_set_up(model, births, count, clock))))
+		return;
+	slope = line(births, count, clock, &leak->r_squared);
+	leak->growing = leak->r_squared >= R_SQUARED_MIN && slope > 0;
+	leak->bytes_per_second = line(births, count, &seconds, &ignored);
+	if (clock->steps) {
+		leak->bytes_per_step = slope;
+		leak->step = clock->steps->text;
+	}
+}
+
+static void call_growing(struct sl_leak *leak)
+{
+	leak->verdict = "growing";
+	leak->severity = "critical";
+	leak->suggestion = "free each block when its work is done: this place kept adding to the total";
+}
+
+static void judge(struct sl_leak *leak, bool torch)
+{
+	const char *known = torch ? "cache" : sl_suppressions_builtin(leak->library);
+
+	if (known) {
+		leak->verdict = known;
+		leak->severity = "info";
+		leak->suggestion = !strcmp(known, "cache")
+					   ? "held by an allocator that hands it out again; empty its cache to give it back"
+					   : "kept by the library; destroy its handle to give it back";
+	} else if (leak->growing) {
+		call_growing(leak);
+	} else {
+		leak->verdict = "live_at_exit";
+		leak->severity = "info"; /* it does not grow: the system takes it back at exit */
+		leak->suggestion = "free it before the end if this code will run inside a longer process";
+	}
+}
+
+static void add_leak(struct sl_process *process, const struct births *all, const struct birth *births, size_t count)
+{
+	const struct sl_model *model = process->model;
+	const struct clock clock = clock_of(model, all->steps, births, count);
+	const struct sl_site *site = &model->sites.item[births[0].site];
+	struct sl_leak leak = {
+		.stack = site->stack,
+		.kind = site->kind,
+		.device = site->device,
+		.blocks = count,
+		.first_ns = births[0].time_ns,
+		.last_ns = births[count - 1].time_ns,
+		.library = sl_model_library(model, site),
+		.passing = births[0].passing,
+	};
+
+	for (size_t i = 0; i < count; i++)
+		leak.bytes += births[i].bytes;
+	if (!leak.passing && is_kept(model, all, site->track))
+		fit(&leak, model, births, count, &clock);
+	judge(&leak, births[0].torch);
+	*SL_PUSH(&process->leaks) = leak;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct sl_leak *x = a, *y = b;
+
+	return SL_FALLING(x->bytes, y->bytes);
+}
+
+static void process(struct sl_process *process)
+{
+	struct births births = {
+		.stacks = sl_memory_must(calloc(process->model->sites.count + 1, sizeof(*births.stacks))),
+		.growing = sl_memory_must(calloc(process->model->tracks.count + 1, sizeof(*births.growing))),
+		.steps = sl_model_steps(process->model),
+	};
+	struct grouping by = {process->model, &births};
+	size_t begin = 0;
+
+	if (process->trace->status == SL_STATUS_COMPLETED)
+		collect(&births, process->model);
+	mark_passing(&births, process);
+	if (births.list.count)
+		qsort_r(births.list.item, births.list.count, sizeof(*births.list.item), by_group_and_time, &by);
+	for (size_t i = 1; i <= births.list.count; i++) {
+		if (i < births.list.count && !compare_groups(&by, &births.list.item[begin], &births.list.item[i]))
+			continue;
+		add_leak(process, &births, &births.list.item[begin], i - begin);
+		begin = i;
+	}
+	free(births.list.item);
+	free(births.stacks);
+	free(births.growing);
+	if (process->leaks.count)
+		qsort(process->leaks.item, process->leaks.count, sizeof(*process->leaks.item), by_bytes);
+}
+
+/* What leaks and kept places of a process are looked up by. */
+struct looking {
+	struct sl_process *process;
+	struct sl_leak_list_index kept;
+	struct sl_idmap tracks; /* a hash of stack, kind and device -> index into the model's tracks */
+	const struct sl_label *steps;
+};
+
+static uint64_t key_of(struct sl_stack stack, unsigned kind, int device)
+{
+	return sl_map_mix_two(sl_stack_mix(stack), (uint64_t)kind << 32 | (uint32_t)device);
+}
+
+static void begin_looking(struct looking *looking, struct sl_process *process)
+{
+	*looking = (struct looking){.process = process, .steps = sl_model_steps(process->model)};
+	sl_leak_list_index_take(&looking->kept, process);
+	for (size_t i = 0; i < process->model->sites.count; i++) {
+		const struct sl_site *site = &process->model->sites.item[i];
+
+		sl_idmap_claim(&looking->tracks, key_of(site->stack, site->kind, site->device), site->track);
+	}
+}
+
+static void end_looking(struct looking *looking)
+{
+	sl_leak_list_index_free(&looking->kept);
+	sl_idmap_free(&looking->tracks);
+}
+
+/* The first place at the leak's that grows, from the index `at` of process->kept on; NULL: none. */
+static const struct sl_kept *growing_from(const struct looking *looking, const struct sl_leak *leak, uint32_t at)
+{
+	for (; at != UINT32_MAX; at = looking->kept.next[at]) {
+		const struct sl_kept *kept = &looking->process->kept.item[at];
+
+		if (kept->verdict == SL_KEPT_GROWING && sl_leak_list_is_at(looking->process, leak, kept))
+			return kept;
+	}
+	return NULL;
+}
+
+static const struct sl_kept *first_growing(const struct looking *looking, const struct sl_leak *leak)
+{
+	return growing_from(looking, leak, sl_leak_list_first(&looking->kept, looking->process, leak));
+}
+
+static const struct sl_kept *next_growing(const struct looking *looking, const struct sl_leak *leak, const struct sl_kept *kept)
+{
+	return growing_from(looking, leak, looking->kept.next[kept - looking->process->kept.item]);
+}
+
+/* True: analyses/leak_trend.c reports the same leak, by its births. */
+static bool is_told_by_births(const struct looking *looking, const struct sl_leak *leak)
+{
+	return first_growing(looking, leak);
+}
+
+/* Gives a leak that is all its place keeps the rate that is reported for the place. */
+static void take_rate(const struct looking *looking, struct sl_leak *leak)
+{
+	for (const struct sl_kept *kept = first_growing(looking, leak); kept; kept = next_growing(looking, leak, kept))
+		if (kept->blocks == leak->blocks && !kept->count_only && leak->device == kept->track->device)
+			leak->bytes_per_second = kept->per_second;
+}
+
+static uint64_t births_at(const struct looking *looking, const struct sl_leak *leak)
+{
+	uint32_t track = sl_idmap_get(&looking->tracks, key_of(leak->stack, leak->kind, leak->device), UINT32_MAX);
+
+	return track == UINT32_MAX ? leak->blocks : looking->process->model->tracks.item[track].births;
+}
+
+/* Tells of each kept place that grows whether some of what it keeps is left, and grows. */
+static bool *left_of(const struct looking *looking)
+{
+	struct sl_process *process = looking->process;
+	bool *left = sl_memory_must(calloc(process->kept.count + 1, sizeof(*left)));
+
+	for (size_t i = 0; i < process->leaks.count; i++) {
+		const struct sl_leak *leak = &process->leaks.item[i];
+		const struct sl_kept *kept = !strcmp(leak->verdict, "growing") ? first_growing(looking, leak) : NULL;
+
+		for (; kept; kept = next_growing(looking, leak, kept))
+			left[kept - process->kept.item] |= leak->device == kept->track->device;
+	}
+	return left;
+}
+
+/* Stacks with too few births to be judged grow if their line does: analyses/leak_trend.c counts them there. */
+static void join_few(const struct looking *looking)
+{
+	struct sl_process *process = looking->process;
+	bool *left = left_of(looking);
+
+	for (size_t i = 0; i < process->leaks.count; i++) {
+		struct sl_leak *leak = &process->leaks.item[i];
+
+		if (strcmp(leak->verdict, "live_at_exit") != 0 || leak->passing || births_at(looking, leak) >= SL_KEEPING_BIRTHS)
+			continue;
+		for (const struct sl_kept *kept = first_growing(looking, leak); kept; kept = next_growing(looking, leak, kept))
+			if (leak->last_ns >= kept->since_ns && leak->device == kept->track->device &&
+			    left[kept - process->kept.item])
+				call_growing(leak);
+	}
+	free(left);
+}
+
+static void find_growing(struct sl_report *report, unsigned index, const struct sl_leak *leak)
+{
+	sl_report_find(report, &(struct sl_finding){.id = "leak.growing",
+						    .severity = "critical",
+						    .process = (int)index,
+						    .device = leak->device,
+						    .bytes = leak->bytes,
+						    .text = sl_leak_list_sentence(&report->processes[index], leak),
+						    .advice = strdup(leak->suggestion),
+						    .stack = leak->stack});
+}
+
+/* One block that takes most of the device is an allocator's arena.  What lies in it is judged only if its blocks are reported. */
+static void find_arena(struct sl_report *report, unsigned index, const struct sl_row *row, int device)
+{
+	static const struct {
+		const char *library, *name, *advice;
+	} arenas[] = {
+		{"xla_cuda", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
+		{"xla_extension", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
+		{"pjrt", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
+		{"jaxlib", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
+		{"tensorflow", "TensorFlow", "set TF_FORCE_GPU_ALLOW_GROWTH=true to see what it needs"},
+	};
+	struct sl_process *process = &report->processes[index];
+	const struct sl_model *model = process->model;
+	const struct sl_device_state *state = model->devices[device + 1];
+	const struct sl_device *def = sl_defs_device(model->defs, device);
+	uint64_t total = state && state->total_bytes != SL_UNKNOWN ? state->total_bytes : def ? def->total_bytes : 0;
+
+	if (state && state->torch.pooled)
+		return;
+	for (size_t s = 0; total && row->peak_bytes >= total / 2 && s < model->sites.count; s++) {
+		const struct sl_site *site = &model->sites.item[s];
+		const char *library = sl_model_library(model, site);
+
+		if (site->device != device || !site->total_blocks || site->total_bytes / site->total_blocks < total / 2)
+			continue;
+		for (size_t i = 0; i < SL_COUNT(arenas); i++) {
+			if (!strstr(library, arenas[i].library))
+				continue;
+			sl_report_find(report, &(struct sl_finding){
+						       .id = "allocator.arena",
+						       .severity = "info",
+						       .process = (int)index,
+						       .device = device,
+						       .bytes = site->total_bytes / site->total_blocks,
+						       .text = sl_memory_print(
+							       "%s took %s in one block: what is inside cannot be seen",
+							       arenas[i].name, SL_SIZE(site->total_bytes / site->total_blocks)),
+						       .advice = strdup(arenas[i].advice),
+						       .stack = site->stack});
+			return;
+		}
+	}
+}
+
+/* A pattern that matched nothing may be mistyped, or meant for code that no longer exists. */
+static void warn_unused(struct sl_report *report, const struct sl_suppressions *list)
+{
+	bool used[SL_SUPPRESSIONS_MAX] = {false};
+
+	for (unsigned i = 0; list && i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+
+		for (size_t k = 0; k < process->leaks.count; k++) {
+			const struct sl_leak *leak = &process->leaks.item[k];
+
+			sl_suppressed_mark(list, process, leak->library, leak->stack, used);
+		}
+		for (size_t k = 0; k < process->kept.count; k++) {
+			const struct sl_track *track = process->kept.item[k].track;
+
+			sl_suppressed_mark(list, process, NULL, track->stack, used);
+		}
+	}
+	for (size_t p = 0; list && p < list->count; p++)
+		if (!used[p])
+			sl_report_warn(report, "the suppression leak:%s matches nothing that was left", list->pattern[p]);
+}
+
+/* The stack as its lines: an address counts where no line is known. */
+static uint64_t hash_lines(struct sl_process *process, const struct sl_leak *leak)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, leak->stack);
+	uint64_t hash = sl_idmap_hash(((uint64_t)leak->kind << 32) ^ (uint32_t)leak->device);
+
+	for (unsigned i = 0; i < count; i++) {
+		hash = sl_utf8_mix_text(hash, frames[i].module);
+		hash = sl_utf8_mix_text(hash, frames[i].file);
+		hash = sl_utf8_mix_text(hash, frames[i].function);
+		hash = sl_idmap_hash(hash ^ (frames[i].line ? frames[i].line : ~frames[i].offset));
+	}
+	return hash ? hash : 1;
+}
+
+/* Spreads a part's births evenly between its first and its last. */
+static void spread(struct births *births, const struct sl_leak *part)
+{
+	for (uint64_t i = 0; i < part->blocks; i++)
+		*SL_PUSH(&births->list) = (struct birth){
+			.time_ns =
+				part->first_ns + (part->blocks > 1 ? (part->last_ns - part->first_ns) / (part->blocks - 1) * i : 0),
+			.bytes = part->bytes / part->blocks};
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct birth *x = a, *y = b;
+
+	return SL_RISING(x->time_ns, y->time_ns);
+}
+
+/* True: leak_trend.c judged its births, and they do not grow. */
+static bool is_judged_even(const struct looking *looking, const struct sl_leak *leak)
+{
+	return !looking->process->model->folded_ns && births_at(looking, leak) >= SL_KEEPING_BIRTHS &&
+	       !is_told_by_births(looking, leak);
+}
+
+/*
+ * Several calls that a compiler made of one, by unrolling a loop, are one leak.  It grows as all of them together do, unless
+ * leak_trend.c judged each.  next: the index of the next leak of the same lines, for each; 0: none.
+ */
+static void join_calls(const struct looking *looking, struct sl_leak *leaks, size_t first, const size_t *next)
+{
+	struct sl_leak *to = &leaks[first];
+	struct births births = {0};
+	struct clock clock;
+	uint64_t born = births_at(looking, to);
+	bool judged = is_judged_even(looking, to);
+
+	spread(&births, to);
+	for (size_t i = next[first]; i; i = next[i]) {
+		spread(&births, &leaks[i]);
+		born += births_at(looking, &leaks[i]);
+		judged &= is_judged_even(looking, &leaks[i]);
+		to->bytes += leaks[i].bytes;
+		to->blocks += leaks[i].blocks;
+		to->first_ns = leaks[i].first_ns < to->first_ns ? leaks[i].first_ns : to->first_ns;
+		to->last_ns = leaks[i].last_ns > to->last_ns ? leaks[i].last_ns : to->last_ns;
+		leaks[i].blocks = 0; /* joined to `to`, so gone */
+	}
+	qsort(births.list.item, births.list.count, sizeof(*births.list.item), by_time);
+	clock = clock_of(looking->process->model, looking->steps, births.list.item, births.list.count);
+	if (!to->growing && !judged && to->blocks >= born / 2)
+		fit(to, looking->process->model, births.list.item, births.list.count, &clock);
+	judge(to, false);
+	free(births.list.item);
+}
+
+/* What an allocator or a library keeps stays as it is. */
+static bool may_be_joined(const struct sl_leak *leak)
+{
+	return leak->stack.native && !leak->passing && sl_leak_counts(leak);
+}
+
+static void join_lines(const struct looking *looking)
+{
+	struct sl_process *process = looking->process;
+	size_t count = process->leaks.count, kept = 0;
+	struct sl_leak *leaks = process->leaks.item;
+	size_t *next = sl_memory_must(calloc(count + 1, sizeof(*next)));
+	struct sl_idmap last = {0}; /* a hash of lines -> the last leak of them so far */
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t hash = may_be_joined(&leaks[i]) ? hash_lines(process, &leaks[i]) : 0;
+		uint32_t before = hash ? sl_idmap_get(&last, hash, UINT32_MAX) : UINT32_MAX;
+
+		if (before != UINT32_MAX)
+			next[before] = i;
+		if (hash)
+			sl_idmap_set(&last, hash, (uint32_t)i);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (next[i] && leaks[i].blocks)
+			join_calls(looking, leaks, i, next);
+		if (leaks[i].blocks)
+			leaks[kept++] = leaks[i];
+	}
+	process->leaks.count = kept;
+	free(next);
+	sl_idmap_free(&last);
+}
+
+static const char *library_of(const struct sl_model *model, const struct sl_track *track)
+{
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (&model->tracks.item[model->sites.item[i].track] == track)
+			return sl_model_library(model, &model->sites.item[i]);
+	return "?";
+}
+
+/*
+ * What grew but was not left at the end: an interpreter freed it, or it lay inside memory that an allocator kept.  The part
+ * that was left has an entry of its own.
+ */
+static void add_kept(struct sl_process *process)
+{
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+		const struct sl_track *track = kept->track;
+		bool left = counts(track->kind);
+
+		if (track->kind >= SL_KIND_COUNT || kept->blocks <= (left ? kept->left_blocks : 0))
+			continue;
+		*SL_PUSH(&process->leaks) = (struct sl_leak){
+			.stack = track->stack,
+			.kind = track->kind,
+			.device = track->device,
+			.bytes = kept->bytes - (left ? kept->left_bytes : 0),
+			.blocks = kept->blocks - (left ? kept->left_blocks : 0),
+			.first_ns = track->first_ns,
+			.last_ns = track->last_ns,
+			.verdict = "kept",
+			.severity = "warning",
+			.suggestion = "free each block when its work is done: it was freed only as the program ended",
+			.library = library_of(process->model, track),
+			.growing = true,
+			.bytes_per_second = kept->count_only ? 0 : kept->per_second,
+			.r_squared = kept->confidence,
+		};
+	}
+	if (process->leaks.count)
+		qsort(process->leaks.item, process->leaks.count, sizeof(*process->leaks.item), by_bytes);
+}
+
+static void run(struct sl_report *report)
+{
+	const struct sl_suppressions *list = report->options.suppressions;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+		struct looking looking;
+
+		begin_looking(&looking, process);
+		join_lines(&looking);
+		join_few(&looking);
+		for (size_t k = 0; k < process->leaks.count; k++) {
+			struct sl_leak *leak = &process->leaks.item[k];
+			const char *pattern =
+				list && list->count ? sl_suppressed_by(list, process, leak->library, leak->stack) : NULL;
+
+			if (pattern) {
+				leak->verdict = "workspace";
+				leak->severity = "info";
+				leak->suggestion = "named in the suppressions file";
+			}
+			if (!strcmp(leak->verdict, "growing"))
+				take_rate(&looking, leak);
+			if (!strcmp(leak->verdict, "growing") && !is_told_by_births(&looking, leak))
+				find_growing(report, i, leak);
+		}
+		end_looking(&looking);
+		if (process->trace->status == SL_STATUS_COMPLETED)
+			add_kept(process);
+		for (int d = 0; d < SL_DEVICES_MAX; d++)
+			if (sl_model_row(process->model, SL_KIND_device, d + 1)->used)
+				find_arena(report, i, sl_model_row(process->model, SL_KIND_device, d + 1), d);
+	}
+	warn_unused(report, list);
+}
+
+const struct sl_analysis sl_analysis_leaks = {.name = "leaks", .process = process, .run = run};

@@ -1,0 +1,768 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Out of memory: who held the device at that moment, and why the request did not fit, in plain words.  Causes are tried in
+ * order: one that explains the refusal by itself comes before one that only made it more likely.
+ * (Longer than other files: one error, from who held the device to its finding.)
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/hidden.h"
+#include "analyzer/analyses/oom_causes.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/report/leak_words.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/report.h"
+#include "analyzer/report/words.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/model/counts/sample_wait.h"
+#include "analyzer/model/counts/tracks.h"
+
+#define WENT_ON_MIN  16	 /* least allocations of a place by which a program went on after an error */
+#define WENT_ON_PART 0.1 /* of its run */
+#define LEAK_PART    0.3 /* of what was held */
+#define CONTEXTS_MIN 2	 /* the process's own */
+#define ROOMY	     4	 /* a device is not full of which more than one such part is free */
+
+/* A device on which the process got nothing is matched only by its name. */
+static const struct sl_shared_device *by_uuid(const struct sl_report *report, const struct sl_process *process, int ordinal)
+{
+	const struct sl_device *def = sl_defs_device(&process->trace->defs, ordinal);
+	const char *host = process->trace->header.host;
+
+	for (unsigned i = 0; def && def->uuid && host && i < report->device_count; i++)
+		if (report->devices[i].uuid && !strcmp(report->devices[i].uuid, def->uuid) && report->devices[i].host &&
+		    !strcmp(report->devices[i].host, host))
+			return &report->devices[i];
+	return NULL;
+}
+
+/*
+ * A process that got no context does not know the device's name.  Then the device of its number is meant, if the host has
+ * only one of that number.
+ */
+static const struct sl_shared_device *by_number(const struct sl_report *report, const struct sl_process *process, int ordinal)
+{
+	const struct sl_shared_device *found = NULL;
+	const char *host = process->trace->header.host;
+
+	for (unsigned i = 0; host && i < report->device_count; i++) {
+		const struct sl_shared_device *one = &report->devices[i];
+
+		if (one->device != ordinal || !one->uuid || !one->host || strcmp(one->host, host))
+			continue;
+		if (found)
+			return NULL;
+		found = one;
+	}
+	return found;
+}
+
+static const struct sl_shared_device *device_of(const struct sl_report *report, unsigned process, int ordinal)
+{
+	for (unsigned i = 0; i < report->device_count; i++)
+		for (unsigned p = 0; p < report->devices[i].process_count; p++) {
+			const struct sl_device_state *state;
+
+			if (report->devices[i].processes[p] != process)
+				continue;
+			state = sl_devices_state(report, &report->devices[i], process);
+			if (state && state->device == ordinal)
+				return &report->devices[i];
+		}
+	return sl_defs_device(&report->processes[process].trace->defs, ordinal)
+		       ? by_uuid(report, &report->processes[process], ordinal)
+		       : by_number(report, &report->processes[process], ordinal);
+}
+
+static void add_other(struct sl_account *account, int64_t pid, struct sl_process *recorded, const struct sl_device_state *state,
+		      uint64_t bytes)
+{
+	unsigned at;
+
+	for (at = 0; at < account->other_count && account->others[at].pid != pid; at++)
+		;
+	if (at == SL_OTHERS_MAX)
+		return;
+	if (at == account->other_count) {
+		account->other_count++;
+		account->others[at].pid = pid;
+		account->others[at].bytes = bytes;
+		account->others[at].rank = -1;
+	}
+	if (!recorded)
+		return;
+	account->others[at].bytes = bytes; /* at that time, not when the device was last sampled */
+	account->others[at].process = recorded;
+	account->others[at].state = state;
+	account->others[at].rank = recorded->trace->header.rank;
+	account->others[at].stray = recorded->trace->header.rank >= 0 && sl_devices_home(recorded) != state;
+}
+
+/*
+ * A recorded process whose trace does not define the device, such as one that only has a context there.  Samples of the device
+ * name its pid; its ordinal alone may mean another device.
+ */
+static struct sl_process *undefined_there(const struct sl_report *report, unsigned process, int ordinal, int64_t pid,
+					  uint64_t unix_ns)
+{
+	const char *host = report->processes[process].trace->header.host;
+
+	for (unsigned i = 0; ordinal >= 0 && host && i < report->process_count; i++) {
+		struct sl_process *other = &report->processes[i];
+
+		if (i != process && other->trace->header.pid == pid && sl_process_lived(other, unix_ns) &&
+		    other->model->devices[ordinal + 1] && !sl_defs_device(&other->trace->defs, ordinal) &&
+		    other->trace->header.host && !strcmp(other->trace->header.host, host))
+			return other;
+	}
+	return NULL;
+}
+
+/* True: the process was recorded, and had ended by then, after the last sample of the device that lists it. */
+static bool has_ended(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid, uint64_t unix_ns)
+{
+	bool ended = false;
+
+	for (unsigned i = 0; device && i < device->process_count; i++) {
+		const struct sl_process *other = &report->processes[device->processes[i]];
+
+		if (other->trace->header.pid != pid)
+			continue;
+		if (sl_process_lived(other, unix_ns))
+			return false;
+		ended = true;
+	}
+	return ended;
+}
+
+/*
+ * What another process took at that time beside the sizes of its blocks: its code, and the rounding of its blocks.  Both are
+ * known for its hidden peak; rounding is scaled down to what the process held of its peak.
+ */
+static uint64_t beside_its_blocks(const struct sl_process *other, const struct sl_device_state *state, uint64_t held,
+				  uint64_t then_ns)
+{
+	double at_peak = state->line ? sl_timeline_at(&other->model->timeline, state->line, state->hidden_peak_ns) : 0;
+	uint64_t bytes = at_peak > 0 ? sl_stats_bytes((double)state->hidden_peak_rounded * fmin(1, (double)held / at_peak)) : 0;
+
+	for (size_t i = 0; i < state->parts.count; i++)
+		if (state->parts.item[i].what == SL_HIDDEN_CODE && state->parts.item[i].first.time_ns <= then_ns)
+			bytes += state->parts.item[i].peak_bytes;
+	return bytes;
+}
+
+/* By the driver's own list; SL_UNKNOWN: it does not name the process. */
+static uint64_t sampled_of(const struct sl_account *account, int64_t pid)
+{
+	for (unsigned i = 0; i < account->other_count; i++)
+		if (account->others[i].pid == pid)
+			return account->others[i].bytes;
+	return SL_UNKNOWN;
+}
+
+/* Returns what blocks of recorded processes held. */
+static uint64_t take_others(const struct sl_report *report, unsigned process, const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_shared_device *device = device_of(report, process, oom->device);
+	uint64_t unix_ns = sl_process_unix(&report->processes[process], oom->time_ns), blocks = 0;
+
+	for (unsigned i = 0; i < oom->neighbour_count; i++)
+		if (!has_ended(report, device, oom->neighbours[i].pid, unix_ns)) {
+			struct sl_process *other = undefined_there(report, process, oom->device, oom->neighbours[i].pid, unix_ns);
+
+			add_other(account, oom->neighbours[i].pid, other, other ? other->model->devices[oom->device + 1] : NULL,
+				  oom->neighbours[i].bytes);
+		}
+	for (unsigned i = 0; device && i < device->process_count; i++) {
+		struct sl_process *other = &report->processes[device->processes[i]];
+		const struct sl_header *header = &other->trace->header;
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+		uint64_t bytes = 0, beside, sampled, then_ns;
+
+		if (device->processes[i] == process || !state || !sl_process_lived(other, unix_ns))
+			continue;
+		then_ns = unix_ns - header->started_ns + header->monotonic_ns;
+		if (state->line)
+			bytes = sl_timeline_max(&other->model->timeline, state->line, then_ns, then_ns);
+		blocks += bytes;
+		beside = beside_its_blocks(other, state, bytes, then_ns);
+		if (state->context_made.time_ns <= then_ns) { /* 0: no call that made it was seen */
+			/* a context that no sample showed is taken to cost what this process's does */
+			uint64_t context =
+				state->context_made.time_ns && !state->parts.count ? oom->context_bytes : state->context_bytes;
+
+			bytes += context;
+			account->contexts += context != 0;
+			account->context_each = context > account->context_each ? context : account->context_each;
+		}
+		/* `beside` is an estimate: a sample of the process limits it */
+		sampled = sampled_of(account, header->pid);
+		if (sampled != SL_UNKNOWN && sampled < bytes + beside)
+			beside = sampled > bytes ? sampled - bytes : 0;
+		bytes += beside;
+		if (bytes)
+			add_other(account, header->pid, other, state, bytes);
+	}
+	return blocks;
+}
+
+/* Free memory by the samples of other processes of the run: without a context this process could not ask. */
+static void take_room(const struct sl_report *report, unsigned process, struct sl_oom *oom)
+{
+	const struct sl_shared_device *device = device_of(report, process, oom->device);
+	uint64_t unix_ns = sl_process_unix(&report->processes[process], oom->time_ns), used = 0;
+
+	for (unsigned i = 0; device && i < device->process_count; i++) {
+		const struct sl_process *other = &report->processes[device->processes[i]];
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+		uint64_t then_ns = unix_ns - other->trace->header.started_ns + other->trace->header.monotonic_ns;
+
+		if (device->processes[i] == process || !state || !state->used_line || !sl_process_lived(other, unix_ns))
+			continue;
+		used = sl_stats_bytes(fmax((double)used, sl_timeline_at(&other->model->timeline, state->used_line, then_ns)));
+	}
+	if (!used || device->total_bytes == SL_UNKNOWN || used > device->total_bytes)
+		return;
+	oom->total_bytes = device->total_bytes;
+	oom->free_bytes = device->total_bytes - used;
+}
+
+/* Bytes in use on the device that this process did not ask for; SL_UNKNOWN. */
+static uint64_t beside(const struct sl_oom *oom)
+{
+	uint64_t used;
+
+	if (oom->scope == SL_SCOPE_HOST || oom->total_bytes == SL_UNKNOWN || oom->free_bytes > oom->total_bytes)
+		return SL_UNKNOWN;
+	used = oom->total_bytes - oom->free_bytes;
+	return used > oom->live_bytes ? used - oom->live_bytes : 0;
+}
+
+/*
+ * Free memory is read after the error.  If it and the blocks of recorded processes are more than the device has, a process gave
+ * memory back in between, as one does that failed at the same instant: there was no room for the request.
+ */
+static void take_back(struct sl_oom *oom, uint64_t blocks)
+{
+	if (oom->scope == SL_SCOPE_VRAM && oom->total_bytes != SL_UNKNOWN && oom->free_bytes != SL_UNKNOWN &&
+	    oom->free_bytes >= sl_units_taken(oom) && oom->free_bytes + oom->live_bytes + blocks > oom->total_bytes)
+		oom->free_bytes = 0;
+}
+
+/*
+ * Divides what is in use beside this process's blocks.  Its context and code are known and come first.  What others held was
+ * sampled a moment before, so they get no more than the rest.
+ */
+static void take_hidden(const struct sl_model *model, const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_device_state *state = oom->device >= 0 ? model->devices[oom->device + 1] : NULL;
+	uint64_t rest = beside(oom), aside = state ? sl_device_state_aside(state, oom->time_ns) : 0;
+
+	if (rest == SL_UNKNOWN)
+		return;
+	if (oom->context_bytes) {
+		account->context = oom->context_bytes < rest ? oom->context_bytes : rest;
+		account->context_bound = state ? sl_sample_wait_context_bound(state) : NULL;
+		rest -= account->context;
+	}
+	if (oom->module_bytes) {
+		account->modules = oom->module_bytes < rest ? oom->module_bytes : rest;
+		rest -= account->modules;
+	}
+	account->others_bytes = 0;
+	for (unsigned i = 0; i < account->other_count; i++)
+		account->others_bytes += account->others[i].bytes;
+	account->others_bytes = account->others_bytes < rest ? account->others_bytes : rest;
+	rest -= account->others_bytes;
+	account->rounding = oom->rounded < rest ? oom->rounded : rest;
+	account->hidden = rest;
+	rest -= account->rounding;
+	account->aside = aside < rest ? aside : rest;
+	account->unexplained = rest - account->aside;
+	account->hidden +=
+		(account->context != SL_UNKNOWN ? account->context : 0) + (account->modules != SL_UNKNOWN ? account->modules : 0);
+}
+
+/*
+ * Another process is the cause where it leaves too little room, but not if it holds little and this one leaks a lot.  What others
+ * hold is counted with their contexts, and so is what this one holds.
+ */
+static bool is_neighbours(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
+{
+	uint64_t own = oom->live_bytes + oom->context_bytes + oom->module_bytes + account->rounding;
+	char words[300];
+
+	if (!oom->asked_bytes || oom->free_bytes + account->others_bytes < sl_units_taken(oom))
+		return false;
+	return account->others_bytes >= own ||
+	       sl_oom_causes_leaked(words, sizeof(words), process, oom) < sl_oom_causes_missing(oom);
+}
+
+/* One more context, in a process that keeps several: they take more than its blocks, or nobody measured them. */
+static bool is_of_contexts(const struct sl_oom *oom, const struct sl_account *account)
+{
+	return oom->scope == SL_SCOPE_CONTEXT && oom->contexts >= CONTEXTS_MIN && oom->device >= 0 &&
+	       (account->context == SL_UNKNOWN || account->context >= oom->live_bytes);
+}
+
+static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
+{
+	if (sl_oom_made_to_fail(oom))
+		return SL_CAUSE_INJECTED;
+	if (oom->scope == SL_SCOPE_HOST)
+		return SL_CAUSE_HOST;
+	if (oom->scope == SL_SCOPE_ADDRESS_SPACE)
+		return SL_CAUSE_ADDRESS_SPACE;
+	if (is_of_contexts(oom, account))
+		return SL_CAUSE_FULL;
+	if (oom->free_bytes == SL_UNKNOWN || oom->total_bytes == SL_UNKNOWN)
+		return SL_CAUSE_UNKNOWN;
+	if (oom->scope == SL_SCOPE_CONTEXT)
+		return SL_CAUSE_FULL;
+	if (oom->asked_bytes > oom->total_bytes)
+		return SL_CAUSE_TOO_LARGE;
+	if (account->cached != SL_UNKNOWN && account->cached >= oom->asked_bytes && account->largest_cached != SL_UNKNOWN &&
+	    account->largest_cached < oom->asked_bytes)
+		return SL_CAUSE_FRAGMENTED;
+	if (oom->asked_bytes && oom->free_bytes >= sl_units_taken(oom))
+		return SL_CAUSE_DRIVER;
+	if (is_neighbours(process, oom, account))
+		return SL_CAUSE_NEIGHBOUR;
+	return SL_CAUSE_FULL;
+}
+
+static void say_host(const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_oom_context *at = &oom->context;
+
+	if (at->time_ns && at->cgroup_limit_bytes != SL_UNKNOWN && at->cgroup_bytes != SL_UNKNOWN)
+		account->cause_text = sl_memory_print("the host, not the device: its control group used %s of %s",
+						      SL_SIZE(at->cgroup_bytes), SL_SIZE(at->cgroup_limit_bytes));
+	else
+		account->cause_text =
+			sl_memory_print("the host, not the device: %s of pinned memory were live", SL_SIZE(oom->live_bytes));
+	account->advice = sl_memory_print("pin less at once, or raise the limit of locked memory or of the control group");
+}
+
+static void say_address_space(const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_oom_context *at = &oom->context;
+
+	if (at->time_ns && at->vm_limit_bytes != SL_UNKNOWN && at->vm_bytes != SL_UNKNOWN) {
+		account->cause_text = sl_memory_print("address space, not memory: %s mapped of %s allowed", SL_SIZE(at->vm_bytes),
+						      SL_SIZE(at->vm_limit_bytes));
+		account->advice = sl_memory_print("raise the limit: ulimit -v");
+	} else {
+		account->cause_text = sl_memory_print("address space, not memory");
+	}
+}
+
+/* Adds where the process made the contexts of its own that left no room for another. */
+static void say_contexts(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_track *most = sl_hidden_most(process, oom->device, SL_OBJECT_CONTEXT);
+	char where[300] = "", *first = account->cause_text;
+
+	if (most)
+		sl_owners_line(process, most->stack, 3, where, sizeof(where));
+	account->cause_text = sl_memory_print("%s; it kept %llu contexts%s%s", first, (unsigned long long)oom->contexts,
+					      where[0] ? ", most of them made at " : "", where);
+	account->advice = sl_memory_print("destroy each context when its work is done, or let its jobs share one");
+	free(first);
+}
+
+/* For a context, a launch or a copy the trace does not tell how much it wanted. */
+static void say_unasked(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+	const char *what = hook && hook->verb == SL_VERB_LIMIT ? "what the context's limit asks for"
+			   : oom->scope == SL_SCOPE_CONTEXT    ? "a context"
+			   : oom->scope == SL_SCOPE_CODE       ? "the code"
+			   : hook && hook->verb == SL_VERB_GRAPH_LAUNCH
+				   ? "what the graph takes"
+				   : "what the call takes itself, as code loaded late or a kernel's stack";
+	const char *bound = account->context_bound ? account->context_bound : "", *space = *bound ? " " : "";
+	char held[3 * SL_FORMAT_BYTES] = "", room[SL_FORMAT_BYTES + 10] = "";
+
+	if (oom->free_bytes != SL_UNKNOWN)
+		snprintf(room, sizeof(room), "%s free", SL_SIZE(oom->free_bytes));
+	if (account->context != SL_UNKNOWN && oom->live_bytes)
+		snprintf(held, sizeof(held), "%s held by this process, and %s%s%s by its contexts", SL_SIZE(oom->live_bytes), bound,
+			 space, SL_SIZE(account->context));
+	else if (account->context != SL_UNKNOWN)
+		snprintf(held, sizeof(held), "%s%s%s held by its contexts", bound, space, SL_SIZE(account->context));
+	else if (oom->live_bytes)
+		snprintf(held, sizeof(held), "%s held by this process", SL_SIZE(oom->live_bytes));
+	account->cause_text = sl_memory_print("the device had no room for %s%s%s%s%s", what, room[0] || held[0] ? ": " : "", room,
+					      room[0] && held[0] ? ", " : "", held);
+	if (is_of_contexts(oom, account)) {
+		say_contexts(process, oom, account);
+		return;
+	}
+	if (oom->scope == SL_SCOPE_CONTEXT && account->contexts) {
+		char *first = account->cause_text;
+
+		account->cause_text = sl_memory_print("%s, %u context%s of others of %s each at most", first, account->contexts,
+						      account->contexts == 1 ? "" : "s", SL_SIZE(account->context_each));
+		account->advice = sl_memory_print("run fewer processes on this device: each makes a context there");
+		free(first);
+	}
+	if (oom->scope == SL_SCOPE_VRAM && hook && hook->verb == SL_VERB_GRAPH_LAUNCH)
+		account->advice = sl_memory_print("free what is held by then, or make the graph's own blocks smaller");
+	else if (oom->scope == SL_SCOPE_VRAM)
+		account->advice = sl_memory_print(
+			"leave more memory free before this call; CUDA_MODULE_LOADING=EAGER loads code at the start");
+}
+
+/* The pool that was asked had no room within its own maximum: the device had. */
+static void say_pool(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_track *made = &process->model->tracks.item[oom->pool_made];
+	uint64_t held = 0;
+	bool in_pieces;
+	char where[300];
+
+	for (unsigned i = 0; i < oom->owner_count; i++)
+		if (process->model->sites.item[oom->owners[i].site].kind == SL_KIND_pool)
+			held += oom->owners[i].bytes;
+	in_pieces = held + oom->asked_bytes <= oom->pool_most_bytes;
+	sl_owners_line(process, made->stack, 2, where, sizeof(where));
+	/* it is not known which pool a block is of: if more is held than this pool can hold, other pools hold some */
+	if (held > oom->pool_most_bytes)
+		account->cause_text = sl_memory_print("the pool made at %s is limited to %s, and had no room for %s", where,
+						      SL_SIZE(oom->pool_most_bytes), SL_SIZE(oom->asked_bytes));
+	else
+		account->cause_text = sl_memory_print("the pool made at %s is limited to %s, of which %s were held%s", where,
+						      SL_SIZE(oom->pool_most_bytes), SL_SIZE(held),
+						      in_pieces ? ": the pool keeps the rest in pieces that are too small" : "");
+	account->advice = sl_memory_print(in_pieces ? "raise the pool's maxSize, or trim the pool (cudaMemPoolTrimTo) before it is "
+						      "asked for other sizes"
+						    : "raise the pool's maxSize, or ask less of it at once");
+}
+
+/* True: nobody would call the device full. */
+static bool is_roomy(const struct sl_oom *oom)
+{
+	return oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN && oom->free_bytes > oom->total_bytes / ROOMY;
+}
+
+static void say_full(const struct sl_oom *oom, struct sl_account *account)
+{
+	char units[SL_FORMAT_BYTES + 40] = "";
+
+	if (sl_units_taken(oom) != oom->asked_bytes)
+		snprintf(units, sizeof(units), " of the %s that it takes", SL_SIZE(sl_units_taken(oom)));
+	account->cause_text = sl_memory_print("%s %s: %s held by this process, %s missing%s",
+					      oom->injected ? "the limit (--limit)" : "the device",
+					      is_roomy(oom) ? "had too little free" : "was full", SL_SIZE(oom->live_bytes),
+					      SL_SIZE(sl_oom_causes_missing(oom)), units);
+	account->advice = sl_memory_print("%s less, held or asked for, " SL_WOULD_PASS, SL_SIZE(sl_oom_causes_missing(oom)));
+}
+
+static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+{
+	const char *who = account->other_count == 1 ? "another process" : "other processes";
+	char most[400];
+
+	switch (account->cause) {
+	case SL_CAUSE_INJECTED:
+		account->cause_text = sl_memory_print("made to fail by --inject-oom");
+		break;
+	case SL_CAUSE_HOST:
+		say_host(oom, account);
+		break;
+	case SL_CAUSE_ADDRESS_SPACE:
+		say_address_space(oom, account);
+		break;
+	case SL_CAUSE_TOO_LARGE:
+		account->cause_text = sl_memory_print("%s is more than the %s", SL_SIZE(oom->asked_bytes),
+						      oom->injected ? "limit (--limit) allows" : "device has");
+		account->advice = sl_memory_print("check what the size comes from: a batch, a shape, a count");
+		break;
+	case SL_CAUSE_FRAGMENTED:
+		account->cause_text = sl_memory_print("fragmentation: PyTorch kept %s unused, the largest piece %s",
+						      SL_SIZE(account->cached), SL_SIZE(account->largest_cached));
+		account->advice = sl_memory_print("try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+		break;
+	case SL_CAUSE_DRIVER:
+		if (oom->pool_most_bytes) {
+			say_pool(process, oom, account);
+			break;
+		}
+		account->cause_text = sl_memory_print("%s were free: the driver found no room for one piece of %s",
+						      SL_SIZE(oom->free_bytes), SL_SIZE(oom->asked_bytes));
+		account->advice = sl_memory_print("allocate it earlier, or in smaller pieces");
+		break;
+	case SL_CAUSE_NEIGHBOUR:
+		account->advice = strdup(sl_oom_causes_others(most, sizeof(most), process, oom, account));
+		account->cause_text = sl_memory_print("without %s, which held %s%s, it would have fitted", who,
+						      SL_SIZE(account->others_bytes), most);
+		break;
+	case SL_CAUSE_FULL:
+		if (!oom->asked_bytes || oom->scope == SL_SCOPE_CONTEXT)
+			say_unasked(process, oom, account);
+		else
+			say_full(oom, account);
+		break;
+	case SL_CAUSE_UNKNOWN:
+		break;
+	}
+}
+
+/* An unknown cause is not reported as a finding. */
+static const char *const ids[] = {
+	[SL_CAUSE_INJECTED] = "oom.injected",	  [SL_CAUSE_HOST] = "oom.host",	    [SL_CAUSE_ADDRESS_SPACE] = "oom.address_space",
+	[SL_CAUSE_FRAGMENTED] = "oom.fragmented", [SL_CAUSE_DRIVER] = "oom.driver", [SL_CAUSE_NEIGHBOUR] = "oom.neighbour",
+	[SL_CAUSE_TOO_LARGE] = "oom.too_large",	  [SL_CAUSE_FULL] = "oom.full",
+};
+
+/* The device looked smaller to the program because of --limit. */
+static const char *limited(const struct sl_oom *oom)
+{
+	return oom->injected && !sl_oom_made_to_fail(oom) ? " under --limit" : "";
+}
+
+/* Says what led to the error, if the trace tells. */
+static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
+	char where[300], what[300], *cause = account->cause_text;
+	struct sl_oom_causes story;
+	uint64_t then;
+
+	if (account->cause == SL_CAUSE_HOST && kept && kept->verdict == SL_KEPT_GROWING &&
+	    kept->track->kind == SL_KIND_host_pinned) {
+		sl_owners_line(process, kept->track->stack, 1, where, sizeof(where));
+		sl_leak_words_amount(what, sizeof(what), process, kept);
+		account->cause_text = sl_memory_print("%s; it grew: leak at %s, %s", cause, where, what);
+		free(cause);
+		free(account->advice);
+		account->advice = strdup("free there what is not needed any more: a higher limit is reached later");
+	}
+	if (account->cause == SL_CAUSE_NEIGHBOUR && sl_oom_causes_grew(&story, process, oom)) {
+		char *others = account->advice;
+
+		account->cause_text = sl_memory_print("%s; of this process: %s", cause, story.text);
+		account->advice = sl_process_is_rank(process) && sl_devices_visible(process) > 1
+					  ? sl_memory_print("%s; or %s", others, story.advice)
+					  : sl_memory_print("%s; or %s", story.advice, others);
+		free(others);
+		free(cause);
+	}
+	if (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE)
+		return;
+	if (oom->asked_bytes ? sl_oom_causes_tell(&story, process, oom, account)
+			     : account->cause == SL_CAUSE_FULL && !is_of_contexts(oom, account) &&
+				       sl_oom_causes_grew(&story, process, oom)) {
+		free(account->advice);
+		account->cause_text = sl_memory_print("%s; %s", cause, story.text);
+		account->advice = strdup(story.advice);
+		free(cause);
+	} else if (account->cause == SL_CAUSE_FULL && oom->asked_bytes && kept && kept->verdict == SL_KEPT_GROWING &&
+		   (then = sl_oom_causes_leaked(what, sizeof(what), process, oom)) && then >= sl_oom_causes_missing(oom)) {
+		sl_owners_line(process, kept->track->stack, 1, where, sizeof(where));
+		free(account->advice);
+		account->advice = sl_memory_print("%s less " SL_WOULD_PASS ": the leak at %s has %s",
+						  SL_SIZE(sl_oom_causes_missing(oom)), where, what);
+	}
+}
+
+static void account(struct sl_report *report, unsigned process, size_t index)
+{
+	struct sl_process *p = &report->processes[process];
+	struct sl_oom *oom = &p->model->ooms.item[index];
+	struct sl_account *account = &p->accounts[index];
+
+	if (oom->torch.used && oom->torch.reserved_bytes >= oom->torch.allocated_bytes) {
+		account->cached = oom->torch.reserved_bytes - oom->torch.allocated_bytes;
+		account->largest_cached = oom->largest_cached;
+	}
+	if (oom->device >= 0 && oom->free_bytes == SL_UNKNOWN && oom->scope == SL_SCOPE_CONTEXT)
+		take_room(report, process, oom);
+	if (oom->device >= 0)
+		take_back(oom, take_others(report, process, oom, account));
+	take_hidden(p->model, oom, account);
+	account->cause = cause_of(p, oom, account);
+	say(p, oom, account);
+	explain(p, oom, account);
+	account->advice = sl_words_translate(p->model, account->advice);
+	if (oom->recovered == 1 || account->told_later || !account->cause_text)
+		return;
+	sl_report_find(report,
+		       &(struct sl_finding){.id = ids[account->cause],
+					    .severity = sl_oom_made_to_fail(oom) || oom->less_bytes ? "info" : "critical",
+					    .process = (int)process,
+					    .device = oom->device,
+					    .unix_ns = sl_process_unix(p, oom->time_ns),
+					    .bytes = oom->asked_bytes,
+					    .text = sl_memory_print("out of memory%s: %s", limited(oom), account->cause_text),
+					    .advice = account->advice ? strdup(account->advice) : NULL,
+					    .stack = oom->stack});
+}
+
+/* Only the newest errors of the run keep their bundles. */
+static void retain(struct sl_report *report)
+{
+	unsigned most = report->options.oom_max_dumps ? report->options.oom_max_dumps : SL_OOM_DUMPS;
+	SL_VECTOR(uint64_t) times = {0};
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; k < report->processes[i].model->ooms.count; k++) {
+			if (report->processes[i].model->ooms.item[k].group != k)
+				continue;
+			*SL_PUSH(&times) = sl_process_unix(&report->processes[i], report->processes[i].model->ooms.item[k].time_ns);
+		}
+	if (times.count > most) {
+		const uint64_t *from = &times.item[times.count - most];
+
+		qsort(times.item, times.count, sizeof(*times.item), sl_stats_by_number);
+		for (unsigned i = 0; i < report->process_count; i++)
+			report->processes[i].bundles_from_ns = *from + (from[-1] == *from); /* of equal ones all go */
+	}
+	free(times.item);
+}
+
+static bool is_another_attempt(const struct sl_defs *defs, const struct sl_oom *one, const struct sl_oom *next)
+{
+	return one->thread == next->thread && one->device == next->device && one->scope == next->scope && one->recovered != 1 &&
+	       sl_tracks_alike(defs, one->stack, next->stack) && one->live_bytes <= next->live_bytes && !sl_oom_made_to_fail(one);
+}
+
+/* Several attempts at a request are reported by the last one: what the program freed between them is no longer held. */
+static void join_group(struct sl_process *process, uint32_t *last)
+{
+	const struct sl_oom *ooms = process->model->ooms.item;
+
+	for (size_t k = 0; k < process->model->ooms.count; k++) {
+		if (ooms[k].group != k)
+			process->accounts[last[ooms[k].group]].told_later = true;
+		last[ooms[k].group] = (uint32_t)k;
+	}
+}
+
+/* Repeated failures at one place are one error, described by the last attempt, from which the program did not recover. */
+static void join_attempts(struct sl_process *process)
+{
+	const struct sl_oom *ooms = process->model->ooms.item;
+	size_t total = process->model->ooms.count, after = total;
+	uint32_t *last = sl_memory_must(calloc(total + 1, sizeof(*last)));
+
+	join_group(process, last);
+	free(last);
+	for (size_t k = total; k--;) {
+		if (process->accounts[k].told_later)
+			continue;
+		if (after < total && (process->accounts[after].told_later || !sl_oom_got_over(&ooms[after])))
+			process->accounts[k].told_later = is_another_attempt(process->model->defs, &ooms[k], &ooms[after]);
+		after = k;
+	}
+	for (size_t k = 0, first = 0, count = 0; k < total; k++) {
+		first = count ? first : k;
+		process->accounts[k].first_attempt = (unsigned)first;
+		process->accounts[k].attempts_before = (unsigned)count;
+		count = process->accounts[k].told_later ? count + 1 : 0;
+	}
+}
+
+/* How long other places went on to allocate after the error. */
+static uint64_t went_on_ns(const struct sl_process *process, const struct sl_oom *oom)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < process->model->tracks.count; i++) {
+		const struct sl_track *track = &process->model->tracks.item[i];
+		uint64_t from = track->first_ns > oom->time_ns ? track->first_ns : oom->time_ns;
+
+		if (track->births >= WENT_ON_MIN && track->last_ns > from && track->last_ns - from > most &&
+		    !sl_stack_same(track->stack, oom->stack))
+			most = track->last_ns - from;
+	}
+	return most;
+}
+
+/* True: what grew until the device was full is a leak, so that going on is luck. */
+static bool is_of_leak(struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
+	char what[300];
+
+	return kept && kept->verdict == SL_KEPT_GROWING &&
+	       (double)sl_oom_causes_leaked(what, sizeof(what), process, oom) >= LEAK_PART * (double)oom->live_bytes;
+}
+
+/*
+ * Errors that a program which ended well did without: other places went on for a good part of its run, or it had done
+ * without before at that place, or with memory of another kind.
+ */
+static void do_without(struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+	double run = WENT_ON_PART * (double)(model->last_call_ns - model->first_ns);
+
+	if (sl_trace_ended(process->trace) != SL_ENDED_COMPLETED)
+		return;
+	for (size_t k = 0; k < model->ooms.count; k++) {
+		struct sl_oom *oom = &model->ooms.item[k];
+
+		if (!sl_oom_got_over(oom) && !oom->injected && oom->scope == SL_SCOPE_VRAM &&
+		    (double)went_on_ns(process, oom) >= run && !is_of_leak(process, oom)) {
+			oom->less_bytes = oom->asked_bytes;
+			oom->elsewhere = true;
+		}
+	}
+	for (size_t k = 0; k < model->ooms.count; k++)
+		for (size_t i = 0; i < model->ooms.count && !sl_oom_got_over(&model->ooms.item[k]); i++)
+			if (model->ooms.item[i].less_bytes && model->ooms.item[i].elsewhere &&
+			    sl_stack_same(model->ooms.item[i].stack, model->ooms.item[k].stack))
+				model->ooms.item[k].less_bytes = model->ooms.item[k].asked_bytes;
+}
+
+/* The allocation that --inject-oom should have made fail but did not, in a run that has ended; NULL: none. */
+static const char *uninjected(const struct sl_report *report)
+{
+	const char *asked = NULL;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+		const struct sl_header *header = &process->trace->header;
+
+		if (process->trace->status == SL_STATUS_RUNNING)
+			return NULL;
+		for (size_t k = 0; k < process->model->ooms.count; k++)
+			if (process->model->ooms.item[k].injected)
+				return NULL;
+		if (*sl_header_setting(header, "inject_oom"))
+			asked = sl_header_setting(header, "inject_oom");
+	}
+	return asked;
+}
+
+static void run(struct sl_report *report)
+{
+	const char *asked = uninjected(report);
+
+	if (asked)
+		sl_report_warn(report, "--inject-oom %s made nothing fail: no process came to that call", asked);
+	retain(report);
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+
+		if (!process->model->ooms.count) /* saves 3 kB in each of thousands of ranks */
+			continue;
+		process->accounts = sl_memory_must(calloc(process->model->ooms.count, sizeof(*process->accounts)));
+		for (size_t k = 0; k < process->model->ooms.count; k++)
+			process->accounts[k] = (struct sl_account){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN,
+								   SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN};
+		do_without(process);
+		join_attempts(process);
+		for (size_t k = 0; k < process->model->ooms.count; k++)
+			account(report, i, k);
+	}
+}
+
+const struct sl_analysis sl_analysis_accounts = {.name = "accounts", .run = run};

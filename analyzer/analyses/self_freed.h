@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tells what a program collects and frees itself from what it keeps: both fill evenly.  Evidence is how the blocks end, and what
+ * else the program does.  For the analysis of a single process, since it reads the courses of tracks.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "analyzer/model/state/model.h"
+#include "analyzer/model/counts/tracks.h"
+
+/*
+ * True: the program freed the track's blocks itself, not by ending.  How long the program runs on after its frees is no
+ * evidence alone: on a busy machine an interpreter takes seconds to end.  Any of these shows it:
+ *  - Most blocks were freed before the program's last allocation.
+ *  - They were freed one by one: nearly each after the program had done something else (SL_TRACK_PAUSE_NS), over a quarter of the
+ *    time in which they were allocated, or over more than half a second and half of that time.  The end of a program frees in a
+ *    burst.
+ *  - After the last of them the program made one block about as large as all of them together: it joined them.
+ *  - A stack that differs only in the line of one caller was filled and freed as a whole before: an earlier pass of the same
+ *    work.
+ */
+bool sl_self_freed_is_freed(const struct sl_model *model, const struct sl_track *track);
+
+/* True: the track began at this tick, in the second half of the program's work, and no earlier work went on beside it. */
+bool sl_self_freed_is_last_phase(const struct sl_model *model, const struct sl_track *track, uint64_t begin_tick);

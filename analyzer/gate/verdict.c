@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: MIT */
+/* Longer than other files: every limit and the baseline are judged here, by the same few words. */
+#include "analyzer/gate/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/base/lender.h"
+#include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/gate/fits.h"
+#include "analyzer/model/state/units.h"
+#include "analyzer/report/missing.h"
+#include "analyzer/report/place.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/suppress.h"
+
+/* a smaller change of one place is rounding: drivers give out memory in units of 2 MiB at most */
+#define STACK_SLACK_BYTES SL_DEVICE_UNIT
+
+const char *const sl_level_names[] = {"pass", "unknown", "note", "warning", "critical"};
+
+const struct sl_gate_rule sl_rules[] = {
+	{"max-peak", "The most memory held on one device is above the limit"},
+	{"max-leak", "Memory still held when a process ended is above the limit"},
+	{"max-growth", "Memory grows with every entry of a label by more than the limit"},
+	{"max-hidden", "Memory used on a device beyond what was recorded is above the limit"},
+	{"fits", "The run would not have fit on a device of the capacity that is asked for"},
+	{"no-oom", "A call ran out of memory, and neither a retry nor a smaller request succeeded"},
+	{"baseline-total", "A total is above the baseline by more than the tolerance"},
+	{"baseline-stack", "A place holds more at the peak than in the baseline"},
+	{"baseline-leak", "A place leaks more than in the baseline, or is new"},
+	{"baseline-growth", "A label grows by more than in the baseline"},
+	{"leak", "A place still held memory when its process ended"},
+	{"growth", "Memory grows with every entry of a label"},
+	{"finding", "The report found something else"},
+	{"incomplete", "Parts of the run are missing or cannot be read"},
+	{0},
+};
+
+static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, enum sl_level level, bool fails, const char *subject,
+			      const char *format, ...) SL_PRINTF(6, 7);
+static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, enum sl_level level, bool fails, const char *subject,
+			      const char *format, ...)
+{
+	struct sl_outcome *outcome;
+	va_list args;
+
+	outcome = SL_PUSH(&outcomes->list);
+	*outcome = (struct sl_outcome){.rule = rule, .subject = sl_memory_copy(subject), .level = level, .fails = fails};
+	va_start(args, format);
+	outcome->message = sl_memory_vprint(format, args);
+	va_end(args);
+	return outcome;
+}
+
+static void point(struct sl_outcome *outcome, const struct sl_measure_line *line, const char *key)
+{
+	if (!line)
+		return;
+	outcome->file = line->file ? sl_memory_copy(line->file) : NULL;
+	outcome->line = line->line;
+	outcome->fingerprint = key ? sl_memory_copy(key) : NULL;
+}
+
+static void point_at_stack(struct sl_outcome *outcome, struct sl_process *process, struct sl_stack stack)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_stack_frame *frame = sl_place_at(process, stack, frames);
+
+	if (!frame || !frame->own)
+		return;
+	outcome->file = sl_memory_copy(frame->file);
+	outcome->line = frame->line;
+}
+
+/* Two sizes as a reader compares them: in bytes where they differ and their rounded figures do not. */
+static void put_both(char *one, uint64_t bytes, char *other, uint64_t than)
+{
+	if (strcmp(sl_format_size(one, bytes), sl_format_size(other, than)) || bytes == than)
+		return;
+	snprintf(one, SL_FORMAT_BYTES, "%llu B", (unsigned long long)bytes);
+	snprintf(other, SL_FORMAT_BYTES, "%llu B", (unsigned long long)than);
+}
+
+static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *measures, const char *rule, const char *key,
+			uint64_t limit, enum sl_measure_of culprits)
+{
+	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key);
+	const struct sl_measure_line *first = measures->most[culprits].place ? &measures->most[culprits] : NULL;
+	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
+	struct sl_outcome *outcome;
+
+	if (limit == SL_NO_LIMIT)
+		return;
+	put_both(is, total->bytes, may, limit);
+	if (measures->no_device && !strcmp(key, "peak"))
+		add(outcomes, rule, SL_LEVEL_PASS, false, key, "peak: no device was used, limit %s", may);
+	else if (total->bytes == SL_UNKNOWN)
+		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", key,
+		    !strcmp(key, "leak") ? "no process ended by itself" : "no figure of the device was recorded");
+	else if (total->bytes <= limit && total->unknown)
+		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", key, is, may, total->unknown,
+		    !strcmp(key, "leak") ? "of the processes did not end by themselves" : "of the devices have no figure");
+	else if (total->bytes <= limit)
+		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", key, is, may);
+	else if (!first)
+		add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s", key, is, may);
+	else {
+		outcome = add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s; %s %s at %s", key, is, may,
+			      first->bytes > total->bytes / 2 ? "most of it" : "the largest part", SL_SIZE(first->bytes),
+			      first->what);
+		point(outcome, first, NULL);
+	}
+}
+
+/* "step" also means the label "step_#". */
+static bool is_label(const char *label, const char *asked)
+{
+	size_t size = strlen(asked);
+
+	return !size || !strcmp(label, asked) || (!strncmp(label, asked, size) && !strcmp(label + size, "_#")) ||
+	       (!strncmp(label, asked, size) && !strcmp(label + size, " #"));
+}
+
+/* Fails where even the least slope that its error allows is above the limit.  An error that reaches below gives unknown. */
+static void judge_growing(struct sl_outcomes *outcomes, const struct sl_measure *growth, uint64_t limit)
+{
+	char is[SL_FORMAT_BYTES], least[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
+	bool fails = growth->at_least > limit, above = growth->bytes > limit;
+
+	sl_format_size(least, growth->at_least);
+	put_both(is, growth->bytes, may, limit);
+	add(outcomes, "max-growth",
+	    fails   ? SL_LEVEL_CRITICAL
+	    : above ? SL_LEVEL_UNKNOWN
+		    : SL_LEVEL_PASS,
+	    fails, growth->key,
+	    strcmp(SL_SIZE(growth->bytes), least) ? "%s grows by %s an entry, at least %s, limit %s"
+						  : "%s grows by %s an entry%.0s, limit %s",
+	    growth->key, is, least, may);
+}
+
+/* Processes that entered the label, and too few times to tell whether it grows. */
+static unsigned entered_too_few_times(const struct sl_report *report, const char *asked)
+{
+	unsigned few = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+		bool entered = false, judged = false;
+
+		for (size_t k = 0; k < process->growth.count; k++) {
+			const struct sl_growth *growth = &process->growth.item[k];
+			const char *name = sl_defs_text(process->model->defs, process->model->labels.item[growth->label].text);
+
+			if (!name || !is_label(name, asked))
+				continue;
+			entered = true;
+			judged |= growth->verdict != NULL;
+		}
+		few += entered && !judged;
+	}
+	return few;
+}
+
+static void check_growth(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_measures *measures,
+			 const struct sl_growth_limit *limit)
+{
+	unsigned few = limit->label[0] ? entered_too_few_times(report, limit->label) : 0;
+	char may[SL_FORMAT_BYTES];
+	bool seen = false;
+
+	sl_format_size(may, limit->bytes);
+	for (size_t i = 0; i < measures->list.count; i++) {
+		const struct sl_measure *growth = &measures->list.item[i];
+
+		if (growth->of != SL_MEASURE_GROWTH || !is_label(growth->key, limit->label))
+			continue;
+		seen = true;
+		if (growth->unknown && growth->at_most <= limit->bytes &&
+		    (growth->bytes == SL_UNKNOWN || growth->bytes <= limit->bytes))
+			add(outcomes, "max-growth", SL_LEVEL_PASS, false, growth->key, "%s grows by %s an entry at most, limit %s",
+			    growth->key,
+			    SL_SIZE(growth->bytes != SL_UNKNOWN && growth->bytes > growth->at_most ? growth->bytes
+												   : growth->at_most),
+			    may);
+		else if (growth->bytes == SL_UNKNOWN || (growth->bytes <= limit->bytes && growth->unknown))
+			add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, growth->key,
+			    "%s varies too much to tell whether it grows, in %u of the processes; limit %s", growth->key,
+			    growth->unknown, may);
+		else if (!growth->bytes)
+			add(outcomes, "max-growth", SL_LEVEL_PASS, false, growth->key, "%s does not grow, limit %s", growth->key,
+			    may);
+		else
+			judge_growing(outcomes, growth, limit->bytes);
+	}
+	if (!seen)
+		add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, limit->label[0] ? limit->label : "labels",
+		    "no label%s%s was entered often enough to tell", limit->label[0] ? " " : "", limit->label);
+	else if (few)
+		add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, limit->label,
+		    "%s was not entered often enough to tell in %u of the processes; limit %s", limit->label, few, may);
+}
+
+static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_limits *limits)
+{
+	bool fails = limits->no_oom || limits->fail_on, any = false;
+	uint64_t unlisted = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+
+		if (process->model->ooms_total > process->model->ooms.count)
+			unlisted += process->model->ooms_total - process->model->ooms.count;
+		for (size_t k = 0; k < process->model->ooms.count; k++) {
+			const struct sl_oom *oom = &process->model->ooms.item[k];
+			const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+			char line[400];
+			struct sl_outcome *outcome;
+
+			if (sl_oom_got_over(oom) || oom->in_retry || sl_oom_made_to_fail(oom))
+				continue;
+			sl_owners_line(process, oom->stack, 2, line, sizeof(line));
+			outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, hook ? hook->plain : "out of memory",
+				      "%s of %s failed with %s held, at %s", hook ? hook->plain : "a call",
+				      SL_SIZE(oom->requested_bytes), SL_SIZE(oom->live_bytes), line[0] ? line : "an unknown place");
+			point_at_stack(outcome, process, oom->stack);
+			any = true;
+		}
+	}
+	if (!any && fails && unlisted)
+		add(outcomes, "no-oom", SL_LEVEL_UNKNOWN, false, "out of memory",
+		    "no listed call ran out of memory for good; %s more errors are not listed", SL_NUMBER(unlisted));
+	else if (!any && fails)
+		add(outcomes, "no-oom", SL_LEVEL_PASS, false, "out of memory", "no call ran out of memory for good");
+}
+
+static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, uint64_t capacity)
+{
+	static const enum sl_level levels[] = {
+		[SL_FITS_YES] = SL_LEVEL_PASS, [SL_FITS_NO] = SL_LEVEL_CRITICAL, [SL_FITS_UNKNOWN] = SL_LEVEL_UNKNOWN};
+	struct sl_fits *fits;
+	unsigned count;
+
+	if (capacity == SL_NO_LIMIT)
+		return;
+	fits = sl_fits_of(report, capacity, &count);
+	for (unsigned i = 0; i < count; i++) {
+		struct sl_outcome *outcome = add(outcomes, "fits", levels[fits[i].verdict], fits[i].verdict == SL_FITS_NO,
+						 fits[i].subject, "%s", fits[i].message);
+
+		outcome->file = fits[i].file[0] ? sl_memory_copy(fits[i].file) : NULL;
+		outcome->line = fits[i].line;
+	}
+	if (!count)
+		add(outcomes, "fits", SL_LEVEL_UNKNOWN, false, "fits", "nothing of a device was asked for in this run");
+	free(fits);
+}
+
+/* ---- the report's findings, with --fail-on */
+
+static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *measures, enum sl_fail_on fail_on)
+{
+	for (size_t i = 0; i < measures->left.list.count; i++) {
+		const struct sl_measure_line *line = &measures->left.list.item[i];
+		char part[64] = "";
+
+		if (line->growing && line->growing < line->bytes) /* only some of these bytes grow, as on one device of several */
+			snprintf(part, sizeof(part), " %s of it", SL_SIZE(line->growing));
+		/* what does not grow is only a note: the system takes it back at exit */
+		point(add(outcomes, "leak", line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE, fail_on && line->growing, line->what,
+			  "%s %s%s%s at %s", SL_SIZE(line->bytes), line->growing ? "left behind, and" : "still held at the end,",
+			  part, line->growing ? " growing," : "", line->what),
+		      line, line->key);
+	}
+}
+
+/* True: check_ooms or check_leaks reports it. */
+static bool has_outcome(const struct sl_finding *finding)
+{
+	return !strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "leak.growing");
+}
+
+/* Reports findings that have no outcome yet; growth of the same label in many ranks once. */
+static void check_findings(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_limits *limits)
+{
+	struct sl_map told = {0};
+
+	for (size_t i = 0; i < report->findings.count; i++) {
+		const struct sl_finding *finding = &report->findings.item[i];
+		bool critical = !strcmp(finding->severity, "critical"), growth = !strcmp(finding->id, "label.growing");
+		bool gap = finding->class && !strcmp(finding->class, SL_GATE_GAP) && !limits->fail_on_gaps; /* never shown */
+		bool fails =
+			!gap && (limits->fail_on == SL_FAIL_ON_WARNING || (limits->fail_on == SL_FAIL_ON_CRITICAL && critical));
+		struct sl_outcome *outcome;
+
+		if (!strcmp(finding->severity, "info") || has_outcome(finding) || (growth && (*sl_map_at(&told, finding->text))++))
+			continue;
+		outcome = add(outcomes, growth ? "growth" : "finding",
+			      gap	 ? SL_LEVEL_NOTE
+			      : critical ? SL_LEVEL_CRITICAL
+					 : SL_LEVEL_WARNING,
+			      fails, finding->id, "%s%s%s", growth ? "" : finding->id, growth ? "" : ": ", finding->text);
+		if (finding->process >= 0)
+			point_at_stack(outcome, &report->processes[finding->process], finding->stack);
+	}
+	sl_map_free(&told);
+}
+
+struct missing {
+	struct sl_outcomes *outcomes;
+	bool fails;
+};
+
+static void add_missing(void *context, bool damaged, const char *subject, const char *message)
+{
+	struct missing *missing = context;
+
+	add(missing->outcomes, "incomplete", damaged ? SL_LEVEL_WARNING : SL_LEVEL_UNKNOWN, damaged && missing->fails, subject,
+	    "%s%s%s", strcmp(subject, "ranks") ? subject : "", strcmp(subject, "ranks") ? ": " : "", message);
+}
+
+/* True: without names of functions a place is another one, and suppressions match less. */
+static bool takes_names(const struct sl_outcome *outcome, const struct sl_report *report)
+{
+	const struct sl_suppressions *list = report->options.suppressions;
+	bool leaks = !strcmp(outcome->rule, "max-leak") || !strcmp(outcome->rule, "leak") || !strcmp(outcome->subject, "leak");
+
+	return !strcmp(outcome->rule, "baseline-stack") || !strcmp(outcome->rule, "baseline-leak") ||
+	       (leaks && list && list->count);
+}
+
+/* What was not exceeded in a part of the run may have been in the rest, so that nothing passes. */
+static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_limits *limits)
+{
+	struct missing missing = {outcomes, limits->strict || limits->fail_on == SL_FAIL_ON_WARNING};
+	size_t count = outcomes->list.count;
+	/* of the run that are not here; missing names are told, and are none */
+	unsigned parts = sl_missing_tell(report, add_missing, &missing) - (sl_lender_lacked() != 0);
+
+	for (size_t i = 0; i < count; i++) {
+		struct sl_outcome *outcome = &outcomes->list.item[i];
+		char *message = outcome->message;
+		bool nameless = sl_lender_lacked() && takes_names(outcome, report);
+
+		if (outcome->level == SL_LEVEL_PASS ? !parts && !nameless : !(nameless && outcome->fails))
+			continue;
+		outcome->level = SL_LEVEL_UNKNOWN;
+		outcome->fails = false;
+		outcome->message = sl_memory_print("%s, in what is here of the run", message);
+		free(message);
+	}
+}
+
+/* ---- the baseline */
+
+static uint64_t allowed(uint64_t before, const struct sl_limits *limits, enum sl_measure_of of)
+{
+	double more = (double)before * limits->tolerance;
+
+	if (of == SL_MEASURE_STACK && more < (double)STACK_SLACK_BYTES)
+		more = (double)STACK_SLACK_BYTES;
+	return before + sl_stats_bytes(more);
+}
+
+static double percent(uint64_t before, uint64_t now)
+{
+	return 100.0 * ((double)now / (double)before - 1);
+}
+
+static bool grows(const struct sl_measure_lines *lines)
+{
+	for (size_t i = 0; i < lines->list.count; i++)
+		if (lines->list.item[i].growing)
+			return true;
+	return false;
+}
+
+static void add_line(struct sl_outcomes *outcomes, const char *rule, const struct sl_measure *now,
+		     const struct sl_measure_line *line, uint64_t before)
+{
+	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES];
+
+	put_both(is, line->bytes, was, before);
+	if (!before)
+		point(add(outcomes, rule, SL_LEVEL_WARNING, true, line->what, "%s: %s, new", line->what, is), line, now->key);
+	else
+		point(add(outcomes, rule, line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true, line->what,
+			  "%s: %s, baseline %s (%+.1f%%)", line->what, is, was, percent(before, line->bytes)),
+		      line, now->key);
+}
+
+/* For a place above its limit: reports the lines that grew beyond it, or else the line that grew most. */
+static void add_lines(struct sl_outcomes *outcomes, const char *rule, const struct sl_measure *now,
+		      const struct sl_measure_lines *before, const struct sl_limits *limits)
+{
+	size_t count = now->lines.list.count, most = 0;
+	long *was = sl_memory_must(calloc(count, sizeof(*was)));
+	bool any = false;
+
+	sl_entry_lines_match(before, &now->lines, was);
+	for (size_t i = 0; i < count; i++) {
+		const struct sl_measure_line *line = &now->lines.list.item[i], *first = &now->lines.list.item[most];
+		uint64_t then = was[i] < 0 ? 0 : before->list.item[was[i]].bytes;
+		uint64_t most_then = was[most] < 0 ? 0 : before->list.item[was[most]].bytes;
+
+		if ((int64_t)(line->bytes - then) > (int64_t)(first->bytes - most_then))
+			most = i;
+		if (line->bytes <= allowed(then, limits, now->of))
+			continue;
+		add_line(outcomes, rule, now, line, then);
+		any = true;
+	}
+	if (!any)
+		add_line(outcomes, rule, now, &now->lines.list.item[most], was[most] < 0 ? 0 : before->list.item[was[most]].bytes);
+	free(was);
+}
+
+static void check_against(struct sl_outcomes *outcomes, const struct sl_measure *now, const struct sl_measures *baseline,
+			  const struct sl_limits *limits)
+{
+	static const char *const rules[SL_MEASURE_OF_COUNT] = {"baseline-total", NULL, "baseline-stack",
+							       "baseline-leak",	 NULL, "baseline-growth"};
+	static const struct sl_measure_lines none;
+	const struct sl_measure *before = sl_measures_find(baseline, now->of, now->key);
+	const char *subject = now->of == SL_MEASURE_TOTAL ? now->key : now->what;
+	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES], more[40] = "";
+	bool total = now->of == SL_MEASURE_TOTAL, absent = !before || before->bytes == SL_UNKNOWN;
+	bool unknown = now->bytes == SL_UNKNOWN || (before && before->bytes == SL_UNKNOWN);
+
+	if (!rules[now->of])
+		return;
+	if (unknown || (total && absent)) {
+		add(outcomes, rules[now->of], SL_LEVEL_UNKNOWN, false, subject, "%s is not known in %s", subject,
+		    now->bytes == SL_UNKNOWN ? "this run" : "the baseline");
+		return;
+	}
+	/* a place that the baseline lacks counts as 0 bytes */
+	sl_format_size(is, now->bytes);
+	sl_format_size(was, absent ? 0 : before->bytes);
+	if (now->bytes <= allowed(absent ? 0 : before->bytes, limits, now->of)) {
+		if (now->unknown)
+			add(outcomes, rules[now->of], SL_LEVEL_UNKNOWN, false, subject,
+			    "%s %s and more, baseline %s: it is not known in %u of the processes", subject, is, was, now->unknown);
+		else if (total)
+			add(outcomes, rules[now->of], SL_LEVEL_PASS, false, subject, "%s %s, baseline %s", subject, is, was);
+		return;
+	}
+	put_both(is, now->bytes, was, absent ? 0 : before->bytes);
+	if (!absent && before->bytes)
+		snprintf(more, sizeof(more), " (%+.1f%%)", percent(before->bytes, now->bytes));
+	if (now->lines.list.count && (absent || before->lines.list.count))
+		add_lines(outcomes, rules[now->of], now, absent ? &none : &before->lines, limits);
+	else
+		point(add(outcomes, rules[now->of], total || grows(&now->lines) ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true,
+			  subject, "%s: %s, baseline %s%s", subject, is, was, more),
+		      sl_entry_lines_most(&now->lines), now->lines.list.count ? now->key : NULL);
+}
+
+/* A label that the baseline knows and the run does not have: it was renamed, or never entered often enough. */
+static void check_labels_left(struct sl_outcomes *outcomes, const struct sl_measures *measures, const struct sl_measures *baseline)
+{
+	for (size_t i = 0; i < baseline->list.count; i++) {
+		const struct sl_measure *before = &baseline->list.item[i];
+
+		if (before->of == SL_MEASURE_GROWTH && !sl_measures_find(measures, before->of, before->key))
+			add(outcomes, "baseline-growth", SL_LEVEL_UNKNOWN, false, before->key,
+			    "%s is not known in this run: it was not entered often enough", before->key);
+	}
+}
+
+static void count(struct sl_outcomes *outcomes, bool strict)
+{
+	for (size_t i = 0; i < outcomes->list.count; i++) {
+		struct sl_outcome *outcome = &outcomes->list.item[i];
+
+		outcome->fails |= strict && outcome->level == SL_LEVEL_UNKNOWN;
+		outcomes->unknown += outcome->level == SL_LEVEL_UNKNOWN;
+		outcomes->failures += outcome->fails;
+	}
+}
+
+void sl_verdict(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_measures *measures,
+		const struct sl_limits *limits, const struct sl_measures *baseline)
+{
+	*outcomes = (struct sl_outcomes){0};
+	check_total(outcomes, measures, "max-peak", "peak", limits->peak, SL_MEASURE_STACK);
+	check_total(outcomes, measures, "max-leak", "leak", limits->leak, SL_MEASURE_LEAK);
+	check_total(outcomes, measures, "max-hidden", "hidden", limits->hidden, SL_MEASURE_TOTAL);
+	for (unsigned i = 0; i < limits->growth_count; i++)
+		check_growth(outcomes, report, measures, &limits->growth[i]);
+	check_fits(outcomes, report, limits->fits);
+	check_ooms(outcomes, report, limits);
+	for (size_t i = 0; baseline && i < measures->list.count; i++)
+		check_against(outcomes, &measures->list.item[i], baseline, limits);
+	if (baseline)
+		check_labels_left(outcomes, measures, baseline);
+	check_leaks(outcomes, measures, limits->fail_on);
+	check_findings(outcomes, report, limits);
+	check_whole(outcomes, report, limits);
+	count(outcomes, limits->strict);
+}
+
+void sl_verdict_free(struct sl_outcomes *outcomes)
+{
+	for (size_t i = 0; i < outcomes->list.count; i++) {
+		free(outcomes->list.item[i].subject);
+		free(outcomes->list.item[i].message);
+		free(outcomes->list.item[i].file);
+		free(outcomes->list.item[i].fingerprint);
+	}
+	free(outcomes->list.item);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/counts/sample_wait.h"
+
+/*
+ * What a sample finds beyond the process's own memory.  If that memory changed while the sample was taken (NVML may answer an
+ * allocation late) only two bounds are known: the value hidden before stays if it lies between them, else the nearer bound is
+ * taken.  SL_UNKNOWN: there is no value from before and the bounds differ.
+ */
+static uint64_t hidden(const struct sl_device_state *device, uint64_t most)
+{
+	uint64_t used = device->sampled.used, least = device->sampled.least, before = device->hidden_last_bytes;
+	uint64_t low = used > most ? used - most : 0, high = used > least ? used - least : 0;
+
+	if (before == SL_UNKNOWN)
+		return low == high ? low : SL_UNKNOWN;
+	if (before < low)
+		return low;
+	return before < high ? before : high;
+}
+
+/* The first call on a device makes the context, and a sample during that call may show it. */
+static struct sl_instant context_made(const struct sl_device_state *device)
+{
+	struct sl_instant made = device->context_made.time_ns ? device->context_made : device->sampled.at;
+
+	if (!device->context_made.time_ns && device->entered_ns)
+		made = (struct sl_instant){.step = SL_UNKNOWN};
+	if (device->entered_ns)
+		made.time_ns = device->entered_ns;
+	return made;
+}
+
+/* The most that the part took while the sample was taken. */
+static uint64_t most_of(const struct sl_device_state *device, const struct sl_hidden_part *part)
+{
+	return part->left_ns >= device->sampled.begin_ns && part->left_bytes > part->bytes ? part->left_bytes : part->bytes;
+}
+
+static uint64_t most_code(const struct sl_device_state *device)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < device->parts.count; i++)
+		bytes += device->parts.item[i].what == SL_HIDDEN_CODE ? most_of(device, &device->parts.item[i]) : 0;
+	return bytes;
+}
+
+/*
+ * What contexts add that came since the sample which shows the context; below 0: what those that went took; most: all that is
+ * hidden.
+ */
+static int64_t more_contexts(const struct sl_device_state *device, uint64_t most)
+{
+	uint32_t then = device->contexts_sampled, now = device->contexts;
+	uint64_t bytes = device->context_sampled ? device->parts.item[device->context_sampled - 1].bytes : 0;
+	uint64_t all = then ? bytes * now / then : bytes * (now + 1);
+
+	return (int64_t)(all < most ? all : bytes < most ? most : bytes) - (int64_t)bytes;
+}
+
+/* What each part takes of a hidden peak: the most that it took while the sample was taken, if there is room for all. */
+static void take_parts(struct sl_device_state *device, uint64_t peak)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < device->parts.count; i++)
+		most += most_of(device, &device->parts.item[i]);
+	for (size_t i = 0; i < device->parts.count; i++) {
+		struct sl_hidden_part *part = &device->parts.item[i];
+
+		part->peak_bytes = most <= peak ? most_of(device, part) : part->bytes;
+	}
+	if (device->context_sampled)
+		device->parts.item[device->context_sampled - 1].peak_bytes += (uint64_t)more_contexts(device, peak);
+}
+
+/*
+ * Takes as the context what the first sample shows of this process beyond its calls, its code and what its limit set aside.  A
+ * sample during calls may show too little: the first sample while nothing changes corrects that, later ones only lower it.  Once
+ * blocks were freed to a pool, which may keep them, samples show too much and are not used.
+ */
+static void own(const struct sl_model *model, struct sl_device_state *device, uint64_t known)
+{
+	uint64_t taken = known + most_code(device) + sl_device_state_aside(device, device->sampled.time_ns), bytes;
+	struct sl_hidden_part *part = device->context_sampled ? &device->parts.item[device->context_sampled - 1] : NULL;
+	bool steady = device->sampled.steady, tells = !device->sampled.pool_keeps;
+
+	if (device->sampled.process == SL_UNKNOWN || device->sampled.process <= taken)
+		return;
+	bytes = device->sampled.process - taken;
+	if (part && device->context_bytes && steady && (bytes < part->bytes || (tells && !device->context_steady))) {
+		for (size_t i = 0; i < model->ooms.count; i++)
+			if (model->ooms.item[i].device == device->device &&
+			    model->ooms.item[i].context_bytes == device->context_bytes)
+				model->ooms.item[i].context_bytes = bytes;
+		part->bytes = part->peak_bytes = device->context_bytes = bytes;
+		device->contexts_sampled = device->contexts;
+		device->context_steady = true;
+	}
+	if (device->context_bytes || !tells)
+		return;
+	if (!part) {
+		*SL_PUSH(&device->parts) = (struct sl_hidden_part){
+			.what = SL_HIDDEN_CONTEXT, .count = 1, .peak_bytes = bytes, .first = context_made(device)};
+		device->context_sampled = device->parts.count;
+		part = &device->parts.item[device->context_sampled - 1];
+	}
+	/*
+	 * after a reset a context takes as much again: the earlier figure counts if it was steady and is smaller, or if no
+	 * sample was steady and it is larger
+	 */
+	if (part->peak_bytes && (device->context_steady ? part->peak_bytes < bytes : !steady && part->peak_bytes > bytes))
+		bytes = part->peak_bytes;
+	part->bytes = device->context_bytes = bytes;
+	device->contexts_sampled = device->contexts;
+	part->peak_bytes = part->peak_bytes ? bytes : 0;
+	device->context_steady |= steady;
+}
+
+const char *sl_sample_wait_context_bound(const struct sl_device_state *device)
+{
+	return !device->context_sampled ? NULL : device->context_steady ? "at most" : "about";
+}
+
+uint64_t sl_sample_wait_contexts(const struct sl_device_state *device)
+{
+	return device->context_bytes + (uint64_t)more_contexts(device, UINT64_MAX >> 1);
+}
+
+void sl_sample_wait_settle(struct sl_model *model, struct sl_device_state *device)
+{
+	uint64_t bytes, known = device->sampled.known;
+
+	if (known == SL_UNKNOWN)
+		return;
+	device->sampled.known = SL_UNKNOWN;
+	own(model, device, known);
+	bytes = hidden(device, known);
+	if (bytes == SL_UNKNOWN)
+		return;
+	device->hidden_last_bytes = bytes;
+	if (bytes > device->rounded && bytes - device->rounded > device->unrounded)
+		device->unrounded = bytes - device->rounded;
+	if (!device->hidden_line)
+		device->hidden_line = sl_timeline_add(&model->timeline, SL_LINE_HIDDEN, device->device, 0);
+	if (!device->samples_line)
+		device->samples_line = sl_timeline_add(&model->timeline, SL_LINE_SAMPLES, device->device, 0);
+	sl_timeline_set(&model->timeline, device->samples_line, device->sampled.at.time_ns, device->samples_line->value + 1,
+			SL_NO_SITE);
+	sl_timeline_set(&model->timeline, device->hidden_line, device->sampled.at.time_ns, bytes, SL_NO_SITE);
+	if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {
+		device->hidden_peak_bytes = bytes;
+		device->hidden_peak_ns = device->sampled.time_ns;
+		device->hidden_peak_rounded =
+			device->rounded < bytes - device->unrounded ? device->rounded : bytes - device->unrounded;
+		take_parts(device, bytes);
+	}
+}
+
+/* The driver may have done this allocation or free before the sample, although its call returned later. */
+void sl_sample_wait_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes)
+{
+	if (!device->entered_ns)
+		device->entered_ns = model->call_begin_ns;
+	if (device->sampled.known == SL_UNKNOWN)
+		return;
+	if (model->call_begin_ns > device->sampled.time_ns) {
+		sl_sample_wait_settle(model, device);
+		return;
+	}
+	device->sampled.steady &= !bytes;
+	if (bytes > 0)
+		device->sampled.known += (uint64_t)bytes;
+	else
+		device->sampled.least -= device->sampled.least < (uint64_t)-bytes ? device->sampled.least : (uint64_t)-bytes;
+}
+
+/* A sample taken during the call may or may not include what the call did. */
+void sl_sample_wait_code(struct sl_model *model, struct sl_device_state *device)
+{
+	sl_sample_wait_change(model, device, 0);
+	device->sampled.steady = false;
+	device->code_ns = model->call_end_ns;
+}
+
+void sl_sample_wait_left(struct sl_model *model, struct sl_device_state *device, struct sl_hidden_part *part, uint64_t bytes)
+{
+	sl_sample_wait_code(model, device);
+	if (part->left_ns < model->call_begin_ns || part->left_bytes < part->bytes)
+		part->left_bytes = part->bytes;
+	part->left_ns = model->call_end_ns;
+	part->bytes -= bytes;
+}

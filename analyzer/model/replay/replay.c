@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/replay/replay.h"
+
+#include <string.h>
+
+#include "analyzer/base/memory.h"
+#include "analyzer/model/counts/moments.h"
+#include "analyzer/model/counts/survivors.h"
+#include "analyzer/model/counts/tracks.h"
+#include "analyzer/model/replay/verbs.h"
+
+struct sl_model *sl_replay_blank(const struct sl_header *header, const struct sl_defs *defs)
+{
+	struct sl_model *model = sl_memory_must(calloc(1, sizeof(*model)));
+
+	model->header = header;
+	model->defs = defs;
+	return model;
+}
+
+struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_defs *defs)
+{
+	struct sl_model *model = sl_replay_blank(header, defs);
+
+	model->apis = sl_memory_must(calloc(header->hook_count + 1, sizeof(*model->apis)));
+	model->site_mask = 255;
+	model->site_slots = sl_memory_must(malloc(256 * sizeof(*model->site_slots)));
+	memset(model->site_slots, 0xff, 256 * sizeof(*model->site_slots));
+	model->vmm = sl_vmm_new();
+	model->graphs = sl_graphs_new();
+	model->in_use_max_before = -1;
+	model->host =
+		(struct sl_host){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, NULL, NULL};
+	return model;
+}
+
+static void free_replay(struct sl_model *model)
+{
+	sl_by_context_free(&model->pointers);
+	sl_by_context_free(&model->arrays);
+	sl_by_context_free(&model->registered);
+	sl_by_context_free(&model->imports);
+	sl_table_free(&model->blocks);
+	for (size_t i = 0; i < SL_COUNT(model->objects); i++)
+		sl_by_context_free(&model->objects[i]);
+	sl_vmm_free(model->vmm);
+	model->vmm = NULL;
+	sl_graphs_free(model->graphs);
+	model->graphs = NULL;
+	for (size_t i = 0; i < model->threads.count; i++)
+		if (model->threads.item[i]) {
+			for (size_t k = 0; k < model->threads.item[i]->ranges.count; k++)
+				sl_range_allocs_drop(&model->threads.item[i]->ranges.item[k].making);
+			free(model->threads.item[i]->ranges.item);
+			free(model->threads.item[i]);
+		}
+	SL_DROP(&model->threads);
+	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
+		if (model->devices[i]) {
+			free(model->devices[i]->recent);
+			model->devices[i]->recent = NULL;
+		}
+	sl_extents_free(&model->called_parts);
+	SL_DROP(&model->in_use_crests);
+	SL_DROP(&model->held_crests);
+	sl_idmap_free(&model->holder_ids);
+	sl_idmap_free(&model->called_ids);
+	for (size_t i = 0; model->site_course && i < model->sites.count; i++)
+		sl_ledger_save(model, &model->sites.item[i]);
+	free(model->site_course);
+	model->site_course = NULL;
+	sl_by_context_free(&model->costs);
+	free(model->site_slots);
+	model->site_slots = NULL;
+	sl_tracks_rest(&model->tracks);
+}
+
+void sl_replay_rest(struct sl_model *model, bool lives)
+{
+	if (!lives) {
+		free(model->lives);
+		model->lives = NULL;
+	}
+	sl_moments_end_segments(model);
+	free_replay(model);
+}
+
+static void free_devices(struct sl_model *model)
+{
+	for (size_t i = 0; i < SL_COUNT(model->devices); i++) {
+		free(model->rows[i]);
+		if (!model->devices[i])
+			continue;
+		free(model->devices[i]->parts.item);
+		free(model->devices[i]->neighbours.item);
+		free(model->devices[i]->present.item);
+		sl_idmap_free(&model->devices[i]->neighbour_ids);
+		free(model->devices[i]);
+	}
+}
+
+void sl_replay_free(struct sl_model *model)
+{
+	if (!model)
+		return;
+	free_replay(model);
+	free_devices(model);
+	free(model->called.item);
+	free(model->sites.item);
+	free(model->lives);
+	sl_survivors_free(model->stays);
+	free(model->born);
+	free(model->born_named.item);
+	sl_idmap_free(&model->born_named_ids);
+	free(model->holders.item);
+	free(model->libraries.item);
+	free(model->apis);
+	for (size_t i = 0; i < model->labels.count; i++) {
+		free(model->labels.item[i].steps.item);
+		free(model->labels.item[i].groups.item);
+		free(model->labels.item[i].early.bytes);
+		free(model->labels.item[i].late.bytes);
+	}
+	free(model->labels.item);
+	free(model->labelled.item);
+	free(model->phases.item);
+	free(model->collectives.item);
+	sl_idmap_free(&model->label_ids);
+	free(model->paired.item);
+	sl_idmap_free(&model->paired_ids);
+	free(model->ooms.item);
+	free(model->failed_frees.item);
+	free(model->traffic.item);
+	sl_idmap_free(&model->traffic_ids);
+	free(model->meetings.item);
+	free(model->in_flight.item);
+	sl_tracks_free(&model->tracks);
+	sl_timeline_free(&model->timeline);
+	sl_moments_free(&model->moments);
+	sl_arena_free(&model->arena);
+	free(model);
+}
+
+static void add_slept_blocks(struct sl_model *model, const struct sl_slept_blocks *blocks)
+{
+	struct sl_torch *torch;
+	struct sl_row *row;
+
+	if (blocks->kind != SL_KIND_block) {
+		row = sl_ledger_row(model, blocks->kind, blocks->device);
+		row->allocations += blocks->blocks;
+		row->frees += blocks->blocks;
+		row->allocated_bytes += blocks->bytes;
+		return;
+	}
+	torch = &sl_ledger_device(model, blocks->device)->torch;
+	torch->used = true;
+	torch->events += 2 * blocks->blocks;
+	if (blocks->peak_allocated > torch->peak_allocated_bytes)
+		torch->peak_allocated_bytes = blocks->peak_allocated;
+	if (blocks->peak_reserved > torch->peak_reserved_bytes)
+		torch->peak_reserved_bytes = blocks->peak_reserved;
+}
+
+static void add_slept_calls(struct sl_model *model, const struct sl_slept_calls *calls)
+{
+	const struct sl_hook *hook = sl_header_hook(model->header, calls->api);
+	struct sl_api_stats *api = &model->apis[calls->api <= model->header->hook_count ? calls->api : 0];
+
+	model->events += calls->calls;
+	if (!hook || !hook->is_call)
+		return;
+	api->calls += calls->calls;
+	api->failures += calls->failures;
+	api->bytes += calls->bytes;
+	api->time_ns += calls->time_ns;
+}
+
+void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded)
+{
+	model->folded_ns = folded->until_ns > folded->slept.until_ns ? folded->until_ns : folded->slept.until_ns;
+	model->asleep_ns = folded->slept.now_ns;
+	for (size_t i = 0; i < folded->blocks.count; i++) {
+		const struct sl_totals_blocks *blocks = &folded->blocks.item[i];
+		struct sl_torch *torch = &sl_ledger_device(model, blocks->device)->torch;
+
+		torch->used = true;
+		torch->events += blocks->allocations + blocks->frees;
+		torch->peak_allocated_bytes = blocks->peak_allocated;
+		torch->peak_reserved_bytes = blocks->peak_reserved;
+		model->events += blocks->allocations + blocks->frees;
+	}
+	for (size_t i = 0; i < folded->peaks.count; i++) {
+		uint64_t *kept = sl_ledger_device(model, folded->peaks.item[i].device)->kept_ns;
+
+		if (folded->peaks.item[i].time_ns > folded->slept.until_ns)
+			kept[kept[0] != 0] = folded->peaks.item[i].time_ns;
+	}
+	for (size_t i = 0; i < folded->slept.blocks.count; i++)
+		add_slept_blocks(model, &folded->slept.blocks.item[i]);
+	for (size_t i = 0; i < folded->slept.calls.count; i++)
+		add_slept_calls(model, &folded->slept.calls.item[i]);
+}
+
+/* Applies what the event does to memory, by the verb of its row. */
+static void apply_verb(struct sl_model *model, const struct sl_item *item, bool failed)
+{
+	const struct sl_hook *hook = item->hook;
+
+	switch (hook->verb) {
+	case SL_VERB_ALLOC:
+	case SL_VERB_FREE:
+		if (item->event->flags & SL_FLAG_captured)
+			sl_graphs_apply(model, item);
+		else
+			sl_blocks_apply(model, item);
+		break;
+	case SL_VERB_MAP:
+	case SL_VERB_UNMAP:
+	case SL_VERB_UNMAP_MORE:
+	case SL_VERB_RETAIN:
+		if (failed)
+			break;
+		if (hook->kind == SL_KIND_imported)
+			sl_blocks_apply(model, item);
+		else
+			sl_vmm_apply(model, item);
+		break;
+	case SL_VERB_CONTEXT_CREATE:
+	case SL_VERB_CONTEXT_DESTROY:
+	case SL_VERB_PRIMARY_RETAIN:
+	case SL_VERB_PRIMARY_RELEASE:
+	case SL_VERB_DEVICE_RESET:
+	case SL_VERB_MODULE_LOAD:
+	case SL_VERB_CODE_LOAD:
+	case SL_VERB_MODULE_UNLOAD:
+	case SL_VERB_LIMIT:
+		if (failed)
+			break;
+		sl_contexts_apply(model, item);
+		sl_objects_apply(model, item);
+		break;
+	case SL_VERB_EXTERNAL_DESTROY:
+		if (!failed) /* a graphics resource may still be mapped */
+			sl_blocks_apply(model, item);
+		/* fallthrough */
+	case SL_VERB_POOL_CREATE:
+	case SL_VERB_POOL_DESTROY:
+	case SL_VERB_STREAM_CREATE:
+	case SL_VERB_STREAM_DESTROY:
+	case SL_VERB_EVENT_CREATE:
+	case SL_VERB_EVENT_DESTROY:
+	case SL_VERB_EXTERNAL_IMPORT:
+		if (!failed)
+			sl_objects_apply(model, item);
+		break;
+	case SL_VERB_GRAPH_CREATE:
+	case SL_VERB_GRAPH_INSTANTIATE:
+	case SL_VERB_GRAPH_DESTROY:
+	case SL_VERB_EXEC_DESTROY:
+		sl_graphs_apply(model, item);
+		if (!failed)
+			sl_objects_apply(model, item);
+		break;
+	case SL_VERB_GRAPH_ALLOC:
+	case SL_VERB_GRAPH_FREE:
+	case SL_VERB_GRAPH_LAUNCH:
+		sl_graphs_apply(model, item);
+		break;
+	case SL_VERB_BLOCK_ALLOC:
+	case SL_VERB_BLOCK_FREE:
+	case SL_VERB_BLOCK_OOM:
+	case SL_VERB_BLOCK_DROP:
+		sl_torch_apply(model, item);
+		break;
+	case SL_VERB_RANGE_PUSH:
+	case SL_VERB_RANGE_POP:
+	case SL_VERB_RANGE_START:
+	case SL_VERB_RANGE_END:
+	case SL_VERB_PAIR:
+		sl_labels_apply(model, item);
+		break;
+	case SL_VERB_NAME:
+		sl_memory_names_apply(model, item->event);
+		break;
+	default:
+		/* Address ranges, exports, pool settings, limits: counted as calls; they have no memory of their own */
+		break;
+	}
+}
+
+static void apply_event(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_hook *hook = item->hook;
+	struct sl_api_stats *api = &model->apis[item->event->api];
+	bool failed = item->event->result != 0;
+	uint64_t time_ns = item->event->time_ns, duration_ns = item->event->duration_ns;
+
+	model->item = item;
+	model->call_api = (uint16_t)item->event->api;
+	model->call_begin_ns = hook->stamped_before ? time_ns : time_ns - duration_ns;
+	model->call_end_ns = hook->stamped_before ? time_ns + duration_ns : time_ns;
+	if (item->event->context && item->event->device >= 0) {
+		struct sl_thread_state *thread = sl_ledger_thread(model, item->thread);
+
+		thread->context = item->event->context;
+		thread->device = item->event->device;
+	}
+	if (hook->is_call) {
+		model->last_call_ns = model->now_ns;
+		api->calls++;
+		api->time_ns += item->event->duration_ns;
+		if (failed)
+			api->failures++;
+		else
+			api->bytes += item->event->bytes;
+		sl_ooms_check(model, item, failed);
+		if (hook->verb == SL_VERB_CALL && !failed) {
+			if (item->event->device >= 0 && item->event->device < 64)
+				model->devices_set |= 1ull << item->event->device;
+			if (!strncmp(hook->plain, "nccl", 4))
+				sl_collectives_call(model, item);
+		}
+	}
+	apply_verb(model, item, failed);
+}
+
+static void add_in_flight(struct sl_model *model, const struct sl_item *item)
+{
+	*SL_PUSH(&model->in_flight) =
+		(struct sl_in_flight){(uint16_t)item->event->api, item->thread, item->event->bytes, item->event->time_ns};
+}
+
+void sl_replay_apply(struct sl_model *model, const struct sl_item *item)
+{
+	uint64_t time_ns = item->kind == SL_ITEM_EVENT	  ? item->event->time_ns
+			   : item->kind == SL_ITEM_SAMPLE ? item->sample.time_ns
+							  : item->oom.time_ns;
+
+	if (!model->first_ns)
+		model->first_ns = time_ns;
+	sl_moments_advance(model, &model->moments, time_ns);
+	if (time_ns > model->now_ns)
+		model->now_ns = time_ns;
+	if (item->kind == SL_ITEM_SAMPLE) {
+		sl_samples_apply(model, &item->sample);
+		return;
+	}
+	if (item->kind == SL_ITEM_OOM) {
+		sl_ooms_context(model, &item->oom);
+		return;
+	}
+	if (item->event->flags & SL_FLAG_in_flight) {
+		if (item->hook)
+			add_in_flight(model, item);
+		return;
+	}
+	model->events++;
+	if (!item->hook)
+		model->unknown_hooks++;
+	else if (!(item->event->flags & SL_FLAG_abandoned))
+		apply_event(model, item);
+	model->item = NULL;
+}
+
+void sl_replay_end(struct sl_model *model)
+{
+	sl_samples_end(model);
+	sl_labels_finish(model);
+	sl_timeline_end(&model->timeline, model->now_ns);
+	SL_TRIM(&model->sites);
+	SL_TRIM(&model->tracks);
+	model->moments.moment = sl_arena_trim(model->moments.moment, &model->moments.capacity, model->moments.count,
+					      sizeof(*model->moments.moment));
+}

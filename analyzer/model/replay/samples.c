@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples of whole devices and of the process: memory that the process's calls do not show. */
+#include <string.h>
+
+#include "analyzer/model/replay/neighbours.h"
+#include "analyzer/model/counts/sample_wait.h"
+#include "analyzer/model/replay/verbs.h"
+
+static void keep_max(uint64_t *peak, uint64_t value)
+{
+	if (value != SL_UNKNOWN && (*peak == SL_UNKNOWN || value > *peak))
+		*peak = value;
+}
+
+static void host(struct sl_model *model, const struct sl_sample *sample)
+{
+	struct sl_host *host = &model->host;
+
+	if (sample->cgroup_id != SL_UNKNOWN && sample->cgroup_id != host->cgroup_id) {
+		if (host->cgroup_id != SL_UNKNOWN) /* the process was moved */
+			host->cgroup_limit = host->cgroup_peak = host->cgroup_held = host->oom_kills = host->oom_kills_before =
+				SL_UNKNOWN;
+		host->cgroup_id = sample->cgroup_id;
+	}
+	keep_max(&host->rss_peak, sample->rss_bytes);
+	keep_max(&host->cgroup_held, sample->cgroup_bytes);
+	keep_max(&host->cgroup_peak, sample->cgroup_peak_bytes != SL_UNKNOWN ? sample->cgroup_peak_bytes : sample->cgroup_bytes);
+	if (sample->cgroup_limit_bytes != SL_UNKNOWN)
+		host->cgroup_limit = sample->cgroup_limit_bytes;
+	if (sample->oom_kills != SL_UNKNOWN) {
+		host->oom_kills = sample->oom_kills;
+		if (host->oom_kills_before == SL_UNKNOWN)
+			host->oom_kills_before = sample->oom_kills;
+	}
+	if (sample->rss_bytes != SL_UNKNOWN) {
+		if (!host->rss)
+			host->rss = sl_timeline_add(&model->timeline, SL_LINE_RSS, -1, 0);
+		sl_timeline_set(&model->timeline, host->rss, model->now_ns, sample->rss_bytes, SL_NO_SITE);
+	}
+	if (sample->cgroup_bytes != SL_UNKNOWN) {
+		if (!host->cgroup)
+			host->cgroup = sl_timeline_add(&model->timeline, SL_LINE_CGROUP, -1, 0);
+		sl_timeline_set(&model->timeline, host->cgroup, model->now_ns, sample->cgroup_bytes, SL_NO_SITE);
+	}
+}
+
+/* The most and the least held from begin_ns on; SL_UNKNOWN: more changes followed than are kept. */
+static uint64_t most_known_since(const struct sl_device_state *device, uint64_t begin_ns, uint64_t *least)
+{
+	uint64_t most = 0;
+
+	*least = SL_UNKNOWN;
+	for (uint64_t back = 1; back <= device->changes; back++) {
+		const struct sl_known_at *change = &device->recent[(device->changes - back) & device->recent_mask];
+
+		if (back > device->recent_mask + 1)
+			return SL_UNKNOWN;
+		most = change->known > most ? change->known : most;
+		*least = change->known < *least ? change->known : *least;
+		/* this change was over when the sample began, so what was before it does not count */
+		if (change->end_ns < begin_ns)
+			return most;
+	}
+	*least = 0; /* before the first change nothing was held */
+	return most;
+}
+
+/* True: what the process held, contexts and code included, did not change since begin_ns. */
+static bool is_steady(const struct sl_device_state *device, uint64_t begin_ns)
+{
+	if (device->code_ns >= begin_ns)
+		return false;
+	return !device->changes || device->recent[(device->changes - 1) & device->recent_mask].end_ns < begin_ns;
+}
+
+static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_state *device, int64_t pid)
+{
+	uint32_t at = sl_idmap_claim(&device->neighbour_ids, (uint64_t)pid, device->neighbours.count);
+
+	if (at == device->neighbours.count)
+		*SL_PUSH(&device->neighbours) = (struct sl_neighbour){.pid = pid, .first = sl_labels_instant(model, 0)};
+	return &device->neighbours.item[at];
+}
+
+static void neighbours(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample)
+{
+	for (size_t i = 0; i < device->present.count; i++)
+		device->neighbours.item[device->present.item[i]].bytes = 0;
+	device->present.count = 0;
+	for (unsigned i = 0; i < sample->process_count; i++) {
+		struct sl_neighbour *one;
+
+		if (sample->processes[i].pid == model->header->pid)
+			continue;
+		one = neighbour(model, device, sample->processes[i].pid);
+		one->bytes = sample->processes[i].bytes;
+		one->last_ns = sample->time_ns;
+		*SL_PUSH(&device->present) = (uint32_t)(one - device->neighbours.item);
+		if (one->bytes > one->peak_bytes)
+			one->peak_bytes = one->bytes;
+	}
+}
+
+static void settle(struct sl_model *model, struct sl_device_state *device)
+{
+	sl_sample_wait_settle(model, device);
+	if (!device->context_bytes || device->sampled.told)
+		return;
+	device->sampled.told = true;
+	sl_neighbours_sampled(model, device);
+}
+
+static void device(struct sl_model *model, const struct sl_sample *sample)
+{
+	struct sl_device_state *device = sl_ledger_device(model, sample->device);
+	size_t size = sample->source.size < sizeof(device->source) - 1 ? sample->source.size : sizeof(device->source) - 1;
+	uint64_t before_ns = device->last_sample_ns;
+
+	device->used = true;
+	if (sample->source.text) {
+		memcpy(device->source, sample->source.text, size);
+		device->source[size] = 0;
+	}
+	if (sample->total_bytes != SL_UNKNOWN)
+		device->total_bytes = sample->total_bytes;
+	if (sample->used_bytes == SL_UNKNOWN)
+		return;
+	if (device->last_sample_ns && sample->time_ns - device->last_sample_ns > device->sample_gap_ns)
+		device->sample_gap_ns = sample->time_ns - device->last_sample_ns;
+	device->last_sample_ns = sample->time_ns;
+	keep_max(&device->used_peak_bytes, sample->used_bytes);
+	device->used_last_bytes = sample->used_bytes;
+	if (!device->used_line)
+		device->used_line = sl_timeline_add(&model->timeline, SL_LINE_USED, device->device, 0);
+	sl_timeline_set(&model->timeline, device->used_line, model->now_ns, sample->used_bytes, SL_NO_SITE);
+	settle(model, device);
+	device->sampled.begin_ns = sample->begin_ns;
+	device->sampled.time_ns = sample->time_ns;
+	device->sampled.used = sample->used_bytes;
+	device->sampled.known = most_known_since(device, sample->begin_ns, &device->sampled.least);
+	device->sampled.process = sample->process_bytes;
+	device->sampled.at = sl_labels_instant(model, 0);
+	device->sampled.steady = is_steady(device, sample->begin_ns);
+	device->sampled.pool_keeps = sl_model_row(model, SL_KIND_pool, device->device + 1)->frees;
+	neighbours(model, device, sample);
+	if (!before_ns)
+		sl_neighbours_sampled(model, device);
+	else
+		sl_neighbours_followed(model, device, before_ns);
+}
+
+void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample)
+{
+	if (sample->device >= 0)
+		device(model, sample);
+	else
+		host(model, sample);
+}
+
+void sl_samples_end(struct sl_model *model)
+{
+	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
+		if (model->devices[i])
+			settle(model, model->devices[i]);
+}

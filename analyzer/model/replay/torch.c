@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PyTorch's own allocator.  Its blocks lie inside segments, which are driver-level blocks or mappings.  Totals are those that
+ * it reports with every block.  A segment released without a report is known from the driver's free.  A driver-level block
+ * becomes a segment when the reserved bytes grow by its size on the same thread.
+ */
+#include <string.h>
+
+#include "analyzer/base/stats.h"
+#include "analyzer/model/counts/tracks.h"
+#include "analyzer/model/replay/verbs.h"
+
+void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes)
+{
+	struct sl_thread_state *state = sl_ledger_thread(model, thread);
+
+	if (state->fresh_count == SL_FRESH_MAX) {
+		memmove(state->fresh, state->fresh + SL_FRESH_MAX / 2, sizeof(state->fresh) / 2);
+		state->fresh_count = SL_FRESH_MAX / 2;
+	}
+	state->fresh[state->fresh_count++] = (struct sl_fresh){table, address, bytes};
+}
+
+/* The reserved bytes grew by `bytes`: the thread's newest driver blocks made up that growth. */
+static void adopt(struct sl_model *model, uint32_t thread, uint64_t bytes)
+{
+	struct sl_thread_state *state = sl_ledger_thread(model, thread);
+
+	while (state->fresh_count && bytes) {
+		const struct sl_fresh *fresh = &state->fresh[--state->fresh_count];
+		struct sl_live *live = sl_table_find(fresh->table, fresh->address);
+
+		if (!live || live->bytes != fresh->bytes || live->bytes > bytes)
+			continue;
+		live->flags |= SL_LIVE_TORCH;
+		bytes -= live->bytes;
+	}
+}
+
+static void draw(struct sl_model *model, struct sl_device_state *device, uint32_t site)
+{
+	struct sl_torch *torch = &device->torch;
+
+	if (!torch->allocated) {
+		torch->allocated = sl_timeline_add(&model->timeline, SL_LINE_ALLOCATED, device->device, 0);
+		torch->reserved = sl_timeline_add(&model->timeline, SL_LINE_RESERVED, device->device, 0);
+	}
+	sl_timeline_set(&model->timeline, torch->allocated, model->now_ns, torch->allocated_bytes, site);
+	if (torch->reserved_bytes != torch->reserved->value || !torch->reserved->begun)
+		sl_timeline_set(&model->timeline, torch->reserved, model->now_ns, torch->reserved_bytes, site);
+}
+
+static void set_totals(struct sl_model *model, struct sl_device_state *device, uint64_t allocated, uint64_t reserved, uint32_t site)
+{
+	struct sl_torch *torch = &device->torch;
+	int64_t before = (int64_t)(torch->reserved_bytes - torch->allocated_bytes);
+
+	torch->allocated_bytes = allocated;
+	torch->reserved_bytes = reserved;
+	if (allocated > torch->peak_allocated_bytes)
+		torch->peak_allocated_bytes = allocated;
+	if (reserved > torch->peak_reserved_bytes)
+		torch->peak_reserved_bytes = reserved;
+	model->in_use -= (int64_t)(reserved - allocated) - before;
+	if (model->in_use > model->in_use_max)
+		model->in_use_max = model->in_use;
+	draw(model, device, site);
+	sl_ledger_swing(model, device);
+}
+
+/* PyTorch's own totals plus what lies in pools of other frameworks. */
+static void add_totals(struct sl_model *model, struct sl_device_state *device, uint64_t allocated, uint64_t reserved, uint32_t site)
+{
+	set_totals(model, device, allocated + device->torch.pool_allocated_bytes, reserved + device->torch.pool_reserved_bytes,
+		   site);
+}
+
+void sl_torch_release(struct sl_model *model, int device, const struct sl_live *segment)
+{
+	struct sl_device_state *state = sl_ledger_device(model, device);
+	uint64_t reserved = state->torch.reserved_bytes - state->torch.pool_reserved_bytes, bytes = segment->bytes;
+	uint64_t allocated = state->torch.allocated_bytes - state->torch.pool_allocated_bytes;
+
+	if (!state->torch.used)
+		return;
+	if (segment->flags & SL_LIVE_POOL)
+		sl_pools_release(model, state, segment);
+	else
+		reserved = reserved > bytes ? reserved - bytes : 0;
+	add_totals(model, state, allocated, reserved, SL_NO_SITE);
+}
+
+#define BFC_ROUND 256 /* rounding of XLA's allocator, the only one that reports what it has given out */
+
+/* Counts a block of a pool that begins (1) or ends (-1). */
+static void count_pooled(struct sl_torch *torch, const struct sl_live *live, int sign)
+{
+	if (live->flags & SL_LIVE_HANDLE) {
+		torch->given.named += (uint64_t)sign * live->bytes;
+		torch->given.rounded += (uint64_t)sign * ((live->bytes + BFC_ROUND - 1) / BFC_ROUND * BFC_ROUND);
+	}
+	if (live->flags & SL_LIVE_POOL)
+		torch->pool_allocated_bytes += (uint64_t)sign * live->bytes;
+	if (live->flags & SL_LIVE_ALONE)
+		torch->pool_reserved_bytes += (uint64_t)sign * live->bytes;
+}
+
+static void add_block(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, unsigned flags,
+		      uint32_t *index)
+{
+	const struct sl_event *event = item->event;
+	struct sl_live *live = sl_table_find(&model->blocks, event->address);
+	struct sl_site *site;
+
+	*index = sl_ledger_site(model, event, item->thread, SL_KIND_block, device->device);
+	site = &model->sites.item[*index];
+	sl_ledger_save(model, site);
+	if (!live) {
+		live = sl_table_add(&model->blocks, event->address);
+		device->torch.live_blocks++;
+	} else {
+		struct sl_site *old = &model->sites.item[live->site];
+
+		old->live_bytes -= live->bytes;
+		old->live_blocks--;
+		sl_ledger_died(model, old, live->bytes, live->time_ns);
+		sl_tracks_death(model, old->track, live->bytes, live->time_ns);
+		count_pooled(&device->torch, live, -1);
+	}
+	live->flags = flags;
+	live->bytes = event->bytes;
+	count_pooled(&device->torch, live, 1);
+	live->time_ns = model->now_ns;
+	live->site = *index;
+	live->thread = item->thread;
+	sl_tracks_birth(model, site->track, event->bytes, site->label);
+	site->live_bytes += event->bytes;
+	site->live_blocks++;
+	site->total_bytes += event->bytes;
+	site->total_blocks++;
+	sl_ledger_born(model, site, event->bytes);
+	sl_ledger_count(model, site, event->bytes, true);
+}
+
+static void remove_block(struct sl_model *model, uint64_t address, struct sl_device_state *device, uint32_t *index)
+{
+	struct sl_live *live = sl_table_find(&model->blocks, address);
+	struct sl_site *site;
+
+	if (!live)
+		return;
+	*index = live->site;
+	site = &model->sites.item[live->site];
+	sl_ledger_save(model, site);
+	sl_ledger_died(model, site, live->bytes, live->time_ns);
+	sl_tracks_death(model, site->track, live->bytes, live->time_ns);
+	site->live_bytes -= live->bytes;
+	site->live_blocks--;
+	device->torch.live_blocks--;
+	count_pooled(&device->torch, live, -1);
+	sl_ledger_count(model, site, live->bytes, false);
+	sl_memory_names_freed(model, live->address, live->bytes);
+	sl_table_remove(&model->blocks, live);
+}
+
+void sl_torch_end(struct sl_model *model, uint64_t block)
+{
+	const struct sl_live *live = sl_table_find(&model->blocks, block);
+	uint32_t site;
+
+	if (live)
+		remove_block(model, block, sl_ledger_device(model, model->sites.item[live->site].device), &site);
+}
+
+/* Applies a block of a framework that reports its blocks but hardly its segments. */
+static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device,
+				   uint32_t *site)
+{
+	const struct sl_event *event = item->event;
+	uint64_t allocated = device->torch.allocated_bytes - device->torch.pool_allocated_bytes;
+	uint64_t reserved = device->torch.reserved_bytes - device->torch.pool_reserved_bytes;
+	unsigned flags;
+
+	sl_pools_told(model, device, event->extra2);
+	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
+		/* extra2: the address is a handle, and the block a part of what the pool holds, if that is known */
+		if (event->extra2)
+			flags = device->torch.pool_reserved_bytes ? SL_LIVE_POOL | SL_LIVE_HANDLE : 0;
+		else
+			flags = sl_pools_place(model, device, event->address);
+		if (flags)
+			add_block(model, item, device, flags, site);
+		if (flags & SL_LIVE_HANDLE && event->extra > device->torch.most_given.in_use)
+			device->torch.most_given =
+				(struct sl_given){event->extra, device->torch.given.named, device->torch.given.rounded};
+	} else if (item->hook->verb == SL_VERB_BLOCK_FREE) {
+		remove_block(model, event->address, device, site);
+	} else if (item->hook->verb == SL_VERB_BLOCK_DROP) {
+		sl_pools_drop(model, event->address, event->bytes);
+	}
+	add_totals(model, device, allocated, reserved, *site);
+}
+
+static void apply_torch(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *site)
+{
+	const struct sl_event *event = item->event;
+	uint64_t reserved = device->torch.reserved_bytes - device->torch.pool_reserved_bytes;
+
+	if (event->extra2 > reserved)
+		adopt(model, item->thread, event->extra2 - reserved);
+	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
+		sl_ooms_tensor(model, item);
+		add_block(model, item, device, 0, site);
+	} else if (item->hook->verb == SL_VERB_BLOCK_FREE) {
+		remove_block(model, event->address, device, site);
+	} else if (item->hook->verb == SL_VERB_BLOCK_OOM) {
+		device->torch.ooms++;
+		sl_ooms_torch(model, item->thread, (int)event->device, event->bytes);
+	}
+	add_totals(model, device, event->extra, event->extra2, *site);
+}
+
+void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	bool pool = item->hook->family == SL_FAMILY_pool, ends = pool && item->hook->verb == SL_VERB_BLOCK_FREE;
+	const struct sl_live *live = ends ? sl_table_find(&model->blocks, event->address) : NULL;
+	/* the free of a pool names no device, and some frees name none at all */
+	int64_t ordinal = live						? model->sites.item[live->site].device
+			  : pool && event->device < 0 && event->address ? sl_pools_device(model, event->address)
+									: event->device;
+	struct sl_device_state *device = sl_ledger_device(model, ordinal);
+	uint32_t site = SL_NO_SITE;
+
+	if (ends && !live)
+		return;
+	device->torch.used = true;
+	device->torch.events++;
+	if (pool) {
+		device->torch.pooled = true;
+	} else if (!device->torch.told) {
+		device->torch.told = true;
+		device->swing.high = device->swing.low; /* the segment for this block was counted as a whole */
+	}
+	if (!model->torch_seen) {
+		if (model->in_use_max_before >= 0)
+			model->in_use_max = model->in_use_max_before;
+		model->torch_seen = true; /* from here on labels count blocks instead of segments */
+		sl_ledger_count_anew(model);
+	}
+	if (pool)
+		apply_pool(model, item, device, &site);
+	else
+		apply_torch(model, item, device, &site);
+	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address)
+		sl_ledger_thread(model, item->thread)->last_block_ns = model->now_ns;
+	/* the peak includes the block for which its segment was made, and within a plateau the most tensors */
+	if (device->known == device->known_peak && (device->torch.reserved_bytes > device->torch_at_peak.reserved_bytes ||
+						    device->torch.allocated_bytes > device->torch_at_peak.allocated_bytes))
+		sl_ledger_peak(model, device);
+}
+
+struct extent {
+	uint64_t begin, end;
+	bool mapped;
+};
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+
+	return SL_RISING(x->begin, y->begin);
+}
+
+static void collect(struct extent **list, size_t *count, size_t *capacity, const struct sl_live *live, bool mapped)
+{
+	*list = sl_arena_grow(*list, capacity, *count, sizeof(**list));
+	(*list)[(*count)++] = (struct extent){live->address, live->address + live->bytes, mapped};
+}
+
+uint64_t sl_torch_largest_cached(const struct sl_model *model, int device)
+{
+	const struct sl_table *spaces[] = {&model->pointers, sl_vmm_mappings(model->vmm)};
+	struct extent *segments = NULL, *blocks = NULL;
+	size_t count = 0, capacity = 0, block_count = 0, block_capacity = 0, b = 0;
+	uint64_t largest = SL_UNKNOWN;
+
+	for (unsigned s = 0; s < SL_COUNT(spaces); s++)
+		SL_TABLE_EACH(spaces[s], live)
+		{
+			if (live->flags & SL_LIVE_TORCH && model->sites.item[live->site].device == device)
+				collect(&segments, &count, &capacity, live, s == 1);
+		}
+	SL_TABLE_EACH(&model->blocks, live)
+	{
+		if (model->sites.item[live->site].device == device && !(live->flags & SL_LIVE_HANDLE))
+			collect(&blocks, &block_count, &block_capacity, live, false);
+	}
+	if (count)
+		qsort(segments, count, sizeof(*segments), by_begin);
+	if (block_count)
+		qsort(blocks, block_count, sizeof(*blocks), by_begin);
+	for (size_t s = 0; s < count; s++) {
+		uint64_t at = segments[s].begin, end = segments[s].end;
+
+		/* adjacent mappings form one segment, adjacent driver blocks do not */
+		while (s + 1 < count && segments[s].mapped && segments[s + 1].mapped && segments[s + 1].begin == end)
+			end = segments[++s].end;
+		largest = largest == SL_UNKNOWN ? 0 : largest;
+		while (b < block_count && blocks[b].begin < at)
+			b++;
+		for (; b < block_count && blocks[b].begin < end; b++) {
+			if (blocks[b].begin - at > largest)
+				largest = blocks[b].begin - at;
+			at = blocks[b].end > at ? blocks[b].end : at;
+		}
+		if (end > at && end - at > largest)
+			largest = end - at;
+	}
+	free(segments);
+	free(blocks);
+	return largest;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/state/model.h"
+
+#include <string.h>
+
+#include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
+
+struct sl_api_stats *sl_model_apis(const struct sl_model *model)
+{
+	const struct sl_header *header = model->header;
+	struct sl_api_stats *sums = sl_memory_must(calloc(header->hook_count + 1, sizeof(*sums)));
+	struct sl_map rows = {0}; /* 1 + the first of the name */
+
+	for (unsigned i = 0; i < header->hook_count; i++) {
+		uintptr_t *row = sl_map_at(&rows, header->hooks[i].plain);
+		struct sl_api_stats *sum = &sums[(*row = *row ? *row : i + 1) - 1];
+
+		sum->calls += model->apis[i + 1].calls;
+		sum->failures += model->apis[i + 1].failures;
+		sum->bytes += model->apis[i + 1].bytes;
+		sum->time_ns += model->apis[i + 1].time_ns;
+	}
+	sl_map_free(&rows);
+	return sums;
+}
+
+bool sl_model_is_cache(const char *library)
+{
+	return strstr(library, "c10_") || !strncmp(library, SL_POOL_OF, strlen(SL_POOL_OF));
+}
+
+const char *sl_model_kept(const struct sl_model *model, int device)
+{
+	const struct sl_device_state *state = model->devices[device + 1];
+
+	return sl_model_rest_name(state ? &state->torch : NULL);
+}
+
+bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site)
+{
+	const struct sl_device_state *device = model->devices[site->device + 1];
+
+	if (site->kind == SL_KIND_block)
+		return true;
+	return sl_model_is_on_device(site) && !(device && device->torch.used && sl_model_is_cache(sl_model_library(model, site)));
+}
+
+static bool is_saved(const struct sl_model *model, const struct sl_site *site)
+{
+	const struct sl_device_state *device = model->devices[site->device + 1];
+
+	return !model->site_course || (device && model->site_course[site - model->sites.item].epoch == device->epoch);
+}
+
+uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site)
+{
+	return is_saved(model, site) ? site->at_peak_bytes : site->live_bytes;
+}
+
+uint64_t *sl_model_tracks_at_peak(const struct sl_model *model, int device)
+{
+	uint64_t *bytes = sl_memory_must(calloc(model->tracks.count + 1, sizeof(*bytes)));
+
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (model->sites.item[i].device == device && sl_model_in_use(model, &model->sites.item[i]))
+			bytes[model->sites.item[i].track] += sl_model_site_at_peak(model, &model->sites.item[i]);
+	return bytes;
+}
+
+uint64_t sl_model_blocks_at_peak(const struct sl_model *model, const struct sl_site *site)
+{
+	return is_saved(model, site) ? site->at_peak_blocks : site->live_blocks;
+}
+
+const char *sl_model_rest_name(const struct sl_torch *torch)
+{
+	if (!torch || !torch->pooled)
+		return "kept by PyTorch, unused";
+	return torch->told ? "kept by PyTorch, or unnamed in pools" : "in pools, unnamed";
+}
+
+const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes)
+{
+	*bytes = torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes : 0;
+	return *bytes ? sl_model_rest_name(torch) : NULL;
+}
+
+const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes)
+{
+	uint64_t told = 0;
+
+	if (!device->peak_folded || !device->torch.used)
+		return sl_model_unused(&device->torch_at_peak, bytes);
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (model->sites.item[i].device == device->device && sl_model_in_use(model, &model->sites.item[i]))
+			told += sl_model_site_at_peak(model, &model->sites.item[i]);
+	*bytes = device->known_peak > told ? device->known_peak - told : 0;
+	return *bytes ? "tensors folded by --keep, and unused" : NULL;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/leak_list.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/report/leak_words.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
+
+void sl_leak_list_line(struct sl_process *process, struct sl_stack stack, char *out, size_t size)
+{
+	char *via;
+
+	sl_owners_line(process, stack, 1, out, size);
+	if ((via = strstr(out, " via ")))
+		*via = 0;
+}
+
+static void take(struct sl_leak_list *list, struct sl_process *process, struct sl_leak_list_place one, unsigned kind,
+		 uint64_t bytes)
+{
+	char key[320];
+	struct sl_leak_list_place *to;
+	uintptr_t *at;
+	int length = snprintf(key, sizeof(key), "%u ", kind);
+
+	sl_leak_list_line(process, one.stack, key + length, sizeof(key) - (size_t)length);
+	at = sl_map_at(&list->names, key);
+	if (!*at) {
+		one.where = sl_map_intern(&list->names, key) + length;
+		one.processes = 1;
+		one.last = one.process;
+		one.bytes = one.first_bytes = bytes;
+		*SL_PUSH(&list->place) = one;
+		*at = list->place.count;
+		return;
+	}
+	to = &list->place.item[*at - 1];
+	if (one.leak && to->kept && to->last == one.process)
+		return; /* its births have told of this leak */
+	to->processes += to->last != one.process;
+	to->last = one.process;
+	to->bytes += bytes;
+	to->uneven |= bytes != to->first_bytes;
+	if (one.weight <= to->weight)
+		return;
+	one.processes = to->processes;
+	one.last = to->last;
+	one.bytes = to->bytes;
+	one.first_bytes = to->first_bytes;
+	one.uneven = to->uneven;
+	one.where = to->where;
+	*to = one;
+}
+
+#define ALL_DEVICES (-2)
+
+static void take_process(struct sl_leak_list *list, struct sl_process *process, unsigned index, int device)
+{
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+		struct sl_leak_list_place one = {.process = index, .kept = kept, .weight = sl_leak_words_weight(kept)};
+
+		if (device != ALL_DEVICES && kept->track->device != device)
+			continue;
+		one.stack = kept->track->stack;
+		take(list, process, one, kept->track->kind, kept->bytes == SL_UNKNOWN ? 0 : kept->bytes);
+	}
+	for (size_t i = 0; i < process->leaks.count; i++) {
+		const struct sl_leak *leak = &process->leaks.item[i];
+		struct sl_leak_list_place one = {.process = index, .leak = leak, .weight = (double)leak->bytes};
+
+		if (strcmp(leak->verdict, "growing") || (device != ALL_DEVICES && leak->device != device))
+			continue;
+		one.stack = leak->stack;
+		take(list, process, one, leak->kind, leak->bytes);
+	}
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct sl_leak_list_place *x = a, *y = b;
+
+	return SL_FALLING(x->weight, y->weight) ?: strcmp(x->where, y->where);
+}
+
+void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		take_process(list, &report->processes[i], i, ALL_DEVICES);
+	if (list->place.count)
+		qsort(list->place.item, list->place.count, sizeof(*list->place.item), by_weight);
+}
+
+#define TOGETHER_MIN   3
+#define TOGETHER_PART  0.65 /* of the places at one pace: the others are told alone */
+#define THROUGH_PART   0.8  /* of the callers of a helper */
+#define THROUGH_OTHERS 2
+#define PACE_SLACK     0.02 /* of the blocks */
+#define MOMENT_PARTS   16   /* two moments are one within one of so many parts of the time: they are known to a window */
+
+/* How many frames both have, from the outermost on. */
+static unsigned shared_by(const struct sl_chain *a, const struct sl_chain *b)
+{
+	unsigned shared = 0;
+
+	while (shared < a->count && shared < b->count &&
+	       sl_place_same(a->frame[a->count - 1 - shared], b->frame[b->count - 1 - shared]))
+		shared++;
+	return shared;
+}
+
+static bool is_one_pace(const struct sl_kept *a, const struct sl_kept *b, bool multiple)
+{
+	double most = fmax((double)a->blocks, (double)b->blocks), least = fmin((double)a->blocks, (double)b->blocks);
+	double times = multiple && least > 0 ? round(most / least) : 1;
+	double since = fabs((double)sl_leak_words_since(a) - (double)sl_leak_words_since(b));
+	double parts = fmin(MOMENT_PARTS, ((double)a->births - 1) / 2); /* at least two births */
+
+	return a->track->kind == b->track->kind && a->track->device == b->track->device &&
+	       fabs(most - times * least) <= 1 + PACE_SLACK * most &&
+	       since * parts <= (double)(a->track->last_ns - a->track->first_ns);
+}
+
+/* Marks the places at the pace of `first` that share so many frames with it, or more; returns how many. */
+static size_t mark(const struct sl_leak_list *list, struct sl_report *report, const struct sl_chain *here, size_t first,
+		   unsigned frames, bool multiple, bool *with)
+{
+	const struct sl_leak_list_place *base = &list->place.item[first];
+	struct sl_chain there;
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->place.count; i++) {
+		const struct sl_leak_list_place *place = &list->place.item[i];
+
+		with[i] = i == first;
+		if (i != first && place->kept && !place->told && place->process == base->process &&
+		    place->processes == base->processes && is_one_pace(base->kept, place->kept, multiple)) {
+			sl_place_take(&there, &report->processes[place->process], place->stack);
+			with[i] = shared_by(here, &there) >= frames;
+		}
+		count += with[i];
+	}
+	return count;
+}
+
+/* True: so many other stacks of that device and kind were busy and do not leak. */
+static bool do_not_leak(const struct sl_leak_list *list, struct sl_report *report, const struct sl_leak_list_place *base,
+			unsigned wanted)
+{
+	struct sl_process *process = &report->processes[base->process];
+	const struct sl_tracks *tracks = &process->model->tracks;
+	char line[300];
+
+	for (size_t i = 0; i < tracks->count && wanted; i++) {
+		const struct sl_track *track = &tracks->item[i];
+		bool leaks = track->births < base->kept->births / 2 || track->kind != base->kept->track->kind ||
+			     track->device != base->kept->track->device;
+
+		if (!leaks)
+			sl_leak_list_line(process, track->stack, line, sizeof(line));
+		for (size_t k = 0; k < list->place.count && !leaks; k++)
+			leaks = !strcmp(line, list->place.item[k].where);
+		wanted -= !leaks;
+	}
+	return !wanted;
+}
+
+/* Nearly all that ask through a helper leak what they get, and others do not: the helper keeps it. */
+static size_t mark_through(const struct sl_leak_list *list, struct sl_report *report, const struct sl_chain *here, size_t first,
+			   bool *with)
+{
+	const struct sl_leak_list_place *base = &list->place.item[first];
+	struct sl_chain there;
+	size_t count = 0;
+
+	if (!here->via_count)
+		return 0;
+	for (size_t i = 0; i < list->place.count; i++) {
+		const struct sl_leak_list_place *place = &list->place.item[i];
+
+		with[i] = false;
+		if (!place->kept || place->told || place->process != base->process || place->processes != base->processes ||
+		    place->kept->track->kind != base->kept->track->kind || place->kept->track->device != base->kept->track->device)
+			continue;
+		sl_place_take(&there, &report->processes[place->process], place->stack);
+		for (unsigned k = 0; k < there.via_count; k++)
+			with[i] |= sl_place_same(there.via[k], here->via[0]);
+		count += with[i];
+	}
+	return (double)count >= THROUGH_PART * sl_place_callers(&report->processes[base->process], here->via[0]) &&
+			       do_not_leak(list, report, base, THROUGH_OTHERS)
+		       ? count
+		       : 0;
+}
+
+static void put_owner(char *out, size_t size, const struct sl_chain *chain, unsigned at)
+{
+	char line[200], caller[200] = "";
+	bool called = at + 1 < chain->count;
+
+	sl_stacks_describe(line, sizeof(line), chain->frame[at]);
+	if (called)
+		sl_stacks_describe(caller, sizeof(caller), chain->frame[at + 1]);
+	snprintf(out, size, "below %s%s%s", line, called ? " < " : "", caller);
+}
+
+size_t sl_leak_list_together(const struct sl_leak_list *list, struct sl_report *report, size_t first, bool *with, char *owner,
+			     size_t size)
+{
+	const struct sl_leak_list_place *base = &list->place.item[first];
+	struct sl_chain here;
+	size_t all, count;
+	char line[200];
+
+	if (!base->kept || list->place.count < TOGETHER_MIN)
+		return 1;
+	sl_place_take(&here, &report->processes[base->process], base->stack);
+	if ((count = mark_through(list, report, &here, first, with)) >= TOGETHER_MIN) {
+		sl_stacks_describe(line, sizeof(line), here.via[0]);
+		snprintf(owner, size, "through %s", line);
+		return count;
+	}
+	all = mark(list, report, &here, first, 1, false, with);
+	for (unsigned frames = here.count; frames && all >= TOGETHER_MIN - 1; frames--) {
+		size_t at_pace = mark(list, report, &here, first, frames, false, with);
+
+		if (at_pace < 2 || (double)at_pace < TOGETHER_PART * (double)all)
+			continue;
+		count = mark(list, report, &here, first, frames, true, with);
+		put_owner(owner, size, &here, here.count - frames);
+		break;
+	}
+	return count >= TOGETHER_MIN ? count : 1;
+}
+
+void sl_leak_list_free(struct sl_leak_list *list)
+{
+	free(list->place.item);
+	sl_map_free(&list->names);
+}
+
+uint64_t sl_leak_list_bytes(const struct sl_leak_list *list)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < list->place.count; i++)
+		bytes += list->place.item[i].bytes;
+	return bytes;
+}
+
+unsigned sl_leak_list_of(struct sl_process *process, int device)
+{
+	struct sl_leak_list list = {0};
+	unsigned count;
+
+	take_process(&list, process, 0, device);
+	count = (unsigned)list.place.count;
+	sl_leak_list_free(&list);
+	return count;
+}
+
+bool sl_leak_list_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept)
+{
+	struct sl_stack_frame here[SL_STACK_MAX], there[SL_STACK_MAX];
+	const struct sl_track *track = kept->track;
+	const struct sl_stack_frame *a, *b;
+
+	if (leak->kind != track->kind || sl_place_key(process, leak->stack) != sl_place_key(process, track->stack))
+		return false;
+	a = sl_place_at(process, leak->stack, here);
+	b = sl_place_at(process, track->stack, there);
+	return a && b && a->offset == b->offset && sl_place_same(a, b);
+}
+
+static uint64_t index_key(struct sl_process *process, unsigned kind, struct sl_stack stack)
+{
+	return sl_map_mix_two(sl_place_key(process, stack), kind);
+}
+
+void sl_leak_list_index_take(struct sl_leak_list_index *index, struct sl_process *process)
+{
+	*index = (struct sl_leak_list_index){.next = sl_memory_must(calloc(process->kept.count + 1, sizeof(*index->next)))};
+	for (size_t i = process->kept.count; i--;) {
+		const struct sl_track *track = process->kept.item[i].track;
+		uint64_t key = index_key(process, track->kind, track->stack);
+
+		index->next[i] = sl_idmap_get(&index->first, key, UINT32_MAX);
+		sl_idmap_set(&index->first, key, (uint32_t)i);
+	}
+}
+
+void sl_leak_list_index_free(struct sl_leak_list_index *index)
+{
+	sl_idmap_free(&index->first);
+	free(index->next);
+}
+
+uint32_t sl_leak_list_first(const struct sl_leak_list_index *index, struct sl_process *process, const struct sl_leak *leak)
+{
+	return index->first.count ? sl_idmap_get(&index->first, index_key(process, leak->kind, leak->stack), UINT32_MAX)
+				  : UINT32_MAX;
+}
+
+char *sl_leak_list_sentence(struct sl_process *process, const struct sl_leak *leak)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_stack_frame *frame = sl_place_at(process, leak->stack, frames);
+	const char *step = leak->step ? sl_defs_text(process->model->defs, leak->step) : NULL;
+	char where[256];
+
+	if (frame)
+		sl_stacks_describe(where, sizeof(where), frame);
+	else
+		snprintf(where, sizeof(where), "%s", leak->library);
+	return sl_memory_print("%s added %s in %llu blocks and freed none of them, %s %s%s", where, SL_SIZE(leak->bytes),
+			       (unsigned long long)leak->blocks,
+			       SL_SIZE(sl_stats_bytes(step ? leak->bytes_per_step : leak->bytes_per_second)),
+			       step ? "with each " : "a second", step ? step : "");
+}

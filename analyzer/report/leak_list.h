@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What leaks, each place once: the places that analyses/leak_trend.c finds by births and deaths, and those that only their blocks
+ * left at the end show (analyses/left_at_exit.c: few births, or a folded trace).  One line of code is one place in however many
+ * processes.  All outputs count these.
+ */
+#pragma once
+
+#include "analyzer/report/report.h"
+
+struct sl_leak_list_place {
+	unsigned process;	    /* index: where most of it is */
+	const struct sl_kept *kept; /* of that process; NULL: only what was left shows it */
+	const struct sl_leak *leak; /* the same, where kept is NULL */
+	double weight;		    /* of the place in that process: bytes, or objects whose bytes are not known */
+	unsigned processes, last;   /* processes: how many leak there; last: the last of them */
+	uint64_t bytes;		    /* of all processes; objects whose cost is not known add nothing */
+	uint64_t first_bytes;	    /* in the first of these processes */
+	bool uneven;		    /* not all hold as much there */
+	struct sl_stack stack;	    /* of the place in `process` */
+	const char *where;	    /* its line (sl_leak_list_line); belongs to the list */
+	bool told;		    /* printed on the terminal */
+};
+
+struct sl_leak_list {
+	SL_VECTOR(struct sl_leak_list_place) place; /* largest first */
+	struct sl_map names;
+};
+
+/* All zeroes is an empty list. Main thread only. */
+void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report);
+void sl_leak_list_free(struct sl_leak_list *list);
+uint64_t sl_leak_list_bytes(const struct sl_leak_list *list);
+/*
+ * Finds the places of one process that leak together with place `first`: at its pace, since the same moment, below one line.
+ * What keeps one keeps the others, as a graph does its states.  Or nearly all places that ask through one helper.  Sets `with`
+ * of each of them and of `first`; returns their number, 1 if it leaks alone.  owner: "below " that line and its caller, or
+ * "through " the helper.
+ */
+size_t sl_leak_list_together(const struct sl_leak_list *list, struct sl_report *report, size_t first, bool *with, char *owner,
+			     size_t size);
+/* True: what was left and what the births show is one leak: of one kind, at one line. */
+bool sl_leak_list_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept);
+/* What a process keeps, by kind and place, so that what was left need not be compared with each. */
+struct sl_leak_list_index {
+	struct sl_idmap first; /* a hash of kind and place -> index into process->kept */
+	uint32_t *next;	       /* the next with the same hash; UINT32_MAX: none */
+};
+void sl_leak_list_index_take(struct sl_leak_list_index *index, struct sl_process *process);
+void sl_leak_list_index_free(struct sl_leak_list_index *index);
+/* The first at the leak's place, in the order of process->kept, then the next one; sl_leak_list_is_at holds for no other. */
+uint32_t sl_leak_list_first(const struct sl_leak_list_index *index, struct sl_process *process, const struct sl_leak *leak);
+
+/* "solver.c:46 remember_state added 240 MiB in 80 blocks ...", of what was left; malloc'ed. */
+char *sl_leak_list_sentence(struct sl_process *process, const struct sl_leak *leak);
+/* How many places of a process leak on a device; -1: in the host's memory. */
+unsigned sl_leak_list_of(struct sl_process *process, int device);
+
+/* "train.py:9 large": the line of a place, without the helper it allocates through. */
+void sl_leak_list_line(struct sl_process *process, struct sl_stack stack, char *out, size_t size);

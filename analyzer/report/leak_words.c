@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/leak_words.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/symbols/stacks.h"
+#include "analyzer/model/counts/tracks.h"
+#include "analyzer/model/state/units.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/owners.h"
+
+#define BURSTS_MIN    4
+#define THREAD_BLOCKS 8
+#define ROUNDS_MIN    4	   /* in fewer rounds, what is kept did not come by rounds */
+#define ROUNDS_SLACK  0.05 /* of the rounds of a part of the run, which are known only roughly */
+#define NEAR	      0.05 /* a number this near to a whole number is told as the whole number */
+#define ONSET_PART    0.75 /* share of the births that are kept: with less, the place began to keep amid the run */
+#define JUMP_PART     0.25 /* of the run: what came in less came at once */
+#define WHOLE_PART    0.6  /* of a block: what is kept less often is told by how often */
+
+const char *sl_leak_words_noun(unsigned kind, bool many)
+{
+	static const struct noun {
+		const char *one, *many;
+	} memory[SL_KIND_COUNT] = {
+		[SL_KIND_pool] = {"block of a memory pool", "blocks of a memory pool"},
+		[SL_KIND_managed] = {"managed block", "managed blocks"},
+		[SL_KIND_vmm] = {"physical block (VMM)", "physical blocks (VMM)"},
+		[SL_KIND_array] = {"array", "arrays"},
+		[SL_KIND_graph] = {"block of graphs", "blocks of graphs"},
+		[SL_KIND_imported] = {"imported block (IPC)", "imported blocks (IPC)"},
+		[SL_KIND_host_pinned] = {"block of pinned host memory", "blocks of pinned host memory"},
+		[SL_KIND_host_registered] = {"registered range of host memory", "registered ranges of host memory"},
+		[SL_KIND_block] = {"tensor", "tensors"},
+	};
+	static const struct noun block = {"block", "blocks"}, objects[] = {
+								      {"context", "contexts"},
+								      {"module", "modules"},
+								      {"memory pool", "memory pools"},
+								      {"graph", "graphs"},
+								      {"graph executable", "graph executables"},
+								      {"stream", "streams"},
+								      {"event", "events"},
+								      {"retained reference", "retained references"},
+								      {"import of external memory", "imports of external memory"},
+							      };
+	const struct noun *noun = kind >= SL_OBJECT_CONTEXT ? &objects[kind - SL_OBJECT_CONTEXT] : &memory[kind];
+
+	noun = noun->one ? noun : &block;
+	return many ? noun->many : noun->one;
+}
+
+/* True: a pool reported its blocks itself, and called them something. */
+static bool is_told(const struct sl_process *process, const struct sl_track *track)
+{
+	const struct sl_model *model = process->model;
+
+	for (size_t i = 0; track->kind == SL_KIND_block && i < model->sites.count; i++)
+		if (&model->tracks.item[model->sites.item[i].track] == track) {
+			const struct sl_hook *hook = sl_header_hook(model->header, model->sites.item[i].api);
+
+			return hook && !strcmp(hook->plain, "stormlog_block");
+		}
+	return false;
+}
+
+void sl_leak_words_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+{
+	unsigned kind = is_told(process, kept->track) ? SL_KIND_device : kept->track->kind;
+	char bytes[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
+	int at = snprintf(out, size, "%s%s of %s %s kept", kept->unsure ? "about " : "", SL_NUMBER(kept->blocks),
+			  sl_format_count(births, kept->births), sl_leak_words_noun(kind, true));
+
+	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)
+		snprintf(out + at, size - (size_t)at, ", %s", sl_format_size(bytes, kept->bytes));
+}
+
+/* "128 KiB" or "1 context" for one birth; a count of which a part is freed has a fraction. */
+static void describe_part(char *out, size_t size, const struct sl_kept *kept, double amount)
+{
+	if (!kept->count_only)
+		sl_format_size(out, sl_stats_bytes(amount + 0.5));
+	else
+		snprintf(out, size, "%.*f %s", amount - floor(amount + 0.05) < 0.05 ? 0 : 2, amount,
+			 sl_leak_words_noun(kept->track->kind, amount >= 1.05 || amount <= 0.95));
+}
+
+/* How many births come at once, if always as many; else 1. */
+static double at_once(const struct sl_kept *kept)
+{
+	return kept->bursts >= BURSTS_MIN && kept->births % kept->bursts == 0 ? (double)(kept->births / kept->bursts) : 1;
+}
+
+/* Steps of the program from the place's first birth to its last; 0: it allocated mostly outside of them, or none are known. */
+static double steps_meanwhile(const struct sl_process *process, const struct sl_track *track)
+{
+	const struct sl_label *label = sl_model_steps(process->model);
+	uint64_t from, to;
+
+	from = label->first_ns > track->first_ns ? label->first_ns : track->first_ns;
+	to = label->last_ns < track->last_ns ? label->last_ns : track->last_ns;
+	if (to < from || 2 * (to - from) < track->last_ns - track->first_ns)
+		return 0;
+	return (double)(sl_model_step_at(label, track->last_ns) - sl_model_step_at(label, track->first_ns));
+}
+
+/* How many threads allocated there; those whose numbers are 65 536 apart count as one. */
+static unsigned threads_at(const struct sl_model *model, const struct sl_track *track)
+{
+	uint8_t *seen = sl_memory_must(calloc(UINT16_MAX + 1, 1));
+	unsigned count = 0;
+
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		if (&model->tracks.item[site->track] == track && !seen[(uint16_t)site->thread])
+			seen[(uint16_t)site->thread] = 1, count++;
+	}
+	free(seen);
+	return count;
+}
+
+/* Steps from one time that the place allocates, `once` blocks each time, to the next; 0: not known. */
+static double steps_between(const struct sl_process *process, const struct sl_kept *kept, double once)
+{
+	bool by_label = process->iterations.by_label, all = by_label || kept->rounds == process->iterations.count;
+	/* Steps from the first birth to the last are one less than births; where they are those of the whole run all are counted */
+	double ends = by_label || !all ? 1 : 0;
+	double steps = by_label ? steps_meanwhile(process, kept->track)
+				: (double)(kept->rounds ? kept->rounds : process->iterations.count);
+	double births = (double)kept->births, gaps = births / once - ends;
+	double whole = round(steps / gaps), each = steps > 0 ? round(births / (steps + ends)) : 0;
+	/* A thread's first or last birth may lie outside the steps that are counted, or the first or last step have no birth */
+	double slack = threads_at(process->model, kept->track) + (all ? 0 : ROUNDS_SLACK * gaps);
+
+	if (!all && kept->rounds && kept->rounds < ROUNDS_MIN)
+		return 0;
+	if (whole > 0 && fabs(steps - whole * gaps) <= whole * slack)
+		return by_label || once == 1 || whole != once ? whole : 0; /* else its own blocks are the rounds */
+	if (each > 1 && fabs(births - each * (steps + ends)) <= each * slack)
+		return once / each;
+	return steps > 0 ? (steps + ends * (slack - 1)) / gaps : 0;
+}
+
+/* Two digits at least: it divides an amount. */
+static const char *format_period(char *out, double ns)
+{
+	if (ns >= 1e7 || (ns >= 1e4 && ns < 1e6))
+		return sl_format_duration(out, sl_stats_bytes(ns));
+	snprintf(out, SL_FORMAT_BYTES, ns < 1e4 ? "%.1f us" : "%.2g ms", ns / (ns < 1e4 ? 1e3 : 1e6));
+	return out;
+}
+
+void sl_leak_words_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_iterations *steps = &process->iterations;
+	double once = at_once(kept), every = steps_between(process, kept, once);
+	double span = (double)(kept->track->last_ns - kept->track->first_ns);
+	double told = every < 1.5 ? every > 0 : fabs(every - round(every)) > NEAR * every ? every : round(every);
+	double whole = kept->blocks && once == 1 && kept->verdict != SL_KEPT_COLLECTED ? kept->amount / (double)kept->blocks : 0;
+	double amount_of = kept->per_birth * once * (every ? told / every : 1);
+	char amount[SL_FORMAT_BYTES + 32], time[SL_FORMAT_BYTES];
+
+	/* a rate that is finer than a block says how often one is kept */
+	if (amount_of > 0 && amount_of < (kept->count_only ? 0.95 : WHOLE_PART) * whole) {
+		span *= whole / amount_of;
+		told *= whole / amount_of;
+		amount_of = whole;
+	} else if (kept->rounds && kept->rounds < ROUNDS_MIN &&
+		   span < JUMP_PART * (double)(process->model->now_ns - process->model->first_ns)) {
+		describe_part(amount, sizeof(amount), kept,
+			      kept->verdict == SL_KEPT_COLLECTED ? kept->per_birth * (double)kept->births : kept->amount);
+		snprintf(out, size, "+%s in %s", amount, format_period(time, span));
+		return;
+	}
+	describe_part(amount, sizeof(amount), kept, amount_of);
+	if (once > 1 && kept->blocks == kept->births && !kept->count_only && told != 1)
+		snprintf(amount + strlen(amount), sizeof(amount) - strlen(amount), " in %.0f blocks", once);
+	if (told == 1)
+		snprintf(out, size, "+%s per %s", amount, steps->name);
+	else if (told)
+		snprintf(out, size, "+%s every %.*f%s", amount, fabs(told - round(told)) > NEAR * told, told,
+			 steps->by_label ? " of its steps" : " rounds");
+	else
+		snprintf(out, size, "+%s every %s", amount,
+			 format_period(time, kept->per_second > 0 ? amount_of / kept->per_second * 1e9
+								  : span / ((double)kept->births / once - 1)));
+}
+
+uint64_t sl_leak_words_since(const struct sl_kept *kept)
+{
+	return kept->since_ns ? kept->since_ns : kept->track->first_ns;
+}
+
+const char *sl_leak_words_begin(char *out, const struct sl_process *process, const struct sl_kept *kept)
+{
+	uint64_t begun = process->report->started_unix_ns, since = sl_process_unix(process, sl_leak_words_since(kept));
+
+	return sl_format_duration(out, since > begun ? since - begun : 0);
+}
+
+void sl_leak_words_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+{
+	const char *label = kept->track->last_label ? sl_defs_text(process->model->defs, kept->track->last_label) : NULL;
+
+	out[0] = 0;
+	if (label && !(process->iterations.by_label && !strcmp(label, process->iterations.name)))
+		snprintf(out, size, ", %s %s", is_told(process, kept->track) ? "called" : "in", label);
+}
+
+/* Bytes that a kept byte takes on the device, which rounds blocks up: by the mean block, and at most what all were rounded. */
+static double taken_of(const struct sl_device_state *state, const struct sl_kept *kept)
+{
+	uint64_t rounding;
+
+	if (!state || kept->track->kind != SL_KIND_device || !kept->blocks || !kept->bytes)
+		return 1;
+	rounding = kept->blocks * sl_units_rounding(kept->bytes / kept->blocks);
+	rounding = rounding < state->hidden_peak_rounded ? rounding : state->hidden_peak_rounded;
+	return 1 + (double)rounding / (double)kept->bytes;
+}
+
+/* Bytes of the device per second; managed memory moves out of it, and imported memory is its exporter's. */
+static double rate_of(const struct sl_device_state *state, const struct sl_kept *kept)
+{
+	if (kept->track->kind == SL_KIND_managed || kept->track->kind == SL_KIND_imported)
+		return 0;
+	if (!kept->count_only)
+		return kept->per_second * taken_of(state, kept);
+	return kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0;
+}
+
+bool sl_leak_words_fills(const struct sl_process *process, const struct sl_kept *kept)
+{
+	int device = kept->track->device;
+
+	return device >= 0 && process->model->devices[device + 1] && rate_of(process->model->devices[device + 1], kept) > 0;
+}
+
+/* The most that was in use: the samples' peak, or, since they miss what is freed soon, the calls' peak above what is hidden. */
+static uint64_t most_used(const struct sl_device_state *state)
+{
+	uint64_t with_calls = state->known_peak + state->hidden_last_bytes;
+
+	if (state->used_peak_bytes == SL_UNKNOWN || state->hidden_last_bytes == SL_UNKNOWN || with_calls > state->total_bytes)
+		return state->used_peak_bytes;
+	return with_calls > state->used_peak_bytes ? with_calls : state->used_peak_bytes;
+}
+
+/* Bytes per second by which other processes of the run fill the device, of those that lived until this one ended, or about. */
+static double rate_of_others(const struct sl_process *process, const struct sl_device_state *state)
+{
+	const struct sl_report *report = process->report;
+	double rate = 0, lived = (double)(process->ended_unix_ns - process->started_unix_ns);
+	unsigned index = 0;
+	const struct sl_shared_device *shared = NULL;
+
+	while (report && index < report->process_count && &report->processes[index] != process)
+		index++;
+	for (unsigned i = 0; report && index < report->process_count && i < report->device_count && !shared; i++)
+		if (sl_devices_state(report, &report->devices[i], index) == state)
+			shared = &report->devices[i];
+	for (unsigned i = 0; shared && i < shared->process_count; i++) {
+		const struct sl_process *other = &report->processes[shared->processes[i]];
+		const struct sl_device_state *there = sl_devices_state(report, shared, shared->processes[i]);
+
+		if (other == process || !there || !sl_process_lived(other, process->ended_unix_ns - (uint64_t)(NEAR * lived)))
+			continue;
+		for (size_t k = 0; k < other->kept.count && other->kept.item[k].verdict == SL_KEPT_GROWING; k++)
+			if (other->kept.item[k].track->device == there->device)
+				rate += rate_of(there, &other->kept.item[k]);
+	}
+	return rate;
+}
+
+bool sl_leak_words_in_turns(const struct sl_process *process)
+{
+	const struct sl_report *report = process->report;
+
+	for (unsigned i = 0; report && i < report->process_count; i++) {
+		const struct sl_process *other = &report->processes[i];
+
+		if ((other->ended_unix_ns <= process->started_unix_ns || process->ended_unix_ns <= other->started_unix_ns) &&
+		    other->kept.count && other->kept.item[0].verdict == SL_KEPT_GROWING &&
+		    !strcmp(sl_stacks_program(&other->trace->header), sl_stacks_program(&process->trace->header)))
+			return true;
+	}
+	return false;
+}
+
+double sl_leak_words_full_in(const struct sl_process *process, int device, unsigned *places, double *seen)
+{
+	const struct sl_device_state *state = device >= 0 ? process->model->devices[device + 1] : NULL;
+	double rate = 0, grown = 0;
+	uint64_t used;
+
+	*places = 0;
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+
+		if (kept->track->device != device || !sl_leak_words_fills(process, kept))
+			continue;
+		++*places;
+		rate += rate_of(state, kept);
+		grown += rate_of(state, kept) * (double)(process->model->now_ns - sl_leak_words_since(kept)) / 1e9;
+	}
+	*seen = rate > 0 ? grown / rate : 0;
+	if (state && rate > 0)
+		rate += rate_of_others(process, state);
+	used = state ? most_used(state) : SL_UNKNOWN;
+	if (used == SL_UNKNOWN || state->total_bytes == SL_UNKNOWN || rate <= 0 || sl_leak_words_in_turns(process))
+		return -1;
+	return used < state->total_bytes ? (double)(state->total_bytes - used) / rate : 0;
+}
+
+double sl_leak_words_weight(const struct sl_kept *kept)
+{
+	return kept->bytes != SL_UNKNOWN ? (double)kept->bytes : kept->amount;
+}
+
+void sl_leak_words_add(struct sl_kept *to, const struct sl_kept *one)
+{
+	to->per_birth =
+		(to->per_birth * (double)to->births + one->per_birth * (double)one->births) / (double)(to->births + one->births);
+	to->amount += one->amount;
+	to->births += one->births;
+	to->bursts += one->bursts;
+	to->blocks += one->blocks;
+	to->unsure += one->unsure;
+	to->bytes = to->bytes == SL_UNKNOWN ? one->bytes : one->bytes == SL_UNKNOWN ? to->bytes : to->bytes + one->bytes;
+	to->per_second += one->per_second;
+	to->per_second_error = sqrt(to->per_second_error * to->per_second_error + one->per_second_error * one->per_second_error);
+	to->confidence = fmax(to->confidence, one->confidence);
+	to->since_ns = one->since_ns < to->since_ns ? one->since_ns : to->since_ns;
+	to->left_blocks += one->left_blocks;
+	to->left_bytes += one->left_bytes;
+}
+
+/* Blocks of a site that are kept; where the program's end freed them, those of the peak. */
+static uint64_t kept_of(const struct sl_model *model, const struct sl_kept *kept, const struct sl_site *site)
+{
+	return kept->left_blocks ? site->live_blocks : sl_model_blocks_at_peak(model, site);
+}
+
+/* What all threads that allocate there keep, and the one that keeps most. */
+struct keeper {
+	uint64_t live, births, its_live, its_births;
+	uint32_t thread;
+};
+
+static struct keeper keeper_of(const struct sl_model *model, const struct sl_kept *kept)
+{
+	struct keeper keeper = {0};
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		uint64_t live = &model->tracks.item[site->track] == kept->track ? kept_of(model, kept, site) : 0;
+
+		keeper.thread = live > most ? site->thread : keeper.thread;
+		most = live > most ? live : most;
+	}
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		bool its = site->thread == keeper.thread;
+
+		if (&model->tracks.item[site->track] != kept->track)
+			continue;
+		keeper.live += kept_of(model, kept, site);
+		keeper.births += site->total_blocks;
+		keeper.its_live += its ? kept_of(model, kept, site) : 0;
+		keeper.its_births += its ? site->total_blocks : 0;
+	}
+	return keeper;
+}
+
+bool sl_leak_words_by_thread(const struct sl_model *model, const struct sl_kept *kept)
+{
+	struct keeper most = keeper_of(model, kept);
+
+	return kept->left_blocks && most.its_live == most.its_births && most.its_live == most.live;
+}
+
+const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+{
+	struct keeper most = keeper_of(process->model, kept);
+	const struct sl_thread *thread = sl_defs_thread(process->model->defs, most.thread);
+
+	out[0] = 0;
+	if (thread && most.its_live >= THREAD_BLOCKS && most.its_live * 10 >= most.live * 9 && most.its_births * 2 < most.births)
+		snprintf(out, size, ", %s by thread %lld, which allocated %llu of the %llu",
+			 most.its_live == most.live ? "all" : "nearly all", (long long)thread->tid,
+			 (unsigned long long)most.its_births, (unsigned long long)most.births);
+	return out;
+}
+
+const char *sl_leak_words_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept,
+				 bool explained)
+{
+	unsigned long long all = process->iterations.count, meanwhile = kept->rounds ? kept->rounds : all;
+	double part = kept->amount / (kept->per_birth * (double)kept->births);
+
+	out[0] = 0;
+	if (process->iterations.by_label || !steps_between(process, kept, at_once(kept)))
+		return out;
+	meanwhile = part < ONSET_PART ? (unsigned long long)((double)meanwhile * part) : meanwhile;
+	snprintf(out, size, meanwhile < all ? "; about %llu of %llu rounds" : "; %llu rounds", meanwhile, all);
+	if (explained)
+		snprintf(out + strlen(out), size - strlen(out),
+			 " (a round: several places that allocate equally often; your own loop may be another)");
+	return out;
+}
+
+const char *sl_leak_words_young(const struct sl_kept *kept)
+{
+	return kept->young
+		       ? "; most of them are no older than those it freed had got: a leak, a queue that fills faster than it is "
+			 "emptied, or a load that rises"
+	       : kept->larger ? "; each is larger than the one before: a buffer that grows, whose old block is not freed"
+			      : "";
+}
+
+const char *sl_leak_words_cut(const struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_python_stack *lines = sl_defs_python(process->model->defs, kept->track->stack.python);
+	const struct sl_native_stack *stack = sl_defs_native(process->model->defs, kept->track->stack.native);
+
+	return (lines ? lines->truncated : stack && stack->truncated)
+		       ? "; its stacks are cut, and --stack-depth 256 may show who called"
+		       : "";
+}
+
+/* True: a request there was refused, for which it had to slow down. */
+static bool was_refused(const struct sl_model *model, const struct sl_track *track)
+{
+	for (size_t i = 0; i < model->ooms.count; i++)
+		if (sl_tracks_alike(model->defs, model->ooms.item[i].stack, track->stack))
+			return true;
+	return false;
+}
+
+char *sl_leak_words_sentence(struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_track *track = kept->track;
+	const char *left = kept->left_blocks ? "never freed" : "freed only as the program ended";
+	char where[300], what[200], rate[200], thread[100], label[200], rounds[140];
+
+	sl_owners_line(process, track->stack, 2, where, sizeof(where));
+	sl_leak_words_amount(what, sizeof(what), process, kept);
+	if (kept->verdict == SL_KEPT_LATE)
+		return sl_memory_print("%s: %s, nearly all of them since %s", where, what,
+				       sl_leak_words_begin(rate, process, kept));
+	if (kept->verdict == SL_KEPT_FILLING)
+		return sl_memory_print("%s still fills, %s: %s", where,
+				       was_refused(process->model, track) ? "and was refused memory" : "more and more slowly",
+				       what);
+	if (kept->verdict == SL_KEPT_UNCLEAR)
+		return sl_memory_print("%s: %s: a leak, or what it loads", where, what);
+	sl_leak_words_rate(rate, sizeof(rate), process, kept);
+	if (kept->verdict == SL_KEPT_COLLECTED)
+		return sl_memory_print("%s collected %s, up to %.0f blocks, and the program freed them", where, rate,
+				       fmax((double)track->most_blocks, (double)kept->blocks));
+	if (kept->verdict == SL_KEPT_STAIRS)
+		return sl_memory_print("%s: %s in even stairs to the end, %s, %s: too few to tell a leak from what is loaded",
+				       where, rate, what, left);
+	if (kept->verdict == SL_KEPT_PARTLY)
+		return sl_memory_print("%s: %s, evenly as long as it allocated, and %s; the others were freed", where, what, left);
+	sl_leak_words_label(label, sizeof(label), process, kept);
+	return sl_memory_print("%s leaks %s%s: %s, %s%s%s%s%s", where, rate, label, what, left,
+			       sl_leak_words_thread(thread, sizeof(thread), process, kept), sl_leak_words_young(kept),
+			       sl_leak_words_cut(process, kept), sl_leak_words_rounds(rounds, sizeof(rounds), process, kept, true));
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Describes in words what a place keeps; the numbers come from analyses/leak_trend.c. */
+#pragma once
+
+#include "analyzer/report/report.h"
+
+/* "blocks of pinned host memory", "tensors", "context": what so many of a kind are called; static. */
+const char *sl_leak_words_noun(unsigned kind, bool many);
+/* "360 of 361 blocks, 45.0 MiB", "60 of 60 contexts kept, 5.27 GiB of the device" */
+void sl_leak_words_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
+/* "+128 KiB per round", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
+void sl_leak_words_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
+/* ", in forward": the range of its blocks, where the rate does not name it; ", called CuPy array": their pool's word; else "". */
+void sl_leak_words_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
+uint64_t sl_leak_words_since(const struct sl_kept *kept); /* birth of the first kept block; in older summaries the place's first */
+const char *sl_leak_words_begin(char *out, const struct sl_process *process, const struct sl_kept *kept); /* since the run began */
+/*
+ * True: another process of the same program, which leaks too, ran before this one or after it.  What a process keeps goes with it;
+ * the next begins anew.
+ */
+bool sl_leak_words_in_turns(const struct sl_process *process);
+/* True: the place takes memory of its device, at a known rate. */
+bool sl_leak_words_fills(const struct sl_process *process, const struct sl_kept *kept);
+/*
+ * Seconds until the device has no room for more of what leaks there, above the most that was in use: of all places of the
+ * process, and of the run's other processes.  Negative: not known, or they leak in turns.  *places: how many leak there; *seen:
+ * for how many seconds they have leaked, the mean weighted by their rates.
+ */
+double sl_leak_words_full_in(const struct sl_process *process, int device, unsigned *places, double *seen);
+
+/* ", all by thread 4986, ...", where one of several threads that allocate there keeps nearly all that is left; else "". */
+const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
+
+/* True: one thread keeps all that it allocates there, and others free all of theirs. */
+bool sl_leak_words_by_thread(const struct sl_model *model, const struct sl_kept *kept);
+
+/*
+ * "; 80 rounds", "; about 80 of 240 rounds", what a rate per round is counted by; "" where it is by another thing.  explained: with
+ * what a round is.
+ */
+const char *sl_leak_words_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept,
+				 bool explained);
+
+/* "; most are no older than ...", where it may be a queue and no leak; else "". */
+const char *sl_leak_words_young(const struct sl_kept *kept);
+
+/* "; the stacks are cut ...", where callers of the place may be missing; else "". */
+const char *sl_leak_words_cut(const struct sl_process *process, const struct sl_kept *kept);
+
+/* Adds what another place keeps; the track stays that of `to`. */
+void sl_leak_words_add(struct sl_kept *to, const struct sl_kept *one);
+
+/* "train.py:16 forward leaks +512 KiB per step: ..."; malloc'ed. Main thread only. */
+char *sl_leak_words_sentence(struct sl_process *process, const struct sl_kept *kept);
+
+/* Bytes, or the number of objects whose bytes are not known: the largest comes first. */
+double sl_leak_words_weight(const struct sl_kept *kept);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyzer/analyses/leak_windows.h"
+
+/* Each window adds 0 to 2 at random, so the true rate is 1 a window: it must lie within twice the error nearly always. */
+static void the_error_of_a_rate_holds_the_rate(void **state)
+{
+	struct sl_leak_windows series = {.count = SL_TRACK_WINDOWS};
+	unsigned held = 0, tries = 500;
+	double error;
+
+	srand48(16);
+	for (unsigned i = 0; i < tries; i++) {
+		double kept = 0;
+
+		for (unsigned k = 0; k < series.count; k++) {
+			series.time[k] = k;
+			series.kept[k] = kept += 2 * drand48();
+		}
+		held += fabs(sl_leak_windows_slope(&series, series.time, &error) - 1) <= 2 * error;
+	}
+	assert_true(held >= tries * 9 / 10);
+}
+
+static void births_between_which_little_else_happened_came_in_one_call(void **state)
+{
+	struct sl_leak_windows series = {.count = SL_TRACK_WINDOWS};
+
+	for (unsigned i = 0; i < series.count; i++) {
+		series.time[i] = i;
+		series.others[i] = i / 8 * 1000 + i % 8;
+	}
+	assert_int_equal(sl_leak_windows_calls(&series, series.time), SL_TRACK_WINDOWS);
+	assert_int_equal(sl_leak_windows_calls(&series, series.others), 4);
+}
+
+/* Four epochs, each of 100 000 births elsewhere and then eight windows with four between any two. */
+static void work_after_a_long_quiet_time_is_more_than_one_call(void **state)
+{
+	struct sl_leak_windows series = {.count = SL_TRACK_WINDOWS};
+
+	for (unsigned i = 0; i < series.count; i++)
+		series.others[i] = i / 8 * 100000 + i % 8 * 4;
+	assert_int_equal(sl_leak_windows_calls(&series, series.others), 4 * 4);
+}
+
+static void a_handful_of_calls_or_few_of_each_label_set_up(void **state)
+{
+	assert_true(sl_leak_windows_is_set_up(5, 1));
+	assert_false(sl_leak_windows_is_set_up(6, 1));
+	assert_true(sl_leak_windows_is_set_up(8, 3));
+	assert_false(sl_leak_windows_is_set_up(9, 3));
+	assert_false(sl_leak_windows_is_set_up(32, 30));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(births_between_which_little_else_happened_came_in_one_call),
+					   cmocka_unit_test(work_after_a_long_quiet_time_is_more_than_one_call),
+					   cmocka_unit_test(a_handful_of_calls_or_few_of_each_label_set_up),
+					   cmocka_unit_test(the_error_of_a_rate_holds_the_rate)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
