@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-attach TARGET...: wakes the recordings that sleep in running processes, and watches those without one by BPF. */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "analyzer/base/escape.h"
 #include "attach/room.h"
@@ -14,12 +14,13 @@
 #include "attach/targets.h"
 #include "attach/watch.h"
 #include "common/base.h"
+#include "common/exact.h"
 #include "common/standard.h"
 
 enum { FINE, USAGE = 2, NOTHING = 3, FAILED = 4 };
 #define ID_BYTES 6 /* shorter prefixes would match many containers */
 
-enum { REST = 256, DURATION, ALL, CGROUP, CONTAINER, HELP, VERSION };
+enum { REST = 256, DURATION, ALL, YES, CGROUP, CONTAINER, HELP, VERSION };
 
 static const char usage[] =
 	"usage: stormlog-attach [options] PID|DIR|RING...\n\n"
@@ -28,7 +29,8 @@ static const char usage[] =
 	"into DIR; that needs no right but to write to its files.  A process without one is watched by BPF, as root, until an\n"
 	"interrupt: its calls go into a trace of DIR.\n\n"
 	"  -p, --pid PID           the same as naming it without -p\n"
-	"      --all               every process of this node that uses a GPU, now or later\n"
+	"      --all               every process of this node that uses a GPU, now or later; says how many, and asks\n"
+	"      --yes               do not ask\n"
 	"      --cgroup PATH       every such process of a cgroup (a path as in /proc/PID/cgroup) and of those below it\n"
 	"      --container ID      every such process of a container, by its id or the beginning of it\n"
 	"  -o, --output DIR        where traces of watched processes go (default: traces)\n"
@@ -41,7 +43,7 @@ static const char usage[] =
 	"written.\n";
 
 struct request {
-	bool rest;
+	bool rest, yes; /* yes: --all does not ask */
 	double duration; /* seconds; 0: none */
 	enum sl_group group;
 	const char *group_name, *folder;
@@ -217,21 +219,24 @@ static int parse(struct request *request, int argc, char **argv)
 	static const struct option options[] = {
 		{"pid", required_argument, NULL, 'p'},		 {"rest", no_argument, NULL, REST},
 		{"duration", required_argument, NULL, DURATION}, {"all", no_argument, NULL, ALL},
-		{"cgroup", required_argument, NULL, CGROUP},	 {"container", required_argument, NULL, CONTAINER},
-		{"output", required_argument, NULL, 'o'},	 {"help", no_argument, NULL, HELP},
-		{"version", no_argument, NULL, VERSION},	 {NULL, 0, NULL, 0},
+		{"yes", no_argument, NULL, YES},		 {"cgroup", required_argument, NULL, CGROUP},
+		{"container", required_argument, NULL, CONTAINER}, {"output", required_argument, NULL, 'o'},
+		{"help", no_argument, NULL, HELP},		 {"version", no_argument, NULL, VERSION},
+		{NULL, 0, NULL, 0},
 	};
 	const char *pids[64];
 	unsigned count = 0;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "p:o:", options, NULL)) != -1)
+	while ((option = sl_exact_getopt(argc, argv, "p:o:", options)) != -1)
 		if (option == 'p' && count < SL_COUNT(pids)) {
 			pids[count++] = optarg;
 		} else if (option == 'o') {
 			request->folder = optarg;
 		} else if (option == REST) {
 			request->rest = true;
+		} else if (option == YES) {
+			request->yes = true;
 		} else if (option == ALL || option == CGROUP || option == CONTAINER) {
 			choose_group(request,
 				     option == ALL	? SL_GROUP_ALL
@@ -254,6 +259,40 @@ static int parse(struct request *request, int argc, char **argv)
 	for (; optind < argc; optind++)
 		add_target(request, argv[optind]);
 	return request->status == USAGE ? USAGE : -1;
+}
+
+struct members {
+	struct sl_sleepers sleepers;
+	unsigned watched;
+};
+
+static void count_member(void *data, long pid)
+{
+	struct members *members = data;
+	const char *why;
+
+	members->watched += !sl_sleepers_add_process(&members->sleepers, pid, &why) && sl_watch_uses_gpu(pid);
+}
+
+/* True: the user agrees to what --all would do.  Without a terminal there is nobody to ask, and --yes must be given. */
+static bool is_agreed(struct request *request)
+{
+	struct members members = {0};
+	char answer[8] = "";
+
+	if (request->group != SL_GROUP_ALL || request->yes)
+		return true;
+	sl_targets_each(SL_GROUP_ALL, "", count_member, &members);
+	sl_escape_print(stderr, "stormlog-attach: --all %s %zu recordings and %s %u other processes of this node",
+		      request->rest ? "puts to rest" : "wakes", members.sleepers.count, request->rest ? "passes over" : "watches",
+		      members.watched);
+	sl_sleepers_free(&members.sleepers);
+	if (!isatty(STDIN_FILENO)) {
+		fputs(": add --yes\n", stderr);
+		return false;
+	}
+	fputs(". Go on? [y/N] ", stderr);
+	return fgets(answer, sizeof(answer), stdin) && (*answer == 'y' || *answer == 'Y');
 }
 
 static void work(struct request *request)
@@ -294,7 +333,9 @@ int main(int argc, char **argv)
 	sigaddset(&ends, SIGTERM);
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	status = parse(&request, argc, argv);
-	if (status < 0) {
+	if (status < 0 && !is_agreed(&request)) {
+		status = USAGE;
+	} else if (status < 0) {
 		work(&request);
 		status = request.status;
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-exporter: what all recordings of this node hold now, for Prometheus.  Reads only. */
 #include <arpa/inet.h>
-#include <getopt.h>
 #include <limits.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
@@ -16,6 +15,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/host_header.h"
 #include "analyzer/trace/rights.h"
+#include "common/exact.h"
 #include "common/ringfile.h"
 #include "common/now.h"
 #include "common/standard.h"
@@ -231,7 +231,7 @@ static int parse(struct sl_exporter *exporter, int argc, char **argv, const char
 	int option;
 	long most;
 
-	while ((option = getopt_long(argc, argv, "l:", table, NULL)) != -1) {
+	while ((option = sl_exact_getopt(argc, argv, "l:", table)) != -1) {
 		switch (option) {
 		case 'l':
 			*listen = optarg;

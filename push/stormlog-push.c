@@ -28,6 +28,7 @@ enum {
 	ANSWER_MAX = 4096,
 	CONNECT_S = 20,
 	STALLED_S = 30,
+	READ_S = 60, /* so long a pack may take to be read before its address is printed */
 };
 
 struct push {
@@ -40,7 +41,8 @@ struct push {
 	char answer[ANSWER_MAX + 1];
 	size_t answered;
 	uint64_t offset; /* how many bytes the server has */
-	bool tty;
+	char run[257];	 /* what became of the pack's run: "kept", "waiting", or why it cannot be kept; "": not said */
+	bool tty, sends; /* sends: a file, and does not only ask */
 };
 
 static size_t give(char *to, size_t one, size_t count, void *context)
@@ -67,11 +69,14 @@ static size_t take_answer(char *from, size_t one, size_t count, void *context)
 static size_t take_header(char *line, size_t one, size_t count, void *context)
 {
 	struct push *push = context;
-	char text[64];
+	char text[300];
 
 	snprintf(text, sizeof(text), "%.*s", (int)(one * count), line);
+	text[strcspn(text, "\r\n")] = 0;
 	if (!strncasecmp(text, "Upload-Offset:", 14))
 		push->offset = strtoull(text + 14, NULL, 10);
+	else if (!strncasecmp(text, "Run: ", 5))
+		snprintf(push->run, sizeof(push->run), "%.256s", text + 5);
 	return one * count;
 }
 
@@ -79,7 +84,7 @@ static int show(void *context, curl_off_t down_all, curl_off_t down, curl_off_t 
 {
 	struct push *push = context;
 
-	if (push->tty && push->size)
+	if (push->tty && push->sends && push->size)
 		sl_escape_print(stderr, "\r%s: %llu %%", push->name, (unsigned long long)(push->at * 100 / push->size));
 	return 0;
 }
@@ -92,6 +97,7 @@ static long ask(struct push *push, bool put, uint64_t offset, char error[CURL_ER
 	long status = 0;
 
 	push->at = offset;
+	push->sends = put;
 	push->answered = push->answer[0] = 0;
 	for (const struct curl_slist *h = push->headers; h; h = h->next)
 		headers = curl_slist_append(headers, h->data);
@@ -172,6 +178,29 @@ static bool send_file(struct push *push)
 	return false;
 }
 
+/* Waits until the server has read the pack.  False: it cannot keep the run, and the user was told. */
+static bool is_kept(struct push *push)
+{
+	char error[CURL_ERROR_SIZE] = "";
+	long status = 200;
+
+	for (unsigned look = 0; look < 2 * READ_S && status == 200; look++) {
+		*push->run = 0;
+		status = ask(push, false, 0, error);
+		if (status != 200 || strcmp(push->run, "waiting") != 0)
+			break;
+		nanosleep(&(struct timespec){.tv_nsec = look < 4 ? 50000000 : 500000000}, NULL);
+	}
+	if (status == 404)
+		snprintf(push->run, sizeof(push->run), "it was read and removed again: its project is full");
+	if (!*push->run || !strcmp(push->run, "kept"))
+		return true;
+	if (!strcmp(push->run, "waiting"))
+		return sl_escape_print(stderr, "stormlog-push: %s: the server has it and reads it later\n", push->name), true;
+	sl_escape_print(stderr, "stormlog-push: %s: the server cannot keep this run: %s\n", push->name, push->run);
+	return false;
+}
+
 /* Names a file by its hash; false: failed, and the user was told. */
 static bool push_file(struct push *push, const char *base, const char *path)
 {
@@ -196,7 +225,7 @@ static bool push_file(struct push *push, const char *base, const char *path)
 	sl_hash_sha256_hex(bytes, push->size, 64, push->sha);
 	snprintf(push->url, sizeof(push->url), "%s/api/v1/packs/%s", base, push->sha);
 	curl_easy_setopt(push->curl, CURLOPT_URL, push->url);
-	fine = send_file(push);
+	fine = send_file(push) && is_kept(push);
 	munmap(bytes, push->size);
 	if (fine)
 		sl_escape_print(stdout, "%s/packs/%s\n", base, push->sha);

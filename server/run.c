@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A run's page, and what people add to it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,7 +200,7 @@ void sl_site_run(struct sl_request *request)
 void sl_site_pack(struct sl_request *request)
 {
 	struct sl_store *store = sl_runs_store(request->server);
-	char place[64], path[SL_PACKS_NAME + 64], why[257] = "";
+	char place[64], why[257];
 	const char *const header[][2] = {{"Location", place}, {0}};
 	struct stat st;
 	int64_t run = 0;
@@ -221,16 +220,10 @@ void sl_site_pack(struct sl_request *request)
 		sl_request_say(request, 302, "this run", header);
 		return;
 	}
-	sl_places_of(request->rest, "failed", path);
-	fd = openat(request->server->packs.folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0) {
+	if (!sl_runs_unreadable(request->server, request->rest, why, sizeof(why))) {
 		sl_html_wait(request, "This pack is being read.");
 		return;
 	}
-	if (read(fd, why, sizeof(why) - 1) < 0)
-		*why = 0;
-	why[strcspn(why, "\n")] = 0;
-	close(fd);
 	sl_request_say(request, 422, why, NULL);
 }
 

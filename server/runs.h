@@ -25,3 +25,5 @@ enum sl_runs_put sl_runs_put(struct sl_server *server, const char *pack, const c
 			     char project[SL_CARD_TEXT + 1]);
 /* *known: the pack's run is in the catalogue.  False: the catalogue does not answer, which was printed. */
 bool sl_runs_known(struct sl_server *server, const char *pack, bool *known);
+/* True: what was made of the pack says why it cannot be kept; `why` is that sentence, of one line. */
+bool sl_runs_unreadable(const struct sl_server *server, const char *pack, char *why, size_t size);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-server keeps, searches and compares the runs of a team (doc/server.md).  Reads options, then runs until a signal. */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <netdb.h>
 #include <signal.h>
@@ -15,6 +14,7 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/save.h"
+#include "common/exact.h"
 #include "common/size.h"
 #include "common/standard.h"
 #include "server/http.h"
@@ -79,7 +79,7 @@ static int parse(struct settings *s, int argc, char **argv)
 	bool fine = true;
 	int option;
 
-	while (fine && (option = getopt_long(argc, argv, "+", table, NULL)) != -1) {
+	while (fine && (option = sl_exact_getopt(argc, argv, "+", table)) != -1) {
 		switch (option) {
 		case STORE:
 			s->store = optarg;

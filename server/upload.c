@@ -73,6 +73,21 @@ void sl_upload_answer(struct sl_request *request)
 	say(request, outcome, outcome.status >= 400 ? sl_packs_begun(&request->server->packs, in->name) : in->size);
 }
 
+/* Run: "kept", "waiting" while the pack is read, or why its run cannot be kept. */
+static void say_stored(struct sl_request *request, uint64_t size)
+{
+	char number[24], run[257] = "waiting";
+	const char *const header[][2] = {{"Upload-Offset", number}, {"Run", run}, {0}};
+	bool known;
+
+	snprintf(number, sizeof(number), "%" PRIu64, size);
+	if (sl_runs_known(request->server, request->rest, &known) && known)
+		snprintf(run, sizeof(run), "kept");
+	else
+		sl_runs_unreadable(request->server, request->rest, run, sizeof(run));
+	sl_request_say(request, 200, "stored", header);
+}
+
 void sl_upload_head(struct sl_request *request)
 {
 	struct stat st;
@@ -86,7 +101,7 @@ void sl_upload_head(struct sl_request *request)
 	snprintf(request->incoming.name, sizeof(request->incoming.name), "%s", request->rest);
 	if (fd >= 0) {
 		close(fd);
-		say(request, (struct sl_http_outcome){200, "stored"}, (uint64_t)st.st_size);
+		say_stored(request, (uint64_t)st.st_size);
 	} else {
 		say(request, (struct sl_http_outcome){404, "not stored"}, sl_packs_begun(&request->server->packs, request->rest));
 	}

@@ -164,21 +164,10 @@ static int fuller(const void *a, const void *b)
 	return SL_FALLING(p, q) ?: x->device - y->device;
 }
 
-/*
- * Seconds until the device is full: the forecast, as in rules and metrics, else by the present growth.  Infinite: it does not grow.
- */
-static double full_in(const struct shared *device)
-{
-	if (isfinite(device->full_in) || device->per_second <= 0 || device->total == SL_UNKNOWN || device->used == SL_UNKNOWN ||
-	    device->used >= device->total)
-		return device->full_in;
-	return (double)(device->total - device->used) / device->per_second;
-}
-
 /* Returns how many lines it drew. */
 static int bar(int y, const struct sl_top *top, const struct shared *device)
 {
-	double left = full_in(device);
+	double left = device->full_in;
 	char place[256] = "";
 	char used[SL_FORMAT_BYTES], total[SL_FORMAT_BYTES], text[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "";
 	bool known = device->total != SL_UNKNOWN && device->total && device->used != SL_UNKNOWN;
@@ -193,14 +182,15 @@ static int bar(int y, const struct sl_top *top, const struct shared *device)
 	put(y, 12 + (int)width, share > 0.95 ? A_BOLD : 0, "%s of %s%s  %s",
 	    device->used == SL_UNKNOWN ? "?" : sl_format_size(used, device->used),
 	    device->total == SL_UNKNOWN ? "?" : sl_format_size(total, device->total), share > 0.95 ? " FULL" : "", rate);
-	if (isinf(left))
-		return 1;
 	if (device->grows >= 0)
 		sl_watch_full_by(top->watch, sl_top_process(top, (unsigned)device->grows), device->grows_device, place,
 				 sizeof(place));
-	put(y + 1, 11, A_BOLD, "full in %s at this rate%s%s", sl_format_duration(text, (uint64_t)fmin(left * 1e9, 1e18)),
-	    *place ? ": " : "", place);
-	return 2;
+	if (isfinite(left))
+		put(y + 1, 11, A_BOLD, "full in %s at this rate%s%s", sl_format_duration(text, (uint64_t)fmin(left * 1e9, 1e18)),
+		    *place ? ": " : "", place);
+	else if (*place)
+		put(y + 1, 11, A_BOLD, "grows at %s", place);
+	return isfinite(left) || *place ? 2 : 1;
 }
 
 static int devices(struct sl_top *top, int y)

@@ -4,7 +4,6 @@
  * notice.
  */
 #include <curses.h>
-#include <getopt.h>
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
@@ -18,6 +17,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/lender.h"
 #include "analyzer/trace/rights.h"
+#include "common/exact.h"
 #include "common/ringfile.h"
 #include "common/now.h"
 #include "common/standard.h"
@@ -299,7 +299,7 @@ static int parse(struct sl_top *top, int argc, char **argv)
 	bool is_right = true;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "p:d:", table, NULL)) != -1) {
+	while ((option = sl_exact_getopt(argc, argv, "p:d:", table)) != -1) {
 		switch (option) {
 		case 'p':
 			top->pid = strtol(optarg, &end, 10);

@@ -13,6 +13,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
+#include "analyzer/report/suppressed.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 
@@ -340,8 +341,34 @@ static bool is_inside(const struct sl_process *process, const struct sl_growth *
 	return false;
 }
 
+/* What a suppression names grows on purpose: the label grows by the rest. */
+static void leave_out_meant(struct sl_process *process, struct sl_growth *growth, const struct sl_suppressions *list)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < growth->holder_count; i++) {
+		const struct sl_holder_of_growth holder = growth->holders[i];
+
+		if (!sl_suppressed_by(list, process, holder.library, holder.stack)) {
+			growth->holders[kept++] = holder;
+			continue;
+		}
+		growth->slope = fmax(0, growth->slope - holder.bytes_per_entry);
+		growth->at_most = fmax(0, growth->at_most - holder.bytes_per_entry);
+	}
+	if (kept < growth->holder_count && growth->slope < SLOPE_MIN_BYTES)
+		growth->verdict = "steady";
+	growth->holder_count = kept;
+	growth->credited &= kept > 0;
+}
+
 static void run(struct sl_report *report)
 {
+	const struct sl_suppressions *list = report->options.suppressions;
+
+	for (unsigned i = 0; list && list->count && i < report->process_count; i++)
+		for (size_t k = 0; k < report->processes[i].growth.count; k++)
+			leave_out_meant(&report->processes[i], &report->processes[i].growth.item[k], list);
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].growth.count; k++) {
 			const struct sl_growth *growth = &report->processes[i].growth.item[k];

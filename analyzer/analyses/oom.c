@@ -232,6 +232,23 @@ static void take_room(const struct sl_report *report, unsigned process, struct s
 	oom->free_bytes = device->total_bytes - used;
 }
 
+/*
+ * HIP is not asked after an error, since an answer would clear the error that the program may read (hipGetLastError).  What was
+ * free follows from the last sample: what it found beside the blocks is taken to be there still.
+ */
+static void take_sampled(const struct sl_model *model, struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_device_state *state = model->devices[oom->device + 1];
+	uint64_t used;
+
+	if (!state || !state->hidden_line || state->total_bytes == SL_UNKNOWN)
+		return;
+	used = oom->live_bytes + sl_stats_bytes(sl_timeline_at(&model->timeline, state->hidden_line, oom->time_ns));
+	oom->total_bytes = state->total_bytes;
+	oom->free_bytes = used < oom->total_bytes ? oom->total_bytes - used : 0;
+	account->about = true;
+}
+
 /* Bytes in use on the device that this process did not ask for; SL_UNKNOWN. */
 static uint64_t beside(const struct sl_oom *oom)
 {
@@ -584,6 +601,8 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 	}
 	if (oom->device >= 0 && oom->free_bytes == SL_UNKNOWN && oom->scope == SL_SCOPE_CONTEXT)
 		take_room(report, process, oom);
+	else if (oom->device >= 0 && oom->free_bytes == SL_UNKNOWN && oom->scope == SL_SCOPE_VRAM && oom->asked_bytes)
+		take_sampled(p->model, oom, account);
 	if (oom->device >= 0)
 		take_back(oom, take_others(report, process, oom, account));
 	take_hidden(p->model, oom, account);

@@ -37,6 +37,11 @@ static void fill(struct sl_figures *f, const struct sl_process *process, const s
 		.hidden = state->hidden_last_bytes,
 		.sampled_unix_ns = sl_process_unix(process, state->last_sample_ns),
 	};
+	if (sl_header_limit(process->model->header) < f->total) {
+		f->total = sl_header_limit(process->model->header);
+		f->hidden = state->context_bytes + state->module_bytes;
+		f->used = f->live + f->hidden;
+	}
 }
 
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most)

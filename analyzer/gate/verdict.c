@@ -93,6 +93,7 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 {
 	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key);
 	const struct sl_measure_line *first = measures->most[culprits].place ? &measures->most[culprits] : NULL;
+	const char *word = strcmp(key, "leak") ? key : "left at the end"; /* LEAK is what grows */
 	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
 	struct sl_outcome *outcome;
 
@@ -102,17 +103,17 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	if (measures->no_device && !strcmp(key, "peak"))
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "peak: no device was used, limit %s", may);
 	else if (total->bytes == SL_UNKNOWN)
-		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", key,
+		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", word,
 		    !strcmp(key, "leak") ? "no process ended by itself" : "no figure of the device was recorded");
 	else if (total->bytes <= limit && total->unknown)
-		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", key, is, may, total->unknown,
+		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", word, is, may, total->unknown,
 		    !strcmp(key, "leak") ? "of the processes did not end by themselves" : "of the devices have no figure");
 	else if (total->bytes <= limit)
-		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", key, is, may);
+		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", word, is, may);
 	else if (!first)
-		add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s", key, is, may);
+		add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s", word, is, may);
 	else {
-		outcome = add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s; %s %s at %s", key, is, may,
+		outcome = add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s; %s %s at %s", word, is, may,
 			      first->bytes > total->bytes / 2 ? "most of it" : "the largest part", SL_SIZE(first->bytes),
 			      first->what);
 		point(outcome, first, NULL);

@@ -234,6 +234,7 @@ static void put_end(struct sl_screen_page *page, bool refused, bool host)
 
 		events += p->model->events;
 		lost += sl_trace_lost_events(p->trace);
+		damaged |= sl_missing_has_hole(p->trace);
 	}
 	sl_missing_tell(report, note_damage, &damaged);
 	if (!page->said && !damaged && !refused)

@@ -343,43 +343,35 @@ static void take_left(struct all_left *all, struct sl_process *process, const st
 	to->growing += leak->growing;
 	to->uneven |= leak->bytes != to->leak->bytes;
 	to->device = to->device == leak->device ? to->device : SEVERAL;
-	if (leak->growing == to->leak->growing ? leak->bytes > to->leak->bytes : leak->growing) {
+	if (leak->bytes > to->leak->bytes) {
 		to->most = process;
 		to->leak = leak;
 	}
 }
 
-/* What grows comes first, since it becomes the largest. */
 static const struct left *worst_left(const struct all_left *all)
 {
 	const struct left *worst = all->place.item;
 
-	for (size_t i = 1; i < all->place.count; i++) {
-		const struct left *one = &all->place.item[i];
-
-		if (!one->growing == !worst->growing ? one->bytes > worst->bytes : one->growing)
-			worst = one;
-	}
+	for (size_t i = 1; i < all->place.count; i++)
+		worst = all->place.item[i].bytes > worst->bytes ? &all->place.item[i] : worst;
 	return worst;
 }
 
 static void put_left(struct sl_screen_page *page, const struct all_left *all)
 {
 	const struct left *worst = worst_left(all);
-	size_t places = all->place.count, growing = 0;
+	size_t places = all->place.count;
+	bool growing = worst->growing;
 	char where[300], left[160], right[600], amount[40] = "", who[64] = "", on[32] = "";
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < places; i++) {
+	for (size_t i = 0; i < places; i++)
 		bytes += all->place.item[i].bytes;
-		growing += all->place.item[i].growing > 0;
-	}
 	sl_owners_line(worst->most, worst->leak->stack, 2, where, sizeof(where));
 	sl_screen_head(page, growing ? "LEAK" : "LEFT", growing ? SL_SCREEN_WARNING : SL_SCREEN_PLAIN);
 	snprintf(left, sizeof(left), "%s   %s never freed, %zu place%s", growing ? "" : " ", SL_SIZE(bytes), places,
 		 places == 1 ? "" : "s");
-	if (growing && places > 1)
-		snprintf(left + strlen(left), sizeof(left) - strlen(left), ", %zu growing", growing);
 	if (worst->processes > 1)
 		put_several(who, sizeof(who), worst->processes, worst->most, worst->uneven);
 	if (page->report->process_count > 1)
@@ -395,13 +387,13 @@ static void put_left(struct sl_screen_page *page, const struct all_left *all)
 		 sl_leak_words_noun(worst->leak->kind, worst->blocks != 1), on, worst->growing ? ", growing" : "",
 		 where[0] ? where : worst->leak->library);
 	sl_screen_line(page, 30, left, right);
-	page->said |= growing > 0;
+	page->said |= growing;
 	page->noted = true;
 }
 
 void sl_screen_leaks(struct sl_screen_page *page)
 {
-	struct all_left all = {0};
+	struct all_left all[2] = {0}; /* what does not grow, and what does */
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		for (size_t k = 0; k < page->report->processes[i].leaks.count; k++) {
@@ -410,10 +402,12 @@ void sl_screen_leaks(struct sl_screen_page *page)
 			if (!sl_leak_counts(leak) || !strcmp(leak->verdict, "kept")) /* the block LEAK has these */
 				continue;
 			if (!is_told(page, &page->report->processes[i], leak->kind, leak->device, leak->stack))
-				take_left(&all, &page->report->processes[i], leak);
+				take_left(&all[leak->growing], &page->report->processes[i], leak);
 		}
-	if (all.place.count)
-		put_left(page, &all);
-	SL_DROP(&all.place);
-	sl_map_free(&all.names);
+	for (unsigned grows = 2; grows--;) {
+		if (all[grows].place.count)
+			put_left(page, &all[grows]);
+		SL_DROP(&all[grows].place);
+		sl_map_free(&all[grows].names);
+	}
 }

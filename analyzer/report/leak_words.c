@@ -298,7 +298,7 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 {
 	const struct sl_device_state *state = device >= 0 ? process->model->devices[device + 1] : NULL;
 	double rate = 0, grown = 0;
-	uint64_t used;
+	uint64_t used, total;
 
 	*places = 0;
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
@@ -314,9 +314,14 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 	if (state && rate > 0)
 		rate += rate_of_others(process, state);
 	used = state ? most_used(state) : SL_UNKNOWN;
-	if (used == SL_UNKNOWN || state->total_bytes == SL_UNKNOWN || rate <= 0 || sl_leak_words_in_turns(process))
+	total = state ? state->total_bytes : SL_UNKNOWN;
+	if (state && sl_header_limit(process->model->header) < total) { /* of which others of the device take nothing */
+		total = sl_header_limit(process->model->header);
+		used = state->known_peak + state->context_bytes + state->module_bytes;
+	}
+	if (used == SL_UNKNOWN || total == SL_UNKNOWN || rate <= 0 || sl_leak_words_in_turns(process))
 		return -1;
-	return used < state->total_bytes ? (double)(state->total_bytes - used) / rate : 0;
+	return used < total ? (double)(total - used) / rate : 0;
 }
 
 double sl_leak_words_weight(const struct sl_kept *kept)

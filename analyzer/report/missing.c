@@ -125,6 +125,15 @@ bool sl_missing_newer(const struct sl_trace *trace)
 	return trace->header.unknown_verbs || trace->header.unknown_kinds || trace->unknown_maps || trace->unknown_columns;
 }
 
+/* The notes of agent/symbols/objects.c about libraries whose calls pass by the wrappers. */
+bool sl_missing_has_hole(const struct sl_trace *trace)
+{
+	for (size_t i = 0; i < trace->defs.notes.count; i++)
+		if (!strncmp(trace->defs.notes.item[i], "a library was opened ", 21))
+			return true;
+	return false;
+}
+
 void sl_missing_say_newer(const struct sl_trace *trace, bool *said)
 {
 	if (!*said && sl_missing_newer(trace)) {
@@ -169,12 +178,15 @@ static const char *why_partly(const struct sl_process *process, bool *damaged)
 	*damaged = trace->damage.damaged || trace->damage.lost_events || trace->gap_events;
 	if (*damaged)
 		return "parts of the trace are missing, so less is known than happened";
+	*damaged = trace->status == SL_STATUS_UNKNOWN && !trace->how && !trace->ring.path;
+	if (*damaged)
+		return "it has no footer and its ring is not here, so its last events may be missing";
 	if (sl_defs_capability(&trace->defs, "recorded"))
 		return "it was not recorded all the time";
 	if (trace->status == SL_STATUS_RUNNING)
 		return "it still runs";
-	if (trace->status == SL_STATUS_UNKNOWN && !trace->how && !trace->ring.path)
-		return "it has no footer and its ring is not here, so its last events may be missing";
+	if (sl_missing_has_hole(trace))
+		return "GPU calls of a library may be missing, by the way in which it was opened (RTLD_DEEPBIND or dlmopen)";
 	if (sl_missing_newer(trace) || process->model->unknown_hooks)
 		return SL_ABSENT_NEWER;
 	if (process->model->unlooked)

@@ -2,6 +2,7 @@
 #include "analyzer/trace/header.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/format.h"
@@ -261,4 +262,11 @@ const char *sl_header_setting(const struct sl_header *header, const char *name)
 		if (!strcmp(header->settings[i].name, name) && header->settings[i].value)
 			return header->settings[i].value;
 	return "";
+}
+
+uint64_t sl_header_limit(const struct sl_header *header)
+{
+	uint64_t bytes = strtoull(sl_header_setting(header, "limit"), NULL, 10);
+
+	return bytes ? bytes : UINT64_MAX;
 }

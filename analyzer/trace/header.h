@@ -65,6 +65,8 @@ const char *sl_header_who(char *out, const struct sl_header *header);
 
 /* A setting of the recorder; "": it is not set, or the trace does not say. */
 const char *sl_header_setting(const struct sl_header *header, const char *name);
+/* Bytes that each device pretended to have (--limit); UINT64_MAX: it did not pretend. */
+uint64_t sl_header_limit(const struct sl_header *header);
 
 /* NULL where no such row exists. */
 static inline const struct sl_hook *sl_header_hook(const struct sl_header *header, uint64_t api)

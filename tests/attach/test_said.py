@@ -63,9 +63,19 @@ class Said(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("begins with /", done.stderr)
 
+    def test_all_says_how_many_it_would_touch_and_wants_a_yes(self):
+        def look(run, pid):
+            done = attach("-o", run.traces, "--all", "--duration", "0.3", stdin=subprocess.DEVNULL)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, r"--all wakes \d+ recordings and watches [1-9]\d* other processes of this node: add --yes")
+            self.assertEqual(run.files(), [])
+            done = attach("--al", "--duration", "0.3")
+            self.assertEqual((done.returncode, "options are written in full: --all" in done.stderr), (2, True), done.stderr)
+        self.beside(look)
+
     def test_a_group_without_the_rights_to_watch_is_refused(self):
         try:
-            done = attach("--all", "--duration", "0.3", user=65534, group=65534, extra_groups=[])
+            done = attach("--all", "--yes", "--duration", "0.3", user=65534, group=65534, extra_groups=[])
         except PermissionError as error:
             self.skipTest(str(error))
         self.assertEqual((done.returncode, "ready" in done.stderr), (3, False), done.stderr)

@@ -155,6 +155,10 @@ class HardCases(unittest.TestCase):
         for mode, why in (("--deepbind", "RTLD_DEEPBIND"), ("--dlmopen", "namespace")):
             with self.subTest(mode), Recording(HOST, mode, *PLUGINS) as run:
                 self.assertEqual(len([note for note in notes(run) if why in note]), 1, notes(run))
+                checked = subprocess.run([e2e.ANALYZE, "check", "--strict", "--max-peak", "2G", run.traces], capture_output=True, text=True)
+                self.assertEqual(checked.returncode, 1, checked.stdout)
+                self.assertRegex(checked.stdout, "(?m)^FAIL +incomplete .*RTLD_DEEPBIND or dlmopen")
+                self.assertRegex(subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True).stdout, "(?m)^incomplete: ")
         with Recording(HOST, *PLUGINS) as run:
             self.assertEqual([note for note in notes(run) if "opened" in note], [])
 

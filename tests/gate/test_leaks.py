@@ -290,7 +290,7 @@ class Leaks(Folder):
                 self.assertRegex(screen, r"LEAK .* 40 of 80 blocks kept, 120 MiB")
                 check("--max-leak", "120M", run.traces)
                 out = check("--max-leak", "119M", run.traces, code=1).stdout
-                self.assertRegex(out, r"FAIL +max-leak +leak 120 MiB, limit 119 MiB; most of it 120 MiB at half\d.py:\d+ remember")
+                self.assertRegex(out, r"FAIL +max-leak +left at the end 120 MiB, limit 119 MiB; most of it 120 MiB at half\d.py:\d+ remember")
                 runs = subprocess.run([ANALYZE, "runs", run.traces], capture_output=True, text=True).stdout
                 self.assertRegex(runs, r"120 MiB")
                 page = run.page()
@@ -414,7 +414,7 @@ for i in range(80):
         script = HALF.format(free=False, odd=0, end="os.kill(os.getpid(), signal.SIGKILL)")
         with Recording(sys.executable, self.path("half.py", script), code=-9, SIM_VRAM="8G") as run:
             check("--max-leak", "119M", run.traces, code=1)
-            self.assertRegex(check("--max-leak", "121M", run.traces).stdout, r"unknown +max-leak +leak 120 MiB and more")
+            self.assertRegex(check("--max-leak", "121M", run.traces).stdout, r"unknown +max-leak +left at the end 120 MiB and more")
 
     def test_what_one_line_leaves_on_other_devices_than_it_leaks_on_does_not_grow_and_is_told(self):
         with Recording(sys.executable, self.path("devices.py", DEVICES), SIM_DEVICES="3", SIM_VRAM="8G") as run:

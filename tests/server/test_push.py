@@ -128,7 +128,9 @@ class Push(unittest.TestCase):
             file.write(pack)
         half = Half(self.server.port, [3 << 20, 3 << 20])
         done = self.push(path, "--to", half.url)
-        self.assertEqual((done.returncode, self.stored()), (0, {name_of(pack)}), done.stderr)
+        self.assertEqual((done.returncode, self.stored()), (4, {name_of(pack)}), done.stderr)
+        self.assertRegex(done.stderr, "large.stormlog: the server cannot keep this run: .*the pack is torn or damaged")
+        self.assertNotIn("/packs/", done.stdout, "no address is given for what is never shown")
         self.assertEqual(half.cuts, [])
         self.assertLess(half.through, 10 << 20, "what was there was not sent again")
 
@@ -146,7 +148,7 @@ class Push(unittest.TestCase):
         except OSError:  # on Linux a closed terminal is an error
             pass
         os.close(ours)
-        self.assertEqual(started.wait(), 0, said)
+        self.assertEqual(started.wait(), 4, said)
         parts = [int(percent) for percent in re.findall(rb"\rlarge\.stormlog: (\d+) %", said)]
         self.assertEqual((parts, parts[-1]), (sorted(parts), 100), said)
 

@@ -81,7 +81,7 @@ def main():
         children = ranks(run)
         try:
             with Terminal(run.traces) as terminal:
-                terminal.wait_for("full in")
+                terminal.wait_for("grows at")
                 time.sleep(10)
                 print(HEAD)
                 for number, view in enumerate(VIEWS, 1):

@@ -145,7 +145,7 @@ class Top(unittest.TestCase):
 
     def test_what_was_born_since_the_mark_and_the_place_that_grows(self):
         with holding("alloc=100", "grow=500") as job, Terminal(job.traces, columns=160) as top:
-            screen = top.wait_for(r"device 0 .*\+[\d.]+ MiB/s\s+full in .* at this rate: script\.py:\d+ \w+")
+            screen = top.wait_for(r"device 0 .*\+[\d.]+ MiB/s\s+grows at script\.py:\d+ \w+")
             self.assertRegex(screen, r"\+[\d.]+ MiB/s")
             top.wait_for(r" 600 MiB +600 MiB")
             top.keys("2")

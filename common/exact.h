@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Options of every program are written in full: getopt_long would take --al for --all. */
+#pragma once
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+/* getopt_long, which returns '?' after a message for a long option that is only the beginning of a name in the table. */
+static inline int sl_exact_getopt(int argc, char **argv, const char *letters, const struct option *table)
+{
+	int row = -1, found = getopt_long(argc, argv, letters, table, &row);
+	size_t length = row < 0 ? 0 : strlen(table[row].name);
+
+	if (row < 0 || found == '?')
+		return found;
+	for (int at = optind - 1; at >= optind - 2 && at > 0; at--)
+		if (!strncmp(argv[at], "--", 2) && !strncmp(argv[at] + 2, table[row].name, length) &&
+		    (!argv[at][2 + length] || argv[at][2 + length] == '='))
+			return found;
+	fprintf(stderr, "%s: options are written in full: --%s\n", argv[0], table[row].name);
+	return '?';
+}
