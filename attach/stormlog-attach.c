@@ -43,7 +43,7 @@ static const char usage[] =
 	"written.\n";
 
 struct request {
-	bool rest, yes; /* yes: --all does not ask */
+	bool rest, yes;	 /* yes: --all does not ask */
 	double duration; /* seconds; 0: none */
 	enum sl_group group;
 	const char *group_name, *folder;
@@ -217,11 +217,16 @@ static void choose_group(struct request *request, enum sl_group group, const cha
 static int parse(struct request *request, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"pid", required_argument, NULL, 'p'},		 {"rest", no_argument, NULL, REST},
-		{"duration", required_argument, NULL, DURATION}, {"all", no_argument, NULL, ALL},
-		{"yes", no_argument, NULL, YES},		 {"cgroup", required_argument, NULL, CGROUP},
-		{"container", required_argument, NULL, CONTAINER}, {"output", required_argument, NULL, 'o'},
-		{"help", no_argument, NULL, HELP},		 {"version", no_argument, NULL, VERSION},
+		{"pid", required_argument, NULL, 'p'},
+		{"rest", no_argument, NULL, REST},
+		{"duration", required_argument, NULL, DURATION},
+		{"all", no_argument, NULL, ALL},
+		{"yes", no_argument, NULL, YES},
+		{"cgroup", required_argument, NULL, CGROUP},
+		{"container", required_argument, NULL, CONTAINER},
+		{"output", required_argument, NULL, 'o'},
+		{"help", no_argument, NULL, HELP},
+		{"version", no_argument, NULL, VERSION},
 		{NULL, 0, NULL, 0},
 	};
 	const char *pids[64];

@@ -183,8 +183,8 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 	if (!oom->asked_bytes)
 		at = (size_t)snprintf(text, sizeof(text), "  %s", hook ? hook->plain : "a call");
 	if (oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN)
-		snprintf(text + at, sizeof(text) - at, " with %s%s free of %s", account->about ? "about " : "", SL_SIZE(oom->free_bytes),
-			 SL_SIZE(oom->total_bytes));
+		snprintf(text + at, sizeof(text) - at, " with %s%s free of %s", account->about ? "about " : "",
+			 SL_SIZE(oom->free_bytes), SL_SIZE(oom->total_bytes));
 	else
 		snprintf(text + at, sizeof(text) - at, " while it held %s", SL_SIZE(oom->live_bytes));
 	sl_owners_line(process, oom->stack, 3, where, sizeof(where));

@@ -314,7 +314,7 @@ class Limits(Folder):
     def test_what_a_killed_rank_would_have_freed_is_unknown(self):
         out = check("--max-leak", "1G", self.demo()).stdout
         self.assertRegex(out, r"(?m)^unknown +max-leak +left at the end 200 MiB and more, .* 1 of the processes did not end")
-        self.assertIn("FAIL     max-leak         leak 200 MiB", check("--max-leak", "199M", self.demo(), code=1).stdout)
+        self.assertIn("FAIL     max-leak         left at the end 200 MiB", check("--max-leak", "199M", self.demo(), code=1).stdout)
         check("--max-leak", "1G", "--strict", self.demo(), code=1)
 
     def rank(self, rank, folder, calls=4, label=None, entries=0, end=True, **header):
