@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
+#include "analyzer/base/exact.h"
 #include "attach/room.h"
 #include "attach/sleeper.h"
 #include "attach/targets.h"
 #include "attach/watch.h"
 #include "common/base.h"
-#include "common/exact.h"
 #include "common/standard.h"
 
 enum { FINE, USAGE = 2, NOTHING = 3, FAILED = 4 };

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
+#include "analyzer/base/exact.h"
 #include "analyzer/base/host_header.h"
 #include "analyzer/trace/rights.h"
-#include "common/exact.h"
 #include "common/ringfile.h"
 #include "common/now.h"
 #include "common/standard.h"

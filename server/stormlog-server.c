@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
+#include "analyzer/base/exact.h"
 #include "analyzer/base/save.h"
-#include "common/exact.h"
 #include "common/size.h"
 #include "common/standard.h"
 #include "server/http.h"

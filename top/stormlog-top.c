@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
+#include "analyzer/base/exact.h"
 #include "analyzer/base/lender.h"
 #include "analyzer/trace/rights.h"
-#include "common/exact.h"
 #include "common/ringfile.h"
 #include "common/now.h"
 #include "common/standard.h"

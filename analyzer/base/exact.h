@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/escape.h"
+
 /* getopt_long, which returns '?' after a message for a long option that is only the beginning of a name in the table. */
 static inline int sl_exact_getopt(int argc, char **argv, const char *letters, const struct option *table)
 {
@@ -18,6 +20,6 @@ static inline int sl_exact_getopt(int argc, char **argv, const char *letters, co
 		if (!strncmp(argv[at], "--", 2) && !strncmp(argv[at] + 2, table[row].name, length) &&
 		    (!argv[at][2 + length] || argv[at][2 + length] == '='))
 			return found;
-	fprintf(stderr, "%s: options are written in full: --%s\n", argv[0], table[row].name);
+	sl_escape_print(stderr, "%s: options are written in full: --%s\n", argv[0], table[row].name);
 	return '?';
 }
