@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """python -m stormlog_native analyze --dask SCHEDULER PATH; python -m stormlog_native parquet PATH -o FOLDER;
-python -m stormlog_native snapshot SNAPSHOT.pickle --torch 2.6 -o FOLDER"""
+python -m stormlog_native mcp FOLDER; python -m stormlog_native snapshot SNAPSHOT.pickle --torch 2.6 -o FOLDER"""
 import argparse
 import sys
 
@@ -22,6 +22,12 @@ def _parquet(options: argparse.Namespace) -> int:
     events, left_out = parquet.write(options.path, options.output)
     print("%d events in %s" % (events, options.output))
     return LEFT_OUT if left_out else 0
+
+
+def _mcp(options: argparse.Namespace) -> int:
+    from . import assistant
+    assistant.serve(options.path)
+    return 0
 
 
 def _snapshot(options: argparse.Namespace) -> int:
@@ -48,6 +54,9 @@ def main() -> int:
     parquet.add_argument("path", metavar="PATH")
     parquet.add_argument("-o", "--output", metavar="DIR", required=True)
     parquet.set_defaults(work=_parquet)
+    mcp = verbs.add_parser("mcp", help="tools for an assistant over a folder of recordings, on standard input and output")
+    mcp.add_argument("path", metavar="FOLDER")
+    mcp.set_defaults(work=_mcp)
     snapshot = verbs.add_parser("snapshot", help="a trace of a PyTorch memory snapshot, for stormlog-analyze fit")
     snapshot.add_argument("path", metavar="SNAPSHOT.pickle", help="of torch.cuda.memory._dump_snapshot()")
     snapshot.add_argument("--torch", metavar="RELEASE", required=True, help="that wrote it, such as 2.6: the file does not say")

@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""An assistant that asks the tools of `python -m stormlog_native mcp` about recordings of a real card finds the line to change.
+
+The client is the SDK's own, from PyPI; without it the test skips.  The lines are those that the programs of tests/real-gpu mark."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import real
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = ROOT / "tests/real-gpu/cases"
+TOOLS = ["list_runs", "answer", "who_held", "leaks", "out_of_memory", "hidden", "compare", "would_it_fit", "entries"]
+FIRST_TWO = 12  # of 14 cases: the line is in one of the first two answers (the binaries of the C++ programs, which name lines, are gone)
+python = real.python_of("mcp")
+if not python:
+    print("skipped: PyPI does not give the package mcp")
+    sys.exit(77)
+
+
+def ask(folder, *questions):
+    """[(failed, text)], one for each question; the tools' names come first."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "STORMLOG_BIN": os.path.dirname(sys.argv[1])}
+    done = subprocess.run([python, "-B", os.path.join(real.HERE, "programs", "ask_assistant.py"), folder], capture_output=True, text=True, check=True,
+                          input="".join(json.dumps(question) + "\n" for question in questions), env=environment)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def marked(case):
+    """The file:line of each line that the program marks as the one to change."""
+    return [f"{path.name}:{number}" for path in (CASES / case / "program").iterdir() if path.is_file()
+            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1) if re.search(r"(//|#) (CULPRIT|ALSO)", line)]
+
+
+class Assistant(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="stormlog-assistant-")
+        cls.cases = sorted(path.name for path in CASES.iterdir() if path.is_dir())
+        for case in cls.cases:
+            run = next(path for path in (CASES / case / "alone", CASES / case / "shared-device") if path.is_dir())
+            shutil.copytree(run, os.path.join(cls.folder, case))
+            for ring in Path(cls.folder, case).glob("*.ring.zst"):
+                subprocess.run(["zstd", "-q", "-d", "--rm", ring], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def test_the_line_to_change_is_in_one_of_the_first_two_answers(self):
+        first = ask(self.folder, *(["answer", {"run": case}] for case in self.cases))[1:]
+        second = ask(self.folder, *(["out_of_memory" if "OUT OF MEMORY" in text else "leaks" if "LEAK" in text else "hidden", {"run": case}]
+                                    for case, (_, text) in zip(self.cases, first)))[1:]
+        missed = [case for case, one, two in zip(self.cases, first, second) if not any(line in one[1] + two[1] for line in marked(case))]
+        self.assertLessEqual(len(missed), len(self.cases) - FIRST_TWO, missed)
+
+    def test_every_tool_answers_in_little_text_and_says_what_to_ask_next(self):
+        case = self.cases[0]
+        names, *answers = ask(self.folder, ["list_runs", {}], ["answer", {"run": case}], ["who_held", {"run": case}], ["leaks", {"run": case}],
+                              ["out_of_memory", {"run": case}], ["hidden", {"run": case}], ["compare", {"before": case, "after": self.cases[1]}],
+                              ["would_it_fit", {"run": case, "capacity": "24G"}], ["entries", {"run": case}])
+        self.assertEqual(names, TOOLS)
+        for (failed, text), name in zip(answers, names):
+            self.assertFalse(failed, name)
+            self.assertLessEqual(len(text.encode()), 4000, name)
+            self.assertIn("\nNext: ", text, name)
+        self.assertEqual({line.split()[0] for line in answers[0][1].splitlines() if "a recording" in line}, set(self.cases))
+
+    def test_a_path_outside_the_folder_is_refused_and_the_folder_stays_as_it_is(self):
+        before = sorted(str(path) for path in Path(self.folder).rglob("*"))
+        _, (outside, text), (absent, why) = ask(self.folder, ["answer", {"run": "../../etc"}], ["answer", {"run": "nothing"}])
+        self.assertTrue(outside and absent)
+        self.assertIn("outside the folder", text)
+        self.assertIn("no such run", why)
+        self.assertEqual(sorted(str(path) for path in Path(self.folder).rglob("*")), before)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
