@@ -38,7 +38,7 @@ static struct {
 } pages;
 
 /*
- * The context that a thread used last, to which pinned memory belongs (analyzer/model/replay/blocks.c).  The call that set it may be
+ * The context that a thread used last, to which pinned memory belongs (model/replay/blocks.c).  The call that set it may be
  * counted only.
  */
 #define THREADS 4096

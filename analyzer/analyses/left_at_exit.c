@@ -192,8 +192,8 @@ static double line(const struct birth *births, size_t count, const struct clock 
 }
 
 /*
- * The verdict of analyses/leak_trend.c, which has seen freed blocks too.  It judges no folded trace, and no place with fewer births: what
- * few blocks were for is not known where memory ran out before there were more.
+ * The verdict of leak_trend.c, which has seen freed blocks too.  It judges no folded trace, and no place with fewer births: the
+ * purpose of few blocks is not known where memory ran out before there were more.
  */
 static bool is_kept(const struct sl_model *model, const struct births *births, uint32_t track)
 {

@@ -22,7 +22,7 @@ FREE = {
     "common/base.h": "the base of everything: sl_load_le, sl_mix",
     "common/vendor_abi.h": "the vendors' own",
 }
-ASIDE = re.compile(r"/\*(?s:.*?)\*/|//.*|^[ \t]*#(?:\\\n|.)*|__attribute__\(\((?:[^()]|\([^()]*\))*\)\)|SL_PRINTF\(.*?\)", re.M)
+ASIDE = re.compile(r"/\*(?s:.*?)\*/|//.*|^[ \t]*#(?:\\\n|.)*|__asm__\([^)]*\)|__attribute__\(\((?:[^()]|\([^()]*\))*\)\)|SL_PRINTF\(.*?\)", re.M)
 GROUP = r"\((?:[^(){};]|\((?:[^(){};]|\([^(){};]*\))*\))*\)"
 FUNCTION = re.compile(rf"^(?:static )?(?:inline )?(?!typedef|SL_VECTOR|_Static_assert)(?:ElfW\(\w+\)|\w|[ *\n])*?\b(\w+)({GROUP})[^;{{}}()]*(?:{GROUP})?[^;{{}}()]*([;{{])", re.M)
 TYPE = re.compile(r"^(?:struct|enum|union) (\w+) \{|^typedef .*?\b(sl_\w+)(?:;|\()|^extern [^;]*?\b(sl_\w+)(?:\[|;)", re.M)
