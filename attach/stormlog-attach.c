@@ -289,8 +289,8 @@ static bool is_agreed(struct request *request)
 		return true;
 	sl_targets_each(SL_GROUP_ALL, "", count_member, &members);
 	sl_escape_print(stderr, "stormlog-attach: --all %s %zu recordings and %s %u other processes of this node",
-		      request->rest ? "puts to rest" : "wakes", members.sleepers.count, request->rest ? "passes over" : "watches",
-		      members.watched);
+			request->rest ? "puts to rest" : "wakes", members.sleepers.count, request->rest ? "passes over" : "watches",
+			members.watched);
 	sl_sleepers_free(&members.sleepers);
 	if (!isatty(STDIN_FILENO)) {
 		fputs(": add --yes\n", stderr);
