@@ -3,6 +3,7 @@
 """What is known is not recorded again: kernels whose function was asked for, the device that is set."""
 import collections
 import json
+import os
 import subprocess
 import unittest
 
@@ -24,8 +25,65 @@ assert not rt.cudaSetDevice(0)
 """
 
 
-def run(*lines, **environment):
-    return e2e.Recording("python3", "-c", PROGRAM + "\n".join(lines), SIM_MODULE_BYTES="64M", **environment)
+# Each line is called TIMES times: what frameworks call again and again, with the same arguments.
+AGAIN = """
+TIMES = 1000
+version, p, q, size, stream, event = (ctypes.c_void_p() for _ in range(6))
+at, bytes_ = ctypes.byref, ctypes.c_size_t
+props = ctypes.create_string_buffer(8192)
+load(); ask(1)
+cu.cuLibraryGetModule(at(q), library); module = q
+rt.cudaStreamCreate(at(stream)); rt.cudaEventCreate(at(event))
+steps = {
+ "cudaSetDevice": lambda: rt.cudaSetDevice(0),
+ "cuKernelGetFunction": lambda: cu.cuKernelGetFunction(at(p), kernel),
+ "cuModuleGetFunction": lambda: cu.cuModuleGetFunction(at(p), module, b"kernel"),
+ "cuLibraryGetModule": lambda: cu.cuLibraryGetModule(at(p), library),
+ "cuLibraryGetKernel": lambda: cu.cuLibraryGetKernel(at(p), library, b"kernel"),
+ "cuModuleGetGlobal_v2": lambda: cu.cuModuleGetGlobal_v2(at(p), at(size), module, b"value"),
+ "cuLibraryGetGlobal": lambda: cu.cuLibraryGetGlobal(at(p), at(size), library, b"value"),
+ "cuLibraryGetManaged": lambda: cu.cuLibraryGetManaged(at(p), at(size), library, b"value"),
+ "cuLaunchKernel": lambda: cu.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, None, None),
+ "cuLaunchKernelEx": lambda: cu.cuLaunchKernelEx(props, kernel, None, None),
+ "cudaMalloc": lambda: rt.cudaMalloc(at(p), bytes_(512)) or rt.cudaFree(p),
+ "cudaMallocAsync": lambda: rt.cudaMallocAsync(at(p), bytes_(512), stream) or rt.cudaFreeAsync(p, stream),
+ "cudaMallocHost": lambda: rt.cudaMallocHost(at(p), bytes_(512)) or rt.cudaFreeHost(p),
+ "cudaEventCreate": lambda: rt.cudaEventCreate(at(p)) or rt.cudaEventDestroy(p),
+ "cudaEventRecord": lambda: rt.cudaEventRecord(event, stream),
+ "cudaEventQuery": lambda: rt.cudaEventQuery(event),
+ "cudaEventSynchronize": lambda: rt.cudaEventSynchronize(event),
+ "cudaStreamSynchronize": lambda: cu.cuStreamSynchronize(stream),
+ "cuMemsetD8Async": lambda: cu.cuMemsetD8Async(None, 0, bytes_(0), stream),
+ "cudaMemGetInfo": lambda: rt.cudaMemGetInfo(at(p), at(size)),
+ "cudaGetDeviceProperties_v2": lambda: rt.cudaGetDeviceProperties_v2(props, 0),
+}
+for name in sys.argv[1:]:
+    function = getattr(rt if name.startswith("cuda") else cu, name, None)
+    if function and name not in steps:
+        steps[name] = lambda function=function: function(*[None] * 14)
+for name, step in steps.items():
+    step()
+    cu.cuModuleGetLoadingMode(at(version))
+    for _ in range(TIMES):
+        step()
+cu.cuModuleGetLoadingMode(at(version))
+print("\\n".join(steps))
+"""
+# The simulator does not look whether these pointers are NULL.
+NOT_NULL = {"cudaMallocPitch", "cudaMalloc3D", "cudaMallocAsync_ptsz", "cudaMallocMipmappedArray", "cudaGetDeviceProperties",
+            "cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz", "cudaGetDriverEntryPointByVersion", "cudaGetDriverEntryPointByVersion_ptsz"}
+# What the recorder may ask the driver at each call, by the call's verb: where it is, in a word of the thread.  All else asks nothing.
+WHERE = {"cuCtxGetCurrent", "cuCtxGetDevice"}
+FREE_MEMORY = WHERE | {"cuMemGetInfo_v2", "cuThreadExchangeStreamCaptureMode"}
+MAY_ASK = dict.fromkeys(("POOL_CREATE", "DEVICE_RESET", "LIMIT", "GRAPH_ALLOC", "GRAPH_INSTANTIATE", "GRAPH_TRIM", "STREAM_CREATE",
+                         "EXTERNAL_IMPORT", "EVENT_CREATE", "MAP"), WHERE)
+MAY_ASK |= {"ALLOC": WHERE | {"cuPointerGetAttribute", "cuStreamIsCapturing"}, "FREE": {"cuStreamIsCapturing"},
+            "PRIMARY_RELEASE": {"cuDevicePrimaryCtxGetState"}, "CONTEXT_CREATE": FREE_MEMORY, "MODULE_LOAD": FREE_MEMORY}
+FAILS = {"cuFuncLoad", "cuModuleGetGlobal"}  # code that the simulator never loads is never known
+
+
+def run(*lines, argv=(), **environment):
+    return e2e.Recording("python3", "-c", PROGRAM + "\n".join(lines), *argv, SIM_MODULE_BYTES="64M", **environment)
 
 
 def calls_of(recording):
@@ -45,6 +103,28 @@ def questions(recording):
     return collections.Counter(call.api for call in process.calls if call.level == 0)
 
 
+def rows():
+    """{name: verb} of the runtime's and the driver's calls that the recorder wraps."""
+    import stormlog_trace
+    with run() as recording:
+        (name,) = (name for name in recording.files() if name.endswith(".zst"))
+        header = stormlog_trace.Trace(os.path.join(recording.traces, name)).header
+    hooks = [hook for hook in reversed(header["hooks"]) if header["families"][hook[3]][0] in ("cuda_driver", "cuda_runtime")]
+    return {hook[0]: header["verbs"][hook[1]][0] for hook in hooks if hook[0]}
+
+
+def asked(names, preload):
+    """{step: {driver's function: times}}, between the marks that the program makes."""
+    with run(AGAIN, argv=names, preload=preload, SIM_JOURNAL_ALL="1") as recording:
+        steps, (process,) = recording.done.stdout.decode().split(), e2e.journal.load(recording.journals)
+    counts, step = {name: collections.Counter() for name in steps}, -1
+    for call in process.calls:
+        step += call.api == "cuModuleGetLoadingMode"
+        if call.level == 0 and 0 <= step < len(steps):
+            counts[steps[step]][call.api] += 1
+    return counts
+
+
 class Known(unittest.TestCase):
     def test_a_kernel_is_asked_for_a_thousand_times(self):
         with run("load(); ask(1)", SIM_JOURNAL_ALL="1") as once, run("load(); ask(1000)", SIM_JOURNAL_ALL="1") as often:
@@ -53,6 +133,15 @@ class Known(unittest.TestCase):
             named = {name["what"]: name["bytes"] for name in often.report()["run"]["devices"][0]["hidden"]}
         self.assertEqual(more, {"cuKernelGetFunction": 999})
         self.assertEqual(named["code"], 64 * MIB)
+
+    def test_no_frequent_call_asks_the_driver(self):
+        verbs = rows()
+        names = [name for name in verbs if name not in NOT_NULL]
+        recorded, plain = asked(names, True), asked(names, False)
+        self.assertGreater(len(recorded), 280)
+        for step, calls in recorded.items():
+            often = {name for name, times in (calls - plain[step]).items() if times > 50}
+            self.assertLessEqual(often, FREE_MEMORY if step in FAILS else MAY_ASK.get(verbs.get(step), set()), step)
 
     def test_another_device_is_another_load(self):
         with run("load(); a = ask(100); rt.cudaSetDevice(1); b = ask(100); rt.cudaSetDevice(0); assert a != b and ask(100) == a") as recording:
