@@ -3,7 +3,7 @@
  * Calls that change nothing where the same call was made before.  cuBLAS asks for a kernel's function at most matrix products, and
  * frameworks set the device that is set.  Only the first such call is an event (ONCE in hooks/verbs.h).
  *
- * Any thread, a signal handler too.  Nothing waits and no driver is asked.  The table may forget, which costs one more event.
+ * Any thread, a signal handler too.  It takes no lock and asks no driver.  The table may forget, which costs one more event.
  */
 #pragma once
 

@@ -319,8 +319,11 @@ int sl_labels_push(unsigned api, unsigned domain, struct sl_labels_entry what)
 	}
 	atomic_store_explicit(&sl_labels_used, true, memory_order_relaxed);
 	event(api, what.label, what.index, what.details);
+	sl_thread.has_label = false; /* before and after: a signal handler may come between and look */
 	open_here.ranges[open_here.depth++] =
 		(struct open_range){.index = what.index, .label = what.label, .api = (uint16_t)api, .domain = (uint16_t)domain};
+	atomic_signal_fence(memory_order_seq_cst);
+	sl_thread.has_label = false;
 	return depth;
 }
 
@@ -328,8 +331,11 @@ static void close_at(uint32_t at, unsigned api)
 {
 	struct open_range range = open_here.ranges[at];
 
+	sl_thread.has_label = false;
 	memmove(&open_here.ranges[at], &open_here.ranges[at + 1], (open_here.depth - at - 1) * sizeof(open_here.ranges[0]));
 	open_here.depth--;
+	atomic_signal_fence(memory_order_seq_cst);
+	sl_thread.has_label = false;
 	event(api, range.label, range.index, no_details);
 }
 
@@ -404,7 +410,8 @@ static struct {
 	_Atomic uint64_t generation;
 	_Atomic uint64_t running_stack; /* passes that run << 32 | Python stack, 0 where several run */
 	_Atomic uint16_t label;
-	char name[16]; /* name of the thread that lends; of two that begin at once either's */
+	_Atomic uint32_t text; /* the label's id */
+	char name[16];	       /* name of the thread that lends; of two that begin at once either's */
 } lent;
 
 static bool has_frames(void)
@@ -461,6 +468,7 @@ static bool lend(uint16_t label)
 		atomic_store(&lent.generation, generation);
 	}
 	atomic_store_explicit(&lent.label, label, memory_order_relaxed);
+	atomic_store_explicit(&lent.text, id_of(label), memory_order_relaxed);
 	now = atomic_load(&lent.running_stack);
 	do
 		next = now >> 32 ? ((now >> 32) + 1) << 32 : (uint64_t)1 << 32 | stack;
@@ -553,6 +561,26 @@ uint32_t sl_labels_innermost(void)
 	return lent_to_this_thread() ? id_of(atomic_load_explicit(&lent.label, memory_order_relaxed)) : 0;
 }
 
+SL_HOT uint64_t sl_labels_of_block(void)
+{
+	struct sl_agent_thread *thread = &sl_thread;
+	uint64_t now;
+	uint32_t text;
+
+	if (SL_LIKELY(open_here.autograd == 2 && !open_here.depth && sl_agent->options.labels != SL_LABELS_OFF)) {
+		now = lending() ? atomic_load_explicit(&lent.running_stack, memory_order_relaxed) : 0;
+		text = atomic_load_explicit(&lent.text, memory_order_relaxed);
+		return now >> 32 == 1 ? (uint64_t)text << 32 | (uint32_t)now : 0;
+	}
+	text = sl_labels_innermost();
+	if (open_here.autograd == 1 || (open_here.depth && open_here.autograd != 2)) {
+		thread->label = text;
+		atomic_signal_fence(memory_order_seq_cst);
+		thread->has_label = true;
+	}
+	return (uint64_t)text << 32 | sl_labels_borrowed_stack();
+}
+
 /* The ranges get a time from before other threads see `started_for`, so that what those threads record is inside the ranges. */
 static void tell_started(void)
 {
@@ -572,6 +600,7 @@ static void tell_started(void)
 
 void sl_labels_attached(void)
 {
+	sl_thread.has_label = false;
 	if (sl_agent->options.labels == SL_LABELS_OFF)
 		return;
 	tell_started();

@@ -70,6 +70,12 @@ static inline uint32_t sl_labels_current(void)
 }
 
 /*
+ * For a block event: the same text << 32 | the stack that is lent to the thread.  Keeps the text in sl_thread.label where it holds
+ * until the thread's next range begins or ends.
+ */
+uint64_t sl_labels_of_block(void);
+
+/*
  * Around a backward pass.  The outermost on a thread is the range "backward_#", which only its end closes.
  * While it is the only one in the process its label and its thread's Python stack are lent to autograd's
  * threads, which have no frames.

@@ -529,6 +529,19 @@ void sl_record_failed(unsigned api, const void *caller, int64_t result)
 	sl_record_close(&frame, result, false, &fields);
 }
 
+/* The first slot of a block event. */
+static inline __attribute__((always_inline)) void put_block(struct sl_slot *slot, uint64_t head, uint64_t address, uint64_t bytes,
+							    uint64_t allocated, uint64_t reserved, uint64_t label_and_stack)
+{
+	slot->instant.head = head;
+	slot->instant.time_ns = sl_clock_after(&sl_agent->clock);
+	slot->instant.extra = allocated;
+	slot->instant.address = address;
+	slot->instant.bytes = bytes;
+	slot->instant.extra2 = reserved;
+	slot->instant.label = label_and_stack;
+}
+
 /* The second slot of a block event. */
 static void put_asked(struct sl_slot *second, const struct sl_asked *asked)
 {
@@ -548,6 +561,49 @@ static inline uint32_t block_stack(unsigned *flags)
 	if (!python && (python = sl_labels_borrowed_stack()))
 		*flags |= SL_FLAG_borrowed;
 	return python;
+}
+
+/*
+ * No work here is half done that a later call must find: a signal handler may come anywhere, make such calls and leave by
+ * longjmp.  So the thread is not marked as inside, and errno needs no care.
+ */
+SL_HOT bool sl_record_block_again(unsigned api, uint64_t address, uint64_t bytes, int device, uint64_t allocated, uint64_t reserved,
+				  const struct sl_asked *asked)
+{
+	struct sl_agent_thread *thread = &sl_thread;
+	struct sl_agent *agent = sl_agent;
+	uint64_t seq, lent = 0, label = 0;
+	struct sl_slot *slot;
+	uint32_t python = 0;
+	unsigned flags = asked && asked->captured ? SL_FLAG_captured : 0;
+
+	if (SL_UNLIKELY(thread->steady != atomic_load_explicit(&agent->generation, memory_order_relaxed)) ||
+	    SL_UNLIKELY(thread->top != NULL) || SL_UNLIKELY(thread->inside) ||
+	    SL_UNLIKELY(atomic_load_explicit(&agent->phase, memory_order_relaxed) != SL_PHASE_RUNNING))
+		return false;
+	if (atomic_load_explicit(&agent->stacks, memory_order_relaxed) & SL_STACKS_PYTHON) {
+		python = sl_stacks_again();
+		if (SL_UNLIKELY(python == SL_STACKS_UNKNOWN))
+			return false;
+	}
+	if (SL_LIKELY(thread->has_label))
+		label = thread->label;
+	else if (atomic_load_explicit(&sl_labels_used, memory_order_relaxed))
+		label = (lent = sl_labels_of_block()) >> 32;
+	if (!python && (uint32_t)lent && atomic_load_explicit(&agent->stacks, memory_order_relaxed) & SL_STACKS_PYTHON) {
+		python = (uint32_t)lent;
+		flags |= SL_FLAG_borrowed;
+	}
+	do {
+		slot = sl_ring_reserve(thread->ring, asked ? 2 : 1, &seq);
+		if (SL_UNLIKELY(!slot))
+			return true; /* the event counts as lost */
+		if (asked)
+			put_asked(sl_ring_slot(thread->ring, seq + 1), asked);
+		put_block(slot, sl_slot_head(api, SL_KIND_block, flags, device), address, bytes, allocated, reserved,
+			  label | (uint64_t)python << 32);
+	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, slot, seq, SL_SLOT_DONE, asked)));
+	return true;
 }
 
 void sl_record_block(unsigned api, uint64_t address, uint64_t bytes, int device, uint64_t allocated, uint64_t reserved,
@@ -574,13 +630,8 @@ void sl_record_block(unsigned api, uint64_t address, uint64_t bytes, int device,
 			break;
 		if (asked)
 			put_asked(sl_ring_slot(thread->ring, seq + 1), asked);
-		slot->instant.head = sl_slot_head(api, SL_KIND_block, flags, device);
-		slot->instant.time_ns = sl_clock_after(&sl_agent->clock);
-		slot->instant.extra = allocated;
-		slot->instant.address = address;
-		slot->instant.bytes = bytes;
-		slot->instant.extra2 = reserved;
-		slot->instant.label = label | (uint64_t)python << 32;
+		put_block(slot, sl_slot_head(api, SL_KIND_block, flags, device), address, bytes, allocated, reserved,
+			  label | (uint64_t)python << 32);
 	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, slot, seq, SL_SLOT_DONE, asked)));
 	sl_agent_end(thread);
 	errno = saved;

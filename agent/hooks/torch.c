@@ -509,25 +509,56 @@ static SL_NOINLINE void learn_code(const void *caller)
 	__atomic_store_n(&sl_torch_code.bytes, place.bytes, __ATOMIC_RELAXED);
 }
 
+/* True: blocks of this kind of device were recorded by this thread before, and the rare work at the first of them is done. */
+static inline bool is_steady(int type)
+{
+	const struct sl_agent_thread *thread = &sl_thread;
+
+	return SL_LIKELY(thread->steady == atomic_load_explicit(&sl_agent->generation, memory_order_relaxed)) &&
+	       (type == DEVICE_CUDA || type == DEVICE_HIP ? thread->steady_device : type == DEVICE_CPU && thread->steady_host);
+}
+
+static SL_NOINLINE void record_and_settle(struct real *real, const char *versions, unsigned api, uint64_t block, uint64_t bytes,
+					  int ordinal, uint64_t allocated, uint64_t reserved, const struct sl_asked *known,
+					  const void *caller)
+{
+	struct sl_agent_thread *thread = &sl_thread;
+	uint64_t generation;
+
+	if (api == SL_API_block_alloc && ordinal >= 0 && SL_UNLIKELY(!__atomic_load_n(&sl_torch_code.bytes, __ATOMIC_RELAXED)))
+		learn_code(caller);
+	sl_record_block(api, block, bytes, ordinal, allocated, reserved, known, 0);
+	generation = atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);
+	if (SL_UNLIKELY(atomic_load_explicit(&told_for, memory_order_relaxed) != generation))
+		tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)),
+			     versions);
+	if (!generation || thread->generation != generation)
+		return;
+	if (thread->steady != generation)
+		thread->steady_host = thread->steady_device = false;
+	if (ordinal < 0)
+		thread->steady_host = true;
+	else
+		thread->steady_device = __atomic_load_n(&sl_torch_code.bytes, __ATOMIC_RELAXED);
+	thread->steady = generation;
+}
+
 static inline __attribute__((always_inline)) void report(struct real *real, const char *versions, void *block, int64_t size,
 							 uint64_t allocated, uint64_t reserved, uint64_t device, const void *caller)
 {
+	unsigned api = size > 0 ? SL_API_block_alloc : SL_API_block_free;
+	uint64_t bytes = (uint64_t)(size > 0 ? size : -size);
 	struct sl_asked what, *known = NULL;
-	int ordinal;
+	bool steady = is_steady((int8_t)device);
+	int ordinal = (int8_t)device == DEVICE_CPU ? -1 : (int8_t)(device >> 8);
 
-	if (!size || !wanted(device, &ordinal))
+	if (!size || (SL_UNLIKELY(!steady) && !wanted(device, &ordinal)))
 		return;
-	if (size > 0 && ordinal >= 0) {
-		known = take_asked(&what, (uint64_t)size) ? &what : NULL;
-		if (SL_UNLIKELY(!__atomic_load_n(&sl_torch_code.bytes, __ATOMIC_RELAXED)))
-			learn_code(caller);
-	}
-	sl_record_block(size > 0 ? SL_API_block_alloc : SL_API_block_free, (uintptr_t)block, (uint64_t)(size > 0 ? size : -size),
-			ordinal, allocated, reserved, known, 0);
-	if (SL_UNLIKELY(atomic_load_explicit(&told_for, memory_order_relaxed) !=
-			atomic_load_explicit(&sl_agent->generation, memory_order_relaxed)))
-		tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)),
-			     versions);
+	if (size > 0 && ordinal >= 0)
+		known = take_asked(&what, bytes) ? &what : NULL;
+	if (!(SL_LIKELY(steady) &&
+	      SL_LIKELY(sl_record_block_again(api, (uintptr_t)block, bytes, ordinal, allocated, reserved, known))))
+		record_and_settle(real, versions, api, (uintptr_t)block, bytes, ordinal, allocated, reserved, known, caller);
 }
 
 /* A report with the allocator's totals after the operation.  Versions differ only in the name of the totals' type. */

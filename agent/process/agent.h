@@ -69,16 +69,22 @@ extern struct sl_agent sl_agent_idle SL_HIDDEN;	    /* until the first GPU call 
 #define SL_AGENT_WORKS 8u /* depth of works in works: a question amid other work, in a handler that interrupted such work */
 
 struct sl_agent_thread {
-	uint64_t generation; /* generation of the recording that `ring` belongs to */
+	/* What a block event reads, on one cache line. */
+	_Alignas(64) uint64_t generation; /* generation of the recording that `ring` belongs to */
+	uint64_t steady;		  /* the recording for which all that is rare at a block event has been done here */
 	struct sl_producer *ring;
-	struct sl_frame *top;	/* innermost open call */
+	struct sl_frame *top; /* innermost open call */
+	uint32_t inside;      /* > 0: the agent's own work, nothing is recorded */
+	uint32_t label;	      /* text of the innermost range, while has_label */
+	bool has_label;
+	bool steady_host, steady_device; /* kinds of blocks that `steady` holds for */
+
 	uint64_t open_seq;	/* slot number of the last call that was not nested */
 	bool writer;		/* this is the writer's thread, which is the last one, and the process ends on it */
 	uint32_t loader_uses;	/* depth of sl_objects_use_begin() */
 	bool forks;		/* it is in fork() */
 	bool parks;		/* the writer ended before that fork() */
 	uint8_t pauses;		/* forks for which it has the writer pause */
-	uint32_t inside;	/* > 0: the agent's own work, nothing is recorded */
 	uint32_t ooms;		/* calls that were recorded as out of memory */
 	uint64_t device_set;	/* what known.c knows of the device that it set last */
 	uint64_t kernel;	/* kernel that this thread looked up last and has yet to launch, which loads it; 0: none */

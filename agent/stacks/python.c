@@ -243,6 +243,8 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 			return capture_new(thread, first, &walk, entry);
 		entry->stamp = stamp;
 	}
+	if (SL_UNLIKELY(thread->missed))
+		sl_python_learn(thread, first, depth, entry->id, stamp);
 	return entry->id;
 }
 

@@ -15,8 +15,10 @@
 static __thread struct sl_stacks_thread *self __attribute__((tls_model("initial-exec")));
 
 static _Atomic(struct sl_stacks_thread *) all, unused;
-static _Atomic uint32_t epoch = 1;
-static unsigned wanted, depth_max = 128;
+static struct {
+	_Atomic uint32_t epoch;
+	unsigned wanted, depth_max;
+} now = {.epoch = 1, .depth_max = 128}; /* together, since each block event reads them */
 
 static struct sl_intern texts;
 
@@ -51,12 +53,12 @@ static struct sl_stacks_thread *attach(void)
 
 	if (thread) {
 		thread->settled = thread->unwinds = 0;
-		sl_cache_forget(&thread->python);
+		sl_python_forget_known(thread);
 	} else {
 		thread = sl_pages_map(sizeof(*thread));
 		if (!thread)
 			return NULL;
-		thread->epoch = atomic_load(&epoch);
+		thread->epoch = atomic_load(&now.epoch);
 		thread->next = atomic_load(&all);
 		while (!atomic_compare_exchange_weak(&all, &thread->next, thread))
 			;
@@ -83,9 +85,9 @@ static inline struct sl_stacks_thread *enter(void)
 	thread->busy = true;
 	thread->error = error;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (SL_UNLIKELY(thread->epoch != atomic_load_explicit(&epoch, memory_order_relaxed))) {
-		thread->epoch = atomic_load(&epoch);
-		sl_cache_forget(&thread->python);
+	if (SL_UNLIKELY(thread->epoch != atomic_load_explicit(&now.epoch, memory_order_relaxed))) {
+		thread->epoch = atomic_load(&now.epoch);
+		sl_python_forget_known(thread);
 		sl_cache_forget(&thread->native);
 		sl_walk_forget(&thread->walk);
 	}
@@ -101,8 +103,8 @@ static inline void leave(struct sl_stacks_thread *thread)
 
 void sl_stacks_start(unsigned mode, unsigned depth)
 {
-	wanted = mode;
-	depth_max = !depth ? 128 : depth < SL_STACKS_DEPTH_MAX ? depth : SL_STACKS_DEPTH_MAX;
+	now.wanted = mode;
+	now.depth_max = !depth ? 128 : depth < SL_STACKS_DEPTH_MAX ? depth : SL_STACKS_DEPTH_MAX;
 	if (mode & SL_STACKS_PYTHON)
 		sl_python_find();
 	if (mode & SL_STACKS_NATIVE)
@@ -111,7 +113,7 @@ void sl_stacks_start(unsigned mode, unsigned depth)
 
 void sl_stacks_open_libraries(void)
 {
-	if (wanted & SL_STACKS_NATIVE)
+	if (now.wanted & SL_STACKS_NATIVE)
 		sl_unwinder_load();
 }
 
@@ -120,17 +122,27 @@ struct sl_stack_ids sl_stacks_capture(unsigned mode)
 	struct sl_stack_ids ids = {0, 0};
 	struct sl_stacks_thread *thread;
 
-	mode &= wanted;
+	mode &= now.wanted;
 	if (!mode || !(thread = enter()))
 		return ids;
 	if (mode & SL_STACKS_PYTHON)
-		ids.python = sl_python_capture(thread, depth_max);
+		ids.python = sl_python_capture(thread, now.depth_max);
 	else
 		thread->boundaries = 0;
 	if (mode & SL_STACKS_NATIVE)
-		ids.native = sl_native_capture(thread, depth_max);
+		ids.native = sl_native_capture(thread, now.depth_max);
 	leave(thread);
 	return ids;
+}
+
+uint32_t sl_stacks_again(void)
+{
+	const struct sl_stacks_thread *thread = self;
+
+	if (SL_UNLIKELY(!thread || !(now.wanted & SL_STACKS_PYTHON) ||
+			thread->epoch != atomic_load_explicit(&now.epoch, memory_order_relaxed)))
+		return SL_STACKS_UNKNOWN;
+	return sl_python_again(self, now.depth_max);
 }
 
 bool sl_stacks_argument(const char *function, double *value, bool *read)
@@ -210,7 +222,7 @@ void sl_stacks_child(void)
 		thread->busy = false;
 	}
 	/* Caches of the parent's other threads belong to nobody now; those of its unused list are still unused. */
-	atomic_fetch_add(&epoch, 1);
+	atomic_fetch_add(&now.epoch, 1);
 	sl_intern_reset(&texts);
 	sl_python_child();
 	sl_native_child();
@@ -229,12 +241,12 @@ void sl_stacks_state(char *text, size_t bytes)
 {
 	struct sl_text line = sl_text_begin(text, bytes);
 
-	if (wanted & SL_STACKS_PYTHON)
+	if (now.wanted & SL_STACKS_PYTHON)
 		sl_python_describe(&line);
 	else
 		sl_text_add(&line, "no python stacks");
 	sl_text_add(&line, "; ");
-	if (wanted & SL_STACKS_NATIVE)
+	if (now.wanted & SL_STACKS_NATIVE)
 		sl_native_describe(&line);
 	else
 		sl_text_add(&line, "no native stacks");

@@ -37,6 +37,13 @@ void sl_stacks_open_libraries(void);
 struct sl_stack_ids sl_stacks_capture(unsigned mode);
 
 /*
+ * The Python stack of the calling thread, where it had the same before; else SL_STACKS_UNKNOWN, and sl_stacks_capture tells.  A
+ * thread without frames has 0.  Async-signal-safe, and a handler may leave it by longjmp.
+ */
+#define SL_STACKS_UNKNOWN UINT32_MAX
+uint32_t sl_stacks_again(void);
+
+/*
  * True: the calling thread is in a Python function of this name, the innermost one.  *read: and its first argument is a
  * float, now in *value.  Costs as much as a capture; not for the path of a call.
  */

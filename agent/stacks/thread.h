@@ -14,6 +14,14 @@
 
 #define SL_STACKS_DEPTH_MAX 256u
 #define SL_PYTHON_SEEN	    256u
+#define SL_PYTHON_KNOWN	    1024u
+
+/* A stack by the hash of its words (python_again.c). */
+struct sl_python_known {
+	uint64_t key[2];
+	uint64_t gate; /* the stamp of codes.h and the thread's `turn` for which it holds */
+	uint32_t id;
+};
 
 struct sl_stacks_thread {
 	struct sl_stacks_thread *next;	      /* list of all, for as long as the process lives */
@@ -24,6 +32,8 @@ struct sl_stacks_thread {
 	uint8_t settled;		      /* native captures in a row whose stack was known */
 	uint8_t unwinds;     /* native captures by libunwind, until it has allocated what it keeps for the thread */
 	uint16_t idle;	     /* captures without Python since a library was opened; counted only as far as Python is looked for */
+	bool missed;	     /* python_again.c did not know the stack: it wants to be told of the next one that the cache knows */
+	uint32_t turn;	     /* how often all Python stacks were forgotten */
 	uint32_t epoch;	     /* the recording whose ids the caches hold; sl_stacks_child makes another */
 	uint32_t boundaries; /* runs of Python frames in the last capture; 0: unknown or none */
 
@@ -37,12 +47,20 @@ struct sl_stacks_thread {
 	char function[SL_FUNCTION_MAX], file[SL_TEXT_MAX]; /* utf-8, of the frame or text being defined */
 	uint8_t map[8192];				   /* the definition being packed */
 
+	_Alignas(64) struct sl_python_known known[SL_PYTHON_KNOWN];
 	struct sl_cache python, native;
 	struct sl_walk walk;
 };
 
 /* Python stack of the calling thread, `depth` innermost frames; 0: none. */
 uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth);
+
+/* The same for a stack that is in thread->known; else SL_STACKS_UNKNOWN. */
+uint32_t sl_python_again(struct sl_stacks_thread *thread, unsigned depth);
+/* The stack from frame `first` on has this id, as long as the stamp of codes.h is the same. */
+void sl_python_learn(struct sl_stacks_thread *thread, uintptr_t first, unsigned depth, uint32_t id, uint64_t stamp);
+/* Another thread or another recording: the ids and words of Python stacks are not its own. */
+void sl_python_forget_known(struct sl_stacks_thread *thread);
 
 /* As sl_stacks_argument, right after a capture that found a stack. */
 bool sl_python_argument(const char *function, double *value, bool *read);
