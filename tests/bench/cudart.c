@@ -8,6 +8,10 @@ int cudaFree(void *p);
 int cuStreamSynchronize(void *stream);
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
 		   void *stream, void **params, void **extra);
+int cuKernelGetFunction(void **function, void *kernel);
+int cuKernelSetAttribute(int attribute, int value, void *kernel, int device);
+int cudaSetDevice(int device);
+int cudaEventRecord(void *event, void *stream);
 int cuCtxGetCurrent(void **context);
 int cuCtxGetDevice(int *device);
 int cuStreamIsCapturing(void *stream, int *status);
@@ -18,6 +22,7 @@ void report(void *block, int64_t bytes, size_t allocated, size_t reserved,
 void *stream(const void *self) __asm__("_ZNK3c104cuda10CUDAStream6streamEv");
 uint64_t roundup(uint64_t bytes) __asm__("_ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24roundup_power2_divisionsEm");
 void report_blocks(unsigned long count);
+void products(int count);
 
 #define CUDA_DEVICE_0 1 /* c10::Device: type in the low byte, ordinal above */
 
@@ -43,6 +48,27 @@ int cuStreamSynchronize(void *stream)
 
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
 		   void *stream, void **params, void **extra)
+{
+	return 0;
+}
+
+int cuKernelGetFunction(void **function, void *kernel)
+{
+	*function = (char *)kernel + 8;
+	return 0;
+}
+
+int cuKernelSetAttribute(int attribute, int value, void *kernel, int device)
+{
+	return 0;
+}
+
+int cudaSetDevice(int device)
+{
+	return 0;
+}
+
+int cudaEventRecord(void *event, void *stream)
 {
 	return 0;
 }
@@ -99,5 +125,24 @@ void report_blocks(unsigned long count)
 		stream(NULL);
 		roundup(512);
 		report(block, 512, 512 + (1ul << 30), 1ul << 31, CUDA_DEVICE_0);
+	}
+}
+
+/* The calls of cuBLAS and PyTorch for a product on a GPU: of 78 kernels, as in a recording of a validation of a large model. */
+void products(int count)
+{
+	static __thread unsigned turn;
+	void *function;
+
+	for (int i = 0; i < count; i++, turn++) {
+		void *kernel = (void *)(0x5600000000 + (uintptr_t)(turn % 78) * 64);
+
+		cudaSetDevice(0);
+		for (int twice = 0; twice < 2; twice++) {
+			cuKernelGetFunction(&function, kernel);
+			cuKernelSetAttribute(8, 1 << 16, kernel, 0);
+		}
+		cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+		cudaEventRecord(function, NULL);
 	}
 }
