@@ -6,56 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/*
- * Device addresses: one tebibyte per device, in a range where Linux places no mapping by itself. Nothing lies behind them. A
- * freed address goes to the next block of the same power of two, because a careless tracer gets such reuse wrong.
- */
-enum { VA_CLASSES = 48 };
-#define VA_BASE	      0x200000000000ull
-#define VA_PER_DEVICE (1ull << 40)
-
-struct stack {
-	uint64_t *items;
-	size_t count, room;
-};
-static struct stack freed[SIM_MAX_DEVICES][VA_CLASSES];
-static uint64_t va_used[SIM_MAX_DEVICES];
 static uint64_t pinned_bytes, next_id = 1;
-
-static int va_class(uint64_t bytes)
-{
-	int class = 9; /* 512 bytes: the driver's alignment */
-	while (class < VA_CLASSES - 1 && (1ull << class) < bytes)
-		class ++;
-	return class;
-}
-
-uint64_t sim_va_take(int device, uint64_t bytes)
-{
-	int class = va_class(bytes);
-	struct stack *s = &freed[device][class];
-	if (s->count)
-		return s->items[--s->count];
-	uint64_t size = 1ull << class, at = sim_round_up(va_used[device], size);
-	if (size > VA_PER_DEVICE || at > VA_PER_DEVICE - size)
-		return 0;
-	va_used[device] = at + size;
-	return VA_BASE + device * VA_PER_DEVICE + at;
-}
-
-void sim_va_give(int device, uint64_t address, uint64_t bytes)
-{
-	struct stack *s = &freed[device][va_class(bytes)];
-	if (s->count == s->room) {
-		size_t room = s->room ? s->room * 2 : 16;
-		uint64_t *items = realloc(s->items, room * sizeof *items);
-		if (!items)
-			return;
-		s->items = items;
-		s->room = room;
-	}
-	s->items[s->count++] = address;
-}
 
 static void drop_with_context(struct sim_object *object, struct sim_call *call)
 {

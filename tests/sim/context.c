@@ -154,7 +154,7 @@ int cuDeviceGetName(char *name, int len, int device)
 		SIM_RETURN(SIM_INVALID_VALUE);
 	if (sim_device_physical(device) < 0)
 		SIM_RETURN(SIM_INVALID_DEVICE);
-	snprintf(name, len, "Simulated GPU %d%s", sim_device_physical(device), sim_config.mig ? " MIG 1g.10gb" : "");
+	sim_device_name(name, len, sim_device_physical(device));
 	SIM_RETURN(SIM_OK);
 }
 
@@ -211,22 +211,14 @@ int cuDeviceGetPCIBusId(char *text, int len, int device)
 	SIM_RETURN(SIM_OK);
 }
 
-/* The attributes that programs read. Every other one is 1, because most are capabilities. */
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-	static const struct {
-		int attribute, value;
-	} known[] = {{1, 1024}, {10, 32}, {16, 108}, {18, 0}, {33, 1},	{34, 0}, {35, 0},
-		     {50, 0},	{75, 9},  {76, 0},   {84, 0}, {100, 0}, {118, 0}};
 	SIM_BEGIN(cuDeviceGetAttribute, QUIET, .out = {SIM_OUT(value)}, .needs = 1);
 	if (!value)
 		SIM_RETURN(SIM_INVALID_VALUE);
 	if (sim_device_physical(device) < 0)
 		SIM_RETURN(SIM_INVALID_DEVICE);
-	*value = attribute == 33 ? sim_device_physical(device) + 1 : 1;
-	for (size_t i = 0; i < SIM_ARRAY_SIZE(known); i++)
-		if (known[i].attribute == attribute && attribute != 33)
-			*value = known[i].value;
+	*value = sim_device_attribute(attribute, sim_device_physical(device));
 	SIM_RETURN(SIM_OK);
 }
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Copies and fills. Device memory has no contents here, so only addresses are checked. Only copies between host addresses
- * (managed memory too) move bytes.
- */
+/* Copies and fills: their addresses are checked here; what moves is in traps.c. */
 #include "sim.h"
-
-#include <string.h>
 
 /* A device range must lie in one live allocation or in adjacent mapped pages. */
 static int check(uint64_t address, uint64_t bytes, bool *host)
@@ -24,8 +19,7 @@ static int copy(uint64_t to, uint64_t from, uint64_t bytes)
 	bool to_host, from_host;
 	if (check(to, bytes, &to_host) || check(from, bytes, &from_host))
 		return SIM_INVALID_VALUE;
-	if (to_host && from_host)
-		memmove((void *)to, (void *)from, bytes);
+	sim_contents_copy(to, to_host, from, from_host, bytes);
 	return SIM_OK;
 }
 
@@ -34,8 +28,7 @@ static int fill(uint64_t to, uint64_t value, size_t width, uint64_t count)
 	bool host;
 	if (check(to, count * width, &host))
 		return SIM_INVALID_VALUE;
-	for (uint64_t i = 0; host && i < count; i++)
-		memcpy((char *)to + i * width, &value, width);
+	sim_contents_fill(to, host, value, width, count);
 	return SIM_OK;
 }
 

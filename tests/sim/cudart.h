@@ -22,4 +22,6 @@ int sim_rt_last_error(bool clear);
 int sim_rt_device(void);
 int sim_rt_set_device(int ordinal, bool make_context);
 int sim_rt_reset(void);
+/* Fills `size` bytes of cudaDeviceProp, whose layout is that of the runtime's major version. */
+int sim_rt_properties(const struct driver *d, char *out, size_t size, int device);
 void *sim_rt_ask(const char *name, int version, uint64_t flags);

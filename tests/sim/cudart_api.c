@@ -5,7 +5,6 @@
  */
 #include "cudart.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #ifdef SIM_STATIC
@@ -262,53 +261,11 @@ RT(cudaDeviceGetStreamPriorityRange, QUIET, (int *least, int *greatest), d->cuCt
 RT(cudaProfilerStart, QUIET, (void), 0, NOTHING)
 RT(cudaProfilerStop, QUIET, (void), 0, NOTHING)
 
-/* The head of cudaDeviceProp: what memory tools and PyTorch read. CUDA 13 dropped members. */
-struct properties {
-	char name[256];
-	char uuid[16], luid[8];
-	unsigned luid_mask;
-	size_t total, shared_per_block;
-	int registers, warp;
-	size_t pitch;
-	int threads_per_block, thread_dim[3], grid[3], clock;
-	size_t constant;
-	int major, minor;
-#if SIM_CUDART_MAJOR >= 13
-	size_t texture_alignment[2];
-	int processors, others[45], pci_bus, pci_device, pci_domain, flags[6], threads_per_processor, more[100];
-#else
-	size_t texture_alignment[2];
-	int overlap, processors, others[48], pci_bus, pci_device, pci_domain, more[7], threads_per_processor;
-#endif
-};
-#if SIM_CUDART_MAJOR >= 13
-_Static_assert(sizeof(struct properties) == 1008 && offsetof(struct properties, threads_per_processor) == 604, "CUDA 13");
-#else
-_Static_assert(offsetof(struct properties, pci_bus) == 584 && offsetof(struct properties, threads_per_processor) == 624, "CUDA 12");
-#endif
-
-static int properties(const struct driver *d, struct properties *out, int at)
-{
-	memset(out, 0, sizeof *out);
-	d->cuDeviceGetAttribute(&out->major, 75, at);
-	d->cuDeviceGetAttribute(&out->minor, 76, at);
-	out->threads_per_block = out->thread_dim[0] = out->thread_dim[1] = 1024;
-	out->thread_dim[2] = 64;
-	out->grid[0] = 0x7fffffff;
-	out->grid[1] = out->grid[2] = 65535;
-	d->cuDeviceGetAttribute(&out->processors, 16, at);
-	d->cuDeviceGetAttribute(&out->pci_bus, 33, at);
-	d->cuDeviceGetAttribute(&out->pci_device, 34, at);
-	d->cuDeviceGetAttribute(&out->pci_domain, 50, at);
-	out->threads_per_processor = 2048;
-	d->cuDeviceGetName(out->name, sizeof out->name, at);
-	d->cuDeviceGetUuid(out->uuid, at);
-	out->warp = 32;
-	return d->cuDeviceTotalMem(&out->total, at);
-}
-RT(cudaGetDeviceProperties, QUIET, (struct properties * out, int at), properties(d, out, at), NO_CONTEXT)
+enum { PROPERTIES_11 = 728, PROPERTIES_12 = 1032, PROPERTIES_13 = 1008 }; /* sizeof(struct cudaDeviceProp) */
+RT(cudaGetDeviceProperties, QUIET, (char *out, int at),
+   sim_rt_properties(d, out, SIM_CUDART_MAJOR < 13 ? PROPERTIES_11 : PROPERTIES_13, at), NO_CONTEXT)
 #if SIM_CUDART_MAJOR == 12
-RT(cudaGetDeviceProperties_v2, QUIET, (struct properties * out, int at), properties(d, out, at), NO_CONTEXT)
+RT(cudaGetDeviceProperties_v2, QUIET, (char *out, int at), sim_rt_properties(d, out, PROPERTIES_12, at), NO_CONTEXT)
 #endif
 
 /* ---- errors: not counted as calls ---- */
@@ -393,12 +350,23 @@ RT_STREAM(cudaStreamAttachMemAsync, QUIET, (void *stream, void *p, size_t n, uns
 RT(cudaMemAdvise_v2, QUIET, (const void *p, size_t n, int advice, int type, int at), 0, KIND(NONE))
 RT_STREAM(cudaMemPrefetchAsync_v2, QUIET, (const void *p, size_t n, uint64_t at, unsigned flags, void *stream), 0, KIND(NONE))
 #endif
+
+static int copy_rows(const struct driver *d, char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width,
+		     size_t height)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < height && !error; i++)
+		error = d->cuMemcpy(to + i * to_pitch, from + i * from_pitch, width);
+	return error;
+}
+
 RT_COPY(cudaMemcpy2D, (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int direction),
-	0)
+	copy_rows(d, to, to_pitch, from, from_pitch, width, height))
 RT_STREAM(cudaMemcpy2DAsync, QUIET,
 	  (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int direction,
 	   void *stream),
-	  0, KIND(NONE))
+	  copy_rows(d, to, to_pitch, from, from_pitch, width, height), KIND(NONE))
 RT(cudaMemcpyPeer, QUIET, (void *to, int there, const void *from, int here, size_t n), d->cuMemcpy(to, from, n), KIND(NONE))
 RT(cudaMemcpyPeerAsync, QUIET, (void *to, int there, const void *from, int here, size_t n, void *stream),
    d->cuMemcpyAsync(to, from, n, stream), KIND(NONE))
@@ -497,7 +465,7 @@ RT_STREAM(cudaGetDriverEntryPointByVersion, QUIET,
 #else
 RT_STREAM(cudaGetDriverEntryPoint, QUIET, (const char *name, void **out, unsigned long long flags),
 	  entry_point(name, out, SIM_CUDART_VERSION,
-		      flags ? flags
+		      flags			 ? flags
 		      : d == sim_rt_driver(true) ? 2
 						 : 1,
 		      NULL),

@@ -57,9 +57,7 @@ enum { HOST_PIDS = 1 << 23 };
 
 const char *sim_device_dir(void)
 {
-	const char *from = getenv("SIM_DIR");
-	if (!from || !*from)
-		from = getenv("SIM_JOURNAL");
+	const char *from = sim_settings_folder();
 	if (!dir[0]) {
 		if (from && *from)
 			snprintf(dir, sizeof dir, "%s", from);
@@ -270,6 +268,8 @@ static bool open_shared(void)
 static bool attach(void)
 {
 	sim_process_check();
+	if (sim_config.off)
+		return false;
 	if (__atomic_load_n(&shared, __ATOMIC_ACQUIRE))
 		return true;
 	pthread_mutex_lock(&opening);

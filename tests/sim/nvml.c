@@ -103,7 +103,7 @@ const char *nvmlErrorString(int code)
 
 int nvmlSystemGetDriverVersion(char *text, unsigned size)
 {
-	snprintf(text, size, "580.0.sim");
+	snprintf(text, size, "%s", sim_driver_text);
 	return 0;
 }
 
@@ -193,7 +193,7 @@ int nvmlDeviceGetName(void *handle, char *text, unsigned size)
 	int i = index_of(handle);
 	if (i < 0)
 		return no_device();
-	snprintf(text, size, "Simulated GPU %d", i == WHOLE ? 0 : i);
+	sim_device_name(text, size, i == WHOLE ? 0 : i);
 	return 0;
 }
 

@@ -94,8 +94,12 @@ static const struct sim_table table = {sizeof table, sim_call_open, sim_call_clo
 
 int cuGetExportTable(const void **out, const unsigned char uuid[16])
 {
-	if (!out || !uuid || memcmp(uuid, sim_journal_uuid, 16))
+	if (!out || !uuid)
 		return SIM_INVALID_VALUE;
+	if (memcmp(uuid, sim_journal_uuid, 16)) {
+		sim_table_missing(__builtin_return_address(0));
+		return SIM_INVALID_VALUE;
+	}
 	*out = &table;
 	return SIM_OK;
 }

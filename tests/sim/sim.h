@@ -134,8 +134,9 @@ static inline uint64_t sim_round_up(uint64_t value, uint64_t unit)
 	return (value + unit - 1) / unit * unit;
 }
 
-/* process.c */
+/* settings.c */
 struct sim_config {
+	bool off; /* no device at all, and no file of the machine: a dry library outside of a dry run */
 	int devices;
 	uint64_t vram, ctx_bytes, granularity, module_bytes, pinned_limit, latency_ns;
 	bool journal_all, lazy_modules, mig;
@@ -148,6 +149,12 @@ struct sim_fail {
 	int code;
 	struct sim_fail *next;
 };
+void sim_settings_read(void);
+const char *sim_settings_folder(void); /* of the machine; NULL: a default */
+struct sim_fail *sim_process_fail_rules(const char *name);
+uint64_t sim_process_latency(const char *name);
+
+/* process.c */
 struct sim_process {
 	bool initialized;    /* cuInit succeeded in this process */
 	bool forked;	     /* cuInit was called before fork: every call fails here */
@@ -157,8 +164,6 @@ extern struct sim_process sim_process;
 void sim_process_check(void); /* notices a fork; reads the environment the first time; needs no lock */
 void sim_lock(void);
 void sim_unlock(void);
-struct sim_fail *sim_process_fail_rules(const char *name);
-uint64_t sim_process_latency(const char *name);
 
 /* device.c: memory of the devices, shared by all processes of one SIM_DIR */
 int sim_device_count(void);
@@ -216,6 +221,19 @@ void sim_object_remove(struct sim_object *object);			    /* not freed */
 void *sim_object_get(uint64_t key, enum sim_type type);			    /* the one that contains key */
 void sim_object_each(enum sim_type type, void (*visit)(struct sim_object *, void *), void *arg);
 
+/* attributes.c: what a device is */
+extern const char sim_driver_text[]; /* the driver's version as NVML tells it */
+void sim_device_name(char *name, size_t size, int physical);
+int sim_device_attribute(int attribute, int physical); /* of CUdevice_attribute */
+
+/* traps.c: addresses and contents of device memory */
+uint64_t sim_va_take(int device, uint64_t bytes); /* LIFO per power of two */
+void sim_va_give(int device, uint64_t address, uint64_t bytes);
+void sim_va_back(uint64_t address, uint64_t bytes); /* a range was reserved for virtual memory */
+void sim_contents_copy(uint64_t to, bool to_host, uint64_t from, bool from_host, uint64_t bytes);
+void sim_contents_fill(uint64_t to, bool host, uint64_t value, size_t width, uint64_t count);
+void sim_table_missing(const void *caller); /* an export table was asked for that is not here */
+
 /* alloc.c */
 struct sim_block {
 	struct sim_object object; /* key: address */
@@ -232,8 +250,6 @@ struct sim_block {
 	uint64_t source; /* imported from */
 	char *file;	 /* IPC file to remove */
 };
-uint64_t sim_va_take(int device, uint64_t bytes); /* LIFO per power of two */
-void sim_va_give(int device, uint64_t address, uint64_t bytes);
 struct sim_block *sim_block_add(struct sim_call *call, enum sim_kind kind, int device, uint64_t address, uint64_t bytes);
 void sim_block_drop(struct sim_block *block, struct sim_call *call, enum sim_effect effect);
 int sim_alloc_device(struct sim_call *call, int device, struct sim_ctx *ctx, uint64_t bytes, uint64_t *address);

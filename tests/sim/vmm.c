@@ -185,6 +185,7 @@ int cuMemAddressReserve(uint64_t *out, size_t bytes, size_t alignment, uint64_t 
 			SIM_RETURN(SIM_OUT_OF_MEMORY);
 		r->object = (struct sim_object){.key = at, .span = bytes, .type = SIM_T_RESERVATION};
 		reserved_to = at + bytes;
+		sim_va_back(at, bytes);
 	}
 	sim_object_insert(&r->object);
 	*out = call.address = r->object.key;
