@@ -90,6 +90,8 @@ int sl_child_exec(const struct sl_launch *run)
 	/* NVTX reads the variable once, at the first range; the agent could only set it later. */
 	if (run->options.labels != SL_LABELS_OFF)
 		setenv("NVTX_INJECTION64_PATH", run->library, 0);
+	if (run->dry)
+		sl_dry_enter(run);
 	execvp(run->command[0], run->command);
 	why = errno;
 	sl_launcher_say("%s: %s", run->command[0], why == ENOENT ? "not found" : strerror(why));

@@ -10,12 +10,13 @@
 #include "common/nearest.h"
 #include "common/ranks.h"
 
-enum { WATCH = 256, HELP, VERSION, SWITCHES, REPORT = SWITCHES, GATE, PUSH, CHECK, JSON, TABLE };
+enum { WATCH = 256, HELP, VERSION, DRY, SWITCHES, REPORT = SWITCHES, GATE, PUSH, CHECK, JSON, FORCE, TABLE };
 
 static const struct option own[] = {
-	{"report", no_argument, NULL, REPORT},	   {"gate", no_argument, NULL, GATE},	    {"push", no_argument, NULL, PUSH},
-	{"watch", required_argument, NULL, WATCH}, {"check", no_argument, NULL, CHECK},	    {"json", no_argument, NULL, JSON},
-	{"help", no_argument, NULL, HELP},	   {"version", no_argument, NULL, VERSION},
+	{"report", no_argument, NULL, REPORT},	   {"gate", no_argument, NULL, GATE},	{"push", no_argument, NULL, PUSH},
+	{"watch", required_argument, NULL, WATCH}, {"check", no_argument, NULL, CHECK}, {"json", no_argument, NULL, JSON},
+	{"dry", optional_argument, NULL, DRY},	   {"force", no_argument, NULL, FORCE}, {"help", no_argument, NULL, HELP},
+	{"version", no_argument, NULL, VERSION},
 };
 
 static const char *const internal[] = {
@@ -55,6 +56,9 @@ static void print_help(void)
 	       "      --push                            send the run to STORMLOG_SERVER after the command has ended\n"
 	       "      --check                           say what would work here for this command, record nothing\n"
 	       "      --json                            with --check: as one JSON object on standard output\n"
+	       "      --dry[=CARD]                      run on a machine without a GPU, for its memory: no number is computed;\n"
+	       "                                        --dry=list shows the cards (h200)\n"
+	       "      --force                           with --dry: although this machine has a GPU\n"
 	       "      --help, --version\n\n"
 	       "Each option is a variable too (STORMLOG_KEEP for --keep); SIZE takes K M G T.  The exit status is the\n"
 	       "command's; 125 our own failure, 126 not executable, 127 not found.\n"
@@ -248,7 +252,7 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 {
 	struct option longs[64];
 	char letters[64];
-	bool *const switches[] = {&run->report, &run->gate, &run->push, &run->check, &run->json}, seen[64] = {false};
+	bool *const switches[] = {&run->report, &run->gate, &run->push, &run->check, &run->json, &run->force}, seen[64] = {false};
 	int found, status;
 
 	if (aloud)
@@ -268,6 +272,11 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 		case VERSION:
 			printf("stormlog-run %s\n", SL_VERSION);
 			return 0;
+		case DRY:
+			run->dry = optarg ? optarg : "h200";
+			if (!strcmp(run->dry, "list"))
+				return sl_dry_list();
+			continue;
 		case WATCH:
 			if (run->watch_count < SL_COUNT(run->watch))
 				run->watch[run->watch_count++] = optarg;

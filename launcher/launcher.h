@@ -17,7 +17,8 @@
 struct sl_ringfile;
 
 struct sl_launch {
-	bool report, gate, push, check, json;
+	bool report, gate, push, check, json, force;
+	const char *dry;       /* --dry: the card; NULL: record what runs on a real device */
 	const char *watch[32]; /* --watch: alert rules */
 	unsigned watch_count;
 	struct sl_options options; /* as the command's processes will read them from the environment */
@@ -54,6 +55,18 @@ bool sl_paths_analyzer(char *path, size_t size);
 
 /* Finds a program as execvp does.  Returns 0, ENOENT or EACCES. */
 int sl_paths_command(const char *name, char *path, size_t size);
+
+bool sl_paths_dry(char *path, size_t size); /* the folder of the dry run's libraries */
+
+/* --- launcher/dry.c --- */
+
+/* Prints the cards on stdout. Returns the exit status. */
+int sl_dry_list(void);
+
+/* Before the command: chooses the card and makes what the run needs. False: it cannot be, and why was said. */
+bool sl_dry_begin(const struct sl_launch *run);
+void sl_dry_enter(const struct sl_launch *run); /* in the process that becomes the command: sets its variables */
+void sl_dry_end(void);				/* after the command: removes what begin made */
 
 /* --- launcher/link.c --- */
 

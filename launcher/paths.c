@@ -62,6 +62,21 @@ bool sl_paths_library(char *path, size_t size)
 	return find(patterns, SL_COUNT(patterns), path, size);
 }
 
+bool sl_paths_dry(char *path, size_t size)
+{
+	static const char *const patterns[] = {
+		"/../dry/dry-audit.so", /* a build folder */
+		"/stormlog-dry/dry-audit.so",
+		"/../lib/*/stormlog-dry/dry-audit.so",
+		"/../lib*/stormlog-dry/dry-audit.so",
+	};
+
+	if (!find(patterns, SL_COUNT(patterns), path, size))
+		return false;
+	*strrchr(path, '/') = 0;
+	return true;
+}
+
 bool sl_paths_analyzer(char *path, size_t size)
 {
 	static const char *const patterns[] = {"/stormlog-analyze", "/../analyzer/stormlog-analyze"};

@@ -241,13 +241,15 @@ int main(int argc, char **argv)
 	}
 	if (!make_absolute(&run) || !find_agent(&run))
 		return SL_LAUNCH_FAILED;
+	if (run.dry && !sl_dry_begin(&run))
+		return SL_LAUNCH_FAILED;
 	name_run(&run);
 	if (first && !run.options.quiet) {
 		found = warn_target(&run);
 		warn_unwritable(&run);
 	}
 	/* Nothing to do meanwhile or afterwards: exec the command, so that nothing stands between it and its signals. */
-	if (!first || (run.options.quiet && !run.report && !run.gate && !run.push && !run.watch_count)) {
+	if (!run.dry && (!first || (run.options.quiet && !run.report && !run.gate && !run.push && !run.watch_count))) {
 		if (!run.options.host)
 			return sl_child_exec(&run);
 		sl_child_end(sl_child_run(&run));
@@ -259,6 +261,7 @@ int main(int argc, char **argv)
 	if (run.watch_count && !sl_watcher_start(&run))
 		return SL_LAUNCH_FAILED;
 	status = sl_child_run(&run);
+	sl_dry_end();
 	sl_watcher_end();
 	verdict = say_recorded(&run, status);
 	if (verdict && WIFEXITED(status) && !WEXITSTATUS(status))

@@ -72,13 +72,13 @@ static void pack_paths(struct sl_definition *out)
 }
 
 /* KEY=VALUE lines; one without = is a key whose value is empty. */
-static void pack_metadata(struct sl_definition *out, const char *lines)
+static void pack_lines(struct sl_definition *out, const char *key, const char *lines)
 {
 	unsigned count = 0;
 
 	for (const char *at = lines; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
 		count += *at != '\n';
-	sl_definition_key(out, "metadata");
+	sl_definition_key(out, key);
 	sl_pack_map(&out->pack, count);
 	while (count) {
 		size_t line = strcspn(lines, "\n"), name = strcspn(lines, "=\n");
@@ -182,7 +182,9 @@ size_t sl_process_header(void *buffer, size_t size, const struct sl_process_iden
 	pack_argv(&out);
 	pack_paths(&out);
 	sl_definition_maybe_text(&out, "tag", options->tag);
-	pack_metadata(&out, options->meta);
+	pack_lines(&out, "metadata", options->meta);
+	if (getenv("STORMLOG_DRY_CARD"))
+		pack_lines(&out, "dry", getenv("STORMLOG_DRY_CARD"));
 	pack_settings(&out, options);
 	pack_environment(&out);
 	sl_definition_key(&out, "system");

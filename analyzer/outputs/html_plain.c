@@ -8,6 +8,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/outputs/output.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/upstream/files/telemetry.h"
 
 #define ROW_MAX_BYTES 4096 /* most bytes of a diff's row and the end of the page */
@@ -122,6 +123,11 @@ static void put_head(FILE *out, const char *path)
 static bool write_html(struct sl_report *report, FILE *out)
 {
 	put_head(out, report->path);
+	if (sl_dry_report(report)) {
+		fputs("<p><b>DRY RUN on ", out);
+		put_text(out, sl_dry_report(report));
+		fputs(": no number was computed.</b></p>\n", out);
+	}
 	fputs("<p><img src=\"timeline.png\" alt=\"\"><img src=\"ranks.png\" alt=\"\"></p>\n", out);
 	put_devices(report, out);
 	put_processes(report, out);

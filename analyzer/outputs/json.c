@@ -10,6 +10,7 @@
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/answers/emit.h"
 #include "analyzer/report/bundle_path.h"
+#include "analyzer/report/dry.h"
 
 static void put_frames(struct sl_json *j, const char *key, const struct sl_stack_frame *frames, unsigned count)
 {
@@ -78,6 +79,27 @@ static void put_skew(struct sl_json *j, const struct sl_skew *skew)
 	sl_json_end(j);
 }
 
+/* What a dry run says of a device; null: a real one. */
+static void put_dry(struct sl_json *j, const struct sl_report *report)
+{
+	const char *card = sl_dry_report(report);
+	struct sl_dry_need need = {0};
+	bool known = sl_dry_need(report, &need);
+
+	if (!card) {
+		sl_json_null(j, "dry");
+		return;
+	}
+	sl_json_object(j, "dry");
+	sl_json_string(j, "card", card);
+	sl_json_bool(j, "measured", need.measured);
+	sl_json_known_uint(j, "capacity_bytes", known ? need.capacity : SL_UNKNOWN);
+	sl_json_known_uint(j, "job_bytes", known ? need.job : SL_UNKNOWN);
+	sl_json_known_uint(j, "outside_low_bytes", known ? need.low : SL_UNKNOWN);
+	sl_json_known_uint(j, "outside_high_bytes", known ? need.high : SL_UNKNOWN);
+	sl_json_end(j);
+}
+
 static void put_run(struct sl_json *j, const struct sl_report *report)
 {
 	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
@@ -91,6 +113,7 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 	sl_json_string(j, "job_id", first ? first->job_id : NULL);
 	sl_json_known(j, "world_size", world);
 	sl_json_string(j, "tag", first ? first->tag : NULL);
+	put_dry(j, report);
 	sl_json_object(j, "metadata");
 	if (report->process_count)
 		sl_output_metadata(j, report->processes[0].model);

@@ -165,7 +165,8 @@ static void put_course(struct sl_screen_page *page, const struct sl_leak_list_pl
 	char text[800], time[SL_FORMAT_BYTES], full[400], thread[100], rounds[140];
 
 	put_full_ins(full, sizeof(full), process, kept->track->kind, place->where);
-	snprintf(text, sizeof(text), "      since %s; %s%s%s%s", sl_leak_words_begin(time, process, kept),
+	bool dry = process->trace->header.dry_count; /* its times are of no card */
+	snprintf(text, sizeof(text), "      %s%s%s%s%s%s%s", dry ? "" : "since ", dry ? "" : sl_leak_words_begin(time, process, kept), dry ? "" : "; ",
 		 kept->left_blocks		   ? "never freed"
 		 : sl_leak_words_in_turns(process) ? "freed only as each process ended, before another began"
 						   : "freed only as the program ended",

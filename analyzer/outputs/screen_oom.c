@@ -149,6 +149,7 @@ static void put_label(char *out, size_t size, const struct sl_process *process, 
 static void put_title(struct sl_screen_page *page, const struct sl_process *process, const struct sl_oom *oom, unsigned attempts)
 {
 	uint64_t start = page->report->started_unix_ns, at_ns = sl_process_unix(process, oom->time_ns);
+	bool dry = process->trace->header.dry_count;
 	char device[24] = "", label[400], more[24] = "";
 
 	if (oom->device >= 0)
@@ -157,7 +158,8 @@ static void put_title(struct sl_screen_page *page, const struct sl_process *proc
 		snprintf(more, sizeof(more), "  %u attempts", attempts);
 	put_label(label, sizeof(label), process, oom);
 	sl_screen_head(page, "OUT OF MEMORY", SL_SCREEN_BAD);
-	sl_screen_say(page, "   %s%s  at %s%s%s", SL_WHO(process), device, SL_SPAN(at_ns > start ? at_ns - start : 0), label, more);
+	sl_screen_say(page, "   %s%s%s%s%s%s", SL_WHO(process), device, dry ? "" : "  at ",
+		      dry ? "" : SL_SPAN(at_ns > start ? at_ns - start : 0), label, more);
 }
 
 /* Prints the caller, since the change may be there: beside the request, or on a line of its own. */

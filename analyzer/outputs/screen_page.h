@@ -45,6 +45,10 @@ void sl_screen_shares(struct sl_screen_page *page, const struct sl_owners *sorte
 /* Findings with that id, one line each, below a block; process -1: of any process. */
 void sl_screen_said(struct sl_screen_page *page, const char *id, int process, int device);
 
+/* screen_dry.c: that the run was dry, and what the job would need; nothing of a real one. */
+void sl_screen_dry(struct sl_screen_page *page);
+void sl_screen_need(struct sl_screen_page *page);
+
 /* screen_title.c: program, processes, hosts, time, and how they ended. */
 void sl_screen_title(struct sl_screen_page *page);
 /* screen_peak.c: the process that held most on a device, and what it held. */

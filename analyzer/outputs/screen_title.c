@@ -58,7 +58,8 @@ void sl_screen_title(struct sl_screen_page *page)
 {
 	const struct sl_report *report = page->report;
 	const struct sl_process *first = &report->processes[0];
-	uint64_t span_ns = report->ended_unix_ns - report->started_unix_ns;
+	const char *span = first->trace->header.dry_count ? "" : SL_SPAN(report->ended_unix_ns - report->started_unix_ns);
+	const char *gap = *span ? "  " : "";
 	unsigned hosts = hosts_of(report), ranks = 0;
 	char status[256], who[64];
 
@@ -71,8 +72,8 @@ void sl_screen_title(struct sl_screen_page *page)
 		snprintf(who, sizeof(who), "%u %s", report->process_count, ranks == report->process_count ? "ranks" : "processes");
 	sl_screen_head(page, sl_stacks_program(&first->trace->header), SL_SCREEN_PLAIN);
 	if (hosts == 1)
-		sl_screen_say(page, "  %s on %s  %s  %s", who, first->trace->header.host ? first->trace->header.host : "?",
-			      SL_SPAN(span_ns), status);
+		sl_screen_say(page, "  %s on %s%s%s  %s", who, first->trace->header.host ? first->trace->header.host : "?", gap,
+			      span, status);
 	else
-		sl_screen_say(page, "  %s on %u hosts  %s  %s", who, hosts, SL_SPAN(span_ns), status);
+		sl_screen_say(page, "  %s on %u hosts%s%s  %s", who, hosts, gap, span, status);
 }

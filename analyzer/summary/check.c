@@ -46,6 +46,9 @@ static bool trace_is_sound(const struct sl_trace *trace)
 	for (unsigned i = 0; i < header->system_count; i++)
 		if (!header->system[i].name)
 			return false;
+	for (unsigned i = 0; i < header->dry_count; i++)
+		if (!header->dry[i].name)
+			return false;
 	for (unsigned i = 0; i < trace->damage.lines; i++)
 		if (!trace->damage.line[i])
 			return false;

@@ -66,7 +66,7 @@ SHAPE(pair, sl_pair, M(name), M(value));
 SHAPE(header, sl_header, M(known), M(version), M(agent), M(host), M(boot_id), M(run_id), M(job_id), M(exe), M(cwd), M(tag), M(ring), M(started_ns),
       M(monotonic_ns), M(process_start), M(pid), M(ppid), M(rank), M(local_rank), M(world_size), M(restart), M(unknown_verbs), M(unknown_kinds),
       KEPT(argv, argc, text), KEPT(metadata, metadata_count, pair), KEPT(settings, setting_count, pair),
-      KEPT(environment, environment_count, pair), KEPT(system, system_count, pair), KEPT(hooks, hook_count, hook));
+      KEPT(environment, environment_count, pair), KEPT(system, system_count, pair), KEPT(dry, dry_count, pair), KEPT(hooks, hook_count, hook));
 SHAPE(frame, sl_python_frame, M(function), M(file), M(line));
 SHAPE(python, sl_python_stack, KEPT(frames, count, u32), KEPT(boundaries, boundary_count, u32), M(truncated));
 SHAPE(native, sl_native_stack, KEPT(pcs, count, u64), M(truncated));

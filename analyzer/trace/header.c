@@ -236,6 +236,7 @@ bool sl_header_read(struct sl_header *header, const msgpack_object *map)
 	header->settings = read_pairs(header, map, "settings", &header->setting_count);
 	header->environment = read_pairs(header, map, "environment", &header->environment_count);
 	header->system = read_pairs(header, map, "system", &header->system_count);
+	header->dry = read_pairs(header, map, "dry", &header->dry_count);
 	read_argv(header, map);
 	read_kinds(header, map);
 	read_hooks(header, map);

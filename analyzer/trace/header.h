@@ -34,12 +34,13 @@ struct sl_header {
 	uint64_t started_ns, monotonic_ns, process_start;
 	uint64_t watcher, watcher_start; /* pid and process_start of stormlog-attach; 0: the process recorded itself */
 	int64_t pid, ppid, rank, local_rank, world_size, restart; /* rank, local_rank, world_size, restart: -1 unknown */
-	unsigned argc, hook_count, metadata_count, setting_count, environment_count, system_count, unknown_verbs;
+	unsigned argc, hook_count, metadata_count, setting_count, environment_count, system_count, dry_count, unknown_verbs;
 	unsigned kind_count;	/* of the file's list */
 	unsigned unknown_kinds; /* kinds without a name that is known here, and what names a kind or family that no list has */
 	unsigned left_out;	/* entries of lists that are longer than in any honest header */
 	const char **argv;
 	struct sl_pair *metadata, *settings, *environment, *system;
+	struct sl_pair *dry;	     /* the card of a dry run; none: a real device */
 	const struct sl_hook *hooks; /* row i belongs to api i + 1; in the pool */
 	uint8_t kinds[256];	     /* index: kind in the file; value: enum sl_kind */
 	bool same_kinds;	     /* kinds[i] == i for all i: nothing to translate */

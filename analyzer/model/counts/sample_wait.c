@@ -135,7 +135,7 @@ void sl_sample_wait_settle(struct sl_model *model, struct sl_device_state *devic
 		return;
 	device->sampled.known = SL_UNKNOWN;
 	own(model, device, known);
-	bytes = hidden(device, known);
+	bytes = model->header->dry_count ? SL_UNKNOWN : hidden(device, known);
 	if (bytes == SL_UNKNOWN)
 		return;
 	device->hidden_last_bytes = bytes;

@@ -194,7 +194,7 @@ void sl_page_build_changes(struct sl_page *page, const struct sl_page_matter *of
 {
 	sl_page_begin(page, 0, budget);
 	page->budget.bins = SL_TIMELINE_BINS; /* there are no lines to reduce */
-	sl_page_open(page, KEYS, "diff", "What changed", NULL, NULL);
+	sl_page_open(page, KEYS, "diff", "What changed", NULL, NULL, NULL);
 	for (unsigned side = 0; side < 2; side++) {
 		sl_page_put_array(page, side ? "after" : "before", of->counts[side]);
 		for (unsigned i = 0; i < of->counts[side]; i++)

@@ -238,7 +238,8 @@ void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_pag
 	*SL_PUSH(&page->node_frame) = 0;
 }
 
-void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag)
+void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag,
+		  const char *dry)
 {
 	char number[32];
 
@@ -250,6 +251,7 @@ void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const
 	sl_page_put_text(page, "title", title);
 	sl_page_put_text(page, "run", run);
 	sl_page_put_text(page, "tag", tag);
+	sl_page_put_text(page, "dry", dry);
 	snprintf(number, sizeof(number), "%llu", (unsigned long long)page->t0_unix_ns);
 	sl_page_put_text(page, "t0_unix_ns", number);
 	sl_page_put_double(page, "duration_ns", (double)(page->t1_unix_ns - page->t0_unix_ns));

@@ -84,10 +84,11 @@ struct sl_page {
 
 /* Between begin and open the caller fills t0_unix_ns, t1_unix_ns and `order`. */
 void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget);
-void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag);
+void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag,
+		  const char *dry);
 void sl_page_put_warning(void *page, const char *text); /* for each item of the array `warnings` */
 void sl_page_close(struct sl_page *page);		/* writes given_up and the tables strings, frames, nodes */
-#define SL_PAGE_KEYS 29					/* of a page with a time line */
+#define SL_PAGE_KEYS 30					/* of a page with a time line */
 
 /* The first so many processes in order have all their lines and tables. */
 static inline unsigned sl_page_detailed(const struct sl_page *page)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "analyzer/report/dry.h"
 #include "analyzer/outputs/page/page.h"
 
 #include <stdlib.h>
@@ -82,12 +83,12 @@ static void begin(struct sl_page *page, struct sl_report *report, const struct s
 	page->t1_unix_ns = report->ended_unix_ns;
 	order_processes(page);
 	sl_page_open(page, keys, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
-		     first ? first->tag : NULL);
+		     first ? first->tag : NULL, sl_dry_report(report));
 }
 
 void sl_page_build_lines(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget)
 {
-	begin(page, of->report, budget, 14);
+	begin(page, of->report, budget, 15);
 	sl_page_lines(page);
 	sl_page_close(page);
 }

@@ -324,7 +324,7 @@ static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemet
 	struct sl_markers markers;
 	struct sl_phases phases;
 
-	sl_page_open(page, SL_PAGE_KEYS, "telemetry", path, session ? session->summary.session_id : NULL, NULL);
+	sl_page_open(page, SL_PAGE_KEYS, "telemetry", path, session ? session->summary.session_id : NULL, NULL, NULL);
 	sl_page_put_array(page, "processes", t->count);
 	for (unsigned r = 0; r < t->count; r++)
 		put_process(t, session, &t->ranks[r]);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/dry.h"
+
+#include <stdlib.h>
+
+#include "analyzer/base/format.h"
+
+static const char *value(const struct sl_header *header, const char *name)
+{
+	for (unsigned i = 0; i < header->dry_count; i++)
+		if (!strcmp(header->dry[i].name, name))
+			return header->dry[i].value;
+	return NULL;
+}
+
+static uint64_t number(const struct sl_header *header, const char *name)
+{
+	const char *text = value(header, name);
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+const char *sl_dry_card(const struct sl_header *header)
+{
+	static const char *const makers[] = {"NVIDIA ", "GeForce ", "Tesla "};
+	const char *name = value(header, "name");
+
+	for (size_t i = 0; name && i < SL_COUNT(makers); i++)
+		if (!strncmp(name, makers[i], strlen(makers[i])))
+			name += strlen(makers[i]);
+	return header->dry_count ? name ? name : "a card without a name" : NULL;
+}
+
+static const struct sl_header *dry_one(const struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (report->processes[i].trace->header.dry_count)
+			return &report->processes[i].trace->header;
+	return NULL;
+}
+
+const char *sl_dry_report(const struct sl_report *report)
+{
+	const struct sl_header *header = dry_one(report);
+
+	return header ? sl_dry_card(header) : NULL;
+}
+
+bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
+{
+	const struct sl_header *header = dry_one(report);
+	const struct sl_shared_device *most = NULL;
+
+	for (unsigned i = 0; header && i < report->device_count; i++)
+		if (report->devices[i].known_peak_bytes != SL_UNKNOWN &&
+		    (!most || report->devices[i].known_peak_bytes > most->known_peak_bytes))
+			most = &report->devices[i];
+	if (!most)
+		return false;
+	*need = (struct sl_dry_need){
+		.job = most->known_peak_bytes,
+		.low = most->process_count * (number(header, "context_low") + number(header, "kernels_low")),
+		.high = most->process_count * (number(header, "context_high") + number(header, "kernels_high")),
+		.capacity = number(header, "memory"),
+		.measured = number(header, "measured"),
+	};
+	return true;
+}
+
+void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size)
+{
+	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
+
+	snprintf(out, size, "%s to %s: %s of the job, and %s to %s outside of it (context and code, %s)",
+		 sl_format_size(from, need->job + need->low), sl_format_size(to, need->job + need->high), SL_SIZE(need->job),
+		 sl_format_size(low, need->low), sl_format_size(high, need->high), need->measured ? "measured" : "not measured");
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A dry run (doc/dry-run.md): the job ran over a device that computes nothing. What it allocated is the job's own; times, rates and
+ * what the device holds beside it are not, so they are not told.
+ */
+#pragma once
+
+#include "analyzer/report/report.h"
+
+/* The card as people say it ("H200"); NULL: the process ran on a real device. The header owns it. */
+const char *sl_dry_card(const struct sl_header *header);
+
+/* The same of a run: of its first process that was dry. */
+const char *sl_dry_report(const struct sl_report *report);
+
+/* What the job would need of a device, in bytes: of the device on which it held most. */
+struct sl_dry_need {
+	uint64_t job;	    /* its highest: what PyTorch reserved, and what libraries allocated beside it */
+	uint64_t low, high; /* outside of that, for all its processes there: contexts and code of kernels */
+	uint64_t capacity;
+	bool measured; /* low and high were read from such a card */
+};
+
+/* False: the run was not dry, or it used no device. */
+bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need);
+
+/* "8.0 to 8.1 GiB: 7.4 GiB of the job and 610 to 628 MiB outside of it (...)", for a line of a screen. */
+void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What device memory holds. Small copies move, because their bytes decide things: indices, counts, flags. Kernels compute nothing, and
+ * what they would have written reads as 0. A large copy leaves zeros, so that a model of many gigabytes takes no room on the host.
+ */
+#include "tests/sim/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static uint64_t limit(void)
+{
+	return getenv("STORMLOG_DRY_VALUES") ? 128ull << 20 : 1ull << 20;
+}
+
+/* Whole pages are given back instead of being written. */
+static void clear(uint64_t at, uint64_t bytes)
+{
+	uint64_t first = sim_round_up(at, 4096), last = (at + bytes) & ~4095ull;
+
+	if (bytes <= 1 << 16 || first >= last) {
+		memset((void *)at, 0, bytes);
+		return;
+	}
+	memset((void *)at, 0, first - at);
+	memset((void *)last, 0, at + bytes - last);
+	madvise((void *)first, last - first, MADV_DONTNEED);
+}
+
+void sim_contents_copy(uint64_t to, bool to_host, uint64_t from, bool from_host, uint64_t bytes)
+{
+	if ((to_host && from_host) || bytes <= limit())
+		memmove((void *)to, (void *)from, bytes);
+	else if (to_host)
+		memset((void *)to, 0, bytes);
+	else
+		clear(to, bytes);
+}
+
+void sim_contents_fill(uint64_t to, bool host, uint64_t value, size_t width, uint64_t count)
+{
+	if (!host && (!value || count * width > limit())) {
+		clear(to, count * width);
+		return;
+	}
+	for (uint64_t i = 0; i < count; i++)
+		memcpy((char *)to + i * width, &value, width);
+}

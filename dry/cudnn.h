@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* A descriptor of cuDNN's backend, and the workspace that a graph of operations takes on the device. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct attribute;
+
+struct sl_cudnn {
+	int type; /* cudnnBackendDescriptorType_t */
+	bool plain;
+	struct attribute *attributes;
+	struct sl_cudnn *source; /* of an engine's configuration: the graph that it was offered for */
+};
+
+/* The values that were set, in `type`'s width; NULL, and *count 0: it was not set. The descriptor keeps them. */
+const void *sl_cudnn_values(const struct sl_cudnn *d, int name, int64_t *count);
+struct sl_cudnn *sl_cudnn_child(const struct sl_cudnn *d, int name);
+
+/* Bytes; 0 where no rule knows better (workspace.c). */
+int64_t sl_cudnn_workspace(const struct sl_cudnn *graph);

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+/* What files of one dry library share. */
+#pragma once
+
+#include "dry/card.h"
+
+extern struct sl_dry_card sl_dry_card; /* read when the process first calls the library */

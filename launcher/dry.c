@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A dry run: the job gets a device of ours, whose kernels do nothing (dry/README.md). Its folder below /dev/shm is the sign by which our
+ * libraries know that they are wanted; it goes when the job has ended.
+ */
+#include "launcher/launcher.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dry/card.h"
+
+static const struct card {
+	const char *id;
+	struct sl_dry_card card;
+} cards[] = {
+#define CARD(id, name, measured, memory, major, minor, multiprocessors, threads, shared, shared_optin, l2, blocks, context_low,    \
+	     context_high, kernels_low, kernels_high)                                                                              \
+	{#id,                                                                                                                      \
+	 {name, measured, memory, major, minor, multiprocessors, threads, shared, shared_optin, l2, blocks, context_low,           \
+	  context_high, kernels_low, kernels_high}},
+#include "dry/cards.def"
+#undef CARD
+};
+
+static const struct field {
+	const char *name;
+	int64_t scale;
+	size_t at;
+} fields[] = {
+#define FIELD(name, scale, attribute) {#name, scale, offsetof(struct sl_dry_card, name)},
+#include "dry/fields.def"
+#undef FIELD
+};
+
+static char folder[64];	 /* of this run */
+static char lines[2048]; /* the card, as STORMLOG_DRY_CARD has it */
+
+/* As people say it: without the maker's name. */
+static const char *short_name(const char *name)
+{
+	static const char *const makers[] = {"NVIDIA ", "GeForce ", "Tesla "};
+
+	for (size_t i = 0; i < SL_COUNT(makers); i++)
+		if (!strncmp(name, makers[i], strlen(makers[i])))
+			name += strlen(makers[i]);
+	return name;
+}
+
+int sl_dry_list(void)
+{
+	printf("%-12s %-48s %9s  %s\n", "--dry=", "", "memory", "context and code outside of PyTorch");
+	for (size_t i = 0; i < SL_COUNT(cards); i++) {
+		const struct sl_dry_card *card = &cards[i].card;
+
+		printf("%-12s %-48s %5.1f GiB  %4lld to %lld MiB, %s\n", cards[i].id, card->name, (double)card->memory / 1024,
+		       (long long)(card->context_low + card->kernels_low), (long long)(card->context_high + card->kernels_high),
+		       card->measured ? "measured" : "not measured");
+	}
+	printf("Another card: --dry=FILE, with lines of `name = value`: name, and in bytes or counts");
+	for (size_t i = 0; i < SL_COUNT(fields); i++)
+		printf("%s %s", i ? "," : "", fields[i].name);
+	printf(".\nA first line `like = h200` takes the rest from that row.\n");
+	return 0;
+}
+
+static const struct card *find_card(const char *id, size_t length)
+{
+	for (size_t i = 0; i < SL_COUNT(cards); i++)
+		if (strlen(cards[i].id) == length && !strncasecmp(cards[i].id, id, length))
+			return &cards[i];
+	return NULL;
+}
+
+/* Fills `out` with a row of the table, in bytes. */
+static void take_row(struct sl_dry_card *out, const struct card *row)
+{
+	*out = row->card;
+	for (size_t i = 0; i < SL_COUNT(fields); i++)
+		*(int64_t *)((char *)out + fields[i].at) *= fields[i].scale;
+}
+
+/* A card of the user's own. */
+static bool read_file(struct sl_dry_card *out, const char *path)
+{
+	char text[4096];
+	const char *at = text, *bad;
+	FILE *file = fopen(path, "re");
+	size_t length = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+
+	if (file)
+		fclose(file);
+	if (!length) {
+		sl_launcher_say("--dry=%s: no such card, and no file with one; --dry=list shows them", path);
+		return false;
+	}
+	text[length] = 0;
+	take_row(out, &cards[0]);
+	out->measured = 0;
+	if (!strncmp(at, "like", 4)) {
+		const char *id = at + 4 + strspn(at + 4, " =");
+		const struct card *row = find_card(id, strcspn(id, " \n"));
+
+		if (!row) {
+			sl_launcher_say("%s: line 1: like = %.*s: no such card; --dry=list shows them", path,
+					(int)strcspn(id, "\n"), id);
+			return false;
+		}
+		take_row(out, row);
+		out->measured = 0;
+		at += strcspn(at, "\n");
+	}
+	bad = sl_dry_card_read(out, at);
+	if (bad)
+		sl_launcher_say("%s: %.*s: wants `name = value`; --dry=list shows the names", path, (int)strcspn(bad, "\n"), bad);
+	return !bad;
+}
+
+static bool choose(const char *id)
+{
+	const struct card *row = find_card(id, strlen(id));
+	struct sl_dry_card card = {0};
+	int length;
+
+	if (row)
+		take_row(&card, row);
+	else if (!read_file(&card, id))
+		return false;
+	length = snprintf(lines, sizeof(lines), "name=%s", card.name);
+	for (size_t i = 0; i < SL_COUNT(fields); i++)
+		length += snprintf(lines + length, sizeof(lines) - (size_t)length, "\n%s=%lld", fields[i].name,
+				   (long long)*(int64_t *)((char *)&card + fields[i].at));
+	if (!card.measured)
+		sl_launcher_say(
+			"this card was not measured: what lies outside of PyTorch is given as the widest span of those that were");
+	return true;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+	remove(path);
+	return 0;
+}
+
+#define PREFIX "stormlog-dry-"
+
+/* Folders of launchers that were killed: the number in the name is the launcher's pid. */
+static void sweep(void)
+{
+	char path[64];
+	DIR *all = opendir("/dev/shm");
+
+	for (struct dirent *entry; all && (entry = readdir(all));) {
+		int pid = strncmp(entry->d_name, PREFIX, strlen(PREFIX)) ? 0 : atoi(entry->d_name + strlen(PREFIX));
+
+		if (pid <= 0 || !kill(pid, 0) || errno != ESRCH ||
+		    snprintf(path, sizeof(path), "/dev/shm/%s", entry->d_name) >= (int)sizeof(path))
+			continue;
+		nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	}
+	if (all)
+		closedir(all);
+}
+
+static bool link_in(const char *name, const char *target)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return !symlink(target, path);
+}
+
+/* Makes the folder with a link to our libraries: no path in it has characters that the loader splits lists at. */
+static bool make_folder(void)
+{
+	char libraries[4096], path[128];
+
+	if (!sl_paths_dry(libraries, sizeof(libraries))) {
+		sl_launcher_say("--dry: its libraries are neither beside stormlog-run nor in ../lib/stormlog-dry; install them: "
+				"pip install stormlog-dry, "
+				"or the package of your distribution");
+		return false;
+	}
+	sweep();
+	snprintf(folder, sizeof(folder), "/dev/shm/" PREFIX "%d-XXXXXX", (int)getpid());
+	if (!mkdtemp(folder)) {
+		sl_launcher_say("--dry: %s: %s", folder, strerror(errno));
+		*folder = 0;
+		return false;
+	}
+	snprintf(path, sizeof(path), "%s/triton", folder);
+	return link_in("lib", libraries) && !mkdir(path, 0700) && link_in("triton/libcuda.so.1", "../lib/dry-cuda-1.so") &&
+	       link_in("triton/libcuda.so", "../lib/dry-cuda-1.so");
+}
+
+bool sl_dry_begin(const struct sl_launch *run)
+{
+	if (!run->force && !access("/dev/nvidiactl", F_OK)) {
+		sl_launcher_say("this machine has a GPU, which a dry run would hide from the job: record it there without --dry, "
+				"or say --force");
+		return false;
+	}
+	if (!choose(run->dry) || !make_folder()) {
+		sl_dry_end();
+		return false;
+	}
+	fprintf(stderr, "DRY RUN on %.*s: no number was computed\n",
+		(int)(strcspn(lines, "\n") - (size_t)(short_name(lines + 5) - lines)), short_name(lines + 5));
+	return true;
+}
+
+void sl_dry_enter(const struct sl_launch *run)
+{
+	char path[128];
+
+	setenv(SL_DRY_FOLDER, folder, 1);
+	setenv(SL_DRY_CARD, lines, 1);
+	if (run->force)
+		setenv(SL_DRY_FORCE, "1", 1);
+	snprintf(path, sizeof(path), "%s/lib/dry-audit.so", folder);
+	setenv("LD_AUDIT", path, 1);
+	snprintf(path, sizeof(path), "%s/triton", folder);
+	setenv("TRITON_LIBCUDA_PATH", path, 1);
+}
+
+void sl_dry_end(void)
+{
+	if (*folder)
+		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	*folder = 0;
+}

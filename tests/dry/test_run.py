@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The launcher's --dry over programs in C and ctypes: what the job sees, what is left, and what is told."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from dry import APPS, BUILD, FIRST, RUN, Dry
+
+GIB = 1 << 30
+INIT = "import ctypes; cuda = ctypes.CDLL('libcuda.so.1'); print(cuda.cuInit(0))"
+# Allocates so many MiB at once, and says what the device had before and after.
+ALLOCATE = """
+import ctypes, sys
+rt = ctypes.CDLL("libcudart.so.13")
+free, total, at = ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_void_p()
+rt.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
+print(rt.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(%d << 20)), total.value, free.value)
+"""
+
+
+def folders():
+    return {name for name in os.listdir("/dev/shm") if name.startswith("stormlog-dry-")}
+
+
+class Run(unittest.TestCase):
+    def test_the_cards_of_the_list_run_and_are_what_the_job_sees(self):
+        listed = subprocess.run([RUN, "--dry=list"], capture_output=True, text=True, check=True).stdout
+        cards = re.findall(r"^(\S+) +(\S.*?)  +([\d.]+) GiB .*(?:not )?measured$", listed, re.M)
+        self.assertEqual(len(cards), 14)
+        for card, name, memory in cards:
+            run = Dry("/usr/bin/python3", "-c", ALLOCATE % 64, card=card, analyze=False)
+            code, total, free = map(int, run.out.split())
+            self.assertEqual((run.status, code), (0, 0), run.err)
+            self.assertAlmostEqual(total / GIB, float(memory), delta=0.06)
+            self.assertLess(free, total - (99 << 20))
+
+    def test_the_first_line_of_launcher_screen_and_report(self):
+        run = Dry("/usr/bin/python3", "-c", ALLOCATE % 1024)
+        self.assertEqual(run.err.splitlines()[0], FIRST % "H200")
+        self.assertEqual(run.screen.splitlines()[0], FIRST % "H200")
+        dry = run.report["run"]["dry"]
+        self.assertEqual((dry["card"], dry["measured"], dry["job_bytes"]), ("H200", True, GIB))
+        self.assertIn("NEED     1.60 GiB to 1.61 GiB: 1.00 GiB of the job", run.screen)
+        self.assertNotIn("HIDDEN", run.screen)
+        self.assertIn(FIRST % "H200", run.summary)
+
+    def test_a_card_that_is_too_small_runs_out_of_memory(self):
+        run = Dry("/usr/bin/python3", "-c", ALLOCATE % (16 << 10), card="t4")
+        self.assertEqual(run.out.split()[0], "2")
+        self.assertIn("OUT OF MEMORY", run.screen)
+        self.assertIn("asked 16.0 GiB", run.screen)
+        limited = Dry("/usr/bin/python3", "-c", ALLOCATE % (16 << 10), options=["--limit", "15G"])
+        self.assertEqual(limited.out.split()[0], "2")
+        self.assertIn("OUT OF MEMORY", limited.screen)
+
+    def test_a_program_that_is_linked_with_the_runtime(self):
+        run = Dry(os.path.join(APPS, "oom"))
+        self.assertTrue(run.report["ooms"], run.err)
+
+    def test_nothing_is_left_behind(self):
+        before = folders()
+        Dry("/bin/true", analyze=False)
+        self.assertEqual(folders(), before)
+        killed = subprocess.Popen([RUN, "--dry", "-o", tempfile.mkdtemp(), "--", "sleep", "60"], stderr=subprocess.DEVNULL)
+        while not any("-%d-" % killed.pid in name for name in folders()):
+            time.sleep(0.01)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        Dry("/bin/true", analyze=False)
+        self.assertFalse(any("-%d-" % killed.pid in name for name in folders()))
+
+    def test_the_libraries_have_no_device_without_the_launcher(self):
+        library = os.path.join(BUILD, "dry", "dry-cuda-1.so")
+        answer = [sys.executable, "-c", INIT.replace("libcuda.so.1", library)]
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("STORMLOG_")}
+        for extra in ({}, {"STORMLOG_DRY": "/nowhere", "STORMLOG_DRY_CARD": "memory=1"}):
+            done = subprocess.run(answer, env={**clean, **extra}, capture_output=True, text=True)
+            self.assertEqual(done.stdout.strip(), "100", done.stderr)
+
+    def test_no_file_has_a_name_of_nvidias(self):
+        self.assertFalse([name for name in os.listdir(os.path.join(BUILD, "dry")) if re.match(r"lib(cu|nv|nccl)", name)])
+
+    def test_a_card_of_ones_own(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".card") as file:
+            file.write("like = l4\nname = NVIDIA Own\nmemory = %d\n" % (3 * GIB))
+            file.flush()
+            run = Dry("/usr/bin/python3", "-c", ALLOCATE % 64, card=file.name)
+            self.assertEqual(int(run.out.split()[1]), 3 * GIB)
+            self.assertEqual(run.screen.splitlines()[0], FIRST % "Own")
+            file.write("colour = 3\n")
+            file.flush()
+            self.assertIn("colour = 3: wants `name = value`", Dry("true", card=file.name).err)
+        self.assertIn("--dry=nosuch: no such card", Dry("true", card="nosuch").err)
+
+    def test_a_runtime_inside_a_library_is_refused_by_name(self):
+        code = INIT + "; cuda.cuGetExportTable(ctypes.byref(ctypes.c_void_p()), b'0123456789abcdef'); print('went on')"
+        run = Dry(sys.executable, "-c", code)
+        self.assertEqual((run.status, run.out.strip()), (124, "0"))
+        self.assertRegex(run.err, r"DRY RUN ended: \S+ carries NVIDIA's CUDA runtime inside itself")
+
+    def test_small_copies_are_kept_and_kernels_leave_zeros(self):
+        code = """
+import ctypes
+rt = ctypes.CDLL("libcudart.so.13")
+at, back = ctypes.c_void_p(), ctypes.create_string_buffer(8)
+rt.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(1 << 33))
+rt.cudaMemcpy(back, at, ctypes.c_size_t(8), 2); print(back.raw == bytes(8))
+rt.cudaMemcpy(at, b"position", ctypes.c_size_t(8), 1); rt.cudaMemcpy(back, at, ctypes.c_size_t(8), 2); print(back.raw.decode())
+"""
+        self.assertEqual(Dry(sys.executable, "-c", code, analyze=False).out.split(), ["True", "position"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

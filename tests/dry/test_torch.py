@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""PyTorch as pip installed it, dry. STORMLOG_DRY_PYTHON names an interpreter with a PyTorch for CUDA; without it the test is skipped,
+because the wheels are 2.5 GB."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from dry import Dry
+
+PYTHON = os.environ.get("STORMLOG_DRY_PYTHON")
+if not PYTHON:
+    print("skipped: STORMLOG_DRY_PYTHON names no interpreter with PyTorch")
+    sys.exit(77)
+TRAIN = """
+import sys, torch
+steps, batch, keeps = map(int, sys.argv[1:])
+kept = []
+def train(model, optimizer):
+    for step in range(steps):
+        loss = model(torch.randn(batch, 1024, device="cuda")).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if keeps:
+            kept.append(loss * torch.ones(1 << 20, device="cuda"))
+model = torch.nn.Sequential(torch.nn.Linear(1024, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1024)).cuda()
+train(model, torch.optim.AdamW(model.parameters()))
+print(torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved())
+"""
+WEIGHTS = 2 * (1024 * 1024 + 1024) * 4
+
+
+class Torch(unittest.TestCase):
+    def train(self, steps, batch, keeps, card="h200"):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write(TRAIN)
+            program.flush()
+            return Dry(PYTHON, program.name, str(steps), str(batch), str(keeps), card=card)
+
+    def test_a_training_step_has_its_weights_gradients_and_moments(self):
+        run = self.train(3, 256, 0)
+        self.assertEqual(run.status, 0, run.err)
+        allocated, reserved = map(int, run.out.split())
+        self.assertGreater(allocated, 4 * WEIGHTS)
+        self.assertLess(allocated, 5 * WEIGHTS + (80 << 20))
+        self.assertGreaterEqual(reserved, allocated)
+        self.assertIn("NEED", run.screen)
+
+    def test_a_small_card_runs_out_at_the_line(self):
+        run = self.train(3, 4 << 20, 0, card="t4")
+        self.assertEqual(run.status, 1)
+        self.assertRegex(run.screen, r"OUT OF MEMORY[^\n]*\n  asked 16.0 GiB[^\n]*py:7 train")
+
+    def test_a_leak_has_its_line(self):
+        self.assertRegex(self.train(100, 8, 1).screen, r"LEAK(.|\n)*py:12 train")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
