@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An audit library of the dynamic loader (rtld-audit(7)): wherever the job looks for a library of NVIDIA's, it gets ours. It
- * catches absolute paths and a wheel's own DT_RPATH, and needs no file with NVIDIA's name. The loader gives it a namespace of its own.
+ * catches absolute paths and a wheel's own DT_RPATH, and needs no file with NVIDIA's name. The loader gives it a namespace of its
+ * own.
  */
 #include "dry/card.h"
 

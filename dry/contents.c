@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What device memory holds. Small copies move, because their bytes decide things: indices, counts, flags. Kernels compute nothing, and
- * what they would have written reads as 0. A large copy leaves zeros, so that a model of many gigabytes takes no room on the host.
+ * What device memory holds. Small copies move, because their bytes decide things: indices, counts, flags. Kernels compute nothing,
+ * and what they would have written reads as 0. A large copy leaves zeros, so that a model of many gigabytes takes no room on the
+ * host.
  */
 #include "tests/sim/sim.h"
 

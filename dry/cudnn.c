@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuDNN's backend as far as PyTorch's cudnn_frontend asks: descriptors that remember their attributes, and for each graph two
- * engines, the second of which needs no workspace. Numbers of attributes and types are those of cudnn_graph.h (9.19).
+ * engines, the second of which needs no workspace. Numbers of attributes and types are those of cuDNN 9.19.
  */
 #include "dry/cudnn.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Workspace of a plan as an H200 took it (cuFFT 12.0): 16 bytes an element; where a length has a prime factor above 127, Bluestein's
- * algorithm pads to the next product of 2, 3, 5 and 7. A plan's own memory in the driver is not taken.
+ * Workspace of a plan as an H200 took it (cuFFT 12.0): 16 bytes an element; where a length has a prime factor above 127,
+ * Bluestein's algorithm pads to the next product of 2, 3, 5 and 7. A plan's own memory in the driver is not taken.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* NCCL of one rank: a collective copies the rank's own share, up to the size whose bytes decide things. nccl.h of 2.28. */
+/*
+ * NCCL of one rank: a collective copies the rank's own share, up to the size whose bytes decide things. Types are numbered as in
+ * NCCL 2.28.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where device memory lies. PyTorch's allocator takes, of two free blocks of one size, the one with the lower address, so the
- * order of addresses decides what it splits. As recorded on an H200 (driver 580.159.04): blocks of 2 MiB and more go into the lowest hole
- * that fits. The first holes are 2 and 24 MiB beside the context; then comes one region of 414 MiB; after it each request that finds
- * no hole opens a chunk of whole 32 MiB below the one before. Smaller blocks share pages elsewhere.
+ * order of addresses decides what it splits. As recorded on an H200 (driver 580.159.04): blocks of 2 MiB and more go into the
+ * lowest hole that fits. The first holes are 2 and 24 MiB beside the context; then comes one region of 414 MiB; after it each
+ * request that finds no hole opens a chunk of whole 32 MiB below the one before. Smaller blocks share pages elsewhere.
  *
  * Behind each address is memory of the host that takes no room until it is written (contents.c).
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A library that carries NVIDIA's runtime inside itself asks the driver for private tables first. It cannot run dry, so the process ends with its name. */
+/*
+ * A library that carries NVIDIA's runtime inside itself asks the driver for private tables first. It cannot run dry, so the
+ * process ends with its name.
+ */
 #include "tests/sim/sim.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runtime calls that PyTorch makes and the simulator's runtime lacks (cuda_runtime_api.h of CUDA 12.8 and 13.0). */
+/* Runtime calls that PyTorch makes and the simulator's runtime lacks (as of CUDA 12.8 and 13.0). */
 #include "tests/sim/cudart.h"
 
 #include "dry/occupancy.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A library whose functions do nothing and say that they did it. -DSTUBS names the table of its functions (stubs/). A row lists
- * which argument receives what, by its number among those that are passed in general registers or on the stack (System V ABI of x86-64;
- * AArch64's agrees up to eight). Functions that must do more are in a file of their own and replace the weak ones here.
+ * which argument receives what, by its number among those that are passed in general registers or on the stack (System V ABI of
+ * x86-64; AArch64's agrees up to eight). Functions that must do more are in a file of their own and replace the weak ones here.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuDNN's workspace as an H200 took it (cuDNN 9.19, float32). Kernels of compute capability 9.0 want NHWC: for NCHW tensors the chosen engine
- * copies input, filter and output. The rules hold to the byte for most convolutions of 49 recorded programs; one of 192 images is 6 % off. Below
- * 9.0 the workspace is not known, and doc/dry-run.md says so.
+ * cuDNN's workspace as an H200 took it (cuDNN 9.19, float32). Kernels of compute capability 9.0 want NHWC: for NCHW tensors the
+ * chosen engine copies input, filter and output. The rules hold to the byte for most convolutions of 49 recorded programs; one of
+ * 192 images is 6 % off. Below 9.0 the workspace is not known, and doc/dry-run.md says so.
  */
 #include "dry/cudnn.h"
 

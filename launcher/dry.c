@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A dry run: the job gets a device of ours, whose kernels do nothing (dry/README.md). Its folder below /dev/shm is the sign by which our
- * libraries know that they are wanted; it goes when the job has ended.
+ * A dry run: the job gets a device of ours, whose kernels do nothing (dry/README.md). Its folder below /dev/shm is the sign by
+ * which our libraries know that they are wanted; it goes when the job has ended.
  */
 #include "launcher/launcher.h"
 

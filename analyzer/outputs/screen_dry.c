@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of a dry run the first line, and what the job would need of a device. */
+/* The first line of a dry run, and what the job would need of a device. */
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/dry.h"
