@@ -143,7 +143,7 @@ static void add_target(struct request *request, const char *target)
 	found = sl_sleepers_add_folder(&request->sleepers, target);
 	if (found > 0)
 		return;
-	say(target, found < 0 ? strerror(errno) : "nothing that runs records into it");
+	say(target, found < 0 ? strerror(errno) : "no running program records into it");
 	fail(request, found < 0 ? USAGE : NOTHING);
 }
 

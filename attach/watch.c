@@ -162,8 +162,8 @@ static void say_beginning(struct watched *one)
 	if (sl_before_bytes(one->pid, &before))
 		say_capability(one->output, "before_attach_bytes", NULL, before, now);
 	sl_recording_note(one->output,
-			  "attached while it ran: what was allocated before is not known and its frees count as unknown; no "
-			  "labels, no blocks of PyTorch's allocator; a call's device is known where its arguments say it");
+			  "attached while it ran: earlier allocations are not known, and their frees count as unknown; no labels, "
+			  "no blocks of PyTorch's allocator; a call's device is known if its arguments name it");
 }
 
 /* Python may begin later than the attachment. */
@@ -298,7 +298,7 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 		look = add_libraries(watch, one);
 	if (!why && !look.calls)
 		why = look.why ? look.why
-			       : "it has loaded none of libcuda, libcudart and libamdhip64, or its memory map may not be read";
+			       : "it has not loaded libcuda, libcudart or libamdhip64, or its memory map may not be read";
 	if (!why && !(one->output = sl_recording_open(watch->folder, pid, &why))) {
 		sl_escape_print(stderr, "stormlog-attach: %s: %s\n", watch->folder, why);
 		why = "no trace of it can be written";

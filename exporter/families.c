@@ -107,12 +107,12 @@ static const struct family {
 	{"stormlog_live_bytes", "bytes", "Device memory that the process holds by its calls.", OF_DEVICE, false, live},
 	{"stormlog_peak_bytes", "bytes", "The most that the process held by its calls.", OF_DEVICE, false, peak},
 	{"stormlog_pytorch_allocated_bytes", "bytes", "Blocks of PyTorch's allocator in use.", OF_DEVICE, false, allocated},
-	{"stormlog_pytorch_reserved_bytes", "bytes", "What PyTorch's allocator obtained from the driver.", OF_DEVICE, false,
+	{"stormlog_pytorch_reserved_bytes", "bytes", "Memory that PyTorch's allocator obtained from the driver.", OF_DEVICE, false,
 	 reserved},
 	{"stormlog_growth_bytes_per_second", "bytes_per_second", "Slope of the live bytes, where it is more than chance.",
 	 OF_DEVICE, false, growth},
-	{"stormlog_full_in_seconds", "seconds", "Forecast of when the device is full; absent where nothing says that it will be.",
-	 OF_DEVICE, false, full_in},
+	{"stormlog_full_in_seconds", "seconds", "Forecast of when the device is full; absent without one.", OF_DEVICE, false,
+	 full_in},
 	{"stormlog_events", NULL, "Recorded events.", OF_PROCESS, true, events},
 	{"stormlog_out_of_memory", NULL, "Calls that ran out of memory.", OF_PROCESS, true, ooms},
 	{"stormlog_lost_events", NULL, "Events that the recording is known to lack.", OF_PROCESS, true, lost},
@@ -360,7 +360,7 @@ static void put_devices(const struct sl_exporter *exporter, FILE *out, bool open
 		const char *name, *help;
 	} names[] = {{"stormlog_device_used_bytes", "Of the whole device, by the last sample of a process that uses it."},
 		     {"stormlog_device_total_bytes", "Capacity of the device."},
-		     {"stormlog_device_recorded_bytes", "What all recorded processes hold on the device by their calls."}};
+		     {"stormlog_device_recorded_bytes", "Memory that all recorded processes hold on the device by their calls."}};
 	struct devices devices = {0};
 
 	each(exporter, OF_DEVICE, join, &devices);
@@ -391,8 +391,7 @@ static void put_own(const struct sl_exporter *exporter, FILE *out, bool open_met
 	put_family(out, open_metrics, "stormlog_exporter_processes_left_out", NULL, "Recordings without series: more than --most.",
 		   false);
 	sl_escape_print(out, "stormlog_exporter_processes_left_out %u\n", exporter->left_out);
-	put_family(out, open_metrics, "stormlog_exporter_poll_seconds", "seconds", "What the last look at all of them took.",
-		   false);
+	put_family(out, open_metrics, "stormlog_exporter_poll_seconds", "seconds", "Time of the last look at all of them.", false);
 	fputs("stormlog_exporter_poll_seconds ", out);
 	put_number(out, (double)exporter->cost_ns / 1e9);
 }
@@ -408,7 +407,7 @@ void sl_exporter_write(struct sl_exporter *exporter, FILE *out, bool open_metric
 		each(exporter, families[i].scope, put_one, &putting);
 	}
 	put_family(out, open_metrics, "stormlog_library_live_bytes", "bytes",
-		   "What a library holds on a device; the eight largest, and the others together.", false);
+		   "Memory that a library holds on a device; the eight largest, and the others together.", false);
 	each(exporter, OF_DEVICE, put_libraries, out);
 	put_devices(exporter, out, open_metrics);
 	put_own(exporter, out, open_metrics);

@@ -21,13 +21,13 @@ static const struct starter {
 	 "LD_PRELOAD, "
 	 "STORMLOG_DIR."},
 	{"ray", NULL,
-	 "Workers of a cluster that runs already inherit nothing from here: hand them LD_PRELOAD and STORMLOG_DIR by "
+	 "Workers of a running cluster do not inherit the environment: hand them LD_PRELOAD and STORMLOG_DIR by "
 	 "runtime_env={\"env_vars\": ...}."},
 	{"dask", NULL,
 	 "This process and what it spawns leave traces; workers that others start do not: each by stormlog-run dask worker."},
 	{"dask-worker", NULL, "The worker and what it spawns leave traces."},
 	{"srun", "--container-image",
-	 "Pyxis: nothing of the container is recorded from here, unless both folders are mounted in it: srun "
+	 "Pyxis: the container is only recorded if both folders are mounted in it: srun "
 	 "--container-image=IMAGE "
 	 "--container-mounts=TRACES:/traces stormlog-run -o /traces PROGRAM, with the wheel in the image."},
 	{"srun", NULL, "srun hands the environment on, unless --export leaves LD_PRELOAD out: then srun stormlog-run PROGRAM."},
@@ -36,18 +36,18 @@ static const struct starter {
 	 "folder a "
 	 "job."},
 	{"sbatch", NULL, "The job's script runs elsewhere and later: write stormlog-run before the program, in the script."},
-	{"salloc", NULL, "What is typed in its shell on this machine is recorded; on nodes: srun stormlog-run PROGRAM."},
+	{"salloc", NULL, "Commands of its shell on this machine are recorded; on nodes: srun stormlog-run PROGRAM."},
 	{"mpirun", NULL,
-	 "OpenMPI hands LD_PRELOAD on to this node alone: add -x LD_PRELOAD -x STORMLOG_DIR, or mpirun stormlog-run PROGRAM."},
+	 "OpenMPI hands LD_PRELOAD on to this node only: add -x LD_PRELOAD -x STORMLOG_DIR, or mpirun stormlog-run PROGRAM."},
 	{"mpiexec", NULL, "Ranks of other nodes may not inherit LD_PRELOAD: mpiexec stormlog-run PROGRAM always records them."},
 	{"jupyter", NULL, "Each kernel leaves a trace as long as it lives; stormlog_native.report() in a cell shows it."},
 	{"jupyter-lab", NULL, "Each kernel leaves a trace as long as it lives; stormlog_native.report() in a cell shows it."},
 	{"jupyter-notebook", NULL, "Each kernel leaves a trace as long as it lives; stormlog_native.report() in a cell shows it."},
 	{"docker", NULL,
-	 "Nothing of the container is recorded from here: docker run ... -v $PWD/traces:/traces IMAGE stormlog-run -o /traces "
+	 "The container is not recorded from here: docker run ... -v $PWD/traces:/traces IMAGE stormlog-run -o /traces "
 	 "PROGRAM."},
 	{"podman", NULL,
-	 "Nothing of the container is recorded from here: podman run ... -v $PWD/traces:/traces IMAGE stormlog-run -o /traces "
+	 "The container is not recorded from here: podman run ... -v $PWD/traces:/traces IMAGE stormlog-run -o /traces "
 	 "PROGRAM."},
 	{"apptainer", NULL,
 	 "The container inherits LD_PRELOAD: bind the agent's folder and the traces' at their own paths (--bind), or "
@@ -56,18 +56,18 @@ static const struct starter {
 	 "The container inherits LD_PRELOAD: bind the agent's folder and the traces' at their own paths (--bind), or "
 	 "stormlog-run inside."},
 	{"kubectl", NULL,
-	 "Nothing of the pod is recorded from here: write stormlog-run -o /traces -- before the program, in the pod's command."},
+	 "The pod is not recorded from here: write stormlog-run -o /traces -- before the program, in the pod's command."},
 	{"bwrap", NULL,
 	 "The sandbox inherits LD_PRELOAD: bind the agent's folder and the traces', or bwrap ... stormlog-run PROGRAM."},
 	{"code", NULL,
-	 "An editor that runs already inherits nothing from here: give LD_PRELOAD and STORMLOG_DIR in \"env\" of launch.json, or "
+	 "A running editor does not inherit the environment: give LD_PRELOAD and STORMLOG_DIR in \"env\" of launch.json, or "
 	 "write "
 	 "stormlog-run before the program in its terminal."},
-	{"systemd-run", NULL, "A service inherits nothing from here: systemd-run stormlog-run -o TRACES PROGRAM."},
+	{"systemd-run", NULL, "A service does not inherit the environment: systemd-run stormlog-run -o TRACES PROGRAM."},
 	{"systemctl", NULL,
-	 "A service inherits nothing from here: write stormlog-run -o /var/lib/NAME/traces -- before the program, in its "
+	 "A service does not inherit the environment: write stormlog-run -o /var/lib/NAME/traces -- before the program, in its "
 	 "ExecStart."},
-	{"ssh", NULL, "Nothing of the other machine is recorded from here: ssh HOST stormlog-run PROGRAM."},
+	{"ssh", NULL, "The other machine is not recorded from here: ssh HOST stormlog-run PROGRAM."},
 	{"sudo", NULL, "sudo empties the environment: sudo stormlog-run PROGRAM."},
 };
 

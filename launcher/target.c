@@ -55,7 +55,7 @@ static const char *elf(const char *path, int fd)
 
 	if (pread(fd, &head, sizeof(head), 0) < (ssize_t)sizeof(head) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    head.e_machine != OWN_MACHINE)
-		return hinders("%s is not a program for " OWN_NAME ", the agent is: nothing will be recorded", path);
+		return hinders("%s is not a program for " OWN_NAME ", the agent is: it will not be recorded", path);
 	for (unsigned i = 0; i < head.e_phnum && i < 64; i++) {
 		Elf64_Phdr part;
 
@@ -65,9 +65,9 @@ static const char *elf(const char *path, int fd)
 			break;
 	}
 	if (!*loader)
-		return hinders("%s is statically linked: nothing can be loaded into it, nothing will be recorded", path);
+		return hinders("%s is statically linked: no library can be loaded into it, so it will not be recorded", path);
 	if (strstr(loader, "ld-musl"))
-		return hinders("%s is built for musl, the agent for glibc: nothing will be recorded", path);
+		return hinders("%s is built for musl, the agent for glibc: it will not be recorded", path);
 	return NULL;
 }
 
@@ -100,7 +100,7 @@ static const char *inspect(const char *path, char *interpreter, size_t size, uns
 	if (interpreter)
 		snprintf(interpreter, size, "%s", path);
 	if (why)
-		return hinders("%s is %s: the system ignores LD_PRELOAD for it, nothing will be recorded", path, why);
+		return hinders("%s is %s: the system ignores LD_PRELOAD for it, so it will not be recorded", path, why);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL; /* executable but not readable: exec will say what is wrong */

@@ -45,7 +45,7 @@ bool sl_watcher_start(const struct sl_launch *run)
 	unsigned count = 0;
 
 	if (!argv || !sl_paths_analyzer(program, sizeof(program))) {
-		sl_launcher_say("stormlog-analyze is neither beside stormlog-run nor in PATH: nothing is watched");
+		sl_launcher_say("stormlog-analyze is not beside stormlog-run and not in PATH: no rule is watched");
 		free(argv);
 		return true;
 	}

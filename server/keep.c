@@ -178,7 +178,7 @@ void sl_keep(struct sl_server *server)
 		return;
 	fine = take_all(&k, store);
 	if (!fine)
-		sl_escape_print(stderr, "stormlog-server: nothing is let go: %s\n", sl_store_why(store));
+		sl_escape_print(stderr, "stormlog-server: no run is let go: %s\n", sl_store_why(store));
 	for (size_t i = 0; fine && i < k.runs.count; i++)
 		consider(&k, store, &k.runs.item[i]);
 	if (fine && server->keep_age_s)

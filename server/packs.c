@@ -23,7 +23,8 @@
 
 static const char *const folders[] = {"packs", "incoming", "pages", "work"}; /* made in this order */
 
-static const struct sl_http_outcome no_quota = {507, "the store's quota is used up (--quota): nothing was stored; reading goes on"};
+static const struct sl_http_outcome no_quota = {507,
+						"the store's quota is used up (--quota): the pack was not stored; reading goes on"};
 
 static void part_path(const char *name, char path[SL_PACKS_NAME + 32])
 {
@@ -178,7 +179,7 @@ static bool is_there(const struct sl_packs *packs, const char *name)
 
 static struct sl_http_outcome full(void)
 {
-	return (struct sl_http_outcome){507, "the server's disk is full: nothing was stored; reading goes on"};
+	return (struct sl_http_outcome){507, "the server's disk is full: the pack was not stored; reading goes on"};
 }
 
 static struct sl_http_outcome refused(int error)
@@ -356,7 +357,7 @@ static struct sl_http_outcome verify(struct sl_incoming *in)
 		return refused(errno);
 	sl_hash_sha256_end(&in->hash, SL_PACKS_NAME, hex);
 	if (strcmp(hex, in->name))
-		return (struct sl_http_outcome){422, "the SHA-256 of what came is not the name it came under: nothing was stored"};
+		return (struct sl_http_outcome){422, "the SHA-256 of the upload is not its name: it was not stored"};
 	if (in->size <= sizeof(magic) || pread(in->fd, magic, sizeof(magic), 0) != sizeof(magic) ||
 	    memcmp(magic, SL_PACK_MAGIC, sizeof(magic)))
 		return (struct sl_http_outcome){422, "this is no pack (stormlog-analyze pack makes one)"};

@@ -36,7 +36,7 @@ static const char usage[] =
 	"                            localhost always are\n"
 	"      --max-pack SIZE       a pack is at most so large (default: 4G)\n"
 	"      --quota SIZE          all packs, uploads and pages together are (default: no limit)\n"
-	"      --project-quota SIZE  packs and pages of one project are; a run too many is refused\n"
+	"      --project-quota SIZE  limit for one project; a run beyond it is refused\n"
 	"      --keep-age DAYS       of each project runs that came in so many days,\n"
 	"      --keep-count N        the N newest,\n"
 	"      --keep-size SIZE      as many as take so much with their pages; pinned ones and those beside a change always\n"
@@ -142,7 +142,7 @@ static bool open_store(struct settings *s, bool makes, bool backs_up)
 			: (makes || sl_packs_are_there(s->store)) && sl_packs_open(&s->server.packs, s->store);
 	if (!fine || !realpath(s->store, s->server.path)) {
 		sl_escape_print(stderr, "stormlog-server: %s: %s\n", path,
-				errno == ENOTEMPTY			 ? "neither empty nor a store: name a folder of its own"
+				errno == ENOTEMPTY			 ? "not empty and not a store: name a folder of its own"
 				: errno == ENOENT && !makes && !backs_up ? "no store is there"
 									 : strerror(errno));
 		return false;
@@ -253,7 +253,7 @@ int main(int argc, char **argv)
 	is_token = optind < argc && !strcmp(argv[optind], "token");
 	if (!is_token && !backs_up && (optind < argc || !(address = resolve(s.listen)))) {
 		sl_escape_print(stderr, "stormlog-server: %s: %s\n", optind < argc ? argv[optind] : s.listen,
-				optind < argc ? "is neither an option nor token nor backup" : "is no ADDRESS:PORT, in numbers");
+				optind < argc ? "is not an option, token or backup" : "is no ADDRESS:PORT, in numbers");
 		return 2;
 	}
 	if (is_token && !sl_tokens_parse(&token, argc - optind - 1, argv + optind + 1))

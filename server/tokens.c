@@ -177,7 +177,7 @@ static int add(struct sl_tokens *tokens, const char *name, unsigned rights)
 	if (fflush(stdout)) /* a token that nobody has seen is not kept; main() says why */
 		return 4;
 	if (!rewrite(tokens, NULL, &token)) {
-		sl_escape_print(stderr, "stormlog-server: tokens: %s; this token is none\n", strerror(errno));
+		sl_escape_print(stderr, "stormlog-server: tokens: %s; this token is not valid\n", strerror(errno));
 		return 4;
 	}
 	fputs("stormlog-server: shown this once; the store keeps its hash\n", stderr);

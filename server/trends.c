@@ -186,7 +186,7 @@ static void put_table(struct trend *trend, bool bytes)
 static void put_trend(struct trend *trend, bool bytes)
 {
 	if (!trend->course.points.count) {
-		sl_html(trend->page, "<p>It is known of none of these runs.</p>");
+		sl_html(trend->page, "<p>It is not known for these runs.</p>");
 		return;
 	}
 	put_changes(trend, bytes);

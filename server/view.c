@@ -126,7 +126,7 @@ void sl_view_data(struct sl_request *request, const struct sl_card *card)
 		return;
 	}
 	if (from >= to) {
-		sl_request_say(request, 400, "from= lies before to=, both in ns since the run began", NULL);
+		sl_request_say(request, 400, "from= must be before to=, both in ns since the run began", NULL);
 		return;
 	}
 	widen(&from, &to);

@@ -108,7 +108,7 @@ void sl_top_page_ask(struct sl_top *top)
 		used += length;
 	}
 	if (!used || top->page_line < 0 || write(top->page_line, names, used) != (ssize_t)used)
-		snprintf(top->said, sizeof(top->said), "no page: nothing of it is recorded");
+		snprintf(top->said, sizeof(top->said), "no page: it has no recording");
 	else
 		snprintf(top->said, sizeof(top->said), "the page of this moment is being written");
 }

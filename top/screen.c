@@ -251,9 +251,9 @@ static void help(int y)
 		"Space    hold the picture      + -    look less, more often",
 		"q, F10   quit                  ?, h, F1    this page",
 		"",
-		"live    held by calls of the process      d    deviations from the median",
-		"hidden  on the device and named by no call of a recorded process",
-		"growth  a line through the last 64 looks, where it is more than chance",
+		"live    held by calls of the process      d    distance from the ranks' median, in deviations",
+		"hidden  on the device, but asked for by no recorded call",
+		"growth  slope of the last 64 looks; empty if chance explains it",
 		"largest the largest unused piece of PyTorch's: a tensor above it needs a new segment",
 		"Finished runs open as well: stormlog-top traces/, and Python Stormlog's files.",
 	};

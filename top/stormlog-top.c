@@ -285,7 +285,7 @@ static int open_paths(struct sl_top *top)
 	}
 	sl_top_sessions_finish(top);
 	if (top->pid && !sl_follow_node(top->follow, top->pid)) {
-		sl_escape_print(stderr, "stormlog-top: process %ld is none that records and that you may read\n", top->pid);
+		sl_escape_print(stderr, "stormlog-top: process %ld does not record, or you may not read it\n", top->pid);
 		return 2;
 	}
 	return 0;

@@ -237,7 +237,7 @@ static void chart_process(struct sl_top *top, struct sl_top_lines *lines, unsign
 				column[c] += one[c];
 		}
 	chart(top, lines, (int)index, column, rows, columns, span_of(process->model));
-	snprintf(lines->header, sizeof(lines->header), "rank %s, pid %lld: what it held%s", rank_of(rank, process),
+	snprintf(lines->header, sizeof(lines->header), "rank %s, pid %lld: memory held%s", rank_of(rank, process),
 		 (long long)process->trace->header.pid, sl_devices_held(process) > 1 ? ", at most" : "");
 }
 
@@ -250,7 +250,7 @@ static void chart_session(struct sl_top *top, struct sl_top_lines *lines, unsign
 
 	chart(top, lines, ALL, column, rows, columns, span);
 	snprintf(pid, sizeof(pid), ", pid %lld", (long long)session->summary.pid);
-	snprintf(lines->header, sizeof(lines->header), "session %s%s: what its allocator gave out", session->summary.session_id,
+	snprintf(lines->header, sizeof(lines->header), "session %s%s: memory of its allocator", session->summary.session_id,
 		 session->summary.pid < 0 ? "" : pid);
 }
 
@@ -407,10 +407,10 @@ static void findings(struct sl_top *top, struct sl_top_lines *lines)
 	char *copy = strdup(top->findings.text ? top->findings.text : ""), *at = copy, *text, ago[SL_FORMAT_BYTES];
 
 	if (top->findings.text && top->now_ns - top->findings.told_ns >= 2000000000)
-		snprintf(lines->header, sizeof(lines->header), "what a report found %s ago",
+		snprintf(lines->header, sizeof(lines->header), "findings of a report %s ago",
 			 sl_format_duration(ago, top->now_ns - top->findings.told_ns));
 	else
-		snprintf(lines->header, sizeof(lines->header), "what a report of this moment finds");
+		snprintf(lines->header, sizeof(lines->header), "findings of a report of this moment");
 	while ((text = strsep(&at, "\n")))
 		if (*text)
 			sl_top_line(lines, !strncmp(text, "critical", 8) ? TONE_WARN : TONE_PLAIN, ALL, "%s", text);

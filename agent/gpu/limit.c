@@ -88,7 +88,7 @@ void sl_limit_start(const struct sl_options *options)
 	}
 	read_injection(options->inject_oom);
 	if (options->inject_oom && !inject_at)
-		sl_define_note("STORMLOG_INJECT_OOM cannot be read: N or N:API, as 3:cudaMalloc; nothing is injected");
+		sl_define_note("STORMLOG_INJECT_OOM cannot be read, so no failure is injected: write N or N:API, as 3:cudaMalloc");
 	limit_bytes = options->limit;
 	if (limit_bytes && blocks)
 		memset(blocks, 0, BLOCKS * sizeof(*blocks));

@@ -310,7 +310,7 @@ void sl_ggml_tensor(unsigned api, const void *real, void *handle, const void *te
 	if (SL_UNLIKELY(!lies_in(&buffer, address, bytes)) && !look_again(&buffer, handle))
 		return;
 	if (SL_UNLIKELY(!lies_in(&buffer, address, bytes))) {
-		give_up("a tensor did not lie in its buffer", "");
+		give_up("a tensor was outside its buffer", "");
 		return;
 	}
 	sl_record_block(api, address, bytes, buffer.ordinal, 0, 0, NULL, sl_labels_text(buffer.of.tensor_name(tensor)));

@@ -11,7 +11,7 @@
 
 #include "common/base.h"
 
-#define NETWORK "the trace lies on a network file system"
+#define NETWORK "the trace is on a network file system"
 #define COPIES	"in the trace's folder a full disk would be a SIGBUS"
 #define LOCAL	NULL
 

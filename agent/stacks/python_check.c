@@ -40,7 +40,7 @@ static const char *check_code(const struct sl_python_raw_frame *frame)
 	int32_t first_line;
 
 	if (!has_type(frame->code, sl_python.code_type))
-		return "a frame's code is none";
+		return "a frame's code is not a code object";
 	if (!sl_python_read_word(sl_python_read_carefully, frame->code, where->filename, &file) ||
 	    !sl_python_read_word(sl_python_read_carefully, frame->code, where->qualname ? where->qualname : where->name, &name) ||
 	    !sl_python_read_word(sl_python_read_carefully, frame->code, where->linetable, &table) ||

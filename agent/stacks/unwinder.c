@@ -270,6 +270,6 @@ void sl_unwinder_describe(struct sl_text *text)
 		sl_text_add(text, "native libunwind.so.8");
 		return;
 	}
-	sl_text_add(text, SL_WALK_IS_HERE ? "native, our own walk alone: " : "no native stacks: ");
+	sl_text_add(text, SL_WALK_IS_HERE ? "native, only our own walk: " : "no native stacks: ");
 	sl_text_add(text, atomic_load(&alone) ? "beside a sanitizer no libunwind is loaded" : "libunwind.so.8 not found");
 }

@@ -39,7 +39,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_faile
 					    .device = -1,
 					    .unix_ns = sl_process_unix(process, failed->time_ns),
 					    .bytes = SL_UNKNOWN,
-					    .text = sl_memory_print("%s failed %s and freed nothing: %s", hook->plain, how, where),
+					    .text = sl_memory_print("%s failed %s and freed no block: %s", hook->plain, how, where),
 					    .stack = failed->stack,
 					    .advice = sl_memory_copy(advice_for(hook))});
 }

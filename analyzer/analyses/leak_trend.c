@@ -901,7 +901,7 @@ static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",	    [SL_KEPT_
 				  [SL_KEPT_COLLECTED] = "memory.collected", [SL_KEPT_STAIRS] = "memory.stairs",
 				  [SL_KEPT_LATE] = "memory.kept_late",	    [LEFT] = "leak.growing"};
 static const char keepers[] =
-	"find what keeps them, there or in its callers: a list, a cache without a bound, a handle nobody closes";
+	"find the line that keeps them, there or in its callers: a list, a cache without a bound, a handle that is never closed";
 static const struct {
 	const char *severity, *class, *advice;
 	const char *at_error; /* advice where an error ended the program, which a longer run meets too; NULL: the same */

@@ -493,7 +493,7 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 						       .device = device,
 						       .bytes = site->total_bytes / site->total_blocks,
 						       .text = sl_memory_print(
-							       "%s took %s in one block: what is inside cannot be seen",
+							       "%s took %s in one block; the trace cannot see inside it",
 							       arenas[i].name, SL_SIZE(site->total_bytes / site->total_blocks)),
 						       .advice = strdup(arenas[i].advice),
 						       .stack = site->stack});
@@ -523,7 +523,7 @@ static void warn_unused(struct sl_report *report, const struct sl_suppressions *
 	}
 	for (size_t p = 0; list && p < list->count; p++)
 		if (!used[p])
-			sl_report_warn(report, "the suppression leak:%s matches nothing that was left", list->pattern[p]);
+			sl_report_warn(report, "the suppression leak:%s matches no leak", list->pattern[p]);
 }
 
 /* The stack as its lines: an address counts where no line is known. */

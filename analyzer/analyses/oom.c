@@ -766,7 +766,7 @@ static void run(struct sl_report *report)
 	const char *asked = uninjected(report);
 
 	if (asked)
-		sl_report_warn(report, "--inject-oom %s made nothing fail: no process came to that call", asked);
+		sl_report_warn(report, "--inject-oom %s failed no call: no process made that many", asked);
 	retain(report);
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];

@@ -469,7 +469,7 @@ const char *sl_oom_causes_others(char *out, size_t size, struct sl_process *proc
 	}
 	sl_owners_free(&owners);
 	if (account->others[most].stray)
-		return "let those ranks use their own device alone: set it first, name it there, or set CUDA_VISIBLE_DEVICES";
+		return "let those ranks use only their own device: set it first, name it there, or set CUDA_VISIBLE_DEVICES";
 	if (leaks)
 		return leak;
 	if (sl_process_is_rank(process) && sl_process_is_rank(other) && sl_devices_visible(process) > 1)
@@ -647,12 +647,12 @@ static bool tell_stairs(struct sl_oom_causes *story, struct sl_process *process,
 	sl_owners_line(process, site->stack, 2, where, sizeof(where));
 	if (is_first_rise(oom)) {
 		snprintf(story->text, sizeof(story->text),
-			 "it was still filling: %llu requests before this one at %s, %s, and nothing was given back meanwhile",
+			 "it was still filling: %llu requests before this one at %s, %s, and no block was given back meanwhile",
 			 (unsigned long long)most->blocks, where, SL_SIZE(most->bytes));
 		advise(story, oom, "ask for less at once there, a smaller batch", but_once);
 		return true;
 	}
-	snprintf(story->text, sizeof(story->text), "it grew at %s: %llu requests before this one, %s, and none of it was freed",
+	snprintf(story->text, sizeof(story->text), "it grew at %s: %llu requests before this one, %s, and all of it was kept",
 		 where, (unsigned long long)most->blocks, SL_SIZE(most->bytes));
 	advise(story, oom, "free there what is not needed any more, or bound it", but_once);
 	return true;
@@ -677,9 +677,8 @@ static bool tell_largest(struct sl_oom_causes *story, const struct sl_process *p
 			   process->model->ooms.item[i].asked_bytes > oom->asked_bytes;
 	if (oom->scope == SL_SCOPE_CONTEXT || births < SPIKE_BIRTHS || !most || oom->asked_bytes < LARGEST_TIMES * most)
 		return false;
-	snprintf(story->text, sizeof(story->text), "%s: %.1f times any that succeeded, %s",
-		 exceeded ? "one of the largest requests" : "the largest request of all", (double)oom->asked_bytes / (double)most,
-		 SL_SIZE(most));
+	snprintf(story->text, sizeof(story->text), "%s: the largest that succeeded was %s",
+		 exceeded ? "one of the largest requests" : "the largest request of all", SL_SIZE(most));
 	snprintf(story->advice, sizeof(story->advice),
 		 "check what the size comes from: a batch, a shape, a count; up to %s would have fitted",
 		 SL_SIZE(sl_units_room(oom)));
@@ -698,7 +697,8 @@ static bool tell_attempts(struct sl_oom_causes *story, struct sl_process *proces
 		return false;
 	sl_owners_line(process, oom->stack, 2, where, sizeof(where));
 	snprintf(story->text, sizeof(story->text),
-		 "it grew from %s to %s over %u failed attempts at %s: what each had got before it failed was never given back",
+		 "it grew from %s to %s over %u failed attempts at %s: the memory that each had got before it failed was never "
+		 "given back",
 		 SL_SIZE(first->live_bytes), SL_SIZE(oom->live_bytes), account->attempts_before + 1, where);
 	snprintf(story->advice, sizeof(story->advice), "when an attempt fails, free what it got before the next one begins");
 	return true;

@@ -72,23 +72,22 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	sl_owners_line(process, most->stack, 3, where, sizeof(where));
 	if (places > 1)
 		snprintf(more, sizeof(more), ", with %u other place%s", places - 1, places == 2 ? "" : "s");
-	sl_report_find(
-		report,
-		&(struct sl_finding){
-			.id = "memory.overlap",
-			.severity = "info",
-			.class = "overlap",
-			.process = (int)index,
-			.device = device->device,
-			.bytes = old,
-			.text = sl_memory_print("%s%s of the peak were of the round before: %s frees what it made only after it "
-						"has made as much again%s (seen %u times%s)",
-						about ? "about " : "", SL_SIZE(old), where, more, most->turns,
-						most->turns == UINT8_MAX ? " or more" : ""),
-			.advice = sl_memory_print("drop the old before the new are made (del, or None), or write into them: the "
-						  "peak would be %s%s",
-						  about ? "about " : "", SL_SIZE(device->known_peak - old)),
-			.stack = most->stack});
+	sl_report_find(report, &(struct sl_finding){
+				       .id = "memory.overlap",
+				       .severity = "info",
+				       .class = "overlap",
+				       .process = (int)index,
+				       .device = device->device,
+				       .bytes = old,
+				       .text = sl_memory_print(
+					       "%s%s of the peak were of the round before: %s frees what it made only after it "
+					       "has made as much again%s (seen %u times%s)",
+					       about ? "about " : "", SL_SIZE(old), where, more, most->turns,
+					       most->turns == UINT8_MAX ? " or more" : ""),
+				       .advice = sl_memory_print("drop the old before the new are made (del, or assign None), or "
+								 "write into them: the peak would be %s%s",
+								 about ? "about " : "", SL_SIZE(device->known_peak - old)),
+				       .stack = most->stack});
 }
 
 static void run(struct sl_report *report)

@@ -84,19 +84,20 @@ static void find_sharers(struct sl_report *report, const struct sl_shared_device
 		return;
 	stack = first_place(process, sl_devices_home(process)->device);
 	sl_owners_line(process, stack, 2, where, sizeof(where));
-	sl_report_find(report,
-		       &(struct sl_finding){.id = "ranks.share_device",
-					    .severity = "info",
-					    .process = (int)first,
-					    .device = device->device,
-					    .bytes = device->known_peak_bytes,
-					    .text = sl_memory_print("%u ranks share device %d, and this run holds nothing on "
-								    "%u of the %u devices that they see%s%s",
-								    sharers, device->device, seen - used, seen,
-								    where[0] ? ": first allocation at " : "", where),
-					    .stack = stack,
-					    .advice = sl_memory_copy("if that is not intended, set the device first in each rank: "
-								     "cudaSetDevice(LOCAL_RANK), or CUDA_VISIBLE_DEVICES")});
+	sl_report_find(
+		report,
+		&(struct sl_finding){
+			.id = "ranks.share_device",
+			.severity = "info",
+			.process = (int)first,
+			.device = device->device,
+			.bytes = device->known_peak_bytes,
+			.text = sl_memory_print(
+				"%u ranks share device %d, and this run leaves %u of the %u devices that they see unused%s%s",
+				sharers, device->device, seen - used, seen, where[0] ? ": first allocation at " : "", where),
+			.stack = stack,
+			.advice = sl_memory_copy("if that is not intended, set the device first in each rank: "
+						 "cudaSetDevice(LOCAL_RANK), or CUDA_VISIBLE_DEVICES")});
 }
 
 static void find_idle(struct sl_report *report, const struct sl_shared_device *device)

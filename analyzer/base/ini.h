@@ -20,4 +20,4 @@ bool sl_ini_find(char *path, size_t size);
 
 /* True: the file that was found may have been put there by somebody who is neither this user, root nor the owner of its folder. */
 bool sl_ini_is_strangers(const char *path);
-#define SL_INI_STRANGERS "%s: is of a user who is neither you, root nor its folder's owner; --config %s uses it"
+#define SL_INI_STRANGERS "%s belongs to another user than you, root and its folder's owner; --config %s uses it"

@@ -263,7 +263,7 @@ static int session_term(struct parser *p, unsigned which, enum relation relation
 	char *end;
 
 	if (relation > UNEQUAL)
-		fail(p, value->at, "%s is told apart by : or = alone", session_fields[which]);
+		fail(p, value->at, "%s can only be compared with : or =", session_fields[which]);
 	node.least = strtol(value->text, &end, 10);
 	if (which != SL_QUERY_SESSION_ID && (*end || node.least < 0))
 		fail(p, value->at, "\"%.40s\" is no number", value->text);
@@ -420,7 +420,7 @@ bool sl_query_parse(struct sl_query *query, const char *text, int64_t now_ns, st
 		return true;
 	query->root = any(&p);
 	if (!p.failed && *p.at)
-		fail(&p, p.at, "a parenthesis that nothing opened");
+		fail(&p, p.at, "a parenthesis that was not opened");
 	return !p.failed;
 }
 

@@ -34,7 +34,7 @@ struct sl_series_change {
 size_t sl_series_changes(const double *values, size_t count, double least, struct sl_series_change *changes, size_t room);
 
 /* What to say of a change that is not settled. */
-#define SL_SERIES_UNSETTLED "not sure yet: the next runs may take it back"
+#define SL_SERIES_UNSETTLED "not sure yet: later runs may take it back"
 
 /* What to say of so many values where no change was found. */
 const char *sl_series_unchanged(size_t count);

@@ -230,7 +230,7 @@ static const char *misplaced(const char *path)
 	if (!lstat(path, &st) && S_ISLNK(st.st_mode))
 		return "a link: name the catalogue that it leads to";
 	if (sl_paths_is_strangers(path, &in, geteuid()))
-		return "of a user who is neither you, root nor its folder's owner";
+		return "of another user than you, root and its folder's owner";
 	for (size_t i = 0; i < SL_COUNT(beside) && !why; i++) {
 		char *file = sl_memory_print("%s%s", path, beside[i].end);
 
@@ -255,7 +255,7 @@ static bool may_open(const char *path, bool write, char *why)
 
 	if (wrong) {
 		snprintf(why, SL_STORE_WHY,
-			 *wrong == '-' ? "the file whose name ends in %s beside it is none of the catalogue's" : "%s", wrong);
+			 *wrong == '-' ? "the file beside it whose name ends in %s is not the catalogue's" : "%s", wrong);
 		errno = EINVAL;
 		return false;
 	}
@@ -536,7 +536,7 @@ static bool may_replace(const char *path, char *why)
 	else if (!strcmp(sl_paths_name(path), SL_STORE_NAME) && !lstat(path, &st))
 		wrong = "by its name a catalogue and no backup: name another file";
 	else if (is_used(path))
-		wrong = "a database in use: another process has it open, or files of SQLite's lie beside it";
+		wrong = "a database in use: another process has it open, or SQLite's files are beside it";
 	if (wrong) {
 		snprintf(why, SL_STORE_WHY, "%s", wrong);
 		return false;

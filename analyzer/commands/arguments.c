@@ -228,7 +228,8 @@ int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, vo
 			if (stat(options->symbols, &folder) || !S_ISDIR(folder.st_mode))
 				return sl_command_fail(SL_EXIT_USAGE, "--symbols: \"%s\" is not a folder", options->symbols);
 		} else if (i >= 0 && !read_value(o, options->value, take, i, context)) {
-			return sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" is not %s", o->name, options->value, o->value);
+			return sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" is not %s: %s", o->name, options->value, o->value,
+					       o->help);
 		} else if (i >= 0) {
 			options->given |= 1ull << i;
 		}

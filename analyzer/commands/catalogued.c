@@ -115,7 +115,7 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs
 
 	_Static_assert(sizeof(why) >= SL_STORE_WHY, "");
 	if (!path)
-		return sl_command_fail(SL_EXIT_USAGE, "neither XDG_STATE_HOME nor HOME is set: name a --catalogue");
+		return sl_command_fail(SL_EXIT_USAGE, "XDG_STATE_HOME and HOME are not set: name a --catalogue");
 	c->catalogue = path;
 	/* asked before SQLite makes files */
 	if (!sl_begin_may_write(&(struct sl_rights){.inputs = inputs, .writes = {path}, .through = path}, why, sizeof(why)))

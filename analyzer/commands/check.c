@@ -52,7 +52,7 @@ static const struct sl_option table[] = {
 	{"--fail-on-gaps", 0, NULL,
 	 "with --fail-on: also on Stormlog's gap findings, which the report's first screen does not show"},
 	{"--strict", 0, NULL, "fail too on limits that the run cannot tell, and on traces with parts missing"},
-	{"--update-baseline", 0, NULL, "write this run's numbers to the baseline; nothing is checked"},
+	{"--update-baseline", 0, NULL, "write this run's numbers to the baseline instead of checking"},
 	{"--suppressions", 0, "FILE", "leaks that are intended, in the syntax of LeakSanitizer (leak:PATTERN)"},
 	{"--config", 0, "FILE", "limits from a file (default: .stormlog.ini here or above, up to the repository)"},
 	{"--repository", 0, "DIR", "the forms may point at its files (default: the one around this directory)"},
@@ -62,15 +62,14 @@ static const struct sl_option table[] = {
 	{"--metrics", 0, "FILE", "OpenMetrics: GitLab's metrics report"},
 	{"--summary", 0, "FILE", "append Markdown (default: $GITHUB_STEP_SUMMARY, where set)"},
 	SL_OPTION_RUN(values[RUN]),
-	{"--quiet", 'q', NULL, "print nothing where all is fine"},
+	{"--quiet", 'q', NULL, "print only limits that do not hold"},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
 
-static const char about[] =
-	"Exit status 0: all is fine; 1: a limit is exceeded, even where a form could not be written; 2: usage; 3: nothing\n"
-	"readable; 4: a form or baseline could not be written.  Option names without dashes are keys of [check] in\n"
-	".stormlog.ini; options win.  Where the trace cannot answer, a limit is unknown; --strict fails it.";
+static const char about[] = "Exit status 0: every limit holds; 1: a limit is exceeded; 2: usage; 3: the input cannot be\nread; 4: "
+			    "a form or baseline could not be written.  Option names without dashes are keys of [check] in\n"
+			    ".stormlog.ini; options win.  Where the trace cannot answer, a limit is unknown; --strict fails it.";
 
 static int wrong(const char *name, const char *value, const char *why)
 {
@@ -151,7 +150,7 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 		return status;
 	if (!sl_limits_any(&o->limits))
 		return sl_command_fail(SL_EXIT_USAGE,
-				       "nothing to check: give --max-peak 20GiB, --baseline FILE, ... or a .stormlog.ini");
+				       "no limit to check: give --max-peak 20GiB, --baseline FILE, ... or a .stormlog.ini");
 	if (o->limits.fail_on_gaps && !o->limits.fail_on)
 		return sl_command_fail(SL_EXIT_USAGE, "fail-on-gaps needs fail-on: warning or critical");
 	if (o->values[UPDATE] && !o->limits.baseline[0])

@@ -220,7 +220,7 @@ static int look_behind(const char *path)
 	sl_images_add(&images, path);
 	if (images.closed.count) {
 		sl_damage_print(&images.copies);
-		status = sl_command_fail(SL_EXIT_UNREADABLE, "what processes left whose traces lie there was not brought home");
+		status = sl_command_fail(SL_EXIT_UNREADABLE, "rings of traces in that folder were not brought home");
 	}
 	sl_images_free(&images);
 	return status;
@@ -244,8 +244,11 @@ static void tell_json(const struct collection *collection, const char *output)
 
 static void tell(const struct collection *collection, const char *output)
 {
-	sl_escape_print(stdout, "%u brought home, %u without a trace cleared, %u still running\n", collection->brought,
-			collection->cleared, collection->running);
+	if (collection->brought || collection->cleared || collection->running || collection->kept)
+		sl_escape_print(stdout, "%u brought home, %u without a trace cleared, %u still running\n", collection->brought,
+				collection->cleared, collection->running);
+	else
+		puts("nothing to collect: every process here ended by itself");
 	if (collection->kept)
 		sl_escape_print(stdout, "%u without a trace kept\n", collection->kept);
 	if (collection->packed)
@@ -294,8 +297,7 @@ static int run(struct sl_arguments *parsed)
 		status = sl_command_fail(SL_EXIT_USAGE, "collect takes one folder");
 	if (status < 0 && s.output &&
 	    (sl_shard_is_asked(s.output) || !sl_shard_name(&(struct sl_shard){0}, s.output, output, sizeof(output))))
-		status = sl_command_fail(SL_EXIT_USAGE,
-					 "in the name, %%h is the host and %%%% a per cent sign; nothing else follows one");
+		status = sl_command_fail(SL_EXIT_USAGE, "in the name, only %%h (the host) and %%%% (a per cent sign) are known");
 	if (status < 0) {
 		sl_begin(&(struct sl_rights){.inputs = parsed->paths,
 					     .changes = true,

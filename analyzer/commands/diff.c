@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze diff A B: what changed from one run, or several, to others. */
+/* stormlog-analyze diff A B: compare one run, or several, with others. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@
 static const char about[] =
 	"A side may have several runs, with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
 	"A side that is no path is a query over the catalogue (`runs --help`): it chooses the newest runs that match.\n"
-	"Places are told apart as in check's baseline.  Peak and hidden are of the device with most, all its recorded processes\n"
+	"Places are those of check's baseline.  Peak and hidden are of the device with most, all its recorded processes\n"
 	"together; every other number is of the process with most.  --collapsed and --html add up processes.";
 
 /* Stacks of both sides, compared without line numbers. */
@@ -64,7 +64,7 @@ static const struct sl_option table[] = {
 	{"--json", 0, NULL, "print the differences as JSON", SL_TO_FLAG(json)},
 	{"--collapsed", 0, "FILE", "differential stacks at the peak, for difffolded and flame graph tools: stack, before, after",
 	 SL_TO_TEXT(collapsed)},
-	{"--html", 0, "FILE", "a page that opens without a network: what changed, and the stacks that grew and shrank",
+	{"--html", 0, "FILE", "write a page that opens without a network: changes, and the stacks that grew and shrank",
 	 SL_TO_TEXT(html)},
 	{"--html-max-bytes", 0, "SIZE", "largest size of the page (default: 8M); it says what was left out",
 	 SL_TO_SIZE(html_max_bytes)},
@@ -427,4 +427,4 @@ static int run(struct sl_arguments *parsed)
 }
 
 const struct sl_command sl_command_diff = {
-	"diff", "what changed from one run, or several, to others", "diff [options] BEFORE AFTER", about, table, run};
+	"diff", "compare one run, or several, with others", "diff [options] BEFORE AFTER", about, table, run};

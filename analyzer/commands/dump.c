@@ -9,7 +9,7 @@
 #define INTO struct sl_merge_options
 static const struct sl_option table[] = {
 	SL_OPTION_RUN(run),
-	{"--json", 0, NULL, "changes nothing: it always prints one JSON object a line"},
+	{"--json", 0, NULL, "has no effect: the output is always one JSON object a line"},
 	{0},
 };
 

@@ -95,11 +95,10 @@ static int refuse_beside(const char *output)
 
 		free(path);
 		if (there)
-			return sl_command_fail(
-				SL_EXIT_USAGE,
-				"%s: %s%s lies beside it, which SQLite would take for a part of it; end the program that "
-				"has it open, or give another name",
-				output, output, ends[i]);
+			return sl_command_fail(SL_EXIT_USAGE,
+					       "%s: SQLite would read %s%s beside it as a part of it; end the program that has it "
+					       "open, or give another name",
+					       output, output, ends[i]);
 	}
 	return -1;
 }

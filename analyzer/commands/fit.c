@@ -28,8 +28,9 @@ struct asked {
 #define INTO struct asked
 static const struct sl_option table[] = {
 	{"--capacity", 0, "SIZE,...",
-	 "of the device, as --limit has it; what everything else took is subtracted as recorded (default: the recorded one)"},
-	{"--allocator-capacity", 0, "SIZE,...", "of PyTorch's allocator alone"},
+	 "capacities of the device, as for --limit; memory of everything else is subtracted as recorded (default: the recorded "
+	 "one)"},
+	{"--allocator-capacity", 0, "SIZE,...", "capacities of PyTorch's allocator only"},
 	{"--settings", 0, "TEXT",
 	 "of PYTORCH_CUDA_ALLOC_CONF (PYTORCH_HIP_ALLOC_CONF), may be given several times (default: the recorded ones and some "
 	 "that are often tried)"},

@@ -75,7 +75,7 @@ void sl_fit_picture_print(const struct sl_fit_recording *r, const struct sl_fit_
 	}
 	for (size_t i = 0; i < picture->pieces.count; i++)
 		gaps += picture->pieces.item[i].at == SL_FIT_GAP;
-	sl_escape_print(stdout, "  what lay where: %s segments, %s held", SL_NUMBER(count), SL_SIZE(held));
+	sl_escape_print(stdout, "  layout: %s segments, %s held", SL_NUMBER(count), SL_SIZE(held));
 	sl_escape_print(stdout, ", %s in %s gaps\n", SL_SIZE(free_bytes), SL_NUMBER(gaps));
 	for (; drawn < count && drawn < SEGMENTS && segments[drawn].gap; drawn++) {
 		draw(bar, &segments[drawn]);

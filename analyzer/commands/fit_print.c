@@ -93,7 +93,8 @@ static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_inst
 				SL_SIZE(instead->block_bytes), SL_NUMBER(instead->block_request));
 		put_line(s->recording, instead->block_at);
 	} else if (!any) {
-		sl_escape_print(stdout, " by none of these settings, nor by freeing one of %u blocks", instead->tried);
+		sl_escape_print(stdout, " with no setting that was tried, and not by an earlier end of one of %u blocks",
+				instead->tried);
 	}
 	putchar('\n');
 	sl_fit_picture_print(s->recording, &instead->picture);

@@ -96,9 +96,9 @@ static void put_largest(const struct sl_fit_curve *curve, uint64_t capacity, con
 
 void sl_fit_vary_print(const struct sl_fit_result *result)
 {
-	sl_escape_print(stdout, "by %s: what always fits, and the largest that would\n", result->vary);
+	sl_escape_print(stdout, "by %s: the capacity that always fits, and the largest value that would fit\n", result->vary);
 	if (result->without_value)
-		sl_escape_print(stdout, "  of %u recordings no number is said (stormlog-run --meta %s=N)\n", result->without_value,
+		sl_escape_print(stdout, "  %u recordings have no value for it; record with --meta %s=N\n", result->without_value,
 				result->vary);
 	for (size_t i = 0; i < result->varied.count; i++) {
 		const struct sl_fit_curve *curve = &result->varied.item[i].curve;

@@ -102,9 +102,10 @@ static int find_quantity(struct history *h, const char *name)
 		return sl_command_fail(SL_EXIT_USAGE, "history: no figure, place, label or library of these runs is called %s",
 				       name);
 	if (h->others)
-		sl_escape_print(stderr,
-				"stormlog-analyze: %u more have this name; this is the largest (a key, or --of, chooses one)\n",
-				h->others);
+		sl_escape_print(
+			stderr,
+			"stormlog-analyze: %u places are called so; this is the largest. Choose one by its key, or by --of\n",
+			h->others);
 	return -1;
 }
 
@@ -240,7 +241,7 @@ static void put_change(const struct history *h, const struct sl_series_change *c
 		sl_escape_print(stdout, " (%+.1f %%)", (change->after / change->before - 1) * 100);
 	sl_escape_print(stdout, "\n         run %s%s%.12s%s%s\n", at->run_id ? at->run_id : "?", at->commit ? "  commit " : "",
 			at->commit ? at->commit : "", at->branch ? "  branch " : "", at->branch ? at->branch : "");
-	sl_escape_print(stdout, "         confirmed by %s\n", next->run_id ? next->run_id : "?");
+	sl_escape_print(stdout, "         the next run, %s, agrees\n", next->run_id ? next->run_id : "?");
 	if (!change->settled)
 		sl_escape_print(stdout, "         " SL_SERIES_UNSETTLED "\n");
 }

@@ -126,7 +126,7 @@ static void put_text(const struct host *host, const struct sl_machine *machine)
 	for (size_t i = 0; i < machine->libraries.count; i++)
 		sl_escape_print(stdout, "  %-32s %s\n", machine->libraries.item[i].what, machine->libraries.item[i].path);
 	if (!machine->libraries.count)
-		fputs("  nothing is installed; libraries of a virtual environment are seen where the program loads them\n", stdout);
+		fputs("  no library is installed; those of a virtual environment are seen when the program loads them\n", stdout);
 	fputs("stormlog-run --check -- COMMAND says what would work for one program\n", stdout);
 }
 
@@ -153,4 +153,4 @@ static int run(struct sl_arguments *options)
 }
 
 const struct sl_command sl_command_info = {
-	"info", "this machine, and what would be recorded", "info [--json]", about, table, run, SL_PATHS_NONE};
+	"info", "this machine, and the libraries that would be recorded", "info [--json]", about, table, run, SL_PATHS_NONE};

@@ -26,7 +26,7 @@ struct settings {
 #define INTO struct settings
 static const struct sl_option table[] = {
 	{"--output", 'o', "DIR", "where the sink goes; must not exist yet, or be empty", SL_TO_TEXT(folder)},
-	{"--json", 0, NULL, "what was written as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
+	{"--json", 0, NULL, "print the result as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
 	{0},
 };
 

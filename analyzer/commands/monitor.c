@@ -413,5 +413,5 @@ static int run(struct sl_arguments *parsed)
 }
 
 const struct sl_command sl_command_monitor = {
-	"monitor",	  "what running programs hold now, row by row", "monitor [options] [PATH|PID]...", about, table, run,
+	"monitor",	  "memory of running programs, row by row", "monitor [options] [PATH|PID]...", about, table, run,
 	SL_PATHS_OPTIONAL};

@@ -136,6 +136,5 @@ int sl_native_left_out(const struct sl_images *images, const struct sl_archived 
 
 int sl_native_partly(const char *path)
 {
-	return sl_command_fail(SL_EXIT_UNREADABLE, "%s may not be the whole run: what is not read, as said above, is not in it",
-			       path);
+	return sl_command_fail(SL_EXIT_UNREADABLE, "%s may not be the whole run: the parts named above are missing", path);
 }

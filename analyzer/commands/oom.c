@@ -26,9 +26,8 @@ static const struct sl_option table[] = {
 	{0},
 };
 
-static const char about[] =
-	"Where and why the run ran out of memory, in two lines; prints nothing if no request failed, and says on stderr what is\n"
-	"then not here of the run.";
+static const char about[] = "Where and why the run ran out of memory, in two lines. Prints no line if no allocation failed, and "
+			    "then warns on\nstderr if ranks or parts of the trace are missing.";
 
 /* The errors of a run: the first that nobody got over, else the first (NULL: none), and how many of each there are. */
 struct errors {
@@ -100,9 +99,10 @@ static void say_doubt(const struct sl_report *report)
 
 	sl_missing_tell(report, keep_first, &doubt);
 	if (doubt.count == 1)
-		sl_escape_print(stderr, "stormlog-analyze: no request failed in what is here of the run; %s\n", doubt.text);
+		sl_escape_print(stderr, "stormlog-analyze: no allocation failed, but the run is incomplete: %s\n", doubt.text);
 	else if (doubt.count)
-		sl_escape_print(stderr, "stormlog-analyze: no request failed in what is here of the run; %s; and %u more like it\n",
+		sl_escape_print(stderr,
+				"stormlog-analyze: no allocation failed, but the run is incomplete: %s; and %u more like it\n",
 				doubt.text, doubt.count - 1);
 }
 

@@ -30,7 +30,7 @@ static const struct sl_option table[] = {
 	{"--redact", 0, NULL, "mask all names but those that everybody knows, and print which stayed", SL_TO_FLAG(redact)},
 	SL_OPTION_RUN(run),
 	SL_OPTION_SYMBOLS,
-	{"--json", 0, NULL, "what was written as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
+	{"--json", 0, NULL, "print the result as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
 	{0},
 };
 

@@ -22,8 +22,8 @@
 #include "analyzer/trace/archive.h"
 
 static const char about[] =
-	"Packs a run where that is not done yet, sends it, and prints where the server shows it.  What an earlier try sent is\n"
-	"not sent again.  The token is in STORMLOG_TOKEN, or in the file that STORMLOG_TOKEN_FILE names.";
+	"Packs a run where that is not done yet, sends it, and prints where the server shows it.  It goes on where an\nearlier try "
+	"stopped.  The token is in STORMLOG_TOKEN, or in the file that STORMLOG_TOKEN_FILE names.";
 
 struct settings {
 	const char *to, *run;

@@ -27,8 +27,7 @@ static const struct sl_option table[] = {
 	{"--sort", 0, "rank|peak|end", "by which column (default: rank; the others largest first)", SL_TO_WORD(sort)},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; all if there are several paths)",
 	 SL_TO_TEXT(pipeline.run)},
-	{"--json", 0, NULL, "for programs, at most 16 kB (schemas/ranks.schema.json); what did not fit is counted",
-	 SL_TO_FLAG(json)},
+	{"--json", 0, NULL, "for programs, at most 16 kB (schemas/ranks.schema.json); the rest is counted", SL_TO_FLAG(json)},
 	{0},
 };
 
@@ -242,8 +241,7 @@ static bool put_json(const struct row *rows, unsigned count, const char *path)
 }
 
 static const char about[] =
-	"A line for each process and each device on which it held memory: what it held at most and at the end,\n"
-	"errors, leaks, how it ended.";
+	"A line for each process and each of its devices: the most it held, and at the end; errors, leaks,\nhow it ended.";
 
 static int run(struct sl_arguments *parsed)
 {

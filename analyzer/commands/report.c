@@ -133,5 +133,9 @@ static int run(struct sl_arguments *parsed)
 	return status;
 }
 
-const struct sl_command sl_command_report = {"report",	      "who held the memory (default)", "[report] [options] PATH...",
-					     sl_report_about, sl_report_options_table,	       run};
+const struct sl_command sl_command_report = {"report",
+					     "print the summary and write the report (default)",
+					     "[report] [options] PATH...",
+					     sl_report_about,
+					     sl_report_options_table,
+					     run};

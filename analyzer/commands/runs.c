@@ -173,7 +173,7 @@ static int run(struct sl_arguments *parsed)
 }
 
 const struct sl_command sl_command_runs = {"runs",
-					   "many runs: what is below folders and in a catalogue, found by a query",
+					   "many runs, below folders and in a catalogue, found by a query",
 					   "runs [options] [QUERY] [PATH...]",
 					   sl_query_help,
 					   table,

@@ -24,9 +24,9 @@ static void help(FILE *out, bool all)
 		sl_escape_print(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
 	if (!all)
 		fputs("\nstormlog-analyze help all lists the other verbs.\n", out);
-	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check is\n"
-	      "exceeded, 2 usage, a path that does not exist or a refused output, 3 nothing readable,\n"
-	      "4 the result could not be written.\n",
+	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check "
+	      "is\nexceeded, 2 wrong usage, path not found or refused output, 3 input not readable,\n4 the result could not be "
+	      "written.\n",
 	      out);
 }
 

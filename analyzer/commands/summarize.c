@@ -219,16 +219,15 @@ static int settle(struct settings *s, char *const *paths)
 	bool asked = s->pattern && sl_shard_is_asked(s->pattern);
 
 	if (s->wrong)
-		return sl_command_fail(SL_EXIT_USAGE, "--shard: \"%s\" is none of the parts 1/N to N/N", s->wrong);
+		return sl_command_fail(SL_EXIT_USAGE, "--shard: \"%s\" is not a part from 1/N to N/N", s->wrong);
 	if (!s->pattern || !sl_summaries_named(s->pattern))
 		return sl_command_fail(SL_EXIT_USAGE, "summarize needs -o and a name that ends in " SL_SUMMARY_SUFFIX);
 	if (asked && !s->shard.parts && !sl_shard_from_environment(&s->shard))
-		return sl_command_fail(SL_EXIT_USAGE, "%s names a part, and nothing says how many there are: --shard I/N does",
+		return sl_command_fail(SL_EXIT_USAGE, "%s names a part of an unknown number of parts: add --shard I/N",
 				       s->shard.by);
 	if (!sl_shard_name(&s->shard, s->pattern, s->path, sizeof(s->path)))
-		return sl_command_fail(
-			SL_EXIT_USAGE,
-			"in a name, %%s is the part, %%h the host and %%%% a per cent sign; nothing else follows one");
+		return sl_command_fail(SL_EXIT_USAGE,
+				       "in a name, only %%s (the part), %%h (the host) and %%%% (a per cent sign) are known");
 	/* An output folder that is also read would contain the outputs of other parts. */
 	if (s->shard.parts && sl_paths_make_parents(s->path) && sl_begin_is_inside(s->path, paths))
 		return sl_command_fail(SL_EXIT_USAGE, "parts do not go where the traces are read from; -o names another folder");
@@ -252,7 +251,7 @@ static int run(struct sl_arguments *parsed)
 }
 
 const struct sl_command sl_command_summarize = {"summarize",
-						"what was replayed as one file, to merge and to report",
+						"write the replayed run as one small file, to merge and to report",
 						"summarize [options] PATH... -o FILE.summary",
 						about,
 						table,

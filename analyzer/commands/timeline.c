@@ -35,7 +35,7 @@ static const struct sl_option table[] = {
 	{"--height", 0, "LINES", "height of one picture, 4 to 200 (default: 16)", SL_TO_LONG(height, 4, 200)},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; all if there are several paths)",
 	 SL_TO_TEXT(pipeline.run)},
-	{"--json", 0, NULL, "what is drawn as one JSON object (schemas/timeline.schema.json)", SL_TO_FLAG(json)},
+	{"--json", 0, NULL, "print the time line as one JSON object (schemas/timeline.schema.json)", SL_TO_FLAG(json)},
 	{0},
 };
 

@@ -51,7 +51,7 @@ static const struct sl_option table[] = {
 	{"--interval", 0, "SECONDS", "time between two samples, 0.1 to 3600 (default: 1)", SL_TO_REAL(interval, 0.1, 3600)},
 	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
 	{"--warning-threshold", 0, "PERCENT",
-	 "part of the device that raises a warning: what PyTorch gave out in a process, without PyTorch all in use (default: 80)",
+	 "percent of the device that raises a warning: PyTorch's use in a process, without PyTorch all use (default: 80)",
 	 SL_TO_REAL(thresholds.warning_percent, 0, 100)},
 	{"--critical-threshold", 0, "PERCENT", "the same for a critical alert; not below the other (default: 95)",
 	 SL_TO_REAL(thresholds.critical_percent, 0, 100)},

@@ -18,9 +18,8 @@
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
 
-static const char about[] =
-	"Who held the memory at an instant: tree prints a line for each caller, table one for each owner, flame collapsed\n"
-	"stacks for flamegraph.pl and similar tools.";
+static const char about[] = "The holders of memory at an instant: tree prints a line for each caller, table one for each owner, "
+			    "flame collapsed\nstacks for flamegraph.pl and similar tools.";
 
 struct options {
 	struct sl_pipeline_options pipeline;
@@ -38,16 +37,16 @@ struct options {
 #define INTO struct options
 static const struct sl_option table[] = {
 	{"--at", 0, "peak|end|oom|TIME",
-	 "the device's peak (default), the end, the first out-of-memory error nobody got over, or a time: "
-	 "seconds since the run began (12.5), or Unix nanoseconds"},
+	 "the device's peak (default), the end, the first out-of-memory error that ended it, or a time: seconds since the run "
+	 "began (12.5), or Unix nanoseconds"},
 	{"--from", 0, "MOMENT",
 	 "only what was born after this moment and is still held at that of --to: start (default), peak, oom, end, a time, or "
 	 "LABEL#N, "
 	 "where the N-th entry of a range begins, or the one with that number: step_#12"},
 	{"--to", 0, "MOMENT", "see --from (default: end); where a process has several devices, its peak is that of the fullest"},
 	{"--by", 0, "library|stack|label|thread|rank|place|device|function|role|name",
-	 "what the first level is (default: library); a place is the line a reader would look at first, a function the one it lies "
-	 "in, a name what the program calls its memory (at the peak of the fullest device)",
+	 "the first level (default: library); place: the line to look at first; function: the one around it; name: the program's "
+	 "name for its memory (at the peak of the fullest device)",
 	 SL_TO_WORD(how.by)},
 	{"--kind", 0, "KIND",
 	 "only memory of one kind, which need not be of a device: device, pool, managed, vmm, array, graph, imported, host_pinned, "
@@ -61,13 +60,13 @@ static const struct sl_option table[] = {
 	 "start, duration, and what was in use before, after and at its peak; with --by place, what each line made in it too",
 	 SL_TO_TEXT(entries)},
 	{"--depth", 0, "N", "levels that tree prints (default: 40)", SL_TO_COUNT(depth, 1, INT_MAX)},
-	{"--min", 0, "SIZE", "smallest share that tree prints (default: 1/200 of the total; with --json none)", SL_TO_SIZE(min)},
+	{"--min", 0, "SIZE", "smallest share that tree prints (default: 1/200 of the total; with --json 0)", SL_TO_SIZE(min)},
 	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi and the C library too", SL_TO_FLAG(how.all_frames)},
 	{"--json", 0, NULL,
-	 "for programs, at most 16 kB (schemas/tree.schema.json); what did not fit is counted. Of --entries: an "
+	 "for programs, at most 16 kB (schemas/tree.schema.json); the rest is counted. Of --entries: an "
 	 "object a line",
 	 SL_TO_FLAG(json)},
-	{"--csv", 0, NULL, "print --entries as CSV, without the pairs that were said of the ranges", SL_TO_FLAG(csv)},
+	{"--csv", 0, NULL, "print --entries as CSV, without the ranges' pairs", SL_TO_FLAG(csv)},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
@@ -169,7 +168,7 @@ static bool print(struct sl_report *report, const struct options *options, const
 	} else if (!count) {
 		fputs(options->only.rank < 0 ? "no process lived then\n" : "no process of that rank lived then\n", stderr);
 	} else if (!owned.owners.share.item[0].bytes && !(options->how.lives && owned.owners.share.count > 1)) {
-		fputs(options->how.between ? "nothing that was born in between was held then\n" : "nothing was held then\n",
+		fputs(options->how.between ? "no block that was born in between lived then\n" : "no memory was held then\n",
 		      stderr);
 	} else if (!strcmp(verb, "flame")) {
 		sl_tree_print_flame(&owned.owners);
@@ -284,7 +283,7 @@ static bool choose_span(struct options *options)
 		if (!options->span[i].text)
 			sl_when_parse(&options->span[i], whole[i]);
 	if (options->span[0].kind == SL_WHEN_END || options->span[1].kind == SL_WHEN_START) {
-		fputs("stormlog-analyze: nothing lies after the end or before the start\n", stderr);
+		fputs("stormlog-analyze: there is no time after the end or before the start\n", stderr);
 		return false;
 	}
 	return true;
@@ -344,7 +343,7 @@ static int run(struct sl_arguments *parsed)
 }
 
 const struct sl_command sl_command_tree = {
-	"tree", "who held the memory at an instant, as a tree", "tree|table|flame [options] PATH...", about, table, run};
+	"tree", "the holders of memory at an instant, as a tree", "tree|table|flame [options] PATH...", about, table, run};
 const struct sl_command sl_command_table = {
 	"table", "the same as a table, one line for each owner", "tree|table|flame [options] PATH...", about, table, run};
 const struct sl_command sl_command_flame = {

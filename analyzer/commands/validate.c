@@ -32,7 +32,7 @@ struct validation {
 static const struct sl_option table[] = {
 	{"--strict", 0, NULL, "records of the oldest formats, which have no schema_version, are wrong too",
 	 SL_TO_FLAG(rules.strict)},
-	{"--json", 0, NULL, "what is wrong as one JSON object (schemas/validate.schema.json)"},
+	{"--json", 0, NULL, "print the faults as one JSON object (schemas/validate.schema.json)"},
 	{0},
 };
 
@@ -77,7 +77,7 @@ static void check_folder(struct validation *v, const char *path)
 
 	if (sl_telemetry_add_path(t, path, true) == 0 && t->problems.count == 0)
 		report(v, SL_SOURCE_FILE, path, 0,
-		       sl_pipeline_is_native(&(char *){(char *)path}, 1) ? SL_NATIVE_NO_TELEMETRY : "nothing here is telemetry");
+		       sl_pipeline_is_native(&(char *){(char *)path}, 1) ? SL_NATIVE_NO_TELEMETRY : "no telemetry here");
 	for (size_t i = 0; i < t->problems.count; i++)
 		report(v, t->problems.item[i].loss, t->problems.item[i].file, t->problems.item[i].line, t->problems.item[i].reason);
 	sl_telemetry_free(t);

@@ -20,8 +20,8 @@
 static const char about[] =
 	"NAME: used, live, reserved, hidden, free (SIZE, or % of the device); growth (SIZE/hour, SIZE/step); full-in, call-age\n"
 	"(10min); ooms; unlike (deviations of a rank from the median).  OP: < <= > >=.  ACTION: message; file PATH; bundle DIR;\n"
-	"webhook URL; command COMMAND; wake.  Without PATH: every recording on this node that you may read.  Exit status 1: a\n"
-	"rule held; 3: nothing at the paths could be watched.";
+	"webhook URL; command COMMAND; wake.  Without PATH: every recording on this node that you may read.  Exit status 1: "
+	"a\nrule was broken; 3: no recording was found.";
 
 static const char *const usual[] = {"full-in < 10min for 5s", "ooms > 0"};
 
@@ -46,7 +46,7 @@ static const struct sl_option table[] = {
 	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
 	{"--config", 0, "FILE", "rules from this file's [watch]; only here may they run commands, write files and call webhooks",
 	 SL_TO_TEXT(config)},
-	{"--run", 0, "ID", "watch processes of this run alone; wait for it if it has not begun", SL_TO_TEXT(run)},
+	{"--run", 0, "ID", "watch only processes of this run; wait for it if it has not begun", SL_TO_TEXT(run)},
 	{"--quiet", 'q', NULL, "do the actions, print no messages", SL_TO_FLAG(quiet)},
 	{0},
 };

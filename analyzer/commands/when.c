@@ -102,8 +102,8 @@ static void say_missing(const struct sl_report *report, const struct sl_when *wh
 		sl_escape_print(stderr, "stormlog-analyze: %s: no process has so many entries of %.*s: the most are %llu\n",
 				when->text, (int)when->label_size, when->text, (unsigned long long)seen);
 	else if (numbered)
-		sl_escape_print(stderr, "stormlog-analyze: %s: of the %llu entries of %.*s# none has that number\n", when->text,
-				(unsigned long long)numbered, (int)when->label_size, when->text);
+		sl_escape_print(stderr, "stormlog-analyze: %s: %.*s# has %llu entries, but not that number\n", when->text,
+				(int)when->label_size, when->text, (unsigned long long)numbered);
 	else
 		sl_escape_print(stderr, "stormlog-analyze: %s: no range is named %.*s; report --json lists the labels\n",
 				when->text, (int)when->label_size, when->text);
@@ -119,8 +119,7 @@ static void say_nothing_between(const struct sl_report *report, const struct sl_
 	if (!found[0] || !found[1])
 		fputs("stormlog-analyze: no process held memory of a device: it has no peak\n", stderr);
 	else
-		sl_escape_print(stderr, "stormlog-analyze: %s is not after %s: nothing lies in between\n", span[1].text,
-				span[0].text);
+		sl_escape_print(stderr, "stormlog-analyze: %s is not after %s: give a later end\n", span[1].text, span[0].text);
 }
 
 /* Where --keep has folded files, blocks that were freed before the end of the folded part are not in the trace. */

@@ -168,7 +168,7 @@ enum sl_merge_result sl_merge_open(struct sl_merge *merge, char *const *paths, u
 	    !parse_time(options->to, merge->begin_ns, &merge->to_ns))
 		return SL_MERGE_USAGE;
 	if (merge->to_ns && merge->to_ns <= merge->from_ns) {
-		sl_escape_print(stderr, "stormlog-analyze: %s is not after %s: nothing lies in between\n", options->to,
+		sl_escape_print(stderr, "stormlog-analyze: %s is not after %s: give a later end\n", options->to,
 				options->from ? options->from : "the beginning");
 		return SL_MERGE_USAGE;
 	}

@@ -732,11 +732,11 @@ void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
 	for (size_t at = 0; (list[count] = sl_map_next(&redaction->kept, &at));)
 		count++;
 	qsort(list, count, sizeof(*list), sl_stats_by_text);
-	sl_escape_print(out, "not masked, besides the names of vendors' calls:");
+	sl_escape_print(out, "not masked:");
 	for (size_t i = 0; i < count; i++)
 		sl_escape_print(out, " %s", list[i]);
 	if (redaction->numbers > NUMBERS_TOLD)
 		sl_escape_print(out, " and %" PRIu64 " other numbers", redaction->numbers - NUMBERS_TOLD);
-	fputs(count ? "\n" : " nothing\n", out);
+	fputs(count ? "\n" : " no name\n", out);
 	free(list);
 }

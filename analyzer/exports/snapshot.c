@@ -469,11 +469,9 @@ static void say_left_out(const struct sl_merge *merge)
 			arrays += sl_model_row(model, SL_KIND_array, d)->live_bytes;
 	}
 	if (unmapped || arrays)
-		sl_escape_print(
-			stderr,
-			"stormlog-analyze: without an address, so not in the snapshot: %s of physical memory that is mapped "
-			"nowhere, %s of arrays\n",
-			SL_SIZE(unmapped), SL_SIZE(arrays));
+		sl_escape_print(stderr,
+				"stormlog-analyze: left out of the snapshot (no device address): %s unmapped, %s in arrays\n",
+				SL_SIZE(unmapped), SL_SIZE(arrays));
 }
 
 static void write_snapshot(struct snapshot *s)

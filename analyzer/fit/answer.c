@@ -199,15 +199,15 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 		say(context, text);
 	}
 	if (!of_allocator && !r->others_known)
-		say(context, "no verdict for a device: no sample tells what contexts and other processes take; "
+		say(context, "no verdict for a device: no sample has the memory of contexts and other processes; "
 			     "--allocator-capacity asks without them");
 	if (r->blind)
-		say(context, "were a memory fraction set by the program, this PyTorch would not let it be seen: "
-			     "--settings per_process_memory_fraction:0.8 says it");
+		say(context, "this PyTorch hides a memory fraction that the program sets: "
+			     "name it by --settings per_process_memory_fraction:0.8");
 	if (r->asks_free)
-		say(context, "it asks how much memory is free: what it does may depend on the card");
+		say(context, "it asks how much memory is free, so it may behave differently on another card");
 	if (r->goes_on || r->ooms > 1)
-		say(context, "it went on after an out-of-memory: what it does depends on the card");
+		say(context, "it went on after an out-of-memory, so it behaves differently on another card");
 }
 
 const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice)
@@ -222,12 +222,12 @@ enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *d, uint64_t 
 {
 	uint64_t small = -d->given_bytes & (SL_DEVICE_UNIT - 1); /* small blocks share a unit */
 	uint64_t most = d->beside_bytes == SL_UNKNOWN ? SL_UNKNOWN : d->given_bytes + small + d->beside_bytes;
-	const char *open = d->refused		? "it ran out of memory in the recording, and past that nothing is known"
+	const char *open = d->refused		? "it ran out of memory in the recording; later requests are unknown"
 			   : d->pool		? "the driver's pool keeps more than is live"
 			   : d->partial		? "events are missing in the trace (--keep, --asleep, lost or damaged)"
-			   : most == SL_UNKNOWN ? "no sample after the peak tells what contexts and other processes take"
+			   : most == SL_UNKNOWN ? "no sample after the peak has the memory of contexts and other processes"
 						: NULL;
-	char bytes[SL_FORMAT_BYTES];
+	char bytes[SL_FORMAT_BYTES], all[SL_FORMAT_BYTES];
 
 	if (d->peak_bytes > capacity || (d->failed_total && capacity <= d->failed_total)) {
 		if (d->peak_bytes > capacity)
@@ -239,8 +239,7 @@ enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *d, uint64_t 
 	if (open)
 		snprintf(why, size, "%s", open);
 	else
-		snprintf(why, size, "live bytes, rounding and what samples found beside them are %s at most",
-			 sl_format_size(bytes, most));
+		snprintf(why, size, "it needs between %s and %s", sl_format_size(bytes, d->peak_bytes), sl_format_size(all, most));
 	return open || most > capacity ? SL_FIT_UNKNOWN : SL_FIT_FITS;
 }
 

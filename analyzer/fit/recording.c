@@ -741,7 +741,7 @@ static void take(struct builder *b, const struct sl_item *item)
 	} else {
 		/* an older agent does not tell PyTorch's graphs; what is asked of the driver during a capture is the graph's */
 		if (item->event->flags & SL_FLAG_captured || (verb == SL_VERB_GRAPH_INSTANTIATE && !b->pools))
-			b->doubt = "a graph was captured, and what PyTorch's allocator made of it is not in the trace";
+			b->doubt = "a graph was captured, and the trace does not have the allocator's part of it";
 		if (verb == SL_VERB_ALLOC || verb == SL_VERB_FREE || verb == SL_VERB_MAP || verb == SL_VERB_UNMAP)
 			call(b, item);
 		else

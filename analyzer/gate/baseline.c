@@ -187,9 +187,8 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 		snprintf(why, size, "%s is a baseline of another version", path);
 	else if ((wrong = take_all(measures, root)))
 		snprintf(why, size,
-			 "%s:%u: this is no baseline: a number of bytes is missing, stands twice or is none; --update-baseline "
-			 "makes one "
-			 "where there is none",
+			 "%s:%u: not a baseline: a number of bytes is missing, given twice or not a number; delete the file and "
+			 "use --update-baseline",
 			 path, wrong->line);
 	else
 		fine = true;

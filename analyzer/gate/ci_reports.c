@@ -54,7 +54,7 @@ bool sl_ci_reports_text(const struct sl_ci_reports *forms, FILE *out)
 	if (outcomes->unknown)
 		sl_escape_print(out, ", %u unknown", outcomes->unknown);
 	if (beside)
-		sl_escape_print(out, ", %u found that no limit asks about", beside);
+		sl_escape_print(out, ", %u findings beyond your limits (--fail-on shows and fails on them)", beside);
 	sl_limits_describe(forms->limits, names, sizeof(names));
 	sl_escape_print(out, "; asked: %s%s%s", names, forms->config ? "; limits: " : "", forms->config ? forms->config : "");
 	if (forms->other_runs)

@@ -56,7 +56,7 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 			 sl_format_size(reserved, o->stats.peak_reserved));
 	else if (o->request)
 		snprintf(one->message, sizeof(one->message),
-			 "%s does not fit in %s: request %s, of %s, finds nothing when %s are reserved", one->subject, may,
+			 "%s does not fit in %s: request %s, of %s, finds no room when %s are reserved", one->subject, may,
 			 SL_NUMBER(o->request), sl_format_size(bytes, o->bytes), sl_format_size(reserved, o->stats.reserved));
 	else
 		snprintf(one->message, sizeof(one->message), "%s does not fit in %s: all but PyTorch's allocator has %s",

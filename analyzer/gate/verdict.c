@@ -260,7 +260,7 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 		outcome->line = fits[i].line;
 	}
 	if (!count)
-		add(outcomes, "fits", SL_LEVEL_UNKNOWN, false, "fits", "nothing of a device was asked for in this run");
+		add(outcomes, "fits", SL_LEVEL_UNKNOWN, false, "fits", "this run used no memory of a device");
 	free(fits);
 }
 

@@ -90,7 +90,7 @@ static void put_leaks(FILE *out, struct sl_report *report)
 	if (!all.count)
 		return;
 	qsort(all.item, all.count, sizeof(*all.item), by_bytes);
-	fputs("\n## Leaks, and what was live at exit\n\n| process | bytes | blocks | kind | verdict | library | where |\n"
+	fputs("\n## Leaks, and memory live at exit\n\n| process | bytes | blocks | kind | verdict | library | where |\n"
 	      "|---|---:|---:|---|---|---|---|\n",
 	      out);
 	for (size_t i = 0; i < all.count && i < ROWS_SHOWN; i++) {

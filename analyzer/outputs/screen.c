@@ -149,7 +149,7 @@ static bool put_refused(struct sl_screen_page *page)
 	if (made || ooms || !failed)
 		return false;
 	sl_screen_head(page, "REFUSED", SL_SCREEN_BAD);
-	sl_screen_say(page, "  every allocation failed, %llu in all, and none for want of memory", (unsigned long long)failed);
+	sl_screen_say(page, "  every allocation failed, %llu in all, but not for want of memory", (unsigned long long)failed);
 	sl_screen_say(page, "  what this machine lacks: stormlog-run --check -- COMMAND; the codes are in the events");
 	return true;
 }
@@ -238,7 +238,7 @@ static void put_end(struct sl_screen_page *page, bool refused, bool host)
 	}
 	sl_missing_tell(report, note_damage, &damaged);
 	if (!page->said && !damaged && !refused)
-		fputs(page->noted ? "nothing else to report\n" : "nothing to report\n", page->out);
+		fputs(page->noted ? "no other finding\n" : "nothing to report\n", page->out);
 	else
 		fputc('\n', page->out);
 	sl_escape_print(page->out, "%s: %s events, %s lost", damaged ? "incomplete" : "complete", SL_NUMBER(events),

@@ -16,7 +16,7 @@ static void put_statuses(char *out, size_t size, const struct sl_report *report)
 
 	out[0] = 0;
 	for (unsigned o = 0; o < SL_COUNT(order) && at < size; o++) {
-		const char *word = order[o] == SL_ENDED_UNKNOWN ? "ended unknown" : sl_ended_names[order[o]];
+		const char *word = order[o] == SL_ENDED_UNKNOWN ? "ended in an unknown way" : sl_ended_names[order[o]];
 		unsigned count = 0;
 		char name[48];
 

@@ -319,7 +319,7 @@ char *sl_leak_list_sentence(struct sl_process *process, const struct sl_leak *le
 		sl_stacks_describe(where, sizeof(where), frame);
 	else
 		snprintf(where, sizeof(where), "%s", leak->library);
-	return sl_memory_print("%s added %s in %llu blocks and freed none of them, %s %s%s", where, SL_SIZE(leak->bytes),
+	return sl_memory_print("%s added %s in %llu blocks and kept them all, %s %s%s", where, SL_SIZE(leak->bytes),
 			       (unsigned long long)leak->blocks,
 			       SL_SIZE(sl_stats_bytes(step ? leak->bytes_per_step : leak->bytes_per_second)),
 			       step ? "with each " : "a second", step ? step : "");

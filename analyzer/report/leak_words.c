@@ -419,7 +419,7 @@ const char *sl_leak_words_rounds(char *out, size_t size, const struct sl_process
 	snprintf(out, size, meanwhile < all ? "; about %llu of %llu rounds" : "; %llu rounds", meanwhile, all);
 	if (explained)
 		snprintf(out + strlen(out), size - strlen(out),
-			 " (a round: several places that allocate equally often; your own loop may be another)");
+			 " (round = one pass in which these lines each allocate once; it may not be your training step)");
 	return out;
 }
 

@@ -116,7 +116,7 @@ bool sl_missing_ranks(const struct sl_report *report, struct sl_missing *absent)
 
 char *sl_missing_words(const struct sl_missing *absent)
 {
-	return sl_memory_print("nothing is known of rank%s %s, of %llu: no GPU was used there, or the trace is elsewhere",
+	return sl_memory_print("no trace of rank%s %s, of %llu: no GPU was used there, or the trace is elsewhere",
 			       absent->ranks == 1 ? "" : "s", absent->which, (unsigned long long)absent->of);
 }
 

@@ -28,7 +28,7 @@ char *sl_missing_words(const struct sl_missing *absent);
  * file or folder of which it is said, the first of several.  Returns how many.
  */
 #define SL_ABSENT_EMPTY "no trace is in it" /* said of a path that the user named */
-#define SL_ABSENT_NEWER "written by a newer agent: what this version does not know was skipped"
+#define SL_ABSENT_NEWER "written by a newer agent: parts that this version does not know were skipped"
 typedef void sl_missing_told(void *context, bool damaged, const char *subject, const char *message);
 unsigned sl_missing_tell(const struct sl_report *report, sl_missing_told *told, void *context);
 

@@ -490,7 +490,7 @@ bool sl_summary_open(struct sl_process *process, const struct sl_image *image, s
 		process->trace->disk_bytes = image->bytes;
 		sl_pool_allow(image->bytes);
 		if (image->common && !is_sound(image->common))
-			why = "what the process has in common with others does not open";
+			why = "the part that the process shares with others does not open";
 		sl_pool_refused();
 		read_part(&part.map, "trace", &sl_shape_trace, process->trace, NULL);
 		if (image->common && !why)

@@ -120,13 +120,11 @@ static void tell_strangers(struct sl_images *folder, size_t before)
 
 	if (count == 1)
 		sl_damage_note(&folder->copies, folder->strangers.item[before],
-			       "is not read: it is of a user who is neither you, root nor its folder's owner; name it to read it");
+			       "is not read, because it belongs to another user than you, root and its folder's owner; name it to "
+			       "read it");
 	else if (count)
-		sl_damage_note(
-			&folder->copies, folder->strangers.item[before],
-			"and %zu more are not read: they are of users who are neither you, root nor their folder's owner; name "
-			"them to read them",
-			count - 1);
+		sl_damage_note(&folder->copies, folder->strangers.item[before],
+			       "and %zu more are not read, because they belong to other users; name them to read them", count - 1);
 }
 
 #define NOT_LISTED "may not be listed by you and is passed over"
@@ -278,7 +276,7 @@ static void add_pack(struct sl_images *folder, const char *path)
 		sl_damage_note(&folder->copies, path, "%s",
 			       errno			? strerror(errno)
 			       : sl_names_is_pack(path) ? "it is no pack of stormlog's, or it is torn"
-							: "it is neither a trace, a summary nor a pack");
+							: "it is not a trace, a summary or a pack");
 		*SL_PUSH(&folder->unseen) = strdup(path);
 		return;
 	}

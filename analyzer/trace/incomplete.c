@@ -85,8 +85,7 @@ static void miss_files(const struct sl_files *files, struct sl_damage *damage)
 		if (number > 1 && number <= files->folded->through)
 			continue;
 		if (number > expected)
-			sl_damage_add(damage, files->file[f].path, -1, "file %u of its process is missing, and what was in it",
-				      expected);
+			sl_damage_add(damage, files->file[f].path, -1, "file %u of its process is missing", expected);
 		expected = (number == 1 && files->folded->through ? files->folded->through : number) + 1;
 	}
 }

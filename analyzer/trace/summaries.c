@@ -92,7 +92,7 @@ static uint64_t next_frame(const struct commons *commons, uint64_t bytes, uint64
 
 static bool take_commons(struct commons *commons, const msgpack_object *sizes)
 {
-	static char name[] = "what processes have in common";
+	static char name[] = "the common part of processes";
 
 	for (uint32_t i = 0; sizes && sizes->type == MSGPACK_OBJECT_ARRAY && i < sizes->via.array.size; i++) {
 		struct sl_common *common;

@@ -418,9 +418,9 @@ void sl_trace_unseen(const struct sl_trace *trace, char *text, size_t size)
 	const struct sl_slept *slept = &trace->folded.slept;
 
 	if (trace->header.watcher)
-		snprintf(text, size, "attached by BPF: nothing from before, no labels and blocks of PyTorch");
+		snprintf(text, size, "attached by BPF: only later calls, without labels and PyTorch's blocks");
 	else if (slept->now_ns)
-		snprintf(text, size, "asleep since %.0f s: nothing newer is written; stormlog-attach %lld wakes it",
+		snprintf(text, size, "asleep since %.0f s; stormlog-attach %lld wakes it",
 			 (double)(slept->now_ns - trace->header.monotonic_ns) / 1e9, (long long)trace->header.pid);
 	else if (slept->maps)
 		snprintf(text, size, "it slept %llu s: no stacks, labels and peaks of that time",
@@ -474,17 +474,15 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 		trace->folded.slept.now_ns = since_ns ? since_ns : 1;
 	}
 	if (trace->folded.until_ns > trace->header.monotonic_ns) /* 0: no block events were among what was folded */
-		sl_damage_note(
-			&trace->damage, trace->name,
-			"block and range events of its first %.1f s are folded (--keep): what lives on, what lived at PyTorch's "
-			"peak and totals are exact, and labels count what came later",
-			(double)(trace->folded.until_ns - trace->header.monotonic_ns) / 1e9);
+		sl_damage_note(&trace->damage, trace->name,
+			       "the first %.1f s were dropped to stay below --keep. Totals and live memory are exact; labels and "
+			       "growth begin after it",
+			       (double)(trace->folded.until_ns - trace->header.monotonic_ns) / 1e9);
 	say_slept(trace);
 	if (trace->header.known)
 		return trace;
 	sl_damage_add(&trace->damage, image->name, -1,
-		      image->summary ? "a summary has no events: this needs the trace"
-				     : "no header can be read, so nothing else can");
+		      image->summary ? "a summary has no events: this needs the trace" : "no readable header");
 	*damage = trace->damage;
 	trace->damage = (struct sl_damage){0};
 	sl_trace_close(trace);

@@ -229,7 +229,7 @@ class Trace:
             if number.isascii() and number.isdigit() and int(number) > self.folded_through and not self._is_strangers(later):
                 self._read_file(later)
                 if int(number) > expected:
-                    self._damaged(later, 0, "file %d of its process is missing, and what was in it" % expected)
+                    self._damaged(later, 0, "file %d of its process is missing" % expected)
                 expected = int(number) + 1
         said = max((item["events"] for item in self.defs.get("footer", []) if isinstance(item.get("events"), int)), default=0)
         events = sum(len(block["thread"]) for block in self.blocks)
@@ -246,7 +246,7 @@ class Trace:
         folder, file = os.stat(os.path.dirname(path) or "."), os.lstat(path)
         if not folder.st_mode & 0o022 or file.st_uid in (0, os.geteuid(), folder.st_uid, os.lstat(self.path).st_uid):
             return False
-        self._damaged(path, 0, "is not read: it is of a user who is neither you, root nor its folder's owner")
+        self._damaged(path, 0, "is not read, because it belongs to another user than you, root and its folder's owner")
         return True
 
     # the trace file

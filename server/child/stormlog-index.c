@@ -67,7 +67,7 @@ static bool finish(FILE *out, bool fine)
 
 	fine = !fflush(out) && !ferror(out) && fine;
 	if (!fine && !fstat(fileno(out), &st) && (unsigned long long)st.st_size >= SL_CAGE_FILE_MAX)
-		fputs("what this pack says is longer than the 64 MiB that the server keeps of a page or a report\n", stderr);
+		fputs("the page or report of this pack is longer than the 64 MiB that the server keeps\n", stderr);
 	return !fclose(out) && fine;
 }
 

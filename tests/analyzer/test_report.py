@@ -103,7 +103,7 @@ class Report(unittest.TestCase):
         with open(os.path.join(self.folder, "analysis", "summary.md")) as file:
             text = file.read()
         self.assertLess(len(text), 64 << 10)
-        findings, memory, held = re.split(r"## (?:Memory|Leaks, and what was live at exit)", text.split("## Findings")[1])
+        findings, memory, held = re.split(r"## (?:Memory|Leaks, and memory live at exit)", text.split("## Findings")[1])
         for table in (memory, held):
             self.assertEqual(len(re.findall(r"(?m)^\| rank \d", table)), 40)
             self.assertRegex(table, r"\n[1-9]\d* more are in report\.json")
@@ -135,7 +135,7 @@ class Report(unittest.TestCase):
         with open(os.path.join(self.folder, "rank-00099-1.msgpack.zst"), "wb") as file:
             file.write(bytes(4096))
         for verb in ("report", "tree", "table", "dump"):
-            self.assertIn("rank-00099-1.msgpack.zst: no header can be read", said(verb, self.folder))
+            self.assertIn("rank-00099-1.msgpack.zst: no readable header", said(verb, self.folder))
         self.assertIn("did you mean report?", said("reprot", self.folder))
         self.assertIn("did you mean --json?", said("--jsno", self.folder))
 

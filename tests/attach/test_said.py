@@ -91,7 +91,7 @@ class Said(unittest.TestCase):
             with open(os.path.join(group, "cgroup.procs"), "w") as file:
                 file.write(pid)
             done = attach("-o", run.traces, "--cgroup", group, "--duration", "3.5")
-            self.assertEqual((done.returncode, done.stderr.count(pid + ": it has loaded none")), (0, 1), done.stderr)
+            self.assertEqual((done.returncode, done.stderr.count(pid + ": it has not loaded")), (0, 1), done.stderr)
         self.beside(look, "python3", "-c", NO_CALLS)
 
 

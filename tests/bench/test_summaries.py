@@ -148,7 +148,7 @@ class Summaries(unittest.TestCase):
             done = self.run_it(name)
             self.assertEqual(done.stderr.count(said), 1, done.stderr)
             self.assertRegex(done.stdout, rb"\nincomplete: ")
-        self.assertIn(b'"0/3" is none of the parts 1/N to N/N', self.run_it("summarize", "--shard", "0/3", "t", "-o", "x.summary", codes=(2,)).stderr)
+        self.assertIn(b'"0/3" is not a part from 1/N to N/N', self.run_it("summarize", "--shard", "0/3", "t", "-o", "x.summary", codes=(2,)).stderr)
 
     def test_what_needs_each_event_refuses_a_summary(self):
         subprocess.run([MAKE, "places", self.traces, "4000", "2"], check=True)
@@ -183,7 +183,7 @@ class Summaries(unittest.TestCase):
         with open(os.path.join(self.folder, "y.summary"), "wb") as file:
             file.write(whole[:at] + b"\0" * index["commons"][0] + whole[at + index["commons"][0]:])
         said = self.run_it("--json", "y.summary", codes=(3,)).stderr
-        self.assertEqual(said.count(b"what the process has in common with others does not open"), 2, said)
+        self.assertEqual(said.count(b"the part that the process shares with others does not open"), 2, said)
 
     def test_more_places_than_are_told_apart(self):
         """262144 places of one process are told apart; the others are one, and a warning says so.  All 300000 blocks of 1 MiB are freed at the end."""

@@ -56,8 +56,8 @@ class History(Catalogue):
             self.assertRegex("\n".join(lines), r"(?m)^ +\+-{12}\^--$")
             self.assertRegex("\n".join(lines), r"(?m)^CHANGED  .* 1000(\.0+)? MiB -> 1020 MiB|0\.98 GiB -> 1\.00 GiB \(\+2\.0 %\)")
             self.assertIn("run r12", "\n".join(lines))
-            self.assertIn("confirmed by r13", "\n".join(lines))
-            self.assertIn("not sure yet: the next runs may take it back", "\n".join(lines))
+            self.assertIn("the next run, r13, agrees", "\n".join(lines))
+            self.assertIn("not sure yet: later runs may take it back", "\n".join(lines))
         self.assertNotIn("CHANGED", self.ask("history", "leak"))
         try:
             import jsonschema

@@ -330,7 +330,7 @@ class Runs(Catalogue):
                         os.symlink("precious", self.catalogue + end)
                     before = self.all_of_state()
                     self.ask("runs", self.runs, code=2)
-                    self.assertIn("%s beside it is none of the catalogue's" % end if end else "a link: name the catalogue", self.said)
+                    self.assertIn("beside it whose name ends in %s is not the catalogue's" % end if end else "a link: name the catalogue", self.said)
                     self.assertEqual(self.all_of_state(), before, (new, end, link, thesis))
 
     @unittest.skipUnless(os.geteuid() == 0, "only root makes files of others")
@@ -342,7 +342,7 @@ class Runs(Catalogue):
         os.chmod(os.path.dirname(self.catalogue), 0o1777)
         before = self.all_of_state()
         self.ask("runs", self.runs, code=2)
-        self.assertIn("neither you, root nor its folder's owner", self.said)
+        self.assertIn("another user than you, root and its folder's owner", self.said)
         self.assertEqual(self.all_of_state(), before)
 
     def test_no_damage_to_a_catalogue_is_more_than_said(self):

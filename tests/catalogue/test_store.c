@@ -187,7 +187,7 @@ static void a_query_has_the_runs_that_it_describes(void **state)
 		{"\xc3\xa9 peak>", "8: a value is missing"},
 		{"project>a", "9: project is a text: project:..., project=... or project!=..."},
 		{"(llama", "1: a parenthesis that is not closed"},
-		{"llama)", "6: a parenthesis that nothing opened"},
+		{"llama)", "6: a parenthesis that was not opened"},
 		{"()", "2: a term is missing"},
 		{"llama or", "9: a term is missing"},
 		{"llama and and x", "11: a term is missing"},

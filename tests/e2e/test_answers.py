@@ -995,7 +995,7 @@ class Leaks(Answers):
         self.assertIn("nothing to report", text)
         with script("alloc=30") as run:
             text = summary(run)
-        self.assertRegex(text, "(?s)LEFT.*nothing else to report")
+        self.assertRegex(text, "(?s)LEFT.*no other finding")
 
     def test_a_pause_does_not_hide_a_place_that_grows_with_each_step(self):
         (finding,) = self.found("leak.growing", self.series("pauses"))
@@ -1654,7 +1654,7 @@ globals()[sys.argv[1]]()
             with self.subTest(pause), script("try=600", "sleep=%g" % pause, *["try=600"] * 7, SIM_VRAM="4G") as run:
                 report = run.report()
             (finding,) = [one for one in self.found("oom.full", report)][:1]
-            self.assertRegex(finding["description"], r"it was still filling: [3-6] requests before this one at script.py:\d+ .*nothing was given back meanwhile")
+            self.assertRegex(finding["description"], r"it was still filling: [3-6] requests before this one at script.py:\d+ .*no block was given back meanwhile")
 
     def test_hidden_code_has_its_line_and_little_code_has_not(self):
         with script("alloc=1", "module", "samples=2", SIM_MODULE_BYTES="400M", CUDA_MODULE_LOADING="EAGER") as run:
@@ -1743,7 +1743,7 @@ class Arenas(Answers):
             text = summary(run)
         self.assertRegex(text, r"\nNOTE +JAX took")
         self.assertNotIn("nothing to report", text)
-        self.assertIn("nothing else to report", text)
+        self.assertIn("no other finding", text)
 
     def test_small_blocks_and_other_libraries_are_not(self):
         self.absent("allocator.arena", self.report("xla_cuda_plugin.so", 60))
@@ -1884,7 +1884,7 @@ class RankComparison(Answers):
                 return ranks.report(), summary(ranks)
         report, text = on(0, 0)
         (finding,) = self.found("ranks.share_device", report)
-        self.assertRegex(finding["description"], r"2 ranks share device 0, and this run holds nothing on 1 of the 2 devices that they see: "
+        self.assertRegex(finding["description"], r"2 ranks share device 0, and this run leaves 1 of the 2 devices that they see unused: "
                                                  r"first allocation at script\.py:\d+")
         self.assertEqual(finding["severity"], "info")
         self.assertIn("NOTE    rank 0: 2 ranks share device 0,", text)
@@ -2011,16 +2011,16 @@ for block in kept:
         with script(*["alloc=2"] * 12, "beside", "free") as run:
             (finding,) = self.found("leak.failed_free", run.report())
             shown = summary(run)
-        self.assertRegex(finding["description"], r"^cudaFree failed 12 times, first with error 1, and freed nothing: script\.py:\d+ free_beside")
+        self.assertRegex(finding["description"], r"^cudaFree failed 12 times, first with error 1, and freed no block: script\.py:\d+ free_beside")
         self.assertEqual(finding["severity"], "info")
         self.assertRegex(shown, r"(?m)^NOTE +cudaFree failed 12 times")
         with script("alloc=2", "beside", "free") as run:
             (finding,) = self.found("leak.failed_free", run.report())
-        self.assertRegex(finding["description"], "^cudaFree failed with error 1 and freed nothing: ")
+        self.assertRegex(finding["description"], "^cudaFree failed with error 1 and freed no block: ")
         freed = 'import ctypes; ctypes.CDLL("libamdhip64.so.6").hipFree(ctypes.c_void_p(4096))'
         with Recording("/usr/bin/python3", "-c", freed) as run:
             (finding,) = self.found("leak.failed_free", run.report())
-        self.assertRegex(finding["description"], "^hipFree failed with error 1 and freed nothing: ")
+        self.assertRegex(finding["description"], "^hipFree failed with error 1 and freed no block: ")
         self.assertRegex(finding["recommendation"], "(?i)^(?!.*cuda).*hipFree for hipMalloc, hipHostFree for hipHostMalloc")
         for quiet in ["alloc=2"] * 12 + ["free"], ["alloc=2", "try=900000", "beside", "free"]:  # frees that succeed; a free after a request that failed
             with script(*quiet) as run:

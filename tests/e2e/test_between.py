@@ -131,10 +131,10 @@ class Between(unittest.TestCase):
         self.assertEqual(self.between("--from", "forward#2", "--to", "forward#3", verb="flame")[0].rsplit(" ", 1)[1], "%d\n" % (2 * MIB))
 
     def test_what_makes_no_sense_is_told_so(self):
-        for moments, why in ((("--from", "end"), "nothing lies after the end"), (("--to", "start"), "before the start"),
+        for moments, why in ((("--from", "end"), "no time after the end"), (("--to", "start"), "before the start"),
                              (("--from", "peak", "--to", "step_#11"), "step_#11 is not after peak"),
                              (("--from", "forward#4"), r"no process has so many entries of forward: the most are 3"),
-                             (("--from", "step_#4"), r"of the 3 entries of step_# none has that number"),
+                             (("--from", "step_#4"), r"step_# has 3 entries, but not that number"),
                              (("--from", "nowhere#1"), "no range is named nowhere"), (("--to", "oom"), "no call ran out of memory"),
                              (("--from", "soon"), '--from: "soon" is not MOMENT'), (("--from", "step_#x"), "is not MOMENT"),
                              (("--at", "start"), "is not peak|end"), (("--at", "peak", "--to", "end"), "--at is one moment")):

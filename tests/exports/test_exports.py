@@ -306,7 +306,7 @@ assert cudart.cudaMallocArray(ctypes.byref(ctypes.c_void_p()), (ctypes.c_int * 5
         self.addCleanup(shutil.rmtree, run.folder)
         done = subprocess.run([ANALYZE, "export", "pytorch-snapshot", "-q", run.traces], check=True, capture_output=True)
         self.assertEqual([segment["total_size"] for segment in pickle.loads(done.stdout)["segments"]], [4 << 20])
-        self.assertIn(b"not in the snapshot: 64.0 MiB of physical memory that is mapped nowhere, 4.00 MiB of arrays\n", done.stderr)
+        self.assertIn(b"left out of the snapshot (no device address): 64.0 MiB unmapped, 4.00 MiB in arrays\n", done.stderr)
         self.assertNotIn("not in the snapshot", (self.snapshot(), self.stderr)[1])
 
     def test_the_snapshots_lists_are_spread_in_small_batches(self):

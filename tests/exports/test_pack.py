@@ -213,12 +213,12 @@ class Pack(unittest.TestCase):
             with open(os.path.join(folder, "rank-00077-7.msgpack.zst"), "wb") as file:
                 file.write(b"no frame" * 100)
         for masked in ([], ["--redact"]):
-            self.assertIn("rank-00077-7.msgpack.zst: no header can be read", self.analyze("pack", *masked, "-o", self.file, bad, code=3).stderr)
+            self.assertIn("rank-00077-7.msgpack.zst: no readable header", self.analyze("pack", *masked, "-o", self.file, bad, code=3).stderr)
             self.assertFalse(os.path.exists(self.file))
-            self.assertIn("rank-00077-7.msgpack.zst: no header can be read", self.analyze("pack", *masked, "-o", self.file, self.demo, code=3 if masked else 0).stderr)
-            self.assertIn("rank-00077-7.msgpack.zst: no header can be read", self.analyze("--json", self.file).stderr)
+            self.assertIn("rank-00077-7.msgpack.zst: no readable header", self.analyze("pack", *masked, "-o", self.file, self.demo, code=3 if masked else 0).stderr)
+            self.assertIn("rank-00077-7.msgpack.zst: no readable header", self.analyze("--json", self.file).stderr)
             os.unlink(self.file)
-        self.assertIn("rank-00077-7.msgpack.zst: no header can be read", self.analyze("collect", "-o", self.file, bad, code=3).stderr)
+        self.assertIn("rank-00077-7.msgpack.zst: no readable header", self.analyze("collect", "-o", self.file, bad, code=3).stderr)
         self.assertFalse(os.path.exists(self.file))
 
     def test_usage(self):

@@ -214,7 +214,7 @@ class Limits(Folder):
 
     def test_fail_on_takes_what_the_report_found(self):
         out = check("--fail-on", "critical", self.demo(), code=1).stdout
-        self.assertIn("3 of 3 failed, 2 found that no limit asks about; asked: fail-on critical", out)
+        self.assertIn("3 of 3 failed, 2 findings beyond your limits (--fail-on shows and fails on them); asked: fail-on critical", out)
         out = check("--fail-on=warning", self.demo(), code=1).stdout
         self.assertIn("5 of 5 failed; asked: fail-on warning", out)
         self.assertRegex(out, r"(?m)^FAIL +finding +ranks.first: ")
@@ -233,7 +233,7 @@ class Limits(Folder):
             for name in gaps + [f["id"] for f in report["findings"] if f["severity"] != "info"]:
                 self.assertRegex(out, r"(?m)^FAIL +\S+ +%s: " % name)
             last = check("--max-peak", "1T", run.traces).stdout.splitlines()[-1]
-            self.assertRegex(last, r"^0 of 1 failed, [1-9]\d* found that no limit asks about; asked: max-peak")
+            self.assertRegex(last, r"^0 of 1 failed, [1-9]\d* findings beyond your limits \(--fail-on shows and fails on them\); asked: max-peak")
 
     def test_a_rank_that_comes_later_to_the_same_device_is_no_gap(self):
         with Recording(sys.executable, self.path("sharing.py", SHARING), SIM_VRAM="4G", STORMLOG_DEVICE_INTERVAL=20) as run:
@@ -247,7 +247,7 @@ class Limits(Folder):
             check("--max-leak", "1M", run.traces, code=1)
             self.assertNotIn("matches nothing", check("--max-leak", "1M", "--suppressions",
                                                     self.path("s.txt", "# ours\nleak:^remember$\n"), run.traces).stderr)
-            self.assertIn("leak:^forget$ matches nothing", check("--max-leak", "1M", "--suppressions",
+            self.assertIn("leak:^forget$ matches no leak", check("--max-leak", "1M", "--suppressions",
                                                                self.path("t.txt", "leak:^forget$\n"), run.traces, code=1).stderr)
             self.assertIn("u.txt:1", check("--max-leak", "1M", "--suppressions", self.path("u.txt", "keep\n"), run.traces, code=2).stderr)
             check("--max-leak", "1M", "--suppressions", self.path("nowhere/v.txt"), run.traces, code=2)
@@ -340,7 +340,7 @@ class Limits(Folder):
         self.path("empty/rank-00003-103.msgpack.zst", "")
         self.path("foreign/rank-00003-103.msgpack.zst", "hello, this is no trace")
         self.assertEqual(len(re.findall("(?m)^ok ", check(*limits, "--strict", self.path("whole")).stdout)), 3)
-        for folder, why in (("absent", "unknown +incomplete +nothing is known of rank 3, of 4"), ("torn", "warning +incomplete +rank-00003-103.* parts of the trace"),
+        for folder, why in (("absent", "unknown +incomplete +no trace of rank 3, of 4"), ("torn", "warning +incomplete +rank-00003-103.* parts of the trace"),
                             ("empty", "warning +incomplete +rank-00003-103.* cannot be read"), ("foreign", "warning +incomplete +rank-00003-103.* cannot be read"),
                             ("ringless", "warning +incomplete +rank-00003-103.* ring is not here")):
             with self.subTest(folder):
@@ -353,10 +353,10 @@ class Limits(Folder):
         for folder in ("pack", "summary"):
             out = check(*limits, "--fits", "8G", self.path(folder)).stdout
             self.assertNotRegex(out, "(?m)^ok ")
-            self.assertRegex(out, "(?m)^unknown +incomplete +nothing is known of rank 3, of 4")
+            self.assertRegex(out, "(?m)^unknown +incomplete +no trace of rank 3, of 4")
         self.assertRegex(out, "(?m)^unknown +fits .* a summary has no events")
         done = subprocess.run([ANALYZE, "-o", self.path("analysis"), self.path("absent")], capture_output=True, text=True, check=True)
-        self.assertRegex(done.stdout, "note: nothing is known of rank 3, of 4: .*\n(.*\n)*complete: 12 events, 0 lost, without 1 of 4 ranks")
+        self.assertRegex(done.stdout, "note: no trace of rank 3, of 4: .*\n(.*\n)*complete: 12 events, 0 lost, without 1 of 4 ranks")
         done = subprocess.run([ANALYZE, "-o", self.path("analysis"), self.path("foreign")], capture_output=True, text=True, check=True)
         self.assertIn("incomplete: 12 events", done.stdout)
 
@@ -434,7 +434,7 @@ class Limits(Folder):
         for folder in "chosen", "summary":
             self.assertNotIn("incomplete", check("--strict", "--max-peak", "1G", self.path(folder)).stdout)
         for folder, absent in ("two", "rank 5"), ("all", "ranks 0, 2-3, 5-7"), ("differ", "ranks 0, 2-3, 5-7"):
-            self.assertIn("nothing is known of %s, of 8" % absent, check("--strict", "--max-peak", "1G", self.path(folder), code=1).stdout)
+            self.assertIn("no trace of %s, of 8" % absent, check("--strict", "--max-peak", "1G", self.path(folder), code=1).stdout)
 
     def test_an_unreadable_file_counts_for_the_runs_that_it_may_be_of(self):
         now = time.time()
@@ -550,7 +550,7 @@ class Baselines(Folder):
                 ('"total": {', '"total": 5, "totals": {'), ('"peak": ', '"peak": {"bytes": 2}, "peak": '), ('"library"', '"total": {}, "library"')]:
             with self.subTest(after):
                 self.assertIn(before, text)
-                self.assertIn("base.json:1: this is no baseline", check("--baseline", self.path("base.json", text.replace(before, after)), self.demo(), code=2).stderr)
+                self.assertIn("base.json:1: not a baseline", check("--baseline", self.path("base.json", text.replace(before, after)), self.demo(), code=2).stderr)
 
     def test_a_part_of_a_run_replaces_no_baseline(self):
         base = self.path("base.json")
@@ -574,7 +574,7 @@ class Baselines(Folder):
             self.assertIn("base.json stays as it is", check("--baseline", base, "--update-baseline", self.path(folder), code=3).stderr)
             self.assertEqual(self.read("base.json"), good)
         Limits.rank(self, 0, "absent", world_size=2)
-        self.assertIn("nothing is known of rank 1, of 2", check("--baseline", base, "--update-baseline", self.path("absent")).stderr)
+        self.assertIn("no trace of rank 1, of 2", check("--baseline", base, "--update-baseline", self.path("absent")).stderr)
 
     def test_nothing_is_a_share_of_nothing(self):
         base = self.path("base.json")

@@ -344,7 +344,7 @@ class Leaks(Folder):
             row = run.truth()[0].memory["device", 0]
             self.assertEqual((row.live_blocks, row.live_bytes), (320, 320 * MIB))
             self.assertRegex(screen_of(run), r"LEAK +\+4.00 MiB per round, 320 of 320 blocks kept, 320 MiB\s+reached.py:\d+ store")
-            self.assertIn("; 80 rounds (a round: several places that allocate equally often; your own loop may be another)", " ".join(screen_of(run).split()))  # the loop has 240 turns
+            self.assertIn("; 80 rounds (round = one pass in which these lines each allocate once; it may not be your training step)", " ".join(screen_of(run).split()))  # the loop has 240 turns
             [found] = [one for one in run.report()["findings"] if one["id"] == "leak.growing"]
             self.assertEqual((found["bytes"], found["evidence"]["kept"]), (row.live_bytes, row.live_blocks))
             self.assertEqual({leak["verdict"] for leak in run.report()["leaks"]}, {"growing"})

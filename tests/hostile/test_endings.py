@@ -449,8 +449,8 @@ class Endings(unittest.TestCase):
             self.assertEqual(done.returncode, 3 if verb[0] == "pack" else 0, done.stderr)
             self.assertIn("inner: may not be listed by you and is passed over", done.stderr)
         done = subprocess.run([mine, "collect", self.traces], capture_output=True, text=True, timeout=60, cwd="/", **user)
-        self.assertEqual((done.returncode, done.stdout), (3, "0 brought home, 0 without a trace cleared, 0 still running\n"), done.stderr)
-        self.assertRegex(done.stderr, "inner: may not be listed by you and is passed over\n.*was not brought home")
+        self.assertEqual((done.returncode, done.stdout), (3, "nothing to collect: every process here ended by itself\n"), done.stderr)
+        self.assertRegex(done.stderr, "inner: may not be listed by you and is passed over\n.*not brought home")
         part = os.path.join(self.temporary, "part.summary")
         done = subprocess.run([mine, "summarize", self.traces, "-o", part], capture_output=True, text=True, timeout=60, cwd="/", **user)
         self.assertEqual((done.returncode, os.path.exists(part)), (3, False))
@@ -488,11 +488,11 @@ class Endings(unittest.TestCase):
         self.assertEqual((whole.returncode, whole.stderr), (0, ""))
         os.mkdir(os.path.join(self.folder, "empty"))
         for number, (make, said, paths) in enumerate((
-                (lambda: self.record("rank-00002-102", rank=2, pid=102, version=2), "rank-00002-102.msgpack.zst: no header can be read", ["t"]),
+                (lambda: self.record("rank-00002-102", rank=2, pid=102, version=2), "rank-00002-102.msgpack.zst: no readable header", ["t"]),
                 (lambda: os.truncate(self.record("rank-00002-102", rank=2, pid=102), 100), "frame is torn", ["t"]),
                 (lambda: open(more, "w").write("no trace" * 99), "are no frame", ["t"]),
                 (lambda: None, "empty: no trace is in it", ["t", "empty"]),
-                (lambda: open(os.path.join(self.folder, "words"), "w").write("no trace"), "words: it is neither a trace", ["t", "words"]))):
+                (lambda: open(os.path.join(self.folder, "words"), "w").write("no trace"), "words: it is not a trace", ["t", "words"]))):
             make()
             done = self.run_it("merge", "-o", "m%d" % number, *paths)
             with self.subTest(said=said):
@@ -519,17 +519,17 @@ class Endings(unittest.TestCase):
             with self.subTest(verb=verb):
                 said = [line for line in done.stderr.splitlines() if "newer agent" in line]
                 self.assertEqual(len(said), 1 + (verb[0] == "diff"), done.stderr)
-                self.assertRegex(said[0], "^stormlog-analyze: .*rank-00000-100.msgpack.zst: written by a newer agent: what this version does not know was skipped$")
+                self.assertRegex(said[0], "^stormlog-analyze: .*rank-00000-100.msgpack.zst: written by a newer agent: parts that this version does not know were skipped$")
 
     def test_that_no_request_failed_is_no_answer_where_not_all_is_here(self):
-        for said, fields in ("nothing is known of rank 1, of 2", dict(world_size=2)), ("it has no footer and its ring is not here", None):
+        for said, fields in ("no trace of rank 1, of 2", dict(world_size=2)), ("it has no footer and its ring is not here", None):
             if fields:
                 self.record("rank-00000-100", **fields)
             else:
                 t.write(os.path.join(self.traces, "rank-00000-100.msgpack.zst"), t.header(), t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096))
             done = self.run_it("oom", "t")
             self.assertEqual((done.returncode, done.stdout), (0, ""))
-            self.assertRegex(done.stderr, "no request failed in what is here of the run; .*" + said)
+            self.assertRegex(done.stderr, "no allocation failed, but the run is incomplete: .*" + said)
         self.record("rank-00000-100")
         self.assertEqual(self.run_it("oom", "t").stderr, "")
 

@@ -77,7 +77,7 @@ class Owners(unittest.TestCase):
         for verb in ["report", "--json"], ["dump"], ["table"], ["oom"], ["runs", "--catalogue", self.at("c")], ["monitor", "--duration", "0.1"], ["pack", "-o", self.at("p.stormlog")]:
             done = self.analyze(*verb, self.at("t"))
             self.assertEqual((done.returncode, done.stderr.count(stranger)), (3 if verb[0] == "pack" else 0, 1), (verb, done.stderr))
-            self.assertIn(stranger + ": is not read: it is of a user who is neither you, root nor its folder's owner; name it to read it", done.stderr)
+            self.assertIn(stranger + ": is not read, because it belongs to another user than you, root and its folder's owner; name it to read it", done.stderr)
         self.assertIn("p.stormlog may not be the whole run", done.stderr)
         self.assertEqual(self.analyze("report", "--json", self.at("p.stormlog")).returncode, 0, "it is written")
         self.assertEqual(self.analyze("summarize", "-q", "-o", self.at("s.summary"), self.at("t")).returncode, 3)
@@ -133,7 +133,7 @@ class Owners(unittest.TestCase):
         self.trace(0, STRANGER)
         done = self.analyze("report", "--json", self.at("t"))
         self.assertEqual(done.returncode, 3)
-        self.assertIn("neither you, root nor its folder's owner", done.stderr)
+        self.assertIn("another user than you, root and its folder's owner", done.stderr)
 
     def test_a_strangers_folder_and_a_link_to_one_are_passed_over_where_he_may_make_them(self):
         self.trace(0, READER)
@@ -147,7 +147,7 @@ class Owners(unittest.TestCase):
                 self.own(self.at("t/link"), STRANGER)
             told, said = self.report(self.at("t"))
             self.assertEqual([process["rank"] for process in told["processes"]], [0], name)
-            self.assertIn("neither you, root nor their folder's owner" if name == "link" else "neither you, root nor its folder's owner", said)
+            self.assertIn("they belong to other users" if name == "link" else "another user than you, root and its folder's owner", said)
 
     def test_settings_that_a_stranger_put_into_a_shared_folder_are_refused_until_they_are_named(self):
         self.trace(0, READER)
@@ -222,7 +222,7 @@ class Owners(unittest.TestCase):
         self.own(self.at("out"), COLLEAGUE)
         trace = "rank-00001-101.msgpack.zst"
         for name, to, code, said in (("notes", trace, 0, "is passed over: "), ("notes.txt", "notes.txt", 0, "is passed over: "),
-                                     ("node-1", "sub", 3, "is not read: it is of a user"), (trace, trace, 3, "may not be listed")):
+                                     ("node-1", "sub", 3, "is not read, because it belongs to another user"), (trace, trace, 3, "may not be listed")):
             os.symlink("../closed/" + to, self.at("t/" + name))
             self.own(self.at("t/" + name), STRANGER)
             done = self.analyze("summarize", "-q", "-o", self.at("out/x.summary"), self.at("t"), user=COLLEAGUE)

@@ -75,7 +75,7 @@ class Told(unittest.TestCase):
         os.mkdir(os.path.join(self.folder, "s", "tokens.new"))
         done = self.token("add", "more", "--read")
         self.assertEqual(done.returncode, 4)
-        self.assertIn("this token is none", done.stderr)
+        self.assertIn("this token is not valid", done.stderr)
         self.assertEqual(self.token("list").stdout, "told --read\n")
 
 

@@ -94,7 +94,7 @@ class Ggml(unittest.TestCase):
             self.assertEqual(run.blocks(), [])
 
     def test_a_library_that_does_not_answer_is_left_alone_and_the_trace_says_so(self):
-        for name, why in (("lacks", "the library does not export ggml_get_name"), ("astray", "a tensor did not lie in its buffer")):
+        for name, why in (("lacks", "the library does not export ggml_get_name"), ("astray", "a tensor was outside its buffer")):
             with tempfile.TemporaryDirectory() as folder:
                 shutil.copy(os.path.join(BUILD, "libggml-base-%s.so" % name), os.path.join(folder, "libggml-base.so"))
                 paths = folder + ":" + e2e.SIM

@@ -262,7 +262,7 @@ class Reader(unittest.TestCase):
                 with self.subTest(there=there, folded=folded):
                     traces.write(path, traces.header(), traces.defs(folded))
                     later = [traces.write("%s.%06d.msgpack.zst" % (path[:-len(".msgpack.zst")], number), traces.header()) for number in there]
-                    said = ["%s: file %d of its process is missing, and what was in it" % (later[there[0] <= 2], missing)] if missing else []
+                    said = ["%s: file %d of its process is missing" % (later[there[0] <= 2], missing)] if missing else []
                     self.assertEqual([why for _, why in stormlog_trace.Trace(path).damage], said)
                     done = subprocess.run([os.path.join(BUILD, "analyzer", "stormlog-analyze"), "dump", path], capture_output=True, text=True, timeout=60)
                     self.assertEqual([line for line in done.stderr.splitlines() if "missing" in line], ["stormlog-analyze: " + line for line in said])

@@ -332,7 +332,7 @@ class Site(unittest.TestCase):
         self.assertEqual((told["peak"], told["train.py:7 grower"]), (changes[0], changes[0]))
         trend = self.page("/trends", q="project=growing", field="peak")
         self.assertEqual([a["class"] for tag, a in trend.elements if tag == "circle"], ["point"] * 14 + ["changed", "point"])
-        self.assertRegex(trend.text, rf"100 MiB before, 102 MiB since run {numbers[14]} of \S+, commit 14c0ffee; the run before: commit 13c0ffee; not sure yet: the next runs may take it back. What changed")
+        self.assertRegex(trend.text, rf"100 MiB before, 102 MiB since run {numbers[14]} of \S+, commit 14c0ffee; the run before: commit 13c0ffee; not sure yet: later runs may take it back. What changed")
         for n in range(16, 19):
             self.send(runs.record(ANALYZE, folder, f"w{n}", [102], function="grower", second=10000 + 60 * n, metadata={"project": "growing"}))
         change, = self.json("/api/v1/history", q="project=growing", field="peak")["changes"]

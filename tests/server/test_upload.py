@@ -368,7 +368,7 @@ class Upload(unittest.TestCase):
         for command in ["token", "add", "ci", "--write"], ["--listen", "127.0.0.1:0"]:
             done = subprocess.run([PROGRAM, "--store", store, *command], capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 4)
-            self.assertIn("neither empty nor a store", done.stderr)
+            self.assertIn("not empty and not a store", done.stderr)
         self.assertEqual(sorted(os.walk(store)), before)
         for names in (["packs", "pages"], ["packs", "tokens.new"], ["packs", "README"], ["tokens", ".snapshot"], ["tokens.new"], ["lost+found"]):
             store = tempfile.mkdtemp(dir=self.folder)

@@ -171,7 +171,7 @@ class Top(unittest.TestCase):
             top.keys("5")
             top.wait_for(r" 300 MiB +<= +800 MiB ")
             top.keys("3")
-            top.wait_for("what it held, at most")
+            top.wait_for("memory held, at most")
 
     def test_a_device_has_in_use_what_the_newest_sample_of_all_processes_says(self):
         with holding("alloc=100", "wait=go", "alloc=700") as job:
@@ -291,13 +291,13 @@ class Top(unittest.TestCase):
                 top.keys("S", "1")
                 self.assertNotIn("%d " % job.process.pid, top.wait_for("session theirs  0 running"))
                 top.keys("3")
-                top.wait_for("(?s)session theirs, pid 4242: what its allocator gave out.*700 MiB +█")
+                top.wait_for("(?s)session theirs, pid 4242: memory of its allocator.*700 MiB +█")
 
     def test_a_session_of_an_unknown_process(self):
         with Terminal(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden/stormlog/oom"), columns=120) as top:
             top.wait_for(r"\n +- +- +0 +3\.00 GiB +3\.00 GiB")
             top.keys("S", "3")
-            top.wait_for(r"session sid-oom: what its allocator gave out")
+            top.wait_for(r"session sid-oom: memory of its allocator")
 
     def test_resize(self):
         with holding("alloc=100") as job, Terminal(job.traces) as top:
@@ -355,7 +355,7 @@ class Top(unittest.TestCase):
                 top.keys("2")
                 self.assertNotIn("100 MiB", top.wait_for("200 MiB"))
                 top.keys("3")
-                top.wait_for("rank 11, pid %d: what it held" % other.process.pid)
+                top.wait_for("rank 11, pid %d: memory held" % other.process.pid)
                 top.keys("w")
                 folder = "/tmp/" + re.search(r"(stormlog-page-\S+)/report.html is there", top.wait_for(r"report\.html is there"))[1]
                 self.addCleanup(shutil.rmtree, folder)
@@ -391,8 +391,8 @@ class Top(unittest.TestCase):
         with holding("alloc=100") as job, Terminal(job.traces) as top:
             top.wait_for("1 running")
             top.keys("6")
-            top.wait_for(r"what a report found \d+\.\d s ago")
-            top.wait_for("what a report of this moment finds", 240)  # a hundred times the processor time of one
+            top.wait_for(r"findings of a report \d+\.\d s ago")
+            top.wait_for("findings of a report of this moment", 240)  # a hundred times the processor time of one
 
     def test_a_finished_run_and_no_utf8(self):
         with Job("python3", e2e.SCRIPT, "alloc=100") as job:

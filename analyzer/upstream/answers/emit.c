@@ -213,7 +213,7 @@ void sl_emit_each_warning(const struct sl_telemetry *t, void (*warning)(void *co
 		sl_phases_init(&phases, &series);
 		sl_gap_analyze(&series.all, &phases, &sl_gap_defaults, &gaps);
 		if (gaps.no_times)
-			warning(context, sl_arena_printf(&arena, "session %s: all samples have one time, so no drift can be told",
+			warning(context, sl_arena_printf(&arena, "session %s: all samples have one time, so it has no drift",
 							 t->sessions.item[i].summary.session_id));
 		sl_phases_free(&phases);
 		sl_series_free(&series);

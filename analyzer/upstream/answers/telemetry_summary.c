@@ -98,7 +98,7 @@ static void put_findings(FILE *out, const struct sl_session *session, const stru
 	put_collectives(out, &series, &phases);
 	put_causes(out, &series, &phases);
 	if (gaps.count == 0)
-		fputs("  no hidden memory worth a word\n", out);
+		fputs("  no gap above 5 % of the device\n", out);
 	sl_phases_free(&phases);
 	sl_series_free(&series);
 }

@@ -45,7 +45,7 @@ static FILE *open_file(const char *path, unsigned most_gb, char *reason, size_t 
 	} else if (!S_ISREG(status.st_mode)) {
 		snprintf(reason, size, S_ISDIR(status.st_mode) ? "a folder, not a file" : "not a regular file");
 	} else if ((uint64_t)status.st_size >> 30 >= most_gb) {
-		snprintf(reason, size, "%u GiB or more: none of it is read", most_gb);
+		snprintf(reason, size, "%u GiB or more: not read", most_gb);
 	} else {
 		FILE *file = fdopen(fd, "r");
 

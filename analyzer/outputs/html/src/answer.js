@@ -48,7 +48,7 @@ export function answer(page) {
 		const o = failed[0], owner = largestOwner(o);
 		lines.push(`Out of memory on ${rankName(page, o.process)} at ${instant(o.at, fine(page.duration_ns))}${asked === null ? "" : `: asked for ${bytes(asked)}`}${o.free === null ? "" : ` with ${bytes(o.free)} free`}${owner ? `; ${visible(owner.name, 60)} held ${bytes(owner.bytes)}` : ""}${o.cause ? `: ${visible(o.cause, 300)}` : ""}.`);
 	} else {
-		lines.push(killed ? `No out-of-memory error; ${plural(killed, "process", "processes")} of ${processes.length} did not end by themselves.` :
+		lines.push(killed ? `No out-of-memory error; ${processes.length > 1 ? `${killed} of ${processes.length} processes were` : "the process was"} killed.` :
 			ooms.length ? `${plural(ooms.length, "out-of-memory error")}, all recovered.` : "No out-of-memory error.");
 	}
 	const unlike = processes.length > 1 ? page.findings.find((f) => f.id.startsWith("ranks.") && f.id !== "ranks.first" && f.severity !== "info") : null;
@@ -102,7 +102,7 @@ export function drawAnswer(node, page) {
 				[d.total === null ? null : `${percent(d.known_peak, d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40), d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
 				"", meter(d.known_peak, d.total))),
 			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
-			tile("Hidden", hidden.length ? bytes(Math.max(...hidden)) : "unknown", hidden.length ? "most on one device: used on it, asked for by nobody recorded" : "no device-wide samples in the trace"),
+			tile("Hidden", hidden.length ? bytes(Math.max(...hidden)) : "unknown", hidden.length ? "most on one device: used on it, but asked for by no recorded process" : "no device-wide samples in the trace"),
 			leaksTile(page),
 			tile("Out of memory", count(page.ooms.length), page.ooms.length ? `${ooms} not recovered` : "", ooms ? "bad" : ""),
 			tile("Events", count(events), lost ? `${count(lost)} lost` : "none lost", lost ? "warn" : "")),

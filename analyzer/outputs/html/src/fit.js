@@ -67,7 +67,7 @@ export class Fit {
 		const {capacities, choices, of_allocator} = this.subject;
 		const also = (c) => (c.also.length ? c.also.slice(0, 3).map(([from, to]) => `${bytes(from)} to ${bytes(to)}`).join(", ") : "");
 		const rows = choices.map((c) => [`${c.settings}${c.recorded ? " (recorded)" : ""}`, alwaysFrom(c), also(c), c.peak_reserved, ...c.runs.map((run) => VERDICTS[run.verdict])]);
-		return table(of_allocator ? "Sizes are what PyTorch's allocator alone may take" : "Sizes are the device's; what everything else took of it is subtracted",
+		return table(of_allocator ? "Sizes are limits of PyTorch's allocator only" : "Sizes are the device's; memory of everything else is subtracted",
 			[["Settings", word], ["Always fits from", word], ["Also fits", word], ["Reserved at most", bytes], ...capacities.map((c) => [bytes(c), word])], rows, "");
 	}
 

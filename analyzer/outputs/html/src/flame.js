@@ -53,7 +53,7 @@ export class Flame {
 		if (what === "moment") {
 			const at = this.state.number("at"), timed = moments.filter((m) => m.at !== null && m.kind !== "churn" && m.kind !== "leaks");
 			if (at === null)
-				return this.chooseKind(moments, "peak", counts, "Nothing picked on the time line yet: the peak");
+				return this.chooseKind(moments, "peak", counts, "The peak, until you pick a moment on the time line");
 			const near = new Map();
 			for (const m of timed) {
 				const key = `${m.process}/${m.device}`, best = near.get(key);
@@ -63,7 +63,7 @@ export class Flame {
 			moments = [...near.values()];
 			const time = moments.length ? moments[0].at : null;
 			title = time === null ? "No stacks were kept for this rank" :
-				`Live at ${instant(time, fine(this.page.duration_ns))}${Math.abs(time - at) > 1e6 ? `, the kept moment nearest to ${instant(at, fine(this.page.duration_ns))} (exact: stormlog-analyze tree --at)` : ""}`;
+				`Live at ${instant(time, fine(this.page.duration_ns))}${Math.abs(time - at) > 1e6 ? ` (the nearest that this page has; for ${instant(at, fine(this.page.duration_ns))}: stormlog-analyze tree --at ${(at / 1e9).toFixed(4)})` : ""}`;
 			return {title, samples: samplesOf(moments, counts), moments};
 		}
 		return this.chooseKind(moments, what, counts, {peak: "Live at the peak", end: "Live at the end", leaks: "Leaks",
@@ -93,7 +93,7 @@ export class Flame {
 		this.line.textContent = "";
 		this.current = null;
 		if (!total) {
-			replace(this.chart, h("p", {class: "empty"}, "Nothing here: no memory with this meaning, in this rank."));
+			replace(this.chart, h("p", {class: "empty"}, "No memory of this kind in this rank."));
 			return;
 		}
 		this.graph = flamegraph().width(this.width).cellHeight(ROW).inverted(this.state.get("form") !== "flame").minFrameSize(1)

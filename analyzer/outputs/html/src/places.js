@@ -76,6 +76,6 @@ export class Places {
 			known && ["For", word, (r) => this.page.roles[r.role]], ["Sizes", (sizes) => sizes, (r) => spark(r.sizes)]].filter(Boolean);
 		const first = range ? (r) => r.keptBytes : (r) => r.peak;
 		return table(null, columns.map(([name, format]) => [name, format]), shown.sort((a, b) => first(b) - first(a) || b.bornBytes - a.bornBytes)
-			.map((row) => columns.map(([, , value]) => value(row))), this.state.get("q").trim().toLowerCase()) ?? h("p", {class: "empty"}, this.state.get("q") ? "No place matches the search." : "Nothing was asked for then.");
+			.map((row) => columns.map(([, , value]) => value(row))), this.state.get("q").trim().toLowerCase()) ?? h("p", {class: "empty"}, this.state.get("q") ? "No place matches the search." : "No memory was asked for then.");
 	}
 }

@@ -59,7 +59,7 @@ export class Tables {
 				of(page.labels).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.label, r.entries, r.open, r.entries ? r.duration / r.entries : null, r.peak, r.slope, r.verdict]), q),
 			table("Given out by the framework's pool, when that was most", [rank, ["Device", word], ["In use", bytes], ["Named", bytes], ["Rounding", bytes], ["Unnamed", bytes]],
 				of(page.given_out ?? []).sort((a, b) => b.in_use - a.in_use).map((r) => [who(r), r.device, r.in_use, r.named, r.rounding, r.unnamed]), q),
-			table("What the program said of its ranges", [rank, ["Label", word], ["Said", word], ["Entries", count], ["Mean time", duration], ["Peak", bytes], ["Allocated in all", bytes]],
+			table("Pairs that the program gave its ranges", [rank, ["Label", word], ["Said", word], ["Entries", count], ["Mean time", duration], ["Peak", bytes], ["Allocated in all", bytes]],
 				of(page.said ?? []).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.label, r.pair, r.entries, r.duration / Math.max(1, r.entries), r.peak, r.allocated]), q),
 			table("Names the program gave", [rank, ["Name", word], ["Device", word], ["Peak", bytes], ["Live at the end", bytes], ["Blocks", count]],
 				of(page.names ?? []).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.name, r.device, r.peak, r.live, r.blocks]), q),
