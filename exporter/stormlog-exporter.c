@@ -14,9 +14,8 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/exact.h"
+#include "analyzer/base/sandbox.h"
 #include "analyzer/base/host_header.h"
-#include "analyzer/trace/rights.h"
-#include "common/ringfile.h"
 #include "common/now.h"
 #include "common/standard.h"
 #include "exporter/exporter.h"
@@ -269,15 +268,9 @@ static int parse(struct sl_exporter *exporter, int argc, char **argv, const char
 /* An exit status, or -1: go on.  From here on this process reads other users' traces and does nothing else. */
 static int open_paths(struct sl_exporter *exporter, char **paths)
 {
-	char proc[PATH_MAX], logs[PATH_MAX];
+	static const char *const writes[] = {NULL};
 
-	snprintf(proc, sizeof(proc), "%s/proc", exporter->root);
-	snprintf(logs, sizeof(logs), "%s/var/log/containers", exporter->root);
-	if (!sl_rights_give_up(
-		    &(struct sl_rights){
-			    .inputs = paths, .reads = {SL_REMOTE_RING, proc, logs}, .node = !*paths, .but = SL_CONFINE_BUT_ACCEPT},
-		    "stormlog-exporter"))
-		return 1;
+	sl_sandbox(NULL, writes, *paths ? 0 : SL_SANDBOX_PROCESSES);
 	for (; *paths; paths++)
 		if (!sl_follow_add(exporter->follow, *paths)) {
 			sl_escape_print(stderr, "stormlog-exporter: %s: %m\n", *paths);

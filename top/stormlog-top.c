@@ -16,9 +16,7 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/exact.h"
-#include "analyzer/base/lender.h"
-#include "analyzer/trace/rights.h"
-#include "common/ringfile.h"
+#include "analyzer/base/sandbox.h"
 #include "common/now.h"
 #include "common/standard.h"
 #include "top/terminal.h"
@@ -333,17 +331,9 @@ static int parse(struct sl_top *top, int argc, char **argv)
 /* Landlock would hide other processes' /proc maps; where those are read, only the filter of system calls is used. */
 static void confine(const struct sl_top *top)
 {
-	const char *home = getenv("HOME");
-	char own[PATH_MAX];
+	static const char *const writes[] = {NULL};
 
-	sl_lender_start(NULL);
-	snprintf(own, sizeof(own), "%s/.terminfo", home ? home : "");
-	if (!sl_rights_give_up(&(struct sl_rights){.inputs = top->paths,
-						   .reads = {SL_REMOTE_RING, "/etc/terminfo", getenv("TERMINFO"), own},
-						   .node = !*top->paths || top->pid,
-						   .but = SL_CONFINE_BUT_FORK},
-			       "stormlog-top"))
-		exit(1);
+	sl_sandbox(NULL, writes, SL_SANDBOX_FORK | (!*top->paths || top->pid ? SL_SANDBOX_PROCESSES : 0));
 }
 
 int main(int argc, char **argv)

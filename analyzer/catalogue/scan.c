@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/lender.h"
+#include "analyzer/base/library.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/base/paths.h"
@@ -135,7 +135,7 @@ static bool learn(struct sl_scan *scan, struct sl_images *run_images, char *cons
 {
 	struct sl_pipeline_options options = {.found = run_images, .run = id, .quiet = true};
 	struct sl_report report = {0};
-	unsigned lacks = sl_lender_lacks();
+	unsigned lacks = sl_library_lacks();
 	bool fine = true, nameless = false;
 	struct sl_card card;
 	int64_t run = 0;
@@ -146,7 +146,7 @@ static bool learn(struct sl_scan *scan, struct sl_images *run_images, char *cons
 	if (sl_pipeline_run(&report, paths, count, &options) == SL_PIPELINE_FINE) {
 		say(&report, report.damage_lines);
 		sl_card_take(&card, &report, source);
-		nameless = sl_lender_lacks() != lacks;
+		nameless = sl_library_lacks() != lacks;
 		scan->nameless |= nameless;
 		/* a card without names does not take the place of a whole one */
 		fine = nameless ? sl_store_find(scan->store, id, &run) : sl_store_put(scan->store, &card, &run);
@@ -336,7 +336,7 @@ static bool put_summaries(struct sl_scan *scan, const struct sl_images *images, 
 			*SL_PUSH(&of[number - 1]) = run;
 	}
 	for (size_t s = 0; s < before->count; s++) {
-		fine = fine && (sl_lender_lacked() || sl_store_file_put(scan->store, &before->item[s], of[s].item, of[s].count));
+		fine = fine && (sl_library_lacked() || sl_store_file_put(scan->store, &before->item[s], of[s].item, of[s].count));
 		SL_DROP(&of[s]);
 	}
 	sl_map_free(&numbers);

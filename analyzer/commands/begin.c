@@ -10,9 +10,12 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/lender.h"
+#include "analyzer/base/library.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/sandbox.h"
 #include "analyzer/base/save.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/frames.h"
@@ -57,13 +60,13 @@ static bool is_same(const struct stat *file, const char *path)
 	return path && !stat(path, &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
 }
 
-static bool is_input(const struct sl_rights *rights, const char *target, const struct stat *st)
+static bool is_input(const struct sl_verb_files *files, const char *target, const struct stat *st)
 {
-	for (char *const *input = rights->inputs; input && *input; input++)
+	for (char *const *input = files->inputs; input && *input; input++)
 		if (is_same(st, *input))
 			return true;
-	for (size_t i = 0; i < SL_COUNT(rights->reads); i++)
-		if (rights->reads[i] != target && is_same(st, rights->reads[i])) /* else the verb updates its own file */
+	for (size_t i = 0; i < SL_COUNT(files->reads); i++)
+		if (files->reads[i] != target && is_same(st, files->reads[i])) /* else the verb updates its own file */
 			return true;
 	return false;
 }
@@ -88,48 +91,61 @@ static enum kind kind_of(const char *path)
 }
 
 /* Why `path` may not be replaced; NULL: it may, or nothing is there. */
-static const char *refusal(const struct sl_rights *rights, const char *path)
+static const char *refusal(const struct sl_verb_files *files, const char *path)
 {
 	struct stat st;
 	enum kind kind;
 
 	if (sl_save_is_open(path))
 		return NULL;
-	if (path != rights->through && !lstat(path, &st) && S_ISLNK(st.st_mode))
+	if (path != files->through && !lstat(path, &st) && S_ISLNK(st.st_mode))
 		return "is a symbolic link";
 	if (stat(path, &st) || !S_ISREG(st.st_mode))
 		return NULL;
-	if (is_input(rights, path, &st))
+	if (is_input(files, path, &st))
 		return "is what is read";
-	kind = path == rights->open ? OTHER : kind_of(path);
-	if (!(kind == PACK && rights->packs && rights->changes) && sl_begin_is_read(path, rights->inputs))
+	kind = path == files->open ? OTHER : kind_of(path);
+	if (!(kind == PACK && files->packs && files->changes) && sl_begin_is_read(path, files->inputs))
 		return "is what is read";
-	return kind == RECORDING || (kind == PACK && !rights->packs) ? "is a recording" : NULL;
+	return kind == RECORDING || (kind == PACK && !files->packs) ? "is a recording" : NULL;
 }
 
-bool sl_begin_may_write(const struct sl_rights *rights, char *why, size_t size)
+bool sl_begin_may_write(const struct sl_verb_files *files, char *why, size_t size)
 {
-	for (size_t i = 0; i < SL_COUNT(rights->writes); i++) {
-		const char *refused = rights->writes[i] ? refusal(rights, rights->writes[i]) : NULL;
+	for (size_t i = 0; i < SL_COUNT(files->writes); i++) {
+		const char *refused = files->writes[i] ? refusal(files, files->writes[i]) : NULL;
 
 		if (refused) {
-			snprintf(why, size, "%s %s, and stays as it is; name another place", rights->writes[i], refused);
+			snprintf(why, size, "%s %s, and stays as it is; name another place", files->writes[i], refused);
 			return false;
 		}
 	}
 	return true;
 }
 
-void sl_begin(const struct sl_rights *rights)
+static void give_up(const struct sl_verb_files *files)
+{
+	SL_VECTOR(const char *) writes = {0};
+
+	for (char *const *input = files->changes ? files->inputs : NULL; input && *input; input++)
+		*SL_PUSH(&writes) = sl_memory_print("%s/.", *input);
+	for (size_t i = 0; i < SL_COUNT(files->writes); i++)
+		if (files->writes[i] && *files->writes[i] && !sl_save_is_open(files->writes[i]))
+			*SL_PUSH(&writes) = sl_memory_copy(files->writes[i]);
+	*SL_PUSH(&writes) = NULL;
+	sl_sandbox(NULL, writes.item, files->processes ? SL_SANDBOX_PROCESSES : 0);
+	SL_DROP_EACH(&writes);
+}
+
+void sl_begin(const struct sl_verb_files *files)
 {
 	char why[PATH_MAX + 100];
 
-	if (!sl_begin_may_write(rights, why, sizeof(why))) {
+	if (!sl_begin_may_write(files, why, sizeof(why))) {
 		sl_escape_print(stderr, "stormlog-analyze: %s\n", why);
 		exit(SL_EXIT_USAGE);
 	}
-	sl_lender_start(rights->symbols);
-	if (!sl_rights_give_up(rights, "stormlog-analyze"))
-		exit(SL_EXIT_UNREADABLE);
+	sl_library_search(files->symbols);
+	give_up(files);
 	sl_save_watch_signals();
 }

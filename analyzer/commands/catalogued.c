@@ -118,7 +118,7 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs
 		return sl_command_fail(SL_EXIT_USAGE, "XDG_STATE_HOME and HOME are not set: name a --catalogue");
 	c->catalogue = path;
 	/* asked before SQLite makes files */
-	if (!sl_begin_may_write(&(struct sl_rights){.inputs = inputs, .writes = {path}, .through = path}, why, sizeof(why)))
+	if (!sl_begin_may_write(&(struct sl_verb_files){.inputs = inputs, .writes = {path}, .through = path}, why, sizeof(why)))
 		return sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	if (sl_begin_is_read(path, inputs))
 		return sl_command_fail(SL_EXIT_USAGE, "%s would be read as a part of a run; name another place", path);
@@ -130,19 +130,9 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs
 	return sl_command_fail(errno == EIO ? SL_EXIT_UNSAVED : SL_EXIT_USAGE, "%s: %s", path, why);
 }
 
-const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix)
-{
-	return c->store ? sl_arena_printf(&c->arena, "%s%s", c->catalogue, suffix) : NULL;
-}
-
 static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
 {
-	sl_begin(&(struct sl_rights){.inputs = paths,
-				     .reads = {c->catalogue, sl_catalogued_beside(c, "-wal"), sl_catalogued_beside(c, "-shm"),
-					       sl_catalogued_beside(c, "-journal")},
-				     .writes = {c->catalogue},
-				     .open = c->catalogue,
-				     .symbols = c->symbols});
+	sl_begin(&(struct sl_verb_files){.inputs = paths, .writes = {c->catalogue}, .open = c->catalogue, .symbols = c->symbols});
 	c->scan = (struct sl_scan){.store = c->store, .quiet = c->quiet};
 	c->narrowed = count > 0;
 	if (!count || sl_scan_paths(&c->scan, paths, count))

@@ -55,9 +55,6 @@ int sl_catalogued_fail(struct sl_catalogued *c); /* prints why the store failed 
 /* Returns the exit status: of one that was fine, SL_EXIT_UNSAVED where a pack found no room to be read. */
 int sl_catalogued_close(struct sl_catalogued *c, int status);
 
-/* A file beside the catalogue that the store opens after confinement; NULL: the store is not open. */
-const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix);
-
 /* 2026-11-21 10:30, or "unknown". */
 #define SL_CATALOGUED_TIME 24
 const char *sl_catalogued_time(const struct sl_catalogued *c, char out[SL_CATALOGUED_TIME], int64_t unix_ns);

@@ -115,12 +115,12 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 {
 	const char *baseline = o->limits.baseline;
 
-	sl_begin(&(struct sl_rights){.inputs = parsed->paths,
-				     .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL, o->config},
-				     .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
-						o->values[UPDATE] ? baseline : NULL},
-				     .through = summary_path(o),
-				     .symbols = parsed->symbols});
+	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths,
+					 .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL, o->config},
+					 .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
+						    o->values[UPDATE] ? baseline : NULL},
+					 .through = summary_path(o),
+					 .symbols = parsed->symbols});
 }
 
 /* True: `path` lies in the folder of `file`. A file of limits that was found may be a stranger's, and names outputs there only. */

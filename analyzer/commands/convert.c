@@ -96,7 +96,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, NULL, &c);
 
 	if (status < 0)
-		sl_begin(&(struct sl_rights){.inputs = parsed->paths});
+		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths});
 	if (status < 0)
 		status = convert(&c, parsed->paths);
 	return status;

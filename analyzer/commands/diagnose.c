@@ -369,9 +369,9 @@ static int begin(struct diagnosis *d, const struct sl_arguments *options)
 {
 	d->node = !options->path_count;
 	sl_machine_look(&d->machine, false);
-	sl_begin(&(struct sl_rights){.inputs = options->paths,
-				     .writes = {d->output ? d->output : "./stormlog-diagnose"},
-				     .node = sl_living_is_node(options)});
+	sl_begin(&(struct sl_verb_files){.inputs = options->paths,
+					 .writes = {d->output ? d->output : "./stormlog-diagnose"},
+					 .processes = sl_living_is_node(options)});
 	if (!sl_living_add_all(d->follow, options))
 		return SL_EXIT_USAGE;
 	return diagnose(d);

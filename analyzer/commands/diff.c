@@ -395,13 +395,13 @@ static int open_catalogue(struct comparison *c, char *const *paths, unsigned cou
 static void go_inside(struct comparison *c, const struct sl_arguments *parsed)
 {
 	struct sl_catalogued *known = &c->catalogued;
-	const char *store = sl_catalogued_beside(known, "");
+	const char *store = known->store ? known->catalogue : NULL;
 
-	sl_begin(&(struct sl_rights){.inputs = parsed->paths,
-				     .reads = {store, sl_catalogued_beside(known, "-wal"), sl_catalogued_beside(known, "-shm")},
-				     .writes = {c->html, c->collapsed, store},
-				     .open = store,
-				     .symbols = parsed->symbols});
+	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths,
+					 .reads = {store},
+					 .writes = {c->html, c->collapsed, store},
+					 .open = store,
+					 .symbols = parsed->symbols});
 }
 
 static int run(struct sl_arguments *parsed)

@@ -50,7 +50,7 @@ static int run(struct sl_arguments *parsed)
 
 	if (status >= 0)
 		return status;
-	sl_begin(&(struct sl_rights){.inputs = parsed->paths});
+	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths});
 	status = statuses[sl_merge_open(&merge, parsed->paths, parsed->path_count, &options)];
 	if (status == SL_EXIT_FINE) {
 		j = sl_json_new(stdout, SL_JSON_COMPACT);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze export FORMAT PATH...: the events of a run in the files of other tools (doc/exports.md). */
 #include <errno.h>
-#include <libgen.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -120,14 +119,7 @@ static int choose(struct options *o, const struct sl_arguments *parsed)
 
 static void confine(const struct options *o, const struct sl_arguments *parsed)
 {
-	char folder[PATH_MAX] = "";
-
-	if (o->format->wants_path) /* SQLite opens the file by its name and also reads it */
-		snprintf(folder, sizeof(folder), "%s", o->output);
-	sl_begin(&(struct sl_rights){.inputs = parsed->paths + 1,
-				     .reads = {*folder ? dirname(folder) : NULL},
-				     .writes = {o->output},
-				     .symbols = parsed->symbols});
+	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths + 1, .writes = {o->output}, .symbols = parsed->symbols});
 }
 
 static uint64_t budget(const struct sl_merge *merge)

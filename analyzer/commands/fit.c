@@ -239,7 +239,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, take, &asked);
 
 	if (status < 0)
-		sl_begin(&(struct sl_rights){.inputs = parsed->paths});
+		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);
 	if (status == SL_EXIT_UNREADABLE)

@@ -400,8 +400,8 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0) {
 		if (!parsed->path_count)
 			sl_machine_look(&monitor.machine, false); /* before rights are given up */
-		sl_begin(&(struct sl_rights){
-			.inputs = parsed->paths, .writes = {monitor.output}, .node = sl_living_is_node(parsed)});
+		sl_begin(&(struct sl_verb_files){
+			.inputs = parsed->paths, .writes = {monitor.output}, .processes = sl_living_is_node(parsed)});
 		status = sl_living_add_all(follow, parsed) ? save(&monitor, follow, !parsed->path_count) : SL_EXIT_USAGE;
 	}
 	sl_follow_free(follow);

@@ -150,7 +150,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, NULL, &options);
 
 	if (status < 0) {
-		sl_begin(&(struct sl_rights){.inputs = parsed->paths});
+		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths});
 		status = sl_native_open(&report, parsed->paths, parsed->path_count, &options.pipeline);
 		if (status == SL_EXIT_FINE && options.json)
 			status = print_json(&report) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;

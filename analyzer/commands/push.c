@@ -115,7 +115,7 @@ static int pack_all(const struct settings *s, char **paths)
 
 	if (child)
 		return end_child(child);
-	sl_begin(&(struct sl_rights){.inputs = paths, .writes = {s->packs.item[s->first_made]}, .packs = true});
+	sl_begin(&(struct sl_verb_files){.inputs = paths, .writes = {s->packs.item[s->first_made]}, .packs = true});
 	for (size_t i = s->first_made; i < s->packs.count; i++) {
 		if (!strcmp(paths[i], s->packs.item[i]))
 			continue;

@@ -252,7 +252,7 @@ static int run(struct sl_arguments *parsed)
 	struct rows rows = {0};
 
 	if (status < 0) {
-		sl_begin(&(struct sl_rights){.inputs = parsed->paths});
+		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths});
 		status = sl_native_open_all(&report, parsed->paths, parsed->path_count, &o.pipeline);
 	}
 	if (status == SL_EXIT_FINE && report.process_count) {

@@ -38,11 +38,11 @@ static void confine(const struct sl_report_options *options, const struct sl_arg
 		sl_browser_start(folder);
 	if (*folder)
 		sl_outputs_prepare();
-	sl_begin(&(struct sl_rights){.inputs = parsed->paths,
-				     .reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
-				     .writes = {*folder ? folder : NULL},
-				     .through = folder,
-				     .symbols = parsed->symbols});
+	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths,
+					 .reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
+					 .writes = {*folder ? folder : NULL},
+					 .through = folder,
+					 .symbols = parsed->symbols});
 }
 
 /* For a single file of Python Stormlog nothing is written. */

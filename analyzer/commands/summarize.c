@@ -244,7 +244,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		status = settle(&s, parsed->paths);
 	if (status < 0)
-		sl_begin(&(struct sl_rights){.inputs = parsed->paths, .writes = {s.path}, .symbols = parsed->symbols});
+		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths, .writes = {s.path}, .symbols = parsed->symbols});
 	if (status < 0)
 		status = summarize(&s, parsed->paths, parsed->path_count);
 	return status;

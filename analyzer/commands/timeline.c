@@ -229,7 +229,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, NULL, &o);
 
 	if (status < 0) {
-		sl_begin(&(struct sl_rights){.inputs = parsed->paths});
+		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths});
 		o.pipeline.only = &o.only;
 		status = sl_native_open_all(&report, parsed->paths, parsed->path_count, &o.pipeline);
 		if (status == SL_EXIT_FINE)

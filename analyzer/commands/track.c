@@ -316,7 +316,8 @@ static int begin(struct track *track, const struct sl_arguments *options)
 	track->node = !options->path_count;
 	if (track->node)
 		sl_machine_look(&track->machine, false);
-	sl_begin(&(struct sl_rights){.inputs = options->paths, .writes = {track->output}, .node = sl_living_is_node(options)});
+	sl_begin(&(struct sl_verb_files){
+		.inputs = options->paths, .writes = {track->output}, .processes = sl_living_is_node(options)});
 	if (!sl_living_add_all(track->follow, options))
 		return SL_EXIT_USAGE;
 	return go(track);

@@ -333,7 +333,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0 && !choose_span(&options))
 		status = SL_EXIT_USAGE;
 	if (status < 0)
-		sl_begin(&(struct sl_rights){.inputs = parsed->paths, .symbols = parsed->symbols});
+		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths, .symbols = parsed->symbols});
 	options.pipeline.only = &options.only;
 	options.how.lives = options.table && !options.how.between && options.how.by != SL_BY_NAME;
 	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by != SL_BY_NAME && !has_moment_of_kind(&options);

@@ -133,10 +133,8 @@ static void turned(void *context, const struct sl_alert *alert)
  */
 static void confine(struct settings *settings, const struct sl_arguments *parsed)
 {
-	struct sl_rights rights = {.inputs = parsed->paths, .reads = {SL_REMOTE_RING}, .node = sl_living_is_node(parsed)};
-
 	settings->act = sl_act_new(settings->rules.item, settings->rules.count, settings->quiet);
-	sl_begin(&rights);
+	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths, .processes = sl_living_is_node(parsed)});
 }
 
 /* A file that lines are appended to is no recording, and nothing that is read. */
@@ -149,8 +147,8 @@ static int may_append(const struct settings *settings, const struct sl_arguments
 
 		if (rule->action == SL_ACTION_FILE &&
 		    !sl_begin_may_write(
-			    &(struct sl_rights){.inputs = parsed->paths, .writes = {rule->target}, .through = rule->target}, why,
-			    sizeof(why)))
+			    &(struct sl_verb_files){.inputs = parsed->paths, .writes = {rule->target}, .through = rule->target},
+			    why, sizeof(why)))
 			return sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	}
 	return -1;

@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "analyzer/exports/merge.h"
-#include "analyzer/trace/rights.h"
 
 enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL }; /* in the order of --weigh */
 

@@ -249,7 +249,7 @@ static void put_processes(struct base *base)
 	sqlite3_finalize(frames);
 }
 
-/* SQLite sorts in /var/tmp by default, where a confined process may not write (base/confine.h). */
+/* SQLite sorts in /var/tmp by default, where a confined process may not write (base/sandbox.h). */
 static void sort_beside(const char *path)
 {
 	char folder[4096];

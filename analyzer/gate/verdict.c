@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/base/lender.h"
+#include "analyzer/base/library.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
@@ -343,12 +343,12 @@ static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *re
 	struct missing missing = {outcomes, limits->strict || limits->fail_on == SL_FAIL_ON_WARNING};
 	size_t count = outcomes->list.count;
 	/* of the run that are not here; missing names are told, and are none */
-	unsigned parts = sl_missing_tell(report, add_missing, &missing) - (sl_lender_lacked() != 0);
+	unsigned parts = sl_missing_tell(report, add_missing, &missing) - (sl_library_lacked() != 0);
 
 	for (size_t i = 0; i < count; i++) {
 		struct sl_outcome *outcome = &outcomes->list.item[i];
 		char *message = outcome->message;
-		bool nameless = sl_lender_lacked() && takes_names(outcome, report);
+		bool nameless = sl_library_lacked() && takes_names(outcome, report);
 
 		if (outcome->level == SL_LEVEL_PASS ? !parts && !nameless : !(nameless && outcome->fails))
 			continue;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/lender.h"
+#include "analyzer/base/library.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
@@ -148,9 +148,10 @@ bool sl_missing_say_names(void)
 {
 	static bool said;
 
-	if (sl_lender_lacked() && !said) {
-		sl_escape_print(stderr, "stormlog-analyze: native frames: " NAMES "%s; %stry again\n", strerror(sl_lender_lacked()),
-				sl_lender_lacked() == EIO ? "" : "raise the limit (ulimit -u, -n or -v, or the container's) and ");
+	if (sl_library_lacked() && !said) {
+		sl_escape_print(stderr, "stormlog-analyze: native frames: " NAMES "%s; %stry again\n",
+				strerror(sl_library_lacked()),
+				sl_library_lacked() == EIO ? "" : "raise the limit (ulimit -n or -v, or the container's) and ");
 		said = true;
 	}
 	return said;
@@ -163,7 +164,7 @@ bool sl_missing_torn(const struct sl_damage *damage)
 
 bool sl_missing_unreadable(const struct sl_report *report)
 {
-	bool torn = sl_lender_lacked() || report->unread.count || report->images.copies.damaged || report->images.unseen.count;
+	bool torn = sl_library_lacked() || report->unread.count || report->images.copies.damaged || report->images.unseen.count;
 
 	for (unsigned i = 0; i < report->process_count; i++)
 		torn |= sl_missing_torn(&report->processes[i].trace->damage);
@@ -230,8 +231,8 @@ unsigned sl_missing_tell(const struct sl_report *report, sl_missing_told *told, 
 	count += tell_path(told, context, false, FIRST(images->links), "links that lead to no trace by its name were not read");
 	count += tell_path(told, context, false, FIRST(images->closed), "folders that may not be listed were not read");
 	count += tell_path(told, context, false, FIRST(images->empty), SL_ABSENT_EMPTY);
-	if (sl_lender_lacked() && ++count) {
-		char *words = sl_memory_print(NAMES "%s", strerror(sl_lender_lacked()));
+	if (sl_library_lacked() && ++count) {
+		char *words = sl_memory_print(NAMES "%s", strerror(sl_library_lacked()));
 
 		told(context, true, "native frames", words);
 		free(words);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/budget.h"
-#include "analyzer/base/lender.h"
+#include "analyzer/base/library.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
@@ -75,7 +75,7 @@ static int open_debug(char **found, const char *build_id, const char *format, ..
 	int fd = -1;
 
 	va_start(args, format);
-	if (vasprintf(found, format, args) >= 0 && (fd = sl_lender_open(*found, build_id, &st)) < 0) {
+	if (vasprintf(found, format, args) >= 0 && (fd = sl_library_open(*found, build_id, &st)) < 0) {
 		free(*found);
 		*found = NULL;
 	}
@@ -210,7 +210,7 @@ static bool has_memory(void)
 	void *spare = mmap(NULL, SPARE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (spare == MAP_FAILED)
-		sl_lender_lack(errno);
+		sl_library_lack(errno);
 	else
 		munmap(spare, SPARE);
 	return spare != MAP_FAILED;
@@ -226,14 +226,14 @@ static void note_no_memory(int error)
 
 	if (error == ENOMEM && !getrlimit(RLIMIT_AS, &space) && !getrlimit(RLIMIT_DATA, &data) &&
 	    (space.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY))
-		sl_lender_lack(error);
+		sl_library_lack(error);
 }
 
 /* If no build id was recorded, the file must have none either: another file of the same name is not accepted. */
 static const char *map_file(struct object *object, const char *build_id)
 {
 	struct stat st;
-	int fd = sl_lender_open(object->path, build_id, &st);
+	int fd = sl_library_open(object->path, build_id, &st);
 	void *map;
 
 	if (fd < 0)
@@ -245,7 +245,7 @@ static const char *map_file(struct object *object, const char *build_id)
 	}
 	close(fd);
 	if (map == MAP_FAILED) {
-		sl_lender_lack(errno);
+		sl_library_lack(errno);
 		return strerror(errno);
 	}
 	object->map = map;
@@ -526,7 +526,7 @@ static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, 
 	if (object->dwfl)
 		note_no_memory(errno);
 	else
-		sl_lender_lack(ENOMEM);
+		sl_library_lack(ENOMEM);
 	if (answer->count)
 		answer->found = memcpy(sl_arena_alloc(&symbols->arena, answer->count * sizeof(*found)), found,
 				       answer->count * sizeof(*found));

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "analyzer/trace/rights.h"
 #include "analyzer/trace/trace.h"
 
 #define SL_SUMMARY_SUFFIX  ".summary"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The doer is a process that never sees a trace.  It is started before the first trace is opened and does what alerts ask for,
- * because a process that reads traces may start no program and write no file (base/confine.h).  The actions are in the rules,
+ * because a process that reads traces may start no program and write no file (base/sandbox.h).  The actions are in the rules,
  * which it has from the command line; it is only sent which rule, and texts for environment and input.
  *
  * An errand is one message of words, each ended by a NUL: the rule's number, the state, the name of a bundle, the trace (for

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/base/confine.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
-#include "analyzer/base/lender.h"
+#include "analyzer/base/library.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/sandbox.h"
 #include "analyzer/catalogue/card_take.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/outputs/output.h"
@@ -45,8 +45,8 @@ static void enter(const char *folder, char *const *packs)
 
 	if (!sl_cage_limits())
 		exit(SL_CHILD_FAILED);
-	sl_lender_refuse(); /* what lies on this machine is not what the run used, and none of a stranger's business */
-	sl_confine((const char *const *)packs, writes, SL_CONFINE_ALL); /* where the kernel supports it */
+	sl_library_refuse(); /* this host's libraries are not the run's, and the uploader must not learn about them */
+	sl_sandbox((const char *const *)packs, writes, 0);
 	sl_archive_go_on();
 	for (; *packs; packs++)
 		if (!sl_archive_open(*packs)) {

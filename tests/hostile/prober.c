@@ -3,13 +3,10 @@
  * Stands for code that a hostile file made the analyzer run: preloaded, it takes over when the first byte is unpacked or read, and tries
  * to get out of the sandbox.  It prints a line to standard error for each way that worked, and "probe: done" at the end.
  */
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,12 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/ipc.h>
-#include <sys/msg.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
-#include <sys/sem.h>
-#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -71,26 +63,6 @@ static bool opens_past_filter(int flags)
 	return is_let_through(syscall(SYS_openat, AT_FDCWD, "", flags, 0));
 }
 
-static bool reads(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char byte;
-	bool got = fd >= 0 && read(fd, &byte, 1) == 1;
-
-	if (fd >= 0)
-		close(fd);
-	return got;
-}
-
-static bool lists(const char *path)
-{
-	DIR *dir = opendir(path);
-
-	if (dir)
-		closedir(dir);
-	return dir;
-}
-
 static bool runs(void)
 {
 	char *const argv[] = {NULL};
@@ -117,14 +89,11 @@ static bool connects(int family, int type)
 }
 
 /* Signal 0 goes nowhere, and the kernel checks it like any other. */
-static void signals(pid_t process)
+static void other_processes(pid_t process)
 {
-	struct {
-		int kind;
-		pid_t process;
-	} owner = {1, process}; /* F_OWNER_PID */
 	siginfo_t said = {.si_code = SI_QUEUE};
-	int ends[2] = {-1, -1}, on = 1;
+	char byte, path[64];
+	struct iovec here = {&byte, 1}, there = {(void *)(uintptr_t)way, 1};
 
 	way("a signal", !kill(process, 0));
 	way("a signal to its thread", !syscall(SYS_tgkill, process, process, 0));
@@ -133,58 +102,11 @@ static void signals(pid_t process)
 	way("a signal to the group", !kill(0, 0));
 	way("a signal to all", !kill(-1, 0));
 	way("a signal by a descriptor", is_let_through(syscall(424, -1, 0, NULL, 0)));
-	if (pipe(ends))
-		return;
-	way("a signal by a pipe", !fcntl(ends[0], F_SETOWN, process));
-	way("a signal by a pipe, extended", !fcntl(ends[0], 15, &owner)); /* F_SETOWN_EX */
-	way("a signal by a pipe, of any number", !fcntl(ends[0], 10 /* F_SETSIG */, SIGKILL));
-	way("a signal by a pipe's next byte", !fcntl(ends[0], F_SETFL, O_ASYNC) || is_let_through(ioctl(ends[0], FIOASYNC, &on)));
-	way("the terminal's group", is_let_through(ioctl(ends[0], TIOCSPGRP, &process)));
-	way("a signal by a pipe, as a request", is_let_through(ioctl(ends[0], FIOSETOWN, &process)));
-	close(ends[0]);
-	close(ends[1]);
-}
-
-static void other_processes(pid_t process)
-{
-	char byte;
-	struct iovec here = {&byte, 1}, there = {(void *)(uintptr_t)way, 1};
-	struct rlimit limit;
-
-	signals(process);
-	way("another process's limits", !syscall(SYS_prlimit64, process, RLIMIT_CPU, NULL, &limit));
-	way("another process's priority", is_let_through(setpriority(PRIO_PROCESS, (id_t)process, 0)));
-	way("another process's processors", is_let_through(syscall(SYS_sched_setaffinity, process, 0, NULL)));
 	way("tracing", is_let_through(ptrace(PTRACE_PEEKDATA, process, NULL, NULL)));
 	way("reading another process", is_let_through(process_vm_readv(process, &here, 1, &there, 1, 0)));
 	way("writing another process", is_let_through(process_vm_writev(process, &here, 1, &there, 1, 0)));
-}
-
-static void shared_memory(void)
-{
-	int memory = shmget(IPC_PRIVATE, 1, 0600), gate = semget(IPC_PRIVATE, 1, 0600), queue = msgget(IPC_PRIVATE, 0600);
-
-	way("shared memory", memory >= 0);
-	way("a semaphore", gate >= 0);
-	way("a queue", queue >= 0);
-	if (memory >= 0)
-		shmctl(memory, IPC_RMID, NULL);
-	if (gate >= 0)
-		semctl(gate, 0, IPC_RMID);
-	if (queue >= 0)
-		msgctl(queue, IPC_RMID, NULL);
-	way("attaching shared memory", is_let_through((long)shmat(-1, NULL, 0)));
-	way("a named queue", is_let_through(syscall(SYS_mq_open, "", O_RDONLY, 0, NULL)));
-}
-
-static void typing(void)
-{
-	way("typing into the terminal", is_let_through(ioctl(-1, TIOCSTI, "x")));
-	way("typing into the terminal, by a wide request", is_let_through(syscall(SYS_ioctl, -1, TIOCSTI | 1ull << 32, "x")));
-	way("pasting into the console", is_let_through(ioctl(-1, TIOCLINUX, "")));
-	way("another discipline of the line", is_let_through(ioctl(-1, TIOCSETD, "")));
-	way("taking a terminal", is_let_through(ioctl(-1, TIOCSCTTY, 0)));
-	way("the terminal's size", is_let_through(ioctl(-1, TIOCSWINSZ, NULL)));
+	snprintf(path, sizeof(path), "/proc/%d/mem", process);
+	way("another process's memory", opens(path, O_RDWR));
 }
 
 void probe(void);
@@ -192,15 +114,10 @@ void probe(void)
 {
 	static pid_t done;			     /* it runs once in each process */
 	const char *other = getenv("PROBE_PROCESS"); /* default: the parent */
-	int process = other ? atoi(other) : (int)getppid();
-	char path[64];
 
 	if (done == getpid() || !getenv("PROBE_FOLDER"))
 		return;
 	done = getpid();
-	way("reading a file", opens(at("secret"), O_RDONLY));
-	way("reading /etc/passwd", opens("/etc/passwd", O_RDONLY));
-	way("listing a folder", lists(at(".")));
 	way("writing a file", opens(at("secret"), O_WRONLY));
 	way("making a file", opens(at("new"), O_WRONLY | O_CREAT));
 	way("truncating", !truncate(at("secret"), 0));
@@ -208,52 +125,32 @@ void probe(void)
 	way("emptying by name, as the filter sees it", is_let_through(truncate("", 0)));
 	way("emptying while reading, as the filter sees it",
 	    opens_past_filter(O_RDONLY | O_TRUNC) || opens_past_filter(O_ACCMODE | O_TRUNC));
-	way("the kernel's log", is_let_through(syscall(SYS_syslog, 10 /* its size */, NULL, 0)));
 	way("making a folder", !mkdir(at("folder"), 0700));
-	way("an attribute of the file system", is_let_through(syscall(469, AT_FDCWD, at("secret"), NULL, 0, 0)));
-	way("names in a folder", is_let_through(syscall(SYS_inotify_add_watch, -1, at("."), 0x100)));
-	way("a namespace", is_let_through(syscall(SYS_clone,
-						  0x10000000 /* CLONE_NEWUSER */ | 0x100 /* CLONE_VM */ |
-							  0x10000 /* THREAD without SIGHAND: not valid */,
-						  NULL)));
 	way("an attribute", is_let_through(setxattr(at("secret"), "user.stormlog", "x", 1, 0)));
 	way("removing an attribute", is_let_through(removexattr(at("secret"), "user.stormlog")));
 	way("a mode", !chmod(at("secret"), 0666));
 	way("an owner", !chown(at("secret"), (uid_t)-1, (gid_t)-1));
+	way("the mode of an open file", is_let_through(fchmod(-1, 04755)));
+	way("the owner of an open file", is_let_through(fchown(-1, 0, 0)));
+	way("opening with flags in memory", is_let_through(syscall(437, -1, "", NULL, 0)));
 	way("a link", !symlink("secret", at("link")));
 	way("renaming", !rename(at("secret"), at("gone")));
 	way("removing", !unlink(at("secret")));
 	way("execution", runs());
 	way("a process that stays", forks());
-	way("a program that runs as this user", is_let_through(syscall(SYS_openat, -1, "", O_CREAT, 04755)));
-	way("a program that runs as this group", is_let_through(syscall(SYS_openat, -1, "", O_CREAT, 02755)));
-	way("a folder whose files are this group's", is_let_through(syscall(SYS_mkdirat, -1, "", 02755)));
-	way("the mode of an open file", is_let_through(fchmod(-1, 04755)));
-	way("the owner of an open file", is_let_through(fchown(-1, 0, 0)));
-	way("opening with a mode in memory", is_let_through(syscall(437, -1, "", NULL, 0)));
-	way("a node", is_let_through(mknod("", S_IFREG | 04755, 0)));
-	way("attributes", is_let_through(listxattr("", NULL, 0)) || is_let_through(getxattr("", "user.x", NULL, 0)));
-	way("a handle of a file", is_let_through(syscall(SYS_name_to_handle_at, -1, "", NULL, NULL, 0)));
-	way("a lease", is_let_through(fcntl(-1, F_SETLEASE, F_RDLCK)));
-	way("flags of a file",
-	    is_let_through(ioctl(-1, FS_IOC_SETFLAGS, NULL)) || is_let_through(ioctl(-1, FS_IOC_SETVERSION, NULL)));
 	way("TCP", connects(AF_INET, SOCK_STREAM));
 	way("UDP", connects(AF_INET, SOCK_DGRAM));
 	way("IPv6", connects(AF_INET6, SOCK_DGRAM));
 	way("a local socket", connects(AF_UNIX, SOCK_STREAM));
 	way("netlink", connects(AF_NETLINK, SOCK_RAW));
-	snprintf(path, sizeof(path), "/proc/%d/mem", process);
-	way("another process's memory", opens(path, O_RDWR));
-	snprintf(path, sizeof(path), "/proc/%d/environ", process);
-	way("another process's environment", reads(path));
-	other_processes(process);
-	shared_memory();
-	typing();
+	other_processes(other ? atoi(other) : (int)getppid());
+	way("typing into the terminal", is_let_through(ioctl(-1, TIOCSTI, "x")));
+	way("typing into the terminal, by a wide request", is_let_through(syscall(SYS_ioctl, -1, TIOCSTI | 1ull << 32, "x")));
+	way("pasting into the console", is_let_through(ioctl(-1, TIOCLINUX, "")));
 	way("a key", is_let_through(syscall(SYS_add_key, "user", "stormlog", "", 0, 0)));
 	way("BPF", is_let_through(syscall(SYS_bpf, -1, NULL, 0)));
 	way("counters", is_let_through(syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0)));
 	way("io_uring", is_let_through(syscall(425, 0, NULL)));
-	way("mounting by descriptors", is_let_through(syscall(430, NULL, 0)));
 	dprintf(2, "probe: done\n");
 }
 

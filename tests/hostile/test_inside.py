@@ -13,15 +13,15 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
+import landlock  # noqa: E402
 import traces as t  # noqa: E402
 import verbs  # noqa: E402
 
 ANALYZE, PROBER = map(os.path.abspath, sys.argv[1:3])
 # What the filter of system calls alone must refuse.
-CALLS = ("a signal", "a queued signal", "a signal to all", "a signal by a pipe", "another process's limits", "reading another process", "shared memory", "an attribute",
-         "typing into the terminal", "typing into the terminal, by a wide request", "another discipline of the line", "BPF", "io_uring", "emptying by name, as the filter sees it",
-         "emptying while reading, as the filter sees it", "the kernel's log")
+CALLS = ("a signal", "a queued signal", "a signal to all", "reading another process", "an attribute", "typing into the terminal",
+         "typing into the terminal, by a wide request", "BPF", "io_uring", "emptying by name, as the filter sees it", "emptying while reading, as the filter sees it")
 NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
 LANDLOCK_CREATE_RULESET = 444  # the system call's number, the same on every architecture
 
@@ -77,7 +77,7 @@ class Inside(unittest.TestCase):
     def stays(self, *arguments, codes=(0,)):
         self.furnish()
         done = self.run_inside(*arguments)
-        if "no Landlock" in done.stderr:
+        if not landlock.is_here():
             self.skipTest("this kernel has no Landlock")
         said = [line for line in done.stderr.splitlines() if line.startswith("probe: ")]
         self.assertEqual(said, ["probe: done"], arguments)
@@ -90,7 +90,7 @@ class Inside(unittest.TestCase):
         os.environ["PROBE_FOLDER"] = self.at("home")
         self.addCleanup(os.environ.pop, "PROBE_FOLDER")
         told = subprocess.run([sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1]).probe()", PROBER], capture_output=True, text=True)
-        for way in "reading a file", "making a file", "a mode", "renaming", "execution", "UDP", "a local socket", *CALLS:
+        for way in "writing a file", "making a file", "a mode", "renaming", "execution", "UDP", "a local socket", *CALLS:
             self.assertIn("broke out by " + way, told.stderr)
 
     def test_every_verb(self):
@@ -108,23 +108,13 @@ class Inside(unittest.TestCase):
     def test_a_report_of_telemetry(self):
         self.stays("report", "--json", self.sink())
 
-    def test_the_configuration_of_fonts_that_a_wheel_names_is_read_and_its_cache_is_made(self):
-        fonts = self.at("home/fonts.conf")
-        with open(fonts, "w") as out:
-            out.write('<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd"><fontconfig><dir>/usr/share/fonts</dir>'
-                      '<cachedir>%s</cachedir></fontconfig>' % self.at("home/fonts"))
-        done = self.run_inside("report", "-q", "-o", self.at("out/x"), self.at("a"), probe=False, FONTCONFIG_FILE=fonts)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertTrue(os.listdir(self.at("home/fonts")), "fonts are looked for once, and not in each run")
-
-    def test_a_kernel_without_landlock_is_said_and_the_work_goes_on(self):
-        said = "stormlog-analyze: this kernel has no Landlock: what reads the trace could read and write other files too\n"
+    def test_a_kernel_without_landlock_is_no_error(self):
         usual = self.run_inside("report", "--json", self.at("a"), probe=False)
         done = self.run_inside("report", "--json", self.at("a"), probe=False, before=without_landlock)
-        self.assertEqual((done.returncode, done.stderr.count(said)), (0, 1))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(json.loads(done.stdout)["processes"], json.loads(usual.stdout)["processes"])
         broken = self.run_inside("report", "--json", self.at("a"), before=without_landlock).stderr
-        self.assertIn("probe: broke out by reading a file\n", broken, "the file system is open, as was said")
+        self.assertIn("probe: broke out by writing a file\n", broken)
         for way in "execution", "TCP", "UDP", "a local socket", "netlink", *CALLS:
             self.assertNotIn("broke out by %s\n" % way, broken, "the filter of calls needs no Landlock")
 

@@ -31,19 +31,6 @@ def libraries():
     return found
 
 
-def unprivileged():
-    if not os.getuid():
-        os.setgroups([])
-        os.setgid(65533)
-        os.setuid(65533)
-
-
-def without_processes():
-    """No fork succeeds; root would be above that limit."""
-    unprivileged()
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-
-
 class Symbols(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="stormlog-symbols-")
@@ -147,24 +134,11 @@ class Symbols(unittest.TestCase):
         known = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout.splitlines()
         at = next(int(line.split()[0], 16) for line in known if " malloc@" in line)
         self.record("t", 1, [(own, build), *list(libraries().items())[:8]], 8 << 20, at + 4)
-        for folder, _, files in os.walk(self.folder):
-            os.chmod(folder, 0o777)
-            for name in files:
-                os.chmod(os.path.join(folder, name), 0o644)
         check = ["check", "--baseline", "base.json", "t"]
         self.assertEqual([run(*check, "--update-baseline").returncode, run(*check).returncode], [0, 0])
-        os.chmod(os.path.join(self.folder, "base.json"), 0o666)
         with open(os.path.join(self.folder, "base.json"), "rb") as file:
             baseline = file.read()
-        try:
-            run("--version", limit=unprivileged)
-        except (PermissionError, subprocess.SubprocessError):
-            self.skipTest("another user may not run what was built")
-        limits = {"processes": without_processes}
-        limits.update(("%d descriptors" % most, lambda most=most: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))) for most in (7, 8, 9))
-        peak = run("check", "--max-peak", "1TiB", "t", limit=without_processes)
-        self.assertEqual(peak.returncode, 3)
-        self.assertRegex(peak.stdout, "(?m)^ok .*max-peak", "no name says it")
+        limits = {most: lambda most=most: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)) for most in (6, 7, 8, 9)}
         verbs = {"check": check, "diff": ["diff", "t", "t"], "tree": ["tree", "t"], "csv": ["export", "csv", "t"], "pack": ["pack", "-o", "x.stormlog", "t"],
                  "pprof": ["export", "pprof", "t"], "json": ["--json", "t"], "update": [*check, "--update-baseline"], "oom": ["oom", "t"]}
         whole = {name: run(*verb) for name, verb in verbs.items() if name not in ("pack", "pprof")}
@@ -173,22 +147,12 @@ class Symbols(unittest.TestCase):
                 with self.subTest(lack=lack, verb=name):
                     done = run(*verb, limit=limit) if name != "pprof" else run(*verb, "-o", "x.pb.gz", limit=limit)
                     self.assertNotEqual(done.returncode, 1, done.stdout)
-                    if lack == "processes" and name != "oom":
-                        self.assertEqual(done.returncode, 3, done.stderr)
-                        self.assertEqual(done.stderr.count("raise the limit"), 1, done.stderr)
-                    elif done.returncode == 0 and name in whole:
+                    if done.returncode == 0 and name in whole:
                         self.assertEqual(done.stdout, whole[name].stdout)
-                    if name in ("check", "diff") and lack == "processes":
-                        self.assertIn("incomplete", done.stdout)
-                        self.assertNotIn("FAIL", done.stdout)
                 for made in {"x.stormlog", "x.pb.gz"} & set(os.listdir(self.folder)):
                     os.unlink(os.path.join(self.folder, made))
         with open(os.path.join(self.folder, "base.json"), "rb") as file:
             self.assertEqual(file.read(), baseline)
-        # the next time it is learned
-        runs = ["runs", "--json", "--catalogue", "c.sqlite", "t"]
-        self.assertEqual(run(*runs, limit=without_processes).returncode, 3)
-        self.assertEqual([json.loads(run(*runs, limit=unprivileged).stdout)["read"] for _ in range(2)], [1, 0])
 
 
 if __name__ == "__main__":

@@ -21,9 +21,8 @@ ROOMS = ("analyzer", "attach", "common", "exporter", "push", "server", "top")
 MAY = {
     "analyzer/base/escape.c": ("the door", "fprintf 6 fputc 1 fwrite 4"),
     "analyzer/base/json.c": ("the door of JSON", "fwrite 1"),
-    "analyzer/base/confine.c": ("rules for the kernel", "syscall 6"),
-    "analyzer/base/lender.c": ("a path to the process that lends files", "sendmsg 1"),
     "analyzer/base/memory.c": ("the program's own name", "fprintf 1"),
+    "analyzer/base/sandbox.c": ("rules for the kernel", "syscall 6"),
     "analyzer/catalogue/card_take.c": ("into memory", "fprintf 1"),
     "analyzer/catalogue/store_open.c": ("the catalogue, which programs of ours read; SQL of ours", "pwrite 1 sqlite3_bind_text 1 sqlite3_exec 2"),
     "analyzer/catalogue/store_schema.c": ("SQL of ours", "sqlite3_exec 2"),
