@@ -14,7 +14,7 @@
 /* The sentence of a 507 answer to a refused pack. */
 #define SL_QUOTA_FULL "the quota of this run's project is used up (--project-quota): it is not kept; reading goes on"
 
-/* Bytes of a run: its pack, and what was made of it, as in --quota; 0: there is no such pack.  Any thread. */
+/* Bytes of a run: its pack and its pages, as --quota counts them; 0: there is no such pack.  Any thread. */
 uint64_t sl_quota_taken(const struct sl_server *server, const char *pack);
 
 /* True: this pack fits into its project (NULL: no project).  A new pack that does not fit is removed.  One thread. */

@@ -14,6 +14,6 @@ enum {
 
 /*
  * Permanent, for this thread and those it starts.  writes: files and folders that will be made or replaced; the process may write
- * below their parents and in TMPDIR.  reads: what it may read, and everything below; NULL: all files.  Both end with NULL.
+ * below their parents and in TMPDIR.  reads: files and folders that it may read; NULL: all.  Both end with NULL.
  */
 void sl_sandbox(const char *const *reads, const char *const *writes, unsigned but);

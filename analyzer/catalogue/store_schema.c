@@ -7,12 +7,8 @@
 #define APPLICATION_ID 0x53746c43 /* "StlC" */
 #define VERSION	       2
 
-/*
- * Statements i convert a file of version i to i + 1.  A new file goes through all of them, so that both are identical.
- * Existing entries are never changed: a row added to card.def is one more version, "ALTER TABLE runs ADD COLUMN ...".
- */
-
-static const char *const versions[VERSION] = {
+/* A row added to card.def is one more version, which converts a file by "ALTER TABLE runs ADD COLUMN ...". */
+static const char tables_of_version[] =
 	"CREATE TABLE runs(run INTEGER PRIMARY KEY AUTOINCREMENT, left_out INTEGER,identity TEXT,run_id TEXT,job_id TEXT,project "
 	"TEXT,"
 	"tag TEXT,command TEXT,host TEXT,status TEXT,commit_id TEXT,branch TEXT,source TEXT,finding TEXT,severity TEXT,"
@@ -35,9 +31,8 @@ static const char *const versions[VERSION] = {
 	"CREATE INDEX parts_of_run ON parts(run);"
 	"CREATE TABLE notes(note INTEGER PRIMARY KEY AUTOINCREMENT, run INTEGER, at_ns INTEGER, written_ns INTEGER, author TEXT, "
 	"text TEXT);"
-	"CREATE INDEX notes_of_run ON notes(run);",
-	"CREATE INDEX runs_of_project ON runs(project, started_ns);",
-};
+	"CREATE INDEX notes_of_run ON notes(run);"
+	"CREATE INDEX runs_of_project ON runs(project, started_ns);";
 
 static int64_t pragma(struct sl_store *store, const char *sql)
 {
@@ -65,14 +60,6 @@ bool sl_store_head_is_ours(const char *head, ssize_t size)
 	return size == SL_STORE_HEAD && !memcmp(head, "SQLite format 3", 16) && !memcmp(head + 68, id, sizeof(id));
 }
 
-static bool bring_up(sqlite3 *db, int64_t from, int64_t to)
-{
-	for (int64_t i = from; i < to; i++)
-		if (sqlite3_exec(db, versions[i], NULL, NULL, NULL) != SQLITE_OK)
-			return false;
-	return true;
-}
-
 /*
  * Everything in the file that could have an effect when it is read or written.  FTS5's own tables differ between its versions
  * and are left out; so are the server's.
@@ -88,12 +75,13 @@ static bool same_text(sqlite3_stmt *a, sqlite3_stmt *b, int column)
 	return x && y ? !strcmp(x, y) : x == y;
 }
 
-/* True: the file contains what that version of this program would create. */
-static bool same(struct sl_store *store, int64_t version)
+/* True: the file contains what this program would create. */
+static bool same(struct sl_store *store)
 {
 	sqlite3 *model = NULL;
 	sqlite3_stmt *mine = NULL, *theirs = sl_store_prepare(store, everything);
-	bool made = sqlite3_open(":memory:", &model) == SQLITE_OK && bring_up(model, 0, version) &&
+	bool made = sqlite3_open(":memory:", &model) == SQLITE_OK &&
+		    sqlite3_exec(model, tables_of_version, NULL, NULL, NULL) == SQLITE_OK &&
 		    sqlite3_prepare_v2(model, everything, -1, &mine, NULL) == SQLITE_OK;
 	bool fine = theirs && made;
 	int a = SQLITE_ROW, b = SQLITE_ROW;
@@ -123,25 +111,26 @@ static bool check(struct sl_store *store)
 		return refuse(store, "no catalogue of stormlog");
 	if (version > VERSION)
 		return refuse(store, "a catalogue of a newer stormlog");
-	if (version < 1 || !same(store, version))
+	if (version < VERSION)
+		return refuse(store, "a catalogue of an older stormlog; remove it, and `runs PATH` makes a new one");
+	if (!same(store))
 		return refuse(store, "no catalogue as stormlog makes it: something else was put into it");
-	return true;
-}
-
-/* One process at a time does it; a second one finds it done. */
-static bool make(struct sl_store *store, int64_t version)
-{
-	char text[80];
-
-	snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%d", APPLICATION_ID, VERSION);
-	if (!bring_up(store->db, version, VERSION) || sqlite3_exec(store->db, text, NULL, NULL, NULL) != SQLITE_OK)
-		return sl_store_fail(store);
 	return true;
 }
 
 bool sl_store_touch(struct sl_store *store)
 {
-	return make(store, VERSION);
+	char text[80];
+
+	snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%d", APPLICATION_ID, VERSION);
+	return sqlite3_exec(store->db, text, NULL, NULL, NULL) == SQLITE_OK || sl_store_fail(store);
+}
+
+/* One process at a time does it; a second one finds it done. */
+static bool make(struct sl_store *store)
+{
+	return (sqlite3_exec(store->db, tables_of_version, NULL, NULL, NULL) == SQLITE_OK || sl_store_fail(store)) &&
+	       sl_store_touch(store);
 }
 
 bool sl_store_schema(struct sl_store *store, bool write)
@@ -153,11 +142,9 @@ bool sl_store_schema(struct sl_store *store, bool write)
 	version = pragma(store, "PRAGMA user_version");
 	application = pragma(store, "PRAGMA application_id");
 	tables = pragma(store, "SELECT count(*) FROM sqlite_master");
-	if (write && !tables && !version && !application && !make(store, 0))
+	if (write && !tables && !version && !application && !make(store))
 		return false;
 	if (!check(store)) /* before any of it is worked on */
-		return false;
-	if (write && application == APPLICATION_ID && version > 0 && version < VERSION && !make(store, version))
 		return false;
 	return !write || sl_store_execute(store, "COMMIT");
 }

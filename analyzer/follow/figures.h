@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What readers show of a running recording: one row for each device of a process, its trend, and who holds its memory. */
+/* The figures of a running recording: one row for each device of a process, its trend, and who holds its memory. */
 #pragma once
 
 #include "analyzer/base/map.h"

@@ -200,7 +200,7 @@ bool sl_destination_begin(struct sl_destination *place)
 	return sl_save_make_beside(place->folder, place->made, sizeof(place->made)) || fail(place);
 }
 
-/* Removes our files in `path`, and the folder itself if nothing is left.  The mark goes first: what is half removed has none. */
+/* Removes our files in `path`, and the folder itself if nothing is left.  The mark goes first: a half removed folder has none. */
 static void clear(const char *path)
 {
 	struct walk walk = {.removing = true};

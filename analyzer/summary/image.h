@@ -35,7 +35,6 @@ struct sl_image_slots {
 	SL_VECTOR(char *) files; /* absolute paths of the trace's files */
 	const char *ring;
 	SL_VECTOR(uint64_t) text_ids, native_ids, thread_ids; /* SL_UNKNOWN: gets a new id later */
-	SL_VECTOR(uint64_t) frame_ids, python_ids;	      /* in summaries of version 3 */
 };
 
 /* What ranks of a program mostly have in common: its calls, and the stacks of Python where they number them alike. */

@@ -3,7 +3,7 @@
  * How a struct is stored in a summary: a table of its members.  A struct becomes a map of names to values; an array of structs
  * becomes a map of names to columns, with "length".  A column of numbers is a bin: its first byte is the width of the numbers,
  * which are little-endian; where all of a column but the first are alike it is one number.  A column of texts, or of lists of
- * numbers, is a map: "values" of all, and "lengths"; before version 5 it was an array.  An empty array is nil.  Members that
+ * numbers, is a map: "values" of all, and "lengths".  An empty array is nil.  Members that
  * the file lacks are zero, and unknown names are skipped, so older and newer versions read each other.
  */
 #pragma once

@@ -93,8 +93,6 @@ static void free_slots(struct sl_image_slots *image)
 	SL_DROP_EACH(&image->files);
 	free(image->slots.item);
 	free(image->text_ids.item);
-	free(image->frame_ids.item);
-	free(image->python_ids.item);
 	free(image->native_ids.item);
 	free(image->thread_ids.item);
 }
@@ -368,14 +366,6 @@ static void give_ids(struct sl_defs *defs, const struct sl_image_slots *ids)
 		sl_idmap_set(&defs->named_ids, defs->named.item[i].pc, (uint32_t)i);
 }
 
-/* In a summary of version 3 each process has all of its own. */
-static void share_own(struct sl_defs *defs, const struct sl_image_slots *ids)
-{
-	set_ids(&defs->frame_ids, ids->frame_ids.item, ids->frame_ids.count, defs->frames.count);
-	set_ids(&defs->python_ids, ids->python_ids.item, ids->python_ids.count, defs->pythons.count);
-	sl_defs_share(defs);
-}
-
 static void give_common(struct sl_trace *trace, struct sl_image_common *common)
 {
 	struct sl_defs *defs = &trace->defs;
@@ -465,8 +455,6 @@ static const char *read_process(struct sl_process *process, const msgpack_object
 	give_slots(model, &slots);
 	give_origin(process, &slots);
 	give_ids(&trace->defs, &slots);
-	if (!trace->defs.shared)
-		share_own(&trace->defs, &slots);
 	free_slots(&slots);
 	read_part(map, "process", &sl_shape_process, process, model);
 	return sl_image_check(process);

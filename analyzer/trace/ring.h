@@ -24,8 +24,8 @@ struct sl_recovered_ring {
 };
 
 /*
- * False: there is no ring, or none that can be read, which `damage` then says.  To be read before the trace file: what the writer
- * moves in between is then in both, and not in neither.  owner: whose file it must be, since anybody may make one where rings of
+ * False: there is no ring, or none that can be read, which `damage` then says.  To be read before the trace file: items that the
+ * writer moves in between are then in both.  owner: whose file it must be, since anybody may make one where rings of
  * other file systems lie; SL_RING_OF_ANY: the path is one that the user named or a search found.  _head: without the segments.
  */
 #define SL_RING_OF_ANY ((uid_t)-1)

@@ -23,8 +23,6 @@ static const struct mark {
 	char text[sizeof(SL_SUMMARY_FORMAT) - 1];
 } mark = {0x184d2a5f, sizeof(SL_SUMMARY_FORMAT) - 1, SL_SUMMARY_FORMAT};
 
-static const uint32_t unmarked = ZSTD_MAGICNUMBER; /* begins files of versions 3 and 4 */
-
 bool sl_summaries_named(const char *path)
 {
 	return sl_paths_ends(path, SL_SUMMARY_SUFFIX);
@@ -145,8 +143,8 @@ static bool take_index(bool *foreign, const msgpack_object *index, struct common
 	uint64_t version = sl_object_u64(index, "version", 0), begin;
 
 	*foreign = !sl_object_is_text(format, SL_SUMMARY_FORMAT);
-	if (*foreign || version < SL_SUMMARY_OLDEST || version > SL_SUMMARY_VERSION || !list ||
-	    list->type != MSGPACK_OBJECT_ARRAY || !take_commons(commons, sl_object_get(index, "commons")))
+	if (*foreign || version != SL_SUMMARY_VERSION || !list || list->type != MSGPACK_OBJECT_ARRAY ||
+	    !take_commons(commons, sl_object_get(index, "commons")))
 		return false;
 	begin = commons->at;
 	for (uint32_t i = 0; i < list->via.array.size; i++) {
@@ -159,18 +157,12 @@ static bool take_index(bool *foreign, const msgpack_object *index, struct common
 	return true;
 }
 
-/* True: the bytes begin with those of `with`, as far as they go. */
-static bool begins(const uint8_t *bytes, size_t size, const void *with, size_t most)
-{
-	return !memcmp(bytes, with, size < most ? size : most);
-}
-
 bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, bool *foreign, const char **why)
 {
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st);
 	struct commons commons = {.path = path};
-	size_t got, marked, first, bytes = 0, at = 0;
+	size_t got, first = 0, bytes = 0, at = 0;
 	uint8_t *head, *content = NULL;
 	msgpack_object index;
 	msgpack_zone zone;
@@ -186,13 +178,13 @@ bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, b
 	head = malloc(got + 1);
 	got = head ? sl_frames_read_at(fd, head, got, 0) : 0;
 	close(fd);
-	*foreign = head && !begins(head, got, &mark, sizeof(mark)) && !begins(head, got, &unmarked, sizeof(unmarked));
-	marked = got > sizeof(mark) && !memcmp(head, &mark, sizeof(mark)) ? sizeof(mark) : 0;
-	first = got ? ZSTD_findFrameCompressedSize(head + marked, got - marked) : 0;
-	if (got && !ZSTD_isError(first))
-		content = unpack(head + marked, first, CONTENT_MAX, &bytes);
+	*foreign = head && memcmp(head, &mark, got < sizeof(mark) ? got : sizeof(mark));
+	if (!*foreign && got > sizeof(mark))
+		first = ZSTD_findFrameCompressedSize(head + sizeof(mark), got - sizeof(mark));
+	if (first && !ZSTD_isError(first))
+		content = unpack(head + sizeof(mark), first, CONTENT_MAX, &bytes);
 	msgpack_zone_init(&zone, 8192);
-	commons.at = marked + first;
+	commons.at = sizeof(mark) + first;
 	commons.size = (uint64_t)st.st_size;
 	if (content && sl_object_parse(&index, &zone, content, bytes, &at))
 		fine = take_index(foreign, &index, &commons, add, context);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of replayed processes, X.summary: zstd frames.  A skippable one tells the file from other data of zstd (files of earlier
- * versions have none).  The next holds the index (one map).  Each further frame holds one map:
- * first the commons (what several processes share, stored once), then one process each (analyzer/summary).  Frames are copied
- * unchanged from file to file, so merging never changes a process.
+ * Files of replayed processes, X.summary: zstd frames.  A skippable one tells the file from other data of zstd.  The next holds
+ * the index (one map).  Each further frame holds one map: first the commons (what several processes share, stored once), then
+ * one process each (analyzer/summary).  Frames are copied unchanged from file to file, so merging never changes a process.
  */
 #pragma once
 
@@ -15,9 +14,7 @@
 #define SL_SUMMARY_SUFFIX  ".summary"
 #define SL_SUMMARY_FORMAT  "stormlog.summary"
 #define SL_SUMMARY_VERSION 5
-#define SL_SUMMARY_OLDEST  3 /* that is read */
 
-extern const struct sl_stamp sl_summaries_stamp;
 bool sl_summaries_named(const char *path);
 
 /* A frame that several processes need.  The first of them that is read takes the lock and reads it. */

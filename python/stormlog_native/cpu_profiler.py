@@ -28,7 +28,7 @@ class CPUMemorySnapshot:
 
 @dataclass
 class CPUProfileResult:
-    """What one call did to resident memory.  peak_rss is the greatest of the samples during the call (--device-interval) and of both ends."""
+    """The change of resident memory by one call.  peak_rss is the greatest of the samples during the call (--device-interval) and of both ends."""
     name: str
     duration: float
     snapshot_before: CPUMemorySnapshot

@@ -69,7 +69,7 @@ def own_trace() -> str:
 
 
 def entries(path: Optional[str] = None, label: Optional[str] = None) -> List[Dict[str, Any]]:
-    """Each entry of a range that has ended: bytes in use before, after and at its peak, and what was allocated and freed."""
+    """Each entry of a range that has ended: bytes in use before, after and at its peak, bytes allocated and freed."""
     every = lines("table", "--entries", label or "*", "--json", path or own_trace())
     return [row for row in every if row["end_ns"] is not None]  # the others are still open
 

@@ -12,7 +12,7 @@ MAKE_TRACE, ANALYZE = map(os.path.abspath, sys.argv[1:3])
 
 class Endings(unittest.TestCase):
     def screen(self, begin_ms):
-        """What is printed of a program that registers memory for 2 ms, from begin_ms after it began on, and ends 230 ms later."""
+        """The screen of a program that registers memory for 2 ms, from begin_ms after it began on, and ends 230 ms later."""
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([MAKE_TRACE, "ending", folder, str(begin_ms)], check=True)
             return subprocess.run([ANALYZE, folder], stdout=subprocess.PIPE, check=True, text=True).stdout

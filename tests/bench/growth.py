@@ -87,7 +87,7 @@ def strays(folder, n):
 
 
 def stray_places(folder, n):
-    """The same, by lines of their own, eight ranks on each host; what they do on their own devices is alike."""
+    """The same, by lines of their own, eight ranks on each host, alike on their own devices."""
     for i in range(n // 10):
         maps = [{"def": "device", "ordinal": k, "name": "GPU", "uuid": "GPU-%d-%d" % (i // 8, k), "ns": t.T0} for k in range(8)]
         maps += [one for k in range(1, 9) for one in ({"def": "frame", "id": k, "function": "f", "file": "/a/m%d.py" % (i if k < 3 else 0), "line": k},

@@ -263,7 +263,7 @@ class Summaries(unittest.TestCase):
                 part[random.randrange(len(part))] = random.randrange(256)
             packed = [zstandard.ZstdCompressor().compress(bytes(part)) for part in parts]
             with open(os.path.join(self.folder, "y.summary"), "wb") as file:
-                file.write(self.index(frames[0], list(map(len, packed))) + b"".join(packed))
+                file.write(data[:24] + self.index(frames[0], list(map(len, packed))) + b"".join(packed))
             refused += self.run_it("--json", "y.summary", codes=(0, 3)).returncode == 3
         self.assertGreater(refused, 0, "what does not fit together was read")
 
@@ -276,7 +276,7 @@ class Summaries(unittest.TestCase):
             del part["model"]["labels"]["steps"]
         packed = [zstandard.ZstdCompressor().compress(msgpack.packb(part)) for part in parts]
         with open(os.path.join(self.folder, "y.summary"), "wb") as file:
-            file.write(self.index(msgpack.packb(index), list(map(len, packed))) + b"".join(packed))
+            file.write(self.read("x.summary")[:24] + self.index(msgpack.packb(index), list(map(len, packed))) + b"".join(packed))
         self.assertEqual(self.run_it("--json", "y.summary", codes=(3,)).stderr.count(b"do not fit together"), 2)
 
     def index(self, map_of, sizes):

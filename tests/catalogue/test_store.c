@@ -437,6 +437,7 @@ static void what_is_no_catalogue_is_refused_and_stays_as_it_is(void **state)
 		"ALTER TABLE runs ADD COLUMN x",
 		"PRAGMA user_version=99",
 		"PRAGMA user_version=0",
+		"PRAGMA user_version=1",
 		"PRAGMA application_id=0",
 	};
 	FILE *file;
@@ -524,8 +525,8 @@ static void texts_that_a_damaged_file_lacks_are_empty(void **state)
 	sl_store_close(store);
 }
 
-/* Catalogues outlive programs: later versions expect the table exactly as the first version made it. */
-static void the_first_versions_table_is_what_it_was(void **state)
+/* Catalogues outlive programs: each version expects the table as the second one made it. */
+static void the_table_is_what_it_was(void **state)
 {
 	sqlite3 *db;
 	sqlite3_stmt *statement;
@@ -541,33 +542,6 @@ static void the_first_versions_table_is_what_it_was(void **state)
 	sqlite3_finalize(statement);
 	sqlite3_close(db);
 	assert_int_equal(hash, 14407924097111014507uL);
-}
-
-static void a_catalogue_of_the_first_version_is_read_and_brought_up(void **state)
-{
-	struct sl_store *store;
-
-	sl_store_close(four());
-	make_database("DROP INDEX runs_of_project; PRAGMA user_version=1");
-	store = open_store(path, false);
-	assert_string_equal(ask(store, "project=llama"), "ab");
-	sl_store_close(store);
-	store = open_store(path, true);
-	assert_string_equal(ask(store, "project=llama"), "ab");
-	sl_store_close(store);
-	make_database("DROP INDEX runs_of_project");
-	refused(); /* it is of the second version now, and lacks something */
-}
-
-static void one_that_calls_itself_of_the_first_version_is_examined_before_it_is_worked_on(void **state)
-{
-	char why[SL_STORE_WHY] = "";
-
-	sl_store_close(four());
-	make_database("DROP INDEX runs_of_project; CREATE INDEX runs_of_project ON runs(tag); PRAGMA user_version=1");
-	assert_null(sl_store_open(path, true, why)); /* the index that it lacks could not be made */
-	assert_non_null(strstr(why, "something else was put into it"));
-	unlink(path);
 }
 
 static const char *planted;
@@ -690,9 +664,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_catalogue_is_refused_and_stays_as_it_is),
 		cmocka_unit_test(a_damaged_catalogue_is_said),
 		cmocka_unit_test(texts_that_a_damaged_file_lacks_are_empty),
-		cmocka_unit_test(the_first_versions_table_is_what_it_was),
-		cmocka_unit_test(a_catalogue_of_the_first_version_is_read_and_brought_up),
-		cmocka_unit_test(one_that_calls_itself_of_the_first_version_is_examined_before_it_is_worked_on),
+		cmocka_unit_test(the_table_is_what_it_was),
 		cmocka_unit_test(a_link_that_comes_meanwhile_is_not_followed),
 		cmocka_unit_test(why_none_can_be_made_is_said),
 		cmocka_unit_test(without_memory_no_catalogue_is_called_wrong),

@@ -21,7 +21,7 @@ def forecast(levels, step=1.0):
 
 
 class Program:
-    """What a training or serving program holds: weights that are loaded, steps that go up and down, validations, caches, odd sizes."""
+    """The memory of a training or serving program: weights that are loaded, steps that go up and down, validations, caches, odd sizes."""
 
     def __init__(self, seed):
         r = self.random = random.Random(seed)

@@ -154,16 +154,14 @@ class Endings(unittest.TestCase):
         one = self.contents()["one.summary"]
         for name in "rank-00000-200", "rank-00001-201":
             os.unlink(os.path.join(self.traces, name + ".msgpack.zst"))
-        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden/traces/summary-3/run.summary"), "rb") as file:
-            earlier = file.read()[:200]
         foreign = b"not ours", t.zstandard.ZstdCompressor().compress(t.packed({"format": "another"}))
-        for content in one, one[:-1], one[:len(one) // 2], one[:10], b"", earlier, *foreign:
+        for content in one, one[:-1], one[:len(one) // 2], one[:10], b"", *foreign:
             with open(os.path.join(self.traces, "x.summary"), "wb") as file:
                 file.write(content)
             for verb in ["-o", "o", "--run", "run1", "t"], ["-o", "o", "--run", "run1", "t", "t"]:
                 done = self.run_it(*verb)
                 # where its list of processes is torn, a part of any run may be in it
-                whole = "incomplete" if content in (one[:10], b"", earlier) else "complete"
+                whole = "incomplete" if content in (one[:10], b"") else "complete"
                 self.assertIn("\n%s: 3 events" % whole, done.stdout, (len(content), done.stderr))
             done = self.run_it("summarize", "-q", "-o", "all.summary", "t")
             self.assertEqual(done.returncode, 0 if content in (one, *foreign) else 3, (len(content), done.stderr))
@@ -618,19 +616,6 @@ class Endings(unittest.TestCase):
         self.run_it("pack", "--run", "all", "-o", "two.stormlog", "t")
         done = self.run_it("monitor", "--duration", "0.1", "--format", "ndjson", "two.stormlog")
         self.assertEqual({json.loads(line)["pid"] for line in done.stdout.splitlines()}, {100}, "of a pack, as of a folder, the newest run is followed")
-
-    def test_few_descriptors_are_said_and_do_not_make_a_run_empty(self):
-        before, usual = set(os.listdir(self.folder)), {}
-        for verb in ["runs", "-q", "--catalogue", "c.sqlite"], ["history", "-q", "--catalogue", "c.sqlite", "peak"], ["tree"], ["merge", "-o", "sink"]:
-            for most in 1000, *range(12, 3, -1):
-                done = self.run_it(*verb, "t", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
-                told = usual.setdefault(verb[0], (done.returncode, done.stdout, done.stderr))
-                with self.subTest(verb=verb, most=most):
-                    if (done.returncode, done.stdout, done.stderr) != told:
-                        self.assertIn(done.returncode, (2, 3, 4), done.stderr)
-                        self.assertRegex(done.stderr, "descriptors ran out|Too many open files|unable to open database file")
-                for left in set(os.listdir(self.folder)) - before:
-                    (shutil.rmtree if left == "sink" else os.unlink)(os.path.join(self.folder, left))
 
     def test_a_summary_of_what_cannot_be_read_says_so_and_ends_no_other_part(self):
         for rank in range(1, 4):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Time and the number of files have budgets too: what exceeds one is named with file and offset, and the rest is analysed."""
+"""Time and the number of files have budgets too. A message names the part that exceeds one, and the rest is analysed."""
 import json
 import os
 import resource

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace may have taken over the process that reads it: whatever that asks of the doer, only the rules' own actions run. */
+/* A trace may have taken over the process that reads it: the doer still runs only the rules' own actions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

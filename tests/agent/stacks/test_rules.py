@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every row of call frame information in libraries at hand: what cfi.c makes of it is what readelf says.
+"""cfi.c and readelf agree on every row of call frame information in the libraries at hand.
 
 test_rules.py PROBE.so
 """
