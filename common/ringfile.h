@@ -61,9 +61,6 @@ enum sl_process_state { SL_PROCESS_STARTING, SL_PROCESS_RUNNING, SL_PROCESS_COMP
 
 #define SL_CHILD_SAID (1u << 31)
 
-/* Who writes to the trace file.  NOT: the process alone.  MAY: a sampler outside may begin to.  WRITES: the sampler does. */
-enum sl_outside { SL_OUTSIDE_NOT, SL_OUTSIDE_MAY, SL_OUTSIDE_WRITES };
-
 struct sl_ringfile {
 	char magic[16];
 	uint32_t version, segment_bytes, segment_max, header_bytes; /* header_bytes: length of the header map, 0: none yet */
@@ -74,12 +71,12 @@ struct sl_ringfile {
 	_Atomic uint32_t threads;    /* thread ids given out */
 	_Atomic uint32_t stopped;    /* errno or reason code that stopped the recording, 0: none */
 	_Atomic uint64_t gap_events, gap_begin_ns,
-		gap_end_ns;	  /* events that were lost because the cap was reached and the disk hung */
-	char trace[256];	  /* name of the trace file; absolute where the ring lies elsewhere */
-	_Atomic uint32_t obeys;	  /* 1: the agent looks at `asked`; older agents do not */
-	_Atomic uint32_t asked;	  /* enum sl_wish; the agent sets NOTHING once it has done it */
-	_Atomic uint32_t asleep;  /* 1: events are counted and kept in memory; slots before a tail are in no file */
-	_Atomic uint32_t outside; /* enum sl_outside */
+		gap_end_ns;	 /* events that were lost because the cap was reached and the disk hung */
+	char trace[256];	 /* name of the trace file; absolute where the ring lies elsewhere */
+	_Atomic uint32_t obeys;	 /* 1: the agent looks at `asked`; older agents do not */
+	_Atomic uint32_t asked;	 /* enum sl_wish; the agent sets NOTHING once it has done it */
+	_Atomic uint32_t asleep; /* 1: events are counted and kept in memory; slots before a tail are in no file */
+	uint32_t reserved3;
 	_Atomic uint64_t asleep_since_ns;
 	_Atomic uint64_t asleep_written; /* `slept` maps in the files, with the events that follow them */
 	/* since the last of them: blocks that were made and that ended, and bytes as far as known */

@@ -107,8 +107,8 @@ void sl_child_signals_restore(void);
 int sl_child_exec(const struct sl_launch *run);
 
 /*
- * Runs the command as a child: passes on signals sent to us, and stops when it stops.  Returns its wait status, or one that
- * means exit 125..127.  Where no process can be started beside it, it becomes the command.
+ * Runs the command as a child and forwards signals sent to us.  Returns its wait status, or one that means exit 125..127.  Where no
+ * process can be started beside it, it becomes the command.
  */
 int sl_child_run(const struct sl_launch *run);
 
@@ -131,29 +131,6 @@ void sl_inherited_close(void);
  * without this would look like one that was killed.
  */
 void sl_ended_tell(const struct sl_launch *run, pid_t child, int status);
-
-/* --- launcher/outside.c --- */
-
-/* sl_outside_wait: as sigwaitinfo(), and meanwhile samples the run's processes if --host is on. */
-void sl_outside_begin(const struct sl_launch *run);
-int sl_outside_wait(const struct sl_launch *run, const sigset_t *set, siginfo_t *info);
-
-/* --- launcher/witness.c --- */
-
-/* Lives from before the command's start to its end.  Where no witness can be started, it has seen nothing. */
-void sl_witness_start(void);
-void sl_witness_end(void);
-void sl_witness_ended(pid_t pid); /* a child of ours has ended: it may be the witness */
-
-/*
- * True: the signal that just reached us was sent to our whole group.  Ask once for each signal.  queued: it came by sigqueue(),
- * which reaches one process.
- */
-bool sl_witness_saw(int number, bool queued);
-bool sl_witness_watches(void); /* false: nobody can say so */
-
-/* Has the witness send us SIGCONT once this stopped child of ours goes on or has ended, until it is told 0. */
-void sl_witness_wake(pid_t child);
 
 /* --- launcher/watcher.c --- */
 
@@ -181,10 +158,13 @@ bool sl_recorded_names(const void *header, size_t bytes, const char *run_id);
 /* Prints on stderr what would work.  Returns 0, or 125 when nothing could be recorded. */
 int sl_check_run(struct sl_launch *run);
 
-/* --- launcher/trial.c --- */
+/* --- launcher/folder.c --- */
 
 /*
- * Called when nothing was recorded: repeats the agent's first steps in the run's folder and leaves nothing behind.  Returns 0,
- * or the errno it met, with `folder` set to the path concerned.
+ * Makes the run's folder, up to its first placeholder, and tries a file of a ring's size there.  `folder` receives its path, and on
+ * failure that of the folder which could not be made.  Returns 0 or an errno.
  */
-int sl_trial_run(const struct sl_launch *run, char *folder, size_t size);
+int sl_folder_prepare(const struct sl_launch *run, char *folder, size_t size);
+
+/* Removes the folders that sl_folder_prepare made, if they are still empty.  Cuts `folder`. */
+void sl_folder_leave(char *folder);

@@ -51,18 +51,26 @@ static bool make_absolute(struct sl_launch *run)
 	return true;
 }
 
-/* The nearest existing folder must accept new files.  Only the part before the first placeholder can be checked. */
-static void warn_unwritable(const struct sl_launch *run)
+/* Makes and tries the run's folder.  Returns NULL, or why nothing can be recorded in it. */
+static const char *prepare_folder(const struct sl_launch *run, char *folder, size_t size)
 {
-	char path[sizeof(run->directory)];
+	int err = sl_folder_prepare(run, folder, size);
 
-	strcpy(path, run->directory);
-	path[strcspn(path, "%")] = 0;
-	while (*path && access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
-		*strrchr(path, '/') = 0;
-	if (access(*path ? path : "/", W_OK | X_OK) < 0)
-		sl_launcher_say("%s: %s: nothing will be recorded; choose another folder with --output", *path ? path : "/",
-				strerror(errno));
+	return !err	      ? NULL
+	       : err == EFBIG ? "the limit on file sizes (ulimit -f) is below the 4 MiB of a trace's first files"
+			      : strerror(err);
+}
+
+static void say_why_nothing(const struct sl_launch *run)
+{
+	char folder[sizeof(run->directory)], word[4096];
+	const char *why = prepare_folder(run, folder, sizeof(folder)); /* the disk may be full by now */
+
+	if (why)
+		fprintf(stderr, "stormlog: nothing recorded: %s: %s\n", folder, why);
+	else
+		fprintf(stderr, "stormlog: nothing recorded: no GPU call was seen.  If there was one: stormlog-run --check -- %s\n",
+			sl_shell_word(word, sizeof(word), run->command[0]));
 }
 
 static bool find_agent(struct sl_launch *run)
@@ -154,24 +162,6 @@ static int analyze(const struct sl_launch *run, char *verb, char **folders)
 	return worst;
 }
 
-static void say_why_nothing(const struct sl_launch *run)
-{
-	char folder[sizeof(run->directory)];
-	int err = sl_trial_run(run, folder, sizeof(folder));
-
-	if (err == EFBIG)
-		fprintf(stderr, "stormlog: nothing recorded: the limit on file sizes (ulimit -f) is below the 4 MiB of a trace's "
-				"first files\n");
-	else if (err)
-		fprintf(stderr, "stormlog: nothing recorded: %s: %s\n", folder, strerror(err));
-	else
-		fprintf(stderr,
-			"stormlog: nothing recorded: no process made a GPU call that the agent could see (stormlog-run "
-			"--check says which it does not), or it had no memory or descriptors for a recording (ulimit -v, -n), or "
-			"called with less than 9 KiB of its stack left, or became a user who may not write in %s\n",
-			run->directory);
-}
-
 #define NOTHING_READABLE 3 /* stormlog-analyze's own status */
 
 /* True: the command may never have started.  Its own status may be the same. */
@@ -220,6 +210,8 @@ int main(int argc, char **argv)
 	struct sl_launch run = {0};
 	/* Only the first rank's launcher prints; one started by another launcher prints nothing. */
 	bool first = sl_identity_rank().rank <= 0, found = false;
+	char folder[sizeof(run.directory)];
+	const char *why;
 	int verdict, status;
 
 	sl_standard_hold(O_CLOEXEC); /* the command finds them closed */
@@ -244,19 +236,17 @@ int main(int argc, char **argv)
 	if (run.dry && !sl_dry_begin(&run))
 		return SL_LAUNCH_FAILED;
 	name_run(&run);
-	if (first && !run.options.quiet) {
+	if (first && !run.options.quiet)
 		found = warn_target(&run);
-		warn_unwritable(&run);
-	}
-	/* Nothing to do meanwhile or afterwards: exec the command, so that nothing stands between it and its signals. */
-	if (!run.dry && (!first || (run.options.quiet && !run.report && !run.gate && !run.push && !run.watch_count))) {
-		if (!run.options.host)
-			return sl_child_exec(&run);
-		sl_child_end(sl_child_run(&run));
-	}
+	/* Nothing to do meanwhile or afterwards: exec the command, so that it has its starter's signals without us. */
+	if (!run.dry && (!first || (run.options.quiet && !run.report && !run.gate && !run.push && !run.watch_count)))
+		return sl_child_exec(&run);
+	why = prepare_folder(&run, folder, sizeof(folder));
+	if (why && first && !run.options.quiet)
+		sl_launcher_say("%s: %s: nothing will be recorded; choose another folder with --output", folder, why);
 	if (run.push && !(getenv("STORMLOG_SERVER") && *getenv("STORMLOG_SERVER")))
 		sl_launcher_say("--push needs STORMLOG_SERVER: the run will stay here");
-	if (found)
+	if (found && !why)
 		fprintf(stderr, "stormlog: recording to %s\n", shown_folder(&run));
 	if (run.watch_count && !sl_watcher_start(&run))
 		return SL_LAUNCH_FAILED;
@@ -264,6 +254,7 @@ int main(int argc, char **argv)
 	sl_dry_end();
 	sl_watcher_end();
 	verdict = say_recorded(&run, status);
+	sl_folder_leave(folder);
 	if (verdict && WIFEXITED(status) && !WEXITSTATUS(status))
 		return verdict;
 	sl_child_end(status);

@@ -27,8 +27,6 @@ static const struct effort {
 } thorough = {2, 4, 0}, hurried = {-30, 6, 2};
 
 #define NAMES_MAX 10000
-#define STEP_NS	  1000000ull /* between two looks whether the launcher has written its sample */
-#define STEPS	  100u
 
 /* "rank-00003-41237-2" and a suffix; -2 and on where the name is taken. */
 static void add_name(struct sl_text *text, const struct sl_process_identity *process, unsigned attempt, const char *suffix)
@@ -243,20 +241,6 @@ static int reopen(struct sl_trace_store *store)
 	return 0;
 }
 
-/* From now on nobody outside writes to the file.  A launcher that was killed while it wrote is waited for in vain. */
-static void take_over(struct sl_trace_store *store)
-{
-	_Atomic uint32_t *outside = &sl_agent->ring->file->outside;
-	uint32_t nobody = SL_OUTSIDE_MAY;
-
-	for (unsigned i = 0; !atomic_compare_exchange_strong(outside, &nobody, SL_OUTSIDE_NOT) && i < STEPS; i++) {
-		sl_agent_sleep(outside, SL_OUTSIDE_WRITES, STEP_NS);
-		nobody = SL_OUTSIDE_MAY;
-	}
-	atomic_store(outside, SL_OUTSIDE_NOT);
-	store->end = sl_file_size(store->fd);
-}
-
 /*
  * Makes sure that there is a file with a header (except when `header` is being written) and nothing behind its last whole
  * frame.
@@ -265,8 +249,6 @@ static int make_ready(struct sl_trace_store *store, bool header)
 {
 	int err = sl_file_is(store->fd, store->device, store->inode) ? 0 : reopen(store);
 
-	if (!err && atomic_load(&sl_agent->ring->file->outside) != SL_OUTSIDE_NOT)
-		take_over(store);
 	if (!err && store->torn && ftruncate(store->fd, (off_t)store->end))
 		err = errno;
 	return err || header ? err : sl_store_begin(store);
@@ -292,8 +274,6 @@ int sl_store_append(struct sl_trace_store *store, struct sl_frame_index index, c
 	struct iovec parts[2] = {{&index, sizeof(index)}, {store->frame, 0}};
 	int err = make_ready(store, index.kind == SL_FRAME_HEADER);
 
-	if (!err && index.kind == SL_FRAME_HEADER && store->end)
-		return 0; /* the launcher has written it */
 	if (!err)
 		err = sl_store_compress(store, &index, bytes, size);
 	parts[1].iov_len = index.compressed;

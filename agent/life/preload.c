@@ -372,7 +372,8 @@ static bool unpark(void)
 {
 	if (sl_writer_thread_resume(true) || !sl_writer_thread_is_parked())
 		return true;
-	if (sl_writer_thread_is_forbidden() || !is_ours(sl_agent) || !sl_ring_is_used(sl_agent->ring) || !sl_stacks_may_allocate())
+	if (sl_writer_thread_is_forbidden() || !is_ours(sl_agent) ||
+	    (!sl_ring_is_used(sl_agent->ring) && !sl_agent->options.host) || !sl_stacks_may_allocate())
 		return false;
 	return sl_writer_thread_unpark();
 }
@@ -394,6 +395,7 @@ static bool attach(struct sl_agent_thread *thread, const struct sl_mute *signals
 {
 	int (*set)(pthread_key_t, const void *);
 	int tid = (int)syscall(SYS_gettid);
+	bool sampled; /* with --host the writer may be there, and has opened nothing for a GPU */
 
 	if (thread->generation) {
 		/* In a forked child: what the thread knows is the parent's. */
@@ -403,9 +405,12 @@ static bool attach(struct sl_agent_thread *thread, const struct sl_mute *signals
 	}
 	if (!ensure_started(signals))
 		return false;
+	sampled = sl_agent->options.host && !sl_ring_is_used(sl_agent->ring);
 	thread->ring = sl_ring_attach(sl_agent->ring, tid);
-	if (sl_agent_unpark() && sl_agent->options.host && !sl_agent->no_writer)
-		sl_agent_settle();
+	if (sl_agent_unpark() && sampled && !sl_agent->no_writer) {
+		sl_agent_ask();
+		sl_agent_settle(); /* where the writer begins just now */
+	}
 	if (!thread->ring)
 		return false;
 	define_thread(thread->ring, tid);
@@ -573,8 +578,6 @@ void sl_preload_resume(void)
 		atomic_store(&agent->finished, 0);
 		sl_agent_wake(&agent->late_written);
 		atomic_store(&agent->ring->file->state, SL_PROCESS_RUNNING);
-		if (!sl_ring_is_used(agent->ring))
-			atomic_store(&agent->ring->file->outside, SL_OUTSIDE_MAY);
 		exec_is_over(agent);
 		if (!agent->exec_failed)
 			sl_capability_write("exec_failed", "true"); /* the process went on */
@@ -669,18 +672,12 @@ static void in_child(void)
 
 static bool begin(struct sl_agent_thread *thread, const struct sl_mute *signals)
 {
-	if (ensure_started(signals)) {
-		atomic_store(&sl_agent->ring->file->outside, SL_OUTSIDE_MAY);
-		if (sl_agent->options.device_interval)
-			sl_device_sample_host(sl_agent_now());
-	}
+	if (ensure_started(signals) && sl_agent_unpark())
+		sl_agent_settle(); /* what the writer opens takes low numbers for a moment */
 	return false;
 }
 
-/*
- * A program that never touches a GPU begins its recording here, where that is wanted: its files, and no thread.  stormlog-run
- * samples it from outside (launcher/outside.c) until its first GPU call.
- */
+/* --host: a program that never touches a GPU begins its recording here, and its writer samples. */
 static SL_STARTUP_TEXT void start_host(void)
 {
 	struct sl_options options;

@@ -90,8 +90,14 @@ static bool nobody_is_left(void)
 	return is_last() || sl_open_proc_deserted();
 }
 
+/* With --host they are opened once the program has made a call: most processes make none. */
+static bool libraries_opened;
+
 static void open_libraries(void)
 {
+	if (libraries_opened || (sl_agent->options.host && !sl_ring_is_used(sl_agent->ring)))
+		return;
+	libraries_opened = true;
 	if (sl_objects_trusted() && sl_agent->options.stacks & SL_STACKS_NATIVE) {
 		sl_objects_use_begin(true);
 		sl_stacks_open_libraries();
@@ -175,6 +181,7 @@ static void work(void)
 		}
 		sl_clock_follow(&sl_agent->clock);
 		sleep_ns = sl_writer_pass(now_ns);
+		open_libraries();
 		say_settled(asked);
 		if (interval_ns && sleep_ns > interval_ns)
 			sleep_ns = interval_ns;
@@ -260,6 +267,7 @@ static void *run(void *unused)
 	sl_file_no_signals(true);
 	sl_store_begin(sl_agent->store);
 	sl_stacks_prepare();
+	libraries_opened = false;
 	open_libraries();
 	for (work(); atomic_load(&sl_agent->finish); work()) { /* once more: exec failed, and the process goes on */
 		if (sl_agent->options.device_interval)

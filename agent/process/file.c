@@ -151,13 +151,6 @@ bool sl_file_identity(int fd, uint64_t *device, uint64_t *inode)
 	return true;
 }
 
-uint64_t sl_file_size(int fd)
-{
-	struct stat st;
-
-	return status(fd, &st) ? (uint64_t)st.st_size : 0;
-}
-
 bool sl_file_is(int fd, uint64_t device, uint64_t inode)
 {
 	struct stat st;

@@ -40,7 +40,6 @@ int sl_file_move_high(int fd);
 
 /* False: fd is not open. sl_file_is: also false if it is another file, or one that was removed. */
 bool sl_file_identity(int fd, uint64_t *device, uint64_t *inode);
-uint64_t sl_file_size(int fd); /* 0: not open */
 bool sl_file_is(int fd, uint64_t device, uint64_t inode);
 
 /*

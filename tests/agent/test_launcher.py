@@ -111,8 +111,21 @@ class Launcher(unittest.TestCase):
         self.assertEqual(self.variable('STORMLOG_META'), 'unset')
 
     def test_a_run_that_records_nothing_leaves_no_folder(self):
-        self.launch('true')
-        self.assertFalse(os.path.exists(os.path.join(self.folder, 'traces')))
+        for folder in ('traces', 'a/b/c', 'a/%h-%p'):
+            self.launch('-o', folder, 'true')
+            self.assertEqual(sorted(os.listdir(self.folder)), ['libstormlog_preload.so', os.path.basename(BUILT)])
+        os.mkdir(os.path.join(self.folder, 'kept'))
+        self.launch('-o', 'kept/new', 'true')
+        self.assertEqual(os.listdir(os.path.join(self.folder, 'kept')), [])
+
+    def test_a_folder_that_cannot_be_used_is_told_before_the_start(self):
+        open(os.path.join(self.folder, 'file'), 'w').close()
+        done = self.launch('-o', 'file/traces', 'sh', '-c', 'echo ran >&2; exit 3')
+        self.assertEqual(done.returncode, 3)
+        said = done.stderr.splitlines()
+        self.assertIn('/file/traces: Not a directory: nothing will be recorded; choose another folder with --output', said[0])
+        self.assertEqual(said[1], 'ran')
+        self.assertIn('nothing recorded: ', said[2])
 
     def test_a_command_killed_by_a_signal_kills_us_by_the_same(self):
         for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGINT):
@@ -228,11 +241,6 @@ class Launcher(unittest.TestCase):
         except ProcessLookupError:
             pass
 
-    def waits(self, pid, number):
-        """The signal waits to be taken by the process."""
-        with open('/proc/%d/status' % pid) as status:
-            return int(re.search(r'ShdPnd:\s*(\w+)', status.read()).group(1), 16) >> number - 1 & 1
-
     def counter(self, before='', **options):
         """A command that prints the name of each signal it gets and ends at TERM."""
         names = ('INT', 'HUP', 'QUIT', 'USR1', 'USR2', 'WINCH', 'TERM')
@@ -244,47 +252,6 @@ class Launcher(unittest.TestCase):
         self.addCleanup(self.end, running)
         self.assertEqual(running.stdout.readline(), 'ready\n')
         return running, [getattr(signal, 'SIG' + name) for name in names]
-
-    def test_a_signal_sent_to_the_group_from_outside_reaches_the_command_once(self):
-        """So does the same signal to the launcher alone, sent once the first has been delivered."""
-        running, numbers = self.counter()
-        for number, other in zip(numbers[:-1], numbers[1:-1] + numbers[:1]):
-            for send, number in ((os.killpg, number), (os.kill, other), (os.kill, number)):
-                send(running.pid, number)
-                self.assertEqual(running.stdout.readline(), number.name + '\n')
-                while self.waits(running.pid, number):  # two pending signals of one kind are delivered once
-                    time.sleep(0.001)
-        os.killpg(running.pid, signal.SIGTERM)
-        self.assertEqual(running.communicate(timeout=600)[0], 'SIGTERM\n')
-        self.assertEqual(running.returncode, 0)
-
-    def witness(self, group):
-        for pid in filter(str.isdigit, os.listdir('/proc')):
-            try:
-                with open('/proc/%s/comm' % pid) as name:
-                    if os.getpgid(int(pid)) == group and name.read().strip() == 'signal-witness':
-                        return int(pid)
-            except OSError:
-                pass
-
-    def test_who_signals_us_and_then_the_group_as_timeout_does_signals_the_command_once(self):
-        """The witness is stopped, so that the group's signal comes while the launcher still asks it.  A slow machine may take the second after which the launcher wakes it: tried again."""
-        running, _ = self.counter()
-        witness = self.witness(running.pid)
-        for _ in range(5):
-            os.kill(witness, signal.SIGSTOP)
-            os.kill(running.pid, signal.SIGINT)
-            while self.waits(running.pid, signal.SIGINT):
-                time.sleep(0.001)
-            os.killpg(running.pid, signal.SIGINT)
-            os.kill(witness, signal.SIGCONT)
-            while self.waits(running.pid, signal.SIGINT):
-                time.sleep(0.001)
-            os.kill(running.pid, signal.SIGUSR1)
-            said = list(iter(lambda: running.stdout.readline().strip(), 'SIGUSR1'))
-            if said == ['SIGINT']:
-                break
-        self.assertEqual(said, ['SIGINT'])
 
     def test_a_signal_sent_to_the_group_reaches_a_command_that_has_left_it(self):
         running, numbers = self.counter(before='os.setpgrp()')
@@ -304,7 +271,7 @@ class Launcher(unittest.TestCase):
             except OSError:
                 pass
         self.assertEqual([pid for pid, named, name in group if named or name == 'stormlog-run'], [running.pid])
-        self.assertEqual(len(group), 3, group)
+        self.assertEqual(len(group), 2, group)
         running.send_signal(signal.SIGTERM)
         self.assertEqual(running.communicate(timeout=600)[0], 'SIGTERM\n')
         self.assertRaises(ProcessLookupError, os.killpg, running.pid, 0)
@@ -333,9 +300,9 @@ class Launcher(unittest.TestCase):
             os.write(1, b'stopped\n')
             os.killpg(job, signal.SIGCONT)
 
-    def test_the_terminals_keys_reach_the_command_once_and_a_stop_stops_both(self):
+    def test_the_terminals_keys_reach_the_command_once_and_ctrl_z_stops_both(self):
         script = 'n=0; trap "n=\\$((n+1))" INT; echo ready; while [ $n -lt 1 ]; do sleep 0.05; done; ' \
-                 'sleep 0.3; echo total $n; kill -STOP $$; echo awake; exit 4'
+                 'sleep 0.3; echo total $n; read x; echo awake; exit 4'
         try:
             pid, terminal = pty.fork()
         except OSError as error:
@@ -353,7 +320,9 @@ class Launcher(unittest.TestCase):
         until(b'ready')
         os.write(terminal, b'\x03')
         until(b'total 1\r\n')
+        os.write(terminal, b'\x1a')
         until(b'stopped')
+        os.write(terminal, b'\n')
         until(b'awake')
         until(b'ended 4')
         self.assertEqual(seen.count(b'stopped'), 1)
@@ -388,7 +357,7 @@ class Launcher(unittest.TestCase):
     def test_check_says_what_stands_against_recording_and_records_nothing(self):
         done = self.launch('--check', '--', 'sh', '-c', 'echo ran')
         self.assertEqual((done.returncode, done.stdout), (0, ''))
-        for word in (self.library, 'sh', self.folder + '/traces', 'ring', 'NVML'):
+        for word in (self.library, 'sh', self.folder + '/traces', 'NVML'):
             self.assertIn(word, done.stderr)
         self.assertFalse(os.path.exists(os.path.join(self.folder, 'traces')))
         done = self.launch('--check', 'no-such-command-here')
@@ -408,7 +377,7 @@ class Launcher(unittest.TestCase):
             wanted = [re.sub(r'[\d.]+ [KMGT]?i?B', 'N', line[14:]) for line in said.stderr.splitlines()]
             found = [re.sub(r'[\d.]+ [KMGT]?i?B', 'N', line['text']) for line in data['lines']]
             self.assertEqual(wanted, found)
-            self.assertLessEqual({'agent', 'trace', 'ring', 'not seen'}, {line['about'] for line in data['lines']})
+            self.assertLessEqual({'agent', 'trace', 'not seen'}, {line['about'] for line in data['lines']})
         self.assertIn(self.folder + '/no ? text', [line['text'].split('  ')[0] for line in
                       json.loads(self.launch('--check', '--json', '-o', os.fsdecode(os.fsencode(self.folder) + b'/no \xff text'), 'sh').stdout)['lines']])
         self.assertEqual(self.launch('--json', 'sh').returncode, 125)
@@ -420,21 +389,6 @@ class Launcher(unittest.TestCase):
         beside = os.path.join(self.folder, 'other.so')
         shutil.copy(self.library, beside)
         self.assertIn(beside + ': the agent goes before it', self.launch('--check', LD_PRELOAD=beside).stderr)
-        self.assertIn('the agent keeps that place', self.launch('--check', LD_PRELOAD=beside + ':' + self.library).stderr)
-        second = os.path.join(self.folder, 'second')
-        os.mkdir(second)
-        second = os.path.join(second, 'libstormlog_preload.so')
-        shutil.copy(self.library, second)
-        self.assertIn('another copy of the agent', self.launch('--check', LD_PRELOAD=second).stderr)
-
-    def test_check_knows_a_program_with_a_sanitizer_by_the_function_it_calls(self):
-        program = os.path.join(self.folder, 'program')
-        for text, is_one in ((b'__asan_init', True), (b'__asan_initial', False)):
-            shutil.copy('/bin/true', program)
-            with open(program, 'ab') as file:
-                file.write(text + b'\0')
-            said = self.launch('--check', '--', program).stderr
-            self.assertEqual('verify_asan_link_order=0' in said, is_one, said)
 
     def test_check_knows_what_starts_programs_elsewhere(self):
         for command, says in ((["torchrun", "--nproc-per-node", "8", "train.py"], "torchrun: Each rank"),
@@ -474,7 +428,7 @@ class Launcher(unittest.TestCase):
             script.write('#!/bin/sh\nexec %s "$@"\n' % sys.executable)
         os.chmod(shim, 0o755)
         done = self.launch('--check', '--', shim, 'train.py')
-        self.assertIn('cpython %d.%d.%d, its stacks are recorded' % sys.version_info[:3], done.stderr)
+        self.assertIn('%d.%d.%d' % sys.version_info[:3], done.stderr)
         self.assertNotRegex(done.stderr, r' (,|$)')
 
     def test_check_survives_a_library_that_crashes_when_loaded(self):
@@ -502,7 +456,7 @@ class Launcher(unittest.TestCase):
             self.assertEqual(os.readlink(link), library)
             self.assertIn(library, done.stdout, 'the library is not in the program')
             checked = subprocess.run([there, '--check'], env=self.environment, cwd='/', capture_output=True, text=True)
-            self.assertIn(f'preloaded as {link}', checked.stderr)
+            self.assertIn(link, checked.stderr)
 
     def test_a_link_that_others_could_have_made_is_not_used(self):
         # Another user may have put a folder open to all, or a link, there first.  Tried in a private /tmp.

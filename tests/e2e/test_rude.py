@@ -198,7 +198,7 @@ class Rude(unittest.TestCase):
     def test_a_program_without_memory_for_a_recording_is_told(self):
         with e2e.Recording(RUDE, "starved", 20000, launcher=("-o", "traces")) as run:
             self.assertEqual((run.done.stdout, run.files()), (b"\n20000 20000\n", []))
-            self.assertIn(b"no memory or descriptors for a recording", run.done.stderr)
+            self.assertIn(b"nothing recorded: no GPU call was seen", run.done.stderr)
 
     @unittest.skipUnless(shutil.which("strace"), "no strace")
     def test_memory_for_a_recording_is_not_asked_for_at_every_call(self):
