@@ -139,8 +139,8 @@ static const char *why_not(const struct sl_options_row *option, const char *valu
 		return "wants a number from 0";
 	if (!strcmp(option->name, "ranks") && !sl_ranks_valid(value))
 		return "wants a list as 0,2,4-7";
-	if (!strcmp(option->name, "only") && !sl_filter_regex_valid(value))
-		return "is no regular expression";
+	if (!strcmp(option->name, "only") && sl_filter_is_regex(value))
+		return "wants a glob, as 'python*' or '*/train.py'";
 	if (!strcmp(option->name, "meta") && (!strchr(value, '=') || *value == '='))
 		return "wants KEY=VALUE";
 	if (!strcmp(option->name, "inject_oom") && !is_injection(value))
@@ -296,6 +296,10 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 		return SL_LAUNCH_FAILED;
 	if (run->json && !run->check) {
 		sl_launcher_say("--json goes with --check");
+		return SL_LAUNCH_FAILED;
+	}
+	if (getenv("STORMLOG_ONLY") && sl_filter_is_regex(getenv("STORMLOG_ONLY"))) {
+		sl_launcher_say("STORMLOG_ONLY=%s: wants a glob, as 'python*' or '*/train.py'", getenv("STORMLOG_ONLY"));
 		return SL_LAUNCH_FAILED;
 	}
 	run->command = argv + optind;

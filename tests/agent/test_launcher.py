@@ -138,7 +138,7 @@ class Launcher(unittest.TestCase):
         open(plain, 'w').close()
         self.assertEqual(self.launch(plain).returncode, 126)
         for words in ([], ['--'], ['--no-such-flag', 'true'], ['--keep', '3Q', 'true'], ['--stacks', 'x', 'true'],
-                      ['--ranks', '3-1', 'true'], ['--only', '(', 'true'], ['--inject-oom', '0', 'true'],
+                      ['--ranks', '3-1', 'true'], ['--only', 'python.*', 'true'], ['--only', '^a|b$', 'true'], ['--inject-oom', '0', 'true'],
                       ['--inject-oom', '1:', 'true'], ['--meta', 'novalue', 'true'], ['-o']):
             done = self.launch(*words)
             self.assertEqual(done.returncode, 125, words)
