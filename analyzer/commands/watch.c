@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze watch PATH: checks rules against running programs and acts when one changes state. */
+/* stormlog-analyze watch PATH: checks rules against running programs, and runs a command when one is raised. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +13,15 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/living.h"
-#include "analyzer/watch/act.h"
+#include "analyzer/watch/runner.h"
 #include "common/ringfile.h"
 #include "common/now.h"
 
 static const char about[] =
 	"NAME: used, live, reserved, hidden, free (SIZE, or % of the device); growth (SIZE/hour, SIZE/step); full-in, call-age\n"
-	"(10min); ooms; unlike (deviations of a rank from the median).  OP: < <= > >=.  ACTION: message; file PATH; bundle DIR;\n"
-	"webhook URL; command COMMAND; wake.  Without PATH: every recording on this node that you may read.  Exit status 1: "
-	"a\nrule was broken; 3: no recording was found.";
+	"(10min); ooms; unlike (deviations of a rank from the median).  OP: < <= > >=.  The command gets the alert as JSON on its\n"
+	"input.  Without PATH: every recording on this node that you may read.  Exit status 1: a rule was broken; 3: no\n"
+	"recording was found.";
 
 static const char *const usual[] = {"full-in < 10min for 5s", "ooms > 0"};
 
@@ -33,21 +33,20 @@ struct settings {
 	int refused;		 /* exit status for an invalid rule; -1: all are valid */
 	struct sl_follow *follow;
 	SL_VECTOR(const char *) later; /* paths that do not exist yet */
-	struct sl_act *act;
+	struct sl_runner *runner;
 	unsigned raised;
 };
 
 #define INTO struct settings
 static const struct sl_option table[] = {
 	{"--rule", 0, "RULE",
-	 "NAME OP VALUE [for TIME] => ACTION; may be repeated (default: [watch] of .stormlog.ini, else full-in < 10min and ooms > "
-	 "0)"},
+	 "NAME OP VALUE [for TIME] [=> command LINE]; may be repeated (default: [watch] of .stormlog.ini, else full-in < 10min and "
+	 "ooms > 0)"},
 	{"--interval", 0, "SECONDS", "time between two updates, 0.1 to 3600 (default: 1)", SL_TO_REAL(interval, 0.1, 3600)},
 	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
-	{"--config", 0, "FILE", "rules from this file's [watch]; only here may they run commands, write files and call webhooks",
-	 SL_TO_TEXT(config)},
+	{"--config", 0, "FILE", "rules from this file's [watch], which may then run commands", SL_TO_TEXT(config)},
 	{"--run", 0, "ID", "watch only processes of this run; wait for it if it has not begun", SL_TO_TEXT(run)},
-	{"--quiet", 'q', NULL, "do the actions, print no messages", SL_TO_FLAG(quiet)},
+	{"--quiet", 'q', NULL, "run the commands, print no messages", SL_TO_FLAG(quiet)},
 	{0},
 };
 
@@ -69,10 +68,10 @@ static const char *take_key(void *context, const char *name, const char *value)
 	const char *wrong;
 
 	if (strcmp(name, "rule") != 0)
-		return "is no \"rule = NAME OP VALUE [for TIME] => ACTION\"";
+		return "is no \"rule = NAME OP VALUE [for TIME] [=> command LINE]\"";
 	wrong = add_rule(settings, value);
-	if (!wrong && settings->found && settings->rules.item[settings->rules.count - 1].action != SL_ACTION_MESSAGE)
-		return "does more than a message: name the file with --config if you trust it";
+	if (!wrong && settings->found && settings->rules.item[settings->rules.count - 1].command)
+		return "runs a command: name the file with --config if you trust it";
 	return wrong;
 }
 
@@ -124,34 +123,19 @@ static void turned(void *context, const struct sl_alert *alert)
 	struct settings *settings = context;
 
 	settings->raised += !strcmp(alert->state, "raised");
-	sl_act_on(settings->act, alert);
+	if (!settings->quiet)
+		sl_escape_print(stderr, "stormlog: %s\n", alert->text);
+	sl_runner_send(settings->runner, alert);
 }
 
 /*
- * Actions are done by another process (watch/doer.h), so that the process that reads traces needs no right to act.  Processes in
+ * Another process runs commands (watch/runner.h), so that the process that reads traces needs no right to start any.  Processes in
  * /proc, and folders that do not exist yet, cannot be given to Landlock as paths.
  */
 static void confine(struct settings *settings, const struct sl_arguments *parsed)
 {
-	settings->act = sl_act_new(settings->rules.item, settings->rules.count, settings->quiet);
+	settings->runner = sl_runner_new(settings->rules.item, settings->rules.count);
 	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths, .processes = sl_living_is_node(parsed)});
-}
-
-/* A file that lines are appended to is no recording, and nothing that is read. */
-static int may_append(const struct settings *settings, const struct sl_arguments *parsed)
-{
-	char why[PATH_MAX + 600];
-
-	for (size_t i = 0; i < settings->rules.count; i++) {
-		const struct sl_rule *rule = &settings->rules.item[i];
-
-		if (rule->action == SL_ACTION_FILE &&
-		    !sl_begin_may_write(
-			    &(struct sl_verb_files){.inputs = parsed->paths, .writes = {rule->target}, .through = rule->target},
-			    why, sizeof(why)))
-			return sl_command_fail(SL_EXIT_USAGE, "%s", why);
-	}
-	return -1;
 }
 
 static int add_paths(struct settings *settings, const struct sl_arguments *options)
@@ -228,8 +212,6 @@ static int run(struct sl_arguments *options)
 		status = settings.refused;
 	if (status < 0)
 		status = rules_of_file(&settings);
-	if (status < 0)
-		status = may_append(&settings, options);
 	if (status < 0) {
 		confine(&settings, options);
 		if (settings.run)
@@ -241,7 +223,7 @@ static int run(struct sl_arguments *options)
 				 : sl_follow_count(settings.follow) || settings.node || settings.run ? SL_EXIT_FINE
 												     : SL_EXIT_UNREADABLE;
 		}
-		sl_act_free(settings.act);
+		sl_runner_free(settings.runner);
 	}
 	for (size_t i = 0; i < settings.rules.count; i++)
 		sl_rule_free(&settings.rules.item[i]);
@@ -252,7 +234,7 @@ static int run(struct sl_arguments *options)
 }
 
 const struct sl_command sl_command_watch = {"watch",
-					    "check rules against running programs, and act when one turns",
+					    "check rules against running programs, and run a command when one is broken",
 					    "watch [options] [PATH|PID]...",
 					    about,
 					    table,

@@ -34,14 +34,6 @@ static const struct {
 	[SL_METRIC_UNLIKE] = {"unlike", ONE(SL_UNIT_NUMBER), true},
 };
 
-static const struct {
-	const char *name;
-	bool wants; /* the action needs a target */
-} actions[SL_ACTION_COUNT] = {
-	[SL_ACTION_MESSAGE] = {"message", false}, [SL_ACTION_FILE] = {"file", true},	   [SL_ACTION_BUNDLE] = {"bundle", true},
-	[SL_ACTION_WEBHOOK] = {"webhook", true},  [SL_ACTION_COMMAND] = {"command", true}, [SL_ACTION_WAKE] = {"wake", false},
-};
-
 const char *sl_metric_name(enum sl_metric metric)
 {
 	return metrics[metric].name;
@@ -50,11 +42,6 @@ const char *sl_metric_name(enum sl_metric metric)
 bool sl_metric_of_process(enum sl_metric metric)
 {
 	return metrics[metric].of_process;
-}
-
-const char *sl_action_name(enum sl_action action)
-{
-	return actions[action].name;
 }
 
 static const struct {
@@ -180,19 +167,15 @@ static const char *parse_condition(struct sl_rule *rule, char *text)
 
 static const char *parse_action(struct sl_rule *rule, char *text)
 {
-	size_t length = strcspn(text, " \t"), at = 0;
+	static const char command[] = "command";
 
-	while (at < SL_ACTION_COUNT && (strlen(actions[at].name) != length || strncmp(text, actions[at].name, length)))
-		at++;
-	if (at == SL_ACTION_COUNT)
-		return "has none of the actions message, file PATH, bundle DIR, webhook URL, command COMMAND, wake behind =>";
-	rule->action = (enum sl_action)at;
-	rule->target = text + length + strspn(text + length, " \t");
-	if (actions[at].wants != (*rule->target != 0))
-		return actions[at].wants ? "wants a word behind its action" : "has a word too many behind its action";
-	if (at == SL_ACTION_WEBHOOK && strncmp(rule->target, "https://", 8) && strncmp(rule->target, "http://", 7))
-		return "wants an address of http or https";
-	return NULL;
+	if (!strcmp(text, "message"))
+		return NULL;
+	if (strncmp(text, command, strlen(command)) || !strchr(" \t", text[strlen(command)]))
+		return "has neither message nor command LINE behind =>";
+	text += strlen(command);
+	rule->command = text + strspn(text, " \t");
+	return *rule->command ? NULL : "wants a line of shell behind command";
 }
 
 const char *sl_rule_parse(struct sl_rule *rule, const char *text)
@@ -202,7 +185,7 @@ const char *sl_rule_parse(struct sl_rule *rule, const char *text)
 	size_t length;
 
 	text += strspn(text, " \t");
-	*rule = (struct sl_rule){.text = sl_memory_must(strndup(text, without_blanks(text, strlen(text)))), .target = ""};
+	*rule = (struct sl_rule){.text = sl_memory_must(strndup(text, without_blanks(text, strlen(text))))};
 	arrow = strstr(rule->text, "=>");
 	length = arrow ? (size_t)(arrow - rule->text) : strlen(rule->text);
 	rule->condition = without_blanks(rule->text, length);

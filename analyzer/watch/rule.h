@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rule of `watch`: NAME OP VALUE [for TIME] => ACTION, as
+ * A rule of `watch`: NAME OP VALUE [for TIME] [=> message | => command LINE], as
  *
- *	used > 95% for 30s => message
- *	growth > 2GiB/hour => webhook https://chat.example/hook
+ *	used > 95% for 30s
  *	full-in < 10min => command scancel $SLURM_JOB_ID
  *
- * Which names there are, in which unit, and what is done stands in two tables in rule.c.
+ * A table in rule.c has the names and their units.
  */
 #pragma once
 
@@ -31,25 +30,14 @@ enum sl_metric {
 /* bytes; share of the device, 0 to 1; bytes per second; bytes per step; seconds; a number */
 enum sl_unit { SL_UNIT_BYTES, SL_UNIT_SHARE, SL_UNIT_RATE, SL_UNIT_STEP, SL_UNIT_SECONDS, SL_UNIT_NUMBER };
 
-enum sl_action {
-	SL_ACTION_MESSAGE,
-	SL_ACTION_FILE,
-	SL_ACTION_BUNDLE,
-	SL_ACTION_WEBHOOK,
-	SL_ACTION_COMMAND,
-	SL_ACTION_WAKE,
-	SL_ACTION_COUNT
-};
-
 struct sl_rule {
 	enum sl_metric metric;
 	bool above, or_equal; /* above: the operator is > or >= */
 	enum sl_unit unit;    /* unit of the value, as its text says */
 	double value;
 	uint64_t for_ns;
-	enum sl_action action;
-	const char *target; /* argument of the action, a part of text; "": none needed */
-	char *text;	    /* as written; the condition is its first `condition` bytes */
+	const char *command; /* a line of shell, a part of text; NULL: the rule only prints a message */
+	char *text;	     /* as written; the condition is its first `condition` bytes */
 	size_t condition;
 };
 
@@ -60,7 +48,6 @@ void sl_rule_free(struct sl_rule *rule);
 const char *sl_metric_name(enum sl_metric metric);
 /* True for a rule about a whole process instead of one device. */
 bool sl_metric_of_process(enum sl_metric metric);
-const char *sl_action_name(enum sl_action action);
 /* A value as text for people; out holds SL_FORMAT_BYTES and eight more. */
 const char *sl_unit_format(enum sl_unit unit, double value, char *out);
 

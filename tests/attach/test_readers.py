@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_readers.py TOP EXPORTER: readers of a running recording must say when it sleeps or is made from outside.  A rule of `watch` wakes it."""
+"""test_readers.py TOP EXPORTER: readers of a running recording must say when it sleeps or is made from outside.  A command of `watch` wakes it."""
 import os
 import re
 import subprocess
@@ -49,10 +49,10 @@ class Readers(unittest.TestCase):
             wait_until(lambda: exists(run, "made"))
             self.assertEqual(label(run), ["asleep"])
             self.assertIsNotNone(screen(run, rb"asleep since"))
-            done = watch(run, "--duration", "1", "--rule", "used > 90% => wake")  # the condition is false
+            done = watch(run, "--duration", "1", "--rule", "used > 90% => command %s -- $STORMLOG_ALERT_PID" % e2e.ATTACH)  # the condition is false
             self.assertRegex(done.stderr, "pid %d: asleep since" % run.process.pid)
             self.assertEqual(label(run), ["asleep"])
-            done = watch(run, "--duration", "8", "--rule", "used > 1MiB => wake")
+            done = watch(run, "--duration", "8", "--rule", "used > 1MiB => command %s -- $STORMLOG_ALERT_PID" % e2e.ATTACH)
             self.assertIn("is awake", done.stderr)
             wait_until(lambda: label(run) == ["woken"])
             self.assertIsNotNone(screen(run, rb"it slept \d+ s"))

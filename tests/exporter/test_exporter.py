@@ -366,6 +366,21 @@ class Files(unittest.TestCase):
         self.assertLessEqual(used, self.names())
         self.assertEqual(self.names() - used, {"stormlog_exporter_processes", "stormlog_exporter_processes_left_out", "stormlog_process_info"})
 
+    def test_alert_rules_name_only_what_there_is(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("no python3-yaml")
+        group, = yaml.safe_load((FOLDER / "prometheus-alerts.yml").read_text())["groups"]
+        self.assertEqual(len({rule["alert"] for rule in group["rules"]}), len(group["rules"]))
+        for rule in group["rules"]:
+            names = set(re.findall(r"\bstormlog_\w+", rule["expr"]))
+            self.assertTrue(names)
+            self.assertLessEqual(names, self.names(), rule["alert"])
+            self.assertEqual(set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) - {"gpu", "Hostname", "pid"}, set())
+        if shutil.which("promtool"):
+            subprocess.run(["promtool", "check", "rules", FOLDER / "prometheus-alerts.yml"], check=True, stdout=subprocess.DEVNULL)
+
     def test_grafanas_own_types_hold_all_of_the_dashboard(self):
         try:
             from grafana_foundation_sdk.cog import encoder, plugins

@@ -20,7 +20,7 @@ SLOW = {"reports": 6, "summaries": 6, "exports": 2}  # a round takes so many tim
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../analyzer/exports/list.c")) as rows:
     FORMATS = len(re.findall(r"\bE\(\w+\)", rows.read()))
 SETTINGS = b"""# limits\n[check]\nmax-peak = 20GiB\nmax-growth = 1M/step_#\nbaseline = base.json\ntolerance = 5%\nno-oom = yes
-fits = 24G\nfail-on = critical\nstrict = no\n[watch]\nrule = used > 90% for 5s => message\nrule = full-in < 10min => file /x
+fits = 24G\nfail-on = critical\nstrict = no\n[watch]\nrule = used > 90% for 5s => message\nrule = full-in < 10min => command x
 rule = growth > 1G/hour => command echo\nrule = unlike >= 3.5 => bundle d\n[check]\nx = y\n"""
 SUPPRESSIONS = b"# meant\nleak:libfoo.so\nleak:^train.py*forward$\nleak:a*a*a*a*b\n"
 BASELINE = b"""{"schema": "stormlog.baseline", "schema_version": 1, "total": {"peak": {"bytes": 4096, "what": "peak"}}, "library": {},

@@ -20,7 +20,7 @@ VERBS = [["export", form, "-o", "%s", "t"] for form in formats.of(ANALYZE)]
 VERBS += [["check", "--max-peak", "1T", option, "%s", "t"] for option in ("--junit", "--sarif", "--metrics")]
 VERBS += [["check", "--baseline", "%s", "--update-baseline", "t"], ["pack", "-o", "%s", "t"], ["pack", "--redact", "-o", "%s", "t"],
           ["diff", "--html", "%s", "t", "t"], ["diff", "--collapsed", "%s", "t", "t"], ["monitor", "-o", "%s", "t"]]
-APPENDS = [["check", "--max-peak", "1T", "--summary", "%s", "t"], ["watch", "--duration", "0.1", "--rule", "live>1GiB=>file %s", "t"]]
+APPENDS = [["check", "--max-peak", "1T", "--summary", "%s", "t"]]
 VERBS += [["monitor", "--format", form, "-o", "%s", "t"] for form in ("csv", "ndjson")]
 
 
