@@ -49,7 +49,7 @@ class Readers(unittest.TestCase):
             wait_until(lambda: exists(run, "made"))
             self.assertEqual(label(run), ["asleep"])
             self.assertIsNotNone(screen(run, rb"asleep since"))
-            done = watch(run, "--duration", "1", "--rule", "used > 90% => command %s -- $STORMLOG_ALERT_PID" % e2e.ATTACH)  # the condition is false
+            done = watch(run, "--duration", "1", "--rule", "used > 90%% => command %s -- $STORMLOG_ALERT_PID" % e2e.ATTACH)  # the condition is false
             self.assertRegex(done.stderr, "pid %d: asleep since" % run.process.pid)
             self.assertEqual(label(run), ["asleep"])
             done = watch(run, "--duration", "8", "--rule", "used > 1MiB => command %s -- $STORMLOG_ALERT_PID" % e2e.ATTACH)
