@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the card is, for CUDA and NVML. */
+/* The card, for CUDA and NVML. */
 #include "tests/sim/sim.h"
 
 #include "dry/machine.h"

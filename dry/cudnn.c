@@ -92,7 +92,7 @@ int cudnnBackendCreateDescriptor(int type, struct sl_cudnn **out)
 	return 0;
 }
 
-/* They stay: what was made from a descriptor outlives it, since cuDNN copies it and we do not. */
+/* They stay: objects made from a descriptor outlive it, since cuDNN copies it and we do not. */
 int cudnnBackendDestroyDescriptor(struct sl_cudnn *d)
 {
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What files of one dry library share. */
+/* Shared by the files of one dry library. */
 #pragma once
 
 #include "dry/card.h"

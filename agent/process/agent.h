@@ -69,7 +69,7 @@ extern struct sl_agent sl_agent_idle SL_HIDDEN;	    /* until the first GPU call 
 #define SL_AGENT_WORKS 8u /* depth of works in works: a question amid other work, in a handler that interrupted such work */
 
 struct sl_agent_thread {
-	/* What a block event reads, on one cache line. */
+	/* A block event reads these, on one cache line. */
 	_Alignas(64) uint64_t generation; /* generation of the recording that `ring` belongs to */
 	uint64_t steady;		  /* the recording for which all that is rare at a block event has been done here */
 	struct sl_producer *ring;

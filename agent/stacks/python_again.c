@@ -16,7 +16,7 @@
 #include "agent/symbols/objects.h"
 #include "common/base.h"
 
-/* What of the interpreter the loop reads, on one cache line. */
+/* The loop reads these of the interpreter, on one cache line. */
 static struct {
 	_Alignas(64) _Atomic uint64_t unloads; /* holds as long as nothing was unloaded since; UINT64_MAX: not known */
 	void *(*thread_state)(void);

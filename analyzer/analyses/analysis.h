@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 struct sl_process;
 struct sl_report;
 
@@ -12,6 +14,7 @@ struct sl_analysis {
 	const char *name;
 	void (*process)(struct sl_process *process); /* after its replay, on the thread that replayed it; or NULL */
 	void (*run)(struct sl_report *report);	     /* after all processes, main thread; or NULL */
+	bool of_windows; /* it is also asked about a snapshot of PyTorch's, which knows its window only */
 };
 
 /* In the order in which they run; ended by NULL. */

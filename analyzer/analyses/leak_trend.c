@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds places that keep a part of what they allocate to the end of the run, whether or not the program cleans up when it ends.  It
- * judges the model's tracks (counts/tracks.h): the minimum that a place held in each of its windows, and of that the part that was
- * never given back later ("kept").  Warm-up, a cache that fills, sawtooth patterns, vectors that double and stationary noise do not
- * keep evenly until the end.
+ * Finds places that keep a part of what they allocate to the end of the run, whether or not the program cleans up when it ends.
+ * It judges the model's tracks (counts/tracks.h): the minimum that a place held in each of its windows, and of that the part that
+ * was never given back later ("kept").  Warm-up, a cache that fills, sawtooth patterns, vectors that double and stationary noise
+ * do not keep evenly until the end.
  *
  * A place grows (doc/analyzer.md, Leaks) if
  *  - it has SL_KEEPING_BIRTHS births;
@@ -33,6 +33,7 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
 #include "analyzer/report/roles.h"
+#include "analyzer/report/window.h"
 #include "analyzer/report/suppressed.h"
 
 #define STAIRS_MIN     4
@@ -564,8 +565,8 @@ static bool may_measure(struct sl_process *process)
 }
 
 /*
- * True: each block is larger than all before it, and all are kept, or a third of them, old ones too: a buffer that grows, and whose
- * old block is lost.  It grows when it must, so this need not be even, nor go on to the end.
+ * True: each block is larger than all before it, and all are kept, or a third of them, old ones too: a buffer that grows, and
+ * whose old block is lost.  It grows when it must, so this need not be even, nor go on to the end.
  */
 static bool judge_lost(struct sl_process *process, const struct sl_track *track, struct sl_kept *kept)
 {
@@ -804,13 +805,65 @@ static void add_few(struct sl_process *process, const bool *segments)
 	}
 }
 
+#define WINDOW_EDGE 1.5 /* rounds in which a place may not have begun yet, or ended: a window cuts them */
+#define WINDOW_KEPT 0.9 /* of its blocks a place that leaks still holds so many */
+
+/*
+ * A window of a snapshot has few rounds, of each of which everything is known: a place leaks that makes something in each round,
+ * from the first to the last, and still holds it.
+ */
+static bool judge_window(const struct sl_process *process, const struct sl_track *track, uint64_t rounds, struct sl_kept *kept)
+{
+	const struct sl_model *model = process->model;
+	uint64_t begin_ns = model->header->monotonic_ns + SL_WINDOW_BEGINS_NS, end_ns = model->now_ns;
+	double edge = WINDOW_EDGE * (double)(end_ns - begin_ns) / (double)rounds;
+
+	if (track->first_ns < begin_ns || track->births + 1 < SL_WINDOW_ROUNDS_MIN || track->births + 1 < rounds ||
+	    (double)track->live_blocks < WINDOW_KEPT * (double)track->births || (double)(track->first_ns - begin_ns) > edge ||
+	    (double)(end_ns - track->last_ns) > edge)
+		return false;
+	*kept = (struct sl_kept){.track = track,
+				 .verdict = SL_KEPT_GROWING,
+				 .amount = (double)track->live_bytes,
+				 .births = track->births,
+				 .blocks = track->live_blocks,
+				 .bytes = track->live_bytes,
+				 .per_birth = (double)track->live_bytes / (double)track->births,
+				 .per_second = (double)track->live_bytes / ((double)(end_ns - begin_ns) / 1e9),
+				 .confidence = 1,
+				 .since_ns = track->first_ns,
+				 .left_blocks = track->live_blocks,
+				 .left_bytes = track->live_bytes,
+				 .rounds = rounds};
+	return true;
+}
+
+static void judge_windows(struct sl_process *process)
+{
+	const struct sl_tracks *tracks = &process->model->tracks;
+	uint64_t rounds = sl_window_rounds(process);
+	struct sl_kept kept;
+
+	process->iterations = (struct sl_iterations){rounds, "round", false};
+	for (size_t i = 0; i < tracks->count && rounds >= SL_WINDOW_ROUNDS_MIN; i++)
+		if (tracks->item[i].kind == SL_KIND_block && judge_window(process, &tracks->item[i], rounds, &kept))
+			*SL_PUSH(&process->kept) = kept;
+	if (process->kept.count)
+		qsort(process->kept.item, process->kept.count, sizeof(kept), by_amount);
+}
+
 static void process(struct sl_process *process)
 {
 	const struct sl_tracks *tracks = &process->model->tracks;
-	bool *segments = segments_of(process->model);
+	bool *segments;
 	unsigned tested = 0;
 	struct sl_kept kept;
 
+	if (process->model->snapshot) {
+		judge_windows(process);
+		return;
+	}
+	segments = segments_of(process->model);
 	find_iterations(process);
 	for (size_t i = 0; i < tracks->count; i++)
 		tested += tracks->item[i].births >= SL_KEEPING_BIRTHS;
@@ -1030,4 +1083,4 @@ static void run(struct sl_report *report)
 	}
 }
 
-const struct sl_analysis sl_analysis_kept = {.name = "kept", .process = process, .run = run};
+const struct sl_analysis sl_analysis_kept = {.name = "kept", .process = process, .run = run, .of_windows = true};

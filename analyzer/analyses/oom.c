@@ -784,4 +784,4 @@ static void run(struct sl_report *report)
 	}
 }
 
-const struct sl_analysis sl_analysis_accounts = {.name = "accounts", .run = run};
+const struct sl_analysis sl_analysis_accounts = {.name = "accounts", .run = run, .of_windows = true};

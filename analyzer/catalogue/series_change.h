@@ -33,8 +33,8 @@ struct sl_series_change {
 /* Finds the changes of values, oldest first.  least: smaller differences never count.  Writes at most `room`; returns how many. */
 size_t sl_series_changes(const double *values, size_t count, double least, struct sl_series_change *changes, size_t room);
 
-/* What to say of a change that is not settled. */
+/* The words for a change that is not settled. */
 #define SL_SERIES_UNSETTLED "not sure yet: later runs may take it back"
 
-/* What to say of so many values where no change was found. */
+/* The words for so many values without a change. */
 const char *sl_series_unchanged(size_t count);

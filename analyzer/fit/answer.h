@@ -63,7 +63,7 @@ void sl_fit_subject_free(struct sl_fit_subject *subject);
 
 /* fits, no, unknown; either: it depends on where the driver puts segments. */
 const char *sl_fit_word(const struct sl_fit_answer *answer, unsigned capacity);
-/* What a reader has to know beside the verdicts, or instead of them: a sentence each. */
+/* Notes for a reader beside the verdicts, or instead of them: a sentence each. */
 void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void (*say)(void *context, const char *text),
 		  void *context);
 #define SL_FIT_SPENT "the replay takes more of the processor's time than it may (STORMLOG_READ_SECONDS)"

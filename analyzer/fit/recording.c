@@ -28,7 +28,7 @@ enum {
 	AT_ONCE_MAX = 256,    /* open captures and MemPools in use; pools that one graph keeps */
 };
 
-/* What a thread did since its last report. */
+/* The acts of a thread since its last report. */
 struct thread {
 	unsigned refused;
 	uint64_t placed;   /* address of the driver's newest block; 0: none */

@@ -183,7 +183,7 @@ static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const st
 	return block;
 }
 
-/* What lives before op `end`: for each id the op that made it. */
+/* Blocks that live before op `end`: for each id the op that made it. */
 static size_t *made_before(const struct sl_fit_recording *r, size_t end)
 {
 	size_t *made = sl_memory_must(malloc((r->ids + 1) * sizeof(*made)));

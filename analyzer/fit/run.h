@@ -24,7 +24,7 @@ enum sl_fit_verdict {
 	SL_FIT_UNKNOWN,
 };
 
-/* What was held over time: the maximum in each of `points` equal stretches of the recording; NaN after the run's end. */
+/* The memory over time: the maximum in each of `points` equal stretches of the recording; NaN after the run's end. */
 struct sl_fit_trail {
 	unsigned points;
 	uint64_t begin_ns, width_ns; /* CLOCK_MONOTONIC of the process */

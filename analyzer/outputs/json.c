@@ -79,7 +79,7 @@ static void put_skew(struct sl_json *j, const struct sl_skew *skew)
 	sl_json_end(j);
 }
 
-/* What a dry run says of a device; null: a real one. */
+/* The facts of a dry run's device; null: a real one. */
 static void put_dry(struct sl_json *j, const struct sl_report *report)
 {
 	const char *card = sl_dry_report(report);

@@ -10,6 +10,7 @@
 #include "analyzer/outputs/heuristics.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/roles.h"
+#include "analyzer/report/window.h"
 
 static void put_in_flight(struct sl_json *j, const struct sl_process *process)
 {
@@ -293,6 +294,42 @@ void sl_json_figures(struct sl_json *j, const struct sl_process *process)
 	put_torch(j, process->model);
 }
 
+/* The facts of each device in a snapshot of PyTorch's; null: it is a recording. */
+static void put_windows(struct sl_json *j, const struct sl_process *process)
+{
+	struct sl_window_facts facts;
+	char text[40];
+
+	if (!process->model->snapshot) {
+		sl_json_null(j, "snapshot");
+		return;
+	}
+	sl_json_object(j, "snapshot");
+	sl_json_string(j, "releases", sl_window_releases(process->model->header, text, sizeof(text)));
+	sl_json_array(j, "devices");
+	for (int d = 0; d < SL_DEVICES_MAX; d++) {
+		const struct sl_device_state *state = process->model->devices[d + 1];
+
+		if (!sl_window_facts(process->model->header, d, &facts))
+			continue;
+		sl_json_object(j, NULL);
+		sl_json_int(j, "device", d);
+		sl_json_uint(j, "events", facts.events);
+		sl_json_known_uint(j, "window_ns", facts.span_ns ? facts.span_ns : SL_UNKNOWN);
+		sl_json_uint(j, "rounds", facts.rounds);
+		sl_json_uint(j, "requested_before_bytes", facts.requested);
+		sl_json_uint(j, "reserved_before_bytes", facts.reserved);
+		sl_json_uint(j, "requested_peak_bytes",
+			     state ? state->torch_at_peak.allocated_bytes - state->torch_at_peak.rounding : 0);
+		sl_json_uint(j, "reserved_at_peak_bytes", state ? state->torch_at_peak.reserved_bytes : 0);
+		sl_json_bool(j, "exact", facts.exact);
+		sl_json_bool(j, "trimmed", facts.trimmed);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
 void sl_json_process(struct sl_json *j, struct sl_process *process)
 {
 	const struct sl_trace *trace = process->trace;
@@ -316,6 +353,7 @@ void sl_json_process(struct sl_json *j, struct sl_process *process)
 	sl_json_uint(j, "unknown_frees", process->model->unknown_frees);
 	sl_json_bool(j, "damaged", trace->damage.damaged);
 	sl_json_figures(j, process);
+	put_windows(j, process);
 	put_roles(j, process);
 	put_labels(j, process);
 	put_names(j, process->model);

@@ -264,6 +264,10 @@ void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_scree
 	sl_screen_ooms(&page);
 	sl_screen_need(&page);
 	sl_screen_kept(&page);
+	if (sl_screen_windows(&page)) {
+		sl_leak_list_free(&page.leaking);
+		return;
+	}
 	sl_screen_peak(&page);
 	sl_screen_ranks(&page);
 	sl_screen_growth(&page);

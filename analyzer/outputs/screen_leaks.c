@@ -168,7 +168,8 @@ static void put_course(struct sl_screen_page *page, const struct sl_leak_list_pl
 	bool dry = process->trace->header.dry_count; /* its times are of no card */
 	snprintf(text, sizeof(text), "      %s%s%s%s%s%s%s", dry ? "" : "since ",
 		 dry ? "" : sl_leak_words_begin(time, process, kept), dry ? "" : "; ",
-		 kept->left_blocks		   ? "never freed"
+		 process->model->snapshot	   ? "still held at the end of the window"
+		 : kept->left_blocks		   ? "never freed"
 		 : sl_leak_words_in_turns(process) ? "freed only as each process ended, before another began"
 						   : "freed only as the program ended",
 		 sl_leak_words_thread(thread, sizeof(thread), process, kept), sl_leak_words_young(kept),

@@ -8,6 +8,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/report/merge_lines.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/report/window.h"
 #include "analyzer/outputs/screen_page.h"
 
 #define RIGHT 40
@@ -158,6 +159,10 @@ static void put_title(struct sl_screen_page *page, const struct sl_process *proc
 		snprintf(more, sizeof(more), "  %u attempts", attempts);
 	put_label(label, sizeof(label), process, oom);
 	sl_screen_head(page, "OUT OF MEMORY", SL_SCREEN_BAD);
+	if (process->model->snapshot) {
+		sl_screen_say(page, " %s  at %s of the window%s", device, SL_SPAN(sl_window_since(process, oom->time_ns)), label);
+		return;
+	}
 	sl_screen_say(page, "   %s%s%s%s%s%s", SL_WHO(process), device, dry ? "" : "  at ",
 		      dry ? "" : SL_SPAN(at_ns > start ? at_ns - start : 0), label, more);
 }
@@ -187,6 +192,9 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 	if (oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN)
 		snprintf(text + at, sizeof(text) - at, " with %s%s free of %s", account->about ? "about " : "",
 			 SL_SIZE(oom->free_bytes), SL_SIZE(oom->total_bytes));
+	else if (oom->free_bytes != SL_UNKNOWN)
+		snprintf(text + at, sizeof(text) - at, " with %s free on the device and %s reserved by PyTorch",
+			 SL_SIZE(oom->free_bytes), SL_SIZE(oom->torch.reserved_bytes));
 	else
 		snprintf(text + at, sizeof(text) - at, " while it held %s", SL_SIZE(oom->live_bytes));
 	sl_owners_line(process, oom->stack, 3, where, sizeof(where));

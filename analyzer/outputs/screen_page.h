@@ -53,6 +53,12 @@ void sl_screen_need(struct sl_screen_page *page);
 void sl_screen_title(struct sl_screen_page *page);
 /* screen_peak.c: the process that held most on a device, and what it held. */
 void sl_screen_peak(struct sl_screen_page *page);
+/* screen_window.c: the rest of the screen where all processes are snapshots of PyTorch's; false: they are not. */
+bool sl_screen_windows(struct sl_screen_page *page);
+/* Their first line. */
+void sl_screen_window_title(struct sl_screen_page *page);
+/* screen_peak.c: the course of a line, as a few signs. */
+void sl_screen_spark(char *out, size_t size, const struct sl_screen_page *page, const struct sl_line *line);
 /* screen_leaks.c: what is kept, what each entry of a label adds, what is never freed. */
 void sl_screen_kept(struct sl_screen_page *page);
 void sl_screen_growth(struct sl_screen_page *page);

@@ -12,7 +12,7 @@
 #define SPARK	      14
 #define MANAGED_LEAST 20 /* less managed memory than one of so many parts of the peak is not printed */
 
-static void draw_spark(char *out, size_t size, const struct sl_screen_page *page, const struct sl_line *known)
+void sl_screen_spark(char *out, size_t size, const struct sl_screen_page *page, const struct sl_line *known)
 {
 	uint32_t bins = known->bin + 1, count = bins - known->first, columns = count < SPARK ? count : SPARK;
 	uint64_t most[SPARK] = {0};
@@ -220,7 +220,7 @@ void sl_screen_peak(struct sl_screen_page *page)
 	}
 	sl_screen_head(page, "PEAK", SL_SCREEN_PLAIN);
 	if (device->line && device->line->begun) /* a summary may say anything */
-		draw_spark(spark, sizeof(spark), page, device->line);
+		sl_screen_spark(spark, sizeof(spark), page, device->line);
 	describe_shared(others, sizeof(others), page->report, process, device->known_peak);
 	if (page->report->process_count > 1)
 		describe_others(others + strlen(others), sizeof(others) - strlen(others), page, process);

@@ -63,6 +63,10 @@ void sl_screen_title(struct sl_screen_page *page)
 	unsigned hosts = hosts_of(report), ranks = 0;
 	char status[256], who[64];
 
+	if (report->process_count == 1 && first->model->snapshot) {
+		sl_screen_window_title(page);
+		return;
+	}
 	for (unsigned i = 0; i < report->process_count; i++)
 		ranks += sl_process_is_rank(&report->processes[i]);
 	put_statuses(status, sizeof(status), report);

@@ -146,7 +146,7 @@ static void replay(struct job *job, struct sl_process *process)
 		forget_the_crowd(process);
 	process->session_id = sl_report_session(process->trace);
 	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
-		if ((*a)->process)
+		if ((*a)->process && ((*a)->of_windows || !process->model->snapshot))
 			(*a)->process(process);
 	sl_replay_rest(process->model, job->options->lives || tells_stretches(job));
 	sl_trace_rest(trace);

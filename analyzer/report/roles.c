@@ -52,6 +52,10 @@ static const struct rule words[] = {
 	{"workspace", WORKING},
 	{"scratch", WORKING},
 	{"BlasHandle", WORKING},
+	/* C++ frames of a snapshot */
+	{"torch::autograd::Engine", BACKWARD},
+	{"torch::autograd::generated::", BACKWARD},
+	{"AccumulateGrad", BACKWARD},
 };
 static const char *const optimizers[] = {"Adam",      "SGD",  "RMSprop", "Adagrad", "Adadelta",
 					 "Adafactor", "Lion", "Lamb",	 "LBFGS",   "Muon"};

@@ -101,7 +101,7 @@ SHAPE(row, sl_row, M(used), M(allocations), M(frees), M(failed_allocations), M(i
 SHAPE(holder, sl_holder, M(library), M(device), M(live_bytes), M(peak_bytes), LINE(line));
 SHAPE(labelled, sl_labelled, M(text), M(device), M(live_bytes), LINE(line));
 SHAPE(given, sl_given, M(in_use), M(named), M(rounded));
-SHAPE(torch, sl_torch, M(used), M(told), M(pooled), M(events), M(allocated_bytes), M(reserved_bytes), M(peak_allocated_bytes), M(peak_reserved_bytes), M(live_blocks), M(ooms),
+SHAPE(torch, sl_torch, M(used), M(told), M(pooled), M(events), M(allocated_bytes), M(reserved_bytes), M(peak_allocated_bytes), M(peak_reserved_bytes), M(live_blocks), M(ooms), M(rounding),
       M(pool_allocated_bytes), M(pool_reserved_bytes), IN(most_given, given),
       LINE(allocated), LINE(reserved));
 SHAPE(instant, sl_instant, M(time_ns), M(step), M(label));

@@ -102,7 +102,7 @@ static void add_python(struct out *out, const struct sl_defs *defs, const struct
 
 		if (!now)
 			return;
-		now->python = true;
+		now->python = !frame || frame->file != UINT32_MAX || !frame->function; /* those of a snapshot may be C++ */
 		now->function = frame ? frame->function : NULL;
 		now->file = frame ? sl_defs_file(defs, frame) : NULL;
 		now->line = frame ? frame->line : 0;

@@ -17,6 +17,8 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/vector.h"
+#include "analyzer/snapshot/convert.h"
+#include "analyzer/snapshot/shape.h"
 #include "analyzer/trace/names.h"
 
 struct opened {
@@ -224,6 +226,50 @@ static const char *unpack(FILE *in, const char *path)
 	return pack.folder;
 }
 
+/* A snapshot of PyTorch's becomes the one trace of its folder.  NULL, errno 0: it is damaged, which is said. */
+static const char *convert(FILE *in, const char *path)
+{
+	struct opened pack = {.folder = make_folder()};
+	struct sl_converted how = {.unwritten = pack.folder ? 0 : errno};
+	char name[NAME_MAX + 1], *made;
+	FILE *out = NULL;
+	bool fine = false;
+
+	if (pack.folder) {
+		sl_snapshot_member(path, (unsigned)packs.count + 1, name, sizeof(name));
+		made = sl_memory_print("%s/%s", pack.folder, name);
+		*SL_PUSH(&pack.members) = made;
+		out = fopen(made, "wxe");
+		how.unwritten = out ? 0 : errno;
+	}
+	if (out)
+		fine = sl_snapshot_convert(in, path, (unsigned)packs.count + 1, out, &how);
+	if (out && fclose(out) && fine)
+		how.unwritten = errno, fine = false;
+	if (fine) {
+		*SL_PUSH(&packs) = pack;
+		*sl_map_at(&known, path) = packs.count;
+		return pack.folder;
+	}
+	remove_one(&pack);
+	if (how.unwritten)
+		tell_no_room(path, how.unwritten);
+	else
+		sl_escape_print(stderr, "stormlog-analyze: %s: offset %llu: %s\n", path, (unsigned long long)how.offset, how.why);
+	errno = how.unwritten;
+	return NULL;
+}
+
+bool sl_archive_is_snapshot(const char *path)
+{
+	FILE *in = sl_paths_open_file(path);
+	bool is = in && sl_snapshot_is(in);
+
+	if (in)
+		fclose(in);
+	return is;
+}
+
 const char *sl_archive_open(const char *path)
 {
 	char magic[sizeof(SL_PACK_MAGIC)];
@@ -242,6 +288,8 @@ const char *sl_archive_open(const char *path)
 		error = (folder = unpack(in, path)) ? 0 : errno;
 	else if (ferror(in))
 		error = errno;
+	else if (sl_snapshot_is(in))
+		error = (folder = convert(in, path)) ? 0 : errno;
 	fclose(in);
 	errno = error;
 	return folder;

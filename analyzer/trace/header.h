@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "analyzer/base/arena.h"
 #include "analyzer/trace/object.h"
@@ -68,6 +69,12 @@ const char *sl_header_who(char *out, const struct sl_header *header);
 const char *sl_header_setting(const struct sl_header *header, const char *name);
 /* Bytes that each device pretended to have (--limit); UINT64_MAX: it did not pretend. */
 uint64_t sl_header_limit(const struct sl_header *header);
+
+/* True: it was made of a snapshot of PyTorch's (analyzer/snapshot/), which knows its allocator alone. */
+static inline bool sl_header_is_snapshot(const struct sl_header *header)
+{
+	return header->agent && !strcmp(header->agent, "snapshot");
+}
 
 /* NULL where no such row exists. */
 static inline const struct sl_hook *sl_header_hook(const struct sl_header *header, uint64_t api)

@@ -151,7 +151,7 @@ static void tell_closed(struct sl_images *folder, size_t before)
 
 static bool is_ours(const char *name)
 {
-	return sl_summaries_named(name) || sl_names_is_pack(name) || sl_names_is_trace(name);
+	return sl_summaries_named(name) || sl_names_is_pack(name) || sl_names_is_trace(name) || sl_names_may_be_snapshot(name);
 }
 
 /* A link that the user did not name must lead to a file whose own name is one of ours. */
@@ -168,9 +168,10 @@ static bool leads_to_ours(struct sl_images *folder, const char *path)
 
 static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number, const struct beside *beside)
 {
-	bool told = sl_summaries_named(path), packed = sl_names_is_pack(path);
+	bool snapshot = sl_names_may_be_snapshot(path), told = sl_summaries_named(path),
+	     packed = snapshot || sl_names_is_pack(path);
 
-	if (!is_ours(path))
+	if (!is_ours(path) || (snapshot && !sl_archive_is_snapshot(path)))
 		return;
 	folder->known++;
 	if (!is_trusted(folder, path, beside) || !is_new(folder, device, number))
@@ -322,7 +323,7 @@ static bool add(struct sl_images *folder, const char *path)
 		add_folder(folder, path);
 		return true;
 	}
-	if (S_ISREG(st.st_mode) && !sl_names_is_pack(path))
+	if (S_ISREG(st.st_mode) && !sl_names_is_pack(path) && !sl_names_may_be_snapshot(path))
 		add_file(folder, path, st.st_dev, st.st_ino, NULL);
 	if (sl_summaries_named(path))
 		return true;

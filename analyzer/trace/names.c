@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/paths.h"
+#include "common/base.h"
 #include "common/tracefile.h"
 
 bool sl_names_is_ring(const char *name)
@@ -20,6 +22,20 @@ bool sl_names_is_trace(const char *name)
 bool sl_names_is_pack(const char *name)
 {
 	return sl_paths_ends(name, SL_PACK_SUFFIX);
+}
+
+bool sl_names_may_be_snapshot(const char *name)
+{
+	static const char *const ends[] = {".pickle", ".pkl"}, *const packed[] = {"", ".gz", ".zst", ".xz"};
+	char end[16];
+
+	for (size_t i = 0; i < SL_COUNT(ends); i++)
+		for (size_t k = 0; k < SL_COUNT(packed); k++) {
+			snprintf(end, sizeof(end), "%s%s", ends[i], packed[k]);
+			if (sl_paths_ends(name, end))
+				return true;
+		}
+	return false;
 }
 
 char *sl_names_stem(const char *path, unsigned *segment)

@@ -12,6 +12,12 @@ bool sl_names_is_trace(const char *name);
 /* True when the name is one of a pack (archive.h). */
 bool sl_names_is_pack(const char *name);
 
+/*
+ * True when the name is one that snapshots of PyTorch's have: snapshot.pickle, .pkl, and those with .gz, .zst, .xz behind.  Other
+ * files have such names, too.
+ */
+bool sl_names_may_be_snapshot(const char *name);
+
 /* Which of its process's files a path names: 1, 2, ... */
 unsigned sl_names_segment(const char *path);
 

@@ -40,6 +40,7 @@ MAY = {
     "analyzer/exports/sqlite.c": ("sl_escape_text; SQL of ours", "sqlite3_bind_text 1 sqlite3_exec 1"),
     "analyzer/gate/ci_reports.c": ("a row that door.h has made", "fwrite 1"),
     "analyzer/machine/machine.c": ("calls of NVML, in a table", "dlsym 1"),
+    "analyzer/snapshot/write.c": ("compressed frames of a trace", "fwrite 2"),
     "analyzer/symbols/symbols.c": ("a name is made readable", "dlsym 1"),
     "analyzer/outputs/html.c": ("the page: tests/web", "fwrite 3"),
     "analyzer/outputs/html_plain.c": ("its own escapes; names of states in tables of ours", "fprintf 6 fputc 1"),

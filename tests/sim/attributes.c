@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the devices are: a name and numbers. The dry run has those of a card (dry/attributes.c). */
+/* The devices: a name and numbers. The dry run has those of a card (dry/attributes.c). */
 #include "sim.h"
 
 #include <stdio.h>

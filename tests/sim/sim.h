@@ -221,7 +221,7 @@ void sim_object_remove(struct sim_object *object);			    /* not freed */
 void *sim_object_get(uint64_t key, enum sim_type type);			    /* the one that contains key */
 void sim_object_each(enum sim_type type, void (*visit)(struct sim_object *, void *), void *arg);
 
-/* attributes.c: what a device is */
+/* attributes.c: a device's attributes */
 extern const char sim_driver_text[]; /* the driver's version as NVML tells it */
 void sim_device_name(char *name, size_t size, int physical);
 int sim_device_attribute(int attribute, int physical); /* of CUdevice_attribute */

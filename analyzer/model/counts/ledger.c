@@ -243,7 +243,9 @@ static void make_room(struct sl_model *model)
 static uint32_t new_site(struct sl_model *model, const struct sl_site *key, const struct sl_event *event)
 {
 	struct sl_site *site;
-	const char *library = key->kind == SL_KIND_block ? blocks_of(sl_header_hook(model->header, key->api))
+	const struct sl_hook *hook = sl_header_hook(model->header, key->api);
+	const char *library = key->kind == SL_KIND_block ? blocks_of(hook)
+			      : model->snapshot		 ? "libc10_cuda.so" /* of which segments are */
 							 : sl_stacks_library(model->defs, model->header, key->stack);
 
 	make_room(model);
@@ -394,7 +396,7 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	sl_timeline_set(&model->timeline, device->line, now, device->known, index);
 	if (!device->torch.told) /* else its next report tells what of this segment is in use */
 		sl_ledger_swing(model, device);
-	if (device->known > device->known_peak) {
+	if (device->known > device->known_peak && !model->snapshot) {
 		device->known_peak = device->known;
 		sl_ledger_peak(model, device);
 	}

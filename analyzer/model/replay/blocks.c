@@ -52,6 +52,7 @@ static void begin_block(struct sl_model *model, const struct sl_item *item, stru
 	live->site = site;
 	live->thread = item->thread;
 	live->refs = 1;
+	live->flags |= item->hook->family == SL_FAMILY_torch ? SL_LIVE_TORCH : 0; /* a snapshot says what is a segment */
 	sl_by_context_add(table, model, sl_contexts_key, live);
 	sl_ledger_begin_block(model, site, event->bytes);
 }

@@ -375,11 +375,16 @@ static bool is_page(const struct sl_model *model, const struct sl_oom *oom)
 	return hook && hook->kind == SL_KIND_vmm;
 }
 
-/* PyTorch gives up: its failed attempts since the last success on this thread are one error, from which it did not recover. */
-void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes)
+/*
+ * PyTorch gives up: its failed attempts since the last success on this thread are one error, from which it did not recover.  Where
+ * no call failed, its own limit refused, or a snapshot tells of it.
+ */
+void sl_ooms_torch(struct sl_model *model, const struct sl_item *item)
 {
-	struct sl_thread_state *state = sl_ledger_thread(model, thread);
-	uint32_t group = UINT32_MAX;
+	struct sl_thread_state *state = sl_ledger_thread(model, item->thread);
+	uint32_t group = UINT32_MAX, thread = item->thread;
+	int device = (int)item->event->device;
+	uint64_t bytes = item->event->bytes;
 
 	for (size_t i = model->ooms.count; i--;) {
 		struct sl_oom *oom = &model->ooms.item[i];
@@ -401,5 +406,12 @@ void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t
 		if (model->ooms.item[i].reported_by_torch && model->ooms.item[i].thread == thread &&
 		    model->ooms.item[i].time_ns > state->last_block_ns)
 			model->ooms.item[i].group = group;
+	if (group == UINT32_MAX) {
+		sl_tracks_asked(&model->tracks);
+		add(model, item);
+		model->ooms.item[model->ooms.count - 1].recovered = 0;
+		model->ooms.item[model->ooms.count - 1].reported_by_torch = true;
+		state->pending--;
+	}
 	state->last_block_ns = model->now_ns;
 }

@@ -201,12 +201,55 @@ static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item 
 	add_totals(model, device, allocated, reserved, *site);
 }
 
+#define ROUNDING_STACK (UINT32_MAX - 1) /* as analyzer/snapshot/convert.c defines it */
+
+/*
+ * A snapshot tells what was asked for of each block.  What blocks have beyond that is an owner of its own, without blocks.  The
+ * event is changed into one of what was asked for.
+ */
+static void part_rounding(struct sl_model *model, uint32_t thread, struct sl_event *event, struct sl_torch *torch, bool begins)
+{
+	struct sl_event rounding = {.device = event->device, .python = ROUNDING_STACK, .time_ns = event->time_ns};
+	uint64_t bytes = event->object ? event->object - 1 : 0;
+	struct sl_site *site;
+	uint32_t index;
+
+	if (!bytes || bytes > event->bytes)
+		return;
+	event->bytes -= bytes;
+	index = sl_ledger_site(model, &rounding, thread, SL_KIND_block, (int)event->device);
+	site = &model->sites.item[index];
+	sl_ledger_save(model, site);
+	bytes = begins ? bytes : -bytes;
+	site->live_bytes += bytes;
+	site->total_bytes += begins ? bytes : 0;
+	torch->rounding += bytes;
+}
+
+/* The peak of a snapshot is that of what was asked for. */
+static void peak_of_snapshot(struct sl_model *model, struct sl_device_state *device)
+{
+	const struct sl_torch *peak = &device->torch_at_peak, *now = &device->torch;
+
+	if (now->allocated_bytes - now->rounding <= peak->allocated_bytes - peak->rounding)
+		return;
+	device->known_peak = device->known;
+	sl_ledger_peak(model, device);
+}
+
 static void apply_torch(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *site)
 {
-	const struct sl_event *event = item->event;
 	uint64_t reserved = device->torch.reserved_bytes - device->torch.pool_reserved_bytes;
+	const struct sl_event *event = item->event;
+	struct sl_event asked = *event;
+	struct sl_item one = *item;
 
-	if (event->extra2 > reserved)
+	if (model->snapshot) {
+		part_rounding(model, item->thread, &asked, &device->torch, item->hook->verb == SL_VERB_BLOCK_ALLOC);
+		one.event = event = &asked;
+		item = &one;
+	}
+	if (event->extra2 > reserved && !model->snapshot)
 		adopt(model, item->thread, event->extra2 - reserved);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
 		sl_ooms_tensor(model, item);
@@ -215,7 +258,7 @@ static void apply_torch(struct sl_model *model, const struct sl_item *item, stru
 		remove_block(model, event->address, device, site);
 	} else if (item->hook->verb == SL_VERB_BLOCK_OOM) {
 		device->torch.ooms++;
-		sl_ooms_torch(model, item->thread, (int)event->device, event->bytes);
+		sl_ooms_torch(model, item);
 	}
 	add_totals(model, device, event->extra, event->extra2, *site);
 }
@@ -254,9 +297,11 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		apply_torch(model, item, device, &site);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address)
 		sl_ledger_thread(model, item->thread)->last_block_ns = model->now_ns;
+	if (model->snapshot)
+		peak_of_snapshot(model, device);
 	/* the peak includes the block for which its segment was made, and within a plateau the most tensors */
-	if (device->known == device->known_peak && (device->torch.reserved_bytes > device->torch_at_peak.reserved_bytes ||
-						    device->torch.allocated_bytes > device->torch_at_peak.allocated_bytes))
+	else if (device->known == device->known_peak && (device->torch.reserved_bytes > device->torch_at_peak.reserved_bytes ||
+							 device->torch.allocated_bytes > device->torch_at_peak.allocated_bytes))
 		sl_ledger_peak(model, device);
 }
 

@@ -75,7 +75,7 @@ void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
 void sl_samples_end(struct sl_model *model);
 void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
-void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes);
+void sl_ooms_torch(struct sl_model *model, const struct sl_item *item);
 void sl_ooms_tensor(struct sl_model *model, const struct sl_item *item); /* a tensor was made */
 
 /* The range at index `at` of its thread ends now, or is still open at the end. */

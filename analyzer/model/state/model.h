@@ -68,6 +68,7 @@ struct sl_torch {
 	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, ooms;
 	/* The part of the totals above that is in pools of other frameworks */
 	uint64_t pool_allocated_bytes, pool_reserved_bytes;
+	uint64_t rounding;		   /* of a snapshot: the part of allocated_bytes that nobody asked for */
 	struct sl_given given, most_given; /* in_use of `given` is not set */
 	struct sl_line *allocated, *reserved;
 };
@@ -445,6 +446,7 @@ struct sl_ends {
 struct sl_model {
 	const struct sl_header *header;
 	const struct sl_defs *defs;
+	bool snapshot; /* sl_header_is_snapshot: sizes of blocks are those that were asked for, and the peak is that of tensors */
 	uint64_t events, unknown_frees, unknown_hooks;
 	uint64_t call_begin_ns, call_end_ns; /* begin and end of the event that is being applied */
 	uint16_t call_api;

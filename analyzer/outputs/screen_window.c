@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* The screen of snapshots of PyTorch's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/escape.h"
+#include "analyzer/base/format.h"
+#include "analyzer/outputs/screen_page.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/place.h"
+#include "analyzer/report/roles.h"
+#include "analyzer/report/window.h"
+
+#define SHOWN	   6
+#define LEAST_PART 100 /* a row that is smaller than one of so many parts is not drawn */
+#define RIGHT	   44
+#define SPARK	   64
+
+/* Bytes of tensors at the device's peak. */
+static uint64_t requested_at_peak(const struct sl_device_state *device)
+{
+	return device->torch_at_peak.allocated_bytes - device->torch_at_peak.rounding;
+}
+
+/* The device on which most was asked for; NULL: nothing was. */
+static const struct sl_device_state *fullest(const struct sl_process *process)
+{
+	const struct sl_device_state *most = NULL;
+
+	for (int d = 1; d <= SL_DEVICES_MAX; d++) {
+		const struct sl_device_state *state = process->model->devices[d];
+
+		if (state && state->known_peak && (!most || requested_at_peak(state) > requested_at_peak(most)))
+			most = state;
+	}
+	return most;
+}
+
+void sl_screen_window_title(struct sl_screen_page *page)
+{
+	const struct sl_process *process = &page->report->processes[0];
+	const struct sl_header *header = process->model->header;
+	const struct sl_device_state *device = fullest(process);
+	struct sl_window_facts facts = {0};
+	char releases[40], window[160] = "", kind[120];
+	bool npu = *sl_header_setting(header, "snapshot_npu");
+
+	sl_window_facts(header, device ? device->device : 0, &facts);
+	sl_screen_head(page, sl_stacks_program(header), SL_SCREEN_PLAIN);
+	snprintf(kind, sizeof(kind), "a PyTorch snapshot (%s)",
+		 npu ? "of torch_npu, for Ascend" : sl_window_releases(header, releases, sizeof(releases)));
+	if (facts.events < SL_WINDOW_FEW)
+		snprintf(window, sizeof(window), "no window: this is the state at its end");
+	else if (facts.span_ns)
+		snprintf(window, sizeof(window), "window %s, %s events", SL_SPAN(facts.span_ns), SL_NUMBER(facts.events));
+	else
+		snprintf(window, sizeof(window), "window of %s events", SL_NUMBER(facts.events));
+	if (facts.events >= SL_WINDOW_FEW && facts.trimmed)
+		strncat(window, "; the events do not lead to the file's final state: figures are of the events alone",
+			sizeof(window) - strlen(window) - 1);
+	else if (facts.events >= SL_WINDOW_FEW)
+		snprintf(window + strlen(window), sizeof(window) - strlen(window),
+			 facts.requested ? "; %s were held before it" : "; it begins with an empty allocator",
+			 SL_SIZE(facts.requested));
+	sl_screen_say(page, "   %s   device %d   %s", kind, device ? device->device : 0, window);
+}
+
+/* One row: a line or the name of an operation, with its purpose. */
+struct row {
+	char name[256], what[200];
+	uint64_t bytes;
+	enum sl_role role;
+	uint64_t role_bytes;
+	bool made_once;
+};
+
+struct rows {
+	SL_VECTOR(struct row) row;
+	struct sl_map names; /* index + 1 */
+};
+
+static struct row *row_of(struct rows *rows, const char *name)
+{
+	uintptr_t *at = sl_map_at(&rows->names, name);
+	struct row *row;
+
+	if (*at)
+		return &rows->row.item[*at - 1];
+	row = SL_PUSH(&rows->row);
+	*row = (struct row){.role = SL_ROLE_UNKNOWN};
+	snprintf(row->name, sizeof(row->name), "%s", name);
+	*at = rows->row.count;
+	return row;
+}
+
+static void add_site(struct rows *rows, struct sl_process *process, const struct sl_site *site, uint64_t bytes)
+{
+	const struct sl_track *track = &process->model->tracks.item[site->track];
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	char name[256];
+	enum sl_role role;
+	struct row *row;
+
+	unsigned count = sl_process_stack(process, frames, site->stack);
+
+	if (count == 2 && frames[1].function && !strcmp(frames[1].function, "no stack in the file")) {
+		row = row_of(rows, frames[0].function ?: "?");
+		row->bytes += bytes;
+		snprintf(row->what, sizeof(row->what), "no stack in the file");
+		return;
+	}
+	if (sl_window_is_before(process, site->stack)) {
+		row = row_of(rows, "made before the window");
+		row->bytes += bytes;
+		if (strlen(row->what) + 60 < sizeof(row->what) && frames[0].function &&
+		    strcmp(frames[0].function, "other sizes") != 0)
+			snprintf(row->what + strlen(row->what), sizeof(row->what) - strlen(row->what), "%s%s",
+				 row->what[0] ? ", " : "", frames[0].function);
+		return;
+	}
+	sl_owners_line(process, site->stack, 1, name, sizeof(name));
+	if (strstr(name, " via "))
+		*strstr(name, " via ") = 0;
+	row = row_of(rows, name[0] ? name : "without a stack");
+	row->bytes += bytes;
+	role = sl_roles_of(process, site);
+	if (bytes > row->role_bytes) {
+		row->role = role;
+		row->role_bytes = bytes;
+		row->made_once = track->births <= track->most_blocks;
+	}
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : strcmp(x->name, y->name);
+}
+
+/* The purpose of the memory, as far as one round of the program's loop shows it. */
+static const char *what_for(const struct row *row, bool window)
+{
+	static const char *const names[SL_ROLE_COUNT][2] = {
+		[SL_ROLE_PARAMETERS] = {"parameters", "parameters"},
+		[SL_ROLE_GRADIENTS] = {"made in backward", "gradients: made in backward, held"},
+		[SL_ROLE_OPTIMIZER] = {"made in the optimizer's step", "optimizer, made once"},
+		[SL_ROLE_ACTIVATIONS] = {"made in forward", "activations: held for backward"},
+		[SL_ROLE_WORKSPACE] = {"workspace", "workspace"},
+		[SL_ROLE_COMMUNICATION] = {"communication", "communication"},
+	};
+
+	if (row->what[0])
+		return row->what;
+	return names[row->role][window && row->made_once] ?: "";
+}
+
+static void put_rows(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device, bool window)
+{
+	struct rows rows = {0};
+	uint64_t left = 0, unused = 0, rest = 0, more = 0;
+	const char *name = sl_model_rest_at_peak(process->model, device, &unused);
+	unsigned places = 0;
+
+	for (size_t i = 0; i < process->model->sites.count; i++) {
+		const struct sl_site *site = &process->model->sites.item[i];
+		uint64_t bytes = site->device == device->device && site->kind == SL_KIND_block
+					 ? sl_model_site_at_peak(process->model, site)
+					 : 0;
+
+		if (bytes && site->api)
+			add_site(&rows, process, site, bytes);
+		else
+			left += bytes; /* rounding */
+	}
+	if (rows.row.count)
+		qsort(rows.row.item, rows.row.count, sizeof(*rows.row.item), by_bytes);
+	for (size_t i = 0; i < rows.row.count; i++)
+		if (i < SHOWN && rows.row.item[i].bytes >= requested_at_peak(device) / LEAST_PART)
+			sl_screen_owner(page, rows.row.item[i].bytes, rows.row.item[i].name, what_for(&rows.row.item[i], window));
+		else
+			more += rows.row.item[i].bytes, places++;
+	rest = more;
+	if (rest >= requested_at_peak(device) / LEAST_PART) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "%u smaller places", places);
+		sl_screen_owner(page, rest, text, "");
+	}
+	if (left >= requested_at_peak(device) / LEAST_PART)
+		sl_screen_owner(page, left, "rounding of sizes", "");
+	if (name)
+		sl_screen_owner(page, unused, name, "");
+	free(rows.row.item);
+	sl_map_free(&rows.names);
+}
+
+static void put_peak(struct sl_screen_page *page, struct sl_process *process)
+{
+	const struct sl_device_state *device = fullest(process);
+	struct sl_window_facts facts = {0};
+	char spark[SPARK] = "", who[80] = "", others[120] = "";
+	unsigned devices = 0;
+	bool window;
+
+	if (!device)
+		return;
+	sl_window_facts(process->model->header, device->device, &facts);
+	window = facts.events >= SL_WINDOW_FEW;
+	for (int d = 1; d <= SL_DEVICES_MAX; d++)
+		devices += process->model->devices[d] && process->model->devices[d]->known_peak;
+	if (window && device->torch.allocated && device->torch.allocated->begun)
+		sl_screen_spark(spark, sizeof(spark), page, device->torch.allocated);
+	if (page->report->process_count > 1)
+		snprintf(who, sizeof(who), "%s, device %d   ", sl_stacks_program(process->model->header), device->device);
+	if (devices > 1)
+		snprintf(others, sizeof(others), "   %u other devices held less", devices - 1);
+	sl_screen_head(page, window ? "PEAK" : "HELD", SL_SCREEN_PLAIN);
+	sl_screen_say(page, "     %s%s in tensors, %s reserved   %s%s", who, SL_SIZE(requested_at_peak(device)),
+		      SL_SIZE(device->torch_at_peak.reserved_bytes), spark, others);
+	put_rows(page, process, device, window);
+	if (!window && facts.free_pieces)
+		sl_screen_say(page, "      free at the end: %s pieces, the largest %s", SL_NUMBER(facts.free_pieces),
+			      SL_SIZE(facts.free_largest));
+	page->said = true;
+}
+
+bool sl_screen_windows(struct sl_screen_page *page)
+{
+	struct sl_report *report = page->report;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (!report->processes[i].model->snapshot)
+			return false;
+	for (unsigned i = 0; i < report->process_count; i++)
+		put_peak(page, &report->processes[i]);
+	sl_screen_growth(page);
+	fputc('\n', page->out);
+	if (page->style->saved)
+		sl_escape_print(page->out, "report: %s/report.html\n", page->style->saved);
+	sl_screen_go_on(page, NULL);
+	sl_screen_say(page, "stormlog-run -- python ... also sees what PyTorch does not: cuBLAS, NCCL, code");
+	return true;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/window.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+bool sl_window_facts(const struct sl_header *header, int device, struct sl_window_facts *facts)
+{
+	char name[40];
+	const char *text;
+	unsigned long long events, reserved, requested, span_us, rounds, pieces, largest;
+	int exact, trimmed;
+
+	*facts = (struct sl_window_facts){0};
+	if (!sl_header_is_snapshot(header) || device < 0)
+		return false;
+	snprintf(name, sizeof(name), "snapshot_device_%d", device);
+	text = sl_header_setting(header, name);
+	if (sscanf(text, "%llu %llu %llu %d %d %llu %llu %llu %llu", &events, &reserved, &requested, &exact, &trimmed, &span_us,
+		   &rounds, &pieces, &largest) != 9)
+		return false;
+	*facts = (struct sl_window_facts){events,	  reserved, requested, exact != 0, trimmed != 0,
+					  span_us * 1000, rounds,   pieces,    largest};
+	return true;
+}
+
+uint64_t sl_window_rounds(const struct sl_process *process)
+{
+	const struct sl_header *header = &process->trace->header;
+	const struct sl_label *steps = sl_model_steps(process->model);
+	struct sl_window_facts facts;
+	uint64_t most = 1;
+
+	if (!sl_header_is_snapshot(header))
+		return UINT64_MAX;
+	if (steps && steps->entries)
+		return steps->entries;
+	for (int d = 0; d < SL_DEVICES_MAX; d++)
+		if (sl_window_facts(header, d, &facts) && facts.rounds > most)
+			most = facts.rounds;
+	return most;
+}
+
+const char *sl_window_releases(const struct sl_header *header, char *out, size_t size)
+{
+	unsigned least, most;
+
+	*out = 0;
+	if (sscanf(sl_header_setting(header, "snapshot_releases"), "%u %u", &least, &most) != 2)
+		return out;
+	if (!most)
+		snprintf(out, size, "2.%u or newer", least);
+	else if (most == least)
+		snprintf(out, size, "2.%u", least);
+	else
+		snprintf(out, size, "2.%u to 2.%u", least, most);
+	return out;
+}
+
+bool sl_window_is_before(struct sl_process *process, struct sl_stack stack)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = process->model->snapshot ? sl_process_stack(process, frames, stack) : 0;
+
+	return count == 2 && frames[1].function && !strcmp(frames[1].function, "made before the window");
+}
+
+uint64_t sl_window_since(const struct sl_process *process, uint64_t time_ns)
+{
+	uint64_t begin = process->model->header->monotonic_ns + SL_WINDOW_BEGINS_NS;
+
+	return time_ns > begin ? time_ns - begin : 0;
+}

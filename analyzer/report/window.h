@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The facts that the header of a snapshot's trace holds (analyzer/snapshot/convert.h). */
+#pragma once
+
+#include "analyzer/report/report.h"
+
+struct sl_window_facts {
+	uint64_t events;		    /* of the device; fewer than SL_WINDOW_FEW: the file is the state at its end */
+	uint64_t reserved, requested;	    /* before the first event */
+	bool exact;			    /* the place of each block is known */
+	bool trimmed;			    /* the events do not lead to the end */
+	uint64_t span_ns;		    /* from the first event to the last; 0: the file has no times */
+	uint64_t rounds;		    /* of the program's own loop */
+	uint64_t free_pieces, free_largest; /* at the end: pieces that nothing holds, and the bytes of the largest */
+};
+#define SL_WINDOW_FEW	    10
+#define SL_WINDOW_BEGINS_NS 1000000 /* from the header's instant to the first event (analyzer/snapshot/convert.c) */
+
+/* False: it is no snapshot, or has no such device. */
+bool sl_window_facts(const struct sl_header *header, int device, struct sl_window_facts *facts);
+
+/* How often the process's own loop went round, as far as what was recorded tells; UINT64_MAX: of a recording. */
+uint64_t sl_window_rounds(const struct sl_process *process);
+#define SL_WINDOW_ROUNDS_MIN 4 /* the first may make what stays, and the last may be cut off: fewer show no growth */
+
+/* From the first event of the window to this time of the process. */
+uint64_t sl_window_since(const struct sl_process *process, uint64_t time_ns);
+
+/* "2.5 to 2.7", "2.11 or newer": the releases that write such a file; "": it is no snapshot. */
+const char *sl_window_releases(const struct sl_header *header, char *out, size_t size);
+
+/* The memory was there before the window, and no stack tells who made it. */
+bool sl_window_is_before(struct sl_process *process, struct sl_stack stack);

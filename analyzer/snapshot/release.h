@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Which releases of PyTorch write a snapshot with these keys. */
+#pragma once
+
+#include "analyzer/snapshot/shape.h"
+
+struct sl_snapshot_releases {
+	unsigned least, most; /* of 2.N; most 0: the newest */
+	char text[16];
+};
+
+struct sl_snapshot_releases sl_snapshot_releases(const struct sl_snapshot *snapshot);
+/* "5 7": the minor numbers, the second one 0 where any newer one is possible. */
+const char *sl_snapshot_releases_text(struct sl_snapshot_releases *releases);

@@ -1,0 +1,210 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""test_snapshots.py ANALYZE: snapshots of PyTorch's, each shape of them, read as what they are.
+
+The truth is the journal of the allocator in made.py, which wrote them.  ../shared/snapshots has 25 that people really have, with their figures; where it is absent that
+test is skipped.
+"""
+import gzip
+import json
+import lzma
+import os
+import pickle
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import made
+
+try:
+    import zstandard
+except ImportError:
+    zstandard = None
+
+ANALYZE = os.path.abspath(sys.argv[1])
+SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "shared", "snapshots")
+
+
+class Snapshots(unittest.TestCase):
+    def setUp(self):
+        self.at = tempfile.TemporaryDirectory()
+        self.addCleanup(self.at.cleanup)
+
+    def path(self, whole, name="s.pickle", protocol=4, pack=None):
+        path = os.path.join(self.at.name, name)
+        data = pickle.dumps(whole, protocol)
+        with open(path, "wb") as file:
+            file.write(pack(data) if pack else data)
+        return path
+
+    def run_on(self, *arguments, code=0):
+        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, env={**os.environ, "TMPDIR": self.at.name})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def report(self, *paths):
+        return json.loads(self.run_on("report", "--json", *paths).stdout)
+
+    def figures(self, report, device=0, process=0):
+        of = report["processes"][process]
+        one = next(d for d in of["snapshot"]["devices"] if d["device"] == device)
+        torch = next(d for d in of["pytorch"] if d["device"] == device)
+        return (one["reserved_before_bytes"], one["requested_before_bytes"], torch["peak_reserved_bytes"], one["requested_peak_bytes"], torch["reserved_bytes"])
+
+    def truth(self, journal):
+        return (*journal[0], max(r for r, _ in journal), max(a for _, a in journal), journal[-1][0])
+
+    def check(self, whole, journals, exact=True, **how):
+        report = self.report(self.path(whole, **how))
+        for device, journal in enumerate(journals):
+            self.assertEqual(self.figures(report, device), self.truth(journal), how)
+            self.assertEqual(next(d for d in report["processes"][0]["snapshot"]["devices"] if d["device"] == device)["exact"], exact)
+        self.assertEqual(report["leaks"], [])
+        return report
+
+    def program(self, steps=2, **more):
+        allocator = made.Allocator(**more)
+        made.training(allocator, steps)
+        return allocator
+
+    def test_a_whole_history_and_every_window_of_it_have_the_journal_s_figures(self):
+        for expandable in (False, True):
+            allocator = self.program(expandable=expandable)
+            for drop in (0, 5, 20, 47, 80, len(allocator.events) - 12):
+                whole, journals = made.snapshot(allocator, drop=drop)
+                with self.subTest(expandable=expandable, drop=drop):
+                    self.check(whole, journals)
+
+    def test_a_random_program_cut_anywhere_is_rebuilt(self):
+        for seed in range(12):
+            chance = random.Random(seed)
+            allocator, live = made.Allocator(expandable=seed % 3 == 2), []
+            for _ in range(600):
+                if live and chance.random() < 0.48:
+                    allocator.free(live.pop(chance.randrange(len(live))))
+                elif chance.random() < 0.03:
+                    allocator.empty_cache()
+                else:
+                    live.append(allocator.alloc(chance.choice([chance.randrange(1, 5000), chance.randrange(1, 1 << 20), chance.randrange(1 << 20, 40 << 20)])))
+            whole, journals = made.snapshot(allocator, drop=chance.randrange(len(allocator.events)))
+            with self.subTest(seed=seed):
+                report = self.report(self.path(whole))
+                self.assertEqual(self.figures(report), self.truth(journals[0]))
+
+    def test_protocols_and_packed_files_are_the_same(self):
+        whole, journals = made.snapshot(self.program(), drop=40)
+        for protocol in (2, 3, 4, 5):
+            self.check(whole, journals, protocol=protocol)
+        packs = {".gz": gzip.compress, ".xz": lzma.compress}
+        if zstandard:
+            packs[".zst"] = zstandard.ZstdCompressor().compress
+        for end, pack in packs.items():
+            self.check(whole, journals, name="s.pickle" + end, pack=pack)
+
+    def test_the_shape_of_2_0_and_files_without_a_window(self):
+        whole, journals = made.snapshot(self.program())
+        self.check(made.old(whole), journals)
+        whole, journals = made.snapshot(self.program(), drop=10**9)
+        report = self.check(made.old({**whole, "device_traces": [[]]}), [[self.program().journal[-1]]])
+        self.assertTrue(report["processes"][0]["snapshot"]["releases"].startswith("2.0"))
+        said = " ".join(self.run_on(self.path(whole)).stdout.split())
+        self.assertIn("no window: this is the state at its end", said)
+        self.assertNotIn("LEAK", said)
+
+    def test_unknown_keys_are_passed_over_and_missing_ones_are_unknown(self):
+        whole, journals = made.snapshot(self.program(), drop=30)
+        for event in whole["device_traces"][0]:
+            event["of_a_later_release"] = {"a": [1, (2, 3)], "b": None, "c": 1.5, "d": -1, "e": 1 << 80, "f": b"x"}
+            del event["stream"]
+        for segment in whole["segments"]:
+            del segment["segment_pool_id"], segment["frames"], segment["active_size"]
+        whole["more"] = [True, False, {}, [], ()]
+        self.check(whole, journals)
+
+    def test_what_asked_is_named_where_no_frame_is_python(self):
+        said = self.run_on(self.path(made.snapshot(self.program(1))[0])).stdout
+        self.assertIn("MmBackward0", said)
+        self.assertNotIn("no stack", said)
+
+    def test_one_step_leaks_nothing_and_five_steps_tell_the_line_that_keeps(self):
+        for steps, drop, told in ((1, 0, False), (2, 30, False), (8, 0, True), (8, 100, True)):
+            allocator = made.Allocator()
+            made.training(allocator, steps, leak=2 << 20)
+            whole, _ = made.snapshot(allocator, drop=drop)
+            said = self.run_on(self.path(whole)).stdout
+            with self.subTest(steps=steps, drop=drop):
+                self.assertEqual("train.py:46" in said and "LEAK" in said, told, said)
+
+    def test_an_out_of_memory_is_told_as_it_was(self):
+        allocator = made.Allocator()
+        live = [allocator.alloc(30 << 20, made.frames("train.py:7 main")) for _ in range(6)]
+        allocator.oom(64 << 20, 12345678, made.frames("train.py:8 main"))
+        for addr in live:
+            allocator.free(addr)
+        said = self.run_on(self.path(made.snapshot(allocator)[0])).stdout
+        self.assertIn("OUT OF MEMORY", said)
+        self.assertIn("asked 64.0 MiB with 11.8 MiB free on the device and 180 MiB reserved by PyTorch", " ".join(said.split()))
+        self.assertIn("train.py:8 main", said)
+
+    def test_two_devices_and_ranks(self):
+        first, second = self.program(1), made.Allocator(device=1)
+        made.training(second, 2, layers=3)
+        whole, journals = made.snapshot(first, second)
+        self.check(whole, journals)
+        for rank in range(3):
+            self.path(whole, name=f"snap_rank{rank}.pickle")
+        os.remove(os.path.join(self.at.name, "s.pickle"))
+        report = self.report(self.at.name)
+        self.assertEqual(sorted(p["rank"] for p in report["processes"]), [0, 1, 2])
+
+    def test_a_free_that_waits_for_another_stream_counts_until_it_is_complete(self):
+        allocator = made.Allocator()
+        first = allocator.alloc(5 << 20)
+        for _ in range(6):
+            allocator.alloc(1000)
+        allocator.free(first, between=lambda: allocator.alloc(7 << 20))
+        self.check(*made.snapshot(allocator))
+
+    def test_events_that_do_not_lead_to_the_end_are_said(self):
+        whole, _ = made.snapshot(self.program())
+        del whole["device_traces"][0][60:]
+        report = self.report(self.path(whole))
+        self.assertTrue(report["processes"][0]["snapshot"]["devices"][0]["trimmed"])
+        self.assertIn("do not lead to", " ".join(self.run_on(self.path(whole)).stdout.split()))
+
+    def test_other_pickles_are_refused_with_their_offset_and_never_run(self):
+        flag = os.path.join(self.at.name, "ran")
+        evil = b"\x80\x04}\x94\x8c\x08segments\x94cos\nsystem\n\x8c" + bytes([len(flag) + 6]) + b"touch " + flag.encode() + b"\x85Rs."
+        cases = {"evil": (evil, "names or calls something"), "torn": (pickle.dumps(made.snapshot(self.program())[0])[:5000], "torn"),
+                 "other": (pickle.dumps({"segments": 3, "a": 4})[:-1] + b"\xff", "opcode 0xff")}
+        for name, (data, why) in cases.items():
+            path = os.path.join(self.at.name, name + ".pickle")
+            with open(path, "wb") as file:
+                file.write(data)
+            done = self.run_on(path, code=3)
+            self.assertRegex(done.stderr, rf"{name}\.pickle: offset \d+: .*{why}")
+        self.assertFalse(os.path.exists(flag))
+
+    def test_a_folder_s_other_pickles_are_passed_over(self):
+        self.path({"weights": [1, 2, 3]}, name="weights.pkl")
+        self.path(made.snapshot(self.program())[0], name="snapshot.pickle")
+        self.assertEqual(len(self.report(self.at.name)["processes"]), 1)
+
+    def test_the_25_of_strangers(self):
+        truth = os.path.join(SHARED, "truth.jsonl")
+        if not os.path.exists(truth):
+            self.skipTest("../shared/snapshots is not here")
+        with open(truth) as file:
+            for line in map(json.loads, file):
+                report = self.report(os.path.join(SHARED, line["file"]))
+                for device in line["devices"]:
+                    with self.subTest(file=line["file"], device=device["device"]):
+                        self.assertEqual(self.figures(report, device["device"]),
+                                         tuple(device[k] for k in ("reserved_start", "active_start", "reserved_peak", "active_peak", "reserved_end")))
+                self.assertEqual(report["leaks"], [], line["file"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
