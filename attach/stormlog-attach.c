@@ -34,12 +34,12 @@ static const char usage[] =
 	"      --cgroup PATH       every such process of a cgroup (a path as in /proc/PID/cgroup) and of those below it\n"
 	"      --container ID      every such process of a container, by its id or the beginning of it\n"
 	"  -o, --output DIR        where traces of watched processes go (default: traces)\n"
-	"      --rest              put recordings back to rest: their calls are counted, and nothing else is written\n"
+	"      --rest              put recordings back to rest: from then on their calls are only counted\n"
 	"      --duration SECONDS  stay so long; then, or at an interrupt, remove the probes and put to rest what was woken\n"
 	"      --help, --version\n\n"
 	"Says `ready` on stderr when all have answered and all probes are in place.  Exit status: 0 fine, 2 usage or a target "
 	"that\n"
-	"does not exist, 3 nothing there can be woken or watched, 4 one did not answer within 10 s, or a trace could not be "
+	"does not exist, 3 no process there can be woken or watched, 4 one did not answer within 10 s, or a trace could not be "
 	"written.\n";
 
 struct request {

@@ -34,8 +34,8 @@ static const char usage[] =
 	"      --root DIR             where the node's /proc and /var are seen, as /host in a container\n"
 	"      --name HOST            a name that it goes by, when Prometheus asks by name; may be repeated.  The node's own,\n"
 	"                             numbers and localhost always are\n"
-	"      --most PROCESSES       that have series (default: 256)\n"
-	"      --once                 print the metrics once, and listen nowhere\n"
+	"      --most PROCESSES       the most processes with series (default: 256)\n"
+	"      --once                 print the metrics once and exit\n"
 	"      --help, --version\n";
 
 static volatile sig_atomic_t asked_to_end;

@@ -137,8 +137,7 @@ static bool choose(const char *id)
 		length += snprintf(lines + length, sizeof(lines) - (size_t)length, "\n%s=%lld", fields[i].name,
 				   (long long)*(int64_t *)((char *)&card + fields[i].at));
 	if (!card.measured)
-		sl_launcher_say(
-			"this card was not measured: what lies outside of PyTorch is given as the widest span of those that were");
+		sl_launcher_say("this card was not measured: memory outside of PyTorch is the widest span of the measured cards");
 	return true;
 }
 
@@ -182,7 +181,7 @@ static bool make_folder(void)
 	char libraries[4096], path[128];
 
 	if (!sl_paths_dry(libraries, sizeof(libraries))) {
-		sl_launcher_say("--dry: its libraries are neither beside stormlog-run nor in ../lib/stormlog-dry; install them: "
+		sl_launcher_say("--dry: its libraries are not beside stormlog-run or in ../lib/stormlog-dry; install them: "
 				"pip install stormlog-dry, "
 				"or the package of your distribution");
 		return false;

@@ -43,7 +43,7 @@ static bool is_method(const struct sl_route *route, const char *method)
 /* Sets the route; otherwise returns the outcome that says why there is none. */
 static struct sl_http_outcome find_route(struct sl_request *request)
 {
-	struct sl_http_outcome outcome = {404, "there is nothing here"};
+	struct sl_http_outcome outcome = {404, "there is no such page"};
 
 	for (const struct sl_route *route = sl_routes; route->path; route++) {
 		if (!is_at(route, request->path))

@@ -185,7 +185,7 @@ void sl_site_run(struct sl_request *request)
 	int64_t run;
 
 	if (!read_run(request->rest, &run, &after) || (*after && strcmp(after, "/report"))) {
-		sl_request_say(request, 404, "there is nothing here", NULL);
+		sl_request_say(request, 404, "there is no such page", NULL);
 		return;
 	}
 	if (!find(request, &store, run, &card))

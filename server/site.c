@@ -173,5 +173,5 @@ void sl_site_static(struct sl_request *request)
 			sl_request_static(request, &answer, asset->bytes, asset->size);
 			return;
 		}
-	sl_request_say(request, 404, "there is nothing here", NULL);
+	sl_request_say(request, 404, "there is no such page", NULL);
 }

@@ -30,7 +30,7 @@ static const char usage[] =
 	"       stormlog-server --store DIR backup FILE\n\n"
 	"Keeps runs that are sent as packs (stormlog-analyze push), and shows, searches and compares them.\n\n"
 	"      --store DIR           where everything is kept; made where it is missing\n"
-	"      --listen ADDR:PORT    of this machine (default: 127.0.0.1:7171); port 0: any, and it is said\n"
+	"      --listen ADDR:PORT    of this machine (default: 127.0.0.1:7171); port 0 takes a free one and prints it\n"
 	"      --open                who reaches the address may read without a token; writing needs one all the same\n"
 	"      --name HOST           a name that the server goes by, behind a proxy say; may be repeated.  Numbers and\n"
 	"                            localhost always are\n"

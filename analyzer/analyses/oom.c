@@ -397,12 +397,12 @@ static void say_contexts(struct sl_process *process, const struct sl_oom *oom, s
 static void say_unasked(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
-	const char *what = hook && hook->verb == SL_VERB_LIMIT ? "what the context's limit asks for"
+	const char *what = hook && hook->verb == SL_VERB_LIMIT ? "memory for the context's limit"
 			   : oom->scope == SL_SCOPE_CONTEXT    ? "a context"
 			   : oom->scope == SL_SCOPE_CODE       ? "the code"
 			   : hook && hook->verb == SL_VERB_GRAPH_LAUNCH
-				   ? "what the graph takes"
-				   : "what the call takes itself, as code loaded late or a kernel's stack";
+				   ? "memory of the graph"
+				   : "memory of the call itself, as code loaded late or a kernel's stack";
 	const char *bound = account->context_bound ? account->context_bound : "", *space = *bound ? " " : "";
 	char held[3 * SL_FORMAT_BYTES] = "", room[SL_FORMAT_BYTES + 10] = "";
 

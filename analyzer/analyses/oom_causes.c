@@ -535,7 +535,7 @@ static bool tell_surge(struct sl_oom_causes *story, struct sl_process *process, 
 	if (track && is_surge(here) && here->bytes - here->most >= SURGE_PART * (double)more) {
 		sl_owners_line(process, track->stack, 2, where, sizeof(where));
 		snprintf(story->text, sizeof(story->text),
-			 "what is held or asked for at %s rose to %s: %.1f times the highest of the %llu rises before", where,
+			 "memory held or asked for at %s rose to %s: %.1f times the highest of the %llu rises before", where,
 			 SL_SIZE(here->bytes), (double)here->bytes / (double)here->most, (unsigned long long)here->count);
 	} else if (is_surge(all)) {
 		sl_owners_line(process, oom->stack, 2, where, sizeof(where));

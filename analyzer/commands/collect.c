@@ -248,7 +248,7 @@ static void tell(const struct collection *collection, const char *output)
 		sl_escape_print(stdout, "%u brought home, %u without a trace cleared, %u still running\n", collection->brought,
 				collection->cleared, collection->running);
 	else
-		puts("nothing to collect: every process here ended by itself");
+		puts("no ring to collect: every process here ended by itself");
 	if (collection->kept)
 		sl_escape_print(stdout, "%u without a trace kept\n", collection->kept);
 	if (collection->packed)

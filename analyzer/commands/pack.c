@@ -15,8 +15,8 @@
 
 static const char about[] =
 	"One file that stormlog-analyze opens like the folder.  Masked names keep their length and stay the same within a pack;\n"
-	"names of vendors' libraries, sizes, addresses and times stay.  Unless names are masked, names and lines of native\n"
-	"frames are looked up now and go into the pack: whoever opens it needs no libraries.";
+	"names of vendors' libraries, sizes, addresses and times stay.  Unless names are masked, names and lines of native\nframes "
+	"are looked up now and go into the pack, so that it opens without the libraries.";
 
 struct settings {
 	const char *path, *run;

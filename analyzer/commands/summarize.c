@@ -204,9 +204,10 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	if (status == SL_EXIT_FINE && torn && !s->shard.parts && !strstr(s->pattern, "%h"))
 		status = sl_native_partly(s->path);
 	else if (status == SL_EXIT_UNREADABLE && report.images.image_count)
-		sl_escape_print(stderr,
-				"stormlog-analyze: %s was not written, since a summary leaves nothing out: name what can be read\n",
-				s->path);
+		sl_escape_print(
+			stderr,
+			"stormlog-analyze: %s was not written, since a summary must be whole: name the traces that can be read\n",
+			s->path);
 	free_parts(&parts);
 	sl_report_free(&report);
 	sl_summary_end(&parts.commons);

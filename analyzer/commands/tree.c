@@ -57,7 +57,7 @@ static const struct sl_option table[] = {
 	{"--sort", 0, "held|made|kept|temporary|lifetime", "column by which table is sorted (default: held)", SL_TO_WORD(how.sort)},
 	{"--entries", 0, "LABEL",
 	 "table lists, instead of owners, each entry of this range, named as in report.json (step_#; '*': of all ranges): "
-	 "start, duration, and what was in use before, after and at its peak; with --by place, what each line made in it too",
+	 "start, duration, memory in use before, after and at its peak; with --by place, the memory that each line made in it",
 	 SL_TO_TEXT(entries)},
 	{"--depth", 0, "N", "levels that tree prints (default: 40)", SL_TO_COUNT(depth, 1, INT_MAX)},
 	{"--min", 0, "SIZE", "smallest share that tree prints (default: 1/200 of the total; with --json 0)", SL_TO_SIZE(min)},

@@ -31,7 +31,7 @@ const struct sl_gate_rule sl_rules[] = {
 	{"max-growth", "Memory grows with every entry of a label by more than the limit"},
 	{"max-hidden", "Memory used on a device beyond what was recorded is above the limit"},
 	{"fits", "The run would not have fit on a device of the capacity that is asked for"},
-	{"no-oom", "A call ran out of memory, and neither a retry nor a smaller request succeeded"},
+	{"no-oom", "A call ran out of memory, and no retry and no smaller request succeeded"},
 	{"baseline-total", "A total is above the baseline by more than the tolerance"},
 	{"baseline-stack", "A place holds more at the peak than in the baseline"},
 	{"baseline-leak", "A place leaks more than in the baseline, or is new"},

@@ -94,7 +94,7 @@ static int index_pack(const char *folder, char *pack)
 
 	enter(folder, packs);
 	if (sl_pipeline_run(&report, packs, 1, &options) != SL_PIPELINE_FINE) {
-		fputs("nothing in this pack can be read\n", stderr);
+		fputs("no trace of this pack can be read\n", stderr);
 		return SL_CHILD_UNREADABLE;
 	}
 	fine = finish(page, sl_html_data(&report, page));
@@ -122,7 +122,7 @@ static int look_closer(const char *folder, char *pack, uint64_t from_ns, uint64_
 
 	enter(folder, packs);
 	if (sl_pipeline_run(&whole, packs, 1, &options) != SL_PIPELINE_FINE) {
-		fputs("nothing in this pack can be read\n", stderr);
+		fputs("no trace of this pack can be read\n", stderr);
 		return SL_CHILD_UNREADABLE;
 	}
 	closer.windows = windows = sl_memory_must(calloc(whole.images.image_count + 1, sizeof(*windows)));
@@ -167,7 +167,7 @@ static int compare(const char *folder, char **packs, char *const *names)
 	page = sl_html_changes_new();
 	for (unsigned i = 0; i < 2; i++)
 		if (!take_side(&sides[i], page, packs[i], i)) {
-			fputs("nothing in one of these packs can be read\n", stderr);
+			fputs("no trace of one of these packs can be read\n", stderr);
 			return SL_CHILD_UNREADABLE;
 		}
 	sl_diff(&differences, &sides[0], &sides[1]);

@@ -348,7 +348,7 @@ print(driver.cuLaunchKernel(*[None] * 11) == 2, runtime.cudaDeviceSynchronize() 
             oom, = report["ooms"]
             self.assertEqual((oom["api"], oom["device"], oom["requested_bytes"]), (name, 0, 0), oom)
             self.assertEqual(self.causes(report), {"oom.full"})
-            self.assertIn("had no room for what the call takes itself", json.dumps(report["findings"]))
+            self.assertIn("had no room for memory of the call itself", json.dumps(report["findings"]))
 
     def test_a_line_that_many_threads_pass_is_one_owner(self):
         of_threads = """

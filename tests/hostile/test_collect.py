@@ -67,7 +67,7 @@ class Collect(unittest.TestCase):
 
     def test_a_ring_of_somebody_else_is_not(self):
         ring = self.ring(self.trace("rank-00000-1"), STRANGER)
-        self.assertEqual(self.collect(), "nothing to collect: every process here ended by itself\n")
+        self.assertEqual(self.collect(), "no ring to collect: every process here ended by itself\n")
         self.assertEqual(os.listdir(self.home), ["rank-00000-1.msgpack.zst"])
         self.assertTrue(os.path.exists(ring))
 
@@ -78,7 +78,7 @@ class Collect(unittest.TestCase):
         link = os.path.join(self.home, "rank-00000-5.msgpack.zst")
         os.symlink(kept[0], link)
         rings = [self.ring(link, 0), self.ring(kept[1], 0), self.ring(os.path.join(self.home, "..", os.path.basename(away), "rank-00000-1.msgpack.zst"), 0)]
-        self.assertEqual(self.collect(), "nothing to collect: every process here ended by itself\n")
+        self.assertEqual(self.collect(), "no ring to collect: every process here ended by itself\n")
         self.assertEqual([os.path.exists(ring) for ring in rings], [True] * 3)
         self.assertEqual(len(os.listdir(away)), 2)
 
@@ -115,7 +115,7 @@ class Collect(unittest.TestCase):
         os.mkfifo(fifo)
         t.write(text, b"no ring")
         t.write(cut, t.ring(trace)[:300])
-        self.assertEqual(self.collect(), "nothing to collect: every process here ended by itself\n")
+        self.assertEqual(self.collect(), "no ring to collect: every process here ended by itself\n")
         self.assertEqual([os.path.lexists(path) for path in self.made], [True] * 4)
         self.assertEqual(sorted(os.listdir(self.home)), ["rank-00000-1.msgpack.zst", "secret"])
 

@@ -447,12 +447,12 @@ class Endings(unittest.TestCase):
             self.assertEqual(done.returncode, 3 if verb[0] == "pack" else 0, done.stderr)
             self.assertIn("inner: may not be listed by you and is passed over", done.stderr)
         done = subprocess.run([mine, "collect", self.traces], capture_output=True, text=True, timeout=60, cwd="/", **user)
-        self.assertEqual((done.returncode, done.stdout), (3, "nothing to collect: every process here ended by itself\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (3, "no ring to collect: every process here ended by itself\n"), done.stderr)
         self.assertRegex(done.stderr, "inner: may not be listed by you and is passed over\n.*not brought home")
         part = os.path.join(self.temporary, "part.summary")
         done = subprocess.run([mine, "summarize", self.traces, "-o", part], capture_output=True, text=True, timeout=60, cwd="/", **user)
         self.assertEqual((done.returncode, os.path.exists(part)), (3, False))
-        self.assertIn(part + " was not written, since a summary leaves nothing out", done.stderr)
+        self.assertIn(part + " was not written, since a summary must be whole", done.stderr)
 
     def test_a_pack_of_what_is_not_all_read_is_written_and_is_not_fine(self):
         self.assertEqual(self.run_it("pack", "-o", "whole.stormlog", "t").returncode, 0)

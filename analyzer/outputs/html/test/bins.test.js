@@ -78,7 +78,7 @@ test("the lowest layer is drawn at its own maximum, whatever the others did mean
 	assert.equal(tops[1][0], 330);
 });
 
-test("what had no room above the layers below is kept beside them, at its own maximum", () => {
+test("a layer without room above the others is kept beside them, at its own maximum", () => {
 	const quiet = {min: [10, 10], mean: [10, 10], max: [40, 10]}, spike = {min: [0, 0], mean: [1, 1], max: [90, 90]}, total = {min: [10, 10], mean: [11, 11], max: [100, 100]};
 	const tops = stackUp([quiet, spike], total, "max");
 	assert.deepEqual(beyond([quiet, spike], tops), [[null, null], [90, null]]);

@@ -43,7 +43,7 @@ test("a view goes through the address and back", () => {
 	assert.equal(Object.hasOwn(parse("#__proto__=1&constructor=2"), "__proto__"), false);
 });
 
-test("a view is told of its own keys only, and only when they change", () => {
+test("a view hears only of its own keys, and only when they change", () => {
 	const told = [], state = new State("", () => {});
 	state.on(["q"], (keys) => told.push(keys));
 	state.set({rank: 1});
@@ -74,13 +74,13 @@ test("ranks with the same leak share a card", () => {
 	assert.deepEqual(groups.map((g) => [g.ranks, g.bytes]), [[[0, 1], 3], [[1], 4]]);
 });
 
-test("a capacity that was not searched to its end is said to be at most so much", () => {
+test("a capacity that was not searched to its end reads "at most"", () => {
 	assert.equal(alwaysFrom({always_from: 2 ** 30, at_most: false}), "1.00 GiB");
 	assert.equal(alwaysFrom({always_from: 2 ** 30, at_most: true}), "at most 1.00 GiB");
 	assert.equal(alwaysFrom({always_from: null, at_most: false}), null);
 });
 
-test("the best setting is told where it is better than the recorded one, and only then", () => {
+test("the best setting is shown only if it is better than the recorded one", () => {
 	const choices = [{recorded: true, settings: "", always_from: 3 * 2 ** 30}, {recorded: false, settings: "a:1", always_from: 2 ** 31}];
 	assert.equal(saves({best: 1, choices}), "PYTORCH_CUDA_ALLOC_CONF=a:1 needs 2.00 GiB, 1.00 GiB less.");
 	assert.equal(saves({best: 0, choices}), null);
@@ -112,7 +112,7 @@ test("holders of one place are one row, and an error says where it was asked", (
 	assert.deepEqual(card.facts.find(([name]) => name === "at"), ["at", "net.py:7 forward < train.py:3 <module>"]);
 });
 
-test("over notes alone the page says what the terminal says: nothing to report", () => {
+test("over notes only, the page says "nothing to report", as the terminal does", () => {
 	const page = {source: "trace", processes: [{rank: 0, pid: 7}], duration_ns: 1e9};
 	const cards = Object.assign(Object.create(Cards.prototype), {page});
 	const left = {process: 0, device: 0, kind: "device", library: "h6", verdict: "live_at_exit", severity: "info", bytes: 500 * 2 ** 20, blocks: 1, first: 0, last: 0, growth: null, confidence: null, stack: 0};

@@ -48,7 +48,7 @@ test("of any stretch of windows births, what is kept and sizes are those of the 
 	}
 });
 
-test("a range is told by the whole windows nearest to it, and one that is narrower by the window it is in", () => {
+test("a range is shown by the whole windows nearest to it, a narrower one by the window around it", () => {
 	const stays = {begin: -5, width: 10, windows: 8};
 	assert.deepEqual(nearest(stays, 4, 26), {first: 1, end: 3, from: 5, to: 25});
 	assert.deepEqual(nearest(stays, 17, 18), {first: 2, end: 3, from: 15, to: 25});
@@ -59,7 +59,7 @@ test("a range is told by the whole windows nearest to it, and one that is narrow
 const process = (process, stays, more = {}) => ({process, whole: true, stack: [1, 2], name: [1, 2], role: [0, 3], device: [0, 1], made: [4, 2], made_bytes: [400, 20],
 	live: [1, 1], live_bytes: [100, 10], peak_bytes: [300, 20], temporary: [2, 0], ended_ns: [30, 5], peak_roles: [], stays, ...more});
 
-test("places of several processes are one row where stack and purpose are the same; what cannot tell of a range says so", () => {
+test("places of several processes are one row where stack and purpose are the same; a process without windows says so", () => {
 	const stays = () => staysOf([{place: 0, born: 1, ended: 35, bytes: 100}, {place: 0, born: 12, ended: null, bytes: 100}, {place: 1, born: 22, ended: null, bytes: 10}], 10, 4);
 	const page = {strings: ["", "a", "b"], roles: ["unknown", "x", "y", "z"], places: [process(0, stays()), process(1, stays()), process(2, null)]};
 	const ranges = new Ranges(page), all = {process: null, device: null};

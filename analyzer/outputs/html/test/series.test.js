@@ -29,7 +29,7 @@ test("figures are of the data's own bins, in which a layer's bound is as narrow 
 	assert.equal(series.figures({process: 7, device: null}, "pytorch", 0, 8).most, null);
 });
 
-test("lines of a part are drawn where they cover the view, and nowhere else", () => {
+test("lines of a part are drawn only where they cover the view", () => {
 	const series = new Series({source: "trace", processes: [{rank: 0, pid: 1}], duration_ns: 800, lines: [line("known", Array(100).fill(5))]});
 	const part = {...line("known", [5, 9, 5, 5]), start: 400, width: 2}, scope = {process: 0, device: null};
 	assert.equal(series.finest(400, 408), 8);
@@ -51,7 +51,7 @@ test("a view is asked for only where its bins are too wide and finer ones can be
 	assert.equal(at("/compare", "?before=1&after=2"), "http://here/api/v1/compare?before=1&after=2");
 });
 
-test("what a server still computes is asked for again, and its refusal is told in its words", async () => {
+test("a part that a server still computes is asked for again, and a refusal is shown in its words", async () => {
 	const answers = [{status: 202}, {status: 202}, {status: 404, json: async () => ({error: "there is no such run"})}];
 	await assert.rejects(ask("/x", {pause: 1, get: async () => answers.shift()}), /there is no such run/);
 	assert.equal(answers.length, 0);

@@ -23,7 +23,7 @@ test("frames say where they are, Python by file and native by module", () => {
 	assert.equal(stacks.name(3), "backward  libext.so");
 });
 
-test("frames that pass on are folded by default, but not where nothing else is left", () => {
+test("frames that pass on are folded by default, unless no other frame is left", () => {
 	const through = new Stacks({...page, frames: {...page.frames, folded: [0, 1, 0, 1, 0]}});
 	assert.deepEqual(through.path(3), [0, 2]);
 	assert.deepEqual(buildTree(through, [[3, 10], [4, 5]]).children[0].children.map((c) => c.frame), [2]);
@@ -33,7 +33,7 @@ test("frames that pass on are folded by default, but not where nothing else is l
 	assert.deepEqual(all.path(4), [0, 1, 3]);
 });
 
-test("the program's own frames are looked at first, the innermost ones where it has none", () => {
+test("the program's own frames come first, else the innermost ones", () => {
 	const names = (node, most) => stacks.foremost(stacks.path(node), most).map((i) => stacks.frame(stacks.path(node)[i]).function);
 	assert.deepEqual(names(4, 5), ["step", "main"]);
 	assert.deepEqual(names(4, 1), ["step"]);
