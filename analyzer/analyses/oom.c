@@ -9,11 +9,14 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/demand.h"
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/analyses/oom_causes.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/fit/answer.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/report.h"
 #include "analyzer/report/words.h"
@@ -327,8 +330,40 @@ static bool is_of_contexts(const struct sl_oom *oom, const struct sl_account *ac
 	       (account->context == SL_UNKNOWN || account->context >= oom->live_bytes);
 }
 
+/*
+ * True: the replay of what was asked fits into the same device where segments can grow, which leaves no fragments: the error, and
+ * all that came after it.  A summary has no events to replay.
+ */
+static bool fits_unfragmented(struct sl_process *process, const struct sl_oom *oom)
+{
+	struct sl_fit_question question = {.capacities = {oom->total_bytes},
+					   .capacity_count = 1,
+					   .settings = {"expandable_segments:True"},
+					   .setting_count = 1,
+					   .unscanned = true,
+					   .ties = SL_FIT_GIVEN};
+	struct sl_fit_subject subject;
+	struct sl_fit_process fit;
+	bool fits = false;
+
+	if (process->report->images.images[process->image].summary)
+		return false;
+	sl_fit_record(&fit, process->trace, "");
+	for (unsigned i = 0; i < fit.count; i++) {
+		if (fit.recordings[i].device != oom->device)
+			continue;
+		sl_fit_ask(&subject, &fit.recordings[i], &question);
+		fits = subject.answers && !subject.answers->ambiguous[0] && subject.answers->at[0].verdict == SL_FIT_FITS;
+		sl_fit_subject_free(&subject);
+	}
+	sl_fit_forget(&fit);
+	return fits;
+}
+
 static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
+	struct sl_oom_causes story;
+
 	if (sl_oom_made_to_fail(oom))
 		return SL_CAUSE_INJECTED;
 	if (oom->scope == SL_SCOPE_HOST)
@@ -344,7 +379,7 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 	if (oom->asked_bytes > oom->total_bytes)
 		return SL_CAUSE_TOO_LARGE;
 	if (account->cached != SL_UNKNOWN && account->cached >= oom->asked_bytes && account->largest_cached != SL_UNKNOWN &&
-	    account->largest_cached < oom->asked_bytes)
+	    account->largest_cached < oom->asked_bytes && !sl_demand_tell(&story, process, oom) && fits_unfragmented(process, oom))
 		return SL_CAUSE_FRAGMENTED;
 	if (oom->asked_bytes && oom->free_bytes >= sl_units_taken(oom))
 		return SL_CAUSE_DRIVER;
@@ -502,8 +537,9 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		account->advice = sl_memory_print("check what the size comes from: a batch, a shape, a count");
 		break;
 	case SL_CAUSE_FRAGMENTED:
-		account->cause_text = sl_memory_print("fragmentation: PyTorch kept %s unused, the largest piece %s",
-						      SL_SIZE(account->cached), SL_SIZE(account->largest_cached));
+		account->cause_text = sl_memory_print(
+			"fragmentation: PyTorch kept %s unused, the largest piece %s; a replay without fragments fits",
+			SL_SIZE(account->cached), SL_SIZE(account->largest_cached));
 		account->advice = sl_memory_print("try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 		break;
 	case SL_CAUSE_DRIVER:
@@ -573,7 +609,8 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 	}
 	if (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE)
 		return;
-	if (oom->asked_bytes ? sl_oom_causes_tell(&story, process, oom, account)
+	if (oom->asked_bytes ? (account->cause == SL_CAUSE_FULL && sl_demand_tell(&story, process, oom)) ||
+				       sl_oom_causes_tell(&story, process, oom, account)
 			     : account->cause == SL_CAUSE_FULL && !is_of_contexts(oom, account) &&
 				       sl_oom_causes_grew(&story, process, oom)) {
 		free(account->advice);
@@ -646,10 +683,35 @@ static void retain(struct sl_report *report)
 	free(times.item);
 }
 
-static bool is_another_attempt(const struct sl_defs *defs, const struct sl_oom *one, const struct sl_oom *next)
+/* True: the program's own lines are the same, from the place to the outermost: what failed is within one call of the program. */
+static bool is_one_call(struct sl_process *process, const struct sl_oom *one, const struct sl_oom *next)
 {
-	return one->thread == next->thread && one->device == next->device && one->scope == next->scope && one->recovered != 1 &&
-	       sl_tracks_alike(defs, one->stack, next->stack) && one->live_bytes <= next->live_bytes && !sl_oom_made_to_fail(one);
+	struct sl_chain a, b;
+
+	if (!one->stack.python || !next->stack.python || one->stack.python == next->stack.python)
+		return one->stack.python && one->stack.python == next->stack.python;
+	sl_place_take(&a, process, one->stack);
+	sl_place_take(&b, process, next->stack);
+	for (unsigned i = 0; i < a.count && i < b.count; i++)
+		if (!sl_place_same(a.frame[i], b.frame[i]))
+			return false;
+	return a.count && a.count == b.count;
+}
+
+/*
+ * The same line asked again, and what it held was not given back.  An algorithm search of cuDNN asks by several native ways
+ * from one line of the program, and PyTorch gives unused segments back between the attempts.
+ */
+static bool is_another_attempt(struct sl_process *process, const struct sl_oom *one, const struct sl_oom *next)
+{
+	bool one_call;
+
+	if (one->thread != next->thread || one->device != next->device || one->scope != next->scope || one->recovered == 1 ||
+	    sl_oom_made_to_fail(one))
+		return false;
+	one_call = one->torch.used && is_one_call(process, one, next);
+	return (one_call || sl_tracks_alike(process->model->defs, one->stack, next->stack)) &&
+	       (one_call ? one->torch.allocated_bytes <= next->torch.allocated_bytes : one->live_bytes <= next->live_bytes);
 }
 
 /* Several attempts at a request are reported by the last one: what the program freed between them is no longer held. */
@@ -677,7 +739,7 @@ static void join_attempts(struct sl_process *process)
 		if (process->accounts[k].told_later)
 			continue;
 		if (after < total && (process->accounts[after].told_later || !sl_oom_got_over(&ooms[after])))
-			process->accounts[k].told_later = is_another_attempt(process->model->defs, &ooms[k], &ooms[after]);
+			process->accounts[k].told_later = is_another_attempt(process, &ooms[k], &ooms[after]);
 		after = k;
 	}
 	for (size_t k = 0, first = 0, count = 0; k < total; k++) {

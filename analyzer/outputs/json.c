@@ -170,6 +170,7 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 {
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+	const struct sl_account *account = &process->accounts[oom - process->model->ooms.item];
 	char bundle[4096];
 
 	sl_json_object(j, NULL);
@@ -182,8 +183,9 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 	sl_json_string(j, "scope", scopes[oom->scope]);
 	sl_json_uint(j, "requested_bytes", oom->requested_bytes);
 	sl_json_uint(j, "live_bytes", oom->live_bytes);
-	sl_json_known_uint(j, "device_free_bytes", oom->free_bytes);
-	sl_json_known_uint(j, "device_total_bytes", oom->total_bytes);
+	/* what follows from an earlier sample was not measured */
+	sl_json_known_uint(j, "device_free_bytes", account->about ? SL_UNKNOWN : oom->free_bytes);
+	sl_json_known_uint(j, "device_total_bytes", account->about ? SL_UNKNOWN : oom->total_bytes);
 	if (oom->recovered < 0 && !oom->less_bytes)
 		sl_json_null(j, "recovered");
 	else

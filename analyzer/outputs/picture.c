@@ -6,9 +6,11 @@
  */
 #include <cairo-svg.h>
 #include <cairo.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
@@ -322,11 +324,21 @@ static cairo_t *paper(cairo_surface_t *surface)
  */
 static void open_font(void)
 {
+	int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1, 1);
 	cairo_t *c = paper(surface);
 
+	/* without a configuration of fonts fontconfig says so on stderr, and takes what it finds */
+	if (saved >= 0 && nowhere >= 0)
+		dup2(nowhere, STDERR_FILENO);
 	cairo_scaled_font_reference(cairo_get_scaled_font(c)); /* until the program ends */
 	text(c, 0, 0, 0, "0");
+	if (saved >= 0 && nowhere >= 0)
+		dup2(saved, STDERR_FILENO);
+	if (nowhere >= 0)
+		close(nowhere);
+	if (saved >= 0)
+		close(saved);
 	cairo_destroy(c);
 	cairo_surface_destroy(surface);
 }

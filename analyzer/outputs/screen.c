@@ -95,6 +95,16 @@ static void put_who(char *who, size_t size, struct sl_report *report, size_t ind
 		snprintf(who, size, "%u processes", processes);
 }
 
+/* True: a guess about what filled the device, of which OUT OF MEMORY has told above. */
+static bool is_of_error(const struct sl_report *report, const struct sl_finding *finding)
+{
+	const struct sl_process *process = finding->process >= 0 ? &report->processes[finding->process] : NULL;
+	size_t count = process ? process->model->ooms.count : 0;
+
+	return count && !strcmp(finding->id, "memory.only_taken") && !sl_oom_got_over(&process->model->ooms.item[count - 1]) &&
+	       process->accounts[count - 1].cause_text;
+}
+
 /* Prints the findings that have no block of their own above. */
 static void put_findings(struct sl_screen_page *page)
 {
@@ -104,7 +114,7 @@ static void put_findings(struct sl_screen_page *page)
 	for (size_t i = 0; i < page->report->findings.count; i++) {
 		const struct sl_finding *finding = &page->report->findings.item[i];
 
-		if (has_a_block(finding->id) || was_told(page->report, told, shown, finding))
+		if (has_a_block(finding->id) || is_of_error(page->report, finding) || was_told(page->report, told, shown, finding))
 			continue;
 		enum sl_screen_tone tone = !strcmp(finding->severity, "critical") ? SL_SCREEN_BAD
 					   : strcmp(finding->severity, "info")	  ? SL_SCREEN_WARNING

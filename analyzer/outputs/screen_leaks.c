@@ -86,8 +86,7 @@ void sl_screen_growth(struct sl_screen_page *page)
 	label = &process->model->labels.item[growth->label];
 	sl_screen_head(page, "GROWTH", SL_SCREEN_WARNING);
 	sl_screen_say(page, "   +%s per %s%s, %s %.2f over %llu entries%s%s", SL_SIZE(sl_stats_bytes(growth->slope)),
-		      sl_label_each(label),
-		      sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
+		      sl_label_each(label), sl_label_words(sl_defs_text(process->model->defs, label->text)) ?: "?",
 		      page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
 		      page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? SL_WHO(process) : "");
 	sl_owners_init(&owners);

@@ -104,12 +104,12 @@ static void put_others(struct sl_screen_page *page, const struct sl_account *acc
 /*
  * Memory that is not from the program's own calls.  pools: their unused memory cannot be told from the rest.
  */
-static void put_rest(struct sl_screen_page *page, const struct sl_account *account, const char *kept, bool pools)
+static void put_rest(struct sl_screen_page *page, const struct sl_account *account, uint64_t live, const char *kept, bool pools)
 {
 	char right[256] = "", context[32];
 	size_t at = 0;
 
-	if (account->cached != SL_UNKNOWN && account->cached) {
+	if (account->cached != SL_UNKNOWN && account->cached > live / 100) {
 		bool cut = account->cause == SL_CAUSE_FRAGMENTED;
 
 		if (account->largest_cached != SL_UNKNOWN)
@@ -133,10 +133,10 @@ static void put_rest(struct sl_screen_page *page, const struct sl_account *accou
 	put_others(page, account);
 }
 
-/* "step_#" with 412 is "step 412"; other labels are unchanged. */
+/* "step_#" with 412 is "step 412". */
 static void put_label(char *out, size_t size, const struct sl_process *process, const struct sl_oom *oom)
 {
-	const char *label = oom->label ? sl_defs_text(process->model->defs, oom->label) : NULL;
+	const char *label = oom->label ? sl_label_words(sl_defs_text(process->model->defs, oom->label)) : NULL;
 	char step[32] = "";
 
 	if (oom->step != SL_UNKNOWN)
@@ -200,7 +200,7 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 	sl_owners_line(process, oom->stack, 3, where, sizeof(where));
 	put_asked(page, text, where);
 	put_owners(page, process, oom);
-	put_rest(page, account, sl_model_rest_name(&oom->torch),
+	put_rest(page, account, oom->live_bytes, sl_model_rest_name(&oom->torch),
 		 sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);
 	if (account->cause_text)
 		sl_screen_say(page, "  %s", account->cause_text);

@@ -10,6 +10,7 @@
 #include "analyzer/base/memory.h"
 
 #define OWNERS_SHOWN 5
+#define LITTLE_PART  100 /* a row below 1 % of what it is part of is not drawn */
 #define LINES_SHOWN  3
 #define HANG	     6	/* columns by which continuation lines are indented */
 #define OWNER_RIGHT  40 /* column at which the text beside an owner begins */
@@ -172,6 +173,12 @@ void sl_screen_place(struct sl_process *process, const struct sl_site *site, cha
 		*via = 0;
 }
 
+/* True: a row that a reader would pass over, as the 25 KiB of cuDNN's handle in PyTorch's programs. */
+static bool is_little(const struct sl_share *part, const struct sl_share *whole)
+{
+	return part->bytes * LITTLE_PART < whole->bytes;
+}
+
 void sl_screen_shares(struct sl_screen_page *page, const struct sl_owners *sorted)
 {
 	const struct sl_share *share = sorted->share.item;
@@ -180,10 +187,14 @@ void sl_screen_shares(struct sl_screen_page *page, const struct sl_owners *sorte
 	for (uint32_t l = share[0].child; l && libraries < OWNERS_SHOWN; l = share[l].sibling, libraries++) {
 		unsigned lines = 0;
 		uint32_t f = share[l].child;
-		bool one = f && !share[f].sibling;
+		bool one = f && (!share[f].sibling || is_little(&share[share[f].sibling], &share[l]));
+
+		if (libraries && is_little(&share[l], &share[0]))
+			break;
 
 		sl_screen_owner(page, share[l].bytes, share[l].name, one ? share[f].name : "");
-		for (; f && !one && lines < LINES_SHOWN; f = share[f].sibling, lines++) {
+		for (; f && !one && lines < LINES_SHOWN && !(lines && is_little(&share[f], &share[l]));
+		     f = share[f].sibling, lines++) {
 			char left[128];
 
 			snprintf(left, sizeof(left), "%12s  %12s", "", SL_SIZE(share[f].bytes));

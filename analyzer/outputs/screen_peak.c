@@ -178,7 +178,7 @@ static void put_roles(struct sl_screen_page *page, struct sl_process *process, c
 
 		for (int role = 0; role < SL_ROLE_COUNT; role++)
 			most = bytes[role] > bytes[most] ? role : most;
-		if (!bytes[most] || at >= sizeof(text))
+		if (200 * bytes[most] < all || !bytes[most] || at >= sizeof(text)) /* it would read 0% */
 			break;
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %s %.0f%%", shown ? "," : "",
 				       sl_roles_name((enum sl_role)most), 100 * (double)bytes[most] / (double)all);

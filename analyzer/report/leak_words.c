@@ -183,7 +183,7 @@ void sl_leak_words_rate(char *out, size_t size, const struct sl_process *process
 	if (once > 1 && kept->blocks == kept->births && !kept->count_only && told != 1)
 		snprintf(amount + strlen(amount), sizeof(amount) - strlen(amount), " in %.0f blocks", once);
 	if (told == 1)
-		snprintf(out, size, "+%s per %s", amount, steps->name);
+		snprintf(out, size, "+%s per %s", amount, sl_label_words(steps->name));
 	else if (told)
 		snprintf(out, size, "+%s every %.*f%s", amount, fabs(told - round(told)) > NEAR * told, told,
 			 steps->by_label ? " of its steps" : " rounds");
@@ -211,7 +211,7 @@ void sl_leak_words_label(char *out, size_t size, const struct sl_process *proces
 
 	out[0] = 0;
 	if (label && !(process->iterations.by_label && !strcmp(label, process->iterations.name)))
-		snprintf(out, size, ", %s %s", is_told(process, kept->track) ? "called" : "in", label);
+		snprintf(out, size, ", %s %s", is_told(process, kept->track) ? "called" : "in", sl_label_words(label));
 }
 
 /* Bytes that a kept byte takes on the device, which rounds blocks up: by the mean block, and at most what all were rounded. */

@@ -241,11 +241,22 @@ bool sl_stacks_is_made_anew(const char *file)
 	return file && (*file == '<' || is_cell(file)) && strpbrk(file, "0123456789");
 }
 
-/* Files of Python's standard library or installed packages, not the user's. */
+/* Folders into which TorchInductor, Triton and PyG write Python that they then run, wherever the user's temporary folder is. */
+static bool is_generated(const char *file)
+{
+	static const char *const folders[] = {"/torchinductor_", "/torch_compile_debug/", "/triton_cache/", "/.triton/", "_pyg/"};
+
+	for (size_t i = 0; i < SL_COUNT(folders); i++)
+		if (strstr(file, folders[i]))
+			return true;
+	return false;
+}
+
+/* Files of Python's standard library, of installed packages, or made by these: not the user's. */
 bool sl_stacks_is_installed(const char *file)
 {
 	return !file || strstr(file, "site-packages/") || strstr(file, "dist-packages/") || strstr(file, "/lib/python") ||
-	       strstr(file, "/stormlog_native/") || (file[0] == '<' && !is_cell(file));
+	       strstr(file, "/stormlog_native/") || is_generated(file) || (file[0] == '<' && !is_cell(file));
 }
 
 bool sl_stacks_is_own(const struct sl_stack_frame *frame)

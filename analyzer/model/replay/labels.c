@@ -423,6 +423,12 @@ void sl_labels_finish(struct sl_model *model)
 		}
 }
 
+/* True: XLA's own range, "TSL:Thunk command_buffer_#", which is no step of the program. */
+static bool is_internal(const char *text)
+{
+	return text && !strncmp(text, "TSL:", 4);
+}
+
 const struct sl_label *sl_model_steps(const struct sl_model *model)
 {
 	const struct sl_label *best = NULL;
@@ -430,7 +436,8 @@ const struct sl_label *sl_model_steps(const struct sl_model *model)
 	for (size_t i = 0; i < model->labels.count; i++) {
 		const struct sl_label *label = &model->labels.item[i];
 
-		if (label->steps.count > 1 && (!best || label->duration_ns > best->duration_ns))
+		if (label->steps.count > 1 && !is_internal(sl_defs_text(model->defs, label->text)) &&
+		    (!best || label->duration_ns > best->duration_ns))
 			best = label;
 	}
 	return best;

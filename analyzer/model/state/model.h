@@ -10,6 +10,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "analyzer/model/state/crest.h"
 #include "analyzer/model/state/lives.h"
 #include "analyzer/model/state/range_allocs.h"
@@ -369,6 +371,12 @@ struct sl_label {
 static inline const char *sl_label_each(const struct sl_label *label)
 {
 	return label->outermost && label->outermost < label->entries ? "outermost " : "";
+}
+
+/* A range as a user knows it: PyTorch's backward passes, which the recorder calls backward_#, are steps of training. */
+static inline const char *sl_label_words(const char *text)
+{
+	return text && !strcmp(text, "backward_#") ? "training step (backward)" : text;
 }
 
 /* Totals of a label's entries with one pair; the first SL_PAIRED_MAX of them. */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a framework's user was about to need, where the trace proves it: the optimizer's state of the first step, a tensor that is
+ * made again larger each time, the activations of batches without a backward pass, key-value caches, another framework's pool.
+ * Main thread only, since symbols are read.
+ */
+#pragma once
+
+#include "analyzer/analyses/oom_causes.h"
+
+/* True: one of these left no room for the request; the story names it. */
+bool sl_demand_tell(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom);
