@@ -177,8 +177,7 @@ static bool read_real(const char *text, double least, double most, double *value
 	return !text[strspn(text, "0123456789.e+-")] && *text != '+' && end != text && !*end && *value >= least && *value <= most;
 }
 
-/* False: not a valid value of the option. */
-static bool read_value(const struct sl_option *o, const char *value, sl_arguments_take *take, int option, void *context)
+bool sl_arguments_read(const struct sl_option *o, const char *value, void *context)
 {
 	void *into = (char *)context + o->into;
 	long number;
@@ -205,7 +204,7 @@ static bool read_value(const struct sl_option *o, const char *value, sl_argument
 	case SL_READ_WORD:
 		return read_word(o->value, value, into);
 	default:
-		return !take || take(context, option, value);
+		return true;
 	}
 }
 
@@ -227,7 +226,8 @@ int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, vo
 			options->symbols = options->value;
 			if (stat(options->symbols, &folder) || !S_ISDIR(folder.st_mode))
 				return sl_command_fail(SL_EXIT_USAGE, "--symbols: \"%s\" is not a folder", options->symbols);
-		} else if (i >= 0 && !read_value(o, options->value, take, i, context)) {
+		} else if (i >= 0 && !(sl_arguments_read(o, options->value, context) &&
+				       (o->read || !take || take(context, i, options->value)))) {
 			return sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" is not %s: %s", o->name, options->value, o->value,
 					       o->help);
 		} else if (i >= 0) {

@@ -92,6 +92,9 @@ typedef bool sl_arguments_take(void *context, int option, const char *value);
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context);
 void sl_arguments_free(struct sl_arguments *options);
 
+/* Reads a value as the row says, into its member of `context`.  False: not a valid one. */
+bool sl_arguments_read(const struct sl_option *o, const char *value, void *context);
+
 /* Reads a whole number from least to most, with nothing behind it. */
 bool sl_arguments_number(const char *text, long least, long most, long *value);
 

@@ -25,12 +25,12 @@ struct sl_command {
 };
 
 /* clang-format off */
-/* Every verb, in the order of the help: first the six that --help shows. */
+/* Every verb, in the order of the help: the six that --help shows, those of `help all`, and words that it does not list. */
 #define SL_COMMANDS(VERB) \
 	VERB(report) VERB(tree) VERB(table) VERB(diff) VERB(check) VERB(export) \
-	VERB(flame) VERB(timeline) VERB(dump) VERB(fit) VERB(monitor) VERB(watch) VERB(track) VERB(diagnose) VERB(info) \
-	VERB(collect) VERB(pack) VERB(push) VERB(convert) VERB(validate) VERB(merge) VERB(summarize) VERB(runs) VERB(history) \
-	VERB(oom) VERB(ranks)
+	VERB(fit) VERB(monitor) VERB(watch) VERB(diagnose) VERB(collect) VERB(pack) VERB(push) VERB(convert) VERB(validate) \
+	VERB(merge) VERB(summarize) VERB(runs) \
+	VERB(flame) VERB(timeline) VERB(dump) VERB(track) VERB(info) VERB(history) VERB(oom) VERB(ranks)
 /* clang-format on */
 
 #define SL_COMMAND(name) extern const struct sl_command sl_command_##name;

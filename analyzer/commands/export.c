@@ -203,3 +203,38 @@ static int run(struct sl_arguments *parsed)
 const struct sl_command sl_command_export = {
 	"export", "for other tools: perfetto, pprof, memory_viz, sqlite, csv, ...", "export FORMAT [options] PATH...", about, table,
 	run};
+
+/* ---- dump: ndjson with whole stacks, and nothing else */
+
+#undef INTO
+#define INTO struct sl_merge_options
+static const struct sl_option dump_table[] = {
+	SL_OPTION_RUN(run),
+	{"--json", 0, NULL, "changes nothing: it always prints one JSON object a line"},
+	{0},
+};
+
+static int run_dump(struct sl_arguments *parsed)
+{
+	static const int statuses[] = {
+		[SL_MERGE_FINE] = SL_EXIT_FINE, [SL_MERGE_USAGE] = SL_EXIT_USAGE, [SL_MERGE_UNREADABLE] = SL_EXIT_UNREADABLE};
+	struct sl_merge_options options = {.rank = -1};
+	struct sl_merge merge;
+	int status = sl_arguments_parse(parsed, NULL, &options);
+
+	if (status >= 0)
+		return status;
+	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths});
+	status = statuses[sl_merge_open(&merge, parsed->paths, parsed->path_count, &options)];
+	if (status == SL_EXIT_FINE)
+		sl_export_dump.run(&(struct sl_export_job){.merge = &merge, .out = stdout}); /* main() reports a failed stdout */
+	sl_merge_close(&merge);
+	return status;
+}
+
+const struct sl_command sl_command_dump = {"dump",
+					   "every event as a line of JSON, in time order",
+					   "dump [options] PATH...",
+					   "Every event as a line of JSON, in time order over all processes of the run.",
+					   dump_table,
+					   run_dump};

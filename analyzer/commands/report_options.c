@@ -25,37 +25,64 @@ const struct sl_option sl_report_options_table[] = {
 	{"--threads", 'j', "N", "processes replayed at once (default: one per core)", SL_TO_COUNT(pipeline.threads, 1, 4096)},
 	{"--telemetry-samples", 0, "N", "samples in each telemetry sink (default: 2000; 250000 in all)",
 	 SL_TO_COUNT(pipeline.samples, 1, 1000000)},
-	{"--oom-max-dumps", 0, "N", "keep the newest N bundles (default: 16)", SL_TO_COUNT(pipeline.oom_max_dumps, 1, 1000000)},
-	{"--oom-max-total-mb", 0, "N", "keep the newest bundles that take at most N MB together",
-	 SL_TO_COUNT(pipeline.oom_max_mb, 1, 1 << 30)},
-	{"--oom-buffer-size", 0, "N", "events before an error in its bundle (default: 200)",
-	 SL_TO_COUNT(pipeline.oom_events, 1, 1000000)},
 	{"--suppressions", 0, "FILE", "leaks that are intended, in the syntax of LeakSanitizer (leak:PATTERN)",
 	 SL_TO_TEXT(suppressions_file)},
 	{"--clock-skew", 0, "MS", "how far the hosts' clocks may differ (default: 1000, or what the trace shows)",
 	 SL_TO_COUNT(pipeline.skew_ms, 1, 1000000000)},
-	{"--alert-warning", 0, "PERCENT", "telemetry warns when the process holds this part of the device (default: 80)",
-	 SL_TO_REAL(alerts.warning_percent, 0, 100)},
-	{"--alert-critical", 0, "PERCENT", "the same, critical (default: 95)", SL_TO_REAL(alerts.critical_percent, 0, 100)},
-	{"--alert-jump", 0, "SIZE", "telemetry warns when it grows by this much between two samples (default: 100M)",
-	 SL_TO_SIZE(alerts.jump_bytes)},
-	{"--alert-fragmentation", 0, "RATIO", "telemetry warns when this share of reserved memory is unused (default: 0.3)",
-	 SL_TO_REAL(alerts.fragmentation, 0, 1)},
 	{"--session-id", 0, "ID", "the session of Stormlog's own files that findings and report.html are about",
 	 SL_TO_TEXT(session_id)},
-	{"--gap-ratio", 0, "RATIO", "ignore gaps below this share of the device (default: 0.05)",
-	 SL_TO_REAL(emit.thresholds.gap_ratio, 0, INFINITY)},
-	{"--gap-zscore", 0, "Z", "how far out a transient spike is (default: 2.0)",
-	 SL_TO_REAL(emit.thresholds.spike_zscore, DBL_MIN, INFINITY)},
-	{"--gap-r2", 0, "R", "how straight a persistent drift is (default: 0.6)",
-	 SL_TO_REAL(emit.thresholds.drift_r2, 0, INFINITY)},
-	{"--gap-fragmentation", 0, "RATIO", "unused share of reserved memory that is a finding (default: 0.3)",
-	 SL_TO_REAL(emit.thresholds.fragmentation, 0, INFINITY)},
+	{"--set", 0, "KEY=VALUE",
+	 "a setting of Python Stormlog's; may be repeated. oom-max-dumps (16), oom-max-total-mb, oom-buffer-size (200); "
+	 "alert-warning "
+	 "(80), alert-critical (95), alert-jump (100M), alert-fragmentation (0.3); gap-ratio (0.05), gap-zscore (2), gap-r2 (0.6), "
+	 "gap-fragmentation (0.3)"},
 	{"--issue-states", 0, "FILE", "states of issues: a JSON object from fingerprint id to open, resolved, ignored or regressed",
 	 SL_TO_TEXT(states_file)},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
+
+/* What --set sets: the names and the defaults are Python Stormlog's.  The first seven apply only to traces. */
+#define NATIVE 7
+static const struct sl_option settings[] = {
+	{"oom-max-dumps", 0, "N", "keep the newest N bundles (default: 16)", SL_TO_COUNT(pipeline.oom_max_dumps, 1, 1000000)},
+	{"oom-max-total-mb", 0, "N", "keep the newest bundles that take at most N MB together",
+	 SL_TO_COUNT(pipeline.oom_max_mb, 1, 1 << 30)},
+	{"oom-buffer-size", 0, "N", "events before an error in its bundle (default: 200)",
+	 SL_TO_COUNT(pipeline.oom_events, 1, 1000000)},
+	{"alert-warning", 0, "PERCENT", "telemetry warns when the process holds this part of the device (default: 80)",
+	 SL_TO_REAL(alerts.warning_percent, 0, 100)},
+	{"alert-critical", 0, "PERCENT", "the same, critical (default: 95)", SL_TO_REAL(alerts.critical_percent, 0, 100)},
+	{"alert-jump", 0, "SIZE", "telemetry warns when it grows by this much between two samples (default: 100M)",
+	 SL_TO_SIZE(alerts.jump_bytes)},
+	{"alert-fragmentation", 0, "RATIO", "telemetry warns when this share of reserved memory is unused (default: 0.3)",
+	 SL_TO_REAL(alerts.fragmentation, 0, 1)},
+	{"gap-ratio", 0, "RATIO", "ignore gaps below this share of the device (default: 0.05)",
+	 SL_TO_REAL(emit.thresholds.gap_ratio, 0, INFINITY)},
+	{"gap-zscore", 0, "Z", "how far out a transient spike is (default: 2.0)",
+	 SL_TO_REAL(emit.thresholds.spike_zscore, DBL_MIN, INFINITY)},
+	{"gap-r2", 0, "R", "how straight a persistent drift is (default: 0.6)", SL_TO_REAL(emit.thresholds.drift_r2, 0, INFINITY)},
+	{"gap-fragmentation", 0, "RATIO", "unused share of reserved memory that is a finding (default: 0.3)",
+	 SL_TO_REAL(emit.thresholds.fragmentation, 0, INFINITY)},
+	{0},
+};
+
+static bool take(void *context, int option, const char *value)
+{
+	struct sl_report_options *options = context;
+	size_t size = strcspn(value, "=");
+
+	(void)option; /* --set */
+	for (unsigned i = 0; settings[i].name; i++) {
+		if (strlen(settings[i].name) != size || strncmp(settings[i].name, value, size))
+			continue;
+		if (i < NATIVE)
+			options->only_native = "--set";
+		return value[size] && sl_arguments_read(&settings[i], value + size + 1, context);
+	}
+	return false;
+}
+
 /* First rows of the options that only apply to traces, and of those that only apply to Stormlog's own files. */
 static const char first_native[] = "--run", first_telemetry[] = "--session-id";
 
@@ -88,7 +115,7 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_argumen
 	options->pipeline.alerts = &options->alerts;
 	options->pipeline.suppressions = &options->suppressions;
 	options->pipeline.emit = &options->emit;
-	status = sl_arguments_parse(parsed, NULL, options);
+	status = sl_arguments_parse(parsed, take, options);
 	if (status >= 0)
 		return status;
 	for (unsigned i = 0; sl_report_options_table[i].name; i++) {

@@ -29,6 +29,7 @@ struct sl_export {
 };
 
 extern const struct sl_export *const sl_exports[]; /* ended by NULL */
+extern const struct sl_export sl_export_dump;	   /* the verb dump */
 
 /* ---- used by several exports */
 

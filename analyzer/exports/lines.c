@@ -87,35 +87,70 @@ static void put_sample(struct sl_json *j, const struct sl_merge_process *p)
 	sl_json_newline(j);
 }
 
-static void put_event(struct sl_json *j, const struct sl_event_view *view, const struct sl_where *where)
+static void put_event(struct sl_json *j, struct sl_merge_process *p, struct sl_merge *merge)
 {
+	const struct sl_where *where = sl_merge_place(merge, p);
+	struct sl_event_view view;
+
+	sl_merge_view(&view, p);
 	begin_row(j, "event");
-	sl_merge_put(j, view);
-	sl_json_string(j, "label", view->label);
+	sl_merge_put(j, &view);
+	sl_json_string(j, "label", view.label);
 	sl_json_string(j, "library", where->library);
 	sl_json_string(j, "where", where->line[0] ? where->line : NULL);
-	sl_json_known(j, "step", view->step);
+	sl_json_known(j, "step", view.step);
 	sl_json_end(j);
 	sl_json_newline(j);
 }
 
-static bool run_ndjson(struct sl_export_job *job)
+/* The row of dump: it has the whole stack. */
+static void put_call(struct sl_json *j, struct sl_merge_process *p, struct sl_merge *merge)
+{
+	const struct sl_event *event = p->item->event;
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	struct sl_event_view view;
+
+	(void)merge;
+	sl_merge_view(&view, p);
+	sl_json_object(j, NULL);
+	sl_merge_put(j, &view);
+	if (event->python || event->native)
+		sl_stacks_write(j, frames, sl_stacks_resolve(frames, &p->process.trace->defs, NULL, sl_stack_of(event)));
+	else
+		sl_json_null(j, "stack");
+	sl_json_string(j, "label", view.label);
+	sl_json_known(j, "step", view.step);
+	sl_json_end(j);
+	sl_json_newline(j);
+}
+
+/* sample: NULL leaves samples out. */
+static bool run_rows(struct sl_export_job *job, void (*event)(struct sl_json *, struct sl_merge_process *, struct sl_merge *),
+		     void (*sample)(struct sl_json *, const struct sl_merge_process *))
 {
 	struct sl_json *j = sl_json_new(job->out, SL_JSON_COMPACT);
 	struct sl_merge_process *p;
-	struct sl_event_view view;
 
 	while ((p = sl_merge_next(job->merge)) && !ferror(job->out)) {
-		if (p->item->kind == SL_ITEM_EVENT) {
-			sl_merge_view(&view, p);
-			put_event(j, &view, sl_merge_place(job->merge, p));
-		} else if (p->item->kind == SL_ITEM_SAMPLE) {
-			put_sample(j, p);
-		}
+		if (p->item->kind == SL_ITEM_EVENT)
+			event(j, p, job->merge);
+		else if (p->item->kind == SL_ITEM_SAMPLE && sample)
+			sample(j, p);
 	}
 	return sl_json_close(j);
 }
 
+static bool run_ndjson(struct sl_export_job *job)
+{
+	return run_rows(job, put_event, put_sample);
+}
+
+static bool run_dump(struct sl_export_job *job)
+{
+	return run_rows(job, put_call, NULL);
+}
+
+const struct sl_export sl_export_dump = {.name = "dump", .run = run_dump}; /* a verb, so in no list of formats */
 const struct sl_export sl_export_csv = {
 	.name = "csv", .summary = "a line an event, for spreadsheets", .places = true, .run = run_csv};
 const struct sl_export sl_export_ndjson = {.name = "ndjson",

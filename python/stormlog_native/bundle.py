@@ -139,7 +139,7 @@ def main() -> None:
     order = json.load(sys.stdin)
     with tempfile.TemporaryDirectory(prefix="stormlog-") as folder:
         analysis = os.path.join(folder, "analysis")
-        events = recording.telemetry(analysis, order["trace"], "--oom-buffer-size", str(order["buffer_size"]))
+        events = recording.telemetry(analysis, order["trace"], "--set", "oom-buffer-size=%d" % order["buffer_size"])
         bundle = newest(analysis, order["since_ns"]) or made(folder, order, events)
         complete(bundle, order)
         path = place(bundle, order)

@@ -214,8 +214,8 @@ class MemoryTracker:
         """Telemetry of the whole recording."""
         with tempfile.TemporaryDirectory(prefix="stormlog-") as folder:
             return [TrackingEvent(event) for event in recording.telemetry(
-                os.path.join(folder, "analysis"), None, "--alert-warning", "%g" % self.thresholds["memory_warning_percent"],
-                "--alert-critical", "%g" % self.thresholds["memory_critical_percent"])]
+                os.path.join(folder, "analysis"), None, "--set", "alert-warning=%g" % self.thresholds["memory_warning_percent"],
+                "--set", "alert-critical=%g" % self.thresholds["memory_critical_percent"])]
 
     def _stands(self, event: TrackingEvent, begin_ns: int) -> List[TrackingEvent]:
         """The alert, if usage was above a threshold when tracking began: other alerts are raised only where a threshold is crossed."""

@@ -786,7 +786,7 @@ class Bundles(Answers):
 
     def test_the_newest_are_kept_and_report_json_names_no_other(self):
         with script(*self.ERRORS) as run:
-            report, bundles = self.kept(run, "--oom-max-dumps", "2")
+            report, bundles = self.kept(run, "--set", "oom-max-dumps=2")
         named = [oom["bundle"] for oom in report["ooms"]]
         self.assertIsNone(named[0])
         self.assertEqual(set(named[1:]), set(bundles))
@@ -794,10 +794,10 @@ class Bundles(Answers):
     def test_the_newest_are_kept_within_their_size(self):
         many = sum([["alloc=1"] * 400 + ["try=%d" % (900000 + n)] for n in range(6)], [])
         with script(*many, SIM_VRAM="8G") as run:
-            _, all_of_them = self.kept(run, "--oom-buffer-size", "2000")
+            _, all_of_them = self.kept(run, "--set", "oom-buffer-size=2000")
             newest = max(all_of_them)  # names sort by time and number; a slow run has more samples, and larger bundles
             size = sum(os.path.getsize(os.path.join(run.traces, "analysis", newest, part)) for part in all_of_them[newest])
-            report, bundles = self.kept(run, "--oom-buffer-size", "2000", "--oom-max-total-mb", str((size >> 20) + 1))
+            report, bundles = self.kept(run, "--set", "oom-buffer-size=2000", "--set", "oom-max-total-mb=%d" % ((size >> 20) + 1))
         self.assertEqual(len(all_of_them), 6)
         self.assertTrue(1 <= len(bundles) < 6, len(bundles))
         self.assertEqual([oom["bundle"] for oom in report["ooms"]][-len(bundles):], sorted(bundles, key=lambda name: bundles[name]["metadata.json"]["custom_metadata"]["requested_bytes"]))
@@ -806,7 +806,7 @@ class Bundles(Answers):
     def test_the_last_events_before_the_error_and_no_more_than_asked(self):
         with script(*["alloc=1"] * 50, "try=900000", "alloc=1") as run:
             for asked, there in ((16, 16), (1000, None)):
-                _, bundles = self.kept(run, "--oom-buffer-size", str(asked))
+                _, bundles = self.kept(run, "--set", "oom-buffer-size=%d" % asked)
                 (bundle,) = bundles.values()
                 events = bundle["events.json"]
                 self.assertEqual(len(events), bundle["manifest.json"]["event_count"])
@@ -820,7 +820,7 @@ class Bundles(Answers):
     def test_as_many_calls_before_the_error_as_are_asked_for(self):
         with script("calls=400", "alloc=3", "try=900000") as run:
             for asked in (100, 700):
-                _, bundles = self.kept(run, "--oom-buffer-size", str(asked))
+                _, bundles = self.kept(run, "--set", "oom-buffer-size=%d" % asked)
                 (bundle,) = bundles.values()
                 got = [e["metadata"]["bytes"] for e in bundle["events.json"] if e["event_type"] == "allocation" and e["metadata"].get("api") == "cudaMalloc"]
                 beside = sum(e["event_type"] not in ("allocation", "deallocation") for e in bundle["events.json"])  # a slow run has more samples
@@ -2217,7 +2217,7 @@ class Telemetry(Answers):
                 tempfile.NamedTemporaryFile("w") as states:
             report = run.report()
             self.assertIn("persistent_drift", {finding["classification"] for finding in report["gap_findings"]})
-            self.assertEqual(run.report("--gap-ratio", "0.9")["gap_findings"], [])
+            self.assertEqual(run.report("--set", "gap-ratio=0.9")["gap_findings"], [])
             (issue,) = [issue for issue in report["telemetry"]["issues"] if issue["kind"] == "oom"]
             self.assertEqual(issue["state"], "open")
             json.dump({issue["fingerprint_id"]: "ignored"}, states)

@@ -3,6 +3,7 @@
 import subprocess
 
 READ_NOTHING = {"info"}  # of the machine alone
+UNLISTED = {"flame", "timeline", "dump", "track", "info", "history", "oom", "ranks"}  # words that `help all` does not list
 # Words, and the exit statuses where the reading itself went well.  {a}, {b}: folders of traces; {sink}: one of telemetry; what is made goes to the working folder.
 ROWS = [(line.split(), statuses) for line, *statuses in (
     ("report --json {a}", 0), ("report -o made {a}", 0), ("tree {a}", 0), ("table {a}", 0), ("table --entries * {a}", 0), ("flame {a}", 0),
@@ -22,7 +23,7 @@ def told(analyze):
 
 def missing(analyze):
     """Verbs without a row, and rows without a verb."""
-    return told(analyze) ^ READ_NOTHING ^ {words[0] for words, _ in ROWS}
+    return told(analyze) ^ UNLISTED ^ READ_NOTHING ^ {words[0] for words, _ in ROWS}
 
 
 def rows(**places):

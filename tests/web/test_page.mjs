@@ -161,7 +161,7 @@ test("Stormlog's own files have their page: what samples know is drawn, what the
 	await picture("imported");
 	const gaps = `stormlog.page.findings.filter((f) => f.id.startsWith("gap.")).length`;
 	assert.equal(await browser.eval(gaps), 0);
-	execFileSync(analyze, ["--gap-ratio", "0", "--html-max-bytes", "250K", "-o", out, file], {stdio: "ignore"});
+	execFileSync(analyze, ["--set", "gap-ratio=0", "--html-max-bytes", "250K", "-o", out, file], {stdio: "ignore"});
 	assert.ok(statSync(join(out, "report.html")).size <= 250 << 10);
 	await open(`file://${out}/report.html#again`);
 	assert.ok(await browser.eval(gaps) > 0);
