@@ -41,6 +41,8 @@ struct options {
 #define INTO struct options
 static const struct sl_option table[] = {
 	{"--max-peak", 0, "SIZE", "most that may be held on one device at once"},
+	{"--max-allocated", 0, "SIZE",
+	 "most that a framework's tensors may hold there; it does not swing with the allocator's history"},
 	{"--max-leak", 0, "SIZE", "most that one process may leak: still held when it ends, or grown until then"},
 	{"--max-growth", 0, "SIZE[/LABEL]", "most that an entry of LABEL, or of any label, may add; may be repeated"},
 	{"--max-hidden", 0, "SIZE", "most that may be used on a device beyond what was recorded"},

@@ -13,8 +13,12 @@
 
 void sl_limits_init(struct sl_limits *limits)
 {
-	*limits = (struct sl_limits){
-		.peak = SL_NO_LIMIT, .leak = SL_NO_LIMIT, .hidden = SL_NO_LIMIT, .fits = SL_NO_LIMIT, .tolerance = 0.05};
+	*limits = (struct sl_limits){.peak = SL_NO_LIMIT,
+				     .allocated = SL_NO_LIMIT,
+				     .leak = SL_NO_LIMIT,
+				     .hidden = SL_NO_LIMIT,
+				     .fits = SL_NO_LIMIT,
+				     .tolerance = 0.05};
 }
 
 void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size)
@@ -24,6 +28,7 @@ void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size)
 		const char *name;
 	} all[] = {
 		{limits->peak != SL_NO_LIMIT, "max-peak"},
+		{limits->allocated != SL_NO_LIMIT, "max-allocated"},
 		{limits->leak != SL_NO_LIMIT, "max-leak"},
 		{limits->hidden != SL_NO_LIMIT, "max-hidden"},
 		{limits->fits != SL_NO_LIMIT, "fits"},
@@ -99,6 +104,8 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 
 	if (!strcmp(name, "max-peak"))
 		return sl_size_parse(value, &limits->peak) ? NULL : no_size;
+	if (!strcmp(name, "max-allocated"))
+		return sl_size_parse(value, &limits->allocated) ? NULL : no_size;
 	if (!strcmp(name, "max-leak"))
 		return sl_size_parse(value, &limits->leak) ? NULL : no_size;
 	if (!strcmp(name, "max-hidden"))
@@ -138,8 +145,8 @@ struct reading {
 /* A name that is given twice has a value that would not be held. */
 static const char *take(void *context, const char *name, const char *value)
 {
-	static const char *const once[] = {"max-peak", "max-leak",     "max-hidden", "fits",	 "no-oom",
-					   "strict",   "fail-on-gaps", "tolerance",  "baseline", "fail-on"};
+	static const char *const once[] = {"max-peak", "max-allocated", "max-leak",  "max-hidden", "fits",   "no-oom",
+					   "strict",   "fail-on-gaps",	"tolerance", "baseline",   "fail-on"};
 	struct reading *reading = context;
 
 	for (unsigned i = 0; i < SL_COUNT(once); i++) {

@@ -25,8 +25,8 @@ struct sl_growth_limit {
 };
 
 struct sl_limits {
-	uint64_t peak, leak, hidden; /* SL_NO_LIMIT */
-	uint64_t fits;		     /* the run must fit on a device of this capacity; SL_NO_LIMIT: not asked */
+	uint64_t peak, allocated, leak, hidden; /* SL_NO_LIMIT */
+	uint64_t fits;				/* the run must fit on a device of this capacity; SL_NO_LIMIT: not asked */
 	struct sl_growth_limit growth[SL_GROWTH_LIMITS_MAX];
 	unsigned growth_count;
 	bool no_oom;

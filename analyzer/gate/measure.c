@@ -353,6 +353,14 @@ static void take_totals(struct sl_measures *run, const struct sl_report *report)
 	for (unsigned i = 0; i < report->device_count; i++) {
 		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), report->devices[i].known_peak_bytes);
 		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "hidden"), report->devices[i].hidden_peak_bytes);
+		for (unsigned p = 0; p < report->process_count; p++) {
+			const struct sl_device_state *state = sl_devices_state(report, &report->devices[i], p);
+
+			if (state && state->torch.used)
+				keep_most(place(run, SL_MEASURE_TOTAL, "allocated",
+						"most that tensors of one process held on one device"),
+					  state->torch.peak_allocated_bytes);
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ const char *const sl_level_names[] = {"pass", "unknown", "note", "warning", "cri
 
 const struct sl_gate_rule sl_rules[] = {
 	{"max-peak", "The most memory held on one device is above the limit"},
+	{"max-allocated", "The most that tensors held on one device is above the limit"},
 	{"max-leak", "Memory still held when a process ended is above the limit"},
 	{"max-growth", "Memory grows with every entry of a label by more than the limit"},
 	{"max-hidden", "Memory used on a device beyond what was recorded is above the limit"},
@@ -91,7 +92,8 @@ static void put_both(char *one, uint64_t bytes, char *other, uint64_t than)
 static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *measures, const char *rule, const char *key,
 			uint64_t limit, enum sl_measure_of culprits)
 {
-	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key);
+	static const struct sl_measure unknown = {.bytes = SL_UNKNOWN};
+	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key) ?: &unknown;
 	const struct sl_measure_line *first = measures->most[culprits].place ? &measures->most[culprits] : NULL;
 	const char *word = strcmp(key, "leak") ? key : "left at the end"; /* LEAK is what grows */
 	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
@@ -104,7 +106,9 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "peak: no device was used, limit %s", may);
 	else if (total->bytes == SL_UNKNOWN)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", word,
-		    !strcmp(key, "leak") ? "no process ended by itself" : "no figure of the device was recorded");
+		    !strcmp(key, "leak")	? "no process ended by itself"
+		    : !strcmp(key, "allocated") ? "no framework reported its blocks"
+						: "no figure of the device was recorded");
 	else if (total->bytes <= limit && total->unknown)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", word, is, may, total->unknown,
 		    !strcmp(key, "leak") ? "of the processes did not end by themselves" : "of the devices have no figure");
@@ -492,6 +496,7 @@ void sl_verdict(struct sl_outcomes *outcomes, struct sl_report *report, const st
 {
 	*outcomes = (struct sl_outcomes){0};
 	check_total(outcomes, measures, "max-peak", "peak", limits->peak, SL_MEASURE_STACK);
+	check_total(outcomes, measures, "max-allocated", "allocated", limits->allocated, SL_MEASURE_STACK);
 	check_total(outcomes, measures, "max-leak", "leak", limits->leak, SL_MEASURE_LEAK);
 	check_total(outcomes, measures, "max-hidden", "hidden", limits->hidden, SL_MEASURE_TOTAL);
 	for (unsigned i = 0; i < limits->growth_count; i++)

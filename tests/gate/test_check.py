@@ -194,6 +194,14 @@ class Limits(Folder):
                 check(option, fine, self.demo())
                 self.assertRegex(check(option, low, self.demo(), code=1).stdout, r"(?m)^FAIL +%s " % rule)
 
+    def test_what_tensors_held_is_known_where_a_framework_reported_its_blocks(self):
+        cases = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "real-gpu", "cases")
+        for run, size, code in (("graphed_ranker/alone", "443MiB", 0), ("graphed_ranker/alone", "442MiB", 1)):  # 442.6 by PyTorch's own statistics
+            self.assertRegex(check("--max-allocated", size, "--config", os.devnull, os.path.join(cases, run), code=code).stdout,
+                             r"(?m)^%s +max-allocated +allocated 44" % ("FAIL" if code else "ok"))
+        self.assertRegex(check("--max-allocated", "1G", "--config", os.devnull, os.path.join(cases, "cxx_ray_depth/alone")).stdout,
+                         r"(?m)^unknown +max-allocated +allocated is not known in this run: no framework reported its blocks$")
+
     def test_what_is_no_limit_is_refused(self):
         for option, value in (("--max-peak", "0.5"), ("--max-leak", "-1"), ("--max-hidden", ""), ("--max-growth", "4MiB/"), ("--max-growth", "/step"),
                               ("--max-growth", "4MiB" + " " * 70 + "or so/step"), ("--max-growth", "1/" + "x" * 200), ("--tolerance", "5"), ("--repository", "/nowhere")):
