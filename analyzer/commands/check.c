@@ -20,7 +20,7 @@
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/answers/emit.h"
 
-enum { BASELINE = 6, UPDATE = 11, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET, COUNT };
+enum { BASELINE = 7, UPDATE = 12, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET, COUNT };
 enum { LIMITS = UPDATE }; /* the options before this one are limits */
 
 struct named_limit {

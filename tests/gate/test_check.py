@@ -196,7 +196,7 @@ class Limits(Folder):
 
     def test_what_tensors_held_is_known_where_a_framework_reported_its_blocks(self):
         cases = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "real-gpu", "cases")
-        for run, size, code in (("graphed_ranker/alone", "443MiB", 0), ("graphed_ranker/alone", "442MiB", 1)):  # 442.6 by PyTorch's own statistics
+        for run, size, code in (("graphed_ranker/alone", "445MiB", 0), ("graphed_ranker/alone", "442MiB", 1)):  # 442.6 by PyTorch's own statistics
             self.assertRegex(check("--max-allocated", size, "--config", os.devnull, os.path.join(cases, run), code=code).stdout,
                              r"(?m)^%s +max-allocated +allocated 44" % ("FAIL" if code else "ok"))
         self.assertRegex(check("--max-allocated", "1G", "--config", os.devnull, os.path.join(cases, "cxx_ray_depth/alone")).stdout,

@@ -10,7 +10,7 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/page/page.h"
 
-#define KEYS 20
+#define KEYS 21
 
 void sl_page_changes_begin(struct sl_page_changes *changes)
 {
