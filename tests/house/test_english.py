@@ -19,7 +19,7 @@ LONG = 25
 # In 1000 words, for pages, messages, comments; the last row is a share of sentences.
 LIMITS = {
     "pages": {"clause": 0.5, "told": 0.5, "nobody": 0.5, "stands": 0.5, "alone": 0.5, "long": 0.12},
-    "messages": {"clause": 1.4, "told": 0.5, "nobody": 1.9, "stands": 0.5, "alone": 0.5, "long": 0.03},
+    "messages": {"clause": 0.9, "told": 0.5, "nobody": 1.0, "stands": 0.5, "alone": 0.5, "long": 0.03},
     "comments": {"clause": 2.3, "told": 0.6, "nobody": 6.3, "stands": 1.1, "alone": 0.7, "long": 0.06},
 }
 WORDS_OF_DOC = 42_500  # a job without a GPU and snapshots of PyTorch came with a page each

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""screens.py FOLLOWED TOP PROBE > doc/top.md: writes three views of stormlog-top at 80x24, for four ranks on the simulated GPU."""
+"""screens.py FOLLOWED TOP PROBE > doc/top.md: writes two views of stormlog-top at 80x24, for four ranks on the simulated GPU."""
 import os
 import subprocess
 import sys
@@ -49,11 +49,11 @@ while True:
 """
 HEAD = """# The screens of stormlog-top
 
-Three views in a terminal of 80 columns and 24 lines; [live.md](live.md) has the overview: four ranks on simulated devices of 3 GiB; rank 3 keeps 2 MiB a step. `tests/top/screens.py` captured them from tmux; empty lines below a table are left out.
+Two views in a terminal of 80 columns and 24 lines; README has the overview: four ranks on simulated devices of 3 GiB; rank 3 keeps 2 MiB a step. `tests/top/screens.py` captured them from tmux; empty lines below a table are left out.
 """
 
 
-SHOWN = ("Places", "Ranks", "Findings")
+SHOWN = ("Places", "Findings")
 
 
 def ranks(run):
