@@ -25,6 +25,7 @@ struct sl_producer {
 	_Atomic uint32_t thread; /* id in the trace; 0: none */
 	_Atomic uint32_t taken;	 /* enum sl_producer_use */
 	_Atomic int32_t tid;	 /* kernel's id of its thread; 0: none yet, or no longer */
+	uint64_t seen;		 /* writer only: `next` at its last pass */
 	uint32_t hopeless;	 /* 1 + what gave hope (ring.c) when the thread waited in vain; 0: it did not */
 };
 

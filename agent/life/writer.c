@@ -613,22 +613,22 @@ static bool turn(uint64_t now_ns)
  */
 static uint64_t sleep_by_pace(void)
 {
-	static uint64_t seen[SL_SEGMENT_MAX], seen_ns;
+	static uint64_t seen_ns;
 	struct sl_ring *ring = sl_agent->ring;
 	uint64_t now_ns = sl_agent_now(), since_ns = now_ns - seen_ns, sleep_ns = IDLE_NS;
 
 	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
 		const struct sl_segment *segment = &ring->file->segment[i];
-		uint64_t position, from, waits, grown, until_ns;
+		struct sl_producer *producer = &ring->producers[segment->producer];
+		uint64_t position, waits, grown, until_ns;
 
 		if (atomic_load(&segment->use) != SL_SEGMENT_EVENTS || is_closed(segment) || !sl_ring_has_thread(ring, segment))
 			continue;
-		position = sl_ring_position(&ring->producers[segment->producer]);
-		from = seen[i] >= segment->first && seen[i] <= position ? seen[i] : segment->first;
-		seen[i] = position;
+		position = sl_ring_position(producer);
 		waits = position - atomic_load(&segment->tail);
-		grown = position - from;
-		until_ns = waits >= FULL_SLOTS ? 0 : !grown ? IDLE_NS : (FULL_SLOTS - waits) * since_ns / grown;
+		grown = position - (producer->seen <= position ? producer->seen : segment->first);
+		producer->seen = position;
+		until_ns = grown && waits < FULL_SLOTS ? (FULL_SLOTS - waits) * since_ns / grown : IDLE_NS;
 		sleep_ns = until_ns < sleep_ns ? until_ns : sleep_ns;
 	}
 	seen_ns = now_ns;
