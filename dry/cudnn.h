@@ -18,5 +18,7 @@ struct sl_cudnn {
 const void *sl_cudnn_values(const struct sl_cudnn *d, int name, int64_t *count);
 struct sl_cudnn *sl_cudnn_child(const struct sl_cudnn *d, int name);
 
+int64_t sl_cudnn_width(int type); /* bytes of an element, by cudnnDataType_t */
+
 /* Bytes; 0 where no rule knows better (workspace.c). */
 int64_t sl_cudnn_workspace(const struct sl_cudnn *graph);

@@ -30,12 +30,17 @@ static int64_t value(const struct sl_cudnn *d, int name, int at, int64_t otherwi
 	return count > at ? values[at] : otherwise;
 }
 
+int64_t sl_cudnn_width(int type)
+{
+	return type == HALF || type == BFLOAT16 ? 2 : type == DOUBLE ? 8 : 4;
+}
+
 static int64_t bytes_of(const struct sl_cudnn *tensor)
 {
 	int64_t count, bytes;
 	const int *kind = sl_cudnn_values(tensor, DATA_TYPE, &count);
 
-	bytes = kind && (*kind == HALF || *kind == BFLOAT16) ? 2 : kind && *kind == DOUBLE ? 8 : 4;
+	bytes = kind ? sl_cudnn_width(*kind) : 4;
 	sl_cudnn_values(tensor, DIMENSIONS, &count);
 	for (int i = 0; i < count; i++)
 		bytes *= value(tensor, DIMENSIONS, i, 1);

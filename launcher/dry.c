@@ -39,8 +39,10 @@ static const struct field {
 #undef FIELD
 };
 
-static char folder[64];	 /* of this run */
-static char lines[2048]; /* the card, as STORMLOG_DRY_CARD has it */
+static char folder[64];	   /* of this run */
+static char scratch[4096]; /* of this run, for caches */
+static const char *traces; /* the folder that this run makes; NULL: it is there already */
+static char lines[2048];   /* the card, as STORMLOG_DRY_CARD has it */
 
 /* As people say it: without the maker's name. */
 static const char *short_name(const char *name)
@@ -150,16 +152,16 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 #define PREFIX "stormlog-dry-"
 
 /* Folders of launchers that were killed: the number in the name is the launcher's pid. */
-static void sweep(void)
+static void sweep(const char *where)
 {
-	char path[64];
-	DIR *all = opendir("/dev/shm");
+	char path[4096];
+	DIR *all = opendir(where);
 
 	for (struct dirent *entry; all && (entry = readdir(all));) {
 		int pid = strncmp(entry->d_name, PREFIX, strlen(PREFIX)) ? 0 : atoi(entry->d_name + strlen(PREFIX));
 
 		if (pid <= 0 || !kill(pid, 0) || errno != ESRCH ||
-		    snprintf(path, sizeof(path), "/dev/shm/%s", entry->d_name) >= (int)sizeof(path))
+		    snprintf(path, sizeof(path), "%s/%s", where, entry->d_name) >= (int)sizeof(path))
 			continue;
 		nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	}
@@ -186,11 +188,18 @@ static bool make_folder(void)
 				"or the package of your distribution");
 		return false;
 	}
-	sweep();
+	sweep("/dev/shm");
+	sweep(sl_protect_scratch());
 	snprintf(folder, sizeof(folder), "/dev/shm/" PREFIX "%d-XXXXXX", (int)getpid());
 	if (!mkdtemp(folder)) {
 		sl_launcher_say("--dry: %s: %s", folder, strerror(errno));
 		*folder = 0;
+		return false;
+	}
+	snprintf(scratch, sizeof(scratch), "%s/" PREFIX "%d-XXXXXX", sl_protect_scratch(), (int)getpid());
+	if (!mkdtemp(scratch)) {
+		sl_launcher_say("--dry: %s: %s", scratch, strerror(errno));
+		*scratch = 0;
 		return false;
 	}
 	snprintf(path, sizeof(path), "%s/triton", folder);
@@ -200,15 +209,28 @@ static bool make_folder(void)
 
 bool sl_dry_begin(const struct sl_launch *run)
 {
+	traces = access(run->directory, F_OK) ? run->directory : NULL;
 	if (!run->force && !access("/dev/nvidiactl", F_OK)) {
 		sl_launcher_say("this machine has a GPU, which a dry run would hide from the job: record it there without --dry, "
 				"or say --force");
+		return false;
+	}
+	if (!sl_protect_can(run)) {
+		sl_launcher_say("this kernel cannot keep the job from writing (it has no Landlock): a checkpoint of zeros could "
+				"replace a good one. "
+				"Run a copy of the job and say --allow-writes /");
 		return false;
 	}
 	if (!choose(run->dry) || !make_folder()) {
 		sl_dry_end();
 		return false;
 	}
+	for (unsigned i = 0; i < run->writes_count; i++)
+		if (access(run->writes[i], F_OK)) {
+			sl_launcher_say("--allow-writes %s: %s", run->writes[i], strerror(errno));
+			sl_dry_end();
+			return false;
+		}
 	fprintf(stderr, "DRY RUN on %.*s: no number was computed\n",
 		(int)(strcspn(lines, "\n") - (size_t)(short_name(lines + 5) - lines)), short_name(lines + 5));
 	return true;
@@ -216,7 +238,8 @@ bool sl_dry_begin(const struct sl_launch *run)
 
 void sl_dry_enter(const struct sl_launch *run)
 {
-	char path[128];
+	char path[128], *joined;
+	const char *python;
 
 	setenv(SL_DRY_FOLDER, folder, 1);
 	setenv(SL_DRY_CARD, lines, 1);
@@ -226,11 +249,26 @@ void sl_dry_enter(const struct sl_launch *run)
 	setenv("LD_AUDIT", path, 1);
 	snprintf(path, sizeof(path), "%s/triton", folder);
 	setenv("TRITON_LIBCUDA_PATH", path, 1);
+	python = getenv("PYTHONPATH");
+	if (asprintf(&joined, "%s/lib/python%s%s", folder, python && *python ? ":" : "", python ? python : "") > 0)
+		setenv("PYTHONPATH", joined, 1);
+	if (run->init)
+		setenv("STORMLOG_DRY_INIT", "1", 1);
+	if (run->values)
+		setenv("STORMLOG_DRY_VALUES", "1", 1);
+	if (!sl_protect_enter(run, scratch)) {
+		sl_launcher_say("the job's files cannot be protected: %s", strerror(errno));
+		_exit(SL_LAUNCH_FAILED);
+	}
 }
 
 void sl_dry_end(void)
 {
 	if (*folder)
 		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-	*folder = 0;
+	if (*scratch)
+		nftw(scratch, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	*folder = *scratch = 0;
+	if (traces)
+		rmdir(traces); /* where nothing was recorded it is empty */
 }

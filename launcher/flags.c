@@ -10,12 +10,37 @@
 #include "common/nearest.h"
 #include "common/ranks.h"
 
-enum { WATCH = 256, HELP, VERSION, DRY, SWITCHES, REPORT = SWITCHES, GATE, PUSH, CHECK, JSON, FORCE, TABLE };
+enum {
+	WATCH = 256,
+	HELP,
+	VERSION,
+	DRY,
+	ALLOW_WRITES,
+	SWITCHES,
+	REPORT = SWITCHES,
+	GATE,
+	PUSH,
+	CHECK,
+	JSON,
+	FORCE,
+	INIT,
+	VALUES,
+	TABLE
+};
 
 static const struct option own[] = {
-	{"report", no_argument, NULL, REPORT},	   {"gate", no_argument, NULL, GATE},	{"push", no_argument, NULL, PUSH},
-	{"watch", required_argument, NULL, WATCH}, {"check", no_argument, NULL, CHECK}, {"json", no_argument, NULL, JSON},
-	{"dry", optional_argument, NULL, DRY},	   {"force", no_argument, NULL, FORCE}, {"help", no_argument, NULL, HELP},
+	{"report", no_argument, NULL, REPORT},
+	{"gate", no_argument, NULL, GATE},
+	{"push", no_argument, NULL, PUSH},
+	{"watch", required_argument, NULL, WATCH},
+	{"check", no_argument, NULL, CHECK},
+	{"json", no_argument, NULL, JSON},
+	{"dry", optional_argument, NULL, DRY},
+	{"force", no_argument, NULL, FORCE},
+	{"init", no_argument, NULL, INIT},
+	{"values", no_argument, NULL, VALUES},
+	{"allow-writes", required_argument, NULL, ALLOW_WRITES},
+	{"help", no_argument, NULL, HELP},
 	{"version", no_argument, NULL, VERSION},
 };
 
@@ -59,6 +84,9 @@ static void print_help(void)
 	       "      --dry[=CARD]                      run on a machine without a GPU, for its memory: no number is computed;\n"
 	       "                                        --dry=list shows the cards (h200)\n"
 	       "      --force                           with --dry: although this machine has a GPU\n"
+	       "      --allow-writes DIR                with --dry: the job may write there too; may be repeated\n"
+	       "      --values                          with --dry: compute integers and booleans on the CPU, for masks and loops\n"
+	       "      --init                            with --dry: fill large weights on the CPU too\n"
 	       "      --help, --version\n\n"
 	       "Each option is a variable too (STORMLOG_KEEP for --keep); SIZE takes K M G T.  The exit status is the\n"
 	       "command's; 125 our own failure, 126 not executable, 127 not found.\n"
@@ -252,7 +280,9 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 {
 	struct option longs[64];
 	char letters[64];
-	bool *const switches[] = {&run->report, &run->gate, &run->push, &run->check, &run->json, &run->force}, seen[64] = {false};
+	bool *const switches[] = {&run->report, &run->gate,  &run->push, &run->check,
+				  &run->json,	&run->force, &run->init, &run->values},
+		    seen[64] = {false};
 	int found, status;
 
 	if (aloud)
@@ -276,6 +306,10 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 			run->dry = optarg ? optarg : "h200";
 			if (!strcmp(run->dry, "list"))
 				return sl_dry_list();
+			continue;
+		case ALLOW_WRITES:
+			if (run->writes_count < SL_COUNT(run->writes))
+				run->writes[run->writes_count++] = optarg;
 			continue;
 		case WATCH:
 			if (run->watch_count < SL_COUNT(run->watch))

@@ -17,7 +17,9 @@
 struct sl_ringfile;
 
 struct sl_launch {
-	bool report, gate, push, check, json, force;
+	bool report, gate, push, check, json, force, init, values;
+	const char *writes[32]; /* --allow-writes: folders */
+	unsigned writes_count;
 	const char *dry;       /* --dry: the card; NULL: record what runs on a real device */
 	const char *watch[32]; /* --watch: alert rules */
 	unsigned watch_count;
@@ -67,6 +69,20 @@ int sl_dry_list(void);
 bool sl_dry_begin(const struct sl_launch *run);
 void sl_dry_enter(const struct sl_launch *run); /* in the process that becomes the command: sets its variables */
 void sl_dry_end(void);				/* after the command: removes what begin made */
+
+/* --- launcher/protect.c --- */
+
+/* The folder for temporary files, in which the job of a dry run may write. */
+const char *sl_protect_scratch(void);
+
+/* False: the kernel cannot refuse the job's writes, and the user has not allowed them all. */
+bool sl_protect_can(const struct sl_launch *run);
+
+/*
+ * In the process that becomes the command: caches go to `scratch`, writes elsewhere are refused. False: that failed, errno says
+ * why.
+ */
+bool sl_protect_enter(const struct sl_launch *run, const char *scratch);
 
 /* --- launcher/link.c --- */
 

@@ -84,6 +84,7 @@ static void put_dry(struct sl_json *j, const struct sl_report *report)
 {
 	const char *card = sl_dry_report(report);
 	struct sl_dry_need need = {0};
+	struct sl_dry_read read;
 	bool known = sl_dry_need(report, &need);
 
 	if (!card) {
@@ -97,6 +98,16 @@ static void put_dry(struct sl_json *j, const struct sl_report *report)
 	sl_json_known_uint(j, "job_bytes", known ? need.job : SL_UNKNOWN);
 	sl_json_known_uint(j, "outside_low_bytes", known ? need.low : SL_UNKNOWN);
 	sl_json_known_uint(j, "outside_high_bytes", known ? need.high : SL_UNKNOWN);
+	sl_json_array(j, "reads");
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; sl_dry_read(&report->processes[i], k, &read); k++) {
+			sl_json_object(j, NULL);
+			sl_json_int(j, "pid", report->processes[i].trace->header.pid);
+			sl_json_string(j, "line", read.line);
+			sl_json_string(j, "what", read.what);
+			sl_json_end(j);
+		}
+	sl_json_end(j);
 	sl_json_end(j);
 }
 

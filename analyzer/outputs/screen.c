@@ -273,6 +273,7 @@ void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_scree
 	fputc('\n', out);
 	sl_screen_ooms(&page);
 	sl_screen_need(&page);
+	sl_screen_reads(&page);
 	sl_screen_kept(&page);
 	if (sl_screen_windows(&page)) {
 		sl_leak_list_free(&page.leaking);

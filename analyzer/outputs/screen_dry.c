@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The first line of a dry run, and what the job would need of a device. */
+#include <string.h>
+
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/dry.h"
@@ -12,6 +14,30 @@ void sl_screen_dry(struct sl_screen_page *page)
 		return;
 	sl_screen_head(page, "DRY RUN", SL_SCREEN_WARNING);
 	sl_screen_say(page, " on %s: no number was computed", card);
+}
+
+#define READS_SHOWN 3
+
+/* Lines that decided something by a value that was not computed: there the run may have gone another way than on a card. */
+void sl_screen_reads(struct sl_screen_page *page)
+{
+	struct sl_dry_read read;
+	char text[1024] = "";
+	size_t at = 0, count = 0;
+
+	for (unsigned i = 0; i < page->report->process_count; i++)
+		for (size_t k = 0; sl_dry_read(&page->report->processes[i], k, &read); k++) {
+			const char *slash = strrchr(read.line, '/');
+
+			if (count++ < READS_SHOWN && at < sizeof(text))
+				at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s %s", at ? ", " : "",
+						       slash ? slash + 1 : read.line, read.what);
+		}
+	if (!count)
+		return;
+	sl_screen_head(page, "READ", SL_SCREEN_WARNING);
+	sl_screen_say(page, "     %zu line%s read values that were not computed: %s%s", count, count == 1 ? "" : "s", text,
+		      count > READS_SHOWN ? ", and more in report.json" : "");
 }
 
 void sl_screen_need(struct sl_screen_page *page)

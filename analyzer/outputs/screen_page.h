@@ -48,6 +48,7 @@ void sl_screen_said(struct sl_screen_page *page, const char *id, int process, in
 /* screen_dry.c: that the run was dry, and what the job would need; nothing of a real one. */
 void sl_screen_dry(struct sl_screen_page *page);
 void sl_screen_need(struct sl_screen_page *page);
+void sl_screen_reads(struct sl_screen_page *page);
 
 /* screen_title.c: program, processes, hosts, time, and how they ended. */
 void sl_screen_title(struct sl_screen_page *page);

@@ -67,6 +67,23 @@ bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 	return true;
 }
 
+#define READ "dry.read." /* begins the keys of metadata that tell of reads */
+
+bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_read *read)
+{
+	const struct sl_defs *defs = process->model->defs;
+
+	for (size_t i = 0; i < defs->metadata.count; i++) {
+		const struct sl_said *said = &defs->metadata.item[i];
+
+		if (strncmp(said->key, READ, strlen(READ)) || index--)
+			continue;
+		*read = (struct sl_dry_read){said->key + strlen(READ), said->value};
+		return true;
+	}
+	return false;
+}
+
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size)
 {
 	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];

@@ -24,5 +24,16 @@ struct sl_dry_need {
 /* False: the run was not dry, or it used no device. */
 bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need);
 
+/*
+ * Reads of values that no kernel computed: each line of the program once (dry/python/stormlog_dry.py), in the order of their first
+ * reads.
+ */
+struct sl_dry_read {
+	const char *line, *what; /* "/home/me/train.py:88", "item of float32" */
+};
+
+/* The read number `index` of a process; false: it has fewer. */
+bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_read *read);
+
 /* "8.0 to 8.1 GiB: 7.4 GiB of the job and 610 to 628 MiB outside of it (...)", for a line of a screen. */
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size);

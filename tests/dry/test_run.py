@@ -105,6 +105,27 @@ class Run(unittest.TestCase):
         self.assertEqual((run.status, run.out.strip()), (124, "0"))
         self.assertRegex(run.err, r"DRY RUN ended: \S+ carries NVIDIA's CUDA runtime inside itself")
 
+    def test_the_jobs_files_are_safe(self):
+        with tempfile.TemporaryDirectory(dir=os.path.expanduser("~")) as home:
+            model = os.path.join(home, "model.pt")
+            with open(model, "w") as file:
+                file.write("trained for a week")
+            for code in ("open(%r, 'w')", "import os; os.unlink(%r)", "import os; os.truncate(%r, 0)", "import os; os.rename(%r, '/tmp/x')"):
+                run = Dry(sys.executable, "-c", code % model, analyze=False)
+                self.assertIn("Permission" if "rename" not in code else "Error", run.err)
+            with open(model) as file:
+                self.assertEqual(file.read(), "trained for a week")
+            run = Dry(sys.executable, "-c", "open(%r, 'w').write('new')" % model, options=["--allow-writes", home], analyze=False)
+            self.assertEqual(run.status, 0, run.err)
+        run = Dry(sys.executable, "-c", "import os; print(os.environ['HF_HUB_OFFLINE'], os.environ['WANDB_MODE'])", analyze=False, WANDB_MODE="online")
+        self.assertEqual(run.out.split(), ["1", "disabled"])
+
+    def test_the_programs_own_sitecustomize_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "sitecustomize.py"), "w") as file:
+                file.write("print('mine')\n")
+            self.assertEqual(Dry(sys.executable, "-c", "print('then')", analyze=False, PYTHONPATH=folder).out.split(), ["mine", "then"])
+
     def test_small_copies_are_kept_and_kernels_leave_zeros(self):
         code = """
 import ctypes

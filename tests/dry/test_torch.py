@@ -52,7 +52,18 @@ class Torch(unittest.TestCase):
     def test_a_small_card_runs_out_at_the_line(self):
         run = self.train(3, 4 << 20, 0, card="t4")
         self.assertEqual(run.status, 1)
-        self.assertRegex(run.screen, r"OUT OF MEMORY[^\n]*\n  asked 16.0 GiB[^\n]*py:7 train")
+        self.assertRegex(run.screen, r"OUT OF MEMORY[^\n]*\n  asked 16.0 GiB[^\n]*\s[^\n]*py:7 train")
+
+    def test_lines_that_read_values_are_listed_and_values_are_integers_if_asked(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write("import torch\nprint(torch.nonzero(torch.arange(6, device='cuda') % 2).shape[0])\n"
+                          "print(torch.ones(1 << 20, device='cuda').sum().item())\n"
+                          "torch.nn.LSTM(8, 8, 2, bidirectional=True).cuda()(torch.ones(5, 3, 8, device='cuda'))[0].sum().backward()\n")
+            program.flush()
+            run = Dry(PYTHON, program.name, options=["--values"])
+        self.assertEqual(run.out.split(), ["3", "0.0"], run.err)
+        self.assertEqual([(read["line"], read["what"]) for read in run.report["run"]["dry"]["reads"]], [(program.name + ":3", "item of float32")])
+        self.assertIn("READ     1 line read values that were not computed", run.screen)
 
     def test_a_leak_has_its_line(self):
         self.assertRegex(self.train(100, 8, 1).screen, r"LEAK(.|\n)*py:12 train")

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""Python starts this in a dry run (dry/README.md): it waits for PyTorch, and then starts the program's own sitecustomize, if it has one."""
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class WaitsFor(importlib.abc.MetaPathFinder):
+    """Calls then(module) once a module of that name has been loaded, whoever loads it."""
+
+    def __init__(self, name, then):
+        self.name, self.then = name, then
+
+    def find_spec(self, name, path, target=None):
+        if name != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec and spec.loader:
+            load = spec.loader.exec_module
+
+            def exec_module(module):
+                load(module)
+                self.then(module)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def with_torch(torch):
+    sys.path.append(HERE)
+    import stormlog_dry
+
+    stormlog_dry.begin(torch)
+
+
+def chain():
+    """The sitecustomize that ours hides."""
+    for folder in sys.path:
+        path = os.path.join(folder or ".", "sitecustomize.py")
+        if os.path.abspath(folder or ".") != HERE and os.path.isfile(path):
+            with open(path) as file:
+                exec(compile(file.read(), path, "exec"), {"__name__": "sitecustomize", "__file__": path})
+            return
+
+
+if os.path.isdir(os.environ.get("STORMLOG_DRY", "")):
+    sys.meta_path.insert(0, WaitsFor("torch", with_torch))
+    if not os.environ.get("STORMLOG_DRY_INIT"):
+        import stormlog_dry_init
+
+        sys.meta_path.insert(0, WaitsFor("torch.nn.init", stormlog_dry_init.skip))
+chain()

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Notes each line of the program that reads a value from the device: no kernel has computed it. The notes are metadata of the trace."""
+import ctypes
+import os
+import sys
+
+READS = ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__contains__")
+PREFIX = b"dry.read."
+MOST = 200  # lines that are noted
+seen = set()
+
+
+def metadata():
+    """The agent's function that adds a key to the trace (include/stormlog.h); None: there is no agent."""
+    table = ctypes.c_void_p.in_dll(ctypes.CDLL(None), "stormlog_api_v1") if hasattr(ctypes.CDLL(None), "stormlog_api_v1") else None
+    if table is None:
+        return None
+    words = ctypes.cast(ctypes.addressof(table), ctypes.POINTER(ctypes.c_void_p))
+    return ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(words[6])
+
+
+def place(frame):
+    """The innermost frame that is no code of an installed package."""
+    inner = frame
+    while frame and ("site-packages" in frame.f_code.co_filename or frame.f_code.co_filename.startswith("<")):
+        frame = frame.f_back
+    frame = frame or inner
+    return "%s:%d" % (frame.f_code.co_filename, frame.f_lineno)
+
+
+def begin(torch):
+    say = metadata()
+
+    def noted(name, read):
+        def method(tensor, *args):
+            value = read(tensor, *args)
+            if tensor.is_cuda and len(seen) < MOST:
+                where = place(sys._getframe(1))
+                if (where, name) not in seen:
+                    seen.add((where, name))
+                    if say:
+                        say(PREFIX + where.encode(), ("%s of %s" % (name, str(tensor.dtype).replace("torch.", ""))).encode())
+            return value
+
+        method.__name__ = name
+        return method
+
+    for name in READS:
+        setattr(torch.Tensor, name, noted(name, getattr(torch.Tensor, name)))
+    if os.environ.get("STORMLOG_DRY_VALUES"):
+        import stormlog_dry_values
+
+        stormlog_dry_values.begin(torch)

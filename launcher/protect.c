@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The job of a dry run computes nothing, so what it would write is worth nothing: a checkpoint of zeros must not replace a good
+ * one. Landlock refuses its writes but for the traces, /dev, /proc, the folder for temporary files and what --allow-writes names.
+ * Caches go into a folder of the run's own, and hubs and trackers are told by their own variables to stay offline.
+ */
+#include "launcher/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_landlock_create_ruleset /* the same on every architecture */
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_add_rule	    445
+#define SYS_landlock_restrict_self  446
+#endif
+
+/* From linux/landlock.h, which on the build machine may be older than the running kernel, or missing. */
+enum {
+	VERSION = 1, /* flag: ask for the ABI */
+	PATH_BENEATH = 1,
+	WRITE_FILE = 1 << 1,
+	REMOVE = 3 << 4,    /* a folder, a file */
+	MAKE = 0x1fc0,	    /* character device, folder, file, socket, FIFO, block device, link */
+	REFER = 1 << 13,    /* ABI 2 */
+	TRUNCATE = 1 << 14, /* ABI 3 */
+};
+
+/* True: hubs and trackers; the user's own value does not count. False: caches, unless the user has chosen their place. */
+static const struct {
+	const char *name, *value;
+	bool offline;
+} variables[] = {
+#define OFFLINE(name, value) {name, value, true},
+#define CACHE(name, folder)  {name, folder, false},
+#include "dry/environment.def"
+#undef OFFLINE
+#undef CACHE
+};
+
+static void set_variables(const char *scratch)
+{
+	char path[4096];
+
+	for (size_t i = 0; i < SL_COUNT(variables); i++) {
+		snprintf(path, sizeof(path), "%s/%s", scratch, variables[i].value);
+		if (!variables[i].offline)
+			mkdir(path, 0700);
+		setenv(variables[i].name, variables[i].offline ? variables[i].value : path, variables[i].offline);
+	}
+}
+
+static void allow(int rules, const char *path, uint64_t access)
+{
+	struct {
+		uint64_t access;
+		int32_t folder;
+	} __attribute__((packed)) rule = {access, open(path, O_PATH | O_CLOEXEC)};
+
+	if (rule.folder >= 0)
+		syscall(SYS_landlock_add_rule, rules, PATH_BENEATH, &rule, 0);
+	close(rule.folder);
+}
+
+/* The folder of the traces up to its first placeholder, made here, because a rule needs it to be there. */
+static void allow_traces(int rules, const char *directory, uint64_t access)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s", directory);
+	path[strcspn(path, "%")] = 0;
+	for (char *at = path; (at = strchr(at + 1, '/'));) {
+		*at = 0;
+		mkdir(path, 0777);
+		*at = '/';
+	}
+	if (!strchr(directory, '%'))
+		mkdir(path, 0777);
+	else
+		*strrchr(path, '/') = 0;
+	allow(rules, path, access);
+}
+
+static bool is_everything(const struct sl_launch *run)
+{
+	for (unsigned i = 0; i < run->writes_count; i++)
+		if (!strcmp(run->writes[i], "/"))
+			return true;
+	return false;
+}
+
+const char *sl_protect_scratch(void)
+{
+	const char *folder = getenv("TMPDIR");
+
+	return folder && *folder == '/' ? folder : "/tmp";
+}
+
+bool sl_protect_can(const struct sl_launch *run)
+{
+	return is_everything(run) || syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION) > 0;
+}
+
+bool sl_protect_enter(const struct sl_launch *run, const char *scratch)
+{
+	static const char *const always[] = {"/dev", "/proc"};
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION);
+	uint64_t access = WRITE_FILE | REMOVE | MAKE | (abi > 1 ? REFER : 0) | (abi > 2 ? TRUNCATE : 0);
+	int rules;
+
+	set_variables(scratch);
+	if (is_everything(run))
+		return true;
+	rules = (int)syscall(SYS_landlock_create_ruleset, &access, sizeof(access), 0);
+	if (rules < 0)
+		return false;
+	for (size_t i = 0; i < SL_COUNT(always); i++)
+		allow(rules, always[i], access);
+	for (unsigned i = 0; i < run->writes_count; i++)
+		allow(rules, run->writes[i], access);
+	allow(rules, sl_protect_scratch(), access);
+	allow_traces(rules, run->directory, access);
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_landlock_restrict_self, rules, 0) && !close(rules);
+}
