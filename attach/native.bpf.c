@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The native stack of the thread that is in a call: its registers and the piece of its stack that lies above them.  The caller's
+ * The native stack of the thread that is in a call: its registers and the piece of its stack that is above them.  The caller's
  * frames are whole and its registers restored when a call returns.  The collector unwinds it (unwind.c).  Part of seen.bpf.c.
  */
 struct {

@@ -151,7 +151,7 @@ static __always_inline __u64 first_frame(struct thread *thread, const struct sl_
 /* Offsets in a frame are below its size, which the verifier does not know. */
 #define FIELD(type, frame, offset) (*(type *)&(frame)[(offset) & (SL_SEEN_FRAME_BYTES - sizeof(type))])
 
-/* Adds the frame that lies there.  Returns where the one outside it lies; 0: there is none; itself: it cannot be read. */
+/* Adds the frame that is there.  Returns where the one outside it lies; 0: there is none; itself: it cannot be read. */
 CHECKED_ONCE __u64 walk_one(struct sl_seen_lines *lines, struct thread *thread, __u64 at, const struct sl_seen_python *python)
 {
 	__u32 n, owner, slot;

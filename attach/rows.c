@@ -117,7 +117,7 @@ static uint64_t pool_value(int attribute, void *value)
 #undef ROW_FAMILY
 
 /*
- * Arguments as they lie in the recorded words: six in registers, the rest on the stack, where structures passed by value are
+ * Arguments as they are in the recorded words: six in registers, the rest on the stack, where structures passed by value are
  * too.
  */
 typedef void read_row(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,

@@ -111,7 +111,7 @@ int call_begins(struct registers *at)
 
 	if (!thread || !process)
 		return 0;
-	/* Drops calls that were left by longjmp: those whose stack pointer lies below this one. */
+	/* Drops calls that were left by longjmp: those whose stack pointer is below this one. */
 	for (int i = 0; i < SL_SEEN_DEPTH; i++) {
 		depth = thread->depth;
 		if (!depth || depth > SL_SEEN_DEPTH || open_at(thread, depth - 1)->sp > at->sp)

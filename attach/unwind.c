@@ -308,7 +308,7 @@ static void unwind_frames(struct sl_unwind *unwind, const struct sl_seen_native 
 {
 	struct frame frame = {.known = CALLERS_OWN | 1u << SP | 1u << IP};
 	enum step how = OUT;
-	bool signal = false; /* it was interrupted by a signal: it stands at its address and not behind a call */
+	bool signal = false; /* it was interrupted by a signal: it is at its address and not behind a call */
 
 	frame.value[BX] = seen->bx;
 	frame.value[BP] = seen->bp;

@@ -392,7 +392,7 @@ static bool number(struct sl_unpack *at, uint64_t *number)
 	return true;
 }
 
-/* True: there is a value for each x.  The values lie behind all x. */
+/* True: there is a value for each x.  The values are behind all x. */
 static bool are_few(const struct sl_unpacked *data, uint64_t width, unsigned count)
 {
 	unsigned most = 0;
@@ -504,7 +504,7 @@ static inline void load_narrow(uint64_t *x, const struct sl_column *column, unsi
 	const uint8_t *at = column->data + (size_t)i * column->width;
 
 	if (column->encoding == SL_ENCODING_TWO) {
-		unsigned bits = ((const struct narrow16 *)(column->data + i / 8))->x; /* a batch; values lie behind the last */
+		unsigned bits = ((const struct narrow16 *)(column->data + i / 8))->x; /* a batch; values are behind the last */
 
 		for (unsigned k = 0; k < count; k++)
 			x[k] = bits >> k & 1;

@@ -152,7 +152,7 @@ static void put_number(FILE *out, double value)
 		sl_escape_print(out, "%.9g\n", value);
 }
 
-/* The profile of a MIG instance stands in "... MIG 1g.10gb".  Drivers before R470 named an instance MIG-GPU-UUID/GI/CI. */
+/* The profile of a MIG instance is in "... MIG 1g.10gb".  Drivers before R470 named an instance MIG-GPU-UUID/GI/CI. */
 static void put_device(FILE *out, const struct sl_exporter *exporter, const struct sl_process *process, const struct sl_figures *f)
 {
 	const struct sl_device *device = sl_defs_device(&process->trace->defs, f->device);

@@ -11,7 +11,7 @@
  *	stormlog_pop();
  *
  * Under stormlog-run these are in the trace and in every report of it.  Without the agent they are a load and a
- * comparison.  Any thread may call any of them, from a signal handler too; none fails, none prints, and texts are copied.
+ * comparison.  Any thread may call any of them, from a signal handler too.  They never fail, never print, and copy texts.
  * doc/inside.md says what becomes of each.
  *
  * The agent is looked for once, by dlsym: before glibc 2.34 link with -ldl.  A static program has no agent.

@@ -73,7 +73,7 @@ static void count(void *context, const char *name, const struct stat *st)
 	packs->used += (uint64_t)st->st_size;
 }
 
-/* May lie in the folder of a store that is to be. */
+/* May be in the folder of a store that is to be. */
 static bool is_before(const char *name)
 {
 	static const char *const names[] = {".", "..", "tokens", "tokens.new", "lost+found", ".snapshot"};
@@ -96,7 +96,7 @@ static bool is_made(int at)
 	return has(at, SL_STORE_NAME, S_IFREG) || has(at, folders[0], S_IFDIR);
 }
 
-/* A store has its catalogue or packs/; a new one is empty, but for what may lie there before.  False: errno; ENOTEMPTY: none. */
+/* A store has its catalogue or packs/; a new one is empty, but for what may be there before.  False: errno; ENOTEMPTY: none. */
 static bool is_store(int at)
 {
 	struct dirent *entry;

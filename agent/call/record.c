@@ -466,7 +466,7 @@ static void tell_owner(const struct sl_frame *owner, const struct sl_frame *fram
 		sl_slot_add_flags(owner->slot, SL_FLAG_injected);
 	if (frame->class != owner->class)
 		return;
-	/* Not from HSA: HIP knows better which of its devices it uses, and HIP's managed memory lies in HSA pools of the host. */
+	/* Not from HSA: HIP knows better which of its devices it uses, and HIP's managed memory is in HSA pools of the host. */
 	if (out->device_plus_one && sl_hooks[frame->api].family != SL_FAMILY_hsa)
 		*head = sl_slot_with_device(*head, out->device_plus_one - 1);
 	if (out->context)

@@ -83,7 +83,7 @@ static void abandon(struct sl_agent_thread *thread, uint64_t seq, uint64_t end)
 }
 
 /*
- * A call that was left without returning (longjmp, exception, cancellation) lies below the stack pointer or where this one
+ * A call that was left without returning (longjmp, exception, cancellation) is below the stack pointer or where this one
  * lies, or its frame has been written over.  A handler on an alternate stack is above or below by chance, and truly inside.
  */
 void sl_unwound_drop(struct sl_agent_thread *thread, const struct sl_frame *now)

@@ -2,7 +2,7 @@
 /*
  * A fold goes twice over file 1 and the oldest files after it.  It takes as many files as are beyond the limit, so that file 1 is
  * read and written once for all of them.  The first pass finds for each address of a block the latest event that names it; frames
- * of several threads lie in any order.  It counts the events that may go, and marks the frames with an event that stays.  The
+ * of several threads are in any order.  It counts the events that may go, and marks the frames with an event that stays.  The
  * second pass copies what stays; of a frame that is not marked it reads the index alone.
  * (Longer than other files: both passes and the change from file to file share the state of one fold.)
  */

@@ -124,7 +124,7 @@ bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes)
 	return atomic_fetch_add_explicit(&injectable, 1, memory_order_relaxed) + 1 == inject_at;
 }
 
-/* True: a kind that certainly takes memory of the device; managed memory may lie on the host. */
+/* True: a kind that certainly takes memory of the device; managed memory may be on the host. */
 static bool counts(int device, enum sl_kind kind)
 {
 	if (device < 0 || device >= DEVICES)

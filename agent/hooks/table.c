@@ -178,7 +178,7 @@ static _Atomic uint64_t callers[SL_API_COUNT][CALLERS];
 
 #define PAGE_BITS 12
 
-/* The word without the instance.  It is never zero, since no code lies in the first page. */
+/* The word without the instance.  It is never zero, since no code is in the first page. */
 static inline uint64_t kept_word(const void *caller, uint64_t unload)
 {
 	const uint64_t numbers = (UINT64_C(1) << (UNLOAD_BITS + INSTANCE_BITS)) - (1 << INSTANCE_BITS);

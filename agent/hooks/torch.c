@@ -6,7 +6,7 @@
  * and arguments changed over the versions; each name forwards to its own real function.  A C++ struct Device {int8_t type,
  * index} is passed in one register, as an integer is.
  *
- * Longer than other files: so that every mangled name of PyTorch's stands in one place.
+ * Longer than other files: so that every mangled name of PyTorch's is in one place.
  */
 #include <link.h>
 #include <stdatomic.h>
@@ -63,7 +63,7 @@ static inline void *real_of(struct real *real, const void *caller)
 struct place {
 	uintptr_t address;
 	const char *path;
-	uintptr_t begin, bytes; /* of the segment that the function lies in */
+	uintptr_t begin, bytes; /* of the segment that the function is in */
 };
 
 static int find_path(struct dl_phdr_info *info, size_t size, void *data)

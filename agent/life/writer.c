@@ -481,7 +481,7 @@ static void write_footer(const char *how)
 
 /*
  * Goes on in the next file, because this one is large enough.  It is cut at the end of a step, the same instant for all threads, so
- * that no free lies in an older file than its allocation: a fold would not find the block (retention.c).
+ * that no free is in an older file than its allocation: a fold would not find the block (retention.c).
  */
 static void continue_file(void)
 {
@@ -522,7 +522,7 @@ static void say_stacks(void)
 	sl_capability_write("stacks", text);
 }
 
-/* A forked child has no trace in which this could be said. */
+/* A forked child has no trace in which this could be reported. */
 static void say_child(struct sl_ringfile *file)
 {
 	uint32_t err = atomic_load(&file->child_lost);

@@ -33,7 +33,7 @@ static int open_once(const char *path, int flags)
 
 /*
  * A file that is written must not be a standard descriptor, not even until it is moved: where the program has closed one, its
- * output would go into ours.  Until ours is open a descriptor that cannot be written stands there, with the same error for a write.
+ * output would go into ours.  Until ours is open a descriptor that cannot be written is there, with the same error for a write.
  */
 static int open_beyond_standard(const char *path, int flags)
 {

@@ -175,7 +175,7 @@ static void read_cgroup(struct sl_hostmem_process *of, struct sl_hostmem *memory
 		sl_procfile_digits(kills, &memory->oom_kills);
 }
 
-/* Asked once: the kernel's answers lie on the first stack, which a program may leave and unmap. */
+/* Asked once: the kernel's answers are on the first stack, which a program may leave and unmap. */
 static uint64_t page_bytes(void)
 {
 	static _Atomic uint64_t bytes;

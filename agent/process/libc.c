@@ -25,7 +25,7 @@
 
 #define LARGE 4096
 
-/* May lie at any address and alias any type, as memory does. */
+/* May be at any address and alias any type, as memory does. */
 struct word16 {
 	unsigned char bytes __attribute__((vector_size(16)));
 } __attribute__((packed, may_alias));

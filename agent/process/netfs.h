@@ -16,7 +16,7 @@ bool sl_netfs_remote_is_large(void);
 const char *sl_netfs_name(const char *folder);
 
 /*
- * True: this empty file lies on an overlay on a file system that writes to new places, as btrfs does: it takes the flag by which
- * a file is spared that, though kernels ask for new blocks all the same.
+ * True: the file is on an overlay over a copy-on-write file system such as btrfs.  There FS_NOCOW_FL is accepted, and has no
+ * effect.  The file must be empty.
  */
 bool sl_netfs_copies(int fd);

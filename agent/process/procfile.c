@@ -165,7 +165,7 @@ static uint64_t stat_field(uint64_t pid, int wanted)
 
 char sl_procfile_state(uint64_t pid)
 {
-	char content[128]; /* the state stands behind a pid and a name of 64 bytes at most */
+	char content[128]; /* the state is behind a pid and a name of 64 bytes at most */
 	const char *at = stat_text(pid, 3, content, sizeof(content));
 
 	return at ? *at : 0;

@@ -34,12 +34,12 @@ _Atomic bool sl_cfi_lies;
 struct reader {
 	const uint8_t *at, *end;
 	const uint8_t
-		*known; /* the program may have made a page unreadable: what lies on the pages before this one was asked about */
+		*known; /* the program may have made a page unreadable: what is on the pages before this one was asked about */
 	bool bad;
 	bool odd; /* as far as we know right, but not simple */
 };
 
-/* Bytes from `at` to the end of the object's segment that it lies in. */
+/* Bytes from `at` to the end of the object's segment that it is in. */
 static struct reader segment_from(const struct dl_phdr_info *object, uintptr_t at)
 {
 	for (unsigned i = 0; i < object->dlpi_phnum; i++) {
@@ -52,7 +52,7 @@ static struct reader segment_from(const struct dl_phdr_info *object, uintptr_t a
 	return (struct reader){.bad = true};
 }
 
-/* True: 8 bytes or fewer at `at`, which lie on two pages at most, can be read. */
+/* True: 8 bytes or fewer at `at`, which are on two pages at most, can be read. */
 static bool can_read(const uint8_t *at, unsigned bytes)
 {
 	uintptr_t first = (uintptr_t)at, last = first + bytes - 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is mapped where: definitions of the objects that native addresses lie in.
+ * What is mapped where: definitions of the objects that native addresses are in.
  *
- * A definition says which object lies at a place from now on; one without a path says that none does.  Where one object replaces
+ * A definition says which object is at a place from now on; one without a path says that none does.  Where one object replaces
  * another, the same addresses mean other code.  So the new object is hashed into the ids of the stacks that lead through it.
  */
 #include <elf.h>

@@ -82,7 +82,7 @@ static bool in_eval(uintptr_t pc)
 	unsigned n = atomic_load_explicit(&eval_ranges, memory_order_acquire);
 
 	for (unsigned i = 0; i < n; i++)
-		if (pc > eval_range[i].begin && pc <= eval_range[i].end) /* a return address may lie behind its function's end */
+		if (pc > eval_range[i].begin && pc <= eval_range[i].end) /* a return address may be behind its function's end */
 			return true;
 	return false;
 }
@@ -300,7 +300,7 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 }
 
 /*
- * True: rbp and return address of a frame there would lie in a page that is not in memory, as those of a running stack do not, or
+ * True: rbp and return address of a frame there would be in a page that is not in memory, as those of a running stack do not, or
  * beyond the page that libunwind asks for.
  */
 static bool is_away(uintptr_t frame)

@@ -124,7 +124,7 @@ static bool grows_to(uintptr_t low, uintptr_t here)
 	return end - low <= limit.rlim_cur;
 }
 
-/* The alternate stack that the program has given to this thread, and one that it gave while it stood on that. */
+/* The alternate stack that the program has given to this thread, and one that it gave while it was on that. */
 static __thread struct alternate {
 	uintptr_t begin, bytes;
 	bool disarms; /* while a handler runs on it the kernel says that there is none */

@@ -248,7 +248,7 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 	return entry->id;
 }
 
-/* A float object's value lies behind the pointer to its type, which has a name. */
+/* A float object's value is behind the pointer to its type, which has a name. */
 static bool read_float(uintptr_t object, double *value)
 {
 	uintptr_t type, name;
@@ -288,7 +288,7 @@ unsigned sl_python_anchors(uintptr_t *anchors, unsigned max)
 		return 0;
 	if (where->cframe) {
 		/*
-		 * Each address lies in a C frame of the loop, except the outermost, which lies in the thread state and is
+		 * Each address is in a C frame of the loop, except the outermost, which is in the thread state and is
 		 * never set.
 		 */
 		for (at = sl_python_word_at(tstate, where->cframe); at - tstate >= THREAD_STATE_MAX && n < max;

@@ -29,7 +29,7 @@ struct pages {
 	bool gone; /* the stack leads to another, which cannot be read */
 };
 
-/* Blocks signals: no handler may come, or leave by longjmp, while an address stands beside another's rule. */
+/* Blocks signals: no handler may come, or leave by longjmp, while an address is beside another's rule. */
 static SL_NOINLINE struct sl_cfi_rule learn_rule(struct sl_walk_rule *entry, uintptr_t pc)
 {
 	struct sl_cfi_rule rule = {0};
@@ -104,7 +104,7 @@ static inline __attribute__((always_inline)) bool step(struct pages *pages, stru
 	if (SL_UNLIKELY(cfa - 8 - pages->begin >= pages->bytes) && !can_reach(pages, at->sp, cfa))
 		return false;
 	if (SL_UNLIKELY(rule.bp != SL_CFI_BP_KEPT && cfa + (uintptr_t)rule.bp < at->sp))
-		return tables_lie(); /* the word lies below the frame */
+		return tables_lie(); /* the word is below the frame */
 	at->pc = ((const volatile uintptr_t *)cfa)[-1];
 	at->sp = cfa;
 	at->bp_slot = NULL;
@@ -396,7 +396,7 @@ enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *last)
 			return SL_WALK_ENTERED;
 		if (rule.kind == SL_CFI_END)
 			return SL_WALK_ELSEWHERE;
-		if (!step(&pages, &at, rule)) /* outer frames lie above */
+		if (!step(&pages, &at, rule)) /* outer frames are above */
 			return to < sp || is_planted(at.pc) ? SL_WALK_ELSEWHERE : SL_WALK_UNCLEAR;
 		if (to - sp < at.sp - sp) {
 			*last = at.sp;

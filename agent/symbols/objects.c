@@ -20,7 +20,7 @@
 #define USE_NS	50000000ull    /* longest wait for a fork(): its handlers may wait for a lock of the thread that waits */
 #define FORK_NS 100000000ull   /* longest wait of fork() for others */
 #define OPEN_NS 10000000000ull /* the same while the writer is at work to open a library */
-#define NOBODY	-1	       /* not 0: zeroed variables lie on a page that a process without a GPU never touches */
+#define NOBODY	-1	       /* not 0: zeroed variables are on a page that a process without a GPU never touches */
 
 static _Atomic long trusted = NOBODY; /* pid of the process whose locks are known to be free; NOBODY: no constructor has run yet */
 static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last */
@@ -146,7 +146,7 @@ SL_STARTUP_TEXT void sl_objects_construct(void)
 	sl_objects_trust();
 }
 
-/* The program's headers.  Asked once: the kernel's answers lie on the first stack, which a program may leave and unmap. */
+/* The program's headers.  Asked once: the kernel's answers are on the first stack, which a program may leave and unmap. */
 static const ElfW(Phdr) * program_headers(unsigned long *count)
 {
 	static const ElfW(Phdr) * _Atomic headers;
@@ -246,7 +246,7 @@ static int visit_readable(struct dl_phdr_info *info, size_t size, void *data)
 	if (!index)
 		begin_look(info);
 	if (index >= atomic_load(&looked_at.readable)) {
-		/* The name of the C library's loader lies in the program's own first page. */
+		/* The name of the C library's loader is in the program's own first page. */
 		if (!sl_pages_readable((uintptr_t)info->dlpi_phdr) ||
 		    (info->dlpi_name && !sl_pages_readable((uintptr_t)info->dlpi_name))) {
 			atomic_store(&sl_objects_unreadable, true);

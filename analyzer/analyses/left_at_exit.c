@@ -457,7 +457,7 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 						    .stack = leak->stack});
 }
 
-/* One block that takes most of the device is an allocator's arena.  What lies in it is judged only if its blocks are reported. */
+/* One block that takes most of the device is an allocator's arena.  What is in it is judged only if its blocks are reported. */
 static void find_arena(struct sl_report *report, unsigned index, const struct sl_row *row, int device)
 {
 	static const struct {

@@ -718,7 +718,7 @@ static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *o
 		if (2 * oom->owners[i].blocks <= site->total_blocks && !strcmp(where, other))
 			bytes[site->kind == SL_KIND_block] += oom->owners[i].bytes;
 	}
-	return bytes[0] > bytes[1] ? bytes[0] : bytes[1]; /* tensors lie in PyTorch's segments: only one of the two counts */
+	return bytes[0] > bytes[1] ? bytes[0] : bytes[1]; /* tensors are in PyTorch's segments: only one of the two counts */
 }
 
 /* A second try, at another line, which failed because what the first had got was still held. */

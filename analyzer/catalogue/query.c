@@ -67,7 +67,7 @@ static void skip_blanks(struct parser *p)
 	p->at += strspn(p->at, " \t\n\r");
 }
 
-/* True: this word stands here and ends here; it is taken. */
+/* True: this word is here and ends here; it is taken. */
 static bool take_word(struct parser *p, const char *word)
 {
 	size_t size = strlen(word);
@@ -350,7 +350,7 @@ static int in_parentheses(struct parser *p)
 	return node;
 }
 
-/* True: `word` stands here; it is not taken. */
+/* True: `word` is here; it is not taken. */
 static bool sees_word(struct parser *p, const char *word)
 {
 	const char *at = p->at;

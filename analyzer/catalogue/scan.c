@@ -380,7 +380,7 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 	bool fine = true;
 
 	if (!sl_archive_open(path) && errno) {
-		if (sl_archive_unsaved()) /* it is said */
+		if (sl_archive_unsaved()) /* it is reported */
 			scan->unsaved = true;
 		else
 			sl_paths_failed(path);
@@ -397,7 +397,7 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 
 		if (!*images.runs[i].id)
 			continue;
-		if (!images.copies.count) /* what is said of the pack is said with each run */
+		if (!images.copies.count) /* report warnings about the pack once per run in it */
 			taken = take_images(&images, &by.images[by.at[i]], by.at[i + 1] - by.at[i]);
 		fine = learn(scan, taken.image_count ? &taken : NULL, &path, 1, images.runs[i].id, whole, &runs);
 	}

@@ -170,7 +170,7 @@ static bool is_a_step(const struct level *level, const double *values, size_t le
 	return step > floor && fmax(most[0] - least[0], most[1] - least[1]) <= HARDLY * step;
 }
 
-/* What is known of a change at the first of `left` values; `before` values of the same level stand in front of them. */
+/* What is known of a change at the first of `left` values; `before` values of the same level are in front of them. */
 enum change { NONE, NAMED, SETTLED };
 
 /* A change that two runs name, or more runs if earlier ones were like them. */

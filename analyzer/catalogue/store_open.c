@@ -216,8 +216,8 @@ static char *without_links(const char *path)
 }
 
 /*
- * What is wrong with where the catalogue lies: whoever can put a file there may have made what SQLite reads and writes.  NULL:
- * nothing.
+ * Why this folder is unsafe: another user can create files in it, so SQLite's -journal or -wal file may not be ours.  NULL: it
+ * is safe.
  */
 static const char *misplaced(const char *path)
 {
@@ -522,7 +522,7 @@ static bool is_used(const char *path)
 static const char resting[] = {1, 1};
 #define MODE_AT 18 /* file format write and read version: https://sqlite.org/fileformat2.html, 1.3.3 */
 
-/* True: nothing lies there, or an earlier backup that nobody works on. */
+/* True: nothing is there, or an earlier backup that nobody works on. */
 static bool may_replace(const char *path, char *why)
 {
 	const char *wrong = NULL;

@@ -112,7 +112,7 @@ static const char *summary_path(const struct options *o)
 	return o->values[SUMMARY] ? o->values[SUMMARY] : getenv("GITHUB_STEP_SUMMARY");
 }
 
-/* Confines the process to the files that were named; the baseline, which may lie in another folder, is one of them. */
+/* Confines the process to the files that were named; the baseline, which may be in another folder, is one of them. */
 static void confine(const struct options *o, const struct sl_arguments *parsed)
 {
 	const char *baseline = o->limits.baseline;
@@ -125,7 +125,7 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 					 .symbols = parsed->symbols});
 }
 
-/* True: `path` lies in the folder of `file`. A file of limits that was found may be a stranger's, and names outputs there only. */
+/* True: `path` is in the folder of `file`. A file of limits that was found may be a stranger's, and names outputs there only. */
 static bool lies_beside(const char *path, const char *file)
 {
 	char folder[PATH_MAX];
@@ -288,7 +288,7 @@ static void find_gaps(struct sl_report *report)
 	sl_arena_free(&arena);
 }
 
-/* Runs that lie there too, and are not read. */
+/* Runs that are there too, and are not read. */
 static unsigned other_runs(const struct sl_report *report)
 {
 	const struct sl_images *images = &report->images;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-analyze collect DIR: runs on the node where the job ran.  Where DIR lies on a network file system or on btrfs
- * (agent/process/netfs.c), the rings of its traces lie in this node's memory (SL_REMOTE_RING). Rings of dead processes are moved
+ * stormlog-analyze collect DIR: runs on the node where the job ran.  Where DIR is on a network file system or on btrfs
+ * (agent/process/netfs.c), the rings of its traces are in this node's memory (SL_REMOTE_RING). Rings of dead processes are moved
  * next to their traces.  A ring without a trace is removed where the files had all that is in it; else it is kept, for the trace
  * may come back.  A living process is never touched.  With -o the traces of this node's processes that have ended become one file,
  * so that a job of thousands of ranks leaves one file for each node on the shared file system.
@@ -70,7 +70,7 @@ static bool copy(int from, FILE *to, off_t size)
 	       !fsync(fileno(to)); /* ENXIO: its end */
 }
 
-#define MOST (off_t) SL_RINGFILE_MOST /* what lies behind is nobody's: a ring may be as large as its owner likes */
+#define MOST (off_t) SL_RINGFILE_MOST /* what is behind is nobody's: a ring may be as large as its owner likes */
 
 /* Copies the ring beside the trace.  False: errno. */
 static bool copy_home(const char *ring, const char *home)
@@ -91,7 +91,7 @@ static bool copy_home(const char *ring, const char *home)
 	return fine;
 }
 
-/* The ring in memory goes when the whole of it lies beside the trace. */
+/* The ring in memory goes when the whole of it is beside the trace. */
 static void bring(struct collection *collection, const char *ring, const char *trace)
 {
 	char home[PATH_MAX];
@@ -106,7 +106,7 @@ static void bring(struct collection *collection, const char *ring, const char *t
 	collection->brought++;
 }
 
-/* True: the trace's real folder is DIR or lies below it. */
+/* True: the trace's real folder is DIR or is below it. */
 static bool is_in(const struct collection *collection, const char *trace)
 {
 	char folder[PATH_MAX], real[PATH_MAX];

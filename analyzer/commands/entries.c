@@ -21,7 +21,7 @@ struct printer {
 	uint64_t started_ns; /* Unix time of the run's first process */
 	bool told;	     /* the line of this process has been printed */
 	bool any;
-	bool newer;		    /* that a newer agent wrote it was said */
+	bool newer;		    /* that a newer agent wrote it was reported */
 	struct sl_report *report;   /* with --by place: names the lines */
 	struct sl_process *process; /* the process whose entries are printed */
 };

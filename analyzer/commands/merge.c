@@ -61,7 +61,7 @@ static int write_merged(struct sl_telemetry *t, const char *folder, bool json, b
 			       "cannot write %s: %m", folder);
 }
 
-/* Adds the traces of a run, with a session for each process.  *lacks: not all that lies there was read. */
+/* Adds the traces of a run, with a session for each process.  *lacks: not all that is there was read. */
 static int add_native(struct sl_telemetry *t, struct sl_report *report, char **paths, unsigned count, bool *lacks)
 {
 	const struct sl_pipeline_options options = {0};

@@ -284,7 +284,7 @@ static bool is_made(const struct monitor *monitor, int file, struct stat *st)
 	return monitor->output && !sl_save_is_open(monitor->output) && !fstat(file, st) && S_ISREG(st->st_mode);
 }
 
-/* True: our file has no name left.  One that was only moved away keeps its rows, whatever lies at its place (logrotate). */
+/* True: our file has no name left.  One that was only moved away keeps its rows, whatever is at its place (logrotate). */
 static bool is_gone(const struct monitor *monitor, int file)
 {
 	struct stat st;

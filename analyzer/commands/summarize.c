@@ -141,7 +141,7 @@ static void free_parts(struct parts *parts)
 	free(parts->damage);
 }
 
-/* Threads come in any order, so it is said in the order of the traces.  True: something cannot be read. */
+/* Threads come in any order, so it is reported in the order of the traces.  True: something cannot be read. */
 static bool say_damage(const struct parts *parts, struct sl_report *report)
 {
 	size_t first = report->warnings.count;

@@ -135,7 +135,7 @@ static void put_sample(struct track *track, struct tracked *tracked, struct sl_v
 	sl_live_sink_add(track->sink, tracked->number, event);
 	sl_alerts_derive(&series, &track->thresholds, &track->arena, put_alert, &sieve);
 	tracked->last[at] = *event;
-	tracked->last[at].metadata = NULL; /* it lies in this look's arena */
+	tracked->last[at].metadata = NULL; /* it is in this look's arena */
 	tracked->seen[at] = true;
 }
 

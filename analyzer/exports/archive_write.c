@@ -36,7 +36,7 @@ struct packer {
 	struct sl_redaction redaction; /* key NULL: nothing is masked */
 	struct sl_map stems;	       /* of images, and how often each was wanted */
 	struct sl_archived *packed;
-	bool has_rest; /* of the file in work: what its torn end was to hold lies in the ring */
+	bool has_rest; /* of the file in work: what its torn end was to hold is in the ring */
 	uint8_t bytes[1 << 16];
 };
 
@@ -90,7 +90,7 @@ static uint64_t behind_header(int fd)
 	return whole ? sizeof(index) + index.compressed : 0;
 }
 
-/* What lies behind the last segment is nobody's: a stranger's ring may be as large as it likes. */
+/* What is behind the last segment is nobody's: a stranger's ring may be as large as it likes. */
 static uint64_t ring_size(const struct stat *st)
 {
 	return (uint64_t)st->st_size < SL_RINGFILE_MOST ? (uint64_t)st->st_size : SL_RINGFILE_MOST;
@@ -209,7 +209,7 @@ static bool put_gap(struct packer *p, FILE *to, const struct left_out *left)
 	return sl_definition_end(&gap) && put_frame(p, to, index, gap.pack.bytes, gap.pack.used);
 }
 
-/* True: the frame is numbers alone, and nothing lies behind it in its room. */
+/* True: the frame is numbers alone, and nothing is behind it in its room. */
 static bool may_stay(const struct sl_redaction *redaction, const struct sl_zstd_frame *frame, const struct sl_inflate *plain)
 {
 	return frame->kind == SL_FRAME_BLOCK && !redaction->masked &&
@@ -218,7 +218,7 @@ static bool may_stay(const struct sl_redaction *redaction, const struct sl_zstd_
 
 /*
  * Copies frame by frame, in the memory of the largest one.  A frame that cannot be decompressed is left out, because it may hold
- * names, and this is said.
+ * names, and this is reported.
  */
 static bool mask_trace(struct packer *p, const char *path, FILE *to)
 {
@@ -420,7 +420,7 @@ static bool add_image(struct packer *p, const struct sl_images *images, unsigned
 	size_t stem_size = strlen(base) - strlen(SL_TRACE_SUFFIX), names_size = 0;
 	struct sl_damage damage = {0};
 	struct sl_trace *trace = sl_trace_open(image, &damage);
-	/* The ring may lie in another folder. */
+	/* The ring may be in another folder. */
 	const char *ring = trace && trace->ring.path ? trace->ring.path : image->ring;
 	char stem[NAME_MAX + 1], *names = names_of(p, trace, &names_size);
 	bool fine = true, rest = trace && sl_incomplete_is_in_ring(&(struct sl_files){trace->files, trace->file_count,

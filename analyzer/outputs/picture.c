@@ -215,7 +215,7 @@ static double drawn(const struct picture *p, unsigned layer, unsigned x, double 
 	return fmax(0, fmin(p->layer[layer].column[x], layer ? fmax(p->known[x] - base, 0) : INFINITY));
 }
 
-/* Draws the part of the layer's maximum that lies above the stacked sum. */
+/* Draws the part of the layer's maximum that is above the stacked sum. */
 static void draw_beyond(cairo_t *c, const struct picture *p, unsigned layer, const double *base)
 {
 	const double *own = p->layer[layer].column;

@@ -30,7 +30,7 @@ static bool is_kind(unsigned kind, unsigned of)
 	return kind == ANY_KIND || kind == of;
 }
 
-/* True: the process leaks at that line on other devices only, so that LEAK does not tell of what lies on this one. */
+/* True: the process leaks at that line on other devices only, so that LEAK does not tell of what is on this one. */
 static bool is_elsewhere(struct sl_process *process, struct sl_stack stack, unsigned kind, int device)
 {
 	bool elsewhere = false;

@@ -47,7 +47,7 @@ static bool has_events(const struct sl_report *report)
 	return false;
 }
 
-/* Commands stand in one line as far as they fit, since a shell takes no line break; column 0: the first command. */
+/* Commands are in one line as far as they fit, since a shell takes no line break; column 0: the first command. */
 static unsigned put(struct sl_screen_page *page, unsigned column, const char *verb)
 {
 	static const char head[] = "next: ", gap[] = "   ";

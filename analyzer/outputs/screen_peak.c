@@ -187,7 +187,7 @@ static void put_roles(struct sl_screen_page *page, struct sl_process *process, c
 	sl_screen_line(page, 0, text, "");
 }
 
-/* Managed memory lies on the device or the host, so it is no part of a device's peak. */
+/* Managed memory is on the device or the host, so it is no part of a device's peak. */
 static void put_managed(struct sl_screen_page *page, uint64_t peak)
 {
 	const struct sl_process *process = NULL;

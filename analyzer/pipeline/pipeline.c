@@ -420,7 +420,7 @@ bool sl_pipeline_is_native(char *const *paths, unsigned count)
 	for (unsigned i = 0; i < count && !folder.image_count; i++)
 		sl_images_add(&folder, paths[i]);
 	found = folder.image_count || folder.strangers.count ||
-		folder.links.count; /* why those are not read is said by who reads the rest */
+		folder.links.count; /* why those are not read is reported by who reads the rest */
 	sl_images_free(&folder);
 	return found;
 }

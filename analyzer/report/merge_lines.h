@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What many processes have alike is said once, with how many. */
+/* Merges identical warnings of several processes into one line with a count. */
 #pragma once
 
 #include "analyzer/report/report.h"

@@ -128,7 +128,7 @@ static bool is_beside(const struct sl_stack_frame *a, const struct sl_stack_fram
 
 /*
  * Keeps `frames` frames of the chain.  If all are in one file, the last one becomes the first of another file: a library's user
- * is worth a line.  If none lies in the folder of the outermost one, where the program begins, one more is kept: the innermost
+ * is worth a line.  If none is in the folder of the outermost one, where the program begins, one more is kept: the innermost
  * that does.  Returns how many are kept.
  */
 static unsigned shorten(const struct sl_stack_frame **chain, unsigned given, unsigned frames)

@@ -27,7 +27,7 @@ const char *sl_words_backend(const struct sl_model *model)
 	for (unsigned i = 0; i < model->header->hook_count; i++)
 		if (model->apis[i + 1].calls && model->header->hooks[i].family <= SL_FAMILY_hsa)
 			return model->header->hooks[i].family >= SL_FAMILY_hip ? "rocm" : "cuda";
-	return "cuda"; /* the families stand in this order: CUDA's, HIP's, then those of libraries */
+	return "cuda"; /* the families are in this order: CUDA's, HIP's, then those of libraries */
 }
 
 static bool is_of_word(char c)

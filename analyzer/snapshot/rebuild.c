@@ -83,7 +83,7 @@ static void cut(struct sl_pieces *pieces, struct sl_tile *piece, uint64_t addr, 
 		sl_pieces_add(pieces, addr + size, end - addr - size)->group = group;
 }
 
-/* False: something lies there. */
+/* False: something is there. */
 static bool add_free(struct sl_pieces *pieces, uint64_t addr, uint64_t size, uint32_t group)
 {
 	const struct sl_tile *before = sl_pieces_up_to(pieces, addr), *next = sl_pieces_behind(pieces, addr);

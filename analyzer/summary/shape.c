@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Longer than other files: each form that is written stands beside the reading of it. */
+/* Longer than other files: each form that is written is beside the reading of it. */
 #include "analyzer/summary/shape.h"
 
 #include <msgpack.h>

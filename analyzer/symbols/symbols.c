@@ -35,7 +35,7 @@ struct object {
 	Dwfl *dwfl;
 	Dwfl_Module *module; /* NULL: none */
 	bool fixed;	     /* linked for fixed addresses */
-	bool newer;	     /* it was said that the file has changed since */
+	bool newer;	     /* it was reported that the file has changed since */
 	uint64_t modified_ns;
 	struct sl_budget budget;
 };
@@ -380,7 +380,7 @@ static const char *linkage_name(Dwarf_Die *die)
 	return name ? name : dwarf_diename(die);
 }
 
-/* A file that was given to the compiler by a relative name lies below the directory it ran in. */
+/* A file that was given to the compiler by a relative name is below the directory it ran in. */
 static char *whole_path(struct sl_arena *arena, Dwarf_Die *cu, const char *file)
 {
 	Dwarf_Attribute attribute;
@@ -421,7 +421,7 @@ static Dwarf_Die *unit_at(Dwfl_Module *module, uint64_t pc, Dwarf_Addr *bias)
 }
 
 /*
- * Appends the scopes at pc below the last of `scopes`, innermost last; returns how many there are then.  A function may lie in a
+ * Appends the scopes at pc below the last of `scopes`, innermost last; returns how many there are then.  A function may be in a
  * namespace, a class or a module, which have no addresses: dwarf_getscopes does not look there.
  */
 static unsigned descend(Dwarf_Die *scopes, unsigned count, uint64_t pc)

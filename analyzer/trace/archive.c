@@ -226,7 +226,7 @@ static const char *unpack(FILE *in, const char *path)
 	return pack.folder;
 }
 
-/* A snapshot of PyTorch's becomes the one trace of its folder.  NULL, errno 0: it is damaged, which is said. */
+/* A snapshot of PyTorch's becomes the one trace of its folder.  NULL, errno 0: it is damaged, which is reported. */
 static const char *convert(FILE *in, const char *path)
 {
 	struct opened pack = {.folder = make_folder()};

@@ -245,7 +245,7 @@ void sl_feed_add_frame(struct sl_feed *feed, struct sl_zstd_frame *frame)
 		feed->file_next = frame->next;
 }
 
-/* Sorted by their first slot, else as they lie in the files. */
+/* Sorted by their first slot, else as they are in the files. */
 static int by_slot(const void *a, const void *b)
 {
 	const struct sl_zstd_frame *x = *(struct sl_zstd_frame *const *)a, *y = *(struct sl_zstd_frame *const *)b;

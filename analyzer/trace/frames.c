@@ -118,7 +118,7 @@ static uint64_t resynchronise(struct sl_frames *frames, uint64_t offset, uint64_
 	return next;
 }
 
-/* What is said of a frame that is cut short; freed by the caller.  index NULL: it is cut inside its index. */
+/* What is reported of a frame that is cut short; freed by the caller.  index NULL: it is cut inside its index. */
 static char *torn_text(const struct sl_frames *frames, const struct sl_frame_index *index)
 {
 	char before[SL_FORMAT_BYTES], inside[SL_FORMAT_BYTES];

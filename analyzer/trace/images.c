@@ -185,8 +185,8 @@ static void add_file(struct sl_images *folder, const char *path, dev_t device, i
 }
 
 /*
- * A link that leads where the user may not look.  A stranger's counts, as what he put there himself does, by a name of ours, or
- * where it may lead to a folder, since that has none: then what it leads to is not named as files are, with an ending.
+ * We may not follow this link.  Count a stranger's if it has a name of ours, or if its target has no file extension and so may
+ * be a folder.
  */
 static void count_hidden(struct sl_images *folder, const char *path, const struct stat *in)
 {

@@ -79,7 +79,7 @@ static void close_read(struct sl_trace *trace)
 			sl_frames_close(&trace->files[f]);
 }
 
-/* The recording fell asleep, woke up, or wrote what it had kept: events then lie in the file before those already read. */
+/* The recording fell asleep, woke up, or wrote what it had kept: events then are in the file before those already read. */
 static bool turned(const struct sl_trace *trace)
 {
 	const struct sl_cursor *cursor = trace->cursor;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Merges all threads by time.  A heap holds each thread's feed (feed.h).  A thread whose first frame lies in the future is not
+ * Merges all threads by time.  A heap holds each thread's feed (feed.h).  A thread whose first frame is in the future is not
  * opened yet.
  */
 #include <stdlib.h>

@@ -7,10 +7,10 @@
  * again	a thread whose stack was another's, which had handled a signal on an alternate stack in its frame
  * child	a vfork child has an array in its frame as alternate stack, and leaves
  * interrupt N	a handler on an alternate stack allocates in the midst of an allocation; 1: the kernel takes the stack back while it
- *		runs (SS_AUTODISARM); 2: and the stack lies above the thread's own; 3: it took the old one's place in memory; 4: a handler
+ *		runs (SS_AUTODISARM); 2: and the stack is above the thread's own; 3: it took the old one's place in memory; 4: a handler
  *		gave another one, and the kernel gives back this one when that returns; 5: a handler on the thread's own stack, with pages
  *		below it that were never touched
- * below N	a handler on such a stack calls where N bytes of it are left: what lies below stays as it was
+ * below N	a handler on such a stack calls where N bytes of it are left: what is below stays as it was
  */
 #include <alloca.h>
 #include <pthread.h>

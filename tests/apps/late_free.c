@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A library that frees its blocks when it is unloaded, after the agent's own end, on a thread with a stack of given size.
- * Data of the program lie below that stack's guard page: a frame large enough to skip the page would write there.
+ * Data of the program are below that stack's guard page: a frame large enough to skip the page would write there.
  */
 #include "late_free.h"
 

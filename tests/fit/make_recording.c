@@ -271,7 +271,7 @@ static void run_out(struct sl_synth *s, struct sl_fit_engine *e, uint64_t bytes)
 }
 
 /*
- * A device of 104 MiB: a block of 8 MiB lies in a segment of 20, blocks of 30 and 14 in one of 60 that a larger block left, half a MiB in
+ * A device of 104 MiB: a block of 8 MiB is in a segment of 20, blocks of 30 and 14 in one of 60 that a larger block left, half a MiB in
  * one of 2.  Then 38 MiB are asked for, and the driver has 22.  Only if the 8 MiB are freed can 20 more be given back.
  */
 static void fragment(struct sl_synth *s, struct sl_fit_engine *e)

@@ -2,7 +2,7 @@
 /* Copies and fills: their addresses are checked here; what moves is in traps.c. */
 #include "sim.h"
 
-/* A device range must lie in one live allocation or in adjacent mapped pages. */
+/* A device range must be in one live allocation or in adjacent mapped pages. */
 static int check(uint64_t address, uint64_t bytes, bool *host)
 {
 	struct sim_object *object = sim_object_get(address, SIM_T_ANY);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /*
- * Device addresses: one tebibyte per device, in a range where Linux places no mapping by itself. Nothing lies behind them. A
+ * Device addresses: one tebibyte per device, in a range where Linux places no mapping by itself. Nothing is behind them. A
  * freed address goes to the next block of the same power of two, because a careless tracer gets such reuse wrong.
  */
 enum { VA_CLASSES = 48 };

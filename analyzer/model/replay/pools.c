@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Allocators of frameworks other than PyTorch, such as ggml's buffers and XLA's pool.  They report the blocks they hand out but
- * not the segments they hold.  So a driver-level block becomes a segment when such a block lies in it, or when what the pool
+ * not the segments they hold.  So a driver-level block becomes a segment when such a block is in it, or when what the pool
  * says it holds grew by the same size.
  */
 #include <string.h>

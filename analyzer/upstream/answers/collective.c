@@ -220,7 +220,7 @@ static double confidence_of(const struct spike *spike, const struct sl_collectiv
 	double by_ratio = at_most_one((spike->ratio > 0 ? spike->ratio : 0) / preset->min_ratio);
 	double divergence = by_bytes > by_ratio ? by_bytes : by_ratio, confidence = 0;
 
-	/* The additions stand in upstream's order, down to the last digit. */
+	/* The additions are in upstream's order, down to the last digit. */
 	confidence += spike->marker_hits ? 0.34 : 0;
 	confidence += 0.34 * sync_ratio;
 	confidence += 0.16 * at_most_one(spike->zscore / preset->zscore);

@@ -10,7 +10,7 @@
 
 #include "tests/agent/test.h"
 
-/* A file and the folders it lies in. */
+/* A file and the folders it is in. */
 static void put(const char *path, const char *content)
 {
 	char folder[256];

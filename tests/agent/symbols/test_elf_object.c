@@ -19,7 +19,7 @@ static struct image {
 	.strings = "\0answer",
 };
 
-/* Linked to lie at `linked`; the loader has made addresses of what the dynamic section names, or has not. */
+/* Linked to be at `linked`; the loader has made addresses of what the dynamic section names, or has not. */
 static void *answer_of(ElfW(Addr) linked, bool relocated)
 {
 	ElfW(Addr) base = (ElfW(Addr)) & image - linked, names = linked + (relocated ? base : 0);
