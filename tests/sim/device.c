@@ -40,6 +40,7 @@ struct shared {
 	uint32_t holder_space;
 	uint64_t holder_start;
 	uint64_t used[SIM_MAX_DEVICES];
+	uint64_t asked; /* how often a process was told a device's memory */
 	struct slot slots[SLOTS];
 };
 
@@ -54,6 +55,9 @@ static uint64_t own_start;
 
 /* A container does not know its host's pids, so any number that no process has will do. */
 enum { HOST_PIDS = 1 << 23 };
+
+/* Neighbours (SIM_NEIGHBOURS) have the last slots, in a pid namespace that no process is in. */
+enum { NEIGHBOUR_PIDS = 1 << 20, NOWHERE = 0 };
 
 const char *sim_device_dir(void)
 {
@@ -220,6 +224,8 @@ static struct shared *map_state(const char *path)
 static void initialize(struct shared *s)
 {
 	init_lock(s);
+	for (int i = 0; i < sim_config.neighbours; i++)
+		s->slots[SLOTS - 1 - i] = (struct slot){.pid = NEIGHBOUR_PIDS + i, .space = NOWHERE};
 	s->devices = sim_config.devices;
 	s->vram = sim_config.vram;
 	s->space = space_of_this();
@@ -414,6 +420,35 @@ void sim_device_discharge(int device, uint64_t charge)
 	sim_device_give(device, before - sim_round_up(small_bytes[device], g));
 }
 
+/* splitmix64: the numbers look random and are the same in each run. */
+static uint64_t scatter(uint64_t n)
+{
+	n += 0x9e3779b97f4a7c15;
+	n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
+	n = (n ^ n >> 27) * 0x94d049bb133111eb;
+	return n ^ n >> 31;
+}
+
+static void stir(int device)
+{
+	uint64_t number = scatter(shared->asked++), g = sim_config.granularity, most = sim_config.neighbour_bytes / g;
+	struct slot *s = &shared->slots[SLOTS - 1 - (int)(number % 256 % sim_config.neighbours)];
+	uint64_t others = shared->used[device] - s->used[device], wanted = (number >> 8) % (most + 1) * g;
+	if (others + wanted > shared->vram / 2)
+		wanted = 0;
+	shared->used[device] = others + wanted;
+	s->used[device] = wanted;
+}
+
+void sim_device_stir(int device)
+{
+	if (!sim_config.neighbours || !attach() || device < 0 || device >= shared->devices)
+		return;
+	lock_shared();
+	stir(device);
+	unlock_shared();
+}
+
 void sim_device_info(int device, uint64_t *free_bytes, uint64_t *total)
 {
 	int d = attach() ? device : -1;
@@ -430,16 +465,17 @@ void sim_device_info(int device, uint64_t *free_bytes, uint64_t *total)
 int sim_device_processes(int device, int *pids, uint64_t *bytes, int max)
 {
 	int n = 0;
-	if (!attach())
+	if (!attach() || sim_config.pids == SIM_PIDS_NONE)
 		return 0;
 	lock_shared();
 	reclaim_dead();
 	for (int i = 0; i < SLOTS; i++) {
 		struct slot *s = &shared->slots[i];
+		bool known = s->space == shared->space && sim_config.pids == SIM_PIDS_HOST;
 		if (!s->pid || !s->used[device])
 			continue;
 		if (n < max) {
-			pids[n] = s->pid + (s->space == shared->space ? 0 : HOST_PIDS);
+			pids[n] = s->pid + (known ? 0 : HOST_PIDS);
 			bytes[n] = s->used[device];
 		}
 		n++;

@@ -113,6 +113,7 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
 	SIM_BEGIN(cuMemGetInfo_v2, QUIET, .out = {SIM_OUT(free_bytes), SIM_OUT(total)});
 	uint64_t f, t;
+	sim_device_stir(sim_device_physical(call.ctx->device));
 	sim_device_info(sim_device_physical(call.ctx->device), &f, &t);
 	if (free_bytes)
 		*free_bytes = f;

@@ -229,6 +229,7 @@ static void memory_of(int device, uint64_t *f, uint64_t *t)
 	*f = *t = 0;
 	for (int i = device == WHOLE ? 0 : device, n = device == WHOLE ? count_all() : i + 1; i < n; i++) {
 		uint64_t one_free, one_total;
+		sim_device_stir(i);
 		sim_device_info(i, &one_free, &one_total);
 		*f += one_free;
 		*t += one_total;

@@ -40,6 +40,7 @@ static int memory(uint32_t device, int type, uint64_t *out, bool used)
 	uint64_t f, t;
 	if (!out || type < 0 || type > 2)
 		return RSMI_INVALID_ARGS;
+	sim_device_stir(device);
 	sim_device_info(device, &f, &t);
 	if (!t)
 		return RSMI_INVALID_ARGS;

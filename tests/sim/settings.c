@@ -91,6 +91,12 @@ void sim_settings_read(void)
 	c->driver_version = parse_size("SIM_DRIVER_VERSION", 13000);
 	c->journal_all = parse_size("SIM_JOURNAL_ALL", 0);
 	c->mig = parse_size("SIM_MIG", 0);
+	c->neighbours = parse_size("SIM_NEIGHBOURS", 0);
+	if (c->neighbours > SIM_MAX_NEIGHBOURS)
+		c->neighbours = SIM_MAX_NEIGHBOURS;
+	c->neighbour_bytes = parse_size("SIM_NEIGHBOUR_BYTES", 512ull << 20);
+	const char *pids = getenv("SIM_PIDS");
+	c->pids = !pids || !strcmp(pids, "host") ? SIM_PIDS_HOST : !strcmp(pids, "others") ? SIM_PIDS_OTHERS : SIM_PIDS_NONE;
 	const char *loading = getenv("CUDA_MODULE_LOADING");
 	c->lazy_modules = !loading || strcmp(loading, "EAGER");
 	parse_fail(getenv("SIM_FAIL"));

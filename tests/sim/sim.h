@@ -12,9 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIM_EXPORT	  __attribute__((visibility("default")))
-#define SIM_MAX_DEVICES	  16
-#define SIM_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define SIM_EXPORT	   __attribute__((visibility("default")))
+#define SIM_MAX_DEVICES	   16
+#define SIM_MAX_NEIGHBOURS 64
+#define SIM_ARRAY_SIZE(a)  (sizeof(a) / sizeof((a)[0]))
 
 /* The driver's codes. HIP uses the same numbers for those it shares. */
 enum sim_error {
@@ -134,10 +135,15 @@ static inline uint64_t sim_round_up(uint64_t value, uint64_t unit)
 	return (value + unit - 1) / unit * unit;
 }
 
+/* Which processes NVML lists, and by which numbers: as on the host, as in a container that lists none or knows no number. */
+enum sim_pids { SIM_PIDS_HOST, SIM_PIDS_NONE, SIM_PIDS_OTHERS };
+
 /* settings.c */
 struct sim_config {
 	bool off; /* no device at all, and no file of the machine: a dry library outside of a dry run */
-	int devices;
+	int devices, neighbours;
+	enum sim_pids pids;
+	uint64_t neighbour_bytes; /* the most that each holds */
 	uint64_t vram, ctx_bytes, granularity, module_bytes, pinned_limit, latency_ns;
 	bool journal_all, lazy_modules, mig;
 	int driver_version;
@@ -173,6 +179,7 @@ void sim_device_give(int device, uint64_t bytes);
 int sim_device_charge(int device, uint64_t bytes, uint64_t *charge); /* an allocation: small ones share granules */
 void sim_device_discharge(int device, uint64_t charge);
 void sim_device_info(int device, uint64_t *free_bytes, uint64_t *total);
+void sim_device_stir(int device); /* a neighbour allocates or frees; together they leave half of the device */
 void sim_device_uuid(int device, unsigned char uuid[16]);
 void sim_device_whole_uuid(int device, unsigned char uuid[16]);
 void sim_device_pci(int device, char *text, size_t size);

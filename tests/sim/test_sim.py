@@ -202,6 +202,38 @@ class Processes(Machine):
         for h in holders:
             h.communicate('\n')
 
+    NVML = '''
+        rt, nvml = lib('libcudart.so.13'), lib('libnvidia-ml.so.1')
+        nvml.nvmlInit_v2()
+        dev = ctypes.c_void_p(); nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(dev))
+        class Info(ctypes.Structure):
+            _fields_ = [('pid', ctypes.c_uint), ('bytes', ctypes.c_ulonglong), ('gi', ctypes.c_uint), ('ci', ctypes.c_uint)]
+        def listed():
+            infos, n = (Info * 99)(), ctypes.c_uint(99)
+            assert nvml.nvmlDeviceGetComputeRunningProcesses_v3(dev, ctypes.byref(n), infos) == 0
+            return {i.pid: i.bytes for i in infos[:n.value]}
+        malloc(rt, 64 * MB)
+        frees = [info(rt)[0] for _ in range(50)]
+    '''
+
+    def test_neighbours_come_and_go_between_two_readings_and_nvml_lists_them(self):
+        moved, count, own, rest = map(int, self.python(self.NVML + '''
+        known = listed()
+        own = known.pop(os.getpid())
+        free, total = info(rt)
+        print(len(set(frees)), len(known), own, total - free - own - sum(listed().values()) + own)
+        ''', SIM_NEIGHBOURS=5, SIM_NEIGHBOUR_BYTES='100M', SIM_CTX_BYTES='100M'))
+        self.assertGreater(moved, 25)
+        self.assertTrue(3 <= count <= 5, count)
+        self.assertEqual((own, rest), (164 * MB, 0))
+
+    def test_nvml_of_a_container_lists_nothing_or_numbers_that_nobody_has(self):
+        ask = self.NVML + '''
+        print(os.getpid() in listed(), sorted(listed().values()))
+        '''
+        self.assertEqual(self.python(ask, SIM_PIDS='none'), ['False', '[]'])
+        self.assertEqual(self.python(ask, SIM_PIDS='others'), ['False', '[%d]' % (364 * MB)])
+
     def test_the_child_of_an_initialised_process_gets_3(self):
         processes = self.app('fork_exec')
         self.assertEqual(len(processes), 5)  # parent, child, child before and after exec, the child that gets 3
