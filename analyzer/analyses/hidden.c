@@ -16,14 +16,6 @@
 #define WORTH_SAYING  0.05 /* of the device */
 #define WORTH_A_PLACE 0.1  /* of what is hidden */
 
-static bool is_recorded(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid)
-{
-	for (unsigned i = 0; i < device->process_count; i++)
-		if (report->processes[device->processes[i]].trace->header.pid == pid)
-			return true;
-	return false;
-}
-
 static struct sl_hidden_name *find(struct sl_hidden *hidden, const struct sl_hidden_name *like)
 {
 	struct sl_arena arena = {0};
@@ -91,8 +83,8 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 	}
 }
 
-/* Two ranks that see the same unrecorded process: it counts once. */
-static void add_strangers(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden)
+/* The most that each process without a recording held.  Two ranks that see the same one: it counts once. */
+static void take_strangers(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *strangers)
 {
 	for (unsigned i = 0; i < device->process_count; i++) {
 		const struct sl_process *p = &report->processes[device->processes[i]];
@@ -102,9 +94,9 @@ static void add_strangers(const struct sl_report *report, const struct sl_shared
 			const struct sl_neighbour *one = &state->neighbours.item[k];
 			struct sl_hidden_name like = {.what = "process", .pid = one->pid}, *name;
 
-			if (!one->peak_bytes || is_recorded(report, device, one->pid))
+			if (!one->peak_bytes || sl_devices_recorded(report, device, one->pid))
 				continue;
-			name = find(hidden, &like);
+			name = find(strangers, &like);
 			if (!name->bytes || sl_process_unix(p, one->first.time_ns) < name->first_unix_ns)
 				set_first(name, p, &one->first);
 			if (one->peak_bytes > name->bytes)
@@ -144,8 +136,8 @@ void sl_hidden_split(const struct sl_report *report, const struct sl_shared_devi
 	if (device->hidden_peak_bytes == SL_UNKNOWN)
 		return;
 	add_parts(report, device, hidden, false);
-	add_strangers(report, device, hidden);
-	add_parts(report, device, hidden, true);
+	if (device->figure == SL_FIGURE_DEVICE)
+		add_parts(report, device, hidden, true);
 	named = named_of(hidden);
 	if (hidden->count)
 		qsort(hidden->item, hidden->count, sizeof(*hidden->item), by_bytes);
@@ -172,18 +164,6 @@ void sl_hidden_free(struct sl_hidden *hidden)
 {
 	free(hidden->item);
 	sl_map_free(&hidden->known);
-}
-
-/* A recorded process that got nothing on this device by its calls. */
-static bool is_of_run(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid)
-{
-	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_header *header = &report->processes[i].trace->header;
-
-		if (header->pid == pid && header->host && device->host && !strcmp(header->host, device->host))
-			return true;
-	}
-	return false;
 }
 
 const struct sl_track *sl_hidden_most(const struct sl_process *process, int device, enum sl_object object)
@@ -263,15 +243,14 @@ static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
-		struct sl_hidden hidden;
+		struct sl_hidden strangers = {0};
 
 		find_places(report, device);
-		sl_hidden_split(report, device, &hidden);
-		for (size_t k = 0; k < hidden.count; k++) {
-			const struct sl_hidden_name *name = &hidden.item[k];
+		take_strangers(report, device, &strangers);
+		for (size_t k = 0; k < strangers.count && device->total_bytes != SL_UNKNOWN; k++) {
+			const struct sl_hidden_name *name = &strangers.item[k];
 
-			if (strcmp(name->what, "process") || is_of_run(report, device, name->pid) ||
-			    device->total_bytes == SL_UNKNOWN || (double)name->bytes < WORTH_SAYING * (double)device->total_bytes)
+			if ((double)name->bytes < WORTH_SAYING * (double)device->total_bytes)
 				continue;
 			sl_report_find(report,
 				       &(struct sl_finding){.id = "device.neighbour",
@@ -284,7 +263,7 @@ static void run(struct sl_report *report)
 								    "process %lld, which was not recorded, held %s of device %d",
 								    (long long)name->pid, SL_SIZE(name->bytes), device->device)});
 		}
-		sl_hidden_free(&hidden);
+		sl_hidden_free(&strangers);
 	}
 }
 

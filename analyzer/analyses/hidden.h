@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hidden peak of a device by name, over all processes recorded on it: contexts, code by the library that loaded it,
- * processes that were not recorded, what a limit had a context set aside, what the device's unit adds to blocks (an estimate),
- * and the unexplained rest.  Contexts and code are measured by the free memory before and after the calls that made them; a
- * context also by the first sample that shows this process's bytes.
+ * The hidden peak of a device by name, over all processes recorded on it: contexts, code by the library that loaded it, what a
+ * limit had a context set aside, what the device's unit adds to blocks (an estimate), and the unexplained rest.  Contexts and code
+ * are measured by the free memory before and after the calls that made them, and corrected by the process's own figure where others
+ * use the device; a context also by the first sample that shows this process's bytes.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "analyzer/report/report.h"
 
 struct sl_hidden_name {
-	const char *what;    /* context, code, process, limit, rounding, unexplained */
+	const char *what;    /* context, code, limit, rounding, unexplained */
 	const char *library; /* for code; else NULL */
 	int64_t pid;	     /* owner; 0: unexplained */
 	uint64_t bytes;

@@ -246,7 +246,9 @@ static void backdate(struct lane *lane, uint64_t bytes)
 static void note_others(struct lane *lane, const struct sl_device_state *device)
 {
 	uint64_t reserved = device->torch.reserved_bytes, others = device->known > reserved ? device->known - reserved : 0;
-	uint64_t sampled = device->context_bytes ? device->context_bytes + device->module_bytes : device->hidden_last_bytes;
+	uint64_t sampled = device->context_bytes		     ? device->context_bytes + device->module_bytes
+			   : device->hidden_last_bytes == SL_UNKNOWN ? SL_UNKNOWN
+								     : device->hidden_last_bytes + sl_device_state_others(device);
 
 	if (device->context_bytes)
 		for (size_t i = 0; i < device->present.count; i++)

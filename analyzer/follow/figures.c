@@ -35,6 +35,8 @@ static void fill(struct sl_figures *f, const struct sl_process *process, const s
 			 : known && known->total_bytes				? known->total_bytes
 										: SL_UNKNOWN,
 		.hidden = state->hidden_last_bytes,
+		.others = sl_device_state_others(state),
+		.own = state->figure > SL_FIGURE_DEVICE,
 		.sampled_unix_ns = sl_process_unix(process, state->last_sample_ns),
 	};
 	if (sl_header_limit(process->model->header) < f->total) {
@@ -77,7 +79,7 @@ uint64_t sl_figures_used(const struct sl_figures *f)
 /* Bytes in use on the device beside the process's calls. `used` is as old as its sample; the process may hold less by now. */
 static uint64_t beside(const struct sl_figures *f)
 {
-	return f->hidden != SL_UNKNOWN ? f->hidden : sl_figures_used(f) - f->live;
+	return f->hidden != SL_UNKNOWN ? f->hidden + f->others : sl_figures_used(f) - f->live;
 }
 
 /* Passes the forecast the maximum of each bin of the process's time line since the last call. */
@@ -222,7 +224,7 @@ uint64_t sl_figures_hidden(const struct sl_holders *holders, const struct sl_pro
 	const struct holders *of = f->uuid ? (const struct holders *)sl_map_find(&holders->devices, f->uuid) : NULL;
 	uint64_t others = 0;
 
-	if (f->hidden == SL_UNKNOWN)
+	if (f->hidden == SL_UNKNOWN || f->own)
 		return f->hidden;
 	for (size_t i = 0; of && i < of->count; i++) {
 		const struct holder *other = &of->item[i];

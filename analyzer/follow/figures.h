@@ -15,6 +15,8 @@ struct sl_figures {
 	uint64_t allocated, reserved, peak_allocated, peak_reserved;
 	bool of_pytorch;	      /* one of the reporting pools is PyTorch */
 	uint64_t used, total, hidden; /* of the whole device, from its last sample; hidden: what the process did not hold of it */
+	bool own;		      /* hidden is by the process's own figure */
+	uint64_t others;	      /* then: what others held of the device; else 0 */
 	uint64_t sampled_unix_ns;
 };
 /* The devices that a process has used, by ordinal, the unknown one last; returns how many of `out` were filled. */

@@ -146,7 +146,14 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 		sl_json_known_uint(j, "known_peak_bytes", device->known_peak_bytes);
 		sl_json_known_uint(j, "hidden_peak_bytes", device->hidden_peak_bytes);
 		sl_json_string(j, "source", device->source);
+		sl_json_string(j, "hidden_figure",
+			       device->figure == SL_FIGURE_OWN		 ? "process"
+			       : device->figure == SL_FIGURE_LESS_OTHERS ? "device_less_others"
+			       : device->figure == SL_FIGURE_DEVICE	 ? "device"
+									 : NULL);
 		put_hidden(j, report, device);
+		sl_json_uint(j, "others", device->others);
+		sl_json_uint(j, "others_bytes", device->others_bytes);
 		sl_json_array(j, "processes");
 		for (unsigned p = 0; p < device->process_count; p++)
 			sl_json_int(j, NULL, report->processes[device->processes[p]].trace->header.pid);

@@ -33,12 +33,12 @@ static bool has_stacks(const struct sl_report *report, const struct sl_shared_de
 	return false;
 }
 
-/* Sums the contexts of several processes, the code of one library, and processes that hold as much. */
+/* Sums the contexts of several processes, and the code of one library. */
 static bool is_alike(const struct sl_hidden_name *one, const struct sl_hidden_name *other)
 {
 	const char *a = one->library ? one->library : "", *b = other->library ? other->library : "";
 
-	return !strcmp(one->what, other->what) && !strcmp(a, b) && (strcmp(one->what, "process") || one->bytes == other->bytes);
+	return !strcmp(one->what, other->what) && !strcmp(a, b);
 }
 
 /* "8 contexts of 300 MiB", "code of libcublas.so 120 MiB (step 3)" */
@@ -59,10 +59,9 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 			bound = hidden->item[i].bound;
 		count++;
 	}
-	if (count > 1 && (!strcmp(name->what, "context") || !strcmp(name->what, "process")))
-		return (size_t)snprintf(out, size, "%u %s%s%s%s %s", count, *name->what == 'c' ? "contexts" : "processes",
-					bytes == most * count ? " of" : ", together", *bound ? " " : "", bound,
-					SL_SIZE(bytes == most * count ? most : bytes));
+	if (count > 1 && !strcmp(name->what, "context"))
+		return (size_t)snprintf(out, size, "%u contexts%s%s%s %s", count, bytes == most * count ? " of" : ", together",
+					*bound ? " " : "", bound, SL_SIZE(bytes == most * count ? most : bytes));
 	if (!strcmp(name->what, "rounding"))
 		return (size_t)snprintf(out, size, "about %s rounding to 2 MiB", SL_SIZE(bytes));
 	at = (size_t)snprintf(out, size, "%s",
@@ -71,8 +70,6 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 								 : name->what);
 	if (name->library)
 		at += (size_t)snprintf(out + at, size - at, " of %s", name->library);
-	else if (!strcmp(name->what, "process"))
-		at += (size_t)snprintf(out + at, size - at, " %lld", (long long)name->pid);
 	if (at < size)
 		at += (size_t)snprintf(out + at, size - at, "%s%s %s", *bound ? " " : "", bound, SL_SIZE(bytes));
 	if (at < size && name->step != SL_UNKNOWN)
@@ -119,6 +116,23 @@ static void put_names(char *out, size_t size, const struct sl_hidden *hidden, ui
 		snprintf(out + at, size - at, ", and %u more", names - NAMES_SHOWN);
 }
 
+/* The figure that was read, after the bytes. */
+static const char *figure_of(const struct sl_shared_device *device)
+{
+	return device->figure == SL_FIGURE_OWN		 ? ", highest own figure"
+	       : device->figure == SL_FIGURE_LESS_OTHERS ? ", the device's less others'"
+							 : ", the device's highest sample";
+}
+
+/* "34 other processes hold 16.9 GiB of this device" */
+static void put_others(struct sl_screen_page *page, const struct sl_shared_device *device)
+{
+	if (!device->others)
+		return;
+	sl_screen_say(page, "      %u other %s %s of this device", device->others,
+		      device->others == 1 ? "process holds" : "processes hold", SL_SIZE(device->others_bytes));
+}
+
 void sl_screen_hidden(struct sl_screen_page *page)
 {
 	const struct sl_shared_device *most = NULL;
@@ -143,12 +157,13 @@ void sl_screen_hidden(struct sl_screen_page *page)
 	if (count > 1 && strcmp(sl_format_size(a, least), sl_format_size(b, most->hidden_peak_bytes)))
 		snprintf(text, sizeof(text), "   %s .. %s per device", a, b);
 	else
-		snprintf(text, sizeof(text), "   %s%s, highest sample", sl_format_size(b, most->hidden_peak_bytes),
-			 count > 1 ? " per device" : "");
+		snprintf(text, sizeof(text), "   %s%s%s%s", most->figure == SL_FIGURE_DEVICE && most->others ? "at most " : "",
+			 sl_format_size(b, most->hidden_peak_bytes), count > 1 ? " per device" : "", figure_of(most));
 	sl_hidden_split(page->report, most, &hidden);
 	put_names(right, sizeof(right), &hidden, most->hidden_peak_bytes / 100, has_pools(page->report, most),
 		  has_stacks(page->report, most));
 	sl_screen_line(page, RIGHT, text, right);
+	put_others(page, most);
 	sl_screen_said(page, "hidden.place", -1, most->device);
 	sl_hidden_free(&hidden);
 }

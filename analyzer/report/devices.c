@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: what one process holds and hides on a device is told apart from what all others do. */
 #include "analyzer/report/devices.h"
 
 #include <stdlib.h>
@@ -233,6 +234,7 @@ struct asked {
 	unsigned except;
 	uint64_t begin_ns, end_ns;
 	uint64_t since_ns; /* processes that ended before that held nothing any more */
+	bool hidden;	   /* hidden memory is meant, not blocks */
 };
 
 static void add_held(struct held *held, const struct users *users, const struct user *user, const struct asked *asked)
@@ -242,6 +244,12 @@ static void add_held(struct held *held, const struct users *users, const struct 
 	uint64_t begin = asked->begin_ns - header->started_ns + header->monotonic_ns;
 	uint64_t end = asked->end_ns - header->started_ns + header->monotonic_ns;
 
+	if (asked->hidden) {
+		held->most += user->state->figure > SL_FIGURE_DEVICE
+				      ? sl_timeline_max(&p->model->timeline, user->state->hidden_line, begin, end)
+				      : 0;
+		return;
+	}
 	held->most += sl_timeline_max(&p->model->timeline, user->state->line, begin, end);
 	if (asked->begin_ns >= header->started_ns &&
 	    (asked->end_ns <= p->ended_unix_ns ||
@@ -267,7 +275,7 @@ static void add_part(struct held *held, struct users *users, const struct user *
 
 static struct held held_by_others(struct users *users, unsigned except, uint64_t begin_ns, uint64_t end_ns, uint64_t leaving_ns)
 {
-	struct asked asked = {except, begin_ns, end_ns, begin_ns > leaving_ns ? begin_ns - leaving_ns : 0};
+	struct asked asked = {except, begin_ns, end_ns, begin_ns > leaving_ns ? begin_ns - leaving_ns : 0, false};
 	struct held held = {0};
 
 	add_part(&held, users, users->item, users->count, &asked);
@@ -292,6 +300,28 @@ static void measure_known(struct users *users, struct sl_shared_device *device, 
 			sum += held_by_others(users, process, at, at, 0).most;
 		if (sum > device->known_peak_bytes)
 			device->known_peak_bytes = sum;
+	}
+}
+
+/* Adds up what is hidden in each process by its own figure, at the same time. */
+static void measure_hidden(struct users *users, struct sl_shared_device *device, unsigned process,
+			   const struct sl_device_state *state)
+{
+	const struct sl_process *p = &users->report->processes[process];
+	const struct sl_line *line = state->hidden_line;
+
+	for (uint32_t b = line && line->begun ? line->first : 1; line && line->begun && b <= line->bin; b++) {
+		uint64_t at = sl_process_unix(p, line->bins[b].max_ns);
+		struct asked asked = {process, at, at, at, true};
+		struct held held = {0};
+
+		if (may_look(users))
+			add_part(&held, users, users->item, users->count, &asked);
+		held.most += line->bins[b].max;
+		if (device->hidden_peak_bytes != SL_UNKNOWN && held.most <= device->hidden_peak_bytes)
+			continue;
+		device->hidden_peak_bytes = held.most;
+		device->hidden_peak_unix_ns = at;
 	}
 }
 
@@ -427,27 +457,58 @@ static void take_others(struct users *users, unsigned process, struct sl_device_
 	free(beside.others);
 }
 
+/* What a process without a figure of its own took by the samples of others, such as one that was killed early. */
+static uint64_t unsampled(const struct sl_report *report, const struct sl_shared_device *device, unsigned at)
+{
+	const struct sl_process *process = &report->processes[device->processes[at]];
+	const struct sl_device_state *state = sl_devices_state(report, device, device->processes[at]);
+	uint64_t most = 0;
+
+	if (state->figure >= device->figure || process->trace->header.started_ns > device->hidden_peak_unix_ns ||
+	    device->left_ns[at] < device->hidden_peak_unix_ns)
+		return 0;
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_device_state *other = sl_devices_state(report, device, device->processes[i]);
+
+		for (size_t k = 0; k < other->neighbours.count; k++)
+			if (other->neighbours.item[k].pid == process->trace->header.pid &&
+			    other->neighbours.item[k].peak_bytes > most)
+				most = other->neighbours.item[k].peak_bytes;
+	}
+	return less(most, state->known_peak);
+}
+
 static void measure(struct sl_report *report, struct sl_shared_device *device)
 {
 	bool shared = device->process_count > 1;
 	struct users users = shared ? users_of(report, device) : (struct users){0};
 
 	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		device->figure = state->figure > device->figure ? state->figure : device->figure;
+	}
+	for (unsigned i = 0; i < device->process_count; i++) {
 		struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 
 		if (shared) {
 			measure_known(&users, device, device->processes[i], state);
-			take_others(&users, device->processes[i], state);
+			if (state->figure > SL_FIGURE_DEVICE)
+				measure_hidden(&users, device, device->processes[i], state);
+			else
+				take_others(&users, device->processes[i], state);
 			users.skipped += !may_look(&users);
 		} else {
 			device->known_peak_bytes = state->known_peak;
 		}
-		if (state->hidden_peak_bytes == SL_UNKNOWN ||
+		if (state->hidden_peak_bytes == SL_UNKNOWN || state->figure < device->figure ||
 		    (device->hidden_peak_bytes != SL_UNKNOWN && state->hidden_peak_bytes <= device->hidden_peak_bytes))
 			continue;
 		device->hidden_peak_bytes = state->hidden_peak_bytes;
 		device->hidden_peak_unix_ns = sl_process_unix(&report->processes[device->processes[i]], state->hidden_peak_ns);
 	}
+	for (unsigned i = 0; device->figure > SL_FIGURE_DEVICE && i < device->process_count; i++)
+		device->hidden_peak_bytes += device->hidden_peak_bytes != SL_UNKNOWN ? unsampled(report, device, i) : 0;
 	if (users.skipped)
 		sl_report_warn(
 			report,
@@ -455,6 +516,37 @@ static void measure(struct sl_report *report, struct sl_shared_device *device)
 			"more together, and their hidden memory may be that of others",
 			users.skipped, device->device, device->host ? " of " : "", device->host ? device->host : "");
 	free(users.item);
+}
+
+bool sl_devices_recorded(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_header *header = &report->processes[i].trace->header;
+
+		if (header->pid == pid && same_text(header->host, device->host))
+			return true;
+	}
+	return false;
+}
+
+/* Takes the others from the samples of the process that saw them hold most. */
+static void take_strangers(const struct sl_report *report, struct sl_shared_device *device)
+{
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+		uint64_t bytes = 0;
+		unsigned count = 0;
+
+		for (size_t k = 0; k < state->crowd.count; k++)
+			if (!sl_devices_recorded(report, device, state->crowd.item[k].pid)) {
+				bytes += state->crowd.item[k].bytes;
+				count++;
+			}
+		if (bytes > device->others_bytes) {
+			device->others_bytes = bytes;
+			device->others = count;
+		}
+	}
 }
 
 void sl_devices_join(struct sl_report *report)
@@ -471,6 +563,7 @@ void sl_devices_join(struct sl_report *report)
 	sl_map_free(&names);
 	for (unsigned i = 0; i < report->device_count; i++) {
 		take_left(report, &report->devices[i]);
+		take_strangers(report, &report->devices[i]);
 		measure(report, &report->devices[i]);
 	}
 }

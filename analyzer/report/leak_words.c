@@ -246,7 +246,7 @@ bool sl_leak_words_fills(const struct sl_process *process, const struct sl_kept 
 /* The most that was in use: the samples' peak, or, since they miss what is freed soon, the calls' peak above what is hidden. */
 static uint64_t most_used(const struct sl_device_state *state)
 {
-	uint64_t with_calls = state->known_peak + state->hidden_last_bytes;
+	uint64_t with_calls = state->known_peak + state->hidden_last_bytes + sl_device_state_others(state);
 
 	if (state->used_peak_bytes == SL_UNKNOWN || state->hidden_last_bytes == SL_UNKNOWN || with_calls > state->total_bytes)
 		return state->used_peak_bytes;

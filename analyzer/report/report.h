@@ -200,6 +200,10 @@ struct sl_shared_device {
 	int device;								    /* ordinal in the first of its processes */
 	uint64_t total_bytes, used_peak_bytes, known_peak_bytes, hidden_peak_bytes; /* SL_UNKNOWN */
 	uint64_t hidden_peak_unix_ns;
+	enum sl_figure figure; /* the figure that tells what is hidden */
+	/* processes that were not recorded, and what they held together, in the sample in which they held most; 0: none is known */
+	unsigned others;
+	uint64_t others_bytes;
 	unsigned *processes; /* indexes */
 	unsigned process_count;
 	uint64_t *left_ns; /* when each of them left the device (Unix), by the samples of others: its recording ends before that */

@@ -107,16 +107,16 @@ SHAPE(torch, sl_torch, M(used), M(told), M(pooled), M(events), M(allocated_bytes
 SHAPE(instant, sl_instant, M(time_ns), M(step), M(label));
 SHAPE(part, sl_hidden_part, M(what), M(library), M(bytes), M(count), M(peak_bytes), IN(first, instant));
 SHAPE(neighbour, sl_neighbour, M(pid), M(bytes), M(peak_bytes), IN(first, instant), M(last_ns));
+SHAPE(neighbour_then, sl_neighbour_then, M(pid), M(bytes));
 SHAPE(state, sl_device_state, M(device), M(used), M(known), M(known_peak), M(known_peak_ns), M(peak_folded), IN(swing, swing), M(epoch), LINE(line), IN(torch, torch), IN(torch_at_peak, torch),
       M(primary), M(context_bytes), M(module_bytes), IN(context_made, instant), STACK(context_stack, context_), M(limit_bytes), M(limit_ns), M(limit_raised), M(limit_each), STACK(limit_stack, limit_), M(context_sampled), M(context_steady), VECTOR(parts, part),
-      VECTOR(neighbours, neighbour), VECTOR(present, u32), M(total_bytes), M(used_peak_bytes), M(used_last_bytes), M(hidden_peak_bytes),
-      M(hidden_last_bytes), M(hidden_peak_ns), M(hidden_peak_rounded), WHOLE(source, byte), LINE(used_line), LINE(hidden_line), LINE(samples_line), M(changes),
+      VECTOR(neighbours, neighbour), VECTOR(present, u32), VECTOR(crowd, neighbour_then), M(crowd_bytes), M(figure), M(total_bytes), M(used_peak_bytes), M(used_last_bytes), M(hidden_peak_bytes),
+      M(hidden_last_bytes), M(hidden_peak_ns), M(hidden_peak_rounded), WHOLE(source, byte), LINE(used_line), LINE(hidden_line), LINE(others_line), LINE(samples_line), M(changes),
       M(sample_gap_ns), M(last_sample_ns));
 SHAPE(oom_context, sl_oom_context, M(time_ns), M(seq), M(thread), M(device), M(free_bytes), M(total_bytes), M(vm_bytes), M(vm_limit_bytes), M(rss_bytes),
       M(cgroup_bytes), M(cgroup_limit_bytes));
 SHAPE(owner, sl_owner, M(site), M(bytes), M(blocks));
 SHAPE(known_at, sl_known_at, M(end_ns), M(known), M(site), M(api));
-SHAPE(neighbour_then, sl_neighbour_then, M(pid), M(bytes));
 SHAPE(oom, sl_oom, M(time_ns), M(requested_bytes), M(live_bytes), M(asked_bytes), M(free_bytes), M(total_bytes), IN(context, oom_context), M(code),
       M(thread), STACK(stack, ), M(label), M(stream), M(api), M(device), M(scope), M(recovered), M(injected),
       M(reported_by_torch), M(nested), M(in_units), M(in_retry), M(group), FIXED(owners, owner_count, owner), IN(torch, torch),

@@ -142,7 +142,9 @@ class Agreement(unittest.TestCase):
         self.assertEqual(gate["total"]["peak"]["bytes"], max(known))
         most_hidden = max(hidden, default=None)  # None: the program ended before the device was looked at
         self.assertEqual(gate["total"]["hidden"]["bytes"], most_hidden)
-        self.assertEqual(max(gauges.get("device_hidden_peak_bytes", {}).values(), default=None), most_hidden)
+        each = gauges.get("device_hidden_peak_bytes", {})  # a device's figure adds up what its processes hid at one time
+        self.assertLessEqual(max(each.values(), default=0), most_hidden or 0)
+        self.assertGreaterEqual(sum(each.values()), most_hidden or 0)
         found = re.search(r"PEAK .*?([\d.]+) (\w+B)\b", printed)
         if found:
             said = float(found[1]) * UNITS[found[2]]

@@ -228,13 +228,14 @@ class Limits(Folder):
         self.assertRegex(out, r"(?m)^FAIL +finding +ranks.first: ")
 
     def test_fail_on_takes_every_finding_that_the_report_shows(self):
-        with Recording(sys.executable, self.path("neighbour.py", NEIGHBOUR), SIM_VRAM="4G", STORMLOG_DEVICE_INTERVAL=20) as run:
+        # without the driver's figures of processes a neighbour cannot be told from hidden memory
+        with Recording(sys.executable, self.path("neighbour.py", NEIGHBOUR), SIM_VRAM="4G", SIM_PIDS="none", STORMLOG_DEVICE_INTERVAL=20) as run:
             report = run.report()
             self.assertTrue(report["gap_findings"])
             # the gate leaves out a drift that ends at the value where it began
             gaps = [gap["classification"] for gap in report["gap_findings"]
                     if gap["evidence"].get("gap_start_bytes", 0) != gap["evidence"].get("gap_end_bytes", 1)]
-            shown = check("--fail-on", "warning", run.traces, code=1).stdout
+            shown = check("--fail-on", "warning", run.traces).stdout
             for name in gaps:
                 self.assertRegex(shown, r"(?m)^note +finding +%s: " % name)
             out = check("--fail-on", "warning", "--fail-on-gaps", run.traces, code=1).stdout

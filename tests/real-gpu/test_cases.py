@@ -60,6 +60,24 @@ def misses(case, recordings):
                 yield f"{case} {name}: {'lacks' if sign == '+' else 'has'} {expression}"
 
 
+def hidden(recording):
+    """The hidden figures of a recording: the peak, and its parts by what they are."""
+    (device,) = recording.report["run"]["devices"]
+    parts = {"peak": device["hidden_peak_bytes"], "context": 0, "code": 0}
+    for part in device["hidden"]:
+        parts[part["what"]] = parts.get(part["what"], 0) + part["bytes"]
+    return parts
+
+
+def differences(case, recordings):
+    """Where the hidden figures of a program differ by more than 5 % of all that is hidden, alone and beside others."""
+    if len(recordings) == 2:
+        alone, shared = (hidden(recordings[run]) for run in RUNS)
+        for name in sorted(set(alone) | set(shared)):
+            if abs(alone.get(name, 0) - shared.get(name, 0)) > 0.05 * alone["peak"]:
+                yield f"{case}: hidden {name} is {alone.get(name, 0)} alone, and {shared.get(name, 0)} on a shared device"
+
+
 def main():
     arguments = sys.argv[1:]
     show = "--show" in arguments
@@ -70,7 +88,7 @@ def main():
         if show:
             for name, recording in recordings.items():
                 print(f"----- {case} {name}\n{recording.text}{recording.errors}")
-        for miss in misses(case, recordings):
+        for miss in [*misses(case, recordings), *differences(case, recordings)]:
             wrong += 1
             print(miss)
     return wrong != 0

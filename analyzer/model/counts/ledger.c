@@ -29,7 +29,7 @@ struct sl_device_state *sl_ledger_new_device(struct sl_model *model, unsigned sl
 
 	state->device = (int)slot - 1;
 	state->used_peak_bytes = state->used_last_bytes = SL_UNKNOWN;
-	state->hidden_peak_bytes = state->hidden_last_bytes = SL_UNKNOWN;
+	state->hidden_peak_bytes = state->hidden_last_bytes = state->context_most = SL_UNKNOWN;
 	state->total_bytes = state->sampled.known = SL_UNKNOWN;
 	make_recent(model, state);
 	model->devices[slot] = state;

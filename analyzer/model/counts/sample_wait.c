@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/counts/sample_wait.h"
 
+#include "analyzer/model/counts/tracks.h"
+
 /*
  * What a sample finds beyond the process's own memory.  If that memory changed while the sample was taken (NVML may answer an
  * allocation late) only two bounds are known: the value hidden before stays if it lies between them, else the nearer bound is
@@ -8,8 +10,8 @@
  */
 static uint64_t hidden(const struct sl_device_state *device, uint64_t most)
 {
-	uint64_t used = device->sampled.used, least = device->sampled.least, before = device->hidden_last_bytes;
-	uint64_t low = used > most ? used - most : 0, high = used > least ? used - least : 0;
+	uint64_t figure = device->sampled.figure, least = device->sampled.least, before = device->hidden_last_bytes;
+	uint64_t low = figure > most ? figure - most : 0, high = figure > least ? figure - least : 0;
 
 	if (before == SL_UNKNOWN)
 		return low == high ? low : SL_UNKNOWN;
@@ -72,6 +74,66 @@ static void take_parts(struct sl_device_state *device, uint64_t peak)
 	}
 	if (device->context_sampled)
 		device->parts.item[device->context_sampled - 1].peak_bytes += (uint64_t)more_contexts(device, peak);
+	for (size_t i = 0; i < device->fresh.count; i++)
+		device->fresh.item[i].peaked = true;
+}
+
+/* The context or module itself, as an object of its place; NULL: the cost is of code that came later. */
+static struct sl_live *object_of(struct sl_model *model, const struct sl_fresh_cost *cost, enum sl_hidden_what what)
+{
+	enum sl_object object = what == SL_HIDDEN_CONTEXT ? SL_OBJECT_CONTEXT : SL_OBJECT_MODULE;
+	struct sl_live *live = cost->handle ? sl_table_find(&model->objects[object - SL_OBJECT_CONTEXT], cost->handle) : NULL;
+
+	return live && live->site == cost->track && live->bytes >= cost->bytes ? live : NULL;
+}
+
+static void lower_cost(struct sl_model *model, struct sl_device_state *device, struct sl_fresh_cost *cost, uint64_t bytes)
+{
+	struct sl_hidden_part *part = &device->parts.item[cost->part];
+	struct sl_live *live = cost->key ? sl_table_find(&model->costs, cost->key) : NULL, *object;
+
+	if (cost->key && !(live && live->refs == device->age && live->bytes >= bytes))
+		return; /* it has ended, and with it what it took */
+	if (live)
+		live->bytes -= bytes;
+	if ((object = object_of(model, cost, part->what)))
+		object->bytes -= bytes;
+	part->bytes -= bytes;
+	part->peak_bytes -= cost->peaked && part->peak_bytes >= bytes ? bytes : 0;
+	*(part->what == SL_HIDDEN_CONTEXT ? &device->context_bytes : &device->module_bytes) -= bytes;
+	if (cost->track != SL_NO_TRACK)
+		sl_tracks_lower(model, cost->track, bytes, object != NULL);
+	cost->bytes -= bytes;
+}
+
+/*
+ * What contexts and code cost is read from the device's free memory, which other processes change meanwhile.  What came since
+ * the last exact sample took no more than hidden memory has risen.  A sample during such a call tells nothing.
+ */
+static void limit_costs(struct sl_model *model, struct sl_device_state *device, uint64_t most)
+{
+	uint64_t figure = device->sampled.figure, least = device->sampled.least, sum = 0;
+	uint64_t low = figure > most ? figure - most : 0, high = figure > least ? figure - least : 0;
+	uint64_t room = high > device->fresh_from ? high - device->fresh_from : 0;
+
+	if (device->code_ns >= device->sampled.begin_ns)
+		return;
+	for (size_t i = 0; i < device->fresh.count; i++)
+		sum += device->fresh.item[i].bytes;
+	if (device->figure >= SL_FIGURE_LESS_OTHERS && device->shared && sum > room)
+		for (size_t i = 0; i < device->fresh.count; i++) {
+			struct sl_fresh_cost *cost = &device->fresh.item[i];
+
+			lower_cost(model, device, cost, cost->bytes - (uint64_t)((double)cost->bytes * (double)room / (double)sum));
+		}
+	for (size_t i = model->ooms.count; i-- && model->ooms.item[i].time_ns + SL_NS_PER_S > device->sampled.time_ns;)
+		if (model->ooms.item[i].device == device->device && model->ooms.item[i].module_bytes > device->module_bytes)
+			model->ooms.item[i].module_bytes = device->module_bytes;
+	if (low != high && device->fresh.count)
+		return;
+	device->fresh.count = 0;
+	device->fresh_from = low;
+	device->shared = device->present.count != 0;
 }
 
 /*
@@ -87,7 +149,11 @@ static void own(const struct sl_model *model, struct sl_device_state *device, ui
 
 	if (device->sampled.process == SL_UNKNOWN || device->sampled.process <= taken)
 		return;
+	/* whatever came or went meanwhile, the context takes no more than this */
+	if (!device->contexts && device->sampled.process - device->sampled.least < device->context_most)
+		device->context_most = device->sampled.process - device->sampled.least;
 	bytes = device->sampled.process - taken;
+	bytes = bytes < device->context_most || device->contexts ? bytes : device->context_most;
 	if (part && device->context_bytes && steady && (bytes < part->bytes || (tells && !device->context_steady))) {
 		for (size_t i = 0; i < model->ooms.count; i++)
 			if (model->ooms.item[i].device == device->device &&
@@ -134,6 +200,7 @@ void sl_sample_wait_settle(struct sl_model *model, struct sl_device_state *devic
 	if (known == SL_UNKNOWN)
 		return;
 	device->sampled.known = SL_UNKNOWN;
+	limit_costs(model, device, known);
 	own(model, device, known);
 	bytes = model->header->dry_count ? SL_UNKNOWN : hidden(device, known);
 	if (bytes == SL_UNKNOWN)

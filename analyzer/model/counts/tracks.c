@@ -312,6 +312,19 @@ void sl_tracks_sized(struct sl_model *model, uint32_t index, uint64_t bytes)
 		course->windows[course->count - 1].born_bytes += bytes;
 }
 
+void sl_tracks_lower(struct sl_model *model, uint32_t index, uint64_t bytes, bool lives)
+{
+	struct sl_track *track = &model->tracks.item[index];
+	struct sl_track_course *course = &model->tracks.course[index];
+	uint64_t *born = course->count ? &course->windows[course->count - 1].born_bytes : NULL;
+
+	track->born_bytes -= bytes;
+	track->live_bytes -= lives ? bytes : 0;
+	track->most_bytes = track->born_bytes < track->most_bytes ? track->born_bytes : track->most_bytes;
+	if (born)
+		*born -= bytes < *born ? bytes : *born;
+}
+
 /* A request follows the last deaths, so they are not the final ones. */
 static void settle_recent(struct sl_track_recent *recent)
 {

@@ -60,10 +60,8 @@ static void drop_all(struct sl_model *model, uint64_t context, int device)
 static void mark(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	struct sl_mark mark = {.time_ns = model->now_ns,
-			       .bytes = sl_contexts_cost(event),
-			       .device = (int)event->device,
-			       .api = (uint16_t)event->api};
+	struct sl_mark mark = {
+		.time_ns = model->now_ns, .bytes = model->cost, .device = (int)event->device, .api = (uint16_t)event->api};
 
 	switch (item->hook->verb) {
 	case SL_VERB_PRIMARY_RETAIN:
@@ -74,7 +72,7 @@ static void mark(struct sl_model *model, const struct sl_item *item)
 		break;
 	case SL_VERB_MODULE_LOAD:
 	case SL_VERB_CODE_LOAD:
-		if (mark.bytes < 16u << 20)
+		if (mark.bytes < 16u << 20 || sl_ledger_device(model, event->device)->shared)
 			return;
 		mark.kind = SL_MARK_MODULE;
 		break;
@@ -165,7 +163,7 @@ static size_t part_of(struct sl_model *model, struct sl_device_state *device, co
 
 static void add_cost(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item, enum sl_hidden_what what)
 {
-	uint64_t bytes = sl_contexts_cost(item->event), key = key_of(device, item);
+	uint64_t bytes = model->cost, key = key_of(device, item);
 	struct sl_live *live = key ? sl_table_find(&model->costs, key) : NULL;
 	size_t at;
 
@@ -189,11 +187,20 @@ static void add_cost(struct sl_model *model, struct sl_device_state *device, con
 	device->parts.item[at].bytes += bytes;
 	device->parts.item[at].count++;
 	*bytes_of(device, what) += bytes;
+	*SL_PUSH(&device->fresh) = (struct sl_fresh_cost){
+		.key = key,
+		.handle = what == SL_HIDDEN_CONTEXT ? item->event->context : item->event->address,
+		.bytes = bytes,
+		.part = (uint32_t)at,
+		.track = SL_NO_TRACK,
+	};
 }
 
 static void drop_parts(struct sl_model *model, struct sl_device_state *device)
 {
 	device->age++;
+	device->fresh.count = 0;
+	device->context_most = SL_UNKNOWN;
 	device->context_bytes = device->module_bytes = device->unrounded = 0;
 	device->context_made.time_ns = 0;
 	for (size_t i = 0; i < device->parts.count; i++)
@@ -226,6 +233,26 @@ static uint64_t primary_of(const struct sl_model *model, const struct sl_device_
 	return event->context && !sl_table_find(&model->objects[0], event->context) ? event->context : 0; /* SL_OBJECT_CONTEXT */
 }
 
+/*
+ * What the call cost beyond what it returned: free memory before it less free memory after it, if both were read.  The code of a
+ * function or variable is loaded once; cuBLAS asks for its kernels again at nearly each product.
+ */
+static uint64_t cost_of(struct sl_model *model, const struct sl_device_state *device, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	uint32_t next = model->code_seen.count;
+
+	if (item->hook->verb == SL_VERB_MODULE_UNLOAD || item->hook->verb == SL_VERB_CONTEXT_DESTROY ||
+	    item->hook->verb == SL_VERB_DEVICE_RESET)
+		sl_idmap_free(&model->code_seen); /* handles may be used again */
+	if (item->hook->verb == SL_VERB_CODE_LOAD && event->address &&
+	    sl_idmap_claim(&model->code_seen, key_on(event->address, device->device), next) != next)
+		return 0;
+	return item->hook->verb != SL_VERB_LIMIT && event->extra && event->extra2 && event->extra > event->extra2
+		       ? event->extra - event->extra2
+		       : 0;
+}
+
 void sl_contexts_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -235,6 +262,7 @@ void sl_contexts_apply(struct sl_model *model, const struct sl_item *item)
 	struct sl_device_state *device = sl_ledger_device(model, ordinal);
 
 	sl_sample_wait_code(model, device);
+	model->cost = cost_of(model, device, item);
 	mark(model, item);
 	if ((item->hook->verb == SL_VERB_PRIMARY_RETAIN || item->hook->verb == SL_VERB_CONTEXT_CREATE) &&
 	    !device->context_made.time_ns) {

@@ -60,17 +60,26 @@ static void end_inside(struct sl_model *model, uint64_t context)
 	}
 }
 
+/* Names the place of the cost that sl_contexts_apply has just added. */
+static void note_place(struct sl_model *model, const struct sl_event *event, uint32_t track)
+{
+	struct sl_device_state *device = sl_ledger_device(model, event->device);
+
+	if (device->fresh.count)
+		device->fresh.item[device->fresh.count - 1].track = track;
+}
+
 /* Code that is loaded later belongs to its module, which is counted already: only its place and its bytes are added. */
 static void count_code(struct sl_model *model, const struct sl_event *event)
 {
-	uint64_t bytes = sl_contexts_cost(event);
 	uint32_t site;
 
-	if (!bytes)
+	if (!model->cost)
 		return;
 	site = sl_tracks_of(model, event, SL_OBJECT_MODULE, (int)event->device);
-	sl_tracks_birth(model, site, bytes, (uint32_t)event->label);
-	sl_tracks_death(model, site, bytes, model->now_ns);
+	sl_tracks_birth(model, site, model->cost, (uint32_t)event->label);
+	sl_tracks_death(model, site, model->cost, model->now_ns);
+	note_place(model, event, site);
 }
 
 /*
@@ -120,13 +129,11 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 		return;
 	live = sl_table_add(objects, handle);
 	live->site = sl_tracks_of(model, event, made.object, (int)event->device);
-	live->bytes = sl_contexts_cost(event);
+	live->bytes = made.object == SL_OBJECT_CONTEXT || made.object == SL_OBJECT_MODULE ? model->cost : 0;
 	live->time_ns = event->time_ns;
 	live->owner = made.object == SL_OBJECT_POOL ? event->bytes : event->context ? event->context : thread->context;
 	sl_by_context_add(objects, model, sl_by_context_owner, live);
 	if (made.object == SL_OBJECT_CONTEXT && !live->bytes)
 		guess_context(model, live);
-	if (made.object >= SL_OBJECT_POOL)
-		live->bytes = 0; /* for these calls extra has another meaning */
 	sl_tracks_birth(model, live->site, live->bytes, (uint32_t)event->label);
 }

@@ -60,6 +60,7 @@ static void free_replay(struct sl_model *model)
 		if (model->devices[i]) {
 			free(model->devices[i]->recent);
 			model->devices[i]->recent = NULL;
+			SL_DROP(&model->devices[i]->fresh);
 		}
 	sl_extents_free(&model->called_parts);
 	SL_DROP(&model->in_use_crests);
@@ -71,6 +72,7 @@ static void free_replay(struct sl_model *model)
 	free(model->site_course);
 	model->site_course = NULL;
 	sl_by_context_free(&model->costs);
+	sl_idmap_free(&model->code_seen);
 	free(model->site_slots);
 	model->site_slots = NULL;
 	sl_tracks_rest(&model->tracks);
@@ -95,6 +97,7 @@ static void free_devices(struct sl_model *model)
 		free(model->devices[i]->parts.item);
 		free(model->devices[i]->neighbours.item);
 		free(model->devices[i]->present.item);
+		free(model->devices[i]->crowd.item);
 		sl_idmap_free(&model->devices[i]->neighbour_ids);
 		free(model->devices[i]);
 	}

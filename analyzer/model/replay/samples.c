@@ -84,6 +84,8 @@ static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_s
 
 static void neighbours(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample)
 {
+	uint64_t bytes = 0;
+
 	for (size_t i = 0; i < device->present.count; i++)
 		device->neighbours.item[device->present.item[i]].bytes = 0;
 	device->present.count = 0;
@@ -98,7 +100,65 @@ static void neighbours(struct sl_model *model, struct sl_device_state *device, c
 		*SL_PUSH(&device->present) = (uint32_t)(one - device->neighbours.item);
 		if (one->bytes > one->peak_bytes)
 			one->peak_bytes = one->bytes;
+		bytes += one->bytes;
 	}
+	if (bytes <= device->crowd_bytes)
+		return;
+	device->crowd_bytes = bytes;
+	device->crowd.count = 0;
+	for (size_t i = 0; i < device->present.count; i++) {
+		const struct sl_neighbour *one = &device->neighbours.item[device->present.item[i]];
+
+		*SL_PUSH(&device->crowd) = (struct sl_neighbour_then){one->pid, one->bytes};
+	}
+}
+
+/* What others hold, by the driver's list, which names the process itself or not. */
+static uint64_t held_by_others(const struct sl_sample *sample, int64_t pid)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < sample->process_count; i++)
+		bytes += sample->processes[i].pid != pid ? sample->processes[i].bytes : 0;
+	return bytes;
+}
+
+/*
+ * The best figure of a sample.  In a container the driver may list this process under the host's number, which nobody knows here:
+ * then less is left of the device than this process is known to hold.
+ */
+static enum sl_figure figure_of(const struct sl_model *model, const struct sl_device_state *device, const struct sl_sample *sample,
+				uint64_t *bytes)
+{
+	uint64_t others = held_by_others(sample, model->header->pid);
+
+	*bytes = sample->process_bytes;
+	if (*bytes != SL_UNKNOWN)
+		return SL_FIGURE_OWN;
+	*bytes = sample->used_bytes;
+	if (device->figure == SL_FIGURE_OWN && device->hidden_last_bytes != SL_UNKNOWN &&
+	    sample->used_bytes < others + device->hidden_last_bytes) {
+		*bytes = 0; /* it is not listed any more, and there is no room for what it took */
+		return SL_FIGURE_OWN;
+	}
+	if (!others || sample->used_bytes < others || sample->used_bytes - others < device->known)
+		return SL_FIGURE_DEVICE;
+	*bytes -= others;
+	return SL_FIGURE_LESS_OTHERS;
+}
+
+/* Drops what samples of a worse figure have shown. */
+static void begin_again(struct sl_device_state *device, enum sl_figure figure)
+{
+	device->figure = figure;
+	device->hidden_peak_bytes = device->hidden_last_bytes = SL_UNKNOWN;
+	device->unrounded = device->fresh_from = 0;
+	for (size_t i = 0; i < device->parts.count; i++)
+		device->parts.item[i].peak_bytes = 0;
+	if (device->hidden_line)
+		sl_timeline_restart(device->hidden_line);
+	if (device->samples_line)
+		sl_timeline_restart(device->samples_line);
 }
 
 static void settle(struct sl_model *model, struct sl_device_state *device)
@@ -114,7 +174,8 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 {
 	struct sl_device_state *device = sl_ledger_device(model, sample->device);
 	size_t size = sample->source.size < sizeof(device->source) - 1 ? sample->source.size : sizeof(device->source) - 1;
-	uint64_t before_ns = device->last_sample_ns;
+	uint64_t before_ns = device->last_sample_ns, bytes;
+	enum sl_figure figure;
 
 	device->used = true;
 	if (sample->source.text) {
@@ -134,15 +195,26 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 		device->used_line = sl_timeline_add(&model->timeline, SL_LINE_USED, device->device, 0);
 	sl_timeline_set(&model->timeline, device->used_line, model->now_ns, sample->used_bytes, SL_NO_SITE);
 	settle(model, device);
+	figure = figure_of(model, device, sample, &bytes);
+	if (figure > device->figure)
+		begin_again(device, figure);
+	if (device->figure > SL_FIGURE_DEVICE && figure == device->figure) {
+		if (!device->others_line)
+			device->others_line = sl_timeline_add(&model->timeline, SL_LINE_OTHERS, device->device, 0);
+		sl_timeline_set(&model->timeline, device->others_line, model->now_ns,
+				sample->used_bytes > bytes ? sample->used_bytes - bytes : 0, SL_NO_SITE);
+	}
 	device->sampled.begin_ns = sample->begin_ns;
 	device->sampled.time_ns = sample->time_ns;
-	device->sampled.used = sample->used_bytes;
-	device->sampled.known = most_known_since(device, sample->begin_ns, &device->sampled.least);
+	device->sampled.figure = bytes;
+	device->sampled.known =
+		figure < device->figure ? SL_UNKNOWN : most_known_since(device, sample->begin_ns, &device->sampled.least);
 	device->sampled.process = sample->process_bytes;
 	device->sampled.at = sl_labels_instant(model, 0);
 	device->sampled.steady = is_steady(device, sample->begin_ns);
 	device->sampled.pool_keeps = sl_model_row(model, SL_KIND_pool, device->device + 1)->frees;
 	neighbours(model, device, sample);
+	device->shared |= device->present.count != 0;
 	if (!before_ns)
 		sl_neighbours_sampled(model, device);
 	else

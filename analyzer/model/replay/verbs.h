@@ -37,11 +37,6 @@ void sl_graphs_free_node(struct sl_model *model, uint64_t graph, uint64_t addres
 struct sl_graphs *sl_graphs_new(void);
 void sl_graphs_free(struct sl_graphs *graphs);
 void sl_contexts_apply(struct sl_model *model, const struct sl_item *item);
-/* What the call cost beyond the memory it returned, if free memory was read before and after it; else 0. */
-static inline uint64_t sl_contexts_cost(const struct sl_event *event)
-{
-	return event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
-}
 /* The key (sl_by_context_key) of the context or device with whose end the block ends. */
 uint64_t sl_contexts_key(const struct sl_model *model, const struct sl_live *live);
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item);

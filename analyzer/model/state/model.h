@@ -81,6 +81,12 @@ struct sl_instant {
 	uint32_t label;		/* text id; 0: outside all ranges */
 };
 
+/*
+ * The figure by which hidden memory is known, from the worst on: the whole device's, which is a bound where others may use it; the
+ * device's less what the driver says of other processes; what the driver says of this process.
+ */
+enum sl_figure { SL_FIGURE_NONE, SL_FIGURE_DEVICE, SL_FIGURE_LESS_OTHERS, SL_FIGURE_OWN };
+
 enum sl_hidden_what { SL_HIDDEN_CONTEXT, SL_HIDDEN_CODE };
 struct sl_hidden_part {
 	enum sl_hidden_what what;
@@ -96,6 +102,23 @@ struct sl_neighbour {
 	uint64_t bytes, peak_bytes; /* 0: it is gone */
 	struct sl_instant first;
 	uint64_t last_ns; /* of the last sample that listed it */
+};
+
+/*
+ * A context or code that came since the last sample which shows exactly what is hidden.  Its cost is the device's free memory
+ * before and after a call; where others use the device that sample corrects it.
+ */
+struct sl_fresh_cost {
+	uint64_t key, handle; /* key: in costs, 0: none; handle: of the context or module */
+	uint64_t bytes;
+	uint32_t part, track; /* track SL_NO_TRACK: none */
+	bool peaked;	      /* it is part of the part's peak_bytes */
+};
+#define SL_NO_TRACK UINT32_MAX
+
+struct sl_neighbour_then {
+	int64_t pid;
+	uint64_t bytes;
 };
 
 #define SL_RECENT 256 /* changes kept of each device, unless sl_model.recent is larger */
@@ -129,17 +152,24 @@ struct sl_device_state {
 	struct sl_stack limit_stack; /* stack of the call that raised the limit */
 	/* 1 + index in parts, if the context is known only from samples; 0: it is known from its call */
 	size_t context_sampled;
-	uint64_t code_ns;			   /* when a context or code last came or went */
-	bool context_steady;			   /* nothing changed while the sample that shows the context was taken */
-	uint32_t contexts, contexts_sampled;	   /* contexts whose calls measured nothing: now, and at that sample */
-	SL_VECTOR(struct sl_hidden_part) parts;	   /* context_bytes and module_bytes by name, in order of appearance */
+	uint64_t code_ns;			/* when a context or code last came or went */
+	uint64_t context_most;			/* the least that a sample showed beside blocks: a bound for the context */
+	bool context_steady;			/* nothing changed while the sample that shows the context was taken */
+	uint32_t contexts, contexts_sampled;	/* contexts whose calls measured nothing: now, and at that sample */
+	SL_VECTOR(struct sl_hidden_part) parts; /* context_bytes and module_bytes by name, in order of appearance */
+	SL_VECTOR(struct sl_fresh_cost) fresh;
+	uint64_t fresh_from;			   /* what was hidden when `fresh` was last empty */
+	bool shared;				   /* others were on the device since then */
 	uint32_t age;				   /* how often all parts ended together */
 	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, as samples list them */
 	SL_VECTOR(uint32_t) present;		   /* neighbours listed by the last sample */
+	SL_VECTOR(struct sl_neighbour_then) crowd; /* neighbours in the sample in which they held most */
+	uint64_t crowd_bytes;
 	struct sl_idmap neighbour_ids;
 	/* samples */
 	uint64_t total_bytes, used_peak_bytes, used_last_bytes; /* SL_UNKNOWN: none */
-	uint64_t hidden_peak_bytes, hidden_last_bytes;		/* sample minus what this process held; SL_UNKNOWN: none */
+	enum sl_figure figure;					/* the best of all samples so far: only such samples count */
+	uint64_t hidden_peak_bytes, hidden_last_bytes;		/* figure minus what this process held; SL_UNKNOWN: none */
 	uint64_t hidden_peak_ns;
 	/* about what live blocks of cudaMalloc and its like take beyond what was asked for: now, and at the hidden peak */
 	uint64_t rounded, hidden_peak_rounded;
@@ -152,13 +182,20 @@ struct sl_device_state {
 	uint64_t sample_gap_ns, last_sample_ns; /* longest time between two samples */
 	/* the last sample, which waits until no call that began before it can follow; known SL_UNKNOWN: none waits */
 	struct {
-		uint64_t begin_ns, time_ns, used, process;
+		uint64_t begin_ns, time_ns, process;
+		uint64_t figure;       /* bytes, of the kind that the device's figure is */
 		uint64_t known, least; /* the most and the least held while it was taken */
 		struct sl_instant at;
 		bool told;		 /* errors before the first sample have their context filled in */
 		bool steady, pool_keeps; /* nothing changed meanwhile; pool_keeps: blocks had been freed to a pool before */
 	} sampled;
 };
+
+/* What others hold of the device by the last sample, if the process's own figure does not contain it; else 0. */
+static inline uint64_t sl_device_state_others(const struct sl_device_state *state)
+{
+	return state->figure > SL_FIGURE_DEVICE && state->others_line ? state->others_line->value : 0;
+}
 
 #define SL_LIMIT_THREADS 32768 /* those of a small device; the real number is not in the trace */
 
@@ -186,11 +223,6 @@ enum sl_scope { SL_SCOPE_VRAM, SL_SCOPE_HOST, SL_SCOPE_ADDRESS_SPACE, SL_SCOPE_C
 struct sl_owner {
 	uint32_t site;
 	uint64_t bytes, blocks;
-};
-
-struct sl_neighbour_then {
-	int64_t pid;
-	uint64_t bytes;
 };
 
 /* What was held at an error, compared with the highest of the rises before it (state/rise.h). */
@@ -519,6 +551,8 @@ struct sl_model {
 	 * device, `refs` the age
 	 */
 	struct sl_table costs;
+	struct sl_idmap code_seen; /* addresses of functions and variables whose code is loaded */
+	uint64_t cost;		   /* bytes that the event being applied cost beyond what it returned, as its calls measured */
 	struct sl_timeline timeline;
 	struct sl_moments moments;
 	struct sl_host host;

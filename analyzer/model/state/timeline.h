@@ -32,7 +32,8 @@ enum sl_line_what {
 	SL_LINE_USED, /* the whole device, by samples */
 	/* SL_LINE_USED minus the most that this process held while the sample was taken, minus SL_LINE_OTHERS */
 	SL_LINE_HIDDEN,
-	SL_LINE_OTHERS,	 /* the part of it that other recorded processes held; report/devices.c makes it */
+	/* what others held by the driver's figures; where it has none, what other recorded processes held (report/devices.c) */
+	SL_LINE_OTHERS,
 	SL_LINE_SAMPLES, /* how many samples of hidden memory there are so far; not drawn */
 	SL_LINE_RSS,
 	SL_LINE_CGROUP,
@@ -71,6 +72,12 @@ void sl_timeline_window(struct sl_timeline *timeline, uint64_t begin_ns, uint64_
 struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what what, int device, int index);
 /* Adds a line that begins as a copy of another. */
 struct sl_line *sl_timeline_copy(struct sl_timeline *timeline, const struct sl_line *line, enum sl_line_what what);
+/* The line has not begun: what it showed so far is dropped. */
+static inline void sl_timeline_restart(struct sl_line *line)
+{
+	line->begun = false;
+	line->value = 0;
+}
 struct sl_line *sl_timeline_find(const struct sl_timeline *timeline, enum sl_line_what what, int device, int index);
 
 /* Slow part of sl_timeline_set: opens bins up to the one of time_ns.  False: the line has none. */
