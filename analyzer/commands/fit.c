@@ -3,6 +3,7 @@
 #include "analyzer/commands/fit.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyzer/base/escape.h"
@@ -10,6 +11,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/begin.h"
+#include "analyzer/fit/window.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/report.h"
 #include "common/size.h"
@@ -37,13 +39,15 @@ static const struct sl_option table[] = {
 	{"--addresses", 0, "reused|rising|falling",
 	 "where the driver puts segments: in slots that are used again, or ever higher, lower ones (up to PyTorch 2.11 it matters; "
 	 "default: as the recorded addresses tell, else reused)"},
+	{"--torch", 0, "RELEASE",
+	 "of PyTorch, as 2.6: of a snapshot, whose file names no release (default: the rules that reproduce it)"},
 	{"--vary", 0, "KEY",
 	 "of recordings at several values of a number that --meta KEY=N told (batch, sequence length): the largest that fits"},
 	{"--json", 0, NULL, "a JSON object on stdout", SL_TO_FLAG(json)},
 	SL_OPTION_RUN(run),
 	{0},
 };
-enum { CAPACITY, ALLOCATOR_CAPACITY, SETTINGS, ADDRESSES, VARY };
+enum { CAPACITY, ALLOCATOR_CAPACITY, SETTINGS, ADDRESSES, TORCH, VARY };
 
 static bool take_sizes(struct sl_fit_question *asked, const char *value, bool of_allocator)
 {
@@ -93,6 +97,16 @@ static bool take_addresses(struct sl_fit_question *asked, const char *value)
 	return false;
 }
 
+static bool take_release(struct sl_fit_question *asked, const char *value)
+{
+	unsigned major, minor;
+
+	if (sscanf(value, "%u.%u", &major, &minor) != 2 || major != 2 || minor > 99)
+		return false;
+	asked->release = SL_FIT_RELEASE(major, minor);
+	return true;
+}
+
 static bool take(void *context, int option, const char *value)
 {
 	struct asked *asked = context;
@@ -105,6 +119,8 @@ static bool take(void *context, int option, const char *value)
 		return take_settings(&asked->question, value);
 	case ADDRESSES:
 		return take_addresses(&asked->question, value);
+	case TORCH:
+		return take_release(&asked->question, value);
 	default:
 		asked->vary = value;
 		return *value != 0;
@@ -217,21 +233,6 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 	return status;
 }
 
-/* Explains how to get from a PyTorch snapshot, which people often have already, to a recording. */
-static void explain_snapshots(char *const *paths)
-{
-	for (; *paths; paths++) {
-		const char *dot = strrchr(*paths, '.');
-
-		if (dot && (!strcmp(dot, ".pickle") || !strcmp(dot, ".pkl")))
-			sl_escape_print(
-				stderr,
-				"stormlog-analyze: a snapshot of PyTorch's is made a trace by: python -m stormlog_native snapshot "
-				"%s --torch RELEASE -o FOLDER\n",
-				*paths);
-	}
-}
-
 static int run(struct sl_arguments *parsed)
 {
 	struct asked asked = {.question.ties = SL_FIT_GIVEN};
@@ -242,8 +243,6 @@ static int run(struct sl_arguments *parsed)
 		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);
-	if (status == SL_EXIT_UNREADABLE)
-		explain_snapshots(parsed->paths);
 	if (status < 0)
 		status = fit(&images, &asked);
 	sl_images_free(&images);

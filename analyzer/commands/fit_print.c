@@ -54,6 +54,12 @@ static void put_row(const struct sl_fit_subject *s, unsigned c)
 		sl_escape_print(stdout, "    also from %s to %s\n", SL_SIZE(a->scan.also.item[i].from),
 				sl_format_size(to, a->scan.also.item[i].to));
 	}
+	if (s->recording->window && a->low < a->high) {
+		char high[SL_FORMAT_BYTES];
+
+		sl_escape_print(stdout, "    between %s and %s, by where the blocks from before the window lie\n", SL_SIZE(a->low),
+				sl_format_size(high, a->high));
+	}
 	if (a->other_from != SL_UNKNOWN)
 		sl_escape_print(stdout, "    %s where the driver places segments or streams otherwise\n", SL_SIZE(a->other_from));
 }
@@ -118,10 +124,16 @@ static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_inst
 		return;
 	}
 	sl_escape_print(stdout, "the replay reproduces the recorded run exactly (%s events)\n", SL_NUMBER(s->check.compared));
-	sl_fit_notes(s, of_allocator, put_note, NULL);
+	sl_fit_notes(s, of_allocator || r->window, put_note, NULL);
+	if (r->reserved_start)
+		sl_escape_print(stdout,
+				"%s were reserved before the window: the program needs at least this, and may have needed more\n",
+				SL_SIZE(r->reserved_start));
+	if (r->window)
+		fputs("sizes are PyTorch's allocator's: a card needs 0.5 to 1 GiB more, and what other libraries take\n", stdout);
 	sl_escape_print(stdout, "\n  %-63s %10s %10s",
-			of_allocator ? "settings; sizes are the allocator's" : "settings; sizes are the device's", "always fits",
-			"reserved");
+			of_allocator || r->window ? "settings; sizes are the allocator's" : "settings; sizes are the device's",
+			"always fits", "reserved");
 	for (unsigned i = 0; i < s->capacity_count; i++)
 		sl_escape_print(stdout, " %10s", SL_SIZE(s->capacities[i]));
 	putchar('\n');

@@ -7,6 +7,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/fit/window.h"
 #include "analyzer/model/state/units.h"
 
 static const char *const often_tried[] = {"", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4",
@@ -128,21 +129,114 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 	}
 }
 
+#define WINDOW_OPERATIONS 3000000ull /* of one search where there are several */
+
+static void widen(struct sl_fit_answer *a, uint64_t from)
+{
+	a->low = from < a->low ? from : a->low;
+	a->high = a->high == SL_UNKNOWN || from > a->high ? from : a->high;
+}
+
+/* One order in which the blocks from before the window are requested first. */
+static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_subject *subject, struct sl_fit_case *how,
+				const struct sl_fit_question *question, enum sl_fit_first first, bool only)
+{
+	struct sl_fit_recording r = sl_fit_from_nothing(subject->recording, first);
+	struct sl_fit_outcome o;
+	struct sl_fit_scan scan = {.always_from = SL_UNKNOWN};
+
+	how->capacity = UINT64_MAX;
+	if (only && !first)
+		sl_fit_run(&a->free, &r, how);
+	for (unsigned i = 0; i < subject->capacity_count; i++) {
+		how->capacity = subject->capacities[i];
+		if (!only && how->capacity >= subject->recording->reserved_start)
+			continue; /* it is known exactly */
+		sl_fit_run(&o, &r, how);
+		if (first)
+			a->ambiguous[i] |= o.verdict != a->at[i].verdict;
+		else
+			a->at[i] = o;
+	}
+	if (!question->unscanned)
+		sl_fit_scan(&scan, &r, how);
+	if (scan.always_from != SL_UNKNOWN)
+		widen(a, only || scan.always_from < subject->recording->reserved_start ? scan.always_from
+										       : subject->recording->reserved_start);
+	free(scan.also.item);
+	free(r.ops.item);
+	free(r.reserved.item);
+	free(r.times.item);
+}
+
+/*
+ * A window.  With the recorded settings and at least the capacity that was reserved before it, the blocks from before it lie where
+ * they lay, and the answer is exact.  Else nobody knows where they would lie: they are requested first, in four orders.
+ */
+static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *subject, const struct sl_fit_choice *choice,
+			  const struct sl_fit_question *question)
+{
+	const struct sl_fit_recording *r = subject->recording;
+	struct sl_fit_case how = {.capacity = UINT64_MAX,
+				  .of_allocator = true,
+				  .settings = choice->text ? &choice->settings : NULL,
+				  .operations_max = question->scan_max ? question->scan_max : WINDOW_OPERATIONS,
+				  .ties = SL_FIT_GIVEN};
+	bool exact = !choice->text || !strcmp(choice->text, r->text);
+
+	a->other_from = a->low = a->high = SL_UNKNOWN;
+	if (exact) {
+		sl_fit_run(&a->free, r, &how);
+		for (unsigned i = 0; i < subject->capacity_count; i++) {
+			how.capacity = subject->capacities[i];
+			if (how.capacity >= r->reserved_start)
+				sl_fit_run(&a->at[i], r, &how);
+		}
+		if (!question->unscanned)
+			sl_fit_scan(&a->scan, r, &how);
+		if (a->scan.always_from != SL_UNKNOWN && a->scan.always_from > r->reserved_start)
+			widen(a, a->scan.always_from);
+	}
+	how.ties = SL_FIT_REUSED;
+	for (unsigned first = 0; first < SL_FIT_FIRSTS && (!exact || a->low == SL_UNKNOWN || first); first++)
+		answer_from_nothing(a, subject, &how, question, (enum sl_fit_first)first, !exact);
+	a->scan.always_from = a->high;
+}
+
+/* The newest release that writes such a file and whose rules reproduce the window; `said`: the one that the user told. */
+static void find_release(struct sl_fit_subject *subject, struct sl_fit_recording *r, unsigned said)
+{
+	for (unsigned minor = r->most; minor >= r->least; minor--) {
+		r->release = said ? said : SL_FIT_RELEASE(2, 0) + minor;
+		sl_fit_check(&subject->check, r);
+		if (subject->check.exact || said)
+			return;
+	}
+}
+
 void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question)
 {
+	struct sl_fit_question asked = *question;
+
+	asked.of_allocator |= recording->window;
 	*subject = (struct sl_fit_subject){.recording = recording};
 	choose(subject, question);
 	if (recording->doubt || sl_fit_spent(subject))
 		return;
 	sl_budget_resume();
 	sl_budget_begin(recording->budget, recording->trace->disk_bytes);
-	sl_fit_check(&subject->check, recording);
+	if (recording->window)
+		find_release(subject, (struct sl_fit_recording *)recording, question->release);
+	else
+		sl_fit_check(&subject->check, recording);
 	if (!subject->check.exact)
 		return;
 	subject->answers = sl_memory_must(calloc(subject->choice_count, sizeof(*subject->answers)));
 	for (unsigned c = 0; c < subject->choice_count && !sl_fit_spent(subject); c++) {
 		sl_budget_begin(recording->budget, recording->trace->disk_bytes);
-		answer(&subject->answers[c], subject, &subject->choices[c], question);
+		(recording->seeds.count ? answer_window : answer)(&subject->answers[c], subject, &subject->choices[c], &asked);
+		if (!recording->seeds.count)
+			subject->answers[c].low = subject->answers[c].high = subject->answers[c].scan.always_from;
 	}
 	if (sl_fit_spent(subject))
 		sl_fit_subject_free(subject);
@@ -171,6 +265,10 @@ const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t s
 		return SL_FIT_SPENT;
 	if (subject->check.refused)
 		return "settings that the program made are not understood";
+	if (subject->check.moved) {
+		snprintf(out, size, "the replay puts %s of the window's blocks elsewhere", SL_NUMBER(subject->check.moved));
+		return out;
+	}
 	if (subject->check.error == SL_UNKNOWN)
 		return "the replay of the recorded run is granted what was refused, or the other way round";
 	snprintf(out, size, "the replay of the recorded run is off by up to %s", SL_SIZE(subject->check.error));

@@ -22,6 +22,7 @@ struct sl_fit_answer {
 	struct sl_fit_outcome at[SL_FIT_CAPACITIES];
 	bool ambiguous[SL_FIT_CAPACITIES]; /* the result depends on where the driver puts segments */
 	struct sl_fit_scan scan;
+	uint64_t low, high;  /* of a window: the smallest capacity is between them; SL_UNKNOWN: not known */
 	uint64_t other_from; /* the largest always_from with other placements; SL_UNKNOWN: no difference */
 };
 
@@ -35,6 +36,7 @@ struct sl_fit_question {
 	bool unscanned;	       /* the smallest capacity is not asked for */
 	uint64_t scan_max;     /* limit on the operations of one such search; 0: the usual one */
 	unsigned points;       /* of the trail; 0: none */
+	unsigned release;      /* of a window: SL_FIT_RELEASE that the user told; 0: the file tells */
 	enum sl_fit_ties ties; /* placement of the given figures; SL_FIT_GIVEN: the likeliest.  A verdict needs all to agree */
 };
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "analyzer/fit/places.h"
@@ -49,6 +50,11 @@ struct sl_fit_block;
 
 struct sl_fit_engine *sl_fit_new(const struct sl_fit_machine *machine, const struct sl_fit_settings *settings);
 void sl_fit_delete(struct sl_fit_engine *engine);
+
+struct sl_fit_seed;
+/* Before the first request: the pieces that are there, by address; live gets the blocks, by id.  lowest: as in a recording. */
+void sl_fit_seed(struct sl_fit_engine *engine, const struct sl_fit_seed *seeds, size_t count, const uint64_t lowest[2],
+		 struct sl_fit_block **live);
 
 /* NULL: out of memory, after everything that PyTorch tries. */
 struct sl_fit_block *sl_fit_alloc(struct sl_fit_engine *engine, uint64_t bytes, unsigned stream, unsigned pool);

@@ -908,7 +908,7 @@ static void end(struct builder *b)
 	sl_replay_free(b->model);
 }
 
-void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session)
+void sl_fit_record_calls(struct sl_fit_process *process, struct sl_trace *trace, const char *session)
 {
 	struct builder b = {.process = process, .session = session, .text = setting_of(&trace->header)};
 	struct sl_order *order = sl_order_new(trace);
@@ -931,6 +931,8 @@ void sl_fit_forget(struct sl_fit_process *process)
 		free(process->recordings[i].ops.item);
 		free(process->recordings[i].reserved.item);
 		free(process->recordings[i].times.item);
+		free(process->recordings[i].seeds.item);
+		free(process->recordings[i].addresses.item);
 	}
 	free(process->recordings);
 	free(process->drivers);

@@ -39,6 +39,14 @@ struct sl_fit_op {
 	uint8_t refused; /* ALLOC, TRY: how often the driver refused */
 };
 
+/* A piece of a segment that was there before the first op: a block, or free memory. */
+struct sl_fit_seed {
+	uint64_t address, bytes, requested;
+	uint32_t id, number; /* number: pieces of one segment have the same */
+	uint16_t stream, pool;
+	bool small, expandable, held;
+};
+
 struct sl_fit_recording {
 	const char *session; /* as in the report */
 	struct sl_trace *trace;
@@ -49,8 +57,14 @@ struct sl_fit_recording {
 	struct sl_fit_settings settings;
 	uint64_t device_total; /* 0: not known */
 	SL_VECTOR(struct sl_fit_op) ops;
-	SL_VECTOR(uint64_t) reserved; /* after each op, as PyTorch said; SL_UNKNOWN: it said nothing */
-	SL_VECTOR(uint64_t) times;    /* of each op, CLOCK_MONOTONIC of the process */
+	SL_VECTOR(uint64_t) reserved;	     /* after each op, as PyTorch said; SL_UNKNOWN: it said nothing */
+	SL_VECTOR(uint64_t) times;	     /* of each op, CLOCK_MONOTONIC of the process */
+	bool window;			     /* of a snapshot of PyTorch's (window.h), as are the members up to most */
+	SL_VECTOR(struct sl_fit_seed) seeds; /* by address */
+	SL_VECTOR(uint64_t) addresses;	     /* of each op: of its block; 0: none */
+	uint64_t lowest[2];		     /* of pages of expandable segments, large and small */
+	uint64_t reserved_start;
+	unsigned least, most; /* releases, of 2.N, that write such a file */
 	uint32_t ids;
 	unsigned streams;	   /* beside the default one */
 	unsigned models;	   /* 1 << enum sl_fit_ties: ways of the driver that explain where segments were (places.h) */
@@ -91,6 +105,6 @@ struct sl_fit_process {
 	struct sl_budget budget;
 };
 
-/* The recordings refer to `process`, which stays where it is. */
-void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session);
+/* Reads a trace that is no snapshot; sl_fit_record (window.h) reads any. */
+void sl_fit_record_calls(struct sl_fit_process *process, struct sl_trace *trace, const char *session);
 void sl_fit_forget(struct sl_fit_process *process);

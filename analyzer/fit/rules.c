@@ -17,6 +17,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/fit/order.h"
+#include "analyzer/fit/recording.h"
 
 #define MIB (1ull << 20)
 enum {
@@ -262,6 +263,11 @@ static uint64_t next_range(struct sl_fit_engine *e, uint64_t bytes)
 {
 	uint64_t address = e->ranges_up;
 
+	if (e->placed) {
+		address = e->placed;
+		e->placed = 0;
+		return address;
+	}
 	if (e->machine.release > SL_FIT_RELEASE(2, 11))
 		return sl_fit_places_take(&e->places, bytes);
 	e->ranges_up += bytes;
@@ -972,6 +978,111 @@ void sl_fit_delete(struct sl_fit_engine *e)
 	free(e->touched.item);
 	free(e->waiting.item);
 	free(e);
+}
+
+static uint64_t range_bytes(const struct sl_fit_engine *e, uint64_t page)
+{
+	return (e->machine.device_total + e->machine.device_total / 8 + page - 1) / page * page;
+}
+
+/* An expandable segment of which pages are there, and its last piece. */
+struct tail {
+	struct sl_fit_block *last;
+};
+struct tails {
+	SL_VECTOR(struct tail) all;
+};
+
+/* A part of the range that has no memory, behind its last piece. */
+static struct sl_fit_block *add_gap(struct sl_fit_engine *e, struct sl_fit_block *last, const struct sl_fit_block *like,
+				    uint64_t address, uint64_t bytes)
+{
+	struct sl_fit_block *gap = new_block(e, like, address, bytes);
+
+	gap->unmapped = true;
+	splice(gap, last, NULL);
+	sl_fit_order_add(&gap->pool->unmapped, gap);
+	return gap;
+}
+
+/* The last piece before this one in its expandable segment, up to which pages without memory are filled in. */
+static struct sl_fit_block *seed_range(struct sl_fit_engine *e, struct tails *tails, struct sl_fit_block *key,
+				       const struct sl_fit_seed *seed, uint64_t lowest, struct tail **tail)
+{
+	struct sl_fit_range *range;
+
+	for (size_t i = 0; i < tails->all.count; i++)
+		if (tails->all.item[i].last->pool == key->pool && tails->all.item[i].last->stream == key->stream) {
+			struct sl_fit_block *last = tails->all.item[i].last;
+			uint64_t end = last->address + last->bytes;
+
+			*tail = &tails->all.item[i];
+			key->range = last->range;
+			return end < seed->address ? add_gap(e, last, key, end, seed->address - end) : last;
+		}
+	range = sl_memory_must(calloc(1, sizeof(*range)));
+	range->page = page_of(e, seed->small);
+	range->begin = lowest < seed->address ? lowest : seed->address;
+	range->bytes = range_bytes(e, range->page);
+	range->next = e->ranges;
+	if (range->next)
+		range->next->prev = range;
+	e->ranges = range;
+	key->range = range;
+	*tail = SL_PUSH(&tails->all);
+	return range->begin < seed->address ? add_gap(e, NULL, key, range->begin, seed->address - range->begin) : NULL;
+}
+
+void sl_fit_seed(struct sl_fit_engine *e, const struct sl_fit_seed *seeds, size_t count, const uint64_t lowest[2],
+		 struct sl_fit_block **live)
+{
+	struct sl_fit_block *last = NULL, *block;
+	struct tails tails = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		const struct sl_fit_seed *seed = &seeds[i];
+		struct private_pool *private = seed->pool ? private_of(e, seed->pool) : NULL;
+		struct sl_fit_block key = {.stream = seed->stream, .small = seed->small};
+		bool begins = !i || seeds[i - 1].number != seed->number;
+		struct tail *tail = NULL;
+
+		key.pool = private ? &private->pools[seed->small] : &e->pools[seed->small];
+		if (seed->expandable)
+			last = seed_range(e, &tails, &key, seed, lowest[seed->small], &tail);
+		else if (begins)
+			last = NULL;
+		if (private && begins) {
+			private->uses += !private->uses;
+			private->segments++;
+		}
+		block = new_block(e, &key, seed->address, seed->bytes);
+		splice(block, last, NULL);
+		if (tail)
+			tail->last = block;
+		last = block;
+		if (begins && !seed->expandable && ++e->stats.segments > e->stats.peak_segments)
+			e->stats.peak_segments = e->stats.segments;
+		set_reserved(e, e->stats.reserved + seed->bytes);
+		if (!seed->held) {
+			add_free(e, block);
+			continue;
+		}
+		block->allocated = true;
+		block->requested = seed->requested;
+		e->stats.allocated += seed->bytes;
+		e->stats.requested += seed->requested;
+		live[seed->id] = block;
+	}
+	e->stats.peak_allocated = e->stats.allocated_at_peak = e->stats.allocated;
+	e->stats.peak_requested = e->stats.requested;
+	e->stats.granted = e->stats.reserved;
+	for (size_t i = 0; i < tails.all.count; i++) {
+		block = tails.all.item[i].last;
+		if (block->address + block->bytes < block->range->begin + block->range->bytes)
+			add_gap(e, block, block, block->address + block->bytes,
+				block->range->begin + block->range->bytes - block->address - block->bytes);
+	}
+	free(tails.all.item);
 }
 
 void sl_fit_set(struct sl_fit_engine *e, const struct sl_fit_settings *settings)

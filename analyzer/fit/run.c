@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/fit/order.h"
 
 #define TRIES_MAX      600
 #define OPERATIONS_MAX 25000000ull  /* limit of one scan: about four seconds */
@@ -109,6 +110,17 @@ static void compare(struct sl_fit_check *check, const struct sl_fit_recording *r
 		check->error = error;
 }
 
+/* In a window each block must lie where it lay. */
+static void compare_place(struct sl_fit_check *check, const struct sl_fit_recording *r, size_t i, const struct sl_fit_block *block)
+{
+	if (!block || !r->addresses.item[i] || block->address == r->addresses.item[i])
+		return;
+	if (check->exact)
+		check->first = i;
+	check->exact = false;
+	check->moved++;
+}
+
 static void check_with(struct sl_fit_check *check, const struct sl_fit_recording *r, enum sl_fit_ties ties)
 {
 	const struct sl_fit_case how = {.capacity = UINT64_MAX, .of_allocator = true, .ties = ties};
@@ -117,6 +129,8 @@ static void check_with(struct sl_fit_check *check, const struct sl_fit_recording
 	struct sl_fit_settings settings = r->settings;
 
 	*check = (struct sl_fit_check){.exact = true, .ties = ties};
+	if (r->window)
+		sl_fit_seed(engine, r->seeds.item, r->seeds.count, r->lowest, live);
 	for (size_t i = 0; i < r->ops.count; i++) {
 		const struct sl_fit_op *op = &r->ops.item[i];
 
@@ -138,6 +152,10 @@ static void check_with(struct sl_fit_check *check, const struct sl_fit_recording
 				break;
 			}
 			live[op->id] = block ? block : live[op->id];
+			if (r->window) {
+				sl_fit_place(engine, 0);
+				compare_place(check, r, i, block);
+			}
 		} else if (!step(engine, r, op, live, &settings)) {
 			check->exact = false;
 			check->refused = true;
@@ -178,6 +196,8 @@ static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const st
 		return !block && !last;
 	}
 	live[op->id] = block;
+	if (r->window)
+		sl_fit_place(engine, 0);
 	if (!block)
 		o->verdict = SL_FIT_FAILS;
 	return block;
@@ -255,6 +275,8 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 	bool on = true;
 
 	*o = (struct sl_fit_outcome){.verdict = SL_FIT_FITS};
+	if (r->seeds.count)
+		sl_fit_seed(engine, r->seeds.item, r->seeds.count, r->lowest, live);
 	for (size_t i = 0; i < r->ops.count && on; i++) {
 		const struct sl_fit_op *op = &r->ops.item[i];
 
@@ -319,7 +341,7 @@ void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *r, con
 	if (o.verdict != SL_FIT_FITS)
 		return;
 	scan->always_from = next = o.stats.granted;
-	floor = o.floor;
+	floor = r->seeds.count && r->reserved_start > o.floor ? r->reserved_start : o.floor;
 	for (; next > floor && scan->runs < TRIES_MAX && operations < most && r->budget->left_ns; scan->runs++) {
 		one.capacity = --next;
 		sl_fit_run(&o, r, &one);

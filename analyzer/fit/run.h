@@ -13,6 +13,7 @@ struct sl_fit_check {
 	uint64_t compared;
 	size_t first;	       /* first op that did not agree */
 	uint64_t error;	       /* largest difference in bytes */
+	uint64_t moved;	       /* of a window: blocks that lie elsewhere */
 	enum sl_fit_ties ties; /* the placement that agreed best */
 };
 void sl_fit_check(struct sl_fit_check *check, const struct sl_fit_recording *recording);

@@ -7,6 +7,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/answer.h"
+#include "analyzer/fit/window.h"
 #include "analyzer/report/place.h"
 
 static struct sl_fits *add(struct sl_fits **list, unsigned *count, const char *session, int device)

@@ -5,6 +5,8 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
+#include "analyzer/fit/answer.h"
+#include "analyzer/fit/window.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/place.h"
@@ -225,6 +227,61 @@ static void put_peak(struct sl_screen_page *page, struct sl_process *process)
 	page->said = true;
 }
 
+#define FIT_REQUESTS   300000u	/* a window with more is left to the verb fit */
+#define FIT_OPERATIONS 1000000u /* of one search */
+
+/* "53.9 GiB", "52.1 to 52.6 GiB". */
+static void put_span(char *out, size_t size, const struct sl_fit_answer *answer)
+{
+	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES];
+
+	sl_format_size(low, answer->low);
+	sl_format_size(high, answer->high);
+	snprintf(out, size, "%s%s%s", low, strcmp(low, high) ? " to " : "", strcmp(low, high) ? high : "");
+}
+
+static void put_fit_of(struct sl_screen_page *page, const struct sl_fit_recording *recording)
+{
+	struct sl_fit_question question = {.settings = {NULL, "expandable_segments:True"},
+					   .setting_count = recording->settings.expandable ? 1 : 2,
+					   .of_allocator = true,
+					   .scan_max = FIT_OPERATIONS,
+					   .ties = SL_FIT_GIVEN};
+	struct sl_fit_subject subject;
+	char why[120], set[100] = "", other[100] = "";
+
+	sl_fit_ask(&subject, recording, &question);
+	sl_screen_head(page, "FIT", SL_SCREEN_PLAIN);
+	if (!subject.answers || subject.answers[0].high == SL_UNKNOWN) {
+		sl_screen_say(page, "      no verdict: %s",
+			      subject.answers ? "memory ran out in the window" : sl_fit_why(&subject, why, sizeof(why)));
+	} else {
+		put_span(set, sizeof(set), &subject.answers[0]);
+		if (question.setting_count > 1 && subject.answers[1].high != SL_UNKNOWN)
+			put_span(other, sizeof(other), &subject.answers[1]);
+		sl_screen_say(page, "      PyTorch's allocator needs %s%s as set%s%s%s (replay exact)",
+			      recording->reserved_start ? "at least " : "", set, *other ? ", " : "", other,
+			      *other ? " with expandable_segments:True" : "");
+	}
+	sl_fit_subject_free(&subject);
+}
+
+/* The smallest capacities for the device that held most. */
+static void put_fit(struct sl_screen_page *page, struct sl_process *process)
+{
+	const struct sl_device_state *device = fullest(process);
+	struct sl_window_facts facts;
+	struct sl_fit_process fit;
+
+	if (!device || !sl_window_facts(process->model->header, device->device, &facts) || facts.events < SL_WINDOW_FEW)
+		return;
+	sl_fit_record(&fit, process->trace, process->session_id);
+	for (unsigned i = 0; i < fit.count; i++)
+		if (fit.recordings[i].device == device->device && fit.recordings[i].requests <= FIT_REQUESTS)
+			put_fit_of(page, &fit.recordings[i]);
+	sl_fit_forget(&fit);
+}
+
 bool sl_screen_windows(struct sl_screen_page *page)
 {
 	struct sl_report *report = page->report;
@@ -234,6 +291,8 @@ bool sl_screen_windows(struct sl_screen_page *page)
 			return false;
 	for (unsigned i = 0; i < report->process_count; i++)
 		put_peak(page, &report->processes[i]);
+	if (report->process_count == 1)
+		put_fit(page, &report->processes[0]);
 	sl_screen_growth(page);
 	fputc('\n', page->out);
 	if (page->style->saved)

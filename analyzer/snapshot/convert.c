@@ -542,8 +542,10 @@ static void put_start(struct lane *lane)
 		struct sl_event event = {.flags = SL_FLAG_before,
 					 .python = define_stack(lane->work, stack_before(lane, block, sizes, count))};
 
-		if (r->exact)
+		if (r->exact) {
 			event.stream = stream_at(lane->work, r->groups.item[block->group].stream);
+			event.context = r->groups.item[block->group].pool;
+		}
 		begin_block(lane, block->addr, block->size, block->requested, event, 0);
 	}
 }
@@ -564,6 +566,7 @@ static void put_event(struct lane *lane, size_t at)
 	const struct sl_snapshot_event *event = &r->snapshot->events.item[r->events.first + at];
 	uint64_t time_ns = event->time_us ? time_of(lane, event->time_us) : BEGIN_NS + WINDOW_NS + at * 1000, size = 0;
 	bool maps = event->action == SL_SNAPSHOT_SEGMENT_MAP;
+	const struct sl_tile *tile;
 	struct sl_rebuilt_group group = {event->stream, event->pool == SL_SNAPSHOT_NO_POOL ? 0 : event->pool,
 					 event->size == SMALL_PAGE, maps};
 
@@ -571,8 +574,10 @@ static void put_event(struct lane *lane, size_t at)
 		size = sl_rebuilt_walk_step(&lane->walk, event);
 	switch (event->action) {
 	case SL_SNAPSHOT_ALLOC:
+		tile = r->exact ? sl_pieces_at(&lane->walk.pieces, event->addr) : NULL;
 		begin_block(lane, event->addr, size ? size : sl_rebuilt_rounded(r->snapshot, event->size), event->size,
-			    (struct sl_event){.stream = stream_at(lane->work, event->stream),
+			    (struct sl_event){.context = tile ? r->groups.item[tile->group].pool : 0,
+					      .stream = stream_at(lane->work, event->stream),
 					      .python = stack_of(lane->work, event->stack)},
 			    time_ns);
 		break;

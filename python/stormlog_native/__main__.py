@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """python -m stormlog_native analyze --dask SCHEDULER PATH; python -m stormlog_native parquet PATH -o FOLDER;
-python -m stormlog_native mcp FOLDER; python -m stormlog_native snapshot SNAPSHOT.pickle --torch 2.6 -o FOLDER"""
+python -m stormlog_native mcp FOLDER"""
 import argparse
 import sys
 
@@ -30,17 +30,6 @@ def _mcp(options: argparse.Namespace) -> int:
     return 0
 
 
-def _snapshot(options: argparse.Namespace) -> int:
-    from . import snapshot
-    path, events, doubts = snapshot.write(options.path, options.torch, options.output)
-    print("%d events in %s" % (events, path))
-    for doubt in doubts:
-        print("no verdict of fit: " + doubt)
-    if not doubts:
-        print("stormlog-analyze fit --allocator-capacity SIZE " + options.output)
-    return 0
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m stormlog_native")
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -57,11 +46,6 @@ def main() -> int:
     mcp = verbs.add_parser("mcp", help="tools for an assistant over a folder of recordings, on standard input and output")
     mcp.add_argument("path", metavar="FOLDER")
     mcp.set_defaults(work=_mcp)
-    snapshot = verbs.add_parser("snapshot", help="a trace of a PyTorch memory snapshot, for stormlog-analyze fit")
-    snapshot.add_argument("path", metavar="SNAPSHOT.pickle", help="of torch.cuda.memory._dump_snapshot()")
-    snapshot.add_argument("--torch", metavar="RELEASE", required=True, help="that wrote it, such as 2.6: the file does not say")
-    snapshot.add_argument("-o", "--output", metavar="DIR", required=True)
-    snapshot.set_defaults(work=_snapshot)
     options = parser.parse_args()
     try:
         status: int = options.work(options)

@@ -362,14 +362,6 @@ class Fit(unittest.TestCase):
         self.assertIsNone(said["smallest"][0]["always_from_bytes"])
         self.assertIn("a graph was captured", said["notes"][0])
 
-    def test_a_snapshot_of_pytorch_s_is_told_from_other_files(self):
-        with tempfile.TemporaryDirectory() as folder:
-            for name, told in (("snapshot.pickle", True), ("notes.txt", False)):
-                path = Path(folder, name)
-                path.write_bytes(b"\x80\x04}q.")
-                done = subprocess.run([ANALYZE, "fit", path], capture_output=True, text=True)
-                self.assertEqual((done.returncode, f"python -m stormlog_native snapshot {path}" in done.stderr), (3, told), done.stderr)
-
     def test_a_wrong_setting_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([ANALYZE, "fit", "--settings", "max_split:1", folder], capture_output=True, text=True)

@@ -39,8 +39,12 @@ class Allocator:
         self.journal.append((sum(s["size"] for s in self.segments), self.requested))
 
     def fitting(self, need, small):
-        free = [(b[1], b[0], s, b) for s in self.segments if s["small"] == small for b in s["blocks"] if not b[3] and b[1] >= need]
-        return min(free, key=lambda f: f[:2])[2:] if free else None
+        free = sorted(((b[1], b[0], s, b) for s in self.segments if s["small"] == small for b in s["blocks"] if not b[3] and b[1] >= need), key=lambda f: f[:2])
+        if self.expandable:  # the last block can grow into what has no memory yet, and counts as that large
+            grown = [size + (1 << 50) * (block is segment["blocks"][-1]) for size, _, segment, block in free]
+            while len(free) > 1 and grown[1] < grown[0]:
+                free, grown = free[1:], grown[1:]
+        return free[0][2:] if free else None
 
     def segment(self, need, small, stack):
         if self.expandable:

@@ -24,7 +24,11 @@ except ImportError:
     zstandard = None
 
 ANALYZE = os.path.abspath(sys.argv[1])
-SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "shared", "snapshots")
+HERE = os.path.dirname(os.path.abspath(__file__))
+# What the capacities of the recorded run of golden/streams-2.6.pickle.zst were, which PyTorch 2.6 wrote of tests/fit/programs.py `streams`.
+ALWAYS_FROM = {"": 371195904, "expandable_segments:True": 398458880, "max_split_size_mb:128": 371195904,
+               "roundup_power2_divisions:4": 394264576, "expandable_segments:True,roundup_power2_divisions:4": 398458880}
+SHARED = os.path.join(HERE, "..", "..", "..", "shared", "snapshots")
 
 
 class Snapshots(unittest.TestCase):
@@ -136,6 +140,32 @@ class Snapshots(unittest.TestCase):
             said = self.run_on(self.path(whole)).stdout
             with self.subTest(steps=steps, drop=drop):
                 self.assertEqual("train.py:46" in said and "LEAK" in said, told, said)
+
+    def fit(self, path, *arguments):
+        return json.loads(self.run_on("fit", "--json", *arguments, path).stdout)
+
+    def test_fit_reproduces_every_window_and_a_whole_history_needs_what_it_reserved(self):
+        for expandable in (False, True):
+            allocator = self.program(expandable=expandable)
+            for drop in (0, 20, 80):
+                whole, journals = made.snapshot(allocator, drop=drop, conf="expandable_segments:True" if expandable else "")
+                with self.subTest(expandable=expandable, drop=drop):
+                    said = self.fit(self.path(whole), "--settings", "expandable_segments:True" if expandable else "")
+                    self.assertTrue(said["reproduces"], said)
+                    self.assertLessEqual(said["smallest"][0]["always_from_bytes"], max(r for r, _ in journals[0]))
+                    self.assertGreaterEqual(said["smallest"][0]["always_from_bytes"], max(a for _, a in journals[0]))
+
+    def test_fit_of_a_program_of_pytorch_2_6_is_as_of_its_recording(self):
+        if not zstandard:
+            self.skipTest("python3-zstandard is not here")
+        said = self.fit(os.path.join(HERE, "golden", "streams-2.6.pickle.zst"), "--torch", "2.6", *sum((["--settings", s] for s in ALWAYS_FROM), []))
+        self.assertTrue(said["reproduces"])
+        self.assertEqual({one["settings"]: one["always_from_bytes"] for one in said["smallest"]}, ALWAYS_FROM)
+
+    def test_fit_has_no_verdict_where_the_file_cannot_tell(self):
+        whole, _ = made.snapshot(self.program(), drop=10**9)
+        said = self.run_on("fit", self.path(whole)).stdout
+        self.assertIn("no verdict: the file has no window", said)
 
     def test_an_out_of_memory_is_told_as_it_was(self):
         allocator = made.Allocator()

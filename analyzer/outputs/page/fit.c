@@ -7,6 +7,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/answer.h"
+#include "analyzer/fit/window.h"
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/outputs/page/parts.h"
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A snapshot of PyTorch's as a recording: the places of blocks before its first event, and the requests from then on.  The trace
+ * that analyzer/snapshot/ makes of it has both.
+ */
+#pragma once
+
+#include "analyzer/fit/recording.h"
+
+#define SL_FIT_NEWEST	  15 /* of 2.N: the newest release whose rules are known */
+#define SL_FIT_WINDOW_MIN 10 /* events; a file with fewer has no window (analyzer/snapshot/convert.h) */
+
+/* Reads a recording or a snapshot.  The recordings refer to `process`, which stays where it is. */
+void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session);
+
+/* In which order the blocks that were there are requested first, where it is not known how they would lie. */
+enum sl_fit_first { SL_FIT_BY_ADDRESS, SL_FIT_BY_SIZE, SL_FIT_SHUFFLED, SL_FIT_SHUFFLED_AGAIN, SL_FIT_FIRSTS };
+
+/* The same requests, and before them those of the blocks that were there.  The caller frees ops, reserved and times. */
+struct sl_fit_recording sl_fit_from_nothing(const struct sl_fit_recording *recording, enum sl_fit_first first);
