@@ -81,7 +81,7 @@ static __always_inline void say_death(__u32 pid, __u64 code, __u64 count)
 	bpf_ringbuf_submit(death, BPF_RB_NO_WAKEUP);
 }
 
-/* PyCode_Type.tp_dealloc.  Hands a death over before counting it: who reads the count finds the deaths it counts. */
+/* PyCode_Type.tp_dealloc.  Hands a death over before counting it, so that a reader of the count finds the deaths. */
 SEC("uprobe")
 int code_dies(struct registers *at)
 {

@@ -226,7 +226,7 @@ static bool read_word(const struct sl_seen_native *seen, uint64_t address, uint6
 	return true;
 }
 
-/* False: what unwind tables of compilers do not use, a register that is not known, or memory that was not copied. */
+/* False: an operation that compilers do not use, a register that is not known, or memory that was not copied. */
 static bool evaluate(const struct sl_seen_native *seen, const struct frame *frame, uint64_t cfa, const Dwarf_Op *op, size_t count,
 		     uint64_t *value)
 {

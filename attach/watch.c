@@ -173,7 +173,7 @@ static void find_lines(struct sl_attach_watch *watch, struct watched *one)
 		one->lines = sl_lines_new(one->pid, watch->probes, &one->no_lines);
 }
 
-/* A look at the libraries of a process: what was found new. */
+/* A look at the libraries of a process: the new ones. */
 struct look {
 	struct sl_attach_watch *watch;
 	struct watched *one;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-exporter: what all recordings of this node hold now, for Prometheus.  Reads only. */
+/* stormlog-exporter: memory of all recordings of this node, for Prometheus.  Reads only. */
 #include <arpa/inet.h>
 #include <limits.h>
 #include <microhttpd.h>

@@ -47,7 +47,7 @@ static void line(const char *what, const char *format, ...)
 	fputs(as_json ? "\"}" : "", stdout);
 }
 
-/* A library, a function of it that tells a number, and what the number is. */
+/* A library, a function of it that returns a number, and the number's meaning. */
 static const struct library {
 	const char *name, *soname, *function, *number;
 } libraries[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that start programs elsewhere, and what to type so that those are recorded (doc/launching.md says more). */
+/* Programs that start programs elsewhere, and the command that records those (doc/launching.md says more). */
 #include "launcher/launcher.h"
 
 #include <string.h>
@@ -82,7 +82,7 @@ static bool has_option(char *const *argv, const char *option)
 	return false;
 }
 
-/* argv: what follows the name. */
+/* argv: the arguments after the name. */
 static bool does(const struct starter *starter, char *const *argv)
 {
 	if (!starter->action)

@@ -89,7 +89,7 @@ static bool know(struct sl_server *server, struct sl_store *store)
 	return held.known;
 }
 
-/* True also where the catalogue does not answer.  takes: what fits is counted from now on. */
+/* True also where the catalogue does not answer.  takes: a run that fits is counted from now on. */
 static bool has_room(struct sl_server *server, struct sl_store *store, const char *project, const char *pack, uint64_t bytes,
 		     bool takes)
 {

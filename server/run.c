@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run's page, and what people add to it. */
+/* A run's page, with the notes that people add. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

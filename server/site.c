@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The landing page, and what a search finds. */
+/* The landing page, and results of a search. */
 #include "server/site.h"
 
 #include <pthread.h>

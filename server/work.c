@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Longer than other files: what each job does with a child, and what is done again later. */
+/* Longer than other files: the work of each job with a child, and the work that is done again later. */
 #include "server/work.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ struct sl_work {
 	pthread_mutex_t mutex;
 	pthread_cond_t more;
 	pthread_t thread;
-	struct sl_jobs packs, asked; /* new packs; what readers asked for */
+	struct sl_jobs packs, asked; /* new packs; requests of readers */
 	struct sl_job now;	     /* the job under way */
 	struct sl_map changed;	     /* projects that got runs since they were last examined */
 	time_t looked;
@@ -129,7 +129,7 @@ static bool fits(const struct sl_packs *packs, uint64_t bytes)
 	return !packs->quota || __atomic_load_n(&packs->used, __ATOMIC_RELAXED) + bytes <= packs->quota;
 }
 
-/* False: what the child made would exceed --quota. */
+/* False: the child's files would exceed --quota. */
 static bool has_room(struct sl_work *work)
 {
 	return fits(&work->server->packs, sl_folder_bytes(work->server->packs.folder, "work/now"));

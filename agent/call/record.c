@@ -489,7 +489,7 @@ SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, con
 	struct sl_agent *agent = sl_agent;
 
 	frame->slot_check &=
-		~(uintptr_t)SL_FRAME_EVENT; /* the call has returned: what a signal handler calls now is not part of it */
+		~(uintptr_t)SL_FRAME_EVENT; /* the call has returned: a signal handler's call from now on is not part of it */
 	atomic_signal_fence(memory_order_seq_cst);
 	/* A child forked inside the call has another recording, or none. */
 	if (SL_LIKELY(thread->generation == atomic_load_explicit(&agent->generation, memory_order_relaxed)) ||

@@ -52,7 +52,7 @@ static SL_NOINLINE bool close_segment(struct sl_ring *ring, unsigned index, size
 	return true;
 }
 
-/* room: what stays free in each segment, the mark included */
+/* room: bytes that stay free in each segment, the mark included */
 static bool append(struct sl_ring *ring, const void *map, size_t bytes, size_t room)
 {
 	size_t size = SL_DEF_SIZE(bytes);

@@ -162,7 +162,7 @@ void *sl_hooks_wrap_version(const char *base, int version, uint64_t flags, enum 
 	return wrap(find_version(base, version, flags, family), real);
 }
 
-/* --- instance 0: who calls? ------------------------------------------------------------------------------ */
+/* --- instance 0: the caller ------------------------------------------------------------------------------ */
 
 /*
  * The result for a caller is kept per row and page of code, in one word: page, number of the unload before which it was found,

@@ -398,7 +398,7 @@ static bool attach(struct sl_agent_thread *thread, const struct sl_mute *signals
 	bool sampled; /* with --host the writer may be there, and has opened nothing for a GPU */
 
 	if (thread->generation) {
-		/* In a forked child: what the thread knows is the parent's. */
+		/* In a forked child: the thread's state is the parent's. */
 		thread->generation = 0;
 		thread->ring = NULL;
 		sl_unwound_forget(thread);

@@ -331,7 +331,7 @@ static void execute(struct table *t, struct reader *r, uintptr_t pc)
 	}
 }
 
-/* CIE or FDE at `at`: what follows its length. */
+/* CIE or FDE at `at`: the bytes after its length. */
 static struct reader entry_at(const struct dl_phdr_info *object, uintptr_t at)
 {
 	struct reader r = segment_from(object, at);

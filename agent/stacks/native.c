@@ -207,7 +207,7 @@ static uint64_t hash_pcs(void **pcs, uint32_t count)
 	return lane[0];
 }
 
-/* Drops the agent's own frames from the `got` addresses, and what is deeper than `depth`.  False: no frame is left. */
+/* Drops the agent's own frames from the `got` addresses, and frames deeper than `depth`.  False: no frame is left. */
 static bool trim(struct stack *stack, int got, unsigned depth)
 {
 	for (; got > 0 && (uintptr_t)*stack->pcs - our_begin < our_end - our_begin; got--)

@@ -176,7 +176,7 @@ static void join(struct sl_walk *walk, uint32_t n, uint32_t common, const struct
 	}
 }
 
-/* A signal handler has walked since: what is fresh, or half joined, is no stack. */
+/* A signal handler has walked since: fresh or half joined frames are no stack. */
 static bool was_entered(const struct sl_walk *walk, uint32_t turn)
 {
 	atomic_signal_fence(memory_order_seq_cst);

@@ -99,7 +99,7 @@ static void forget(struct sl_needed *needed)
 	needed->queued = 0;
 }
 
-/* What was loaded when the program started: what the program and the preloaded libraries need. */
+/* The objects loaded at the program's start: those that it and the preloaded libraries need. */
 void sl_needed_startup(struct sl_needed *needed, unsigned own_order)
 {
 	forget(needed);

@@ -274,7 +274,7 @@ const char *sl_resolve_own_name(void)
 	return own ? own->l_name : NULL;
 }
 
-/* Without the lock, which a sanitizer that is about to start cannot take: what is looked for is in an object of the start. */
+/* Without the lock, which a sanitizer that is about to start cannot take: the function is in an object of the start. */
 static void *find_between(const char *text, const struct link_map *map, const struct link_map *end)
 {
 	struct sl_elf_name name = sl_elf_name(text, NULL);

@@ -144,7 +144,7 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, 
 	if (label->points < POINTS_MIN || freedom < 1 || label->xx <= 0)
 		return growth;
 	growth.slope = label->xy / label->xx;
-	/* Means are inexact: what is below rounding is not variation. */
+	/* Means are inexact: differences below rounding are no variation. */
 	growth.r_squared = label->yy > n * mean * mean * 1e-12 ? fmin(1, label->xy * growth.slope / label->yy) : 0;
 	spread = sqrt(fmax(0, label->yy - label->xy * growth.slope) / freedom);
 	growth.error = spread / sqrt(label->xx);
@@ -237,7 +237,7 @@ static bool lies_in(const struct sl_model *model, uint32_t inner, uint32_t outer
 	return false;
 }
 
-/* True: what is kept was allocated in entries of another label, which run at the same time. */
+/* True: the kept memory was allocated in entries of another label, which run at the same time. */
 static bool is_anothers(const struct sl_process *process, uint32_t label)
 {
 	const struct sl_model *model = process->model;

@@ -277,7 +277,7 @@ static bool lives_on(const struct sl_track *track, const struct sl_leak_windows 
 	return track->live_blocks > held_blocks / 2 || (live > 0 && live >= series->kept[series->count * 3 / 4]);
 }
 
-/* Leaves out what was only in flight: a last window that is not full, and what is more than is kept. */
+/* Leaves out blocks that were only in flight: a last window that is not full, and more than is kept. */
 static struct sl_leak_windows steady_part(const struct sl_track_course *course, const struct sl_leak_windows *series, double kept)
 {
 	struct sl_leak_windows part = *series;
@@ -290,7 +290,7 @@ static struct sl_leak_windows steady_part(const struct sl_track_course *course, 
 	return part;
 }
 
-/* lives: what lives on is counted, else what was held when the program began to free all. */
+/* lives: survivors are counted, else the blocks held when the program began to free all. */
 static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool lives)
 {
 	const struct sl_track *track = kept->track;
@@ -384,7 +384,7 @@ static bool is_turned_over(const struct sl_model *model, const struct sl_track *
 	return lived && 2 * old < left->kept[left->count - 1];
 }
 
-/* True: what the place holds has not risen for many more births than ever lay between two rises. */
+/* True: the place's memory has not risen for many more births than ever were between two rises. */
 static bool is_full(const struct sl_model *model, const struct sl_track *track)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Out of memory: who held the device at that moment, and why the request did not fit, in plain words.  Causes are tried in
+ * Out of memory: the holders of the device at that moment, and why the request did not fit, in plain words.  Causes are tried in
  * order: one that explains the refusal by itself comes before one that only made it more likely.
  * (Longer than other files: one error, from who held the device to its finding.)
  */
@@ -699,7 +699,7 @@ static bool is_one_call(struct sl_process *process, const struct sl_oom *one, co
 }
 
 /*
- * The same line asked again, and what it held was not given back.  An algorithm search of cuDNN asks by several native ways
+ * The same line asked again, and its memory was not given back.  An algorithm search of cuDNN asks by several native ways
  * from one line of the program, and PyTorch gives unused segments back between the attempts.
  */
 static bool is_another_attempt(struct sl_process *process, const struct sl_oom *one, const struct sl_oom *next)
@@ -714,7 +714,7 @@ static bool is_another_attempt(struct sl_process *process, const struct sl_oom *
 	       (one_call ? one->torch.allocated_bytes <= next->torch.allocated_bytes : one->live_bytes <= next->live_bytes);
 }
 
-/* Several attempts at a request are reported by the last one: what the program freed between them is no longer held. */
+/* Several attempts at a request are reported by the last one: memory freed between them is no longer held. */
 static void join_group(struct sl_process *process, uint32_t *last)
 {
 	const struct sl_oom *ooms = process->model->ooms.item;
@@ -766,7 +766,7 @@ static uint64_t went_on_ns(const struct sl_process *process, const struct sl_oom
 	return most;
 }
 
-/* True: what grew until the device was full is a leak, so that going on is luck. */
+/* True: the growth until the device was full is a leak, so that going on is luck. */
 static bool is_of_leak(struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);

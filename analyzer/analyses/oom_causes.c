@@ -182,7 +182,7 @@ uint64_t sl_oom_causes_leaked(char *out, size_t size, struct sl_process *process
 	return then;
 }
 
-/* Several places that leak, none of which holds much by itself: their number, and what they held together. */
+/* Several places that leak and each hold little: their number, and their memory together. */
 static unsigned leaks_together(struct sl_process *process, const struct sl_oom *oom, uint64_t *bytes)
 {
 	unsigned places = 0;
@@ -375,7 +375,7 @@ bool sl_oom_causes_grew(struct sl_oom_causes *story, struct sl_process *process,
 	return true;
 }
 
-/* True: what this process holds most of comes from that line too, as in workers that each load the model. */
+/* True: most of this process's memory comes from that line too, as in workers that each load the model. */
 static bool holds_most_at(struct sl_process *process, const struct sl_oom *oom, const char *line)
 {
 	char own[300] = "";

@@ -155,7 +155,7 @@ static const struct refusal {
 	{438},					 /* pidfd_getfd */
 	{SYS_ioctl, IF, 1, UINT32_MAX, TIOCSTI}, /* types what the user's shell reads next */
 	{SYS_ioctl, IF, 1, UINT32_MAX, TIOCLINUX},
-	{SYS_truncate}, /* from here on: what Landlock has no right for, or not before Linux 6.2 */
+	{SYS_truncate}, /* from here on: calls for which Landlock has no right, or not before Linux 6.2 */
 	{SYS_openat, IF, 2, O_ACCMODE | O_TRUNC, O_TRUNC},
 	{SYS_openat, IF, 2, O_ACCMODE | O_TRUNC, O_ACCMODE | O_TRUNC},
 	{437}, /* openat2, whose flags are in memory */

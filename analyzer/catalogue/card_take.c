@@ -182,7 +182,7 @@ static void add_stack(struct sl_card *card, struct sl_map *met, struct sl_proces
 	}
 }
 
-/* All that a process was told, and what it told itself. */
+/* Metadata that a process was given, and its own. */
 static void add_metadata(struct sl_card *card, struct sl_map *met, const struct sl_process *process)
 {
 	const struct sl_header *header = &process->trace->header;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Longer than other files: what a file and its folder are asked before SQLite works there. */
+/* Longer than other files: all checks of a file and its folder before SQLite works there. */
 #include "analyzer/catalogue/store.h"
 
 #include <errno.h>
@@ -593,7 +593,7 @@ bool sl_store_backup(struct sl_store *store, const char *path)
 	if (!may_replace(path, store->why))
 		return false;
 	fine = sl_save_begin(&save, path, true);
-	/* asked once more: who opened the old one meanwhile would write beside the new one */
+	/* asked once more: a process that opened the old one meanwhile would write beside the new one */
 	if (fine && (!copy(store, save.made) || !may_replace(path, store->why))) {
 		sl_save_end(&save, false);
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze info: this machine, and what of its libraries would be recorded. */
+/* stormlog-analyze info: this machine, and those of its libraries that would be recorded. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze tree|table|flame PATH: who held the memory at an instant. */
+/* stormlog-analyze tree|table|flame PATH: the holders of memory at an instant. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

@@ -36,7 +36,7 @@ struct packer {
 	struct sl_redaction redaction; /* key NULL: nothing is masked */
 	struct sl_map stems;	       /* of images, and how often each was wanted */
 	struct sl_archived *packed;
-	bool has_rest; /* of the file in work: what its torn end was to hold is in the ring */
+	bool has_rest; /* of the file in work: the rest of its torn end is in the ring */
 	uint8_t bytes[1 << 16];
 };
 
@@ -222,7 +222,7 @@ static bool may_stay(const struct sl_redaction *redaction, const struct sl_zstd_
  */
 static bool mask_trace(struct packer *p, const char *path, FILE *to)
 {
-	struct sl_damage damage = {0}; /* not printed: what is left out is */
+	struct sl_damage damage = {0}; /* not printed: the left-out parts are */
 	struct sl_inflate plain = {0};
 	struct left_out left = {0};
 	struct sl_budget budget;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* collapsed and speedscope: who held the memory, as flame graphs. */
+/* collapsed and speedscope: the holders of memory, as flame graphs. */
 #include <stdlib.h>
 
 #include "analyzer/base/escape.h"

@@ -234,7 +234,7 @@ static void put_others(struct lane *lane, uint64_t bytes)
 	put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS, .bytes = bytes - lane->since}, SL_UNKNOWN);
 }
 
-/* Contexts and other processes: what the first sample finds is taken to have been there from the beginning. */
+/* Contexts and other processes: those of the first sample count from the beginning. */
 static void backdate(struct lane *lane, uint64_t bytes)
 {
 	lane->since += bytes;

@@ -236,7 +236,7 @@ static uint64_t allowed(const struct sl_fit_engine *e)
 	return (uint64_t)(e->settings.fraction * (double)e->machine.device_total);
 }
 
-/* set_fraction: what goes beyond it is out of memory without a call of the driver. */
+/* set_fraction: a request beyond it is out of memory without a call of the driver. */
 static bool fraction_has(struct sl_fit_engine *e, uint64_t bytes)
 {
 	uint64_t needed = e->stats.reserved + bytes;
@@ -701,7 +701,7 @@ static bool map(struct sl_fit_engine *e, struct sl_fit_block *block, uint64_t by
 	return true;
 }
 
-/* try_allocate_expandable_block: what was mapped stays mapped when the next run does not fit, or the range ends. */
+/* try_allocate_expandable_block: mapped pages stay mapped when the next run does not fit, or the range ends. */
 static bool expand(struct sl_fit_engine *e, struct request *r)
 {
 	struct sl_fit_block *block = find_room(e, r), *next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One finding in report.json: what it is, the line to look at, the figures behind it. */
+/* One finding in report.json: its kind, the line to look at, the figures behind it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

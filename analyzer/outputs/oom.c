@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* oom/oom_dump_...: a bundle for each out-of-memory error: what led up to it, and who held the device then. */
+/* oom/oom_dump_...: a bundle for each out-of-memory error: the events before it, and the holders of the device. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

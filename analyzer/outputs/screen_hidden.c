@@ -77,7 +77,7 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 	return at;
 }
 
-/* "contexts, kept by pools or unexplained": what the rest may be besides. */
+/* "contexts, kept by pools or unexplained": other parts of the rest. */
 static void name_rest(char *out, size_t size, bool contexts, bool pools, bool stacks)
 {
 	const char *const may_be[] = {contexts ? "contexts" : NULL, pools ? "kept by pools" : NULL,

@@ -395,7 +395,7 @@ static void put_left(struct sl_screen_page *page, const struct all_left *all)
 
 void sl_screen_leaks(struct sl_screen_page *page)
 {
-	struct all_left all[2] = {0}; /* what does not grow, and what does */
+	struct all_left all[2] = {0}; /* the places that do not grow, and those that do */
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		for (size_t k = 0; k < page->report->processes[i].leaks.count; k++) {

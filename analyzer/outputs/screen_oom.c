@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Out of memory: what was requested, who held the device, why it did not fit, and who was first. */
+/* Out of memory: the request, the holders of the device, why it did not fit, and the first rank. */
 #include <stdlib.h>
 #include <string.h>
 

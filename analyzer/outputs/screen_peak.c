@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* PEAK: the process that held most on a device, and what it held then. */
+/* PEAK: the process that held most on a device, and its memory then. */
 #include <string.h>
 
 #include "analyzer/base/format.h"
@@ -66,7 +66,7 @@ static void describe_shared(char *out, size_t size, const struct sl_report *repo
 		snprintf(out, size, "   %u others together %s", fullest->process_count, SL_SIZE(most));
 }
 
-/* Which device, and what the process held at most on its others. */
+/* The device, and the process's peaks on its others. */
 static void describe_devices(char *device, char *others, size_t size, const struct sl_process *process,
 			     const struct sl_device_state *most)
 {

@@ -95,7 +95,7 @@ static bool tells_stretches(const struct job *job)
 	return job->options->stretches && job->report->process_count <= STRETCHES_PROCESSES;
 }
 
-/* Memory gets its name after the call that made it: what is named next had it at the moment, too. */
+/* Memory gets its name after the call that made it, so a name that comes next counts at the moment, too. */
 static bool gives_name(const struct sl_item *item)
 {
 	return item->hook && item->hook->verb == SL_VERB_NAME;
@@ -226,7 +226,7 @@ static void warn_watched(struct sl_report *report, const struct sl_process *proc
 			       SL_SIZE(strtoull(bytes, NULL, 10)));
 }
 
-/* What the recorder says of itself: what is not in the trace, and why. */
+/* The recorder's notes on itself: calls that the trace lacks, and why. */
 static void warn_notes(struct sl_report *report, const struct sl_defs *defs, const char *name)
 {
 	size_t said = defs->notes.count < NOTES_MAX ? defs->notes.count : NOTES_MAX;

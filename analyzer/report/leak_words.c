@@ -21,7 +21,7 @@
 #define ROUNDS_SLACK  0.05 /* of the rounds of a part of the run, which are known only roughly */
 #define NEAR	      0.05 /* a number this near to a whole number is told as the whole number */
 #define ONSET_PART    0.75 /* share of the births that are kept: with less, the place began to keep amid the run */
-#define JUMP_PART     0.25 /* of the run: what came in less came at once */
+#define JUMP_PART     0.25 /* of the run: bytes that came in less time came at once */
 #define WHOLE_PART    0.6  /* of a block: what is kept less often is told by how often */
 
 const char *sl_leak_words_noun(unsigned kind, bool many)

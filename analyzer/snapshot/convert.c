@@ -65,7 +65,7 @@ struct lane {
 	struct work *work;
 	struct sl_rebuilt rebuilt;
 	struct sl_rebuilt_walk walk;
-	struct sl_pieces live, segments; /* blocks, and what was asked of the driver */
+	struct sl_pieces live, segments; /* blocks, and segments of the driver */
 	uint64_t now_ns, allocated, reserved;
 	size_t note; /* the next of the annotations */
 	SL_VECTOR(uint32_t) open;

@@ -373,7 +373,7 @@ struct sl_trace *sl_trace_blank(void)
 	return trace;
 }
 
-/* How the process was recorded, when the recording slept, and what is therefore missing. */
+/* How the process was recorded, when the recording slept, and the parts that are therefore missing. */
 static void say_slept(struct sl_trace *trace)
 {
 	struct sl_slept *slept = &trace->folded.slept;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranges: what memory did between their begin and their end, kept per label (the agent replaces digits in labels by '#'). */
+/* Ranges: the changes of memory between their begin and their end, kept per label (the agent replaces digits in labels by '#'). */
 #include <string.h>
 
 #include "analyzer/base/search.h"

@@ -21,7 +21,7 @@ static void take_away(struct sl_model *model, struct sl_memory_names_part *part)
 	free(part);
 }
 
-/* Removes the extent from the named parts; what lies outside of it keeps its name. */
+/* Removes the extent from the named parts; memory outside of it keeps its name. */
 static void cut(struct sl_model *model, struct sl_extent range)
 {
 	uint64_t address = range.address, end = address + range.bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that returned out of memory: what was asked for, and who held the device. */
+/* Calls that returned out of memory: the request, and the holders of the device. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -65,7 +65,7 @@ static uint64_t most_known_since(const struct sl_device_state *device, uint64_t 
 	return most;
 }
 
-/* True: what the process held, contexts and code included, did not change since begin_ns. */
+/* True: the process's memory, contexts and code included, did not change since begin_ns. */
 static bool is_steady(const struct sl_device_state *device, uint64_t begin_ns)
 {
 	if (device->code_ns >= begin_ns)

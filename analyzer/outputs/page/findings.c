@@ -54,7 +54,7 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 	}
 }
 
-/* Why the request failed, and who else held memory of the device. */
+/* Why the request failed, and the other holders of the device. */
 static void put_account(struct sl_page *page, const struct sl_account *account)
 {
 	sl_page_put_text(page, "cause", account->cause_text);

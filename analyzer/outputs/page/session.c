@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Findings: the list that becomes cards, and what upstream's analyses say of a session's samples. */
+/* Findings: the list that becomes cards, and those of upstream's analyses of a session's samples. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* OOM bundles: what the manifest and the metadata say, and the events of the last moments. */
+/* OOM bundles: the manifest, the metadata, and the events of the last moments. */
 #include <unistd.h>
 
 #include "analyzer/base/vector.h"
