@@ -6,13 +6,19 @@ too long for a device of 8 GiB. Steps and their parts are ranges of NVTX, where 
 """
 import contextlib
 import ctypes
+import glob
 import os
 import sys
 import time
 
 MIB = 1 << 20
 LAYERS = 24
-LIBRARIES = os.environ.get("EXAMPLES", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../build/examples"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+# In the folder that EXAMPLES names, beside this file (a copy in a build folder), or in the build folder that was built last.
+FOUND = [os.path.dirname(path) for path in sorted(glob.glob(os.path.join(HERE, "..", "*", "examples", "libtensor.so")), key=os.path.getmtime)]
+LIBRARIES = os.environ.get("EXAMPLES") or (HERE if os.path.exists(os.path.join(HERE, "libtensor.so")) else FOUND[-1] if FOUND else None)
+if not LIBRARIES:
+    sys.exit("train.py: no libtensor.so: build the examples (meson setup build && ninja -C build), or name their folder: EXAMPLES=BUILD/examples")
 
 framework = ctypes.CDLL(os.path.join(LIBRARIES, "libtensor.so"))
 cache = ctypes.CDLL(os.path.join(LIBRARIES, "libcache.so"))
