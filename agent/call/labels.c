@@ -485,7 +485,7 @@ static void take_back(void)
 	do {
 		if (!(now >> 32))
 			return;
-		/* Two passes ran at once, so nobody knows whose stack this is. */
+		/* Two passes ran at once, so the owner of this stack is unknown. */
 		next = now >> 32 == 1 ? 0 : ((now >> 32) - 1) << 32;
 	} while (!atomic_compare_exchange_weak(&lent.running_stack, &now, next));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libzstd declares these hooks weak and calls whoever defines them: a program that defines them would be called with our frames.
- * So our libzstd gets hidden ones, which trace nothing.
+ * So our libzstd gets hidden ones, which do not trace.
  */
 #include <stdint.h>
 

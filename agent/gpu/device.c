@@ -428,7 +428,7 @@ void sl_device_child(void)
 	if (nvml_opened)
 		atomic_store(&is_child, 1);
 	memset(devices, 0, sizeof(devices));
-	if (atomic_load(&has_handles)) /* else a child would have pages that nobody uses */
+	if (atomic_load(&has_handles)) /* else a child would have unused pages */
 		memset(handles, 0, sizeof(handles));
 	atomic_store(&has_handles, 0);
 	processes_said = full_said = false;

@@ -38,7 +38,7 @@ enum {
 #undef FAMILY
 };
 
-/* The list with a comma behind it, or nothing if it is empty. */
+/* The list with a comma behind it, or "" if it is empty. */
 #define LIST(...) __VA_ARGS__ __VA_OPT__(, )
 
 #define JOIN_(a, b)	a##b

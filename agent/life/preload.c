@@ -692,7 +692,7 @@ static SL_STARTUP_TEXT void start_host(void)
 __attribute__((constructor)) static void construct(void)
 {
 	if (!__register_atfork) {
-		atomic_store(&sl_agent_idle.phase, SL_PHASE_OFF); /* musl: the program starts, nothing is recorded */
+		atomic_store(&sl_agent_idle.phase, SL_PHASE_OFF); /* musl: the program starts without a recording */
 		return;
 	}
 	constructed = true;

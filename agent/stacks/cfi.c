@@ -338,7 +338,7 @@ static struct reader entry_at(const struct dl_phdr_info *object, uintptr_t at)
 	uint64_t length = fixed(&r, 4);
 
 	if (!length || length > (uint64_t)(r.end - r.at))
-		r.bad = true; /* also the 64-bit form: nobody writes it */
+		r.bad = true; /* also the 64-bit form, which compilers do not write */
 	else
 		r.end = r.at + length;
 	return r;

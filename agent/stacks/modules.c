@@ -47,7 +47,7 @@ static _Atomic uint64_t seen_adds, seen_subs;
 
 struct module {
 	uint64_t begin, end, bias;
-	const char *path; /* NULL: nothing is there any more */
+	const char *path; /* NULL: the place is empty now */
 	const uint8_t *build_id;
 	uint32_t build_id_bytes;
 	uint64_t time_ns;

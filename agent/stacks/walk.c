@@ -222,7 +222,7 @@ static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, struct pages
 				walk->signal = rule.kind == SL_CFI_SIGNAL ? at.pc : 0;
 				return SL_WALK_UNKNOWN;
 			}
-			cut = false; /* nobody is left to ask: the stack ends here */
+			cut = false; /* no table is left to ask: the stack ends here */
 			break;
 		}
 	}

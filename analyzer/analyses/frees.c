@@ -2,7 +2,7 @@
 /*
  * Calls that should free memory and failed: the address was never given out, or is freed already.  A program that ignores the
  * result keeps the memory, and the leak is reported at the line that allocated it.  This finding names the line that failed to
- * free.  It is a note, since there may have been nothing to free.
+ * free.  It is a note, since there may have been no block to free.
  */
 #include <stdio.h>
 #include <string.h>

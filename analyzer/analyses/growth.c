@@ -17,7 +17,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 
-#define POINTS_MIN	4     /* points of the line: fewer prove nothing */
+#define POINTS_MIN	4     /* points of the line: fewer are no proof */
 #define SLOPE_MIN_BYTES 512   /* bytes per entry: the smallest block there is */
 #define TOTAL_MIN_PART	0.001 /* part of what is in use: smaller growth is reported as steady */
 #define CREDIT_MIN_PART 0.3

@@ -63,7 +63,7 @@
 #define BURST_EVENTS	     1.05  /* events of the process per birth */
 #define BURST_PART	     0.4   /* of the run */
 #define BURST_MAX	     100   /* births in start-up */
-#define BURST_NOTED	     16	   /* births of a program that did nothing else: told, but not called a leak */
+#define BURST_NOTED	     16	   /* births of a program that only allocated: reported, but not as a leak */
 #define LOADED_NS	     200e3 /* between births */
 #define LOADED_MAX	     1000  /* births of one place */
 #define ITERATION_PLACES_MAX 2000
@@ -166,7 +166,7 @@ static bool is_gap(double gap, double span, double part, uint64_t times)
 	return gap > part * span && gap > STOPPED_GAPS * (span - gap) / (double)(times - 1);
 }
 
-/* True: nothing else happens between its births. */
+/* True: no other place allocates between its births. */
 static bool is_alone(const struct sl_model *model, const struct sl_track *track)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
@@ -504,7 +504,7 @@ struct course {
 	unsigned onset;
 };
 
-/* SL_KEPT_MEANT: nothing reports it. */
+/* SL_KEPT_MEANT: it is not reported. */
 static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, const struct sl_kept *kept,
 					     const struct course *course)
 {

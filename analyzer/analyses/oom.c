@@ -497,7 +497,7 @@ static void say_pool(struct sl_process *process, const struct sl_oom *oom, struc
 						    : "raise the pool's maxSize, or ask less of it at once");
 }
 
-/* True: nobody would call the device full. */
+/* True: the device is not full. */
 static bool is_roomy(const struct sl_oom *oom)
 {
 	return oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN && oom->free_bytes > oom->total_bytes / ROOMY;

@@ -304,7 +304,7 @@ static bool say_taken(char *out, size_t size, struct sl_process *process, const 
 	}
 	while (at < chain.count && (double)below[at].bytes < BELOW_PART * (double)all)
 		at++;
-	if (at + 1 >= chain.count || below[at].places == 1) { /* the outermost line says nothing */
+	if (at + 1 >= chain.count || below[at].places == 1) { /* the outermost line is no answer */
 		sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
 		snprintf(out, size, "at %s, %s", where, what);
 		return true;

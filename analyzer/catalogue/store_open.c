@@ -130,7 +130,7 @@ int64_t sl_store_known(sqlite3_stmt *statement, int column)
 
 /* ---- open */
 
-/* Folders above a path, for nobody but the user.  The first error, which matters only where a folder is then missing. */
+/* Folders above a path, for the user only.  The first error, which matters only where a folder is then missing. */
 static int make_folders(const char *path)
 {
 	char *copy = sl_memory_must(strdup(path));
@@ -522,7 +522,7 @@ static bool is_used(const char *path)
 static const char resting[] = {1, 1};
 #define MODE_AT 18 /* file format write and read version: https://sqlite.org/fileformat2.html, 1.3.3 */
 
-/* True: nothing is there, or an earlier backup that nobody works on. */
+/* True: the place is empty, or an earlier backup without a user. */
 static bool may_replace(const char *path, char *why)
 {
 	const char *wrong = NULL;

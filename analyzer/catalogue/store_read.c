@@ -248,7 +248,7 @@ bool sl_store_metric(struct sl_store *store, int64_t metric, char *text, size_t 
 }
 
 /*
- * A place that is missing from a run's card held nothing.  Other metrics, and those of an incomplete card, are then unknown.
+ * A place that is missing from a run's card held 0.  Other metrics, and those of an incomplete card, are then unknown.
  * Runs of projects that never had the place are left out.
  */
 static const char of_metric[] =

@@ -90,7 +90,7 @@ static enum kind kind_of(const char *path)
 		       : OTHER;
 }
 
-/* Why `path` may not be replaced; NULL: it may, or nothing is there. */
+/* Why `path` may not be replaced; NULL: it may, or does not exist. */
 static const char *refusal(const struct sl_verb_files *files, const char *path)
 {
 	struct stat st;

@@ -332,7 +332,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 
 	find_gaps(report);
 	sl_measures_take(&measures, report);
-	/* prints the note about suppressions that matched nothing */
+	/* prints the note about suppressions that matched no leak */
 	for (size_t i = report->damage_lines; o->suppressions.count && i < report->warnings.count; i++)
 		sl_escape_print(stderr, "note: %s\n", report->warnings.item[i]);
 	if (o->values[UPDATE]) {

@@ -204,7 +204,7 @@ const struct sl_command sl_command_export = {
 	"export", "for other tools: perfetto, pprof, memory_viz, sqlite, csv, ...", "export FORMAT [options] PATH...", about, table,
 	run};
 
-/* ---- dump: ndjson with whole stacks, and nothing else */
+/* ---- dump: ndjson with whole stacks */
 
 #undef INTO
 #define INTO struct sl_merge_options

@@ -92,7 +92,7 @@ static void keep_first(void *context, bool damaged, const char *subject, const c
 		snprintf(doubt->text, sizeof(doubt->text), "%s: %s", subject, message);
 }
 
-/* Nothing failed, and not all of the run is here: that nothing is printed is then no answer. */
+/* No call failed, but the run is incomplete, so silence would be no answer. */
 static void say_doubt(const struct sl_report *report)
 {
 	struct doubt doubt = {0};

@@ -34,7 +34,7 @@ static const struct sl_option table[] = {
 /* A process on one of its devices. */
 struct row {
 	const struct sl_process *process;
-	int device;	    /* -1: it held nothing on any device */
+	int device;	    /* -1: it held no memory of a device */
 	uint64_t peak, end; /* SL_UNKNOWN: it used no device */
 	unsigned ooms, leaks;
 };

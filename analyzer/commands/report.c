@@ -45,7 +45,7 @@ static void confine(const struct sl_report_options *options, const struct sl_arg
 					 .symbols = parsed->symbols});
 }
 
-/* For a single file of Python Stormlog nothing is written. */
+/* A single file of Python Stormlog has no output folder. */
 static bool choose_place(struct sl_destination *place, const char *folder, const struct sl_report_options *options, char **paths,
 			 bool native)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze validate: prints what is wrong in telemetry files; writes nothing. */
+/* stormlog-analyze validate: prints faults of telemetry files; writes no file. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

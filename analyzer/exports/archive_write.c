@@ -33,7 +33,7 @@ struct packer {
 	FILE *out;
 	ZSTD_CCtx *zstd, *frames;      /* zstd: of the pack; frames: of frames put into a trace, made when first needed */
 	struct sl_symbols *symbols;    /* to name native frames; not used with --redact */
-	struct sl_redaction redaction; /* key NULL: nothing is masked */
+	struct sl_redaction redaction; /* key NULL: no mask */
 	struct sl_map stems;	       /* of images, and how often each was wanted */
 	struct sl_archived *packed;
 	bool has_rest; /* of the file in work: the rest of its torn end is in the ring */
@@ -468,7 +468,7 @@ bool sl_archive_write(FILE *out, const struct sl_images *images, int run, const 
 	sl_symbols_free(p.symbols);
 	if (key && fine)
 		sl_redact_say(&p.redaction, stderr);
-	fine = fine && !(key && (fflush(stderr) || ferror(stderr))); /* nobody could review it */
+	fine = fine && !(key && (fflush(stderr) || ferror(stderr))); /* it could not be reviewed */
 	sl_map_free(&p.redaction.kept);
 	sl_map_free(&p.stems);
 	return fine;

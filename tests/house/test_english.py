@@ -20,7 +20,7 @@ LONG = 25
 LIMITS = {
     "pages": {"clause": 0.5, "told": 0.5, "nobody": 0.5, "stands": 0.5, "alone": 0.5, "long": 0.12},
     "messages": {"clause": 0.9, "told": 0.5, "nobody": 1.0, "stands": 0.5, "alone": 0.5, "long": 0.03},
-    "comments": {"clause": 2.3, "told": 0.6, "nobody": 6.3, "stands": 1.1, "alone": 0.7, "long": 0.06},
+    "comments": {"clause": 2.0, "told": 0.5, "nobody": 6.3, "stands": 0.7, "alone": 0.7, "long": 0.06},
 }
 WORDS_OF_DOC = 42_500  # a job without a GPU and snapshots of PyTorch came with a page each
 LINES_OF_NEWS = 60
