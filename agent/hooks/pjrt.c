@@ -24,6 +24,7 @@
 /* Places in the table. */
 enum {
 	ERROR_DESTROY = 0,
+	ERROR_MESSAGE = 1,
 	DEVICE_LOCAL_HARDWARE_ID = 31,
 	DEVICE_MEMORY_STATS = 34,
 	EXECUTABLE_DESTROY = 40,
@@ -40,6 +41,7 @@ enum {
 };
 const unsigned sl_pjrt_question[] = {
 	ERROR_DESTROY,
+	ERROR_MESSAGE,
 	DEVICE_LOCAL_HARDWARE_ID,
 	DEVICE_MEMORY_STATS,
 	EXECUTABLE_DESTROY,
@@ -120,6 +122,61 @@ static inline uint64_t in_use_of(unsigned plugin, struct device *device)
 		return 0;
 	atomic_store_explicit(&device->asked_ns, now, memory_order_relaxed);
 	return ask_memory(plugin, device);
+}
+
+/* --- errors ------------------------------------------------------------------------------------------------
+ */
+
+#define RESOURCE_EXHAUSTED 8
+#define AGAIN_NS	   1000000000ull /* each array of a failed execution hands out the same error */
+
+static _Atomic uint64_t refused_ns, refused_bytes;
+
+/* The size in "Out of memory while trying to allocate 192.00MiB ..." or "... allocating 201326592 bytes."; 0: there is none. */
+static uint64_t size_in(const char *text, size_t size)
+{
+	static const char units[] = "KMGT";
+	uint64_t whole = 0, part = 0, parts = 1;
+	size_t at = 0;
+
+	while (at + 7 < size && memcmp(text + at, "allocat", 7) != 0)
+		at++;
+	for (at += 7; at < size && (text[at] < '0' || text[at] > '9');)
+		at++;
+	for (; at < size && text[at] >= '0' && text[at] <= '9'; at++)
+		whole = whole * 10 + (uint64_t)(text[at] - '0');
+	if (at < size && text[at] == '.')
+		for (at++; at < size && text[at] >= '0' && text[at] <= '9' && parts < 1000; at++, parts *= 10)
+			part = part * 10 + (uint64_t)(text[at] - '0');
+	for (unsigned i = 0; at + 1 < size && units[i]; i++)
+		if (text[at] == units[i] && text[at + 1] == 'i')
+			return (whole << 10 * (i + 1)) + ((part << 10 * (i + 1)) / parts);
+	return whole;
+}
+
+void sl_pjrt_refused(unsigned plugin, unsigned api, const void *error, int code)
+{
+	struct sl_pjrt_range message = {.struct_size = sizeof(message), .of = error};
+	struct sl_pjrt_memory memory = {.struct_size = sizeof(memory), .of = atomic_load(&devices[0].handle)};
+	uint64_t bytes, now = sl_clock_before(&sl_agent->clock);
+	int saved;
+
+	if (code != RESOURCE_EXHAUSTED)
+		return;
+	saved = sl_agent_work_begin();
+	sl_pjrt_real(plugin)->slot[ERROR_MESSAGE](&message); /* returns nothing */
+	bytes = message.items ? size_in(message.items, message.count) : 0;
+	if (atomic_exchange(&refused_bytes, bytes) != bytes || now - atomic_load(&refused_ns) > AGAIN_NS) {
+		bool known = memory.of && ask(plugin, DEVICE_MEMORY_STATS, &memory);
+		uint64_t used = known ? (uint64_t)(memory.peak.set ? memory.peak.bytes : memory.in_use) : 0;
+
+		atomic_store(&refused_ns, now);
+		sl_agent_end(&sl_thread);
+		sl_record_block(api, 0, bytes, memory.of ? atomic_load(&devices[0].ordinal) : -1, used,
+				known && memory.limit.set ? (uint64_t)memory.limit.bytes : 0, NULL, 0);
+		sl_agent_begin(&sl_thread);
+	}
+	sl_agent_work_end(saved);
 }
 
 /* --- arrays ------------------------------------------------------------------------------------------------

@@ -12,5 +12,7 @@ const void *sl_pjrt_table(const void *real);
 void sl_pjrt_made(unsigned plugin, unsigned api, const void *buffer, const char *how);
 void sl_pjrt_executed(unsigned plugin, unsigned api, const struct sl_pjrt_execute *args);
 void sl_pjrt_gone(unsigned api, const void *buffer);
+/* A framework asks for the code of an error of a call, or of one that failed later; one for want of memory is recorded. */
+void sl_pjrt_refused(unsigned plugin, unsigned api, const void *error, int code);
 void sl_pjrt_loaded(unsigned plugin, const void *executable);
 void sl_pjrt_unloaded(const void *executable);

@@ -374,6 +374,8 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 		return SL_CAUSE_FULL;
 	if (oom->free_bytes == SL_UNKNOWN || oom->total_bytes == SL_UNKNOWN)
 		return SL_CAUSE_UNKNOWN;
+	if (oom->of_framework)
+		return oom->asked_bytes > oom->total_bytes ? SL_CAUSE_TOO_LARGE : SL_CAUSE_FULL;
 	if (oom->scope == SL_SCOPE_CONTEXT)
 		return SL_CAUSE_FULL;
 	if (oom->asked_bytes > oom->total_bytes)
@@ -503,6 +505,16 @@ static bool is_roomy(const struct sl_oom *oom)
 	return oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN && oom->free_bytes > oom->total_bytes / ROOMY;
 }
 
+/* XLA's pool, by the figures of its plugin: the device may have had room. */
+static void say_framework(const struct sl_oom *oom, struct sl_account *account)
+{
+	account->cause_text = sl_memory_print(
+		"JAX's pool was full, not the device: its limit is %s, of which %s were in use, %s missing",
+		SL_SIZE(oom->total_bytes), SL_SIZE(oom->total_bytes - oom->free_bytes), SL_SIZE(sl_oom_causes_missing(oom)));
+	account->advice = sl_memory_print("donate what a jitted step replaces (donate_argnums), or raise the limit: "
+					  "XLA_PYTHON_CLIENT_MEM_FRACTION; XLA_PYTHON_CLIENT_PREALLOCATE says when it is taken");
+}
+
 static void say_full(const struct sl_oom *oom, struct sl_account *account)
 {
 	char units[SL_FORMAT_BYTES + 40] = "";
@@ -557,7 +569,9 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 						      SL_SIZE(account->others_bytes), most);
 		break;
 	case SL_CAUSE_FULL:
-		if (!oom->asked_bytes || oom->scope == SL_SCOPE_CONTEXT)
+		if (oom->of_framework)
+			say_framework(oom, account);
+		else if (!oom->asked_bytes || oom->scope == SL_SCOPE_CONTEXT)
 			say_unasked(process, oom, account);
 		else
 			say_full(oom, account);
@@ -607,7 +621,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		free(others);
 		free(cause);
 	}
-	if (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE)
+	if (oom->of_framework || (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE))
 		return;
 	if (oom->asked_bytes ? (account->cause == SL_CAUSE_FULL && sl_demand_tell(&story, process, oom)) ||
 				       sl_oom_causes_tell(&story, process, oom, account)
@@ -640,9 +654,10 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 		take_room(report, process, oom);
 	else if (oom->device >= 0 && oom->free_bytes == SL_UNKNOWN && oom->scope == SL_SCOPE_VRAM && oom->asked_bytes)
 		take_sampled(p->model, oom, account);
-	if (oom->device >= 0)
+	if (oom->device >= 0 && !oom->of_framework)
 		take_back(oom, take_others(report, process, oom, account));
-	take_hidden(p->model, oom, account);
+	if (!oom->of_framework)
+		take_hidden(p->model, oom, account);
 	account->cause = cause_of(p, oom, account);
 	say(p, oom, account);
 	explain(p, oom, account);

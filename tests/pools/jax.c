@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jax PLUGIN [cost]: calls the plugin's table (GetPjrtApi) as JAX's training steps do.  Weights come from the host; each step
+ * jax PLUGIN [cost|refused]: calls the plugin's table (GetPjrtApi) as JAX's training steps do.  Weights come from the host; each step
  * takes them over (donation) and returns new ones.  One array has a view.  cost: prints the cost of a host array and of a step.
  */
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { COMPILE = 20, FROM_HOST = 22, EXECUTE = 55, DESTROY = 58, VIEW = 93 };
+enum { ERROR_CODE = 2, COMPILE = 20, FROM_HOST = 22, EXECUTE = 55, DESTROY = 58, VIEW = 93 };
 
 struct program {
 	const char *name;
@@ -33,6 +33,17 @@ static uint64_t from_host(uint64_t rows, uint64_t columns)
 
 	call(FROM_HOST, args, 15);
 	return args[14];
+}
+
+/* Asks for more than the pool may hold, and twice for the code of the error, as JAX does for each array that waits. */
+static int be_refused(void)
+{
+	uint64_t dims[] = {8192, 4096}, args[15] = {15 * 8, 0, 0, 0, 11, (uintptr_t)dims, 2}, code[4] = {28};
+
+	code[2] = (uint64_t)(uintptr_t)((void *(*)(uint64_t *))table[5 + FROM_HOST])(args);
+	for (int i = 0; i < 2; i++)
+		((void *(*)(uint64_t *))table[5 + ERROR_CODE])(code);
+	return (code[3] & UINT32_MAX) == 8;
 }
 
 static void destroy(uint64_t array)
@@ -114,6 +125,8 @@ int main(int argc, char **argv)
 	arguments[2] = from_host(2047, 1200);
 	train = compile(&step);
 	evaluate = compile(&forward);
+	if (argc > 2 && !strcmp(argv[2], "refused"))
+		return be_refused();
 	if (argc > 2 && !strcmp(argv[2], "cost")) {
 		cost(evaluate, arguments);
 		return 0;

@@ -100,8 +100,34 @@ static void *nothing(uint64_t *args)
 	return NULL;
 }
 
+/* An error as PJRT hands it out: one for want of memory, of the bytes that were asked for. */
+static char refusal[128];
+
+static void *error_message(uint64_t *args)
+{
+	args[3] = (uintptr_t)refusal;
+	args[4] = strlen(refusal);
+	return NULL;
+}
+
+static void *error_code(uint64_t *args)
+{
+	*(int *)&args[3] = args[2] == (uintptr_t)refusal ? 8 : 12; /* RESOURCE_EXHAUSTED, UNIMPLEMENTED */
+	return NULL;
+}
+
 static void *from_host(uint64_t *args)
 {
+	uint64_t bytes = 4;
+
+	for (uint64_t i = 0; i < args[6]; i++)
+		bytes *= ((const uint64_t *)args[5])[i];
+	if (bytes > POOL) {
+		snprintf(refusal, sizeof(refusal), "RESOURCE_EXHAUSTED: Out of memory while trying to allocate %.2fMiB.",
+			 (double)bytes / (1 << 20));
+		journal("refused %" PRIu64 "\n", bytes);
+		return refusal;
+	}
 	args[14] = (uintptr_t)new_array("host", (const uint64_t *)args[5], args[6]);
 	return NULL;
 }
@@ -233,6 +259,10 @@ static void *memory_stats(uint64_t *args)
 {
 	args[3] = in_use;
 	journal("stats %" PRIu64 "\n", in_use);
+	args[4] = in_use; /* peak_bytes_in_use, and that it is set */
+	*(char *)&args[5] = 1;
+	args[10] = POOL; /* bytes_limit */
+	*(char *)&args[11] = 1;
 	args[20] = POOL; /* pool_bytes, and pool_bytes_is_set */
 	*(char *)&args[21] = 1;
 	return NULL;
@@ -246,11 +276,11 @@ const void *GetPjrtApi(void)
 	static const struct {
 		unsigned slot;
 		void *(*function)(uint64_t *);
-	} functions[] = {{0, nothing},	      {20, compile},	     {22, from_host},	 {31, hardware_id}, {34, memory_stats},
-			 {40, nothing},	      {41, executable_name}, {44, outputs_of},	 {50, nothing},	    {51, get_executable},
-			 {55, execute},	      {58, destroy},	     {59, element_type}, {60, dimensions},  {64, size_of_array},
-			 {65, device_of},     {67, delete_array},    {68, is_deleted},	 {71, is_on_cpu},   {93, view},
-			 {96, compiled_stats}};
+	} functions[] = {{0, nothing},	    {1, error_message},	  {2, error_code},     {20, compile},	      {22, from_host},
+			 {31, hardware_id}, {34, memory_stats},	  {40, nothing},       {41, executable_name}, {44, outputs_of},
+			 {50, nothing},	    {51, get_executable}, {55, execute},       {58, destroy},	      {59, element_type},
+			 {60, dimensions},  {64, size_of_array},  {65, device_of},     {67, delete_array},    {68, is_deleted},
+			 {71, is_on_cpu},   {93, view},		  {96, compiled_stats}};
 
 	how = how ? how : "";
 	if (table[0])

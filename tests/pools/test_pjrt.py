@@ -119,6 +119,15 @@ class Pjrt(unittest.TestCase):
         self.assertIn("allocator.arena", found["off"])
         self.assertNotIn("allocator.arena", found["auto"])
 
+    def test_an_error_by_the_pool_s_own_limit_is_out_of_memory(self):
+        with Pools(JAX, PLUGIN, "refused", code=1) as run:
+            asked, = [int(words[1]) for words in run.journal() if words[0] == "refused"]
+            error, = run.report()["ooms"]
+            screen = " ".join(subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, env=dict(os.environ, COLUMNS="100")).stdout.split())
+        self.assertEqual((error["requested_bytes"], error["device_total_bytes"], error["recovered"]), (asked, POOL, False))
+        self.assertRegex(screen, r"OUT OF MEMORY .* asked 128 MiB with .* free of 64\.0 MiB")
+        self.assertRegex(screen, "JAX's pool|is more than")
+
     def test_an_executable_says_what_it_needs(self):
         with Pools(JAX, PLUGIN) as run:
             trace = run.trace()

@@ -375,6 +375,16 @@ static bool is_page(const struct sl_model *model, const struct sl_oom *oom)
 	return hook && hook->kind == SL_KIND_vmm;
 }
 
+/* XLA's pool refused by its own limit, of which the event tells, with the most that was in use. */
+static void take_framework(struct sl_oom *oom, const struct sl_event *event)
+{
+	oom->of_framework = true;
+	if (event->extra2 < event->extra)
+		return;
+	oom->total_bytes = event->extra2;
+	oom->free_bytes = event->extra2 - event->extra;
+}
+
 /*
  * PyTorch gives up: its failed attempts since the last success on this thread are one error, from which it did not recover.  Where
  * no call failed, its own limit refused, or a snapshot tells of it.
@@ -411,6 +421,8 @@ void sl_ooms_torch(struct sl_model *model, const struct sl_item *item)
 		add(model, item);
 		model->ooms.item[model->ooms.count - 1].recovered = 0;
 		model->ooms.item[model->ooms.count - 1].reported_by_torch = true;
+		if (item->hook->family == SL_FAMILY_pool)
+			take_framework(&model->ooms.item[model->ooms.count - 1], item->event);
 		state->pending--;
 	}
 	state->last_block_ns = model->now_ns;

@@ -277,6 +277,10 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 
 	if (ends && !live)
 		return;
+	if (pool && item->hook->verb == SL_VERB_BLOCK_OOM) {
+		sl_ooms_torch(model, item);
+		return;
+	}
 	device->torch.used = true;
 	device->torch.events++;
 	if (pool) {

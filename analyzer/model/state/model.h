@@ -247,6 +247,8 @@ struct sl_oom {
 	int recovered;			  /* 1, 0, -1 unknown */
 	bool injected, reported_by_torch; /* injected: by --inject-oom or --limit */
 	bool nested;			  /* the call was made inside another */
+	bool of_framework;		  /* a framework's pool refused: free and total bytes are the pool's
+					   */
 	bool in_units;			  /* cudaMalloc and its like, which take whole units of the device */
 	bool in_retry;			  /* another attempt at the same request followed: both are in one bundle */
 	uint32_t group;			  /* the same for all errors of one bundle */
