@@ -4,6 +4,7 @@
 import collections
 import json
 import os
+import re
 import subprocess
 import unittest
 
@@ -180,6 +181,25 @@ class Known(unittest.TestCase):
                 wrong, report = e2e.equal_to_journal(recording, threads=2)
                 self.assertEqual(wrong, [])
                 self.assertEqual(calls_of(recording)["cudaSetDevice"], expected, lines)
+
+    def test_blocks_of_functions_that_come_and_go_have_their_own_names(self):
+        """Code objects take each other's place, and a forked child begins with its parent's stacks."""
+        lines = ("import os", "lib = ctypes.CDLL(os.path.join(os.environ['APPS'], 'libc10_cuda.so'))", "lib.caching_new.restype = ctypes.c_void_p",
+                 "def make(name):", " made = {'lib': lib, 'c': ctypes}",
+                 " exec('def %s(depth):\\n if depth: return %s(depth - 1)\\n return lib.caching_new(c.c_size_t(4096))' % (name, name), made)",
+                 " for depth in (0, 2, 0, 2, 2): lib.caching_delete(ctypes.c_void_p(made[name](depth)))",
+                 "for i in range(300): make('mine%d' % i)", "child = os.fork()", "for i in range(300): make(('hers%d' if child else 'its%d') % i)",
+                 "if child: os.waitpid(child, 0)")
+        with run(*lines, APPS=e2e.APPS) as recording:
+            out = subprocess.run([e2e.ANALYZE, "dump", recording.traces], capture_output=True, check=True).stdout
+        blocks = [event for event in map(json.loads, out.splitlines()) if event["kind"] == "block" and event["verb"] == "BLOCK_ALLOC"]
+        seen = collections.Counter()
+        for event in blocks:
+            names = re.findall(r":\d+ ((?:mine|hers|its)\d+)", " ".join(event["stack"] or ()))
+            self.assertEqual(len(set(names)), 1, event["stack"])
+            seen[names[0], len(names)] += 1
+        expected = {("%s%d" % (who, i), depth): times for who in ("mine", "hers", "its") for i in range(300) for depth, times in ((1, 2), (3, 3))}
+        self.assertEqual(seen, expected)
 
 
 if __name__ == "__main__":
