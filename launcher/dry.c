@@ -183,9 +183,8 @@ static bool make_folder(void)
 	char libraries[4096], path[128];
 
 	if (!sl_paths_dry(libraries, sizeof(libraries))) {
-		sl_launcher_say("--dry: its libraries are not beside stormlog-run or in ../lib/stormlog-dry; install them: "
-				"pip install stormlog-dry, "
-				"or the package of your distribution");
+		sl_launcher_say("--dry: its libraries (stormlog-dry/) are neither beside stormlog-run nor in ../lib: this build is "
+				"without them");
 		return false;
 	}
 	sweep("/dev/shm");
@@ -252,6 +251,8 @@ void sl_dry_enter(const struct sl_launch *run)
 	python = getenv("PYTHONPATH");
 	if (asprintf(&joined, "%s/lib/python%s%s", folder, python && *python ? ":" : "", python ? python : "") > 0)
 		setenv("PYTHONPATH", joined, 1);
+	if (run->steps)
+		setenv("STORMLOG_DRY_STEPS", run->steps, 1);
 	if (run->init)
 		setenv("STORMLOG_DRY_INIT", "1", 1);
 	if (run->values)

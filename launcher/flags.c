@@ -16,6 +16,7 @@ enum {
 	VERSION,
 	DRY,
 	ALLOW_WRITES,
+	STEPS,
 	SWITCHES,
 	REPORT = SWITCHES,
 	GATE,
@@ -40,6 +41,7 @@ static const struct option own[] = {
 	{"init", no_argument, NULL, INIT},
 	{"values", no_argument, NULL, VALUES},
 	{"allow-writes", required_argument, NULL, ALLOW_WRITES},
+	{"steps", required_argument, NULL, STEPS},
 	{"help", no_argument, NULL, HELP},
 	{"version", no_argument, NULL, VERSION},
 };
@@ -85,6 +87,7 @@ static void print_help(void)
 	       "                                        --dry=list shows the cards (h200)\n"
 	       "      --force                           with --dry: although this machine has a GPU\n"
 	       "      --allow-writes DIR                with --dry: the job may write there too; may be repeated\n"
+	       "      --steps N                         with --dry: end the job after N steps of an optimizer\n"
 	       "      --values                          with --dry: compute integers and booleans on the CPU, for masks and loops\n"
 	       "      --init                            with --dry: fill large weights on the CPU too\n"
 	       "      --help, --version\n\n"
@@ -306,6 +309,13 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 			run->dry = optarg ? optarg : "h200";
 			if (!strcmp(run->dry, "list"))
 				return sl_dry_list();
+			continue;
+		case STEPS:
+			if (!is_count(optarg) || !atoi(optarg)) {
+				sl_launcher_say("--steps %s: wants a number from 1", optarg);
+				return SL_LAUNCH_FAILED;
+			}
+			run->steps = optarg;
 			continue;
 		case ALLOW_WRITES:
 			if (run->writes_count < SL_COUNT(run->writes))

@@ -20,6 +20,7 @@ struct sl_launch {
 	bool report, gate, push, check, json, force, init, values;
 	const char *writes[32]; /* --allow-writes: folders */
 	unsigned writes_count;
+	const char *steps;     /* --steps: a number; NULL: the job ends by itself */
 	const char *dry;       /* --dry: the card; NULL: record what runs on a real device */
 	const char *watch[32]; /* --watch: alert rules */
 	unsigned watch_count;

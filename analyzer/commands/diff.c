@@ -18,6 +18,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/owners.h"
 
@@ -57,6 +58,7 @@ struct comparison {
 	const char *collapsed, *html;
 	uint64_t html_max_bytes;
 	bool json, all;
+	bool dry, real; /* kinds of runs that were read */
 };
 
 #define INTO struct comparison
@@ -161,6 +163,8 @@ static int take_run(struct comparison *c, char *path, unsigned side, unsigned ru
 
 		SL_ROOM(&to->runs);
 		sl_measures_take(&to->runs.item[to->runs.count++], &report);
+		c->dry |= sl_dry_report(&report) != NULL;
+		c->real |= !sl_dry_report(&report);
 		sl_missing_tell(&report, add_missing, &(struct telling){c, side, path});
 		for (unsigned i = 0; c->collapsed && i < report.process_count; i++)
 			add_stacks(c, &report.processes[i], side, 1.0 / runs);
@@ -345,6 +349,11 @@ static int compare(struct comparison *c, char **paths, const unsigned *counts)
 		status = take_run(c, paths[i], i >= counts[0], counts[i >= counts[0]]);
 	if (status)
 		return status;
+	if (c->dry && c->real) {
+		fprintf(stderr,
+			"stormlog-analyze: a dry run and one on a device do not compare: what lies outside of the job differs\n");
+		return SL_EXIT_USAGE;
+	}
 	sl_diff(&differences, &c->sides[0], &c->sides[1]);
 	if (c->collapsed && !put_collapsed(c))
 		status = SL_EXIT_UNSAVED;

@@ -11,7 +11,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from dry import APPS, BUILD, FIRST, RUN, Dry
+from dry import ANALYZE, APPS, BUILD, FIRST, RUN, Dry
 
 GIB = 1 << 30
 INIT = "import ctypes; cuda = ctypes.CDLL('libcuda.so.1'); print(cuda.cuInit(0))"
@@ -119,6 +119,18 @@ class Run(unittest.TestCase):
             self.assertEqual(run.status, 0, run.err)
         run = Dry(sys.executable, "-c", "import os; print(os.environ['HF_HUB_OFFLINE'], os.environ['WANDB_MODE'])", analyze=False, WANDB_MODE="online")
         self.assertEqual(run.out.split(), ["1", "disabled"])
+
+    def test_a_dry_run_and_a_real_one_do_not_compare(self):
+        with tempfile.TemporaryDirectory() as folder:
+            sides = [os.path.join(folder, side) for side in ("dry", "real")]
+            clean = {name: value for name, value in os.environ.items() if not name.startswith(("STORMLOG_", "LD_", "SIM_"))}
+            subprocess.run([RUN, "--dry", "-q", "-o", sides[0], "--", os.path.join(APPS, "oom")], env=clean, capture_output=True)
+            subprocess.run([RUN, "-q", "-o", sides[1], "--", os.path.join(APPS, "oom")], capture_output=True,
+                           env=dict(clean, LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "sim"), SIM_DIR=folder))
+            done = subprocess.run([ANALYZE, "diff", *sides], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("a dry run and one on a device do not compare", done.stderr)
+            self.assertEqual(subprocess.run([ANALYZE, "diff", sides[0], sides[0]], capture_output=True).returncode, 0)
 
     def test_the_programs_own_sitecustomize_runs(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -65,6 +65,14 @@ class Torch(unittest.TestCase):
         self.assertEqual([(read["line"], read["what"]) for read in run.report["run"]["dry"]["reads"]], [(program.name + ":3", "item of float32")])
         self.assertIn("READ     1 line read values that were not computed", run.screen)
 
+    def test_the_job_ends_after_so_many_steps(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write(TRAIN)
+            program.flush()
+            run = Dry(PYTHON, program.name, "1000000", "8", "0", options=["--steps", "4"])
+        self.assertEqual((run.status, run.out), (0, ""), run.err)
+        self.assertIn("ended after 4 steps", run.err)
+
     def test_a_leak_has_its_line(self):
         self.assertRegex(self.train(100, 8, 1).screen, r"LEAK(.|\n)*py:12 train")
 
