@@ -28,6 +28,7 @@
 #include "analyzer/base/search.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/counts/tracks.h"
+#include "analyzer/report/devices.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/leak_list.h"
 #include "analyzer/report/place.h"
@@ -504,6 +505,17 @@ struct course {
 	unsigned onset;
 };
 
+/*
+ * True: modules that take less than 1 % of the peak, and are no thousand.  Libraries load their code at the first launch of each
+ * kernel: tests/real-gpu/cases/chat_server has 312 modules of 9 MiB below 2.27 GiB.
+ */
+static bool is_loaded_late(const struct sl_process *process, const struct sl_kept *kept)
+{
+	uint64_t bytes = kept->bytes == SL_UNKNOWN ? 0 : kept->bytes;
+
+	return kept->track->kind == SL_OBJECT_MODULE && kept->blocks <= 1000 && bytes < sl_devices_peak(process) / 100;
+}
+
 /* SL_KEPT_MEANT: it is not reported. */
 static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, const struct sl_kept *kept,
 					     const struct course *course)
@@ -515,6 +527,8 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	double last, by_time, even = evenness_of(&process->model->tracks, track, counted, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
+	if (is_loaded_late(process, kept))
+		return SL_KEPT_MEANT;
 	if (has_stopped(process->model, track))
 		return is_kept_partly(kept, counted, series) ? SL_KEPT_PARTLY : SL_KEPT_MEANT;
 	if (replaces(process->model, kept))

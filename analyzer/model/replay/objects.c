@@ -136,4 +136,6 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 	if (made.object == SL_OBJECT_CONTEXT && !live->bytes)
 		guess_context(model, live);
 	sl_tracks_birth(model, live->site, live->bytes, (uint32_t)event->label);
+	if (live->bytes && model->cost)
+		note_place(model, event, live->site);
 }
