@@ -22,7 +22,7 @@ LIMITS = {
     "messages": {"clause": 0.9, "told": 0.5, "nobody": 1.0, "stands": 0.5, "alone": 0.5, "long": 0.03},
     "comments": {"clause": 2.0, "told": 0.5, "nobody": 6.3, "stands": 0.7, "alone": 0.7, "long": 0.06},
 }
-WORDS_OF_DOC = 42_500  # a job without a GPU and snapshots of PyTorch came with a page each
+WORDS_OF_DOC = 40_000
 LINES_OF_NEWS = 60
 HABITS = {
     # "What is left is said": a clause where a noun should be
