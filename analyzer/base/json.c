@@ -23,6 +23,7 @@ struct sl_json {
 	int level;
 	int whole_levels; /* arrays below this level may lose entries; 0: none may */
 	int skipped;	  /* open containers that are left out */
+	int row;	  /* level of the container that is open, whose parts have no blanks; 0: none */
 	uint64_t reserve;
 	bool filled[LEVELS]; /* the container at this level has an element already */
 	char closer[LEVELS];
@@ -207,14 +208,14 @@ static bool begin(struct sl_json *j, const char *key)
 		return false;
 	if (j->level > 0) {
 		if (j->filled[j->level])
-			put_text(j, j->style == SL_JSON_PYTHON ? ", " : ",");
+			put_text(j, j->style == SL_JSON_PYTHON && !j->row ? ", " : ",");
 		j->filled[j->level] = true;
-		if (j->style == SL_JSON_INDENT)
+		if (j->style == SL_JSON_INDENT && !j->row)
 			put_line_break(j);
 	}
 	if (key) {
 		put_quoted(j, key);
-		put_text(j, j->style == SL_JSON_COMPACT ? ":" : ": ");
+		put_text(j, j->style == SL_JSON_COMPACT || j->row ? ":" : ": ");
 	}
 	return true;
 }
@@ -249,6 +250,18 @@ void sl_json_array(struct sl_json *j, const char *key)
 	open_container(j, key, "[", ']');
 }
 
+void sl_json_flat(struct sl_json *j)
+{
+	if (!j->row && !j->skipped)
+		j->row = j->level;
+}
+
+void sl_json_row(struct sl_json *j, const char *key)
+{
+	sl_json_array(j, key);
+	sl_json_flat(j);
+}
+
 void sl_json_end(struct sl_json *j)
 {
 	if (j->skipped) {
@@ -260,8 +273,10 @@ void sl_json_end(struct sl_json *j)
 	bool filled = j->filled[j->level];
 
 	j->level--;
-	if (filled && j->style == SL_JSON_INDENT)
+	if (filled && j->style == SL_JSON_INDENT && !j->row)
 		put_line_break(j);
+	if (j->row > j->level)
+		j->row = 0;
 	put(j, &closer, 1);
 }
 

@@ -42,7 +42,9 @@ void sl_json_document(struct sl_json *j, const char *schema, int version);
 
 void sl_json_object(struct sl_json *j, const char *key);
 void sl_json_array(struct sl_json *j, const char *key);
-void sl_json_end(struct sl_json *j); /* ends the innermost object or array */
+void sl_json_flat(struct sl_json *j); /* the rest of the innermost container is written without blanks and on one line */
+void sl_json_row(struct sl_json *j, const char *key); /* such an array */
+void sl_json_end(struct sl_json *j);		      /* ends the innermost object or array */
 
 void sl_json_null(struct sl_json *j, const char *key);
 void sl_json_bool(struct sl_json *j, const char *key, bool truth);

@@ -218,6 +218,7 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 static void put_leak(struct sl_json *j, struct sl_process *process, const struct sl_leak *leak)
 {
 	sl_json_object(j, NULL);
+	sl_json_flat(j);
 	sl_json_string(j, "session_id", process->session_id);
 	sl_json_known(j, "rank", process->trace->header.rank);
 	sl_json_known(j, "device", leak->device);

@@ -2,7 +2,7 @@
 """Checks a telemetry event as upstream's module of this name does; stormlog-analyze validate checks whole files."""
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 WHOLE, TEXT, MAYBE = (int,), (str,), type(None)
 FIELDS: Dict[str, Tuple[type, ...]] = {
@@ -29,3 +29,31 @@ def validate_telemetry_record(record: Mapping[str, Any]) -> None:
             raise ValueError("%s is negative: %d" % (name, record[name]))
     if not 0 <= record["rank"] < record["world_size"]:
         raise ValueError("rank %d of %d" % (record["rank"], record["world_size"]))
+
+
+def phase_spans(session: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    """The phase_spans of a session in report.json ("telemetry", "per_session") as upstream writes them: an object each."""
+    table = session["phase_spans"]
+    found = []
+    for values in table["rows"]:
+        row = dict(zip(table["columns"], values))
+        thread, path = table["threads"][row.pop("thread")], table["paths"][row.pop("path")]
+        found.append(dict({name: thread[name] for name in ("session_id", "rank", "thread_id", "thread_name")}, path=path, depth=len(path), **row))
+    return found
+
+
+def timeline_markers(session: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    """The timeline_markers of such a session as upstream writes them; report.json has the number of the span for a phase."""
+    table, spans = session["phase_spans"], phase_spans(session)
+    at = table["columns"].index("thread")
+    found = []
+    for marker in session["timeline_markers"]:
+        if isinstance(marker, int):
+            span, thread = spans[marker], table["threads"][table["rows"][marker][at]]
+            marker = {"session_id": span["session_id"], "start_ns": span["start_ns"], "end_ns": span["end_ns"], "kind": "phase",
+                      "source": "phase_replay", "severity": "info", "label": "Phase: " + " / ".join(span["path"]), "rank": span["rank"],
+                      "local_rank": thread["local_rank"], "world_size": thread["world_size"], "event_type": "phase",
+                      "metadata": dict({name: span[name] for name in ("scope_id", "thread_id", "thread_name", "sequence", "synthetic_end")},
+                                       phase_path=span["path"])}
+        found.append(marker)
+    return found

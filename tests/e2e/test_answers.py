@@ -2214,8 +2214,9 @@ class Telemetry(Answers):
     def test_ranges_of_every_depth_are_phases(self):
         with script("alloc=1", *sum([["push=step %d" % n, "push=forward", "alloc=10", "pop", "free", "pop"] for n in range(5)], [])) as run:
             (session,) = run.report()["telemetry"]["per_session"].values()
-        spans = session["phase_spans"]
-        self.assertEqual([span["path"] for span in spans],
+        table = session["phase_spans"]
+        spans = [dict(zip(table["columns"], row)) for row in table["rows"]]
+        self.assertEqual([table["paths"][span["path"]] for span in spans],
                          [path for n in range(5) for path in (["step %d" % n], ["step %d" % n, "forward"])])
         for span in spans:
             self.assertLess(span["start_ns"], span["end_ns"])

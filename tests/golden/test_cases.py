@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """report --json gives upstream's numbers on every session of golden/cases, golden/sinks and the bundles."""
 import json
+import pathlib
 import sys
 import unittest
 
 from golden import GOLDEN, differences, run
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python" / "stormlog_native"))
+from telemetry import phase_spans, timeline_markers  # noqa: E402
 
 ANALYZE = sys.argv.pop(1)
 NOT_OURS = {"tui_model"}  # the terminal view of upstream
@@ -13,7 +16,10 @@ NOT_OURS = {"tui_model"}  # the terminal view of upstream
 def telemetry(*paths):
     done = run(ANALYZE, "report", "--json", *paths)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    report = json.loads(done.stdout)
+    for session in report["telemetry"]["per_session"].values():
+        session["timeline_markers"], session["phase_spans"] = timeline_markers(session), phase_spans(session)
+    return report
 
 
 def without_raised(want, got):

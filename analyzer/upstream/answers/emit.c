@@ -119,6 +119,7 @@ static void write_session(struct sl_json *j, const struct sl_session *session, c
 		samples += sl_event_is_sample(&session->events[i]);
 	sl_phases_init(&phases, series);
 	sl_json_object(j, session->summary.session_id);
+	sl_json_flat(j);
 	sl_json_int(j, "event_count", (int64_t)session->count);
 	sl_json_int(j, "sample_count", samples);
 	write_ranks(j, series);
@@ -130,7 +131,7 @@ static void write_session(struct sl_json *j, const struct sl_session *session, c
 	sl_markers_derive(series, &phases, &markers);
 	sl_markers_write(j, "timeline_markers", &markers);
 	sl_markers_free(&markers);
-	sl_phases_write(j, "phase_spans", &phases);
+	sl_phases_write(j, "phase_spans", &phases, series);
 	sl_gap_analyze(&series->all, &phases, thresholds, &gaps);
 	sl_gap_write(j, "gap_analysis", &gaps);
 	write_gaps_by_rank(j, series, &phases, thresholds);

@@ -72,8 +72,8 @@ static bool point_marker(struct sl_markers *markers, const struct sl_v3_event *e
 	return true;
 }
 
-static void phase_marker(struct sl_markers *markers, const struct sl_phase_span *span, const struct sl_v3_event *first,
-			 struct sl_marker *marker)
+static void phase_marker(struct sl_markers *markers, const struct sl_phase_span *span, size_t number,
+			 const struct sl_v3_event *first, struct sl_marker *marker)
 {
 	*marker = (struct sl_marker){
 		.session_id = span->session_id,
@@ -88,6 +88,7 @@ static void phase_marker(struct sl_markers *markers, const struct sl_phase_span 
 		.world_size = first->world_size,
 		.event_type = "phase",
 		.phase = span,
+		.span = number,
 	};
 }
 
@@ -116,9 +117,9 @@ void sl_markers_derive(const struct sl_session_series *series, const struct sl_p
 	for (size_t i = 0; i < series->all.count; i++)
 		if (!point_marker(markers, series->all.events[i], SL_PUSH(&list)))
 			list.count--;
-	for (size_t r = 0; r < phases->rank_count; r++)
+	for (size_t r = 0, number = 0; r < phases->rank_count; r++)
 		for (size_t i = 0; i < phases->ranks[r].count; i++)
-			phase_marker(markers, &phases->ranks[r].spans[i], series->ranks[r].all.events[0], SL_PUSH(&list));
+			phase_marker(markers, &phases->ranks[r].spans[i], number++, series->ranks[r].all.events[0], SL_PUSH(&list));
 	const struct sl_marker **sorted = sl_arena_alloc(&markers->arena, (list.count + 1) * sizeof(*sorted));
 
 	for (size_t i = 0; i < list.count; i++)
@@ -146,6 +147,16 @@ static void write_phase(struct sl_json *j, const struct sl_phase_span *span)
 	sl_json_int(j, "sequence", span->sequence);
 	sl_json_bool(j, "synthetic_end", span->synthetic_end);
 	sl_json_end(j);
+}
+
+/* The label is the whole path, so that the span has all that the marker says. */
+static bool is_span(const struct sl_marker *marker)
+{
+	size_t size = 0;
+
+	for (uint32_t i = 0; marker->phase && i < marker->phase->depth; i++)
+		size += strlen(marker->phase->path[i]) + (i ? strlen(" / ") : 0);
+	return marker->phase && strlen(marker->phase->label) == size;
 }
 
 static void write_marker(struct sl_json *j, const struct sl_marker *marker)
@@ -178,8 +189,11 @@ static void write_marker(struct sl_json *j, const struct sl_marker *marker)
 
 void sl_markers_write(struct sl_json *j, const char *key, const struct sl_markers *markers)
 {
-	sl_json_array(j, key);
+	sl_json_row(j, key);
 	for (size_t i = 0; i < markers->count; i++)
-		write_marker(j, &markers->list[i]);
+		if (is_span(&markers->list[i]))
+			sl_json_uint(j, NULL, markers->list[i].span);
+		else
+			write_marker(j, &markers->list[i]);
 	sl_json_end(j);
 }

@@ -12,6 +12,7 @@ struct sl_marker {
 	const char *event_type;
 	const struct sl_value *metadata;   /* of the event, or NULL */
 	const struct sl_phase_span *phase; /* or NULL */
+	size_t span;			   /* its number among the spans of the session */
 };
 
 struct sl_markers {
@@ -22,4 +23,6 @@ struct sl_markers {
 
 void sl_markers_derive(const struct sl_session_series *series, const struct sl_phases *phases, struct sl_markers *markers);
 void sl_markers_free(struct sl_markers *markers);
+
+/* An array of objects; of a phase the number of its row in what sl_phases_write writes. */
 void sl_markers_write(struct sl_json *j, const char *key, const struct sl_markers *markers);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/answers/phases.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/search.h"
 #include "analyzer/base/vector.h"
+#include "common/base.h"
 
 /* One phase_enter or phase_exit that is well formed. */
 struct boundary {
@@ -408,28 +412,92 @@ void sl_phases_write_attribution(struct sl_json *j, const char *key, const struc
 	sl_json_end(j);
 }
 
-static void write_span(struct sl_json *j, const struct sl_phase_span *span)
+static void write_thread(struct sl_json *j, const struct sl_phase_span *span, const struct sl_v3_event *first)
 {
 	sl_json_object(j, NULL);
 	sl_json_string(j, "session_id", span->session_id);
 	sl_json_int(j, "rank", span->rank);
+	sl_json_int(j, "local_rank", first->local_rank);
+	sl_json_int(j, "world_size", first->world_size);
 	sl_json_int(j, "thread_id", span->thread_id);
 	sl_json_string(j, "thread_name", span->thread_name);
-	sl_json_string(j, "scope_id", span->scope_id);
-	sl_json_texts(j, "path", span->path, span->depth);
-	sl_json_int(j, "depth", span->depth);
-	sl_json_int(j, "start_ns", span->start_ns);
-	sl_json_int(j, "end_ns", span->end_ns);
-	sl_json_int(j, "sequence", span->sequence);
-	sl_json_bool(j, "synthetic_end", span->synthetic_end);
 	sl_json_end(j);
 }
 
-void sl_phases_write(struct sl_json *j, const char *key, const struct sl_phases *phases)
+static void write_span(struct sl_json *j, const struct sl_phase_span *span, uintptr_t thread, uintptr_t path)
 {
-	sl_json_array(j, key);
-	for (size_t r = 0; r < phases->rank_count; r++)
-		for (size_t i = 0; i < phases->ranks[r].count; i++)
-			write_span(j, &phases->ranks[r].spans[i]);
+	sl_json_row(j, NULL);
+	sl_json_uint(j, NULL, thread - 1);
+	sl_json_uint(j, NULL, path - 1);
+	sl_json_string(j, NULL, span->scope_id);
+	sl_json_int(j, NULL, span->start_ns);
+	sl_json_int(j, NULL, span->end_ns);
+	sl_json_int(j, NULL, span->sequence);
+	sl_json_bool(j, NULL, span->synthetic_end);
 	sl_json_end(j);
+}
+
+/* The number + 1 of a span's thread or path; 0: it has none yet. */
+static uintptr_t *number_of(struct sl_map *numbers, const struct sl_phase_span *span, bool path)
+{
+	char *key = NULL;
+	uintptr_t *number;
+	size_t size;
+	FILE *out = sl_memory_must(open_memstream(&key, &size));
+
+	if (!path)
+		fprintf(out, "%s %d %lld %s", span->session_id, span->rank, (long long)span->thread_id, span->thread_name);
+	for (uint32_t i = 0; path && i < span->depth; i++)
+		fprintf(out, "%s\1", span->path[i]);
+	fclose(out);
+	number = sl_map_at(numbers, sl_memory_must(key));
+	free(key);
+	return number;
+}
+
+/* Writes each thread or path that spans have, once, and returns the number + 1 of each span's, which the caller frees. */
+static uintptr_t *write_table(struct sl_json *j, const struct sl_phases *phases, const struct sl_session_series *series, bool path)
+{
+	SL_VECTOR(uintptr_t) of = {0};
+	struct sl_map numbers = {0};
+	uintptr_t count = 0;
+
+	path ? sl_json_row(j, "paths") : sl_json_array(j, "threads");
+	for (size_t r = 0; r < phases->rank_count; r++)
+		for (size_t i = 0; i < phases->ranks[r].count; i++) {
+			const struct sl_phase_span *span = &phases->ranks[r].spans[i];
+			uintptr_t *number = number_of(&numbers, span, path);
+
+			if (!*number) {
+				*number = ++count;
+				if (path)
+					sl_json_texts(j, NULL, span->path, span->depth);
+				else
+					write_thread(j, span, series->ranks[r].all.events[0]);
+			}
+			*SL_PUSH(&of) = *number;
+		}
+	sl_json_end(j);
+	sl_map_free(&numbers);
+	return of.item;
+}
+
+void sl_phases_write(struct sl_json *j, const char *key, const struct sl_phases *phases, const struct sl_session_series *series)
+{
+	static const char *const columns[] = {"thread", "path", "scope_id", "start_ns", "end_ns", "sequence", "synthetic_end"};
+	uintptr_t *threads, *paths;
+	size_t row = 0;
+
+	sl_json_object(j, key);
+	threads = write_table(j, phases, series, false);
+	paths = write_table(j, phases, series, true);
+	sl_json_texts(j, "columns", columns, SL_COUNT(columns));
+	sl_json_row(j, "rows");
+	for (size_t r = 0; r < phases->rank_count; r++)
+		for (size_t i = 0; i < phases->ranks[r].count; i++, row++)
+			write_span(j, &phases->ranks[r].spans[i], threads[row], paths[row]);
+	sl_json_end(j);
+	sl_json_end(j);
+	free(threads);
+	free(paths);
 }
