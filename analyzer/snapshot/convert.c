@@ -29,6 +29,7 @@
 #define BEGIN_NS   1000000000ull
 #define WINDOW_NS  1000000ull /* from the blocks that were there to the first event */
 #define SIZES_MAX  12	      /* sizes of blocks without a stack that are told apart, as parameters are recognised by them */
+#define PAGES_MAX  (1u << 18) /* of one mapping: no device has so many */
 #define PAGE	   (20ull << 20)
 #define SMALL_PAGE (2ull << 20) /* kLargeBuffer and kSmallBuffer: pages of an expandable segment */
 
@@ -297,6 +298,8 @@ static void begin_segment(struct lane *lane, uint64_t addr, uint64_t size, const
 {
 	uint64_t page = !group->expandable ? size : !group->small && !(size % PAGE) ? PAGE : SMALL_PAGE;
 
+	if (size / page > PAGES_MAX)
+		page = size;
 	for (uint64_t at = 0; at < size; at += page) {
 		uint64_t part = size - at < page ? size - at : page;
 		struct sl_event event = {.api = SEGMENT_ALLOC,
