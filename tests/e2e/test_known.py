@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """What is known is not recorded again: kernels whose function was asked for, the device that is set."""
 import collections
