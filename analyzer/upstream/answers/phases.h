@@ -66,5 +66,5 @@ const char *sl_phases_summary(struct sl_arena *arena, const struct sl_phase_attr
 
 void sl_phases_write_attribution(struct sl_json *j, const char *key, const struct sl_phase_attribution *attribution);
 
-/* phase_spans of the report: a row for each span by rank, start, end and sequence, and the threads and paths to which rows point. */
+/* phase_spans of the report: a row for each span by rank, start, end and sequence, and the threads and paths they point to. */
 void sl_phases_write(struct sl_json *j, const char *key, const struct sl_phases *phases, const struct sl_session_series *series);
