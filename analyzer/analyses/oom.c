@@ -14,6 +14,7 @@
 #include "analyzer/analyses/oom_causes.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/answer.h"
+#include "analyzer/fit/window.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"

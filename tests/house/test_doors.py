@@ -48,6 +48,7 @@ MAY = {
     "analyzer/outputs/picture.c": ("pictures, of text that is ASCII", "cairo_show_text 1 cairo_surface_write_to_png_stream 2 fwrite 1"),
     "analyzer/trace/archive.c": ("files of a pack, as they are", "fwrite 1"),
     "analyzer/trace/summaries.c": ("compressed frames", "fwrite 4"),
+    "analyzer/upstream/answers/phases.c": ("keys of a table in memory", "fprintf 2"),
     "analyzer/upstream/files/live_sink.c": ("lines of JSON", "write 2"),
     "analyzer/upstream/files/sink.c": ("lines of JSON", "fwrite 1"),
     "analyzer/watch/runner.c": ("to a process of ours, in words that end with 0; an alert to a command's input", "fprintf 3 fputc 3 fputs 1 send 1 vfprintf 1 write 1"),

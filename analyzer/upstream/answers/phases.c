@@ -10,7 +10,6 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/base/search.h"
 #include "analyzer/base/vector.h"
-#include "common/base.h"
 
 /* One phase_enter or phase_exit that is well formed. */
 struct boundary {
