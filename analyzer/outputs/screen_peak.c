@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* PEAK: the process that held most on a device, and its memory then. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "analyzer/base/format.h"
@@ -90,11 +91,25 @@ static void describe_devices(char *device, char *others, size_t size, const stru
 	snprintf(others + at, size - at, "   other devices %s%s%s", a, strcmp(a, b) ? " .. " : "", strcmp(a, b) ? b : "");
 }
 
+/* What private pools of CUDA graphs keep, with the line that captured. */
+static void add_graphs(struct sl_owners *owners, struct sl_process *process, const struct sl_torch *torch, uint64_t bytes)
+{
+	const struct sl_site site = {.stack = torch->graph_stack};
+	char name[64] = "CUDA graphs", where[256];
+	const char *names[] = {name, where};
+
+	if (torch->graph_pools)
+		snprintf(name, sizeof(name), "CUDA graphs in %" PRIu64 " pool%s", torch->graph_pools,
+			 torch->graph_pools > 1 ? "s" : "");
+	sl_screen_place(process, &site, where, sizeof(where));
+	sl_owners_add(owners, names, where[0] ? 2 : 1, bytes, 0);
+}
+
 static void put_peak_owners(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device)
 {
 	struct sl_owners owners;
 	const char *rest;
-	uint64_t left;
+	uint64_t left, graphs;
 
 	sl_owners_init(&owners);
 	for (size_t i = 0; i < process->model->sites.count; i++) {
@@ -112,8 +127,11 @@ static void put_peak_owners(struct sl_screen_page *page, struct sl_process *proc
 		sl_owners_add(&owners, names, 2, bytes, 0);
 	}
 	rest = sl_model_rest_at_peak(process->model, device, &left);
-	if (rest)
-		sl_owners_add(&owners, &rest, 1, left, 0);
+	graphs = rest ? sl_model_graphs_keep(&device->torch_at_peak, left) : 0;
+	if (graphs)
+		add_graphs(&owners, process, &device->torch_at_peak, graphs);
+	if (rest && left > graphs)
+		sl_owners_add(&owners, &rest, 1, left - graphs, 0);
 	sl_owners_sort(&owners);
 	sl_screen_shares(page, &owners);
 	sl_owners_free(&owners);

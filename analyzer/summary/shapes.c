@@ -102,7 +102,7 @@ SHAPE(holder, sl_holder, M(library), M(device), M(live_bytes), M(peak_bytes), LI
 SHAPE(labelled, sl_labelled, M(text), M(device), M(live_bytes), LINE(line));
 SHAPE(given, sl_given, M(in_use), M(named), M(rounded));
 SHAPE(torch, sl_torch, M(used), M(told), M(pooled), M(events), M(allocated_bytes), M(reserved_bytes), M(peak_allocated_bytes), M(peak_reserved_bytes), M(live_blocks), M(ooms), M(rounding),
-      M(pool_allocated_bytes), M(pool_reserved_bytes), IN(most_given, given),
+      M(pool_allocated_bytes), M(pool_reserved_bytes), M(graph_reserved_bytes), M(graph_allocated_bytes), M(graph_pools), STACK(graph_stack, graph_), IN(most_given, given),
       LINE(allocated), LINE(reserved));
 SHAPE(instant, sl_instant, M(time_ns), M(step), M(label));
 SHAPE(part, sl_hidden_part, M(what), M(library), M(bytes), M(count), M(peak_bytes), IN(first, instant));

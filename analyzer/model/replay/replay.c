@@ -48,6 +48,9 @@ static void free_replay(struct sl_model *model)
 	model->vmm = NULL;
 	sl_graphs_free(model->graphs);
 	model->graphs = NULL;
+	free(model->graph_pools.item);
+	memset(&model->graph_pools, 0, sizeof(model->graph_pools));
+	sl_table_free(&model->graph_segments);
 	for (size_t i = 0; i < model->threads.count; i++)
 		if (model->threads.item[i]) {
 			for (size_t k = 0; k < model->threads.item[i]->ranges.count; k++)
@@ -276,6 +279,9 @@ static void apply_verb(struct sl_model *model, const struct sl_item *item, bool 
 	case SL_VERB_BLOCK_OOM:
 	case SL_VERB_BLOCK_DROP:
 		sl_torch_apply(model, item);
+		break;
+	case SL_VERB_BLOCK_POOL:
+		sl_captures_apply(model, item);
 		break;
 	case SL_VERB_RANGE_PUSH:
 	case SL_VERB_RANGE_POP:

@@ -22,7 +22,7 @@ void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *ta
 }
 
 /* The reserved bytes grew by `bytes`: the thread's newest driver blocks made up that growth. */
-static void adopt(struct sl_model *model, uint32_t thread, uint64_t bytes)
+static void adopt(struct sl_model *model, uint32_t thread, uint64_t bytes, const struct sl_event *event, struct sl_torch *torch)
 {
 	struct sl_thread_state *state = sl_ledger_thread(model, thread);
 
@@ -34,6 +34,8 @@ static void adopt(struct sl_model *model, uint32_t thread, uint64_t bytes)
 			continue;
 		live->flags |= SL_LIVE_TORCH;
 		bytes -= live->bytes;
+		if (event->flags & SL_FLAG_captured)
+			sl_captures_segment(model, live, event, torch);
 	}
 }
 
@@ -87,6 +89,8 @@ void sl_torch_release(struct sl_model *model, int device, const struct sl_live *
 		sl_pools_release(model, state, segment);
 	else
 		reserved = reserved > bytes ? reserved - bytes : 0;
+	if (segment->flags & SL_LIVE_GRAPH)
+		sl_captures_release(model, segment, &state->torch);
 	add_totals(model, state, allocated, reserved, SL_NO_SITE);
 }
 
@@ -101,6 +105,8 @@ static void count_pooled(struct sl_torch *torch, const struct sl_live *live, int
 	}
 	if (live->flags & SL_LIVE_POOL)
 		torch->pool_allocated_bytes += (uint64_t)sign * live->bytes;
+	if (live->flags & SL_LIVE_GRAPH)
+		torch->graph_allocated_bytes += (uint64_t)sign * live->bytes;
 	if (live->flags & SL_LIVE_ALONE)
 		torch->pool_reserved_bytes += (uint64_t)sign * live->bytes;
 }
@@ -250,10 +256,10 @@ static void apply_torch(struct sl_model *model, const struct sl_item *item, stru
 		item = &one;
 	}
 	if (event->extra2 > reserved && !model->snapshot)
-		adopt(model, item->thread, event->extra2 - reserved);
+		adopt(model, item->thread, event->extra2 - reserved, event, &device->torch);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
 		sl_ooms_tensor(model, item);
-		add_block(model, item, device, 0, site);
+		add_block(model, item, device, event->flags & SL_FLAG_captured ? SL_LIVE_GRAPH : 0, site);
 	} else if (item->hook->verb == SL_VERB_BLOCK_FREE) {
 		remove_block(model, event->address, device, site);
 	} else if (item->hook->verb == SL_VERB_BLOCK_OOM) {

@@ -16,6 +16,10 @@ int sl_pools_device(struct sl_model *model, uint64_t address);
 void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held);
 void sl_pools_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
 void sl_pools_release(struct sl_model *model, struct sl_device_state *device, const struct sl_live *segment);
+/* captures.c: a segment was made for a private pool of CUDA graphs, by the event of its first block, or is given back */
+void sl_captures_segment(struct sl_model *model, struct sl_live *segment, const struct sl_event *event, struct sl_torch *torch);
+void sl_captures_release(struct sl_model *model, const struct sl_live *segment, struct sl_torch *torch);
+void sl_captures_apply(struct sl_model *model, const struct sl_item *item);
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
 /* Notes a driver-level block that may become a segment. */
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);

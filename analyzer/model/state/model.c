@@ -80,6 +80,14 @@ const char *sl_model_rest_name(const struct sl_torch *torch)
 	return torch->told ? "kept by PyTorch, or unnamed in pools" : "in pools, unnamed";
 }
 
+uint64_t sl_model_graphs_keep(const struct sl_torch *torch, uint64_t bytes)
+{
+	uint64_t blocks = torch->graph_allocated_bytes, segments = torch->graph_reserved_bytes;
+	uint64_t kept = segments > blocks ? segments - blocks : 0;
+
+	return kept < bytes ? kept : bytes;
+}
+
 const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes)
 {
 	*bytes = torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes : 0;

@@ -70,9 +70,18 @@ struct sl_torch {
 	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, ooms;
 	/* The part of the totals above that is in pools of other frameworks */
 	uint64_t pool_allocated_bytes, pool_reserved_bytes;
+	/* In private pools of CUDA graphs: segments, blocks in those, pools, and who captured into the largest segment */
+	uint64_t graph_reserved_bytes, graph_allocated_bytes, graph_pools, graph_most_bytes;
+	struct sl_stack graph_stack;
 	uint64_t rounding;		   /* of a snapshot: the part of allocated_bytes that nobody asked for */
 	struct sl_given given, most_given; /* in_use of `given` is not set */
 	struct sl_line *allocated, *reserved;
+};
+
+/* A private pool of CUDA graphs. */
+struct sl_graph_pool {
+	uint64_t graph, name[2]; /* the first graph that captured into it, and what PyTorch calls it; 0 0: not known */
+	uint64_t segments;
 };
 
 /* A moment of the program: the outermost range that was open. */
@@ -506,6 +515,9 @@ struct sl_model {
 	struct sl_ends *ends; /* where blocks of `pointers` are put that end with their owner; NULL: not asked for */
 	struct sl_vmm *vmm;
 	struct sl_graphs *graphs;
+	SL_VECTOR(struct sl_graph_pool) graph_pools;
+	uint32_t graph_pool;		/* the one that is captured into */
+	struct sl_table graph_segments; /* owner: the pool */
 
 	SL_VECTOR(struct sl_site) sites;
 	struct sl_lives *lives; /* of each site; NULL: not asked for, or the model came from a summary */
@@ -645,6 +657,9 @@ uint64_t *sl_model_tracks_at_peak(const struct sl_model *model, int device); /* 
 uint64_t sl_model_blocks_at_peak(const struct sl_model *model, const struct sl_site *site);
 const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes);
 const char *sl_model_rest_name(const struct sl_torch *torch);
+
+/* The part of the rest, `bytes` of them, that private pools of CUDA graphs keep. */
+uint64_t sl_model_graphs_keep(const struct sl_torch *torch, uint64_t bytes);
 /* The same for the moment of PyTorch's peak. */
 const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes);
 

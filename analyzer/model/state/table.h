@@ -17,6 +17,7 @@ enum sl_live_flag {
 	SL_LIVE_TORCH = 1,    /* a segment of PyTorch's allocator */
 	SL_LIVE_POOL = 4,     /* a segment of another framework's allocator, or a block in one */
 	SL_LIVE_ALONE = 8,    /* a pool's block outside of all memory of the driver: host memory */
+	SL_LIVE_GRAPH = 32,   /* a segment in a private pool of CUDA graphs, or a block of PyTorch's in one */
 	SL_LIVE_HANDLE = 16,  /* a pool's block that is named by a handle: its address is not known */
 	SL_LIVE_LAUNCHED = 2, /* graph memory made by a launch: it outlives the graph */
 };
