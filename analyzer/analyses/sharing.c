@@ -15,10 +15,10 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
-#define LARGE_PART   4	/* a rank shares a device if it held at least one of so many parts of what the largest held there */
-#define IDLE_PART    16 /* a process hardly uses a device if it held less than one of so many parts of its context there */
-#define IDLE_MIN     2
-#define IDLE_DEVICES 20 /* their contexts take at least one of so many parts of the device */
+#define LARGE_PART 4  /* a rank shares a device if it held at least one of so many parts of what the largest held there */
+#define IDLE_PART  16 /* a process hardly uses a device if it held less than one of so many parts of its context there */
+#define IDLE_MIN   2
+#define IDLE_RUN   20 /* their contexts take at least one of so many parts of what the run held there */
 
 /* Devices of the host that hold memory of a process of the run. */
 static unsigned used_on(const struct sl_report *report, const char *host)
@@ -100,6 +100,13 @@ static void find_sharers(struct sl_report *report, const struct sl_shared_device
 						 "cudaSetDevice(LOCAL_RANK), or CUDA_VISIBLE_DEVICES")});
 }
 
+/* True: contexts of that many bytes are no small part of what the run's processes held there, hidden memory included. */
+static bool worth_saying(const struct sl_shared_device *device, uint64_t bytes)
+{
+	return device->hidden_peak_bytes != SL_UNKNOWN && device->known_peak_bytes != SL_UNKNOWN &&
+	       IDLE_RUN * bytes >= device->known_peak_bytes + device->hidden_peak_bytes;
+}
+
 static void find_idle(struct sl_report *report, const struct sl_shared_device *device)
 {
 	unsigned idle = 0, first = 0;
@@ -115,7 +122,7 @@ static void find_idle(struct sl_report *report, const struct sl_shared_device *d
 
 		if (!state || sl_process_is_rank(process))
 			continue;
-		used |= state->context_bytes && state->known_peak >= state->context_bytes;
+		used |= state->context_bytes && IDLE_PART * state->known_peak >= state->context_bytes;
 		if (IDLE_PART * state->known_peak >= state->context_bytes)
 			continue;
 		bytes += state->context_bytes;
@@ -123,7 +130,7 @@ static void find_idle(struct sl_report *report, const struct sl_shared_device *d
 		there = state;
 		idle++;
 	}
-	if (idle < IDLE_MIN || !used || device->total_bytes == SL_UNKNOWN || IDLE_DEVICES * bytes < device->total_bytes)
+	if (idle < IDLE_MIN || !used || !worth_saying(device, bytes))
 		return;
 	stack = first_place(&report->processes[first], there->device);
 	if (!stack.python && !stack.native)

@@ -1897,8 +1897,8 @@ class RankComparison(Answers):
 
     def test_processes_that_hold_hardly_more_than_a_context_are_noted_with_their_first_call(self):
         def beside(own, **environment):
-            with Ranks(3, lambda rank: ["device=0", "alloc=%d" % (own if rank else 1500), "meet=there", "samples=2", "meet=done"],
-                       SIM_VRAM="8G", **environment) as ranks:
+            with Ranks(3, lambda rank: ["device=0", "alloc=%d" % (own if rank else 150), "meet=there", "samples=2", "meet=done"],
+                       SIM_VRAM="141G", **environment) as ranks:
                 return ranks.report(), summary(ranks)
         report, text = beside(1, numbered=False)
         (finding,) = self.found("processes.idle_contexts", report)
