@@ -47,6 +47,8 @@ static void line(const char *what, const char *format, ...)
 	fputs(as_json ? "\"}" : "", stdout);
 }
 
+#define UNWINDER "libunwind.so.8"
+
 /* A library, a function of it that returns a number, and the number's meaning. */
 static const struct library {
 	const char *name, *soname, *function, *number;
@@ -61,13 +63,25 @@ static const struct library {
 	{"HSA", "libhsa-runtime64.so.1", NULL, NULL},
 	{"NCCL", "libnccl.so.2", "ncclGetVersion", "version"},
 	{"NVML", "libnvidia-ml.so.1", "nvmlDeviceGetCount_v2", "devices"},
-	{"native stacks", "libunwind.so.8", NULL, NULL},
+	{"native stacks", UNWINDER, NULL, NULL},
 };
 
-/* Runs in a child, which a broken library or device may end. */
-static void look(const struct library *which, char *answer, size_t size)
+/* The agent looks for its own libraries beside itself first, as the wheel brings them. */
+static void *open_library(const struct library *which, const char *agent)
 {
-	void *library = dlopen(which->soname, RTLD_LAZY | RTLD_LOCAL);
+	const char *slash = strrchr(agent, '/');
+	char beside[sizeof(((struct sl_launch *)0)->library) + 64];
+	void *library;
+
+	snprintf(beside, sizeof(beside), "%.*s%s", slash ? (int)(slash - agent) + 1 : 0, agent, which->soname);
+	library = !strcmp(which->soname, UNWINDER) ? dlopen(beside, RTLD_LAZY | RTLD_LOCAL) : NULL;
+	return library ? library : dlopen(which->soname, RTLD_LAZY | RTLD_LOCAL);
+}
+
+/* Runs in a child, which a broken library or device may end. */
+static void look(const struct library *which, const char *agent, char *answer, size_t size)
+{
+	void *library = open_library(which, agent);
 	int (*ask)(int *) = library && which->function ? dlsym(library, which->function) : NULL, (*init)(unsigned), code, number;
 	struct link_map *map;
 
@@ -89,7 +103,7 @@ static void look(const struct library *which, char *answer, size_t size)
 		snprintf(answer, size, "%s", map->l_name);
 }
 
-static void check_libraries(void)
+static void check_libraries(const char *agent)
 {
 	size_t size = 4096;
 	char *answer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -101,7 +115,7 @@ static void check_libraries(void)
 		*answer = 0;
 		if (!child) {
 			alarm(20); /* ends a library that hangs on a broken device */
-			look(&libraries[i], answer, size);
+			look(&libraries[i], agent, answer, size);
 			_exit(0);
 		}
 		if (child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status))
@@ -190,7 +204,7 @@ int sl_check_run(struct sl_launch *run)
 	if (as_json)
 		printf("{\"schema\":\"stormlog.run_check\",\"schema_version\":1,\"lines\":[");
 	records = check_agent(run) & (!run->command[0] || check_command(run)) & check_folder(run);
-	check_libraries();
+	check_libraries(run->library);
 	line("not seen", "calls of statically linked programs, and of libraries opened with RTLD_DEEPBIND or dlmopen");
 	if (as_json)
 		printf("],\"records\":%s}\n", records ? "true" : "false");

@@ -55,5 +55,5 @@ bool sl_filter_matches(const char *glob, const char *path)
 
 bool sl_filter_is_regex(const char *glob)
 {
-	return strpbrk(glob, "|^$") || strstr(glob, ".*");
+	return strchr(glob, '|') || strchr(glob, '^') || strchr(glob, '$') || strstr(glob, ".*");
 }

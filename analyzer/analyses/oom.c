@@ -13,7 +13,7 @@
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/analyses/oom_causes.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/fit/answer.h"
+#include "analyzer/fit/instead.h"
 #include "analyzer/fit/window.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/owners.h"
@@ -332,8 +332,8 @@ static bool is_of_contexts(const struct sl_oom *oom, const struct sl_account *ac
 }
 
 /*
- * True: the replay of what was asked fits into the same device where segments can grow, which leaves no fragments: the error, and
- * all that came after it.  A summary has no events to replay.
+ * True: the replay of the requests fits into the same device where segments can grow, which leaves no fragments: the error, and all
+ * that came after it.  Where the run ended with the error, its request is granted.  A summary has no events to replay.
  */
 static bool fits_unfragmented(struct sl_process *process, const struct sl_oom *oom)
 {
@@ -344,6 +344,7 @@ static bool fits_unfragmented(struct sl_process *process, const struct sl_oom *o
 					   .unscanned = true,
 					   .ties = SL_FIT_GIVEN};
 	struct sl_fit_subject subject;
+	struct sl_fit_instead instead;
 	struct sl_fit_process fit;
 	bool fits = false;
 
@@ -354,7 +355,11 @@ static bool fits_unfragmented(struct sl_process *process, const struct sl_oom *o
 		if (fit.recordings[i].device != oom->device)
 			continue;
 		sl_fit_ask(&subject, &fit.recordings[i], &question);
-		fits = subject.answers && !subject.answers->ambiguous[0] && subject.answers->at[0].verdict == SL_FIT_FITS;
+		sl_fit_instead(&instead, &subject);
+		fits = instead.known ? instead.granted[0]
+				     : subject.answers && !subject.answers->ambiguous[0] &&
+					       subject.answers->at[0].verdict == SL_FIT_FITS;
+		sl_fit_instead_free(&instead);
 		sl_fit_subject_free(&subject);
 	}
 	sl_fit_forget(&fit);

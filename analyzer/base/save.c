@@ -24,10 +24,12 @@
 #define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
 #define TRIES	       100 /* of names that are taken */
 #define PASSED_MAX     64  /* descriptors whose file's size is looked at */
+#define RESERVE	       (256 << 10)
 #define HOLDER_S       10  /* within which any step that takes several is done */
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
+static void *reserve; /* given back where memory ran out, for the walk through a folder */
 static pid_t owner; /* of the list: a process that was forked has a copy of it */
 static sigset_t watched;
 static atomic_int asked = -1; /* descriptor of the verb that handles the first signal itself */
@@ -42,15 +44,18 @@ void sl_save_release(void)
 	pthread_mutex_unlock(&lock);
 }
 
-void sl_save_unfinished(const char *path)
+bool sl_save_unfinished(const char *path)
 {
+	bool listed = false;
+
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < UNFINISHED_MAX; i++)
 		if (!unfinished[i]) {
-			unfinished[i] = strdup(path);
+			listed = (unfinished[i] = strdup(path));
 			break;
 		}
 	pthread_mutex_unlock(&lock);
+	return listed;
 }
 
 void sl_save_finished(const char *path)
@@ -83,12 +88,13 @@ bool sl_save_make_beside(const char *path, char *made, size_t size)
 
 	sl_save_hold();
 	for (unsigned tries = 0; tries < TRIES && !fine && sl_paths_temporary(path, SL_SAVE_FOLDER, made, size); tries++) {
-		fine = !mkdir(made, 0700);
+		/* It is on the list before it is there, since memory may run out at the list. */
+		fine = sl_save_unfinished(made) && !mkdir(made, 0700);
+		if (!fine)
+			sl_save_finished(made);
 		if (!fine && errno != EEXIST)
 			break;
 	}
-	if (fine)
-		sl_save_unfinished(made);
 	sl_save_release();
 	return fine;
 }
@@ -103,6 +109,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 /* Other threads may still write into the folder, so it is emptied until it can be removed. */
 static void remove_unfinished(void)
 {
+	free(reserve);
+	reserve = NULL;
 	for (unsigned i = 0; i < UNFINISHED_MAX; i++)
 		for (unsigned tries = 0; unfinished[i] && tries < 100 && !access(unfinished[i], F_OK); tries++)
 			nftw(unfinished[i], remove_one, 16, FTW_DEPTH | FTW_PHYS);
@@ -147,6 +155,7 @@ void sl_save_watch_signals(void)
 
 	if (!owner) { /* else a child of who has the list, which removes all of it in the end */
 		owner = getpid();
+		reserve = malloc(RESERVE);
 		atexit(at_exit);
 	}
 	sigemptyset(&watched);

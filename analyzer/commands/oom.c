@@ -119,8 +119,8 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 	sl_json_uint(j, "timestamp_ns", sl_process_unix(process, oom->time_ns));
 	sl_json_uint(j, "requested_bytes", oom->asked_bytes);
 	sl_json_uint(j, "held_bytes", oom->live_bytes);
-	sl_json_known_uint(j, "device_free_bytes", oom->free_bytes);
-	sl_json_known_uint(j, "device_total_bytes", oom->total_bytes);
+	sl_json_known_uint(j, "device_free_bytes", sl_account_measured(account, oom->free_bytes));
+	sl_json_known_uint(j, "device_total_bytes", sl_account_measured(account, oom->total_bytes));
 	sl_json_string(j, "place", where[0] ? where : NULL);
 	sl_json_string(j, "cause", account->cause_text);
 	sl_json_string(j, "advice", account->advice);

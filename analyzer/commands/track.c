@@ -151,7 +151,7 @@ static void set_figures(struct sl_v3_event *event, const struct sl_figures *f)
 		event->active_bytes = event->allocated_bytes;
 		event->inactive_bytes = event->reserved_bytes - event->allocated_bytes;
 	}
-	event->used_bytes = event->reserved_bytes + (f->hidden == SL_UNKNOWN ? 0 : (int64_t)f->hidden);
+	event->used_bytes = event->reserved_bytes + (f->hidden == SL_UNKNOWN ? 0 : (int64_t)(f->hidden + f->others));
 	if (f->total == SL_UNKNOWN)
 		return;
 	event->total_bytes = (int64_t)f->total;

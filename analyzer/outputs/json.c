@@ -201,9 +201,8 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 	sl_json_string(j, "scope", scopes[oom->scope]);
 	sl_json_uint(j, "requested_bytes", oom->requested_bytes);
 	sl_json_uint(j, "live_bytes", oom->live_bytes);
-	/* what follows from an earlier sample was not measured */
-	sl_json_known_uint(j, "device_free_bytes", account->about ? SL_UNKNOWN : oom->free_bytes);
-	sl_json_known_uint(j, "device_total_bytes", account->about ? SL_UNKNOWN : oom->total_bytes);
+	sl_json_known_uint(j, "device_free_bytes", sl_account_measured(account, oom->free_bytes));
+	sl_json_known_uint(j, "device_total_bytes", sl_account_measured(account, oom->total_bytes));
 	if (oom->recovered < 0 && !oom->less_bytes)
 		sl_json_null(j, "recovered");
 	else

@@ -52,8 +52,8 @@ static void put_custom(struct sl_json *j, void *context)
 	sl_json_int(j, "code", w->oom->code);
 	sl_json_uint(j, "requested_bytes", w->oom->requested_bytes);
 	sl_json_uint(j, "live_bytes", w->oom->live_bytes);
-	sl_json_known_uint(j, "device_free_bytes", w->oom->free_bytes);
-	sl_json_known_uint(j, "device_total_bytes", w->oom->total_bytes);
+	sl_json_known_uint(j, "device_free_bytes", sl_account_measured(w->account, w->oom->free_bytes));
+	sl_json_known_uint(j, "device_total_bytes", sl_account_measured(w->account, w->oom->total_bytes));
 	sl_json_known_uint(j, "vm_bytes", w->oom->context.time_ns ? w->oom->context.vm_bytes : SL_UNKNOWN);
 	sl_json_known_uint(j, "vm_limit_bytes", w->oom->context.time_ns ? w->oom->context.vm_limit_bytes : SL_UNKNOWN);
 	sl_json_known_uint(j, "rss_bytes", w->oom->context.time_ns ? w->oom->context.rss_bytes : SL_UNKNOWN);

@@ -145,6 +145,12 @@ struct sl_account {
 	char *cause_text, *advice; /* one sentence each; advice may be NULL */
 };
 
+/* What was free, or what the device has, as the driver said at the error; SL_UNKNOWN where it follows from an earlier sample. */
+static inline uint64_t sl_account_measured(const struct sl_account *account, uint64_t bytes)
+{
+	return account->about ? SL_UNKNOWN : bytes;
+}
+
 /* A finding: a statement about a run with the numbers that prove it. */
 struct sl_finding {
 	const char *id, *severity; /* static: "oom.fragmented"; info, warning, critical */

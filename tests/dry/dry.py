@@ -32,4 +32,4 @@ class Dry:
                 self.report = json.load(file)
             with open(os.path.join(traces, "analysis", "summary.md")) as file:
                 self.summary = file.read()
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -139,7 +139,7 @@ class OutOfMemory(Answers):
         self.assertRegex(text, r"asked \S+ MiB with \S+ MiB free of \S+ GiB")
 
     def test_pytorchs_memory_in_pieces_is_fragmentation(self):
-        halves = ["tensor=128"] * 14  # two in each segment of 256 MiB
+        halves = ["tensor=256"] * 7 + ["drop"] * 3 + ["tensor=128"] * 14  # two in each segment of 256 MiB, as PyTorch places them
         with script(*halves, "drop", "tensor=512", SIM_VRAM="2304M") as run:
             report, text = run.report(), summary(run)
         (finding,) = self.found("oom.fragmented", report)
@@ -307,7 +307,7 @@ class OutOfMemory(Answers):
         for asked, came in (("2", True), ("99", False), ("1:cudaMallocPitch", False)):
             with script("try=5", "try=5", STORMLOG_INJECT_OOM=asked, SIM_VRAM="8G") as run:
                 report = run.report()
-            notes = [note for note in report["warnings"] if "--inject-oom %s made nothing fail" % asked in note]
+            notes = [note for note in report["warnings"] if "--inject-oom %s failed no call" % asked in note]
             self.assertEqual((len(report["ooms"]), len(notes)), (1, 0) if came else (0, 1), report["warnings"])
 
     def test_a_rank_that_had_ended_is_no_stranger_that_held_the_device(self):
@@ -1091,7 +1091,7 @@ for p in kept: cuda.cudaFree(p)
             with self.subTest(how), self.made(how) as run:
                 text = summary(run, columns=200)
                 self.assertRegex(text, r"LEAK +" + rate)
-                self.assertEqual(re.findall(r"(about \d+ of )?200 rounds \(a round: ", text), {"amid": ["about 78 of "], "tenth": [""], "jump": []}[how])
+                self.assertEqual(re.findall(r"(about \d+ of )?200 rounds \(round = one pass ", text), {"amid": ["about 78 of "], "tenth": [""], "jump": []}[how])
 
     def test_blocks_that_a_vector_keeps_as_it_grows_are_counted(self):
         with self.made("vector") as run:
@@ -1315,7 +1315,7 @@ build()
                 report, screen = run.report(), summary(run)
         self.assertRegex(report["ooms"][-1]["cause"], r"did not free it, most below large.py:16 Model.__init__ < large.py:18 build, 2 places, 7\d\d MiB: .* or model loading$")
         self.assertEqual(len(self.found("memory.only_taken", report)), 2)
-        self.assertEqual(screen.count("a cache without"), 1, screen)
+        self.assertNotIn("a cache without", screen)  # the block of the error names the place
 
     def test_what_a_place_kept_later_is_not_said_of_a_request_that_failed_before(self):
         report = self.series("fails")

@@ -64,7 +64,8 @@ class Wheel(unittest.TestCase):
                     self.assertIn(os.path.join(self.tree, "stormlog_native"), os.path.realpath(line.split()[2]))
 
     def test_it_asks_for_no_mathematics_that_a_glibc_of_2018_lacks(self):
-        files = glob.glob(os.path.join(self.tree, "stormlog_native", "bin", "*")) + glob.glob(os.path.join(self.tree, "stormlog_native", "lib", "*.so*"))
+        files = [path for place in ("bin/*", "bin/stormlog-dry/*.so*", "lib/*.so*") for path in glob.glob(os.path.join(self.tree, "stormlog_native", place))
+                 if os.path.isfile(path)]
         said = subprocess.run(["readelf", "--version-info", "-W", *files], capture_output=True, text=True, check=True).stdout
         libm = False
         for line in said.splitlines():
@@ -96,7 +97,7 @@ class Wheel(unittest.TestCase):
                               env=env, check=True, capture_output=True, text=True)
         self.assertEqual(ast.literal_eval(done.stdout), {os.path.join(own, "libunwind.so.8"), os.path.join(self.tree, "stormlog_native", "lib", "liblzma.so.5")})
         said = subprocess.run([os.path.join(own, "stormlog-run"), "--check", "--", "true"], env=env, capture_output=True, text=True).stderr
-        self.assertIn(os.path.join(own, "libunwind.so.8") + "  native stacks are recorded", said)
+        self.assertIn("native stacks " + os.path.join(own, "libunwind.so.8") + "\n", said)
 
 
 if __name__ == "__main__":

@@ -288,7 +288,7 @@ static void the_header_is_one_map_with_every_key_of_the_format(void **state)
 	assert_int_equal(find(map, "fields")->via.array.size, SL_FIELD_COUNT);
 	assert_int_equal(find(map, "hooks")->via.array.size, 1);
 	assert_text(&find(map, "hooks")->via.array.ptr[0].via.array.ptr[0], "cuMemAlloc_v2");
-	assert_int_equal(find(map, "flags")->via.array.size, 8);
+	assert_int_equal(find(map, "flags")->via.array.size, 9);
 	msgpack_unpacked_destroy(&unpacked);
 
 	/* Where the whole header does not fit, nothing is written. */

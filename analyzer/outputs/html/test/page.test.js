@@ -74,7 +74,7 @@ test("ranks with the same leak share a card", () => {
 	assert.deepEqual(groups.map((g) => [g.ranks, g.bytes]), [[[0, 1], 3], [[1], 4]]);
 });
 
-test("a capacity that was not searched to its end reads "at most"", () => {
+test("a capacity that was not searched to its end reads 'at most'", () => {
 	assert.equal(alwaysFrom({always_from: 2 ** 30, at_most: false}), "1.00 GiB");
 	assert.equal(alwaysFrom({always_from: 2 ** 30, at_most: true}), "at most 1.00 GiB");
 	assert.equal(alwaysFrom({always_from: null, at_most: false}), null);
