@@ -356,9 +356,9 @@ static bool fits_unfragmented(struct sl_process *process, const struct sl_oom *o
 			continue;
 		sl_fit_ask(&subject, &fit.recordings[i], &question);
 		sl_fit_instead(&instead, &subject);
-		fits = instead.known ? instead.granted[0]
-				     : subject.answers && !subject.answers->ambiguous[0] &&
-					       subject.answers->at[0].verdict == SL_FIT_FITS;
+		fits = instead.known
+			       ? instead.granted[0]
+			       : subject.answers && !subject.answers->ambiguous[0] && subject.answers->at[0].verdict == SL_FIT_FITS;
 		sl_fit_instead_free(&instead);
 		sl_fit_subject_free(&subject);
 	}

@@ -25,12 +25,12 @@
 #define TRIES	       100 /* of names that are taken */
 #define PASSED_MAX     64  /* descriptors whose file's size is looked at */
 #define RESERVE	       (256 << 10)
-#define HOLDER_S       10  /* within which any step that takes several is done */
+#define HOLDER_S       10 /* within which any step that takes several is done */
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
 static void *reserve; /* given back where memory ran out, for the walk through a folder */
-static pid_t owner; /* of the list: a process that was forked has a copy of it */
+static pid_t owner;   /* of the list: a process that was forked has a copy of it */
 static sigset_t watched;
 static atomic_int asked = -1; /* descriptor of the verb that handles the first signal itself */
 
