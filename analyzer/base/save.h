@@ -62,7 +62,7 @@ void sl_save_watch_signals(void);
 /* Returns a descriptor that the first of these signals makes readable; only the second one ends the program. */
 int sl_save_ask_first(void);
 
-/* Lists a file or folder that such a signal or exit() removes, until sl_save_finished.  False: memory ran out, or the list is full. */
+/* Lists a file or folder that such a signal or exit() removes, until sl_save_finished.  False: no memory, or the list is full. */
 bool sl_save_unfinished(const char *path);
 void sl_save_finished(const char *path);
 
