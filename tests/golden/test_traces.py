@@ -77,6 +77,15 @@ def against_the_program(reports):
                         yield "%s: %s is %d, PyTorch said %d" % (name, ours, row[ours], said[theirs])
 
 
+def too_great(reports):
+    """Where tensors were more than the pool that they are in, one line each."""
+    for case, found in reports.items():
+        for process in found["processes"]:
+            for row in process["pytorch"]:
+                if (row["peak_allocated_bytes"] or 0) > (row["peak_reserved_bytes"] or 0):
+                    yield "%s: %d bytes of tensors in a pool of %d" % (case, row["peak_allocated_bytes"], row["peak_reserved_bytes"])
+
+
 def main():
     analyze = sys.argv[1]
     if "--make" in sys.argv:
@@ -98,7 +107,7 @@ def main():
                 for ours, theirs in zip(found.get(key, []) + [None], expected[key] + [None]):
                     if ours != theirs:
                         print(case, key, "\n  is  ", json.dumps(ours, sort_keys=True), "\n  was ", json.dumps(theirs, sort_keys=True))
-    for difference in against_the_program(reports):
+    for difference in [*against_the_program(reports), *too_great(reports)]:
         wrong += 1
         print(difference)
     return wrong != 0

@@ -21,14 +21,14 @@ WITHOUT = {
     "sl_folded": {"blocks threads peaks slept": READING},
     "sl_trace": {"files file_count ring": APART, "map_bytes full disk_bytes budget footer_events log_next inflate zone cursor": READING},
     "sl_tracks": {"course course_capacity capacity slots mask pythons natives asked launches freed_ns pauses": READING},
-    "sl_torch": {"given graph_most_bytes": READING},
+    "sl_torch": {"given graph_most_bytes pool_held_bytes": READING},
     "sl_device_state": {"age code_ns contexts contexts_sampled context_most entered_ns fresh fresh_from shared kept_ns neighbour_ids recent recent_mask rounded sampled unrounded": READING},
     "sl_hidden_part": {"left_bytes left_ns": READING},
     "sl_label": {"now groups xx xy yy floor early late": ALONE},
     "sl_oom": {"elsewhere sought": READING},
     "sl_phase": {"pairs pair_count": READING},
     "sl_moments": {"next_ns width_ns capacity largest_bytes": READING},
-    "sl_model": {"asleep_ns code_seen cost header defs snapshot vmm graphs graph_pools graph_pool graph_segments objects arena call_begin_ns call_end_ns call_api ends pointers arrays registered imports blocks site_slots holder_ids "
+    "sl_model": {"asleep_ns code_seen cost header defs snapshot vmm graphs waiting graph_pools graph_pool graph_segments objects arena call_begin_ns call_end_ns call_api ends pointers arrays registered imports blocks site_slots holder_ids "
                  "site_course site_course_capacity site_mask label_ids last_collective threads in_use in_use_max in_use_max_before item in_ranges ranged "
                  "ranged_sum recent held held_max in_use_crests held_crests looks oom_event called_ids called_parts traffic_ids costs sought born born_named born_named_ids paired_ids entry entry_context makers": READING,
                  "lives lives_capacity stays": ALONE, "rows devices apis timeline": APART},

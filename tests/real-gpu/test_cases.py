@@ -60,6 +60,23 @@ def misses(case, recordings):
                 yield f"{case} {name}: {'lacks' if sign == '+' else 'has'} {expression}"
 
 
+def size(text):
+    number, unit = text.split()
+    return float(number) * 1024 ** ["B", "KiB", "MiB", "GiB", "TiB"].index(unit)
+
+
+def too_great(case, recordings):
+    """Where parts are more than their whole: rows under PEAK, and tensors in their pool.  Sizes have three digits."""
+    for name, recording in recordings.items():
+        block = re.search(r"^PEAK .*?   ([\d.]+ \w+)  .*\n((?: .*\n)*)", recording.text, re.M)
+        rows = [size(row) for row in re.findall(r"^ {1,11}([\d.]+ [KMGT]?i?B)  ", block[2], re.M)] if block else []
+        if rows and sum(rows) > 1.01 * size(block[1]):
+            yield f"{case} {name}: rows under PEAK are more than {block[1]}"
+        for row in (row for process in recording.report["processes"] for row in process["pytorch"]):
+            if (row["peak_allocated_bytes"] or 0) > (row["peak_reserved_bytes"] or 0):
+                yield f"{case} {name}: {row['peak_allocated_bytes']} bytes of tensors in a pool of {row['peak_reserved_bytes']}"
+
+
 def hidden(recording):
     """The hidden figures of a recording: the peak, and its parts by what they are."""
     (device,) = recording.report["run"]["devices"]
@@ -88,7 +105,7 @@ def main():
         if show:
             for name, recording in recordings.items():
                 print(f"----- {case} {name}\n{recording.text}{recording.errors}")
-        for miss in [*misses(case, recordings), *differences(case, recordings)]:
+        for miss in [*misses(case, recordings), *differences(case, recordings), *too_great(case, recordings)]:
             wrong += 1
             print(miss)
     return wrong != 0

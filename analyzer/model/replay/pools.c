@@ -8,6 +8,8 @@
 
 #include "analyzer/model/replay/verbs.h"
 
+#define GROWN_MAX 8 /* segments of one growth; JAX made four at once on an H200 */
+
 /* True: a mapping.  The memory of cuMemCreate has a handle, and addresses only through mappings. */
 static bool is_mapping(const struct sl_model *model, const struct sl_live *live)
 {
@@ -73,9 +75,8 @@ unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, 
 	return SL_LIVE_POOL;
 }
 
-/* The largest block of at most `bytes` that is not `last`. */
-static struct sl_live *next_fitting(struct sl_model *model, struct sl_device_state *device, uint64_t bytes,
-				    const struct sl_live *last)
+/* The largest block of at most `bytes`. */
+static struct sl_live *next_fitting(struct sl_model *model, struct sl_device_state *device, uint64_t bytes)
 {
 	const struct sl_table *spaces[] = {&model->pointers, sl_vmm_mappings(model->vmm)};
 	struct sl_live *best = NULL;
@@ -84,29 +85,27 @@ static struct sl_live *next_fitting(struct sl_model *model, struct sl_device_sta
 		return NULL;
 	for (size_t i = 0; i < SL_COUNT(spaces); i++)
 		SL_TABLE_EACH(spaces[i], live)
-	if (live->bytes <= bytes && live != last && (!best || live->bytes > best->bytes) && is_free_for(model, device, live))
+	if (live->bytes <= bytes && (!best || live->bytes > best->bytes) && is_free_for(model, device, live))
 		best = live;
 	return best;
 }
 
 void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held)
 {
-	uint64_t reserved = device->torch.pool_reserved_bytes;
-	struct sl_live *live;
+	uint64_t reserved = device->torch.pool_reserved_bytes, left = held > reserved ? held - reserved : 0;
+	struct sl_live *grown[GROWN_MAX];
+	unsigned count = 0;
 
-	if (held <= reserved || !(live = next_fitting(model, device, held - reserved, NULL)))
-		return;
-	/* blocks that do not add up to the growth are not taken: two pools may have grown */
-	if (live->bytes == held - reserved) {
-		adopt(model, device, live);
-	} else {
-		struct sl_live *second = next_fitting(model, device, held - reserved - live->bytes, live);
-
-		if (second && second->bytes == held - reserved - live->bytes) {
-			adopt(model, device, live);
-			adopt(model, device, second);
-		}
+	while (left && count < GROWN_MAX && (grown[count] = next_fitting(model, device, left))) {
+		grown[count]->flags |= SL_LIVE_TORCH; /* it is taken */
+		left -= grown[count++]->bytes;
 	}
+	/* blocks that do not add up to the growth are not taken: two pools may have grown */
+	for (unsigned i = 0; i < count; i++)
+		if (left)
+			grown[i]->flags &= ~(unsigned)SL_LIVE_TORCH;
+		else
+			adopt(model, device, grown[i]);
 }
 
 void sl_pools_drop(struct sl_model *model, uint64_t address, uint64_t bytes)

@@ -48,6 +48,8 @@ static void free_replay(struct sl_model *model)
 	model->vmm = NULL;
 	sl_graphs_free(model->graphs);
 	model->graphs = NULL;
+	free(model->waiting.item);
+	memset(&model->waiting, 0, sizeof(model->waiting));
 	free(model->graph_pools.item);
 	memset(&model->graph_pools, 0, sizeof(model->graph_pools));
 	sl_table_free(&model->graph_segments);

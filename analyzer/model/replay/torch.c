@@ -94,7 +94,8 @@ void sl_torch_release(struct sl_model *model, int device, const struct sl_live *
 	add_totals(model, state, allocated, reserved, SL_NO_SITE);
 }
 
-#define BFC_ROUND 256 /* rounding of XLA's allocator, the only one that reports what it has given out */
+#define WAITING_MAX 4096 /* blocks that wait; more are not counted */
+#define BFC_ROUND   256	 /* rounding of XLA's allocator, the only one that reports what it has given out */
 
 /* Counts a block of a pool that begins (1) or ends (-1). */
 static void count_pooled(struct sl_torch *torch, const struct sl_live *live, int sign)
@@ -178,6 +179,42 @@ void sl_torch_end(struct sl_model *model, uint64_t block)
 		remove_block(model, block, sl_ledger_device(model, model->sites.item[live->site].device), &site);
 }
 
+static bool has_room(const struct sl_torch *torch, uint64_t bytes)
+{
+	uint64_t held = torch->pool_held_bytes > torch->pool_reserved_bytes ? torch->pool_held_bytes : torch->pool_reserved_bytes;
+
+	return held >= bytes && torch->pool_allocated_bytes <= held - bytes;
+}
+
+/*
+ * JAX hands out the results of an execution before it places them, also of one that then fails for want of memory.  Those for
+ * which the pool has no room wait until it grows or a block ends.
+ */
+static void place_waiting(struct sl_model *model, struct sl_device_state *device, uint32_t *site)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < model->waiting.count; i++) {
+		struct sl_handed_out *one = &model->waiting.item[i];
+		const struct sl_item item = {.event = &one->event, .thread = one->thread};
+
+		if (one->event.device == device->device && has_room(&device->torch, one->event.bytes))
+			add_block(model, &item, device, SL_LIVE_POOL | SL_LIVE_HANDLE, site);
+		else
+			model->waiting.item[left++] = *one;
+	}
+	model->waiting.count = left;
+}
+
+static void forget_waiting(struct sl_model *model, uint64_t address)
+{
+	for (size_t i = 0; i < model->waiting.count; i++)
+		if (model->waiting.item[i].event.address == address) {
+			model->waiting.item[i] = model->waiting.item[--model->waiting.count];
+			return;
+		}
+}
+
 /* Applies a block of a framework that reports its blocks but hardly its segments. */
 static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device,
 				   uint32_t *site)
@@ -188,19 +225,26 @@ static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item 
 	unsigned flags;
 
 	sl_pools_told(model, device, event->extra2);
+	device->torch.pool_held_bytes = event->extra2 ? event->extra2 : device->torch.pool_held_bytes;
+	place_waiting(model, device, site);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
 		/* extra2: the address is a handle, and the block a part of what the pool holds, if that is known */
 		if (event->extra2)
 			flags = device->torch.pool_reserved_bytes ? SL_LIVE_POOL | SL_LIVE_HANDLE : 0;
 		else
 			flags = sl_pools_place(model, device, event->address);
-		if (flags)
+		if (flags & SL_LIVE_HANDLE && !has_room(&device->torch, event->bytes)) {
+			if (model->waiting.count < WAITING_MAX)
+				*SL_PUSH(&model->waiting) = (struct sl_handed_out){*event, item->thread};
+		} else if (flags) {
 			add_block(model, item, device, flags, site);
+		}
 		if (flags & SL_LIVE_HANDLE && event->extra > device->torch.most_given.in_use)
 			device->torch.most_given =
 				(struct sl_given){event->extra, device->torch.given.named, device->torch.given.rounded};
 	} else if (item->hook->verb == SL_VERB_BLOCK_FREE) {
 		remove_block(model, event->address, device, site);
+		place_waiting(model, device, site);
 	} else if (item->hook->verb == SL_VERB_BLOCK_DROP) {
 		sl_pools_drop(model, event->address, event->bytes);
 	}
@@ -281,8 +325,10 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 	struct sl_device_state *device = sl_ledger_device(model, ordinal);
 	uint32_t site = SL_NO_SITE;
 
-	if (ends && !live)
+	if (ends && !live) {
+		forget_waiting(model, event->address);
 		return;
+	}
 	if (pool && item->hook->verb == SL_VERB_BLOCK_OOM) {
 		sl_ooms_torch(model, item);
 		return;

@@ -70,12 +70,19 @@ struct sl_torch {
 	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, ooms;
 	/* The part of the totals above that is in pools of other frameworks */
 	uint64_t pool_allocated_bytes, pool_reserved_bytes;
+	uint64_t pool_held_bytes; /* what such a pool said last that it holds */
 	/* In private pools of CUDA graphs: segments, blocks in those, pools, and who captured into the largest segment */
 	uint64_t graph_reserved_bytes, graph_allocated_bytes, graph_pools, graph_most_bytes;
 	struct sl_stack graph_stack;
 	uint64_t rounding;		   /* of a snapshot: the part of allocated_bytes that nobody asked for */
 	struct sl_given given, most_given; /* in_use of `given` is not set */
 	struct sl_line *allocated, *reserved;
+};
+
+/* A block that was handed out before its pool had room for it. */
+struct sl_handed_out {
+	struct sl_event event;
+	uint32_t thread;
 };
 
 /* A private pool of CUDA graphs. */
@@ -516,6 +523,7 @@ struct sl_model {
 	struct sl_vmm *vmm;
 	struct sl_graphs *graphs;
 	SL_VECTOR(struct sl_graph_pool) graph_pools;
+	SL_VECTOR(struct sl_handed_out) waiting;
 	uint32_t graph_pool;		/* the one that is captured into */
 	struct sl_table graph_segments; /* owner: the pool */
 
