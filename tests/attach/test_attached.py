@@ -448,7 +448,7 @@ class Attached(unittest.TestCase):
         if subprocess.run([*prefix, "true"], capture_output=True).returncode:
             self.skipTest("no namespace of processes can be made here")
         with e2e.Recording("true", preload=False) as run:
-            shell = "%s --all -o %s --duration 6 & sleep 1; for i in 1 2 3; do %s 1 _exit 3000000 >/dev/null & done; wait" % (e2e.ATTACH, run.traces, KILL_ME)
+            shell = "%s --all --yes -o %s --duration 6 & sleep 1; for i in 1 2 3; do %s 1 _exit 3000000 >/dev/null & done; wait" % (e2e.ATTACH, run.traces, KILL_ME)
             done = subprocess.run([*prefix, "sh", "-c", shell], capture_output=True, text=True, timeout=120,
                                   env=dict(os.environ, LD_LIBRARY_PATH=e2e.SIM, SIM_LATENCY="1000000", SIM_DIR=run.folder))
             traces = stormlog_trace.open_folder(run.traces)
@@ -463,7 +463,7 @@ class Attached(unittest.TestCase):
             self.skipTest("no namespace of processes can be made here")
         for files, status, count in ((90, 0, 3), (26, 4, 0)):
             with self.subTest(files), e2e.Recording("true", preload=False) as run:
-                shell = ("(ulimit -n %d; exec %s --all -o %s --duration %d) & a=$!; sleep 1; for w in 1 2 3; do echo 300 >/proc/sys/kernel/ns_last_pid; p=;"
+                shell = ("(ulimit -n %d; exec %s --all --yes -o %s --duration %d) & a=$!; sleep 1; for w in 1 2 3; do echo 300 >/proc/sys/kernel/ns_last_pid; p=;"
                          "for i in 1 2 3 4 5 6 7 8; do %s 1 _exit 4000000 >/dev/null & p=\"$p $!\"; done; wait $p; sleep 1; [ %d = 3 ] || break; done; kill -INT $a; wait $a" % (
                              files, e2e.ATTACH, run.traces, 100 if count else 4, KILL_ME, count))
                 done = subprocess.run([*prefix, "sh", "-c", shell], capture_output=True, text=True, timeout=120,

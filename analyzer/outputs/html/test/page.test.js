@@ -112,7 +112,7 @@ test("holders of one place are one row, and an error says where it was asked", (
 	assert.deepEqual(card.facts.find(([name]) => name === "at"), ["at", "net.py:7 forward < train.py:3 <module>"]);
 });
 
-test("over notes only, the page says "nothing to report", as the terminal does", () => {
+test("over notes only, the page says 'nothing to report', as the terminal does", () => {
 	const page = {source: "trace", processes: [{rank: 0, pid: 7}], duration_ns: 1e9};
 	const cards = Object.assign(Object.create(Cards.prototype), {page});
 	const left = {process: 0, device: 0, kind: "device", library: "h6", verdict: "live_at_exit", severity: "info", bytes: 500 * 2 ** 20, blocks: 1, first: 0, last: 0, growth: null, confidence: null, stack: 0};
