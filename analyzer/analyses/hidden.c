@@ -222,8 +222,15 @@ static void find_places(struct sl_report *report, const struct sl_shared_device 
 		const struct sl_track *code = state ? sl_hidden_most(process, state->device, SL_OBJECT_MODULE) : NULL;
 		uint64_t loaded = code ? code_at_peak(state, code->born_bytes) : 0;
 		const struct sl_track *contexts = state ? sl_hidden_most(process, state->device, SL_OBJECT_CONTEXT) : NULL;
+		const struct sl_row *pools = sl_model_row(process->model, SL_KIND_pool, state ? state->device + 1 : 0);
+		uint64_t kept = pools->frees ? pools->peak_bytes : 0;
 		char said[100];
 
+		kept = kept < process->model->keeps_bytes ? kept : process->model->keeps_bytes;
+		if (state && kept && kept <= device->hidden_peak_bytes &&
+		    (double)kept >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
+			find_place(report, device, device->processes[i], process->model->keeps_stack, kept,
+				   sl_memory_print("up to %s that a pool keeps, whose release threshold was set", SL_SIZE(kept)));
 		if (loaded && (double)loaded >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
 			find_place(report, device, device->processes[i], code->stack, loaded,
 				   sl_memory_print("%s of code loaded", SL_SIZE(loaded)));

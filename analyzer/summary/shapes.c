@@ -149,7 +149,7 @@ PUBLIC(sl_shape_model, sl_model, M(events), M(unknown_frees), M(unknown_hooks), 
        VECTOR(holders, holder), VECTOR(libraries, text), VECTOR(labelled, labelled), VECTOR(labels, label), VECTOR(phases, phase), M(phases_level),
        M(phases_seen), M(ranges_begun), M(boundaries), VECTOR(collectives, collective), M(collective_stride), M(collectives_seen),
        VECTOR(meetings, meeting), M(communicators), VECTOR(traffic, traffic), VECTOR(ooms, oom), M(ooms_total), VECTOR(failed_frees, failed_free),
-       VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), VECTOR(called, called), VECTOR(paired, paired), M(crowded), M(unlooked));
+       VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), M(keeps_bytes), STACK(keeps_stack, keeps_), VECTOR(called, called), VECTOR(paired, paired), M(crowded), M(unlooked));
 SHAPE(bin, sl_bin, M(min), M(max), M(max_ns), M(area), M(last), M(max_site));
 SHAPE(line, sl_image_line, M(what), M(device), M(index), M(begun), M(first), M(bin), M(value), M(last_ns), M(site), LIST(bins, count, bin));
 PUBLIC(sl_shape_lines, sl_image_lines, M(begin_ns), M(end_ns), M(shift), VECTOR(lines, line));

@@ -19,6 +19,8 @@ struct sl_model *sl_replay_blank(const struct sl_header *header, const struct sl
 	return model;
 }
 
+#define RELEASE_THRESHOLD 4 /* the attribute's number in CUDA and HIP */
+
 struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_defs *defs)
 {
 	struct sl_model *model = sl_replay_blank(header, defs);
@@ -281,6 +283,12 @@ static void apply_verb(struct sl_model *model, const struct sl_item *item, bool 
 	case SL_VERB_BLOCK_OOM:
 	case SL_VERB_BLOCK_DROP:
 		sl_torch_apply(model, item);
+		break;
+	case SL_VERB_POOL_SET:
+		if (!failed && item->event->extra == RELEASE_THRESHOLD && item->event->extra2 > model->keeps_bytes) {
+			model->keeps_bytes = item->event->extra2;
+			model->keeps_stack = sl_stack_of(item->event);
+		}
 		break;
 	case SL_VERB_BLOCK_POOL:
 		sl_captures_apply(model, item);

@@ -522,6 +522,8 @@ struct sl_model {
 	struct sl_ends *ends; /* where blocks of `pointers` are put that end with their owner; NULL: not asked for */
 	struct sl_vmm *vmm;
 	struct sl_graphs *graphs;
+	uint64_t keeps_bytes; /* release threshold that the program set for a pool, and where */
+	struct sl_stack keeps_stack;
 	SL_VECTOR(struct sl_graph_pool) graph_pools;
 	SL_VECTOR(struct sl_handed_out) waiting;
 	uint32_t graph_pool;		/* the one that is captured into */
