@@ -203,7 +203,9 @@ int sl_check_run(struct sl_launch *run)
 	setlocale(LC_CTYPE, "C.UTF-8");
 	if (as_json)
 		printf("{\"schema\":\"stormlog.run_check\",\"schema_version\":1,\"lines\":[");
-	records = check_agent(run) & (!run->command[0] || check_command(run)) & check_folder(run);
+	records = check_agent(run); /* each prints its lines, whatever the others found */
+	records = (!run->command[0] || check_command(run)) && records;
+	records = check_folder(run) && records;
 	check_libraries(run->library);
 	line("not seen", "calls of statically linked programs, and of libraries opened with RTLD_DEEPBIND or dlmopen");
 	if (as_json)
