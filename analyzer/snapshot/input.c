@@ -213,7 +213,7 @@ const uint8_t *sl_input_take(struct sl_input *input, size_t size)
 {
 	const uint8_t *taken;
 
-	if (input->size - input->at < size) {
+	if (input->at && input->size - input->at < size) {
 		memmove(input->bytes, input->bytes + input->at, input->size - input->at);
 		input->size -= input->at;
 		input->at = 0;
