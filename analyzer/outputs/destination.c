@@ -113,25 +113,40 @@ static bool has_mark(int folder)
 	return marked;
 }
 
-/* True: we wrote the folder, or it is empty.  A machine that died may have left our files without a byte in them. */
-static bool may_replace(struct sl_destination *place)
+enum look { LOOK_OURS, LOOK_FOREIGN, LOOK_GONE, LOOK_FAILED };
+
+/* Gone: another process that makes the same analysis has taken it away, or removes it. */
+static enum look look_at(struct sl_destination *place)
 {
 	int folder = open_folder(AT_FDCWD, place->folder);
+	struct stat was = {0}, now;
 	struct walk walk = {0};
 	bool marked;
 
-	if (folder < 0) {
-		snprintf(place->why, sizeof(place->why), "%s: %s", place->folder, strerror(errno));
-		return false;
-	}
+	if (folder < 0)
+		return errno == ENOENT ? LOOK_GONE : LOOK_FAILED;
+	fstat(folder, &was);
 	marked = has_mark(folder);
 	walk_folder(&walk, folder, "");
+	if (lstat(place->folder, &now) || now.st_ino != was.st_ino || now.st_dev != was.st_dev)
+		return LOOK_GONE;
 	place->shared = walk.foreign;
-	if (marked || !(walk.bytes || walk.foreign))
-		return true;
-	snprintf(place->why, sizeof(place->why),
-		 "%s has no report.json of stormlog's, and stays as it is; -o DIR names another place", place->folder);
-	return false;
+	return marked || !(walk.bytes || walk.foreign) ? LOOK_OURS : LOOK_FOREIGN;
+}
+
+/* True: we wrote the folder, or it is empty.  A machine that died may have left our files without a byte in them. */
+static bool may_replace(struct sl_destination *place)
+{
+	enum look look = LOOK_GONE;
+
+	for (unsigned tries = 0; tries < TRIES && look == LOOK_GONE; tries++)
+		look = look_at(place);
+	if (look == LOOK_FAILED)
+		snprintf(place->why, sizeof(place->why), "%s: %s", place->folder, strerror(errno));
+	if (look == LOOK_FOREIGN)
+		snprintf(place->why, sizeof(place->why),
+			 "%s has no report.json of stormlog's, and stays as it is; -o DIR names another place", place->folder);
+	return look == LOOK_OURS || look == LOOK_GONE;
 }
 
 /* True: `folder` is `path` or one of the folders above it. */
