@@ -18,6 +18,7 @@ ANSWER = 4000  # bytes of one answer
 SECONDS = 300  # the longest that one question may take
 RUNS = 60  # runs that list_runs names
 TRACE = re.compile(r"\.(msgpack\.zst|ring|slpack|pickle|pkl)(\.(gz|xz|zst))?$")
+ABOUT = {"OUT OF MEMORY": "out_of_memory(run)", "LEAK": "leaks(run)", "GROWTH": "leaks(run)", "HIDDEN": "hidden(run)"}  # what to ask next
 BLOCK = re.compile(r"^(?=[A-Z][A-Z]+(?: [A-Z]+)*\b)", re.M)  # a block of the report begins with its name in capitals
 
 
@@ -107,7 +108,9 @@ def serve(path: str) -> None:
 
     def answer(run: str) -> str:
         """Who held the GPU's memory, what leaked, why it ran out: the report's first screen."""
-        return cut(folder.screen(run), "out_of_memory(run), leaks(run) or hidden(run) for a block that was cut; who_held(run, at='peak') for callers")
+        screen = folder.screen(run)
+        further = [tool for name, tool in ABOUT.items() if blocks(screen, name)]
+        return cut(screen, ", ".join(dict.fromkeys([*further, "who_held(run, at='peak')"])))
 
     def who_held(run: str, at: str = "peak", by: str = "library") -> str:
         """Who held the memory at a time, as a tree of callers. at: peak, end, oom, or seconds since the start.
