@@ -39,8 +39,9 @@ static const struct sl_option table[] = {
 	{"--addresses", 0, "reused|rising|falling",
 	 "where the driver puts segments: in slots that are used again, or ever higher, lower ones (up to PyTorch 2.11 it matters; "
 	 "default: as the recorded addresses tell, else reused)"},
-	{"--torch", 0, "RELEASE",
-	 "of PyTorch, as 2.6: of a snapshot, whose file names no release (default: the rules that reproduce it)"},
+	{"--torch", 0, "RELEASE,...",
+	 "as 2.9,2.12: the same requests under the rules of other releases of PyTorch; a snapshot, which names no release, is of "
+	 "the first that reproduces it"},
 	{"--vary", 0, "KEY",
 	 "of recordings at several values of a number that --meta KEY=N told (batch, sequence length): the largest that fits"},
 	{"--json", 0, NULL, "a JSON object on stdout", SL_TO_FLAG(json)},
@@ -97,13 +98,23 @@ static bool take_addresses(struct sl_fit_question *asked, const char *value)
 	return false;
 }
 
-static bool take_release(struct sl_fit_question *asked, const char *value)
+static bool take_releases(struct sl_fit_question *asked, const char *value)
 {
-	unsigned major, minor;
+	for (bool more = true; more; value++) {
+		char *end;
+		unsigned long minor;
 
-	if (sscanf(value, "%u.%u", &major, &minor) != 2 || major != 2 || minor > 99)
-		return false;
-	asked->release = SL_FIT_RELEASE(major, minor);
+		if (strncmp(value, "2.", 2) || value[2] < '0' || value[2] > '9')
+			return false;
+		minor = strtoul(value + 2, &end, 10);
+		if ((*end && *end != ',') || minor > SL_FIT_NEWEST || asked->release_count == SL_FIT_RELEASES) {
+			fprintf(stderr, "stormlog-analyze: at most %d releases, of 2.0 to 2.%d\n", SL_FIT_RELEASES, SL_FIT_NEWEST);
+			return false;
+		}
+		asked->releases[asked->release_count++] = SL_FIT_RELEASE(2, (unsigned)minor);
+		value = end;
+		more = *value == ',';
+	}
 	return true;
 }
 
@@ -120,7 +131,7 @@ static bool take(void *context, int option, const char *value)
 	case ADDRESSES:
 		return take_addresses(&asked->question, value);
 	case TORCH:
-		return take_release(&asked->question, value);
+		return take_releases(&asked->question, value);
 	default:
 		asked->vary = value;
 		return *value != 0;

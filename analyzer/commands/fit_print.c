@@ -187,6 +187,15 @@ static void put_stack(struct sl_json *j, const struct sl_fit_subject *s, size_t 
 	sl_stacks_write(j, frames, count);
 }
 
+static void put_release(struct sl_json *j, const struct sl_fit_subject *s, unsigned c)
+{
+	unsigned release = s->choices[c].release ? s->choices[c].release : s->recording->release;
+	char text[24];
+
+	snprintf(text, sizeof(text), "%u.%u", release / 100, release % 100);
+	sl_json_string(j, "torch", release ? text : NULL);
+}
+
 static void put_failed(struct sl_json *j, const struct sl_fit_subject *s, const struct sl_fit_outcome *o)
 {
 	if (o->verdict != SL_FIT_FAILS) {
@@ -212,6 +221,7 @@ static void put_run(struct sl_json *j, const struct sl_fit_subject *s, unsigned 
 	sl_json_uint(j, "capacity_bytes", s->capacities[i]);
 	sl_json_string(j, "capacity_of", of_allocator ? "allocator" : "device");
 	sl_json_string(j, "settings", text ? text : s->recording->text);
+	put_release(j, s, c);
 	if (!o || o->verdict == SL_FIT_UNKNOWN || a->ambiguous[i])
 		sl_json_null(j, "fits");
 	else
@@ -239,6 +249,7 @@ static void put_driver_run(struct sl_json *j, const char *session, const struct 
 	sl_json_uint(j, "capacity_bytes", capacity);
 	sl_json_string(j, "capacity_of", "device");
 	sl_json_string(j, "settings", "");
+	sl_json_null(j, "torch");
 	if (verdict == SL_FIT_UNKNOWN)
 		sl_json_null(j, "fits");
 	else
@@ -261,6 +272,7 @@ static void put_smallest(struct sl_json *j, const struct sl_fit_subject *s, unsi
 	sl_json_int(j, "device", s->recording->device);
 	sl_json_string(j, "capacity_of", of_allocator ? "allocator" : "device");
 	sl_json_string(j, "settings", text ? text : s->recording->text);
+	put_release(j, s, c);
 	sl_json_known_uint(j, "always_from_bytes", scan ? scan->always_from : SL_UNKNOWN);
 	sl_json_known_uint(j, "looked_down_to_bytes", scan ? scan->looked_to : SL_UNKNOWN);
 	sl_json_array(j, "also_fits");
@@ -285,7 +297,7 @@ static void put_ended(struct sl_json *j, const struct sl_fit_subject *s, const s
 	sl_json_array(j, "granted_with");
 	for (unsigned c = 0; c < s->choice_count; c++)
 		if (instead->granted[c])
-			sl_json_string(j, NULL, s->choices[c].text ? s->choices[c].text : s->recording->text);
+			sl_json_string(j, NULL, sl_fit_text(s, c));
 	sl_json_end(j);
 	if (instead->block_bytes) {
 		sl_json_object(j, "granted_without");

@@ -49,7 +49,7 @@ static void take(struct sl_fit_result *result, const struct sl_fit_subject *s)
 	}
 	for (unsigned c = 0; s->answers && c < s->choice_count; c++) {
 		const struct sl_fit_answer *a = &s->answers[c];
-		struct sl_fit_varied *varied = varied_of(result, s->choices[c].text ? s->choices[c].text : s->recording->text);
+		struct sl_fit_varied *varied = varied_of(result, sl_fit_text(s, c));
 		uint64_t need = a->scan.always_from;
 
 		if (need == SL_UNKNOWN)

@@ -13,6 +13,34 @@
 static const char *const often_tried[] = {"", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4",
 					  "expandable_segments:True,roundup_power2_divisions:4"};
 
+/* Why this recording says nothing about that release. */
+static const char *unlike(const struct sl_fit_recording *r, unsigned release)
+{
+	if (release < r->pools_since)
+		return "its rules for private pools of graphs or MemPools are not replayed";
+	for (unsigned era = 0; era < SL_FIT_ERAS; era++)
+		if (r->unlike >> era & 1 && sl_fit_era(release) == era)
+			return "other requests would go to private pools of graphs or MemPools";
+	return NULL;
+}
+
+/* Repeats the first choices under another release's rules. */
+static void choose_release(struct sl_fit_subject *subject, unsigned release, unsigned of_each)
+{
+	const struct sl_fit_recording *r = subject->recording;
+
+	for (unsigned i = 0; i < of_each && release != r->release && subject->choice_count < SL_FIT_CHOICES; i++) {
+		struct sl_fit_choice *choice = &subject->choices[subject->choice_count++];
+		const char *at;
+
+		*choice = (struct sl_fit_choice){
+			.text = subject->choices[i].text ?: r->text, .settings = sl_fit_defaults, .release = release};
+		choice->wrong = sl_fit_settings_parse(&choice->settings, choice->text, release, &at) ?: unlike(r, release);
+		snprintf(choice->name, sizeof(choice->name), "PyTorch %u.%u%s%s", release / 100, release % 100,
+			 *choice->text ? ", " : "", choice->text);
+	}
+}
+
 static void choose(struct sl_fit_subject *subject, const struct sl_fit_question *question)
 {
 	const struct sl_fit_recording *r = subject->recording;
@@ -20,6 +48,8 @@ static void choose(struct sl_fit_subject *subject, const struct sl_fit_question 
 	unsigned count = question->setting_count ? question->setting_count : SL_COUNT(often_tried);
 	struct sl_fit_choice *choice;
 
+	if (!question->setting_count && question->release_count)
+		count = 0; /* a release's rows are compared with the recorded one's */
 	if (!question->setting_count)
 		subject->choices[subject->choice_count++] = (struct sl_fit_choice){.settings = r->settings};
 	for (unsigned i = 0; i < count; i++) {
@@ -30,28 +60,38 @@ static void choose(struct sl_fit_subject *subject, const struct sl_fit_question 
 		if (list[i])
 			sl_fit_settings_parse(&choice->settings, list[i], r->release, &at);
 	}
+	for (unsigned i = 0, of_each = subject->choice_count; i < question->release_count; i++)
+		choose_release(subject, question->releases[i], of_each);
 	subject->capacity_count = question->capacity_count;
 	memcpy(subject->capacities, question->capacities, sizeof(subject->capacities));
 	if (!subject->capacity_count && r->device_total)
 		subject->capacities[subject->capacity_count++] = r->device_total;
 }
 
+struct sl_fit_recording sl_fit_under(const struct sl_fit_recording *r, const struct sl_fit_choice *choice)
+{
+	struct sl_fit_recording under = *r;
+
+	under.release = choice->release ? choice->release : r->release;
+	return under;
+}
+
 /* Up to 2.11 results depend on where the driver puts segments, and so on the order in which those of several streams are given
  * back: the other ways are tried too. */
-static void answer_otherwise(struct sl_fit_answer *a, const struct sl_fit_subject *subject, struct sl_fit_case *how,
-			     const struct sl_fit_question *question)
+static void answer_otherwise(struct sl_fit_answer *a, const struct sl_fit_subject *subject, const struct sl_fit_recording *r,
+			     struct sl_fit_case *how, const struct sl_fit_question *question)
 {
 	struct sl_fit_outcome other;
 	struct sl_fit_scan scan;
 
 	for (unsigned i = 0; i < subject->capacity_count; i++) {
 		how->capacity = subject->capacities[i];
-		sl_fit_run(&other, subject->recording, how);
+		sl_fit_run(&other, r, how);
 		a->ambiguous[i] |= other.verdict != a->at[i].verdict;
 	}
 	if (question->unscanned)
 		return;
-	sl_fit_scan(&scan, subject->recording, how);
+	sl_fit_scan(&scan, r, how);
 	if (scan.always_from != a->scan.always_from && (a->other_from == SL_UNKNOWN || scan.always_from > a->other_from))
 		a->other_from = scan.always_from;
 	free(scan.also.item);
@@ -96,7 +136,7 @@ enum sl_fit_ties sl_fit_way(const struct sl_fit_recording *r, enum sl_fit_ties s
 static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject, const struct sl_fit_choice *choice,
 		   const struct sl_fit_question *question)
 {
-	const struct sl_fit_recording *r = subject->recording;
+	const struct sl_fit_recording under = sl_fit_under(subject->recording, choice), *r = &under;
 	struct sl_fit_case how = {.capacity = UINT64_MAX,
 				  .of_allocator = question->of_allocator,
 				  .settings = choice->text ? &choice->settings : NULL,
@@ -125,7 +165,7 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 		other.ties = (enum sl_fit_ties)(order % SL_FIT_MODELS);
 		other.streams_reversed = order >= SL_FIT_MODELS;
 		if (is_open(r, other.ties, other.streams_reversed) && (other.ties != how.ties || other.streams_reversed))
-			answer_otherwise(a, subject, &other, question);
+			answer_otherwise(a, subject, r, &other, question);
 	}
 }
 
@@ -138,10 +178,11 @@ static void widen(struct sl_fit_answer *a, uint64_t from)
 }
 
 /* One order in which the blocks from before the window are requested first. */
-static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_subject *subject, struct sl_fit_case *how,
+static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_subject *subject,
+				const struct sl_fit_recording *recording, struct sl_fit_case *how,
 				const struct sl_fit_question *question, enum sl_fit_first first, bool only)
 {
-	struct sl_fit_recording r = sl_fit_from_nothing(subject->recording, first);
+	struct sl_fit_recording r = sl_fit_from_nothing(recording, first);
 	struct sl_fit_outcome o;
 	struct sl_fit_scan scan = {.always_from = SL_UNKNOWN};
 
@@ -176,13 +217,13 @@ static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_sub
 static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *subject, const struct sl_fit_choice *choice,
 			  const struct sl_fit_question *question)
 {
-	const struct sl_fit_recording *r = subject->recording;
+	const struct sl_fit_recording under = sl_fit_under(subject->recording, choice), *r = &under;
 	struct sl_fit_case how = {.capacity = UINT64_MAX,
 				  .of_allocator = true,
 				  .settings = choice->text ? &choice->settings : NULL,
 				  .operations_max = question->scan_max ? question->scan_max : WINDOW_OPERATIONS,
 				  .ties = SL_FIT_GIVEN};
-	bool exact = !choice->text || !strcmp(choice->text, r->text);
+	bool exact = !choice->release && (!choice->text || !strcmp(choice->text, r->text));
 
 	a->other_from = a->low = a->high = SL_UNKNOWN;
 	if (exact) {
@@ -199,18 +240,20 @@ static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *
 	}
 	how.ties = SL_FIT_REUSED;
 	for (unsigned first = 0; first < SL_FIT_FIRSTS && (!exact || a->low == SL_UNKNOWN || first); first++)
-		answer_from_nothing(a, subject, &how, question, (enum sl_fit_first)first, !exact);
+		answer_from_nothing(a, subject, r, &how, question, (enum sl_fit_first)first, !exact);
 	a->scan.always_from = a->high;
 }
 
-/* The newest release that writes such a file and whose rules reproduce the window; `said`: the one that the user told. */
-static void find_release(struct sl_fit_subject *subject, struct sl_fit_recording *r, unsigned said)
+/* Takes the release that reproduces the window: of those that the user named, else of those that write such a file. */
+static void find_release(struct sl_fit_subject *subject, struct sl_fit_recording *r, const struct sl_fit_question *question)
 {
-	for (unsigned minor = r->most; minor >= r->least; minor--) {
-		r->release = said ? said : SL_FIT_RELEASE(2, 0) + minor;
+	for (unsigned i = 0; i < question->release_count && !subject->check.exact; i++) {
+		r->release = question->releases[i];
 		sl_fit_check(&subject->check, r);
-		if (subject->check.exact || said)
-			return;
+	}
+	for (unsigned minor = r->most; minor >= r->least && !subject->check.exact; minor--) {
+		r->release = SL_FIT_RELEASE(2, 0) + minor;
+		sl_fit_check(&subject->check, r);
 	}
 }
 
@@ -220,21 +263,27 @@ void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *r
 
 	asked.of_allocator |= recording->window;
 	*subject = (struct sl_fit_subject){.recording = recording};
+	if (!recording->doubt && !sl_fit_spent(subject)) {
+		sl_budget_resume();
+		sl_budget_begin(recording->budget, recording->trace->disk_bytes);
+		if (recording->window)
+			find_release(subject, (struct sl_fit_recording *)recording, question);
+		else
+			sl_fit_check(&subject->check, recording);
+	}
 	choose(subject, question);
-	if (recording->doubt || sl_fit_spent(subject))
-		return;
-	sl_budget_resume();
-	sl_budget_begin(recording->budget, recording->trace->disk_bytes);
-	if (recording->window)
-		find_release(subject, (struct sl_fit_recording *)recording, question->release);
-	else
-		sl_fit_check(&subject->check, recording);
 	if (!subject->check.exact)
 		return;
 	subject->answers = sl_memory_must(calloc(subject->choice_count, sizeof(*subject->answers)));
 	for (unsigned c = 0; c < subject->choice_count && !sl_fit_spent(subject); c++) {
 		sl_budget_begin(recording->budget, recording->trace->disk_bytes);
-		(recording->seeds.count ? answer_window : answer)(&subject->answers[c], subject, &subject->choices[c], &asked);
+		if (subject->choices[c].wrong)
+			subject->answers[c].scan.always_from = subject->answers[c].other_from = SL_UNKNOWN;
+		else
+			(recording->seeds.count ? answer_window : answer)(&subject->answers[c], subject, &subject->choices[c],
+									  &asked);
+		for (unsigned i = 0; subject->choices[c].wrong && i < subject->capacity_count; i++)
+			subject->answers[c].at[i].verdict = SL_FIT_UNKNOWN;
 		if (!recording->seeds.count)
 			subject->answers[c].low = subject->answers[c].high = subject->answers[c].scan.always_from;
 	}
@@ -288,6 +337,14 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 	const struct sl_fit_recording *r = subject->recording;
 	char text[200];
 
+	for (unsigned c = 0; subject->answers && c < subject->choice_count; c++)
+		if (subject->choices[c].wrong) {
+			snprintf(text, sizeof(text), "no verdict for %.90s: %s", subject->choices[c].name,
+				 subject->choices[c].wrong);
+			say(context, text);
+		}
+	if (subject->choice_count && subject->choices[subject->choice_count - 1].release)
+		say(context, SL_FIT_OTHER_RELEASE);
 	if (!subject->answers)
 		say(context, sl_fit_why(subject, text, sizeof(text)));
 	if (r->unasked) {
@@ -308,11 +365,17 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 		say(context, "it went on after an out-of-memory, so it behaves differently on another card");
 }
 
+const char *sl_fit_text(const struct sl_fit_subject *subject, unsigned choice)
+{
+	const struct sl_fit_choice *one = &subject->choices[choice];
+
+	return one->release ? one->name : one->text ? one->text : subject->recording->text;
+}
+
 const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice)
 {
-	const char *text = subject->choices[choice].text;
+	const char *text = sl_fit_text(subject, choice);
 
-	text = text ? text : subject->recording->text;
 	return *text ? text : "(none)";
 }
 
@@ -346,7 +409,7 @@ unsigned sl_fit_best(const struct sl_fit_subject *subject)
 	unsigned best = 0;
 
 	for (unsigned c = 1; subject->answers && c < subject->choice_count; c++)
-		if (subject->answers[c].scan.always_from < subject->answers[best].scan.always_from)
+		if (!subject->choices[c].release && subject->answers[c].scan.always_from < subject->answers[best].scan.always_from)
 			best = c;
 	return best;
 }

@@ -9,10 +9,14 @@
 
 #define SL_FIT_CAPACITIES 64
 #define SL_FIT_CHOICES	  32
+#define SL_FIT_RELEASES	  8
 
 struct sl_fit_choice {
 	const char *text; /* NULL: the recorded settings */
 	struct sl_fit_settings settings;
+	unsigned release;  /* whose rules: SL_FIT_RELEASE; 0: the recorded one */
+	const char *wrong; /* why there is no verdict under that release; NULL: there can be one */
+	char name[200];	   /* with a release: as a user reads it */
 };
 
 /* One recording under one choice of settings. */
@@ -32,11 +36,14 @@ struct sl_fit_question {
 	unsigned capacity_count;
 	const char *settings[SL_FIT_CHOICES]; /* empty: the recorded ones and some that are often tried */
 	unsigned setting_count;
-	bool of_allocator;     /* capacities are what PyTorch's allocator alone may take */
-	bool unscanned;	       /* the smallest capacity is not asked for */
-	uint64_t scan_max;     /* limit on the operations of one such search; 0: the usual one */
-	unsigned points;       /* of the trail; 0: none */
-	unsigned release;      /* of a window: SL_FIT_RELEASE that the user told; 0: the file tells */
+	bool of_allocator; /* capacities are what PyTorch's allocator alone may take */
+	bool unscanned;	   /* the smallest capacity is not asked for */
+	uint64_t scan_max; /* limit on the operations of one such search; 0: the usual one */
+	unsigned points;   /* of the trail; 0: none */
+	/* SL_FIT_RELEASE of others whose rules are asked for.  Of a window, which names no release, the first that reproduces it is
+	 * the file's */
+	unsigned releases[SL_FIT_RELEASES];
+	unsigned release_count;
 	enum sl_fit_ties ties; /* placement of the given figures; SL_FIT_GIVEN: the likeliest.  A verdict needs all to agree */
 };
 
@@ -50,6 +57,8 @@ struct sl_fit_subject {
 	struct sl_fit_choice choices[SL_FIT_CHOICES];
 };
 
+/* The recording as the choice's release would replay it; its lists are the recording's. */
+struct sl_fit_recording sl_fit_under(const struct sl_fit_recording *recording, const struct sl_fit_choice *choice);
 /* In how many ways the run may go on, by where the driver puts segments and in which order streams come; after 2.11 in one. */
 unsigned sl_fit_orders(const struct sl_fit_recording *recording);
 /* The placement `said`, or where that is SL_FIT_GIVEN, the likeliest one. */
@@ -68,10 +77,14 @@ const char *sl_fit_word(const struct sl_fit_answer *answer, unsigned capacity);
 /* Notes for a reader beside the verdicts, or instead of them: a sentence each. */
 void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void (*say)(void *context, const char *text),
 		  void *context);
+#define SL_FIT_OTHER_RELEASE                                                                                                       \
+	"these are the same requests; another release may ask for other sizes, which stormlog-run --dry in its environment shows"
 #define SL_FIT_SPENT "the replay takes more of the processor's time than it may (STORMLOG_READ_SECONDS)"
 /* Why there is no answer, in words. */
 const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t size);
-/* The settings as a user writes them. */
+/* The settings as in the variable, "" for none; with another release as sl_fit_name. */
+const char *sl_fit_text(const struct sl_fit_subject *subject, unsigned choice);
+/* The settings as a user writes them, with another release before them. */
 const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice);
 /* The verdict for a device without PyTorch's allocator; why: the reason in words. */
 enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *driver, uint64_t capacity, char *why, size_t size);

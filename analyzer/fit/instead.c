@@ -105,10 +105,12 @@ void sl_fit_instead(struct sl_fit_instead *instead, const struct sl_fit_subject 
 	}
 	*instead = (struct sl_fit_instead){.known = true, .at = o.at, .request = o.request, .bytes = o.bytes, .picture = picture};
 	for (unsigned c = 0; c < subject->choice_count; c++) {
+		const struct sl_fit_recording under = sl_fit_under(r, &subject->choices[c]);
 		struct sl_fit_case other = how;
 
 		other.settings = subject->choices[c].text ? &subject->choices[c].settings : NULL;
-		instead->granted[c] = is_granted(r, &other, o.at);
+		other.ties = sl_fit_way(&under, SL_FIT_GIVEN);
+		instead->granted[c] = !subject->choices[c].wrong && is_granted(&under, &other, o.at);
 	}
 	find_block(instead, r, &how);
 	if (!r->budget->left_ns) {

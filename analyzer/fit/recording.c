@@ -9,6 +9,7 @@
 #include "analyzer/fit/recording.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,16 +301,44 @@ static void add_route(struct builder *b, struct route route)
 	*SL_PUSH(&b->routes) = route;
 }
 
-static bool goes(struct builder *b, const struct route *route, const struct sl_item *item)
+static bool goes(struct builder *b, const struct route *route, const struct sl_item *item, unsigned release)
 {
 	if (route->device != item->event->device)
 		return false;
 	if (!route->graph)
-		return b->lanes[route->device]->out.release <= SL_FIT_RELEASE(2, 7) || route->thread == item->thread;
+		return release <= SL_FIT_RELEASE(2, 7) || route->thread == item->thread;
 	/* the body of a conditional node is captured by a graph of its own */
 	return item->event->flags & SL_FLAG_captured &&
 	       (b->lanes[route->device]->captures == 1 ||
 		(route->captured && route->captured == thread_of(b, item->thread)->captured));
+}
+
+/* The route of a request, by that release. */
+static const struct route *route_by(struct builder *b, const struct sl_item *item, unsigned release)
+{
+	bool newest = sl_fit_pool_newest(release);
+
+	for (size_t i = 0; i < b->routes.count; i++) {
+		const struct route *route = &b->routes.item[newest ? b->routes.count - 1 - i : i];
+
+		if (goes(b, route, item, release))
+			return route;
+	}
+	return NULL;
+}
+
+/* Notes in which eras the request would not go where it went. */
+static void note_unlike(struct builder *b, const struct sl_item *item, const struct route *route)
+{
+	static const unsigned last[SL_FIT_ERAS] = {SL_FIT_RELEASE(2, 7), SL_FIT_RELEASE(2, 9), SL_FIT_RELEASE(2, 12), UINT_MAX};
+	struct lane *lane = b->lanes[item->event->device];
+
+	for (unsigned era = 0; era < SL_FIT_ERAS; era++) {
+		const struct route *other = route_by(b, item, last[era]);
+
+		if (other != route || (other && !other->graph && item->event->flags & SL_FLAG_captured && era == SL_FIT_ERAS - 1))
+			lane->out.unlike |= 1u << era;
+	}
 }
 
 /* The private pool of a request. */
@@ -317,15 +346,13 @@ static uint16_t pool_of(struct builder *b, const struct sl_item *item)
 {
 	const struct lane *lane = b->lanes[item->event->device];
 	unsigned release = lane->out.release;
-	bool newest = sl_fit_pool_newest(release);
+	const struct route *route = route_by(b, item, release);
 
 	if (!item->event->object && lane->captures)
 		b->doubt = "the stream of a request is not known, and a graph was being captured";
-	for (size_t i = 0; i < b->routes.count; i++) {
-		const struct route *route = &b->routes.item[newest ? b->routes.count - 1 - i : i];
-
-		if (!goes(b, route, item))
-			continue;
+	if (b->routes.count)
+		note_unlike(b, item, route);
+	if (route) {
 		if (item->event->flags & SL_FLAG_captured && !route->graph && release >= SL_FIT_RELEASE(2, 13))
 			b->doubt = "a memory pool (MemPool) was used while a graph was captured";
 		return route->pool;
@@ -530,6 +557,13 @@ static int64_t device_of(struct builder *b, const struct sl_event *event)
 	return -1;
 }
 
+static void uses_pools(struct builder *b, int64_t device, unsigned since)
+{
+	struct sl_fit_recording *out = &b->lanes[device]->out;
+
+	out->pools_since = since > out->pools_since ? since : out->pools_since;
+}
+
 static void graph_begins(struct builder *b, const struct sl_event *event)
 {
 	struct owner *graph = owner_at(b, event->address);
@@ -538,6 +572,7 @@ static void graph_begins(struct builder *b, const struct sl_event *event)
 
 	if (device < 0)
 		return;
+	uses_pools(b, device, SL_FIT_RELEASE(2, 3));
 	pool = pool_named(b, event->bytes, event->extra);
 	if (graph)
 		graph->device = device, graph->pool = pool;
@@ -603,6 +638,7 @@ static void pool_is_made(struct builder *b, const struct sl_event *event)
 		b->doubt = "the program made a memory pool (MemPool), which is not replayed before PyTorch 2.6";
 	else if (event->extra2)
 		b->doubt = "a memory pool (MemPool) has its own allocator, or use_on_oom or no_split, which are not replayed";
+	uses_pools(b, device, SL_FIT_RELEASE(2, 6));
 	add_owner(b, event->address, device, pool_named(b, 0, 0));
 	put_pool(b, device, SL_FIT_HOLD, b->pools);
 }

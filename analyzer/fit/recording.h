@@ -47,6 +47,13 @@ struct sl_fit_seed {
 	bool small, expandable, held;
 };
 
+/* Releases that send requests to private pools in one way: up to 2.7, 2.9, 2.12, later ones. */
+#define SL_FIT_ERAS 4
+static inline unsigned sl_fit_era(unsigned release)
+{
+	return (release > SL_FIT_RELEASE(2, 7)) + (release > SL_FIT_RELEASE(2, 9)) + (release > SL_FIT_RELEASE(2, 12));
+}
+
 struct sl_fit_recording {
 	const char *session; /* as in the report */
 	struct sl_trace *trace;
@@ -67,6 +74,8 @@ struct sl_fit_recording {
 	unsigned least, most; /* releases, of 2.N, that write such a file */
 	uint32_t ids;
 	unsigned streams;	   /* beside the default one */
+	unsigned pools_since;	   /* the first release of which private pools as it uses them are replayed; 0: it uses none */
+	unsigned unlike;	   /* 1 << sl_fit_era: in which other requests would go to private pools */
 	unsigned models;	   /* 1 << enum sl_fit_ties: ways of the driver that explain where segments were (places.h) */
 	uint64_t events, requests; /* PyTorch's reports; of which requests */
 	uint64_t unasked;	   /* requests of unknown size: the block's is taken */

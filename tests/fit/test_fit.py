@@ -95,6 +95,37 @@ class Fit(unittest.TestCase):
         self.assertGreater(refused, 10)
         self.assertGreater(graphs, 20)
 
+    def test_another_releases_rules_give_that_releases_real_answer(self):
+        compared = refused = 0
+        for recorded, other in (("2.6", "2.9"), ("2.14", "2.12"), ("2.10", "2.6")):
+            golden = (HERE / "golden" / f"{other}.txt").read_text().splitlines()
+            for line in golden[:6] + [line for line in golden if int(line.split()[0]) >= GRAPHS][:4]:
+                question, answer = line.split(" = ")
+                seed, capacity, fraction, settings = question.split()
+                oom, peak_reserved, peak_allocated, _, _, _, retries, _, _ = map(int, answer.split())
+                with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"FRACTION": fraction}):
+                    if not recording(folder, recorded, seed):
+                        continue
+                    said = fit(folder, "--torch", other, "--allocator-capacity", f"{capacity}M",
+                               "--settings", "" if settings == "-" else settings, "--addresses", "rising")
+                self.assertTrue(said["reproduces"], line)
+                self.assertIn("another release may ask for other sizes", " ".join(said["notes"]))
+                first, run = said["runs"]
+                self.assertEqual((first["torch"], run["torch"]), (recorded, other))
+                self.assertEqual((run["peak_reserved_bytes"], run["peak_allocated_bytes"], run["retries"]),
+                                 (peak_reserved, peak_allocated, retries), (recorded, line))
+                if run["fits"] is not None:
+                    self.assertEqual(run["fits"], oom == -1, (recorded, line))
+                compared += 1
+                refused += oom >= 0
+        with tempfile.TemporaryDirectory() as folder:
+            recording(folder, "2.6", GRAPHS + 1)
+            said = fit(folder, "--torch", "2.2", "--allocator-capacity", "8G", "--settings", "", code=(0,))
+        self.assertIsNone(said["runs"][1]["fits"])
+        self.assertTrue(any(note.startswith("no verdict for PyTorch 2.2") for note in said["notes"]), said["notes"])
+        self.assertGreater(compared, 15)
+        self.assertGreater(refused, 8)
+
     def test_the_smallest_capacity_fits_and_a_byte_less_does_not(self):
         for seed in (3, 4, 7):
             with tempfile.TemporaryDirectory() as folder:
