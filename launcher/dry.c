@@ -235,6 +235,28 @@ bool sl_dry_begin(const struct sl_launch *run)
 	return true;
 }
 
+#define NODE 8 /* ranks of one host, where the environment does not say */
+
+/* The job is one rank, and the others are absent (dry/python/stormlog_dry_ranks.py). As torchrun tells a rank. */
+static void set_rank(const char *rank_text, const char *world)
+{
+	int rank = atoi(rank_text), ranks = atoi(world);
+	const char *here = getenv("LOCAL_WORLD_SIZE");
+	int node = here && atoi(here) > 0 ? atoi(here) : ranks < NODE ? ranks : NODE;
+	char local[16], node_text[16];
+
+	snprintf(local, sizeof(local), "%d", rank % node);
+	snprintf(node_text, sizeof(node_text), "%d", node);
+	setenv("RANK", rank_text, 1);
+	setenv("WORLD_SIZE", world, 1);
+	setenv("LOCAL_RANK", local, 1);
+	setenv("LOCAL_WORLD_SIZE", node_text, 1);
+	setenv("MASTER_ADDR", "localhost", 0);
+	setenv("MASTER_PORT", "29500", 0);
+	setenv("TORCHELASTIC_RUN_ID", "dry", 0);
+	setenv("STORMLOG_DRY_DEVICES", node_text, 1);
+}
+
 void sl_dry_enter(const struct sl_launch *run)
 {
 	char path[128], *joined;
@@ -251,6 +273,8 @@ void sl_dry_enter(const struct sl_launch *run)
 	python = getenv("PYTHONPATH");
 	if (asprintf(&joined, "%s/lib/python%s%s", folder, python && *python ? ":" : "", python ? python : "") > 0)
 		setenv("PYTHONPATH", joined, 1);
+	if (getenv("STORMLOG_RANK") && getenv("STORMLOG_WORLD_SIZE"))
+		set_rank(getenv("STORMLOG_RANK"), getenv("STORMLOG_WORLD_SIZE"));
 	if (run->steps)
 		setenv("STORMLOG_DRY_STEPS", run->steps, 1);
 	if (run->init)

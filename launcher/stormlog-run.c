@@ -224,6 +224,7 @@ int main(int argc, char **argv)
 	status = sl_flags_parse(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
 	if (status >= 0)
 		return sl_standard_told("stormlog-run", status, SL_LAUNCH_FAILED);
+	first = first || run.dry; /* the other ranks are absent */
 	if (run.check)
 		return sl_standard_told("stormlog-run", make_absolute(&run) ? sl_check_run(&run) : SL_LAUNCH_FAILED,
 					SL_LAUNCH_FAILED);

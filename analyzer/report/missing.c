@@ -96,7 +96,7 @@ bool sl_missing_ranks(const struct sl_report *report, struct sl_missing *absent)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
 
-		if (process->trace->header.rank >= 0)
+		if (process->trace->header.rank >= 0 && !process->trace->header.dry_count) /* a dry run is one rank */
 			seen[known++] = (struct seen){report->images.run_of[process->image], process->trace->header.rank,
 						      process->trace->header.world_size,
 						      sl_header_setting(&process->trace->header, "ranks")};

@@ -33,8 +33,16 @@ class WaitsFor(importlib.abc.MetaPathFinder):
 def with_torch(torch):
     sys.path.append(HERE)
     import stormlog_dry
+    import stormlog_dry_ranks
 
+    stormlog_dry_ranks.begin(torch)
     stormlog_dry.begin(torch)
+
+
+def with_starter(api):
+    import stormlog_dry_ranks
+
+    api.launch_agent = stormlog_dry_ranks.launch
 
 
 def chain():
@@ -49,6 +57,7 @@ def chain():
 
 if os.path.isdir(os.environ.get("STORMLOG_DRY", "")):
     sys.meta_path.insert(0, WaitsFor("torch", with_torch))
+    sys.meta_path.insert(0, WaitsFor("torch.distributed.launcher.api", with_starter))
     if not os.environ.get("STORMLOG_DRY_INIT"):
         import stormlog_dry_init
 

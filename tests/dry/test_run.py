@@ -25,8 +25,10 @@ print(rt.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(%d << 20)), total.value, f
 """
 
 
-def folders():
-    return {name for name in os.listdir("/dev/shm") if name.startswith("stormlog-dry-")}
+def folders(ended=False):
+    """Folders of dry runs; of those whose launcher has ended, or all."""
+    return {name for name in os.listdir("/dev/shm") if name.startswith("stormlog-dry-")
+            and not (ended and os.path.exists("/proc/" + name.split("-")[2]))}
 
 
 class Run(unittest.TestCase):
@@ -65,9 +67,8 @@ class Run(unittest.TestCase):
         self.assertTrue(run.report["ooms"], run.err)
 
     def test_nothing_is_left_behind(self):
-        before = folders()
         Dry("/bin/true", analyze=False)
-        self.assertEqual(folders(), before)
+        self.assertEqual(folders(ended=True), set())
         killed = subprocess.Popen([RUN, "--dry", "-o", tempfile.mkdtemp(), "--", "sleep", "60"], stderr=subprocess.DEVNULL)
         while not any("-%d-" % killed.pid in name for name in folders()):
             time.sleep(0.01)
@@ -131,6 +132,36 @@ class Run(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn("a dry run and one on a device do not compare", done.stderr)
             self.assertEqual(subprocess.run([ANALYZE, "diff", sides[0], sides[0]], capture_output=True).returncode, 0)
+
+    def test_nccl_copies_the_own_share_and_takes_buffers(self):
+        code = """
+import ctypes
+rt, nccl = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnccl.so.2")
+class Id(ctypes.Structure): _fields_ = [("bytes", ctypes.c_char * 128)]
+size, pointer = ctypes.c_size_t, ctypes.c_void_p
+at, comm, free, total = pointer(), pointer(), size(), size()
+rt.cudaMalloc(ctypes.byref(at), size(64))
+rt.cudaMemcpy(at, b"mine", size(4), 1)
+nccl.ncclCommInitRank.argtypes = [pointer, ctypes.c_int, Id, ctypes.c_int]
+nccl.ncclCommInitRank(ctypes.byref(comm), 8, Id(), 3)
+def left():
+    rt.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
+    return free.value
+before = left()
+for _ in range(2):
+    nccl.ncclAllGather(at, pointer(at.value + 8), size(4), 0, comm, None)
+taken = before - left()
+nccl.ncclGroupStart()
+nccl.ncclRecv(pointer(at.value + 8), size(4), 0, 5, comm, None); nccl.ncclRecv(pointer(at.value + 12), size(4), 0, 6, comm, None)
+nccl.ncclSend(at, size(4), 0, 5, comm, None)
+nccl.ncclGroupEnd()
+back = ctypes.create_string_buffer(40)
+rt.cudaMemcpy(back, at, size(40), 2)
+nccl.ncclCommDestroy(comm)
+print(taken >> 20, back.raw[8:16], back.raw[36:40].decode(), before - left())
+"""
+        run = Dry(sys.executable, "-c", code, analyze=False)
+        self.assertEqual(run.out.split(), ["288", r"b'mine\x00\x00\x00\x00'", "mine", "0"], run.err)
 
     def test_the_programs_own_sitecustomize_runs(self):
         with tempfile.TemporaryDirectory() as folder:

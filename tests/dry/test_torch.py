@@ -30,6 +30,21 @@ model = torch.nn.Sequential(torch.nn.Linear(1024, 1024), torch.nn.ReLU(), torch.
 train(model, torch.optim.AdamW(model.parameters()))
 print(torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved())
 """
+SHARD = """
+import os, torch, torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group()
+model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024, bias=False) for _ in range(4)])
+fully_shard(model)
+model.cuda()
+shard = torch.cuda.memory_allocated()
+model(torch.randn(8, 1024, device="cuda")).sum().backward()
+ranks = [None] * 8
+dist.all_gather_object(ranks, dist.get_rank())
+dist.barrier(group=dist.new_group(backend="gloo"))
+print(dist.get_rank(), dist.get_world_size(), torch.cuda.current_device(), torch.cuda.device_count(), shard, "".join(map(str, ranks)))
+"""
 WEIGHTS = 2 * (1024 * 1024 + 1024) * 4
 
 
@@ -72,6 +87,16 @@ class Torch(unittest.TestCase):
             run = Dry(PYTHON, program.name, "1000000", "8", "0", options=["--steps", "4"])
         self.assertEqual((run.status, run.out), (0, ""), run.err)
         self.assertIn("ended after 4 steps", run.err)
+
+    def test_one_rank_of_eight_has_its_shard_and_no_rank_is_waited_for(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write(SHARD)
+            program.flush()
+            for words in ([PYTHON, program.name], [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "8", program.name]):
+                run = Dry(*words, options=["--rank", "3", "--world-size", "8"])
+                self.assertEqual(run.out.split(), ["3", "8", "3", "8", str(4 * 1024 * 1024 * 4 // 8), "33333333"], run.err)
+                self.assertIn("dry-nccl-2.so", run.screen)
+                self.assertNotIn("no trace of rank", run.screen)
 
     def test_a_leak_has_its_line(self):
         self.assertRegex(self.train(100, 8, 1).screen, r"LEAK(.|\n)*py:12 train")
