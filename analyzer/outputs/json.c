@@ -6,39 +6,12 @@
 #include "analyzer/base/json.h"
 
 #include "analyzer/analyses/hidden.h"
+#include "analyzer/outputs/json_stack.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/answers/emit.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/dry.h"
-
-static void put_frames(struct sl_json *j, const char *key, const struct sl_stack_frame *frames, unsigned count)
-{
-	sl_json_array(j, key);
-	for (unsigned i = 0; i < count; i++) {
-		const struct sl_stack_frame *frame = &frames[i];
-
-		sl_json_object(j, NULL);
-		sl_json_string(j, "language", frame->python ? "python" : "native");
-		sl_json_string(j, "function", frame->function);
-		sl_json_string(j, "file", frame->file);
-		sl_json_known(j, "line", frame->line ? (int64_t)frame->line : -1);
-		sl_json_string(j, "module", frame->module);
-		if (frame->python)
-			sl_json_null(j, "offset");
-		else
-			sl_json_uint(j, "offset", frame->offset);
-		sl_json_end(j);
-	}
-	sl_json_end(j);
-}
-
-void sl_output_stack(struct sl_json *j, struct sl_process *process, struct sl_stack stack)
-{
-	struct sl_stack_frame frames[SL_STACK_MAX];
-
-	put_frames(j, "stack", frames, sl_process_stack(process, frames, stack));
-}
 
 /* Writes what makes up the hidden peak, by name. */
 static void put_hidden(struct sl_json *j, const struct sl_report *report, const struct sl_shared_device *device)
@@ -184,7 +157,7 @@ static void put_account(struct sl_json *j, const struct sl_process *process, con
 	sl_json_end(j);
 }
 
-static void put_oom(struct sl_json *j, struct sl_process *process, const struct sl_oom *oom)
+static void put_oom(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process, const struct sl_oom *oom)
 {
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
@@ -209,12 +182,12 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 		sl_json_bool(j, "recovered", sl_oom_got_over(oom));
 	sl_json_bool(j, "injected", oom->injected);
 	put_account(j, process, oom);
-	sl_output_stack(j, process, oom->stack);
+	sl_json_stack(j, frames, process, oom->stack);
 	sl_json_string(j, "bundle", sl_bundle_path(process, oom, bundle, sizeof(bundle)) ? bundle : NULL);
 	sl_json_end(j);
 }
 
-static void put_leak(struct sl_json *j, struct sl_process *process, const struct sl_leak *leak)
+static void put_leak(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process, const struct sl_leak *leak)
 {
 	sl_json_object(j, NULL);
 	sl_json_flat(j);
@@ -232,7 +205,7 @@ static void put_leak(struct sl_json *j, struct sl_process *process, const struct
 	sl_json_double(j, "confidence", leak->growing ? leak->r_squared : NAN);
 	sl_json_string(j, "suggestion", leak->suggestion);
 	sl_json_string(j, "library", leak->library);
-	sl_output_stack(j, process, leak->stack);
+	sl_json_stack(j, frames, process, leak->stack);
 	sl_json_end(j);
 }
 
@@ -245,7 +218,7 @@ static void next_part(struct sl_json *j, unsigned after)
 	sl_json_thin(j, 1, sl_json_limited() / 16 * after);
 }
 
-static void put_processes(struct sl_json *j, struct sl_report *report)
+static void put_processes(struct sl_json *j, struct sl_json_frames *frames, struct sl_report *report)
 {
 	uint64_t after = sl_json_limited() / 16 * AFTER_PROCESSES, left = sl_json_left(); /* the run is written already */
 	uint64_t each = left > after && report->process_count ? (left - after) / report->process_count : 0;
@@ -253,29 +226,30 @@ static void put_processes(struct sl_json *j, struct sl_report *report)
 	sl_json_array(j, "processes");
 	for (unsigned i = 0; i < report->process_count; i++) {
 		sl_json_thin(j, 2, after + each * (report->process_count - 1 - i));
-		sl_json_process(j, &report->processes[i]);
+		sl_json_process(j, frames, &report->processes[i]);
 	}
 	sl_json_end(j);
 }
 
-static void put_findings(struct sl_json *j, struct sl_report *report, const struct sl_telemetry *telemetry)
+static void put_findings(struct sl_json *j, struct sl_json_frames *frames, struct sl_report *report,
+			 const struct sl_telemetry *telemetry)
 {
 	next_part(j, AFTER_OOMS);
 	sl_json_array(j, "ooms");
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].model->ooms.count; k++)
-			put_oom(j, &report->processes[i], &report->processes[i].model->ooms.item[k]);
+			put_oom(j, frames, &report->processes[i], &report->processes[i].model->ooms.item[k]);
 	sl_json_end(j);
 	next_part(j, AFTER_LEAKS);
 	sl_json_array(j, "leaks");
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].leaks.count; k++)
-			put_leak(j, &report->processes[i], &report->processes[i].leaks.item[k]);
+			put_leak(j, frames, &report->processes[i], &report->processes[i].leaks.item[k]);
 	sl_json_end(j);
 	next_part(j, AFTER_FINDINGS);
 	sl_json_array(j, "findings");
 	for (size_t i = 0; i < report->findings.count; i++)
-		sl_json_finding(j, report, &report->findings.item[i]);
+		sl_json_finding(j, frames, report, &report->findings.item[i]);
 	sl_json_end(j);
 	next_part(j, 0);
 	sl_emit_selected(j, telemetry, report->options.emit);
@@ -310,6 +284,7 @@ bool sl_json_report(struct sl_report *report, FILE *out)
 {
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 	struct sl_arena arena = {0};
+	struct sl_json_frames frames = {0};
 	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
 	char text[256];
 
@@ -317,8 +292,9 @@ bool sl_json_report(struct sl_report *report, FILE *out)
 	sl_json_document(j, "stormlog.report", 1);
 	next_part(j, AFTER_PROCESSES);
 	put_run(j, report);
-	put_processes(j, report);
-	put_findings(j, report, telemetry);
+	put_processes(j, &frames, report);
+	put_findings(j, &frames, report, telemetry);
+	sl_json_frames_put(j, &frames);
 	sl_report_warn_of_symbols(report);
 	sl_json_spare(sl_json_limited() / 16);
 	sl_json_array(j, "warnings");

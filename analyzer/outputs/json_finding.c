@@ -7,6 +7,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/gate/fingerprint.h"
+#include "analyzer/outputs/json_stack.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/place.h"
@@ -127,7 +128,8 @@ static void put_evidence(struct sl_json *j, const struct sl_process *process, co
 	sl_json_end(j);
 }
 
-void sl_json_finding(struct sl_json *j, const struct sl_report *report, const struct sl_finding *finding)
+void sl_json_finding(struct sl_json *j, struct sl_json_frames *frames, const struct sl_report *report,
+		     const struct sl_finding *finding)
 {
 	struct sl_process *process = finding->process < 0 ? NULL : &report->processes[finding->process];
 	char class[32];
@@ -147,11 +149,6 @@ void sl_json_finding(struct sl_json *j, const struct sl_report *report, const st
 	sl_json_known_uint(j, "bytes", finding->bytes);
 	sl_json_string(j, "description", finding->text);
 	sl_json_string(j, "recommendation", finding->advice);
-	if (process) {
-		sl_output_stack(j, process, finding->stack);
-	} else {
-		sl_json_array(j, "stack");
-		sl_json_end(j);
-	}
+	sl_json_stack(j, frames, process, finding->stack);
 	sl_json_end(j);
 }

@@ -8,6 +8,7 @@
 
 #include "analyzer/base/paths.h"
 #include "analyzer/outputs/heuristics.h"
+#include "analyzer/outputs/json_stack.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/roles.h"
 #include "analyzer/report/window.h"
@@ -161,16 +162,17 @@ static void put_torch(struct sl_json *j, const struct sl_model *model)
 	sl_json_end(j);
 }
 
-static void put_holder(struct sl_json *j, struct sl_process *process, const struct sl_holder_of_growth *holder)
+static void put_holder(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process,
+		       const struct sl_holder_of_growth *holder)
 {
 	sl_json_object(j, NULL);
 	sl_json_double(j, "bytes_per_entry", holder->bytes_per_entry);
 	sl_json_string(j, "library", holder->library);
-	sl_output_stack(j, process, holder->stack);
+	sl_json_stack(j, frames, process, holder->stack);
 	sl_json_end(j);
 }
 
-static void put_labels(struct sl_json *j, struct sl_process *process)
+static void put_labels(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
 
@@ -197,7 +199,7 @@ static void put_labels(struct sl_json *j, struct sl_process *process)
 		sl_json_string(j, "verdict", growth->verdict);
 		sl_json_array(j, "held_by");
 		for (unsigned k = 0; k < growth->holder_count; k++)
-			put_holder(j, process, &growth->holders[k]);
+			put_holder(j, frames, process, &growth->holders[k]);
 		sl_json_end(j);
 		sl_json_end(j);
 	}
@@ -330,7 +332,7 @@ static void put_windows(struct sl_json *j, const struct sl_process *process)
 	sl_json_end(j);
 }
 
-void sl_json_process(struct sl_json *j, struct sl_process *process)
+void sl_json_process(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process)
 {
 	const struct sl_trace *trace = process->trace;
 	const struct sl_header *header = &trace->header;
@@ -355,7 +357,7 @@ void sl_json_process(struct sl_json *j, struct sl_process *process)
 	sl_json_figures(j, process);
 	put_windows(j, process);
 	put_roles(j, process);
-	put_labels(j, process);
+	put_labels(j, frames, process);
 	put_names(j, process->model);
 	put_communicators(j, process->model);
 	sl_heuristics_put(j, process);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/outputs/json_stack.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
@@ -65,7 +66,7 @@ static void put_custom(struct sl_json *j, void *context)
 	sl_output_metadata(j, w->process->model);
 	sl_json_end(j);
 	sl_output_pairs(j, "range", w->process->model, w->oom->pairs, w->oom->pair_count);
-	sl_output_stack(j, w->process, w->oom->stack);
+	sl_json_stack(j, NULL, w->process, w->oom->stack);
 	put_account(j, w);
 }
 

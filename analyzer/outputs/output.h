@@ -61,17 +61,17 @@ struct sl_value *sl_output_metadata_value(struct sl_arena *arena,
 					  const struct sl_model *model); /* the same, in an object of its own */
 /* KEY=VALUE texts as an object; the first value of a key counts. */
 void sl_output_pairs(struct sl_json *j, const char *key, const struct sl_model *model, const uint32_t *pairs, unsigned count);
-/* A stack as report.json has it: an array of frames, innermost first. */
-void sl_output_stack(struct sl_json *j, struct sl_process *process, struct sl_stack stack);
 
 /* Members of an object that is open: in_flight, memory, apis, libraries, pytorch of a process, as report.json has them. */
 void sl_json_figures(struct sl_json *j, const struct sl_process *process);
 
-/* Appends a process, as in report.json, to the open array. */
-void sl_json_process(struct sl_json *j, struct sl_process *process);
+/* Appends a process, as in report.json, to the open array; frames of its stacks to the table. */
+struct sl_json_frames;
+void sl_json_process(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process);
 
 /* Appends a finding, as in report.json, to the open array. */
-void sl_json_finding(struct sl_json *j, const struct sl_report *report, const struct sl_finding *finding);
+void sl_json_finding(struct sl_json *j, struct sl_json_frames *frames, const struct sl_report *report,
+		     const struct sl_finding *finding);
 
 /* Begins report.json, telemetry/ or oom/, and limits its bytes by the size of the run's files (analyzer/base/budget.h). */
 void sl_outputs_limit(const struct sl_report *report);

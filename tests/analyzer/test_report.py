@@ -56,7 +56,7 @@ class Report(unittest.TestCase):
         self.assertEqual(killed["memory"][0]["failed_allocations"], 1)
         (oom,) = report["ooms"]
         self.assertEqual((oom["requested_bytes"], oom["live_bytes"]), (20 << 30, 400 * MIB))
-        self.assertEqual(oom["stack"][0]["function"], "forward")
+        self.assertEqual(report["frames"][oom["stack"][0]]["function"], "forward")
         (label,) = finished["labels"]
         self.assertEqual((label["entries"], label["verdict"]), (100, "growing"))
         self.assertAlmostEqual(label["growth_bytes_per_entry"], 2 * MIB, delta=1)

@@ -17,9 +17,11 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "sim"))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
+sys.path.append(os.path.join(HERE, ".."))
 import journal
 import msgpack
 import numpy
+import stacks
 
 BUILD = os.environ.get("STORMLOG_BUILD", os.path.join(HERE, "..", "..", "build"))
 PRELOAD = os.path.join(BUILD, "agent", "libstormlog_preload.so")
@@ -92,7 +94,7 @@ class Recording:
         done = subprocess.run([ANALYZE, "--json", *options, self.traces], capture_output=True, timeout=600)
         if done.returncode != code:
             raise AssertionError("stormlog-analyze: exit %s\n%s" % (done.returncode, done.stderr.decode()))
-        return json.loads(done.stdout)
+        return stacks.named(json.loads(done.stdout))
 
     def page(self):
         """The data of report.html, after report() or another run of the analyzer has written it; None: a build without the page."""

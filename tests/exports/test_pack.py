@@ -12,9 +12,10 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "e2e"), os.path.join(HERE, "..", "hostile")]
+sys.path[:0] = [os.path.join(HERE, "..", "e2e"), os.path.join(HERE, "..", "hostile"), os.path.join(HERE, "..")]
 try:
     import traces as t
+    import stacks
     from e2e import ANALYZE, APPS, BUILD, SIM, Recording, script
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
@@ -42,7 +43,7 @@ class Pack(unittest.TestCase):
 
     def report(self, path):
         text = self.analyze("--json", path).stdout
-        return json.loads(re.sub(r"/[^\s\"]*/(rank-)", r"\1", text))  # warnings name files with their folder, which differs
+        return stacks.named(json.loads(re.sub(r"/[^\s\"]*/(rank-)", r"\1", text)))  # warnings name files with their folder, which differs
 
     def test_a_pack_is_the_folder(self):
         self.analyze("pack", "-o", self.file, self.demo)
@@ -160,9 +161,9 @@ class Pack(unittest.TestCase):
         return [[(frame["function"], frame["file"], frame["line"]) for frame in leak["stack"]] for leak in report["leaks"]], report["warnings"]
 
     def test_names_of_native_frames_are_there_where_the_program_is_not(self):
-        for stacks in ("native", "none"):  # none: there are only callers' addresses
+        for kind in ("native", "none"):  # none: there are only callers' addresses
             program = self.built()
-            with Recording(program, STORMLOG_STACKS=stacks) as run:
+            with Recording(program, STORMLOG_STACKS=kind) as run:
                 here, _ = self.places(run.traces)
                 self.analyze("pack", "-o", self.file, run.traces)
                 again = self.file + ".again.stormlog"

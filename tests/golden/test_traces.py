@@ -19,6 +19,8 @@ except ImportError:
     sys.exit(77)
 
 GOLDEN = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(GOLDEN, ".."))
+import stacks  # noqa: E402
 HERE, GPU = os.path.join(GOLDEN, "traces"), os.path.join(GOLDEN, "gpu")
 PROCESS = ("rank", "local_rank", "world_size", "pid", "trace", "status", "events", "lost_events", "unknown_frees",
            "damaged", "in_flight", "memory", "apis", "pytorch", "labels")
@@ -42,7 +44,7 @@ def report(analyze, case):
             elif name != "expected.json":
                 shutil.copy(path, folder)
         done = subprocess.run([analyze, "--json", folder], capture_output=True, check=True)
-    found = json.loads(done.stdout)
+    found = stacks.named(json.loads(done.stdout))
     lines = sorted({"%(file)s:%(line)s %(function)s" % frame for leak in found["leaks"] for frame in leak["stack"] if frame["language"] == "python"})
     for process in found["processes"]:
         if len(process["labels"]) > 100:  # XLA has a range for each instruction

@@ -13,6 +13,7 @@ import tempfile
 import unittest
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
+import stacks  # noqa: E402
 import most  # noqa: E402
 import traces as t  # noqa: E402
 
@@ -58,7 +59,7 @@ class Symbols(unittest.TestCase):
         child = subprocess.Popen([ANALYZE, "--json", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
         out, err = child.communicate(timeout=300)
         self.assertEqual(child.returncode, code, err)
-        return json.loads(out)
+        return stacks.named(json.loads(out))
 
     def test_the_same_names_whatever_number_of_files_may_be_open(self):
         libs = list(libraries().items())

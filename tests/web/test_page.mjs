@@ -17,6 +17,13 @@ const tests = [];
 const test = (name, run) => tests.push([name, run]);
 let browser;
 
+// Frames in place of their numbers.
+function named(json) {
+	for (const row of [...json.ooms, ...json.leaks, ...json.findings])
+		row.stack = row.stack.map((number) => json.frames[number]);
+	return json;
+}
+
 function report(kind, ...more) {
 	const folder = join(work, kind);
 	try {
@@ -26,7 +33,7 @@ function report(kind, ...more) {
 		execFileSync(makeTrace, [kind, folder, ...more.map(String)]);
 		execFileSync(analyze, ["-q", folder]);
 	}
-	return {url: `file://${folder}/analysis/report.html`, json: JSON.parse(readFileSync(join(folder, "analysis/report.json"), "utf8")),
+	return {url: `file://${folder}/analysis/report.html`, json: named(JSON.parse(readFileSync(join(folder, "analysis/report.json"), "utf8"))),
 		size: statSync(join(folder, "analysis/report.html")).size};
 }
 
