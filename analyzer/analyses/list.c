@@ -7,7 +7,9 @@
 #define ANALYSES(A)                                                                                                                \
 	A(kept)                                                                                                                    \
 	A(leaks)                                                                                                                   \
-	A(growth) A(accounts) A(hidden) A(ranks) A(strays) A(sharing) A(frees) A(threads) A(host) A(spikes) A(overlap) A(heuristics)
+	A(growth)                                                                                                                  \
+	A(accounts)                                                                                                                \
+	A(hidden) A(ranks) A(strays) A(sharing) A(roomless) A(frees) A(threads) A(host) A(spikes) A(overlap) A(heuristics)
 
 #define DECLARED(name) extern const struct sl_analysis sl_analysis_##name;
 ANALYSES(DECLARED)

@@ -660,7 +660,7 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 		take_room(report, process, oom);
 	else if (oom->device >= 0 && oom->free_bytes == SL_UNKNOWN && oom->scope == SL_SCOPE_VRAM && oom->asked_bytes)
 		take_sampled(p->model, oom, account);
-	if (oom->device >= 0 && !oom->of_framework)
+	if (oom->device >= 0 && !oom->of_framework && !oom->injected) /* a limit counts this process only */
 		take_back(oom, take_others(report, process, oom, account));
 	if (!oom->of_framework)
 		take_hidden(p->model, oom, account);

@@ -107,6 +107,26 @@ static bool worth_saying(const struct sl_shared_device *device, uint64_t bytes)
 	       IDLE_RUN * bytes >= device->known_peak_bytes + device->hidden_peak_bytes;
 }
 
+/* Processes that ended while they made their first context, as a pool's workers do that are killed early. */
+static unsigned making_contexts(const struct sl_report *report)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_model *model = report->processes[i].model;
+
+		for (size_t k = 0; k < model->in_flight.count && !sl_process_is_rank(&report->processes[i]); k++) {
+			const struct sl_hook *hook = sl_header_hook(model->header, model->in_flight.item[k].api);
+
+			if (hook && (hook->verb == SL_VERB_CONTEXT_CREATE || hook->verb == SL_VERB_PRIMARY_RETAIN)) {
+				count += !sl_devices_home(&report->processes[i]);
+				break;
+			}
+		}
+	}
+	return count;
+}
+
 static void find_idle(struct sl_report *report, const struct sl_shared_device *device)
 {
 	unsigned idle = 0, first = 0;
@@ -114,7 +134,8 @@ static void find_idle(struct sl_report *report, const struct sl_shared_device *d
 	bool used = false; /* by another process of the run */
 	const struct sl_device_state *there = NULL;
 	struct sl_stack stack;
-	char where[300];
+	unsigned making = making_contexts(report);
+	char where[300], more[60] = "";
 
 	for (unsigned i = device->process_count; i--;) {
 		const struct sl_process *process = &report->processes[device->processes[i]];
@@ -136,6 +157,8 @@ static void find_idle(struct sl_report *report, const struct sl_shared_device *d
 	if (!stack.python && !stack.native)
 		stack = there->context_stack;
 	sl_owners_line(&report->processes[first], stack, 2, where, sizeof(where));
+	if (making)
+		snprintf(more, sizeof(more), "; %u more ended while making one", making);
 	sl_report_find(
 		report,
 		&(struct sl_finding){
@@ -145,9 +168,9 @@ static void find_idle(struct sl_report *report, const struct sl_shared_device *d
 			.device = device->device,
 			.bytes = bytes,
 			.text = sl_memory_print("%u processes hold a context each on device %d and little else there: %s "
-						"hidden%s%s",
-						idle, device->device, SL_SIZE(bytes), where[0] ? ", the first call at " : "",
-						where),
+						"hidden%s%s%s",
+						idle, device->device, SL_SIZE(bytes), where[0] ? ", the first call at " : "", where,
+						more),
 			.stack = stack,
 			.advice = sl_memory_copy("if they need no GPU, make no GPU call in them: CUDA_VISIBLE_DEVICES= shows "
 						 "which one does; else let one process do their work")});

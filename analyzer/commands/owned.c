@@ -107,14 +107,17 @@ static void add_rest(struct sl_owners *owners, struct sl_process *process, const
 	uint64_t bytes;
 	const char *name =
 		how->at_peak ? sl_model_rest_at_peak(process->model, device, &bytes) : sl_model_unused(&device->torch, &bytes);
-	const char *names[] = {how->by == SL_BY_RANK	 ? name_rank(&arena, process)
-			       : how->by == SL_BY_DEVICE ? name_device(&arena, process, device->device)
-							 : sl_roles_name(SL_ROLE_CACHE),
-			       name};
-	unsigned skipped = how->by != SL_BY_RANK && how->by != SL_BY_DEVICE && how->by != SL_BY_ROLE;
+	const char *names[2] = {how->by == SL_BY_RANK	  ? name_rank(&arena, process)
+				: how->by == SL_BY_DEVICE ? name_device(&arena, process, device->device)
+							  : sl_roles_name(SL_ROLE_CACHE)};
+	unsigned skipped = how->by != SL_BY_RANK && how->by != SL_BY_DEVICE && how->by != SL_BY_ROLE, count;
+	struct sl_rest rests[SL_RESTS_MAX];
 
-	if (name)
-		sl_owners_add(owners, names + skipped, 2 - skipped, bytes, 0);
+	count = sl_model_rests(process->model, how->at_peak ? &device->torch_at_peak : &device->torch, name, bytes, rests);
+	for (unsigned i = 0; i < count; i++) {
+		names[1] = rests[i].name;
+		sl_owners_add(owners, names + skipped, 2 - skipped, rests[i].bytes, 0);
+	}
 	sl_arena_free(&arena);
 }
 

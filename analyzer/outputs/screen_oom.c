@@ -36,7 +36,7 @@ static void put_owners(struct sl_screen_page *page, struct sl_process *process, 
 		if (!strcmp(names[0], "PyTorch tensors"))
 			names[0] = "tensors";
 		names[1] = line;
-		sl_owners_add(&owners, names, 2, oom->owners[i].bytes, 0);
+		sl_owners_add(&owners, names, 2, oom->owners[i].bytes, sl_screen_blocks(process, site, oom->owners[i].blocks));
 		listed += oom->owners[i].bytes;
 	}
 	if (oom->owner_count == SL_OWNERS_MAX && !oom->torch.used && listed < oom->live_bytes)
@@ -101,24 +101,39 @@ static void put_others(struct sl_screen_page *page, const struct sl_account *acc
 	}
 }
 
+/* What allocators hold beyond blocks. */
+static void put_kept(struct sl_screen_page *page, struct sl_process *process, const struct sl_oom *oom,
+		     const struct sl_account *account)
+{
+	struct sl_rest rests[SL_RESTS_MAX];
+	unsigned count = account->cached == SL_UNKNOWN ? 0
+						       : sl_model_rests(process->model, &oom->torch,
+									sl_model_rest_name(&oom->torch), account->cached, rests);
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct sl_site site = {.stack = rests[i].stack};
+		bool cut = account->cause == SL_CAUSE_FRAGMENTED;
+		char right[256];
+
+		if (rests[i].bytes <= oom->live_bytes / 100)
+			continue;
+		sl_screen_place(process, &site, right, sizeof(right));
+		if (!right[0] && account->largest_cached != SL_UNKNOWN && account->largest_cached <= rests[i].bytes)
+			snprintf(right, sizeof(right), "%slargest piece %s", cut ? "fragmented: " : "",
+				 SL_SIZE(account->largest_cached));
+		sl_screen_owner(page, rests[i].bytes, rests[i].name, right);
+	}
+}
+
 /*
  * Memory that is not from the program's own calls.  pools: their unused memory cannot be told from the rest.
  */
-static void put_rest(struct sl_screen_page *page, const struct sl_account *account, uint64_t live, const char *kept, bool pools)
+static void put_rest(struct sl_screen_page *page, const struct sl_account *account, bool pools)
 {
 	char right[256] = "", context[32];
 	size_t at = 0;
 
-	if (account->cached != SL_UNKNOWN && account->cached > live / 100) {
-		bool cut = account->cause == SL_CAUSE_FRAGMENTED;
-
-		if (account->largest_cached != SL_UNKNOWN)
-			snprintf(right, sizeof(right), "%slargest piece %s", cut ? "fragmented: " : "",
-				 SL_SIZE(account->largest_cached));
-		sl_screen_owner(page, account->cached, kept, right);
-	}
 	if (account->hidden != SL_UNKNOWN && account->hidden) {
-		right[0] = 0;
 		snprintf(context, sizeof(context), "context%s%s", account->context_bound ? " " : "",
 			 account->context_bound ? account->context_bound : "");
 		at = add_part(right, sizeof(right), at, context, account->context);
@@ -200,8 +215,8 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 	sl_owners_line(process, oom->stack, 3, where, sizeof(where));
 	put_asked(page, text, where);
 	put_owners(page, process, oom);
-	put_rest(page, account, oom->live_bytes, sl_model_rest_name(&oom->torch),
-		 sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);
+	put_kept(page, process, oom, account);
+	put_rest(page, account, sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);
 	if (account->cause_text)
 		sl_screen_say(page, "  %s", account->cause_text);
 	if (account->advice)

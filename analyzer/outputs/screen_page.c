@@ -179,6 +179,51 @@ static bool is_little(const struct sl_share *part, const struct sl_share *whole)
 	return part->bytes * LITTLE_PART < whole->bytes;
 }
 
+void sl_screen_rests(struct sl_owners *owners, struct sl_process *process, const struct sl_torch *torch, const char *name,
+		     uint64_t bytes)
+{
+	struct sl_rest rests[SL_RESTS_MAX];
+	unsigned count = sl_model_rests(process->model, torch, name, bytes, rests);
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct sl_site site = {.stack = rests[i].stack};
+		char where[256];
+		const char *names[] = {rests[i].name, where};
+
+		sl_screen_place(process, &site, where, sizeof(where));
+		sl_owners_add(owners, names, where[0] ? 2 : 1, rests[i].bytes, 0);
+	}
+}
+
+#define CUBLAS "libcublas.so"
+
+uint64_t sl_screen_blocks(const struct sl_process *process, const struct sl_site *site, uint64_t blocks)
+{
+	const struct sl_model *model = process->model;
+	uint64_t most = 0;
+
+	if (strncmp(sl_model_library(model, site), CUBLAS, strlen(CUBLAS)) != 0)
+		return blocks;
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (model->sites.item[i].holder == site->holder && model->tracks.item[model->sites.item[i].track].most_bytes > most)
+			most = model->tracks.item[model->sites.item[i].track].most_bytes;
+	return 2 * model->tracks.item[site->track].most_bytes > most ? blocks : 0;
+}
+
+/* "cuBLAS workspaces, 24 x 64.1 MiB": it takes one for each handle and stream. */
+static void put_library(struct sl_screen_page *page, const struct sl_share *library, const char *where)
+{
+	char name[64];
+
+	if (strncmp(library->name, CUBLAS, strlen(CUBLAS)) != 0 || library->blocks < 2) {
+		sl_screen_owner(page, library->bytes, library->name, where);
+		return;
+	}
+	snprintf(name, sizeof(name), "cuBLAS workspaces, %llu x %s", (unsigned long long)library->blocks,
+		 SL_SIZE(library->bytes / library->blocks));
+	sl_screen_owner(page, library->bytes, name, where);
+}
+
 void sl_screen_shares(struct sl_screen_page *page, const struct sl_owners *sorted)
 {
 	const struct sl_share *share = sorted->share.item;
@@ -192,7 +237,7 @@ void sl_screen_shares(struct sl_screen_page *page, const struct sl_owners *sorte
 		if (libraries && is_little(&share[l], &share[0]))
 			break;
 
-		sl_screen_owner(page, share[l].bytes, share[l].name, one ? share[f].name : "");
+		put_library(page, &share[l], one ? share[f].name : "");
 		for (; f && !one && lines < LINES_SHOWN && !(lines && is_little(&share[f], &share[l]));
 		     f = share[f].sibling, lines++) {
 			char left[128];

@@ -39,6 +39,13 @@ void sl_screen_owner(struct sl_screen_page *page, uint64_t bytes, const char *na
 /* The line of a site and its caller, without the helpers it was allocated through: a row is one place. */
 void sl_screen_place(struct sl_process *process, const struct sl_site *site, char *out, size_t size);
 
+/* The blocks to count of a site: cuBLAS makes small ones beside each workspace. */
+uint64_t sl_screen_blocks(const struct sl_process *process, const struct sl_site *site, uint64_t blocks);
+
+/* Adds what no site holds, by name, with the line that took most of it. */
+void sl_screen_rests(struct sl_owners *owners, struct sl_process *process, const struct sl_torch *torch, const char *name,
+		     uint64_t bytes);
+
 /* Libraries, and below each of them its lines with their bytes; a library's only line is printed beside it. */
 void sl_screen_shares(struct sl_screen_page *page, const struct sl_owners *sorted);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* PEAK: the process that held most on a device, and its memory then. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "analyzer/base/format.h"
@@ -91,25 +90,22 @@ static void describe_devices(char *device, char *others, size_t size, const stru
 	snprintf(others + at, size - at, "   other devices %s%s%s", a, strcmp(a, b) ? " .. " : "", strcmp(a, b) ? b : "");
 }
 
-/* What private pools of CUDA graphs keep, with the line that captured. */
-static void add_graphs(struct sl_owners *owners, struct sl_process *process, const struct sl_torch *torch, uint64_t bytes)
+/* Where most of a peak is JAX's pool: what of the pool was ever in use, by its own figure, and what changes it. */
+static void put_jax(struct sl_screen_page *page, const struct sl_torch *torch)
 {
-	const struct sl_site site = {.stack = torch->graph_stack};
-	char name[64] = "CUDA graphs", where[256];
-	const char *names[] = {name, where};
+	uint64_t used = torch->most_given.in_use ? torch->most_given.in_use : torch->pool_allocated_bytes;
 
-	if (torch->graph_pools)
-		snprintf(name, sizeof(name), "CUDA graphs in %" PRIu64 " pool%s", torch->graph_pools,
-			 torch->graph_pools > 1 ? "s" : "");
-	sl_screen_place(process, &site, where, sizeof(where));
-	sl_owners_add(owners, names, where[0] ? 2 : 1, bytes, 0);
+	sl_screen_say(page,
+		      "      of JAX's pool at most %s were in use; XLA_PYTHON_CLIENT_PREALLOCATE=false or a smaller "
+		      "XLA_PYTHON_CLIENT_MEM_FRACTION lets it take less",
+		      SL_SIZE(used));
 }
 
 static void put_peak_owners(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device)
 {
 	struct sl_owners owners;
 	const char *rest;
-	uint64_t left, graphs;
+	uint64_t left;
 
 	sl_owners_init(&owners);
 	for (size_t i = 0; i < process->model->sites.count; i++) {
@@ -124,16 +120,16 @@ static void put_peak_owners(struct sl_screen_page *page, struct sl_process *proc
 		sl_screen_place(process, site, where, sizeof(where));
 		names[0] = site->kind == SL_KIND_block ? "tensors" : sl_model_library(process->model, site);
 		names[1] = where[0] ? where : called ? called : "no stack";
-		sl_owners_add(&owners, names, 2, bytes, 0);
+		sl_owners_add(&owners, names, 2, bytes,
+			      sl_screen_blocks(process, site, sl_model_blocks_at_peak(process->model, site)));
 	}
 	rest = sl_model_rest_at_peak(process->model, device, &left);
-	graphs = rest ? sl_model_graphs_keep(&device->torch_at_peak, left) : 0;
-	if (graphs)
-		add_graphs(&owners, process, &device->torch_at_peak, graphs);
-	if (rest && left > graphs)
-		sl_owners_add(&owners, &rest, 1, left - graphs, 0);
+	sl_screen_rests(&owners, process, &device->torch_at_peak, rest, left);
 	sl_owners_sort(&owners);
 	sl_screen_shares(page, &owners);
+	if (owners.share.item[0].child && strstr(owners.share.item[owners.share.item[0].child].name, "JAX's pool") &&
+	    device->torch.pool_most_bytes == device->torch.pool_reserved_bytes) /* one segment: taken at once */
+		put_jax(page, &device->torch);
 	sl_owners_free(&owners);
 }
 

@@ -334,6 +334,12 @@ static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_
 	return sl_header_unix(&process->trace->header, ns);
 }
 
+/* True: it failed without a recorded error, and a pool had had no room for results of its last execution. */
+static inline bool sl_process_lacked_room(const struct sl_process *process)
+{
+	return process->model->roomless.bytes && process->trace->exited > 1 && !process->model->ooms.count;
+}
+
 /* The first error by the clock that a process, or any of the run, did not get over, else the first of all; NULL: there was none. */
 const struct sl_oom *sl_process_first_oom(const struct sl_process *process);
 const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process);

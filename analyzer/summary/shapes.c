@@ -102,8 +102,9 @@ SHAPE(holder, sl_holder, M(library), M(device), M(live_bytes), M(peak_bytes), LI
 SHAPE(labelled, sl_labelled, M(text), M(device), M(live_bytes), LINE(line));
 SHAPE(given, sl_given, M(in_use), M(named), M(rounded));
 SHAPE(torch, sl_torch, M(used), M(told), M(pooled), M(events), M(allocated_bytes), M(reserved_bytes), M(peak_allocated_bytes), M(peak_reserved_bytes), M(live_blocks), M(ooms), M(rounding),
-      M(pool_allocated_bytes), M(pool_reserved_bytes), M(graph_reserved_bytes), M(graph_allocated_bytes), M(graph_pools), STACK(graph_stack, graph_), IN(most_given, given),
+      M(pool_allocated_bytes), M(pool_reserved_bytes), M(pool_most_bytes), M(pool_site), M(graph_reserved_bytes), M(graph_allocated_bytes), M(graph_pools), STACK(graph_stack, graph_), IN(most_given, given),
       LINE(allocated), LINE(reserved));
+SHAPE(roomless, sl_roomless, M(bytes), M(held_bytes), M(used_bytes), M(time_ns), M(device), STACK(stack, ));
 SHAPE(instant, sl_instant, M(time_ns), M(step), M(label));
 SHAPE(part, sl_hidden_part, M(what), M(library), M(bytes), M(count), M(peak_bytes), IN(first, instant));
 SHAPE(neighbour, sl_neighbour, M(pid), M(bytes), M(peak_bytes), IN(first, instant), M(last_ns));
@@ -149,7 +150,7 @@ PUBLIC(sl_shape_model, sl_model, M(events), M(unknown_frees), M(unknown_hooks), 
        VECTOR(holders, holder), VECTOR(libraries, text), VECTOR(labelled, labelled), VECTOR(labels, label), VECTOR(phases, phase), M(phases_level),
        M(phases_seen), M(ranges_begun), M(boundaries), VECTOR(collectives, collective), M(collective_stride), M(collectives_seen),
        VECTOR(meetings, meeting), M(communicators), VECTOR(traffic, traffic), VECTOR(ooms, oom), M(ooms_total), VECTOR(failed_frees, failed_free),
-       VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), M(keeps_bytes), STACK(keeps_stack, keeps_), VECTOR(called, called), VECTOR(paired, paired), M(crowded), M(unlooked));
+       VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), M(keeps_bytes), STACK(keeps_stack, keeps_), IN(roomless, roomless), VECTOR(called, called), VECTOR(paired, paired), M(crowded), M(unlooked));
 SHAPE(bin, sl_bin, M(min), M(max), M(max_ns), M(area), M(last), M(max_site));
 SHAPE(line, sl_image_line, M(what), M(device), M(index), M(begun), M(first), M(bin), M(value), M(last_ns), M(site), LIST(bins, count, bin));
 PUBLIC(sl_shape_lines, sl_image_lines, M(begin_ns), M(end_ns), M(shift), VECTOR(lines, line));

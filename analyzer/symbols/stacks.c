@@ -266,12 +266,17 @@ bool sl_stacks_is_own(const struct sl_stack_frame *frame)
 
 const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *frames, unsigned count)
 {
+	bool generated = false;
+
 	for (unsigned i = 0; i < count; i++)
 		if (sl_stacks_is_own(&frames[i]))
 			return &frames[i];
 	for (unsigned i = 0; i < count; i++)
-		if (frames[i].python)
-			return &frames[i];
+		generated |= frames[i].python && frames[i].file && is_generated(frames[i].file);
+	/* below generated code of a thread of autograd's only the outermost line says what runs: BackwardCFunction.apply */
+	for (unsigned i = 0; i < count; i++)
+		if (frames[generated ? count - 1 - i : i].python)
+			return &frames[generated ? count - 1 - i : i];
 	for (unsigned i = 0; i < count; i++)
 		if (!frames[i].python && frames[i].module && !frames[i].passes_on)
 			return &frames[i];

@@ -1909,6 +1909,16 @@ class RankComparison(Answers):
             with self.subTest(own, **environment):
                 self.absent("processes.idle_contexts", beside(own, **environment)[0])
 
+    def test_results_for_which_a_pool_of_jax_had_no_room_are_found_where_the_program_failed_then(self):
+        def of(*path):
+            with tempfile.TemporaryDirectory() as out:
+                subprocess.run([ANALYZE, "-q", "-o", out + "/out", os.path.join(e2e.HERE, "..", *path)], check=True)
+                with open(out + "/out/report.json") as file:
+                    return json.load(file)
+        (finding,) = self.found("memory.no_room", of("real-gpu", "cases", "jax_dense_fit", "alone"))
+        self.assertEqual(finding["bytes"], 8 * 201326592)  # eight of the nine large results
+        self.absent("memory.no_room", of("golden", "gpu", "jax-growing"))
+
     def test_a_table_of_ranks_holds_what_each_asked_for(self):
         with Ranks(3, lambda rank: ["device=%d" % rank, "alloc=%d" % (100 + 50 * rank)]) as ranks:
             said = summary(ranks, "table", "--by", "rank")

@@ -24,6 +24,10 @@ static void adopt(struct sl_model *model, struct sl_device_state *device, struct
 	else
 		live->site = sl_ledger_pooled(model, live->site, live->bytes, live->time_ns);
 	device->torch.pool_reserved_bytes += live->bytes;
+	if (live->bytes > device->torch.pool_most_bytes) {
+		device->torch.pool_most_bytes = live->bytes;
+		device->torch.pool_site = live->site + 1;
+	}
 }
 
 /* True: device memory, allocated or mapped as a whole, as pools use it. */

@@ -215,6 +215,24 @@ static void forget_waiting(struct sl_model *model, uint64_t address)
 		}
 }
 
+/* A result of an execution has to wait, or `has` its room: what an earlier execution lacked is forgotten. */
+static void note_room(struct sl_model *model, const struct sl_event *event, const struct sl_torch *torch, bool has)
+{
+	struct sl_roomless *last = &model->roomless;
+
+	if (last->bytes && !sl_stack_same(last->stack, sl_stack_of(event)))
+		last->bytes = 0;
+	if (has)
+		return;
+	if (!last->bytes)
+		*last = (struct sl_roomless){.held_bytes = torch->pool_held_bytes,
+					     .used_bytes = torch->pool_allocated_bytes,
+					     .time_ns = model->now_ns,
+					     .device = (int)event->device,
+					     .stack = sl_stack_of(event)};
+	last->bytes += event->bytes;
+}
+
 /* Applies a block of a framework that reports its blocks but hardly its segments. */
 static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device,
 				   uint32_t *site)
@@ -233,7 +251,10 @@ static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item 
 			flags = device->torch.pool_reserved_bytes ? SL_LIVE_POOL | SL_LIVE_HANDLE : 0;
 		else
 			flags = sl_pools_place(model, device, event->address);
-		if (flags & SL_LIVE_HANDLE && !has_room(&device->torch, event->bytes)) {
+		bool room = !(flags & SL_LIVE_HANDLE) || has_room(&device->torch, event->bytes);
+
+		note_room(model, event, &device->torch, room);
+		if (!room) {
 			if (model->waiting.count < WAITING_MAX)
 				*SL_PUSH(&model->waiting) = (struct sl_handed_out){*event, item->thread};
 		} else if (flags) {

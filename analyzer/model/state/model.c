@@ -80,12 +80,47 @@ const char *sl_model_rest_name(const struct sl_torch *torch)
 	return torch->told ? "kept by PyTorch, or unnamed in pools" : "in pools, unnamed";
 }
 
-uint64_t sl_model_graphs_keep(const struct sl_torch *torch, uint64_t bytes)
+bool sl_model_is_jax(const char *library)
 {
-	uint64_t blocks = torch->graph_allocated_bytes, segments = torch->graph_reserved_bytes;
+	return strstr(library, "xla") || strstr(library, "jax");
+}
+
+static uint64_t beyond(uint64_t segments, uint64_t blocks, uint64_t most)
+{
 	uint64_t kept = segments > blocks ? segments - blocks : 0;
 
-	return kept < bytes ? kept : bytes;
+	return kept < most ? kept : most;
+}
+
+unsigned sl_model_rests(const struct sl_model *model, const struct sl_torch *torch, const char *name, uint64_t bytes,
+			struct sl_rest rests[SL_RESTS_MAX])
+{
+	struct sl_rest graphs = {.name = "CUDA graphs", .stack = torch->graph_stack}, pool = {.name = "in pools, unnamed"}, kept;
+	const struct sl_site *site = torch->pool_site ? &model->sites.item[torch->pool_site - 1] : NULL;
+	unsigned count = 0;
+
+	if (!name)
+		return 0;
+	graphs.bytes = beyond(torch->graph_reserved_bytes, torch->graph_allocated_bytes, bytes);
+	if (torch->graph_pools)
+		snprintf(graphs.name, sizeof(graphs.name), "CUDA graphs in %llu pool%s", (unsigned long long)torch->graph_pools,
+			 torch->graph_pools > 1 ? "s" : "");
+	pool.bytes = beyond(torch->pool_reserved_bytes, torch->pool_allocated_bytes, bytes - graphs.bytes);
+	if (site) {
+		pool.stack = site->stack;
+		pool.jax = sl_model_is_jax(sl_model_library(model, site));
+	}
+	if (pool.jax)
+		snprintf(pool.name, sizeof(pool.name), "rest of JAX's pool");
+	kept = (struct sl_rest){.bytes = bytes - graphs.bytes - pool.bytes};
+	snprintf(kept.name, sizeof(kept.name), "%s", pool.bytes && torch->told ? "kept by PyTorch, unused" : name);
+	if (kept.bytes)
+		rests[count++] = kept;
+	if (graphs.bytes)
+		rests[count++] = graphs;
+	if (pool.bytes)
+		rests[count++] = pool;
+	return count;
 }
 
 const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes)

@@ -71,12 +71,21 @@ struct sl_torch {
 	/* The part of the totals above that is in pools of other frameworks */
 	uint64_t pool_allocated_bytes, pool_reserved_bytes;
 	uint64_t pool_held_bytes; /* what such a pool said last that it holds */
+	uint64_t pool_most_bytes; /* the largest segment of such a pool, and its site: 1 + index */
+	uint32_t pool_site;
 	/* In private pools of CUDA graphs: segments, blocks in those, pools, and who captured into the largest segment */
 	uint64_t graph_reserved_bytes, graph_allocated_bytes, graph_pools, graph_most_bytes;
 	struct sl_stack graph_stack;
 	uint64_t rounding;		   /* of a snapshot: the part of allocated_bytes that nobody asked for */
 	struct sl_given given, most_given; /* in_use of `given` is not set */
 	struct sl_line *allocated, *reserved;
+};
+
+/* Results of the last execution for which a pool had no room when it handed them out; bytes 0: it had. */
+struct sl_roomless {
+	uint64_t bytes, held_bytes, used_bytes, time_ns; /* held, used: by the pool, then */
+	int device;
+	struct sl_stack stack;
 };
 
 /* A block that was handed out before its pool had room for it. */
@@ -526,6 +535,7 @@ struct sl_model {
 	struct sl_stack keeps_stack;
 	SL_VECTOR(struct sl_graph_pool) graph_pools;
 	SL_VECTOR(struct sl_handed_out) waiting;
+	struct sl_roomless roomless;
 	uint32_t graph_pool;		/* the one that is captured into */
 	struct sl_table graph_segments; /* owner: the pool */
 
@@ -668,10 +678,22 @@ uint64_t sl_model_blocks_at_peak(const struct sl_model *model, const struct sl_s
 const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes);
 const char *sl_model_rest_name(const struct sl_torch *torch);
 
-/* The part of the rest, `bytes` of them, that private pools of CUDA graphs keep. */
-uint64_t sl_model_graphs_keep(const struct sl_torch *torch, uint64_t bytes);
-/* The same for the moment of PyTorch's peak. */
+/* The same of one moment: what PyTorch's segments and other pools had beyond blocks. */
 const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes);
+
+/* A part of those bytes: what PyTorch keeps, private pools of CUDA graphs, pools of other frameworks. */
+struct sl_rest {
+	char name[64];
+	uint64_t bytes;
+	struct sl_stack stack; /* who took the largest piece; all 0: not told */
+	bool jax;
+};
+#define SL_RESTS_MAX 3
+/* Divides `bytes` of that name into parts; returns their number, 0 where name is NULL. */
+unsigned sl_model_rests(const struct sl_model *model, const struct sl_torch *torch, const char *name, uint64_t bytes,
+			struct sl_rest rests[SL_RESTS_MAX]);
+/* JAX's name for the library of its pool. */
+bool sl_model_is_jax(const char *library);
 
 static inline const char *sl_model_library(const struct sl_model *model, const struct sl_site *site)
 {

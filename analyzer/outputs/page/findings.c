@@ -27,16 +27,19 @@ static void put_place(struct sl_page *page, unsigned process, struct sl_stack st
 static void put_owners(struct sl_page *page, unsigned process, const struct sl_oom *oom)
 {
 	const struct sl_model *model = page->report->processes[process].model;
-	bool unused = oom->torch.used && oom->torch.reserved_bytes > oom->torch.allocated_bytes;
-	uint32_t count = unused;
+	struct sl_rest rests[SL_RESTS_MAX];
+	uint64_t unused;
+	const char *name = sl_model_unused(&oom->torch, &unused);
+	unsigned rest_count = sl_model_rests(model, &oom->torch, name, unused, rests);
+	uint32_t count = rest_count;
 
 	for (unsigned i = 0; i < oom->owner_count; i++)
 		count += is_owner(model, oom, &oom->owners[i]);
 	sl_page_put_array(page, "owners", count);
-	if (unused) {
+	for (unsigned i = 0; i < rest_count; i++) {
 		sl_packed_map(&page->pack, 4);
-		sl_page_put_text(page, "name", sl_model_rest_name(&oom->torch));
-		sl_page_put_known(page, "bytes", oom->torch.reserved_bytes - oom->torch.allocated_bytes);
+		sl_page_put_text(page, "name", rests[i].name);
+		sl_page_put_known(page, "bytes", rests[i].bytes);
 		sl_page_put_known(page, "blocks", 0);
 		sl_page_put_known(page, "stack", 0);
 	}

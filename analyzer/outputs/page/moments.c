@@ -110,8 +110,17 @@ bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, 
 
 static void add_rest(struct sl_page *page, struct samples *samples, const char *name, uint64_t bytes)
 {
-	if (name)
-		add(samples, sl_page_note(page, name), (double)bytes, 0);
+	add(samples, sl_page_note(page, name), (double)bytes, 0);
+}
+
+static void add_rests(struct sl_page *page, struct samples *samples, const struct sl_model *model, const struct sl_torch *torch,
+		      const char *name, uint64_t bytes)
+{
+	struct sl_rest rests[SL_RESTS_MAX];
+	unsigned count = sl_model_rests(model, torch, name, bytes, rests);
+
+	for (unsigned i = 0; i < count; i++)
+		add_rest(page, samples, rests[i].name, rests[i].bytes);
 }
 
 enum value { AT_PEAK, AT_END, EVER };
@@ -138,7 +147,7 @@ static void of_device(struct sl_page *page, unsigned process, int device, enum v
 		const char *name =
 			value == AT_PEAK ? sl_model_rest_at_peak(model, state, &rest) : sl_model_unused(&state->torch, &rest);
 
-		add_rest(page, samples, name, rest);
+		add_rests(page, samples, model, value == AT_PEAK ? &state->torch_at_peak : &state->torch, name, rest);
 	}
 }
 
@@ -213,7 +222,7 @@ static void other_moments(struct sl_page *page, unsigned process)
 				add(&samples, sl_page_site(page, process, oom->owners[i].site), (double)oom->owners[i].bytes,
 				    (double)oom->owners[i].blocks);
 		unused = sl_model_unused(&oom->torch, &left);
-		add_rest(page, &samples, unused, left);
+		add_rests(page, &samples, p->model, &oom->torch, unused, left);
 		put_moment(page, process, oom->device, "oom", oom->time_ns, &samples);
 	}
 }
