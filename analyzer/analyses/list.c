@@ -9,7 +9,8 @@
 	A(leaks)                                                                                                                   \
 	A(growth)                                                                                                                  \
 	A(accounts)                                                                                                                \
-	A(hidden) A(ranks) A(strays) A(sharing) A(roomless) A(frees) A(threads) A(host) A(spikes) A(overlap) A(heuristics)
+	A(hidden)                                                                                                                  \
+	A(ranks) A(strays) A(sharing) A(roomless) A(frees) A(threads) A(host) A(spikes) A(overlap) A(would_fit) A(heuristics)
 
 #define DECLARED(name) extern const struct sl_analysis sl_analysis_##name;
 ANALYSES(DECLARED)

@@ -19,12 +19,12 @@
 static const char about[] =
 	"Replays what PyTorch's allocator was asked for, with its own rules, under other capacities and settings: whether it\n"
 	"fits, where it would have failed, and the smallest capacity that is enough.  Exit status 1: a capacity that was asked\n"
-	"for is too small.  doc/would-it-fit.md";
+	"for is too small.  doc/would-it-fit.md, doc/proof.md";
 
 struct asked {
 	struct sl_fit_question question;
 	const char *run, *vary;
-	bool json;
+	bool json, changes;
 };
 
 #define INTO struct asked
@@ -44,6 +44,9 @@ static const struct sl_option table[] = {
 	 "the first that reproduces it"},
 	{"--vary", 0, "KEY",
 	 "of recordings at several values of a number that --meta KEY=N told (batch, sequence length): the largest that fits"},
+	{"--changes", 0, NULL,
+	 "which changes of the program or its settings would have let it fit on the recorded device, each one replayed",
+	 SL_TO_FLAG(changes)},
 	{"--json", 0, NULL, "a JSON object on stdout", SL_TO_FLAG(json)},
 	SL_OPTION_RUN(run),
 	{0},
@@ -199,6 +202,9 @@ static void close_all(struct sl_fit_result *result)
 {
 	for (unsigned s = 0; s < result->subject_count; s++)
 		sl_fit_instead_free(&result->insteads[s]), sl_fit_subject_free(&result->subjects[s]);
+	for (unsigned p = 0; p < result->proof_count; p++)
+		sl_fit_proof_free(&result->proofs[p]);
+	free(result->proofs);
 	for (unsigned p = 0; p < result->process_count; p++) {
 		struct sl_trace *trace = result->processes[p].trace;
 
@@ -216,6 +222,19 @@ static void close_all(struct sl_fit_result *result)
 	free(result->sessions);
 }
 
+static void try_changes(struct sl_fit_result *result)
+{
+	unsigned count = 0;
+
+	for (unsigned p = 0; p < result->process_count; p++)
+		count += result->processes[p].count;
+	result->proofs = sl_memory_must(calloc(count + 1, sizeof(*result->proofs)));
+	for (unsigned p = 0; p < result->process_count; p++)
+		for (unsigned i = 0; i < result->processes[p].count; i++)
+			sl_fit_proof_make(&result->proofs[result->proof_count++], &result->processes[p].recordings[i],
+					  SL_FIT_PROOF_SECONDS);
+}
+
 static int fit(const struct sl_images *images, const struct asked *asked)
 {
 	struct sl_fit_result result = {.question = &asked->question, .vary = asked->vary};
@@ -225,6 +244,9 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 		return SL_EXIT_USAGE;
 	if (!open_all(&result, images, run)) {
 		status = SL_EXIT_UNREADABLE;
+	} else if (asked->changes) {
+		try_changes(&result);
+		(asked->json ? sl_fit_changes_json : sl_fit_changes_print)(&result);
 	} else {
 		for (unsigned p = 0; p < result.process_count; p++)
 			for (unsigned i = 0; i < result.processes[p].count; i++)

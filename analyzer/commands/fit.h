@@ -5,6 +5,7 @@
 #include "analyzer/base/map.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/fit/answer.h"
+#include "analyzer/fit/change.h"
 #include "analyzer/fit/instead.h"
 #include "analyzer/fit/vary.h"
 
@@ -21,6 +22,8 @@ struct sl_fit_result {
 	struct sl_fit_subject *subjects;
 	struct sl_fit_instead *insteads; /* one for each subject */
 	unsigned subject_count;
+	struct sl_fit_proof *proofs; /* of all recordings, for --changes */
+	unsigned proof_count;
 	const struct sl_fit_question *question;
 	const char *vary; /* NULL: not asked for */
 	SL_VECTOR(struct sl_fit_varied) varied;
@@ -42,6 +45,11 @@ const char *sl_fit_line(const struct sl_fit_recording *recording, size_t at, cha
 /* fit_picture.c: the segments when memory ran out. */
 void sl_fit_picture_print(const struct sl_fit_recording *recording, const struct sl_fit_picture *picture);
 void sl_fit_picture_json(struct sl_json *j, const struct sl_fit_recording *recording, const struct sl_fit_picture *picture);
+
+/* fit_changes.c: for --changes, all that were tried. */
+#define SL_FIT_PROOF_SECONDS 60
+void sl_fit_changes_print(const struct sl_fit_result *result);
+void sl_fit_changes_json(const struct sl_fit_result *result);
 
 void sl_fit_print(const struct sl_fit_result *result);
 void sl_fit_print_json(const struct sl_fit_result *result);

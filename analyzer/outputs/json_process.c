@@ -10,6 +10,7 @@
 #include "analyzer/outputs/heuristics.h"
 #include "analyzer/outputs/json_stack.h"
 #include "analyzer/outputs/output.h"
+#include "analyzer/report/change.h"
 #include "analyzer/report/roles.h"
 #include "analyzer/report/window.h"
 
@@ -162,6 +163,25 @@ static void put_torch(struct sl_json *j, const struct sl_model *model)
 	sl_json_end(j);
 }
 
+/* Changes that would have let it fit, each replayed; null: not asked of this process. */
+static void put_changes(struct sl_json *j, const struct sl_changes *changes)
+{
+	if (!changes) {
+		sl_json_null(j, "changes");
+		return;
+	}
+	sl_json_object(j, "changes");
+	sl_json_int(j, "device", changes->device);
+	sl_json_uint(j, "capacity_bytes", changes->capacity);
+	sl_json_bool(j, "failed", changes->failed);
+	sl_json_string(j, "left_out", changes->left_out[0] ? changes->left_out : NULL);
+	sl_json_array(j, "tried");
+	for (unsigned i = 0; i < changes->count; i++)
+		sl_change_write(j, &changes->tried[i]);
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
 static void put_holder(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process,
 		       const struct sl_holder_of_growth *holder)
 {
@@ -294,6 +314,7 @@ void sl_json_figures(struct sl_json *j, const struct sl_process *process)
 	put_apis(j, process->model);
 	put_libraries(j, process->model);
 	put_torch(j, process->model);
+	put_changes(j, process->changes);
 }
 
 /* The facts of each device in a snapshot of PyTorch's; null: it is a recording. */

@@ -6,6 +6,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/analyses/oom_causes.h"
 #include "analyzer/base/format.h"
+#include "analyzer/report/change.h"
 #include "analyzer/report/merge_lines.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/window.h"
@@ -221,6 +222,8 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 		sl_screen_say(page, "  %s", account->cause_text);
 	if (account->advice)
 		sl_screen_say(page, "  %s", account->advice);
+	if (process->changes && process->changes->failed && process->changes->device == oom->device && !sl_oom_got_over(oom))
+		sl_screen_changes(page, process);
 }
 
 /* Prints the sentence of analyses/ranks.c about this process. */

@@ -57,6 +57,8 @@ void sl_screen_dry(struct sl_screen_page *page);
 void sl_screen_need(struct sl_screen_page *page);
 void sl_screen_reads(struct sl_screen_page *page);
 
+/* screen_changes.c: changes that would have let it fit, or would lower its peak. */
+void sl_screen_changes(struct sl_screen_page *page, const struct sl_process *process);
 /* screen_title.c: program, processes, hosts, time, and how they ended. */
 void sl_screen_title(struct sl_screen_page *page);
 /* screen_peak.c: the process that held most on a device, and what it held. */

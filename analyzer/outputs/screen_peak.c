@@ -4,6 +4,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/screen_page.h"
+#include "analyzer/report/change.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/roles.h"
 #include "analyzer/report/spark.h"
@@ -249,6 +250,8 @@ void sl_screen_peak(struct sl_screen_page *page)
 	put_roles(page, process, device);
 	if (!fell_there(page, process, device))
 		sl_screen_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
+	if (process->changes && !process->changes->failed && process->changes->device == device->device)
+		sl_screen_changes(page, process);
 	put_names(page, process->model);
 	put_managed(page, device->known_peak);
 }

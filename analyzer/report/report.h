@@ -162,6 +162,7 @@ struct sl_finding {
 	struct sl_stack stack;	   /* that it refers to, in its process; all 0: none */
 };
 
+struct sl_changes; /* change.h */
 struct sl_places;
 void sl_places_free(struct sl_places *places); /* place.h */
 struct sl_roles;
@@ -194,6 +195,7 @@ struct sl_process {
 	uint64_t bundles_from_ns;
 	/* The same because of the limit on bytes, known only after they are written. */
 	uint64_t bundles_kept_ns;
+	struct sl_changes *changes;  /* what would have let it fit; NULL: not asked; analyses/would_fit.c */
 	struct sl_account *accounts; /* one for each error of model->ooms, NULL: no errors; analyses/oom.c */
 	unsigned
 		/* Index of the first rank that does the same; SL_ALIKE_UNKNOWN: none, or too few to tell; analyses/ranks.c. */

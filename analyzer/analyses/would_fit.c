@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which changes would have let a run of PyTorch fit: each is replayed (analyzer/fit/change.h).  It asks about one process: the one
+ * that ran out of memory first, or whose peak came near the size of its device.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/fit/change.h"
+#include "analyzer/fit/window.h"
+#include "analyzer/report/report.h"
+
+#define SECONDS 2.0
+#define EVENTS	2000000ull /* of the process: it is read once more */
+#define NEAR	0.9	   /* of its device: a peak that is worth a change */
+
+/* The error of PyTorch's that ended the process; NULL: none. */
+static const struct sl_oom *last_error(const struct sl_process *process)
+{
+	for (size_t i = process->model->ooms.count; i--;) {
+		const struct sl_oom *oom = &process->model->ooms.item[i];
+
+		if (!sl_oom_got_over(oom) && !sl_oom_made_to_fail(oom) && oom->scope == SL_SCOPE_VRAM && oom->torch.used)
+			return oom;
+	}
+	return NULL;
+}
+
+/* The device that a process of PyTorch's nearly fills; -1: none. */
+static int near_full(const struct sl_process *process)
+{
+	for (int d = 0; d < SL_DEVICES_MAX; d++) {
+		const struct sl_device_state *state = process->model->devices[d + 1];
+
+		if (state && state->torch.used && state->total_bytes != SL_UNKNOWN && state->total_bytes &&
+		    (double)state->known_peak > NEAR * (double)state->total_bytes)
+			return d;
+	}
+	return -1;
+}
+
+static struct sl_process *choose(struct sl_report *report, int *device)
+{
+	struct sl_process *found = NULL;
+	uint64_t first = UINT64_MAX, at;
+
+	*device = -1;
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_oom *oom = last_error(&report->processes[i]);
+
+		at = oom ? sl_process_unix(&report->processes[i], oom->time_ns) : UINT64_MAX;
+		if (at >= first)
+			continue;
+		first = at;
+		found = &report->processes[i];
+		*device = oom->device;
+	}
+	for (unsigned i = 0; i < report->process_count && !found; i++)
+		if ((*device = near_full(&report->processes[i])) >= 0)
+			found = &report->processes[i];
+	return found;
+}
+
+static void keep(struct sl_changes *changes, const struct sl_fit_proof *proof, const struct sl_report *report)
+{
+	changes->capacity = proof->capacity;
+	changes->failed = proof->program.failed != SL_FIT_GAP;
+	changes->count = proof->count;
+	memcpy(changes->tried, proof->changes, sizeof(changes->tried));
+	if (proof->why_not)
+		snprintf(changes->left_out, sizeof(changes->left_out), "changes were not tried: %s", proof->why_not);
+	else if (proof->untried)
+		snprintf(changes->left_out, sizeof(changes->left_out),
+			 "%u kinds of change were not tried, for lack of time: stormlog-analyze fit --changes", proof->untried);
+	else if (report->process_count > 1)
+		snprintf(changes->left_out, sizeof(changes->left_out),
+			 "changes were tried on this process only: stormlog-analyze fit --changes");
+}
+
+/* The advice to try a setting is withdrawn where the replay shows that it does not let the step pass. */
+static void withdraw(struct sl_process *process, const struct sl_oom *oom)
+{
+	struct sl_account *account = oom ? &process->accounts[oom - process->model->ooms.item] : NULL;
+
+	if (!account || account->cause != SL_CAUSE_FRAGMENTED)
+		return;
+	for (unsigned i = 0; i < process->changes->count; i++) {
+		const struct sl_change *change = &process->changes->tried[i];
+
+		if (!change->settings || !strstr(change->settings, "expandable") || change->passes == SL_PASSES ||
+		    change->passes == SL_PASSES_STEP)
+			continue;
+		free(account->advice);
+		account->advice = NULL;
+	}
+}
+
+static void run(struct sl_report *report)
+{
+	int device;
+	struct sl_process *process = report->options.until_unix_ns ? NULL : choose(report, &device);
+	struct sl_fit_process fit;
+	struct sl_fit_proof proof;
+
+	if (!process || !process->trace || report->images.images[process->image].summary)
+		return;
+	process->changes = sl_memory_must(calloc(1, sizeof(*process->changes)));
+	process->changes->device = device;
+	if (process->model->events > EVENTS) {
+		snprintf(process->changes->left_out, sizeof(process->changes->left_out),
+			 "changes were not tried, since it has too many events: stormlog-analyze fit --changes");
+		return;
+	}
+	sl_fit_record(&fit, process->trace, "");
+	for (unsigned i = 0; i < fit.count; i++) {
+		if (fit.recordings[i].device != device)
+			continue;
+		sl_fit_proof_make(&proof, &fit.recordings[i], SECONDS);
+		keep(process->changes, &proof, report);
+		sl_fit_proof_free(&proof);
+	}
+	sl_fit_forget(&fit);
+	withdraw(process, last_error(process));
+}
+
+const struct sl_analysis sl_analysis_would_fit = {.name = "would_fit", .run = run, .of_windows = true};

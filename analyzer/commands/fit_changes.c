@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* fit --changes: every change that was tried on a recording, best first. */
+#include <stdio.h>
+
+#include "analyzer/base/escape.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/commands/fit.h"
+
+static void put_changes(const struct sl_fit_proof *proof)
+{
+	char text[300], words[300];
+
+	for (unsigned i = 0; i < proof->count; i++) {
+		const struct sl_change *c = &proof->changes[i];
+
+		sl_escape_print(stdout, "  %-14s %-58s %s\n", sl_change_passes[c->passes], sl_change_text(text, sizeof(text), c),
+				sl_change_words(words, sizeof(words), c));
+	}
+	if (!proof->count && !proof->why_not)
+		puts("  every change that is known leaves it as it is");
+	if (proof->untried)
+		printf("  %u more kinds were not tried: there was no time\n", proof->untried);
+}
+
+void sl_fit_changes_print(const struct sl_fit_result *result)
+{
+	for (unsigned p = 0, i = 0; p < result->process_count; p++)
+		for (unsigned k = 0; k < result->processes[p].count; k++, i++) {
+			const struct sl_fit_proof *proof = &result->proofs[i];
+			const struct sl_fit_recording *r = &result->processes[p].recordings[k];
+
+			sl_escape_print(stdout, "%s  device %d  PyTorch %u.%u  %s requests\n", r->session, r->device,
+					r->release / 100, r->release % 100, SL_NUMBER(r->requests));
+			if (proof->why_not)
+				sl_escape_print(stdout, "changes were not tried: %s\n", proof->why_not);
+			else
+				sl_escape_print(stdout, "  passes         change, on a device of %s\n", SL_SIZE(proof->capacity));
+			put_changes(proof);
+		}
+}
+
+void sl_fit_changes_json(const struct sl_fit_result *result)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+
+	sl_json_document(j, "stormlog.fit_changes", 1);
+	sl_json_array(j, "recordings");
+	for (unsigned p = 0, i = 0; p < result->process_count; p++)
+		for (unsigned k = 0; k < result->processes[p].count; k++, i++) {
+			const struct sl_fit_proof *proof = &result->proofs[i];
+
+			sl_json_object(j, NULL);
+			sl_json_string(j, "process", result->processes[p].recordings[k].session);
+			sl_json_int(j, "device", result->processes[p].recordings[k].device);
+			sl_json_uint(j, "capacity_bytes", proof->capacity);
+			sl_json_string(j, "not_tried_because", proof->why_not);
+			sl_json_uint(j, "kinds_left_out", proof->untried);
+			sl_json_array(j, "changes");
+			for (unsigned c = 0; c < proof->count; c++)
+				sl_change_write(j, &proof->changes[c]);
+			sl_json_end(j);
+			sl_json_end(j);
+		}
+	sl_json_end(j);
+	sl_json_finish(j);
+}

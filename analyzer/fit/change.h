@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes of a program that would have let it fit.  Each is a rule over its recorded requests (changes.c) and is replayed under the
+ * recorded capacity before it is told (proof.c).
+ */
+#pragma once
+
+#include "analyzer/fit/program.h"
+#include "analyzer/report/change.h"
+
+/* What one change does to the requests. */
+struct sl_fit_edits {
+	const struct sl_fit_settings *settings;
+	double *scale;	/* of each life */
+	size_t *dies;	/* op before which it is freed; SL_FIT_GAP: as recorded */
+	size_t *again;	/* op before which it is requested once more, after dies; SL_FIT_GAP: not */
+	bool *gone;	/* never requested */
+	bool *empties;	/* of each op: the cache is emptied before it */
+	uint64_t extra; /* bytes that are requested before the op `extra_from` and stay until the end of the step */
+	size_t extra_from;
+	struct sl_fit_settings made;
+	bool scaled;
+	enum sl_passes most; /* no better answer, whatever the replay says */
+};
+
+/* One rule: false: the program has nothing of the kind. */
+struct sl_fit_rule {
+	const char *kind;
+	bool (*apply)(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program, unsigned n);
+	unsigned count; /* it is asked with n from 0 to this */
+};
+extern const struct sl_fit_rule sl_fit_rules[]; /* ended by kind NULL */
+
+struct sl_fit_proof {
+	struct sl_fit_program program;
+	struct sl_change changes[SL_CHANGES_MAX]; /* best first */
+	unsigned count;
+	unsigned untried;	 /* rules for which there was no time */
+	uint64_t capacity;	 /* of the device */
+	const char *why_not;	 /* nothing was tried, because; NULL: it was */
+	uint64_t peak_allocated; /* of the program as it was, with what was to come */
+};
+
+/* seconds: of the processor, for all replays. */
+void sl_fit_proof_make(struct sl_fit_proof *proof, const struct sl_fit_recording *recording, double seconds);
+void sl_fit_proof_free(struct sl_fit_proof *proof);

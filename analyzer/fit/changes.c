@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/* The rules: what each kind of change does to the requests of a program, and where. */
+#include <limits.h>
+#include <string.h>
+
+#include "analyzer/base/memory.h"
+#include "analyzer/fit/change.h"
+#include "analyzer/fit/kept.h"
+
+#define PART_MIN   50 /* a kind is offered where it concerns at least one of so many parts of what is held */
+#define LARGE_PART 8  /* a large temporary takes one of so many parts of the device */
+#define CHUNKS	   4
+#define OWN_STEP   3 /* temporaries of an optimizer with small state, of the largest gradient's size */
+
+static const char *const settings[] = {"expandable_segments:True", "max_split_size_mb:128", "garbage_collection_threshold:0.8"};
+static const char *const setting_kinds[] = {"settings:expandable_segments", "settings:max_split_size_mb=128",
+					    "settings:garbage_collection_threshold=0.8"};
+
+static const struct sl_fit_stack *stack_of(const struct sl_fit_program *p, uint32_t life)
+{
+	return sl_fit_program_stack(p, p->lives.item[life].python);
+}
+
+static uint32_t failed_life(const struct sl_fit_program *p)
+{
+	return p->whole.ops.item[p->failed].id;
+}
+
+static void name(struct sl_change *change, const struct sl_fit_place *place)
+{
+	if (place)
+		change->at = (struct sl_change_line){place->file, place->function, place->line};
+}
+
+/* True: the bytes are worth a change. */
+static bool matters(const struct sl_fit_program *p, uint64_t bytes)
+{
+	uint64_t now = 0, most = 0;
+
+	for (size_t i = 0; i < p->whole.ops.count; i++) {
+		const struct sl_fit_op *op = &p->whole.ops.item[i];
+
+		if (op->verb == SL_FIT_ALLOC)
+			now += p->lives.item[op->id].bytes;
+		else if (op->verb == SL_FIT_FREE || op->verb == SL_FIT_FREE_LATER)
+			now -= p->lives.item[op->id].bytes;
+		most = now > most ? now : most;
+	}
+	return bytes * PART_MIN >= most;
+}
+
+static bool set(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+{
+	const char *at;
+
+	e->made = p->recorded->settings;
+	if (sl_fit_settings_parse(&e->made, settings[n], p->recorded->release, &at) ||
+	    !memcmp(&e->made, &p->recorded->settings, sizeof(e->made)))
+		return false;
+	if (e->made.gc_threshold > 0 && !p->recorded->limits && !(e->made.fraction > 0))
+		return false; /* it does nothing without a memory fraction */
+	e->settings = &e->made;
+	change->kind = setting_kinds[n];
+	change->settings = settings[n];
+	return true;
+}
+
+/* --- what is kept from step to step ------------------------------------------------------------------------- */
+
+/* Blocks that each step keeps; graph: by autograd's graph.  modules: only those that modules made. */
+static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, bool graph, bool modules)
+{
+	const struct sl_fit_place *place = NULL;
+	uint64_t bytes = 0;
+	struct sl_fit_keeps keeps;
+	signed char *is_graph;
+
+	if (p->steps.count < 2)
+		return false;
+	sl_fit_keeps_find(&keeps, p);
+	is_graph = sl_memory_must(calloc(p->stacks.count + 1, 1));
+	for (uint32_t i = 0; keeps.any && i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		size_t at = sl_idmap_get(&p->stack_ids, life->python, 0);
+
+		if (!sl_fit_keeps_it(&keeps, p, i))
+			continue;
+		if (!is_graph[at])
+			is_graph[at] = sl_fit_keeps_graph(&keeps, p, i) ? 1 : -1;
+		if ((is_graph[at] > 0) != graph || (modules && !stack_of(p, i)->module) || keeps.leaves[i] == SL_FIT_GAP)
+			continue;
+		e->dies[i] = keeps.leaves[i];
+		bytes += life->bytes;
+		place = sl_fit_program_caller(p, life->python);
+	}
+	free(is_graph);
+	sl_fit_keeps_free(&keeps);
+	name(change, place);
+	return bytes && matters(p, bytes);
+}
+
+static bool free_leak(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+{
+	(void)n;
+	return end_kept(e, change, p, true, false);
+}
+
+static bool no_grad(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+{
+	(void)n;
+	return end_kept(e, change, p, true, true);
+}
+
+static bool offload_results(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+{
+	(void)n;
+	return end_kept(e, change, p, false, false);
+}
+
+/* --- optimizer, copies -------------------------------------------------------------------------------------- */
+
+static bool half_state(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+{
+	const struct sl_fit_place *place = NULL;
+	uint64_t bytes = 0;
+
+	(void)n;
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		e->gone[i] = sl_fit_program_updates(p, i); /* another optimizer has temporaries of its own */
+		if (e->gone[i] || life->death != SL_FIT_GAP || life->before || !stack_of(p, i)->optimizer ||
+		    stack_of(p, i)->backward)
+			continue;
+		e->scale[i] = 0.5;
+		bytes += life->bytes;
+		place = sl_fit_program_own(stack_of(p, i));
+	}
+	e->scaled = true;
+	if (p->rest == SL_FIT_REST_STATE) {
+		e->extra = OWN_STEP * p->temporary;
+		e->extra_from = p->states;
+	}
+	name(change, place);
+	return bytes && matters(p, bytes);
+}
+
+static bool no_second_copy(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+{
+	const struct sl_fit_place *place = NULL;
+	uint64_t bytes = 0;
+
+	(void)n;
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		if (life->death != SL_FIT_GAP || life->before || !stack_of(p, i)->copies)
+			continue;
+		e->gone[i] = true;
+		bytes += life->bytes;
+		place = sl_fit_program_own(stack_of(p, i));
+	}
+	name(change, place);
+	return bytes && matters(p, bytes);
+}
+
+/*
+ * A model is loaded in a function that loaded another before, and called it meanwhile.  Whether it is called again is not in the
+ * recording, and neither is what the second one still needs.
+ */
+static bool free_before_build(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+{
+	const struct sl_fit_stack *failed =
+		p->failed == SL_FIT_GAP ? NULL : sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
+	size_t begin = SL_FIT_GAP, called = SL_FIT_GAP;
+	uint64_t bytes = 0;
+
+	(void)n;
+	for (unsigned depth = 0; failed && failed->loads && depth < failed->count && !bytes; depth++) {
+		const struct sl_fit_place *here = &failed->places[depth];
+
+		if (!here->own)
+			continue;
+		begin = called = SL_FIT_GAP;
+		for (size_t i = p->failed + 1; i--;) {
+			const struct sl_fit_op *op = &p->whole.ops.item[i];
+			const struct sl_fit_stack *stack = op->verb == SL_FIT_ALLOC ? sl_fit_program_stack(p, op->python) : NULL;
+
+			if (!stack || stack->count <= depth || !here->file || !stack->places[depth].file ||
+			    strcmp(stack->places[depth].file, here->file) != 0 ||
+			    strcmp(stack->places[depth].function ? stack->places[depth].function : "",
+				   here->function ? here->function : "") != 0)
+				continue;
+			if (called == SL_FIT_GAP && stack->places[depth].line == here->line)
+				begin = i;
+			else if (stack->module && !stack->loads)
+				called = i;
+			else if (called != SL_FIT_GAP && stack->loads && stack->places[depth].line != here->line &&
+				 p->lives.item[op->id].death == SL_FIT_GAP) {
+				e->dies[op->id] = begin;
+				bytes += op->bytes;
+			}
+		}
+		name(change, here);
+	}
+	e->most = SL_PASSES_REQUEST;
+	return bytes && begin != SL_FIT_GAP && matters(p, bytes);
+}
+
+/* --- sizes -------------------------------------------------------------------------------------------------- */
+
+/* Blocks whose size is not the same in all steps are those that follow the batch. */
+static bool half_batch(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+{
+	uint64_t *first = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*first))), bytes = 0;
+	bool *varies = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*varies)));
+	const struct sl_fit_place *place = NULL;
+
+	(void)n;
+	for (size_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		size_t at = sl_idmap_get(&p->stack_ids, life->python, 0);
+
+		if (!life->step || life->nth || !at)
+			continue;
+		varies[at] |= first[at] && first[at] != life->bytes;
+		first[at] = life->bytes;
+	}
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		if (!life->step || !varies[sl_idmap_get(&p->stack_ids, life->python, 0)])
+			continue;
+		e->scale[i] = 0.5;
+		bytes = life->bytes > bytes ? life->bytes : bytes;
+		place = place ? place : sl_fit_program_statement(p, life->python);
+	}
+	free(first);
+	free(varies);
+	e->scaled = true;
+	name(change, place);
+	return bytes && matters(p, bytes);
+}
+
+/* The op at which the function `here` of a stack of so many frames has returned. */
+static size_t returned(const struct sl_fit_program *p, size_t from, const struct sl_fit_place *here)
+{
+	for (size_t i = from; i < p->whole.ops.count; i++) {
+		const struct sl_fit_op *op = &p->whole.ops.item[i];
+		const struct sl_fit_stack *stack = op->verb == SL_FIT_ALLOC ? sl_fit_program_stack(p, op->python) : NULL;
+		bool inside = false;
+
+		for (unsigned k = 0; stack && k < stack->count && !inside; k++)
+			inside = stack->places[k].own && here->function && stack->places[k].function &&
+				 !strcmp(stack->places[k].function, here->function);
+		if (stack && !inside)
+			return i;
+	}
+	return p->whole.ops.count;
+}
+
+/* The largest temporaries of the function that failed, a part at a time; Python holds the part before until the next is made. */
+static bool chunked(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+{
+	const struct sl_fit_life *failed;
+	const struct sl_fit_place *here, *there;
+	unsigned count = 0;
+
+	(void)n;
+	if (p->failed == SL_FIT_GAP || !p->recorded->device_total)
+		return false;
+	failed = &p->lives.item[failed_life(p)];
+	here = sl_fit_program_own(sl_fit_program_stack(p, failed->python));
+	if (!here || !here->function || failed->bytes * LARGE_PART < p->recorded->device_total ||
+	    sl_fit_program_stack(p, failed->python)->backward || sl_fit_program_stack(p, failed->python)->optimizer)
+		return false;
+	for (uint32_t i = (uint32_t)p->lives.count; i--;) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		if (life->step != failed->step || life->bytes < failed->bytes / 2)
+			continue;
+		there = sl_fit_program_own(stack_of(p, i));
+		if (!there || !there->function || strcmp(there->function, here->function) != 0)
+			continue;
+		if (life->death > returned(p, life->birth, here))
+			return false; /* it is needed later, as by a backward pass */
+		e->scale[i] = 1.0 / CHUNKS;
+		e->extra_from = life->birth;
+		count++;
+	}
+	e->extra = failed->bytes / CHUNKS;
+	e->scaled = true;
+	name(change, here);
+	return count;
+}
+
+static bool empty_cache(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+{
+	(void)n;
+	for (size_t i = 0; i < p->steps.count; i++)
+		e->empties[p->steps.item[i]] = true;
+	name(change, p->steps.count ? sl_fit_program_statement(p, p->whole.ops.item[p->steps.item[0]].python) : NULL);
+	return p->steps.count;
+}
+
+const struct sl_fit_rule sl_fit_rules[] = {
+	{"settings", set, sizeof(settings) / sizeof(*settings)},
+	{"free_leak", free_leak, 1},
+	{"no_grad", no_grad, 1},
+	{"offload_results", offload_results, 1},
+	{"no_second_copy", no_second_copy, 1},
+	{"half_state", half_state, 1},
+	{"free_before_build", free_before_build, 1},
+	{"chunked", chunked, 1},
+	{"half_batch", half_batch, 1},
+	{"empty_cache_at_step", empty_cache, 1},
+	{0},
+};

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/fit/kept.h"
+
+#include <string.h>
+
+#include "analyzer/base/memory.h"
+
+#define STEPS_MIN  3 /* that keep something: fewer may be the first ones, or what the next step frees */
+#define GRAPH_MIN  3 /* blocks of modules in a step */
+#define GRAPH_PART 2 /* one of so many is kept */
+
+static size_t number(const struct sl_fit_program *p, uint32_t python)
+{
+	return sl_idmap_get(&p->stack_ids, python, 0);
+}
+
+/* Steps whose blocks are old enough: not the one that failed, nor the one before, whose last blocks the next step frees. */
+static unsigned old_steps(const struct sl_fit_program *p)
+{
+	return p->steps.count > 2 ? (unsigned)p->steps.count - 2 : 0;
+}
+
+static void find_kept(struct sl_fit_keeps *k, const struct sl_fit_program *p)
+{
+	unsigned *last = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*last))), steps = old_steps(p);
+
+	for (size_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		size_t at = number(p, life->python);
+
+		if (!life->step || life->step > steps || life->death != SL_FIT_GAP || last[at] == life->step)
+			continue;
+		last[at] = life->step;
+		k->stacks[at].steps++;
+	}
+	for (size_t i = 0; i < p->stacks.count; i++) {
+		k->stacks[i].grows = i && k->stacks[i].steps >= STEPS_MIN && 2 * k->stacks[i].steps >= steps && last[i] + 2 > steps;
+		k->any |= k->stacks[i].grows;
+	}
+	k->to = steps;
+	k->from = steps > 3 ? steps - 2 : 1;
+	free(last);
+}
+
+/* Where the loop goes on to its next statement. */
+static void find_ends(struct sl_fit_keeps *k, const struct sl_fit_program *p)
+{
+	uint32_t first = 0, line = 0;
+	unsigned step = 0;
+
+	for (uint32_t i = 0; i <= p->lives.count; i++) {
+		const struct sl_fit_life *life = i < p->lives.count ? &p->lives.item[i] : NULL;
+		const struct sl_fit_place *at = life ? sl_fit_program_statement(p, life->python) : NULL;
+
+		if (life && (!at || (at->line == line && life->step == step)))
+			continue;
+		for (uint32_t end = i; first < end; first++)
+			k->leaves[first] = life ? life->birth : SL_FIT_GAP;
+		line = at ? at->line : 0;
+		step = life ? life->step : 0;
+	}
+}
+
+void sl_fit_keeps_find(struct sl_fit_keeps *k, const struct sl_fit_program *p)
+{
+	*k = (struct sl_fit_keeps){.stacks = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*k->stacks))),
+				   .leaves = sl_memory_must(calloc(p->lives.count + 1, sizeof(*k->leaves)))};
+	find_kept(k, p);
+	find_ends(k, p);
+}
+
+void sl_fit_keeps_free(struct sl_fit_keeps *k)
+{
+	free(k->stacks);
+	free(k->leaves);
+}
+
+bool sl_fit_keeps_it(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
+{
+	const struct sl_fit_life *at = &p->lives.item[life];
+
+	return at->death == SL_FIT_GAP && at->step && k->stacks[number(p, at->python)].grows;
+}
+
+static bool is_guarded(const struct sl_fit_stack *stack)
+{
+	for (unsigned i = 0; i < stack->count; i++)
+		if (stack->places[i].torch && stack->places[i].function && strstr(stack->places[i].function, "decorate_context"))
+			return true;
+	return false;
+}
+
+bool sl_fit_keeps_graph(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
+{
+	const struct sl_fit_place *here = sl_fit_program_statement(p, p->lives.item[life].python), *there;
+	unsigned made = 0, kept = 0;
+
+	if (!here || is_guarded(sl_fit_program_stack(p, p->lives.item[life].python)))
+		return false;
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *other = &p->lives.item[i];
+
+		if (other->step != k->to || !sl_fit_program_stack(p, other->python)->module)
+			continue;
+		there = sl_fit_program_statement(p, other->python);
+		if (!there || there->line != here->line)
+			continue;
+		made++;
+		kept += sl_fit_keeps_it(k, p, i);
+	}
+	return made >= GRAPH_MIN && GRAPH_PART * kept >= made;
+}

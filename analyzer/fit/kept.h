@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What a program keeps from step to step. */
+#pragma once
+
+#include "analyzer/fit/program.h"
+
+/* A stack of which most steps keep blocks. */
+struct sl_fit_kept {
+	unsigned steps; /* that keep some */
+	bool grows;
+};
+
+struct sl_fit_keeps {
+	struct sl_fit_kept *stacks; /* for each stack of the program */
+	size_t *leaves;		    /* for each block, the op at which the statement of the loop that made it has ended */
+	unsigned from, to;	    /* the last complete steps: what one of them keeps, the program keeps */
+	bool any;
+};
+
+void sl_fit_keeps_find(struct sl_fit_keeps *keeps, const struct sl_fit_program *program);
+void sl_fit_keeps_free(struct sl_fit_keeps *keeps);
+
+/* True: the program keeps this block, as it keeps one of each step. */
+bool sl_fit_keeps_it(const struct sl_fit_keeps *keeps, const struct sl_fit_program *program, uint32_t life);
+/* True: what is kept at the statement of this block is autograd's graph: most of what its modules requested. */
+bool sl_fit_keeps_graph(const struct sl_fit_keeps *keeps, const struct sl_fit_program *program, uint32_t life);

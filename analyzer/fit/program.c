@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/fit/program.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "analyzer/base/memory.h"
+#include "analyzer/symbols/stacks.h"
+
+#define STEPS_MIN 3 /* of a loop in one line, which only a stack that comes again tells */
+
+static bool has(const char *text, const char *part)
+{
+	return text && strstr(text, part);
+}
+
+static bool is(const struct sl_fit_place *place, const char *function)
+{
+	const char *last = place->function ? strrchr(place->function, '.') : NULL;
+
+	return place->function && !strcmp(last ? last + 1 : place->function, function);
+}
+
+static bool is_same_function(const struct sl_fit_place *a, const struct sl_fit_place *b)
+{
+	return a->file && b->file && !strcmp(a->file, b->file) && a->function && b->function && !strcmp(a->function, b->function);
+}
+
+static void note(struct sl_fit_stack *stack, struct sl_fit_place *place)
+{
+	place->torch = has(place->file, "/torch/");
+	if (!place->torch && !has(place->file, "copy.py"))
+		return;
+	stack->module |= is(place, "_call_impl");
+	stack->backward |= is(place, "_engine_run_backward");
+	stack->optimizer |= has(place->file, "/torch/optim/") != 0;
+	stack->state |= is(place, "_init_group");
+	stack->copies |= is(place, "deepcopy");
+	stack->loads |= is(place, "_apply");
+}
+
+static uint32_t add_stack(struct sl_fit_program *p, uint32_t python)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	uint32_t at = sl_idmap_claim(&p->stack_ids, python, (uint32_t)p->stacks.count);
+	struct sl_fit_stack stack = {0};
+	unsigned count;
+
+	if (at < p->stacks.count)
+		return at;
+	count = python ? sl_stacks_resolve(frames, &p->recorded->trace->defs, NULL, (struct sl_stack){.python = python}) : 0;
+	stack.places = sl_memory_must(calloc(count + 1, sizeof(*stack.places)));
+	for (unsigned i = count; i--;) {
+		if (!frames[i].python)
+			continue;
+		stack.places[stack.count] = (struct sl_fit_place){.file = frames[i].file,
+								  .function = frames[i].function,
+								  .line = frames[i].line,
+								  .own = sl_stacks_is_own(&frames[i])};
+		note(&stack, &stack.places[stack.count++]);
+	}
+	*SL_PUSH(&p->stacks) = stack;
+	return at;
+}
+
+const struct sl_fit_stack *sl_fit_program_stack(const struct sl_fit_program *p, uint32_t python)
+{
+	return &p->stacks.item[sl_idmap_get(&p->stack_ids, python, 0)];
+}
+
+bool sl_fit_program_updates(const struct sl_fit_program *p, uint32_t life)
+{
+	const struct sl_fit_life *at = &p->lives.item[life];
+
+	return p->rest == SL_FIT_REST_STATE && at->birth >= p->states && at->birth < p->end && at->python == p->update;
+}
+
+const struct sl_fit_place *sl_fit_program_own(const struct sl_fit_stack *stack)
+{
+	for (unsigned i = stack->count; i--;)
+		if (stack->places[i].own)
+			return &stack->places[i];
+	return NULL;
+}
+
+const struct sl_fit_place *sl_fit_program_statement(const struct sl_fit_program *p, uint32_t python)
+{
+	const struct sl_fit_stack *stack = sl_fit_program_stack(p, python);
+
+	return p->depth < stack->count ? &stack->places[p->depth] : NULL;
+}
+
+uint32_t sl_fit_program_add(struct sl_fit_program *p, uint64_t bytes, uint32_t python)
+{
+	add_stack(p, python);
+	*SL_PUSH(&p->lives) =
+		(struct sl_fit_life){.birth = p->whole.ops.count, .death = SL_FIT_GAP, .bytes = bytes, .python = python};
+	return (uint32_t)(p->lives.count - 1);
+}
+
+const struct sl_fit_place *sl_fit_program_caller(const struct sl_fit_program *p, uint32_t python)
+{
+	const struct sl_fit_stack *stack = sl_fit_program_stack(p, python);
+	const struct sl_fit_place *found = NULL;
+
+	for (unsigned i = p->depth < stack->count ? p->depth : 0; i < stack->count; i++) {
+		if (found && stack->places[i].torch && is(&stack->places[i], "_call_impl"))
+			break;
+		found = stack->places[i].own ? &stack->places[i] : found;
+	}
+	return found;
+}
+
+/* --- blocks ------------------------------------------------------------------------------------------------- */
+
+static void copy_ops(struct sl_fit_program *p)
+{
+	const struct sl_fit_recording *r = p->recorded;
+	uint32_t *life = sl_memory_must(calloc(r->ids + 1, sizeof(*life)));
+	size_t last = r->ops.count;
+
+	for (size_t i = 0; i < r->ops.count; i++)
+		if (r->ops.item[i].verb == SL_FIT_TRY && !r->goes_on)
+			last = i;
+	for (size_t i = 0; i < r->seeds.count; i++) {
+		struct sl_fit_seed seed = r->seeds.item[i];
+
+		if (seed.held) {
+			life[seed.id] = (uint32_t)p->lives.count;
+			seed.id = (uint32_t)p->lives.count;
+			*SL_PUSH(&p->lives) = (struct sl_fit_life){.death = SL_FIT_GAP, .bytes = seed.requested, .before = true};
+		}
+		*SL_PUSH(&p->whole.seeds) = seed;
+	}
+	for (size_t i = 0; i < r->ops.count && i <= last; i++) {
+		struct sl_fit_op op = r->ops.item[i];
+
+		if (op.verb == SL_FIT_TRY && i == last) {
+			p->failed = p->whole.ops.count;
+			op.verb = SL_FIT_ALLOC;
+			op.id = r->ids;
+		}
+		if (op.verb == SL_FIT_ALLOC) {
+			life[op.id] = (uint32_t)p->lives.count;
+			op.id = sl_fit_program_add(p, op.bytes, op.python);
+		} else if (op.verb == SL_FIT_FREE || op.verb == SL_FIT_FREE_LATER || op.verb == SL_FIT_DONE) {
+			op.id = life[op.id];
+			if (op.verb != SL_FIT_DONE)
+				p->lives.item[op.id].death = p->whole.ops.count;
+		}
+		*SL_PUSH(&p->whole.ops) = op;
+	}
+	free(life);
+}
+
+/* --- the main loop ------------------------------------------------------------------------------------------ */
+
+/* A request under the frame that may hold the loop. */
+struct visit {
+	size_t op;
+	uint32_t python, line;
+};
+
+struct visits {
+	SL_VECTOR(struct visit) list;
+};
+
+static bool is_under(const struct sl_fit_stack *stack, const struct sl_fit_stack *failed, unsigned depth)
+{
+	if (stack->count <= depth)
+		return false;
+	for (unsigned i = 0; i < depth; i++)
+		if (stack->places[i].line != failed->places[i].line || !is_same_function(&stack->places[i], &failed->places[i]))
+			return false;
+	return is_same_function(&stack->places[depth], &failed->places[depth]);
+}
+
+static void visit(struct visits *visits, const struct sl_fit_program *p, const struct sl_fit_stack *failed, unsigned depth)
+{
+	visits->list.count = 0;
+	for (size_t i = 0; i < p->whole.ops.count; i++) {
+		const struct sl_fit_op *op = &p->whole.ops.item[i];
+		const struct sl_fit_stack *stack = op->verb == SL_FIT_ALLOC ? sl_fit_program_stack(p, op->python) : NULL;
+
+		if (stack && is_under(stack, failed, depth))
+			*SL_PUSH(&visits->list) = (struct visit){i, op->python, stack->places[depth].line};
+	}
+}
+
+/* A loop of several lines: a request in an earlier line than the one before begins a step. */
+static void find_by_lines(struct sl_fit_program *p, const struct visits *visits, uint32_t line)
+{
+	uint32_t first = UINT32_MAX;
+	bool begun = false;
+
+	for (size_t i = visits->list.count; --i > 0;)
+		if (visits->list.item[i].line < visits->list.item[i - 1].line && visits->list.item[i].line <= line &&
+		    visits->list.item[i].line < first)
+			first = visits->list.item[i].line;
+	for (size_t i = 0; first != UINT32_MAX && i < visits->list.count; i++) {
+		bool falls = i && visits->list.item[i].line < visits->list.item[i - 1].line;
+
+		if (visits->list.item[i].line == first && (falls || !begun)) {
+			*SL_PUSH(&p->steps) = visits->list.item[i].op;
+			begun = true;
+		}
+	}
+}
+
+/* True: the line itself requests, and no function of the user's below it. */
+static bool is_direct(const struct sl_fit_stack *stack, unsigned depth)
+{
+	bool direct = !stack->optimizer && !stack->backward && !stack->loads && !stack->copies;
+
+	for (unsigned i = depth + 1; i < stack->count; i++)
+		direct &= !stack->places[i].own;
+	return direct;
+}
+
+/* A loop of one line: its first request comes again.  One of a function below may be that of a loop there. */
+static void find_by_stack(struct sl_fit_program *p, const struct visits *visits, uint32_t line, unsigned depth)
+{
+	const struct visit *anchor = NULL;
+
+	for (size_t i = 0; i < visits->list.count; i++) {
+		const struct visit *at = &visits->list.item[i];
+
+		if (at->line != line)
+			continue;
+		anchor = anchor ? anchor : at;
+		if (at->python == anchor->python && (!i || at[-1].python != at->python))
+			*SL_PUSH(&p->steps) = at->op;
+	}
+	if (p->steps.count < STEPS_MIN || !is_direct(sl_fit_program_stack(p, anchor->python), depth))
+		p->steps.count = 0;
+}
+
+/* The outermost loop that the last request is in. */
+static void find_steps(struct sl_fit_program *p, size_t at)
+{
+	const struct sl_fit_stack *stack = sl_fit_program_stack(p, p->whole.ops.item[at].python);
+	struct visits visits = {0};
+
+	p->depth = UINT_MAX;
+	for (unsigned depth = 0; depth < stack->count && p->depth == UINT_MAX; depth++) {
+		if (stack->places[depth].torch)
+			continue;
+		visit(&visits, p, stack, depth);
+		if (visits.list.count)
+			find_by_lines(p, &visits, stack->places[depth].line);
+		if (p->steps.count < 2) {
+			p->steps.count = 0;
+			find_by_stack(p, &visits, stack->places[depth].line, depth);
+		}
+		if (p->steps.count)
+			p->depth = depth;
+	}
+	SL_DROP(&visits.list);
+}
+
+/* Numbers each block by its step, and among those of its stack there. */
+void sl_fit_program_number(struct sl_fit_program *p)
+{
+	uint32_t *counts = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*counts)));
+	unsigned step = 0;
+
+	for (size_t i = 0; i < p->lives.count; i++) {
+		struct sl_fit_life *life = &p->lives.item[i];
+
+		if (life->before)
+			continue;
+		while (step < p->steps.count && p->steps.item[step] <= life->birth) {
+			step++;
+			memset(counts, 0, p->stacks.count * sizeof(*counts));
+		}
+		life->step = step;
+		life->nth = counts[sl_idmap_get(&p->stack_ids, life->python, 0)]++;
+	}
+	free(counts);
+}
+
+/* The request at which most was allocated. */
+static size_t highest(const struct sl_fit_program *p)
+{
+	uint64_t now = 0, most = 0;
+	size_t found = 0;
+
+	for (size_t i = 0; i < p->whole.ops.count; i++) {
+		const struct sl_fit_op *op = &p->whole.ops.item[i];
+
+		if (op->verb == SL_FIT_ALLOC)
+			now += op->bytes;
+		else if (op->verb == SL_FIT_FREE || op->verb == SL_FIT_FREE_LATER)
+			now -= p->lives.item[op->id].bytes;
+		if (op->verb == SL_FIT_ALLOC && now > most) {
+			most = now;
+			found = i;
+		}
+	}
+	return found;
+}
+
+void sl_fit_program_read(struct sl_fit_program *p, const struct sl_fit_recording *r)
+{
+	size_t last;
+
+	*p = (struct sl_fit_program){.recorded = r, .whole = *r, .failed = SL_FIT_GAP, .depth = UINT_MAX};
+	memset(&p->whole.ops, 0, sizeof(p->whole.ops));
+	memset(&p->whole.seeds, 0, sizeof(p->whole.seeds));
+	add_stack(p, 0);
+	copy_ops(p);
+	last = p->failed != SL_FIT_GAP ? p->failed : highest(p);
+	if (p->whole.ops.count)
+		find_steps(p, last);
+	sl_fit_program_number(p);
+	p->rest = SL_FIT_REST_RECORDED;
+	p->end = p->whole.ops.count;
+	p->whole.ids = (uint32_t)p->lives.count;
+	p->whole.goes_on = true; /* all its requests are granted */
+}
+
+void sl_fit_program_free(struct sl_fit_program *p)
+{
+	for (size_t i = 0; i < p->stacks.count; i++)
+		free(p->stacks.item[i].places);
+	SL_DROP(&p->stacks);
+	SL_DROP(&p->lives);
+	SL_DROP(&p->steps);
+	free(p->whole.ops.item);
+	free(p->whole.seeds.item);
+	sl_idmap_free(&p->stack_ids);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/fit/answer.h"
+#include "analyzer/fit/change.h"
+#include "analyzer/fit/kept.h"
+#include "analyzer/fit/rest.h"
+
+#define MARGIN	    0.97
+#define GROWTH_PART 100000 /* what is held may grow by one of so many parts of the device a step */
+#define GROWTH_MAX  (64 << 10)
+#define LESS_PART   100 /* of a peak that did not fail: a change is told where it lowers it by one of so many parts */
+
+/* --- the changed requests ----------------------------------------------------------------------------------- */
+
+static void edits_begin(struct sl_fit_edits *e, const struct sl_fit_program *p)
+{
+	size_t lives = p->lives.count + 1;
+
+	*e = (struct sl_fit_edits){.most = SL_PASSES, .extra_from = SL_FIT_GAP};
+	e->scale = sl_memory_must(malloc(lives * sizeof(*e->scale)));
+	e->dies = sl_memory_must(malloc(lives * sizeof(*e->dies)));
+	e->again = sl_memory_must(malloc(lives * sizeof(*e->again)));
+	e->gone = sl_memory_must(calloc(lives, sizeof(*e->gone)));
+	e->empties = sl_memory_must(calloc(p->whole.ops.count + 1, sizeof(*e->empties)));
+	for (size_t i = 0; i < lives; i++) {
+		e->scale[i] = 1;
+		e->dies[i] = e->again[i] = SL_FIT_GAP;
+	}
+}
+
+static void edits_free(struct sl_fit_edits *e)
+{
+	free(e->scale);
+	free(e->dies);
+	free(e->again);
+	free(e->gone);
+	free(e->empties);
+}
+
+/* A free or a second request that comes before an op. */
+struct insert {
+	size_t before;
+	uint32_t life;
+	bool asks;
+};
+
+static int by_place(const void *a, const void *b)
+{
+	const struct insert *x = a, *y = b;
+
+	return SL_RISING(x->before, y->before) ?: SL_RISING(x->asks, y->asks) ?: SL_RISING(x->life, y->life);
+}
+
+struct inserts {
+	SL_VECTOR(struct insert) list;
+};
+
+static void list_inserts(struct inserts *inserts, const struct sl_fit_program *p, const struct sl_fit_edits *e)
+{
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		if (e->gone[i] || e->dies[i] == SL_FIT_GAP || e->dies[i] >= p->lives.item[i].death)
+			continue;
+		*SL_PUSH(&inserts->list) = (struct insert){e->dies[i], i, false};
+		if (e->again[i] != SL_FIT_GAP)
+			*SL_PUSH(&inserts->list) = (struct insert){e->again[i], i, true};
+	}
+	if (inserts->list.count)
+		qsort(inserts->list.item, inserts->list.count, sizeof(*inserts->list.item), by_place);
+}
+
+static struct sl_fit_op asked(const struct sl_fit_program *p, const struct sl_fit_edits *e, uint32_t life)
+{
+	struct sl_fit_op op = p->whole.ops.item[p->lives.item[life].birth];
+
+	op.bytes = (uint64_t)((double)op.bytes * e->scale[life]);
+	return op;
+}
+
+static bool is_free(const struct sl_fit_op *op)
+{
+	return op->verb == SL_FIT_FREE || op->verb == SL_FIT_FREE_LATER || op->verb == SL_FIT_DONE;
+}
+
+/* The requests of the changed program; *failed, *end become the places in it.  The caller frees ops and seeds. */
+static struct sl_fit_recording change(const struct sl_fit_program *p, const struct sl_fit_edits *e, size_t *failed, size_t *end)
+{
+	struct sl_fit_recording out = p->whole;
+	struct inserts inserts = {0};
+	uint32_t extra = p->whole.ids;
+	size_t at = 0;
+
+	memset(&out.ops, 0, sizeof(out.ops));
+	list_inserts(&inserts, p, e);
+	out.ids++;
+	for (size_t i = 0; i < p->whole.ops.count; i++) {
+		const struct sl_fit_op *op = &p->whole.ops.item[i];
+
+		for (; at < inserts.list.count && inserts.list.item[at].before <= i; at++)
+			*SL_PUSH(&out.ops) = inserts.list.item[at].asks
+						     ? asked(p, e, inserts.list.item[at].life)
+						     : (struct sl_fit_op){.verb = SL_FIT_FREE, .id = inserts.list.item[at].life};
+		if (e->empties[i])
+			*SL_PUSH(&out.ops) = (struct sl_fit_op){.verb = SL_FIT_EMPTY};
+		if (e->extra && i == e->extra_from)
+			*SL_PUSH(&out.ops) = (struct sl_fit_op){.verb = SL_FIT_ALLOC, .bytes = e->extra, .id = extra};
+		if (e->extra && i == p->end && e->extra_from < i)
+			*SL_PUSH(&out.ops) = (struct sl_fit_op){.verb = SL_FIT_FREE, .id = extra};
+		if (i == p->failed)
+			*failed = out.ops.count;
+		if (i == p->end)
+			*end = out.ops.count;
+		if ((op->verb == SL_FIT_ALLOC || is_free(op)) && e->gone[op->id])
+			continue;
+		if (is_free(op) && e->dies[op->id] < p->lives.item[op->id].death && e->again[op->id] == SL_FIT_GAP)
+			continue;
+		*SL_PUSH(&out.ops) = op->verb == SL_FIT_ALLOC ? asked(p, e, op->id) : *op;
+	}
+	if (p->end >= p->whole.ops.count)
+		*end = out.ops.count;
+	SL_DROP(&inserts.list);
+	return out;
+}
+
+/* --- its replay --------------------------------------------------------------------------------------------- */
+
+struct clock {
+	double until;
+	bool over;
+};
+
+static double used(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static bool is_over(struct clock *clock)
+{
+	clock->over |= used() > clock->until;
+	return clock->over;
+}
+
+/* True: all ops pass.  *at: the op that failed. */
+static enum sl_fit_verdict run(const struct sl_fit_recording *r, struct sl_fit_case how, struct sl_fit_outcome *o)
+{
+	sl_fit_run(o, r, &how);
+	return o->verdict;
+}
+
+/* The same with every way of the driver that the recording allows. */
+static enum sl_passes judge(const struct sl_fit_recording *r, struct sl_fit_case how, size_t failed, struct clock *clock)
+{
+	enum sl_passes passes = SL_PASSES_UNKNOWN, one;
+	bool newest = r->release > SL_FIT_RELEASE(2, 11) || r->window;
+	struct sl_fit_outcome o;
+
+	for (unsigned ties = 0; ties < (newest ? 1u : SL_FIT_MODELS); ties++) {
+		if (!newest && !(r->models >> ties & 1))
+			continue;
+		if (is_over(clock))
+			return SL_PASSES_UNKNOWN;
+		how.ties = r->window ? SL_FIT_GIVEN : (enum sl_fit_ties)ties;
+		if (run(r, how, &o) == SL_FIT_UNKNOWN)
+			return SL_PASSES_UNKNOWN;
+		one = o.verdict == SL_FIT_FITS		      ? SL_PASSES
+		      : failed != SL_FIT_GAP && o.at > failed ? SL_PASSES_REQUEST
+							      : SL_PASSES_NOT;
+		passes = passes == SL_PASSES_UNKNOWN || one < passes ? one : passes;
+	}
+	return passes;
+}
+
+/* Bytes that the changed program keeps of each step. */
+static uint64_t growth(const struct sl_fit_program *p, const struct sl_fit_edits *e, const struct sl_fit_keeps *keeps)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; keeps->any && i < p->lives.count; i++) {
+		unsigned step = p->lives.item[i].step;
+
+		if (step >= keeps->from && step <= keeps->to && !e->gone[i] && e->dies[i] == SL_FIT_GAP &&
+		    sl_fit_keeps_it(keeps, p, i))
+			sum += (double)p->lives.item[i].bytes * e->scale[i];
+	}
+	return keeps->any ? (uint64_t)(sum / (keeps->to - keeps->from + 1)) : 0;
+}
+
+static bool is_free_of_growth(uint64_t bytes, uint64_t capacity)
+{
+	return bytes <= capacity / GROWTH_PART && bytes <= GROWTH_MAX;
+}
+
+static struct sl_fit_case case_of(const struct sl_fit_proof *proof)
+{
+	const struct sl_fit_recording *r = proof->program.recorded;
+
+	return (struct sl_fit_case){.capacity = proof->capacity,
+				    .of_allocator = r->window,
+				    .ties = r->window ? SL_FIT_GIVEN : sl_fit_way(r, SL_FIT_GIVEN)};
+}
+
+static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct sl_fit_edits *e, const struct sl_fit_keeps *keeps,
+		  struct clock *clock)
+{
+	const struct sl_fit_program *p = &proof->program;
+	struct sl_fit_case how = case_of(proof);
+	size_t failed = SL_FIT_GAP, end = 0, all;
+	struct sl_fit_recording r = change(p, e, &failed, &end);
+	uint64_t grows = growth(p, e, keeps), room;
+	const struct sl_fit_place *place;
+	struct sl_fit_outcome o;
+
+	how.settings = e->settings;
+	all = r.ops.count;
+	if (p->failed != SL_FIT_GAP && p->rest == SL_FIT_REST_NONE)
+		all = end = failed + 1;
+	r.ops.count = all;
+	c->passes = judge(&r, how, failed, clock);
+	c->passes = c->passes == SL_PASSES && p->rest == SL_FIT_REST_NONE ? SL_PASSES_REQUEST : c->passes;
+	c->passes = c->passes != SL_PASSES_UNKNOWN && c->passes > e->most ? e->most : c->passes;
+	c->rung = e->scaled && p->rest != SL_FIT_REST_STATE			? SL_RUNG_SCALED
+		  : p->rest == SL_FIT_REST_STEP || p->rest == SL_FIT_REST_STATE ? SL_RUNG_COMPLETED
+										: SL_RUNG_REPLAYED;
+	if (run(&r, how, &o) == SL_FIT_FAILS) {
+		c->wanted = o.bytes;
+		place = r.ops.item[o.at].verb == SL_FIT_ALLOC ? sl_fit_program_own(sl_fit_program_stack(p, r.ops.item[o.at].python))
+							      : NULL;
+		if (place)
+			c->stops = (struct sl_change_line){place->file, place->function, place->line};
+	}
+	r.ops.count = end;
+	run(&r, how, &o);
+	c->peak_reserved = o.stats.peak_reserved;
+	c->peak_allocated = o.stats.peak_allocated;
+	c->less = e->settings ? 0 : (int64_t)proof->peak_allocated - (int64_t)c->peak_allocated;
+	r.ops.count = all;
+	how.capacity = (uint64_t)((double)proof->capacity * MARGIN);
+	c->tight = c->passes >= SL_PASSES_STEP && c->passes != SL_PASSES_UNKNOWN && judge(&r, how, failed, clock) != SL_PASSES;
+	c->steps_later = SL_UNKNOWN;
+	if (c->passes == SL_PASSES && !is_free_of_growth(grows, proof->capacity)) {
+		room = proof->capacity > c->peak_reserved ? proof->capacity - c->peak_reserved : 0;
+		c->passes = SL_PASSES_STEP;
+		c->steps_later = room / grows;
+	}
+	if (c->passes == SL_PASSES && c->tight && (e->scaled || p->rest == SL_FIT_REST_STATE))
+		c->passes = SL_PASSES_STEP; /* the sizes may be off by more */
+	free(r.ops.item);
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------- */
+
+static int by_worth(const void *a, const void *b)
+{
+	static const int order[] = {
+		[SL_PASSES] = 0, [SL_PASSES_STEP] = 1, [SL_PASSES_REQUEST] = 2, [SL_PASSES_UNKNOWN] = 3, [SL_PASSES_NOT] = 4};
+	const struct sl_change *x = a, *y = b;
+
+	return SL_RISING(order[x->passes], order[y->passes]) ?: SL_FALLING(x->steps_later, y->steps_later)
+	       ?: SL_RISING(x->tight, y->tight) ?: SL_FALLING(x->less, y->less);
+}
+
+static const char *why_not(const struct sl_fit_recording *r, const struct sl_fit_check *check)
+{
+	if (r->doubt)
+		return r->doubt;
+	if (!check->exact)
+		return "the replay does not reproduce the recorded run";
+	if (!r->window && !r->others_known)
+		return "no sample has the memory of contexts and other processes";
+	if (r->ooms && r->goes_on)
+		return "the program went on after its out-of-memory error";
+	return NULL;
+}
+
+/* A window's file does not name the device: its capacity is what was reserved when it failed. */
+static uint64_t capacity_of(const struct sl_fit_recording *r)
+{
+	uint64_t most = r->reserved_start;
+
+	if (r->device_total || !r->window)
+		return r->device_total;
+	for (size_t i = 0; i < r->reserved.count; i++)
+		if (r->reserved.item[i] != SL_UNKNOWN && r->reserved.item[i] > most)
+			most = r->reserved.item[i];
+	return most;
+}
+
+static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule, unsigned n, const struct sl_fit_keeps *keeps,
+		     struct clock *clock)
+{
+	struct sl_change *c = &proof->changes[proof->count];
+	struct sl_fit_edits edits;
+
+	*c = (struct sl_change){.kind = rule->kind};
+	edits_begin(&edits, &proof->program);
+	if (rule->apply(&edits, c, &proof->program, n)) {
+		prove(proof, c, &edits, keeps, clock);
+		proof->count++;
+	}
+	edits_free(&edits);
+}
+
+/* The program as it was, where nothing limits it. */
+static void measure(struct sl_fit_proof *proof)
+{
+	struct sl_fit_case how = case_of(proof);
+	struct sl_fit_recording r = proof->program.whole;
+	struct sl_fit_outcome o;
+
+	how.capacity = UINT64_MAX;
+	r.ops.count = proof->program.end;
+	run(&r, how, &o);
+	proof->peak_allocated = o.stats.peak_allocated;
+}
+
+void sl_fit_proof_make(struct sl_fit_proof *proof, const struct sl_fit_recording *r, double seconds)
+{
+	struct clock clock = {.until = used() + seconds};
+	struct sl_fit_check check = {0};
+	struct sl_fit_keeps keeps;
+
+	*proof = (struct sl_fit_proof){.capacity = capacity_of(r)};
+	if (!r->doubt)
+		sl_fit_check(&check, r);
+	proof->why_not = why_not(r, &check);
+	if (proof->why_not || !proof->capacity)
+		return;
+	sl_fit_program_read(&proof->program, r);
+	sl_fit_rest_add(&proof->program);
+	measure(proof);
+	sl_fit_keeps_find(&keeps, &proof->program);
+	for (const struct sl_fit_rule *rule = sl_fit_rules; rule->kind; rule++)
+		for (unsigned n = 0; n < rule->count; n++) {
+			if (is_over(&clock) || proof->count == SL_CHANGES_MAX)
+				proof->untried++;
+			else
+				try_rule(proof, rule, n, &keeps, &clock);
+		}
+	sl_fit_keeps_free(&keeps);
+	qsort(proof->changes, proof->count, sizeof(*proof->changes), by_worth);
+}
+
+void sl_fit_proof_free(struct sl_fit_proof *proof)
+{
+	sl_fit_program_free(&proof->program);
+}

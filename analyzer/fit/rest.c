@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/fit/rest.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "analyzer/base/memory.h"
+
+#define BACK   3   /* steps that are asked for the failed request */
+#define BEFORE 8   /* steps that are asked for other sizes */
+#define ALIKE  0.1 /* the logarithm of how far the growth of two blocks may differ */
+
+/* Blocks of the last steps, by stack, number and step. */
+struct known {
+	const struct sl_fit_program *p;
+	struct sl_idmap at;
+};
+
+static uint64_t key_of(uint32_t python, uint32_t nth, unsigned step)
+{
+	return (uint64_t)python << 32 ^ (uint64_t)nth << 14 ^ (step & 0x3fff);
+}
+
+static void learn(struct known *known, const struct sl_fit_program *p, unsigned from)
+{
+	*known = (struct known){.p = p};
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		if (life->step >= from && !life->before)
+			sl_idmap_set(&known->at, key_of(life->python, life->nth, life->step), i);
+	}
+}
+
+/* The block of another step; NULL: none. */
+static const struct sl_fit_life *in_step(const struct known *known, const struct sl_fit_life *life, unsigned step)
+{
+	uint32_t at = sl_idmap_get(&known->at, key_of(life->python, life->nth, step), UINT32_MAX);
+	const struct sl_fit_life *found = at == UINT32_MAX ? NULL : &known->p->lives.item[at];
+
+	return found && found->python == life->python && found->nth == life->nth && found->step == step ? found : NULL;
+}
+
+static double ratio(const struct sl_fit_life *a, const struct sl_fit_life *b)
+{
+	return b->bytes ? (double)a->bytes / (double)b->bytes : 1;
+}
+
+/*
+ * The size that a block of step `old` has now: it grows like one that was already requested, if both grew alike between two earlier
+ * steps.  Where no two steps differ, like the one that grew most.  One that grew like no other has the larger of its two sizes.
+ */
+static uint64_t size_now(const struct known *known, const struct sl_fit_life *life, unsigned old, unsigned now, unsigned other)
+{
+	const struct sl_fit_life *earlier = other ? in_step(known, life, other) : NULL;
+	double wanted = earlier ? log(ratio(life, earlier)) : 0, best = INFINITY, found = 1, most = 1;
+
+	for (size_t i = known->p->lives.count; i--;) {
+		const struct sl_fit_life *head = &known->p->lives.item[i], *then, *before;
+
+		if (head->step && head->step < now)
+			break;
+		if (head->step != now || !(then = in_step(known, head, old)))
+			continue;
+		most = ratio(head, then) > most ? ratio(head, then) : most;
+		before = earlier ? in_step(known, head, other) : NULL;
+		if (before && fabs(log(ratio(then, before)) - wanted) < best) {
+			best = fabs(log(ratio(then, before)) - wanted);
+			found = ratio(head, then);
+		}
+	}
+	if (!earlier)
+		return (uint64_t)((double)life->bytes * most);
+	if (best > ALIKE)
+		return life->bytes > earlier->bytes ? life->bytes : earlier->bytes;
+	return (uint64_t)((double)life->bytes * found);
+}
+
+/* True: some block of step `now` has another size than in step `old`. */
+static bool differs(const struct known *known, unsigned old, unsigned now)
+{
+	for (size_t i = known->p->lives.count; i--;) {
+		const struct sl_fit_life *life = &known->p->lives.item[i], *then;
+
+		if (life->step && life->step < now)
+			break;
+		if (life->step == now && (then = in_step(known, life, old)) && then->bytes != life->bytes)
+			return true;
+	}
+	return false;
+}
+
+static void put(struct sl_fit_program *p, struct sl_fit_op op)
+{
+	*SL_PUSH(&p->whole.ops) = op;
+}
+
+static uint32_t ask(struct sl_fit_program *p, const struct sl_fit_op *like, uint64_t bytes)
+{
+	struct sl_fit_op op = *like;
+
+	op.verb = SL_FIT_ALLOC;
+	op.bytes = bytes;
+	op.refused = 0;
+	op.id = sl_fit_program_add(p, bytes, op.python);
+	put(p, op);
+	return op.id;
+}
+
+/* Frees a block that is live. */
+static void release(struct sl_fit_program *p, uint32_t life)
+{
+	if (p->lives.item[life].death != SL_FIT_GAP)
+		return;
+	p->lives.item[life].death = p->whole.ops.count;
+	put(p, (struct sl_fit_op){.verb = SL_FIT_FREE, .id = life});
+}
+
+/* What an earlier step did after its request that is like the failed one, with the sizes that this step has. */
+static bool add_step(struct sl_fit_program *p)
+{
+	unsigned now = (unsigned)p->steps.count, old, other = 0, from = now > BEFORE + BACK ? now - BEFORE - BACK : 1;
+	uint32_t failed = p->whole.ops.item[p->failed].id, *mapped;
+	const struct sl_fit_life *like = NULL;
+	struct known known;
+	size_t begin, end;
+	bool grows;
+
+	if (now < 2)
+		return false;
+	learn(&known, p, from);
+	for (old = now; !like && --old >= 1 && now - old <= BACK;)
+		like = in_step(&known, &p->lives.item[failed], old);
+	if (!like) {
+		sl_idmap_free(&known.at);
+		return false;
+	}
+	grows = differs(&known, old, now);
+	for (unsigned step = old; grows && !other && --step >= from;)
+		other = differs(&known, step, old) ? step : 0;
+	mapped = sl_memory_must(calloc(p->lives.count + 1, sizeof(*mapped)));
+	begin = like->birth + 1;
+	end = p->steps.item[old];
+	for (size_t i = begin; i < end; i++) {
+		const struct sl_fit_op op = p->whole.ops.item[i];
+		const struct sl_fit_life life = p->lives.item[op.id < p->lives.count ? op.id : 0], *same;
+
+		if (op.verb == SL_FIT_ALLOC) {
+			uint64_t bytes = grows ? size_now(&known, &life, old, now, other) : life.bytes;
+
+			mapped[op.id] = 1 + ask(p, &op, bytes);
+		} else if (op.verb == SL_FIT_EMPTY) {
+			put(p, op);
+		} else if (op.verb == SL_FIT_FREE || op.verb == SL_FIT_FREE_LATER) {
+			if (mapped[op.id])
+				release(p, mapped[op.id] - 1);
+			else if (life.step && (same = in_step(&known, &life, life.step + now - old)))
+				release(p, (uint32_t)(same - p->lives.item));
+		}
+	}
+	free(mapped);
+	sl_idmap_free(&known.at);
+	return true;
+}
+
+/* --- the optimizer's state ---------------------------------------------------------------------------------- */
+
+static const struct sl_fit_stack *stack_of(const struct sl_fit_program *p, uint32_t life)
+{
+	return sl_fit_program_stack(p, p->lives.item[life].python);
+}
+
+/* A block that autograd made and that stays, and a parameter of its size. */
+static bool is_gradient(const struct sl_fit_program *p, uint32_t life)
+{
+	const struct sl_fit_life *gradient = &p->lives.item[life], *other;
+
+	if (gradient->death != SL_FIT_GAP || gradient->before || !stack_of(p, life)->backward)
+		return false;
+	for (uint32_t i = 0; i < life; i++) {
+		other = &p->lives.item[i];
+		if (other->bytes == gradient->bytes && other->death == SL_FIT_GAP && !stack_of(p, i)->backward &&
+		    !stack_of(p, i)->optimizer)
+			return true;
+	}
+	return false;
+}
+
+/* For each gradient a block of this size, of those that the line requested, less those that it has. */
+static void add_states(struct sl_fit_program *p, const struct sl_fit_op *like, uint32_t lives)
+{
+	bool *taken = sl_memory_must(calloc(lives + 1, sizeof(*taken)));
+	uint32_t found;
+
+	for (uint32_t g = 0; g < lives; g++) {
+		if (!is_gradient(p, g))
+			continue;
+		for (found = 0; found < lives; found++)
+			if (!taken[found] && p->lives.item[found].python == like->python &&
+			    p->lives.item[found].bytes == p->lives.item[g].bytes)
+				break;
+		if (found < lives)
+			taken[found] = true;
+		else
+			ask(p, like, p->lives.item[g].bytes);
+	}
+	free(taken);
+}
+
+/* The step of all parameters at once needs as much again as they have. */
+static void add_update(struct sl_fit_program *p, const struct sl_fit_op *like, uint32_t lives)
+{
+	struct sl_fit_op op = *like;
+
+	op.python = p->update;
+	for (uint32_t g = 0; g < lives && !p->update; g++)
+		if (is_gradient(p, g))
+			ask(p, &op, p->lives.item[g].bytes);
+	for (uint32_t i = 0; i < p->lives.count; i++)
+		if (p->lives.item[i].birth >= p->states && p->lives.item[i].python == p->update)
+			release(p, i);
+}
+
+/* Its forward and backward pass: the gradients go at its beginning, since they are set to None. */
+static void add_next_step(struct sl_fit_program *p, uint32_t lives)
+{
+	uint32_t *mapped = sl_memory_must(calloc(p->lives.count + 1, sizeof(*mapped)));
+	size_t first = p->states;
+
+	for (size_t i = 0; i < p->states && first == p->states; i++)
+		if (p->whole.ops.item[i].verb == SL_FIT_ALLOC && sl_fit_program_stack(p, p->whole.ops.item[i].python)->module)
+			first = i;
+	for (uint32_t i = 0; i < lives; i++)
+		if (is_gradient(p, i))
+			release(p, i);
+	for (size_t i = first; i < p->states; i++) {
+		const struct sl_fit_op op = p->whole.ops.item[i];
+
+		if (op.verb == SL_FIT_ALLOC) {
+			mapped[op.id] = 1 + ask(p, &op, op.bytes);
+			release(p, op.id); /* a variable that had the same of the step before */
+		} else if ((op.verb == SL_FIT_FREE || op.verb == SL_FIT_FREE_LATER) && mapped[op.id]) {
+			release(p, mapped[op.id] - 1);
+		}
+	}
+	free(mapped);
+}
+
+static bool add_optimizer(struct sl_fit_program *p)
+{
+	uint32_t lives = (uint32_t)p->lives.count;
+	uint32_t seen[8], count = 0;
+	const struct sl_fit_stack *failed = sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
+
+	if (!failed->optimizer)
+		return false;
+	for (uint32_t g = 0; g < lives; g++)
+		if (is_gradient(p, g) && p->lives.item[g].bytes > p->temporary)
+			p->temporary = p->lives.item[g].bytes;
+	for (p->states = p->failed; p->states && !(p->whole.ops.item[p->states - 1].verb == SL_FIT_ALLOC &&
+						   !sl_fit_program_stack(p, p->whole.ops.item[p->states - 1].python)->optimizer);)
+		p->states--;
+	for (size_t i = p->states; i <= p->failed; i++) {
+		const struct sl_fit_op op = p->whole.ops.item[i];
+		bool known = op.verb != SL_FIT_ALLOC || p->lives.item[op.id].death != SL_FIT_GAP;
+
+		for (uint32_t k = 0; k < count; k++)
+			known |= seen[k] == op.python;
+		if (known || count == sizeof(seen) / sizeof(*seen))
+			continue;
+		seen[count++] = op.python;
+		add_states(p, &op, lives);
+	}
+	p->update = failed->state ? 0 : p->whole.ops.item[p->failed].python;
+	add_update(p, &p->whole.ops.item[p->failed], lives);
+	p->end = p->whole.ops.count;
+	add_next_step(p, lives);
+	return true;
+}
+
+void sl_fit_rest_add(struct sl_fit_program *p)
+{
+	if (p->failed == SL_FIT_GAP)
+		return;
+	p->rest = SL_FIT_REST_NONE;
+	if (add_step(p))
+		p->rest = SL_FIT_REST_STEP;
+	else if (add_optimizer(p))
+		p->rest = SL_FIT_REST_STATE;
+	if (p->rest != SL_FIT_REST_STATE)
+		p->end = p->whole.ops.count;
+	p->whole.ids = (uint32_t)p->lives.count;
+	sl_fit_program_number(p);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/change.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/model/state/units.h"
+
+const char *const sl_change_rungs[] = {
+	[SL_RUNG_REPLAYED] = "replayed", [SL_RUNG_SCALED] = "scaled", [SL_RUNG_COMPLETED] = "completed"};
+const char *const sl_change_passes[] = {[SL_PASSES_NOT] = "no",
+					[SL_PASSES_REQUEST] = "this request",
+					[SL_PASSES_STEP] = "this step",
+					[SL_PASSES] = "the whole step",
+					[SL_PASSES_UNKNOWN] = "unknown"};
+
+static const char *last_part(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	return slash ? slash + 1 : file;
+}
+
+const char *sl_change_text(char *out, size_t size, const struct sl_change *c)
+{
+	if (c->settings)
+		snprintf(out, size, "%s", c->settings);
+	else if (!c->at.file)
+		snprintf(out, size, "%s", c->kind);
+	else
+		snprintf(out, size, "%s in %s (%s:%u)", c->kind, c->at.function ? c->at.function : "?", last_part(c->at.file),
+			 c->at.line);
+	return out;
+}
+
+const char *sl_change_words(char *out, size_t size, const struct sl_change *c)
+{
+	size_t at;
+
+	if (c->settings)
+		at = (size_t)snprintf(out, size, "%s reserved, %s", SL_SIZE(c->peak_reserved), sl_change_rungs[c->rung]);
+	else
+		at = (size_t)snprintf(out, size, "%s%s, %s", c->less < 0 ? "+" : "-",
+				      SL_SIZE((uint64_t)(c->less < 0 ? -c->less : c->less)), sl_change_rungs[c->rung]);
+
+	if (c->wanted && at < size)
+		at += (size_t)snprintf(out + at, size - at, ", then lacks %s", SL_SIZE(c->wanted));
+	if (c->wanted && c->stops.file && at < size)
+		at += (size_t)snprintf(out + at, size - at, " at %s:%u", last_part(c->stops.file), c->stops.line);
+	if (c->passes == SL_PASSES_STEP && c->steps_later != SL_UNKNOWN && at < size)
+		at += (size_t)snprintf(out + at, size - at,
+				       c->steps_later ? ", and fails about %llu steps later" : ", and fails in the next",
+				       (unsigned long long)c->steps_later);
+	if (c->tight && at < size)
+		snprintf(out + at, size - at, ", not with 3 %% less memory");
+	return out;
+}
+
+static void write_line(struct sl_json *j, const char *key, const struct sl_change_line *line)
+{
+	char text[600];
+
+	snprintf(text, sizeof(text), "%s:%u", line->file ? line->file : "", line->line);
+	sl_json_string(j, key, line->file ? text : NULL);
+}
+
+void sl_change_write(struct sl_json *j, const struct sl_change *c)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "kind", c->kind);
+	write_line(j, "line", &c->at);
+	sl_json_string(j, "function", c->at.function);
+	sl_json_string(j, "rung", sl_change_rungs[c->rung]);
+	sl_json_string(j, "passes", sl_change_passes[c->passes]);
+	sl_json_bool(j, "fits", c->passes == SL_PASSES);
+	sl_json_bool(j, "tight", c->tight);
+	sl_json_known_uint(j, "steps_later", c->steps_later);
+	sl_json_known_uint(j, "lacks_bytes", c->wanted ? c->wanted : SL_UNKNOWN);
+	write_line(j, "lacks_at", &c->stops);
+	sl_json_uint(j, "peak_reserved_bytes", c->peak_reserved);
+	sl_json_uint(j, "peak_allocated_bytes", c->peak_allocated);
+	sl_json_int(j, "less_bytes", c->less);
+	sl_json_end(j);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* A change of a program or of its settings, and what the replay of the changed program says of it (analyzer/fit/change.h). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How the requests of the changed program are known. */
+enum sl_rung {
+	SL_RUNG_REPLAYED,  /* the recorded ones, in other order or without some */
+	SL_RUNG_SCALED,	   /* sizes were multiplied */
+	SL_RUNG_COMPLETED, /* what was still to come was added (the last step before, or what is known) */
+};
+extern const char *const sl_change_rungs[];
+
+/* What the replay of the changed program says. */
+enum sl_passes {
+	SL_PASSES_NOT,
+	SL_PASSES_REQUEST, /* the one that failed */
+	SL_PASSES_STEP,	   /* all of its step, but what is held grows from step to step */
+	SL_PASSES,	   /* the same, and nothing grows: it would have fitted */
+	SL_PASSES_UNKNOWN, /* it depends on where the driver puts segments, or there was no time */
+};
+extern const char *const sl_change_passes[];
+
+/* file NULL: none; texts belong to the definitions of the trace */
+struct sl_change_line {
+	const char *file, *function;
+	uint32_t line;
+};
+
+struct sl_change {
+	const char *kind;
+	struct sl_change_line at; /* to change; none of settings */
+	const char *settings;	  /* NULL: it changes the program */
+	enum sl_rung rung;
+	enum sl_passes passes;
+	bool tight;				/* it does not pass with 3 % less */
+	uint64_t peak_reserved, peak_allocated; /* to the end of the step */
+	int64_t less;				/* allocated at the peak than by the program as it was; 0 for settings */
+	struct sl_change_line stops;		/* where it does not pass; none: it passes, or no line is known */
+	uint64_t wanted;			/* the request there; 0: it passes */
+	uint64_t steps_later;			/* SL_PASSES_STEP: so many steps until it fails; SL_UNKNOWN: not known */
+};
+
+#define SL_CHANGES_MAX 24
+
+/* What was tried on one recording; analyses/would_fit.c. */
+struct sl_changes {
+	int device;
+	uint64_t capacity;
+	bool failed;				/* it ran out of memory; else its peak came near the device's size */
+	struct sl_change tried[SL_CHANGES_MAX]; /* best first */
+	unsigned count;
+	char left_out[200]; /* a sentence; "" : nothing was */
+};
+
+/* "no_grad in evaluate (validate.py:18)" */
+const char *sl_change_text(char *out, size_t size, const struct sl_change *change);
+/* "-4.1 GiB, completed": how much less, how it is known, and what limits it. */
+const char *sl_change_words(char *out, size_t size, const struct sl_change *change);
+/* One object, in an array that is open. */
+struct sl_json;
+void sl_change_write(struct sl_json *json, const struct sl_change *change);
