@@ -73,7 +73,7 @@ static unsigned put(struct sl_screen_page *page, unsigned column, const char *ve
 	return column + wide;
 }
 
-/* True: most of the peak was kept by PyTorch's allocator for nothing. */
+/* True: most of the peak was kept by PyTorch's allocator for nothing.  The screen of a snapshot says FIT itself. */
 static bool is_mostly_unused(const struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++)
@@ -81,7 +81,7 @@ static bool is_mostly_unused(const struct sl_report *report)
 			const struct sl_device_state *device = report->processes[i].model->devices[d];
 			uint64_t bytes;
 
-			if (device && device->torch.told && !device->peak_folded &&
+			if (device && device->torch.told && !device->peak_folded && !report->processes[i].model->snapshot &&
 			    sl_model_rest_at_peak(report->processes[i].model, device, &bytes) &&
 			    bytes > device->known_peak / UNUSED_PART)
 				return true;

@@ -5,6 +5,7 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/fit/answer.h"
 #include "analyzer/fit/window.h"
 #include "analyzer/outputs/screen_page.h"
@@ -14,6 +15,7 @@
 #include "analyzer/report/window.h"
 
 #define SHOWN	   6
+#define PARTS	   5   /* sizes of what was made before the window, largest sum first */
 #define LEAST_PART 100 /* a row that is smaller than one of so many parts is not drawn */
 #define RIGHT	   44
 #define SPARK	   64
@@ -73,7 +75,8 @@ struct row {
 	uint64_t bytes;
 	enum sl_role role;
 	uint64_t role_bytes;
-	bool made_once;
+	unsigned parts; /* of what was made before the window */
+	bool made_once, stays;
 };
 
 struct rows {
@@ -114,10 +117,9 @@ static void add_site(struct rows *rows, struct sl_process *process, const struct
 	if (sl_window_is_before(process, site->stack)) {
 		row = row_of(rows, "made before the window");
 		row->bytes += bytes;
-		if (strlen(row->what) + 60 < sizeof(row->what) && frames[0].function &&
-		    strcmp(frames[0].function, "other sizes") != 0)
+		if (row->parts <= PARTS && frames[0].function && strcmp(frames[0].function, "other sizes") != 0)
 			snprintf(row->what + strlen(row->what), sizeof(row->what) - strlen(row->what), "%s%s",
-				 row->what[0] ? ", " : "", frames[0].function);
+				 row->what[0] ? ", " : "", row->parts++ < PARTS ? frames[0].function : "and more");
 		return;
 	}
 	sl_owners_line(process, site->stack, 1, name, sizeof(name));
@@ -130,7 +132,20 @@ static void add_site(struct rows *rows, struct sl_process *process, const struct
 		row->role = role;
 		row->role_bytes = bytes;
 		row->made_once = track->births <= track->most_blocks;
+		row->stays = 2 * site->live_bytes >= bytes;
 	}
+}
+
+struct held {
+	const struct sl_site *site;
+	uint64_t bytes;
+};
+
+static int by_held(const void *a, const void *b)
+{
+	const struct held *x = a, *y = b;
+
+	return SL_FALLING(x->bytes, y->bytes) ?: SL_RISING((uintptr_t)x->site, (uintptr_t)y->site);
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -140,21 +155,40 @@ static int by_bytes(const void *a, const void *b)
 	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : strcmp(x->name, y->name);
 }
 
-/* The purpose of the memory, as far as one round of the program's loop shows it. */
-static const char *what_for(const struct row *row, bool window)
+/* The purpose of the memory, as far as one round of the program's loop shows it.  backward: the window has a backward pass. */
+static const char *what_for(const struct row *row, bool window, bool backward)
 {
-	static const char *const names[SL_ROLE_COUNT][2] = {
-		[SL_ROLE_PARAMETERS] = {"parameters", "parameters"},
-		[SL_ROLE_GRADIENTS] = {"made in backward", "gradients: made in backward, held"},
-		[SL_ROLE_OPTIMIZER] = {"made in the optimizer's step", "optimizer, made once"},
-		[SL_ROLE_ACTIVATIONS] = {"made in forward", "activations: held for backward"},
-		[SL_ROLE_WORKSPACE] = {"workspace", "workspace"},
-		[SL_ROLE_COMMUNICATION] = {"communication", "communication"},
-	};
+	bool once = window && row->made_once;
 
 	if (row->what[0])
 		return row->what;
-	return names[row->role][window && row->made_once] ?: "";
+	switch (row->role) {
+	case SL_ROLE_PARAMETERS:
+	case SL_ROLE_WORKSPACE:
+	case SL_ROLE_COMMUNICATION:
+		return sl_roles_name(row->role);
+	case SL_ROLE_GRADIENTS:
+		return window && row->stays ? "gradients: made in backward, held" : "made in backward";
+	case SL_ROLE_OPTIMIZER:
+		return once ? "optimizer, made once" : "made in the optimizer's step";
+	case SL_ROLE_ACTIVATIONS:
+		return once && (backward || row->stays) ? "activations: held for backward" : "made in forward";
+	default:
+		return "";
+	}
+}
+
+/* True: the window has a backward pass.  Where stacks have Python only, a block of autograd's thread has none. */
+static bool has_backward(struct sl_process *process, int device)
+{
+	for (size_t i = 0; i < process->model->sites.count; i++) {
+		const struct sl_site *site = &process->model->sites.item[i];
+
+		if (site->device == device && site->kind == SL_KIND_block && site->api &&
+		    (!site->stack.python || sl_roles_of(process, site) == SL_ROLE_GRADIENTS))
+			return true;
+	}
+	return false;
 }
 
 static void put_rows(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device, bool window)
@@ -162,6 +196,8 @@ static void put_rows(struct sl_screen_page *page, struct sl_process *process, co
 	struct rows rows = {0};
 	uint64_t left = 0, unused = 0, rest = 0, more = 0;
 	const char *name = sl_model_rest_at_peak(process->model, device, &unused);
+	bool backward = has_backward(process, device->device);
+	SL_VECTOR(struct held) held = {0};
 	unsigned places = 0;
 
 	for (size_t i = 0; i < process->model->sites.count; i++) {
@@ -171,15 +207,21 @@ static void put_rows(struct sl_screen_page *page, struct sl_process *process, co
 					 : 0;
 
 		if (bytes && site->api)
-			add_site(&rows, process, site, bytes);
+			*SL_PUSH(&held) = (struct held){site, bytes};
 		else
 			left += bytes; /* rounding */
 	}
+	if (held.count)
+		qsort(held.item, held.count, sizeof(*held.item), by_held);
+	for (size_t i = 0; i < held.count; i++)
+		add_site(&rows, process, held.item[i].site, held.item[i].bytes);
+	SL_DROP(&held);
 	if (rows.row.count)
 		qsort(rows.row.item, rows.row.count, sizeof(*rows.row.item), by_bytes);
 	for (size_t i = 0; i < rows.row.count; i++)
 		if (i < SHOWN && rows.row.item[i].bytes >= requested_at_peak(device) / LEAST_PART)
-			sl_screen_owner(page, rows.row.item[i].bytes, rows.row.item[i].name, what_for(&rows.row.item[i], window));
+			sl_screen_owner(page, rows.row.item[i].bytes, rows.row.item[i].name,
+					what_for(&rows.row.item[i], window, backward));
 		else
 			more += rows.row.item[i].bytes, places++;
 	rest = more;

@@ -163,8 +163,9 @@ static bool operation_of(const struct sl_snapshot *s, const uint32_t *frames, si
 				return true;
 			}
 	for (size_t i = 0; i < count; i++)
-		if (word_behind(function_of(s, frames[i]), "torch::autograd::generated::", out, size))
-			return true;
+		if (word_behind(function_of(s, frames[i]), "torch::autograd::generated::", out, size) &&
+		    strcmp(out, "details") != 0)
+			return true; /* a helper of a node, generated::details::f, is below the node's own frame */
 	for (size_t i = 0; i < count; i++)
 		if (word_behind(function_of(s, frames[i]), "torch::autograd::AccumulateGrad", out, size) ||
 		    strstr(function_of(s, frames[i]), "AccumulateGrad")) {
