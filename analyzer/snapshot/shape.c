@@ -711,6 +711,8 @@ struct reading {
 	uint64_t before; /* bytes of the readings before */
 };
 
+#define UNIT	   512	      /* of sizes of blocks, in bytes */
+#define ENOUGH	   8	      /* blocks that show how sizes are rounded */
 #define TELL_EVERY (1u << 20) /* opcodes */
 
 static bool read_through(struct machine *m, FILE *file, struct reading *reading, bool shape)
@@ -732,13 +734,30 @@ static bool read_through(struct machine *m, FILE *file, struct reading *reading,
 	return op.what == SL_OPCODE_END;
 }
 
-/* Ascend's allocator has rules of its own, and the frames of its library. */
+/*
+ * Ascend's allocator has rules of its own, and the frames of its library.  It adds 32 bytes to each request (torch_npu,
+ * NPUCachingAllocator.cpp, round_size), so that one of whole units of 512 gets a unit more.
+ */
 static bool is_npu(const struct sl_snapshot *s)
 {
+	size_t more = 0, same = 0;
+
 	for (size_t i = 0; i < s->texts.count; i++)
 		if (strstr(s->texts.item[i], "torch_npu/") || strstr(s->texts.item[i], "c10_npu::"))
 			return true;
-	return false;
+	for (size_t i = 0; i < s->in_segments.count; i++) {
+		const struct sl_snapshot_segment *segment = &s->segments.item[s->in_segments.first + i];
+
+		for (size_t b = 0; b < segment->count && (segment->small || segment->expandable); b++) {
+			const struct sl_snapshot_block *block = &s->blocks.item[segment->first + b];
+
+			if (block->held && block->requested && !(block->requested % UNIT)) {
+				more += block->size == block->requested + UNIT;
+				same += block->size == block->requested;
+			}
+		}
+	}
+	return !same && more >= ENOUGH;
 }
 
 bool sl_snapshot_read(struct sl_snapshot *snapshot, FILE *file, void (*progress)(void *context, uint64_t bytes), void *context,
