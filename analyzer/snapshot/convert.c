@@ -298,7 +298,7 @@ static void begin_segment(struct lane *lane, uint64_t addr, uint64_t size, const
 {
 	uint64_t page = !group->expandable ? size : !group->small && !(size % PAGE) ? PAGE : SMALL_PAGE;
 
-	if (size / page > PAGES_MAX)
+	if (page && size / page > PAGES_MAX)
 		page = size;
 	for (uint64_t at = 0; at < size; at += page) {
 		uint64_t part = size - at < page ? size - at : page;
@@ -526,6 +526,17 @@ static uint32_t stack_before(struct lane *lane, const struct sl_rebuilt_block *b
 	return frames ? stack : sl_snapshot_around(w->snapshot, stack, "no stack in the file");
 }
 
+/* True: the program freed the block before the window, and other streams still used it. */
+static bool waits_from_start(const struct sl_rebuilt *r, const struct sl_rebuilt_block *block)
+{
+	const struct sl_snapshot_event *events = r->snapshot->events.item + r->events.first;
+
+	for (size_t i = block->freed; block->freed != SIZE_MAX && i--;)
+		if (events[i].addr == block->addr && events[i].action == SL_SNAPSHOT_FREE_REQUESTED)
+			return false;
+	return block->freed != SIZE_MAX;
+}
+
 static void put_start(struct lane *lane)
 {
 	struct sl_rebuilt *r = &lane->rebuilt;
@@ -550,6 +561,8 @@ static void put_start(struct lane *lane)
 			event.context = r->groups.item[block->group].pool;
 		}
 		begin_block(lane, block->addr, block->size, block->requested, event, 0);
+		if (waits_from_start(r, block))
+			put(lane, (struct sl_event){.api = BLOCK_WAIT, .address = block->addr, .object = 1}, 0);
 	}
 }
 
