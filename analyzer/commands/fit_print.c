@@ -274,6 +274,8 @@ static void put_smallest(struct sl_json *j, const struct sl_fit_subject *s, unsi
 	sl_json_string(j, "settings", text ? text : s->recording->text);
 	put_release(j, s, c);
 	sl_json_known_uint(j, "always_from_bytes", scan ? scan->always_from : SL_UNKNOWN);
+	if (s->recording->window)
+		sl_json_known_uint(j, "least_bytes", s->answers ? s->answers[c].low : SL_UNKNOWN);
 	sl_json_known_uint(j, "looked_down_to_bytes", scan ? scan->looked_to : SL_UNKNOWN);
 	sl_json_array(j, "also_fits");
 	for (size_t i = 0; scan && i < scan->also.count; i++) {

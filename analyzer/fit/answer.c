@@ -171,20 +171,60 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 
 #define WINDOW_OPERATIONS 3000000ull /* of one search where there are several */
 
-static void widen(struct sl_fit_answer *a, uint64_t from)
+/* Where an answer with gaps, or a smaller one as the blocks lay, differs more from the others, it is taken so far only. */
+#define FAR 0.08
+/*
+ * What the span misses of programs whose whole history is known (tests/snapshot/cuts.py, doc/would-it-fit.md): a segment, or of
+ * expandable ones a large and a small page, but no more of the whole than these parts.
+ */
+#define SEGMENT	  (20ull << 20)
+#define PAGES	  (22ull << 20)
+#define MISS_PART 0.01
+#define PAGE_PART 0.02
+#define WIDE_PART 0.1 /* a wider span is cut from below */
+
+static uint64_t part_of(uint64_t bytes, double part, uint64_t most)
 {
+	uint64_t some = (uint64_t)((double)bytes * part);
+
+	return some < most ? some : most;
+}
+
+static void widen(struct sl_fit_answer *a, uint64_t from, bool far)
+{
+	uint64_t least = a->low, most = a->high;
+
+	if (from == SL_UNKNOWN)
+		return;
+	if (most == SL_UNKNOWN) {
+		a->low = a->high = from;
+		return;
+	}
+	if (far) {
+		least -= part_of(least, FAR, UINT64_MAX);
+		most += part_of(most, FAR, UINT64_MAX);
+		from = from < least ? least : from > most ? most : from;
+	}
 	a->low = from < a->low ? from : a->low;
-	a->high = a->high == SL_UNKNOWN || from > a->high ? from : a->high;
+	a->high = from > a->high ? from : a->high;
+}
+
+static uint64_t smallest(const struct sl_fit_recording *r, const struct sl_fit_case *how)
+{
+	struct sl_fit_scan scan;
+
+	sl_fit_scan(&scan, r, how);
+	free(scan.also.item);
+	return scan.always_from;
 }
 
 /* One order in which the blocks from before the window are requested first. */
 static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_subject *subject,
-				const struct sl_fit_recording *recording, struct sl_fit_case *how,
-				const struct sl_fit_question *question, enum sl_fit_first first, bool only)
+				const struct sl_fit_recording *recording, struct sl_fit_case *how, enum sl_fit_first first,
+				bool only, bool scan)
 {
 	struct sl_fit_recording r = sl_fit_from_nothing(recording, first);
 	struct sl_fit_outcome o;
-	struct sl_fit_scan scan = {.always_from = SL_UNKNOWN};
 
 	how->capacity = UINT64_MAX;
 	if (only && !first)
@@ -199,48 +239,92 @@ static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_sub
 		else
 			a->at[i] = o;
 	}
-	if (!question->unscanned)
-		sl_fit_scan(&scan, &r, how);
-	if (scan.always_from != SL_UNKNOWN)
-		widen(a, only || scan.always_from < subject->recording->reserved_start ? scan.always_from
-										       : subject->recording->reserved_start);
-	free(scan.also.item);
+	if (scan)
+		widen(a, smallest(&r, how), first == SL_FIT_WITH_GAPS);
 	free(r.ops.item);
 	free(r.reserved.item);
 	free(r.times.item);
 }
 
+/* The blocks lie where they lay, and only what the window asks for goes by the other settings: above what was reserved at the start. */
+static void answer_as_they_lay(struct sl_fit_answer *a, const struct sl_fit_recording *r, struct sl_fit_case *how)
+{
+	uint64_t from = smallest(r, how);
+
+	if (from != SL_UNKNOWN && from > r->reserved_start)
+		widen(a, from, from < a->low);
+}
+
+static void add_margin(struct sl_fit_answer *a, bool expandable)
+{
+	uint64_t low = a->low;
+
+	if (low == SL_UNKNOWN || (low == a->high && !expandable))
+		return;
+	a->high += expandable ? part_of(low, PAGE_PART, PAGES) : part_of(low, MISS_PART, SEGMENT);
+	a->low -= expandable ? 0 : part_of(low, MISS_PART, SEGMENT);
+	low = a->high - part_of(a->high, WIDE_PART, UINT64_MAX);
+	a->low = a->low > low ? a->low : low;
+}
+
+/* The recorded settings, and a capacity of at least what was reserved before the window.  The driver may put segments elsewhere. */
+static void answer_exactly(struct sl_fit_answer *a, const struct sl_fit_subject *subject, struct sl_fit_case *how,
+			   const struct sl_fit_question *question)
+{
+	const struct sl_fit_recording *r = subject->recording;
+
+	how->ties = SL_FIT_GIVEN;
+	sl_fit_run(&a->free, r, how);
+	for (unsigned i = 0; i < subject->capacity_count; i++) {
+		how->capacity = subject->capacities[i];
+		if (how->capacity >= r->reserved_start)
+			sl_fit_run(&a->at[i], r, how);
+	}
+	if (question->unscanned)
+		return;
+	sl_fit_scan(&a->scan, r, how);
+	if (a->scan.always_from == SL_UNKNOWN || a->scan.always_from <= r->reserved_start)
+		return;
+	widen(a, a->scan.always_from, false);
+	for (unsigned model = 0; model < SL_FIT_MODELS && r->release <= SL_FIT_RELEASE(2, 11); model++) {
+		how->ties = (enum sl_fit_ties)model;
+		if (is_open(r, how->ties, false))
+			widen(a, smallest(r, how), true);
+	}
+}
+
 /*
  * A window.  With the recorded settings and at least the capacity that was reserved before it, the blocks from before it lie where
- * they lay, and the answer is exact.  Else nobody knows where they would lie: they are requested first, in four orders.
+ * they lay, and the answer is exact.  Else nobody knows where they would lie: they are requested first, in several orders.
  */
 static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *subject, const struct sl_fit_choice *choice,
 			  const struct sl_fit_question *question)
 {
 	const struct sl_fit_recording under = sl_fit_under(subject->recording, choice), *r = &under;
+	const struct sl_fit_settings *settings = choice->text ? &choice->settings : &r->settings;
 	struct sl_fit_case how = {.capacity = UINT64_MAX,
 				  .of_allocator = true,
 				  .settings = choice->text ? &choice->settings : NULL,
-				  .operations_max = question->scan_max ? question->scan_max : WINDOW_OPERATIONS,
-				  .ties = SL_FIT_GIVEN};
-	bool exact = !choice->release && (!choice->text || !strcmp(choice->text, r->text));
+				  .operations_max = question->scan_max ? question->scan_max : WINDOW_OPERATIONS};
+	bool exact = !choice->release && (!choice->text || !strcmp(choice->text, r->text)), known;
 
 	a->other_from = a->low = a->high = SL_UNKNOWN;
-	if (exact) {
-		sl_fit_run(&a->free, r, &how);
-		for (unsigned i = 0; i < subject->capacity_count; i++) {
-			how.capacity = subject->capacities[i];
-			if (how.capacity >= r->reserved_start)
-				sl_fit_run(&a->at[i], r, &how);
-		}
-		if (!question->unscanned)
-			sl_fit_scan(&a->scan, r, &how);
-		if (a->scan.always_from != SL_UNKNOWN && a->scan.always_from > r->reserved_start)
-			widen(a, a->scan.always_from);
-	}
+	if (exact)
+		answer_exactly(a, subject, &how, question);
+	known = a->low != SL_UNKNOWN;
 	how.ties = SL_FIT_REUSED;
-	for (unsigned first = 0; first < SL_FIT_FIRSTS && (!exact || a->low == SL_UNKNOWN || first); first++)
-		answer_from_nothing(a, subject, r, &how, question, (enum sl_fit_first)first, !exact);
+	for (unsigned first = 0; first < SL_FIT_FIRSTS; first++)
+		answer_from_nothing(a, subject, r, &how, (enum sl_fit_first)first, !exact, !known && !question->unscanned);
+	how.ties = SL_FIT_GIVEN;
+	how.capacity = UINT64_MAX;
+	if (!exact && settings->expandable == r->settings.expandable && !question->unscanned)
+		answer_as_they_lay(a, r, &how);
+	if (!known)
+		add_margin(a, settings->expandable);
+	if (exact && !known && a->low != SL_UNKNOWN) { /* all that was reserved at the start does */
+		a->high = a->high < r->reserved_start ? a->high : r->reserved_start;
+		a->low = a->low < a->high ? a->low : a->high;
+	}
 	a->scan.always_from = a->high;
 }
 
@@ -278,7 +362,8 @@ void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *r
 	for (unsigned c = 0; c < subject->choice_count && !sl_fit_spent(subject); c++) {
 		sl_budget_begin(recording->budget, recording->trace->disk_bytes);
 		if (subject->choices[c].wrong)
-			subject->answers[c].scan.always_from = subject->answers[c].other_from = SL_UNKNOWN;
+			subject->answers[c] = (struct sl_fit_answer){
+				.scan.always_from = SL_UNKNOWN, .other_from = SL_UNKNOWN, .low = SL_UNKNOWN, .high = SL_UNKNOWN};
 		else
 			(recording->seeds.count ? answer_window : answer)(&subject->answers[c], subject, &subject->choices[c],
 									  &asked);

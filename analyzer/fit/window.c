@@ -11,7 +11,8 @@
 #include "analyzer/trace/header.h"
 
 #define STREAMS_MAX  1024
-#define FIRST_NUMBER 20 /* of a linear congruential series: any */
+#define FIRST_NUMBER 20		   /* of a linear congruential series: any */
+#define GAP_MOST     (40ull << 20) /* a larger one of an expandable segment has whole pages, which are given back */
 
 /* Bits of `extra` of a segment (analyzer/snapshot/convert.c). */
 enum { IS_SMALL = 1, IS_EXPANDABLE = 2 };
@@ -392,41 +393,78 @@ static void shuffle(struct sl_fit_seed *seeds, size_t count, uint64_t number)
 	}
 }
 
+/* True: the free piece belongs to a segment that a block holds, so that it cannot be given back. */
+static bool is_gap(const struct sl_fit_recording *r, size_t at)
+{
+	const struct sl_fit_seed *seed = &r->seeds.item[at];
+
+	if (seed->held || (seed->expandable && seed->bytes >= GAP_MOST))
+		return false;
+	return (at && r->seeds.item[at - 1].number == seed->number) ||
+	       (at + 1 < r->seeds.count && r->seeds.item[at + 1].number == seed->number);
+}
+
+/* Blocks, and with_gaps what is free between them, which gets an id behind the others. */
+static size_t pieces_of(struct sl_fit_recording *out, struct sl_fit_seed *pieces, bool with_gaps)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < out->seeds.count; i++) {
+		if (!out->seeds.item[i].held && !(with_gaps && is_gap(out, i)))
+			continue;
+		pieces[count] = out->seeds.item[i];
+		if (!pieces[count].held) {
+			pieces[count].requested = pieces[count].bytes;
+			pieces[count].id = out->ids++;
+		}
+		count++;
+	}
+	return count;
+}
+
+static void put_op(struct sl_fit_recording *out, size_t *at, struct sl_fit_op op, uint64_t time)
+{
+	out->ops.item[*at] = op;
+	out->reserved.item[*at] = SL_UNKNOWN;
+	out->times.item[(*at)++] = time;
+}
+
 struct sl_fit_recording sl_fit_from_nothing(const struct sl_fit_recording *r, enum sl_fit_first first)
 {
 	struct sl_fit_recording out = *r;
-	struct sl_fit_seed *held = sl_memory_must(calloc(r->seeds.count + 1, sizeof(*held)));
-	size_t count = 0, all;
+	struct sl_fit_seed *pieces = sl_memory_must(calloc(r->seeds.count + 1, sizeof(*pieces)));
+	size_t count = pieces_of(&out, pieces, first == SL_FIT_WITH_GAPS), most = 2 * count + r->ops.count + 1, at = 0;
+	uint64_t begin = r->times.count ? r->times.item[0] : 0;
 
-	for (size_t i = 0; i < r->seeds.count; i++)
-		if (r->seeds.item[i].held)
-			held[count++] = r->seeds.item[i];
 	if (first == SL_FIT_BY_SIZE)
-		qsort(held, count, sizeof(*held), by_size);
-	else if (first != SL_FIT_BY_ADDRESS)
-		shuffle(held, count, FIRST_NUMBER + first);
-	all = count + r->ops.count;
-	out.ops.item = sl_memory_must(malloc((all + 1) * sizeof(*out.ops.item)));
-	out.reserved.item = sl_memory_must(malloc((all + 1) * sizeof(*out.reserved.item)));
-	out.times.item = sl_memory_must(malloc((all + 1) * sizeof(*out.times.item)));
-	out.ops.count = out.reserved.count = out.times.count = all;
+		qsort(pieces, count, sizeof(*pieces), by_size);
+	else if (first >= SL_FIT_SHUFFLED && first < SL_FIT_WITH_GAPS)
+		shuffle(pieces, count, FIRST_NUMBER + first);
+	out.ops.item = sl_memory_must(malloc(most * sizeof(*out.ops.item)));
+	out.reserved.item = sl_memory_must(malloc(most * sizeof(*out.reserved.item)));
+	out.times.item = sl_memory_must(malloc(most * sizeof(*out.times.item)));
 	memset(&out.seeds, 0, sizeof(out.seeds));
 	memset(&out.addresses, 0, sizeof(out.addresses));
-	for (size_t i = 0; i < all; i++) {
-		if (i < count)
-			out.ops.item[i] = (struct sl_fit_op){.bytes = held[i].requested,
-							     .id = held[i].id,
-							     .stream = held[i].stream,
-							     .pool = held[i].pool,
-							     .verb = SL_FIT_ALLOC};
-		else
-			out.ops.item[i] = r->ops.item[i - count];
-		if (out.ops.item[i].verb == SL_FIT_PLACE)
-			out.ops.item[i].bytes = 0;
-		out.reserved.item[i] = SL_UNKNOWN;
-		out.times.item[i] = i < count ? (r->times.count ? r->times.item[0] : 0) : r->times.item[i - count];
+	for (size_t i = 0; i < count; i++)
+		put_op(&out, &at,
+		       (struct sl_fit_op){.bytes = pieces[i].requested,
+					  .id = pieces[i].id,
+					  .stream = pieces[i].stream,
+					  .pool = pieces[i].pool,
+					  .verb = SL_FIT_ALLOC},
+		       begin);
+	for (size_t i = 0; i < count; i++)
+		if (!pieces[i].held)
+			put_op(&out, &at, (struct sl_fit_op){.id = pieces[i].id, .verb = SL_FIT_FREE}, begin);
+	for (size_t i = 0; i < r->ops.count; i++) {
+		struct sl_fit_op op = r->ops.item[i];
+
+		if (op.verb == SL_FIT_PLACE)
+			op.bytes = 0;
+		put_op(&out, &at, op, r->times.item[i]);
 	}
+	out.ops.count = out.reserved.count = out.times.count = at;
 	out.requests += count;
-	free(held);
+	free(pieces);
 	return out;
 }

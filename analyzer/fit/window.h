@@ -13,8 +13,11 @@
 /* Reads a recording or a snapshot.  The recordings refer to `process`, which stays where it is. */
 void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session);
 
-/* In which order the blocks that were there are requested first, where it is not known how they would lie. */
-enum sl_fit_first { SL_FIT_BY_ADDRESS, SL_FIT_BY_SIZE, SL_FIT_SHUFFLED, SL_FIT_SHUFFLED_AGAIN, SL_FIT_FIRSTS };
+/*
+ * In which order the blocks that were there are requested first, where it is not known how they would lie.  WITH_GAPS: by address, with
+ * what was free between them in their segments, which is freed then.
+ */
+enum sl_fit_first { SL_FIT_BY_ADDRESS, SL_FIT_BY_SIZE, SL_FIT_SHUFFLED, SL_FIT_WITH_GAPS = SL_FIT_SHUFFLED + 4, SL_FIT_FIRSTS };
 
 /* The same requests, and before them those of the blocks that were there.  The caller frees ops, reserved and times. */
 struct sl_fit_recording sl_fit_from_nothing(const struct sl_fit_recording *recording, enum sl_fit_first first);
