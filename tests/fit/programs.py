@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs for tests/fit/real_programs.py, run in the torch rig: programs.py NAME OUT [SNAPSHOT], or programs.py.
 
-OUT gets peaks, retries, the number of granted requests, and whether memory ran out; SNAPSHOT gets PyTorch's own snapshot.  Without arguments each line of stdin
+OUT gets peaks, retries, the number of granted requests, and whether memory ran out; SNAPSHOT gets PyTorch's own snapshot, made with the arguments in HISTORY.  Without arguments each line of stdin
 (NAME OUT, then variables of the environment) is run in a child of its own, which need not import PyTorch again."""
 import ctypes
 import json
@@ -377,6 +377,22 @@ def experts():
         optimizer.zero_grad(set_to_none=True)
 
 
+def two():
+    """A model on each of two devices; what the first makes goes to the second."""
+    halves = [torch.nn.Sequential(*(Block(256) for _ in range(2))).to(f"cuda:{d}") for d in range(2)]
+    optimizer = torch.optim.Adam([p for half in halves for p in half.parameters()])
+    for _ in range(3):
+        halves[1](halves[0](torch.empty(8, 128, 256, device=device)).to("cuda:1")).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+def refused():
+    kept = [torch.empty((1 + i) << 20, device=device) for i in range(12)]
+    del kept[::3]
+    torch.empty(100 << 30, dtype=torch.uint8, device=device)
+
+
 def lay(out):
     """Write PyTorch's own layout at the moment when memory ran out to OUT.layout: [[bytes, [[bytes, free], ...]], ...]."""
     def seen(*_):
@@ -387,9 +403,17 @@ def lay(out):
     torch._C._cuda_attach_out_of_memory_observer(seen)
 
 
+def beside(d):
+    """Bytes of a device that PyTorch's allocator does not have."""
+    free, total = torch.cuda.mem_get_info(d)
+    return total - free - torch.cuda.memory_reserved(d)
+
+
 def end(out, failed, *snapshot):
     if snapshot:
         torch.cuda.memory._dump_snapshot(snapshot[0])
+        with open(snapshot[0] + ".stats", "w") as file:
+            json.dump([{**torch.cuda.memory_stats(d), "beside": beside(d)} for d in range(torch.cuda.device_count())], file)
     if "LD_PRELOAD" in os.environ:
         wait_for_sample()
     stats = torch.cuda.memory_stats()
@@ -403,7 +427,7 @@ def end(out, failed, *snapshot):
 def run(name, out, *snapshot):
     lay(out)
     if snapshot:
-        torch.cuda.memory._record_memory_history(max_entries=1000000, stacks="python")
+        torch.cuda.memory._record_memory_history(**json.loads(os.environ.get("HISTORY", '{"max_entries": 1000000, "stacks": "python"}')))
     try:
         globals()[name]()
     except torch.OutOfMemoryError:

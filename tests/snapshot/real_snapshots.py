@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Snapshots that real PyTorch writes in the torch rig (scripts/torch-rig): real_snapshots.py RIG [CASE...].
+
+The figures of each file are compared with torch.cuda.memory_stats() at the dump and with PyTorch's own _memory_viz.py.  The capacity that `fit` tells is tried:
+the program must end well on it, and run out of memory 2 MiB below.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "fit"))
+import real_programs as real
+
+ANALYZE = os.path.join(real.TOP, "build", "analyzer", "stormlog-analyze")
+MIB, ALL = 1 << 20, {"max_entries": 1000000}
+# Case: program, settings, arguments of _record_memory_history, devices.
+CASES = {
+    "stacks all": ("gpt", "", {**ALL, "stacks": "all"}, 1),
+    "stacks python": ("gpt", "", {**ALL, "stacks": "python"}, 1),
+    "max_entries 700": ("gpt", "", {"max_entries": 700, "stacks": "python"}, 1),
+    "max_entries 300": ("varlen", "", {"max_entries": 300, "stacks": "all"}, 1),
+    "expandable": ("varlen", "expandable_segments:True", {**ALL, "stacks": "python"}, 1),
+    "expandable, max_entries": ("varlen", "expandable_segments:True", {"max_entries": 900, "stacks": "python"}, 1),
+    "graphs": ("graphs", "", {**ALL, "stacks": "python"}, 1),
+    "pools": ("pools", "", {**ALL, "stacks": "python"}, 1),
+    "two devices": ("two", "", {**ALL, "stacks": "python"}, 2),
+    "record_stream": ("streams", "", {**ALL, "stacks": "python"}, 1),
+    "record_stream, max_entries": ("streams", "", {"max_entries": 500, "stacks": "python"}, 1),
+    "out of memory": ("refused", "", {**ALL, "stacks": "python"}, 1),
+    "context None": ("gpt", "", {**ALL, "context": None}, 1),
+    "rounded sizes": ("varlen", "roundup_power2_divisions:4", {**ALL, "stacks": "python"}, 1),
+    "split limit": ("varlen", "max_split_size_mb:32", {"max_entries": 2000, "stacks": "python"}, 1),
+    "emptied": ("emptied", "", {**ALL, "stacks": "python"}, 1),
+}
+VIZ = """import pickle, sys; sys.path.insert(0, sys.argv[1]); import _memory_viz as viz
+for d in range(int(sys.argv[3])):
+    s = pickle.load(open(sys.argv[2], "rb")); s["segments"] = [g for g in s["segments"] if g["device"] == d]
+    rows = [line.rsplit(" ", 1) for line in viz.memory(s).splitlines()]
+    print(sum(int(n) for _, n in rows), sum(int(n) for name, n in rows if "<gaps>" not in name and "inactive" not in name.split(";")[0:2] and ";inactive" not in name))
+"""
+
+
+def dump(rig, name, settings, history, devices, folder):
+    path = os.path.join(folder, "s.pickle")
+    done = subprocess.run(real.command(rig, name, os.path.join(folder, "out"), path), capture_output=True, text=True,
+                          env={**os.environ, **real.environment(rig, SIM_VRAM=str(64 << 30), SIM_DIR=os.path.join(folder, "sim"), HISTORY=json.dumps(history),
+                                                                PYTORCH_CUDA_ALLOC_CONF=settings), "SIM_DEVICES": str(devices)})
+    if done.returncode:
+        sys.exit(f"{name}: {done.stderr[-2000:]}")
+    with open(path + ".stats") as file:
+        return path, json.load(file)
+
+
+def of(rows, device):
+    return next(row for row in rows if row["device"] == device)
+
+
+def compare(path, stats, whole):
+    """Differences of figures."""
+    done = subprocess.run([ANALYZE, "report", "--json", path], capture_output=True, text=True)
+    if done.returncode:
+        return [done.stderr.strip()]
+    process, = json.loads(done.stdout)["processes"]
+    wrong = []
+    for device, one in enumerate(stats):
+        if not one["reserved_bytes.all.peak"]:
+            continue
+        row, facts = of(process["pytorch"], device), of(process["snapshot"]["devices"], device)
+        rows = {"reserved_bytes": "reserved_bytes.all.current", "allocated_bytes": "allocated_bytes.all.current", "live_blocks": "allocation.all.current"}
+        if whole:
+            rows.update(peak_reserved_bytes="reserved_bytes.all.peak", peak_allocated_bytes="allocated_bytes.all.peak")
+            wrong += [f"peak requested {facts['requested_peak_bytes']}, {one['requested_bytes.all.peak']}"] * (
+                facts["requested_peak_bytes"] != one["requested_bytes.all.peak"])
+        wrong += [f"device {device} {ours}: {row[ours]} here, {one[theirs]} there" for ours, theirs in rows.items() if row[ours] != one[theirs]]
+    return wrong
+
+
+def viz(rig, path, stats):
+    where = os.path.join(rig, "root/usr/lib/python3/dist-packages/torch/cuda")
+    done = subprocess.run([sys.executable, "-c", VIZ, where, path, str(len(stats))], capture_output=True, text=True)
+    if done.returncode:
+        return ["_memory_viz.py: " + done.stderr.strip().splitlines()[-1]]
+    wrong = []
+    for line, one in zip(done.stdout.splitlines(), stats):
+        if int(line.split()[0]) != one["reserved_bytes.all.current"]:
+            wrong.append(f"_memory_viz.py has {line}, the card {one['reserved_bytes.all.current']}")
+    return wrong
+
+
+def try_out(programs, path, name, settings, stats):
+    done = subprocess.run([ANALYZE, "fit", "--json", "--torch", "2.6", "--settings", settings, path], capture_output=True, text=True)
+    said = json.loads(done.stdout)
+    if not said["reproduces"]:
+        return "no verdict: " + (said["notes"] or [""])[0], []
+    smallest, = (one for one in said["smallest"] if one["device"] == 0)
+    low, high = smallest["least_bytes"], smallest["always_from_bytes"]
+    if high is None:
+        return "no capacity is told", []
+    beside = stats[0]["beside"]
+    wrong = []
+    fits = programs.really(name, high + beside, settings)
+    if not fits or fits["oom"]:
+        wrong.append(f"fit says {high}, and it runs out of memory there")
+    below = programs.really(name, low + beside - 2 * MIB, settings)
+    if below and not below["oom"]:
+        wrong.append(f"fit says at least {low}, and it does with 2 MiB less")
+    return f"{low / MIB:.0f} MiB" if low == high else f"{low / MIB:.0f} to {high / MIB:.0f} MiB", wrong
+
+
+def main():
+    rig, *names = sys.argv[1:]
+    tempfile.tempdir = os.path.join(rig, "work")
+    failed = 0
+    print("| case | events | figures | smallest capacity | tried |\n|---|---|---|---|---|")
+    with real.Programs(rig) as programs:
+        for case in names or CASES:
+            name, settings, history, devices = CASES[case]
+            with tempfile.TemporaryDirectory() as folder:
+                path, stats = dump(rig, name, settings, history, devices, folder)
+                whole = history.get("max_entries") == ALL["max_entries"] and name != "refused"
+                wrong = compare(path, stats, whole) + viz(rig, path, stats)
+                events = of(json.loads(subprocess.run([ANALYZE, "report", "--json", path], capture_output=True, text=True).stdout)["processes"][0]["snapshot"]["devices"], 0)["events"]
+                told, off = try_out(programs, path, name, settings, stats) if devices == 1 and name != "refused" else ("", [])
+            print(f"| {case} | {events} | {'equal' if not wrong else '; '.join(wrong)} | {told} | {'right' if told and not off else '; '.join(off)} |", flush=True)
+            failed += bool(wrong or off)
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
