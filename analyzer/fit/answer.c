@@ -246,7 +246,7 @@ static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_sub
 	free(r.times.item);
 }
 
-/* The blocks lie where they lay, and only what the window asks for goes by the other settings: above what was reserved at the start. */
+/* The blocks lie where they lay, and only what the window asks for goes by the other settings. */
 static void answer_as_they_lay(struct sl_fit_answer *a, const struct sl_fit_recording *r, struct sl_fit_case *how)
 {
 	uint64_t from = smallest(r, how);

@@ -14,8 +14,8 @@
 void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session);
 
 /*
- * In which order the blocks that were there are requested first, where it is not known how they would lie.  WITH_GAPS: by address, with
- * what was free between them in their segments, which is freed then.
+ * In which order the blocks that were there are requested first, where it is not known how they would lie.  WITH_GAPS: by
+ * address, with what was free between them in their segments, which is freed then.
  */
 enum sl_fit_first { SL_FIT_BY_ADDRESS, SL_FIT_BY_SIZE, SL_FIT_SHUFFLED, SL_FIT_WITH_GAPS = SL_FIT_SHUFFLED + 4, SL_FIT_FIRSTS };
 

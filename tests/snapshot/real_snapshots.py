@@ -47,7 +47,7 @@ for d in range(int(sys.argv[3])):
 def dump(rig, name, settings, history, devices, folder):
     path = os.path.join(folder, "s.pickle")
     done = subprocess.run(real.command(rig, name, os.path.join(folder, "out"), path), capture_output=True, text=True,
-                          env={**os.environ, **real.environment(rig, SIM_VRAM=str(64 << 30), SIM_DIR=os.path.join(folder, "sim"), HISTORY=json.dumps(history),
+                          env={**os.environ, **real.environment(rig, SIM_VRAM=str(64 << 30), SIM_DIR=os.path.join(folder, "sim"), HISTORY=json.dumps(history), TORCH_SYMBOLIZE_MODE="dladdr",  # the rig has no addr2line
                                                                 PYTORCH_CUDA_ALLOC_CONF=settings), "SIM_DEVICES": str(devices)})
     if done.returncode:
         sys.exit(f"{name}: {done.stderr[-2000:]}")
