@@ -78,7 +78,7 @@ static bool find_agent(struct sl_launch *run)
 	const char *why;
 
 	if (!sl_paths_library(run->library, sizeof(run->library))) {
-		sl_launcher_say("libstormlog_preload.so is neither beside stormlog-run nor in ../lib");
+		sl_launcher_say("libstormlog_preload.so is not beside stormlog-run, and not in ../lib");
 		return false;
 	}
 	why = sl_link_library(run->library, sizeof(run->library));
@@ -137,7 +137,7 @@ static int analyze(const struct sl_launch *run, char *verb, char **folders)
 	pid_t child;
 
 	if (!sl_paths_analyzer(analyzer, sizeof(analyzer))) {
-		sl_launcher_say("stormlog-analyze is neither beside stormlog-run nor in PATH: no %s", verb);
+		sl_launcher_say("stormlog-analyze is not beside stormlog-run, and not in PATH: no %s", verb);
 		return SL_LAUNCH_FAILED;
 	}
 	for (; *folders; folders++) {
@@ -244,7 +244,7 @@ int main(int argc, char **argv)
 		return sl_child_exec(&run);
 	why = prepare_folder(&run, folder, sizeof(folder));
 	if (why && first && !run.options.quiet)
-		sl_launcher_say("%s: %s: nothing will be recorded; choose another folder with --output", folder, why);
+		sl_launcher_say("%s: %s: there will be no recording; choose another folder with --output", folder, why);
 	if (run.push && !(getenv("STORMLOG_SERVER") && *getenv("STORMLOG_SERVER")))
 		sl_launcher_say("--push needs STORMLOG_SERVER: the run will stay here");
 	if (found && !why)

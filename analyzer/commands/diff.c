@@ -351,7 +351,7 @@ static int compare(struct comparison *c, char **paths, const unsigned *counts)
 		return status;
 	if (c->dry && c->real) {
 		fprintf(stderr,
-			"stormlog-analyze: a dry run and one on a device do not compare: what lies outside of the job differs\n");
+			"stormlog-analyze: a dry run and one on a device do not compare: memory outside of the job differs\n");
 		return SL_EXIT_USAGE;
 	}
 	sl_diff(&differences, &c->sides[0], &c->sides[1]);

@@ -210,7 +210,7 @@ const struct sl_command sl_command_export = {
 #define INTO struct sl_merge_options
 static const struct sl_option dump_table[] = {
 	SL_OPTION_RUN(run),
-	{"--json", 0, NULL, "changes nothing: it always prints one JSON object a line"},
+	{"--json", 0, NULL, "accepted; dump always prints one JSON object a line"},
 	{0},
 };
 

@@ -130,7 +130,8 @@ static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_inst
 				"%s were reserved before the window: the program needs at least this, and may have needed more\n",
 				SL_SIZE(r->reserved_start));
 	if (r->window)
-		fputs("sizes are PyTorch's allocator's: a card needs 0.5 to 1 GiB more, and what other libraries take\n", stdout);
+		fputs("sizes are PyTorch's allocator's: a card needs 0.5 to 1 GiB more, and the memory of other libraries\n",
+		      stdout);
 	sl_escape_print(stdout, "\n  %-63s %10s %10s",
 			of_allocator || r->window ? "settings; sizes are the allocator's" : "settings; sizes are the device's",
 			"always fits", "reserved");

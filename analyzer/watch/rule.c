@@ -143,7 +143,7 @@ static const char *parse_condition(struct sl_rule *rule, char *text)
 	while (at < SL_METRIC_COUNT && strcmp(name, metrics[at].name))
 		at++;
 	if (at == SL_METRIC_COUNT)
-		return "names none of used, live, reserved, hidden, free, growth, full-in, ooms, call-age, unlike";
+		return "names no figure: used, live, reserved, hidden, free, growth, full-in, ooms, call-age, unlike";
 	rule->metric = (enum sl_metric)at;
 	value = rest + rule->or_equal;
 	value += strspn(value, " \t");
@@ -172,7 +172,7 @@ static const char *parse_action(struct sl_rule *rule, char *text)
 	if (!strcmp(text, "message"))
 		return NULL;
 	if (strncmp(text, command, strlen(command)) || !strchr(" \t", text[strlen(command)]))
-		return "has neither message nor command LINE behind =>";
+		return "wants message or command LINE behind =>";
 	text += strlen(command);
 	rule->command = text + strspn(text, " \t");
 	return *rule->command ? NULL : "wants a line of shell behind command";

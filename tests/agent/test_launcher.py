@@ -123,7 +123,7 @@ class Launcher(unittest.TestCase):
         done = self.launch('-o', 'file/traces', 'sh', '-c', 'echo ran >&2; exit 3')
         self.assertEqual(done.returncode, 3)
         said = done.stderr.splitlines()
-        self.assertIn('/file/traces: Not a directory: nothing will be recorded; choose another folder with --output', said[0])
+        self.assertIn('/file/traces: Not a directory: there will be no recording; choose another folder with --output', said[0])
         self.assertEqual(said[1], 'ran')
         self.assertIn('nothing recorded: ', said[2])
 

@@ -446,7 +446,7 @@ static void what_is_no_catalogue_is_refused_and_stays_as_it_is(void **state)
 	make_database("CREATE TABLE bookmarks(x)");
 	refused();
 	file = fopen(path, "w");
-	fputs("some text, long enough to be a head of one hundred bytes if anybody looked at nothing but the size of it........",
+	fputs("some text, long enough to be a head of one hundred bytes to a reader that looked only at the size of the file...",
 	      file);
 	fclose(file);
 	refused();

@@ -19,7 +19,7 @@ LONG = 25
 # In 1000 words, for pages, messages, comments; the last row is a share of sentences.
 LIMITS = {
     "pages": {"clause": 0.5, "told": 0.5, "nobody": 0.5, "stands": 0.5, "alone": 0.5, "long": 0.12},
-    "messages": {"clause": 0.9, "told": 0.5, "nobody": 1.0, "stands": 0.5, "alone": 0.5, "long": 0.03},
+    "messages": {"clause": 0.5, "told": 0.5, "nobody": 0.5, "stands": 0.5, "alone": 0.5, "long": 0.03},
     "comments": {"clause": 2.0, "told": 0.5, "nobody": 6.3, "stands": 0.7, "alone": 0.7, "long": 0.06},
 }
 WORDS_OF_DOC = 40_000

@@ -331,7 +331,7 @@ class Watch(unittest.TestCase):
         run = e2e.Recording("sh", "-c", "echo began", launcher=["--watch", "share > 5 => message"], code=125)
         with run:  # the error comes before the command begins
             self.assertEqual(run.done.stdout, b"")
-            self.assertIn(b"names none of used", run.done.stderr)
+            self.assertIn(b"names no figure: used", run.done.stderr)
         run = e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "try=3000", launcher=["--watch", "default"], SIM_VRAM="2G")
         with run:
             self.assertIn(b"raised (ooms > 0)", run.done.stderr)
@@ -355,7 +355,7 @@ class Watch(unittest.TestCase):
             watcher.end()
 
     def test_what_is_no_rule_is_refused_in_words(self):
-        for rule, words in (("lives > 1", "names none"), ("live", "NAME > VALUE"), ("live > much", "no value"), ("live > 1B => shout", "neither message nor command"),
+        for rule, words in (("lives > 1", "names no figure"), ("live", "NAME > VALUE"), ("live > much", "no value"), ("live > 1B => shout", "wants message or command"),
                             ("live > 1B => command", "wants a line"), ("live > 1B for ever", "no time"),
                             ("growth > 1MiB", "no value"), ("ooms > 50%", "no value"), ("full-in < 10 lightyears", "no time"),
                             ("used > 95", "value with a unit"), ("used > 200%", "value with a unit"), ("full-in < 10", "value with a unit"), ("live > 1B for 5", "no time"),

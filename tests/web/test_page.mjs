@@ -146,7 +146,7 @@ test("every finding is a card with its words, evidence, what to do and a way to 
 	clean();
 });
 
-test("Stormlog's own files have their page: what samples know is drawn, what they do not is said", async () => {
+test("Stormlog's own files have their page: it draws the figures of samples and lists the others", async () => {
 	const {json} = report("training", 4, 60), sinks = join(work, "training", "analysis", "telemetry"), file = join(work, "ranks.jsonl"), out = join(work, "imported");
 	const lines = readdirSync(sinks).sort().flatMap((sink, rank) => readFileSync(join(sinks, sink, "segment-000001.jsonl"), "utf8").trim().split("\n")
 		.map((line) => JSON.stringify({...JSON.parse(line), rank, local_rank: rank, world_size: 4, session_id: "one"})));
@@ -247,7 +247,7 @@ test("a part of the time line that is dragged over has its own figures, tree, pl
 	clean();
 });
 
-test("what the panel says of a view is the same at every width of the window", async () => {
+test("the panel describes a view the same way at every width of the window", async () => {
 	const {url} = report("training", 4, 60), said = [];
 	for (const width of [420, 800, 1600]) {
 		await open(`${url}#rank=3&by=pytorch`, {width, height: 844});
@@ -283,7 +283,7 @@ test("search finds in every view", async () => {
 	clean();
 });
 
-test("a page of a few bytes of markup in names shows them as text and runs none of it", async () => {
+test("a page of a few bytes of markup in names shows them as text and runs no script", async () => {
 	await open(report("hostile").url);
 	await browser.settle();
 	clean();
@@ -366,7 +366,7 @@ test("a smaller limit gives a smaller page that says what it gave up", async () 
 	clean();
 });
 
-test("what changed between two runs is a page: the rows of diff --json, stacks that grew and shrank, words beside colours", async () => {
+test("changes between two runs are a page: the rows of diff --json, stacks that grew and shrank, words beside colours", async () => {
 	report("training", 4, 60);
 	const more = join(work, "more"), page = join(work, "diff.html");
 	mkdirSync(more);

@@ -57,7 +57,7 @@ function clean(on = browser) {
 
 const text = () => browser.eval("document.body.innerText");
 
-test("what was pushed is on the landing page", async () => {
+test("a pushed run is on the landing page", async () => {
 	await go("/");
 	assert.match(await text(), /train\.py/);
 	assert.equal(await browser.eval(`document.querySelectorAll(".runs tbody tr").length`), 2);
@@ -97,7 +97,7 @@ test("the address of a moment opened in a fresh profile shows the same moment an
 	}
 });
 
-test("what is zoomed in on is drawn in finer bins, with its stacks, as soon as they are computed, and the whole run again", async () => {
+test("a zoomed part is drawn in finer bins, with its stacks, as soon as they are computed, and the whole run again", async () => {
 	await report("/runs/1/report");
 	const width = "stormlog.timeline.picture.grid.width", finest = "Math.min(...stormlog.timeline.picture.totalLines.map((l) => l.width))";
 	const wide = await browser.eval(finest), view = await browser.eval(`(() => { const [a, b] = stormlog.series.span(), x = Math.floor(a + (b - a) / 3);
@@ -162,7 +162,7 @@ test("a trend has a point for each run, which leads there", async () => {
 	clean();
 });
 
-test("dark and narrow: nothing is cut off, text stays readable", async () => {
+test("dark and narrow: every text fits, text stays readable", async () => {
 	for (const path of ["/", "/runs/1", "/trends?field=peak", "/search?q=((("])
 		for (const dark of [false, true]) {
 			await go(path, {width: 390, dark});

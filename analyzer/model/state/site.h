@@ -22,7 +22,7 @@ struct sl_site {
 	uint64_t live_bytes, total_bytes, total_blocks;
 	uint64_t at_peak_bytes; /* read these two by sl_model_site_at_peak and sl_model_blocks_at_peak */
 };
-_Static_assert(sizeof(struct sl_site) == 80, "what each place of each rank costs");
+_Static_assert(sizeof(struct sl_site) == 80, "the cost of each place of each rank");
 
 /* What only the replay needs to know of a site. */
 struct sl_site_course {

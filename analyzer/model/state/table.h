@@ -32,7 +32,7 @@ struct sl_live {
 	uint32_t flags;
 	uint32_t thread;
 };
-_Static_assert(sizeof(struct sl_live) == 48, "what a live block costs");
+_Static_assert(sizeof(struct sl_live) == 48, "the cost of a live block");
 
 struct sl_by_context;
 struct sl_table {

@@ -55,7 +55,7 @@ struct sl_track {
 	uint64_t usual_bytes;	    /* the second highest rise of live_bytes (rise.h) */
 	uint64_t first_ns, last_ns; /* of the first and the last birth */
 };
-_Static_assert(sizeof(struct sl_track) == 88, "what each place of each rank costs");
+_Static_assert(sizeof(struct sl_track) == 88, "the cost of each place of each rank");
 
 /* Needed only by the replay and by analyses of a single process; freed afterwards (sl_replay_rest). */
 struct sl_track_course {

@@ -51,7 +51,7 @@ static uint32_t stack_through(const char *path, unsigned deeper)
 	uint32_t id = 0;
 
 	if (place && function != place) {
-		printf("they do not come to one place: the test shows nothing\n");
+		printf("they do not come to one place: the test has no result\n");
 		exit(77);
 	}
 	place = function;

@@ -46,7 +46,7 @@ export class Places {
 		const p = this.palette(), total = all.reduce((a, b) => a + b, 0);
 		const parts = Array.from(all, (value, role) => ({value, name: this.page.roles[role], colour: role ? p.layers[(role - 1) % p.layers.length] : p.other}))
 			.filter(({value}) => value > 0).sort((a, b) => b.value - a.value);
-		return h("div", {class: "roles"}, h("h3", {}, range ? "Use of what is still held" : "What the peak was for"),
+		return h("div", {class: "roles"}, h("h3", {}, range ? "Use of what is still held" : "Use of the peak"),
 			h("div", {class: "bar", "aria-hidden": "true"}, parts.map(({value, colour}) => h("div", {style: {background: colour, width: `${(value / total) * 100}%`}}))),
 			h("table", {class: "mini"}, h("tbody", {}, parts.map(({value, name, colour}) => h("tr", {},
 				h("td", {}, h("span", {class: "swatch", style: {background: colour}}), name), h("td", {class: "num"}, bytes(value)), h("td", {class: "num"}, percent(value, total)))))));
