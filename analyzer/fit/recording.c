@@ -499,6 +499,14 @@ static void change(struct builder *b, struct sl_fit_op op, int64_t device)
 			put_change(b, b->lanes[d], op);
 }
 
+/* From 2.10 on PyTorch applies the environment's settings by the function that the program uses too. */
+static bool is_environment(const struct builder *b, const struct sl_event *event)
+{
+	const char *text = sl_defs_text(&b->process->trace->defs, (uint32_t)event->label);
+
+	return text && !strcmp(text, b->text);
+}
+
 /* set_per_process_memory_fraction */
 static void fraction(struct builder *b, const struct sl_event *event)
 {
@@ -769,7 +777,8 @@ static void take(struct builder *b, const struct sl_item *item)
 		else
 			finish(b, item->event->address);
 	} else if (verb == SL_VERB_MARK && !strcmp(item->hook->name, "c10::setAllocatorSettings")) {
-		change(b, (struct sl_fit_op){.verb = SL_FIT_SETTINGS, .id = (uint32_t)item->event->label}, -1);
+		if (b->changes.count || !is_environment(b, item->event))
+			change(b, (struct sl_fit_op){.verb = SL_FIT_SETTINGS, .id = (uint32_t)item->event->label}, -1);
 	} else if (verb == SL_VERB_MARK && !strcmp(item->hook->name, "c10::cuda::MemPool")) {
 		b->doubt = "the program made a memory pool of its own (MemPool), which is not replayed";
 	} else if (verb == SL_VERB_BLOCK_FRACTION) {

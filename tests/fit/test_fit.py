@@ -318,6 +318,21 @@ class Fit(unittest.TestCase):
             curves = fit(folder, "--allocator-capacity", "1G", "--vary", "batch", code=(2,))["vary"]["curves"]
             self.assertLessEqual({f"max_split_size_mb:{i + 21}" for i in range(40)}, {curve["settings"] for curve in curves})
 
+    @unittest.skipUnless(t, "python3-msgpack, python3-zstandard and python3-numpy are needed")
+    def test_settings_of_the_environment_are_not_the_programs_own(self):
+        """From 2.10 on PyTorch applies PYTORCH_CUDA_ALLOC_CONF by the function that the program may call too."""
+        asked, rounded, text = 2304 << 10, 3 << 20, "roundup_power2_divisions:2"
+        with tempfile.TemporaryDirectory() as folder:
+            hooks = [*t.HOOKS, ["c10::setAllocatorSettings", t.VERB["MARK"], 0, 5]]
+            events = t.Thread().events(3, api=[len(hooks), t.MALLOC, t.TORCH_ALLOC], kind=[0, 1, 10], duration_ns=1, address=[0, 1 << 40, 1 << 40],
+                                       bytes=[0, 20 << 20, rounded], extra=[0, 0, rounded], extra2=[0, 0, 20 << 20],
+                                       object=[0, 0, rounded - asked + 1], label=[1, 0, 0])
+            t.write(os.path.join(folder, "rank-00000-100.msgpack.zst"), t.header(hooks=hooks, environment={"PYTORCH_CUDA_ALLOC_CONF": text}),
+                    t.defs([{"def": "text", "id": 1, "text": text}, {"def": "capability", "name": "pytorch", "value": "c10 2.11.0"}]), events, t.footer())
+            said = fit(folder, "--allocator-capacity", "1G", "--settings", "", "--settings", text)
+        self.assertTrue(said["reproduces"])
+        self.assertEqual([run["peak_allocated_bytes"] for run in said["runs"]], [asked, rounded])
+
     def test_who_asks_for_free_memory_may_depend_on_the_card(self):
         says = "it asks how much memory is free, so it may behave differently on another card"
         for asked, told in (("1", True), (None, False)):
