@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze diff A B: compare one run, or several, with others. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/because.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/sides.h"
 #include "analyzer/gate/diff.h"
@@ -23,6 +25,7 @@
 #include "analyzer/report/owners.h"
 
 #define SHOWN 40 /* rows of each section, unless --all */
+#define LINES 8	 /* the same of lines in the terms of a peak */
 
 static const char about[] =
 	"A side may have several runs, with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
@@ -54,6 +57,9 @@ struct comparison {
 	struct sl_map index;
 	SL_VECTOR(struct stack) stacks;
 	SL_VECTOR(struct missing) missing;
+	struct sl_because_run runs[2]; /* where each side is one run that was read */
+	struct sl_because because;
+	bool explained; /* `because` is filled */
 	struct sl_html_changes *page;
 	const char *collapsed, *html;
 	uint64_t html_max_bytes;
@@ -163,6 +169,8 @@ static int take_run(struct comparison *c, char *path, unsigned side, unsigned ru
 
 		SL_ROOM(&to->runs);
 		sl_measures_take(&to->runs.item[to->runs.count++], &report);
+		if (runs == 1)
+			sl_because_take(&c->runs[side], &report, side ? &c->runs[0] : NULL);
 		c->dry |= sl_dry_report(&report) != NULL;
 		c->real |= !sl_dry_report(&report);
 		sl_missing_tell(&report, add_missing, &(struct telling){c, side, path});
@@ -251,6 +259,8 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 	put_more(&more);
 	if (!shown)
 		puts("nothing changed");
+	if (c->explained)
+		sl_because_print(&c->because, c->all ? UINT_MAX : LINES);
 	put_missing(c);
 }
 
@@ -292,6 +302,7 @@ static bool put_json(const struct comparison *c, const struct sl_differences *di
 		sl_json_end(j);
 	}
 	sl_json_end(j);
+	sl_because_json(j, c->explained ? &c->because : NULL);
 	sl_json_array(j, "differences");
 	for (size_t i = 0; i < differences->list.count; i++) {
 		const struct sl_difference *d = &differences->list.item[i];
@@ -355,6 +366,7 @@ static int compare(struct comparison *c, char **paths, const unsigned *counts)
 		return SL_EXIT_USAGE;
 	}
 	sl_diff(&differences, &c->sides[0], &c->sides[1]);
+	c->explained = sl_because(&c->because, &c->runs[0], &c->runs[1]);
 	if (c->collapsed && !put_collapsed(c))
 		status = SL_EXIT_UNSAVED;
 	if (c->html && !put_html(c, &differences, paths, counts))
@@ -364,6 +376,8 @@ static int compare(struct comparison *c, char **paths, const unsigned *counts)
 	else if (!c->collapsed || !sl_save_is_standard(c->collapsed))
 		put_text(c, &differences);
 	sl_differences_free(&differences);
+	if (c->explained)
+		sl_because_free(&c->because);
 	return fflush(stdout) ? SL_EXIT_UNSAVED : status;
 }
 
@@ -373,6 +387,7 @@ static void comparison_free(struct comparison *c)
 		for (size_t i = 0; i < c->sides[side].runs.count; i++)
 			sl_measures_free(&c->sides[side].runs.item[i]);
 		free(c->sides[side].runs.item);
+		sl_because_run_free(&c->runs[side]);
 		for (size_t i = 0; i < c->names[side].list.count; i++)
 			free(c->names[side].list.item[i]);
 		SL_DROP(&c->names[side].list);

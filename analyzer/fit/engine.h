@@ -100,5 +100,13 @@ uint64_t sl_fit_block_bytes(const struct sl_fit_block *block);
 void sl_fit_each_free(const struct sl_fit_engine *engine, void (*visit)(void *context, const struct sl_fit_block *block),
 		      void *context);
 
+/* The unused pieces by what becomes of them. */
+struct sl_fit_unused {
+	uint64_t fragments; /* pieces beside blocks in use: no empty_cache() gives them back */
+	uint64_t cache;	    /* whole segments, and of expandable ones whole pages */
+	uint64_t pools;	    /* in private pools of graphs and MemPools */
+};
+void sl_fit_unused(const struct sl_fit_engine *engine, struct sl_fit_unused *unused);
+
 /* The smallest size that a request takes as a block. */
 uint64_t sl_fit_rounded(uint64_t bytes, const struct sl_fit_settings *settings, unsigned release);

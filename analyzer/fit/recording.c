@@ -48,6 +48,7 @@ struct lane {
 	struct sl_idmap streams;
 	SL_VECTOR(uint64_t) handles; /* of streams, by number */
 	uint64_t others, context;    /* context: the part of `others` that is the context; 0: none */
+	uint64_t outside;	     /* the part of `others` that no call asked for */
 	uint64_t since;		     /* what was found to have been there since the beginning; SL_FIT_OTHERS get it at the end */
 	unsigned captures;	     /* of graphs that are under way */
 	const uint64_t *now;
@@ -162,7 +163,8 @@ static struct lane *lane_of(struct builder *b, int64_t device)
 		lane->out.settings = sl_fit_defaults;
 		if (sl_fit_settings_parse(&lane->out.settings, b->text, lane->out.release, &at))
 			b->doubt = "the recorded settings are not understood";
-		put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS}, SL_UNKNOWN); /* from the beginning, see backdate */
+		put(lane, (struct sl_fit_op){.verb = SL_FIT_OUTSIDE}, SL_UNKNOWN); /* both from the beginning, see backdate */
+		put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS}, SL_UNKNOWN);
 		for (size_t i = 0; i < b->changes.count; i++)
 			if (b->changes.item[i].device < 0 || b->changes.item[i].device == device)
 				put_change(b, lane, b->changes.item[i].op);
@@ -230,9 +232,9 @@ static void settle(struct builder *b, struct thread *thread)
 	thread->placed = 0;
 }
 
-static void put_others(struct lane *lane, uint64_t bytes)
+static void put_others(struct lane *lane, enum sl_fit_verb verb, uint64_t bytes)
 {
-	put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS, .bytes = bytes - lane->since}, SL_UNKNOWN);
+	put(lane, (struct sl_fit_op){.verb = (uint8_t)verb, .bytes = bytes - lane->since}, SL_UNKNOWN);
 }
 
 /* Contexts and other processes: those of the first sample count from the beginning. */
@@ -240,6 +242,7 @@ static void backdate(struct lane *lane, uint64_t bytes)
 {
 	lane->since += bytes;
 	lane->others += bytes;
+	lane->outside += bytes;
 	lane->out.others_known = true;
 }
 
@@ -259,9 +262,13 @@ static void note_others(struct lane *lane, const struct sl_device_state *device)
 	else if (lane->context && lane->context != device->context_bytes) /* a better sample corrects the context's size */
 		backdate(lane, device->context_bytes - lane->context);
 	lane->context = device->context_bytes;
-	others += sampled != SL_UNKNOWN ? sampled : 0;
+	sampled = sampled != SL_UNKNOWN ? sampled : 0;
+	others += sampled;
+	if (sampled != lane->outside)
+		put_others(lane, SL_FIT_OUTSIDE, sampled);
 	if (others != lane->others)
-		put_others(lane, others);
+		put_others(lane, SL_FIT_OTHERS, others);
+	lane->outside = sampled;
 	lane->others = others;
 }
 
@@ -862,7 +869,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 
 	number_streams(lane);
 	for (size_t i = 0; i < out->ops.count; i++)
-		if (out->ops.item[i].verb == SL_FIT_OTHERS)
+		if (out->ops.item[i].verb == SL_FIT_OTHERS || out->ops.item[i].verb == SL_FIT_OUTSIDE)
 			out->ops.item[i].bytes += lane->since;
 	out->models = b->placed[out->device] ? sl_fit_placed_models(b->placed[out->device]) : SL_FIT_ALL_MODELS;
 	out->session = b->session;

@@ -17,6 +17,7 @@ enum sl_fit_verb {
 	SL_FIT_DONE,
 	SL_FIT_EMPTY,	 /* torch.cuda.empty_cache() */
 	SL_FIT_OTHERS,	 /* everything else on the device takes `bytes` from now on */
+	SL_FIT_OUTSIDE,	 /* the part of it that no call asked for: context, code, other processes */
 	SL_FIT_PLACE,	 /* the next segment of the driver lies at address `bytes` */
 	SL_FIT_SETTINGS, /* text `id` of the definitions */
 	SL_FIT_FRACTION, /* memory fraction of the device: `bytes` are the bits of a double */

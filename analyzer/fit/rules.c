@@ -1134,3 +1134,29 @@ void sl_fit_each_free(const struct sl_fit_engine *e, void (*visit)(void *context
 				each_free(&e->private.item[i]->pools[small].free, visit, context);
 	}
 }
+
+static void count_unused(void *context, const struct sl_fit_block *block)
+{
+	const struct sl_fit_range *range = block->range;
+	struct sl_fit_unused *unused = context;
+	uint64_t whole = is_split(block) ? 0 : block->bytes;
+
+	if (range) {
+		uint64_t begin = (block->address - range->begin + range->page - 1) / range->page;
+		uint64_t end = (block->address - range->begin + block->bytes) / range->page;
+
+		whole = end > begin ? (end - begin) * range->page : 0;
+	}
+	if (block->pool->owner) {
+		unused->pools += block->bytes;
+	} else {
+		unused->cache += whole;
+		unused->fragments += block->bytes - whole;
+	}
+}
+
+void sl_fit_unused(const struct sl_fit_engine *e, struct sl_fit_unused *unused)
+{
+	*unused = (struct sl_fit_unused){0};
+	sl_fit_each_free(e, count_unused, unused);
+}

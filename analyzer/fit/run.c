@@ -184,8 +184,11 @@ static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const st
 		const struct sl_fit_case *how, const struct sl_fit_op *op, struct sl_fit_block **live)
 {
 	unsigned stream = how->streams_reversed && op->stream ? r->streams + 1 - op->stream : op->stream;
-	struct sl_fit_block *block = sl_fit_alloc(engine, op->bytes, stream, op->pool);
+	struct sl_fit_block *block;
 
+	if (how->as_recorded)
+		sl_fit_refuse(engine, op->refused);
+	block = sl_fit_alloc(engine, op->bytes, stream, op->pool);
 	o->request++;
 	o->bytes = op->bytes;
 	if (op->verb == SL_FIT_TRY) {
@@ -265,13 +268,22 @@ static void follow(struct sl_fit_trail *trail, uint64_t now, uint64_t reserved, 
 	trail->needed[trail->at] = fmax(trail->needed[trail->at], trail->held[1]);
 }
 
+static void note_top(struct sl_fit_top *top, size_t at, const struct sl_fit_stats *stats, uint64_t others, uint64_t outside)
+{
+	uint64_t bytes = stats->reserved + others;
+
+	if (bytes < top->bytes || (bytes == top->bytes && stats->allocated <= top->stats.allocated))
+		return;
+	*top = (struct sl_fit_top){.at = at, .bytes = bytes, .others = others, .outside = outside, .stats = *stats};
+}
+
 void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, const struct sl_fit_case *how)
 {
 	struct sl_fit_engine *engine = engine_of(r, how);
 	const struct sl_fit_stats *stats = sl_fit_stats(engine);
 	struct sl_fit_block **live = sl_memory_must(calloc(r->ids + 1, sizeof(*live)));
 	struct sl_fit_settings settings = how->settings ? *how->settings : r->settings;
-	uint64_t others = 0;
+	uint64_t others = 0, outside = 0;
 	bool on = true;
 
 	*o = (struct sl_fit_outcome){.verdict = SL_FIT_FITS};
@@ -288,6 +300,8 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 		o->operations++;
 		if (op->verb == SL_FIT_ALLOC || op->verb == SL_FIT_TRY) {
 			on = ask(o, engine, r, how, op, live);
+		} else if (op->verb == SL_FIT_OUTSIDE) {
+			outside = op->bytes;
 		} else if (op->verb == SL_FIT_OTHERS && !how->of_allocator) {
 			others = op->bytes;
 			if (!sl_fit_others(engine, op->bytes)) {
@@ -300,10 +314,14 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 		}
 		if (stats->allocated + others > o->floor)
 			o->floor = stats->allocated + others;
+		if (how->top)
+			note_top(how->top, i, stats, others, outside);
 		if (how->trail)
 			follow(how->trail, r->times.item[i], stats->reserved + others, stats->allocated + others);
 	}
 	o->stats = *stats;
+	if (how->top)
+		sl_fit_unused(engine, &how->top->unused);
 	take_picture(how, o, engine, r, live);
 	sl_fit_delete(engine);
 	free(live);

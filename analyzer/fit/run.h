@@ -34,11 +34,22 @@ struct sl_fit_trail {
 	double held[2];		     /* reserved and needed since that op */
 };
 
+/* The moment at which most was held: by the allocator and everything else, and of equal moments the one with most blocks. */
+struct sl_fit_top {
+	size_t at; /* op after which it was */
+	uint64_t bytes;
+	uint64_t others, outside; /* of the bytes; outside: of the others, as SL_FIT_OUTSIDE */
+	struct sl_fit_stats stats;
+	struct sl_fit_unused unused; /* of the moment if the run ends with op `at` */
+};
+
 struct sl_fit_case {
 	uint64_t capacity; /* UINT64_MAX: unlimited */
 	bool of_allocator; /* what PyTorch alone may take; else the device's, of which others take their part */
 	const struct sl_fit_settings *settings; /* at the beginning; NULL: the recorded ones */
 	enum sl_fit_ties ties;
+	struct sl_fit_top *top;		/* filled; NULL: not asked for */
+	bool as_recorded;		/* the driver refuses what it refused in the recording */
 	bool streams_reversed;		/* streams' handles are in reverse order */
 	struct sl_fit_picture *picture; /* what lay where, filled if the run fails; NULL: not asked for */
 	struct sl_fit_trail *trail;	/* its points are filled; NULL: not asked for */

@@ -74,16 +74,17 @@ struct taking {
 	struct sl_device_state *worst; /* this process on the device with the highest peak; NULL: it did not use that device */
 };
 
-static struct sl_measure *place(struct sl_measures *measures, enum sl_measure_of of, const char *key, const char *what)
+static struct sl_measure *entry_of(struct sl_measures *measures, enum sl_measure_of of, const char *key, const char *what)
 {
 	struct sl_measure *measure = sl_measures_find(measures, of, key);
 
 	return measure ? measure : sl_measures_add(measures, of, key, what);
 }
 
-static struct sl_measure *add(struct taking *taking, enum sl_measure_of of, const char *key, const char *what, uint64_t bytes)
+static struct sl_measure *add(struct sl_measures *measures, enum sl_measure_of of, const char *key, const char *what,
+			      uint64_t bytes)
 {
-	struct sl_measure *measure = place(&taking->one, of, key, what);
+	struct sl_measure *measure = entry_of(measures, of, key, what);
 
 	measure->bytes = measure->bytes == SL_UNKNOWN ? bytes : measure->bytes + bytes;
 	return measure;
@@ -142,33 +143,44 @@ static void add_left(struct taking *taking, struct sl_process *process, const st
 	all->growing += !strcmp(leak->verdict, "growing") ? leak->bytes : 0;
 }
 
-static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_process *process, const struct sl_site *site,
-		      const char *library, uint64_t bytes, const struct sl_leak *leak)
+struct sl_measure_line *sl_measures_put(struct sl_measures *measures, enum sl_measure_of of, struct sl_process *process,
+					const struct sl_site *site, const char *library, uint64_t bytes, const char **entry)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, frames, site->stack);
 	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
 	char key[SL_FINGERPRINT_BYTES], place[400], what[400];
 	struct sl_measure_line *line;
+	struct sl_measure *measure;
 
 	sl_fingerprint(key, site->kind, library, frames, count);
 	sl_owners_line(process, site->stack, 1, place, sizeof(place));
 	sl_owners_line(process, site->stack, 2, what, sizeof(what));
-	line = sl_entry_lines_add(&add(taking, of, key, what[0] ? what : library, bytes)->lines, place[0] ? place : library,
-				  what[0] ? what : library,
+	measure = add(measures, of, key, what[0] ? what : library, bytes);
+	*entry = measure->key;
+	line = sl_entry_lines_add(&measure->lines, place[0] ? place : library, what[0] ? what : library,
 				  !frame	? 0
 				  : frame->line ? frame->line
 						: frame->offset);
 	line->bytes += bytes;
 	if (!line->beside)
 		line->beside = sl_memory_print("%s, %s", sl_event_kinds[site->kind].name, library);
-	if (leak && !strcmp(leak->verdict, "growing"))
-		line->growing += bytes;
 	/* native lines too: ci_reports.c leaves out those whose source is not in the repository */
 	if (!line->file && frame && (!frame->python || sl_stacks_is_own(frame)) && frame->file && frame->line) {
 		line->file = sl_memory_copy(frame->file);
 		line->line = frame->line;
 	}
+	return line;
+}
+
+static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_process *process, const struct sl_site *site,
+		      const char *library, uint64_t bytes, const struct sl_leak *leak)
+{
+	const char *key;
+	struct sl_measure_line *line = sl_measures_put(&taking->one, of, process, site, library, bytes, &key);
+
+	if (leak && !strcmp(leak->verdict, "growing"))
+		line->growing += bytes;
 	if (of != SL_MEASURE_STACK || (taking->worst && taking->worst->device == site->device))
 		add_most(taking, of, line, bytes);
 	if (leak && strcmp(leak->verdict, "kept") != 0) /* a finding reports what is merely kept */
@@ -193,7 +205,7 @@ static void add_leak(struct taking *taking, struct sl_process *process, const st
 	struct sl_site site = {.stack = leak->stack, .kind = (uint8_t)leak->kind, .device = (int16_t)leak->device};
 
 	add_place(taking, SL_MEASURE_LEAK, process, &site, leak->library, leak->bytes, leak);
-	add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", leak->bytes);
+	add(&taking->one, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", leak->bytes);
 }
 
 /* What a killed process would still have freed is unknown, so only what grew counts as leaked. */
@@ -201,7 +213,7 @@ static void take_leaks(struct taking *taking, struct sl_process *process)
 {
 	bool ended = process->trace->status == SL_STATUS_COMPLETED;
 	struct sl_measure *total =
-		add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", ended ? 0 : SL_UNKNOWN);
+		add(&taking->one, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", ended ? 0 : SL_UNKNOWN);
 
 	total->unknown = !ended;
 	for (size_t i = 0; i < process->leaks.count; i++)
@@ -224,7 +236,7 @@ static void take_leaks(struct taking *taking, struct sl_process *process)
 static void take_growth(struct taking *taking, const char *name, const struct sl_growth *growth)
 {
 	bool noisy = !strcmp(growth->verdict, "noisy"), growing = !strcmp(growth->verdict, "growing");
-	struct sl_measure *measure = add(taking, SL_MEASURE_GROWTH, name, name,
+	struct sl_measure *measure = add(&taking->one, SL_MEASURE_GROWTH, name, name,
 					 noisy	   ? SL_UNKNOWN
 					 : growing ? sl_stats_bytes(growth->slope)
 						   : 0);
@@ -252,7 +264,7 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 		if (!model->holders.item[i].peak_bytes)
 			continue;
 		sl_fingerprint_library(library, sizeof(library), model->libraries.item[model->holders.item[i].library]);
-		keep_most(place(&taking->one, SL_MEASURE_LIBRARY, library, library), model->holders.item[i].peak_bytes);
+		keep_most(entry_of(&taking->one, SL_MEASURE_LIBRARY, library, library), model->holders.item[i].peak_bytes);
 	}
 	for (size_t i = 0; i < process->growth.count; i++) {
 		const struct sl_growth *growth = &process->growth.item[i];
@@ -260,7 +272,7 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 		const char *name = sl_defs_text(model->defs, label->text);
 		if (!name)
 			continue;
-		add(taking, SL_MEASURE_LABEL, name, name, label->entries ? label->peak_bytes : SL_UNKNOWN);
+		add(&taking->one, SL_MEASURE_LABEL, name, name, label->entries ? label->peak_bytes : SL_UNKNOWN);
 		if (growth->verdict)
 			take_growth(taking, name, growth);
 	}
@@ -312,7 +324,7 @@ static void keep_worst(struct taking *taking)
 {
 	for (size_t i = 0; i < taking->one.list.count; i++) {
 		struct sl_measure *one = &taking->one.list.item[i];
-		struct sl_measure *all = place(taking->measures, one->of, one->key, one->what);
+		struct sl_measure *all = entry_of(taking->measures, one->of, one->key, one->what);
 
 		keep_lines(all, one);
 		keep_most(all, one->bytes);
@@ -348,8 +360,8 @@ static void name_sums(struct sl_measures *measures)
 static void take_totals(struct sl_measures *run, const struct sl_report *report)
 {
 	/* a run without a device held nothing; hidden memory is unknown */
-	place(run, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = 0;
-	place(run, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
+	entry_of(run, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = 0;
+	entry_of(run, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
 	for (unsigned i = 0; i < report->device_count; i++) {
 		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), report->devices[i].known_peak_bytes);
 		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "hidden"), report->devices[i].hidden_peak_bytes);
@@ -357,8 +369,8 @@ static void take_totals(struct sl_measures *run, const struct sl_report *report)
 			const struct sl_device_state *state = sl_devices_state(report, &report->devices[i], p);
 
 			if (state && state->torch.used)
-				keep_most(place(run, SL_MEASURE_TOTAL, "allocated",
-						"most that tensors of one process held on one device"),
+				keep_most(entry_of(run, SL_MEASURE_TOTAL, "allocated",
+						   "most that tensors of one process held on one device"),
 					  state->torch.peak_allocated_bytes);
 		}
 	}

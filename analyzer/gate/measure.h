@@ -42,6 +42,9 @@ struct sl_measures {
 extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */
 
 void sl_measures_take(struct sl_measures *measures, struct sl_report *report);
+/* Adds bytes to the place of a site and to its line, which is returned; entry: the key of the place. */
+struct sl_measure_line *sl_measures_put(struct sl_measures *measures, enum sl_measure_of of, struct sl_process *process,
+					const struct sl_site *site, const char *library, uint64_t bytes, const char **entry);
 void sl_measures_free(struct sl_measures *measures);
 
 /* NULL: not in the list. */

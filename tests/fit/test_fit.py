@@ -36,6 +36,7 @@ MAKE, ANALYZE = sys.argv[1:3]
 MIB = 1 << 20
 GRAPHS = 3 << 20  # programs of seeds from here on capture graphs (ops.h)
 SCHEMA = json.loads((HERE.parents[1] / "schemas" / "fit.schema.json").read_text()) if jsonschema else None
+DIFF_SCHEMA = json.loads((HERE.parents[1] / "schemas" / "diff.schema.json").read_text()) if jsonschema else None
 
 
 def recording(folder, release, seed):
@@ -432,6 +433,54 @@ class Fit(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn("is not known", done.stdout)
             self.assertEqual(subprocess.run([*check, "--strict"], capture_output=True).returncode, 1)
+
+
+class Because(unittest.TestCase):
+    """diff takes two peaks apart by the replay.  tests/gate/because.py has 20 pairs of real PyTorch."""
+
+    def because(self, before, after):
+        done = subprocess.run([ANALYZE, "diff", "--json", before, after], capture_output=True, text=True, check=True)
+        answer = json.loads(done.stdout)
+        if DIFF_SCHEMA:
+            jsonschema.validate(answer, DIFF_SCHEMA)
+        because = answer["because"]
+        changes = [term["change_bytes"] for term in because["terms"]]
+        self.assertTrue(because["replayed"])
+        self.assertEqual(sum(changes), because["after"]["peak_bytes"] - because["before"]["peak_bytes"])
+        self.assertEqual([abs(change) for change in changes], sorted(map(abs, changes), reverse=True))
+        terms = {term["term"]: term for term in because["terms"]}
+        self.assertEqual(sum(line["change_bytes"] for line in terms["requests"]["lines"]), terms["requests"]["change_bytes"])
+        return because, terms
+
+    def test_the_terms_add_up_and_fragments_are_what_lay_between_blocks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("fragmented", "batch=8", "batch=16"):
+                os.mkdir(os.path.join(folder, name))
+                recording(os.path.join(folder, name), "2.14", name)
+            one, more, broken = (os.path.join(folder, name) for name in ("batch=8", "batch=16", "fragmented"))
+            because, terms = self.because(one, broken)
+            # the layout of test_what_would_have_been_enough_when_memory_ran_out, and one segment that the failed request got rid of
+            self.assertEqual((terms["fragments"]["after_bytes"] + terms["cache"]["after_bytes"]) / MIB, because["after"]["peak_bytes"] / MIB - 52.5)
+            self.assertEqual(terms["requests"]["after_bytes"], 52.5 * MIB)
+            because, terms = self.because(one, more)
+            self.assertEqual(because["terms"][0]["term"], "requests")
+            self.assertEqual({term["change_bytes"] for term in self.because(one, one)[0]["terms"]}, {0})
+            text = subprocess.run([ANALYZE, "diff", one, more], capture_output=True, text=True).stdout
+            self.assertRegex(text, r"\nBECAUSE, at the peak of the process and device that held most\n +\+.* in all .*\n +\+.* requests ")
+
+    @unittest.skipUnless(t, "python3-msgpack, python3-zstandard and python3-numpy are needed")
+    def test_other_settings_are_a_term_of_their_own(self):
+        asked, text = 12800 << 10, "roundup_power2_divisions:2"  # 14 MiB as a segment; rounded, 16 MiB
+        with tempfile.TemporaryDirectory() as folder:
+            for name, block, segment in (("before", asked, 14 << 20), ("after", 16 << 20, 16 << 20)):
+                events = t.Thread().events(2, api=[t.MALLOC, t.TORCH_ALLOC], kind=[1, 10], duration_ns=1, address=1 << 40, bytes=[segment, block],
+                                           extra=[0, block], extra2=[0, segment], object=[0, block - asked + 1])
+                t.write(os.path.join(folder, name, "rank-00000-100.msgpack.zst"),
+                        t.header(environment={"PYTORCH_CUDA_ALLOC_CONF": text if name == "after" else ""}),
+                        t.defs([{"def": "capability", "name": "pytorch", "value": "c10 2.11.0"}]), events, t.footer())
+            because, _ = self.because(os.path.join(folder, "before"), os.path.join(folder, "after"))
+            changed = [(term["term"], term["change_bytes"]) for term in because["terms"] if term["change_bytes"]]
+            self.assertEqual(changed, [("settings", 2 << 20)])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/commands/because.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyzer/base/escape.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/base/stats.h"
+
+static const char *const words[SL_BECAUSE_TERMS] = {
+	[SL_BECAUSE_SETTINGS] = "other release or settings",
+	[SL_BECAUSE_REQUESTS] = "requests",
+	[SL_BECAUSE_ROUNDING] = "rounding",
+	[SL_BECAUSE_FRAGMENTS] = "fragments",
+	[SL_BECAUSE_CACHE] = "cache",
+	[SL_BECAUSE_POOLS] = "private pools of graphs, unused",
+	[SL_BECAUSE_WAITING] = "freed, waiting for other streams",
+	[SL_BECAUSE_UNUSED] = "kept unused by the allocator",
+	[SL_BECAUSE_LIBRARIES] = "other libraries",
+	[SL_BECAUSE_OUTSIDE] = "context and code, other processes",
+};
+
+static int by_size(const void *a, const void *b, void *terms)
+{
+	const double *all = terms;
+	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+
+	return SL_FALLING(fabs(all[x]), fabs(all[y])) ?: SL_RISING(x, y);
+}
+
+/* Their numbers, largest change first. */
+static void sort(unsigned order[SL_BECAUSE_TERMS], const struct sl_because *because)
+{
+	for (unsigned t = 0; t < SL_BECAUSE_TERMS; t++)
+		order[t] = t;
+	qsort_r(order, SL_BECAUSE_TERMS, sizeof(*order), by_size, (void *)because->terms);
+}
+
+static void put_change(double bytes, unsigned width)
+{
+	char sum[SL_FORMAT_BYTES + 2];
+
+	snprintf(sum, sizeof(sum), "%c%s", bytes < 0 ? '-' : '+', SL_SIZE(sl_stats_bytes(fabs(bytes))));
+	sl_escape_print(stdout, "%*s  ", (int)width, sum);
+}
+
+static void put_sizes(double before, double after)
+{
+	sl_escape_print(stdout, "   %s -> %s\n", SL_SIZE(sl_stats_bytes(before)), SL_SIZE(sl_stats_bytes(after)));
+}
+
+static void put_lines(const struct sl_because *because, unsigned rows)
+{
+	unsigned shown = 0, more = 0;
+
+	for (size_t i = 0; i < because->lines.list.count; i++) {
+		const struct sl_difference *d = &because->lines.list.item[i];
+
+		if (d->bytes == 0)
+			continue;
+		if (shown++ >= rows) {
+			more++;
+			continue;
+		}
+		fputs("      ", stdout);
+		put_change(d->bytes, 11);
+		sl_escape_put(stdout, SL_ESCAPE_LINE, d->what);
+		put_sizes(d->before.mean, d->after.mean);
+	}
+	if (more)
+		sl_escape_print(stdout, "      and %u more lines: --all or --json\n", more);
+}
+
+static const char *setting(const char *text)
+{
+	return text && *text ? text : "(none)";
+}
+
+static void put_settings(const struct sl_because *because)
+{
+	const struct sl_because_run *a = because->before, *b = because->after;
+
+	sl_escape_print(stdout, "other release or settings   PyTorch %u.%u %s -> %u.%u %s\n", a->release / 100, a->release % 100,
+			setting(a->settings), b->release / 100, b->release % 100, setting(b->settings));
+}
+
+void sl_because_print(const struct sl_because *because, unsigned rows)
+{
+	const struct sl_because_parts *is = because->replayed ? &because->after->own : because->is;
+	double change = (double)is->bytes - (double)because->was->bytes;
+	unsigned order[SL_BECAUSE_TERMS];
+
+	if (change == 0)
+		return;
+	sort(order, because);
+	fputs("\nBECAUSE, at the peak of the process and device that held most\n  ", stdout);
+	put_change(change, 11);
+	fputs("in all", stdout);
+	put_sizes((double)because->was->bytes, (double)is->bytes);
+	for (unsigned i = 0; i < SL_BECAUSE_TERMS && because->terms[order[i]] != 0; i++) {
+		unsigned t = order[i];
+
+		fputs("    ", stdout);
+		put_change(because->terms[t], 11);
+		if (t == SL_BECAUSE_SETTINGS) {
+			put_settings(because);
+			continue;
+		}
+		sl_escape_print(stdout, "%s", words[t]);
+		put_sizes((double)because->was->terms[t], (double)because->is->terms[t]);
+		if (t == SL_BECAUSE_REQUESTS)
+			put_lines(because, rows);
+	}
+	if (!because->replayed && (because->before->settings || because->after->settings))
+		sl_escape_print(stdout, "  no replay tells cache from fragments: %s\n",
+				because->before->replays ? because->after->why : because->before->why);
+}
+
+static void put_term(struct sl_json *j, const struct sl_because *because, unsigned t)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "term", sl_because_names[t]);
+	sl_json_double(j, "change_bytes", because->terms[t]);
+	sl_json_known_uint(j, "before_bytes", t == SL_BECAUSE_SETTINGS ? SL_UNKNOWN : because->was->terms[t]);
+	sl_json_known_uint(j, "after_bytes", t == SL_BECAUSE_SETTINGS ? SL_UNKNOWN : because->is->terms[t]);
+	sl_json_array(j, "lines");
+	for (size_t i = 0; t == SL_BECAUSE_REQUESTS && i < because->lines.list.count; i++) {
+		const struct sl_difference *d = &because->lines.list.item[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "what", d->what);
+		sl_json_double(j, "change_bytes", d->bytes);
+		sl_json_uint(j, "before_bytes", sl_stats_bytes(d->before.mean));
+		sl_json_uint(j, "after_bytes", sl_stats_bytes(d->after.mean));
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+static void put_run(struct sl_json *j, const char *key, const struct sl_because_run *run, uint64_t bytes)
+{
+	char release[24];
+
+	snprintf(release, sizeof(release), "%u.%u", run->release / 100, run->release % 100);
+	sl_json_object(j, key);
+	sl_json_string(j, "process", run->who);
+	sl_json_uint(j, "peak_bytes", bytes);
+	sl_json_string(j, "torch", run->release ? release : NULL);
+	sl_json_string(j, "settings", run->settings);
+	sl_json_string(j, "no_replay", run->replays ? NULL : run->why);
+	sl_json_end(j);
+}
+
+void sl_because_json(struct sl_json *j, const struct sl_because *because)
+{
+	unsigned order[SL_BECAUSE_TERMS];
+
+	if (!because) {
+		sl_json_null(j, "because");
+		return;
+	}
+	sort(order, because);
+	sl_json_object(j, "because");
+	sl_json_bool(j, "replayed", because->replayed);
+	put_run(j, "before", because->before, because->was->bytes);
+	put_run(j, "after", because->after, because->replayed ? because->after->own.bytes : because->is->bytes);
+	sl_json_array(j, "terms");
+	for (unsigned i = 0; i < SL_BECAUSE_TERMS; i++)
+		put_term(j, because, order[i]);
+	sl_json_end(j);
+	sl_json_end(j);
+}
