@@ -64,7 +64,7 @@ PAIRS = [
     ("requests", "held.append(torch.zeros(kept", dict(kept=60), dict(kept=3), "", None),
     ("requests", "table = torch.zeros(", dict(weights=120), {}, "", None),
     ("requests", "table = torch.zeros(", {}, dict(weights=90), "", None),
-    ("requests", "x = torch.tanh", dict(batch=9000, steps=1), dict(steps=1), "expandable_segments:True", None),
+    ("requests", None, dict(batch=9000, steps=1), dict(steps=1), "expandable_segments:True", None),
     ("rounding", None, dict(small=520), {}, "", None),
     ("rounding", None, dict(small=1030), dict(small=1024), "", None),
     ("rounding", None, {}, dict(small=600), "", None),
