@@ -10,7 +10,8 @@
 #define PART_MIN   50 /* a kind is offered where it concerns at least one of so many parts of what is held */
 #define LARGE_PART 8  /* a large temporary takes one of so many parts of the device */
 #define CHUNKS	   4
-#define OWN_STEP   3 /* temporaries of an optimizer with small state, of the largest gradient's size */
+#define PIECE_PART 16 /* of the failed request: smaller blocks of its function stay whole */
+#define OWN_STEP   2  /* temporaries of an optimizer with small state, of the largest gradient's size */
 
 static const char *const settings[] = {"expandable_segments:True", "max_split_size_mb:128", "garbage_collection_threshold:0.8"};
 static const char *const setting_kinds[] = {"settings:expandable_segments", "settings:max_split_size_mb=128",
@@ -277,13 +278,16 @@ static bool chunked(struct sl_fit_edits *e, struct sl_change *change, const stru
 	for (uint32_t i = (uint32_t)p->lives.count; i--;) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 
-		if (life->step != failed->step || life->bytes < failed->bytes / 2)
+		if (life->step != failed->step || life->bytes < failed->bytes / PIECE_PART)
 			continue;
 		there = sl_fit_program_own(stack_of(p, i));
 		if (!there || !there->function || strcmp(there->function, here->function) != 0)
 			continue;
-		if (life->death > returned(p, life->birth, here))
-			return false; /* it is needed later, as by a backward pass */
+		if (life->death > returned(p, life->birth, here)) {
+			if (life->bytes >= failed->bytes / 2)
+				return false; /* it is needed later, as by a backward pass */
+			continue;
+		}
 		e->scale[i] = 1.0 / CHUNKS;
 		e->extra_from = life->birth;
 		count++;
