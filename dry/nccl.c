@@ -20,18 +20,21 @@ enum { SMALL = 1 << 20, MIB = 1 << 20, NODE = 8 /* ranks that NVLink or PCI conn
 enum { MAJOR = 75, MINOR = 76 }; /* of CUdevice_attribute */
 
 /*
- * Buffers of a communicator, taken when its first call needs them (as NCCL 2.22 and later do). A connection with a peer has 10 MiB
- * to receive (LL, LL128 and Simple: 0.5, 4.7 and 4 MiB, and a head) and 2 MiB to send, for each channel. The sizes are those of
- * NCCL's src/init.cc and src/transport/p2p.cc, and an allocation log in its issue 1685 shows the same. A ring has one such
- * connection. The NVLink switch's buffers are 2 MiB a channel and rank (src/transport/nvls.cc). Counts of channels are those that
- * NCCL's own log prints on machines of eight such cards; a card that is not listed is taken as connected by PCI.
+ * Buffers of a communicator. Its own are 194 blocks of 2 MiB on an H200 (tests/golden/gpu/libraries, NCCL 2.28, one rank):
+ * three for each of 64 channels, and two; with several ranks we take as many channels as peers have. The code of its kernels
+ * took 170 MiB there (torch-ddp beside torch-transformer in tests/golden/gpu/results.json). Connections are made when a call
+ * first needs them (as in NCCL 2.22 and later). A connection with a peer has 10 MiB to receive (LL, LL128 and Simple: 0.5,
+ * 4.7 and 4 MiB, and a head) and 2 MiB to send, for each channel. The sizes are those of NCCL's src/init.cc and
+ * src/transport/p2p.cc, and an allocation log in its issue 1685 shows the same. A ring has one such connection. The NVLink
+ * switch's buffers are 2 MiB a channel and rank (src/transport/nvls.cc). Counts of channels are those that NCCL's own log
+ * prints on machines of eight such cards; a card that is not listed is taken as connected by PCI.
  */
 static const struct wiring {
 	int major, minor, ring, switched, peer; /* channels */
 } wirings[] = {{8, 0, 24, 0, 32}, {9, 0, 24, 16, 32}, {10, 0, 24, 24, 32}, {0, 0, 4, 0, 2}};
-enum { CONNECTION = 12 * MIB, SWITCHED = 2 * MIB };
+enum { CONNECTION = 12 * MIB, SWITCHED = 2 * MIB, BLOCK = 2 * MIB, OF_ONE_RANK = 64, CODE = 170 * MIB };
 
-enum part { RING, SWITCH, PEERS, PARTS };
+enum part { OWN, RING, SWITCH, PEERS, PARTS };
 
 struct communicator {
 	int ranks, rank;
@@ -77,7 +80,7 @@ static void take(struct communicator *c, enum part part, size_t bytes)
 		uint64_t rest[3];
 	} properties = {.type = 1, .location = 1, .device = current_device()}; /* CUmemAllocationProp: pinned, on a device */
 
-	if (c->connected[part] || c->ranks < 2 || !cuMemCreate)
+	if (c->connected[part] || !cuMemCreate)
 		return;
 	c->connected[part] = true;
 	if (bytes)
@@ -91,7 +94,8 @@ static int node_ranks(const struct communicator *c)
 
 static void connect_ring(struct communicator *c)
 {
-	take(c, RING, (size_t)wiring()->ring * CONNECTION);
+	if (c->ranks > 1)
+		take(c, RING, (size_t)wiring()->ring * CONNECTION);
 }
 
 static void connect_peers(struct communicator *c)
@@ -114,8 +118,19 @@ static void move(void *to, const void *from, size_t bytes)
 
 static int make(struct communicator **out, int ranks, int rank)
 {
+	static struct communicator code; /* a process loads it once */
+
 	*out = calloc(1, sizeof(**out));
 	**out = (struct communicator){ranks, rank};
+	take(&code, OWN, CODE);
+	take(*out, OWN, (size_t)(2 + 3 * (ranks > 1 ? wiring()->peer : OF_ONE_RANK)) * BLOCK);
+	return 0;
+}
+
+int ncclCommInitAll(struct communicator **out, int ranks, const int *devices)
+{
+	for (int i = 0; i < ranks; i++)
+		make(out + i, ranks, i);
 	return 0;
 }
 

@@ -277,6 +277,8 @@ void sl_dry_enter(const struct sl_launch *run)
 		set_rank(getenv("STORMLOG_RANK"), getenv("STORMLOG_WORLD_SIZE"));
 	if (run->steps)
 		setenv("STORMLOG_DRY_STEPS", run->steps, 1);
+	if (run->shapes)
+		setenv("STORMLOG_DRY_WEIGHTS", "shapes", 1);
 	if (run->init)
 		setenv("STORMLOG_DRY_INIT", "1", 1);
 	if (run->values)

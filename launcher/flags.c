@@ -17,6 +17,7 @@ enum {
 	DRY,
 	ALLOW_WRITES,
 	STEPS,
+	WEIGHTS,
 	SWITCHES,
 	REPORT = SWITCHES,
 	GATE,
@@ -42,6 +43,7 @@ static const struct option own[] = {
 	{"values", no_argument, NULL, VALUES},
 	{"allow-writes", required_argument, NULL, ALLOW_WRITES},
 	{"steps", required_argument, NULL, STEPS},
+	{"weights", required_argument, NULL, WEIGHTS},
 	{"help", no_argument, NULL, HELP},
 	{"version", no_argument, NULL, VERSION},
 };
@@ -90,6 +92,7 @@ static void print_help(void)
 	       "      --allow-writes DIR                with --dry: the job may write there too; may be repeated\n"
 	       "      --steps N                         with --dry: end the job after N steps of an optimizer\n"
 	       "      --values                          with --dry: compute integers and booleans on the CPU, for masks and loops\n"
+	       "      --weights shapes                  with --dry: read no values of a checkpoint, only its shapes\n"
 	       "      --init                            with --dry: fill large weights on the CPU too\n"
 	       "      --help, --version\n\n"
 	       "Each option is a variable too (STORMLOG_KEEP for --keep); SIZE takes K M G T.  The exit status is the\n"
@@ -317,6 +320,13 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 				return SL_LAUNCH_FAILED;
 			}
 			run->steps = optarg;
+			continue;
+		case WEIGHTS:
+			if (strcmp(optarg, "shapes")) {
+				sl_launcher_say("--weights %s: wants shapes", optarg);
+				return SL_LAUNCH_FAILED;
+			}
+			run->shapes = true;
 			continue;
 		case ALLOW_WRITES:
 			if (run->writes_count < SL_COUNT(run->writes))

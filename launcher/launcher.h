@@ -18,6 +18,7 @@ struct sl_ringfile;
 
 struct sl_launch {
 	bool report, gate, push, check, json, force, init, values;
+	bool shapes;		/* --weights shapes */
 	const char *writes[32]; /* --allow-writes: folders */
 	unsigned writes_count;
 	const char *steps;     /* --steps: a number; NULL: the job ends by itself */

@@ -34,8 +34,10 @@ def with_torch(torch):
     sys.path.append(HERE)
     import stormlog_dry
     import stormlog_dry_ranks
+    import stormlog_dry_weights
 
     stormlog_dry_ranks.begin(torch)
+    stormlog_dry_weights.begin(torch)
     stormlog_dry.begin(torch)
 
 
@@ -58,6 +60,12 @@ def chain():
 if os.path.isdir(os.environ.get("STORMLOG_DRY", "")):
     sys.meta_path.insert(0, WaitsFor("torch", with_torch))
     sys.meta_path.insert(0, WaitsFor("torch.distributed.launcher.api", with_starter))
+    import stormlog_dry_weights
+
+    for name, then in (("safetensors", stormlog_dry_weights.with_safetensors), ("transformers.modeling_utils", stormlog_dry_weights.with_models),
+                       ("transformers.configuration_utils", stormlog_dry_weights.with_configurations),
+                       ("timm.models._builder", stormlog_dry_weights.with_timm), ("datasets.load", stormlog_dry_weights.with_datasets)):
+        sys.meta_path.insert(0, WaitsFor(name, then))
     if not os.environ.get("STORMLOG_DRY_INIT"):
         import stormlog_dry_init
 

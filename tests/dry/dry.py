@@ -17,12 +17,12 @@ FIRST = "DRY RUN on %s: no number was computed"
 class Dry:
     """status, out, err of the command; screen: what stormlog-analyze printed; report, summary: report.json and summary.md."""
 
-    def __init__(self, *command, card="h200", options=(), analyze=True, **environment):
-        folder = tempfile.mkdtemp(prefix="stormlog-dry-")
+    def __init__(self, *command, card="h200", options=(), analyze=True, folder=None, **environment):
+        where, folder = folder, tempfile.mkdtemp(prefix="stormlog-dry-")
         traces = os.path.join(folder, "traces")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("STORMLOG_", "LD_", "SIM_"))}
         clean.update(environment)
-        done = subprocess.run([RUN, "--dry=" + card, *options, "-o", traces, "--", *command], env=clean, cwd=folder,
+        done = subprocess.run([RUN, "--dry=" + card, *options, "-o", traces, "--", *command], env=clean, cwd=where or folder,
                               capture_output=True, text=True)
         self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
         self.report, self.screen, self.summary = None, "", ""

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 """PyTorch as pip installed it, dry. STORMLOG_DRY_PYTHON names an interpreter with a PyTorch for CUDA; without it the test is skipped,
 because the wheels are 2.5 GB."""
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -97,6 +99,36 @@ class Torch(unittest.TestCase):
                 self.assertEqual(run.out.split(), ["3", "8", "3", "8", str(4 * 1024 * 1024 * 4 // 8), "33333333"], run.err)
                 self.assertIn("dry-nccl-2.so", run.screen)
                 self.assertNotIn("no trace of rank", run.screen)
+
+    def test_weights_that_are_absent_have_the_shapes_of_their_configuration(self):
+        if subprocess.run([PYTHON, "-c", "import transformers"], capture_output=True).returncode:
+            self.skipTest("no transformers")
+        with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            with open(os.path.join(folder, "config.json"), "w") as file:
+                json.dump({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 1024, "n_layer": 4, "n_head": 8, "vocab_size": 20000}, file)
+            program.write("import torch, transformers\n"
+                          "model = transformers.AutoModelForCausalLM.from_pretrained(%r, dtype=torch.float16).cuda()\n"
+                          "print(sum(p.numel() for p in model.parameters()), torch.cuda.memory_allocated())\nopen('/absent/train.bin')\n" % folder)
+            program.flush()
+            run = Dry(PYTHON, program.name)
+        elements = 20000 * 1024 + 1024 * 1024 + 4 * (12 * 1024 * 1024 + 13 * 1024) + 2 * 1024
+        self.assertEqual(int(run.out.split()[0]), elements, run.err)
+        self.assertAlmostEqual(int(run.out.split()[1]) / (2 * elements), 1, delta=0.02)
+        self.assertIn("the weights of %s are not here" % folder, run.err)
+        self.assertIn("DRY RUN ended: not on this machine: /absent/train.bin", run.err)
+
+    def test_a_model_of_many_gigabytes_takes_little_of_the_host(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write("import resource, torch\n"
+                          "model = torch.nn.Sequential(*[torch.nn.Linear(16384, 16384) for _ in range(16)]).half().cuda()\n"
+                          "model(torch.ones(1, 16384, dtype=torch.half, device='cuda')).sum().backward()\n"
+                          "torch.optim.AdamW(model.parameters()).step()\n"
+                          "print(torch.cuda.max_memory_allocated() >> 30, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 20)\n")
+            program.flush()
+            run = Dry(PYTHON, program.name)
+        allocated, resident = map(int, run.out.split())
+        self.assertGreaterEqual(allocated, 32)
+        self.assertEqual(resident, 0, run.out)
 
     def test_a_leak_has_its_line(self):
         self.assertRegex(self.train(100, 8, 1).screen, r"LEAK(.|\n)*py:12 train")
