@@ -35,7 +35,8 @@ void sl_fit_changes_print(const struct sl_fit_result *result)
 			if (proof->why_not)
 				sl_escape_print(stdout, "changes were not tried: %s\n", proof->why_not);
 			else
-				sl_escape_print(stdout, "  passes         change, on a device of %s\n", SL_SIZE(proof->capacity));
+				sl_escape_print(stdout, "  passes         change, with %s for %s\n", SL_SIZE(proof->capacity),
+						proof->of_allocator ? "PyTorch's allocator" : "the device");
 			put_changes(proof);
 		}
 }

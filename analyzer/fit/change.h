@@ -37,6 +37,7 @@ struct sl_fit_proof {
 	unsigned count;
 	unsigned untried;	 /* rules for which there was no time */
 	uint64_t capacity;	 /* of the device */
+	bool of_allocator;	 /* it is what the allocator of PyTorch alone may take */
 	const char *why_not;	 /* nothing was tried, because; NULL: it was */
 	uint64_t peak_allocated; /* of the program as it was, with what was to come */
 };

@@ -13,6 +13,7 @@
 #define MARGIN	    0.97
 #define GROWTH_PART 100000 /* what is held may grow by one of so many parts of the device a step */
 #define GROWTH_MAX  (64 << 10)
+#define RISES	    4	/* of what is held, one after the other */
 #define LESS_PART   100 /* of a peak that did not fail: a change is told where it lowers it by one of so many parts */
 
 /* --- the changed requests ----------------------------------------------------------------------------------- */
@@ -192,17 +193,63 @@ static uint64_t growth(const struct sl_fit_program *p, const struct sl_fit_edits
 	return keeps->any ? (uint64_t)(sum / (keeps->to - keeps->from + 1)) : 0;
 }
 
+/*
+ * What is held as a step begins, where it rose from each of the last steps to the next, and their first request did not: a tensor
+ * that each step joins to, in a larger one, is no block that is kept.
+ */
+static uint64_t rise(const struct sl_fit_program *p, const struct sl_fit_edits *e)
+{
+	double *held = sl_memory_must(calloc(p->whole.ops.count + 2, sizeof(*held))), now = 0, last = 0, first = 0;
+	uint64_t input = 0;
+	unsigned rises = 0, next = 0;
+
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		size_t end = e->dies[i] < life->death ? e->dies[i] : life->death;
+
+		if (e->gone[i])
+			continue;
+		held[life->birth] += (double)life->bytes * e->scale[i];
+		if (end <= p->whole.ops.count)
+			held[end] -= (double)life->bytes * e->scale[i];
+	}
+	for (size_t i = 0; i < p->whole.ops.count && next < p->steps.count; now += held[i++]) {
+		if (i != p->steps.item[next])
+			continue;
+		next++;
+		if (next + RISES < p->steps.count)
+			continue;
+		if (next + RISES == p->steps.count)
+			first = now;
+		else
+			rises += now > last && p->whole.ops.item[i].bytes <= input;
+		input = p->whole.ops.item[i].bytes;
+		last = now;
+	}
+	free(held);
+	return rises == RISES ? (uint64_t)((last - first) / RISES) : 0;
+}
+
 static bool is_free_of_growth(uint64_t bytes, uint64_t capacity)
 {
 	return bytes <= capacity / GROWTH_PART && bytes <= GROWTH_MAX;
 }
 
-static struct sl_fit_case case_of(const struct sl_fit_proof *proof)
+/* The most that PyTorch reserved. */
+static uint64_t most_reserved(const struct sl_fit_recording *r)
 {
-	const struct sl_fit_recording *r = proof->program.recorded;
+	uint64_t most = r->reserved_start;
 
+	for (size_t i = 0; i < r->reserved.count; i++)
+		if (r->reserved.item[i] != SL_UNKNOWN && r->reserved.item[i] > most)
+			most = r->reserved.item[i];
+	return most;
+}
+
+static struct sl_fit_case case_of(const struct sl_fit_proof *proof, const struct sl_fit_recording *r)
+{
 	return (struct sl_fit_case){.capacity = proof->capacity,
-				    .of_allocator = r->window,
+				    .of_allocator = proof->of_allocator,
 				    .ties = r->window ? SL_FIT_GIVEN : sl_fit_way(r, SL_FIT_GIVEN)};
 }
 
@@ -210,14 +257,15 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 		  struct clock *clock)
 {
 	const struct sl_fit_program *p = &proof->program;
-	struct sl_fit_case how = case_of(proof);
+	struct sl_fit_case how = case_of(proof, p->recorded);
 	size_t failed = SL_FIT_GAP, end = 0, all;
 	struct sl_fit_recording r = change(p, e, &failed, &end);
-	uint64_t grows = growth(p, e, keeps), room;
+	uint64_t grows = growth(p, e, keeps), rises = rise(p, e), room;
 	const struct sl_fit_place *place;
 	struct sl_fit_outcome o;
 
 	how.settings = e->settings;
+	how.caught = true;
 	all = r.ops.count;
 	if (p->failed != SL_FIT_GAP && p->rest == SL_FIT_REST_NONE)
 		all = end = failed + 1;
@@ -239,11 +287,13 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	run(&r, how, &o);
 	c->peak_reserved = o.stats.peak_reserved;
 	c->peak_allocated = o.stats.peak_allocated;
-	c->less = e->settings ? 0 : (int64_t)proof->peak_allocated - (int64_t)c->peak_allocated;
+	c->less = e->settings ? p->failed == SL_FIT_GAP ? (int64_t)most_reserved(p->recorded) - (int64_t)c->peak_reserved : 0
+			      : (int64_t)proof->peak_allocated - (int64_t)c->peak_allocated;
 	r.ops.count = all;
 	how.capacity = (uint64_t)((double)proof->capacity * MARGIN);
 	c->tight = c->passes >= SL_PASSES_STEP && c->passes != SL_PASSES_UNKNOWN && judge(&r, how, failed, clock) != SL_PASSES;
 	c->steps_later = SL_UNKNOWN;
+	grows = rises > grows ? rises : grows;
 	if (c->passes == SL_PASSES && !is_free_of_growth(grows, proof->capacity)) {
 		room = proof->capacity > c->peak_reserved ? proof->capacity - c->peak_reserved : 0;
 		c->passes = SL_PASSES_STEP;
@@ -272,24 +322,35 @@ static const char *why_not(const struct sl_fit_recording *r, const struct sl_fit
 		return r->doubt;
 	if (!check->exact)
 		return "the replay does not reproduce the recorded run";
-	if (!r->window && !r->others_known)
+	if (!r->window && !r->others_known && !r->ooms)
 		return "no sample has the memory of contexts and other processes";
 	if (r->ooms && r->goes_on)
 		return "the program went on after its out-of-memory error";
 	return NULL;
 }
 
-/* A window's file does not name the device: its capacity is what was reserved when it failed. */
-static uint64_t capacity_of(const struct sl_fit_recording *r)
+/* True: the replay fails where the program failed. */
+static bool fails_alike(const struct sl_fit_proof *proof, const struct sl_fit_recording *r)
 {
-	uint64_t most = r->reserved_start;
+	struct sl_fit_case how = case_of(proof, r);
+	struct sl_fit_outcome o;
 
-	if (r->device_total || !r->window)
-		return r->device_total;
-	for (size_t i = 0; i < r->reserved.count; i++)
-		if (r->reserved.item[i] != SL_UNKNOWN && r->reserved.item[i] > most)
-			most = r->reserved.item[i];
-	return most;
+	return run(r, how, &o) == SL_FIT_FAILS && r->ops.item[o.at].verb == SL_FIT_TRY && o.request == r->requests;
+}
+
+/*
+ * The device's size.  Where that does not explain the failure, as with --limit, which other processes do not share, or in a file that
+ * does not name the device, it is what PyTorch reserved at most: less it cannot have.
+ */
+static bool find_capacity(struct sl_fit_proof *proof, const struct sl_fit_recording *r)
+{
+	proof->capacity = r->device_total;
+	proof->of_allocator = r->window;
+	if (r->window || (r->ooms && !fails_alike(proof, r)) || sl_header_limit(&r->trace->header) < r->device_total) {
+		proof->of_allocator = true;
+		proof->capacity = r->ooms ? most_reserved(r) : 0;
+	}
+	return proof->capacity;
 }
 
 static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule, unsigned n, const struct sl_fit_keeps *keeps,
@@ -302,7 +363,7 @@ static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule,
 	edits_begin(&edits, &proof->program);
 	if (rule->apply(&edits, c, &proof->program, n)) {
 		prove(proof, c, &edits, keeps, clock);
-		proof->count++;
+		proof->count += proof->program.failed != SL_FIT_GAP || c->less * LESS_PART > (int64_t)proof->peak_allocated;
 	}
 	edits_free(&edits);
 }
@@ -310,11 +371,12 @@ static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule,
 /* The program as it was, where nothing limits it. */
 static void measure(struct sl_fit_proof *proof)
 {
-	struct sl_fit_case how = case_of(proof);
+	struct sl_fit_case how = case_of(proof, proof->program.recorded);
 	struct sl_fit_recording r = proof->program.whole;
 	struct sl_fit_outcome o;
 
 	how.capacity = UINT64_MAX;
+	how.caught = true;
 	r.ops.count = proof->program.end;
 	run(&r, how, &o);
 	proof->peak_allocated = o.stats.peak_allocated;
@@ -326,11 +388,11 @@ void sl_fit_proof_make(struct sl_fit_proof *proof, const struct sl_fit_recording
 	struct sl_fit_check check = {0};
 	struct sl_fit_keeps keeps;
 
-	*proof = (struct sl_fit_proof){.capacity = capacity_of(r)};
+	*proof = (struct sl_fit_proof){0};
 	if (!r->doubt)
 		sl_fit_check(&check, r);
 	proof->why_not = why_not(r, &check);
-	if (proof->why_not || !proof->capacity)
+	if (proof->why_not || !find_capacity(proof, r))
 		return;
 	sl_fit_program_read(&proof->program, r);
 	sl_fit_rest_add(&proof->program);

@@ -194,6 +194,10 @@ static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const st
 	if (op->verb == SL_FIT_TRY) {
 		bool last = !r->goes_on && o->request == r->requests;
 
+		if (how->caught && block)
+			sl_fit_free(engine, block);
+		if (how->caught)
+			return true;
 		if (block || last)
 			o->verdict = block ? SL_FIT_UNKNOWN : SL_FIT_FAILS;
 		return !block && !last;

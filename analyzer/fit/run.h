@@ -45,6 +45,7 @@ struct sl_fit_top {
 
 struct sl_fit_case {
 	uint64_t capacity; /* UINT64_MAX: unlimited */
+	bool caught;	   /* a request that was refused and caught may be granted: it is freed again */
 	bool of_allocator; /* what PyTorch alone may take; else the device's, of which others take their part */
 	const struct sl_fit_settings *settings; /* at the beginning; NULL: the recorded ones */
 	enum sl_fit_ties ties;
