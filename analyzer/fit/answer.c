@@ -335,10 +335,8 @@ static void find_release(struct sl_fit_subject *subject, struct sl_fit_recording
 		r->release = question->releases[i];
 		sl_fit_check(&subject->check, r);
 	}
-	for (unsigned minor = r->most; minor >= r->least && !subject->check.exact; minor--) {
-		r->release = SL_FIT_RELEASE(2, 0) + minor;
-		sl_fit_check(&subject->check, r);
-	}
+	if (!subject->check.exact)
+		sl_fit_check_releases(&subject->check, r);
 }
 
 void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question)

@@ -42,6 +42,6 @@ struct sl_fit_proof {
 	uint64_t peak_allocated; /* of the program as it was, with what was to come */
 };
 
-/* seconds: of the processor, for all replays. */
-void sl_fit_proof_make(struct sl_fit_proof *proof, const struct sl_fit_recording *recording, double seconds);
+/* seconds: of the processor, for all replays.  A window's release is found. */
+void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *recording, double seconds);
 void sl_fit_proof_free(struct sl_fit_proof *proof);

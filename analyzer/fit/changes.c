@@ -9,6 +9,7 @@
 
 #define PART_MIN   50 /* a kind is offered where it concerns at least one of so many parts of what is held */
 #define LARGE_PART 8  /* a large temporary takes one of so many parts of the device */
+#define RISES	   4  /* steps in a row */
 #define CHUNKS	   4
 #define PIECE_PART 16 /* of the failed request: smaller blocks of its function stay whole */
 #define OWN_STEP   2  /* temporaries of an optimizer with small state, of the largest gradient's size */
@@ -54,6 +55,8 @@ static bool set(struct sl_fit_edits *e, struct sl_change *change, const struct s
 {
 	const char *at;
 
+	if (p->whole.seeds.count)
+		return false; /* the blocks from before the window would lie elsewhere */
 	e->made = p->recorded->settings;
 	if (sl_fit_settings_parse(&e->made, settings[n], p->recorded->release, &at) ||
 	    !memcmp(&e->made, &p->recorded->settings, sizeof(e->made)))
@@ -68,33 +71,62 @@ static bool set(struct sl_fit_edits *e, struct sl_change *change, const struct s
 
 /* --- what is kept from step to step ------------------------------------------------------------------------- */
 
-/* Blocks that each step keeps; graph: by autograd's graph.  modules: only those that modules made. */
+/*
+ * For each block that each step keeps: 1 autograd's graph keeps it, 2 the same, as an input that was made before, -1 the program
+ * does, 0 it is no such block.
+ */
+static signed char *who_keeps(const struct sl_fit_program *p, const struct sl_fit_keeps *keeps)
+{
+	signed char *found = sl_memory_must(calloc(p->lives.count + 1, 1)),
+		    *by_stack = sl_memory_must(calloc(p->stacks.count + 1, 1));
+	unsigned step = 0;
+
+	for (uint32_t i = (uint32_t)p->lives.count; keeps->any && i--;) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		signed char *graph = &by_stack[sl_idmap_get(&p->stack_ids, life->python, 0)];
+
+		if (!sl_fit_keeps_it(keeps, p, i))
+			continue;
+		if (!*graph)
+			*graph = sl_fit_keeps_graph(keeps, p, i) ? 1 : -1;
+		found[i] = *graph > 0 ? 1 : life->step == step ? 2 : -1;
+		step = *graph > 0 ? life->step : step;
+	}
+	free(by_stack);
+	return found;
+}
+
+/* Blocks that each step keeps; graph: by autograd's graph.  modules: only those that modules made, and their inputs. */
 static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, bool graph, bool modules)
 {
 	const struct sl_fit_place *place = NULL;
+	size_t leaves = SL_FIT_GAP;
 	uint64_t bytes = 0;
 	struct sl_fit_keeps keeps;
-	signed char *is_graph;
+	signed char *who;
+	unsigned step = 0;
 
 	if (p->steps.count < 2)
 		return false;
 	sl_fit_keeps_find(&keeps, p);
-	is_graph = sl_memory_must(calloc(p->stacks.count + 1, 1));
-	for (uint32_t i = 0; keeps.any && i < p->lives.count; i++) {
+	who = who_keeps(p, &keeps);
+	for (uint32_t i = (uint32_t)p->lives.count; i--;) {
 		const struct sl_fit_life *life = &p->lives.item[i];
-		size_t at = sl_idmap_get(&p->stack_ids, life->python, 0);
+		bool of_module = who[i] && stack_of(p, i)->module;
 
-		if (!sl_fit_keeps_it(&keeps, p, i))
+		if (!who[i] || (who[i] > 0) != graph || keeps.leaves[i] == SL_FIT_GAP)
 			continue;
-		if (!is_graph[at])
-			is_graph[at] = sl_fit_keeps_graph(&keeps, p, i) ? 1 : -1;
-		if ((is_graph[at] > 0) != graph || (modules && !stack_of(p, i)->module) || keeps.leaves[i] == SL_FIT_GAP)
-			continue;
-		e->dies[i] = keeps.leaves[i];
+		if (!graph || of_module || step != life->step)
+			leaves = keeps.leaves[i];
+		if (modules && !of_module && step != life->step)
+			continue; /* what the loss keeps by itself */
+		step = life->step;
+		e->dies[i] = leaves;
 		bytes += life->bytes;
-		place = sl_fit_program_caller(p, life->python);
+		if (who[i] != 2 && (!place || (of_module && modules)))
+			place = sl_fit_program_caller(p, life->python);
 	}
-	free(is_graph);
+	free(who);
 	sl_fit_keeps_free(&keeps);
 	name(change, place);
 	return bytes && matters(p, bytes);
@@ -112,10 +144,58 @@ static bool no_grad(struct sl_fit_edits *e, struct sl_change *change, const stru
 	return end_kept(e, change, p, true, true);
 }
 
+/*
+ * Tensors that each step joins to a larger one, outside of modules (a cache of keys and values must stay where it is): for each
+ * stack how many steps in a row its first request was larger.
+ */
+static unsigned *count_rises(const struct sl_fit_program *p)
+{
+	unsigned *rises = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*rises)));
+	uint64_t *size = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*size)));
+	unsigned *step = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*step)));
+
+	for (size_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		size_t at = sl_idmap_get(&p->stack_ids, life->python, 0);
+
+		if (!life->step || life->nth || !at)
+			continue;
+		rises[at] = step[at] + 1 == life->step && life->bytes > size[at] ? rises[at] + 1 : 0;
+		size[at] = life->bytes;
+		step[at] = life->step;
+	}
+	for (size_t i = 0; i < p->stacks.count; i++)
+		if (p->stacks.item[i].module || step[i] + 1 < p->steps.count)
+			rises[i] = 0;
+	free(size);
+	free(step);
+	return rises;
+}
+
+/* The same, in tensors that are joined: they are on the host. */
+static bool end_joined(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	unsigned *rises = count_rises(p);
+	uint32_t first = p->steps.count ? p->whole.ops.item[p->steps.item[0]].python : 0;
+	bool grows = rises[sl_idmap_get(&p->stack_ids, first, 0)] >= RISES; /* so do the inputs: these are no joined results */
+	uint64_t largest = 0;
+
+	for (uint32_t i = 0; i < p->lives.count && !grows; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		if (!life->step || rises[sl_idmap_get(&p->stack_ids, life->python, 0)] < RISES)
+			continue;
+		e->gone[i] = true;
+		largest = life->bytes > largest ? life->bytes : largest;
+		name(change, sl_fit_program_caller(p, life->python));
+	}
+	free(rises);
+	return largest && matters(p, largest);
+}
+
 static bool offload_results(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
 {
-	(void)n;
-	return end_kept(e, change, p, false, false);
+	return n ? end_joined(e, change, p) : end_kept(e, change, p, false, false);
 }
 
 /* --- optimizer, copies -------------------------------------------------------------------------------------- */
@@ -311,7 +391,7 @@ const struct sl_fit_rule sl_fit_rules[] = {
 	{"settings", set, sizeof(settings) / sizeof(*settings)},
 	{"free_leak", free_leak, 1},
 	{"no_grad", no_grad, 1},
-	{"offload_results", offload_results, 1},
+	{"offload_results", offload_results, 2},
 	{"no_second_copy", no_second_copy, 1},
 	{"half_state", half_state, 1},
 	{"free_before_build", free_before_build, 1},

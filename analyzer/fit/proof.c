@@ -360,6 +360,7 @@ static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule,
 	struct sl_fit_edits edits;
 
 	*c = (struct sl_change){.kind = rule->kind};
+	sl_budget_begin(proof->program.recorded->budget, proof->program.recorded->trace->disk_bytes);
 	edits_begin(&edits, &proof->program);
 	if (rule->apply(&edits, c, &proof->program, n)) {
 		prove(proof, c, &edits, keeps, clock);
@@ -382,17 +383,23 @@ static void measure(struct sl_fit_proof *proof)
 	proof->peak_allocated = o.stats.peak_allocated;
 }
 
-void sl_fit_proof_make(struct sl_fit_proof *proof, const struct sl_fit_recording *r, double seconds)
+void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *r, double seconds)
 {
 	struct clock clock = {.until = used() + seconds};
 	struct sl_fit_check check = {0};
 	struct sl_fit_keeps keeps;
 
 	*proof = (struct sl_fit_proof){0};
-	if (!r->doubt)
+	sl_budget_resume();
+	sl_budget_begin(r->budget, r->trace->disk_bytes);
+	if (!r->doubt && r->window)
+		sl_fit_check_releases(&check, r);
+	else if (!r->doubt)
 		sl_fit_check(&check, r);
 	proof->why_not = why_not(r, &check);
-	if (proof->why_not || !find_capacity(proof, r))
+	if (!proof->why_not && !find_capacity(proof, r))
+		proof->why_not = "it did not run out of memory, and the size of its device is not known";
+	if (proof->why_not)
 		return;
 	sl_fit_program_read(&proof->program, r);
 	sl_fit_rest_add(&proof->program);

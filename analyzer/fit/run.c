@@ -179,6 +179,15 @@ void sl_fit_check(struct sl_fit_check *check, const struct sl_fit_recording *r)
 	}
 }
 
+void sl_fit_check_releases(struct sl_fit_check *check, struct sl_fit_recording *r)
+{
+	check->exact = false;
+	for (unsigned minor = r->most; minor >= r->least && !check->exact; minor--) {
+		r->release = SL_FIT_RELEASE(2, 0) + minor;
+		sl_fit_check(check, r);
+	}
+}
+
 /* True: the run goes on. */
 static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 		const struct sl_fit_case *how, const struct sl_fit_op *op, struct sl_fit_block **live)
