@@ -6,14 +6,10 @@
  */
 #include "tests/sim/sim.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-static uint64_t limit(void)
-{
-	return getenv("STORMLOG_DRY_VALUES") ? 128ull << 20 : 1ull << 20;
-}
+static const uint64_t limit = 1 << 20; /* bytes; python/ copies more of integers */
 
 /* Whole pages are given back instead of being written. */
 static void clear(uint64_t at, uint64_t bytes)
@@ -29,7 +25,7 @@ static void clear(uint64_t at, uint64_t bytes)
 	madvise((void *)first, last - first, MADV_DONTNEED);
 }
 
-/* The count that the next small copy to the host brings: an operator without a kernel has none (python/stormlog_dry_values.py). */
+/* The count that the next small copy to the host brings: an operator without a kernel has none. -1: its own. */
 static __thread struct {
 	int64_t value;
 	bool is_set;
@@ -38,7 +34,7 @@ static __thread struct {
 void cuDryNextValue(int64_t value)
 {
 	next.value = value;
-	next.is_set = true;
+	next.is_set = value >= 0;
 }
 
 void sim_contents_copy(uint64_t to, bool to_host, uint64_t from, bool from_host, uint64_t bytes)
@@ -46,7 +42,7 @@ void sim_contents_copy(uint64_t to, bool to_host, uint64_t from, bool from_host,
 	if (next.is_set && to_host && !from_host && (bytes == 4 || bytes == 8)) {
 		next.is_set = false;
 		memcpy((void *)to, &next.value, bytes);
-	} else if ((to_host && from_host) || bytes <= limit())
+	} else if ((to_host && from_host) || bytes <= limit)
 		memmove((void *)to, (void *)from, bytes);
 	else if (to_host)
 		memset((void *)to, 0, bytes);
@@ -56,7 +52,7 @@ void sim_contents_copy(uint64_t to, bool to_host, uint64_t from, bool from_host,
 
 void sim_contents_fill(uint64_t to, bool host, uint64_t value, size_t width, uint64_t count)
 {
-	if (!host && (!value || count * width > limit())) {
+	if (!host && (!value || count * width > limit)) {
 		clear(to, count * width);
 		return;
 	}

@@ -151,16 +151,17 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 
 #define PREFIX "stormlog-dry-"
 
-/* Folders of launchers that were killed: the number in the name is the launcher's pid. */
+/* Folders of launchers that were killed: stormlog-dry-, the launcher's pid, a dash and six letters of mkdtemp. */
 static void sweep(const char *where)
 {
-	char path[4096];
+	char path[4096], *end;
 	DIR *all = opendir(where);
 
 	for (struct dirent *entry; all && (entry = readdir(all));) {
-		int pid = strncmp(entry->d_name, PREFIX, strlen(PREFIX)) ? 0 : atoi(entry->d_name + strlen(PREFIX));
+		int pid =
+			strncmp(entry->d_name, PREFIX, strlen(PREFIX)) ? 0 : (int)strtol(entry->d_name + strlen(PREFIX), &end, 10);
 
-		if (pid <= 0 || !kill(pid, 0) || errno != ESRCH ||
+		if (pid <= 0 || *end != '-' || strlen(end) != strlen("-XXXXXX") || !kill(pid, 0) || errno != ESRCH ||
 		    snprintf(path, sizeof(path), "%s/%s", where, entry->d_name) >= (int)sizeof(path))
 			continue;
 		nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
@@ -281,8 +282,8 @@ void sl_dry_enter(const struct sl_launch *run)
 		setenv("STORMLOG_DRY_WEIGHTS", "shapes", 1);
 	if (run->init)
 		setenv("STORMLOG_DRY_INIT", "1", 1);
-	if (run->values)
-		setenv("STORMLOG_DRY_VALUES", "1", 1);
+	if (run->no_values)
+		setenv("STORMLOG_DRY_NO_VALUES", "1", 1);
 	if (!sl_protect_enter(run, scratch)) {
 		sl_launcher_say("the job's files cannot be protected: %s", strerror(errno));
 		_exit(SL_LAUNCH_FAILED);

@@ -26,7 +26,7 @@ enum {
 	JSON,
 	FORCE,
 	INIT,
-	VALUES,
+	NO_VALUES,
 	TABLE
 };
 
@@ -40,7 +40,7 @@ static const struct option own[] = {
 	{"dry", optional_argument, NULL, DRY},
 	{"force", no_argument, NULL, FORCE},
 	{"init", no_argument, NULL, INIT},
-	{"values", no_argument, NULL, VALUES},
+	{"no-values", no_argument, NULL, NO_VALUES},
 	{"allow-writes", required_argument, NULL, ALLOW_WRITES},
 	{"steps", required_argument, NULL, STEPS},
 	{"weights", required_argument, NULL, WEIGHTS},
@@ -91,7 +91,7 @@ static void print_help(void)
 	       "      --force                           with --dry: although this machine has a GPU\n"
 	       "      --allow-writes DIR                with --dry: the job may write there too; may be repeated\n"
 	       "      --steps N                         with --dry: end the job after N steps of an optimizer\n"
-	       "      --values                          with --dry: compute integers and booleans on the CPU, for masks and loops\n"
+	       "      --no-values                       with --dry: compute no integers and booleans on the CPU\n"
 	       "      --weights shapes                  with --dry: read no values of a checkpoint, only its shapes\n"
 	       "      --init                            with --dry: fill large weights on the CPU too\n"
 	       "      --help, --version\n\n"
@@ -288,7 +288,7 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 	struct option longs[64];
 	char letters[64];
 	bool *const switches[] = {&run->report, &run->gate,  &run->push, &run->check,
-				  &run->json,	&run->force, &run->init, &run->values},
+				  &run->json,	&run->force, &run->init, &run->no_values},
 		    seen[64] = {false};
 	int found, status;
 

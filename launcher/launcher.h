@@ -17,7 +17,7 @@
 struct sl_ringfile;
 
 struct sl_launch {
-	bool report, gate, push, check, json, force, init, values;
+	bool report, gate, push, check, json, force, init, no_values;
 	bool shapes;		/* --weights shapes */
 	const char *writes[32]; /* --allow-writes: folders */
 	unsigned writes_count;

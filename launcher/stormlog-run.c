@@ -253,8 +253,6 @@ int main(int argc, char **argv)
 		return SL_LAUNCH_FAILED;
 	status = sl_child_run(&run);
 	sl_dry_end();
-	if (run.dry && status && !run.values)
-		sl_launcher_say("if the job stopped for want of a value: --values computes integers and booleans");
 	sl_watcher_end();
 	verdict = say_recorded(&run, status);
 	sl_folder_leave(folder);

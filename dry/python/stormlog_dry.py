@@ -67,7 +67,7 @@ def begin(torch):
 
     for name in READS:
         setattr(torch.Tensor, name, noted(name, getattr(torch.Tensor, name)))
-    if os.environ.get("STORMLOG_DRY_VALUES"):
+    if not os.environ.get("STORMLOG_DRY_NO_VALUES"):
         import stormlog_dry_values
 
         stormlog_dry_values.begin(torch)

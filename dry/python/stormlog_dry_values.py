@@ -1,127 +1,174 @@
 # SPDX-License-Identifier: MIT
-"""`--values`: operators with integer or boolean results, and small ones, are computed on the CPU behind the device's addresses, so
-that masks, counts and loops go the way they go on a card.  Everything else reads as 0."""
-import ctypes
-import threading
+"""Operators with integer or boolean results, and small ones, are computed on the CPU behind the device's addresses, so that masks,
+counts and loops go the way they go on a card.  Everything else reads as 0.
 
-LARGEST = 1 << 24  # elements of integers that are computed
-SMALL = 1 << 13    # elements of any type that are computed
-STALE = 1 << 17    # elements up to which a result that is not computed is made 0
+Each operator gets a kernel under BackendSelect, which PyTorch asks before the device's own.  That is below autograd and is no
+dispatch mode: under a mode autograd takes other ways and asks for more memory."""
+import ctypes
+import math
+
+LARGEST = 1 << 24   # elements of integers that are computed
+BOOLEANS = 1 << 27  # elements of booleans that are computed
+SMALL = 1 << 13     # elements of any type that are computed
+STALE = 1 << 17     # elements up to which a result that is not computed is made 0
+COUNTS = ("nonzero", "_unique2", "unique_consecutive", "unique_dim")
+ALGEBRA = ("linalg", "_linalg", "cholesky", "triangular", "lu_", "ormqr", "geqrf")
+# They move no values, or their results are of floating point and nobody reads them.
+LEFT = ("empty", "new_empty", "resize_", "set_", "record_stream", "_local_scalar_dense", "as_strided", "view", "_reshape_alias", "unfold",
+        "is_pinned", "_fused", "_foreach", "_cudnn", "cudnn", "convolution")
 
 
 def begin(torch):
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_flatten, tree_unflatten
+    from torch._C._dynamo import eval_frame
 
-    aten = torch.ops.aten
+    Tensor = torch.Tensor
+    cuda = torch._C.DispatchKey.CUDA
+    below = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
     driver = ctypes.CDLL("libcuda.so.1")
     driver.cuDryNextValue.argtypes = [ctypes.c_int64]
     integers = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
-    counting = {aten.nonzero.default, aten.masked_select.default, aten._unique2.default, aten.unique_consecutive.default,
-                aten.unique_dim.default, aten.repeat_interleave.Tensor, aten.bincount.default}
-    indexing = {aten.index.Tensor, aten.index_put_.default, aten._index_put_impl_.default}
-    copying = {aten._to_copy.default: 0, aten.copy_.default: 1}
-    making = {aten.empty.memory_format, aten.empty_like.default, aten.empty_strided.default, aten.new_empty.default,
-              aten.new_empty_strided.default}
+    to_host = torch.ops.aten.copy_.default
     random = torch.Generator().manual_seed(1)
-    shapes = {}
 
-    def on_device(x):
-        return isinstance(x, torch.Tensor) and x.device.type == "cuda"
+    def on_device(*values):
+        """The tensors of the device among the values and in lists of them."""
+        found = []
+        for x in values:
+            if isinstance(x, Tensor):
+                if x.is_cuda:
+                    found.append(x)
+            elif isinstance(x, (list, tuple)):
+                found += on_device(*x)
+        return found
 
     def memory(tensor):
         """The bytes behind a tensor of the device, as a tensor of the CPU."""
         storage = tensor.untyped_storage()
         if not storage.nbytes() or not tensor.numel():
-            return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
+            return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
         raw = (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())
         return torch.frombuffer(raw, dtype=torch.uint8).view(tensor.dtype).as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
-    def facts(func):
-        """(changes an argument, is a view, is linear algebra): what its schema says."""
-        if func not in shapes:
-            schema = func._schema
-            views = not schema.is_mutable and any(a.alias_info is not None and not a.alias_info.is_write for a in schema.arguments)
-            algebra = any(word in schema.name for word in ("linalg", "cholesky", "triangular", "lu_"))
-            shapes[func] = schema.is_mutable, views, algebra
-        return shapes[func]
+    def is_finite(x):
+        if isinstance(x, list):
+            return all(map(is_finite, x))
+        if isinstance(x, Tensor):
+            return not x.is_floating_point() or bool(x.isfinite().all())
+        return not isinstance(x, float) or math.isfinite(x)
 
-    def tell_count(func, args, kwargs, small):
-        """A count that the operator copies to the host decides the size of its result."""
-        if func in counting and small:
-            made = func(*[memory(a) if on_device(a) else a for a in args], **kwargs)
-            driver.cuDryNextValue((made[0] if isinstance(made, tuple) else made).shape[0])
-        elif func in indexing:
-            for mask in args[1]:
-                if on_device(mask) and mask.dtype in (torch.bool, torch.uint8) and mask.numel() <= LARGEST:
-                    driver.cuDryNextValue(int(memory(mask).count_nonzero()))
+    def on_host(x):
+        if isinstance(x, Tensor):
+            return memory(x) if x.is_cuda else x
+        if isinstance(x, torch.device):
+            return torch.device("cpu")
+        return [on_host(y) for y in x] if isinstance(x, (list, tuple)) else x
 
-    def compute(func, args, kwargs, results, changes):
-        if func in copying:
-            source = args[copying[func]]
-            target = results[0] if func is aten._to_copy.default else args[0]
-            if on_device(target):
-                memory(target).copy_(memory(source) if on_device(source) else source)
-            return
-        flat, spec = tree_flatten((args, kwargs))
-        flat = [memory(x) if on_device(x) else torch.device("cpu") if isinstance(x, torch.device) else x for x in flat]
-        args, kwargs = tree_unflatten(flat, spec)
-        if kwargs.get("device") is not None:
-            kwargs["device"] = torch.device("cpu")
-        kwargs.pop("pin_memory", None)
-        if any(a.name == "generator" for a in func._schema.arguments):
+    def compute(op, args, kwargs, results, written):
+        args = [on_host(x) for x in args]
+        kwargs = {name: on_host(x) for name, x in kwargs.items() if name != "pin_memory"}
+        finite = all(map(is_finite, args + [*kwargs.values()]))
+        if any(a.name == "generator" for a in op._schema.arguments):
             kwargs["generator"] = random
-        state = torch.random.get_rng_state() if torch.Tag.nondeterministic_seeded in func.tags else None
-        made = func(*args, **kwargs)
+        state = torch.random.get_rng_state() if torch.Tag.nondeterministic_seeded in op.tags else None
+        made = op(*args, **kwargs)
         if state is not None:
             torch.random.set_rng_state(state)
-        for target, value in zip([] if changes else results, [x for x in tree_flatten(made)[0] if isinstance(x, torch.Tensor)]):
-            if target.shape == value.shape:
+        for target, value in zip(results, made if isinstance(made, (list, tuple)) else [made]):
+            if finite and value.is_floating_point():  # something was divided by what was not computed
+                value.nan_to_num_(0, 0, 0)
+            if not written and target.shape == value.shape:
                 memory(target).copy_(value)
 
     def clear(results):
         for result in results:
-            if result.numel() <= STALE:
-                memory(result).zero_()
+            if result.numel() <= STALE and result.is_contiguous():
+                ctypes.memset(result.data_ptr(), 0, result.numel() * result.element_size())
 
-    class Values(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            inputs = [x for x in tree_flatten((args, kwargs))[0] if on_device(x)]
-            device = kwargs.get("device")
-            if not inputs and (device is None or torch.device(device).type != "cuda"):
-                return func(*args, **kwargs)
-            if func is aten._local_scalar_dense.default or (func is aten._to_copy.default and device is not None and torch.device(device).type != "cuda"):
-                return func(*args, **kwargs)
-            changes, views, algebra = facts(func)
-            elements = sum(x.numel() for x in inputs)
+    def fits(results, elements):
+        return elements <= SMALL or all(x.dtype in integers and elements <= (BOOLEANS if x.dtype is torch.bool else LARGEST) for x in results)
+
+    def fill(op, args, kwargs, out, written, algebra):
+        """Gives the results their values, once the device's own kernel has made them."""
+        results = on_device(*[args[i] if i < len(args) else kwargs[name] for i, name in written]) if written else on_device(out)
+        if op is to_host and not results and on_device(args[1]) and args[0].dtype in integers and args[1].numel() <= LARGEST:
+            args[0].copy_(memory(args[1]))  # the driver leaves zeros where a copy is large
+        if not results:
+            return
+        elements = sum(x.numel() for x in on_device(*args, *kwargs.values()) + ([] if written else results))
+        if not algebra and fits(results, elements):
             try:
-                tell_count(func, args, kwargs, elements <= LARGEST and all(x.dtype in integers for x in inputs))
-            except Exception:  # the CPU cannot do it: the size stays the longest case
-                pass
-            out = func(*args, **kwargs)
-            if views or func in making:
-                return out
-            results = [x for x in tree_flatten(out)[0] if on_device(x)]
-            if changes:
-                results = [x for x, a in zip(args, func._schema.arguments) if on_device(x) and a.alias_info is not None and a.alias_info.is_write]
-            elements += sum(x.numel() for x in results)
-            small = elements <= SMALL or (elements <= LARGEST and all(x.dtype in integers for x in results))
-            try:
-                if results and small and not algebra:
-                    compute(func, args, kwargs, results, changes)
-                elif not changes:
-                    clear(results)
+                compute(op, args, kwargs, results, written)
+                return
             except Exception:  # what the CPU cannot compute reads as 0
                 pass
+        if not written:
+            clear(results)
+
+    def as_tensor(number, others):
+        """PyTorch has made a number of a tensor that was one, on the way here.  It must not promote the others."""
+        kind = next((x.dtype for x in others if isinstance(x, Tensor)), None)
+        if isinstance(number, bool):
+            kind = torch.bool
+        elif kind is torch.bool or kind in integers and isinstance(number, float) or isinstance(number, complex):
+            kind = None
+        return torch.tensor(number, dtype=kind, device="cpu")
+
+    def counted(op, args, kwargs):
+        """Tells the driver the count that the operator will copy to the host, which decides the size of its result."""
+        if args[0].numel() and args[0].numel() <= LARGEST:
+            made = op(memory(args[0]), *args[1:], **kwargs)
+            driver.cuDryNextValue((made[0] if isinstance(made, tuple) else made).shape[0])
+
+    def leave_to_python(code):
+        """torch.compile is not to compile it."""
+        if hasattr(eval_frame, "skip_code"):
+            eval_frame.skip_code(code)
+        else:
+            eval_frame.set_code_exec_strategy(code, eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT))
+
+    def kernel(op):
+        schema = op._schema
+        name = schema.name.partition("::")[2]
+        written = [(i, a.name) for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+        tensors = [i for i, a in enumerate(schema.arguments) if str(a.type) == "Tensor"]
+        algebra = name.startswith(ALGEBRA)
+        own = op._handle.redispatch_boxed
+
+        def run(keys, *args, **kwargs):
+            for i in tensors:
+                if i < len(args) and isinstance(args[i], (int, float, complex)):
+                    args = (*args[:i], as_tensor(args[i], args), *args[i + 1:])
+            if not keys.has(cuda):
+                return own(keys & below, *args, **kwargs)
+            if name in COUNTS:
+                outer = eval_frame.set_eval_frame(None)
+                counted(op, args, kwargs)
+                eval_frame.set_eval_frame(outer)
+            out = own(keys & below, *args, **kwargs)
+            if name in COUNTS:
+                driver.cuDryNextValue(-1)
+            first = args[0] if written and args else out
+            if isinstance(first, Tensor) and first.numel() > STALE and first.dtype not in integers:
+                return out
+            outer = eval_frame.set_eval_frame(None)  # nor what it calls
+            try:
+                if name == "equal":  # the one whose answer is no tensor
+                    return op(*map(memory, args))
+                fill(op, args, kwargs, out, written, algebra)
+            finally:
+                eval_frame.set_eval_frame(outer)
             return out
 
-    run = threading.Thread.run
+        leave_to_python(run.__code__)
+        return run
 
-    def run_with_values(self):
-        with Values():
-            run(self)
-
-    threading.Thread.run = run_with_values
-    begin.mode = Values()  # kept: a mode ends with its object
-    begin.mode.__enter__()
+    begin.library = library = torch.library.Library("aten", "IMPL")
+    taken = set(torch._C._dispatch_get_registrations_for_dispatch_key("BackendSelect"))
+    registered = {*torch._C._dispatch_get_registrations_for_dispatch_key("CUDA"), "aten::copy_"}
+    for full in sorted(registered - taken):
+        name, _, overload = full.partition("::")[2].partition(".")
+        if not full.startswith("aten::") or name.startswith(LEFT) and name != "_foreach_norm" or name.endswith(("_backward", "_backward_input")):
+            continue
+        if overload.endswith("out") and full[:-3].rstrip("_.") in registered:  # C++ may call it with a number of the device, which Python cannot take
+            continue
+        library.impl(full.partition("::")[2], kernel(getattr(getattr(torch.ops.aten, name), overload or "default")), "BackendSelect", with_keyset=True)

@@ -77,6 +77,12 @@ class Run(unittest.TestCase):
         Dry("/bin/true", analyze=False)
         self.assertFalse(any("-%d-" % killed.pid in name for name in folders()))
 
+    def test_a_folder_of_the_users_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "stormlog-dry-8notes"))
+            Dry("/bin/true", analyze=False, TMPDIR=folder)
+            self.assertEqual(os.listdir(folder), ["stormlog-dry-8notes"])
+
     def test_the_libraries_have_no_device_without_the_launcher(self):
         library = os.path.join(BUILD, "dry", "dry-cuda-1.so")
         answer = [sys.executable, "-c", INIT.replace("libcuda.so.1", library)]

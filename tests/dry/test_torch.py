@@ -71,13 +71,44 @@ class Torch(unittest.TestCase):
         self.assertEqual(run.status, 1)
         self.assertRegex(run.screen, r"OUT OF MEMORY[^\n]*\n  asked 16.0 GiB[^\n]*\s[^\n]*py:7 train")
 
-    def test_lines_that_read_values_are_listed_and_values_are_integers_if_asked(self):
+    def test_integers_and_booleans_are_those_of_the_cpu(self):
+        code = """
+import torch
+torch.manual_seed(1)
+numbers, lengths, flags = torch.randint(0, 50, (6, 40)), torch.tensor([3, 5, 2, 0]), torch.rand(8, 8)
+for device in ("cpu", "cuda"):
+    n, l = numbers.to(device), lengths.to(device)
+    causal = torch.full((8, 8), float("-inf"), device=device).triu(1)
+    print([x.tolist() for x in (
+        n[n > 25], (n % 7).unique(), torch.repeat_interleave(l), torch.bincount(n[0]), n.cumsum(0)[-1], n.float().mean(),
+        (torch.arange(5, device=device)[None] < l[:, None]).sum(-1), torch.isinf(causal).sum(), torch.nonzero(l), n.sort()[0][0],
+        torch.where(n > 9, n, -1).max(), torch.cat([l, l]).roll(1), torch.zeros(4, device=device).scatter_add(0, l % 4, l.float()),
+        torch.isfinite(torch.zeros(1 << 22, device=device)).all(), (numbers.repeat(6000, 1).to(device) + 1).cpu().sum())],
+        torch.equal(n, n.clone()), bool(torch.isnan(1 / n.float().mean()).any()))
+"""
+        out = Dry(PYTHON, "-c", code).out.splitlines()
+        self.assertEqual(out[0], out[1])
+
+    def test_computed_integers_add_no_request(self):
+        code = """
+import torch
+q, k, v = (torch.randn(2, 4, 256, 64, device="cuda", requires_grad=True) for _ in range(3))
+seen = torch.tril(torch.ones(256, 256, device="cuda", dtype=torch.bool))
+for _ in range(2):
+    scores = torch.where(seen, q @ k.transpose(-1, -2) / 8, float("-inf"))
+    weights = torch.exp(scores - scores.max(-1, keepdim=True).values)
+    (weights / weights.sum(-1, keepdim=True) @ v).sum().backward()
+print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memory_allocated())
+"""
+        self.assertEqual(Dry(PYTHON, "-c", code).out, Dry(PYTHON, "-c", code, options=["--no-values"]).out)
+
+    def test_lines_that_read_values_are_listed(self):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
             program.write("import torch\nprint(torch.nonzero(torch.arange(6, device='cuda') % 2).shape[0])\n"
                           "print(torch.ones(1 << 20, device='cuda').sum().item())\n"
                           "torch.nn.LSTM(8, 8, 2, bidirectional=True).cuda()(torch.ones(5, 3, 8, device='cuda'))[0].sum().backward()\n")
             program.flush()
-            run = Dry(PYTHON, program.name, options=["--values"])
+            run = Dry(PYTHON, program.name)
         self.assertEqual(run.out.split(), ["3", "0.0"], run.err)
         self.assertEqual([(read["line"], read["what"]) for read in run.report["run"]["dry"]["reads"]], [(program.name + ":3", "item of float32")])
         self.assertIn("READ     1 line read values that were not computed", run.screen)
