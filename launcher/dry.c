@@ -222,13 +222,13 @@ bool sl_dry_begin(const struct sl_launch *run)
 		return false;
 	}
 	if (!choose(run->dry) || !make_folder()) {
-		sl_dry_end();
+		sl_dry_end(run);
 		return false;
 	}
 	for (unsigned i = 0; i < run->writes_count; i++)
 		if (access(run->writes[i], F_OK)) {
 			sl_launcher_say("--allow-writes %s: %s", run->writes[i], strerror(errno));
-			sl_dry_end();
+			sl_dry_end(run);
 			return false;
 		}
 	fprintf(stderr, "DRY RUN on %.*s: no number was computed\n",
@@ -284,14 +284,42 @@ void sl_dry_enter(const struct sl_launch *run)
 		setenv("STORMLOG_DRY_INIT", "1", 1);
 	if (run->no_values)
 		setenv("STORMLOG_DRY_NO_VALUES", "1", 1);
-	if (!sl_protect_enter(run, scratch)) {
+	if (!sl_protect_enter(run, scratch, folder)) {
 		sl_launcher_say("the job's files cannot be protected: %s", strerror(errno));
 		_exit(SL_LAUNCH_FAILED);
 	}
 }
 
-void sl_dry_end(void)
+/* Layers with the job's writes: kept under another name, or gone with the run's folders. */
+static void end_layers(const char *where, bool keep)
 {
+	char layers[4200], kept[4200];
+	bool wrote = false;
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(layers, sizeof(layers), "%s/layers/%d", where, i);
+		wrote = wrote || (rmdir(layers) && errno == ENOTEMPTY);
+	}
+	snprintf(layers, sizeof(layers), "%s/layers", where);
+	snprintf(kept, sizeof(kept), "%s/stormlog-writes-%d", sl_protect_scratch(), (int)getpid());
+	if (!wrote)
+		return;
+	if (!keep)
+		sl_launcher_say(
+			"what the job wrote into its folder or home is gone; --keep-writes keeps it, --allow-writes DIR lets it "
+			"write there");
+	else if (!rename(layers, kept))
+		sl_launcher_say("what the job wrote into its folder or home is in %s", kept);
+	else
+		sl_launcher_say("the job's writes cannot be kept: %s: %s", kept, strerror(errno));
+}
+
+void sl_dry_end(const struct sl_launch *run)
+{
+	if (*scratch)
+		end_layers(scratch, run->keep_writes);
+	if (*folder)
+		end_layers(folder, run->keep_writes);
 	if (*folder)
 		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	if (*scratch)

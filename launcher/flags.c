@@ -27,6 +27,7 @@ enum {
 	FORCE,
 	INIT,
 	NO_VALUES,
+	KEEP_WRITES,
 	TABLE
 };
 
@@ -41,6 +42,7 @@ static const struct option own[] = {
 	{"force", no_argument, NULL, FORCE},
 	{"init", no_argument, NULL, INIT},
 	{"no-values", no_argument, NULL, NO_VALUES},
+	{"keep-writes", no_argument, NULL, KEEP_WRITES},
 	{"allow-writes", required_argument, NULL, ALLOW_WRITES},
 	{"steps", required_argument, NULL, STEPS},
 	{"weights", required_argument, NULL, WEIGHTS},
@@ -90,6 +92,7 @@ static void print_help(void)
 	       "                                        rank, the others of which are absent\n"
 	       "      --force                           with --dry: although this machine has a GPU\n"
 	       "      --allow-writes DIR                with --dry: the job may write there too; may be repeated\n"
+	       "      --keep-writes                     with --dry: keep what the job wrote into its layer\n"
 	       "      --steps N                         with --dry: end the job after N steps of an optimizer\n"
 	       "      --no-values                       with --dry: compute no integers and booleans on the CPU\n"
 	       "      --weights shapes                  with --dry: read no values of a checkpoint, only its shapes\n"
@@ -287,8 +290,8 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 {
 	struct option longs[64];
 	char letters[64];
-	bool *const switches[] = {&run->report, &run->gate,  &run->push, &run->check,
-				  &run->json,	&run->force, &run->init, &run->no_values},
+	bool *const switches[] = {&run->report, &run->gate, &run->push,	     &run->check,      &run->json,
+				  &run->force,	&run->init, &run->no_values, &run->keep_writes},
 		    seen[64] = {false};
 	int found, status;
 

@@ -17,7 +17,7 @@
 struct sl_ringfile;
 
 struct sl_launch {
-	bool report, gate, push, check, json, force, init, no_values;
+	bool report, gate, push, check, json, force, init, no_values, keep_writes;
 	bool shapes;		/* --weights shapes */
 	const char *writes[32]; /* --allow-writes: folders */
 	unsigned writes_count;
@@ -70,7 +70,7 @@ int sl_dry_list(void);
 /* Before the command: chooses the card and makes what the run needs. False: it cannot be, and why was said. */
 bool sl_dry_begin(const struct sl_launch *run);
 void sl_dry_enter(const struct sl_launch *run); /* in the process that becomes the command: sets its variables */
-void sl_dry_end(void);				/* after the command: removes what begin made */
+void sl_dry_end(const struct sl_launch *run);	/* after the command: removes what begin made */
 
 /* --- launcher/protect.c --- */
 
@@ -82,9 +82,17 @@ bool sl_protect_can(const struct sl_launch *run);
 
 /*
  * In the process that becomes the command: caches go to `scratch`, writes elsewhere are refused. False: that failed, errno says
- * why.
+ * why. `folder` is of this run, in memory.
  */
-bool sl_protect_enter(const struct sl_launch *run, const char *scratch);
+bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const char *folder);
+
+/* --- launcher/overlay.c --- */
+
+/*
+ * In the process that becomes the command: lays a layer over its folder and its home. folders: where layers may be, best first,
+ * ended by NULL. Returns how many folders have one, whose paths `places` receives.
+ */
+unsigned sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *const *folders, char places[2][4096]);
 
 /* --- launcher/link.c --- */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The job of a dry run computes nothing, so what it would write is worth nothing: a checkpoint of zeros must not replace a good
- * one. Landlock refuses its writes but for the traces, /dev, /proc, the folder for temporary files and what --allow-writes names.
+ * one. Its writes go to a layer (overlay.c) where the kernel has one for this user. Landlock refuses the others but for the traces,
+ * /dev, /proc, the folder for temporary files and what --allow-writes names.
  * Caches go into a folder of the run's own, and hubs and trackers are told by their own variables to stay offline.
  */
 #include "launcher/launcher.h"
@@ -68,12 +69,10 @@ static void allow(int rules, const char *path, uint64_t access)
 	close(rule.folder);
 }
 
-/* The folder of the traces up to its first placeholder, made here, because a rule needs it to be there. */
-static void allow_traces(int rules, const char *directory, uint64_t access)
+/* Makes the folder of the traces up to its first placeholder, because a rule needs it to be there. */
+static void make_traces(const char *directory, char path[4096])
 {
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s", directory);
+	snprintf(path, 4096, "%s", directory);
 	path[strcspn(path, "%")] = 0;
 	for (char *at = path; (at = strchr(at + 1, '/'));) {
 		*at = 0;
@@ -84,7 +83,6 @@ static void allow_traces(int rules, const char *directory, uint64_t access)
 		mkdir(path, 0777);
 	else
 		*strrchr(path, '/') = 0;
-	allow(rules, path, access);
 }
 
 static bool is_everything(const struct sl_launch *run)
@@ -107,16 +105,21 @@ bool sl_protect_can(const struct sl_launch *run)
 	return is_everything(run) || syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION) > 0;
 }
 
-bool sl_protect_enter(const struct sl_launch *run, const char *scratch)
+bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const char *folder)
 {
 	static const char *const always[] = {"/dev", "/proc"};
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION);
 	uint64_t access = WRITE_FILE | REMOVE | MAKE | (abi > 1 ? REFER : 0) | (abi > 2 ? TRUNCATE : 0);
+	const char *const folders[] = {scratch, folder, NULL};
+	char traces[4096], places[2][4096];
+	unsigned laid;
 	int rules;
 
 	set_variables(scratch);
 	if (is_everything(run))
 		return true;
+	make_traces(run->directory, traces);
+	laid = sl_overlay_enter(run, traces, folders, places);
 	rules = (int)syscall(SYS_landlock_create_ruleset, &access, sizeof(access), 0);
 	if (rules < 0)
 		return false;
@@ -125,6 +128,8 @@ bool sl_protect_enter(const struct sl_launch *run, const char *scratch)
 	for (unsigned i = 0; i < run->writes_count; i++)
 		allow(rules, run->writes[i], access);
 	allow(rules, sl_protect_scratch(), access);
-	allow_traces(rules, run->directory, access);
+	allow(rules, traces, access);
+	for (unsigned i = 0; i < laid; i++)
+		allow(rules, places[i], access);
 	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_landlock_restrict_self, rules, 0) && !close(rules);
 }

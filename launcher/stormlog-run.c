@@ -252,7 +252,7 @@ int main(int argc, char **argv)
 	if (run.watch_count && !sl_watcher_start(&run))
 		return SL_LAUNCH_FAILED;
 	status = sl_child_run(&run);
-	sl_dry_end();
+	sl_dry_end(&run);
 	sl_watcher_end();
 	verdict = say_recorded(&run, status);
 	sl_folder_leave(folder);

@@ -3,6 +3,7 @@
 """The launcher's --dry over programs in C and ctypes: what the job sees, what is left, and what is told."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -113,19 +114,40 @@ class Run(unittest.TestCase):
         self.assertRegex(run.err, r"DRY RUN ended: \S+ carries NVIDIA's CUDA runtime inside itself")
 
     def test_the_jobs_files_are_safe(self):
-        with tempfile.TemporaryDirectory(dir=os.path.expanduser("~")) as home:
-            model = os.path.join(home, "model.pt")
-            with open(model, "w") as file:
-                file.write("trained for a week")
-            for code in ("open(%r, 'w')", "import os; os.unlink(%r)", "import os; os.truncate(%r, 0)", "import os; os.rename(%r, '/tmp/x')"):
-                run = Dry(sys.executable, "-c", code % model, analyze=False)
-                self.assertIn("Permission" if "rename" not in code else "Error", run.err)
-            with open(model) as file:
-                self.assertEqual(file.read(), "trained for a week")
-            run = Dry(sys.executable, "-c", "open(%r, 'w').write('new')" % model, options=["--allow-writes", home], analyze=False)
-            self.assertEqual(run.status, 0, run.err)
+        changes = ("open(%r, 'w')", "import os; os.unlink(%r)", "import os; os.truncate(%r, 0)", "import os; os.rename(%r, '/tmp/x')")
+        for where in (os.path.expanduser("~"), "/var/tmp"):  # a layer where the kernel has one for this user; Landlock
+            with tempfile.TemporaryDirectory(dir=where) as home:
+                model = os.path.join(home, "model.pt")
+                with open(model, "w") as file:
+                    file.write("trained for a week")
+                for code in changes:
+                    run = Dry(sys.executable, "-c", code % model, analyze=False)
+                    if where == "/var/tmp" or run.status:
+                        self.assertIn("Permission" if "rename" not in code else "Error", run.err)
+                with open(model) as file:
+                    self.assertEqual(file.read(), "trained for a week")
+                run = Dry(sys.executable, "-c", "open(%r, 'w').write('new')" % model, options=["--allow-writes", home], analyze=False)
+                self.assertEqual(run.status, 0, run.err)
+                with open(model) as file:
+                    self.assertEqual(file.read(), "new")
         run = Dry(sys.executable, "-c", "import os; print(os.environ['HF_HUB_OFFLINE'], os.environ['WANDB_MODE'])", analyze=False, WANDB_MODE="online")
         self.assertEqual(run.out.split(), ["1", "disabled"])
+
+    def test_a_job_reads_what_it_wrote_and_its_traces_stay(self):
+        with tempfile.TemporaryDirectory(dir=os.path.expanduser("~")) as home:
+            code = "open('model.pt', 'w').write('zeros'); print(open('model.pt').read())" + ALLOCATE % 8
+            clean = {name: value for name, value in os.environ.items() if not name.startswith(("STORMLOG_", "LD_", "SIM_"))}
+            done = subprocess.run([RUN, "--dry", "--keep-writes", "--", sys.executable, "-c", code], cwd=home, env=clean, capture_output=True, text=True)
+            if "Permission" in done.stderr:
+                self.skipTest("this kernel has no layer for this user")
+            self.assertEqual((done.returncode, done.stdout.split()[0]), (0, "zeros"), done.stderr)
+            self.assertEqual(os.listdir(home), ["traces"])
+            self.assertTrue([name for name in os.listdir(os.path.join(home, "traces")) if name.endswith(".zst")])
+            kept = re.search(r"is in (\S+)", done.stderr)[1]
+            found = [os.path.join(folder, "model.pt") for folder, _, files in os.walk(kept) if "model.pt" in files]
+            with open(found[0]) as file:
+                self.assertEqual(file.read(), "zeros")
+            shutil.rmtree(kept)
 
     def test_a_dry_run_and_a_real_one_do_not_compare(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes of a dry run's job below its folder and its home go to a layer over them, in a mount namespace of the job's own: the job
+ * reads what it wrote, and the real files stay. Where the kernel has no such thing for this user, Landlock refuses the writes
+ * (protect.c).
+ */
+#include "launcher/launcher.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PLACES = 2, KEPT = 40 };
+
+static bool is_below(const char *path, const char *folder)
+{
+	size_t length = strlen(folder);
+
+	return !strncmp(path, folder, length) && (!path[length] || path[length] == '/');
+}
+
+/* The layer would hide file systems that are mounted below the folder. */
+static bool has_mounts(const char *folder)
+{
+	char line[8192], point[4096];
+	FILE *mounts = fopen("/proc/self/mountinfo", "re");
+	bool found = !mounts;
+
+	while (mounts && fgets(line, sizeof(line), mounts))
+		if (sscanf(line, "%*s %*s %*s %*s %4095s", point) == 1 && is_below(point, folder) && strcmp(point, folder))
+			found = true;
+	if (mounts)
+		fclose(mounts);
+	return found;
+}
+
+static void put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, text, strlen(text)) < 0)
+		sl_launcher_say("%s: %m", path);
+	close(fd);
+}
+
+static bool own_namespace(void)
+{
+	unsigned user = geteuid(), group = getegid();
+	char map[64];
+
+	if (user || unshare(CLONE_NEWNS)) {
+		if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
+			return false;
+		put("/proc/self/setgroups", "deny");
+		snprintf(map, sizeof(map), "%u %u 1", user, user);
+		put("/proc/self/uid_map", map);
+		snprintf(map, sizeof(map), "%u %u 1", group, group);
+		put("/proc/self/gid_map", map);
+	}
+	return !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+}
+
+/* Lays one layer, but not over the folders in `kept`. */
+static bool lay(const char *place, const char *layers, int number, const char *const *kept)
+{
+	char options[3 * 4096 + 64], upper[4200], work[4200];
+	int fds[KEPT], count = 0;
+
+	snprintf(upper, sizeof(upper), "%s/%d", layers, number);
+	snprintf(work, sizeof(work), "%s-work", layers);
+	mkdir(work, 0700);
+	snprintf(work, sizeof(work), "%s-work/%d", layers, number);
+	mkdir(layers, 0700);
+	mkdir(upper, 0700);
+	mkdir(work, 0700);
+	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s,userxattr", place, upper, work);
+	for (; kept[count] && count < KEPT; count++)
+		fds[count] = is_below(kept[count], place) ? open(kept[count], O_PATH | O_CLOEXEC) : -1;
+	if (mount("overlay", place, "overlay", 0, options))
+		return false;
+	for (int i = 0; i < count; i++) {
+		char from[64];
+
+		snprintf(from, sizeof(from), "/proc/self/fd/%d", fds[i]);
+		if (fds[i] >= 0 && mount(from, kept[i], NULL, MS_BIND | MS_REC, NULL))
+			return false;
+		close(fds[i]);
+	}
+	return true;
+}
+
+static bool lay_all(const char *const *places, const char *layers, const char *const *kept)
+{
+	if (!own_namespace())
+		return false;
+	for (int i = 0; places[i]; i++)
+		if (!lay(places[i], layers, i, kept))
+			return false;
+	return true;
+}
+
+/* The same in a process that ends, so that a failure leaves this one as it was. */
+static bool works(const char *const *places, const char *layers, const char *const *kept)
+{
+	int status = 1;
+	pid_t child = fork();
+
+	if (!child)
+		_exit(!lay_all(places, layers, kept));
+	return child > 0 && waitpid(child, &status, 0) == child && !status;
+}
+
+static bool is_fit(const char *place, const char *const *kept)
+{
+	if (*place != '/' || !place[1] || strpbrk(place, ",:\\") || has_mounts(place))
+		return false;
+	for (; *kept; kept++)
+		if (is_below(place, *kept))
+			return false;
+	return true;
+}
+
+/* Folders that stay the real ones, by their real paths, ended by NULL. */
+static void take_kept(const struct sl_launch *run, const char *traces, const char *kept[KEPT + 1])
+{
+	const char *const own[] = {traces, sl_protect_scratch(), "/dev", "/proc"};
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < SL_COUNT(own) + run->writes_count && count < KEPT; i++) {
+		char *real = realpath(i < SL_COUNT(own) ? own[i] : run->writes[i - SL_COUNT(own)], NULL);
+
+		if (real)
+			kept[count++] = real;
+	}
+	kept[count] = NULL;
+}
+
+unsigned sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *const *folders, char places[2][4096])
+{
+	const char *kept[KEPT + 1], *laid[PLACES + 1] = {0}, *home = getenv("HOME");
+	char real[4096], layers[4200];
+	unsigned count = 0;
+
+	take_kept(run, traces, kept);
+	if (getcwd(real, sizeof(real)) && is_fit(real, kept))
+		strcpy(places[count++], real);
+	if (home && realpath(home, real) && is_fit(real, kept) && !(count && is_below(real, places[0]))) {
+		count = count && is_below(places[0], real) ? 0 : count;
+		strcpy(places[count++], real);
+	}
+	for (unsigned i = 0; i < count; i++)
+		laid[i] = places[i];
+	for (; count && *folders; folders++) {
+		snprintf(layers, sizeof(layers), "%s/layers", *folders);
+		if (works(laid, layers, kept) && lay_all(laid, layers, kept))
+			return getcwd(real, sizeof(real)) && !chdir(real) ? count : 0;
+	}
+	return 0;
+}
