@@ -7,12 +7,13 @@
 #include "analyzer/fit/change.h"
 #include "analyzer/fit/kept.h"
 
-#define PART_MIN   50 /* a kind is offered where it concerns at least one of so many parts of what is held */
-#define LARGE_PART 8  /* a large temporary takes one of so many parts of the device */
-#define RISES	   4  /* steps in a row */
-#define CHUNKS	   4
-#define PIECE_PART 16 /* of the failed request: smaller blocks of its function stay whole */
-#define OWN_STEP   2  /* temporaries of an optimizer with small state, of the largest gradient's size */
+#define PART_MIN    50 /* a kind is offered where it concerns at least one of so many parts of what is held */
+#define LARGE_PART  8  /* a large temporary takes one of so many parts of the device */
+#define RISES	    4  /* steps in a row */
+#define RESULTS_MAX 4  /* of modules in a step */
+#define CHUNKS	    4
+#define PIECE_PART  16 /* of the failed request: smaller blocks of its function stay whole */
+#define OWN_STEP    2  /* temporaries of an optimizer with small state, of the largest gradient's size */
 
 static const char *const settings[] = {"expandable_segments:True", "max_split_size_mb:128", "garbage_collection_threshold:0.8"};
 static const char *const setting_kinds[] = {"settings:expandable_segments", "settings:max_split_size_mb=128",
@@ -103,8 +104,8 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 	size_t leaves = SL_FIT_GAP;
 	uint64_t bytes = 0;
 	struct sl_fit_keeps keeps;
+	unsigned step = 0, results = 0;
 	signed char *who;
-	unsigned step = 0;
 
 	if (p->steps.count < 2)
 		return false;
@@ -123,12 +124,15 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 		step = life->step;
 		e->dies[i] = leaves;
 		bytes += life->bytes;
+		results += life->step == keeps.to && of_module;
 		if (who[i] != 2 && (!place || (of_module && modules)))
 			place = sl_fit_program_caller(p, life->python);
 	}
 	free(who);
 	sl_fit_keeps_free(&keeps);
 	name(change, place);
+	if (!graph && results > RESULTS_MAX)
+		e->most = SL_PASSES_STEP; /* modules may need them again, as a cache of keys and values */
 	return bytes && matters(p, bytes);
 }
 
@@ -387,6 +391,90 @@ static bool empty_cache(struct sl_fit_edits *e, struct sl_change *change, const 
 	return p->steps.count;
 }
 
+/* The line from which a module's forward calls its modules: the outermost one; 0: the stack has none. */
+static unsigned layer_line(const struct sl_fit_stack *stack)
+{
+	unsigned line = 0, calls = 0;
+
+	for (unsigned i = 0; i < stack->count && calls < 2; i++) {
+		bool call = stack->places[i].torch && stack->places[i].function &&
+			    strstr(stack->places[i].function, "_call_impl") &&
+			    !strstr(stack->places[i].function, "_wrapped_call_impl");
+
+		calls += call;
+		if (calls == 1 && !call && !line &&
+		    !strstr(stack->places[i].function ? stack->places[i].function : "", "_wrapped_"))
+			line = i + 1;
+	}
+	return calls == 2 ? line : 0;
+}
+
+/* An activation of the step that failed: a module made it, and a backward pass is to come. */
+static bool is_activation(const struct sl_fit_program *p, uint32_t i, size_t until)
+{
+	const struct sl_fit_life *life = &p->lives.item[i];
+	const struct sl_fit_stack *stack = stack_of(p, i);
+
+	return stack->module && !stack->backward && !stack->loads && !stack->copies && !stack->optimizer && !life->before &&
+	       life->step == p->lives.item[failed_life(p)].step && life->birth <= until && life->death > until;
+}
+
+/*
+ * Each call of a layer keeps its last block only, and the largest call is there once more while its backward pass runs.  Layers are
+ * calls from one line of their model, told apart by the first stack below it.
+ */
+static bool checkpointing(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+{
+	const struct sl_fit_stack *failed =
+		p->failed == SL_FIT_GAP ? NULL : sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
+	const struct sl_fit_place *place = NULL, *here;
+	uint32_t first = 0, begin = 0, last = UINT32_MAX;
+	uint64_t now = 0, largest = 0, dropped = 0;
+	unsigned calls = 0, line;
+	size_t until;
+
+	(void)n;
+	if (!failed || (!failed->module && !failed->backward) || failed->optimizer || failed->loads)
+		return false;
+	for (until = p->failed; until && failed->backward; until--) /* the end of the forward pass */
+		if (p->whole.ops.item[until].verb == SL_FIT_ALLOC &&
+		    !sl_fit_program_stack(p, p->whole.ops.item[until].python)->backward)
+			break;
+	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth <= until; i++) {
+		const struct sl_fit_stack *stack = stack_of(p, i);
+
+		if (p->lives.item[i].step != p->lives.item[failed_life(p)].step || !(line = layer_line(stack)) || stack->backward)
+			continue;
+		here = &stack->places[line - 1];
+		if (!place || here->line != place->line ||
+		    strcmp(here->file ? here->file : "", place->file ? place->file : "") != 0 || p->lives.item[i].python == first) {
+			for (uint32_t k = begin; calls && last != UINT32_MAX && k < i; k++)
+				if (k != last && is_activation(p, k, until) && layer_line(stack_of(p, k))) {
+					e->dies[k] = p->lives.item[i].birth;
+					dropped += p->lives.item[k].bytes;
+				}
+			calls++;
+			largest = now > largest ? now : largest;
+			now = 0;
+			first = p->lives.item[i].python;
+			begin = i;
+			place = here;
+			last = UINT32_MAX;
+		}
+		if (is_activation(p, i, until)) {
+			now += p->lives.item[i].bytes;
+			last = i;
+		}
+	}
+	largest = now > largest ? now : largest;
+	if (failed->backward) {
+		e->extra = largest;
+		e->extra_from = until + 1;
+	}
+	name(change, place);
+	return calls > 2 && dropped && matters(p, dropped);
+}
+
 const struct sl_fit_rule sl_fit_rules[] = {
 	{"settings", set, sizeof(settings) / sizeof(*settings)},
 	{"free_leak", free_leak, 1},
@@ -396,6 +484,7 @@ const struct sl_fit_rule sl_fit_rules[] = {
 	{"half_state", half_state, 1},
 	{"free_before_build", free_before_build, 1},
 	{"chunked", chunked, 1},
+	{"checkpointing", checkpointing, 1},
 	{"half_batch", half_batch, 1},
 	{"empty_cache_at_step", empty_cache, 1},
 	{0},

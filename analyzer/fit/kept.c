@@ -35,6 +35,7 @@ static void find_kept(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 	}
 	for (size_t i = 0; i < p->stacks.count; i++) {
 		k->stacks[i].grows = i && k->stacks[i].steps >= STEPS_MIN && 2 * k->stacks[i].steps >= steps && last[i] + 2 > steps;
+		k->stacks[i].grows &= !p->stacks.item[i].loads && !p->stacks.item[i].copies && !p->stacks.item[i].optimizer;
 		k->any |= k->stacks[i].grows;
 	}
 	k->to = steps;

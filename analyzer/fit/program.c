@@ -235,7 +235,7 @@ static void find_by_stack(struct sl_fit_program *p, const struct visits *visits,
 		p->steps.count = 0;
 }
 
-/* The outermost loop that the last request is in. */
+/* The outermost loop that the last request is in; one inside of a module is no loop of steps but of layers. */
 static void find_steps(struct sl_fit_program *p, size_t at)
 {
 	const struct sl_fit_stack *stack = sl_fit_program_stack(p, p->whole.ops.item[at].python);
@@ -243,6 +243,8 @@ static void find_steps(struct sl_fit_program *p, size_t at)
 
 	p->depth = UINT_MAX;
 	for (unsigned depth = 0; depth < stack->count && p->depth == UINT_MAX; depth++) {
+		if (is(&stack->places[depth], "_call_impl"))
+			break;
 		if (stack->places[depth].torch)
 			continue;
 		visit(&visits, p, stack, depth);

@@ -339,8 +339,8 @@ static bool fails_alike(const struct sl_fit_proof *proof, const struct sl_fit_re
 }
 
 /*
- * The device's size.  Where that does not explain the failure, as with --limit, which other processes do not share, or in a file that
- * does not name the device, it is what PyTorch reserved at most: less it cannot have.
+ * The device's size.  Where that does not explain the failure, as with --limit, which other processes do not share, or in a file
+ * that does not name the device, it is what PyTorch reserved at most: less it cannot have.
  */
 static bool find_capacity(struct sl_fit_proof *proof, const struct sl_fit_recording *r)
 {

@@ -17,7 +17,7 @@ struct sl_fit_check {
 	enum sl_fit_ties ties; /* the placement that agreed best */
 };
 void sl_fit_check(struct sl_fit_check *check, const struct sl_fit_recording *recording);
-/* Of a window: takes the newest release that writes such a file and reproduces it. */
+/* A window takes the newest release that writes such a file and reproduces it. */
 void sl_fit_check_releases(struct sl_fit_check *check, struct sl_fit_recording *recording);
 
 enum sl_fit_verdict {
