@@ -92,6 +92,7 @@ struct shared {
 	const char *uuid;
 	int device;
 	uint64_t used, total, live, sampled_unix_ns;
+	bool shares_host;
 	double per_second; /* sum over all processes that grow on the device */
 	double full_in;	   /* seconds, the soonest forecast for the device; infinite: none */
 	int grows;	   /* the process with that forecast, else the one that grows most; -1: none */
@@ -140,6 +141,7 @@ static unsigned devices_of(const struct sl_top *top, struct shared *shared, unsi
 								  .device = f[d].device,
 								  .used = f[d].used,
 								  .total = f[d].total,
+								  .shares_host = f[d].shares_host,
 								  .full_in = INFINITY,
 								  .grows = -1};
 			if (followed->ended)
@@ -179,9 +181,10 @@ static int bar(int y, const struct sl_top *top, const struct shared *device)
 	put(y, 1, 0, "device %d", device->device);
 	for (unsigned i = 0; i < width; i++)
 		put(y, 11 + (int)i, share > 0.95 ? A_BOLD : 0, "%s", i < filled ? top->ascii ? "#" : "█" : top->ascii ? "." : "░");
-	put(y, 12 + (int)width, share > 0.95 ? A_BOLD : 0, "%s of %s%s  %s",
+	put(y, 12 + (int)width, share > 0.95 ? A_BOLD : 0, "%s of %s%s%s  %s",
 	    device->used == SL_UNKNOWN ? "?" : sl_format_size(used, device->used),
-	    device->total == SL_UNKNOWN ? "?" : sl_format_size(total, device->total), share > 0.95 ? " FULL" : "", rate);
+	    device->total == SL_UNKNOWN ? "?" : sl_format_size(total, device->total),
+	    device->shares_host ? " shared with the host" : "", share > 0.95 ? " FULL" : "", rate);
 	if (device->grows >= 0)
 		sl_watch_full_by(top->watch, sl_top_process(top, (unsigned)device->grows), device->grows_device, place,
 				 sizeof(place));

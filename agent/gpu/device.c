@@ -4,6 +4,9 @@
  * thread of the application asks cuMemGetInfo right after a call of its own, at most once an interval, since it has a context
  * then.  The writer thread has no context; to borrow one (cuCtxPushCurrent of the application's, or a retained primary context)
  * would race with its destruction.
+ *
+ * A device without memory of its own (GB10, Jetson, an APU) uses the host's, and NVML refuses to tell it.  Its free memory is then
+ * what /proc/meminfo calls available: cuMemGetInfo counts the host's file cache as used.
  */
 #include "agent/file/asleep.h"
 #include "agent/file/capability.h"
@@ -29,7 +32,7 @@
 #define DEVICES	     64
 #define HANDLES_LOG2 12
 
-enum source { SOURCE_UNDECIDED, SOURCE_NVML, SOURCE_AMDGPU, SOURCE_CALLERS };
+enum source { SOURCE_UNDECIDED, SOURCE_NVML, SOURCE_AMDGPU, SOURCE_MEMINFO, SOURCE_CALLERS };
 
 enum state { UNUSED, DESCRIBING, USED };
 
@@ -274,8 +277,27 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 
 /* --- in the writer thread --------------------------------------------------------------------------- */
 
+/*
+ * The memory that an integrated device shares with the host.  False: it is not known, as on a machine of several such devices, each of
+ * which has a part of the host's memory.
+ */
+static bool read_shared_memory(const struct device *device, struct sl_device_sample *sample)
+{
+	uint64_t total, available;
+
+	if (!device->is.integrated || sl_open_proc_sandboxed() || !sl_hostmem_machine(&total, &available) ||
+	    (device->is.total_bytes && device->is.total_bytes < total / 2))
+		return false;
+	sample->total_bytes = device->is.total_bytes ?: total;
+	sample->free_bytes = available < sample->total_bytes ? available : sample->total_bytes;
+	sample->used_bytes = sample->total_bytes - sample->free_bytes;
+	return true;
+}
+
 static void decide(struct device *device, enum sl_vendor vendor)
 {
+	static const char *const names[] = {[SOURCE_NVML] = "nvml", [SOURCE_AMDGPU] = "amdgpu", [SOURCE_MEMINFO] = "meminfo"};
+	struct sl_device_sample sample;
 	const char *why = NULL;
 	uint64_t used, total;
 
@@ -299,11 +321,17 @@ static void decide(struct device *device, enum sl_vendor vendor)
 		else if (!why)
 			why = "NVML does not know the device";
 	}
-	sl_capability_write("device_source", device->source == SOURCE_NVML     ? "nvml"
-					     : device->source == SOURCE_AMDGPU ? "amdgpu"
-					     : vendor == SL_VENDOR_HIP	       ? "hipMemGetInfo"
-									       : "cuMemGetInfo");
-	if (why) {
+	if (device->source == SOURCE_NVML && sl_nvml_sample(&device->nvml, device->is.uuid, device->is.pci, &sample) &&
+	    !sample.total_bytes) {
+		device->source = SOURCE_CALLERS;
+		why = "NVML does not tell this device's";
+	}
+	if (device->source == SOURCE_CALLERS && read_shared_memory(device, &sample))
+		device->source = SOURCE_MEMINFO;
+	sl_capability_write("device_source", device->source != SOURCE_CALLERS ? names[device->source]
+					     : vendor == SL_VENDOR_HIP	      ? "hipMemGetInfo"
+									      : "cuMemGetInfo");
+	if (why && device->source == SOURCE_CALLERS) {
 		char line[160];
 		struct sl_text text = sl_text_begin(line, sizeof(line));
 
@@ -381,6 +409,17 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 			take_shared(ordinal, "amdgpu", "kfd", live, begin_ns, &sample);
 		else
 			publish_shared(ordinal, "amdgpu", begin_ns, &sample);
+		break;
+	case SOURCE_MEMINFO:
+		if (!device->nvml || sl_open_proc_sandboxed() ||
+		    !sl_nvml_sample(&device->nvml, device->is.uuid, device->is.pci, &sample))
+			sample = (struct sl_device_sample){0};
+		if (!read_shared_memory(device, &sample))
+			break;
+		if (device->nvml)
+			take_shared(ordinal, "meminfo", "nvml", live, begin_ns, &sample);
+		else
+			publish_shared(ordinal, "meminfo", begin_ns, &sample);
 		break;
 	default:
 		atomic_store(&device->due, 1);

@@ -164,6 +164,11 @@ static void learn(int device)
 	    current_device(&vendor) != device || !sl_limit_live(device, &blocks_bytes) ||
 	    !sl_vendor_memory(vendor, &free_bytes, &total_bytes) || !sl_limit_live(device, &after) || blocks_bytes != after)
 		return;
+	if (sl_vendor_integrated(vendor,
+				 device)) { /* programs of the host use its memory too: what the context takes is not known */
+		atomic_store(&learned[device], 1);
+		return;
+	}
 	gone = total_bytes - free_bytes > blocks_bytes ? total_bytes - free_bytes - blocks_bytes : 0;
 	known = atomic_load(&overhead[device]) ?: atomic_load(&known_overhead[device]) ?: 1ull << 30;
 	atomic_store(&overhead[device], gone < known ? gone : known);

@@ -33,6 +33,7 @@ _Static_assert(sizeof(struct memory_v2) == 40 && sizeof(struct process_v2) == 24
 
 #define MEMORY_V2     (sizeof(struct memory_v2) | 2u << 24)
 #define NOT_AVAILABLE UINT64_MAX
+#define NOT_SUPPORTED 3		    /* the device has no memory of its own */
 #define UNINITIALIZED 1		    /* the program has shut NVML down for us too */
 #define INVALID	      2		    /* the handle is of before that */
 #define AGAIN_NS      1000000000ull /* how often it is begun again at most: the program may go on shutting it down */
@@ -173,7 +174,7 @@ bool sl_nvml_sample(struct sl_nvml_device **device, const char *uuid, const char
 		*device = found;
 		error = read_memory(found, sample);
 	}
-	if (error)
+	if (error && error != NOT_SUPPORTED)
 		return false;
 	read_processes(*device, sample);
 	return true;

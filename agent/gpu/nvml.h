@@ -19,6 +19,7 @@ const char *sl_nvml_open(void);
 struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci);
 
 /*
+ * Where NVML refuses the device's memory, total_bytes is 0 and only the processes are told.
  * A program that shuts NVML down more often than it has begun it ends it for us too: then it is begun again, at most once a second,
  * and *device found anew.
  */

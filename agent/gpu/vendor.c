@@ -17,6 +17,7 @@
 	ROW(cuDeviceGetUuid, (unsigned char *uuid, int device))                                                                    \
 	ROW(cuDeviceGetUuid_v2, (unsigned char *uuid, int device))                                                                 \
 	ROW(cuDeviceGetPCIBusId, (char *text, int size, int device))                                                               \
+	ROW(cuDeviceGetAttribute, (int *value, int attribute, int device))                                                         \
 	ROW(cuDeviceTotalMem_v2, (size_t * bytes, int device))                                                                     \
 	ROW(cuMemGetInfo_v2, (size_t * free_bytes, size_t * total))                                                                \
 	ROW(cuPointerGetAttribute, (void *value, int attribute, uint64_t address))                                                 \
@@ -33,6 +34,7 @@
 	ROW(hipDeviceGetName, (char *name, int size, int device))                                                                  \
 	ROW(hipDeviceGetUuid, (unsigned char *uuid, int device))                                                                   \
 	ROW(hipDeviceGetPCIBusId, (char *text, int size, int device))                                                              \
+	ROW(hipDeviceGetAttribute, (int *value, int attribute, int device))                                                        \
 	ROW(hipDeviceTotalMem, (size_t * bytes, int device))                                                                       \
 	ROW(hipMemGetInfo, (size_t * free_bytes, size_t * total))                                                                  \
 	ROW(hipPointerGetAttribute, (void *value, int attribute, uint64_t address))                                                \
@@ -238,12 +240,26 @@ unsigned sl_vendor_devices(enum sl_vendor vendor)
 	return count > 0 ? (unsigned)count : 0;
 }
 
+bool sl_vendor_integrated(enum sl_vendor vendor, int ordinal)
+{
+	enum {
+		CUDA_INTEGRATED = 18,
+		HIP_INTEGRATED = 16
+	}; /* CU_DEVICE_ATTRIBUTE_INTEGRATED; hipDeviceAttributeIntegrated of HIP 5 */
+	int value = 0;
+	bool known = vendor == SL_VENDOR_CUDA ? OK(cuDeviceGetAttribute, &value, CUDA_INTEGRATED, ordinal)
+					      : hip_is_quiet() && OK(hipDeviceGetAttribute, &value, HIP_INTEGRATED, ordinal);
+
+	return known && value;
+}
+
 void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device)
 {
 	unsigned char uuid[16];
 	size_t total = 0;
 
 	memset(device, 0, sizeof(*device));
+	device->integrated = sl_vendor_integrated(vendor, ordinal);
 	if (vendor == SL_VENDOR_CUDA) {
 		if (!OK(cuDeviceGetName, device->name, sizeof(device->name), ordinal))
 			*device->name = 0;

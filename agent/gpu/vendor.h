@@ -30,8 +30,10 @@ struct sl_vendor_context {
 struct sl_vendor_device {
 	char name[128], uuid[48], pci[32]; /* "" unknown; uuid as NVML and rocm-smi write it, MIG-... for a MIG instance */
 	uint64_t total_bytes;		   /* 0 unknown */
+	bool integrated;		   /* it has no memory of its own: the host's is its memory (GB10, Jetson, APUs) */
 };
 unsigned sl_vendor_devices(enum sl_vendor vendor); /* number of devices that the process sees; 0 unknown */
+bool sl_vendor_integrated(enum sl_vendor vendor, int ordinal);
 void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device);
 
 /* Device of the calling thread. */

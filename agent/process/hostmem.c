@@ -222,6 +222,23 @@ struct sl_definition sl_hostmem_sample(void *bytes, size_t size, const struct sl
 	return map;
 }
 
+bool sl_hostmem_machine(uint64_t *total_bytes, uint64_t *available_bytes)
+{
+	char content[1024]; /* the first lines are MemTotal, MemFree, MemAvailable, in kB */
+	const char *total, *available;
+
+	if (sl_open_proc_read("/proc/meminfo", content, sizeof(content)) <= 0)
+		return false;
+	total = sl_procfile_line(content, "MemTotal:");
+	available = sl_procfile_line(content, "MemAvailable:");
+	if (!total || !available || !sl_procfile_digits(total + strspn(total, " "), total_bytes) ||
+	    !sl_procfile_digits(available + strspn(available, " "), available_bytes))
+		return false;
+	*total_bytes <<= 10;
+	*available_bytes <<= 10;
+	return true;
+}
+
 uint64_t sl_hostmem_limit(void)
 {
 	struct rlimit64 limit;

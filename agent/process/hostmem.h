@@ -44,6 +44,9 @@ void sl_hostmem_follow(struct sl_hostmem_process *of);
 struct sl_definition sl_hostmem_sample(void *bytes, size_t size, const struct sl_hostmem *memory, uint64_t now_ns);
 void sl_hostmem_add(struct sl_definition *map, const char *key, uint64_t value);
 
+/* Memory of the machine by /proc/meminfo, and what of it a program could still get.  False: it cannot be read. */
+bool sl_hostmem_machine(uint64_t *total_bytes, uint64_t *available_bytes);
+
 /* RLIMIT_AS; unknown: none. */
 uint64_t sl_hostmem_limit(void);
 

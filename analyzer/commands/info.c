@@ -58,6 +58,7 @@ static void put_device(struct sl_json *j, const struct sl_machine_device *device
 	sl_json_string(j, "uuid", or_null(device->uuid));
 	sl_json_string(j, "pci", or_null(device->pci));
 	sl_json_bool(j, "mig", device->mig);
+	sl_json_bool(j, "shares_host", device->shares_host);
 	sl_json_known_uint(j, "total_bytes", device->total_bytes);
 	sl_json_known_uint(j, "used_bytes", device->used_bytes);
 	sl_json_end(j);
@@ -118,7 +119,10 @@ static void put_text(const struct host *host, const struct sl_machine *machine)
 			sl_format_size(total, device->total_bytes);
 		sl_escape_print(stdout, "GPU %-3u %s  %s of %s in use%s  %s\n", device->index,
 				*device->name ? device->name : device->family, used, total,
-				device->mig ? ", cut into MIG instances" : "", device->uuid);
+				device->mig	      ? ", cut into MIG instances"
+				: device->shares_host ? " by host and device, which share it"
+						      : "",
+				device->uuid);
 	}
 	if (!machine->devices.count)
 		fputs("no GPU is known to a driver here\n", stdout);

@@ -37,9 +37,11 @@ static void fill(struct sl_figures *f, const struct sl_process *process, const s
 		.hidden = state->hidden_last_bytes,
 		.others = sl_device_state_others(state),
 		.own = state->figure > SL_FIGURE_DEVICE,
+		.shares_host = sl_device_state_shares_host(state),
 		.sampled_unix_ns = sl_process_unix(process, state->last_sample_ns),
 	};
 	if (sl_header_limit(process->model->header) < f->total) {
+		f->shares_host = false;
 		f->total = sl_header_limit(process->model->header);
 		f->hidden = state->context_bytes + state->module_bytes;
 		f->used = f->live + f->hidden;

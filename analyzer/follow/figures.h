@@ -16,6 +16,7 @@ struct sl_figures {
 	bool of_pytorch;	      /* one of the reporting pools is PyTorch */
 	uint64_t used, total, hidden; /* of the whole device, from its last sample; hidden: what the process did not hold of it */
 	bool own;		      /* hidden is by the process's own figure */
+	bool shares_host;	      /* used and total are the host's */
 	uint64_t others;	      /* then: what others held of the device; else 0 */
 	uint64_t sampled_unix_ns;
 };

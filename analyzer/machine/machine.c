@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ struct pci {
 	unsigned domain, bus, device, id, subsystem;
 	char bus_id[32];
 };
-#define MEMORY_V2 (sizeof(struct memory_v2) | 2u << 24)
+#define NOT_SUPPORTED 3
+#define MEMORY_V2     (sizeof(struct memory_v2) | 2u << 24)
 _Static_assert(sizeof(struct memory_v2) == 40 && sizeof(struct pci) == 68, "nvml.h");
 
 static struct {
@@ -77,11 +79,32 @@ static const char *open_nvml(void)
 	return nvml.init() ? "nvmlInit failed: is the driver loaded?" : NULL;
 }
 
+/* NVML refuses the memory of a device that has none of its own (GB10, Jetson). */
+static void shared_memory(struct sl_machine_device *device)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	uint64_t total = 0, available = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		sscanf(line, "MemTotal: %" SCNu64, &total);
+		sscanf(line, "MemAvailable: %" SCNu64, &available);
+	}
+	if (file)
+		fclose(file);
+	if (!total || available > total)
+		return;
+	device->total_bytes = total << 10;
+	device->used_bytes = (total - available) << 10;
+	device->shares_host = true;
+}
+
 static void nvidia_memory(struct sl_machine_device *device)
 {
 	struct memory_v2 v2 = {.version = MEMORY_V2};
 	struct memory_v1 v1;
 	void *handle;
+	int error;
 
 	device->total_bytes = device->used_bytes = SL_MACHINE_UNKNOWN;
 	if (nvml.by_index(device->index, &handle))
@@ -89,9 +112,11 @@ static void nvidia_memory(struct sl_machine_device *device)
 	if (nvml.memory_v2 && !nvml.memory_v2(handle, &v2)) {
 		device->total_bytes = v2.total;
 		device->used_bytes = v2.used;
-	} else if (!nvml.memory_v1(handle, &v1)) {
+	} else if (!(error = nvml.memory_v1(handle, &v1))) {
 		device->total_bytes = v1.total;
 		device->used_bytes = v1.used;
+	} else if (error == NOT_SUPPORTED && !device->mig) {
+		shared_memory(device);
 	}
 }
 

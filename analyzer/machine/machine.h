@@ -19,6 +19,7 @@ struct sl_machine_device {
 	char name[128], uuid[96], pci[32]; /* "": unknown */
 	uint64_t total_bytes, used_bytes;  /* SL_MACHINE_UNKNOWN */
 	bool mig;			   /* divided into instances */
+	bool shares_host;		   /* it has no memory of its own: the figures are the host's */
 };
 
 struct sl_machine_library {

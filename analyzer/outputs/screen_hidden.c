@@ -133,6 +133,22 @@ static void put_others(struct sl_screen_page *page, const struct sl_shared_devic
 		      device->others == 1 ? "process holds" : "processes hold", SL_SIZE(device->others_bytes));
 }
 
+/* "121 GiB by the host and device 0, 97.3 GiB of it in use at most" */
+static void put_shared(struct sl_screen_page *page)
+{
+	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < page->report->device_count; i++) {
+		const struct sl_shared_device *device = &page->report->devices[i];
+
+		if (!device->source || strcmp(device->source, "meminfo") != 0 || device->used_peak_bytes == SL_UNKNOWN)
+			continue;
+		sl_screen_head(page, "SHARED", SL_SCREEN_PLAIN);
+		sl_screen_say(page, "   %s by the host and device %d, %s of it in use at most",
+			      sl_format_size(a, device->total_bytes), device->device, sl_format_size(b, device->used_peak_bytes));
+	}
+}
+
 void sl_screen_hidden(struct sl_screen_page *page)
 {
 	const struct sl_shared_device *most = NULL;
@@ -141,6 +157,7 @@ void sl_screen_hidden(struct sl_screen_page *page)
 	unsigned count = 0;
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], text[160], right[512];
 
+	put_shared(page);
 	for (unsigned i = 0; i < page->report->device_count; i++) {
 		const struct sl_shared_device *device = &page->report->devices[i];
 

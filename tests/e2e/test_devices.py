@@ -16,6 +16,7 @@ except ImportError as error:
 
 MIB = 1 << 20
 CONTEXT = 300 * MIB  # the simulator's default
+HOST = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
 CONTAINER = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
@@ -46,7 +47,8 @@ class Machine:
     def start(self, *steps, recorded=True, inside=(), **environment):
         name = "process%d" % len(self.children)
         env = {key: value for key, value in os.environ.items() if not e2e.SETTINGS.match(key)}
-        env.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=self.path("sim"), SIM_VRAM="8G", STORMLOG_DIR=self.traces, STORMLOG_RUN_ID="devices",
+        env["SIM_VRAM"] = "8G"
+        env.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=self.path("sim"), STORMLOG_DIR=self.traces, STORMLOG_RUN_ID="devices",
                    STORMLOG_DEVICE_INTERVAL=self.interval, **self.environment, **environment)
         env.pop("STORMLOG_BUILD", None)
         if recorded:
@@ -231,6 +233,40 @@ class Devices(unittest.TestCase):
         self.assertEqual(shared["used_peak_bytes"], 600 * MIB + 2 * CONTEXT)
         self.assertEqual(shared["known_peak_bytes"], 600 * MIB)
         self.assertEqual(shared["hidden_peak_bytes"], 2 * CONTEXT)
+
+    def test_a_device_without_memory_of_its_own_has_the_host_s_size_and_use(self):
+        """NVML refuses them, as on GB10, and lists the processes."""
+        with Machine(SIM_INTEGRATED="1", SIM_VRAM="") as machine:
+            mine = machine.start("alloc=100")
+            device, = machine.report()["run"]["devices"]
+            traces = machine.run.traces
+            screen = subprocess.run([e2e.ANALYZE, traces], check=True, capture_output=True, text=True).stdout
+            fits = subprocess.run([e2e.ANALYZE, "fit", "--capacity", "1G", traces], capture_output=True, text=True)
+        self.assertEqual((device["source"], device["total_bytes"]), ("meminfo", HOST))
+        self.assertTrue(0 < device["used_peak_bytes"] < HOST)
+        self.assertEqual((hidden_by(device), device["hidden_figure"]), ({("context", mine): CONTEXT}, "process"))
+        self.assertRegex(screen, r"(?m)^SHARED +\S+ \S+ by the host and device 0, \S+ \S+ of it in use at most$")
+        self.assertEqual(fits.stderr, "")
+
+    def test_what_programs_of_the_host_use_is_not_hidden_memory(self):
+        """No process is listed, as on Jetson, so a process's own part of the host's memory is not known."""
+        with Machine(SIM_INTEGRATED="1", SIM_VRAM="", SIM_PIDS="none") as machine:
+            machine.start("alloc=100")
+            device, = machine.report()["run"]["devices"]
+        self.assertEqual((device["source"], device["hidden_peak_bytes"], device["hidden_figure"]), ("meminfo", None, None))
+        self.assertEqual(device["known_peak_bytes"], 100 * MIB)
+
+    def test_a_limit_on_such_a_device_counts_the_program_s_blocks_and_not_the_host_s_use(self):
+        with Machine(SIM_INTEGRATED="1", SIM_VRAM="", SIM_PIDS="none", STORMLOG_LIMIT="1G") as machine:
+            machine.start("alloc=600", "try=420", "try=600")
+            oom, = machine.report()["ooms"]
+        self.assertEqual((oom["requested_bytes"], oom["device_free_bytes"], oom["device_total_bytes"]), (600 * MIB, 4 * MIB, 1024 * MIB))
+
+    def test_hip_s_integrated_device_is_the_host_s_memory_too(self):
+        """The kernel's driver refuses the figures here, as it has no such device."""
+        with e2e.Recording(os.path.join(e2e.APPS, "hip6"), SIM_INTEGRATED="1", SIM_VRAM="") as run:
+            device, = run.report()["run"]["devices"]
+        self.assertEqual((device["source"], device["total_bytes"]), ("meminfo", HOST))
 
 
 if __name__ == "__main__":

@@ -266,7 +266,8 @@ HIP(hipDeviceTotalMem, QUIET, (size_t * bytes, int at), d.cuDeviceTotalMem(bytes
 HIP(hipDeviceGetName, QUIET, (char *name, int len, int at), d.cuDeviceGetName(name, len, at), NO_CONTEXT)
 HIP(hipDeviceGetPCIBusId, QUIET, (char *text, int len, int at), d.cuDeviceGetPCIBusId(text, len, at), NO_CONTEXT)
 HIP(hipDeviceGetUuid, QUIET, (void *uuid, int at), d.cuDeviceGetUuid(uuid, at), NO_CONTEXT)
-HIP(hipDeviceGetAttribute, QUIET, (int *value, int which, int at), d.cuDeviceGetAttribute(value, 0, at), NO_CONTEXT)
+HIP(hipDeviceGetAttribute, QUIET, (int *value, int which, int at), d.cuDeviceGetAttribute(value, which == 16 ? 18 : 0, at),
+    NO_CONTEXT)
 HIP(hipRuntimeGetVersion, QUIET, (int *version), (*version = SIM_HIP_VERSION, 0), NO_CONTEXT)
 HIP(hipDriverGetVersion, QUIET, (int *version), (*version = SIM_HIP_VERSION, 0), NO_CONTEXT)
 HIP(hipStreamCreate, QUIET, (void **out), d.cuStreamCreate(out, 0), OUT1(out))

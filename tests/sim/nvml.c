@@ -236,6 +236,15 @@ static void memory_of(int device, uint64_t *f, uint64_t *t)
 	}
 }
 
+/* An integrated device's figures are refused. */
+static int told(void *figures, size_t size)
+{
+	__atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
+	if (sim_config.integrated)
+		memset(figures, 0, size);
+	return sim_config.integrated ? NVML_NOT_SUPPORTED : 0;
+}
+
 int nvmlDeviceGetMemoryInfo(void *handle, struct memory_v1 *out)
 {
 	int i = index_of(handle);
@@ -244,8 +253,7 @@ int nvmlDeviceGetMemoryInfo(void *handle, struct memory_v1 *out)
 		return no_device();
 	memory_of(i, &f, &t);
 	*out = (struct memory_v1){t, f, t - f};
-	__atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
-	return 0;
+	return told(out, sizeof *out);
 }
 
 int nvmlDeviceGetMemoryInfo_v2(void *handle, struct memory_v2 *out)
@@ -258,8 +266,7 @@ int nvmlDeviceGetMemoryInfo_v2(void *handle, struct memory_v2 *out)
 		return NVML_MISMATCH;
 	memory_of(i, &f, &t);
 	*out = (struct memory_v2){out->version, t, 0, f, t - f};
-	__atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
-	return 0;
+	return told(out, sizeof *out);
 }
 
 static int processes(void *handle, unsigned *count, void *out, bool with_instances)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct sim_fail *fail_rules;
 static struct {
@@ -81,7 +82,8 @@ void sim_settings_read(void)
 	c->devices = parse_size("SIM_DEVICES", 1);
 	if (c->devices > SIM_MAX_DEVICES)
 		c->devices = SIM_MAX_DEVICES;
-	c->vram = parse_size("SIM_VRAM", 8ull << 30);
+	c->integrated = parse_size("SIM_INTEGRATED", 0);
+	c->vram = parse_size("SIM_VRAM", c->integrated ? (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) : 8ull << 30);
 	c->ctx_bytes = parse_size("SIM_CTX_BYTES", 300ull << 20);
 	c->granularity = parse_size("SIM_GRANULARITY", 2ull << 20);
 	if (c->granularity < 512)

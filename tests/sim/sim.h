@@ -145,7 +145,7 @@ struct sim_config {
 	enum sim_pids pids;
 	uint64_t neighbour_bytes; /* the most that each holds */
 	uint64_t vram, ctx_bytes, granularity, module_bytes, pinned_limit, latency_ns;
-	bool journal_all, lazy_modules, mig;
+	bool journal_all, lazy_modules, mig, integrated;
 	int driver_version;
 };
 extern struct sim_config sim_config;

@@ -135,6 +135,8 @@ static enum sl_figure figure_of(const struct sl_model *model, const struct sl_de
 	*bytes = sample->process_bytes;
 	if (*bytes != SL_UNKNOWN)
 		return SL_FIGURE_OWN;
+	if (sl_device_state_shares_host(device))
+		return SL_FIGURE_NONE;
 	*bytes = sample->used_bytes;
 	if (device->figure == SL_FIGURE_OWN && device->hidden_last_bytes != SL_UNKNOWN &&
 	    sample->used_bytes < others + device->hidden_last_bytes) {
@@ -196,6 +198,10 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 	sl_timeline_set(&model->timeline, device->used_line, model->now_ns, sample->used_bytes, SL_NO_SITE);
 	settle(model, device);
 	figure = figure_of(model, device, sample, &bytes);
+	if (figure == SL_FIGURE_NONE) {
+		neighbours(model, device, sample);
+		return;
+	}
 	if (figure > device->figure)
 		begin_again(device, figure);
 	if (device->figure > SL_FIGURE_DEVICE && figure == device->figure) {

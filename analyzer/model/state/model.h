@@ -216,6 +216,12 @@ struct sl_device_state {
 	} sampled;
 };
 
+/* True: the device has no memory of its own.  Its samples are the host's, in which programs without a GPU have their part. */
+static inline bool sl_device_state_shares_host(const struct sl_device_state *state)
+{
+	return !strcmp(state->source, "meminfo");
+}
+
 /* What others hold of the device by the last sample, if the process's own figure does not contain it; else 0. */
 static inline uint64_t sl_device_state_others(const struct sl_device_state *state)
 {

@@ -75,6 +75,11 @@ bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *tot
 	return true;
 }
 
+bool sl_vendor_integrated(enum sl_vendor vendor, int ordinal)
+{
+	return false;
+}
+
 static void start(uint64_t limit, const char *inject)
 {
 	struct sl_options options = {.limit = limit, .inject_oom = inject};
