@@ -278,8 +278,8 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 /* --- in the writer thread --------------------------------------------------------------------------- */
 
 /*
- * The memory that an integrated device shares with the host.  False: it is not known, as on a machine of several such devices, each of
- * which has a part of the host's memory.
+ * The memory that an integrated device shares with the host.  False: it is not known, as on a machine of several such devices,
+ * each of which has a part of the host's memory.
  */
 static bool read_shared_memory(const struct device *device, struct sl_device_sample *sample)
 {

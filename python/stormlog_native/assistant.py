@@ -88,7 +88,7 @@ def serve(path: str) -> None:
         from mcp.server.mcpserver import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
     except ImportError:
-        raise ProfilerError("the package mcp is needed: pip install 'stormlog-native[mcp]'") from None
+        raise ProfilerError("the package mcp is needed: pip install 'mcp>=2'") from None
     folder = Folder(path)
     server = MCPServer("stormlog", instructions="GPU memory of recorded programs. Call list_runs first, then answer.")
 

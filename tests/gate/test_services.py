@@ -25,7 +25,7 @@ def action():
     """[(script, its environment)] of each step, for `with: {run: PROGRAM}`."""
     with open(os.path.join(TOP, "action.yml")) as file:
         text = yaml.safe_load(file)
-    inputs = dict({name: entry.get("default") for name, entry in text["inputs"].items()}, run=PROGRAM)
+    inputs = dict(text["inputs"], run=PROGRAM, package="our.whl")
     fill = lambda value: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda match: inputs[match[1]], value)
     return [(step["run"], {name: fill(value) for name, value in step["env"].items()}) for step in text["runs"]["steps"] if "run" in step]
 
@@ -33,7 +33,7 @@ def action():
 def template():
     with open(os.path.join(TOP, "packaging", "ci", "gitlab.yml")) as file:
         job = yaml.safe_load(file)[".stormlog"]
-    return [(line, {"STORMLOG_COMMAND": PROGRAM}) for line in job["before_script"] + job["script"]]
+    return [(line, {"STORMLOG_COMMAND": PROGRAM, "STORMLOG_PACKAGE": "our.whl"}) for line in job["before_script"] + job["script"]]
 
 
 class Services(unittest.TestCase):
@@ -54,7 +54,7 @@ class Services(unittest.TestCase):
         codes = [subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], env=dict(env, **more), cwd=folder, capture_output=True).returncode
                  for script, more in steps]
         with open(os.path.join(folder, "asked")) as file:
-            self.assertEqual(file.read(), "-m pip install stormlog-native\n")
+            self.assertEqual(file.read(), "-m pip install our.whl\n")
         self.assertTrue(os.path.exists(os.path.join(folder, "stormlog-traces", "analysis", "report.html")))
         return codes
 
