@@ -184,8 +184,8 @@ static bool make_folder(void)
 	char libraries[4096], path[128];
 
 	if (!sl_paths_dry(libraries, sizeof(libraries))) {
-		sl_launcher_say("--dry: its libraries (stormlog-dry/) are neither beside stormlog-run nor in ../lib: this build is "
-				"without them");
+		sl_launcher_say("--dry: its libraries (stormlog-dry/) are neither beside stormlog-run nor in ../lib: the wheel "
+				"stormlog-native for x86-64 has them, and so has a build there");
 		return false;
 	}
 	sweep("/dev/shm");
