@@ -419,9 +419,28 @@ static bool is_activation(const struct sl_fit_program *p, uint32_t i, size_t unt
 	       life->step == p->lives.item[failed_life(p)].step && life->birth <= until && life->death > until;
 }
 
+/* True: modules were called again after a pass without a backward pass, so that none is to come. */
+static bool is_evaluation(const struct sl_fit_program *p)
+{
+	uint32_t first = 0;
+	bool again = false;
+
+	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth <= p->failed; i++) {
+		const struct sl_fit_stack *stack = stack_of(p, i);
+
+		if (stack->backward || stack->optimizer)
+			return false;
+		if (!stack->module || stack->loads || stack->copies)
+			continue;
+		again |= first == p->lives.item[i].python && p->lives.item[i - 1].python != first;
+		first = first ? first : p->lives.item[i].python;
+	}
+	return again;
+}
+
 /*
- * Each call of a layer keeps its last block only, and the largest call is there once more while its backward pass runs.  Layers are
- * calls from one line of their model, told apart by the first stack below it.
+ * Each call of a layer keeps its last block only (no_grad keeps less), and the largest call is there once more while its backward
+ * pass runs.  Layers are calls from one line of their model, told apart by the first stack below it.
  */
 static bool checkpointing(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
 {
@@ -434,7 +453,7 @@ static bool checkpointing(struct sl_fit_edits *e, struct sl_change *change, cons
 	size_t until;
 
 	(void)n;
-	if (!failed || (!failed->module && !failed->backward) || failed->optimizer || failed->loads)
+	if (!failed || (!failed->module && !failed->backward) || failed->optimizer || failed->loads || failed->guarded)
 		return false;
 	for (until = p->failed; until && failed->backward; until--) /* the end of the forward pass */
 		if (p->whole.ops.item[until].verb == SL_FIT_ALLOC &&
@@ -472,6 +491,10 @@ static bool checkpointing(struct sl_fit_edits *e, struct sl_change *change, cons
 		e->extra_from = until + 1;
 	}
 	name(change, place);
+	if (is_evaluation(p)) {
+		change->kind = "no_grad";
+		name(change, sl_fit_program_caller(p, p->whole.ops.item[p->failed].python));
+	}
 	return calls > 2 && dropped && matters(p, dropped);
 }
 

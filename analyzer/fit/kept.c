@@ -83,20 +83,12 @@ bool sl_fit_keeps_it(const struct sl_fit_keeps *k, const struct sl_fit_program *
 	return at->death == SL_FIT_GAP && at->step && k->stacks[number(p, at->python)].grows;
 }
 
-static bool is_guarded(const struct sl_fit_stack *stack)
-{
-	for (unsigned i = 0; i < stack->count; i++)
-		if (stack->places[i].torch && stack->places[i].function && strstr(stack->places[i].function, "decorate_context"))
-			return true;
-	return false;
-}
-
 bool sl_fit_keeps_graph(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
 {
 	const struct sl_fit_place *here = sl_fit_program_statement(p, p->lives.item[life].python), *there;
 	unsigned made = 0, kept = 0;
 
-	if (!here || is_guarded(sl_fit_program_stack(p, p->lives.item[life].python)))
+	if (!here || sl_fit_program_stack(p, p->lives.item[life].python)->guarded)
 		return false;
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *other = &p->lives.item[i];

@@ -34,6 +34,7 @@ static void note(struct sl_fit_stack *stack, struct sl_fit_place *place)
 	stack->module |= is(place, "_call_impl");
 	stack->backward |= is(place, "_engine_run_backward");
 	stack->optimizer |= has(place->file, "/torch/optim/") != 0;
+	stack->guarded |= is(place, "decorate_context");
 	stack->state |= is(place, "_init_group");
 	stack->copies |= is(place, "deepcopy");
 	stack->loads |= is(place, "_apply");

@@ -22,6 +22,7 @@ struct sl_fit_stack {
 	unsigned count;
 	bool module, backward, optimizer; /* a call of nn.Module, of autograd, of torch.optim is active */
 	bool state;			  /* torch.optim makes its state */
+	bool guarded;			  /* a function with torch.no_grad or inference_mode is */
 	bool copies;			  /* copy.deepcopy is */
 	bool loads;			  /* nn.Module.to or cuda is */
 };
