@@ -866,6 +866,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	struct sl_fit_recording *out = &lane->out;
 	const struct sl_device *device = sl_defs_device(&b->process->trace->defs, out->device);
 	const struct sl_device_state *state = b->model->devices[out->device + 1];
+	uint64_t limit = sl_header_limit(&b->process->trace->header);
 
 	number_streams(lane);
 	for (size_t i = 0; i < out->ops.count; i++)
@@ -877,6 +878,8 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	out->text = b->text;
 	out->rocm = !strcmp(sl_words_backend(b->model), "rocm");
 	out->device_total = state->total_bytes != SL_UNKNOWN ? state->total_bytes : device ? device->total_bytes : 0;
+	if (limit != UINT64_MAX && (limit < out->device_total || !out->device_total))
+		out->device_total = limit;
 	out->asks_free = asks_free(b);
 	/* up to 2.9 setting a fraction asks for the device's size, which is seen */
 	out->blind = out->release >= SL_FIT_RELEASE(2, 10) && sl_defs_capability(&b->process->trace->defs, "memory_fraction");

@@ -334,6 +334,16 @@ class Fit(unittest.TestCase):
         self.assertTrue(said["reproduces"])
         self.assertEqual([run["peak_allocated_bytes"] for run in said["runs"]], [asked, rounded])
 
+    @unittest.skipUnless(t, "python3-msgpack, python3-zstandard and python3-numpy are needed")
+    def test_with_a_limit_the_recorded_device_is_the_limit(self):
+        for limit, sizes in ((str(1 << 30), [1 << 30]), ("0", [])):
+            with tempfile.TemporaryDirectory() as folder:
+                events = t.Thread().events(2, api=[t.MALLOC, t.TORCH_ALLOC], kind=[1, 10], duration_ns=1, address=1 << 40, bytes=2 << 20,
+                                           extra=[0, 2 << 20], extra2=[0, 2 << 20])
+                t.write(os.path.join(folder, "rank-00000-100.msgpack.zst"), t.header(settings={"limit": limit}),
+                        t.defs([{"def": "capability", "name": "pytorch", "value": "c10 2.11.0"}]), events, t.footer())
+                self.assertEqual([run["capacity_bytes"] for run in fit(folder, "--settings", "")["runs"]], sizes)
+
     def test_who_asks_for_free_memory_may_depend_on_the_card(self):
         says = "it asks how much memory is free, so it may behave differently on another card"
         for asked, told in (("1", True), (None, False)):
