@@ -83,10 +83,16 @@ bool sl_fit_keeps_it(const struct sl_fit_keeps *k, const struct sl_fit_program *
 	return at->death == SL_FIT_GAP && at->step && k->stacks[number(p, at->python)].grows;
 }
 
+/* A layer of PyTorch's made the block: several such are no results.  A cache of keys and values is made by a model's own code. */
+static bool is_layers(const struct sl_fit_stack *stack)
+{
+	return stack->count && stack->places[stack->count - 1].torch;
+}
+
 bool sl_fit_keeps_graph(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
 {
 	const struct sl_fit_place *here = sl_fit_program_statement(p, p->lives.item[life].python), *there;
-	unsigned made = 0, kept = 0;
+	unsigned made = 0, kept = 0, inner = 0;
 
 	if (!here || sl_fit_program_stack(p, p->lives.item[life].python)->guarded)
 		return false;
@@ -99,7 +105,10 @@ bool sl_fit_keeps_graph(const struct sl_fit_keeps *k, const struct sl_fit_progra
 		if (!there || there->line != here->line)
 			continue;
 		made++;
-		kept += sl_fit_keeps_it(k, p, i);
+		if (!sl_fit_keeps_it(k, p, i))
+			continue;
+		kept++;
+		inner += is_layers(sl_fit_program_stack(p, other->python));
 	}
-	return made >= GRAPH_MIN && GRAPH_PART * kept >= made;
+	return made >= GRAPH_MIN && (GRAPH_PART * kept >= made || inner >= GRAPH_MIN);
 }
