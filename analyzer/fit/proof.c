@@ -339,14 +339,14 @@ static bool fails_alike(const struct sl_fit_proof *proof, const struct sl_fit_re
 }
 
 /*
- * The device's size.  Where that does not explain the failure, as with --limit, which other processes do not share, or in a file
- * that does not name the device, it is what PyTorch reserved at most: less it cannot have.
+ * The device's size or --limit.  Where that does not explain the failure, or in a file that does not name the device, it is what
+ * PyTorch reserved at most: less it cannot have.
  */
 static bool find_capacity(struct sl_fit_proof *proof, const struct sl_fit_recording *r)
 {
 	proof->capacity = r->device_total;
 	proof->of_allocator = r->window;
-	if (r->window || (r->ooms && !fails_alike(proof, r)) || sl_header_limit(&r->trace->header) < r->device_total) {
+	if (r->window || (r->ooms && !fails_alike(proof, r))) {
 		proof->of_allocator = true;
 		proof->capacity = r->ooms ? most_reserved(r) : 0;
 	}
