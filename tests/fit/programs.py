@@ -409,11 +409,20 @@ def beside(d):
     return total - free - torch.cuda.memory_reserved(d)
 
 
+def drawn(d):
+    """Bytes of a device in PyTorch's own drawing of a snapshot: in all, and in blocks that are not free."""
+    from torch.cuda import _memory_viz
+    snapshot = torch.cuda.memory._snapshot()
+    snapshot["segments"] = [s for s in snapshot["segments"] if s["device"] == d]
+    rows = [line.rsplit(" ", 1) for line in _memory_viz.memory(snapshot, lambda text: text).splitlines()]
+    return [sum(int(size) for _, size in rows), sum(int(size) for name, size in rows if ";active_allocated" in name)]
+
+
 def end(out, failed, *snapshot):
     if snapshot:
         torch.cuda.memory._dump_snapshot(snapshot[0])
         with open(snapshot[0] + ".stats", "w") as file:
-            json.dump([{**torch.cuda.memory_stats(d), "beside": beside(d)} for d in range(torch.cuda.device_count())], file)
+            json.dump([{**torch.cuda.memory_stats(d), "beside": beside(d), "viz": drawn(d)} for d in range(torch.cuda.device_count())], file)
     if "LD_PRELOAD" in os.environ:
         wait_for_sample()
     stats = torch.cuda.memory_stats()
