@@ -366,6 +366,21 @@ static bool fits_unfragmented(struct sl_process *process, const struct sl_oom *o
 	return fits;
 }
 
+/* Bytes that the program lets PyTorch have, where that limit refused and no call of the driver failed; else 0. */
+static uint64_t own_limit(const struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+	double part;
+	uint64_t limit;
+
+	memcpy(&part, &oom->torch.fraction_bits, sizeof(part));
+	if (!oom->torch.fraction_bits || !hook || hook->verb != SL_VERB_BLOCK_OOM || oom->total_bytes == SL_UNKNOWN ||
+	    !(part > 0 && part < 1))
+		return 0;
+	limit = (uint64_t)((double)oom->total_bytes * part);
+	return oom->torch.reserved_bytes + oom->asked_bytes > limit ? limit : 0;
+}
+
 static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
 	struct sl_oom_causes story;
@@ -382,6 +397,8 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 		return SL_CAUSE_UNKNOWN;
 	if (oom->of_framework)
 		return oom->asked_bytes > oom->total_bytes ? SL_CAUSE_TOO_LARGE : SL_CAUSE_FULL;
+	if (own_limit(process, oom))
+		return SL_CAUSE_FULL;
 	if (oom->scope == SL_SCOPE_CONTEXT)
 		return SL_CAUSE_FULL;
 	if (oom->asked_bytes > oom->total_bytes)
@@ -512,6 +529,20 @@ static bool is_roomy(const struct sl_oom *oom)
 }
 
 /* XLA's pool, by the figures of its plugin: the device may have had room. */
+/* set_per_process_memory_fraction */
+static void say_own_limit(struct sl_process *process, const struct sl_oom *oom, uint64_t limit, struct sl_account *account)
+{
+	uint64_t reserved = oom->torch.reserved_bytes;
+	char where[300] = "";
+
+	sl_owners_line(process, oom->torch.fraction_stack, 2, where, sizeof(where));
+	account->cause_text = sl_memory_print(
+		"PyTorch's own limit refused, not the device: the program allows it %s%s%s, of which %s "
+		"were reserved, %s missing",
+		SL_SIZE(limit), *where ? " at " : "", where, SL_SIZE(reserved), SL_SIZE(reserved + oom->asked_bytes - limit));
+	account->advice = sl_memory_print("raise the part of set_per_process_memory_fraction, or ask less at once");
+}
+
 static void say_framework(const struct sl_oom *oom, struct sl_account *account)
 {
 	account->cause_text = sl_memory_print(
@@ -577,6 +608,8 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 	case SL_CAUSE_FULL:
 		if (oom->of_framework)
 			say_framework(oom, account);
+		else if (own_limit(process, oom))
+			say_own_limit(process, oom, own_limit(process, oom), account);
 		else if (!oom->asked_bytes || oom->scope == SL_SCOPE_CONTEXT)
 			say_unasked(process, oom, account);
 		else
@@ -627,7 +660,8 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		free(others);
 		free(cause);
 	}
-	if (oom->of_framework || (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE))
+	if (oom->of_framework || own_limit(process, oom) ||
+	    (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE))
 		return;
 	if (oom->asked_bytes ? (account->cause == SL_CAUSE_FULL && sl_demand_tell(&story, process, oom)) ||
 				       sl_oom_causes_tell(&story, process, oom, account)

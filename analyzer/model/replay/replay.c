@@ -293,6 +293,9 @@ static void apply_verb(struct sl_model *model, const struct sl_item *item, bool 
 	case SL_VERB_BLOCK_POOL:
 		sl_captures_apply(model, item);
 		break;
+	case SL_VERB_BLOCK_FRACTION:
+		sl_torch_limit(model, item->event);
+		break;
 	case SL_VERB_RANGE_PUSH:
 	case SL_VERB_RANGE_POP:
 	case SL_VERB_RANGE_START:

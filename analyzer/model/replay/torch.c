@@ -443,3 +443,14 @@ uint64_t sl_torch_largest_cached(const struct sl_model *model, int device)
 	free(blocks);
 	return largest;
 }
+
+void sl_torch_limit(struct sl_model *model, const struct sl_event *event)
+{
+	for (int d = 0; d < SL_DEVICES_MAX; d++)
+		if (event->device == d || (event->device < 0 && model->devices[d + 1])) {
+			struct sl_torch *torch = &sl_ledger_device(model, d)->torch;
+
+			torch->fraction_bits = event->address;
+			torch->fraction_stack = sl_stack_of(event);
+		}
+}

@@ -21,6 +21,8 @@ void sl_captures_segment(struct sl_model *model, struct sl_live *segment, const 
 void sl_captures_release(struct sl_model *model, const struct sl_live *segment, struct sl_torch *torch);
 void sl_captures_apply(struct sl_model *model, const struct sl_item *item);
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
+/* The program lets PyTorch have that part of a device, or of all. */
+void sl_torch_limit(struct sl_model *model, const struct sl_event *event);
 /* Notes a driver-level block that may become a segment. */
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);
 

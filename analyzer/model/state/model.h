@@ -76,6 +76,9 @@ struct sl_torch {
 	/* In private pools of CUDA graphs: segments, blocks in those, pools, and who captured into the largest segment */
 	uint64_t graph_reserved_bytes, graph_allocated_bytes, graph_pools, graph_most_bytes;
 	struct sl_stack graph_stack;
+	/* the bits of a double: the part of the device that the program lets PyTorch have; 0: no limit is known; and who set it */
+	uint64_t fraction_bits;
+	struct sl_stack fraction_stack;
 	uint64_t rounding;		   /* of a snapshot: the part of allocated_bytes that nobody asked for */
 	struct sl_given given, most_given; /* in_use of `given` is not set */
 	struct sl_line *allocated, *reserved;
