@@ -331,11 +331,14 @@ static bool is_of_contexts(const struct sl_oom *oom, const struct sl_account *ac
 	       (account->context == SL_UNKNOWN || account->context >= oom->live_bytes);
 }
 
+enum fits { FITS_NOT, FITS_UNKNOWN, FITS };
+
 /*
- * True: the replay of the requests fits into the same device where segments can grow, which leaves no fragments: the error, and all
- * that came after it.  Where the run ended with the error, its request is granted.  A summary has no events to replay.
+ * FITS: the replay of the requests fits into the same device where segments can grow, which leaves no fragments: the error, and
+ * all that came after it.  Where the run ended with the error, its request is granted.  FITS_UNKNOWN: the allocator has other
+ * rules than the replay, which does not reproduce the recorded run.  A summary has no events to replay.
  */
-static bool fits_unfragmented(struct sl_process *process, const struct sl_oom *oom)
+static enum fits fits_unfragmented(struct sl_process *process, const struct sl_oom *oom)
 {
 	struct sl_fit_question question = {.capacities = {oom->total_bytes},
 					   .capacity_count = 1,
@@ -346,19 +349,22 @@ static bool fits_unfragmented(struct sl_process *process, const struct sl_oom *o
 	struct sl_fit_subject subject;
 	struct sl_fit_instead instead;
 	struct sl_fit_process fit;
-	bool fits = false;
+	enum fits fits = FITS_NOT;
 
 	if (process->report->images.images[process->image].summary)
-		return false;
+		return FITS_NOT;
 	sl_fit_record(&fit, process->trace, "");
 	for (unsigned i = 0; i < fit.count; i++) {
 		if (fit.recordings[i].device != oom->device)
 			continue;
 		sl_fit_ask(&subject, &fit.recordings[i], &question);
 		sl_fit_instead(&instead, &subject);
-		fits = instead.known
-			       ? instead.granted[0]
-			       : subject.answers && !subject.answers->ambiguous[0] && subject.answers->at[0].verdict == SL_FIT_FITS;
+		if (instead.known)
+			fits = instead.granted[0] ? FITS : FITS_NOT;
+		else if (subject.answers && !subject.answers->ambiguous[0])
+			fits = subject.answers->at[0].verdict == SL_FIT_FITS ? FITS : FITS_NOT;
+		else
+			fits = subject.answers ? FITS_NOT : FITS_UNKNOWN;
 		sl_fit_instead_free(&instead);
 		sl_fit_subject_free(&subject);
 	}
@@ -381,7 +387,7 @@ static uint64_t own_limit(const struct sl_process *process, const struct sl_oom 
 	return oom->torch.reserved_bytes + oom->asked_bytes > limit ? limit : 0;
 }
 
-static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
+static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	struct sl_oom_causes story;
 
@@ -404,8 +410,13 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 	if (oom->asked_bytes > oom->total_bytes)
 		return SL_CAUSE_TOO_LARGE;
 	if (account->cached != SL_UNKNOWN && account->cached >= oom->asked_bytes && account->largest_cached != SL_UNKNOWN &&
-	    account->largest_cached < oom->asked_bytes && !sl_demand_tell(&story, process, oom) && fits_unfragmented(process, oom))
-		return SL_CAUSE_FRAGMENTED;
+	    account->largest_cached < oom->asked_bytes && !sl_demand_tell(&story, process, oom)) {
+		enum fits fits = fits_unfragmented(process, oom);
+
+		account->replayed = fits == FITS;
+		if (fits != FITS_NOT)
+			return SL_CAUSE_FRAGMENTED;
+	}
 	if (oom->asked_bytes && oom->free_bytes >= sl_units_taken(oom))
 		return SL_CAUSE_DRIVER;
 	if (is_neighbours(process, oom, account))
@@ -586,10 +597,13 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		account->advice = sl_memory_print("check what the size comes from: a batch, a shape, a count");
 		break;
 	case SL_CAUSE_FRAGMENTED:
-		account->cause_text = sl_memory_print(
-			"fragmentation: PyTorch kept %s unused, the largest piece %s; a replay without fragments fits",
-			SL_SIZE(account->cached), SL_SIZE(account->largest_cached));
-		account->advice = sl_memory_print("try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+		account->cause_text = sl_memory_print("fragmentation: PyTorch kept %s unused, the largest piece %s; %s",
+						      SL_SIZE(account->cached), SL_SIZE(account->largest_cached),
+						      account->replayed ? "a replay without fragments fits"
+									: "in one piece they would have been enough");
+		account->advice = sl_memory_copy(account->replayed ? "try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+								   : "keep what stays apart from what is freed together: a small "
+								     "block holds its whole segment");
 		break;
 	case SL_CAUSE_DRIVER:
 		if (oom->pool_most_bytes) {
