@@ -28,28 +28,15 @@ def place(frame):
     return "%s:%d" % (frame.f_code.co_filename, frame.f_lineno)
 
 
-def end_after(steps):
-    """Ends the job at that step of an optimizer, as sys.exit() does."""
-    from torch.optim.optimizer import register_optimizer_step_post_hook
-
-    def count(optimizer, args, kwargs):
-        count.steps += 1
-        if count.steps == steps:
-            print("stormlog: DRY RUN: ended after %d steps" % steps, file=sys.stderr, flush=True)
-            sys.exit(0)
-
-    count.steps = 0
-    register_optimizer_step_post_hook(count)
-
-
 def begin(torch):
     say = metadata()
     if torch.version.cuda is None:
         print("stormlog: DRY RUN ended: this PyTorch (%s) was built without CUDA; install one for CUDA, as in: pip install torch "
               "--index-url https://download.pytorch.org/whl/cu130" % torch.__version__, file=sys.stderr, flush=True)
         os._exit(124)
-    if os.environ.get("STORMLOG_DRY_STEPS"):
-        end_after(int(os.environ["STORMLOG_DRY_STEPS"]))
+    import stormlog_dry_end
+
+    stormlog_dry_end.begin(torch, int(os.environ.get("STORMLOG_DRY_STEPS", 0)), say)
 
     def noted(name, read):
         def method(tensor, *args):

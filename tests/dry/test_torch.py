@@ -119,7 +119,15 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
             program.flush()
             run = Dry(PYTHON, program.name, "1000000", "8", "0", options=["--steps", "4"])
         self.assertEqual((run.status, run.out), (0, ""), run.err)
-        self.assertIn("ended after 4 steps", run.err)
+        self.assertIn("ended after 4 steps; the first 4 steps fit; evaluation did not run", run.err)
+
+    def test_the_job_ends_by_itself_once_memory_has_settled(self):
+        for keeps, snapshot, ends in ((0, "", True), (1, "", False), (0, "torch.cuda.memory._record_memory_history(); ", False)):
+            with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+                program.write(TRAIN.replace("kept = []", snapshot + "kept = []"))
+                program.flush()
+                run = Dry(PYTHON, program.name, "40", "8", str(keeps), STORMLOG_DRY_WHOLE="0")
+            self.assertEqual((run.status, "ended by itself" in run.err, run.out == ""), (0, ends, ends), run.err)
 
     def test_one_rank_of_eight_has_its_shard_and_no_rank_is_waited_for(self):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
