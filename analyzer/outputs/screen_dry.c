@@ -55,5 +55,10 @@ void sl_screen_need(struct sl_screen_page *page)
 	sl_screen_say(page, "     %s", text);
 	if (need.job + need.high > need.capacity)
 		sl_screen_say(page, "      of %s: whether that is enough depends on the card's own part", SL_SIZE(need.capacity));
+	for (unsigned i = 0; i < page->report->process_count; i++)
+		if (sl_dry_end(&page->report->processes[i])) {
+			sl_screen_say(page, "      %s", sl_dry_end(&page->report->processes[i]));
+			break;
+		}
 	page->said = true;
 }

@@ -84,6 +84,16 @@ bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_r
 	return false;
 }
 
+const char *sl_dry_end(const struct sl_process *process)
+{
+	const struct sl_defs *defs = process->model->defs;
+
+	for (size_t i = 0; i < defs->metadata.count; i++)
+		if (!strcmp(defs->metadata.item[i].key, "dry.end"))
+			return defs->metadata.item[i].value;
+	return NULL;
+}
+
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size)
 {
 	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];

@@ -35,5 +35,8 @@ struct sl_dry_read {
 /* The read number `index` of a process; false: it has fewer. */
 bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_read *read);
 
+/* "the first 20 steps fit; ...": the dry run ended the job, and this is what it saw; NULL: it did not. */
+const char *sl_dry_end(const struct sl_process *process);
+
 /* "8.0 to 8.1 GiB: 7.4 GiB of the job and 610 to 628 MiB outside of it (...)", for a line of a screen. */
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size);

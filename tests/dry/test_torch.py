@@ -128,6 +128,7 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
                 program.flush()
                 run = Dry(PYTHON, program.name, "40", "8", str(keeps), STORMLOG_DRY_WHOLE="0")
             self.assertEqual((run.status, "ended by itself" in run.err, run.out == ""), (0, ends, ends), run.err)
+            self.assertEqual("the first 12 steps fit; evaluation did not run" in run.screen, ends)
 
     def test_one_rank_of_eight_has_its_shard_and_no_rank_is_waited_for(self):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
