@@ -3,11 +3,11 @@
 
 
 def named(report):
-    rows = report["frames"]
+    rows = report.pop("frames")
     waiting = [report]
     while waiting:
         at = waiting.pop()
         if isinstance(at, dict) and isinstance(at.get("stack"), list):
             at["stack"] = [rows[number] for number in at["stack"]]
-        waiting += [one for one in (at.values() if isinstance(at, dict) else at) if isinstance(one, (dict, list)) and one is not rows]
+        waiting += [one for one in (at.values() if isinstance(at, dict) else at) if isinstance(one, (dict, list))]
     return report
