@@ -415,7 +415,7 @@ def drawn(d):
     snapshot = torch.cuda.memory._snapshot()
     snapshot["segments"] = [s for s in snapshot["segments"] if s["device"] == d]
     rows = [line.rsplit(" ", 1) for line in _memory_viz.memory(snapshot, lambda text: text).splitlines()]
-    return [sum(int(size) for _, size in rows), sum(int(size) for name, size in rows if ";active_allocated" in name)]
+    return [sum(int(size) for _, size in rows), sum(int(size) for name, size in rows if ";active_" in name)]
 
 
 def end(out, failed, *snapshot):

@@ -53,7 +53,7 @@ def of(rows, device):
 
 
 def compare(path, stats, whole):
-    """Differences of figures."""
+    """Differences of figures.  A block that other streams still use is "active" in memory_stats(), and no more "allocated"."""
     done = subprocess.run([ANALYZE, "report", "--json", path], capture_output=True, text=True)
     if done.returncode:
         return [done.stderr.strip()]
@@ -63,9 +63,9 @@ def compare(path, stats, whole):
         if not one["reserved_bytes.all.peak"]:
             continue
         row, facts = of(process["pytorch"], device), of(process["snapshot"]["devices"], device)
-        rows = {"reserved_bytes": "reserved_bytes.all.current", "allocated_bytes": "allocated_bytes.all.current", "live_blocks": "allocation.all.current"}
+        rows = {"reserved_bytes": "reserved_bytes.all.current", "allocated_bytes": "active_bytes.all.current", "live_blocks": "active.all.current"}
         if whole:
-            rows.update(peak_reserved_bytes="reserved_bytes.all.peak", peak_allocated_bytes="allocated_bytes.all.peak")
+            rows.update(peak_reserved_bytes="reserved_bytes.all.peak", peak_allocated_bytes="active_bytes.all.peak")
             wrong += [f"peak requested {facts['requested_peak_bytes']}, {one['requested_bytes.all.peak']}"] * (
                 facts["requested_peak_bytes"] != one["requested_bytes.all.peak"])
         drawn, active = one["viz"]
