@@ -412,7 +412,7 @@ class Launcher(unittest.TestCase):
             rows = [line.split("|")[1] for line in file if line.startswith("| ")]
         with open(os.path.join(top, "launcher", "starters.c")) as file:
             known = set(re.findall(r'^\t\{"([^"]+)"', file.read(), re.M))
-        page = {"torchrun": ["torchrun"], "accelerate": ["accelerate"], "DeepSpeed": ["deepspeed"], "Slurm": ["srun"], "job arrays": ["sbatch"],
+        page = {"torchrun": ["torchrun"], "accelerate": ["accelerate"], "DeepSpeed": ["deepspeed"], "Slurm": ["srun"],
                 "OpenMPI": ["mpirun", "mpiexec"], "MPICH": ["mpiexec"], "Ray": ["ray"], "Dask": ["dask"], "Apptainer": ["apptainer", "singularity"],
                 "bubblewrap": ["bwrap"], "Docker": ["docker", "podman"], "Pyxis": ["srun"], "Kubernetes": ["kubectl"], "Jupyter": ["jupyter"],
                 "VS Code": ["code"], "systemd": ["systemctl", "systemd-run"], "by hand": ["ssh"], "a shell": [], "setuid": [], "where": [], "---": []}

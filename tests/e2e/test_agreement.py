@@ -205,7 +205,7 @@ class Agreement(unittest.TestCase):
                     of = [event for event in mine if (event["kind"], event["device"] if row["device"] is not None else None) == (row["kind"], row["device"])]
                     self.assertEqual((len(of), sum(event["bytes"] for event in of)), (row["allocations"], row["allocated_bytes"]), row)
         with open(os.path.join(run.traces, "analysis", "report.json")) as file:
-            written = json.load(file)
+            written = e2e.stacks.named(json.load(file))
         self.assertEqual(written["processes"], report["processes"])
         self.assertEqual(written["run"], report["run"])
         with open(os.path.join(run.traces, "analysis", "summary.md")) as file:

@@ -775,7 +775,7 @@ class Bundles(Answers):
         summary(run, *options)
         folder = os.path.join(run.traces, "analysis")
         with open(os.path.join(folder, "report.json")) as file:
-            report = json.load(file)
+            report = e2e.stacks.named(json.load(file))
         bundles, top = {}, os.path.join(folder, "oom")
         for name in os.listdir(top) if os.path.isdir(top) else []:
             bundles["oom/" + name] = {}

@@ -7,6 +7,7 @@
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -110,11 +111,12 @@ def main():
                 done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **real.environment(rig, SIM_VRAM=str(16 << 30), SIM_DIR=folder + "/sim")})
                 if not os.path.exists(path):
                     sys.exit(done.stderr[-2000:])
-                said = json.loads(subprocess.run([os.path.join(real.TOP, "build/analyzer/stormlog-analyze"), "report", "--json", path], capture_output=True, text=True).stdout)
-            screen = subprocess.run([os.path.join(real.TOP, "build/analyzer/stormlog-analyze"), path], capture_output=True, text=True).stdout
-            lines = [line for line in screen.splitlines() if line.startswith("LEAK")]
-            right = len(lines) == 1 and lines[0].endswith(f"leaks.py:{line_of(name)} {'keep_clone' if name == 'helper' else 'step'}") if name in LEAKS else not said["leaks"]
-            cells.append("told" if right and name in LEAKS else "none" if right else f"WRONG: {lines}")
+                analyze = os.path.join(real.TOP, "build/analyzer/stormlog-analyze")
+                said = json.loads(subprocess.run([analyze, "report", "--json", path], capture_output=True, text=True).stdout)
+                screen = subprocess.run([analyze, "report", path], capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"}).stdout
+            blocks = re.findall(r"(?m)^LEAK.*\n(?:[ \t]+.*\n)*", screen)
+            right = len(blocks) == 1 and f"leaks.py:{line_of(name)} " in blocks[0] if name in LEAKS else not said["leaks"] and not blocks
+            cells.append("told" if right and name in LEAKS else "none" if right else f"WRONG: {[block.splitlines()[:2] for block in blocks]}")
             wrong += not right
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
     return wrong > 0
