@@ -13,7 +13,6 @@ struct sl_fit_edits {
 	const struct sl_fit_settings *settings;
 	double *scale;	/* of each life */
 	size_t *dies;	/* op before which it is freed; SL_FIT_GAP: as recorded */
-	size_t *again;	/* op before which it is requested once more, after dies; SL_FIT_GAP: not */
 	bool *gone;	/* never requested */
 	bool *empties;	/* of each op: the cache is emptied before it */
 	uint64_t extra; /* bytes that are requested before the op `extra_from` and stay until the end of the step */

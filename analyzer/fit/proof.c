@@ -25,12 +25,11 @@ static void edits_begin(struct sl_fit_edits *e, const struct sl_fit_program *p)
 	*e = (struct sl_fit_edits){.most = SL_PASSES, .extra_from = SL_FIT_GAP};
 	e->scale = sl_memory_must(malloc(lives * sizeof(*e->scale)));
 	e->dies = sl_memory_must(malloc(lives * sizeof(*e->dies)));
-	e->again = sl_memory_must(malloc(lives * sizeof(*e->again)));
 	e->gone = sl_memory_must(calloc(lives, sizeof(*e->gone)));
 	e->empties = sl_memory_must(calloc(p->whole.ops.count + 1, sizeof(*e->empties)));
 	for (size_t i = 0; i < lives; i++) {
 		e->scale[i] = 1;
-		e->dies[i] = e->again[i] = SL_FIT_GAP;
+		e->dies[i] = SL_FIT_GAP;
 	}
 }
 
@@ -38,23 +37,21 @@ static void edits_free(struct sl_fit_edits *e)
 {
 	free(e->scale);
 	free(e->dies);
-	free(e->again);
 	free(e->gone);
 	free(e->empties);
 }
 
-/* A free or a second request that comes before an op. */
+/* A free that comes before an op. */
 struct insert {
 	size_t before;
 	uint32_t life;
-	bool asks;
 };
 
 static int by_place(const void *a, const void *b)
 {
 	const struct insert *x = a, *y = b;
 
-	return SL_RISING(x->before, y->before) ?: SL_RISING(x->asks, y->asks) ?: SL_RISING(x->life, y->life);
+	return SL_RISING(x->before, y->before) ?: SL_RISING(x->life, y->life);
 }
 
 struct inserts {
@@ -63,13 +60,9 @@ struct inserts {
 
 static void list_inserts(struct inserts *inserts, const struct sl_fit_program *p, const struct sl_fit_edits *e)
 {
-	for (uint32_t i = 0; i < p->lives.count; i++) {
-		if (e->gone[i] || e->dies[i] == SL_FIT_GAP || e->dies[i] >= p->lives.item[i].death)
-			continue;
-		*SL_PUSH(&inserts->list) = (struct insert){e->dies[i], i, false};
-		if (e->again[i] != SL_FIT_GAP)
-			*SL_PUSH(&inserts->list) = (struct insert){e->again[i], i, true};
-	}
+	for (uint32_t i = 0; i < p->lives.count; i++)
+		if (!e->gone[i] && e->dies[i] < p->lives.item[i].death)
+			*SL_PUSH(&inserts->list) = (struct insert){e->dies[i], i};
 	if (inserts->list.count)
 		qsort(inserts->list.item, inserts->list.count, sizeof(*inserts->list.item), by_place);
 }
@@ -102,9 +95,7 @@ static struct sl_fit_recording change(const struct sl_fit_program *p, const stru
 		const struct sl_fit_op *op = &p->whole.ops.item[i];
 
 		for (; at < inserts.list.count && inserts.list.item[at].before <= i; at++)
-			*SL_PUSH(&out.ops) = inserts.list.item[at].asks
-						     ? asked(p, e, inserts.list.item[at].life)
-						     : (struct sl_fit_op){.verb = SL_FIT_FREE, .id = inserts.list.item[at].life};
+			*SL_PUSH(&out.ops) = (struct sl_fit_op){.verb = SL_FIT_FREE, .id = inserts.list.item[at].life};
 		if (e->empties[i])
 			*SL_PUSH(&out.ops) = (struct sl_fit_op){.verb = SL_FIT_EMPTY};
 		if (e->extra && i == e->extra_from)
@@ -117,7 +108,7 @@ static struct sl_fit_recording change(const struct sl_fit_program *p, const stru
 			*end = out.ops.count;
 		if ((op->verb == SL_FIT_ALLOC || is_free(op)) && e->gone[op->id])
 			continue;
-		if (is_free(op) && e->dies[op->id] < p->lives.item[op->id].death && e->again[op->id] == SL_FIT_GAP)
+		if (is_free(op) && e->dies[op->id] < p->lives.item[op->id].death)
 			continue;
 		*SL_PUSH(&out.ops) = op->verb == SL_FIT_ALLOC ? asked(p, e, op->id) : *op;
 	}
@@ -148,7 +139,7 @@ static bool is_over(struct clock *clock)
 	return clock->over;
 }
 
-/* True: all ops pass.  *at: the op that failed. */
+/* The verdict on all its ops; the rest of the answer is in *o. */
 static enum sl_fit_verdict run(const struct sl_fit_recording *r, struct sl_fit_case how, struct sl_fit_outcome *o)
 {
 	sl_fit_run(o, r, &how);
