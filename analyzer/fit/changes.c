@@ -19,11 +19,6 @@ static const char *const settings[] = {"expandable_segments:True", "max_split_si
 static const char *const setting_kinds[] = {"settings:expandable_segments", "settings:max_split_size_mb=128",
 					    "settings:garbage_collection_threshold=0.8"};
 
-static const struct sl_fit_stack *stack_of(const struct sl_fit_program *p, uint32_t life)
-{
-	return sl_fit_program_stack(p, p->lives.item[life].python);
-}
-
 static uint32_t failed_life(const struct sl_fit_program *p)
 {
 	return p->whole.ops.item[p->failed].id;
@@ -38,17 +33,9 @@ static void name(struct sl_change *change, const struct sl_fit_place *place)
 /* True: the bytes are worth a change. */
 static bool matters(const struct sl_fit_program *p, uint64_t bytes)
 {
-	uint64_t now = 0, most = 0;
+	uint64_t most;
 
-	for (size_t i = 0; i < p->whole.ops.count; i++) {
-		const struct sl_fit_op *op = &p->whole.ops.item[i];
-
-		if (op->verb == SL_FIT_ALLOC)
-			now += p->lives.item[op->id].bytes;
-		else if (op->verb == SL_FIT_FREE || op->verb == SL_FIT_FREE_LATER)
-			now -= p->lives.item[op->id].bytes;
-		most = now > most ? now : most;
-	}
+	sl_fit_program_highest(p, &most);
 	return bytes * PART_MIN >= most;
 }
 
@@ -113,7 +100,7 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 	who = who_keeps(p, &keeps);
 	for (uint32_t i = (uint32_t)p->lives.count; i--;) {
 		const struct sl_fit_life *life = &p->lives.item[i];
-		bool of_module = who[i] && stack_of(p, i)->module;
+		bool of_module = who[i] && sl_fit_program_maker(p, i)->module;
 
 		if (!who[i] || (who[i] > 0) != graph || keeps.leaves[i] == SL_FIT_GAP)
 			continue;
@@ -214,12 +201,12 @@ static bool half_state(struct sl_fit_edits *e, struct sl_change *change, const s
 		const struct sl_fit_life *life = &p->lives.item[i];
 
 		e->gone[i] = sl_fit_program_updates(p, i); /* another optimizer has temporaries of its own */
-		if (e->gone[i] || life->death != SL_FIT_GAP || life->before || !stack_of(p, i)->optimizer ||
-		    stack_of(p, i)->backward)
+		if (e->gone[i] || life->death != SL_FIT_GAP || life->before || !sl_fit_program_maker(p, i)->optimizer ||
+		    sl_fit_program_maker(p, i)->backward)
 			continue;
 		e->scale[i] = 0.5;
 		bytes += life->bytes;
-		place = sl_fit_program_own(stack_of(p, i));
+		place = sl_fit_program_own(sl_fit_program_maker(p, i));
 	}
 	e->scaled = true;
 	if (p->rest == SL_FIT_REST_STATE) {
@@ -239,11 +226,11 @@ static bool no_second_copy(struct sl_fit_edits *e, struct sl_change *change, con
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 
-		if (life->death != SL_FIT_GAP || life->before || !stack_of(p, i)->copies)
+		if (life->death != SL_FIT_GAP || life->before || !sl_fit_program_maker(p, i)->copies)
 			continue;
 		e->gone[i] = true;
 		bytes += life->bytes;
-		place = sl_fit_program_own(stack_of(p, i));
+		place = sl_fit_program_own(sl_fit_program_maker(p, i));
 	}
 	name(change, place);
 	return bytes && matters(p, bytes);
@@ -364,7 +351,7 @@ static bool chunked(struct sl_fit_edits *e, struct sl_change *change, const stru
 
 		if (life->step != failed->step || life->bytes < failed->bytes / PIECE_PART)
 			continue;
-		there = sl_fit_program_own(stack_of(p, i));
+		there = sl_fit_program_own(sl_fit_program_maker(p, i));
 		if (!there || !there->function || strcmp(there->function, here->function) != 0)
 			continue;
 		if (life->death > returned(p, life->birth, here)) {
@@ -413,7 +400,7 @@ static unsigned layer_line(const struct sl_fit_stack *stack)
 static bool is_activation(const struct sl_fit_program *p, uint32_t i, size_t until)
 {
 	const struct sl_fit_life *life = &p->lives.item[i];
-	const struct sl_fit_stack *stack = stack_of(p, i);
+	const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
 
 	return stack->module && !stack->backward && !stack->loads && !stack->copies && !stack->optimizer && !life->before &&
 	       life->step == p->lives.item[failed_life(p)].step && life->birth <= until && life->death > until;
@@ -426,7 +413,7 @@ static bool is_evaluation(const struct sl_fit_program *p)
 	bool again = false;
 
 	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth <= p->failed; i++) {
-		const struct sl_fit_stack *stack = stack_of(p, i);
+		const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
 
 		if (stack->backward || stack->optimizer)
 			return false;
@@ -460,7 +447,7 @@ static bool checkpointing(struct sl_fit_edits *e, struct sl_change *change, cons
 		    !sl_fit_program_stack(p, p->whole.ops.item[until].python)->backward)
 			break;
 	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth <= until; i++) {
-		const struct sl_fit_stack *stack = stack_of(p, i);
+		const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
 
 		if (p->lives.item[i].step != p->lives.item[failed_life(p)].step || !(line = layer_line(stack)) || stack->backward)
 			continue;
@@ -468,7 +455,7 @@ static bool checkpointing(struct sl_fit_edits *e, struct sl_change *change, cons
 		if (!place || here->line != place->line ||
 		    strcmp(here->file ? here->file : "", place->file ? place->file : "") != 0 || p->lives.item[i].python == first) {
 			for (uint32_t k = begin; calls && last != UINT32_MAX && k < i; k++)
-				if (k != last && is_activation(p, k, until) && layer_line(stack_of(p, k))) {
+				if (k != last && is_activation(p, k, until) && layer_line(sl_fit_program_maker(p, k))) {
 					e->dies[k] = p->lives.item[i].birth;
 					dropped += p->lives.item[k].bytes;
 				}

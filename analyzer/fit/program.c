@@ -282,12 +282,12 @@ void sl_fit_program_number(struct sl_fit_program *p)
 	free(counts);
 }
 
-/* The request at which most was allocated. */
-static size_t highest(const struct sl_fit_program *p)
+size_t sl_fit_program_highest(const struct sl_fit_program *p, uint64_t *bytes)
 {
-	uint64_t now = 0, most = 0;
+	uint64_t now = 0;
 	size_t found = 0;
 
+	*bytes = 0;
 	for (size_t i = 0; i < p->whole.ops.count; i++) {
 		const struct sl_fit_op *op = &p->whole.ops.item[i];
 
@@ -295,8 +295,8 @@ static size_t highest(const struct sl_fit_program *p)
 			now += op->bytes;
 		else if (op->verb == SL_FIT_FREE || op->verb == SL_FIT_FREE_LATER)
 			now -= p->lives.item[op->id].bytes;
-		if (op->verb == SL_FIT_ALLOC && now > most) {
-			most = now;
+		if (op->verb == SL_FIT_ALLOC && now > *bytes) {
+			*bytes = now;
 			found = i;
 		}
 	}
@@ -305,6 +305,7 @@ static size_t highest(const struct sl_fit_program *p)
 
 void sl_fit_program_read(struct sl_fit_program *p, const struct sl_fit_recording *r)
 {
+	uint64_t most;
 	size_t last;
 
 	*p = (struct sl_fit_program){.recorded = r, .whole = *r, .failed = SL_FIT_GAP, .depth = UINT_MAX};
@@ -312,7 +313,7 @@ void sl_fit_program_read(struct sl_fit_program *p, const struct sl_fit_recording
 	memset(&p->whole.seeds, 0, sizeof(p->whole.seeds));
 	add_stack(p, 0);
 	copy_ops(p);
-	last = p->failed != SL_FIT_GAP ? p->failed : highest(p);
+	last = p->failed != SL_FIT_GAP ? p->failed : sl_fit_program_highest(p, &most);
 	if (p->whole.ops.count)
 		find_steps(p, last);
 	sl_fit_program_number(p);

@@ -70,6 +70,13 @@ void sl_fit_program_number(struct sl_fit_program *program);
 void sl_fit_program_free(struct sl_fit_program *program);
 
 const struct sl_fit_stack *sl_fit_program_stack(const struct sl_fit_program *program, uint32_t python);
+/* The stack that requested a block. */
+static inline const struct sl_fit_stack *sl_fit_program_maker(const struct sl_fit_program *program, uint32_t life)
+{
+	return sl_fit_program_stack(program, program->lives.item[life].python);
+}
+/* The request at which most was held; *bytes is what was held then. */
+size_t sl_fit_program_highest(const struct sl_fit_program *program, uint64_t *bytes);
 /* True: with SL_FIT_REST_STATE, a temporary of the optimizer's step. */
 bool sl_fit_program_updates(const struct sl_fit_program *program, uint32_t life);
 /* The innermost line of the user's own; NULL: none. */

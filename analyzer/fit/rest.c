@@ -165,22 +165,17 @@ static bool add_step(struct sl_fit_program *p)
 
 /* --- the optimizer's state ---------------------------------------------------------------------------------- */
 
-static const struct sl_fit_stack *stack_of(const struct sl_fit_program *p, uint32_t life)
-{
-	return sl_fit_program_stack(p, p->lives.item[life].python);
-}
-
 /* A block that autograd made and that stays, and a parameter of its size. */
 static bool is_gradient(const struct sl_fit_program *p, uint32_t life)
 {
 	const struct sl_fit_life *gradient = &p->lives.item[life], *other;
 
-	if (gradient->death != SL_FIT_GAP || gradient->before || !stack_of(p, life)->backward)
+	if (gradient->death != SL_FIT_GAP || gradient->before || !sl_fit_program_maker(p, life)->backward)
 		return false;
 	for (uint32_t i = 0; i < life; i++) {
 		other = &p->lives.item[i];
-		if (other->bytes == gradient->bytes && other->death == SL_FIT_GAP && !stack_of(p, i)->backward &&
-		    !stack_of(p, i)->optimizer)
+		if (other->bytes == gradient->bytes && other->death == SL_FIT_GAP && !sl_fit_program_maker(p, i)->backward &&
+		    !sl_fit_program_maker(p, i)->optimizer)
 			return true;
 	}
 	return false;
