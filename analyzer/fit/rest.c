@@ -165,59 +165,66 @@ static bool add_step(struct sl_fit_program *p)
 
 /* --- the optimizer's state ---------------------------------------------------------------------------------- */
 
-/* A block that autograd made and that stays, and a parameter of its size. */
-static bool is_gradient(const struct sl_fit_program *p, uint32_t life)
-{
-	const struct sl_fit_life *gradient = &p->lives.item[life], *other;
+/* Gradients: blocks that autograd made and that stay, each with a parameter of its size before it.  The list is the caller's. */
+struct gradients {
+	SL_VECTOR(uint32_t) list;
+};
 
-	if (gradient->death != SL_FIT_GAP || gradient->before || !sl_fit_program_maker(p, life)->backward)
-		return false;
-	for (uint32_t i = 0; i < life; i++) {
-		other = &p->lives.item[i];
-		if (other->bytes == gradient->bytes && other->death == SL_FIT_GAP && !sl_fit_program_maker(p, i)->backward &&
-		    !sl_fit_program_maker(p, i)->optimizer)
-			return true;
+static void find_gradients(struct gradients *gradients, const struct sl_fit_program *p)
+{
+	struct sl_idmap sizes = {0}; /* of blocks that stay and that neither autograd nor the optimizer made */
+
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		const struct sl_fit_stack *maker = sl_fit_program_maker(p, i);
+
+		if (life->death != SL_FIT_GAP)
+			continue;
+		if (!maker->backward && !maker->optimizer)
+			sl_idmap_set(&sizes, life->bytes, 1);
+		else if (maker->backward && !life->before && sl_idmap_get(&sizes, life->bytes, 0))
+			*SL_PUSH(&gradients->list) = i;
 	}
-	return false;
+	sl_idmap_free(&sizes);
 }
 
 /* For each gradient a block of this size, of those that the line requested, less those that it has. */
-static void add_states(struct sl_fit_program *p, const struct sl_fit_op *like, uint32_t lives)
+static void add_states(struct sl_fit_program *p, const struct sl_fit_op *like, const struct gradients *gradients)
 {
-	bool *taken = sl_memory_must(calloc(lives + 1, sizeof(*taken)));
-	uint32_t found;
+	SL_VECTOR(uint32_t) had = {0};
 
-	for (uint32_t g = 0; g < lives; g++) {
-		if (!is_gradient(p, g))
-			continue;
-		for (found = 0; found < lives; found++)
-			if (!taken[found] && p->lives.item[found].python == like->python &&
-			    p->lives.item[found].bytes == p->lives.item[g].bytes)
-				break;
-		if (found < lives)
-			taken[found] = true;
+	for (uint32_t i = 0; i < p->lives.count; i++)
+		if (p->lives.item[i].python == like->python)
+			*SL_PUSH(&had) = i;
+	for (size_t g = 0; g < gradients->list.count; g++) {
+		uint64_t bytes = p->lives.item[gradients->list.item[g]].bytes;
+		size_t at = 0;
+
+		while (at < had.count && p->lives.item[had.item[at]].bytes != bytes)
+			at++;
+		if (at < had.count)
+			had.item[at] = had.item[--had.count];
 		else
-			ask(p, like, p->lives.item[g].bytes);
+			ask(p, like, bytes);
 	}
-	free(taken);
+	SL_DROP(&had);
 }
 
 /* The step of all parameters at once needs as much again as they have. */
-static void add_update(struct sl_fit_program *p, const struct sl_fit_op *like, uint32_t lives)
+static void add_update(struct sl_fit_program *p, const struct sl_fit_op *like, const struct gradients *gradients)
 {
 	struct sl_fit_op op = *like;
 
 	op.python = p->update;
-	for (uint32_t g = 0; g < lives && !p->update; g++)
-		if (is_gradient(p, g))
-			ask(p, &op, p->lives.item[g].bytes);
+	for (size_t g = 0; g < gradients->list.count && !p->update; g++)
+		ask(p, &op, p->lives.item[gradients->list.item[g]].bytes);
 	for (uint32_t i = 0; i < p->lives.count; i++)
 		if (p->lives.item[i].birth >= p->states && p->lives.item[i].python == p->update)
 			release(p, i);
 }
 
 /* Its forward and backward pass: the gradients go at its beginning, since they are set to None. */
-static void add_next_step(struct sl_fit_program *p, uint32_t lives)
+static void add_next_step(struct sl_fit_program *p, const struct gradients *gradients)
 {
 	uint32_t *mapped = sl_memory_must(calloc(p->lives.count + 1, sizeof(*mapped)));
 	size_t first = p->states;
@@ -225,9 +232,8 @@ static void add_next_step(struct sl_fit_program *p, uint32_t lives)
 	for (size_t i = 0; i < p->states && first == p->states; i++)
 		if (p->whole.ops.item[i].verb == SL_FIT_ALLOC && sl_fit_program_stack(p, p->whole.ops.item[i].python)->module)
 			first = i;
-	for (uint32_t i = 0; i < lives; i++)
-		if (is_gradient(p, i))
-			release(p, i);
+	for (size_t g = 0; g < gradients->list.count; g++)
+		release(p, gradients->list.item[g]);
 	for (size_t i = first; i < p->states; i++) {
 		const struct sl_fit_op op = p->whole.ops.item[i];
 
@@ -243,15 +249,16 @@ static void add_next_step(struct sl_fit_program *p, uint32_t lives)
 
 static bool add_optimizer(struct sl_fit_program *p)
 {
-	uint32_t lives = (uint32_t)p->lives.count;
+	struct gradients gradients = {0};
 	uint32_t seen[8], count = 0;
 	const struct sl_fit_stack *failed = sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
 
 	if (!failed->optimizer)
 		return false;
-	for (uint32_t g = 0; g < lives; g++)
-		if (is_gradient(p, g) && p->lives.item[g].bytes > p->temporary)
-			p->temporary = p->lives.item[g].bytes;
+	find_gradients(&gradients, p);
+	for (size_t g = 0; g < gradients.list.count; g++)
+		if (p->lives.item[gradients.list.item[g]].bytes > p->temporary)
+			p->temporary = p->lives.item[gradients.list.item[g]].bytes;
 	for (p->states = p->failed; p->states && !(p->whole.ops.item[p->states - 1].verb == SL_FIT_ALLOC &&
 						   !sl_fit_program_stack(p, p->whole.ops.item[p->states - 1].python)->optimizer);)
 		p->states--;
@@ -264,12 +271,13 @@ static bool add_optimizer(struct sl_fit_program *p)
 		if (known || count == sizeof(seen) / sizeof(*seen))
 			continue;
 		seen[count++] = op.python;
-		add_states(p, &op, lives);
+		add_states(p, &op, &gradients);
 	}
 	p->update = failed->state ? 0 : p->whole.ops.item[p->failed].python;
-	add_update(p, &p->whole.ops.item[p->failed], lives);
+	add_update(p, &p->whole.ops.item[p->failed], &gradients);
 	p->end = p->whole.ops.count;
-	add_next_step(p, lives);
+	add_next_step(p, &gradients);
+	SL_DROP(&gradients.list);
 	return true;
 }
 
