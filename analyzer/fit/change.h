@@ -5,11 +5,12 @@
  */
 #pragma once
 
-#include "analyzer/fit/program.h"
+#include "analyzer/fit/kept.h"
 #include "analyzer/report/change.h"
 
 /* What one change does to the requests. */
 struct sl_fit_edits {
+	const struct sl_fit_keeps *keeps; /* what the program keeps from step to step, for all rules */
 	const struct sl_fit_settings *settings;
 	double *scale;	/* of each life */
 	size_t *dies;	/* op before which it is freed; SL_FIT_GAP: as recorded */

@@ -5,7 +5,6 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/change.h"
-#include "analyzer/fit/kept.h"
 
 #define PART_MIN    50 /* a kind is offered where it concerns at least one of so many parts of what is held */
 #define LARGE_PART  8  /* a large temporary takes one of so many parts of the device */
@@ -90,33 +89,30 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 	const struct sl_fit_place *place = NULL;
 	size_t leaves = SL_FIT_GAP;
 	uint64_t bytes = 0;
-	struct sl_fit_keeps keeps;
 	unsigned step = 0, results = 0;
 	signed char *who;
 
 	if (p->steps.count < 2)
 		return false;
-	sl_fit_keeps_find(&keeps, p);
-	who = who_keeps(p, &keeps);
+	who = who_keeps(p, e->keeps);
 	for (uint32_t i = (uint32_t)p->lives.count; i--;) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 		bool of_module = who[i] && sl_fit_program_maker(p, i)->module;
 
-		if (!who[i] || (who[i] > 0) != graph || keeps.leaves[i] == SL_FIT_GAP)
+		if (!who[i] || (who[i] > 0) != graph || e->keeps->leaves[i] == SL_FIT_GAP)
 			continue;
 		if (!graph || of_module || step != life->step)
-			leaves = keeps.leaves[i];
+			leaves = e->keeps->leaves[i];
 		if (modules && !of_module && step != life->step)
 			continue; /* what the loss keeps by itself */
 		step = life->step;
 		e->dies[i] = leaves;
 		bytes += life->bytes;
-		results += life->step == keeps.to && of_module;
+		results += life->step == e->keeps->to && of_module;
 		if (who[i] != 2 && (!place || (of_module && modules)))
 			place = sl_fit_program_caller(p, life->python);
 	}
 	free(who);
-	sl_fit_keeps_free(&keeps);
 	name(change, place);
 	if (!graph && results > RESULTS_MAX)
 		e->most = SL_PASSES_STEP; /* modules may need them again, as a cache of keys and values */

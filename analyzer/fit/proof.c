@@ -7,7 +7,6 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/fit/answer.h"
 #include "analyzer/fit/change.h"
-#include "analyzer/fit/kept.h"
 #include "analyzer/fit/rest.h"
 
 #define MARGIN	    0.97
@@ -18,11 +17,11 @@
 
 /* --- the changed requests ----------------------------------------------------------------------------------- */
 
-static void edits_begin(struct sl_fit_edits *e, const struct sl_fit_program *p)
+static void edits_begin(struct sl_fit_edits *e, const struct sl_fit_program *p, const struct sl_fit_keeps *keeps)
 {
 	size_t lives = p->lives.count + 1;
 
-	*e = (struct sl_fit_edits){.most = SL_PASSES, .extra_from = SL_FIT_GAP};
+	*e = (struct sl_fit_edits){.keeps = keeps, .most = SL_PASSES, .extra_from = SL_FIT_GAP};
 	e->scale = sl_memory_must(malloc(lives * sizeof(*e->scale)));
 	e->dies = sl_memory_must(malloc(lives * sizeof(*e->dies)));
 	e->gone = sl_memory_must(calloc(lives, sizeof(*e->gone)));
@@ -170,8 +169,9 @@ static enum sl_passes judge(const struct sl_fit_recording *r, struct sl_fit_case
 }
 
 /* Bytes that the changed program keeps of each step. */
-static uint64_t growth(const struct sl_fit_program *p, const struct sl_fit_edits *e, const struct sl_fit_keeps *keeps)
+static uint64_t growth(const struct sl_fit_program *p, const struct sl_fit_edits *e)
 {
+	const struct sl_fit_keeps *keeps = e->keeps;
 	double sum = 0;
 
 	for (uint32_t i = 0; keeps->any && i < p->lives.count; i++) {
@@ -244,14 +244,13 @@ static struct sl_fit_case case_of(const struct sl_fit_proof *proof, const struct
 				    .ties = r->window ? SL_FIT_GIVEN : sl_fit_way(r, SL_FIT_GIVEN)};
 }
 
-static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct sl_fit_edits *e, const struct sl_fit_keeps *keeps,
-		  struct clock *clock)
+static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct sl_fit_edits *e, struct clock *clock)
 {
 	const struct sl_fit_program *p = &proof->program;
 	struct sl_fit_case how = case_of(proof, p->recorded);
 	size_t failed = SL_FIT_GAP, end = 0, all;
 	struct sl_fit_recording r = change(p, e, &failed, &end);
-	uint64_t grows = growth(p, e, keeps), rises = rise(p, e), room;
+	uint64_t grows = growth(p, e), rises = rise(p, e), room;
 	const struct sl_fit_place *place;
 	struct sl_fit_outcome o;
 
@@ -352,9 +351,9 @@ static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule,
 
 	*c = (struct sl_change){.kind = rule->kind};
 	sl_budget_begin(proof->program.recorded->budget, proof->program.recorded->trace->disk_bytes);
-	edits_begin(&edits, &proof->program);
+	edits_begin(&edits, &proof->program, keeps);
 	if (rule->apply(&edits, c, &proof->program, n)) {
-		prove(proof, c, &edits, keeps, clock);
+		prove(proof, c, &edits, clock);
 		proof->count += proof->program.failed != SL_FIT_GAP || c->less * LESS_PART > (int64_t)proof->peak_allocated;
 	}
 	edits_free(&edits);
