@@ -164,8 +164,7 @@ static void learn(int device)
 	    current_device(&vendor) != device || !sl_limit_live(device, &blocks_bytes) ||
 	    !sl_vendor_memory(vendor, &free_bytes, &total_bytes) || !sl_limit_live(device, &after) || blocks_bytes != after)
 		return;
-	if (sl_vendor_integrated(vendor,
-				 device)) { /* programs of the host use its memory too: what the context takes is not known */
+	if (sl_vendor_integrated(vendor, device)) { /* programs of the host use its memory too: the context's part is not known */
 		atomic_store(&learned[device], 1);
 		return;
 	}

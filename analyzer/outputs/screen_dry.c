@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The first line of a dry run, and what the job would need of a device. */
-#include <string.h>
-
 #include "analyzer/base/format.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/dry.h"
 
@@ -26,13 +25,10 @@ void sl_screen_reads(struct sl_screen_page *page)
 	size_t at = 0, count = 0;
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
-		for (size_t k = 0; sl_dry_read(&page->report->processes[i], k, &read); k++) {
-			const char *slash = strrchr(read.line, '/');
-
+		for (size_t k = 0; sl_dry_read(&page->report->processes[i], k, &read); k++)
 			if (count++ < READS_SHOWN && at < sizeof(text))
 				at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s %s", at ? ", " : "",
-						       slash ? slash + 1 : read.line, read.what);
-		}
+						       sl_paths_name(read.line), read.what);
 	if (!count)
 		return;
 	sl_screen_head(page, "READ", SL_SCREEN_WARNING);

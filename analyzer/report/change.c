@@ -6,6 +6,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/model/state/units.h"
 
 const char *const sl_change_rungs[] = {
@@ -16,13 +17,6 @@ const char *const sl_change_passes[] = {[SL_PASSES_NOT] = "no",
 					[SL_PASSES] = "the whole step",
 					[SL_PASSES_UNKNOWN] = "unknown"};
 
-static const char *last_part(const char *file)
-{
-	const char *slash = strrchr(file, '/');
-
-	return slash ? slash + 1 : file;
-}
-
 const char *sl_change_text(char *out, size_t size, const struct sl_change *c)
 {
 	if (c->settings)
@@ -30,7 +24,7 @@ const char *sl_change_text(char *out, size_t size, const struct sl_change *c)
 	else if (!c->at.file)
 		snprintf(out, size, "%s", c->kind);
 	else
-		snprintf(out, size, "%s in %s (%s:%u)", c->kind, c->at.function ? c->at.function : "?", last_part(c->at.file),
+		snprintf(out, size, "%s in %s (%s:%u)", c->kind, c->at.function ? c->at.function : "?", sl_paths_name(c->at.file),
 			 c->at.line);
 	return out;
 }
@@ -48,7 +42,7 @@ const char *sl_change_words(char *out, size_t size, const struct sl_change *c)
 	if (c->wanted && at < size)
 		at += (size_t)snprintf(out + at, size - at, ", then lacks %s", SL_SIZE(c->wanted));
 	if (c->wanted && c->stops.file && at < size)
-		at += (size_t)snprintf(out + at, size - at, " at %s:%u", last_part(c->stops.file), c->stops.line);
+		at += (size_t)snprintf(out + at, size - at, " at %s:%u", sl_paths_name(c->stops.file), c->stops.line);
 	if (c->passes == SL_PASSES_STEP && c->steps_later != SL_UNKNOWN && at < size)
 		at += (size_t)snprintf(out + at, size - at,
 				       c->steps_later ? ", and fails about %llu steps later" : ", and fails in the next",

@@ -5,9 +5,7 @@ send are the rank's own, and a starter of many processes (torchrun, accelerate l
 import os
 import sys
 
-
-def say(text):
-    print("stormlog: DRY RUN: " + text, file=sys.stderr, flush=True)
+from stormlog_dry_weights import say
 
 
 def own_rank():
