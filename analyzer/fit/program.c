@@ -287,6 +287,8 @@ size_t sl_fit_program_highest(const struct sl_fit_program *p, uint64_t *bytes)
 	uint64_t now = 0;
 	size_t found = 0;
 
+	for (size_t i = 0; i < p->lives.count && p->lives.item[i].before; i++)
+		now += p->lives.item[i].bytes;
 	*bytes = 0;
 	for (size_t i = 0; i < p->whole.ops.count; i++) {
 		const struct sl_fit_op *op = &p->whole.ops.item[i];
