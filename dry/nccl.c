@@ -21,13 +21,13 @@ enum { MAJOR = 75, MINOR = 76 }; /* of CUdevice_attribute */
 
 /*
  * Buffers of a communicator. Its own are 194 blocks of 2 MiB on an H200 (tests/golden/gpu/libraries, NCCL 2.28, one rank):
- * three for each of 64 channels, and two; with several ranks we take as many channels as peers have. The code of its kernels
+ * three for each of 64 channels, and two. With several ranks we take as many channels as peers have. The code of its kernels
  * took 170 MiB there (torch-ddp beside torch-transformer in tests/golden/gpu/results.json). Connections are made when a call
  * first needs them (as in NCCL 2.22 and later). A connection with a peer has 10 MiB to receive (LL, LL128 and Simple: 0.5,
  * 4.7 and 4 MiB, and a head) and 2 MiB to send, for each channel. The sizes are those of NCCL's src/init.cc and
  * src/transport/p2p.cc, and an allocation log in its issue 1685 shows the same. A ring has one such connection. The NVLink
  * switch's buffers are 2 MiB a channel and rank (src/transport/nvls.cc). Counts of channels are those that NCCL's own log
- * prints on machines of eight such cards; a card that is not listed is taken as connected by PCI.
+ * prints on machines of eight such cards. A card that is not listed is taken as connected by PCI.
  */
 static const struct wiring {
 	int major, minor, ring, switched, peer; /* channels */
@@ -243,8 +243,8 @@ int ncclAlltoAll(const void *from, void *to, size_t count, int type, struct comm
 }
 
 /*
- * A group's calls act at its end: what the rank sends to a peer also comes back from it where the sizes agree, as from a peer with
- * the same share. All else that it would receive is 0.
+ * A group's calls act at its end. The data that the rank sends to a peer also comes back where the sizes agree, as from a peer
+ * with the same share. All else that it would receive is 0.
  */
 static __thread struct group {
 	int depth;

@@ -306,10 +306,10 @@ static void end_layers(const char *where, bool keep)
 		return;
 	if (!keep)
 		sl_launcher_say(
-			"what the job wrote into its folder or home is gone; --keep-writes keeps it, --allow-writes DIR lets it "
+			"the job's writes into its folder or home are gone: --keep-writes keeps them, --allow-writes DIR lets it "
 			"write there");
 	else if (!rename(layers, kept))
-		sl_launcher_say("what the job wrote into its folder or home is in %s", kept);
+		sl_launcher_say("the job's writes into its folder or home are in %s", kept);
 	else
 		sl_launcher_say("the job's writes cannot be kept: %s: %s", kept, strerror(errno));
 }

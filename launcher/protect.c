@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The job of a dry run computes nothing, so what it would write is worth nothing: a checkpoint of zeros must not replace a good
- * one. Its writes go to a layer (overlay.c) where the kernel has one for this user. Landlock refuses the others but for the traces,
- * /dev, /proc, the folder for temporary files and what --allow-writes names.
+ * The job of a dry run writes values that it did not compute: its checkpoint must not replace a good one. Its writes go to a layer
+ * (overlay.c) where the kernel has one for this user. Landlock refuses the others but for the traces, /dev, /proc, the folder for
+ * temporary files and what --allow-writes names.
  * Caches go into a folder of the run's own, and hubs and trackers are told by their own variables to stay offline.
  */
 #include "launcher/launcher.h"

@@ -246,7 +246,7 @@ static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_sub
 	free(r.times.item);
 }
 
-/* The blocks lie where they lay, and only what the window asks for goes by the other settings. */
+/* The blocks have their recorded addresses, and only the window's requests go by the other settings. */
 static void answer_as_they_lay(struct sl_fit_answer *a, const struct sl_fit_recording *r, struct sl_fit_case *how)
 {
 	uint64_t from = smallest(r, how);
@@ -294,8 +294,8 @@ static void answer_exactly(struct sl_fit_answer *a, const struct sl_fit_subject 
 }
 
 /*
- * A window.  With the recorded settings and at least the capacity that was reserved before it, the blocks from before it lie where
- * they lay, and the answer is exact.  Else nobody knows where they would lie: they are requested first, in several orders.
+ * A window.  With the recorded settings and at least the capacity that was reserved before it, the blocks from before it have their
+ * recorded addresses, and the answer is exact.  Else their addresses are not known: they are requested first, in several orders.
  */
 static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *subject, const struct sl_fit_choice *choice,
 			  const struct sl_fit_question *question)

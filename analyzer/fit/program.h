@@ -52,7 +52,7 @@ struct sl_fit_program {
 	SL_VECTOR(struct sl_fit_stack) stacks;
 	struct sl_idmap stack_ids;
 	size_t failed;		 /* op of `whole`; SL_FIT_GAP: it did not fail */
-	size_t end;		 /* of the step that failed; what comes after it is a step more */
+	size_t end;		 /* of the step that failed; later ops are one step more */
 	SL_VECTOR(size_t) steps; /* their first ops; the last one may have been cut by the failure */
 	unsigned depth;		 /* of the loop's line in the stacks; UINT_MAX: no loop */
 	enum sl_fit_rest rest;

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Seeded leaks that snapshots of real PyTorch must tell, and programs without one of which they must tell none.
+"""Programs of real PyTorch with a seeded leak, of which a snapshot must name the line, and healthy ones.
 
     leaks.py RIG [NAME...]   in the torch rig (scripts/torch-rig): each program is written as whole history, as a window that begins in its third step, and as a full ring
     leaks.py --run NAME HOW PATH   one program
