@@ -306,10 +306,10 @@ static void end_layers(const char *where, bool keep)
 		return;
 	if (!keep)
 		sl_launcher_say(
-			"the job's writes into its folder or home are gone: --keep-writes keeps them, --allow-writes DIR lets it "
+			"the layer over the job's folder and home is gone: --keep-writes keeps it, --allow-writes DIR lets the job "
 			"write there");
 	else if (!rename(layers, kept))
-		sl_launcher_say("the job's writes into its folder or home are in %s", kept);
+		sl_launcher_say("the layer over the job's folder and home is in %s", kept);
 	else
 		sl_launcher_say("the job's writes cannot be kept: %s: %s", kept, strerror(errno));
 }
