@@ -26,8 +26,8 @@ struct sl_fit_edits {
 /* One rule: false: the program has nothing of the kind. */
 struct sl_fit_rule {
 	const char *kind;
-	bool (*apply)(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program, unsigned n);
-	unsigned count; /* it is asked with n from 0 to this */
+	bool (*apply)(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+	const char *settings; /* of a change of the allocator's settings */
 };
 extern const struct sl_fit_rule sl_fit_rules[]; /* ended by kind NULL */
 
@@ -35,11 +35,10 @@ struct sl_fit_proof {
 	struct sl_fit_program program;
 	struct sl_change changes[SL_CHANGES_MAX]; /* best first */
 	unsigned count;
-	unsigned untried;	 /* rules for which there was no time */
-	uint64_t capacity;	 /* of the device */
-	bool of_allocator;	 /* it is what the allocator of PyTorch alone may take */
-	const char *why_not;	 /* nothing was tried, because; NULL: it was */
-	uint64_t peak_allocated; /* of the program as it was, with what was to come */
+	unsigned untried;    /* rules for which there was no time */
+	uint64_t capacity;   /* of the device */
+	bool of_allocator;   /* it is what the allocator of PyTorch alone may take */
+	const char *why_not; /* nothing was tried, because; NULL: it was */
 };
 
 /* seconds: of the processor, for all replays.  A window's release is found. */

@@ -14,10 +14,6 @@
 #define PIECE_PART  16 /* of the failed request: smaller blocks of its function stay whole */
 #define OWN_STEP    2  /* temporaries of an optimizer with small state, of the largest gradient's size */
 
-static const char *const settings[] = {"expandable_segments:True", "max_split_size_mb:128", "garbage_collection_threshold:0.8"};
-static const char *const setting_kinds[] = {"settings:expandable_segments", "settings:max_split_size_mb=128",
-					    "settings:garbage_collection_threshold=0.8"};
-
 static uint32_t failed_life(const struct sl_fit_program *p)
 {
 	return p->whole.ops.item[p->failed].id;
@@ -38,21 +34,19 @@ static bool matters(const struct sl_fit_program *p, uint64_t bytes)
 	return bytes * PART_MIN >= most;
 }
 
-static bool set(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+static bool set(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	const char *at;
 
 	if (p->whole.seeds.count)
 		return false; /* the blocks from before the window would lie elsewhere */
 	e->made = p->recorded->settings;
-	if (sl_fit_settings_parse(&e->made, settings[n], p->recorded->release, &at) ||
+	if (sl_fit_settings_parse(&e->made, change->settings, p->recorded->release, &at) ||
 	    !memcmp(&e->made, &p->recorded->settings, sizeof(e->made)))
 		return false;
 	if (e->made.gc_threshold > 0 && !p->recorded->limits && !(e->made.fraction > 0))
 		return false; /* it does nothing without a memory fraction */
 	e->settings = &e->made;
-	change->kind = setting_kinds[n];
-	change->settings = settings[n];
 	return true;
 }
 
@@ -119,15 +113,13 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 	return bytes && matters(p, bytes);
 }
 
-static bool free_leak(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+static bool free_leak(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
-	(void)n;
 	return end_kept(e, change, p, true, false);
 }
 
-static bool no_grad(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+static bool no_grad(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
-	(void)n;
 	return end_kept(e, change, p, true, true);
 }
 
@@ -159,8 +151,8 @@ static unsigned *count_rises(const struct sl_fit_program *p)
 	return rises;
 }
 
-/* The same, in tensors that are joined: they are on the host. */
-static bool end_joined(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+/* Results of each step that are joined to one tensor: they are on the host. */
+static bool offload_joined(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	unsigned *rises = count_rises(p);
 	uint32_t first = p->steps.count ? p->whole.ops.item[p->steps.item[0]].python : 0;
@@ -180,19 +172,18 @@ static bool end_joined(struct sl_fit_edits *e, struct sl_change *change, const s
 	return largest && matters(p, largest);
 }
 
-static bool offload_results(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+static bool offload_kept(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
-	return n ? end_joined(e, change, p) : end_kept(e, change, p, false, false);
+	return end_kept(e, change, p, false, false);
 }
 
 /* --- optimizer, copies -------------------------------------------------------------------------------------- */
 
-static bool half_state(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+static bool half_state(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	const struct sl_fit_place *place = NULL;
 	uint64_t bytes = 0;
 
-	(void)n;
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 
@@ -213,12 +204,11 @@ static bool half_state(struct sl_fit_edits *e, struct sl_change *change, const s
 	return bytes && matters(p, bytes);
 }
 
-static bool no_second_copy(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+static bool no_second_copy(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	const struct sl_fit_place *place = NULL;
 	uint64_t bytes = 0;
 
-	(void)n;
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 
@@ -236,14 +226,13 @@ static bool no_second_copy(struct sl_fit_edits *e, struct sl_change *change, con
  * A model is loaded in a function that loaded another before, and called it meanwhile.  Whether it is called again is not in the
  * recording, and neither is what the second one still needs.
  */
-static bool free_before_build(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+static bool free_before_build(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	const struct sl_fit_stack *failed =
 		p->failed == SL_FIT_GAP ? NULL : sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
 	size_t begin = SL_FIT_GAP, called = SL_FIT_GAP;
 	uint64_t bytes = 0;
 
-	(void)n;
 	for (unsigned depth = 0; failed && failed->loads && depth < failed->count && !bytes; depth++) {
 		const struct sl_fit_place *here = &failed->places[depth];
 
@@ -278,13 +267,12 @@ static bool free_before_build(struct sl_fit_edits *e, struct sl_change *change, 
 /* --- sizes -------------------------------------------------------------------------------------------------- */
 
 /* Blocks whose size is not the same in all steps are those that follow the batch. */
-static bool half_batch(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+static bool half_batch(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	uint64_t *first = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*first))), bytes = 0;
 	bool *varies = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*varies)));
 	const struct sl_fit_place *place = NULL;
 
-	(void)n;
 	for (size_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 		size_t at = sl_idmap_get(&p->stack_ids, life->python, 0);
@@ -328,13 +316,12 @@ static size_t returned(const struct sl_fit_program *p, size_t from, const struct
 }
 
 /* The largest temporaries of the function that failed, a part at a time; Python holds the part before until the next is made. */
-static bool chunked(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+static bool chunked(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	const struct sl_fit_life *failed;
 	const struct sl_fit_place *here, *there;
 	unsigned count = 0;
 
-	(void)n;
 	if (p->failed == SL_FIT_GAP || !p->recorded->device_total)
 		return false;
 	failed = &p->lives.item[failed_life(p)];
@@ -365,9 +352,8 @@ static bool chunked(struct sl_fit_edits *e, struct sl_change *change, const stru
 	return count;
 }
 
-static bool empty_cache(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+static bool empty_cache(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
-	(void)n;
 	for (size_t i = 0; i < p->steps.count; i++)
 		e->empties[p->steps.item[i]] = true;
 	name(change, p->steps.count ? sl_fit_program_statement(p, p->whole.ops.item[p->steps.item[0]].python) : NULL);
@@ -425,7 +411,7 @@ static bool is_evaluation(const struct sl_fit_program *p)
  * Each call of a layer keeps its last block only (no_grad keeps less), and the largest call is there once more while its backward
  * pass runs.  Layers are calls from one line of their model, told apart by the first stack below it.
  */
-static bool checkpointing(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned n)
+static bool checkpointing(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	const struct sl_fit_stack *failed =
 		p->failed == SL_FIT_GAP ? NULL : sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
@@ -435,7 +421,6 @@ static bool checkpointing(struct sl_fit_edits *e, struct sl_change *change, cons
 	unsigned calls = 0, line;
 	size_t until;
 
-	(void)n;
 	if (!failed || (!failed->module && !failed->backward) || failed->optimizer || failed->loads || failed->guarded)
 		return false;
 	for (until = p->failed; until && failed->backward; until--) /* the end of the forward pass */
@@ -482,16 +467,19 @@ static bool checkpointing(struct sl_fit_edits *e, struct sl_change *change, cons
 }
 
 const struct sl_fit_rule sl_fit_rules[] = {
-	{"settings", set, sizeof(settings) / sizeof(*settings)},
-	{"free_leak", free_leak, 1},
-	{"no_grad", no_grad, 1},
-	{"offload_results", offload_results, 2},
-	{"no_second_copy", no_second_copy, 1},
-	{"half_state", half_state, 1},
-	{"free_before_build", free_before_build, 1},
-	{"chunked", chunked, 1},
-	{"checkpointing", checkpointing, 1},
-	{"half_batch", half_batch, 1},
-	{"empty_cache_at_step", empty_cache, 1},
+	{"settings:expandable_segments", set, "expandable_segments:True"},
+	{"settings:max_split_size_mb=128", set, "max_split_size_mb:128"},
+	{"settings:garbage_collection_threshold=0.8", set, "garbage_collection_threshold:0.8"},
+	{"free_leak", free_leak},
+	{"no_grad", no_grad},
+	{"offload_results", offload_kept},
+	{"offload_results", offload_joined},
+	{"no_second_copy", no_second_copy},
+	{"half_state", half_state},
+	{"free_before_build", free_before_build},
+	{"chunked", chunked},
+	{"checkpointing", checkpointing},
+	{"half_batch", half_batch},
+	{"empty_cache_at_step", empty_cache},
 	{0},
 };

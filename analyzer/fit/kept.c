@@ -62,20 +62,6 @@ static void find_ends(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 	}
 }
 
-void sl_fit_keeps_find(struct sl_fit_keeps *k, const struct sl_fit_program *p)
-{
-	*k = (struct sl_fit_keeps){.stacks = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*k->stacks))),
-				   .leaves = sl_memory_must(calloc(p->lives.count + 1, sizeof(*k->leaves)))};
-	find_kept(k, p);
-	find_ends(k, p);
-}
-
-void sl_fit_keeps_free(struct sl_fit_keeps *k)
-{
-	free(k->stacks);
-	free(k->leaves);
-}
-
 bool sl_fit_keeps_it(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
 {
 	const struct sl_fit_life *at = &p->lives.item[life];
@@ -89,26 +75,50 @@ static bool is_layers(const struct sl_fit_stack *stack)
 	return stack->count && stack->places[stack->count - 1].torch;
 }
 
+/* What modules made in the last complete step, by the loop's lines. */
+static void find_lines(struct sl_fit_keeps *k, const struct sl_fit_program *p)
+{
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_stack *maker = sl_fit_program_maker(p, i);
+		const struct sl_fit_place *at = sl_fit_program_statement(p, p->lives.item[i].python);
+		struct sl_fit_line *line;
+		uint32_t number_of;
+
+		if (p->lives.item[i].step != k->to || !maker->module || !at)
+			continue;
+		number_of = sl_idmap_claim(&k->line_numbers, at->line, k->lines.count);
+		if (number_of == k->lines.count)
+			*SL_PUSH(&k->lines) = (struct sl_fit_line){0};
+		line = &k->lines.item[number_of];
+		line->made++;
+		line->kept += sl_fit_keeps_it(k, p, i);
+		line->inner += sl_fit_keeps_it(k, p, i) && is_layers(maker);
+	}
+}
+
+void sl_fit_keeps_find(struct sl_fit_keeps *k, const struct sl_fit_program *p)
+{
+	*k = (struct sl_fit_keeps){.stacks = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*k->stacks))),
+				   .leaves = sl_memory_must(calloc(p->lives.count + 1, sizeof(*k->leaves)))};
+	find_kept(k, p);
+	find_ends(k, p);
+	find_lines(k, p);
+}
+
+void sl_fit_keeps_free(struct sl_fit_keeps *k)
+{
+	free(k->stacks);
+	free(k->leaves);
+	SL_DROP(&k->lines);
+	sl_idmap_free(&k->line_numbers);
+}
+
 bool sl_fit_keeps_graph(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
 {
-	const struct sl_fit_place *here = sl_fit_program_statement(p, p->lives.item[life].python), *there;
-	unsigned made = 0, kept = 0, inner = 0;
+	const struct sl_fit_place *here = sl_fit_program_statement(p, p->lives.item[life].python);
+	uint32_t at = here ? sl_idmap_get(&k->line_numbers, here->line, UINT32_MAX) : UINT32_MAX;
+	const struct sl_fit_line *line = at < k->lines.count ? &k->lines.item[at] : NULL;
 
-	if (!here || sl_fit_program_stack(p, p->lives.item[life].python)->guarded)
-		return false;
-	for (uint32_t i = 0; i < p->lives.count; i++) {
-		const struct sl_fit_life *other = &p->lives.item[i];
-
-		if (other->step != k->to || !sl_fit_program_stack(p, other->python)->module)
-			continue;
-		there = sl_fit_program_statement(p, other->python);
-		if (!there || there->line != here->line)
-			continue;
-		made++;
-		if (!sl_fit_keeps_it(k, p, i))
-			continue;
-		kept++;
-		inner += is_layers(sl_fit_program_stack(p, other->python));
-	}
-	return made >= GRAPH_MIN && (GRAPH_PART * kept >= made || inner >= GRAPH_MIN);
+	return line && !sl_fit_program_maker(p, life)->guarded && line->made >= GRAPH_MIN &&
+	       (GRAPH_PART * line->kept >= line->made || line->inner >= GRAPH_MIN);
 }

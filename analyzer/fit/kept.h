@@ -10,10 +10,18 @@ struct sl_fit_kept {
 	bool grows;
 };
 
+/* Blocks that modules made in the last complete step at one line of the loop. */
+struct sl_fit_line {
+	unsigned made, kept;
+	unsigned inner; /* kept, and made by a layer of PyTorch's */
+};
+
 struct sl_fit_keeps {
 	struct sl_fit_kept *stacks; /* for each stack of the program */
 	size_t *leaves;		    /* for each block, the op at which the statement of the loop that made it has ended */
-	unsigned from, to;	    /* the last complete steps: what one of them keeps, the program keeps */
+	SL_VECTOR(struct sl_fit_line) lines;
+	struct sl_idmap line_numbers;
+	unsigned from, to; /* the last complete steps: what one of them keeps, the program keeps */
 	bool any;
 };
 

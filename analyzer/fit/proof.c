@@ -237,6 +237,27 @@ static uint64_t most_reserved(const struct sl_fit_recording *r)
 	return most;
 }
 
+/* The most that is held up to one of its ops. */
+static int64_t most_held(const struct sl_fit_recording *r, size_t count)
+{
+	int64_t *bytes = sl_memory_must(calloc(r->ids + 1, sizeof(*bytes))), now = 0, most = 0;
+
+	for (size_t i = 0; i < r->seeds.count; i++)
+		if (r->seeds.item[i].held)
+			now += bytes[r->seeds.item[i].id] = (int64_t)r->seeds.item[i].requested;
+	for (size_t i = 0; i < count; i++) {
+		const struct sl_fit_op *op = &r->ops.item[i];
+
+		if (op->verb == SL_FIT_ALLOC)
+			now += bytes[op->id] = (int64_t)op->bytes;
+		else if (op->verb == SL_FIT_FREE || op->verb == SL_FIT_FREE_LATER)
+			now -= bytes[op->id];
+		most = now > most ? now : most;
+	}
+	free(bytes);
+	return most;
+}
+
 static struct sl_fit_case case_of(const struct sl_fit_proof *proof, const struct sl_fit_recording *r)
 {
 	return (struct sl_fit_case){.capacity = proof->capacity,
@@ -278,7 +299,8 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	c->peak_reserved = o.stats.peak_reserved;
 	c->peak_allocated = o.stats.peak_allocated;
 	c->less = e->settings ? p->failed == SL_FIT_GAP ? (int64_t)most_reserved(p->recorded) - (int64_t)c->peak_reserved : 0
-			      : (int64_t)proof->peak_allocated - (int64_t)c->peak_allocated;
+			      : most_held(&p->whole, p->failed == SL_FIT_GAP ? p->end : p->failed + 1) -
+					most_held(&r, p->failed == SL_FIT_GAP ? end : failed + 1);
 	r.ops.count = all;
 	how.capacity = (uint64_t)((double)proof->capacity * MARGIN);
 	c->tight = c->passes >= SL_PASSES_STEP && c->passes != SL_PASSES_UNKNOWN && judge(&r, how, failed, clock) != SL_PASSES;
@@ -343,34 +365,20 @@ static bool find_capacity(struct sl_fit_proof *proof, const struct sl_fit_record
 	return proof->capacity;
 }
 
-static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule, unsigned n, const struct sl_fit_keeps *keeps,
+static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule, const struct sl_fit_keeps *keeps,
 		     struct clock *clock)
 {
 	struct sl_change *c = &proof->changes[proof->count];
 	struct sl_fit_edits edits;
 
-	*c = (struct sl_change){.kind = rule->kind};
+	*c = (struct sl_change){.kind = rule->kind, .settings = rule->settings};
 	sl_budget_begin(proof->program.recorded->budget, proof->program.recorded->trace->disk_bytes);
 	edits_begin(&edits, &proof->program, keeps);
-	if (rule->apply(&edits, c, &proof->program, n)) {
+	if (rule->apply(&edits, c, &proof->program)) {
 		prove(proof, c, &edits, clock);
-		proof->count += proof->program.failed != SL_FIT_GAP || c->less * LESS_PART > (int64_t)proof->peak_allocated;
+		proof->count += proof->program.failed != SL_FIT_GAP || c->less * LESS_PART > (int64_t)c->peak_allocated;
 	}
 	edits_free(&edits);
-}
-
-/* The program as it was, where nothing limits it. */
-static void measure(struct sl_fit_proof *proof)
-{
-	struct sl_fit_case how = case_of(proof, proof->program.recorded);
-	struct sl_fit_recording r = proof->program.whole;
-	struct sl_fit_outcome o;
-
-	how.capacity = UINT64_MAX;
-	how.caught = true;
-	r.ops.count = proof->program.end;
-	run(&r, how, &o);
-	proof->peak_allocated = o.stats.peak_allocated;
 }
 
 void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *r, double seconds)
@@ -393,15 +401,12 @@ void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *r, d
 		return;
 	sl_fit_program_read(&proof->program, r);
 	sl_fit_rest_add(&proof->program);
-	measure(proof);
 	sl_fit_keeps_find(&keeps, &proof->program);
 	for (const struct sl_fit_rule *rule = sl_fit_rules; rule->kind; rule++)
-		for (unsigned n = 0; n < rule->count; n++) {
-			if (is_over(&clock) || proof->count == SL_CHANGES_MAX)
-				proof->untried++;
-			else
-				try_rule(proof, rule, n, &keeps, &clock);
-		}
+		if (is_over(&clock) || proof->count == SL_CHANGES_MAX)
+			proof->untried++;
+		else
+			try_rule(proof, rule, &keeps, &clock);
 	sl_fit_keeps_free(&keeps);
 	qsort(proof->changes, proof->count, sizeof(*proof->changes), by_worth);
 }

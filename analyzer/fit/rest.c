@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 
 #define BACK   3   /* steps that are asked for the failed request */
 #define BEFORE 8   /* steps that are asked for other sizes */
@@ -46,48 +47,71 @@ static double ratio(const struct sl_fit_life *a, const struct sl_fit_life *b)
 	return b->bytes ? (double)a->bytes / (double)b->bytes : 1;
 }
 
+/* A request that this step has made: how its size changed between two steps before, and from the later one to this. */
+struct head {
+	double before, now;
+};
+
+/* Of all requests that this step has made, by `before`. */
+struct heads {
+	SL_VECTOR(struct head) list;
+	unsigned other; /* the earlier of the two steps; 0: no two differ */
+	double most;	/* the largest `now` */
+	bool differs;	/* some block has another size than in step `old` */
+};
+
+static int by_before(const void *a, const void *b)
+{
+	const struct head *x = a, *y = b;
+
+	return SL_RISING(x->before, y->before) ?: SL_RISING(x->now, y->now);
+}
+
+/* What the requests of step `now` tell of its sizes. */
+static void find_heads(struct heads *h, const struct known *known, unsigned old, unsigned now, unsigned other)
+{
+	*h = (struct heads){.other = other, .most = 1};
+	for (size_t i = known->p->lives.count; i--;) {
+		const struct sl_fit_life *life = &known->p->lives.item[i], *then, *earlier;
+
+		if (life->step && life->step < now)
+			break;
+		if (life->step != now || !(then = in_step(known, life, old)))
+			continue;
+		h->differs |= then->bytes != life->bytes;
+		h->most = ratio(life, then) > h->most ? ratio(life, then) : h->most;
+		if (other && (earlier = in_step(known, life, other)))
+			*SL_PUSH(&h->list) = (struct head){log(ratio(then, earlier)), ratio(life, then)};
+	}
+	if (h->list.count)
+		qsort(h->list.item, h->list.count, sizeof(*h->list.item), by_before);
+}
+
 /*
  * The size that a block of step `old` has now: it grows like one that was already requested, if both grew alike between two earlier
  * steps.  Where no two steps differ, like the one that grew most.  One that grew like no other has the larger of its two sizes.
  */
-static uint64_t size_now(const struct known *known, const struct sl_fit_life *life, unsigned old, unsigned now, unsigned other)
+static uint64_t size_now(const struct heads *h, const struct known *known, const struct sl_fit_life *life)
 {
-	const struct sl_fit_life *earlier = other ? in_step(known, life, other) : NULL;
-	double wanted = earlier ? log(ratio(life, earlier)) : 0, best = INFINITY, found = 1, most = 1;
+	const struct sl_fit_life *earlier = h->other ? in_step(known, life, h->other) : NULL;
+	double wanted = earlier ? log(ratio(life, earlier)) : 0;
+	size_t from = 0, to = h->list.count;
 
-	for (size_t i = known->p->lives.count; i--;) {
-		const struct sl_fit_life *head = &known->p->lives.item[i], *then, *before;
-
-		if (head->step && head->step < now)
-			break;
-		if (head->step != now || !(then = in_step(known, head, old)))
-			continue;
-		most = ratio(head, then) > most ? ratio(head, then) : most;
-		before = earlier ? in_step(known, head, other) : NULL;
-		if (before && fabs(log(ratio(then, before)) - wanted) < best) {
-			best = fabs(log(ratio(then, before)) - wanted);
-			found = ratio(head, then);
-		}
-	}
 	if (!earlier)
-		return (uint64_t)((double)life->bytes * most);
-	if (best > ALIKE)
-		return life->bytes > earlier->bytes ? life->bytes : earlier->bytes;
-	return (uint64_t)((double)life->bytes * found);
-}
+		return (uint64_t)((double)life->bytes * h->most);
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
 
-/* True: some block of step `now` has another size than in step `old`. */
-static bool differs(const struct known *known, unsigned old, unsigned now)
-{
-	for (size_t i = known->p->lives.count; i--;) {
-		const struct sl_fit_life *life = &known->p->lives.item[i], *then;
-
-		if (life->step && life->step < now)
-			break;
-		if (life->step == now && (then = in_step(known, life, old)) && then->bytes != life->bytes)
-			return true;
+		if (h->list.item[middle].before < wanted)
+			from = middle + 1;
+		else
+			to = middle;
 	}
-	return false;
+	if (from && (from == h->list.count || wanted - h->list.item[from - 1].before < h->list.item[from].before - wanted))
+		from--;
+	if (from == h->list.count || fabs(h->list.item[from].before - wanted) > ALIKE)
+		return life->bytes > earlier->bytes ? life->bytes : earlier->bytes;
+	return (uint64_t)((double)life->bytes * h->list.item[from].now);
 }
 
 static void put(struct sl_fit_program *p, struct sl_fit_op op)
@@ -123,8 +147,8 @@ static bool add_step(struct sl_fit_program *p)
 	uint32_t failed = p->whole.ops.item[p->failed].id, *mapped;
 	const struct sl_fit_life *like = NULL;
 	struct known known;
+	struct heads heads = {0};
 	size_t begin, end;
-	bool grows;
 
 	if (now < 2)
 		return false;
@@ -135,9 +159,14 @@ static bool add_step(struct sl_fit_program *p)
 		sl_idmap_free(&known.at);
 		return false;
 	}
-	grows = differs(&known, old, now);
-	for (unsigned step = old; grows && !other && --step >= from;)
-		other = differs(&known, step, old) ? step : 0;
+	find_heads(&heads, &known, old, now, 0);
+	if (heads.differs) {
+		for (unsigned step = old; !other && --step >= from;) {
+			find_heads(&heads, &known, step, old, 0);
+			other = heads.differs ? step : 0;
+		}
+		find_heads(&heads, &known, old, now, other);
+	}
 	mapped = sl_memory_must(calloc(p->lives.count + 1, sizeof(*mapped)));
 	begin = like->birth + 1;
 	end = p->steps.item[old];
@@ -146,9 +175,7 @@ static bool add_step(struct sl_fit_program *p)
 		const struct sl_fit_life life = p->lives.item[op.id < p->lives.count ? op.id : 0], *same;
 
 		if (op.verb == SL_FIT_ALLOC) {
-			uint64_t bytes = grows ? size_now(&known, &life, old, now, other) : life.bytes;
-
-			mapped[op.id] = 1 + ask(p, &op, bytes);
+			mapped[op.id] = 1 + ask(p, &op, heads.differs ? size_now(&heads, &known, &life) : life.bytes);
 		} else if (op.verb == SL_FIT_EMPTY) {
 			put(p, op);
 		} else if (op.verb == SL_FIT_FREE || op.verb == SL_FIT_FREE_LATER) {
@@ -159,6 +186,7 @@ static bool add_step(struct sl_fit_program *p)
 		}
 	}
 	free(mapped);
+	SL_DROP(&heads.list);
 	sl_idmap_free(&known.at);
 	return true;
 }

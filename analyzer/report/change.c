@@ -36,7 +36,7 @@ const char *sl_change_words(char *out, size_t size, const struct sl_change *c)
 	if (c->settings)
 		at = (size_t)snprintf(out, size, "%s reserved, %s", SL_SIZE(c->peak_reserved), sl_change_rungs[c->rung]);
 	else
-		at = (size_t)snprintf(out, size, "%s%s, %s", c->less < 0 ? "+" : "-",
+		at = (size_t)snprintf(out, size, "%s%s, %s", c->less < 0 ? "+" : &"-"[!c->less],
 				      SL_SIZE((uint64_t)(c->less < 0 ? -c->less : c->less)), sl_change_rungs[c->rung]);
 
 	if (c->wanted && at < size)
