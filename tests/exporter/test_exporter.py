@@ -218,6 +218,16 @@ class Scrapes(unittest.TestCase):
             self.assertRegex(labels["UUID"], "^MIG-")
             self.assertEqual(labels["GPU_I_PROFILE"], "1g.10gb")
 
+    def test_a_device_without_memory_of_its_own_has_the_host_s_size_and_use(self):
+        """NVML refuses both, as on GB10."""
+        host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+        with Job("python3", e2e.SCRIPT, "alloc=100", "sleep=100", SIM_INTEGRATED="1", SIM_VRAM="") as job, Exporter(job.traces) as exporter:
+            families = exporter.wait_for(lambda found: values(found, "stormlog_device_used_bytes"))
+            self.assertEqual(set(values(families, "stormlog_device_total_bytes", "UUID").values()), {host})
+            used, = values(families, "stormlog_device_used_bytes", "UUID").values()
+            self.assertTrue(100 * MIB < used < host, used)
+            self.assertEqual(set(values(families, "stormlog_live_bytes", "pid").values()), {100 * MIB})
+
     def test_no_more_series_than_were_asked_for(self):
         with Job(os.path.join(e2e.APPS, "fork_exec")) as job:
             job.process.wait()

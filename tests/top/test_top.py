@@ -190,6 +190,14 @@ class Top(unittest.TestCase):
                 finally:
                     other.kill()
 
+    def test_a_device_without_memory_of_its_own_has_the_host_s_size(self):
+        """NVML refuses it, as on GB10."""
+        host = "%.1f GiB" % (os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") / (1 << 30))
+        with Job("python3", e2e.SCRIPT, "alloc=100", "sleep=100", SIM_INTEGRATED="1", SIM_VRAM="") as job, Terminal(job.traces) as top:
+            screen = top.wait_for(r"device 0 +\S* +\S+ [MG]iB of \S+ GiB")
+            self.assertRegex(screen, r"[MG]iB of %s" % re.escape(host))
+            self.assertRegex(screen, r"%d +.*100 MiB" % job.process.pid)
+
     def test_keys(self):
         with holding("alloc=100") as job, Terminal(job.traces) as top:
             top.wait_for("100 MiB")
