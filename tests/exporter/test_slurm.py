@@ -121,5 +121,29 @@ class Epilog(Jobs, unittest.TestCase):
         self.assertEqual({process["status"] for process in self.processes(folder)}, {"interrupted"})
 
 
+class EpilogOfThePage(Jobs, unittest.TestCase):
+    """The script at the end of doc/cases/slurm.md leaves a line about a job that ran out of memory."""
+
+    def setUp(self):
+        page = (HERE.parents[1] / "doc/cases/slurm.md").read_text()
+        script = pathlib.Path(tempfile.mkdtemp(prefix="stormlog-slurm-page-"), "epilog")
+        self.addCleanup(shutil.rmtree, script.parent)
+        text = re.findall(r"```sh\n(.*?)```", page, re.S)[-1]
+        script.write_text(text.replace("stormlog-analyze", e2e.ANALYZE))  # su looks for programs in the system's folders
+        script.chmod(0o755)
+        self.configuration = "Epilog=%s\n" % script
+        super().setUp()
+
+    def test_its_line_is_in_the_job_s_folder(self):
+        traces = os.path.join(self.folder, "traces")
+        os.mkdir(traces)
+        job = self.job("alloc=30", "try=9000", LD_PRELOAD=e2e.PRELOAD, STORMLOG_DIR=traces)
+        said, _ = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, said)
+        check = pathlib.Path(traces, "check.txt")
+        self.assertTrue(slurm.while_not(lambda: check.exists() and "no-oom" in check.read_text()))
+        self.assertRegex(check.read_text(), r"(?m)^FAIL +no-oom ")
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
