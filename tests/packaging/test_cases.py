@@ -47,6 +47,14 @@ class Cases(unittest.TestCase):
             for piece in re.split(r" {2,}|: |\n", block.strip()):  # blocks are shortened
                 self.assertIn(" ".join(piece.split()), report, page)
 
+    def test_the_launcher_has_each_option_that_a_page_gives_it(self):
+        launcher = ANALYZE.parents[1] / "agent/stormlog-run"
+        known = subprocess.run([launcher, "--help"], capture_output=True, text=True, check=True).stdout
+        given = {option for page in CASES.glob("*.md") for command in re.findall(r"stormlog-run (.*?)(?: -- |`|$)", page.read_text(), re.M)
+                 for option in re.findall(r"--[a-z-]+", command)}
+        self.assertIn("--limit", given)
+        self.assertEqual({option for option in given if not re.search(re.escape(option) + r"\b", known)}, set())
+
     def test_the_pod_of_the_manifest_writes_its_traces_into_the_claimed_volume(self):
         job, claim = documents("kubernetes.md")
         pod = job["spec"]["template"]["spec"]
