@@ -52,7 +52,7 @@ struct head {
 	double before, now;
 };
 
-/* Of all requests that this step has made, by `before`. */
+/* All requests that this step has made, by `before`. */
 struct heads {
 	SL_VECTOR(struct head) list;
 	unsigned other; /* the earlier of the two steps; 0: no two differ */
