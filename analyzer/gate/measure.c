@@ -212,10 +212,12 @@ static void add_leak(struct taking *taking, struct sl_process *process, const st
 static void take_leaks(struct taking *taking, struct sl_process *process)
 {
 	bool ended = process->trace->status == SL_STATUS_COMPLETED;
-	struct sl_measure *total =
-		add(&taking->one, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", ended ? 0 : SL_UNKNOWN);
 
-	total->unknown = !ended;
+	/* a snapshot tells no end, so that its total is known only where something grows */
+	if (!process->model->snapshot || process->leaks.count ||
+	    (process->kept.count && process->kept.item[0].verdict == SL_KEPT_GROWING))
+		add(&taking->one, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", ended ? 0 : SL_UNKNOWN)
+			->unknown = !ended;
 	for (size_t i = 0; i < process->leaks.count; i++)
 		if (sl_leak_counts(&process->leaks.item[i]))
 			add_leak(taking, process, &process->leaks.item[i]);
@@ -361,13 +363,17 @@ static void take_totals(struct sl_measures *run, const struct sl_report *report)
 {
 	/* a run without a device held nothing; hidden memory is unknown */
 	entry_of(run, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = 0;
-	entry_of(run, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
+	if (!run->snapshot)
+		entry_of(run, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
 	for (unsigned i = 0; i < report->device_count; i++) {
 		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), report->devices[i].known_peak_bytes);
-		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "hidden"), report->devices[i].hidden_peak_bytes);
+		if (!run->snapshot)
+			keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "hidden"), report->devices[i].hidden_peak_bytes);
 		for (unsigned p = 0; p < report->process_count; p++) {
 			const struct sl_device_state *state = sl_devices_state(report, &report->devices[i], p);
 
+			if (state && run->snapshot) /* its known peak is what was reserved when tensors held most */
+				keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), state->torch.peak_reserved_bytes);
 			if (state && state->torch.used)
 				keep_most(entry_of(run, SL_MEASURE_TOTAL, "allocated",
 						   "most that tensors of one process held on one device"),
@@ -381,7 +387,9 @@ void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
 	struct taking taking = {.measures = measures};
 	const struct sl_shared_device *worst = report->devices;
 
-	*measures = (struct sl_measures){.no_device = !report->device_count};
+	*measures = (struct sl_measures){.no_device = !report->device_count, .snapshot = report->process_count > 0};
+	for (unsigned i = 0; i < report->process_count; i++)
+		measures->snapshot &= report->processes[i].model->snapshot;
 	take_totals(measures, report);
 	for (unsigned i = 1; i < report->device_count; i++)
 		if (report->devices[i].known_peak_bytes > worst->known_peak_bytes)

@@ -37,6 +37,7 @@ struct sl_measures {
 	/* Leaks of each line, over all its callers, in the process where they grow or are most.  A baseline has none. */
 	struct sl_measure_lines left;
 	bool no_device; /* the run used no device */
+	bool snapshot;	/* it is of snapshots of PyTorch: the peak is of what was reserved, and no end of a program is known */
 };
 
 extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */

@@ -19,6 +19,7 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/suppress.h"
+#include "analyzer/report/window.h"
 
 /* a smaller change of one place is rounding: drivers give out memory in units of 2 MiB at most */
 #define STACK_SLACK_BYTES SL_DEVICE_UNIT
@@ -95,7 +96,10 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	static const struct sl_measure unknown = {.bytes = SL_UNKNOWN};
 	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key) ?: &unknown;
 	const struct sl_measure_line *first = measures->most[culprits].place ? &measures->most[culprits] : NULL;
-	const char *word = strcmp(key, "leak") ? key : "left at the end"; /* LEAK is what grows */
+	const char *word = !strcmp(key, "leak")				? "left at the end" /* LEAK is what grows */
+			   : measures->snapshot && !strcmp(key, "peak") ? "peak of what was reserved"
+									: key;
+	const char *no_end = measures->snapshot ? "a snapshot does not tell how its program ended" : "no process ended by itself";
 	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
 	struct sl_outcome *outcome;
 
@@ -106,8 +110,9 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "peak: no device was used, limit %s", may);
 	else if (total->bytes == SL_UNKNOWN)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", word,
-		    !strcmp(key, "leak")	? "no process ended by itself"
+		    !strcmp(key, "leak")	? no_end
 		    : !strcmp(key, "allocated") ? "no framework reported its blocks"
+		    : measures->snapshot	? "a snapshot has PyTorch's own figures only"
 						: "no figure of the device was recorded");
 	else if (total->bytes <= limit && total->unknown)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", word, is, may, total->unknown,
@@ -215,12 +220,13 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_report *r
 
 static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_limits *limits)
 {
-	bool fails = limits->no_oom || limits->fail_on, any = false;
+	bool fails = limits->no_oom || limits->fail_on, any = false, window = true;
 	uint64_t unlisted = 0;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 
+		window &= sl_window_shows(process);
 		if (process->model->ooms_total > process->model->ooms.count)
 			unlisted += process->model->ooms_total - process->model->ooms.count;
 		for (size_t k = 0; k < process->model->ooms.count; k++) {
@@ -242,6 +248,9 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 	if (!any && fails && unlisted)
 		add(outcomes, "no-oom", SL_LEVEL_UNKNOWN, false, "out of memory",
 		    "no listed call ran out of memory for good; %s more errors are not listed", SL_NUMBER(unlisted));
+	else if (!any && fails && !window)
+		add(outcomes, "no-oom", SL_LEVEL_UNKNOWN, false, "out of memory",
+		    "the snapshot has no window: it may have been written when memory ran out");
 	else if (!any && fails)
 		add(outcomes, "no-oom", SL_LEVEL_PASS, false, "out of memory", "no call ran out of memory for good");
 }

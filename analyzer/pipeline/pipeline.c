@@ -242,14 +242,14 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 	const struct sl_trace *trace = process->trace;
 	const char *name = sl_paths_name(trace->name);
 
-	if (trace->how && trace->status == SL_STATUS_UNKNOWN)
+	if (trace->how && trace->status == SL_STATUS_UNKNOWN && !process->model->snapshot)
 		warn_watched(report, process, name);
 	else if (trace->status == SL_STATUS_UNKNOWN && trace->ring.path)
 		sl_report_warn(
 			report,
 			"%s: how it ended is not known: its runtime (Go) ends a program by a system call, as little seen as a kill",
 			name);
-	else if (trace->status == SL_STATUS_UNKNOWN)
+	else if (trace->status == SL_STATUS_UNKNOWN && !trace->how)
 		sl_report_warn(report, "%s: how it ended is not known: it has no footer and its ring is not here", name);
 	if (process->model->unknown_hooks)
 		sl_report_warn(report, "%s: %llu events name a call that its header does not have", name,

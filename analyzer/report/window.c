@@ -24,6 +24,16 @@ bool sl_window_facts(const struct sl_header *header, int device, struct sl_windo
 	return true;
 }
 
+bool sl_window_shows(const struct sl_process *process)
+{
+	struct sl_window_facts facts;
+
+	for (int d = 0; d < SL_DEVICES_MAX; d++)
+		if (sl_window_facts(process->model->header, d, &facts) && facts.events >= SL_WINDOW_FEW)
+			return true;
+	return !process->model->snapshot;
+}
+
 uint64_t sl_window_rounds(const struct sl_process *process)
 {
 	const struct sl_header *header = &process->trace->header;

@@ -19,6 +19,9 @@ struct sl_window_facts {
 /* False: it is no snapshot, or has no such device. */
 bool sl_window_facts(const struct sl_header *header, int device, struct sl_window_facts *facts);
 
+/* False: it is a snapshot of which no device has a window. */
+bool sl_window_shows(const struct sl_process *process);
+
 /* How often the process's own loop went round, as far as what was recorded tells; UINT64_MAX: of a recording. */
 uint64_t sl_window_rounds(const struct sl_process *process);
 #define SL_WINDOW_ROUNDS_MIN 4 /* the first may make what stays, and the last may be cut off: fewer show no growth */

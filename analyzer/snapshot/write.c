@@ -149,7 +149,7 @@ bool sl_write_close(struct sl_write *write, uint64_t now_ns)
 		free(write->threads.item[i].events);
 	}
 	sl_definition_uint(&map, "ns", now_ns);
-	sl_definition_text(&map, "how", "exit");
+	sl_definition_text(&map, "how", "snapshot"); /* the file does not tell how its program ended */
 	sl_definition_uint(&map, "events", write->events);
 	if (sl_definition_end(&map))
 		append(write, (struct sl_frame_index){.kind = SL_FRAME_FOOTER, .count = 1}, bytes, map.pack.used);

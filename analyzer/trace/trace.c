@@ -277,8 +277,8 @@ static enum sl_status status_of(const struct sl_trace *trace)
 {
 	int ended = trace->ring.path ? (int)atomic_load(&trace->ring.head->ended) : 0;
 
-	if (trace->how && (!strcmp(trace->how, "detached") || !strcmp(trace->how, "gone")))
-		return SL_STATUS_UNKNOWN; /* stormlog-attach saw no end, or not its cause */
+	if (trace->how && (!strcmp(trace->how, "detached") || !strcmp(trace->how, "gone") || !strcmp(trace->how, "snapshot")))
+		return SL_STATUS_UNKNOWN; /* stormlog-attach saw no end, or not its cause; a snapshot tells none */
 	if (trace->footer_ns || trace->how)
 		return SL_STATUS_COMPLETED;
 	if (!trace->ring.path)

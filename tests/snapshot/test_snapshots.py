@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import made
 
@@ -44,7 +45,7 @@ class Snapshots(unittest.TestCase):
         return path
 
     def run_on(self, *arguments, code=0):
-        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, env={**os.environ, "TMPDIR": self.at.name})
+        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, cwd=self.at.name, env={**os.environ, "TMPDIR": self.at.name})
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 
@@ -203,6 +204,36 @@ class Snapshots(unittest.TestCase):
         report = self.report(self.path(whole))
         self.assertTrue(report["processes"][0]["snapshot"]["devices"][0]["trimmed"])
         self.assertIn("do not lead to", " ".join(self.run_on(self.path(whole)).stdout.split()))
+
+    def peak_of_the_cache(self):
+        """What was reserved is most after the tensors' peak: a second size does not fit the pieces of the first."""
+        allocator = made.Allocator()
+        first = [allocator.alloc(40 << 20) for _ in range(5)]
+        for addr in first:
+            allocator.free(addr)
+        allocator.free(allocator.alloc(90 << 20))
+        return allocator
+
+    def test_a_gate_takes_the_peak_of_what_was_reserved_and_passes_nothing_that_is_not_known(self):
+        whole, journals = made.snapshot(self.peak_of_the_cache())
+        path = self.path(whole)
+        self.assertEqual(max(r for r, _ in journals[0]), 290 << 20)
+        self.run_on("check", "--max-peak", "290M", "--no-oom", "--strict", path)
+        self.assertIn("peak of what was reserved 290 MiB", self.run_on("check", "--max-peak", "289M", path, code=1).stdout)
+        self.assertIn("does not tell how its program ended", self.run_on("check", "--max-leak", "1G", path).stdout)
+        self.run_on("check", "--max-leak", "1G", "--strict", path, code=1)
+        whole["device_traces"] = [[]]
+        path = self.path(whole)
+        self.assertIn("no window", self.run_on("check", "--no-oom", path).stdout)
+        self.run_on("check", "--no-oom", "--strict", path, code=1)
+
+    def test_a_comparison_and_the_list_of_runs_tell_no_end_of_a_snapshot(self):
+        path = self.path(made.snapshot(self.program())[0])
+        state = os.path.join(self.at.name, "state")
+        said = self.run_on("diff", path, path).stdout
+        self.assertNotRegex(said, "leak|hidden")
+        with unittest.mock.patch.dict(os.environ, XDG_STATE_HOME=state):
+            self.assertRegex(self.run_on("runs", self.at.name).stdout, r"s\.pickle .* \?  .*unknown")
 
     def test_other_pickles_are_refused_with_their_offset_and_never_run(self):
         flag = os.path.join(self.at.name, "ran")
