@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Longer than other files: half of it is the words that are not masked. */
 #include "analyzer/exports/redact.h"
 
 #include <ctype.h>
@@ -13,6 +12,8 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/exports/known.h"
+#include "analyzer/exports/public.h"
+#include "analyzer/report/roles.h"
 #include "analyzer/trace/idmap.h"
 #include "analyzer/trace/object.h"
 #include "common/base.h"
@@ -20,381 +21,32 @@
 
 #define NUMBERS_TOLD 1000
 
-/* ---- public words, compared as whole words */
-
-static const char *const words[] = {
-	"usr",
-	"lib",
-	"lib64",
-	"local",
-	"opt",
-	"bin",
-	"sbin",
-	"site-packages",
-	"dist-packages",
-	"x86_64-linux-gnu",
-	"aarch64-linux-gnu",
-	"<module>",
-	"<lambda>",
-	"<listcomp>",
-	"main",
-	"_start",
-	"torch",
-	"cuda",
-	"cupy",
-	"jax",
-	"jaxlib",
-	"xla",
-	"triton",
-	"tensorflow",
-	"numpy",
-	"nvidia",
-	"forward",
-	"backward",
-	"step",
-	"hip",
-	"rocm",
-	"nvml",
-	"amdgpu",
-	"kfd",
-	"hipMemGetInfo",
-	"cuMemGetInfo",
-	"c10",
-	"or",
-	"not",
-	"seen",
-	"true",
-	"false",
-	"exit",
-	"_exit",
-	"exec",
-	"return",
-	"signal",
-	"NVIDIA",
-	"AMD",
-	"Instinct",
-	"GeForce",
-	"RTX",
-	"Tesla",
-	"Radeon",
-	"Simulated",
-	"GPU",
-	"PCIe",
-	"HBM3",
-	"HBM3e",
-	"SXM4",
-	"SXM5",
-	"NVL",
-	"linux-vdso.so.1",
-	"header",
-	"text",
-	"frame",
-	"python_stack",
-	"native_stack",
-	"thread",
-	"module",
-	"eval_range",
-	"device",
-	"communicator",
-	"capability",
-	"note",
-	"gap",
-	"sample",
-	"oom",
-	"checkpoint",
-	"slept",
-	"made while asleep",
-	"<asleep>",
-	"footer",
-	"block",
-	"cuda_runtime",
-	"cuda_driver",
-	"hsa",
-	"nccl",
-	"label",
-	"process",
-	"[vdso]",
-	".",
-	"..",
-	"-",
-	"--",
-	"&",
-	"*",
-	">",
-	"#", /* a label's numbered steps */
-};
-
-/* lib*.so: the C library, the vendors' and the frameworks'. */
-static const char *const libraries[] = {
-	"cuda",
-	"cudart",
-	"cublas",
-	"cublasLt",
-	"cudnn",
-	"cudnn_ops",
-	"cudnn_cnn",
-	"cudnn_adv",
-	"cudnn_graph",
-	"cufft",
-	"curand",
-	"cusolver",
-	"cusparse",
-	"cusparseLt",
-	"cufile",
-	"nvrtc",
-	"nvJitLink",
-	"nvToolsExt",
-	"nvidia-ml",
-	"nccl",
-	"nvshmem",
-	"rccl",
-	"amdhip64",
-	"hsa-runtime64",
-	"hiprtc",
-	"rocblas",
-	"hipblas",
-	"hipblaslt",
-	"hipfft",
-	"rocfft",
-	"hipsparse",
-	"rocsparse",
-	"hiprand",
-	"rocrand",
-	"hipsolver",
-	"rocsolver",
-	"rocm_smi64",
-	"roctx64",
-	"MIOpen",
-	"c10",
-	"c10_cuda",
-	"c10_hip",
-	"torch",
-	"torch_cpu",
-	"torch_cuda",
-	"torch_hip",
-	"torch_python",
-	"torch_global_deps",
-	"tensorflow_framework",
-	"tensorflow_cc",
-	"c",
-	"m",
-	"dl",
-	"pthread",
-	"rt",
-	"stdc++",
-	"gcc_s",
-	"ffi",
-	"gomp",
-	"stormlog_preload",
-};
-
 /* Keys of definition maps and of the header (doc/trace-format.md). */
-static const char *const keys[] = {
-	"agent",
-	"amdgpu",
-	"architecture",
-	"argv",
-	"base",
-	"begin",
-	"begin_ns",
-	"bias",
-	"blocks",
-	"boot_id",
-	"build_id",
-	"c_boundaries",
-	"calls",
-	"cgroup_bytes",
-	"cgroup_id",
-	"cgroup_limit_bytes",
-	"cgroup_peak_bytes",
-	"columns",
-	"count",
-	"cpus",
-	"cwd",
-	"def",
-	"device",
-	"distribution",
-	"end",
-	"end_ns",
-	"environment",
-	"events",
-	"exe",
-	"families",
-	"family",
-	"fields",
-	"file",
-	"first",
-	"first_line",
-	"flags",
-	"follow",
-	"format",
-	"frames",
-	"free_bytes",
-	"function",
-	"handle",
-	"hooks",
-	"host",
-	"how",
-	"id",
-	"job_id",
-	"kernel",
-	"key",
-	"kinds",
-	"line",
-	"local_rank",
-	"log_next",
-	"memory_bytes",
-	"metadata",
-	"monotonic_ns",
-	"name",
-	"next",
-	"ns",
-	"nvidia_driver",
-	"oom_kills",
-	"ordinal",
-	"path",
-	"pci",
-	"pcs",
-	"peaks",
-	"pid",
-	"pids",
-	"ppid",
-	"process_bytes",
-	"process_start",
-	"processes",
-	"rank",
-	"restart",
-	"ring",
-	"removed",
-	"rss_bytes",
-	"run_id",
-	"seq",
-	"settings",
-	"source",
-	"started_ns",
-	"status",
-	"system",
-	"tag",
-	"text",
-	"thread",
-	"threads",
-	"through",
-	"tid",
-	"total_bytes",
-	"truncated",
-	"until_ns",
-	"used_bytes",
-	"uuid",
-	"value",
-	"verbs",
-	"version",
-	"vm_bytes",
-	"vm_limit_bytes",
-	"wakes",
-	"watcher",
-	"watcher_start",
-	"why",
-	"world_size",
-};
+static const char keys[] =
+	" agent amdgpu architecture argv base begin begin_ns bias blocks boot_id build_id c_boundaries calls cgroup_bytes "
+	"cgroup_id cgroup_limit_bytes cgroup_peak_bytes columns count cpus cwd def device distribution end end_ns environment "
+	"events exe families family fields file first first_line flags follow format frames free_bytes function handle hooks "
+	"host how id job_id kernel key kinds line local_rank log_next memory_bytes metadata monotonic_ns name next ns "
+	"nvidia_driver oom_kills ordinal path pci pcs peaks pid pids ppid process_bytes process_start processes rank restart "
+	"ring removed rss_bytes run_id seq settings source started_ns status system tag text thread threads through tid "
+	"total_bytes truncated until_ns used_bytes uuid value verbs version vm_bytes vm_limit_bytes wakes watcher watcher_start "
+	"why world_size ";
 
 /* Settings and variables that the agent records by name.  Patterns (NCCL_*) are left out. */
-static const char *const settings[] = {
-#define OPTION(name, type, flag, letter, variable, ...) #name, variable,
-#define INTERNAL(variable, help)			variable,
-#define ENVIRONMENT(variable)				variable,
+static const char settings[] = ""
+#define OPTION(name, type, flag, letter, variable, ...) " " #name " " variable " "
+#define INTERNAL(variable, help)			" " variable " "
+#define ENVIRONMENT(variable)				" " variable " "
 #include "agent/process/options.def"
 #undef OPTION
 #undef INTERNAL
 #undef ENVIRONMENT
-};
-
-/* Capabilities whose value the recorder makes of its own words and of numbers. */
-static const char *const capabilities[] = {
-	"pytorch",	    "memory_fraction", "free_memory_asked", "visible_devices",	   "device_source",
-	"device_processes", "exec_failed",     "recorded",	    "before_attach_bytes", "watcher_cpu_ns",
-};
+	;
 
 /* Fields of the header that describe the format: a trace whose names are masked here cannot be read. */
-static const char *const formats[] = {"format", "version", "fields", "verbs", "kinds", "families", "flags", "hooks"};
+static const char formats[] = " format version fields verbs kinds families flags hooks ";
 
-static const char *const endings[] = {".py", ".pyc", ".so", ".c", ".cc", ".cpp", ".cu", ".h", ".zst", ".ring"};
-
-static bool is_one_of(const char *word, size_t size, const char *const *list, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strlen(list[i]) == size && !memcmp(word, list[i], size))
-			return true;
-	return false;
-}
-#define IS_ONE_OF(word, size, list) is_one_of(word, size, list, SL_COUNT(list))
-
-static size_t span_of(const char *text, size_t size, const char *accept)
-{
-	size_t at = 0;
-
-	while (at < size && text[at] && strchr(accept, text[at]))
-		at++;
-	return at;
-}
-
-/*
- * True: numbers with dots between, none longer than `most`, all with their dots no longer than `in_all`: what is longer may be
- * anything, as a birthday or the number of a telephone.
- */
-static bool are_numbers(const char *text, size_t size, size_t most, size_t in_all)
-{
-	if (size > in_all)
-		return false;
-	for (size_t at = size && *text == '.'; at < size; at++) {
-		size_t digits = span_of(text + at, size - at, "0123456789");
-
-		at += digits;
-		if (!digits || digits > most || (at < size && text[at] != '.'))
-			return false;
-	}
-	return true;
-}
-
-/* 3.11, 2.36 */
-static bool is_release(const char *text, size_t size)
-{
-	return are_numbers(text, size, 2, 4);
-}
-
-/* libcublas.so.13, libcuda.so.535.54.03, libcusparse.so.12.5.10.65, libc-2.36.so, libpython3.11.so.1.0 */
-static bool is_library(const char *word, size_t size)
-{
-	const char *so = memmem(word, size, ".so", 3);
-	size_t stem, version;
-
-	if (size < 4 || memcmp(word, "lib", 3) || !so)
-		return false;
-	stem = (size_t)(so - word) - 3;
-	version = size - stem - 6;
-	if (stem > 6 && !memcmp(word + 3, "python", 6))
-		return is_release(word + 9, stem - 6) && is_release(so + 3, version);
-	for (size_t dash = stem; dash && !version; dash--)
-		if (word[3 + dash] == '-' && is_release(word + 4 + dash, stem - dash - 1) && IS_ONE_OF(word + 3, dash, libraries))
-			return true;
-	return IS_ONE_OF(word + 3, stem, libraries) && are_numbers(so + 3, version, 3, strlen(".12.5.10.65"));
-}
-
-static bool is_public(const char *word, size_t size)
-{
-	if (IS_ONE_OF(word, size, words) || IS_ONE_OF(word, size, capabilities) || is_library(word, size))
-		return true;
-	return size >= 6 && !memcmp(word, "python", 6) && is_release(word + 6, size - 6);
-}
-
-/* 1.0, 0.12.3 */
-static bool is_version(const char *text, size_t size)
-{
-	size_t dots = 0;
-
-	for (size_t i = 0; i < size; i++)
-		dots += text[i] == '.';
-	return size && text[0] != '.' && text[size - 1] != '.' && dots >= 1 && dots <= 2 && are_numbers(text, size, 2, 8);
-}
+static const char endings[] = " .py .pyc .so .c .cc .cpp .cu .h .zst .ring ";
 
 /* ---- masks */
 
@@ -428,7 +80,7 @@ static void mask_word(struct sl_redaction *redaction, char *word, size_t size)
 	uint64_t hash = hash_of(redaction, word, size);
 	bool named = false; /* else it is punctuation alone, as a password may be */
 
-	if (is_public(word, size)) {
+	if (sl_public_is(word, size)) {
 		sl_redact_keep(redaction, word, size);
 		return;
 	}
@@ -455,11 +107,46 @@ void sl_redact_text(struct sl_redaction *redaction, char *text, size_t size)
 		while (next < end && *next != '/' && *next != ' ' && *next != '=')
 			next++;
 		tail = memrchr(at, '.', (size_t)(next - at));
-		if (tail && tail > at && IS_ONE_OF(tail, (size_t)(next - tail), endings) && !is_public(at, (size_t)(next - at)))
+		if (tail && tail > at && sl_public_is_one_of(tail, (size_t)(next - tail), endings) &&
+		    !sl_public_is(at, (size_t)(next - at)))
 			mask_word(redaction, at, (size_t)(tail - at));
 		else
 			mask_word(redaction, at, (size_t)(next - at));
 		at = next + 1;
+	}
+}
+
+/* A path keeps its part that everybody knows. */
+static bool redact_file(struct sl_redaction *redaction, const msgpack_object *object)
+{
+	char *path = (char *)object->via.str.ptr;
+	size_t size = object->via.str.size, begin = sl_public_file(path, size);
+
+	sl_redact_text(redaction, path, begin);
+	for (size_t end = begin; begin < size; end++)
+		if (end == size || path[end] == '/') {
+			sl_redact_keep(redaction, path + begin, end - begin);
+			return true;
+		}
+	return false;
+}
+
+/* Words by which roles are found stay in a function's name: SecretNet.forward becomes xkqzwxyz.forward. */
+static void redact_function(struct sl_redaction *redaction, char *name, size_t size)
+{
+	for (size_t at = 0, length; at < size; at += length + 1) {
+		size_t from, told;
+
+		for (length = 0; at + length < size && !strchr(".: ", name[at + length]);)
+			length++;
+		told = sl_roles_word(name + at, length, &from);
+		if (!told || sl_public_is(name + at, length)) {
+			mask_word(redaction, name + at, length);
+			continue;
+		}
+		sl_redact_keep(redaction, name + at + from, told);
+		mask_word(redaction, name + at, from);
+		mask_word(redaction, name + at + from + told, length - from - told);
 	}
 }
 
@@ -482,12 +169,17 @@ static void redact_format(struct sl_redaction *redaction, const msgpack_object *
 		redact(redaction, object);
 }
 
-static void redact_agent(struct sl_redaction *redaction, const msgpack_object *object)
+/* The agent's version, or the size of --limit, which figures need. */
+static bool is_own_number(const msgpack_object *key, const msgpack_object *value, bool header)
 {
-	if (object->type == MSGPACK_OBJECT_STR && is_version(object->via.str.ptr, object->via.str.size))
-		sl_redact_keep(redaction, object->via.str.ptr, object->via.str.size);
-	else
-		redact(redaction, object);
+	const char *text = value->via.str.ptr;
+	size_t size = value->type == MSGPACK_OBJECT_STR ? value->via.str.size : 0, digits;
+
+	if (header && sl_object_is_text(key, "agent"))
+		return sl_public_version(text, size);
+	digits = sl_public_span(text, size, "0123456789.");
+	return sl_object_is_text(key, "limit") && digits &&
+	       digits + sl_public_span(text + digits, size - digits, "KMGTiB") == size && size <= 16;
 }
 
 /* Values of SL_ENCODING_FEW that no event chooses. */
@@ -545,22 +237,21 @@ static void tell_numbers(struct sl_redaction *redaction, const msgpack_object *o
 		sl_redact_keep(redaction, text, (size_t)size);
 }
 
-/* seen: a value that was looked at, or NULL. */
-static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool header, const msgpack_object *seen)
+static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool header)
 {
 	unsigned inside = redaction->inside;
 
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
 		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
-		bool known = IS_ONE_OF(key->via.str.ptr, key->via.str.size, keys) ||
-			     IS_ONE_OF(key->via.str.ptr, key->via.str.size, settings);
+		bool known = sl_public_is_one_of(key->via.str.ptr, key->via.str.size, keys) ||
+			     sl_public_is_one_of(key->via.str.ptr, key->via.str.size, settings);
 
 		redaction->inside = inside + sl_object_is_text(key, "metadata");
-		if (header && sl_object_is_text(key, "agent"))
-			redact_agent(redaction, value);
-		else if (header && known && IS_ONE_OF(key->via.str.ptr, key->via.str.size, formats))
+		if (is_own_number(key, value, header))
+			sl_redact_keep(redaction, value->via.str.ptr, value->via.str.size);
+		else if (header && known && sl_public_is_one_of(key->via.str.ptr, key->via.str.size, formats))
 			redact_format(redaction, value);
-		else if (value != seen)
+		else
 			redact(redaction, value);
 		if (!known)
 			redact(redaction, key);
@@ -587,11 +278,31 @@ static void redact(struct sl_redaction *redaction, const msgpack_object *object)
 			redact(redaction, &object->via.array.ptr[i]);
 		break;
 	case MSGPACK_OBJECT_MAP:
-		redact_map(redaction, object, false, NULL);
+		redact_map(redaction, object, false);
 		break;
 	default:
 		break;
 	}
+}
+
+/* A value that was looked at: redact_map meets no text there. */
+static void pass_over(const msgpack_object *value)
+{
+	if (value)
+		((msgpack_object *)value)->type = MSGPACK_OBJECT_NIL;
+}
+
+static const msgpack_object *text_of(const msgpack_object *map, const char *key)
+{
+	const msgpack_object *value = sl_object_get(map, key);
+
+	return value && value->type == MSGPACK_OBJECT_STR ? value : NULL;
+}
+
+static bool is_hex(const msgpack_object *text)
+{
+	return text->via.str.size <= 40 &&
+	       sl_public_span(text->via.str.ptr, text->via.str.size, "0123456789abcdef") == text->via.str.size;
 }
 
 /* A block that its readers refuse is cleared, since then nothing says which of its bytes are numbers. */
@@ -605,17 +316,19 @@ static void redact_block(struct sl_redaction *redaction, const msgpack_object *m
 		return;
 	}
 	redact_columns(redaction, columns, block.count);
-	redact_map(redaction, map, false, columns);
+	pass_over(columns);
+	redact_map(redaction, map, false);
 }
 
 static void redact_native(struct sl_redaction *redaction, const msgpack_object *map)
 {
 	const msgpack_object *pcs = sl_object_get(map, "pcs");
-	bool numbers = pcs && pcs->type == MSGPACK_OBJECT_BIN;
 
-	if (numbers)
+	if (pcs && pcs->type == MSGPACK_OBJECT_BIN) {
 		erase(redaction, pcs->via.bin.ptr + (pcs->via.bin.size & ~7u), pcs->via.bin.size & 7);
-	redact_map(redaction, map, false, numbers ? pcs : NULL);
+		pass_over(pcs);
+	}
+	redact_map(redaction, map, false);
 }
 
 /* True: words of the recorder and at most one short number: "c10 2.13". */
@@ -627,9 +340,9 @@ static bool are_own_words(const char *text, size_t size)
 		const char *blank = memchr(text + at, ' ', size - at);
 
 		length = (blank ? (size_t)(blank - text) : size) - at;
-		if (!length || is_public(text + at, length))
+		if (!length || sl_public_is(text + at, length))
 			continue;
-		if (numbered || !are_numbers(text + at, length, 3, 5))
+		if (numbered || !sl_public_numbers(text + at, length, 3, 5))
 			return false;
 		numbered = true;
 	}
@@ -642,8 +355,64 @@ static bool is_own_value(const msgpack_object *name, const msgpack_object *value
 	size_t size = value->via.str.size;
 
 	if (sl_object_is_text(name, "free_memory_asked")) /* when, in ns */
-		return size <= 20 && span_of(text, size, "0123456789") == size;
-	return IS_ONE_OF(name->via.str.ptr, name->via.str.size, capabilities) && are_own_words(text, size);
+		return size <= 20 && sl_public_span(text, size, "0123456789") == size;
+	return sl_public_is_one_of(name->via.str.ptr, name->via.str.size, sl_public_capabilities) && are_own_words(text, size);
+}
+
+/* The function of a file that everybody knows stays as it is. */
+static void redact_frame(struct sl_redaction *redaction, const msgpack_object *map)
+{
+	const msgpack_object *file = text_of(map, "file"), *function = text_of(map, "function");
+	bool known = file && redact_file(redaction, file);
+
+	if (function && !known)
+		redact_function(redaction, (char *)function->via.str.ptr, function->via.str.size);
+	pass_over(file);
+	pass_over(function);
+	redact_map(redaction, map, false);
+}
+
+/* So does the build id of a library that everybody knows: its names are found where it is installed. */
+static void redact_module(struct sl_redaction *redaction, const msgpack_object *map)
+{
+	const msgpack_object *path = text_of(map, "path"), *build_id = text_of(map, "build_id");
+	const char *name = path ? memrchr(path->via.str.ptr, '/', path->via.str.size) : NULL;
+	bool known = name && sl_public_is(name + 1, (size_t)(path->via.str.ptr + path->via.str.size - name - 1));
+
+	if (path)
+		known |= redact_file(redaction, path);
+	pass_over(path);
+	if (known && build_id && is_hex(build_id))
+		pass_over(build_id);
+	redact_map(redaction, map, false);
+}
+
+/* Ranges of backward passes, "backward_12", are PyTorch's. */
+static void redact_label(struct sl_redaction *redaction, const msgpack_object *map)
+{
+	const msgpack_object *text = text_of(map, "text");
+	static const char backward[] = "backward_";
+	const size_t size = text ? text->via.str.size : 0, begin = strlen(backward);
+
+	if (size <= begin || memcmp(text->via.str.ptr, backward, begin) ||
+	    sl_public_span(text->via.str.ptr + begin, size - begin, "0123456789#") != size - begin)
+		redact_function(redaction, (char *)(text ? text->via.str.ptr : ""), size);
+	pass_over(text);
+	redact_map(redaction, map, false);
+}
+
+/* "NVIDIA H200", "AMD Instinct MI300X" */
+static void redact_device(struct sl_redaction *redaction, const msgpack_object *map)
+{
+	const msgpack_object *name = text_of(map, "name");
+	size_t size = name ? name->via.str.size : 0;
+
+	if (size < 64 &&
+	    ((size > 7 && !memcmp(name->via.str.ptr, "NVIDIA ", 7)) || (size > 4 && !memcmp(name->via.str.ptr, "AMD ", 4)))) {
+		sl_redact_keep(redaction, name->via.str.ptr, size);
+		pass_over(name);
+	}
+	redact_map(redaction, map, false);
 }
 
 static void redact_capability(struct sl_redaction *redaction, const msgpack_object *map)
@@ -652,9 +421,11 @@ static void redact_capability(struct sl_redaction *redaction, const msgpack_obje
 	bool own =
 		name && value && name->type == MSGPACK_OBJECT_STR && value->type == MSGPACK_OBJECT_STR && is_own_value(name, value);
 
-	if (own)
+	if (own) {
 		sl_redact_keep(redaction, value->via.str.ptr, value->via.str.size);
-	redact_map(redaction, map, false, own ? value : NULL);
+		pass_over(value);
+	}
+	redact_map(redaction, map, false);
 }
 
 static bool is_text(const msgpack_object *object)
@@ -699,10 +470,18 @@ static void redact_definition(struct sl_redaction *redaction, const msgpack_obje
 		redact_block(redaction, map, bytes, size);
 	else if (sl_object_is_text(def, "native_stack"))
 		redact_native(redaction, map);
+	else if (sl_object_is_text(def, "frame"))
+		redact_frame(redaction, map);
+	else if (sl_object_is_text(def, "module"))
+		redact_module(redaction, map);
+	else if (sl_object_is_text(def, "device"))
+		redact_device(redaction, map);
+	else if (sl_object_is_text(def, "text"))
+		redact_label(redaction, map);
 	else if (sl_object_is_text(def, "capability"))
 		redact_capability(redaction, map);
 	else
-		redact_map(redaction, map, sl_object_is_text(def, "header"), NULL);
+		redact_map(redaction, map, sl_object_is_text(def, "header"));
 }
 
 void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size)

@@ -89,6 +89,29 @@ static enum phase phase_among(const struct rule *rules, size_t count, const char
 	return NONE;
 }
 
+static size_t place_of(const char *name, size_t size, const char *word, size_t *from)
+{
+	size_t length = strlen(word);
+
+	for (*from = 0; *from + length <= size; ++*from)
+		if (!strncasecmp(name + *from, word, length))
+			return length;
+	return 0;
+}
+
+size_t sl_roles_word(const char *name, size_t size, size_t *from)
+{
+	size_t length = 0;
+
+	for (size_t i = 0; i < SL_COUNT(functions) && !length; i++)
+		length = strlen(functions[i].text) == size ? place_of(name, size, functions[i].text, from) : 0;
+	for (size_t i = 0; i < SL_COUNT(words) && !length; i++)
+		length = place_of(name, size, words[i].text, from);
+	for (size_t i = 0; i < SL_COUNT(optimizers) && !length; i++)
+		length = place_of(name, size, optimizers[i], from);
+	return length;
+}
+
 /* "Net.fit.<locals>.step" gives Net, fit, step; "a::Net::forward" gives a, Net, forward. */
 static unsigned split(char *name, char **parts)
 {

@@ -27,3 +27,6 @@ enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site)
 
 /* Bytes of each role at the device's peak of held memory; false: nothing of it is known. */
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT]);
+
+/* The first word in a part of a function's name that tells a role: its length, and where it begins.  0: none does. */
+size_t sl_roles_word(const char *name, size_t size, size_t *from);

@@ -95,6 +95,30 @@ def differences(case, recordings):
                 yield f"{case}: hidden {name} is {alone.get(name, 0)} alone, and {shared.get(name, 0)} on a shared device"
 
 
+def figures(report):
+    """What a redacted recording must have as well: figures in an order that no name decides."""
+    rows = [("process", device["peak_bytes"], device["live_bytes"]) for process in report["processes"] for device in process["memory"]]
+    rows += [("role", role["role"], role["bytes_at_peak"]) for process in report["processes"] for role in process["roles"]]
+    rows += [("oom", oom["requested_bytes"], re.split(r"(?:made |taken |leak )?at ", oom["cause"])[0], oom["hidden_bytes"]) for oom in report["ooms"]]
+    rows += [("leak", leak["bytes"], leak["blocks"], leak["verdict"]) for leak in report["leaks"]]
+    rows += [("finding", finding["class"], finding["severity"], finding["bytes"]) for finding in report["findings"]]
+    return sorted(map(str, rows))
+
+
+def redacted(case, analyze, run):
+    """What the pack of `pack --redact` has of the program's names, and the figures that it lost."""
+    with tempfile.TemporaryDirectory(prefix="stormlog-real-") as folder:
+        pack = Path(folder) / "x.stormlog"
+        subprocess.run([analyze, "pack", "--redact", "-o", pack, run], check=True, capture_output=True)
+        texts = [subprocess.run([analyze, "--json", path], check=True, capture_output=True, text=True).stdout for path in (run, pack)]
+    for name in {path.stem for path in (CASES / case / "program").rglob("*.py")} - {"main", "__init__"}:
+        if re.search(rf"\b{name}\.py", texts[1]):
+            yield f"{case}: {name}.py is in the redacted report"
+    plain, masked = (figures(json.loads(text)) for text in texts)
+    if plain != masked:
+        yield f"{case}: redacted, it has other figures: {sorted(set(plain) ^ set(masked))[:4]}"
+
+
 def main():
     arguments = sys.argv[1:]
     show = "--show" in arguments
@@ -105,7 +129,8 @@ def main():
         if show:
             for name, recording in recordings.items():
                 print(f"----- {case} {name}\n{recording.text}{recording.errors}")
-        for miss in [*misses(case, recordings), *differences(case, recordings), *too_great(case, recordings)]:
+        run = CASES / case / next(iter(recordings))
+        for miss in [*misses(case, recordings), *differences(case, recordings), *too_great(case, recordings), *redacted(case, analyze, run)]:
             wrong += 1
             print(miss)
     return wrong != 0

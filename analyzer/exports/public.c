@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/exports/public.h"
+
+#include <string.h>
+
+static const char words[] =
+	" usr lib lib64 local opt bin sbin site-packages dist-packages x86_64-linux-gnu aarch64-linux-gnu <module> <lambda> "
+	"<listcomp> main _start torch cuda cupy jax jaxlib xla triton tensorflow numpy nvidia forward backward step hip rocm "
+	"nvml amdgpu kfd hipMemGetInfo cuMemGetInfo c10 or not seen true false exit _exit exec return signal NVIDIA AMD "
+	"Instinct GeForce RTX Tesla Radeon Simulated GPU PCIe HBM3 HBM3e SXM4 SXM5 NVL linux-vdso.so.1 header text frame "
+	"python_stack native_stack thread module eval_range device communicator capability note gap sample oom checkpoint slept "
+	"<asleep> footer block cuda_runtime cuda_driver hsa nccl label process [vdso] . .. - -- & * > # __init__ __new__ "
+	"__post_init__ __call__ wrapper wrapped _wrapper inner decorated _wrapped_call_impl <locals> xla_cuda_plugin.so ";
+
+/* lib*.so: the C library, the vendors' and the frameworks'. */
+static const char libraries[] =
+	" cuda cudart cublas cublasLt cudnn cudnn_ops cudnn_cnn cudnn_adv cudnn_graph cufft curand cusolver cusparse cusparseLt "
+	"cufile nvrtc nvJitLink nvToolsExt nvidia-ml nccl nvshmem rccl amdhip64 hsa-runtime64 hiprtc rocblas hipblas hipblaslt "
+	"hipfft rocfft hipsparse rocsparse hiprand rocrand hipsolver rocsolver rocm_smi64 roctx64 MIOpen c10 c10_cuda c10_hip "
+	"torch torch_cpu torch_cuda torch_hip torch_python torch_global_deps tensorflow_framework tensorflow_cc c m dl pthread "
+	"rt stdc++ gcc_s ffi gomp stormlog_preload ";
+
+/* Folders of site-packages that packages of PyPI and of NVIDIA's containers bring. */
+static const char packages[] =
+	" accelerate apex bitsandbytes cupy cupyx dask datasets deepspeed diffusers distributed einops equinox faiss fairscale "
+	"flash_attn flashinfer flax fsspec functorch haiku huggingface_hub ignite IPython ipykernel jax jax_plugins jaxlib "
+	"jupyter_client "
+	"keras lightning lightning_fabric lightning_utilities lm_eval matplotlib megatron mpi4py numba numpy nvidia onnx "
+	"onnxruntime optax orbax pandas peft pytorch_lightning ray rmm safetensors scipy sentence_transformers sglang sklearn "
+	"tensorboard tensorflow tensorrt tensorrt_llm timm tokenizers torch torch_geometric torchao torchaudio torchdata "
+	"torchmetrics torchrec torchtitan torchtune torchvision tqdm transformer_engine transformers triton trl ultralytics "
+	"unsloth vllm wandb xformers xgboost ";
+
+const char sl_public_capabilities[] =
+	" pytorch stacks memory_fraction free_memory_asked visible_devices device_source device_processes "
+	"exec_failed recorded before_attach_bytes watcher_cpu_ns ";
+
+bool sl_public_is_one_of(const char *word, size_t size, const char *list)
+{
+	size_t all = strlen(list);
+
+	for (const char *at = list; size && (at = memmem(at, all - (size_t)(at - list), word, size)); at++)
+		if (at > list && at[-1] == ' ' && at[size] == ' ')
+			return !memchr(word, ' ', size);
+	return false;
+}
+
+size_t sl_public_span(const char *text, size_t size, const char *accept)
+{
+	size_t at = 0;
+
+	while (at < size && text[at] && strchr(accept, text[at]))
+		at++;
+	return at;
+}
+
+bool sl_public_numbers(const char *text, size_t size, size_t most, size_t in_all)
+{
+	if (size > in_all)
+		return false;
+	for (size_t at = size && *text == '.'; at < size; at++) {
+		size_t digits = sl_public_span(text + at, size - at, "0123456789");
+
+		at += digits;
+		if (!digits || digits > most || (at < size && text[at] != '.'))
+			return false;
+	}
+	return true;
+}
+
+/* 3.11, 2.36 */
+static bool is_release(const char *text, size_t size)
+{
+	return sl_public_numbers(text, size, 2, 4);
+}
+
+/* libcublas.so.13, libcuda.so.535.54.03, libcusparse.so.12.5.10.65, libc-2.36.so, libpython3.11.so.1.0 */
+static bool is_library(const char *word, size_t size)
+{
+	const char *so = memmem(word, size, ".so", 3);
+	size_t stem, version;
+
+	if (size < 4 || memcmp(word, "lib", 3) || !so)
+		return false;
+	stem = (size_t)(so - word) - 3;
+	version = size - stem - 6;
+	if (stem > 6 && !memcmp(word + 3, "python", 6))
+		return is_release(word + 9, stem - 6) && is_release(so + 3, version);
+	for (size_t dash = stem; dash && !version; dash--)
+		if (word[3 + dash] == '-' && is_release(word + 4 + dash, stem - dash - 1) &&
+		    sl_public_is_one_of(word + 3, dash, libraries))
+			return true;
+	return sl_public_is_one_of(word + 3, stem, libraries) && sl_public_numbers(so + 3, version, 3, strlen(".12.5.10.65"));
+}
+
+bool sl_public_is(const char *word, size_t size)
+{
+	if (sl_public_is_one_of(word, size, words) || sl_public_is_one_of(word, size, sl_public_capabilities) ||
+	    is_library(word, size))
+		return true;
+	return size >= 6 && !memcmp(word, "python", 6) && is_release(word + 6, size - 6);
+}
+
+bool sl_public_version(const char *text, size_t size)
+{
+	size_t dots = 0;
+
+	for (size_t i = 0; i < size; i++)
+		dots += text[i] == '.';
+	return size && text[0] != '.' && text[size - 1] != '.' && dots >= 1 && dots <= 2 && sl_public_numbers(text, size, 2, 8);
+}
+
+/* .../site-packages/torch/nn/functional.py, .../dist-packages/torch.py */
+size_t sl_public_file(const char *path, size_t size)
+{
+	static const char folder[] = "-packages/";
+	const char *end = path + size;
+
+	for (const char *at = path; (at = memmem(at, (size_t)(end - at), folder, strlen(folder)));) {
+		const char *name = at + strlen(folder), *slash = memchr(name, '/', (size_t)(end - name));
+		const char *last = slash ? slash : end;
+
+		if (!slash && last - name > 3 && !memcmp(last - 3, ".py", 3))
+			last -= 3;
+		if (at - path >= 5 && (!memcmp(at - 5, "/site", 5) || !memcmp(at - 5, "/dist", 5)) &&
+		    sl_public_is_one_of(name, (size_t)(last - name), packages))
+			return (size_t)(name - path);
+		at = name;
+	}
+	return size;
+}
