@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 
+#include "agent/gpu/vendor.h"
 #include "agent/process/agent.h"
 
 #define LINE  8u    /* words of a cache line */
@@ -43,6 +44,7 @@ static SL_NOINLINE void put(uint64_t word)
 void sl_known_forget(void)
 {
 	atomic_fetch_add(&age, 1);
+	sl_vendor_forget();
 }
 
 SL_HOT uint64_t sl_known_name(uint64_t object, const char *name)

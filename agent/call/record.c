@@ -236,14 +236,23 @@ static SL_NOINLINE struct sl_vendor_context ask_place(enum sl_family family, str
 	return place;
 }
 
-/* Stream-ordered and imported memory lies where its address says, whatever device is current. */
-#define BY_ADDRESS (1u << SL_KIND_pool | 1u << SL_KIND_imported)
+/*
+ * Stream-ordered memory lies where its pool does, else where its stream does; imported memory where its address says.  So does that
+ * of a pool or stream that is not known.
+ */
+#define DEFAULT_STREAM 2 /* CU_STREAM_PER_THREAD, hipStreamPerThread; the legacy one is 1 or NULL */
+#define BY_ADDRESS     (1u << SL_KIND_pool | 1u << SL_KIND_imported)
 
 static SL_NOINLINE int device_of_address(const struct sl_hooks_row *hook, const struct sl_fields *out)
 {
 	bool imported = out->kind == SL_KIND_imported;
-	int saved, device;
+	bool by_thread = !out->object && out->stream <= DEFAULT_STREAM;
+	int saved, device = imported ? 0 : sl_device_named(out->object, out->object ? 0 : out->stream);
 
+	if (device)
+		return device - 1;
+	if (!imported && by_thread && hook->family != SL_FAMILY_hsa)
+		return -1;					      /* the calling thread's */
 	if (imported && sl_vendor_of(hook->family) != SL_VENDOR_CUDA) /* HIP remembers that an address was none */
 		return -1;
 	saved = sl_agent_work_begin();

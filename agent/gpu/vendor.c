@@ -117,8 +117,21 @@ static SL_NOINLINE struct sl_vendor_context hip_current(void)
 	return (struct sl_vendor_context){hip_device, 0};
 }
 
+static _Atomic uint64_t contexts_ended = 1;
+
+void sl_vendor_forget(void)
+{
+	atomic_fetch_add(&contexts_ended, 1);
+}
+
+/* A context is one device's for as long as it lives: only the first question in a context is about its device. */
 SL_HOT struct sl_vendor_context sl_vendor_current(enum sl_vendor vendor)
 {
+	static __thread struct {
+		uint64_t ended;
+		struct sl_vendor_context last;
+	} kept;
+	uint64_t ended = atomic_load_explicit(&contexts_ended, memory_order_relaxed);
 	void *context = NULL;
 	int device;
 
@@ -126,7 +139,16 @@ SL_HOT struct sl_vendor_context sl_vendor_current(enum sl_vendor vendor)
 		return hip_current();
 	if (!OK(cuCtxGetCurrent, &context) || !context)
 		return (struct sl_vendor_context){-1, 0};
-	return (struct sl_vendor_context){OK(cuCtxGetDevice, &device) ? device : -1, (uintptr_t)context};
+	if (SL_LIKELY(kept.ended == ended && kept.last.context == (uintptr_t)context))
+		return kept.last;
+	if (!OK(cuCtxGetDevice, &device))
+		return (struct sl_vendor_context){-1, (uintptr_t)context};
+	kept.ended = 0;
+	atomic_signal_fence(memory_order_seq_cst); /* a signal handler's call may come in between */
+	kept.last = (struct sl_vendor_context){device, (uintptr_t)context};
+	atomic_signal_fence(memory_order_seq_cst);
+	kept.ended = ended;
+	return (struct sl_vendor_context){device, (uintptr_t)context};
 }
 
 int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address)
@@ -149,6 +171,8 @@ uint64_t sl_vendor_size_of(enum sl_vendor vendor, uint64_t address)
 	return known && base == address ? bytes : 0;
 }
 
+_Atomic bool sl_vendor_captures;
+
 bool sl_vendor_capturing(enum sl_vendor vendor, uint64_t stream, uint64_t *graph)
 {
 	enum { LEGACY = 1, ACTIVE = 1 }; /* CU_STREAM_LEGACY; CU_STREAM_CAPTURE_STATUS_ACTIVE */
@@ -160,7 +184,8 @@ bool sl_vendor_capturing(enum sl_vendor vendor, uint64_t stream, uint64_t *graph
 	if (stream <= LEGACY)
 		return false;
 	if (vendor == SL_VENDOR_CUDA) {
-		if (!OK(cuStreamIsCapturing, handle, &status) || status != ACTIVE)
+		if (!atomic_load_explicit(&sl_vendor_captures, memory_order_relaxed) || !OK(cuStreamIsCapturing, handle, &status) ||
+		    status != ACTIVE)
 			return false;
 		if (!OK(cuStreamGetCaptureInfo_v2, handle, &status, NULL, &captured, NULL, NULL))
 			captured = NULL;

@@ -36,12 +36,18 @@ unsigned sl_vendor_devices(enum sl_vendor vendor); /* number of devices that the
 bool sl_vendor_integrated(enum sl_vendor vendor, int ordinal);
 void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device);
 
+/* A context ends, or did so unseen: its handle may be another's. */
+void sl_vendor_forget(void);
+
 /* Device of the calling thread. */
 struct sl_vendor_context sl_vendor_current(enum sl_vendor vendor);
 int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address);
 
 /* Size of the allocation that begins at this address; 0 unknown. */
 uint64_t sl_vendor_size_of(enum sl_vendor vendor, uint64_t address);
+
+/* A capture of CUDA's has begun in this process: before, no stream is asked whether it is captured. */
+extern _Atomic bool sl_vendor_captures;
 
 /* The stream is being captured: an allocation on it is a node of *graph (0 unknown). */
 bool sl_vendor_capturing(enum sl_vendor vendor, uint64_t stream, uint64_t *graph);

@@ -19,6 +19,7 @@
 #include "agent/hooks/torch.h"
 #include "agent/call/known.h"
 #include "agent/call/record.h"
+#include "agent/gpu/vendor.h"
 #include "common/vendor_abi.h"
 #include "common/base.h"
 

@@ -54,6 +54,7 @@
 #define SET_DEVICE(ret, name, proto, args, device)                                                                                 \
 	ONCE(CALL, ret, name, proto, args, sl_known_device(device, false), sl_known_device(device, true),                          \
 	     .device_plus_one = (device) + 1)
+#define CAPTURE(...)	       LOOKUP(__VA_ARGS__, sl_vendor_captures = true)
 #define LIMIT(...)	       ROW(LIMIT, none, __VA_ARGS__)
 #define GRAPH_ALLOC(...)       ROW(GRAPH_ALLOC, graph, __VA_ARGS__)
 #define GRAPH_FREE(...)	       ROW(GRAPH_FREE, graph, __VA_ARGS__)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "agent/gpu/device.h"
+#include "agent/gpu/vendor.h"
 #include "agent/process/hook_rows.h"
 #include "agent/gpu/limit.h"
 #include "agent/symbols/resolve.h"
@@ -120,6 +121,10 @@ void sl_limit_context_gone(struct sl_vendor_context place)
 }
 
 void sl_device_used(int ordinal, enum sl_family family)
+{
+}
+
+void sl_vendor_forget(void)
 {
 }
 
