@@ -171,6 +171,11 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, 
 	return growth;
 }
 
+static bool is_growing(const struct sl_growth *growth)
+{
+	return growth->verdict && !strcmp(growth->verdict, "growing");
+}
+
 static int by_stack(const void *a, const void *b)
 {
 	const struct sl_holder_of_growth *x = a, *y = b;
@@ -195,19 +200,34 @@ static void keep_holder(struct sl_growth *growth, const struct sl_holder_of_grow
 	growth->holders[at] = *holder;
 }
 
-/* Names the stacks that hold what grew, but not those that only made the step. */
-static void name_holders(struct sl_growth *growth, const struct sl_model *model, double step)
+/* True: a place leaks, and it is not this one: what came and went here between two entries is no growth. */
+static bool only_passes(struct sl_process *process, struct sl_stack stack)
 {
+	bool leaks = false;
+
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		if (sl_place_key(process, process->kept.item[i].track->stack) == sl_place_key(process, stack))
+			return false;
+		leaks = true;
+	}
+	return leaks;
+}
+
+/* Names the stacks that hold what grew, but not those that only made the step. */
+static void name_holders(struct sl_growth *growth, struct sl_process *process, double step)
+{
+	const struct sl_model *model = process->model;
 	const struct sl_entry_mark *early = &model->labels.item[growth->label].early,
 				   *late = &model->labels.item[growth->label].late;
 	struct sl_holder_of_growth *all = sl_memory_must(calloc(late->count + 1, sizeof(*all)));
 	size_t count = 0;
+	double sum = 0;
 
 	for (size_t i = 0; i < late->count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 		double grown = (double)late->bytes[i] - (i < early->count ? (double)early->bytes[i] : 0);
 
-		if (grown != 0 && sl_model_in_use(model, site))
+		if (grown != 0 && sl_model_in_use(model, site) && !only_passes(process, site->stack))
 			all[count++] = (struct sl_holder_of_growth){site->stack, sl_model_library(model, site),
 								    grown / (double)(late->entry - early->entry)};
 	}
@@ -217,10 +237,13 @@ static void name_holders(struct sl_growth *growth, const struct sl_model *model,
 			all[i].bytes_per_entry += all[k].bytes_per_entry;
 		if (step > 0 && all[i].bytes_per_entry * (double)(late->entry - early->entry) >= step / 2)
 			continue;
-		/* measured between two entries, not by the line: a part must not exceed the whole */
-		all[i].bytes_per_entry = fmin(all[i].bytes_per_entry, growth->slope);
 		keep_holder(growth, &all[i]);
 	}
+	/* measured between two entries, not by the line: the parts must not exceed the whole */
+	for (unsigned i = 0; i < growth->holder_count; i++)
+		sum += growth->holders[i].bytes_per_entry;
+	for (unsigned i = 0; i < growth->holder_count; i++)
+		growth->holders[i].bytes_per_entry *= fmin(1, growth->slope / sum);
 	free(all);
 }
 
@@ -277,6 +300,26 @@ static bool is_credited(const struct sl_process *process, const struct sl_growth
 	       !is_anothers(process, growth->label);
 }
 
+/*
+ * Ranges inside a growing range grow with it; only the outermost is reported.  It begins before the others and lasts longer,
+ * and its entries grow by as much in sum.
+ */
+static bool is_inside(const struct sl_process *process, const struct sl_growth *growth)
+{
+	const struct sl_label *inner = &process->model->labels.item[growth->label];
+
+	for (size_t i = 0; i < process->growth.count; i++) {
+		const struct sl_growth *other = &process->growth.item[i];
+		const struct sl_label *outer = &process->model->labels.item[other->label];
+		double whole = other->slope * (double)outer->points, part = growth->slope * (double)inner->points;
+
+		if (other != growth && is_growing(other) && outer->first_ns <= inner->first_ns &&
+		    outer->duration_ns > inner->duration_ns && part < 1.1 * whole)
+			return true;
+	}
+	return false;
+}
+
 static void process(struct sl_process *process)
 {
 	double step;
@@ -286,11 +329,14 @@ static void process(struct sl_process *process)
 		process->growth.item[process->growth.count] = growth_of(&process->model->labels.item[i], i, &step);
 		struct sl_growth *growth = &process->growth.item[process->growth.count++];
 
-		if (growth->verdict && !strcmp(growth->verdict, "growing"))
-			name_holders(growth, process->model, step);
+		if (is_growing(growth))
+			name_holders(growth, process, step);
 		growth->credited = growth->holder_count && is_credited(process, growth);
 		growth->advice = "free what these lines keep from each entry, or limit how much they keep";
 	}
+	for (size_t i = 0; i < process->growth.count; i++)
+		process->growth.item[i].inside =
+			is_growing(&process->growth.item[i]) && is_inside(process, &process->growth.item[i]);
 }
 
 /* ": 4.00 MiB by train.py:117 train, 1.00 MiB by ..."; nothing where no stack is known to hold it. */
@@ -319,26 +365,6 @@ static char *held_by(struct sl_process *process, const struct sl_growth *growth)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s by %s", i ? ", " : ": ",
 				       SL_SIZE(sl_stats_bytes(bytes[i])), where[i]);
 	return strdup(text);
-}
-
-/*
- * Ranges inside a growing range grow with it; only the outermost is reported.  It begins before the others and lasts longer,
- * and its entries grow by as much in sum.
- */
-static bool is_inside(const struct sl_process *process, const struct sl_growth *growth)
-{
-	const struct sl_label *inner = &process->model->labels.item[growth->label];
-
-	for (size_t i = 0; i < process->growth.count; i++) {
-		const struct sl_growth *other = &process->growth.item[i];
-		const struct sl_label *outer = &process->model->labels.item[other->label];
-		double whole = other->slope * (double)outer->points, part = growth->slope * (double)inner->points;
-
-		if (other != growth && other->verdict && !strcmp(other->verdict, "growing") && outer->first_ns <= inner->first_ns &&
-		    outer->duration_ns > inner->duration_ns && part < 1.1 * whole)
-			return true;
-	}
-	return false;
 }
 
 /* What a suppression names grows on purpose: the label grows by the rest. */
@@ -377,8 +403,7 @@ static void run(struct sl_report *report)
 			const char *text = sl_defs_text(model->defs, label->text);
 			char *by;
 
-			if (!growth->verdict || strcmp(growth->verdict, "growing") || !growth->credited ||
-			    is_inside(&report->processes[i], growth))
+			if (!is_growing(growth) || !growth->credited || growth->inside)
 				continue;
 			by = held_by(&report->processes[i], growth);
 			sl_report_find(

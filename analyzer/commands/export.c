@@ -200,9 +200,12 @@ static int run(struct sl_arguments *parsed)
 	return status;
 }
 
-const struct sl_command sl_command_export = {
-	"export", "for other tools: perfetto, pprof, memory_viz, sqlite, csv, ...", "export FORMAT [options] PATH...", about, table,
-	run};
+const struct sl_command sl_command_export = {"export",
+					     "for other tools: perfetto, pprof, pytorch-snapshot, sqlite, csv, ...",
+					     "export FORMAT [options] PATH...",
+					     about,
+					     table,
+					     run};
 
 /* ---- dump: ndjson with whole stacks */
 

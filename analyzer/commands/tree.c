@@ -101,6 +101,8 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 				options->how.at_peak ? ", each of %u devices at its own peak\n"
 						     : ", at the peak of the fullest of %u devices\n",
 				sl_devices_held(only));
+	else if (options->at.kind == SL_WHEN_END && only && only->trace->status == SL_STATUS_RUNNING)
+		fputs(", now\n", stdout);
 	else if (options->at.kind <= SL_WHEN_END)
 		sl_escape_print(stdout, ", %s %s\n", only ? "at its" : "each at its own", words[options->at.kind]);
 	else

@@ -234,7 +234,7 @@ bool sl_ci_reports_sarif(const struct sl_ci_reports *forms, FILE *out)
 {
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 	char path[PATH_MAX];
-	unsigned results = 0;
+	unsigned results = 0, outside = 0;
 
 	sl_json_object(j, NULL);
 	sl_json_string(j, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
@@ -253,11 +253,18 @@ bool sl_ci_reports_sarif(const struct sl_ci_reports *forms, FILE *out)
 	for (size_t i = 0; i < forms->outcomes->list.count && results < SARIF_MAX_RESULTS; i++) {
 		const struct sl_outcome *o = &forms->outcomes->list.item[i];
 
-		if (o->level < SL_LEVEL_NOTE || !path_inside(forms, o, path, sizeof(path)))
+		if (o->level < SL_LEVEL_NOTE)
 			continue;
+		if (!path_inside(forms, o, path, sizeof(path))) {
+			outside++;
+			continue;
+		}
 		put_result(j, o, path);
 		results++;
 	}
+	if (outside)
+		fprintf(stderr, "note: --sarif: %u results have no line in a file of %s, so SARIF cannot show them\n", outside,
+			forms->repository ? "this repository" : "a git repository: check ran outside one");
 	sl_json_end(j);
 	sl_json_end(j);
 	sl_json_end(j);

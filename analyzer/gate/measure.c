@@ -245,6 +245,7 @@ static void take_growth(struct taking *taking, const char *name, const struct sl
 
 	if (noisy)
 		measure->at_most = sl_stats_bytes(growth->at_most) + 1;
+	measure->told = !growth->inside;
 	if (growing)
 		measure->at_least = sl_stats_bytes(2 * growth->slope - growth->at_most);
 }
@@ -332,6 +333,7 @@ static void keep_worst(struct taking *taking)
 		keep_most(all, one->bytes);
 		all->unknown += one->bytes != SL_UNKNOWN && one->unknown;
 		all->at_most = one->at_most > all->at_most ? one->at_most : all->at_most;
+		all->told |= one->told;
 		all->at_least = one->at_least > all->at_least ? one->at_least : all->at_least;
 	}
 	keep_left(taking);

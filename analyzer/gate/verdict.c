@@ -190,7 +190,7 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_report *r
 	for (size_t i = 0; i < measures->list.count; i++) {
 		const struct sl_measure *growth = &measures->list.item[i];
 
-		if (growth->of != SL_MEASURE_GROWTH || !is_label(growth->key, limit->label))
+		if (growth->of != SL_MEASURE_GROWTH || !is_label(growth->key, limit->label) || (!growth->told && !limit->label[0]))
 			continue;
 		seen = true;
 		if (growth->unknown && growth->at_most <= limit->bytes &&

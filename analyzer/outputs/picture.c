@@ -141,6 +141,8 @@ static void fill(struct picture *p, const struct sl_process *process)
 	}
 	qsort(p->layer, p->layers, sizeof(p->layer[0]), by_size);
 	for (unsigned c = 0; c < COLUMNS; c++) {
+		/* a sample is older than what was allocated since: the device holds at least that */
+		p->used[c] = fmax(p->used[c], p->known[c] + p->others[c]);
 		p->top = p->known[c] > p->top ? p->known[c] : p->top;
 		p->top = p->used[c] > p->top ? p->used[c] : p->top;
 	}

@@ -50,6 +50,7 @@ struct sl_growth {
 	struct sl_holder_of_growth holders[SL_HOLDERS_MAX]; /* for growing labels, largest first */
 	unsigned holder_count;
 	const char *advice; /* static, for growing labels */
+	bool inside;	    /* it grows with a label around it, which is the one to tell */
 	bool credited;	    /* what grew was allocated in its entries and something is kept, so it has a finding */
 };
 

@@ -695,6 +695,10 @@ class Forms(Folder):
             self.assertEqual(run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"], result["ruleId"])
         self.assertTrue(any("partialFingerprints" in result for result in run["results"]))
 
+    def test_sarif_that_lacks_results_is_told(self):
+        run = self.forms()
+        self.assertIn("check ran outside one", check("--max-peak", "1M", "--sarif", self.path("s.sarif"), run.traces, code=1).stderr)
+
     def test_sarif_points_at_c_that_was_compiled_by_relative_names(self):
         self.path("repo/.git/HEAD", "")
         source = self.path("repo/src/leak.c", "int cudaMalloc(void **, unsigned long);\n"

@@ -40,7 +40,45 @@ for i in range(20):
 '''
 
 
+# 600 steps: a ring of 64 blocks of any size, a batch that one range takes and the other frees, and in each third step a block that stays.
+NOISE = PRELUDE + '''
+import random
+ring, order = [None] * 64, random.Random(1)
+def churn(at):
+    if ring[at]:
+        cudart.cudaFree(ring[at])
+    ring[at] = take(65536 * order.randint(1, 8))
+def remember():
+    take(65536)
+for i in range(600):
+    nvtx.nvtxRangePushA(b"step %d" % i)
+    nvtx.nvtxRangePushA(b"forward")
+    batch = take(3 << 20)
+    nvtx.nvtxRangePop()
+    churn(i % 64)
+    churn(order.randrange(64))
+    if i % 3 == 0:
+        remember()
+    nvtx.nvtxRangePushA(b"backward")
+    cudart.cudaFree(batch)
+    nvtx.nvtxRangePop()
+    nvtx.nvtxRangePop()
+for block in ring:
+    cudart.cudaFree(block)
+'''
+
+
 class Growth(Folder):
+    def test_what_comes_and_goes_beside_a_leak_is_no_part_of_the_growth(self):
+        with Recording(sys.executable, self.path("noise.py", NOISE), SIM_VRAM="8G") as run:
+            labels = {label["label"]: label for label in run.report()["processes"][0]["labels"]}
+            held, = labels["step #"]["held_by"]
+            self.assertIn("remember", str(held["stack"]))
+            out = check("--max-growth", "10K", run.traces, code=1).stdout
+            self.assertRegex(out, r"(?m)^FAIL +max-growth +step # grows")
+            self.assertNotRegex(out, "forward|backward", "they grow with the step around them")
+            check("--max-growth", "10K/forward", run.traces, code=1)
+
     def test_one_step_is_no_growth_and_hides_none(self):
         with Recording(sys.executable, self.path("one_step.py", ONE_STEP), SIM_VRAM="8G") as run:
             labels = {label["label"]: label for label in run.report()["processes"][0]["labels"]}
