@@ -2,8 +2,8 @@
 /*
  * Masks names in definition maps in place, letter by letter, so that no length changes.  All text is masked (keys and nested
  * values too) unless each of its words is on a list of words that everybody knows: vendors' libraries and calls, the system's
- * folders, packages of PyPI with their files (public.h), the format's own.  The same name has the same mask within one pack and another one in the next; punctuation of paths
- * and of names in programs stays.
+ * folders, packages of PyPI with their files (public.h), the format's own.  The same name has the same mask within one pack and
+ * another one in the next; punctuation of paths and of names in programs stays.
  *
  * Numbers stay, and binary values that are numbers: addresses of native stacks, columns of blocks.  Other binary values, and
  * bytes that no reader reads, become zeroes.
