@@ -239,6 +239,55 @@ static void put_rows(struct sl_screen_page *page, struct sl_process *process, co
 	sl_map_free(&rows.names);
 }
 
+/* " at part1.py:109 work1"; "" where no line is known. */
+static const char *at_line(char *out, size_t size, struct sl_process *process, struct sl_stack stack)
+{
+	char line[256];
+
+	sl_owners_line(process, stack, 1, line, sizeof(line));
+	snprintf(out, size, "%s%s", *line ? " at " : "", line);
+	return out;
+}
+
+/* A request found no memory, and got it once the cache was given back.  Where one failed for good, OUT OF MEMORY is told. */
+static void put_retry(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device)
+{
+	struct sl_window_cache cache;
+	char line[300], when[80] = "", times[60] = "";
+
+	if (device->torch.ooms || !sl_window_cache(process->model->header, device->device, &cache) || !cache.retried)
+		return;
+	if (cache.retried > 1)
+		snprintf(times, sizeof(times), "   %s times; most", SL_NUMBER(cache.retried));
+	if (cache.retry_ns)
+		snprintf(when, sizeof(when), "%s at %s of the window", *times ? "" : "  ", SL_SPAN(cache.retry_ns));
+	sl_screen_head(page, "NEARLY OUT OF MEMORY", SL_SCREEN_WARNING);
+	sl_screen_say(page, "%s%s", times, when);
+	sl_screen_say(page, "  asked %s, found no memory, and got it after PyTorch gave back %s of its cache%s",
+		      SL_SIZE(cache.asked), SL_SIZE(cache.retry_bytes), at_line(line, sizeof(line), process, cache.retried_stack));
+	fputc('\n', page->out);
+}
+
+/* What was reserved where it was most at another moment, and what empty_cache() gave back. */
+static void put_cache(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device)
+{
+	struct sl_window_cache cache;
+	char line[300], when[80] = "";
+
+	if (!sl_window_cache(process->model->header, device->device, &cache))
+		return;
+	if (strcmp(SL_SIZE(cache.peak), SL_SIZE(device->torch_at_peak.reserved_bytes)) != 0) {
+		if (cache.peak_ns)
+			snprintf(when, sizeof(when), " at %s of the window", SL_SPAN(cache.peak_ns));
+		sl_screen_say(page, "  reserved was most%s: %s, with %s in tensors", when, SL_SIZE(cache.peak),
+			      SL_SIZE(cache.peak_tensors));
+	}
+	if (cache.emptied)
+		sl_screen_say(page, "  empty_cache() gave back %s in %s%s%s", SL_SIZE(cache.emptied_bytes),
+			      cache.emptied > 1 ? SL_NUMBER(cache.emptied) : "one call", cache.emptied > 1 ? " calls, most" : "",
+			      at_line(line, sizeof(line), process, cache.emptied_stack));
+}
+
 static void put_peak(struct sl_screen_page *page, struct sl_process *process)
 {
 	const struct sl_device_state *device = fullest(process);
@@ -255,6 +304,8 @@ static void put_peak(struct sl_screen_page *page, struct sl_process *process)
 		devices += process->model->devices[d] && process->model->devices[d]->known_peak;
 	if (window && device->torch.allocated && device->torch.allocated->begun)
 		sl_screen_spark(spark, sizeof(spark), page, device->torch.allocated);
+	if (window)
+		put_retry(page, process, device);
 	if (page->report->process_count > 1)
 		snprintf(who, sizeof(who), "%s, device %d   ", sl_stacks_program(process->model->header), device->device);
 	if (devices > 1)
@@ -263,6 +314,8 @@ static void put_peak(struct sl_screen_page *page, struct sl_process *process)
 	sl_screen_say(page, "     %s%s in tensors, %s reserved   %s%s", who, SL_SIZE(requested_at_peak(device)),
 		      SL_SIZE(device->torch_at_peak.reserved_bytes), spark, others);
 	put_rows(page, process, device, window);
+	if (window)
+		put_cache(page, process, device);
 	if (!window && facts.free_pieces)
 		sl_screen_say(page, "      free at the end: %s pieces, the largest %s", SL_NUMBER(facts.free_pieces),
 			      SL_SIZE(facts.free_largest));

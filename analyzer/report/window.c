@@ -24,6 +24,37 @@ bool sl_window_facts(const struct sl_header *header, int device, struct sl_windo
 	return true;
 }
 
+bool sl_window_cache(const struct sl_header *header, int device, struct sl_window_cache *cache)
+{
+	unsigned long long n[13];
+	char name[40], *at, *end;
+
+	*cache = (struct sl_window_cache){0};
+	if (!sl_header_is_snapshot(header) || device < 0)
+		return false;
+	snprintf(name, sizeof(name), "snapshot_cache_%d", device);
+	at = (char *)sl_header_setting(header, name);
+	for (size_t i = 0; i < SL_COUNT(n); i++, at = end) {
+		n[i] = strtoull(at, &end, 10);
+		if (end == at)
+			return false;
+	}
+	*cache = (struct sl_window_cache){.peak = n[0],
+					  .peak_tensors = n[1],
+					  .peak_ns = n[2] * 1000,
+					  .emptied = n[3],
+					  .emptied_bytes = n[4],
+					  .emptied_stack.python = (uint32_t)n[5],
+					  .retried = n[6],
+					  .retried_bytes = n[7],
+					  .retried_stack.python = (uint32_t)n[8],
+					  .retry_ns = n[9] * 1000,
+					  .retry_bytes = n[10],
+					  .asked = n[11],
+					  .begins_ns = n[12] * 1000};
+	return true;
+}
+
 bool sl_window_shows(const struct sl_process *process)
 {
 	struct sl_window_facts facts;
@@ -75,9 +106,12 @@ bool sl_window_is_before(struct sl_process *process, struct sl_stack stack)
 	return count == 2 && frames[1].function && !strcmp(frames[1].function, "made before the window");
 }
 
-uint64_t sl_window_since(const struct sl_process *process, uint64_t time_ns)
+uint64_t sl_window_since(const struct sl_process *process, int device, uint64_t time_ns)
 {
 	uint64_t begin = process->model->header->monotonic_ns + SL_WINDOW_BEGINS_NS;
+	struct sl_window_cache cache;
 
+	if (sl_window_cache(process->model->header, device, &cache))
+		begin += cache.begins_ns;
 	return time_ns > begin ? time_ns - begin : 0;
 }

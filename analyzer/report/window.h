@@ -26,8 +26,22 @@ bool sl_window_shows(const struct sl_process *process);
 uint64_t sl_window_rounds(const struct sl_process *process);
 #define SL_WINDOW_ROUNDS_MIN 4 /* the first may make what stays, and the last may be cut off: fewer show no growth */
 
-/* From the first event of the window to this time of the process. */
-uint64_t sl_window_since(const struct sl_process *process, uint64_t time_ns);
+/* What PyTorch's allocator reserved and gave back in the window of one device. */
+struct sl_window_cache {
+	uint64_t peak, peak_tensors, peak_ns; /* most that was reserved, what tensors held then, and when in the window */
+	uint64_t emptied, emptied_bytes;      /* empty_cache() of the program: times that segments went, and their bytes */
+	struct sl_stack emptied_stack;	      /* of the largest */
+	uint64_t retried, retried_bytes;      /* requests that found no memory, and got it once segments had gone */
+	struct sl_stack retried_stack;	      /* the next four are of the largest too */
+	uint64_t retry_ns, retry_bytes, asked;
+	uint64_t begins_ns; /* this device's window, from the first event of all devices */
+};
+
+/* False: it is no snapshot, or has no such device. */
+bool sl_window_cache(const struct sl_header *header, int device, struct sl_window_cache *cache);
+
+/* From the first event of the device's window to this time of the process. */
+uint64_t sl_window_since(const struct sl_process *process, int device, uint64_t time_ns);
 
 /* "2.5 to 2.7", "2.11 or newer": the releases that write such a file; "": it is no snapshot. */
 const char *sl_window_releases(const struct sl_header *header, char *out, size_t size);

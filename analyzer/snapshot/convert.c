@@ -17,6 +17,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/terminal.h"
+#include "analyzer/snapshot/cache.h"
 #include "analyzer/snapshot/names.h"
 #include "analyzer/snapshot/rebuild.h"
 #include "analyzer/snapshot/release.h"
@@ -335,22 +336,6 @@ static void end_segment(struct lane *lane, const struct sl_snapshot_event *from,
 	}
 }
 
-/* True: a request gave the segment back, because it found no memory. */
-static bool is_retry(const struct lane *lane, size_t at)
-{
-	const struct sl_rebuilt *r = &lane->rebuilt;
-	const struct sl_snapshot_event *events = r->snapshot->events.item + r->events.first;
-	enum sl_snapshot_freed by = sl_snapshot_freed_by(r->snapshot, events[at].stack);
-
-	if (by != SL_SNAPSHOT_UNSAID)
-		return by == SL_SNAPSHOT_BY_REQUEST;
-	while (at < r->events.count &&
-	       (events[at].action == SL_SNAPSHOT_SEGMENT_FREE || events[at].action == SL_SNAPSHOT_SEGMENT_UNMAP))
-		at++;
-	return at < r->events.count && (events[at].action == SL_SNAPSHOT_SEGMENT_ALLOC ||
-					events[at].action == SL_SNAPSHOT_SEGMENT_MAP || events[at].action == SL_SNAPSHOT_OOM);
-}
-
 /* PyTorch gave up.  What the device had free is told as after a call that fails. */
 static void put_oom(struct lane *lane, const struct sl_snapshot_event *from, uint64_t time_ns)
 {
@@ -617,7 +602,7 @@ static void put_event(struct lane *lane, size_t at)
 	case SL_SNAPSHOT_SEGMENT_FREE:
 	case SL_SNAPSHOT_SEGMENT_UNMAP:
 		lane->reserved -= event->size;
-		end_segment(lane, event, is_retry(lane, at), time_ns);
+		end_segment(lane, event, sl_cache_is_retry(&lane->rebuilt, at), time_ns);
 		break;
 	case SL_SNAPSHOT_OOM:
 		put_oom(lane, event, time_ns);
@@ -688,6 +673,33 @@ static void count_free(const struct sl_snapshot *s, int device, uint64_t *pieces
 	}
 }
 
+/* The course of what was reserved on one device, as a setting of the header (analyzer/report/window.c reads it). */
+static void put_cache(struct work *w, const struct sl_rebuilt *r, int device, const char *setting[2])
+{
+	struct sl_cache_course c;
+	uint32_t stacks[2];
+	size_t frames;
+
+	sl_cache_follow(&c, r);
+	stacks[0] = sl_snapshot_shown(&w->names, c.emptied.stack);
+	stacks[1] = sl_snapshot_shown(&w->names, c.retried.stack);
+	for (unsigned i = 0; i < 2; i++) { /* as define_stack numbers them */
+		frames = 0;
+		if (stacks[i] != SL_SNAPSHOT_NONE)
+			sl_sequences_at(&w->snapshot->stacks, stacks[i], &frames);
+		stacks[i] = frames ? stacks[i] + 1 : 0;
+	}
+	setting[0] = sl_memory_print("snapshot_cache_%d", device);
+	setting[1] = sl_memory_print("%llu %llu %llu %llu %llu %u %llu %llu %u %llu %llu %llu %llu", (unsigned long long)c.peak,
+				     (unsigned long long)c.peak_tensors, (unsigned long long)c.peak_us,
+				     (unsigned long long)c.emptied.times, (unsigned long long)c.emptied.bytes, stacks[0],
+				     (unsigned long long)c.retried.times, (unsigned long long)c.retried.bytes, stacks[1],
+				     (unsigned long long)c.retry_us, (unsigned long long)c.retry_bytes, (unsigned long long)c.asked,
+				     (unsigned long long)(r->events.count && w->first_us
+								  ? r->snapshot->events.item[r->events.first].time_us - w->first_us
+								  : 0));
+}
+
 static void put_header(struct work *w, FILE *in, const char *path, unsigned number, const struct lane *lanes, int count)
 {
 	const struct sl_snapshot *s = w->snapshot;
@@ -696,9 +708,9 @@ static void put_header(struct work *w, FILE *in, const char *path, unsigned numb
 	const char *conf = sl_snapshot_text(s, s->conf);
 	struct sl_snapshot_releases releases = sl_snapshot_releases(s);
 	SL_VECTOR(char *) texts = {0};
-	const char *settings[256 + 3][2] = {{"snapshot_releases", sl_snapshot_releases_text(&releases)},
-					    {"snapshot_timed", w->first_us ? "1" : "0"},
-					    {"snapshot_npu", s->is_npu ? "1" : NULL}};
+	const char *settings[2 * 256 + 3][2] = {{"snapshot_releases", sl_snapshot_releases_text(&releases)},
+						{"snapshot_timed", w->first_us ? "1" : "0"},
+						{"snapshot_npu", s->is_npu ? "1" : NULL}};
 	const char *environment[][2] = {{"PYTORCH_CUDA_ALLOC_CONF", conf && *conf   ? conf
 								    : s->expandable ? "expandable_segments:True"
 										    : NULL}};
@@ -709,6 +721,9 @@ static void put_header(struct work *w, FILE *in, const char *path, unsigned numb
 	for (int i = 0; i < count; i++) {
 		const struct sl_rebuilt *r = &lanes[i].rebuilt;
 
+		put_cache(w, r, i, settings[3 + count + i]);
+		*SL_PUSH(&texts) = (char *)settings[3 + count + i][0];
+		*SL_PUSH(&texts) = (char *)settings[3 + count + i][1];
 		*SL_PUSH(&texts) = sl_memory_print("snapshot_device_%d", i);
 		settings[3 + i][0] = texts.item[texts.count - 1];
 		const struct sl_snapshot_event *events = s->events.item + r->events.first;
@@ -733,7 +748,7 @@ static void put_header(struct work *w, FILE *in, const char *path, unsigned numb
 	sl_definition_key(&map, "argv");
 	sl_pack_array(&map.pack, 1);
 	sl_pack_text(&map.pack, sl_paths_name(path));
-	put_pairs(&map, "settings", settings, (size_t)(3 + count));
+	put_pairs(&map, "settings", settings, (size_t)(3 + 2 * count));
 	put_pairs(&map, "environment", environment, 1);
 	put_tables(&map);
 	sl_write_header(w->write, &map);

@@ -104,10 +104,11 @@ class Allocator:
         block[2:] = [0, False, None]
         self.join(segment, segment["blocks"].index(block))
 
-    def empty_cache(self):
+    def empty_cache(self, stack=None):
+        """stack: of the request that found no memory, and gave the cache back itself."""
         for segment in [s for s in self.segments if not self.expandable and len(s["blocks"]) == 1 and not s["blocks"][0][3]]:
             self.segments.remove(segment)
-            self.note("segment_free", segment["addr"], segment["size"], frames("train.py:99 main", native=("THCPModule_emptyCache(_object*, _object*)",)))
+            self.note("segment_free", segment["addr"], segment["size"], stack or frames("train.py:99 main", native=("THCPModule_emptyCache(_object*, _object*)",)))
 
     def oom(self, size, free, stack=None):
         self.note("oom", 0, size, stack, device_free=free)

@@ -227,6 +227,34 @@ class Snapshots(unittest.TestCase):
         self.assertIn("no window", self.run_on("check", "--no-oom", path).stdout)
         self.run_on("check", "--no-oom", "--strict", path, code=1)
 
+    def test_the_screen_tells_what_was_reserved_most_and_what_gave_it_back(self):
+        allocator = self.peak_of_the_cache()
+        allocator.empty_cache()
+        said = " ".join(self.run_on(self.path(made.snapshot(allocator)[0])).stdout.split())
+        self.assertIn("200 MiB in tensors, 200 MiB reserved", said)
+        self.assertRegex(said, r"reserved was most at \d+ us of the window: 290 MiB, with 90.0 MiB in tensors")
+        self.assertIn("empty_cache() gave back 290 MiB in one call at train.py:99 main", said)
+        self.assertNotIn("NEARLY", said)
+
+    def test_a_request_that_found_no_memory_at_first_is_told(self):
+        allocator = self.peak_of_the_cache()
+        asks = made.frames("train.py:70 main", native=("c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(signed char)",))
+        allocator.empty_cache(asks)
+        allocator.alloc(400 << 20, asks)
+        said = " ".join(self.run_on(self.path(made.snapshot(allocator)[0])).stdout.split())
+        self.assertIn("NEARLY OUT OF MEMORY", said)
+        self.assertIn("asked 400 MiB, found no memory, and got it after PyTorch gave back 290 MiB of its cache at train.py:70 main", said)
+        self.assertNotIn("empty_cache()", said)
+
+    def test_a_time_of_a_device_counts_from_its_own_first_event(self):
+        late = made.Allocator(device=1)
+        late.now += 1000000
+        for _ in range(9):
+            late.alloc(30 << 20, made.frames("train.py:7 main"))
+        late.oom(64 << 20, 12345678, made.frames("train.py:8 main"))
+        said = " ".join(self.run_on(self.path(made.snapshot(self.program(1), late)[0])).stdout.split())
+        self.assertRegex(said, r"OUT OF MEMORY device 1 at \d+ us of the window")
+
     def test_a_comparison_and_the_list_of_runs_tell_no_end_of_a_snapshot(self):
         path = self.path(made.snapshot(self.program())[0])
         state = os.path.join(self.at.name, "state")
