@@ -54,7 +54,7 @@ static void put_row(const struct sl_fit_subject *s, unsigned c)
 		sl_escape_print(stdout, "    also from %s to %s\n", SL_SIZE(a->scan.also.item[i].from),
 				sl_format_size(to, a->scan.also.item[i].to));
 	}
-	if (s->recording->window && a->low < a->high) {
+	if (s->recording->seeds.count && a->low < a->high) {
 		char high[SL_FORMAT_BYTES];
 
 		sl_escape_print(stdout, "    between %s and %s, by where the blocks from before the window lie\n", SL_SIZE(a->low),
@@ -274,7 +274,10 @@ static void put_smallest(struct sl_json *j, const struct sl_fit_subject *s, unsi
 	sl_json_string(j, "capacity_of", of_allocator ? "allocator" : "device");
 	sl_json_string(j, "settings", text ? text : s->recording->text);
 	put_release(j, s, c);
-	sl_json_known_uint(j, "always_from_bytes", scan ? scan->always_from : SL_UNKNOWN);
+	sl_json_known_uint(j, "always_from_bytes",
+			   !scan		  ? SL_UNKNOWN
+			   : s->recording->window ? s->answers[c].high
+						  : scan->always_from);
 	if (s->recording->window)
 		sl_json_known_uint(j, "least_bytes", s->answers ? s->answers[c].low : SL_UNKNOWN);
 	sl_json_known_uint(j, "looked_down_to_bytes", scan ? scan->looked_to : SL_UNKNOWN);

@@ -171,42 +171,34 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 
 #define WINDOW_OPERATIONS 3000000ull /* of one search where there are several */
 
-/* Where an answer with gaps, or a smaller one as the blocks lay, differs more from the others, it is taken so far only. */
-#define FAR 0.08
 /*
- * What the span misses of programs whose whole history is known (tests/snapshot/cuts.py, doc/would-it-fit.md): a segment, or of
- * expandable ones a large and a small page, but no more of the whole than these parts.
+ * What the span misses of programs whose whole history is known (tests/snapshot/cuts.py, doc/snapshot.md): a large segment of
+ * PyTorch's, or a part of a small program's memory, and 1 %.  Segments that do not grow leave gaps, by which the orders differ.
  */
-#define SEGMENT	  (20ull << 20)
-#define PAGES	  (22ull << 20)
-#define MISS_PART 0.01
-#define PAGE_PART 0.02
-#define WIDE_PART 0.1 /* a wider span is cut from below */
+#define SEGMENT	     (20ull << 20)
+#define SEGMENT_PART 0.06
+#define PAGE_PART    0.11
+#define MISS_PART    0.01
+#define GAPS_PART    0.02 /* an answer with gaps counts so far beyond the others */
 
-static uint64_t part_of(uint64_t bytes, double part, uint64_t most)
+static uint64_t part_of(uint64_t bytes, double part)
 {
-	uint64_t some = (uint64_t)((double)bytes * part);
-
-	return some < most ? some : most;
+	return (uint64_t)((double)bytes * part);
 }
 
-static void widen(struct sl_fit_answer *a, uint64_t from, bool far)
+static void widen(struct sl_fit_answer *a, uint64_t from)
 {
-	uint64_t least = a->low, most = a->high;
-
 	if (from == SL_UNKNOWN)
 		return;
-	if (most == SL_UNKNOWN) {
-		a->low = a->high = from;
-		return;
-	}
-	if (far) {
-		least -= part_of(least, FAR, UINT64_MAX);
-		most += part_of(most, FAR, UINT64_MAX);
-		from = from < least ? least : from > most ? most : from;
-	}
-	a->low = from < a->low ? from : a->low;
-	a->high = from > a->high ? from : a->high;
+	a->low = a->low == SL_UNKNOWN || from < a->low ? from : a->low;
+	a->high = a->high == SL_UNKNOWN || from > a->high ? from : a->high;
+}
+
+static void widen_a_little(struct sl_fit_answer *a, uint64_t from)
+{
+	uint64_t least = a->low - part_of(a->low, GAPS_PART), most = a->high + part_of(a->high, GAPS_PART);
+
+	widen(a, from == SL_UNKNOWN || a->low == SL_UNKNOWN ? from : from < least ? least : from > most ? most : from);
 }
 
 static uint64_t smallest(const struct sl_fit_recording *r, const struct sl_fit_case *how)
@@ -240,31 +232,37 @@ static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_sub
 			a->at[i] = o;
 	}
 	if (scan)
-		widen(a, smallest(&r, how), first == SL_FIT_WITH_GAPS);
+		(first == SL_FIT_WITH_GAPS ? widen_a_little : widen)(a, smallest(&r, how));
 	free(r.ops.item);
 	free(r.reserved.item);
 	free(r.times.item);
 }
 
-/* The blocks have their recorded addresses, and only the window's requests go by the other settings. */
+/*
+ * The blocks have their recorded addresses, and only the window's requests go by the other settings.  Where the answer is below
+ * what was reserved, segments that were free are away, as the allocator gives them back when memory runs short.
+ */
 static void answer_as_they_lay(struct sl_fit_answer *a, const struct sl_fit_recording *r, struct sl_fit_case *how)
 {
+	struct sl_fit_recording used = sl_fit_without_cache(r);
 	uint64_t from = smallest(r, how);
 
 	if (from != SL_UNKNOWN && from > r->reserved_start)
-		widen(a, from, from < a->low);
+		widen(a, from);
+	if (used.seeds.count)
+		widen(a, smallest(&used, how));
+	SL_DROP(&used.seeds);
 }
 
 static void add_margin(struct sl_fit_answer *a, bool expandable)
 {
-	uint64_t low = a->low;
+	uint64_t segment = part_of(a->high, expandable ? PAGE_PART : SEGMENT_PART), spread = a->high - a->low;
 
-	if (low == SL_UNKNOWN || (low == a->high && !expandable))
-		return;
-	a->high += expandable ? part_of(low, PAGE_PART, PAGES) : part_of(low, MISS_PART, SEGMENT);
-	a->low -= expandable ? 0 : part_of(low, MISS_PART, SEGMENT);
-	low = a->high - part_of(a->high, WIDE_PART, UINT64_MAX);
-	a->low = a->low > low ? a->low : low;
+	a->high += part_of(a->high, MISS_PART) + (segment < SEGMENT ? segment : SEGMENT) + (expandable ? 0 : spread / 2);
+	a->low -= expandable ? 0 : part_of(a->low, MISS_PART);
+	a->low = a->low > a->free.floor ? a->low : a->free.floor;
+	a->low += -a->low & (SL_DEVICE_UNIT - 1); /* a segment is a multiple of it */
+	a->high += -a->high & (SL_DEVICE_UNIT - 1);
 }
 
 /* The recorded settings, and a capacity of at least what was reserved before the window.  The driver may put segments elsewhere. */
@@ -285,11 +283,26 @@ static void answer_exactly(struct sl_fit_answer *a, const struct sl_fit_subject 
 	sl_fit_scan(&a->scan, r, how);
 	if (a->scan.always_from == SL_UNKNOWN || a->scan.always_from <= r->reserved_start)
 		return;
-	widen(a, a->scan.always_from, false);
-	for (unsigned model = 0; model < SL_FIT_MODELS && r->release <= SL_FIT_RELEASE(2, 11); model++) {
-		how->ties = (enum sl_fit_ties)model;
-		if (is_open(r, how->ties, false))
-			widen(a, smallest(r, how), true);
+	widen(a, a->scan.always_from);
+	for (unsigned order = 0; order < 2 * SL_FIT_MODELS && r->release <= SL_FIT_RELEASE(2, 11); order++) {
+		how->ties = (enum sl_fit_ties)(order % SL_FIT_MODELS);
+		how->streams_reversed = order >= SL_FIT_MODELS;
+		if (is_open(r, how->ties, how->streams_reversed))
+			widen(a, smallest(r, how));
+	}
+}
+
+/* What was tried in several orders fits from the span's end on. */
+static void judge(struct sl_fit_answer *a, const struct sl_fit_subject *subject, bool exact)
+{
+	a->scan.always_from = a->high;
+	for (unsigned i = 0; i < subject->capacity_count; i++) {
+		uint64_t capacity = subject->capacities[i];
+
+		if (exact && capacity >= subject->recording->reserved_start)
+			continue;
+		a->at[i].verdict = capacity < a->high ? SL_FIT_FAILS : SL_FIT_FITS;
+		a->ambiguous[i] = capacity >= a->low && capacity < a->high;
 	}
 }
 
@@ -306,26 +319,37 @@ static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *
 				  .of_allocator = true,
 				  .settings = choice->text ? &choice->settings : NULL,
 				  .operations_max = question->scan_max ? question->scan_max : WINDOW_OPERATIONS};
-	bool exact = !choice->release && (!choice->text || !strcmp(choice->text, r->text)), known;
+	bool exact = !choice->release && (!choice->text || !strcmp(choice->text, r->text));
 
 	a->other_from = a->low = a->high = SL_UNKNOWN;
 	if (exact)
 		answer_exactly(a, subject, &how, question);
-	known = a->low != SL_UNKNOWN;
+	if (a->low != SL_UNKNOWN)
+		return judge(a, subject, exact);
 	how.ties = SL_FIT_REUSED;
+	how.streams_reversed = false;
 	for (unsigned first = 0; first < SL_FIT_FIRSTS; first++)
-		answer_from_nothing(a, subject, r, &how, (enum sl_fit_first)first, !exact, !known && !question->unscanned);
+		answer_from_nothing(a, subject, r, &how, (enum sl_fit_first)first, !exact, !question->unscanned);
 	how.ties = SL_FIT_GIVEN;
 	how.capacity = UINT64_MAX;
-	if (!exact && settings->expandable == r->settings.expandable && !question->unscanned)
+	if (question->unscanned || a->low == SL_UNKNOWN)
+		return;
+	if (settings->expandable == r->settings.expandable)
 		answer_as_they_lay(a, r, &how);
-	if (!known)
-		add_margin(a, settings->expandable);
-	if (exact && !known && a->low != SL_UNKNOWN) { /* all that was reserved at the start does */
+	add_margin(a, settings->expandable);
+	if (exact) { /* all that was reserved at the start does */
 		a->high = a->high < r->reserved_start ? a->high : r->reserved_start;
 		a->low = a->low < a->high ? a->low : a->high;
 	}
-	a->scan.always_from = a->high;
+	judge(a, subject, exact);
+}
+
+/* Of a whole history only the driver's ways leave the answer open. */
+static void span_of(struct sl_fit_answer *a)
+{
+	a->low = a->high = SL_UNKNOWN;
+	widen(a, a->scan.always_from);
+	widen(a, a->other_from);
 }
 
 /* Takes the release that reproduces the window: of those that the user named, else of those that write such a file. */
@@ -367,8 +391,8 @@ void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *r
 									  &asked);
 		for (unsigned i = 0; subject->choices[c].wrong && i < subject->capacity_count; i++)
 			subject->answers[c].at[i].verdict = SL_FIT_UNKNOWN;
-		if (!recording->seeds.count)
-			subject->answers[c].low = subject->answers[c].high = subject->answers[c].scan.always_from;
+		if (!recording->seeds.count && !subject->choices[c].wrong)
+			span_of(&subject->answers[c]);
 	}
 	if (sl_fit_spent(subject))
 		sl_fit_subject_free(subject);

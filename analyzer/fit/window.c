@@ -468,3 +468,23 @@ struct sl_fit_recording sl_fit_from_nothing(const struct sl_fit_recording *r, en
 	free(pieces);
 	return out;
 }
+
+struct sl_fit_recording sl_fit_without_cache(const struct sl_fit_recording *r)
+{
+	struct sl_fit_recording out = *r;
+	const struct sl_fit_seed *seeds = r->seeds.item;
+
+	memset(&out.seeds, 0, sizeof(out.seeds));
+	out.reserved_start = 0;
+	for (size_t i = 0, next; i < r->seeds.count; i = next) {
+		bool held = false;
+
+		for (next = i; next < r->seeds.count && seeds[next].number == seeds[i].number; next++)
+			held |= seeds[next].held;
+		for (; held && i < next; i++) {
+			*SL_PUSH(&out.seeds) = seeds[i];
+			out.reserved_start += seeds[i].bytes;
+		}
+	}
+	return out;
+}

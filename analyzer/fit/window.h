@@ -21,3 +21,6 @@ enum sl_fit_first { SL_FIT_BY_ADDRESS, SL_FIT_BY_SIZE, SL_FIT_SHUFFLED, SL_FIT_W
 
 /* The same requests, and before them those of the blocks that were there.  The caller frees ops, reserved and times. */
 struct sl_fit_recording sl_fit_from_nothing(const struct sl_fit_recording *recording, enum sl_fit_first first);
+
+/* The same without the segments that were free before the first request.  The caller frees seeds. */
+struct sl_fit_recording sl_fit_without_cache(const struct sl_fit_recording *recording);

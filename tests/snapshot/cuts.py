@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """cuts.py ANALYZE FILE...: how wrong is `fit` of a window?  FILEs are snapshots of whole histories, packed by xz or not.
 
-Each is cut at 30, 60 and 90 % of the events up to its peak.  The span of each cut is compared with the capacity of the whole file, for each setting.
+Each is cut at 30, 60 and 90 % of the events up to its peak.  The span of each cut is compared with the answer of the whole file, for each setting.
 """
 import copy
 import json
@@ -38,6 +38,11 @@ def peak_of(events):
     return at
 
 
+def missed(true, span):
+    """How much the whole file's answer, itself a span where the driver's placement is open, is above the cut's; below: less than 0; it is in it: 0."""
+    return max(true[0] - span[1], 0) / true[0] - max(span[0] - true[1], 0) / true[1]
+
+
 def main():
     analyze, *paths = sys.argv[1:]
     found = {text: [] for text in SETTINGS}
@@ -58,20 +63,19 @@ def main():
                     pickle.dump(cut, file)
                 spans = fit(analyze, path)
                 for text in SETTINGS:
-                    true, (low, high) = truth.get(text, (None, None))[1], spans.get(text, (None, None))
-                    if true is None or high is None:
+                    whole_span, span = truth.get(text, (None, None)), spans.get(text, (None, None))
+                    if None in whole_span or None in span:
                         print(f"{os.path.basename(name)} {part} % {text or '(none)'}: no verdict", file=sys.stderr)
                         continue
-                    found[text].append((true, low, high))
-                    if not low <= true <= high:
-                        print(f"{os.path.basename(name)} {part} % {text or '(none)'}: {true} is {'above' if true > high else 'below'} {low} to {high}, "
-                              f"{max(low - true, true - high) / true:.2%}", file=sys.stderr)
-    print("| settings | holds the truth | median width | widest | says fits, and it does not |\n|---|---|---|---|---|")
+                    found[text].append((whole_span, span))
+                    if missed(whole_span, span):
+                        print(f"{os.path.basename(name)} {part} % {text or '(none)'}: {whole_span} is not in {span}, {missed(whole_span, span):+.2%}", file=sys.stderr)
+    print("| settings | holds the truth | median width | from 1 GiB on: median, widest | says fits, and it does not |\n|---|---|---|---|---|")
     for text, cuts in found.items():
-        widths = [(high - low) / true for true, low, high in cuts]
+        widths, large = [(high - low) / true for (true, _), (low, high) in cuts], [(high - low) / true for (true, _), (low, high) in cuts if true >= 1 << 30]
         if cuts:
-            print(f"| {text or 'none'} | {sum(low <= true <= high for true, low, high in cuts)} of {len(cuts)} | {statistics.median(widths):.1%} | {max(widths):.1%} "
-                  f"| {sum(true > high for true, low, high in cuts)} |")
+            print(f"| {text or 'none'} | {sum(not missed(*cut) for cut in cuts)} of {len(cuts)} | {statistics.median(widths):.1%} "
+                  f"| {statistics.median(large or [0]):.1%}, {max(large or [0]):.1%} | {sum(missed(*cut) > 0 for cut in cuts)} |")
 
 
 if __name__ == "__main__":
