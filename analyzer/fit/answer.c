@@ -344,7 +344,7 @@ static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *
 	judge(a, subject, exact);
 }
 
-/* Of a whole history only the driver's ways leave the answer open. */
+/* Only the ways of the driver leave the answer for a whole history open. */
 static void span_of(struct sl_fit_answer *a)
 {
 	a->low = a->high = SL_UNKNOWN;
