@@ -5,6 +5,7 @@
  */
 #include "dry/cudnn.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,15 @@ int cudnnBackendSetAttribute(struct sl_cudnn *d, int name, int type, int64_t cou
 	if (data)
 		memcpy(a->data, data, (size_t)count * width(type));
 	return 0;
+}
+
+bool sl_cudnn_measured(void)
+{
+	enum { MAJOR = 75 }; /* of CUdevice_attribute */
+	int (*get)(int *, int, int) = (int (*)(int *, int, int))dlsym(dlopen("libcuda.so.1", RTLD_LAZY), "cuDeviceGetAttribute");
+	int major = 0;
+
+	return get && !get(&major, MAJOR, 0) && major == 9;
 }
 
 static int64_t workspace_of(const struct sl_cudnn *config)

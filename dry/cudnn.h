@@ -20,5 +20,8 @@ struct sl_cudnn *sl_cudnn_child(const struct sl_cudnn *d, int name);
 
 int64_t sl_cudnn_width(int type); /* bytes of an element, by cudnnDataType_t */
 
+/* The card is one whose workspaces were recorded: of compute capability 9.0. */
+bool sl_cudnn_measured(void);
+
 /* Bytes; 0 where no rule knows better (workspace.c). */
 int64_t sl_cudnn_workspace(const struct sl_cudnn *graph);

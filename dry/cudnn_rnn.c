@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "dry/unsure.h"
+
 enum { LSTM = 2, GRU = 3 };	       /* cudnnRNNMode_t */
 enum { NO_BIAS = 0, DOUBLE_BIAS = 2 }; /* cudnnRNNBiasMode_t */
 enum { MATRICES = 2, DIMENSIONS_MAX = 8 };
@@ -149,5 +151,7 @@ int cudnnGetRNNTempSpaceSizes(void *handle, const struct sl_cudnn_rnn *rnn, int 
 		*work = step * 2;
 	if (reserve)
 		*reserve = mode ? step * (size_t)data->steps * 2 : 0;
+	if (mode)
+		sl_dry_unsure("workspaces of cuDNN", (int64_t)(step * (size_t)data->steps * 2));
 	return 0;
 }

@@ -69,6 +69,7 @@ static void put_dry(struct sl_json *j, const struct sl_report *report)
 	sl_json_bool(j, "measured", need.measured);
 	sl_json_known_uint(j, "capacity_bytes", known ? need.capacity : SL_UNKNOWN);
 	sl_json_known_uint(j, "job_bytes", known ? need.job : SL_UNKNOWN);
+	sl_json_known_uint(j, "unsure_bytes", known ? need.unsure : SL_UNKNOWN);
 	sl_json_known_uint(j, "outside_low_bytes", known ? need.low : SL_UNKNOWN);
 	sl_json_known_uint(j, "outside_high_bytes", known ? need.high : SL_UNKNOWN);
 	sl_json_array(j, "reads");

@@ -39,7 +39,7 @@ void sl_screen_reads(struct sl_screen_page *page)
 void sl_screen_need(struct sl_screen_page *page)
 {
 	struct sl_dry_need need;
-	char text[300];
+	char text[400];
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		if (page->report->processes[i].model->ooms_total)
@@ -49,8 +49,8 @@ void sl_screen_need(struct sl_screen_page *page)
 	sl_dry_say(&need, text, sizeof(text));
 	sl_screen_head(page, "NEED", SL_SCREEN_PLAIN);
 	sl_screen_say(page, "     %s", text);
-	if (need.job + need.high > need.capacity)
-		sl_screen_say(page, "      of %s: whether that is enough depends on the card's own part", SL_SIZE(need.capacity));
+	if (need.job + need.unsure + need.high > need.capacity)
+		sl_screen_say(page, "      of %s: whether that is enough depends on the upper figures", SL_SIZE(need.capacity));
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		if (sl_dry_end(&page->report->processes[i])) {
 			sl_screen_say(page, "      %s", sl_dry_end(&page->report->processes[i]));

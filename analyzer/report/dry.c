@@ -46,6 +46,22 @@ const char *sl_dry_report(const struct sl_report *report)
 	return header ? sl_dry_card(header) : NULL;
 }
 
+#define UNSURE "dry.unsure." /* begins the key of metadata that tells how much more a library may hold (dry/unsure.h) */
+
+/* The most that a process may hold beyond its figures; its last word counts. */
+static void add_unsure(struct sl_dry_need *need, const struct sl_process *process)
+{
+	const struct sl_defs *defs = process->model->defs;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < defs->metadata.count; i++)
+		if (!strncmp(defs->metadata.item[i].key, UNSURE, strlen(UNSURE))) {
+			bytes = strtoull(defs->metadata.item[i].value, NULL, 10);
+			need->unsure_of = defs->metadata.item[i].key + strlen(UNSURE);
+		}
+	need->unsure += bytes;
+}
+
 bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 {
 	const struct sl_header *header = dry_one(report);
@@ -64,6 +80,8 @@ bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 		.capacity = number(header, "memory"),
 		.measured = number(header, "measured"),
 	};
+	for (unsigned i = 0; i < report->process_count; i++)
+		add_unsure(need, &report->processes[i]);
 	return true;
 }
 
@@ -96,9 +114,12 @@ const char *sl_dry_end(const struct sl_process *process)
 
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size)
 {
-	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
+	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES], more[128] = "";
 
-	snprintf(out, size, "%s to %s: %s of the job, and %s to %s outside of it (context and code, %s)",
-		 sl_format_size(from, need->job + need->low), sl_format_size(to, need->job + need->high), SL_SIZE(need->job),
-		 sl_format_size(low, need->low), sl_format_size(high, need->high), need->measured ? "measured" : "not measured");
+	if (need->unsure)
+		snprintf(more, sizeof(more), ", up to %s more for %s", SL_SIZE(need->unsure), need->unsure_of);
+	snprintf(out, size, "%s to %s: %s of the job%s, and %s to %s outside of it (context and code, %s)",
+		 sl_format_size(from, need->job + need->low), sl_format_size(to, need->job + need->unsure + need->high),
+		 SL_SIZE(need->job), more, sl_format_size(low, need->low), sl_format_size(high, need->high),
+		 need->measured ? "measured" : "not measured");
 }

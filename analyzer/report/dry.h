@@ -15,7 +15,9 @@ const char *sl_dry_report(const struct sl_report *report);
 
 /* What the job would need of a device, in bytes: of the device on which it held most. */
 struct sl_dry_need {
-	uint64_t job;	    /* its highest: what PyTorch reserved, and what libraries allocated beside it */
+	uint64_t job;	 /* its highest: what PyTorch reserved, and what libraries allocated beside it */
+	uint64_t unsure; /* what the job may hold beyond that: sizes that a rule of dry/ does not give exactly */
+	const char *unsure_of;
 	uint64_t low, high; /* outside of that, for all its processes there: contexts and code of kernels */
 	uint64_t capacity;
 	bool measured; /* low and high were read from such a card */
