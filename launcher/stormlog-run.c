@@ -143,7 +143,7 @@ static int analyze(const struct sl_launch *run, char *verb, char **folders)
 	for (; *folders; folders++) {
 		/* check takes the newest run, which is this one. */
 		char *one[] = {analyzer, verb, "--run", (char *)run->run_id, *folders, NULL};
-		char *check[] = {analyzer, verb, *folders, NULL};
+		char *check[] = {analyzer, verb, *folders, run->dry ? "--dry" : NULL, NULL};
 
 		child = fork();
 		if (!child) {

@@ -14,13 +14,14 @@
 #include "analyzer/commands/begin.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/ci_reports.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/answers/emit.h"
 
-enum { BASELINE = 7, UPDATE = 12, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET, COUNT };
+enum { BASELINE = 9, UPDATE = 14, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET, COUNT };
 enum { LIMITS = UPDATE }; /* the options before this one are limits */
 
 struct named_limit {
@@ -43,11 +44,13 @@ static const struct sl_option table[] = {
 	{"--max-peak", 0, "SIZE", "most that may be held on one device at once"},
 	{"--max-allocated", 0, "SIZE",
 	 "most that a framework's tensors may hold there; it does not swing with the allocator's history"},
+	{"--max-tensors", 0, "N", "most tensors that may be alive there at once"},
 	{"--max-leak", 0, "SIZE", "most that one process may leak: still held when it ends, or grown until then"},
 	{"--max-growth", 0, "SIZE[/LABEL]", "most that an entry of LABEL, or of any label, may add; may be repeated"},
 	{"--max-hidden", 0, "SIZE", "most that may be used on a device beyond what was recorded"},
 	{"--fits", 0, "SIZE", "would it have fit on a device of this capacity? (doc/would-it-fit.md)"},
 	{"--no-oom", 0, NULL, "no call may run out of memory for good"},
+	{"--dry", 0, NULL, "the run must be a dry one, and have come to its end or to its --steps (doc/dry-run.md)"},
 	{"--baseline", 0, "FILE", "compare the run with these numbers"},
 	{"--tolerance", 0, "SHARE", "how far above the baseline is fine (default: 5%)"},
 	{"--fail-on", 0, "warning|critical", "fail on all that the report shows of this level and worse"},
@@ -69,8 +72,10 @@ static const struct sl_option table[] = {
 	{0},
 };
 
-static const char about[] = "Exit status 0: every limit holds; 1: a limit is exceeded; 2: usage; 3: the input cannot be\nread; 4: "
-			    "a form or baseline could not be written.  Option names without dashes are keys of [check] in\n"
+static const char about[] = "Exit status 0: every limit holds; 1: a limit is exceeded, or with --dry the\nrun did not come to its "
+			    "end; 2: usage, or with --dry it was on a "
+			    "device; 3: the input cannot be\nread; 4: a form or baseline could not be written.  Option names "
+			    "without dashes are keys of [check] in\n"
 			    ".stormlog.ini; options win.  Where the trace cannot answer, a limit is unknown; --strict fails it.";
 
 static int wrong(const char *name, const char *value, const char *why)
@@ -306,9 +311,27 @@ static void tell_missing(void *context, bool damaged, const char *subject, const
 	sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", subject, message);
 }
 
+/* Memory outside of the job differs, so the numbers of a dry run are no baseline of others. */
+static bool is_of_other_kind(const struct sl_measures *run, const struct sl_measures *baseline, const char *path)
+{
+	if (!run->dry == !baseline->dry)
+		return false;
+	sl_command_fail(SL_EXIT_USAGE, "%s has the numbers of %s, and this is %s: keep a file for each", path,
+			baseline->dry ? "a dry run" : "a run on a device", run->dry ? "a dry run" : "a run on a device");
+	return true;
+}
+
 /* The numbers of a part of a run do not take the place of those of a whole one.  Counted events that were lost make no part. */
 static int update(const struct sl_report *report, const struct options *o, const struct sl_measures *measures)
 {
+	struct sl_measures there;
+	char why[PATH_MAX + 300];
+	bool other = sl_baseline_read(&there, o->limits.baseline, why, sizeof(why)) &&
+		     is_of_other_kind(measures, &there, o->limits.baseline);
+
+	sl_measures_free(&there);
+	if (other)
+		return SL_EXIT_USAGE;
 	sl_missing_tell(report, tell_missing, NULL);
 	if (sl_missing_unreadable(report))
 		return sl_command_fail(SL_EXIT_UNREADABLE, "%s stays as it is: parts of the run cannot be read",
@@ -330,6 +353,9 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	char why[PATH_MAX + 300];
 	int status = SL_EXIT_FINE;
 
+	if (o->limits.dry && !sl_dry_report(report))
+		return sl_command_fail(SL_EXIT_USAGE,
+				       "--dry: %s was recorded on a device; stormlog-run --dry=CARD records a dry run", path);
 	find_gaps(report);
 	sl_measures_take(&measures, report);
 	/* prints the note about suppressions that matched no leak */
@@ -339,6 +365,8 @@ static int check(struct sl_report *report, const struct options *o, const char *
 		status = update(report, o, &measures);
 	} else if (held && !sl_baseline_read(&baseline, o->limits.baseline, why, sizeof(why))) {
 		status = sl_command_fail(SL_EXIT_USAGE, "%s", why);
+	} else if (held && is_of_other_kind(&measures, &baseline, o->limits.baseline)) {
+		status = SL_EXIT_USAGE;
 	} else {
 		struct sl_ci_reports forms = {.outcomes = &outcomes,
 					      .measures = &measures,

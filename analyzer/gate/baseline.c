@@ -24,15 +24,17 @@ static void put_line(struct sl_json *j, const struct sl_measure_line *line)
 	sl_json_end(j);
 }
 
+static const char *figure_name(enum sl_measure_of of, const char *key)
+{
+	return sl_measure_is_count(of, key) ? "count" : "bytes";
+}
+
 static void put(struct sl_json *j, const struct sl_measure *m)
 {
 	sl_json_object(j, m->key);
 	if (m->of == SL_MEASURE_STACK || m->of == SL_MEASURE_LEAK)
 		sl_json_string(j, "what", m->what);
-	if (m->bytes == SL_UNKNOWN)
-		sl_json_null(j, "bytes");
-	else
-		sl_json_uint(j, "bytes", m->bytes);
+	sl_json_known_uint(j, figure_name(m->of, m->key), m->bytes);
 	if (m->lines.list.count) {
 		sl_json_array(j, "lines");
 		for (size_t i = 0; i < m->lines.list.count; i++)
@@ -66,6 +68,8 @@ bool sl_baseline_write(const struct sl_measures *measures, const char *path)
 	}
 	j = sl_json_new(save.out, SL_JSON_INDENT);
 	sl_json_document(j, "stormlog.baseline", VERSION);
+	if (measures->dry)
+		sl_json_string(j, "dry", measures->dry);
 	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++) {
 		sl_json_object(j, sl_measure_names[of]);
 		for (; at < measures->list.count && sorted[at]->of == of; at++)
@@ -99,9 +103,9 @@ static char *read_all(const char *path, size_t *size)
 }
 
 /* A number that is not understood would be one that nothing exceeds.  Returns the value that is wrong; NULL: none is. */
-static const struct sl_value *take_bytes(const struct sl_value *object, bool may_be_unknown, uint64_t *bytes)
+static const struct sl_value *take_figure(const struct sl_value *object, const char *name, bool may_be_unknown, uint64_t *bytes)
 {
-	const struct sl_value *value = sl_value_get(object, "bytes");
+	const struct sl_value *value = sl_value_get(object, name);
 
 	*bytes = SL_UNKNOWN;
 	if (!value || object->twice)
@@ -122,7 +126,7 @@ static const struct sl_value *take_lines(struct sl_measure *m, const struct sl_v
 	for (uint32_t i = 0; lines && i < lines->count; i++) {
 		const char *place = sl_value_get_text(&lines->items[i], "place");
 		uint64_t bytes;
-		const struct sl_value *wrong = place ? take_bytes(&lines->items[i], false, &bytes) : &lines->items[i];
+		const struct sl_value *wrong = place ? take_figure(&lines->items[i], "bytes", false, &bytes) : &lines->items[i];
 
 		if (wrong)
 			return wrong;
@@ -145,7 +149,8 @@ static const struct sl_value *take(struct sl_measures *measures, enum sl_measure
 		const char *what = sl_value_get_text(&member->value, "what");
 		struct sl_measure *m = sl_measures_add(measures, of, member->key, what ? what : member->key);
 
-		wrong = take_bytes(&member->value, !places, &m->bytes) ?: take_lines(m, sl_value_get(&member->value, "lines"));
+		wrong = take_figure(&member->value, figure_name(of, member->key), !places, &m->bytes)
+				?: take_lines(m, sl_value_get(&member->value, "lines"));
 	}
 	return wrong;
 }
@@ -165,7 +170,7 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 	struct sl_value_error error = {0};
 	struct sl_arena arena = {0};
 	const struct sl_value *root, *wrong;
-	const char *schema;
+	const char *schema, *dry;
 	int64_t version;
 	size_t length;
 	char *text = read_all(path, &length);
@@ -194,6 +199,8 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 		fine = true;
 	if (fine)
 		sl_measures_sort(measures);
+	dry = fine ? sl_value_get_text(root, "dry") : NULL;
+	measures->dry = dry ? sl_memory_copy(dry) : NULL;
 	sl_arena_free(&arena);
 	free(text);
 	return fine;

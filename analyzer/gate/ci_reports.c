@@ -32,12 +32,20 @@ static const char *path_inside(const struct sl_ci_reports *forms, const struct s
 	return path;
 }
 
+/* The first line of a dry run. */
+static void put_dry(const struct sl_ci_reports *forms, FILE *out)
+{
+	if (forms->measures->dry)
+		sl_escape_print(out, "DRY RUN on %s: no number was computed\n", forms->measures->dry);
+}
+
 bool sl_ci_reports_text(const struct sl_ci_reports *forms, FILE *out)
 {
 	const struct sl_outcomes *outcomes = forms->outcomes;
 	unsigned asked = 0, beside = 0;
 	char names[256];
 
+	put_dry(forms, out);
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < outcomes->list.count; i++) {
 			const struct sl_outcome *o = &outcomes->list.item[i];
@@ -68,6 +76,7 @@ bool sl_ci_reports_json(const struct sl_ci_reports *forms, FILE *out)
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 
 	sl_json_document(j, "stormlog.check", 1);
+	sl_json_string(j, "dry", forms->measures->dry);
 	sl_json_uint(j, "failures", forms->outcomes->failures);
 	sl_json_uint(j, "unknown", forms->outcomes->unknown);
 	sl_json_array(j, "outcomes");
@@ -291,7 +300,7 @@ bool sl_ci_reports_metrics(const struct sl_ci_reports *forms, FILE *out)
 		for (size_t i = 0; i < forms->measures->list.count; i++) {
 			const struct sl_measure *m = &forms->measures->list.item[i];
 
-			if (m->of != families[f].of || m->bytes == SL_UNKNOWN)
+			if (m->of != families[f].of || m->bytes == SL_UNKNOWN || sl_measure_is_count(m->of, m->key))
 				continue;
 			if (!said)
 				sl_escape_print(out, "# TYPE %s gauge\n# UNIT %s bytes\n# HELP %s %s\n", families[f].name,
@@ -325,6 +334,7 @@ bool sl_ci_reports_summary(const struct sl_ci_reports *forms, FILE *out)
 	size_t size, used = 0;
 	FILE *row;
 
+	put_dry(forms, out);
 	sl_escape_print(out, "### GPU memory: %s", outcomes->failures ? "failed" : "fine");
 	if (outcomes->unknown)
 		sl_escape_print(out, ", %u unknown", outcomes->unknown);

@@ -98,6 +98,8 @@ static void take(struct sl_differences *differences, struct sl_map *index, struc
 			const struct sl_measure *m = &side->runs.item[r].list.item[i];
 			uintptr_t row;
 
+			if (sl_measure_is_count(m->of, m->key)) /* differences are bytes */
+				continue;
 			if (m->lines.list.count && !*entry_of(sums, m, NULL)) {
 				take_lines(differences, index, m, after);
 				continue;

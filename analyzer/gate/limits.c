@@ -15,6 +15,7 @@ void sl_limits_init(struct sl_limits *limits)
 {
 	*limits = (struct sl_limits){.peak = SL_NO_LIMIT,
 				     .allocated = SL_NO_LIMIT,
+				     .tensors = SL_NO_LIMIT,
 				     .leak = SL_NO_LIMIT,
 				     .hidden = SL_NO_LIMIT,
 				     .fits = SL_NO_LIMIT,
@@ -29,11 +30,13 @@ void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size)
 	} all[] = {
 		{limits->peak != SL_NO_LIMIT, "max-peak"},
 		{limits->allocated != SL_NO_LIMIT, "max-allocated"},
+		{limits->tensors != SL_NO_LIMIT, "max-tensors"},
 		{limits->leak != SL_NO_LIMIT, "max-leak"},
 		{limits->hidden != SL_NO_LIMIT, "max-hidden"},
 		{limits->fits != SL_NO_LIMIT, "fits"},
 		{limits->growth_count, "max-growth"},
 		{limits->no_oom, "no-oom"},
+		{limits->dry, "dry"},
 		{limits->baseline[0], "baseline"},
 		{limits->fail_on, limits->fail_on == SL_FAIL_ON_WARNING ? "fail-on warning" : "fail-on critical"},
 	};
@@ -98,6 +101,16 @@ static const char *set_truth(bool *truth, const char *value)
 	return "is not yes or no";
 }
 
+static const char *set_count(uint64_t *count, const char *value)
+{
+	char *end;
+
+	*count = strtoull(value, &end, 10);
+	return *value >= '0' && *value <= '9' && !*end && *count != SL_NO_LIMIT
+		       ? NULL
+		       : "is not a number of tensors; max-allocated limits their bytes";
+}
+
 const char *sl_limits_set(struct sl_limits *limits, const char *name, const char *value)
 {
 	static const char no_size[] = "is not a size, as 20GiB";
@@ -106,6 +119,8 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 		return sl_size_parse(value, &limits->peak) ? NULL : no_size;
 	if (!strcmp(name, "max-allocated"))
 		return sl_size_parse(value, &limits->allocated) ? NULL : no_size;
+	if (!strcmp(name, "max-tensors"))
+		return set_count(&limits->tensors, value);
 	if (!strcmp(name, "max-leak"))
 		return sl_size_parse(value, &limits->leak) ? NULL : no_size;
 	if (!strcmp(name, "max-hidden"))
@@ -116,6 +131,8 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 		return set_growth(limits, value);
 	if (!strcmp(name, "no-oom"))
 		return set_truth(&limits->no_oom, value);
+	if (!strcmp(name, "dry"))
+		return set_truth(&limits->dry, value);
 	if (!strcmp(name, "strict"))
 		return set_truth(&limits->strict, value);
 	if (!strcmp(name, "fail-on-gaps"))
@@ -145,8 +162,9 @@ struct reading {
 /* A name that is given twice has a value that would not be held. */
 static const char *take(void *context, const char *name, const char *value)
 {
-	static const char *const once[] = {"max-peak", "max-allocated", "max-leak",  "max-hidden", "fits",   "no-oom",
-					   "strict",   "fail-on-gaps",	"tolerance", "baseline",   "fail-on"};
+	static const char *const once[] = {"max-peak",	"max-allocated", "max-tensors", "max-leak", "max-hidden",
+					   "fits",	"no-oom",	 "dry",		"strict",   "fail-on-gaps",
+					   "tolerance", "baseline",	 "fail-on"};
 	struct reading *reading = context;
 
 	for (unsigned i = 0; i < SL_COUNT(once); i++) {

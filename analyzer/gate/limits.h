@@ -25,11 +25,12 @@ struct sl_growth_limit {
 };
 
 struct sl_limits {
-	uint64_t peak, allocated, leak, hidden; /* SL_NO_LIMIT */
-	uint64_t fits;				/* the run must fit on a device of this capacity; SL_NO_LIMIT: not asked */
+	uint64_t peak, allocated, tensors, leak, hidden; /* SL_NO_LIMIT; tensors: how many */
+	uint64_t fits;					 /* the run must fit on a device of this capacity; SL_NO_LIMIT: not asked */
 	struct sl_growth_limit growth[SL_GROWTH_LIMITS_MAX];
 	unsigned growth_count;
 	bool no_oom;
+	bool dry;	     /* the run must be a dry one that came to its end (verdict.c) */
 	bool strict;	     /* what a run cannot tell counts as a failure */
 	char baseline[4096]; /* path; "": none */
 	double tolerance;    /* allowed change from the baseline: 0.05 */

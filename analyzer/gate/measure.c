@@ -7,13 +7,25 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/gate/fingerprint.h"
+#include "analyzer/base/format.h"
 #include "analyzer/base/map.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/leak_list.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
 const char *const sl_measure_names[SL_MEASURE_OF_COUNT] = {"total", "library", "stack", "leak", "label", "growth"};
+
+bool sl_measure_is_count(enum sl_measure_of of, const char *key)
+{
+	return of == SL_MEASURE_TOTAL && !strcmp(key, "tensors");
+}
+
+const char *sl_measure_figure(char *out, enum sl_measure_of of, const char *key, uint64_t value)
+{
+	return sl_measure_is_count(of, key) ? sl_format_count(out, value) : sl_format_size(out, value);
+}
 
 struct sl_measure *sl_measures_find(const struct sl_measures *measures, enum sl_measure_of of, const char *key)
 {
@@ -365,21 +377,25 @@ static void take_totals(struct sl_measures *run, const struct sl_report *report)
 {
 	/* a run without a device held nothing; hidden memory is unknown */
 	entry_of(run, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = 0;
-	if (!run->snapshot)
+	if (!run->snapshot && !run->dry) /* of a dry run it can never be known */
 		entry_of(run, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
 	for (unsigned i = 0; i < report->device_count; i++) {
 		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), report->devices[i].known_peak_bytes);
-		if (!run->snapshot)
+		if (!run->snapshot && !run->dry)
 			keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "hidden"), report->devices[i].hidden_peak_bytes);
 		for (unsigned p = 0; p < report->process_count; p++) {
 			const struct sl_device_state *state = sl_devices_state(report, &report->devices[i], p);
 
 			if (state && run->snapshot) /* its known peak is what was reserved when tensors held most */
 				keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), state->torch.peak_reserved_bytes);
-			if (state && state->torch.used)
-				keep_most(entry_of(run, SL_MEASURE_TOTAL, "allocated",
-						   "most that tensors of one process held on one device"),
-					  state->torch.peak_allocated_bytes);
+			if (!state || !state->torch.used)
+				continue;
+			keep_most(
+				entry_of(run, SL_MEASURE_TOTAL, "allocated", "most that tensors of one process held on one device"),
+				state->torch.peak_allocated_bytes);
+			/* a part that was folded has peaks of bytes only */
+			keep_most(entry_of(run, SL_MEASURE_TOTAL, "tensors", "most tensors of one process on one device"),
+				  report->processes[p].model->folded_ns ? SL_UNKNOWN : state->torch.peak_blocks);
 		}
 	}
 }
@@ -389,7 +405,9 @@ void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
 	struct taking taking = {.measures = measures};
 	const struct sl_shared_device *worst = report->devices;
 
-	*measures = (struct sl_measures){.no_device = !report->device_count, .snapshot = report->process_count > 0};
+	*measures = (struct sl_measures){.no_device = !report->device_count,
+					 .snapshot = report->process_count > 0,
+					 .dry = sl_dry_report(report) ? sl_memory_copy(sl_dry_report(report)) : NULL};
 	for (unsigned i = 0; i < report->process_count; i++)
 		measures->snapshot &= report->processes[i].model->snapshot;
 	take_totals(measures, report);
@@ -416,6 +434,7 @@ void sl_measures_free(struct sl_measures *measures)
 		sl_entry_lines_free(&measures->list.item[i].lines);
 	}
 	free(measures->list.item);
+	free(measures->dry);
 	forget_positions(measures);
 	sl_entry_lines_free(&measures->left);
 	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++)

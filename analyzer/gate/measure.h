@@ -9,7 +9,7 @@
 #include "analyzer/report/report.h"
 
 enum sl_measure_of {
-	SL_MEASURE_TOTAL,   /* key: "peak", "hidden", "leak": bytes */
+	SL_MEASURE_TOTAL,   /* key: "peak", "allocated", "hidden", "leak": bytes; "tensors": a count */
 	SL_MEASURE_LIBRARY, /* key: library without version; bytes: its own peak on one device */
 	SL_MEASURE_STACK,   /* key: fingerprint; bytes held at the peak of the device */
 	SL_MEASURE_LEAK,    /* key: fingerprint; bytes of leaks that are live_at_exit or growing */
@@ -39,9 +39,14 @@ struct sl_measures {
 	struct sl_measure_lines left;
 	bool no_device; /* the run used no device */
 	bool snapshot;	/* it is of snapshots of PyTorch: the peak is of what was reserved, and no end of a program is known */
+	char *dry;	/* the card of a dry run; NULL: it ran on a device */
 };
 
 extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */
+
+bool sl_measure_is_count(enum sl_measure_of of, const char *key);
+/* A figure of this measure, in a buffer of SL_FORMAT_BYTES: a size, or the number of tensors. */
+const char *sl_measure_figure(char *out, enum sl_measure_of of, const char *key, uint64_t value);
 
 void sl_measures_take(struct sl_measures *measures, struct sl_report *report);
 /* Adds bytes to the place of a site and to its line, which is returned; entry: the key of the place. */

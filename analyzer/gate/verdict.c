@@ -15,6 +15,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/gate/fits.h"
 #include "analyzer/model/state/units.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
@@ -29,11 +30,13 @@ const char *const sl_level_names[] = {"pass", "unknown", "note", "warning", "cri
 const struct sl_gate_rule sl_rules[] = {
 	{"max-peak", "The most memory held on one device is above the limit"},
 	{"max-allocated", "The most that tensors held on one device is above the limit"},
+	{"max-tensors", "The most tensors alive at once on one device are more than the limit"},
 	{"max-leak", "Memory still held when a process ended is above the limit"},
 	{"max-growth", "Memory grows with every entry of a label by more than the limit"},
 	{"max-hidden", "Memory used on a device beyond what was recorded is above the limit"},
 	{"fits", "The run would not have fit on a device of the capacity that is asked for"},
 	{"no-oom", "A call ran out of memory, and no retry and no smaller request succeeded"},
+	{"dry", "A dry run did not come to its end"},
 	{"baseline-total", "A total is above the baseline by more than the tolerance"},
 	{"baseline-stack", "A place holds more at the peak than in the baseline"},
 	{"baseline-leak", "A place leaks more than in the baseline, or is new"},
@@ -82,9 +85,10 @@ static void point_at_stack(struct sl_outcome *outcome, struct sl_process *proces
 }
 
 /* Two sizes as a reader compares them: in bytes where they differ and their rounded figures do not. */
-static void put_both(char *one, uint64_t bytes, char *other, uint64_t than)
+static void put_both(char *one, uint64_t bytes, char *other, uint64_t than, enum sl_measure_of of, const char *key)
 {
-	if (strcmp(sl_format_size(one, bytes), sl_format_size(other, than)) || bytes == than)
+	if (strcmp(sl_measure_figure(one, of, key, bytes), sl_measure_figure(other, of, key, than)) || bytes == than ||
+	    sl_measure_is_count(of, key))
 		return;
 	snprintf(one, SL_FORMAT_BYTES, "%llu B", (unsigned long long)bytes);
 	snprintf(other, SL_FORMAT_BYTES, "%llu B", (unsigned long long)than);
@@ -105,21 +109,23 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 
 	if (limit == SL_NO_LIMIT)
 		return;
-	put_both(is, total->bytes, may, limit);
+	put_both(is, total->bytes, may, limit, SL_MEASURE_TOTAL, key);
 	if (measures->no_device && !strcmp(key, "peak"))
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "peak: no device was used, limit %s", may);
 	else if (total->bytes == SL_UNKNOWN)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", word,
-		    !strcmp(key, "leak")	? no_end
-		    : !strcmp(key, "allocated") ? "no framework reported its blocks"
-		    : measures->snapshot	? "a snapshot has PyTorch's own figures only"
-						: "no figure of the device was recorded");
+		    !strcmp(key, "leak") ? no_end
+		    : sl_measure_is_count(SL_MEASURE_TOTAL, key) && sl_measures_find(measures, SL_MEASURE_TOTAL, "allocated")
+			    ? "a part of it is folded (--keep)"
+		    : !strcmp(key, "allocated") || sl_measure_is_count(SL_MEASURE_TOTAL, key) ? "no framework reported its blocks"
+		    : measures->snapshot ? "a snapshot has PyTorch's own figures only"
+					 : "no figure of the device was recorded");
 	else if (total->bytes <= limit && total->unknown)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", word, is, may, total->unknown,
 		    !strcmp(key, "leak") ? "of the processes did not end by themselves" : "of the devices have no figure");
 	else if (total->bytes <= limit)
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", word, is, may);
-	else if (!first)
+	else if (!first || sl_measure_is_count(SL_MEASURE_TOTAL, key)) /* the places are known by their bytes */
 		add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s", word, is, may);
 	else {
 		outcome = add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s; %s %s at %s", word, is, may,
@@ -145,7 +151,7 @@ static void judge_growing(struct sl_outcomes *outcomes, const struct sl_measure 
 	bool fails = growth->at_least > limit, above = growth->bytes > limit;
 
 	sl_format_size(least, growth->at_least);
-	put_both(is, growth->bytes, may, limit);
+	put_both(is, growth->bytes, may, limit, growth->of, growth->key);
 	add(outcomes, "max-growth",
 	    fails   ? SL_LEVEL_CRITICAL
 	    : above ? SL_LEVEL_UNKNOWN
@@ -277,6 +283,20 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 	free(fits);
 }
 
+/* A dry run that stormlog ended where its memory had settled tells of its first steps only; a process that failed, of less. */
+static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, bool asked)
+{
+	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report);
+
+	if (card && !asked)
+		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
+		    "this is a dry run on %s; --dry accepts it if it came to its end", card);
+	else if (card && why)
+		add(outcomes, "dry", SL_LEVEL_CRITICAL, true, "dry", "the dry run did not come to its end: %s", why);
+	else if (card)
+		add(outcomes, "dry", SL_LEVEL_PASS, false, "dry", "the dry run on %s came to its end", card);
+}
+
 /* ---- the report's findings, with --fail-on */
 
 static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *measures, enum sl_fail_on fail_on)
@@ -401,7 +421,7 @@ static void add_line(struct sl_outcomes *outcomes, const char *rule, const struc
 {
 	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES];
 
-	put_both(is, line->bytes, was, before);
+	put_both(is, line->bytes, was, before, now->of, now->key);
 	if (!before)
 		point(add(outcomes, rule, SL_LEVEL_WARNING, true, line->what, "%s: %s, new", line->what, is), line, now->key);
 	else
@@ -448,16 +468,16 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 	bool total = now->of == SL_MEASURE_TOTAL, absent = !before || before->bytes == SL_UNKNOWN;
 	bool unknown = now->bytes == SL_UNKNOWN || (before && before->bytes == SL_UNKNOWN);
 
-	if (!rules[now->of])
-		return;
+	if (!rules[now->of] || (!before && sl_measure_is_count(now->of, now->key)))
+		return; /* files of earlier versions have no counts */
 	if (unknown || (total && absent)) {
 		add(outcomes, rules[now->of], SL_LEVEL_UNKNOWN, false, subject, "%s is not known in %s", subject,
 		    now->bytes == SL_UNKNOWN ? "this run" : "the baseline");
 		return;
 	}
 	/* a place that the baseline lacks counts as 0 bytes */
-	sl_format_size(is, now->bytes);
-	sl_format_size(was, absent ? 0 : before->bytes);
+	sl_measure_figure(is, now->of, now->key, now->bytes);
+	sl_measure_figure(was, now->of, now->key, absent ? 0 : before->bytes);
 	if (now->bytes <= allowed(absent ? 0 : before->bytes, limits, now->of)) {
 		if (now->unknown)
 			add(outcomes, rules[now->of], SL_LEVEL_UNKNOWN, false, subject,
@@ -466,7 +486,7 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 			add(outcomes, rules[now->of], SL_LEVEL_PASS, false, subject, "%s %s, baseline %s", subject, is, was);
 		return;
 	}
-	put_both(is, now->bytes, was, absent ? 0 : before->bytes);
+	put_both(is, now->bytes, was, absent ? 0 : before->bytes, now->of, now->key);
 	if (!absent && before->bytes)
 		snprintf(more, sizeof(more), " (%+.1f%%)", percent(before->bytes, now->bytes));
 	if (now->lines.list.count && (absent || before->lines.list.count))
@@ -506,11 +526,13 @@ void sl_verdict(struct sl_outcomes *outcomes, struct sl_report *report, const st
 	*outcomes = (struct sl_outcomes){0};
 	check_total(outcomes, measures, "max-peak", "peak", limits->peak, SL_MEASURE_STACK);
 	check_total(outcomes, measures, "max-allocated", "allocated", limits->allocated, SL_MEASURE_STACK);
+	check_total(outcomes, measures, "max-tensors", "tensors", limits->tensors, SL_MEASURE_STACK);
 	check_total(outcomes, measures, "max-leak", "leak", limits->leak, SL_MEASURE_LEAK);
 	check_total(outcomes, measures, "max-hidden", "hidden", limits->hidden, SL_MEASURE_TOTAL);
 	for (unsigned i = 0; i < limits->growth_count; i++)
 		check_growth(outcomes, report, measures, &limits->growth[i]);
 	check_fits(outcomes, report, limits->fits);
+	check_dry(outcomes, report, limits->dry);
 	check_ooms(outcomes, report, limits);
 	for (size_t i = 0; baseline && i < measures->list.count; i++)
 		check_against(outcomes, &measures->list.item[i], baseline, limits);

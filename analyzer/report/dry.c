@@ -112,6 +112,37 @@ const char *sl_dry_end(const struct sl_process *process)
 	return NULL;
 }
 
+static bool was_asked_to_end(const struct sl_header *header)
+{
+	for (unsigned i = 0; i < header->environment_count; i++)
+		if (!strcmp(header->environment[i].name, "STORMLOG_DRY_STEPS"))
+			return true;
+	return false;
+}
+
+const char *sl_dry_unfinished(const struct sl_report *report)
+{
+	static const char *const ends[SL_ENDED_COUNT] = {
+		[SL_ENDED_RUNNING] = "it is still running",
+		[SL_ENDED_KILLED] = "it was killed",
+		[SL_ENDED_FAILED] = "it ended with a status other than 0",
+		[SL_ENDED_UNKNOWN] = "how it ended was not recorded",
+	};
+	enum sl_ended worst = SL_ENDED_COMPLETED, one;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+
+		if (process->parent) /* workers are ended by the process that started them */
+			continue;
+		if (sl_dry_end(process) && !was_asked_to_end(&process->trace->header))
+			return "stormlog ended it once its memory had settled; record it with --steps N";
+		one = sl_trace_ended(process->trace);
+		worst = one < worst ? one : worst;
+	}
+	return ends[worst];
+}
+
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size)
 {
 	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES], more[128] = "";

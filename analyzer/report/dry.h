@@ -40,5 +40,11 @@ bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_r
 /* "the first 20 steps fit; ...": the dry run ended the job, and this is what it saw; NULL: it did not. */
 const char *sl_dry_end(const struct sl_process *process);
 
+/*
+ * Why a dry run tells of less than the job: stormlog ended it where its memory had settled, without --steps; or a process did not
+ * end with status 0.  In static storage; NULL: the job came to its end, or to the step that was asked for.
+ */
+const char *sl_dry_unfinished(const struct sl_report *report);
+
 /* "8.0 to 8.1 GiB: 7.4 GiB of the job and 610 to 628 MiB outside of it (...)", for a line of a screen. */
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The launcher's --dry over programs in C and ctypes: what the job sees, what is left, and what is told."""
+import json
 import os
 import re
 import shutil
@@ -213,6 +214,74 @@ rt.cudaMemcpy(back, at, ctypes.c_size_t(8), 2); print(back.raw == bytes(8))
 rt.cudaMemcpy(at, b"position", ctypes.c_size_t(8), 1); rt.cudaMemcpy(back, at, ctypes.c_size_t(8), 2); print(back.raw.decode())
 """
         self.assertEqual(Dry(sys.executable, "-c", code, analyze=False).out.split(), ["True", "position"])
+
+# Tells the trace that the dry run ended the job, as dry/python/stormlog_dry_end.py does with PyTorch.
+ENDED = ALLOCATE % 64 + """
+at = ctypes.addressof(ctypes.c_void_p.in_dll(ctypes.CDLL(None), "stormlog_api_v1"))
+say = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(ctypes.cast(at, ctypes.POINTER(ctypes.c_void_p))[6])
+say(b"dry.end", b"the first 20 steps fit")
+"""
+
+
+class Gate(unittest.TestCase):
+    """check, diff, history and runs of dry runs; real: a recording of a device."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-dry-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.clean = {name: value for name, value in os.environ.items() if not name.startswith(("STORMLOG_", "LD_", "SIM_"))}
+        self.clean["XDG_STATE_HOME"] = self.folder
+        self.real = os.path.join(self.folder, "real")
+        shutil.copytree(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "traces", "completed"), self.real)
+
+    def record(self, name, code, *options):
+        traces = os.path.join(self.folder, name)
+        subprocess.run([RUN, "--dry", "-q", *options, "-o", traces, "--", sys.executable, "-c", code], env=self.clean, capture_output=True)
+        return traces
+
+    def ask(self, *command, status=0):
+        done = subprocess.run([ANALYZE, *command], env=self.clean, cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_check_wants_a_run_that_came_to_its_end(self):
+        whole = self.record("whole", ALLOCATE % 64)
+        self.assertIn("ok       dry", self.ask("check", "--dry", whole))
+        self.assertEqual(self.ask("check", "--dry", "--max-peak", "1G", whole).splitlines()[0], FIRST % "H200")
+        self.assertIn("status other than 0", self.ask("check", "--dry", self.record("failed", ALLOCATE % 64 + "sys.exit(3)"), status=1))
+        self.assertIn("record it with --steps N", self.ask("check", "--dry", self.record("settled", ENDED), status=1))
+        self.assertIn("ok       dry", self.ask("check", "--dry", self.record("asked", ENDED, "--steps", "20")))
+        self.assertIn("was recorded on a device", self.ask("check", "--dry", self.real, status=2))
+        self.assertIn("unknown  dry", self.ask("check", "--max-peak", "1G", whole))
+        self.assertIn("FAIL     dry", self.ask("check", "--max-peak", "1G", "--strict", whole, status=1))
+        self.assertIn("FAIL     max-peak", self.ask("check", "--dry", "--max-peak", "1M", whole, status=1))
+
+    def test_the_launchers_gate_is_of_dry_runs(self):
+        with open(os.path.join(self.folder, ".stormlog.ini"), "w") as file:
+            file.write("[check]\nmax-peak = 1GiB\n")
+        for code, status in ((ALLOCATE % 64, 0), (ENDED, 1)):
+            done = subprocess.run([RUN, "--dry", "--gate", "-o", tempfile.mkdtemp(dir=self.folder), "--", sys.executable, "-c", code],
+                                  env=self.clean, cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual(done.returncode, status, done.stderr)
+
+    def test_dry_runs_and_others_do_not_mix(self):
+        dry = self.record("whole", ALLOCATE % 64)
+        for name, of, other in (("dry.json", dry, self.real), ("real.json", self.real, dry)):
+            self.ask("check", "--baseline", name, "--update-baseline", of)
+            self.ask("check", "--baseline", name, of)
+            self.assertIn("keep a file for each", self.ask("check", "--baseline", name, other, status=2))
+            with open(os.path.join(self.folder, name)) as file:
+                before = file.read()
+            self.assertIn("keep a file for each", self.ask("check", "--baseline", name, "--update-baseline", other, status=2))
+            with open(os.path.join(self.folder, name)) as file:
+                self.assertEqual(file.read(), before)
+        self.assertIn("do not compare", self.ask("diff", dry, self.real, status=2))
+        self.assertEqual(self.ask("diff", dry, dry).splitlines()[0], FIRST % "H200")
+        self.assertIn("completed, dry H200", self.ask("runs", dry, self.real))
+        self.assertIn("do not compare", self.ask("diff", "not dry=?", "dry=?", status=2))
+        points = lambda *query: {point["value"] for point in json.loads(self.ask("history", "--json", "peak", *query).split("stormlog-analyze:")[0])["points"]}
+        self.assertNotIn(64 << 20, points())
+        self.assertEqual(points("dry:h200"), {64 << 20})
 
 
 if __name__ == "__main__":

@@ -202,6 +202,27 @@ class Limits(Folder):
         self.assertRegex(check("--max-allocated", "1G", "--config", os.devnull, os.path.join(cases, "cxx_ray_depth/alone")).stdout,
                          r"(?m)^unknown +max-allocated +allocated is not known in this run: no framework reported its blocks$")
 
+    def test_the_number_of_tensors_has_a_limit_and_is_in_the_baseline(self):
+        def record(name, count):
+            """One block comes before `count` others, and goes as two of those have gone."""
+            steps = [(traces.MALLOC, 0), (traces.TORCH_ALLOC, 0)] + [(traces.TORCH_ALLOC, i + 1) for i in range(count)] + [(traces.TORCH_FREE, i) for i in (2, 1, 0)]
+            steps += [(traces.TORCH_ALLOC, 1), (traces.TORCH_ALLOC, 2)]
+            thread = traces.Thread().events(len(steps), api=[api for api, _ in steps], address=[(1 << 40) + (at << 20) for _, at in steps], duration_ns=1,
+                                            bytes=[64 << 20] + [512] * (len(steps) - 1), kind=[traces.KIND["device"]] + [traces.KIND["block"]] * (len(steps) - 1))
+            traces.write(self.path(name + "/rank-00000-100.msgpack.zst", ""), traces.header(), thread, traces.footer())
+            return self.path(name)
+
+        ten, twenty, baseline = record("ten", 9), record("twenty", 19), self.path("counts.json")
+        self.assertRegex(check("--max-tensors", "10", ten).stdout, r"(?m)^ok +max-tensors +tensors 10, limit 10$")
+        self.assertRegex(check("--max-tensors", "9", ten, code=1).stdout, r"(?m)^FAIL +max-tensors +tensors 10, limit 9$")
+        check("--baseline", baseline, "--update-baseline", ten)
+        with open(baseline) as file:
+            self.assertEqual(json.load(file)["total"]["tensors"], {"count": 10})
+        check("--baseline", baseline, ten)
+        self.assertRegex(check("--baseline", baseline, twenty, code=1).stdout, r"(?m)^FAIL +baseline-total +tensors: 20, baseline 10 \(\+100.0%\)$")
+        self.assertRegex(check("--max-tensors", "10", self.demo()).stdout, r"(?m)^unknown +max-tensors +tensors is not known in this run")
+        self.assertIn("max-allocated limits their bytes", check("--max-tensors", "1G", ten, code=2).stderr)
+
     def test_what_is_no_limit_is_refused(self):
         for option, value in (("--max-peak", "0.5"), ("--max-leak", "-1"), ("--max-hidden", ""), ("--max-growth", "4MiB/"), ("--max-growth", "/step"),
                               ("--max-growth", "4MiB" + " " * 70 + "or so/step"), ("--max-growth", "1/" + "x" * 200), ("--tolerance", "5"), ("--repository", "/nowhere")):

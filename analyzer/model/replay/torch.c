@@ -125,6 +125,8 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 	if (!live) {
 		live = sl_table_add(&model->blocks, event->address);
 		device->torch.live_blocks++;
+		if (device->torch.live_blocks > device->torch.peak_blocks)
+			device->torch.peak_blocks = device->torch.live_blocks;
 	} else {
 		struct sl_site *old = &model->sites.item[live->site];
 

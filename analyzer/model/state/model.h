@@ -67,7 +67,7 @@ static inline uint64_t sl_given_rest(const struct sl_given *given)
 
 struct sl_torch {
 	bool used, told, pooled; /* told: PyTorch reported blocks; pooled: another framework did */
-	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, ooms;
+	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, peak_blocks, ooms;
 	/* The part of the totals above that is in pools of other frameworks */
 	uint64_t pool_allocated_bytes, pool_reserved_bytes;
 	uint64_t pool_held_bytes; /* what such a pool said last that it holds */
