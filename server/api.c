@@ -221,6 +221,8 @@ static bool put_point(void *context, const struct sl_store_point *point)
 	struct history *history = context;
 	struct sl_json *json = history->json;
 
+	if (history->course.points.count && point->dry != history->course.dry)
+		return true;
 	sl_course_take(&history->course, point);
 	sl_json_object(json, NULL);
 	sl_json_int(json, "run", point->run);

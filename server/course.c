@@ -14,8 +14,9 @@ bool sl_course_take(void *context, const struct sl_store_point *point)
 	struct sl_course *course = context;
 	struct sl_course_point *to;
 
-	if (point->value < 0)
+	if (point->value < 0 || (course->points.count && point->dry != course->dry))
 		return true;
+	course->dry = point->dry;
 	to = SL_PUSH(&course->points);
 	*to = (struct sl_course_point){point->run, point->when_ns, point->value, ""};
 	if (point->commit)

@@ -9,6 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/gate/measure.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/trace/archive.h"
@@ -259,6 +260,7 @@ void sl_card_take(struct sl_card *card, struct sl_report *report, const char *so
 {
 	take_identity(card, report);
 	card->source = sl_card_keep(card, source);
+	card->dry = sl_card_keep(card, sl_dry_report(report));
 	take_figures(card, report);
 	take_metrics(card, report);
 	take_names(card, report);
@@ -270,7 +272,7 @@ void sl_card_measures(const struct sl_card *card, struct sl_measures *measures)
 {
 	static const char *const totals[] = {"peak", "hidden", "leak"};
 
-	*measures = (struct sl_measures){0};
+	*measures = (struct sl_measures){.dry = card->dry ? sl_memory_copy(card->dry) : NULL};
 	for (size_t i = 0; i < SL_COUNT(totals); i++) {
 		int64_t bytes = *total_of((struct sl_card *)card, totals[i]);
 		struct sl_measure *measure = sl_measures_add(measures, SL_MEASURE_TOTAL, totals[i], totals[i]);

@@ -82,11 +82,12 @@ bool sl_store_metric(struct sl_store *store, int64_t metric, char *text, size_t 
 struct sl_store_point {
 	int64_t run, when_ns, value; /* -1: unknown */
 	const char *run_id, *project, *branch, *commit;
+	bool dry;
 };
 typedef bool sl_store_each_point(void *context, const struct sl_store_point *point);
 /*
- * One quantity over runs, oldest first: a metric by its number, or if that is 0 a field of the card.  A run without that place
- * held nothing there: 0.
+ * One quantity over runs, those on a device first, each kind oldest first: a metric by its number, or if that is 0 a field of the
+ * card.  A run without that place held nothing there: 0.  A dry run's memory is no point of the others' course.
  */
 bool sl_store_history(struct sl_store *store, const struct sl_query *query, int64_t metric, int field, sl_store_each_point *each,
 		      void *context);

@@ -5,16 +5,17 @@
 #include "analyzer/catalogue/store_sqlite.h"
 
 #define APPLICATION_ID 0x53746c43 /* "StlC" */
-#define VERSION	       2
+#define VERSION	       3
 
-/* A row added to card.def is one more version, which converts a file by "ALTER TABLE runs ADD COLUMN ...". */
+/* A row added to card.def is one more version, which converts a file of the one before by `added`. */
+static const char added[] = "ALTER TABLE runs ADD COLUMN dry TEXT";
 static const char tables_of_version[] =
 	"CREATE TABLE runs(run INTEGER PRIMARY KEY AUTOINCREMENT, left_out INTEGER,identity TEXT,run_id TEXT,job_id TEXT,project "
 	"TEXT,"
 	"tag TEXT,command TEXT,host TEXT,status TEXT,commit_id TEXT,branch TEXT,source TEXT,finding TEXT,severity TEXT,"
 	"started_ns INTEGER,ended_ns INTEGER,ranks INTEGER,processes INTEGER,devices INTEGER,peak_bytes INTEGER,hidden_bytes "
 	"INTEGER,"
-	"leak_bytes INTEGER,ooms INTEGER,findings INTEGER,pinned INTEGER, UNIQUE(identity));"
+	"leak_bytes INTEGER,ooms INTEGER,findings INTEGER,pinned INTEGER, dry TEXT, UNIQUE(identity));"
 	"CREATE INDEX runs_by_time ON runs(started_ns);"
 	"CREATE TABLE sessions(run INTEGER, session TEXT, host TEXT, pid INTEGER, rank INTEGER, status TEXT, bundle INTEGER);"
 	"CREATE INDEX sessions_of_run ON sessions(run);"
@@ -143,6 +144,9 @@ bool sl_store_schema(struct sl_store *store, bool write)
 	application = pragma(store, "PRAGMA application_id");
 	tables = pragma(store, "SELECT count(*) FROM sqlite_master");
 	if (write && !tables && !version && !application && !make(store))
+		return false;
+	if (write && version == VERSION - 1 && application == APPLICATION_ID &&
+	    !(sl_store_execute(store, added) && sl_store_touch(store)))
 		return false;
 	if (!check(store)) /* before any of it is worked on */
 		return false;

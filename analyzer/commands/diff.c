@@ -20,7 +20,6 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/owners.h"
 
@@ -64,7 +63,6 @@ struct comparison {
 	const char *collapsed, *html;
 	uint64_t html_max_bytes;
 	bool json, all;
-	bool dry, real; /* kinds of runs that were read */
 };
 
 #define INTO struct comparison
@@ -171,8 +169,6 @@ static int take_run(struct comparison *c, char *path, unsigned side, unsigned ru
 		sl_measures_take(&to->runs.item[to->runs.count++], &report);
 		if (runs == 1)
 			sl_because_take(&c->runs[side], &report, side ? &c->runs[0] : NULL);
-		c->dry |= sl_dry_report(&report) != NULL;
-		c->real |= !sl_dry_report(&report);
 		sl_missing_tell(&report, add_missing, &(struct telling){c, side, path});
 		for (unsigned i = 0; c->collapsed && i < report.process_count; i++)
 			add_stacks(c, &report.processes[i], side, 1.0 / runs);
@@ -228,6 +224,8 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 	int title = -1;
 	unsigned shown = 0, here = 0, more = 0;
 
+	if (c->sides[0].runs.item[0].dry)
+		sl_escape_print(stdout, "DRY RUN on %s: no number was computed\n\n", c->sides[0].runs.item[0].dry);
 	put_found(c);
 	for (size_t i = 0; i < differences->list.count; i++) {
 		const struct sl_difference *d = &differences->list.item[i];
@@ -283,6 +281,7 @@ static bool put_json(const struct comparison *c, const struct sl_differences *di
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
 
 	sl_json_document(j, "stormlog.diff", 1);
+	sl_json_string(j, "dry", c->sides[0].runs.item[0].dry);
 	sl_json_uint(j, "runs_before", c->sides[0].runs.count);
 	sl_json_uint(j, "runs_after", c->sides[1].runs.count);
 	for (unsigned side = 0; side < 2; side++) {
@@ -353,6 +352,7 @@ static int compare(struct comparison *c, char **paths, const unsigned *counts)
 {
 	struct sl_differences differences;
 	int status = SL_EXIT_FINE;
+	size_t dry = 0, runs = 0;
 
 	if (c->html)
 		c->page = sl_html_changes_new();
@@ -360,11 +360,12 @@ static int compare(struct comparison *c, char **paths, const unsigned *counts)
 		status = take_run(c, paths[i], i >= counts[0], counts[i >= counts[0]]);
 	if (status)
 		return status;
-	if (c->dry && c->real) {
-		fprintf(stderr,
-			"stormlog-analyze: a dry run and one on a device do not compare: memory outside of the job differs\n");
-		return SL_EXIT_USAGE;
-	}
+	for (unsigned side = 0; side < 2; side++)
+		for (size_t i = 0; i < c->sides[side].runs.count; i++, runs++)
+			dry += c->sides[side].runs.item[i].dry != NULL;
+	if (dry && dry < runs)
+		return sl_command_fail(SL_EXIT_USAGE,
+				       "a dry run and one on a device do not compare: memory outside of the job differs");
 	sl_diff(&differences, &c->sides[0], &c->sides[1]);
 	c->explained = sl_because(&c->because, &c->runs[0], &c->runs[1]);
 	if (c->collapsed && !put_collapsed(c))

@@ -43,6 +43,8 @@ struct history {
 	unsigned others; /* number of other metrics that the text also matches */
 	bool bytes;	 /* bytes; otherwise a count */
 	size_t unknown;	 /* number of runs for which it is unknown */
+	bool dry;	 /* the points are of dry runs */
+	size_t left_out; /* dry runs beside points of a device */
 	SL_VECTOR(struct point) points;
 	struct sl_series_change *changes;
 	size_t change_count;
@@ -115,10 +117,15 @@ static bool add(void *context, const struct sl_store_point *point)
 
 	if (!sl_catalogued_has(&h->catalogued, point->run))
 		return true;
+	if (h->points.count && point->dry != h->dry) {
+		h->left_out++;
+		return true;
+	}
 	if (point->value < 0) {
 		h->unknown++;
 		return true;
 	}
+	h->dry = point->dry;
 	*SL_PUSH(&h->points) = (struct point){point->run,
 					      point->when_ns,
 					      (double)point->value,
@@ -254,7 +261,8 @@ static void put_text(const struct history *h)
 	int room = (int)width_of_terminal() - (h->field < 0 ? (int)strlen(h->metric.of) + 1 : 0);
 
 	sl_escape_print(stdout, "%s%s%.*s\n", h->field < 0 ? h->metric.of : "", h->field < 0 ? " " : "", room, name_of(h));
-	sl_escape_print(stdout, "%zu runs, %s .. %s", h->points.count, sl_catalogued_time(&h->catalogued, first, points[0].when_ns),
+	sl_escape_print(stdout, "%zu %sruns, %s .. %s", h->points.count, h->dry ? "dry " : "",
+			sl_catalogued_time(&h->catalogued, first, points[0].when_ns),
 			sl_catalogued_time(&h->catalogued, last, points[h->points.count - 1].when_ns));
 	if (h->unknown)
 		sl_escape_print(stdout, "; of %zu more it is not known", h->unknown);
@@ -327,6 +335,9 @@ static int show(struct history *h, const char *name)
 	if (!sl_store_history(h->catalogued.store, &h->catalogued.query, h->metric.metric, h->field, add, h))
 		return sl_catalogued_fail(&h->catalogued);
 	find_changes(h);
+	if (h->left_out)
+		sl_escape_print(stderr, "stormlog-analyze: %zu dry runs are left out; the query \"not dry=?\" shows only those\n",
+				h->left_out);
 	if (h->json)
 		return put_json(h) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 	if (h->points.count)

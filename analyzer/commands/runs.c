@@ -45,7 +45,7 @@ static bool take(void *context, int option, const char *value)
 
 static const char *const titles[COLUMNS] = {"WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEAK", "OOM", "STATUS", "COMMIT"};
 static const bool right[COLUMNS] = {[3] = true, [4] = true, [5] = true, [6] = true};
-static const unsigned widest[COLUMNS] = {20, 20, 28, 6, 12, 12, 6, 11, 10};
+static const unsigned widest[COLUMNS] = {20, 20, 28, 6, 12, 12, 6, 30, 10};
 
 static const char *size_of(char *out, int64_t bytes)
 {
@@ -83,7 +83,8 @@ static void cells_of(const struct listing *l, const struct sl_card *card, char c
 	snprintf(cells[4], SL_FORMAT_BYTES, "%s", size_of(text, card->peak_bytes));
 	snprintf(cells[5], SL_FORMAT_BYTES, "%s", size_of(text, card->leak_bytes));
 	put_count(cells[6], card->ooms);
-	snprintf(cells[7], SL_FORMAT_BYTES, "%.*s", (int)widest[7], card->status ? card->status : "?");
+	snprintf(cells[7], widest[7] + 1, "%s%s%s", card->status ? card->status : "?", card->dry ? ", dry " : "",
+		 card->dry ? card->dry : "");
 	snprintf(cells[8], SL_FORMAT_BYTES, "%.*s", (int)widest[8], card->commit_id ? card->commit_id : "");
 }
 
@@ -128,6 +129,7 @@ static bool show(void *context, const struct sl_card *card)
 		kept->project = sl_card_keep(kept, card->project);
 		kept->command = sl_card_keep(kept, card->command);
 		kept->status = sl_card_keep(kept, card->status);
+		kept->dry = sl_card_keep(kept, card->dry);
 		kept->commit_id = sl_card_keep(kept, card->commit_id);
 	}
 	return !l->limit || ++l->shown < l->limit;
