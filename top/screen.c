@@ -11,6 +11,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/report/dry.h"
 #include "top/top.h"
 #include "common/now.h"
 
@@ -57,7 +58,8 @@ static void title(const struct sl_top *top)
 	unsigned count = 0, running = 0, removed = 0;
 	const struct sl_header *header = NULL;
 	uint64_t until = 0, begun = UINT64_MAX;
-	char since[SL_FORMAT_BYTES] = "", gone[32] = "", chosen[TOP_CHOSEN_MAX];
+	const char *dry;
+	char since[SL_FORMAT_BYTES + 16] = "", gone[32] = "", chosen[TOP_CHOSEN_MAX];
 
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		const struct sl_followed *followed = sl_top_process(top, i);
@@ -73,7 +75,10 @@ static void title(const struct sl_top *top)
 	}
 	if (running)
 		until = sl_now_ns(CLOCK_REALTIME);
-	if (count && until > begun)
+	dry = header ? sl_dry_card(header) : NULL;
+	if (dry)
+		snprintf(since, sizeof(since), "DRY RUN on %.20s: no number was computed", dry);
+	else if (count && until > begun)
 		sl_format_duration(since, until - begun);
 	sl_top_chosen(top, chosen, sizeof(chosen));
 	if (removed)

@@ -20,6 +20,7 @@
 #include "analyzer/commands/living.h"
 #include "analyzer/follow/figures.h"
 #include "analyzer/machine/machine.h"
+#include "analyzer/report/dry.h"
 #include "common/now.h"
 
 enum format { TABLE, CSV, NDJSON }; /* in the order of --format */
@@ -98,7 +99,7 @@ static struct figure text(const char *name, const char *value)
 	return (struct figure){.name = name, .kind = TEXT, .known = value, .text = value};
 }
 
-#define FIGURES 20
+#define FIGURES 21
 
 /* Fills the figures of a row, in the order of the columns. */
 static void figures_of(const struct row *row, struct figure out[FIGURES])
@@ -127,6 +128,7 @@ static void figures_of(const struct row *row, struct figure out[FIGURES])
 		number("calls_in_flight", process ? process->model->in_flight.count : SL_UNKNOWN),
 		real("growth_bytes_per_second", row->grows, row->per_second),
 		real("full_in_seconds", isfinite(row->full_in), row->full_in),
+		text("dry", header ? sl_dry_card(header) : NULL),
 	};
 
 	_Static_assert(SL_COUNT(all) == FIGURES, "one place for each");
@@ -188,7 +190,10 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	     total[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "", full[SL_FORMAT_BYTES] = "", time[SL_FORMAT_BYTES];
 	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
 	const struct sl_figures *f = &row->figures;
+	const char *dry = process ? sl_dry_card(&process->trace->header) : NULL;
 
+	if (!monitor->told && dry)
+		sl_escape_print(monitor->out, "DRY RUN on %s: no number was computed\n", dry);
 	if (!monitor->told)
 		sl_escape_print(monitor->out,
 				"time                      pid  rank  dev        live       peak       used of device  "
@@ -205,9 +210,10 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	}
 	if (isfinite(row->full_in))
 		sl_format_duration(full, (uint64_t)fmin(row->full_in * 1e9, 1e18));
-	sl_escape_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %-13s %s%s\n", sl_format_time(time, row->unix_ns),
-			pid, rank, device, size(live, f->live), size(peak, f->peak), size(used, f->used), size(total, f->total),
-			rate, full, !process || process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
+	sl_escape_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %-13s %s%s%s\n",
+			sl_format_time(time, row->unix_ns), pid, rank, device, size(live, f->live), size(peak, f->peak),
+			size(used, f->used), size(total, f->total), rate, full, dry ? "dry" : "",
+			!process || process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
 }
 
 /* NULL: the process has too many. */

@@ -108,6 +108,8 @@ void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *proces
 {
 	uint64_t used = process ? f->live + beside(f) : f->used;
 
+	if (process && process->trace->header.dry_count) /* its times are not the card's */
+		return;
 	if (process)
 		tell(outlook, process, f, now_ns);
 	sl_trend_add(&outlook->trend, now_ns, process ? f->live : f->used);
