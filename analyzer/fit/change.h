@@ -13,11 +13,13 @@ struct sl_fit_edits {
 	const struct sl_fit_keeps *keeps; /* what the program keeps from step to step, for all rules */
 	const struct sl_fit_settings *settings;
 	double *scale;	/* of each life */
-	size_t *dies;	/* op before which it is freed; SL_FIT_GAP: as recorded */
+	size_t *dies;	/* op before which it is freed, earlier or later; SL_FIT_GAP: as recorded */
 	bool *gone;	/* never requested */
 	bool *empties;	/* of each op: the cache is emptied before it */
 	uint64_t extra; /* bytes that are requested before the op `extra_from` and stay until the end of the step */
 	size_t extra_from;
+	uint64_t beside; /* so much less is on the device that is not PyTorch's, from op `beside_from` on */
+	size_t beside_from;
 	struct sl_fit_settings made;
 	bool scaled;
 	enum sl_passes most; /* no better answer, whatever the replay says */

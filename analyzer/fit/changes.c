@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The rules: what each kind of change does to the requests of a program, and where. */
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/change.h"
+#include "analyzer/fit/rest.h"
 
 #define PART_MIN    50 /* a kind is offered where it concerns at least one of so many parts of what is held */
 #define LARGE_PART  8  /* a large temporary takes one of so many parts of the device */
@@ -12,7 +14,13 @@
 #define RESULTS_MAX 4  /* of modules in a step */
 #define CHUNKS	    4
 #define PIECE_PART  16 /* of the failed request: smaller blocks of its function stay whole */
-#define OWN_STEP    2  /* temporaries of an optimizer with small state, of the largest gradient's size */
+#define LONGEST	    0.75
+#define SIZES_MIN   3	/* of a step's first request */
+#define ALIKE	    0.1 /* so far a block may be from what its exponent says */
+#define UPDATES_MIN 2	/* by the optimizer, with gradients that stay */
+#define BLOCK_8BIT  256 /* elements of state with a scale of 4 bytes */
+#define STATE_8BIT  (16 << 10)
+#define OWN_STEP    2 /* temporaries of an optimizer with small state, of the largest gradient's size */
 
 static uint32_t failed_life(const struct sl_fit_program *p)
 {
@@ -179,7 +187,9 @@ static bool offload_kept(struct sl_fit_edits *e, struct sl_change *change, const
 
 /* --- optimizer, copies -------------------------------------------------------------------------------------- */
 
-static bool half_state(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+/* Blocks of the optimizer's state, of this size or larger, become this part of it. */
+static bool shrink_state(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, double part,
+			 uint64_t least)
 {
 	const struct sl_fit_place *place = NULL;
 	uint64_t bytes = 0;
@@ -189,9 +199,9 @@ static bool half_state(struct sl_fit_edits *e, struct sl_change *change, const s
 
 		e->gone[i] = sl_fit_program_updates(p, i); /* another optimizer has temporaries of its own */
 		if (e->gone[i] || life->death != SL_FIT_GAP || life->before || !sl_fit_program_maker(p, i)->optimizer ||
-		    sl_fit_program_maker(p, i)->backward)
+		    sl_fit_program_maker(p, i)->backward || life->bytes < least)
 			continue;
-		e->scale[i] = 0.5;
+		e->scale[i] = part;
 		bytes += life->bytes;
 		place = sl_fit_program_own(sl_fit_program_maker(p, i));
 	}
@@ -202,6 +212,59 @@ static bool half_state(struct sl_fit_edits *e, struct sl_change *change, const s
 	}
 	name(change, place);
 	return bytes && matters(p, bytes);
+}
+
+static bool half_state(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	return shrink_state(e, change, p, 0.5, 0);
+}
+
+/* State of float32 in 8 bits: that it has this type is not in the recording, so that it is never called fitting. */
+static bool state_8bit(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	e->most = SL_PASSES_STEP;
+	return shrink_state(e, change, p, 0.25 + 1.0 / BLOCK_8BIT, STATE_8BIT);
+}
+
+/*
+ * Gradients that the program zeroes: each was made in one step and stays, and each later backward pass makes a block of its size
+ * beside it, in the same order.  With None the old one goes as a step begins, and the new one stays.  Where the program zeroes
+ * them is not in the recording, so that it is never called fitting.  Between steps that add their gradients up on purpose the
+ * optimizer makes nothing.
+ */
+static bool set_to_none(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	struct sl_fit_gradients old = {0};
+	unsigned first, step = 0, updates = 0;
+	uint64_t bytes = 0;
+	size_t next = 0;
+
+	sl_fit_rest_gradients(&old, p);
+	first = old.list.count ? p->lives.item[old.list.item[0]].step : 0;
+	for (uint32_t i = 0; i < p->lives.count && old.list.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		const struct sl_fit_stack *maker = sl_fit_program_maker(p, i);
+
+		if (life->step <= first || life->step > p->steps.count)
+			continue;
+		next = life->step == step ? next : 0;
+		step = life->step;
+		if (maker->optimizer && next == old.list.count) {
+			updates++;
+			next++; /* counted */
+			name(change, sl_fit_program_own(maker));
+		}
+		if (!maker->backward || next >= old.list.count || life->death == SL_FIT_GAP ||
+		    life->bytes != p->lives.item[old.list.item[next]].bytes)
+			continue;
+		e->dies[old.list.item[next]] = p->steps.item[step - 1];
+		e->dies[i] = p->whole.ops.count;
+		old.list.item[next++] = i;
+		bytes += life->bytes;
+	}
+	SL_DROP(&old.list);
+	e->most = SL_PASSES_STEP;
+	return updates >= UPDATES_MIN && matters(p, bytes / updates);
 }
 
 static bool no_second_copy(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
@@ -296,6 +359,99 @@ static bool half_batch(struct sl_fit_edits *e, struct sl_change *change, const s
 	e->scaled = true;
 	name(change, place);
 	return bytes && matters(p, bytes);
+}
+
+/* The first request of a step, its input; 0: another line made it than that of the first step. */
+static double input(const struct sl_fit_program *p, unsigned step)
+{
+	const struct sl_fit_op *op = step && step <= p->steps.count ? &p->whole.ops.item[p->steps.item[step - 1]] : NULL;
+
+	return op && op->verb == SL_FIT_ALLOC && op->python == p->whole.ops.item[p->steps.item[0]].python ? (double)op->bytes : 0;
+}
+
+/* How the size of what a stack requests follows the input: as so many factors of it.  Of steps of two sizes. */
+struct power {
+	double bytes[2], input[2]; /* of the smallest and the largest input */
+};
+
+static double exponent(const struct power *power)
+{
+	return power->input[1] > power->input[0] && power->bytes[0] > 0
+		       ? log(power->bytes[1] / power->bytes[0]) / log(power->input[1] / power->input[0])
+		       : 0;
+}
+
+static struct power *find_powers(const struct sl_fit_program *p)
+{
+	struct power *powers = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*powers)));
+
+	for (size_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		struct power *at = &powers[sl_idmap_get(&p->stack_ids, life->python, 0)];
+		double x = input(p, life->step);
+
+		for (int end = 0; x > 0 && !life->nth && end < 2; end++)
+			if (at->input[end] == 0 || (end ? x > at->input[1] : x < at->input[0])) {
+				at->input[end] = x;
+				at->bytes[end] = (double)life->bytes;
+			}
+	}
+	return powers;
+}
+
+/* No step has a larger input than LONGEST of the largest one.  Blocks that follow the input follow it to there. */
+static bool shorter_longest(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	double longest = 0, sizes[SIZES_MIN], x, told = 0, all = 0;
+	struct power *powers;
+	unsigned count = 0;
+
+	for (unsigned step = 1; step <= p->steps.count; step++) {
+		unsigned at = 0;
+
+		x = input(p, step);
+		longest = x > longest ? x : longest;
+		while (at < count && sizes[at] != x)
+			at++;
+		if (at == count && count < SIZES_MIN && x > 0)
+			sizes[count++] = x;
+	}
+	if (count < SIZES_MIN || p->failed == SL_FIT_GAP || input(p, p->lives.item[failed_life(p)].step) < LONGEST * longest)
+		return false;
+	powers = find_powers(p);
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		const struct power *at = &powers[sl_idmap_get(&p->stack_ids, life->python, 0)];
+		double power = exponent(at);
+
+		x = input(p, life->step);
+		if (x == 0 || fabs(power) < ALIKE)
+			continue;
+		all += (double)life->bytes;
+		if (life->nth || fabs(at->bytes[0] * pow(x / at->input[0], power) / (double)life->bytes - 1) < ALIKE)
+			told += (double)life->bytes;
+		if (x > LONGEST * longest)
+			e->scale[i] = pow(LONGEST * longest / x, power);
+	}
+	free(powers);
+	e->scaled = true;
+	name(change, sl_fit_program_statement(p, p->whole.ops.item[p->steps.item[0]].python));
+	return told > (1 - ALIKE) * all && all > 0;
+}
+
+/* Another framework's pool takes what it uses of it, by its own figure; what it needs in other places is not known. */
+static bool limit_pool(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	const struct sl_fit_beside *pool = &p->recorded->pool;
+
+	if (!pool->bytes || pool->used >= pool->bytes)
+		return false;
+	e->beside = pool->bytes - pool->used;
+	e->beside_from = pool->since;
+	if (!pool->used)
+		e->most = SL_PASSES_REQUEST;
+	name(change, sl_fit_program_own(sl_fit_program_stack(p, pool->python)));
+	return matters(p, e->beside);
 }
 
 /* The op at which the function `here` of a stack of so many frames has returned. */
@@ -458,7 +614,7 @@ static bool checkpointing(struct sl_fit_edits *e, struct sl_change *change, cons
 		e->extra = largest;
 		e->extra_from = until + 1;
 	}
-	name(change, place);
+	name(change, place && place->torch ? sl_fit_program_caller(p, p->whole.ops.item[p->failed].python) : place);
 	if (is_evaluation(p)) {
 		change->kind = "no_grad";
 		name(change, sl_fit_program_caller(p, p->whole.ops.item[p->failed].python));
@@ -476,10 +632,14 @@ const struct sl_fit_rule sl_fit_rules[] = {
 	{"offload_results", offload_joined},
 	{"no_second_copy", no_second_copy},
 	{"half_state", half_state},
+	{"state_8bit", state_8bit},
+	{"set_to_none", set_to_none},
 	{"free_before_build", free_before_build},
 	{"chunked", chunked},
 	{"checkpointing", checkpointing},
 	{"half_batch", half_batch},
+	{"shorter_longest", shorter_longest},
+	{"limit_pool", limit_pool},
 	{"empty_cache_at_step", empty_cache},
 	{0},
 };

@@ -314,6 +314,7 @@ void sl_fit_program_read(struct sl_fit_program *p, const struct sl_fit_recording
 	memset(&p->whole.ops, 0, sizeof(p->whole.ops));
 	memset(&p->whole.seeds, 0, sizeof(p->whole.seeds));
 	add_stack(p, 0);
+	add_stack(p, r->pool.python);
 	copy_ops(p);
 	last = p->failed != SL_FIT_GAP ? p->failed : sl_fit_program_highest(p, &most);
 	if (p->whole.ops.count)

@@ -60,7 +60,7 @@ struct inserts {
 static void list_inserts(struct inserts *inserts, const struct sl_fit_program *p, const struct sl_fit_edits *e)
 {
 	for (uint32_t i = 0; i < p->lives.count; i++)
-		if (!e->gone[i] && e->dies[i] < p->lives.item[i].death)
+		if (!e->gone[i] && e->dies[i] != SL_FIT_GAP)
 			*SL_PUSH(&inserts->list) = (struct insert){e->dies[i], i};
 	if (inserts->list.count)
 		qsort(inserts->list.item, inserts->list.count, sizeof(*inserts->list.item), by_place);
@@ -107,9 +107,11 @@ static struct sl_fit_recording change(const struct sl_fit_program *p, const stru
 			*end = out.ops.count;
 		if ((op->verb == SL_FIT_ALLOC || is_free(op)) && e->gone[op->id])
 			continue;
-		if (is_free(op) && e->dies[op->id] < p->lives.item[op->id].death)
+		if (is_free(op) && e->dies[op->id] != SL_FIT_GAP)
 			continue;
 		*SL_PUSH(&out.ops) = op->verb == SL_FIT_ALLOC ? asked(p, e, op->id) : *op;
+		if (op->verb == SL_FIT_OTHERS && e->beside && i >= e->beside_from)
+			out.ops.item[out.ops.count - 1].bytes -= e->beside;
 	}
 	if (p->end >= p->whole.ops.count)
 		*end = out.ops.count;
@@ -196,7 +198,7 @@ static uint64_t rise(const struct sl_fit_program *p, const struct sl_fit_edits *
 
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
-		size_t end = e->dies[i] < life->death ? e->dies[i] : life->death;
+		size_t end = e->dies[i] != SL_FIT_GAP ? e->dies[i] : life->death;
 
 		if (e->gone[i])
 			continue;
@@ -277,6 +279,7 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 
 	how.settings = e->settings;
 	how.caught = true;
+	how.capacity += proof->of_allocator ? e->beside : 0;
 	all = r.ops.count;
 	if (p->failed != SL_FIT_GAP && p->rest == SL_FIT_REST_NONE)
 		all = end = failed + 1;
@@ -301,12 +304,13 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	c->less = e->settings ? p->failed == SL_FIT_GAP ? (int64_t)most_reserved(p->recorded) - (int64_t)c->peak_reserved : 0
 			      : most_held(&p->whole, p->failed == SL_FIT_GAP ? p->end : p->failed + 1) -
 					most_held(&r, p->failed == SL_FIT_GAP ? end : failed + 1);
+	c->less += (int64_t)e->beside;
 	r.ops.count = all;
-	how.capacity = (uint64_t)((double)proof->capacity * MARGIN);
+	how.capacity = (uint64_t)((double)how.capacity * MARGIN);
 	c->tight = c->passes >= SL_PASSES_STEP && c->passes != SL_PASSES_UNKNOWN && judge(&r, how, failed, clock) != SL_PASSES;
 	c->steps_later = SL_UNKNOWN;
 	grows = rises > grows ? rises : grows;
-	if (c->passes == SL_PASSES && !is_free_of_growth(grows, proof->capacity)) {
+	if ((c->passes == SL_PASSES || c->passes == SL_PASSES_STEP) && !is_free_of_growth(grows, proof->capacity)) {
 		room = proof->capacity > c->peak_reserved ? proof->capacity - c->peak_reserved : 0;
 		c->passes = SL_PASSES_STEP;
 		c->steps_later = room / grows;

@@ -52,6 +52,7 @@ struct lane {
 	uint64_t since;		     /* what was found to have been there since the beginning; SL_FIT_OTHERS get it at the end */
 	unsigned captures;	     /* of graphs that are under way */
 	const uint64_t *now;
+	bool alone;   /* --limit counts no other process */
 	bool emptied; /* the cache was emptied since the last report */
 };
 
@@ -159,6 +160,7 @@ static struct lane *lane_of(struct builder *b, int64_t device)
 		sl_ledger_device(b->model, device); /* makes the device's state, which the model may lack */
 		lane->now = &b->now;
 		lane->out.device = (int)device;
+		lane->alone = sl_header_limit(&b->process->trace->header) != UINT64_MAX;
 		lane->out.release = release_of(&b->process->trace->defs);
 		lane->out.settings = sl_fit_defaults;
 		if (sl_fit_settings_parse(&lane->out.settings, b->text, lane->out.release, &at))
@@ -232,6 +234,16 @@ static void settle(struct builder *b, struct thread *thread)
 	thread->placed = 0;
 }
 
+/* True: another framework reported blocks of a pool of its own.  Graphs that are captured beside it are its own too. */
+static bool is_pooled(const struct builder *b)
+{
+	bool pooled = false;
+
+	for (unsigned d = 0; d < SL_DEVICES_MAX; d++)
+		pooled |= b->model->devices[d + 1] && b->model->devices[d + 1]->torch.pooled;
+	return pooled;
+}
+
 static void put_others(struct lane *lane, enum sl_fit_verb verb, uint64_t bytes)
 {
 	put(lane, (struct sl_fit_op){.verb = (uint8_t)verb, .bytes = bytes - lane->since}, SL_UNKNOWN);
@@ -246,17 +258,28 @@ static void backdate(struct lane *lane, uint64_t bytes)
 	lane->out.others_known = true;
 }
 
+/* By PyTorch, without pools of other frameworks. */
+static uint64_t reserved_by(const struct sl_torch *torch)
+{
+	return torch->reserved_bytes - torch->pool_reserved_bytes;
+}
+
 /* What else is on the device, now that PyTorch's own figure is the newest. */
 static void note_others(struct lane *lane, const struct sl_device_state *device)
 {
-	uint64_t reserved = device->torch.reserved_bytes, others = device->known > reserved ? device->known - reserved : 0;
-	uint64_t sampled = device->context_bytes		     ? device->context_bytes + device->module_bytes
-			   : device->hidden_last_bytes == SL_UNKNOWN ? SL_UNKNOWN
-								     : device->hidden_last_bytes + sl_device_state_others(device);
+	uint64_t reserved = reserved_by(&device->torch);
+	uint64_t others = device->known > reserved ? device->known - reserved : 0;
+	struct sl_fit_beside *pool = &lane->out.pool;
+	uint64_t hidden = device->hidden_last_bytes;
+	uint64_t sampled = device->context_bytes  ? device->context_bytes + device->module_bytes
+			   : hidden == SL_UNKNOWN ? SL_UNKNOWN
+						  : hidden + (lane->alone ? 0 : sl_device_state_others(device));
 
-	if (device->context_bytes)
+	if (device->context_bytes && !lane->alone)
 		for (size_t i = 0; i < device->present.count; i++)
 			sampled += device->neighbours.item[device->present.item[i]].bytes;
+	if (device->torch.pool_reserved_bytes > pool->bytes)
+		*pool = (struct sl_fit_beside){.bytes = device->torch.pool_reserved_bytes, .since = lane->out.ops.count};
 	if (sampled != SL_UNKNOWN && !lane->out.others_known)
 		backdate(lane, sampled);
 	else if (lane->context && lane->context != device->context_bytes) /* a better sample corrects the context's size */
@@ -482,7 +505,7 @@ static void call(struct builder *b, const struct sl_item *item)
 		item->hook && item->hook->verb == SL_VERB_ALLOC && (event->kind == SL_KIND_device || event->kind == SL_KIND_vmm);
 
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++)
-		before[d] = b->lanes[d] ? b->model->devices[d + 1]->torch.reserved_bytes : 0;
+		before[d] = b->lanes[d] ? reserved_by(&b->model->devices[d + 1]->torch) : 0;
 	note_placed(b, item);
 	sl_replay_apply(b->model, item);
 	if (allocates && item->hook->oom && event->result == item->hook->oom)
@@ -490,7 +513,7 @@ static void call(struct builder *b, const struct sl_item *item)
 	else if (allocates && !event->result && event->kind == SL_KIND_device)
 		thread->placed = event->address;
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++) {
-		if (!(lane = b->lanes[d]) || b->model->devices[d + 1]->torch.reserved_bytes >= before[d])
+		if (!(lane = b->lanes[d]) || reserved_by(&b->model->devices[d + 1]->torch) >= before[d])
 			continue;
 		if (!thread->refused && !thread->drops && !lane->emptied && empties(b, lane, event))
 			put(lane, (struct sl_fit_op){.verb = SL_FIT_EMPTY}, SL_UNKNOWN);
@@ -772,7 +795,7 @@ static void take(struct builder *b, const struct sl_item *item)
 	if (item->kind != SL_ITEM_EVENT) {
 		sl_replay_apply(b->model, item);
 	} else if (item->hook && item->hook->family == SL_FAMILY_pool) {
-		return; /* not a request of PyTorch's */
+		sl_replay_apply(b->model, item); /* not a request of PyTorch's */
 	} else if (verb == SL_VERB_BLOCK_ALLOC || verb == SL_VERB_BLOCK_FREE || verb == SL_VERB_BLOCK_OOM) {
 		block(b, item);
 	} else if (verb == SL_VERB_BLOCK_WAIT) {
@@ -794,7 +817,7 @@ static void take(struct builder *b, const struct sl_item *item)
 		private_pool(b, item);
 	} else {
 		/* an older agent does not tell PyTorch's graphs; what is asked of the driver during a capture is the graph's */
-		if (item->event->flags & SL_FLAG_captured || (verb == SL_VERB_GRAPH_INSTANTIATE && !b->pools))
+		if (item->event->flags & SL_FLAG_captured || (verb == SL_VERB_GRAPH_INSTANTIATE && !b->pools && !is_pooled(b)))
 			b->doubt = "a graph was captured, and the trace does not have the allocator's part of it";
 		if (verb == SL_VERB_ALLOC || verb == SL_VERB_FREE || verb == SL_VERB_MAP || verb == SL_VERB_UNMAP)
 			call(b, item);
@@ -926,6 +949,15 @@ static void keep_driver(struct builder *b, struct sl_device_state *state)
 	p->drivers[p->driver_count++] = driver;
 }
 
+/* What is known of another framework's pool at the end. */
+static void end_pool(struct sl_fit_beside *pool, const struct sl_model *model, const struct sl_torch *torch)
+{
+	if (!pool->bytes || !torch->pool_site)
+		return;
+	pool->used = torch->most_given.in_use;
+	pool->python = (uint32_t)model->sites.item[torch->pool_site - 1].stack.python;
+}
+
 static void end(struct builder *b)
 {
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++) {
@@ -938,6 +970,7 @@ static void end(struct builder *b)
 		}
 		sl_sample_wait_settle(b->model, b->model->devices[d + 1]); /* a sample may be the newest */
 		note_others(lane, b->model->devices[d + 1]);
+		end_pool(&lane->out.pool, b->model, &b->model->devices[d + 1]->torch);
 		keep_lane(b, lane);
 		sl_table_free(&lane->blocks);
 		sl_idmap_free(&lane->streams);

@@ -48,6 +48,13 @@ struct sl_fit_seed {
 	bool small, expandable, held;
 };
 
+/* Another framework's pool in the same process: part of what SL_FIT_OTHERS tells. */
+struct sl_fit_beside {
+	uint64_t bytes, used; /* used: at the most, by its own figure; 0: it has none */
+	size_t since;	      /* op; the newest growth */
+	uint32_t python;      /* the stack that took it */
+};
+
 /* Releases that send requests to private pools in one way: up to 2.7, 2.9, 2.12, later ones. */
 #define SL_FIT_ERAS 4
 static inline unsigned sl_fit_era(unsigned release)
@@ -81,6 +88,7 @@ struct sl_fit_recording {
 	uint64_t events, requests; /* PyTorch's reports; of which requests */
 	uint64_t unasked;	   /* requests of unknown size: the block's is taken */
 	uint64_t ooms;
+	struct sl_fit_beside pool;
 	bool limits;		  /* the program limits itself by a memory fraction */
 	bool goes_on;		  /* the program goes on after its last out-of-memory error */
 	bool blind;		  /* it is not visible whether the program sets a memory fraction */

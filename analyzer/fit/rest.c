@@ -193,12 +193,7 @@ static bool add_step(struct sl_fit_program *p)
 
 /* --- the optimizer's state ---------------------------------------------------------------------------------- */
 
-/* Gradients: blocks that autograd made and that stay, each with a parameter of its size before it.  The list is the caller's. */
-struct gradients {
-	SL_VECTOR(uint32_t) list;
-};
-
-static void find_gradients(struct gradients *gradients, const struct sl_fit_program *p)
+void sl_fit_rest_gradients(struct sl_fit_gradients *gradients, const struct sl_fit_program *p)
 {
 	struct sl_idmap sizes = {0}; /* of blocks that stay and that neither autograd nor the optimizer made */
 
@@ -217,7 +212,7 @@ static void find_gradients(struct gradients *gradients, const struct sl_fit_prog
 }
 
 /* For each gradient a block of this size, of those that the line requested, less those that it has. */
-static void add_states(struct sl_fit_program *p, const struct sl_fit_op *like, const struct gradients *gradients)
+static void add_states(struct sl_fit_program *p, const struct sl_fit_op *like, const struct sl_fit_gradients *gradients)
 {
 	SL_VECTOR(uint32_t) had = {0};
 
@@ -239,7 +234,7 @@ static void add_states(struct sl_fit_program *p, const struct sl_fit_op *like, c
 }
 
 /* The step of all parameters at once needs as much again as they have. */
-static void add_update(struct sl_fit_program *p, const struct sl_fit_op *like, const struct gradients *gradients)
+static void add_update(struct sl_fit_program *p, const struct sl_fit_op *like, const struct sl_fit_gradients *gradients)
 {
 	struct sl_fit_op op = *like;
 
@@ -252,7 +247,7 @@ static void add_update(struct sl_fit_program *p, const struct sl_fit_op *like, c
 }
 
 /* Its forward and backward pass: the gradients go at its beginning, since they are set to None. */
-static void add_next_step(struct sl_fit_program *p, const struct gradients *gradients)
+static void add_next_step(struct sl_fit_program *p, const struct sl_fit_gradients *gradients)
 {
 	uint32_t *mapped = sl_memory_must(calloc(p->lives.count + 1, sizeof(*mapped)));
 	size_t first = p->states;
@@ -277,13 +272,13 @@ static void add_next_step(struct sl_fit_program *p, const struct gradients *grad
 
 static bool add_optimizer(struct sl_fit_program *p)
 {
-	struct gradients gradients = {0};
+	struct sl_fit_gradients gradients = {0};
 	uint32_t seen[8], count = 0;
 	const struct sl_fit_stack *failed = sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
 
 	if (!failed->optimizer)
 		return false;
-	find_gradients(&gradients, p);
+	sl_fit_rest_gradients(&gradients, p);
 	for (size_t g = 0; g < gradients.list.count; g++)
 		if (p->lives.item[gradients.list.item[g]].bytes > p->temporary)
 			p->temporary = p->lives.item[gradients.list.item[g]].bytes;

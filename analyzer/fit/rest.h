@@ -4,5 +4,11 @@
 
 #include "analyzer/fit/program.h"
 
+/* Gradients: blocks that autograd made and that stay, each with a parameter of its size before it. */
+struct sl_fit_gradients {
+	SL_VECTOR(uint32_t) list; /* lives; the caller's */
+};
+void sl_fit_rest_gradients(struct sl_fit_gradients *gradients, const struct sl_fit_program *program);
+
 /* Adds them to a program that failed. */
 void sl_fit_rest_add(struct sl_fit_program *program);
