@@ -372,7 +372,7 @@ static bool outlived(const struct sl_lines *lines, const struct sl_seen_line *li
 /* HIDDEN: no traceback shows this frame. */
 static uint32_t define(struct sl_recording *output, const struct sl_python_text *text)
 {
-	return sl_definition_is_cleanup(text) ? HIDDEN : sl_recording_frame(output, text);
+	return sl_definition_is_hidden(text) ? HIDDEN : sl_recording_frame(output, text);
 }
 
 /* As define; 0: the tables do not fit. */

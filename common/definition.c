@@ -147,12 +147,15 @@ struct sl_definition sl_definition_native(void *bytes, size_t size, uint32_t id,
 	return map;
 }
 
-bool sl_definition_is_cleanup(const struct sl_python_text *text)
+bool sl_definition_is_hidden(const struct sl_python_text *text)
 {
-	static const char name[] = "__init__"; /* function and file */
+	static const char cleanup[] = "__init__"; /* function and file */
+	static const char dry[] = "/stormlog_dry_values.py";
 
-	return text->function_bytes == sizeof(name) - 1 && text->file_bytes == sizeof(name) - 1 &&
-	       !memcmp(text->function, name, sizeof(name) - 1) && !memcmp(text->file, name, sizeof(name) - 1);
+	if (text->file_bytes >= sizeof(dry) - 1 && !memcmp(text->file + text->file_bytes - (sizeof(dry) - 1), dry, sizeof(dry) - 1))
+		return true;
+	return text->function_bytes == sizeof(cleanup) - 1 && text->file_bytes == sizeof(cleanup) - 1 &&
+	       !memcmp(text->function, cleanup, sizeof(cleanup) - 1) && !memcmp(text->file, cleanup, sizeof(cleanup) - 1);
 }
 
 struct sl_definition sl_definition_frame(void *bytes, size_t size, uint32_t id, const struct sl_python_text *text)

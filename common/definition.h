@@ -52,9 +52,10 @@ struct sl_python_text {
 
 /*
  * True: the interpreter's own code, from 3.13 on, that looks at what __init__ returned; it lies between __init__ and who called the
- * class, once that call has become warm.  Python's tracebacks lack it too.
+ * class, once that call has become warm.  Python's tracebacks lack it too.  And the functions of a dry run that compute
+ * values: the program does not have them.
  */
-bool sl_definition_is_cleanup(const struct sl_python_text *text);
+bool sl_definition_is_hidden(const struct sl_python_text *text);
 
 struct sl_definition sl_definition_frame(void *bytes, size_t size, uint32_t id, const struct sl_python_text *text);
 

@@ -146,7 +146,7 @@ static bool define_frame(struct sl_stacks_thread *thread, const struct sl_python
 						    sl_python_word_at(table, where->bytes_size), text->first_line, offset);
 	}
 	*id = 0;
-	if (sl_definition_is_cleanup(text))
+	if (sl_definition_is_hidden(text))
 		return true;
 	sl_intern_bytes(&hash, text->function, text->function_bytes);
 	sl_intern_bytes(&hash, text->file, text->file_bytes);
@@ -199,7 +199,7 @@ uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint
 		sl_intern_word(&hash, id);
 	}
 	sl_intern_word(&hash, truncated);
-	return met == count ? sl_intern(&stacks, hash, publish_stack, &stack) : 0;
+	return met == count && stack.count ? sl_intern(&stacks, hash, publish_stack, &stack) : 0;
 }
 
 void sl_python_forget(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes of a program that would have let it fit.  Each is a rule over its recorded requests (changes.c) and is replayed under the
+ * Changes of a program that would have let it fit.  Each is a rule over its recorded requests (changes.c and change_*.c) and is replayed under the
  * recorded capacity before it is told (proof.c).
  */
 #pragma once
@@ -32,6 +32,23 @@ struct sl_fit_rule {
 	const char *settings; /* of a change of the allocator's settings */
 };
 extern const struct sl_fit_rule sl_fit_rules[]; /* ended by kind NULL */
+bool sl_fit_change_free_leak(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_no_grad(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_offload_joined(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_offload_kept(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_half_state(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_state_8bit(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_set_to_none(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_no_second_copy(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_half_batch(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_shorter_longest(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_chunked(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_checkpointing(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+
+/* Names the line to change; NULL: none. */
+void sl_fit_change_name(struct sl_change *change, const struct sl_fit_place *place);
+/* True: the bytes are worth a change. */
+bool sl_fit_change_matters(const struct sl_fit_program *program, uint64_t bytes);
 
 struct sl_fit_proof {
 	struct sl_fit_program program;

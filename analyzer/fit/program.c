@@ -29,6 +29,8 @@ static bool is_same_function(const struct sl_fit_place *a, const struct sl_fit_p
 static void note(struct sl_fit_stack *stack, struct sl_fit_place *place)
 {
 	place->torch = has(place->file, "/torch/");
+	if (stack->optimizer && !place->torch && !stack->stepper && !(stack->stepper = is(place, "step")))
+		stack->optimizer = stack->state = false; /* it calls the program's closure, as Lightning's */
 	if (!place->torch && !has(place->file, "copy.py"))
 		return;
 	stack->module |= is(place, "_call_impl");

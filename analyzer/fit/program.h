@@ -22,6 +22,7 @@ struct sl_fit_stack {
 	unsigned count;
 	bool module, backward, optimizer; /* a call of nn.Module, of autograd, of torch.optim is active */
 	bool state;			  /* torch.optim makes its state */
+	bool stepper;			  /* torch.optim called an optimizer of the program's */
 	bool guarded;			  /* a function with torch.no_grad or inference_mode is */
 	bool copies;			  /* copy.deepcopy is */
 	bool loads;			  /* nn.Module.to or cuda is */
@@ -74,6 +75,11 @@ const struct sl_fit_stack *sl_fit_program_stack(const struct sl_fit_program *pro
 static inline const struct sl_fit_stack *sl_fit_program_maker(const struct sl_fit_program *program, uint32_t life)
 {
 	return sl_fit_program_stack(program, program->lives.item[life].python);
+}
+/* The block that was refused.  Only of a program that failed. */
+static inline const struct sl_fit_life *sl_fit_program_failed(const struct sl_fit_program *program)
+{
+	return &program->lives.item[program->whole.ops.item[program->failed].id];
 }
 /* The request at which most was held; *bytes is what was held then. */
 size_t sl_fit_program_highest(const struct sl_fit_program *program, uint64_t *bytes);

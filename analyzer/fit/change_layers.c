@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* Activations of layers that are recomputed. */
+#include <string.h>
+
+#include "analyzer/fit/change.h"
+
+/* The line from which a module's forward calls its modules: the outermost one; 0: the stack has none. */
+static unsigned layer_line(const struct sl_fit_stack *stack)
+{
+	unsigned line = 0, calls = 0;
+
+	for (unsigned i = 0; i < stack->count && calls < 2; i++) {
+		bool call = stack->places[i].torch && stack->places[i].function &&
+			    strstr(stack->places[i].function, "_call_impl") &&
+			    !strstr(stack->places[i].function, "_wrapped_call_impl");
+
+		calls += call;
+		if (calls == 1 && !call && !line &&
+		    !strstr(stack->places[i].function ? stack->places[i].function : "", "_wrapped_"))
+			line = i + 1;
+	}
+	return calls == 2 ? line : 0;
+}
+
+/* An activation of the step that failed: a module made it, and a backward pass is to come. */
+static bool is_activation(const struct sl_fit_program *p, uint32_t i, size_t until)
+{
+	const struct sl_fit_life *life = &p->lives.item[i];
+	const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
+
+	return stack->module && !stack->backward && !stack->loads && !stack->copies && !stack->optimizer && !life->before &&
+	       life->step == sl_fit_program_failed(p)->step && life->birth <= until && life->death > until;
+}
+
+/* True: modules were called again after a pass without a backward pass, so that none is to come. */
+static bool is_evaluation(const struct sl_fit_program *p)
+{
+	uint32_t first = 0;
+	bool again = false;
+
+	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth <= p->failed; i++) {
+		const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
+
+		if (stack->backward || stack->optimizer)
+			return false;
+		if (!stack->module || stack->loads || stack->copies)
+			continue;
+		again |= first == p->lives.item[i].python && p->lives.item[i - 1].python != first;
+		first = first ? first : p->lives.item[i].python;
+	}
+	return again;
+}
+
+/*
+ * Each call of a layer keeps its last block only (no_grad keeps less), and the largest call is there once more while its backward
+ * pass runs.  Layers are calls from one line of their model, told apart by the first stack below it.
+ */
+bool sl_fit_change_checkpointing(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	const struct sl_fit_stack *failed =
+		p->failed == SL_FIT_GAP ? NULL : sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
+	const struct sl_fit_place *place = NULL, *here;
+	uint32_t first = 0, begin = 0, last = UINT32_MAX;
+	uint64_t now = 0, largest = 0, dropped = 0;
+	unsigned calls = 0, line;
+	size_t until;
+
+	if (!failed || (!failed->module && !failed->backward) || failed->optimizer || failed->loads || failed->guarded)
+		return false;
+	for (until = p->failed; until && failed->backward; until--) /* the end of the forward pass */
+		if (p->whole.ops.item[until].verb == SL_FIT_ALLOC &&
+		    !sl_fit_program_stack(p, p->whole.ops.item[until].python)->backward)
+			break;
+	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth <= until; i++) {
+		const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
+
+		if (p->lives.item[i].step != sl_fit_program_failed(p)->step || !(line = layer_line(stack)) || stack->backward)
+			continue;
+		here = &stack->places[line - 1];
+		if (!place || here->line != place->line ||
+		    strcmp(here->file ? here->file : "", place->file ? place->file : "") != 0 || p->lives.item[i].python == first) {
+			for (uint32_t k = begin; calls && last != UINT32_MAX && k < i; k++)
+				if (k != last && is_activation(p, k, until) && layer_line(sl_fit_program_maker(p, k))) {
+					e->dies[k] = p->lives.item[i].birth;
+					dropped += p->lives.item[k].bytes;
+				}
+			calls++;
+			largest = now > largest ? now : largest;
+			now = 0;
+			first = p->lives.item[i].python;
+			begin = i;
+			place = here;
+			last = UINT32_MAX;
+		}
+		if (is_activation(p, i, until)) {
+			now += p->lives.item[i].bytes;
+			last = i;
+		}
+	}
+	largest = now > largest ? now : largest;
+	if (failed->backward) {
+		e->extra = largest;
+		e->extra_from = until + 1;
+	}
+	sl_fit_change_name(change, place && place->torch ? sl_fit_program_caller(p, p->whole.ops.item[p->failed].python) : place);
+	if (is_evaluation(p)) {
+		change->kind = "no_grad";
+		sl_fit_change_name(change, sl_fit_program_caller(p, p->whole.ops.item[p->failed].python));
+	}
+	return calls > 2 && dropped && sl_fit_change_matters(p, dropped);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* Changes of sizes: of inputs, and of large temporaries. */
+#include <math.h>
+#include <string.h>
+
+#include "analyzer/base/memory.h"
+#include "analyzer/fit/change.h"
+
+#define LARGE_PART 8 /* a large temporary takes one of so many parts of the device */
+#define CHUNKS	   4
+#define PIECE_PART 16 /* of the failed request: smaller blocks of its function stay whole */
+#define LONGEST	   0.75
+#define SIZES_MIN  3   /* of a step's first request */
+#define ALIKE	   0.1 /* so far a block may be from what its exponent says */
+
+/* Blocks whose size is not the same in all steps are those that follow the batch. */
+bool sl_fit_change_half_batch(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	uint64_t *first = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*first))), bytes = 0;
+	bool *varies = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*varies)));
+	const struct sl_fit_place *place = NULL;
+
+	for (size_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		size_t at = sl_idmap_get(&p->stack_ids, life->python, 0);
+
+		if (!life->step || life->nth || !at)
+			continue;
+		varies[at] |= first[at] && first[at] != life->bytes;
+		first[at] = life->bytes;
+	}
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		if (!life->step || !varies[sl_idmap_get(&p->stack_ids, life->python, 0)])
+			continue;
+		e->scale[i] = 0.5;
+		bytes = life->bytes > bytes ? life->bytes : bytes;
+		place = place ? place : sl_fit_program_statement(p, life->python);
+	}
+	free(first);
+	free(varies);
+	e->scaled = true;
+	sl_fit_change_name(change, place);
+	return bytes && sl_fit_change_matters(p, bytes);
+}
+
+/* The first request of a step, its input; 0: another line made it than that of the first step. */
+static double input(const struct sl_fit_program *p, unsigned step)
+{
+	const struct sl_fit_op *op = step && step <= p->steps.count ? &p->whole.ops.item[p->steps.item[step - 1]] : NULL;
+
+	return op && op->verb == SL_FIT_ALLOC && op->python == p->whole.ops.item[p->steps.item[0]].python ? (double)op->bytes : 0;
+}
+
+/* How the size of what a stack requests follows the input: as so many factors of it.  Of steps of two sizes. */
+struct power {
+	double bytes[2], input[2]; /* of the smallest and the largest input */
+};
+
+static double exponent(const struct power *power)
+{
+	return power->input[1] > power->input[0] && power->bytes[0] > 0
+		       ? log(power->bytes[1] / power->bytes[0]) / log(power->input[1] / power->input[0])
+		       : 0;
+}
+
+static struct power *find_powers(const struct sl_fit_program *p)
+{
+	struct power *powers = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*powers)));
+
+	for (size_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		struct power *at = &powers[sl_idmap_get(&p->stack_ids, life->python, 0)];
+		double x = input(p, life->step);
+
+		for (int end = 0; x > 0 && !life->nth && end < 2; end++)
+			if (at->input[end] == 0 || (end ? x > at->input[1] : x < at->input[0])) {
+				at->input[end] = x;
+				at->bytes[end] = (double)life->bytes;
+			}
+	}
+	return powers;
+}
+
+/* No step has a larger input than LONGEST of the largest one.  Blocks that follow the input follow it to there. */
+bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	double longest = 0, sizes[SIZES_MIN], x, told = 0, all = 0;
+	struct power *powers;
+	unsigned count = 0;
+
+	for (unsigned step = 1; step <= p->steps.count; step++) {
+		unsigned at = 0;
+
+		x = input(p, step);
+		longest = x > longest ? x : longest;
+		while (at < count && sizes[at] != x)
+			at++;
+		if (at == count && count < SIZES_MIN && x > 0)
+			sizes[count++] = x;
+	}
+	if (count < SIZES_MIN || p->failed == SL_FIT_GAP || input(p, sl_fit_program_failed(p)->step) < LONGEST * longest)
+		return false;
+	powers = find_powers(p);
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		const struct power *at = &powers[sl_idmap_get(&p->stack_ids, life->python, 0)];
+		double power = exponent(at);
+
+		x = input(p, life->step);
+		if (x == 0 || fabs(power) < ALIKE)
+			continue;
+		all += (double)life->bytes;
+		if (life->nth || fabs(at->bytes[0] * pow(x / at->input[0], power) / (double)life->bytes - 1) < ALIKE)
+			told += (double)life->bytes;
+		if (x > LONGEST * longest)
+			e->scale[i] = pow(LONGEST * longest / x, power);
+	}
+	free(powers);
+	e->scaled = true;
+	sl_fit_change_name(change, sl_fit_program_statement(p, p->whole.ops.item[p->steps.item[0]].python));
+	return told > (1 - ALIKE) * all && all > 0;
+}
+
+/* The op at which the function `here` of a stack of so many frames has returned. */
+static size_t returned(const struct sl_fit_program *p, size_t from, const struct sl_fit_place *here)
+{
+	for (size_t i = from; i < p->whole.ops.count; i++) {
+		const struct sl_fit_op *op = &p->whole.ops.item[i];
+		const struct sl_fit_stack *stack = op->verb == SL_FIT_ALLOC ? sl_fit_program_stack(p, op->python) : NULL;
+		bool inside = false;
+
+		for (unsigned k = 0; stack && k < stack->count && !inside; k++)
+			inside = stack->places[k].own && here->function && stack->places[k].function &&
+				 !strcmp(stack->places[k].function, here->function);
+		if (stack && !inside)
+			return i;
+	}
+	return p->whole.ops.count;
+}
+
+/* The largest temporaries of the function that failed, a part at a time; Python holds the part before until the next is made. */
+bool sl_fit_change_chunked(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	const struct sl_fit_life *failed;
+	const struct sl_fit_place *here, *there;
+	unsigned count = 0;
+
+	if (p->failed == SL_FIT_GAP || !p->recorded->device_total)
+		return false;
+	failed = sl_fit_program_failed(p);
+	here = sl_fit_program_own(sl_fit_program_stack(p, failed->python));
+	if (!here || !here->function || failed->bytes * LARGE_PART < p->recorded->device_total ||
+	    sl_fit_program_stack(p, failed->python)->backward || sl_fit_program_stack(p, failed->python)->optimizer)
+		return false;
+	for (uint32_t i = (uint32_t)p->lives.count; i--;) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		if (life->step != failed->step || life->bytes < failed->bytes / PIECE_PART)
+			continue;
+		there = sl_fit_program_own(sl_fit_program_maker(p, i));
+		if (!there || !there->function || strcmp(there->function, here->function) != 0)
+			continue;
+		if (life->death > returned(p, life->birth, here)) {
+			if (life->bytes >= failed->bytes / 2)
+				return false; /* it is needed later, as by a backward pass */
+			continue;
+		}
+		e->scale[i] = 1.0 / CHUNKS;
+		e->extra_from = life->birth;
+		count++;
+	}
+	e->extra = failed->bytes / CHUNKS;
+	e->scaled = true;
+	sl_fit_change_name(change, here);
+	return count;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* Changes of the optimizer's state, of gradients, and of copies of the model. */
+#include "analyzer/base/memory.h"
+#include "analyzer/fit/change.h"
+#include "analyzer/fit/rest.h"
+
+#define UPDATES_MIN 2	/* by the optimizer, with gradients that stay */
+#define BLOCK_8BIT  256 /* elements of state with a scale of 4 bytes */
+#define STATE_8BIT  (16 << 10)
+#define OWN_STEP    2 /* temporaries of an optimizer with small state, of the largest gradient's size */
+
+/* Blocks of the optimizer's state, of this size or larger, become this part of it. */
+static bool shrink_state(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, double part,
+			 uint64_t least)
+{
+	const struct sl_fit_place *place = NULL;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		e->gone[i] = sl_fit_program_updates(p, i); /* another optimizer has temporaries of its own */
+		if (e->gone[i] || life->death != SL_FIT_GAP || life->before || !sl_fit_program_maker(p, i)->optimizer ||
+		    sl_fit_program_maker(p, i)->backward || life->bytes < least)
+			continue;
+		e->scale[i] = part;
+		bytes += life->bytes;
+		place = sl_fit_program_own(sl_fit_program_maker(p, i));
+	}
+	e->scaled = true;
+	if (p->rest == SL_FIT_REST_STATE) {
+		e->extra = OWN_STEP * p->temporary;
+		e->extra_from = p->states;
+	}
+	sl_fit_change_name(change, place);
+	return bytes && sl_fit_change_matters(p, bytes);
+}
+
+bool sl_fit_change_half_state(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	return shrink_state(e, change, p, 0.5, 0);
+}
+
+/* State of float32 in 8 bits: that it has this type is not in the recording, so that it is never called fitting. */
+bool sl_fit_change_state_8bit(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	e->most = SL_PASSES_STEP;
+	return shrink_state(e, change, p, 0.25 + 1.0 / BLOCK_8BIT, STATE_8BIT);
+}
+
+/*
+ * Gradients that the program zeroes: each was made in one step and stays, and each later backward pass makes a block of its size
+ * beside it, in the same order.  With None the old one goes as a step begins, and the new one stays.  Where the program zeroes
+ * them is not in the recording, so that it is never called fitting.  Between steps that add their gradients up on purpose the
+ * optimizer makes nothing.
+ */
+bool sl_fit_change_set_to_none(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	struct sl_fit_gradients old = {0};
+	unsigned first, step = 0, updates = 0;
+	uint64_t bytes = 0;
+	size_t next = 0;
+
+	sl_fit_rest_gradients(&old, p);
+	first = old.list.count ? p->lives.item[old.list.item[0]].step : 0;
+	for (uint32_t i = 0; i < p->lives.count && old.list.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		const struct sl_fit_stack *maker = sl_fit_program_maker(p, i);
+
+		if (life->step <= first || life->step > p->steps.count)
+			continue;
+		next = life->step == step ? next : 0;
+		step = life->step;
+		if (maker->optimizer && next == old.list.count) {
+			updates++;
+			next++; /* counted */
+			sl_fit_change_name(change, sl_fit_program_own(maker));
+		}
+		if (!maker->backward || next >= old.list.count || life->death == SL_FIT_GAP ||
+		    life->bytes != p->lives.item[old.list.item[next]].bytes)
+			continue;
+		e->dies[old.list.item[next]] = p->steps.item[step - 1];
+		e->dies[i] = p->whole.ops.count;
+		old.list.item[next++] = i;
+		bytes += life->bytes;
+	}
+	SL_DROP(&old.list);
+	e->most = SL_PASSES_STEP;
+	return updates >= UPDATES_MIN && sl_fit_change_matters(p, bytes / updates);
+}
+
+bool sl_fit_change_no_second_copy(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	const struct sl_fit_place *place = NULL;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		if (life->death != SL_FIT_GAP || life->before || !sl_fit_program_maker(p, i)->copies)
+			continue;
+		e->gone[i] = true;
+		bytes += life->bytes;
+		place = sl_fit_program_own(sl_fit_program_maker(p, i));
+	}
+	sl_fit_change_name(change, place);
+	return bytes && sl_fit_change_matters(p, bytes);
+}
