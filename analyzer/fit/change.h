@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes of a program that would have let it fit.  Each is a rule over its recorded requests (changes.c and change_*.c) and is replayed under the
- * recorded capacity before it is told (proof.c).
+ * Changes of a program that would have let it fit.  Each is a rule over its recorded requests (changes.c has the table) and is
+ * replayed under the recorded capacity before it is told (proof.c).
  */
 #pragma once
 

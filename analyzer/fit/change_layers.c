@@ -63,7 +63,7 @@ bool sl_fit_change_checkpointing(struct sl_fit_edits *e, struct sl_change *chang
 	uint32_t first = 0, begin = 0, last = UINT32_MAX;
 	uint64_t now = 0, largest = 0, dropped = 0;
 	unsigned calls = 0, line;
-	size_t until;
+	size_t until, start = SL_FIT_GAP;
 
 	if (!failed || (!failed->module && !failed->backward) || failed->optimizer || failed->loads || failed->guarded)
 		return false;
@@ -93,6 +93,7 @@ bool sl_fit_change_checkpointing(struct sl_fit_edits *e, struct sl_change *chang
 			last = UINT32_MAX;
 		}
 		if (is_activation(p, i, until)) {
+			start = start == SL_FIT_GAP ? p->lives.item[i].birth : start;
 			now += p->lives.item[i].bytes;
 			last = i;
 		}
@@ -101,6 +102,8 @@ bool sl_fit_change_checkpointing(struct sl_fit_edits *e, struct sl_change *chang
 	if (failed->backward) {
 		e->extra = largest;
 		e->extra_from = until + 1;
+		if (until < p->recorded->times.count && start < until && !p->recorded->trace->header.dry_count)
+			change->seconds = (double)(p->recorded->times.item[until] - p->recorded->times.item[start]) / 1e9;
 	}
 	sl_fit_change_name(change, place && place->torch ? sl_fit_program_caller(p, p->whole.ops.item[p->failed].python) : place);
 	if (is_evaluation(p)) {

@@ -7,7 +7,8 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/symbols/stacks.h"
 
-#define STEPS_MIN 3 /* of a loop in one line, which only a stack that comes again tells */
+#define STEPS_MANY 4
+#define STEPS_MIN  3 /* of a loop in one line, which only a stack that comes again tells */
 
 static bool has(const char *text, const char *part)
 {
@@ -238,28 +239,38 @@ static void find_by_stack(struct sl_fit_program *p, const struct visits *visits,
 		p->steps.count = 0;
 }
 
-/* The outermost loop that the last request is in; one inside of a module is no loop of steps but of layers. */
+/*
+ * The outermost loop that the last request is in, and one further in where that has few steps: epochs, of which the last one has
+ * many.  One inside of a module is no loop of steps but of layers.
+ */
 static void find_steps(struct sl_fit_program *p, size_t at)
 {
 	const struct sl_fit_stack *stack = sl_fit_program_stack(p, p->whole.ops.item[at].python);
+	struct sl_fit_program inner = *p;
 	struct visits visits = {0};
 
 	p->depth = UINT_MAX;
-	for (unsigned depth = 0; depth < stack->count && p->depth == UINT_MAX; depth++) {
+	for (unsigned depth = 0; depth < stack->count && p->steps.count < STEPS_MANY; depth++) {
 		if (is(&stack->places[depth], "_call_impl"))
 			break;
 		if (stack->places[depth].torch)
 			continue;
 		visit(&visits, p, stack, depth);
+		inner.steps.count = 0;
 		if (visits.list.count)
-			find_by_lines(p, &visits, stack->places[depth].line);
-		if (p->steps.count < 2) {
-			p->steps.count = 0;
-			find_by_stack(p, &visits, stack->places[depth].line, depth);
+			find_by_lines(&inner, &visits, stack->places[depth].line);
+		if (inner.steps.count < 2) {
+			inner.steps.count = 0;
+			find_by_stack(&inner, &visits, stack->places[depth].line, depth);
 		}
-		if (p->steps.count)
-			p->depth = depth;
+		if (inner.steps.count < (p->steps.count ? STEPS_MANY : 1))
+			continue;
+		p->depth = depth;
+		p->steps.count = 0;
+		for (size_t i = 0; i < inner.steps.count; i++)
+			*SL_PUSH(&p->steps) = inner.steps.item[i];
 	}
+	SL_DROP(&inner.steps);
 	SL_DROP(&visits.list);
 }
 

@@ -47,6 +47,8 @@ const char *sl_change_words(char *out, size_t size, const struct sl_change *c)
 		at += (size_t)snprintf(out + at, size - at,
 				       c->steps_later ? ", and fails about %llu steps later" : ", and fails in the next",
 				       (unsigned long long)c->steps_later);
+	if (c->seconds > 0 && at < size)
+		at += (size_t)snprintf(out + at, size - at, ", a step takes %.2g s more", c->seconds);
 	if (c->tight && at < size)
 		snprintf(out + at, size - at, ", not with 3 %% less memory");
 	return out;
@@ -76,5 +78,9 @@ void sl_change_write(struct sl_json *j, const struct sl_change *c)
 	sl_json_uint(j, "peak_reserved_bytes", c->peak_reserved);
 	sl_json_uint(j, "peak_allocated_bytes", c->peak_allocated);
 	sl_json_int(j, "less_bytes", c->less);
+	if (c->seconds > 0)
+		sl_json_double(j, "more_seconds", c->seconds);
+	else
+		sl_json_null(j, "more_seconds");
 	sl_json_end(j);
 }

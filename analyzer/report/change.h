@@ -41,6 +41,7 @@ struct sl_change {
 	int64_t less;		     /* is held at the most, up to the request that failed; settings: reserved, 0 where it failed */
 	struct sl_change_line stops; /* where it does not pass; empty: it passes, or the line is not known */
 	uint64_t wanted;	     /* the request there; 0: it passes */
+	double seconds;		     /* of a step, for what is computed once more; 0: not known */
 	uint64_t steps_later;	     /* SL_PASSES_STEP: so many steps until it fails; SL_UNKNOWN: not known */
 };
 
