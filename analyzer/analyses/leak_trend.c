@@ -517,17 +517,6 @@ struct course {
 	unsigned onset;
 };
 
-/*
- * True: modules that take less than 1 % of the peak, and are no thousand.  Libraries load their code at the first launch of each
- * kernel: tests/real-gpu/cases/chat_server has 312 modules of 9 MiB below 2.27 GiB.
- */
-static bool is_loaded_late(const struct sl_process *process, const struct sl_kept *kept)
-{
-	uint64_t bytes = kept->bytes == SL_UNKNOWN ? 0 : kept->bytes;
-
-	return kept->track->kind == SL_OBJECT_MODULE && kept->blocks <= 1000 && bytes < sl_devices_peak(process) / 100;
-}
-
 /* SL_KEPT_MEANT: it is not reported. */
 static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, const struct sl_kept *kept,
 					     const struct course *course)
@@ -539,7 +528,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	double last, by_time, even = evenness_of(&process->model->tracks, track, counted, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
-	if (is_loaded_late(process, kept) || is_of_one_call(process->model, track))
+	if (is_of_one_call(process->model, track))
 		return SL_KEPT_MEANT;
 	if (has_stopped(process->model, track))
 		return is_kept_partly(kept, counted, series) ? SL_KEPT_PARTLY : SL_KEPT_MEANT;
@@ -1007,10 +996,10 @@ static void join(struct sl_process *process)
 
 #define LEFT SL_KEPT_END /* growing, and some of it is still there when the process ends */
 
-static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",	    [SL_KEPT_FILLING] = "memory.filling",
-				  [SL_KEPT_UNCLEAR] = "memory.only_taken",  [SL_KEPT_PARTLY] = "memory.partly_kept",
-				  [SL_KEPT_COLLECTED] = "memory.collected", [SL_KEPT_STAIRS] = "memory.stairs",
-				  [SL_KEPT_LATE] = "memory.kept_late",	    [LEFT] = "leak.growing"};
+static const char *const ids[] = {
+	[SL_KEPT_GROWING] = "leak.kept",	 [SL_KEPT_FILLING] = "memory.filling",	   [SL_KEPT_UNCLEAR] = "memory.only_taken",
+	[SL_KEPT_PARTLY] = "memory.partly_kept", [SL_KEPT_COLLECTED] = "memory.collected", [SL_KEPT_STAIRS] = "memory.stairs",
+	[SL_KEPT_LATE] = "memory.kept_late",	 [SL_KEPT_SMALL] = "memory.handles",	   [LEFT] = "leak.growing"};
 static const char keepers[] =
 	"find the line that keeps them, there or in its callers: a list, a cache without a bound, a handle that is never closed";
 static const struct {
@@ -1029,6 +1018,7 @@ static const struct {
 	[SL_KEPT_STAIRS] = {"info", "unclear", "record a longer run: it tells whether this is a leak", keepers},
 	[SL_KEPT_LATE] = {"info", "unclear",
 			  "a leak since then, or results collected at the end: record a longer run to tell them apart", keepers},
+	[SL_KEPT_SMALL] = {"info", "unclear", "close handles that are no longer used; these hold little so far"},
 	[LEFT] = {"critical", "leak", keepers},
 };
 
@@ -1116,6 +1106,24 @@ static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *k
 	return is_left(process, kept) || (kept->verdict == SL_KEPT_STAIRS && is_unrolled(process, kept->track));
 }
 
+/*
+ * True: handles that hold less than 1 % of the peak, and are no thousand.  Libraries load their code at the first launch of each
+ * kernel: tests/real-gpu/cases/chat_server has 312 modules of 9 MiB below 2.27 GiB.
+ */
+static bool is_small(const struct sl_process *process, const struct sl_kept *kept)
+{
+	static const unsigned handles = 1u << (SL_OBJECT_MODULE - SL_OBJECT_CONTEXT) | 1u << (SL_OBJECT_EXEC - SL_OBJECT_CONTEXT) |
+					1u << (SL_OBJECT_STREAM - SL_OBJECT_CONTEXT) | 1u << (SL_OBJECT_EVENT - SL_OBJECT_CONTEXT);
+	const struct sl_device_state *state = kept->track->device >= 0 ? process->model->devices[kept->track->device + 1] : NULL;
+	unsigned kind = kept->track->kind;
+	uint64_t bytes = kept->bytes == SL_UNKNOWN ? 0 : kept->bytes;
+
+	if (kind == SL_OBJECT_EXEC && state) /* PyTorch's graphs hold their private pools */
+		bytes += state->torch_at_peak.graph_reserved_bytes;
+	return kept->verdict == SL_KEPT_GROWING && kind >= SL_OBJECT_CONTEXT && handles >> (kind - SL_OBJECT_CONTEXT) & 1 &&
+	       kept->blocks <= 1000 && bytes < sl_devices_peak(process) / 100;
+}
+
 /* What a suppression names comes last and is not reported; neither is a guess about blocks that a certain finding reports. */
 static void set_aside_meant(struct sl_process *process, const struct sl_suppressions *list)
 {
@@ -1125,6 +1133,8 @@ static void set_aside_meant(struct sl_process *process, const struct sl_suppress
 
 		if (is_known_to_grow(process, kept) || (list && list->count && sl_suppressed_by(list, process, NULL, track->stack)))
 			kept->verdict = SL_KEPT_MEANT;
+		else if (is_small(process, kept))
+			kept->verdict = SL_KEPT_SMALL;
 	}
 	if (process->kept.count)
 		qsort(process->kept.item, process->kept.count, sizeof(*process->kept.item), by_amount);

@@ -35,8 +35,8 @@ static void put_in_flight(struct sl_screen_page *page)
 
 static bool has_a_block(const char *id)
 {
-	static const char *const ids[] = {"ranks.first",   "ranks.role",   "leak.growing", "leak.kept",
-					  "label.growing", "hidden.place", "memory.spike"};
+	static const char *const ids[] = {"ranks.first",  "ranks.role",	  "leak.growing",  "leak.kept", "label.growing",
+					  "hidden.place", "memory.spike", "memory.handles" /* in report.json only */};
 
 	for (size_t i = 0; i < SL_COUNT(ids); i++)
 		if (!strcmp(id, ids[i]))

@@ -64,6 +64,7 @@ enum sl_leak_words_verdict {
 	SL_KEPT_COLLECTED, /* evenly, and then the program freed it: a pass, a list that was joined */
 	SL_KEPT_MEANT,	   /* a suppression names it */
 	SL_KEPT_LATE,	   /* evenly since a moment amid the run, nothing before, too few to judge */
+	SL_KEPT_SMALL,	   /* evenly until the end, but handles that hold little and are few */
 	SL_KEPT_FEW,	   /* too few births to judge: added to a place of the same line that grows or is collected */
 	SL_KEPT_END,
 };

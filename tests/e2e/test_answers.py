@@ -1006,6 +1006,19 @@ class Leaks(Answers):
         self.absent("leak.growing", report)
         self.assertIn((7, "live_at_exit"), {(leak["blocks"], leak["verdict"]) for leak in report["leaks"]})
 
+    def test_a_handle_that_holds_little_is_a_leak_beyond_a_thousand(self):
+        program = ("import ctypes\ncudart = ctypes.CDLL('libcudart.so.13')\nkept, block = [], ctypes.c_void_p()\n"
+                   "for step in range(%d):\n    cudart.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(1 << 20))\n"
+                   "    kept.append(ctypes.c_void_p())\n    cudart.%s(ctypes.byref(kept[-1]))\n    cudart.cudaFree(block)\n")
+        for make, what in (("cudaEventCreate", "events"), ("cudaStreamCreate", "streams")):
+            with self.subTest(what), Recording("python3", "-c", program % (600, make)) as run:
+                (finding,) = self.found("memory.handles", run.report())
+                self.assertEqual((finding["severity"], "600 of 600 " + what in finding["description"]), ("info", True))
+                self.assertNotRegex(summary(run), "LEAK|NOTE")
+            with self.subTest(what), Recording("python3", "-c", program % (1100, make)) as run:
+                self.absent("memory.handles", run.report())
+                self.assertRegex(summary(run), "LEAK .*1 100 of 1 100 " + what)
+
     def test_what_is_set_up_in_a_handful_of_calls_or_in_one_of_each_label_is_no_leak(self):
         for how in "4-8", "5-1", "5-40", "8-1-labels", "7-1-labels", "10-4-labels":
             with self.subTest(how):

@@ -37,7 +37,7 @@ int main(void)
 	void *stream, *target;
 	OK(cudaStreamCreate(&stream));
 	OK(cudaMalloc(&target, 32 * MB));
-	for (int i = 0; i < 900; i++) {
+	for (int i = 0; i < 1500; i++) {
 		submit(stream, 4096 * (1 + i % 5));
 		if (i % 3 == 2)
 			reap();

@@ -39,7 +39,7 @@ int main(void)
 	OK(cuDevicePrimaryCtxRetain(&context, 0));
 	OK(cuCtxSetCurrent(context));
 	OK(cuStreamCreate(&stream, 1));
-	for (int batch = 0; batch < 120; batch++)
+	for (int batch = 0; batch < 1200; batch++)
 		replay_once((1 + batch % 3) * MB);
 	return 0;
 }

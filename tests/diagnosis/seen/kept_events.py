@@ -26,7 +26,7 @@ class Profiler:
 
 def main():
     profiler, activations = Profiler(), ctypes.c_void_p()
-    for step in range(250):
+    for step in range(600):
         check(rt.cudaMalloc(ctypes.byref(activations), ctypes.c_size_t(1 << 20)))
         profiler.span()  # CULPRIT
         check(rt.cudaFree(activations))

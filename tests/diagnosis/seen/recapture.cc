@@ -14,7 +14,7 @@ struct Decoder {
 		void *graph, *begin, *end, *made;
 		node.pool.alloc_type = 1;
 		node.pool.location = {1, 0};
-		node.bytes = rows * MB;
+		node.bytes = rows * MB / 16;
 		OK(cuGraphCreate(&graph, 0));
 		OK(cuGraphAddMemAllocNode(&begin, graph, nullptr, 0, &node));
 		OK(cuGraphAddMemFreeNode(&end, graph, &begin, 1, node.ptr));
@@ -42,7 +42,7 @@ int main()
 	OK(cuCtxSetCurrent(context));
 	OK(cuMemAlloc_v2(&weights, 200 * MB));
 	OK(cuStreamCreate(&decoder.stream, 0));
-	for (int token = 0; token < 400; token++)
+	for (int token = 0; token < 6000; token++)
 		decoder.step(8 - token / 5 % 7);
 	return 0;
 }

@@ -38,7 +38,7 @@ static void serve(int i)
 
 int main()
 {
-	for (int i = 0; i < 300; i++)
+	for (int i = 0; i < 1200; i++)
 		serve(i);
 	return 0;
 }
