@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Longer than other files: events of every library become those of one allocator, and one writer puts them.
+ *
  * pytorch-snapshot: the pickle that pytorch.org/memory_viz and torch.cuda._memory_viz read, made from any program.  Driver-level
  * allocations become segments.  PyTorch's blocks lie inside its segments; every other segment is one block.  The category is the
  * library that asked.  Like PyTorch's own recorder it keeps the newest events, up to a cap.
@@ -12,65 +14,59 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/exports/export.h"
-#include "analyzer/exports/pickle.h"
+#include "analyzer/exports/snapshot.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 
 #define EVENTS_MAX 100000
 
-enum action { SEGMENT_ALLOC, SEGMENT_FREE, SEGMENT_MAP, SEGMENT_UNMAP, ALLOC, FREE, OOM };
 static const char *const actions[] = {"segment_alloc", "segment_free",	 "segment_map", "segment_unmap",
-				      "alloc",	       "free_completed", "oom"};
-
-struct entry {
-	uint64_t unix_ns, address, bytes, stream;
-	uint32_t process, where;
-	int16_t device;
-	uint8_t action;
-};
-
-struct snapshot {
-	struct sl_export_job *job;
-	struct sl_pickle pickle;
-	struct entry *entries; /* a ring with the newest entries */
-	uint64_t count, cap;
-	struct sl_idmap memos; /* process and place -> number of its frames for sl_pickle_recall */
-	unsigned *number;      /* the number in the snapshot of each device of each process */
-	unsigned devices;
-};
+				      "alloc",	       "free_completed", "oom",		"free_requested"};
 
 #define DEVICES_SAID 256
 #define SEEN	     UINT_MAX /* marks a device without a number */
 
-static unsigned *number_of(const struct snapshot *s, unsigned process, int device)
+static unsigned *number_of(const struct sl_export_snapshot *s, unsigned process, int device)
 {
 	return &s->number[(size_t)process * SL_DEVICES_MAX + (unsigned)device];
 }
 
-static unsigned device_of(const struct snapshot *s, uint64_t entry)
+unsigned sl_export_device(const struct sl_export_snapshot *s, const struct sl_merge_process *p, int device)
 {
-	const struct entry *at = &s->entries[entry % s->cap];
+	return *number_of(s, p->index, device);
+}
+
+static unsigned device_of(const struct sl_export_snapshot *s, uint64_t entry)
+{
+	const struct sl_export_entry *at = &s->entries[entry % s->cap];
 
 	return *number_of(s, at->process, at->device);
 }
 
-static void note(struct snapshot *s, const struct sl_merge_process *p, enum action action, int64_t device, uint64_t address,
-		 uint64_t bytes, uint64_t stream, uint32_t where)
+void sl_export_note(struct sl_export_snapshot *s, const struct sl_merge_process *p, struct sl_export_entry entry)
+{
+	if (entry.device < 0 || entry.device >= SL_DEVICES_MAX)
+		return;
+	entry.unix_ns = p->unix_ns;
+	entry.process = p->index;
+	s->entries[s->count++ % s->cap] = entry;
+}
+
+static void note(struct sl_export_snapshot *s, const struct sl_merge_process *p, enum sl_export_action action, int64_t device,
+		 uint64_t address, uint64_t bytes, uint64_t stream, uint32_t where)
 {
 	if (device < 0 || device >= SL_DEVICES_MAX)
 		return;
-	s->entries[s->count++ % s->cap] = (struct entry){.unix_ns = p->unix_ns,
-							 .address = address,
-							 .bytes = bytes,
-							 .stream = stream,
-							 .process = p->index,
-							 .where = where,
-							 .device = (int16_t)device,
-							 .action = (uint8_t)action};
+	sl_export_note(s, p,
+		       (struct sl_export_entry){.address = address,
+						.bytes = bytes,
+						.stream = stream,
+						.where = where,
+						.device = (int16_t)device,
+						.action = (uint8_t)action});
 }
 
-static uint32_t where_of_site(struct snapshot *s, struct sl_merge_process *p, uint32_t site)
+static uint32_t where_of_site(struct sl_export_snapshot *s, struct sl_merge_process *p, uint32_t site)
 {
 	const struct sl_site *at = &p->process.model->sites.item[site];
 
@@ -83,19 +79,19 @@ static bool is_segment_kind(unsigned kind)
 }
 
 /* Records a live block that is about to end. */
-static void note_end(struct snapshot *s, struct sl_merge_process *p, const struct sl_live *live, uint32_t where)
+static void note_end(struct sl_export_snapshot *s, struct sl_merge_process *p, const struct sl_live *live, uint32_t where)
 {
 	const struct sl_site *site = &p->process.model->sites.item[live->site];
 
 	if (!is_segment_kind(site->kind))
 		return;
 	if (!(live->flags & SL_LIVE_TORCH))
-		note(s, p, FREE, site->device, live->address, live->bytes, 0, where);
-	note(s, p, SEGMENT_FREE, site->device, live->address, live->bytes, 0, where);
+		note(s, p, SL_EXPORT_FREE, site->device, live->address, live->bytes, 0, where);
+	note(s, p, SL_EXPORT_SEGMENT_FREE, site->device, live->address, live->bytes, 0, where);
 }
 
 /* Applies the item, and records the blocks that end with their context. */
-static void apply_with_owners(struct snapshot *s, struct sl_merge_process *p)
+static void apply_with_owners(struct sl_export_snapshot *s, struct sl_merge_process *p)
 {
 	struct sl_ends ends = {0};
 
@@ -107,7 +103,7 @@ static void apply_with_owners(struct snapshot *s, struct sl_merge_process *p)
 	free(ends.all.item);
 }
 
-static void take_event(struct snapshot *s, struct sl_merge_process *p)
+static void take_event(struct sl_export_snapshot *s, struct sl_merge_process *p)
 {
 	const struct sl_event *event = p->item->event;
 	const struct sl_hook *hook = p->item->hook;
@@ -119,19 +115,19 @@ static void take_event(struct snapshot *s, struct sl_merge_process *p)
 	bool fine = event->result == 0 && !(event->flags & (SL_FLAG_in_flight | SL_FLAG_abandoned));
 
 	if (hook && hook->oom && event->result == hook->oom)
-		note(s, p, OOM, event->device, 0, event->bytes, event->stream, where);
+		note(s, p, SL_EXPORT_OOM, event->device, 0, event->bytes, event->stream, where);
 	else if (verb == SL_VERB_BLOCK_OOM)
-		note(s, p, OOM, event->device, 0, event->bytes, 0, where);
+		note(s, p, SL_EXPORT_OOM, event->device, 0, event->bytes, 0, where);
 	else if (verb == SL_VERB_BLOCK_ALLOC)
-		note(s, p, ALLOC, event->device, event->address, event->bytes, event->stream, where);
+		note(s, p, SL_EXPORT_ALLOC, event->device, event->address, event->bytes, event->stream, where);
 	else if (verb == SL_VERB_BLOCK_FREE && block)
-		note(s, p, FREE, event->device, event->address, block->bytes, event->stream, where);
+		note(s, p, SL_EXPORT_FREE, event->device, event->address, block->bytes, event->stream, where);
 	else if (verb == SL_VERB_FREE && fine && live)
 		note_end(s, p, live, where);
 	else if (verb == SL_VERB_MAP && fine && hook->kind == SL_KIND_vmm)
-		note(s, p, SEGMENT_MAP, event->device, event->address, event->bytes, 0, where);
+		note(s, p, SL_EXPORT_SEGMENT_MAP, event->device, event->address, event->bytes, 0, where);
 	else if (verb == SL_VERB_UNMAP && fine && hook->kind == SL_KIND_vmm)
-		note(s, p, SEGMENT_UNMAP, event->device, event->address, event->bytes, 0, where);
+		note(s, p, SL_EXPORT_SEGMENT_UNMAP, event->device, event->address, event->bytes, 0, where);
 	else if (verb == SL_VERB_CONTEXT_DESTROY || verb == SL_VERB_PRIMARY_RELEASE || verb == SL_VERB_DEVICE_RESET ||
 		 verb == SL_VERB_POOL_DESTROY || verb == SL_VERB_GRAPH_DESTROY || verb == SL_VERB_EXEC_DESTROY)
 		apply_with_owners(s, p);
@@ -139,8 +135,9 @@ static void take_event(struct snapshot *s, struct sl_merge_process *p)
 	live = event->address && verb == SL_VERB_ALLOC && fine ? sl_table_find(&model->pointers, event->address) : NULL;
 	if (!live || !is_segment_kind(model->sites.item[live->site].kind))
 		return;
-	note(s, p, SEGMENT_ALLOC, model->sites.item[live->site].device, event->address, live->bytes, event->stream, where);
-	note(s, p, ALLOC, model->sites.item[live->site].device, event->address, live->bytes, event->stream, where);
+	note(s, p, SL_EXPORT_SEGMENT_ALLOC, model->sites.item[live->site].device, event->address, live->bytes, event->stream,
+	     where);
+	note(s, p, SL_EXPORT_ALLOC, model->sites.item[live->site].device, event->address, live->bytes, event->stream, where);
 }
 
 /* ---- writing */
@@ -159,7 +156,7 @@ static void put_frame(struct sl_pickle *pickle, const struct sl_stack_frame *fra
 }
 
 /* Writes the frames of a place once and refers to them afterwards. */
-static void put_frames(struct snapshot *s, struct sl_merge_process *p, uint32_t index)
+void sl_export_put_frames(struct sl_export_snapshot *s, struct sl_merge_process *p, uint32_t index)
 {
 	uint64_t key = (uint64_t)p->index << 32 | index;
 	uint32_t memo = sl_idmap_get(&s->memos, key, UINT32_MAX);
@@ -173,6 +170,8 @@ static void put_frames(struct snapshot *s, struct sl_merge_process *p, uint32_t 
 	} else {
 		count = sl_process_stack(&p->process, frames, where->stack);
 		count = sl_stacks_fold(frames, count);
+		if (p->process.model->snapshot)
+			count = sl_export_window_frames(frames, count);
 		sl_pickle_list(&s->pickle);
 		for (unsigned i = 0; i < count; i++) {
 			put_frame(&s->pickle, &frames[i]);
@@ -184,14 +183,15 @@ static void put_frames(struct snapshot *s, struct sl_merge_process *p, uint32_t 
 	sl_pickle_next(&s->pickle);
 }
 
-static void put_block(struct snapshot *s, struct sl_merge_process *p, uint64_t address, uint64_t bytes, bool active, uint32_t where)
+static void put_block(struct sl_export_snapshot *s, struct sl_merge_process *p, uint64_t address, uint64_t bytes, bool active,
+		      uint32_t where)
 {
 	sl_pickle_dict(&s->pickle);
 	sl_pickle_put_int(&s->pickle, "address", (int64_t)address);
 	sl_pickle_put_int(&s->pickle, "size", (int64_t)bytes);
 	sl_pickle_put_int(&s->pickle, "requested_size", active ? (int64_t)bytes : 0);
 	sl_pickle_put_text(&s->pickle, "state", active ? "active_allocated" : "inactive");
-	put_frames(s, p, where);
+	sl_export_put_frames(s, p, where);
 	sl_pickle_close(&s->pickle);
 	sl_pickle_next(&s->pickle);
 }
@@ -218,8 +218,8 @@ static void collect(struct lives *lives, const struct sl_table *table)
 }
 
 /* Writes the segment's blocks and the gaps between them.  Returns the bytes in blocks. */
-static uint64_t put_tiles(struct snapshot *s, struct sl_merge_process *p, const struct sl_live *segment, const struct lives *blocks,
-			  size_t *at, bool write)
+static uint64_t put_tiles(struct sl_export_snapshot *s, struct sl_merge_process *p, const struct sl_live *segment,
+			  const struct lives *blocks, size_t *at, bool write)
 {
 	uint64_t end = segment->address + segment->bytes, next = segment->address, used = 0;
 	uint32_t where = where_of_site(s, p, segment->site);
@@ -247,8 +247,8 @@ static uint64_t put_tiles(struct snapshot *s, struct sl_merge_process *p, const 
 	return used;
 }
 
-static void put_segment(struct snapshot *s, struct sl_merge_process *p, const struct sl_live *segment, const struct lives *blocks,
-			size_t *at, bool mapped)
+static void put_segment(struct sl_export_snapshot *s, struct sl_merge_process *p, const struct sl_live *segment,
+			const struct lives *blocks, size_t *at, bool mapped)
 {
 	const struct sl_site *site = &p->process.model->sites.item[segment->site];
 	bool torch = segment->flags & SL_LIVE_TORCH;
@@ -275,7 +275,7 @@ static void put_segment(struct snapshot *s, struct sl_merge_process *p, const st
 	sl_pickle_text(pickle, "is_expandable");
 	sl_pickle_bool(pickle, mapped);
 	sl_pickle_next(pickle);
-	put_frames(s, p, where_of_site(s, p, segment->site));
+	sl_export_put_frames(s, p, where_of_site(s, p, segment->site));
 	sl_pickle_text(pickle, "blocks");
 	sl_pickle_list(pickle);
 	if (torch)
@@ -307,11 +307,15 @@ static void collect_mappings(struct lives *segments, const struct sl_model *mode
 	segments->list.count = kept;
 }
 
-static void put_segments(struct snapshot *s, struct sl_merge_process *p)
+static void put_segments(struct sl_export_snapshot *s, struct sl_merge_process *p)
 {
 	struct lives segments = {0}, blocks = {0}, mappings = {0};
 	size_t at = 0, mapped_at = 0;
 
+	if (p->process.model->snapshot) {
+		sl_export_window_put(s, p);
+		return;
+	}
 	collect(&segments, &p->process.model->pointers);
 	collect(&blocks, &p->process.model->blocks);
 	collect_mappings(&mappings, p->process.model);
@@ -330,34 +334,44 @@ static void put_segments(struct snapshot *s, struct sl_merge_process *p)
 }
 
 /* True: the allocation is a segment of PyTorch's allocator and not a block of the program. */
-static bool is_torch_segment(const struct sl_merge_process *p, const struct entry *entry)
+static bool is_torch_segment(const struct sl_merge_process *p, const struct sl_export_entry *entry)
 {
 	const struct sl_device_state *device = p->process.model->devices[entry->device + 1];
 
-	return entry->action <= ALLOC && device && device->torch.used && strstr(p->wheres.item[entry->where].library, "c10_");
+	return entry->action <= SL_EXPORT_ALLOC && device && device->torch.used &&
+	       strstr(p->wheres.item[entry->where].library, "c10_");
 }
 
-static void put_entry(struct snapshot *s, const struct entry *entry, bool follows_segment)
+static void put_entry(struct sl_export_snapshot *s, const struct sl_export_entry *entry, bool follows_segment)
 {
 	struct sl_merge_process *p = &s->job->merge->processes[entry->process];
 	struct sl_pickle *pickle = &s->pickle;
 
-	if (follows_segment && is_torch_segment(p, entry))
+	if (follows_segment && !p->process.model->snapshot && is_torch_segment(p, entry))
 		return;
 	sl_pickle_dict(pickle);
 	sl_pickle_put_text(pickle, "action", actions[entry->action]);
-	sl_pickle_put_int(pickle, entry->action == OOM ? "device_free" : "addr", (int64_t)entry->address);
+	if (entry->action != SL_EXPORT_OOM)
+		sl_pickle_put_int(pickle, "addr", (int64_t)entry->address);
+	else
+		sl_pickle_put_int(pickle, "device_free",
+				  p->process.model->snapshot ? (int64_t)sl_export_window_free_at(p, entry)
+							     : (int64_t)entry->address);
 	sl_pickle_put_int(pickle, "size", (int64_t)entry->bytes);
 	sl_pickle_put_int(pickle, "stream", (int64_t)entry->stream);
-	sl_pickle_put_int(pickle, "time_us", (int64_t)(entry->unix_ns / 1000));
-	sl_pickle_put_text(pickle, "category", p->wheres.item[entry->where].library);
-	put_frames(s, p, entry->where);
+	if (!p->process.model->snapshot)
+		sl_pickle_put_int(pickle, "time_us", (int64_t)(entry->unix_ns / 1000));
+	if (p->process.model->snapshot)
+		sl_export_window_keys(s, p, entry);
+	else
+		sl_pickle_put_text(pickle, "category", p->wheres.item[entry->where].library);
+	sl_export_put_frames(s, p, entry->where);
 	sl_pickle_close(pickle);
 	sl_pickle_next(pickle);
 }
 
 /* Ends the list with what the viewer expects: an event of category "unknown" (a bug of the viewer), and a snapshot. */
-static void put_last(struct snapshot *s, uint64_t unix_ns)
+static void put_last(struct sl_export_snapshot *s, uint64_t unix_ns)
 {
 	sl_pickle_dict(&s->pickle);
 	sl_pickle_put_text(&s->pickle, "action", "snapshot");
@@ -375,7 +389,7 @@ static void put_last(struct snapshot *s, uint64_t unix_ns)
 }
 
 /* The numbers of the kept entries, one device after the other, each in order.  Those of device d begin at begins[d]. */
-static uint64_t *by_device(const struct snapshot *s, size_t *begins)
+static uint64_t *by_device(const struct sl_export_snapshot *s, size_t *begins)
 {
 	uint64_t first = s->count > s->cap ? s->count - s->cap : 0;
 	uint64_t *order = sl_memory_must(malloc((s->count - first + 1) * sizeof(*order)));
@@ -389,26 +403,38 @@ static uint64_t *by_device(const struct snapshot *s, size_t *begins)
 	return order;
 }
 
-static void put_traces(struct snapshot *s)
+/* True: each process is a snapshot. */
+static bool all_windows(const struct sl_merge *merge)
+{
+	for (unsigned i = 0; i < merge->count; i++)
+		if (!merge->processes[i].process.model->snapshot)
+			return false;
+	return merge->count > 0;
+}
+
+static void put_traces(struct sl_export_snapshot *s)
 {
 	size_t *begins = sl_memory_must(calloc(s->devices + 2, sizeof(*begins)));
 	uint64_t *order = by_device(s, begins);
 	uint64_t last_ns = 0;
 
 	for (unsigned d = 0; d < s->devices; d++) {
-		const struct entry *before = NULL;
+		const struct sl_export_entry *before = NULL;
+		bool categories = begins[d] == begins[d + 1] && !all_windows(s->job->merge);
 
 		sl_pickle_list(&s->pickle);
 		for (size_t i = begins[d]; i < begins[d + 1]; i++) {
-			const struct entry *entry = &s->entries[order[i] % s->cap];
+			const struct sl_export_entry *entry = &s->entries[order[i] % s->cap];
 
 			put_entry(s, entry,
-				  entry->action == ALLOC && before && before->action == SEGMENT_ALLOC &&
+				  entry->action == SL_EXPORT_ALLOC && before && before->action == SL_EXPORT_SEGMENT_ALLOC &&
 					  before->address == entry->address && before->unix_ns == entry->unix_ns);
 			before = entry;
 			last_ns = entry->unix_ns;
+			categories |= !s->job->merge->processes[entry->process].process.model->snapshot;
 		}
-		put_last(s, last_ns);
+		if (categories)
+			put_last(s, last_ns);
 		sl_pickle_close(&s->pickle);
 		sl_pickle_next(&s->pickle);
 	}
@@ -417,7 +443,7 @@ static void put_traces(struct snapshot *s)
 }
 
 /* The devices of a process are those that its model, an event or a block names; a single process keeps its own numbers. */
-static void number_devices(struct snapshot *s)
+static void number_devices(struct sl_export_snapshot *s)
 {
 	const struct sl_merge *merge = s->job->merge;
 	size_t kept = s->count < s->cap ? s->count : s->cap;
@@ -474,7 +500,7 @@ static void say_left_out(const struct sl_merge *merge)
 				SL_SIZE(unmapped), SL_SIZE(arrays));
 }
 
-static void write_snapshot(struct snapshot *s)
+static void write_snapshot(struct sl_export_snapshot *s)
 {
 	const struct sl_merge *merge = s->job->merge;
 
@@ -493,13 +519,15 @@ static void write_snapshot(struct snapshot *s)
 	put_traces(s);
 	sl_pickle_close(&s->pickle);
 	sl_pickle_next(&s->pickle);
+	if (all_windows(merge))
+		sl_export_window_settings(s, &merge->processes[0]);
 	sl_pickle_close(&s->pickle);
 	sl_pickle_end(&s->pickle);
 }
 
 static bool run(struct sl_export_job *job)
 {
-	struct snapshot s = {.job = job, .cap = job->max_events ? job->max_events : EVENTS_MAX};
+	struct sl_export_snapshot s = {.job = job, .cap = job->max_events ? job->max_events : EVENTS_MAX};
 	struct sl_merge_process *p;
 
 	s.entries = calloc(s.cap, sizeof(*s.entries));
@@ -508,9 +536,10 @@ static bool run(struct sl_export_job *job)
 				(unsigned long long)s.cap);
 		return false;
 	}
+	s.windows = sl_memory_must(calloc(job->merge->count + 1, sizeof(*s.windows)));
 	while ((p = sl_merge_next(job->merge)))
 		if (p->item->kind == SL_ITEM_EVENT)
-			take_event(&s, p);
+			(p->process.model->snapshot ? sl_export_window_take : take_event)(&s, p);
 	if (s.count > s.cap)
 		sl_escape_print(stderr,
 				"stormlog-analyze: the newest %llu of %llu events; --max-events N or --from, --to take others\n",
@@ -519,6 +548,7 @@ static bool run(struct sl_export_job *job)
 	write_snapshot(&s);
 	free(s.entries);
 	free(s.number);
+	sl_export_window_free(&s);
 	sl_idmap_free(&s.memos);
 	return !ferror(job->out);
 }

@@ -258,6 +258,22 @@ class Snapshots(unittest.TestCase):
         said = " ".join(self.run_on(self.path(made.snapshot(self.program(1), late)[0])).stdout.split())
         self.assertRegex(said, r"OUT OF MEMORY device 1 at \d+ us of the window")
 
+    def test_an_exported_snapshot_is_read_back_with_the_same_figures(self):
+        for expandable, drop in ((False, 0), (False, 60), (True, 0), (True, 60)):
+            allocator = self.program(expandable=expandable)
+            allocator.oom(64 << 20, 12345678, made.frames("train.py:8 main"))
+            path = self.path(made.snapshot(allocator, drop=drop, conf="expandable_segments:True" if expandable else "")[0])
+            done = subprocess.run([ANALYZE, "export", "pytorch-snapshot", "-q", path], check=True, capture_output=True)
+            again = pickle.loads(done.stdout)
+            with self.subTest(expandable=expandable, drop=drop):
+                self.assertEqual(self.run_on(self.path(again)).stdout, self.run_on(self.path(made.snapshot(allocator, drop=drop, conf=again[
+                    "allocator_settings"]["PYTORCH_CUDA_ALLOC_CONF"])[0])).stdout)
+                before, after = allocator.dumped(drop), again["device_traces"][0]
+                self.assertEqual([(e["action"], e.get("addr"), e["size"]) for e in after], [(e["action"], e.get("addr"), e["size"]) for e in before[1]])
+                self.assertEqual([[(b["address"], b["size"], b["requested_size"], b["state"]) for b in s["blocks"]] for s in again["segments"]],
+                                 [[(b["address"], b["size"], b["requested_size"], b["state"]) for b in s["blocks"]]
+                                  for s in sorted(before[0], key=lambda s: s["address"])])
+
     def test_a_comparison_and_the_list_of_runs_tell_no_end_of_a_snapshot(self):
         path = self.path(made.snapshot(self.program())[0])
         state = os.path.join(self.at.name, "state")
