@@ -21,7 +21,7 @@ const char *sl_fit_line(const struct sl_fit_recording *r, size_t at, char *text,
 	if (at != SL_FIT_GAP)
 		count = sl_stacks_resolve(frames, &r->trace->defs, NULL, (struct sl_stack){.python = r->ops.item[at].python});
 	if (count)
-		sl_stacks_describe(text, size, &frames[0]);
+		sl_stacks_describe(text, size, sl_stacks_interesting(frames, count) ?: &frames[0]);
 	return text;
 }
 

@@ -2,6 +2,7 @@
 #include "analyzer/commands/fit.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
@@ -27,23 +28,44 @@ static void put_failures(const struct sl_fit_subject *s)
 			if (o->verdict != SL_FIT_FAILS)
 				continue;
 			sl_escape_print(stdout, "  %s, %s: ", SL_SIZE(s->capacities[i]), sl_fit_name(s, c));
-			if (o->request)
+			if (!o->request && s->recording->window)
+				sl_escape_print(stdout, "a block from before the window, of %s", SL_SIZE(o->bytes));
+			else if (o->request)
 				sl_escape_print(stdout, "request %s, of %s", SL_NUMBER(o->request), SL_SIZE(o->bytes));
 			else
 				sl_escape_print(stdout, "another call, when everything else had %s", SL_SIZE(o->bytes));
 			sl_escape_print(stdout, ", %s reserved%s", SL_SIZE(o->stats.reserved),
 					o->stats.broken ? ": there PyTorch dies of a mistake of its own" : "");
-			put_line(s->recording, o->at);
+			if (o->request)
+				put_line(s->recording, o->at);
 			putchar('\n');
 		}
+}
+
+#define SPAN	      (2 * SL_FORMAT_BYTES + 4)
+#define SPAN_WIDTH(s) ((s)->recording->seeds.count ? 20 : 10)
+
+/* "51.5 GiB"; "51.3 to 52.0 GiB" where the blocks from before a window may lie otherwise. */
+static const char *span_text(const struct sl_fit_subject *s, const struct sl_fit_answer *a, char out[SPAN])
+{
+	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES];
+	uint64_t from = a->scan.always_from;
+
+	if (from == SL_UNKNOWN)
+		return "unknown";
+	sl_format_size(high, from);
+	sl_format_size(low, s->recording->seeds.count ? a->low : from);
+	snprintf(out, SPAN, "%s%s%s", strcmp(low, high) ? low : "", strcmp(low, high) ? " to " : "", high);
+	return out;
 }
 
 static void put_row(const struct sl_fit_subject *s, unsigned c)
 {
 	const struct sl_fit_answer *a = &s->answers[c];
+	char span[SPAN];
 
 	sl_escape_print(stdout, "  %-52.52s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "           ");
-	sl_escape_print(stdout, " %10s", a->scan.always_from == SL_UNKNOWN ? "unknown" : SL_SIZE(a->scan.always_from));
+	sl_escape_print(stdout, " %*s", SPAN_WIDTH(s), span_text(s, a, span));
 	sl_escape_print(stdout, " %10s", SL_SIZE(a->free.stats.peak_reserved));
 	for (unsigned i = 0; i < s->capacity_count; i++)
 		sl_escape_print(stdout, " %10s", sl_fit_word(a, i));
@@ -53,12 +75,6 @@ static void put_row(const struct sl_fit_subject *s, unsigned c)
 
 		sl_escape_print(stdout, "    also from %s to %s\n", SL_SIZE(a->scan.also.item[i].from),
 				sl_format_size(to, a->scan.also.item[i].to));
-	}
-	if (s->recording->seeds.count && a->low < a->high) {
-		char high[SL_FORMAT_BYTES];
-
-		sl_escape_print(stdout, "    between %s and %s, by where the blocks from before the window lie\n", SL_SIZE(a->low),
-				sl_format_size(high, a->high));
 	}
 	if (a->other_from != SL_UNKNOWN)
 		sl_escape_print(stdout, "    %s where the driver places segments or streams otherwise\n", SL_SIZE(a->other_from));
@@ -117,8 +133,13 @@ static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_inst
 	const struct sl_fit_recording *r = s->recording;
 	char why[120];
 
-	sl_escape_print(stdout, "%s  device %d  PyTorch %u.%u  %s requests\n", r->session, r->device, r->release / 100,
-			r->release % 100, SL_NUMBER(r->requests));
+	if (r->window)
+		sl_escape_print(stdout, "%s  device %d", sl_stacks_program(&r->trace->header), r->device);
+	else
+		sl_escape_print(stdout, "%s  device %d  PyTorch %u.%u", r->session, r->device, r->release / 100, r->release % 100);
+	if (r->window && s->answers)
+		sl_escape_print(stdout, "  by the rules of PyTorch %u.%u", r->release / 100, r->release % 100);
+	sl_escape_print(stdout, "  %s requests\n", SL_NUMBER(r->requests));
 	if (!s->answers) {
 		sl_escape_print(stdout, "no verdict: %s\n", sl_fit_why(s, why, sizeof(why)));
 		return;
@@ -126,15 +147,16 @@ static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_inst
 	sl_escape_print(stdout, "the replay reproduces the recorded run exactly (%s events)\n", SL_NUMBER(s->check.compared));
 	sl_fit_notes(s, of_allocator || r->window, put_note, NULL);
 	if (r->reserved_start)
-		sl_escape_print(stdout,
-				"%s were reserved before the window: the program needs at least this, and may have needed more\n",
-				SL_SIZE(r->reserved_start));
+		sl_escape_print(
+			stdout,
+			"%s were reserved before the window, part of it may be cache: what ran before may have needed more\n",
+			SL_SIZE(r->reserved_start));
 	if (r->window)
 		fputs("sizes are PyTorch's allocator's: a card needs 0.5 to 1 GiB more, and the memory of other libraries\n",
 		      stdout);
-	sl_escape_print(stdout, "\n  %-63s %10s %10s",
+	sl_escape_print(stdout, "\n  %-63s %*s %10s",
 			of_allocator || r->window ? "settings; sizes are the allocator's" : "settings; sizes are the device's",
-			"always fits", "reserved");
+			SPAN_WIDTH(s), s->recording->seeds.count ? "smallest that fits" : "always fits", "reserved");
 	for (unsigned i = 0; i < s->capacity_count; i++)
 		sl_escape_print(stdout, " %10s", SL_SIZE(s->capacities[i]));
 	putchar('\n');

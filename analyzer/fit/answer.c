@@ -139,6 +139,7 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 	const struct sl_fit_recording under = sl_fit_under(subject->recording, choice), *r = &under;
 	struct sl_fit_case how = {.capacity = UINT64_MAX,
 				  .of_allocator = question->of_allocator,
+				  .granted = r->window,
 				  .settings = choice->text ? &choice->settings : NULL,
 				  .operations_max = question->scan_max,
 				  .ties = sl_fit_way(r, question->ties)};
@@ -210,6 +211,15 @@ static uint64_t smallest(const struct sl_fit_recording *r, const struct sl_fit_c
 	return scan.always_from;
 }
 
+/* Numbers are those of the window's requests.  0: a block from before it found no room. */
+static void number_from_window(struct sl_fit_outcome *o, const struct sl_fit_recording *all, const struct sl_fit_recording *window)
+{
+	uint64_t blocks = all->requests - window->requests, before = all->ops.count - window->ops.count;
+
+	o->request = o->request > blocks ? o->request - blocks : 0;
+	o->at = o->at > before ? o->at - before : 0;
+}
+
 /* One order in which the blocks from before the window are requested first. */
 static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_subject *subject,
 				const struct sl_fit_recording *recording, struct sl_fit_case *how, enum sl_fit_first first,
@@ -226,6 +236,7 @@ static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_sub
 		if (!only && how->capacity >= subject->recording->reserved_start)
 			continue; /* it is known exactly */
 		sl_fit_run(&o, &r, how);
+		number_from_window(&o, &r, recording);
 		if (first)
 			a->ambiguous[i] |= o.verdict != a->at[i].verdict;
 		else
@@ -301,8 +312,9 @@ static void judge(struct sl_fit_answer *a, const struct sl_fit_subject *subject,
 
 		if (exact && capacity >= subject->recording->reserved_start)
 			continue;
-		a->at[i].verdict = capacity < a->high ? SL_FIT_FAILS : SL_FIT_FITS;
-		a->ambiguous[i] = capacity >= a->low && capacity < a->high;
+		if (capacity >= a->high)
+			a->at[i].verdict = SL_FIT_FITS;
+		a->ambiguous[i] = capacity < a->high && (a->ambiguous[i] || capacity >= a->low);
 	}
 }
 
@@ -317,27 +329,28 @@ static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *
 	const struct sl_fit_settings *settings = choice->text ? &choice->settings : &r->settings;
 	struct sl_fit_case how = {.capacity = UINT64_MAX,
 				  .of_allocator = true,
+				  .granted = true,
 				  .settings = choice->text ? &choice->settings : NULL,
 				  .operations_max = question->scan_max ? question->scan_max : WINDOW_OPERATIONS};
-	bool exact = !choice->release && (!choice->text || !strcmp(choice->text, r->text));
+	bool exact = !choice->release && (!choice->text || !strcmp(choice->text, r->text)), known;
 
 	a->other_from = a->low = a->high = SL_UNKNOWN;
 	if (exact)
 		answer_exactly(a, subject, &how, question);
-	if (a->low != SL_UNKNOWN)
-		return judge(a, subject, exact);
+	known = a->low != SL_UNKNOWN;
 	how.ties = SL_FIT_REUSED;
 	how.streams_reversed = false;
 	for (unsigned first = 0; first < SL_FIT_FIRSTS; first++)
-		answer_from_nothing(a, subject, r, &how, (enum sl_fit_first)first, !exact, !question->unscanned);
+		answer_from_nothing(a, subject, r, &how, (enum sl_fit_first)first, !exact, !known && !question->unscanned);
 	how.ties = SL_FIT_GIVEN;
 	how.capacity = UINT64_MAX;
-	if (question->unscanned || a->low == SL_UNKNOWN)
+	if (a->low == SL_UNKNOWN)
 		return;
-	if (settings->expandable == r->settings.expandable)
+	if (!known && settings->expandable == r->settings.expandable)
 		answer_as_they_lay(a, r, &how);
-	add_margin(a, settings->expandable);
-	if (exact) { /* all that was reserved at the start does */
+	if (!known)
+		add_margin(a, settings->expandable);
+	if (!known && exact) { /* all that was reserved at the start does */
 		a->high = a->high < r->reserved_start ? a->high : r->reserved_start;
 		a->low = a->low < a->high ? a->low : a->high;
 	}
@@ -468,7 +481,9 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 			     "name it by --settings per_process_memory_fraction:0.8");
 	if (r->asks_free)
 		say(context, "it asks how much memory is free, so it may behave differently on another card");
-	if (r->goes_on || r->ooms > 1)
+	if (r->window && r->ooms)
+		say(context, "memory ran out in the window: figures are up to the first request that was refused");
+	else if (r->goes_on || r->ooms > 1)
 		say(context, "it went on after an out-of-memory, so it behaves differently on another card");
 }
 

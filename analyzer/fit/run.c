@@ -203,6 +203,10 @@ static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const st
 	if (op->verb == SL_FIT_TRY) {
 		bool last = !r->goes_on && o->request == r->requests;
 
+		if (how->granted) {
+			o->verdict = block ? SL_FIT_FITS : SL_FIT_FAILS;
+			return false;
+		}
 		if (how->caught && block)
 			sl_fit_free(engine, block);
 		if (how->caught)

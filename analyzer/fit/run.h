@@ -47,6 +47,7 @@ struct sl_fit_top {
 
 struct sl_fit_case {
 	uint64_t capacity; /* UINT64_MAX: unlimited */
+	bool granted;	   /* it ends at the first request that was refused, which is to be granted */
 	bool caught;	   /* a request that was refused and caught may be granted: it is freed again */
 	bool of_allocator; /* what PyTorch alone may take; else the device's, of which others take their part */
 	const struct sl_fit_settings *settings; /* at the beginning; NULL: the recorded ones */

@@ -34,24 +34,30 @@ static void point(struct sl_fits *one, struct sl_process *process, uint32_t pyth
 
 static void judge(struct sl_fits *one, struct sl_process *process, const struct sl_fit_recording *recording, uint64_t capacity)
 {
-	struct sl_fit_question question = {
-		.capacities = {capacity}, .capacity_count = 1, .settings = {NULL}, .setting_count = 1, .unscanned = true};
+	struct sl_fit_question question = {.capacities = {capacity},
+					   .capacity_count = 1,
+					   .settings = {NULL},
+					   .setting_count = 1,
+					   .unscanned = !recording->window};
 	char may[SL_FORMAT_BYTES], bytes[SL_FORMAT_BYTES], reserved[SL_FORMAT_BYTES], why[120];
 	const struct sl_fit_outcome *o;
 	struct sl_fit_subject subject;
+	bool goes_on; /* past the end of what was recorded */
 
 	question.ties = SL_FIT_GIVEN;
 	sl_fit_ask(&subject, recording, &question);
 	sl_format_size(may, capacity);
 	o = subject.answers ? &subject.answers->at[0] : NULL;
+	goes_on = o && (o->verdict == SL_FIT_UNKNOWN || (o->verdict == SL_FIT_FITS && recording->window && recording->ooms));
 	if (!o)
 		snprintf(one->message, sizeof(one->message), "%s: whether it fits in %s is not known: %s", one->subject, may,
 			 sl_fit_why(&subject, why, sizeof(why)));
-	else if (subject.answers->ambiguous[0] || o->verdict == SL_FIT_UNKNOWN)
+	else if (subject.answers->ambiguous[0] || goes_on)
 		snprintf(one->message, sizeof(one->message), "%s: whether it fits in %s is not known: %s", one->subject, may,
-			 !recording->others_known	? "no sample tells what contexts and other processes take"
-			 : o->verdict == SL_FIT_UNKNOWN ? "the recorded run was refused what is granted there"
-							: "it depends on where the driver puts segments");
+			 !recording->others_known ? "no sample tells what contexts and other processes take"
+			 : goes_on		  ? "the recorded run was refused what is granted there"
+			 : recording->window	  ? "it depends on what lay where before the window"
+						  : "it depends on where the driver puts segments");
 	else if (o->verdict == SL_FIT_FITS)
 		snprintf(one->message, sizeof(one->message), "%s fits in %s, %s reserved by PyTorch's allocator", one->subject, may,
 			 sl_format_size(reserved, o->stats.peak_reserved));
@@ -59,10 +65,13 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 		snprintf(one->message, sizeof(one->message),
 			 "%s does not fit in %s: request %s, of %s, finds no room when %s are reserved", one->subject, may,
 			 SL_NUMBER(o->request), sl_format_size(bytes, o->bytes), sl_format_size(reserved, o->stats.reserved));
+	else if (recording->window)
+		snprintf(one->message, sizeof(one->message), "%s does not fit in %s: what lived before the window does not",
+			 one->subject, may);
 	else
 		snprintf(one->message, sizeof(one->message), "%s does not fit in %s: all but PyTorch's allocator has %s",
 			 one->subject, may, sl_format_size(bytes, o->bytes));
-	if (o && !subject.answers->ambiguous[0] && o->verdict != SL_FIT_UNKNOWN)
+	if (o && !subject.answers->ambiguous[0] && !goes_on)
 		one->verdict = o->verdict == SL_FIT_FITS ? SL_FITS_YES : SL_FITS_NO;
 	if (one->verdict == SL_FITS_NO)
 		point(one, process, recording->ops.item[o->at].python);

@@ -349,14 +349,15 @@ static void put_fit_of(struct sl_screen_page *page, const struct sl_fit_recordin
 	sl_screen_head(page, "FIT", SL_SCREEN_PLAIN);
 	if (!subject.answers || subject.answers[0].high == SL_UNKNOWN) {
 		sl_screen_say(page, "      no verdict: %s",
-			      subject.answers ? "memory ran out in the window" : sl_fit_why(&subject, why, sizeof(why)));
+			      subject.answers ? SL_FIT_SPENT : sl_fit_why(&subject, why, sizeof(why)));
 	} else {
 		put_span(set, sizeof(set), &subject.answers[0]);
 		if (question.setting_count > 1 && subject.answers[1].high != SL_UNKNOWN)
 			put_span(other, sizeof(other), &subject.answers[1]);
-		sl_screen_say(page, "      PyTorch's allocator needs %s%s as set%s%s%s (replay exact)",
-			      recording->reserved_start ? "at least " : "", set, *other ? ", " : "", other,
-			      *other ? " with expandable_segments:True" : "");
+		sl_screen_say(page, "      PyTorch's allocator needs %s%s as set%s%s%s%s (replay exact)",
+			      recording->reserved_start || recording->ooms ? "at least " : "", set, *other ? ", " : "", other,
+			      *other ? " with expandable_segments:True" : "",
+			      recording->ooms ? " to get past the request that was refused" : "");
 	}
 	sl_fit_subject_free(&subject);
 }
