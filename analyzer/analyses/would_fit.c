@@ -70,6 +70,8 @@ static void keep(struct sl_changes *changes, const struct sl_fit_proof *proof, c
 	changes->failed = proof->program.failed != SL_FIT_GAP;
 	changes->count = proof->count;
 	memcpy(changes->tried, proof->changes, sizeof(changes->tried));
+	memcpy(changes->curve, proof->curve, sizeof(changes->curve));
+	changes->failed_at = proof->failed_at;
 	if (proof->why_not)
 		snprintf(changes->left_out, sizeof(changes->left_out), "changes were not tried: %s", proof->why_not);
 	else if (proof->untried)

@@ -54,10 +54,11 @@ struct sl_fit_proof {
 	struct sl_fit_program program;
 	struct sl_change changes[SL_CHANGES_MAX]; /* best first */
 	unsigned count;
-	unsigned untried;    /* rules for which there was no time */
-	uint64_t capacity;   /* of the device */
-	bool of_allocator;   /* it is what the allocator of PyTorch alone may take */
-	const char *why_not; /* nothing was tried, because; NULL: it was */
+	unsigned untried;			   /* rules for which there was no time */
+	uint64_t capacity;			   /* of the device */
+	bool of_allocator;			   /* it is what the allocator of PyTorch alone may take */
+	const char *why_not;			   /* nothing was tried, because; NULL: it was */
+	double curve[SL_CHANGE_POINTS], failed_at; /* as in struct sl_changes */
 };
 
 /* seconds: of the processor, for all replays.  A window's release is found. */

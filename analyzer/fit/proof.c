@@ -79,7 +79,10 @@ static bool is_free(const struct sl_fit_op *op)
 	return op->verb == SL_FIT_FREE || op->verb == SL_FIT_FREE_LATER || op->verb == SL_FIT_DONE;
 }
 
-/* The requests of the changed program; *failed, *end become the places in it.  The caller frees ops and seeds. */
+/*
+ * The requests of the changed program; *failed, *end become the places in it.  Its times are places in the whole program.  The
+ * caller frees both.
+ */
 static struct sl_fit_recording change(const struct sl_fit_program *p, const struct sl_fit_edits *e, size_t *failed, size_t *end)
 {
 	struct sl_fit_recording out = p->whole;
@@ -88,11 +91,14 @@ static struct sl_fit_recording change(const struct sl_fit_program *p, const stru
 	size_t at = 0;
 
 	memset(&out.ops, 0, sizeof(out.ops));
+	memset(&out.times, 0, sizeof(out.times));
 	list_inserts(&inserts, p, e);
 	out.ids++;
 	for (size_t i = 0; i < p->whole.ops.count; i++) {
 		const struct sl_fit_op *op = &p->whole.ops.item[i];
 
+		while (out.times.count < out.ops.count)
+			*SL_PUSH(&out.times) = i - 1;
 		for (; at < inserts.list.count && inserts.list.item[at].before <= i; at++)
 			*SL_PUSH(&out.ops) = (struct sl_fit_op){.verb = SL_FIT_FREE, .id = inserts.list.item[at].life};
 		if (e->empties[i])
@@ -113,6 +119,8 @@ static struct sl_fit_recording change(const struct sl_fit_program *p, const stru
 		if (op->verb == SL_FIT_OTHERS && e->beside && i >= e->beside_from)
 			out.ops.item[out.ops.count - 1].bytes -= e->beside;
 	}
+	while (out.times.count < out.ops.count)
+		*SL_PUSH(&out.times) = p->whole.ops.count - 1;
 	if (p->end >= p->whole.ops.count)
 		*end = out.ops.count;
 	SL_DROP(&inserts.list);
@@ -267,6 +275,47 @@ static struct sl_fit_case case_of(const struct sl_fit_proof *proof, const struct
 				    .ties = r->window ? SL_FIT_GIVEN : sl_fit_way(r, SL_FIT_GIVEN)};
 }
 
+/* The calls that curves show: to the end of the step, or to the one that failed where no more is known. */
+static size_t shown(const struct sl_fit_program *p)
+{
+	size_t end = p->failed != SL_FIT_GAP && p->rest == SL_FIT_REST_NONE ? p->failed + 1 : p->end;
+
+	return end < p->whole.ops.count ? end : p->whole.ops.count;
+}
+
+/* Runs it, and keeps what was reserved. */
+static void draw(double curve[SL_CHANGE_POINTS], const struct sl_fit_program *p, const struct sl_fit_recording *r,
+		 struct sl_fit_case how, struct sl_fit_outcome *o)
+{
+	uint64_t ends[] = {0, shown(p)};
+	struct sl_fit_trail trail;
+
+	sl_fit_trail_begin(&trail, &(struct sl_fit_recording){.times = {.item = ends, .count = SL_COUNT(ends)}}, SL_CHANGE_POINTS);
+	how.trail = &trail;
+	run(r, how, o);
+	memcpy(curve, trail.reserved, SL_CHANGE_POINTS * sizeof(*curve));
+	sl_fit_trail_free(&trail);
+}
+
+/* The program as it was. */
+static void draw_recorded(struct sl_fit_proof *proof, const struct sl_fit_keeps *keeps)
+{
+	const struct sl_fit_program *p = &proof->program;
+	struct sl_fit_outcome o;
+	struct sl_fit_edits e;
+	size_t failed, end;
+	struct sl_fit_recording r;
+
+	edits_begin(&e, p, keeps);
+	r = change(p, &e, &failed, &end);
+	r.ops.count = end < r.ops.count ? end : r.ops.count;
+	draw(proof->curve, p, &r, case_of(proof, p->recorded), &o);
+	proof->failed_at = p->failed == SL_FIT_GAP ? 1 : (double)p->failed / (double)(shown(p) + 1);
+	free(r.ops.item);
+	free(r.times.item);
+	edits_free(&e);
+}
+
 static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct sl_fit_edits *e, struct clock *clock)
 {
 	const struct sl_fit_program *p = &proof->program;
@@ -298,7 +347,7 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 			c->stops = (struct sl_change_line){place->file, place->function, place->line};
 	}
 	r.ops.count = end;
-	run(&r, how, &o);
+	draw(c->curve, p, &r, how, &o);
 	c->peak_reserved = o.stats.peak_reserved;
 	c->peak_allocated = o.stats.peak_allocated;
 	c->less = e->settings ? p->failed == SL_FIT_GAP ? (int64_t)most_reserved(p->recorded) - (int64_t)c->peak_reserved : 0
@@ -318,6 +367,7 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	if (c->passes == SL_PASSES && c->tight && (e->scaled || p->rest == SL_FIT_REST_STATE))
 		c->passes = SL_PASSES_STEP; /* the sizes may be off by more */
 	free(r.ops.item);
+	free(r.times.item);
 }
 
 /* --- all of them -------------------------------------------------------------------------------------------- */
@@ -406,6 +456,7 @@ void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *r, d
 	sl_fit_program_read(&proof->program, r);
 	sl_fit_rest_add(&proof->program);
 	sl_fit_keeps_find(&keeps, &proof->program);
+	draw_recorded(proof, &keeps);
 	for (const struct sl_fit_rule *rule = sl_fit_rules; rule->kind; rule++)
 		if (is_over(&clock) || proof->count == SL_CHANGES_MAX)
 			proof->untried++;

@@ -30,6 +30,8 @@ struct sl_change_line {
 	uint32_t line;
 };
 
+#define SL_CHANGE_POINTS 128 /* of a curve */
+
 struct sl_change {
 	const char *kind;
 	struct sl_change_line at; /* to change; none of settings */
@@ -43,6 +45,11 @@ struct sl_change {
 	uint64_t wanted;	     /* the request there; 0: it passes */
 	double seconds;		     /* of a step, for what is computed once more; 0: not known */
 	uint64_t steps_later;	     /* SL_PASSES_STEP: so many steps until it fails; SL_UNKNOWN: not known */
+	/*
+	 * The most that PyTorch reserved in each of equal stretches of the program's calls of its allocator, also of those that
+	 * were still to come; NAN: behind the call that failed.
+	 */
+	double curve[SL_CHANGE_POINTS];
 };
 
 #define SL_CHANGES_MAX 24
@@ -54,7 +61,9 @@ struct sl_changes {
 	bool failed;				/* it ran out of memory; else its peak came near the device's size */
 	struct sl_change tried[SL_CHANGES_MAX]; /* best first */
 	unsigned count;
-	char left_out[200]; /* a sentence; "" : nothing was */
+	double curve[SL_CHANGE_POINTS]; /* of the program as it was */
+	double failed_at;		/* the share of the calls before the one that failed; 1: none did */
+	char left_out[200];		/* a sentence; "" : nothing was */
 };
 
 /* "no_grad in evaluate (validate.py:18)" */

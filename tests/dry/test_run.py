@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The launcher's --dry over programs in C and ctypes: what the job sees, what is left, and what is told."""
+import base64
+import gzip
 import json
 import os
 import re
@@ -221,6 +223,21 @@ at = ctypes.addressof(ctypes.c_void_p.in_dll(ctypes.CDLL(None), "stormlog_api_v1
 say = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(ctypes.cast(at, ctypes.POINTER(ctypes.c_void_p))[6])
 say(b"dry.end", b"the first 20 steps fit")
 """
+
+
+class Page(unittest.TestCase):
+    def test_all_reads_are_on_the_page_and_nothing_hidden_is(self):
+        say = ENDED + "".join('say(b"dry.read./job/train.py:%d", b"item of float32")\n' % line for line in range(101, 161))
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([RUN, "--dry", "-q", "--report", "-o", folder, "--", sys.executable, "-c", say], capture_output=True,
+                           env={name: value for name, value in os.environ.items() if not name.startswith(("STORMLOG_", "LD_", "SIM_"))})
+            with open(os.path.join(folder, "analysis", "report.html")) as file:
+                data = re.search(r'type="text/plain">([^<]+)<', file.read())
+        if not data:
+            self.skipTest("report.html is a plain page in this build")
+        data = gzip.decompress(base64.b64decode(data[1]))
+        for line in range(101, 161):
+            self.assertIn(b"/job/train.py:%d" % line, data)
 
 
 class Gate(unittest.TestCase):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """test_verdict.py MAKE_TRACE ANALYZE: for a trace the page blames no rank merely because its device's memory rose first."""
+import array
 import base64
 import gzip
 import json
@@ -39,3 +40,23 @@ with tempfile.TemporaryDirectory(prefix="stormlog-verdict-") as work:
     assert b"first_cause.rank" in page and b"rose first" in page
     for at in re.finditer(b"first_cause.rank", page):
         assert page[at.end():].startswith(b"\xa8severity\xa4info"), page[at.end():at.end() + 30]
+
+    # Changes that were replayed: those of report.json, with the curve of each.  PyTorch's own peak is in the recorded one.
+    recording = pathlib.Path(__file__).parent.parent / "real-gpu/cases/trainer_eval/shared-device"
+    subprocess.run([analyze, "-q", "-o", work + "/changes", recording], check=True, stdout=subprocess.DEVNULL)
+    page = data_of(pathlib.Path(work) / "changes/report.html")
+    report = json.loads((pathlib.Path(work) / "changes/report.json").read_text())
+    try:
+        import msgpack
+    except ImportError:
+        sys.exit(0)
+    ext = lambda code, data: array.array("f", data) if code == 4 else data
+    (subject,) = msgpack.unpackb(page, strict_map_key=False, ext_hook=ext)["changes"]
+    found = [found for process in report["processes"] for found in [process.get("changes")] if found][0]["tried"]
+    keys = ("kind", "passes", "peak_reserved", "peak_allocated")
+    assert [tuple(c[key] for key in keys) for c in subject["tried"]] == [(c["kind"], c["passes"], c["peak_reserved_bytes"], c["peak_allocated_bytes"]) for c in found]
+    curves = [subject["curve"]] + [c["curve"] for c in subject["tried"]]
+    most = [max(value for value in curve if value == value) for curve in curves]
+    assert all(len(curve) == 128 for curve in curves) and max(most) <= 1.000001 * subject["capacity"], most
+    reserved = max(d["peak_reserved_bytes"] for p in report["processes"] for d in p["pytorch"])
+    assert all(top >= 0.999999 * held for top, held in zip(most, [reserved] + [c["peak_reserved"] for c in subject["tried"]])), most

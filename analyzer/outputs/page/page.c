@@ -97,7 +97,7 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 {
 	struct sl_report *report = of->report;
 
-	begin(page, report, budget, SL_PAGE_KEYS + 8);
+	begin(page, report, budget, SL_PAGE_KEYS + 10);
 	sl_page_put_text(page, "rest", rest_name(report));
 	sl_page_processes(page);
 	sl_page_tables(page);
@@ -108,6 +108,8 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 	sl_page_marks(page);
 	sl_page_segments(page);
 	sl_page_fit(page, of->fits);
+	sl_page_changes(page);
+	sl_page_reads(page);
 	sl_page_findings(page);
 	if (of->telemetry && of->telemetry->selected)
 		sl_page_session_findings(page, of->telemetry->selected, process_of);

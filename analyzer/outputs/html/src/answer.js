@@ -102,7 +102,7 @@ export function drawAnswer(node, page) {
 				[d.total === null ? null : `${percent(d.known_peak, d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40), d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
 				"", meter(d.known_peak, d.total))),
 			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
-			tile("Hidden", hidden.length ? bytes(Math.max(...hidden)) : "unknown", hidden.length ? "most on one device: used on it, but asked for by no recorded process" : "no device-wide samples in the trace"),
+			!page.dry && tile("Hidden", hidden.length ? bytes(Math.max(...hidden)) : "unknown", hidden.length ? "most on one device: used on it, but asked for by no recorded process" : "no device-wide samples in the trace"),
 			leaksTile(page),
 			tile("Out of memory", count(page.ooms.length), page.ooms.length ? `${ooms} not recovered` : "", ooms ? "bad" : ""),
 			tile("Events", count(events), lost ? `${count(lost)} lost` : "none lost", lost ? "warn" : "")),

@@ -2,6 +2,7 @@
 /* Puts the views together; every one draws from the data and the state, and nothing else. */
 import {drawAnswer} from "./answer.js";
 import {Cards} from "./cards.js";
+import {Reads, Tried} from "./changes.js";
 import {Closer} from "./closer.js";
 import {ask, load} from "./data.js";
 import {Changes, DiffFlame, drawChangesAnswer} from "./diff.js";
@@ -140,6 +141,7 @@ function build(page, served) {
 		goto("time");
 	}});
 	const segments = new Segments(common), tables = new Tables(common), places = new Places(common), fit = page.fit?.length ? new Fit(common) : null;
+	const tried = page.changes?.some((c) => c.tried.length) ? new Tried(common) : null, reads = page.reads?.length ? new Reads(common) : null;
 
 	const rankList = () => [["", page.processes.length > 1 ? `all ${page.processes.length} ranks` : "all"],
 		...page.processes.map((p, i) => [String(i), p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`])];
@@ -166,6 +168,11 @@ function build(page, served) {
 	if (page.processes.length > 1)
 		section("ranks", "Ranks", h("div", {class: "controls"}, choices(state, "order", () => [["outliers", "Outliers first"], ["peak", "Highest peak first"], ["rank", "By rank"]], "Order")), ranks.node);
 	section("findings", "Findings", null, cards.node);
+	if (tried)
+		section("tried", page.changes.some((c) => c.failed) ? "What would have let it fit?" : "What would lower the peak?", null, tried.node,
+			"The program with one change, replayed by the rules of PyTorch's allocator. Curves run over its calls of the allocator; a dot is where the recorded one failed.");
+	if (reads)
+		section("reads", "Decisions that rested on a value that was not computed", null, reads.node, "At these lines the run may have gone another way than on the card.");
 	if (page.segments.length)
 		section("segments", hasPools(page) ? "Segments of pools" : "PyTorch's segments", null, segments.node, (hasPools(page) ? "Each frame is a segment that a framework's pool got from the driver" : "Each frame is a segment PyTorch got from the driver") + "; filled parts are tensors, one colour for one stack; the rest is kept and unused.");
 	if (fit)
@@ -180,7 +187,7 @@ function build(page, served) {
 	const drawAll = () => {
 		setTheme(state, palette());
 		stacks.all = state.get("frames") === "all";
-		for (const view of [timeline, recorded && flame, ranges.of.length && places, page.processes.length > 1 && ranks, cards, page.segments.length && segments, fit, recorded && tables])
+		for (const view of [timeline, recorded && flame, ranges.of.length && places, page.processes.length > 1 && ranks, cards, tried, reads, page.segments.length && segments, fit, recorded && tables])
 			view && view.draw();
 	};
 	state.on(["theme", "frames"], drawAll);
@@ -198,7 +205,7 @@ function build(page, served) {
 		timeline.drawLegend(state.get("mode"));
 		if (recorded)
 			flame.search();
-		for (const view of [ranges.of.length && places, page.processes.length > 1 && ranks, cards, page.segments.length && segments, recorded && tables])
+		for (const view of [ranges.of.length && places, page.processes.length > 1 && ranks, cards, tried, reads, page.segments.length && segments, recorded && tables])
 			view && view.draw();
 	});
 	addEventListener("hashchange", () => state.reset(location.hash));

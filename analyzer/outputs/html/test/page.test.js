@@ -4,6 +4,7 @@ import {readFileSync, readdirSync} from "node:fs";
 import {test} from "node:test";
 import {answer} from "../src/answer.js";
 import {Cards, byPlace, bySeverity, nothing, together} from "../src/cards.js";
+import {highest, path} from "../src/changes.js";
 import {alwaysFrom, drawn, saves} from "../src/fit.js";
 import {bytes, clock, duration, instant, visible} from "../src/format.js";
 import {orderOf, scores} from "../src/ranks.js";
@@ -18,6 +19,13 @@ test("unknown is a dash and never 0", () => {
 	for (const unknown of [null, undefined, NaN])
 		assert.deepEqual([bytes(unknown), duration(unknown)], ["–", "–"]);
 	assert.equal(bytes(0), "0 B");
+});
+
+test("a curve ends where the program failed", () => {
+	const curve = [1, 4, 2, NaN];
+	assert.equal(highest(curve, [NaN, 3]), 4);
+	assert.deepEqual(path(curve, 4), [[0.125, 0.75], [0.375, 0], [0.625, 0.5]]);
+	assert.deepEqual(path([NaN], 1), []);
 });
 
 test("bytes and times read as people say them", () => {
