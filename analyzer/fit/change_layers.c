@@ -4,22 +4,23 @@
 
 #include "analyzer/fit/change.h"
 
-/* The line from which a module's forward calls its modules: the outermost one; 0: the stack has none. */
-static unsigned layer_line(const struct sl_fit_stack *stack)
+#define DEPTH_MAX 8 /* of modules in modules */
+
+/* The line from which the module at this depth of calls calls a module; 0: the stack has none. */
+static unsigned layer_line(const struct sl_fit_stack *stack, unsigned depth)
 {
 	unsigned line = 0, calls = 0;
 
-	for (unsigned i = 0; i < stack->count && calls < 2; i++) {
-		bool call = stack->places[i].torch && stack->places[i].function &&
-			    strstr(stack->places[i].function, "_call_impl") &&
-			    !strstr(stack->places[i].function, "_wrapped_call_impl");
+	for (unsigned i = 0; i < stack->count && calls <= depth; i++) {
+		const char *function = stack->places[i].torch && stack->places[i].function ? stack->places[i].function : "";
+		bool wrapper = strstr(function, "_wrapped_call_impl");
 
-		calls += call;
-		if (calls == 1 && !call && !line &&
-		    !strstr(stack->places[i].function ? stack->places[i].function : "", "_wrapped_"))
+		if (strstr(function, "_call_impl") && !wrapper)
+			calls++;
+		else if (calls == depth && !wrapper)
 			line = i + 1;
 	}
-	return calls == 2 ? line : 0;
+	return calls > depth ? line : 0;
 }
 
 /* An activation of the step that failed: a module made it, and a backward pass is to come. */
@@ -53,9 +54,9 @@ static bool is_evaluation(const struct sl_fit_program *p)
 
 /*
  * Each call of a layer keeps its last block only (no_grad keeps less), and the largest call is there once more while its backward
- * pass runs.  Layers are calls from one line of their model, told apart by the first stack below it.
+ * pass runs.  Layers are calls from one line of a module at this depth, told apart by the first stack below it.
  */
-bool sl_fit_change_checkpointing(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned depth)
 {
 	const struct sl_fit_stack *failed =
 		p->failed == SL_FIT_GAP ? NULL : sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
@@ -74,13 +75,14 @@ bool sl_fit_change_checkpointing(struct sl_fit_edits *e, struct sl_change *chang
 	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth <= until; i++) {
 		const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
 
-		if (p->lives.item[i].step != sl_fit_program_failed(p)->step || !(line = layer_line(stack)) || stack->backward)
+		if (p->lives.item[i].step != sl_fit_program_failed(p)->step || !(line = layer_line(stack, depth)) ||
+		    stack->backward)
 			continue;
 		here = &stack->places[line - 1];
 		if (!place || here->line != place->line ||
 		    strcmp(here->file ? here->file : "", place->file ? place->file : "") != 0 || p->lives.item[i].python == first) {
 			for (uint32_t k = begin; calls && last != UINT32_MAX && k < i; k++)
-				if (k != last && is_activation(p, k, until) && layer_line(sl_fit_program_maker(p, k))) {
+				if (k != last && is_activation(p, k, until) && layer_line(sl_fit_program_maker(p, k), depth)) {
 					e->dies[k] = p->lives.item[i].birth;
 					dropped += p->lives.item[k].bytes;
 				}
@@ -105,10 +107,25 @@ bool sl_fit_change_checkpointing(struct sl_fit_edits *e, struct sl_change *chang
 		if (until < p->recorded->times.count && start < until && !p->recorded->trace->header.dry_count)
 			change->seconds = (double)(p->recorded->times.item[until] - p->recorded->times.item[start]) / 1e9;
 	}
-	sl_fit_change_name(change, place && place->torch ? sl_fit_program_caller(p, p->whole.ops.item[p->failed].python) : place);
+	sl_fit_change_name(change, place && !place->own ? sl_fit_program_caller(p, p->whole.ops.item[p->failed].python) : place);
 	if (is_evaluation(p)) {
 		change->kind = "no_grad";
 		sl_fit_change_name(change, sl_fit_program_caller(p, p->whole.ops.item[p->failed].python));
 	}
 	return calls > 2 && dropped && sl_fit_change_matters(p, dropped);
+}
+
+/* The outermost module that calls several. */
+bool sl_fit_change_checkpointing(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	const struct sl_change empty = *change;
+
+	for (unsigned depth = 1; depth <= DEPTH_MAX; depth++) {
+		if (recompute(e, change, p, depth))
+			return true;
+		*change = empty;
+		for (size_t i = 0; i < p->lives.count; i++)
+			e->dies[i] = SL_FIT_GAP;
+	}
+	return false;
 }

@@ -6,6 +6,7 @@
 #include "analyzer/base/memory.h"
 
 #define STEPS_MIN  3 /* that keep something: fewer may be the first ones, or what the next step frees */
+#define RARE	   4 /* one of so many steps keeps something */
 #define GRAPH_MIN  3 /* blocks of modules in a step */
 #define GRAPH_PART 2 /* one of so many is kept */
 
@@ -34,7 +35,8 @@ static void find_kept(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 		k->stacks[at].steps++;
 	}
 	for (size_t i = 0; i < p->stacks.count; i++) {
-		k->stacks[i].grows = i && k->stacks[i].steps >= STEPS_MIN && 2 * k->stacks[i].steps >= steps && last[i] + 2 > steps;
+		k->stacks[i].grows =
+			i && k->stacks[i].steps >= STEPS_MIN && RARE * k->stacks[i].steps >= steps && last[i] + RARE > steps;
 		k->stacks[i].grows &= !p->stacks.item[i].loads && !p->stacks.item[i].copies && !p->stacks.item[i].optimizer;
 		k->any |= k->stacks[i].grows;
 	}

@@ -240,8 +240,8 @@ static void find_by_stack(struct sl_fit_program *p, const struct visits *visits,
 }
 
 /*
- * The outermost loop that the last request is in, and one further in where that has few steps: epochs, of which the last one has
- * many.  One inside of a module is no loop of steps but of layers.
+ * The outermost loop that the last request is in.  One further in, where that has few steps or only its last step has that loop:
+ * as epochs have batches, and a training loop an evaluation.  One inside of a module is no loop of steps but of layers.
  */
 static void find_steps(struct sl_fit_program *p, size_t at)
 {
@@ -250,7 +250,7 @@ static void find_steps(struct sl_fit_program *p, size_t at)
 	struct visits visits = {0};
 
 	p->depth = UINT_MAX;
-	for (unsigned depth = 0; depth < stack->count && p->steps.count < STEPS_MANY; depth++) {
+	for (unsigned depth = 0; depth < stack->count; depth++) {
 		if (is(&stack->places[depth], "_call_impl"))
 			break;
 		if (stack->places[depth].torch)
@@ -263,7 +263,8 @@ static void find_steps(struct sl_fit_program *p, size_t at)
 			inner.steps.count = 0;
 			find_by_stack(&inner, &visits, stack->places[depth].line, depth);
 		}
-		if (inner.steps.count < (p->steps.count ? STEPS_MANY : 1))
+		if (!inner.steps.count || (p->steps.count && inner.steps.count < STEPS_MANY) ||
+		    (p->steps.count >= STEPS_MANY && inner.steps.item[0] < p->steps.item[p->steps.count - 1]))
 			continue;
 		p->depth = depth;
 		p->steps.count = 0;

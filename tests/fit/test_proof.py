@@ -81,6 +81,13 @@ class Proof(unittest.TestCase):
                 self.assertLessEqual(abs(change["peak_allocated_bytes"] / real - 1), OFF[change["rung"]], (name, change, real))
         self.assertGreaterEqual(compared, 14)
 
+    def test_another_frameworks_pool_is_limited_to_its_use(self):
+        """PyTorch beside JAX on an H200: what the backward pass still asks for is in no recording."""
+        case = HERE.parents[1] / "tests" / "real-gpu" / "cases" / "torch_jax_augment" / "shared-device"
+        first = json.loads(run("fit", "--changes", "--json", str(case)))["recordings"][0]["changes"][0]
+        self.assertEqual((first["kind"], first["line"].rsplit("/", 1)[1], first["passes"]), ("limit_pool", "augment.py:18", "this request"))
+        self.assertGreater(first["less_bytes"], 3 << 30)
+
     def test_the_first_screen_has_at_most_three_and_report_json_has_all(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in TRUTH:
