@@ -35,7 +35,7 @@ static signed char *who_keeps(const struct sl_fit_program *p, const struct sl_fi
 static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, bool graph, bool modules)
 {
 	const struct sl_fit_place *place = NULL;
-	size_t leaves = SL_FIT_GAP;
+	size_t leaves = SL_FIT_GAP, until;
 	uint64_t bytes = 0;
 	unsigned step = 0, results = 0;
 	signed char *who;
@@ -54,7 +54,8 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 		if (modules && !of_module && step != life->step)
 			continue; /* what the loss keeps by itself */
 		step = life->step;
-		e->dies[i] = leaves;
+		until = graph && !modules ? sl_fit_keeps_until(e->keeps, p, i) : 0;
+		e->dies[i] = until > leaves ? until : leaves;
 		bytes += life->bytes;
 		results += life->step == e->keeps->to && of_module;
 		if (who[i] != 2 && (!place || (of_module && modules)))
@@ -74,7 +75,7 @@ bool sl_fit_change_free_leak(struct sl_fit_edits *e, struct sl_change *change, c
 
 bool sl_fit_change_no_grad(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
-	return end_kept(e, change, p, true, true);
+	return !e->keeps->chained && end_kept(e, change, p, true, true);
 }
 
 /*

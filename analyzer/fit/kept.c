@@ -59,6 +59,8 @@ static void find_ends(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 			continue;
 		for (uint32_t end = i; first < end; first++)
 			k->leaves[first] = life ? life->birth : SL_FIT_GAP;
+		if (life && line)
+			sl_idmap_set(&k->ends, (uint64_t)line << 32 | step, (uint32_t)life->birth);
 		line = at ? at->line : 0;
 		step = life ? life->step : 0;
 	}
@@ -98,19 +100,42 @@ static void find_lines(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 	}
 }
 
+/* A pass that requests more in each step goes through a graph that the program has not cut. */
+static void find_passes(struct sl_fit_keeps *k, const struct sl_fit_program *p)
+{
+	unsigned *made = sl_memory_must(calloc(p->steps.count + 2, sizeof(*made)));
+
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		unsigned step = p->lives.item[i].step;
+
+		if (step > p->steps.count || !sl_fit_program_maker(p, i)->backward)
+			continue;
+		made[step]++;
+		k->passes[step] = p->lives.item[i].birth + 1;
+	}
+	k->chained = k->to > STEPS_MIN;
+	for (unsigned step = k->to; k->chained && step > k->to - STEPS_MIN; step--)
+		k->chained = made[step] > made[step - 1];
+	free(made);
+}
+
 void sl_fit_keeps_find(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 {
 	*k = (struct sl_fit_keeps){.stacks = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*k->stacks))),
-				   .leaves = sl_memory_must(calloc(p->lives.count + 1, sizeof(*k->leaves)))};
+				   .leaves = sl_memory_must(calloc(p->lives.count + 1, sizeof(*k->leaves))),
+				   .passes = sl_memory_must(calloc(p->steps.count + 2, sizeof(*k->passes)))};
 	find_kept(k, p);
 	find_ends(k, p);
 	find_lines(k, p);
+	find_passes(k, p);
 }
 
 void sl_fit_keeps_free(struct sl_fit_keeps *k)
 {
 	free(k->stacks);
 	free(k->leaves);
+	free(k->passes);
+	sl_idmap_free(&k->ends);
 	SL_DROP(&k->lines);
 	sl_idmap_free(&k->line_numbers);
 }
@@ -123,4 +148,15 @@ bool sl_fit_keeps_graph(const struct sl_fit_keeps *k, const struct sl_fit_progra
 
 	return line && !sl_fit_program_maker(p, life)->guarded && line->made >= GRAPH_MIN &&
 	       (GRAPH_PART * line->kept >= line->made || line->inner >= GRAPH_MIN);
+}
+
+size_t sl_fit_keeps_until(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
+{
+	const struct sl_fit_life *at = &p->lives.item[life];
+	const struct sl_fit_place *here = sl_fit_program_statement(p, at->python);
+	size_t until = k->leaves[life], pass = at->step <= p->steps.count ? k->passes[at->step] : 0;
+
+	if (here && here == sl_fit_program_caller(p, at->python))
+		until = sl_idmap_get(&k->ends, (uint64_t)here->line << 32 | (at->step + 1), (uint32_t)p->whole.ops.count);
+	return pass > until ? pass : until;
 }

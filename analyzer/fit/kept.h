@@ -19,6 +19,9 @@ struct sl_fit_line {
 struct sl_fit_keeps {
 	struct sl_fit_kept *stacks; /* for each stack of the program */
 	size_t *leaves;		    /* for each block, the op at which the statement of the loop that made it has ended */
+	struct sl_idmap ends;	    /* of line << 32 | step: the op at which that statement has ended */
+	size_t *passes;		    /* for each step, the op after the last request of its backward passes; 0: it has none */
+	bool chained;		    /* each backward pass goes through those of the steps before, too */
 	SL_VECTOR(struct sl_fit_line) lines;
 	struct sl_idmap line_numbers;
 	unsigned from, to; /* the last complete steps: what one of them keeps, the program keeps */
@@ -30,5 +33,10 @@ void sl_fit_keeps_free(struct sl_fit_keeps *keeps);
 
 /* True: the program keeps this block, as it keeps one of each step. */
 bool sl_fit_keeps_it(const struct sl_fit_keeps *keeps, const struct sl_fit_program *program, uint32_t life);
+/*
+ * The op at which the program could drop the block: where its statement has ended, or, in the loop's own function, where the same
+ * statement has ended in the next step, since a variable there may hold it until then.  And no backward pass needs it.
+ */
+size_t sl_fit_keeps_until(const struct sl_fit_keeps *keeps, const struct sl_fit_program *program, uint32_t life);
 /* True: what is kept at the statement of this block is autograd's graph: most of what its modules requested. */
 bool sl_fit_keeps_graph(const struct sl_fit_keeps *keeps, const struct sl_fit_program *program, uint32_t life);
