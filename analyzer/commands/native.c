@@ -10,6 +10,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/exports/archive_write.h"
 #include "analyzer/report/suppress.h"
+#include "analyzer/trace/foreign.h"
 
 #define SAID_MAX 200 /* most warnings printed; report.json has all */
 
@@ -42,7 +43,7 @@ static int run(struct sl_report *report, char **paths, unsigned count, const str
 		return sl_command_fail(SL_EXIT_USAGE, "there is no rank %ld in %s", options->only->rank, report->path);
 	default:
 		sl_native_say(report, 0, report->warnings.count);
-		if (!report->images.image_count)
+		if (!report->images.image_count && !sl_foreign_tell(paths, count))
 			sl_paths_empty(paths, count, "trace");
 		return SL_EXIT_UNREADABLE;
 	}
@@ -99,7 +100,8 @@ int sl_native_images(struct sl_images *images, char **paths)
 		return -1;
 	}
 	sl_damage_print(&images->copies);
-	sl_paths_empty(paths, count, "trace");
+	if (!sl_foreign_tell(paths, count))
+		sl_paths_empty(paths, count, "trace");
 	return SL_EXIT_UNREADABLE;
 }
 

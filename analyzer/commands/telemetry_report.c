@@ -15,6 +15,7 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/upstream/answers/telemetry_summary.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/trace/foreign.h"
 
 static void put_warning(void *context, const char *text)
 {
@@ -139,6 +140,8 @@ static void say_unreadable(const struct sl_telemetry *t, char *const *paths, uns
 {
 	size_t said = 0;
 
+	if (sl_foreign_tell(paths, count))
+		return;
 	for (size_t i = 0; i < t->problems.count && said < 5; i++) {
 		const char *file = t->problems.item[i].file, *reason = t->problems.item[i].reason;
 

@@ -14,6 +14,7 @@
 #include "analyzer/report/place.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/model/replay/replay.h"
+#include "analyzer/trace/foreign.h"
 
 static void read_item(struct sl_merge_process *p)
 {
@@ -147,7 +148,8 @@ enum sl_merge_result sl_merge_open(struct sl_merge *merge, char *const *paths, u
 			return SL_MERGE_USAGE;
 		}
 	if (!merge->images.image_count) {
-		sl_paths_empty(paths, count, "trace");
+		if (!sl_foreign_tell(paths, count))
+			sl_paths_empty(paths, count, "trace");
 		return SL_MERGE_UNREADABLE;
 	}
 	sl_images_group(&merge->images);

@@ -65,6 +65,7 @@ void sl_screen_title(struct sl_screen_page *page);
 void sl_screen_peak(struct sl_screen_page *page);
 /* screen_window.c: the rest of the screen where all processes are snapshots of PyTorch's; false: they are not. */
 bool sl_screen_windows(struct sl_screen_page *page);
+bool sl_screen_is_windows(const struct sl_report *report);
 /* Their first line. */
 void sl_screen_window_title(struct sl_screen_page *page);
 /* screen_peak.c: the course of a line, as a few signs. */

@@ -67,6 +67,11 @@ void sl_screen_title(struct sl_screen_page *page)
 		sl_screen_window_title(page);
 		return;
 	}
+	if (sl_screen_is_windows(report)) { /* a snapshot tells neither host nor exit, and two have no time in common */
+		sl_screen_head(page, sl_stacks_program(&first->trace->header), SL_SCREEN_PLAIN);
+		sl_screen_say(page, "  and %u more PyTorch snapshots", report->process_count - 1);
+		return;
+	}
 	for (unsigned i = 0; i < report->process_count; i++)
 		ranks += sl_process_is_rank(&report->processes[i]);
 	put_statuses(status, sizeof(status), report);

@@ -67,6 +67,19 @@ void sl_screen_window_title(struct sl_screen_page *page)
 			 facts.requested ? "; %s were held before it" : "; it begins with an empty allocator",
 			 SL_SIZE(facts.requested));
 	sl_screen_say(page, "   %s   device %d   %s", kind, device ? device->device : 0, window);
+	if (*sl_header_setting(header, "snapshot_unknown"))
+		sl_screen_say(page, "  passed over, as unknown here: %s", sl_header_setting(header, "snapshot_unknown"));
+	if (page->report->images.run_count > 1 && !sl_images_is_all(page->report->options.run))
+		sl_screen_say(page, "  the newest of %u runs here: name its file for another one, or --run all",
+			      page->report->images.run_count);
+}
+
+bool sl_screen_is_windows(const struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (!report->processes[i].model->snapshot)
+			return false;
+	return report->process_count > 0;
 }
 
 /* One row: a line or the name of an operation, with its purpose. */
@@ -191,10 +204,11 @@ static bool has_backward(struct sl_process *process, int device)
 	return false;
 }
 
-static void put_rows(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device, bool window)
+/* True: the file has no stack of most of the memory. */
+static bool put_rows(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device, bool window)
 {
 	struct rows rows = {0};
-	uint64_t left = 0, unused = 0, rest = 0, more = 0;
+	uint64_t left = 0, unused = 0, rest = 0, more = 0, without = 0;
 	const char *name = sl_model_rest_at_peak(process->model, device, &unused);
 	bool backward = has_backward(process, device->device);
 	SL_VECTOR(struct held) held = {0};
@@ -219,6 +233,8 @@ static void put_rows(struct sl_screen_page *page, struct sl_process *process, co
 	if (rows.row.count)
 		qsort(rows.row.item, rows.row.count, sizeof(*rows.row.item), by_bytes);
 	for (size_t i = 0; i < rows.row.count; i++)
+		without += !strcmp(rows.row.item[i].what, "no stack in the file") ? rows.row.item[i].bytes : 0;
+	for (size_t i = 0; i < rows.row.count; i++)
 		if (i < SHOWN && rows.row.item[i].bytes >= requested_at_peak(device) / LEAST_PART)
 			sl_screen_owner(page, rows.row.item[i].bytes, rows.row.item[i].name,
 					what_for(&rows.row.item[i], window, backward));
@@ -237,6 +253,7 @@ static void put_rows(struct sl_screen_page *page, struct sl_process *process, co
 		sl_screen_owner(page, unused, name, "");
 	free(rows.row.item);
 	sl_map_free(&rows.names);
+	return without > requested_at_peak(device) / 2;
 }
 
 /* " at part1.py:109 work1"; "" where no line is known. */
@@ -294,7 +311,7 @@ static void put_peak(struct sl_screen_page *page, struct sl_process *process)
 	struct sl_window_facts facts = {0};
 	char spark[SPARK] = "", who[80] = "", others[120] = "";
 	unsigned devices = 0;
-	bool window;
+	bool window, no_stacks;
 
 	if (!device)
 		return;
@@ -313,9 +330,11 @@ static void put_peak(struct sl_screen_page *page, struct sl_process *process)
 	sl_screen_head(page, window ? "PEAK" : "HELD", SL_SCREEN_PLAIN);
 	sl_screen_say(page, "     %s%s in tensors, %s reserved   %s%s", who, SL_SIZE(requested_at_peak(device)),
 		      SL_SIZE(device->torch_at_peak.reserved_bytes), spark, others);
-	put_rows(page, process, device, window);
+	no_stacks = put_rows(page, process, device, window);
 	if (window)
 		put_cache(page, process, device);
+	if (no_stacks)
+		sl_screen_say(page, "  to have stacks: torch.cuda.memory._record_memory_history() before the model is made");
 	if (!window && facts.free_pieces)
 		sl_screen_say(page, "      free at the end: %s pieces, the largest %s", SL_NUMBER(facts.free_pieces),
 			      SL_SIZE(facts.free_largest));
@@ -373,8 +392,13 @@ static void put_fit(struct sl_screen_page *page, struct sl_process *process)
 		return;
 	sl_fit_record(&fit, process->trace, process->session_id);
 	for (unsigned i = 0; i < fit.count; i++)
-		if (fit.recordings[i].device == device->device && fit.recordings[i].requests <= FIT_REQUESTS)
+		if (fit.recordings[i].device == device->device && fit.recordings[i].requests <= FIT_REQUESTS) {
 			put_fit_of(page, &fit.recordings[i]);
+		} else if (fit.recordings[i].device == device->device) {
+			sl_screen_head(page, "FIT", SL_SCREEN_PLAIN);
+			sl_screen_say(page, "      %s requests take a while: stormlog-analyze fit %s",
+				      SL_NUMBER(fit.recordings[i].requests), page->report->paths[0]);
+		}
 	sl_fit_forget(&fit);
 }
 
@@ -382,18 +406,23 @@ bool sl_screen_windows(struct sl_screen_page *page)
 {
 	struct sl_report *report = page->report;
 
-	for (unsigned i = 0; i < report->process_count; i++)
-		if (!report->processes[i].model->snapshot)
-			return false;
-	for (unsigned i = 0; i < report->process_count; i++)
+	if (!sl_screen_is_windows(report))
+		return false;
+	for (unsigned i = 0; i < report->process_count; i++) {
+		if (i)
+			fputc('\n', page->out);
 		put_peak(page, &report->processes[i]);
+	}
 	if (report->process_count == 1)
 		put_fit(page, &report->processes[0]);
+	if (!page->said && !page->leaks_shown)
+		sl_screen_say(page, "  PyTorch's allocator held nothing: CUDA was not used, or all had been freed and given back");
 	sl_screen_growth(page);
 	fputc('\n', page->out);
 	if (page->style->saved)
 		sl_escape_print(page->out, "report: %s/report.html\n", page->style->saved);
-	sl_screen_go_on(page, NULL);
+	if (page->said)
+		sl_screen_go_on(page, NULL);
 	sl_screen_say(page, "stormlog-run -- python ... also sees what PyTorch does not: cuBLAS, NCCL, code");
 	return true;
 }

@@ -700,6 +700,20 @@ static void put_cache(struct work *w, const struct sl_rebuilt *r, int device, co
 								  : 0));
 }
 
+/* "1 event \"teleport\", 3 blocks \"hibernating\""; NULL: all words are known. */
+static char *unknown_of(const struct sl_snapshot *s)
+{
+	char events[120] = "", blocks[120] = "";
+
+	if (s->odd_events)
+		snprintf(events, sizeof(events), "%llu event%s \"%.60s\"", (unsigned long long)s->odd_events,
+			 s->odd_events == 1 ? "" : "s", sl_snapshot_text(s, s->odd_action) ?: "?");
+	if (s->odd_blocks)
+		snprintf(blocks, sizeof(blocks), "%s%llu block%s \"%.60s\"", *events ? ", " : "", (unsigned long long)s->odd_blocks,
+			 s->odd_blocks == 1 ? "" : "s", sl_snapshot_text(s, s->odd_state) ?: "?");
+	return *events || *blocks ? sl_memory_print("%s%s", events, blocks) : NULL;
+}
+
 static void put_header(struct work *w, FILE *in, const char *path, unsigned number, const struct lane *lanes, int count)
 {
 	const struct sl_snapshot *s = w->snapshot;
@@ -708,9 +722,11 @@ static void put_header(struct work *w, FILE *in, const char *path, unsigned numb
 	const char *conf = sl_snapshot_text(s, s->conf);
 	struct sl_snapshot_releases releases = sl_snapshot_releases(s);
 	SL_VECTOR(char *) texts = {0};
-	const char *settings[2 * 256 + 3][2] = {{"snapshot_releases", sl_snapshot_releases_text(&releases)},
+	char *unknown = unknown_of(s);
+	const char *settings[2 * 256 + 4][2] = {{"snapshot_releases", sl_snapshot_releases_text(&releases)},
 						{"snapshot_timed", w->first_us ? "1" : "0"},
-						{"snapshot_npu", s->is_npu ? "1" : NULL}};
+						{"snapshot_npu", s->is_npu ? "1" : NULL},
+						{"snapshot_unknown", unknown}};
 	const char *environment[][2] = {{"PYTORCH_CUDA_ALLOC_CONF", conf && *conf   ? conf
 								    : s->expandable ? "expandable_segments:True"
 										    : NULL}};
@@ -721,11 +737,11 @@ static void put_header(struct work *w, FILE *in, const char *path, unsigned numb
 	for (int i = 0; i < count; i++) {
 		const struct sl_rebuilt *r = &lanes[i].rebuilt;
 
-		put_cache(w, r, i, settings[3 + count + i]);
-		*SL_PUSH(&texts) = (char *)settings[3 + count + i][0];
-		*SL_PUSH(&texts) = (char *)settings[3 + count + i][1];
+		put_cache(w, r, i, settings[4 + count + i]);
+		*SL_PUSH(&texts) = (char *)settings[4 + count + i][0];
+		*SL_PUSH(&texts) = (char *)settings[4 + count + i][1];
 		*SL_PUSH(&texts) = sl_memory_print("snapshot_device_%d", i);
-		settings[3 + i][0] = texts.item[texts.count - 1];
+		settings[4 + i][0] = texts.item[texts.count - 1];
 		const struct sl_snapshot_event *events = s->events.item + r->events.first;
 		uint64_t pieces, largest, span_us = r->events.count ? events[r->events.count - 1].time_us - events[0].time_us : 0;
 
@@ -735,7 +751,7 @@ static void put_header(struct work *w, FILE *in, const char *path, unsigned numb
 					(unsigned long long)r->requested, r->exact, r->trimmed, (unsigned long long)span_us,
 					(unsigned long long)sl_snapshot_rounds(&lanes[i].rebuilt), (unsigned long long)pieces,
 					(unsigned long long)largest);
-		settings[3 + i][1] = texts.item[texts.count - 1];
+		settings[4 + i][1] = texts.item[texts.count - 1];
 	}
 	sl_definition_text(&map, "format", SL_TRACE_FORMAT);
 	sl_definition_uint(&map, "version", SL_TRACE_VERSION);
@@ -748,11 +764,12 @@ static void put_header(struct work *w, FILE *in, const char *path, unsigned numb
 	sl_definition_key(&map, "argv");
 	sl_pack_array(&map.pack, 1);
 	sl_pack_text(&map.pack, sl_paths_name(path));
-	put_pairs(&map, "settings", settings, (size_t)(3 + 2 * count));
+	put_pairs(&map, "settings", settings, (size_t)(4 + 2 * count));
 	put_pairs(&map, "environment", environment, 1);
 	put_tables(&map);
 	sl_write_header(w->write, &map);
 	SL_DROP_EACH(&texts);
+	free(unknown);
 	free(run);
 }
 

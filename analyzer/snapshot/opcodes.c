@@ -157,6 +157,7 @@ struct sl_opcode sl_opcodes_next(struct sl_opcodes *pickle)
 		case '(':
 			return (struct sl_opcode){SL_OPCODE_MARK};
 		case ']':
+		case 0x8f: /* a set, which no key of ours has */
 			return (struct sl_opcode){SL_OPCODE_LIST};
 		case '}':
 			return (struct sl_opcode){SL_OPCODE_DICT};
@@ -167,10 +168,12 @@ struct sl_opcode sl_opcodes_next(struct sl_opcodes *pickle)
 		case 0x87:
 			return (struct sl_opcode){SL_OPCODE_TUPLE, *code - 0x84u};
 		case 't':
+		case 0x91: /* a frozen set */
 			return (struct sl_opcode){SL_OPCODE_TUPLE, UINT64_MAX};
 		case 'a':
 			return (struct sl_opcode){SL_OPCODE_APPEND};
 		case 'e':
+		case 0x90:
 			return (struct sl_opcode){SL_OPCODE_APPENDS};
 		case 's':
 			return (struct sl_opcode){SL_OPCODE_SET};

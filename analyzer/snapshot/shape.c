@@ -98,6 +98,8 @@ enum word {
 	WORD_SMALL,
 	WORD_ACTIVE,
 	WORD_PENDING,
+	WORD_INACTIVE,
+	WORD_SNAPSHOT,
 	WORD_START,
 };
 
@@ -150,6 +152,8 @@ static const struct {
 	{"segment_unmap", WORD_SEGMENT_UNMAP},
 	{"oom", WORD_OOM},
 	{"small", WORD_SMALL},
+	{"snapshot", WORD_SNAPSHOT},
+	{"inactive", WORD_INACTIVE},
 	{"active_allocated", WORD_ACTIVE},
 	{"active_pending_free", WORD_PENDING},
 	{"active_awaiting_free", WORD_PENDING},
@@ -322,6 +326,8 @@ static struct value event_of(struct machine *m, const struct value *fields)
 		.pool = pool_in(m, fields, KEY_EVENT_POOL),
 		.action = action >= WORD_ALLOC && action <= WORD_OOM ? actions[action - WORD_ALLOC] : SL_SNAPSHOT_OTHER,
 	};
+	if (event->action == SL_SNAPSHOT_OTHER && action != WORD_SNAPSHOT && !m->out->odd_events++)
+		m->out->odd_action = text_in(fields, KEY_ACTION);
 	if (event->action == SL_SNAPSHOT_OOM && fields[KEY_FREE].kind == NUMBER)
 		event->addr = fields[KEY_FREE].number;
 	has(m, fields, KEY_TIME, SL_SNAPSHOT_HAS_TIME);
@@ -335,6 +341,8 @@ static struct value block_of(struct machine *m, const struct value *fields)
 {
 	enum word state = word_in(m, fields, KEY_STATE);
 
+	if (state != WORD_ACTIVE && state != WORD_PENDING && state != WORD_INACTIVE && !m->out->odd_blocks++)
+		m->out->odd_state = text_in(fields, KEY_STATE);
 	*SL_PUSH(&m->out->blocks) = (struct sl_snapshot_block){
 		.addr = number_in(fields, KEY_ADDRESS),
 		.size = number_in(fields, KEY_SIZE),
@@ -767,10 +775,17 @@ bool sl_snapshot_read(struct sl_snapshot *snapshot, FILE *file, void (*progress)
 	struct reading reading = {progress, context};
 	bool fine = false;
 
-	*snapshot = (struct sl_snapshot){.conf = SL_SNAPSHOT_NONE, .max_split = UINT64_MAX};
+	*snapshot = (struct sl_snapshot){
+		.conf = SL_SNAPSHOT_NONE, .odd_action = SL_SNAPSHOT_NONE, .odd_state = SL_SNAPSHOT_NONE, .max_split = UINT64_MAX};
 	INDEX_OF(&snapshot->pools, 0); /* everybody's */
 	for (int shape = 0; shape < 2; shape++) {
 		fine = read_through(&m, file, &reading, shape);
+		if (fine && shape && !m.found && m.stack.count && deref(&m, m.stack.item[m.stack.count - 1]).kind == SEGMENTS) {
+			struct value list = deref(&m, m.stack.item[m.stack.count - 1]);
+
+			snapshot->in_segments = (struct sl_snapshot_range){list.number, list.count};
+			m.found = true; /* of torch.cuda.memory_snapshot(), which has no more */
+		}
 		if (fine && shape && !m.found)
 			fine = fail(&m, "it is a pickle, and no snapshot of torch.cuda.memory._dump_snapshot()");
 		*offset = sl_input_offset(m.pickle.input);
@@ -804,7 +819,7 @@ bool sl_snapshot_is(FILE *file)
 		head[size++] = (char)*bytes;
 	sl_input_close(input);
 	return fine && (memmem(head, size, "segments", 8) || memmem(head, size, "device_traces", 13) ||
-			memmem(head, size, "allocator_settings", 18));
+			memmem(head, size, "allocator_settings", 18) || memmem(head, size, "total_size", 10));
 }
 
 void sl_snapshot_free(struct sl_snapshot *snapshot)

@@ -96,7 +96,10 @@ struct sl_snapshot {
 	uint32_t conf;	    /* text of the settings, SL_SNAPSHOT_NONE */
 	bool expandable;    /* set at the end */
 	bool is_npu;	    /* its stacks are of Ascend's torch_npu */
-	unsigned keys;	    /* 1 << enum sl_snapshot_key */
+	/* events and blocks whose action or state is not known here, and the text of the first; SL_SNAPSHOT_NONE */
+	uint64_t odd_events, odd_blocks;
+	uint32_t odd_action, odd_state;
+	unsigned keys; /* 1 << enum sl_snapshot_key */
 };
 
 /* True: the file begins as a snapshot does.  It may be packed (input.h). */

@@ -5,6 +5,7 @@
 The truth is the journal of the allocator in made.py, which wrote them.  ../shared/snapshots has 25 that people really have, with their figures; where it is absent that
 test is skipped.
 """
+import bz2
 import gzip
 import json
 import lzma
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import unittest
 import unittest.mock
+import zipfile
 
 import made
 
@@ -294,6 +296,52 @@ class Snapshots(unittest.TestCase):
             done = self.run_on(path, code=3)
             self.assertRegex(done.stderr, rf"{name}\.pickle: offset \d+: .*{why}")
         self.assertFalse(os.path.exists(flag))
+
+    def test_a_file_that_is_none_of_ours_is_named_in_one_line(self):
+        whole = pickle.dumps(made.snapshot(self.program())[0])
+        with zipfile.ZipFile(os.path.join(self.at.name, "model.pt"), "w") as checkpoint:
+            checkpoint.writestr("archive/data.pkl", b"\x80\x02}.")
+        files = {"model.pt": (None, "a zip file, as torch.save writes"), "state.pt": (pickle.dumps({"weight": [1.0]}), "a pickle of something else"),
+                 "none.pickle": (b"", "empty"), "s.pickle.bz2": (bz2.compress(whole), "packed by bzip2"), "torn.pickle": (whole[:9000], "torn")}
+        for name, (data, why) in files.items():
+            path = os.path.join(self.at.name, name)
+            if data is not None:
+                with open(path, "wb") as file:
+                    file.write(data)
+            with self.subTest(name):
+                self.assertRegex(self.run_on(path, code=3).stderr, rf"^stormlog-analyze: [^\n]*{name}: [^\n]*{why}[^\n]*\n$")
+
+    def test_a_list_of_segments_is_the_state_at_its_end(self):
+        allocator = self.program(1)
+        whole, journals = made.snapshot(allocator)
+        report = self.report(self.path(whole["segments"]))
+        self.assertEqual(self.figures(report)[2:], (journals[0][-1][0], journals[0][-1][1], journals[0][-1][0]))
+
+    def test_words_that_are_not_known_are_named_and_a_set_is_passed_over(self):
+        whole, journals = made.snapshot(self.program())
+        whole["later"] = [{1, 2}, frozenset([3])]
+        whole["device_traces"][0].insert(30, {**whole["device_traces"][0][30], "action": "teleport"})
+        self.assertEqual(self.figures(self.report(self.path(whole))), self.truth(journals[0]))
+        self.assertIn('unknown here: 1 event "teleport"', self.run_on(self.path(whole)).stdout)
+        whole["segments"][0]["blocks"][0]["state"] = "hibernating"
+        self.assertIn('1 block "hibernating"', self.run_on(self.path(whole)).stdout)
+
+    def test_an_empty_snapshot_and_one_without_stacks_say_so(self):
+        said = self.run_on(self.path({"segments": [], "device_traces": []})).stdout
+        self.assertIn("PyTorch's allocator held nothing", said)
+        allocator = made.Allocator()
+        allocator.alloc(30 << 20)
+        whole, _ = made.snapshot(allocator)
+        whole["device_traces"] = [[]]
+        self.assertIn("_record_memory_history()", self.run_on(self.path(whole)).stdout)
+
+    def test_one_of_several_runs_is_shown_and_the_others_are_counted(self):
+        for name in ("first.pickle", "second.pickle", "third.pickle"):
+            self.path(made.snapshot(self.program())[0], name=name)
+        self.assertIn("the newest of 3 runs here", " ".join(self.run_on(self.at.name).stdout.split()))
+        said = self.run_on("report", "--run", "all", self.at.name).stdout
+        self.assertIn("and 2 more PyTorch snapshots", said.splitlines()[0])
+        self.assertNotRegex(said, "hosts|completed|unknown way")
 
     def test_a_folder_s_other_pickles_are_passed_over(self):
         self.path({"weights": [1, 2, 3]}, name="weights.pkl")
