@@ -141,7 +141,7 @@ SHAPE(traffic, sl_traffic, M(communicator), M(collectives), M(bytes));
 SHAPE(in_flight, sl_in_flight, M(api), M(thread), M(bytes), M(since_ns));
 SHAPE(host, sl_host, M(rss_peak), M(cgroup_limit), M(cgroup_peak), M(oom_kills), M(oom_kills_before), M(cgroup_id), M(cgroup_held), LINE(rss), LINE(cgroup));
 SHAPE(held, sl_held, M(site), M(bytes), M(blocks));
-SHAPE(moment, sl_moment, M(time_ns), M(known_bytes), LIST(held, count, held), M(rest_bytes), M(rest_blocks), LIST(unused_bytes, unused_count, u64));
+SHAPE(moment, sl_moment, M(time_ns), M(known_bytes), LIST(held, count, held), M(rest_bytes), M(rest_blocks), LIST(unused_bytes, unused_count, u64), LIST(graph_bytes, graph_count, u64));
 SHAPE(piece, sl_piece, M(address), M(bytes), M(site));
 SHAPE(segments, sl_segments, M(time_ns), M(device), LIST(segment, segment_count, piece), LIST(block, block_count, piece), M(left_out));
 SHAPE(mark, sl_mark, M(time_ns), M(bytes), M(kind), M(device), M(api));

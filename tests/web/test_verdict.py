@@ -60,3 +60,15 @@ with tempfile.TemporaryDirectory(prefix="stormlog-verdict-") as work:
     assert all(len(curve) == 128 for curve in curves) and max(most) <= 1.000001 * subject["capacity"], most
     reserved = max(d["peak_reserved_bytes"] for p in report["processes"] for d in p["pytorch"])
     assert all(top >= 0.999999 * held for top, held in zip(most, [reserved] + [c["peak_reserved"] for c in subject["tried"]])), most
+
+    # What private pools of CUDA graphs keep has its own row at every moment: none before the first capture, and more with each.
+    recording = pathlib.Path(__file__).parent.parent / "real-gpu/cases/graphed_ranker/alone"
+    subprocess.run([analyze, "-q", "-o", work + "/graphs", recording], check=True, stdout=subprocess.DEVNULL)
+    columns = {2: "I", 3: "I", 5: "d"}
+    page = msgpack.unpackb(data_of(pathlib.Path(work) / "graphs/report.html"), strict_map_key=False,
+                           ext_hook=lambda code, data: array.array(columns[code], data) if code in columns and len(data) % 4 == 0 and code != 2 else data)
+    names = [page["strings"][page["frames"]["function"][frame]] for frame in page["nodes"]["frame"]]
+    held = {kind: [sum(b for s, b in zip(m["stack"], m["bytes"]) if names[s].startswith("CUDA graphs")) for m in page["moments"] if m["kind"] == kind]
+            for kind in ("time", "peak")}
+    assert held["time"][0] == 0 and max(held["time"]) > 2 << 30 and sum(0 < b for b in held["time"]) > len(held["time"]) / 2, held
+    assert abs(max(held["time"]) - held["peak"][0]) < held["peak"][0] / 20, held

@@ -17,18 +17,27 @@ static int by_bytes(const void *a, const void *b)
 	return SL_FALLING(x->bytes, y->bytes) ?: SL_RISING(x->site, y->site);
 }
 
-static void put_unused(struct sl_moment *moment, unsigned slot, uint64_t bytes)
+static void put(uint64_t **list, uint32_t *count, unsigned slot, uint64_t bytes)
 {
-	moment->unused_bytes = sl_memory_must(realloc(moment->unused_bytes, slot * sizeof(*moment->unused_bytes)));
-	while (moment->unused_count < slot)
-		moment->unused_bytes[moment->unused_count++] = 0;
-	moment->unused_bytes[slot - 1] = bytes;
+	*list = sl_memory_must(realloc(*list, slot * sizeof(**list)));
+	while (*count < slot)
+		(*list)[(*count)++] = 0;
+	(*list)[slot - 1] = bytes;
+}
+
+static void put_unused(struct sl_moment *moment, unsigned slot, const struct sl_torch *torch)
+{
+	if (torch->reserved_bytes > torch->allocated_bytes)
+		put(&moment->unused_bytes, &moment->unused_count, slot, torch->reserved_bytes - torch->allocated_bytes);
+	if (torch->graph_reserved_bytes > torch->graph_allocated_bytes)
+		put(&moment->graph_bytes, &moment->graph_count, slot, torch->graph_reserved_bytes - torch->graph_allocated_bytes);
 }
 
 static void free_moment(struct sl_moment *moment)
 {
 	free(moment->held);
 	free(moment->unused_bytes);
+	free(moment->graph_bytes);
 }
 
 static void fill(const struct sl_model *model, struct sl_moment *moment)
@@ -56,8 +65,8 @@ static void fill(const struct sl_model *model, struct sl_moment *moment)
 		if (!device)
 			continue;
 		moment->known_bytes += device->known;
-		if (d && d <= SL_MOMENT_DEVICES_MAX && device->torch.reserved_bytes > device->torch.allocated_bytes)
-			put_unused(moment, d, device->torch.reserved_bytes - device->torch.allocated_bytes);
+		if (d && d <= SL_MOMENT_DEVICES_MAX)
+			put_unused(moment, d, &device->torch);
 	}
 }
 

@@ -31,6 +31,8 @@ struct sl_moment {
 	uint64_t rest_bytes, rest_blocks;
 	uint64_t *unused_bytes; /* bytes kept unused by PyTorch, by device ordinal; NULL: none */
 	uint32_t unused_count;	/* at most SL_MOMENT_DEVICES_MAX */
+	uint64_t *graph_bytes;	/* of them in private pools of CUDA graphs, likewise */
+	uint32_t graph_count;
 };
 
 /* PyTorch's segments and their blocks at a moment, both sorted by address. */

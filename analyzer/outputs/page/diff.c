@@ -7,6 +7,7 @@
 #include "analyzer/gate/diff.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/page/page.h"
 
@@ -37,6 +38,8 @@ void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *pro
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 
+	if (sl_dry_card(&process->trace->header))
+		snprintf(changes->dry, sizeof(changes->dry), "%s", sl_dry_card(&process->trace->header));
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
 		uint64_t bytes = sl_model_site_at_peak(process->model, site);
@@ -194,7 +197,7 @@ void sl_page_build_changes(struct sl_page *page, const struct sl_page_matter *of
 {
 	sl_page_begin(page, 0, budget);
 	page->budget.bins = SL_TIMELINE_BINS; /* there are no lines to reduce */
-	sl_page_open(page, KEYS, "diff", "What changed", NULL, NULL, NULL);
+	sl_page_open(page, KEYS, "diff", "What changed", NULL, NULL, of->stacks->dry[0] ? of->stacks->dry : NULL);
 	for (unsigned side = 0; side < 2; side++) {
 		sl_page_put_array(page, side ? "after" : "before", of->counts[side]);
 		for (unsigned i = 0; i < of->counts[side]; i++)

@@ -188,8 +188,10 @@ static void timed_moments(struct sl_page *page, unsigned process)
 					add(&samples, sl_page_site(page, process, moment->held[i].site),
 					    (double)moment->held[i].bytes, (double)moment->held[i].blocks);
 			if (d && d <= moment->unused_count && moment->unused_bytes[d - 1])
-				add_rest(page, &samples, sl_model_rest_name(&model->devices[d]->torch),
-					 moment->unused_bytes[d - 1]);
+				add_rests(page, &samples, model,
+					  &(struct sl_torch){.graph_reserved_bytes =
+								     d <= moment->graph_count ? moment->graph_bytes[d - 1] : 0},
+					  sl_model_rest_name(&model->devices[d]->torch), moment->unused_bytes[d - 1]);
 			put_moment(page, process, (int)d - 1, "time", moment->time_ns, &samples);
 		}
 	}

@@ -19,6 +19,7 @@ struct sl_page_changes {
 	struct sl_page all;    /* frames and nodes of every stack; never written */
 	struct sl_idmap index; /* node -> number + 1 */
 	SL_VECTOR(struct sl_page_change) stacks;
+	char dry[64]; /* the card of dry runs; "": they ran on a device */
 };
 void sl_page_changes_begin(struct sl_page_changes *changes);
 void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *process, bool after, double share);

@@ -85,6 +85,11 @@ export function lacks({warnings, given_up}) {
 		h("ul", {}, warnings.map((w) => h("li", {}, visible(w, 600))), given_up.map((w) => h("li", {}, visible(w, 600)))));
 }
 
+/* The first line of a dry run. */
+export function dryLine(page, more) {
+	return page.dry && h("p", {class: "dry"}, `DRY RUN on ${visible(page.dry, 60)}: no number was computed.${more}`);
+}
+
 export function drawAnswer(node, page) {
 	const {processes, devices} = page, many = devices.length > 4;
 	const sorted = [...devices].sort((a, b) => b.known_peak - a.known_peak), shown = many ? sorted.slice(0, 3) : sorted;
@@ -93,7 +98,7 @@ export function drawAnswer(node, page) {
 	const ooms = page.ooms.filter((o) => o.recovered !== true).length;
 	const status = [...new Set(processes.map((p) => p.status))].map((s) => `${processes.filter((p) => p.status === s).length} ${s}`).join(", ");
 	replace(node,
-		page.dry && h("p", {class: "dry"}, `DRY RUN on ${visible(page.dry, 60)}: no number was computed. Times are of the dry run and say nothing of the card.`),
+		dryLine(page, " Times are of the dry run and say nothing of the card."),
 		h("h1", {}, visible(page.title, 200)),
 		h("p", {class: "soft"}, `${plural(processes.length, "process", "processes")} on ${plural(new Set(processes.map((p) => p.host)).size, "host")}${page.dry ? "" : `, ${duration(page.duration_ns)}`}, ${status}. Started ${date(page.t0)}${processes.length && processes[0].command ? `: ${visible(processes[0].command, 200)}` : ""}.`),
 		h("ol", {class: "answer"}, answer(page).map((line) => h("li", {}, line))),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What changed between runs: totals, the stacks that grew and shrank, and every difference as a row. */
-import {lacks} from "./answer.js";
+import {dryLine, lacks} from "./answer.js";
 import {h, replace} from "./dom.js";
 import {Flame} from "./flame.js";
 import {bytes, count, percent, visible} from "./format.js";
@@ -59,7 +59,7 @@ export function drawChangesAnswer(node, page, runs = {}) {
 	const order = Object.keys(TOTALS), totals = page.differences.filter((d) => d.of === "total").sort((a, b) => order.indexOf(a.key) - order.indexOf(b.key));
 	const side = (name, paths, run) => h("p", {class: "soft"}, `${name}: `, run ? h("a", {href: `/runs/${Number(run)}`}, `run ${Number(run)}`) : visible(paths.slice(0, 6).join(", "), 600),
 		paths.length > 6 ? ` and ${paths.length - 6} more` : "");
-	replace(node, h("h1", {}, page.title), side("Before", page.before, runs.before), side("After", page.after, runs.after),
+	replace(node, dryLine(page, ""), h("h1", {}, page.title), side("Before", page.before, runs.before), side("After", page.after, runs.after),
 		h("ol", {class: "answer"}, totals.map((d) => h("li", {}, `${TOTALS[d.key] || d.key}: ${spread(d.before)} before, ${spread(d.after)} after${isReal(d) ? `, ${signed(d.bytes)}` : d.change === "noise" ? ", within what runs differ by anyway" : d.change === "same" ? ", the same" : ""}.`))),
 		h("div", {class: "tiles"}, ["new", "gone", "more", "less"].map((change) => h("div", {class: "tile"}, h("p", {class: "label"}, `places and leaks: ${change}`), h("p", {class: "value"}, count(page.places[change]))))), lacks(page));
 }
