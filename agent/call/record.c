@@ -32,6 +32,7 @@ static const struct traits {
 	[SL_VERB_ALLOC].place = true,
 	[SL_VERB_MAP].place = true, /* asked for imported memory alone (is_asked) */
 	[SL_VERB_POOL_CREATE].place = true,
+	[SL_VERB_PRIMARY_RETAIN].place = true, /* a worker that does no more holds its context, which samples show */
 	[SL_VERB_CONTEXT_CREATE].place = true,
 	[SL_VERB_CONTEXT_CREATE].loads = true,
 	[SL_VERB_CONTEXT_DESTROY].ends = true,

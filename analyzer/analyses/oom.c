@@ -592,8 +592,10 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		say_address_space(oom, account);
 		break;
 	case SL_CAUSE_TOO_LARGE:
-		account->cause_text = sl_memory_print("%s is more than the %s", SL_SIZE(oom->asked_bytes),
-						      oom->injected ? "limit (--limit) allows" : "device has");
+		account->cause_text = oom->of_framework ? sl_memory_print("%s is more than JAX's pool may hold, %s",
+									  SL_SIZE(oom->asked_bytes), SL_SIZE(oom->total_bytes))
+							: sl_memory_print("%s is more than the %s", SL_SIZE(oom->asked_bytes),
+									  oom->injected ? "limit (--limit) allows" : "device has");
 		account->advice = sl_memory_print("check what the size comes from: a batch, a shape, a count");
 		break;
 	case SL_CAUSE_FRAGMENTED:

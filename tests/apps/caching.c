@@ -31,8 +31,16 @@ static struct piece {
 	bool used;
 } pieces[PIECES];
 static unsigned count;
-static uint64_t allocated, reserved;
+static uint64_t allocated, reserved, limit = UINT64_MAX;
 static const struct device device = {1, 0};
+
+void caching_limit(uint64_t bytes);
+
+/* What set_per_process_memory_fraction allows: beyond it the allocator refuses without asking the driver. */
+void caching_limit(uint64_t bytes)
+{
+	limit = bytes;
+}
 
 static void insert(unsigned at, struct piece piece)
 {
@@ -67,6 +75,10 @@ static bool new_segment(size_t bytes)
 	void *segment;
 
 	bytes = bytes < SEGMENT ? SEGMENT : bytes;
+	if (reserved + bytes > limit)
+		empty_cache();
+	if (reserved + bytes > limit)
+		return false;
 	if (cudaMalloc(&segment, bytes)) {
 		empty_cache();
 		if (cudaMalloc(&segment, bytes))

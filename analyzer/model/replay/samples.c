@@ -85,10 +85,15 @@ static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_s
 static void neighbours(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample)
 {
 	uint64_t bytes = 0;
+	bool own = false;
 
 	for (size_t i = 0; i < device->present.count; i++)
 		device->neighbours.item[device->present.item[i]].bytes = 0;
 	device->present.count = 0;
+	for (unsigned i = 0; i < sample->process_count; i++)
+		own |= sample->processes[i].pid == model->header->pid;
+	if (device->known && !own) /* a server of MPS, or numbers of another container: what they hold has ours in it */
+		return;
 	for (unsigned i = 0; i < sample->process_count; i++) {
 		struct sl_neighbour *one;
 

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+"""batches.py LONGEST: batches are padded to their longest text; one text is much longer than the others."""
+import sys
+
+import torch
+import torch.nn
+
+model = torch.nn.Sequential(*[torch.nn.Linear(50, 4) for _ in range(8)])
+
+
+def pad(length):
+    return torch.empty(length)
+
+
+for step in range(60):
+    batch = pad(int(sys.argv[1]) if step == 50 else 40 + step % 7)
+    activations = model(batch)
+    model.backward()
+    del activations, batch
