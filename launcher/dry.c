@@ -209,6 +209,12 @@ static bool make_folder(void)
 
 bool sl_dry_begin(const struct sl_launch *run)
 {
+	char here[4096];
+
+	if (!getcwd(here, sizeof(here))) { /* MKL ends such a process while it loads PyTorch */
+		sl_launcher_say("this folder is gone (%s): change to one that exists", strerror(errno));
+		return false;
+	}
 	traces = access(run->directory, F_OK) ? run->directory : NULL;
 	if (!run->force && !access("/dev/nvidiactl", F_OK)) {
 		sl_launcher_say("this machine has a GPU, which a dry run would hide from the job: record it there without --dry, "

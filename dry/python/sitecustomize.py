@@ -3,9 +3,19 @@
 import importlib.abc
 import importlib.machinery
 import os
+import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def refuse_unknown(error):
+    """PyTorch imports a function that no table of the dry libraries has (dry/stubs)."""
+    missing = re.search(r"undefined symbol: ((?:cu|nccl|nvshmem|nvml)\w*)", str(error))
+    if missing:
+        print("stormlog: DRY RUN ended: this PyTorch needs %s, which the dry libraries do not know; take a newer stormlog or an older PyTorch"
+              % missing[1], file=sys.stderr, flush=True)
+        os._exit(124)
 
 
 class WaitsFor(importlib.abc.MetaPathFinder):
@@ -23,7 +33,11 @@ class WaitsFor(importlib.abc.MetaPathFinder):
             load = spec.loader.exec_module
 
             def exec_module(module):
-                load(module)
+                try:
+                    load(module)
+                except (ImportError, OSError) as error:
+                    refuse_unknown(error)
+                    raise
                 self.then(module)
 
             spec.loader.exec_module = exec_module

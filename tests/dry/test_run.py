@@ -200,6 +200,24 @@ print(one, taken >> 20, back.raw[8:16], back.raw[36:40].decode(), whole - left()
         of_h200 = 413138944 - (6 << 20)  # tests/golden/gpu/libraries: what NCCL held, without its ncclMemAlloc of 6 MiB
         self.assertEqual(run.out.split(), [str(of_h200), "288", r"b'mine\x00\x00\x00\x00'", "mine", "0"], run.err)
 
+    def test_a_pytorch_that_needs_what_the_tables_lack_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "torch"))
+            library = os.path.join(folder, "torch", "libtorch_cuda.so")
+            subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", "-o", library], input="void cublasOfTomorrow(void); void call(void) { cublasOfTomorrow(); }",
+                           text=True, check=True)
+            with open(os.path.join(folder, "torch", "__init__.py"), "w") as file:
+                file.write("import ctypes; ctypes.CDLL(%r)\n" % library)
+            run = Dry(sys.executable, "-c", "import torch", analyze=False, PYTHONPATH=folder)
+        self.assertEqual(run.status, 124)
+        self.assertIn("DRY RUN ended: this PyTorch needs cublasOfTomorrow", run.err)
+
+    def test_a_folder_that_is_gone(self):
+        folder = tempfile.mkdtemp()
+        run = subprocess.run(["sh", "-c", 'cd %s && rmdir %s && "$0" --dry -o /tmp/none -- true' % (folder, folder), RUN], capture_output=True, text=True)
+        self.assertIn("this folder is gone", run.stderr)
+        self.assertNotEqual(run.returncode, 0)
+
     def test_the_programs_own_sitecustomize_runs(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "sitecustomize.py"), "w") as file:
