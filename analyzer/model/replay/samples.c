@@ -82,17 +82,36 @@ static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_s
 	return &device->neighbours.item[at];
 }
 
+/* What others hold, by the driver's list, which names the process itself or not. */
+static uint64_t held_by_others(const struct sl_sample *sample, int64_t pid)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < sample->process_count; i++)
+		bytes += sample->processes[i].pid != pid ? sample->processes[i].bytes : 0;
+	return bytes;
+}
+
+/*
+ * True: a server of MPS, or numbers of another container, hold what this process is known to hold: less is left of the device
+ * beside them.
+ */
+static bool lists_own_as_others(const struct sl_model *model, const struct sl_device_state *device, const struct sl_sample *sample)
+{
+	uint64_t others = held_by_others(sample, model->header->pid);
+
+	return sample->process_bytes == SL_UNKNOWN && sample->used_bytes != SL_UNKNOWN &&
+	       (sample->used_bytes < others || sample->used_bytes - others < device->known);
+}
+
 static void neighbours(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample)
 {
 	uint64_t bytes = 0;
-	bool own = false;
 
 	for (size_t i = 0; i < device->present.count; i++)
 		device->neighbours.item[device->present.item[i]].bytes = 0;
 	device->present.count = 0;
-	for (unsigned i = 0; i < sample->process_count; i++)
-		own |= sample->processes[i].pid == model->header->pid;
-	if (device->known && !own) /* a server of MPS, or numbers of another container: what they hold has ours in it */
+	if (lists_own_as_others(model, device, sample))
 		return;
 	for (unsigned i = 0; i < sample->process_count; i++) {
 		struct sl_neighbour *one;
@@ -118,16 +137,6 @@ static void neighbours(struct sl_model *model, struct sl_device_state *device, c
 	}
 }
 
-/* What others hold, by the driver's list, which names the process itself or not. */
-static uint64_t held_by_others(const struct sl_sample *sample, int64_t pid)
-{
-	uint64_t bytes = 0;
-
-	for (unsigned i = 0; i < sample->process_count; i++)
-		bytes += sample->processes[i].pid != pid ? sample->processes[i].bytes : 0;
-	return bytes;
-}
-
 /*
  * The best figure of a sample.  In a container the driver may list this process under the host's number, which nobody knows here:
  * then less is left of the device than this process is known to hold.
@@ -148,7 +157,7 @@ static enum sl_figure figure_of(const struct sl_model *model, const struct sl_de
 		*bytes = 0; /* it is not listed any more, and there is no room for what it took */
 		return SL_FIGURE_OWN;
 	}
-	if (!others || sample->used_bytes < others || sample->used_bytes - others < device->known)
+	if (!others || !device->known || lists_own_as_others(model, device, sample))
 		return SL_FIGURE_DEVICE;
 	*bytes -= others;
 	return SL_FIGURE_LESS_OTHERS;
