@@ -126,7 +126,7 @@ static void learn_with(const struct sl_libunwind *lib)
 		bool known = !lib->get_proc_info(&cursor, &info);
 		bool eval = known && function && info.start_ip == function;
 
-		if (lib->step(&cursor) <= 0 || lib->get_reg(&cursor, UNW_REG_SP, &next_sp))
+		if (sl_unwinder_step(lib, &cursor) <= 0 || lib->get_reg(&cursor, UNW_REG_SP, &next_sp))
 			return;
 		for (unsigned i = 0; i < n && !eval; i++)
 			eval = anchors[i] >= sp && anchors[i] < next_sp;

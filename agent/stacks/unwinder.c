@@ -206,6 +206,21 @@ void sl_unwinder_load(void)
 	atomic_store_explicit(&libunwind, &opened, memory_order_release);
 }
 
+#ifdef __aarch64__
+#define READS_ANY_CODE true
+#else
+#define READS_ANY_CODE false
+#endif
+
+int sl_unwinder_step(const struct sl_libunwind *lib, unw_cursor_t *cursor)
+{
+	unw_word_t pc;
+
+	if (READS_ANY_CODE && (lib->get_reg(cursor, UNW_REG_IP, &pc) || !sl_pages_readable(pc)))
+		return 0;
+	return lib->step(cursor);
+}
+
 /* What backtrace does for a stack that it does not know, without thread-local data. */
 static SL_NOINLINE int step_through(const struct sl_libunwind *lib, void **pcs, int max)
 {
@@ -223,7 +238,7 @@ static SL_NOINLINE int step_through(const struct sl_libunwind *lib, void **pcs, 
 		return 0;
 	while (count < max && !lib->get_reg(&cursor, UNW_REG_IP, &pc) && pc) {
 		pcs[count++] = (void *)pc;
-		if (lib->step(&cursor) <= 0)
+		if (sl_unwinder_step(lib, &cursor) <= 0)
 			break;
 	}
 	return count;
@@ -236,7 +251,7 @@ int sl_unwinder_walk(void **pcs, int max, bool allocates)
 
 	if (!lib)
 		return 0;
-	if (SL_UNLIKELY(!allocates))
+	if (SL_UNLIKELY(!allocates || READS_ANY_CODE))
 		return lib->steps ? step_through(lib, pcs, max) : 0;
 	got = lib->backtrace(pcs, max);
 	for (int i = 0; i < got && SL_UNLIKELY(lib->behind); i++)

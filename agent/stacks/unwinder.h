@@ -32,6 +32,12 @@ bool sl_unwinder_lost_descriptors(void);
 /* NULL: not opened yet, or never.  Where !steps any of its functions except `backtrace` may be missing. */
 const struct sl_libunwind *sl_unwinder_libunwind(void);
 
+/*
+ * unw_step.  On aarch64 it looks for a signal frame by reading the code at the frame's address, which libunwind 1.6 and older do not
+ * check: where a walk went astray the program would end.  So the walk ends there.  May change errno.
+ */
+int sl_unwinder_step(const struct sl_libunwind *lib, unw_cursor_t *cursor);
+
 /* Return addresses of the calling thread, innermost first; returns how many, 0 without libunwind.  allocates: it may. */
 int sl_unwinder_walk(void **pcs, int max, bool allocates);
 
