@@ -33,8 +33,8 @@ bool sl_unwinder_lost_descriptors(void);
 const struct sl_libunwind *sl_unwinder_libunwind(void);
 
 /*
- * unw_step.  On aarch64 it looks for a signal frame by reading the code at the frame's address, which libunwind 1.6 and older do not
- * check: where a walk went astray the program would end.  So the walk ends there.  May change errno.
+ * unw_step.  On aarch64 it looks for a signal frame by reading the code at the frame's address, and libunwind 1.3 and 1.6 do not
+ * check it: where a walk went astray the program would end.  So the walk ends there.  May change errno.
  */
 int sl_unwinder_step(const struct sl_libunwind *lib, unw_cursor_t *cursor);
 
