@@ -54,6 +54,8 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 		if (modules && !of_module && step != life->step)
 			continue; /* what the loss keeps by itself */
 		step = life->step;
+		if (modules && life->step <= p->steps.count && e->keeps->passes[life->step] > life->birth)
+			continue; /* a backward pass may need it */
 		until = graph && !modules ? sl_fit_keeps_until(e->keeps, p, i) : 0;
 		e->dies[i] = until > leaves ? until : leaves;
 		bytes += life->bytes;
@@ -75,7 +77,7 @@ bool sl_fit_change_free_leak(struct sl_fit_edits *e, struct sl_change *change, c
 
 bool sl_fit_change_no_grad(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
-	return !e->keeps->chained && end_kept(e, change, p, true, true);
+	return end_kept(e, change, p, true, true);
 }
 
 /*

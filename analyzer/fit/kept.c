@@ -100,23 +100,11 @@ static void find_lines(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 	}
 }
 
-/* A pass that requests more in each step goes through a graph that the program has not cut. */
 static void find_passes(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 {
-	unsigned *made = sl_memory_must(calloc(p->steps.count + 2, sizeof(*made)));
-
-	for (uint32_t i = 0; i < p->lives.count; i++) {
-		unsigned step = p->lives.item[i].step;
-
-		if (step > p->steps.count || !sl_fit_program_maker(p, i)->backward)
-			continue;
-		made[step]++;
-		k->passes[step] = p->lives.item[i].birth + 1;
-	}
-	k->chained = k->to > STEPS_MIN;
-	for (unsigned step = k->to; k->chained && step > k->to - STEPS_MIN; step--)
-		k->chained = made[step] > made[step - 1];
-	free(made);
+	for (uint32_t i = 0; i < p->lives.count; i++)
+		if (p->lives.item[i].step <= p->steps.count && sl_fit_program_maker(p, i)->backward)
+			k->passes[p->lives.item[i].step] = p->lives.item[i].birth + 1;
 }
 
 void sl_fit_keeps_find(struct sl_fit_keeps *k, const struct sl_fit_program *p)

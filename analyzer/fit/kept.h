@@ -21,7 +21,6 @@ struct sl_fit_keeps {
 	size_t *leaves;		    /* for each block, the op at which the statement of the loop that made it has ended */
 	struct sl_idmap ends;	    /* of line << 32 | step: the op at which that statement has ended */
 	size_t *passes;		    /* for each step, the op after the last request of its backward passes; 0: it has none */
-	bool chained;		    /* each backward pass goes through those of the steps before, too */
 	SL_VECTOR(struct sl_fit_line) lines;
 	struct sl_idmap line_numbers;
 	unsigned from, to; /* the last complete steps: what one of them keeps, the program keeps */
