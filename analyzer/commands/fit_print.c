@@ -2,7 +2,6 @@
 #include "analyzer/commands/fit.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
@@ -42,30 +41,18 @@ static void put_failures(const struct sl_fit_subject *s)
 		}
 }
 
-#define SPAN	      (2 * SL_FORMAT_BYTES + 4)
 #define SPAN_WIDTH(s) ((s)->recording->seeds.count ? 20 : 10)
-
-/* "51.5 GiB"; "51.3 to 52.0 GiB" where the blocks from before a window may lie otherwise. */
-static const char *span_text(const struct sl_fit_subject *s, const struct sl_fit_answer *a, char out[SPAN])
-{
-	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES];
-	uint64_t from = a->scan.always_from;
-
-	if (from == SL_UNKNOWN)
-		return "unknown";
-	sl_format_size(high, from);
-	sl_format_size(low, s->recording->seeds.count ? a->low : from);
-	snprintf(out, SPAN, "%s%s%s", strcmp(low, high) ? low : "", strcmp(low, high) ? " to " : "", high);
-	return out;
-}
 
 static void put_row(const struct sl_fit_subject *s, unsigned c)
 {
 	const struct sl_fit_answer *a = &s->answers[c];
-	char span[SPAN];
+	char span[SL_FIT_SPAN_BYTES];
 
 	sl_escape_print(stdout, "  %-52.52s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "           ");
-	sl_escape_print(stdout, " %*s", SPAN_WIDTH(s), span_text(s, a, span));
+	sl_escape_print(stdout, " %*s", SPAN_WIDTH(s),
+			s->recording->seeds.count	    ? sl_fit_span(a, span)
+			: a->scan.always_from == SL_UNKNOWN ? "unknown"
+							    : SL_SIZE(a->scan.always_from));
 	sl_escape_print(stdout, " %10s", SL_SIZE(a->free.stats.peak_reserved));
 	for (unsigned i = 0; i < s->capacity_count; i++)
 		sl_escape_print(stdout, " %10s", sl_fit_word(a, i));

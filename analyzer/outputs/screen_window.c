@@ -344,16 +344,6 @@ static void put_peak(struct sl_screen_page *page, struct sl_process *process)
 #define FIT_REQUESTS   300000u	/* a window with more is left to the verb fit */
 #define FIT_OPERATIONS 1000000u /* of one search */
 
-/* "53.9 GiB", "52.1 to 52.6 GiB". */
-static void put_span(char *out, size_t size, const struct sl_fit_answer *answer)
-{
-	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES];
-
-	sl_format_size(low, answer->low);
-	sl_format_size(high, answer->high);
-	snprintf(out, size, "%s%s%s", low, strcmp(low, high) ? " to " : "", strcmp(low, high) ? high : "");
-}
-
 static void put_fit_of(struct sl_screen_page *page, const struct sl_fit_recording *recording)
 {
 	struct sl_fit_question question = {.settings = {NULL, "expandable_segments:True"},
@@ -362,7 +352,8 @@ static void put_fit_of(struct sl_screen_page *page, const struct sl_fit_recordin
 					   .scan_max = FIT_OPERATIONS,
 					   .ties = SL_FIT_GIVEN};
 	struct sl_fit_subject subject;
-	char why[120], set[100] = "", other[100] = "";
+	char why[120], set[SL_FIT_SPAN_BYTES], to[SL_FIT_SPAN_BYTES];
+	const char *other = "";
 
 	sl_fit_ask(&subject, recording, &question);
 	sl_screen_head(page, "FIT", SL_SCREEN_PLAIN);
@@ -370,11 +361,11 @@ static void put_fit_of(struct sl_screen_page *page, const struct sl_fit_recordin
 		sl_screen_say(page, "      no verdict: %s",
 			      subject.answers ? SL_FIT_SPENT : sl_fit_why(&subject, why, sizeof(why)));
 	} else {
-		put_span(set, sizeof(set), &subject.answers[0]);
 		if (question.setting_count > 1 && subject.answers[1].high != SL_UNKNOWN)
-			put_span(other, sizeof(other), &subject.answers[1]);
+			other = sl_fit_span(&subject.answers[1], to);
 		sl_screen_say(page, "      PyTorch's allocator needs %s%s as set%s%s%s%s (replay exact)",
-			      recording->reserved_start || recording->ooms ? "at least " : "", set, *other ? ", " : "", other,
+			      recording->reserved_start || recording->ooms ? "at least " : "",
+			      sl_fit_span(&subject.answers[0], set), *other ? ", " : "", other,
 			      *other ? " with expandable_segments:True" : "",
 			      recording->ooms ? " to get past the request that was refused" : "");
 	}
