@@ -14,13 +14,13 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
-/* The only device that the process used; -1: several, or none. */
+/* The only device that the process asked for memory; -1: several, or none. */
 static int only_device(const struct sl_model *model)
 {
 	int found = -1;
 
 	for (int d = 0; d < SL_DEVICES_MAX; d++) {
-		if (!model->devices[d + 1] || !model->devices[d + 1]->used)
+		if (!model->devices[d + 1] || !model->devices[d + 1]->known_peak)
 			continue;
 		if (found >= 0)
 			return -1;

@@ -69,7 +69,6 @@ void sl_screen_growth(struct sl_screen_page *page)
 	const struct sl_label *label;
 	struct sl_owners owners;
 	char where[256];
-	bool untold = false;
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		for (size_t k = 0; k < page->report->processes[i].growth.count; k++) {
@@ -82,10 +81,8 @@ void sl_screen_growth(struct sl_screen_page *page)
 			growth = g;
 			process = &page->report->processes[i];
 		}
-	for (unsigned i = 0; growth && i < growth->holder_count; i++)
-		untold |= !is_told(page, process, ANY_KIND, -1, growth->holders[i].stack);
-	if (!untold)
-		return; /* LEAK blocks above have the same places */
+	if (!growth || (growth->holder_count == 1 && is_told(page, process, ANY_KIND, -1, growth->holders[0].stack)))
+		return; /* a LEAK block above has the same place */
 	label = &process->model->labels.item[growth->label];
 	sl_screen_head(page, "GROWTH", SL_SCREEN_WARNING);
 	sl_screen_say(page, "   +%s per %s%s, %s %.2f over %llu entries%s%s", SL_SIZE(sl_stats_bytes(growth->slope)),
