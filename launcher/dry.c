@@ -290,10 +290,8 @@ void sl_dry_enter(const struct sl_launch *run)
 		setenv("STORMLOG_DRY_INIT", "1", 1);
 	if (run->no_values)
 		setenv("STORMLOG_DRY_NO_VALUES", "1", 1);
-	if (!sl_protect_enter(run, scratch, folder)) {
-		sl_launcher_say("the job's files cannot be protected: %s", strerror(errno));
+	if (!sl_protect_enter(run, scratch, folder))
 		_exit(SL_LAUNCH_FAILED);
-	}
 }
 
 /* Layers with the job's writes: kept under another name, or gone with the run's folders. */

@@ -81,7 +81,7 @@ const char *sl_protect_scratch(void);
 bool sl_protect_can(const struct sl_launch *run);
 
 /*
- * In the process that becomes the command: caches go to `scratch`, writes elsewhere are refused. False: that failed, errno says
+ * In the process that becomes the command: caches go to `scratch`, writes elsewhere are refused. False: that failed, and it said
  * why. `folder` is of this run, in memory.
  */
 bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const char *folder);
@@ -90,9 +90,9 @@ bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const ch
 
 /*
  * In the process that becomes the command: lays a layer over its folder and its home. folders: where layers may be, best first,
- * ended by NULL. Returns how many folders have one, whose paths `places` receives.
+ * ended by NULL. Returns how many folders have one, whose paths `places` receives; -1: it said which folder the job could harm.
  */
-unsigned sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *const *folders, char places[2][4096]);
+int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *const *folders, char places[2][4096]);
 
 /* --- launcher/link.c --- */
 

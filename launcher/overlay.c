@@ -65,7 +65,7 @@ static bool own_namespace(void)
 	return !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
 
-/* Lays one layer, but not over the folders in `kept`. */
+/* Lays one layer, but not over the folders of `kept` that are below the place. */
 static bool lay(const char *place, const char *layers, int number, const char *const *kept)
 {
 	char options[3 * 4096 + 64], upper[4200], work[4200];
@@ -80,7 +80,8 @@ static bool lay(const char *place, const char *layers, int number, const char *c
 	mkdir(work, 0700);
 	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s,userxattr", place, upper, work);
 	for (; kept[count] && count < KEPT; count++)
-		fds[count] = is_below(kept[count], place) ? open(kept[count], O_PATH | O_CLOEXEC) : -1;
+		fds[count] =
+			strcmp(kept[count], place) && is_below(kept[count], place) ? open(kept[count], O_PATH | O_CLOEXEC) : -1;
 	if (mount("overlay", place, "overlay", 0, options))
 		return false;
 	for (int i = 0; i < count; i++) {
@@ -115,24 +116,29 @@ static bool works(const char *const *places, const char *layers, const char *con
 	return child > 0 && waitpid(child, &status, 0) == child && !status;
 }
 
-static bool is_fit(const char *place, const char *const *kept)
+static bool is_below_any(const char *path, const char *const *folders)
 {
-	if (*place != '/' || !place[1] || strpbrk(place, ",:\\") || has_mounts(place))
-		return false;
-	for (; *kept; kept++)
-		if (is_below(place, *kept))
-			return false;
-	return true;
+	for (; *folders; folders++)
+		if (is_below(path, *folders))
+			return true;
+	return false;
 }
 
-/* Folders that stay the real ones, by their real paths, ended by NULL. */
+enum { TRACES, OWN = 4 };
+
+/*
+ * Folders that stay the real ones, by their real paths, ended by NULL: those of every run, and from OWN on what the user allows.
+ * The job's folder and home win over those of every run that they are below.
+ */
 static void take_kept(const struct sl_launch *run, const char *traces, const char *kept[KEPT + 1])
 {
-	const char *const own[] = {traces, sl_protect_scratch(), "/dev", "/proc"};
-	unsigned count = 0;
+	const char *const own[OWN] = {[TRACES] = traces, sl_protect_scratch(), "/dev", "/proc"};
+	unsigned count = OWN;
 
-	for (unsigned i = 0; i < SL_COUNT(own) + run->writes_count && count < KEPT; i++) {
-		char *real = realpath(i < SL_COUNT(own) ? own[i] : run->writes[i - SL_COUNT(own)], NULL);
+	for (unsigned i = 0; i < OWN; i++)
+		kept[i] = realpath(own[i], NULL) ?: own[i];
+	for (unsigned i = 0; i < run->writes_count && count < KEPT; i++) {
+		char *real = realpath(run->writes[i], NULL);
 
 		if (real)
 			kept[count++] = real;
@@ -140,25 +146,44 @@ static void take_kept(const struct sl_launch *run, const char *traces, const cha
 	kept[count] = NULL;
 }
 
-unsigned sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *const *folders, char places[2][4096])
+static bool is_fit(const char *place, const char *const *kept)
 {
-	const char *kept[KEPT + 1], *laid[PLACES + 1] = {0}, *home = getenv("HOME");
-	char real[4096], layers[4200];
-	unsigned count = 0;
+	return *place == '/' && place[1] && !strpbrk(place, ",:\\") && !has_mounts(place) && strcmp(place, kept[TRACES]) &&
+	       !is_below_any(place, kept + OWN);
+}
+
+/* Says so where the job could write into the real folder, though the user has not allowed it. */
+static bool is_open(const char *path, const char *const *laid, const char *const *kept)
+{
+	if (is_below_any(path, laid) || is_below_any(path, kept + OWN) || !is_below_any(path, kept))
+		return false;
+	sl_launcher_say("%s: the dry run would replace the job's files here, since no layer fits over this folder: "
+			"name folders elsewhere by TMPDIR and -o, or run a copy of the job with --allow-writes %s",
+			path, path);
+	return true;
+}
+
+int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *const *folders, char places[2][4096])
+{
+	const char *kept[KEPT + 1], *laid[PLACES + 1] = {0};
+	char here[4096] = "", home[4096] = "", layers[4200];
+	int count = 0;
 
 	take_kept(run, traces, kept);
-	if (getcwd(real, sizeof(real)) && is_fit(real, kept))
-		strcpy(places[count++], real);
-	if (home && realpath(home, real) && is_fit(real, kept) && !(count && is_below(real, places[0]))) {
-		count = count && is_below(places[0], real) ? 0 : count;
-		strcpy(places[count++], real);
+	if (getcwd(here, sizeof(here)) && is_fit(here, kept))
+		strcpy(places[count++], here);
+	if (getenv("HOME") && realpath(getenv("HOME"), home) && is_fit(home, kept) && !(count && is_below(home, places[0]))) {
+		count = count && is_below(places[0], home) ? 0 : count;
+		strcpy(places[count++], home);
 	}
-	for (unsigned i = 0; i < count; i++)
+	for (int i = 0; i < count; i++)
 		laid[i] = places[i];
 	for (; count && *folders; folders++) {
 		snprintf(layers, sizeof(layers), "%s/layers", *folders);
-		if (works(laid, layers, kept) && lay_all(laid, layers, kept))
-			return getcwd(real, sizeof(real)) && !chdir(real) ? count : 0;
+		if (works(laid, layers, kept) && lay_all(laid, layers, kept) && !chdir(here))
+			break;
 	}
-	return 0;
+	if (!*folders)
+		laid[count = 0] = NULL;
+	return is_open(here, laid, kept) || is_open(home, laid, kept) ? -1 : count;
 }

@@ -112,24 +112,26 @@ bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const ch
 	uint64_t access = WRITE_FILE | REMOVE | MAKE | (abi > 1 ? REFER : 0) | (abi > 2 ? TRUNCATE : 0);
 	const char *const folders[] = {scratch, folder, NULL};
 	char traces[4096], places[2][4096];
-	unsigned laid;
-	int rules;
+	int rules, laid;
 
 	set_variables(scratch);
 	if (is_everything(run))
 		return true;
 	make_traces(run->directory, traces);
 	laid = sl_overlay_enter(run, traces, folders, places);
-	rules = (int)syscall(SYS_landlock_create_ruleset, &access, sizeof(access), 0);
-	if (rules < 0)
+	if (laid < 0)
 		return false;
+	rules = (int)syscall(SYS_landlock_create_ruleset, &access, sizeof(access), 0);
 	for (size_t i = 0; i < SL_COUNT(always); i++)
 		allow(rules, always[i], access);
 	for (unsigned i = 0; i < run->writes_count; i++)
 		allow(rules, run->writes[i], access);
 	allow(rules, sl_protect_scratch(), access);
 	allow(rules, traces, access);
-	for (unsigned i = 0; i < laid; i++)
+	for (int i = 0; i < laid; i++)
 		allow(rules, places[i], access);
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_landlock_restrict_self, rules, 0) && !close(rules);
+	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_landlock_restrict_self, rules, 0) && !close(rules))
+		return true;
+	sl_launcher_say("the job's files cannot be protected: %s", strerror(errno));
+	return false;
 }

@@ -136,6 +136,27 @@ class Run(unittest.TestCase):
         run = Dry(sys.executable, "-c", "import os; print(os.environ['HF_HUB_OFFLINE'], os.environ['WANDB_MODE'])", analyze=False, WANDB_MODE="online")
         self.assertEqual(run.out.split(), ["1", "disabled"])
 
+    def test_a_job_below_tmpdir_is_safe_too(self):
+        code = "import os; open('model.pt', 'w').write('zeros'); open(os.path.expanduser('~/notes'), 'w').write('zeros')"
+        with tempfile.TemporaryDirectory() as folder:
+            for here, more in (("job", []), ("", []), ("job", ["-o", "."]), ("job", ["--allow-writes", folder])):
+                here = os.path.join(folder, here)
+                for path in (os.path.join(here, "model.pt"), os.path.join(folder, "home", "notes")):
+                    os.makedirs(os.path.dirname(path), exist_ok=True)
+                    with open(path, "w") as file:
+                        file.write("good")
+                env = dict(os.environ, TMPDIR=folder, HOME=os.path.join(folder, "home"))
+                options = more if "-o" in more else ["-o", os.path.join(folder, "traces")] + more
+                done = subprocess.run([RUN, "--dry", *options, "--", sys.executable, "-c", code], cwd=here, env=env, capture_output=True, text=True)
+                found = []
+                for path in (os.path.join(here, "model.pt"), os.path.join(folder, "home", "notes")):
+                    with open(path) as file:
+                        found.append(file.read())
+                self.assertEqual(found, ["zeros" if "--allow-writes" in more else "good"] * 2, (here, more, done.stderr))
+                if done.returncode or "-o" in more:  # no layer for this user, or the traces are in its place
+                    self.assertIn("would replace the job's files here", done.stderr)
+                    self.assertEqual(done.returncode, 125)
+
     def test_a_job_reads_what_it_wrote_and_its_traces_stay(self):
         with tempfile.TemporaryDirectory(dir=os.path.expanduser("~")) as home:
             code = "open('model.pt', 'w').write('zeros'); print(open('model.pt').read())" + ALLOCATE % 8
