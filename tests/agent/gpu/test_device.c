@@ -340,6 +340,7 @@ static int fresh(void **state)
 	fake.total_bytes = 1000;
 	fake.free_bytes = 400;
 	map_count = note_count = 0;
+	sl_vendor_forget(); /* the context is one more device's */
 	sl_device_child();
 	return 0;
 }
