@@ -79,7 +79,7 @@ NOT_NULL = {"cudaMallocPitch", "cudaMalloc3D", "cudaMallocAsync_ptsz", "cudaMall
 WHERE = {"cuCtxGetCurrent"}
 FREE_MEMORY = WHERE | {"cuMemGetInfo_v2", "cuThreadExchangeStreamCaptureMode"}
 MAY_ASK = dict.fromkeys(("POOL_CREATE", "LIMIT", "GRAPH_ALLOC", "GRAPH_INSTANTIATE", "GRAPH_TRIM", "STREAM_CREATE",
-                         "EXTERNAL_IMPORT", "EVENT_CREATE", "MAP"), WHERE)
+                         "EXTERNAL_IMPORT", "EVENT_CREATE", "MAP", "PRIMARY_RETAIN"), WHERE)
 MAY_ASK |= {"ALLOC": WHERE, "DEVICE_RESET": WHERE | {"cuCtxGetDevice"}, "PRIMARY_RELEASE": {"cuDevicePrimaryCtxGetState"},
             "CONTEXT_CREATE": FREE_MEMORY | {"cuCtxGetDevice"}, "MODULE_LOAD": FREE_MEMORY}
 FAILS = {"cuFuncLoad", "cuModuleGetGlobal"}  # code that the simulator never loads is never known
