@@ -275,25 +275,80 @@ static void find_steps(struct sl_fit_program *p, size_t at)
 	SL_DROP(&visits.list);
 }
 
+/* Blocks of one stack in one step: places in a list of lives. */
+struct group {
+	size_t from, to;
+};
+
+/* How many blocks of the later step have the size of their counterpart, with or without the blocks that stay. */
+static unsigned alike(const struct sl_fit_program *p, const uint32_t *list, struct group a, struct group b, bool without)
+{
+	unsigned same = 0;
+
+	for (size_t i = a.from, k = b.from; i < a.to && k < b.to; i++) {
+		const struct sl_fit_life *life = &p->lives.item[list[i]];
+
+		if (without && life->death == SL_FIT_GAP)
+			continue;
+		same += life->bytes == p->lives.item[list[k++]].bytes;
+	}
+	return same;
+}
+
+/*
+ * Numbers blocks of a stack in a step.  Those that stay, and that the next step lacks, are apart from the others, as workspaces of
+ * libraries in a first step.
+ */
+static void number_group(struct sl_fit_program *p, const uint32_t *list, struct group a, struct group b)
+{
+	bool apart = b.to > b.from && alike(p, list, a, b, true) > alike(p, list, a, b, false);
+	uint32_t nth = 0, stays = SL_FIT_APART;
+
+	for (size_t i = a.from; i < a.to; i++) {
+		struct sl_fit_life *life = &p->lives.item[list[i]];
+
+		life->nth = apart && life->death == SL_FIT_GAP ? stays++ : nth++;
+	}
+}
+
+static struct group group_at(const struct sl_fit_program *p, const uint32_t *list, size_t from, size_t to)
+{
+	struct group g = {from, from};
+
+	while (g.to < to && p->lives.item[list[g.to]].step == p->lives.item[list[from]].step)
+		g.to++;
+	return g;
+}
+
 /* Numbers each block by its step, and among those of its stack there. */
 void sl_fit_program_number(struct sl_fit_program *p)
 {
-	uint32_t *counts = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*counts)));
+	size_t *ends = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*ends))), from = 0;
+	uint32_t *list = sl_memory_must(calloc(p->lives.count + 1, sizeof(*list)));
 	unsigned step = 0;
 
 	for (size_t i = 0; i < p->lives.count; i++) {
 		struct sl_fit_life *life = &p->lives.item[i];
 
-		if (life->before)
-			continue;
-		while (step < p->steps.count && p->steps.item[step] <= life->birth) {
+		ends[sl_idmap_get(&p->stack_ids, life->python, 0)]++;
+		while (!life->before && step < p->steps.count && p->steps.item[step] <= life->birth)
 			step++;
-			memset(counts, 0, p->stacks.count * sizeof(*counts));
-		}
-		life->step = step;
-		life->nth = counts[sl_idmap_get(&p->stack_ids, life->python, 0)]++;
+		life->step = life->before ? 0 : step;
 	}
-	free(counts);
+	for (size_t i = 0; i < p->stacks.count; i++)
+		from = ends[i] += from;
+	for (uint32_t i = (uint32_t)p->lives.count; i--;)
+		list[--ends[sl_idmap_get(&p->stack_ids, p->lives.item[i].python, 0)]] = i;
+	for (size_t i = 0; i < p->stacks.count; i++) {
+		size_t to = i + 1 < p->stacks.count ? ends[i + 1] : p->lives.count;
+
+		for (struct group a = group_at(p, list, ends[i], to), b; a.from < to; a = b) {
+			b = group_at(p, list, a.to, to);
+			number_group(p, list, a, b);
+		}
+	}
+	free(ends);
+	free(list);
 }
 
 size_t sl_fit_program_highest(const struct sl_fit_program *p, uint64_t *bytes)

@@ -28,6 +28,8 @@ struct sl_fit_stack {
 	bool loads;			  /* nn.Module.to or cuda is */
 };
 
+#define SL_FIT_APART (1U << 17) /* the first number of those that stay, and that the next step lacks */
+
 /* A block from its request on. */
 struct sl_fit_life {
 	size_t birth, death; /* ops of `whole`; death SL_FIT_GAP: it lives at the end */

@@ -339,7 +339,7 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	c->rung = e->scaled && p->rest != SL_FIT_REST_STATE			? SL_RUNG_SCALED
 		  : p->rest == SL_FIT_REST_STEP || p->rest == SL_FIT_REST_STATE ? SL_RUNG_COMPLETED
 										: SL_RUNG_REPLAYED;
-	if (run(&r, how, &o) == SL_FIT_FAILS) {
+	if (run(&r, how, &o) == SL_FIT_FAILS && o.bytes <= how.capacity) {
 		c->wanted = o.bytes;
 		place = r.ops.item[o.at].verb == SL_FIT_ALLOC ? sl_fit_program_own(sl_fit_program_stack(p, r.ops.item[o.at].python))
 							      : NULL;

@@ -10,6 +10,7 @@
 #define BACK   3   /* steps that are asked for the failed request */
 #define BEFORE 8   /* steps that are asked for other sizes */
 #define ALIKE  0.1 /* the logarithm of how far the growth of two blocks may differ */
+#define SOUND  4   /* of a step before alone: no block grew more, or the others cannot be told from it */
 
 /* Blocks of the last steps, by stack, number and step. */
 struct known {
@@ -166,6 +167,10 @@ static bool add_step(struct sl_fit_program *p)
 			other = heads.differs ? step : 0;
 		}
 		find_heads(&heads, &known, old, now, other);
+	}
+	if (!heads.other && heads.most > SOUND) {
+		sl_idmap_free(&known.at);
+		return false;
 	}
 	mapped = sl_memory_must(calloc(p->lives.count + 1, sizeof(*mapped)));
 	begin = like->birth + 1;

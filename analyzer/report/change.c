@@ -40,7 +40,7 @@ const char *sl_change_words(char *out, size_t size, const struct sl_change *c)
 				      SL_SIZE((uint64_t)(c->less < 0 ? -c->less : c->less)), sl_change_rungs[c->rung]);
 
 	if (c->wanted && at < size)
-		at += (size_t)snprintf(out + at, size - at, ", then lacks %s", SL_SIZE(c->wanted));
+		at += (size_t)snprintf(out + at, size - at, ", then %s fail", SL_SIZE(c->wanted));
 	if (c->wanted && c->stops.file && at < size)
 		at += (size_t)snprintf(out + at, size - at, " at %s:%u", sl_paths_name(c->stops.file), c->stops.line);
 	if (c->passes == SL_PASSES_STEP && c->steps_later != SL_UNKNOWN && at < size)

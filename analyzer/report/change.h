@@ -42,7 +42,7 @@ struct sl_change {
 	uint64_t peak_reserved, peak_allocated; /* to the end of the step */
 	int64_t less;		     /* is held at the most, up to the request that failed; settings: reserved, 0 where it failed */
 	struct sl_change_line stops; /* where it does not pass; empty: it passes, or the line is not known */
-	uint64_t wanted;	     /* the request there; 0: it passes */
+	uint64_t wanted;	     /* the request there; 0: it passes, or the request is larger than the device */
 	double seconds;		     /* of a step, for what is computed once more; 0: not known */
 	uint64_t steps_later;	     /* SL_PASSES_STEP: so many steps until it fails; SL_UNKNOWN: not known */
 	/*

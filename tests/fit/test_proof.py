@@ -106,5 +106,21 @@ class Proof(unittest.TestCase):
                 self.assertIn(f"{'would have fitted' if first['fits'] else 'would have passed this request'}: {first['kind']} in", screen)
 
 
+class SmallCard(unittest.TestCase):
+    """small_card/train.py, which needs 2.52 GiB (--dry=h200)."""
+
+    @staticmethod
+    def of(name):
+        recording, = json.loads(run("fit", "--changes", "--json", str(HERE / "small_card" / name)))["recordings"]
+        return {change["kind"]: change for change in recording["changes"]}
+
+    def test_a_workspace_of_the_first_step_does_not_shift_what_the_second_still_asks_for(self):
+        """Under 2500 MiB; with `checkpoint` it ran through under the same limit."""
+        said = self.of("second_step")
+        self.assertEqual((said["checkpointing"]["fits"], line(said["checkpointing"])), (True, 40))
+        self.assertNotIn("half_batch", said)
+        self.assertLessEqual(max(change["lacks_bytes"] or 0 for change in said.values()), 128 << 20)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
