@@ -133,6 +133,20 @@ enum sl_fit_ties sl_fit_way(const struct sl_fit_recording *r, enum sl_fit_ties s
 	return said;
 }
 
+/* True: it fits, too, where the card takes all that a dry run leaves open. */
+static bool fits_any_card(const struct sl_fit_recording *r, struct sl_fit_case how)
+{
+	struct sl_fit_outcome upper;
+
+	if (!r->unsure)
+		return true;
+	if (how.capacity <= r->unsure)
+		return false;
+	how.capacity -= r->unsure;
+	sl_fit_run(&upper, r, &how);
+	return upper.verdict == SL_FIT_FITS;
+}
+
 static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject, const struct sl_fit_choice *choice,
 		   const struct sl_fit_question *question)
 {
@@ -155,6 +169,7 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 	for (unsigned i = 0; i < subject->capacity_count; i++) {
 		how.capacity = subject->capacities[i];
 		sl_fit_run(&a->at[i], r, &how);
+		a->ambiguous[i] = !question->of_allocator && a->at[i].verdict == SL_FIT_FITS && !fits_any_card(r, how);
 	}
 	if (!question->unscanned)
 		sl_fit_scan(&a->scan, r, &how);
@@ -429,7 +444,7 @@ void sl_fit_subject_free(struct sl_fit_subject *subject)
 enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *d, uint64_t capacity, char *why, size_t size)
 {
 	uint64_t small = -d->given_bytes & (SL_DEVICE_UNIT - 1); /* small blocks share a unit */
-	uint64_t most = d->beside_bytes == SL_UNKNOWN ? SL_UNKNOWN : d->given_bytes + small + d->beside_bytes;
+	uint64_t most = d->beside_bytes == SL_UNKNOWN ? SL_UNKNOWN : d->given_bytes + small + d->beside_bytes + d->unsure;
 	const char *open = d->refused		? "it ran out of memory in the recording; later requests are unknown"
 			   : d->pool		? "the driver's pool keeps more than is live"
 			   : d->partial		? "events are missing in the trace (--keep, --asleep, lost or damaged)"

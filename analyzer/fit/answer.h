@@ -25,7 +25,7 @@ struct sl_fit_answer {
 	struct sl_fit_outcome free; /* with unlimited capacity */
 	struct sl_fit_trail trail;  /* of `free`; no points: not asked for */
 	struct sl_fit_outcome at[SL_FIT_CAPACITIES];
-	bool ambiguous[SL_FIT_CAPACITIES]; /* the result depends on where the driver puts segments */
+	bool ambiguous[SL_FIT_CAPACITIES]; /* the result depends on where the driver puts segments, or on the card */
 	struct sl_fit_scan scan;
 	uint64_t low, high;  /* of a window: the smallest capacity is between them; SL_UNKNOWN: not known */
 	uint64_t other_from; /* the largest always_from with other placements; SL_UNKNOWN: no difference */
@@ -76,7 +76,7 @@ void sl_fit_subject_free(struct sl_fit_subject *subject);
 #define SL_FIT_SPAN_BYTES (2 * SL_FORMAT_BYTES + 4)
 /* "53.9 GiB", "52.1 to 52.6 GiB"; "unknown". */
 const char *sl_fit_span(const struct sl_fit_answer *answer, char out[SL_FIT_SPAN_BYTES]);
-/* fits, no, unknown; either: it depends on where the driver puts segments. */
+/* fits, no, unknown; either: it depends on where the driver puts segments, or on the card. */
 const char *sl_fit_word(const struct sl_fit_answer *answer, unsigned capacity);
 /* Notes for a reader beside the verdicts, or instead of them: a sentence each. */
 void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void (*say)(void *context, const char *text),

@@ -22,6 +22,7 @@
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/model/replay/replay.h"
 #include "analyzer/symbols/stacks.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/words.h"
 
 enum {
@@ -904,6 +905,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	if (limit != UINT64_MAX && (limit < out->device_total || !out->device_total))
 		out->device_total = limit;
 	out->asks_free = asks_free(b);
+	out->unsure = sl_dry_span(b->process->trace);
 	/* up to 2.9 setting a fraction asks for the device's size, which is seen */
 	out->blind = out->release >= SL_FIT_RELEASE(2, 10) && sl_defs_capability(&b->process->trace->defs, "memory_fraction");
 	out->doubt = doubt_of(b, out);
@@ -926,6 +928,7 @@ static void keep_driver(struct builder *b, struct sl_device_state *state)
 				       .given_bytes = b->given[state->device] > state->known_peak ? b->given[state->device]
 												  : state->known_peak,
 				       .beside_bytes = SL_UNKNOWN,
+				       .unsure = sl_dry_span(p->trace),
 				       .partial = is_partial(p->trace),
 				       .pool = sl_model_row(b->model, SL_KIND_pool, state->device + 1)->used};
 

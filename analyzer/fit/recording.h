@@ -93,6 +93,7 @@ struct sl_fit_recording {
 	bool goes_on;		  /* the program goes on after its last out-of-memory error */
 	bool blind;		  /* it is not visible whether the program sets a memory fraction */
 	bool asks_free;		  /* the program asks how much memory is free, and not only after an out-of-memory error */
+	uint64_t unsure;	  /* of a dry run: a card may take as much more (analyzer/report/dry.h) */
 	bool others_known;	  /* context and other processes are in SL_FIT_OTHERS */
 	const char *doubt;	  /* why there can be no verdict; NULL: there can */
 	struct sl_budget *budget; /* of the process's replays; with no time left all runs end at once */
@@ -105,6 +106,7 @@ struct sl_fit_driver {
 	uint64_t given_bytes;  /* peak_bytes with the rounding to the driver's units, about */
 	uint64_t beside_bytes; /* the most that samples found beside it: context, code, others; SL_UNKNOWN: none since the peak */
 	uint64_t failed_total; /* total memory of the device, if a request was refused for good; 0: none was, or it is not known */
+	uint64_t unsure;       /* of a dry run: a card may take as much more */
 	bool refused;	       /* a request was refused, by the device or on purpose: what the program would have done is unknown */
 	bool partial;	       /* events are missing in the trace */
 	bool pool;	       /* some is from cudaMallocAsync's pool: figures are a lower bound */

@@ -71,6 +71,12 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 	if (!of_allocator && !r->others_known)
 		say(context, "no verdict for a device: no sample has the memory of contexts and other processes; "
 			     "--allocator-capacity asks without them");
+	if (!of_allocator && r->unsure) {
+		snprintf(text, sizeof(text),
+			 "a card may take up to %s more than these sizes: either says that a verdict depends on it",
+			 SL_SIZE(r->unsure));
+		say(context, text);
+	}
 	if (r->blind)
 		say(context, "this PyTorch hides a memory fraction that the program sets: "
 			     "name it by --settings per_process_memory_fraction:0.8");

@@ -56,6 +56,7 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 		snprintf(one->message, sizeof(one->message), "%s: whether it fits in %s is not known: %s", one->subject, may,
 			 !recording->others_known ? "no sample tells what contexts and other processes take"
 			 : goes_on		  ? "the recorded run was refused what is granted there"
+			 : recording->unsure	  ? "it depends on what the card takes outside of PyTorch"
 			 : recording->window	  ? "it depends on what lay where before the window"
 						  : "it depends on where the driver puts segments");
 	else if (o->verdict == SL_FIT_FITS)

@@ -287,13 +287,26 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, bool asked)
 {
 	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report);
+	struct sl_dry_need need;
+	struct sl_dry_read read;
+	char text[400];
 
 	if (card && !asked)
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
 		    "this is a dry run on %s; --dry accepts it if it came to its end", card);
 	else if (card && why)
 		add(outcomes, "dry", SL_LEVEL_CRITICAL, true, "dry", "the dry run did not come to its end: %s", why);
-	else if (card)
+	else if (card && sl_dry_early(report, &read))
+		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
+		    "the job ended before its second step of an optimizer, and %s read a value that was not computed (%s): on a "
+		    "card it "
+		    "may go on",
+		    sl_paths_name(read.line), read.what);
+	else if (card && sl_dry_need(report, &need) && sl_dry_depends(&need)) {
+		sl_dry_say(&need, text, sizeof(text));
+		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry", "the dry run came to its end, and it depends on the card: %s",
+		    text);
+	} else if (card)
 		add(outcomes, "dry", SL_LEVEL_PASS, false, "dry", "the dry run on %s came to its end", card);
 }
 

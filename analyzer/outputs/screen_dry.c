@@ -36,21 +36,33 @@ void sl_screen_reads(struct sl_screen_page *page)
 		      count > READS_SHOWN ? ", and more in report.json" : "");
 }
 
+static bool ran_out(const struct sl_model *model)
+{
+	for (size_t i = 0; i < model->ooms.count; i++)
+		if (!sl_oom_got_over(&model->ooms.item[i]) && !model->ooms.item[i].in_retry)
+			return true;
+	return model->ooms_total > model->ooms.count;
+}
+
 void sl_screen_need(struct sl_screen_page *page)
 {
 	struct sl_dry_need need;
+	struct sl_dry_read read;
 	char text[400];
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
-		if (page->report->processes[i].model->ooms_total)
+		if (ran_out(page->report->processes[i].model))
 			return; /* it would need more than it could have */
 	if (!sl_dry_need(page->report, &need) || !need.job)
 		return;
 	sl_dry_say(&need, text, sizeof(text));
 	sl_screen_head(page, "NEED", SL_SCREEN_PLAIN);
 	sl_screen_say(page, "     %s", text);
-	if (need.job + need.unsure + need.high > need.capacity)
-		sl_screen_say(page, "      of %s: whether that is enough depends on the upper figures", SL_SIZE(need.capacity));
+	if (sl_dry_depends(&need))
+		sl_screen_say(page, "      whether that is enough depends on the upper figures");
+	if (sl_dry_early(page->report, &read))
+		sl_screen_say(page, "      at least: it ended before a second step, and %s had read a value that was not computed",
+			      sl_paths_name(read.line));
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		if (sl_dry_end(&page->report->processes[i])) {
 			sl_screen_say(page, "      %s", sl_dry_end(&page->report->processes[i]));

@@ -48,24 +48,33 @@ const char *sl_dry_report(const struct sl_report *report)
 
 #define UNSURE "dry.unsure." /* begins the key of metadata that tells how much more a library may hold (dry/unsure.h) */
 
-/* The most that a process may hold beyond its figures; its last word counts. */
-static void add_unsure(struct sl_dry_need *need, const struct sl_process *process)
+/* The most that a process may hold beyond its figures; its last word counts. what: for which use, kept where there is none. */
+static uint64_t unsure_of(const struct sl_defs *defs, const char **what)
 {
-	const struct sl_defs *defs = process->model->defs;
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < defs->metadata.count; i++)
 		if (!strncmp(defs->metadata.item[i].key, UNSURE, strlen(UNSURE))) {
 			bytes = strtoull(defs->metadata.item[i].value, NULL, 10);
-			need->unsure_of = defs->metadata.item[i].key + strlen(UNSURE);
+			*what = defs->metadata.item[i].key + strlen(UNSURE);
 		}
-	need->unsure += bytes;
+	return bytes;
+}
+
+uint64_t sl_dry_span(const struct sl_trace *trace)
+{
+	const struct sl_header *header = &trace->header;
+	const char *what;
+
+	return number(header, "context_high") + number(header, "kernels_high") - number(header, "context_low") -
+	       number(header, "kernels_low") + unsure_of(&trace->defs, &what);
 }
 
 bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 {
 	const struct sl_header *header = dry_one(report);
 	const struct sl_shared_device *most = NULL;
+	uint64_t limit;
 
 	for (unsigned i = 0; header && i < report->device_count; i++)
 		if (report->devices[i].known_peak_bytes != SL_UNKNOWN &&
@@ -73,6 +82,7 @@ bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 			most = &report->devices[i];
 	if (!most)
 		return false;
+	limit = sl_header_limit(header);
 	*need = (struct sl_dry_need){
 		.job = most->known_peak_bytes,
 		.low = most->process_count * (number(header, "context_low") + number(header, "kernels_low")),
@@ -80,9 +90,15 @@ bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 		.capacity = number(header, "memory"),
 		.measured = number(header, "measured"),
 	};
+	need->capacity = limit < need->capacity ? limit : need->capacity;
 	for (unsigned i = 0; i < report->process_count; i++)
-		add_unsure(need, &report->processes[i]);
+		need->unsure += unsure_of(report->processes[i].model->defs, &need->unsure_of);
 	return true;
+}
+
+bool sl_dry_depends(const struct sl_dry_need *need)
+{
+	return need->job + need->unsure + need->high > need->capacity;
 }
 
 #define READ "dry.read." /* begins the keys of metadata that tell of reads */
@@ -120,6 +136,36 @@ static bool was_asked_to_end(const struct sl_header *header)
 	return false;
 }
 
+#define STEPS_MIN 2 /* of an optimizer: from the second one on its state is there beside the activations */
+
+/* SL_UNKNOWN: no PyTorch was loaded, or an earlier version recorded it. */
+static uint64_t steps_of(const struct sl_process *process)
+{
+	const struct sl_defs *defs = process->model->defs;
+	uint64_t steps = SL_UNKNOWN;
+
+	for (size_t i = 0; i < defs->metadata.count; i++)
+		if (!strcmp(defs->metadata.item[i].key, "dry.steps"))
+			steps = strtoull(defs->metadata.item[i].value, NULL, 10);
+	return steps;
+}
+
+bool sl_dry_early(const struct sl_report *report, struct sl_dry_read *read)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+		size_t count = 0;
+
+		if (sl_dry_end(process) || steps_of(process) >= STEPS_MIN)
+			continue;
+		while (sl_dry_read(process, count, read))
+			count++;
+		if (count)
+			return true;
+	}
+	return false;
+}
+
 const char *sl_dry_unfinished(const struct sl_report *report)
 {
 	static const char *const ends[SL_ENDED_COUNT] = {
@@ -145,12 +191,13 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size)
 {
-	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES], more[128] = "";
+	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES], of[SL_FORMAT_BYTES],
+		more[128] = "";
 
 	if (need->unsure)
 		snprintf(more, sizeof(more), ", up to %s more for %s", SL_SIZE(need->unsure), need->unsure_of);
-	snprintf(out, size, "%s to %s: %s of the job%s, and %s to %s outside of it (context and code, %s)",
+	snprintf(out, size, "%s to %s of %s: %s of the job%s, and %s to %s outside of it (context and code, %s)",
 		 sl_format_size(from, need->job + need->low), sl_format_size(to, need->job + need->unsure + need->high),
-		 SL_SIZE(need->job), more, sl_format_size(low, need->low), sl_format_size(high, need->high),
-		 need->measured ? "measured" : "not measured");
+		 sl_format_size(of, need->capacity), SL_SIZE(need->job), more, sl_format_size(low, need->low),
+		 sl_format_size(high, need->high), need->measured ? "measured" : "not measured");
 }

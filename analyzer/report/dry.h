@@ -19,12 +19,18 @@ struct sl_dry_need {
 	uint64_t unsure; /* what the job may hold beyond that: sizes that a rule of dry/ does not give exactly */
 	const char *unsure_of;
 	uint64_t low, high; /* outside of that, for all its processes there: contexts and code of kernels */
-	uint64_t capacity;
-	bool measured; /* low and high were read from such a card */
+	uint64_t capacity;  /* of the card, or less by --limit */
+	bool measured;	    /* low and high were read from such a card */
 };
 
 /* False: the run was not dry, or it used no device. */
 bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need);
+
+/* True: the upper figures do not fit the capacity. */
+bool sl_dry_depends(const struct sl_dry_need *need);
+
+/* Bytes that a card may take for a process beyond what the dry device took; 0: the process ran on a real one. */
+uint64_t sl_dry_span(const struct sl_trace *trace);
 
 /*
  * Reads of values that no kernel computed: each line of the program once (dry/python/stormlog_dry.py), in the order of their first
@@ -37,6 +43,12 @@ struct sl_dry_read {
 /* The read number `index` of a process; false: it has fewer. */
 bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_read *read);
 
+/*
+ * True: a process ended by its own before its second step of an optimizer, and it read values that were not computed: on a card it
+ * may go on. read: the last such line.
+ */
+bool sl_dry_early(const struct sl_report *report, struct sl_dry_read *read);
+
 /* "the first 20 steps fit; ...": the dry run ended the job, and this is what it saw; NULL: it did not. */
 const char *sl_dry_end(const struct sl_process *process);
 
@@ -46,5 +58,5 @@ const char *sl_dry_end(const struct sl_process *process);
  */
 const char *sl_dry_unfinished(const struct sl_report *report);
 
-/* "8.0 to 8.1 GiB: 7.4 GiB of the job and 610 to 628 MiB outside of it (...)", for a line of a screen. */
+/* "8.0 to 8.1 GiB of 22.0 GiB: 7.4 GiB of the job and 610 to 628 MiB outside of it (...)", for a line of a screen. */
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size);

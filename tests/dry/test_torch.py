@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from dry import Dry
+from dry import ANALYZE, RUN, Dry
 
 PYTHON = os.environ.get("STORMLOG_DRY_PYTHON")
 if not PYTHON:
@@ -50,7 +50,36 @@ print(dist.get_rank(), dist.get_world_size(), torch.cuda.current_device(), torch
 WEIGHTS = 2 * (1024 * 1024 + 1024) * 4
 
 
+EARLY = TRAIN.replace("        optimizer.zero_grad()", "        if loss.item() < 1e-3:\n            break\n        optimizer.zero_grad()")
+
+
 class Torch(unittest.TestCase):
+    def check(self, program, *limits):
+        """What `check --dry` says of three steps on an L4 under each list of limits, and the screen."""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "train.py"), "w") as file:
+                file.write(program)
+            subprocess.run([RUN, "-q", "--dry=l4", "-o", "traces", "--", PYTHON, "train.py", "3", "4096", "0"], cwd=folder, capture_output=True, check=True)
+            asked = [["check", "--dry", *more] for more in limits]
+            done = [subprocess.run([ANALYZE, *verb, "traces"], cwd=folder, capture_output=True, text=True) for verb in asked + [[]]]
+            return *((one.returncode, one.stdout) for one in done[:-1]), done[-1].stdout
+
+    def test_a_capacity_inside_the_span_of_a_card_is_unknown(self):
+        whole, strict, beyond, screen = self.check(TRAIN, ["--fits", "700M", "--max-leak", "1MiB"], ["--fits", "700M", "--strict"], ["--fits", "2G"])
+        self.assertRegex(whole[1], "unknown  fits .* it depends on what the card takes outside of PyTorch")
+        self.assertIn("ok       max-leak         left at the end 0 B", whole[1])  # cuBLAS has its workspace still
+        self.assertIn("ok       dry", whole[1])
+        self.assertEqual((whole[0], strict[0], beyond[0]), (0, 1, 0))
+        self.assertRegex(beyond[1], "ok       fits")
+        self.assertRegex(screen, "NEED .* of 22.0 GiB: ")
+        self.assertNotIn("at least", screen)
+
+    def test_an_end_by_a_value_that_was_read_is_not_sure(self):
+        early, strict, screen = self.check(EARLY, [], ["--strict"])
+        self.assertRegex(early[1], "unknown  dry .* train.py:10 read a value that was not computed")
+        self.assertEqual((early[0], strict[0]), (0, 1))
+        self.assertIn("at least: it ended before a second step, and train.py:10 had read", screen)
+
     def train(self, steps, batch, keeps, card="h200"):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
             program.write(TRAIN)
