@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* pytorch-snapshot of a process that is a snapshot itself: the file that is read back has the same figures. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -336,7 +335,7 @@ unsigned sl_export_window_frames(const struct sl_stack_frame *frames, unsigned c
 		return count;
 	count--; /* where a size is all that is left, it is no frame either */
 	return count == 1 && frames[0].function &&
-			       (isdigit((unsigned char)*frames[0].function) || !strcmp(frames[0].function, "other sizes"))
+			       (!strncmp(frames[0].function, "blocks of ", 10) || !strcmp(frames[0].function, "other sizes"))
 		       ? 0
 		       : count;
 }

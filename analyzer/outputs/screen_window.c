@@ -84,7 +84,7 @@ bool sl_screen_is_windows(const struct sl_report *report)
 
 /* One row: a line or the name of an operation, with its purpose. */
 struct row {
-	char name[256], what[200];
+	char name[256], what[320];
 	uint64_t bytes;
 	enum sl_role role;
 	uint64_t role_bytes;
@@ -95,6 +95,7 @@ struct row {
 struct rows {
 	SL_VECTOR(struct row) row;
 	struct sl_map names; /* index + 1 */
+	uint64_t before;     /* what was held before the window and still is, with a stack or without */
 };
 
 static struct row *row_of(struct rows *rows, const char *name)
@@ -111,18 +112,31 @@ static struct row *row_of(struct rows *rows, const char *name)
 	return row;
 }
 
+/* "108 of 25.0 MiB" where the file has no stack of blocks of this size; else the name. */
+static const char *sized(char out[64], const struct sl_process *process, const struct sl_site *site, const char *name)
+{
+	static const char prefix[] = "blocks ";
+
+	if (!name || strncmp(name, prefix, strlen(prefix)) != 0)
+		return name ?: "?";
+	snprintf(out, 64, "%s %s", SL_NUMBER(sl_model_blocks_at_peak(process->model, site)), name + strlen(prefix));
+	return out;
+}
+
 static void add_site(struct rows *rows, struct sl_process *process, const struct sl_site *site, uint64_t bytes)
 {
 	const struct sl_track *track = &process->model->tracks.item[site->track];
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	char name[256];
+	char name[256], part[64];
 	enum sl_role role;
 	struct row *row;
 
 	unsigned count = sl_process_stack(process, frames, site->stack);
 
+	if (count && frames[count - 1].function && !strcmp(frames[count - 1].function, "made before the window"))
+		rows->before += bytes;
 	if (count == 2 && frames[1].function && !strcmp(frames[1].function, "no stack in the file")) {
-		row = row_of(rows, frames[0].function ?: "?");
+		row = row_of(rows, sized(part, process, site, frames[0].function));
 		row->bytes += bytes;
 		snprintf(row->what, sizeof(row->what), "no stack in the file");
 		return;
@@ -132,7 +146,8 @@ static void add_site(struct rows *rows, struct sl_process *process, const struct
 		row->bytes += bytes;
 		if (row->parts <= PARTS && frames[0].function && strcmp(frames[0].function, "other sizes") != 0)
 			snprintf(row->what + strlen(row->what), sizeof(row->what) - strlen(row->what), "%s%s",
-				 row->what[0] ? ", " : "", row->parts++ < PARTS ? frames[0].function : "and more");
+				 row->what[0] ? ", " : "",
+				 row->parts++ < PARTS ? sized(part, process, site, frames[0].function) : "and more");
 		return;
 	}
 	sl_owners_line(process, site->stack, 1, name, sizeof(name));
@@ -166,6 +181,24 @@ static int by_bytes(const void *a, const void *b)
 	const struct row *x = a, *y = b;
 
 	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : strcmp(x->name, y->name);
+}
+
+/* Why the row has less than what was held before the window. */
+static void add_before(struct rows *rows, uint64_t at_start)
+{
+	for (size_t i = 0; i < rows->row.count; i++) {
+		struct row *row = &rows->row.item[i];
+		size_t used = strlen(row->what);
+
+		if (strcmp(row->name, "made before the window") != 0)
+			continue;
+		if (at_start > rows->before)
+			used += (size_t)snprintf(row->what + used, sizeof(row->what) - used, "; %s more had been freed by then",
+						 SL_SIZE(at_start - rows->before));
+		if (rows->before > row->bytes)
+			snprintf(row->what + used, sizeof(row->what) - used, "; %s are in rows of lines",
+				 SL_SIZE(rows->before - row->bytes));
+	}
 }
 
 /* The purpose of the memory, as far as one round of the program's loop shows it.  backward: the window has a backward pass. */
@@ -205,7 +238,8 @@ static bool has_backward(struct sl_process *process, int device)
 }
 
 /* True: the file has no stack of most of the memory. */
-static bool put_rows(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device, bool window)
+static bool put_rows(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device, bool window,
+		     uint64_t at_start)
 {
 	struct rows rows = {0};
 	uint64_t left = 0, unused = 0, rest = 0, more = 0, without = 0;
@@ -230,6 +264,7 @@ static bool put_rows(struct sl_screen_page *page, struct sl_process *process, co
 	for (size_t i = 0; i < held.count; i++)
 		add_site(&rows, process, held.item[i].site, held.item[i].bytes);
 	SL_DROP(&held);
+	add_before(&rows, at_start);
 	if (rows.row.count)
 		qsort(rows.row.item, rows.row.count, sizeof(*rows.row.item), by_bytes);
 	for (size_t i = 0; i < rows.row.count; i++)
@@ -330,7 +365,7 @@ static void put_peak(struct sl_screen_page *page, struct sl_process *process)
 	sl_screen_head(page, window ? "PEAK" : "HELD", SL_SCREEN_PLAIN);
 	sl_screen_say(page, "     %s%s in tensors, %s reserved   %s%s", who, SL_SIZE(requested_at_peak(device)),
 		      SL_SIZE(device->torch_at_peak.reserved_bytes), spark, others);
-	no_stacks = put_rows(page, process, device, window);
+	no_stacks = put_rows(page, process, device, window, facts.requested);
 	if (window)
 		put_cache(page, process, device);
 	if (no_stacks)

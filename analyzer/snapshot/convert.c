@@ -502,7 +502,7 @@ static uint32_t stack_before(struct lane *lane, const struct sl_rebuilt_block *b
 		for (unsigned i = 0; i < count; i++)
 			if (sizes[i].size == block->requested) {
 				sl_format_size(size, block->requested);
-				snprintf(name, sizeof(name), "%llu of %s", (unsigned long long)sizes[i].count, size);
+				snprintf(name, sizeof(name), "blocks of %s", size);
 			}
 		stack = sl_snapshot_around(w->snapshot, SL_SNAPSHOT_NONE, name);
 	}

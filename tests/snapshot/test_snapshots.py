@@ -241,6 +241,16 @@ class Snapshots(unittest.TestCase):
         self.assertIn("empty_cache() gave back 290 MiB in one call at train.py:99 main", said)
         self.assertNotIn("NEARLY", said)
 
+    def test_what_was_made_before_the_window_is_counted_at_the_peak(self):
+        allocator = made.Allocator()
+        old = [allocator.alloc(size << 20) for size in [25] * 8 + [6] * 4]
+        drop = len(allocator.events)
+        for addr in old[:5]:
+            allocator.free(addr)
+        allocator.alloc(400 << 20, made.frames("train.py:7 main"))
+        said = " ".join(self.run_on(self.path(made.snapshot(allocator, drop=drop)[0])).stdout.split())
+        self.assertIn("99.0 MiB made before the window 3 of 25.0 MiB, 4 of 6.00 MiB; 125 MiB more had been freed by then", said)
+
     def test_a_request_that_found_no_memory_at_first_is_told(self):
         allocator = self.peak_of_the_cache()
         asks = made.frames("train.py:70 main", native=("c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(signed char)",))
