@@ -89,22 +89,32 @@ static bool is_mostly_unused(const struct sl_report *report)
 	return false;
 }
 
+/* True: the figures of a process are those of several devices together. */
+static bool has_devices(const struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (sl_devices_held(&report->processes[i]) > 1)
+			return true;
+	return false;
+}
+
 void sl_screen_go_on(struct sl_screen_page *page, const char *verb)
 {
 	struct sl_report *report = page->report;
 	const struct sl_process *process;
 	const struct sl_oom *oom = sl_report_first_oom(report, &process);
+	bool devices = sl_screen_is_windows(report) && has_devices(report); /* the screen is of one */
 	const char *kind;
 	char text[64];
 	unsigned column;
 
 	if (!verb && has_events(report) && oom && !sl_oom_got_over(oom))
-		verb = "tree --at oom";
+		verb = devices ? "tree --at oom --by device" : "tree --at oom";
 	else if (!verb && has_events(report) && (kind = kind_of(page))) {
 		snprintf(text, sizeof(text), "tree --kind %s", kind);
 		verb = text;
 	} else if (!verb && sl_devices_fullest_process(report)) {
-		verb = "tree --at peak";
+		verb = devices ? "tree --at peak --by device" : "tree --at peak";
 	}
 	column = put(page, 0, verb ? verb : "timeline");
 	if (report->process_count > 1)

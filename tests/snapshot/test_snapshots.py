@@ -12,6 +12,7 @@ import lzma
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -269,6 +270,8 @@ class Snapshots(unittest.TestCase):
         late.oom(64 << 20, 12345678, made.frames("train.py:8 main"))
         said = " ".join(self.run_on(self.path(made.snapshot(self.program(1), late)[0])).stdout.split())
         self.assertRegex(said, r"OUT OF MEMORY device 1 at \d+ us of the window")
+        self.assertIn("next: stormlog-analyze tree --at oom --by device ", said)
+        self.assertIn("270 MiB 9 device 1", re.sub(r" +[\d.]+%", "", " ".join(self.run_on("tree", "--at", "oom", "--by", "device", "s.pickle").stdout.split())))
 
     def test_an_exported_snapshot_is_read_back_with_the_same_figures(self):
         for expandable, drop in ((False, 0), (False, 60), (True, 0), (True, 60)):
