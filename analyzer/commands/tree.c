@@ -17,6 +17,7 @@
 #include "analyzer/commands/tree_print.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/window.h"
 
 static const char about[] = "The holders of memory at an instant: tree prints a line for each caller, table one for each owner, "
 			    "flame collapsed\nstacks for flamegraph.pl and similar tools.";
@@ -96,6 +97,8 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 	else if (has_moment_of_kind(options))
 		sl_escape_print(stdout, ", at %s, the peak of that kind%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
 				only && sl_devices_held(only) < 2 ? "" : " on one device");
+	else if (options->at.kind == SL_WHEN_PEAK && only && !sl_window_shows(only))
+		fputs(", the state at its end\n", stdout);
 	else if (options->at.kind == SL_WHEN_PEAK && only && sl_devices_held(only) > 1)
 		sl_escape_print(stdout,
 				options->how.at_peak ? ", each of %u devices at its own peak\n"

@@ -5,6 +5,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/window.h"
 #include "common/shell.h"
 
 #define UNUSED_PART 2 /* if PyTorch used less than half of its peak, suggest `fit` */
@@ -113,6 +114,8 @@ void sl_screen_go_on(struct sl_screen_page *page, const char *verb)
 	else if (!verb && has_events(report) && (kind = kind_of(page))) {
 		snprintf(text, sizeof(text), "tree --kind %s", kind);
 		verb = text;
+	} else if (!verb && sl_devices_fullest_process(report) && !sl_window_shows(&report->processes[0])) {
+		verb = devices ? "tree --at end --by device" : "tree --at end";
 	} else if (!verb && sl_devices_fullest_process(report)) {
 		verb = devices ? "tree --at peak --by device" : "tree --at peak";
 	}

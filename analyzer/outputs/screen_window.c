@@ -340,7 +340,8 @@ static void put_cache(struct sl_screen_page *page, struct sl_process *process, c
 			      at_line(line, sizeof(line), process, cache.emptied_stack));
 }
 
-static void put_peak(struct sl_screen_page *page, struct sl_process *process)
+/* True: the file has no stack of most of what was held. */
+static bool put_peak(struct sl_screen_page *page, struct sl_process *process)
 {
 	const struct sl_device_state *device = fullest(process);
 	struct sl_window_facts facts = {0};
@@ -349,7 +350,7 @@ static void put_peak(struct sl_screen_page *page, struct sl_process *process)
 	bool window, no_stacks;
 
 	if (!device)
-		return;
+		return false;
 	sl_window_facts(process->model->header, device->device, &facts);
 	window = facts.events >= SL_WINDOW_FEW;
 	for (int d = 1; d <= SL_DEVICES_MAX; d++)
@@ -368,12 +369,11 @@ static void put_peak(struct sl_screen_page *page, struct sl_process *process)
 	no_stacks = put_rows(page, process, device, window, facts.requested);
 	if (window)
 		put_cache(page, process, device);
-	if (no_stacks)
-		sl_screen_say(page, "  to have stacks: torch.cuda.memory._record_memory_history() before the model is made");
 	if (!window && facts.free_pieces)
 		sl_screen_say(page, "      free at the end: %s pieces, the largest %s", SL_NUMBER(facts.free_pieces),
 			      SL_SIZE(facts.free_largest));
 	page->said = true;
+	return no_stacks;
 }
 
 #define FIT_REQUESTS   300000u	/* a window with more is left to the verb fit */
@@ -431,13 +431,14 @@ static void put_fit(struct sl_screen_page *page, struct sl_process *process)
 bool sl_screen_windows(struct sl_screen_page *page)
 {
 	struct sl_report *report = page->report;
+	bool stacks = false;
 
 	if (!sl_screen_is_windows(report))
 		return false;
 	for (unsigned i = 0; i < report->process_count; i++) {
 		if (i)
 			fputc('\n', page->out);
-		put_peak(page, &report->processes[i]);
+		stacks |= !put_peak(page, &report->processes[i]);
 	}
 	if (report->process_count == 1)
 		put_fit(page, &report->processes[0]);
@@ -447,8 +448,12 @@ bool sl_screen_windows(struct sl_screen_page *page)
 	fputc('\n', page->out);
 	if (page->style->saved)
 		sl_escape_print(page->out, "report: %s/report.html\n", page->style->saved);
-	if (page->said)
+	if (page->said && stacks)
 		sl_screen_go_on(page, NULL);
+	else if (page->said)
+		sl_screen_say(
+			page,
+			"next: torch.cuda.memory._record_memory_history() before the model is made: the file then has stacks");
 	sl_screen_say(page, "stormlog-run -- python ... also sees what PyTorch does not: cuBLAS, NCCL, code");
 	return true;
 }

@@ -122,6 +122,12 @@ class Snapshots(unittest.TestCase):
         said = " ".join(self.run_on(self.path(whole)).stdout.split())
         self.assertIn("no window: this is the state at its end", said)
         self.assertNotIn("LEAK", said)
+        allocator = made.Allocator()
+        allocator.alloc(30 << 20, made.frames("train.py:7 main"))
+        self.path(made.snapshot(allocator)[0])
+        self.assertIn("next: stormlog-analyze tree --at end s.pickle", self.run_on("s.pickle").stdout)
+        for more in ((), ("--at", "end")):
+            self.assertRegex(self.run_on("tree", *more, "s.pickle").stdout, "the state at its end|at its end")
 
     def test_unknown_keys_are_passed_over_and_missing_ones_are_unknown(self):
         whole, journals = made.snapshot(self.program(), drop=30)
@@ -346,7 +352,9 @@ class Snapshots(unittest.TestCase):
         allocator.alloc(30 << 20)
         whole, _ = made.snapshot(allocator)
         whole["device_traces"] = [[]]
-        self.assertIn("_record_memory_history()", self.run_on(self.path(whole)).stdout)
+        said = self.run_on(self.path(whole)).stdout
+        self.assertIn("next: torch.cuda.memory._record_memory_history()", said)
+        self.assertNotIn("tree", said)
 
     def test_one_of_several_runs_is_shown_and_the_others_are_counted(self):
         for name in ("first.pickle", "second.pickle", "third.pickle"):
