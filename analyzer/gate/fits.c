@@ -103,24 +103,26 @@ struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned
 	for (unsigned p = 0; p < report->process_count; p++) {
 		struct sl_process *process = &report->processes[p];
 		struct sl_fit_process fit;
+		const char *who;
 		char *session;
 
 		if (!process->trace)
 			continue;
 		session = sl_report_session(process->trace);
+		who = sl_header_is_snapshot(&process->trace->header) ? sl_stacks_program(&process->trace->header) : session;
 		if (report->images.images[process->image].summary) {
-			struct sl_fits *one = add(&list, count, session, -1);
+			struct sl_fits *one = add(&list, count, who, -1);
 
 			snprintf(one->message, sizeof(one->message), "%s: a summary has no events: whether it fits needs the trace",
-				 session);
+				 who);
 			free(session);
 			continue;
 		}
 		sl_fit_record(&fit, process->trace, session);
 		for (unsigned i = 0; i < fit.count; i++)
-			judge(add(&list, count, session, fit.recordings[i].device), process, &fit.recordings[i], capacity);
+			judge(add(&list, count, who, fit.recordings[i].device), process, &fit.recordings[i], capacity);
 		for (unsigned i = 0; i < fit.driver_count; i++)
-			judge_driver(add(&list, count, session, fit.drivers[i].device), &fit.drivers[i], capacity);
+			judge_driver(add(&list, count, who, fit.drivers[i].device), &fit.drivers[i], capacity);
 		sl_fit_forget(&fit);
 		free(session);
 	}

@@ -247,6 +247,10 @@ const char *sl_header_who(char *out, const struct sl_header *header)
 {
 	bool ranked = header->rank >= 0;
 
+	if (!ranked && header->argc && sl_header_is_snapshot(header)) {
+		snprintf(out, SL_FORMAT_BYTES, "%s", header->argv[0]);
+		return out;
+	}
 	snprintf(out, SL_FORMAT_BYTES, "%s %lld", ranked ? "rank" : "pid", (long long)(ranked ? header->rank : header->pid));
 	return out;
 }

@@ -62,7 +62,7 @@ static inline uint64_t sl_header_unix(const struct sl_header *header, uint64_t n
 	return ns ? ns - header->monotonic_ns + header->started_ns : 0;
 }
 
-/* "rank 3", or "pid 41237" of a process without a rank, in a buffer of SL_FORMAT_BYTES. */
+/* "rank 3", or "pid 41237" of a process without a rank, or a snapshot's file, in a buffer of SL_FORMAT_BYTES. */
 const char *sl_header_who(char *out, const struct sl_header *header);
 
 /* A setting of the recorder; "": it is not set, or the trace does not say. */

@@ -303,6 +303,13 @@ class Snapshots(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, XDG_STATE_HOME=state):
             self.assertRegex(self.run_on("runs", self.at.name).stdout, r"s\.pickle .* \?  .*unknown")
 
+    def test_a_snapshot_is_called_by_its_file(self):
+        self.path(made.snapshot(self.program())[0])
+        for verb in (["tree"], ["fit"], ["timeline"], ["check", "--fits", "1M"]):
+            done = subprocess.run([ANALYZE, *verb, "s.pickle"], capture_output=True, text=True, cwd=self.at.name, check=False)
+            self.assertIn("s.pickle", done.stdout)
+            self.assertNotRegex(done.stdout, r"pid \d|s\.pickle-")
+
     def test_other_pickles_are_refused_with_their_offset_and_never_run(self):
         flag = os.path.join(self.at.name, "ran")
         evil = b"\x80\x04}\x94\x8c\x08segments\x94cos\nsystem\n\x8c" + bytes([len(flag) + 6]) + b"touch " + flag.encode() + b"\x85Rs."
