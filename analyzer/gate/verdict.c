@@ -391,6 +391,10 @@ static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *re
 	/* of the run that are not here; missing names are told, and are none */
 	unsigned parts = sl_missing_tell(report, add_missing, &missing) - (sl_library_lacked() != 0);
 
+	if (!report->options.run && report->images.run_count > 1 && sl_header_is_snapshot(&report->processes[0].trace->header))
+		add(outcomes, "incomplete", SL_LEVEL_UNKNOWN, false, "snapshots",
+		    "1 of %u runs here was checked, that of %s: name its file, or --run all", report->images.run_count,
+		    sl_stacks_program(&report->processes[0].trace->header));
 	for (size_t i = 0; i < count; i++) {
 		struct sl_outcome *outcome = &outcomes->list.item[i];
 		char *message = outcome->message;

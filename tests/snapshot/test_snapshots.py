@@ -367,6 +367,9 @@ class Snapshots(unittest.TestCase):
         for name in ("first.pickle", "second.pickle", "third.pickle"):
             self.path(made.snapshot(self.program())[0], name=name)
         self.assertIn("the newest of 3 runs here", " ".join(self.run_on(self.at.name).stdout.split()))
+        self.assertRegex(self.run_on("check", "--max-peak", "1G", self.at.name).stdout, r"incomplete +1 of 3 runs here was checked, that of \w+\.pickle: ")
+        self.run_on("check", "--max-peak", "1G", "--strict", self.at.name, code=1)
+        self.run_on("check", "--max-peak", "1G", "--strict", "--run", "all", self.at.name)
         said = self.run_on("report", "--run", "all", self.at.name).stdout
         self.assertIn("and 2 more PyTorch snapshots", said.splitlines()[0])
         self.assertNotRegex(said, "hosts|completed|unknown way")
