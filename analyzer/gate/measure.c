@@ -392,7 +392,8 @@ static void take_totals(struct sl_measures *run, const struct sl_report *report)
 				continue;
 			keep_most(
 				entry_of(run, SL_MEASURE_TOTAL, "allocated", "most that tensors of one process held on one device"),
-				state->torch.peak_allocated_bytes);
+				run->snapshot ? state->torch_at_peak.allocated_bytes - state->torch_at_peak.rounding
+					      : state->torch.peak_allocated_bytes);
 			/* a part that was folded has peaks of bytes only */
 			keep_most(entry_of(run, SL_MEASURE_TOTAL, "tensors", "most tensors of one process on one device"),
 				  report->processes[p].model->folded_ns ? SL_UNKNOWN : state->torch.peak_blocks);

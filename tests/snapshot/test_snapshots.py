@@ -310,6 +310,20 @@ class Snapshots(unittest.TestCase):
             self.assertIn("s.pickle", done.stdout)
             self.assertNotRegex(done.stdout, r"pid \d|s\.pickle-")
 
+    def test_in_tensors_is_what_was_asked_for_in_every_verb(self):
+        allocator = made.Allocator()
+        for _ in range(40):
+            allocator.alloc((4 << 20) + 1 - 512, made.frames("train.py:7 main"))  # each is rounded up by 511 bytes
+            allocator.alloc(513, made.frames("train.py:8 main"))
+        allocator.alloc((30 << 20) + 1, made.frames("train.py:9 main"))
+        self.path(made.snapshot(allocator)[0])
+        asked = self.report("s.pickle")["processes"][0]["snapshot"]["devices"][0]["requested_peak_bytes"]
+        self.assertEqual(asked, allocator.requested)
+        rows = {row["name"]: row["bytes"] for row in json.loads(self.run_on("tree", "--json", "s.pickle").stdout)["owners"]}
+        self.assertEqual(rows["PyTorch tensors"], asked)
+        self.run_on("check", "--max-allocated", str(asked), "s.pickle")
+        self.run_on("check", "--max-allocated", str(asked - 1), "s.pickle", code=1)
+
     def test_other_pickles_are_refused_with_their_offset_and_never_run(self):
         flag = os.path.join(self.at.name, "ran")
         evil = b"\x80\x04}\x94\x8c\x08segments\x94cos\nsystem\n\x8c" + bytes([len(flag) + 6]) + b"touch " + flag.encode() + b"\x85Rs."

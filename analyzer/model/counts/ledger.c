@@ -244,9 +244,10 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key, cons
 {
 	struct sl_site *site;
 	const struct sl_hook *hook = sl_header_hook(model->header, key->api);
-	const char *library = key->kind == SL_KIND_block ? blocks_of(hook)
-			      : model->snapshot		 ? "libc10_cuda.so" /* of which segments are */
-							 : sl_stacks_library(model->defs, model->header, key->stack);
+	const char *library = model->snapshot && !key->api ? "rounding of sizes" /* analyzer/model/replay/torch.c */
+			      : key->kind == SL_KIND_block ? blocks_of(hook)
+			      : model->snapshot		   ? "libc10_cuda.so" /* of which segments are */
+							   : sl_stacks_library(model->defs, model->header, key->stack);
 
 	make_room(model);
 	site = &model->sites.item[model->sites.count];
