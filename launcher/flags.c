@@ -356,6 +356,10 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 		sl_launcher_say("--json goes with --check");
 		return SL_LAUNCH_FAILED;
 	}
+	if (!run->dry && (run->steps || run->shapes || run->init || run->no_values || run->keep_writes || run->writes_count)) {
+		sl_launcher_say("--steps, --keep-writes, --allow-writes, --weights, --no-values and --init go with --dry");
+		return SL_LAUNCH_FAILED;
+	}
 	if (getenv("STORMLOG_ONLY") && sl_filter_is_regex(getenv("STORMLOG_ONLY"))) {
 		sl_launcher_say("STORMLOG_ONLY=%s: wants a glob, as 'python*' or '*/train.py'", getenv("STORMLOG_ONLY"));
 		return SL_LAUNCH_FAILED;

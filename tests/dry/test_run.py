@@ -136,6 +136,11 @@ class Run(unittest.TestCase):
         run = Dry(sys.executable, "-c", "import os; print(os.environ['HF_HUB_OFFLINE'], os.environ['WANDB_MODE'])", analyze=False, WANDB_MODE="online")
         self.assertEqual(run.out.split(), ["1", "disabled"])
 
+    def test_options_of_a_dry_run_want_one(self):
+        for options in (["--steps", "3"], ["--keep-writes"], ["--allow-writes", "/"]):
+            done = subprocess.run([RUN, *options, "--", "true"], capture_output=True, text=True)
+            self.assertEqual((done.returncode, "go with --dry" in done.stderr), (125, True))
+
     def test_a_job_below_tmpdir_is_safe_too(self):
         code = "import os; open('model.pt', 'w').write('zeros'); open(os.path.expanduser('~/notes'), 'w').write('zeros')"
         with tempfile.TemporaryDirectory() as folder:
