@@ -209,9 +209,14 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	return true;
 }
 
-/* Is the driver asked for this call's device and context?  Not for HSA: HIP, which would answer, may not be loaded. */
-static bool is_asked(const struct sl_hooks_row *hook)
+/*
+ * Is the driver asked for this call's device and context?  Not for HSA: HIP, which would answer, may not be loaded.  A context that
+ * an allocation makes is sampled when the allocation is over, and what it took can be told from the block.
+ */
+static bool is_asked(const struct sl_frame *frame, const struct sl_hooks_row *hook)
 {
+	if (hook->verb == SL_VERB_PRIMARY_RETAIN)
+		return !frame->outer || !traits[sl_hooks[frame->outer->api].verb].place;
 	return (hook->verb != SL_VERB_MAP || hook->kind == SL_KIND_imported) && hook->family != SL_FAMILY_hsa;
 }
 
@@ -277,7 +282,7 @@ place_of(const struct sl_frame *frame, const struct sl_hooks_row *hook, const st
 	if (SL_UNLIKELY(BY_ADDRESS >> out->kind & 1) && place.device == -1 && ok && trait.place)
 		place.device = device_of_address(hook, out);
 	on_host |= place.device == SL_NO_DEVICE - 1;
-	if (trait.place && is_asked(hook))
+	if (trait.place && is_asked(frame, hook))
 		place = ask_place(hook->family, place, ok && !on_host && hook->verb != SL_VERB_DEVICE_RESET);
 	if (on_host || place.device < 0)
 		place.device = -1;
