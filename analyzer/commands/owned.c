@@ -98,6 +98,8 @@ static void follow_path(struct path *path, struct sl_process *process, const str
 		path->names[path->count++] = described(&path->arena, &stack[i]);
 	if (!count)
 		path->names[path->count++] = sl_model_library(process->model, site);
+	if (process->model->snapshot && path->count == 2 && !strcmp(path->names[0], path->names[1]))
+		path->count = 1; /* what a snapshot's blocks have beyond what was asked for */
 }
 
 static void add_rest(struct sl_owners *owners, struct sl_process *process, const struct sl_device_state *device,

@@ -321,6 +321,7 @@ class Snapshots(unittest.TestCase):
         self.assertEqual(asked, allocator.requested)
         rows = {row["name"]: row["bytes"] for row in json.loads(self.run_on("tree", "--json", "s.pickle").stdout)["owners"]}
         self.assertEqual(rows["PyTorch tensors"], asked)
+        self.assertEqual(self.run_on("tree", "--min", "1", "s.pickle").stdout.count("rounding of sizes"), 1)
         self.run_on("check", "--max-allocated", str(asked), "s.pickle")
         self.run_on("check", "--max-allocated", str(asked - 1), "s.pickle", code=1)
 
