@@ -223,7 +223,8 @@ def begin(torch):
 
     def of_another_type(fn, tensor):
         """A large tensor of the CPU that only becomes another type there has no values to convert."""
-        if tensor.device.type == "cpu" and tensor.numel() > LARGE and tensor.is_floating_point():
+        lazy = isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin)  # it has no size yet
+        if not lazy and tensor.device.type == "cpu" and tensor.numel() > LARGE and tensor.is_floating_point():
             probe = fn(torch.empty(0, dtype=tensor.dtype))
             if probe.device.type == "cpu" and probe.dtype != tensor.dtype:
                 return torch.empty_like(tensor, dtype=probe.dtype)

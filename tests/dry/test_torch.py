@@ -142,6 +142,12 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
         self.assertEqual([(read["line"], read["what"]) for read in run.report["run"]["dry"]["reads"]], [(program.name + ":3", "item of float32")])
         self.assertIn("READ     1 line read values that were not computed", run.screen)
 
+    def test_lazy_modules_move_and_get_their_sizes(self):
+        code = ("import torch\nfrom torch import nn\nmodel = nn.Sequential(nn.LazyConv2d(4, 3), nn.Flatten(), nn.LazyBatchNorm1d(), nn.LazyLinear(2)).half().cuda()\n"
+                "print(*model(torch.ones(3, 2, 8, 8, device='cuda').half()).shape, *model[3].weight.shape, model[3].weight.dtype, model[3].weight.device)\n")
+        run = Dry(PYTHON, "-c", code, analyze=False)
+        self.assertEqual(run.out.split(), ["3", "2", "2", "144", "torch.float16", "cuda:0"], run.err)
+
     def test_the_job_ends_after_so_many_steps(self):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
             program.write(TRAIN)
