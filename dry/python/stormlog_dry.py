@@ -6,6 +6,7 @@ import sys
 
 READS = ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__contains__")
 PREFIX = b"dry.read."
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 MOST = 200  # lines that are noted
 seen = set()
 
@@ -22,7 +23,7 @@ def metadata():
 def place(frame):
     """The innermost frame that is no code of an installed package."""
     inner = frame
-    while frame and ("site-packages" in frame.f_code.co_filename or frame.f_code.co_filename.startswith("<")):
+    while frame and ("site-packages" in frame.f_code.co_filename or frame.f_code.co_filename.startswith(HERE) or frame.f_code.co_filename.startswith("<")):
         frame = frame.f_back
     frame = frame or inner
     return "%s:%d" % (frame.f_code.co_filename, frame.f_lineno)
@@ -38,15 +39,20 @@ def begin(torch):
 
     stormlog_dry_end.begin(torch, int(os.environ.get("STORMLOG_DRY_STEPS", 0)), say)
 
+    def note(frame, what):
+        """Once for each line and first word of what was read there."""
+        where = place(frame)
+        known = where, what.split()[0]
+        if len(seen) < MOST and known not in seen:
+            seen.add(known)
+            if say:
+                say(PREFIX + where.encode(), what.encode())
+
     def noted(name, read):
         def method(tensor, *args):
             value = read(tensor, *args)
             if tensor.is_cuda and len(seen) < MOST:
-                where = place(sys._getframe(1))
-                if (where, name) not in seen:
-                    seen.add((where, name))
-                    if say:
-                        say(PREFIX + where.encode(), ("%s of %s" % (name, str(tensor.dtype).replace("torch.", ""))).encode())
+                note(sys._getframe(1), "%s of %s" % (name, str(tensor.dtype).replace("torch.", "")))
             return value
 
         method.__name__ = name
@@ -57,4 +63,4 @@ def begin(torch):
     if not os.environ.get("STORMLOG_DRY_NO_VALUES"):
         import stormlog_dry_values
 
-        stormlog_dry_values.begin(torch)
+        stormlog_dry_values.begin(torch, note)

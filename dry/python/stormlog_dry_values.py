@@ -6,11 +6,14 @@ Each operator gets a kernel under BackendSelect, which PyTorch asks before the d
 dispatch mode: under a mode autograd takes other ways and asks for more memory."""
 import ctypes
 import math
+import sys
 
 LARGEST = 1 << 24   # elements of integers that are computed
 BOOLEANS = 1 << 27  # elements of booleans that are computed
 SMALL = 1 << 13     # elements of any type that are computed
+COPIED = 1 << 20    # bytes up to which the driver moves a copy (dry/contents.c)
 STALE = 1 << 17     # elements up to which a result that is not computed is made 0
+OVERWRITE = ("aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_")
 COUNTS = ("nonzero", "_unique2", "unique_consecutive", "unique_dim")
 ALGEBRA = ("linalg", "_linalg", "cholesky", "triangular", "lu_", "ormqr", "geqrf")
 # They move no values, or their results are of floating point and nobody reads them.
@@ -18,7 +21,7 @@ LEFT = ("empty", "new_empty", "resize_", "set_", "record_stream", "_local_scalar
         "is_pinned", "_fused", "_foreach", "_cudnn", "cudnn", "convolution")
 
 
-def begin(torch):
+def begin(torch, note):
     from torch._C._dynamo import eval_frame
 
     Tensor = torch.Tensor
@@ -28,6 +31,7 @@ def begin(torch):
     driver.cuDryNextValue.argtypes = [ctypes.c_int64]
     integers = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
     to_host = torch.ops.aten.copy_.default
+    guessed = set()  # addresses of the storages whose values follow from what was not computed
     random = torch.Generator().manual_seed(1)
 
     def on_device(*values):
@@ -48,6 +52,18 @@ def begin(torch):
             return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
         raw = (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())
         return torch.frombuffer(raw, dtype=torch.uint8).view(tensor.dtype).as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
+    def is_guessed(tensor):
+        storage = tensor.untyped_storage()
+        return storage.data_ptr() in guessed or tensor.is_floating_point() and storage.nbytes() > COPIED
+
+    def guess(results, doubtful):
+        for result in results:
+            storage = result.untyped_storage()
+            if doubtful:
+                guessed.add(storage.data_ptr())
+            elif result.numel() * result.element_size() == storage.nbytes():
+                guessed.discard(storage.data_ptr())
 
     def is_finite(x):
         if isinstance(x, list):
@@ -87,13 +103,15 @@ def begin(torch):
     def fits(results, elements):
         return elements <= SMALL or all(x.dtype in integers and elements <= (BOOLEANS if x.dtype is torch.bool else LARGEST) for x in results)
 
-    def fill(op, args, kwargs, out, written, algebra):
+    def fill(op, args, kwargs, out, written, algebra, outs):
         """Gives the results their values, once the device's own kernel has made them."""
         results = on_device(*[args[i] if i < len(args) else kwargs[name] for i, name in written]) if written else on_device(out)
         if op is to_host and not results and on_device(args[1]) and args[0].dtype in integers and args[1].numel() <= LARGEST:
             args[0].copy_(memory(args[1]))  # the driver leaves zeros where a copy is large
         if not results:
             return
+        inputs = on_device(*args[1 if op._schema.name in OVERWRITE else 0:], *[x for key, x in kwargs.items() if key not in outs])
+        guess(results, any(map(is_guessed, inputs)))
         elements = sum(x.numel() for x in on_device(*args, *kwargs.values()) + ([] if written else results))
         if not algebra and fits(results, elements):
             try:
@@ -101,6 +119,8 @@ def begin(torch):
                 return
             except Exception:  # what the CPU cannot compute reads as 0
                 pass
+        if inputs:
+            guess(results, True)
         if not written:
             clear(results)
 
@@ -117,7 +137,10 @@ def begin(torch):
         """Tells the driver the count that the operator will copy to the host, which decides the size of its result."""
         if args[0].numel() and args[0].numel() <= LARGEST:
             made = op(memory(args[0]), *args[1:], **kwargs)
-            driver.cuDryNextValue((made[0] if isinstance(made, tuple) else made).shape[0])
+            count = (made[0] if isinstance(made, tuple) else made).shape[0]
+            driver.cuDryNextValue(count)
+            return count
+        return 0
 
     def leave_to_python(code):
         """torch.compile is not to compile it."""
@@ -131,6 +154,7 @@ def begin(torch):
         name = schema.name.partition("::")[2]
         written = [(i, a.name) for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
         tensors = [i for i, a in enumerate(schema.arguments) if str(a.type) == "Tensor"]
+        outs = {a.name for a in schema.arguments if a.kwarg_only and a.alias_info is not None and a.alias_info.is_write}
         algebra = name.startswith(ALGEBRA)
         own = op._handle.redispatch_boxed
 
@@ -142,19 +166,23 @@ def begin(torch):
                 return own(keys & below, *args, **kwargs)
             if name in COUNTS:
                 outer = eval_frame.set_eval_frame(None)
-                counted(op, args, kwargs)
+                count = counted(op, args, kwargs)
+                if is_guessed(args[0]):
+                    note(sys._getframe(1), "%s of %d of %d elements" % ("mask" if name == "nonzero" else "unique", count, args[0].numel()))
                 eval_frame.set_eval_frame(outer)
             out = own(keys & below, *args, **kwargs)
             if name in COUNTS:
                 driver.cuDryNextValue(-1)
             first = args[0] if written and args else out
             if isinstance(first, Tensor) and first.numel() > STALE and first.dtype not in integers:
+                if first.is_cuda and first.numel() * first.element_size() <= COPIED:
+                    guess([first], True)
                 return out
             outer = eval_frame.set_eval_frame(None)  # nor what it calls
             try:
                 if name == "equal":  # the one whose answer is no tensor
                     return op(*map(memory, args))
-                fill(op, args, kwargs, out, written, algebra)
+                fill(op, args, kwargs, out, written, algebra, outs)
             finally:
                 eval_frame.set_eval_frame(outer)
             return out

@@ -142,6 +142,17 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
         self.assertEqual([(read["line"], read["what"]) for read in run.report["run"]["dry"]["reads"]], [(program.name + ":3", "item of float32")])
         self.assertIn("READ     1 line read values that were not computed", run.screen)
 
+    def test_shapes_that_follow_from_values_are_listed(self):
+        lines = ["import torch", "x = torch.randn(1000, 1000, device='cuda')", "y = x[x > 0.5]", "logits = x[:, :64] @ torch.randn(64, 8, device='cuda')",
+                 "rows = (logits.topk(2).indices == 0).nonzero()", "kinds = logits.argmax(-1).unique()", "small = torch.tensor([1.0, 0, 2], device='cuda')",
+                 "known = small[small > 0], torch.nonzero(torch.arange(6, device='cuda') % 2)"]
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write("\n".join(lines))
+            program.flush()
+            run = Dry(PYTHON, program.name)
+        self.assertEqual([(int(read["line"].rsplit(":")[-1]), read["what"]) for read in run.report["run"]["dry"]["reads"]], [
+            (3, "mask of 0 of 1000000 elements"), (5, "mask of 2000 of 2000 elements"), (6, "unique of 1 of 1000 elements")], run.err)
+
     def test_lazy_modules_move_and_get_their_sizes(self):
         code = ("import torch\nfrom torch import nn\nmodel = nn.Sequential(nn.LazyConv2d(4, 3), nn.Flatten(), nn.LazyBatchNorm1d(), nn.LazyLinear(2)).half().cuda()\n"
                 "print(*model(torch.ones(3, 2, 8, 8, device='cuda').half()).shape, *model[3].weight.shape, model[3].weight.dtype, model[3].weight.device)\n")
