@@ -68,6 +68,9 @@ static void say_why_nothing(const struct sl_launch *run)
 
 	if (why)
 		fprintf(stderr, "stormlog: nothing recorded: %s: %s\n", folder, why);
+	else if (run->dry)
+		fprintf(stderr,
+			"stormlog: nothing recorded: DRY RUN without an answer: this job used no GPU.  Did it choose the CPU?\n");
 	else
 		fprintf(stderr, "stormlog: nothing recorded: no GPU call was seen.  If there was one: stormlog-run --check -- %s\n",
 			sl_shell_word(word, sizeof(word), run->command[0]));

@@ -317,6 +317,14 @@ class Gate(unittest.TestCase):
         self.assertIn("FAIL     dry", self.ask("check", "--max-peak", "1G", "--strict", whole, status=1))
         self.assertIn("FAIL     max-peak", self.ask("check", "--dry", "--max-peak", "1M", whole, status=1))
 
+    def test_a_job_that_used_no_gpu_has_no_answer(self):
+        traces = os.path.join(self.folder, "none")
+        for gate, status in ((), 0), (("--gate",), 3):
+            done = subprocess.run([RUN, "--dry", *gate, "-o", traces, "--", "true"], env=self.clean, cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn("DRY RUN without an answer: this job used no GPU", done.stderr)
+        self.assertIn("none", self.ask("check", "--dry", traces, status=2))
+
     def test_the_launchers_gate_is_of_dry_runs(self):
         with open(os.path.join(self.folder, ".stormlog.ini"), "w") as file:
             file.write("[check]\nmax-peak = 1GiB\n")
