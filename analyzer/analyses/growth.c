@@ -200,13 +200,16 @@ static void keep_holder(struct sl_growth *growth, const struct sl_holder_of_grow
 	growth->holders[at] = *holder;
 }
 
-/* True: a place leaks, and it is not this one: what came and went here between two entries is no growth. */
+/*
+ * True: a stack leaks, and it is not this one: what came and went here between two entries is no growth.  Places are not known
+ * yet: they need all processes of the run.
+ */
 static bool only_passes(struct sl_process *process, struct sl_stack stack)
 {
 	bool leaks = false;
 
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		if (sl_place_key(process, process->kept.item[i].track->stack) == sl_place_key(process, stack))
+		if (sl_stack_same(process->kept.item[i].track->stack, stack))
 			return false;
 		leaks = true;
 	}
