@@ -2,6 +2,7 @@
 /* Activations of layers that are recomputed. */
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/fit/change.h"
 
 #define DEPTH_MAX 8 /* of modules in modules */
@@ -33,23 +34,71 @@ static bool is_activation(const struct sl_fit_program *p, uint32_t i, size_t unt
 	       life->step == sl_fit_program_failed(p)->step && life->birth <= until && life->death > until;
 }
 
-/* True: modules were called again after a pass without a backward pass, so that none is to come. */
+/*
+ * True: a pass was repeated without a backward pass, so that none is to come.  Each layer had come, and then either the input was
+ * made again, or the first layer, which comes less often than others, was called again.  Before that, it is one of several.
+ */
 static bool is_evaluation(const struct sl_fit_program *p)
 {
-	uint32_t first = 0;
+	unsigned *counts = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*counts))), most = 0;
+	const struct sl_fit_stack *first = NULL;
+	size_t from = 0, first_at = 0;
 	bool again = false;
 
-	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth <= p->failed; i++) {
-		const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
+	for (size_t i = 0; i < p->lives.count && p->lives.item[i].birth <= p->failed; i++) {
+		const struct sl_fit_stack *stack = sl_fit_program_maker(p, (uint32_t)i);
+		size_t at = (size_t)(stack - p->stacks.item);
 
-		if (stack->backward || stack->optimizer)
+		if (stack->backward || stack->optimizer) {
+			free(counts);
 			return false;
-		if (!stack->module || stack->loads || stack->copies)
+		}
+		if (stack->loads || stack->copies || !at)
 			continue;
-		again |= first == p->lives.item[i].python && p->lives.item[i - 1].python != first;
-		first = first ? first : p->lives.item[i].python;
+		if (stack->module && !counts[at]) { /* all before belongs to the first pass */
+			first_at = first ? first_at : at;
+			first = first ? first : stack;
+			from = i;
+			again = false;
+		}
+		counts[at]++;
+		most = stack->module && counts[at] > most ? counts[at] : most;
+		if (i > from && first && counts[at] > 1)
+			again |= stack->module ? stack == first && counts[at] < most : sl_fit_program_own(stack) != NULL;
 	}
+	again &= first && counts[first_at] > 1;
+	free(counts);
 	return again;
+}
+
+static bool is_backward(const struct sl_fit_program *p, size_t op)
+{
+	return p->whole.ops.item[op].verb == SL_FIT_ALLOC && sl_fit_program_stack(p, p->whole.ops.item[op].python)->backward;
+}
+
+/* The last request of the forward pass; the one that failed, where no backward pass is known. */
+static size_t forward_end(const struct sl_fit_program *p, const struct sl_fit_stack *failed)
+{
+	size_t at = p->failed;
+
+	if (failed->backward) {
+		while (at && (p->whole.ops.item[at].verb != SL_FIT_ALLOC || is_backward(p, at)))
+			at--;
+		return at;
+	}
+	for (size_t i = p->failed + 1; p->rest == SL_FIT_REST_STEP && i < p->end; i++)
+		if (is_backward(p, i))
+			return i - 1;
+	return at;
+}
+
+/* A function of PyTorch outside of modules, as of a loss. */
+static bool is_loss(const struct sl_fit_stack *stack)
+{
+	for (unsigned i = 0; i < stack->count; i++)
+		if (stack->places[i].file && strstr(stack->places[i].file, "/torch/nn/functional.py"))
+			return true;
+	return false;
 }
 
 /*
@@ -66,12 +115,11 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 	unsigned calls = 0, line;
 	size_t until, start = SL_FIT_GAP;
 
-	if (!failed || (!failed->module && !failed->backward) || failed->optimizer || failed->loads || failed->guarded)
+	if (!failed || failed->optimizer || failed->loads || failed->guarded)
 		return false;
-	for (until = p->failed; until && failed->backward; until--) /* the end of the forward pass */
-		if (p->whole.ops.item[until].verb == SL_FIT_ALLOC &&
-		    !sl_fit_program_stack(p, p->whole.ops.item[until].python)->backward)
-			break;
+	until = forward_end(p, failed);
+	if (until == p->failed && !failed->module && !is_loss(failed))
+		return false;
 	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth <= until; i++) {
 		const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
 
@@ -101,7 +149,7 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 		}
 	}
 	largest = now > largest ? now : largest;
-	if (failed->backward) {
+	if (until != p->failed) {
 		e->extra = largest;
 		e->extra_from = until + 1;
 		if (until < p->recorded->times.count && start < until && !p->recorded->trace->header.dry_count)

@@ -121,6 +121,12 @@ class SmallCard(unittest.TestCase):
         self.assertNotIn("half_batch", said)
         self.assertLessEqual(max(change["lacks_bytes"] or 0 for change in said.values()), 128 << 20)
 
+    def test_a_first_forward_pass_that_did_not_end_is_no_batch_kept(self):
+        """Under 1400 MiB.  Its embedding's line is called twice in the pass."""
+        said = self.of("first_forward")
+        self.assertEqual((said["checkpointing"]["passes"], said["checkpointing"]["function"]), ("this request", "GPT.forward"))
+        self.assertNotIn("no_grad", said)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
