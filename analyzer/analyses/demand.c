@@ -183,39 +183,122 @@ static bool is_of_torch(struct sl_process *process, struct sl_stack stack)
 	return false;
 }
 
-/* Most of what was held are activations of several batches, and no backward pass came that would have freed them. */
-static bool tell_activations(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+/* Activations that were held at the error, and that no backward pass freed. */
+struct kept {
+	const struct sl_site *largest; /* NULL: they were not most of what was held */
+	uint64_t bytes, batches;
+	const struct sl_track *first; /* of the first layer */
+	uint64_t first_ns,
+		pass_ns; /* the first block of the first layer, and of the one that was the last to come for the first time */
+	uint64_t most;	 /* blocks of one layer */
+};
+
+static bool is_activation(struct sl_process *process, const struct sl_oom *oom, unsigned owner)
 {
-	uint64_t bytes = 0, each = 0, batches = 0, since = UINT64_MAX, most = 0;
-	const struct sl_site *largest = NULL;
-	char where[300];
+	const struct sl_site *site = site_of(process, &oom->owners[owner]);
+
+	return site->kind == SL_KIND_block && sl_roles_of(process, site) == SL_ROLE_ACTIVATIONS &&
+	       is_of_torch(process, site->stack);
+}
+
+/* When the Python lines of an owner first made a block that was held, by whatever path in C. */
+static uint64_t begun(struct sl_process *process, const struct sl_oom *oom, unsigned owner)
+{
+	uint32_t python = site_of(process, &oom->owners[owner])->stack.python;
+	uint64_t ns = UINT64_MAX;
 
 	for (unsigned i = 0; i < oom->owner_count; i++) {
 		const struct sl_site *site = site_of(process, &oom->owners[i]);
-		const struct sl_track *track = &process->model->tracks.item[site->track];
+		uint64_t first = process->model->tracks.item[site->track].first_ns;
 
-		if (site->kind != SL_KIND_block || sl_roles_of(process, site) != SL_ROLE_ACTIVATIONS ||
-		    oom->owners[i].blocks < BATCHES_MIN || !is_of_torch(process, site->stack))
-			continue;
-		bytes += oom->owners[i].bytes;
-		since = track->first_ns < since ? track->first_ns : since;
-		if (oom->owners[i].bytes > most) {
-			most = oom->owners[i].bytes;
-			largest = site;
-		}
-		if (!batches || oom->owners[i].blocks < batches)
-			batches = oom->owners[i].blocks;
+		ns = site->stack.python == python && first < ns ? first : ns;
 	}
-	if (!largest || (double)bytes < MOST_PART * (double)oom->live_bytes || went_backward(process->model, since))
+	return ns;
+}
+
+static struct kept find_kept(struct sl_process *process, const struct sl_oom *oom)
+{
+	struct kept k = {.first_ns = UINT64_MAX};
+	uint64_t most = 0, ns;
+
+	for (unsigned i = 0; i < oom->owner_count; i++) {
+		const struct sl_owner *owner = &oom->owners[i];
+
+		if (!is_activation(process, oom, i))
+			continue;
+		ns = begun(process, oom, i);
+		if (ns < k.first_ns) {
+			k.first_ns = ns;
+			k.first = &process->model->tracks.item[site_of(process, owner)->track];
+		}
+		k.pass_ns = ns > k.pass_ns ? ns : k.pass_ns;
+		k.most = owner->blocks > k.most ? owner->blocks : k.most;
+		if (owner->blocks < BATCHES_MIN)
+			continue;
+		k.bytes += owner->bytes;
+		if (owner->bytes > most) {
+			most = owner->bytes;
+			k.largest = site_of(process, owner);
+		}
+		k.batches = !k.batches || owner->blocks < k.batches ? owner->blocks : k.batches;
+	}
+	if (k.largest && ((double)k.bytes < MOST_PART * (double)oom->live_bytes || went_backward(process->model, k.first_ns)))
+		k.largest = NULL;
+	return k;
+}
+
+/*
+ * True: a pass had ended, and another began.  Each layer had come, and then its input was made again, or the first layer, which
+ * comes less often than others, was called again.  Before that, a layer that comes again is one of several.
+ */
+static bool is_repeated(struct sl_process *process, const struct sl_oom *oom, const struct kept *k)
+{
+	if (k->first->last_ns > k->pass_ns && k->first->births < k->most)
+		return true;
+	for (size_t i = 0; i < process->model->tracks.count; i++) {
+		const struct sl_track *track = &process->model->tracks.item[i];
+
+		if (track->kind == SL_KIND_block && track->device == oom->device && track->stack.python &&
+		    track->first_ns < k->pass_ns && track->last_ns > k->pass_ns && !is_of_torch(process, track->stack))
+			return true;
+	}
+	return false;
+}
+
+/* Most of what was held are activations of several batches, and no backward pass came that would have freed them. */
+static bool tell_activations(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	struct kept k = find_kept(process, oom);
+	char where[300];
+
+	if (!k.largest || !is_repeated(process, oom, &k))
 		return false;
-	each = bytes / batches;
-	sl_owners_line(process, largest->stack, 3, where, sizeof(where));
+	sl_owners_line(process, k.largest->stack, 3, where, sizeof(where));
 	snprintf(story->text, sizeof(story->text),
 		 "activations of about %llu batches are kept, %s of each, since autograd is on and no backward pass freed them: "
 		 "made at %s",
-		 (unsigned long long)batches, SL_SIZE(each), where);
+		 (unsigned long long)k.batches, SL_SIZE(k.bytes / k.batches), where);
 	snprintf(story->advice, sizeof(story->advice),
 		 "run that under torch.no_grad(), or keep results without their graph: detach() or item()");
+	return true;
+}
+
+/* The first forward pass did not end: what the rest of the step needs is in no recording. */
+static bool tell_first_pass(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	struct kept k = find_kept(process, oom);
+	char where[300];
+
+	if (!k.largest || is_repeated(process, oom, &k))
+		return false;
+	sl_owners_line(process, k.largest->stack, 2, where, sizeof(where));
+	snprintf(story->text, sizeof(story->text),
+		 "it ran out in its first forward pass, with %s of activations by then, most of them made at %s: the step needs "
+		 "more "
+		 "than that, and how much more is not known",
+		 SL_SIZE(k.bytes), where);
+	snprintf(story->advice, sizeof(story->advice),
+		 "a smaller batch, checkpointing, or autocast; a dry run on a larger card tells what the job needs");
 	return true;
 }
 
@@ -297,5 +380,5 @@ bool sl_demand_tell(struct sl_oom_causes *story, struct sl_process *process, con
 	if (oom->device < 0 || !oom->torch.used || oom->free_bytes == SL_UNKNOWN || oom->scope != SL_SCOPE_VRAM)
 		return false;
 	return tell_optimizer(story, process, oom) || tell_pool(story, process, oom) || tell_series(story, process, oom) ||
-	       tell_activations(story, process, oom) || tell_caches(story, process, oom);
+	       tell_activations(story, process, oom) || tell_caches(story, process, oom) || tell_first_pass(story, process, oom);
 }

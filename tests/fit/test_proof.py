@@ -126,6 +126,11 @@ class SmallCard(unittest.TestCase):
         said = self.of("first_forward")
         self.assertEqual((said["checkpointing"]["passes"], said["checkpointing"]["function"]), ("this request", "GPT.forward"))
         self.assertNotIn("no_grad", said)
+        with tempfile.TemporaryDirectory() as folder:
+            traces = shutil.copytree(HERE / "small_card" / "first_forward", Path(folder, "traces"))
+            screen = " ".join(run(str(traces)).split())
+        self.assertIn("it ran out in its first forward pass", screen)
+        self.assertNotIn("no_grad", screen)
 
 
 if __name__ == "__main__":
