@@ -8,5 +8,5 @@
 /* True: the list is well-formed. */
 bool sl_ranks_valid(const char *list);
 
-/* True: the list has the rank.  *until (may be NULL): the next rank of which it may say something else; UINT64_MAX: none. */
+/* True: the list has the rank.  *until (may be NULL) gets the next rank at which the answer may change, or UINT64_MAX. */
 bool sl_ranks_has(const char *list, uint64_t rank, uint64_t *until);

@@ -16,11 +16,21 @@ static const struct {
 #undef FIELD
 };
 
-/* False: no field has this name, or the value is no number. */
+/* False: no field has this name, or the value is no number, which may have a unit: 12G, 12GiB. */
 static bool read_number(struct sl_dry_card *card, const char *name, size_t length, const char *value)
 {
+	static const char units[] = "KMGT";
 	char *end;
 	int64_t number = strtoll(value, &end, 10);
+	const char *unit = end > value && *end ? strchr(units, *end) : NULL;
+
+	if (unit && number < 1 << 20) {
+		number <<= 10 * (unit - units + 1);
+		end += !strncmp(end + 1, "iB", 2) ? 3 : 1;
+	}
+	end += strspn(end, " \t\r");
+	if (*end && *end != '\n')
+		return false;
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
 		if (strlen(fields[i].name) == length && !memcmp(fields[i].name, name, length) && end > value && number >= 0) {

@@ -14,7 +14,7 @@ struct sl_cudnn {
 	struct sl_cudnn *source; /* of an engine's configuration: the graph that it was offered for */
 };
 
-/* The values that were set, in `type`'s width; NULL, and *count 0: it was not set. The descriptor keeps them. */
+/* The elements of attribute `name`, in their type's width, which the descriptor keeps. NULL, and *count 0: it was not set. */
 const void *sl_cudnn_values(const struct sl_cudnn *d, int name, int64_t *count);
 struct sl_cudnn *sl_cudnn_child(const struct sl_cudnn *d, int name);
 

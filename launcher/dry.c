@@ -99,7 +99,7 @@ static bool read_file(struct sl_dry_card *out, const char *path)
 	if (file)
 		fclose(file);
 	if (!length) {
-		sl_launcher_say("--dry=%s: no such card, and no file with one; --dry=list shows them", path);
+		sl_launcher_say("--dry=%s is neither a known card nor a file of one; --dry=list shows the cards", path);
 		return false;
 	}
 	text[length] = 0;

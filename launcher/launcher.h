@@ -153,8 +153,8 @@ void sl_inherited_close(void);
 /* --- launcher/ended.c --- */
 
 /*
- * Writes how the command ended into its rings.  A process that exits by the system call itself tells nobody inside it, and
- * without this would look like one that was killed.
+ * The launcher writes the command's exit status into its rings.  A process that exits by a bare system call writes none itself,
+ * and would look like one that was killed.
  */
 void sl_ended_tell(const struct sl_launch *run, pid_t child, int status);
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define NODES "Several nodes: one stormlog-run on each, -o a folder that all of them see."
+#define NODES "With several nodes, start stormlog-run on each, and give -o a folder that all nodes see."
 
 static const struct starter {
 	const char *name;   /* the program's name, or that of a Python module after -m */
@@ -30,7 +30,7 @@ static const struct starter {
 	 "Pyxis: the container is only recorded if both folders are mounted in it: srun "
 	 "--container-image=IMAGE "
 	 "--container-mounts=TRACES:/traces stormlog-run -o /traces PROGRAM, with the wheel in the image."},
-	{"srun", NULL, "srun hands the environment on, unless --export leaves LD_PRELOAD out: then srun stormlog-run PROGRAM."},
+	{"srun", NULL, "srun passes the environment on. If --export drops LD_PRELOAD, use srun stormlog-run PROGRAM."},
 	{"sbatch", "--array",
 	 "Each job of the array runs elsewhere and later: write stormlog-run -o traces/%j before the program, in the script, for a "
 	 "folder a "
@@ -40,9 +40,10 @@ static const struct starter {
 	{"mpirun", NULL,
 	 "OpenMPI hands LD_PRELOAD on to this node only: add -x LD_PRELOAD -x STORMLOG_DIR, or mpirun stormlog-run PROGRAM."},
 	{"mpiexec", NULL, "Ranks of other nodes may not inherit LD_PRELOAD: mpiexec stormlog-run PROGRAM always records them."},
-	{"jupyter", NULL, "Each kernel leaves a trace as long as it lives; stormlog_native.report() in a cell shows it."},
-	{"jupyter-lab", NULL, "Each kernel leaves a trace as long as it lives; stormlog_native.report() in a cell shows it."},
-	{"jupyter-notebook", NULL, "Each kernel leaves a trace as long as it lives; stormlog_native.report() in a cell shows it."},
+	{"jupyter", NULL, "Each notebook process writes a trace while it runs; stormlog_native.report() in a cell shows it."},
+	{"jupyter-lab", NULL, "Each notebook process writes a trace while it runs; stormlog_native.report() in a cell shows it."},
+	{"jupyter-notebook", NULL,
+	 "Each notebook process writes a trace while it runs; stormlog_native.report() in a cell shows it."},
 	{"docker", NULL,
 	 "The container is not recorded from here: docker run ... -v $PWD/traces:/traces IMAGE stormlog-run -o /traces "
 	 "PROGRAM."},

@@ -5,7 +5,7 @@
 #include <dirent.h>
 #include <stdint.h>
 
-/* To be listed and closed.  follow: O_NOFOLLOW where the name may be no link, or 0.  NULL: errno. */
+/* Opens a folder, which the caller closes.  `follow`: O_NOFOLLOW refuses a link, 0 follows it.  NULL: errno. */
 DIR *sl_folder_open(int at, const char *name, int follow);
 /* Removes a folder with its content: links are removed, not followed. */
 void sl_folder_remove(int at, const char *name);

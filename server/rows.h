@@ -5,7 +5,10 @@
 #include "server/ask.h"
 #include "server/html.h"
 
-/* The runs of an answered query, in a form that compares two of them.  found: how many match in all, shown above them; or NULL. */
+/*
+ * The runs of an answered query as a form, whose button compares two of them.  found: the page shows how many match in all; NULL:
+ * it does not.
+ */
 void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask, int64_t *found);
 /* Links to the previous and the next page. */
 void sl_rows_pages(struct sl_html *page, const struct sl_ask *ask, int64_t count);

@@ -7,8 +7,8 @@
 bool sl_top_terminal_fits(void);
 
 /*
- * Begins curses, with no more lines or columns than it can have.  From now on INT, TERM and HUP end the program as its key does,
- * and a second one at once.  False: it cannot.
+ * Begins curses, with no more lines or columns than it can have.  The first INT, TERM or HUP then acts as key q; a second one ends
+ * the program at once.  False: it cannot.
  */
 bool sl_top_terminal_begin(void);
 

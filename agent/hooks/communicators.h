@@ -16,7 +16,7 @@
 #include "agent/call/instant.h"
 #include "common/vendor_abi.h"
 
-/* nvtxPayloadSchemaEntry_t, nvtxPayloadSchemaAttr_t, nvtxPayloadData_t. */
+/* These have the layout of NVTX's nvtxPayloadSchemaEntry_t, nvtxPayloadSchemaAttr_t, nvtxPayloadData_t. */
 struct sl_payload_entry {
 	uint64_t flags, type;
 	const char *name, *description;

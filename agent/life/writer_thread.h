@@ -13,7 +13,7 @@
 
 #include "agent/process/mute.h"
 
-/* Called before the start: keeps the program's signals, with which the process ends if the writer is its last thread. */
+/* Called before the start: stores the program's signal state. The writer restores it if it is the last thread of the process. */
 void sl_writer_thread_signals(const struct sl_mute *mute);
 
 /* Starts it. 0 or errno.  Allocates. */

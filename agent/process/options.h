@@ -43,7 +43,7 @@ bool sl_options_set(const struct sl_options_row *option, struct sl_options *opti
 /* The member as text, for the trace: borrowed, or written into `scratch`; NULL for text that is unset. */
 const char *sl_options_text(const struct sl_options_row *option, const struct sl_options *options, char scratch[24]);
 
-/* Keeps the STORMLOG_ variables of the environment, 8 kB at most.  Called once, when the library is loaded. */
+/* Copies the STORMLOG_ variables.  The copy has 8 kB; a variable without room is skipped.  Called once, at the library's load. */
 void sl_options_keep(void);
 
 /* A variable's value now, or for STORMLOG_ ones as it was kept; NULL: unset.  An empty one counts as set here. */

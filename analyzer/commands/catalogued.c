@@ -121,7 +121,7 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs
 	if (!sl_begin_may_write(&(struct sl_verb_files){.inputs = inputs, .writes = {path}, .through = path}, why, sizeof(why)))
 		return sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	if (sl_begin_is_read(path, inputs))
-		return sl_command_fail(SL_EXIT_USAGE, "%s would be read as a part of a run; name another place", path);
+		return sl_command_fail(SL_EXIT_USAGE, "%s is among the traces to read; give --catalogue another path", path);
 	if (!stat(path, &st) && st.st_size == 1) /* to SQLite an empty database */
 		return sl_command_fail(SL_EXIT_USAGE, "%s: no catalogue of stormlog", path);
 	c->store = sl_store_open(path, write, why);

@@ -25,7 +25,7 @@ struct conversion {
 #define INTO struct conversion
 static const struct sl_option table[] = {
 	{"--session-id", 0, "ID", "the session of records without one", SL_TO_TEXT(rules.session_id)},
-	{"--file-session", 0, NULL, "one made-up session for the nameless records of each file, instead of one for each record",
+	{"--file-session", 0, NULL, "records without a session share one for each file (default: each has its own)",
 	 SL_TO_FLAG(file_session)},
 	{"--strict", 0, NULL, "refuse records of the oldest formats, which have no schema_version", SL_TO_FLAG(rules.strict)},
 	{"--json", 0, NULL, "has no effect: the output is always one JSON object a line"},

@@ -91,7 +91,7 @@ struct sl_screen_style {
 };
 void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_screen_style *style);
 
-/* Called before the program gives up its rights, if sl_outputs_write will be. */
+/* Call it before the sandbox starts, if you will call sl_outputs_write. */
 void sl_outputs_prepare(void);
 
 /* Writes all of sl_outputs into the chosen place.  False: the old folder stays, and place->why says why. */

@@ -11,7 +11,7 @@
 struct sl_write;
 
 struct sl_write *sl_write_open(FILE *out);
-/* A map that sl_definition_begin began; it goes into a frame of its own, the header, or with others. */
+/* Maps that sl_definition_begin began: `header` writes a frame of its own, `define` adds to a shared one. */
 void sl_write_header(struct sl_write *write, struct sl_definition *map);
 void sl_write_define(struct sl_write *write, struct sl_definition *map);
 /* thread: from 1.  Times of a thread rise. */

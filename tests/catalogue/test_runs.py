@@ -286,7 +286,7 @@ class Runs(Catalogue):
                 for verb in ["runs"], ["history", "peak"]:
                     before = os.listdir(os.path.join(self.runs, "one"))
                     self.ask(*verb, "--catalogue", path, os.path.join(self.runs, "one"), code=2)
-                    self.assertIn("%s would be read as a part of a run" % path, self.said)
+                    self.assertIn("%s is among the traces to read" % path, self.said)
                     self.assertEqual(os.listdir(os.path.join(self.runs, "one")), before)
 
     def test_a_file_of_one_byte_is_no_empty_catalogue(self):

@@ -100,7 +100,7 @@ class Run(unittest.TestCase):
 
     def test_a_card_of_ones_own(self):
         with tempfile.NamedTemporaryFile("w", suffix=".card") as file:
-            file.write("like = l4\nname = NVIDIA Own\nmemory = %d\n" % (3 * GIB))
+            file.write("like = l4\nname = NVIDIA Own\nmemory = 3GiB\n")
             file.flush()
             run = Dry("/usr/bin/python3", "-c", ALLOCATE % 64, card=file.name)
             self.assertEqual(int(run.out.split()[1]), 3 * GIB)
@@ -108,7 +108,7 @@ class Run(unittest.TestCase):
             file.write("colour = 3\n")
             file.flush()
             self.assertIn("colour = 3: wants `name = value`", Dry("true", card=file.name).err)
-        self.assertIn("--dry=nosuch: no such card", Dry("true", card="nosuch").err)
+        self.assertIn("--dry=nosuch is neither a known card", Dry("true", card="nosuch").err)
 
     def test_a_runtime_inside_a_library_is_refused_by_name(self):
         code = INIT + "; cuda.cuGetExportTable(ctypes.byref(ctypes.c_void_p()), b'0123456789abcdef'); print('went on')"
