@@ -398,7 +398,7 @@ class Launcher(unittest.TestCase):
                               (["accelerate", "config"], None), (["python3", "-c", "docker"], None), (["true", "torchrun"], None),
                               (["docker", "run", "image"], "-v $PWD/traces:/traces"), (["sbatch", "job.sh"], "in the script"),
                               (["sbatch", "--array=0-7", "job.sh"], "a folder a job"), (["srun", "-n", "4", "--container-image", "x", "y"], "Pyxis"),
-                              (["srun", "-n", "4", "x"], "hands the environment on"), (["code", "."], "launch.json"),
+                              (["srun", "-n", "4", "x"], "passes the environment on"), (["code", "."], "launch.json"),
                               (["systemctl", "start", "x"], "ExecStart"), (["systemd-run", "x"], "systemd-run stormlog-run"),
                               (["kubectl", "apply"], "in the pod's command")):
             with self.subTest(command):
