@@ -109,10 +109,11 @@ static void check_libraries(const char *agent)
 	char *answer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	for (size_t i = 0; answer != MAP_FAILED && i < SL_COUNT(libraries); i++) {
-		pid_t child = fork();
+		pid_t child;
 		int status = 0;
 
 		*answer = 0;
+		child = fork();
 		if (!child) {
 			alarm(20); /* ends a library that hangs on a broken device */
 			look(&libraries[i], agent, answer, size);
