@@ -91,6 +91,8 @@ int sl_child_exec(const struct sl_launch *run)
 	execvp(run->command[0], run->command);
 	why = errno;
 	sl_launcher_say("%s: %s", run->command[0], why == ENOENT ? "not found" : strerror(why));
+	if (run->dry && sl_dry_is_card(run->command[0]))
+		sl_launcher_say("a card follows an equals sign: --dry=%s", run->command[0]);
 	return why == ENOENT ? SL_LAUNCH_NOT_FOUND : SL_LAUNCH_NO_EXECUTE;
 }
 

@@ -55,6 +55,14 @@ static const char *short_name(const char *name)
 	return name;
 }
 
+bool sl_dry_is_card(const char *id)
+{
+	for (size_t i = 0; i < SL_COUNT(cards); i++)
+		if (!strcmp(cards[i].id, id))
+			return true;
+	return false;
+}
+
 int sl_dry_list(void)
 {
 	printf("%-12s %-48s %9s  %s\n", "--dry=", "", "memory", "context and code outside of PyTorch");

@@ -66,6 +66,7 @@ bool sl_paths_dry(char *path, size_t size); /* the folder of the dry run's libra
 
 /* Prints the cards on stdout. Returns the exit status. */
 int sl_dry_list(void);
+bool sl_dry_is_card(const char *id); /* of the list */
 
 /* Before the command: chooses the card and makes what the run needs. False: it cannot be, and why was said. */
 bool sl_dry_begin(const struct sl_launch *run);

@@ -140,6 +140,8 @@ class Run(unittest.TestCase):
         for options in (["--steps", "3"], ["--keep-writes"], ["--allow-writes", "/"]):
             done = subprocess.run([RUN, *options, "--", "true"], capture_output=True, text=True)
             self.assertEqual((done.returncode, "go with --dry" in done.stderr), (125, True))
+        done = subprocess.run([RUN, "--dry", "l4", "true"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, "--dry=l4" in done.stderr), (127, True))
 
     def test_a_job_below_tmpdir_is_safe_too(self):
         code = "import os; open('model.pt', 'w').write('zeros'); open(os.path.expanduser('~/notes'), 'w').write('zeros')"
