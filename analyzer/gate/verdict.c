@@ -302,6 +302,10 @@ static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, bo
 		    "card it "
 		    "may go on",
 		    sl_paths_name(read.line), read.what);
+	else if (card && sl_dry_shape(report, &read))
+		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
+		    "%s took a size from values that were not computed (%s): on a card it is another", sl_paths_name(read.line),
+		    read.what);
 	else if (card && sl_dry_need(report, &need) && sl_dry_depends(&need)) {
 		sl_dry_say(&need, text, sizeof(text));
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry", "the dry run came to its end, and it depends on the card: %s",

@@ -166,6 +166,15 @@ bool sl_dry_early(const struct sl_report *report, struct sl_dry_read *read)
 	return false;
 }
 
+bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; sl_dry_read(&report->processes[i], k, read); k++)
+			if (strstr(read->what, " elements")) /* "mask of 0 of 1000 elements" */
+				return true;
+	return false;
+}
+
 const char *sl_dry_unfinished(const struct sl_report *report)
 {
 	static const char *const ends[SL_ENDED_COUNT] = {

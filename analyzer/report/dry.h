@@ -49,6 +49,9 @@ bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_r
  */
 bool sl_dry_early(const struct sl_report *report, struct sl_dry_read *read);
 
+/* True: how many elements a tensor has followed from values that were not computed.  read: the first such line. */
+bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read);
+
 /* "the first 20 steps fit; ...": the dry run ended the job, and this is what it saw; NULL: it did not. */
 const char *sl_dry_end(const struct sl_process *process);
 

@@ -152,6 +152,9 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
             run = Dry(PYTHON, program.name)
         self.assertEqual([(int(read["line"].rsplit(":")[-1]), read["what"]) for read in run.report["run"]["dry"]["reads"]], [
             (3, "mask of 0 of 1000000 elements"), (5, "mask of 2000 of 2000 elements"), (6, "unique of 1 of 1000 elements")], run.err)
+        steps = ["w = torch.nn.Parameter(torch.zeros(1, device='cuda'))", "sgd = torch.optim.SGD([w], lr=1)", "for i in range(3):", "    w.sum().backward()", "    sgd.step()"]
+        (_, said), _ = self.check("\n".join(lines[:3] + steps), [])
+        self.assertRegex(said, r"unknown +dry +train.py:3 took a size from values that were not computed \(mask of 0 of 1000000 elements\)")
 
     def test_lazy_modules_move_and_get_their_sizes(self):
         code = ("import torch\nfrom torch import nn\nmodel = nn.Sequential(nn.LazyConv2d(4, 3), nn.Flatten(), nn.LazyBatchNorm1d(), nn.LazyLinear(2)).half().cuda()\n"
