@@ -27,11 +27,10 @@ static int64_t known(uint64_t value)
 static const char *metadata(const struct sl_report *report, const char *key)
 {
 	const struct sl_header *header = &report->processes[0].trace->header;
-	const struct sl_defs *defs = report->processes[0].model->defs;
+	const struct sl_said *said = sl_defs_said(report->processes[0].model->defs, key);
 
-	for (size_t i = 0; i < defs->metadata.count; i++)
-		if (!strcmp(defs->metadata.item[i].key, key))
-			return defs->metadata.item[i].value;
+	if (said)
+		return said->value;
 	for (unsigned i = 0; i < header->metadata_count; i++)
 		if (!strcmp(header->metadata[i].name, key))
 			return header->metadata[i].value;

@@ -5,21 +5,13 @@
 #include "analyzer/base/json.h"
 #include "analyzer/outputs/output.h"
 
-static bool is_said(const struct sl_defs *defs, const char *key)
-{
-	for (size_t i = 0; i < defs->metadata.count; i++)
-		if (!strcmp(defs->metadata.item[i].key, key))
-			return true;
-	return false;
-}
-
 void sl_output_metadata(struct sl_json *j, const struct sl_model *model)
 {
 	const struct sl_header *header = model->header;
 	const struct sl_defs *defs = model->defs;
 
 	for (unsigned i = 0; i < header->metadata_count; i++)
-		if (!is_said(defs, header->metadata[i].name))
+		if (!sl_defs_said(defs, header->metadata[i].name))
 			sl_json_string(j, header->metadata[i].name, header->metadata[i].value);
 	for (size_t i = 0; i < defs->metadata.count; i++)
 		sl_json_string(j, defs->metadata.item[i].key, defs->metadata.item[i].value);
@@ -32,7 +24,7 @@ struct sl_value *sl_output_metadata_value(struct sl_arena *arena, const struct s
 	struct sl_value *object = sl_value_object(arena, header->metadata_count + (uint32_t)defs->metadata.count);
 
 	for (unsigned i = 0; i < header->metadata_count; i++)
-		if (!is_said(defs, header->metadata[i].name))
+		if (!sl_defs_said(defs, header->metadata[i].name))
 			sl_value_set(object, header->metadata[i].name, sl_value_of_text(header->metadata[i].value));
 	for (size_t i = 0; i < defs->metadata.count; i++)
 		sl_value_set(object, defs->metadata.item[i].key, sl_value_of_text(defs->metadata.item[i].value));

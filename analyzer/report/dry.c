@@ -48,7 +48,7 @@ const char *sl_dry_report(const struct sl_report *report)
 
 #define UNSURE "dry.unsure." /* begins the key of metadata that tells how much more a library may hold (dry/unsure.h) */
 
-/* The most that a process may hold beyond its figures; its last word counts. what: for which use, kept where there is none. */
+/* The most that a process may hold beyond its figures, or 0.  *what gets the use that its last word is about. */
 static uint64_t unsure_of(const struct sl_defs *defs, const char **what)
 {
 	uint64_t bytes = 0;
@@ -120,12 +120,9 @@ bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_r
 
 const char *sl_dry_end(const struct sl_process *process)
 {
-	const struct sl_defs *defs = process->model->defs;
+	const struct sl_said *said = sl_defs_said(process->model->defs, "dry.end");
 
-	for (size_t i = 0; i < defs->metadata.count; i++)
-		if (!strcmp(defs->metadata.item[i].key, "dry.end"))
-			return defs->metadata.item[i].value;
-	return NULL;
+	return said ? said->value : NULL;
 }
 
 static bool was_asked_to_end(const struct sl_header *header)
@@ -141,13 +138,9 @@ static bool was_asked_to_end(const struct sl_header *header)
 /* SL_UNKNOWN: no PyTorch was loaded, or an earlier version recorded it. */
 static uint64_t steps_of(const struct sl_process *process)
 {
-	const struct sl_defs *defs = process->model->defs;
-	uint64_t steps = SL_UNKNOWN;
+	const struct sl_said *said = sl_defs_said(process->model->defs, "dry.steps");
 
-	for (size_t i = 0; i < defs->metadata.count; i++)
-		if (!strcmp(defs->metadata.item[i].key, "dry.steps"))
-			steps = strtoull(defs->metadata.item[i].value, NULL, 10);
-	return steps;
+	return said ? strtoull(said->value, NULL, 10) : SL_UNKNOWN;
 }
 
 bool sl_dry_early(const struct sl_report *report, struct sl_dry_read *read)

@@ -269,18 +269,24 @@ static void add_note(struct sl_defs *defs, const msgpack_object *map, uint64_t i
 		*PUSH(defs->notes) = text;
 }
 
+struct sl_said *sl_defs_said(const struct sl_defs *defs, const char *key)
+{
+	for (size_t i = 0; i < defs->metadata.count; i++)
+		if (!strcmp(defs->metadata.item[i].key, key))
+			return &defs->metadata.item[i];
+	return NULL;
+}
+
 static void add_metadata(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
-	struct sl_said said = {text_of(defs, map, "key"), text_of(defs, map, "value")};
+	struct sl_said said = {text_of(defs, map, "key"), text_of(defs, map, "value")}, *before;
 
 	if (!said.key)
 		return;
-	for (size_t i = 0; i < defs->metadata.count; i++)
-		if (!strcmp(defs->metadata.item[i].key, said.key)) {
-			defs->metadata.item[i].value = said.value;
-			return;
-		}
-	if (!is_full(defs, defs->metadata.count))
+	before = sl_defs_said(defs, said.key);
+	if (before)
+		before->value = said.value;
+	else if (!is_full(defs, defs->metadata.count))
 		*PUSH(defs->metadata) = said;
 }
 

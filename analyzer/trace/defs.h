@@ -131,6 +131,9 @@ bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map);
 void sl_defs_share(struct sl_defs *defs);
 void sl_defs_free(struct sl_defs *defs);
 
+/* What the program gave for a key of metadata while it ran; NULL: nothing. */
+struct sl_said *sl_defs_said(const struct sl_defs *defs, const char *key);
+
 const char *sl_defs_text(const struct sl_defs *defs, uint64_t id);
 /* Notes that the module is at its place from now on; gone: that nothing is there any more. */
 void sl_defs_add_module(struct sl_defs *defs, const struct sl_module *module, bool gone);
