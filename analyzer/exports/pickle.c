@@ -124,3 +124,11 @@ void sl_pickle_put_text(struct sl_pickle *pickle, const char *key, const char *t
 	sl_pickle_text(pickle, text);
 	sl_pickle_next(pickle);
 }
+
+void sl_pickle_put_empty(struct sl_pickle *pickle, const char *key)
+{
+	sl_pickle_text(pickle, key);
+	sl_pickle_list(pickle);
+	sl_pickle_close(pickle);
+	sl_pickle_next(pickle);
+}

@@ -38,3 +38,4 @@ void sl_pickle_recall(struct sl_pickle *pickle, uint32_t memo);
 /* Writes a key and its value into a dict. */
 void sl_pickle_put_int(struct sl_pickle *pickle, const char *key, int64_t value);
 void sl_pickle_put_text(struct sl_pickle *pickle, const char *key, const char *text);
+void sl_pickle_put_empty(struct sl_pickle *pickle, const char *key); /* an empty list */

@@ -380,10 +380,7 @@ static void put_last(struct sl_export_snapshot *s, uint64_t unix_ns)
 	sl_pickle_put_int(&s->pickle, "stream", 0);
 	sl_pickle_put_int(&s->pickle, "time_us", (int64_t)(unix_ns / 1000));
 	sl_pickle_put_text(&s->pickle, "category", "unknown");
-	sl_pickle_text(&s->pickle, "frames");
-	sl_pickle_list(&s->pickle);
-	sl_pickle_close(&s->pickle);
-	sl_pickle_next(&s->pickle);
+	sl_pickle_put_empty(&s->pickle, "frames");
 	sl_pickle_close(&s->pickle);
 	sl_pickle_next(&s->pickle);
 }

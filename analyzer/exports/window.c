@@ -179,14 +179,10 @@ static void put_block(struct sl_export_snapshot *s, struct sl_merge_process *p, 
 	sl_pickle_put_int(&s->pickle, "size", (int64_t)size);
 	sl_pickle_put_int(&s->pickle, "requested_size", block ? (int64_t)block->bytes : 0);
 	sl_pickle_put_text(&s->pickle, "state", !block ? "inactive" : block->refs ? "active_pending_free" : "active_allocated");
-	if (block) {
+	if (block)
 		sl_export_put_frames(s, p, block->site);
-	} else {
-		sl_pickle_text(&s->pickle, "frames");
-		sl_pickle_list(&s->pickle);
-		sl_pickle_close(&s->pickle);
-		sl_pickle_next(&s->pickle);
-	}
+	else
+		sl_pickle_put_empty(&s->pickle, "frames");
 	sl_pickle_close(&s->pickle);
 	sl_pickle_next(&s->pickle);
 }
@@ -319,12 +315,8 @@ void sl_export_window_settings(struct sl_export_snapshot *s, const struct sl_mer
 		sl_pickle_close(&s->pickle);
 		sl_pickle_next(&s->pickle);
 	}
-	if (release_of(p) >= 5) {
-		sl_pickle_text(&s->pickle, "external_annotations");
-		sl_pickle_list(&s->pickle);
-		sl_pickle_close(&s->pickle);
-		sl_pickle_next(&s->pickle);
-	}
+	if (release_of(p) >= 5)
+		sl_pickle_put_empty(&s->pickle, "external_annotations");
 }
 
 unsigned sl_export_window_frames(const struct sl_stack_frame *frames, unsigned count)
