@@ -132,12 +132,6 @@ class Parquet(Case):
         self.assertEqual(rows, sorted(rows, key=lambda row: -row[1]))
         self.assertTrue(all("/model.py:" in line for line, _, _ in rows), rows[0])
 
-    def test_ranks_unlike_the_others(self):
-        peaks = {process["rank"]: max(row["peak_bytes"] for row in process["memory"]) for process in self.report["processes"]}
-        middle = sorted(peaks.values())
-        middle = (middle[1] + middle[2]) / 2
-        self.assertEqual({rank: (peak, share) for rank, peak, share in self.ask(2)}, {rank: (peak, round(peak / middle, 3)) for rank, peak in peaks.items()})
-
     def test_names_steer_nothing_and_what_is_malformed_is_said(self):
         name = "::\x1b[31m##vso[x\u202ey\n::er\u200cror"
         events = traces.Thread().events(3, api=1, kind=1, duration_ns=1, address=[8, 16, 24], bytes=8, python=1, label=1)
