@@ -60,8 +60,8 @@ static void spaces(struct sl_screen_page *page, unsigned count)
 }
 
 /*
- * How many bytes of the text to print in `room` columns.  It is cut at a space, but not inside "12 MiB"; a word that is
- * longer than the room is cut where it ends.
+ * How many bytes of the text to print in `room` columns.  It is cut at a space, but not inside "12 MiB" or "10 307"; a word
+ * that is longer than the room is cut where it ends.
  */
 static size_t fitting(const char *text, unsigned room)
 {
@@ -71,7 +71,8 @@ static size_t fitting(const char *text, unsigned room)
 	for (; text[at]; at++) {
 		if (begins((unsigned char)text[at]) && ++columns > room)
 			return space ? space : at;
-		if (text[at] == ' ' && at && !(isdigit((unsigned char)text[at - 1]) && isalpha((unsigned char)text[at + 1])))
+		if (text[at] == ' ' && at && text[at - 1] != ' ' &&
+		    !(isdigit((unsigned char)text[at - 1]) && isalnum((unsigned char)text[at + 1])))
 			space = at;
 	}
 	return at;

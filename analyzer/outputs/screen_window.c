@@ -364,8 +364,8 @@ static bool put_peak(struct sl_screen_page *page, struct sl_process *process)
 	if (devices > 1)
 		snprintf(others, sizeof(others), "   %u other devices held less", devices - 1);
 	sl_screen_head(page, window ? "PEAK" : "HELD", SL_SCREEN_PLAIN);
-	sl_screen_say(page, "     %s%s in tensors, %s reserved   %s%s", who, SL_SIZE(requested_at_peak(device)),
-		      SL_SIZE(device->torch_at_peak.reserved_bytes), spark, others);
+	sl_screen_say(page, "     %s%s in tensors, %s reserved%s%s%s", who, SL_SIZE(requested_at_peak(device)),
+		      SL_SIZE(device->torch_at_peak.reserved_bytes), *spark ? "   " : "", spark, others);
 	no_stacks = put_rows(page, process, device, window, facts.requested);
 	if (window)
 		put_cache(page, process, device);

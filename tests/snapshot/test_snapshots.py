@@ -52,6 +52,7 @@ class Snapshots(unittest.TestCase):
     def run_on(self, *arguments, code=0):
         done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, cwd=self.at.name, env={**os.environ, "TMPDIR": self.at.name})
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertNotRegex(done.stdout, r"\)  +\n|\d\n +\d{3} events")
         return done
 
     def report(self, *paths):
