@@ -9,46 +9,6 @@
 
 #define SHOWN_MAX 260
 
-/* Beginnings of names of frames that are the interpreter's, the loader's, or of what took the stack. */
-static const char *const left_out[] = {
-	"torch::unwind",
-	"torch::CapturedTraceback",
-	"torch::cuda::gather",
-	"unwind::",
-	"gather_with_cpp",
-	"_PyEval_",
-	"PyEval_",
-	"_PyObject_",
-	"PyObject_",
-	"_PyFunction_",
-	"PyFunction_",
-	"_PyRun_",
-	"PyRun_",
-	"PyVectorcall_",
-	"_PyVectorcall_",
-	"cfunction_",
-	"method_vectorcall",
-	"vectorcall_",
-	"slot_tp_",
-	"type_call",
-	"property_descr_get",
-	"_start",
-	"__libc_",
-	"start_thread",
-	"clone",
-	"Py_RunMain",
-	"Py_BytesMain",
-	"pymain_",
-	"builtin_exec",
-	"_PyCFunction_",
-	"THPFunction_apply",
-	"partial_call",
-	"PyNumber_",
-	"object_vacall",
-	"cpp_function::",
-	"pybind11::",
-};
-
 /* Functions that ask for a workspace, and its library. */
 static const struct {
 	const char *part, *name;
@@ -127,74 +87,98 @@ static void plain(const char *name, char *out, size_t size)
 	out[at] = 0;
 }
 
-static bool is_left_out(const char *function)
-{
-	if (!*function || !strcmp(function, "??"))
-		return true;
-	for (size_t i = 0; i < SL_COUNT(left_out); i++)
-		if (!strncmp(function, left_out[i], strlen(left_out[i])))
-			return true;
-	return false;
-}
-
-/* The word behind `begin` in the name, up to "::". */
+/* The word behind `begin` in the name, which "::" ends. */
 static bool word_behind(const char *function, const char *begin, char *out, size_t size)
 {
-	const char *at = strstr(function, begin), *end;
+	const char *at = strstr(function, begin);
+	size_t length;
 
 	if (!at)
 		return false;
 	at += strlen(begin);
-	end = strstr(at, "::");
-	if (!end || (size_t)(end - at) >= size)
+	length = strcspn(at, ":(<");
+	if (at[length] != ':' || length >= size)
 		return false;
-	memcpy(out, at, (size_t)(end - at));
-	out[end - at] = 0;
+	memcpy(out, at, length);
+	out[length] = 0;
 	return true;
 }
 
-/* The caller in a stack without Python: the library of a workspace, the node of the backward pass, the operator. */
-static bool operation_of(const struct sl_snapshot *s, const uint32_t *frames, size_t count, char *out, size_t size)
+/* The innermost of these frames that has the text in its name; count: none. */
+static size_t frame_with(const struct sl_snapshot *s, const uint32_t *frames, size_t count, const char *text)
+{
+	size_t at = 0;
+
+	while (at < count && !strstr(function_of(s, frames[at]), text))
+		at++;
+	return at;
+}
+
+#define WORD 256
+
+/* The node of the backward pass that these frames ran. */
+static bool node_of(const struct sl_snapshot *s, const uint32_t *frames, size_t count, char out[WORD])
 {
 	for (size_t i = 0; i < count; i++)
-		for (size_t w = 0; w < SL_COUNT(workspaces); w++)
-			if (strstr(function_of(s, frames[i]), workspaces[w].part)) {
-				snprintf(out, size, "%s", workspaces[w].name);
-				return true;
-			}
-	for (size_t i = 0; i < count; i++)
-		if (word_behind(function_of(s, frames[i]), "torch::autograd::generated::", out, size) &&
+		if (word_behind(function_of(s, frames[i]), "torch::autograd::generated::", out, WORD) &&
 		    strcmp(out, "details") != 0)
 			return true; /* a helper of a node, generated::details::f, is below the node's own frame */
-	for (size_t i = 0; i < count; i++)
-		if (word_behind(function_of(s, frames[i]), "torch::autograd::AccumulateGrad", out, size) ||
-		    strstr(function_of(s, frames[i]), "AccumulateGrad")) {
-			snprintf(out, size, "AccumulateGrad");
-			return true;
-		}
-	for (size_t i = count; i--;)
-		if (word_behind(function_of(s, frames[i]), "at::_ops::", out, size))
-			return true;
-	for (size_t i = 0; i < count; i++) {
-		const char *name = function_of(s, frames[i]);
+	return frame_with(s, frames, count, "AccumulateGrad") < count && snprintf(out, WORD, "AccumulateGrad");
+}
 
-		if (strncmp(name, "c10::", 5) && strncmp(name, "at::detail::", 12) && !strstr(name, "empty")) {
-			snprintf(out, size, "%s", name);
+/* The innermost operator that did more than ask for an empty tensor, or the outermost of all. */
+static bool operator_of(const struct sl_snapshot *s, const uint32_t *frames, size_t count, bool outermost, char out[WORD])
+{
+	for (size_t i = 0; i < count; i++)
+		if (word_behind(function_of(s, frames[outermost ? count - 1 - i : i]), "at::_ops::", out, WORD) &&
+		    (outermost || !strstr(out, "empty")))
 			return true;
-		}
-	}
 	return false;
+}
+
+/*
+ * What C++ frames did for their caller, innermost first: the library of a workspace, or the operator inside the node of the
+ * backward pass or inside the operator that was called.  Returns how many names there are.
+ */
+static unsigned operations_of(const struct sl_snapshot *s, const uint32_t *frames, size_t count, char out[2][WORD])
+{
+	unsigned found;
+
+	for (size_t w = 0; w < SL_COUNT(workspaces); w++)
+		if (frame_with(s, frames, count, workspaces[w].part) < count)
+			return snprintf(out[0], WORD, "%s", workspaces[w].name) > 0;
+	found = operator_of(s, frames, count, false, out[0]);
+	found += node_of(s, frames, count, out[found]) || operator_of(s, frames, count, true, out[found]);
+	return found == 2 && !strcmp(out[0], out[1]) ? 1 : found;
+}
+
+/* The name of the innermost frame that is none of the allocator's. */
+static unsigned asker_of(const struct sl_snapshot *s, const uint32_t *frames, size_t count, char out[WORD])
+{
+	static const char *const below[] = {"torch::unwind", "torch::CapturedTraceback", "torch::cuda::gather",
+					    "c10::", "at::detail::"};
+
+	for (size_t i = 0; i < count; i++) {
+		bool is_below = false;
+
+		plain(function_of(s, frames[i]), out, WORD);
+		for (size_t b = 0; b < SL_COUNT(below); b++)
+			is_below |= !strncmp(out, below[b], strlen(below[b]));
+		if (!is_below && *out && strcmp(out, "??") != 0 && !strstr(out, "empty"))
+			return 1;
+	}
+	return 0;
 }
 
 uint32_t sl_snapshot_shown(struct sl_snapshot_names *names, uint32_t stack)
 {
+	static const char engine[] = "torch::autograd::Engine";
 	struct sl_snapshot *s = names->snapshot;
-	uint32_t shown[SHOWN_MAX], *kept = shown + 1;
-	size_t count, left = 0;
-	const uint32_t *frames;
-	uint32_t made;
-	bool python = false;
-	char name[512], short_name[1024];
+	uint32_t frames[SHOWN_MAX], shown[SHOWN_MAX + 2], made;
+	size_t count, left = 0, native = 0;
+	const uint32_t *all;
+	char name[2][WORD];
+	unsigned words;
 
 	if (stack == SL_SNAPSHOT_NONE)
 		return stack;
@@ -202,29 +186,28 @@ uint32_t sl_snapshot_shown(struct sl_snapshot_names *names, uint32_t stack)
 		*SL_PUSH(&names->of) = 0;
 	if (names->of.item[stack])
 		return names->of.item[stack] - 1;
-	frames = sl_sequences_at(&s->stacks, stack, &count);
-	for (size_t i = 0; i < count && left < SHOWN_MAX - 1; i++) {
-		uint32_t frame = frames[i];
-		size_t three;
-		const uint32_t *words = sl_sequences_at(&s->frames, frame, &three);
+	all = sl_sequences_at(&s->stacks, stack, &count);
+	count = count < SHOWN_MAX ? count : SHOWN_MAX;
+	if (count)
+		memcpy(frames, all, count * sizeof(*frames));
+	while (native < count && !sl_snapshot_is_python(s, frames[native]))
+		native++;
+	words = operations_of(s, frames, native, name);
+	if (!words && (native == 1 || native == count))
+		words = asker_of(s, frames, native, name[0]);
+	for (unsigned i = 0; i < words; i++)
+		shown[left++] = add_frame(s, name[i], SL_SNAPSHOT_NONE, 0);
+	for (size_t i = 0; i < count;) {
+		size_t from = i;
 
-		if (sl_snapshot_is_python(s, frame)) {
-			python = true;
-			kept[left++] = frame;
-			continue;
-		}
-		plain(sl_snapshot_text(s, words[0]) ?: "", short_name, sizeof(short_name));
-		if (!is_left_out(short_name)) {
-			kept[left++] = add_frame(s, short_name, SL_SNAPSHOT_NONE, 0);
-			frames = sl_sequences_at(&s->stacks, stack, &count); /* they may have moved */
-		}
+		while (i < count && !sl_snapshot_is_python(s, frames[i]))
+			i++;
+		if (frame_with(s, frames + from, i - from, engine) < i - from)
+			shown[left++] = add_frame(s, engine, SL_SNAPSHOT_NONE, 0);
+		while (i < count && sl_snapshot_is_python(s, frames[i]))
+			shown[left++] = frames[i++];
 	}
-	if (!python && operation_of(s, kept, left, name, sizeof(name))) {
-		shown[0] = add_frame(s, name, SL_SNAPSHOT_NONE, 0);
-		kept = shown;
-		left++;
-	}
-	made = sl_sequences_add(&s->stacks, kept, left);
+	made = sl_sequences_add(&s->stacks, shown, left);
 	names->of.item[stack] = made + 1;
 	return made;
 }

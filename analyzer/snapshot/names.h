@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks as people read them.  PyTorch's C++ frames keep the name of their function; those of the interpreter and of what took the
- * stack go.  Where no frame is Python's, the operation that asked comes first: MmBackward0, AccumulateGrad, cuBLAS workspace.
+ * Stacks as people read them.  Lines of Python stay.  The C++ frames inside them become the operation that asked: mul_Tensor,
+ * MmBackward0, AccumulateGrad, cuBLAS workspace.  Of other C++ frames only the engine of the backward pass is told.
  */
 #pragma once
 

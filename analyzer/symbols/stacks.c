@@ -273,6 +273,9 @@ const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *
 	for (unsigned i = 0; i < count; i++)
 		if (sl_stacks_is_own(&frames[i]))
 			return &frames[i];
+	for (unsigned i = 1; i < count; i++) /* of a snapshot: the node of the backward pass */
+		if (!strcmp(frames[i].function ?: "", "torch::autograd::Engine"))
+			return &frames[i - 1];
 	for (unsigned i = 0; i < count; i++)
 		generated |= frames[i].python && frames[i].file && is_generated(frames[i].file);
 	/* below generated code of a thread of autograd's only the outermost line says what runs: BackwardCFunction.apply */

@@ -145,6 +145,30 @@ class Snapshots(unittest.TestCase):
         self.assertIn("MmBackward0", said)
         self.assertNotIn("no stack", said)
 
+    def test_frames_of_cpp_become_the_operation_that_asked(self):
+        below = ("c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(signed char)", "at::detail::empty_cuda(c10::ArrayRef<long>)",
+                 "at::_ops::empty_memory_format::redispatch(c10::DispatchKeySet)", "c10::impl::wrap_kernel_functor_unboxed_<at::Tensor ()>::call(c10::OperatorKernel*)")
+        bmm = (*below, "at::_ops::bmm::call(at::Tensor const&, at::Tensor const&)")
+        engine = ("torch::autograd::Node::operator()(std::vector<at::Tensor>&&)", "torch::autograd::Engine::thread_main(std::shared_ptr<torch::autograd::GraphTask> const&)", "clone")
+        stacks = {"einsum": (*bmm, "at::_ops::einsum::call(c10::basic_string_view<char>)", "torch::autograd::THPVariable_einsum(_object*)", "cfunction_call"), "empty_memory_format": below}
+        allocator = made.Allocator()
+        for i, (_, native) in enumerate(stacks.items()):
+            allocator.alloc(30 << 20, made.frames(f"train.py:{i + 7} main", native=native))
+        for node in ("BmmBackward0::apply(std::vector<at::Tensor>&&)", "SelectBackward0_apply_functional(std::vector<at::Tensor>&&)"):
+            allocator.alloc(20 << 20, made.frames(native=(*bmm, "torch::autograd::generated::" + node, "torch::autograd::generated::BmmBackward0::apply()", *engine)))
+        allocator.alloc(10 << 20, made.frames(native=(*below, "at::cuda::getCUDABlasLtWorkspace()", *bmm[4:], *engine)))
+        for _ in range(5):
+            allocator.alloc(512, made.frames("train.py:20 main"))
+        path = self.path(made.snapshot(allocator)[0])
+        said = self.run_on("tree", "--at", "peak", path).stdout
+        self.assertNotRegex(said, "c10::|at::|clone|cfunction|Node::")
+        names = [row.strip("│ ├└╴") for row in re.findall(r"(?m)[│├└].*$", said)]
+        for outer, inner in (("train.py:7 main", "einsum"), ("einsum", "bmm"), ("train.py:8 main", "empty_memory_format"), ("BmmBackward0", "bmm")):
+            self.assertIn((outer, inner), list(zip(names, names[1:])), said)
+        for name in ("torch::autograd::Engine", "BmmBackward0", "cuBLAS workspace"):
+            self.assertEqual(names.count(name), 1, said)
+        self.assertRegex(self.run_on(path).stdout, r"40\.0 MiB  BmmBackward0 ")
+
     def test_one_step_leaks_nothing_and_five_steps_tell_the_line_that_keeps(self):
         for steps, drop, told in ((1, 0, False), (2, 30, False), (8, 0, True), (8, 100, True)):
             allocator = made.Allocator()
@@ -407,6 +431,7 @@ class Snapshots(unittest.TestCase):
                         self.assertEqual(self.figures(report, device["device"]),
                                          tuple(device[k] for k in ("reserved_start", "active_start", "reserved_peak", "active_peak", "reserved_end")))
                 self.assertEqual(report["leaks"], [], line["file"])
+                self.assertNotRegex(self.run_on("tree", "--at", "peak", os.path.join(SHARED, line["file"])).stdout, r"\b(at|c10|pybind11|std)::|_?Py[A-Z]\w+_", line["file"])
 
 
 if __name__ == "__main__":
