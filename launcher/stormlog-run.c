@@ -130,7 +130,7 @@ static void learn_run(struct sl_launch *run)
 		sl_identity_run_named(run->run_id, sizeof(run->run_id));
 }
 
-#define OOM_SECONDS 5 /* how long the user waits for these two lines; after that the command to type is printed instead */
+#define OOM_SECONDS 5 /* how long the user waits for these lines; after that the command to type is printed instead */
 
 /* Runs stormlog-analyze over this run, with its text on stderr because stdout is the command's.  Returns the worst exit status. */
 static int analyze(const struct sl_launch *run, char *verb, char **folders)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Describes the machine, for `stormlog-analyze info`: from small files of the kernel, by system calls.  No GPU is asked. */
+/* Describes the machine, for the header of its trace: from small files of the kernel, by system calls.  No GPU is asked. */
 #pragma once
 
 #include "common/pack.h"

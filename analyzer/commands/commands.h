@@ -25,12 +25,12 @@ struct sl_command {
 };
 
 /* clang-format off */
-/* Every verb, in the order of the help: the six that --help shows, those of `help all`, and words that it does not list. */
+/* Every verb, in the order of the help: the six that --help shows, those of `help all`, and verbs that it does not list. */
 #define SL_COMMANDS(VERB) \
 	VERB(report) VERB(tree) VERB(table) VERB(diff) VERB(check) VERB(export) \
 	VERB(fit) VERB(monitor) VERB(watch) VERB(diagnose) VERB(collect) VERB(pack) VERB(push) VERB(convert) VERB(validate) \
 	VERB(merge) VERB(summarize) VERB(runs) \
-	VERB(flame) VERB(timeline) VERB(dump) VERB(track) VERB(info) VERB(history) VERB(oom) VERB(ranks)
+	VERB(flame) VERB(dump) VERB(track) VERB(history)
 /* clang-format on */
 
 #define SL_COMMAND(name) extern const struct sl_command sl_command_##name;

@@ -368,7 +368,7 @@ static int diagnose(struct diagnosis *d)
 static int begin(struct diagnosis *d, const struct sl_arguments *options)
 {
 	d->node = !options->path_count;
-	sl_machine_look(&d->machine, false);
+	sl_machine_look(&d->machine);
 	sl_begin(&(struct sl_verb_files){.inputs = options->paths,
 					 .writes = {d->output ? d->output : "./stormlog-diagnose"},
 					 .processes = sl_living_is_node(options)});

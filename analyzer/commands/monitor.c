@@ -184,10 +184,24 @@ static const char *size(char *text, uint64_t bytes)
 	return bytes == SL_UNKNOWN ? "-" : sl_format_size(text, bytes);
 }
 
+/* Empty while the process runs, and for a device. */
+static const char *ending(char text[SL_FORMAT_BYTES], const struct sl_process *process)
+{
+	const struct sl_trace *trace = process ? process->trace : NULL;
+
+	if (!trace || trace->status == SL_STATUS_RUNNING)
+		return "";
+	if (trace->exited <= 1)
+		return sl_ended_names[sl_trace_ended(trace)];
+	snprintf(text, SL_FORMAT_BYTES, "exit status %u", trace->exited - 1);
+	return text;
+}
+
 static void put_table(struct monitor *monitor, const struct row *row)
 {
 	char pid[24] = "-", rank[24] = "-", device[24] = "-", live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES],
-	     total[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "", full[SL_FORMAT_BYTES] = "", time[SL_FORMAT_BYTES];
+	     total[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "", full[SL_FORMAT_BYTES] = "", time[SL_FORMAT_BYTES],
+	     end[SL_FORMAT_BYTES];
 	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
 	const struct sl_figures *f = &row->figures;
 	const char *dry = process ? sl_dry_card(&process->trace->header) : NULL;
@@ -197,7 +211,7 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	if (!monitor->told)
 		sl_escape_print(monitor->out,
 				"time                      pid  rank  dev        live       peak       used of device  "
-				"   growth        full in\n");
+				"   growth        full in    status\n");
 	if (process)
 		snprintf(pid, sizeof(pid), "%lld", (long long)process->trace->header.pid);
 	if (process && process->trace->header.rank >= 0)
@@ -210,10 +224,9 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	}
 	if (isfinite(row->full_in))
 		sl_format_duration(full, (uint64_t)fmin(row->full_in * 1e9, 1e18));
-	sl_escape_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %-13s %s%s%s\n",
+	sl_escape_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %-13s %-10s %s%s\n",
 			sl_format_time(time, row->unix_ns), pid, rank, device, size(live, f->live), size(peak, f->peak),
-			size(used, f->used), size(total, f->total), rate, full, dry ? "dry" : "",
-			!process || process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
+			size(used, f->used), size(total, f->total), rate, full, dry ? "dry " : "", ending(end, process));
 }
 
 /* NULL: the process has too many. */
@@ -405,7 +418,7 @@ static int run(struct sl_arguments *parsed)
 
 	if (status < 0) {
 		if (!parsed->path_count)
-			sl_machine_look(&monitor.machine, false); /* before rights are given up */
+			sl_machine_look(&monitor.machine); /* before rights are given up */
 		sl_begin(&(struct sl_verb_files){
 			.inputs = parsed->paths, .writes = {monitor.output}, .processes = sl_living_is_node(parsed)});
 		status = sl_living_add_all(follow, parsed) ? save(&monitor, follow, !parsed->path_count) : SL_EXIT_USAGE;

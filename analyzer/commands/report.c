@@ -12,6 +12,7 @@
 #include "analyzer/commands/report_options.h"
 #include "analyzer/commands/terminal.h"
 #include "analyzer/outputs/output.h"
+#include "analyzer/report/missing.h"
 
 #define FOLDER (PATH_MAX + 16)
 
@@ -22,7 +23,7 @@ static void name_place(char *folder, const struct sl_report_options *options, ch
 	struct stat st;
 
 	*folder = 0;
-	if (options->json || stat(path, &st)) /* reading the path will print the error */
+	if (options->json || options->oom || stat(path, &st)) /* reading the path will print the error */
 		return;
 	if (options->output)
 		snprintf(folder, FOLDER, "%s", options->output);
@@ -83,6 +84,27 @@ static int print_summary(struct sl_report *report, const struct sl_report_option
 	return style.saved ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
+static void say_missing(void *context, bool damaged, const char *subject, const char *message)
+{
+	(void)context;
+	(void)damaged;
+	if (strcmp(message, SL_ABSENT_NEWER) != 0) /* each verb tells it */
+		sl_escape_print(stderr, "stormlog-analyze: no allocation failed, but the run is incomplete: %s: %s\n", subject,
+				message);
+}
+
+static int print_oom(struct sl_report *report)
+{
+	struct sl_screen_style style = sl_terminal_style();
+	const struct sl_process *process;
+
+	style.only_oom = true;
+	sl_screen_report(report, stdout, &style);
+	if (!sl_report_first_oom(report, &process))
+		sl_missing_tell(report, say_missing, NULL);
+	return SL_EXIT_FINE;
+}
+
 static bool any_native(char **paths)
 {
 	for (; *paths; paths++)
@@ -98,7 +120,9 @@ static int native_report(struct sl_report_options *options, char **paths, unsign
 
 	report.html_max_bytes = options->html_max_bytes;
 	if (status == SL_EXIT_FINE)
-		status = options->json ? print_json(&report) : print_summary(&report, options, place);
+		status = options->json	? print_json(&report)
+			 : options->oom ? print_oom(&report)
+					: print_summary(&report, options, place);
 	sl_report_free(&report);
 	return status;
 }

@@ -19,6 +19,7 @@ const struct sl_option sl_report_options_table[] = {
 	 SL_TO_TEXT(output)},
 	{"--json", 0, NULL, "print report.json; write no file", SL_TO_FLAG(json)},
 	{"--quiet", 'q', NULL, "write the analysis; print no summary", SL_TO_FLAG(quiet)},
+	{"--oom", 0, NULL, "print only why memory ran out; write no file", SL_TO_FLAG(oom)},
 	{"--open", 0, NULL, "open report.html in a browser", SL_TO_FLAG(open)},
 	{"--html-max-bytes", 0, "SIZE", "largest size of report.html (default: 8M)", SL_TO_SIZE(html_max_bytes)},
 	SL_OPTION_RUN(pipeline.run),

@@ -11,7 +11,7 @@
 
 struct sl_report_options {
 	const char *output; /* -o, or NULL */
-	bool json, quiet, open;
+	bool json, quiet, open, oom;
 	/* for traces; `pipeline` points to the members below */
 	struct sl_pipeline_options pipeline;
 	struct sl_alert_thresholds alerts;

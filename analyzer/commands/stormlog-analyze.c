@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/missing.h"
@@ -17,6 +19,12 @@
 #define LISTED	    18 /* and that help all shows */
 #define ENTRY(name) &sl_command_##name,
 static const struct sl_command *const commands[] = {SL_COMMANDS(ENTRY)};
+
+/* Words that stand for a verb with an option. */
+#define ONE_LOOK "--duration=0.001"
+static const struct {
+	const char *word, *verb, *option; /* NULL: none */
+} words[] = {{"oom", "report", "--oom"}, {"timeline", "report"}, {"ranks", "monitor", ONE_LOOK}, {"info", "monitor", ONE_LOOK}};
 
 static void help(FILE *out, bool all)
 {
@@ -74,6 +82,28 @@ static int obey(const struct sl_command *command, int argc, char **argv)
 	return finish(status);
 }
 
+/* Puts the verb and the option into the place of a word. */
+static void replace_word(int *argc, char ***argv)
+{
+	static char **plain; /* it lives as long as the program */
+
+	for (size_t i = 0; i < SL_COUNT(words) && *argc > 1; i++) {
+		unsigned more = words[i].option != NULL;
+
+		if (strcmp((*argv)[1], words[i].word) != 0)
+			continue;
+		plain = sl_memory_must(calloc((size_t)*argc + 2, sizeof(*plain)));
+		plain[0] = (*argv)[0];
+		memcpy(plain + 1 + more, *argv + 1, (size_t)*argc * sizeof(*plain));
+		plain[1] = (char *)words[i].verb;
+		if (more)
+			plain[2] = (char *)words[i].option;
+		*argv = plain;
+		*argc += (int)more;
+		return;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	sl_standard_hold(0);
@@ -96,6 +126,7 @@ int main(int argc, char **argv)
 		argv[1] = argv[2];
 		argv[2] = "--help";
 	}
+	replace_word(&argc, &argv);
 	for (size_t i = 0; argc > 1 && i < SL_COUNT(commands); i++)
 		if (strcmp(argv[1], commands[i]->name) == 0)
 			return obey(commands[i], argc - 1, argv + 1);

@@ -315,7 +315,7 @@ static int begin(struct track *track, const struct sl_arguments *options)
 		return sl_command_fail(SL_EXIT_USAGE, "track needs --output DIR");
 	track->node = !options->path_count;
 	if (track->node)
-		sl_machine_look(&track->machine, false);
+		sl_machine_look(&track->machine);
 	sl_begin(&(struct sl_verb_files){
 		.inputs = options->paths, .writes = {track->output}, .processes = sl_living_is_node(options)});
 	if (!sl_living_add_all(track->follow, options))

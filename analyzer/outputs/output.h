@@ -86,6 +86,7 @@ bool sl_json_report(struct sl_report *report, FILE *out);
  * folder, NULL: nothing was written. */
 struct sl_screen_style {
 	bool colour, ascii, fenced; /* fenced: in a block of code between ``` */
+	bool only_oom;		    /* print only OUT OF MEMORY and RETRIED */
 	unsigned columns;
 	const char *saved;
 };

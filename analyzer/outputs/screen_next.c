@@ -119,7 +119,7 @@ void sl_screen_go_on(struct sl_screen_page *page, const char *verb)
 	} else if (!verb && sl_devices_fullest_process(report)) {
 		verb = devices ? "tree --at peak --by device" : "tree --at peak";
 	}
-	column = put(page, 0, verb ? verb : "timeline");
+	column = put(page, 0, verb ? verb : "tree");
 	if (report->process_count > 1)
 		column = put(page, column, "ranks");
 	if (has_events(report) && is_mostly_unused(report))

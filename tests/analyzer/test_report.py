@@ -125,7 +125,7 @@ class Report(unittest.TestCase):
         os.mkdir(empty)
         with open(picture, "wb") as file:
             file.write(b"\xff\xd8\xff\xe0\n" * 50)
-        for verb in ("report", "tree", "timeline", "dump", "pack", ("export", "csv")):
+        for verb in ("report", "tree", "dump", "pack", ("export", "csv")):
             verb = (verb,) if isinstance(verb, str) else verb
             self.assertRegex(said(*verb, empty), r"no trace.* in %s; record one: stormlog-run" % empty)
         for verb in ("report", "tree", "dump", "convert", "validate", ("merge", "-o", self.folder)):

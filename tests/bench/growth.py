@@ -285,7 +285,7 @@ def cost(make, n):
         extra = ["--suppressions", os.path.join(folder, "supp")] if make in (suppressions, pattern_lines) else []
         if not make.__name__.startswith("telemetry") and make not in (streams, table, baseline) + FIT + LISTED:
             extra += ["-j", "1"]
-        verb = {holders: ["ranks"], snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], ranks_of_places: ["export", "speedscope", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], table: ["table", "--by", "stack", "--sort", "made"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"]), **dict.fromkeys(LISTED, ["runs", "-q", "--catalogue", os.path.join(folder, "catalogue")])}.get(
+        verb = {snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], ranks_of_places: ["export", "speedscope", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], table: ["table", "--by", "stack", "--sort", "made"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"]), **dict.fromkeys(LISTED, ["runs", "-q", "--catalogue", os.path.join(folder, "catalogue")])}.get(
             make, ["-q", "-o", os.path.join(folder, "o"), *extra])
         paths = sorted(glob.glob(os.path.join(folder, "*.zst"))) if make is named else [folder]
         with tempfile.TemporaryFile("w+") as said, subprocess.Popen([ANALYZE, *verb, *paths], stdout=subprocess.DEVNULL, stderr=said) as child:

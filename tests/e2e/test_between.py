@@ -322,7 +322,6 @@ class Once(unittest.TestCase):
             self.assertEqual(report["run"]["devices"][0]["known_peak_bytes"], 30 * MIB)
             for words in (["tree"], ["tree", "--at", "end"], ["table"], ["tree", "--from", "start", "--to", "end"]):
                 self.assertIn("30.0 MiB  pid", analyze(*words, run.traces)[0], words)
-            self.assertIn("peak 30.0 MiB", analyze("timeline", run.traces)[0])
 
     def test_what_is_damaged_is_said_once(self):
         with e2e.Recording("/usr/bin/python3", "-c", PROGRAM, LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:

@@ -125,25 +125,6 @@ class Screen(unittest.TestCase):
         self.assertTrue(all(f["stack"] for f in leaks))
         self.assertEqual({leak["verdict"] for leak in page["leaks"]}, {"kept"}, "nothing was left")
 
-    def test_oom_as_json(self):
-        answer = json.loads(subprocess.run([e2e.ANALYZE, "oom", "--json", self.run_.traces], capture_output=True, check=True).stdout)
-        process, = self.run_.truth()
-        held = process.memory["device", 0].peak_bytes
-        self.assertEqual((answer["oom"]["requested_bytes"], answer["oom"]["held_bytes"], answer["oom"]["rank"]), (8 << 30, held, None))
-        self.assertTrue(answer["oom"]["place"].startswith("train.py:17 too_much"), answer)
-        self.assertTrue(answer["oom"]["cause"])
-        with e2e.Recording("python3", "-c", "import ctypes; ctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), 9)") as run:
-            none = json.loads(subprocess.run([e2e.ANALYZE, "oom", "--json", run.traces], capture_output=True, check=True).stdout)
-        self.assertIsNone(none["oom"])
-        try:
-            import jsonschema
-        except ImportError:
-            self.skipTest("no jsonschema")
-        with open(os.path.join(e2e.HERE, "..", "..", "schemas", "oom.schema.json")) as file:
-            schema = json.load(file)
-        for one in (answer, none):
-            jsonschema.validate(one, schema)
-
     def test_findings_come_by_severity_and_bytes_with_their_figures(self):
         findings = self.findings(self.run_)
         order = ["critical", "warning", "info"]

@@ -214,9 +214,7 @@ class OneOfMany(unittest.TestCase):
             pids = {image.header["pid"]: image.header["rank"] for image in stormlog_trace.open_folder(run.traces)}
             for pid, rank in pids.items():
                 self.assertEqual(json.loads(analyze("table", "--pid", str(pid), "--json", run.traces))["bytes"], rank + 1 << 20)
-                self.assertIn("rank %d " % rank, analyze("timeline", "--pid", str(pid), run.traces))
             self.assertIn("there is no rank 7 in", analyze("tree", "--rank", "7", run.traces, code=2))
-            self.assertIn("there is no rank 7 in", analyze("timeline", "--rank", "7", run.traces, code=2))
             self.assertIn("there is no process 1 in", analyze("table", "--pid", "1", run.traces, code=2))
             # times count from the run's beginning, which is rank 0's: 20 ms before rank 2 began nothing of it lived
             last = max(stormlog_trace.open_folder(run.traces), key=lambda image: image.header["started_ns"])
@@ -246,42 +244,22 @@ class Ends(unittest.TestCase):
         with e2e.Recording("sh", "-c", script) as run:
             report = json.loads(analyze("report", "--json", run.traces))
             text = analyze("ranks", run.traces)
-            answer = json.loads(analyze("ranks", "--json", run.traces))
             head = analyze(run.traces, COLUMNS="120").splitlines()[0]
         expected = [status for _, status in self.WAYS.values()]
         by_rank = {process["rank"]: process["exit_status"] for process in report["processes"]}
         self.assertEqual([by_rank[rank] for rank in range(len(expected))], expected)
-        self.assertEqual([row["exit_status"] for row in answer["ranks"]], expected)
-        self.assertEqual([row["rank"] for row in answer["ranks"]], list(range(len(expected))))
-        self.assertEqual(answer["median_peak_bytes"], 1 << 20)
         self.assertEqual(len(text.splitlines()), 1 + len(expected))
         for said in ("exit status 3", "exit status 1", "exit status 4", "exit status 7", "killed", "completed"):
             self.assertIn(said, text)
         self.assertIn("rank 5 killed, 4 failed, 1 completed", head)
-        try:
-            import jsonschema
-        except ImportError:
-            self.skipTest("no jsonschema")
-        with open(os.path.join(e2e.HERE, "..", "..", "schemas", "ranks.schema.json")) as file:
-            jsonschema.validate(answer, json.load(file))
-
-    def test_largest_first_and_one_alone(self):
-        script = "for r in 0 1 2; do RANK=$r WORLD_SIZE=3 python3 -c \"import ctypes, os; " \
-                 "ctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), (5, 9, 7)[$r] << 20)\"; done"
-        with e2e.Recording("sh", "-c", script) as run:
-            rows = json.loads(analyze("ranks", "--sort", "peak", "--json", run.traces))["ranks"]
-            self.assertEqual([(row["rank"], row["peak_bytes"] >> 20) for row in rows], [(1, 9), (2, 7), (0, 5)])
-            self.assertIn("+2.00 MiB", analyze("ranks", run.traces).splitlines()[2])
 
     def test_a_process_of_several_devices_has_a_line_for_each(self):
         with e2e.script("alloc=10", "device=1", "alloc=500", "try=900000", "free", "device=0", "alloc=3", SIM_VRAM="4G", RANK=4, WORLD_SIZE=8) as run:
-            rows = json.loads(analyze("ranks", "--json", run.traces))["ranks"]
             text = analyze("ranks", run.traces).splitlines()
             tree = analyze("tree", run.traces).splitlines()[0]
         self.assertRegex(tree, "^ *510 MiB  rank 4, each of 2 devices at its own peak$")  # the rank never held so much at once
-        self.assertEqual([(row["rank"], row["device"], row["peak_bytes"] >> 20, row["end_bytes"] >> 20, row["ooms"]) for row in rows],
-                         [(4, 0, 10, 3, 0), (4, 1, 500, 0, 1)])
-        self.assertEqual([line.split()[2:5] for line in text[1:]], [["0", "10.0", "MiB"], ["1", "500", "MiB"]])
+        self.assertEqual([re.search(r" 4 +([01]) +(\S+ \S+) +(\S+ MiB) ", line).groups() for line in text[1:]],
+                         [("0", "3.00 MiB", "10.0 MiB"), ("1", "0 B", "500 MiB")])
 
     def test_a_word_that_is_neither_verb_nor_file(self):
         self.assertIn("leaks is no verb, and there is no such file", analyze("leaks", "somewhere", code=2))

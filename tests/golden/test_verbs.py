@@ -123,7 +123,7 @@ class Verbs(unittest.TestCase):
 
     def test_a_run_that_does_not_exist_is_a_usage_error(self):
         traces = Path(__file__).parent / "traces" / "completed"
-        for verb in (["report", "--json"], ["tree"], ["table", "--entries", "*"], ["timeline"], ["ranks"], ["oom"], ["check"], ["fit"], ["dump"],
+        for verb in (["report", "--json"], ["tree"], ["table", "--entries", "*"], ["oom"], ["check"], ["fit"], ["dump"],
                      ["export", "csv"], ["pack", "-o", "-"]):
             done = run(ANALYZE, *verb, "--run", "none", traces)
             self.assertEqual((done.returncode, done.stdout), (2, ""), verb)

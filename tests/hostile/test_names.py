@@ -107,7 +107,7 @@ class Names(unittest.TestCase):
         self.assertNotRegex(text, r"##\w*\[", what)
 
     def test_terminals_and_logs(self):
-        for verb in (["-o", "o"], ["tree"], ["table"], ["flame"], ["timeline"], ["diff", self.before], ["diff", "--all", self.before],
+        for verb in (["-o", "o"], ["tree"], ["table"], ["flame"], ["diff", self.before], ["diff", "--all", self.before],
                      ["tree", "--at", "oom"], ["check", "--no-oom", "--no-leaks"], ["check", "--max-peak", "1M"],
                      ["export", "collapsed", "-o", "-"], ["merge", "-o", "merged"]):
             out = self.run_it(*verb, self.traces, codes=(0, 1, 2, 3))
@@ -117,7 +117,7 @@ class Names(unittest.TestCase):
 
     def test_every_verb_runs_with_a_path_that_steers(self):
         for path in "\x1b]0;x\x07", "\u009b2J", "::error::x", "a\nb":
-            for verb in ("report", "tree", "flame", "timeline", "dump", "check", "diff", "export", "pack", "merge", "convert", "validate"):
+            for verb in ("report", "tree", "flame", "dump", "check", "diff", "export", "pack", "merge", "convert", "validate"):
                 self.harmless(self.run_it(verb, path, codes=(2, 3)), verb)
 
     def test_annotations_of_githubs_runner_are_ours_alone(self):

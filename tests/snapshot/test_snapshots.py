@@ -330,7 +330,7 @@ class Snapshots(unittest.TestCase):
 
     def test_a_snapshot_is_called_by_its_file(self):
         self.path(made.snapshot(self.program())[0])
-        for verb in (["tree"], ["fit"], ["timeline"], ["check", "--fits", "1M"]):
+        for verb in (["tree"], ["fit"], ["check", "--fits", "1M"]):
             done = subprocess.run([ANALYZE, *verb, "s.pickle"], capture_output=True, text=True, cwd=self.at.name, check=False)
             self.assertIn("s.pickle", done.stdout)
             self.assertNotRegex(done.stdout, r"pid \d|s\.pickle-")
