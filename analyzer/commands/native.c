@@ -54,13 +54,6 @@ int sl_native_open(struct sl_report *report, char **paths, unsigned count, const
 	return run(report, paths, count, options, false);
 }
 
-int sl_native_open_all(struct sl_report *report, char **paths, unsigned count, struct sl_pipeline_options *options)
-{
-	if (!options->run && count > 1)
-		options->run = "all";
-	return sl_native_open(report, paths, count, options);
-}
-
 int sl_native_again(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options)
 {
 	sl_report_free(report);

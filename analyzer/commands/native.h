@@ -15,9 +15,6 @@ void sl_native_say(const struct sl_report *report, size_t first, size_t end);
 /* Reads and analyses the paths, prints problems on stderr; returns an exit status of commands.h. */
 int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
 
-/* The same, but with several paths and no --run it reads all runs. */
-int sl_native_open_all(struct sl_report *report, char **paths, unsigned count, struct sl_pipeline_options *options);
-
 /* Reads the same paths again, with options that depend on the first reading; prints no damage again. */
 int sl_native_again(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
 

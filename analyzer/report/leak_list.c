@@ -59,16 +59,12 @@ static void take(struct sl_leak_list *list, struct sl_process *process, struct s
 	*to = one;
 }
 
-#define ALL_DEVICES (-2)
-
-static void take_process(struct sl_leak_list *list, struct sl_process *process, unsigned index, int device)
+static void take_process(struct sl_leak_list *list, struct sl_process *process, unsigned index)
 {
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
 		struct sl_leak_list_place one = {.process = index, .kept = kept, .weight = sl_leak_words_weight(kept)};
 
-		if (device != ALL_DEVICES && kept->track->device != device)
-			continue;
 		one.stack = kept->track->stack;
 		take(list, process, one, kept->track->kind, kept->bytes == SL_UNKNOWN ? 0 : kept->bytes);
 	}
@@ -76,7 +72,7 @@ static void take_process(struct sl_leak_list *list, struct sl_process *process, 
 		const struct sl_leak *leak = &process->leaks.item[i];
 		struct sl_leak_list_place one = {.process = index, .leak = leak, .weight = (double)leak->bytes};
 
-		if (strcmp(leak->verdict, "growing") || (device != ALL_DEVICES && leak->device != device))
+		if (strcmp(leak->verdict, "growing") != 0)
 			continue;
 		one.stack = leak->stack;
 		take(list, process, one, leak->kind, leak->bytes);
@@ -93,7 +89,7 @@ static int by_weight(const void *a, const void *b)
 void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++)
-		take_process(list, &report->processes[i], i, ALL_DEVICES);
+		take_process(list, &report->processes[i], i);
 	if (list->place.count)
 		qsort(list->place.item, list->place.count, sizeof(*list->place.item), by_weight);
 }
@@ -253,17 +249,6 @@ uint64_t sl_leak_list_bytes(const struct sl_leak_list *list)
 	for (size_t i = 0; i < list->place.count; i++)
 		bytes += list->place.item[i].bytes;
 	return bytes;
-}
-
-unsigned sl_leak_list_of(struct sl_process *process, int device)
-{
-	struct sl_leak_list list = {0};
-	unsigned count;
-
-	take_process(&list, process, 0, device);
-	count = (unsigned)list.place.count;
-	sl_leak_list_free(&list);
-	return count;
 }
 
 bool sl_leak_list_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept)

@@ -97,10 +97,10 @@ class Recording:
         return stacks.named(json.loads(done.stdout))
 
     def page(self):
-        """The data of report.html, after report() or another run of the analyzer has written it; None: a build without the page."""
+        """The data of report.html, after report() or another run of the analyzer has written it."""
         with open(os.path.join(self.traces, "analysis", "report.html")) as file:
             found = re.search(r'type="text/plain">([^<]*)<', file.read())
-        return found and msgpack.unpackb(gzip.decompress(base64.b64decode(found[1])), strict_map_key=False,
+        return msgpack.unpackb(gzip.decompress(base64.b64decode(found[1])), strict_map_key=False,
                                          ext_hook=lambda code, data: numpy.frombuffer(data, COLUMNS[code]))
 
     def sinks(self):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page without its data, bundled at build time by bundle.py; absent (SL_REPORT_PAGE 0) without node and npm. */
+/* The page without its data, bundled at build time by bundle.py; without node and npm it is no_page.c. */
 #pragma once
 
 #include <stddef.h>
