@@ -25,7 +25,8 @@ BLOCK = re.compile(r"^(?=[A-Z][A-Z]+(?: [A-Z]+)*\b)", re.M)  # a block of the re
 
 def cut(text: str, hint: str) -> str:
     """The text, shortened at the end of a line, and the hint."""
-    room, kept = ANSWER - len(hint.encode()) - 80, []
+    room = ANSWER - len(hint.encode()) - 80
+    kept: List[str] = []
     lines = text.rstrip().split("\n")
     for line in lines:
         room -= len(line.encode()) + 1
