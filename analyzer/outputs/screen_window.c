@@ -86,10 +86,10 @@ bool sl_screen_is_windows(const struct sl_report *report)
 struct row {
 	char name[256], what[320];
 	uint64_t bytes;
-	enum sl_role role;
-	uint64_t role_bytes;
 	unsigned parts; /* of what was made before the window */
-	bool made_once, stays;
+	struct {
+		uint64_t bytes, once, live; /* once: of stacks that never replaced a block */
+	} of[SL_ROLE_COUNT];
 };
 
 struct rows {
@@ -106,7 +106,7 @@ static struct row *row_of(struct rows *rows, const char *name)
 	if (*at)
 		return &rows->row.item[*at - 1];
 	row = SL_PUSH(&rows->row);
-	*row = (struct row){.role = SL_ROLE_UNKNOWN};
+	*row = (struct row){0};
 	snprintf(row->name, sizeof(row->name), "%s", name);
 	*at = rows->row.count;
 	return row;
@@ -156,12 +156,9 @@ static void add_site(struct rows *rows, struct sl_process *process, const struct
 	row = row_of(rows, name[0] ? name : "without a stack");
 	row->bytes += bytes;
 	role = sl_roles_of(process, site);
-	if (bytes > row->role_bytes) {
-		row->role = role;
-		row->role_bytes = bytes;
-		row->made_once = track->births <= track->most_blocks;
-		row->stays = 2 * site->live_bytes >= bytes;
-	}
+	row->of[role].bytes += bytes;
+	row->of[role].once += track->births <= track->most_blocks ? bytes : 0;
+	row->of[role].live += site->live_bytes;
 }
 
 struct held {
@@ -204,21 +201,27 @@ static void add_before(struct rows *rows, uint64_t at_start)
 /* The purpose of the memory, as far as one round of the program's loop shows it.  backward: the window has a backward pass. */
 static const char *what_for(const struct row *row, bool window, bool backward)
 {
-	bool once = window && row->made_once;
+	enum sl_role role = SL_ROLE_UNKNOWN;
+	bool once, stays;
 
 	if (row->what[0])
 		return row->what;
-	switch (row->role) {
+	for (enum sl_role r = 0; r < SL_ROLE_COUNT; r++)
+		if (row->of[r].bytes > row->of[role].bytes)
+			role = r;
+	once = window && 2 * row->of[role].once >= row->of[role].bytes;
+	stays = 2 * row->of[role].live >= row->of[role].bytes;
+	switch (role) {
 	case SL_ROLE_PARAMETERS:
 	case SL_ROLE_WORKSPACE:
 	case SL_ROLE_COMMUNICATION:
-		return sl_roles_name(row->role);
+		return sl_roles_name(role);
 	case SL_ROLE_GRADIENTS:
-		return window && row->stays ? "gradients: made in backward, held" : "made in backward";
+		return window && stays ? "gradients: made in backward, held" : "made in backward";
 	case SL_ROLE_OPTIMIZER:
 		return once ? "optimizer, made once" : "made in the optimizer's step";
 	case SL_ROLE_ACTIVATIONS:
-		return once && (backward || row->stays) ? "activations: held for backward" : "made in forward";
+		return once && (backward || stays) ? "activations: held for backward" : "made in forward";
 	default:
 		return "";
 	}

@@ -145,6 +145,14 @@ class Snapshots(unittest.TestCase):
         self.assertIn("MmBackward0", said)
         self.assertNotIn("no stack", said)
 
+    def test_a_line_s_purpose_is_that_of_most_of_its_memory(self):
+        allocator = made.Allocator()
+        cublas = ("at::cuda::getCUDABlasLtWorkspace()", "at::_ops::mm::call(at::Tensor const&, at::Tensor const&)")
+        allocator.alloc(32 << 20, made.frames("train.py:7 forward", native=cublas))
+        for caller in range(12):
+            allocator.alloc(20 << 20, made.frames("train.py:7 forward", f"train.py:{caller + 30} forward"))
+        self.assertRegex(self.run_on(self.path(made.snapshot(allocator)[0])).stdout, r"272 MiB  train.py:7 forward +(?!workspace)\S")
+
     def test_frames_of_cpp_become_the_operation_that_asked(self):
         below = ("c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(signed char)", "at::detail::empty_cuda(c10::ArrayRef<long>)",
                  "at::_ops::empty_memory_format::redispatch(c10::DispatchKeySet)", "c10::impl::wrap_kernel_functor_unboxed_<at::Tensor ()>::call(c10::OperatorKernel*)")
