@@ -30,9 +30,11 @@ struct sl_fit_rule {
 	const char *kind;
 	bool (*apply)(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
 	const char *settings; /* of a change of the allocator's settings */
+	bool about;	      /* see struct sl_change */
 };
 extern const struct sl_fit_rule sl_fit_rules[]; /* ended by kind NULL */
 bool sl_fit_change_free_leak(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+bool sl_fit_change_no_grad_beside(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
 bool sl_fit_change_no_grad(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
 bool sl_fit_change_offload_joined(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
 bool sl_fit_change_offload_kept(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Changes of what a program keeps from step to step. */
+#include <string.h>
+
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/change.h"
 
 #define RISES	    4 /* steps in a row */
 #define RESULTS_MAX 4 /* of modules in a step */
+#define GRAPH_MIN   3 /* blocks of modules that one statement holds */
 
 /*
  * For each block that each step keeps: 1 autograd's graph keeps it, 2 the same, as an input that was made before, -1 the program
@@ -29,6 +32,31 @@ static signed char *who_keeps(const struct sl_fit_program *p, const struct sl_fi
 	}
 	free(by_stack);
 	return found;
+}
+
+/* True: this line also runs under another line of the program, where nothing is kept of each step. */
+static bool is_shared(const struct sl_fit_program *p, const struct sl_fit_keeps *keeps, const struct sl_fit_place *here)
+{
+	for (size_t i = 1; i < p->stacks.count; i++) {
+		const struct sl_fit_stack *stack = &p->stacks.item[i];
+
+		for (unsigned k = 1; !keeps->stacks[i].grows && k < stack->count; k++)
+			if (sl_fit_place_is(&stack->places[k], here) && !sl_fit_place_is(&stack->places[k - 1], here - 1))
+				return true;
+	}
+	return false;
+}
+
+/* The line that keeps a block: one that other lines call, which keep nothing, is not it. */
+static const struct sl_fit_place *keeper(const struct sl_fit_program *p, const struct sl_fit_keeps *keeps, uint32_t life)
+{
+	const struct sl_fit_place *at = sl_fit_program_caller(p, p->lives.item[life].python),
+				  *statement = sl_fit_program_statement(p, p->lives.item[life].python);
+
+	for (const struct sl_fit_place *outer = at; statement && outer > statement && is_shared(p, keeps, outer); at = outer)
+		for (outer--; outer > statement && !outer->own;)
+			outer--;
+	return at;
 }
 
 /* Blocks that each step keeps; graph: by autograd's graph.  modules: only those that modules made, and their inputs. */
@@ -61,7 +89,7 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 		bytes += life->bytes;
 		results += life->step == e->keeps->to && of_module;
 		if (who[i] != 2 && (!place || (of_module && modules)))
-			place = sl_fit_program_caller(p, life->python);
+			place = keeper(p, e->keeps, i);
 	}
 	free(who);
 	sl_fit_change_name(change, place);
@@ -80,9 +108,68 @@ bool sl_fit_change_no_grad(struct sl_fit_edits *e, struct sl_change *change, con
 	return end_kept(e, change, p, true, true);
 }
 
+/* What modules made at a line of the loop, before the backward pass of a step. */
+struct forward {
+	unsigned stays, goes; /* live on behind that pass; end in it */
+};
+
 /*
- * Tensors that each step joins to a larger one, outside of modules (a cache of keys and values must stay where it is): for each
- * stack how many steps in a row its first request was larger.
+ * A model that no backward pass goes through, in a step that has one: as a teacher's, whose graph its answer keeps.  Of the last
+ * complete step: what a backward pass goes through ends in it.
+ */
+bool sl_fit_change_no_grad_beside(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	unsigned last = p->steps.count > 1 ? (unsigned)p->steps.count - 1 : 0, step = 0;
+	size_t end = last ? e->keeps->passes[last] : 0, begin = end;
+	SL_VECTOR(struct forward) lines = {0};
+	struct sl_idmap numbers = {0};
+	uint64_t bytes = 0;
+	uint32_t answer = 0;
+	bool others = false;
+
+	for (uint32_t i = (uint32_t)p->lives.count; end && i--;)
+		if (p->lives.item[i].step == last && sl_fit_program_maker(p, i)->backward)
+			begin = p->lives.item[i].birth;
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		const struct sl_fit_place *at = sl_fit_program_statement(p, life->python);
+		uint32_t number;
+
+		if (life->step != last || life->birth >= begin || !at || !sl_fit_program_maker(p, i)->module ||
+		    sl_fit_program_maker(p, i)->guarded || life->death < begin)
+			continue;
+		number = sl_idmap_claim(&numbers, at->line, (uint32_t)lines.count);
+		if (number == lines.count)
+			*SL_PUSH(&lines) = (struct forward){0};
+		lines.item[number].stays += life->death >= end;
+		lines.item[number].goes += life->death < end;
+		others |= life->death < end;
+	}
+	for (uint32_t i = (uint32_t)p->lives.count; others && i--;) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		const struct sl_fit_place *at = sl_fit_program_statement(p, life->python);
+		uint32_t number = at ? sl_idmap_get(&numbers, at->line, UINT32_MAX) : UINT32_MAX;
+
+		if (number == UINT32_MAX || lines.item[number].goes || lines.item[number].stays < GRAPH_MIN || !life->step ||
+		    !sl_fit_program_maker(p, i)->module || e->keeps->leaves[i] == SL_FIT_GAP || life->death <= e->keeps->leaves[i])
+			continue;
+		if (life->step != step || at->line != answer) { /* its answer stays */
+			step = life->step;
+			answer = at->line;
+			continue;
+		}
+		e->dies[i] = e->keeps->leaves[i];
+		bytes += life->step == p->steps.count ? life->bytes : 0;
+		sl_fit_change_name(change, sl_fit_program_caller(p, life->python));
+	}
+	SL_DROP(&lines);
+	sl_idmap_free(&numbers);
+	return bytes && sl_fit_change_matters(p, bytes);
+}
+
+/*
+ * Tensors that each step joins to a larger one, outside of modules: for each stack how many steps in a row its first request was
+ * larger.  All are 0 where such a tensor of modules grows too: they read it, as a cache of keys and values.
  */
 static unsigned *count_rises(const struct sl_fit_program *p)
 {
@@ -101,8 +188,11 @@ static unsigned *count_rises(const struct sl_fit_program *p)
 		step[at] = life->step;
 	}
 	for (size_t i = 0; i < p->stacks.count; i++)
-		if (p->stacks.item[i].module || step[i] + 1 < p->steps.count)
+		if (step[i] + 1 < p->steps.count)
 			rises[i] = 0;
+	for (size_t i = 0; i < p->stacks.count; i++)
+		if (p->stacks.item[i].module && rises[i] >= RISES)
+			memset(rises, 0, p->stacks.count * sizeof(*rises));
 	free(size);
 	free(step);
 	return rises;

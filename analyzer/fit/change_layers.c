@@ -109,7 +109,7 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 {
 	const struct sl_fit_stack *failed =
 		p->failed == SL_FIT_GAP ? NULL : sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
-	const struct sl_fit_place *place = NULL, *here;
+	const struct sl_fit_place *place = NULL, *layer = NULL, *here;
 	uint32_t first = 0, begin = 0, last = UINT32_MAX;
 	uint64_t now = 0, largest = 0, dropped = 0;
 	unsigned calls = 0, line;
@@ -135,6 +135,7 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 					dropped += p->lives.item[k].bytes;
 				}
 			calls++;
+			layer = now > largest ? place : layer;
 			largest = now > largest ? now : largest;
 			now = 0;
 			first = p->lives.item[i].python;
@@ -148,6 +149,7 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 			last = i;
 		}
 	}
+	layer = layer ? layer : place;
 	largest = now > largest ? now : largest;
 	if (until != p->failed) {
 		e->extra = largest;
@@ -155,7 +157,7 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 		if (until < p->recorded->times.count && start < until && !p->recorded->trace->header.dry_count)
 			change->seconds = (double)(p->recorded->times.item[until] - p->recorded->times.item[start]) / 1e9;
 	}
-	sl_fit_change_name(change, place && !place->own ? sl_fit_program_caller(p, p->whole.ops.item[p->failed].python) : place);
+	sl_fit_change_name(change, layer && !layer->own ? sl_fit_program_caller(p, p->whole.ops.item[p->failed].python) : layer);
 	if (is_evaluation(p)) {
 		change->kind = "no_grad";
 		sl_fit_change_name(change, sl_fit_program_caller(p, p->whole.ops.item[p->failed].python));

@@ -45,14 +45,6 @@ bool sl_fit_change_half_batch(struct sl_fit_edits *e, struct sl_change *change, 
 	return bytes && sl_fit_change_matters(p, bytes);
 }
 
-/* The first request of a step, its input; 0: another line made it than that of the first step. */
-static double input(const struct sl_fit_program *p, unsigned step)
-{
-	const struct sl_fit_op *op = step && step <= p->steps.count ? &p->whole.ops.item[p->steps.item[step - 1]] : NULL;
-
-	return op && op->verb == SL_FIT_ALLOC && op->python == p->whole.ops.item[p->steps.item[0]].python ? (double)op->bytes : 0;
-}
-
 /* How the size of what a stack requests follows the input: as so many factors of it.  Of steps of two sizes. */
 struct power {
 	double bytes[2], input[2]; /* of the smallest and the largest input */
@@ -72,7 +64,7 @@ static struct power *find_powers(const struct sl_fit_program *p)
 	for (size_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 		struct power *at = &powers[sl_idmap_get(&p->stack_ids, life->python, 0)];
-		double x = input(p, life->step);
+		double x = (double)sl_fit_program_input(p, life->step);
 
 		for (int end = 0; x > 0 && !life->nth && end < 2; end++)
 			if (at->input[end] == 0 || (end ? x > at->input[1] : x < at->input[0])) {
@@ -93,14 +85,15 @@ bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *cha
 	for (unsigned step = 1; step <= p->steps.count; step++) {
 		unsigned at = 0;
 
-		x = input(p, step);
+		x = (double)sl_fit_program_input(p, step);
 		longest = x > longest ? x : longest;
 		while (at < count && sizes[at] != x)
 			at++;
 		if (at == count && count < SIZES_MIN && x > 0)
 			sizes[count++] = x;
 	}
-	if (count < SIZES_MIN || p->failed == SL_FIT_GAP || input(p, sl_fit_program_failed(p)->step) < LONGEST * longest)
+	if (count < SIZES_MIN || p->failed == SL_FIT_GAP ||
+	    (double)sl_fit_program_input(p, sl_fit_program_failed(p)->step) < LONGEST * longest)
 		return false;
 	powers = find_powers(p);
 	for (uint32_t i = 0; i < p->lives.count; i++) {
@@ -108,7 +101,7 @@ bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *cha
 		const struct power *at = &powers[sl_idmap_get(&p->stack_ids, life->python, 0)];
 		double power = exponent(at);
 
-		x = input(p, life->step);
+		x = (double)sl_fit_program_input(p, life->step);
 		if (x == 0 || fabs(power) < ALIKE)
 			continue;
 		all += (double)life->bytes;

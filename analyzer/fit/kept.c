@@ -79,7 +79,7 @@ static bool is_layers(const struct sl_fit_stack *stack)
 	return stack->count && stack->places[stack->count - 1].torch;
 }
 
-/* What modules made in the last complete step, by the loop's lines. */
+/* What was made in the last complete step, by the loop's lines. */
 static void find_lines(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 {
 	for (uint32_t i = 0; i < p->lives.count; i++) {
@@ -88,12 +88,16 @@ static void find_lines(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 		struct sl_fit_line *line;
 		uint32_t number_of;
 
-		if (p->lives.item[i].step != k->to || !maker->module || !at)
+		if (p->lives.item[i].step != k->to || !at || maker->backward || maker->optimizer)
 			continue;
 		number_of = sl_idmap_claim(&k->line_numbers, at->line, k->lines.count);
 		if (number_of == k->lines.count)
 			*SL_PUSH(&k->lines) = (struct sl_fit_line){0};
 		line = &k->lines.item[number_of];
+		if (!maker->module) {
+			line->after += line->kept && sl_fit_keeps_it(k, p, i);
+			continue;
+		}
 		line->made++;
 		line->kept += sl_fit_keeps_it(k, p, i);
 		line->inner += sl_fit_keeps_it(k, p, i) && is_layers(maker);
@@ -135,7 +139,7 @@ bool sl_fit_keeps_graph(const struct sl_fit_keeps *k, const struct sl_fit_progra
 	const struct sl_fit_line *line = at < k->lines.count ? &k->lines.item[at] : NULL;
 
 	return line && !sl_fit_program_maker(p, life)->guarded && line->made >= GRAPH_MIN &&
-	       (GRAPH_PART * line->kept >= line->made || line->inner >= GRAPH_MIN);
+	       (GRAPH_PART * line->kept >= line->made || line->inner >= GRAPH_MIN || (line->kept >= GRAPH_MIN && line->after));
 }
 
 size_t sl_fit_keeps_until(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)

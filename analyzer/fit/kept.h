@@ -10,10 +10,11 @@ struct sl_fit_kept {
 	bool grows;
 };
 
-/* Blocks that modules made in the last complete step at one line of the loop. */
+/* Blocks that were made in the last complete step at one line of the loop, by modules. */
 struct sl_fit_line {
 	unsigned made, kept;
 	unsigned inner; /* kept, and made by a layer of PyTorch's */
+	unsigned after; /* kept, and made outside of modules: what was computed of theirs */
 };
 
 struct sl_fit_keeps {

@@ -27,6 +27,11 @@ static bool is_same_function(const struct sl_fit_place *a, const struct sl_fit_p
 	return a->file && b->file && !strcmp(a->file, b->file) && a->function && b->function && !strcmp(a->function, b->function);
 }
 
+bool sl_fit_place_is(const struct sl_fit_place *a, const struct sl_fit_place *b)
+{
+	return a->line == b->line && is_same_function(a, b);
+}
+
 static void note(struct sl_fit_stack *stack, struct sl_fit_place *place)
 {
 	place->torch = has(place->file, "/torch/");
@@ -174,7 +179,7 @@ static bool is_under(const struct sl_fit_stack *stack, const struct sl_fit_stack
 	if (stack->count <= depth)
 		return false;
 	for (unsigned i = 0; i < depth; i++)
-		if (stack->places[i].line != failed->places[i].line || !is_same_function(&stack->places[i], &failed->places[i]))
+		if (!sl_fit_place_is(&stack->places[i], &failed->places[i]))
 			return false;
 	return is_same_function(&stack->places[depth], &failed->places[depth]);
 }
@@ -349,6 +354,13 @@ void sl_fit_program_number(struct sl_fit_program *p)
 	}
 	free(ends);
 	free(list);
+}
+
+uint64_t sl_fit_program_input(const struct sl_fit_program *p, unsigned step)
+{
+	const struct sl_fit_op *op = step && step <= p->steps.count ? &p->whole.ops.item[p->steps.item[step - 1]] : NULL;
+
+	return op && op->verb == SL_FIT_ALLOC && op->python == p->whole.ops.item[p->steps.item[0]].python ? op->bytes : 0;
 }
 
 size_t sl_fit_program_highest(const struct sl_fit_program *p, uint64_t *bytes)

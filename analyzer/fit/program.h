@@ -72,6 +72,8 @@ uint32_t sl_fit_program_add(struct sl_fit_program *program, uint64_t bytes, uint
 void sl_fit_program_number(struct sl_fit_program *program);
 void sl_fit_program_free(struct sl_fit_program *program);
 
+/* True: they are one line of one file. */
+bool sl_fit_place_is(const struct sl_fit_place *a, const struct sl_fit_place *b);
 const struct sl_fit_stack *sl_fit_program_stack(const struct sl_fit_program *program, uint32_t python);
 /* The stack that requested a block. */
 static inline const struct sl_fit_stack *sl_fit_program_maker(const struct sl_fit_program *program, uint32_t life)
@@ -83,6 +85,8 @@ static inline const struct sl_fit_life *sl_fit_program_failed(const struct sl_fi
 {
 	return &program->lives.item[program->whole.ops.item[program->failed].id];
 }
+/* The first request of a step, its input; 0: another line made it than that of the first step. */
+uint64_t sl_fit_program_input(const struct sl_fit_program *program, unsigned step);
 /* The request at which most was held; *bytes is what was held then. */
 size_t sl_fit_program_highest(const struct sl_fit_program *program, uint64_t *bytes);
 /* True: with SL_FIT_REST_STATE, a temporary of the optimizer's step. */

@@ -231,6 +231,28 @@ static uint64_t rise(const struct sl_fit_program *p, const struct sl_fit_edits *
 	return rises == RISES ? (uint64_t)((last - first) / RISES) : 0;
 }
 
+/* True: each of the last inputs was larger than the one before, as sorted ones are: the next will be larger again. */
+static bool is_sorted(const struct sl_fit_program *p)
+{
+	unsigned step = (unsigned)p->steps.count, rises = 0;
+
+	for (; step > 1 && rises < RISES && sl_fit_program_input(p, step) > sl_fit_program_input(p, step - 1); step--)
+		rises++;
+	return rises == RISES || (step == 1 && rises > 1);
+}
+
+/* The largest input before the step that failed, as a part of its own; 1: it was not the largest yet. */
+static double earlier_inputs(const struct sl_fit_program *p)
+{
+	uint64_t last = sl_fit_program_input(p, (unsigned)p->steps.count), most = 0, now;
+
+	for (unsigned step = 1; step < p->steps.count; step++) {
+		now = sl_fit_program_input(p, step);
+		most = now > most ? now : most;
+	}
+	return most && most < last ? (double)most / (double)last : 1;
+}
+
 static bool is_free_of_growth(uint64_t bytes, uint64_t capacity)
 {
 	return bytes <= capacity / GROWTH_PART && bytes <= GROWTH_MAX;
@@ -366,6 +388,9 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	}
 	if (c->passes == SL_PASSES && c->tight && (e->scaled || p->rest == SL_FIT_REST_STATE))
 		c->passes = SL_PASSES_STEP; /* the sizes may be off by more */
+	how.capacity = (uint64_t)((double)proof->capacity * earlier_inputs(p));
+	if (c->passes == SL_PASSES && (is_sorted(p) || (c->less <= 0 && judge(&r, how, failed, clock) != SL_PASSES)))
+		c->passes = SL_PASSES_STEP; /* the next input may be larger again */
 	free(r.ops.item);
 	free(r.times.item);
 }
@@ -378,8 +403,8 @@ static int by_worth(const void *a, const void *b)
 		[SL_PASSES] = 0, [SL_PASSES_STEP] = 1, [SL_PASSES_REQUEST] = 2, [SL_PASSES_UNKNOWN] = 3, [SL_PASSES_NOT] = 4};
 	const struct sl_change *x = a, *y = b;
 
-	return SL_RISING(order[x->passes], order[y->passes]) ?: SL_FALLING(x->steps_later, y->steps_later)
-	       ?: SL_RISING(x->tight, y->tight) ?: SL_FALLING(x->less, y->less);
+	return SL_RISING(order[x->passes], order[y->passes]) ?: SL_RISING(x->about && x->passes != SL_PASSES, y->about && y->passes != SL_PASSES)
+	       ?: SL_FALLING(x->steps_later, y->steps_later) ?: SL_RISING(x->tight, y->tight) ?: SL_FALLING(x->less, y->less);
 }
 
 static const char *why_not(const struct sl_fit_recording *r, const struct sl_fit_check *check)
@@ -425,12 +450,14 @@ static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule,
 	struct sl_change *c = &proof->changes[proof->count];
 	struct sl_fit_edits edits;
 
-	*c = (struct sl_change){.kind = rule->kind, .settings = rule->settings};
+	*c = (struct sl_change){.kind = rule->kind, .settings = rule->settings, .about = rule->about};
 	sl_budget_begin(proof->program.recorded->budget, proof->program.recorded->trace->disk_bytes);
 	edits_begin(&edits, &proof->program, keeps);
 	if (rule->apply(&edits, c, &proof->program)) {
 		prove(proof, c, &edits, clock);
 		proof->count += proof->program.failed != SL_FIT_GAP || c->less * LESS_PART > (int64_t)c->peak_allocated;
+		if (c->about)
+			c->peak_reserved = c->peak_allocated = SL_UNKNOWN;
 	}
 	edits_free(&edits);
 }

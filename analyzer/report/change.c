@@ -36,7 +36,7 @@ const char *sl_change_words(char *out, size_t size, const struct sl_change *c)
 	if (c->settings)
 		at = (size_t)snprintf(out, size, "%s reserved, %s", SL_SIZE(c->peak_reserved), sl_change_rungs[c->rung]);
 	else
-		at = (size_t)snprintf(out, size, "%s%s, %s", c->less < 0 ? "+" : &"-"[!c->less],
+		at = (size_t)snprintf(out, size, "%s%s%s, %s", c->about ? "about " : "", c->less < 0 ? "+" : &"-"[!c->less],
 				      SL_SIZE((uint64_t)(c->less < 0 ? -c->less : c->less)), sl_change_rungs[c->rung]);
 
 	if (c->wanted && at < size)
@@ -75,8 +75,8 @@ void sl_change_write(struct sl_json *j, const struct sl_change *c)
 	sl_json_known_uint(j, "steps_later", c->steps_later);
 	sl_json_known_uint(j, "lacks_bytes", c->wanted ? c->wanted : SL_UNKNOWN);
 	write_line(j, "lacks_at", &c->stops);
-	sl_json_uint(j, "peak_reserved_bytes", c->peak_reserved);
-	sl_json_uint(j, "peak_allocated_bytes", c->peak_allocated);
+	sl_json_known_uint(j, "peak_reserved_bytes", c->peak_reserved);
+	sl_json_known_uint(j, "peak_allocated_bytes", c->peak_allocated);
 	sl_json_int(j, "less_bytes", c->less);
 	if (c->seconds > 0)
 		sl_json_double(j, "more_seconds", c->seconds);

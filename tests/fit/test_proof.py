@@ -52,7 +52,7 @@ class Proof(unittest.TestCase):
         for name, truth in TRUTH.items():
             with self.subTest(name):
                 first = changes(name)[0]
-                self.assertIn(first["passes"], ("the whole step", "this request"))
+                self.assertIn(first["passes"], ("the whole step", "this step", "this request"))
                 self.assertTrue(truth["variants"][first["kind"]]["passes"], first)
                 self.assertIn(line(first), truth["variants"][first["kind"]]["lines"])
 
@@ -66,16 +66,16 @@ class Proof(unittest.TestCase):
                     self.assertFalse(change["fits"], (name, change))
         self.assertGreaterEqual(fails, 8)
 
-    def test_what_fits_is_told_for_six_of_seven(self):
-        """What the seventh still loads is in no recording."""
-        self.assertEqual([name for name in TRUTH if not changes(name)[0]["fits"]], ["prompt_then_denoise"])
+    def test_what_fits_is_told_for_five_of_seven(self):
+        """One sorts its inputs by size.  What the other still loads is in no recording."""
+        self.assertEqual([name for name in TRUTH if not changes(name)[0]["fits"]], ["passage_tokens", "prompt_then_denoise"])
 
     def test_peaks_are_those_of_the_changed_programs(self):
         compared = 0
         for name, truth in TRUTH.items():
             for change in changes(name):
                 real = truth["variants"].get(change["kind"], {}).get("allocated")
-                if not real or change["passes"] in ("no", "unknown"):
+                if not real or change["passes"] in ("no", "unknown") or change["peak_allocated_bytes"] is None:
                     continue
                 compared += 1
                 self.assertLessEqual(abs(change["peak_allocated_bytes"] / real - 1), OFF[change["rung"]], (name, change, real))
@@ -103,7 +103,38 @@ class Proof(unittest.TestCase):
                 first = process["changes"]["tried"][0]
                 self.assertEqual(screen.count("would have fitted: "), min(3, sum(change["fits"] for change in process["changes"]["tried"])))
                 self.assertLessEqual(screen.count("would have "), 5, screen)
-                self.assertIn(f"{'would have fitted' if first['fits'] else 'would have passed this request'}: {first['kind']} in", screen)
+                self.assertIn(f"{'would have fitted' if first['fits'] else 'would have passed ' + first['passes']}: {first['kind']} in", screen)
+
+
+class Tried(unittest.TestCase):
+    """Programs of tried/ under their limit.  What really ran through is from tried.py --all."""
+
+    @staticmethod
+    def of(name):
+        recording, = json.loads(run("fit", "--changes", "--json", str(HERE / "tried" / "traces" / name)))["recordings"]
+        return recording["changes"]
+
+    def test_a_teacher_whose_graph_its_answer_keeps_runs_under_no_grad(self):
+        """It ran through; with expandable_segments it failed some steps later, since each input is larger than the one before."""
+        said = {change["kind"]: change for change in self.of("distill")}
+        self.assertEqual((said["no_grad"]["passes"], line(said["no_grad"])), ("this step", 26))
+        self.assertGreater(said["no_grad"]["less_bytes"], 400 << 20)
+        self.assertEqual([change for change in said.values() if change["fits"]], [])
+
+    def test_a_function_that_training_calls_too_does_not_keep_the_graph_of_a_validation(self):
+        first = self.of("vae_validate")[0]
+        self.assertEqual((first["kind"], first["function"], line(first), first["fits"]), ("free_leak", "validate", 31, True))
+
+    def test_a_cache_that_modules_read_is_no_joined_result(self):
+        self.assertNotIn("offload_results", {change["kind"] for change in self.of("beam_search")})
+
+    def test_activations_that_a_statistic_keeps_are_a_graph(self):
+        kinds = [change["kind"] for change in self.of("style_mixed")]
+        self.assertEqual((kinds[:2], "offload_results" in kinds), (["free_leak", "no_grad"], False))
+
+    def test_layers_are_named_by_the_line_that_calls_the_largest(self):
+        first = self.of("accumulate")[0]
+        self.assertEqual((first["kind"], line(first), first["passes"]), ("checkpointing", 17, "this request"))
 
 
 class SmallCard(unittest.TestCase):
@@ -117,7 +148,7 @@ class SmallCard(unittest.TestCase):
     def test_a_workspace_of_the_first_step_does_not_shift_what_the_second_still_asks_for(self):
         """Under 2500 MiB; with `checkpoint` it ran through under the same limit."""
         said = self.of("second_step")
-        self.assertEqual((said["checkpointing"]["fits"], line(said["checkpointing"])), (True, 40))
+        self.assertEqual((said["checkpointing"]["fits"], line(said["checkpointing"])), (True, 39))
         self.assertNotIn("half_batch", said)
         self.assertLessEqual(max(change["lacks_bytes"] or 0 for change in said.values()), 128 << 20)
 
