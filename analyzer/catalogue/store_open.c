@@ -160,38 +160,6 @@ static bool make_file(const char *path)
 	return false;
 }
 
-/*
- * The files that SQLite keeps beside a database, and how one begins, unless it is empty or was not finished: then with zeroes.
- * `-shm` is not opened: to close it would drop the locks that another connection of this process has on it.
- */
-static const struct beside {
-	const char *end;
-	unsigned char begins[2][4];
-} beside[] = {{"-journal", {{0xd9, 0xd5, 0x05, 0xf9}, {0}}},
-	      {"-wal", {{0x37, 0x7f, 0x06, 0x82}, {0x37, 0x7f, 0x06, 0x83}}},
-	      {"-shm", {{0}}}};
-
-/* True: the file is there and is none that SQLite made; it would be deleted or overwritten. */
-static bool is_foreign(const struct beside *kind, const char *path)
-{
-	unsigned char head[4] = {0};
-	struct stat st;
-	int file;
-	ssize_t size;
-
-	if (lstat(path, &st))
-		return false;
-	if (!S_ISREG(st.st_mode) || !kind->begins[0][0])
-		return !S_ISREG(st.st_mode);
-	file = sl_paths_open_regular(path, &st);
-	if (file < 0)
-		return errno != ENOENT;
-	size = read(file, head, sizeof(head));
-	close(file);
-	return size > 0 && (size < (ssize_t)sizeof(head) || memcmp(head, "\0\0\0", 4)) && memcmp(head, kind->begins[0], 4) &&
-	       memcmp(head, kind->begins[1], 4);
-}
-
 /* malloc'ed */
 static char *folder_of(const char *path)
 {
@@ -215,14 +183,10 @@ static char *without_links(const char *path)
 	return resolved;
 }
 
-/*
- * Why this folder is unsafe: another user can create files in it, so SQLite's -journal or -wal file may not be ours.  NULL: it
- * is safe.
- */
+/* Why nothing is opened there; NULL: it may be. */
 static const char *misplaced(const char *path)
 {
 	char *folder = folder_of(path);
-	const char *why = NULL;
 	struct stat st, in = {0};
 
 	stat(folder, &in);
@@ -231,14 +195,7 @@ static const char *misplaced(const char *path)
 		return "a link: name the catalogue that it leads to";
 	if (sl_paths_is_strangers(path, &in, geteuid()))
 		return "of another user than you, root and its folder's owner";
-	for (size_t i = 0; i < SL_COUNT(beside) && !why; i++) {
-		char *file = sl_memory_print("%s%s", path, beside[i].end);
-
-		if (sl_paths_is_strangers(file, &in, geteuid()) || is_foreign(&beside[i], file))
-			why = beside[i].end;
-		free(file);
-	}
-	return why;
+	return NULL;
 }
 
 static bool forbids(int error)
@@ -254,8 +211,7 @@ static bool may_open(const char *path, bool write, char *why)
 	int error;
 
 	if (wrong) {
-		snprintf(why, SL_STORE_WHY,
-			 *wrong == '-' ? "the file beside it whose name ends in %s is not the catalogue's" : "%s", wrong);
+		snprintf(why, SL_STORE_WHY, "%s", wrong);
 		errno = EINVAL;
 		return false;
 	}
@@ -329,7 +285,7 @@ static bool is_shared(const char *path)
 
 /*
  * WAL mode lets readers and a writer work at once, where the file system supports it; switching to it needs the file alone for
- * a moment.  Where hosts may share the file there is a journal instead, which stays beside it, so that it is no backup (below).
+ * a moment.  Where hosts may share the file there is a journal instead, which stays beside it.
  */
 static bool set_mode(struct sl_store *store, bool shared)
 {
@@ -487,38 +443,7 @@ void sl_store_rollback(struct sl_store *store)
 	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* Another process has SQLite's locks on the file; this one must not have it open, whose locks would be dropped. */
-static bool is_locked(const char *path)
-{
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET}; /* on any byte */
-	struct stat st;
-	int file = sl_paths_open_regular(path, &st);
-	bool locked = file >= 0 && (fcntl(file, F_GETLK, &lock) || lock.l_type != F_UNLCK);
-
-	if (file >= 0)
-		close(file);
-	return locked;
-}
-
-/* Somebody works on the database, or did not end well. */
-static bool is_used(const char *path)
-{
-	bool used = is_locked(path);
-
-	for (size_t i = 0; i < SL_COUNT(beside) && !used; i++) {
-		char *file = sl_memory_print("%s%s", path, beside[i].end);
-		struct stat st;
-
-		used = !lstat(file, &st);
-		free(file);
-	}
-	return used;
-}
-
-/*
- * A catalogue is in WAL mode, or has a journal beside it, from when it is first opened to be written.  A backup is not, and so is
- * told from it, until somebody works on it.
- */
+/* A catalogue is in WAL mode from when it is first opened to be written; a backup is not until somebody works on it. */
 static const char resting[] = {1, 1};
 #define MODE_AT 18 /* file format write and read version: https://sqlite.org/fileformat2.html, 1.3.3 */
 
@@ -535,8 +460,6 @@ static bool may_replace(const char *path, char *why)
 		wrong = "not a file";
 	else if (!strcmp(sl_paths_name(path), SL_STORE_NAME) && !lstat(path, &st))
 		wrong = "by its name a catalogue and no backup: name another file";
-	else if (is_used(path))
-		wrong = "a database in use: another process has it open, or SQLite's files are beside it";
 	if (wrong) {
 		snprintf(why, SL_STORE_WHY, "%s", wrong);
 		return false;
@@ -593,8 +516,7 @@ bool sl_store_backup(struct sl_store *store, const char *path)
 	if (!may_replace(path, store->why))
 		return false;
 	fine = sl_save_begin(&save, path, true);
-	/* asked once more: a process that opened the old one meanwhile would write beside the new one */
-	if (fine && (!copy(store, save.made) || !may_replace(path, store->why))) {
+	if (fine && !copy(store, save.made)) {
 		sl_save_end(&save, false);
 		return false;
 	}

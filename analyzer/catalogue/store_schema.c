@@ -61,49 +61,6 @@ bool sl_store_head_is_ours(const char *head, ssize_t size)
 	return size == SL_STORE_HEAD && !memcmp(head, "SQLite format 3", 16) && !memcmp(head + 68, id, sizeof(id));
 }
 
-/*
- * Everything in the file that could have an effect when it is read or written.  FTS5's own tables differ between its versions
- * and are left out; so are the server's.
- */
-static const char everything[] =
-	"SELECT type, name, sql FROM sqlite_master WHERE NOT (name GLOB 'sqlite_*' OR (type = 'table' AND name GLOB 'words_*')"
-	" OR (type IN ('table', 'index') AND name GLOB 'server_*' AND tbl_name GLOB 'server_*')) ORDER BY type, name";
-
-static bool same_text(sqlite3_stmt *a, sqlite3_stmt *b, int column)
-{
-	const char *x = (const char *)sqlite3_column_text(a, column), *y = (const char *)sqlite3_column_text(b, column);
-
-	return x && y ? !strcmp(x, y) : x == y;
-}
-
-/* True: the file contains what this program would create. */
-static bool same(struct sl_store *store)
-{
-	sqlite3 *model = NULL;
-	sqlite3_stmt *mine = NULL, *theirs = sl_store_prepare(store, everything);
-	bool made = sqlite3_open(":memory:", &model) == SQLITE_OK &&
-		    sqlite3_exec(model, tables_of_version, NULL, NULL, NULL) == SQLITE_OK &&
-		    sqlite3_prepare_v2(model, everything, -1, &mine, NULL) == SQLITE_OK;
-	bool fine = theirs && made;
-	int a = SQLITE_ROW, b = SQLITE_ROW;
-
-	while (fine && a == SQLITE_ROW && b == SQLITE_ROW) {
-		a = sqlite3_step(mine);
-		b = sl_store_step(store, theirs);
-		fine = a == b && (a != SQLITE_ROW ||
-				  (same_text(mine, theirs, 0) && same_text(mine, theirs, 1) && same_text(mine, theirs, 2)));
-	}
-	if (!made || (a != SQLITE_ROW && a != SQLITE_DONE)) { /* no memory, say */
-		store->code = sqlite3_errcode(model) & 0xff;
-		snprintf(store->why, sizeof(store->why), "%s", sqlite3_errmsg(model));
-	}
-	if (theirs)
-		sqlite3_reset(theirs);
-	sqlite3_finalize(mine);
-	sqlite3_close(model);
-	return fine;
-}
-
 static bool check(struct sl_store *store)
 {
 	int64_t version = pragma(store, "PRAGMA user_version");
@@ -114,8 +71,6 @@ static bool check(struct sl_store *store)
 		return refuse(store, "a catalogue of a newer stormlog");
 	if (version < VERSION)
 		return refuse(store, "a catalogue of an older stormlog; remove it, and `runs PATH` makes a new one");
-	if (!same(store))
-		return refuse(store, "no catalogue as stormlog makes it: something else was put into it");
 	return true;
 }
 

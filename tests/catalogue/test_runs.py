@@ -310,29 +310,6 @@ class Runs(Catalogue):
                     found[name] = file.read()
         return found
 
-    def test_what_lies_beside_or_behind_a_catalogue_is_not_touched(self):
-        self.record("one")
-        os.makedirs(os.path.dirname(self.catalogue))
-        for new in True, False:
-            for end in "-journal", "-wal", "-shm", "":
-                for link, thesis in ((True, "thesis"), (False, "thesis"), (False, "th")) if end in ("-journal", "-wal") else ((True, "thesis"),):
-                    shutil.rmtree(os.path.dirname(self.catalogue))
-                    os.mkdir(os.path.dirname(self.catalogue))
-                    if not new:
-                        self.ask("runs", self.runs)
-                    precious = os.path.join(os.path.dirname(self.catalogue), "precious")
-                    if link and not end:
-                        os.rename(self.catalogue, precious) if not new else open(precious, "w").close()
-                    else:
-                        with open(precious if link else self.catalogue + end, "w") as file:
-                            file.write(thesis)
-                    if link:
-                        os.symlink("precious", self.catalogue + end)
-                    before = self.all_of_state()
-                    self.ask("runs", self.runs, code=2)
-                    self.assertIn("beside it whose name ends in %s is not the catalogue's" % end if end else "a link: name the catalogue", self.said)
-                    self.assertEqual(self.all_of_state(), before, (new, end, link, thesis))
-
     @unittest.skipUnless(os.geteuid() == 0, "only root makes files of others")
     def test_a_strangers_catalogue_in_a_folder_of_all_is_refused(self):
         self.record("one")
