@@ -184,22 +184,6 @@ static void add_file(struct sl_images *folder, const char *path, dev_t device, i
 		add_trace(folder, path);
 }
 
-/*
- * We may not follow this link.  Count a stranger's if it has a name of ours, or if its target has no file extension and so may
- * be a folder.
- */
-static void count_hidden(struct sl_images *folder, const char *path, const struct stat *in)
-{
-	char to[PATH_MAX] = "";
-
-	if (is_ours(path) || !sl_paths_is_strangers(path, in, in->st_uid))
-		count_closed(folder, path);
-	else if (readlink(path, to, sizeof(to) - 1) > 0 && !strchr(sl_paths_name(to), '.'))
-		*SL_PUSH(&folder->strangers) = strdup(path);
-	else
-		sl_damage_note(&folder->copies, path, "is passed over: another user's link to where you may not look");
-}
-
 struct level {
 	SL_VECTOR(char *) folders;
 };
@@ -212,8 +196,8 @@ static void look_at(struct sl_images *folder, const char *path, const struct dir
 	const struct beside beside = {*in, in->st_uid};
 
 	if (entry->d_type != DT_REG && stat(path, &st)) {
-		if (errno == EACCES)
-			count_hidden(folder, path, in);
+		if (errno == EACCES) /* a link that we may not follow */
+			count_closed(folder, path);
 		return;
 	}
 	if (S_ISREG(st.st_mode) && (entry->d_type == DT_REG || leads_to_ours(folder, path)))
@@ -466,47 +450,9 @@ static unsigned met_before(struct sl_map *headers, const struct sl_header *heade
 	return before;
 }
 
-/* True: the file `torn` is shorter than `whole`, and its last bytes are those that `whole` has there. */
-static bool is_beginning(int torn, const struct stat *state, int whole, const struct stat *state_of_whole)
+/* The first of two images of one process counts. */
+static void drop_copy(struct sl_images *folder, const struct sl_image *counted, struct sl_image *copy)
 {
-	char a[4096], b[4096];
-	size_t size = state->st_size < (off_t)sizeof(a) ? (size_t)state->st_size : sizeof(a);
-	off_t at = state->st_size - (off_t)size;
-
-	return size && state->st_size < state_of_whole->st_size && pread(torn, a, size, at) == (ssize_t)size &&
-	       pread(whole, b, size, at) == (ssize_t)size && !memcmp(a, b, size);
-}
-
-/* True: the one is a torn copy of the other; both have one file. */
-static bool is_torn(const struct sl_image *one, const struct sl_image *other)
-{
-	struct stat states[2];
-	int files[2];
-	bool is = false;
-
-	if (one->file_count != 1 || other->file_count != 1)
-		return false;
-	files[0] = sl_paths_open_regular(one->files[0], &states[0]);
-	files[1] = sl_paths_open_regular(other->files[0], &states[1]);
-	if (files[0] >= 0 && files[1] >= 0)
-		is = is_beginning(files[0], &states[0], files[1], &states[1]);
-	for (unsigned i = 0; i < 2; i++)
-		if (files[i] >= 0)
-			close(files[i]);
-	return is;
-}
-
-/* The first of two images of one process counts, unless it is a torn copy of the other. */
-static void drop_copy(struct sl_images *folder, struct sl_image *counted, struct sl_image *copy)
-{
-	struct sl_image whole = *copy;
-
-	if (!counted->identity && !copy->identity && is_torn(counted, copy)) {
-		whole.rank = counted->rank;
-		whole.pid = counted->pid;
-		*copy = *counted;
-		*counted = whole;
-	}
 	if (strcmp(counted->name, copy->name))
 		sl_damage_note(&folder->copies, copy->name, "is a copy of %s and not counted", counted->name);
 	sl_images_drop(copy);

@@ -413,17 +413,6 @@ class Endings(unittest.TestCase):
         done = self.run_it("--json", "t", self.traces, os.path.join(self.traces, "backup"))
         self.assertEqual(len(json.loads(done.stdout)["processes"]), 1)
 
-    def test_of_a_trace_and_its_torn_copy_the_whole_one_counts(self):
-        whole = self.record("rank-00000-100", blocks=2000)
-        with open(whole, "rb") as file:
-            torn = file.read()[:os.path.getsize(whole) * 2 // 3]
-        for folder in ("a", "z"):
-            os.mkdir(os.path.join(self.folder, folder))
-            with open(os.path.join(self.folder, folder, os.path.basename(whole)), "wb") as file:
-                file.write(torn)
-            (row,) = json.loads(self.run_it("--json", folder, "t").stdout)["processes"]
-            self.assertFalse(row["damaged"], folder)
-
     def test_a_folder_that_may_not_be_read_is_said_and_is_not_empty(self):
         closed, mine = os.path.join(self.folder, "closed"), os.path.join(self.folder, "analyze")
         os.makedirs(os.path.join(self.traces, "inner"))

@@ -214,21 +214,6 @@ class Owners(unittest.TestCase):
             os.chmod(half, 0o755) if made == half else None
             (shutil.rmtree if made == half else os.unlink)(made)
 
-    def test_a_strangers_link_into_a_closed_place_hides_something_by_a_name_of_ours_or_where_a_folder_may_lie(self):
-        self.trace(0, COLLEAGUE, end=t.footer())
-        self.trace(1, STRANGER, folder="closed")
-        os.chmod(self.at("closed"), 0o700)
-        os.mkdir(self.at("out"))
-        self.own(self.at("out"), COLLEAGUE)
-        trace = "rank-00001-101.msgpack.zst"
-        for name, to, code, said in (("notes", trace, 0, "is passed over: "), ("notes.txt", "notes.txt", 0, "is passed over: "),
-                                     ("node-1", "sub", 3, "is not read, because it belongs to another user"), (trace, trace, 3, "may not be listed")):
-            os.symlink("../closed/" + to, self.at("t/" + name))
-            self.own(self.at("t/" + name), STRANGER)
-            done = self.analyze("summarize", "-q", "-o", self.at("out/x.summary"), self.at("t"), user=COLLEAGUE)
-            self.assertEqual((done.returncode, "t/%s: %s" % (name, said) in done.stderr), (code, True), done.stderr)
-            os.unlink(self.at("t/" + name))
-
     def test_a_link_that_the_reader_made_is_read(self):
         os.mkdir(self.at("t"))
         os.symlink(self.trace(0, COLLEAGUE, folder="theirs"), self.at("t/rank-00000-100.msgpack.zst"))

@@ -19,19 +19,6 @@ static void note(struct sl_folder *folder, const char *name)
 	folder->failed = name;
 }
 
-static bool make_parents(struct sl_arena *arena, const char *path)
-{
-	char *copy = sl_arena_strdup(arena, path);
-
-	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = 0;
-		if (mkdir(copy, 0700) != 0 && errno != EEXIST)
-			return false;
-		*slash = '/';
-	}
-	return true;
-}
-
 bool sl_folder_begin(struct sl_folder *folder, const char *place)
 {
 	size_t length = strlen(place);
@@ -43,7 +30,7 @@ bool sl_folder_begin(struct sl_folder *folder, const char *place)
 	char made[PATH_MAX];
 
 	sl_save_hold(); /* what a signal has removed, parents included, is not made again */
-	if (!make_parents(&folder->arena, folder->place) || !sl_save_make_beside(folder->place, made, sizeof(made)))
+	if (!sl_paths_make_parents(folder->place) || !sl_save_make_beside(folder->place, made, sizeof(made)))
 		note(folder, folder->place);
 	else
 		folder->temporary = sl_arena_strdup(&folder->arena, made);
