@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/before.h"
+#include "attach/attach.h"
 
 #include <dlfcn.h>
-#include <stddef.h>
 
 struct device;
 struct process { /* The layout of _v2 and _v3.  Drivers before 11 have only the plain call, which is not asked. */

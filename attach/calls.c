@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/calls.h"
-
-#include <stdlib.h>
-
+#include "attach/attach.h"
 #include "agent/call/classes.h"
 #include "agent/process/hook_rows.h"
-#include "attach/room.h"
-#include "attach/rows.h"
 
 /* Inner calls kept for one outermost call of a thread; when there are more, the oldest become events of their own. */
 #define WAITING 64

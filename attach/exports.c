@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/exports.h"
+#include "attach/attach.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

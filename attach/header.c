@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/header.h"
+#include "attach/attach.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "agent/process/identity.h"
 #include "agent/process/procfile.h"
 #include "agent/process/redact.h"
 #include "agent/process/system.h"
 #include "agent/process/tables.h"
-#include "attach/room.h"
 #include "common/definition.h"
 #include "common/tracefile.h"
 #include "common/now.h"

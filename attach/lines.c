@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/lines.h"
+#include "attach/attach.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "agent/stacks/python_layout.h"
-#include "attach/exports.h"
-#include "attach/mappings.h"
-#include "attach/room.h"
 #include "common/base.h"
 
 #define TABLE_WORDS    128	  /* of struct _Py_DebugOffsets: those that the layouts use */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/mappings.h"
+#include "attach/attach.h"
 
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "agent/process/procfile.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/probes.h"
+#include "attach/attach.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -8,18 +8,12 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/process/hook_rows.h"
-#include "attach/exports.h"
-#include "attach/room.h"
-#include "attach/rows.h"
 #include "common/base.h"
 
 #define UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI, which older headers do not have */

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/recording.h"
+#include "attach/attach.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 #include <zstd.h>
 
-#include "attach/header.h"
-#include "attach/mappings.h"
-#include "attach/room.h"
 #include "common/block.h"
 #include "common/buildid.h"
 #include "common/fnv.h"

@@ -11,11 +11,7 @@
 	typedef struct name##_opaque {                                                                                             \
 	} name;
 
-#include "attach/rows.h"
-
-#include <stdlib.h>
-#include <string.h>
-
+#include "attach/attach.h"
 #include "agent/hooks/fields.h"
 #include "agent/process/hook_rows.h"
 #include "agent/hooks/prototype.h"

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/sleeper.h"
+#include "attach/attach.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/room.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
 

@@ -2,18 +2,11 @@
 /* stormlog-attach TARGET...: wakes the recordings that sleep in running processes, and watches those without one by BPF. */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/exact.h"
-#include "attach/room.h"
-#include "attach/sleeper.h"
-#include "attach/targets.h"
-#include "attach/watch.h"
+#include "attach/attach.h"
 #include "common/base.h"
 #include "common/standard.h"
 

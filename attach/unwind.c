@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/unwind.h"
+#include "attach/attach.h"
 
 #include <dlfcn.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <malloc.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "agent/process/procfile.h"
-#include "attach/exports.h"
-#include "attach/mappings.h"
-#include "attach/room.h"
 #include "common/base.h"
 
 #define FRAMES 128

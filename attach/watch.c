@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: what begins, follows and ends the watch of a process shares its state, which nobody else sees. */
-#include "attach/watch.h"
+#include "attach/attach.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "agent/process/procfile.h"
 #include "analyzer/base/escape.h"
-#include "attach/before.h"
-#include "attach/calls.h"
-#include "attach/header.h"
-#include "attach/lines.h"
-#include "attach/mappings.h"
-#include "attach/probes.h"
-#include "attach/room.h"
-#include "attach/targets.h"
-#include "attach/unwind.h"
 #include "common/base.h"
 #include "common/fnv.h"
 #include "common/now.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Built where clang, libbpf's headers or a supported processor are missing: watching is refused with a message. */
-#include "attach/watch.h"
+#include "attach/attach.h"
 
 struct sl_attach_watch *sl_watch_new(const char *folder)
 {

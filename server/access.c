@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/access.h"
+#include "server/server.h"
 
-#include <microhttpd.h>
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <time.h>
 

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/api.h"
+#include "server/server.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
-#include "server/ask.h"
-#include "server/course.h"
-#include "server/places.h"
-#include "server/view.h"
-#include "server/worse.h"
 
 #define NAMES_MAX   20
 #define METRICS_MAX 200

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/ask.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
+#include "server/server.h"
 #include "common/base.h"
 #include "common/now.h"
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/course.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "server/server.h"
 #include "analyzer/base/memory.h"
 
 #define POINTS_MAX 20000

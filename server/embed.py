@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""embed.py OUT.c FILE...: files as bytes of C, for server/assets.h."""
+"""embed.py OUT.c FILE...: files as bytes of C, for server/server.h."""
 import pathlib
 import sys
 
@@ -8,7 +8,7 @@ TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf
 
 
 def main():
-    out, rows = ['/* Made by embed.py. */\n#include "server/assets.h"\n'], []
+    out, rows = ['/* Made by embed.py. */\n#include "server/server.h"\n'], []
     for number, path in enumerate(map(pathlib.Path, sys.argv[2:])):
         data = path.read_bytes()
         lines = ",\n".join(",".join(map(str, data[at:at + 32])) for at in range(0, len(data), 32))

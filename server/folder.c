@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/folder.h"
+#include "server/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEPTH_MAX 16 /* children make folders two levels deep */

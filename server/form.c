@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/form.h"
-
-#include <string.h>
+#include "server/server.h"
 
 static int digit(char c)
 {

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/html.h"
-
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "server/server.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"

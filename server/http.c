@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/http.h"
+#include "server/server.h"
 
-#include <microhttpd.h>
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analyzer/base/memory.h"
-#include "server/access.h"
-#include "server/routes.h"
-#include "server/slow.h"
-#include "server/upload.h"
 
 enum {
 	THREADS = 8,

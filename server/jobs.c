@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/jobs.h"
+#include "server/server.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 enum { KEY_MAX = sizeof(struct sl_job) + 40 };
 

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/keep.h"
+#include "server/server.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/stats.h"
-#include "server/course.h"
-#include "server/folder.h"
-#include "server/runs.h"
-#include "server/places.h"
-#include "server/quota.h"
 
 struct run {
 	int64_t run;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/packs.h"
+#include "server/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/sendfile.h>
 #include <sys/statvfs.h>
@@ -15,7 +13,6 @@
 #include "analyzer/trace/archive.h"
 #include "analyzer/base/hash.h"
 #include "common/base.h"
-#include "server/folder.h"
 
 #define PART	  ".part"
 #define DAY_S	  (24 * 60 * 60)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/places.h"
+#include "server/server.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 void sl_places_of(const char *pack, const char *name, char path[SL_PACKS_NAME + 64])
 {

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/quota.h"
+#include "server/server.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/vector.h"
-#include "server/folder.h"
-#include "server/places.h"
 
 /* The packs that were refused most recently; an older one would be uploaded and removed once more. */
 #define REFUSED_MAX 256

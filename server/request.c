@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/request.h"
+#include "server/server.h"
 
-#include <microhttpd.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "analyzer/base/json.h"
-#include "server/slow.h"
 
 const char *sl_request_argument(const struct sl_request *request, const char *name)
 {

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/routes.h"
-
-#include "server/api.h"
-#include "server/site.h"
-#include "server/upload.h"
-#include "server/view.h"
+#include "server/server.h"
 
 const struct sl_route sl_routes[] = {
 	{"PUT", "/api/v1/packs/", SL_RIGHT_WRITE, SL_BODY_PACK, NULL},

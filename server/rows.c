@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/rows.h"
-
-#include <string.h>
-
+#include "server/server.h"
 #include "analyzer/base/format.h"
-#include "server/worse.h"
 
 struct runs {
 	struct sl_html *page;

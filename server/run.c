@@ -2,21 +2,10 @@
 /* A run's page, with the notes that people add. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "analyzer/base/format.h"
 #include "common/base.h"
-#include "server/ask.h"
-#include "server/course.h"
-#include "server/form.h"
-#include "server/html.h"
-#include "server/places.h"
-#include "server/quota.h"
-#include "server/site.h"
-#include "server/view.h"
+#include "server/server.h"
 #include "common/now.h"
 
 /* The number that a path begins with, and the rest of the path; false: there is none. */

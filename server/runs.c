@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/runs.h"
+#include "server/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "server/places.h"
-#include "server/quota.h"
 
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

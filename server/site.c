@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The landing page, and results of a search. */
-#include "server/site.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "server/server.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
-#include "server/ask.h"
-#include "server/assets.h"
-#include "server/html.h"
-#include "server/rows.h"
 
 enum { LANDING_LOOKED_AT = 1000, LANDING_NEWEST = 20, PROJECTS_MAX = 100 };
 

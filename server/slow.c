@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/slow.h"
+#include "server/server.h"
 
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #include "analyzer/base/memory.h"

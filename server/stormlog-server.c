@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-server keeps, searches and compares the runs of a team (doc/server.md).  Reads options, then runs until a signal. */
 #include <errno.h>
-#include <limits.h>
 #include <netdb.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/exact.h"
 #include "analyzer/base/save.h"
 #include "common/size.h"
 #include "common/standard.h"
-#include "server/http.h"
-#include "server/runs.h"
-#include "server/work.h"
+#include "server/server.h"
 
 #define NAMES_MAX 64
 #define DAY_S	  (24 * 60 * 60)

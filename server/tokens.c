@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/tokens.h"
+#include "server/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>

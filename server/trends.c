@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A page: one quantity over runs as a picture and a table, or the list of quantities if none is named. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
-#include "server/ask.h"
-#include "server/course.h"
-#include "server/html.h"
-#include "server/site.h"
+#include "server/server.h"
 
 enum {
 	WIDTH = 960,

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/upload.h"
+#include "server/server.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "server/quota.h"
-#include "server/runs.h"
-#include "server/work.h"
 
 /* "bytes 100-199/5000", or "/ *" where the whole is not known. */
 static bool read_range(const char *text, uint64_t *first, uint64_t *end, uint64_t *total)

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/view.h"
+#include "server/server.h"
 
 #include <fcntl.h>
-#include <stdint.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/catalogue/store.h"
-#include "server/ask.h"
-#include "server/html.h"
-#include "server/places.h"
-#include "server/runs.h"
-#include "server/work.h"
 
 #define TIME_MAX_NS (INT64_MAX >> 3)
 

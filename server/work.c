@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: the work of each job with a child, and the work that is done again later. */
-#include "server/work.h"
+#include "server/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -18,14 +14,6 @@
 
 #include "analyzer/base/escape.h"
 #include "server/child/child.h"
-#include "server/folder.h"
-#include "server/jobs.h"
-#include "server/keep.h"
-#include "server/places.h"
-#include "server/quota.h"
-#include "server/runs.h"
-#include "server/server.h"
-#include "server/worse.h"
 
 enum {
 	CHILD_S = 300,

@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/worse.h"
-
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "server/course.h"
-#include "server/runs.h"
+#include "server/server.h"
 
 enum {
 	RECENT = 20,	  /* runs of a project that are examined: earlier changes are not news */

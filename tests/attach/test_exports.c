@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/exports.h"
+#include "attach/attach.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

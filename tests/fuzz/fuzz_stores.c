@@ -15,8 +15,7 @@
 #include "analyzer/catalogue/query.h"
 #include "analyzer/catalogue/store.h"
 #include "folder.h"
-#include "server/form.h"
-#include "server/tokens.h"
+#include "server/server.h"
 
 /* The text before a line "=", NUL-terminated and malloc'ed, and what is behind it. */
 static char *first_part(const uint8_t *bytes, size_t size, char **rest)

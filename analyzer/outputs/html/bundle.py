@@ -47,7 +47,7 @@ def main():
     out.write_text("/* Made by bundle.py. */\n#include <stddef.h>\n\n#include \"analyzer/outputs/html/template.h\"\n\n"
                    + c_bytes("sl_html_before", before.encode()) + c_bytes("sl_html_after", after.encode()))
     policy = SERVED % base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    served.write_text("/* Made by bundle.py. */\n#include \"server/view.h\"\n\nconst char sl_served_policy[] = \"" + policy + "\";\n"
+    served.write_text("/* Made by bundle.py. */\n#include \"server/server.h\"\n\nconst char sl_served_policy[] = \"" + policy + "\";\n"
                       + c_bytes("sl_served_page", gzip.compress(page.replace("@POLICY@\n", "").replace("@DATA@", "").encode(), mtime=0), "unsigned char"))
 
 
