@@ -3,11 +3,7 @@
 #pragma once
 
 #include <elf.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <sys/types.h>
 
 #include "agent/call/call.h"
 #include "attach/seen.h"

@@ -3,11 +3,7 @@
 
 #include <stdio.h>
 
-#include "agent/process/identity.h"
-#include "agent/process/procfile.h"
-#include "agent/process/redact.h"
-#include "agent/process/system.h"
-#include "agent/process/tables.h"
+#include "agent/process/process.h"
 #include "common/definition.h"
 #include "common/tracefile.h"
 #include "common/now.h"

@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <stdio.h>
 
-#include "agent/process/procfile.h"
+#include "agent/process/process.h"
 
 static bool lives(long tid)
 {

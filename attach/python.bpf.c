@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Python frames of the thread that is in a call.  No race, for the reasons of agent/stacks/python.h: the thread stands still
+ * Python frames of the thread that is in a call.  No race, for the reasons of agent/stacks/inner.h: the thread stands still
  * inside its call, and its frames hold their code objects.  What a code object says is read by the collector (lines.c).
  * Part of seen.bpf.c.
  */

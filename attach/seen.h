@@ -109,7 +109,7 @@ struct sl_seen_lines {
 };
 
 /*
- * Deaths of code objects are counted by address, as in agent/stacks/codes.h and for the same reason.  Processes that forked have
+ * Deaths of code objects are counted by address, as in agent/stacks/inner.h and for the same reason.  Processes that forked have
  * theirs at the same addresses, so the process's id counts too.
  */
 #define SL_SEEN_SLOT(code, pid) ((__u32)(((code) >> 4 ^ (__u64)(pid) << 44) * 0x9e3779b97f4a7c15ull >> (64 - SL_SEEN_SLOT_BITS)))

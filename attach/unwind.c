@@ -6,10 +6,9 @@
 #include <elfutils/libdw.h>
 #include <malloc.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "agent/process/procfile.h"
+#include "agent/process/process.h"
 #include "common/base.h"
 
 #define FRAMES 128

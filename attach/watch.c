@@ -2,11 +2,9 @@
 /* Longer than other files: what begins, follows and ends the watch of a process shares its state, which nobody else sees. */
 #include "attach/attach.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <sys/stat.h>
 
-#include "agent/process/procfile.h"
+#include "agent/process/process.h"
 #include "analyzer/base/escape.h"
 #include "common/base.h"
 #include "common/fnv.h"

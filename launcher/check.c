@@ -3,19 +3,15 @@
 #include "launcher/launcher.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <link.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include <wchar.h>
 
-#include "agent/process/netfs.h"
+#include "agent/process/process.h"
 
 static bool as_json; /* on standard output, instead of lines for people */
 static unsigned lines;

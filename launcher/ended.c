@@ -4,9 +4,8 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
-#include <unistd.h>
 
-#include "agent/process/identity.h"
+#include "agent/process/process.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
 

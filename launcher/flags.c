@@ -4,9 +4,8 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "agent/process/filter.h"
+#include "agent/process/process.h"
 #include "common/nearest.h"
 #include "common/ranks.h"
 

@@ -9,11 +9,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "agent/process/procfile.h"
+#include "agent/process/process.h"
 
 #define KEPT_MAX 64
 

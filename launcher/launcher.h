@@ -2,12 +2,7 @@
 /* stormlog-run starts a command with the agent inside.  These are its files and what they call in each other. */
 #pragma once
 
-#include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
-
-#include "agent/process/options.h"
+#include "agent/process/process.h"
 #include "common/base.h"
 
 #define SL_LAUNCH_FAILED     125 /* the launcher itself failed, or was used wrongly */

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/launcher.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "agent/process/identity.h"
-#include "agent/process/procfile.h"
+#include "agent/process/process.h"
 #include "common/shell.h"
 #include "common/standard.h"
 

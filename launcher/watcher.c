@@ -5,15 +5,12 @@
  */
 #include "launcher/launcher.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "agent/process/identity.h"
+#include "agent/process/process.h"
 
 static pid_t watcher = -1;
 

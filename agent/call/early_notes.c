@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/call/early_notes.h"
-
-#include <stdatomic.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "agent/call/unwound.h"
-#include "agent/process/agent.h"
-#include "agent/file/capability.h"
-#include "agent/file/define.h"
+#include "agent/call/call.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: ranges, marks and backward passes share what is open on a thread. */
-#include "agent/call/labels.h"
+#include "agent/call/call.h"
 
-#include <errno.h>
-#include <stdatomic.h>
-#include <string.h>
 #include <sys/prctl.h>
 
-#include "agent/call/instant.h"
-#include "agent/call/unwound.h"
-#include "agent/process/agent.h"
-#include "agent/file/define.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
 #include "agent/stacks/stacks.h"
 
 /* --- texts ----------------------------------------------------------------------------------------------

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/call/limited.h"
-
-#include "agent/process/agent.h"
-#include "agent/gpu/device.h"
-#include "agent/call/unwound.h"
+#include "agent/call/call.h"
+#include "agent/process/process.h"
+#include "agent/gpu/gpu.h"
 
 static bool wants_refusal(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_frame *owner)
 {

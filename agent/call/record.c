@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: the way of every call, from open to close. */
-#include "agent/call/record.h"
-
-#include <errno.h>
-#include <string.h>
-
-#include "agent/process/agent.h"
-#include "agent/file/ring.h"
-#include "agent/gpu/device.h"
-#include "agent/call/classes.h"
+#include "agent/call/call.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
+#include "agent/gpu/gpu.h"
 #include "agent/process/hook_rows.h"
-#include "agent/call/known.h"
-#include "agent/call/labels.h"
-#include "agent/call/limited.h"
-#include "agent/process/mute.h"
-#include "agent/call/unwound.h"
 #include "agent/stacks/stacks.h"
 
 static const struct traits {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/call/unwound.h"
-
-#include "agent/file/ring.h"
+#include "agent/call/call.h"
+#include "agent/file/file.h"
 #include "agent/stacks/stacks.h"
 
 #define REFUSED_MAX 16

@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/file/asleep.h"
-
-#include <string.h>
-#include <sys/mman.h>
-
-#include "agent/process/agent.h"
-#include "agent/file/asleep_counts.h"
-#include "agent/file/define.h"
-#include "agent/file/ring.h"
-#include "agent/file/sort.h"
-#include "agent/file/store.h"
+#include "agent/file/file.h"
+#include "agent/process/process.h"
 #include "agent/process/hook_rows.h"
-#include "agent/process/pages.h"
-#include "agent/process/open_proc.h"
 #include "common/block.h"
 
 #define KEPT_MAX    (1u << 18) /* entries */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/file/asleep_counts.h"
-
-#include <string.h>
-
+#include "agent/file/file.h"
 #include "common/block.h"
 #include "common/definition.h"
 

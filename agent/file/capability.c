@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/file/capability.h"
-
-#include "agent/file/define.h"
+#include "agent/file/file.h"
 
 void sl_capability_write(const char *name, const char *value)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/file/checkpoint.h"
-
-#include "agent/process/agent.h"
-#include "agent/file/ring.h"
+#include "agent/file/file.h"
+#include "agent/process/process.h"
 #include "agent/process/hook_rows.h"
 
 static struct sl_checkpoint_totals *totals_of(struct sl_checkpoint *checkpoint, int64_t device)

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/file/define.h"
+#include "agent/file/file.h"
 
 #include <sched.h>
-#include <string.h>
 
-#include "agent/process/agent.h"
-#include "agent/process/mute.h"
-#include "agent/file/ring.h"
+#include "agent/process/process.h"
 
 #define MAP_MAX		 (64u << 10)
 #define TRIES_MAX	 1000				  /* while another thread makes the file longer */

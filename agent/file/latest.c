@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/file/latest.h"
-
-#include <string.h>
-#include <sys/mman.h>
-
-#include "agent/process/pages.h"
+#include "agent/file/file.h"
+#include "agent/process/process.h"
 
 #define FIRST_SLOTS (1u << 14)
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/file/peaks.h"
-
-#include <string.h>
-
+#include "agent/file/file.h"
 #include "agent/process/hook_rows.h"
 
 /* Two entries for each device, side by side: highest by allocated and by reserved. */

@@ -7,26 +7,13 @@
  * (Longer than other files: both passes and the change from file to file share the state of one fold.)
  */
 #define ZSTD_STATIC_LINKING_ONLY
-#include "agent/file/retention.h"
+#include "agent/file/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <zstd.h>
 
-#include "agent/file/ring.h"
-#include "agent/process/pages.h"
-#include "agent/process/agent.h"
-#include "agent/file/define.h"
-#include "agent/process/file.h"
-#include "agent/file/checkpoint.h"
-#include "agent/file/latest.h"
-#include "agent/file/peaks.h"
+#include "agent/process/process.h"
 #include "agent/process/hook_rows.h"
 #include "common/block.h"
 #include "common/unpack.h"

@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: the memory orders between threads, writer and signal handlers are read together. */
-#include "agent/file/ring.h"
+#include "agent/file/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "agent/process/agent.h"
-#include "agent/process/file.h"
-#include "agent/process/mute.h"
-#include "agent/process/pages.h"
-#include "agent/process/open_proc.h"
-#include "agent/process/procfile.h"
+#include "agent/process/process.h"
 
 #define WAIT_MAX_NS 10000000ull
 #define WAIT_STEP_NS                                                                                                               \

@@ -5,15 +5,11 @@
  * every thread of the process pass a barrier (membarrier): after that the thread either sees the mark or has overwritten it.
  * Segments of threads that have ended come first.
  */
-#include "agent/file/ring.h"
+#include "agent/file/file.h"
 
-#include <errno.h>
 #include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "agent/process/agent.h"
-#include "agent/process/open_proc.h"
+#include "agent/process/process.h"
 
 #define AT_WORK_NS 10000000ull /* the kernel is not asked about a thread that called so recently */
 #define ASKED_NS   20000000ull /* time between two rounds of questions, each a system call, while others wait */

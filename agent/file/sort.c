@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/file/sort.h"
-
-#include <string.h>
+#include "agent/file/file.h"
 
 #define RUN 16 /* insertion sort: events of one thread are nearly in order */
 

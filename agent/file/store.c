@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #define ZSTD_STATIC_LINKING_ONLY
-#include "agent/file/store.h"
+#include "agent/file/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <zstd.h>
 
-#include "agent/file/ring.h"
-#include "agent/process/pages.h"
-#include "agent/process/agent.h"
-#include "agent/file/define.h"
-#include "agent/process/file.h"
-#include "agent/process/netfs.h"
+#include "agent/process/process.h"
 #include "common/text.h"
 #include "common/block.h"
 

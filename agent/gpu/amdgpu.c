@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/gpu/amdgpu.h"
+#include "agent/gpu/gpu.h"
 
 #include <fcntl.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "agent/process/procfile.h"
+#include "agent/process/process.h"
 #include "common/text.h"
 
 #ifndef SL_SYSFS

@@ -8,25 +8,11 @@
  * A device without memory of its own (GB10, Jetson, an APU) uses the host's, and NVML refuses to tell it.  Its free memory is then
  * what /proc/meminfo calls available: cuMemGetInfo counts the host's file cache as used.
  */
-#include "agent/file/asleep.h"
-#include "agent/file/capability.h"
-#include "agent/symbols/objects.h"
-#include "agent/gpu/device.h"
-
-#include <errno.h>
-#include <stdatomic.h>
-
-#include "agent/process/agent.h"
-#include "agent/gpu/amdgpu.h"
-#include "agent/file/define.h"
-#include "agent/process/file.h"
-#include "agent/process/hostmem.h"
-#include "agent/process/open_proc.h"
-#include "agent/gpu/limit.h"
-#include "agent/process/mute.h"
-#include "agent/gpu/nvml.h"
+#include "agent/file/file.h"
+#include "agent/symbols/symbols.h"
+#include "agent/gpu/gpu.h"
+#include "agent/process/process.h"
 #include "common/text.h"
-#include "agent/gpu/vendor.h"
 #include "common/base.h"
 
 #define DEVICES	     64

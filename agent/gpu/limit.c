@@ -8,16 +8,10 @@
  * for it; cuCtxDetach counts as the end of its context; what pools keep does not count, as if they gave it back to whoever asks;
  * the first allocation of a device is not checked against its context, unless the program has asked how much is free.
  */
-#include "agent/gpu/limit.h"
-
-#include <stdatomic.h>
-#include <string.h>
-
-#include "agent/process/pages.h"
-#include "agent/file/define.h"
+#include "agent/gpu/gpu.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
 #include "agent/process/hook_rows.h"
-#include "agent/process/procfile.h"
-#include "agent/gpu/vendor.h"
 #include "common/base.h"
 
 #define DEVICES 64

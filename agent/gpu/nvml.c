@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/gpu/nvml.h"
+#include "agent/gpu/gpu.h"
 
 #include <dlfcn.h>
-#include <string.h>
-#include <sys/syscall.h>
 
-#include "agent/process/file.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
-#include "agent/symbols/sanitizers.h"
+#include "agent/process/process.h"
+#include "agent/symbols/symbols.h"
 #include "common/base.h"
 #include "common/now.h"
 

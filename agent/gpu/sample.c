@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/gpu/sample.h"
-
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include "agent/process/procfile.h"
+#include "agent/gpu/gpu.h"
+#include "agent/process/process.h"
 #include "common/base.h"
 
 void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes)

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/gpu/vendor.h"
-
-#include <stdatomic.h>
-#include <string.h>
-
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
+#include "agent/gpu/gpu.h"
+#include "agent/symbols/symbols.h"
 #include "common/text.h"
 
 /* A row for each function: name, prototype.  Numbers from cuda.h and hip/hip_runtime_api.h stand where they are used. */

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The table behind include/stormlog.h.  Ranges and marks are labels (labels.h), in a domain of their own. */
+/* The table behind include/stormlog.h.  Ranges and marks are labels, in a domain of their own. */
 #define STORMLOG_TABLE_ONLY
 #include "include/stormlog.h"
-
-#include <errno.h>
-#include <stdatomic.h>
-#include <string.h>
-
-#include "agent/process/agent.h"
-#include "agent/file/store.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
 #include "agent/process/hook_rows.h"
-#include "agent/call/labels.h"
-#include "agent/process/plain.h"
-#include "agent/life/preload.h"
-#include "agent/call/record.h"
-#include "agent/call/early_notes.h"
+#include "agent/call/call.h"
+#include "agent/life/life.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/hooks/children.h"
-
-#include <errno.h>
-#include <link.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "agent/process/agent.h"
-#include "agent/file/define.h"
-#include "agent/process/pages.h"
+#include "agent/hooks/parts.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
 #include "agent/stacks/stacks.h"
-#include "agent/symbols/objects.h"
+#include "agent/symbols/symbols.h"
 #include "common/text.h"
 
 #define NAME	"LD_PRELOAD="

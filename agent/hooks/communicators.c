@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hooks/communicators.h"
-
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
-
-#include "agent/process/agent.h"
-#include "agent/file/define.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
 #include "common/vendor_abi.h"
 #include "common/base.h"
 

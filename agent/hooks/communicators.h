@@ -9,11 +9,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "agent/call/instant.h"
+#include "agent/call/call.h"
 #include "common/vendor_abi.h"
 
 /* These have the layout of NVTX's nvtxPayloadSchemaEntry_t, nvtxPayloadSchemaAttr_t, nvtxPayloadData_t. */

@@ -6,12 +6,10 @@
  * We do not change the environment itself: programs (setproctitle) take its strings for one area behind their arguments and write
  * over that area, and children inherit it.  stormlog-run does set the variable, also for children that are not preloaded.
  */
-#include <stdatomic.h>
 #include <stdlib.h>
 
-#include "agent/process/options.h"
-#include "agent/process/plain.h"
-#include "agent/symbols/resolve.h"
+#include "agent/process/process.h"
+#include "agent/symbols/symbols.h"
 #include "common/base.h"
 
 #define VARIABLE "NVTX_INJECTION64_PATH"

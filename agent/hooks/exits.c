@@ -4,24 +4,16 @@
  * them.  And calls by which a process or a thread becomes another: unshare, setuid and its kin, sigaltstack.  Safe in a vfork
  * child, and after a fork in a process with many threads: real functions are found without a lock.
  */
-#include "agent/hooks/exits.h"
+#include "agent/hooks/parts.h"
 
-#include <alloca.h>
-#include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "agent/hooks/children.h"
-#include "agent/life/preload.h"
+#include "agent/life/life.h"
 #include "agent/stacks/stacks.h"
-#include "agent/process/plain.h"
-#include "agent/symbols/resolve.h"
+#include "agent/process/process.h"
+#include "agent/symbols/symbols.h"
 #include "common/base.h"
 
 #define EXPORTED __attribute__((visibility("default")))

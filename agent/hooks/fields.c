@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hooks/fields.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "agent/process/agent.h"
-#include "agent/gpu/device.h"
-#include "agent/life/preload.h"
-#include "agent/hooks/table.h"
-#include "agent/hooks/torch.h"
-#include "agent/gpu/limit.h"
-#include "agent/call/early_notes.h"
-#include "agent/symbols/resolve.h"
-#include "agent/gpu/vendor.h"
+#include "agent/process/process.h"
+#include "agent/gpu/gpu.h"
+#include "agent/life/life.h"
+#include "agent/hooks/parts.h"
+#include "agent/call/call.h"
+#include "agent/symbols/symbols.h"
 
 /* --- contexts and versions ------------------------------------------------------------------------------ */
 

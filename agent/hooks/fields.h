@@ -2,10 +2,6 @@
 /* The words that rows may use for their fields, and what fills them.  Only hooks.c and attach/rows.c expand them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "agent/hooks/communicators.h"
 #include "agent/call/call.h"
 #include "agent/process/hook_rows.h"

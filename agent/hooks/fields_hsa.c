@@ -3,12 +3,10 @@
  * Where memory of HSA lies.  HSA names pools and agents by handles without numbers; here a device is the nth agent that is a
  * GPU, which is how HIP counts.  HIP itself is never asked: while starting it allocates from HSA, and would wait for itself.
  */
-#include <errno.h>
-#include <stdatomic.h>
 
-#include "agent/process/agent.h"
+#include "agent/process/process.h"
 #include "agent/hooks/fields.h"
-#include "agent/symbols/resolve.h"
+#include "agent/symbols/symbols.h"
 #include "common/base.h"
 
 /* Numbers of hsa.h */

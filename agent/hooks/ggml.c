@@ -5,22 +5,12 @@
  * Members of ggml's structures move between releases, so none is read: everything is asked through functions that the same
  * library exports.  A library that lacks one of them is left alone, and the trace says so.
  */
-#include "agent/hooks/ggml.h"
-
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-
-#include "agent/process/agent.h"
-#include "agent/file/capability.h"
+#include "agent/hooks/parts.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
 #include "agent/process/hook_rows.h"
-#include "agent/hooks/tensors.h"
-#include "agent/call/instant.h"
-#include "agent/call/labels.h"
-#include "agent/call/record.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
+#include "agent/call/call.h"
+#include "agent/symbols/symbols.h"
 #include "common/text.h"
 
 /* ANSWER(our name, exported name, result, prototype): one function that is asked. */

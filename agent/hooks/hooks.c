@@ -9,17 +9,12 @@
 
 #include <limits.h>
 
-#include "agent/process/agent.h"
+#include "agent/process/process.h"
 #include "agent/hooks/fields.h"
-#include "agent/hooks/table.h"
+#include "agent/hooks/parts.h"
 #include "agent/hooks/prototype.h"
-#include "agent/hooks/ggml.h"
-#include "agent/hooks/nvtx.h"
-#include "agent/hooks/pjrt.h"
-#include "agent/hooks/torch.h"
-#include "agent/call/known.h"
-#include "agent/call/record.h"
-#include "agent/gpu/vendor.h"
+#include "agent/call/call.h"
+#include "agent/gpu/gpu.h"
 #include "common/vendor_abi.h"
 #include "common/base.h"
 

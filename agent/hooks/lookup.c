@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hooks/lookup.h"
-#include "agent/process/plain.h"
+#include "agent/process/process.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
 
-#include "agent/process/agent.h"
-#include "agent/hooks/exits.h"
-#include "agent/hooks/table.h"
+#include "agent/hooks/parts.h"
 #include "agent/stacks/stacks.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
+#include "agent/symbols/symbols.h"
 #include "common/base.h"
 
 extern char *__progname_full; /* glibc's program_invocation_name, by the name that no program may have */

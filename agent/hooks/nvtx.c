@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/hooks/nvtx.h"
-
-#include <stdatomic.h>
-#include <string.h>
-
+#include "agent/hooks/parts.h"
 #include "agent/process/hook_rows.h"
 #include "agent/hooks/prototype.h"
 #include "common/base.h"

@@ -3,21 +3,11 @@
  * Records arrays of JAX and of other users of PJRT plugins.  After a call, in the same thread, the plugin is asked what the
  * call made.  To ask for an array's address would mean waiting for it, so its handle stands for the address.
  */
-#include "agent/hooks/pjrt.h"
-
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
-
-#include "agent/process/agent.h"
+#include "agent/hooks/parts.h"
+#include "agent/process/process.h"
 #include "agent/process/hook_rows.h"
 #include "agent/hooks/pjrt_abi.h"
-#include "agent/hooks/pjrt_ask.h"
-#include "agent/hooks/pjrt_names.h"
-#include "agent/hooks/tensors.h"
-#include "agent/call/instant.h"
-#include "agent/call/record.h"
+#include "agent/call/call.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 

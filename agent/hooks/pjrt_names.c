@@ -3,14 +3,8 @@
  * A place in the table is taken once and never given up, so a reader that finds its key there needs no lock.  A name that finds
  * no place is made anew each time.
  */
-#include "agent/hooks/pjrt_names.h"
-
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-
-#include "agent/process/agent.h"
+#include "agent/hooks/parts.h"
+#include "agent/process/process.h"
 #include "common/base.h"
 
 #define NAMES 4096u

@@ -3,16 +3,11 @@
  * The copies of PJRT's tables that are handed out, one for each plugin, and our functions in them, expanded from pjrt.def.  A
  * table that differs from the interface's header is handed out unchanged, and the trace says so.
  */
-#include <stdatomic.h>
-#include <string.h>
 
 #include "agent/process/hook_rows.h"
-#include "agent/hooks/pjrt.h"
+#include "agent/hooks/parts.h"
 #include "agent/hooks/pjrt_abi.h"
-#include "agent/hooks/pjrt_ask.h"
-#include "agent/hooks/tensors.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
+#include "agent/symbols/symbols.h"
 
 #define BYTES_MAX 4096 /* of a table; version 0.116 has 1.1 KiB */
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/hooks/table.h"
-#include "agent/process/plain.h"
-
-#include <errno.h>
-#include <stdatomic.h>
-
+#include "agent/hooks/parts.h"
+#include "agent/process/process.h"
 #include "agent/process/hook_rows.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
+#include "agent/symbols/symbols.h"
 #include "common/base.h"
 
 /* --- names ---------------------------------------------------------------------------------------------- */

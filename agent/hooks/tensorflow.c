@@ -3,16 +3,11 @@
  * Records blocks of TensorFlow's allocator.  Its functions are virtual and exported; vtables refer to them by symbol, so calls
  * come here.  Only arguments are read, and the op that asks (tensorflow_op.h).  The analyzer finds a block's device by its address.
  */
-#include <stdatomic.h>
-#include <stdint.h>
 
 #include "agent/process/hook_rows.h"
-#include "agent/hooks/tensorflow_op.h"
-#include "agent/hooks/tensors.h"
-#include "agent/call/record.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
-#include "agent/symbols/tensorflow.h"
+#include "agent/hooks/parts.h"
+#include "agent/call/call.h"
+#include "agent/symbols/symbols.h"
 
 #define EXPORTED_AS(symbol) __asm__(symbol) __attribute__((visibility("default")))
 

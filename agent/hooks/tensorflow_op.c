@@ -5,18 +5,11 @@
  * sets an annotation to values that we know, and its destructor sets it back.  The constructor's mangled name tells the
  * types of its arguments.
  */
-#include "agent/hooks/tensorflow_op.h"
-
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-
-#include "agent/process/agent.h"
-#include "agent/file/capability.h"
-#include "agent/call/labels.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
+#include "agent/hooks/parts.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
+#include "agent/call/call.h"
+#include "agent/symbols/symbols.h"
 #include "common/text.h"
 
 enum member { OP, OP_BYTES, STEP, REGION, REGION_BYTES, TYPE, MEMBERS };

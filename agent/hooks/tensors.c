@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/hooks/tensors.h"
+#include "agent/hooks/parts.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base.h"
 

@@ -8,26 +8,17 @@
  *
  * Longer than other files: so that every mangled name of PyTorch's is in one place.
  */
-#include <link.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "agent/file/capability.h"
-#include "agent/process/agent.h"
-#include "agent/file/define.h"
-#include "agent/gpu/device.h"
-#include "agent/call/instant.h"
-#include "agent/process/file.h"
+#include "agent/file/file.h"
+#include "agent/process/process.h"
+#include "agent/gpu/gpu.h"
+#include "agent/call/call.h"
 #include "agent/process/hook_rows.h"
-#include "agent/hooks/tensors.h"
-#include "agent/hooks/torch.h"
-#include "agent/call/labels.h"
-#include "agent/symbols/objects.h"
-#include "agent/life/preload.h"
-#include "agent/call/record.h"
+#include "agent/hooks/parts.h"
+#include "agent/symbols/symbols.h"
+#include "agent/life/life.h"
 #include "agent/stacks/stacks.h"
-#include "agent/symbols/resolve.h"
 #include "common/text.h"
 
 #define EXPORTED_AS(symbol) __asm__(symbol) __attribute__((visibility("default")))

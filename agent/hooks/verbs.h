@@ -6,7 +6,7 @@
  *	VERB(ret, name, (prototype), (arguments), .field = ..., ...)
  *	VERB(kind, ret, name, ...)		where the verb concerns memory: kind from common/events.def
  *	ONCE(verb, ret, name, (prototype), (arguments), known before, known answer, .field = ..., ...)	a call that changes nothing
- *			where it was made before (known.h)
+ *			where it was made before (call/known.c)
  *	ALSO(verb, kind, ret, name, tag)	a second meaning of the row above, chosen by its .api, or for each of its .more
  *	LOOKUP(ret, name, (prototype), (arguments), statement after success)
  *	RANGE(verb, ret, name, (prototype), (arguments), what it means)		nvtx.def

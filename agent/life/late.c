@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/life/late.h"
-
-#include "agent/process/agent.h"
-#include "agent/file/ring.h"
-#include "agent/file/store.h"
-#include "agent/life/writer.h"
-#include "agent/process/mute.h"
+#include "agent/life/life.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
 
 #define LOOK_NS 100000000ull
 #define WAIT_NS 2000000000ull /* longest wait for the disk, as at the end; after that no wait until something was written */

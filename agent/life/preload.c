@@ -1,46 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: the one file that knows the order of start, fork, exec and exit. */
-#include "agent/life/preload.h"
+#include "agent/life/life.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "agent/process/pages.h"
-#include "agent/call/unwound.h"
-#include "agent/symbols/threads.h"
-#include "agent/file/asleep.h"
-#include "agent/file/capability.h"
-#include "agent/file/store.h"
-#include "agent/file/ring.h"
-#include "agent/process/agent.h"
-#include "agent/file/define.h"
-#include "agent/gpu/device.h"
-#include "agent/call/known.h"
-#include "agent/call/labels.h"
-#include "agent/process/file.h"
-#include "agent/gpu/limit.h"
-#include "agent/process/mute.h"
-#include "agent/symbols/objects.h"
-#include "agent/process/open_proc.h"
-#include "agent/process/procfile.h"
-#include "agent/symbols/resolve.h"
-#include "agent/symbols/runtime.h"
-#include "agent/symbols/sanitizers.h"
+#include "agent/process/process.h"
+#include "agent/call/call.h"
+#include "agent/symbols/symbols.h"
+#include "agent/file/file.h"
+#include "agent/gpu/gpu.h"
 #include "agent/process/valgrind.h"
-#include "agent/call/early_notes.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
-#include "agent/life/late.h"
-#include "agent/life/writer.h"
-#include "agent/life/writer_thread.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18

@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: definitions, events and files are cut at the same instants, by one thread with one set of buffers. */
-#include "agent/life/writer.h"
+#include "agent/life/life.h"
 
 #include <sched.h>
-#include <string.h>
 
-#include "agent/process/pages.h"
-#include "agent/file/asleep.h"
-#include "agent/file/capability.h"
-#include "agent/file/store.h"
-#include "agent/file/ring.h"
-#include "agent/process/agent.h"
-#include "agent/file/define.h"
-#include "agent/file/retention.h"
-#include "agent/file/peaks.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
 #include "agent/process/hook_rows.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
-#include "agent/symbols/threads.h"
-#include "agent/symbols/tensorflow.h"
-#include "agent/process/open_proc.h"
+#include "agent/symbols/symbols.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 #include "common/block.h"

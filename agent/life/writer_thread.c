@@ -1,32 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/life/writer_thread.h"
+#include "agent/life/life.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "agent/symbols/resolve.h"
-#include "agent/symbols/sanitizers.h"
-#include "agent/symbols/threads.h"
-#include "agent/process/agent.h"
-#include "agent/file/asleep.h"
-#include "agent/life/late.h"
-#include "agent/process/file.h"
-#include "agent/process/procfile.h"
-#include "agent/gpu/device.h"
-#include "agent/process/mute.h"
-#include "agent/process/pages.h"
-#include "agent/process/open_proc.h"
-#include "agent/symbols/objects.h"
+#include "agent/symbols/symbols.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
+#include "agent/gpu/gpu.h"
 #include "agent/stacks/stacks.h"
-#include "agent/file/store.h"
-#include "agent/file/ring.h"
-#include "agent/life/writer.h"
 
 #define STACK_BYTES (1u << 20) /* independent of the program's default; vendors' libraries run on it too */
 #define GUARD_BYTES (64u << 10)

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/agent.h"
+#include "agent/process/process.h"
 
 #include <linux/futex.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "agent/process/open_proc.h"
-#include "agent/process/procfile.h"
 
 #define LOOK_NS	   20000000ull
 #define LOOKS_MAX  5	       /* long after an exec has failed or has ended the program */

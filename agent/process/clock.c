@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/clock.h"
+#include "agent/process/process.h"
 
 #include <sys/auxv.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "agent/process/open_proc.h"
-#include "agent/process/elf_object.h"
 
 #ifdef __x86_64__
 #define VDSO_CLOCK "__vdso_clock_gettime"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/elf_object.h"
-#include "agent/process/plain.h"
-
-#include <string.h>
+#include "agent/process/process.h"
 
 #define VERSION_HIDDEN 0x8000
 #define VERSION_INDEX  0x7fff

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/file.h"
+#include "agent/process/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define HIGH	  1000	      /* few programs have as many descriptors */
 #define LIMIT_MAX (64u << 10) /* the kernel makes a table up to the highest number, of 8 bytes each */

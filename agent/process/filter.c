@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/filter.h"
-
-#include <stddef.h>
-#include <string.h>
+#include "agent/process/process.h"
 
 /* The part of the glob behind the one-character part at `glob`, if that part matches c.  NULL: it does not. */
 static const char *behind(const char *glob, unsigned char c)

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
-#include "agent/process/identity.h"
-#include "agent/process/redact.h"
-#include "agent/process/system.h"
-#include "agent/process/tables.h"
-#include "agent/process/procfile.h"
 #include "common/base.h"
 #include "common/definition.h"
 #include "common/tracefile.h"

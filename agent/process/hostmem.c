@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/hostmem.h"
+#include "agent/process/process.h"
 
 #include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "agent/process/mute.h"
-#include "agent/process/file.h"
-#include "agent/process/open_proc.h"
-#include "agent/process/procfile.h"
 #include "common/fnv.h"
 #include "common/text.h"
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/identity.h"
-
-#include <unistd.h>
-
-#include "agent/process/options.h"
-#include "agent/process/procfile.h"
+#include "agent/process/process.h"
 #include "common/text.h"
 
 /* A variable's value, NULL when it is unset or blank. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/mute.h"
+#include "agent/process/process.h"
 
 _Atomic uint64_t sl_mute_handled;
 

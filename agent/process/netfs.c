@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/netfs.h"
+#include "agent/process/process.h"
 
 #include <linux/fs.h>
 #include <linux/magic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include "common/base.h"
 

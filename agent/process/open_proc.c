@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/open_proc.h"
+#include "agent/process/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "agent/process/file.h"
-#include "agent/process/procfile.h"
 #include "common/base.h"
 #include "common/fnv.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/options.h"
+#include "agent/process/process.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "common/base.h"
 #include "common/size.h"

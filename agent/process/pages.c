@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/pages.h"
-
-#include <errno.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
+#include "agent/process/process.h"
 #include "agent/process/valgrind.h"
 #include "common/base.h"
 

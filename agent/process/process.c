@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "agent/process/identity.h"
-#include "agent/process/filter.h"
-#include "agent/process/procfile.h"
 #include "common/ranks.h"
 #include "common/text.h"
 #include "common/now.h"

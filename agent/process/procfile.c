@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/procfile.h"
+#include "agent/process/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "common/text.h"
 

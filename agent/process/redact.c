@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/redact.h"
-
-#include <stdbool.h>
-
+#include "agent/process/process.h"
 #include "common/text.h"
 #include "common/base.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/system.h"
+#include "agent/process/process.h"
 
 #include <sys/utsname.h>
 
-#include "agent/process/procfile.h"
 #include "common/base.h"
 #include "common/text.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/tables.h"
-
+#include "agent/process/process.h"
 #include "agent/process/hook_rows.h"
 #include "common/definition.h"
 

@@ -9,16 +9,9 @@
  *
  * Longer than other files: one reader of one format.
  */
-#include "agent/stacks/cfi.h"
-
-#include <link.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-
-#include "agent/process/pages.h"
-#include "agent/symbols/objects.h"
+#include "agent/stacks/inner.h"
+#include "agent/process/process.h"
+#include "agent/symbols/symbols.h"
 
 #define REMEMBERED   4
 #define SAMPLES	     16	     /* entries of a table that are checked before it is used */

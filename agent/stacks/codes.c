@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/stacks/codes.h"
+#include "agent/stacks/inner.h"
 
 #define SLOT_BITS 14
 

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
-#include <string.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
-#include <unistd.h>
 
-#include "agent/process/pages.h"
-#include "agent/process/open_proc.h"
-#include "agent/stacks/own.h"
+#include "agent/process/process.h"
+#include "agent/stacks/inner.h"
 #include "agent/stacks/stacks.h"
-#include "agent/stacks/walk.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
+#include "agent/symbols/symbols.h"
 #include "agent/process/valgrind.h"
 
 _Atomic uintptr_t sl_stacks_inner_callers[SL_STACKS_INNER_CALLERS];

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/stacks/intern.h"
-
-#include <string.h>
-
-#include "agent/process/pages.h"
+#include "agent/stacks/inner.h"
+#include "agent/process/process.h"
 #include "common/base.h"
 
 /* A claim goes field by field, each by compare and exchange from 0: a, then b, then id.  A thread that comes

@@ -6,21 +6,13 @@
  * another, the same addresses mean other code.  So the new object is hashed into the ids of the stacks that lead through it.
  */
 #include <elf.h>
-#include <link.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <string.h>
 #include <sys/auxv.h>
 
-#include "agent/file/define.h"
-#include "agent/process/pages.h"
-#include "agent/process/file.h"
-#include "agent/process/open_proc.h"
-#include "agent/process/procfile.h"
-#include "agent/symbols/objects.h"
-#include "agent/stacks/intern.h"
-#include "agent/stacks/thread.h"
-#include "agent/stacks/utf8.h"
+#include "agent/file/file.h"
+#include "agent/process/process.h"
+#include "agent/symbols/symbols.h"
+#include "agent/stacks/inner.h"
 #include "common/now.h"
 
 #define SPINS_MAX      1000

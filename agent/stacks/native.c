@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Native stack of the calling thread: return addresses, innermost first, ours dropped. */
-#include <link.h>
-#include <string.h>
 
-#include "agent/file/define.h"
-#include "agent/process/mute.h"
-#include "agent/process/pages.h"
-#include "agent/process/open_proc.h"
-#include "agent/stacks/intern.h"
+#include "agent/file/file.h"
+#include "agent/process/process.h"
+#include "agent/stacks/inner.h"
 #include "agent/stacks/stacks.h"
-#include "agent/stacks/thread.h"
-#include "agent/stacks/unwinder.h"
-#include "agent/symbols/objects.h"
+#include "agent/symbols/symbols.h"
 #include "common/base.h"
 #include "common/text.h"
 

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/stacks/own.h"
+#include "agent/stacks/inner.h"
 
-#include <errno.h>
-#include <stdatomic.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "agent/process/pages.h"
-#include "agent/process/open_proc.h"
+#include "agent/process/process.h"
 #include "agent/process/valgrind.h"
 #include "common/base.h"
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/stacks/python.h"
-
-#include <stdatomic.h>
-
-#include "agent/process/mute.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
-#include "agent/stacks/codes.h"
+#include "agent/stacks/inner.h"
+#include "agent/process/process.h"
+#include "agent/symbols/symbols.h"
 #include "agent/stacks/stacks.h"
 #include "common/base.h"
 

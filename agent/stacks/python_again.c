@@ -7,13 +7,9 @@
  * here, takes the way of python.c, which then puts it here.  A signal handler may come anywhere and may leave by longjmp: what is
  * read here is checked after it was read, and an entry is made invalid before it is written.
  */
-#include "agent/stacks/python.h"
-
-#include <stdatomic.h>
-
-#include "agent/stacks/codes.h"
+#include "agent/stacks/inner.h"
 #include "agent/stacks/stacks.h"
-#include "agent/symbols/objects.h"
+#include "agent/symbols/symbols.h"
 #include "common/base.h"
 
 /* The loop reads these of the interpreter, on one cache line. */

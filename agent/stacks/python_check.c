@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "agent/stacks/python.h"
+#include "agent/stacks/inner.h"
 
 /* A bad pointer is an error here, not a signal.  Where the system call is forbidden (seccomp), a pipe does
  * the same. */

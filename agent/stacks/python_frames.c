@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The cold walk: frames one by one, their names and lines, and the definitions of frames and stacks. */
-#include "agent/file/define.h"
-#include "agent/stacks/intern.h"
-#include "agent/stacks/python.h"
+#include "agent/file/file.h"
+#include "agent/stacks/inner.h"
 
 static struct sl_intern frames, stacks;
 

@@ -6,7 +6,7 @@
  * instructions for as long as both live, so the same holds there; that is why a cache's Python half is not
  * passed on to another thread.
  */
-#include "agent/stacks/python.h"
+#include "agent/stacks/inner.h"
 #include "common/base.h"
 
 /*

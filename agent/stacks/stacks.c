@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/stacks/stacks.h"
-
-#include <errno.h>
-#include <string.h>
-
-#include "agent/process/pages.h"
-#include "agent/file/define.h"
-#include "agent/stacks/intern.h"
-#include "agent/stacks/thread.h"
-#include "agent/stacks/unwinder.h"
-#include "agent/stacks/utf8.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
+#include "agent/stacks/inner.h"
 #include "common/base.h"
 
 static __thread struct sl_stacks_thread *self __attribute__((tls_model("initial-exec")));

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/stacks/trails.h"
-
-#include <stdatomic.h>
-
+#include "agent/stacks/inner.h"
 #include "common/base.h"
 
 #define KEY_WORDS  (SL_TRAIL_FRAMES + 1)

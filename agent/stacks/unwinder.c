@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/stacks/unwinder.h"
+#include "agent/stacks/inner.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <link.h>
 #include <pthread.h>
-#include <string.h>
-#include <sys/mman.h>
 
-#include "agent/process/mute.h"
-#include "agent/process/pages.h"
-#include "agent/process/file.h"
-#include "agent/process/open_proc.h"
-#include "agent/stacks/walk.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
-#include "agent/symbols/sanitizers.h"
+#include "agent/process/process.h"
+#include "agent/symbols/symbols.h"
 #include "common/text.h"
 
 static struct sl_libunwind opened;

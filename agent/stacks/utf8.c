@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/stacks/utf8.h"
-
-#include <stdint.h>
-#include <string.h>
+#include "agent/stacks/inner.h"
 
 /* Length of the utf-8 character at `at`; 0: it is none. */
 static size_t utf8_length(const uint8_t *at, size_t left)

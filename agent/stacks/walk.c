@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/stacks/walk.h"
-
-#include <link.h>
-#include <stdatomic.h>
-#include <string.h>
-
-#include "agent/process/mute.h"
-#include "agent/process/pages.h"
-#include "agent/process/open_proc.h"
-#include "agent/stacks/own.h"
+#include "agent/stacks/inner.h"
+#include "agent/process/process.h"
 #include "common/base.h"
 
 #define FRAME_MAX 65536 /* a larger frame is seldom real: libunwind looks closer */

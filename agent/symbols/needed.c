@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/symbols/needed.h"
-
-#include "agent/process/elf_object.h"
-#include "agent/symbols/objects.h"
-#include "agent/process/plain.h"
+#include "agent/symbols/symbols.h"
+#include "agent/process/process.h"
 
 #define MAX_OBJECTS 4096
 

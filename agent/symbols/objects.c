@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/symbols/objects.h"
+#include "agent/symbols/symbols.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "agent/process/agent.h"
-#include "agent/file/define.h"
-#include "agent/process/mute.h"
-#include "agent/process/pages.h"
-#include "agent/process/open_proc.h"
-#include "agent/process/procfile.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
 #include "common/now.h"
 
 #define LOOK_NS 10000000ull /* how long an object that could be read is not looked at again */

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/symbols/resolve.h"
-#include "agent/process/plain.h"
-
-#include <stdatomic.h>
-#include <string.h>
-
-#include "agent/symbols/needed.h"
-#include "agent/process/elf_object.h"
-#include "agent/symbols/objects.h"
+#include "agent/symbols/symbols.h"
+#include "agent/process/process.h"
 #include "common/base.h"
 
 #define MAX_PROVIDERS 8
@@ -128,7 +121,7 @@ static void *choose(const struct providers *all)
 	return answer;
 }
 
-/* --- the entries of resolve.h --------------------------------------------------------------------------- */
+/* --- the entries --------------------------------------------------------------------------- */
 
 struct wanted {
 	const char *name, *version;

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/symbols/runtime.h"
+#include "agent/symbols/symbols.h"
 
 #include <elf.h>
-#include <link.h>
-#include <string.h>
-
-#include "agent/symbols/objects.h"
 
 #define GO_BUILD_ID 4
 

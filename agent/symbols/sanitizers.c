@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/symbols/sanitizers.h"
-
-#include "agent/symbols/resolve.h"
+#include "agent/symbols/symbols.h"
 #include "agent/process/valgrind.h"
 #include "common/text.h"
 

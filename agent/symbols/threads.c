@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/symbols/threads.h"
+#include "agent/symbols/symbols.h"
 
-#include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "agent/process/agent.h"
-#include "agent/process/procfile.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
+#include "agent/process/process.h"
 
 #define TRY_NS	   20000000ull
 #define TRIES	   50 /* so often, for a thread that has no processor yet */

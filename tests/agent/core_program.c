@@ -23,26 +23,17 @@
  *
  * Longer than other files: a mode for each way to end.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "agent/process/agent.h"
-#include "agent/file/define.h"
-#include "agent/file/ring.h"
-#include "agent/life/writer_thread.h"
-#include "agent/life/preload.h"
-#include "agent/call/record.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
+#include "agent/life/life.h"
+#include "agent/call/call.h"
 #include "tests/agent/fakes.h"
 #include "tests/apps/writer.h"
 

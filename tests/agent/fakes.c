@@ -5,12 +5,9 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "agent/gpu/device.h"
-#include "agent/gpu/vendor.h"
+#include "agent/gpu/gpu.h"
 #include "agent/process/hook_rows.h"
-#include "agent/gpu/limit.h"
-#include "agent/symbols/resolve.h"
-#include "agent/symbols/sanitizers.h"
+#include "agent/symbols/symbols.h"
 
 const struct sl_hooks_row sl_hooks[] = {
 	{"", SL_VERB_CALL, SL_KIND_none, SL_FAMILY_process, false},

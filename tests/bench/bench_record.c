@@ -9,12 +9,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "agent/process/agent.h"
-#include "agent/call/labels.h"
-#include "agent/call/record.h"
+#include "agent/process/process.h"
+#include "agent/call/call.h"
 #include "common/base.h"
 #include "tests/agent/fakes.h"
 

@@ -9,9 +9,8 @@
  *	variables	values of the variables of the environment, a line each
  */
 #include <fcntl.h>
-#include <unistd.h>
 
-#include "agent/process/options.h"
+#include "agent/process/process.h"
 #include "analyzer/catalogue/query.h"
 #include "analyzer/catalogue/store.h"
 #include "folder.h"

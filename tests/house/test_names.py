@@ -18,7 +18,7 @@ ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else Path(__file__).resolve().p
 ROOMS = ("agent", "analyzer", "attach", "common", "exporter", "launcher", "server", "top")
 # Headers that have other names too.
 FREE = {
-    "agent/symbols/objects.h": "__register_atfork of libc",
+    "agent/symbols/symbols.h": "__register_atfork of libc",
     "common/base.h": "the base of everything: sl_load_le, sl_mix",
     "common/vendor_abi.h": "the vendors' own",
 }

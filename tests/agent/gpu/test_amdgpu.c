@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* agent/gpu/amdgpu.c over a sysfs of our own, in a folder of its own. */
-#include "agent/gpu/amdgpu.h"
+#include "agent/gpu/gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/agent/test.h"
 

@@ -2,19 +2,12 @@
 /* device.c over a driver and an NVML of this test's own. */
 #include "tests/agent/test.h"
 
-#include <msgpack.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "agent/file/asleep.h"
-#include "agent/process/agent.h"
-#include "agent/file/define.h"
-#include "agent/symbols/objects.h"
-#include "agent/gpu/device.h"
-#include "agent/gpu/limit.h"
-#include "agent/symbols/resolve.h"
-#include "agent/symbols/sanitizers.h"
+#include "agent/file/file.h"
+#include "agent/process/process.h"
+#include "agent/symbols/symbols.h"
+#include "agent/gpu/gpu.h"
 
 /* --- what the test can set --------------------------------------------------------------------------- */
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/pages.h"
+#include "agent/process/process.h"
 #include "tests/agent/test.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
-#include "agent/file/define.h"
+#include "agent/file/file.h"
 #include "agent/process/hook_rows.h"
-#include "agent/gpu/limit.h"
-#include "agent/gpu/vendor.h"
+#include "agent/gpu/gpu.h"
 
 const struct sl_hooks_row sl_hooks[] = {{""}, {"cudaMalloc"}, {"cuMemAlloc_v2"}, {"cudaMallocAsync_ptsz"}, {"cudaMallocHost"}};
 const unsigned sl_hook_count = 5;

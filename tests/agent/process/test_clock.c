@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "agent/process/clock.h"
+#include "agent/process/process.h"
 #include "tests/agent/test.h"
 
 #define FAR_NS 1000000ull /* longer than two readings of the clock are apart, unless the thread lost its processor between them */

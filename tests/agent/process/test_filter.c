@@ -2,9 +2,8 @@
 #include "tests/agent/test.h"
 
 #include <fnmatch.h>
-#include <string.h>
 
-#include "agent/process/filter.h"
+#include "agent/process/process.h"
 
 static void what_it_matches_is_what_the_c_library_matches(void **state)
 {

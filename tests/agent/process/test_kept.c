@@ -4,10 +4,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "agent/process/open_proc.h"
+#include "agent/process/process.h"
 
 #define HIGHEST 5000
 

@@ -2,9 +2,8 @@
 #include "tests/agent/test.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "agent/process/options.h"
+#include "agent/process/process.h"
 #include "agent/stacks/stacks.h"
 
 static char bad_variable[64], bad_value[64];

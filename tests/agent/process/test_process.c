@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/agent/test.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <limits.h>
-#include <msgpack.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "agent/process/hook_rows.h"
 #include "agent/process/process.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/agent/test.h"
-
-#include <string.h>
-
-#include "agent/process/redact.h"
+#include "agent/process/process.h"
 
 /* What a trace would hold of this command line, whose words are separated by blanks. */
 static const char *masked(const char *line)

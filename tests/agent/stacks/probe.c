@@ -4,22 +4,15 @@
  * of the agent: definitions go into one big log, real functions come from dlsym.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <execinfo.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
-#include "agent/process/pages.h"
-#include "agent/process/open_proc.h"
-#include "agent/file/define.h"
-#include "agent/symbols/objects.h"
-#include "agent/symbols/resolve.h"
-#include "agent/symbols/sanitizers.h"
-#include "agent/stacks/cfi.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
+#include "agent/symbols/symbols.h"
+#include "agent/stacks/inner.h"
 #include "agent/stacks/stacks.h"
 
 /* It is built with the newest glibc of the tests and runs with the oldest, so it asks for old versions of these symbols. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "agent/stacks/cache.h"
+#include "agent/stacks/inner.h"
 #include "tests/agent/test.h"
 
 #define KEYS	3 /* they share a place that holds two entries */

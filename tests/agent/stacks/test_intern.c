@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "agent/process/pages.h"
-#include "agent/file/define.h"
-#include "agent/stacks/intern.h"
-#include "agent/stacks/utf8.h"
+#include "agent/process/process.h"
+#include "agent/file/file.h"
+#include "agent/stacks/inner.h"
 #include "tests/agent/test.h"
 
 #define THREADS	 4

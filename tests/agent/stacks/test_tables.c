@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Damaged unwind tables: those of a copy of libm with nothing mapped around its segments, intact and changed at random. */
 #include <dlfcn.h>
-#include <link.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-#include "agent/stacks/cfi.h"
-#include "agent/symbols/objects.h"
+#include "agent/stacks/inner.h"
+#include "agent/symbols/symbols.h"
 #include "tests/agent/test.h"
 
 #define PAGE   4096u

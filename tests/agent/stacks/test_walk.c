@@ -3,14 +3,12 @@
 #include <alloca.h>
 #include <execinfo.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/time.h>
 
-#include "agent/process/open_proc.h"
-#include "agent/symbols/objects.h"
-#include "agent/stacks/walk.h"
+#include "agent/process/process.h"
+#include "agent/symbols/symbols.h"
+#include "agent/stacks/inner.h"
 #include "common/base.h"
 #include "tests/agent/test.h"
 

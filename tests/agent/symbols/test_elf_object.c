@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/agent/test.h"
-
-#include <stddef.h>
-
-#include "agent/process/elf_object.h"
+#include "agent/process/process.h"
 
 /* A loaded object with one symbol, `answer`, at STARTS behind its first byte. */
 #define STARTS 24
