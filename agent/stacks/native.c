@@ -4,6 +4,7 @@
 #include "agent/file/file.h"
 #include "agent/process/process.h"
 #include "agent/stacks/inner.h"
+#include "agent/stacks/unwinder.h"
 #include "agent/stacks/stacks.h"
 #include "agent/symbols/symbols.h"
 #include "common/base.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/stacks/inner.h"
+#include "agent/stacks/unwinder.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

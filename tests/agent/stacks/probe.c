@@ -24,7 +24,7 @@ __asm__(".symver pthread_join,pthread_join@" PROBE_GLIBC);
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* their only callers are Python's ctypes */
 
-#define EXPORT	  __attribute__((visibility("default")))
+#define EXPORTED  __attribute__((visibility("default")))
 #define LOG_BYTES (1ul << 30)
 
 static _Atomic(uint8_t *) log_begin;
@@ -116,19 +116,19 @@ bool sl_sanitizers_present(void)
 	return false;
 }
 
-EXPORT void probe_start_alone(unsigned mode, unsigned depth)
+EXPORTED void probe_start_alone(unsigned mode, unsigned depth)
 {
 	sl_stacks_start(mode, depth);
 }
 
-EXPORT void probe_start(unsigned mode, unsigned depth)
+EXPORTED void probe_start(unsigned mode, unsigned depth)
 {
 	sl_stacks_start(mode, depth);
 	sl_stacks_open_libraries();
 }
 
 /* python | native << 32 */
-EXPORT uint64_t probe_capture(unsigned mode)
+EXPORTED uint64_t probe_capture(unsigned mode)
 {
 	struct sl_stack_ids ids = sl_stacks_capture(mode);
 
@@ -136,7 +136,7 @@ EXPORT uint64_t probe_capture(unsigned mode)
 }
 
 /* errno after a capture that found it 1234. */
-EXPORT int probe_errno(unsigned mode)
+EXPORTED int probe_errno(unsigned mode)
 {
 	errno = 1234;
 	sl_stacks_capture(mode);
@@ -144,7 +144,7 @@ EXPORT int probe_errno(unsigned mode)
 }
 
 /* Calls back from C into the caller's function, which captures. */
-EXPORT uint64_t probe_call(uint64_t (*function)(uint64_t), uint64_t argument)
+EXPORTED uint64_t probe_call(uint64_t (*function)(uint64_t), uint64_t argument)
 {
 	uint64_t result = function(argument);
 
@@ -160,7 +160,7 @@ static void *capture_in_thread(void *ids)
 }
 
 /* A thread that never ran Python. */
-EXPORT uint64_t probe_native_thread(void)
+EXPORTED uint64_t probe_native_thread(void)
 {
 	pthread_t thread;
 	uint64_t ids = 0;
@@ -172,25 +172,25 @@ EXPORT uint64_t probe_native_thread(void)
 }
 
 /* Whether an unwind table that was read so far was found to be wrong. */
-EXPORT bool probe_lies(void)
+EXPORTED bool probe_lies(void)
 {
 	return atomic_load(&sl_cfi_lies);
 }
 
 /* kind | bp << 16 | cfa << 32 */
-EXPORT uint64_t probe_rule(uint64_t pc)
+EXPORTED uint64_t probe_rule(uint64_t pc)
 {
 	struct sl_cfi_rule rule = sl_cfi_find(pc);
 
 	return rule.kind | (uint64_t)(uint16_t)rule.bp << 16 | (uint64_t)(uint32_t)rule.cfa << 32;
 }
 
-EXPORT uint32_t probe_text(const char *text, size_t bytes)
+EXPORTED uint32_t probe_text(const char *text, size_t bytes)
 {
 	return sl_stacks_text(text, bytes);
 }
 
-EXPORT void probe_unload(int end)
+EXPORTED void probe_unload(int end)
 {
 	if (end)
 		sl_objects_unload_end();
@@ -198,29 +198,29 @@ EXPORT void probe_unload(int end)
 		sl_objects_unload_begin();
 }
 
-EXPORT void probe_thread_end(void)
+EXPORTED void probe_thread_end(void)
 {
 	sl_stacks_thread_end();
 }
 
-EXPORT void probe_child(void)
+EXPORTED void probe_child(void)
 {
 	atomic_store(&log_end, 0);
 	sl_stacks_child();
 }
 
-EXPORT void probe_refuse(int yes)
+EXPORTED void probe_refuse(int yes)
 {
 	atomic_store(&refusing, yes);
 }
 
-EXPORT size_t probe_log(const uint8_t **log)
+EXPORTED size_t probe_log(const uint8_t **log)
 {
 	*log = atomic_load(&log_begin);
 	return atomic_load(&log_end);
 }
 
-EXPORT int probe_describe(char *text, size_t bytes)
+EXPORTED int probe_describe(char *text, size_t bytes)
 {
 	sl_stacks_state(text, bytes);
 	return (int)strlen(text);
@@ -235,7 +235,7 @@ static double now_ns(void)
 }
 
 /* Capture again and again for so long, as a thread inside a long call of a library does. */
-EXPORT void probe_spin(unsigned mode, unsigned milliseconds)
+EXPORTED void probe_spin(unsigned mode, unsigned milliseconds)
 {
 	const struct timespec pause = {0, mode & 1 ? 200000 : 0};
 	double end = now_ns() + milliseconds * 1e6;
@@ -257,7 +257,7 @@ static void spin_native(void)
 }
 
 /* The same below a function without unwind tables, as just-in-time compilers make them: libunwind has to unwind it. */
-EXPORT void probe_spin_uncharted(unsigned milliseconds)
+EXPORTED void probe_spin_uncharted(unsigned milliseconds)
 {
 	spin_milliseconds = milliseconds;
 #ifdef __x86_64__
@@ -272,7 +272,7 @@ EXPORT void probe_spin_uncharted(unsigned milliseconds)
 #endif
 }
 
-EXPORT uint32_t probe_last_spun(void)
+EXPORTED uint32_t probe_last_spun(void)
 {
 	return atomic_load(&last_spun);
 }
@@ -315,7 +315,7 @@ static void bench_once(unsigned what)
 }
 
 /* Nanoseconds per call, the best of many short rounds. */
-EXPORT double probe_bench(unsigned what, unsigned calls)
+EXPORTED double probe_bench(unsigned what, unsigned calls)
 {
 	double best = 1e9;
 
@@ -338,7 +338,7 @@ EXPORT double probe_bench(unsigned what, unsigned calls)
 }
 
 /* Nanoseconds of one call, a reading of the clock included, for callers whose stack is another each time. */
-EXPORT double probe_time(unsigned what)
+EXPORTED double probe_time(unsigned what)
 {
 	double begin = now_ns();
 
@@ -347,7 +347,7 @@ EXPORT double probe_time(unsigned what)
 }
 
 /* As probe_bench, under `depth` frames of C. */
-EXPORT __attribute__((noinline)) double probe_bench_deep(unsigned what, unsigned calls, unsigned depth)
+EXPORTED __attribute__((noinline)) double probe_bench_deep(unsigned what, unsigned calls, unsigned depth)
 {
 	double took = depth ? probe_bench_deep(what, calls, depth - 1) : probe_bench(what, calls);
 
