@@ -235,22 +235,22 @@ long sl_mappings_thread(long pid);
  */
 bool sl_mappings_is_vendors(const struct sl_mapping *mapping, unsigned *runtime);
 
-/* Room for one more item of a malloc'ed array, which doubles: items = sl_room(items, count, &capacity, sizeof(*items)). */
+/* Room for one more item of a malloc'ed array, which doubles: items = sl_attach_room(items, count, &capacity, sizeof(*items)). */
 
 /* What an allocation returned; without memory the program ends. */
-static inline void *sl_room_must(void *memory)
+static inline void *sl_attach_must(void *memory)
 {
 	if (!memory)
 		abort();
 	return memory;
 }
 
-static inline void *sl_room(void *items, size_t count, size_t *capacity, size_t bytes)
+static inline void *sl_attach_room(void *items, size_t count, size_t *capacity, size_t bytes)
 {
 	if (count < *capacity)
 		return items;
 	*capacity = *capacity ? 2 * *capacity : 2;
-	return sl_room_must(realloc(items, *capacity * bytes));
+	return sl_attach_must(realloc(items, *capacity * bytes));
 }
 
 /* The rows of agent/hooks/ as the collector uses them: what a recorded call means, found without calling anything. */

@@ -40,7 +40,7 @@ static unsigned class_of_call(const struct call *call)
 
 struct sl_calls *sl_calls_new(struct sl_recording *output, unsigned runtime)
 {
-	struct sl_calls *calls = sl_room_must(calloc(1, sizeof(*calls)));
+	struct sl_calls *calls = sl_attach_must(calloc(1, sizeof(*calls)));
 
 	calls->output = output;
 	calls->runtime = runtime;
@@ -54,7 +54,7 @@ static struct waiting *waiting_of(struct sl_calls *calls, uint32_t tid)
 	for (size_t i = 0; i < calls->thread_count; i++)
 		if (calls->threads[i].tid == tid)
 			return &calls->threads[i];
-	calls->threads = sl_room(calls->threads, calls->thread_count, &calls->thread_capacity, sizeof(*calls->threads));
+	calls->threads = sl_attach_room(calls->threads, calls->thread_count, &calls->thread_capacity, sizeof(*calls->threads));
 	thread = &calls->threads[calls->thread_count++];
 	*thread = (struct waiting){.tid = tid};
 	return thread;
@@ -169,7 +169,7 @@ void sl_calls_add(struct sl_calls *calls, const struct sl_seen *seen)
 		return;
 	if (thread->count == WAITING)
 		write_waiting(calls, thread);
-	thread->calls = sl_room(thread->calls, thread->count, &thread->capacity, sizeof(*thread->calls));
+	thread->calls = sl_attach_room(thread->calls, thread->count, &thread->capacity, sizeof(*thread->calls));
 	make_event(&thread->calls[thread->count], seen, calls->runtime);
 	if (thread->number == seen->number) {
 		thread->calls[thread->count].event.python = thread->python;

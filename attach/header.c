@@ -58,12 +58,12 @@ static void pack_argv(struct sl_definition *out, long pid)
 /* The agent's rules read variables with getenv.  Here they are asked with the process's environment in place of ours. */
 static long pack_run(struct sl_definition *out, long pid, const char *host, const char *boot_id)
 {
-	char *text = sl_room_must(malloc(ENVIRONMENT_MAX)), **own = environ, **theirs, run[160], job[128];
+	char *text = sl_attach_must(malloc(ENVIRONMENT_MAX)), **own = environ, **theirs, run[160], job[128];
 	size_t bytes, count = 0;
 	struct sl_identity_rank rank;
 
 	bytes = sl_header_read_of(pid, "environ", text, ENVIRONMENT_MAX);
-	theirs = sl_room_must(calloc(bytes / 2 + 2, sizeof(*theirs)));
+	theirs = sl_attach_must(calloc(bytes / 2 + 2, sizeof(*theirs)));
 	for (char *at = text; at < text + bytes; at += strlen(at) + 1)
 		if (*at)
 			theirs[count++] = at;

@@ -184,7 +184,7 @@ struct sl_lines *sl_lines_new(long pid, struct sl_probes *probes, const char **w
 	struct sl_lines *lines;
 
 	*why = NULL;
-	lines = sl_room_must(calloc(1, sizeof(*lines)));
+	lines = sl_attach_must(calloc(1, sizeof(*lines)));
 	lines->pid = pid;
 	lines->probes = probes;
 	if (!find_interpreter(lines, &found)) {
@@ -293,7 +293,7 @@ static int line_of(const struct sl_lines *lines, uint64_t code, int first_line, 
 	if (!word_of(lines, code, layout->linetable, &table) || !has_type(lines, table, lines->bytes_type) ||
 	    !word_of(lines, table, layout->bytes_size, &bytes) || bytes > TABLE_BYTES)
 		return -1;
-	copy = sl_room_must(malloc(bytes + 1));
+	copy = sl_attach_must(malloc(bytes + 1));
 	if (read_memory(lines, copy, table + layout->bytes_data, bytes))
 		line = sl_python_line(layout->lines, copy, bytes, first_line, offset);
 	free(copy);
@@ -335,7 +335,7 @@ void sl_lines_died(struct sl_lines *lines, const struct sl_seen_death *death)
 	struct sl_seen_death **kept = &lines->died[lines->deaths++ % DEAD];
 
 	if (!*kept)
-		*kept = sl_room_must(malloc(sizeof(**kept)));
+		*kept = sl_attach_must(malloc(sizeof(**kept)));
 	**kept = *death;
 }
 

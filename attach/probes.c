@@ -163,7 +163,7 @@ struct sl_probes *sl_probes_open(const char **why)
 	*why = open_library();
 	if (*why)
 		return NULL;
-	probes = sl_room_must(calloc(1, sizeof(*probes)));
+	probes = sl_attach_must(calloc(1, sizeof(*probes)));
 	bpf.set_print(be_silent);
 	setrlimit(RLIMIT_MEMLOCK, &unlimited); /* before Linux 5.11 maps count as locked */
 	err = load(probes, true);
@@ -195,7 +195,7 @@ static void drop(struct link link)
 
 static void add_link(struct sl_probes *probes, struct link link)
 {
-	probes->links = sl_room(probes->links, probes->link_count, &probes->link_capacity, sizeof(*probes->links));
+	probes->links = sl_attach_room(probes->links, probes->link_count, &probes->link_capacity, sizeof(*probes->links));
 	probes->links[probes->link_count++] = link;
 }
 
@@ -211,8 +211,8 @@ static void add_place(struct places *places, uint64_t offset, uint64_t cookie)
 {
 	size_t room = places->capacity; /* both arrays have this capacity */
 
-	places->offset = sl_room(places->offset, places->count, &room, sizeof(*places->offset));
-	places->cookie = sl_room(places->cookie, places->count, &places->capacity, sizeof(*places->cookie));
+	places->offset = sl_attach_room(places->offset, places->count, &room, sizeof(*places->offset));
+	places->cookie = sl_attach_room(places->cookie, places->count, &places->capacity, sizeof(*places->cookie));
 	places->offset[places->count] = offset;
 	places->cookie[places->count++] = cookie;
 }

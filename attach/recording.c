@@ -244,16 +244,16 @@ static bool claim(struct sl_recording *output, const char *folder, long rank)
 
 struct sl_recording *sl_recording_open(const char *folder, long pid, const char **why)
 {
-	struct sl_recording *output = sl_room_must(calloc(1, sizeof(*output)));
+	struct sl_recording *output = sl_attach_must(calloc(1, sizeof(*output)));
 	size_t bytes;
 	long rank;
 
 	output->pid = pid;
 	output->frame_bytes = ZSTD_compressBound(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
-	output->block = sl_room_must(malloc(SL_BLOCK_BYTES(SL_BLOCK_EVENTS)));
-	output->frame = sl_room_must(malloc(output->frame_bytes));
-	output->defs = sl_room_must(malloc(DEFS_BYTES));
-	output->compressor = sl_room_must(ZSTD_createCCtx());
+	output->block = sl_attach_must(malloc(SL_BLOCK_BYTES(SL_BLOCK_EVENTS)));
+	output->frame = sl_attach_must(malloc(output->frame_bytes));
+	output->defs = sl_attach_must(malloc(DEFS_BYTES));
+	output->compressor = sl_attach_must(ZSTD_createCCtx());
 	ZSTD_CCtx_setParameter(output->compressor, ZSTD_c_checksumFlag, 1);
 	bytes = sl_header_of(pid, output->block, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &rank);
 	if (!make_folder(folder) || !claim(output, folder, rank)) {
@@ -283,7 +283,7 @@ static struct thread *thread_of(struct sl_recording *output, long tid)
 	for (size_t i = 0; i < output->thread_count; i++)
 		if (output->threads[i].tid == tid)
 			return &output->threads[i];
-	output->threads = sl_room(output->threads, output->thread_count, &output->thread_capacity, sizeof(*output->threads));
+	output->threads = sl_attach_room(output->threads, output->thread_count, &output->thread_capacity, sizeof(*output->threads));
 	thread = &output->threads[output->thread_count++];
 	*thread = (struct thread){.tid = tid, .next = 1};
 	snprintf(file, sizeof(file), "task/%ld/comm", tid);
@@ -307,7 +307,7 @@ static uint32_t id_of(struct ids *ids, uint64_t hash, bool *is_new)
 
 	*is_new = false;
 	if (!ids->slots)
-		ids->slots = sl_room_must(calloc(SLOTS, sizeof(*ids->slots)));
+		ids->slots = sl_attach_must(calloc(SLOTS, sizeof(*ids->slots)));
 	hash += !hash;
 	for (at = hash % SLOTS; ids->slots[at].hash; at = (at + 1) % SLOTS)
 		if (ids->slots[at].hash == hash)
@@ -413,7 +413,7 @@ void sl_recording_event(struct sl_recording *output, long tid, const struct sl_e
 {
 	struct thread *thread = thread_of(output, tid);
 
-	thread->events = sl_room(thread->events, thread->count, &thread->capacity, sizeof(*thread->events));
+	thread->events = sl_attach_room(thread->events, thread->count, &thread->capacity, sizeof(*thread->events));
 	thread->events[thread->count++] = *event;
 	thread->next++;
 	if (thread->count == SL_BLOCK_EVENTS)

@@ -71,7 +71,7 @@ static const char *add(struct sl_sleepers *list, const char *path)
 		return no_ring;
 	if (!obeys(&head))
 		return too_old;
-	list->item = sl_room(list->item, list->count, &list->capacity, sizeof(*list->item));
+	list->item = sl_attach_room(list->item, list->count, &list->capacity, sizeof(*list->item));
 	sleeper = &list->item[list->count++];
 	*sleeper = (struct sl_sleeper){.pid = (long)head.pid, .device = st.st_dev, .inode = st.st_ino};
 	snprintf(sleeper->path, sizeof(sleeper->path), "%s", path);

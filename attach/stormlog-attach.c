@@ -100,7 +100,8 @@ static void refuse(struct request *request, long pid, const char *why)
 	for (size_t i = 0; i < request->refused_count; i++)
 		if (request->refused[i].pid == pid && request->refused[i].why == why)
 			return;
-	request->refused = sl_room(request->refused, request->refused_count, &request->refused_capacity, sizeof(*request->refused));
+	request->refused =
+		sl_attach_room(request->refused, request->refused_count, &request->refused_capacity, sizeof(*request->refused));
 	request->refused[request->refused_count++] = (struct refused){pid, why};
 	sl_escape_print(stderr, "stormlog-attach: %ld: %s\n", pid, why);
 }

@@ -107,7 +107,7 @@ static bool add_code(void *data, const struct sl_mapping *mapping)
 
 	if (!mapping->is_code)
 		return false;
-	unwind->code = sl_room(unwind->code, unwind->count, &unwind->capacity, sizeof(*unwind->code));
+	unwind->code = sl_attach_room(unwind->code, unwind->count, &unwind->capacity, sizeof(*unwind->code));
 	code = &unwind->code[unwind->count++];
 	*code = (struct code){.begin = mapping->begin, .end = mapping->end};
 	sl_mappings_path(mapping, path);
@@ -395,7 +395,7 @@ struct sl_unwind *sl_unwind_new(long pid, struct sl_probes *probes, const char *
 	*why = loader.offset ? sl_probes_copy(probes, (int)pid, loader.path, loader.offset) : "its dynamic loader is not known";
 	if (*why)
 		return NULL;
-	unwind = sl_room_must(calloc(1, sizeof(*unwind)));
+	unwind = sl_attach_must(calloc(1, sizeof(*unwind)));
 	unwind->pid = pid;
 	unwind->probes = probes;
 	is_of(unwind, sl_probes_loads(probes, (int)pid));

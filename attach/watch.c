@@ -55,7 +55,7 @@ struct sl_attach_watch {
 
 struct sl_attach_watch *sl_watch_new(const char *folder)
 {
-	struct sl_attach_watch *watch = sl_room_must(calloc(1, sizeof(*watch)));
+	struct sl_attach_watch *watch = sl_attach_must(calloc(1, sizeof(*watch)));
 
 	watch->folder = folder;
 	return watch;
@@ -171,7 +171,7 @@ static bool is_known(struct watched *one, struct library library)
 	for (size_t i = 0; i < one->known_count; i++)
 		if (one->known[i].device == library.device && one->known[i].inode == library.inode)
 			return true;
-	one->known = sl_room(one->known, one->known_count, &one->known_capacity, sizeof(*one->known));
+	one->known = sl_attach_room(one->known, one->known_count, &one->known_capacity, sizeof(*one->known));
 	one->known[one->known_count++] = library;
 	return false;
 }
@@ -271,7 +271,7 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 	const char *why = NULL;
 	struct watched *one;
 
-	watch->item = sl_room(watch->item, watch->count, &watch->capacity, sizeof(*watch->item));
+	watch->item = sl_attach_room(watch->item, watch->count, &watch->capacity, sizeof(*watch->item));
 	one = &watch->item[watch->count];
 	*one = (struct watched){.pid = pid, .start = sl_procfile_start((uint64_t)pid), .program = program_of(pid)};
 	if (!sl_mappings_thread(pid))

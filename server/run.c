@@ -166,7 +166,7 @@ static void answer_page(struct sl_request *request, struct sl_store *store, cons
 	sl_html_end(&page, 200);
 }
 
-void sl_site_run(struct sl_request *request)
+void sl_run_page(struct sl_request *request)
 {
 	struct sl_store *store;
 	struct sl_card card;
@@ -186,7 +186,7 @@ void sl_site_run(struct sl_request *request)
 	sl_card_free(&card);
 }
 
-void sl_site_pack(struct sl_request *request)
+void sl_run_of_pack(struct sl_request *request)
 {
 	struct sl_store *store = sl_runs_store(request->server);
 	char place[64], why[257];
@@ -235,7 +235,7 @@ static struct sl_http_outcome add_note(struct sl_request *request, struct sl_sto
 	return note.at_ns < -1 ? no_note : sl_store_note_put(store, run, &note, &number) ? kept : not_kept;
 }
 
-void sl_site_change(struct sl_request *request)
+void sl_run_change(struct sl_request *request)
 {
 	char place[64];
 	const char *const header[][2] = {{"Location", place}, {0}};

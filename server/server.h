@@ -346,7 +346,7 @@ struct sl_http;
 struct sl_http *sl_http_start(struct sl_server *server, const struct sockaddr *address, socklen_t size, int *port);
 void sl_http_stop(struct sl_http *http);
 
-/* A queue of jobs for packs (work.h): first come, first taken.  The caller locks. */
+/* A queue of jobs for packs (work.c): first come, first taken.  The caller locks. */
 
 struct sl_job {
 	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": only the pack is worked on */
@@ -427,14 +427,14 @@ void sl_rows_pages(struct sl_html *page, const struct sl_ask *ask, int64_t count
 /* What grew in the newest runs. */
 void sl_rows_worse(struct sl_html *page);
 
-/* The pages of the server for people; api.h is for programs. */
+/* The pages of the server for people; api.c is for programs. */
 
 void sl_site_landing(struct sl_request *request); /* / */
 void sl_site_search(struct sl_request *request);  /* /search?q= */
-void sl_site_run(struct sl_request *request);	  /* /runs/N, /runs/N/report */
-void sl_site_pack(struct sl_request *request);	  /* /packs/SHA256: the run of a pack that was just sent */
-void sl_site_trends(struct sl_request *request);  /* /trends?q=&metric=N or &field=NAME */
-void sl_site_change(struct sl_request *request);  /* POST /runs/N/pin, /runs/N/unpin, /runs/N/note */
+void sl_run_page(struct sl_request *request);	  /* /runs/N, /runs/N/report */
+void sl_run_of_pack(struct sl_request *request);  /* /packs/SHA256: the run of a pack that was just sent */
+void sl_trends_page(struct sl_request *request);  /* /trends?q=&metric=N or &field=NAME */
+void sl_run_change(struct sl_request *request);	  /* POST /runs/N/pin, /runs/N/unpin, /runs/N/note */
 void sl_site_static(struct sl_request *request);  /* /static/ */
 
 /*

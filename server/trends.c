@@ -230,7 +230,7 @@ static void put_choices(struct trend *trend, struct sl_ask *ask)
 	sl_html(trend->page, "</tbody></table></div>");
 }
 
-void sl_site_trends(struct sl_request *request)
+void sl_trends_page(struct sl_request *request)
 {
 	const char *name = sl_request_argument(request, "field"), *query = sl_request_argument(request, "q");
 	const char *axis = sl_request_argument(request, "axis");

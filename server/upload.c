@@ -12,7 +12,7 @@ static bool read_range(const char *text, uint64_t *first, uint64_t *end, uint64_
 	char star = 0;
 	int past = 0;
 
-	if (strspn(text, "bytes 0123456789-/*") != strlen(text))
+	if (strspn(text, "bytes 0123456789-*/") != strlen(text))
 		return false;
 	if (sscanf(text, "bytes %" SCNu64 "-%" SCNu64 "/%" SCNu64 "%n", first, end, total, &past) == 3 && !text[past]) {
 		*end += 1;

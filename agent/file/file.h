@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The ring, the trace's file, and what is kept of both. */
+/* The ring, the trace's file, and what is kept of both.  Longer than other files: it is the header of the floor. */
 #pragma once
 
 #include <stdbool.h>

@@ -2,6 +2,7 @@
 /* The table behind include/stormlog.h.  Ranges and marks are labels, in a domain of their own. */
 #define STORMLOG_TABLE_ONLY
 #include "include/stormlog.h"
+#include "agent/process/plain.h"
 #include "agent/process/process.h"
 #include "agent/file/file.h"
 #include "agent/process/hook_rows.h"

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "agent/process/plain.h"
 #include "agent/process/process.h"
 #include "agent/symbols/symbols.h"
 #include "common/base.h"

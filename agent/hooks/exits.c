@@ -12,6 +12,7 @@
 
 #include "agent/life/life.h"
 #include "agent/stacks/stacks.h"
+#include "agent/process/plain.h"
 #include "agent/process/process.h"
 #include "agent/symbols/symbols.h"
 #include "common/base.h"

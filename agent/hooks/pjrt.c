@@ -216,7 +216,7 @@ static bool place_of(unsigned plugin, const void *buffer, struct device **device
 struct origin {
 	const char *how;
 	size_t output;	 /* output number of that executable; NO_OUTPUT: not made by one */
-	uint64_t number; /* key for pjrt_names.h; 0: the name is not kept */
+	uint64_t number; /* key for pjrt_names.c; 0: the name is not kept */
 	bool last;	 /* the call's last array: only then do the recorded arrays match what the pool says */
 };
 #define NO_OUTPUT SIZE_MAX

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Records blocks of TensorFlow's allocator.  Its functions are virtual and exported; vtables refer to them by symbol, so calls
- * come here.  Only arguments are read, and the op that asks (tensorflow_op.h).  The analyzer finds a block's device by its address.
+ * come here.  Only arguments are read, and the op that asks (tensorflow_op.c).  The analyzer finds a block's device by its address.
  */
 
 #include "agent/process/hook_rows.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "agent/process/plain.h"
 #include "agent/process/process.h"
 
 #define VERSION_HIDDEN 0x8000

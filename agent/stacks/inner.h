@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of agent/stacks share; other floors see stacks.h. */
+/* What the files of agent/stacks share; other floors see stacks.h.  Longer than other files: it is the header of the floor. */
 #pragma once
 
 #include <signal.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/symbols/symbols.h"
+#include "agent/process/plain.h"
 #include "agent/process/process.h"
 
 #define MAX_OBJECTS 4096

@@ -86,7 +86,7 @@ static inline struct sl_objects_span sl_objects_span_of(const struct dl_phdr_inf
  */
 struct link_map *sl_objects_first(void);
 
-/* True: the loader's locks can be taken.  False: this is a forked child that has not tried them yet (threads.h). */
+/* True: the loader's locks can be taken.  False: this is a forked child that has not tried them yet (threads.c). */
 bool sl_objects_trusted(void);
 
 void sl_objects_trust(void); /* says that somebody has taken those locks, so they are free */

@@ -52,6 +52,7 @@ MAY = {
     "analyzer/upstream/files/live_sink.c": ("lines of JSON", "write 2"),
     "analyzer/upstream/files/sink.c": ("lines of JSON", "fwrite 1"),
     "analyzer/watch/runner.c": ("to a process of ours, in words that end with 0; an alert to a command's input", "fprintf 3 fputc 3 fputs 1 send 1 vfprintf 1 write 1"),
+    "agent/process/process.h": ("signals of the recorder", "syscall 2"),
     "attach/before.c": ("calls of NVML", "dlsym 5"),
     "attach/probes.c": ("libbpf: its functions, in a table, and its words for who debugs this program", "dlsym 1 syscall 1 vfprintf 1"),
     "attach/recording.c": ("a trace", "write 1"),

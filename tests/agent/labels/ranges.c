@@ -99,7 +99,7 @@ static void process_ranges(void)
 	told(nvtxRangeStartA("open") != 0);
 }
 
-/* As NCCL's nvtx.h: schemas with ids of its own, the message registered; payloads with the push or with the pop. */
+/* As NCCL's own header: schemas with ids of its own, the message registered; payloads with the push or with the pop. */
 static void payload(void)
 {
 #ifdef HAVE_PAYLOAD
