@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze history PLACE|METRIC [QUERY] [PATH...]: one quantity over runs, and the run where it changed. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include "analyzer/catalogue/series_change.h"
 #include "analyzer/commands/catalogued.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/terminal.h"
 #include "analyzer/gate/measure.h"
 
 static const char about[] =
@@ -147,18 +145,7 @@ static void find_changes(struct history *h)
 	free(values);
 }
 
-/* ---- the picture */
-
-#define ROWS	    10
-#define LABEL_WIDTH 11
-#define WIDTH_MAX   200
-
-static unsigned width_of_terminal(void)
-{
-	unsigned columns = sl_terminal_style().columns;
-
-	return columns < WIDTH_MAX ? columns : WIDTH_MAX;
-}
+/* ---- text */
 
 static const char *value_text(const struct history *h, char out[SL_FORMAT_BYTES], double value)
 {
@@ -166,70 +153,6 @@ static const char *value_text(const struct history *h, char out[SL_FORMAT_BYTES]
 		return sl_format_size(out, sl_stats_bytes(value));
 	snprintf(out, SL_FORMAT_BYTES, "%.0f", value);
 	return out;
-}
-
-/* The median of the runs drawn in one column. */
-static double column_value(const struct history *h, size_t from, size_t to)
-{
-	double values[64];
-	size_t step = (to - from + 63) / 64, count = 0;
-
-	for (size_t i = from; i < to && count < 64; i += step)
-		values[count++] = h->points.item[i].value;
-	return sl_stats_median(values, count);
-}
-
-struct picture {
-	unsigned columns, row[WIDTH_MAX]; /* row of each column, 0 at the bottom */
-	double low, high;
-};
-
-static void scale(const struct history *h, struct picture *p)
-{
-	double values[WIDTH_MAX];
-	size_t count = h->points.count;
-
-	p->columns = width_of_terminal() - LABEL_WIDTH - 3;
-	p->columns = count < p->columns ? (unsigned)count : p->columns;
-	for (unsigned c = 0; c < p->columns; c++) {
-		values[c] = column_value(h, c * count / p->columns, (c + 1) * count / p->columns);
-		p->low = !c || values[c] < p->low ? values[c] : p->low;
-		p->high = !c || values[c] > p->high ? values[c] : p->high;
-	}
-	/* a variation of a few thousandths is drawn flat */
-	if (p->high - p->low < 0.02 * p->high)
-		p->low = fmax(0, p->high - 0.02 * p->high);
-	for (unsigned c = 0; c < p->columns; c++)
-		p->row[c] = p->high > p->low ? (unsigned)((values[c] - p->low) / (p->high - p->low) * (ROWS - 1) + 0.5) : 0;
-}
-
-static bool changes_in(const struct history *h, const struct picture *p, unsigned column)
-{
-	for (size_t i = 0; i < h->change_count; i++)
-		if (h->changes[i].at >= column * h->points.count / p->columns &&
-		    h->changes[i].at < (column + 1) * h->points.count / p->columns)
-			return true;
-	return false;
-}
-
-static void draw(const struct history *h)
-{
-	struct picture p = {0};
-	char text[SL_FORMAT_BYTES];
-
-	scale(h, &p);
-	for (int row = ROWS - 1; row >= 0; row--) {
-		const char *label = row == ROWS - 1 ? value_text(h, text, p.high) : row == 0 ? value_text(h, text, p.low) : "";
-
-		sl_escape_print(stdout, "%*s |", LABEL_WIDTH, label);
-		for (unsigned c = 0; c < p.columns; c++)
-			sl_escape_print(stdout, "%c", p.row[c] == (unsigned)row ? '*' : changes_in(h, &p, c) ? ':' : ' ');
-		fputs("\n", stdout);
-	}
-	sl_escape_print(stdout, "%*s +", LABEL_WIDTH, "");
-	for (unsigned c = 0; c < p.columns; c++)
-		fputs(changes_in(h, &p, c) ? "^" : "-", stdout);
-	fputs("\n", stdout);
 }
 
 static const char *name_of(const struct history *h)
@@ -256,18 +179,21 @@ static void put_change(const struct history *h, const struct sl_series_change *c
 static void put_text(const struct history *h)
 {
 	char first[SL_CATALOGUED_TIME], last[SL_CATALOGUED_TIME];
+	char least[SL_FORMAT_BYTES], most[SL_FORMAT_BYTES];
 	const struct point *points = h->points.item;
+	double low = points[0].value, high = low;
 
-	int room = (int)width_of_terminal() - (h->field < 0 ? (int)strlen(h->metric.of) + 1 : 0);
-
-	sl_escape_print(stdout, "%s%s%.*s\n", h->field < 0 ? h->metric.of : "", h->field < 0 ? " " : "", room, name_of(h));
+	for (size_t i = 1; i < h->points.count; i++) {
+		low = fmin(low, points[i].value);
+		high = fmax(high, points[i].value);
+	}
+	sl_escape_print(stdout, "%s%s%s\n", h->field < 0 ? h->metric.of : "", h->field < 0 ? " " : "", name_of(h));
 	sl_escape_print(stdout, "%zu %sruns, %s .. %s", h->points.count, h->dry ? "dry " : "",
 			sl_catalogued_time(&h->catalogued, first, points[0].when_ns),
 			sl_catalogued_time(&h->catalogued, last, points[h->points.count - 1].when_ns));
 	if (h->unknown)
 		sl_escape_print(stdout, "; of %zu more it is not known", h->unknown);
-	puts("\n");
-	draw(h);
+	sl_escape_print(stdout, "; %s .. %s\n", value_text(h, least, low), value_text(h, most, high));
 	for (size_t i = 0; i < h->change_count; i++)
 		put_change(h, &h->changes[i]);
 	if (!h->change_count)

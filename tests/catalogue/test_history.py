@@ -3,7 +3,6 @@
 """stormlog-analyze history: the values of the simulator's journal, and the run where they changed."""
 import json
 import os
-import re
 import sys
 import unittest
 
@@ -45,15 +44,10 @@ class History(Catalogue):
         leak = json.loads(self.ask("history", "--json", "--of", "leak", "remember"))
         self.assertEqual((leak["of"], {point["value"] for point in leak["points"]}, leak["changes"]), ("leak", {4 << 20}, []))
 
-        for command, environment in ((["history", "peak"], {"COLUMNS": "80"}), (["history", "load_batch"], {"COLUMNS": "80", "NO_COLOR": "1", "LC_ALL": "C"})):
-            lines = self.ask(*command, **environment).splitlines()
-            self.assertLessEqual(max(map(len, lines)), 80)
+        for what in "peak", "load_batch":
+            lines = self.ask("history", what).splitlines()
             self.assertTrue(all(line.isascii() and line.isprintable() for line in lines))
-            rows = [line[13:] for line in lines if re.match(r".{11} \|", line)]
-            self.assertEqual(len(rows), 10)
-            self.assertEqual(rows[0], " " * 12 + "***")  # the top: the last three
-            self.assertTrue(rows[-1].startswith("*" * 12))
-            self.assertRegex("\n".join(lines), r"(?m)^ +\+-{12}\^--$")
+            self.assertRegex(lines[1], r"^15 runs, .*; 1000(\.0)? MiB \.\. (1020 MiB|1\.00 GiB)$")
             self.assertRegex("\n".join(lines), r"(?m)^CHANGED  .* 1000(\.0+)? MiB -> 1020 MiB|0\.98 GiB -> 1\.00 GiB \(\+2\.0 %\)")
             self.assertIn("run r12", "\n".join(lines))
             self.assertIn("the next run, r13, agrees", "\n".join(lines))
