@@ -90,7 +90,7 @@ static void take_strangers(const struct sl_report *report, const struct sl_share
 		const struct sl_process *p = &report->processes[device->processes[i]];
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 
-		for (size_t k = 0; state && k < state->neighbours.count; k++) {
+		for (size_t k = 0; state && sl_devices_knows_others(state) && k < state->neighbours.count; k++) {
 			const struct sl_neighbour *one = &state->neighbours.item[k];
 			struct sl_hidden_name like = {.what = "process", .pid = one->pid}, *name;
 

@@ -537,7 +537,7 @@ static void take_strangers(const struct sl_report *report, struct sl_shared_devi
 		uint64_t bytes = 0;
 		unsigned count = 0;
 
-		for (size_t k = 0; k < state->crowd.count; k++)
+		for (size_t k = 0; sl_devices_knows_others(state) && k < state->crowd.count; k++)
 			if (!sl_devices_recorded(report, device, state->crowd.item[k].pid)) {
 				bytes += state->crowd.item[k].bytes;
 				count++;

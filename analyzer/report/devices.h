@@ -37,3 +37,9 @@ bool sl_devices_recorded(const struct sl_report *report, const struct sl_shared_
 
 /* How many devices the process sees; 0: not known. */
 unsigned sl_devices_visible(const struct sl_process *process);
+
+/* False: the driver lists this process under a number that it does not know itself, as a container's host or an MPS server. */
+static inline bool sl_devices_knows_others(const struct sl_device_state *state)
+{
+	return state->figure != SL_FIGURE_DEVICE || !state->known_peak;
+}

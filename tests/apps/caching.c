@@ -2,6 +2,7 @@
 /*
  * A caching allocator like PyTorch's: segments from the driver, blocks inside them, each reported to libc10
  * with the totals. What does not fit makes it give free segments back and ask again, and then report out of memory.
+ * What is asked for while a graph is captured comes from a pool of that graph's own.
  * One device, one thread.  SEGMENT_US: microseconds between getting a segment and reporting it, as when the program lost its processor.
  */
 #include <stdbool.h>
@@ -11,6 +12,7 @@
 
 #define SEGMENT (256 * MB) /* at least */
 #define PIECES	4096
+#define RELAXED 2 /* a capture in this mode does not forbid cudaMalloc */
 
 struct device {
 	int8_t type, index;
@@ -18,8 +20,20 @@ struct device {
 
 void report(void *, int64_t, uint64_t, uint64_t, struct device) __asm__("_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
 void out_of_memory(int64_t, uint64_t, uint64_t, struct device) __asm__("_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE");
+void *stream_of(void *const *) __asm__("_ZNK3c104cuda10CUDAStream6streamEv");
+uint64_t roundup(uint64_t) __asm__("_ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24roundup_power2_divisionsEm");
+struct pool_name {
+	uint64_t first, second;
+};
+void capture_begin(void *, struct pool_name,
+		   int) __asm__("_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode");
+void capture_end(void *) __asm__("_ZN2at4cuda9CUDAGraph11capture_endEv");
+int cudaGraphDestroy(void *graph);
+int cudaGraphInstantiate(void **executable, void *graph, unsigned long long flags);
 void *caching_new(size_t bytes);
 void caching_delete(void *block);
+void caching_capture(void);
+void *caching_captured(void);
 int set_fraction(void);
 void *set_fraction_method(void *module, void *arguments) __asm__("_Z28THCPModule_setMemoryFractionP7_objectS0_");
 void *call_method(void *arguments);
@@ -29,8 +43,10 @@ static struct piece {
 	char *segment, *at;
 	size_t bytes;
 	bool used;
+	unsigned pool; /* the graph in whose private pool it is; 0: none */
 } pieces[PIECES];
-static unsigned count;
+static unsigned count, graphs, pool;
+static void *stream;
 static uint64_t allocated, reserved, limit = UINT64_MAX;
 static const struct device device = {1, 0};
 
@@ -63,7 +79,7 @@ static bool is_whole(unsigned i)
 static void empty_cache(void)
 {
 	for (unsigned i = count; i--;)
-		if (is_whole(i)) {
+		if (is_whole(i) && !pieces[i].pool) {
 			OK(cudaFree(pieces[i].segment));
 			reserved -= pieces[i].bytes;
 			erase(i);
@@ -87,14 +103,14 @@ static bool new_segment(size_t bytes)
 	if (getenv("SEGMENT_US"))
 		usleep((useconds_t)atoi(getenv("SEGMENT_US")));
 	reserved += bytes;
-	insert(count, (struct piece){segment, segment, bytes, false});
+	insert(count, (struct piece){segment, segment, bytes, false, pool});
 	return true;
 }
 
 static unsigned find(size_t bytes)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (!pieces[i].used && pieces[i].bytes >= bytes)
+		if (!pieces[i].used && pieces[i].bytes >= bytes && pieces[i].pool == pool)
 			return i;
 	return count;
 }
@@ -109,11 +125,15 @@ void *caching_new(size_t bytes)
 	}
 	i = find(bytes);
 	if (pieces[i].bytes > bytes) {
-		insert(i + 1, (struct piece){pieces[i].segment, pieces[i].at + bytes, pieces[i].bytes - bytes, false});
+		insert(i + 1, (struct piece){pieces[i].segment, pieces[i].at + bytes, pieces[i].bytes - bytes, false, pool});
 		pieces[i].bytes = bytes;
 	}
 	pieces[i].used = true;
 	allocated += bytes;
+	if (pool) {
+		stream_of(&stream);
+		roundup(bytes);
+	}
 	report(pieces[i].at, (int64_t)bytes, allocated, reserved, device);
 	return pieces[i].at;
 }
@@ -136,6 +156,27 @@ void caching_delete(void *block)
 		pieces[i - 1].bytes += pieces[i].bytes;
 		erase(i);
 	}
+}
+
+void caching_capture(void)
+{
+	OK(cudaStreamCreate(&stream));
+	pool = ++graphs;
+	capture_begin(&pieces[PIECES - pool], (struct pool_name){0, 0}, RELAXED);
+	OK(cudaStreamBeginCapture(stream, RELAXED));
+}
+
+/* The graph's executable. */
+void *caching_captured(void)
+{
+	void *graph, *executable;
+
+	OK(cudaStreamEndCapture(stream, &graph));
+	capture_end(&pieces[PIECES - pool]);
+	OK(cudaGraphInstantiate(&executable, graph, 0));
+	OK(cudaGraphDestroy(graph));
+	pool = 0;
+	return executable;
 }
 
 /* The driver's part of setMemoryFraction up to PyTorch 2.9. */

@@ -474,6 +474,11 @@ int sim_device_processes(int device, int *pids, uint64_t *bytes, int max)
 		bool known = s->space == shared->space && sim_config.pids == SIM_PIDS_HOST;
 		if (!s->pid || !s->used[device])
 			continue;
+		/* MPS: the server holds what its clients asked for, and is the only process that NVML lists */
+		if (sim_config.pids == SIM_PIDS_SERVER && n) {
+			bytes[0] += s->used[device];
+			continue;
+		}
 		if (n < max) {
 			pids[n] = s->pid + (known ? 0 : HOST_PIDS);
 			bytes[n] = s->used[device];

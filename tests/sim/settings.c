@@ -98,7 +98,10 @@ void sim_settings_read(void)
 		c->neighbours = SIM_MAX_NEIGHBOURS;
 	c->neighbour_bytes = parse_size("SIM_NEIGHBOUR_BYTES", 512ull << 20);
 	const char *pids = getenv("SIM_PIDS");
-	c->pids = !pids || !strcmp(pids, "host") ? SIM_PIDS_HOST : !strcmp(pids, "others") ? SIM_PIDS_OTHERS : SIM_PIDS_NONE;
+	static const char *const names[] = {"host", "none", "others", "server"};
+	for (unsigned i = 0; pids && i < sizeof names / sizeof *names; i++)
+		if (!strcmp(pids, names[i]))
+			c->pids = (enum sim_pids)i;
 	const char *loading = getenv("CUDA_MODULE_LOADING");
 	c->lazy_modules = !loading || strcmp(loading, "EAGER");
 	parse_fail(getenv("SIM_FAIL"));

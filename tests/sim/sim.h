@@ -136,7 +136,7 @@ static inline uint64_t sim_round_up(uint64_t value, uint64_t unit)
 }
 
 /* Which processes NVML lists, and by which numbers: as on the host, as in a container that lists none or knows no number. */
-enum sim_pids { SIM_PIDS_HOST, SIM_PIDS_NONE, SIM_PIDS_OTHERS };
+enum sim_pids { SIM_PIDS_HOST, SIM_PIDS_NONE, SIM_PIDS_OTHERS, SIM_PIDS_SERVER };
 
 /* settings.c */
 struct sim_config {

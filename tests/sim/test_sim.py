@@ -234,6 +234,13 @@ class Processes(Machine):
         self.assertEqual(self.python(ask, SIM_PIDS='none'), ['False', '[]'])
         self.assertEqual(self.python(ask, SIM_PIDS='others'), ['False', '[%d]' % (364 * MB)])
 
+    def test_nvml_lists_the_server_of_mps_and_not_its_clients(self):
+        ask = self.NVML + '''
+        print(os.getpid() in listed(), len(listed()), sum(listed().values()) == info(rt)[1] - info(rt)[0])
+        '''
+        self.assertEqual(self.python(ask, SIM_PIDS='server'), ['False', '1', 'True'])
+        self.assertEqual(self.python(ask, SIM_PIDS='server', SIM_NEIGHBOURS=5)[:2], ['False', '1'])
+
     def test_the_child_of_an_initialised_process_gets_3(self):
         processes = self.app('fork_exec')
         self.assertEqual(len(processes), 5)  # parent, child, child before and after exec, the child that gets 3
