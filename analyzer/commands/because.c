@@ -10,19 +10,6 @@
 #include "analyzer/base/json.h"
 #include "analyzer/base/stats.h"
 
-static const char *const words[SL_BECAUSE_TERMS] = {
-	[SL_BECAUSE_SETTINGS] = "other release or settings",
-	[SL_BECAUSE_REQUESTS] = "requests",
-	[SL_BECAUSE_ROUNDING] = "rounding",
-	[SL_BECAUSE_FRAGMENTS] = "fragments",
-	[SL_BECAUSE_CACHE] = "cache",
-	[SL_BECAUSE_POOLS] = "private pools of graphs, unused",
-	[SL_BECAUSE_WAITING] = "freed, waiting for other streams",
-	[SL_BECAUSE_UNUSED] = "kept unused by the allocator",
-	[SL_BECAUSE_LIBRARIES] = "other libraries",
-	[SL_BECAUSE_OUTSIDE] = "context and code, other processes",
-};
-
 static int by_size(const void *a, const void *b, void *terms)
 {
 	const double *all = terms;
@@ -74,24 +61,12 @@ static void put_lines(const struct sl_because *because, unsigned rows)
 		sl_escape_print(stdout, "      and %u more lines: --all or --json\n", more);
 }
 
-static const char *setting(const char *text)
-{
-	return text && *text ? text : "(none)";
-}
-
-static void put_settings(const struct sl_because *because)
-{
-	const struct sl_because_run *a = because->before, *b = because->after;
-
-	sl_escape_print(stdout, "other release or settings   PyTorch %u.%u %s -> %u.%u %s\n", a->release / 100, a->release % 100,
-			setting(a->settings), b->release / 100, b->release % 100, setting(b->settings));
-}
-
 void sl_because_print(const struct sl_because *because, unsigned rows)
 {
 	const struct sl_because_parts *is = because->replayed ? &because->after->own : because->is;
 	double change = (double)is->bytes - (double)because->was->bytes;
 	unsigned order[SL_BECAUSE_TERMS];
+	char text[600];
 
 	if (change == 0)
 		return;
@@ -105,11 +80,11 @@ void sl_because_print(const struct sl_because *because, unsigned rows)
 
 		fputs("    ", stdout);
 		put_change(because->terms[t], 11);
+		sl_escape_print(stdout, "%s", sl_because_text(text, sizeof(text), because, t));
 		if (t == SL_BECAUSE_SETTINGS) {
-			put_settings(because);
+			putchar('\n');
 			continue;
 		}
-		sl_escape_print(stdout, "%s", words[t]);
 		put_sizes((double)because->was->terms[t], (double)because->is->terms[t]);
 		if (t == SL_BECAUSE_REQUESTS)
 			put_lines(because, rows);

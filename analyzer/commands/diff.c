@@ -341,7 +341,8 @@ static bool put_html(const struct comparison *c, const struct sl_differences *di
 	uint64_t most = sl_html_most(c->html_max_bytes);
 	struct sl_save save;
 	bool fine = sl_save_begin(&save, c->html, false) &&
-		    sl_save_end(&save, sl_html_changes_write(c->page, differences, paths, counts, most, save.out));
+		    sl_save_end(&save, sl_html_changes_write(c->page, differences, c->explained ? &c->because : NULL, paths, counts,
+							     most, save.out));
 
 	if (!fine)
 		sl_paths_failed(c->html);

@@ -18,6 +18,35 @@ const char *const sl_because_names[SL_BECAUSE_TERMS] = {
 	[SL_BECAUSE_OUTSIDE] = "outside",
 };
 
+static const char *const words[SL_BECAUSE_TERMS] = {
+	[SL_BECAUSE_SETTINGS] = "other release or settings",
+	[SL_BECAUSE_REQUESTS] = "requests",
+	[SL_BECAUSE_ROUNDING] = "rounding",
+	[SL_BECAUSE_FRAGMENTS] = "fragments",
+	[SL_BECAUSE_CACHE] = "cache",
+	[SL_BECAUSE_POOLS] = "private pools of graphs, unused",
+	[SL_BECAUSE_WAITING] = "freed, waiting for other streams",
+	[SL_BECAUSE_UNUSED] = "kept unused by the allocator",
+	[SL_BECAUSE_LIBRARIES] = "other libraries",
+	[SL_BECAUSE_OUTSIDE] = "context and code, other processes",
+};
+
+static const char *setting(const char *text)
+{
+	return text && *text ? text : "(none)";
+}
+
+const char *sl_because_text(char *out, size_t size, const struct sl_because *because, enum sl_because_term term)
+{
+	const struct sl_because_run *a = because->before, *b = because->after;
+
+	if (term != SL_BECAUSE_SETTINGS)
+		return words[term];
+	snprintf(out, size, "%s   PyTorch %u.%u %s -> %u.%u %s", words[term], a->release / 100, a->release % 100,
+		 setting(a->settings), b->release / 100, b->release % 100, setting(b->settings));
+	return out;
+}
+
 static struct sl_measures *begin_lines(struct sl_because_parts *parts)
 {
 	struct sl_measures *lines = SL_PUSH(&parts->lines.runs);

@@ -62,3 +62,5 @@ void sl_because_run_free(struct sl_because_run *run);
 /* False: one of the runs held no memory.  The runs stay as long as the result; the owner frees both. */
 bool sl_because(struct sl_because *because, const struct sl_because_run *before, const struct sl_because_run *after);
 void sl_because_free(struct sl_because *because);
+/* A term in words, with the releases and settings of SL_BECAUSE_SETTINGS; `out` may be unused. */
+const char *sl_because_text(char *out, size_t size, const struct sl_because *because, enum sl_because_term term);

@@ -159,11 +159,13 @@ void sl_html_changes_add(struct sl_html_changes *changes, struct sl_process *pro
 	sl_page_changes_add(&changes->stacks, process, after, share);
 }
 
-bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
-			   const unsigned *counts, uint64_t max_bytes, FILE *out)
+bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences,
+			   const struct sl_because *because, char *const *paths, const unsigned *counts, uint64_t max_bytes,
+			   FILE *out)
 {
-	struct sl_page_matter of = {sl_page_build_changes, .stacks = &changes->stacks, .differences = differences, .paths = paths,
-				    .counts = counts};
+	struct sl_page_matter of = {
+		sl_page_build_changes, .stacks = &changes->stacks, .differences = differences, .because = because, .paths = paths,
+		.counts = counts};
 
 	return put(&of, sl_html_most(max_bytes), put_page, out);
 }

@@ -46,10 +46,12 @@ bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, c
  * is one divided by the runs of its side.  paths: those of both sides, counts[0] before and counts[1] after; max_bytes as above. */
 struct sl_html_changes;
 struct sl_differences;
+struct sl_because;
 struct sl_html_changes *sl_html_changes_new(void);
 void sl_html_changes_add(struct sl_html_changes *changes, struct sl_process *process, bool after, double share);
-bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
-			   const unsigned *counts, uint64_t max_bytes, FILE *out);
+bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences,
+			   const struct sl_because *because, char *const *paths, const unsigned *counts, uint64_t max_bytes,
+			   FILE *out);
 bool sl_html_changes_data(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
 			  const unsigned *counts, FILE *out); /* only the data, as above */
 void sl_html_changes_free(struct sl_html_changes *changes);

@@ -85,10 +85,9 @@ def judge(args, program, where):
         if args.told or change["passes"] in ("no", "unknown") or (kind not in written["kinds"] and not kind.startswith("settings:")):
             continue
         real = run(args, program, kind, where / kind.replace(":", "_"))
-        until = steps * (2 if kind == "half_batch" else 1)
         row["ran"] = not real["oom"] and not real["rc"]
-        peak = real["peaks"][min(until, len(real["peaks"]) - 1)]
-        if (row["ran"] or len(real["peaks"]) > until + 1) and change["passes"] != "this request" and peak:
+        peak = real["peaks"][min(steps, len(real["peaks"]) - 1)]
+        if (row["ran"] or len(real["peaks"]) > steps + 1) and change["passes"] != "this request" and peak and change["peak_allocated_bytes"]:
             row["off"] = change["peak_allocated_bytes"] / peak - 1
     return rows
 
@@ -115,7 +114,7 @@ def main():
     rows = []
     for program in args.programs or sorted(path for path in (HERE / "tried").glob("*.py") if path.name != "optimizers.py"):
         with tempfile.TemporaryDirectory() as folder:
-            where = (args.keep or Path(folder)) / program.stem
+            where = (args.keep or Path(folder)).resolve() / program.stem
             where.mkdir(parents=True, exist_ok=True)
             rows += judge(args, program.resolve(), where)
         for row in [row for row in rows if row["program"] == program.stem]:

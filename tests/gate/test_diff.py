@@ -148,6 +148,10 @@ class Diff(Folder):
         data = msgpack.unpackb(gzip.decompress(base64.b64decode(block[1])))
         rows = json.loads(self.diff("--json", before, many))["differences"]
         self.assertEqual(data["places"]["new"], sum(d["change"] == "new" and d["of"] in ("stack", "leak") for d in rows))
+        because = json.loads(self.diff("--json", before, many))["because"]
+        told = [sum(row["bytes"] for row in data["because"] if row["line"] == line) for line in (False, True)]
+        self.assertEqual(told[0], because["after"]["peak_bytes"] - because["before"]["peak_bytes"])
+        self.assertEqual(told[1], next(term["change_bytes"] for term in because["terms"] if term["term"] == "requests"))
         said = " ".join(data["given_up"])
         self.assertIn(" %d rows, those that changed least, are left out" % (len(rows) - len(data["differences"])), said)
         self.assertRegex(said, r"[1-9]\d* stacks, those that changed least, are drawn as one")

@@ -381,6 +381,10 @@ test("changes between two runs are a page: the rows of diff --json, stacks that 
 	assert.deepEqual(await browser.eval("stormlog.page.differences.map((d) => [d.of, d.key, d.change, d.bytes])"), json.differences.map((d) => [d.of, d.key, d.change, d.change_bytes]));
 	const changed = json.differences.filter((d) => ["more", "less", "new", "gone"].includes(d.change) && d.of !== "total");
 	assert.equal(await browser.eval(`document.querySelectorAll("#changes tbody tr").length`), changed.length);
+	const told = await browser.eval("stormlog.page.because.map((r) => [r.line, r.bytes])"), sum = (rows, line) => rows.filter((r) => r[0] === line).reduce((a, r) => a + r[1], 0);
+	assert.equal(sum(told, false), json.because.after.peak_bytes - json.because.before.peak_bytes);
+	assert.equal(sum(told, true), json.because.terms.find((t) => t.term === "requests").change_bytes);
+	assert.equal(await browser.eval(`document.querySelectorAll("#because tbody tr").length`), told.length);
 	assert.ok(changed.some((d) => d.of === "stack" && d.change === "more" && d.what.includes("append")));
 	const tree = await browser.eval("(({before, after, value}) => ({before, after, value}))(stormlog.flame.tree)");
 	assert.ok(tree.after > tree.before && tree.value >= tree.after);

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 
 #include "analyzer/base/paths.h"
-#include "analyzer/gate/diff.h"
+#include "analyzer/gate/because.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/page/page.h"
 
-#define KEYS 21
+#define KEYS 22
 
 void sl_page_changes_begin(struct sl_page_changes *changes)
 {
@@ -193,6 +193,67 @@ static void put_stacks(struct sl_page *page, const struct sl_page_changes *chang
 	free(bytes[1]);
 }
 
+static void put_reason(struct sl_page *page, const char *what, bool line, double bytes, double before, double after)
+{
+	sl_packed_map(&page->pack, 5);
+	sl_page_put_text(page, "what", what);
+	sl_page_put_bool(page, "line", line);
+	sl_page_put_double(page, "bytes", bytes);
+	sl_page_put_double(page, "before", before);
+	sl_page_put_double(page, "after", after);
+}
+
+/* The lines of the requests that changed; those beyond the budget are one row. */
+static uint32_t put_requests(struct sl_page *page, const struct sl_differences *lines, bool put)
+{
+	uint32_t shown = 0, left = 0;
+	double bytes = 0, before = 0, after = 0;
+	char text[40];
+
+	for (size_t i = 0; i < lines->list.count; i++) {
+		const struct sl_difference *d = &lines->list.item[i];
+
+		if (d->bytes == 0)
+			continue;
+		if (shown < page->budget.cards) {
+			shown++;
+			if (put)
+				put_reason(page, d->what, true, d->bytes, d->before.mean, d->after.mean);
+			continue;
+		}
+		left++;
+		bytes += d->bytes;
+		before += d->before.mean;
+		after += d->after.mean;
+	}
+	snprintf(text, sizeof(text), "%u more lines", left);
+	if (put && left)
+		put_reason(page, text, true, bytes, before, after);
+	return shown + (left != 0);
+}
+
+/* The terms in their order, and behind the requests their lines. */
+static void put_because(struct sl_page *page, const struct sl_because *because)
+{
+	uint32_t rows = 0;
+	char text[600];
+
+	for (unsigned t = 0; because && t < SL_BECAUSE_TERMS; t++)
+		if (because->terms[t] != 0)
+			rows += 1 + (t == SL_BECAUSE_REQUESTS ? put_requests(page, &because->lines, false) : 0);
+	sl_page_put_array(page, "because", rows);
+	for (unsigned t = 0; rows && t < SL_BECAUSE_TERMS; t++) {
+		bool sizes = t != SL_BECAUSE_SETTINGS;
+
+		if (because->terms[t] == 0)
+			continue;
+		put_reason(page, sl_because_text(text, sizeof(text), because, t), false, because->terms[t],
+			   sizes ? (double)because->was->terms[t] : NAN, sizes ? (double)because->is->terms[t] : NAN);
+		if (t == SL_BECAUSE_REQUESTS)
+			put_requests(page, &because->lines, true);
+	}
+}
+
 void sl_page_build_changes(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget)
 {
 	sl_page_begin(page, 0, budget);
@@ -203,6 +264,7 @@ void sl_page_build_changes(struct sl_page *page, const struct sl_page_matter *of
 		for (unsigned i = 0; i < of->counts[side]; i++)
 			sl_packed_string(&page->pack, of->paths[side ? of->counts[0] + i : i]);
 	}
+	put_because(page, of->because);
 	put_places(page, of->differences);
 	put_rows(page, of->differences);
 	put_stacks(page, of->stacks);

@@ -42,6 +42,7 @@ struct sl_page_matter {
 	const struct sl_emit_options *emit;
 	const struct sl_page_changes *stacks;
 	const struct sl_differences *differences;
+	const struct sl_because *because; /* NULL: it was not asked for, or a side has several runs */
 	char *const *paths;
 	const unsigned *counts;
 };

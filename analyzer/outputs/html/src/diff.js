@@ -64,6 +64,15 @@ export function drawChangesAnswer(node, page, runs = {}) {
 		h("div", {class: "tiles"}, ["new", "gone", "more", "less"].map((change) => h("div", {class: "tile"}, h("p", {class: "label"}, `places and leaks: ${change}`), h("p", {class: "value"}, count(page.places[change]))))), lacks(page));
 }
 
+/* Why the peak differs: the terms, whose changes add up to the peak's. */
+export function drawBecause(page) {
+	const size = (n) => Number.isFinite(n) ? bytes(n) : "";
+	return h("div", {class: "table-wrap"}, h("table", {},
+		h("thead", {}, h("tr", {}, ["Term", "Change", "Before", "After"].map((t, k) => h("th", {scope: "col", class: k ? "num" : null}, t)))),
+		h("tbody", {}, page.because.slice(0, SHOWN).map((r) => h("tr", {}, h("td", {class: r.line ? "soft" : null}, visible(r.what, 300)), h("td", {class: "num"}, signed(r.bytes)),
+			h("td", {class: "num"}, size(r.before)), h("td", {class: "num"}, size(r.after)))))));
+}
+
 export class Changes {
 	constructor({page, state}) {
 		Object.assign(this, {page, state});

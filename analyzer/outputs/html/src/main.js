@@ -5,7 +5,7 @@ import {Cards} from "./cards.js";
 import {Reads, Tried} from "./changes.js";
 import {Closer} from "./closer.js";
 import {ask, load} from "./data.js";
-import {Changes, DiffFlame, drawChangesAnswer} from "./diff.js";
+import {Changes, DiffFlame, drawBecause, drawChangesAnswer} from "./diff.js";
 import {append, h, replace} from "./dom.js";
 import {Fit} from "./fit.js";
 import {Flame} from "./flame.js";
@@ -83,6 +83,8 @@ function setTheme(state, p) {
 function buildDiff(page, served) {
 	const state = makeState(), palette = () => colours(state.get("theme")), stacks = new Stacks(page), common = {page, stacks, state, palette};
 	const {sections, section} = makeSections(), flame = new DiffFlame(common), changes = new Changes(common), header = h("header", {class: "answer-block"});
+	if (page.because.length)
+		section("because", "Why the peak changed", null, drawBecause(page), "At the peak of the process and device that held most. The terms are taken off in this order, and add up to the difference to the byte; soft rows are lines of the requests.");
 	section("stacks", "Where it changed", h("div", {class: "controls"},
 		choices(state, "width", () => [["larger", "Larger side"], ["before", "Before"], ["after", "After"]], "Width"),
 		choices(state, "form", () => [["icicle", "Icicle"], ["flame", "Flame"]], "Drawn as"),
