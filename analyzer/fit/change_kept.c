@@ -198,23 +198,30 @@ static unsigned *count_rises(const struct sl_fit_program *p)
 	return rises;
 }
 
-/* Results of each step that are joined to one tensor: they are on the host. */
+/* Results of each step that are joined to one tensor: they are on the host, and so is the first, which the first join ends. */
 bool sl_fit_change_offload_joined(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	unsigned *rises = count_rises(p);
-	uint32_t first = p->steps.count ? p->whole.ops.item[p->steps.item[0]].python : 0;
-	bool grows = rises[sl_idmap_get(&p->stack_ids, first, 0)] >= RISES; /* so do the inputs: these are no joined results */
+	uint32_t input = p->steps.count ? p->whole.ops.item[p->steps.item[0]].python : 0;
+	bool grows = rises[sl_idmap_get(&p->stack_ids, input, 0)] >= RISES; /* so do the inputs: these are no joined results */
 	uint64_t largest = 0;
+	size_t after = 0;
 
 	for (uint32_t i = 0; i < p->lives.count && !grows; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 
 		if (!life->step || rises[sl_idmap_get(&p->stack_ids, life->python, 0)] < RISES)
 			continue;
+		for (after = after ? after : life->birth;
+		     after < p->whole.ops.count && p->whole.ops.item[after].verb != SL_FIT_FREE;)
+			after++;
 		e->gone[i] = true;
 		largest = life->bytes > largest ? life->bytes : largest;
 		sl_fit_change_name(change, sl_fit_program_caller(p, life->python));
 	}
+	for (uint32_t i = 0; largest && i < p->lives.count; i++)
+		if (p->lives.item[i].death == after && e->keeps->leaves[i] < after)
+			e->dies[i] = e->keeps->leaves[i];
 	free(rises);
 	return largest && sl_fit_change_matters(p, largest);
 }

@@ -13,33 +13,52 @@
 #define SIZES_MIN  3   /* of a step's first request */
 #define ALIKE	   0.1 /* so far a block may be from what its exponent says */
 
-/* Blocks whose size is not the same in all steps are those that follow the batch. */
-bool sl_fit_change_half_batch(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+enum { ONCE, ALWAYS_ALIKE, DIFFERS };
+
+static uint64_t key_of(const struct sl_fit_life *life)
 {
-	uint64_t *first = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*first))), bytes = 0;
-	bool *varies = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*varies)));
-	const struct sl_fit_place *place = NULL;
+	return (uint64_t)life->python << 32 | life->nth;
+}
 
-	for (size_t i = 0; i < p->lives.count; i++) {
-		const struct sl_fit_life *life = &p->lives.item[i];
-		size_t at = sl_idmap_get(&p->stack_ids, life->python, 0);
+/* For each block of a step, by stack and number, how its sizes in the steps compare. */
+static void compare(struct sl_idmap *sizes, const struct sl_fit_program *p)
+{
+	struct sl_idmap first = {0};
 
-		if (!life->step || life->nth || !at)
-			continue;
-		varies[at] |= first[at] && first[at] != life->bytes;
-		first[at] = life->bytes;
-	}
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
+		uint32_t at = life->step ? sl_idmap_claim(&first, key_of(life), i) : i;
 
-		if (!life->step || !varies[sl_idmap_get(&p->stack_ids, life->python, 0)])
+		if (at != i && sl_idmap_get(sizes, key_of(life), ONCE) != DIFFERS)
+			sl_idmap_set(sizes, key_of(life), p->lives.item[at].bytes == life->bytes ? ALWAYS_ALIKE : DIFFERS);
+	}
+	sl_idmap_free(&first);
+}
+
+/*
+ * Blocks whose size is not the same in all steps are those that follow the batch.  One that only one step has goes by the first of its
+ * stack; workspaces of libraries, which are apart, do not.
+ */
+bool sl_fit_change_half_batch(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	const struct sl_fit_place *place = NULL;
+	struct sl_idmap sizes = {0};
+	uint64_t bytes = 0;
+
+	compare(&sizes, p);
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		uint32_t how = sl_idmap_get(&sizes, key_of(life), ONCE);
+
+		if (how == ONCE && life->nth < SL_FIT_APART)
+			how = sl_idmap_get(&sizes, (uint64_t)life->python << 32, ONCE);
+		if (!life->step || how != DIFFERS)
 			continue;
 		e->scale[i] = 0.5;
 		bytes = life->bytes > bytes ? life->bytes : bytes;
 		place = place ? place : sl_fit_program_statement(p, life->python);
 	}
-	free(first);
-	free(varies);
+	sl_idmap_free(&sizes);
 	e->scaled = true;
 	sl_fit_change_name(change, place);
 	return bytes && sl_fit_change_matters(p, bytes);
@@ -102,7 +121,7 @@ bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *cha
 		double power = exponent(at);
 
 		x = (double)sl_fit_program_input(p, life->step);
-		if (x == 0 || fabs(power) < ALIKE)
+		if (x == 0 || life->nth >= SL_FIT_APART || fabs(power) < ALIKE)
 			continue;
 		all += (double)life->bytes;
 		if (life->nth || fabs(at->bytes[0] * pow(x / at->input[0], power) / (double)life->bytes - 1) < ALIKE)

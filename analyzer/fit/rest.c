@@ -200,7 +200,7 @@ static bool add_step(struct sl_fit_program *p)
 
 void sl_fit_rest_gradients(struct sl_fit_gradients *gradients, const struct sl_fit_program *p)
 {
-	struct sl_idmap sizes = {0}; /* of blocks that stay and that neither autograd nor the optimizer made */
+	struct sl_idmap sizes = {0}; /* of blocks that stay, as parameters do: a module's call makes workspaces of libraries */
 
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
@@ -208,7 +208,7 @@ void sl_fit_rest_gradients(struct sl_fit_gradients *gradients, const struct sl_f
 
 		if (life->death != SL_FIT_GAP)
 			continue;
-		if (!maker->backward && !maker->optimizer)
+		if (!maker->backward && !maker->optimizer && !maker->module)
 			sl_idmap_set(&sizes, life->bytes, 1);
 		else if (maker->backward && !life->before && sl_idmap_get(&sizes, life->bytes, 0))
 			*SL_PUSH(&gradients->list) = i;

@@ -121,6 +121,13 @@ class Tried(unittest.TestCase):
         self.assertGreater(said["no_grad"]["less_bytes"], 400 << 20)
         self.assertEqual([change for change in said.values() if change["fits"]], [])
 
+    def test_peaks_without_the_workspaces_of_libraries(self):
+        """A workspace that stays is no gradient, and no batch; the first of the results that are joined goes to the host too."""
+        for name, kind, real in (("adamw_unfreeze", "half_state", 692870656), ("distill", "half_batch", 626800128), ("index_cat", "offload_results", 79375360)):
+            first = self.of(name)[0]
+            self.assertEqual(first["kind"], kind)
+            self.assertLess(abs(first["peak_allocated_bytes"] / real - 1), 0.05, (name, first))
+
     def test_a_function_that_training_calls_too_does_not_keep_the_graph_of_a_validation(self):
         first = self.of("vae_validate")[0]
         self.assertEqual((first["kind"], first["function"], line(first), first["fits"]), ("free_leak", "validate", 31, True))
