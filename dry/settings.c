@@ -23,6 +23,7 @@ void sim_settings_read(void)
 	c->vram = (uint64_t)sl_dry_card.memory;
 	c->ctx_bytes = (uint64_t)(sl_dry_card.context_low + sl_dry_card.kernels_low);
 	c->granularity = 2 << 20;
+	c->pool_step = 32 << 20;
 	c->pinned_limit = UINT64_MAX;
 	c->driver_version = 13000;
 	c->lazy_modules = !loading || strcmp(loading, "EAGER");

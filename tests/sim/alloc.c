@@ -39,8 +39,10 @@ void sim_block_drop(struct sim_block *block, struct sim_call *call, enum sim_eff
 		sim_device_discharge(block->device, block->charge);
 	if (block->kind == SIM_KIND_DEVICE)
 		sim_va_give(block->device, address, block->bytes);
-	if (block->kind == SIM_KIND_POOL && block->pool)
+	if (block->kind == SIM_KIND_POOL && block->pool) {
+		block->pool->used -= block->bytes;
 		sim_pool_settle(block->pool, &(struct sim_pending){.pool = block->pool, .address = address, .bytes = block->bytes});
+	}
 	if (block->kind == SIM_KIND_GRAPH)
 		sim_graph_block_gone(block);
 	if (block->kind == SIM_KIND_HOST_PINNED)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stream-ordered pools. A pool takes whole granules from its device (reserved) and gives parts of them out (used). What
- * a stream has freed stays used until a synchronisation, but the same stream may reuse it at once. At each
- * synchronisation the pool shrinks to its release threshold.
+ * Stream-ordered pools. A pool takes whole steps from its device (reserved) and gives parts of them out (taken). What
+ * a stream has freed stays taken until a synchronisation, but the same stream may reuse it at once. The bytes in use are
+ * exact and in the stream's order, as those of an H200. At each synchronisation the pool shrinks to its release threshold.
  */
 #include "sim.h"
 
@@ -71,8 +71,8 @@ struct sim_pool *sim_pool_current(int device)
 /* Gives back what is neither used nor to be kept. */
 void sim_pool_shrink(struct sim_pool *pool, uint64_t keep)
 {
-	uint64_t used = sim_round_up(pool->used, sim_config.granularity);
-	uint64_t floor = keep > used ? keep : used;
+	uint64_t taken = sim_round_up(pool->taken, sim_config.granularity);
+	uint64_t floor = keep > taken ? keep : taken;
 	if (floor >= pool->reserved)
 		return;
 	uint64_t give = (pool->reserved - floor) / sim_config.granularity * sim_config.granularity;
@@ -90,7 +90,7 @@ static void bury(struct sim_pool *pool)
 
 void sim_pool_settle(struct sim_pool *pool, struct sim_pending *p)
 {
-	pool->used -= charge_of(p->bytes);
+	pool->taken -= charge_of(p->bytes);
 	pool->blocks--;
 	sim_va_give(va_device(pool), p->address, p->bytes);
 	sim_pool_shrink(pool, pool->doomed ? 0 : pool->threshold);
@@ -105,15 +105,15 @@ static void shrink_one(struct sim_object *object, void *unused)
 
 static int grow(struct sim_pool *pool, uint64_t charge)
 {
-	uint64_t needed = pool->used + charge;
-	uint64_t more = sim_round_up(needed - pool->reserved, sim_config.granularity);
+	uint64_t needed = pool->taken + charge;
+	uint64_t more = sim_round_up(needed - pool->reserved, sim_config.pool_step);
 	if (pool->max_size && pool->reserved + more > pool->max_size)
 		return SIM_OUT_OF_MEMORY;
 	int error = pool->device < 0 ? SIM_OK : sim_device_take(pool->device, more);
 	if (error) { /* as the driver does: wait for pending frees, empty the caches, try again */
 		sim_stream_complete_all(NULL);
 		sim_object_each(SIM_T_POOL, shrink_one, NULL);
-		needed = pool->used + charge;
+		needed = pool->taken + charge;
 		if (needed <= pool->reserved)
 			return SIM_OK;
 		more = sim_round_up(needed - pool->reserved, sim_config.granularity);
@@ -151,24 +151,25 @@ int sim_pool_alloc(struct sim_call *call, struct sim_pool *pool, struct sim_stre
 	uint64_t address = reuse_pending(pool, stream, bytes);
 	if (!address) {
 		uint64_t charge = charge_of(bytes);
-		int error = charge < bytes			    ? SIM_OUT_OF_MEMORY
-			    : pool->used + charge <= pool->reserved ? SIM_OK
-								    : grow(pool, charge);
+		int error = charge < bytes			     ? SIM_OUT_OF_MEMORY
+			    : pool->taken + charge <= pool->reserved ? SIM_OK
+								     : grow(pool, charge);
 		if (error)
 			return error;
 		address = sim_va_take(va_device(pool), bytes);
 		if (!address)
 			return SIM_OUT_OF_MEMORY;
-		pool->used += charge;
+		pool->taken += charge;
 		pool->blocks++;
-		if (pool->used > pool->used_high)
-			pool->used_high = pool->used;
 	}
 	call->ctx = stream->object.ctx;
 	struct sim_block *block = sim_block_add(call, SIM_KIND_POOL, pool->device, address, bytes);
 	if (!block)
 		return SIM_OUT_OF_MEMORY;
 	block->pool = pool;
+	pool->used += bytes;
+	if (pool->used > pool->used_high)
+		pool->used_high = pool->used;
 	call->other = (uintptr_t)pool;
 	*out = call->address = address;
 	return SIM_OK;
@@ -185,6 +186,7 @@ int sim_pool_free(struct sim_call *call, struct sim_block *block, struct sim_str
 	*p = (struct sim_pending){
 		.pool = block->pool, .address = block->object.key, .bytes = block->bytes, .next = stream->pending};
 	stream->pending = p;
+	block->pool->used -= block->bytes;
 	block->pool = NULL; /* settled by the stream */
 	sim_block_drop(block, call, SIM_EFFECT_FREE);
 	return SIM_OK;

@@ -88,6 +88,7 @@ void sim_settings_read(void)
 	c->granularity = parse_size("SIM_GRANULARITY", 2ull << 20);
 	if (c->granularity < 512)
 		c->granularity = 512;
+	c->pool_step = c->granularity;
 	c->module_bytes = parse_size("SIM_MODULE_BYTES", 4ull << 20);
 	c->pinned_limit = parse_size("SIM_PINNED", UINT64_MAX);
 	c->driver_version = parse_size("SIM_DRIVER_VERSION", 13000);

@@ -144,7 +144,7 @@ struct sim_config {
 	int devices, neighbours;
 	enum sim_pids pids;
 	uint64_t neighbour_bytes; /* the most that each holds */
-	uint64_t vram, ctx_bytes, granularity, module_bytes, pinned_limit, latency_ns;
+	uint64_t vram, ctx_bytes, granularity, pool_step, module_bytes, pinned_limit, latency_ns;
 	bool journal_all, lazy_modules, mig, integrated;
 	int driver_version;
 };
@@ -287,7 +287,7 @@ int sim_ctx_check_current(struct sim_ctx **out); /* 0, 201 or 709 */
 struct sim_pool {
 	struct sim_object object;
 	int device;
-	uint64_t reserved, used, reserved_high, used_high, threshold;
+	uint64_t reserved, taken, used, reserved_high, used_high, threshold;
 	uint64_t flags[3];
 	uint64_t max_size;
 	int blocks;
