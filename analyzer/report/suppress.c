@@ -215,7 +215,6 @@ const char *sl_suppressions_builtin(const char *library)
 		{"workspace", "^librocfft"},
 		{"workspace", "^libnvinfer"},
 		{"workspace", "^libcutensor"},
-		{"workspace", "^dry-"}, /* of a dry run */
 		{"workspace", "^libcuda.so"},
 		{"workspace", "^libcudart.so"},
 	};

@@ -58,13 +58,21 @@ const char *sl_stacks_program(const struct sl_header *header)
 	return header->argc ? sl_paths_name(header->argv[0]) : "the program";
 }
 
+/* The libraries of a dry run that allocate have the names of those whose place they take (dry/). */
+static const char *name_of(const struct sl_module *module)
+{
+	const char *name = sl_paths_name(module->path);
+
+	return !strncmp(name, "dry-cublas-", 11) ? "libcublas.so" : !strncmp(name, "dry-nccl-", 9) ? "libnccl.so" : name;
+}
+
 const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, struct sl_stack stack)
 {
 	const struct sl_native_stack *native = sl_defs_native(defs, stack.native);
 	const struct sl_module *module = sl_defs_module_at(defs, stack.caller);
 
 	if (module && module->path && !sl_stacks_passes_on(module->path))
-		return sl_paths_name(module->path);
+		return name_of(module);
 	if (!native && stack.caller >> SL_MAPPED_BITS == SL_MAPPED_MOVED)
 		return "a library that is gone"; /* or it was loaded a moment later */
 	for (uint32_t i = 0; native && i < native->count; i++) {
@@ -72,7 +80,7 @@ const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header
 		if (!module || !module->path || is_bridge(module->path))
 			continue;
 		/* frames beyond the interpreter started the script */
-		return is_interpreter(module->path) ? sl_stacks_program(header) : sl_paths_name(module->path);
+		return is_interpreter(module->path) ? sl_stacks_program(header) : name_of(module);
 	}
 	return sl_stacks_program(header);
 }
@@ -159,7 +167,7 @@ static void add_native(struct out *out, const struct sl_defs *defs, struct sl_sy
 
 		if (!now)
 			return;
-		now->module = module ? sl_paths_name(module->path) : NULL;
+		now->module = module ? name_of(module) : NULL;
 		now->offset = module ? pc - module->base : SL_MAPPED_REAL(pc);
 		now->passes_on = module && sl_stacks_passes_on(module->path);
 		now->bare = module && !now->passes_on && !is_systems(module->path) && !(count && found[i].line);

@@ -55,6 +55,18 @@ def with_torch(torch):
     stormlog_dry.begin(torch)
 
 
+def with_criteria(criteria):
+    import stormlog_dry
+
+    stormlog_dry.with_criteria(criteria)
+
+
+def with_boxes(boxes):
+    import stormlog_dry_values
+
+    stormlog_dry_values.begin.with_boxes()
+
+
 def with_starter(api):
     import stormlog_dry_ranks
 
@@ -74,6 +86,9 @@ def chain():
 if os.path.isdir(os.environ.get("STORMLOG_DRY", "")):
     sys.meta_path.insert(0, WaitsFor("torch", with_torch))
     sys.meta_path.insert(0, WaitsFor("torch.distributed.launcher.api", with_starter))
+    sys.meta_path.insert(0, WaitsFor("transformers.generation.stopping_criteria", with_criteria))
+    if not os.environ.get("STORMLOG_DRY_NO_VALUES"):
+        sys.meta_path.insert(0, WaitsFor("torchvision.ops.boxes", with_boxes))
     import stormlog_dry_weights
 
     for name, then in (("safetensors", stormlog_dry_weights.with_safetensors), ("transformers.modeling_utils", stormlog_dry_weights.with_models),

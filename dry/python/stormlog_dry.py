@@ -9,6 +9,7 @@ PREFIX = b"dry.read."
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 MOST = 200  # lines that are noted
 seen = set()
+say = None  # adds metadata to the trace
 
 
 def metadata():
@@ -29,7 +30,29 @@ def place(frame):
     return "%s:%d" % (frame.f_code.co_filename, frame.f_lineno)
 
 
+def note(frame, what):
+    """Once for each line and first word of what was read there."""
+    where = place(frame)
+    known = where, what.split()[0]
+    if len(seen) < MOST and known not in seen:
+        seen.add(known)
+        if say:
+            say(PREFIX + where.encode(), what.encode())
+
+
+def with_criteria(module):
+    """The end token of generate() follows from logits that were not computed, so none ends it early."""
+    real = module.EosTokenCriteria.__call__
+
+    def longest(self, *args, **kwargs):
+        note(sys._getframe(1), "longest case: no end token in generate")
+        return real(self, *args, **kwargs).zero_()
+
+    module.EosTokenCriteria.__call__ = longest
+
+
 def begin(torch):
+    global say
     say = metadata()
     if torch.version.cuda is None:
         print("stormlog: DRY RUN ended: this PyTorch (%s) was built without CUDA; install one for CUDA, as in: pip install torch "
@@ -39,28 +62,20 @@ def begin(torch):
 
     stormlog_dry_end.begin(torch, int(os.environ.get("STORMLOG_DRY_STEPS", 0)), say)
 
-    def note(frame, what):
-        """Once for each line and first word of what was read there."""
-        where = place(frame)
-        known = where, what.split()[0]
-        if len(seen) < MOST and known not in seen:
-            seen.add(known)
-            if say:
-                say(PREFIX + where.encode(), what.encode())
-
     def noted(name, read):
         def method(tensor, *args):
             value = read(tensor, *args)
-            if tensor.is_cuda and len(seen) < MOST:
+            if tensor.is_cuda and len(seen) < MOST and not knows(tensor):
                 note(sys._getframe(1), "%s of %s" % (name, str(tensor.dtype).replace("torch.", "")))
             return value
 
         method.__name__ = name
         return method
 
+    knows = lambda tensor: False
     for name in READS:
         setattr(torch.Tensor, name, noted(name, getattr(torch.Tensor, name)))
     if not os.environ.get("STORMLOG_DRY_NO_VALUES"):
         import stormlog_dry_values
 
-        stormlog_dry_values.begin(torch, note)
+        knows = stormlog_dry_values.begin(torch, note)

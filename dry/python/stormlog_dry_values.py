@@ -3,7 +3,7 @@
 counts and loops go the way they go on a card.  Everything else reads as 0.
 
 Each operator gets a kernel under BackendSelect, which PyTorch asks before the device's own.  That is below autograd and is no
-dispatch mode: under a mode autograd takes other ways and asks for more memory."""
+dispatch mode: under a mode autograd takes other ways and asks for more memory.  begin() returns whether a tensor's value is known."""
 import ctypes
 import math
 import sys
@@ -18,7 +18,7 @@ COUNTS = ("nonzero", "_unique2", "unique_consecutive", "unique_dim")
 ALGEBRA = ("linalg", "_linalg", "cholesky", "triangular", "lu_", "ormqr", "geqrf")
 # They move no values, or their results are of floating point and nobody reads them.
 LEFT = ("empty", "new_empty", "resize_", "set_", "record_stream", "_local_scalar_dense", "as_strided", "view", "_reshape_alias", "unfold",
-        "is_pinned", "_fused", "_foreach", "_cudnn", "cudnn", "convolution")
+        "is_pinned", "_fused", "_foreach", "convolution")
 
 
 def begin(torch, note):
@@ -32,6 +32,7 @@ def begin(torch, note):
     integers = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
     to_host = torch.ops.aten.copy_.default
     guessed = set()  # addresses of the storages whose values follow from what was not computed
+    within_nms = []  # its boxes, of which none is suppressed: the longest case
     random = torch.Generator().manual_seed(1)
 
     def on_device(*values):
@@ -136,6 +137,8 @@ def begin(torch, note):
     def counted(op, args, kwargs):
         """Tells the driver the count that the operator will copy to the host, which decides the size of its result."""
         if args[0].numel() and args[0].numel() <= LARGEST:
+            if within_nms:
+                memory(args[0]).fill_(True)
             made = op(memory(args[0]), *args[1:], **kwargs)
             count = (made[0] if isinstance(made, tuple) else made).shape[0]
             driver.cuDryNextValue(count)
@@ -167,7 +170,7 @@ def begin(torch, note):
             if name in COUNTS:
                 outer = eval_frame.set_eval_frame(None)
                 count = counted(op, args, kwargs)
-                if is_guessed(args[0]):
+                if is_guessed(args[0]) and not within_nms:
                     note(sys._getframe(1), "%s of %d of %d elements" % ("mask" if name == "nonzero" else "unique", count, args[0].numel()))
                 eval_frame.set_eval_frame(outer)
             out = own(keys & below, *args, **kwargs)
@@ -200,3 +203,24 @@ def begin(torch, note):
         if overload.endswith("out") and full[:-3].rstrip("_.") in registered:  # C++ may call it with a number of the device, which Python cannot take
             continue
         library.impl(full.partition("::")[2], kernel(getattr(getattr(torch.ops.aten, name), overload or "default")), "BackendSelect", with_keyset=True)
+
+    def with_boxes():
+        own = torch.ops.torchvision.nms.default._handle.redispatch_boxed
+
+        def nms(keys, boxes, *args):
+            if not keys.has(cuda):
+                return own(keys & below, boxes, *args)
+            note(sys._getframe(1), "longest case: nms kept all of %d" % boxes.shape[0])
+            within_nms.append(boxes)
+            try:
+                return own(keys & below, boxes, *args)
+            finally:
+                within_nms.pop()
+
+        leave_to_python(nms.__code__)
+        begin.torchvision = torch.library.Library("torchvision", "IMPL")
+        begin.torchvision.impl("nms", nms, "BackendSelect", with_keyset=True)
+
+    begin.with_boxes = with_boxes
+    # Kernels of Triton write what nobody follows.
+    return lambda tensor: tensor.dtype in integers and not is_guessed(tensor) and "triton" not in sys.modules

@@ -71,7 +71,7 @@ class Torch(unittest.TestCase):
         self.assertIn("ok       dry", whole[1])
         self.assertEqual((whole[0], strict[0], beyond[0]), (0, 1, 0))
         self.assertRegex(beyond[1], "ok       fits")
-        self.assertRegex(screen, "NEED .* of 22.0 GiB: ")
+        self.assertRegex(screen, "NEED     fits L4: .* of 22.0 GiB: ")
         self.assertNotIn("at least", screen)
 
     def test_an_end_by_a_value_that_was_read_is_not_sure(self):
@@ -156,6 +156,22 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
         (_, said), _ = self.check("\n".join(lines[:3] + steps), [])
         self.assertRegex(said, r"unknown +dry +train.py:3 took a size from values that were not computed \(mask of 0 of 1000000 elements\)")
 
+    def test_lists_that_values_end_take_their_longest_case(self):
+        lines = {"torchvision": ["import torch, torchvision", "scores = torch.randn(500, 64, device='cuda') @ torch.randn(64, device='cuda')",
+                                 "kept = torchvision.ops.nms(torch.rand(500, 4, device='cuda'), scores, 0.5)", "print(kept.shape[0])"],
+                 "transformers": ["import torch, transformers", "model = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_layer=1, n_embd=64, n_head=2, vocab_size=99, eos_token_id=0, bos_token_id=0)).cuda()",
+                                  "out = model.generate(torch.ones(2, 4, dtype=torch.long, device='cuda'), max_new_tokens=9, do_sample=False)", "print(out.shape[1])"]}
+        for package, longest, said in (("torchvision", 500, "nms kept all of 500"), ("transformers", 13, "no end token in generate")):
+            if subprocess.run([PYTHON, "-c", "import " + package], capture_output=True).returncode:
+                continue
+            with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+                program.write("\n".join(lines[package]))
+                program.flush()
+                run = Dry(PYTHON, program.name)
+            self.assertEqual(run.out.split(), [str(longest)], run.err)
+            self.assertEqual([(read["line"], read["what"]) for read in run.report["run"]["dry"]["reads"]], [(program.name + ":3", "longest case: " + said)])
+            self.assertIn("NEED     fits H200", run.screen)
+
     def test_lazy_modules_move_and_get_their_sizes(self):
         code = ("import torch\nfrom torch import nn\nmodel = nn.Sequential(nn.LazyConv2d(4, 3), nn.Flatten(), nn.LazyBatchNorm1d(), nn.LazyLinear(2)).half().cuda()\n"
                 "print(*model(torch.ones(3, 2, 8, 8, device='cuda').half()).shape, *model[3].weight.shape, model[3].weight.dtype, model[3].weight.device)\n")
@@ -186,7 +202,7 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
             for words in ([PYTHON, program.name], [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "8", program.name]):
                 run = Dry(*words, options=["--rank", "3", "--world-size", "8"])
                 self.assertEqual(run.out.split(), ["3", "8", "3", "8", str(4 * 1024 * 1024 * 4 // 8), "33333333"], run.err)
-                self.assertIn("dry-nccl-2.so", run.screen)
+                self.assertIn("libnccl.so", run.screen)
                 self.assertNotIn("no trace of rank", run.screen)
 
     def test_weights_that_are_absent_have_the_shapes_of_their_configuration(self):
