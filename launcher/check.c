@@ -203,7 +203,13 @@ int sl_check_run(struct sl_launch *run)
 	records = check_agent(run); /* each prints its lines, whatever the others found */
 	records = (!run->command[0] || check_command(run)) && records;
 	records = check_folder(run) && records;
-	check_libraries(run->library);
+	if (run->dry) {
+		bool can = sl_dry_can(run);
+
+		line("dry run", "%s: %s", run->dry, can ? "no GPU is used, and no library of NVIDIA's" : "not here, as said above");
+		records = can && records;
+	} else
+		check_libraries(run->library);
 	line("not seen", "calls of statically linked programs, and of libraries opened with RTLD_DEEPBIND or dlmopen");
 	if (as_json)
 		printf("],\"records\":%s}\n", records ? "true" : "false");

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/tracefile.h"
 #include "dry/card.h"
 
 static const struct card {
@@ -191,11 +193,8 @@ static bool make_folder(void)
 {
 	char libraries[4096], path[128];
 
-	if (!sl_paths_dry(libraries, sizeof(libraries))) {
-		sl_launcher_say("--dry: its libraries (stormlog-dry/) are neither beside stormlog-run nor in ../lib: the wheel "
-				"stormlog-native for x86-64 has them, and so has a build there");
+	if (!sl_paths_dry(libraries, sizeof(libraries)))
 		return false;
-	}
 	sweep("/dev/shm");
 	sweep(sl_protect_scratch());
 	snprintf(folder, sizeof(folder), "/dev/shm/" PREFIX "%d-XXXXXX", (int)getpid());
@@ -215,27 +214,37 @@ static bool make_folder(void)
 	       link_in("triton/libcuda.so", "../lib/dry-cuda-1.so");
 }
 
+bool sl_dry_can(const struct sl_launch *run)
+{
+	char libraries[4096];
+
+	if (!run->force && !access("/dev/nvidiactl", F_OK))
+		sl_launcher_say("this machine has a GPU, which a dry run would hide from the job: record it there without --dry, "
+				"or say --force");
+	else if (!sl_protect_can(run))
+		sl_launcher_say("this kernel cannot keep the job from writing (it has no Landlock): a checkpoint of zeros could "
+				"replace a good one. "
+				"Run a copy of the job and say --allow-writes /");
+	else if (!sl_paths_dry(libraries, sizeof(libraries)))
+		sl_launcher_say("--dry: its libraries (stormlog-dry/) are neither beside stormlog-run nor in ../lib: the wheel "
+				"stormlog-native for x86-64 has them, and so has a build there");
+	else
+		return choose(run->dry);
+	return false;
+}
+
 bool sl_dry_begin(const struct sl_launch *run)
 {
-	char here[4096];
+	char here[4096], unanswered[sizeof(run->directory) + 32];
 
 	if (!getcwd(here, sizeof(here))) { /* MKL ends such a process while it loads PyTorch */
 		sl_launcher_say("this folder is gone (%s): change to one that exists", strerror(errno));
 		return false;
 	}
 	traces = access(run->directory, F_OK) ? run->directory : NULL;
-	if (!run->force && !access("/dev/nvidiactl", F_OK)) {
-		sl_launcher_say("this machine has a GPU, which a dry run would hide from the job: record it there without --dry, "
-				"or say --force");
-		return false;
-	}
-	if (!sl_protect_can(run)) {
-		sl_launcher_say("this kernel cannot keep the job from writing (it has no Landlock): a checkpoint of zeros could "
-				"replace a good one. "
-				"Run a copy of the job and say --allow-writes /");
-		return false;
-	}
-	if (!choose(run->dry) || !make_folder()) {
+	snprintf(unanswered, sizeof(unanswered), "%s/" SL_DRY_UNANSWERED, run->directory);
+	unlink(unanswered);
+	if (!sl_dry_can(run) || !make_folder()) {
 		sl_dry_end(run);
 		return false;
 	}
@@ -308,6 +317,8 @@ static void end_layers(const char *where, bool keep)
 	char layers[4200], kept[4200];
 	bool wrote = false;
 
+	snprintf(layers, sizeof(layers), "%s/layers", where);
+	sl_overlay_keep_snapshots(layers);
 	for (int i = 0; i < 2; i++) {
 		snprintf(layers, sizeof(layers), "%s/layers/%d", where, i);
 		wrote = wrote || (rmdir(layers) && errno == ENOTEMPTY);
@@ -339,4 +350,15 @@ void sl_dry_end(const struct sl_launch *run)
 	*folder = *scratch = 0;
 	if (traces)
 		rmdir(traces); /* where nothing was recorded it is empty */
+}
+
+void sl_dry_without_answer(const struct sl_launch *run)
+{
+	char path[sizeof(run->directory) + 32];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" SL_DRY_UNANSWERED, run->directory);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (fd >= 0) /* else there is no folder with earlier runs */
+		close(fd);
 }

@@ -63,10 +63,14 @@ bool sl_paths_dry(char *path, size_t size); /* the folder of the dry run's libra
 int sl_dry_list(void);
 bool sl_dry_is_card(const char *id); /* of the list */
 
-/* Before the command: chooses the card and makes what the run needs. False: it cannot be, and why was said. */
+/* Chooses the card. False: this machine or this installation cannot run the command dry, and why was said. */
+bool sl_dry_can(const struct sl_launch *run);
+
+/* Before the command: the same, and makes what the run needs. */
 bool sl_dry_begin(const struct sl_launch *run);
-void sl_dry_enter(const struct sl_launch *run); /* in the process that becomes the command: sets its variables */
-void sl_dry_end(const struct sl_launch *run);	/* after the command: removes what begin made */
+void sl_dry_enter(const struct sl_launch *run);		 /* in the process that becomes the command: sets its variables */
+void sl_dry_end(const struct sl_launch *run);		 /* after the command: removes what begin made */
+void sl_dry_without_answer(const struct sl_launch *run); /* marks a folder that has earlier runs only */
 
 /* --- launcher/protect.c --- */
 
@@ -89,6 +93,9 @@ bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const ch
  * ended by NULL. Returns how many folders have one, whose paths `places` receives; -1: it said which folder the job could harm.
  */
 int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *const *folders, char places[2][4096]);
+
+/* After the command: a memory snapshot of PyTorch in the layers is no computed value, and goes to where the job wrote it. */
+void sl_overlay_keep_snapshots(const char *layers);
 
 /* --- launcher/link.c --- */
 

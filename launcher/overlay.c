@@ -6,11 +6,14 @@
  */
 #include "launcher/launcher.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,6 +81,9 @@ static bool lay(const char *place, const char *layers, int number, const char *c
 	mkdir(layers, 0700);
 	mkdir(upper, 0700);
 	mkdir(work, 0700);
+	snprintf(options, sizeof(options), "%s-of", work);
+	if (symlink(place, options) && errno != EEXIST)
+		return false;
 	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s,userxattr", place, upper, work);
 	for (; kept[count] && count < KEPT; count++)
 		fds[count] =
@@ -186,4 +192,60 @@ int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char
 	if (!*folders)
 		laid[count = 0] = NULL;
 	return is_open(here, laid, kept) || is_open(home, laid, kept) ? -1 : count;
+}
+
+/* ---- memory snapshots */
+
+static char upper[4200], real_place[4096]; /* of the layer that is walked */
+
+/* True: PyTorch's pickle of a memory snapshot, whose first key is "segments". */
+static bool is_snapshot(int fd)
+{
+	static const char key[] = "segments";
+	char head[64];
+
+	return pread(fd, head, sizeof(head), 0) == sizeof(head) && *head == '\x80' && memmem(head, sizeof(head), key, strlen(key));
+}
+
+static int keep_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+	char to[8400];
+	int from = type == FTW_F && S_ISREG(status->st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1, out;
+	ssize_t sent;
+
+	if (from < 0 || !is_snapshot(from)) {
+		close(from);
+		return 0;
+	}
+	snprintf(to, sizeof(to), "%s%s", real_place, path + strlen(upper));
+	for (char *slash = to + strlen(real_place); (slash = strchr(slash + 1, '/')); *slash = '/') {
+		*slash = 0;
+		mkdir(to, 0777);
+	}
+	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	do
+		sent = out < 0 ? -1 : sendfile(out, from, NULL, 1 << 30);
+	while (sent > 0);
+	if (sent)
+		sl_launcher_say("%s: the memory snapshot of the dry run is not kept: %m", to);
+	close(from);
+	close(out);
+	return 0;
+}
+
+void sl_overlay_keep_snapshots(const char *layers)
+{
+	char link[4300];
+
+	for (int i = 0; i < PLACES; i++) {
+		ssize_t length;
+
+		snprintf(link, sizeof(link), "%s-work/%d-of", layers, i);
+		length = readlink(link, real_place, sizeof(real_place) - 1);
+		if (length < 0)
+			continue;
+		real_place[length] = 0;
+		snprintf(upper, sizeof(upper), "%s/%d", layers, i);
+		nftw(upper, keep_one, 8, FTW_PHYS);
+	}
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/ini.h"
@@ -20,6 +21,7 @@
 #include "analyzer/report/suppress.h"
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/answers/emit.h"
+#include "common/tracefile.h"
 
 enum { BASELINE = 9, UPDATE = 14, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET, COUNT };
 enum { LIMITS = UPDATE }; /* the options before this one are limits */
@@ -353,6 +355,12 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	char why[PATH_MAX + 300];
 	int status = SL_EXIT_FINE;
 
+	snprintf(why, sizeof(why), "%s/" SL_DRY_UNANSWERED, path);
+	if (o->limits.dry && !access(why, F_OK))
+		return sl_command_fail(SL_EXIT_UNREADABLE,
+				       "--dry: the last dry run used no GPU and recorded nothing; what is in "
+				       "%s is older",
+				       path);
 	if (o->limits.dry && !sl_dry_report(report))
 		return sl_command_fail(SL_EXIT_USAGE,
 				       "--dry: %s was recorded on a device; stormlog-run --dry=CARD records a dry run", path);

@@ -231,6 +231,7 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
+		bool went_on = process->trace && sl_trace_ended(process->trace) == SL_ENDED_COMPLETED;
 
 		window &= sl_window_shows(process);
 		if (process->model->ooms_total > process->model->ooms.count)
@@ -245,8 +246,9 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 				continue;
 			sl_owners_line(process, oom->stack, 2, line, sizeof(line));
 			outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, hook ? hook->plain : "out of memory",
-				      "%s of %s failed with %s held, at %s", hook ? hook->plain : "a call",
-				      SL_SIZE(oom->requested_bytes), SL_SIZE(oom->live_bytes), line[0] ? line : "an unknown place");
+				      "%s of %s failed with %s held, at %s%s", hook ? hook->plain : "a call",
+				      SL_SIZE(oom->requested_bytes), SL_SIZE(oom->live_bytes), line[0] ? line : "an unknown place",
+				      went_on ? "; the program caught the error and ended with status 0" : "");
 			point_at_stack(outcome, process, oom->stack);
 			any = true;
 		}

@@ -46,27 +46,39 @@ static bool ran_out(const struct sl_model *model)
 
 void sl_screen_need(struct sl_screen_page *page)
 {
+	const char *card = sl_dry_report(page->report), *end = NULL, *why = sl_dry_unfinished(page->report);
 	struct sl_dry_need need;
-	struct sl_dry_read read;
+	struct sl_dry_read read, size;
 	char text[400];
+	bool depends, early, shape;
 
-	for (unsigned i = 0; i < page->report->process_count; i++)
-		if (ran_out(page->report->processes[i].model))
-			return; /* it would need more than it could have */
+	for (unsigned i = 0; card && i < page->report->process_count; i++)
+		if (ran_out(page->report->processes[i].model)) {
+			sl_screen_head(page, "NEED", SL_SCREEN_PLAIN);
+			sl_screen_say(page, "     does not fit %s: it ran out of memory", card);
+			return;
+		}
 	if (!sl_dry_need(page->report, &need) || !need.job)
 		return;
-	sl_dry_say(&need, text, sizeof(text));
+	page->said = true;
 	sl_screen_head(page, "NEED", SL_SCREEN_PLAIN);
-	sl_screen_say(page, "     %s", text);
-	if (sl_dry_depends(&need))
+	for (unsigned i = 0; !end && i < page->report->process_count; i++)
+		end = sl_dry_end(&page->report->processes[i]);
+	sl_dry_say(&need, text, sizeof(text));
+	depends = sl_dry_depends(&need);
+	early = sl_dry_early(page->report, &read);
+	shape = sl_dry_shape(page->report, &size);
+	sl_screen_say(page, "     %s %s: %s", depends || early || shape || (why && !end) ? "may fit" : "fits", card, text);
+	if (depends)
 		sl_screen_say(page, "      whether that is enough depends on the upper figures");
-	if (sl_dry_early(page->report, &read))
+	if (early)
 		sl_screen_say(page, "      at least: it ended before a second step, and %s had read a value that was not computed",
 			      sl_paths_name(read.line));
-	for (unsigned i = 0; i < page->report->process_count; i++)
-		if (sl_dry_end(&page->report->processes[i])) {
-			sl_screen_say(page, "      %s", sl_dry_end(&page->report->processes[i]));
-			break;
-		}
-	page->said = true;
+	else if (shape)
+		sl_screen_say(page, "      %s took a size from values that were not computed: %s", sl_paths_name(size.line),
+			      size.what);
+	if (end)
+		sl_screen_say(page, "      %s", end);
+	else if (why)
+		sl_screen_say(page, "      at least: %s", why);
 }

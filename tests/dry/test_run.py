@@ -5,6 +5,7 @@ import base64
 import gzip
 import json
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -53,7 +54,7 @@ class Run(unittest.TestCase):
         self.assertEqual(run.screen.splitlines()[0], FIRST % "H200")
         dry = run.report["run"]["dry"]
         self.assertEqual((dry["card"], dry["measured"], dry["job_bytes"]), ("H200", True, GIB))
-        self.assertIn("NEED     1.60 GiB to 1.61 GiB of 140 GiB: 1.00 GiB of the job", run.screen)
+        self.assertIn("NEED     fits H200: 1.60 GiB to 1.61 GiB of 140 GiB: 1.00 GiB of the job", run.screen)
         self.assertNotIn("HIDDEN", run.screen)
         self.assertIn(FIRST % "H200", run.summary)
 
@@ -62,9 +63,27 @@ class Run(unittest.TestCase):
         self.assertEqual(run.out.split()[0], "2")
         self.assertIn("OUT OF MEMORY", run.screen)
         self.assertIn("asked 16.0 GiB", run.screen)
+        self.assertIn("NEED     does not fit T4: it ran out of memory", run.screen)
+        between = Dry("/usr/bin/python3", "-c", ALLOCATE % (14 << 10), card="t4")
+        self.assertEqual(between.out.split()[0], "0")
+        self.assertIn("NEED     may fit T4", between.screen)
         limited = Dry("/usr/bin/python3", "-c", ALLOCATE % (16 << 10), options=["--limit", "15G"])
         self.assertEqual(limited.out.split()[0], "2")
         self.assertIn("OUT OF MEMORY", limited.screen)
+
+    def test_a_pool_counts_what_is_in_use_as_the_h200_did(self):
+        code = ALLOCATE.replace("%d << 20", "1 << 20") + """
+pool, value, a = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p()
+rt.cudaDeviceGetDefaultMemPool(ctypes.byref(pool), 0)
+for number in range(3):
+    rt.cudaMallocAsync(ctypes.byref(a), ctypes.c_size_t((5 << 20) + 4 * number), None)
+    rt.cudaFreeAsync(a, None)
+for which in (5, 6, 7, 8):  # reserved and in use: now, most
+    rt.cudaMemPoolGetAttribute(pool, which, ctypes.byref(value))
+    print(value.value)
+"""
+        out = Dry("/usr/bin/python3", "-c", code, analyze=False).out.split()
+        self.assertEqual(list(map(int, out[3:])), [32 << 20, 32 << 20, 0, (5 << 20) + 8])
 
     def test_a_program_that_is_linked_with_the_runtime(self):
         run = Dry(os.path.join(APPS, "oom"))
@@ -179,6 +198,25 @@ class Run(unittest.TestCase):
             with open(found[0]) as file:
                 self.assertEqual(file.read(), "zeros")
             shutil.rmtree(kept)
+
+    def test_a_memory_snapshot_of_the_job_stays(self):
+        code = """
+import os, pickle
+snapshot = pickle.dumps({"segments": [], "device_traces": [[]], "allocator_settings": {}, "external_annotations": []})
+os.mkdir("new")
+for name, what in (("new/s.pickle", snapshot), ("there.pickle", snapshot), ("model.pt", pickle.dumps({"weights": "0" * 100}))):
+    open(name, "wb").write(what)
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "there.pickle"), "w") as file:
+                file.write("mine")
+            run = Dry("/usr/bin/python3", "-c", code, analyze=False, folder=folder)
+            self.assertEqual(sorted(os.listdir(folder)), ["new", "there.pickle"], run.err)
+            self.assertIn("there.pickle: the memory snapshot of the dry run is not kept: File exists", run.err)
+            with open(os.path.join(folder, "new", "s.pickle"), "rb") as file:
+                self.assertEqual(pickle.load(file)["device_traces"], [[]])
+            with open(os.path.join(folder, "there.pickle")) as file:
+                self.assertEqual(file.read(), "mine")
 
     def test_a_dry_run_and_a_real_one_do_not_compare(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -324,6 +362,20 @@ class Gate(unittest.TestCase):
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn("DRY RUN without an answer: this job used no GPU", done.stderr)
         self.assertIn("none", self.ask("check", "--dry", traces, status=2))
+        whole = self.record("whole", ALLOCATE % 64)
+        self.record("whole", "print(1)")
+        self.assertIn("the last dry run used no GPU", self.ask("check", "--dry", whole, status=3))
+        self.record("whole", ALLOCATE % 64)
+        self.assertIn("ok       dry", self.ask("check", "--dry", whole))
+
+    def test_an_error_that_was_caught_is_told_as_such(self):
+        self.assertIn("; the program caught the error and ended with status 0",
+                      self.ask("check", "--dry", "--no-oom", self.record("caught", ALLOCATE % (200 << 10)), status=1))
+
+    def test_the_launchers_check_is_of_the_dry_run(self):
+        said = subprocess.run([RUN, "--dry=l4", "--check", "--", "true"], env=self.clean, cwd=self.folder, capture_output=True, text=True).stderr
+        self.assertRegex(said, "dry run +l4: no GPU is used")
+        self.assertNotIn("CUDA driver", said)
 
     def test_the_launchers_gate_is_of_dry_runs(self):
         with open(os.path.join(self.folder, ".stormlog.ini"), "w") as file:
