@@ -33,7 +33,7 @@ def action():
 def template():
     with open(os.path.join(TOP, "packaging", "ci", "gitlab.yml")) as file:
         job = yaml.safe_load(file)[".stormlog"]
-    return [(line, {"STORMLOG_COMMAND": PROGRAM, "STORMLOG_PACKAGE": "our.whl"}) for line in job["before_script"] + job["script"]]
+    return [(line, {"GATE_COMMAND": PROGRAM, "GATE_PACKAGE": "our.whl"}) for line in job["before_script"] + job["script"]]
 
 
 class Services(unittest.TestCase):
@@ -51,12 +51,13 @@ class Services(unittest.TestCase):
         env = {name: value for name, value in os.environ.items() if not name.startswith("STORMLOG_")}
         env.update(PATH=os.path.join(folder, "bin") + os.pathsep + env["PATH"], LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "sim"),
                    SIM_DIR=os.path.join(folder, "sim"))
-        codes = [subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], env=dict(env, **more), cwd=folder, capture_output=True).returncode
-                 for script, more in steps]
+        done = [subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], env=dict(env, **more), cwd=folder, capture_output=True, text=True)
+                for script, more in steps]
+        self.assertNotIn("no setting", "".join(step.stderr for step in done))
         with open(os.path.join(folder, "asked")) as file:
             self.assertEqual(file.read(), "-m pip install our.whl\n")
         self.assertTrue(os.path.exists(os.path.join(folder, "stormlog-traces", "analysis", "report.html")))
-        return codes
+        return [step.returncode for step in done]
 
     def test_they_install_record_and_exit_as_the_gate_does(self):
         for steps in (action(), template()):
