@@ -19,7 +19,6 @@
 #include "common/now.h"
 #include "common/standard.h"
 #include "exporter/exporter.h"
-#include "exporter/slow.h"
 
 #define EACH_NS	  1000000000ull	 /* between two looks, which happen even if nobody asks: trends need them */
 #define SEARCH_NS 5000000000ull	 /* between two searches for new processes */
@@ -127,7 +126,6 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	size_t length = 0;
 	FILE *out;
 
-	sl_exporter_slow_answers(connection);
 	sl_host_header_name(MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"), host);
 	if (!sl_host_header_is_ours(host, exporter->names.item, (unsigned)exporter->names.count))
 		return say(connection, 421, "text/plain; charset=utf-8", strdup(stranger), strlen(stranger));
@@ -188,12 +186,9 @@ static int listen_at(const char *where)
 
 static int serve(struct sl_exporter *exporter, int fd, bool node)
 {
-	struct sl_exporter_slow slow = {0};
 	struct MHD_Daemon *daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, exporter, MHD_OPTION_LISTEN_SOCKET, fd,
 						     MHD_OPTION_CONNECTION_LIMIT, 64u, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
-						     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10),
-						     MHD_OPTION_NOTIFY_CONNECTION, sl_exporter_slow_notify, &slow,
-						     MHD_OPTION_NOTIFY_COMPLETED, sl_exporter_slow_completed, NULL, MHD_OPTION_END);
+						     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10), MHD_OPTION_END);
 	const union MHD_DaemonInfo *info = daemon ? MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	uint64_t next = 0, search = 0;
 
@@ -213,7 +208,6 @@ static int serve(struct sl_exporter *exporter, int fd, bool node)
 		now = sl_now_ns(CLOCK_MONOTONIC);
 		left = next > now ? next - now : 0;
 		ppoll(&ready, 1, &(struct timespec){(time_t)(left / SL_NS_PER_S), (long)(left % SL_NS_PER_S)}, &while_waiting);
-		sl_exporter_slow_look(&slow);
 		MHD_run(daemon);
 	}
 	MHD_stop_daemon(daemon);

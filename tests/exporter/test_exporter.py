@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """test_exporter.py FOLLOWED EXPORTER PROBER: scrapes of jobs with known figures, read by a parser that shares no code with the
 writer; and the files that are installed with the exporter."""
-import contextlib
 import glob
 import json
 import os
@@ -14,7 +13,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 import urllib.error
@@ -282,27 +280,6 @@ class Scrapes(unittest.TestCase):
                         self.assertNotIn("probe: broke out by " + way, said)
                     if arguments:
                         self.assertEqual(os.listdir(home), ["secret"])
-
-    def test_connections_that_trickle_keep_nobody_out(self):
-        ends = threading.Event()
-
-        def trickle(connections):
-            while not ends.wait(0.5):
-                for connection in connections:
-                    try:
-                        connection.sendall(b"a")
-                    except OSError:
-                        pass
-        with tempfile.TemporaryDirectory() as folder, Exporter(folder) as exporter, contextlib.ExitStack() as stack:
-            port = urllib.parse.urlsplit(exporter.url).port
-            connections = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)) for _ in range(64)]
-            for connection in connections:
-                connection.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
-            thread = threading.Thread(target=trickle, args=(connections,))
-            thread.start()
-            stack.callback(thread.join)
-            stack.callback(ends.set)
-            parse(exporter.get()[1])  # works although 64 connections send one byte each half second
 
     def test_a_page_of_another_name_reads_nothing(self):
         """The name of an attacker's page may resolve to this machine (DNS rebinding)."""
