@@ -59,8 +59,6 @@ static const char *try_open(void)
 		return "the program has no dlopen";
 	if (sl_sanitizers_present())
 		return "beside a sanitizer or valgrind no library is opened";
-	if (!sl_objects_are_readable())
-		return "the headers of a loaded object cannot be read, and to open a library the loader reads them";
 	library = open_library("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
 	if (!library)
 		return "libnvidia-ml.so.1 cannot be loaded";

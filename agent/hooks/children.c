@@ -25,45 +25,16 @@ static bool begins(const char *entry, const char *name)
 	return !strncmp(entry, name, strlen(name));
 }
 
-/* page: the last one that was asked about. */
-static bool can_read(const void *at, uintptr_t *page)
-{
-	bool same = (uintptr_t)at / SL_PAGE == *page;
-
-	*page = (uintptr_t)at / SL_PAGE;
-	return *page && (same || sl_pages_readable((uintptr_t)at));
-}
-
-static bool can_read_text(const char *at, uintptr_t *page)
-{
-	do
-		if (!can_read(at, page))
-			return false;
-	while (*at++);
-	return true;
-}
-
-/* An environment that cannot be read is left to the kernel, which says so by EFAULT.  Changes errno. */
-static struct environment read_all(char *const *envp)
+static struct environment look_at(char *const *envp)
 {
 	struct environment found = {.preload = SIZE_MAX};
-	uintptr_t vector = 0, page = 0;
 	bool disabled = false;
 
-	for (;; found.count++) {
-		const char *entry;
+	for (; envp && envp[found.count]; found.count++) { /* without an environment the kernel gives an empty one */
+		const char *entry = envp[found.count];
 
-		if (!can_read(envp + found.count, &vector))
-			return (struct environment){0};
-		entry = envp[found.count];
-		if (!entry)
-			break;
-		if (!can_read_text(entry, &page))
-			return (struct environment){0};
-		if (entry[0] == 'L' && begins(entry, NAME) && found.preload == SIZE_MAX)
+		if (begins(entry, NAME) && found.preload == SIZE_MAX)
 			found.preload = found.count;
-		if (entry[0] != 'S')
-			continue;
 		found.records |= begins(entry, "STORMLOG_DIR=") || begins(entry, "STORMLOG_LAUNCHER=");
 		disabled |= !strcmp(entry, "STORMLOG_DISABLE=1");
 	}
@@ -82,15 +53,6 @@ static const char *own_path(void)
 		if (object->l_name && strstr(object->l_name, LIBRARY))
 			return object->l_name;
 	return NULL;
-}
-
-static struct environment look_at(char *const *envp)
-{
-	int saved = errno;
-	struct environment found = read_all(envp);
-
-	errno = saved;
-	return found;
 }
 
 /* said: the recording that has this note already. */

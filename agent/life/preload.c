@@ -3,7 +3,6 @@
 #include "agent/life/life.h"
 
 #include <fcntl.h>
-#include <linux/kcmp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -304,17 +303,6 @@ static void start(struct sl_agent *agent)
 }
 
 /*
- * True: this is a child of vfork or clone(CLONE_VM) whose parent has not called yet.  What it began would be the parent's, and
- * the writer would end with the child.
- */
-static bool borrows_memory(void)
-{
-	long pid = syscall(SYS_getpid);
-
-	return !sl_objects_trusted() && !sl_objects_is_forked() && !syscall(SYS_kcmp, pid, syscall(SYS_getppid), KCMP_VM, 0, 0);
-}
-
-/*
  * Only the thread that moved IDLE to STARTING starts the recording.  Others wait, except for that thread's own signal
  * handler.  If that thread comes again it has left its start, and nothing is recorded.
  */
@@ -324,7 +312,7 @@ static bool ensure_started(const struct sl_mute *signals)
 	uint32_t expected = SL_PHASE_IDLE;
 	long tid = syscall(SYS_gettid);
 
-	if (!agent || (atomic_load(&agent->phase) == SL_PHASE_IDLE && borrows_memory()))
+	if (!agent)
 		return false;
 	if (atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_STARTING)) {
 		atomic_store(&starter, tid);

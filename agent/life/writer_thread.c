@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/prctl.h>
 
 #include "agent/symbols/symbols.h"
 #include "agent/process/process.h"
@@ -211,19 +210,13 @@ static void be_the_last(void)
 }
 
 /*
- * Signals of faults: one that is sent to the process comes to this thread if all others block it.  So it takes only those that its
- * own work raises: where filters trap its system calls, or its clock faults.
+ * Signals of faults: one that is sent to the process comes to this thread if all others block it.  So it takes only the one that its
+ * own work raises: where filters trap its system calls.
  */
 static void block_faults(void)
 {
 	uint64_t faults = SL_MUTE_BIT(SIGSEGV) | SL_MUTE_BIT(SIGBUS) | (sl_open_proc_filtered() ? 0 : SL_MUTE_BIT(SIGSYS));
 
-#ifdef PR_GET_TSC
-	int counter = PR_TSC_ENABLE;
-
-	if (!syscall(SYS_prctl, PR_GET_TSC, &counter, 0, 0, 0) && counter == PR_TSC_SIGSEGV)
-		faults &= ~SL_MUTE_BIT(SIGSEGV);
-#endif
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &faults, NULL, sizeof(faults));
 }
 

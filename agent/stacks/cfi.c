@@ -582,7 +582,5 @@ struct sl_cfi_rule sl_cfi_find(uintptr_t pc)
 	struct search search = {.pc = pc - 1};
 
 	sl_objects_walk(visit, &search);
-	if (SL_UNLIKELY(atomic_load(&sl_objects_unreadable))) /* libunwind would read its headers */
-		atomic_store(&sl_cfi_lies, true);
 	return search.rule;
 }

@@ -144,8 +144,7 @@ bool sl_unwinder_lost_descriptors(void)
 }
 
 /*
- * libunwind blocks all signals while it asks the kernel, so that a call which a filter traps for a broker ends the process.  It
- * reads the headers of objects without asking.
+ * libunwind blocks all signals while it asks the kernel, so that a call which a filter traps for a broker ends the process.
  */
 static bool would_end_the_program(void)
 {
@@ -158,7 +157,7 @@ static bool would_end_the_program(void)
 	for (unsigned i = 0; i < SL_COUNT(names); i++)
 		if ((own = sl_resolve_before_us(names[i], NULL)) && sl_resolve_place(own).program)
 			return true;
-	return !sl_objects_are_readable() || (sl_open_proc_filtered() && atomic_load(&sl_mute_handled) & SL_MUTE_BIT(SIGSYS));
+	return sl_open_proc_filtered() && atomic_load(&sl_mute_handled) & SL_MUTE_BIT(SIGSYS);
 }
 
 /* dlopen and dlsym are looked up, not imported: before glibc 2.34 they would bring libdl along. */

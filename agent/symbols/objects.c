@@ -7,7 +7,6 @@
 #include "agent/file/file.h"
 #include "common/now.h"
 
-#define LOOK_NS 10000000ull /* how long an object that could be read is not looked at again */
 #define STEP_NS 20000000ull
 #define USE_NS	50000000ull    /* longest wait for a fork(): its handlers may wait for a lock of the thread that waits */
 #define FORK_NS 100000000ull   /* longest wait of fork() for others */
@@ -18,7 +17,6 @@ static _Atomic long trusted = NOBODY; /* pid of the process whose locks are know
 static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last */
 
 _Atomic uint64_t sl_objects_unloads, sl_objects_loads;
-_Atomic bool sl_objects_unreadable;
 
 static long own_pid(void)
 {
@@ -207,73 +205,18 @@ static int walk_list(int (*visit)(struct dl_phdr_info *, size_t, void *), void *
 	return result;
 }
 
-struct walk {
-	int (*visit)(struct dl_phdr_info *, size_t, void *);
-	void *data;
-	uint32_t index; /* of the object in the list */
-};
-
-/* The list, by the loader's counts, of which the first `readable` objects were found so since then.  A walk's lock orders it. */
-static struct {
-	_Atomic uint64_t counts, since_ns;
-	_Atomic uint32_t readable;
-} looked_at;
-
-static void begin_look(const struct dl_phdr_info *first)
-{
-	uint64_t counts = (uint64_t)first->dlpi_adds << 32 | (uint32_t)first->dlpi_subs, now_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
-
-	if (counts == atomic_load(&looked_at.counts) && now_ns - atomic_load(&looked_at.since_ns) < LOOK_NS)
-		return;
-	atomic_store(&looked_at.counts, counts);
-	atomic_store(&looked_at.since_ns, now_ns);
-	atomic_store(&looked_at.readable, 0);
-}
-
-static int visit_readable(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct walk *walk = data;
-	uint32_t index = walk->index++;
-
-	if (!index)
-		begin_look(info);
-	if (index >= atomic_load(&looked_at.readable)) {
-		/* The name of the C library's loader is in the program's own first page. */
-		if (!sl_pages_readable((uintptr_t)info->dlpi_phdr) ||
-		    (info->dlpi_name && !sl_pages_readable((uintptr_t)info->dlpi_name))) {
-			atomic_store(&sl_objects_unreadable, true);
-			return 0;
-		}
-		if (index == atomic_load(&looked_at.readable))
-			atomic_store(&looked_at.readable, index + 1);
-	}
-	return walk->visit(info, size, walk->data);
-}
-
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {
-	struct walk walk = {.visit = visit, .data = data};
 	int saved = errno; /* asking for a page sets it */
 	struct sl_mute mute = sl_mute_begin();
 	int result;
 
 	sl_objects_use_begin(false);
-	result = sl_objects_trusted() ? dl_iterate_phdr(visit_readable, &walk) : walk_list(visit_readable, &walk);
+	result = sl_objects_trusted() ? dl_iterate_phdr(visit, data) : walk_list(visit, data);
 	sl_objects_use_end();
 	sl_mute_end(&mute);
 	errno = saved;
 	return result;
-}
-
-static int pass(struct dl_phdr_info *info, size_t size, void *unused)
-{
-	return 0;
-}
-
-bool sl_objects_are_readable(void)
-{
-	sl_objects_walk(pass, NULL);
-	return !atomic_load(&sl_objects_unreadable);
 }
 
 static _Atomic unsigned holes, said;

@@ -49,15 +49,9 @@ const char *sl_needed_base_name(const char *path);
 
 /*
  * As dl_iterate_phdr.  Any thread, any time; the program's signal handlers wait meanwhile, since one that left by
- * longjmp would keep the lock.  An object whose headers the program has made unreadable is passed over.
+ * longjmp would keep the lock.
  */
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
-
-/* True: a walk has met such an object. */
-extern _Atomic bool sl_objects_unreadable SL_HIDDEN;
-
-/* Looks at all objects: false, and the loader, which reads their headers to open a library, must not be called. */
-bool sl_objects_are_readable(void);
 
 struct sl_objects_span {
 	uint64_t begin, end;

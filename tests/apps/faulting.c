@@ -93,40 +93,8 @@ static int first_instruction(const char *unused)
 	return 0;
 }
 
-/* Answers an instruction that reads the time stamp counter. */
-static void tell_time(int number, siginfo_t *info, void *context)
-{
-	static _Atomic unsigned long time;
-	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-	const unsigned char *code = (const void *)registers[REG_RIP];
-	unsigned long now = atomic_fetch_add(&time, 1000);
-
-	(void)number;
-	(void)info;
-	CHECK(code[0] == 0x0f && (code[1] == 0x31 || (code[1] == 0x01 && code[2] == 0xf9)));
-	registers[REG_RIP] += code[1] == 0x31 ? 2 : 3;
-	registers[REG_RAX] = (unsigned)now;
-	registers[REG_RDX] = (greg_t)(now >> 32);
-}
-
-static int no_counter(const char *unused)
-{
-	(void)unused;
-	handle(SIGSEGV, tell_time);
-	CHECK(!prctl(PR_SET_TSC, PR_TSC_SIGSEGV));
-	for (int i = 0; i < ROUNDS; i++)
-		call();
-	CHECK(!prctl(PR_SET_TSC, PR_TSC_ENABLE));
-	return 0;
-}
 #else
 static int broker(const char *unused)
-{
-	(void)unused;
-	return 77;
-}
-
-static int no_counter(const char *unused)
 {
 	(void)unused;
 	return 77;
@@ -182,43 +150,6 @@ static int stop_threads(const char *unused)
 		call();
 	}
 	return 0;
-}
-
-static int hide_header(struct dl_phdr_info *info, size_t size, void *name)
-{
-	(void)size;
-	if (strcmp(info->dlpi_name, name))
-		return 0;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_LOAD && !info->dlpi_phdr[i].p_offset) {
-			CHECK(!mprotect((void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr), 4096, PROT_NONE));
-			break; /* the loop reads what has just gone */
-		}
-	return 1;
-}
-
-/* The program's headers become unreadable after its first call. */
-static int no_header(const char *unused)
-{
-	(void)unused;
-	for (int i = 0; i < 2 * ROUNDS; i++) {
-		call();
-		if (i == ROUNDS)
-			dl_iterate_phdr(hide_header, "");
-		usleep(i % ROUNDS ? 0 : 100000);
-	}
-	_exit(0); /* exit would read them */
-}
-
-/* The headers of a library are unreadable before the first call. */
-static int hidden_library(const char *path)
-{
-	CHECK(dlopen(path, RTLD_NOW));
-	CHECK(dl_iterate_phdr(hide_header, (void *)path));
-	for (int i = 0; i < ROUNDS; i++)
-		call();
-	usleep(100000);
-	_exit(0);
 }
 
 static atomic_int ended;
@@ -280,11 +211,8 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(const char *argument);
 	} cases[] = {{"broker", broker},
-		     {"no_counter", no_counter},
 		     {"stop_threads", stop_threads},
-		     {"no_header", no_header},
 		     {"signal_file", signal_file},
-		     {"hidden_library", hidden_library},
 		     {"closes", closes},
 		     {"first_instruction", first_instruction}};
 

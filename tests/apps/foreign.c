@@ -402,41 +402,6 @@ static int cloned(int parent)
 	return 0;
 }
 
-static int call_and_leave(void *unused)
-{
-	void *p;
-
-	(void)unused;
-	if (!cudaMalloc(&p, 4096))
-		OK(cudaFree(p));
-	_exit(3);
-}
-
-/* A child that shares its parent's memory makes the first call: by vfork, or (1) by clone, or (2) by vfork before an exec. */
-static int shared(int way)
-{
-	char *stack = malloc(1 << 18), *argv[] = {(char *)"true", NULL};
-	int status = -1;
-	pid_t child;
-	void *p;
-
-	CHECK(stack);
-	if (way == 1) {
-		child = clone(call_and_leave, stack + (1 << 18), CLONE_VM | SIGCHLD, NULL);
-	} else if (!(child = vfork())) {
-		if (!way)
-			call_and_leave(NULL);
-		OK(cudaMalloc(&p, 4096));
-		execvp("true", argv);
-		_exit(1);
-	}
-	CHECK(child > 0 && waitpid(child, &status, 0) == child);
-	for (int i = 0; i < 5; i++)
-		OK(cudaMalloc(&p, MB));
-	printf("the child ended with %x\n", (unsigned)status);
-	return 4;
-}
-
 /* setgid must reach every thread, also the writer that was started again after a fork. */
 static int setgid_after_fork(int unused)
 {
@@ -700,23 +665,6 @@ static int ends_amid_threads(int pairs)
 	exit(0);
 }
 
-/* Addresses of an environment that are none. */
-static int bad_environments(int unused)
-{
-	char *arguments[] = {"true", NULL}, *no_text[] = {"A=1", (char *)16, NULL};
-	char **volatile no_vector = (char **)8; /* volatile: the compiler would warn */
-	pid_t child;
-	void *p;
-
-	(void)unused;
-	OK(cudaMalloc(&p, MB));
-	CHECK(execve("/bin/true", arguments, no_vector) == -1 && errno == EFAULT);
-	CHECK(execve("/bin/true", arguments, no_text) == -1 && errno == EFAULT);
-	CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, no_text) == EFAULT);
-	OK(cudaFree(p));
-	return 0;
-}
-
 static int stacks_of_each;
 
 static void *make_stacks(void *first)
@@ -763,14 +711,12 @@ int main(int argc, char **argv)
 		     {"raw_end", raw_end},
 		     {"threads_leave_by_call", threads_leave_by_call},
 		     {"cloned", cloned},
-		     {"shared", shared},
 		     {"setgid_after_fork", setgid_after_fork},
 		     {"initgroups_without_rights", initgroups_without_rights},
 		     {"takes_descriptors", takes_descriptors},
 		     {"closed_standard", closed_standard},
 		     {"lowest_number", lowest_number},
-		     {"ends_amid_threads", ends_amid_threads},
-		     {"bad_environments", bad_environments}};
+		     {"ends_amid_threads", ends_amid_threads}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (argc > 1 && !strcmp(argv[1], cases[i].name))

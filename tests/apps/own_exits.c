@@ -9,8 +9,6 @@
 
 OWN(_exit)
 OWN(quick_exit)
-OWN(fexecve)
-OWN(posix_spawn)
 OWN(unshare)
 OWN(setns)
 OWN(setgroups)

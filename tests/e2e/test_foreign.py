@@ -26,7 +26,7 @@ FORK = os.path.join(e2e.HERE, "..", "apps", "fork_alone.py")
 OWN_EXITS = """
 import ctypes
 gpu, own, at = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL(None), ctypes.c_void_p()
-for name in "_exit", "quick_exit", "fexecve", "posix_spawn", "unshare", "setns", "setgroups", "initgroups":
+for name in "_exit", "quick_exit", "unshare", "setns", "setgroups", "initgroups":
     call = getattr(own, name)
     call.restype, call.argtypes = ctypes.c_long, [ctypes.c_long] * 6
     gpu.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(4096))
@@ -99,14 +99,6 @@ class Foreign(unittest.TestCase):
     def test_so_does_one_in_which_a_lock_of_the_loader_is_held_for_ever(self):
         self.plain_and_recorded("cloned", 2, timeout=60)
 
-    def test_a_child_in_the_parents_memory_that_calls_first_leaves_the_parent_its_recording(self):
-        """The child must not take over the recording: the parent's calls must be there, and it must end, also with --host."""
-        for way, host in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)):
-            with self.subTest(way=way, host=host):
-                run = self.plain_and_recorded("shared", way, timeout=60, STORMLOG_HOST=host)
-                row = self.device_row(run)
-                self.assertEqual((row["allocations"], row["frees"]), (5, 0))
-
     def test_the_writer_has_a_stack_of_its_own_size(self):
         for stack in (16384, 24576, 36864):
             with self.subTest(stack=stack):
@@ -161,10 +153,10 @@ class Foreign(unittest.TestCase):
         own = os.path.join(e2e.APPS, "own_exits.so")
         for library in (own, e2e.PRELOAD + ":" + own):
             with self.subTest(library=library), Recording("/usr/bin/python3", "-c", OWN_EXITS, preload=False, LD_PRELOAD=library) as run:
-                self.assertEqual(run.done.stdout.decode().split(), [str(sum(i << 33 for i in range(1, 7)))] * 8)
+                self.assertEqual(run.done.stdout.decode().split(), [str(sum(i << 33 for i in range(1, 7)))] * 6)
                 if library != own:
                     row = self.device_row(run)
-                    self.assertEqual((row["allocations"], row["frees"]), (8, 8))
+                    self.assertEqual((row["allocations"], row["frees"]), (6, 6))
 
     @unittest.skipUnless(os.getuid() == 0, "only root may leave its root folder, or have a file system know it as another user")
     def test_a_forked_child_that_can_make_no_trace_is_said_to_be_missing_by_its_parent(self):
@@ -244,11 +236,6 @@ class Foreign(unittest.TestCase):
                 row = self.device_row(run)
                 self.assertEqual((row["allocations"], row["frees"]), (50, 50))
 
-    def test_an_environment_that_cannot_be_read_is_refused_by_the_kernel(self):
-        run = self.plain_and_recorded("bad_environments")
-        row = self.device_row(run)
-        self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, 1, 1))
-
     def test_a_program_may_have_a_variable_that_is_called_environ(self):
         run = self.plain_and_recorded(program=os.path.join(e2e.APPS, "own_environ"))
         row = self.device_row(run)
@@ -284,8 +271,8 @@ class Foreign(unittest.TestCase):
         self.assertEqual([line for line in writers if "rt_sig" in line], [])
 
     def test_a_program_handles_the_faults_of_its_threads_in_our_work_too(self):
-        """A broker of a sandbox (openat, mincore, pipe2), a time stamp counter that may not be read: from before the first call on."""
-        for case, number in (("broker", 257), ("broker", 27), ("broker", 293), ("no_counter", 0)):
+        """A broker of a sandbox (openat, mincore, pipe2), from before the first call on."""
+        for case, number in (("broker", 257), ("broker", 27), ("broker", 293)):
             with self.subTest(case=case, number=number):
                 run = self.plain_and_recorded(case, number, program=FAULTING, timeout=60)
                 if run.done.returncode == 77:
@@ -305,14 +292,6 @@ class Foreign(unittest.TestCase):
         run = self.plain_and_recorded("stop_threads", "", program=FAULTING, timeout=60)
         row = self.device_row(run)
         self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, 31, 31))
-
-    def test_an_object_whose_headers_may_not_be_read_is_passed_over(self):
-        """Symbols are bound at the start: the loader reads the program's table of symbols, on the same page, to bind the simulator's later."""
-        for case, argument, calls in (("no_header", "", 20), ("hidden_library", os.path.join(e2e.APPS, "plugin13.so"), 10)):
-            with self.subTest(case=case):
-                run = self.plain_and_recorded(case, argument, program=FAULTING, timeout=60, LD_BIND_NOW="1")
-                row = self.device_row(run)
-                self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, calls, calls))
 
     def test_signals_of_faults_that_all_threads_block_do_not_come_to_ours(self):
         run = self.plain_and_recorded("signal_file", "", program=FAULTING, timeout=60)

@@ -227,11 +227,6 @@ bool sl_objects_trusted(void)
 	return true;
 }
 
-bool sl_objects_are_readable(void)
-{
-	return true;
-}
-
 void sl_objects_use_begin(bool opens)
 {
 }

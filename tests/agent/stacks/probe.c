@@ -55,7 +55,6 @@ bool sl_define_publish(struct sl_definition *map)
 }
 
 _Atomic uint64_t sl_objects_unloads, sl_objects_loads;
-_Atomic bool sl_objects_unreadable;
 
 void sl_objects_use_begin(bool opens)
 {
@@ -94,11 +93,6 @@ bool sl_resolve_loaded(const void *address)
 	Dl_info object;
 
 	return dladdr(address, &object);
-}
-
-bool sl_objects_are_readable(void)
-{
-	return true;
 }
 
 bool sl_open_proc_filtered(void)

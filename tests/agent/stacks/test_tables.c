@@ -20,7 +20,6 @@ static uint8_t *whole; /* the tables unchanged */
 static uint64_t seed = 88172645463325252u;
 
 _Atomic uint64_t sl_objects_unloads, sl_objects_loads;
-_Atomic bool sl_objects_unreadable;
 
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {

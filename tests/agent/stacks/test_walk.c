@@ -30,7 +30,6 @@ struct state {
 static __thread struct state *state_of_thread;
 
 _Atomic uint64_t sl_objects_unloads, sl_objects_loads;
-_Atomic bool sl_objects_unreadable;
 
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {
