@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Wraps posix_spawn, and the exits from a process that run no destructor (_exit, exec): everything that waits is written before
- * them.  And calls by which a process or a thread becomes another: unshare, setuid and its kin, sigaltstack.  Safe in a vfork
+ * them.  And calls by which a process or a thread becomes another: unshare, setuid and its kin.  Safe in a vfork
  * child, and after a fork in a process with many threads: real functions are found without a lock.
  */
 #include "agent/hooks/parts.h"
@@ -43,13 +43,6 @@ static long (*find(_Atomic(void *) *cache, const char *name))(REGISTERS)
 		atomic_store_explicit(cache, real, memory_order_relaxed);
 	}
 	return (long (*)(REGISTERS))real;
-}
-
-static void tell(const stack_t *stack, stack_t *old, const stack_t *aside)
-{
-	sl_stacks_tell_alternate(stack);
-	if (stack == old)
-		*old = *aside;
 }
 
 #define NEW_USER_OR_MEMORY (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)

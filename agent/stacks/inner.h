@@ -226,13 +226,7 @@ static inline __attribute__((always_inline)) bool sl_own_has(uintptr_t sp)
 	return SL_LIKELY(sl_own_is_known(sp)) || sl_own_reaches(sp);
 }
 
-/* Called when the program has given the calling thread an alternate stack, or taken it back. */
-void sl_own_tell(const stack_t *told);
-
-/*
- * True: the thread stands on an alternate stack: one that the program has told of, or that the kernel knows of.  The kernel is not
- * asked where a seccomp filter might forbid the question.  Changes errno.
- */
+/* True: the thread is on an alternate stack.  False too where a seccomp filter might forbid the question.  Changes errno. */
 bool sl_own_on_alternate(stack_t *alternate);
 
 /*

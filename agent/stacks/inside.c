@@ -19,76 +19,9 @@ static bool is_on_alternate_stack(uintptr_t outer)
 
 #ifdef __x86_64__
 
-#define SEARCHED_BYTES 65536u
-
-/* What the kernel puts below the stack pointer of what a handler interrupts. */
-struct signal_frame {
-	uintptr_t restorer;
-	ucontext_t context;
-};
-
-/* mov $SYS_rt_sigreturn, %rax; syscall */
-static const uint8_t restorer_code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-
-/*
- * The frame belongs to a handler that is still running: the code that it interrupted lies between the frame and the outer
- * call, and had fewer signals blocked than are blocked now.  A frame left on the stack by a handler that returned has the
- * mask of now, since that was restored.
- */
-static __attribute__((no_sanitize("address"))) bool is_running(const struct signal_frame *frame, uintptr_t outer, uint64_t blocked)
-{
-	uintptr_t interrupted = (uintptr_t)frame->context.uc_mcontext.gregs[REG_RSP];
-	uint64_t before = frame->context.uc_sigmask.__val[0];
-
-	return interrupted > (uintptr_t)frame && interrupted <= outer && !frame->context.uc_link && before != blocked &&
-	       !(before & ~blocked) && sl_pages_readable(frame->restorer) &&
-	       sl_pages_readable(frame->restorer + sizeof(restorer_code) - 1) &&
-	       !memcmp((const void *)frame->restorer, restorer_code, sizeof(restorer_code));
-}
-
-/*
- * What a handler interrupted that is still running; NULL: no such frame is found between `inner` and `outer`.  The kernel aligns
- * the frame so that the handler finds the stack as any function does.  A page that is not in memory has none, and the program might
- * have to serve it first.
- */
-static const ucontext_t *find_signal_frame(uintptr_t inner, uintptr_t outer)
-{
-	uintptr_t at = (inner & ~(uintptr_t)15) + 8, page = 0;
-	bool may_ask = !sl_open_proc_filtered() && !sl_open_proc_sandboxed();
-	const ucontext_t *found = NULL;
-	uint64_t blocked;
-
-	if (outer - at > SEARCHED_BYTES || syscall(SYS_rt_sigprocmask, SIG_SETMASK, NULL, &blocked, sizeof(blocked)))
-		return NULL;
-	sl_valgrind_hush(1);
-	while (!found && at + sizeof(struct signal_frame) <= outer) {
-		uintptr_t last = at + sizeof(struct signal_frame) - 1;
-
-		if (last >> 12 != page) {
-			page = last >> 12;
-			if (may_ask && sl_pages_wait(last)) {
-				at = ((page + 1) << 12) + 8;
-				continue;
-			}
-			if (!sl_pages_readable(last))
-				break;
-		}
-		if (is_running((const struct signal_frame *)at, outer, blocked))
-			found = &((const struct signal_frame *)at)->context;
-		at += 16;
-	}
-	sl_valgrind_hush(-1);
-	return found;
-}
-
 static uintptr_t interrupted_code(const ucontext_t *context)
 {
 	return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-}
-
-static uintptr_t interrupted_stack(const ucontext_t *context)
-{
-	return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
 }
 
 #define PRIVATE_WAITS(op) ((op) == 128 || (op) == 137 || (op) == 393) /* FUTEX_WAIT(_BITSET), private; by the real-time clock */
@@ -122,19 +55,7 @@ static bool interrupts_a_wait(const ucontext_t *context)
 
 #else
 
-#define SEARCHED_BYTES 0
-
-static const ucontext_t *find_signal_frame(uintptr_t inner, uintptr_t outer)
-{
-	return NULL;
-}
-
 static uintptr_t interrupted_code(const ucontext_t *context)
-{
-	return 0;
-}
-
-static uintptr_t interrupted_stack(const ucontext_t *context)
 {
 	return 0;
 }
@@ -146,12 +67,6 @@ static bool interrupts_a_wait(const ucontext_t *context)
 
 #endif
 
-/* For a stack that cannot be walked, because a frame on the way has no simple rule. */
-static bool is_in_a_handler(uintptr_t outer)
-{
-	return find_signal_frame((uintptr_t)__builtin_frame_address(0), outer) || is_on_alternate_stack(outer);
-}
-
 bool sl_stacks_find_inside(const void *frame, const void *caller)
 {
 	enum sl_walk_way way;
@@ -160,7 +75,7 @@ bool sl_stacks_find_inside(const void *frame, const void *caller)
 	bool inside;
 
 	way = sl_walk_way_to(frame, &sp);
-	inside = way == SL_WALK_INSIDE || (way == SL_WALK_UNCLEAR && !is_in_a_handler((uintptr_t)frame));
+	inside = way == SL_WALK_INSIDE || (way == SL_WALK_UNCLEAR && !is_on_alternate_stack((uintptr_t)frame));
 	errno = saved;
 	if (inside)
 		atomic_store_explicit(sl_stacks_inner_caller(caller), (uintptr_t)caller, memory_order_relaxed);
@@ -204,34 +119,14 @@ static bool may_be_allocating(const ucontext_t *interrupted)
 
 bool sl_stacks_may_allocate(void)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0), sp = 0;
-	const ucontext_t *context = NULL;
 	int saved = errno;
-	bool may = true;
+	uintptr_t sp = 0;
+	enum sl_walk_way way = sl_walk_way_to((const void *)UINTPTR_MAX, &sp);
+	bool may = way == SL_WALK_ENTERED ? !may_be_allocating((const ucontext_t *)sp)
+					  : way != SL_WALK_UNCLEAR || !is_on_alternate_stack(0);
 
-	switch (sl_walk_way_to((const void *)UINTPTR_MAX, &sp)) {
-	case SL_WALK_ENTERED:
-		context = (const ucontext_t *)sp;
-		break;
-	case SL_WALK_UNCLEAR:
-		context = find_signal_frame(here, here + SEARCHED_BYTES / 2);
-		may = context || !is_on_alternate_stack(0);
-		break;
-	default:
-		break;
-	}
-	if (context) {
-		sp = interrupted_stack(context);
-		may = !may_be_allocating(context) &&
-		      !find_signal_frame(sp, sp + SEARCHED_BYTES / 2); /* a handler that interrupted another */
-	}
 	errno = saved;
 	return may;
-}
-
-void sl_stacks_tell_alternate(const stack_t *told)
-{
-	sl_own_tell(told);
 }
 
 bool sl_stacks_on_alternate(void)
@@ -251,7 +146,7 @@ enum sl_stacks_work sl_stacks_work(const uintptr_t *frame)
 	enum sl_walk_way way = sl_walk_way_to(frame, &sp);
 	enum sl_stacks_work work = SL_STACKS_WORKING;
 
-	if (way == SL_WALK_ENTERED || (way == SL_WALK_UNCLEAR && is_in_a_handler((uintptr_t)frame)))
+	if (way == SL_WALK_ENTERED || (way == SL_WALK_UNCLEAR && is_on_alternate_stack((uintptr_t)frame)))
 		work = SL_STACKS_INTERRUPTED;
 	else if (way == SL_WALK_OTHER || (way == SL_WALK_INSIDE && sp != (uintptr_t)(frame + 2))) /* base pointer, return address */
 		work = SL_STACKS_LEFT;

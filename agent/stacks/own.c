@@ -118,72 +118,18 @@ static bool grows_to(uintptr_t low, uintptr_t here)
 	return end - low <= limit.rlim_cur;
 }
 
-/* The alternate stack that the program has given to this thread, and one that it gave while it was on that. */
-static __thread struct alternate {
-	uintptr_t begin, bytes;
-	bool disarms; /* while a handler runs on it the kernel says that there is none */
-} alternates[2] __attribute__((tls_model("initial-exec")));
-
-static inline bool is_on(const struct alternate *alternate, uintptr_t here)
-{
-	return here - alternate->begin < alternate->bytes;
-}
-
-void sl_own_tell(const stack_t *told)
-{
-	struct alternate *first = &alternates[0], *second = &alternates[1];
-	struct alternate *which = is_on(first, (uintptr_t)__builtin_frame_address(0)) ? second : first;
-
-	second->bytes = 0;
-	which->bytes = 0;
-	atomic_signal_fence(memory_order_seq_cst);
-	which->begin = (uintptr_t)told->ss_sp;
-	which->disarms = (unsigned)told->ss_flags & SS_AUTODISARM;
-	atomic_signal_fence(memory_order_seq_cst);
-	which->bytes = told->ss_flags & SS_DISABLE ? 0 : told->ss_size;
-}
-
-/*
- * The kernel knows of another one where it was not told by the C library: by a vfork child, which shares our words, or by the
- * return of a handler, which gives back the stack of before.
- */
-static bool is_current(struct alternate *alternate)
-{
-	stack_t now;
-
-	if (sl_open_proc_sandboxed() || syscall(SYS_sigaltstack, NULL, &now) || (alternate->disarms && now.ss_flags & SS_DISABLE) ||
-	    ((uintptr_t)now.ss_sp == alternate->begin && now.ss_size == alternate->bytes))
-		return true;
-	alternate->bytes = 0;
-	return false;
-}
-
-static bool is_on_told(uintptr_t here, stack_t *alternate)
-{
-	for (unsigned i = 0; i < SL_COUNT(alternates); i++)
-		if (is_on(&alternates[i], here) && is_current(&alternates[i])) {
-			*alternate = (stack_t){.ss_sp = (void *)alternates[i].begin, .ss_size = alternates[i].bytes};
-			return true;
-		}
-	return false;
-}
-
 bool sl_own_on_alternate(stack_t *alternate)
 {
-	return is_on_told((uintptr_t)__builtin_frame_address(0), alternate) ||
-	       (!sl_open_proc_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate) && alternate->ss_flags & SS_ONSTACK);
+	return !sl_open_proc_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate) && alternate->ss_flags & SS_ONSTACK;
 }
 
-/*
- * Asked anew each time: programs put guard pages where calls were made, into their threads' own stacks too, and alternate stacks
- * beside and into these.
- */
+/* Asked anew each time: programs put guard pages where calls were made. */
 bool sl_own_has_room(uintptr_t bytes)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / SL_PAGE * SL_PAGE;
 	stack_t alternate;
 
-	if (sl_own_has(here) ? is_on_told(here, &alternate) : sl_own_on_alternate(&alternate))
+	if (!sl_own_has(here) && sl_own_on_alternate(&alternate))
 		return here - (uintptr_t)alternate.ss_sp >= bytes;
 	for (uintptr_t page = low; page < here; page += SL_PAGE)
 		if (!sl_pages_readable(page)) /* for the kernel; below valgrind a stack grows without it */

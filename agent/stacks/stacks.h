@@ -64,9 +64,6 @@ void sl_stacks_thread_end(void);
 /* True: the caller runs on its alternate signal stack; false, too, where a filter of the program might forbid the question. */
 bool sl_stacks_on_alternate(void);
 
-/* Called when the kernel has accepted an alternate signal stack of the calling thread, or that it has none. */
-void sl_stacks_tell_alternate(const stack_t *told);
-
 /* A capture of the calling thread was unwound by longjmp. */
 void sl_stacks_unwound(void);
 
@@ -112,7 +109,7 @@ enum sl_stacks_work { SL_STACKS_WORKING, SL_STACKS_INTERRUPTED, SL_STACKS_LEFT }
 enum sl_stacks_work sl_stacks_work(const uintptr_t *frame);
 
 /*
- * False: the caller is in a signal handler that interrupted another handler, or malloc, or what may be in the midst of it: the
+ * False: the caller is in a signal handler that interrupted malloc, or what may be in the midst of it: the
  * C library (but for system calls that wait, as poll does; not on aarch64), its loader, the object that malloc is in.  Where
  * frames have no simple unwind rules a handler is not always known; on aarch64 it is by its alternate stack alone.  Takes
  * microseconds.

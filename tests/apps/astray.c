@@ -5,17 +5,11 @@
  * gone N	a coroutine was begun by a function of another stack, which is unmapped; 1: by a thread, which has ended; 2: and the stack
  *		of the thread that goes on with it lies right above
  * junk N	a coroutine's outermost return address is N; the first call comes in a handler
- * edge N	the base pointer of a function without unwind tables leads to the last 4 bytes of a page; 1: before one beyond a file's end
  * guard N	a coroutine with N bytes left, where a guard page is now and calls were made before
- * low N	the same on a thread's own stack
- * framed	an alternate stack is an array in a frame of a thread that has called before, and a handler leaves little of it
- * left		the first thread goes on elsewhere and unmaps its stack
- * closed	the program closes its libgcc_s after a first call in a handler
  * filter N	the thread that called first, N times, had a seccomp filter of its own, which kills for a new thread; the program gives all
  *		threads another one later
  * fiber	a coroutine that main has begun, on memory of its own, and goes back to main between its calls
  * first	a handler leaves the first call by longjmp
- * asked N	a handler leaves by longjmp what sleeps in N allocations that find no room
  * jumps N	a handler leaves N times by longjmp what it interrupts of the agent, and calls come from further down the stack
  */
 #include <alloca.h>
@@ -87,19 +81,6 @@ __asm__(".pushsection .text\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
 	".size call_on,.-call_on\n"
-	/* The same with any base pointer, from a function without unwind tables and on the same stack. */
-	".type call_with,@function\n"
-	"call_with:\n"
-	"	push %rbp\n"
-	"	push %rbx\n"
-	"	push %r12\n"
-	"	mov %rdi,%rbp\n"
-	"	call *%rsi\n"
-	"	pop %r12\n"
-	"	pop %rbx\n"
-	"	pop %rbp\n"
-	"	ret\n"
-	".size call_with,.-call_with\n"
 	/* Jumps to a function on another stack; back_to_main leaves it. */
 	".type jump_to,@function\n"
 	"jump_to:\n"
@@ -126,7 +107,6 @@ __asm__(".pushsection .text\n"
 	"	ret\n"
 	".size back_to_main,.-back_to_main\n"
 	".popsection\n");
-void call_with(void *base, void (*function)(void));
 void jump_to(void *stack, void (*function)(void));
 void back_to_main(void);
 void *main_stack __attribute__((visibility("hidden"), used));
@@ -232,24 +212,6 @@ static void junk(long address)
 	}
 }
 
-static void edge(long of_file)
-{
-	char *pages = map(2 * PAGE);
-	int fd;
-
-	if (of_file) {
-		fd = (int)syscall(SYS_memfd_create, "edge", 0);
-		CHECK(fd >= 0 && !ftruncate(fd, 100));
-		CHECK(mmap(pages, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == pages && (*pages = 1));
-	} else {
-		munmap(pages + PAGE, PAGE);
-	}
-	pairs(3);
-	usleep(50000);
-	for (int i = 0; i < 20; i++)
-		call_with(pages + PAGE - 4, some_pairs);
-}
-
 /* ---- stacks that change ---- */
 
 static void guard(long bytes)
@@ -263,117 +225,7 @@ static void guard(long bytes)
 	call_on(stack + STACK + (bytes & ~15l), more_pairs);
 }
 
-/* Calls with the stack pointer right above `limit`. */
-static __attribute__((noinline)) void call_at(const char *limit)
-{
-	volatile char *room = alloca((size_t)((char *)__builtin_frame_address(0) - limit - 64));
-
-	room[0] = 1;
-	pairs(3);
-}
-
-static char *low_stack;
-
-static void *go_low(void *bytes)
-{
-	pairs(20);
-	call_at(low_stack + STACK + PAGE / 4);
-	call_at(low_stack + STACK + *(long *)bytes);
-	mprotect(low_stack + STACK - 2 * PAGE, 2 * PAGE, PROT_NONE);
-	call_at(low_stack + STACK + *(long *)bytes);
-	call_at(low_stack + STACK + *(long *)bytes);
-	return NULL;
-}
-
-static void low(long bytes)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-
-	low_stack = map(4 * STACK);
-	pthread_attr_init(&attr);
-	CHECK(!pthread_attr_setstack(&attr, low_stack, 4 * STACK) && !pthread_create(&thread, &attr, go_low, &bytes) &&
-	      !pthread_join(thread, NULL));
-}
-
-static void handle_deep(int number)
-{
-	volatile char room[2600];
-
-	room[0] = 1;
-	pairs(3);
-	room[sizeof(room) - 1] = 1;
-}
-
-static __attribute__((noinline)) void *call_framed(void *unused)
-{
-	struct {
-		char below[4096], stack[8192]; /* SIGSTKSZ */
-	} mine;
-	stack_t alternate = {.ss_sp = mine.stack, .ss_size = sizeof(mine.stack)};
-	struct sigaction action = {.sa_handler = handle_deep, .sa_flags = SA_ONSTACK};
-
-	memset(&mine, 0, sizeof(mine));
-	pairs(2);
-	CHECK(!sigaltstack(&alternate, NULL) && !sigaction(SIGUSR1, &action, NULL) && !raise(SIGUSR1));
-	for (size_t i = 0; i < sizeof(mine.below); i++)
-		CHECK(!mine.below[i]);
-	return NULL;
-}
-
-static void framed(long unused)
-{
-	pthread_t thread;
-
-	CHECK(!pthread_create(&thread, NULL, call_framed, NULL) && !pthread_join(thread, NULL));
-	call_framed(NULL);
-}
-
-static char *first_stack;
-static size_t first_bytes;
-
-static void go_on(void)
-{
-	munmap(first_stack, first_bytes);
-	pairs(20);
-	usleep(200000); /* the writer takes a sample of the host */
-	pairs(20);
-	exit(printf("%u %u\n", made, made) < 0);
-}
-
-static void left(long unused)
-{
-	static ucontext_t there;
-	char line[300], *end = NULL;
-	FILE *maps = fopen("/proc/self/maps", "r");
-
-	while (maps && fgets(line, sizeof(line), maps))
-		if (strstr(line, "[stack]"))
-			sscanf(line, "%p-%p", (void **)&first_stack, (void **)&end);
-	CHECK(end);
-	first_bytes = (size_t)(end - first_stack);
-	pairs(5);
-	usleep(50000);
-	getcontext(&there);
-	there.uc_stack.ss_sp = map(STACK);
-	there.uc_stack.ss_size = STACK;
-	makecontext(&there, go_on, 0);
-	setcontext(&there);
-}
-
 /* ---- what is shared with us ---- */
-
-static void closed(long unused)
-{
-	void *library = dlopen("libgcc_s.so.1", RTLD_NOW);
-
-	CHECK(library);
-	signal(SIGUSR1, handle);
-	raise(SIGUSR1);
-	dlclose(library);
-	pairs(1);
-	some_pairs();
-}
 
 static struct sock_filter allow[] = {{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
 static struct sock_filter no_thread[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)},
@@ -426,14 +278,6 @@ static void jump(int number, siginfo_t *info, void *context)
 		siglongjmp(out, 1);
 }
 
-static void jump_from_sleep(int number, siginfo_t *info, void *context)
-{
-	const greg_t *registers = ((const ucontext_t *)context)->uc_mcontext.gregs;
-
-	if (armed && registers[REG_RAX] == -EINTR && !memcmp((const void *)(registers[REG_RIP] - 2), "\x0f\x05", 2))
-		siglongjmp(out, 1);
-}
-
 static void *send(void *thread)
 {
 	for (; !ended; usleep(50))
@@ -450,19 +294,18 @@ static __attribute__((noinline)) void call_below(void)
 	pairs(3);
 }
 
-static void leave(void (*handler)(int, siginfo_t *, void *), long times, long tries)
+static void leave(long times)
 {
-	struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
+	struct sigaction action = {.sa_sigaction = jump, .sa_flags = SA_SIGINFO};
 	pthread_t own = pthread_self(), sender;
 	int (*allocate)(void **, size_t);
-	volatile long left = 0, tried = 0;
+	volatile long left = 0;
 	void *p;
 
 	dl_iterate_phdr(find_agent, NULL);
 	allocate = (int (*)(void **, size_t))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemAlloc_v2");
 	CHECK(allocate && !sigaction(SIGUSR1, &action, NULL) && !pthread_create(&sender, NULL, send, &own));
-	while (agent.end && left < times && tried != tries) {
-		tried = tried + 1;
+	while (agent.end && left < times) {
 		if (!sigsetjmp(out, 1)) {
 			armed = true;
 			CHECK(allocate(&p, (size_t)1 << 50) != 0); /* too large, or before any context */
@@ -479,20 +322,14 @@ static void leave(void (*handler)(int, siginfo_t *, void *), long times, long tr
 
 static void first(long unused)
 {
-	leave(jump, 1, -1);
+	leave(1);
 	pairs(20);
 }
 
 static void jumps(long times)
 {
 	pairs(1);
-	leave(jump, times, -1);
-}
-
-static void asked(long times)
-{
-	pairs(1);
-	leave(jump_from_sleep, times, times);
+	leave(times);
 }
 
 /* ---- a coroutine as most are ---- */
@@ -513,9 +350,8 @@ static void fiber(long unused)
 static const struct {
 	const char *name;
 	void (*run)(long n);
-} modes[] = {{"gone", gone},	 {"junk", junk},   {"edge", edge},     {"guard", guard},   {"low", low},
-	     {"framed", framed}, {"left", left},   {"closed", closed}, {"filter", filter}, {"jumps", jumps},
-	     {"asked", asked},	 {"first", first}, {"fiber", fiber}};
+} modes[] = {{"gone", gone},   {"junk", junk},	 {"guard", guard}, {"filter", filter},
+	     {"jumps", jumps}, {"first", first}, {"fiber", fiber}};
 
 int main(int count, char **words)
 {

@@ -3,7 +3,6 @@
  * handled MODE: makes GPU calls in signal handlers.  Prints how many calls of malloc, calloc and realloc were made in handlers (this
  * program makes none), and how many blocks of the GPU were made in handlers and elsewhere.  The GPU is midst.c.
  *   first   the process's first call, then a thread's, in handlers that interrupt malloc
- *   nested  the process's first calls, in handlers that interrupt a sleep in handlers that interrupt malloc
  *   often   a timer's handler interrupts a thread that allocates without a pause
  *   ranges, errors, blocks   the same; the thread also opens new ranges, makes allocations that fail, or reports blocks of its own
  *   threads a handler interrupts threads that begin with a new range
@@ -82,16 +81,6 @@ static void end(int signal)
 	fflush(stdout);
 	handling = 1;
 	_exit(foreign);
-}
-
-static void sleep_in_handler(int signal)
-{
-	const struct itimerval once = {.it_value = {.tv_usec = ALARM_US}};
-	unsigned before = inside;
-
-	CHECK(!setitimer(ITIMER_REAL, &once, NULL));
-	while (inside == before)
-		usleep(1000);
 }
 
 static void *interrupt_malloc(void *unused)
@@ -188,13 +177,11 @@ static void threads(void)
 int main(int count, char **words)
 {
 	CHECK(count == 2);
-	signal(SIGUSR1, *words[1] == 'c' ? end : *words[1] == 'n' ? sleep_in_handler : handle);
+	signal(SIGUSR1, *words[1] == 'c' ? end : handle);
 	signal(SIGALRM, handle);
 	setvbuf(stdout, NULL, _IONBF, 0);
 	if (*words[1] == 'f' || *words[1] == 'c')
 		first();
-	else if (*words[1] == 'n')
-		interrupt_malloc(NULL);
 	else if (*words[1] == 't')
 		threads();
 	else

@@ -13,7 +13,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e
 
-RUDE, HANDLED, SERVED, ASTRAY, ALTERNATE = (os.path.join(e2e.APPS, name) for name in ("rude", "handled", "served", "astray", "alternate"))
+RUDE, HANDLED, SERVED, ASTRAY = (os.path.join(e2e.APPS, name) for name in ("rude", "handled", "served", "astray"))
 MIB = 1 << 20
 
 
@@ -48,7 +48,7 @@ class Rude(unittest.TestCase):
                 self.compare(run)
 
     def test_a_handlers_calls_in_the_midst_of_a_call(self):
-        for way in range(4):
+        for way in range(2):
             with self.subTest(way), e2e.Recording(RUDE, "handler", way) as run:
                 events = self.compare(run)
                 self.assertEqual(sum(event["api"] == "cudaMallocHost" for event in events), 50)
@@ -63,9 +63,6 @@ class Rude(unittest.TestCase):
 
     def test_the_first_call_is_made_by_a_handler_that_interrupted_malloc(self):
         self.assertEqual(self.handled("first"), 0)
-
-    def test_a_handler_that_interrupted_one_that_interrupted_malloc(self):
-        self.assertEqual(self.handled("nested"), 0)
 
     def test_a_handlers_calls_in_the_midst_of_our_own_work(self):
         for mode, settings in (("often", {}), ("often", {"STORMLOG_LIMIT": "8G"}), ("ranges", {}), ("errors", {}), ("threads", {}), ("blocks", {"STORMLOG_STACKS": "none"})):
@@ -122,10 +119,10 @@ class Rude(unittest.TestCase):
             with self.subTest(way), e2e.Recording(SERVED, way) as run:
                 self.compare(run)
 
-    def astray(self, mode, *numbers, program=ASTRAY, **settings):
+    def astray(self, mode, *numbers):
         for number in numbers or (0,):
             for host in (), ("--host",):
-                with self.subTest(number, host=host), e2e.Recording(program, mode, number, launcher=host and ("--host", "-o", "traces"), **settings) as run:
+                with self.subTest(number, host=host), e2e.Recording(ASTRAY, mode, number, launcher=host and ("--host", "-o", "traces")) as run:
                     self.assertEqual(run.done.returncode, 0)
                     self.compare(run)
 
@@ -135,33 +132,14 @@ class Rude(unittest.TestCase):
     def test_a_coroutine_without_a_return_address(self):
         self.astray("junk", 0, 1, 0xdeadbeef, 0x4141414141414141)
 
-    def test_a_base_pointer_to_the_last_bytes_of_a_page(self):
-        self.astray("edge", 0, 1)
-
     def test_a_guard_page_where_calls_were_made(self):
         self.astray("guard", 1600, 2400, 3200, 4096)
-        self.astray("low", 1600, 2400, 3200, 4096)
-
-    def test_an_alternate_stack_in_a_frame(self):
-        self.astray("framed")
-
-    def test_the_first_stack_is_unmapped(self):
-        self.astray("left")
-
-    def test_libgcc_is_closed(self):
-        self.astray("closed")
 
     def test_a_thread_with_a_filter_of_its_own_calls_first(self):
         self.astray("filter", 5, 50000)
 
     def test_calls_after_a_handler_left_our_own_work_by_longjmp(self):
         self.astray("jumps", 200)
-
-    def test_no_handler_leaves_a_question_of_ours_to_the_driver(self):
-        """A driver may hold a lock of its own meanwhile.  The program makes more calls for each that it left."""
-        with e2e.Recording(ASTRAY, "asked", 40, SIM_LATENCY="cuMemGetInfo_v2:4000000") as run:
-            self.compare(run)
-            self.assertEqual(run.done.stdout.split(), [b"1", b"1"])
 
     def test_calls_after_a_handler_left_the_first_one_by_longjmp(self):
         self.astray("first")
@@ -170,21 +148,6 @@ class Rude(unittest.TestCase):
         with e2e.Recording(ASTRAY, "fiber") as run:
             stacks = {tuple(event["stack"][:2]) for event in self.compare(run) if event["api"] == "cudaMalloc"}
             self.assertEqual((len(stacks), [frame.partition("+")[0] for frame in min(stacks)]), (1, ["astray"] * 2))
-
-    def test_a_guard_page_of_an_alternate_stack_in_a_frame(self):
-        self.astray("guarded", 0, 1, program=ALTERNATE)
-
-    def test_a_stack_on_which_another_thread_handled_a_signal(self):
-        self.astray("again", program=ALTERNATE)
-
-    def test_an_alternate_stack_of_a_vfork_child(self):
-        self.astray("child", program=ALTERNATE)
-
-    def test_a_handler_on_an_alternate_stack_that_allocates_in_the_midst_of_an_allocation(self):
-        self.astray("interrupt", *range(6), program=ALTERNATE, SIM_LATENCY="cuMemAlloc_v2:6000000")
-
-    def test_what_lies_below_an_alternate_stack_stays(self):
-        self.astray("below", 1800, 2000, 4096, program=ALTERNATE)
 
     def test_memory_that_is_locked_as_it_is_mapped(self):
         """The limit is less than a recording takes, or so large that the program needs all of it but 1 MiB."""
