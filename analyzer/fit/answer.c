@@ -118,14 +118,14 @@ unsigned sl_fit_orders(const struct sl_fit_recording *r)
 {
 	unsigned count = 0;
 
-	for (unsigned order = 0; order < 2 * SL_FIT_MODELS; order++)
-		count += is_open(r, (enum sl_fit_ties)(order % SL_FIT_MODELS), order >= SL_FIT_MODELS);
+	for (unsigned order = 0; order < 2 * SL_FIT_WAYS; order++)
+		count += is_open(r, (enum sl_fit_ties)(order % SL_FIT_WAYS), order >= SL_FIT_WAYS);
 	return count;
 }
 
 enum sl_fit_ties sl_fit_way(const struct sl_fit_recording *r, enum sl_fit_ties said)
 {
-	static const enum sl_fit_ties likely[] = {SL_FIT_REUSED, SL_FIT_ASCENDING, SL_FIT_DESCENDING};
+	static const enum sl_fit_ties likely[] = {SL_FIT_GIVEN, SL_FIT_REUSED, SL_FIT_ASCENDING, SL_FIT_DESCENDING};
 
 	for (unsigned i = 0; said == SL_FIT_GIVEN && i < SL_COUNT(likely); i++)
 		if (is_open(r, likely[i], false))
@@ -175,11 +175,11 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 		sl_fit_scan(&a->scan, r, &how);
 	if (!is_told)
 		leave_open(a, subject->capacity_count);
-	for (unsigned order = 0; order < 2 * SL_FIT_MODELS && is_told; order++) {
+	for (unsigned order = 0; order < 2 * SL_FIT_WAYS && is_told; order++) {
 		struct sl_fit_case other = how;
 
-		other.ties = (enum sl_fit_ties)(order % SL_FIT_MODELS);
-		other.streams_reversed = order >= SL_FIT_MODELS;
+		other.ties = (enum sl_fit_ties)(order % SL_FIT_WAYS);
+		other.streams_reversed = order >= SL_FIT_WAYS;
 		if (is_open(r, other.ties, other.streams_reversed) && (other.ties != how.ties || other.streams_reversed))
 			answer_otherwise(a, subject, r, &other, question);
 	}

@@ -83,7 +83,7 @@ unsigned sl_fit_placed_models(const struct sl_fit_placed *placed)
 	unsigned wrong = placed->anew ? placed->wrong : placed->wrong & ~(1u << SL_FIT_REUSED);
 	bool tells = placed->count >= TELLING && placed->wrong != SL_FIT_ALL_MODELS;
 
-	return SL_FIT_ALL_MODELS & ~(tells ? wrong : 0);
+	return tells ? SL_FIT_ALL_MODELS & ~wrong : SL_FIT_ALL_MODELS | 1u << SL_FIT_GIVEN;
 }
 
 void sl_fit_placed_free(struct sl_fit_placed *placed)

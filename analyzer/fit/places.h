@@ -17,6 +17,7 @@ enum sl_fit_ties {
 	SL_FIT_DESCENDING, /* each ends where the one before begins */
 	SL_FIT_REUSED,	   /* in slots of powers of two: the slot that was freed last, else the next higher one */
 	SL_FIT_GIVEN,	   /* where sl_fit_place said, else ascending */
+	SL_FIT_WAYS,
 };
 #define SL_FIT_MODELS	  SL_FIT_GIVEN
 #define SL_FIT_ALL_MODELS ((1u << SL_FIT_MODELS) - 1)
@@ -44,7 +45,8 @@ struct sl_fit_placed {
 void sl_fit_placed_add(struct sl_fit_placed *placed, uint64_t address, uint64_t bytes);
 void sl_fit_placed_remove(struct sl_fit_placed *placed, uint64_t address);
 /*
- * 1 << model for each model that explains the recorded addresses exactly; all models if none does, or too few segments tell.
+ * 1 << model for each model that explains the recorded addresses exactly; if none does, or too few segments tell, all models, and
+ * SL_FIT_GIVEN: the recorded addresses are those of no model.
  * Addresses that only rise or fall do not exclude SL_FIT_REUSED: only a free slot that was passed over does.
  */
 unsigned sl_fit_placed_models(const struct sl_fit_placed *placed);

@@ -162,7 +162,7 @@ static enum sl_passes judge(const struct sl_fit_recording *r, struct sl_fit_case
 	bool newest = r->release > SL_FIT_RELEASE(2, 11) || r->window;
 	struct sl_fit_outcome o;
 
-	for (unsigned ties = 0; ties < (newest ? 1u : SL_FIT_MODELS); ties++) {
+	for (unsigned ties = 0; ties < (newest ? 1u : SL_FIT_WAYS); ties++) {
 		if (!newest && !(r->models >> ties & 1))
 			continue;
 		if (is_over(clock))
