@@ -3,29 +3,26 @@
 
 #include "common/base.h"
 
-/* The release that first wrote a key. */
+/* The release that first wrote a key, and whether events have it. */
 static const struct {
 	enum sl_snapshot_key key;
 	unsigned since;
+	bool in_events;
 } keys[] = {
-	{SL_SNAPSHOT_HAS_ADDRESS, 1},	  {SL_SNAPSHOT_HAS_TIME, 2},	{SL_SNAPSHOT_HAS_SETTINGS, 3},
-	{SL_SNAPSHOT_HAS_ANNOTATIONS, 5}, {SL_SNAPSHOT_HAS_CONTEXT, 8}, {SL_SNAPSHOT_HAS_METADATA, 9},
-	{SL_SNAPSHOT_HAS_POOL, 11},
+	{SL_SNAPSHOT_HAS_ADDRESS, 1, false},	 {SL_SNAPSHOT_HAS_TIME, 2, true},    {SL_SNAPSHOT_HAS_SETTINGS, 3, false},
+	{SL_SNAPSHOT_HAS_ANNOTATIONS, 5, false}, {SL_SNAPSHOT_HAS_CONTEXT, 8, true}, {SL_SNAPSHOT_HAS_REUSE, 9, false},
+	{SL_SNAPSHOT_HAS_METADATA, 10, true},	 {SL_SNAPSHOT_HAS_POOL, 12, true},
 };
 
 struct sl_snapshot_releases sl_snapshot_releases(const struct sl_snapshot *snapshot)
 {
 	struct sl_snapshot_releases releases = {0, 0, ""};
-	bool in_events;
 
-	for (size_t i = 0; i < SL_COUNT(keys); i++) {
-		in_events = keys[i].key != SL_SNAPSHOT_HAS_ADDRESS && keys[i].key != SL_SNAPSHOT_HAS_SETTINGS &&
-			    keys[i].key != SL_SNAPSHOT_HAS_ANNOTATIONS;
+	for (size_t i = 0; i < SL_COUNT(keys); i++)
 		if (snapshot->keys & 1u << keys[i].key)
 			releases.least = keys[i].since;
-		else if (!releases.most && (!in_events || snapshot->events.count))
+		else if (!releases.most && (!keys[i].in_events || snapshot->events.count))
 			releases.most = keys[i].since - 1;
-	}
 	if (releases.most && releases.most < releases.least)
 		releases.most = releases.least; /* an allocator of another vendor, or a file that was edited */
 	return releases;
