@@ -2,7 +2,7 @@
 """Programs for tests/fit/real_programs.py, run in the torch rig: programs.py NAME OUT [SNAPSHOT], or programs.py.
 
 OUT gets peaks, retries, the number of granted requests, and whether memory ran out; SNAPSHOT gets PyTorch's own snapshot, made with the arguments in HISTORY.  Without arguments each line of stdin
-(NAME OUT, then variables of the environment) is run in a child of its own, which need not import PyTorch again."""
+(NAME OUT, then variables of the environment, of which SNAPSHOT may be one) is run in a child of its own, which need not import PyTorch again."""
 import ctypes
 import json
 import os
@@ -439,7 +439,7 @@ def run(name, out, *snapshot):
         torch.cuda.memory._record_memory_history(**json.loads(os.environ.get("HISTORY", '{"max_entries": 1000000, "stacks": "python"}')))
     try:
         globals()[name]()
-    except torch.OutOfMemoryError:
+    except torch.cuda.OutOfMemoryError:
         end(out, True, *snapshot)  # before tensors and MemPools are destroyed: PyTorch crashes if a MemPool goes first
     end(out, False, *snapshot)
 
@@ -459,8 +459,8 @@ def serve():
         child = os.fork()
         if not child:
             try:
-                os.environ.update(pair.split("=", 1) for pair in environment)
-                run(name, out)
+                os.environ.update(pair.replace("\\n", "\n").split("=", 1) for pair in environment)
+                run(name, out, *(path for path in [os.environ.get("SNAPSHOT")] if path))
             finally:
                 sys.excepthook(*sys.exc_info())
                 os._exit(1)
