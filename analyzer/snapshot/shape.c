@@ -720,7 +720,7 @@ struct reading {
 };
 
 #define UNIT	   512	      /* of sizes of blocks, in bytes */
-#define ENOUGH	   8	      /* blocks that show how sizes are rounded */
+#define ENOUGH	   8	      /* blocks that show how sizes are rounded, frees that show which of their events are kept */
 #define TELL_EVERY (1u << 20) /* opcodes */
 
 static bool read_through(struct machine *m, FILE *file, struct reading *reading, bool shape)
@@ -768,6 +768,21 @@ static bool is_npu(const struct sl_snapshot *s)
 	return !same && more >= ENOUGH;
 }
 
+/* skip_actions=["free_completed"], from 2.11 on: a free has only the event of its request. */
+static void complete_frees(struct sl_snapshot *s)
+{
+	size_t requests = 0;
+
+	for (size_t i = 0; i < s->events.count; i++) {
+		requests += s->events.item[i].action == SL_SNAPSHOT_FREE_REQUESTED;
+		if (s->events.item[i].action == SL_SNAPSHOT_FREE_COMPLETED)
+			return;
+	}
+	for (size_t i = 0; i < s->events.count && requests >= ENOUGH; i++)
+		if (s->events.item[i].action == SL_SNAPSHOT_FREE_REQUESTED)
+			s->events.item[i].action = SL_SNAPSHOT_FREE_COMPLETED;
+}
+
 bool sl_snapshot_read(struct sl_snapshot *snapshot, FILE *file, void (*progress)(void *context, uint64_t bytes), void *context,
 		      char why[160], uint64_t *offset)
 {
@@ -797,6 +812,7 @@ bool sl_snapshot_read(struct sl_snapshot *snapshot, FILE *file, void (*progress)
 	}
 	snprintf(why, 160, "%s", m.pickle.why);
 	snapshot->is_npu = is_npu(snapshot);
+	complete_frees(snapshot);
 	free(m.stack.item);
 	free(m.marks.item);
 	free(m.objects.item);

@@ -391,6 +391,13 @@ class Snapshots(unittest.TestCase):
         report = self.report(self.path(whole["segments"]))
         self.assertEqual(self.figures(report)[2:], (journals[0][-1][0], journals[0][-1][1], journals[0][-1][0]))
 
+    def test_events_that_skip_actions_left_out_are_not_needed(self):
+        for names in (["free_requested"], ["free_completed"], ["segment_alloc", "segment_free", "snapshot"]):
+            whole, journals = made.snapshot(self.program())
+            whole["device_traces"] = [[e for e in events if e["action"] not in names] for events in whole["device_traces"]]
+            with self.subTest(names=names):
+                self.assertEqual(self.figures(self.report(self.path(whole)))[2:], self.truth(journals[0])[2:])
+
     def test_words_that_are_not_known_are_named_and_a_set_is_passed_over(self):
         whole, journals = made.snapshot(self.program())
         whole["later"] = [{1, 2}, frozenset([3])]
