@@ -720,7 +720,7 @@ struct reading {
 };
 
 #define UNIT	   512	      /* of sizes of blocks, in bytes */
-#define ENOUGH	   8	      /* blocks that show how sizes are rounded, frees that show which of their events are kept */
+#define ENOUGH	   8	      /* blocks or frees that show a rule */
 #define TELL_EVERY (1u << 20) /* opcodes */
 
 static bool read_through(struct machine *m, FILE *file, struct reading *reading, bool shape)
