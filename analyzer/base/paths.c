@@ -158,6 +158,27 @@ FILE *sl_paths_open_file(const char *path)
 
 #define TEXT_MAX (64 << 20)
 
+FILE *sl_paths_open_limited(const char *path, unsigned most_gb, char *reason, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	FILE *file = NULL;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		snprintf(reason, size, "%s", strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		snprintf(reason, size, S_ISDIR(st.st_mode) ? "a folder, not a file" : "not a regular file");
+	else if ((uint64_t)st.st_size >> 30 >= most_gb)
+		snprintf(reason, size, "%u GiB or more: not read", most_gb);
+	else if (!(file = fdopen(fd, "r")))
+		snprintf(reason, size, "%s", strerror(errno));
+	if (file)
+		sl_paths_skip_mark(file);
+	else if (fd >= 0)
+		close(fd);
+	return file;
+}
+
 FILE *sl_paths_open_text(const char *path)
 {
 	FILE *file = sl_paths_open_file(path);

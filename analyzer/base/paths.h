@@ -30,6 +30,8 @@ bool sl_paths_is_honest(const char *path, bool (*is)(const char *name));
  */
 int sl_paths_open_regular(const char *path, struct stat *st);
 FILE *sl_paths_open_file(const char *path); /* the same as a stream; /dev/null as an empty one; NULL with errno */
+/* A regular file of less than so many GiB, behind its byte order mark.  NULL: `reason` says why, for people. */
+FILE *sl_paths_open_limited(const char *path, unsigned most_gb, char *reason, size_t size);
 /* For files that people write: skips the byte order mark; more than 64 MB is EFBIG */
 FILE *sl_paths_open_text(const char *path);
 

@@ -60,6 +60,9 @@ struct sl_value_error {
 const struct sl_value *sl_value_parse(struct sl_arena *arena, const char *text, size_t length, uint32_t first_line,
 				      struct sl_value_error *error);
 
+/* The same for a whole file; an error without a line is about the file. */
+const struct sl_value *sl_value_read(struct sl_arena *arena, const char *path, struct sl_value_error *error);
+
 /* The member of an object, or NULL: no such key, or not an object. */
 const struct sl_value *sl_value_get(const struct sl_value *object, const char *key);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/base/value.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/base/utf8.h"
 
 enum { DEPTH_MAX = 256, MANY_MEMBERS = 24 };
@@ -396,5 +398,33 @@ const struct sl_value *sl_value_parse(struct sl_arena *arena, const char *text, 
 		fail(&p, "text after the JSON value");
 		return NULL;
 	}
+	return value;
+}
+
+#define FILE_MAX_GB 1 /* it is a tree in memory before its first value is used */
+
+const struct sl_value *sl_value_read(struct sl_arena *arena, const char *path, struct sl_value_error *error)
+{
+	const struct sl_value *value = NULL;
+	size_t length = 0, capacity = 0, got;
+	char *text = NULL;
+	FILE *file;
+
+	*error = (struct sl_value_error){0};
+	file = sl_paths_open_limited(path, FILE_MAX_GB, error->reason, sizeof(error->reason));
+	if (!file)
+		return NULL;
+	do {
+		while (length + 65536 > capacity)
+			text = sl_arena_grow(text, &capacity, capacity, 1);
+		got = fread(text + length, 1, capacity - length, file);
+		length += got;
+	} while (got > 0);
+	if (ferror(file))
+		snprintf(error->reason, sizeof(error->reason), "%s", strerror(errno));
+	else
+		value = sl_value_parse(arena, text, length, 1, error);
+	fclose(file);
+	free(text);
 	return value;
 }

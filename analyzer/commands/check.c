@@ -171,8 +171,6 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 	if (o->values[UPDATE] && !o->values[BASELINE] && o->config == o->found && !lies_beside(o->limits.baseline, o->found))
 		return wrong(o->found, o->limits.baseline, "is not in its folder; --baseline FILE writes there");
 	confine(o, parsed);
-	if (o->values[UPDATE] && !sl_baseline_may_replace(o->limits.baseline, why, sizeof(why)))
-		return sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	if (o->values[SUPPRESSIONS] && !sl_native_suppressions(&o->suppressions, o->values[SUPPRESSIONS]))
 		return SL_EXIT_USAGE;
 	o->pipeline.suppressions = &o->suppressions;

@@ -91,7 +91,7 @@ static const char first_native[] = "--run", first_telemetry[] = "--session-id";
 static bool read_states(struct sl_report_options *options)
 {
 	struct sl_value_error error = {0};
-	const struct sl_value *states = sl_source_document(&options->arena, options->states_file, &error);
+	const struct sl_value *states = sl_value_read(&options->arena, options->states_file, &error);
 	const struct sl_value *wrong = states ? sl_issue_list_wrong_state(states) : NULL;
 
 	options->emit.issue_states = states;

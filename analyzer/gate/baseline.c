@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/gate/baseline.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/stats.h"
 
-#define BASELINE_MAX_BYTES (64 << 20)
-#define VERSION		   1
+#define VERSION 1
 
 static void put_line(struct sl_json *j, const struct sl_measure_line *line)
 {
@@ -80,26 +75,6 @@ bool sl_baseline_write(const struct sl_measures *measures, const char *path)
 	sl_json_newline(j);
 	free(sorted);
 	return sl_save_end(&save, sl_json_close(j));
-}
-
-static char *read_all(const char *path, size_t *size)
-{
-	FILE *in = sl_paths_open_file(path);
-	char *text = NULL;
-	size_t capacity = 0, got;
-
-	*size = 0;
-	if (!in)
-		return NULL;
-	do {
-		capacity += 1 << 16;
-		text = sl_memory_must(realloc(text, capacity + 1));
-		got = fread(text + *size, 1, capacity - *size, in);
-		*size += got;
-	} while (got && *size < BASELINE_MAX_BYTES);
-	text[*size] = 0;
-	fclose(in);
-	return text;
 }
 
 /* A number that is not understood would be one that nothing exceeds.  Returns the value that is wrong; NULL: none is. */
@@ -172,18 +147,14 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 	const struct sl_value *root, *wrong;
 	const char *schema, *dry;
 	int64_t version;
-	size_t length;
-	char *text = read_all(path, &length);
 	bool fine = false;
 
 	*measures = (struct sl_measures){0};
-	if (!text) {
-		snprintf(why, size, "%s: %s; --update-baseline makes it", path, strerror(errno));
-		return false;
-	}
-	root = sl_value_parse(&arena, text, length, 1, &error);
+	root = sl_value_read(&arena, path, &error);
 	schema = root ? sl_value_get_text(root, "schema") : NULL;
-	if (!root)
+	if (!root && !error.line)
+		snprintf(why, size, "%s: %s; --update-baseline makes it", path, error.reason);
+	else if (!root)
 		snprintf(why, size, "%s:%u: %s", path, error.line, error.reason);
 	else if (!schema || strcmp(schema, "stormlog.baseline"))
 		snprintf(why, size, "%s is not a baseline", path);
@@ -202,22 +173,5 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 	dry = fine ? sl_value_get_text(root, "dry") : NULL;
 	measures->dry = dry ? sl_memory_copy(dry) : NULL;
 	sl_arena_free(&arena);
-	free(text);
-	return fine;
-}
-
-bool sl_baseline_may_replace(const char *path, char *why, size_t size)
-{
-	struct sl_measures there;
-	char reason[PATH_MAX + 300];
-	struct stat st;
-	bool fine;
-
-	if (stat(path, &st) ? errno == ENOENT : S_ISREG(st.st_mode) && !st.st_size)
-		return true;
-	fine = sl_baseline_read(&there, path, reason, sizeof(reason));
-	sl_measures_free(&there);
-	if (!fine)
-		snprintf(why, size, "%s is no baseline, and stays as it is: %s", path, reason);
 	return fine;
 }

@@ -7,8 +7,5 @@
 /* Replaces the whole file; false: errno. */
 bool sl_baseline_write(const struct sl_measures *measures, const char *path);
 
-/* True: the path does not exist, or it is an empty file or a baseline.  False: `why` says what it is. */
-bool sl_baseline_may_replace(const char *path, char *why, size_t size);
-
 /* False: `why` says why it is not a baseline. */
 bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why, size_t size);

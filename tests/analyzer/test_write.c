@@ -289,7 +289,7 @@ static void an_envelope_has_no_repeated_tags_and_no_end_before_its_start(void **
 	sl_run_envelope_write(j, &run);
 	assert_true(sl_json_close(j));
 	fclose(file);
-	const struct sl_value *read = sl_source_document(&arena, path("stormlog_run.json"), &error);
+	const struct sl_value *read = sl_value_read(&arena, path("stormlog_run.json"), &error);
 
 	assert_non_null(read);
 	assert_int_equal(sl_value_get(read, "tags")->count, 2);

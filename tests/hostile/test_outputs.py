@@ -215,19 +215,6 @@ class Outputs(unittest.TestCase):
         done = self.run_it(["check", "--baseline", "../victim/new", "--update-baseline", "t"], cwd="repo")
         self.assertEqual((done.returncode, done.stdout), (0, "baseline: ../victim/new\n"), "the user names what he likes: " + done.stderr)
 
-    def test_only_a_baseline_is_replaced_by_one(self):
-        self.found("[check]\nbaseline = b.json\n")
-        update = ["check", "--update-baseline", "t"]
-        for turn in range(2):
-            done = self.run_it(update, cwd="repo")
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertRegex(done.stdout, r"^baseline: .*b\.json\n$")
-        with open(self.path("repo/b.json")) as file:
-            self.assertEqual(json.load(file)["schema"], "stormlog.baseline")
-        for other in b"mine\n", b"{}", b'{"schema": "stormlog.report"}':
-            self.put("repo/b.json", other)
-            self.refused(update, "", "b.json is no baseline", cwd="repo")
-
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])

@@ -17,7 +17,7 @@ void sl_bundle_load(struct sl_telemetry *t, const char *folder, const struct sl_
 {
 	const char *path = sl_arena_printf(&t->arena, "%s/metadata.json", folder);
 	struct sl_value_error error = {0};
-	const struct sl_value *metadata = sl_source_document(&t->arena, path, &error);
+	const struct sl_value *metadata = sl_value_read(&t->arena, path, &error);
 	int64_t count;
 
 	if (!metadata)

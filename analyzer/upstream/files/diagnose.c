@@ -109,8 +109,7 @@ static void read_summary(struct sl_telemetry *t, const char *folder, const char 
 			 struct sl_session_summary *summary)
 {
 	struct sl_value_error error = {0};
-	const struct sl_value *manifest =
-		sl_source_document(&t->arena, sl_arena_printf(&t->arena, "%s/manifest.json", folder), &error);
+	const struct sl_value *manifest = sl_value_read(&t->arena, sl_arena_printf(&t->arena, "%s/manifest.json", folder), &error);
 	const char *id = sl_value_get_text(manifest, "session_id"), *status = sl_value_get_text(manifest, "session_status");
 	char *real = realpath(timeline, NULL);
 	const char *parts[] = {sl_arena_strdup(&t->arena, real ? real : timeline), "diagnose.timeline"};
@@ -192,7 +191,7 @@ void sl_diagnose_load(struct sl_telemetry *t, const char *folder)
 {
 	const char *timeline = sl_arena_printf(&t->arena, "%s/telemetry_timeline.json", folder);
 	struct sl_value_error error = {0};
-	const struct sl_value *payload = sl_source_document(&t->arena, timeline, &error);
+	const struct sl_value *payload = sl_value_read(&t->arena, timeline, &error);
 	struct columns c = {0};
 	const char **source = sl_arena_alloc(&t->arena, sizeof(*source));
 

@@ -105,7 +105,7 @@ static bool load_folder(struct walk *w, const char *folder, const char *name_of_
 	struct sl_telemetry *t = w->t;
 	const char *path = sl_arena_printf(&t->arena, "%s/manifest.json", folder);
 	struct sl_value_error error;
-	const struct sl_value *manifest = is_regular(path) ? sl_source_document(&t->arena, path, &error) : NULL;
+	const struct sl_value *manifest = is_regular(path) ? sl_value_read(&t->arena, path, &error) : NULL;
 	enum sl_manifest_kind kind = sl_manifest_kind_of(manifest);
 
 	if (kind == SL_MANIFEST_NONE && has_segments(folder))

@@ -213,7 +213,7 @@ static void read_manifest(struct sl_telemetry *t, const char *folder, bool singl
 	*manifest = (struct sl_manifest){0};
 	if (access(path, F_OK) != 0)
 		return;
-	const struct sl_value *payload = sl_source_document(&t->arena, path, &error);
+	const struct sl_value *payload = sl_value_read(&t->arena, path, &error);
 
 	if (!payload) {
 		sl_telemetry_problem(t, SL_SOURCE_FILE, path, error.line, error.reason);

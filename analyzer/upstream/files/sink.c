@@ -221,9 +221,8 @@ enum sl_rollups_state sl_sink_rollups_state(const char *folder)
 	enum sl_rollups_state state = SL_ROLLUPS_ABSENT;
 
 	if (access(path, F_OK) == 0) {
-		const struct sl_value *rollups = sl_source_document(&arena, path, &error);
-		const struct sl_value *ledger =
-			sl_source_document(&arena, sl_arena_printf(&arena, "%s/manifest.json", folder), &error);
+		const struct sl_value *rollups = sl_value_read(&arena, path, &error);
+		const struct sl_value *ledger = sl_value_read(&arena, sl_arena_printf(&arena, "%s/manifest.json", folder), &error);
 		const char *format = sl_value_get_text(rollups, "format");
 
 		sl_manifest_read(&arena, ledger, &manifest, &skipped);

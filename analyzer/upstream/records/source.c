@@ -2,12 +2,9 @@
 #include "analyzer/upstream/records/source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "analyzer/base/paths.h"
 #include "analyzer/base/utf8.h"
@@ -15,7 +12,6 @@
 
 #define LINE_MAX_BYTES (16u << 20)
 #define FILE_MAX_GB    16 /* of lines or rows; a million samples have half of one */
-#define TREE_MAX_GB    1  /* of one JSON value, which is a tree in memory before its first record is read */
 
 enum sl_source_form sl_source_form(const char *path)
 {
@@ -32,71 +28,6 @@ static void problem(const struct sl_source_reader *reader, enum sl_source_loss l
 		    const char *reason)
 {
 	reader->problem(reader->context, loss, file, line, reason);
-}
-
-/* Regular files only: a fifo or a device would block or never end. */
-static FILE *open_file(const char *path, unsigned most_gb, char *reason, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	struct stat status;
-
-	if (fd < 0 || fstat(fd, &status) != 0) {
-		snprintf(reason, size, "%s", strerror(errno));
-	} else if (!S_ISREG(status.st_mode)) {
-		snprintf(reason, size, S_ISDIR(status.st_mode) ? "a folder, not a file" : "not a regular file");
-	} else if ((uint64_t)status.st_size >> 30 >= most_gb) {
-		snprintf(reason, size, "%u GiB or more: not read", most_gb);
-	} else {
-		FILE *file = fdopen(fd, "r");
-
-		if (file) {
-			sl_paths_skip_mark(file);
-			return file;
-		}
-		snprintf(reason, size, "%s", strerror(errno));
-	}
-	if (fd >= 0)
-		close(fd);
-	return NULL;
-}
-
-static char *read_all(const char *path, size_t *length, char *reason, size_t size)
-{
-	FILE *file = open_file(path, TREE_MAX_GB, reason, size);
-	char *text = NULL;
-	size_t capacity = 0, got;
-
-	if (!file)
-		return NULL;
-	*length = 0;
-	do {
-		while (*length + 65536 > capacity)
-			text = sl_arena_grow(text, &capacity, capacity, 1);
-		got = fread(text + *length, 1, capacity - *length, file);
-		*length += got;
-	} while (got > 0);
-	if (ferror(file)) {
-		snprintf(reason, size, "%s", strerror(errno));
-		free(text);
-		text = NULL;
-	}
-	fclose(file);
-	return text;
-}
-
-const struct sl_value *sl_source_document(struct sl_arena *arena, const char *path, struct sl_value_error *error)
-{
-	size_t length;
-
-	*error = (struct sl_value_error){0};
-	char *text = read_all(path, &length, error->reason, sizeof(error->reason));
-
-	if (!text)
-		return NULL;
-	const struct sl_value *value = sl_value_parse(arena, text, length, 1, error);
-
-	free(text);
-	return value;
 }
 
 static bool is_blank_line(const char *line, size_t length)
@@ -134,7 +65,7 @@ static size_t next_line(FILE *file, char **line, size_t *capacity, bool *whole)
 static bool read_lines(const char *path, const struct sl_source_reader *reader)
 {
 	char reason[128], *line = NULL;
-	FILE *file = open_file(path, FILE_MAX_GB, reason, sizeof(reason));
+	FILE *file = sl_paths_open_limited(path, FILE_MAX_GB, reason, sizeof(reason));
 	struct sl_arena arena = {0};
 	size_t size = 0;
 	struct sl_source_clock clock;
@@ -199,7 +130,7 @@ static bool read_json(const char *path, const struct sl_source_reader *reader)
 {
 	struct sl_arena arena = {0};
 	struct sl_value_error error;
-	const struct sl_value *payload = sl_source_document(&arena, path, &error), *events;
+	const struct sl_value *payload = sl_value_read(&arena, path, &error), *events;
 	bool ok = payload != NULL;
 
 	if (!payload && strcmp(error.reason, "text after the JSON value") == 0)
@@ -221,7 +152,7 @@ static bool read_json(const char *path, const struct sl_source_reader *reader)
 static bool read_csv(const char *path, const struct sl_source_reader *reader)
 {
 	char reason[128];
-	FILE *file = open_file(path, FILE_MAX_GB, reason, sizeof(reason));
+	FILE *file = sl_paths_open_limited(path, FILE_MAX_GB, reason, sizeof(reason));
 
 	if (!file) {
 		problem(reader, SL_SOURCE_FILE, path, 0, reason);

@@ -18,6 +18,3 @@ enum sl_source_form sl_source_form(const char *path);
 
 /* false when the file cannot be opened or read; that was reported as a problem too. */
 bool sl_source_read(const char *path, const struct sl_source_reader *reader);
-
-/* A whole file that is one JSON document: NULL and a filled error when there is none. */
-const struct sl_value *sl_source_document(struct sl_arena *arena, const char *path, struct sl_value_error *error);
