@@ -22,6 +22,7 @@ struct sl_fit_edits {
 	size_t beside_from;
 	struct sl_fit_settings made;
 	bool scaled;
+	bool loose;	     /* when exactly blocks end is not known */
 	enum sl_passes most; /* no better answer, whatever the replay says */
 };
 

@@ -92,6 +92,7 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 			place = keeper(p, e->keeps, i);
 	}
 	free(who);
+	e->loose = graph;
 	sl_fit_change_name(change, place);
 	if (!graph && results > RESULTS_MAX)
 		e->most = SL_PASSES_STEP; /* modules may need them again, as a cache of keys and values */
@@ -164,6 +165,7 @@ bool sl_fit_change_no_grad_beside(struct sl_fit_edits *e, struct sl_change *chan
 	}
 	SL_DROP(&lines);
 	sl_idmap_free(&numbers);
+	e->loose = true;
 	return bytes && sl_fit_change_matters(p, bytes);
 }
 

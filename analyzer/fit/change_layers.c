@@ -24,14 +24,14 @@ static unsigned layer_line(const struct sl_fit_stack *stack, unsigned depth)
 	return calls > depth ? line : 0;
 }
 
-/* An activation of the step that failed: a module made it, and a backward pass is to come. */
-static bool is_activation(const struct sl_fit_program *p, uint32_t i, size_t until)
+/* An activation of steps from `since` on: a module made it, and a backward pass is to come. */
+static bool is_activation(const struct sl_fit_program *p, uint32_t i, size_t until, unsigned since)
 {
 	const struct sl_fit_life *life = &p->lives.item[i];
 	const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
 
 	return stack->module && !stack->backward && !stack->loads && !stack->copies && !stack->optimizer && !life->before &&
-	       life->step == sl_fit_program_failed(p)->step && life->birth <= until && life->death > until;
+	       life->step >= since && life->birth <= until && life->death > until;
 }
 
 /*
@@ -112,25 +112,27 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 	const struct sl_fit_place *place = NULL, *layer = NULL, *here;
 	uint32_t first = 0, begin = 0, last = UINT32_MAX;
 	uint64_t now = 0, largest = 0, dropped = 0;
-	unsigned calls = 0, line;
+	unsigned calls = 0, line, since;
 	size_t until, start = SL_FIT_GAP;
 
 	if (!failed || failed->optimizer || failed->loads || failed->guarded)
 		return false;
 	until = forward_end(p, failed);
+	for (since = sl_fit_program_failed(p)->step; failed->backward && since > 1 && !e->keeps->passes[since - 1];)
+		since--; /* losses of several steps go backward at once */
 	if (until == p->failed && !failed->module && !is_loss(failed))
 		return false;
 	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth <= until; i++) {
 		const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
 
-		if (p->lives.item[i].step != sl_fit_program_failed(p)->step || !(line = layer_line(stack, depth)) ||
-		    stack->backward)
+		if (p->lives.item[i].step < since || !(line = layer_line(stack, depth)) || stack->backward)
 			continue;
 		here = &stack->places[line - 1];
 		if (!place || here->line != place->line ||
 		    strcmp(here->file ? here->file : "", place->file ? place->file : "") != 0 || p->lives.item[i].python == first) {
 			for (uint32_t k = begin; calls && last != UINT32_MAX && k < i; k++)
-				if (k != last && is_activation(p, k, until) && layer_line(sl_fit_program_maker(p, k), depth)) {
+				if (k != last && is_activation(p, k, until, since) &&
+				    layer_line(sl_fit_program_maker(p, k), depth)) {
 					e->dies[k] = p->lives.item[i].birth;
 					dropped += p->lives.item[k].bytes;
 				}
@@ -143,7 +145,7 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 			place = here;
 			last = UINT32_MAX;
 		}
-		if (is_activation(p, i, until)) {
+		if (is_activation(p, i, until, since)) {
 			start = start == SL_FIT_GAP ? p->lives.item[i].birth : start;
 			now += p->lives.item[i].bytes;
 			last = i;

@@ -9,11 +9,13 @@
 #include "analyzer/fit/change.h"
 #include "analyzer/fit/rest.h"
 
-#define MARGIN	    0.97
-#define GROWTH_PART 100000 /* what is held may grow by one of so many parts of the device a step */
-#define GROWTH_MAX  (64 << 10)
-#define RISES	    4	/* of what is held, one after the other */
-#define LESS_PART   100 /* of a peak that did not fail: a change is told where it lowers it by one of so many parts */
+#define MARGIN	      0.97
+#define MARGIN_SCALED 0.9    /* of changed sizes: fragments of later steps may take as much */
+#define GROWTH_PART   100000 /* what is held may grow by one of so many parts of the device a step */
+#define GROWTH_MAX    (64 << 10)
+#define RISES	      4	  /* of what is held, one after the other */
+#define ABOUT_PART    20  /* of a peak: so much of it ends by the change, at a time that is not known exactly */
+#define LESS_PART     100 /* of a peak that did not fail: a change is told where it lowers it by one of so many parts */
 
 /* --- the changed requests ----------------------------------------------------------------------------------- */
 
@@ -269,10 +271,10 @@ static uint64_t most_reserved(const struct sl_fit_recording *r)
 	return most;
 }
 
-/* The most that is held up to one of its ops. */
-static int64_t most_held(const struct sl_fit_recording *r, size_t count)
+/* The most that is held up to one of its ops; *ended becomes what of it ends by the changes `e`. */
+static int64_t most_held(const struct sl_fit_recording *r, size_t count, const struct sl_fit_edits *e, int64_t *ended)
 {
-	int64_t *bytes = sl_memory_must(calloc(r->ids + 1, sizeof(*bytes))), now = 0, most = 0;
+	int64_t *bytes = sl_memory_must(calloc(r->ids + 1, sizeof(*bytes))), now = 0, most = 0, mine = 0, change;
 
 	for (size_t i = 0; i < r->seeds.count; i++)
 		if (r->seeds.item[i].held)
@@ -281,10 +283,17 @@ static int64_t most_held(const struct sl_fit_recording *r, size_t count)
 		const struct sl_fit_op *op = &r->ops.item[i];
 
 		if (op->verb == SL_FIT_ALLOC)
-			now += bytes[op->id] = (int64_t)op->bytes;
+			change = bytes[op->id] = (int64_t)op->bytes;
 		else if (op->verb == SL_FIT_FREE || op->verb == SL_FIT_FREE_LATER)
-			now -= bytes[op->id];
-		most = now > most ? now : most;
+			change = -bytes[op->id];
+		else
+			continue;
+		now += change;
+		mine += e && op->id + 1 < r->ids && e->dies[op->id] != SL_FIT_GAP ? change : 0;
+		if (now > most) {
+			most = now;
+			*ended = mine;
+		}
 	}
 	free(bytes);
 	return most;
@@ -347,6 +356,7 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	uint64_t grows = growth(p, e), rises = rise(p, e), room;
 	const struct sl_fit_place *place;
 	struct sl_fit_outcome o;
+	int64_t ended = 0, none;
 
 	how.settings = e->settings;
 	how.caught = true;
@@ -372,9 +382,10 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	draw(c->curve, p, &r, how, &o);
 	c->peak_reserved = o.stats.peak_reserved;
 	c->peak_allocated = o.stats.peak_allocated;
+	c->about |= e->loose && most_held(&r, end, e, &ended) < ABOUT_PART * ended;
 	c->less = e->settings ? p->failed == SL_FIT_GAP ? (int64_t)most_reserved(p->recorded) - (int64_t)c->peak_reserved : 0
-			      : most_held(&p->whole, p->failed == SL_FIT_GAP ? p->end : p->failed + 1) -
-					most_held(&r, p->failed == SL_FIT_GAP ? end : failed + 1);
+			      : most_held(&p->whole, p->failed == SL_FIT_GAP ? p->end : p->failed + 1, NULL, &none) -
+					most_held(&r, p->failed == SL_FIT_GAP ? end : failed + 1, NULL, &none);
 	c->less += (int64_t)e->beside;
 	r.ops.count = all;
 	how.capacity = (uint64_t)((double)how.capacity * MARGIN);
@@ -388,6 +399,9 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	}
 	if (c->passes == SL_PASSES && c->tight && (e->scaled || p->rest == SL_FIT_REST_STATE))
 		c->passes = SL_PASSES_STEP; /* the sizes may be off by more */
+	how.capacity = (uint64_t)((double)proof->capacity * MARGIN_SCALED);
+	if (c->passes == SL_PASSES && e->scaled && p->rest != SL_FIT_REST_STATE && judge(&r, how, failed, clock) != SL_PASSES)
+		c->passes = SL_PASSES_STEP; /* fragments of steps to come, whose sizes are not known */
 	how.capacity = (uint64_t)((double)proof->capacity * earlier_inputs(p));
 	if (c->passes == SL_PASSES && (is_sorted(p) || (c->less <= 0 && judge(&r, how, failed, clock) != SL_PASSES)))
 		c->passes = SL_PASSES_STEP; /* the next input may be larger again */
@@ -403,8 +417,9 @@ static int by_worth(const void *a, const void *b)
 		[SL_PASSES] = 0, [SL_PASSES_STEP] = 1, [SL_PASSES_REQUEST] = 2, [SL_PASSES_UNKNOWN] = 3, [SL_PASSES_NOT] = 4};
 	const struct sl_change *x = a, *y = b;
 
-	return SL_RISING(order[x->passes], order[y->passes]) ?: SL_RISING(x->about && x->passes != SL_PASSES, y->about && y->passes != SL_PASSES)
-	       ?: SL_FALLING(x->steps_later, y->steps_later) ?: SL_RISING(x->tight, y->tight) ?: SL_FALLING(x->less, y->less);
+	return SL_RISING(order[x->passes], order[y->passes]) ?: SL_FALLING(x->steps_later, y->steps_later)
+	       ?: SL_RISING(x->tight, y->tight) ?: SL_RISING(x->about && x->passes != SL_PASSES, y->about && y->passes != SL_PASSES)
+	       ?: SL_FALLING(x->less, y->less);
 }
 
 static const char *why_not(const struct sl_fit_recording *r, const struct sl_fit_check *check)
@@ -456,7 +471,7 @@ static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule,
 	if (rule->apply(&edits, c, &proof->program)) {
 		prove(proof, c, &edits, clock);
 		proof->count += proof->program.failed != SL_FIT_GAP || c->less * LESS_PART > (int64_t)c->peak_allocated;
-		if (c->about)
+		if (c->about || (c->passes == SL_PASSES_REQUEST && !c->settings)) /* what comes after it is not known */
 			c->peak_reserved = c->peak_allocated = SL_UNKNOWN;
 	}
 	edits_free(&edits);

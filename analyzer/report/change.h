@@ -40,7 +40,7 @@ struct sl_change {
 	enum sl_passes passes;
 	bool tight;				/* it does not pass with 3 % less */
 	bool about;				/* its sizes depend on how it is made: no peak is told */
-	uint64_t peak_reserved, peak_allocated; /* to the end of the step; SL_UNKNOWN: not told */
+	uint64_t peak_reserved, peak_allocated; /* to the end of the step; SL_UNKNOWN: not known */
 	int64_t less;		     /* is held at the most, up to the request that failed; settings: reserved, 0 where it failed */
 	struct sl_change_line stops; /* where it does not pass; empty: it passes, or the line is not known */
 	uint64_t wanted;	     /* the request there; 0: it passes, or the request is larger than the device */

@@ -143,6 +143,19 @@ class Tried(unittest.TestCase):
         first = self.of("accumulate")[0]
         self.assertEqual((first["kind"], line(first), first["passes"]), ("checkpointing", 17, "this request"))
 
+    def test_losses_of_several_steps_that_go_back_at_once_recompute_all_of_them(self):
+        self.assertGreater(self.of("accumulate")[0]["less_bytes"], 600 << 20)
+
+    def test_sizes_that_just_fit_are_not_told_as_fitting(self):
+        """With three quarters of the longest text it failed nine steps later, of fragments; with half the batch it ran through."""
+        said = {change["kind"]: change for change in self.of("ragged_lm")}
+        self.assertEqual((said["half_batch"]["fits"], said["shorter_longest"]["fits"]), (True, False))
+        self.assertLess(abs(said["half_batch"]["peak_allocated_bytes"] / 1031795200 - 1), 0.05)
+
+    def test_no_peak_is_told_that_depends_on_when_a_graph_ends(self):
+        """With no_grad the teacher's blocks end one by one, and the changed program had half of what its statement holds."""
+        self.assertEqual([change["peak_allocated_bytes"] for change in self.of("distill") if change["kind"] == "no_grad"], [None])
+
 
 class SmallCard(unittest.TestCase):
     """small_card/train.py, which needs 2.52 GiB (--dry=h200)."""
