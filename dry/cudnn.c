@@ -146,11 +146,11 @@ int cudnnBackendFinalize(struct sl_cudnn *d)
 	return 0;
 }
 
-/* Engines that the heuristic offers for the graph, best first. */
+/* Engines that the heuristic offers for the graph, best first.  PyTorch 2.14 asks for one, and takes as many as are told. */
 static void put_engines(const struct sl_cudnn *d, int64_t room, int64_t *count, struct sl_cudnn **out)
 {
-	*count = ENGINES;
-	for (int i = 0; out && i < room && i < ENGINES; i++)
+	*count = out && room < ENGINES ? room : ENGINES;
+	for (int i = 0; out && i < *count; i++)
 		if (out[i]) {
 			out[i]->source = sl_cudnn_child(d, HEURISTIC_GRAPH);
 			out[i]->plain = i > 0;

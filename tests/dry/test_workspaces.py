@@ -8,7 +8,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("STORMLOG_BUILD", os.path.join(HERE, "..", "..", "build")))
-TENSOR, CONVOLUTION, GRAPH, ENGINE, CONFIG, PLAN = 17, 1, 15, 2, 4, 5  # types of descriptors: what they are is not read but for PLAN
+TENSOR, CONVOLUTION, GRAPH, ENGINE, CONFIG, PLAN, HEURISTIC = 17, 1, 15, 2, 4, 5, 6  # types of descriptors: what they are is not read but for PLAN
 OPERATIONS = {"forward": (10, 702, 704, 703, 705), "data": (12, 708, 710, 709, 711), "filter": (11, 714, 716, 715, 717)}
 INT64, DESCRIPTOR, FLOAT = 3, 15, 1
 ROUND, UNSPLIT = 512, 1 << 20
@@ -45,6 +45,13 @@ class Workspaces(unittest.TestCase):
         bytes = ctypes.c_int64()
         self.cudnn.cudnnBackendGetAttribute(plan, 402, INT64, ctypes.c_int64(1), None, ctypes.byref(bytes))
         return bytes.value
+
+    def test_as_many_engines_are_told_as_are_asked_for(self):
+        heuristic, count = self.made(HEURISTIC, _200=[self.made(GRAPH)]), ctypes.c_int64()
+        for room, told in ((0, 2), (1, 1), (5, 2)):
+            configs = (ctypes.c_void_p * 5)(*[self.made(CONFIG).value for _ in range(5)])
+            self.cudnn.cudnnBackendGetAttribute(heuristic, 202, DESCRIPTOR, ctypes.c_int64(room), ctypes.byref(count), configs if room else None)
+            self.assertEqual(count.value, told)
 
     def test_as_on_the_h200(self):
         exact = near = 0
