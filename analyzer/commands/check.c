@@ -356,7 +356,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	snprintf(why, sizeof(why), "%s/" SL_DRY_UNANSWERED, path);
 	if (o->limits.dry && !access(why, F_OK))
 		return sl_command_fail(SL_EXIT_UNREADABLE,
-				       "--dry: the last dry run used no GPU and recorded nothing; what is in "
+				       "--dry: the last dry run used no GPU; what is in "
 				       "%s is older",
 				       path);
 	if (o->limits.dry && !sl_dry_report(report))
