@@ -10,6 +10,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 #include "analyzer/model/replay/replay.h"
+#include "analyzer/trace/archive.h"
 #include "analyzer/trace/cursor.h"
 #include "analyzer/trace/live_passes.h"
 #include "analyzer/trace/image_header.h"
@@ -373,9 +374,14 @@ static void look(struct sl_follow *follow, const char *path, bool first)
 	struct sl_images images = {.packs_apart = true};
 	struct stat st = {0};
 	bool any = false, named;
+	size_t packs;
 
 	stat(path, &st);
 	sl_images_add(&images, path);
+	packs = images.packs.count;
+	for (size_t i = 0; first && i < packs; i++) /* a snapshot of PyTorch's does not change */
+		if (sl_archive_is_snapshot(images.packs.item[i]))
+			sl_images_add(&images, images.packs.item[i]);
 	named = S_ISREG(st.st_mode) && !follow->run && images.image_count == 1; /* a pack is followed as a folder is */
 	for (unsigned i = 0; i < images.image_count; i++)
 		any = any || is_new(follow, &images.images[i], named);

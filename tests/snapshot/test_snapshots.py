@@ -429,6 +429,12 @@ class Snapshots(unittest.TestCase):
         self.assertIn("and 2 more PyTorch snapshots", said.splitlines()[0])
         self.assertNotRegex(said, "hosts|completed|unknown way")
 
+    def test_who_follows_a_folder_sees_its_snapshots(self):
+        for rank in range(2):
+            self.path(made.snapshot(self.program())[0], name=f"snap_rank{rank}.pickle")
+        rows = [json.loads(line) for line in self.run_on("monitor", "--format", "ndjson", self.at.name).stdout.splitlines()]
+        self.assertEqual({row.get("rank") for row in rows}, {0, 1}, rows)
+
     def test_a_folder_s_other_pickles_are_passed_over(self):
         self.path({"weights": [1, 2, 3]}, name="weights.pkl")
         self.path(made.snapshot(self.program())[0], name="snapshot.pickle")
