@@ -204,8 +204,8 @@ void sl_api_worse(struct sl_request *request);	 /* worse */
 /* The runs that the server knows: a catalogue in which the SHA-256 of its pack identifies a run. */
 
 /*
- * False: the catalogue is damaged, misplaced, none of ours or may not be written, which was printed; so is what may pass, a disk
- * that is full say.
+ * False: the catalogue is damaged, misplaced, another program's or may not be written, which was printed.  A trouble that may pass,
+ * as a full disk, is printed too.
  * Before the first thread.
  */
 bool sl_runs_examine(const struct sl_server *server);
@@ -410,10 +410,6 @@ bool sl_quota_admits(struct sl_server *server, struct sl_store *store, const cha
 void sl_quota_changed(const struct sl_server *server, const char *pack);
 /* True: the pack was removed for lack of room, and there is still no room.  Any thread. */
 bool sl_quota_refuses(struct sl_server *server, struct sl_store *store, const char *pack);
-
-/* The table of all routes. */
-
-extern const struct sl_route sl_routes[]; /* ended by a path of NULL */
 
 /* Tables that several pages show. */
 

@@ -222,7 +222,7 @@ static int backup(struct sl_server *server, const char *path)
 
 	if (store && sl_store_backup(store, path))
 		return 0;
-	sl_escape_print(stderr, "stormlog-server: %s: %s\n", path, store ? sl_store_why(store) : "nothing to copy");
+	sl_escape_print(stderr, "stormlog-server: %s: %s\n", path, store ? sl_store_why(store) : "it has no catalogue to copy");
 	return 4;
 }
 
