@@ -163,17 +163,6 @@ class Invisible(unittest.TestCase):
                 self.assertEqual((launched[0], launched[2]), (b"hello\n", 7))
                 self.assertIn(why, launched[1])
 
-    def test_sanitizers(self):
-        source = os.path.join(self.folder, "s.c")
-        with open(source, "w") as file:
-            file.write(HELLO)
-        for kind in ("address", "thread", "undefined"):
-            binary = os.path.join(self.folder, kind)
-            with self.subTest(kind):
-                if subprocess.run(["gcc", "-fsanitize=" + kind, "-o", binary, source], capture_output=True).returncode:
-                    self.skipTest("no -fsanitize=" + kind)
-                self.same(binary, ASAN_OPTIONS="verify_asan_link_order=0")
-
     def test_a_gpu_program_ends_as_without_us(self):
         """Output, status, signal and the calls in the simulator's journal are the same."""
         for how in ("exit", "return", "_exit", "quick_exit", "abort", "segv", "kill", "dtor"):
