@@ -358,7 +358,7 @@ size_t sl_watch_count(const struct sl_attach_watch *watch);
 bool sl_watch_has(const struct sl_attach_watch *watch, long pid);
 
 /*
- * Runs until an interrupt, or for `seconds` where that is not 0.  search is called every second to add new processes; where it
+ * Runs until an interrupt, or for `seconds` where that is not 0.  search is called every second to add new processes.  Where it
  * is NULL, the end of all processes ends the watch too.  False: a trace could not be written.
  */
 bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(void *data), void *data);

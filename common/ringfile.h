@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring file: what the process has said and the writer has not yet written.  Mapped MAP_SHARED, so the
- * kernel keeps it whatever happens to the process; the analyzer reads it together with the trace file.
+ * The ring file: events that the writer has not yet written to the trace.  It is mapped MAP_SHARED, so the kernel keeps it
+ * when the process is killed.  The analyzer reads it together with the trace file.
  *
  *	0		struct sl_ringfile
  *	SL_RINGFILE_HEADER_AT	the header map, msgpack, the same bytes as the trace file's first frame
  *	SL_RINGFILE_HEAD	segment 0, segment 1, ... of SL_SEGMENT_BYTES each
  *
- * A segment belongs to one thread's events, or to the definition log, or is free.  Events: 16384 slots; slot
- * number s of the thread lies at slots[(s - first) % SL_SEGMENT_SLOTS] of the segment the thread then wrote
- * to.  A thread that fills its segment before the writer has drained it moves on to a fresh one, whose
- * `first` is the next slot number; the old one then has `end` set and is freed when drained.
+ * A segment belongs to one thread's events, or to the definition log, or is free.  Events have 16384 slots.  Slot number s of the
+ * thread is slots[(s - first) % SL_SEGMENT_SLOTS] of the segment that the thread then wrote to.  A thread that fills its segment
+ * before the writer has drained it moves on to a fresh one, whose `first` is the next slot number.  The old one then has `end` set
+ * and is freed when drained.
  */
 #pragma once
 

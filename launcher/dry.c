@@ -226,7 +226,7 @@ bool sl_dry_can(const struct sl_launch *run)
 				"replace a good one. "
 				"Run a copy of the job and say --allow-writes /");
 	else if (!sl_paths_dry(libraries, sizeof(libraries)))
-		sl_launcher_say("--dry: its libraries (stormlog-dry/) are neither beside stormlog-run nor in ../lib: the wheel "
+		sl_launcher_say("--dry: its libraries (stormlog-dry/) are not beside stormlog-run and not in ../lib: the wheel "
 				"stormlog-native for x86-64 has them, and so has a build there");
 	else
 		return choose(run->dry);

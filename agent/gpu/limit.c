@@ -3,10 +3,12 @@
  * Blocks are kept in a table of open addressing that threads change by compare and exchange: no lock is held across a driver call
  * or anywhere else.  A full table stops counting, with a note, and then no call is made to fail.
  *
- * Known limits: the memory of graphs counts only as part of what NVML says beyond the blocks; the release of a VMM handle counts
- * as its free although a mapping may keep the memory; a call that is left by longjmp keeps its claim if the ring had no room
- * for it; cuCtxDetach counts as the end of its context; what pools keep does not count, as if they gave it back to whoever asks;
- * the first allocation of a device is not checked against its context, unless the program has asked how much is free.
+ * Known limits:
+ * - Memory of graphs counts only as part of what NVML reports beyond the blocks.  Memory that pools keep does not count.
+ * - The release of a VMM handle counts as its free, although a mapping may keep the memory.
+ * - A call that is left by longjmp keeps its claim if the ring had no room for it.
+ * - cuCtxDetach counts as the end of its context.
+ * - The first allocation of a device is checked against its context only if the program has asked how much is free.
  */
 #include "agent/gpu/gpu.h"
 #include "agent/process/process.h"

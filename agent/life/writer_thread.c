@@ -210,8 +210,8 @@ static void be_the_last(void)
 }
 
 /*
- * Signals of faults: one that is sent to the process comes to this thread if all others block it.  So it takes only the one that its
- * own work raises: where filters trap its system calls.
+ * A signal of a fault that is sent to the process comes to this thread if all others block it.  So it takes only the one that its
+ * own work raises: SIGSYS where filters trap its system calls.
  */
 static void block_faults(void)
 {

@@ -578,9 +578,9 @@ void sl_identity_hip_devices(char *out, size_t size);
 bool sl_identity_run_named(char *out, size_t size);
 
 /*
- * Run id when the environment names none: made of host, boot, and pid and start of the session leader of process pid (under
- * torchrun: of its parent); where that is outside the pid namespace, number of the namespace and start of its process 1.  pid 0: of
- * this process.
+ * Run id for an environment without one.  It is made of host, boot, and pid and start of the session leader of process pid (under
+ * torchrun: of its parent).  Where that leader is outside the pid namespace: of the namespace's number and the start of its
+ * process 1.  pid 0: this process.
  */
 void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id, int pid);
 

@@ -102,8 +102,8 @@ static inline bool sl_stacks_inside(const void *frame, const void *caller)
 }
 
 /*
- * What became of a function whose frame address is `frame`, which lies above the caller: it runs, and called what called this; a
- * signal handler that the caller is in interrupted it, or what it called; it was left by longjmp, and the frame is part of another.
+ * The state of a function whose frame address is `frame`, above the caller.  WORKING: it runs, and the caller is inside it.
+ * INTERRUPTED: the caller is in a signal handler that interrupted it.  LEFT: longjmp left it, and the frame is part of another.
  */
 enum sl_stacks_work { SL_STACKS_WORKING, SL_STACKS_INTERRUPTED, SL_STACKS_LEFT };
 enum sl_stacks_work sl_stacks_work(const uintptr_t *frame);

@@ -89,9 +89,9 @@ void sl_objects_trust(void); /* says that somebody has taken those locks, so the
 bool sl_objects_is_forked(void);
 
 /*
- * What uses the loader's list or has it changed stands between these two, since a child that was forked meanwhile would have a lock
- * of the loader's for ever, or a loader that is half way.  fork() waits for the end, and they begin when no fork() is under way;
- * none waits for ever.  Nests.  opens: the writer opens a library, for which fork() waits as long as it works.
+ * Code that uses the loader's list, or has it changed, calls these two around its work.  A child that is forked meanwhile would have
+ * a lock of the loader for ever, or a loader that is half way.  So fork() waits for the end, and a use waits for a fork(), each for
+ * a limited time.  Nests.  opens: the writer opens a library, and fork() waits as long as it works.
  */
 void sl_objects_use_begin(bool opens);
 void sl_objects_use_end(void);

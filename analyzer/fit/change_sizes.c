@@ -36,8 +36,8 @@ static void compare(struct sl_idmap *sizes, const struct sl_fit_program *p)
 }
 
 /*
- * Blocks whose size is not the same in all steps are those that follow the batch.  One that only one step has goes by the first of its
- * stack; workspaces of libraries, which are apart, do not.
+ * Blocks whose size is not the same in all steps are those that follow the batch.  One that only one step has goes by the first of
+ * its stack.  Workspaces of libraries do not.
  */
 bool sl_fit_change_half_batch(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
