@@ -20,7 +20,7 @@
  *   neighbour: with 3000 MiB asks in vain for 800 beside a process with 4000, whose context is in no sample; neighbour-frees: that frees before free memory is
  *   read; neighbour-killed: it was killed, and a sample lists it.  neighbour-comes: it is sampled with most of it only after the error; neighbour-goes-on: with
  *   more than was in use at the error.  leaking-N: N processes keep a block in each turn.
- *   classes, classes-beside: a cache makes two blocks for each of 21 classes of sizes, the rarer the later; beside a passing block in each of 500 turns;
+ *   classes-beside: a cache makes two blocks for each of 21 classes of sizes, the rarer the later, beside a passing block in each of 500 turns;
  *   classes-evenly: at even distances.  snapshots: ten epochs of 20 passing blocks; after each, eight blocks more, of which the second's stay until the
  *   fifth's are there.  sets-up-N-M: in N of 200 turns of a passing block a library keeps M blocks; -labels: each time with a label of its own that comes
  *   again without keeping any; -names: with one that does not.
