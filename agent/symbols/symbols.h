@@ -89,9 +89,9 @@ void sl_objects_trust(void); /* says that somebody has taken those locks, so the
 bool sl_objects_is_forked(void);
 
 /*
- * Code that uses the loader's list, or has it changed, calls these two around its work.  A child that is forked meanwhile would have
- * a lock of the loader for ever, or a loader that is half way.  So fork() waits for the end, and a use waits for a fork(), each for
- * a limited time.  Nests.  opens: the writer opens a library, and fork() waits as long as it works.
+ * Code that uses the loader's list, or has it changed, calls these two around its work.  A child that is forked meanwhile would
+ * have a lock of the loader for ever, or a loader that is half way.  So fork() waits for the end, and a use waits for a fork(),
+ * each for a limited time.  Nests.  opens: the writer opens a library, and fork() waits as long as it works.
  */
 void sl_objects_use_begin(bool opens);
 void sl_objects_use_end(void);
