@@ -16,6 +16,7 @@ static bool shrink_state(struct sl_fit_edits *e, struct sl_change *change, const
 	const struct sl_fit_place *place = NULL;
 	uint64_t bytes = 0;
 
+	change->given = "the state is float32"; /* no trace has its type */
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 

@@ -50,7 +50,9 @@ const char *sl_change_words(char *out, size_t size, const struct sl_change *c)
 	if (c->seconds > 0 && at < size)
 		at += (size_t)snprintf(out + at, size - at, ", a step takes %.2g s more", c->seconds);
 	if (c->tight && at < size)
-		snprintf(out + at, size - at, ", not with 3 %% less memory");
+		at += (size_t)snprintf(out + at, size - at, ", not with 3 %% less memory");
+	if (c->given && at < size)
+		snprintf(out + at, size - at, ", where %s", c->given);
 	return out;
 }
 

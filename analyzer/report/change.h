@@ -36,6 +36,7 @@ struct sl_change {
 	const char *kind;
 	struct sl_change_line at; /* to change; none of settings */
 	const char *settings;	  /* NULL: it changes the program */
+	const char *given;	  /* what is taken for granted: "the state is float32"; NULL: nothing */
 	enum sl_rung rung;
 	enum sl_passes passes;
 	bool tight;				/* it does not pass with 3 % less */

@@ -103,6 +103,8 @@ class Proof(unittest.TestCase):
                 first = process["changes"]["tried"][0]
                 self.assertEqual(screen.count("would have fitted: "), min(3, sum(change["fits"] for change in process["changes"]["tried"])))
                 self.assertLessEqual(screen.count("would have "), 5, screen)
+                self.assertEqual("where the state is float32" in " ".join(screen.split()), any(c["kind"] in ("half_state", "state_8bit") and c["passes"] != "no"
+                                                                                                 for c in process["changes"]["tried"][:3]))
                 self.assertIn(f"{'would have fitted' if first['fits'] else 'would have passed ' + first['passes']}: {first['kind']} in", screen)
 
 
