@@ -11,7 +11,7 @@ static const struct {
 } keys[] = {
 	{SL_SNAPSHOT_HAS_ADDRESS, 1, false},	 {SL_SNAPSHOT_HAS_TIME, 2, true},    {SL_SNAPSHOT_HAS_SETTINGS, 3, false},
 	{SL_SNAPSHOT_HAS_ANNOTATIONS, 5, false}, {SL_SNAPSHOT_HAS_CONTEXT, 8, true}, {SL_SNAPSHOT_HAS_REUSE, 9, false},
-	{SL_SNAPSHOT_HAS_METADATA, 10, true},	 {SL_SNAPSHOT_HAS_POOL, 13, true},
+	{SL_SNAPSHOT_HAS_METADATA, 10, true},	 {SL_SNAPSHOT_HAS_POOL, 12, true},
 };
 
 struct sl_snapshot_releases sl_snapshot_releases(const struct sl_snapshot *snapshot)
