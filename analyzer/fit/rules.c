@@ -115,8 +115,8 @@ static struct sl_fit_block *new_block(struct sl_fit_engine *e, const struct sl_f
 				       .small = like->small,
 				       .pool = like->pool,
 				       .range = like->range};
-	if (e->machine.release == SL_FIT_RELEASE(2, 12))
-		block->age = ++e->born;
+	if (e->machine.release > SL_FIT_RELEASE(2, 11)) /* of the block; from 2.13 on of its segment, wherever that lies */
+		block->age = e->machine.release > SL_FIT_RELEASE(2, 12) && like->age ? like->age : ++e->born;
 	return block;
 }
 
