@@ -56,7 +56,7 @@ with tempfile.TemporaryDirectory(prefix="stormlog-verdict-") as work:
     most = [max(value for value in curve if value == value) for curve in curves]
     assert all(len(curve) == 128 for curve in curves) and max(most) <= 1.000001 * subject["capacity"], most
     reserved = max(d["peak_reserved_bytes"] for p in report["processes"] for d in p["pytorch"])
-    assert all(top >= 0.999999 * held for top, held in zip(most, [reserved] + [c["peak_reserved"] for c in subject["tried"]])), most
+    assert all(top >= 0.999999 * held for top, held in zip(most, [reserved] + [c["peak_reserved"] for c in subject["tried"]]) if held is not None), most  # None: it failed before
 
     # What private pools of CUDA graphs keep has its own row at every moment: none before the first capture, and more with each.
     recording = pathlib.Path(__file__).parent.parent / "real-gpu/cases/graphed_ranker/alone"
