@@ -112,9 +112,31 @@ static bool put_report(struct sl_report *report, put_how *how, FILE *out)
 	return fine;
 }
 
+/* The summary of the terminal as text of HTML. */
+static void put_text(struct sl_report *report, FILE *out)
+{
+	const struct sl_screen_style style = {.columns = 120};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *words = sl_memory_must(open_memstream(&text, &size));
+
+	sl_screen_report(report, words, &style);
+	sl_memory_must(fclose(words) ? NULL : text);
+	fputs("<meta charset=\"utf-8\">\n<pre>", out);
+	for (const char *at = text; *at; at++)
+		if (*at == '<' || *at == '&')
+			fputs(*at == '<' ? "&lt;" : "&amp;", out);
+		else
+			fputc(*at, out);
+	fputs("</pre>\n", out);
+	free(text);
+}
+
 static bool write_html(struct sl_report *report, FILE *out)
 {
-	return put_report(report, put_page, out);
+	if (sl_html_is_text)
+		put_text(report, out);
+	return put_report(report, put_page, out) && !ferror(out);
 }
 
 bool sl_html_data(struct sl_report *report, FILE *out)

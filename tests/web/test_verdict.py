@@ -24,6 +24,8 @@ with tempfile.TemporaryDirectory(prefix="stormlog-verdict-") as work:
     trace.mkdir()
     subprocess.run([make_trace, "ranks", trace, "4"], check=True)
     subprocess.run([analyze, "-q", trace], check=True)
+    html = (trace / "analysis/report.html").read_text()
+    assert html.count("<script") > 1 or "<pre>" in html and "PEAK" in html, "a build without Node.js has the terminal's summary"
     page = data_of(trace / "analysis/report.html")
     assert b"first_cause" not in page and b"rose first" not in page
     assert b"ranks.outlier" in page, "the run's own finding is there"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The page of a build without node: the data as always, and a sentence in the place of the script. */
+/* The page of a build without node: the terminal's summary, and the data as always. */
 #include "analyzer/outputs/html/template.h"
 
-const char sl_html_before[] = "<!doctype html>\n<meta charset=\"utf-8\">\n<title>stormlog</title>\n"
-			      "<p>This build of stormlog-analyze has no page: Node.js was missing. summary.md, report.json and the "
-			      "pictures have the figures.</p>\n"
-			      "<script id=\"data\" type=\"text/plain\">";
+const char sl_html_before[] = "<p>This build of stormlog-analyze had no Node.js, so this page has no pictures.  timeline.png and "
+			      "report.json are beside it."
+			      "</p>\n<script id=\"data\" type=\"text/plain\">";
 const char sl_html_after[] = "</script>\n";
 const size_t sl_html_before_size = sizeof(sl_html_before) - 1, sl_html_after_size = sizeof(sl_html_after) - 1;
+const bool sl_html_is_text = true;
