@@ -122,7 +122,7 @@ class Epilog(Jobs, unittest.TestCase):
 
 
 class EpilogOfThePage(Jobs, unittest.TestCase):
-    """The script at the end of doc/cases/slurm.md leaves a line about a job that ran out of memory."""
+    """The script at the end of doc/cases/slurm.md leaves the verdict of each job in its folder."""
 
     def setUp(self):
         page = (HERE.parents[1] / "doc/cases/slurm.md").read_text()
@@ -134,15 +134,16 @@ class EpilogOfThePage(Jobs, unittest.TestCase):
         self.configuration = "Epilog=%s\n" % script
         super().setUp()
 
-    def test_its_line_is_in_the_job_s_folder(self):
-        traces = os.path.join(self.folder, "traces")
-        os.mkdir(traces)
-        job = self.job("alloc=30", "try=9000", LD_PRELOAD=e2e.PRELOAD, STORMLOG_DIR=traces)
-        said, _ = job.communicate(timeout=60)
-        self.assertEqual(job.returncode, 0, said)
-        check = pathlib.Path(traces, "check.txt")
-        self.assertTrue(slurm.while_not(lambda: check.exists() and "no-oom" in check.read_text()))
-        self.assertRegex(check.read_text(), r"(?m)^FAIL +no-oom ")
+    def test_each_job_s_folder_has_its_own_verdict(self):
+        traces = pathlib.Path(self.folder, "traces")
+        traces.mkdir()
+        for steps in (("alloc=30", "try=9000"), ("alloc=30", "free")):
+            said, _ = (job := self.job(*steps, LD_PRELOAD=e2e.PRELOAD, STORMLOG_DIR=str(traces / "%j"))).communicate(timeout=60)
+            self.assertEqual(job.returncode, 0, said)
+        self.assertTrue(slurm.while_not(lambda: sum("no-oom" in check.read_text() for check in traces.glob("*/check.txt")) == 2))
+        first, second = sorted(traces.iterdir(), key=lambda folder: int(folder.name))
+        self.assertRegex((first / "check.txt").read_text(), r"(?m)^FAIL +no-oom ")
+        self.assertRegex((second / "check.txt").read_text(), r"(?m)^ok +no-oom ")
 
 
 if __name__ == "__main__":
