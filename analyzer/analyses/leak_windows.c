@@ -25,6 +25,9 @@ void sl_leak_windows_take(const struct sl_model *model, const struct sl_track *t
 		series->tick[i] = (double)course->windows[i].begin_tick;
 		series->others[i] = series->tick[i] - (double)(i * course->births_per_window);
 	}
+	/* the last window began only a few births ago: a fall in it comes from the program's end */
+	if (series->count > 4 && series->least[series->count - 1] < series->least[series->count - 2])
+		series->count--;
 	series->time[series->count] = (double)(end_ns - model->first_ns);
 	series->tick[series->count] = (double)model->tracks.ticks;
 	series->others[series->count] = series->tick[series->count] - (double)track->births;
