@@ -19,7 +19,8 @@ ANSWER = 4000  # bytes of one answer
 SECONDS = 300  # the longest that one question may take
 RUNS = 50  # runs that list_runs names, the newest
 TRACE = re.compile(r"\.(msgpack\.zst|ring|slpack|pickle|pkl)(\.(gz|xz|zst))?$")
-ABOUT = {"OUT OF MEMORY": "out_of_memory(run)", "LEAK": "leaks(run)", "GROWTH": "leaks(run)", "HIDDEN": "hidden(run)"}  # what to ask next
+ABOUT = {"OUT OF MEMORY": "out_of_memory(run)", "LEAK": "leaks(run)", "GROWTH": "leaks(run)", "HIDDEN": "hidden(run)",
+         "FIT": "would_it_fit(run, capacity)"}  # what to ask next
 BLOCK = re.compile(r"^(?=[A-Z][A-Z]+(?: [A-Z]+)*\b)", re.M)  # a block of the report begins with its name in capitals
 
 
@@ -74,7 +75,7 @@ class Folder:
     def screen(self, name: str) -> str:
         with tempfile.TemporaryDirectory(prefix="stormlog-") as place:
             screen = self.ask("report", "-o", os.path.join(place, "analysis"), *self.run(name))
-        return re.sub(r"(?m)^next: .*\n?|^note: no names of functions in .*\n(?: .*\n)*|^report: .*\n|   report: .*$", "", screen)
+        return re.sub(r"(?m)^next: .*\n?|^note: no names of functions in\b.*\n(?: .*\n)*|^report: .*\n|   report: .*$", "", screen)
 
     def part(self, name: str, nothing: str, *blocks_of: str) -> str:
         """These blocks of a run's report, or that there is nothing; and what the report could not know."""
@@ -119,7 +120,8 @@ def serve(path: str) -> None:
 
     def list_runs(below: str = ".") -> str:
         """The recordings and PyTorch memory snapshots in the folder, or below one of its folders; the newest first."""
-        return cut(folder.runs(below), "answer(run) with a name from this list")
+        found = folder.runs(below)
+        return cut(found, "stormlog-run -- COMMAND records one" if found.startswith("no ") else "answer(run) with a name from this list")
 
     def answer(run: str) -> str:
         """Who held the GPU's memory, what leaked, why it ran out: the report's first screen."""
@@ -140,7 +142,8 @@ def serve(path: str) -> None:
 
     def out_of_memory(run: str) -> str:
         """Each allocation that failed: what was asked, who held the device, the cause, and what would help."""
-        return cut(folder.part(run, "no allocation failed", "OUT OF MEMORY", "RETRIED"), "who_held(run, at='oom'), or would_it_fit(run, capacity)")
+        text = folder.part(run, "no allocation failed", "OUT OF MEMORY", "RETRIED")
+        return cut(text, "answer(run)" if text.startswith("no ") else "who_held(run, at='oom'), or would_it_fit(run, capacity)")
 
     def hidden(run: str) -> str:
         """Memory of the device that no recorded call explains: contexts, code, libraries, other processes."""

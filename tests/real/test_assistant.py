@@ -83,6 +83,9 @@ class Assistant(unittest.TestCase):
             self.assertFalse(failed, name)
             self.assertLessEqual(len(text.encode()), 4000, name)
             self.assertIn("\nNext: ", text, name)
+        with tempfile.TemporaryDirectory() as empty:
+            ((_, text),) = ask(empty, ["list_runs", {}])[1:]
+            self.assertIn("Next: stormlog-run", text)
         self.assertEqual({line.split()[0] for line in answers[0][1].splitlines() if "a recording" in line}, set(self.cases))
 
     def test_a_tool_fails_on_a_file_that_cannot_be_read(self):
