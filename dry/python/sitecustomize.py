@@ -27,12 +27,13 @@ class WaitsFor(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name != self.name:
             return None
-        sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec and spec.loader:
             load = spec.loader.exec_module
 
             def exec_module(module):
+                if self in sys.meta_path:  # not before: a program may only ask whether the module is there
+                    sys.meta_path.remove(self)
                 try:
                     load(module)
                 except (ImportError, OSError) as error:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ends the job of a dry run with status 0: after so many steps of an optimizer, or once memory has settled."""
+import collections.abc
 import os
 import re
 import sys
@@ -66,7 +67,7 @@ class Job:
 
         def followed(iterator):
             batch = following(iterator)
-            for x in batch.values() if hasattr(batch, "values") else batch if isinstance(batch, (list, tuple)) else [batch]:
+            for x in batch.values() if isinstance(batch, collections.abc.Mapping) else batch if isinstance(batch, (list, tuple)) else [batch]:
                 if isinstance(x, torch.Tensor) and (not self.longest or x.numel() > self.longest.numel()):
                     self.longest = x.shape
             return batch

@@ -235,6 +235,16 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
         self.assertGreaterEqual(allocated, 32)
         self.assertEqual(resident, 0, run.out)
 
+    def test_batches_of_any_kind_pass(self):
+        code = ("import torch\nfor data in (torch.ones(4, 3), [{'x': torch.ones(3)}] * 4, [(torch.ones(3), 1)] * 4):\n"
+                "    print(sum(1 for batch in torch.utils.data.DataLoader(data, 2)))\n")
+        run = Dry(PYTHON, "-c", code, analyze=False)
+        self.assertEqual(run.out.split(), ["2", "2", "2"], run.err)
+
+    def test_a_program_that_asks_whether_torch_is_there(self):
+        code = "import importlib.util\nimportlib.util.find_spec('torch')\nimport torch\nprint(torch.arange(6, device='cuda').max().item())\n"
+        self.assertEqual(Dry(PYTHON, "-c", code, analyze=False).out.split()[0], "5")
+
     def test_a_leak_has_its_line(self):
         self.assertRegex(self.train(100, 8, 1).screen, r"LEAK(.|\n)*py:12 train")
 
