@@ -43,6 +43,7 @@
 #define KEPT_MIN_BYTES	     (64 << 10)
 #define KEPT_MIN_PART	     0.0005 /* of the most that was held */
 #define QUARTER_MIN	     0.35
+#define WINDOWS_MIN	     5	   /* with fewer, a window is no shorter than a quarter */
 #define PACE_SLACK	     1.75  /* machines are uneven */
 #define STOPPED_TICKS	     0.15  /* share of the process's births after the place's last one */
 #define STOPPED_LAUNCHES     0.5   /* of the launches of graphs, which are work without births */
@@ -437,7 +438,8 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 {
 	const struct sl_track *track = kept->track;
 	const struct sl_leak_windows *left = &course->left;
-	const struct sl_leak_windows *counted = &course->counted, *series = &course->series;
+	bool few = course->onset && course->counted.count < WINDOWS_MIN; /* then each window is a quarter or longer */
+	const struct sl_leak_windows *counted = few ? left : &course->counted, *series = few ? left : &course->series;
 	double last, by_time, even = evenness_of(counted, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 

@@ -212,6 +212,18 @@ static bool is_rising(const struct birth *births, size_t count)
 	return true;
 }
 
+/* True: they came in a handful of calls (leak_windows.h). */
+static bool is_set_up(const struct birth *births, size_t count, const struct clock *clock)
+{
+	double near = SL_KEEPING_CALL_PART * (read_clock(clock, births[count - 1].time_ns) - read_clock(clock, births[0].time_ns)) /
+		      (double)(count - 1);
+	unsigned calls = 1;
+
+	for (size_t i = 1; i < count; i++)
+		calls += read_clock(clock, births[i].time_ns) - read_clock(clock, births[i - 1].time_ns) >= near;
+	return calls < SL_KEEPING_CALLS;
+}
+
 /* The births of one leak, oldest first. */
 static void fit(struct sl_leak *leak, const struct sl_model *model, const struct birth *births, size_t count,
 		const struct clock *clock)
@@ -220,7 +232,8 @@ static void fit(struct sl_leak *leak, const struct sl_model *model, const struct
 	double span = read_clock(clock, leak->last_ns) - read_clock(clock, leak->first_ns);
 	double life = clock->steps ? (double)clock->steps->entries : (double)clock->life_ns / 1e9, slope, ignored;
 
-	if (count < GROWING_BLOCKS_MIN || span < GROWING_SPAN_MIN * life || (count < SL_KEEPING_BIRTHS && is_rising(births, count)))
+	if (count < GROWING_BLOCKS_MIN || span < GROWING_SPAN_MIN * life ||
+	    (count < SL_KEEPING_BIRTHS && (is_rising(births, count) || is_set_up(births, count, clock))))
 		return;
 	slope = line(births, count, clock, &leak->r_squared);
 	leak->growing = leak->r_squared >= R_SQUARED_MIN && slope > 0;
