@@ -41,7 +41,7 @@ MAY = {
     "analyzer/machine/machine.c": ("calls of NVML, in a table", "dlsym 1"),
     "analyzer/snapshot/write.c": ("compressed frames of a trace", "fwrite 2"),
     "analyzer/symbols/symbols.c": ("a name is made readable", "dlsym 1"),
-    "analyzer/outputs/html.c": ("the page: tests/web", "fwrite 3"),
+    "analyzer/outputs/html.c": ("the page: tests/web; the screen, with & and < escaped", "fputc 1 fwrite 3"),
     "analyzer/outputs/page/packed.c": ("the page's data", "fwrite 1"),
     "analyzer/outputs/picture.c": ("pictures, of text that is ASCII", "cairo_show_text 1 cairo_surface_write_to_png_stream 2 fwrite 1"),
     "analyzer/trace/archive.c": ("files of a pack, as they are", "fwrite 1"),
