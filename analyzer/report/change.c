@@ -45,7 +45,7 @@ const char *sl_change_words(char *out, size_t size, const struct sl_change *c)
 		at += (size_t)snprintf(out + at, size - at, " at %s:%u", sl_paths_name(c->stops.file), c->stops.line);
 	if (c->passes == SL_PASSES_STEP && c->steps_later != SL_UNKNOWN && at < size)
 		at += (size_t)snprintf(out + at, size - at,
-				       c->steps_later ? ", and fails about %llu steps later" : ", and fails in the next",
+				       c->steps_later > 1 ? ", and fails about %llu steps later" : ", and fails in the next",
 				       (unsigned long long)c->steps_later);
 	if (c->seconds > 0 && at < size)
 		at += (size_t)snprintf(out + at, size - at, ", a step takes %.2g s more", c->seconds);
