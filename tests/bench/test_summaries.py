@@ -157,7 +157,7 @@ class Summaries(unittest.TestCase):
         for verb in ("pack -o p.stormlog", "dump", "fit", "export csv", "table --entries step_#"):
             self.assertIn(b"a summary has no events: this needs the trace", self.run_it(*verb.split(), "x.summary", codes=(3,)).stderr, verb)
             self.assertIn(verb.split()[0].replace("table", "entries").encode(), about)
-        for verb in "report tree table timeline ranks".split():
+        for verb in "report tree table timeline".split():
             self.run_it(verb, "x.summary")
         self.assertFalse(os.path.exists(os.path.join(self.folder, "p.stormlog")))
 
