@@ -56,6 +56,19 @@ static bool survives(const struct sl_floor *floor, double slope)
 	       0.5 * slope * (double)((count - 2 * quarter) * floor->each);
 }
 
+/*
+ * False: the minimum of the last eighth (at least four pieces) exceeds that of as many before by less than a quarter of the
+ * prediction: something is full.  Where the prediction is below three standard deviations, so few points cannot show it.
+ */
+static bool goes_on(const struct sl_floor *floor, double slope, double spread)
+{
+	unsigned count = floor->count, last = count / 8 < 4 ? 4 : count / 8;
+	double predicted = slope * (double)(last * floor->each);
+
+	return 2 * last > count || predicted < 3 * spread ||
+	       least_in(floor, count - last, count) - least_in(floor, count - 2 * last, count - last) >= 0.25 * predicted;
+}
+
 /* A line through the floor that may have one step. */
 struct stepped {
 	double slope, xx, yy, xy,
@@ -150,7 +163,8 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, 
 	growth.at_most = fmax(0, growth.slope + least);
 	if (fabs(growth.slope) < SLOPE_MIN_BYTES || fabs(growth.slope) * n < mean * TOTAL_MIN_PART)
 		growth.verdict = "steady";
-	else if (fabs(growth.slope) < least || (growth.slope > 0 && !survives(&floor, growth.slope)))
+	else if (fabs(growth.slope) < least ||
+		 (growth.slope > 0 && (!survives(&floor, growth.slope) || !goes_on(&label->floor, growth.slope, spread))))
 		growth.verdict = "noisy";
 	else
 		growth.verdict = growth.slope > 0 ? "growing" : "shrinking";
@@ -236,6 +250,19 @@ static void name_holders(struct sl_growth *growth, struct sl_process *process, d
 	free(all);
 }
 
+/* True: a range of the label lies inside one of the other. */
+static bool lies_in(const struct sl_model *model, uint32_t inner, uint32_t outer)
+{
+	for (size_t i = 0; i < model->phases.count; i++) {
+		const struct sl_phase *phase = &model->phases.item[i];
+
+		for (unsigned k = 0; phase->label == inner && k < phase->depth; k++)
+			if (phase->outer[k].label == outer)
+				return true;
+	}
+	return false;
+}
+
 /* True: the kept memory was allocated in entries of another label, which run at the same time. */
 static bool is_anothers(const struct sl_process *process, uint32_t label)
 {
@@ -247,7 +274,7 @@ static bool is_anothers(const struct sl_process *process, uint32_t label)
 
 		while (born < model->labels.count && model->labels.item[born].text != text)
 			born++;
-		if (!text || born == model->labels.count || born == label)
+		if (!text || born == model->labels.count || born == label || lies_in(model, born, label))
 			return false;
 		another = true;
 	}

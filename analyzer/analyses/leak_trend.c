@@ -9,7 +9,8 @@
  *  - it has SL_KEEPING_BIRTHS births;
  *  - what is kept rises over the windows by more than chance, by the Mann-Kendall test, with the level divided by the number of
  *    places that are tested;
- *  - it rises in each of the last three quarters, by the births of the whole process, by at least QUARTER_MIN of their mean;
+ *  - it rises in each of the last three quarters, by the clock and by the births of the whole process, by at least
+ *    QUARTER_MIN of their mean;
  *  - less than half of it is given back in between;
  *  - its births go on to the end.
  * The teardown, which is the final run of deaths, is not judged.
@@ -36,24 +37,35 @@
 #include "analyzer/report/window.h"
 #include "analyzer/report/suppressed.h"
 
-#define STAIRS_MIN	     4
-#define MOMENT_PART	     0.05 /* of the time until memory ran out */
-#define LITTLE_PART	     0.1  /* of what was held when memory ran out */
-#define STAIRS_PART	     0.1  /* of the most that was held: fewer blocks have to be large */
-#define KEPT_MIN_BYTES	     (64 << 10)
-#define KEPT_MIN_PART	     0.0005 /* of the most that was held */
-#define QUARTER_MIN	     0.35
-#define WINDOWS_MIN	     5	   /* with fewer, a window is no shorter than a quarter */
-#define PACE_SLACK	     1.75  /* machines are uneven */
+#define STAIRS_MIN     4
+#define MOMENT_PART    0.05 /* of the time until memory ran out */
+#define LITTLE_PART    0.1  /* of what was held when memory ran out */
+#define STAIRS_PART    0.1  /* of the most that was held: fewer blocks have to be large */
+#define KEPT_MIN_BYTES (64 << 10)
+#define KEPT_MIN_PART  0.0005 /* of the most that was held */
+#define QUARTER_MIN    0.35
+#define WINDOWS_MIN    5    /* with fewer, a window is no shorter than a quarter */
+#define PACE_SLACK     1.75 /* time is less even than births, since a machine may be shared */
+/*
+ * Share of all births since the place's first: if it and the places that allocate alongside make so many, the others are no
+ * clock
+ */
+#define ALONE_PART	     0.8
+#define ALONGSIDE_TICKS	     16
+#define ALONGSIDE_MAX	     64	   /* a place with more births is judged by its own alone */
 #define STOPPED_TICKS	     0.15  /* share of the process's births after the place's last one */
+#define STOPPED_TIME	     0.3   /* the same share of time, in which a process may wait */
 #define STOPPED_LAUNCHES     0.5   /* of the launches of graphs, which are work without births */
 #define STOPPED_WITHOUT	     0.2   /* of time, in which the process went on to allocate elsewhere */
 #define ENDING_NS	     50e6  /* after its last birth a program may take so long to end */
 #define ENDING_PYTHON_NS     100e6 /* an interpreter */
+#define ENDING_BEGINNINGS    4	   /* times the start-up, which takes longer on a busy machine too */
+#define ENDING_MAX_NS	     500e6 /* but no longer: much is loaded at the beginning */
 #define BURST_EVENTS	     1.05  /* events of the process per birth */
 #define BURST_PART	     0.4   /* of the run */
 #define BURST_MAX	     100   /* births in start-up */
 #define BURST_NOTED	     16	   /* births of a program that only allocated: reported, but not as a leak */
+#define LOADED_NS	     200e3 /* between births */
 #define LOADED_MAX	     1000  /* births of one place */
 #define ITERATION_PLACES_MAX 2000
 #define MEASURED_MAX	     2000 /* places that may keep something: each is compared with all places */
@@ -72,9 +84,13 @@
 #define ONSET_PART   0.1
 #define ONSET_BEFORE 0.1 /* share of what is left that was born before */
 #define BEGUN_PART   0.05
-#define LOST_BUT     10 /* births, where some were freed */
-#define LOST_OF	     3	/* of so many one is kept at least */
-#define SLOWER	     1	/* what still fills keeps less in the last quarter than in the mean of three */
+#define LOST_MIN     16
+#define LOST_BUT     10	 /* births, where some were freed */
+#define LOST_OF	     3	 /* of so many one is kept at least */
+#define LOST_EARLY   0.1 /* of what is kept: by the middle of the births */
+#define LOST_PART    0.5 /* of the run's births */
+#define LABELS_MAX   8	 /* of a place; more change no verdict */
+#define SLOWER	     1	 /* what still fills keeps less in the last quarter than in the mean of three */
 
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 static bool by_count(const struct sl_track *track)
@@ -95,21 +111,54 @@ static uint64_t end_of(const struct sl_model *model)
 	return end > model->tracks.last_birth_ns ? end : model->tracks.last_birth_ns;
 }
 
-/* By the births of all places, which the machine's load does not affect. */
-static double evenness_of(const struct sl_leak_windows *series, double *last)
+/*
+ * True: the births of other places say nothing about time, but time itself does.  Nearly all births are the place's own, or
+ * come with them, as those for one missing entry of a cache or for one step.  False where it allocates as fast as calls can be
+ * made: then time only tells of the machine.
+ */
+static bool has_no_clock(const struct sl_tracks *tracks, const struct sl_track *track, const struct sl_leak_windows *series)
+{
+	const struct sl_track_course *course = sl_tracks_course(tracks, track);
+	uint64_t births = track->births < ALONGSIDE_MAX ? 0 : track->births;
+
+	if (sl_leak_windows_gap(series->time, 0, series->count - 1) < LOADED_NS * (double)course->births_per_window)
+		return false;
+	for (size_t i = 0; i < tracks->count && track->births < ALONGSIDE_MAX; i++) {
+		const struct sl_track_course *other = &tracks->course[i];
+
+		if (tracks->item[i].births == track->births &&
+		    llabs((int64_t)(other->windows[0].begin_tick - course->windows[0].begin_tick)) < ALONGSIDE_TICKS &&
+		    llabs((int64_t)(other->last_tick - course->last_tick)) < ALONGSIDE_TICKS)
+			births += tracks->item[i].births;
+	}
+	return (double)births >= ALONE_PART * (series->tick[series->count] - series->tick[0]);
+}
+
+/* By the births of all places, which the machine's load does not affect; also by time where there are few others. */
+static double evenness_of(const struct sl_tracks *tracks, const struct sl_track *track, const struct sl_leak_windows *series,
+			  double *last)
 {
 	double even = sl_leak_windows_evenness(series, series->tick, last), pace;
 
 	if (series->count < 5)
 		return even;
 	pace = sl_leak_windows_pace(series, series->tick);
+	if (has_no_clock(tracks, track, series))
+		pace = fmin(pace, sl_leak_windows_pace(series, series->time));
 	*last = fmin(*last, PACE_SLACK * pace);
 	return fmin(even, PACE_SLACK * pace);
 }
 
 static double ending_of(const struct sl_model *model)
 {
-	return model->defs->pythons.count ? ENDING_PYTHON_NS : ENDING_NS;
+	double least = model->defs->pythons.count ? ENDING_PYTHON_NS : ENDING_NS;
+	size_t first = 0; /* tracks are ordered by their first requests */
+	double begun;
+
+	while (first < model->tracks.count && !model->tracks.item[first].births)
+		first++;
+	begun = first < model->tracks.count ? (double)model->tracks.item[first].first_ns - (double)model->header->monotonic_ns : 0;
+	return fmax(least, fmin(ENDING_BEGINNINGS * begun, ENDING_MAX_NS));
 }
 
 /* times: how often the place allocated, a burst counting once */
@@ -160,13 +209,14 @@ static bool is_first_phase(const struct sl_model *model, const struct sl_track *
 
 /*
  * True: the place may be a loop that loads something, which looks like a leak until the loop ends.  The process only allocated
- * until then, and it still runs, or ended with an error, or allocated at this place less than a thousand times, for no longer
- * than a program takes to end.  Contexts, mappings and registered ranges are not loaded:
+ * until then, and it still runs, or ended with an error, or allocated at this place less than a thousand times, as fast as
+ * calls can be made or for no longer than a program takes to end.  Contexts, mappings and registered ranges are not loaded:
  * theirs are leaks, but for a few of them in one burst.
  */
-static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track)
+static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track, const struct sl_leak_windows *series)
 {
 	const struct sl_model *model = process->model;
+	double births = (double)sl_tracks_course(&model->tracks, track)->births_per_window;
 
 	if ((track->births < BURST_MAX && is_burst(model, track)) || is_first_phase(model, track))
 		return true;
@@ -178,13 +228,14 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 		return true; /* one step */
 	return (!by_count(track) || track->kind >= SL_OBJECT_STREAM) && track->device >= 0 && only_takes(model, track) &&
 	       (process->trace->status == SL_STATUS_RUNNING || sl_model_ended_by_error(model) ||
-		(track->births < LOADED_MAX && (double)(track->last_ns - track->first_ns) < ending_of(model)));
+		(track->births < LOADED_MAX && (sl_leak_windows_gap(series->time, 0, series->count - 1) < LOADED_NS * births ||
+						(double)(track->last_ns - track->first_ns) < ending_of(model))));
 }
 
 static bool has_stopped(const struct sl_model *model, const struct sl_track *track)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
-	double span = (double)end_of(model) - (double)track->first_ns;
+	double end = (double)end_of(model), gap = end - (double)track->last_ns, span = end - (double)track->first_ns;
 	double others = (double)(model->tracks.ticks - course->last_tick);
 	double ticks = (double)(model->tracks.ticks - course->windows[0].begin_tick);
 	double launches = (double)(model->tracks.launches - course->launches);
@@ -193,7 +244,8 @@ static bool has_stopped(const struct sl_model *model, const struct sl_track *tra
 	return (is_burst(model, track) && !does_nothing_else(model, track)) || is_gap(others, ticks, STOPPED_TICKS, times) ||
 	       is_gap(launches, (double)model->tracks.launches, STOPPED_LAUNCHES, times) ||
 	       (is_gap(others, ticks, 0, times) &&
-		is_gap((double)(model->tracks.last_birth_ns - track->last_ns), span, STOPPED_WITHOUT, times));
+		is_gap((double)(model->tracks.last_birth_ns - track->last_ns), span, STOPPED_WITHOUT, times)) ||
+	       (gap > ending_of(model) && is_gap(gap, span, STOPPED_TIME, times));
 }
 
 static bool is_judged(const struct sl_process *process, const struct sl_track *track, double kept)
@@ -286,26 +338,37 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	kept->per_second_error = error * 1e9;
 }
 
+/* True: most of it had been freed before the request failed that ended the program, so it was not freed by the end. */
+static bool is_gone_before_error(const struct sl_model *model, const struct sl_track *track, double grown)
+{
+	uint64_t bytes, blocks;
+
+	if (!sl_model_ended_by_error(model) || model->tracks.last_birth_ns > model->ooms.item[model->ooms.count - 1].time_ns)
+		return false;
+	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
+	return (by_count(track) ? (double)blocks : (double)bytes) < grown / 2;
+}
+
 /*
- * True: for as long as it allocated it kept a part, and gave back the rest, like a queue that fills faster than it
+ * True: for as long as it allocated it kept a part, evenly, and gave back the rest, like a queue that fills faster than it
  * is emptied.
  */
-static bool is_kept_partly(const struct sl_kept *kept)
+static bool is_kept_partly(const struct sl_kept *kept, const struct sl_leak_windows *counted, const struct sl_leak_windows *series)
 {
 	uint64_t most = kept->track->most_blocks, early = kept->births - most; /* freed before it held most */
 
 	return !kept->count_only && kept->blocks >= SL_KEEPING_BIRTHS && early >= SL_KEEPING_BIRTHS && 2 * kept->blocks >= most &&
-	       10 * early >= kept->births;
+	       10 * early >= kept->births && sl_leak_windows_evenness_of_births(counted) >= QUARTER_MIN &&
+	       sl_leak_windows_evenness_of_births(series) >= QUARTER_MIN;
 }
 
 /*
  * True: the last three quarters keep as many blocks as a place with SL_KEEPING_BIRTHS even births does.  Fewer are a cache
  * that meets rare keys.
  */
-static bool has_births_enough(const struct sl_leak_windows *counted)
+static bool has_births_enough(const struct sl_leak_windows *counted, const double *clock, double end)
 {
-	const double *clock = counted->tick;
-	double first = sl_leak_windows_kept_at(counted, clock, clock[0] + (clock[counted->count] - clock[0]) / 4);
+	double first = sl_leak_windows_kept_at(counted, clock, clock[0] + (end - clock[0]) / 4);
 
 	return counted->kept[counted->count - 1] - first >=
 	       (SL_KEEPING_BIRTHS - 1) * 3 / 4; /* the first is there at the beginning */
@@ -349,13 +412,14 @@ static unsigned onset_of(const struct sl_model *model, const struct sl_track *tr
 		       : 0;
 }
 
-/* True: what is held hardly ever falls, as in a queue that fills faster than it is emptied. */
+/* True: the survivors were born evenly, or what is held hardly ever falls, as in a queue that fills faster than it is emptied. */
 static bool is_left_evenly(const struct sl_leak_windows *counted, const struct sl_leak_windows *left)
 {
-	double kept = counted->kept[counted->count - 1];
+	double last, kept = counted->kept[counted->count - 1];
 
 	return 2 * left->kept[left->count - 1] < kept || /* freed before the program's last work */
-	       FALLS_MAX * (kept - counted->kept[0]) >= sl_leak_windows_given_back(counted);
+	       FALLS_MAX * (kept - counted->kept[0]) >= sl_leak_windows_given_back(counted) ||
+	       sl_leak_windows_evenness(left, left->tick, &last) >= QUARTER_MIN;
 }
 
 /*
@@ -403,15 +467,36 @@ static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 	return false;
 }
 
-/* True: the place allocated in a handful of calls (leak_windows.h). */
-static bool is_of_few_calls(const struct sl_leak_windows *counted)
+/* How many labels that come again its blocks have; no label counts as one. */
+static unsigned labels_of(const struct sl_model *model, const struct sl_track *track)
+{
+	uint32_t seen[LABELS_MAX];
+	unsigned count = 0, k;
+
+	for (size_t i = 0; i < model->sites.count && count < LABELS_MAX; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		if (&model->tracks.item[site->track] != track || !site->total_blocks ||
+		    (site->label && !sl_leak_windows_comes_again(model, site->label)))
+			continue;
+		for (k = 0; k < count && seen[k] != site->label; k++)
+			;
+		seen[k] = site->label;
+		count += k == count;
+	}
+	return count;
+}
+
+/* True: the place allocated in a handful of calls, or in few of each kind (leak_windows.h). */
+static bool is_of_few_calls(const struct sl_model *model, const struct sl_track *track, const struct sl_leak_windows *counted)
 {
 	double others = counted->others[counted->count] - counted->others[0],
 	       all = counted->tick[counted->count] - counted->tick[0];
 	bool alone = others < SL_KEEPING_OTHERS * all; /* then nothing tells calls apart */
 	unsigned calls = sl_leak_windows_calls(counted, counted->others);
 
-	return !alone && calls < SL_KEEPING_CALLS && all - others <= SL_KEEPING_CALL_BIRTHS * calls;
+	return !alone && calls < 2 * SL_KEEPING_CALLS && all - others <= SL_KEEPING_CALL_BIRTHS * calls &&
+	       sl_leak_windows_is_set_up(calls, labels_of(model, track));
 }
 
 /* True: one call of NCCL made all of it, of which NVTX tells: ncclCommInitAll of tests/golden/gpu/libraries makes 194 blocks. */
@@ -440,13 +525,13 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	const struct sl_leak_windows *left = &course->left;
 	bool few = course->onset && course->counted.count < WINDOWS_MIN; /* then each window is a quarter or longer */
 	const struct sl_leak_windows *counted = few ? left : &course->counted, *series = few ? left : &course->series;
-	double last, by_time, even = evenness_of(counted, &last);
+	double last, by_time, even = evenness_of(&process->model->tracks, track, counted, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
 	if (is_of_one_call(process->model, track))
 		return SL_KEPT_MEANT;
 	if (has_stopped(process->model, track))
-		return is_kept_partly(kept) ? SL_KEPT_PARTLY : SL_KEPT_MEANT;
+		return is_kept_partly(kept, counted, series) ? SL_KEPT_PARTLY : SL_KEPT_MEANT;
 	if (replaces(process->model, kept))
 		return SL_KEPT_MEANT;
 	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
@@ -455,13 +540,16 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	if (turned_over && (sl_leak_windows_missed(counted) >= BOUND_MISSED || is_full(process->model, track) ||
 			    sl_leak_windows_decline(counted) > DECLINE_MAX))
 		return SL_KEPT_MEANT;
-	even = fmin(even, evenness_of(series, &last));
-	if (even >= QUARTER_MIN && (late || has_births_enough(counted)) && is_left_evenly(counted, left)) {
+	even = fmin(even, evenness_of(&process->model->tracks, track, series, &last));
+	if (even >= QUARTER_MIN && (late || has_births_enough(counted, counted->tick, counted->tick[counted->count])) &&
+	    (late || !has_no_clock(&process->model->tracks, track, counted) ||
+	     has_births_enough(counted, counted->time, counted->time[counted->count - 1])) &&
+	    is_left_evenly(counted, left)) {
 		if (late && (left->kept[left->count - 1] < ONSET_BIRTHS ||
 			     left->tick[left->count] - left->tick[0] < ONSET_PART * (double)process->model->tracks.ticks))
 			return SL_KEPT_LATE;
 		if (sl_leak_windows_decline(left) <= DECLINE_MAX)
-			return kept->set_up || may_be_loaded(process, track) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
+			return kept->set_up || may_be_loaded(process, track, series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
 	}
 	if (late || turned_over)
 		return late ? SL_KEPT_LATE : SL_KEPT_MEANT;
@@ -501,14 +589,21 @@ static bool judge_lost(struct sl_process *process, const struct sl_track *track,
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	struct sl_leak_windows series;
 	uint64_t bytes, blocks;
+	double middle;
 
 	if (by_count(track) || track->births < LOST_BUT || course->larger < track->births || is_alone(model, track) ||
-	    !is_judged(process, track, (double)track->born_bytes))
+	    !is_judged(process, track, (double)track->born_bytes) ||
+	    (double)(course->last_tick - course->windows[0].begin_tick) < LOST_PART * (double)model->tracks.ticks)
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
-	if (LOST_OF * blocks < track->births || !may_measure(process))
+	if (blocks < track->births ? LOST_OF * blocks < track->births : track->births < LOST_MIN)
 		return false;
 	sl_leak_windows_take(model, track, false, end_of(model), &series);
+	middle = series.tick[0] + (series.tick[series.count] - series.tick[0]) / 2;
+	if ((blocks < track->births &&
+	     sl_leak_windows_kept_at(&series, series.tick, middle) < LOST_EARLY * series.kept[series.count - 1]) ||
+	    !may_measure(process))
+		return false;
 	*kept = (struct sl_kept){.track = track,
 				 .verdict = SL_KEPT_GROWING,
 				 .larger = true,
@@ -532,7 +627,8 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 	grown = course.series.kept[course.series.count - 1] - course.series.kept[0];
 	chance = fmin(1, sl_leak_windows_chance(course.series.kept, course.series.count) * tested);
 	if (!is_judged(process, track, grown) || chance > SL_KEEPING_LEVEL ||
-	    grown < 2 * sl_leak_windows_given_back(&course.series) || !may_measure(process))
+	    grown < 2 * sl_leak_windows_given_back(&course.series) || is_gone_before_error(model, track, grown) ||
+	    !may_measure(process))
 		return false;
 	sl_leak_windows_take_left(model, track, &course.counted, &course.left);
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
@@ -544,7 +640,7 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 		sl_leak_windows_begin_at(&course.left, course.onset);
 	}
 	measure(kept, model, &course.series);
-	kept->set_up = is_of_few_calls(&course.counted);
+	kept->set_up = is_of_few_calls(model, track, &course.counted);
 	kept->verdict = after_its_end(model, track, sl_stats_bytes(course.counted.tick[0]), verdict_of(process, kept, &course));
 	kept->young = is_turned_over(model, track, &course.left);
 	return kept->verdict != SL_KEPT_MEANT;
@@ -572,8 +668,10 @@ static bool judge_stairs(const struct sl_process *process, const struct sl_track
 	if (least < SL_KEEPING_BIRTHS || least < most / 2 || series.tick[series.count] - series.tick[series.count - 1] > 1.5 * most)
 		return false;
 	sl_leak_windows_take(model, track, false, end_of(model), &series);
-	*kept = (struct sl_kept){
-		.track = track, .verdict = SL_KEPT_STAIRS, .set_up = is_of_few_calls(&series), .since_ns = track->first_ns};
+	*kept = (struct sl_kept){.track = track,
+				 .verdict = SL_KEPT_STAIRS,
+				 .set_up = is_of_few_calls(model, track, &series),
+				 .since_ns = track->first_ns};
 	measure(kept, model, &series);
 	return true;
 }
@@ -952,17 +1050,60 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 						    .stack = track->stack});
 }
 
-/* True: a finding reports the same blocks, or they hold too little to have caused the error at the end. */
-static bool is_known_to_grow(const struct sl_process *process, const struct sl_kept *kept)
+static bool is_one_place(struct sl_process *process, const struct sl_stack_frame *a, const struct sl_track *track)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_stack_frame *b = sl_place_at(process, track->stack, frames);
+
+	return a && b && sl_place_same(a, b);
+}
+
+/* True: other calls on the line allocate such blocks too: a compiler unrolled a loop.  left_at_exit.c judges them together. */
+static bool is_unrolled(struct sl_process *process, const struct sl_track *track)
+{
+	const struct sl_tracks *tracks = &process->model->tracks;
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_stack_frame *place = sl_place_at(process, track->stack, frames);
+
+	for (size_t i = 0; i < tracks->count; i++) {
+		const struct sl_track *other = &tracks->item[i];
+
+		if (other != track && other->kind == track->kind && other->device == track->device &&
+		    other->most_bytes == track->most_bytes && is_one_place(process, place, other))
+			return true;
+	}
+	return false;
+}
+
+/* True: a forward pass made these blocks, too few for several passes. */
+static bool is_one_pass(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
 
-	if (kept->verdict == SL_KEPT_UNCLEAR && !sl_model_ended_by_error(model) && sl_process_lacked_room(process) &&
-	    sl_stack_same(kept->track->stack, model->roomless.stack))
+	for (size_t i = 0; kept->births < BURST_MAX && i < model->sites.count; i++)
+		if (&model->tracks.item[model->sites.item[i].track] == kept->track)
+			return sl_roles_of(process, &model->sites.item[i]) == SL_ROLE_ACTIVATIONS;
+	return false;
+}
+
+/*
+ * True: a certain finding reports the same blocks, or they are of one step, or hold too little to have caused the error at the
+ * end.
+ */
+static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_model *model = process->model;
+
+	if (kept->verdict == SL_KEPT_UNCLEAR && !sl_model_ended_by_error(model) &&
+	    (is_one_pass(process, kept) ||
+	     (sl_process_lacked_room(process) && sl_stack_same(kept->track->stack, model->roomless.stack))))
 		return true;
-	return kept->verdict == SL_KEPT_UNCLEAR && sl_model_ended_by_error(model) && kept->bytes != SL_UNKNOWN &&
-	       kept->bytes <
-		       LITTLE_PART * (double)model->ooms.item[model->ooms.count - 1].live_bytes; /* what holds little is not why */
+	if (kept->verdict == SL_KEPT_UNCLEAR && sl_model_ended_by_error(model)) /* what holds little is not why */
+		return kept->bytes != SL_UNKNOWN &&
+		       kept->bytes < LITTLE_PART * (double)model->ooms.item[model->ooms.count - 1].live_bytes;
+	if (kept->verdict != SL_KEPT_PARTLY && kept->verdict != SL_KEPT_STAIRS)
+		return false;
+	return is_left(process, kept) || (kept->verdict == SL_KEPT_STAIRS && is_unrolled(process, kept->track));
 }
 
 /*

@@ -125,8 +125,7 @@ double sl_leak_windows_evenness(const struct sl_leak_windows *series, const doub
 	return mean > 0 ? least / mean : 0;
 }
 
-/* The median length of these windows by a clock. */
-static double gap_of(const double *clock, unsigned from, unsigned to)
+double sl_leak_windows_gap(const double *clock, unsigned from, unsigned to)
 {
 	double gaps[SL_TRACK_WINDOWS];
 
@@ -152,6 +151,19 @@ unsigned sl_leak_windows_calls(const struct sl_leak_windows *series, const doubl
 	return calls;
 }
 
+bool sl_leak_windows_is_set_up(unsigned calls, unsigned labels)
+{
+	return calls < SL_KEEPING_CALLS ||
+	       (labels > 1 && calls < 2 * SL_KEEPING_CALLS && calls < SL_KEEPING_CALLS_PER_LABEL * labels);
+}
+
+bool sl_leak_windows_comes_again(const struct sl_model *model, uint32_t label)
+{
+	uint32_t at = sl_idmap_get(&model->label_ids, label, UINT32_MAX);
+
+	return at != UINT32_MAX && model->labels.item[at].entries > 1;
+}
+
 double sl_leak_windows_pace(const struct sl_leak_windows *series, const double *clock)
 {
 	unsigned count = series->count - 1; /* the last window is not full */
@@ -161,9 +173,9 @@ double sl_leak_windows_pace(const struct sl_leak_windows *series, const double *
 		gaps[i] = clock[i + 1] - clock[i];
 	if (sl_leak_windows_chance(gaps, count) > SL_KEEPING_LEVEL)
 		return 1;
-	second = gap_of(clock, count / 4, count / 2);
-	third = gap_of(clock, count / 2, count * 3 / 4);
-	last = gap_of(clock, count * 3 / 4, count);
+	second = sl_leak_windows_gap(clock, count / 4, count / 2);
+	third = sl_leak_windows_gap(clock, count / 2, count * 3 / 4);
+	last = sl_leak_windows_gap(clock, count * 3 / 4, count);
 	return last > SLOWER_STILL * third && last > second ? second / last : 1;
 }
 
@@ -206,4 +218,13 @@ double sl_leak_windows_slope(const struct sl_leak_windows *series, const double 
 	}
 	*error = xx > 0 && n > 2 ? sqrt(1.2 * left * (n - 1) / (n - 2)) / (clock[series->count - 1] - clock[0]) : 0;
 	return slope;
+}
+
+double sl_leak_windows_evenness_of_births(const struct sl_leak_windows *series)
+{
+	double clock[SL_TRACK_WINDOWS + 1], last;
+
+	for (unsigned i = 0; i <= series->count; i++)
+		clock[i] = i;
+	return sl_leak_windows_evenness(series, clock, &last);
 }

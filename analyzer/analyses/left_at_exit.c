@@ -114,7 +114,8 @@ static void mark_passing(struct births *births, const struct sl_process *process
 		struct birth *birth = &births->list.item[k];
 		uint32_t kept = births->growing[model->sites.item[birth->site].track];
 
-		birth->passing = kept && passing[kept - 1].blocks && sl_freed_soon_is(&passing[kept - 1], birth->time_ns);
+		birth->passing =
+			kept && passing[kept - 1].blocks && sl_freed_soon_is(&passing[kept - 1], birth->time_ns, birth->bytes);
 	}
 	free(passing);
 }
@@ -212,16 +213,23 @@ static bool is_rising(const struct birth *births, size_t count)
 	return true;
 }
 
-/* True: they came in a handful of calls (leak_windows.h). */
-static bool is_set_up(const struct birth *births, size_t count, const struct clock *clock)
+/* True: they came in a handful of calls, or in few of each label (leak_windows.h). */
+static bool is_set_up(const struct sl_model *model, const struct birth *births, size_t count, const struct clock *clock)
 {
 	double near = SL_KEEPING_CALL_PART * (read_clock(clock, births[count - 1].time_ns) - read_clock(clock, births[0].time_ns)) /
 		      (double)(count - 1);
-	unsigned calls = 1;
+	unsigned calls = 1, labels = 0;
 
-	for (size_t i = 1; i < count; i++)
-		calls += read_clock(clock, births[i].time_ns) - read_clock(clock, births[i - 1].time_ns) >= near;
-	return calls < SL_KEEPING_CALLS;
+	for (size_t i = 0; i < count && calls < 2 * SL_KEEPING_CALLS; i++) {
+		uint32_t label = model->sites.item[births[i].site].label;
+		size_t k = 0;
+
+		while (model->sites.item[births[k].site].label != label)
+			k++;
+		labels += k == i && (!label || sl_leak_windows_comes_again(model, label));
+		calls += i && read_clock(clock, births[i].time_ns) - read_clock(clock, births[i - 1].time_ns) >= near;
+	}
+	return sl_leak_windows_is_set_up(calls, labels);
 }
 
 /* The births of one leak, oldest first. */
@@ -233,7 +241,7 @@ static void fit(struct sl_leak *leak, const struct sl_model *model, const struct
 	double life = clock->steps ? (double)clock->steps->entries : (double)clock->life_ns / 1e9, slope, ignored;
 
 	if (count < GROWING_BLOCKS_MIN || span < GROWING_SPAN_MIN * life ||
-	    (count < SL_KEEPING_BIRTHS && (is_rising(births, count) || is_set_up(births, count, clock))))
+	    (count < SL_KEEPING_BIRTHS && (is_rising(births, count) || is_set_up(model, births, count, clock))))
 		return;
 	slope = line(births, count, clock, &leak->r_squared);
 	leak->growing = leak->r_squared >= R_SQUARED_MIN && slope > 0;

@@ -15,8 +15,11 @@
  * evidence alone: on a busy machine an interpreter takes seconds to end.  Any of these shows it:
  *  - Most blocks were freed before the program's last allocation.
  *  - They were freed one by one: nearly each after the program had done something else (SL_TRACK_PAUSE_NS), over a quarter of the
- *    time in which they were allocated.  The end of a program frees in a burst.
+ *    time in which they were allocated, or over more than half a second and half of that time.  The end of a program frees in a
+ *    burst.
  *  - After the last of them the program made one block about as large as all of them together: it joined them.
+ *  - A stack that differs only in the line of one caller was filled and freed as a whole before: an earlier pass of the same
+ *    work.
  */
 bool sl_self_freed_is_freed(const struct sl_model *model, const struct sl_track *track);
 

@@ -20,9 +20,10 @@
  *   neighbour: with 3000 MiB asks in vain for 800 beside a process with 4000, whose context is in no sample; neighbour-frees: that frees before free memory is
  *   read; neighbour-killed: it was killed, and a sample lists it.  neighbour-comes: it is sampled with most of it only after the error; neighbour-goes-on: with
  *   more than was in use at the error.  leaking-N: N processes keep a block in each turn.
- *   classes-beside: a cache makes two blocks for each of 21 classes of sizes, the rarer the later, beside a passing block in each of 500 turns;
+ *   classes, classes-beside: a cache makes two blocks for each of 21 classes of sizes, the rarer the later; beside a passing block in each of 500 turns;
  *   classes-evenly: at even distances.  snapshots: ten epochs of 20 passing blocks; after each, eight blocks more, of which the second's stay until the
- *   fifth's are there.  sets-up-N-M: in N of 200 turns of a passing block a library keeps M blocks.
+ *   fifth's are there.  sets-up-N-M: in N of 200 turns of a passing block a library keeps M blocks; -labels: each time with a label of its own that comes
+ *   again without keeping any; -names: with one that does not.
  *   batches-E-T-N: E epochs of T turns of four passing blocks and N turns that also keep one; -labels: N for each of four; -only: these have no passing block.
  *   spike-of-tensors: PyTorch has 128 MiB for a tensor of 20, and makes one of 5 in each turn, of 90 in the 20th.
  * (Longer than other files: each way is a few lines, and all share the same blocks and clock.)
@@ -141,17 +142,26 @@ static void keep_labelled(unsigned block, uint64_t mib, unsigned label, uint64_t
  * Beside a passing block in each of 200 turns, `calls` of these keep some more, as a library does at the first use of each of its
  * parts.  A turn is a range named after its call, or else after one of those before it if such names come again.
  */
-static void set_up(unsigned calls, unsigned blocks)
+static void set_up(unsigned calls, unsigned blocks, bool labels, bool again)
 {
+	unsigned texts[26];
+
+	for (char name[] = "A"; *name <= 'Z'; ++*name)
+		texts[*name - 'A'] = synth_text(s, name);
 	for (unsigned i = 0; i < 200; i++) {
 		uint64_t now = (i + 1) * TURN_NS;
 		unsigned call = i * calls / 200;
-		bool first = !i || call > (i - 1) * calls / 200;
+		bool first = !i || call > (i - 1) * calls / 200, named = labels && (first || again);
+		unsigned label = named ? texts[(first ? call : i % (call + 1)) % 26] : 0;
 
+		if (named)
+			synth_call(s, 1, "range_push", .label = label, .time_ns = SYNTH_START_NS + now);
 		make_other(70, 2000, 9, now + 1000);
 		give_back(2000, now + 2000);
 		for (unsigned k = 0; k < blocks && first; k++)
-			keep_labelled(call * blocks + k, 8, 0, now + (k + 3) * 1000);
+			keep_labelled(call * blocks + k, 8, label, now + (k + 3) * 1000);
+		if (named)
+			synth_call(s, 1, "range_pop", .time_ns = SYNTH_START_NS + now + TURN_NS / 2);
 	}
 }
 
@@ -490,7 +500,7 @@ int main(int argc, char **argv)
 		else if (works)
 			load_and_work();
 		else if (sets_up)
-			set_up(calls, blocks);
+			set_up(calls, blocks, strstr(how, "-labels") || strstr(how, "-names"), strstr(how, "-labels"));
 		else if (validates)
 			leak_in_batches(epochs, train, batches, strstr(how, "-labels") ? 4 : 0, strstr(how, "-only") ? 0 : 4);
 		else if (snapshots)
