@@ -110,7 +110,7 @@ class Pack(unittest.TestCase):
         def when(run):
             while not os.path.exists(os.path.join(run.folder, "made")):
                 time.sleep(0.01)
-        with script("calls=8000", "ready=made", "wait=never", kill_when=when, code=-9) as run:
+        with script("calls=8000", "ready=made", "calls=4000000", "wait=never", kill_when=when, code=-9) as run:
             trace, = [os.path.join(run.traces, name) for name in run.files() if name.endswith(".zst")]
             torn = shutil.copytree(run.traces, os.path.join(self.folder, "torn"))
             with open(os.path.join(torn, os.path.basename(trace)), "r+b") as file:
