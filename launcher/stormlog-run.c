@@ -140,9 +140,8 @@ static int analyze(const struct sl_launch *run, char *verb, char **folders)
 		return SL_LAUNCH_FAILED;
 	}
 	for (; *folders; folders++) {
-		/* check takes the newest run, which is this one. */
-		char *one[] = {analyzer, verb, "--run", (char *)run->run_id, *folders, NULL};
-		char *check[] = {analyzer, verb, *folders, run->dry ? "--dry" : NULL, NULL};
+		char *dry = run->dry && !strcmp(verb, "check") ? "--dry" : NULL;
+		char *argv[] = {analyzer, verb, "--run", (char *)run->run_id, *folders, dry, NULL};
 
 		child = fork();
 		if (!child) {
@@ -150,7 +149,7 @@ static int analyze(const struct sl_launch *run, char *verb, char **folders)
 				alarm(OOM_SECONDS);
 			dup2(STDERR_FILENO, STDOUT_FILENO);
 			sl_child_signals_restore();
-			execv(analyzer, strcmp(verb, "check") ? one : check);
+			execv(analyzer, argv);
 			_exit(SL_LAUNCH_FAILED);
 		}
 		if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
