@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, List, Tuple, Union
 
+from . import door
 from .errors import ProfilerError
 from .recording import program
 
@@ -80,7 +81,8 @@ class Folder:
     def part(self, name: str, nothing: str, *blocks_of: str) -> str:
         """These blocks of a run's report, or that there is nothing; and what the report could not know."""
         screen = self.screen(name)
-        return "\n".join([blocks(screen, *blocks_of) or nothing, *re.findall(r"(?m)^incomplete: .*", screen)])
+        why = re.findall(r"(?m)^incomplete: .*|no window: .*", screen)
+        return "\n".join([blocks(screen, *blocks_of) or ("not known, the file does not tell" if why else nothing), *why])
 
     def runs(self, below: str) -> str:
         found: List[Tuple[float, str]] = []
@@ -91,7 +93,7 @@ class Folder:
             snapshots = [path for path in traces if re.search(r"\.(pickle|pkl)", path.name)]
             for path, kind in [*((path, "a pickle") for path in snapshots), *[(here, "a recording")] * (len(traces) > len(snapshots))]:
                 written = path.lstat().st_mtime
-                found.append((written, "%s  %s of %s" % (path.relative_to(self.root), kind, time.strftime("%Y-%m-%d %H:%M", time.localtime(written)))))
+                found.append((written, "%s  %s of %s" % (door.line(str(path.relative_to(self.root))), kind, time.strftime("%Y-%m-%d %H:%M", time.localtime(written)))))
         more = ["... and %d older: list_runs(below) of one folder" % (len(found) - RUNS)] if len(found) > RUNS else []
         return "\n".join([line for _, line in sorted(found, reverse=True)[:RUNS]] + more) or "no recording and no snapshot is in this folder"
 
@@ -143,7 +145,7 @@ def serve(path: str) -> None:
     def out_of_memory(run: str) -> str:
         """Each allocation that failed: what was asked, who held the device, the cause, and what would help."""
         text = folder.part(run, "no allocation failed", "OUT OF MEMORY", "RETRIED")
-        return cut(text, "answer(run)" if text.startswith("no ") else "who_held(run, at='oom'), or would_it_fit(run, capacity)")
+        return cut(text, "answer(run)" if text.startswith(("no ", "not ")) else "who_held(run, at='oom'), or would_it_fit(run, capacity)")
 
     def hidden(run: str) -> str:
         """Memory of the device that no recorded call explains: contexts, code, libraries, other processes."""
