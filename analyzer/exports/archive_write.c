@@ -10,17 +10,14 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "analyzer/base/budget.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/exports/native_names.h"
-#include "analyzer/exports/redact_ring.h"
+#include "analyzer/exports/redact.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/frames.h"
-#include "analyzer/trace/incomplete.h"
-#include "common/definition.h"
 #include "common/tracefile.h"
 
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
@@ -36,7 +33,6 @@ struct packer {
 	struct sl_redaction redaction; /* key NULL: no mask */
 	struct sl_map stems;	       /* of images, and how often each was wanted */
 	struct sl_archived *packed;
-	bool has_rest; /* of the file in work: the rest of its torn end is in the ring */
 	uint8_t bytes[1 << 16];
 };
 
@@ -113,9 +109,17 @@ static bool push_file(struct packer *p, const char *path, const char *name, bool
 	return fine;
 }
 
+/* A file or memory that frames are put into. */
+struct target {
+	struct packer *packer;
+	FILE *to;
+};
+
 /* Compresses a frame and writes it behind its index. */
-static bool put_frame(struct packer *p, FILE *to, struct sl_frame_index index, const void *plain, size_t size)
+static bool put_frame(void *context, struct sl_frame_index index, const void *plain, size_t size)
 {
+	const struct target *target = context;
+	struct packer *p = target->packer;
 	size_t bound = ZSTD_compressBound(size), packed;
 	uint8_t *again = sl_memory_must(malloc(bound));
 	bool fine;
@@ -127,155 +131,34 @@ static bool put_frame(struct packer *p, FILE *to, struct sl_frame_index index, c
 	fine = !ZSTD_isError(packed);
 	index.compressed = (uint32_t)packed;
 	index.check = sl_frame_index_check(&index);
-	fine = fine && fwrite(&index, sizeof(index), 1, to) == 1 && fwrite(again, 1, packed, to) == packed;
+	fine = fine && fwrite(&index, sizeof(index), 1, target->to) == 1 && fwrite(again, 1, packed, target->to) == packed;
 	free(again);
 	return fine;
 }
 
 /* ---- names of native frames, which are looked up while the libraries are here */
 
-struct names {
-	struct packer *packer;
-	FILE *to;
-};
-
 static bool put_names(void *context, const void *maps, size_t size, uint32_t count)
 {
-	struct names *names = context;
 	struct sl_frame_index index = {.magic = SL_FRAME_MAGIC, .size = sizeof(index) - 8, .kind = SL_FRAME_DEFS, .count = count};
 
-	return put_frame(names->packer, names->to, index, maps, size);
+	return put_frame(context, index, maps, size);
 }
 
 /* The frames with the names, malloc'ed; *size is 0 where nothing has a name. */
 static char *names_of(struct packer *p, struct sl_trace *trace, size_t *size)
 {
 	char *frames = NULL;
-	struct names names = {p, open_memstream(&frames, size)};
+	struct target to = {p, open_memstream(&frames, size)};
 
-	if (names.to && trace && p->symbols)
-		sl_native_names_each(trace, p->symbols, put_names, &names);
-	if (!names.to || fclose(names.to))
+	if (to.to && trace && p->symbols)
+		sl_native_names_each(trace, p->symbols, put_names, &to);
+	if (!to.to || fclose(to.to))
 		*size = 0;
 	return frames;
 }
 
-/* ---- redaction: frames are decompressed, masked and, where a name was in them, compressed again */
-
-static bool put_as_it_is(const struct sl_frames *frames, uint64_t offset, uint64_t size, FILE *to)
-{
-	uint8_t bytes[1 << 16];
-	bool fine = true;
-
-	while (size && fine) {
-		size_t got = sl_frames_read_at(frames->fd, bytes, size < sizeof(bytes) ? size : sizeof(bytes), offset);
-
-		fine = got && fwrite(bytes, 1, got, to) == got;
-		offset += got;
-		size -= got;
-	}
-	return fine;
-}
-
-/* What of a file goes into no pack, because names in it cannot be found. */
-struct left_out {
-	uint64_t first, bytes, begin_ns, end_ns;
-	uint64_t seen, seen_ns; /* end of the last part that was looked at */
-};
-
-/* The part from `begin` on, which `index` describes, goes into the pack. */
-static void leave_out_up_to(struct left_out *left, uint64_t begin, uint64_t end, const struct sl_frame_index *index)
-{
-	if (begin > left->seen) {
-		left->first = left->bytes ? left->first : left->seen;
-		left->begin_ns = left->bytes ? left->begin_ns : left->seen_ns;
-		left->end_ns = index->begin_ns;
-		left->bytes += begin - left->seen;
-	}
-	left->seen = end;
-	left->seen_ns = index->end_ns > left->seen_ns ? index->end_ns : left->seen_ns;
-}
-
-/* In the pack nothing is damaged any more, so that the trace itself has to say what is missing. */
-static bool put_gap(struct packer *p, FILE *to, const struct left_out *left)
-{
-	struct sl_frame_index index = {.magic = SL_FRAME_MAGIC, .size = sizeof(index) - 8, .kind = SL_FRAME_DEFS, .count = 1};
-	uint8_t bytes[256];
-	uint64_t end_ns = left->end_ns > left->seen_ns ? left->end_ns : left->seen_ns;
-	struct sl_definition gap = sl_definition_gap(bytes, sizeof(bytes), 0, left->begin_ns, end_ns,
-						     "parts of the file did not open when it was packed", true);
-
-	p->packed->left_out = true;
-	return sl_definition_end(&gap) && put_frame(p, to, index, gap.pack.bytes, gap.pack.used);
-}
-
-/* True: the frame is numbers alone, and nothing is behind it in its room. */
-static bool may_stay(const struct sl_redaction *redaction, const struct sl_zstd_frame *frame, const struct sl_inflate *plain)
-{
-	return frame->kind == SL_FRAME_BLOCK && !redaction->masked &&
-	       ZSTD_findFrameCompressedSize(plain->in, frame->compressed) == frame->compressed;
-}
-
-/*
- * Copies frame by frame, in the memory of the largest one.  A frame that cannot be decompressed is left out, because it may hold
- * names, and this is reported.
- */
-static bool mask_trace(struct packer *p, const char *path, FILE *to)
-{
-	struct sl_damage damage = {0}; /* not printed: the left-out parts are */
-	struct sl_inflate plain = {0};
-	struct left_out left = {0};
-	struct sl_budget budget;
-	struct sl_frames frames;
-	struct stat st;
-	bool fine = !stat(path, &st) && sl_frames_open(&frames, path, 0, &damage);
-
-	if (!fine)
-		return false;
-	sl_budget_resume();
-	sl_budget_begin(&budget, frames.disk_bytes);
-	for (size_t i = 0; fine && i < frames.count; i++) {
-		const struct sl_zstd_frame *frame = &frames.frame[i];
-		struct sl_frame_index index;
-		uint64_t begin = frame->offset - sizeof(index);
-
-		if (sl_budget_spent(&budget)) {
-			sl_escape_print(
-				stderr,
-				"stormlog-analyze: %s: offset %llu: it takes more of the processor's time than it may; the rest "
-				"is left out\n",
-				path, (unsigned long long)frame->offset);
-			damage.damaged = true;
-			break;
-		}
-
-		if (!frame->kind || sl_frames_read_at(frames.fd, &index, sizeof(index), begin) != sizeof(index) ||
-		    !sl_frame_index_valid(&index, sizeof(index))) {
-			damage.damaged = true;
-			continue;
-		}
-		if (!sl_frame_read(&plain, &frames, frame, &damage))
-			continue;
-		leave_out_up_to(&left, begin, frame->offset + frame->compressed, &index);
-		p->redaction.masked = 0;
-		sl_redact_maps(&p->redaction, plain.out, plain.bytes);
-		if (may_stay(&p->redaction, frame, &plain))
-			fine = put_as_it_is(&frames, begin, sizeof(index) + frame->compressed, to);
-		else
-			fine = put_frame(p, to, index, plain.out, plain.bytes);
-	}
-	leave_out_up_to(&left, (uint64_t)st.st_size, 0, &(struct sl_frame_index){0});
-	if (damage.damaged || (frames.unfinished && !p->has_rest))
-		fine = put_gap(p, to, &left) && fine;
-	if (left.bytes)
-		sl_escape_print(stderr,
-				"stormlog-analyze: %s: offset %llu: from here on %llu bytes are left out, since they do not open\n",
-				path, (unsigned long long)left.first, (unsigned long long)left.bytes);
-	sl_inflate_free(&plain);
-	sl_frames_close(&frames);
-	sl_damage_free(&damage);
-	return fine;
-}
+/* ---- redaction: a trace is written anew */
 
 /* An unnamed file in TMPDIR: the size of a masked file must be known before its first byte is packed. */
 static FILE *temporary(void)
@@ -289,55 +172,29 @@ static FILE *temporary(void)
 	return file;
 }
 
-static bool push_masked(struct packer *p, const char *path, const char *name)
+/* trace: NULL where no header of the image can be read; the pack then has an empty file, which its readers name. */
+static bool add_redacted(struct packer *p, struct sl_trace *trace, const char *stem)
 {
-	FILE *masked = temporary();
-	uint8_t bytes[1 << 16];
-	bool fine = masked && mask_trace(p, path, masked) && !fflush(masked) && push_head(p, name, (uint64_t)ftello(masked));
-	size_t got;
+	FILE *made = temporary();
+	struct target to = {p, made};
+	char *name = sl_memory_print("%s" SL_TRACE_SUFFIX, stem);
+	bool fine = made && (!trace || sl_redact_trace(&p->redaction, trace, put_frame, &to)) && !fflush(made);
 
-	if (fine)
-		rewind(masked);
-	while (fine && (got = fread(bytes, 1, sizeof(bytes), masked)) > 0)
-		fine = push(p, bytes, got, ZSTD_e_continue);
-	fine = fine && !ferror(masked);
-	if (masked)
-		fclose(masked);
-	return fine;
-}
+	fine = fine && push_head(p, name, (uint64_t)ftello(made)) && push_part(p, fileno(made), 0, (uint64_t)ftello(made));
+	free(name);
+	if (made)
+		fclose(made);
+	if (fine && trace && trace->ring.path) {
+		struct sl_ringfile ring;
 
-/* Masks a ring segment by segment, since masks have the length of the names.  One of another version is left out. */
-static bool push_ring(struct packer *p, const char *path, const char *name)
-{
-	uint8_t *part = sl_memory_must(malloc(SL_SEGMENT_BYTES));
-	struct sl_ringfile *head = sl_memory_must(calloc(1, SL_RINGFILE_HEAD));
-	struct stat st;
-	int fd = sl_paths_open_regular(path, &st);
-	bool fine = fd >= 0;
-
-	if (fine)
-		sl_frames_read_at(fd, head, SL_RINGFILE_HEAD, 0); /* readers take a short one for zeroes, too */
-	if (fine && sl_redact_ring_head(&p->redaction, head)) {
-		uint64_t size = ring_size(&st);
-
-		fine = push_head(p, name, size) &&
-		       push(p, head, size < SL_RINGFILE_HEAD ? size : SL_RINGFILE_HEAD, ZSTD_e_continue);
-		for (uint64_t at = SL_RINGFILE_HEAD, i = 0; fine && at < size; at += SL_SEGMENT_BYTES, i++) {
-			size_t wanted = size - at < SL_SEGMENT_BYTES ? size - at : SL_SEGMENT_BYTES,
-			       got = sl_frames_read_at(fd, part, wanted, at);
-
-			memset(part + got, 0, SL_SEGMENT_BYTES - got);
-			sl_redact_ring_segment(&p->redaction, &head->segment[i], part);
-			fine = push(p, part, wanted, ZSTD_e_continue);
-		}
-	} else if (head->magic[0]) { /* else it was only just made */
-		sl_escape_print(stderr, "stormlog-analyze: %s: is no ring of this version and is left out\n", path);
-		p->packed->left_out = true;
+		sl_redact_ring(&ring, trace);
+		name = sl_memory_print("%s" SL_RING_SUFFIX, stem);
+		fine = push_head(p, name, sizeof(ring)) && push(p, &ring, sizeof(ring), ZSTD_e_continue);
+		free(name);
 	}
-	if (fd >= 0)
-		close(fd);
-	free(part);
-	free(head);
+	if (trace && trace->damage.damaged && !trace->damage.readable)
+		sl_damage_print(&trace->damage);
+	p->packed->left_out |= !trace || (trace->damage.damaged && !trace->damage.readable);
 	return fine;
 }
 
@@ -353,16 +210,7 @@ static bool add_file(struct packer *p, const char *path, const char *stem, const
 		return true;
 	}
 	name = sl_memory_print("%s%s", stem, rest);
-	fine = !p->redaction.key ? push_file(p, path, name, ring, more, more_size)
-	       : ring		 ? push_ring(p, path, name)
-				 : push_masked(p, path, name);
-
-	if (p->redaction.cleared) {
-		sl_escape_print(stderr, "stormlog-analyze: %s: %llu definitions that no agent wrote are left out\n", path,
-				(unsigned long long)p->redaction.cleared);
-		p->packed->left_out = true;
-		p->redaction.cleared = 0;
-	}
+	fine = push_file(p, path, name, ring, more, more_size);
 	free(name);
 	return fine;
 }
@@ -423,18 +271,16 @@ static bool add_image(struct packer *p, const struct sl_images *images, unsigned
 	/* The ring may be in another folder. */
 	const char *ring = trace && trace->ring.path ? trace->ring.path : image->ring;
 	char stem[NAME_MAX + 1], *names = names_of(p, trace, &names_size);
-	bool fine = true, rest = trace && sl_incomplete_is_in_ring(&(struct sl_files){trace->files, trace->file_count,
-										      &trace->folded, trace->log_next},
-								   &trace->ring);
+	bool fine = true;
 
 	stem_of_members(p, stem, base, stem_size, number);
-	if (ring)
+	if (p->redaction.key)
+		fine = add_redacted(p, trace, stem);
+	else if (ring)
 		fine = add_file(p, ring, stem, SL_RING_SUFFIX, true, NULL, 0);
-	for (unsigned i = 0; i < image->file_count && fine; i++) {
-		p->has_rest = rest && i + 1 == image->file_count;
+	for (unsigned i = 0; !p->redaction.key && i < image->file_count && fine; i++)
 		fine = add_file(p, image->files[i], stem, sl_paths_name(image->files[i]) + stem_size, false, names,
 				i ? 0 : names_size);
-	}
 	free(names);
 	p->packed->read += trace != NULL;
 	if (trace)
@@ -469,7 +315,7 @@ bool sl_archive_write(FILE *out, const struct sl_images *images, int run, const 
 	if (key && fine)
 		sl_redact_say(&p.redaction, stderr);
 	fine = fine && !(key && (fflush(stderr) || ferror(stderr))); /* it could not be reviewed */
-	sl_map_free(&p.redaction.kept);
+	sl_redact_free(&p.redaction);
 	sl_map_free(&p.stems);
 	return fine;
 }

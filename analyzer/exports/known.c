@@ -29,13 +29,11 @@ static const char *const others[] = {"header", SL_TRACE_FORMAT, "i", "u", "befor
 
 static void put(struct sl_map *names, const char *name)
 {
-	*sl_map_at(names, name) = 1;
+	*sl_map_at(names, name) = SL_KNOWN_WORD;
 }
 
 static void fill(struct sl_map *names)
 {
-	for (size_t i = 0; i < SL_COUNT(calls); i++)
-		put(names, calls[i]);
 	for (size_t i = 0; i < SL_COUNT(others); i++)
 		put(names, others[i]);
 	for (size_t i = 0; i < SL_FIELD_COUNT; i++) {
@@ -50,9 +48,11 @@ static void fill(struct sl_map *names)
 		put(names, sl_event_families[i].name);
 	for (size_t i = 0; i < sl_event_flag_count; i++)
 		put(names, sl_event_flags[i].name);
+	for (size_t i = 0; i < SL_COUNT(calls); i++)
+		*sl_map_at(names, calls[i]) = SL_KNOWN_CALL;
 }
 
-bool sl_known_has(const char *text, size_t size)
+enum sl_known sl_known_as(const char *text, size_t size)
 {
 	static struct sl_map names;
 	char copy[128];
@@ -60,16 +60,8 @@ bool sl_known_has(const char *text, size_t size)
 	if (!names.count)
 		fill(&names);
 	if (size >= sizeof(copy) || memchr(text, 0, size))
-		return false;
+		return SL_KNOWN_NOT;
 	memcpy(copy, text, size);
 	copy[size] = 0;
-	return sl_map_find(&names, copy) != 0;
-}
-
-bool sl_known_is_field(const char *text, size_t size)
-{
-	for (size_t i = 0; i < SL_FIELD_COUNT; i++)
-		if (strlen(sl_event_fields[i].name) == size && !memcmp(sl_event_fields[i].name, text, size))
-			return true;
-	return false;
+	return (enum sl_known)sl_map_find(&names, copy);
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of the trace format that this version writes: fields, verbs, kinds, flags, families, calls. */
+/* Names of the trace format that this version writes: fields, verbs, kinds, flags, families, and calls of the vendors. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
-/* True: one of these names.  The first call makes a table, which is kept until the program ends. */
-bool sl_known_has(const char *text, size_t size);
+enum sl_known { SL_KNOWN_NOT, SL_KNOWN_WORD, SL_KNOWN_CALL };
 
-/* True: a column of events. */
-bool sl_known_is_field(const char *text, size_t size);
+/* The first call makes a table, which is kept until the program ends. */
+enum sl_known sl_known_as(const char *text, size_t size);

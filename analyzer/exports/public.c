@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "analyzer/exports/known.h"
+
 static const char words[] =
 	" usr lib lib64 local opt bin sbin site-packages dist-packages x86_64-linux-gnu aarch64-linux-gnu <module> <lambda> "
 	"<listcomp> main _start torch cuda cupy jax jaxlib xla triton tensorflow numpy nvidia forward backward step hip rocm "
@@ -10,7 +12,15 @@ static const char words[] =
 	"Instinct GeForce RTX Tesla Radeon Simulated GPU PCIe HBM3 HBM3e SXM4 SXM5 NVL linux-vdso.so.1 header text frame "
 	"python_stack native_stack thread module eval_range device communicator capability note gap sample oom checkpoint slept "
 	"<asleep> footer block cuda_runtime cuda_driver hsa nccl label process [vdso] . .. - -- & * > # __init__ __new__ "
-	"__post_init__ __call__ wrapper wrapped _wrapper inner decorated _wrapped_call_impl <locals> xla_cuda_plugin.so ";
+	"__post_init__ __call__ py pyc so c cc cpp cu h zst ring wrapper wrapped _wrapper inner decorated _wrapped_call_impl "
+	"<locals> xla_cuda_plugin.so ";
+
+/* Ranges of NCCL, RCCL and torch.distributed: "NCCL:ncclAllReduce", "nccl:all_reduce" (calls that are hooked are in known.c). */
+static const char collectives[] =
+	" NCCL RCCL nccl ncclAllReduce ncclAllGather ncclReduceScatter ncclBroadcast ncclReduce ncclAllToAll ncclAlltoAll "
+	"ncclGather "
+	"ncclScatter ncclSend ncclRecv ncclGroup ncclGroupStart ncclGroupEnd all_reduce all_gather _all_gather_base reduce_scatter "
+	"_reduce_scatter_base broadcast reduce all_to_all gather scatter send recv coalesced ";
 
 /* lib*.so: the C library, the vendors' and the frameworks'. */
 static const char libraries[] =
@@ -96,8 +106,10 @@ static bool is_library(const char *word, size_t size)
 bool sl_public_is(const char *word, size_t size)
 {
 	if (sl_public_is_one_of(word, size, words) || sl_public_is_one_of(word, size, sl_public_capabilities) ||
-	    is_library(word, size))
+	    sl_public_is_one_of(word, size, collectives) || sl_known_as(word, size) == SL_KNOWN_CALL || is_library(word, size))
 		return true;
+	if (size > 9 && !memcmp(word, "backward_", 9)) /* PyTorch's range of a backward pass */
+		return sl_public_span(word + 9, size - 9, "0123456789") == size - 9;
 	return size >= 6 && !memcmp(word, "python", 6) && is_release(word + 6, size - 6);
 }
 

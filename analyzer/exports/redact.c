@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/exports/redact.h"
 
-#include <ctype.h>
-#include <inttypes.h>
-#include <msgpack.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,321 +11,145 @@
 #include "analyzer/exports/known.h"
 #include "analyzer/exports/public.h"
 #include "analyzer/report/roles.h"
-#include "analyzer/trace/idmap.h"
+#include "analyzer/trace/incomplete.h"
 #include "analyzer/trace/object.h"
-#include "common/base.h"
 #include "common/block.h"
+#include "common/definition.h"
 
-#define NUMBERS_TOLD 1000
+#define LETTERS	  10	     /* of a replaced word */
+#define PART	  (1u << 20) /* bytes of definitions in one frame; a reader refuses frames above 64 MB */
+#define PAIRS_MAX 1024	     /* of a map; no agent writes more */
 
-/* Keys of definition maps and of the header (doc/trace-format.md). */
-static const char keys[] =
-	" agent amdgpu architecture argv base begin begin_ns bias blocks boot_id build_id c_boundaries calls cgroup_bytes "
-	"cgroup_id cgroup_limit_bytes cgroup_peak_bytes columns count cpus cwd def device distribution end end_ns environment "
-	"events exe families family fields file first first_line flags follow format frames free_bytes function handle hooks "
-	"host how id job_id kernel key kinds line local_rank log_next memory_bytes metadata monotonic_ns name next ns "
-	"nvidia_driver oom_kills ordinal path pci pcs peaks pid pids ppid process_bytes process_start processes rank restart "
-	"ring removed rss_bytes run_id seq settings source started_ns status system tag text thread threads through tid "
-	"total_bytes truncated until_ns used_bytes uuid value verbs version vm_bytes vm_limit_bytes wakes watcher watcher_start "
-	"why world_size ";
-
-/* Settings and variables that the agent records by name.  Patterns (NCCL_*) are left out. */
-static const char settings[] = ""
-#define OPTION(name, type, flag, letter, variable, ...) " " #name " " variable " "
-#define INTERNAL(variable, help)			" " variable " "
-#define ENVIRONMENT(variable)				" " variable " "
-#include "agent/process/options.def"
-#undef OPTION
-#undef INTERNAL
-#undef ENVIRONMENT
-	;
-
-/* Fields of the header that describe the format: a trace whose names are masked here cannot be read. */
-static const char formats[] = " format version fields verbs kinds families flags hooks ";
-
-static const char endings[] = " .py .pyc .so .c .cc .cpp .cu .h .zst .ring ";
-
-/* ---- masks */
-
-/* Punctuation of paths, of C++'s and Python's names and of settings. */
-static const char structure[] = "._-:,<>()[]{}*&";
+/* ---- words */
 
 void sl_redact_keep(struct sl_redaction *redaction, const char *word, size_t size)
 {
-	struct sl_arena arena = {0};
+	char *copy = sl_memory_must(strndup(word, size));
 
-	if (size)
-		sl_map_intern(&redaction->kept, sl_arena_strndup(&arena, word, size));
-	sl_arena_free(&arena);
+	sl_map_intern(&redaction->kept, copy);
+	free(copy);
 }
 
-/* Without the key a word cannot be found by trying all likely ones, whatever other words and masks are known. */
-static uint64_t hash_of(const struct sl_redaction *redaction, const char *word, size_t size)
+static void append(struct sl_redaction *redaction, const char *text, size_t size)
+{
+	msgpack_sbuffer_write(&redaction->text, text, size);
+}
+
+static void append_kept(struct sl_redaction *redaction, const char *text, size_t size)
+{
+	sl_redact_keep(redaction, text, size);
+	append(redaction, text, size);
+}
+
+/*
+ * Without the key a word cannot be found by trying all likely ones.  The letters make no hex number (symbols.c), and no English
+ * word that would tell a role.
+ */
+static void replace_word(struct sl_redaction *redaction, const char *word, size_t size)
 {
 	struct sl_digest digest;
-	char hex[17];
+	char hex[LETTERS + 1];
 
+	if (!size)
+		return;
 	sl_hash_sha256_begin(&digest);
 	sl_hash_add(&digest, redaction->key, SL_REDACT_KEY);
 	sl_hash_add(&digest, word, size);
-	sl_hash_sha256_end(&digest, 16, hex);
-	return strtoull(hex, NULL, 16);
+	sl_hash_sha256_end(&digest, LETTERS, hex);
+	for (unsigned i = 0; i < LETTERS; i++)
+		hex[i] = "ghjklmnpqrstvwxz"[hex[i] <= '9' ? hex[i] - '0' : hex[i] - 'a' + 10];
+	append(redaction, hex, LETTERS);
 }
 
-static void mask_word(struct sl_redaction *redaction, char *word, size_t size)
+/* True: the word was appended as it is. */
+static bool put_public(struct sl_redaction *redaction, const char *word, size_t size)
 {
-	uint64_t hash = hash_of(redaction, word, size);
-	bool named = false; /* else it is punctuation alone, as a password may be */
+	bool public = sl_public_is(word, size);
 
-	if (sl_public_is(word, size)) {
-		sl_redact_keep(redaction, word, size);
+	if (public)
+		append_kept(redaction, word, size);
+	return public;
+}
+
+static size_t until(const char *text, size_t size, const char *separators)
+{
+	size_t at = 0;
+
+	while (at < size && !(text[at] && strchr(separators, text[at])))
+		at++;
+	return at;
+}
+
+/* roles: words by which roles are found stay, so SecretNet.forward becomes ghjklmnpqr.forward. */
+static void put_part(struct sl_redaction *redaction, const char *part, size_t size, bool roles)
+{
+	size_t from = 0, told;
+
+	if (put_public(redaction, part, size))
 		return;
+	told = roles ? sl_roles_word(part, size, &from) : 0;
+	if (told) {
+		replace_word(redaction, part, from);
+		append_kept(redaction, part + from, told);
+		part += from + told;
+		size -= from + told;
 	}
-	redaction->masked += size;
-	for (size_t i = 0; i < size; i++)
-		named |= isalnum((unsigned char)word[i]) || (unsigned char)word[i] >= 0x80;
-	for (size_t i = 0; i < size; i++) {
-		hash = sl_idmap_hash(hash + i + 1);
-		if (isdigit((unsigned char)word[i]))
-			word[i] = (char)('0' + hash % 10);
-		else if (!named || !strchr(structure, word[i]))
-			word[i] = (char)('a' + hash % 26);
-	}
+	replace_word(redaction, part, size);
 }
 
-/* Words lie between slashes, blanks and equal signs; a known ending of a file's name stays: model.py becomes xkqzw.py. */
-void sl_redact_text(struct sl_redaction *redaction, char *text, size_t size)
+/* A public word may have dots: libcublas.so.13. */
+static void put_words(struct sl_redaction *redaction, const char *text, size_t size, bool roles)
 {
-	char *at = text, *end = at + size;
-
-	while (at < end) {
-		char *next = at, *tail;
-
-		while (next < end && *next != '/' && *next != ' ' && *next != '=')
-			next++;
-		tail = memrchr(at, '.', (size_t)(next - at));
-		if (tail && tail > at && sl_public_is_one_of(tail, (size_t)(next - tail), endings) &&
-		    !sl_public_is(at, (size_t)(next - at)))
-			mask_word(redaction, at, (size_t)(tail - at));
-		else
-			mask_word(redaction, at, (size_t)(next - at));
-		at = next + 1;
+	for (size_t at = 0, word; at < size; at += word + 1) {
+		word = until(text + at, size - at, "/ =#");
+		if (!put_public(redaction, text + at, word))
+			for (size_t part, from = at; from < at + word; from += part + 1) {
+				part = until(text + from, at + word - from, ".:");
+				put_part(redaction, text + from, part, roles);
+				append(redaction, text + from + part, from + part < at + word);
+			}
+		append(redaction, text + at + word, at + word < size);
 	}
 }
 
-/* A path keeps its part that everybody knows. */
-static bool redact_file(struct sl_redaction *redaction, const msgpack_object *object)
+/* The package and file of a public package stay: /ghjklmnpqr/site-packages/torch/nn/functional.py. */
+static void put_path(struct sl_redaction *redaction, const char *path, size_t size)
 {
-	char *path = (char *)object->via.str.ptr;
-	size_t size = object->via.str.size, begin = sl_public_file(path, size);
+	size_t public = sl_public_file(path, size);
 
-	sl_redact_text(redaction, path, begin);
-	for (size_t end = begin; begin < size; end++)
-		if (end == size || path[end] == '/') {
-			sl_redact_keep(redaction, path + begin, end - begin);
-			return true;
-		}
-	return false;
+	put_words(redaction, path, public, false);
+	if (public < size)
+		sl_redact_keep(redaction, path + public, until(path + public, size - public, "/"));
+	append(redaction, path + public, size - public);
 }
 
-/* Words by which roles are found stay in a function's name: SecretNet.forward becomes xkqzwxyz.forward. */
-static void redact_function(struct sl_redaction *redaction, char *name, size_t size)
-{
-	for (size_t at = 0, length; at < size; at += length + 1) {
-		size_t from, told;
+/* ---- texts, by their key */
 
-		for (length = 0; at + length < size && !strchr(".: ", name[at + length]);)
-			length++;
-		told = sl_roles_word(name + at, length, &from);
-		if (!told || sl_public_is(name + at, length)) {
-			mask_word(redaction, name + at, length);
-			continue;
-		}
-		sl_redact_keep(redaction, name + at + from, told);
-		mask_word(redaction, name + at, from);
-		mask_word(redaction, name + at + from + told, length - from - told);
-	}
+/* True: it is the value of the key, and not of a second key of that name, which no reader reads. */
+static bool is(const msgpack_object *map, const msgpack_object *key, const msgpack_object *value, const char *name)
+{
+	return map && sl_object_is_text(key, name) && sl_object_get(map, name) == value;
 }
 
-/* Clears bytes in which names cannot be found.  Masking letters would leave numbers readable. */
-static void erase(struct sl_redaction *redaction, const void *bytes, size_t size)
+static bool is_public_file(struct sl_span file)
 {
-	memset((void *)bytes, 0, size);
-	redaction->masked += size;
+	return file.text && sl_public_file(file.text, file.size) < file.size;
 }
 
-static void redact(struct sl_redaction *redaction, const msgpack_object *object);
-
-/* Masks the header's description of the format, except names that this version writes. */
-static void redact_format(struct sl_redaction *redaction, const msgpack_object *object)
+/* The file's name is put in its own turn, and says what stayed. */
+static bool is_of_public_file(const msgpack_object *map, const msgpack_object *key, const msgpack_object *value)
 {
-	if (object->type == MSGPACK_OBJECT_ARRAY)
-		for (uint32_t i = 0; i < object->via.array.size; i++)
-			redact_format(redaction, &object->via.array.ptr[i]);
-	else if (object->type != MSGPACK_OBJECT_STR || !sl_known_has(object->via.str.ptr, object->via.str.size))
-		redact(redaction, object);
-}
+	struct sl_span text = {value->via.str.ptr, value->via.str.size}, path;
+	const char *name;
 
-/* The agent's version, or the size of --limit, which figures need. */
-static bool is_own_number(const msgpack_object *key, const msgpack_object *value, bool header)
-{
-	const char *text = value->via.str.ptr;
-	size_t size = value->type == MSGPACK_OBJECT_STR ? value->via.str.size : 0, digits;
-
-	if (header && sl_object_is_text(key, "agent"))
-		return sl_public_version(text, size);
-	digits = sl_public_span(text, size, "0123456789.");
-	return sl_object_is_text(key, "limit") && digits &&
-	       digits + sl_public_span(text + digits, size - digits, "KMGTiB") == size && size <= 16;
-}
-
-/* Values of SL_ENCODING_FEW that no event chooses. */
-static void erase_unused(struct sl_redaction *redaction, const msgpack_object_bin *bin, unsigned count)
-{
-	const char *values = bin->ptr + count;
-	bool used[UINT8_MAX + 1] = {false};
-
-	for (unsigned i = 0; i < count; i++)
-		used[(uint8_t)bin->ptr[i]] = true;
-	for (size_t i = 0; i < (bin->size - count) / 8; i++)
-		if (i > UINT8_MAX || !used[i])
-			erase(redaction, values + i * 8, 8);
-}
-
-/* The column is one that sl_block_decode takes: [encoding, width, shift, base, bytes, ...]. */
-static void redact_column(struct sl_redaction *redaction, const msgpack_object_array *column, unsigned count)
-{
-	if (column->ptr[0].via.u64 == SL_ENCODING_FEW)
-		erase_unused(redaction, &column->ptr[4].via.bin, count);
-	for (uint32_t i = 5; i < column->size; i++)
-		redact(redaction, &column->ptr[i]);
-}
-
-static void redact_columns(struct sl_redaction *redaction, const msgpack_object *map, unsigned count)
-{
-	for (uint32_t i = 0; i < map->via.map.size; i++) {
-		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
-
-		if (sl_known_is_field(key->via.str.ptr, key->via.str.size)) {
-			redact_column(redaction, &value->via.array, count);
-			continue;
-		}
-		redact(redaction, key);
-		redact(redaction, value);
-	}
-}
-
-/* Tells the numbers of a value whose key is not the agent's: they stay. */
-static void tell_numbers(struct sl_redaction *redaction, const msgpack_object *object)
-{
-	char text[32];
-	int size = 0;
-
-	if (object->type == MSGPACK_OBJECT_ARRAY)
-		for (uint32_t i = 0; i < object->via.array.size; i++)
-			tell_numbers(redaction, &object->via.array.ptr[i]);
-	else if (object->type == MSGPACK_OBJECT_POSITIVE_INTEGER)
-		size = snprintf(text, sizeof(text), "%" PRIu64, object->via.u64);
-	else if (object->type == MSGPACK_OBJECT_NEGATIVE_INTEGER)
-		size = snprintf(text, sizeof(text), "%" PRId64, object->via.i64);
-	else if (object->type == MSGPACK_OBJECT_FLOAT32 || object->type == MSGPACK_OBJECT_FLOAT64)
-		size = snprintf(text, sizeof(text), "%.17g", object->via.f64);
-	if (size && redaction->numbers++ < NUMBERS_TOLD)
-		sl_redact_keep(redaction, text, (size_t)size);
-}
-
-static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool header)
-{
-	unsigned inside = redaction->inside;
-
-	for (uint32_t i = 0; i < map->via.map.size; i++) {
-		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
-		bool known = sl_public_is_one_of(key->via.str.ptr, key->via.str.size, keys) ||
-			     sl_public_is_one_of(key->via.str.ptr, key->via.str.size, settings);
-
-		redaction->inside = inside + sl_object_is_text(key, "metadata");
-		if (is_own_number(key, value, header))
-			sl_redact_keep(redaction, value->via.str.ptr, value->via.str.size);
-		else if (header && known && sl_public_is_one_of(key->via.str.ptr, key->via.str.size, formats))
-			redact_format(redaction, value);
-		else
-			redact(redaction, value);
-		if (!known)
-			redact(redaction, key);
-		if (!known || redaction->inside)
-			tell_numbers(redaction, value);
-	}
-	redaction->inside = inside;
-}
-
-static void redact(struct sl_redaction *redaction, const msgpack_object *object)
-{
-	switch (object->type) {
-	case MSGPACK_OBJECT_STR:
-		sl_redact_text(redaction, (char *)object->via.str.ptr, object->via.str.size);
-		break;
-	case MSGPACK_OBJECT_BIN:
-		erase(redaction, object->via.bin.ptr, object->via.bin.size);
-		break;
-	case MSGPACK_OBJECT_EXT:
-		erase(redaction, object->via.ext.ptr, object->via.ext.size);
-		break;
-	case MSGPACK_OBJECT_ARRAY:
-		for (uint32_t i = 0; i < object->via.array.size; i++)
-			redact(redaction, &object->via.array.ptr[i]);
-		break;
-	case MSGPACK_OBJECT_MAP:
-		redact_map(redaction, object, false);
-		break;
-	default:
-		break;
-	}
-}
-
-/* A value that was looked at: redact_map meets no text there. */
-static void pass_over(const msgpack_object *value)
-{
-	if (value)
-		((msgpack_object *)value)->type = MSGPACK_OBJECT_NIL;
-}
-
-static const msgpack_object *text_of(const msgpack_object *map, const char *key)
-{
-	const msgpack_object *value = sl_object_get(map, key);
-
-	return value && value->type == MSGPACK_OBJECT_STR ? value : NULL;
-}
-
-static bool is_hex(const msgpack_object *text)
-{
-	return text->via.str.size <= 40 &&
-	       sl_public_span(text->via.str.ptr, text->via.str.size, "0123456789abcdef") == text->via.str.size;
-}
-
-/* A block that its readers refuse is cleared, since then nothing says which of its bytes are numbers. */
-static void redact_block(struct sl_redaction *redaction, const msgpack_object *map, uint8_t *bytes, size_t size)
-{
-	const msgpack_object *columns = sl_object_get(map, "columns");
-	struct sl_block block;
-
-	if (sl_block_decode(&block, bytes, size)) {
-		erase(redaction, bytes, size);
-		return;
-	}
-	redact_columns(redaction, columns, block.count);
-	pass_over(columns);
-	redact_map(redaction, map, false);
-}
-
-static void redact_native(struct sl_redaction *redaction, const msgpack_object *map)
-{
-	const msgpack_object *pcs = sl_object_get(map, "pcs");
-
-	if (pcs && pcs->type == MSGPACK_OBJECT_BIN) {
-		erase(redaction, pcs->via.bin.ptr + (pcs->via.bin.size & ~7u), pcs->via.bin.size & 7);
-		pass_over(pcs);
-	}
-	redact_map(redaction, map, false);
+	if (is(map, key, value, "function"))
+		return is_public_file(sl_object_text(map, "file"));
+	if (!is(map, key, value, "build_id") || text.size > 40 ||
+	    sl_public_span(text.text, text.size, "0123456789abcdef") < text.size)
+		return false;
+	path = sl_object_text(map, "path");
+	name = path.text ? memrchr(path.text, '/', path.size) : NULL;
+	return is_public_file(path) || (name && sl_public_is(name + 1, (size_t)(path.text + path.size - name) - 1));
 }
 
 /* True: words of the recorder and at most one short number: "c10 2.13". */
@@ -337,9 +158,7 @@ static bool are_own_words(const char *text, size_t size)
 	bool numbered = false;
 
 	for (size_t at = 0, length; at < size; at += length + 1) {
-		const char *blank = memchr(text + at, ' ', size - at);
-
-		length = (blank ? (size_t)(blank - text) : size) - at;
+		length = until(text + at, size - at, " ");
 		if (!length || sl_public_is(text + at, length))
 			continue;
 		if (numbered || !sl_public_numbers(text + at, length, 3, 5))
@@ -349,158 +168,336 @@ static bool are_own_words(const char *text, size_t size)
 	return true;
 }
 
-static bool is_own_value(const msgpack_object *name, const msgpack_object *value)
+/* The header's description of the format: a trace whose names are replaced here cannot be read. */
+static bool is_of_format(const msgpack_object *key, const msgpack_object *value)
+{
+	return sl_public_is_one_of(key->via.str.ptr, key->via.str.size, " format fields verbs kinds families flags hooks ") &&
+	       sl_known_as(value->via.str.ptr, value->via.str.size);
+}
+
+/* What the recorder says of itself and of the machine: its version, the size of --limit, "NVIDIA H200", capabilities. */
+static bool is_own(const msgpack_object *map, const msgpack_object *key, const msgpack_object *value)
+{
+	const char *text = value->via.str.ptr;
+	size_t size = value->via.str.size, digits = sl_public_span(text, size, "0123456789.");
+	struct sl_span name = {0};
+
+	if (is(map, key, value, "agent"))
+		return sl_public_version(text, size);
+	if (is(map, key, value, "limit"))
+		return digits && size <= 16 && digits + sl_public_span(text + digits, size - digits, "KMGTiB") == size;
+	if (is(map, key, value, "name"))
+		return size < 64 && ((size > 7 && !memcmp(text, "NVIDIA ", 7)) || (size > 4 && !memcmp(text, "AMD ", 4)));
+	if (is(map, key, value, "value"))
+		name = sl_object_text(map, "name");
+	if (name.text && sl_public_is_one_of(name.text, name.size, " free_memory_asked ")) /* when, in ns */
+		return size <= 20 && sl_public_span(text, size, "0123456789") == size;
+	return name.text && sl_public_is_one_of(name.text, name.size, sl_public_capabilities) && are_own_words(text, size);
+}
+
+static void put_text(struct sl_redaction *redaction, msgpack_packer *pk, const msgpack_object *map, const msgpack_object *key,
+		     const msgpack_object *value)
 {
 	const char *text = value->via.str.ptr;
 	size_t size = value->via.str.size;
 
-	if (sl_object_is_text(name, "free_memory_asked")) /* when, in ns */
-		return size <= 20 && sl_public_span(text, size, "0123456789") == size;
-	return sl_public_is_one_of(name->via.str.ptr, name->via.str.size, sl_public_capabilities) && are_own_words(text, size);
+	msgpack_sbuffer_clear(&redaction->text);
+	if (is_of_format(key, value) || is_of_public_file(map, key, value))
+		append(redaction, text, size);
+	else if (is_own(map, key, value))
+		append_kept(redaction, text, size);
+	else if (is(map, key, value, "file") || is(map, key, value, "path"))
+		put_path(redaction, text, size);
+	else
+		put_words(redaction, text, size, sl_object_is_text(key, "function") || sl_object_is_text(key, "text"));
+	msgpack_pack_str(pk, redaction->text.size);
+	msgpack_pack_str_body(pk, redaction->text.data, redaction->text.size);
 }
 
-/* The function of a file that everybody knows stays as it is. */
-static void redact_frame(struct sl_redaction *redaction, const msgpack_object *map)
-{
-	const msgpack_object *file = text_of(map, "file"), *function = text_of(map, "function");
-	bool known = file && redact_file(redaction, file);
+/* ---- maps */
 
-	if (function && !known)
-		redact_function(redaction, (char *)function->via.str.ptr, function->via.str.size);
-	pass_over(file);
-	pass_over(function);
-	redact_map(redaction, map, false);
+/* Keys of definition maps and of the header (doc/trace-format.md), and settings and variables that the agent records by name. */
+static const char keys[] =
+	" agent amdgpu architecture argv base begin begin_ns bias blocks boot_id build_id c_boundaries calls cgroup_bytes"
+	" cgroup_id cgroup_limit_bytes cgroup_peak_bytes columns count cpus cwd def device distribution dry end end_ns"
+	" environment events exe families family fields file first first_line flags follow format frames free_bytes function"
+	" functions handle hooks host how id job_id kernel key kinds line local_rank log_next memory_bytes metadata monotonic_ns"
+	" name next ns nvidia_driver oom_kills ordinal path pc pci pcs peaks pid pids ppid process_bytes process_start processes"
+	" rank restart ring removed rss_bytes run_id seq settings source started_ns status system tag text thread threads"
+	" through tid total_bytes truncated until_ns used_bytes uuid value verbs version vm_bytes vm_limit_bytes wakes watcher"
+	" watcher_start why world_size"
+#define OPTION(name, type, flag, letter, variable, ...) " " #name " " variable
+#define INTERNAL(variable, help)			" " variable
+#define ENVIRONMENT(variable)				" " variable
+#include "agent/process/options.def"
+	" ";
+
+/* Keys under which an agent writes only texts.  A number there may be letters of a damaged text, or what a program told. */
+static const char texts_only[] = " argv environment key metadata settings system value ";
+
+static bool put(struct sl_redaction *redaction, msgpack_packer *pk, const msgpack_object *map, const msgpack_object *key,
+		const msgpack_object *value, bool texts);
+
+static bool is_key(const msgpack_object *text)
+{
+	return sl_public_is_one_of(text->via.str.ptr, text->via.str.size, keys);
 }
 
-/* So does the build id of a library that everybody knows: its names are found where it is installed. */
-static void redact_module(struct sl_redaction *redaction, const msgpack_object *map)
+/* False: a key is no text.  In a damaged ring, letters of a text may have been read as numbers. */
+static bool put_map(struct sl_redaction *redaction, msgpack_packer *pk, const msgpack_object *map, bool texts)
 {
-	const msgpack_object *path = text_of(map, "path"), *build_id = text_of(map, "build_id");
-	const char *name = path ? memrchr(path->via.str.ptr, '/', path->via.str.size) : NULL;
-	bool known = name && sl_public_is(name + 1, (size_t)(path->via.str.ptr + path->via.str.size - name - 1));
+	const msgpack_object_kv *pairs = map->via.map.ptr;
+	uint32_t count = 0;
+	bool sound = map->via.map.size <= PAIRS_MAX;
 
-	if (path)
-		known |= redact_file(redaction, path);
-	pass_over(path);
-	if (known && build_id && is_hex(build_id))
-		pass_over(build_id);
-	redact_map(redaction, map, false);
-}
-
-/* Ranges of backward passes, "backward_12", are PyTorch's. */
-static void redact_label(struct sl_redaction *redaction, const msgpack_object *map)
-{
-	const msgpack_object *text = text_of(map, "text");
-	static const char backward[] = "backward_";
-	const size_t size = text ? text->via.str.size : 0, begin = strlen(backward);
-
-	if (size <= begin || memcmp(text->via.str.ptr, backward, begin) ||
-	    sl_public_span(text->via.str.ptr + begin, size - begin, "0123456789#") != size - begin)
-		redact_function(redaction, (char *)(text ? text->via.str.ptr : ""), size);
-	pass_over(text);
-	redact_map(redaction, map, false);
-}
-
-/* "NVIDIA H200", "AMD Instinct MI300X" */
-static void redact_device(struct sl_redaction *redaction, const msgpack_object *map)
-{
-	const msgpack_object *name = text_of(map, "name");
-	size_t size = name ? name->via.str.size : 0;
-
-	if (size < 64 &&
-	    ((size > 7 && !memcmp(name->via.str.ptr, "NVIDIA ", 7)) || (size > 4 && !memcmp(name->via.str.ptr, "AMD ", 4)))) {
-		sl_redact_keep(redaction, name->via.str.ptr, size);
-		pass_over(name);
+	for (uint32_t i = 0; sound && i < map->via.map.size; i++) {
+		sound = pairs[i].key.type == MSGPACK_OBJECT_STR;
+		count += sound && is_key(&pairs[i].key);
 	}
-	redact_map(redaction, map, false);
-}
-
-static void redact_capability(struct sl_redaction *redaction, const msgpack_object *map)
-{
-	const msgpack_object *name = sl_object_get(map, "name"), *value = sl_object_get(map, "value");
-	bool own =
-		name && value && name->type == MSGPACK_OBJECT_STR && value->type == MSGPACK_OBJECT_STR && is_own_value(name, value);
-
-	if (own) {
-		sl_redact_keep(redaction, value->via.str.ptr, value->via.str.size);
-		pass_over(value);
-	}
-	redact_map(redaction, map, false);
-}
-
-static bool is_text(const msgpack_object *object)
-{
-	return object->type == MSGPACK_OBJECT_STR || object->type == MSGPACK_OBJECT_BIN;
-}
-
-/* True: the keys of all maps are texts.  Where a damaged ring has others, letters of a text may have been read as numbers. */
-static bool has_texts_for_keys(const msgpack_object *object)
-{
-	bool texts = true;
-
-	if (object->type == MSGPACK_OBJECT_ARRAY)
-		for (uint32_t i = 0; i < object->via.array.size; i++)
-			texts &= has_texts_for_keys(&object->via.array.ptr[i]);
-	if (object->type == MSGPACK_OBJECT_MAP)
-		for (uint32_t i = 0; i < object->via.map.size; i++)
-			texts &= is_text(&object->via.map.ptr[i].key) && has_texts_for_keys(&object->via.map.ptr[i].val);
-	return texts;
-}
-
-/* True: an agent may have written it: the words of the command are texts, too. */
-static bool is_sound(const msgpack_object *map)
-{
-	const msgpack_object *words = sl_object_get(map, "argv");
-	bool sound = has_texts_for_keys(map);
-
-	for (uint32_t i = 0; words && words->type == MSGPACK_OBJECT_ARRAY && i < words->via.array.size; i++)
-		sound &= is_text(&words->via.array.ptr[i]);
+	msgpack_pack_map(pk, count);
+	for (uint32_t i = 0; sound && i < map->via.map.size; i++)
+		if (is_key(&pairs[i].key)) {
+			msgpack_pack_object(pk, pairs[i].key);
+			sound = put(redaction, pk, map, &pairs[i].key, &pairs[i].val, texts);
+		}
 	return sound;
 }
 
-/* Binary values are numbers in two places alone: addresses of native stacks and columns of blocks. */
-static void redact_definition(struct sl_redaction *redaction, const msgpack_object *map, uint8_t *bytes, size_t size)
+static bool put(struct sl_redaction *redaction, msgpack_packer *pk, const msgpack_object *map, const msgpack_object *key,
+		const msgpack_object *value, bool texts)
 {
-	const msgpack_object *def = sl_object_get(map, "def");
+	bool sound = true, addresses = value->type == MSGPACK_OBJECT_BIN && is(map, key, value, "pcs") &&
+				       sl_object_is_text(sl_object_get(map, "def"), "native_stack");
 
-	if (!is_sound(map)) {
-		erase(redaction, bytes, size);
-		redaction->cleared++;
-	} else if (sl_object_is_text(def, "block"))
-		redact_block(redaction, map, bytes, size);
-	else if (sl_object_is_text(def, "native_stack"))
-		redact_native(redaction, map);
-	else if (sl_object_is_text(def, "frame"))
-		redact_frame(redaction, map);
-	else if (sl_object_is_text(def, "module"))
-		redact_module(redaction, map);
-	else if (sl_object_is_text(def, "device"))
-		redact_device(redaction, map);
-	else if (sl_object_is_text(def, "text"))
-		redact_label(redaction, map);
-	else if (sl_object_is_text(def, "capability"))
-		redact_capability(redaction, map);
-	else
-		redact_map(redaction, map, sl_object_is_text(def, "header"));
+	texts |= sl_public_is_one_of(key->via.str.ptr, key->via.str.size, texts_only);
+	if (value->type == MSGPACK_OBJECT_STR) {
+		put_text(redaction, pk, map, key, value);
+	} else if (addresses) {
+		msgpack_pack_bin(pk, value->via.bin.size & ~7u);
+		msgpack_pack_bin_body(pk, value->via.bin.ptr, value->via.bin.size & ~7u);
+	} else if (value->type == MSGPACK_OBJECT_ARRAY) {
+		msgpack_pack_array(pk, value->via.array.size);
+		for (uint32_t i = 0; sound && i < value->via.array.size; i++)
+			sound = put(redaction, pk, NULL, key, &value->via.array.ptr[i], texts);
+	} else if (value->type == MSGPACK_OBJECT_MAP) {
+		sound = put_map(redaction, pk, value, texts);
+	} else if (texts || value->type == MSGPACK_OBJECT_BIN || value->type == MSGPACK_OBJECT_EXT) {
+		msgpack_pack_nil(pk);
+	} else {
+		msgpack_pack_object(pk, *value);
+	}
+	return sound;
 }
 
-void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size)
-{
-	msgpack_zone zone;
-	msgpack_object object;
-	size_t at = 0, map = 0;
+/* ---- frames */
 
-	msgpack_zone_init(&zone, 4096);
-	while (sl_object_parse(&object, &zone, bytes, size, &at)) {
-		if (object.type == MSGPACK_OBJECT_MAP)
-			redact_definition(redaction, &object, bytes + map, at - map);
-		else
-			erase(redaction, bytes + map, at - map);
-		map = at;
-		msgpack_zone_clear(&zone);
+struct writer {
+	struct sl_redaction *redaction;
+	struct sl_trace *trace;
+	sl_redact_take *take;
+	void *context;
+	struct sl_frame_index index; /* of the frame in work */
+	msgpack_sbuffer maps;	     /* its definitions */
+	uint64_t end_ns;	     /* of the trace so far */
+	bool fine;
+};
+
+static void begin_frame(struct writer *w, uint32_t kind, uint64_t begin_ns, uint64_t end_ns)
+{
+	w->index = (struct sl_frame_index){
+		.magic = SL_FRAME_MAGIC, .size = sizeof(w->index) - 8, .kind = kind, .begin_ns = begin_ns, .end_ns = end_ns};
+	w->end_ns = end_ns > w->end_ns ? end_ns : w->end_ns;
+}
+
+static void end_frame(struct writer *w)
+{
+	if (w->index.count && w->fine)
+		w->fine = w->take(w->context, w->index, w->maps.data, w->maps.size);
+	msgpack_sbuffer_clear(&w->maps);
+	w->index.count = 0;
+}
+
+/* Adds the whole maps in `bytes` to the frame. */
+static void put_maps(void *data, const uint8_t *bytes, size_t size)
+{
+	struct writer *w = data;
+	msgpack_packer pk;
+	msgpack_object object;
+	size_t at = 0;
+
+	msgpack_packer_init(&pk, &w->maps, msgpack_sbuffer_write);
+	while (sl_object_parse(&object, &w->trace->zone, bytes, size, &at)) {
+		size_t before = w->maps.size;
+
+		if (object.type == MSGPACK_OBJECT_MAP && put_map(w->redaction, &pk, &object, false)) {
+			w->index.count++;
+		} else {
+			w->maps.size = before;
+			sl_damage_add(&w->trace->damage, w->trace->name, -1, "a definition that no agent wrote is left out");
+		}
+		msgpack_zone_clear(&w->trace->zone);
+		if (w->maps.size >= PART)
+			end_frame(w);
 	}
-	msgpack_zone_destroy(&zone);
-	erase(redaction, bytes + map, size - map);
+}
+
+static void put_block(struct writer *w, struct sl_block_columns *columns, uint32_t thread, uint64_t first, uint64_t next)
+{
+	uint32_t count = columns->count;
+	size_t size = sl_block_end(columns, thread, first, next);
+
+	begin_frame(w, SL_FRAME_BLOCK, columns->begin_ns, columns->end_ns);
+	w->index.thread = thread;
+	w->index.first = first;
+	w->index.next = next;
+	w->index.count = count;
+	w->fine = w->fine && w->take(w->context, w->index, columns->bytes, size);
+	w->index.count = columns->count = 0;
+}
+
+static void put_frame(struct writer *w, struct sl_block_columns *columns, const struct sl_frames *file,
+		      const struct sl_zstd_frame *frame)
+{
+	struct sl_trace *trace = w->trace;
+	const struct sl_event *event;
+	struct sl_block block;
+	const char *wrong;
+
+	if (!sl_frame_read(&trace->inflate, file, frame, &trace->damage)) {
+		trace->damage.lost_events += frame->kind == SL_FRAME_BLOCK ? frame->count : 0;
+	} else if (frame->kind != SL_FRAME_BLOCK) {
+		begin_frame(w, frame->kind, frame->begin_ns, frame->end_ns);
+		put_maps(w, trace->inflate.out, trace->inflate.bytes);
+		end_frame(w);
+	} else if ((wrong = sl_block_decode(&block, trace->inflate.out, trace->inflate.bytes))) {
+		sl_damage_add(&trace->damage, file->path, (int64_t)frame->offset, "block: %s", wrong);
+		trace->damage.lost_events += frame->count;
+	} else {
+		while ((event = sl_block_next(&block)))
+			sl_block_add(columns, event, 1);
+		put_block(w, columns, block.thread, block.first, block.next);
+	}
+}
+
+/* The events of a thread that the files lack. */
+static void put_slots(struct writer *w, struct sl_block_columns *columns, uint32_t thread, uint64_t from)
+{
+	const struct sl_slot *slot, *second;
+	struct sl_ring_walk walk;
+	struct sl_event event;
+
+	sl_ring_walk(&walk, &w->trace->ring, thread, from);
+	while (w->fine && (slot = sl_ring_next(&walk, &second))) {
+		const struct sl_hook *hook = sl_header_hook(&w->trace->header, sl_slot_api(slot));
+
+		sl_slot_decode(&event, slot, second, hook ? hook->verb : SL_VERB_CALL);
+		sl_block_add(columns, &event, 1);
+		if (columns->count == SL_BLOCK_EVENTS) {
+			put_block(w, columns, thread, from, walk.seq);
+			from = walk.seq;
+		}
+	}
+	if (columns->count)
+		put_block(w, columns, thread, from, walk.seq);
+}
+
+static void put_ring(struct writer *w, struct sl_block_columns *columns)
+{
+	const struct sl_trace *trace = w->trace;
+
+	begin_frame(w, SL_FRAME_DEFS, 0, 0);
+	sl_ring_defs(&trace->ring, trace->log_next, put_maps, w);
+	end_frame(w);
+	for (unsigned i = 0; i < trace->ring.segments; i++) {
+		uint32_t thread = sl_ring_thread(&trace->ring, i);
+		bool done = false;
+
+		for (unsigned k = 0; k < i; k++)
+			done |= sl_ring_thread(&trace->ring, k) == thread;
+		if (thread && !done)
+			put_slots(w, columns, thread,
+				  sl_incomplete_next(
+					  &(struct sl_files){trace->files, trace->file_count, &trace->folded, trace->log_next},
+					  thread));
+	}
+}
+
+/* In the new trace nothing is damaged, so that it has to say what is missing. */
+static void put_gap(struct writer *w)
+{
+	uint8_t bytes[256];
+	struct sl_definition gap =
+		sl_definition_gap(bytes, sizeof(bytes), w->trace->damage.lost_events, w->trace->header.monotonic_ns, w->end_ns,
+				  "parts of the run could not be read when it was packed", true);
+
+	w->fine &= sl_definition_end(&gap);
+	begin_frame(w, SL_FRAME_DEFS, 0, 0);
+	msgpack_sbuffer_write(&w->maps, (const char *)gap.pack.bytes, gap.pack.used);
+	w->index.count = 1;
+	end_frame(w);
+}
+
+static bool has_header(const struct sl_trace *trace)
+{
+	return trace->file_count && trace->files[0].count && trace->files[0].frame[0].kind == SL_FRAME_HEADER;
+}
+
+bool sl_redact_trace(struct sl_redaction *redaction, struct sl_trace *trace, sl_redact_take *take, void *context)
+{
+	struct writer w = {.redaction = redaction, .trace = trace, .take = take, .context = context, .fine = true};
+	struct sl_block_columns columns;
+	void *block = sl_memory_must(malloc(SL_BLOCK_BYTES(SL_BLOCK_EVENTS)));
+	bool spent = false;
+
+	sl_block_begin(&columns, block, SL_BLOCK_EVENTS);
+	sl_budget_resume();
+	sl_budget_begin(&trace->budget, trace->disk_bytes);
+	if (!has_header(trace) && trace->ring.header_map) {
+		begin_frame(&w, SL_FRAME_HEADER, 0, 0);
+		put_maps(&w, trace->ring.header_map, trace->ring.head->header_bytes);
+		end_frame(&w);
+	}
+	for (unsigned f = 0; f < trace->file_count; f++)
+		for (size_t i = 0; w.fine && !spent && i < trace->files[f].count; i++) {
+			const struct sl_zstd_frame *frame = &trace->files[f].frame[i];
+
+			spent = sl_trace_spent(trace, frame);
+			if (!spent && frame->compressed)
+				put_frame(&w, &columns, &trace->files[f], frame);
+		}
+	if (trace->ring.path && w.fine)
+		put_ring(&w, &columns);
+	if (trace->damage.damaged && !trace->damage.readable)
+		put_gap(&w);
+	msgpack_sbuffer_destroy(&w.maps);
+	free(block);
+	return w.fine;
+}
+
+void sl_redact_ring(struct sl_ringfile *ring, const struct sl_trace *trace)
+{
+	const struct sl_ringfile *from = trace->ring.head;
+
+	*ring = (struct sl_ringfile){
+		.magic = SL_RINGFILE_MAGIC,
+		.version = SL_RINGFILE_VERSION,
+		.segment_bytes = SL_SEGMENT_BYTES,
+		.state = atomic_load(&from->state),
+		.stopped = atomic_load(&from->stopped),
+		.gap_events =
+			atomic_load(&from->gap_events) + trace->damage.lost_events, /* a gap of the new trace has the latter */
+		.gap_begin_ns = atomic_load(&from->gap_begin_ns),
+		.gap_end_ns = atomic_load(&from->gap_end_ns),
+		.asleep = atomic_load(&from->asleep),
+		.asleep_since_ns = atomic_load(&from->asleep_since_ns),
+		.asleep_written = atomic_load(&from->asleep_written),
+		.asleep_begun = atomic_load(&from->asleep_begun),
+		.asleep_begun_bytes = atomic_load(&from->asleep_begun_bytes),
+		.asleep_ended = atomic_load(&from->asleep_ended),
+		.asleep_ended_bytes = atomic_load(&from->asleep_ended_bytes),
+		.ended = atomic_load(&from->ended),
+		.leaves_by_call = from->leaves_by_call,
+	};
 }
 
 void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
@@ -514,8 +511,12 @@ void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
 	sl_escape_print(out, "not masked:");
 	for (size_t i = 0; i < count; i++)
 		sl_escape_print(out, " %s", list[i]);
-	if (redaction->numbers > NUMBERS_TOLD)
-		sl_escape_print(out, " and %" PRIu64 " other numbers", redaction->numbers - NUMBERS_TOLD);
 	fputs(count ? "\n" : " no name\n", out);
 	free(list);
+}
+
+void sl_redact_free(struct sl_redaction *redaction)
+{
+	sl_map_free(&redaction->kept);
+	msgpack_sbuffer_destroy(&redaction->text);
 }

@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Masks names in definition maps in place, letter by letter, so that no length changes.  All text is masked (keys and nested
- * values too) unless each of its words is on a list of words that everybody knows: vendors' libraries and calls, the system's
- * folders, packages of PyPI with their files (public.h), the format's own.  The same name has the same mask within one pack and
- * another one in the next; punctuation of paths and of names in programs stays.
- *
- * Numbers stay, and binary values that are numbers: addresses of native stacks, columns of blocks.  Other binary values, and
- * bytes that no reader reads, become zeroes.
+ * Writes a new trace from a decoded one.  Every text is replaced, word by word, except public names (public.h) and names of the
+ * format (known.h).  A word has the same replacement everywhere in one pack, and another one in the next.  Numbers stay.  What the
+ * format does not name is left out: unknown keys and columns, other binary values.
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include <msgpack.h>
 #include <stdio.h>
 
 #include "analyzer/base/map.h"
+#include "analyzer/trace/trace.h"
+#include "common/tracefile.h"
 
 #define SL_REDACT_KEY 32
 
 struct sl_redaction {
-	const uint8_t *key; /* SL_REDACT_KEY random bytes, by which words are masked; NULL: names are not masked */
-	struct sl_map kept; /* words that were not masked */
-	uint64_t masked;    /* bytes that were masked or became zeroes */
-	uint64_t numbers;   /* whose keys are not the agent's, or of metadata; the first ones are among `kept` */
-	uint64_t cleared;   /* definitions that no agent wrote */
-	unsigned inside;    /* how deep in metadata */
+	const uint8_t *key;   /* SL_REDACT_KEY random bytes, by which words are replaced; NULL: no trace is to be redacted */
+	struct sl_map kept;   /* public names that stayed */
+	msgpack_sbuffer text; /* the text in work */
 };
 
-/* Masks all whole maps in `bytes`.  Other bytes become zeroes, and a map that no agent wrote: its letters may be numbers. */
-void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size);
-void sl_redact_text(struct sl_redaction *redaction, char *text, size_t size);
+/* Takes a frame before it is compressed; `index` lacks its length and check.  False ends the trace. */
+typedef bool sl_redact_take(void *context, struct sl_frame_index index, const void *plain, size_t size);
 
-/* Adds a word to those that sl_redact_say prints. */
+/*
+ * Hands over the frames of the new trace: those of all files in their order, then what only the ring has.  What cannot be decoded
+ * becomes a gap, and is damage of `trace`.
+ */
+bool sl_redact_trace(struct sl_redaction *redaction, struct sl_trace *trace, sl_redact_take *take, void *context);
+
+/* The ring of the new trace: how the process ended and what the recorder lost, as numbers.  It has no segments. */
+void sl_redact_ring(struct sl_ringfile *ring, const struct sl_trace *trace);
+
+/* Adds a word to those that sl_redact_say prints, in one line, for review. */
 void sl_redact_keep(struct sl_redaction *redaction, const char *word, size_t size);
-
-/* Prints what was not masked, words and numbers, in one line, for review. */
 void sl_redact_say(const struct sl_redaction *redaction, FILE *out);
+void sl_redact_free(struct sl_redaction *redaction);

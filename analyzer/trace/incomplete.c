@@ -4,8 +4,7 @@
 #include "analyzer/trace/names.h"
 #include "common/tracefile.h"
 
-/* The slot of the thread behind the last that the files have. */
-static uint64_t next_in_files(const struct sl_files *files, uint32_t thread)
+uint64_t sl_incomplete_next(const struct sl_files *files, uint32_t thread)
 {
 	uint64_t next = 1; /* where slot numbers start */
 
@@ -48,7 +47,7 @@ bool sl_incomplete_is_in_ring(const struct sl_files *files, const struct sl_reco
 		uint32_t use = atomic_load(&head->segment[i].use);
 
 		if (((use == SL_SEGMENT_DEFS && tail > files->log_next + sizeof(uint64_t) /* the word SL_DEF_END */) ||
-		     (use == SL_SEGMENT_EVENTS && tail > next_in_files(files, sl_ring_thread(ring, i)))) &&
+		     (use == SL_SEGMENT_EVENTS && tail > sl_incomplete_next(files, sl_ring_thread(ring, i)))) &&
 		    !follows_another(ring, i))
 			return false;
 	}

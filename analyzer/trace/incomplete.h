@@ -18,6 +18,9 @@ struct sl_files {
 	uint64_t log_next; /* position in the definition log up to which they have it */
 };
 
+/* The slot of the thread behind the last that the files have. */
+uint64_t sl_incomplete_next(const struct sl_files *files, uint32_t thread);
+
 /* True: what the unfinished last frame of the last file was to hold is in the ring. */
 bool sl_incomplete_is_in_ring(const struct sl_files *files, const struct sl_recovered_ring *ring);
 

@@ -126,7 +126,6 @@ class Redact(unittest.TestCase):
         self.assertNotIn(s.encode(), plain)
         for name in b"cudaMalloc", b"time_ns", b"host_pinned", b"RANGE_PUSH":
             self.assertIn(name, plain)
-        self.assertIn(clean, plain, "numbers alone go as they are")
         done = subprocess.run([ANALYZE, "--json", os.path.dirname(self.trace)], capture_output=True, text=True, timeout=60)
         self.assertEqual(*(json.loads(text)["processes"][0]["events"] for text in (done.stdout, self.pack())))
 
@@ -169,23 +168,24 @@ class Redact(unittest.TestCase):
                 self.assertEqual(folder, pack)
                 self.assertEqual(pack.count("cudaMalloc"), 5 if size > (2 << 20) - 99 else 2)
 
-    def test_the_boot_of_a_ring_is_masked_as_in_its_header(self):
+    def test_the_ring_of_the_pack_has_no_name_and_no_segment(self):
         boot = b"12345678-9abc-def0-1234-56789abcdef0"
         ring = bytearray(t.ring(self.trace, boot_id=boot.decode()))
         ring[48:48 + len(boot)] = boot
-        t.write(self.trace, t.header(ring="rank-00000-100.ring", boot_id=boot.decode()), t.footer())
+        t.write(self.trace, t.header(ring="rank-00000-100.ring", boot_id=boot.decode()))
         t.write(self.trace.replace(".msgpack.zst", ".ring"), bytes(ring))
         plain = self.assert_masked(boot)
-        masked = set(re.findall(rb"[0-9a-z]{8}-[0-9a-z]{4}-[0-9a-z]{4}-[0-9a-z]{4}-[0-9a-z]{12}", plain))
-        self.assertEqual(len(masked), 1)
-        self.assertEqual(plain.count(masked.pop()), 3)
+        at = plain.index(b"rank-00000-100.ring") + len("rank-00000-100.ring")
+        size, = struct.unpack_from("<Q", plain, at)
+        self.assertLess(size, 64 << 10)
+        self.assertEqual(re.findall(rb"[ -~]{4,}", plain[at + 8:at + 8 + size]), [b"stormlog.ring"])
 
     def test_a_ring_of_another_version_is_left_out_and_this_is_said(self):
         ring = t.ring(self.trace)
         t.write(self.trace, t.header(ring="rank-00000-100.ring"), t.footer())
         t.write(self.trace.replace(".msgpack.zst", ".ring"), ring[:16] + struct.pack("<I", 99) + ring[20:] + b"SecretAcme")
         self.assert_masked()
-        self.assertIn("rank-00000-100.ring: is no ring of this version and is left out", self.said)
+        self.assertIn("rank-00000-100.ring: offset 0: is no ring of this version", self.said)
 
     def test_binary_values_are_numbers_in_two_places_alone(self):
         s = b"SecretAcme"
@@ -208,24 +208,21 @@ class Redact(unittest.TestCase):
             self.assert_masked(b"secretacm", b"ecretacme")
         t.write(self.trace, t.header(), t.defs([{"def": "note", "text": "a", "ns": t.T0}, {"def": "note", "text": "b", 7: 8}]), t.footer())
         self.packed()
-        self.assertEqual((self.whole, "1 definitions that no agent wrote are left out" in self.said), (False, True))
+        self.assertEqual((self.whole, "a definition that no agent wrote is left out" in self.said), (False, True))
 
     def test_keys_of_the_agent_stay(self):
         root = pathlib.Path(__file__).resolve().parents[2]
         keys = {key for folder in ("agent", "attach", "common") for path in (root / folder).rglob("*.c")
                 for key in re.findall(r'sl_definition_\w+\([^"();]*, "(\w+)"', path.read_text())}
-        masked = "".join((root / "analyzer/exports" / name).read_text() for name in ("redact.c", "public.c"))
+        known = "".join((root / "analyzer/exports" / name).read_text() for name in ("redact.c", "public.c"))
         self.assertGreater(len(keys), 60)
-        self.assertEqual({key for key in keys if not re.search(f'[" ]{key} ', masked)}, set())
+        self.assertEqual({key for key in keys if not re.search(f' {key}[" ]', known)}, set())
 
-    def test_numbers_of_metadata_are_told(self):
-        t.write(self.trace, t.header(metadata={"card": 4111111111111111, "more": [-17, {"x": 0.25}], "pid": 77777777, "argv": [5]}), t.footer())
-        self.packed()
-        for number in "4111111111111111", "-17", "0.25", "77777777":
-            self.assertIn(" %s " % number, self.said.replace("\n", " "))
-        t.write(self.trace, t.header(metadata={"many": list(range(5000000000, 5000001500))}), t.footer())
-        self.packed()
-        self.assertRegex(self.said, r"5000000999 .*and 500 other numbers\n")
+    def test_numbers_of_metadata_go(self):
+        t.write(self.trace, t.header(metadata={"card": 4111111111111111, "more": [-17, {"x": 0.25}], "pid": 77777777, "argv": [55555555]}), t.footer())
+        plain = self.packed()
+        for number in 4111111111111111, 77777777, 55555555, 0.25:
+            self.assertNotIn(t.packed(number), plain)
 
     def test_columns_hold_their_values_and_no_other_byte(self):
         s = b"SecretAcme"
@@ -262,7 +259,7 @@ class Redact(unittest.TestCase):
         for agent in "1.0", "0.12.3":
             t.write(self.trace, t.header(agent=agent, argv=["-", "--", "../x", "step #"]), t.footer())
             self.assertIn(agent.encode(), self.packed())
-            self.assertRegex(self.said, r"not masked:.* # .* -- .* %s " % re.escape(agent))
+            self.assertRegex(self.said, r"not masked:.* -- .* %s " % re.escape(agent))
 
     def test_names_of_files_are_numbers_and_are_told(self):
         names = ["rank-00003-100", "rank-00003-100-2", "rank-SecretAcme-100", "rank-00003-100-Acme", "rank-00003-10012345678", "Secret", "a", "b", "rank-00003", "rank-1-2-3-4"]
@@ -272,7 +269,7 @@ class Redact(unittest.TestCase):
                 t.write(os.path.join(folder, name + rest), t.header(pid=pid, file=part), t.Thread(part).events(2, api=t.MALLOC, kind=1, address=[4096, 8192], bytes=64))
             t.write(os.path.join(folder, name + ".ring"), t.ring(os.path.join(folder, name), pid=pid))
         plain = self.assert_masked(b"Secret", b"Acme", b"10012345678", b"rank-00003.", b"rank-1-2")
-        for rest in b".msgpack.zst", b".000002.msgpack.zst", b".ring":
+        for rest in b".msgpack.zst", b".ring":
             self.assertIn(b"rank-00003-100-2" + rest, plain)
             self.assertEqual(len(re.findall(rb"masked-\d{5}" + re.escape(rest), plain)), len(names) - 2)
         self.assertRegex(self.said, "not masked:.* rank-00003-100 rank-00003-100-2")
@@ -284,11 +281,11 @@ class Redact(unittest.TestCase):
         block = t.Thread().events(2, api=t.MALLOC, kind=1, address=[4096, 8192], bytes=64)
         whole = t.header() + block
         torn, bad = t.framed(t.BLOCK, s * 20)[:99], t.framed(t.DEFS, s * 9)
-        for more, left in (b"", 0), (bad, 154), (b"no frame" + s, 18), (bad + t.footer() + torn, 154 + 99):
+        for more, left, first in (b"", False, 0), (bad, True, 64), (b"no frame" + s, True, 0), (bad + t.footer() + torn, True, 64):
             t.write(self.trace, whole, more)
             self.assert_masked()
-            told = re.findall(r"rank-00000-100.msgpack.zst: offset (\d+): from here on (\d+) bytes are left out", self.said)
-            self.assertEqual(told, [(str(len(whole)), str(left))] if left else [])
+            told = re.findall(r"rank-00000-100.msgpack.zst: offset (\d+): ", self.said)
+            self.assertEqual(told[:1], [str(len(whole) + first)] if left else [])
             self.assertEqual(self.whole, not left)
 
     def test_what_is_left_out_is_missing_in_the_pack(self):
@@ -298,17 +295,16 @@ class Redact(unittest.TestCase):
         few, unchecked = t.Thread(2).events(2, api=t.MALLOC, kind=1, address=[8192, 1 << 41], bytes=64), bytearray(high)
         unchecked[-20] ^= 1
         unchecked[56] ^= 1  # the index's own check: of the folder the frame can be read
-        for middle in bytes(high), b"no frame", bytes(unchecked):
+        for middle in bytes(unchecked), b"no frame", bytes(high):
             t.write(self.trace, t.header(), middle, few, t.footer())
             self.packed()
-            self.assertFalse(self.whole)
-            self.assertIn("may not be the whole run", self.said)
+            self.assertEqual((self.whole, "may not be the whole run" in self.said), (middle == unchecked, middle != unchecked))
             for path in os.path.dirname(self.trace), os.path.join(self.folder, "x.stormlog"):
                 done = subprocess.run([ANALYZE, "check", "--strict", "--max-peak", "1G", path], capture_output=True, text=True, timeout=60)
                 self.assertEqual(done.returncode, 1, done.stdout)
                 self.assertRegex(done.stdout, "incomplete|16.0 GiB, limit 1.00 GiB")
         told = subprocess.run([ANALYZE, "report", "-o", os.path.join(self.folder, "analysis"), os.path.join(self.folder, "x.stormlog")], capture_output=True, text=True, timeout=60)
-        self.assertIn("parts of the file did not open when it was packed", told.stdout + told.stderr)
+        self.assertIn("parts of the run could not be read when it was packed", told.stdout + told.stderr)
 
     def test_what_everybody_knows_stays(self):
         known = ["/usr/lib/x86_64-linux-gnu/libcublas.so.13", "/usr/lib/libc-2.36.so", "libpython3.11.so.1.0", "/usr/lib/libtorch_cuda.so"]

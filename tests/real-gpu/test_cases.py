@@ -23,16 +23,21 @@ RUNS = ("alone", "shared-device")
 FIRST_SCREEN = 30  # lines
 
 
+def unpack(run, folder):
+    """Copies a recording, with its rings decompressed."""
+    for path in run.iterdir():
+        if path.name.endswith(".ring.zst"):
+            (Path(folder) / path.name[:-4]).write_bytes(zstandard.ZstdDecompressor().decompress(path.read_bytes()))
+        else:
+            shutil.copy(path, folder)
+
+
 class Recording:
     """The report of one recording: `screen` is the first screen as one line, `report` is report.json."""
 
     def __init__(self, analyze, run):
         with tempfile.TemporaryDirectory(prefix="stormlog-real-") as folder:
-            for path in run.iterdir():
-                if path.name.endswith(".ring.zst"):
-                    (Path(folder) / path.name[:-4]).write_bytes(zstandard.ZstdDecompressor().decompress(path.read_bytes()))
-                else:
-                    shutil.copy(path, folder)
+            unpack(run, folder)
             done = subprocess.run([analyze, folder], capture_output=True, text=True, env={**os.environ, "COLUMNS": "100"})
             self.text, self.errors, self.status = done.stdout, done.stderr, done.returncode
             with open(Path(folder, "analysis", "report.json")) as file:
@@ -97,7 +102,8 @@ def differences(case, recordings):
 
 def figures(report):
     """What a redacted recording must have as well: figures in an order that no name decides."""
-    rows = [("process", device["peak_bytes"], device["live_bytes"]) for process in report["processes"] for device in process["memory"]]
+    rows = [("ended", process["ended"], process["status"], process["events"], process["lost_events"]) for process in report["processes"]]
+    rows += [("process", device["peak_bytes"], device["live_bytes"]) for process in report["processes"] for device in process["memory"]]
     rows += [("role", role["role"], role["bytes_at_peak"]) for process in report["processes"] for role in process["roles"]]
     rows += [("oom", oom["requested_bytes"], re.split(r"(?:made |taken |leak )?at ", oom["cause"])[0], oom["hidden_bytes"]) for oom in report["ooms"]]
     rows += [("leak", leak["bytes"], leak["blocks"], leak["verdict"]) for leak in report["leaks"]]
@@ -109,6 +115,9 @@ def redacted(case, analyze, run):
     """What the pack of `pack --redact` has of the program's names, and the figures that it lost."""
     with tempfile.TemporaryDirectory(prefix="stormlog-real-") as folder:
         pack = Path(folder) / "x.stormlog"
+        (Path(folder) / "t").mkdir()
+        unpack(run, Path(folder) / "t")
+        run = Path(folder) / "t"
         subprocess.run([analyze, "pack", "--redact", "-o", pack, run], check=True, capture_output=True)
         texts = [subprocess.run([analyze, "--json", path], check=True, capture_output=True, text=True).stdout for path in (run, pack)]
     for name in {path.stem for path in (CASES / case / "program").rglob("*.py")} - {"main", "__init__"}:
