@@ -35,16 +35,37 @@ static void compare(struct sl_idmap *sizes, const struct sl_fit_program *p)
 	sl_idmap_free(&first);
 }
 
+/* How many sizes the inputs of steps have, counted to SIZES_MIN; *longest becomes the largest. */
+static unsigned count_inputs(const struct sl_fit_program *p, double *longest)
+{
+	double sizes[SIZES_MIN], x;
+	unsigned count = 0, at;
+
+	*longest = 0;
+	for (unsigned step = 1; step <= p->steps.count; step++) {
+		x = (double)sl_fit_program_input(p, step);
+		*longest = x > *longest ? x : *longest;
+		for (at = 0; at < count && sizes[at] != x;)
+			at++;
+		if (at == count && count < SIZES_MIN && x > 0)
+			sizes[count++] = x;
+	}
+	return count;
+}
+
 /*
- * Blocks whose size is not the same in all steps are those that follow the batch.  One that only one step has goes by the first of
- * its stack.  Workspaces of libraries do not.
+ * Where inputs differ, blocks whose size is not the same in all steps are those that follow the batch.  One that only one step has
+ * goes by the first of its stack.  Workspaces of libraries do not.
  */
 bool sl_fit_change_half_batch(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	const struct sl_fit_place *place = NULL;
 	struct sl_idmap sizes = {0};
 	uint64_t bytes = 0;
+	double longest;
 
+	if (count_inputs(p, &longest) < 2)
+		return false; /* what grows is kept, and no batch */
 	compare(&sizes, p);
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
@@ -64,9 +85,15 @@ bool sl_fit_change_half_batch(struct sl_fit_edits *e, struct sl_change *change, 
 	return bytes && sl_fit_change_matters(p, bytes);
 }
 
-/* How the size of what a stack requests follows the input: as so many factors of it.  Of steps of two sizes. */
+/* How the size of a block follows the input: as so many factors of it.  Of steps of two sizes. */
 struct power {
 	double bytes[2], input[2]; /* of the smallest and the largest input */
+};
+
+/* By stack and number in the step. */
+struct powers {
+	SL_VECTOR(struct power) list;
+	struct sl_idmap at;
 };
 
 static double exponent(const struct power *power)
@@ -76,48 +103,46 @@ static double exponent(const struct power *power)
 		       : 0;
 }
 
-static struct power *find_powers(const struct sl_fit_program *p)
+static void find_powers(struct powers *powers, const struct sl_fit_program *p)
 {
-	struct power *powers = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*powers)));
-
 	for (size_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
-		struct power *at = &powers[sl_idmap_get(&p->stack_ids, life->python, 0)];
 		double x = (double)sl_fit_program_input(p, life->step);
+		uint32_t number = sl_idmap_claim(&powers->at, key_of(life), (uint32_t)powers->list.count);
+		struct power *at;
 
-		for (int end = 0; x > 0 && !life->nth && end < 2; end++)
+		if (number == powers->list.count)
+			*SL_PUSH(&powers->list) = (struct power){0};
+		at = &powers->list.item[number];
+		for (int end = 0; x > 0 && end < 2; end++)
 			if (at->input[end] == 0 || (end ? x > at->input[1] : x < at->input[0])) {
 				at->input[end] = x;
 				at->bytes[end] = (double)life->bytes;
 			}
 	}
-	return powers;
+}
+
+/* A block that steps of one size have goes by the first of its stack. */
+static const struct power *power_of(const struct powers *powers, const struct sl_fit_life *life)
+{
+	const struct power *own = &powers->list.item[sl_idmap_get(&powers->at, key_of(life), 0)];
+
+	return own->input[1] > own->input[0] ? own : &powers->list.item[sl_idmap_get(&powers->at, (uint64_t)life->python << 32, 0)];
 }
 
 /* No step has a larger input than LONGEST of the largest one.  Blocks that follow the input follow it to there. */
 bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
-	double longest = 0, sizes[SIZES_MIN], x, told = 0, all = 0;
-	struct power *powers;
-	unsigned count = 0;
+	double longest, x, told = 0, all = 0;
+	struct powers powers = {0};
 
-	for (unsigned step = 1; step <= p->steps.count; step++) {
-		unsigned at = 0;
-
-		x = (double)sl_fit_program_input(p, step);
-		longest = x > longest ? x : longest;
-		while (at < count && sizes[at] != x)
-			at++;
-		if (at == count && count < SIZES_MIN && x > 0)
-			sizes[count++] = x;
-	}
-	if (count < SIZES_MIN || p->failed == SL_FIT_GAP ||
+	if (count_inputs(p, &longest) < SIZES_MIN || p->failed == SL_FIT_GAP ||
 	    (double)sl_fit_program_input(p, sl_fit_program_failed(p)->step) < LONGEST * longest)
 		return false;
-	powers = find_powers(p);
+	find_powers(&powers, p);
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
-		const struct power *at = &powers[sl_idmap_get(&p->stack_ids, life->python, 0)];
+		const struct power *at = power_of(&powers, life);
 		double power = exponent(at);
 
 		x = (double)sl_fit_program_input(p, life->step);
@@ -129,7 +154,8 @@ bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *cha
 		if (x > LONGEST * longest)
 			e->scale[i] = pow(LONGEST * longest / x, power);
 	}
-	free(powers);
+	SL_DROP(&powers.list);
+	sl_idmap_free(&powers.at);
 	e->scaled = true;
 	sl_fit_change_name(change, sl_fit_program_statement(p, p->whole.ops.item[p->steps.item[0]].python));
 	return told > (1 - ALIKE) * all && all > 0;

@@ -79,7 +79,7 @@ class Proof(unittest.TestCase):
                     continue
                 compared += 1
                 self.assertLessEqual(abs(change["peak_allocated_bytes"] / real - 1), OFF[change["rung"]], (name, change, real))
-        self.assertGreaterEqual(compared, 14)
+        self.assertGreaterEqual(compared, 16)
 
     def test_another_frameworks_pool_is_limited_to_its_use(self):
         """PyTorch beside JAX on an H200: what the backward pass still asks for is in no recording."""
@@ -134,8 +134,14 @@ class Tried(unittest.TestCase):
         first = self.of("vae_validate")[0]
         self.assertEqual((first["kind"], first["function"], line(first), first["fits"]), ("free_leak", "validate", 31, True))
 
-    def test_a_cache_that_modules_read_is_no_joined_result(self):
-        self.assertNotIn("offload_results", {change["kind"] for change in self.of("beam_search")})
+    def test_a_cache_that_modules_read_is_no_joined_result_and_no_batch(self):
+        """With half the batch it failed of fragments."""
+        kinds = {change["kind"] for change in self.of("beam_search")}
+        self.assertEqual(kinds & {"offload_results", "half_batch"}, set())
+
+    def test_a_line_requests_blocks_that_follow_the_length_and_blocks_that_follow_its_square(self):
+        shorter = next(change for change in self.of("long_attention") if change["kind"] == "shorter_longest")
+        self.assertLess(abs(shorter["peak_allocated_bytes"] / 693813248 - 1), 0.05)
 
     def test_activations_that_a_statistic_keeps_are_a_graph(self):
         kinds = [change["kind"] for change in self.of("style_mixed")]
