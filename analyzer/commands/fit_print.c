@@ -64,7 +64,9 @@ static void put_row(const struct sl_fit_subject *s, unsigned c)
 				sl_format_size(to, a->scan.also.item[i].to));
 	}
 	if (a->other_from != SL_UNKNOWN)
-		sl_escape_print(stdout, "    %s where the driver places segments or streams otherwise\n", SL_SIZE(a->other_from));
+		sl_escape_print(stdout, "    %s where %s\n", SL_SIZE(a->other_from),
+				s->recording->pools_open ? "its private pools are of no graph, or segments lie otherwise"
+							 : "the driver places segments or streams otherwise");
 }
 
 static void put_best(const struct sl_fit_subject *s)

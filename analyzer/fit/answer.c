@@ -76,6 +76,14 @@ struct sl_fit_recording sl_fit_under(const struct sl_fit_recording *r, const str
 	return under;
 }
 
+static void widen(struct sl_fit_answer *a, uint64_t from)
+{
+	if (from == SL_UNKNOWN)
+		return;
+	a->low = a->low == SL_UNKNOWN || from < a->low ? from : a->low;
+	a->high = a->high == SL_UNKNOWN || from > a->high ? from : a->high;
+}
+
 /* Up to 2.11 results depend on where the driver puts segments, and so on the order in which those of several streams are given
  * back: the other ways are tried too. */
 static void answer_otherwise(struct sl_fit_answer *a, const struct sl_fit_subject *subject, const struct sl_fit_recording *r,
@@ -86,12 +94,15 @@ static void answer_otherwise(struct sl_fit_answer *a, const struct sl_fit_subjec
 
 	for (unsigned i = 0; i < subject->capacity_count; i++) {
 		how->capacity = subject->capacities[i];
+		if (how->capacity < r->reserved_start)
+			continue;
 		sl_fit_run(&other, r, how);
 		a->ambiguous[i] |= other.verdict != a->at[i].verdict;
 	}
 	if (question->unscanned)
 		return;
 	sl_fit_scan(&scan, r, how);
+	widen(a, scan.always_from);
 	if (scan.always_from != a->scan.always_from && (a->other_from == SL_UNKNOWN || scan.always_from > a->other_from))
 		a->other_from = scan.always_from;
 	free(scan.also.item);
@@ -102,7 +113,7 @@ static void leave_open(struct sl_fit_answer *a, unsigned capacities)
 {
 	for (unsigned i = 0; i < capacities; i++)
 		a->at[i].verdict = SL_FIT_UNKNOWN;
-	a->scan.always_from = SL_UNKNOWN;
+	a->scan.always_from = a->low = a->high = SL_UNKNOWN;
 	a->scan.also.count = 0;
 }
 
@@ -114,12 +125,24 @@ static bool is_open(const struct sl_fit_recording *r, enum sl_fit_ties ties, boo
 	return r->models >> ties & 1 && (!streams_reversed || r->streams > 1);
 }
 
+/* Each way in which the program may go on: placements, orders of streams, uses of private pools. */
+#define ORDERS (4 * SL_FIT_WAYS)
+
+static bool take_order(struct sl_fit_case *how, const struct sl_fit_recording *r, unsigned order)
+{
+	how->ties = (enum sl_fit_ties)(order % SL_FIT_WAYS);
+	how->streams_reversed = order / SL_FIT_WAYS % 2;
+	how->loose = order / SL_FIT_WAYS / 2;
+	return is_open(r, how->ties, how->streams_reversed) && (!how->loose || r->pools_open);
+}
+
 unsigned sl_fit_orders(const struct sl_fit_recording *r)
 {
+	struct sl_fit_case how = {0};
 	unsigned count = 0;
 
-	for (unsigned order = 0; order < 2 * SL_FIT_WAYS; order++)
-		count += is_open(r, (enum sl_fit_ties)(order % SL_FIT_WAYS), order >= SL_FIT_WAYS);
+	for (unsigned order = 0; order < ORDERS; order++)
+		count += take_order(&how, r, order);
 	return count;
 }
 
@@ -159,7 +182,7 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 				  .ties = sl_fit_way(r, question->ties)};
 	bool is_told = question->of_allocator || r->others_known;
 
-	a->other_from = SL_UNKNOWN;
+	a->other_from = a->low = a->high = SL_UNKNOWN;
 	if (question->points) {
 		sl_fit_trail_begin(&a->trail, r, question->points);
 		how.trail = &a->trail;
@@ -171,16 +194,16 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 		sl_fit_run(&a->at[i], r, &how);
 		a->ambiguous[i] = !question->of_allocator && a->at[i].verdict == SL_FIT_FITS && !fits_any_card(r, how);
 	}
-	if (!question->unscanned)
+	if (!question->unscanned) {
 		sl_fit_scan(&a->scan, r, &how);
+		widen(a, a->scan.always_from);
+	}
 	if (!is_told)
 		leave_open(a, subject->capacity_count);
-	for (unsigned order = 0; order < 2 * SL_FIT_WAYS && is_told; order++) {
+	for (unsigned order = 0; order < ORDERS && is_told; order++) {
 		struct sl_fit_case other = how;
 
-		other.ties = (enum sl_fit_ties)(order % SL_FIT_WAYS);
-		other.streams_reversed = order >= SL_FIT_WAYS;
-		if (is_open(r, other.ties, other.streams_reversed) && (other.ties != how.ties || other.streams_reversed))
+		if (take_order(&other, r, order) && order != how.ties)
 			answer_otherwise(a, subject, r, &other, question);
 	}
 }
@@ -200,14 +223,6 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 static uint64_t part_of(uint64_t bytes, double part)
 {
 	return (uint64_t)((double)bytes * part);
-}
-
-static void widen(struct sl_fit_answer *a, uint64_t from)
-{
-	if (from == SL_UNKNOWN)
-		return;
-	a->low = a->low == SL_UNKNOWN || from < a->low ? from : a->low;
-	a->high = a->high == SL_UNKNOWN || from > a->high ? from : a->high;
 }
 
 static void widen_a_little(struct sl_fit_answer *a, uint64_t from)
@@ -310,12 +325,10 @@ static void answer_exactly(struct sl_fit_answer *a, const struct sl_fit_subject 
 	if (a->scan.always_from == SL_UNKNOWN || a->scan.always_from <= r->reserved_start)
 		return;
 	widen(a, a->scan.always_from);
-	for (unsigned order = 0; order < 2 * SL_FIT_MODELS && r->release <= SL_FIT_RELEASE(2, 11); order++) {
-		how->ties = (enum sl_fit_ties)(order % SL_FIT_MODELS);
-		how->streams_reversed = order >= SL_FIT_MODELS;
-		if (is_open(r, how->ties, how->streams_reversed))
-			widen(a, smallest(r, how));
-	}
+	for (unsigned order = 0; order < ORDERS; order++)
+		if (take_order(how, r, order) && order != SL_FIT_GIVEN)
+			answer_otherwise(a, subject, r, how, question);
+	a->other_from = SL_UNKNOWN; /* it is in the span */
 }
 
 /* What was tried in several orders fits from the span's end on. */
@@ -354,7 +367,7 @@ static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *
 		answer_exactly(a, subject, &how, question);
 	known = a->low != SL_UNKNOWN;
 	how.ties = SL_FIT_REUSED;
-	how.streams_reversed = false;
+	how.streams_reversed = how.loose = false;
 	for (unsigned first = 0; first < SL_FIT_FIRSTS; first++)
 		answer_from_nothing(a, subject, r, &how, (enum sl_fit_first)first, !exact, !known && !question->unscanned);
 	how.ties = SL_FIT_GIVEN;
@@ -370,14 +383,6 @@ static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *
 		a->low = a->low < a->high ? a->low : a->high;
 	}
 	judge(a, subject, exact);
-}
-
-/* Only the ways of the driver leave the answer for a whole history open. */
-static void span_of(struct sl_fit_answer *a)
-{
-	a->low = a->high = SL_UNKNOWN;
-	widen(a, a->scan.always_from);
-	widen(a, a->other_from);
 }
 
 /* Takes the release that reproduces the window: of those that the user named, else of those that write such a file. */
@@ -419,8 +424,6 @@ void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *r
 									  &asked);
 		for (unsigned i = 0; subject->choices[c].wrong && i < subject->capacity_count; i++)
 			subject->answers[c].at[i].verdict = SL_FIT_UNKNOWN;
-		if (!recording->seeds.count && !subject->choices[c].wrong)
-			span_of(&subject->answers[c]);
 	}
 	if (sl_fit_spent(subject))
 		sl_fit_subject_free(subject);

@@ -79,6 +79,8 @@ struct sl_fit_recording {
 	SL_VECTOR(uint64_t) addresses;	     /* of each op: of its block; 0: none */
 	uint64_t lowest[2];		     /* of pages of expandable segments, large and small */
 	uint64_t reserved_start;
+	bool pools;	      /* private ones are used, */
+	bool pools_open;      /* of which the file does not tell whether they are of graphs, nor how long they are in use */
 	unsigned least, most; /* releases, of 2.N, that write such a file */
 	uint32_t ids;
 	unsigned streams;	   /* beside the default one */

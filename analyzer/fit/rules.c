@@ -1051,10 +1051,8 @@ void sl_fit_seed(struct sl_fit_engine *e, const struct sl_fit_seed *seeds, size_
 			last = seed_range(e, &tails, &key, seed, lowest[seed->small], &tail);
 		else if (begins)
 			last = NULL;
-		if (private && begins) {
-			private->uses += !private->uses;
-			private->segments++;
-		}
+		if (private && begins)
+		private->segments++;
 		block = new_block(e, &key, seed->address, seed->bytes);
 		splice(block, last, NULL);
 		if (tail)

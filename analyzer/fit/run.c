@@ -192,12 +192,22 @@ void sl_fit_check_releases(struct sl_fit_check *check, struct sl_fit_recording *
 static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 		const struct sl_fit_case *how, const struct sl_fit_op *op, struct sl_fit_block **live)
 {
+	bool captures = r->pools && op->pool && !how->loose;
 	unsigned stream = how->streams_reversed && op->stream ? r->streams + 1 - op->stream : op->stream;
 	struct sl_fit_block *block;
 
 	if (how->as_recorded)
 		sl_fit_refuse(engine, op->refused);
+	if (captures) {
+		sl_fit_pool_begin(engine, op->pool);
+		sl_fit_capture(engine, op->pool, true);
+	}
 	block = sl_fit_alloc(engine, op->bytes, stream, op->pool);
+	if (captures) {
+		sl_fit_capture(engine, op->pool, false);
+		sl_fit_pool_end(engine);
+		sl_fit_pool_release(engine, op->pool);
+	}
 	o->request++;
 	o->bytes = op->bytes;
 	if (op->verb == SL_FIT_TRY) {
@@ -325,6 +335,8 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 				*o = (struct sl_fit_outcome){.verdict = SL_FIT_FAILS, .at = i, .bytes = others, .operations = i};
 				on = false;
 			}
+		} else if (how->loose && (op->verb == SL_FIT_HOLD || op->verb == SL_FIT_GONE)) {
+			continue;
 		} else if (!step(engine, r, op, live, &settings)) {
 			o->verdict = SL_FIT_UNKNOWN;
 			on = false;

@@ -55,6 +55,7 @@ struct sl_fit_case {
 	struct sl_fit_top *top;		/* filled; NULL: not asked for */
 	bool as_recorded;		/* the driver refuses what it refused in the recording */
 	bool streams_reversed;		/* streams' handles are in reverse order */
+	bool loose;			/* a window's private pools are of no graph, and in use only as long as they have blocks */
 	struct sl_fit_picture *picture; /* what lay where, filled if the run fails; NULL: not asked for */
 	struct sl_fit_trail *trail;	/* its points are filled; NULL: not asked for */
 	uint64_t operations_max;	/* of a scan; 0: 25 million */

@@ -14,8 +14,9 @@
 #define FIRST_NUMBER 20		   /* of a linear congruential series: any */
 #define GAP_MOST     (40ull << 20) /* a larger one of an expandable segment has whole pages, which are given back */
 
-/* Bits of `extra` of a segment (analyzer/snapshot/convert.c). */
-enum { IS_SMALL = 1, IS_EXPANDABLE = 2 };
+/* Bits of `extra` of a segment, and `extra` of one that goes (analyzer/snapshot/convert.c). */
+enum { IS_SMALL = 1, IS_EXPANDABLE = 2, IS_GRAPH = 4 };
+enum { EMPTIED, RETRIED, POOL_ENDED };
 
 struct lane {
 	struct sl_fit_recording out;
@@ -23,6 +24,7 @@ struct lane {
 	SL_VECTOR(struct sl_fit_seed) segments, before;
 	SL_VECTOR(uint64_t) streams; /* handles, by number */
 	SL_VECTOR(uint32_t) spare;
+	SL_VECTOR(bool) held; /* private pools that are in use, by number */
 	bool emptied, refused;
 	uint64_t placed, now;
 	struct sl_fit_placed driver; /* segments, by address */
@@ -39,6 +41,16 @@ static void put(struct lane *lane, struct sl_fit_op op, uint64_t reserved, uint6
 	*SL_PUSH(&lane->out.reserved) = reserved;
 	*SL_PUSH(&lane->out.times) = lane->now;
 	*SL_PUSH(&lane->out.addresses) = address;
+}
+
+/* A private pool has a user from its first block until its memory goes. */
+static void hold(struct lane *lane, uint16_t pool, bool held)
+{
+	while (lane->held.count <= pool)
+		*SL_PUSH(&lane->held) = false;
+	if (pool && lane->held.item[pool] != held)
+		put(lane, (struct sl_fit_op){.verb = held ? SL_FIT_HOLD : SL_FIT_GONE, .pool = pool}, SL_UNKNOWN, 0);
+	lane->held.item[pool] = held;
 }
 
 static struct lane *lane_of(struct builder *b, int64_t device)
@@ -85,6 +97,9 @@ static void segment(struct lane *lane, const struct sl_event *event)
 				   .small = event->extra & IS_SMALL,
 				   .expandable = event->extra & IS_EXPANDABLE};
 
+	hold(lane, seed.pool, true);
+	lane->out.pools |= seed.pool != 0;
+	lane->out.pools_open |= seed.pool && !(event->extra & IS_GRAPH);
 	if (!seed.expandable)
 		sl_fit_placed_add(&lane->driver, event->address, event->bytes);
 	if (event->flags & SL_FLAG_before)
@@ -95,15 +110,20 @@ static void segment(struct lane *lane, const struct sl_event *event)
 		lane->out.lowest[seed.small] = event->address;
 }
 
-/* A segment goes: inside a request, which found no memory, or because the program empties the cache. */
+/* A segment goes: inside a request, which found no memory, because the program empties the cache, or with its private pool. */
 static void segment_goes(struct lane *lane, const struct sl_event *event)
 {
+	uint16_t pool = (uint16_t)(event->object ? event->object - 1 : 0);
+
 	sl_fit_placed_remove(&lane->driver, event->address);
-	if (event->extra)
+	hold(lane, pool, false);
+	if (event->extra == RETRIED)
 		lane->refused = true;
-	else if (!lane->emptied)
+	else if (event->extra == POOL_ENDED)
+		put(lane, (struct sl_fit_op){.verb = SL_FIT_DROP, .pool = pool}, SL_UNKNOWN, 0);
+	else if (!lane->emptied || pool)
 		put(lane, (struct sl_fit_op){.verb = SL_FIT_EMPTY}, SL_UNKNOWN, 0);
-	lane->emptied |= !event->extra;
+	lane->emptied |= event->extra == EMPTIED;
 }
 
 static void request(struct lane *lane, const struct sl_event *event, bool fails)
@@ -125,6 +145,7 @@ static void request(struct lane *lane, const struct sl_event *event, bool fails)
 							       .held = true};
 		return;
 	}
+	hold(lane, op.pool, true);
 	if (lane->placed && !fails)
 		put(lane, (struct sl_fit_op){.verb = SL_FIT_PLACE, .bytes = lane->placed}, SL_UNKNOWN, 0);
 	lane->placed = 0;
@@ -360,6 +381,7 @@ static void record_windows(struct sl_fit_process *process, struct sl_trace *trac
 		SL_DROP(&lane->before);
 		SL_DROP(&lane->streams);
 		SL_DROP(&lane->spare);
+		SL_DROP(&lane->held);
 		free(lane);
 	}
 	sl_budget_begin(&process->budget, trace->disk_bytes);

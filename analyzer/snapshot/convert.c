@@ -291,8 +291,8 @@ static uint64_t stream_at(const struct work *w, uint16_t index)
 	return index < w->snapshot->streams.count ? w->snapshot->streams.item[index] : 0;
 }
 
-/* Bits of `extra` of a segment. */
-enum { IS_SMALL = 1, IS_EXPANDABLE = 2 };
+/* Bits of `extra` of a segment.  A graph has a pool whose id's upper number is not 0 (CUDAGraph::capture_begin). */
+enum { IS_SMALL = 1, IS_EXPANDABLE = 2, IS_GRAPH = 4 };
 
 static void begin_segment(struct lane *lane, uint64_t addr, uint64_t size, const struct sl_rebuilt_group *group, uint64_t python,
 			  uint64_t flags, uint64_t time_ns)
@@ -308,7 +308,8 @@ static void begin_segment(struct lane *lane, uint64_t addr, uint64_t size, const
 					 .bytes = part,
 					 .stream = stream_at(lane->work, group->stream),
 					 .object = 1 + group->pool,
-					 .extra = (group->small ? IS_SMALL : 0u) | (group->expandable ? IS_EXPANDABLE : 0u),
+					 .extra = (group->small ? IS_SMALL : 0u) | (group->expandable ? IS_EXPANDABLE : 0u) |
+						  (lane->work->snapshot->pools.item[group->pool] >> 32 ? IS_GRAPH : 0u),
 					 .python = python,
 					 .flags = flags};
 
@@ -318,16 +319,39 @@ static void begin_segment(struct lane *lane, uint64_t addr, uint64_t size, const
 	}
 }
 
-/* retry: a request found no memory, and gave it back to ask again. */
-static void end_segment(struct lane *lane, const struct sl_snapshot_event *from, bool retry, uint64_t time_ns)
+/* The group of the memory that an event brings or takes away. */
+static struct sl_rebuilt_group group_at(const struct sl_rebuilt *r, size_t at)
 {
+	const struct sl_snapshot_event *event = &r->snapshot->events.item[r->events.first + at];
+
+	if (r->exact)
+		return r->groups.item[r->moved[at]];
+	return (struct sl_rebuilt_group){event->stream, event->pool == SL_SNAPSHOT_NO_POOL ? 0 : event->pool,
+					 event->size == SMALL_PAGE, event->action == SL_SNAPSHOT_SEGMENT_MAP};
+}
+
+/* `extra` of a segment that goes.  RETRIED: a request found no memory, and gave it back to ask again. */
+enum { EMPTIED, RETRIED, POOL_ENDED };
+
+static void end_segment(struct lane *lane, size_t at, uint64_t time_ns)
+{
+	const struct sl_rebuilt *r = &lane->rebuilt;
+	const struct sl_snapshot_event *from = &r->snapshot->events.item[r->events.first + at];
 	uint64_t python = stack_of(lane->work, from->stack), end = from->addr + from->size;
+	uint16_t pool = group_at(r, at).pool;
+	bool ends = pool && sl_snapshot_freed_by(r->snapshot, from->stack) == SL_SNAPSHOT_UNSAID;
 
 	for (const struct sl_tile *piece = sl_pieces_at(&lane->segments, from->addr)
 						   ?: sl_pieces_behind(&lane->segments, from->addr);
 	     piece && piece->addr < end; piece = sl_pieces_behind(&lane->segments, from->addr)) {
-		struct sl_event event = {
-			.api = SEGMENT_FREE, .address = piece->addr, .bytes = piece->size, .extra = retry, .python = python};
+		struct sl_event event = {.api = SEGMENT_FREE,
+					 .address = piece->addr,
+					 .bytes = piece->size,
+					 .object = 1 + pool,
+					 .extra = ends			     ? POOL_ENDED
+						  : sl_cache_is_retry(r, at) ? RETRIED
+									     : EMPTIED,
+					 .python = python};
 
 		put(lane, event, time_ns);
 		sl_pieces_remove(&lane->segments, event.address);
@@ -566,10 +590,8 @@ static void put_event(struct lane *lane, size_t at)
 	struct sl_rebuilt *r = &lane->rebuilt;
 	const struct sl_snapshot_event *event = &r->snapshot->events.item[r->events.first + at];
 	uint64_t time_ns = event->time_us ? time_of(lane, event->time_us) : BEGIN_NS + WINDOW_NS + at * 1000, size = 0;
-	bool maps = event->action == SL_SNAPSHOT_SEGMENT_MAP;
 	const struct sl_tile *tile;
-	struct sl_rebuilt_group group = {event->stream, event->pool == SL_SNAPSHOT_NO_POOL ? 0 : event->pool,
-					 event->size == SMALL_PAGE, maps};
+	struct sl_rebuilt_group group;
 
 	if (r->exact)
 		size = sl_rebuilt_walk_step(&lane->walk, event);
@@ -597,12 +619,13 @@ static void put_event(struct lane *lane, size_t at)
 	case SL_SNAPSHOT_SEGMENT_ALLOC:
 	case SL_SNAPSHOT_SEGMENT_MAP:
 		lane->reserved += event->size;
+		group = group_at(r, at);
 		begin_segment(lane, event->addr, event->size, &group, stack_of(lane->work, event->stack), 0, time_ns);
 		break;
 	case SL_SNAPSHOT_SEGMENT_FREE:
 	case SL_SNAPSHOT_SEGMENT_UNMAP:
 		lane->reserved -= event->size;
-		end_segment(lane, event, sl_cache_is_retry(&lane->rebuilt, at), time_ns);
+		end_segment(lane, at, time_ns);
 		break;
 	case SL_SNAPSHOT_OOM:
 		put_oom(lane, event, time_ns);

@@ -294,11 +294,13 @@ static bool undo(struct sl_rebuilt *r, struct sl_pieces *pieces, size_t at, bool
 		if (!piece ||
 		    (event->action == SL_SNAPSHOT_SEGMENT_ALLOC && (piece->addr != event->addr || piece->size != event->size)))
 			return false;
+		r->moved[at] = piece->group;
 		cut(pieces, piece, event->addr, event->size);
 		return true;
 	case SL_SNAPSHOT_SEGMENT_FREE:
 	case SL_SNAPSHOT_SEGMENT_UNMAP:
-		return add_free(pieces, event->addr, event->size, group_of(r, pieces, event));
+		r->moved[at] = group_of(r, pieces, event);
+		return add_free(pieces, event->addr, event->size, r->moved[at]);
 	default:
 		return true;
 	}
@@ -336,6 +338,7 @@ uint64_t sl_rebuilt_walk_step(struct sl_rebuilt_walk *walk, const struct sl_snap
 	struct sl_pieces *pieces = &walk->pieces;
 	struct sl_tile *piece;
 	uint64_t need;
+	size_t at;
 
 	switch (event->action) {
 	case SL_SNAPSHOT_ALLOC:
@@ -358,7 +361,8 @@ uint64_t sl_rebuilt_walk_step(struct sl_rebuilt_walk *walk, const struct sl_snap
 		return 0;
 	case SL_SNAPSHOT_SEGMENT_ALLOC:
 	case SL_SNAPSHOT_SEGMENT_MAP:
-		return add_free(pieces, event->addr, event->size, group_of(r, pieces, event)) ? 0 : UINT64_MAX;
+		at = (size_t)(event - r->snapshot->events.item) - r->events.first;
+		return add_free(pieces, event->addr, event->size, r->moved[at]) ? 0 : UINT64_MAX;
 	case SL_SNAPSHOT_SEGMENT_FREE:
 	case SL_SNAPSHOT_SEGMENT_UNMAP:
 		piece = free_around(pieces, event->addr, event->size);
@@ -491,6 +495,7 @@ void sl_rebuild(struct sl_rebuilt *r, const struct sl_snapshot *snapshot, int de
 	*r = (struct sl_rebuilt){.snapshot = snapshot, .device = device};
 	if ((size_t)device < snapshot->in_traces.count)
 		r->events = snapshot->traces.item[snapshot->in_traces.first + (size_t)device];
+	r->moved = sl_memory_must(calloc(r->events.count + 1, sizeof(*r->moved)));
 	tell_blocks(r);
 	put_segments(r);
 	for (int i = 0; i < ROUNDS && again && !r->exact && !r->trimmed && !snapshot->is_npu; i++)
@@ -515,5 +520,6 @@ void sl_rebuilt_free(struct sl_rebuilt *r)
 	free(r->segments.item);
 	free(r->groups.item);
 	free(r->start.item);
+	free(r->moved);
 	*r = (struct sl_rebuilt){0};
 }

@@ -46,6 +46,7 @@ struct sl_rebuilt {
 	SL_VECTOR(struct sl_rebuilt_segment) segments;
 	SL_VECTOR(struct sl_rebuilt_group) groups;
 	SL_VECTOR(struct sl_tile) start; /* pieces at the beginning, where `exact` */
+	uint32_t *moved;		 /* by event: the group of the memory that it brings or takes away */
 };
 
 void sl_rebuild(struct sl_rebuilt *rebuilt, const struct sl_snapshot *snapshot, int device);

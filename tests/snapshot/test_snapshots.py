@@ -34,6 +34,8 @@ ALWAYS_FROM = {"": 371195904, "expandable_segments:True": 398458880, "max_split_
                "roundup_power2_divisions:4": 394264576, "expandable_segments:True,roundup_power2_divisions:4": 398458880}
 # Where the streams' handles, which are addresses of memory, come in the other order: seen in one of four processes of the same program.
 STREAMS_REVERSED = {"": 383778816, "max_split_size_mb:128": 383778816}
+# tests/fit/programs.py `graphs` and `pools`, written by wheels over the dry device: release, settings, and the capacity from which the program really ran to its end.
+PRIVATE_POOLS = {"graphs-2.11": ("2.11", "", 332 << 20, True), "pools-2.14": ("2.14", "", 232 << 20, False)}
 SHARED = os.path.join(HERE, "..", "..", "..", "shared", "snapshots")
 
 
@@ -207,6 +209,18 @@ class Snapshots(unittest.TestCase):
         self.assertTrue(said["reproduces"])
         self.assertEqual({one["settings"]: one["least_bytes"] for one in said["smallest"]}, ALWAYS_FROM)
         self.assertEqual({one["settings"]: one["always_from_bytes"] for one in said["smallest"]}, {**ALWAYS_FROM, **STREAMS_REVERSED})
+
+    def test_fit_of_private_pools_is_as_the_program_ran(self):
+        if not zstandard:
+            self.skipTest("python3-zstandard is not here")
+        for name, (release, settings, truth, graphs) in PRIVATE_POOLS.items():
+            said = self.fit(os.path.join(HERE, "golden", name + ".pickle.zst"), "--torch", release, "--settings", settings)
+            with self.subTest(name=name):
+                self.assertTrue(said["reproduces"])
+                one, = said["smallest"]
+                self.assertLessEqual(one["least_bytes"], truth)
+                self.assertLessEqual(truth, one["always_from_bytes"])
+                self.assertEqual(one["least_bytes"] == one["always_from_bytes"], graphs)  # who uses a MemPool, and how long, the file does not tell
 
     def test_fit_has_no_verdict_where_the_file_cannot_tell(self):
         whole, _ = made.snapshot(self.program(), drop=10**9)
