@@ -207,9 +207,8 @@ static void process(struct sl_process *process)
  */
 static bool *take_named(const struct sl_report *report)
 {
-	static const char *const ids[] = {"leak.kept",	    "leak.growing",	 "label.growing",
-					  "memory.filling", "memory.only_taken", "memory.partly_kept",
-					  "memory.stairs",  "memory.collected",	 "memory.kept_late"};
+	static const char *const ids[] = {"leak.kept",	       "leak.growing",	   "label.growing",   "memory.filling",
+					  "memory.only_taken", "memory.collected", "memory.kept_late"};
 	bool *named = sl_memory_must(calloc(report->process_count + 1, sizeof(*named)));
 
 	for (size_t i = 0; i < report->findings.count; i++)

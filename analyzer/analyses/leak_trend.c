@@ -23,7 +23,6 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/self_freed.h"
 #include "analyzer/analyses/leak_windows.h"
-#include "analyzer/analyses/freed_soon.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/search.h"
 #include "analyzer/base/stats.h"
@@ -37,10 +36,8 @@
 #include "analyzer/report/window.h"
 #include "analyzer/report/suppressed.h"
 
-#define STAIRS_MIN     4
 #define MOMENT_PART    0.05 /* of the time until memory ran out */
 #define LITTLE_PART    0.1  /* of what was held when memory ran out */
-#define STAIRS_PART    0.1  /* of the most that was held: fewer blocks have to be large */
 #define KEPT_MIN_BYTES (64 << 10)
 #define KEPT_MIN_PART  0.0005 /* of the most that was held */
 #define QUARTER_MIN    0.35
@@ -295,17 +292,12 @@ static struct sl_leak_windows steady_part(const struct sl_track_course *course, 
 static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool lives)
 {
 	const struct sl_track *track = kept->track;
-	struct sl_freed_soon passing = sl_freed_soon_at(model, track, lives);
 	uint64_t bytes = track->live_bytes, blocks = track->live_blocks;
 
 	kept->left_blocks = track->live_blocks;
 	kept->left_bytes = track->live_bytes;
 	if (!lives)
 		sl_tracks_held(&model->tracks, track, &bytes, &blocks);
-	if (lives && (passing.blocks || passing.unsure) && sl_leak_words_by_thread(model, kept))
-		passing = (struct sl_freed_soon){0};
-	bytes -= passing.bytes;
-	blocks -= passing.blocks;
 	if (track->kind == SL_OBJECT_CONTEXT) /* the size of the first may not be known */
 		bytes = blocks * track->most_bytes;
 	kept->count_only = by_count(track);
@@ -313,7 +305,6 @@ static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool 
 	kept->births = track->births;
 	kept->bursts = sl_tracks_course(&model->tracks, track)->bursts;
 	kept->blocks = blocks;
-	kept->unsure = passing.unsure;
 	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;
 }
 
@@ -347,19 +338,6 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
 	return (by_count(track) ? (double)blocks : (double)bytes) < grown / 2;
-}
-
-/*
- * True: for as long as it allocated it kept a part, evenly, and gave back the rest, like a queue that fills faster than it
- * is emptied.
- */
-static bool is_kept_partly(const struct sl_kept *kept, const struct sl_leak_windows *counted, const struct sl_leak_windows *series)
-{
-	uint64_t most = kept->track->most_blocks, early = kept->births - most; /* freed before it held most */
-
-	return !kept->count_only && kept->blocks >= SL_KEEPING_BIRTHS && early >= SL_KEEPING_BIRTHS && 2 * kept->blocks >= most &&
-	       10 * early >= kept->births && sl_leak_windows_evenness_of_births(counted) >= QUARTER_MIN &&
-	       sl_leak_windows_evenness_of_births(series) >= QUARTER_MIN;
 }
 
 /*
@@ -530,9 +508,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 
 	if (is_of_one_call(process->model, track))
 		return SL_KEPT_MEANT;
-	if (has_stopped(process->model, track))
-		return is_kept_partly(kept, counted, series) ? SL_KEPT_PARTLY : SL_KEPT_MEANT;
-	if (replaces(process->model, kept))
+	if (has_stopped(process->model, track) || replaces(process->model, kept))
 		return SL_KEPT_MEANT;
 	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
@@ -563,7 +539,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 static enum sl_leak_words_verdict after_its_end(const struct sl_model *model, const struct sl_track *track, uint64_t begin,
 						enum sl_leak_words_verdict verdict)
 {
-	if (sl_model_ended_by_error(model) || verdict == SL_KEPT_PARTLY || verdict == SL_KEPT_MEANT)
+	if (sl_model_ended_by_error(model) || verdict == SL_KEPT_MEANT)
 		return verdict;
 	if (sl_self_freed_is_freed(model, track))
 		return verdict == SL_KEPT_FILLING || verdict == SL_KEPT_LATE ? SL_KEPT_MEANT : SL_KEPT_COLLECTED;
@@ -646,43 +622,13 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 	return kept->verdict != SL_KEPT_MEANT;
 }
 
-/*
- * True: the place keeps all of a few large blocks, which came until the end, at even distances by the births of other places.
- */
-static bool judge_stairs(const struct sl_process *process, const struct sl_track *track, struct sl_kept *kept)
-{
-	const struct sl_model *model = process->model;
-	double least = INFINITY, most = 0, bytes = (double)track->born_bytes;
-	struct sl_leak_windows series;
-
-	if (by_count(track) || track->device < 0 || track->births < STAIRS_MIN || !model->devices[track->device + 1] ||
-	    bytes < STAIRS_PART * (double)model->devices[track->device + 1]->known_peak)
-		return false;
-	sl_leak_windows_take(model, track, true, end_of(model), &series);
-	if (series.kept[series.count - 1] + 0.5 < (double)track->births || series.count != track->births)
-		return false;
-	for (unsigned i = 0; i + 1 < series.count; i++) {
-		least = fmin(least, series.tick[i + 1] - series.tick[i]);
-		most = fmax(most, series.tick[i + 1] - series.tick[i]);
-	}
-	if (least < SL_KEEPING_BIRTHS || least < most / 2 || series.tick[series.count] - series.tick[series.count - 1] > 1.5 * most)
-		return false;
-	sl_leak_windows_take(model, track, false, end_of(model), &series);
-	*kept = (struct sl_kept){.track = track,
-				 .verdict = SL_KEPT_STAIRS,
-				 .set_up = is_of_few_calls(model, track, &series),
-				 .since_ns = track->first_ns};
-	measure(kept, model, &series);
-	return true;
-}
-
 static bool judge_place(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
 {
 	struct sl_kept lost;
 	bool found;
 
 	if (track->births < SL_KEEPING_BIRTHS)
-		return judge_stairs(process, track, kept);
+		return false;
 	found = judge(process, track, tested, kept);
 	if ((found && kept->verdict != SL_KEPT_FILLING) || !judge_lost(process, track, &lost))
 		return found;
@@ -996,10 +942,13 @@ static void join(struct sl_process *process)
 
 #define LEFT SL_KEPT_END /* growing, and some of it is still there when the process ends */
 
-static const char *const ids[] = {
-	[SL_KEPT_GROWING] = "leak.kept",	 [SL_KEPT_FILLING] = "memory.filling",	   [SL_KEPT_UNCLEAR] = "memory.only_taken",
-	[SL_KEPT_PARTLY] = "memory.partly_kept", [SL_KEPT_COLLECTED] = "memory.collected", [SL_KEPT_STAIRS] = "memory.stairs",
-	[SL_KEPT_LATE] = "memory.kept_late",	 [SL_KEPT_SMALL] = "memory.handles",	   [LEFT] = "leak.growing"};
+static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",
+				  [SL_KEPT_FILLING] = "memory.filling",
+				  [SL_KEPT_UNCLEAR] = "memory.only_taken",
+				  [SL_KEPT_COLLECTED] = "memory.collected",
+				  [SL_KEPT_LATE] = "memory.kept_late",
+				  [SL_KEPT_SMALL] = "memory.handles",
+				  [LEFT] = "leak.growing"};
 static const char keepers[] =
 	"find the line that keeps them, there or in its callers: a list, a cache without a bound, a handle that is never closed";
 static const struct {
@@ -1011,11 +960,7 @@ static const struct {
 			     "a cache without a limit, or one that is not full yet: record a longer run to tell them apart",
 			     "a cache without a limit, or one whose limit is more than the device has"},
 	[SL_KEPT_UNCLEAR] = {"info", "unclear", "record a longer run: it tells whether this is a leak", keepers},
-	[SL_KEPT_PARTLY] =
-		{"info", "unclear",
-		 "a queue that fills faster than it is emptied, results that were forgotten, or items that are kept on purpose"},
 	[SL_KEPT_COLLECTED] = {"info", "unclear", "if a longer run would collect more than fits, collect and free in parts"},
-	[SL_KEPT_STAIRS] = {"info", "unclear", "record a longer run: it tells whether this is a leak", keepers},
 	[SL_KEPT_LATE] = {"info", "unclear",
 			  "a leak since then, or results collected at the end: record a longer run to tell them apart", keepers},
 	[SL_KEPT_SMALL] = {"info", "unclear", "close handles that are no longer used; these hold little so far"},
@@ -1050,31 +995,6 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 						    .stack = track->stack});
 }
 
-static bool is_one_place(struct sl_process *process, const struct sl_stack_frame *a, const struct sl_track *track)
-{
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_stack_frame *b = sl_place_at(process, track->stack, frames);
-
-	return a && b && sl_place_same(a, b);
-}
-
-/* True: other calls on the line allocate such blocks too: a compiler unrolled a loop.  left_at_exit.c judges them together. */
-static bool is_unrolled(struct sl_process *process, const struct sl_track *track)
-{
-	const struct sl_tracks *tracks = &process->model->tracks;
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_stack_frame *place = sl_place_at(process, track->stack, frames);
-
-	for (size_t i = 0; i < tracks->count; i++) {
-		const struct sl_track *other = &tracks->item[i];
-
-		if (other != track && other->kind == track->kind && other->device == track->device &&
-		    other->most_bytes == track->most_bytes && is_one_place(process, place, other))
-			return true;
-	}
-	return false;
-}
-
 /* True: a forward pass made these blocks, too few for several passes. */
 static bool is_one_pass(struct sl_process *process, const struct sl_kept *kept)
 {
@@ -1101,9 +1021,7 @@ static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *k
 	if (kept->verdict == SL_KEPT_UNCLEAR && sl_model_ended_by_error(model)) /* what holds little is not why */
 		return kept->bytes != SL_UNKNOWN &&
 		       kept->bytes < LITTLE_PART * (double)model->ooms.item[model->ooms.count - 1].live_bytes;
-	if (kept->verdict != SL_KEPT_PARTLY && kept->verdict != SL_KEPT_STAIRS)
-		return false;
-	return is_left(process, kept) || (kept->verdict == SL_KEPT_STAIRS && is_unrolled(process, kept->track));
+	return false;
 }
 
 /*
@@ -1148,7 +1066,7 @@ static void run(struct sl_report *report)
 		join(process);
 		set_aside_meant(process, report->options.suppressions);
 		for (size_t k = 0; k < process->kept.count && k < FINDINGS_MAX; k++)
-			if (process->kept.item[k].verdict != SL_KEPT_MEANT)
+			if (ids[process->kept.item[k].verdict]) /* not of what is meant, nor of older summaries' 3 and 4 */
 				find(report, i, &process->kept.item[k]);
 	}
 }

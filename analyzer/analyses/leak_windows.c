@@ -219,12 +219,3 @@ double sl_leak_windows_slope(const struct sl_leak_windows *series, const double 
 	*error = xx > 0 && n > 2 ? sqrt(1.2 * left * (n - 1) / (n - 2)) / (clock[series->count - 1] - clock[0]) : 0;
 	return slope;
 }
-
-double sl_leak_windows_evenness_of_births(const struct sl_leak_windows *series)
-{
-	double clock[SL_TRACK_WINDOWS + 1], last;
-
-	for (unsigned i = 0; i <= series->count; i++)
-		clock[i] = i;
-	return sl_leak_windows_evenness(series, clock, &last);
-}

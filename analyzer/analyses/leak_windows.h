@@ -62,7 +62,6 @@ double sl_leak_windows_kept_at(const struct sl_leak_windows *series, const doubl
 
 /* The smallest growth of the last three quarters relative to their mean; last: that of the last quarter. */
 double sl_leak_windows_evenness(const struct sl_leak_windows *series, const double *clock, double *last);
-double sl_leak_windows_evenness_of_births(const struct sl_leak_windows *series); /* by the place's own births, whenever they were */
 
 /* The median length of these windows by a clock. */
 double sl_leak_windows_gap(const double *clock, unsigned from, unsigned to);

@@ -11,7 +11,6 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/leak_windows.h"
-#include "analyzer/analyses/freed_soon.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/utf8.h"
 #include "analyzer/report/leak_list.h"
@@ -29,13 +28,12 @@
 struct birth {
 	uint32_t site, torch;
 	uint64_t time_ns, bytes;
-	bool passing; /* left at a place that leaks, but would have been freed soon */
 };
 
 struct births {
 	SL_VECTOR(struct birth) list;
 	uint64_t *stacks;	      /* hash of each site's stack as a reader sees it; 0: not computed yet */
-	uint32_t *growing;	      /* for each track, 1 + its index in process->kept where it grows; 0: it does not */
+	bool *growing;		      /* for each track: it is in process->kept and grows */
 	const struct sl_label *steps; /* of the program; NULL: it has none */
 };
 
@@ -101,25 +99,6 @@ static void collect(struct births *births, const struct sl_model *model)
 	collect_physical(births, model);
 }
 
-static void mark_passing(struct births *births, const struct sl_process *process)
-{
-	const struct sl_model *model = process->model;
-	struct sl_freed_soon *passing = sl_memory_must(calloc(process->kept.count + 1, sizeof(*passing)));
-
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		passing[i] = sl_freed_soon_at(model, process->kept.item[i].track, true);
-		births->growing[process->kept.item[i].track - model->tracks.item] = (uint32_t)i + 1;
-	}
-	for (size_t k = 0; k < births->list.count; k++) {
-		struct birth *birth = &births->list.item[k];
-		uint32_t kept = births->growing[model->sites.item[birth->site].track];
-
-		birth->passing =
-			kept && passing[kept - 1].blocks && sl_freed_soon_is(&passing[kept - 1], birth->time_ns, birth->bytes);
-	}
-	free(passing);
-}
-
 /* A leak is one stack, kind and device; blocks of PyTorch's cache are separate from others of the same stack. */
 struct grouping {
 	const struct sl_model *model;
@@ -132,7 +111,7 @@ static int compare_groups(const struct grouping *by, const struct birth *a, cons
 	uint64_t stack = by->births->stacks[a->site], other = by->births->stacks[b->site];
 
 	return SL_RISING(x->kind, y->kind) ?: SL_RISING(x->device, y->device) ?: SL_RISING(stack, other)
-	       ?: SL_RISING(a->torch, b->torch) ?: SL_RISING(a->passing, b->passing);
+	       ?: SL_RISING(a->torch, b->torch);
 }
 
 static int by_group_and_time(const void *a, const void *b, void *by)
@@ -291,12 +270,11 @@ static void add_leak(struct sl_process *process, const struct births *all, const
 		.first_ns = births[0].time_ns,
 		.last_ns = births[count - 1].time_ns,
 		.library = sl_model_library(model, site),
-		.passing = births[0].passing,
 	};
 
 	for (size_t i = 0; i < count; i++)
 		leak.bytes += births[i].bytes;
-	if (!leak.passing && is_kept(model, all, site->track))
+	if (is_kept(model, all, site->track))
 		fit(&leak, model, births, count, &clock);
 	judge(&leak, births[0].torch);
 	*SL_PUSH(&process->leaks) = leak;
@@ -321,7 +299,8 @@ static void process(struct sl_process *process)
 
 	if (process->trace->status == SL_STATUS_COMPLETED)
 		collect(&births, process->model);
-	mark_passing(&births, process);
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++)
+		births.growing[process->kept.item[i].track - process->model->tracks.item] = true;
 	if (births.list.count)
 		qsort_r(births.list.item, births.list.count, sizeof(*births.list.item), by_group_and_time, &by);
 	for (size_t i = 1; i <= births.list.count; i++) {
@@ -435,7 +414,7 @@ static void join_few(const struct looking *looking)
 	for (size_t i = 0; i < process->leaks.count; i++) {
 		struct sl_leak *leak = &process->leaks.item[i];
 
-		if (strcmp(leak->verdict, "live_at_exit") != 0 || leak->passing || births_at(looking, leak) >= SL_KEEPING_BIRTHS)
+		if (strcmp(leak->verdict, "live_at_exit") != 0 || births_at(looking, leak) >= SL_KEEPING_BIRTHS)
 			continue;
 		for (const struct sl_kept *kept = first_growing(looking, leak); kept; kept = next_growing(looking, leak, kept))
 			if (leak->last_ns >= kept->since_ns && leak->device == kept->track->device &&
@@ -600,7 +579,7 @@ static void join_calls(const struct looking *looking, struct sl_leak *leaks, siz
 /* What an allocator or a library keeps stays as it is. */
 static bool may_be_joined(const struct sl_leak *leak)
 {
-	return leak->stack.native && !leak->passing && sl_leak_counts(leak);
+	return leak->stack.native && sl_leak_counts(leak);
 }
 
 static void join_lines(const struct looking *looking)

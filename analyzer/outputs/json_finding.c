@@ -69,7 +69,6 @@ static void put_evidence_of_kept(struct sl_json *j, const struct sl_process *pro
 			continue;
 		sl_json_uint(j, "births", kept->births);
 		sl_json_uint(j, "kept", kept->blocks);
-		sl_json_uint(j, "kept_at_least", kept->blocks - kept->unsure);
 		sl_json_double(j, "per_second", kept->per_second);
 		sl_json_double(j, "per_second_error", kept->per_second_error);
 		sl_json_string(j, "unit", kept->count_only ? "objects" : "bytes");

@@ -74,8 +74,8 @@ void sl_leak_words_amount(char *out, size_t size, const struct sl_process *proce
 {
 	unsigned kind = is_told(process, kept->track) ? SL_KIND_device : kept->track->kind;
 	char bytes[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
-	int at = snprintf(out, size, "%s%s of %s %s kept", kept->unsure ? "about " : "", SL_NUMBER(kept->blocks),
-			  sl_format_count(births, kept->births), sl_leak_words_noun(kind, true));
+	int at = snprintf(out, size, "%s of %s %s kept", SL_NUMBER(kept->blocks), sl_format_count(births, kept->births),
+			  sl_leak_words_noun(kind, true));
 
 	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)
 		snprintf(out + at, size - (size_t)at, ", %s", sl_format_size(bytes, kept->bytes));
@@ -338,7 +338,6 @@ void sl_leak_words_add(struct sl_kept *to, const struct sl_kept *one)
 	to->births += one->births;
 	to->bursts += one->bursts;
 	to->blocks += one->blocks;
-	to->unsure += one->unsure;
 	to->bytes = to->bytes == SL_UNKNOWN ? one->bytes : one->bytes == SL_UNKNOWN ? to->bytes : to->bytes + one->bytes;
 	to->per_second += one->per_second;
 	to->per_second_error = sqrt(to->per_second_error * to->per_second_error + one->per_second_error * one->per_second_error);
@@ -384,13 +383,6 @@ static struct keeper keeper_of(const struct sl_model *model, const struct sl_kep
 		keeper.its_births += its ? site->total_blocks : 0;
 	}
 	return keeper;
-}
-
-bool sl_leak_words_by_thread(const struct sl_model *model, const struct sl_kept *kept)
-{
-	struct keeper most = keeper_of(model, kept);
-
-	return kept->left_blocks && most.its_live == most.its_births && most.its_live == most.live;
 }
 
 const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
@@ -472,11 +464,6 @@ char *sl_leak_words_sentence(struct sl_process *process, const struct sl_kept *k
 	if (kept->verdict == SL_KEPT_COLLECTED)
 		return sl_memory_print("%s collected %s, up to %.0f blocks, and the program freed them", where, rate,
 				       fmax((double)track->most_blocks, (double)kept->blocks));
-	if (kept->verdict == SL_KEPT_STAIRS)
-		return sl_memory_print("%s: %s in even stairs to the end, %s, %s: too few to tell a leak from what is loaded",
-				       where, rate, what, left);
-	if (kept->verdict == SL_KEPT_PARTLY)
-		return sl_memory_print("%s: %s, evenly as long as it allocated, and %s; the others were freed", where, what, left);
 	sl_leak_words_label(label, sizeof(label), process, kept);
 	return sl_memory_print("%s leaks %s%s: %s, %s%s%s%s%s", where, rate, label, what, left,
 			       sl_leak_words_thread(thread, sizeof(thread), process, kept), sl_leak_words_young(kept),

@@ -31,9 +31,6 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 /* ", all by thread 4986, ...", where one of several threads that allocate there keeps nearly all that is left; else "". */
 const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 
-/* True: one thread keeps all that it allocates there, and others free all of theirs. */
-bool sl_leak_words_by_thread(const struct sl_model *model, const struct sl_kept *kept);
-
 /*
  * "; 80 rounds", "; about 80 of 240 rounds", what a rate per round is counted by; "" where it is by another thing.  explained: with
  * what a round is.

@@ -21,7 +21,7 @@ struct sl_leak {
 	uint64_t bytes, blocks, first_ns, last_ns;   /* CLOCK_MONOTONIC of the process */
 	const char *verdict, *severity, *suggestion; /* static */
 	const char *library;			     /* of the model */
-	bool growing, passing; /* passing: its place leaks, but these would have been freed soon (analyses/freed_soon.h) */
+	bool growing;
 	/* For growing leaks; r_squared: over steps where there are some, of "kept" the confidence. */
 	double bytes_per_second, bytes_per_step, r_squared;
 	uint32_t step; /* text of the label whose entries are the steps; 0: none */
@@ -59,13 +59,11 @@ enum sl_leak_words_verdict {
 	SL_KEPT_GROWING, /* evenly until the end: a leak */
 	SL_KEPT_FILLING, /* more and more slowly: a cache that fills, or a leak that has just begun */
 	SL_KEPT_UNCLEAR, /* the program did nothing but this, and ended; or it came in a few calls: a leak, or what it loads */
-	SL_KEPT_PARTLY,	 /* evenly while it allocated, which ended; the rest was freed: an unbounded queue, or what was selected */
-	SL_KEPT_STAIRS,	 /* a few large blocks at even distances to the end */
-	SL_KEPT_COLLECTED, /* evenly, and then the program freed it: a pass, a list that was joined */
-	SL_KEPT_MEANT,	   /* a suppression names it */
-	SL_KEPT_LATE,	   /* evenly since a moment amid the run, nothing before, too few to judge */
-	SL_KEPT_SMALL,	   /* evenly until the end, but handles that hold little and are few */
-	SL_KEPT_FEW,	   /* too few births to judge: added to a place of the same line that grows or is collected */
+	SL_KEPT_COLLECTED = 5, /* evenly, and then the program freed it: a pass, a list that was joined */
+	SL_KEPT_MEANT,	       /* a suppression names it */
+	SL_KEPT_LATE,	       /* evenly since a moment amid the run, nothing before, too few to judge */
+	SL_KEPT_SMALL,	       /* evenly until the end, but handles that hold little and are few */
+	SL_KEPT_FEW,	       /* too few births to judge: added to a place of the same line that grows or is collected */
 	SL_KEPT_END,
 };
 struct sl_kept {
@@ -77,7 +75,6 @@ struct sl_kept {
 	bool set_up;			     /* it allocated in so few calls that it may be what is made at first */
 	double amount;			     /* kept at the end */
 	uint64_t births, blocks;	     /* blocks allocated there, and how many of them are kept */
-	uint64_t unsure;		     /* of these blocks, the young ones that may have been freed had it gone on */
 	uint64_t bytes;			     /* cost on the device, for objects too; SL_UNKNOWN */
 	double per_birth;		     /* amount per birth */
 	uint64_t bursts;		     /* of births, as struct sl_track_course has them; 0: of an older summary */

@@ -4,7 +4,7 @@
  * a block of 20 MiB and makes one of 3 MiB in each of 60 turns of 5 ms; the blocks are freed at the end or kept, or HOW changes more:
  *   rises, kept, collects: frees all at the end; keeps all; frees all and makes one more.  scatters: as rises, each turn at a line of its own.
  *   level: only one block of 500 MiB.  turns: frees the block of the turn before.  fills: keeps the blocks of the first 24 turns and of three later ones.
- *   late, late-few: frees each block at once up to the 20th turn, or the 45th.  stairs: frees each at once, and makes one of 100 MiB in every 12th turn.
+ *   late, late-few: frees each block at once up to the 20th turn, or the 45th.
  *   queues: frees the oldest in every 4th turn, and lives on for as long as that took; backlog: frees the oldest in every 2nd turn, to the end.
  *   loads, loads-slowly: makes the 60 blocks in half a millisecond, or half a millisecond apart, and ends.  loads-N: makes N blocks as fast and ends.
  *   starts: keeps all; the first four calls have no stack but a return address.  loads-and-works: keeps 160 blocks, then makes and frees 15 others.
@@ -462,12 +462,11 @@ int main(int argc, char **argv)
 	     kept = backlog || !strcmp(how, "kept"), loads = !strcmp(how, "loads"), few = !strcmp(how, "beside-few"),
 	     many = !strcmp(how, "beside-many"), only = !strcmp(how, "only-fails"),
 	     fails = few || many || only || !strcmp(how, "fails"), slowly = !strcmp(how, "loads-slowly"),
-	     queues = !strcmp(how, "queues"), stairs = !strcmp(how, "stairs"), few_late = !strcmp(how, "late-few"),
-	     late = few_late || !strcmp(how, "late"), starts = !strcmp(how, "starts"), after = !strcmp(how, "after-steps"),
-	     collects = !strcmp(how, "collects"), rarely = !strcmp(how, "few-steps"), pairs = !strcmp(how, "few-pairs"),
-	     some = !strcmp(how, "threads-some"), threads = some || !strcmp(how, "threads"), together = !strcmp(how, "together"),
-	     bound = !strcmp(how, "bound"), amid = !strcmp(how, "amid"), jump = !strcmp(how, "jump"),
-	     beside = amid || jump || !strcmp(how, "tenth");
+	     queues = !strcmp(how, "queues"), few_late = !strcmp(how, "late-few"), late = few_late || !strcmp(how, "late"),
+	     starts = !strcmp(how, "starts"), after = !strcmp(how, "after-steps"), collects = !strcmp(how, "collects"),
+	     rarely = !strcmp(how, "few-steps"), pairs = !strcmp(how, "few-pairs"), some = !strcmp(how, "threads-some"),
+	     threads = some || !strcmp(how, "threads"), together = !strcmp(how, "together"), bound = !strcmp(how, "bound"),
+	     amid = !strcmp(how, "amid"), jump = !strcmp(how, "jump"), beside = amid || jump || !strcmp(how, "tenth");
 	bool bursts = !strcmp(how, "drains-at-once"), drains = bursts || !strcmp(how, "drains");
 	bool classes = !strncmp(how, "classes", 7), works = !strcmp(how, "loads-and-works"), snapshots = !strcmp(how, "snapshots");
 	unsigned calls = 0, blocks = 0;
@@ -486,9 +485,9 @@ int main(int argc, char **argv)
 	if (!strncmp(how, "neighbour", 9))
 		return stand_beside(argv[1], !strcmp(how, "neighbour-frees"), !strcmp(how, "neighbour-killed"));
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
-	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside &&
-	    !one_line && !vector && !late && !collects && !births && !drains && !classes && !works && !snapshots && !sets_up &&
-	    !validates && strcmp(how, "rises"))
+	    !queues && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside && !one_line &&
+	    !vector && !late && !collects && !births && !drains && !classes && !works && !snapshots && !sets_up && !validates &&
+	    strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
@@ -553,11 +552,6 @@ int main(int argc, char **argv)
 			give_back(i, i * TURN_NS + 1000);
 		if ((queues && i % 4 == 0) || (backlog && i % 2 == 0))
 			give_back(i / (queues ? 4 : 2), i * TURN_NS + 1000);
-		if (stairs) {
-			give_back(i, i * TURN_NS + 1000);
-			if (i % 12 == 0)
-				make_other(40, TURNS + i, 100, i * TURN_NS + 2000);
-		}
 		if (turns && i > 1)
 			give_back(i - 1, i * TURN_NS + 1000);
 	}
@@ -565,9 +559,7 @@ int main(int argc, char **argv)
 		make_other(40, TURNS + i, 1, (TURNS + i) * TURN_NS);
 		give_back(TURNS + i, (TURNS + i) * TURN_NS + 1000);
 	}
-	for (unsigned i = 12; i <= TURNS && stairs; i += 12)
-		give_back(TURNS + i, (TURNS + 2) * TURN_NS + i * 1000);
-	for (unsigned i = 0; i <= (level ? 0 : TURNS) && !kept && !loads && !starts && !slowly && !fails && !queues && !stairs; i++)
+	for (unsigned i = 0; i <= (level ? 0 : TURNS) && !kept && !loads && !starts && !slowly && !fails && !queues; i++)
 		if (i == 0 || i == TURNS || !turns)
 			give_back(i, (TURNS + 2) * TURN_NS + i * 1000);
 	if (collects)

@@ -182,28 +182,10 @@ static void merge(struct sl_track_course *course)
 	course->births_per_window *= 2;
 }
 
-/* From now on a window has several births. */
-static void keep_recent(struct sl_track_course *course)
-{
-	struct sl_track_recent *recent = sl_memory_must(calloc(1, sizeof(*recent)));
-
-	_Static_assert(SL_TRACK_RECENT == SL_TRACK_WINDOWS, "until now each had one");
-	for (uint32_t i = 0; i < course->count; i++) {
-		recent->time_ns[i] = course->windows[i].begin_ns;
-		recent->bytes[i] = course->windows[i].born_bytes;
-		recent->ended |= (uint32_t)(course->windows[i].ended_blocks > 0) << i;
-	}
-	recent->longest = (uint32_t)(course->lived > course->late_lived ? course->lived : course->late_lived);
-	course->recent = recent;
-}
-
 static SL_NOINLINE void open_window(struct sl_track_course *course, const struct sl_track *track, const struct sl_model *model)
 {
-	if (course->count == SL_TRACK_WINDOWS) {
-		if (!course->recent)
-			keep_recent(course);
+	if (course->count == SL_TRACK_WINDOWS)
 		merge(course);
-	}
 	if (course->count == course->capacity) {
 		course->capacity = course->capacity ? course->capacity * 2 : 2;
 		course->windows = sl_memory_must(realloc(course->windows, course->capacity * sizeof(*course->windows)));
@@ -252,16 +234,6 @@ static void turn(struct sl_track *track, struct sl_track_course *course)
 	course->died = course->younger_died = false;
 }
 
-static void add_recent(struct sl_track_recent *recent, uint64_t number, uint64_t now_ns, uint64_t bytes)
-{
-	uint32_t at = (uint32_t)number % SL_TRACK_RECENT;
-
-	recent->time_ns[at] = now_ns;
-	recent->bytes[at] = bytes;
-	recent->ended &= ~(1u << at);
-	recent->late &= ~(1u << at);
-}
-
 void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uint32_t label)
 {
 	struct sl_tracks *tracks = &model->tracks;
@@ -295,8 +267,6 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 		open_window(course, track, model);
 	course->births_in_last++;
 	course->windows[course->count - 1].born_bytes += bytes;
-	if (course->recent)
-		add_recent(course->recent, track->births - 1, model->now_ns, bytes);
 }
 
 void sl_tracks_sized(struct sl_model *model, uint32_t index, uint64_t bytes)
@@ -323,33 +293,6 @@ void sl_tracks_lower(struct sl_model *model, uint32_t index, uint64_t bytes, boo
 	track->most_bytes = track->born_bytes < track->most_bytes ? track->born_bytes : track->most_bytes;
 	if (born)
 		*born -= bytes < *born ? bytes : *born;
-}
-
-/* A request follows the last deaths, so they are not the final ones. */
-static void settle_recent(struct sl_track_recent *recent)
-{
-	recent->ended |= recent->late;
-	recent->late = 0;
-	recent->longest = recent->longest_late > recent->longest ? recent->longest_late : recent->longest;
-	recent->longest_late = 0;
-}
-
-/* Notes which of the newest births was freed; an older birth counts as SL_TRACK_RECENT births old. */
-static void end_recent(struct sl_track_recent *recent, uint64_t births, uint64_t born_ns)
-{
-	uint32_t age = 0, older = SL_TRACK_RECENT; /* the first one that was not born later lies from age to older */
-
-	while (age < older) {
-		uint32_t middle = (age + older) / 2;
-
-		if (recent->time_ns[(births - 1 - middle) % SL_TRACK_RECENT] > born_ns)
-			age = middle + 1;
-		else
-			older = middle;
-	}
-	if (age < SL_TRACK_RECENT)
-		recent->late |= 1u << (births - 1 - age) % SL_TRACK_RECENT;
-	recent->longest_late = age > recent->longest_late ? age : recent->longest_late;
 }
 
 /* Finds the birth that ended; a block without a time counts as the newest. */
@@ -401,11 +344,7 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 		course->paused = 0;
 		course->lived = course->late_lived > course->lived ? course->late_lived : course->lived;
 		course->late_lived = 0;
-		if (course->recent)
-			settle_recent(course->recent);
 	}
-	if (course->recent)
-		end_recent(course->recent, track->births, born_ns);
 	end_birth(course, tracks->asked, born_ns);
 	course->died_bytes += bytes;
 	course->died_blocks++;
@@ -446,29 +385,6 @@ uint64_t sl_tracks_lived(const struct sl_tracks *tracks, const struct sl_track *
 	return course->death_tick == tracks->asked || course->lived > course->late_lived ? course->lived : course->late_lived;
 }
 
-struct sl_newest sl_tracks_newest(const struct sl_tracks *tracks, const struct sl_track *track, bool at_end)
-{
-	const struct sl_track_course *course = sl_tracks_course(tracks, track);
-	const struct sl_track_recent *recent = course->recent;
-	bool late = at_end || course->death_tick != tracks->asked; /* at the end, the last deaths count */
-	uint64_t longest = recent ? recent->longest : course->lived,
-		 longest_late = recent ? recent->longest_late : course->late_lived;
-	struct sl_newest newest = {.longest = (uint32_t)(late && longest_late > longest ? longest_late : longest),
-				   .count = recent ? SL_TRACK_RECENT : course->count};
-
-	for (unsigned i = 0; i < newest.count; i++) {
-		const struct sl_track_window *window = &course->windows[i];
-		uint32_t at = (uint32_t)(track->births - newest.count + i) % SL_TRACK_RECENT;
-
-		newest.time_ns[i] = recent ? recent->time_ns[at] : window->begin_ns;
-		newest.bytes[i] = recent ? recent->bytes[at] : window->born_bytes;
-		newest.left[i] = recent ? !((late ? recent->ended | recent->late : recent->ended) >> at & 1)
-				 : late ? !window->ended_blocks
-					: sl_tracks_left(tracks, track, i) > 0;
-	}
-	return newest;
-}
-
 void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t *bytes, uint64_t *blocks)
 {
 	const struct sl_track_course *course = sl_tracks_course(tracks, track);
@@ -480,10 +396,8 @@ void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track
 
 void sl_tracks_rest(struct sl_tracks *tracks)
 {
-	for (size_t i = 0; tracks->course && i < tracks->count; i++) {
+	for (size_t i = 0; tracks->course && i < tracks->count; i++)
 		free(tracks->course[i].windows);
-		free(tracks->course[i].recent);
-	}
 	free(tracks->course);
 	free(tracks->slots);
 	SL_DROP(&tracks->pythons);

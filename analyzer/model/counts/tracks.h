@@ -38,13 +38,5 @@ void sl_tracks_least(const struct sl_tracks *tracks, const struct sl_track *trac
 uint64_t sl_tracks_left(const struct sl_tracks *tracks, const struct sl_track *track, uint32_t window);
 /* The most births that a freed block outlived before the final run of deaths, rounded to a window. */
 uint64_t sl_tracks_lived(const struct sl_tracks *tracks, const struct sl_track *track);
-/* The newest births, oldest first, and which were live at the end or when the final run of deaths began. */
-struct sl_newest {
-	unsigned count;
-	uint64_t time_ns[SL_TRACK_RECENT], bytes[SL_TRACK_RECENT];
-	bool left[SL_TRACK_RECENT];
-	uint32_t longest; /* the most births that a freed block outlived; SL_TRACK_RECENT: that many or more */
-};
-struct sl_newest sl_tracks_newest(const struct sl_tracks *tracks, const struct sl_track *track, bool at_end);
 /* Blocks that lived when the final run of deaths began. */
 void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t *bytes, uint64_t *blocks);

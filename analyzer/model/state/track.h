@@ -18,7 +18,6 @@
 #include "analyzer/trace/stack.h"
 
 #define SL_TRACK_WINDOWS  32
-#define SL_TRACK_RECENT	  32
 #define SL_TRACK_PAUSE_NS 200000 /* between two frees, in which the program did something else */
 
 /* Objects that are counted like blocks; the numbers continue those of the kinds of memory. */
@@ -78,7 +77,6 @@ struct sl_track_course {
 	 */
 	uint64_t crest_bytes, crest_births, crest_gap;
 	struct sl_track_window *windows;
-	struct sl_track_recent *recent; /* NULL: each window has one birth */
 	uint32_t count, capacity;
 	/* 1 + site of the newest block if that was freed before another was asked for; 0: it lives */
 	uint32_t newest_ended;
@@ -95,13 +93,6 @@ struct sl_track_course {
 	double died_ns;					  /* the sum of the times from teardown_ns until each of these was freed */
 	uint64_t paused;				  /* so many of these after a pause; see pauses */
 	uint64_t pauses;				  /* of all tracks, when one of its blocks was freed last */
-};
-
-/* The newest births of a track with more births than windows; the index is a birth's number modulo SL_TRACK_RECENT. */
-struct sl_track_recent {
-	uint64_t time_ns[SL_TRACK_RECENT], bytes[SL_TRACK_RECENT];
-	uint32_t ended, late;		/* a bit for each birth: freed before death_tick; freed since */
-	uint32_t longest, longest_late; /* the most births that one of these outlived */
 };
 
 struct sl_tracks {
