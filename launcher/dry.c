@@ -226,8 +226,8 @@ bool sl_dry_can(const struct sl_launch *run)
 				"replace a good one. "
 				"Run a copy of the job and say --allow-writes /");
 	else if (!sl_paths_dry(libraries, sizeof(libraries)))
-		sl_launcher_say("--dry: its libraries (stormlog-dry/) are not beside stormlog-run and not in ../lib: the wheel "
-				"stormlog-native for x86-64 has them, and so has a build there");
+		sl_launcher_say("--dry: its libraries are not installed: pip install 'stormlog-native[dry]', or the file "
+				"stormlog_native_dry-" SL_VERSION "-*.whl of your release. They are for x86-64");
 	else
 		return choose(run->dry);
 	return false;

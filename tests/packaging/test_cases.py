@@ -64,12 +64,12 @@ class Cases(unittest.TestCase):
         mount, = container["volumeMounts"]
         self.assertEqual((mount["name"], container["command"][:3]), (pod["volumes"][0]["name"], ["stormlog-run", "-o", mount["mountPath"]]))
 
-    def test_the_workflow_installs_the_wheel_that_it_names_and_gates_a_dry_run(self):
+    def test_the_workflow_installs_a_release_and_gates_a_dry_run(self):
         workflow, = documents("github-actions.md")
         job = workflow["jobs"]["memory"]
         lines = [step["run"] for step in job["steps"] if "run" in step]
-        self.assertRegex(job["env"]["WHEEL"], r"^https://.*\.whl$")
-        self.assertIn('"$WHEEL"', lines[0])
+        self.assertRegex(job["env"]["RELEASE"], r"^https://.*/$")
+        self.assertEqual(lines[0], "pip install torch 'stormlog-native[dry]' --find-links \"$RELEASE\"")
         self.assertRegex(lines[1], r"^stormlog-run --dry=\w+ --gate ")
 
     def test_each_page_is_short(self):

@@ -23,18 +23,25 @@ if not shutil.which("patchelf"):
 PLUGIN = "stormlog_native.pytest_plugin"
 
 
+def unpack(wheel, tree):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tree)
+        for entry in archive.infolist():
+            os.chmod(os.path.join(tree, entry.filename), entry.external_attr >> 16 & 0o777 or 0o644)
+
+
 class Wheel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="stormlog-wheel-")
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         subprocess.run([os.path.join(HERE, "..", "..", "scripts", "wheel"), BUILD, cls.folder], check=True, stdout=subprocess.DEVNULL)
-        cls.wheel, = glob.glob(os.path.join(cls.folder, "*.whl"))
-        cls.tree = os.path.join(cls.folder, "tree")
-        with zipfile.ZipFile(cls.wheel) as archive:
-            archive.extractall(cls.tree)
-            for entry in archive.infolist():
-                os.chmod(os.path.join(cls.tree, entry.filename), entry.external_attr >> 16 & 0o777 or 0o644)
+        cls.wheel, = glob.glob(os.path.join(cls.folder, "stormlog_native-*.whl"))
+        cls.tree, cls.dry = os.path.join(cls.folder, "tree"), os.path.join(cls.folder, "dry")
+        unpack(cls.wheel, cls.tree)
+        cls.dry_wheels = glob.glob(os.path.join(cls.folder, "stormlog_native_dry-*.whl"))  # none: the build is not for x86-64
+        for wheel in cls.dry_wheels:
+            unpack(wheel, cls.dry)
 
     def test_the_record_is_true_and_complete(self):
         record, = glob.glob(os.path.join(self.tree, "*.dist-info", "RECORD"))
@@ -64,8 +71,8 @@ class Wheel(unittest.TestCase):
                     self.assertIn(os.path.join(self.tree, "stormlog_native"), os.path.realpath(line.split()[2]))
 
     def test_it_asks_for_no_mathematics_that_a_glibc_of_2018_lacks(self):
-        files = [path for place in ("bin/*", "bin/stormlog-dry/*.so*", "lib/*.so*") for path in glob.glob(os.path.join(self.tree, "stormlog_native", place))
-                 if os.path.isfile(path)]
+        files = [path for place in ("tree/stormlog_native/bin/*", "tree/stormlog_native/lib/*.so*", "dry/stormlog_native/bin/stormlog-dry/*.so")
+                 for path in glob.glob(os.path.join(self.folder, place)) if os.path.isfile(path)]
         said = subprocess.run(["readelf", "--version-info", "-W", *files], capture_output=True, text=True, check=True).stdout
         libm = False
         for line in said.splitlines():
@@ -86,6 +93,24 @@ class Wheel(unittest.TestCase):
         done = subprocess.run([*start[:2], start[2] % "analyze", "--json", traces], env=env, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"cudaMalloc"', done.stdout)
+
+    def test_the_dry_run_is_a_package_of_its_own(self):
+        metadata, = glob.glob(os.path.join(self.tree, "*.dist-info", "METADATA"))
+        with open(metadata) as file:
+            self.assertIn('Requires-Dist: stormlog-native-dry; extra == "dry"\n', file.read())
+        traces = os.path.join(self.folder, "dry-traces")
+        command = [os.path.join(self.tree, "stormlog_native", "bin", "stormlog-run"), "--dry", "-o", traces, "--",
+                   os.path.join(BUILD, "tests", "apps", "runtime13")]
+        env = {name: value for name, value in os.environ.items() if not name.startswith("STORMLOG_")}
+        done = subprocess.run(command, env=env, cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("pip install 'stormlog-native[dry]'", done.stderr)
+        for wheel in self.dry_wheels:
+            self.assertLess(os.path.getsize(wheel), 5_000_000)
+            shutil.copytree(os.path.join(self.dry, "stormlog_native"), os.path.join(self.tree, "stormlog_native"), dirs_exist_ok=True)
+            done = subprocess.run(command, env=env, cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("DRY RUN on H200", done.stderr)
 
     def test_stacks_are_unwound_by_its_own_libunwind(self):
         own = os.path.join(self.tree, "stormlog_native", "bin")
