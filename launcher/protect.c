@@ -33,15 +33,16 @@ enum {
 	TRUNCATE = 1 << 14, /* ABI 3 */
 };
 
-/* True: hubs and trackers; the user's own value does not count. False: caches, unless the user has chosen their place. */
 static const struct {
 	const char *name, *value;
-	bool offline;
+	bool folder, always; /* below the run's own; whatever the user has set */
 } variables[] = {
-#define OFFLINE(name, value) {name, value, true},
-#define CACHE(name, folder)  {name, folder, false},
+#define OFFLINE(name, value) {name, value, false, true},
+#define STORE(name, folder)  {name, folder, true, true},
+#define CACHE(name, folder)  {name, folder, true, false},
 #include "dry/environment.def"
 #undef OFFLINE
+#undef STORE
 #undef CACHE
 };
 
@@ -51,9 +52,9 @@ static void set_variables(const char *scratch)
 
 	for (size_t i = 0; i < SL_COUNT(variables); i++) {
 		snprintf(path, sizeof(path), "%s/%s", scratch, variables[i].value);
-		if (!variables[i].offline)
+		if (variables[i].folder && !variables[i].always) /* MLflow begins only a store that is not there */
 			mkdir(path, 0700);
-		setenv(variables[i].name, variables[i].offline ? variables[i].value : path, variables[i].offline);
+		setenv(variables[i].name, variables[i].folder ? path : variables[i].value, variables[i].always);
 	}
 }
 

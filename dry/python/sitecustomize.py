@@ -74,6 +74,21 @@ def with_starter(api):
     api.launch_agent = stormlog_dry_ranks.launch
 
 
+def with_jax(plugin):
+    """JAX would go on without the device, on the CPU."""
+    real = plugin.initialize
+
+    def initialize():
+        wanted = sys.modules["jax"].config.jax_platforms
+        if wanted and "cuda" not in wanted and "gpu" not in wanted:
+            return real()
+        print("stormlog: DRY RUN ended: JAX (%s) carries NVIDIA's CUDA runtime inside itself, which accepts no device but a real one.\n"
+              "stormlog: run the job without it, or record it on a GPU." % plugin.__name__, file=sys.stderr, flush=True)
+        os._exit(124)
+
+    plugin.initialize = initialize
+
+
 def chain():
     """The sitecustomize that ours hides."""
     for folder in sys.path:
@@ -88,6 +103,8 @@ if os.path.isdir(os.environ.get("STORMLOG_DRY", "")):
     sys.meta_path.insert(0, WaitsFor("torch", with_torch))
     sys.meta_path.insert(0, WaitsFor("torch.distributed.launcher.api", with_starter))
     sys.meta_path.insert(0, WaitsFor("transformers.generation.stopping_criteria", with_criteria))
+    for plugin in "jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13":
+        sys.meta_path.insert(0, WaitsFor(plugin, with_jax))
     if not os.environ.get("STORMLOG_DRY_NO_VALUES"):
         sys.meta_path.insert(0, WaitsFor("torchvision.ops.boxes", with_boxes))
     import stormlog_dry_weights

@@ -198,6 +198,9 @@ def ends(hook):
         seen = why
         while seen is not None:
             absent = getattr(seen, "stormlog_absent", None) or (isinstance(seen, FileNotFoundError) and seen.filename)
+            if type(seen).__name__ == "OfflineModeIsEnabled":
+                print("stormlog: DRY RUN ended: hubs are offline in it, and the job uploads, or needs a file that is not on this machine", file=sys.stderr, flush=True)
+                return
             if absent:
                 print("stormlog: DRY RUN ended: not on this machine: %s" % absent, file=sys.stderr, flush=True)
                 return

@@ -152,8 +152,33 @@ for which in (5, 6, 7, 8):  # reserved and in use: now, most
                 self.assertEqual(run.status, 0, run.err)
                 with open(model) as file:
                     self.assertEqual(file.read(), "new")
-        run = Dry(sys.executable, "-c", "import os; print(os.environ['HF_HUB_OFFLINE'], os.environ['WANDB_MODE'])", analyze=False, WANDB_MODE="online")
-        self.assertEqual(run.out.split(), ["1", "disabled"])
+        code = "import os; print(os.environ['HF_HUB_OFFLINE'], os.environ['WANDB_MODE'], os.path.exists(os.path.dirname(os.environ['MLFLOW_TRACKING_URI'])))"
+        run = Dry(sys.executable, "-c", code, analyze=False, WANDB_MODE="online", MLFLOW_TRACKING_URI="http://localhost:1")
+        self.assertEqual(run.out.split(), ["1", "disabled", "True"])
+
+    def test_a_static_program_is_not_started(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = os.path.join(folder, "static.c"), os.path.join(folder, "static")
+            with open(source, "w") as file:
+                file.write('#include <stdio.h>\nint main(void) { puts("started"); return 0; }\n')
+            if subprocess.run(["cc", "-static", "-o", program, source], capture_output=True).returncode:
+                self.skipTest("no static C library")
+            run = Dry(program, analyze=False)
+            self.assertEqual((run.status, run.out), (125, ""))
+            self.assertIn(program + " is statically linked", run.err)
+
+    def test_jax_ends_where_it_asks_for_the_device_and_not_before(self):
+        with tempfile.TemporaryDirectory() as folder:  # as jax 0.10 looks for its plugin
+            for name, text in (("jax/__init__.py", "class config: jax_platforms = None"), ("jax_plugins/xla_cuda12/__init__.py", "initialize = lambda: print('started')")):
+                os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(text)
+            code = "import jax; jax.config.jax_platforms = %r; import jax_plugins.xla_cuda12 as plugin; print('loaded', flush=True); plugin.initialize()"
+            run = Dry(sys.executable, "-c", code % None, analyze=False, PYTHONPATH=folder)
+            self.assertEqual((run.status, run.out), (124, "loaded\n"))
+            self.assertIn("DRY RUN ended: JAX (jax_plugins.xla_cuda12) carries NVIDIA's CUDA runtime inside itself", run.err)
+            run = Dry(sys.executable, "-c", code % "cpu", analyze=False, PYTHONPATH=folder)
+            self.assertEqual((run.status, run.out), (0, "loaded\nstarted\n"))
 
     def test_options_of_a_dry_run_want_one(self):
         for options in (["--steps", "3"], ["--keep-writes"], ["--allow-writes", "/"]):
