@@ -84,23 +84,22 @@ static bool is_release(const char *text, size_t size)
 	return sl_public_numbers(text, size, 2, 4);
 }
 
-/* libcublas.so.13, libcuda.so.535.54.03, libcusparse.so.12.5.10.65, libc-2.36.so, libpython3.11.so.1.0 */
+/* libcublas.so.13, libcuda.so.535.54.03, libc-2.36.so, libpython3.11.so.1.0; of a dry run: dry-cublas-13.so */
 static bool is_library(const char *word, size_t size)
 {
-	const char *so = memmem(word, size, ".so", 3);
-	size_t stem, version;
+	size_t begin = size < 7 ? 0 : !memcmp(word, "lib", 3) ? 3 : !memcmp(word, "dry-", 4) ? 4 : 0, stem, version;
+	const char *name = word + begin, *so = memmem(name, size - begin, ".so", 3);
 
-	if (size < 4 || memcmp(word, "lib", 3) || !so)
+	if (!begin || !so)
 		return false;
-	stem = (size_t)(so - word) - 3;
-	version = size - stem - 6;
-	if (stem > 6 && !memcmp(word + 3, "python", 6))
-		return is_release(word + 9, stem - 6) && is_release(so + 3, version);
+	stem = (size_t)(so - name);
+	version = size - begin - stem - 3;
+	if (stem > 6 && !memcmp(name, "python", 6))
+		return is_release(name + 6, stem - 6) && is_release(so + 3, version);
 	for (size_t dash = stem; dash && !version; dash--)
-		if (word[3 + dash] == '-' && is_release(word + 4 + dash, stem - dash - 1) &&
-		    sl_public_is_one_of(word + 3, dash, libraries))
+		if (name[dash] == '-' && is_release(name + dash + 1, stem - dash - 1) && sl_public_is_one_of(name, dash, libraries))
 			return true;
-	return sl_public_is_one_of(word + 3, stem, libraries) && sl_public_numbers(so + 3, version, 3, strlen(".12.5.10.65"));
+	return sl_public_is_one_of(name, stem, libraries) && sl_public_numbers(so + 3, version, 3, strlen(".12.5.10.65"));
 }
 
 bool sl_public_is(const char *word, size_t size)
@@ -108,7 +107,7 @@ bool sl_public_is(const char *word, size_t size)
 	if (sl_public_is_one_of(word, size, words) || sl_public_is_one_of(word, size, sl_public_capabilities) ||
 	    sl_public_is_one_of(word, size, collectives) || sl_known_as(word, size) == SL_KNOWN_CALL || is_library(word, size))
 		return true;
-	if (size > 9 && !memcmp(word, "backward_", 9)) /* PyTorch's range of a backward pass */
+	if (size >= 9 && !memcmp(word, "backward_", 9)) /* PyTorch's range of a backward pass */
 		return sl_public_span(word + 9, size - 9, "0123456789") == size - 9;
 	return size >= 6 && !memcmp(word, "python", 6) && is_release(word + 6, size - 6);
 }

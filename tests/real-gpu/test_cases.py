@@ -20,6 +20,7 @@ except ImportError:
 
 CASES = Path(__file__).resolve().parent / "cases"
 RUNS = ("alone", "shared-device")
+REDACTED_TOO = ("golden/gpu/libraries", "fit/small_card/second_step")  # NCCL's ranges; a dry run that ran out of memory
 FIRST_SCREEN = 30  # lines
 
 
@@ -105,7 +106,7 @@ def figures(report):
     rows = [("ended", process["ended"], process["status"], process["events"], process["lost_events"]) for process in report["processes"]]
     rows += [("process", device["peak_bytes"], device["live_bytes"]) for process in report["processes"] for device in process["memory"]]
     rows += [("role", role["role"], role["bytes_at_peak"]) for process in report["processes"] for role in process["roles"]]
-    rows += [("oom", oom["requested_bytes"], re.split(r"(?:made |taken |leak )?at ", oom["cause"])[0], oom["hidden_bytes"]) for oom in report["ooms"]]
+    rows += [("oom", oom["requested_bytes"], re.split(r"(?:made |taken |leak )?at ", oom["cause"] or "")[0], oom["hidden_bytes"]) for oom in report["ooms"]]
     rows += [("leak", leak["bytes"], leak["blocks"], leak["verdict"]) for leak in report["leaks"]]
     rows += [("finding", finding["class"], finding["severity"], finding["bytes"]) for finding in report["findings"]]
     return sorted(map(str, rows))
@@ -140,6 +141,10 @@ def main():
                 print(f"----- {case} {name}\n{recording.text}{recording.errors}")
         run = CASES / case / next(iter(recordings))
         for miss in [*misses(case, recordings), *differences(case, recordings), *too_great(case, recordings), *redacted(case, analyze, run)]:
+            wrong += 1
+            print(miss)
+    for run in () if names else REDACTED_TOO:
+        for miss in redacted(run, analyze, CASES.parents[1] / run):
             wrong += 1
             print(miss)
     return wrong != 0
