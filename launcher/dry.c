@@ -229,7 +229,8 @@ bool sl_dry_can(const struct sl_launch *run)
 	else if (!sl_paths_dry(libraries, sizeof(libraries)))
 		sl_launcher_say("--dry: its libraries are not installed: pip install 'stormlog-native[dry]', or the file "
 				"stormlog_native_dry-" SL_VERSION "-*.whl of your release. They are for x86-64");
-	else if (run->command[0] && !sl_paths_command(run->command[0], path, sizeof(path)) && (why = sl_target_hinders(path, NULL, 0)))
+	else if (run->command[0] && !sl_paths_command(run->command[0], path, sizeof(path)) &&
+		 (why = sl_target_hinders(path, NULL, 0)))
 		sl_launcher_say("%s. A dry run of it is not possible", why);
 	else
 		return choose(run->dry);
