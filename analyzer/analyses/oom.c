@@ -549,7 +549,7 @@ static void say_own_limit(struct sl_process *process, const struct sl_oom *oom, 
 	sl_owners_line(process, oom->torch.fraction_stack, 2, where, sizeof(where));
 	account->cause_text = sl_memory_print(
 		"PyTorch's own limit refused, not the device: the program allows it %s%s%s, of which %s "
-		"were reserved, %s missing",
+		"were reserved, and the request lacks %s",
 		SL_SIZE(limit), *where ? " at " : "", where, SL_SIZE(reserved), SL_SIZE(reserved + oom->asked_bytes - limit));
 	account->advice = sl_memory_print("raise the part of set_per_process_memory_fraction, or ask less at once");
 }
@@ -557,7 +557,7 @@ static void say_own_limit(struct sl_process *process, const struct sl_oom *oom, 
 static void say_framework(const struct sl_oom *oom, struct sl_account *account)
 {
 	account->cause_text = sl_memory_print(
-		"JAX's pool was full, not the device: its limit is %s, of which %s were in use, %s missing",
+		"JAX's pool was full, not the device: its limit is %s, of which %s were in use, and the request lacks %s",
 		SL_SIZE(oom->total_bytes), SL_SIZE(oom->total_bytes - oom->free_bytes), SL_SIZE(sl_oom_causes_missing(oom)));
 	account->advice = sl_memory_print("donate what a jitted step replaces (donate_argnums), or raise the limit: "
 					  "XLA_PYTHON_CLIENT_MEM_FRACTION; XLA_PYTHON_CLIENT_PREALLOCATE says when it is taken");
@@ -569,7 +569,7 @@ static void say_full(const struct sl_oom *oom, struct sl_account *account)
 
 	if (sl_units_taken(oom) != oom->asked_bytes)
 		snprintf(units, sizeof(units), " of the %s that it takes", SL_SIZE(sl_units_taken(oom)));
-	account->cause_text = sl_memory_print("%s %s: %s held by this process, %s missing%s",
+	account->cause_text = sl_memory_print("%s %s: %s held by this process, the request lacks %s%s",
 					      oom->injected ? "the limit (--limit)" : "the device",
 					      is_roomy(oom) ? "had too little free" : "was full", SL_SIZE(oom->live_bytes),
 					      SL_SIZE(sl_oom_causes_missing(oom)), units);

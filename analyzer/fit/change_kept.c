@@ -63,7 +63,7 @@ static const struct sl_fit_place *keeper(const struct sl_fit_program *p, const s
 static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, bool graph, bool modules)
 {
 	const struct sl_fit_place *place = NULL;
-	size_t leaves = SL_FIT_GAP, until;
+	size_t leaves = p->whole.ops.count, until;
 	uint64_t bytes = 0;
 	unsigned step = 0, results = 0;
 	signed char *who;
@@ -75,7 +75,7 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 		const struct sl_fit_life *life = &p->lives.item[i];
 		bool of_module = who[i] && sl_fit_program_maker(p, i)->module;
 
-		if (!who[i] || (who[i] > 0) != graph || e->keeps->leaves[i] == SL_FIT_GAP)
+		if (!who[i] || (who[i] > 0) != graph)
 			continue;
 		if (!graph || of_module || step != life->step)
 			leaves = e->keeps->leaves[i];
@@ -152,7 +152,7 @@ bool sl_fit_change_no_grad_beside(struct sl_fit_edits *e, struct sl_change *chan
 		uint32_t number = at ? sl_idmap_get(&numbers, at->line, UINT32_MAX) : UINT32_MAX;
 
 		if (number == UINT32_MAX || lines.item[number].goes || lines.item[number].stays < GRAPH_MIN || !life->step ||
-		    !sl_fit_program_maker(p, i)->module || e->keeps->leaves[i] == SL_FIT_GAP || life->death <= e->keeps->leaves[i])
+		    !sl_fit_program_maker(p, i)->module || life->death <= e->keeps->leaves[i])
 			continue;
 		if (life->step != step || at->line != answer) { /* its answer stays */
 			step = life->step;

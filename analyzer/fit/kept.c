@@ -58,7 +58,7 @@ static void find_ends(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 		if (life && (!at || (at->line == line && life->step == step)))
 			continue;
 		for (uint32_t end = i; first < end; first++)
-			k->leaves[first] = life ? life->birth : SL_FIT_GAP;
+			k->leaves[first] = life ? life->birth : p->whole.ops.count;
 		if (life && line)
 			sl_idmap_set(&k->ends, (uint64_t)line << 32 | step, (uint32_t)life->birth);
 		line = at ? at->line : 0;
