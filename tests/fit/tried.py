@@ -57,7 +57,7 @@ def run(args, program, kind, folder):
     env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(folder), "TRIED": str(folder / "peaks"), "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     if kind and kind.startswith("settings:"):
         env["PYTORCH_CUDA_ALLOC_CONF"] = kind[9:].replace("=", ":") if "=" in kind else kind[9:] + ":True"
-    done = subprocess.run([args.run, "-q", "--dry=h200", "--limit", limit_of(program), "-o", folder / "traces", "--", args.python, folder / "main.py"],
+    done = subprocess.run([args.run, "-q", "--dry=h200", "--limit", limit_of(program), "--allow-writes", folder, "-o", folder / "traces", "--", args.python, folder / "main.py"],
                           capture_output=True, text=True, env=env)
     peaks = [json.loads(path.read_text()) for path in folder.glob("peaks.*")]
     out = "OutOfMemoryError" in done.stderr
