@@ -171,7 +171,7 @@ class OutOfMemory(Answers):
             if total < 1030:
                 self.assertEqual(self.causes(report), {"oom.full"})
                 (finding,) = self.found("oom.full", report)
-                self.assertIn("%d.00 MiB missing of the 10.0 MiB that it takes" % (1030 - total), finding["description"])
+                self.assertIn("the request lacks %d.00 MiB of the 10.0 MiB that it takes" % (1030 - total), finding["description"])
                 self.assertIn("%d.00 MiB less would have" % (1030 - total), finding["recommendation"])
             context, rounding = re.search(r"hidden +context at most (\d+) MiB, rounding to 2 MiB about (\d+)\.0 MiB\n", text).groups()
             self.assertAlmostEqual(int(context) + int(rounding), 300 + kept[total] - 1, delta=1)  # a late sample counts some rounding as context
@@ -381,7 +381,7 @@ while not image(): pass
         taken = [call.bytes for call in truth.calls if call.api == "cuMemAllocPitch_v2" and call.address]
         self.assertEqual(len(set(taken)), 1)
         padding = (taken[0] - 520 * 40000) * len(taken)
-        self.assertRegex(finding["description"], "missing of the 40.0 MiB that it takes; about %.0f MiB of it is padding: each of the %d blocks made there takes 39.1 MiB"
+        self.assertRegex(finding["description"], "lacks [0-9.]+ MiB of the 40.0 MiB that it takes; about %.0f MiB of it is padding: each of the %d blocks made there takes 39.1 MiB"
                          % (padding / MIB, len(taken)))
 
     def test_calls_of_hip_that_end_so_are_recorded_too_and_get_their_arguments(self):
@@ -589,7 +589,7 @@ def save():
         with script("alloc=840", "try=1900", "free", "try=1900", SIM_VRAM="2G") as run:
             report, screen = run.report(), summary(run)
         (finding,) = self.found("oom.full", report)
-        self.assertIn("0 B held by this process, 152 MiB missing", finding["description"])
+        self.assertIn("0 B held by this process, the request lacks 152 MiB", finding["description"])
         self.assertRegex(screen, r"asked 1\.86 GiB with 1\.71 GiB free of 2\.00 GiB")
 
     POOL = """
