@@ -30,7 +30,7 @@ struct sl_command {
 	VERB(report) VERB(tree) VERB(table) VERB(diff) VERB(check) VERB(export) \
 	VERB(fit) VERB(monitor) VERB(watch) VERB(diagnose) VERB(collect) VERB(pack) VERB(push) VERB(convert) VERB(validate) \
 	VERB(merge) VERB(summarize) VERB(runs) \
-	VERB(flame) VERB(dump) VERB(track) VERB(history)
+	VERB(flame) VERB(dump)
 /* clang-format on */
 
 #define SL_COMMAND(name) extern const struct sl_command sl_command_##name;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze history PLACE|METRIC [QUERY] [PATH...]: one quantity over runs, and the run where it changed. */
+#include "analyzer/commands/history.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +11,8 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/catalogue/series_change.h"
-#include "analyzer/commands/catalogued.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/gate/measure.h"
-
-static const char about[] =
-	"METRIC is a figure of runs: peak, leak, hidden, oom, ranks, processes, devices, findings.  PLACE is a part of the\n"
-	"name of a place, label or library (as `diff` prints it), or its key.  QUERY chooses the runs; `runs --help` has its\n"
-	"words.";
 
 #define CHANGES_MAX 1000
 
@@ -30,12 +25,10 @@ struct point {
 /* In the order of --of's words. */
 static const enum sl_measure_of sorts[] = {SL_MEASURE_STACK, SL_MEASURE_LEAK, SL_MEASURE_LABEL, SL_MEASURE_LIBRARY,
 					   SL_MEASURE_GROWTH};
-#define ANY_SORT SL_COUNT(sorts)
+_Static_assert(SL_COUNT(sorts) == SL_HISTORY_ANY, "as many as words");
 
 struct history {
-	struct sl_catalogued catalogued;
-	unsigned of; /* of `sorts` */
-	bool json;
+	struct sl_catalogued *catalogued;
 	int field; /* -1: a metric */
 	struct sl_store_metric metric;
 	unsigned others; /* number of other metrics that the text also matches */
@@ -48,27 +41,11 @@ struct history {
 	size_t change_count;
 };
 
-#define INTO struct history
-static const struct sl_option table[] = {
-	SL_OPTION_CATALOGUED,
-	{"--of", 0, "stack|leak|label|library|growth", "which one a name means (default: the largest)", SL_TO_WORD(of)},
-	{"--json", 0, NULL, "as JSON (schemas/history.schema.json)", SL_TO_FLAG(json)},
-	SL_OPTION_SYMBOLS,
-	{0},
-};
-
-static bool take(void *context, int option, const char *value)
-{
-	struct history *h = context;
-
-	return sl_catalogued_take(&h->catalogued, option, value);
-}
-
 /* ---- what is asked for */
 
 static const char *kept(struct history *h, const char *text)
 {
-	return text ? sl_arena_strdup(&h->catalogued.arena, text) : NULL;
+	return text ? sl_arena_strdup(&h->catalogued->arena, text) : NULL;
 }
 
 /* Keeps the first metric, which is the largest; totals are fields of the card. */
@@ -87,17 +64,17 @@ static bool choose(void *context, const struct sl_store_metric *metric)
 	return true;
 }
 
-static int find_quantity(struct history *h, const char *name)
+static int find_quantity(struct history *h, const char *name, unsigned of)
 {
-	h->field = h->of != ANY_SORT ? -1 : sl_card_field(name);
+	h->field = of != SL_HISTORY_ANY ? -1 : sl_card_field(name);
 	if (h->field >= 0 && sl_card_fields[h->field].type != SL_CARD_BYTES && sl_card_fields[h->field].type != SL_CARD_COUNT)
 		h->field = -1;
 	h->bytes = h->field < 0 || sl_card_fields[h->field].type == SL_CARD_BYTES;
 	if (h->field >= 0)
 		return -1;
-	if (!sl_store_metrics(h->catalogued.store, &h->catalogued.query, h->of != ANY_SORT ? sl_measure_names[sorts[h->of]] : NULL,
-			      name, 0, choose, h))
-		return sl_catalogued_fail(&h->catalogued);
+	if (!sl_store_metrics(h->catalogued->store, &h->catalogued->query,
+			      of != SL_HISTORY_ANY ? sl_measure_names[sorts[of]] : NULL, name, 0, choose, h))
+		return sl_catalogued_fail(h->catalogued);
 	if (!h->metric.metric)
 		return sl_command_fail(SL_EXIT_USAGE, "history: no figure, place, label or library of these runs is called %s",
 				       name);
@@ -113,7 +90,7 @@ static bool add(void *context, const struct sl_store_point *point)
 {
 	struct history *h = context;
 
-	if (!sl_catalogued_has(&h->catalogued, point->run))
+	if (!sl_catalogued_has(h->catalogued, point->run))
 		return true;
 	if (h->points.count && point->dry != h->dry) {
 		h->left_out++;
@@ -165,7 +142,7 @@ static void put_change(const struct history *h, const struct sl_series_change *c
 	const struct point *at = &h->points.item[change->at], *next = at + 1;
 	char when[SL_CATALOGUED_TIME], before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
 
-	sl_escape_print(stdout, "CHANGED  %s  %s -> %s", sl_catalogued_time(&h->catalogued, when, at->when_ns),
+	sl_escape_print(stdout, "CHANGED  %s  %s -> %s", sl_catalogued_time(h->catalogued, when, at->when_ns),
 			value_text(h, before, change->before), value_text(h, after, change->after));
 	if (change->before > 0)
 		sl_escape_print(stdout, " (%+.1f %%)", (change->after / change->before - 1) * 100);
@@ -189,8 +166,8 @@ static void put_text(const struct history *h)
 	}
 	sl_escape_print(stdout, "%s%s%s\n", h->field < 0 ? h->metric.of : "", h->field < 0 ? " " : "", name_of(h));
 	sl_escape_print(stdout, "%zu %sruns, %s .. %s", h->points.count, h->dry ? "dry " : "",
-			sl_catalogued_time(&h->catalogued, first, points[0].when_ns),
-			sl_catalogued_time(&h->catalogued, last, points[h->points.count - 1].when_ns));
+			sl_catalogued_time(h->catalogued, first, points[0].when_ns),
+			sl_catalogued_time(h->catalogued, last, points[h->points.count - 1].when_ns));
 	if (h->unknown)
 		sl_escape_print(stdout, "; of %zu more it is not known", h->unknown);
 	sl_escape_print(stdout, "; %s .. %s\n", value_text(h, least, low), value_text(h, most, high));
@@ -252,19 +229,19 @@ static bool put_json(const struct history *h)
 
 /* ---- */
 
-static int show(struct history *h, const char *name)
+static int show(struct history *h, const char *name, unsigned of, bool json)
 {
-	int status = find_quantity(h, name);
+	int status = find_quantity(h, name, of);
 
 	if (status >= 0)
 		return status;
-	if (!sl_store_history(h->catalogued.store, &h->catalogued.query, h->metric.metric, h->field, add, h))
-		return sl_catalogued_fail(&h->catalogued);
+	if (!sl_store_history(h->catalogued->store, &h->catalogued->query, h->metric.metric, h->field, add, h))
+		return sl_catalogued_fail(h->catalogued);
 	find_changes(h);
 	if (h->left_out)
 		sl_escape_print(stderr, "stormlog-analyze: %zu dry runs are left out; the query \"not dry=?\" shows only those\n",
 				h->left_out);
-	if (h->json)
+	if (json)
 		return put_json(h) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 	if (h->points.count)
 		put_text(h);
@@ -273,23 +250,12 @@ static int show(struct history *h, const char *name)
 	return SL_EXIT_FINE;
 }
 
-static int run(struct sl_arguments *parsed)
+int sl_history_show(struct sl_catalogued *catalogued, const char *name, unsigned of, bool json)
 {
-	struct history h = {.field = -1, .of = ANY_SORT};
-	int status = sl_arguments_parse(parsed, take, &h);
+	struct history h = {.catalogued = catalogued, .field = -1};
+	int status = show(&h, name, of, json);
 
-	if (status < 0)
-		status = sl_catalogued_open(&h.catalogued, parsed, 1);
-	if (status < 0)
-		status = show(&h, parsed->paths[0]);
 	free(h.changes);
 	SL_DROP(&h.points);
-	return sl_catalogued_close(&h.catalogued, status);
+	return status;
 }
-
-const struct sl_command sl_command_history = {"history",
-					      "one quantity over many runs, and the run where it changed",
-					      "history [options] PLACE|METRIC [QUERY] [PATH...]",
-					      about,
-					      table,
-					      run};

@@ -2,10 +2,10 @@
 /* stormlog-analyze monitor [PATH|PID]...: a row for each device of each process that runs, every so often. */
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
@@ -18,17 +18,20 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/living.h"
+#include "analyzer/commands/tracking.h"
 #include "analyzer/follow/figures.h"
-#include "analyzer/machine/machine.h"
 #include "analyzer/report/dry.h"
 #include "common/now.h"
 
-enum format { TABLE, CSV, NDJSON }; /* in the order of --format */
+enum format { TABLE, CSV, NDJSON, SINK }; /* in the order of --format */
 
 #define DEVICES SL_FIGURES_DEVICES
 
 struct monitor {
-	double interval, duration;
+	double duration;
+	struct sl_tracking_settings track;
+	struct sl_tracking *sink; /* NULL: rows are written */
+	bool failed;		  /* the sink could not be written */
 	enum format format;
 	const char *output;
 	FILE *out;
@@ -44,10 +47,18 @@ struct monitor {
 
 #define INTO struct monitor
 static const struct sl_option table[] = {
-	{"--interval", 0, "SECONDS", "time between two updates, 0.1 to 3600 (default: 1)", SL_TO_REAL(interval, 0.1, 3600)},
+	{"--interval", 0, "SECONDS", "time between two updates, 0.1 to 3600 (default: 1)", SL_TO_REAL(track.interval, 0.1, 3600)},
 	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
-	{"--format", 0, "table|csv|ndjson", "how the rows are written (default: table)", SL_TO_WORD(format)},
-	{"--output", 'o', "FILE", "write there (default: standard output)", SL_TO_TEXT(output)},
+	{"--format", 0, "table|csv|ndjson|sink",
+	 "how the rows are written (default: table); sink: for Python Stormlog, needs --output", SL_TO_WORD(format)},
+	{"--output", 'o', "FILE", "write there (default: standard output); sink: a new or an empty folder", SL_TO_TEXT(output)},
+	{"--warning-threshold", 0, "PERCENT",
+	 "sink: percent of the device that raises a warning: PyTorch's use in a process, without PyTorch all use (default: 80)",
+	 SL_TO_REAL(track.thresholds.warning_percent, 0, 100)},
+	{"--critical-threshold", 0, "PERCENT", "sink: the same for a critical alert; not below the other (default: 95)",
+	 SL_TO_REAL(track.thresholds.critical_percent, 0, 100)},
+	{"--watchdog", 0, NULL, "sink: print alerts on stderr too; the cache of a program cannot be emptied from outside",
+	 SL_TO_FLAG(track.watchdog)},
 	{0},
 };
 
@@ -271,7 +282,6 @@ static bool is_used(const struct sl_follow *follow, const char *uuid)
 static void put_others(struct monitor *monitor, const struct sl_follow *follow, void (*put)(struct monitor *, const struct row *),
 		       uint64_t unix_ns)
 {
-	sl_machine_look_again(&monitor->machine);
 	for (size_t i = 0; i < monitor->machine.devices.count; i++) {
 		const struct sl_machine_device *device = &monitor->machine.devices.item[i];
 		struct row row = {.unix_ns = unix_ns,
@@ -354,24 +364,41 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 	monitor->gone = is_gone(monitor, fileno(monitor->out));
 }
 
-static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
+/* asked: a descriptor that ends it as soon as it can be read; -1: none. */
+static void watch(struct monitor *monitor, struct sl_follow *follow, bool node, int asked)
 {
-	uint64_t begin = sl_now_ns(CLOCK_MONOTONIC), step = (uint64_t)(monitor->interval * 1e9), next = begin;
+	uint64_t begin = sl_now_ns(CLOCK_MONOTONIC), step = (uint64_t)(monitor->track.interval * 1e9), next = begin, now;
+	struct pollfd end = {.fd = asked, .events = POLLIN};
 
-	for (;;) {
-		struct timespec until;
-
+	do {
 		if (node)
 			sl_follow_node(follow, 0);
 		sl_living_poll(follow);
-		put_rows(monitor, follow);
+		sl_machine_look_again(&monitor->machine);
+		if (monitor->sink)
+			monitor->failed = !sl_tracking_look(monitor->sink, follow, &monitor->machine);
+		else
+			put_rows(monitor, follow);
 		next += step;
-		if ((!node && sl_follow_all_ended(follow)) || monitor->error || monitor->gone ||
+		if ((!node && sl_follow_all_ended(follow)) || monitor->error || monitor->gone || monitor->failed ||
 		    (monitor->duration > 0 && (double)(next - begin) / 1e9 > monitor->duration))
 			break;
-		until = (struct timespec){(time_t)(next / SL_NS_PER_S), (long)(next % SL_NS_PER_S)};
-		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
-	}
+		now = sl_now_ns(CLOCK_MONOTONIC);
+	} while (poll(&end, 1, next > now ? (int)((next - now) / 1000000) + 1 : 0) <= 0);
+}
+
+static int track(struct monitor *monitor, struct sl_follow *follow, bool node)
+{
+	int asked = sl_save_ask_first();
+
+	monitor->sink = sl_tracking_open(monitor->output, &monitor->track);
+	if (!monitor->sink)
+		return sl_command_fail(errno == ENOTEMPTY ? SL_EXIT_USAGE : SL_EXIT_UNSAVED, "%s: %m", monitor->output);
+	watch(monitor, follow, node, asked);
+	if (sl_tracking_close(monitor->sink) && !monitor->failed)
+		return SL_EXIT_FINE;
+	return sl_command_fail(SL_EXIT_UNSAVED, errno == ENOENT ? "%s, or a file of it, was removed meanwhile" : "%s: %m",
+			       monitor->output);
 }
 
 static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
@@ -384,7 +411,7 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 		sl_paths_failed(monitor->output);
 		return SL_EXIT_UNSAVED;
 	}
-	watch(monitor, follow, node);
+	watch(monitor, follow, node, -1);
 	own = monitor->out != stdout;
 	file = own ? dup(fileno(monitor->out)) : -1; /* what fclose() could not write of a row is cut off */
 	if (own && fclose(monitor->out) && !monitor->error)
@@ -412,16 +439,22 @@ static const char about[] = "Prints what running programs hold now, a row for ea
 
 static int run(struct sl_arguments *parsed)
 {
-	struct monitor monitor = {.interval = 1};
+	struct monitor monitor = {.track = {.interval = 1, .thresholds = sl_alert_defaults}};
 	struct sl_follow *follow = sl_follow_new();
 	int status = sl_arguments_parse(parsed, NULL, &monitor);
 
+	if (status < 0 && monitor.track.thresholds.critical_percent < monitor.track.thresholds.warning_percent)
+		status = sl_command_fail(SL_EXIT_USAGE, "--critical-threshold is below --warning-threshold");
+	if (status < 0 && monitor.format == SINK && !monitor.output)
+		status = sl_command_fail(SL_EXIT_USAGE, "--format sink (track) needs --output DIR");
 	if (status < 0) {
 		if (!parsed->path_count)
 			sl_machine_look(&monitor.machine); /* before rights are given up */
 		sl_begin(&(struct sl_verb_files){
 			.inputs = parsed->paths, .writes = {monitor.output}, .processes = sl_living_is_node(parsed)});
-		status = sl_living_add_all(follow, parsed) ? save(&monitor, follow, !parsed->path_count) : SL_EXIT_USAGE;
+		status = !sl_living_add_all(follow, parsed) ? SL_EXIT_USAGE
+			 : monitor.format == SINK	    ? track(&monitor, follow, !parsed->path_count)
+							    : save(&monitor, follow, !parsed->path_count);
 	}
 	sl_follow_free(follow);
 	free(monitor.met.item);

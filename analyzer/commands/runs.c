@@ -6,14 +6,15 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
-#include "analyzer/commands/catalogued.h"
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/history.h"
 
 struct listing {
 	struct sl_catalogued catalogued;
 	long limit;
 	int order;
-	bool json;
+	unsigned of;
+	bool json, history;
 	struct sl_json *j;
 	SL_VECTOR(struct sl_card) cards; /* kept for the table, whose columns are as wide as their contents */
 	long shown;
@@ -24,7 +25,13 @@ static const struct sl_option table[] = {
 	SL_OPTION_CATALOGUED,
 	{"--limit", 0, "N", "the newest N (default: all)", SL_TO_LONG(limit, 1, 1000000000)},
 	{"--sort", 0, "FIELD", "largest first, instead of the newest"},
-	{"--json", 0, NULL, "as JSON (schemas/runs.schema.json)", SL_TO_FLAG(json)},
+	{"--json", 0, NULL, "as JSON (schemas/runs.schema.json, history.schema.json)", SL_TO_FLAG(json)},
+	{"--history", 0, NULL,
+	 "one quantity over the runs, and the runs where it changed.  The first word names it: a figure (peak, leak, hidden, oom, "
+	 "ranks, "
+	 "processes, devices, findings), or a part of the name of a place, label or library (as diff prints it), or its key",
+	 SL_TO_FLAG(history)},
+	{"--of", 0, "stack|leak|label|library|growth", "which of these the name means (default: the largest)", SL_TO_WORD(of)},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
@@ -161,13 +168,15 @@ static int list(struct listing *l)
 
 static int run(struct sl_arguments *parsed)
 {
-	struct listing l = {.order = -1};
+	struct listing l = {.order = -1, .of = SL_HISTORY_ANY};
 	int status = sl_arguments_parse(parsed, take, &l);
 
+	if (status < 0 && l.history && !parsed->path_count)
+		status = sl_command_fail(SL_EXIT_USAGE, "--history (history) needs the name of a figure, place, label or library");
 	if (status < 0)
-		status = sl_catalogued_open(&l.catalogued, parsed, 0);
+		status = sl_catalogued_open(&l.catalogued, parsed, l.history);
 	if (status < 0)
-		status = list(&l);
+		status = l.history ? sl_history_show(&l.catalogued, parsed->paths[0], l.of, l.json) : list(&l);
 	for (size_t i = 0; i < l.cards.count; i++)
 		sl_arena_free(&l.cards.item[i].arena);
 	SL_DROP(&l.cards);

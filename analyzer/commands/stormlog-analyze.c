@@ -24,7 +24,12 @@ static const struct sl_command *const commands[] = {SL_COMMANDS(ENTRY)};
 #define ONE_LOOK "--duration=0.001"
 static const struct {
 	const char *word, *verb, *option; /* NULL: none */
-} words[] = {{"oom", "report", "--oom"}, {"timeline", "report"}, {"ranks", "monitor", ONE_LOOK}, {"info", "monitor", ONE_LOOK}};
+} words[] = {{"oom", "report", "--oom"},
+	     {"timeline", "report"},
+	     {"ranks", "monitor", ONE_LOOK},
+	     {"info", "monitor", ONE_LOOK},
+	     {"track", "monitor", "--format=sink"},
+	     {"history", "runs", "--history"}};
 
 static void help(FILE *out, bool all)
 {
