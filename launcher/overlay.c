@@ -42,13 +42,13 @@ static bool has_mounts(const char *folder)
 	return found;
 }
 
-static void put(const char *path, const char *text)
+static bool put(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool done = write(fd, text, strlen(text)) > 0;
 
-	if (fd >= 0 && write(fd, text, strlen(text)) < 0)
-		sl_launcher_say("%s: %m", path);
 	close(fd);
+	return done;
 }
 
 static bool own_namespace(void)
@@ -59,11 +59,12 @@ static bool own_namespace(void)
 	if (user || unshare(CLONE_NEWNS)) {
 		if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
 			return false;
-		put("/proc/self/setgroups", "deny");
 		snprintf(map, sizeof(map), "%u %u 1", user, user);
-		put("/proc/self/uid_map", map);
+		if (!put("/proc/self/setgroups", "deny") || !put("/proc/self/uid_map", map))
+			return false; /* AppArmor of Ubuntu 24.04 */
 		snprintf(map, sizeof(map), "%u %u 1", group, group);
-		put("/proc/self/gid_map", map);
+		if (!put("/proc/self/gid_map", map))
+			return false;
 	}
 	return !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
@@ -191,7 +192,13 @@ int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char
 	}
 	if (!*folders)
 		laid[count = 0] = NULL;
-	return is_open(here, laid, kept) || is_open(home, laid, kept) ? -1 : count;
+	if (is_open(here, laid, kept) || is_open(home, laid, kept))
+		return -1;
+	if (!is_below_any(here, laid) && !is_below_any(here, kept))
+		sl_launcher_say("no layer over %s is possible: what the job writes there fails with Permission denied. "
+				"--allow-writes DIR opens a folder",
+				here);
+	return count;
 }
 
 /* ---- memory snapshots */

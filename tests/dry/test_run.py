@@ -20,6 +20,15 @@ from dry import ANALYZE, APPS, BUILD, FIRST, RUN, Dry
 
 GIB = 1 << 30
 INIT = "import ctypes; cuda = ctypes.CDLL('libcuda.so.1'); print(cuda.cuInit(0))"
+# Runs the command where the system call fails with EPERM: unshare in Docker, mount where AppArmor restricts user namespaces.
+REFUSE = """
+import ctypes, os, struct, sys
+class Program(ctypes.Structure): _fields_ = [("count", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+code = b"".join(struct.pack("HBBI", *word) for word in ((0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)))
+libc = ctypes.CDLL(None)
+assert not libc.prctl(38, 1, 0, 0, 0) and not libc.prctl(22, 2, ctypes.byref(Program(4, code)), 0, 0)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
 # Allocates so many MiB at once, and says what the device had before and after.
 ALLOCATE = """
 import ctypes, sys
@@ -223,6 +232,19 @@ for which in (5, 6, 7, 8):  # reserved and in use: now, most
             with open(found[0]) as file:
                 self.assertEqual(file.read(), "zeros")
             shutil.rmtree(kept)
+
+    def test_where_no_layer_is_possible_writes_are_refused_and_the_launcher_says_so(self):
+        for call in (165, 272):  # mount, unshare
+            with tempfile.TemporaryDirectory(dir=os.path.expanduser("~")) as home:
+                with open(os.path.join(home, "model.pt"), "w") as file:
+                    file.write("good")
+                done = subprocess.run([sys.executable, "-c", REFUSE, str(call), RUN, "--dry", "-o", os.path.join(home, "traces"), "--", sys.executable, "-c",
+                                       ALLOCATE % 8 + "open('model.pt', 'w')"], cwd=home, capture_output=True, text=True)
+                self.assertIn("no layer over %s is possible" % home, done.stderr)
+                self.assertIn("PermissionError: [Errno 13] Permission denied: 'model.pt'", done.stderr)
+                with open(os.path.join(home, "model.pt")) as file:
+                    self.assertEqual(file.read(), "good")
+                self.assertTrue(os.listdir(os.path.join(home, "traces")))
 
     def test_a_memory_snapshot_of_the_job_stays(self):
         code = """
