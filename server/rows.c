@@ -16,7 +16,7 @@ static void begin_runs(struct runs *runs)
 		sl_html(runs->page, "<p role='status'>$ found</p>", sl_html_number(number, *runs->found));
 	sl_html(runs->page,
 		"<form action='/compare'><div class='scroll'><table class='runs'><thead><tr><th><abbr title='before, after'>"
-		"A&nbsp;B</abbr><th>Run<th>When<th>Project<th>Tag, command<th class='n'>Ranks<th class='n'>Peak<th class='n'>Leak"
+		"A&nbsp;B</abbr><th>Run<th>When<th>Project<th>Tag, command<th class='n'>Ranks<th class='n'>Peak<th class='n'>Left"
 		"<th class='n'>OOM<th>Status<th>Finding<th>Commit<th></thead><tbody>");
 	runs->begun = true;
 }

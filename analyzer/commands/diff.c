@@ -218,8 +218,8 @@ static void put_missing(const struct comparison *c)
 
 static void put_text(const struct comparison *c, const struct sl_differences *differences)
 {
-	static const char *const titles[] = {"TOTALS", "LIBRARIES, at their peak", "PLACES, at the peak",
-					     "LEAKS",  "LABELS, at their peak",	   "GROWTH an entry"};
+	static const char *const titles[] = {"TOTALS",		"LIBRARIES, at their peak", "PLACES, at the peak",
+					     "LEFT at the end", "LABELS, at their peak",    "GROWTH an entry"};
 	char before[120], after[120], sum[SL_FORMAT_BYTES + 2];
 	int title = -1;
 	unsigned shown = 0, here = 0, more = 0;
@@ -250,7 +250,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 			 SL_SIZE(sl_stats_bytes(d->bytes < 0 ? -d->bytes : d->bytes)));
 		sl_escape_print(stdout, "  %-7s %11s  ", sl_change_names[d->change],
 				real || d->change == SL_CHANGE_NOISE ? sum : "");
-		sl_escape_put(stdout, SL_ESCAPE_LINE, d->of == SL_MEASURE_TOTAL ? d->key : d->what);
+		sl_escape_put(stdout, SL_ESCAPE_LINE, d->of == SL_MEASURE_TOTAL ? sl_measure_word(d->key) : d->what);
 		sl_escape_print(stdout, "   %s -> %s\n", spread(before, sizeof(before), &d->before),
 				spread(after, sizeof(after), &d->after));
 	}

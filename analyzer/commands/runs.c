@@ -50,7 +50,7 @@ static bool take(void *context, int option, const char *value)
 
 #define COLUMNS 9
 
-static const char *const titles[COLUMNS] = {"WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEAK", "OOM", "STATUS", "COMMIT"};
+static const char *const titles[COLUMNS] = {"WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEFT", "OOM", "STATUS", "COMMIT"};
 static const bool right[COLUMNS] = {[3] = true, [4] = true, [5] = true, [6] = true};
 static const unsigned widest[COLUMNS] = {20, 20, 28, 6, 12, 12, 6, 30, 10};
 

@@ -17,6 +17,11 @@
 
 const char *const sl_measure_names[SL_MEASURE_OF_COUNT] = {"total", "library", "stack", "leak", "label", "growth"};
 
+const char *sl_measure_word(const char *key)
+{
+	return !strcmp(key, "leak") ? "left at the end" : !strcmp(key, "allocated") ? "in tensors" : key;
+}
+
 bool sl_measure_is_count(enum sl_measure_of of, const char *key)
 {
 	return of == SL_MEASURE_TOTAL && !strcmp(key, "tensors");
@@ -103,10 +108,10 @@ static struct sl_measure *add(struct sl_measures *measures, enum sl_measure_of o
 }
 
 /* Adds to what the line holds over all its callers, and keeps the line that holds most. */
-static void add_most(struct taking *taking, enum sl_measure_of of, const struct sl_measure_line *line, uint64_t bytes)
+static void add_most(struct taking *taking, unsigned of, const struct sl_measure_line *line, uint64_t bytes)
 {
 	struct sl_measure_line *most = &taking->measures->most[of], *all;
-	char *name = sl_memory_print("%d %s", (int)of, line->place);
+	char *name = sl_memory_print("%u %s", of, line->place);
 	uintptr_t *at = sl_map_at(&taking->place_index, name);
 
 	free(name);
@@ -195,6 +200,10 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 		line->growing += bytes;
 	if (of != SL_MEASURE_STACK || (taking->worst && taking->worst->device == site->device))
 		add_most(taking, of, line, bytes);
+	if (of == SL_MEASURE_STACK && site->kind == SL_KIND_block && taking->worst && taking->worst->device == site->device &&
+	    (taking->measures->snapshot ||
+	     taking->worst->torch_at_peak.allocated_bytes == taking->worst->torch.peak_allocated_bytes))
+		add_most(taking, SL_MOST_TENSORS, line, bytes);
 	if (leak && strcmp(leak->verdict, "kept") != 0) /* a finding reports what is merely kept */
 		add_left(taking, process, leak, line, key);
 }
@@ -379,6 +388,9 @@ static void take_totals(struct sl_measures *run, const struct sl_report *report)
 	entry_of(run, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = 0;
 	if (!run->snapshot && !run->dry) /* of a dry run it can never be known */
 		entry_of(run, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
+	for (unsigned p = 0; p < report->process_count;
+	     p++) /* also on a device whose number no call told, of a program attached to */
+		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), sl_devices_peak(&report->processes[p]));
 	for (unsigned i = 0; i < report->device_count; i++) {
 		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), report->devices[i].known_peak_bytes);
 		if (!run->snapshot && !run->dry)
@@ -406,7 +418,7 @@ void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
 	struct taking taking = {.measures = measures};
 	const struct sl_shared_device *worst = report->devices;
 
-	*measures = (struct sl_measures){.no_device = !report->device_count,
+	*measures = (struct sl_measures){.no_device = !report->device_count && !sl_devices_fullest_process(report),
 					 .snapshot = report->process_count > 0,
 					 .dry = sl_dry_report(report) ? sl_memory_copy(sl_dry_report(report)) : NULL};
 	for (unsigned i = 0; i < report->process_count; i++)
@@ -438,7 +450,7 @@ void sl_measures_free(struct sl_measures *measures)
 	free(measures->dry);
 	forget_positions(measures);
 	sl_entry_lines_free(&measures->left);
-	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++)
+	for (unsigned of = 0; of < SL_MOST_COUNT; of++)
 		sl_entry_lines_free_texts(&measures->most[of]);
 	*measures = (struct sl_measures){0};
 }

@@ -17,6 +17,8 @@ enum sl_measure_of {
 	/* Key: label; bytes per entry, 0 where it stays or shrinks, unknown where entries vary too much */
 	SL_MEASURE_GROWTH,
 	SL_MEASURE_OF_COUNT,
+	SL_MOST_TENSORS = SL_MEASURE_OF_COUNT, /* in `most` only: tensors at that peak, where they were most then */
+	SL_MOST_COUNT
 };
 
 struct sl_measure {
@@ -34,7 +36,7 @@ struct sl_measures {
 	SL_VECTOR(struct sl_measure) list;	  /* by `of`, then largest first */
 	struct sl_map index[SL_MEASURE_OF_COUNT]; /* key -> position in `list` + 1 */
 	/* For places and for leaks: the line that holds most in one process; place NULL: none.  A baseline has none. */
-	struct sl_measure_line most[SL_MEASURE_OF_COUNT];
+	struct sl_measure_line most[SL_MOST_COUNT];
 	/* Leaks of each line, over all its callers, in the process where they grow or are most.  A baseline has none. */
 	struct sl_measure_lines left;
 	bool no_device; /* the run used no device */
@@ -44,6 +46,8 @@ struct sl_measures {
 
 extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */
 
+/* How a total is called on screens: what is left at the end need not grow, as a LEAK does. */
+const char *sl_measure_word(const char *key);
 bool sl_measure_is_count(enum sl_measure_of of, const char *key);
 /* A figure of this measure, in a buffer of SL_FORMAT_BYTES: a size, or the number of tensors. */
 const char *sl_measure_figure(char *out, enum sl_measure_of of, const char *key, uint64_t value);

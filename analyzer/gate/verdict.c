@@ -95,14 +95,12 @@ static void put_both(char *one, uint64_t bytes, char *other, uint64_t than, enum
 }
 
 static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *measures, const char *rule, const char *key,
-			uint64_t limit, enum sl_measure_of culprits)
+			uint64_t limit, unsigned culprits)
 {
 	static const struct sl_measure unknown = {.bytes = SL_UNKNOWN};
 	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key) ?: &unknown;
 	const struct sl_measure_line *first = measures->most[culprits].place ? &measures->most[culprits] : NULL;
-	const char *word = !strcmp(key, "leak")				? "left at the end" /* LEAK is what grows */
-			   : measures->snapshot && !strcmp(key, "peak") ? "peak of what was reserved"
-									: key;
+	const char *word = measures->snapshot && !strcmp(key, "peak") ? "peak of what was reserved" : sl_measure_word(key);
 	const char *no_end = measures->snapshot ? "a snapshot does not tell how its program ended" : "no process ended by itself";
 	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
 	struct sl_outcome *outcome;
@@ -548,7 +546,7 @@ void sl_verdict(struct sl_outcomes *outcomes, struct sl_report *report, const st
 {
 	*outcomes = (struct sl_outcomes){0};
 	check_total(outcomes, measures, "max-peak", "peak", limits->peak, SL_MEASURE_STACK);
-	check_total(outcomes, measures, "max-allocated", "allocated", limits->allocated, SL_MEASURE_STACK);
+	check_total(outcomes, measures, "max-allocated", "allocated", limits->allocated, SL_MOST_TENSORS);
 	check_total(outcomes, measures, "max-tensors", "tensors", limits->tensors, SL_MEASURE_STACK);
 	check_total(outcomes, measures, "max-leak", "leak", limits->leak, SL_MEASURE_LEAK);
 	check_total(outcomes, measures, "max-hidden", "hidden", limits->hidden, SL_MEASURE_TOTAL);

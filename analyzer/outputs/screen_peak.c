@@ -227,7 +227,7 @@ void sl_screen_peak(struct sl_screen_page *page)
 {
 	struct sl_process *process = sl_devices_fullest_process(page->report);
 	const struct sl_device_state *device = process ? sl_devices_fullest(process) : NULL;
-	char spark[64] = "", others[200] = "", on[128] = "", text[512];
+	char spark[64] = "", others[200] = "", on[128] = "", tensors[64] = "", text[512];
 
 	if (!process) {
 		put_managed(page, 0);
@@ -240,7 +240,10 @@ void sl_screen_peak(struct sl_screen_page *page)
 	if (page->report->process_count > 1)
 		describe_others(others + strlen(others), sizeof(others) - strlen(others), page, process);
 	describe_devices(on, others, sizeof(others), process, device);
-	snprintf(text, sizeof(text), "     %s%s   %s   %s%s", SL_WHO(process), on, SL_SIZE(device->known_peak), spark, others);
+	if (device->torch.used && device->torch.peak_allocated_bytes)
+		snprintf(tensors, sizeof(tensors), ", in tensors %s at most", SL_SIZE(device->torch.peak_allocated_bytes));
+	snprintf(text, sizeof(text), "     %s%s   %s%s   %s%s", SL_WHO(process), on, SL_SIZE(device->known_peak), tensors, spark,
+		 others);
 	if (fell_there(page, process, device)) {
 		sl_screen_line(page, RIGHT, text, "held as when memory ran out, above");
 	} else {

@@ -126,7 +126,7 @@ class Runs(Catalogue):
         self.record("one", 100, 4)
         self.record("full", 10, 4, more="print(take(9000))")
         lines = self.ask("runs", self.runs).splitlines()
-        self.assertEqual(lines[0].split(), ["WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEAK", "OOM", "STATUS", "COMMIT"])
+        self.assertEqual(lines[0].split(), ["WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEFT", "OOM", "STATUS", "COMMIT"])
         self.assertEqual(len(lines), 3)
         self.assertRegex(lines[1], r"^\d{4}-\d\d-\d\d \d\d:\d\d  alpha    python[\d.]* job_full.py +1 +10\.0+ MiB +4\.0+ MiB +1  completed +66756c6c66")
         self.assertRegex(lines[2], r" 100(\.0+)? MiB +4\.0+ MiB +0  completed +6f6e65")

@@ -43,7 +43,7 @@ def wrong(name, about):
             alarms.append(kind)
     if alarms != about["alarms"]:
         said.append("has the alarms %s" % alarms)
-    block = re.search(r"^PEAK .*?   ([\d.]+ \w+)  .*\n((?: .*\n)*)", text, re.M)
+    block = re.search(r"^PEAK .*?   ([\d.]+ \w+)[ ,] .*\n((?: .*\n)*)", text, re.M)
     if block and sum(map(size, re.findall(r"^ {1,11}([\d.]+ [KMGT]?i?B)  ", block[2], re.M))) > 1.01 * size(block[1]):
         said.append("has parts greater than their whole")
     return ["%s: %s\n%s" % (name, sentence, text) for sentence in said]

@@ -198,9 +198,16 @@ class Limits(Folder):
         cases = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "real-gpu", "cases")
         for run, size, code in (("graphed_ranker/alone", "445MiB", 0), ("graphed_ranker/alone", "442MiB", 1)):  # 442.6 by PyTorch's own statistics
             self.assertRegex(check("--max-allocated", size, "--config", os.devnull, os.path.join(cases, run), code=code).stdout,
-                             r"(?m)^%s +max-allocated +allocated 44" % ("FAIL" if code else "ok"))
+                             r"(?m)^%s +max-allocated +in tensors 44" % ("FAIL" if code else "ok"))
+        for case in "real-gpu/cases/graphed_ranker/alone", "real-gpu/cases/trainer_eval/shared-device", "golden/gpu/torch-cnn":
+            path = os.path.join(cases, "..", "..", case)
+            figure, place, part = re.search(r"(?m)^FAIL +max-allocated +in tensors ([\d.]+ \w+), limit 1.00 KiB(?:; (most|the largest part).* ([\d.]+ \w+) at .*)?$",
+                                            check("--max-allocated", "1K", "--config", os.devnull, path, code=1).stdout).groups()
+            said = subprocess.run([ANALYZE, "-o", self.path("analysis"), path], capture_output=True, text=True, check=True).stdout
+            self.assertRegex(said, "(?m)^PEAK .*, in tensors %s at most" % figure)
+            self.assertEqual((place, part), {"golden/gpu/torch-cnn": ("most", "38.5 MiB")}.get(case, (None, None)))  # where the peak is another moment's
         self.assertRegex(check("--max-allocated", "1G", "--config", os.devnull, os.path.join(cases, "cxx_ray_depth/alone")).stdout,
-                         r"(?m)^unknown +max-allocated +allocated is not known in this run: no framework reported its blocks$")
+                         r"(?m)^unknown +max-allocated +in tensors is not known in this run: no framework reported its blocks$")
 
     def test_the_number_of_tensors_has_a_limit_and_is_in_the_baseline(self):
         def record(name, count):
@@ -386,9 +393,19 @@ class Limits(Folder):
             self.assertRegex(out, "(?m)^unknown +incomplete +no trace of rank 3, of 4")
         self.assertRegex(out, "(?m)^unknown +fits .* a summary has no events")
         done = subprocess.run([ANALYZE, "-o", self.path("analysis"), self.path("absent")], capture_output=True, text=True, check=True)
-        self.assertRegex(done.stdout, "note: no trace of rank 3, of 4: .*\n(.*\n)*complete: 12 events, 0 lost, without 1 of 4 ranks")
+        self.assertRegex(done.stdout, "note: no trace of rank 3, of 4: .*\n(.*\n)*incomplete: 12 events, 0 lost, without 1 of 4 ranks")
         done = subprocess.run([ANALYZE, "-o", self.path("analysis"), self.path("foreign")], capture_output=True, text=True, check=True)
         self.assertIn("incomplete: 12 events", done.stdout)
+
+    def test_a_program_attached_to_is_incomplete_on_the_screen_too_and_its_peak_is_known(self):
+        traces.write(self.path("attached/rank-00000-100.msgpack.zst", ""), traces.header(),
+                     traces.defs([{"def": "capability", "name": "recorded", "value": "attached by BPF while it ran"}]),
+                     traces.Thread().events(1, api=traces.MALLOC, kind=traces.KIND["device"], device=-1, address=[1 << 40], bytes=3 << 20), traces.footer())
+        for options, code in (("--strict",), 1), ((), 0):
+            self.assertRegex(check(*options, "--max-peak", "1G", self.path("attached"), code=code).stdout,
+                             r"(?m)max-peak +peak 3.00 MiB, limit 1.00 GiB, in what is here of the run\n(?:note .*\n)?.* incomplete .*: it was not recorded all the time$")
+        done = subprocess.run([ANALYZE, "-o", self.path("analysis"), self.path("attached")], capture_output=True, text=True, check=True)
+        self.assertRegex(done.stdout, "(?m)^incomplete: 1 events, 0 lost")
 
     def test_nothing_passes_where_a_kind_or_a_family_is_not_known(self):
         kinds = [[kind, "host" if kind in traces.HOST else "device"] for kind in traces.KINDS]

@@ -78,14 +78,14 @@ class Diff(Folder):
         back = sorted(d["change"] for d in self.changes(b, a).values() if d["of"] == "leak")
         self.assertEqual(back, ["gone", "less"])
         text = self.diff(a, b)
-        self.assertRegex(text, r"(?m)^  more +\+3.00 MiB  leak   4.00 MiB -> 7.00 MiB$")
+        self.assertRegex(text, r"(?m)^  more +\+3.00 MiB  left at the end   4.00 MiB -> 7.00 MiB$")
 
     def test_the_line_that_changed_is_told_with_its_own_bytes(self):
         before, _ = self.lines("a", 10)
         for name, shift in (("b", ""), ("c", "import os\n\n\n")):
             after, (meant, grown, small) = self.lines(name, 20, shift)
             text = self.diff(before, after)
-            for title in ("PLACES, at the peak", "LEAKS"):
+            for title in ("PLACES, at the peak", "LEFT at the end"):
                 with self.subTest(name, title=title):
                     rows = re.search(r"(?m)^%s\n((?:  .*\n)*)" % title, text)[1]
                     self.assertRegex(rows, r"^  more +\+20.0 MiB  job.py:%d main .*   20.0 MiB -> 40.0 MiB\n$" % grown)

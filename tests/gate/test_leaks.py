@@ -378,9 +378,9 @@ for i in range(80):
             self.assertRegex(screen, r"LEFT +20.0 MiB never freed, 1 place   2 processes, most in pid \d+\s+2 blocks, shared.py:\d+ work")
             said = subprocess.run([ANALYZE, "runs", "-q", *words], capture_output=True, text=True).stdout.splitlines()
             row = dict(zip(said[0].split(), re.split("  +", said[1])))
-            self.assertEqual((row["PEAK"], row["LEAK"]), ("24.0 MiB", "12.0 MiB"))
+            self.assertEqual((row["PEAK"], row["LEFT"]), ("24.0 MiB", "12.0 MiB"))
             said = subprocess.run([ANALYZE, "diff", "--all", run.traces, run.traces], capture_output=True, text=True).stdout
-            self.assertRegex(said, r"(?s) peak   24.0 MiB -> 24.0 MiB.*\nLEAKS\n.* shared.py:\d+ work.*   12.0 MiB -> 12.0 MiB")
+            self.assertRegex(said, r"(?s) peak   24.0 MiB -> 24.0 MiB.*\nLEFT at the end\n.* shared.py:\d+ work.*   12.0 MiB -> 12.0 MiB")
             said = subprocess.run([ANALYZE, "diff", "--help"], capture_output=True, text=True).stdout
             self.assertRegex(said, r"Peak and hidden are of the device with most, .*\s+together; every other number is of the process with most\.")
 

@@ -74,7 +74,7 @@ def size(text):
 def too_great(case, recordings):
     """Where parts are more than their whole: rows under PEAK, and tensors in their pool.  Sizes have three digits."""
     for name, recording in recordings.items():
-        block = re.search(r"^PEAK .*?   ([\d.]+ \w+)  .*\n((?: .*\n)*)", recording.text, re.M)
+        block = re.search(r"^PEAK .*?   ([\d.]+ \w+)[ ,] .*\n((?: .*\n)*)", recording.text, re.M)
         rows = [size(row) for row in re.findall(r"^ {1,11}([\d.]+ [KMGT]?i?B)  ", block[2], re.M)] if block else []
         if rows and sum(rows) > 1.01 * size(block[1]):
             yield f"{case} {name}: rows under PEAK are more than {block[1]}"

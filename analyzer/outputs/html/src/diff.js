@@ -8,7 +8,7 @@ import {mix} from "./theme.js";
 
 const SECTIONS = [["library", "Libraries, at their own peak"], ["stack", "Places, at the peak"], ["leak", "Leaks"], ["label", "Labels, at their peak"], ["growth", "Growth of each entry"]];
 const SHOWN = 400; /* rows of a table */
-const TOTALS = {peak: "Peak", hidden: "Hidden", leak: "Leak"};
+const TOTALS = {peak: "Peak", allocated: "In tensors", hidden: "Hidden", leak: "Left at the end"};
 
 export const signed = (value) => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${bytes(Math.abs(value))}`;
 
