@@ -225,18 +225,15 @@ static bool put_host(struct sl_screen_page *page)
 	return true;
 }
 
-static void note_damage(void *seen, bool damaged, const char *subject, const char *message)
+static void note_nothing(void *context, bool damaged, const char *subject, const char *message)
 {
-	(void)subject;
-	(void)message;
-	*(bool *)seen |= damaged;
 }
 
 static void put_end(struct sl_screen_page *page, bool refused, bool host)
 {
 	const struct sl_report *report = page->report;
 	uint64_t events = 0, lost = 0;
-	bool damaged = false;
+	bool whole = !sl_missing_tell(report, note_nothing, NULL); /* as check --strict has it */
 	struct sl_missing absent;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -244,15 +241,12 @@ static void put_end(struct sl_screen_page *page, bool refused, bool host)
 
 		events += p->model->events;
 		lost += sl_trace_lost_events(p->trace);
-		damaged |= sl_missing_has_hole(p->trace);
 	}
-	sl_missing_tell(report, note_damage, &damaged);
-	if (!page->said && !damaged && !refused)
+	if (!page->said && whole && !refused)
 		fputs(page->noted ? "no other finding\n" : "nothing to report\n", page->out);
 	else
 		fputc('\n', page->out);
-	sl_escape_print(page->out, "%s: %s events, %s lost", damaged ? "incomplete" : "complete", SL_NUMBER(events),
-			SL_NUMBER(lost));
+	sl_escape_print(page->out, "%s: %s events, %s lost", whole ? "complete" : "incomplete", SL_NUMBER(events), SL_NUMBER(lost));
 	if (sl_missing_ranks(report, &absent))
 		sl_escape_print(page->out, ", without %llu of %llu ranks", (unsigned long long)absent.ranks,
 				(unsigned long long)absent.of);

@@ -126,7 +126,7 @@ bool sl_missing_newer(const struct sl_trace *trace)
 }
 
 /* The notes of agent/symbols/objects.c about libraries whose calls pass by the wrappers. */
-bool sl_missing_has_hole(const struct sl_trace *trace)
+static bool has_hole(const struct sl_trace *trace)
 {
 	for (size_t i = 0; i < trace->defs.notes.count; i++)
 		if (!strncmp(trace->defs.notes.item[i], "a library was opened ", 21))
@@ -186,7 +186,7 @@ static const char *why_partly(const struct sl_process *process, bool *damaged)
 		return "it was not recorded all the time";
 	if (trace->status == SL_STATUS_RUNNING)
 		return "it still runs";
-	if (sl_missing_has_hole(trace))
+	if (has_hole(trace))
 		return "GPU calls of a library may be missing, by the way in which it was opened (RTLD_DEEPBIND or dlmopen)";
 	if (sl_missing_newer(trace) || process->model->unknown_hooks)
 		return SL_ABSENT_NEWER;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is not here of a run, so that its figures may be too low: ranks without a trace, traces that cannot be read, or not whole.
- * The gate asks for all of it, the screen for damage and ranks, the warnings for ranks.
+ * The gate and the screen ask for all of it, the warnings for ranks.
  */
 #pragma once
 
@@ -38,9 +38,6 @@ bool sl_missing_torn(const struct sl_damage *damage); /* the same of one trace *
 
 /* True: names of native frames are missing, since what they are looked up with ran out.  Says so on stderr, once in a process. */
 bool sl_missing_say_names(void);
-
-/* True: the process opened a library in a way that keeps GPU calls of that library from being recorded. */
-bool sl_missing_has_hole(const struct sl_trace *trace);
 
 /* True: SL_ABSENT_NEWER holds of the trace, as far as it was read.  The other says so on stderr, once for a run: *said. */
 bool sl_missing_newer(const struct sl_trace *trace);
