@@ -489,6 +489,16 @@ static bool is_of_one_call(const struct sl_model *model, const struct sl_track *
 	return false;
 }
 
+/*
+ * True: births become rarer over the whole run, as those of a cache whose keys come as words in texts
+ * (tests/diagnosis/seen/shape_cache.py).  In its last three quarters they are no later than even ones, as where only the set-up
+ * was busier.
+ */
+static bool is_slower(const struct sl_leak_windows *left)
+{
+	return sl_leak_windows_decline(left, 1) > DECLINE_MAX && sl_leak_windows_decline(left, 0.75) >= 0;
+}
+
 /* What a place keeps, by three measures, from the window `onset` on. */
 struct course {
 	struct sl_leak_windows counted, series, left;
@@ -513,8 +523,8 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
 	/* as many are freed as are allocated, or more and more nearly so: the bound is reached, or near */
-	if (turned_over && (sl_leak_windows_missed(counted) >= BOUND_MISSED || is_full(process->model, track) ||
-			    sl_leak_windows_decline(counted) > DECLINE_MAX))
+	if (turned_over &&
+	    (sl_leak_windows_missed(counted) >= BOUND_MISSED || is_full(process->model, track) || is_slower(counted)))
 		return SL_KEPT_MEANT;
 	even = fmin(even, evenness_of(&process->model->tracks, track, series, &last));
 	if (even >= QUARTER_MIN && (late || has_births_enough(counted, counted->tick, counted->tick[counted->count])) &&
@@ -524,7 +534,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 		if (late && (left->kept[left->count - 1] < ONSET_BIRTHS ||
 			     left->tick[left->count] - left->tick[0] < ONSET_PART * (double)process->model->tracks.ticks))
 			return SL_KEPT_LATE;
-		if (sl_leak_windows_decline(left) <= DECLINE_MAX)
+		if (!is_slower(left))
 			return kept->set_up || may_be_loaded(process, track, series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
 	}
 	if (late || turned_over)

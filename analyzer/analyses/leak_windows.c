@@ -69,10 +69,10 @@ unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double pa
 	return i;
 }
 
-double sl_leak_windows_decline(const struct sl_leak_windows *left)
+double sl_leak_windows_decline(const struct sl_leak_windows *left, double part)
 {
 	const double *clock = left->others;
-	double end = clock[left->count], span = 0.75 * (end - clock[0]), begin = end - span, count = 0, sum = 0;
+	double end = clock[left->count], span = part * (end - clock[0]), begin = end - span, count = 0, sum = 0;
 
 	for (unsigned i = 1; i < left->count && span > 0; i++) {
 		double from = fmax(clock[i - 1], begin), width = clock[i] - clock[i - 1], born = left->kept[i] - left->kept[i - 1];
