@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/answers/leak_series.h"
 
-#include <complex.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/stats.h"
@@ -112,58 +110,22 @@ static void find_drift(const double *mb, size_t count, struct sl_leak_series *r)
 	r->drift_high = r->drift && r->drift_slope >= top * 0.01;
 }
 
-/* Radix 2, in place; forward or, without the scale, backward. */
-static void transform(double complex *a, size_t n, int direction)
+static double correlate_with_itself(const double *x, size_t count, double mean, size_t lag)
 {
-	for (size_t i = 1, k = 0; i < n; i++) {
-		size_t bit = n >> 1;
+	double sum = 0;
 
-		for (; k & bit; bit >>= 1)
-			k ^= bit;
-		k ^= bit;
-		if (i < k) {
-			double complex swap = a[i];
-
-			a[i] = a[k];
-			a[k] = swap;
-		}
-	}
-	for (size_t size = 2; size <= n; size *= 2) {
-		for (size_t i = 0; i < size / 2; i++) {
-			double complex w = cexp(direction * 2 * I * acos(-1) * (double)i / (double)size);
-
-			for (size_t at = i; at < n; at += size) {
-				double complex odd = a[at + size / 2] * w;
-
-				a[at + size / 2] = a[at] - odd;
-				a[at] += odd;
-			}
-		}
-	}
+	for (size_t i = lag; i < count; i++)
+		sum += (x[i] - mean) * (x[i - lag] - mean);
+	return sum;
 }
 
 /* A second peak of the autocorrelation, beyond five lags, of more than half the first. */
 static void find_autocorrelation(const double *mb, size_t count, struct sl_leak_series *r)
 {
-	double mean = sl_stats_mean(mb, count), second = -INFINITY;
-	size_t n = 1, margin = count - 1 < 5 ? count - 1 : 5;
+	double mean = sl_stats_mean(mb, count), first = correlate_with_itself(mb, count, mean, 0);
 
-	while (n < 2 * count)
-		n *= 2;
-	double complex *a = calloc(n, sizeof(*a));
-
-	if (!a)
-		return;
-	for (size_t i = 0; i < count; i++)
-		a[i] = mb[i] - mean;
-	transform(a, n, -1);
-	for (size_t i = 0; i < n; i++)
-		a[i] *= conj(a[i]);
-	transform(a, n, 1);
-	for (size_t lag = margin + 1; lag < count; lag++)
-		second = creal(a[lag]) > second ? creal(a[lag]) : second;
-	r->autocorrelated = creal(a[0]) > 0 && second > 0.5 * creal(a[0]);
-	free(a);
+	for (size_t lag = 6; lag < count; lag++)
+		r->autocorrelated |= correlate_with_itself(mb, count, mean, lag) > 0.5 * first;
 }
 
 void sl_leak_series_analyze(const double *megabytes, size_t count, struct sl_leak_series *result)
