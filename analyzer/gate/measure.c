@@ -392,9 +392,15 @@ static void take_totals(struct sl_measures *run, const struct sl_report *report)
 	     p++) /* also on a device whose number no call told, of a program attached to */
 		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), sl_devices_peak(&report->processes[p]));
 	for (unsigned i = 0; i < report->device_count; i++) {
+		struct sl_measure *hidden = sl_measures_find(run, SL_MEASURE_TOTAL, "hidden");
+		uint64_t bytes = report->devices[i].hidden_peak_bytes;
+		bool bound = report->devices[i].figure == SL_FIGURE_DEVICE; /* what other programs hold is part of it */
+
 		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), report->devices[i].known_peak_bytes);
-		if (!run->snapshot && !run->dry)
-			keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "hidden"), report->devices[i].hidden_peak_bytes);
+		if (hidden)
+			keep_most(hidden, bound ? SL_UNKNOWN : bytes);
+		if (hidden && bytes != SL_UNKNOWN && bytes > hidden->at_most)
+			hidden->at_most = bytes;
 		for (unsigned p = 0; p < report->process_count; p++) {
 			const struct sl_device_state *state = sl_devices_state(report, &report->devices[i], p);
 

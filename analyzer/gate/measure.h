@@ -26,7 +26,7 @@ struct sl_measure {
 	char *key, *what;	       /* what: the words for people, which tell how many lines there are */
 	struct sl_measure_lines lines; /* of places and leaks: the lines that make up `bytes`; empty: not known */
 	uint64_t bytes;		       /* the most that any process is known to have; SL_UNKNOWN: no process is known */
-	uint64_t at_most;	       /* for growth: an upper bound where the figure is unknown; 0: known everywhere */
+	uint64_t at_most;	       /* for growth and "hidden": an upper bound where the figure is unknown; 0: none */
 	uint64_t at_least; /* for growth: a lower bound, from the error of the slope, in the process where it is highest */
 	bool told;	   /* for growth: no label around it grows with it, in a process at least */
 	unsigned unknown;  /* number of processes (devices) for which it is unknown; they may hold more */

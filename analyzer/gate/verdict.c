@@ -102,20 +102,25 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	const struct sl_measure_line *first = measures->most[culprits].place ? &measures->most[culprits] : NULL;
 	const char *word = measures->snapshot && !strcmp(key, "peak") ? "peak of what was reserved" : sl_measure_word(key);
 	const char *no_end = measures->snapshot ? "a snapshot does not tell how its program ended" : "no process ended by itself";
-	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
+	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES], bound[80] = "";
 	struct sl_outcome *outcome;
 
 	if (limit == SL_NO_LIMIT)
 		return;
 	put_both(is, total->bytes, may, limit, SL_MEASURE_TOTAL, key);
+	if (total->at_most)
+		snprintf(bound, sizeof(bound), "at most %s, what other programs hold is part of it", SL_SIZE(total->at_most));
 	if (measures->no_device && !strcmp(key, "peak"))
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "peak: no device was used, limit %s", may);
+	else if (total->unknown && total->at_most && total->at_most <= limit)
+		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s at most %s, limit %s", word, SL_SIZE(total->at_most), may);
 	else if (total->bytes == SL_UNKNOWN)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", word,
 		    !strcmp(key, "leak") ? no_end
 		    : sl_measure_is_count(SL_MEASURE_TOTAL, key) && sl_measures_find(measures, SL_MEASURE_TOTAL, "allocated")
 			    ? "a part of it is folded (--keep)"
 		    : !strcmp(key, "allocated") || sl_measure_is_count(SL_MEASURE_TOTAL, key) ? "no framework reported its blocks"
+		    : *bound								      ? bound
 		    : measures->snapshot ? "a snapshot has PyTorch's own figures only"
 					 : "no figure of the device was recorded");
 	else if (total->bytes <= limit && total->unknown)
@@ -161,7 +166,7 @@ static void judge_growing(struct sl_outcomes *outcomes, const struct sl_measure 
 }
 
 /* Processes that entered the label, and too few times to tell whether it grows. */
-static unsigned entered_too_few_times(const struct sl_report *report, const char *asked)
+static unsigned entered_too_few_times(const struct sl_report *report, const char *asked, bool *met)
 {
 	unsigned few = 0;
 
@@ -179,6 +184,7 @@ static unsigned entered_too_few_times(const struct sl_report *report, const char
 			judged |= growth->verdict != NULL;
 		}
 		few += entered && !judged;
+		*met |= entered;
 	}
 	return few;
 }
@@ -186,9 +192,9 @@ static unsigned entered_too_few_times(const struct sl_report *report, const char
 static void check_growth(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_measures *measures,
 			 const struct sl_growth_limit *limit)
 {
-	unsigned few = limit->label[0] ? entered_too_few_times(report, limit->label) : 0;
+	bool seen = false, met = false;
+	unsigned few = limit->label[0] ? entered_too_few_times(report, limit->label, &met) : 0;
 	char may[SL_FORMAT_BYTES];
-	bool seen = false;
 
 	sl_format_size(may, limit->bytes);
 	for (size_t i = 0; i < measures->list.count; i++) {
@@ -216,7 +222,8 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_report *r
 	}
 	if (!seen)
 		add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, limit->label[0] ? limit->label : "labels",
-		    "no label%s%s was entered often enough to tell", limit->label[0] ? " " : "", limit->label);
+		    limit->label[0] && !met ? "the run has no label%s%s" : "no label%s%s was entered often enough to tell",
+		    limit->label[0] ? " " : "", limit->label);
 	else if (few)
 		add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, limit->label,
 		    "%s was not entered often enough to tell in %u of the processes; limit %s", limit->label, few, may);

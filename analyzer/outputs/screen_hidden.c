@@ -78,10 +78,10 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 }
 
 /* "contexts, kept by pools or unexplained": other parts of the rest. */
-static void name_rest(char *out, size_t size, bool contexts, bool pools, bool stacks)
+static void name_rest(char *out, size_t size, bool contexts, bool pools, bool stacks, bool others)
 {
 	const char *const may_be[] = {contexts ? "contexts" : NULL, pools ? "kept by pools" : NULL,
-				      stacks ? "stacks of its kernels" : NULL};
+				      stacks ? "stacks of its kernels" : NULL, others ? "other programs" : NULL};
 	size_t at = 0;
 
 	for (size_t i = 0; i < SL_COUNT(may_be); i++)
@@ -90,17 +90,17 @@ static void name_rest(char *out, size_t size, bool contexts, bool pools, bool st
 	snprintf(out + at, size - at, "%sunexplained", at ? " or " : "");
 }
 
-static void put_names(char *out, size_t size, const struct sl_hidden *hidden, uint64_t least, bool pools, bool stacks)
+static void put_names(char *out, size_t size, const struct sl_hidden *hidden, uint64_t least, bool pools, bool stacks, bool others)
 {
 	bool contexts = false;
 	unsigned names = 0;
-	char rest[80];
+	char rest[96];
 	size_t at = 0;
 
 	out[0] = 0;
 	for (size_t i = 0; i < hidden->count; i++)
 		contexts |= !strcmp(hidden->item[i].what, "context");
-	name_rest(rest, sizeof(rest), !contexts, pools, stacks);
+	name_rest(rest, sizeof(rest), !contexts, pools, stacks, others);
 	for (size_t i = 0; i < hidden->count && at + 2 < size; i++) {
 		bool told = hidden->item[i].bytes < least;
 
@@ -174,11 +174,11 @@ void sl_screen_hidden(struct sl_screen_page *page)
 	if (count > 1 && strcmp(sl_format_size(a, least), sl_format_size(b, most->hidden_peak_bytes)))
 		snprintf(text, sizeof(text), "   %s .. %s per device", a, b);
 	else
-		snprintf(text, sizeof(text), "   %s%s%s%s", most->figure == SL_FIGURE_DEVICE && most->others ? "at most " : "",
+		snprintf(text, sizeof(text), "   %s%s%s%s", most->figure == SL_FIGURE_DEVICE ? "at most " : "",
 			 sl_format_size(b, most->hidden_peak_bytes), count > 1 ? " per device" : "", figure_of(most));
 	sl_hidden_split(page->report, most, &hidden);
 	put_names(right, sizeof(right), &hidden, most->hidden_peak_bytes / 100, has_pools(page->report, most),
-		  has_stacks(page->report, most));
+		  has_stacks(page->report, most), most->figure == SL_FIGURE_DEVICE);
 	sl_screen_line(page, RIGHT, text, right);
 	put_others(page, most);
 	sl_screen_said(page, "hidden.place", -1, most->device);
