@@ -202,8 +202,8 @@ static void process(struct sl_process *process)
 }
 
 /*
- * For each process, true when another finding names the growth: a label's growth, a leak, a cache that fills.  The caller frees
- * it.
+ * For each process, true when another finding names the growth, or the user did: a label's growth, a leak, also a suppressed one,
+ * a cache that fills.  The caller frees it.
  */
 static bool *take_named(const struct sl_report *report)
 {
@@ -214,6 +214,9 @@ static bool *take_named(const struct sl_report *report)
 	for (size_t i = 0; i < report->findings.count; i++)
 		for (size_t k = 0; k < SL_COUNT(ids) && report->findings.item[i].process >= 0; k++)
 			named[report->findings.item[i].process] |= !strcmp(report->findings.item[i].id, ids[k]);
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; k < report->processes[i].kept.count; k++)
+			named[i] |= report->processes[i].kept.item[k].verdict == SL_KEPT_MEANT;
 	return named;
 }
 

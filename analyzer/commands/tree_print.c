@@ -133,12 +133,11 @@ void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_te
 		putchar('\n');
 	}
 	if (how->lives)
-		sl_escape_print(
-			stdout,
-			"made: blocks %s; kept: not freed by %s; temporary: freed before the same stack asked for its next block; "
-			"lifetime: mean of\nthe freed ones; sizes: number of blocks up to 512 B, 2 KiB, 8 KiB ... (each class is "
-			"four times the one before)\n",
-			how->until ? "up to that moment" : "ever", how->until ? "then" : "the end");
+		sl_escape_print(stdout,
+				"made: blocks %s; kept: not freed by %s; temporary: freed before\n"
+				"their stack made its next one; lifetime: mean of the freed; sizes: number of\n"
+				"blocks up to 512 B, 2 KiB, 8 KiB ... (each limit is four times the last)\n",
+				how->until ? "up to that moment" : "ever", how->until ? "then" : "the end");
 }
 
 /* ---- flame */

@@ -129,6 +129,7 @@ class Table(unittest.TestCase):
             told = json.loads(told)
             self.assertEqual(told["counted"], of, words)
             self.assertIn("made: blocks ever; kept: not freed by the end;" if of == "run" else "made: blocks up to that moment; kept: not freed by then;", text)
+            self.assertLessEqual(max(map(len, text[text.index("made: "):].splitlines())), 80)
             if at in words:
                 self.assertEqual(sum(owner["made"] for owner in told["owners"]), births)
         self.assertIsNone(json.loads(analyze("tree", "--json", self.run_.traces))["counted"])

@@ -289,6 +289,13 @@ class Limits(Folder):
             self.assertIn("u.txt:1", check("--max-leak", "1M", "--suppressions", self.path("u.txt", "keep\n"), run.traces, code=2).stderr)
             check("--max-leak", "1M", "--suppressions", self.path("nowhere/v.txt"), run.traces, code=2)
 
+    def test_a_leak_that_is_meant_is_no_growth_either(self):
+        more = "import time\nfor i in range(300):\n    work()\n    remember()\n    time.sleep(.002)"
+        with Recording(sys.executable, self.path("grows.py", PROGRAM.format(shift="", work=1, leak=2, more=more)), SIM_VRAM="8G") as run:
+            meant = "--suppressions", self.path("meant.txt", "leak:^remember$\n")
+            self.assertIn("left behind, and growing", check("--fail-on", "warning", run.traces, code=1).stdout)
+            check("--fail-on", "warning", *meant, run.traces)
+
     def test_what_a_limit_refused_did_not_fit_and_what_was_injected_did(self):
         script = self.path("job.py", PROGRAM.format(shift="", work=10, leak=4, more="for i in range(9): take(40)").replace("assert ", ""))
         for settings, code, cause in (({"STORMLOG_LIMIT": "350M"}, 1, "full"), ({"STORMLOG_INJECT_OOM": "1"}, 0, "injected"), ({}, 0, None)):
@@ -299,7 +306,7 @@ class Limits(Folder):
 
     def test_what_a_run_cannot_tell_is_said_and_does_not_fail(self):
         out = check("--max-growth", "1/epoch", self.demo()).stdout
-        self.assertRegex(out, r"(?m)^unknown +max-growth +no label epoch")
+        self.assertRegex(out, r"(?m)^unknown +max-growth +the run has no label epoch$")
 
     def test_growth_that_entries_hide_is_unknown_and_never_passed(self):
         with Recording(sys.executable, self.path("noisy.py", NOISY), SIM_VRAM="8G") as run:
