@@ -156,8 +156,8 @@ static void put_full_ins(char *out, size_t size, struct sl_process *process, uns
 	}
 }
 
-/* Prints since when the place leaks, whether it ever freed, and when the device is full. */
-static void put_course(struct sl_screen_page *page, const struct sl_leak_list_place *place)
+/* Prints since when the place leaks, whether it ever freed, and when the device is full.  before: "      ", or its rate. */
+static void put_course(struct sl_screen_page *page, const struct sl_leak_list_place *place, const char *before)
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
@@ -165,7 +165,7 @@ static void put_course(struct sl_screen_page *page, const struct sl_leak_list_pl
 
 	put_full_ins(full, sizeof(full), process, kept->track->kind, place->where);
 	bool dry = process->trace->header.dry_count; /* its times are of no card */
-	snprintf(text, sizeof(text), "      %s%s%s%s%s%s%s", dry ? "" : "since ",
+	snprintf(text, sizeof(text), "%s%s%s%s%s%s%s%s", before, dry ? "" : "since ",
 		 dry ? "" : sl_leak_words_begin(time, process, kept), dry ? "" : "; ",
 		 process->model->snapshot	   ? "still held at the end of the window"
 		 : kept->left_blocks		   ? "never freed"
@@ -213,7 +213,7 @@ static void put_kept_one(struct sl_screen_page *page, const struct sl_leak_list_
 	rest = beside ? length : 0;
 	if (where[rest])
 		sl_screen_say(page, "     %s%s", rest ? "" : " ", where + rest);
-	put_course(page, place);
+	put_course(page, place, "      ");
 }
 
 /* Prints places that leak at the same pace: the line that calls all of them, and each place. */
@@ -259,7 +259,27 @@ static void put_kept_together(struct sl_screen_page *page, const bool *with, siz
 	}
 	if (shown > PARTS_SHOWN)
 		sl_screen_say(page, "      and %u more, in report.json", shown - PARTS_SHOWN);
-	put_course(page, &all);
+	put_course(page, &all, "      ");
+}
+
+void sl_screen_leaks_within(struct sl_screen_page *page, struct sl_process *process, const char *cause)
+{
+	bool *with = sl_memory_must(calloc(page->leaking.place.count + 1, sizeof(*with)));
+	char rate[200], before[210], owner[300];
+
+	for (size_t i = 0; i < page->leaking.place.count; i++) {
+		struct sl_leak_list_place *place = &page->leaking.place.item[i];
+
+		if (!place->kept || place->told || place->processes > 1 || &page->report->processes[place->process] != process ||
+		    !strstr(cause, place->where) ||
+		    sl_leak_list_together(&page->leaking, page->report, i, with, owner, sizeof(owner)) > 1)
+			continue;
+		sl_leak_words_rate(rate, sizeof(rate), process, place->kept);
+		snprintf(before, sizeof(before), "  %s, ", rate);
+		put_course(page, place, before);
+		place->told = true;
+	}
+	free(with);
 }
 
 /* Prints when all places that leak on a device fill it together, which is sooner than each forecast alone. */

@@ -219,8 +219,10 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 	put_owners(page, process, oom);
 	put_kept(page, process, oom, account);
 	put_rest(page, account, sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);
-	if (account->cause_text)
+	if (account->cause_text) {
 		sl_screen_say(page, "  %s", account->cause_text);
+		sl_screen_leaks_within(page, process, account->cause_text);
+	}
 	if (account->advice)
 		sl_screen_say(page, "  %s", account->advice);
 	if (process->changes && process->changes->failed && process->changes->device == oom->device && !sl_oom_got_over(oom))

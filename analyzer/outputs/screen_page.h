@@ -72,6 +72,8 @@ void sl_screen_window_title(struct sl_screen_page *page);
 void sl_screen_spark(char *out, size_t size, const struct sl_screen_page *page, const struct sl_line *line);
 /* screen_leaks.c: what is kept, what each entry of a label adds, what is never freed. */
 void sl_screen_kept(struct sl_screen_page *page);
+/* How fast and since when a place leaks that the cause of an error names: in the block of the error, and nowhere else. */
+void sl_screen_leaks_within(struct sl_screen_page *page, struct sl_process *process, const char *cause);
 void sl_screen_growth(struct sl_screen_page *page);
 void sl_screen_leaks(struct sl_screen_page *page);
 
