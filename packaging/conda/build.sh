@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 set -eu
-meson setup build --prefix="$PREFIX" --libdir=lib --buildtype=release -Dtests=disabled -Dreport=enabled -Dpictures=enabled -Dsqlite=enabled \
+meson setup build --prefix="$PREFIX" --libdir=lib --buildtype=release -Dtests=disabled -Dreport=enabled -Dpictures=enabled \
     -Dtop=enabled -Dpush=enabled -Dexporter=enabled -Dserver=disabled -Dattach=disabled
 ninja -C build
 meson install -C build --no-rebuild

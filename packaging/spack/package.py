@@ -44,7 +44,7 @@ class Stormlog(MesonPackage):
 
     def meson_args(self):
         names = ("report", "pictures", "top", "push", "exporter", "server")
-        return ["-Dtests=disabled", "-Dsqlite=enabled", "-Dattach=disabled"] + [
+        return ["-Dtests=disabled", "-Dattach=disabled"] + [
             "-D%s=%s" % (name, "enabled" if "+" + name in self.spec else "disabled") for name in names]
 
     @run_after("install")
