@@ -240,7 +240,7 @@ static bool is_asked(const struct sl_image *image, const struct sl_only *only)
 
 static int print_images(const struct sl_images *images, char **paths, const struct sl_entries_how *how)
 {
-	int chosen = sl_native_choose(images, how->run);
+	int chosen = sl_images_choose(images, how->run);
 	struct printer printer = {.how = how, .started_ns = UINT64_MAX};
 	struct sl_report report = {0};
 	unsigned count = 0;

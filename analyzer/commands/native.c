@@ -32,9 +32,6 @@ static int run(struct sl_report *report, char **paths, unsigned count, const str
 		sl_paths_failed(report->path);
 		return SL_EXIT_USAGE;
 	case SL_PIPELINE_NO_RUN:
-		sl_escape_print(stderr, "stormlog-analyze: %s has no run %s; it has:\n", report->path, options->run);
-		for (unsigned i = 0; i < report->images.run_count; i++)
-			sl_escape_print(stderr, "  %s\n", report->images.runs[i].id);
 		return SL_EXIT_USAGE;
 	case SL_PIPELINE_NONE_SUCH:
 		if (options->only->pid >= 0)
@@ -96,16 +93,6 @@ int sl_native_images(struct sl_images *images, char **paths)
 	if (!sl_foreign_tell(paths, count))
 		sl_paths_empty(paths, count, "trace");
 	return SL_EXIT_UNREADABLE;
-}
-
-int sl_native_choose(const struct sl_images *images, const char *run)
-{
-	if (sl_images_is_all(run))
-		return -1;
-	for (unsigned i = 0; run && i < images->run_count; i++)
-		if (!strcmp(images->runs[i].id, run))
-			return (int)i;
-	return run ? sl_command_fail(-2, "no run %s", run) : 0;
 }
 
 int sl_native_pack(const struct sl_images *images, int run, const char *path, const uint8_t *key, struct sl_archived *packed)

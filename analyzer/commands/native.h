@@ -24,9 +24,6 @@ int sl_native_again(struct sl_report *report, char **paths, unsigned count, cons
  */
 int sl_native_images(struct sl_images *images, char **paths);
 
-/* The index of a run; run NULL: the newest. "all" gives -1; an unknown name is printed and gives -2. */
-int sl_native_choose(const struct sl_images *images, const char *run);
-
 /* Reads the file of --suppressions.  False: the reason was printed. */
 struct sl_suppressions;
 bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *path);

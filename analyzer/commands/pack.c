@@ -64,7 +64,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);
 	if (status < 0) {
-		chosen = sl_native_choose(&images, s.run);
+		chosen = sl_images_choose(&images, s.run);
 		status = chosen < -1 ? SL_EXIT_USAGE : sl_native_pack(&images, chosen, s.path, s.redact ? s.key : NULL, &packed);
 		if (s.json && status == SL_EXIT_FINE)
 			tell(&s, &images);

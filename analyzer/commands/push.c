@@ -75,7 +75,7 @@ static int pack(const struct settings *s, char *path, const char *made)
 
 	if (status >= 0)
 		return status;
-	chosen = sl_native_choose(&images, s->run);
+	chosen = sl_images_choose(&images, s->run);
 	if (chosen < -1)
 		return SL_EXIT_USAGE;
 	out = fopen(made, "wxe");

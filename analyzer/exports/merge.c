@@ -87,19 +87,6 @@ static bool parse_time(const char *text, uint64_t begin_ns, uint64_t *unix_ns)
 	return true;
 }
 
-static bool choose(const struct sl_images *images, const char *run, unsigned *chosen)
-{
-	for (*chosen = 0; run && !sl_images_is_all(run) && *chosen < images->run_count; ++*chosen)
-		if (!strcmp(images->runs[*chosen].id, run))
-			return true;
-	if (*chosen < images->run_count || !run)
-		return true;
-	sl_escape_print(stderr, "stormlog-analyze: no run %s; there are:\n", run);
-	for (unsigned i = 0; i < images->run_count; i++)
-		sl_escape_print(stderr, "  %s\n", images->runs[i].id);
-	return false;
-}
-
 static void open_image(struct sl_merge *merge, const struct sl_image *image, const struct sl_merge_options *options)
 {
 	struct sl_merge_process *p = &merge->processes[merge->count];
@@ -138,8 +125,7 @@ static void fill_heap(struct sl_merge *merge)
 enum sl_merge_result sl_merge_open(struct sl_merge *merge, char *const *paths, unsigned count,
 				   const struct sl_merge_options *options)
 {
-	bool all = sl_images_is_all(options->run);
-	unsigned chosen;
+	int chosen;
 
 	*merge = (struct sl_merge){.progress = options->progress, .symbols = sl_symbols_new()};
 	for (unsigned i = 0; i < count; i++)
@@ -154,12 +140,13 @@ enum sl_merge_result sl_merge_open(struct sl_merge *merge, char *const *paths, u
 	}
 	sl_images_group(&merge->images);
 	sl_damage_print(&merge->images.copies);
-	if (!choose(&merge->images, options->run, &chosen))
+	chosen = sl_images_choose(&merge->images, options->run);
+	if (chosen < -1)
 		return SL_MERGE_USAGE;
 	merge->processes = sl_memory_must(calloc(merge->images.image_count, sizeof(*merge->processes)));
 	merge->heap = sl_memory_must(calloc(merge->images.image_count, sizeof(struct sl_merge_process *)));
 	for (unsigned i = 0; i < merge->images.image_count; i++)
-		if (sl_images_is_of(&merge->images, i, all ? -1 : (int)chosen))
+		if (sl_images_is_of(&merge->images, i, chosen))
 			open_image(merge, &merge->images.images[i], options);
 	if (!merge->count) {
 		if (options->rank >= 0)

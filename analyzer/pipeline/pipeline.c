@@ -401,17 +401,6 @@ static void reduce(struct job *job)
 	sort_findings(report);
 }
 
-static bool choose_run(struct sl_report *report, const char *id)
-{
-	if (!id || sl_images_is_all(id))
-		return true;
-	for (report->run = 0; report->run < report->images.run_count; report->run++)
-		if (!strcmp(report->images.runs[report->run].id, id))
-			return true;
-	report->run = 0;
-	return false;
-}
-
 bool sl_pipeline_is_native(char *const *paths, unsigned count)
 {
 	struct sl_images folder = {.one_is_enough = true};
@@ -437,6 +426,7 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 {
 	struct job job = {.report = report, .options = options};
 	bool all = sl_images_is_all(options->run), any;
+	int chosen;
 
 	*report = (struct sl_report){
 		.path = paths[0], .paths = paths, .path_count = count, .options = *options, .symbols = sl_symbols_new()};
@@ -466,14 +456,15 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 	if (options->parts)
 		sl_shards_keep(&report->images, options->part - 1, options->parts);
 	sl_images_group(&report->images);
-	if (!choose_run(report, options->run))
+	chosen = sl_images_choose(&report->images, options->run);
+	if (chosen < -1)
 		return SL_PIPELINE_NO_RUN;
+	report->run = chosen > 0 ? (unsigned)chosen : 0;
 	job.images = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*job.images)));
 	job.damage = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*job.damage)));
 	report->processes = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*report->processes)));
 	for (unsigned i = 0; i < report->images.image_count; i++)
-		if (sl_images_is_of(&report->images, i, all ? -1 : (int)report->run) &&
-		    is_wanted(options, &report->images.images[i]))
+		if (sl_images_is_of(&report->images, i, chosen) && is_wanted(options, &report->images.images[i]))
 			job.images[report->process_count++] = i;
 	if (options->begin)
 		options->begin(options->each_context, report->process_count);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/budget.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
@@ -495,6 +496,21 @@ void sl_images_group(struct sl_images *folder)
 	sl_map_free(&headers);
 	sl_map_free(&runs);
 	sort_runs(folder);
+}
+
+int sl_images_choose(const struct sl_images *folder, const char *run)
+{
+	if (sl_images_is_all(run))
+		return -1;
+	for (unsigned i = 0; run && i < folder->run_count; i++)
+		if (!strcmp(folder->runs[i].id, run))
+			return (int)i;
+	if (!run)
+		return 0;
+	sl_escape_print(stderr, "stormlog-analyze: no run %s; there are:\n", run);
+	for (unsigned i = 0; i < folder->run_count; i++)
+		sl_escape_print(stderr, "  %s\n", folder->runs[i].id);
+	return -2;
 }
 
 bool sl_images_is_of(const struct sl_images *folder, unsigned image, int run)

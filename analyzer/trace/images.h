@@ -59,6 +59,11 @@ static inline bool sl_images_is_all(const char *run)
 	return run && !strcmp(run, "all");
 }
 
+/*
+ * The index of a run.  run NULL: the newest; "all": -1.  An unknown name is printed with the names that there are, and gives -2.
+ */
+int sl_images_choose(const struct sl_images *folder, const char *run);
+
 /* True: something that lies there is not read, so that what is made of the rest may not be the whole run. */
 static inline bool sl_images_lacks(const struct sl_images *folder)
 {
