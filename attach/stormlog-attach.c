@@ -185,7 +185,7 @@ static bool is_duration(struct request *request, const char *text)
 	request->duration = strtod(text, &end);
 	if (!*end && end != text && request->duration > 0 && request->duration < 1e9)
 		return true;
-	say(text, "is no number of seconds");
+	say(text, "is no duration: seconds must be more than 0 and less than 1000000000");
 	return false;
 }
 

@@ -9,5 +9,5 @@
 /* Characters that glob() takes for a pattern, unless a backslash is before them. */
 #define SL_GLOB_SPECIAL "*?[\\"
 
-/* glob() of `literal`, whose characters stand for themselves, and `pattern` right behind it.  True: the caller frees `found`. */
+/* Runs glob() on `literal`, whose *, ?, [ and \ are letters, followed by `pattern`.  True: the caller frees `found`. */
 bool sl_below_glob(const char *literal, const char *pattern, glob_t *found);

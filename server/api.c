@@ -260,7 +260,7 @@ void sl_api_history(struct sl_request *request)
 	bool fine;
 
 	if (!metric && (field < 0 || sl_card_is_text(&sl_card_fields[field]))) {
-		sl_request_say(request, 400, "metric=N or field=NAME, of a quantity", NULL);
+		sl_request_say(request, 400, "metric=N or field=NAME: a quantity of runs, as peak, leak, hidden, oom", NULL);
 		return;
 	}
 	if (!begin(&ask, request))

@@ -281,7 +281,7 @@ static void keep_page(struct sl_work *work, char *const *argv, const char *path)
 	fd = openat(work->server->packs.folder, path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd >= 0)
 		close(fd);
-	sl_escape_print(stderr, "stormlog-server: %s could not be computed\n", path);
+	sl_escape_print(stderr, "stormlog-server: %s was not made: stormlog-index failed, or the disk is full\n", path);
 }
 
 static void compare(struct sl_work *work, const struct sl_job *job)

@@ -20,7 +20,7 @@
 #define DEVICE_OF(where)                                                                                                           \
 	((where).type == SL_LOCATION_DEVICE ? (where).id + 1 : (where).type > SL_LOCATION_DEVICE ? SL_NO_DEVICE : 0)
 
-/* The pool that the call returned, whose place is remembered: an allocation names the pool alone. */
+/* Remembers the device of the pool that the call returned: later allocations name only the pool. */
 #define POOL(pool, device) .address = sl_fields_pool(OUT(pool), device), .device_plus_one = (device)
 uint64_t sl_fields_pool(uint64_t pool, int device_plus_one);
 
@@ -61,8 +61,7 @@ uint64_t sl_fields_hip_channels(const struct hipChannelFormatDesc *format, size_
 
 /*
  * Where a pool or region of HSA lies: device, host_pinned or unknown, and device + 1, SL_NO_DEVICE, or 0 unknown.  It is found
- * by asking `iterate` (beside `real`) for the pools of each agent.  Asked only where `done`, and remembered for calls that
- * fail.
+ * by asking `iterate` (beside `real`) for the pools of each agent.  A failed call is answered from what earlier calls found.
  */
 #define SL_HSA_POOLS   "hsa_amd_agent_iterate_memory_pools"
 #define SL_HSA_REGIONS "hsa_agent_iterate_regions"

@@ -519,9 +519,9 @@ static void say_child(struct sl_ringfile *file)
 
 	if (!err || err & SL_CHILD_SAID)
 		return;
-	sl_text_add(&note, "a process that it forked could not make a trace (errno ");
+	sl_text_add(&note, "a forked child could not make a trace (errno ");
 	sl_text_add_number(&note, err);
-	sl_text_add(&note, "): calls of it, and of others like it, are missing");
+	sl_text_add(&note, "): its calls are missing, and perhaps those of other children");
 	sl_define_note(text);
 	atomic_store(&file->child_lost, err | SL_CHILD_SAID);
 }

@@ -43,8 +43,8 @@ bool sl_save_sync(int at, const char *name);
 bool sl_save_end(struct sl_save *save, bool fine);
 
 /*
- * For rows that are written while a program runs: the new file takes the old one's name, or a link's, at once.  A device or a
- * pipe is opened; NULL is standard output.  Any other stream is the caller's; NULL: errno.
+ * Opens `path` at once under its final name, for rows that are written while a program runs.  A device or a pipe is opened as
+ * it is.  Path NULL returns stdout, which is not to be closed.  Returns NULL on failure (errno).
  */
 FILE *sl_save_open(const char *path);
 

@@ -9,7 +9,8 @@
  *	OP         = ":" | "=" | "!=" | "<" | "<=" | ">" | ">="
  *	value      = WORD | "TEXT"                      WORD ends at a blank or a parenthesis; * at its end: words that begin so
  *
- * A term about a field that a run does not have is neither true nor false: the run is in no answer.  FIELD=? finds it.
+ * A number that a run does not have matches neither a comparison nor its `not`: FIELD=? finds the run.  project:x of a run
+ * without a project is false.
  */
 #pragma once
 

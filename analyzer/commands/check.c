@@ -356,8 +356,8 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	snprintf(why, sizeof(why), "%s/" SL_DRY_UNANSWERED, path);
 	if (o->limits.dry && !access(why, F_OK))
 		return sl_command_fail(SL_EXIT_UNREADABLE,
-				       "--dry: the last dry run used no GPU; what is in "
-				       "%s is older",
+				       "--dry: the last dry run used no GPU; the recordings in "
+				       "%s are of earlier runs",
 				       path);
 	if (o->limits.dry && !sl_dry_report(report))
 		return sl_command_fail(SL_EXIT_USAGE,

@@ -220,7 +220,9 @@ static int look_behind(const char *path)
 	sl_images_add(&images, path);
 	if (images.closed.count) {
 		sl_damage_print(&images.copies);
-		status = sl_command_fail(SL_EXIT_UNREADABLE, "rings of traces in that folder were not brought home");
+		status = sl_command_fail(
+			SL_EXIT_UNREADABLE,
+			"a folder cannot be listed, so rings of its traces stay in /dev/shm: run collect as its owner");
 	}
 	sl_images_free(&images);
 	return status;

@@ -352,7 +352,7 @@ static int diagnose(struct diagnosis *d)
 
 	look(d);
 	if (!d->followed)
-		return sl_command_fail(SL_EXIT_LIMIT, "no recording has used a device");
+		return sl_command_fail(SL_EXIT_LIMIT, "no recorded process uses a GPU: start one with stormlog-run");
 	sl_damage_print(&d->followed->process.trace->damage);
 	d->oom = d->followed->process.model->ooms_total > 0;
 	d->full = utilization(d) >= HIGH_UTILIZATION;

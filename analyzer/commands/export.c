@@ -95,9 +95,9 @@ static int refuse_beside(const char *output)
 		free(path);
 		if (there)
 			return sl_command_fail(SL_EXIT_USAGE,
-					       "%s: SQLite would read %s%s beside it as a part of it; end the program that has it "
-					       "open, or give another name",
-					       output, output, ends[i]);
+					       "%s%s belongs to a database of that name: close the program that writes it, remove "
+					       "both files, or give another name",
+					       output, ends[i]);
 	}
 	return -1;
 }

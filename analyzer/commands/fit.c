@@ -174,7 +174,7 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 	recording->budget->said |= sl_fit_spent(subject);
 }
 
-/* run: an index from sl_native_choose. */
+/* run: an index from sl_images_choose. */
 static unsigned open_all(struct sl_fit_result *result, const struct sl_images *images, int run)
 {
 	bool said = false;
@@ -238,7 +238,7 @@ static void try_changes(struct sl_fit_result *result)
 static int fit(const struct sl_images *images, const struct asked *asked)
 {
 	struct sl_fit_result result = {.question = &asked->question, .vary = asked->vary};
-	int status = SL_EXIT_FINE, run = sl_native_choose(images, asked->vary && !asked->run ? "all" : asked->run);
+	int status = SL_EXIT_FINE, run = sl_images_choose(images, asked->vary && !asked->run ? "all" : asked->run);
 
 	if (run < -1)
 		return SL_EXIT_USAGE;
@@ -253,12 +253,13 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 				add_subject(&result, &result.processes[p].recordings[i], asked);
 		if (asked->vary && !sl_fit_vary(&result))
 			status = sl_command_fail(SL_EXIT_USAGE,
-						 "fewer than two values of %s are known: stormlog-run --meta %s=N says one",
+						 "--vary %s needs two recordings: record each with stormlog-run --meta %s=N",
 						 asked->vary, asked->vary);
 		(asked->json ? sl_fit_print_json : sl_fit_print)(&result);
 		if (asked->question.of_allocator && !result.subject_count)
-			status = sl_command_fail(SL_EXIT_USAGE,
-						 "no PyTorch allocator in this recording: --capacity asks about the device");
+			status = sl_command_fail(
+				SL_EXIT_USAGE,
+				"this recording has no PyTorch allocator: use --capacity, which is about the whole device");
 		if (status == SL_EXIT_FINE && asked->question.capacity_count && !all_fit(&result))
 			status = SL_EXIT_LIMIT;
 	}

@@ -10,12 +10,12 @@
 #define SL_FIT_NEWEST	  15 /* of 2.N: the newest release whose rules are known */
 #define SL_FIT_WINDOW_MIN 10 /* events; a file with fewer has no window (analyzer/snapshot/convert.h) */
 
-/* Reads a recording or a snapshot.  The recordings refer to `process`, which stays where it is. */
+/* Reads a recording or a snapshot.  The recordings point into `process`: do not move it. */
 void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session);
 
 /*
- * In which order the blocks that were there are requested first, where it is not known how they would lie.  WITH_GAPS: by
- * address, with what was free between them in their segments, which is freed then.
+ * The order in which blocks from before the window are requested.  WITH_GAPS: by address, together with the free pieces
+ * between them, which are freed afterwards.
  */
 enum sl_fit_first { SL_FIT_BY_ADDRESS, SL_FIT_BY_SIZE, SL_FIT_SHUFFLED, SL_FIT_WITH_GAPS = SL_FIT_SHUFFLED + 4, SL_FIT_FIRSTS };
 

@@ -36,13 +36,13 @@ SL_PRINTF(2, 3) void sl_screen_say(struct sl_screen_page *page, const char *form
 /* A holder of memory: size, name, and what is known of it. */
 void sl_screen_owner(struct sl_screen_page *page, uint64_t bytes, const char *name, const char *right);
 
-/* The line of a site and its caller, without the helpers it was allocated through: a row is one place. */
+/* Writes the site's line and its caller, without " via HELPER". */
 void sl_screen_place(struct sl_process *process, const struct sl_site *site, char *out, size_t size);
 
-/* The blocks to count of a site: cuBLAS makes small ones beside each workspace. */
+/* Returns `blocks`, or 0 for a cuBLAS site whose largest block is at most half of that library's largest on the device. */
 uint64_t sl_screen_blocks(const struct sl_process *process, const struct sl_site *site, uint64_t blocks);
 
-/* Adds what no site holds, by name, with the line that took most of it. */
+/* Adds `bytes` that no site explains, as PyTorch's unused cache, CUDA graphs and unnamed pools. */
 void sl_screen_rests(struct sl_owners *owners, struct sl_process *process, const struct sl_torch *torch, const char *name,
 		     uint64_t bytes);
 
@@ -52,9 +52,11 @@ void sl_screen_shares(struct sl_screen_page *page, const struct sl_owners *sorte
 /* Findings with that id, one line each, below a block; process -1: of any process. */
 void sl_screen_said(struct sl_screen_page *page, const char *id, int process, int device);
 
-/* screen_dry.c: that the run was dry, and what the job would need; nothing of a real one. */
+/* screen_dry.c prints nothing for a real run.  The card, and that no number was computed. */
 void sl_screen_dry(struct sl_screen_page *page);
+/* What the device would need. */
 void sl_screen_need(struct sl_screen_page *page);
+/* READ: the lines that used a value which the dry run did not compute. */
 void sl_screen_reads(struct sl_screen_page *page);
 
 /* screen_changes.c: changes that would have let it fit, or would lower its peak. */

@@ -30,6 +30,5 @@ void sl_owners_sort(struct sl_owners *owners);
 /* The line of code that names a site: "train.py:88 forward", up to `frames` of them joined by " < ". */
 void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned frames, char *out, size_t size);
 
-/* Whether a site stands for memory of a device: segments of PyTorch are shown by the blocks in them; their rest
- * is kept unused. */
+/* True: the site's bytes are shown.  Of PyTorch, blocks are and segments are not. */
 bool sl_owners_shows(const struct sl_process *process, const struct sl_site *site);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is where among the addresses of a traced process, at one instant of its life.  An object that comes where another one was is
- * given addresses of its own: the upper bits of each say how many had moved before, so that in the whole trace an address means one
- * thing.
+ * Says which object lies at an address of a traced process at one moment.  An object that comes where another one was gets
+ * addresses of its own: their upper bits count the objects that moved before it.  So an address means one thing in a trace.
  */
 #pragma once
 
@@ -32,7 +31,7 @@ struct sl_mapped {
 /* True: something else is at some of its addresses, or was there last. */
 bool sl_mapped_taken(const struct sl_mapped *mapped, const struct sl_mapped_range *place);
 
-/* What was at its addresses is there no more. */
+/* Puts `place`, and cuts away what overlapped it. */
 void sl_mapped_put(struct sl_mapped *mapped, const struct sl_mapped_range *place);
 
 /* The address as the trace means it. */

@@ -167,7 +167,7 @@ static int compare(const char *folder, char **packs, char *const *names)
 	page = sl_html_changes_new();
 	for (unsigned i = 0; i < 2; i++)
 		if (!take_side(&sides[i], page, packs[i], i)) {
-			fputs("no trace of one of these packs can be read\n", stderr);
+			fputs("one of these packs holds no readable trace\n", stderr);
 			return SL_CHILD_UNREADABLE;
 		}
 	sl_diff(&differences, &sides[0], &sides[1]);

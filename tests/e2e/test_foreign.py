@@ -165,7 +165,7 @@ class Foreign(unittest.TestCase):
                 run = self.plain_and_recorded("child_without_files", how)
                 self.assertEqual(self.device_row(run)["allocations"], 1)
                 text = " ".join(subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True).stdout.split())
-                self.assertIn("a process that it forked could not make a trace (errno", text)
+                self.assertIn("a forked child could not make a trace (errno", text)
 
     def test_python_warns_of_no_thread_of_ours_at_fork(self):
         for python in pythons():

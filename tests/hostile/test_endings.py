@@ -437,7 +437,7 @@ class Endings(unittest.TestCase):
             self.assertIn("inner: may not be listed by you and is passed over", done.stderr)
         done = subprocess.run([mine, "collect", self.traces], capture_output=True, text=True, timeout=60, cwd="/", **user)
         self.assertEqual((done.returncode, done.stdout), (3, "no ring to collect: every process here ended by itself\n"), done.stderr)
-        self.assertRegex(done.stderr, "inner: may not be listed by you and is passed over\n.*not brought home")
+        self.assertRegex(done.stderr, "inner: may not be listed by you and is passed over\n.*stay in /dev/shm")
         part = os.path.join(self.temporary, "part.summary")
         done = subprocess.run([mine, "summarize", self.traces, "-o", part], capture_output=True, text=True, timeout=60, cwd="/", **user)
         self.assertEqual((done.returncode, os.path.exists(part)), (3, False))
@@ -528,7 +528,7 @@ class Endings(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0)
 
     def test_what_is_asked_of_what_is_not_there_is_refused(self):
-        for said, arguments in (("no PyTorch allocator in this recording", ["fit", "--allocator-capacity", "1M", "t"]),
+        for said, arguments in (("this recording has no PyTorch allocator", ["fit", "--allocator-capacity", "1M", "t"]),
                                 ("exclude each other", ["fit", "--capacity", "1M", "--allocator-capacity", "1M", "t"]),
                                 ("0x1 is no time", ["export", "csv", "--from", "0x1", "t"]), ("is not stack|leak", ["history", "--of", "bogus", "peak", "t"]),
                                 ("t/rank-00000-100.msgpack.zst is not a folder", ["collect", "t/rank-00000-100.msgpack.zst"])):

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Stand-in for ggml's buffers, whose calls the agent hooks. */
 #pragma once
 
 #include <stdbool.h>

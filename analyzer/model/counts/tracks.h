@@ -15,7 +15,7 @@ uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsi
 struct sl_track *sl_tracks_place(struct sl_model *model, const struct sl_item *item);
 /* True: both stacks would have one track. */
 bool sl_tracks_alike(const struct sl_defs *defs, struct sl_stack a, struct sl_stack b);
-/* Called when something is allocated: deaths before it are not part of the teardown. */
+/* Notes a request, granted or failed: deaths before it are not part of the teardown. */
 void sl_tracks_asked(struct sl_tracks *tracks);
 /* Sets the size of a block that was unknown at its birth. */
 void sl_tracks_sized(struct sl_model *model, uint32_t index, uint64_t bytes);

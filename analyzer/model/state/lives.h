@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What became of a site's blocks: their sizes, how long those that ended had lived, and how many were freed at once. */
+/* A site's blocks: their sizes, how long the freed ones lived, how many were freed before the same stack asked again. */
 #pragma once
 
 #include <stdint.h>

@@ -24,5 +24,5 @@ struct sl_markers {
 void sl_markers_derive(const struct sl_session_series *series, const struct sl_phases *phases, struct sl_markers *markers);
 void sl_markers_free(struct sl_markers *markers);
 
-/* An array of objects; of a phase the number of its row in what sl_phases_write writes. */
+/* Writes an array: an object for each marker, and for a phase with its whole label its row number in sl_phases_write. */
 void sl_markers_write(struct sl_json *j, const char *key, const struct sl_markers *markers);

@@ -57,7 +57,7 @@ struct sl_telemetry *sl_telemetry_new(void);
 
 /*
  * Read a sink folder, its manifest, a .jsonl, .json or .csv file, a bundle, or all of these below a folder.
- * full_names: name files as `path` begins, else relative to the folder given (or to the file's).
+ * full_names: names of files keep `path` as their prefix; else they are relative to the folder (or to the file's).
  * Returns how many sources were found; 0 with no problem added means that nothing there is telemetry.
  */
 size_t sl_telemetry_add_path(struct sl_telemetry *t, const char *path, bool full_names);
