@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 
 struct sl_map_slot {
 	const char *key;
@@ -86,6 +87,17 @@ const char *sl_map_next(const struct sl_map *map, size_t *at)
 		if (map->slots[(*at)++].key)
 			return map->slots[*at - 1].key;
 	return NULL;
+}
+
+const char **sl_map_sorted(const struct sl_map *map)
+{
+	const char **texts = sl_memory_must(calloc(map->count + 1, sizeof(*texts)));
+	size_t count = 0;
+
+	for (size_t at = 0; (texts[count] = sl_map_next(map, &at));)
+		count++;
+	qsort(texts, count, sizeof(*texts), sl_stats_by_text);
+	return texts;
 }
 
 void sl_map_free(struct sl_map *map)

@@ -60,4 +60,7 @@ uintptr_t sl_map_find(const struct sl_map *map, const char *text);
 /* Iterates over the texts, in no order: the next one; NULL behind the last.  *at is 0 at first.  Nothing is added meanwhile. */
 const char *sl_map_next(const struct sl_map *map, size_t *at);
 
+/* All texts, sorted; the list is the caller's to free. */
+const char **sl_map_sorted(const struct sl_map *map);
+
 void sl_map_free(struct sl_map *map);

@@ -7,7 +7,6 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/hash.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/stats.h"
 #include "analyzer/exports/known.h"
 #include "analyzer/exports/public.h"
 #include "analyzer/report/roles.h"
@@ -502,16 +501,12 @@ void sl_redact_ring(struct sl_ringfile *ring, const struct sl_trace *trace)
 
 void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
 {
-	const char **list = sl_memory_must(calloc(redaction->kept.count + 1, sizeof(*list)));
-	size_t count = 0;
+	const char **list = sl_map_sorted(&redaction->kept);
 
-	for (size_t at = 0; (list[count] = sl_map_next(&redaction->kept, &at));)
-		count++;
-	qsort(list, count, sizeof(*list), sl_stats_by_text);
 	sl_escape_print(out, "not masked:");
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < redaction->kept.count; i++)
 		sl_escape_print(out, " %s", list[i]);
-	fputs(count ? "\n" : " no name\n", out);
+	fputs(redaction->kept.count ? "\n" : " no name\n", out);
 	free(list);
 }
 

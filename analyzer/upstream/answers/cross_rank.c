@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analyzer/base/stats.h"
-#include "analyzer/base/vector.h"
 
 /* The samples of one rank that count, by time, pid and host. */
 struct participant {
@@ -32,75 +31,44 @@ static void note(struct sl_cross_rank *result, const char *text)
 		result->notes[result->note_count++] = text;
 }
 
-struct count {
-	const char *key;
-	size_t count;
-};
-
-struct counts {
-	struct sl_map map; /* key -> place + 1 */
-	SL_VECTOR(struct count) list;
-};
-
-static void count_key(struct counts *counts, const char *key)
-{
-	uintptr_t *place = sl_map_at(&counts->map, key);
-
-	if (!*place) {
-		*SL_PUSH(&counts->list) = (struct count){.key = key};
-		*place = counts->list.count;
-	}
-	counts->list.item[*place - 1].count++;
-}
-
-/* The earlier one of equals. */
-static const char *most_common(const struct counts *counts)
-{
-	const struct count *best = NULL;
-
-	for (size_t i = 0; i < counts->list.count; i++)
-		if (!best || counts->list.item[i].count > best->count)
-			best = &counts->list.item[i];
-	return best ? best->key : NULL;
-}
-
-static const char *choose_job(const struct sl_series *all, bool *several)
-{
-	struct counts counts = {0};
-
-	for (size_t i = 0; i < all->count; i++)
-		if (is_sample(all->events[i]) && all->events[i]->job_id)
-			count_key(&counts, all->events[i]->job_id);
-	const char *job = most_common(&counts);
-
-	*several = counts.list.count > 1;
-	free(counts.list.item);
-	sl_map_free(&counts.map);
-	return job;
-}
-
 static bool counts_here(const struct sl_v3_event *event, const char *only_job)
 {
 	return is_sample(event) && (!only_job || (event->job_id && strcmp(event->job_id, only_job) == 0));
 }
 
-static int64_t choose_world(const struct sl_series *all, const char *only_job, int32_t last_rank)
+static const char *job_of(const struct sl_v3_event *event, char text[16])
 {
-	struct counts counts = {0};
-	char text[16];
+	return event->job_id;
+}
 
-	for (size_t i = 0; i < all->count; i++) {
-		if (!counts_here(all->events[i], only_job) || all->events[i]->world_size <= 1)
-			continue;
-		snprintf(text, sizeof(text), "%d", all->events[i]->world_size);
-		count_key(&counts, sl_map_intern(&counts.map, text));
-	}
-	const char *common = most_common(&counts);
-	int64_t world = common ? atoll(common) : 1;
+static const char *world_of(const struct sl_v3_event *event, char text[16])
+{
+	snprintf(text, 16, "%d", event->world_size);
+	return event->world_size > 1 ? text : NULL;
+}
 
-	free(counts.list.item);
-	sl_map_free(&counts.map);
-	return world > last_rank ? world : (int64_t)last_rank + 1;
+/* The event whose text is the most common of all, of equals the first; NULL: none has one. */
+static const struct sl_v3_event *most_common(const struct sl_series *all, const char *only_job,
+					     const char *(*text_of)(const struct sl_v3_event *event, char text[16]), size_t *texts)
+{
+	const struct sl_v3_event *best = NULL;
+	struct sl_map counts = {0};
+	uintptr_t most = 0;
+	char room[16];
+	const char *text;
+
+	for (size_t i = 0; i < all->count; i++)
+		if (counts_here(all->events[i], only_job) && (text = text_of(all->events[i], room)))
+			++*sl_map_at(&counts, text);
+	for (size_t i = 0; i < all->count; i++)
+		if (counts_here(all->events[i], only_job) && (text = text_of(all->events[i], room)) &&
+		    sl_map_find(&counts, text) > most) {
+			most = sl_map_find(&counts, text);
+			best = all->events[i];
+		}
+	*texts = counts.count;
+	sl_map_free(&counts);
+	return best;
 }
 
 static int by_time_pid_host(const void *a, const void *b)
@@ -256,28 +224,31 @@ static void accuse(struct sl_cross_rank *result, struct sl_phases *phases, const
 void sl_cross_rank_analyze(const struct sl_session_series *series, struct sl_phases *phases, struct sl_cross_rank *result)
 {
 	struct sl_arena scratch = {0};
-	bool several_jobs, sparse, other_events = false;
-	size_t count, candidates = 0;
+	bool sparse, other_events = false;
+	size_t count, texts, candidates = 0;
 
 	memset(result, 0, sizeof(*result));
 	for (size_t i = 0; i < series->all.count && !other_events; i++)
 		other_events = !is_sample(series->all.events[i]);
 	if (other_events)
 		note(result, "Ignored non-sample events during cross-rank analysis.");
-	const char *job = choose_job(&series->all, &several_jobs), *only_job = several_jobs ? job : NULL;
+	const struct sl_v3_event *common = most_common(&series->all, NULL, job_of, &texts);
+	const char *job = common ? common->job_id : NULL, *only_job = texts > 1 ? job : NULL;
 	struct participant *list = collect(series, only_job, &scratch, &count);
 
-	if (several_jobs)
+	if (only_job)
 		note(result, "Multiple job_id values were observed; filtering to the most common value.");
 	if (count == 0) {
 		note(result, "No sample telemetry events were available for distributed analysis.");
 		sl_arena_free(&scratch);
 		return;
 	}
-	int64_t interval_ns = median_interval(list, count);
+	int64_t interval_ns = median_interval(list, count), world, last = list[count - 1].rank;
 
 	result->job_id = job;
-	result->world_size = choose_world(&series->all, only_job, list[count - 1].rank);
+	common = most_common(&series->all, only_job, world_of, &texts);
+	world = common ? common->world_size : 1;
+	result->world_size = world > last ? world : last + 1;
 	describe_ranks(result, list, count, interval_ns);
 	sparse = result->missing_count > 0;
 

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/stats.h"
-#include "analyzer/base/vector.h"
 #include "analyzer/upstream/answers/collective.h"
 #include "analyzer/upstream/answers/cross_rank.h"
 #include "analyzer/upstream/answers/derived.h"
@@ -30,21 +28,10 @@ static void write_ranks(struct sl_json *j, const struct sl_session_series *serie
 static void write_event_types(struct sl_json *j, const struct sl_session *session)
 {
 	struct sl_map counts = {0};
-	SL_VECTOR(const char *) types = {0};
 
-	for (size_t i = 0; i < session->count; i++) {
-		const char *type = session->events[i].event_type;
-
-		if ((*sl_map_at(&counts, type))++ == 0)
-			*SL_PUSH(&types) = type;
-	}
-	if (types.count)
-		qsort(types.item, types.count, sizeof(*types.item), sl_stats_by_text);
-	sl_json_object(j, "event_types");
-	for (size_t i = 0; i < types.count; i++)
-		sl_json_int(j, types.item[i], (int64_t)sl_map_find(&counts, types.item[i]));
-	sl_json_end(j);
-	free(types.item);
+	for (size_t i = 0; i < session->count; i++)
+		++*sl_map_at(&counts, session->events[i].event_type);
+	sl_event_write_counts(j, "event_types", &counts);
 	sl_map_free(&counts);
 }
 

@@ -6,7 +6,6 @@
 
 #include "analyzer/base/stats.h"
 #include "analyzer/base/utf8.h"
-#include "analyzer/base/vector.h"
 #include "analyzer/upstream/answers/fingerprint.h"
 
 static int severity_rank(const char *severity)
@@ -103,15 +102,13 @@ static void write_evidence(struct sl_json *j, const char *key, const struct sl_e
 static void write_sessions(struct sl_json *j, const struct sl_issue *issue)
 {
 	struct sl_map seen = {0};
-	SL_VECTOR(const char *) ids = {0};
 
 	for (const struct sl_evidence *e = issue->first; e; e = e->next)
-		if (e->session_id && (*sl_map_at(&seen, e->session_id))++ == 0)
-			*SL_PUSH(&ids) = e->session_id;
-	if (ids.count)
-		qsort(ids.item, ids.count, sizeof(*ids.item), sl_stats_by_text);
-	sl_json_texts(j, "affected_sessions", ids.item, ids.count);
-	free(ids.item);
+		sl_map_intern(&seen, e->session_id);
+	const char **ids = sl_map_sorted(&seen);
+
+	sl_json_texts(j, "affected_sessions", ids, seen.count);
+	free(ids);
 	sl_map_free(&seen);
 }
 

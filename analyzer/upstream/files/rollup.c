@@ -7,7 +7,6 @@
 
 #include "analyzer/base/stats.h"
 #include "analyzer/base/search.h"
-#include "analyzer/base/vector.h"
 
 /* The highest of each counter, and the event that had it first. */
 struct peaks {
@@ -63,44 +62,9 @@ static void write_times(struct sl_json *j, const struct sl_series *series)
 
 /* --- alerts, collector health, OOMs ------------------------------------------------------------------------- */
 
-struct tally_row {
-	const char *text;
-	int64_t count;
-};
-
-/* Texts with counts, written by name. */
-struct tally {
-	struct sl_map places;
-	SL_VECTOR(struct tally_row) rows;
-};
-
-static void count_text(struct tally *tally, const char *text)
-{
-	const char *own = sl_map_intern(&tally->places, text);
-	uintptr_t *place = sl_map_at(&tally->places, text);
-
-	if (!*place) {
-		*SL_PUSH(&tally->rows) = (struct tally_row){own, 0};
-		*place = tally->rows.count;
-	}
-	tally->rows.item[*place - 1].count++;
-}
-
-static void write_tally(struct sl_json *j, const char *key, struct tally *tally)
-{
-	if (tally->rows.count)
-		qsort(tally->rows.item, tally->rows.count, sizeof(*tally->rows.item), sl_stats_by_text);
-	sl_json_object(j, key);
-	for (size_t i = 0; i < tally->rows.count; i++)
-		sl_json_int(j, tally->rows.item[i].text, tally->rows.item[i].count);
-	sl_json_end(j);
-	sl_map_free(&tally->places);
-	free(tally->rows.item);
-}
-
 static void write_alerts(struct sl_json *j, const struct sl_series *all)
 {
-	struct tally severities = {0}, types = {0};
+	struct sl_map severities = {0}, types = {0};
 	struct sl_arena arena = {0};
 	int64_t total = 0;
 
@@ -108,14 +72,16 @@ static void write_alerts(struct sl_json *j, const struct sl_series *all)
 		if (!sl_event_is_alert(all->events[i]))
 			continue;
 		total++;
-		count_text(&severities, sl_event_severity(&arena, all->events[i]));
-		count_text(&types, all->events[i]->event_type);
+		++*sl_map_at(&severities, sl_event_severity(&arena, all->events[i]));
+		++*sl_map_at(&types, all->events[i]->event_type);
 	}
 	sl_json_object(j, "alerts");
 	sl_json_int(j, "total_count", total);
-	write_tally(j, "severity_counts", &severities);
-	write_tally(j, "event_type_counts", &types);
+	sl_event_write_counts(j, "severity_counts", &severities);
+	sl_event_write_counts(j, "event_type_counts", &types);
 	sl_json_end(j);
+	sl_map_free(&severities);
+	sl_map_free(&types);
 	sl_arena_free(&arena);
 }
 

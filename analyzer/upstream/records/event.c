@@ -124,6 +124,17 @@ void sl_event_write(struct sl_json *j, const struct sl_v3_event *event)
 	sl_json_end(j);
 }
 
+void sl_event_write_counts(struct sl_json *j, const char *key, const struct sl_map *counts)
+{
+	const char **texts = sl_map_sorted(counts);
+
+	sl_json_object(j, key);
+	for (size_t i = 0; i < counts->count; i++)
+		sl_json_int(j, texts[i], (int64_t)sl_map_find(counts, texts[i]));
+	sl_json_end(j);
+	free(texts);
+}
+
 int64_t sl_event_hidden_gap(const struct sl_v3_event *event)
 {
 	return event->used_bytes - event->reserved_bytes;

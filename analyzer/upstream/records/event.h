@@ -43,6 +43,9 @@ bool sl_event_from_record(struct sl_event_store *store, const struct sl_record *
 /* The V3 object, keys in order. */
 void sl_event_write(struct sl_json *j, const struct sl_v3_event *event);
 
+/* An object of texts and how often each was counted in the map. */
+void sl_event_write_counts(struct sl_json *j, const char *key, const struct sl_map *counts);
+
 /* used - reserved: what the device holds beyond the allocator. Signed. */
 int64_t sl_event_hidden_gap(const struct sl_v3_event *event);
 
