@@ -1017,13 +1017,15 @@ static bool is_one_pass(struct sl_process *process, const struct sl_kept *kept)
 }
 
 /*
- * True: a certain finding reports the same blocks, or they are of one step, or hold too little to have caused the error at the
- * end.
+ * True: a certain finding reports the same blocks, or they are of one step or one call, or hold too little to have caused the
+ * error at the end.
  */
 static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
 
+	if (kept->verdict == SL_KEPT_GROWING && !model->snapshot && sl_roles_is_few_calls(process, kept->track))
+		return true;
 	if (kept->verdict == SL_KEPT_UNCLEAR && !sl_model_ended_by_error(model) &&
 	    (is_one_pass(process, kept) ||
 	     (sl_process_lacked_room(process) && sl_stack_same(kept->track->stack, model->roomless.stack))))

@@ -288,6 +288,55 @@ enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site)
 	return (enum sl_role)(roles->of[at] - 1);
 }
 
+/* Its frames of Python, innermost first. */
+static unsigned python_of(struct sl_process *process, struct sl_stack stack, struct sl_stack_frame *frames)
+{
+	unsigned all = sl_process_stack(process, frames, stack), count = 0;
+
+	for (unsigned i = 0; i < all; i++)
+		if (frames[i].python)
+			frames[count++] = frames[i];
+	return count;
+}
+
+/* True: one line called both: the callers of `call`, which has `count` frames from there on outward, are those of the other. */
+static bool is_same_call(const struct sl_stack_frame *call, unsigned count, const struct sl_stack_frame *others, unsigned size)
+{
+	if (size < count || !call->function || !others[size - count].function ||
+	    strcmp(call->function, others[size - count].function) != 0)
+		return false;
+	for (unsigned k = 1; k < count; k++)
+		if (!sl_place_same(&call[k], &others[size - count + k]))
+			return false;
+	return true;
+}
+
+#define CALLS_MIN 4 /* as of a window's rounds */
+
+bool sl_roles_is_few_calls(struct sl_process *process, const struct sl_track *track)
+{
+	const struct sl_tracks *tracks = &process->model->tracks;
+	struct sl_stack_frame frames[SL_STACK_MAX], others[SL_STACK_MAX];
+	const struct sl_roles *roles = roles_of(process);
+	unsigned count = python_of(process, track->stack, frames), call = count;
+	uint64_t calls = UINT64_MAX; /* in each call each place asks at least once */
+	enum phase phase = NONE;
+
+	while (call && phase == NONE)
+		phase = phase_of_frame(roles, &frames[--call]);
+	for (size_t i = tracks->count; phase != NONE && i--;) {
+		const struct sl_track *other = &tracks->item[i];
+
+		if (other->kind != track->kind || !other->births)
+			continue;
+		if (is_same_call(frames + call, count - call, others, python_of(process, other->stack, others)))
+			calls = other->births < calls ? other->births : calls;
+		else if (other->last_ns > track->first_ns)
+			return false;
+	}
+	return phase == OPTIMIZING || calls < CALLS_MIN; /* an optimizer is not called again without other calls between */
+}
+
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT])
 {
 	const struct sl_model *model = process->model;

@@ -28,5 +28,11 @@ enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site)
 /* Bytes of each role at the device's peak of held memory; false: nothing of it is known. */
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT]);
 
+/*
+ * True: since the place first asked for memory, all of its kind was asked for in fewer than four calls from one line: of a module,
+ * a constructor, a backward pass or an optimizer.  Of rounds of the program's own this shows too few.
+ */
+bool sl_roles_is_few_calls(struct sl_process *process, const struct sl_track *track);
+
 /* The first word in a part of a function's name that tells a role: its length, and where it begins.  0: none does. */
 size_t sl_roles_word(const char *name, size_t size, size_t *from);

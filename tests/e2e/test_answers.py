@@ -1074,6 +1074,58 @@ for p in kept: cuda.cudaFree(p)
             self.assertEqual(report["warnings"], [])
             self.assertNotIn("LEAK", summary(run, "--suppressions", file.name))
 
+    def test_one_step_of_many_layers_is_no_leak_and_many_steps_that_keep_are(self):
+        """Killed in its first step, woken amid it, or folded: a line that ran 48 times inside one call made what this step needs."""
+        program = """
+import ctypes, os, sys, time
+c10 = ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
+c10.caching_new.restype = ctypes.c_void_p
+new = lambda mib: c10.caching_new(ctypes.c_size_t(mib << 20))
+free = lambda p: c10.caching_delete(ctypes.c_void_p(p))
+where, steps = sys.argv[1], int(sys.argv[2])
+def stop(name, i):
+    if where == name + str(i):
+        if "STORMLOG_ASLEEP" not in os.environ:
+            os.kill(os.getpid(), 9)
+        open("made", "w").close()
+        while not os.path.exists("go"): time.sleep(0.01)
+def forward():
+    kept = [new(1)]
+    for i in range(48):
+        scratch = new(1)
+        kept.append(new(3))
+        free(scratch)
+        time.sleep(0.001)
+        stop("forward", i)
+    return kept
+class Adam:
+    state = []
+    def step(self):
+        for i in range(0 if self.state else 48):
+            self.state += new(4), new(4)
+            free(new(4))
+            stop("optimizer", i)
+kept = []
+for step in range(steps):
+    for block in forward(): free(block)
+    Adam().step()
+    if where == "no": kept.append(new(2))
+"""
+        program, environment = (sys.executable, "-c", program), {"APPS": APPS, "LD_LIBRARY_PATH": e2e.SIM + ":" + APPS, "SIM_VRAM": "64G"}
+        for where in "forward16", "forward47", "optimizer16":
+            for keep in {}, {"STORMLOG_KEEP": "64K"}:
+                with self.subTest(where, **keep), Recording(*program, where, 1, code=-9, **environment, **keep) as run:
+                    self.absent("leak.growing", run.report())
+                    self.assertNotIn("LEAK", summary(run))
+        def wake(run):
+            wait_for(os.path.join(run.folder, "made"))
+            subprocess.run([e2e.ATTACH, run.traces], check=True, capture_output=True)
+            open(os.path.join(run.folder, "go"), "w").close()
+        with Recording(*program, "forward16", 1, STORMLOG_ASLEEP=1, during=wake, **environment) as run:
+            self.assertNotIn("LEAK", summary(run))
+        with Recording(*program, "no", 12, **environment) as run:
+            self.assertRegex(summary(run, columns=200), r"LEAK .*12 of 12 tensors kept, 24\.0 MiB")
+
     def test_what_leaks_after_the_last_step_has_a_rate_over_time_and_what_all_of_it_does_is_told_once(self):
         with self.made("after-steps") as run:
             text = summary(run, columns=200)
