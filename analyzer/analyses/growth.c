@@ -21,7 +21,7 @@
 #define SLOPE_MIN_BYTES 512   /* bytes per entry: the smallest block there is */
 #define TOTAL_MIN_PART	0.001 /* part of what is in use: smaller growth is reported as steady */
 #define CREDIT_MIN_PART 0.3
-#define HOLDER_MIN_PART 0.1 /* part of the growth: a smaller holder is not worth a line */
+#define HOLDER_MIN_PART 0.1 /* part of the largest holder: a smaller one is not worth a line */
 #define STEP_SIDE_MIN	2   /* pieces of the floor on each side of a step */
 #define STEP_F_MIN                                                                                                                 \
 	40 /* F of a line with a step against one without; chance exceeds 10, since the best of up to 31 places is taken */
@@ -188,7 +188,7 @@ static void keep_holder(struct sl_growth *growth, const struct sl_holder_of_grow
 {
 	unsigned at = growth->holder_count;
 
-	if (holder->bytes_per_entry < HOLDER_MIN_PART * growth->slope ||
+	if (holder->bytes_per_entry <= 0 ||
 	    (at == SL_HOLDERS_MAX && growth->holders[at - 1].bytes_per_entry >= holder->bytes_per_entry))
 		return;
 	if (at == SL_HOLDERS_MAX)
@@ -242,6 +242,9 @@ static void name_holders(struct sl_growth *growth, struct sl_process *process, d
 			continue;
 		keep_holder(growth, &all[i]);
 	}
+	while (growth->holder_count &&
+	       growth->holders[growth->holder_count - 1].bytes_per_entry < HOLDER_MIN_PART * growth->holders[0].bytes_per_entry)
+		growth->holder_count--;
 	/* measured between two entries, not by the line: the parts must not exceed the whole */
 	for (unsigned i = 0; i < growth->holder_count; i++)
 		sum += growth->holders[i].bytes_per_entry;

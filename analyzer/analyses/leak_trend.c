@@ -288,6 +288,18 @@ static struct sl_leak_windows steady_part(const struct sl_track_course *course, 
 	return part;
 }
 
+/* What so many graphs of PyTorch's keep in their private pools, beside tensors. */
+static uint64_t pools_of(const struct sl_model *model, int device, uint64_t graphs)
+{
+	const struct sl_torch *torch =
+		device >= 0 && model->devices[device + 1] ? &model->devices[device + 1]->torch_at_peak : NULL;
+	uint64_t unused = torch && torch->graph_reserved_bytes > torch->graph_allocated_bytes
+				  ? torch->graph_reserved_bytes - torch->graph_allocated_bytes
+				  : 0;
+
+	return torch && graphs < torch->graph_pools ? unused / torch->graph_pools * graphs : unused;
+}
+
 /* lives: survivors are counted, else the blocks held when the program began to free all. */
 static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool lives)
 {
@@ -300,6 +312,8 @@ static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool 
 		sl_tracks_held(&model->tracks, track, &bytes, &blocks);
 	if (track->kind == SL_OBJECT_CONTEXT) /* the size of the first may not be known */
 		bytes = blocks * track->most_bytes;
+	if (track->kind == SL_OBJECT_EXEC)
+		bytes = pools_of(model, track->device, blocks);
 	kept->count_only = by_count(track);
 	kept->amount = kept->count_only ? (double)blocks : (double)bytes;
 	kept->births = track->births;
@@ -1044,12 +1058,9 @@ static bool is_small(const struct sl_process *process, const struct sl_kept *kep
 {
 	static const unsigned handles = 1u << (SL_OBJECT_MODULE - SL_OBJECT_CONTEXT) | 1u << (SL_OBJECT_EXEC - SL_OBJECT_CONTEXT) |
 					1u << (SL_OBJECT_STREAM - SL_OBJECT_CONTEXT) | 1u << (SL_OBJECT_EVENT - SL_OBJECT_CONTEXT);
-	const struct sl_device_state *state = kept->track->device >= 0 ? process->model->devices[kept->track->device + 1] : NULL;
 	unsigned kind = kept->track->kind;
 	uint64_t bytes = kept->bytes == SL_UNKNOWN ? 0 : kept->bytes;
 
-	if (kind == SL_OBJECT_EXEC && state) /* PyTorch's graphs hold their private pools */
-		bytes += state->torch_at_peak.graph_reserved_bytes;
 	return kept->verdict == SL_KEPT_GROWING && kind >= SL_OBJECT_CONTEXT && handles >> (kind - SL_OBJECT_CONTEXT) & 1 &&
 	       kept->blocks <= 1000 && bytes < sl_devices_peak(process) / 100;
 }

@@ -116,12 +116,8 @@ void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *proces
 	sl_forecast_add(&outlook->forecast, now_ns, used, used);
 }
 
-/*
- * The report's answer (report/leak_words.h), from a copy that holds the analysis's findings.  It looks no further ahead than its
- * places have leaked so far, because a cache that fills would raise alarms.  *leak: the place that leaks most.
- */
-static double full_by_leaks(const struct sl_process *process, const struct sl_figures *f, double *seen,
-			    const struct sl_track **leak)
+/* The report's answer (report/leak_words.h), from a copy that holds the analysis's findings.  *leak: the place that leaks most. */
+static double full_by_leaks(const struct sl_process *process, const struct sl_figures *f, const struct sl_track **leak)
 {
 	struct sl_process now = *process;
 	unsigned places;
@@ -129,7 +125,7 @@ static double full_by_leaks(const struct sl_process *process, const struct sl_fi
 
 	memset(&now.kept, 0, sizeof(now.kept));
 	sl_analysis_kept.process(&now);
-	left = sl_leak_words_full_in(&now, f->device, &places, seen);
+	left = sl_leak_words_full_in(&now, f->device, &places);
 	for (size_t i = now.kept.count; i--;)
 		if (now.kept.item[i].verdict == SL_KEPT_GROWING && now.kept.item[i].track->device == f->device)
 			*leak = now.kept.item[i].track;
@@ -141,16 +137,15 @@ static double full_by_leaks(const struct sl_process *process, const struct sl_fi
 static double full_in(const struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f,
 		      const struct sl_track **leak)
 {
-	double left, by_leaks = INFINITY, seen = 0;
+	double left, by_leaks = INFINITY;
 
 	*leak = NULL;
-
 	if (f->total == SL_UNKNOWN)
 		return NAN;
 	left = sl_forecast_full(&outlook->forecast, f->total);
 	if (process && sl_forecast_rises(&outlook->forecast))
-		by_leaks = full_by_leaks(process, f, &seen, leak);
-	left = by_leaks < seen ? fmin(left, by_leaks) : left;
+		by_leaks = full_by_leaks(process, f, leak);
+	left = fmin(left, by_leaks);
 	if (by_leaks > LEAKS_MOST * left)
 		*leak = NULL;
 	return left;

@@ -229,7 +229,10 @@ static void add_leak(struct taking *taking, struct sl_process *process, const st
 	add(&taking->one, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", leak->bytes);
 }
 
-/* What a killed process would still have freed is unknown, so only what grew counts as leaked. */
+/*
+ * What a killed process would still have freed is unknown, so only what grew counts as leaked.  Objects are in no list of what was
+ * left: contexts, and graphs with their private pools.
+ */
 static void take_leaks(struct taking *taking, struct sl_process *process)
 {
 	bool ended = process->trace->status == SL_STATUS_COMPLETED;
@@ -242,10 +245,10 @@ static void take_leaks(struct taking *taking, struct sl_process *process)
 	for (size_t i = 0; i < process->leaks.count; i++)
 		if (sl_leak_counts(&process->leaks.item[i]))
 			add_leak(taking, process, &process->leaks.item[i]);
-	for (size_t i = 0; !ended && i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_track *track = process->kept.item[i].track;
 
-		if (track->kind < SL_KIND_COUNT)
+		if (track->kind < SL_KIND_COUNT ? !ended : process->kept.item[i].bytes != SL_UNKNOWN)
 			add_leak(taking, process,
 				 &(struct sl_leak){.stack = track->stack,
 						   .kind = track->kind,

@@ -128,7 +128,7 @@ static void put_who(char *out, size_t size, const struct sl_screen_page *page, c
 /* "; at this rate device 0 is full in 41 min"; "" where that is unknown or of no interest. */
 static void put_full_in(char *out, size_t size, const struct sl_process *process, int device, const char *how, unsigned *places)
 {
-	double seen, full_in = sl_leak_words_full_in(process, device, places, &seen);
+	double full_in = sl_leak_words_full_in(process, device, places);
 
 	out[0] = 0;
 	if (full_in >= FULL_IN_MIN && full_in <= FULL_IN_MAX)
@@ -182,15 +182,6 @@ static void put_course(struct sl_screen_page *page, const struct sl_leak_list_pl
 	sl_screen_line(page, 0, text, "");
 }
 
-/* ", 2.86 GiB in their pools", which a graph keeps as long as its executable. */
-static void put_graphs(char *out, size_t size, const struct sl_process *process, const struct sl_track *track)
-{
-	const struct sl_device_state *state = track->device >= 0 ? process->model->devices[track->device + 1] : NULL;
-
-	if (track->kind == SL_OBJECT_EXEC && state && state->torch_at_peak.graph_reserved_bytes)
-		snprintf(out, size, ", %s in their pools", SL_SIZE(state->torch_at_peak.graph_reserved_bytes));
-}
-
 /* Prints one leaking place: its line, its figures, its course. */
 static void put_kept_one(struct sl_screen_page *page, const struct sl_leak_list_place *place)
 {
@@ -204,7 +195,6 @@ static void put_kept_one(struct sl_screen_page *page, const struct sl_leak_list_
 	sl_leak_words_rate(rate, sizeof(rate), process, kept);
 	sl_leak_words_amount(what, sizeof(what), process, kept);
 	sl_leak_words_label(label, sizeof(label), process, kept);
-	put_graphs(what + strlen(what), sizeof(what) - strlen(what), process, kept->track);
 	put_who(who, sizeof(who), page, place);
 	sl_screen_head(page, "LEAK", SL_SCREEN_BAD);
 	snprintf(text, sizeof(text), "     %s%s, %s%s", who, rate, what, label);

@@ -78,7 +78,8 @@ void sl_leak_words_amount(char *out, size_t size, const struct sl_process *proce
 			  sl_leak_words_noun(kind, true));
 
 	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)
-		snprintf(out + at, size - (size_t)at, ", %s", sl_format_size(bytes, kept->bytes));
+		snprintf(out + at, size - (size_t)at, ", %s%s", sl_format_size(bytes, kept->bytes),
+			 kind == SL_OBJECT_EXEC ? " in their pools" : "");
 }
 
 /* "128 KiB" or "1 context" for one birth; a count of which a part is freed has a fraction. */
@@ -294,10 +295,10 @@ bool sl_leak_words_in_turns(const struct sl_process *process)
 	return false;
 }
 
-double sl_leak_words_full_in(const struct sl_process *process, int device, unsigned *places, double *seen)
+double sl_leak_words_full_in(const struct sl_process *process, int device, unsigned *places)
 {
 	const struct sl_device_state *state = device >= 0 ? process->model->devices[device + 1] : NULL;
-	double rate = 0, grown = 0;
+	double rate = 0, grown = 0, left, seen;
 	uint64_t used, total;
 
 	*places = 0;
@@ -310,7 +311,7 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 		rate += rate_of(state, kept);
 		grown += rate_of(state, kept) * (double)(process->model->now_ns - sl_leak_words_since(kept)) / 1e9;
 	}
-	*seen = rate > 0 ? grown / rate : 0;
+	seen = rate > 0 ? grown / rate : 0; /* the mean time, weighted by the rates */
 	if (state && rate > 0)
 		rate += rate_of_others(process, state);
 	used = state ? most_used(state) : SL_UNKNOWN;
@@ -322,7 +323,8 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 	if (process->trace->header.dry_count || used == SL_UNKNOWN || total == SL_UNKNOWN || rate <= 0 ||
 	    sl_leak_words_in_turns(process))
 		return -1;
-	return used < total ? (double)(total - used) / rate : 0;
+	left = used < total ? (double)(total - used) / rate : 0;
+	return process->trace->status == SL_STATUS_RUNNING && left >= seen ? -1 : left;
 }
 
 double sl_leak_words_weight(const struct sl_kept *kept)

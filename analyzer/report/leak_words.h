@@ -23,10 +23,11 @@ bool sl_leak_words_in_turns(const struct sl_process *process);
 bool sl_leak_words_fills(const struct sl_process *process, const struct sl_kept *kept);
 /*
  * Seconds until the device has no room for more of what leaks there, above the most that was in use: of all places of the
- * process, and of the run's other processes.  Negative: not known, or they leak in turns.  *places: how many leak there; *seen:
- * for how many seconds they have leaked, the mean weighted by their rates.
+ * process, and of the run's other processes.  Negative: not known, or they leak in turns.  Of a process that still runs it looks
+ * no further ahead than the places have leaked so far, as all live views do, because a cache that fills would raise alarms.
+ * *places: how many leak there.
  */
-double sl_leak_words_full_in(const struct sl_process *process, int device, unsigned *places, double *seen);
+double sl_leak_words_full_in(const struct sl_process *process, int device, unsigned *places);
 
 /* ", all by thread 4986, ...", where one of several threads that allocate there keeps nearly all that is left; else "". */
 const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);

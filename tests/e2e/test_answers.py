@@ -1735,6 +1735,19 @@ class Growth(Answers):
         self.assertRegex(finding["description"], r"grew by 3\.00 MiB with each step #.*: 2\.00 MiB by script.py:\d+ <module>, 1\.00 MiB by script.py:\d+ keep_loss$")
         self.assertRegex(text, r"GROWTH   \+3\.00 MiB per step #, r² 1\.00 over 18 entries\n +3\.00 MiB  script.py\n +2\.00 MiB  script.py:.*\n +1\.00 MiB  script.py:.* keep_loss")
 
+    def test_the_largest_of_many_lines_that_hold_little_each_are_named(self):
+        program = ("import ctypes", "cudart, nvtx = ctypes.CDLL('libcudart.so.13'), ctypes.CDLL('libnvToolsExt.so.1')", "def take(mib):",
+                   "    p = ctypes.c_void_p()", "    cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20))", "for step in range(30):",
+                   "    nvtx.nvtxRangePushA(b'step_%d' % step)", *["    take(%d)" % (1 + line % 2) for line in range(20)], "    nvtx.nvtxRangePop()")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "many.py")
+            with open(path, "w") as file:
+                file.write("\n".join(program) + "\n")
+            with Recording("python3", path) as run:
+                (process,) = run.report()["processes"]
+        (step,) = [label for label in process["labels"] if label["label"] == "step_#"]
+        self.assertEqual([one["bytes_per_entry"] for one in step["held_by"]], [2 * MIB] * 3)  # of 30 MiB
+
     def test_growth_of_a_label_inside_itself_is_said_to_be_of_the_outermost(self):
         program = ("import ctypes, time", "cudart, nvtx, number = ctypes.CDLL('libcudart.so.13'), ctypes.CDLL('libnvToolsExt.so.1'), 0",
                    "def take(mib):", "    p = ctypes.c_void_p()", "    cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20))", "    return p",

@@ -209,6 +209,11 @@ class Limits(Folder):
         self.assertRegex(check("--max-allocated", "1G", "--config", os.devnull, os.path.join(cases, "cxx_ray_depth/alone")).stdout,
                          r"(?m)^unknown +max-allocated +in tensors is not known in this run: no framework reported its blocks$")
 
+    def test_pools_of_graphs_that_leak_are_left_memory(self):
+        run = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "real-gpu", "cases", "graphed_ranker", "alone")
+        self.assertRegex(check("--max-leak", "3G", "--config", os.devnull, run, code=1).stdout,  # 301 MiB of tensors, and 2.81 GiB of PyTorch's segments
+                         r"(?m)^FAIL +max-leak +left at the end 3\.11 GiB, .*; most of it 2\.81 GiB at replay\.py:34 ")
+
     def test_the_number_of_tensors_has_a_limit_and_is_in_the_baseline(self):
         def record(name, count):
             """One block comes before `count` others, and goes as two of those have gone."""
