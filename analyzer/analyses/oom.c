@@ -353,7 +353,7 @@ static enum fits fits_unfragmented(struct sl_process *process, const struct sl_o
 
 	if (process->report->images.images[process->image].summary)
 		return FITS_NOT;
-	sl_fit_record(&fit, process->trace, "");
+	sl_fit_record(&fit, process->trace, "", false);
 	for (unsigned i = 0; i < fit.count; i++) {
 		if (fit.recordings[i].device != oom->device)
 			continue;

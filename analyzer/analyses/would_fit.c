@@ -116,7 +116,7 @@ static void run(struct sl_report *report)
 			 "changes were not tried, since it has too many events: stormlog-analyze fit --changes");
 		return;
 	}
-	sl_fit_record(&fit, process->trace, "");
+	sl_fit_record(&fit, process->trace, "", false);
 	for (unsigned i = 0; i < fit.count; i++) {
 		if (fit.recordings[i].device != device)
 			continue;

@@ -30,8 +30,8 @@ struct asked {
 #define INTO struct asked
 static const struct sl_option table[] = {
 	{"--capacity", 0, "SIZE,...",
-	 "capacities of the device, as for --limit; memory of everything else is subtracted as recorded (default: the recorded "
-	 "one)"},
+	 "capacities of the device, as for --limit; contexts and other libraries are subtracted as recorded (default: the recorded "
+	 "one, beside its other processes)"},
 	{"--allocator-capacity", 0, "SIZE,...", "capacities of PyTorch's allocator only"},
 	{"--settings", 0, "TEXT",
 	 "of PYTORCH_CUDA_ALLOC_CONF (PYTORCH_HIP_ALLOC_CONF), may be given several times (default: the recorded ones and some "
@@ -175,7 +175,7 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 }
 
 /* run: an index from sl_images_choose. */
-static unsigned open_all(struct sl_fit_result *result, const struct sl_images *images, int run)
+static unsigned open_all(struct sl_fit_result *result, const struct sl_images *images, int run, bool alone)
 {
 	bool said = false;
 
@@ -190,7 +190,7 @@ static unsigned open_all(struct sl_fit_result *result, const struct sl_images *i
 		if (!trace)
 			continue;
 		result->sessions[result->process_count] = sl_report_session(trace);
-		sl_fit_record(&result->processes[result->process_count], trace, result->sessions[result->process_count]);
+		sl_fit_record(&result->processes[result->process_count], trace, result->sessions[result->process_count], alone);
 		sl_damage_print(&trace->damage);
 		sl_missing_say_newer(trace, &said);
 		result->process_count++;
@@ -242,7 +242,7 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 
 	if (run < -1)
 		return SL_EXIT_USAGE;
-	if (!open_all(&result, images, run)) {
+	if (!open_all(&result, images, run, asked->question.capacity_count)) {
 		status = SL_EXIT_UNREADABLE;
 	} else if (asked->changes) {
 		try_changes(&result);

@@ -53,7 +53,6 @@ struct lane {
 	uint64_t since;		     /* what was found to have been there since the beginning; SL_FIT_OTHERS get it at the end */
 	unsigned captures;	     /* of graphs that are under way */
 	const uint64_t *now;
-	bool alone;   /* --limit counts no other process */
 	bool emptied; /* the cache was emptied since the last report */
 };
 
@@ -82,6 +81,7 @@ struct route {
 
 struct builder {
 	struct sl_fit_process *process;
+	bool alone; /* other processes of the device do not count; --limit counts none either */
 	SL_VECTOR(struct owner) owners;
 	struct sl_idmap owner_ids; /* address -> index of the first owner there; UINT32_MAX: it is gone */
 	SL_VECTOR(struct route) routes;
@@ -161,7 +161,6 @@ static struct lane *lane_of(struct builder *b, int64_t device)
 		sl_ledger_device(b->model, device); /* makes the device's state, which the model may lack */
 		lane->now = &b->now;
 		lane->out.device = (int)device;
-		lane->alone = sl_header_limit(&b->process->trace->header) != UINT64_MAX;
 		lane->out.release = release_of(&b->process->trace->defs);
 		lane->out.settings = sl_fit_defaults;
 		if (sl_fit_settings_parse(&lane->out.settings, b->text, lane->out.release, &at))
@@ -266,17 +265,19 @@ static uint64_t reserved_by(const struct sl_torch *torch)
 }
 
 /* What else is on the device, now that PyTorch's own figure is the newest. */
-static void note_others(struct lane *lane, const struct sl_device_state *device)
+static void note_others(const struct builder *b, struct lane *lane, const struct sl_device_state *device)
 {
 	uint64_t reserved = reserved_by(&device->torch);
 	uint64_t others = device->known > reserved ? device->known - reserved : 0;
 	struct sl_fit_beside *pool = &lane->out.pool;
 	uint64_t hidden = device->hidden_last_bytes;
-	uint64_t sampled = device->context_bytes  ? device->context_bytes + device->module_bytes
+	/* beside neighbours what calls took of the device's free memory is theirs too, so that the process's own figure is better */
+	bool calls = device->context_bytes && !(device->shared && device->figure == SL_FIGURE_OWN && hidden != SL_UNKNOWN);
+	uint64_t sampled = calls		  ? device->context_bytes + device->module_bytes
 			   : hidden == SL_UNKNOWN ? SL_UNKNOWN
-						  : hidden + (lane->alone ? 0 : sl_device_state_others(device));
+						  : hidden + (b->alone ? 0 : sl_device_state_others(device));
 
-	if (device->context_bytes && !lane->alone)
+	if (calls && !b->alone)
 		for (size_t i = 0; i < device->present.count; i++)
 			sampled += device->neighbours.item[device->present.item[i]].bytes;
 	if (device->torch.pool_reserved_bytes > pool->bytes)
@@ -457,7 +458,7 @@ static void block(struct builder *b, const struct sl_item *item)
 	sl_replay_apply(b->model, item);
 	lane->out.events++;
 	lane->emptied = false;
-	note_others(lane, b->model->devices[item->event->device + 1]);
+	note_others(b, lane, b->model->devices[item->event->device + 1]);
 	if (item->hook->verb == SL_VERB_BLOCK_FREE)
 		give_back(b, lane, item);
 	else
@@ -972,7 +973,7 @@ static void end(struct builder *b)
 			continue;
 		}
 		sl_sample_wait_settle(b->model, b->model->devices[d + 1]); /* a sample may be the newest */
-		note_others(lane, b->model->devices[d + 1]);
+		note_others(b, lane, b->model->devices[d + 1]);
 		end_pool(&lane->out.pool, b->model, &b->model->devices[d + 1]->torch);
 		keep_lane(b, lane);
 		sl_table_free(&lane->blocks);
@@ -999,9 +1000,12 @@ static void end(struct builder *b)
 	sl_replay_free(b->model);
 }
 
-void sl_fit_record_calls(struct sl_fit_process *process, struct sl_trace *trace, const char *session)
+void sl_fit_record_calls(struct sl_fit_process *process, struct sl_trace *trace, const char *session, bool alone)
 {
-	struct builder b = {.process = process, .session = session, .text = setting_of(&trace->header)};
+	struct builder b = {.process = process,
+			    .session = session,
+			    .text = setting_of(&trace->header),
+			    .alone = alone || sl_header_limit(&trace->header) != UINT64_MAX};
 	struct sl_order *order = sl_order_new(trace);
 	const struct sl_item *item;
 

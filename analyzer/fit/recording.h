@@ -128,5 +128,5 @@ struct sl_fit_process {
 };
 
 /* Reads a trace that is no snapshot; sl_fit_record (window.h) reads any. */
-void sl_fit_record_calls(struct sl_fit_process *process, struct sl_trace *trace, const char *session);
+void sl_fit_record_calls(struct sl_fit_process *process, struct sl_trace *trace, const char *session, bool alone);
 void sl_fit_forget(struct sl_fit_process *process);

@@ -388,9 +388,12 @@ static void record_windows(struct sl_fit_process *process, struct sl_trace *trac
 	sl_budget_resume();
 }
 
-void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session)
+void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session, bool alone)
 {
-	(sl_header_is_snapshot(&trace->header) ? record_windows : sl_fit_record_calls)(process, trace, session);
+	if (sl_header_is_snapshot(&trace->header))
+		record_windows(process, trace, session);
+	else
+		sl_fit_record_calls(process, trace, session, alone);
 }
 
 /* ---- from nothing */

@@ -10,8 +10,11 @@
 #define SL_FIT_NEWEST	  15 /* of 2.N: the newest release whose rules are known */
 #define SL_FIT_WINDOW_MIN 10 /* events; a file with fewer has no window (analyzer/snapshot/convert.h) */
 
-/* Reads a recording or a snapshot.  The recordings point into `process`: do not move it. */
-void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session);
+/*
+ * Reads a recording or a snapshot.  The recordings point into `process`: do not move it.  alone: the question is of another device
+ * than the recorded one, on which its neighbours are not.
+ */
+void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session, bool alone);
 
 /*
  * The order in which blocks from before the window are requested.  WITH_GAPS: by address, together with the free pieces

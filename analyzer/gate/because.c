@@ -135,7 +135,7 @@ static void replay(struct sl_because_run *run, struct sl_process *process, int d
 	struct sl_fit_peak peak;
 
 	snprintf(run->why, sizeof(run->why), "PyTorch's allocator reported no block there");
-	sl_fit_record(&fit, process->trace, run->who);
+	sl_fit_record(&fit, process->trace, run->who, true);
 	for (unsigned i = 0; i < fit.count; i++) {
 		const struct sl_fit_recording *recording = &fit.recordings[i];
 

@@ -118,7 +118,7 @@ struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned
 			free(session);
 			continue;
 		}
-		sl_fit_record(&fit, process->trace, session);
+		sl_fit_record(&fit, process->trace, session, true);
 		for (unsigned i = 0; i < fit.count; i++)
 			judge(add(&list, count, who, fit.recordings[i].device), process, &fit.recordings[i], capacity);
 		for (unsigned i = 0; i < fit.driver_count; i++)

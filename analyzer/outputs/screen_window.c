@@ -419,7 +419,7 @@ static void put_fit(struct sl_screen_page *page, struct sl_process *process)
 
 	if (!device || !sl_window_facts(process->model->header, device->device, &facts) || facts.events < SL_WINDOW_FEW)
 		return;
-	sl_fit_record(&fit, process->trace, process->session_id);
+	sl_fit_record(&fit, process->trace, process->session_id, true);
 	for (unsigned i = 0; i < fit.count; i++)
 		if (fit.recordings[i].device == device->device && fit.recordings[i].requests <= FIT_REQUESTS) {
 			put_fit_of(page, &fit.recordings[i]);

@@ -122,6 +122,17 @@ class Fit(unittest.TestCase):
         self.assertGreater(compared, 15)
         self.assertGreater(refused, 8)
 
+    def test_other_programs_of_the_device_are_no_part_of_what_another_device_needs(self):
+        """An H200 on which ten programs held 15.9 GiB: this one held 416 MiB, and 614 MiB more by NVML's figure of it."""
+        there = HERE.parent / "golden" / "gpu" / "torch-fit"
+        least = fit(there, "--capacity", "8G", "--settings", "")["smallest"][0]["always_from_bytes"]
+        self.assertTrue(900 * MIB < least <= 1030 * MIB, least)
+        self.assertGreater(fit(there, "--settings", "")["smallest"][0]["always_from_bytes"], 14 << 30)
+        for size, code in ("1100M", 0), ("900M", 1):
+            subprocess.run([ANALYZE, "check", "--config", os.devnull, "--fits", size, there], capture_output=True, check=not code)
+        because = json.loads(subprocess.run([ANALYZE, "diff", "--json", there, there], capture_output=True, check=True).stdout)["because"]
+        self.assertEqual(because["before"]["peak_bytes"], 1030 * MIB)
+
     def test_the_smallest_capacity_fits_and_a_byte_less_does_not(self):
         for seed in (3, 4, 7):
             with tempfile.TemporaryDirectory() as folder:

@@ -111,7 +111,7 @@ static void ask_process(struct sl_page_fits *fits, const struct sl_report *repor
 	struct sl_fit_process *fit = &fits->processes[fits->process_count];
 
 	fits->sessions[fits->process_count] = sl_report_session(trace);
-	sl_fit_record(fit, trace, fits->sessions[fits->process_count++]);
+	sl_fit_record(fit, trace, fits->sessions[fits->process_count++], true);
 	for (unsigned i = 0; i < fit->count && fits->count < SUBJECTS; i++) {
 		fits->asked[fits->count] = (struct asked){.process = process};
 		fits->count += ask(fits, &fits->asked[fits->count], &fit->recordings[i]);
