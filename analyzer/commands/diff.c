@@ -250,7 +250,8 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 			 SL_SIZE(sl_stats_bytes(d->bytes < 0 ? -d->bytes : d->bytes)));
 		sl_escape_print(stdout, "  %-7s %11s  ", sl_change_names[d->change],
 				real || d->change == SL_CHANGE_NOISE ? sum : "");
-		sl_escape_put(stdout, SL_ESCAPE_LINE, d->of == SL_MEASURE_TOTAL ? sl_measure_word(d->key) : d->what);
+		sl_escape_put(stdout, SL_ESCAPE_LINE,
+			      d->of == SL_MEASURE_TOTAL ? sl_measure_word(d->key) : sl_label_words(d->what));
 		sl_escape_print(stdout, "   %s -> %s\n", spread(before, sizeof(before), &d->before),
 				spread(after, sizeof(after), &d->after));
 	}

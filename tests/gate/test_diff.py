@@ -67,6 +67,11 @@ class Diff(Folder):
             self.assertEqual((row["side"], row["path"], row["subject"], row["damaged"]), (side, sides[side == "after"], subject, damaged))
             self.assertIn("nothing changed\nincomplete: %s, %s: %s: %s\n" % (side, row["path"], subject, row["what"]), self.diff(*sides))
 
+    def test_a_backward_pass_is_a_training_step(self):
+        gpu = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "gpu")
+        done = subprocess.run([ANALYZE, "diff", *(os.path.join(gpu, name) for name in ("torch-fit", "torch-compile"))], capture_output=True, text=True, check=True)
+        self.assertRegex(done.stdout, r"(?m)^LABELS, at their peak\n  more .*  training step \(backward\)   329 MiB -> 336 MiB$")
+
     def test_more_less_new_and_gone(self):
         a, b = self.record("a", work=10, leak=4), self.record("b", work=7, leak=6, more="def fresh():\n    take(1)\nfresh()")
         changes = self.changes(a, b)
