@@ -589,7 +589,7 @@ static bool tell_jump(struct sl_oom_causes *story, struct sl_process *process, c
 		line && line->begun ? (uint32_t)((oom->time_ns - timeline->begin_ns) >> timeline->shift) + 1 - line->first : 0;
 	uint64_t before, most = oom->live_bytes + oom->asked_bytes, then_ns;
 	struct sl_stack stack = oom->stack;
-	bool begun = false;
+	bool begun = false, dry = process->trace->header.dry_count; /* its times are of no card */
 	char where[300], then[SL_FORMAT_BYTES];
 
 	if (bins < JUMP_BINS || bins > line->bin + 1 - line->first)
@@ -616,8 +616,9 @@ static bool tell_jump(struct sl_oom_causes *story, struct sl_process *process, c
 	if (!begun && is_first_rise(oom))
 		return false;
 	sl_owners_line(process, stack, 2, where, sizeof(where));
-	snprintf(story->text, sizeof(story->text), "it had held %s at most until %s, and then at once %.1f times that, %s %s",
-		 SL_SIZE(before), sl_format_duration(then, sl_process_unix(process, then_ns) - process->report->started_unix_ns),
+	snprintf(story->text, sizeof(story->text), "it had held %s at most%s%s, and then at once %.1f times that, %s %s", SL_SIZE(before),
+		 dry ? "" : " until ",
+		 dry ? "" : sl_format_duration(then, sl_process_unix(process, then_ns) - process->report->started_unix_ns),
 		 (double)most / (double)before, sl_stack_same(stack, oom->stack) ? "the last part of it at" : "most of it new at",
 		 where);
 	advise(story, oom, "bound what is held at once there", but_once);

@@ -80,6 +80,15 @@ class Run(unittest.TestCase):
         self.assertEqual(limited.out.split()[0], "2")
         self.assertIn("OUT OF MEMORY", limited.screen)
 
+    def test_the_jump_before_an_error_has_no_time(self):
+        code = ALLOCATE % 64 + """
+for _ in range(20000):
+    rt.cudaMalloc(ctypes.byref(free), ctypes.c_size_t(1 << 20)); rt.cudaFree(free)
+while not rt.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(64 << 20)): pass
+"""
+        screen = Dry("/usr/bin/python3", "-c", code, options=["--limit", "2G"]).screen
+        self.assertRegex(" ".join(screen.split()), r"it had held 6[45]\.0 MiB at most, and then at once")
+
     def test_a_pool_counts_what_is_in_use_as_the_h200_did(self):
         code = ALLOCATE.replace("%d << 20", "1 << 20") + """
 pool, value, a = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p()
