@@ -89,6 +89,17 @@ def with_jax(plugin):
     plugin.initialize = initialize
 
 
+def with_wandb(module):
+    """An argument goes before WANDB_MODE."""
+    real = module.init
+    module.init = lambda *args, **kwargs: real(*args, **{**kwargs, "mode": "disabled"})
+
+
+def with_mlflow(module):
+    """A call goes before MLFLOW_TRACKING_URI."""
+    module.set_tracking_uri = lambda uri: None
+
+
 def chain():
     """The sitecustomize that ours hides."""
     for folder in sys.path:
@@ -103,6 +114,8 @@ if os.path.isdir(os.environ.get("STORMLOG_DRY", "")):
     sys.meta_path.insert(0, WaitsFor("torch", with_torch))
     sys.meta_path.insert(0, WaitsFor("torch.distributed.launcher.api", with_starter))
     sys.meta_path.insert(0, WaitsFor("transformers.generation.stopping_criteria", with_criteria))
+    sys.meta_path.insert(0, WaitsFor("wandb.sdk.wandb_init", with_wandb))
+    sys.meta_path.insert(0, WaitsFor("mlflow.tracking._tracking_service.utils", with_mlflow))
     for plugin in "jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13":
         sys.meta_path.insert(0, WaitsFor(plugin, with_jax))
     if not os.environ.get("STORMLOG_DRY_NO_VALUES"):

@@ -198,6 +198,18 @@ for which in (5, 6, 7, 8):  # reserved and in use: now, most
             run = Dry(sys.executable, "-c", code % "cpu", analyze=False, PYTHONPATH=folder)
             self.assertEqual((run.status, run.out), (0, "loaded\nstarted\n"))
 
+    def test_trackers_stay_offline_where_the_program_says_otherwise(self):
+        with tempfile.TemporaryDirectory() as folder:  # as wandb 0.20 and mlflow 3 have them
+            for name, text in (("wandb/sdk/wandb_init.py", "def init(project=None, mode=None): print(project, mode)"),
+                               ("mlflow/tracking/_tracking_service/utils.py", "def set_tracking_uri(uri): print(uri)")):
+                os.makedirs(os.path.dirname(os.path.join(folder, name)))
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(text)
+            code = ("from wandb.sdk.wandb_init import init; init(project='mine', mode='online')\n"
+                    "from mlflow.tracking._tracking_service.utils import set_tracking_uri; set_tracking_uri('http://localhost')")
+            run = Dry(sys.executable, "-c", code, analyze=False, PYTHONPATH=folder)
+        self.assertEqual((run.status, run.out), (0, "mine disabled\n"), run.err)
+
     def test_options_of_a_dry_run_want_one(self):
         for options in (["--steps", "3"], ["--keep-writes"], ["--allow-writes", "/"]):
             done = subprocess.run([RUN, *options, "--", "true"], capture_output=True, text=True)
