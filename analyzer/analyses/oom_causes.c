@@ -616,8 +616,8 @@ static bool tell_jump(struct sl_oom_causes *story, struct sl_process *process, c
 	if (!begun && is_first_rise(oom))
 		return false;
 	sl_owners_line(process, stack, 2, where, sizeof(where));
-	snprintf(story->text, sizeof(story->text), "it had held %s at most%s%s, and then at once %.1f times that, %s %s", SL_SIZE(before),
-		 dry ? "" : " until ",
+	snprintf(story->text, sizeof(story->text), "it had held %s at most%s%s, and then at once %.1f times that, %s %s",
+		 SL_SIZE(before), dry ? "" : " until ",
 		 dry ? "" : sl_format_duration(then, sl_process_unix(process, then_ns) - process->report->started_unix_ns),
 		 (double)most / (double)before, sl_stack_same(stack, oom->stack) ? "the last part of it at" : "most of it new at",
 		 where);

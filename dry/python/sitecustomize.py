@@ -100,6 +100,11 @@ def with_mlflow(module):
     module.set_tracking_uri = lambda uri: None
 
 
+def with_zero(module):
+    """DeepSpeed asks whether rank 0 has the same numbers, and rank 0 is absent."""
+    module.assert_ints_same_as_other_ranks = lambda ints: None
+
+
 def chain():
     """The sitecustomize that ours hides."""
     for folder in sys.path:
@@ -114,6 +119,7 @@ if os.path.isdir(os.environ.get("STORMLOG_DRY", "")):
     sys.meta_path.insert(0, WaitsFor("torch", with_torch))
     sys.meta_path.insert(0, WaitsFor("torch.distributed.launcher.api", with_starter))
     sys.meta_path.insert(0, WaitsFor("transformers.generation.stopping_criteria", with_criteria))
+    sys.meta_path.insert(0, WaitsFor("deepspeed.runtime.zero.utils", with_zero))
     sys.meta_path.insert(0, WaitsFor("wandb.sdk.wandb_init", with_wandb))
     sys.meta_path.insert(0, WaitsFor("mlflow.tracking._tracking_service.utils", with_mlflow))
     for plugin in "jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13":
