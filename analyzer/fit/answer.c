@@ -212,24 +212,16 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 
 /*
  * What the span misses of programs whose whole history is known (tests/snapshot/cuts.py, doc/snapshot.md): a large segment of
- * PyTorch's, or a part of a small program's memory, and 1 %.  Segments that do not grow leave gaps, by which the orders differ.
+ * PyTorch's, or a part of a small program's memory, and 1.5 %.  Segments that do not grow leave gaps, by which the orders differ.
  */
 #define SEGMENT	     (20ull << 20)
 #define SEGMENT_PART 0.06
 #define PAGE_PART    0.11
-#define MISS_PART    0.01
-#define GAPS_PART    0.02 /* an answer with gaps counts so far beyond the others */
+#define MISS_PART    0.015
 
 static uint64_t part_of(uint64_t bytes, double part)
 {
 	return (uint64_t)((double)bytes * part);
-}
-
-static void widen_a_little(struct sl_fit_answer *a, uint64_t from)
-{
-	uint64_t least = a->low - part_of(a->low, GAPS_PART), most = a->high + part_of(a->high, GAPS_PART);
-
-	widen(a, from == SL_UNKNOWN || a->low == SL_UNKNOWN ? from : from < least ? least : from > most ? most : from);
 }
 
 static uint64_t smallest(const struct sl_fit_recording *r, const struct sl_fit_case *how)
@@ -273,7 +265,7 @@ static void answer_from_nothing(struct sl_fit_answer *a, const struct sl_fit_sub
 			a->at[i] = o;
 	}
 	if (scan)
-		(first == SL_FIT_WITH_GAPS ? widen_a_little : widen)(a, smallest(&r, how));
+		widen(a, smallest(&r, how));
 	free(r.ops.item);
 	free(r.reserved.item);
 	free(r.times.item);
@@ -300,7 +292,7 @@ static void add_margin(struct sl_fit_answer *a, bool expandable)
 	uint64_t segment = part_of(a->high, expandable ? PAGE_PART : SEGMENT_PART), spread = a->high - a->low;
 
 	a->high += part_of(a->high, MISS_PART) + (segment < SEGMENT ? segment : SEGMENT) + (expandable ? 0 : spread / 2);
-	a->low -= expandable ? 0 : part_of(a->low, MISS_PART);
+	a->low -= part_of(a->low, MISS_PART);
 	a->low = a->low > a->free.floor ? a->low : a->free.floor;
 	a->low += -a->low & (SL_DEVICE_UNIT - 1); /* a segment is a multiple of it */
 	a->high += -a->high & (SL_DEVICE_UNIT - 1);
