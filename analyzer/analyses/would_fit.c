@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which changes would have let a run of PyTorch fit: each is replayed (analyzer/fit/change.h).  It asks about one process: the one
+ * Which changes would have let a run of PyTorch fit: each is replayed (analyzer/fit/proof.h).  It asks about one process: the one
  * that ran out of memory first, or whose peak came near the size of its device.
  */
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/fit/change.h"
+#include "analyzer/fit/proof.h"
 #include "analyzer/fit/window.h"
 #include "analyzer/report/report.h"
 

@@ -5,7 +5,7 @@
 #include "analyzer/base/map.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/fit/answer.h"
-#include "analyzer/fit/change.h"
+#include "analyzer/fit/proof.h"
 #include "analyzer/fit/instead.h"
 #include "analyzer/fit/vary.h"
 

@@ -33,37 +33,8 @@ struct sl_fit_rule {
 	const char *settings; /* of a change of the allocator's settings */
 	bool about;	      /* see struct sl_change */
 };
-extern const struct sl_fit_rule sl_fit_rules[]; /* ended by kind NULL */
-bool sl_fit_change_free_leak(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_no_grad_beside(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_no_grad(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_offload_joined(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_offload_kept(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_half_state(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_state_8bit(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_set_to_none(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_no_second_copy(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_half_batch(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_shorter_longest(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_chunked(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
-bool sl_fit_change_checkpointing(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
 
 /* Names the line to change; NULL: none. */
 void sl_fit_change_name(struct sl_change *change, const struct sl_fit_place *place);
 /* True: the bytes are worth a change. */
 bool sl_fit_change_matters(const struct sl_fit_program *program, uint64_t bytes);
-
-struct sl_fit_proof {
-	struct sl_fit_program program;
-	struct sl_change changes[SL_CHANGES_MAX]; /* best first */
-	unsigned count;
-	unsigned untried;			   /* rules for which there was no time */
-	uint64_t capacity;			   /* of the device */
-	bool of_allocator;			   /* it is what the allocator of PyTorch alone may take */
-	const char *why_not;			   /* nothing was tried, because; NULL: it was */
-	double curve[SL_CHANGE_POINTS], failed_at; /* as in struct sl_changes */
-};
-
-/* seconds: of the processor, for all replays.  A window's release is found. */
-void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *recording, double seconds);
-void sl_fit_proof_free(struct sl_fit_proof *proof);

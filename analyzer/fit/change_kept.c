@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes of what a program keeps from step to step. */
 #include <string.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/fit/change.h"
+#include "analyzer/fit/change_kept.h"
 
 #define RISES	    4 /* steps in a row */
 #define RESULTS_MAX 4 /* of modules in a step */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Activations of layers that are recomputed. */
 #include <string.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/fit/change.h"
+#include "analyzer/fit/change_layers.h"
 
 #define DEPTH_MAX 8 /* of modules in modules */
 

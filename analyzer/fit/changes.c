@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of the rules: what each kind of change does to the requests of a program, and where. */
+#include "analyzer/fit/changes.h"
+
 #include <string.h>
 
-#include "analyzer/fit/change.h"
-
-#define PART_MIN 50 /* a kind is offered where it concerns at least one of so many parts of what is held */
-
-void sl_fit_change_name(struct sl_change *change, const struct sl_fit_place *place)
-{
-	if (place)
-		change->at = (struct sl_change_line){place->file, place->function, place->line};
-}
-
-bool sl_fit_change_matters(const struct sl_fit_program *p, uint64_t bytes)
-{
-	uint64_t most;
-
-	sl_fit_program_highest(p, &most);
-	return bytes * PART_MIN >= most;
-}
+#include "analyzer/fit/change_kept.h"
+#include "analyzer/fit/change_layers.h"
+#include "analyzer/fit/change_sizes.h"
+#include "analyzer/fit/change_state.h"
 
 static bool set(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "analyzer/fit/proof.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -6,7 +8,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/fit/answer.h"
-#include "analyzer/fit/change.h"
+#include "analyzer/fit/changes.h"
 #include "analyzer/fit/rest.h"
 
 #define MARGIN	      0.97
