@@ -58,13 +58,41 @@ static const struct sl_fit_place *keeper(const struct sl_fit_program *p, const s
 	return at;
 }
 
+/*
+ * True: a block that modules made may be part of autograd's graph, which its copy on the host would hold.  No backward pass ended the
+ * graph, and something older of the same step stays, or nothing went that a graph would have kept.
+ */
+static bool may_be_graph(const struct sl_fit_program *p, const struct sl_fit_keeps *keeps, const signed char *who)
+{
+	unsigned step = 0, made = 0, kept = 0;
+	bool gone = false;
+
+	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].step <= keeps->to; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		const struct sl_fit_stack *maker = sl_fit_program_maker(p, i);
+
+		if (life->step != step) {
+			step = life->step;
+			made = kept = 0;
+			gone = false;
+		}
+		made += maker->module;
+		if (who[i] < 0 && made && !maker->guarded && keeps->passes[step] <= life->birth &&
+		    (kept || (made < GRAPH_MIN && !gone)))
+			return true;
+		kept += who[i] != 0;
+		gone |= !maker->module && life->death != SL_FIT_GAP;
+	}
+	return false;
+}
+
 /* Blocks that each step keeps; graph: by autograd's graph.  modules: only those that modules made, and their inputs. */
 static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, bool graph, bool modules)
 {
 	const struct sl_fit_place *place = NULL;
 	size_t leaves = p->whole.ops.count, until;
 	uint64_t bytes = 0;
-	unsigned step = 0, results = 0;
+	unsigned step = 0, last = 0, results = 0;
 	signed char *who;
 
 	if (p->steps.count < 2)
@@ -78,17 +106,23 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 			continue;
 		if (!graph || of_module || step != life->step)
 			leaves = e->keeps->leaves[i];
-		if (modules && !of_module && step != life->step)
-			continue; /* what the loss keeps by itself */
+		if (modules && (last != life->step || (!of_module && step != life->step))) {
+			last = life->step;
+			continue; /* what the program keeps by itself: the result, or a loss */
+		}
 		step = life->step;
 		if (modules && life->step <= p->steps.count && e->keeps->passes[life->step] > life->birth)
 			continue; /* a backward pass may need it */
-		until = graph && !modules ? sl_fit_keeps_until(e->keeps, p, i) : 0;
+		until = !modules ? sl_fit_keeps_until(e->keeps, p, i) : 0;
 		e->dies[i] = until > leaves ? until : leaves;
 		bytes += life->bytes;
 		results += life->step == e->keeps->to && of_module;
 		if (who[i] != 2 && (!place || (of_module && modules)))
 			place = keeper(p, e->keeps, i);
+	}
+	if (!graph && may_be_graph(p, e->keeps, who)) {
+		change->given = "the results are detached";
+		e->most = SL_PASSES_STEP;
 	}
 	free(who);
 	e->loose = graph;

@@ -29,6 +29,8 @@ static bool shrink_state(struct sl_fit_edits *e, struct sl_change *change, const
 	}
 	e->scaled = true;
 	if (p->rest == SL_FIT_REST_STATE) {
+		change->given = "the state is float32, updated by parameter";
+		e->most = SL_PASSES_STEP; /* of all at once it needs as much again for a moment */
 		e->extra = OWN_STEP * p->temporary;
 		e->extra_from = p->states;
 	}

@@ -16,6 +16,7 @@
 #define GROWTH_PART   100000 /* what is held may grow by one of so many parts of the device a step */
 #define GROWTH_MAX    (64 << 10)
 #define RISES	      4	  /* of what is held, one after the other */
+#define RISES_MIN     2	  /* the same, of a program with fewer steps */
 #define ABOUT_PART    20  /* of a peak: so much of it ends by the change, at a time that is not known exactly */
 #define LESS_PART     100 /* of a peak that did not fail: a change is told where it lowers it by one of so many parts */
 
@@ -206,7 +207,7 @@ static uint64_t rise(const struct sl_fit_program *p, const struct sl_fit_edits *
 {
 	double *held = sl_memory_must(calloc(p->whole.ops.count + 2, sizeof(*held))), now = 0, last = 0, first = 0;
 	uint64_t input = 0;
-	unsigned rises = 0, next = 0;
+	unsigned rises = 0, next = 0, wanted = p->steps.count > RISES ? RISES : (unsigned)p->steps.count - 1;
 
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
@@ -222,9 +223,9 @@ static uint64_t rise(const struct sl_fit_program *p, const struct sl_fit_edits *
 		if (i != p->steps.item[next])
 			continue;
 		next++;
-		if (next + RISES < p->steps.count)
+		if (next + wanted < p->steps.count)
 			continue;
-		if (next + RISES == p->steps.count)
+		if (next + wanted == p->steps.count)
 			first = now;
 		else
 			rises += now > last && p->whole.ops.item[i].bytes <= input;
@@ -232,7 +233,7 @@ static uint64_t rise(const struct sl_fit_program *p, const struct sl_fit_edits *
 		last = now;
 	}
 	free(held);
-	return rises == RISES ? (uint64_t)((last - first) / RISES) : 0;
+	return rises == wanted && wanted >= RISES_MIN ? (uint64_t)((last - first) / wanted) : 0;
 }
 
 /* True: each of the last inputs was larger than the one before, as sorted ones are: the next will be larger again. */

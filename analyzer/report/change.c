@@ -74,6 +74,7 @@ void sl_change_write(struct sl_json *j, const struct sl_change *c)
 	sl_json_string(j, "passes", sl_change_passes[c->passes]);
 	sl_json_bool(j, "fits", c->passes == SL_PASSES);
 	sl_json_bool(j, "tight", c->tight);
+	sl_json_string(j, "given", c->given);
 	sl_json_known_uint(j, "steps_later", c->steps_later);
 	sl_json_known_uint(j, "lacks_bytes", c->wanted ? c->wanted : SL_UNKNOWN);
 	write_line(j, "lacks_at", &c->stops);

@@ -66,9 +66,15 @@ class Proof(unittest.TestCase):
                     self.assertFalse(change["fits"], (name, change))
         self.assertGreaterEqual(fails, 8)
 
-    def test_what_fits_is_told_for_five_of_seven(self):
-        """One sorts its inputs by size.  What the other still loads is in no recording."""
-        self.assertEqual([name for name in TRUTH if not changes(name)[0]["fits"]], ["passage_tokens", "prompt_then_denoise"])
+    def test_what_fits_is_told_for_four_of_seven(self):
+        """One depends on how the new optimizer works.  One sorts its inputs by size.  What the last still loads is in no recording."""
+        self.assertEqual([name for name in TRUTH if not changes(name)[0]["fits"]], ["seq2seq_adam", "passage_tokens", "prompt_then_denoise"])
+
+    def test_smaller_state_is_not_told_as_fitting_before_its_first_update(self):
+        """An optimizer that takes all parameters at once needs as much again as they have: with it seq2seq_adam lacks 16 MiB."""
+        for name in "seq2seq_adam", "ema_unet":
+            half = next(change for change in changes(name) if change["kind"] == "half_state")
+            self.assertEqual((half["fits"], half["given"]), (False, "the state is float32, updated by parameter"))
 
     def test_peaks_are_those_of_the_changed_programs(self):
         compared = 0
@@ -146,6 +152,20 @@ class Tried(unittest.TestCase):
     def test_activations_that_a_statistic_keeps_are_a_graph(self):
         kinds = [change["kind"] for change in self.of("style_mixed")]
         self.assertEqual((kinds[:2], "offload_results" in kinds), (["free_leak", "no_grad"], False))
+
+    def test_results_that_a_graph_may_hold_fit_on_the_host_only_without_it(self):
+        """With `.cpu()` frozen_head failed, whose head keeps its input.  eval_scores, under torch.no_grad, ran through."""
+        said = {name: next(c for c in self.of(name) if c["kind"] == "offload_results") for name in ("frozen_head", "eval_scores")}
+        self.assertEqual([(change["fits"], change["given"]) for change in said.values()], [(False, "the results are detached"), (True, None)])
+
+    def test_a_variable_of_the_loop_holds_a_result_until_the_next(self):
+        self.assertEqual(self.of("eval_scores")[0]["peak_allocated_bytes"], 99524608)
+
+    def test_under_no_grad_the_program_still_keeps_its_results(self):
+        """It failed under a smaller limit."""
+        said = {change["kind"]: change for change in self.of("graph_outputs")}
+        self.assertEqual((said["free_leak"]["fits"], said["no_grad"]["passes"]), (True, "this step"))
+        self.assertIsNotNone(said["no_grad"]["steps_later"])
 
     def test_layers_are_named_by_the_line_that_calls_the_largest(self):
         first = self.of("accumulate")[0]
