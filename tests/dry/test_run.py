@@ -442,6 +442,7 @@ class Gate(unittest.TestCase):
 
     def test_the_launchers_check_is_of_the_dry_run(self):
         said = subprocess.run([RUN, "--dry=l4", "--check", "--", "true"], env=self.clean, cwd=self.folder, capture_output=True, text=True).stderr
+        self.assertRegex(said, "(?m)^not seen .*(env -i)")
         self.assertRegex(said, "dry run +l4: no GPU is used")
         self.assertNotIn("CUDA driver", said)
 
