@@ -17,7 +17,7 @@ static void put_change(struct sl_page *page, const struct sl_change *change)
 {
 	char text[300], words[300];
 
-	sl_packed_map(&page->pack, 8);
+	msgpack_pack_map(&page->pack.pk, 8);
 	sl_page_put_text(page, "kind", change->kind);
 	sl_page_put_text(page, "text", sl_change_text(text, sizeof(text), change));
 	sl_page_put_text(page, "words", sl_change_words(words, sizeof(words), change));

@@ -64,10 +64,10 @@ static void put_spread(struct sl_page *page, const char *key, const struct sl_sp
 {
 	sl_page_key(page, key);
 	if (!spread->count) {
-		sl_packed_nil(&page->pack);
+		msgpack_pack_nil(&page->pack.pk);
 		return;
 	}
-	sl_packed_map(&page->pack, 3);
+	msgpack_pack_map(&page->pack.pk, 3);
 	sl_page_put_known(page, "min", spread->min);
 	sl_page_put_known(page, "max", spread->max);
 	sl_page_put_double(page, "mean", spread->mean);
@@ -92,7 +92,7 @@ static int by_place(const void *a, const void *b)
 
 static void put_row(struct sl_page *page, const struct sl_difference *d)
 {
-	sl_packed_map(&page->pack, 7);
+	msgpack_pack_map(&page->pack.pk, 7);
 	sl_page_put_text(page, "of", sl_measure_names[d->of]);
 	sl_page_put_text(page, "key", d->key);
 	sl_page_put_text(page, "what", d->what);
@@ -195,7 +195,7 @@ static void put_stacks(struct sl_page *page, const struct sl_page_changes *chang
 
 static void put_reason(struct sl_page *page, const char *what, bool line, double bytes, double before, double after)
 {
-	sl_packed_map(&page->pack, 5);
+	msgpack_pack_map(&page->pack.pk, 5);
 	sl_page_put_text(page, "what", what);
 	sl_page_put_bool(page, "line", line);
 	sl_page_put_double(page, "bytes", bytes);

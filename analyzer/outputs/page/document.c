@@ -130,13 +130,13 @@ void sl_page_key(struct sl_page *page, const char *key)
 void sl_page_put_map(struct sl_page *page, const char *key, uint32_t pairs)
 {
 	sl_page_key(page, key);
-	sl_packed_map(&page->pack, pairs);
+	msgpack_pack_map(&page->pack.pk, pairs);
 }
 
 void sl_page_put_array(struct sl_page *page, const char *key, uint32_t items)
 {
 	sl_page_key(page, key);
-	sl_packed_array(&page->pack, items);
+	msgpack_pack_array(&page->pack.pk, items);
 }
 
 void sl_page_put_column(struct sl_page *page, const char *key, enum sl_packed_type type, const void *values, size_t count)
@@ -148,16 +148,16 @@ void sl_page_put_column(struct sl_page *page, const char *key, enum sl_packed_ty
 void sl_page_put_uint(struct sl_page *page, const char *key, uint64_t value)
 {
 	sl_page_key(page, key);
-	sl_packed_uint(&page->pack, value);
+	msgpack_pack_uint64(&page->pack.pk, value);
 }
 
 void sl_page_put_double(struct sl_page *page, const char *key, double value)
 {
 	sl_page_key(page, key);
 	if (isnan(value))
-		sl_packed_nil(&page->pack);
+		msgpack_pack_nil(&page->pack.pk);
 	else
-		sl_packed_double(&page->pack, value);
+		msgpack_pack_double(&page->pack.pk, value);
 }
 
 void sl_page_put_bool(struct sl_page *page, const char *key, int value)
@@ -170,18 +170,18 @@ void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, u
 {
 	sl_page_key(page, key);
 	if (ns && ns != SL_UNKNOWN)
-		sl_packed_double(&page->pack, sl_page_time(page, process, ns));
+		msgpack_pack_double(&page->pack.pk, sl_page_time(page, process, ns));
 	else
-		sl_packed_nil(&page->pack);
+		msgpack_pack_nil(&page->pack.pk);
 }
 
 void sl_page_put_index(struct sl_page *page, const char *key, int64_t index)
 {
 	sl_page_key(page, key);
 	if (index < 0)
-		sl_packed_nil(&page->pack);
+		msgpack_pack_nil(&page->pack.pk);
 	else
-		sl_packed_int(&page->pack, index);
+		msgpack_pack_int64(&page->pack.pk, index);
 }
 
 void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value)
@@ -198,7 +198,7 @@ void sl_page_put_text(struct sl_page *page, const char *key, const char *text)
 
 void sl_page_row(struct sl_page *page, unsigned members, unsigned process)
 {
-	sl_packed_map(&page->pack, members);
+	msgpack_pack_map(&page->pack.pk, members);
 	sl_page_put_uint(page, "process", process);
 	page->row_count++;
 }
@@ -219,9 +219,9 @@ void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)
 {
 	sl_page_key(page, key);
 	if (unix_ns)
-		sl_packed_double(&page->pack, unix_ns > page->t0_unix_ns ? (double)(unix_ns - page->t0_unix_ns) : 0);
+		msgpack_pack_double(&page->pack.pk, unix_ns > page->t0_unix_ns ? (double)(unix_ns - page->t0_unix_ns) : 0);
 	else
-		sl_packed_nil(&page->pack);
+		msgpack_pack_nil(&page->pack.pk);
 }
 
 /* ---- the whole */
@@ -229,6 +229,7 @@ void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)
 void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget)
 {
 	*page = (struct sl_page){.process_count = processes, .budget = *budget};
+	sl_packed_begin(&page->pack);
 	page->timelines = sl_memory_must(calloc(processes + 1, sizeof(*page->timelines)));
 	page->site_nodes = sl_memory_must(calloc(processes + 1, sizeof(*page->site_nodes)));
 	page->stack_nodes = sl_memory_must(calloc(processes + 1, sizeof(*page->stack_nodes)));
@@ -243,7 +244,7 @@ void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const
 {
 	char number[32];
 
-	sl_packed_map(&page->pack, keys);
+	msgpack_pack_map(&page->pack.pk, keys);
 	sl_page_put_text(page, "schema", "stormlog.page");
 	sl_page_put_index(page, "version", 1);
 	sl_page_put_text(page, "generator", SL_VERSION);

@@ -37,7 +37,7 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 		count += is_owner(model, oom, &oom->owners[i]);
 	sl_page_put_array(page, "owners", count);
 	for (unsigned i = 0; i < rest_count; i++) {
-		sl_packed_map(&page->pack, 4);
+		msgpack_pack_map(&page->pack.pk, 4);
 		sl_page_put_text(page, "name", rests[i].name);
 		sl_page_put_known(page, "bytes", rests[i].bytes);
 		sl_page_put_known(page, "blocks", 0);
@@ -48,7 +48,7 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 
 		if (!is_owner(model, oom, &oom->owners[i]))
 			continue;
-		sl_packed_map(&page->pack, 5);
+		msgpack_pack_map(&page->pack.pk, 5);
 		put_place(page, process, site->stack, 2);
 		sl_page_put_text(page, "name", sl_model_library(model, site));
 		sl_page_put_known(page, "bytes", oom->owners[i].bytes);
@@ -90,7 +90,7 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	sl_page_put_known(page, "total", oom->total_bytes);
 	sl_page_key(page, "recovered");
 	if (oom->recovered < 0 && !oom->less_bytes)
-		sl_packed_nil(&page->pack);
+		msgpack_pack_nil(&page->pack.pk);
 	else
 		sl_packed_bool(&page->pack, sl_oom_got_over(oom));
 	sl_page_put_bool(page, "injected", oom->injected);

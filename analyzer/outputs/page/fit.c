@@ -165,7 +165,7 @@ static void put_run(struct sl_page *page, const struct asked *asked, const struc
 	const struct sl_fit_recording *r = asked->subject.recording;
 	bool failed = o->verdict == SL_FIT_FAILS;
 
-	sl_packed_map(&page->pack, 7);
+	msgpack_pack_map(&page->pack.pk, 7);
 	sl_page_put_text(page, "verdict", sl_fit_word(a, i));
 	sl_page_put_known(page, "reserved", o->stats.peak_reserved);
 	sl_page_put_known(page, "retries", o->stats.retries);
@@ -181,7 +181,7 @@ static void put_choice(struct sl_page *page, const struct asked *asked, unsigned
 	const struct sl_fit_subject *s = &asked->subject;
 	const struct sl_fit_answer *a = &s->answers[c];
 
-	sl_packed_map(&page->pack, 10);
+	msgpack_pack_map(&page->pack.pk, 10);
 	sl_page_put_text(page, "settings", sl_fit_name(s, c));
 	sl_page_put_bool(page, "recorded", !s->choices[c].text);
 	sl_page_put_known(page, "always_from", asked->whole ? a->scan.always_from : SL_UNKNOWN);
@@ -190,9 +190,9 @@ static void put_choice(struct sl_page *page, const struct asked *asked, unsigned
 	sl_page_put_bool(page, "at_most", a->scan.looked_to >= a->scan.always_from && a->scan.looked_to > a->free.floor);
 	sl_page_put_array(page, "also", (uint32_t)a->scan.also.count);
 	for (size_t i = 0; i < a->scan.also.count; i++) {
-		sl_packed_array(&page->pack, 2);
-		sl_packed_double(&page->pack, (double)a->scan.also.item[i].from);
-		sl_packed_double(&page->pack, (double)a->scan.also.item[i].to);
+		msgpack_pack_array(&page->pack.pk, 2);
+		msgpack_pack_double(&page->pack.pk, (double)a->scan.also.item[i].from);
+		msgpack_pack_double(&page->pack.pk, (double)a->scan.also.item[i].to);
 	}
 	sl_page_put_known(page, "peak_reserved", a->free.stats.peak_reserved);
 	put_column(page, "reserved", a->trail.reserved, a->trail.points);
@@ -223,11 +223,11 @@ static void put_subject(struct sl_page *page, const struct asked *asked)
 	sl_page_put_bool(page, "of_allocator", asked->of_allocator);
 	sl_page_key(page, "notes");
 	sl_fit_notes(s, asked->of_allocator, count_note, &notes);
-	sl_packed_array(&page->pack, notes);
+	msgpack_pack_array(&page->pack.pk, notes);
 	sl_fit_notes(s, asked->of_allocator, sl_page_put_warning, page);
 	sl_page_put_array(page, "capacities", s->capacity_count);
 	for (unsigned i = 0; i < s->capacity_count; i++)
-		sl_packed_double(&page->pack, (double)s->capacities[i]);
+		msgpack_pack_double(&page->pack.pk, (double)s->capacities[i]);
 	sl_page_put_uint(page, "best", asked->whole ? sl_fit_best(s) : 0);
 	sl_page_put_time(page, "start", asked->process, choices ? s->answers[0].trail.begin_ns : SL_UNKNOWN);
 	sl_page_put_known(page, "width", choices ? s->answers[0].trail.width_ns : SL_UNKNOWN);

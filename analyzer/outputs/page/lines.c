@@ -127,8 +127,8 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 	sl_page_put_double(page, "peak", peak);
 	sl_page_key(page, "start");
 	/* may be before t0, if the bin begins before the first process */
-	sl_packed_double(&page->pack,
-			 (double)(int64_t)(c.first_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns));
+	msgpack_pack_double(&page->pack.pk,
+			    (double)(int64_t)(c.first_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns));
 	sl_page_put_double(page, "width", (double)(1ull << c.shift));
 	sl_page_put_uint(page, "offset", c.offset);
 	sl_page_put_column(page, "min", SL_PACKED_F64, c.min, c.n);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/outputs/page/packed.h"
 
-#include <msgpack.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -23,22 +22,9 @@ static int put(void *data, const char *bytes, size_t size)
 	return 0;
 }
 
-static msgpack_packer *packer(struct sl_packed *packed, msgpack_packer *to)
+void sl_packed_begin(struct sl_packed *packed)
 {
-	*to = (msgpack_packer){.data = packed, .callback = put};
-	return to;
-}
-
-#define PACK(what, ...) msgpack_pack_##what(packer(packed, &(msgpack_packer){0}), ##__VA_ARGS__)
-
-void sl_packed_map(struct sl_packed *packed, uint32_t pairs)
-{
-	PACK(map, pairs);
-}
-
-void sl_packed_array(struct sl_packed *packed, uint32_t items)
-{
-	PACK(array, items);
+	*packed = (struct sl_packed){.pk = {.data = packed, .callback = put}};
 }
 
 void sl_packed_array_at(struct sl_packed *packed, size_t at, uint32_t items)
@@ -46,7 +32,7 @@ void sl_packed_array_at(struct sl_packed *packed, size_t at, uint32_t items)
 	size_t end = packed->size, head;
 	unsigned char bytes[5];
 
-	PACK(array, items);
+	msgpack_pack_array(&packed->pk, items);
 	head = packed->size - end;
 	memcpy(bytes, packed->data + end, head);
 	memmove(packed->data + at + head, packed->data + at, end - at);
@@ -58,7 +44,7 @@ void sl_packed_string(struct sl_packed *packed, const char *text)
 	size_t size = text ? strlen(text) : 0;
 
 	if (!text) {
-		PACK(nil);
+		msgpack_pack_nil(&packed->pk);
 		return;
 	}
 	for (size_t cut = TEXT_MAX; size > TEXT_MAX;) { /* never inside a character */
@@ -66,43 +52,23 @@ void sl_packed_string(struct sl_packed *packed, const char *text)
 			cut--;
 		size = cut;
 	}
-	PACK(str_with_body, text, size);
-}
-
-void sl_packed_uint(struct sl_packed *packed, uint64_t value)
-{
-	PACK(uint64, value);
-}
-
-void sl_packed_int(struct sl_packed *packed, int64_t value)
-{
-	PACK(int64, value);
-}
-
-void sl_packed_double(struct sl_packed *packed, double value)
-{
-	PACK(double, value);
+	msgpack_pack_str_with_body(&packed->pk, text, size);
 }
 
 void sl_packed_bool(struct sl_packed *packed, int value)
 {
 	if (value)
-		PACK(true);
+		msgpack_pack_true(&packed->pk);
 	else
-		PACK(false);
-}
-
-void sl_packed_nil(struct sl_packed *packed)
-{
-	PACK(nil);
+		msgpack_pack_false(&packed->pk);
 }
 
 void sl_packed_known(struct sl_packed *packed, uint64_t value)
 {
 	if (value == UINT64_MAX)
-		PACK(nil);
+		msgpack_pack_nil(&packed->pk);
 	else
-		PACK(uint64, value);
+		msgpack_pack_uint64(&packed->pk, value);
 }
 
 void sl_packed_column(struct sl_packed *packed, enum sl_packed_type type, const void *values, size_t count)
@@ -110,7 +76,7 @@ void sl_packed_column(struct sl_packed *packed, enum sl_packed_type type, const 
 	static const unsigned char widths[] = {0, 1, 2, 4, 4, 8};
 	size_t size = count * widths[type];
 
-	PACK(ext, size, (int8_t)type);
+	msgpack_pack_ext(&packed->pk, size, (int8_t)type);
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	if (size)
 		put(packed, values, size);
@@ -123,7 +89,7 @@ void sl_packed_column(struct sl_packed *packed, enum sl_packed_type type, const 
 void sl_packed_free(struct sl_packed *packed)
 {
 	free(packed->data);
-	*packed = (struct sl_packed){0};
+	sl_packed_begin(packed);
 }
 
 unsigned char *sl_packed_gzip(const struct sl_packed *packed, size_t *size)

@@ -5,27 +5,23 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include <msgpack.h>
 #include <stdio.h>
 
 struct sl_packed {
 	unsigned char *data;
 	size_t size, capacity;
+	msgpack_packer pk; /* writes here; so a packed one is not moved */
 };
 
 enum sl_packed_type { SL_PACKED_U8 = 1, SL_PACKED_U16, SL_PACKED_U32, SL_PACKED_F32, SL_PACKED_F64 };
 
-void sl_packed_map(struct sl_packed *packed, uint32_t pairs);
-void sl_packed_array(struct sl_packed *packed, uint32_t items);
-/* The same of what was written from `at` on: its head is put before it. */
+void sl_packed_begin(struct sl_packed *packed);
+
+/* The array of what was written from `at` on: its head is put before it. */
 void sl_packed_array_at(struct sl_packed *packed, size_t at, uint32_t items);
 void sl_packed_string(struct sl_packed *packed, const char *text); /* NULL: nil; cut at 4 kB */
-void sl_packed_int(struct sl_packed *packed, int64_t value);
-void sl_packed_uint(struct sl_packed *packed, uint64_t value);
-void sl_packed_double(struct sl_packed *packed, double value);
 void sl_packed_bool(struct sl_packed *packed, int value);
-void sl_packed_nil(struct sl_packed *packed);
 void sl_packed_column(struct sl_packed *packed, enum sl_packed_type type, const void *values, size_t count);
 
 /* Bytes, nil where the value is SL_UNKNOWN. */

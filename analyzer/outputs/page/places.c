@@ -263,7 +263,7 @@ static void put_stays(struct sl_page *page, unsigned process, const struct place
 
 	sl_page_key(page, "stays");
 	if (!from || from->given_up || !from->width_ns || model->folded_ns) {
-		sl_packed_nil(&page->pack);
+		msgpack_pack_nil(&page->pack.pk);
 		return;
 	}
 	for (merge(from, places, &stays); stays.rows.count > page->budget.stays && stays.shift < 7; merge(from, places, &stays)) {
@@ -272,7 +272,7 @@ static void put_stays(struct sl_page *page, unsigned process, const struct place
 		stays.ids = (struct sl_idmap){0};
 		stays.shift++;
 	}
-	sl_packed_map(&page->pack, 9);
+	msgpack_pack_map(&page->pack.pk, 9);
 	sl_page_put_double(page, "begin", /* on the grid, so it may be before t0 */
 			   (double)((int64_t)from->begin_ns + page->timelines[process].unix_offset - (int64_t)page->t0_unix_ns));
 	sl_page_put_double(page, "width", (double)(from->width_ns << stays.shift));
@@ -301,7 +301,7 @@ static void put_roles(struct sl_page *page, unsigned process)
 		count++;
 		for (int i = 0; i < SL_ROLE_COUNT; i++)
 			column[i] = (double)bytes[i];
-		sl_packed_map(&page->pack, 2);
+		msgpack_pack_map(&page->pack.pk, 2);
 		sl_page_put_index(page, "device", device->device);
 		sl_page_put_column(page, "bytes", SL_PACKED_F64, column, SL_ROLE_COUNT);
 	}

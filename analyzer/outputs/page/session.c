@@ -146,12 +146,12 @@ void sl_page_put_findings(struct sl_page *page)
 	for (size_t i = 0; i < page->findings.count; i++) {
 		const struct sl_page_finding *f = &page->findings.item[i];
 
-		sl_packed_map(&page->pack, 11);
+		msgpack_pack_map(&page->pack.pk, 11);
 		sl_page_put_known(page, "bytes", f->bytes);
 		sl_page_put_text(page, "id", f->id);
 		sl_page_put_text(page, "severity", f->severity);
 		sl_page_key(page, "process");
-		f->process < 0 ? sl_packed_nil(&page->pack) : sl_packed_int(&page->pack, f->process);
+		f->process < 0 ? msgpack_pack_nil(&page->pack.pk) : msgpack_pack_int64(&page->pack.pk, f->process);
 		sl_page_put_index(page, "device", f->device);
 		sl_page_put_unix(page, "from", f->from_unix);
 		sl_page_put_unix(page, "to", f->to_unix);
@@ -159,7 +159,7 @@ void sl_page_put_findings(struct sl_page *page)
 		sl_page_put_text(page, "advice", f->advice);
 		sl_page_put_array(page, "evidence", f->evidence_count);
 		for (unsigned k = 0; k < f->evidence_count; k++) {
-			sl_packed_array(&page->pack, 2);
+			msgpack_pack_array(&page->pack.pk, 2);
 			sl_packed_string(&page->pack, f->evidence[k].name);
 			sl_packed_string(&page->pack, f->evidence[k].value);
 		}

@@ -70,7 +70,7 @@ static void put_devices(struct sl_page *page, unsigned index)
 		if (!device || !device->used)
 			continue;
 		count++;
-		sl_packed_map(&page->pack, 5);
+		msgpack_pack_map(&page->pack.pk, 5);
 		sl_page_put_index(page, "device", device->device);
 		sl_page_put_known(page, "peak", device->known_peak);
 		sl_page_put_time(page, "peak_at", index, device->known_peak ? device->known_peak_ns : 0);
@@ -87,7 +87,7 @@ static void put_process(struct sl_page *page, unsigned index)
 	const struct sl_header *header = &p->trace->header;
 	const struct sl_device_state *fullest = sl_devices_fullest(p);
 
-	sl_packed_map(&page->pack, 18);
+	msgpack_pack_map(&page->pack.pk, 18);
 	sl_page_put_index(page, "rank", header->rank);
 	sl_page_put_text(page, "host", header->host ? header->host : "");
 	sl_page_put_index(page, "pid", header->pid);
@@ -120,10 +120,10 @@ void sl_page_processes(struct sl_page *page)
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
 
-		sl_packed_map(&page->pack, 9);
+		msgpack_pack_map(&page->pack.pk, 9);
 		sl_page_put_array(page, "processes", device->process_count);
 		for (unsigned k = 0; k < device->process_count; k++)
-			sl_packed_uint(&page->pack, device->processes[k]);
+			msgpack_pack_uint64(&page->pack.pk, device->processes[k]);
 		sl_page_put_text(page, "host", device->host ? device->host : "");
 		sl_page_put_index(page, "device", device->device);
 		sl_page_put_text(page, "name", device->name);
@@ -195,9 +195,9 @@ static void label_rows(struct sl_page *page, unsigned process)
 		sl_page_put_time(page, "first", process, label->first_ns);
 		sl_page_put_time(page, "last", process, label->last_ns);
 		sl_page_key(page, "slope");
-		growth->verdict ? sl_packed_double(&page->pack, growth->slope) : sl_packed_nil(&page->pack);
+		growth->verdict ? msgpack_pack_double(&page->pack.pk, growth->slope) : msgpack_pack_nil(&page->pack.pk);
 		sl_page_key(page, "r_squared");
-		growth->verdict ? sl_packed_double(&page->pack, growth->r_squared) : sl_packed_nil(&page->pack);
+		growth->verdict ? msgpack_pack_double(&page->pack.pk, growth->r_squared) : msgpack_pack_nil(&page->pack.pk);
 		sl_page_put_text(page, "verdict", growth->verdict);
 		sl_page_put_bool(page, "credited", growth->credited);
 		sl_page_put_text(page, "advice", growth->advice);

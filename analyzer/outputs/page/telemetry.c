@@ -174,7 +174,7 @@ static void put_process(struct telemetry_page *t, const struct sl_session *sessi
 		hidden = device->hidden > hidden ? device->hidden : hidden;
 		end += device->end;
 	}
-	sl_packed_map(&page->pack, 17);
+	msgpack_pack_map(&page->pack.pk, 17);
 	sl_page_put_index(page, "rank", first->world_size > 1 || t->count > 1 ? first->rank : -1);
 	sl_page_put_text(page, "host", first->host);
 	sl_page_put_index(page, "pid", first->pid);
@@ -196,10 +196,10 @@ static void put_process(struct telemetry_page *t, const struct sl_session *sessi
 
 static void put_device(struct sl_page *page, const struct place *place)
 {
-	sl_packed_map(&page->pack, 9);
+	msgpack_pack_map(&page->pack.pk, 9);
 	sl_page_put_array(page, "processes", (uint32_t)place->ranks.count);
 	for (size_t i = 0; i < place->ranks.count; i++)
-		sl_packed_uint(&page->pack, place->ranks.item[i]);
+		msgpack_pack_uint64(&page->pack.pk, place->ranks.item[i]);
 	sl_page_put_text(page, "host", place->host);
 	sl_page_put_index(page, "device", place->device);
 	sl_page_put_text(page, "name", NULL);
@@ -268,7 +268,7 @@ static void put_ooms(struct telemetry_page *t)
 			sl_page_put_known(page, "free", known(event->free_bytes));
 			sl_page_put_known(page, "total", known(event->total_bytes));
 			sl_page_key(page, "recovered");
-			sl_packed_nil(&page->pack);
+			msgpack_pack_nil(&page->pack.pk);
 			sl_page_put_bool(page, "injected", false);
 			sl_page_put_known(page, "stack", 0);
 			sl_page_put_array(page, "owners", 0);
@@ -286,7 +286,7 @@ static void put_marks(struct telemetry_page *t, const struct sl_markers *markers
 		const struct sl_marker *mark = &markers->list[i];
 		int process = process_of(page, mark->rank, -1);
 
-		sl_packed_map(&page->pack, 5);
+		msgpack_pack_map(&page->pack.pk, 5);
 		sl_page_put_uint(page, "process", process < 0 ? 0 : (unsigned)process);
 		sl_page_put_index(page, "device", -1);
 		sl_page_put_unix(page, "at", (uint64_t)mark->start_ns);
