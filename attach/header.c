@@ -9,22 +9,15 @@
 #include "common/now.h"
 
 #define ENVIRONMENT_MAX (1u << 20) /* bytes */
-#define ARGUMENTS_MAX	16384
 
 size_t sl_header_read_of(long pid, const char *name, char *buffer, size_t size)
 {
 	char path[64];
-	size_t used = 0;
-	FILE *file;
+	long used;
 
 	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, name);
-	file = fopen(path, "re");
-	if (file) {
-		used = fread(buffer, 1, size - 1, file);
-		fclose(file);
-	}
-	buffer[used] = 0;
-	return used;
+	used = sl_procfile_read(path, buffer, size);
+	return used > 0 ? (size_t)used : 0;
 }
 
 static void key_link(struct sl_definition *out, const char *name, long pid)
@@ -36,23 +29,6 @@ static void key_link(struct sl_definition *out, const char *name, long pid)
 	length = readlink(path, link, sizeof(link) - 1);
 	link[length > 0 ? length : 0] = 0;
 	sl_definition_maybe_text(out, name, link);
-}
-
-static void pack_argv(struct sl_definition *out, long pid)
-{
-	char arguments[ARGUMENTS_MAX], masked[ARGUMENTS_MAX];
-	size_t bytes = sl_header_read_of(pid, "cmdline", arguments, sizeof(arguments));
-	enum sl_redact_follows follows = SL_REDACT_NOTHING;
-	unsigned count = 0;
-
-	for (const char *at = arguments; at < arguments + bytes; at += strlen(at) + 1)
-		count++;
-	sl_definition_key(out, "argv");
-	sl_pack_array(&out->pack, count);
-	for (const char *at = arguments; at < arguments + bytes; at += strlen(at) + 1) {
-		sl_redact_argument(at, &follows, masked, sizeof(masked));
-		sl_pack_text(&out->pack, masked);
-	}
 }
 
 /* The agent's rules read variables with getenv.  Here they are asked with the process's environment in place of ours. */
@@ -87,7 +63,7 @@ static long pack_run(struct sl_definition *out, long pid, const char *host, cons
 size_t sl_header_of(long pid, uint8_t *bytes, size_t size, long *rank)
 {
 	struct sl_definition out = sl_definition_begin(bytes, size, "header");
-	char boot_id[40], host[256] = "";
+	char boot_id[40], host[256] = "", path[64];
 
 	sl_procfile_read("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
 	boot_id[strcspn(boot_id, "\n")] = 0;
@@ -103,7 +79,8 @@ size_t sl_header_of(long pid, uint8_t *bytes, size_t size, long *rank)
 	sl_definition_uint(&out, "process_start", sl_procfile_start((uint64_t)pid));
 	sl_definition_maybe_text(&out, "boot_id", boot_id);
 	*rank = pack_run(&out, pid, host, boot_id);
-	pack_argv(&out, pid);
+	snprintf(path, sizeof(path), "/proc/%ld/cmdline", pid);
+	sl_redact_pack(&out, path);
 	key_link(&out, "exe", pid);
 	key_link(&out, "cwd", pid);
 	sl_definition_uint(&out, "watcher",

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/process/process.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
 
@@ -81,19 +82,14 @@ static const char *add(struct sl_sleepers *list, const char *path)
 /* The process's number in each pid namespace that /proc shows.  A ring that a fork left mapped belongs to the parent. */
 static bool is_number_of(long pid, long number)
 {
-	char path[64], line[1024], *at = NULL, *end;
-	bool found = false;
-	FILE *file;
+	char path[64], line[360], *at = line;
+	uint64_t found = 0;
 
 	snprintf(path, sizeof(path), "/proc/%ld/status", pid);
-	file = fopen(path, "re");
-	while (file && !at && fgets(line, sizeof(line), file))
-		at = strncmp(line, "NSpid:", 6) ? NULL : line + 6;
-	for (; at && !found; at = end == at ? NULL : end)
-		found = strtol(at, &end, 10) == number && end != at;
-	if (file)
-		fclose(file);
-	return found;
+	sl_procfile_find(path, "NSpid:", line, sizeof(line));
+	while ((long)found != number && sl_procfile_digits(at, &found))
+		at += strcspn(at, " \t") + strspn(at + strcspn(at, " \t"), " \t");
+	return number > 0 && (long)found == number;
 }
 
 /* A path of a container is looked at from inside it. */

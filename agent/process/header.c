@@ -9,9 +9,8 @@
 #include "common/definition.h"
 #include "common/tracefile.h"
 
-#define VALUE_MAX     4096	  /* most bytes of a variable's value */
-#define VALUES_MAX    (64u << 10) /* most bytes of all values; the header has room for 192 KiB */
-#define ARGUMENTS_MAX (16u << 10) /* most bytes of the command line */
+#define VALUE_MAX  4096	       /* most bytes of a variable's value */
+#define VALUES_MAX (64u << 10) /* most bytes of all values; the header has room for 192 KiB */
 
 /* pids in each namespace that /proc shows, outermost first; kernels before 4.1 do not say. */
 static void pack_pids(struct sl_definition *out, const struct sl_process_identity *process)
@@ -32,28 +31,9 @@ static void pack_pids(struct sl_definition *out, const struct sl_process_identit
 		sl_pack_uint(&out->pack, pids[i]);
 }
 
-static void pack_argv(struct sl_definition *out)
-{
-	static char line[ARGUMENTS_MAX], masked[ARGUMENTS_MAX]; /* too large for the stack of a small thread */
-	long size = sl_procfile_read("/proc/self/cmdline", line, sizeof(line));
-	enum sl_redact_follows follows = SL_REDACT_NOTHING;
-	unsigned count = 0;
-
-	for (long i = 0; i < size; i++)
-		count += !line[i];
-	if (size > 0 && line[size - 1])
-		count++; /* cut here, or rewritten by the program without its terminator */
-	sl_definition_key(out, "argv");
-	sl_pack_array(&out->pack, count);
-	for (const char *at = line; count--; at += strlen(at) + 1) {
-		sl_redact_argument(at, &follows, masked, sizeof(masked));
-		sl_pack_text(&out->pack, masked);
-	}
-}
-
 static void pack_paths(struct sl_definition *out)
 {
-	static char path[4096]; /* as in pack_argv */
+	static char path[4096]; /* too large for the stack of a small thread */
 	long size = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof(path) - 1);
 
 	path[size > 0 ? size : 0] = 0;
@@ -171,7 +151,7 @@ size_t sl_process_header(void *buffer, size_t size, const struct sl_process_iden
 	int saved = errno;
 
 	pack_identity(&out, process);
-	pack_argv(&out);
+	sl_redact_pack(&out, "/proc/self/cmdline");
 	pack_paths(&out);
 	sl_definition_maybe_text(&out, "tag", options->tag);
 	pack_lines(&out, "metadata", options->meta);

@@ -779,6 +779,9 @@ enum sl_redact_follows { SL_REDACT_NOTHING, SL_REDACT_SECRET, SL_REDACT_USER };
  */
 void sl_redact_argument(const char *argument, enum sl_redact_follows *follows, char *out, size_t size);
 
+/* The key argv of a header: the arguments in a file of /proc, redacted.  One thread. */
+void sl_redact_pack(struct sl_definition *out, const char *cmdline);
+
 /* Describes the machine, for the header of its trace: from small files of the kernel, by system calls.  No GPU is asked. */
 
 /*
@@ -788,8 +791,6 @@ void sl_redact_argument(const char *argument, enum sl_redact_follows *follows, c
 void sl_system_pack(struct sl_pack *pack);
 
 /* Writes the part of a trace's header that says what the numbers in events mean.  The agent and stormlog-attach write the same. */
-
-struct sl_definition;
 
 /* Adds the keys and values of that part. */
 void sl_tables_pack(struct sl_definition *map);

@@ -3,6 +3,8 @@
 #include "common/text.h"
 #include "common/base.h"
 
+#define ARGUMENTS_MAX (16u << 10) /* most bytes of the command line */
+
 static char lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
@@ -135,4 +137,23 @@ void sl_redact_argument(const char *argument, enum sl_redact_follows *follows, c
 		}
 	}
 	add_value(&text, argument);
+}
+
+void sl_redact_pack(struct sl_definition *out, const char *cmdline)
+{
+	static char line[ARGUMENTS_MAX], masked[ARGUMENTS_MAX]; /* too large for the stack of a small thread */
+	long size = sl_procfile_read(cmdline, line, sizeof(line));
+	enum sl_redact_follows follows = SL_REDACT_NOTHING;
+	unsigned count = 0;
+
+	for (long i = 0; i < size; i++)
+		count += !line[i];
+	if (size > 0 && line[size - 1])
+		count++; /* cut here, or rewritten by the program without its terminator */
+	sl_definition_key(out, "argv");
+	sl_pack_array(&out->pack, count);
+	for (const char *at = line; count--; at += strlen(at) + 1) {
+		sl_redact_argument(at, &follows, masked, sizeof(masked));
+		sl_pack_text(&out->pack, masked);
+	}
 }
