@@ -287,7 +287,7 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 	const struct sl_model *model = process->model;
 	char library[256];
 
-	for (size_t i = 0; i < model->holders.count; i++) {
+	for (size_t i = 0; i < model->holders.count && !model->snapshot; i++) { /* a snapshot names none */
 		if (!model->holders.item[i].peak_bytes)
 			continue;
 		sl_fingerprint_library(library, sizeof(library), model->libraries.item[model->holders.item[i].library]);

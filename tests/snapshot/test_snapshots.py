@@ -347,6 +347,9 @@ class Snapshots(unittest.TestCase):
         state = os.path.join(self.at.name, "state")
         said = self.run_on("diff", path, path).stdout
         self.assertNotRegex(said, "leak|hidden")
+        said = self.run_on("diff", path, self.path(made.snapshot(self.peak_of_the_cache())[0], name="other.pickle")).stdout
+        self.assertIn("PLACES", said)
+        self.assertNotIn("LIBRARIES", said)
         with unittest.mock.patch.dict(os.environ, XDG_STATE_HOME=state):
             self.assertRegex(self.run_on("runs", self.at.name).stdout, r"s\.pickle .* \?  .*unknown")
 
