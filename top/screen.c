@@ -250,7 +250,7 @@ static void help(int y)
 	static const char *const keys[] = {
 		"1 .. 7, Tab, Shift-Tab    the views",
 		"up down PgUp PgDn Home End j k, wheel    select",
-		"click    selects a line; on the selected line: Enter; on a view's name: that view",
+		"click    selects; on the selected line: Enter; on a view's name: that view",
 		"Enter    places of the selected process    Esc    every process again",
 		"m        mark this moment: places show what has changed since",
 		"/        only lines with what you type: rank 3, a library, a function; Esc: all",
@@ -259,11 +259,12 @@ static void help(int y)
 		"Space    hold the picture      + -    look less, more often",
 		"q, F10   quit                  ?, h, F1    this page",
 		"",
-		"live    held by calls of the process      d    distance from the ranks' median, in deviations",
+		"live    held by calls of the process",
+		"d       distance from the ranks' median, in deviations",
 		"hidden  on the device, but asked for by no recorded call",
 		"growth  slope of the last 64 looks; empty if chance explains it",
-		"largest the largest unused piece of PyTorch's: a tensor above it needs a new segment",
-		"Finished runs open as well: stormlog-top traces/, and Python Stormlog's files.",
+		"largest PyTorch's largest unused piece: a larger tensor needs a new segment",
+		"Finished runs open too: stormlog-top traces/, and Python Stormlog's files.",
 	};
 
 	for (size_t i = 0; i < SL_COUNT(keys); i++)

@@ -402,7 +402,25 @@ static void ranks(struct sl_top *top, struct sl_top_lines *lines)
 	free(standing);
 }
 
-static void findings(struct sl_top *top, struct sl_top_lines *lines)
+/* The first of `columns` bytes at a blank, and the rest behind four of them. */
+static void wrapped(struct sl_top_lines *lines, enum sl_top_tone tone, char *text, unsigned columns)
+{
+	const char *margin = "";
+
+	while (strlen(margin) + strlen(text) > columns) {
+		char *blank = memrchr(text, ' ', columns - strlen(margin));
+
+		if (!blank || blank == text)
+			break;
+		*blank = 0;
+		sl_top_line(lines, tone, ALL, "%s%s", margin, text);
+		text = blank + 1;
+		margin = "    ";
+	}
+	sl_top_line(lines, tone, ALL, "%s%s", margin, text);
+}
+
+static void findings(struct sl_top *top, struct sl_top_lines *lines, unsigned columns)
 {
 	char *copy = strdup(top->findings.text ? top->findings.text : ""), *at = copy, *text, ago[SL_FORMAT_BYTES];
 
@@ -413,7 +431,7 @@ static void findings(struct sl_top *top, struct sl_top_lines *lines)
 		snprintf(lines->header, sizeof(lines->header), "findings of a report of this moment");
 	while ((text = strsep(&at, "\n")))
 		if (*text)
-			sl_top_line(lines, !strncmp(text, "critical", 8) ? TONE_WARN : TONE_PLAIN, ALL, "%s", text);
+			wrapped(lines, !strncmp(text, "critical", 8) ? TONE_WARN : TONE_PLAIN, text, columns);
 	if (!lines->line.count)
 		sl_top_line(lines, TONE_DIM, ALL, top->findings.text ? "nothing to report" : "asking...");
 	if (top->alerts.count)
@@ -454,8 +472,8 @@ static void calls(struct sl_top *top, struct sl_top_lines *lines)
 
 void sl_top_view(struct sl_top *top, struct sl_top_lines *lines, unsigned rows, unsigned columns)
 {
-	static void (*const views[VIEW_COUNT])(struct sl_top * top, struct sl_top_lines * lines) = {
-		overview, NULL, NULL, pytorch, ranks, findings, calls};
+	static void (*const views[VIEW_COUNT])(struct sl_top * top, struct sl_top_lines * lines) = {overview, NULL, NULL, pytorch,
+												    ranks,    NULL, calls};
 	size_t kept = 0;
 
 	if (top->view == VIEW_TIME) {
@@ -464,6 +482,8 @@ void sl_top_view(struct sl_top *top, struct sl_top_lines *lines, unsigned rows, 
 	}
 	if (top->view == VIEW_PLACES)
 		places(top, lines, columns);
+	else if (top->view == VIEW_FINDINGS)
+		findings(top, lines, *top->filter ? UINT_MAX : columns); /* the filter looks at whole findings */
 	else
 		views[top->view](top, lines);
 	for (size_t i = 0; i < lines->line.count; i++)

@@ -387,6 +387,15 @@ class Top(unittest.TestCase):
             screen = top.wait_for("critical .*, and 1 more like it: out of memory")
             self.assertEqual(screen.count("out of memory:"), 1, screen)
 
+    def test_findings_and_the_keys_are_read_whole_on_a_small_terminal(self):
+        with holding("alloc=1500", "try=1500", RANK="0") as job, Terminal(job.traces, columns=80) as top:
+            top.wait_for("1 running")
+            top.keys("6")
+            self.assertRegex(" ".join(top.wait_for("critical .*").split()), r"critical .*out of memory: .* held by this process.*script\.py:\d+")
+            top.keys("?")
+            for words in "that view", "in deviations", "a new segment", "Stormlog's files\\.":
+                top.wait_for(words)
+
     def test_a_name_of_several_lines_begins_no_line_of_findings(self):
         with tempfile.TemporaryDirectory() as folder:
             test_names.record(os.path.join(folder, "rank-00000-100.msgpack.zst"))
