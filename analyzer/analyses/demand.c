@@ -6,7 +6,9 @@
 #include <strings.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/fit/kept.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
@@ -14,7 +16,7 @@
 #define SERIES_MIN   4	  /* blocks of a place that show how its requests grow */
 #define SERIES_SLACK 0.1  /* of the sum of such a series: the last batch may be smaller */
 #define MOST_PART    0.5  /* share of what the process held: less is not what filled the device */
-#define BATCHES_MIN  2	  /* of which activations are kept */
+#define RISES	     4	  /* of the size that a stack asks for */
 #define STATE_SLACK  0.02 /* of the parameters: buffers of a model have no state */
 
 /* Values that an optimizer of PyTorch keeps for each parameter, as large as the parameter; by the name of its file or function. */
@@ -159,144 +161,197 @@ static bool tell_series(struct sl_oom_causes *story, struct sl_process *process,
 	return true;
 }
 
-/* True: a backward pass began after that moment. */
-static bool went_backward(const struct sl_model *model, uint64_t since_ns)
-{
-	for (size_t i = 0; i < model->labels.count; i++) {
-		const char *text = sl_defs_text(model->defs, model->labels.item[i].text);
-
-		if (text && !strncmp(text, "backward", 8) && model->labels.item[i].last_ns > since_ns)
-			return true;
-	}
-	return false;
-}
-
-/* True: one of the Python lines sits in PyTorch's machinery of modules, so that the block is an activation of theirs. */
-static bool is_of_torch(struct sl_process *process, struct sl_stack stack)
-{
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, stack);
-
-	for (unsigned i = 0; i < count; i++)
-		if (frames[i].python && frames[i].file && strstr(frames[i].file, "/torch/nn/"))
-			return true;
-	return false;
-}
-
-/* Activations that were held at the error, and that no backward pass freed. */
-struct kept {
-	const struct sl_site *largest; /* NULL: they were not most of what was held */
-	uint64_t bytes, batches;
-	const struct sl_track *first; /* of the first layer */
-	uint64_t first_ns,
-		pass_ns; /* the first block of the first layer, and of the one that was the last to come for the first time */
-	uint64_t most;	 /* blocks of one layer */
+/* The program up to the request that failed: its steps, and what each of them keeps. */
+struct moment {
+	struct sl_fit_program program;
+	struct sl_fit_keeps keeps;
+	uint64_t live_bytes; /* of the process */
 };
 
-static bool is_activation(struct sl_process *process, const struct sl_oom *oom, unsigned owner)
+/* The recording has what came until the error, as long as the moment is used. */
+static bool read_moment(struct moment *moment, struct sl_fit_recording *until, struct sl_fit_process *fit, const struct sl_oom *oom)
 {
-	const struct sl_site *site = site_of(process, &oom->owners[owner]);
+	bool found = false;
 
-	return site->kind == SL_KIND_block && sl_roles_of(process, site) == SL_ROLE_ACTIVATIONS &&
-	       is_of_torch(process, site->stack);
+	for (unsigned i = 0; fit && i < fit->count && !found; i++)
+		found = fit->recordings[i].device == oom->device && sl_fit_until(until, &fit->recordings[i], oom->time_ns);
+	if (!found)
+		return false;
+	sl_fit_program_read(&moment->program, until);
+	sl_fit_keeps_find(&moment->keeps, &moment->program);
+	moment->live_bytes = oom->live_bytes;
+	return true;
 }
 
-/* When the Python lines of an owner first made a block that was held, by whatever path in C. */
-static uint64_t begun(struct sl_process *process, const struct sl_oom *oom, unsigned owner)
+static void forget_moment(struct moment *moment)
 {
-	uint32_t python = site_of(process, &oom->owners[owner])->stack.python;
-	uint64_t ns = UINT64_MAX;
-
-	for (unsigned i = 0; i < oom->owner_count; i++) {
-		const struct sl_site *site = site_of(process, &oom->owners[i]);
-		uint64_t first = process->model->tracks.item[site->track].first_ns;
-
-		ns = site->stack.python == python && first < ns ? first : ns;
-	}
-	return ns;
+	sl_fit_keeps_free(&moment->keeps);
+	sl_fit_program_free(&moment->program);
 }
 
-static struct kept find_kept(struct sl_process *process, const struct sl_oom *oom)
+/* Blocks that were held at the error. */
+struct held {
+	uint64_t bytes, most;
+	unsigned steps, last; /* that made some of them */
+	uint32_t largest;     /* Python stack of most of them */
+};
+
+typedef bool held_if(const struct moment *moment, uint32_t life);
+
+/* Those for which that holds, by their steps and by the stack that made most. */
+static struct held find_held(const struct moment *moment, held_if *is)
 {
-	struct kept k = {.first_ns = UINT64_MAX};
-	uint64_t most = 0, ns;
+	const struct sl_fit_program *p = &moment->program;
+	uint64_t *bytes = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*bytes)));
+	struct held held = {0};
 
-	for (unsigned i = 0; i < oom->owner_count; i++) {
-		const struct sl_owner *owner = &oom->owners[i];
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		uint64_t *of_stack = &bytes[sl_idmap_get(&p->stack_ids, life->python, 0)];
 
-		if (!is_activation(process, oom, i))
+		if (life->death != SL_FIT_GAP || life->birth >= p->failed || !is(moment, i))
 			continue;
-		ns = begun(process, oom, i);
-		if (ns < k.first_ns) {
-			k.first_ns = ns;
-			k.first = &process->model->tracks.item[site_of(process, owner)->track];
+		if (p->steps.count > 1 && life->step == p->steps.count)
+			break; /* the step that failed is not complete */
+		held.bytes += life->bytes;
+		held.steps += life->step != held.last;
+		held.last = life->step;
+		*of_stack += life->bytes;
+		if (*of_stack >= held.most) {
+			held.most = *of_stack;
+			held.largest = life->python;
 		}
-		k.pass_ns = ns > k.pass_ns ? ns : k.pass_ns;
-		k.most = owner->blocks > k.most ? owner->blocks : k.most;
-		if (owner->blocks < BATCHES_MIN)
-			continue;
-		k.bytes += owner->bytes;
-		if (owner->bytes > most) {
-			most = owner->bytes;
-			k.largest = site_of(process, owner);
-		}
-		k.batches = !k.batches || owner->blocks < k.batches ? owner->blocks : k.batches;
 	}
-	if (k.largest && ((double)k.bytes < MOST_PART * (double)oom->live_bytes || went_backward(process->model, k.first_ns)))
-		k.largest = NULL;
-	return k;
+	free(bytes);
+	return held;
 }
 
-/*
- * True: a pass had ended, and another began.  Each layer had come, and then its input was made again, or the first layer, which
- * comes less often than others, was called again.  Before that, a layer that comes again is one of several.
- */
-static bool is_repeated(struct sl_process *process, const struct sl_oom *oom, const struct kept *k)
+static bool is_most(const struct held *held, const struct moment *moment)
 {
-	if (k->first->last_ns > k->pass_ns && k->first->births < k->most)
-		return true;
-	for (size_t i = 0; i < process->model->tracks.count; i++) {
-		const struct sl_track *track = &process->model->tracks.item[i];
-
-		if (track->kind == SL_KIND_block && track->device == oom->device && track->stack.python &&
-		    track->first_ns < k->pass_ns && track->last_ns > k->pass_ns && !is_of_torch(process, track->stack))
-			return true;
-	}
-	return false;
+	return held->bytes && (double)held->bytes >= MOST_PART * (double)moment->live_bytes;
 }
 
-/* Most of what was held are activations of several batches, and no backward pass came that would have freed them. */
-static bool tell_activations(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+static bool of_graph(const struct moment *m, uint32_t life)
 {
-	struct kept k = find_kept(process, oom);
+	return sl_fit_keeps_it(&m->keeps, &m->program, life) && sl_fit_keeps_graph(&m->keeps, &m->program, life);
+}
+
+static bool of_program(const struct moment *m, uint32_t life)
+{
+	return sl_fit_keeps_it(&m->keeps, &m->program, life) && !sl_fit_keeps_graph(&m->keeps, &m->program, life);
+}
+
+static bool of_module(const struct moment *m, uint32_t life)
+{
+	return sl_fit_program_maker(&m->program, life)->module;
+}
+
+static void put_line(char *where, size_t size, struct sl_process *process, const struct held *held)
+{
+	sl_owners_line(process, (struct sl_stack){.python = held->largest}, 3, where, size);
+}
+
+/* Autograd keeps what the modules of each step made, and no backward pass frees it. */
+static bool tell_activations(struct sl_oom_causes *story, struct sl_process *process, const struct moment *moment)
+{
+	struct held held = find_held(moment, of_graph);
 	char where[300];
 
-	if (!k.largest || !is_repeated(process, oom, &k))
+	if (!is_most(&held, moment))
 		return false;
-	sl_owners_line(process, k.largest->stack, 3, where, sizeof(where));
+	put_line(where, sizeof(where), process, &held);
 	snprintf(story->text, sizeof(story->text),
-		 "activations of about %llu batches are kept, %s of each, since autograd is on and no backward pass freed them: "
-		 "made at %s",
-		 (unsigned long long)k.batches, SL_SIZE(k.bytes / k.batches), where);
+		 "activations of %u batches are kept, %s of each, since autograd is on and no backward pass freed them: made at %s",
+		 held.steps, SL_SIZE(held.bytes / held.steps), where);
 	snprintf(story->advice, sizeof(story->advice),
 		 "run that under torch.no_grad(), or keep results without their graph: detach() or item()");
 	return true;
 }
 
-/* The first forward pass did not end: what the rest of the step needs is in no recording. */
-static bool tell_first_pass(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+/* The program keeps some of what each step made, and it is no leak that is told. */
+static bool tell_results(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
+			 const struct moment *moment)
 {
-	struct kept k = find_kept(process, oom);
+	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
+	struct held held = find_held(moment, of_program);
 	char where[300];
 
-	if (!k.largest || is_repeated(process, oom, &k))
+	if (!is_most(&held, moment) || (leak && leak->verdict == SL_KEPT_GROWING))
 		return false;
-	sl_owners_line(process, k.largest->stack, 2, where, sizeof(where));
+	put_line(where, sizeof(where), process, &held);
+	snprintf(story->text, sizeof(story->text), "results of %u steps are kept, %s of each: made at %s", held.steps,
+		 SL_SIZE(held.bytes / held.steps), where);
+	snprintf(story->advice, sizeof(story->advice), "move each to the host, or keep only what is needed of it");
+	return true;
+}
+
+/* What a Python stack asked for. */
+struct requested {
+	uint64_t bytes, more; /* of the last request; by which it was larger than the one before of another size */
+	uint64_t held, gone;
+	uint32_t python;
+	unsigned rises; /* since a request was smaller than the one before */
+};
+
+static struct requested *find_requested(const struct sl_fit_program *p)
+{
+	struct requested *found = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*found)));
+
+	for (size_t i = 0; i < p->lives.count && p->lives.item[i].birth < p->failed; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		struct requested *of = &found[sl_idmap_get(&p->stack_ids, life->python, 0)];
+
+		if (life->bytes > of->bytes && of->bytes)
+			of->more = life->bytes - of->bytes;
+		of->rises = life->bytes < of->bytes ? 0 : of->rises + (life->bytes > of->bytes && of->bytes);
+		of->bytes = life->bytes;
+		of->python = life->python;
+		*(life->death == SL_FIT_GAP ? &of->held : &of->gone) += life->bytes;
+	}
+	return found;
+}
+
+/* Tensors that are made again, larger each time, and of which the ones before are freed: torch.cat of all keys so far. */
+static bool tell_growing(struct sl_oom_causes *story, struct sl_process *process, const struct moment *moment)
+{
+	const struct sl_fit_program *p = &moment->program;
+	struct requested *found = find_requested(p), most = {0};
+	uint64_t bytes = 0;
+	char where[300], more[SL_FORMAT_BYTES];
+
+	for (size_t i = 1; i < p->stacks.count; i++) {
+		if (found[i].rises < RISES || found[i].gone < found[i].held)
+			continue;
+		bytes += found[i].held;
+		most = found[i].held > most.held ? found[i] : most;
+	}
+	free(found);
+	if ((double)bytes < MOST_PART * (double)moment->live_bytes)
+		return false;
+	sl_owners_line(process, (struct sl_stack){.python = most.python}, 3, where, sizeof(where));
+	snprintf(story->text, sizeof(story->text),
+		 "tensors that are made again, larger each time, hold %s by now: most of it made at %s, %s larger than the time "
+		 "before",
+		 SL_SIZE(bytes), where, sl_format_size(more, most.more));
+	snprintf(story->advice, sizeof(story->advice), "bound how large they become, as by a length, or work on fewer at once");
+	return true;
+}
+
+/* The first forward pass did not end: what the rest of the step needs is in no recording. */
+static bool tell_first_pass(struct sl_oom_causes *story, struct sl_process *process, const struct moment *moment)
+{
+	const struct sl_fit_program *p = &moment->program;
+	struct held held = find_held(moment, of_module);
+	char where[300];
+
+	if (p->steps.count > 1 || !sl_fit_program_stack(p, sl_fit_program_failed(p)->python)->module || !is_most(&held, moment))
+		return false;
+	put_line(where, sizeof(where), process, &held);
 	snprintf(story->text, sizeof(story->text),
 		 "it ran out in its first forward pass, with %s of activations by then, most of them made at %s: the step needs "
 		 "more "
 		 "than that, and how much more is not known",
-		 SL_SIZE(k.bytes), where);
+		 SL_SIZE(held.bytes), where);
 	snprintf(story->advice, sizeof(story->advice),
 		 "a smaller batch, checkpointing, or autocast; a dry run on a larger card tells what the job needs");
 	return true;
@@ -375,10 +430,26 @@ static bool tell_pool(struct sl_oom_causes *story, struct sl_process *process, c
 	return true;
 }
 
-bool sl_demand_tell(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+static bool tell_steps(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
+		       struct sl_fit_process *fit)
+{
+	struct sl_fit_recording until;
+	struct moment moment;
+	bool told;
+
+	if (!read_moment(&moment, &until, fit, oom))
+		return tell_caches(story, process, oom);
+	told = tell_activations(story, process, &moment) || tell_caches(story, process, oom) ||
+	       tell_growing(story, process, &moment) || tell_results(story, process, oom, &moment) ||
+	       tell_first_pass(story, process, &moment);
+	forget_moment(&moment);
+	return told;
+}
+
+bool sl_demand_tell(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom, struct sl_fit_process *fit)
 {
 	if (oom->device < 0 || !oom->torch.used || oom->free_bytes == SL_UNKNOWN || oom->scope != SL_SCOPE_VRAM)
 		return false;
 	return tell_optimizer(story, process, oom) || tell_pool(story, process, oom) || tell_series(story, process, oom) ||
-	       tell_activations(story, process, oom) || tell_caches(story, process, oom) || tell_first_pass(story, process, oom);
+	       tell_steps(story, process, oom, fit);
 }

@@ -13,8 +13,7 @@
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/analyses/oom_causes.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/fit/instead.h"
-#include "analyzer/fit/window.h"
+#include "analyzer/fit/proof.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
@@ -26,11 +25,12 @@
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/model/counts/tracks.h"
 
-#define WENT_ON_MIN  16	 /* least allocations of a place by which a program went on after an error */
-#define WENT_ON_PART 0.1 /* of its run */
-#define LEAK_PART    0.3 /* of what was held */
-#define CONTEXTS_MIN 2	 /* the process's own */
-#define ROOMY	     4	 /* a device is not full of which more than one such part is free */
+#define WENT_ON_MIN    16  /* least allocations of a place by which a program went on after an error */
+#define WENT_ON_PART   0.1 /* of its run */
+#define LEAK_PART      0.3 /* of what was held */
+#define REPLAY_SECONDS 1.0
+#define CONTEXTS_MIN   2 /* the process's own */
+#define ROOMY	       4 /* a device is not full of which more than one such part is free */
 
 /* A device on which the process got nothing is matched only by its name. */
 static const struct sl_shared_device *by_uuid(const struct sl_report *report, const struct sl_process *process, int ordinal)
@@ -331,44 +331,38 @@ static bool is_of_contexts(const struct sl_oom *oom, const struct sl_account *ac
 	       (account->context == SL_UNKNOWN || account->context >= oom->live_bytes);
 }
 
-enum fits { FITS_NOT, FITS_UNKNOWN, FITS };
-
-/*
- * FITS: the replay of the requests fits into the same device where segments can grow, which leaves no fragments: the error, and
- * all that came after it.  Where the run ended with the error, its request is granted.  FITS_UNKNOWN: the allocator has other
- * rules than the replay, which does not reproduce the recorded run.  A summary has no events to replay.
- */
-static enum fits fits_unfragmented(struct sl_process *process, const struct sl_oom *oom)
-{
-	struct sl_fit_question question = {.capacities = {oom->total_bytes},
-					   .capacity_count = 1,
-					   .settings = {"expandable_segments:True"},
-					   .setting_count = 1,
-					   .unscanned = true,
-					   .ties = SL_FIT_GIVEN};
-	struct sl_fit_subject subject;
-	struct sl_fit_instead instead;
+/* A process's requests of PyTorch's allocator, read where an error first asks for them. */
+struct requests {
 	struct sl_fit_process fit;
-	enum fits fits = FITS_NOT;
+	bool read;
+};
 
-	if (process->report->images.images[process->image].summary)
-		return FITS_NOT;
-	sl_fit_record(&fit, process->trace, "", false);
-	for (unsigned i = 0; i < fit.count; i++) {
-		if (fit.recordings[i].device != oom->device)
+/* NULL: a summary has none, and a process with very many events is not read once more. */
+static struct sl_fit_process *requests_of(struct requests *requests, struct sl_process *process)
+{
+	if (process->report->images.images[process->image].summary || process->model->events > SL_FIT_EVENTS_MAX)
+		return NULL;
+	if (!requests->read)
+		sl_fit_record(&requests->fit, process->trace, "", false);
+	requests->read = true;
+	return &requests->fit;
+}
+
+/* The replay of the requests fits into the same device where segments can grow: this request, and what its step still asks for. */
+static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *oom)
+{
+	bool fits = false;
+
+	for (unsigned i = 0; fit && i < fit->count; i++) {
+		struct sl_fit_recording until;
+		struct sl_fit_proof proof;
+
+		if (fit->recordings[i].device != oom->device || !sl_fit_until(&until, &fit->recordings[i], oom->time_ns))
 			continue;
-		sl_fit_ask(&subject, &fit.recordings[i], &question);
-		sl_fit_instead(&instead, &subject);
-		if (instead.known)
-			fits = instead.granted[0] ? FITS : FITS_NOT;
-		else if (subject.answers && !subject.answers->ambiguous[0])
-			fits = subject.answers->at[0].verdict == SL_FIT_FITS ? FITS : FITS_NOT;
-		else
-			fits = subject.answers ? FITS_NOT : FITS_UNKNOWN;
-		sl_fit_instead_free(&instead);
-		sl_fit_subject_free(&subject);
+		sl_fit_proof_make(&proof, &until, "settings:expandable_segments", REPLAY_SECONDS);
+		fits |= proof.count && proof.changes[0].passes == SL_PASSES;
+		sl_fit_proof_free(&proof);
 	}
-	sl_fit_forget(&fit);
 	return fits;
 }
 
@@ -387,10 +381,9 @@ static uint64_t own_limit(const struct sl_process *process, const struct sl_oom 
 	return oom->torch.reserved_bytes + oom->asked_bytes > limit ? limit : 0;
 }
 
-static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account, bool demand,
+			      struct sl_fit_process *fit)
 {
-	struct sl_oom_causes story;
-
 	if (sl_oom_made_to_fail(oom))
 		return SL_CAUSE_INJECTED;
 	if (oom->scope == SL_SCOPE_HOST)
@@ -410,13 +403,8 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 	if (oom->asked_bytes > oom->total_bytes)
 		return SL_CAUSE_TOO_LARGE;
 	if (account->cached != SL_UNKNOWN && account->cached >= oom->asked_bytes && account->largest_cached != SL_UNKNOWN &&
-	    account->largest_cached < oom->asked_bytes && !sl_demand_tell(&story, process, oom)) {
-		enum fits fits = fits_unfragmented(process, oom);
-
-		account->replayed = fits == FITS;
-		if (fits != FITS_NOT)
-			return SL_CAUSE_FRAGMENTED;
-	}
+	    account->largest_cached < oom->asked_bytes && !demand && fits_unfragmented(fit, oom))
+		return SL_CAUSE_FRAGMENTED;
 	if (oom->asked_bytes && oom->free_bytes >= sl_units_taken(oom))
 		return SL_CAUSE_DRIVER;
 	if (is_neighbours(process, oom, account))
@@ -599,13 +587,11 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		account->advice = sl_memory_print("check what the size comes from: a batch, a shape, a count");
 		break;
 	case SL_CAUSE_FRAGMENTED:
-		account->cause_text = sl_memory_print("fragmentation: PyTorch kept %s unused, the largest piece %s; %s",
-						      SL_SIZE(account->cached), SL_SIZE(account->largest_cached),
-						      account->replayed ? "a replay without fragments fits"
-									: "in one piece they would have been enough");
-		account->advice = sl_memory_copy(account->replayed ? "try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-								   : "keep what stays apart from what is freed together: a small "
-								     "block holds its whole segment");
+		account->cause_text =
+			sl_memory_print("fragmentation: PyTorch kept %s unused, the largest piece %s; a replay without fragments "
+					"fits",
+					SL_SIZE(account->cached), SL_SIZE(account->largest_cached));
+		account->advice = sl_memory_copy("try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 		break;
 	case SL_CAUSE_DRIVER:
 		if (oom->pool_most_bytes) {
@@ -650,7 +636,8 @@ static const char *limited(const struct sl_oom *oom)
 }
 
 /* Says what led to the error, if the trace tells. */
-static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account,
+		    const struct sl_oom_causes *demand)
 {
 	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
 	char where[300], what[300], *cause = account->cause_text;
@@ -679,8 +666,8 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 	if (oom->of_framework || own_limit(process, oom) ||
 	    (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE))
 		return;
-	if (oom->asked_bytes ? (account->cause == SL_CAUSE_FULL && sl_demand_tell(&story, process, oom)) ||
-				       sl_oom_causes_tell(&story, process, oom, account)
+	story = *demand;
+	if (oom->asked_bytes ? (account->cause == SL_CAUSE_FULL && *story.text) || sl_oom_causes_tell(&story, process, oom, account)
 			     : account->cause == SL_CAUSE_FULL && !is_of_contexts(oom, account) &&
 				       sl_oom_causes_grew(&story, process, oom)) {
 		free(account->advice);
@@ -696,11 +683,13 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 	}
 }
 
-static void account(struct sl_report *report, unsigned process, size_t index)
+static void account(struct sl_report *report, unsigned process, size_t index, struct requests *requests)
 {
 	struct sl_process *p = &report->processes[process];
 	struct sl_oom *oom = &p->model->ooms.item[index];
 	struct sl_account *account = &p->accounts[index];
+	struct sl_oom_causes demand = {0};
+	struct sl_fit_process *fit = NULL;
 
 	if (oom->torch.used && oom->torch.reserved_bytes >= oom->torch.allocated_bytes) {
 		account->cached = oom->torch.reserved_bytes - oom->torch.allocated_bytes;
@@ -714,9 +703,14 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 		take_back(oom, take_others(report, process, oom, account));
 	if (!oom->of_framework)
 		take_hidden(p->model, oom, account);
-	account->cause = cause_of(p, oom, account);
+	if (oom->torch.used && !sl_oom_got_over(oom) && !account->told_later) {
+		fit = requests_of(requests, p);
+		sl_demand_tell(&demand, p, oom, fit);
+	}
+	account->cause = cause_of(p, oom, account, *demand.text, fit);
 	say(p, oom, account);
-	explain(p, oom, account);
+	if (!account->told_later)
+		explain(p, oom, account, &demand);
 	account->advice = sl_words_translate(p->model, account->advice);
 	if (oom->recovered == 1 || account->told_later || !account->cause_text)
 		return;
@@ -903,6 +897,7 @@ static void run(struct sl_report *report)
 	retain(report);
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
+		struct requests requests = {.read = false};
 
 		if (!process->model->ooms.count) /* saves 3 kB in each of thousands of ranks */
 			continue;
@@ -913,7 +908,9 @@ static void run(struct sl_report *report)
 		do_without(process);
 		join_attempts(process);
 		for (size_t k = 0; k < process->model->ooms.count; k++)
-			account(report, i, k);
+			account(report, i, k, &requests);
+		if (requests.read)
+			sl_fit_forget(&requests.fit);
 	}
 }
 

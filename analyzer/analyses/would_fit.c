@@ -14,8 +14,7 @@
 #include "analyzer/report/report.h"
 
 #define SECONDS 2.0
-#define EVENTS	2000000ull /* of the process: it is read once more */
-#define NEAR	0.9	   /* of its device: a peak that is worth a change */
+#define NEAR	0.9 /* of its device: a peak that is worth a change */
 
 /* The error of PyTorch's that ended the process; NULL: none. */
 static const struct sl_oom *last_error(const struct sl_process *process)
@@ -82,24 +81,6 @@ static void keep(struct sl_changes *changes, const struct sl_fit_proof *proof, c
 			 "changes were tried on this process only: stormlog-analyze fit --changes");
 }
 
-/* The advice to try a setting is withdrawn where the replay shows that it does not let the step pass. */
-static void withdraw(struct sl_process *process, const struct sl_oom *oom)
-{
-	struct sl_account *account = oom ? &process->accounts[oom - process->model->ooms.item] : NULL;
-
-	if (!account || account->cause != SL_CAUSE_FRAGMENTED)
-		return;
-	for (unsigned i = 0; i < process->changes->count; i++) {
-		const struct sl_change *change = &process->changes->tried[i];
-
-		if (!change->settings || !strstr(change->settings, "expandable") || change->passes == SL_PASSES ||
-		    change->passes == SL_PASSES_STEP)
-			continue;
-		free(account->advice);
-		account->advice = NULL;
-	}
-}
-
 static void run(struct sl_report *report)
 {
 	int device;
@@ -111,7 +92,7 @@ static void run(struct sl_report *report)
 		return;
 	process->changes = sl_memory_must(calloc(1, sizeof(*process->changes)));
 	process->changes->device = device;
-	if (process->model->events > EVENTS) {
+	if (process->model->events > SL_FIT_EVENTS_MAX) {
 		snprintf(process->changes->left_out, sizeof(process->changes->left_out),
 			 "changes were not tried, since it has too many events: stormlog-analyze fit --changes");
 		return;
@@ -120,12 +101,11 @@ static void run(struct sl_report *report)
 	for (unsigned i = 0; i < fit.count; i++) {
 		if (fit.recordings[i].device != device)
 			continue;
-		sl_fit_proof_make(&proof, &fit.recordings[i], SECONDS);
+		sl_fit_proof_make(&proof, &fit.recordings[i], NULL, SECONDS);
 		keep(process->changes, &proof, report);
 		sl_fit_proof_free(&proof);
 	}
 	sl_fit_forget(&fit);
-	withdraw(process, last_error(process));
 }
 
 const struct sl_analysis sl_analysis_would_fit = {.name = "would_fit", .run = run, .of_windows = true};

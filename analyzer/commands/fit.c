@@ -231,7 +231,7 @@ static void try_changes(struct sl_fit_result *result)
 	result->proofs = sl_memory_must(calloc(count + 1, sizeof(*result->proofs)));
 	for (unsigned p = 0; p < result->process_count; p++)
 		for (unsigned i = 0; i < result->processes[p].count; i++)
-			sl_fit_proof_make(&result->proofs[result->proof_count++], &result->processes[p].recordings[i],
+			sl_fit_proof_make(&result->proofs[result->proof_count++], &result->processes[p].recordings[i], NULL,
 					  SL_FIT_PROOF_SECONDS);
 }
 

@@ -480,7 +480,7 @@ static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule,
 	edits_free(&edits);
 }
 
-void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *r, double seconds)
+void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *r, const char *only, double seconds)
 {
 	struct clock clock = {.until = used() + seconds};
 	struct sl_fit_check check = {0};
@@ -503,7 +503,9 @@ void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *r, d
 	sl_fit_keeps_find(&keeps, &proof->program);
 	draw_recorded(proof, &keeps);
 	for (const struct sl_fit_rule *rule = sl_fit_rules; rule->kind; rule++)
-		if (is_over(&clock) || proof->count == SL_CHANGES_MAX)
+		if (only && strcmp(rule->kind, only) != 0)
+			continue;
+		else if (is_over(&clock) || proof->count == SL_CHANGES_MAX)
 			proof->untried++;
 		else
 			try_rule(proof, rule, &keeps, &clock);

@@ -15,6 +15,6 @@ struct sl_fit_proof {
 	double curve[SL_CHANGE_POINTS], failed_at; /* as in struct sl_changes */
 };
 
-/* seconds: of the processor, for all replays.  A window's release is found. */
-void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *recording, double seconds);
+/* only: one kind of change; NULL: all.  seconds: of the processor, for all replays.  A window's release is found. */
+void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *recording, const char *only, double seconds);
 void sl_fit_proof_free(struct sl_fit_proof *proof);

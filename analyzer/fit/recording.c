@@ -1032,3 +1032,25 @@ void sl_fit_forget(struct sl_fit_process *process)
 	free(process->recordings);
 	free(process->drivers);
 }
+
+bool sl_fit_until(struct sl_fit_recording *until, const struct sl_fit_recording *whole, uint64_t time_ns)
+{
+	uint64_t least = UINT64_MAX, requests = 0, ooms = 0;
+
+	*until = *whole;
+	for (size_t i = 0; i < whole->ops.count; i++) {
+		uint64_t at = whole->times.item[i], off = at > time_ns ? at - time_ns : time_ns - at;
+		bool failed = whole->ops.item[i].verb == SL_FIT_TRY;
+
+		requests += failed || whole->ops.item[i].verb == SL_FIT_ALLOC;
+		ooms += failed;
+		if (!failed || off >= least)
+			continue;
+		least = off;
+		until->ops.count = i + 1;
+		until->requests = requests;
+		until->ooms = ooms;
+	}
+	until->goes_on = false;
+	return least != UINT64_MAX;
+}

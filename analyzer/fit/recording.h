@@ -130,3 +130,9 @@ struct sl_fit_process {
 /* Reads a trace that is no snapshot; sl_fit_record (window.h) reads any. */
 void sl_fit_record_calls(struct sl_fit_process *process, struct sl_trace *trace, const char *session, bool alone);
 void sl_fit_forget(struct sl_fit_process *process);
+
+/*
+ * The recording up to the failed request whose time is nearest, as if the program had ended with it.  False: none failed.  It has
+ * the lists of `whole`, and is not freed.
+ */
+bool sl_fit_until(struct sl_fit_recording *until, const struct sl_fit_recording *whole, uint64_t time_ns);

@@ -137,7 +137,6 @@ struct sl_account {
 	unsigned contexts; /* of other processes on the device; the largest took context_each bytes */
 	uint64_t context_each;
 	enum sl_cause cause;
-	bool replayed; /* SL_CAUSE_FRAGMENTED: by the replay of all requests; else by what was unused when it failed */
 	/* Earlier attempts at the same place, after which nothing was freed: reported together with this one. */
 	unsigned attempts_before;
 	unsigned first_attempt;	   /* index of the first of them, or its own */
