@@ -271,7 +271,7 @@ static void note_others(const struct builder *b, struct lane *lane, const struct
 	uint64_t others = device->known > reserved ? device->known - reserved : 0;
 	struct sl_fit_beside *pool = &lane->out.pool;
 	uint64_t hidden = device->hidden_last_bytes;
-	/* beside neighbours what calls took of the device's free memory is theirs too, so that the process's own figure is better */
+	/* beside neighbours what calls took of the free memory is theirs too, so that the process's own figure is better */
 	bool calls = device->context_bytes && !(device->shared && device->figure == SL_FIGURE_OWN && hidden != SL_UNKNOWN);
 	uint64_t sampled = calls		  ? device->context_bytes + device->module_bytes
 			   : hidden == SL_UNKNOWN ? SL_UNKNOWN
