@@ -348,7 +348,7 @@ static struct sl_fit_process *requests_of(struct requests *requests, struct sl_p
 	return &requests->fit;
 }
 
-/* The replay of the requests fits into the same device where segments can grow: this request, and what its step still asks for. */
+/* Where segments can grow, the replay fits into the same device: this request, and what is known to follow it in its step. */
 static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *oom)
 {
 	bool fits = false;
@@ -360,7 +360,8 @@ static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *o
 		if (fit->recordings[i].device != oom->device || !sl_fit_until(&until, &fit->recordings[i], oom->time_ns))
 			continue;
 		sl_fit_proof_make(&proof, &until, "settings:expandable_segments", REPLAY_SECONDS);
-		fits |= proof.count && proof.changes[0].passes == SL_PASSES;
+		if (proof.count)
+			fits |= proof.changes[0].passes == (proof.program.rest == SL_FIT_REST_NONE ? SL_PASSES_REQUEST : SL_PASSES);
 		sl_fit_proof_free(&proof);
 	}
 	return fits;
