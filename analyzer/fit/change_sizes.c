@@ -160,21 +160,25 @@ bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *cha
 	return told > (1 - ALIKE) * all && all > 0;
 }
 
-/* The op at which the function `here` of a stack of so many frames has returned. */
-static size_t returned(const struct sl_fit_program *p, size_t from, const struct sl_fit_place *here)
+/* True: the function of the line `here` is active. */
+static bool is_inside(const struct sl_fit_stack *stack, const struct sl_fit_place *here)
 {
-	for (size_t i = from; i < p->whole.ops.count; i++) {
-		const struct sl_fit_op *op = &p->whole.ops.item[i];
-		const struct sl_fit_stack *stack = op->verb == SL_FIT_ALLOC ? sl_fit_program_stack(p, op->python) : NULL;
-		bool inside = false;
+	for (unsigned k = 0; k < stack->count; k++)
+		if (stack->places[k].own && stack->places[k].function && !strcmp(stack->places[k].function, here->function))
+			return true;
+	return false;
+}
 
-		for (unsigned k = 0; stack && k < stack->count && !inside; k++)
-			inside = stack->places[k].own && here->function && stack->places[k].function &&
-				 !strcmp(stack->places[k].function, here->function);
-		if (stack && !inside)
-			return i;
+/* The first request from the op `from` on that is outside of `here`; *at and *found are of a later place, or the end. */
+static size_t returned(const struct sl_fit_program *p, size_t from, const struct sl_fit_place *here, size_t *at, size_t *found)
+{
+	while (*at > from) {
+		const struct sl_fit_op *op = &p->whole.ops.item[--*at];
+
+		if (op->verb == SL_FIT_ALLOC && !is_inside(sl_fit_program_stack(p, op->python), here))
+			*found = *at;
 	}
-	return p->whole.ops.count;
+	return *found;
 }
 
 /* The largest temporaries of the function that failed, a part at a time; Python holds the part before until the next is made. */
@@ -182,6 +186,7 @@ bool sl_fit_change_chunked(struct sl_fit_edits *e, struct sl_change *change, con
 {
 	const struct sl_fit_life *failed;
 	const struct sl_fit_place *here, *there;
+	size_t at = p->whole.ops.count, found = at;
 	unsigned count = 0;
 
 	if (p->failed == SL_FIT_GAP || !p->recorded->device_total)
@@ -199,7 +204,7 @@ bool sl_fit_change_chunked(struct sl_fit_edits *e, struct sl_change *change, con
 		there = sl_fit_program_own(sl_fit_program_maker(p, i));
 		if (!there || !there->function || strcmp(there->function, here->function) != 0)
 			continue;
-		if (life->death > returned(p, life->birth, here)) {
+		if (life->death > returned(p, life->birth, here, &at, &found)) {
 			if (life->bytes >= failed->bytes / 2)
 				return false; /* it is needed later, as by a backward pass */
 			continue;

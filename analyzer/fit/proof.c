@@ -350,7 +350,8 @@ static void draw_recorded(struct sl_fit_proof *proof, const struct sl_fit_keeps 
 	edits_free(&e);
 }
 
-static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct sl_fit_edits *e, struct clock *clock)
+/* False: the time is over. */
+static bool prove(struct sl_fit_proof *proof, struct sl_change *c, const struct sl_fit_edits *e, struct clock *clock)
 {
 	const struct sl_fit_program *p = &proof->program;
 	struct sl_fit_case how = case_of(proof, p->recorded);
@@ -374,6 +375,11 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	c->rung = e->scaled && p->rest != SL_FIT_REST_STATE			? SL_RUNG_SCALED
 		  : p->rest == SL_FIT_REST_STEP || p->rest == SL_FIT_REST_STATE ? SL_RUNG_COMPLETED
 										: SL_RUNG_REPLAYED;
+	if (is_over(clock)) {
+		free(r.ops.item);
+		free(r.times.item);
+		return false;
+	}
 	if (run(&r, how, &o) == SL_FIT_FAILS && o.bytes <= how.capacity) {
 		c->wanted = o.bytes;
 		place = r.ops.item[o.at].verb == SL_FIT_ALLOC ? sl_fit_program_own(sl_fit_program_stack(p, r.ops.item[o.at].python))
@@ -410,6 +416,7 @@ static void prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 		c->passes = SL_PASSES_STEP; /* the next input may be larger again */
 	free(r.ops.item);
 	free(r.times.item);
+	return !clock->over;
 }
 
 /* --- all of them -------------------------------------------------------------------------------------------- */
@@ -467,17 +474,20 @@ static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule,
 {
 	struct sl_change *c = &proof->changes[proof->count];
 	struct sl_fit_edits edits;
+	bool found, done;
 
 	*c = (struct sl_change){.kind = rule->kind, .settings = rule->settings, .about = rule->about};
 	sl_budget_begin(proof->program.recorded->budget, proof->program.recorded->trace->disk_bytes);
 	edits_begin(&edits, &proof->program, keeps);
-	if (rule->apply(&edits, c, &proof->program)) {
-		prove(proof, c, &edits, clock);
-		proof->count += proof->program.failed != SL_FIT_GAP || c->less * LESS_PART > (int64_t)c->peak_allocated;
-		if (c->about || (c->passes == SL_PASSES_REQUEST && !c->settings)) /* what comes after it is not known */
-			c->peak_reserved = c->peak_allocated = SL_UNKNOWN;
-	}
+	found = rule->apply(&edits, c, &proof->program);
+	done = found && prove(proof, c, &edits, clock);
 	edits_free(&edits);
+	proof->untried += found && !done;
+	if (!done)
+		return;
+	proof->count += proof->program.failed != SL_FIT_GAP || c->less * LESS_PART > (int64_t)c->peak_allocated;
+	if (c->about || (c->passes == SL_PASSES_REQUEST && !c->settings)) /* what comes after it is not known */
+		c->peak_reserved = c->peak_allocated = SL_UNKNOWN;
 }
 
 void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *r, const char *only, double seconds)

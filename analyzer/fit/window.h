@@ -8,7 +8,7 @@
 #include "analyzer/fit/recording.h"
 
 #define SL_FIT_NEWEST	  15	     /* of 2.N: the newest release whose rules are known */
-#define SL_FIT_EVENTS_MAX 2000000ull /* of a process: a report reads no more of them once more */
+#define SL_FIT_EVENTS_MAX 1000000ull /* of a process: a report reads no more of them once more */
 #define SL_FIT_WINDOW_MIN 10	     /* events; a file with fewer has no window (analyzer/snapshot/convert.h) */
 
 /*

@@ -18,7 +18,7 @@ def score(count=160, batch=4096):
     for _ in range(count):
         x = torch.randn(batch, 512, device="cuda")  #~ step #~ half_batch x = torch.randn(batch // 2, 512, device="cuda")
         out = net(x)  #~ no_grad with torch.no_grad(): out = net(x)
-        scores.append(out)  #~ offload_results scores.append(out.cpu()) #~ free_leak scores.append(out.detach())
+        scores.append(out)  #~ offload_results scores.append(out.detach().cpu()) #~ free_leak scores.append(out.detach())
     return scores
 
 

@@ -9,7 +9,7 @@ def predict(count=120, batch=4096):
     for i in range(count):
         x = images[i % 8 * batch:][:batch]
         scores = net(x).softmax(-1)  #~ step #~ no_grad with torch.no_grad(): scores = net(x).softmax(-1)
-        kept.append(scores)  #~ offload_results kept.append(scores.cpu()) #~ free_leak kept.append(scores.detach())
+        kept.append(scores)  #~ offload_results kept.append(scores.detach().cpu()) #~ free_leak kept.append(scores.detach())
     return kept
 
 
