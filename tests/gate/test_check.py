@@ -188,11 +188,15 @@ class Folder(unittest.TestCase):
 class Limits(Folder):
     def test_each_limit_passes_above_and_fails_below_what_was_used(self):
         for option, fine, low, rule in (("--max-peak", "464MiB", "463MiB", "max-peak"), ("--max-leak", "200M", "199M", "max-leak"),
-                                        ("--max-growth", "2MiB/step", "1.9MiB/step", "max-growth"),
-                                        ("--max-hidden", "600MiB", "599MiB", "max-hidden")):
+                                        ("--max-growth", "2MiB/step", "1.9MiB/step", "max-growth")):
             with self.subTest(option):
                 check(option, fine, self.demo())
                 self.assertRegex(check(option, low, self.demo(), code=1).stdout, r"(?m)^FAIL +%s " % rule)
+
+    def test_hidden_fails_by_the_own_figure_and_is_unknown_above_a_bound(self):
+        recorded = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "real-gpu", "cases", "large_validation", "alone")
+        for path, size, level in ((recorded, "640MiB", "ok"), (recorded, "630MiB", "FAIL"), (self.demo(), "600MiB", "ok"), (self.demo(), "599MiB", "unknown")):
+            self.assertRegex(check("--max-hidden", size, "--config", os.devnull, path, code=level == "FAIL").stdout, r"(?m)^%s +max-hidden " % level)
 
     def test_what_tensors_held_is_known_where_a_framework_reported_its_blocks(self):
         cases = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "real-gpu", "cases")
