@@ -3,10 +3,7 @@
 #define STORMLOG_TABLE_ONLY
 #include "include/stormlog.h"
 #include "agent/process/plain.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
-#include "agent/process/hook_rows.h"
-#include "agent/call/call.h"
 #include "agent/life/life.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"

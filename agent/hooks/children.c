@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hooks/parts.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
 #include "agent/stacks/stacks.h"
 #include "agent/symbols/symbols.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hooks/communicators.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
-#include "common/vendor_abi.h"
-#include "common/base.h"
 
 /* --- schemas ----------------------------------------------------------------------------------------------
  */

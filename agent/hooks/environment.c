@@ -11,7 +11,6 @@
 #include "agent/process/plain.h"
 #include "agent/process/process.h"
 #include "agent/symbols/symbols.h"
-#include "common/base.h"
 
 #define VARIABLE "NVTX_INJECTION64_PATH"
 

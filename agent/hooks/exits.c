@@ -10,12 +10,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "agent/life/life.h"
 #include "agent/stacks/stacks.h"
 #include "agent/process/plain.h"
-#include "agent/process/process.h"
 #include "agent/symbols/symbols.h"
-#include "common/base.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 

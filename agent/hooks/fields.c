@@ -3,11 +3,7 @@
 
 #include <stdlib.h>
 
-#include "agent/process/process.h"
-#include "agent/gpu/gpu.h"
-#include "agent/life/life.h"
 #include "agent/hooks/parts.h"
-#include "agent/call/call.h"
 #include "agent/symbols/symbols.h"
 
 /* --- contexts and versions ------------------------------------------------------------------------------ */

@@ -4,10 +4,8 @@
  * GPU, which is how HIP counts.  HIP itself is never asked: while starting it allocates from HSA, and would wait for itself.
  */
 
-#include "agent/process/process.h"
 #include "agent/hooks/fields.h"
 #include "agent/symbols/symbols.h"
-#include "common/base.h"
 
 /* Numbers of hsa.h */
 enum { AGENT_INFO_DEVICE = 17, DEVICE_TYPE_GPU = 1, INFO_BREAK = 1 };

@@ -6,10 +6,7 @@
  * library exports.  A library that lacks one of them is left alone, and the trace says so.
  */
 #include "agent/hooks/parts.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
-#include "agent/process/hook_rows.h"
-#include "agent/call/call.h"
 #include "agent/symbols/symbols.h"
 #include "common/text.h"
 

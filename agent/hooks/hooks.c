@@ -5,18 +5,12 @@
  *
  *	cudaMalloc (exported, instance 0), cudaMalloc__1 .. __3 (handed out by look-ups)  ->  cudaMalloc__body
  */
-#include "agent/process/hook_rows.h"
 
 #include <limits.h>
 
-#include "agent/process/process.h"
 #include "agent/hooks/fields.h"
 #include "agent/hooks/parts.h"
 #include "agent/hooks/prototype.h"
-#include "agent/call/call.h"
-#include "agent/gpu/gpu.h"
-#include "common/vendor_abi.h"
-#include "common/base.h"
 
 /* What a wrapper returns when no library provides the function: the interface's code for "not there". */
 enum {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hooks/lookup.h"
 #include "agent/process/plain.h"
-#include "agent/process/process.h"
 
 #include <dlfcn.h>
 
 #include "agent/hooks/parts.h"
 #include "agent/stacks/stacks.h"
 #include "agent/symbols/symbols.h"
-#include "common/base.h"
 
 extern char *__progname_full; /* glibc's program_invocation_name, by the name that no program may have */
 

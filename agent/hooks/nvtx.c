@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hooks/parts.h"
-#include "agent/process/hook_rows.h"
 #include "agent/hooks/prototype.h"
-#include "common/base.h"
 
 __thread uint32_t sl_nvtx_delivered;
 

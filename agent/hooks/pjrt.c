@@ -4,10 +4,7 @@
  * call made.  To ask for an array's address would mean waiting for it, so its handle stands for the address.
  */
 #include "agent/hooks/parts.h"
-#include "agent/process/process.h"
-#include "agent/process/hook_rows.h"
 #include "agent/hooks/pjrt_abi.h"
-#include "agent/call/call.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 

@@ -4,8 +4,6 @@
  * no place is made anew each time.
  */
 #include "agent/hooks/parts.h"
-#include "agent/process/process.h"
-#include "common/base.h"
 
 #define NAMES 4096u
 #define TRIES 8u

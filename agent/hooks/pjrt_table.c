@@ -4,7 +4,6 @@
  * table that differs from the interface's header is handed out unchanged, and the trace says so.
  */
 
-#include "agent/process/hook_rows.h"
 #include "agent/hooks/parts.h"
 #include "agent/hooks/pjrt_abi.h"
 #include "agent/symbols/symbols.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hooks/parts.h"
 #include "agent/process/plain.h"
-#include "agent/process/process.h"
-#include "agent/process/hook_rows.h"
 #include "agent/symbols/symbols.h"
-#include "common/base.h"
 
 /* --- names ---------------------------------------------------------------------------------------------- */
 

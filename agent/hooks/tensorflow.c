@@ -4,9 +4,7 @@
  * come here.  Only arguments are read, and the op that asks (tensorflow_op.c).  The analyzer finds a block's device by its address.
  */
 
-#include "agent/process/hook_rows.h"
 #include "agent/hooks/parts.h"
-#include "agent/call/call.h"
 #include "agent/symbols/symbols.h"
 
 #define EXPORTED_AS(symbol) __asm__(symbol) __attribute__((visibility("default")))

@@ -6,9 +6,7 @@
  * types of its arguments.
  */
 #include "agent/hooks/parts.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
-#include "agent/call/call.h"
 #include "agent/symbols/symbols.h"
 #include "common/text.h"
 

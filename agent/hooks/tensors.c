@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "common/base.h"
-
 /*
  * --tensors cpu.  Asked before there is a recording: PyTorch decides with its first tensor whether it keeps the sizes of CPU
  * blocks, and warns when it has not.

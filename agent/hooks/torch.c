@@ -11,13 +11,8 @@
 #include <stdlib.h>
 
 #include "agent/file/file.h"
-#include "agent/process/process.h"
-#include "agent/gpu/gpu.h"
-#include "agent/call/call.h"
-#include "agent/process/hook_rows.h"
 #include "agent/hooks/parts.h"
 #include "agent/symbols/symbols.h"
-#include "agent/life/life.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 

@@ -2,10 +2,9 @@
 /*
  * Reads DWARF call frame information for rsp, rbp and the return address (DWARF 5, 6.4; .eh_frame of the LSB).
  *
- * Nothing is read outside of the object's own segments, and of these only what the kernel says can be read; the headers of an
- * object are read as they are, like by the C library's own unwinder.  Packers leave tables that no compiler, assembler or
- * linker writes: these are not believed (`bad`).  Tables that are right but not simple give no rule here.  libunwind is
- * asked then, which believes any.
+ * The reader stays within the object's own segments, and reads only the parts that the kernel calls readable.  It reads an
+ * object's headers without a check, as the C library's unwinder does.  Packers leave tables that no compiler, assembler or
+ * linker writes: `bad` marks them.  A correct table that is not simple gives no rule here, and the caller asks libunwind.
  *
  * Longer than other files: one reader of one format.
  */

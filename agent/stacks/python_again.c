@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stack that this thread had before, found by one loop that calls nothing but Python's own question for the thread: what a block
- * event costs in a program whose caches are full of other things is the lines of code and data that it touches.
+ * Finds a Python stack that this thread had before.  One loop does it, which calls only Python's function for the current thread.
+ * A program's caches are full of its own data, so an event costs as much as the lines of code and data that it touches.
  *
- * The key is a hash of 128 bits over one word a frame; words and counts are not compared.  All else, and each stack that is not
- * here, takes the way of python.c, which then puts it here.  A signal handler may come anywhere and may leave by longjmp: what is
- * read here is checked after it was read, and an entry is made invalid before it is written.
+ * The key is a hash of 128 bits over one word a frame.  The loop compares no words and no counts.  python.c walks every stack that
+ * is not here and puts it here.  A signal handler may interrupt the loop anywhere and may leave by longjmp.  So the loop checks
+ * what it has read, and a writer makes an entry invalid before it writes.
  */
 #include "agent/stacks/inner.h"
 #include "agent/stacks/stacks.h"

@@ -2,7 +2,6 @@
 #include "analyzer/catalogue/card.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "analyzer/base/utf8.h"
 #include "common/fnv.h"

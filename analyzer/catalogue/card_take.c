@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/catalogue/card_take.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/gate/measure.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/owners.h"

@@ -2,9 +2,6 @@
 #include "analyzer/catalogue/query.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <time.h>
 

@@ -2,9 +2,6 @@
 #include "analyzer/catalogue/scan.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +13,6 @@
 #include "analyzer/catalogue/card_take.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/trace/archive.h"
-#include "analyzer/trace/images.h"
 #include "analyzer/trace/names.h"
 #include "analyzer/trace/summaries.h"
 

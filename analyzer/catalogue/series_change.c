@@ -2,9 +2,6 @@
 #include "analyzer/catalogue/series_change.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: all checks of a file and its folder before SQLite works there. */
-#include "analyzer/catalogue/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -15,7 +11,6 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/catalogue/store_sqlite.h"
-#include "common/base.h"
 
 #define BUSY_MS	  20000	    /* another process writes: a card takes it a few milliseconds */
 #define VALUE_MAX (1 << 20) /* bytes of a text or a row */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes into a catalogue. */
-#include <stdio.h>
-#include <string.h>
 
 #include "analyzer/catalogue/store_sqlite.h"
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdio.h>
-#include <string.h>
 
 #include "analyzer/catalogue/store_sqlite.h"
 

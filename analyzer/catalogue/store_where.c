@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Translates a query to SQL.  Its texts and numbers become parameter values, never text of the statement. */
-#include <stdio.h>
-#include <string.h>
 
 #include "analyzer/base/memory.h"
 

@@ -2,12 +2,9 @@
 #include "analyzer/commands/because.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
-#include "analyzer/base/json.h"
 #include "analyzer/base/stats.h"
 
 static int by_size(const void *a, const void *b, void *terms)

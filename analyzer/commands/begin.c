@@ -2,10 +2,6 @@
 #include "analyzer/commands/begin.h"
 
 #include <fnmatch.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +16,6 @@
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/frames.h"
 #include "analyzer/trace/names.h"
-#include "common/base.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
 

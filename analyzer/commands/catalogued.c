@@ -3,19 +3,13 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/begin.h"
-#include "common/base.h"
 #include "common/now.h"
 
 enum { CATALOGUE, FIRST_FILTER, STATUS = 6, QUIET = 11, UTC };

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze check PATH: limits and a baseline compared with a run; exit 1 when one is exceeded (doc/ci.md). */
-#include <limits.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"

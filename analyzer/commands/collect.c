@@ -10,16 +10,11 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <libgen.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/json.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"

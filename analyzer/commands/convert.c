@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze convert: any telemetry file to V3 JSON lines. */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/begin.h"

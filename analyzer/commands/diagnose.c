@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze diagnose: a bundle as Python Stormlog's diagnose writes one, about a run or about what runs now. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/escape.h"
-#include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/living.h"

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/entries.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
-#include "analyzer/base/json.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/model/state/model.h"
 #include "analyzer/model/replay/replay.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/missing.h"

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze export FORMAT PATH...: the events of a run in the files of other tools (doc/exports.md). */
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/budget.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/terminal.h"
@@ -19,7 +15,6 @@
 #include "analyzer/commands/begin.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/pipeline/pipeline.h"
-#include "common/base.h"
 
 struct options {
 	struct sl_merge_options merge;

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze merge: one sink in which all ranks share a session. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/json.h"
-#include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/native.h"
@@ -16,7 +11,6 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/files/sink.h"
-#include "analyzer/upstream/files/telemetry.h"
 
 struct settings {
 	const char *folder;

@@ -3,19 +3,14 @@
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
-#include "analyzer/base/json.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/arguments.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/living.h"
 #include "analyzer/commands/tracking.h"

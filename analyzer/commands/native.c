@@ -2,13 +2,10 @@
 #include "analyzer/commands/native.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
-#include "analyzer/exports/archive_write.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/trace/foreign.h"
 

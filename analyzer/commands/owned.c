@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/owned.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/base/format.h"
 #include "analyzer/base/text_join.h"
 #include "analyzer/base/memory.h"

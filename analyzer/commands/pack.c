@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze pack PATH...: a run as one file, to attach to a report of a bug. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
 #include "analyzer/base/save.h"
-#include "analyzer/base/json.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/begin.h"

@@ -3,10 +3,7 @@
  * stormlog-analyze push PATH... --to URL: sends runs to a stormlog-server.  Paths that are not packs are packed first.  Another
  * program, which reads no trace, then does the sending.
  */
-#include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,11 +11,9 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
-#include "analyzer/base/vector.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/exports/archive_write.h"
 #include "analyzer/trace/archive.h"
 
 static const char about[] =

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze [report] PATH...: the summary on the terminal and analysis/ beside the traces. */
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "analyzer/base/escape.h"
@@ -11,7 +8,6 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"
 #include "analyzer/commands/terminal.h"
-#include "analyzer/outputs/output.h"
 #include "analyzer/report/missing.h"
 
 #define FOLDER (PATH_MAX + 16)

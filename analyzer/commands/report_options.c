@@ -3,14 +3,10 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/upstream/answers/issue_list.h"
-#include "analyzer/upstream/records/source.h"
 
 #define INTO struct sl_report_options
 const struct sl_option sl_report_options_table[] = {

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze runs [QUERY] PATH...: runs of folders and of a catalogue, a line each. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
-#include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/history.h"
 

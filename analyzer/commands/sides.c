@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/sides.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/base/escape.h"
 #include "analyzer/catalogue/card_take.h"
 #include "analyzer/commands/commands.h"

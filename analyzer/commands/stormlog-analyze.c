@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/missing.h"
-#include "common/base.h"
 #include "common/nearest.h"
 #include "common/standard.h"
 

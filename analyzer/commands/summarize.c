@@ -3,10 +3,7 @@
  * stormlog-analyze summarize PATH...: writes replayed processes as one file, which `report` and `summarize` read like the
  * traces.
  */
-#include <limits.h>
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
@@ -19,7 +16,6 @@
 #include "analyzer/report/missing.h"
 #include "analyzer/report/merge_lines.h"
 #include "analyzer/summary/summary.h"
-#include "analyzer/trace/summaries.h"
 
 static const char about[] =
 	"Takes traces and summaries alike.  A summary of summaries is the summary of all their traces, byte for byte, in whatever\n"

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze report over Stormlog's own files. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "analyzer/base/budget.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/tracking.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/follow/figures.h"

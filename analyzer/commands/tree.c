@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze tree|table|flame PATH: the holders of memory at an instant. */
-#include <limits.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/commands/native.h"
@@ -14,7 +11,6 @@
 #include "analyzer/commands/owned.h"
 #include "analyzer/commands/terminal.h"
 #include "analyzer/commands/tree_json.h"
-#include "analyzer/commands/tree_print.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/window.h"

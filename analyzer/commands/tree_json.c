@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/tree_json.h"
 
-#include <stdlib.h>
-
-#include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze validate: prints faults of telemetry files; writes no file. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/json.h"
-#include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/begin.h"
-#include "analyzer/pipeline/pipeline.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/upstream/records/record.h"
 #include "analyzer/upstream/files/sink.h"
 #include "analyzer/upstream/files/telemetry.h"
 

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze watch PATH: checks rules against running programs, and runs a command when one is raised. */
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <poll.h>
-#include <time.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/ini.h"
 #include "analyzer/base/save.h"
-#include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/begin.h"
 #include "analyzer/commands/living.h"
 #include "analyzer/watch/runner.h"
-#include "common/ringfile.h"
 #include "common/now.h"
 
 static const char about[] =

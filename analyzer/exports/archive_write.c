@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -17,8 +15,6 @@
 #include "analyzer/exports/redact.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/trace/archive.h"
-#include "analyzer/trace/frames.h"
-#include "common/tracefile.h"
 
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 #define LEVEL 1 /* level 9 takes 17 MB of memory for each input and gains nothing */

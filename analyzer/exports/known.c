@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/exports/known.h"
 
-#include <string.h>
-
 #include "agent/hooks/verbs.h"
 #include "analyzer/base/map.h"
-#include "common/base.h"
 #include "common/event.h"
 #include "common/tracefile.h"
 

@@ -2,7 +2,6 @@
 /* csv and ndjson: one line per event with the same columns; unknown is empty or null. */
 #include "analyzer/exports/export.h"
 #include "analyzer/base/escape.h"
-#include "analyzer/base/json.h"
 
 static void put_text(FILE *out, const char *text)
 {

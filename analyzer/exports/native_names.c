@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/exports/native_names.h"
 
-#include <msgpack.h>
-#include <string.h>
-
 #define PART (1u << 20) /* bytes of maps passed on at once; a reader refuses frames above 64 MB */
 
 struct names {

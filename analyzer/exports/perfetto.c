@@ -4,8 +4,6 @@
  * for what ran out of memory.  Field numbers: protos/perfetto/trace of the Perfetto project.  Times are Unix
  * nanoseconds on the trace's own clock.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/paths.h"
 #include "analyzer/exports/export.h"

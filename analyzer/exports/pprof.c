@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pprof: profile.proto, gzipped, for `go tool pprof`.  Field numbers: proto/profile.proto of google/pprof. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "analyzer/base/memory.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* prometheus: a file for node_exporter's textfile collector.  No time stamps, one HELP and TYPE a family. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"

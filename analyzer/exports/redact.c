@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/exports/redact.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/base/escape.h"
 #include "analyzer/base/hash.h"
 #include "analyzer/base/memory.h"
@@ -11,7 +8,6 @@
 #include "analyzer/exports/public.h"
 #include "analyzer/report/roles.h"
 #include "analyzer/trace/incomplete.h"
-#include "analyzer/trace/object.h"
 #include "common/block.h"
 #include "common/definition.h"
 

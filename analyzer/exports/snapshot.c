@@ -9,8 +9,6 @@
  * A snapshot of one process has its device numbers.  Devices of several processes are numbered consecutively.
  */
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"

@@ -2,10 +2,6 @@
 /* sqlite: a database for any question (doc/sqlite.md). */
 #include <errno.h>
 #include <sqlite3.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* collapsed and speedscope: the holders of memory, as flame graphs. */
-#include <stdlib.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
-#include "analyzer/base/json.h"
 
 static bool run_collapsed(struct sl_export_job *job)
 {

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* pytorch-snapshot of a process that is a snapshot itself: the file that is read back has the same figures. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/base/vector.h"
 #include "analyzer/exports/snapshot.h"
 #include "analyzer/report/window.h"
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/gate/baseline.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/stats.h"

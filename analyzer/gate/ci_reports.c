@@ -2,12 +2,8 @@
 #include "analyzer/gate/ci_reports.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/json.h"
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 
 #define SUMMARY_MAX_BYTES (1000 << 10)

@@ -2,10 +2,7 @@
 #include "analyzer/gate/diff.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 

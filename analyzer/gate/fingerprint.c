@@ -4,9 +4,6 @@
 #include "analyzer/base/utf8.h"
 #include "common/fnv.h"
 
-#include <stdio.h>
-#include <string.h>
-
 void sl_fingerprint_library(char *out, size_t size, const char *library)
 {
 	const char *so = library ? strstr(library, ".so") : NULL;

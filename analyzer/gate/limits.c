@@ -2,9 +2,7 @@
 #include "analyzer/gate/limits.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/ini.h"
 #include "analyzer/base/paths.h"

@@ -2,14 +2,8 @@
 /* Longer than other files: every limit and the baseline are judged here, by the same few words. */
 #include "analyzer/gate/verdict.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/base/format.h"
 #include "analyzer/base/library.h"
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog_run.json: describes the run with its sessions and files for Stormlog's `stormlog query runs`. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/paths.h"
 #include "analyzer/outputs/output.h"

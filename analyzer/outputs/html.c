@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* report.html: one file that opens without a network.  Its data is reduced until the page fits its size. */
-#include <limits.h>
-#include <stdlib.h>
 
 #include "analyzer/outputs/html/template.h"
 #include "analyzer/base/memory.h"

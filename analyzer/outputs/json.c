@@ -2,9 +2,6 @@
 /* report.json, as schemas/report.schema.json describes it.  Unknown is null, never 0. */
 #include <math.h>
 
-#include "analyzer/base/budget.h"
-#include "analyzer/base/json.h"
-
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/outputs/json_stack.h"
 #include "analyzer/outputs/output.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One finding in report.json: its kind, the line to look at, the figures behind it. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "analyzer/base/json.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/gate/fingerprint.h"
 #include "analyzer/outputs/json_stack.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One process of report.json. */
-#include "analyzer/base/json.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/paths.h"
 #include "analyzer/outputs/heuristics.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/outputs/json_stack.h"
 
-#include <stdlib.h>
-
 #include "analyzer/base/memory.h"
 
 static void put_members(struct sl_json *j, const struct sl_stack_frame *frame)

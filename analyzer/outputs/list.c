@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stddef.h>
 
 #include "analyzer/outputs/output.h"
 

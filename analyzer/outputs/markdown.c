@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* summary.md: the summary of the terminal, and the tables behind it, for an issue or a chat. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"

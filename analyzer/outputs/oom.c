@@ -2,19 +2,14 @@
 /* oom/oom_dump_...: a bundle for each out-of-memory error: the events before it, and the holders of the device. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "analyzer/outputs/json_stack.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/base/vector.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/files/bundle_write.h"
 

@@ -8,8 +8,6 @@
 #include <cairo.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analyzer/base/format.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes what the user told about a run: by --meta at its start, by stormlog.h while it ran. */
-#include <string.h>
 
-#include "analyzer/base/json.h"
 #include "analyzer/outputs/output.h"
 
 void sl_output_metadata(struct sl_json *j, const struct sl_model *model)

@@ -3,11 +3,9 @@
  * The summary on the terminal: numbers first, with the line of code beside each and what to do next, and nothing that the trace
  * does not prove. An uneventful run gives three lines.
  */
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
-#include "analyzer/outputs/output.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/place.h"

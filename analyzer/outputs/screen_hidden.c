@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Hidden memory: memory in use on a device that no recorded call asked for. */
-#include <string.h>
 
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/base/format.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The last line: a command that shows more and can be pasted as it is. */
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/outputs/screen_page.h"

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Out of memory: the request, the holders of the device, why it did not fit, and the first rank. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/analyses/oom_causes.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/change.h"
 #include "analyzer/report/merge_lines.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/window.h"
 #include "analyzer/outputs/screen_page.h"
 

@@ -2,8 +2,6 @@
 #include "analyzer/outputs/screen_page.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* PEAK: the process that held most on a device, and its memory then. */
-#include <string.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/screen_page.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* RANKS: a line for each group of ranks that do the same, then the outliers.  Even for thousands of ranks it is a few lines. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The first line: which program, how many processes, where, how long, and how they ended. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"

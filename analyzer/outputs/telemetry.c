@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* telemetry/NAME/: a sink of TelemetryEventV3 per process, which Python Stormlog opens as its own. */
 #include <errno.h>
-#include <limits.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/map.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/upstream/sessions.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes analysis/: each output that list.c names, in a new folder that then replaces the old one (destination.h). */
 #include <errno.h>
-#include <limits.h>
-#include <string.h>
 
 #include "analyzer/base/save.h"
 #include "analyzer/outputs/output.h"

@@ -2,21 +2,15 @@
 #include "analyzer/trace/archive.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
-#include "analyzer/base/vector.h"
 #include "analyzer/snapshot/convert.h"
 #include "analyzer/snapshot/shape.h"
 #include "analyzer/trace/names.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/cursor.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/base/search.h"
 
 struct sl_taken *sl_cursor_of(struct sl_cursor *cursor, uint32_t thread)

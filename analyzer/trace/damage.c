@@ -4,7 +4,6 @@
 #include "analyzer/trace/archive.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 static void add(struct sl_damage *damage, const char *file, int64_t offset, const char *format, va_list args)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/defs.h"
 
-#include <string.h>
-
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 #include "common/definition.h"

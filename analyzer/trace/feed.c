@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/feed.h"
 
-#include <stdlib.h>
-
-#include "analyzer/base/arena.h"
 #include "analyzer/base/stats.h"
 
 static bool stamped_before(const struct sl_hook *hook)

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/foreign.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/snapshot/shape.h"
-#include "common/base.h"
 
 #define WANTED "; a memory snapshot is what torch.cuda.memory._dump_snapshot(FILE) writes"
 

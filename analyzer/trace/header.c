@@ -3,12 +3,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
-#include "common/base.h"
 #include "common/tracefile.h"
 
 #define HOOKS_MAX 16384 /* thirty times those of today */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/idmap.h"
 
-#include <stdlib.h>
-
 #include "analyzer/base/memory.h"
 
 static void place(struct sl_idmap *map, uint64_t id, uint32_t value)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The modules of a process: which is at an address. */
-#include <string.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/search.h"

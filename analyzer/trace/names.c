@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/names.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/paths.h"
 #include "common/base.h"

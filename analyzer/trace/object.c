@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/object.h"
 
-#include <string.h>
-
 #include "analyzer/base/memory.h"
 #include "common/unpack.h"
 

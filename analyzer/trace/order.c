@@ -3,8 +3,6 @@
  * Merges all threads by time.  A heap holds each thread's feed (feed.h).  A thread whose first frame is in the future is not
  * opened yet.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/heap.h"
 #include "analyzer/base/memory.h"

@@ -2,7 +2,6 @@
 #include "analyzer/trace/ring.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>

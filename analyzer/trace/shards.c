@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/shards.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/trace/idmap.h"
 #include "common/fnv.h"
 
 static uint64_t size_of(const char *path)

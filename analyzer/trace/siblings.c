@@ -2,7 +2,6 @@
 #include "analyzer/trace/siblings.h"
 
 #include <dirent.h>
-#include <string.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/trace/names.h"

@@ -2,8 +2,6 @@
 #include "analyzer/trace/summaries.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -11,7 +9,6 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/compress.h"
-#include "analyzer/trace/frames.h"
 
 #define INDEX_MAX   (256u << 20)
 #define CONTENT_MAX (1ull << 30)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/totals.h"
 
-#include <stdlib.h>
-
 static uint64_t cell(const msgpack_object *row, uint32_t column)
 {
 	uint64_t value = 0;

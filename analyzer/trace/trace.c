@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +12,6 @@
 #include "analyzer/trace/names.h"
 #include "analyzer/trace/incomplete.h"
 #include "common/block.h"
-#include "common/ringfile.h"
 #include "common/tracefile.h"
 
 const char *sl_status_name(enum sl_status status)

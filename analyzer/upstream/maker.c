@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/maker.h"
 
-#include <string.h>
-
 #include "analyzer/base/stats.h"
 
 #define COLLECTOR_CUDA "stormlog.cuda_preload"

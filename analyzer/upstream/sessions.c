@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/sessions.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/words.h"
 #include "analyzer/upstream/answers/alerts.h"
-#include "analyzer/upstream/maker.h"
 #include "analyzer/upstream/session_phases.h"
 #include "analyzer/upstream/session_samples.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS [MICROSECONDS].  Every allocation has its own
- * address and size, so that the reader of its trace can name what is missing.  Modes:
+ * core_program MODE THREADS CALLS [MICROSECONDS] makes fake GPU calls through the agent's core.  Every allocation has its own
+ * address and size, so the reader of the trace can name a missing one.  Modes:
  *
  *   train, starved  THREADS threads make blocks as in training; starved: the writer gets hardly any processor
  *   heirs           threads one after the other, with a starved writer: each gets segments that the one before it left

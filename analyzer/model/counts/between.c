@@ -5,9 +5,6 @@
  */
 #include "analyzer/model/counts/between.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/base/memory.h"
 
 void sl_between_entry(struct sl_model *model, const struct sl_event *event, int64_t step)

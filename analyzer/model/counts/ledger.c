@@ -2,15 +2,12 @@
 /* Longer than other files: the begin or end of a block updates all of these figures. */
 #include "analyzer/model/counts/ledger.h"
 
-#include <string.h>
-
 #include "analyzer/base/memory.h"
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/symbols/stacks.h"
 #include "analyzer/model/counts/survivors.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/model/state/units.h"
-#include "common/base.h"
 
 /* Makes room for one more change than is asked for: a change's size is the difference to the one before. */
 static void make_recent(struct sl_model *model, struct sl_device_state *state)

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/counts/moments.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/model/state/model.h"
 
 #define FIRST_WIDTH_NS 65536
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/counts/survivors.h"
 
-#include <string.h>
-
 #include "analyzer/model/counts/between.h"
 
 #define FIRST_WIDTH_NS 65536

@@ -2,8 +2,6 @@
 #include "analyzer/model/counts/tracks.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/symbols/stacks.h"

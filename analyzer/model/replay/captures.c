@@ -3,7 +3,6 @@
  * Private pools of CUDA graphs: the allocator of PyTorch takes segments for them while a graph is captured.  Graphs share a pool
  * where the program names it.
  */
-#include <string.h>
 
 #include "analyzer/model/replay/verbs.h"
 

@@ -3,7 +3,6 @@
  * Where ranks meet: calls of NCCL and RCCL that make and end communicators, the ranges that these libraries open around each
  * collective, and the bytes that each communicator moved.  A call with its own range inside counts as one meeting.
  */
-#include <string.h>
 
 #include "analyzer/model/replay/verbs.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Contexts and devices, and the implicit frees that come with their end. */
-#include <string.h>
 
 #include "analyzer/model/counts/moments.h"
 #include "analyzer/model/counts/sample_wait.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranges: the changes of memory between their begin and their end, kept per label (the agent replaces digits in labels by '#'). */
-#include <string.h>
 
 #include "analyzer/base/search.h"
 #include "analyzer/model/counts/between.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Names that the program gives to its memory: the parts of live blocks, by address, and the totals of each name. */
-#include <stdlib.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/model/replay/verbs.h"

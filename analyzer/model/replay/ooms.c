@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that returned out of memory: the request, and the holders of the device. */
-#include <stdlib.h>
-#include <string.h>
 
 #define SOUGHT_MIN   3 /* least number of requests before, see is_sought */
 #define SOUGHT_TIMES 4
@@ -10,9 +8,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/model/replay/neighbours.h"
 #include "analyzer/model/replay/retried.h"
-#include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/model/counts/moments.h"
-#include "analyzer/model/replay/replay.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/model/replay/verbs.h"
 

@@ -4,7 +4,6 @@
  * not the segments they hold.  So a driver-level block becomes a segment when such a block is in it, or when what the pool
  * says it holds grew by the same size.
  */
-#include <string.h>
 
 #include "analyzer/model/replay/verbs.h"
 

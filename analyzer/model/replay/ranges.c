@@ -3,7 +3,6 @@
  * Single ranges, at most SL_PHASES_MAX. While there are few, all are kept; then every second of each label, every fourth and so
  * on.  The first of a label always stays, so that two labels that alternate are both kept.
  */
-#include <string.h>
 
 #include "analyzer/model/replay/verbs.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/replay/replay.h"
 
-#include <string.h>
-
 #include "analyzer/base/memory.h"
 #include "analyzer/model/counts/moments.h"
 #include "analyzer/model/counts/survivors.h"

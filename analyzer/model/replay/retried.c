@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/replay/retried.h"
 
-#include <string.h>
-
-#include "analyzer/model/replay/replay.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/model/replay/verbs.h"
 

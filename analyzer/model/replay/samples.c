@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples of whole devices and of the process: memory that the process's calls do not show. */
-#include <string.h>
 
 #include "analyzer/model/replay/neighbours.h"
 #include "analyzer/model/counts/sample_wait.h"

@@ -4,7 +4,6 @@
  * it reports with every block.  A segment released without a report is known from the driver's free.  A driver-level block
  * becomes a segment when the reserved bytes grow by its size on the same thread.
  */
-#include <string.h>
 
 #include "analyzer/base/stats.h"
 #include "analyzer/model/counts/tracks.h"

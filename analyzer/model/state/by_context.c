@@ -4,7 +4,6 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/state/model.h"
-#include "analyzer/trace/idmap.h"
 
 #define LOOKS	   65536 /* entries that are looked at before the index is made, and LOOKS_EACH for each event */
 #define LOOKS_EACH 16

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/state/model.h"
 
-#include <string.h>
-
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 
 struct sl_api_stats *sl_model_apis(const struct sl_model *model)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Marks over the time line, and the steps of its third axis. */
-#include <stdlib.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"

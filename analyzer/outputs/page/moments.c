@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Who held memory at certain moments: each device's peak, the end, errors and leaks; and the total of all allocations. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"

@@ -2,8 +2,6 @@
 #include "analyzer/report/dry.h"
 #include "analyzer/outputs/page/page.h"
 
-#include <stdlib.h>
-
 #include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/parts.h"
 #include "analyzer/base/stats.h"

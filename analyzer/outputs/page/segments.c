@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* PyTorch's segments and their blocks at the first error, the largest moment and the end. */
-#include <stdlib.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/parts.h"

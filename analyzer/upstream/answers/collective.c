@@ -2,8 +2,6 @@
 #include "analyzer/upstream/answers/collective.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/stats.h"
 #include "analyzer/base/search.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/answers/cross_rank.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/stats.h"
 

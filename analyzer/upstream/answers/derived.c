@@ -2,7 +2,6 @@
 #include "analyzer/upstream/answers/derived.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "analyzer/base/stats.h"
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/answers/emit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/upstream/answers/collective.h"
 #include "analyzer/upstream/answers/cross_rank.h"
 #include "analyzer/upstream/answers/derived.h"

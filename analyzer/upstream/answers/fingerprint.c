@@ -2,9 +2,7 @@
 #include "analyzer/upstream/answers/fingerprint.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "analyzer/base/json.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/upstream/records/event.h"
 #include "analyzer/base/hash.h"

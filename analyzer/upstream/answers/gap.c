@@ -2,9 +2,7 @@
 #include "analyzer/upstream/answers/gap.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/stats.h"
 

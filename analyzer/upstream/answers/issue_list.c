@@ -2,7 +2,6 @@
 #include "analyzer/upstream/answers/issue_list.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/stats.h"
 #include "analyzer/base/utf8.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/answers/markers.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/base/stats.h"
 #include "analyzer/base/vector.h"
 

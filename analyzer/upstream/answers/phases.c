@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/answers/phases.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/search.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/answers/telemetry_summary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/upstream/answers/collective.h"

@@ -2,7 +2,6 @@
 /* OOM bundles: the manifest, the metadata, and the events of the last moments. */
 #include <unistd.h>
 
-#include "analyzer/base/vector.h"
 #include "analyzer/upstream/files/telemetry.h"
 
 /* NULL for an empty text too. */

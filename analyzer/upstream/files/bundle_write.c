@@ -3,8 +3,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>

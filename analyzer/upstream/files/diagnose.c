@@ -2,9 +2,6 @@
 /* Diagnose bundles: three columns of a timeline become sample events of the bundle's session. */
 #include <ctype.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/stats.h"
 #include "analyzer/upstream/files/telemetry.h"

@@ -3,17 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/budget.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/base/vector.h"
 #include "analyzer/upstream/files/telemetry.h"
 
 struct walk {

@@ -2,14 +2,10 @@
 /* Records into sessions: one file, or the segments of a sink. */
 #include <dirent.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/stats.h"
-#include "analyzer/base/vector.h"
 #include "analyzer/upstream/records/session_id.h"
 #include "analyzer/upstream/files/telemetry.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/files/manifest.h"
 
-#include <string.h>
-
 static bool has_all(const struct sl_value *payload, const char *const *keys, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

@@ -2,7 +2,6 @@
 #include "analyzer/upstream/files/sink.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analyzer/upstream/files/folder.h"

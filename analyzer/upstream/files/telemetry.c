@@ -2,14 +2,9 @@
 #include "analyzer/upstream/files/telemetry.h"
 
 #include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/base/vector.h"
 
 static const char joined_source[] = "stormlog.diagnostics.distributed"; /* upstream's word for it */
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/records/event.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/memory.h"
 

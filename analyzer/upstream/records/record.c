@@ -3,8 +3,6 @@
 #include "analyzer/upstream/records/record.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

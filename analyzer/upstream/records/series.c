@@ -3,7 +3,6 @@
 #include "analyzer/base/stats.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static int by_rank(const void *a, const void *b)
 {
