@@ -367,24 +367,31 @@ static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *o
 	return fits;
 }
 
-/* Bytes that the program lets PyTorch have, where that limit refused and no call of the driver failed; else 0. */
-static uint64_t own_limit(const struct sl_process *process, const struct sl_oom *oom)
+/*
+ * True: PyTorch refused, and no call of the driver failed.  *limit: bytes that the program lets it have, SL_UNKNOWN where the
+ * recording has no call that set them, as tests/golden/gpu/torch-fit-limited-1.
+ */
+static bool own_limit(const struct sl_process *process, const struct sl_oom *oom, uint64_t *limit)
 {
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 	double part;
-	uint64_t limit;
 
 	memcpy(&part, &oom->torch.fraction_bits, sizeof(part));
-	if (!oom->torch.fraction_bits || !hook || hook->verb != SL_VERB_BLOCK_OOM || oom->total_bytes == SL_UNKNOWN ||
-	    !(part > 0 && part < 1))
-		return 0;
-	limit = (uint64_t)((double)oom->total_bytes * part);
-	return oom->torch.reserved_bytes + oom->asked_bytes > limit ? limit : 0;
+	*limit = SL_UNKNOWN;
+	if (!hook || hook->verb != SL_VERB_BLOCK_OOM || oom->total_bytes == SL_UNKNOWN)
+		return false;
+	if (!oom->torch.fraction_bits)
+		return oom->asked_bytes <= oom->total_bytes && oom->free_bytes != SL_UNKNOWN &&
+		       oom->free_bytes >= sl_units_taken(oom);
+	*limit = (uint64_t)((double)oom->total_bytes * part);
+	return part > 0 && part < 1 && oom->torch.reserved_bytes + oom->asked_bytes > *limit;
 }
 
 static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account, bool demand,
 			      struct sl_fit_process *fit)
 {
+	uint64_t limit;
+
 	if (sl_oom_made_to_fail(oom))
 		return SL_CAUSE_INJECTED;
 	if (oom->scope == SL_SCOPE_HOST)
@@ -397,7 +404,7 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 		return SL_CAUSE_UNKNOWN;
 	if (oom->of_framework)
 		return oom->asked_bytes > oom->total_bytes ? SL_CAUSE_TOO_LARGE : SL_CAUSE_FULL;
-	if (own_limit(process, oom))
+	if (own_limit(process, oom, &limit))
 		return SL_CAUSE_FULL;
 	if (oom->scope == SL_SCOPE_CONTEXT)
 		return SL_CAUSE_FULL;
@@ -535,12 +542,17 @@ static void say_own_limit(struct sl_process *process, const struct sl_oom *oom, 
 	uint64_t reserved = oom->torch.reserved_bytes;
 	char where[300] = "";
 
+	account->advice = sl_memory_print("raise the part of set_per_process_memory_fraction, or ask less at once");
+	if (limit == SL_UNKNOWN) {
+		account->cause_text = sl_memory_print("PyTorch's own limit refused, not the device: %s were free, %s were reserved",
+						      SL_SIZE(oom->free_bytes), SL_SIZE(reserved));
+		return;
+	}
 	sl_owners_line(process, oom->torch.fraction_stack, 2, where, sizeof(where));
 	account->cause_text = sl_memory_print(
 		"PyTorch's own limit refused, not the device: the program allows it %s%s%s, of which %s "
 		"were reserved, and the request lacks %s",
 		SL_SIZE(limit), *where ? " at " : "", where, SL_SIZE(reserved), SL_SIZE(reserved + oom->asked_bytes - limit));
-	account->advice = sl_memory_print("raise the part of set_per_process_memory_fraction, or ask less at once");
 }
 
 static void say_framework(const struct sl_oom *oom, struct sl_account *account)
@@ -567,6 +579,7 @@ static void say_full(const struct sl_oom *oom, struct sl_account *account)
 
 static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
+	uint64_t limit;
 	const char *who = account->other_count == 1 ? "another process" : "other processes";
 	char most[400];
 
@@ -611,8 +624,8 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 	case SL_CAUSE_FULL:
 		if (oom->of_framework)
 			say_framework(oom, account);
-		else if (own_limit(process, oom))
-			say_own_limit(process, oom, own_limit(process, oom), account);
+		else if (own_limit(process, oom, &limit))
+			say_own_limit(process, oom, limit, account);
 		else if (!oom->asked_bytes || oom->scope == SL_SCOPE_CONTEXT)
 			say_unasked(process, oom, account);
 		else
@@ -640,6 +653,7 @@ static const char *limited(const struct sl_oom *oom)
 static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account,
 		    const struct sl_oom_causes *demand)
 {
+	uint64_t limit;
 	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
 	char where[300], what[300], *cause = account->cause_text;
 	struct sl_oom_causes story;
@@ -664,7 +678,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		free(others);
 		free(cause);
 	}
-	if (oom->of_framework || own_limit(process, oom) ||
+	if (oom->of_framework || own_limit(process, oom, &limit) ||
 	    (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE))
 		return;
 	story = *demand;

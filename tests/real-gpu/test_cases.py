@@ -21,6 +21,7 @@ except ImportError:
 CASES = Path(__file__).resolve().parent / "cases"
 RUNS = ("alone", "shared-device")
 REDACTED_TOO = ("golden/gpu/libraries", "fit/small_card/second_step")  # NCCL's ranges; a dry run that ran out of memory
+OWN_LIMIT = "golden/gpu/torch-fit-limited-1"  # its recorder did not see set_per_process_memory_fraction, which refused
 FIRST_SCREEN = 30  # lines
 
 
@@ -147,6 +148,9 @@ def main():
         for miss in redacted(run, analyze, CASES.parents[1] / run):
             wrong += 1
             print(miss)
+    if not names and "PyTorch's own limit refused, not the device: 140 GiB were free" not in Recording(analyze, CASES.parents[1] / OWN_LIMIT).screen:
+        wrong += 1
+        print(f"{OWN_LIMIT}: lacks the limit")
     return wrong != 0
 
 
