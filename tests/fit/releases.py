@@ -119,7 +119,7 @@ def main():
     args = parser.parse_args()
     names, told = {}, Counter()
     for python in args.pythons:
-        version = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True, check=True).stdout
+        version = subprocess.run([python, "-c", "from importlib.metadata import version; print(version('torch'))"], capture_output=True, text=True, check=True).stdout
         names[python] = ".".join(version.split(".")[:2])
     wrong = sum(compare(args, seed, names, told) for seed in range(args.first, args.first + args.n))
     for release in sorted(set(names.values())):
