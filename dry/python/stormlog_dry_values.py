@@ -29,6 +29,7 @@ def begin(torch, note):
     below = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
     driver = ctypes.CDLL("libcuda.so.1")
     driver.cuDryNextValue.argtypes = [ctypes.c_int64]
+    storage_size = ctypes.CDLL("libtorch_cpu.so").aoti_torch_get_storage_size
     integers = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
     to_host = torch.ops.aten.copy_.default
     guessed = set()  # addresses of the storages whose values follow from what was not computed
@@ -46,25 +47,31 @@ def begin(torch, note):
                 found += on_device(*x)
         return found
 
+    def storage(tensor):
+        """Address and bytes.  Python's own object of a storage counts as a user of it, and autograd then does not add in place."""
+        size = ctypes.c_int64()
+        storage_size(ctypes.byref(ctypes.c_void_p(tensor._cdata)), ctypes.byref(size))
+        return tensor.data_ptr() - tensor.storage_offset() * tensor.element_size(), size.value
+
     def memory(tensor):
         """The bytes behind a tensor of the device, as a tensor of the CPU."""
-        storage = tensor.untyped_storage()
-        if not storage.nbytes() or not tensor.numel():
+        if not tensor.numel():
             return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
-        raw = (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())
+        address, size = storage(tensor)
+        raw = (ctypes.c_char * size).from_address(address)
         return torch.frombuffer(raw, dtype=torch.uint8).view(tensor.dtype).as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
     def is_guessed(tensor):
-        storage = tensor.untyped_storage()
-        return storage.data_ptr() in guessed or tensor.is_floating_point() and storage.nbytes() > COPIED
+        address, size = storage(tensor)
+        return address in guessed or tensor.is_floating_point() and size > COPIED
 
     def guess(results, doubtful):
         for result in results:
-            storage = result.untyped_storage()
+            address, size = storage(result)
             if doubtful:
-                guessed.add(storage.data_ptr())
-            elif result.numel() * result.element_size() == storage.nbytes():
-                guessed.discard(storage.data_ptr())
+                guessed.add(address)
+            elif result.numel() * result.element_size() == size:
+                guessed.discard(address)
 
     def is_finite(x):
         if isinstance(x, list):

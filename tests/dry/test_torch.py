@@ -127,6 +127,9 @@ for _ in range(2):
     scores = torch.where(seen, q @ k.transpose(-1, -2) / 8, float("-inf"))
     weights = torch.exp(scores - scores.max(-1, keepdim=True).values)
     (weights / weights.sum(-1, keepdim=True) @ v).sum().backward()
+linear = torch.nn.Linear(256, 256, device="cuda")  # the gradient of the residual branch is the one whose rows make that of the bias
+h = torch.randn(2048, 256, device="cuda", requires_grad=True) * 2
+((h + linear(h)) * 3).sum().backward()
 print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memory_allocated())
 """
         self.assertEqual(Dry(PYTHON, "-c", code).out, Dry(PYTHON, "-c", code, options=["--no-values"]).out)
