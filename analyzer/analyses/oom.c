@@ -724,8 +724,7 @@ static void account(struct sl_report *report, unsigned process, size_t index, st
 	}
 	account->cause = cause_of(p, oom, account, *demand.text, fit);
 	say(p, oom, account);
-	if (!account->told_later)
-		explain(p, oom, account, &demand);
+	explain(p, oom, account, &demand);
 	account->advice = sl_words_translate(p->model, account->advice);
 	if (oom->recovered == 1 || account->told_later || !account->cause_text)
 		return;

@@ -59,8 +59,8 @@ static const struct sl_fit_place *keeper(const struct sl_fit_program *p, const s
 }
 
 /*
- * True: a block that modules made may be part of autograd's graph, which its copy on the host would hold.  No backward pass ended the
- * graph, and something older of the same step stays, or nothing went that a graph would have kept.
+ * True: a block that modules made may be part of autograd's graph, which its copy on the host would hold.  No backward pass
+ * ended the graph, and something older of the same step stays, or nothing went that a graph would have kept.
  */
 static bool may_be_graph(const struct sl_fit_program *p, const struct sl_fit_keeps *keeps, const signed char *who)
 {

@@ -259,9 +259,9 @@ class Agreement(unittest.TestCase):
             self.assertAlmostEqual(said, totals["peak"], delta=0.01 * said, msg=peak[0])
         row = ask("runs", "-q", "--catalogue", os.path.join(run.folder, "runs.sqlite"), run.traces).splitlines()
         cells = dict(zip(re.split("  +", row[0]), re.split("  +", row[1].strip())))
-        for name in ("peak", "leak"):
-            if totals[name] is not None and cells[name.upper()] != "-":
-                said, = sized(cells[name.upper()]) or [0]
+        for name, column in (("peak", "PEAK"), ("leak", "LEFT")):
+            if totals[name] is not None and cells[column] != "-":
+                said, = sized(cells[column]) or [0]
                 self.assertAlmostEqual(said, totals[name], delta=0.01 * said, msg=row)
         for one in json.loads(ask("diff", "--json", run.traces, run.traces))["differences"]:
             if one["of"] == "total":
