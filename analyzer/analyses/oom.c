@@ -348,10 +348,14 @@ static struct sl_fit_process *requests_of(struct requests *requests, struct sl_p
 	return &requests->fit;
 }
 
-/* Where segments can grow, the replay fits into the same device: this request, and what is known to follow it in its step. */
-static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *oom)
+/*
+ * Where segments can grow, the replay fits into the same device: this request, and what is known to follow it in its step.
+ * *replayed: false where the replay does not reproduce the recording: a pool with rules of its own, as that of
+ * tests/diagnosis/seen/nectar.c.  There the unused pieces together are larger than the request.
+ */
+static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *oom, bool *replayed)
 {
-	bool fits = false;
+	bool fits = false, unlike = false;
 
 	for (unsigned i = 0; fit && i < fit->count; i++) {
 		struct sl_fit_recording until;
@@ -360,11 +364,13 @@ static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *o
 		if (fit->recordings[i].device != oom->device || !sl_fit_until(&until, &fit->recordings[i], oom->time_ns))
 			continue;
 		sl_fit_proof_make(&proof, &until, "settings:expandable_segments", REPLAY_SECONDS);
+		unlike |= proof.why_not != NULL;
 		if (proof.count)
 			fits |= proof.changes[0].passes == (proof.program.rest == SL_FIT_REST_NONE ? SL_PASSES_REQUEST : SL_PASSES);
 		sl_fit_proof_free(&proof);
 	}
-	return fits;
+	*replayed = fits;
+	return fits || unlike;
 }
 
 /*
@@ -387,7 +393,7 @@ static bool own_limit(const struct sl_process *process, const struct sl_oom *oom
 	return part > 0 && part < 1 && oom->torch.reserved_bytes + oom->asked_bytes > *limit;
 }
 
-static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account, bool demand,
+static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account, bool demand,
 			      struct sl_fit_process *fit)
 {
 	uint64_t limit;
@@ -411,7 +417,7 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 	if (oom->asked_bytes > oom->total_bytes)
 		return SL_CAUSE_TOO_LARGE;
 	if (account->cached != SL_UNKNOWN && account->cached >= oom->asked_bytes && account->largest_cached != SL_UNKNOWN &&
-	    account->largest_cached < oom->asked_bytes && !demand && fits_unfragmented(fit, oom))
+	    account->largest_cached < oom->asked_bytes && !demand && fits_unfragmented(fit, oom, &account->replayed))
 		return SL_CAUSE_FRAGMENTED;
 	if (oom->asked_bytes && oom->free_bytes >= sl_units_taken(oom))
 		return SL_CAUSE_DRIVER;
@@ -601,11 +607,13 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		account->advice = sl_memory_print("check what the size comes from: a batch, a shape, a count");
 		break;
 	case SL_CAUSE_FRAGMENTED:
-		account->cause_text =
-			sl_memory_print("fragmentation: PyTorch kept %s unused, the largest piece %s; a replay without fragments "
-					"fits",
-					SL_SIZE(account->cached), SL_SIZE(account->largest_cached));
-		account->advice = sl_memory_copy("try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+		account->cause_text = sl_memory_print("fragmentation: PyTorch kept %s unused, the largest piece %s; %s",
+						      SL_SIZE(account->cached), SL_SIZE(account->largest_cached),
+						      account->replayed ? "a replay without fragments fits"
+									: "in one piece they would have been enough");
+		account->advice = sl_memory_copy(account->replayed ? "try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+								   : "keep what stays apart from what is freed together: a small "
+								     "block holds its whole segment");
 		break;
 	case SL_CAUSE_DRIVER:
 		if (oom->pool_most_bytes) {

@@ -31,6 +31,8 @@
 #define NEAR_PEAK     0.9  /* share of its peak that the other process must hold for its peak to tell who held it */
 #define BELOW_PART    0.8  /* share of the bytes of all places that only took memory */
 #define TAKEN_PART    0.4  /* share of what the process held */
+#define CHUNKS_MIN    8
+#define CHUNK_MIN     (2 << 20)
 #define LARGEST_TIMES 4
 #define ROUNDED_PART  0.25 /* share of what the process asked for */
 #define ATTEMPTS_PART 0.05 /* share of what the process held at the last attempt */
@@ -311,6 +313,32 @@ static void say_taken(char *out, size_t size, struct sl_process *process, const 
 	snprintf(out, size, "below %s < %s, %u places, %s", line, caller, below[at].places, SL_SIZE(below[at].bytes));
 }
 
+/*
+ * True: these blocks may be the chunks of an allocator of the program's own, of which a trace does not show what is in use: large
+ * and all of one size, or made by functions with such a name.
+ */
+static bool may_be_chunks(struct sl_process *process, const struct sl_kept *kept)
+{
+	static const char *const words[] = {"alloc", "arena", "pool", "chunk", "segment", "slab", "heap"};
+	const struct sl_track *track = kept->track;
+	struct sl_chain chain;
+
+	if (kept->count_only || track->kind == SL_KIND_block || track->births < CHUNKS_MIN ||
+	    track->born_bytes < track->births * CHUNK_MIN)
+		return false;
+	if (track->born_bytes == track->births * track->most_bytes)
+		return true;
+	sl_place_take(&chain, process, track->stack);
+	for (unsigned i = 0; i < chain.via_count + (chain.count > 0); i++) {
+		const char *name = (i < chain.via_count ? chain.via[i] : chain.frame[0])->function;
+
+		for (unsigned k = 0; name && k < SL_COUNT(words); k++)
+			if (strcasestr(name, words[k]))
+				return true;
+	}
+	return false;
+}
+
 bool sl_oom_causes_grew(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
@@ -323,14 +351,18 @@ bool sl_oom_causes_grew(struct sl_oom_causes *story, struct sl_process *process,
 	if (!then || (double)together < GREW_PART * (double)oom->live_bytes)
 		return false;
 	if (kept->verdict == SL_KEPT_UNCLEAR) {
+		bool chunks = may_be_chunks(process, kept);
+
 		say_taken(taken, sizeof(taken), process, kept, what);
-		snprintf(story->text, sizeof(story->text),
-			 "it took memory and did not free it, most %s: %sa leak, or model loading", taken,
-			 is_first_rise(oom) ? "a first step that is too large, " : "");
+		snprintf(story->text, sizeof(story->text), "it took memory and did not free it, most %s: %sa leak%s", taken,
+			 is_first_rise(oom) ? "a first step that is too large, " : "",
+			 chunks ? ", model loading, or chunks of the program's own allocator, which may be fragmented"
+				: ", or model loading");
 		snprintf(story->advice, sizeof(story->advice),
-			 "%s; if it loads a model: fewer bits, or several devices (how much was still to come is not known)",
+			 "%s; if it loads a model: fewer bits, or several devices (how much was still to come is not known)%s",
 			 is_first_rise(oom) ? "ask for less at once there, a smaller batch, or find what keeps them"
-					    : "find what keeps them");
+					    : "find what keeps them",
+			 chunks ? "; if they are chunks: give idle ones back" : "");
 		return true;
 	}
 	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
