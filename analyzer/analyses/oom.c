@@ -732,7 +732,8 @@ static void account(struct sl_report *report, unsigned process, size_t index, st
 	}
 	account->cause = cause_of(p, oom, account, *demand.text, fit);
 	say(p, oom, account);
-	explain(p, oom, account, &demand);
+	if (!account->told_later || !oom->torch.used) /* an earlier attempt of PyTorch's has the cause of the last */
+		explain(p, oom, account, &demand);
 	account->advice = sl_words_translate(p->model, account->advice);
 	if (oom->recovered == 1 || account->told_later || !account->cause_text)
 		return;
