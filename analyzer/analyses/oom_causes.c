@@ -282,9 +282,10 @@ static void add_taken(struct below *below, const struct sl_chain *chain, struct 
 
 /*
  * "at a.py:9 f < a.py:12 g, 9 of 9 blocks kept, 2.25 GiB", where one place took most of it; else "below a.py:12 g < a.py:20 h, 3
- * places, 6.75 GiB", the innermost line below which most was taken.  kept: the place that took most; what: its amount.
+ * places, 6.75 GiB", the innermost line below which most was taken.  kept: the place that took most; what: its amount.  True: it is
+ * one place.
  */
-static void say_taken(char *out, size_t size, struct sl_process *process, const struct sl_kept *kept, const char *what)
+static bool say_taken(char *out, size_t size, struct sl_process *process, const struct sl_kept *kept, const char *what)
 {
 	struct below below[SL_STACK_MAX] = {0};
 	struct sl_chain chain;
@@ -306,11 +307,12 @@ static void say_taken(char *out, size_t size, struct sl_process *process, const 
 	if (at + 1 >= chain.count || below[at].places == 1) { /* the outermost line is no answer */
 		sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
 		snprintf(out, size, "at %s, %s", where, what);
-		return;
+		return true;
 	}
 	sl_stacks_describe(line, sizeof(line), chain.frame[at]);
 	sl_stacks_describe(caller, sizeof(caller), chain.frame[at + 1]);
 	snprintf(out, size, "below %s < %s, %u places, %s", line, caller, below[at].places, SL_SIZE(below[at].bytes));
+	return false;
 }
 
 /*
@@ -351,9 +353,8 @@ bool sl_oom_causes_grew(struct sl_oom_causes *story, struct sl_process *process,
 	if (!then || (double)together < GREW_PART * (double)oom->live_bytes)
 		return false;
 	if (kept->verdict == SL_KEPT_UNCLEAR) {
-		bool chunks = may_be_chunks(process, kept);
+		bool chunks = say_taken(taken, sizeof(taken), process, kept, what) && may_be_chunks(process, kept);
 
-		say_taken(taken, sizeof(taken), process, kept, what);
 		snprintf(story->text, sizeof(story->text), "it took memory and did not free it, most %s: %sa leak%s", taken,
 			 is_first_rise(oom) ? "a first step that is too large, " : "",
 			 chunks ? ", model loading, or chunks of the program's own allocator, which may be fragmented"
