@@ -7,8 +7,6 @@
 
 #include "agent/call/call.h"
 #include "attach/seen.h"
-#include "common/definition.h"
-#include "common/event.h"
 
 /* What a process already holds when it is attached to.  Those allocations were not seen; NVML knows their sum. */
 

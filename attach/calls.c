@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "attach/attach.h"
-#include "agent/call/call.h"
-#include "agent/process/hook_rows.h"
 
 /* Inner calls kept for one outermost call of a thread; when there are more, the oldest become events of their own. */
 #define WAITING 64

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "attach/attach.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define SYMBOLS_MAX (1u << 20)
 #define NAME_BYTES  256

@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-#include "agent/process/process.h"
-#include "common/definition.h"
 #include "common/tracefile.h"
 #include "common/now.h"
 

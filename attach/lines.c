@@ -2,11 +2,8 @@
 #include "attach/attach.h"
 
 #include <stdio.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "agent/stacks/python_layout.h"
-#include "common/base.h"
 
 #define TABLE_WORDS    128	  /* of struct _Py_DebugOffsets: those that the layouts use */
 #define TABLE_BYTES    (1u << 20) /* a line table larger than that is not read */

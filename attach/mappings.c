@@ -4,8 +4,6 @@
 #include <dirent.h>
 #include <stdio.h>
 
-#include "agent/process/process.h"
-
 static bool lives(long tid)
 {
 	char state = sl_procfile_state((uint64_t)tid);

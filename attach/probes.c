@@ -4,17 +4,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <dlfcn.h>
-#include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include "agent/process/hook_rows.h"
-#include "common/base.h"
 
 #define UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI, which older headers do not have */
 

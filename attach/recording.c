@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "attach/attach.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>

@@ -13,7 +13,6 @@
 
 #include "attach/attach.h"
 #include "agent/hooks/fields.h"
-#include "agent/process/hook_rows.h"
 #include "agent/hooks/prototype.h"
 
 /* Structures that no row reads: none of their data is copied. */

@@ -2,15 +2,11 @@
 #include "attach/attach.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "agent/process/process.h"
-#include "common/ringfile.h"
 #include "common/tracefile.h"
 
 #define ANSWER_MS  10000

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-attach TARGET...: wakes the recordings that sleep in running processes, and watches those without one by BPF. */
-#include <errno.h>
-#include <signal.h>
 #include <time.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/exact.h"
 #include "attach/attach.h"
-#include "common/base.h"
 #include "common/standard.h"
 
 enum { FINE, USAGE = 2, NOTHING = 3, FAILED = 4 };

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #define ROOT "/sys/fs/cgroup"
 

@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#include "agent/process/process.h"
-#include "common/base.h"
-
 #define FRAMES 128
 #define RULES  (1u << 13) /* return addresses whose rule is kept */
 #define DEPTH  8	  /* values on the stack of an expression */

@@ -4,9 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "agent/process/process.h"
 #include "analyzer/base/escape.h"
-#include "common/base.h"
 #include "common/fnv.h"
 #include "common/now.h"
 

@@ -2,10 +2,7 @@
 /* Longer than other files: each encoding is written and read side by side. */
 #include "common/block.h"
 
-#include <msgpack.h>
-
-#include "common/base.h"
-#include "common/unpack.h"
+#include "common/maps.h"
 
 #define FEW	   32  /* most different values */
 #define FEW_PLACES 128 /* places of the table in which they are found */

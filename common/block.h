@@ -17,8 +17,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-
 #include "common/event.h"
 
 #define SL_BLOCK_EVENTS 4096

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "common/definition.h"
+#include "common/maps.h"
 
 #define HEAD 3 /* of a map of up to 65535 pairs; one of up to 15 has 1 byte */
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/event.h"
 
-#include "common/base.h"
-
 #define SIGNED_u false
 #define SIGNED_i true
 const struct sl_field_info sl_event_fields[SL_FIELD_COUNT] = {

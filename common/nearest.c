@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "common/nearest.h"
-
-#include <string.h>
+#include "common/text.h"
 
 /* Edit distance, swaps of neighbours counted as one. */
 static unsigned distance(const char *a, const char *b)

@@ -2,7 +2,6 @@
 /* A clock of the system in nanoseconds. */
 #pragma once
 
-#include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

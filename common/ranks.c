@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "common/ranks.h"
+#include "common/text.h"
 
 /* Reads digits at *list and moves *list behind them. */
 static bool number(const char **list, uint64_t *value)

@@ -14,10 +14,6 @@
  */
 #pragma once
 
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "common/slot.h"
 
 #define SL_RINGFILE_MAGIC   "stormlog.ring\n\1" /* 15 bytes and the terminator */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "common/shell.h"
+#include "common/text.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@%+,-";
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "common/size.h"
-
-#include <string.h>
+#include "common/text.h"
 
 static bool digits(const char **text, uint64_t *value, unsigned *count)
 {

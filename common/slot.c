@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/slot.h"
 
-#include "common/base.h"
-
 enum sl_slot_shape sl_slot_shape(enum sl_verb verb)
 {
 	switch (verb) {

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdint.h>
 
 #include "common/event.h"
 

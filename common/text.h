@@ -2,6 +2,7 @@
 /* Builds short texts without stdio.  A text is cut at the end of the buffer and always terminated. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -47,3 +48,39 @@ static inline void sl_text_add_number(struct sl_text *t, uint64_t number)
 {
 	sl_text_add_padded(t, number, 1);
 }
+
+/* Sizes as users write them: a number, then K, M, G or T (binary), with or without iB or B.  No locale. */
+/* Reads "4G", "1.5GiB", "512 MiB", "0".  False: not a size, negative, too large, or with parts of a byte. */
+bool sl_size_parse(const char *text, uint64_t *bytes);
+
+/*
+ * Finds the known name that a user probably meant by an unknown one.  Any thread.
+ *
+ *	struct sl_nearest nearest = {.wanted = word, .distance = SL_NEAREST_TYPO};
+ *
+ *	for (...)
+ *		sl_nearest_consider(&nearest, known[i]);
+ *	if (nearest.name)
+ *		...did you mean nearest.name?
+ */
+
+#define SL_NEAREST_TYPO 4   /* a name at this distance is another word */
+#define SL_NEAREST_ANY	127 /* more than any distance: names are shorter than this */
+
+struct sl_nearest {
+	const char *wanted, *name; /* name: NULL until one is nearer than `distance` */
+	unsigned distance;
+};
+
+void sl_nearest_consider(struct sl_nearest *nearest, const char *name);
+
+/* A word for a command line that a user may paste. */
+/* The word as a POSIX shell reads it back: unchanged where nothing in it is special, else in single quotes.  Cut at size. */
+const char *sl_shell_word(char *out, size_t size, const char *word);
+
+/* The ranks that are recorded, as STORMLOG_RANKS has them: a list like "0,2,4-7".  Nothing is allocated. */
+/* True: the list is well-formed. */
+bool sl_ranks_valid(const char *list);
+
+/* True: the list has the rank.  *until (may be NULL) gets the next rank at which the answer may change, or UINT64_MAX. */
+bool sl_ranks_has(const char *list, uint64_t rank, uint64_t *until);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/tracefile.h"
 
-#include <string.h>
-
 #include "common/fnv.h"
 
 uint64_t sl_frame_index_check(const struct sl_frame_index *index)

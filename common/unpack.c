@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "common/unpack.h"
+#include "common/maps.h"
 
 static bool take(struct sl_unpack *u, unsigned bytes, uint64_t *value)
 {

@@ -2,7 +2,7 @@
 /* stormlog-exporter: what its files share.  One thread. */
 #pragma once
 
-#include "analyzer/follow/figures.h"
+#include "analyzer/follow/follow.h"
 
 #define EXPORTER_DEVICES   SL_FIGURES_DEVICES
 #define EXPORTER_LIBRARIES 8 /* largest libraries on a device of a process; the rest is summed in one series */

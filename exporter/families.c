@@ -5,8 +5,6 @@
  * families x devices of at most exporter->most processes, and for each the largest libraries.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"

@@ -4,15 +4,8 @@
 #include <limits.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/exact.h"
 #include "analyzer/base/sandbox.h"
 #include "analyzer/base/host_header.h"

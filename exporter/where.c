@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/below.h"
 #include "exporter/exporter.h"

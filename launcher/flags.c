@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 #include "agent/process/process.h"
-#include "common/nearest.h"
-#include "common/ranks.h"
+#include "common/text.h"
 
 enum {
 	WATCH = 256,

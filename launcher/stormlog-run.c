@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "agent/process/process.h"
-#include "common/shell.h"
+#include "common/text.h"
 #include "common/standard.h"
 
 void sl_launcher_say(const char *format, ...)

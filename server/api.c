@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
 
 #define NAMES_MAX   20

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/server.h"
-#include "common/base.h"
 #include "common/now.h"
 
 int64_t sl_ask_number(const struct sl_request *request, const char *name, int64_t absent, int64_t most)

@@ -7,7 +7,7 @@
 
 #define DEPTH_MAX 16 /* children make folders two levels deep */
 
-DIR *sl_folder_open(int at, const char *name, int follow)
+DIR *sl_server_folder_open(int at, const char *name, int follow)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -21,7 +21,7 @@ DIR *sl_folder_open(int at, const char *name, int follow)
 
 static void remove_at(int at, const char *name, unsigned depth)
 {
-	DIR *folder = sl_folder_open(at, name, O_NOFOLLOW);
+	DIR *folder = sl_server_folder_open(at, name, O_NOFOLLOW);
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder)))
@@ -33,14 +33,14 @@ static void remove_at(int at, const char *name, unsigned depth)
 	unlinkat(at, name, AT_REMOVEDIR);
 }
 
-void sl_folder_remove(int at, const char *name)
+void sl_server_folder_remove(int at, const char *name)
 {
 	remove_at(at, name, 0);
 }
 
 static uint64_t bytes_at(int at, const char *name, unsigned depth)
 {
-	DIR *folder = sl_folder_open(at, name, O_NOFOLLOW);
+	DIR *folder = sl_server_folder_open(at, name, O_NOFOLLOW);
 	struct dirent *entry;
 	uint64_t bytes = 0;
 	struct stat st;
@@ -59,7 +59,7 @@ static uint64_t bytes_at(int at, const char *name, unsigned depth)
 	return bytes;
 }
 
-uint64_t sl_folder_bytes(int at, const char *name)
+uint64_t sl_server_folder_bytes(int at, const char *name)
 {
 	return bytes_at(at, name, 0);
 }

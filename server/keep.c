@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/map.h"
 #include "analyzer/base/stats.h"
 
 struct run {
@@ -93,7 +92,7 @@ static bool is_old(const struct sl_server *server, const struct stat *st)
 /* Comparisons say as much of a run as its own pages. */
 static void remove_comparisons(const struct sl_server *server, const char *pack)
 {
-	DIR *folder = sl_folder_open(server->packs.folder, "pages/compare", O_NOFOLLOW);
+	DIR *folder = sl_server_folder_open(server->packs.folder, "pages/compare", O_NOFOLLOW);
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder)))
@@ -107,13 +106,13 @@ static void remove_pages(struct sl_server *server, const char *pack)
 {
 	char path[SL_PACKS_NAME + 64];
 	int folder = server->packs.folder;
-	uint64_t before = sl_folder_bytes(folder, "pages/compare");
+	uint64_t before = sl_server_folder_bytes(folder, "pages/compare");
 
 	remove_comparisons(server, pack);
 	sl_places_of(pack, "", path);
-	before += sl_folder_bytes(folder, path);
-	sl_folder_remove(folder, path);
-	__atomic_fetch_sub(&server->packs.used, before - sl_folder_bytes(folder, "pages/compare"), __ATOMIC_RELAXED);
+	before += sl_server_folder_bytes(folder, path);
+	sl_server_folder_remove(folder, path);
+	__atomic_fetch_sub(&server->packs.used, before - sl_server_folder_bytes(folder, "pages/compare"), __ATOMIC_RELAXED);
 }
 
 static void consider(struct keeping *k, struct sl_store *store, const struct run *run)

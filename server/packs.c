@@ -9,11 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/catalogue/store.h"
-#include "analyzer/trace/archive.h"
-#include "analyzer/base/hash.h"
-#include "common/base.h"
-
 #define PART	  ".part"
 #define DAY_S	  (24 * 60 * 60)
 #define BEGUN_MAX 256 /* most unfinished uploads */
@@ -47,7 +42,7 @@ bool sl_packs_is_name(const char *name)
 static void each_in(const struct sl_packs *packs, const char *path, const char *ending,
 		    void (*each)(void *context, const char *name, const struct stat *st), void *context)
 {
-	DIR *folder = sl_folder_open(packs->folder, path, 0);
+	DIR *folder = sl_server_folder_open(packs->folder, path, 0);
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder))) {
@@ -102,7 +97,7 @@ static bool is_store(int at)
 
 	if (is_made(at))
 		return true;
-	folder = sl_folder_open(at, ".", 0);
+	folder = sl_server_folder_open(at, ".", 0);
 	if (!folder)
 		return false;
 	errno = 0;
@@ -138,7 +133,7 @@ bool sl_packs_open(struct sl_packs *packs, const char *path)
 			return false;
 	sl_packs_each(packs, count, packs);
 	each_in(packs, "incoming", PART, count, packs);
-	packs->used += sl_folder_bytes(packs->folder, "pages");
+	packs->used += sl_server_folder_bytes(packs->folder, "pages");
 	return true;
 }
 

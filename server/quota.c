@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/map.h"
-#include "analyzer/base/vector.h"
 
 /* The packs that were refused most recently; an older one would be uploaded and removed once more. */
 #define REFUSED_MAX 256
@@ -40,7 +38,7 @@ uint64_t sl_quota_taken(const struct sl_server *server, const char *pack)
 		return 0;
 	close(fd);
 	sl_places_of(pack, "", path);
-	return (uint64_t)st.st_size + sl_folder_bytes(server->packs.folder, path);
+	return (uint64_t)st.st_size + sl_server_folder_bytes(server->packs.folder, path);
 }
 
 /* The caller holds the mutex, here and below. */

@@ -3,8 +3,6 @@
 
 #include <strings.h>
 
-#include "analyzer/base/json.h"
-
 const char *sl_request_argument(const struct sl_request *request, const char *name)
 {
 	return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);

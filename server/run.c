@@ -4,7 +4,6 @@
 #include <inttypes.h>
 
 #include "analyzer/base/format.h"
-#include "common/base.h"
 #include "server/server.h"
 #include "common/now.h"
 

@@ -4,20 +4,11 @@
 
 #include <dirent.h>
 #include <microhttpd.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "analyzer/base/hash.h"
-#include "analyzer/base/map.h"
-#include "analyzer/base/vector.h"
-#include "analyzer/catalogue/card.h"
-#include "analyzer/catalogue/series_change.h"
-#include "analyzer/catalogue/store.h"
+#include "analyzer/catalogue/catalogue.h"
 
 /*
  * Stores packs as files: STORE/packs/ab/abcd...stormlog, named by the SHA-256 of the content, and STORE/incoming/abcd...part
@@ -255,7 +246,7 @@ extern const struct sl_asset sl_assets[]; /* ended by a name of NULL */
 
 /*
  * The course of one quantity over several runs: its values in order, and the runs at which it changed
- * (analyzer/catalogue/series_change.h).
+ * (analyzer/catalogue/catalogue.h).
  */
 
 #define SL_COURSE_CHANGES 64
@@ -292,11 +283,11 @@ static inline bool sl_course_is_bytes(int64_t metric, int field)
 /* Folders of the store, whose content is not trusted. */
 
 /* Opens a folder, which the caller closes.  `follow`: O_NOFOLLOW refuses a link, 0 follows it.  NULL: errno. */
-DIR *sl_folder_open(int at, const char *name, int follow);
+DIR *sl_server_folder_open(int at, const char *name, int follow);
 /* Removes a folder with its content: links are removed, not followed. */
-void sl_folder_remove(int at, const char *name);
+void sl_server_folder_remove(int at, const char *name);
 /* Bytes of all files in a folder; 0: there is none. */
-uint64_t sl_folder_bytes(int at, const char *name);
+uint64_t sl_server_folder_bytes(int at, const char *name);
 
 /* Reads the body of an HTML form (application/x-www-form-urlencoded). */
 

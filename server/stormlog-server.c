@@ -7,10 +7,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/exact.h"
 #include "analyzer/base/save.h"
-#include "common/size.h"
+#include "common/text.h"
 #include "common/standard.h"
 #include "server/server.h"
 

@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/hash.h"
-#include "common/base.h"
 
 #define FILE_NAME "tokens"
 #define SECRET	  32 /* bytes */

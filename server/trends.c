@@ -2,7 +2,6 @@
 /* A page: one quantity over runs as a picture and a table, or the list of quantities if none is named. */
 
 #include "analyzer/base/format.h"
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "server/server.h"
 

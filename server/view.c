@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "analyzer/catalogue/store.h"
-
 #define TIME_MAX_NS (INT64_MAX >> 3)
 
 static const char *const again[][2] = {{"Retry-After", "1"}, {0}};

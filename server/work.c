@@ -120,7 +120,7 @@ static bool fits(const struct sl_packs *packs, uint64_t bytes)
 /* False: the child's files would exceed --quota. */
 static bool has_room(struct sl_work *work)
 {
-	return fits(&work->server->packs, sl_folder_bytes(work->server->packs.folder, "work/now"));
+	return fits(&work->server->packs, sl_server_folder_bytes(work->server->packs.folder, "work/now"));
 }
 
 /* The first line that the child printed, without the path of the pack, or how it ended. */
@@ -135,7 +135,7 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 	line[size > 0 ? size : 0] = 0;
 	line[strcspn(line, "\n")] = 0;
 	if (status == NO_ROOM)
-		snprintf(line, sizeof(line), SAID_NO_ROOM(PRIu64), sl_folder_bytes(work->server->packs.folder, "work/now"));
+		snprintf(line, sizeof(line), SAID_NO_ROOM(PRIu64), sl_server_folder_bytes(work->server->packs.folder, "work/now"));
 	if (in >= 0)
 		close(in);
 	why = strstr(line, SL_PACKS_SUFFIX ": ");
@@ -177,7 +177,8 @@ static bool is_full(const struct sl_work *work, const char *made)
 {
 	const struct sl_packs *packs = &work->server->packs;
 
-	return sl_packs_are_full(packs, 0, sl_folder_bytes(packs->folder, "work/now") + sl_folder_bytes(packs->folder, made));
+	return sl_packs_are_full(packs, 0,
+				 sl_server_folder_bytes(packs->folder, "work/now") + sl_server_folder_bytes(packs->folder, made));
 }
 
 /* Notes a pack that was not read for lack of room, to be tried again. */
@@ -236,7 +237,7 @@ static void index_pack(struct sl_work *work, const char *pack)
 		outcome = put_card(work, pack); /* last, so that whoever finds the run also finds its report */
 	sl_places_of(pack, "", path);
 	if (outcome == SL_RUNS_FULL)
-		sl_folder_remove(folder, path);
+		sl_server_folder_remove(folder, path);
 	else if (outcome == SL_RUNS_BUSY)
 		put_off(work);
 	else if (outcome == SL_RUNS_LATER && is_full(work, path))
@@ -248,7 +249,7 @@ static void index_pack(struct sl_work *work, const char *pack)
 /* Removes the oldest file with that ending if there are too many; it can be made again.  False: there was room. */
 static bool make_room(struct sl_work *work, const char *path, const char *ending, unsigned most)
 {
-	DIR *folder = sl_folder_open(work->server->packs.folder, path, O_NOFOLLOW);
+	DIR *folder = sl_server_folder_open(work->server->packs.folder, path, O_NOFOLLOW);
 	char oldest[256] = "";
 	struct timespec when = {0};
 	unsigned count = 0;
@@ -321,7 +322,7 @@ static void look_closer(struct sl_work *work, const struct sl_job *job)
 /* Forgets failed requests of readers, so that they are tried again. */
 static void forget_vain(const struct sl_packs *packs, const char *path)
 {
-	DIR *folder = sl_folder_open(packs->folder, path, O_NOFOLLOW);
+	DIR *folder = sl_server_folder_open(packs->folder, path, O_NOFOLLOW);
 	struct dirent *entry;
 	struct stat st;
 
@@ -482,14 +483,14 @@ static void perform(struct sl_work *work)
 
 	if (!*work->now.after)
 		sl_places_of(work->now.pack, "", path);
-	before = sl_folder_bytes(packs->folder, path);
+	before = sl_server_folder_bytes(packs->folder, path);
 	if (*work->now.after)
 		compare(work, &work->now);
 	else if (work->now.to_ns)
 		look_closer(work, &work->now);
 	else
 		index_pack(work, work->now.pack);
-	__atomic_fetch_add(&packs->used, sl_folder_bytes(packs->folder, path) - before, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&packs->used, sl_server_folder_bytes(packs->folder, path) - before, __ATOMIC_RELAXED);
 	if (!*work->now.after)
 		sl_quota_changed(work->server, work->now.pack);
 }
@@ -502,10 +503,10 @@ static void *run(void *context)
 	sl_worse_projects(work->server, &work->changed);
 	look_at_changed(work);
 	while (next(work)) {
-		sl_folder_remove(work->server->packs.folder, "work/now");
+		sl_server_folder_remove(work->server->packs.folder, "work/now");
 		mkdirat(work->server->packs.folder, "work/now", 0700);
 		perform(work);
-		sl_folder_remove(work->server->packs.folder, "work/now");
+		sl_server_folder_remove(work->server->packs.folder, "work/now");
 		look_at_changed(work);
 		if (work->learns && !waits(work))
 			let_go(work);

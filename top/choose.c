@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Selects what is shown: all, one run or one of Python Stormlog's sessions; and only the lines with the text that was typed. */
-#include <stdio.h>
-#include <string.h>
 
 #include "top/top.h"
 

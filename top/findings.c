@@ -2,10 +2,6 @@
 /* Findings of a report on the state at this moment.  A child process makes it, so that the screen does not wait. */
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The view of the past: alerts since this program started, and the sessions in Python Stormlog's own files. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"

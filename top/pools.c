@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The view of frameworks' pools other than PyTorch's: one row per device, and below it the names of its largest blocks. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"

@@ -2,9 +2,6 @@
 /* The screen: title, devices, tabs, the lines of a view that fit, and what the keys do.  Colour never carries information alone. */
 #include <curses.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <wchar.h>
 
 #include "analyzer/base/escape.h"

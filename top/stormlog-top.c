@@ -9,12 +9,7 @@
 #include <locale.h>
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/exact.h"
 #include "analyzer/base/sandbox.h"
 #include "common/now.h"

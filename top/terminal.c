@@ -3,7 +3,6 @@
 #include <curses.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <term.h>

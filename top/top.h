@@ -4,7 +4,6 @@
 
 #include <time.h>
 
-#include "analyzer/upstream/files/telemetry.h"
 #include "analyzer/watch/watch.h"
 
 enum sl_top_view { VIEW_OVERVIEW, VIEW_PLACES, VIEW_TIME, VIEW_PYTORCH, VIEW_RANKS, VIEW_FINDINGS, VIEW_CALLS, VIEW_COUNT };

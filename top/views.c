@@ -3,10 +3,6 @@
 #include "top/top.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"

@@ -2,16 +2,8 @@
 /* A call's way through the agent. */
 #pragma once
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "agent/gpu/gpu.h"
 #include "agent/process/hook_rows.h"
-#include "agent/process/process.h"
-#include "common/base.h"
-#include "common/slot.h"
 
 /* A call on its way through its wrapper: what its row says of it, and what is kept of it on the wrapper's stack. */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/call/call.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"

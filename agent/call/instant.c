@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/call/call.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
 
 void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_details details)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/call/call.h"
-#include "agent/gpu/gpu.h"
-#include "agent/process/process.h"
 
 #define LINE  8u    /* words of a cache line */
 #define LINES 4096u /* only the pages of lines in use are touched */

@@ -4,7 +4,6 @@
 
 #include <sys/prctl.h>
 
-#include "agent/process/process.h"
 #include "agent/file/file.h"
 #include "agent/stacks/stacks.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/call/call.h"
-#include "agent/process/process.h"
-#include "agent/gpu/gpu.h"
 
 static bool wants_refusal(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_frame *owner)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: the way of every call, from open to close. */
 #include "agent/call/call.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
-#include "agent/gpu/gpu.h"
-#include "agent/process/hook_rows.h"
 #include "agent/stacks/stacks.h"
 
 static const struct traits {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/file/file.h"
-#include "agent/process/process.h"
-#include "agent/process/hook_rows.h"
 #include "common/block.h"
 
 #define KEPT_MAX    (1u << 18) /* entries */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/file/file.h"
 #include "common/block.h"
-#include "common/definition.h"
 
 void sl_asleep_counts_clear(struct sl_asleep_counts *counts)
 {

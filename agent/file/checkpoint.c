@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/file/file.h"
-#include "agent/process/process.h"
-#include "agent/process/hook_rows.h"
 
 static struct sl_checkpoint_totals *totals_of(struct sl_checkpoint *checkpoint, int64_t device)
 {

@@ -3,8 +3,6 @@
 
 #include <sched.h>
 
-#include "agent/process/process.h"
-
 #define MAP_MAX		 (64u << 10)
 #define TRIES_MAX	 1000				  /* while another thread makes the file longer */
 #define CUT_ROOM	 192				  /* at a segment's end: for the note that definitions are missing */

@@ -2,18 +2,9 @@
 /* The ring, the trace's file, and what is kept of both.  Longer than other files: it is the header of the floor. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "agent/process/hook_rows.h"
 #include "agent/process/process.h"
-#include "common/base.h"
-#include "common/definition.h"
-#include "common/event.h"
-#include "common/ringfile.h"
 #include "common/tracefile.h"
-#include "common/unpack.h"
 
 /*
  * A recording that sleeps: calls are recorded without stacks, and the writer writes none of them.  A block that came and went

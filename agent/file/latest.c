@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/file/file.h"
-#include "agent/process/process.h"
 
 #define FIRST_SLOTS (1u << 14)
 

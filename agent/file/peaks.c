@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/file/file.h"
-#include "agent/process/hook_rows.h"
 
 /* Two entries for each device, side by side: highest by allocated and by reserved. */
 static struct sl_peak peak[SL_PEAKS_MAX];

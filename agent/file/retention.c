@@ -13,10 +13,7 @@
 #include <stdio.h>
 #include <zstd.h>
 
-#include "agent/process/process.h"
-#include "agent/process/hook_rows.h"
 #include "common/block.h"
-#include "common/unpack.h"
 #include "common/now.h"
 
 #define FILES		8  /* files into which STORMLOG_KEEP is divided */

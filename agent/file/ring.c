@@ -6,8 +6,6 @@
 #include <sched.h>
 #include <time.h>
 
-#include "agent/process/process.h"
-
 #define WAIT_MAX_NS 10000000ull
 #define WAIT_STEP_NS                                                                                                               \
 	500000ull /* as long as the writer takes for a segment; a thread that looks more often takes the processor from it */

@@ -9,8 +9,6 @@
 
 #include <linux/membarrier.h>
 
-#include "agent/process/process.h"
-
 #define AT_WORK_NS 10000000ull /* the kernel is not asked about a thread that called so recently */
 #define ASKED_NS   20000000ull /* time between two rounds of questions, each a system call, while others wait */
 

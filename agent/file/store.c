@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <zstd.h>
 
-#include "agent/process/process.h"
 #include "common/text.h"
 #include "common/block.h"
 

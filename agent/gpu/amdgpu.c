@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 
-#include "agent/process/process.h"
 #include "common/text.h"
 
 #ifndef SL_SYSFS

@@ -11,9 +11,7 @@
 #include "agent/file/file.h"
 #include "agent/symbols/symbols.h"
 #include "agent/gpu/gpu.h"
-#include "agent/process/process.h"
 #include "common/text.h"
-#include "common/base.h"
 
 #define DEVICES	     64
 #define HANDLES_LOG2 12

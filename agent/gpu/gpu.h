@@ -2,11 +2,7 @@
 /* What we ask of devices ourselves. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "agent/process/process.h"
-#include "common/event.h"
 
 /* One reading of a device's memory, and of each process's part, by a source that sees all processes: NVML or AMD's driver. */
 

@@ -11,10 +11,7 @@
  * - The first allocation of a device is checked against its context only if the program has asked how much is free.
  */
 #include "agent/gpu/gpu.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
-#include "agent/process/hook_rows.h"
-#include "common/base.h"
 
 #define DEVICES 64
 #define BLOCKS	(1u << 17)

@@ -3,9 +3,7 @@
 
 #include <dlfcn.h>
 
-#include "agent/process/process.h"
 #include "agent/symbols/symbols.h"
-#include "common/base.h"
 #include "common/now.h"
 
 /* Structures of nvml.h, whose licence does not permit a copy; sizes are part of the interface. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/gpu/gpu.h"
-#include "agent/process/process.h"
-#include "common/base.h"
 
 void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/hooks/communicators.h"
+#include "agent/hooks/parts.h"
 #include "agent/file/file.h"
 
 /* --- schemas ----------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "agent/hooks/parts.h"
 #include "agent/symbols/symbols.h"
 
 /* --- contexts and versions ------------------------------------------------------------------------------ */

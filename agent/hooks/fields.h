@@ -2,10 +2,7 @@
 /* The words that rows may use for their fields, and what fills them.  Only hooks.c and attach/rows.c expand them. */
 #pragma once
 
-#include "agent/hooks/communicators.h"
-#include "agent/call/call.h"
-#include "agent/process/hook_rows.h"
-#include "common/vendor_abi.h"
+#include "agent/hooks/parts.h"
 
 /* A pointer or handle as a number. */
 #define ADDR(handle) ((uint64_t)(uintptr_t)(handle))

@@ -9,7 +9,6 @@
 #include <limits.h>
 
 #include "agent/hooks/fields.h"
-#include "agent/hooks/parts.h"
 #include "agent/hooks/prototype.h"
 
 /* What a wrapper returns when no library provides the function: the interface's code for "not there". */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/life/life.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
 
 #define LOOK_NS 100000000ull

@@ -2,11 +2,7 @@
 /* Start, fork, exec and end of a recording, and its writer. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "agent/call/call.h"
-#include "agent/process/process.h"
 
 /*
  * Calls that end after the footer was written: destructors of libraries free memory after ours.  Such events have the flag late.

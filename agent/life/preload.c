@@ -7,11 +7,8 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "agent/process/process.h"
-#include "agent/call/call.h"
 #include "agent/symbols/symbols.h"
 #include "agent/file/file.h"
-#include "agent/gpu/gpu.h"
 #include "agent/process/valgrind.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"

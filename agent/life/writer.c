@@ -4,9 +4,7 @@
 
 #include <sched.h>
 
-#include "agent/process/process.h"
 #include "agent/file/file.h"
-#include "agent/process/hook_rows.h"
 #include "agent/symbols/symbols.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"

@@ -5,9 +5,7 @@
 #include <sched.h>
 
 #include "agent/symbols/symbols.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
-#include "agent/gpu/gpu.h"
 #include "agent/stacks/stacks.h"
 
 #define STACK_BYTES (1u << 20) /* independent of the program's default; vendors' libraries run on it too */

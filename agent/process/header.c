@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <sys/utsname.h>
 
-#include "common/base.h"
-#include "common/definition.h"
 #include "common/tracefile.h"
 
 #define VALUE_MAX  4096	       /* most bytes of a variable's value */

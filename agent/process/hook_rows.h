@@ -2,10 +2,6 @@
 /* Every call the agent wraps, one row each in hooks/<interface>.def (doc/add-a-hook.md): ids, names, traits. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "agent/hooks/verbs.h"
 #include "common/event.h"
 

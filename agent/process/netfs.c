@@ -5,8 +5,6 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
-#include "common/base.h"
-
 #define NETWORK "the trace is on a network file system"
 #define COPIES	"in the trace's folder a full disk would be a SIGBUS"
 #define LOCAL	NULL

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
-#include "common/base.h"
 #include "common/fnv.h"
 
 #define KEPT_MAX	12

@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include "common/base.h"
-#include "common/size.h"
+#include "common/text.h"
 
 #define PREFIX "STORMLOG_"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/process.h"
 #include "agent/process/valgrind.h"
-#include "common/base.h"
 
 #define FIRST_BYTES 4096
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/utsname.h>
 
-#include "common/ranks.h"
 #include "common/text.h"
 #include "common/now.h"
 

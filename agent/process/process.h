@@ -8,19 +8,13 @@
 #include <errno.h>
 #include <link.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "common/base.h"
-#include "common/definition.h"
-#include "common/pack.h"
+#include "common/maps.h"
 #include "common/ringfile.h" /* SL_REMOTE_RING: folder of the ring of a trace on such a file system */
 
 /*

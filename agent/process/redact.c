@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/process.h"
 #include "common/text.h"
-#include "common/base.h"
 
 #define ARGUMENTS_MAX (16u << 10) /* most bytes of the command line */
 

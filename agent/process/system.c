@@ -3,7 +3,6 @@
 
 #include <sys/utsname.h>
 
-#include "common/base.h"
 #include "common/text.h"
 
 enum { KERNEL, ARCHITECTURE, DISTRIBUTION, CPUS, MEMORY, NVIDIA, AMDGPU, COUNT };

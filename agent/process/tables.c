@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/process.h"
 #include "agent/process/hook_rows.h"
-#include "common/definition.h"
 
 static void begin_list(struct sl_definition *map, const char *key, size_t count)
 {

@@ -4,14 +4,9 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "agent/stacks/python_layout.h"
-#include "common/base.h"
-#include "common/definition.h"
+#include "common/maps.h"
 #include "common/text.h"
 
 /*

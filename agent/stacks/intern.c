@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/stacks/inner.h"
 #include "agent/process/process.h"
-#include "common/base.h"
 
 /* A claim goes field by field, each by compare and exchange from 0: a, then b, then id.  A thread that comes
  * upon a half-made claim completes it with its own content if the half agrees; so nobody waits for anybody.

@@ -10,7 +10,6 @@
 #include <sys/auxv.h>
 
 #include "agent/file/file.h"
-#include "agent/process/process.h"
 #include "agent/symbols/symbols.h"
 #include "agent/stacks/inner.h"
 #include "common/now.h"

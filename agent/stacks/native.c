@@ -2,13 +2,10 @@
 /* Native stack of the calling thread: return addresses, innermost first, ours dropped. */
 
 #include "agent/file/file.h"
-#include "agent/process/process.h"
 #include "agent/stacks/inner.h"
 #include "agent/stacks/unwinder.h"
 #include "agent/stacks/stacks.h"
 #include "agent/symbols/symbols.h"
-#include "common/base.h"
-#include "common/text.h"
 
 #define OURS_MAX    24 /* our own frames in front of the program's */
 #define LEARN_TRIES 32 /* number of stacks that are searched closely for ranges of the evaluation loop */

@@ -6,7 +6,6 @@
 
 #include "agent/process/process.h"
 #include "agent/process/valgrind.h"
-#include "common/base.h"
 
 #define OWN_MOST   (8u << 20)  /* bytes of the first thread's stack that are looked for at once */
 #define KEPT_MOST  2048u       /* bytes behind the thread pointer that are searched; glibc keeps 2304 for a thread */

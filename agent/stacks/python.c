@@ -3,7 +3,6 @@
 #include "agent/process/process.h"
 #include "agent/symbols/symbols.h"
 #include "agent/stacks/stacks.h"
-#include "common/base.h"
 
 enum state {
 	ABSENT,	     /* no interpreter in the process so far */

@@ -10,7 +10,6 @@
 #include "agent/stacks/inner.h"
 #include "agent/stacks/stacks.h"
 #include "agent/symbols/symbols.h"
-#include "common/base.h"
 
 /* The loop reads these of the interpreter, on one cache line. */
 static struct {

@@ -7,7 +7,6 @@
  * passed on to another thread.
  */
 #include "agent/stacks/inner.h"
-#include "common/base.h"
 
 /*
  * The frame around this one.  Mostly it is the one that was there last time.  The processor guesses that from the branch

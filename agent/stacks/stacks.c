@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/stacks/stacks.h"
-#include "agent/process/process.h"
 #include "agent/file/file.h"
 #include "agent/stacks/inner.h"
 #include "agent/stacks/unwinder.h"
-#include "common/base.h"
 
 static __thread struct sl_stacks_thread *self __attribute__((tls_model("initial-exec")));
 

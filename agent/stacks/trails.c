@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/stacks/inner.h"
-#include "common/base.h"
 
 #define KEY_WORDS  (SL_TRAIL_FRAMES + 1)
 #define HEAD_WORDS 2 /* spare words behind the key: whether bp matters, and bp; then the checks */

@@ -8,7 +8,6 @@
 
 #include "agent/process/process.h"
 #include "agent/symbols/symbols.h"
-#include "common/text.h"
 
 static struct sl_libunwind opened;
 static _Atomic(const struct sl_libunwind *) libunwind;

@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 

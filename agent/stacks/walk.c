@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/stacks/inner.h"
 #include "agent/process/process.h"
-#include "common/base.h"
 
 #define FRAME_MAX 65536 /* a larger frame is seldom real: libunwind looks closer */
 

@@ -3,7 +3,6 @@
 
 #include <sys/auxv.h>
 
-#include "agent/process/process.h"
 #include "agent/file/file.h"
 #include "common/now.h"
 

@@ -2,7 +2,6 @@
 #include "agent/symbols/symbols.h"
 #include "agent/process/plain.h"
 #include "agent/process/process.h"
-#include "common/base.h"
 
 #define MAX_PROVIDERS 8
 

@@ -5,8 +5,6 @@
 #include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "common/base.h"
 

@@ -730,7 +730,7 @@ static uint64_t rounds_of(const struct sl_process *process, const struct sl_trac
 	return sl_stats_bytes(rounds < ALL_ROUNDS * all ? fmax(1, rounds) : all);
 }
 
-/* Adds the first calls of its place, which were named after the replay (replay/late_unwinder.h). */
+/* Adds the first calls of its place, which were named after the replay (replay/late_unwinder.c). */
 static void add_first_calls(const struct sl_model *model, struct sl_kept *kept)
 {
 	for (size_t i = 0; i < model->tracks.count; i++) {

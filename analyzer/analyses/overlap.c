@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds places that free what they made in one round only after they have made the next round's (state/track.h, turns), so that
+ * Finds places that free what they made in one round only after they have made the next round's (state/parts.h, turns), so that
  * the peak holds both: results that a variable keeps until it gets the new ones.
  */
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds a step that held much more than all others and then gave it back, so that it alone made the program's peak.  The
- * finding names the place with the largest part of the difference to other steps (state/rise.h).
+ * finding names the place with the largest part of the difference to other steps (state/parts.h).
  */
 #include <stdlib.h>
 

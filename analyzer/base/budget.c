@@ -3,10 +3,7 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "common/base.h"
 #include "common/now.h"
 
 #define SECONDS	      60.0

@@ -2,8 +2,6 @@
 #include "analyzer/base/escape.h"
 
 #include <ctype.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

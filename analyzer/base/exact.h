@@ -3,7 +3,6 @@
 #pragma once
 
 #include <getopt.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "analyzer/base/escape.h"

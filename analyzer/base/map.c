@@ -2,7 +2,6 @@
 #include "analyzer/base/map.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "analyzer/base/memory.h"

@@ -2,10 +2,6 @@
 /* Maps texts to a word of the caller's, and keeps one copy of each text.  One thread per map. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "analyzer/base/arena.h"
 #include "common/base.h"
 

@@ -4,9 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "analyzer/base/arena.h"
 #include "analyzer/base/budget.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>

@@ -2,7 +2,6 @@
 #include "analyzer/base/text_join.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "common/fnv.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/catalogue/card.h"
+#include "analyzer/catalogue/catalogue.h"
 
 #include <inttypes.h>
 
-#include "analyzer/base/utf8.h"
 #include "common/fnv.h"
 
 #define HASH 19 /* bytes of the hash of a text that was cut */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/catalogue/card_take.h"
+#include "analyzer/catalogue/catalogue.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/owners.h"
-#include "analyzer/trace/archive.h"
 
 #define METRICS_OF_ONE (SL_CARD_METRICS / SL_MEASURE_OF_COUNT) /* the largest of each sort */
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/catalogue/query.h"
+#include "analyzer/catalogue/catalogue.h"
 
 #include <stdarg.h>
 #include <strings.h>
 #include <time.h>
 
-#include "analyzer/base/utf8.h"
-#include "common/base.h"
-#include "common/nearest.h"
-#include "common/size.h"
+#include "common/text.h"
 
 const char sl_query_help[] =
 	"A query is terms with and, or, not and parentheses; terms side by side are joined by and.\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/catalogue/scan.h"
+#include "analyzer/catalogue/catalogue.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -10,11 +10,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/catalogue/card_take.h"
 #include "analyzer/pipeline/pipeline.h"
-#include "analyzer/trace/archive.h"
-#include "analyzer/trace/names.h"
-#include "analyzer/trace/summaries.h"
 
 /* Vectors (base/vector.h) that functions hand on. */
 struct paths {

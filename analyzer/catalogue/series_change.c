@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/catalogue/series_change.h"
+#include "analyzer/catalogue/catalogue.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/stats.h"
 

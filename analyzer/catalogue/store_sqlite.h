@@ -6,10 +6,8 @@
 #pragma once
 
 #include <sqlite3.h>
-#include <sys/types.h>
 
-#include "analyzer/base/map.h"
-#include "analyzer/catalogue/store.h"
+#include "analyzer/catalogue/catalogue.h"
 
 struct sl_store {
 	sqlite3 *db;

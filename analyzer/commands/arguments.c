@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/commands.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/commands/commands.h"
-#include "common/nearest.h"
-#include "common/size.h"
+#include "common/text.h"
 
 /* Results of next() other than an index into the table. */
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/because.h"
+#include "analyzer/commands/commands.h"
 
 #include <math.h>
 

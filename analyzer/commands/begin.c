@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/begin.h"
+#include "analyzer/commands/commands.h"
 
 #include <fnmatch.h>
 #include <sys/stat.h>
@@ -11,13 +11,6 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/sandbox.h"
 #include "analyzer/base/save.h"
-#include "analyzer/base/vector.h"
-#include "analyzer/commands/commands.h"
-#include "analyzer/trace/archive.h"
-#include "analyzer/trace/frames.h"
-#include "analyzer/trace/names.h"
-#include "common/ringfile.h"
-#include "common/tracefile.h"
 
 /* Names of files that are read when their folder is an input. */
 static const char *const read_by_name[] = {"*" SL_TRACE_SUFFIX, "*" SL_RING_SUFFIX, "*" SL_PACK_SUFFIX,	 "*.summary",

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/browser.h"
+#include "analyzer/commands/commands.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

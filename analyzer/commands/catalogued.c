@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/catalogued.h"
+#include "analyzer/commands/commands.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <sys/stat.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/commands/commands.h"
-#include "analyzer/commands/begin.h"
 #include "common/now.h"
 
 enum { CATALOGUE, FIRST_FILTER, STATUS = 6, QUIET = 11, UTC };

@@ -7,18 +7,11 @@
 #include "analyzer/base/ini.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
-#include "analyzer/commands/native.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/gate/baseline.h"
-#include "analyzer/gate/ci_reports.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/suppress.h"
-#include "analyzer/upstream/sessions.h"
-#include "analyzer/upstream/answers/emit.h"
-#include "common/tracefile.h"
+#include "analyzer/upstream/upstream.h"
 
 enum { BASELINE = 9, UPDATE = 14, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET, COUNT };
 enum { LIMITS = UPDATE }; /* the options before this one are limits */

@@ -17,13 +17,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/commands/native.h"
-#include "analyzer/commands/shard.h"
-#include "analyzer/trace/archive.h"
-#include "analyzer/trace/image_header.h"
-#include "common/tracefile.h"
+#include "analyzer/commands/commands.h"
 
 struct settings {
 	const char *output; /* NULL: no pack */

@@ -6,12 +6,58 @@
  */
 #pragma once
 
+#include "analyzer/catalogue/catalogue.h"
+#include "analyzer/exports/export.h"
+#include "analyzer/follow/follow.h"
+#include "analyzer/machine/machine.h"
+#include "analyzer/outputs/output.h"
+#include "analyzer/pipeline/pipeline.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/suppress.h"
+
+/* What the verb tree prints, as text and as JSON. */
+/* Owners of memory on a terminal: as a tree, as a table, as collapsed stacks. */
+/* What became of all blocks of an owner, up to the end of the replay. */
+struct sl_tree_lives {
+	uint64_t made, kept; /* kept: blocks that were never freed */
+	uint64_t temporary, ended_ns;
+	uint64_t sizes[SL_LIVES_CLASSES];
+	bool unknown; /* --keep has folded some of them, or the owners are not blocks */
+};
+
+struct sl_tree_text {
+	unsigned depth;
+	uint64_t min;			   /* smallest owner of a tree in bytes; 0: 1/200 of the total */
+	const struct sl_tree_lives *lives; /* one for each share; NULL: not asked for */
+	const char *by;			   /* for a table: name of the column of owners */
+	bool until;			   /* `lives` are counted up to the moment, otherwise over the whole run */
+	bool ascii;
+};
+
+void sl_tree_print(const struct sl_owners *owners, const struct sl_tree_text *how);
+void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_text *how);
+/* Prints "root;...;leaf BYTES" for each owner. */
+void sl_tree_print_flame(const struct sl_owners *owners);
+
+#define SL_TREE_JSON_BYTES 16000
+
+struct sl_tree_json {
+	const char *verb, *path, *by, *kind, *at, *from, *to; /* kind, at, from, to: NULL: not given */
+	unsigned processes, depth;			      /* levels below the root */
+	uint64_t min;					      /* smallest size of an owner, in bytes */
+	const struct sl_tree_lives *lives;		      /* one for each share; NULL: not asked for */
+	bool until;					      /* `lives` are counted up to the moment */
+};
+
+/* Writes schemas/tree.schema.json: the largest owners that fit into SL_TREE_JSON_BYTES.  False: it could not be written. */
+bool sl_tree_json_put(const struct sl_owners *owners, const struct sl_tree_json *what);
+
 enum { SL_EXIT_FINE = 0, SL_EXIT_LIMIT = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNREADABLE = 3, SL_EXIT_UNSAVED = 4 };
 
 /* Prints a sentence on stderr, without a line break in `format`, and returns the status. */
 int sl_command_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-struct sl_option; /* arguments.h */
+struct sl_option;
 struct sl_arguments;
 
 struct sl_command {
@@ -32,6 +78,415 @@ struct sl_command {
 	VERB(merge) VERB(summarize) VERB(runs) \
 	VERB(flame) VERB(dump)
 /* clang-format on */
+
+/*
+ * The options of a verb are a table, from which parsing, --help and completion are made.  Options and paths may be mixed; after
+ * "--" there are only paths.  One thread.
+ *
+ * 	struct settings {
+ * 		const char *run;
+ * 	};
+ * 	#define INTO struct settings
+ * 	static const struct sl_option table[] = {{"--run", 0, "ID|all", "of a folder with several", SL_TO_TEXT(run)}, {0}};
+ * 	static int run(struct sl_arguments *parsed)
+ * 	{
+ * 		struct settings settings = {0};
+ * 		int status = sl_arguments_parse(parsed, NULL, &settings);
+ *
+ * 		return status < 0 ? work(&settings, parsed->paths, parsed->path_count) : status;
+ * 	}
+ * 	const struct sl_command sl_command_check = {"check", "...", "check [options] PATH...", about, table, run};
+ */
+
+struct sl_option {
+	const char *name;  /* "--run"; NULL ends the table */
+	char letter;	   /* 0: none */
+	const char *value; /* how --help writes the value; NULL: a flag */
+	const char *help;
+	/* How the value is read and into which member of the settings: a macro below.  Without one the value goes to `take`. */
+	enum {
+		SL_READ_NONE,
+		SL_READ_TEXT,
+		SL_READ_FLAG,
+		SL_READ_REAL,
+		SL_READ_LONG,
+		SL_READ_COUNT,
+		SL_READ_SIZE,
+		SL_READ_WORD
+	} read;
+	size_t into;
+	double least, most; /* range of a number */
+};
+
+/* A member of INTO, the type of the settings, which the table's file defines.  The compiler checks the member's type. */
+#define SL_INTO(as, member)		 offsetof(INTO, member) + 0 * sizeof(_Generic(&((INTO *)0)->member, as * : 0))
+#define SL_TO_TEXT(member)		 SL_READ_TEXT, SL_INTO(const char *, member)
+#define SL_TO_FLAG(member)		 SL_READ_FLAG, SL_INTO(bool, member)
+#define SL_TO_REAL(member, least, most)	 SL_READ_REAL, SL_INTO(double, member), least, most
+#define SL_TO_LONG(member, least, most)	 SL_READ_LONG, SL_INTO(long, member), least, most
+#define SL_TO_COUNT(member, least, most) SL_READ_COUNT, SL_INTO(unsigned, member), least, most
+#define SL_TO_SIZE(member)		 SL_READ_SIZE, SL_INTO(uint64_t, member) /* 512M */
+#define SL_TO_WORD(member)		 SL_READ_WORD, SL_INTO(unsigned, member) /* which of the words of `value`: csv|json */
+
+/* The row of verbs that read one run. */
+#define SL_OPTION_RUN(member)                                                                                                      \
+	{                                                                                                                          \
+		"--run", 0, "ID|all", "which run of a folder with several (default: the newest)", SL_TO_TEXT(member)               \
+	}
+
+/* The row of verbs that name functions; sl_arguments_parse takes its value. */
+#define SL_OPTION_SYMBOLS                                                                                                          \
+	{                                                                                                                          \
+		"--symbols", 0, "DIR",                                                                                             \
+			"look there too for libraries, programs and debug files of the recorded build (default: where they were)"  \
+	}
+
+struct sl_command; /* commands.h */
+struct sl_arguments {
+	const struct sl_command *command;
+	int argc;
+	char **argv;
+	/* after sl_arguments_parse: */
+	char **paths;		    /* from argv, ended by NULL; freed by sl_arguments_free */
+	unsigned path_count, split; /* split: paths before "--", path_count where there is none */
+	uint64_t given;		    /* bit i: the option in row i of the table was given */
+	const char *symbols;	    /* value of SL_OPTION_SYMBOLS; NULL: not given */
+	/* used during parsing: */
+	int at;
+	bool only_paths;
+	const char *value;
+};
+
+/*
+ * Parses all of argv into `context`, the settings that the table's rows name.  An option whose row names no member is given to
+ * `take` with its index in the table and its value (NULL for a flag); take returns whether the value is valid, and may be NULL
+ * where such options mean nothing.  Returns an exit status after printing why, or -1: go on, with as many paths as the verb
+ * wants.
+ */
+typedef bool sl_arguments_take(void *context, int option, const char *value);
+int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context);
+void sl_arguments_free(struct sl_arguments *options);
+
+/* Reads a value as the row says, into its member of `context`.  False: not a valid one. */
+bool sl_arguments_read(const struct sl_option *o, const char *value, void *context);
+
+/* Reads a whole number from least to most, with nothing behind it. */
+bool sl_arguments_number(const char *text, long least, long most, long *value);
+
+void sl_arguments_usage(const struct sl_arguments *options, bool wrong);
+
+/*
+ * What a verb does before it opens its first input: checks the places of its outputs, gives up the rights that no reader of traces
+ * needs, and watches signals.
+ */
+
+/* Files and folders that a verb reads and writes. */
+struct sl_verb_files {
+	char *const *inputs;		  /* ended by NULL */
+	const char *reads[5], *writes[8]; /* others; NULL: not given */
+	const char *through;		  /* of `writes`; may be a link: what it leads to is appended to, or the verb judges it */
+	const char *open;		  /* of `writes`; SQLite has it open, and would lose its locks if it were closed */
+	const char *symbols;		  /* --symbols */
+	bool packs;			  /* `writes` are packs, and may replace one */
+	bool changes;			  /* the inputs are folders in which files are made */
+	bool processes;			  /* it reads processes of /proc */
+};
+
+/*
+ * To be called once, before other threads start.  Ends the program with SL_EXIT_USAGE if an output would replace an input, a
+ * recording or a link.  From here on a signal removes unfinished files.
+ */
+void sl_begin(const struct sl_verb_files *files);
+
+/* False: an output would replace one of these; `why` is a sentence for people.  Folders, devices and pipes are not checked. */
+bool sl_begin_may_write(const struct sl_verb_files *files, char *why, size_t size);
+
+/* True: the folder of `path` is one of the inputs or below one. */
+bool sl_begin_is_inside(const char *path, char *const *inputs);
+
+/* True: it also has a name under which files in folders are read. */
+bool sl_begin_is_read(const char *path, char *const *inputs);
+
+/* Opens the traces that a verb was given, with the messages and exit statuses that all verbs share. */
+#define SL_NATIVE_NO_TELEMETRY "traces, not telemetry; report writes theirs to analysis/telemetry"
+
+/* Prints warnings from `first` on, before `end`, on stderr; of very many the first. */
+void sl_native_say(const struct sl_report *report, size_t first, size_t end);
+
+/* Reads and analyses the paths, prints problems on stderr; returns an exit status of commands.h. */
+int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
+
+/* Reads the same paths again, with options that depend on the first reading; prints no damage again. */
+int sl_native_again(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
+
+/*
+ * All traces at the paths (ended by NULL), grouped by run, for verbs that do not replay; an exit status after printing why, or
+ * -1: go on.
+ */
+int sl_native_images(struct sl_images *images, char **paths);
+
+/* Reads the file of --suppressions.  False: the reason was printed. */
+struct sl_suppressions;
+bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *path);
+
+/*
+ * Writes a pack of a run (-1: of all) as exports/archive_write.c does, and returns an exit status; what failed is said on stderr.
+ * It is SL_EXIT_UNREADABLE, and nothing is written, where no trace can be read.
+ */
+int sl_native_pack(const struct sl_images *images, int run, const char *path, const uint8_t *key, struct sl_archived *packed);
+
+/* After writing `path`: SL_EXIT_UNREADABLE, and a message, where something that lies there is not in it; SL_EXIT_FINE: all is. */
+int sl_native_left_out(const struct sl_images *images, const struct sl_archived *packed, const char *path);
+
+/* The same where it is known that something is not in it. */
+int sl_native_partly(const char *path);
+
+/* How the verb diff shows the terms of two peaks. */
+struct sl_json;
+
+/* Terms that changed, largest first, and the lines under the requests: at most `rows` of them. */
+void sl_because_print(const struct sl_because *because, unsigned rows);
+/* The member "because"; because NULL: null. */
+void sl_because_json(struct sl_json *j, const struct sl_because *because);
+
+/* Opens the page that a verb has written in the reader's browser. */
+/*
+ * Prepares to open `folder`'s report.html: starts a process that never sees the trace and waits for the
+ * request. To be called before sl_begin.
+ */
+void sl_browser_start(const char *folder);
+void sl_browser_open(void);
+
+/* What the verbs over many runs share: the catalogue and the choice of runs in it.  One thread. */
+/* The first rows of such a verb's table; the filters are those of Python Stormlog's queries. */
+enum { SL_CATALOGUED_OPTIONS = 13 };
+/* clang-format off */
+#define SL_OPTION_CATALOGUED \
+	{"--catalogue", 0, "FILE", "the catalogue of runs (default: stormlog/catalogue.sqlite of $XDG_STATE_HOME)"}, \
+	{"--run-id", 0, "ID", "only the run of this id"}, \
+	{"--session-id", 0, "ID", "only runs with this session (each process is one)"}, \
+	{"--job-id", 0, "ID", "only runs of this job"}, \
+	{"--rank", 0, "N", "only runs in which this rank was recorded"}, \
+	{"--world-size", 0, "N", "only runs of so many ranks"}, \
+	{"--status", 0, "WORD", "only runs that are completed, failed, killed, running, unknown or damaged"}, \
+	{"--has-oom-bundle", 0, NULL, "only runs that ran out of memory"}, \
+	{"--no-has-oom-bundle", 0, NULL, "only runs that did not"}, \
+	{"--created-after", 0, "TIME", "only runs begun after that: a date, a date and a time, or -7d"}, \
+	{"--created-before", 0, "TIME", "only runs begun before that"}, \
+	{"--quiet", 'q', NULL, "no progress"}, \
+	{"--utc", 0, NULL, "times in UTC (default: local)"}
+/* clang-format on */
+
+struct sl_catalogued {
+	const char *catalogue; /* NULL: the default */
+	const char *symbols;   /* --symbols */
+	bool quiet, utc;
+	struct sl_arena arena;
+	const char *filters;	/* the filters as terms of a query; NULL: none */
+	struct sl_query query;	/* the user's query and the filters */
+	struct sl_store *store; /* NULL: not open */
+	struct sl_scan scan;
+	bool narrowed; /* paths were named, so only runs found there are shown */
+};
+
+/* Takes one of SL_OPTION_CATALOGUED; false: the value is invalid. */
+bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value);
+
+/*
+ * Opens the catalogue, adds what is new below the existing paths (without the first `skip`), and parses the one that does not
+ * exist as a query (none: every run).  After this the program is confined (begin.c).  Returns an exit status after printing
+ * why, or -1: go on.  Call sl_catalogued_close in every case.
+ */
+int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed, unsigned skip);
+/* The same in single steps, for a verb that adds no runs; results as above. */
+bool sl_catalogued_is_query(const char *text); /* true: neither an existing path nor written like one */
+/* inputs: paths that are read, ended by NULL, or NULL: the catalogue is made under none of their names. */
+int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs);
+int sl_catalogued_query(struct sl_catalogued *c, const char *text);
+bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run);
+int sl_catalogued_fail(struct sl_catalogued *c); /* prints why the store failed */
+/* Returns the exit status: of one that was fine, SL_EXIT_UNSAVED where a pack found no room to be read. */
+int sl_catalogued_close(struct sl_catalogued *c, int status);
+
+/* 2026-11-21 10:30, or "unknown". */
+#define SL_CATALOGUED_TIME 24
+const char *sl_catalogued_time(const struct sl_catalogued *c, char out[SL_CATALOGUED_TIME], int64_t unix_ns);
+
+/* Prints each entry of a range (NVTX, roctx, stormlog.h, backward pass): the memory in use before and after it, and its peak. */
+#define SL_ENTRIES_ALL "*" /* as a label: every label */
+
+struct sl_entries_how {
+	const char *label; /* as in report.json: step_# */
+	const char *run;   /* NULL: the newest run of a folder */
+	const struct sl_only *only;
+	bool json, csv; /* neither: a text for people */
+	bool lines;	/* with what each line of code allocated in the entry */
+};
+
+/*
+ * Entries are printed in the order in which they ended.  One that never closed comes last, without an end and a use after it. 
+ * Returns an exit status of commands.h.
+ */
+int sl_entries_print(char **paths, const struct sl_entries_how *how);
+
+/* runs --history: one quantity over the runs, and the runs where it changed. */
+enum { SL_HISTORY_ANY = 5 }; /* the largest of all that the words of --of name */
+
+/* name: a figure of runs, or a part of the name of a place, label or library, or its key.  Returns an exit status. */
+int sl_history_show(struct sl_catalogued *catalogued, const char *name, unsigned of, bool json);
+
+/* Arguments of the verbs about running recordings: paths, process ids, or nothing, which means all of this node. */
+/* True: the arguments are process ids, or there are none: recordings are found through /proc. */
+bool sl_living_is_node(const struct sl_arguments *options);
+
+/* Adds a path, or a recording process by its id.  False: it is neither. */
+bool sl_living_add(struct sl_follow *follow, const char *what);
+
+/* Adds all of them.  False: one is neither, or none is there and a file is no recording; which was printed. */
+bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options);
+
+/* Reads what is new.  Prints of each process, once it has ended, what of its trace could not be read. */
+void sl_living_poll(struct sl_follow *follow);
+
+/* Who held memory at a moment, from replayed processes: the owners that tree, table and flame show. */
+/* In the order of --by and --sort. */
+enum sl_owned_by {
+	SL_BY_LIBRARY,
+	SL_BY_STACK,
+	SL_BY_LABEL,
+	SL_BY_THREAD,
+	SL_BY_RANK,
+	SL_BY_PLACE,
+	SL_BY_DEVICE,
+	SL_BY_FUNCTION,
+	SL_BY_ROLE,
+	SL_BY_NAME /* the program's own names for its memory */
+};
+enum sl_owned_sort { SL_SORT_HELD, SL_SORT_MADE, SL_SORT_KEPT, SL_SORT_TEMPORARY, SL_SORT_LIFETIME };
+
+struct sl_owned_how {
+	enum sl_owned_by by; /* what the first level is */
+	enum sl_owned_sort sort;
+	unsigned kind;	 /* only memory of this kind, on a device or not; SL_KIND_none: all device memory */
+	bool at_peak;	 /* each process at its own peak; otherwise at the end of the replay */
+	bool between;	 /* only what was born in the span (counts/between.h) */
+	bool all_frames; /* includes the interpreter's frames */
+	bool lives;	 /* a single level, with what became of all its blocks */
+};
+
+/* lives: one for each share, if how.lives is set. */
+struct sl_owned {
+	struct sl_owners owners;
+	SL_VECTOR(struct sl_tree_lives) lives;
+};
+
+void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how);
+/* Called before anything is read from `owned`. */
+void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how);
+
+/* Options of `report`, over traces and over Stormlog's own files. */
+struct sl_report_options {
+	const char *output; /* -o, or NULL */
+	bool json, quiet, open, oom;
+	/* for traces; `pipeline` points to the members below */
+	struct sl_pipeline_options pipeline;
+	struct sl_alert_thresholds alerts;
+	const char *suppressions_file;
+	struct sl_suppressions suppressions;
+	uint64_t html_max_bytes; /* 0: the default size */
+	struct sl_emit_options emit;
+	const char *states_file;
+	struct sl_arena arena;	/* texts read from the files below */
+	const char *session_id; /* for Stormlog's own files */
+	/* an option that was given and is only for traces, and one only for Stormlog's files; NULL: none */
+	const char *only_native, *only_telemetry;
+};
+
+extern const struct sl_option sl_report_options_table[];
+extern const char sl_report_about[];
+
+/* An exit status after printing why, or -1: go on with parsed->paths.  The caller frees options in any case. */
+int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed);
+
+/* Reads the files that options name; result as above. */
+int sl_report_options_read(struct sl_report_options *options);
+void sl_report_options_free(struct sl_report_options *options);
+
+/* `report` for paths without traces; an exit status. place: chosen already; with an empty folder nothing is written. */
+int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place);
+
+/* Which part of the work this process does: from an option, or from what srun, mpirun or a job array put into the environment. */
+struct sl_shard {
+	unsigned part, parts; /* part counts from 1; parts 0: not known yet */
+	const char *by;	      /* the variable with the number, NULL: none */
+};
+
+/* "I/N", I from 1 to N. */
+bool sl_shard_parse(struct sl_shard *shard, const char *text);
+
+/* Without such variables there is one part.  False: a part is known but not the number of parts; `by` names the variable. */
+bool sl_shard_from_environment(struct sl_shard *shard);
+
+/* %s is the part, %h the host, %% a per cent sign.  False: another character follows %, or there is no room. */
+bool sl_shard_name(const struct sl_shard *shard, const char *pattern, char *out, size_t size);
+
+/* True: the pattern contains %s. */
+bool sl_shard_is_asked(const char *pattern);
+
+/* A side of a comparison that is given as a query: the newest runs that match it, read from their cards.  No trace is read. */
+struct sl_side_names {
+	SL_VECTOR(char *) list; /* malloc'ed texts */
+};
+
+/* Adds the runs to side and names.  An exit status after printing why, or -1: go on.  The catalogue is open. */
+int sl_side_query(struct sl_catalogued *c, const char *text, long newest, struct sl_side *side, struct sl_side_names *names);
+
+#define SL_TERMINAL_COLUMNS_MAX 400
+
+/*
+ * The style for stdout: its width (COLUMNS, else the terminal's, else 80); no colour with NO_COLOR, on a dumb terminal or in a
+ * pipe.
+ */
+struct sl_screen_style sl_terminal_style(void);
+
+/* monitor --format sink: what running programs hold, as a telemetry sink that Python Stormlog reads while it grows.  One thread. */
+struct sl_tracking_settings {
+	double interval; /* seconds between two looks */
+	struct sl_alert_thresholds thresholds;
+	bool watchdog; /* alerts go to stderr too */
+};
+
+/* The folder must not exist, or be empty: ENOTEMPTY.  NULL: errno. */
+struct sl_tracking *sl_tracking_open(const char *folder, const struct sl_tracking_settings *settings);
+/* Writes a sample of each process and of each device in `machine`.  False: errno. */
+bool sl_tracking_look(struct sl_tracking *track, const struct sl_follow *follow, const struct sl_machine *machine);
+/* Completes the sink and frees.  False: errno of the first failure. */
+bool sl_tracking_close(struct sl_tracking *track);
+
+/* Moments as users write them, and the time spans of --from and --to. */
+enum sl_when_kind { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TIME, SL_WHEN_START, SL_WHEN_ENTRY };
+
+struct sl_when {
+	enum sl_when_kind kind;
+	const char *text;  /* as written; NULL: not given */
+	size_t label_size; /* length of the label in `text`, before the last '#' */
+	uint64_t number;
+};
+
+/* False: not a moment. */
+bool sl_when_parse(struct sl_when *when, const char *text);
+
+/*
+ * The Unix time of a moment that is the same for all processes (a time, or the first error).  False: there is none, which was
+ * printed.
+ */
+bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, uint64_t *unix_ns);
+
+/* Before the first replay: asks it to look for the entries that `when` names. */
+void sl_when_seek(struct sl_pipeline_options *options, const struct sl_when span[2]);
+
+/* After the first replay: the spans for the second, one for each image, malloc'ed; NULL: there are none, which was printed. */
+struct sl_stretch *sl_when_spans(const struct sl_report *report, const struct sl_when span[2]);
 
 #define SL_COMMAND(name) extern const struct sl_command sl_command_##name;
 SL_COMMANDS(SL_COMMAND)

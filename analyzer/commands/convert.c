@@ -3,13 +3,8 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/native.h"
-#include "analyzer/commands/begin.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/upstream/records/record.h"
-#include "analyzer/upstream/records/session_id.h"
-#include "analyzer/upstream/records/source.h"
 
 struct conversion {
 	struct sl_record_rules rules;

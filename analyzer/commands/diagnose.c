@@ -5,13 +5,6 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/commands/living.h"
-#include "analyzer/follow/figures.h"
-#include "analyzer/machine/machine.h"
-#include "analyzer/pipeline/pipeline.h"
-#include "analyzer/upstream/files/folder.h"
-#include "analyzer/upstream/records/session.h"
 #include "common/now.h"
 
 #define DEVICES		 16

@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze diff A B: compare one run, or several, with others. */
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
-#include "analyzer/commands/native.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/because.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/commands/sides.h"
-#include "analyzer/gate/diff.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/base/text_join.h"
-#include "analyzer/base/json.h"
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/outputs/output.h"
 #include "analyzer/report/missing.h"
-#include "analyzer/report/owners.h"
 
 #define SHOWN 40 /* rows of each section, unless --all */
 #define LINES 8	 /* the same of lines in the terms of a peak */

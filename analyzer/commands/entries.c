@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/entries.h"
+#include "analyzer/commands/commands.h"
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
-#include "analyzer/commands/native.h"
 #include "analyzer/model/replay/replay.h"
-#include "analyzer/outputs/output.h"
 #include "analyzer/report/missing.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 
 struct printer {

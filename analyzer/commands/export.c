@@ -11,10 +11,6 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/exports/export.h"
-#include "analyzer/pipeline/pipeline.h"
 
 struct options {
 	struct sl_merge_options merge;

@@ -2,19 +2,12 @@
 /* stormlog-analyze fit PATH: would it have fit on another card, or with other settings of PyTorch's allocator? */
 #include "analyzer/commands/fit.h"
 
-#include <stdlib.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/commands/native.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/begin.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/fit/window.h"
 #include "analyzer/report/missing.h"
-#include "analyzer/report/report.h"
-#include "common/size.h"
+#include "common/text.h"
 
 static const char about[] =
 	"Replays what PyTorch's allocator was asked for, with its own rules, under other capacities and settings: whether it\n"

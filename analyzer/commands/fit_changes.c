@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fit --changes: every change that was tried on a recording, best first. */
-#include <stdio.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/fit.h"
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Draws the segments when memory ran out: a bar for each segment with gaps, and who holds what around the largest gap. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/format.h"
-#include "analyzer/base/json.h"
 #include "analyzer/commands/fit.h"
-#include "analyzer/symbols/stacks.h"
+#include "analyzer/symbols/symbols.h"
 
 #define BAR	 24
 #define SEGMENTS 8

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/fit.h"
 
-#include <stdio.h>
-
 #include "analyzer/base/escape.h"
-#include "analyzer/base/format.h"
-#include "analyzer/base/json.h"
-#include "analyzer/symbols/stacks.h"
+#include "analyzer/symbols/symbols.h"
 
 /* --- for people -------------------------------------------------------------------------------------------- */
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fit --vary KEY: recordings at several values of a quantity, and the largest that fits. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/commands/fit.h"

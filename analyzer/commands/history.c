@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/history.h"
+#include "analyzer/commands/commands.h"
 
 #include <math.h>
 
@@ -7,9 +7,6 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/catalogue/series_change.h"
-#include "analyzer/commands/commands.h"
-#include "analyzer/gate/measure.h"
 
 #define CHANGES_MAX 1000
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/living.h"
+#include "analyzer/commands/commands.h"
 
 #include <sys/stat.h>
 #include <time.h>
@@ -8,7 +8,6 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/missing.h"
-#include "common/tracefile.h"
 
 bool sl_living_is_node(const struct sl_arguments *options)
 {

@@ -4,13 +4,10 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/commands/native.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/upstream/sessions.h"
-#include "analyzer/upstream/files/sink.h"
+#include "analyzer/upstream/upstream.h"
 
 struct settings {
 	const char *folder;

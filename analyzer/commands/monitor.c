@@ -11,10 +11,6 @@
 #include "analyzer/base/save.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/commands/living.h"
-#include "analyzer/commands/tracking.h"
-#include "analyzer/follow/figures.h"
 #include "analyzer/report/dry.h"
 #include "common/now.h"
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/native.h"
+#include "analyzer/commands/commands.h"
 
 #include <errno.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
-#include "analyzer/report/suppress.h"
-#include "analyzer/trace/foreign.h"
 
 #define SAID_MAX 200 /* most warnings printed; report.json has all */
 

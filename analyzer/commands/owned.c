@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/owned.h"
+#include "analyzer/commands/commands.h"
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/text_join.h"

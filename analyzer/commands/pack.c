@@ -4,11 +4,7 @@
 #include <sys/stat.h>
 
 #include "analyzer/base/save.h"
-#include "analyzer/commands/native.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/exports/redact.h"
-#include "analyzer/trace/archive.h"
+#include "analyzer/commands/commands.h"
 
 static const char about[] =
 	"One file that stormlog-analyze opens like the folder.  Masked names keep their length and stay the same within a pack;\n"

@@ -11,10 +11,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/commands/native.h"
-#include "analyzer/trace/archive.h"
+#include "analyzer/commands/commands.h"
 
 static const char about[] =
 	"Packs a run where that is not done yet, sends it, and prints where the server shows it.  It goes on where an\nearlier try "

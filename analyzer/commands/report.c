@@ -3,11 +3,7 @@
 #include <sys/stat.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/commands/browser.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/commands/native.h"
-#include "analyzer/commands/report_options.h"
-#include "analyzer/commands/terminal.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/report/missing.h"
 
 #define FOLDER (PATH_MAX + 16)

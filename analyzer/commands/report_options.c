@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/report_options.h"
+#include "analyzer/commands/commands.h"
 
 #include <float.h>
 #include <math.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/commands/native.h"
-#include "analyzer/upstream/answers/issue_list.h"
 
 #define INTO struct sl_report_options
 const struct sl_option sl_report_options_table[] = {

@@ -4,7 +4,6 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/history.h"
 
 struct listing {
 	struct sl_catalogued catalogued;

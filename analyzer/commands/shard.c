@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/shard.h"
+#include "analyzer/commands/commands.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
-
-#include "analyzer/commands/arguments.h"
 
 #define PARTS_MAX 1000000 /* a larger number is an error */
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/sides.h"
+#include "analyzer/commands/commands.h"
 
 #include "analyzer/base/escape.h"
-#include "analyzer/catalogue/card_take.h"
-#include "analyzer/commands/commands.h"
 
 struct runs {
 	SL_VECTOR(int64_t) list;

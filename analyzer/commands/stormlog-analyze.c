@@ -4,10 +4,9 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/missing.h"
-#include "common/nearest.h"
+#include "common/text.h"
 #include "common/standard.h"
 
 #define DAILY	    6  /* number of verbs that --help shows */

@@ -6,12 +6,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/browser.h"
-#include "analyzer/commands/report_options.h"
-#include "analyzer/outputs/output.h"
-#include "analyzer/upstream/answers/telemetry_summary.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/trace/foreign.h"
 
 static void put_warning(void *context, const char *text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/terminal.h"
+#include "analyzer/commands/commands.h"
 
 #include <langinfo.h>
 #include <locale.h>

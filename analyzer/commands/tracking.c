@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/tracking.h"
+#include "analyzer/commands/commands.h"
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/follow/figures.h"
-#include "analyzer/upstream/files/live_sink.h"
 #include "common/now.h"
 
 #define DEVICES SL_FIGURES_DEVICES

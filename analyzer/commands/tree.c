@@ -3,14 +3,7 @@
 #include <math.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/commands/native.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/when.h"
-#include "analyzer/commands/entries.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/commands/owned.h"
-#include "analyzer/commands/terminal.h"
-#include "analyzer/commands/tree_json.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/window.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/tree_json.h"
+#include "analyzer/commands/commands.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/tree_print.h"
+#include "analyzer/commands/commands.h"
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"

@@ -4,12 +4,8 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/native.h"
-#include "analyzer/commands/begin.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/upstream/files/sink.h"
-#include "analyzer/upstream/files/telemetry.h"
 
 #define TOLD_MAX 12000 /* most bytes of problems in JSON; further ones are only counted */
 

@@ -6,9 +6,7 @@
 #include "analyzer/base/ini.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/begin.h"
-#include "analyzer/commands/living.h"
-#include "analyzer/watch/runner.h"
+#include "analyzer/watch/watch.h"
 #include "common/now.h"
 
 static const char about[] =
@@ -123,7 +121,7 @@ static void turned(void *context, const struct sl_alert *alert)
 }
 
 /*
- * Another process runs commands (watch/runner.h), so that the process that reads traces needs no right to start any.  Processes in
+ * Another process runs commands (watch/runner.c), so that the process that reads traces needs no right to start any.  Processes in
  * /proc, and folders that do not exist yet, cannot be given to Landlock as paths.
  */
 static void confine(struct settings *settings, const struct sl_arguments *parsed)

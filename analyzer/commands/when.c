@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/when.h"
+#include "analyzer/commands/commands.h"
 
 #include <ctype.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/exports/archive_write.h"
+#include "analyzer/exports/export.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +11,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/exports/native_names.h"
-#include "analyzer/exports/redact.h"
 #include "analyzer/report/missing.h"
-#include "analyzer/trace/archive.h"
 
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 #define LEVEL 1 /* level 9 takes 17 MB of memory for each input and gains nothing */

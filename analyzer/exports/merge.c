@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/exports/merge.h"
+#include "analyzer/exports/export.h"
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
@@ -10,7 +10,6 @@
 #include "analyzer/report/place.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/model/replay/replay.h"
-#include "analyzer/trace/foreign.h"
 
 static void read_item(struct sl_merge_process *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/exports/native_names.h"
+#include "analyzer/exports/export.h"
 
 #define PART (1u << 20) /* bytes of maps passed on at once; a reader refuses frames above 64 MB */
 

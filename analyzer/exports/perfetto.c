@@ -7,7 +7,6 @@
 
 #include "analyzer/base/paths.h"
 #include "analyzer/exports/export.h"
-#include "analyzer/exports/proto.h"
 
 enum { PACKET = 1 }; /* Trace */
 enum {

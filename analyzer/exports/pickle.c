@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/exports/pickle.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "analyzer/exports/export.h"
 
 #include "analyzer/base/escape.h"
 

@@ -5,7 +5,6 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
-#include "analyzer/exports/proto.h"
 #include "analyzer/report/owners.h"
 
 enum {

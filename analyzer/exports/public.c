@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/exports/public.h"
-
-#include <string.h>
+#include "analyzer/exports/export.h"
 
 #include "analyzer/exports/known.h"
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/exports/redact.h"
+#include "analyzer/exports/export.h"
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/hash.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/exports/known.h"
-#include "analyzer/exports/public.h"
 #include "analyzer/report/roles.h"
-#include "analyzer/trace/incomplete.h"
-#include "common/block.h"
-#include "common/definition.h"
+#include "analyzer/trace/inner.h"
+#include "common/maps.h"
 
 #define LETTERS	  10	     /* of a replaced word */
 #define PART	  (1u << 20) /* bytes of definitions in one frame; a reader refuses frames above 64 MB */

@@ -12,7 +12,7 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/exports/snapshot.h"
+#include "analyzer/exports/export.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 

@@ -3,7 +3,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/exports/snapshot.h"
+#include "analyzer/exports/export.h"
 #include "analyzer/report/window.h"
 
 /* Bits of `extra` of a segment (analyzer/snapshot/convert.c). */

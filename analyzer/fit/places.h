@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "analyzer/base/vector.h"
-#include "analyzer/model/state/table.h"
+#include "analyzer/model/state/parts.h"
 
 /*
  * The placement decides which of several equal blocks is taken up to PyTorch 2.11 (rules.c); from 2.12 on it makes no

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/symbols/stacks.h"
+#include "analyzer/symbols/symbols.h"
 
 #define STEPS_MANY 4
 #define STEPS_MIN  3 /* of a loop in one line, which only a stack that comes again tells */

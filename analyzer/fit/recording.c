@@ -21,7 +21,7 @@
 #include "analyzer/model/counts/ledger.h"
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/model/replay/replay.h"
-#include "analyzer/symbols/stacks.h"
+#include "analyzer/symbols/symbols.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/words.h"
 

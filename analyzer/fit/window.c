@@ -8,7 +8,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/fit/engine.h"
-#include "analyzer/trace/header.h"
+#include "analyzer/trace/trace.h"
 
 #define STREAMS_MAX  1024
 #define FIRST_NUMBER 20		   /* of a linear congruential series: any */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/follow/figures.h"
+#include "analyzer/follow/follow.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"

@@ -2,19 +2,12 @@
 #include "analyzer/follow/follow.h"
 
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 #include "analyzer/model/replay/replay.h"
-#include "analyzer/trace/archive.h"
-#include "analyzer/trace/cursor.h"
-#include "analyzer/trace/live_passes.h"
-#include "analyzer/trace/image_header.h"
-#include "analyzer/trace/ring.h"
+#include "analyzer/trace/inner.h"
 #include "common/now.h"
 
 /* Frees the texts and stacks of a run with its last process: a reader that follows a node for weeks sees thousands of runs. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/follow/forecast.h"
+#include "analyzer/follow/follow.h"
 #include "analyzer/base/stats.h"
 
 #include <math.h>

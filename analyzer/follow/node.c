@@ -2,17 +2,12 @@
 /* Finds the recordings of this node: a recording process has its ring mapped, so /proc/PID/maps names it. */
 #include <ctype.h>
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/follow/follow.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/trace/names.h"
-#include "analyzer/trace/ring.h"
 
 /*
  * access() would check the real user, and ignore capabilities that the exporter was given.  Only regular files are opened: a ring

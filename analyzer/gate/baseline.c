@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/gate/baseline.h"
+#include "analyzer/gate/gate.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/save.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/gate/because.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "analyzer/gate/gate.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/peak.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/gate/ci_reports.h"
+#include "analyzer/gate/gate.h"
 
 #include <limits.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/gate/diff.h"
+#include "analyzer/gate/gate.h"
 
 #include <math.h>
 
@@ -106,7 +106,7 @@ static void take(struct sl_differences *differences, struct sl_map *index, struc
 		}
 }
 
-static enum sl_change judge(const struct sl_difference *d, bool spread)
+static enum sl_difference_kind judge(const struct sl_difference *d, bool spread)
 {
 	if (!d->before.count || !d->after.count)
 		return SL_CHANGE_UNKNOWN;

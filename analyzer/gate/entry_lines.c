@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/gate/entry_lines.h"
+#include "analyzer/gate/gate.h"
 
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/gate/fingerprint.h"
+#include "analyzer/gate/gate.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/base/utf8.h"
 #include "common/fnv.h"
 
 void sl_fingerprint_library(char *out, size_t size, const char *library)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/gate/fits.h"
+#include "analyzer/gate/gate.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/answer.h"
 #include "analyzer/fit/window.h"

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/gate/limits.h"
+#include "analyzer/gate/gate.h"
 
 #include <limits.h>
-#include <stdlib.h>
 
 #include "analyzer/base/ini.h"
 #include "analyzer/base/paths.h"
-#include "common/base.h"
-#include "common/size.h"
+#include "common/text.h"
 
 void sl_limits_init(struct sl_limits *limits)
 {

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/gate/measure.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "analyzer/gate/gate.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/gate/fingerprint.h"
 #include "analyzer/base/format.h"
-#include "analyzer/base/map.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/leak_list.h"

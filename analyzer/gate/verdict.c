@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: every limit and the baseline are judged here, by the same few words. */
-#include "analyzer/gate/verdict.h"
+#include "analyzer/gate/gate.h"
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/library.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/gate/fits.h"
 #include "analyzer/model/state/units.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"

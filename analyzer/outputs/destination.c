@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/outputs/destination.h"
+#include "analyzer/outputs/output.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
-#include "common/base.h"
 
 #define TRIES 100 /* to take a place that others take too */
 #define MARK  "report.json"

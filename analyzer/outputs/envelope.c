@@ -4,8 +4,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/upstream/sessions.h"
-#include "analyzer/upstream/files/run_envelope.h"
+#include "analyzer/upstream/upstream.h"
 
 static void add(struct sl_run_attachment *list, size_t *count, const char *title, const char *kind, const char *path,
 		const char *session)

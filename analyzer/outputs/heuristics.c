@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The results of Stormlog's leak heuristics for a process, in Stormlog's words, as a part of report.json. */
-#include "analyzer/outputs/heuristics.h"
+#include "analyzer/outputs/output.h"
 
 static void begin(struct sl_json *j, const char *analyzer, const char *type, const char *severity)
 {

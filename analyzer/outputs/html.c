@@ -5,7 +5,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/page/page.h"
-#include "analyzer/upstream/sessions.h"
+#include "analyzer/upstream/upstream.h"
 
 /* Reduced step by step to a budget that always fits; the first that fits is used.  Only a diff can be without any limit. */
 static const struct sl_page_budget budgets[] = {

@@ -3,10 +3,8 @@
 #include <math.h>
 
 #include "analyzer/analyses/hidden.h"
-#include "analyzer/outputs/json_stack.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/upstream/sessions.h"
-#include "analyzer/upstream/answers/emit.h"
+#include "analyzer/upstream/upstream.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/dry.h"
 

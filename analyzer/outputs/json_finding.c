@@ -3,8 +3,7 @@
 #include <math.h>
 
 #include "analyzer/base/stats.h"
-#include "analyzer/gate/fingerprint.h"
-#include "analyzer/outputs/json_stack.h"
+#include "analyzer/gate/gate.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/place.h"
@@ -37,7 +36,7 @@ static const char *class_of(char out[32], const struct sl_finding *finding)
 }
 
 /*
- * An id that stays the same for a defect in every run: made from its class and the functions of its stack (gate/fingerprint.h), or
+ * An id that stays the same for a defect in every run: made from its class and the functions of its stack (gate/fingerprint.c), or
  * without a stack from the finding's id, rank and device.
  */
 static void put_stable_id(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)

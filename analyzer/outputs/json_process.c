@@ -4,8 +4,6 @@
 #include <math.h>
 
 #include "analyzer/base/paths.h"
-#include "analyzer/outputs/heuristics.h"
-#include "analyzer/outputs/json_stack.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/change.h"
 #include "analyzer/report/roles.h"

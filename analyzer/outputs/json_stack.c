@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/outputs/json_stack.h"
+#include "analyzer/outputs/output.h"
 
 #include "analyzer/base/memory.h"
 

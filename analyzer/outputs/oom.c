@@ -4,14 +4,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "analyzer/outputs/json_stack.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/upstream/sessions.h"
-#include "analyzer/upstream/files/bundle_write.h"
+#include "analyzer/upstream/upstream.h"
 
 struct writer {
 	struct sl_report *report;

@@ -5,12 +5,39 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
+#include <limits.h>
 
-#include "analyzer/outputs/destination.h"
 #include "analyzer/report/report.h"
+
+/*
+ * Replaces the folder of an analysis.  The new one is made beside it, under a name that begins with a dot, and takes its place
+ * when it is whole: a reader sees the old one or the new one.
+ *
+ * Only a folder that Stormlog wrote is replaced: one with its report.json, or in which no file has a byte, as a machine that dies
+ * may leave it.  Files of others in it stay where they are; then our files are exchanged one by one.
+ */
+
+struct sl_destination {
+	char folder[PATH_MAX];	  /* as the user named it, without trailing slashes */
+	char made[PATH_MAX + 16]; /* where files are written after sl_destination_begin */
+	char why[3 * PATH_MAX];	  /* a sentence for people after a failure */
+	bool shared;		  /* files of others are in it */
+};
+
+/*
+ * True: `folder` may be made or replaced. inputs: the paths that are read, ended by NULL; neither they nor folders that contain
+ * them may be replaced.
+ */
+bool sl_destination_choose(struct sl_destination *place, const char *folder, char *const *inputs);
+
+/* Makes the folder beside its place, and the parents of the place. */
+bool sl_destination_begin(struct sl_destination *place);
+
+/* Moves it to its place. */
+bool sl_destination_end(struct sl_destination *place);
+
+/* Removes what was begun. */
+void sl_destination_drop(struct sl_destination *place);
 
 struct sl_output {
 	const char *name; /* name of the file or folder inside analysis/: report.json, telemetry */
@@ -42,7 +69,7 @@ struct sl_telemetry;
 bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit,
 		       uint64_t max_bytes, FILE *out);
 
-/* A page of what changed between runs (analyzer/gate/diff.h).  A run's processes are added while its report is open; `share`
+/* A page of what changed between runs (analyzer/gate/gate.h).  A run's processes are added while its report is open; `share`
  * is one divided by the runs of its side.  paths: those of both sides, counts[0] before and counts[1] after; max_bytes as above. */
 struct sl_html_changes;
 struct sl_differences;
@@ -99,3 +126,21 @@ void sl_outputs_prepare(void);
 
 /* Writes all of sl_outputs into the chosen place.  False: the old folder stays, and place->why says why. */
 bool sl_outputs_write(struct sl_report *report, struct sl_destination *place);
+
+/* The member leak_heuristics of a process. */
+void sl_heuristics_put(struct sl_json *j, const struct sl_process *process);
+
+/* Stacks in JSON.  A document has a table of frames, since many stacks of a run share them; a stack is numbers of its rows. */
+/* All zeroes is an empty table. */
+struct sl_json_frames {
+	struct sl_map numbers, texts;
+	SL_VECTOR(struct sl_stack_frame) list;
+	struct sl_json *row;
+};
+
+/* Writes the member "stack", innermost frame first: numbers of the table's rows; without a table the frames themselves.
+ * process NULL: an empty stack. */
+void sl_json_stack(struct sl_json *j, struct sl_json_frames *table, struct sl_process *process, struct sl_stack stack);
+
+/* Writes the member "frames", the rows in the order of their numbers, and frees the table. */
+void sl_json_frames_put(struct sl_json *j, struct sl_json_frames *table);

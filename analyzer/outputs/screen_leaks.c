@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The blocks LEAK, GROWTH and LEFT: memory that is kept.  A place shown by one of them is left out of the following ones. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"

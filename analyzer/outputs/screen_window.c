@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The screen of snapshots of PyTorch's. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/fit/answer.h"
 #include "analyzer/fit/window.h"

@@ -6,8 +6,7 @@
 
 #include "analyzer/base/paths.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/upstream/sessions.h"
-#include "analyzer/upstream/files/sink.h"
+#include "analyzer/upstream/upstream.h"
 
 static bool write_sinks(struct sl_report *report, const char *path)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes analysis/: each output that list.c names, in a new folder that then replaces the old one (destination.h). */
+/* Writes analysis/: each output that list.c names, in a new folder that then replaces the old one (destination.c). */
 #include <errno.h>
 
 #include "analyzer/base/save.h"

@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/pipeline/pipeline.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/terminal.h"
@@ -19,14 +11,10 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/model/replay/late_unwinder.h"
-#include "analyzer/model/counts/between.h"
-#include "analyzer/model/replay/named_places.h"
 #include "analyzer/model/replay/replay.h"
+#include "analyzer/model/counts/between.h"
 #include "analyzer/model/counts/survivors.h"
 #include "analyzer/summary/summary.h"
-#include "analyzer/trace/shards.h"
-#include "analyzer/trace/image_header.h"
 #include "common/now.h"
 
 #define STRETCHES_PROCESSES 64

@@ -9,7 +9,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/symbols/stacks.h"
+#include "analyzer/symbols/symbols.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/model/state/units.h"
 #include "analyzer/report/devices.h"

@@ -12,7 +12,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
-#include "common/ranks.h"
+#include "common/text.h"
 
 #define LIST_MAX 4096 /* bytes of a list of ranks that is heeded, so that no trace makes looking long */
 

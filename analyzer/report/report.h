@@ -8,11 +8,10 @@
 
 #include <string.h>
 
-#include "analyzer/upstream/answers/leak_series.h"
+#include "analyzer/upstream/answers/answers.h"
 #include "analyzer/model/state/model.h"
-#include "analyzer/symbols/stacks.h"
 #include "analyzer/symbols/symbols.h"
-#include "analyzer/trace/images.h"
+#include "analyzer/trace/files.h"
 
 struct sl_leak {
 	struct sl_stack stack;

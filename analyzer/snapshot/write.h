@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "common/definition.h"
+#include "common/maps.h"
 #include "common/event.h"
 
 struct sl_write;

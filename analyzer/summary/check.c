@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A summary may be hostile: before anything reads the process, each number that is an index is checked to be one. */
-#include "analyzer/summary/image.h"
+#include "analyzer/summary/summary.h"
 
 static bool is_device(int64_t device)
 {
@@ -220,7 +220,7 @@ static bool answers_are_sound(const struct sl_process *process)
 	return process->session_id && (!(process->iterations.count || process->iterations.by_label) || process->iterations.name);
 }
 
-const char *sl_image_check(const struct sl_process *process)
+const char *sl_summary_check(const struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
 

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: each form that is written is beside the reading of it. */
-#include "analyzer/summary/shape.h"
-
-#include <msgpack.h>
-#include <stdlib.h>
-#include <string.h>
+#include "analyzer/summary/summary.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
-#include "analyzer/model/state/model.h"
-#include "analyzer/trace/object.h"
+#include "analyzer/trace/inner.h"
 
 #define MAP_HEAD 3 /* of one with up to 65535 members */
 

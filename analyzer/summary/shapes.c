@@ -4,8 +4,7 @@
  * those is missing here, tests/bench/test_summaries.py fails; it also fails for one that schemas/summary.schema.json does not
  * list.
  */
-#include "analyzer/summary/shape.h"
-#include "analyzer/summary/image.h"
+#include "analyzer/summary/summary.h"
 
 /* clang-format off */
 #define VALUE(s, m) ((struct s *)0)->m

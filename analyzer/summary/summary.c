@@ -2,17 +2,12 @@
 #include "analyzer/summary/summary.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zstd.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 #include "analyzer/base/compress.h"
 #include "analyzer/model/replay/replay.h"
-#include "analyzer/summary/image.h"
-#include "analyzer/summary/shape.h"
-#include "analyzer/trace/summaries.h"
 
 #define LEVEL	  (-1)	      /* half the time of 1, and a sixth more bytes */
 #define HELD_MOST (64u << 20) /* a quarter of what any run may have kept */
@@ -457,7 +452,7 @@ static const char *read_process(struct sl_process *process, const msgpack_object
 	give_ids(&trace->defs, &slots);
 	free_slots(&slots);
 	read_part(map, "process", &sl_shape_process, process, model);
-	return sl_image_check(process);
+	return sl_summary_check(process);
 }
 
 static void drop(struct sl_process *process)

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/symbols/stacks.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "analyzer/symbols/symbols.h"
 
 #include "analyzer/base/text_join.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/symbols/symbols.h"
-#include "common/base.h"
 
 /* True: an object that only passes a request on: CUDA, HIP, libc, libffi. */
 static bool is_bridge(const char *path)

@@ -7,20 +7,14 @@
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/budget.h"
 #include "analyzer/base/library.h"
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
-#include "common/base.h"
 
 #define SCOPES_MAX 256
 #define SLACK_NS   (2 * SL_NS_PER_S) /* by which the clock of a file system may be ahead */

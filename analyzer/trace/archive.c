@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/archive.h"
+#include "analyzer/trace/files.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -13,7 +13,6 @@
 #include "analyzer/base/save.h"
 #include "analyzer/snapshot/convert.h"
 #include "analyzer/snapshot/shape.h"
-#include "analyzer/trace/names.h"
 
 struct opened {
 	char *folder; /* NULL: closed */

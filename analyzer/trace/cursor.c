@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/cursor.h"
+#include "analyzer/trace/inner.h"
 
 #include "analyzer/base/search.h"
 

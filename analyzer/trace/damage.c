@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/base/escape.h"
-#include "analyzer/trace/damage.h"
-#include "analyzer/trace/archive.h"
+#include "analyzer/trace/files.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 
 static void add(struct sl_damage *damage, const char *file, int64_t offset, const char *format, va_list args)
 {

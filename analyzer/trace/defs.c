@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/defs.h"
+#include "analyzer/trace/trace.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
-#include "common/definition.h"
+#include "common/maps.h"
 
 /* Appends an item of zeroes. */
 #define PUSH(vector)                                                                                                               \

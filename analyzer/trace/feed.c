@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/feed.h"
+#include "analyzer/trace/inner.h"
 
 #include "analyzer/base/stats.h"
 

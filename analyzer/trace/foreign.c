@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/foreign.h"
+#include "analyzer/trace/files.h"
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/frames.h"
+#include "analyzer/trace/trace.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include "analyzer/base/budget.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"

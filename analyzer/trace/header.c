@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/header.h"
+#include "analyzer/trace/trace.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"

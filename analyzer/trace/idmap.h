@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "analyzer/base/map.h"

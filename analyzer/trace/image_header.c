@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/image_header.h"
+#include "analyzer/trace/files.h"
 
 #include <sys/stat.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: the search adds to the list that the grouping goes through, and both tell what does not count. */
-#include "analyzer/trace/images.h"
+#include "analyzer/trace/files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,10 +13,6 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/trace/archive.h"
-#include "analyzer/trace/names.h"
-#include "analyzer/trace/image_header.h"
-#include "analyzer/trace/summaries.h"
 #include "common/tracefile.h"
 
 #define DEPTH_MAX 4

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/incomplete.h"
+#include "analyzer/trace/inner.h"
 
-#include "analyzer/trace/names.h"
 #include "common/tracefile.h"
 
 uint64_t sl_incomplete_next(const struct sl_files *files, uint32_t thread)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/live_passes.h"
+#include "analyzer/trace/files.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/trace/cursor.h"
-#include "analyzer/trace/names.h"
+#include "analyzer/trace/inner.h"
 #include "common/tracefile.h"
 
 void sl_live_passes_begin(struct sl_trace *trace)

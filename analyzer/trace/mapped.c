@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/mapped.h"
-
-#include <string.h>
+#include "analyzer/trace/parts.h"
 
 #include "analyzer/base/search.h"
 

@@ -4,7 +4,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/search.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/trace/defs.h"
+#include "analyzer/trace/trace.h"
 
 /* Index of the same module, perhaps with another end, or of this one from now on. */
 static uint32_t module_of(struct sl_defs *defs, const struct sl_module *module)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/names.h"
-
-#include <stdlib.h>
+#include "analyzer/trace/parts.h"
 
 #include "analyzer/base/paths.h"
-#include "common/base.h"
 #include "common/tracefile.h"
 
 bool sl_names_is_ring(const char *name)

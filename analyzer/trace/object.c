@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/object.h"
+#include "analyzer/trace/parts.h"
 
 #include "analyzer/base/memory.h"
-#include "common/unpack.h"
+#include "common/maps.h"
 
 enum { DEPTH_MAX = 16 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Merges all threads by time.  A heap holds each thread's feed (feed.h).  A thread whose first frame is in the future is not
+ * Merges all threads by time.  A heap holds each thread's feed (feed.c).  A thread whose first frame is in the future is not
  * opened yet.
  */
 
 #include "analyzer/base/heap.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/trace/feed.h"
+#include "analyzer/trace/inner.h"
 #include "common/tracefile.h"
 
 struct sl_order {

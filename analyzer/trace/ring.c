@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/ring.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/trace/frames.h"
-#include "analyzer/trace/object.h"
+#include "analyzer/trace/inner.h"
 
 /* Fills the rest of the buffer with zeros. */
 static bool read_at(int fd, void *buffer, size_t bytes, uint64_t offset)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/shards.h"
+#include "analyzer/trace/files.h"
 
 #include <sys/stat.h>
 

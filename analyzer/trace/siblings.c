@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/siblings.h"
+#include "analyzer/trace/files.h"
 
 #include <dirent.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/trace/names.h"
 
 static uintptr_t *files_of(struct sl_beside *beside, const char *path)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/summaries.h"
+#include "analyzer/trace/files.h"
 
 #include <errno.h>
 #include <sys/stat.h>

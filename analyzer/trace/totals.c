@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/totals.h"
+#include "analyzer/trace/trace.h"
 
 static uint64_t cell(const msgpack_object *row, uint32_t column)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/trace.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,10 +7,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
-#include "analyzer/trace/cursor.h"
-#include "analyzer/trace/names.h"
-#include "analyzer/trace/incomplete.h"
-#include "common/block.h"
+#include "analyzer/trace/inner.h"
 #include "common/tracefile.h"
 
 const char *sl_status_name(enum sl_status status)

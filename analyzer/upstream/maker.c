@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/maker.h"
+#include "analyzer/upstream/upstream.h"
 
 #include "analyzer/base/stats.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/session_phases.h"
+#include "analyzer/upstream/upstream.h"
 
 /* "step_#" with index 12 -> "step_12" */
 static const char *range_name(struct sl_maker *m, uint32_t label, uint64_t step)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/session_samples.h"
+#include "analyzer/upstream/upstream.h"
 
 #include "analyzer/base/format.h"
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/sessions.h"
+#include "analyzer/upstream/upstream.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/words.h"
-#include "analyzer/upstream/answers/alerts.h"
-#include "analyzer/upstream/session_phases.h"
-#include "analyzer/upstream/session_samples.h"
 
 #define OOMS_MAX   64
 #define ALERTS_MAX 64

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/watch/rule.h"
+#include "analyzer/watch/watch.h"
 
 #include <ctype.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
-#include "common/base.h"
-#include "common/size.h"
+#include "common/text.h"
 
 #define BACK 0.1 /* an alarm ends when the value has gone back by this part of the rule's value */
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/watch/runner.h"
+#include "analyzer/watch/watch.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,9 +11,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
-#include "common/base.h"
 
 #define MESSAGE_MAX (256 << 10)
 #define ENVIRONMENT "STORMLOG_ALERT_"

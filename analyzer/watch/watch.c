@@ -2,13 +2,8 @@
 #include "analyzer/watch/watch.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "common/now.h"
 

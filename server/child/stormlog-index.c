@@ -6,21 +6,15 @@
  * folder that it removes afterwards, so a failure here does no harm elsewhere.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "analyzer/base/escape.h"
-#include "analyzer/base/json.h"
 #include "analyzer/base/library.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/sandbox.h"
-#include "analyzer/catalogue/card_take.h"
-#include "analyzer/gate/diff.h"
+#include "analyzer/catalogue/catalogue.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/pipeline/pipeline.h"
-#include "analyzer/trace/archive.h"
 #include "server/child/cage.h"
 #include "server/child/child.h"
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "analyzer/model/state/model.h"
-#include "analyzer/trace/images.h"
+#include "analyzer/trace/files.h"
 #include "analyzer/model/replay/replay.h"
 #include "synth.h"
 

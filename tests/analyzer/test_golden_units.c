@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/upstream/answers/fingerprint.h"
-#include "analyzer/upstream/answers/leak_series.h"
-#include "analyzer/upstream/records/source.h"
-#include "analyzer/upstream/files/bundle_write.h"
+#include "analyzer/upstream/answers/answers.h"
+#include "analyzer/upstream/records/records.h"
+#include "analyzer/upstream/files/files.h"
 #include "common/base.h"
 
 struct rows {

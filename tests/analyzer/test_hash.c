@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "analyzer/base/hash.h"
-#include "analyzer/upstream/records/record.h"
-#include "analyzer/upstream/records/source.h"
+#include "analyzer/upstream/records/records.h"
 #include "analyzer/base/utf8.h"
 
 static void digests_are_those_of_the_standards(void **state)

@@ -6,8 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "analyzer/upstream/records/identity.h"
-#include "analyzer/upstream/records/source.h"
+#include "analyzer/upstream/records/records.h"
 
 static int cases, refused;
 

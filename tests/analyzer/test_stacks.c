@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "analyzer/symbols/stacks.h"
 #include "analyzer/symbols/symbols.h"
 
 /* ---- inlines */

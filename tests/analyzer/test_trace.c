@@ -7,7 +7,7 @@
 
 #include "replay.h"
 #include "analyzer/base/pool.h"
-#include "common/definition.h"
+#include "common/maps.h"
 #include "common/tracefile.h"
 
 #define MIB (1ull << 20)

@@ -14,13 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/upstream/answers/alerts.h"
-#include "analyzer/outputs/destination.h"
-#include "analyzer/upstream/files/bundle_write.h"
-#include "analyzer/upstream/files/live_sink.h"
-#include "analyzer/upstream/files/run_envelope.h"
-#include "analyzer/upstream/files/sink.h"
-#include "analyzer/upstream/files/telemetry.h"
+#include "analyzer/upstream/answers/answers.h"
+#include "analyzer/outputs/output.h"
+#include "analyzer/upstream/files/files.h"
 
 enum { EVENTS = 25 };
 

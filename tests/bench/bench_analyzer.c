@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "analyzer/model/state/model.h"
-#include "analyzer/trace/images.h"
+#include "analyzer/trace/files.h"
 #include "analyzer/model/replay/replay.h"
 #include "tests/analyzer/synth.h"
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/catalogue/store.h"
+#include "analyzer/catalogue/catalogue.h"
 
 #define DAY   (86400ll * 1000000000)
 #define BEGIN (1767225600ll * 1000000000) /* 2026-01-01 */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyzer/catalogue/series_change.h"
+#include "analyzer/catalogue/catalogue.h"
 
 #define RUNS	  100
 #define HISTORIES 10000

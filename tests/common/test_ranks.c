@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "common/ranks.h"
+#include "common/text.h"
 
 static void a_list_has_its_ranks(void **state)
 {

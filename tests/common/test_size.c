@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/base.h"
-#include "common/size.h"
+#include "common/text.h"
 
 static void test_sizes_are_binary_with_or_without_iB(void **state)
 {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyzer/follow/forecast.h"
+#include "analyzer/follow/follow.h"
 
 int main(int argc, char **argv)
 {

@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "analyzer/follow/figures.h"
+#include "analyzer/follow/follow.h"
 #include "tests/analyzer/replay.h"
 
 #define SECOND 1000000000ull

@@ -11,8 +11,7 @@
 #include <fcntl.h>
 
 #include "agent/process/process.h"
-#include "analyzer/catalogue/query.h"
-#include "analyzer/catalogue/store.h"
+#include "analyzer/catalogue/catalogue.h"
 #include "folder.h"
 #include "server/server.h"
 

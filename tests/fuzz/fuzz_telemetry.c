@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "analyzer/upstream/files/telemetry.h"
+#include "analyzer/upstream/files/files.h"
 #include "common/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

@@ -57,8 +57,8 @@ class Layers(unittest.TestCase):
         self.assertIn("common/base.c:1", self.errors())
 
     def test_arrows_inside_the_analyzer_go_one_way(self):
-        self.write("analyzer/upstream/answers/gap.h", "")
-        self.write("analyzer/model/state/model.c", '#include "analyzer/upstream/answers/gap.h"\n')
+        self.write("analyzer/upstream/answers/answers.h", "")
+        self.write("analyzer/model/state/model.c", '#include "analyzer/upstream/answers/answers.h"\n')
         self.assertIn("analyzer/model/state/model.c:1", self.errors())
 
     def test_a_folder_that_is_not_drawn_is_named(self):
@@ -68,8 +68,8 @@ class Layers(unittest.TestCase):
         self.assertIn("analyzer/loose.c: its folder is in no room", self.errors())
 
     def test_the_model_must_not_know_the_verbs(self):
-        self.write("analyzer/commands/arguments.h", "")
-        self.write("analyzer/model/state/model.c", '#include "analyzer/commands/arguments.h"\n')
+        self.write("analyzer/commands/commands.h", "")
+        self.write("analyzer/model/state/model.c", '#include "analyzer/commands/commands.h"\n')
         self.assertIn("analyzer/model/state/model.c:1: analyzer/model/state must not include", self.errors())
 
     def test_files_of_a_room_that_include_each_other_in_a_circle_are_named(self):

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyzer/catalogue/store.h"
+#include "analyzer/catalogue/catalogue.h"
 
 #define PROJECTS 40
 #define PLACES	 20

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/watch/rule.h"
+#include "analyzer/watch/watch.h"
 #include "common/base.h"
 
 static bool is_rule(const char *text)

@@ -4,7 +4,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/model/counts/sample_wait.h"
-#include "analyzer/symbols/stacks.h"
+#include "analyzer/symbols/symbols.h"
 #include "analyzer/model/counts/survivors.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/model/state/units.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps moments (moment.h) during the replay. */
+/* Keeps moments (parts.h) during the replay. */
 #pragma once
 
 #include "analyzer/model/state/model.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts, during the replay, the blocks that outlive a window of time (survivor.h). */
+/* Counts, during the replay, the blocks that outlive a window of time (parts.h). */
 #pragma once
 
 #include "analyzer/model/state/model.h"

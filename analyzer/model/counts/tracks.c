@@ -4,7 +4,7 @@
 #include <ctype.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/symbols/stacks.h"
+#include "analyzer/symbols/symbols.h"
 #include "analyzer/model/state/model.h"
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -195,7 +195,7 @@ static SL_NOINLINE void open_window(struct sl_track_course *course, const struct
 
 static void swing(struct sl_track *track, struct sl_track_course *course, uint64_t now_ns)
 {
-	sl_rise_to(&course->swing, track->live_bytes, now_ns);
+	sl_swing_to(&course->swing, track->live_bytes, now_ns);
 	track->usual_bytes = course->swing.second;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tracks during a replay: how they are kept, and how they are read (track.h). */
+/* Tracks during a replay: how they are kept, and how they are read (parts.h). */
 #pragma once
 
-#include "analyzer/model/state/track.h"
+#include "analyzer/model/state/parts.h"
 
 struct sl_model;
 struct sl_event;

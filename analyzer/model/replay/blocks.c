@@ -3,7 +3,7 @@
  * ALLOC and FREE of blocks that have an address; each kind of memory has its own space of addresses.  MAP and UNMAP of graphics
  * memory, which is known by its resource.
  */
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 #define FAILED_MAX 16 /* most places that are listed */
 /* the value of cudaErrorCudartUnloading, CUDA_ERROR_DEINITIALIZED and hipErrorDeinitialized */

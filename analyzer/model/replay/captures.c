@@ -4,7 +4,7 @@
  * where the program names it.
  */
 
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 /* The pool with that name, or the graph's own where it has none; NULL: it is new. */
 static struct sl_graph_pool *pool_of(struct sl_model *model, const struct sl_event *event, bool named)

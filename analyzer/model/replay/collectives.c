@@ -4,7 +4,7 @@
  * collective, and the bytes that each communicator moved.  A call with its own range inside counts as one meeting.
  */
 
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 /* When the list is full, every second entry is dropped. */
 static void keep(struct sl_model *model, struct sl_collective collective)

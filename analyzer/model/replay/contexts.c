@@ -2,9 +2,8 @@
 /* Contexts and devices, and the implicit frees that come with their end. */
 
 #include "analyzer/model/counts/moments.h"
-#include "analyzer/model/counts/sample_wait.h"
-#include "analyzer/symbols/stacks.h"
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/symbols/symbols.h"
+#include "analyzer/model/replay/replay.h"
 
 #define PARTS_MAX 256 /* parts of hidden memory on a device; further libraries share one */
 

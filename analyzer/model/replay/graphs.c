@@ -4,7 +4,7 @@
  * launched, by a free call, or, if it was never launched, when its graph and every executable made from it are destroyed.
  * Memory that a launch left allocated outlives them; a later successful launch frees it first.
  */
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 #include "analyzer/base/memory.h"
 

@@ -4,7 +4,7 @@
 #include "analyzer/base/search.h"
 #include "analyzer/model/counts/between.h"
 #include "analyzer/model/counts/moments.h"
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 static uint32_t label_of(struct sl_model *model, uint64_t text)
 {

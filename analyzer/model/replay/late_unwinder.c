@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/model/replay/late_unwinder.h"
+#include "analyzer/model/replay/replay.h"
 
 #define BARE_MAX 256 /* most sites that are named: calls made before libunwind was open */
 

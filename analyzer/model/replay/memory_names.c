@@ -2,7 +2,7 @@
 /* Names that the program gives to its memory: the parts of live blocks, by address, and the totals of each name. */
 
 #include "analyzer/base/memory.h"
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 static void add(struct sl_model *model, struct sl_memory_names_part part)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Live memory with names that the program gave, by place.  A tensor also counts for the name of the buffer in which it lies. */
-#include "analyzer/model/replay/named_places.h"
+#include "analyzer/model/replay/replay.h"
 
 #include "analyzer/model/counts/between.h"
-#include "analyzer/model/replay/verbs.h"
 
 struct since {
 	struct sl_model *model;

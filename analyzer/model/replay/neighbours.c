@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/model/replay/neighbours.h"
-
-#include "analyzer/model/counts/sample_wait.h"
+#include "analyzer/model/replay/replay.h"
 
 #define FOLLOWED_NS (SL_NS_PER_S / 4)
 

@@ -3,9 +3,8 @@
  * Objects that are not memory but cost some: contexts, modules, pools, graphs, executables, streams, events, imports of
  * external memory or graphics.  Each is counted as a block of the site that made it.
  */
-#include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/model/counts/tracks.h"
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 struct made {
 	unsigned object;

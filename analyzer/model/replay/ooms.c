@@ -6,11 +6,9 @@
 #define CACHES_FREE  64 /* errors for which PyTorch's cache is looked through at no charge */
 
 #include "analyzer/base/memory.h"
-#include "analyzer/model/replay/neighbours.h"
-#include "analyzer/model/replay/retried.h"
+#include "analyzer/model/replay/replay.h"
 #include "analyzer/model/counts/moments.h"
 #include "analyzer/model/counts/tracks.h"
-#include "analyzer/model/replay/verbs.h"
 
 static enum sl_scope scope_of(const struct sl_item *item)
 {

@@ -5,7 +5,7 @@
  * says it holds grew by the same size.
  */
 
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 #define GROWN_MAX 8 /* segments of one growth; JAX made four at once on an H200 */
 

@@ -4,7 +4,7 @@
  * on.  The first of a label always stays, so that two labels that alternate are both kept.
  */
 
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 struct sl_possession sl_ranges_held(const struct sl_model *model)
 {

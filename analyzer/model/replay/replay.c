@@ -5,7 +5,6 @@
 #include "analyzer/model/counts/moments.h"
 #include "analyzer/model/counts/survivors.h"
 #include "analyzer/model/counts/tracks.h"
-#include "analyzer/model/replay/verbs.h"
 
 struct sl_model *sl_replay_blank(const struct sl_header *header, const struct sl_defs *defs)
 {

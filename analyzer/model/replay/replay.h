@@ -2,7 +2,8 @@
 /* Applies the items of a trace, in time order, to a model: what each verb means. */
 #pragma once
 
-#include "analyzer/model/state/model.h"
+#include "analyzer/model/counts/ledger.h"
+#include "analyzer/model/counts/sample_wait.h"
 
 /* Borrows header and definitions. sl_replay_blank: a model that is filled by other means, to which nothing can be applied. */
 struct sl_model *sl_replay_blank(const struct sl_header *header, const struct sl_defs *defs);
@@ -24,3 +25,132 @@ void sl_replay_failed(struct sl_model *model);
  * model->lives.
  */
 void sl_replay_rest(struct sl_model *model, bool lives);
+
+/*
+ * Finds stacks for a process's first calls.  They have none where the unwinder was not open yet, which takes a while on a busy
+ * machine; only the address to which they return is known.
+ */
+
+/*
+ * After the replay: a site without a stack gets that of later calls which returned to the same address and asked for blocks of the
+ * same size, if these have one stack only.
+ */
+void sl_late_unwinder_name(struct sl_model *model);
+
+/* Fills model->born_named and named figures of model->born.  After sl_between_born with the same instant, before sl_replay_rest. */
+void sl_named_born(struct sl_model *model, uint64_t since_ns);
+
+/* What was in use beside a process's blocks when it ran out of memory: its contexts and code, and its neighbours. */
+/* Takes from the device's last sample, and from what its context and code are known to take. */
+void sl_neighbours_take(struct sl_oom *oom, const struct sl_device_state *device);
+/*
+ * Called at the first sample of a device, and when the context is known.  An error there within the second before the last
+ * sample takes its neighbours and the context from it.
+ */
+void sl_neighbours_sampled(struct sl_model *model, const struct sl_device_state *device);
+/* To be called at a sample: it may list a neighbour that came after the previous sample, at before_ns, but before an error. */
+void sl_neighbours_followed(struct sl_model *model, const struct sl_device_state *device, uint64_t before_ns);
+
+/*
+ * Whether a program got over a request that had failed: by the same request again, with less, with as much from another call, or
+ * by passing over what was too large.
+ */
+
+/* True: the item asks for the same as the failed request. */
+bool sl_retried_same(const struct sl_oom *oom, const struct sl_item *item);
+
+/* An allocation has ended: is it an earlier request that failed? */
+void sl_retried_settle(struct sl_model *model, const struct sl_item *item, bool failed);
+
+/* An allocation has succeeded, in place of one that failed before. */
+void sl_retried_look(struct sl_model *model, const struct sl_item *item);
+
+/*
+ * Finds errors that were got over with less: after one or more failures the place asked for less, of the same order, and got it; or
+ * another line of the function asked for far less.
+ */
+void sl_retried_with_less(struct sl_model *model, const struct sl_item *item);
+
+/* What each file of this folder does with an item of the trace, and the functions they call in each other. */
+/* Ends a segment that PyTorch's allocator gives back to the driver. */
+void sl_torch_release(struct sl_model *model, int device, const struct sl_live *segment);
+void sl_torch_end(struct sl_model *model, uint64_t block);
+/* pools.c: finds the segment of a block at `address` and returns the block's flags; 0: it lies in no recorded memory. */
+unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, uint64_t address);
+/* -1: host memory, or not known */
+int sl_pools_device(struct sl_model *model, uint64_t address);
+/* held: 0: the pool does not report it */
+void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held);
+void sl_pools_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
+void sl_pools_release(struct sl_model *model, struct sl_device_state *device, const struct sl_live *segment);
+/* captures.c: a segment was made for a private pool of CUDA graphs, by the event of its first block, or is given back */
+void sl_captures_segment(struct sl_model *model, struct sl_live *segment, const struct sl_event *event, struct sl_torch *torch);
+void sl_captures_release(struct sl_model *model, const struct sl_live *segment, struct sl_torch *torch);
+void sl_captures_apply(struct sl_model *model, const struct sl_item *item);
+void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
+/* The program lets PyTorch have that part of a device, or of all. */
+void sl_torch_limit(struct sl_model *model, const struct sl_event *event);
+/* Notes a driver-level block that may become a segment. */
+void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);
+
+void sl_blocks_apply(struct sl_model *model, const struct sl_item *item);
+void sl_vmm_apply(struct sl_model *model, const struct sl_item *item);
+/* True: this is the only mapping of its physical memory and covers all of it; both together are then one segment of a pool. */
+bool sl_vmm_is_whole(const struct sl_vmm *vmm, const struct sl_live *mapping);
+void sl_vmm_pooled(struct sl_model *model, struct sl_live *mapping);
+bool sl_vmm_release(struct sl_model *model, const struct sl_event *event); /* False: the handle is not of cuMemCreate. */
+void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t site);
+struct sl_vmm *sl_vmm_new(void);
+void sl_vmm_free(struct sl_vmm *vmm);
+
+void sl_graphs_apply(struct sl_model *model, const struct sl_item *item);
+/* Adds a block of the graph's memory whose allocation node was not recorded. */
+void sl_graphs_made(struct sl_model *model, uint64_t graph, uint64_t address);
+void sl_graphs_free_node(struct sl_model *model, uint64_t graph, uint64_t address);
+struct sl_graphs *sl_graphs_new(void);
+void sl_graphs_free(struct sl_graphs *graphs);
+void sl_contexts_apply(struct sl_model *model, const struct sl_item *item);
+/* The key (sl_by_context_key) of the context or device with whose end the block ends. */
+uint64_t sl_contexts_key(const struct sl_model *model, const struct sl_live *live);
+void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
+/* The current label and step of `thread` (0: of any thread that is in a range). */
+struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);
+void sl_labels_finish(struct sl_model *model);
+/* Texts attached to the thread's open ranges, innermost first. */
+unsigned sl_labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX]);
+/* A part of a live block that has a name. */
+struct sl_memory_names_part {
+	uint64_t address, bytes;     /* as a struct sl_extent */
+	uint64_t block, block_bytes; /* the block in which it lies and with which it ends */
+	uint32_t called;	     /* index into the model's */
+};
+
+void sl_memory_names_apply(struct sl_model *model, const struct sl_event *event);
+void sl_memory_names_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
+/* The block has ended; parts of it lose their names. */
+static inline void sl_memory_names_freed(struct sl_model *model, uint64_t address, uint64_t bytes)
+{
+	if (SL_UNLIKELY(model->called_parts))
+		sl_memory_names_drop(model, address, bytes);
+}
+/* Counts contexts, modules, pools, graphs and executables as blocks of their creators. */
+void sl_objects_apply(struct sl_model *model, const struct sl_item *item);
+/* The pool, if it was made with a maximum size, which is its `owner`; NULL: no maximum is known. */
+const struct sl_live *sl_objects_limited_pool(const struct sl_model *model, uint64_t pool);
+void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
+void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
+/* Called at the end: uses the last sample of each device. */
+void sl_samples_end(struct sl_model *model);
+void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
+void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
+void sl_ooms_torch(struct sl_model *model, const struct sl_item *item);
+void sl_ooms_tensor(struct sl_model *model, const struct sl_item *item); /* a tensor was made */
+
+/* The range at index `at` of its thread ends now, or is still open at the end. */
+void sl_ranges_keep(struct sl_model *model, const struct sl_thread_state *state, size_t at, uint32_t thread, bool open);
+/* The number of the entry; SL_UNKNOWN where its label has none. */
+uint64_t sl_ranges_step(const struct sl_model *model, const struct sl_open_range *range);
+struct sl_possession sl_ranges_held(const struct sl_model *model);
+
+/* Called when a range ends. */
+void sl_collectives_range(struct sl_model *model, const struct sl_open_range *range, uint32_t thread);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/model/replay/retried.h"
+#include "analyzer/model/replay/replay.h"
 
 #include "analyzer/model/counts/tracks.h"
-#include "analyzer/model/replay/verbs.h"
 
 #define LESS_MIN     8	 /* a request for at least 1/LESS_MIN of the size counts as the same request made smaller */
 #define FAR_LESS_MIN 128 /* at least 1/FAR_LESS_MIN: another way to do the same; a smaller one is for something else */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples of whole devices and of the process: memory that the process's calls do not show. */
 
-#include "analyzer/model/replay/neighbours.h"
-#include "analyzer/model/counts/sample_wait.h"
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 static void keep_max(uint64_t *peak, uint64_t value)
 {

@@ -7,7 +7,7 @@
 
 #include "analyzer/base/stats.h"
 #include "analyzer/model/counts/tracks.h"
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes)
 {

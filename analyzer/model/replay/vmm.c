@@ -4,7 +4,7 @@
  * references are gone, though its mappings live on.  So mappings name the physical block by index, and a handle finds it only
  * while it is valid.
  */
-#include "analyzer/model/replay/verbs.h"
+#include "analyzer/model/replay/replay.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/model/counts/tracks.h"

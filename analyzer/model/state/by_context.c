@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/model/state/by_context.h"
+#include "analyzer/model/state/model.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/model/state/model.h"
 
 #define LOOKS	   65536 /* entries that are looked at before the index is made, and LOOKS_EACH for each event */
 #define LOOKS_EACH 16

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/model/state/extents.h"
+#include "analyzer/model/state/model.h"
 
 #include <search.h>
-#include <stdlib.h>
 
 #include "analyzer/base/memory.h"
 

@@ -10,18 +10,46 @@
  */
 #pragma once
 
-#include <string.h>
-
-#include "analyzer/model/state/crest.h"
-#include "analyzer/model/state/lives.h"
-#include "analyzer/model/state/range_allocs.h"
-#include "analyzer/model/state/moment.h"
-#include "analyzer/model/state/site.h"
-#include "analyzer/model/state/survivor.h"
-#include "analyzer/model/state/table.h"
-#include "analyzer/model/state/timeline.h"
-#include "analyzer/model/state/track.h"
+#include "analyzer/model/state/parts.h"
 #include "analyzer/trace/trace.h"
+
+/* A site's blocks: their sizes, how long the freed ones lived, how many were freed before the same stack asked again. */
+/* size classes: up to 512 B, then each four times the one before; the last has no upper bound */
+#define SL_LIVES_CLASSES 12
+
+struct sl_lives {
+	uint64_t ended_ns; /* sum of the lifetimes of blocks that ended */
+	/* blocks that were freed before the same stack asked for the next one; the last block is not counted */
+	uint64_t temporary;
+	uint32_t sizes[SL_LIVES_CLASSES];
+};
+
+static inline unsigned sl_lives_class(uint64_t bytes)
+{
+	unsigned power = bytes > 512 ? 64 - (unsigned)__builtin_clzll((bytes - 1) >> 9) : 0;
+
+	return (power + 1) / 2 < SL_LIVES_CLASSES ? (power + 1) / 2 : SL_LIVES_CLASSES - 1;
+}
+
+static inline uint64_t sl_lives_most(unsigned class)
+{
+	return class + 1 < SL_LIVES_CLASSES ? 512ull << 2 * class : UINT64_MAX;
+}
+
+/* What was allocated inside an open range, by site; kept if model->makers is set. */
+/* What one site allocated, freed since or not. */
+struct sl_made {
+	uint32_t site;
+	uint64_t bytes, blocks;
+};
+
+struct sl_making {
+	SL_VECTOR(struct sl_made) made;
+	struct sl_idmap at; /* site -> index of `made` */
+};
+
+void sl_range_allocs_add(struct sl_making *making, uint32_t site, uint64_t bytes);
+void sl_range_allocs_drop(struct sl_making *making);
 
 #define SL_OOMS_MAX	  1024
 #define SL_SITES_MAX	  262144 /* sites of a process that are told apart */
@@ -259,7 +287,7 @@ struct sl_owner {
 	uint64_t bytes, blocks;
 };
 
-/* What was held at an error, compared with the highest of the rises before it (state/rise.h). */
+/* What was held at an error, compared with the highest of the rises before it (parts.h). */
 struct sl_surge {
 	/* bytes: with the request; most: the highest rise before; count: the number of rises before; first, rose: of a swing */
 	uint64_t bytes, most, count, first, rose;
@@ -385,7 +413,7 @@ struct sl_sought {
 
 struct sl_born {
 	uint64_t bytes, blocks;
-	uint64_t named_bytes, named_blocks; /* of these, with a name of the program's (named_places.h); named_blocks: as a whole */
+	uint64_t named_bytes, named_blocks; /* of these, with a name of the program's (named_places.c); named_blocks: as a whole */
 };
 
 /* The part of a place's blocks that has one name. */
@@ -752,3 +780,27 @@ static inline bool sl_model_ended_by_error(const struct sl_model *model)
 {
 	return model->ooms.count && !sl_oom_got_over(&model->ooms.item[model->ooms.count - 1]);
 }
+
+/*
+ * An index of the entries of a table by their context, for programs that make and drop many contexts beside many live blocks.  Most
+ * programs drop one context, at their end.  So the index is only made when searches of the whole table have cost more than the
+ * events, and is kept from then on.
+ */
+
+typedef uint64_t sl_by_context_key(const struct sl_model *model, const struct sl_live *live); /* the key of the entry's owner */
+uint64_t sl_by_context_owner(const struct sl_model *model, const struct sl_live *live);	      /* live->owner */
+
+struct sl_by_context_list {
+	SL_VECTOR(uint64_t) addresses;
+	size_t clean; /* number of entries that were right at the last clean-up */
+};
+
+/* The entries with that key, each once.  The caller removes all of them from the table, and frees the list. */
+struct sl_by_context_list sl_by_context_take(struct sl_table *table, const struct sl_model *model, sl_by_context_key *key_of,
+					     uint64_t key);
+
+/* Adds a new entry.  Removed entries are not reported. */
+void sl_by_context_add(struct sl_table *table, const struct sl_model *model, sl_by_context_key *key_of, const struct sl_live *live);
+
+/* Frees the table with its index. */
+void sl_by_context_free(struct sl_table *table);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/model/state/range_allocs.h"
+#include "analyzer/model/state/model.h"
 
 void sl_range_allocs_add(struct sl_making *making, uint32_t site, uint64_t bytes)
 {

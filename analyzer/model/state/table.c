@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/model/state/table.h"
+#include "analyzer/model/state/parts.h"
 
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 
 static void remake(struct sl_table *table, uint64_t mask, uint64_t seed)

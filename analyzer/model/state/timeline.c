@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/model/state/timeline.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "analyzer/model/state/parts.h"
 
 #include "analyzer/base/memory.h"
 

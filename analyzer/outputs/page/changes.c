@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Changes that were replayed (analyzer/report/change.h), with the curve of each; and what a dry run read that was not computed. */
 #include "analyzer/report/change.h"
-#include "analyzer/outputs/page/parts.h"
+#include "analyzer/outputs/page/page.h"
 #include "analyzer/report/dry.h"
 
 static void put_curve(struct sl_page *page, const double curve[SL_CHANGE_POINTS])

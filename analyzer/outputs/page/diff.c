@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The page about changes between runs: differences as rows, and stacks at the peak with their bytes before and after. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyzer/base/paths.h"
-#include "analyzer/gate/because.h"
+#include "analyzer/gate/gate.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/dry.h"

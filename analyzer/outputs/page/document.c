@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/outputs/page/document.h"
+#include "analyzer/outputs/page/page.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/memory.h"
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Out-of-memory errors, leaks and findings, as the cards show them. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/outputs/page/parts.h"
+#include "analyzer/outputs/page/page.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/leak_list.h"
 #include "analyzer/report/owners.h"

@@ -3,13 +3,11 @@
  * Would it have fit: the run replayed on other devices and with other settings, asked once for all sizes of the page.
  * What is asked is bounded by operations, so that a page takes at most about five seconds longer.
  */
-#include <stdlib.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/answer.h"
 #include "analyzer/fit/window.h"
 #include "analyzer/outputs/page/page.h"
-#include "analyzer/outputs/page/parts.h"
 
 #define SUBJECTS   4
 #define POINTS	   256

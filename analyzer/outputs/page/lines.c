@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines over time at the page's resolution, and the heat map of ranks. */
-#include <stdlib.h>
 
 #include "analyzer/report/devices.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/outputs/page/parts.h"
+#include "analyzer/outputs/page/page.h"
 
 struct columns {
 	uint32_t n;

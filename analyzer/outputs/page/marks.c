@@ -3,7 +3,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/outputs/page/parts.h"
+#include "analyzer/outputs/page/page.h"
 
 static void put_mark(struct sl_page *page, unsigned process, int device, uint64_t ns, const char *kind, const char *text)
 {

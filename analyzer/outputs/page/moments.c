@@ -4,7 +4,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 
-#include "analyzer/outputs/page/parts.h"
+#include "analyzer/outputs/page/page.h"
 
 struct sample {
 	uint32_t node;

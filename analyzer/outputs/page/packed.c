@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/outputs/page/packed.h"
+#include "analyzer/outputs/page/page.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "analyzer/base/memory.h"

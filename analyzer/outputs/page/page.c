@@ -3,7 +3,6 @@
 #include "analyzer/outputs/page/page.h"
 
 #include "analyzer/base/memory.h"
-#include "analyzer/outputs/page/parts.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
 

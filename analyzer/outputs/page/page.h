@@ -5,8 +5,168 @@
  */
 #pragma once
 
-#include "analyzer/outputs/page/document.h"
-#include "analyzer/upstream/files/telemetry.h"
+#include <msgpack.h>
+#include <stdio.h>
+
+#include "analyzer/report/report.h"
+
+/*
+ * The data of the page: msgpack-c into a buffer that grows, and columns of numbers as extension types, little-endian
+ * (doc/report-page.md).  Memory running out ends the program.
+ */
+
+struct sl_packed {
+	unsigned char *data;
+	size_t size, capacity;
+	msgpack_packer pk; /* writes here; so a packed one is not moved */
+};
+
+enum sl_packed_type { SL_PACKED_U8 = 1, SL_PACKED_U16, SL_PACKED_U32, SL_PACKED_F32, SL_PACKED_F64 };
+
+void sl_packed_begin(struct sl_packed *packed);
+
+/* The array of what was written from `at` on: its head is put before it. */
+void sl_packed_array_at(struct sl_packed *packed, size_t at, uint32_t items);
+void sl_packed_string(struct sl_packed *packed, const char *text); /* NULL: nil; cut at 4 kB */
+void sl_packed_bool(struct sl_packed *packed, int value);
+void sl_packed_column(struct sl_packed *packed, enum sl_packed_type type, const void *values, size_t count);
+
+/* Bytes, nil where the value is SL_UNKNOWN. */
+void sl_packed_known(struct sl_packed *packed, uint64_t value);
+
+void sl_packed_free(struct sl_packed *packed);
+
+/* gzip the contents into a buffer of the caller's (free); its size in *size. */
+unsigned char *sl_packed_gzip(const struct sl_packed *packed, size_t *size);
+
+/* As base64 without line breaks; 0 on success. */
+int sl_packed_base64(const unsigned char *data, size_t size, FILE *out);
+
+/*
+ * The page while it is written: its tables of texts, frames and stacks, and functions that write one value.  The parts
+ * (parts.h) use it, and the builders (page.h) use the parts.
+ *
+ * Times in the page are ns since the run's first process started.  Texts, frames and stacks are numbers into tables, which are
+ * written last, when they are complete.
+ */
+
+struct sl_emit_options;
+
+struct sl_page_budget {
+	unsigned bins;	   /* of one line */
+	unsigned samples;  /* places of one moment, or stacks of a diff; smaller ones are merged into one */
+	unsigned moments;  /* of one process, in addition to peak, end, errors, leaks and churn */
+	unsigned detailed; /* processes with all their lines; the others keep only their total */
+	unsigned heat;	   /* columns of the heat map */
+	unsigned blocks;   /* of one segment map */
+	unsigned stays;	   /* rows of what outlived a window of time, for one process */
+	unsigned cards;	   /* leaks and errors, or rows of a diff */
+};
+
+struct sl_page_frame {
+	uint32_t function, file, module, line;
+	uint8_t python, folded, own;
+};
+
+/* The lines of a process, and the offset from their clock to Unix time. */
+struct sl_page_timeline {
+	const struct sl_timeline *timeline;
+	int64_t unix_offset;
+};
+
+/* One card. */
+struct sl_page_finding {
+	const char *id, *severity, *advice;
+	int process, device;	     /* -1: about the run, about no device */
+	uint64_t from_unix, to_unix; /* 0: no time */
+	uint64_t bytes;		     /* SL_UNKNOWN: none */
+	char text[400];
+	struct {
+		char name[40], value[64];
+	} evidence[6];
+	unsigned evidence_count;
+	uint32_t node;
+};
+
+struct sl_page {
+	struct sl_report *report;	    /* NULL: only telemetry */
+	struct sl_page_timeline *timelines; /* of each process */
+	/*
+	 * Where all timelines would take too much memory: makes that of one process, valid until the next call; NULL: they are
+	 * in `timelines`.
+	 */
+	const struct sl_timeline *(*draw)(void *context, unsigned process);
+	void *draw_context;
+	int32_t *ranks; /* of each process, where there is no report */
+	unsigned process_count;
+	SL_VECTOR(struct sl_page_finding) findings;
+	struct sl_page_budget budget;
+	size_t left_stacks, left_rows;	    /* beyond the budget, for a diff */
+	const struct sl_emit_options *emit; /* settings of Stormlog's analyses; NULL: the defaults */
+	uint64_t t0_unix_ns, t1_unix_ns;
+	unsigned *order; /* processes, unusual ones first */
+
+	struct sl_map strings; /* text -> number */
+	SL_VECTOR(const char *) texts;
+	struct sl_map frame_ids; /* packed frame as text -> number + 1 */
+	SL_VECTOR(struct sl_page_frame) frames;
+	struct sl_idmap node_ids; /* parent << 32 | frame -> node */
+	SL_VECTOR(uint32_t) node_parent;
+	SL_VECTOR(uint32_t) node_frame;
+	uint32_t **site_nodes;	      /* [process][site]: node + 1, 0: not resolved yet; NULL: none of it */
+	struct sl_idmap *stack_nodes; /* [process]: python << 32 | native -> node */
+	struct sl_packed pack;
+	size_t rows_at;	    /* where the open array of rows began in `pack` */
+	uint32_t row_count; /* rows since then */
+};
+
+/* Between begin and open the caller fills t0_unix_ns, t1_unix_ns and `order`. */
+void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget);
+void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag,
+		  const char *dry);
+void sl_page_put_warning(void *page, const char *text); /* for each item of the array `warnings` */
+void sl_page_close(struct sl_page *page);		/* writes given_up and the tables strings, frames, nodes */
+#define SL_PAGE_KEYS 30					/* of a page with a time line */
+
+/* The first so many processes in order have all their lines and tables. */
+static inline unsigned sl_page_detailed(const struct sl_page *page)
+{
+	return page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
+}
+
+uint32_t sl_page_string(struct sl_page *page, const char *text); /* NULL is "" and 0 */
+uint32_t sl_page_stack(struct sl_page *page, unsigned process, struct sl_stack stack);
+uint32_t sl_page_site(struct sl_page *page, unsigned process, uint32_t site); /* SL_NO_SITE: 0 */
+/* Adds frames, innermost first, below `root` (0: none). */
+uint32_t sl_page_frames(struct sl_page *page, uint32_t root, const struct sl_stack_frame *frames, unsigned count);
+/* A stack of one frame that is not code: "120 smaller places". */
+uint32_t sl_page_note(struct sl_page *page, const char *text);
+
+/* ns since t0; earlier times give 0 */
+double sl_page_time(const struct sl_page *page, unsigned process, uint64_t ns);
+
+/* A member of the map that is being written: its key, then its value. */
+void sl_page_key(struct sl_page *page, const char *key);
+void sl_page_put_map(struct sl_page *page, const char *key, uint32_t pairs);
+void sl_page_put_array(struct sl_page *page, const char *key, uint32_t items);
+void sl_page_put_column(struct sl_page *page, const char *key, enum sl_packed_type type, const void *values, size_t count);
+void sl_page_put_uint(struct sl_page *page, const char *key, uint64_t value);
+void sl_page_put_double(struct sl_page *page, const char *key, double value); /* NAN: nil */
+void sl_page_put_bool(struct sl_page *page, const char *key, int value);
+void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns); /* 0: nil */
+void sl_page_put_index(struct sl_page *page, const char *key, int64_t index);		     /* of a device, rank, pid; -1: nil */
+void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns);		     /* 0: nil */
+/*
+ * An array of rows, which is as long as rows are written until it ends.  A row is a map of so many members, of which the first is
+ * its process.
+ */
+void sl_page_begin_rows(struct sl_page *page, const char *key);
+void sl_page_row(struct sl_page *page, unsigned members, unsigned process);
+void sl_page_end_rows(struct sl_page *page);
+void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value);
+void sl_page_put_text(struct sl_page *page, const char *key, const char *text);
+
+void sl_page_free(struct sl_page *page);
 
 /* What changed between runs: stacks are added run by run, while its report is open. */
 struct sl_side;
@@ -56,3 +216,38 @@ void sl_page_build_telemetry(struct sl_page *page, const struct sl_page_matter *
 /* The devices of each of its ranks, to free. */
 #define SL_PAGE_TELEMETRY_LINES 4 /* of a rank on a device, where there is room */
 unsigned *sl_page_telemetry_devices(const struct sl_telemetry *telemetry, unsigned *ranks);
+
+/* The parts of the page: each writes its keys and their values into the open map. */
+void sl_page_lines(struct sl_page *page);				 /* lines */
+void sl_page_heat(struct sl_page *page);				 /* heat */
+void sl_page_moments(struct sl_page *page);				 /* moments */
+void sl_page_places(struct sl_page *page);				 /* roles, places */
+void sl_page_marks(struct sl_page *page);				 /* marks, steps */
+void sl_page_segments(struct sl_page *page);				 /* segments */
+void sl_page_processes(struct sl_page *page);				 /* processes, devices */
+void sl_page_tables(struct sl_page *page);				 /* memory, libraries, labels, apis */
+void sl_page_findings(struct sl_page *page);				 /* ooms, leaks; takes the report's findings */
+void sl_page_changes(struct sl_page *page);				 /* changes */
+void sl_page_reads(struct sl_page *page);				 /* reads */
+void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits); /* fit */
+
+/*
+ * What is shown of a device: where PyTorch's allocator reports, its tensors and what it keeps unused stand for the
+ * segments that it got from the driver.
+ */
+bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, int device);
+
+/*
+ * Adds what upstream's analyses say of a session: gap, collectives, first cause.  process_of: the process of a rank and pid
+ * (-1: any); -1: none.
+ */
+void sl_page_session_findings(struct sl_page *page, const struct sl_session *session,
+			      int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid));
+struct sl_page_finding *sl_page_find(struct sl_page *page, const char *id, const char *severity);
+void sl_page_put_findings(struct sl_page *page); /* findings */
+
+/*
+ * Writes one line of a process.  name: "" where `what` says all; shared: number of the device if several processes sample it,
+ * else -1.
+ */
+void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_line *line, const char *name, int shared);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What became of each place's blocks, over the run and between any two of many moments; and what the peak was used for. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/outputs/page/parts.h"
+#include "analyzer/outputs/page/page.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/roles.h"
 

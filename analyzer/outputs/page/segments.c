@@ -2,7 +2,7 @@
 /* PyTorch's segments and their blocks at the first error, the largest moment and the end. */
 
 #include "analyzer/base/memory.h"
-#include "analyzer/outputs/page/parts.h"
+#include "analyzer/outputs/page/page.h"
 
 struct columns {
 	double *segment_bytes, *block_offset, *block_bytes;

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Findings: the list that becomes cards, and those of upstream's analyses of a session's samples. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "analyzer/upstream/answers/collective.h"
-#include "analyzer/upstream/answers/cross_rank.h"
-#include "analyzer/upstream/answers/gap.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/outputs/page/parts.h"
-#include "analyzer/upstream/answers/emit.h"
+#include "analyzer/outputs/page/page.h"
 
 #define INTERVALS 12 /* of collectives, most certain first */
 #define SUSPECTS  4

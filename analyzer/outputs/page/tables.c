@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes, devices, and the plain tables. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/outputs/page/parts.h"
+#include "analyzer/outputs/page/page.h"
 #include "analyzer/report/devices.h"
 
 /* The most on one device at the end. */

@@ -3,15 +3,10 @@
  * The page of Stormlog's own files: samples over time, ranks and findings of the selected session.  Samples know no
  * calls, so there are no stacks, no leaks and no tables of calls; the page says so.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "analyzer/upstream/answers/markers.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/page/page.h"
-#include "analyzer/outputs/page/parts.h"
-#include "analyzer/upstream/answers/emit.h"
 
 /* A rank on one device. */
 struct device {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/alerts.h"
+#include "analyzer/upstream/answers/answers.h"
 
 const struct sl_alert_thresholds sl_alert_defaults = {
 	.warning_percent = 80, .critical_percent = 95, .jump_bytes = 100 << 20, .fragmentation = 0.3};

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/collective.h"
+#include "analyzer/upstream/answers/answers.h"
 
 #include <math.h>
 
 #include "analyzer/base/stats.h"
 #include "analyzer/base/search.h"
-#include "analyzer/base/vector.h"
 
 #define MIB 1048576.0
 #define MS  INT64_C(1000000)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/cross_rank.h"
-
-#include <stdlib.h>
+#include "analyzer/upstream/answers/answers.h"
 
 #include "analyzer/base/stats.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/derived.h"
+#include "analyzer/upstream/answers/answers.h"
 
 #include <math.h>
 

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/emit.h"
+#include "analyzer/upstream/answers/answers.h"
 
-#include "analyzer/upstream/answers/collective.h"
-#include "analyzer/upstream/answers/cross_rank.h"
-#include "analyzer/upstream/answers/derived.h"
-#include "analyzer/upstream/answers/issues.h"
-#include "analyzer/upstream/answers/markers.h"
-#include "analyzer/upstream/files/rollup.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/upstream/files/files.h"
 
 const struct sl_emit_options sl_emit_defaults = {
 	.thresholds = {.gap_ratio = 0.05, .spike_zscore = 2.0, .drift_r2 = 0.6, .fragmentation = 0.3}};

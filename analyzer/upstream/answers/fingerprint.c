@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/fingerprint.h"
-
-#include <stdlib.h>
+#include "analyzer/upstream/answers/answers.h"
 
 #include "analyzer/base/stats.h"
-#include "analyzer/upstream/records/event.h"
 #include "analyzer/base/hash.h"
 
 struct item {

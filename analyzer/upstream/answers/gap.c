@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/gap.h"
+#include "analyzer/upstream/answers/answers.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyzer/base/stats.h"
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/issue_list.h"
-
-#include <stdlib.h>
+#include "analyzer/upstream/answers/answers.h"
 
 #include "analyzer/base/stats.h"
 #include "analyzer/base/utf8.h"
-#include "analyzer/upstream/answers/fingerprint.h"
 
 static int severity_rank(const char *severity)
 {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/issues.h"
+#include "analyzer/upstream/answers/answers.h"
 
 #include <time.h>
 
 #include "analyzer/base/search.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/upstream/answers/fingerprint.h"
-#include "analyzer/upstream/answers/gap.h"
-#include "analyzer/upstream/answers/issue_list.h"
 
 /* --- bundles ------------------------------------------------------------------------------------------------ */
 

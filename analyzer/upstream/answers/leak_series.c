@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/leak_series.h"
+#include "analyzer/upstream/answers/answers.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "analyzer/base/stats.h"
 

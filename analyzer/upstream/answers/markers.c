@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/markers.h"
+#include "analyzer/upstream/answers/answers.h"
 
 #include "analyzer/base/stats.h"
-#include "analyzer/base/vector.h"
 
 static const struct {
 	const char *event_type, *kind, *severity, *label;

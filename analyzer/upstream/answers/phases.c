@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/phases.h"
+#include "analyzer/upstream/answers/answers.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/search.h"
-#include "analyzer/base/vector.h"
 
 /* One phase_enter or phase_exit that is well formed. */
 struct boundary {

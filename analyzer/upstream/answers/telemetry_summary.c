@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/telemetry_summary.h"
+#include "analyzer/upstream/answers/answers.h"
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
-#include "analyzer/upstream/answers/collective.h"
-#include "analyzer/upstream/answers/cross_rank.h"
-#include "analyzer/upstream/answers/issues.h"
 
 enum { LISTED = 10 };
 

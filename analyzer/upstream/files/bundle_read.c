@@ -2,7 +2,7 @@
 /* OOM bundles: the manifest, the metadata, and the events of the last moments. */
 #include <unistd.h>
 
-#include "analyzer/upstream/files/telemetry.h"
+#include "analyzer/upstream/files/files.h"
 
 /* NULL for an empty text too. */
 static const char *text_of(const struct sl_value *object, const char *key)

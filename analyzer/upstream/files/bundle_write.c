@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/files/bundle_write.h"
+#include "analyzer/upstream/files/files.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -7,9 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/upstream/files/folder.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/base/vector.h"
 
 static const char prefix[] = "oom_dump_";
 

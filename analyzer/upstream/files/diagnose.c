@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "analyzer/base/stats.h"
-#include "analyzer/upstream/files/telemetry.h"
+#include "analyzer/upstream/files/files.h"
 
 struct columns {
 	const struct sl_value *timestamps, *allocated, *reserved;

@@ -9,7 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/upstream/files/telemetry.h"
+#include "analyzer/upstream/files/files.h"
 
 struct walk {
 	struct sl_telemetry *t;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/files/folder.h"
+#include "analyzer/upstream/files/files.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/files/live_sink.h"
+#include "analyzer/upstream/files/files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/base/vector.h"
-#include "analyzer/upstream/files/manifest.h"
 
 #define SEGMENT_EVENTS 10000
 #define SEGMENT_BYTES  (INT64_C(64) << 20)

@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/stats.h"
-#include "analyzer/upstream/records/session_id.h"
-#include "analyzer/upstream/files/telemetry.h"
+#include "analyzer/upstream/files/files.h"
 
 struct loading {
 	struct sl_telemetry *t;

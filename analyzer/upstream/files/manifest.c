@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/files/manifest.h"
+#include "analyzer/upstream/files/files.h"
 
 static bool has_all(const struct sl_value *payload, const char *const *keys, size_t count)
 {

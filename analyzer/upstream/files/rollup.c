@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/files/rollup.h"
+#include "analyzer/upstream/files/files.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "analyzer/base/stats.h"
 #include "analyzer/base/search.h"

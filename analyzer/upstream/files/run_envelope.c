@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/files/run_envelope.h"
+#include "analyzer/upstream/files/files.h"
 
 static const char *or_null(const char *text)
 {

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/files/sink.h"
+#include "analyzer/upstream/files/files.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "analyzer/upstream/files/folder.h"
-#include "analyzer/upstream/files/manifest.h"
-#include "analyzer/upstream/files/rollup.h"
-#include "analyzer/upstream/records/source.h"
 #include "analyzer/base/stats.h"
 
 static const char rollups_format[] = "stormlog.telemetry_rollups";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/files/telemetry.h"
+#include "analyzer/upstream/files/files.h"
 
 #include <libgen.h>
 

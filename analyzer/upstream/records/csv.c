@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/records/csv.h"
+#include "analyzer/upstream/records/records.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "analyzer/base/utf8.h"
 
 #define FIELD_MAX_BYTES (16u << 20)
 

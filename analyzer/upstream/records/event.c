@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/records/event.h"
+#include "analyzer/upstream/records/records.h"
 
 #include <stdlib.h>
 

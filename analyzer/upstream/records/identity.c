@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/records/identity.h"
-
-#include "analyzer/base/utf8.h"
+#include "analyzer/upstream/records/records.h"
 
 const char *const sl_identity_names[SL_IDENTITY_FIELDS] = {"job_id", "rank", "local_rank", "world_size"};
 

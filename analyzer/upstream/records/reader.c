@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/records/reader.h"
+#include "analyzer/upstream/records/records.h"
 
 #define ASK_EVERY 64 /* records, between two looks at the clock */
 

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Longer than other files: the rules of V2, V3 and legacy records end in the same checks. */
-#include "analyzer/upstream/records/record.h"
+#include "analyzer/upstream/records/records.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "analyzer/base/utf8.h"
 #include "analyzer/base/hash.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/upstream/records/identity.h"
 
 enum kind {
 	WHOLE,	       /* integer, at least `least` */

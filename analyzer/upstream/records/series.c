@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/records/series.h"
+#include "analyzer/upstream/records/records.h"
 #include "analyzer/base/stats.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/records/session.h"
+#include "analyzer/upstream/records/records.h"
 
 #include <math.h>
 #include <stdlib.h>

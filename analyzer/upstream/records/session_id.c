@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/records/session_id.h"
+#include "analyzer/upstream/records/records.h"
 
 #include <stdlib.h>
-
-#include "analyzer/upstream/records/record.h"
-#include "analyzer/upstream/records/source.h"
 
 static const char *make(struct sl_arena *arena, const char *path, const char *kind)
 {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/records/source.h"
+#include "analyzer/upstream/records/records.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/base/paths.h"
-#include "analyzer/base/utf8.h"
-#include "analyzer/upstream/records/csv.h"
 
 #define LINE_MAX_BYTES (16u << 20)
 #define FILE_MAX_GB    16 /* of lines or rows; a million samples have half of one */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* Records of Python Stormlog made from a report, and sessions read from its files. */
+#pragma once
+
+#include "analyzer/report/report.h"
+
+/*
+ * Makes the events of a session: whose they are, what the process held, what the device had in use at a time, and the metadata
+ * of every event.  Texts and metadata live in the arena.
+ */
+
+struct sl_maker {
+	const struct sl_process *process;
+	struct sl_arena *arena;
+	struct sl_session *session;
+	const struct sl_value *plain; /* metadata for events that add none of their own */
+	const char *backend;
+	int64_t last_allocated;
+	uint32_t told; /* bins of the device whose samples are in the session already */
+	unsigned alerts;
+};
+
+/* Metadata with room for so many further keys.  `device` may be NULL, here and below. */
+struct sl_value *sl_maker_metadata(struct sl_maker *m, uint32_t room, const struct sl_device_state *device, uint64_t ns);
+
+/* Mean of the bin that contains ns; 0: there is no such line. */
+int64_t sl_maker_at(const struct sl_model *model, const struct sl_line *line, uint64_t ns);
+
+/*
+ * The same for what PyTorch's allocator held.  The allocator gets a segment some time before it reports the segment; in between
+ * the segment counts as the allocator's too.
+ */
+int64_t sl_maker_segments(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns);
+
+struct sl_v3_event sl_maker_event(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, const char *type);
+
+/* What the process held on the device at that time, exactly; a bin only gives a mean. */
+void sl_maker_set_held(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
+		       struct sl_v3_event *event);
+
+/* Sets the device's own figures from its samples up to that time, else unknown. */
+void sl_maker_set_used(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, struct sl_v3_event *event);
+
+/* The same where `hidden` bytes are known to be neither free nor held by a recorded process. */
+void sl_maker_set_hidden(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, int64_t hidden,
+			 struct sl_v3_event *event);
+
+/* Appends the event to the session, with the changes since the one before. */
+void sl_maker_add(struct sl_maker *m, struct sl_v3_event event);
+
+/* Writes a process's ranges as phases of its session: phase_enter and phase_exit with their scope, as Stormlog does. */
+/* `first`: the device of ranges that held nothing, may be NULL.  A range that never closed has an enter and no exit. */
+void sl_session_phases_add(struct sl_maker *m, const struct sl_phase *phase, const struct sl_device_state *first);
+
+/* Writes lines over time as a limited number of samples of a session, and the peak. */
+/* One sample for each group of bins, where the process held most in it; if several are equal, where the device held most. */
+void sl_session_samples_device(struct sl_maker *m, const struct sl_device_state *device, unsigned samples);
+
+void sl_session_samples_peak(struct sl_maker *m, const struct sl_device_state *device);
+
+/* For a process without a device, as Stormlog's CPU tracker does it: each change of its resident memory, and the peak. */
+void sl_session_samples_resident(struct sl_maker *m, const struct sl_line *rss, unsigned samples);
+
+/*
+ * A replayed process as a telemetry session.  Its lines over time become a bounded number of TelemetryEventV3, never one for
+ * each allocation.  The peak of every stretch of time, every lifecycle event and out-of-memory error, and a bounded choice of
+ * phases are in it.
+ *
+ * allocated: bytes handed out to the program (blocks of PyTorch where it reports them, else calls); reserved: bytes
+ * obtained from the driver; used: the whole device by its samples, else the same as reserved, and total is unknown.
+ */
+
+#define SL_SESSION_SAMPLES	 2000
+#define SL_SESSION_SAMPLES_LEAST 60
+#define SL_SESSIONS_SAMPLES	 250000 /* of all sessions together: many ranks share it evenly */
+
+/*
+ * Fills the session.  The report's options say how many samples it has, and the thresholds of alerts.  Texts and metadata
+ * live in `arena`, which must outlive it; events are malloc'ed.
+ */
+void sl_sessions_make(const struct sl_report *report, const struct sl_process *process, struct sl_arena *arena,
+		      struct sl_session *session);
+
+/* The session of each process; the array and the events are the caller's (free each .events). */
+struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_arena *arena);
+
+/*
+ * What led up to an error: the events of its session until then, and beside the thinned samples each of the last changes of
+ * what the process held on that device, with its call and where the memory was asked for.  malloc'ed.  Main thread only.
+ */
+struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_arena *arena, const struct sl_session *session,
+				       const struct sl_oom *oom, size_t *count);
+
+/* All of them as telemetry, which takes the events; texts live in `arena`, and it is freed first. */
+struct sl_telemetry *sl_sessions_telemetry(const struct sl_report *report, struct sl_arena *arena);
