@@ -485,7 +485,9 @@ ssize_t sl_file_link(const char *path, char *text, size_t size);
 /* Reads at most size - 1 bytes of a small file and adds a terminator.  The bytes read, or -1 with errno. */
 ssize_t sl_file_read(const char *path, char *text, size_t size);
 
-/* STORMLOG_ONLY.  True: the glob (* ? [a-z] [!a-z]) matches the whole path or its last component. */
+/* STORMLOG_ONLY: a glob that is matched here, because fnmatch() may allocate, and the first GPU call may come from an allocator. */
+
+/* True: the glob (* ? [a-z] [!a-z]; bytes, not characters) matches the whole path or its last component. */
 bool sl_filter_matches(const char *glob, const char *path);
 
 /* True: it has what only regular expressions have, so the user meant one. */
