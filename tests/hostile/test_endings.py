@@ -223,7 +223,7 @@ class Endings(unittest.TestCase):
         self.assertEqual(set(before), {"x.sqlite", "x.sqlite-wal", "x.sqlite-shm"})
         done = self.run_it("export", "sqlite", "-o", at, "t")
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("x.sqlite-wal beside it", done.stderr)
+        self.assertIn("x.sqlite-wal belongs to a database", done.stderr)
         self.assertEqual({name: open(os.path.join(self.folder, name), "rb").read() for name in before}, before)
         left.close()
         self.assertEqual(self.run_it("export", "sqlite", "-o", at, "t").returncode, 0)
