@@ -178,7 +178,7 @@ class Site(unittest.TestCase):
 
     def test_the_landing_page_has_projects_and_newest_runs(self):
         page = self.page("/")
-        for name in ("alpha", "beta", "tag-4", "Leak"):
+        for name in ("alpha", "beta", "tag-4", "Left"):
             self.assertIn(name, page.text)
         for n in range(5):
             self.assertIn(f"/runs/{self.numbers[n]}", page.links())
