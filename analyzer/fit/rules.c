@@ -1041,18 +1041,18 @@ void sl_fit_seed(struct sl_fit_engine *e, const struct sl_fit_seed *seeds, size_
 
 	for (size_t i = 0; i < count; i++) {
 		const struct sl_fit_seed *seed = &seeds[i];
-		struct private_pool *private = seed->pool ? private_of(e, seed->pool) : NULL;
+		struct private_pool *own = seed->pool ? private_of(e, seed->pool) : NULL;
 		struct sl_fit_block key = {.stream = seed->stream, .small = seed->small};
 		bool begins = !i || seeds[i - 1].number != seed->number;
 		struct tail *tail = NULL;
 
-		key.pool = private ? &private->pools[seed->small] : &e->pools[seed->small];
+		key.pool = own ? &own->pools[seed->small] : &e->pools[seed->small];
 		if (seed->expandable)
 			last = seed_range(e, &tails, &key, seed, lowest[seed->small], &tail);
 		else if (begins)
 			last = NULL;
-		if (private && begins)
-		private->segments++;
+		if (own && begins)
+			own->segments++;
 		block = new_block(e, &key, seed->address, seed->bytes);
 		splice(block, last, NULL);
 		if (tail)
