@@ -50,6 +50,7 @@ static inline void sl_text_add_number(struct sl_text *t, uint64_t number)
 }
 
 /* Sizes as users write them: a number, then K, M, G or T (binary), with or without iB or B.  No locale. */
+
 /* Reads "4G", "1.5GiB", "512 MiB", "0".  False: not a size, negative, too large, or with parts of a byte. */
 bool sl_size_parse(const char *text, uint64_t *bytes);
 
@@ -75,10 +76,12 @@ struct sl_nearest {
 void sl_nearest_consider(struct sl_nearest *nearest, const char *name);
 
 /* A word for a command line that a user may paste. */
+
 /* The word as a POSIX shell reads it back: unchanged where nothing in it is special, else in single quotes.  Cut at size. */
 const char *sl_shell_word(char *out, size_t size, const char *word);
 
 /* The ranks that are recorded, as STORMLOG_RANKS has them: a list like "0,2,4-7".  Nothing is allocated. */
+
 /* True: the list is well-formed. */
 bool sl_ranks_valid(const char *list);
 

@@ -243,12 +243,12 @@ struct sl_asked {
  * An instant: a framework's allocator took or gave back a block.  The stack is taken here.  asked: NULL where it is not known.
  * label: a text's id, what the framework calls it; 0: the range that is open.
  */
+void sl_record_block(unsigned api, uint64_t address, uint64_t bytes, int device, uint64_t allocated, uint64_t reserved,
+		     const struct sl_asked *asked, uint32_t label);
+
 /* The same where all is as at the thread's last block event (sl_agent_thread.steady).  False: it is to be recorded as above. */
 bool sl_record_block_again(unsigned api, uint64_t address, uint64_t bytes, int device, uint64_t allocated, uint64_t reserved,
 			   const struct sl_asked *asked);
-
-void sl_record_block(unsigned api, uint64_t address, uint64_t bytes, int device, uint64_t allocated, uint64_t reserved,
-		     const struct sl_asked *asked, uint32_t label);
 
 /*
  * Calls that were unwound: left by longjmp, an exception or the end of a thread, so that they never return to their wrapper.

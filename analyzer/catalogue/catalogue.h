@@ -131,12 +131,12 @@ void sl_card_measures(const struct sl_card *card, struct sl_measures *measures);
  *	query      = all {"or" all}
  *	all        = one {["and"] one}
  *	one        = "not" one | "-" one | "(" query ")" | term
- *	term       = FIELD OP value | value             a value alone is looked for in all texts
+ *	term       = FIELD OP value | value             a value without FIELD is looked for in all texts
  *	OP         = ":" | "=" | "!=" | "<" | "<=" | ">" | ">="
  *	value      = WORD | "TEXT"                      WORD ends at a blank or a parenthesis; * at its end: words that begin so
  *
- * A number that a run does not have matches neither a comparison nor its `not`: FIELD=? finds the run.  project:x of a run
- * without a project is false.
+ * A comparison with a number that a run lacks does not match, and its `not` does not match either.  FIELD=? finds such a run.  A
+ * run without a project does not match project:x, and it matches `not project:x`.
  */
 
 /* Limits of a query, which may come from anybody. */
@@ -338,21 +338,25 @@ void sl_scan_free(struct sl_scan *scan);
 bool sl_scan_found(const struct sl_scan *scan, int64_t run);
 
 /*
- * Finds the runs at which a quantity changed.  The old value is the median of the first runs since the last change, and its
- * spread is their MAD or a floor.  A run is a change if all of this holds:
- *  - it is farther from the median than the spread allows, and farther than 1 % (10 % while there are fewer than 12 runs);
- *  - the next run confirms it: as far away, on the same side, and near the first;
- *  - two thirds of the next seven runs, as far as they are known, are as far away too (all, if fewer than 12 runs came before),
- *    so later runs may take back a change that two runs had named;
- *  - if earlier runs were like it, so many more in a row are as far away that chance hardly explains them; fewer than 20
- *    earlier runs do not tell how likely chance is, and then there is no change.
- * Three more runs in a row settle a change (if fewer than 12 came before: the next seven).  Whoever looks after every run sees
- * two runs that are far away by chance now and then, but hardly ever five.
- * It is also a change if seven runs in a row are beyond all earlier ones, at least twelve, and farther than 1 %: a smaller
- * change takes more runs.  Or if five runs that hardly differ follow seven that hardly differ, farther than 1 %; seven settle
- * it.
- * So a single run changes nothing, and neither does a quantity that always jumped between two values.
- * Measured in tests/catalogue/test_series_change.c.
+ * Finds the runs at which a quantity changed.  The old value is the median of the first runs since the last change.  Its spread
+ * is their MAD, or a floor.  A run is a change in one of three cases.
+ *
+ * A jump, which has all of these signs:
+ *  - The run is farther from the median than the spread allows, and than 1 % (10 % while fewer than 12 runs are known).
+ *  - The next run confirms it.  It is as far away, on the same side, and near the first.
+ *  - Of the next seven runs, those that are known, two thirds are as far away.  All must be, if fewer than 12 runs came before.
+ *    So later runs may take back a change that two runs had named.
+ *  - If earlier runs were like it, so many more in a row are as far away that chance hardly explains them.  Fewer than 20
+ *    earlier runs do not tell how likely chance is, and then the run is no change.
+ * Three more runs in a row settle it, or the next seven if fewer than 12 came before.  Two runs are far away by chance now and
+ * then, but hardly ever five.
+ *
+ * A small change: seven runs in a row are beyond all earlier ones, at least twelve, by more than 1 %.
+ *
+ * A steady quantity: five runs that hardly differ follow seven that hardly differ, by more than 1 %.  Seven runs settle it.
+ *
+ * So a single run changes nothing.  A quantity that always jumped between two values does not change.  Measured in
+ * tests/catalogue/test_series_change.c.
  */
 
 #define SL_SERIES_BEFORE 5  /* runs needed before a change can be found */

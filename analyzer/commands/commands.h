@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The verbs of stormlog-analyze.  argv[0] is the verb.  Exit statuses, as in the man page: 0 fine; 1 a limit is exceeded; 2
- * usage, a path that does not exist, or a place that may not be replaced; 3 nothing readable (convert, validate: something was
- * invalid); 4 the result could not be written.
+ * The verbs of stormlog-analyze.  argv[0] is the verb.  Each returns an exit status of the man page:
+ *   0  fine
+ *   1  a limit is exceeded
+ *   2  usage, a path that does not exist, or a place that may not be replaced
+ *   3  no input can be read; in convert and validate: some input is invalid
+ *   4  the result could not be written
  */
 #pragma once
 
@@ -15,8 +18,8 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/suppress.h"
 
-/* What the verb tree prints, as text and as JSON. */
-/* Owners of memory on a terminal: as a tree, as a table, as collapsed stacks. */
+/* Owners of memory: on a terminal as a tree, a table or collapsed stacks, and as JSON. */
+
 /* What became of all blocks of an owner, up to the end of the replay. */
 struct sl_tree_lives {
 	uint64_t made, kept; /* kept: blocks that were never freed */
@@ -141,7 +144,6 @@ struct sl_option {
 			"look there too for libraries, programs and debug files of the recorded build (default: where they were)"  \
 	}
 
-struct sl_command; /* commands.h */
 struct sl_arguments {
 	const struct sl_command *command;
 	int argc;
@@ -158,10 +160,9 @@ struct sl_arguments {
 };
 
 /*
- * Parses all of argv into `context`, the settings that the table's rows name.  An option whose row names no member is given to
- * `take` with its index in the table and its value (NULL for a flag); take returns whether the value is valid, and may be NULL
- * where such options mean nothing.  Returns an exit status after printing why, or -1: go on, with as many paths as the verb
- * wants.
+ * Parses all of argv into `context`, the settings that the table's rows name.  `take` gets each option whose row names no member:
+ * its index in the table, and its value (NULL for a flag).  It returns whether the value is valid.  It may be NULL where all rows
+ * name members.  Returns -1 to go on, with as many paths as the verb wants, or an exit status after printing why.
  */
 typedef bool sl_arguments_take(void *context, int option, const char *value);
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context);
@@ -213,7 +214,7 @@ bool sl_begin_is_read(const char *path, char *const *inputs);
 /* Prints warnings from `first` on, before `end`, on stderr; of very many the first. */
 void sl_native_say(const struct sl_report *report, size_t first, size_t end);
 
-/* Reads and analyses the paths, prints problems on stderr; returns an exit status of commands.h. */
+/* Reads and analyses the paths, prints problems on stderr; returns an exit status. */
 int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
 
 /* Reads the same paths again, with options that depend on the first reading; prints no damage again. */
@@ -250,6 +251,7 @@ void sl_because_print(const struct sl_because *because, unsigned rows);
 void sl_because_json(struct sl_json *j, const struct sl_because *because);
 
 /* Opens the page that a verb has written in the reader's browser. */
+
 /*
  * Prepares to open `folder`'s report.html: starts a process that never sees the trace and waits for the
  * request. To be called before sl_begin.
@@ -258,6 +260,7 @@ void sl_browser_start(const char *folder);
 void sl_browser_open(void);
 
 /* What the verbs over many runs share: the catalogue and the choice of runs in it.  One thread. */
+
 /* The first rows of such a verb's table; the filters are those of Python Stormlog's queries. */
 enum { SL_CATALOGUED_OPTIONS = 13 };
 /* clang-format off */
@@ -325,7 +328,7 @@ struct sl_entries_how {
 
 /*
  * Entries are printed in the order in which they ended.  One that never closed comes last, without an end and a use after it. 
- * Returns an exit status of commands.h.
+ * Returns an exit status.
  */
 int sl_entries_print(char **paths, const struct sl_entries_how *how);
 
@@ -336,6 +339,7 @@ enum { SL_HISTORY_ANY = 5 }; /* the largest of all that the words of --of name *
 int sl_history_show(struct sl_catalogued *catalogued, const char *name, unsigned of, bool json);
 
 /* Arguments of the verbs about running recordings: paths, process ids, or nothing, which means all of this node. */
+
 /* True: the arguments are process ids, or there are none: recordings are found through /proc. */
 bool sl_living_is_node(const struct sl_arguments *options);
 
@@ -349,6 +353,7 @@ bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *opti
 void sl_living_poll(struct sl_follow *follow);
 
 /* Who held memory at a moment, from replayed processes: the owners that tree, table and flame show. */
+
 /* In the order of --by and --sort. */
 enum sl_owned_by {
 	SL_BY_LIBRARY,

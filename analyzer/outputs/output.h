@@ -131,6 +131,7 @@ bool sl_outputs_write(struct sl_report *report, struct sl_destination *place);
 void sl_heuristics_put(struct sl_json *j, const struct sl_process *process);
 
 /* Stacks in JSON.  A document has a table of frames, since many stacks of a run share them; a stack is numbers of its rows. */
+
 /* All zeroes is an empty table. */
 struct sl_json_frames {
 	struct sl_map numbers, texts;

@@ -40,10 +40,12 @@ const char *sl_archive_member(const char *file);
 void sl_archive_close(const char *path);
 
 /* Files that people name, and that are none of ours: what they are, by their first bytes. */
+
 /* Prints on stderr what each of the files is that is known, and what to do.  True: each was one, so that no more needs telling. */
 bool sl_foreign_tell(char *const *paths, unsigned count);
 
 /* What an image tells without being opened: its header, for grouping images by run, and whether its process lives. */
+
 /* Takes it from the first readable file, else from the ring.  False: none can be read. */
 bool sl_image_header(const struct sl_image *image, struct sl_header *header);
 
@@ -161,6 +163,7 @@ void sl_live_passes_begin(struct sl_trace *trace); /* To be called before the fi
 bool sl_live_passes_next(struct sl_trace *trace);
 
 /* Divides the images of a folder among processes that do not communicate. */
+
 /*
  * To be called after the last sl_images_add and before grouping.  Keeps only the part-th (from 0) of so many parts with about
  * the same number of bytes.  While the files stay the same, every process computes the same parts.  Asks for each file's size.

@@ -141,7 +141,7 @@ bool sl_incomplete_is_in_ring(const struct sl_files *files, const struct sl_reco
 void sl_incomplete_say(const struct sl_files *files, const struct sl_recovered_ring *ring, struct sl_damage *damage);
 
 /*
- * Adds damage where a file between others is missing, and where the files hold fewer events than their end said, of which
- * nothing is folded: what may follow the end is not counted there.  footer_events 0: there is no end.
+ * Adds damage where a file between others is missing.  Adds damage too where the files hold fewer events than their end counted.
+ * It does not compare events where files are folded: their end does not count what may follow it.  footer_events 0: no end.
  */
 void sl_incomplete_miss(const struct sl_files *files, const char *name, uint64_t footer_events, struct sl_damage *damage);

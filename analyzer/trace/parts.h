@@ -128,6 +128,7 @@ unsigned sl_names_segment(const char *path);
 char *sl_names_stem(const char *path, unsigned *segment);
 
 /* The stack of a call, as the definitions of its trace number it; symbols/symbols.h makes frames of it. */
+
 /* All 0: unknown. */
 struct sl_stack {
 	uint64_t caller; /* the address that the call returned to */

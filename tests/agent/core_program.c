@@ -3,22 +3,23 @@
  * core_program MODE THREADS CALLS [MICROSECONDS] makes fake GPU calls through the agent's core.  Every allocation has its own
  * address and size, so the reader of the trace can name a missing one.  Modes:
  *
- *   train, starved  THREADS threads make blocks as in training; starved: the writer gets hardly any processor
- *   heirs           threads one after the other, with a starved writer: each gets segments that the one before it left
- *   wanted, forks   THREADS threads call while the writer is asked to take segments back; forks: while two threads fork
- *   crowd           more threads at once than the ring has segments, with a starved writer
- *   naps, waits     calls fill the ring while the writer is long in one call to the disk; waits: a handler jumps out of
- *                   calls that wait for room
- *   held            threads fill the ring inside calls that do not return
- *   grows           threads want segments while another is slow to make the ring longer
- *   cut             killed once a log that cannot become longer has no room for the least definition
- *   exit, _exit     ended by exit, or by the row of _exit
- *   kill            ended by SIGKILL in the middle
- *   reserved, gone  THREADS threads one after the other, each of which leaves a slot that it reserved and did not fill, or
- *                   (gone) ends by the system call exit inside a call; then CALLS calls
- *   left            a call is left by longjmp, then blocks alone are made
- *   brief           CALLS threads one after the other
- *   jumps           a timer's handler jumps out of calls; THREADS: 0 at one depth of the stack, 1 at several
+ *   train, starved  THREADS threads make blocks as in training.  In starved the writer gets hardly any processor.
+ *   heirs           Threads run one after the other, with a starved writer.  Each gets segments that the one before it left.
+ *   wanted, forks   THREADS threads call while the writer is asked to take segments back.  In forks two threads fork meanwhile.
+ *   crowd           More threads run at once than the ring has segments, with a starved writer.
+ *   naps, waits     Calls fill the ring while the writer is long in one call to the disk.  In waits a handler jumps out of
+ *                   calls that wait for room.
+ *   held            Threads fill the ring inside calls that do not return.
+ *   grows           Threads want segments while another is slow to make the ring longer.
+ *   cut             The process is killed once a log that cannot become longer has no room for the least definition.
+ *   exit, _exit     The process ends by exit, or by the row of _exit.
+ *   kill            SIGKILL ends the process in the middle.
+ *   reserved        THREADS threads run one after the other.  Each leaves a slot that it reserved and did not fill.  CALLS calls
+ *                   follow.
+ *   gone            As reserved, but each thread ends by the system call exit inside a call.
+ *   left            A longjmp leaves a call, then the program makes only blocks.
+ *   brief           CALLS threads run one after the other.
+ *   jumps           A timer's handler jumps out of calls, at one depth of the stack (THREADS 0) or at several (THREADS 1).
  *   inside, pace, stay, inherit, late, fork, nest, around, longjmp, claim, exec: see main
  *
  * Longer than other files: a mode for each way to end.

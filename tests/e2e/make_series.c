@@ -1,32 +1,58 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_series FOLDER HOW: writes the trace of a program that works evenly, as none does on a busy machine (test_answers.py, test_next.py).  It has
- * a block of 20 MiB and makes one of 3 MiB in each of 60 turns of 5 ms; the blocks are freed at the end or kept, or HOW changes more:
- *   rises, kept, collects: frees all at the end; keeps all; frees all and makes one more.  scatters: as rises, each turn at a line of its own.
- *   level: only one block of 500 MiB.  turns: frees the block of the turn before.  fills: keeps the blocks of the first 24 turns and of three later ones.
- *   late, late-few: frees each block at once up to the 20th turn, or the 45th.
- *   queues: frees the oldest in every 4th turn, and lives on for as long as that took; backlog: frees the oldest in every 2nd turn, to the end.
- *   loads, loads-slowly: makes the 60 blocks in half a millisecond, or half a millisecond apart, and ends.  loads-N: makes N blocks as fast and ends.
- *   starts: keeps all; the first four calls have no stack but a return address.  loads-and-works: keeps 160 blocks, then makes and frees 15 others.
- *   fails, only-fails: asks after turns 30 and 60 for 50 MiB more than an 8 GiB device has free; fails also makes a passing block in each turn.
- *   beside-few, beside-many: as fails, where another process holds 100 MiB, or 5 GiB.  drains, drains-at-once: frees at the pace of allocation, or at once.
- *   pauses, warms: with a range around each turn; rests for ten seconds after the 50th; or only the first six, of a second each, keep a block.
- *   after-steps: twenty ranges keep nothing, then two places do.  few-steps, few-pairs: of 200 ranges every 20th keeps one block, or two.
- *   threads, threads-some: four threads enter ranges at once, 20 times each; all keep a block, or two of three do.
- *   together: each turn keeps blocks at three lines below one caller, and one elsewhere.  one-line: two functions of one line, as of a
- *   template, keep a block in each turn.  vector: each of 250 turns keeps a block, eight of them by another line of a library.
- *   bound: a cache makes 530 blocks and keeps at most 1000 MiB of them, which it reaches after the 500th.
- *   amid, tenth: beside 200 turns of two passing blocks a place keeps one in every 2nd turn after the 120th, or every tenth of its blocks; jump: 60 after 170 turns.
- *   neighbour: with 3000 MiB asks in vain for 800 beside a process with 4000, whose context is in no sample; neighbour-frees: that frees before free memory is
- *   read; neighbour-killed: it was killed, and a sample lists it.  neighbour-comes: it is sampled with most of it only after the error; neighbour-goes-on: with
- *   more than was in use at the error.  leaking-N: N processes keep a block in each turn.
- *   classes, classes-beside: a cache makes two blocks for each of 21 classes of sizes, the rarer the later; beside a passing block in each of 500 turns;
- *   classes-evenly: at even distances.  snapshots: ten epochs of 20 passing blocks; after each, eight blocks more, of which the second's stay until the
- *   fifth's are there.  sets-up-N-M: in N of 200 turns of a passing block a library keeps M blocks; -labels: each time with a label of its own that comes
- *   again without keeping any; -names: with one that does not.
- *   batches-E-T-N: E epochs of T turns of four passing blocks and N turns that also keep one; -labels: N for each of four; -only: these have no passing block.
- *   spike-of-tensors: PyTorch has 128 MiB for a tensor of 20, and makes one of 5 in each turn, of 90 in the 20th.
+ * make_series FOLDER HOW writes the trace of a program that works evenly, as no program does on a busy machine (test_answers.py,
+ * test_next.py).  The program has a block of 20 MiB.  It makes one of 3 MiB in each of 60 turns of 5 ms.  HOW says the rest.
  * (Longer than other files: each way is a few lines, and all share the same blocks and clock.)
+ *
+ *   rises              It frees all blocks at the end.
+ *   kept               It keeps all.
+ *   collects           It frees all at the end and makes one more.
+ *   scatters           As rises, each turn at a line of its own.
+ *   level              It has only one block of 500 MiB.
+ *   turns              It frees the block of the turn before.
+ *   fills              It keeps the blocks of the first 24 turns and of three later ones.
+ *   late, late-few     It frees each block at once up to the 20th turn, or the 45th.
+ *   queues             It frees the oldest in every 4th turn, and lives on for as long as that took.
+ *   backlog            It frees the oldest in every 2nd turn, to the end.
+ *   loads              It makes the 60 blocks in half a millisecond, and ends.
+ *   loads-slowly       It makes them half a millisecond apart, and ends.
+ *   loads-N            It makes N blocks as fast as loads, and ends.
+ *   loads-and-works    It keeps 160 blocks, then makes and frees 15 others.
+ *   starts             It keeps all.  The first four calls have a return address as their only stack.
+ *   fails              After turns 30 and 60 it asks for 50 MiB more than an 8 GiB device has free.  Each turn makes a passing block.
+ *   only-fails         As fails, without passing blocks.
+ *   beside-few, beside-many    As fails, where another process holds 100 MiB, or 5 GiB.
+ *   drains             It frees at the pace of allocation.
+ *   drains-at-once     It frees all at once.
+ *   pauses             A range is around each turn.  It rests for ten seconds after the 50th.
+ *   warms              A range is around each turn.  The first six turns last a second each, and keep a block.
+ *   after-steps        Twenty ranges keep no block, then two places do.
+ *   few-steps, few-pairs       Of 200 ranges every 20th keeps one block, or two.
+ *   threads, threads-some      Four threads enter ranges at once, 20 times each.  All keep a block, or two of three do.
+ *   together           Each turn keeps blocks at three lines below one caller, and one elsewhere.
+ *   one-line           Two functions of one line, as of a template, keep a block in each turn.
+ *   vector             Each of 250 turns keeps a block, eight of them by another line of a library.
+ *   bound              A cache makes 530 blocks and keeps at most 1000 MiB of them, which it reaches after the 500th.
+ *   amid               Beside 200 turns of two passing blocks a place keeps one in every 2nd turn after the 120th.
+ *   tenth              The place keeps every tenth of its blocks.
+ *   jump               The place keeps 60 after 170 turns.
+ *   neighbour          With 3000 MiB it asks in vain for 800 beside a process with 4000, whose context is in no sample.
+ *   neighbour-frees    That process frees before free memory is read.
+ *   neighbour-killed   It was killed, and a sample lists it.
+ *   neighbour-comes    It is sampled with most of its memory only after the error.
+ *   neighbour-goes-on  It is sampled later with more than was in use at the error.
+ *   leaking-N          N processes keep a block in each turn.
+ *   classes            A cache makes two blocks for each of 21 classes of sizes, the rarer the later.
+ *   classes-beside     As classes, beside a passing block in each of 500 turns.
+ *   classes-evenly     As classes, at even distances.
+ *   snapshots          Ten epochs have 20 passing blocks each.  After each, eight blocks stay.  The second's go when the fifth's come.
+ *   sets-up-N-M        In N of 200 turns of a passing block a library keeps M blocks.
+ *   sets-up-N-M-labels Each time has a label of its own, which comes again without keeping any.
+ *   sets-up-N-M-names  Each time has a label of its own, which does not come again.
+ *   batches-E-T-N      E epochs have T turns of four passing blocks, and N turns that also keep one.
+ *   batches-E-T-N-labels       N turns for each of four labels.
+ *   batches-E-T-N-only         The N turns have no passing block.
+ *   spike-of-tensors   PyTorch has 128 MiB for a tensor of 20.  It makes one of 5 in each turn, and one of 90 in the 20th.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -41,6 +41,7 @@ void sl_late_unwinder_name(struct sl_model *model);
 void sl_named_born(struct sl_model *model, uint64_t since_ns);
 
 /* What was in use beside a process's blocks when it ran out of memory: its contexts and code, and its neighbours. */
+
 /* Takes from the device's last sample, and from what its context and code are known to take. */
 void sl_neighbours_take(struct sl_oom *oom, const struct sl_device_state *device);
 /*
@@ -72,6 +73,7 @@ void sl_retried_look(struct sl_model *model, const struct sl_item *item);
 void sl_retried_with_less(struct sl_model *model, const struct sl_item *item);
 
 /* What each file of this folder does with an item of the trace, and the functions they call in each other. */
+
 /* Ends a segment that PyTorch's allocator gives back to the driver. */
 void sl_torch_release(struct sl_model *model, int device, const struct sl_live *segment);
 void sl_torch_end(struct sl_model *model, uint64_t block);

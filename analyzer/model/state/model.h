@@ -14,6 +14,7 @@
 #include "analyzer/trace/trace.h"
 
 /* A site's blocks: their sizes, how long the freed ones lived, how many were freed before the same stack asked again. */
+
 /* size classes: up to 512 B, then each four times the one before; the last has no upper bound */
 #define SL_LIVES_CLASSES 12
 
@@ -37,6 +38,7 @@ static inline uint64_t sl_lives_most(unsigned class)
 }
 
 /* What was allocated inside an open range, by site; kept if model->makers is set. */
+
 /* What one site allocated, freed since or not. */
 struct sl_made {
 	uint32_t site;

@@ -38,8 +38,7 @@ struct sl_crests {
 	size_t count, capacity;
 };
 
-/* A place that asks for memory, and what its blocks hold.  A report keeps these for each rank, so their size matters. */
-/* A site: the call, stack, label, device and kind of its blocks.  Blocks name their site by its index. */
+/* The call, stack, label, device and kind of blocks, which name it by its index.  A report keeps one for each rank: stay small. */
 struct sl_site {
 	struct sl_stack stack;
 	uint32_t label, thread;

@@ -8,6 +8,7 @@
 #include "analyzer/base/utf8.h"
 
 /* The receiver of a file's records: readers of every form of file (source.c, csv.c) hand the records to one. */
+
 /* How much a problem cost. Upstream passes over a torn last line and refuses the file for anything else. */
 enum sl_source_loss {
 	SL_SOURCE_RECORD, /* this record */
@@ -31,6 +32,7 @@ void sl_source_clock_start(struct sl_source_clock *clock, FILE *file);
 bool sl_source_clock_spent(struct sl_source_clock *clock, const struct sl_source_reader *reader, const char *path, uint32_t line);
 
 /* Telemetry exported as CSV: the first row names the columns, each further row is one record. */
+
 /* Hands each row to reader->record; the line is the one the row begins on. */
 void sl_csv_read(FILE *file, const char *path, const struct sl_source_reader *reader);
 
