@@ -181,9 +181,9 @@ void sl_probes_close(struct sl_probes *probes);
  * Python stacks of a process that is watched.  The BPF program (python.bpf.c) copies addresses of code objects and instructions
  * while the thread stands still.  Here they get their names, a little later, from the process's memory.
  *
- * The names are exact, because deaths of code objects are counted by slot.  What was read of a code object is believed only if no
- * code object of its slot died between the call and the end of the reading, or if all that died are known to be others.  When one
- * dies whose slot was seen on a stack, the BPF program copies what its name is read from; without room for that it has no name.
+ * The names are exact, because deaths of code objects are counted by slot.  A name counts only if no code object of its slot died
+ * between the call and the end of the reading, or if all that died are known to be others.  When one dies whose slot was seen on a
+ * stack, the BPF program copies the memory of its name; without room for that it has no name.
  */
 
 struct sl_lines;

@@ -86,9 +86,9 @@ struct sl_seen_native {
 };
 
 /*
- * A Python frame as it was found.  code: bits 0 to 42 are the address of its code object, which is a multiple of 16; bit 43: C
- * entered the loop with this frame; above: how many code objects of the same slot have died so far, by which those that had
- * the same address are told apart.
+ * A Python frame as it was found.  code: bits 0 to 42 are the address of its code object, which is a multiple of 16.  Bit 43: C
+ * entered the loop with this frame.  The bits above count the dead code objects of the same slot, which separates two objects of
+ * one address.
  */
 struct sl_seen_line {
 	__u64 code, instr;

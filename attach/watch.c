@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Longer than other files: what begins, follows and ends the watch of a process shares its state, which nobody else sees. */
+/* Longer than other files: the functions that begin, follow and end the watch of a process share its private state. */
 #include "attach/attach.h"
 
 #include <sys/stat.h>

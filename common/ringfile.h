@@ -35,7 +35,7 @@
 /* HOLE: the segment is nobody's, and the file has no disk blocks for it. */
 enum sl_segment_use { SL_SEGMENT_FREE, SL_SEGMENT_CLAIMED, SL_SEGMENT_EVENTS, SL_SEGMENT_DEFS, SL_SEGMENT_HOLE };
 
-/* 128 bytes: what the producer writes and what the writer writes lie on different cache lines. */
+/* 128 bytes: the producer and the writer write to different cache lines. */
 struct sl_segment {
 	_Atomic uint32_t use;	 /* enum sl_segment_use */
 	_Atomic uint32_t thread; /* events: thread id of the trace, from 1 */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What device memory holds. Small copies move, because their bytes decide things: indices, counts, flags. Kernels compute nothing,
- * and what they would have written reads as 0. A large copy leaves zeros, so that a model of many gigabytes takes no room on the
- * host.
+ * The contents of device memory. Small copies move, because their bytes decide things: indices, counts, flags. Kernels do no work;
+ * their results read as 0. A large copy leaves zeros, so that a model of many gigabytes takes no room on the host.
  */
 #include "tests/sim/sim.h"
 

@@ -9,7 +9,7 @@
 
 /*
  * Reads it from the name of the package's folder, which lies beside the folder of the library that `caller` is code of: two folders
- * up from site-packages/torch/lib/libtorch_cuda.so. What is not found stays as `version` has it.
+ * up from site-packages/torch/lib/libtorch_cuda.so. A number that is not found keeps its value in `version`.
  */
 static inline void sl_dry_version(const void *caller, const char *package, int version[3])
 {

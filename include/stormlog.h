@@ -6,7 +6,7 @@
  *	#include "stormlog.h"
  *
  *	stormlog_push_step("step", i);		a range of the calling thread: "step_#", index i
- *	stormlog_pair("batch_size", "128");	said of the range that the thread opened last
+ *	stormlog_pair("batch_size", "128");	belongs to the range that the thread opened last
  *	stormlog_name(cache, bytes, "KV cache");
  *	stormlog_pop();
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pipe, socket or terminal ends for the other side when its last copy is closed, which is to be the command's.  So whoever lives
- * beside the command closes what it has inherited.  What we open ourselves is close-on-exec, by which it is told apart.
+ * A pipe, socket or terminal ends for the other side when its last copy is closed; that copy must be the command's.  So our process
+ * beside the command closes its inherited descriptors.  Our own ones have the close-on-exec flag, by which we know them.
  */
 #include "launcher/launcher.h"
 
@@ -46,8 +46,8 @@ static bool is_kept(const struct kept *kept, int fd, const struct stat *st)
 
 /*
  * Record locks (POSIX) belong to the process, outlive an exec, and go when the process closes any descriptor of the file; those of
- * flock() go with the last copy of the descriptor.  The kernel lists each beneath the descriptor by which it was taken, before all
- * that it says of one kind of file alone; where the list is cut, there may be one.
+ * flock() go with the last copy of the descriptor.  The kernel lists each below the descriptor by which it was taken, before the
+ * lines of special files.  A list that is cut may have lost one.
  */
 static bool has_record_lock(int fd)
 {

@@ -35,7 +35,7 @@ void sl_launcher_say(const char *format, ...) SL_PRINTF(1, 2);
 /* Copies our words, which may then be cut.  NULL: there is no memory. */
 char **sl_title_take(int argc, char **argv);
 
-/* From now on ps shows our name alone, without its folder, or if `whole`, nothing. */
+/* From now on ps shows our name without its folder and arguments, or if `whole`, an empty line. */
 void sl_title_cut(bool whole);
 
 /* --- launcher/flags.c --- */

@@ -71,9 +71,9 @@ void sl_packs_sweep(struct sl_packs *packs);
 
 /*
  * Who may read and who may write: STORE/tokens, a line "NAME RIGHTS SHA256" each.  A file with another line is never rewritten; the
- * server takes the lines that are tokens.  A token is 256 random bits, so its SHA-256 alone gives nothing away and needs no salt.
- * The file is read again when it changed.  While it cannot be read, as where descriptors are short, the tokens are those of the
- * last reading.  Any thread.
+ * server takes the lines that are tokens.  A token is 256 random bits, so its SHA-256 reveals no bit of it and needs no salt. The
+ * file is read again when it changed.  While it cannot be read, for want of descriptors say, the tokens are those of the last
+ * reading.  Any thread.
  */
 
 enum sl_right { SL_RIGHT_READ = 1, SL_RIGHT_WRITE = 2 };
@@ -425,8 +425,8 @@ void sl_run_change(struct sl_request *request);	  /* POST /runs/N/pin, /runs/N/u
 void sl_site_static(struct sl_request *request);  /* /static/ */
 
 /*
- * Ends slow connections: those that have not sent their headers within ten seconds, or that move a body or an answer at less than
- * 16 KiB a second after an initial allowance. libmicrohttpd itself waits as long as a byte arrives now and then.
+ * Ends slow connections.  A connection has ten seconds to send its headers.  A body or an answer must move at 16 KiB a second,
+ * after an initial allowance. libmicrohttpd itself waits as long as a byte arrives now and then.
  */
 
 struct sl_slow;

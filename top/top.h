@@ -70,7 +70,7 @@ struct sl_top {
 	int page_line; /* pipe to the child that writes pages; -1: there is none */
 };
 
-/* The view whose name stands in that column of the line of names; -1: none. */
+/* The view whose name is in that column of the line of names; -1: no view. */
 int sl_top_tab_at(int x);
 
 /* top/choose.c: what is shown of all that is followed */

@@ -20,8 +20,8 @@ struct sl_fields {
 };
 
 /*
- * Lives on the wrapper's stack; its address shows which calls were left by longjmp.  By the time it is looked at the memory
- * may be the program's again: whatever is read is checked, and only the frame's own call writes to it.
+ * Lives on the wrapper's stack; its address shows which calls were left by longjmp.  The memory may be the program's again when we
+ * look at it.  So each reader checks it, and only the frame's own call writes to it.
  */
 struct sl_frame {
 	struct sl_frame *outer;
@@ -125,7 +125,7 @@ bool sl_known_device(int device, bool set);
 #define SL_LABELS_DEPTH	   32u
 #define SL_LABELS_TEXT_MAX 256u /* longer labels are cut */
 
-/* A label and its index; label 0 is none.  details: what NCCL says of a range of its own. */
+/* A label and its index; label 0 is none.  details: NCCL's payload of its own range. */
 struct sl_labels_entry {
 	uint64_t index;
 	uint16_t label;
@@ -253,12 +253,11 @@ bool sl_record_block_again(unsigned api, uint64_t address, uint64_t bytes, int d
 /*
  * Calls that were unwound: left by longjmp, an exception or the end of a thread, so that they never return to their wrapper.
  *
- * Nobody tells us.  A wrapper links its frame, which lies on its stack, into the thread's list of open calls; if the call
- * is unwound, that memory is the program's again while the list still points to it.  The thread's next call finds out: stacks
- * grow down, so a frame below the new one, or where the new one lies, has been unwound; and so has a frame that the
- * program has written over, which its check words tell.  A signal handler on an alternate stack lies below or above by chance
- * and is truly inside.  The slots of unwound calls are completed with the flag abandoned, because the ring would wait for them for
- * ever, and what they claimed of --limit is given back.
+ * A wrapper links its frame, which is on its stack, into the thread's list of open calls.  After an unwinding the list still points
+ * to that memory, which is the program's again.  The thread's next call finds out.  Stacks grow down, so a frame below the new one,
+ * or at its place, has been unwound.  So has a frame whose check words the program has overwritten.  A signal handler on an
+ * alternate stack lies below or above by chance and is truly inside.  The slots of unwound calls are completed with the flag
+ * abandoned, because the ring would wait for them for ever, and what they claimed of --limit is given back.
  *
  * The agent's own work (sl_agent_begin) can be unwound too, by a signal handler: sl_unwound_inside finds it by its stack frame.
  *

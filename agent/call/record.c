@@ -198,7 +198,7 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 
 /*
  * Is the driver asked for this call's device and context?  Not for HSA: HIP, which would answer, may not be loaded.  A context that
- * an allocation makes is sampled when the allocation is over, and what it took can be told from the block.
+ * an allocation makes is sampled when the allocation is over; by then its share is known apart from the block.
  */
 static bool is_asked(const struct sl_frame *frame, const struct sl_hooks_row *hook)
 {

@@ -6,9 +6,9 @@
 #define REFUSED_MAX 16
 
 /*
- * The frame of work that was left looks alive as long as the program has not written over it, where the stack cannot be followed.
- * A few calls that seem to be inside may be ours, or those of a signal handler that interrupted us; when there are many in a row,
- * nobody is inside.
+ * An abandoned frame looks alive until the program overwrites it, where the stack cannot be followed.
+ * A few calls that seem to be inside may be ours, or those of a signal handler that interrupted us.  Many in a row show that the
+ * frame is dead.
  */
 static bool too_many_refused(struct sl_agent_thread *thread)
 {

@@ -23,7 +23,7 @@ static void go_on(struct sl_ring *ring, unsigned index, uint64_t to)
 }
 
 /*
- * Closes segment `index` at `at` with a mark that names the next one, so that nobody waits for the thread that closes it.
+ * Closes segment `index` at `at` with a mark that names the next one, so that other threads need not wait for the closing one.
  * found: the mark, or what another thread wrote there before.  False: there is no segment, and no thread makes one.
  */
 static SL_NOINLINE bool close_segment(struct sl_ring *ring, unsigned index, size_t at, uint64_t *found)

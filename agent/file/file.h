@@ -125,9 +125,9 @@ void sl_peaks_note(const struct sl_event *events, unsigned count);
 unsigned sl_peaks_copy(struct sl_peak peaks[SL_PEAKS_MAX]);
 
 /*
- * What a reader must know of the events that a fold (retention.c) leaves out of the trace: the totals of block events by device,
- * the time up to which they are left out, and for each thread the first slot whose events are still in the ring.  One map behind
- * the folded events (doc/trace-format.md).  Writer thread only.
+ * The checkpoint of a fold (retention.c), for the events that it leaves out of the trace: the totals of block events by device, and
+ * the time up to which they are left out.  It also names, for each thread, the first slot whose events are still in the ring.  One
+ * map behind the folded events (doc/trace-format.md).  Writer thread only.
  */
 
 #define SL_CHECKPOINT_DEVICES 64 /* devices with block events; further ones share the last row */
@@ -297,10 +297,9 @@ void sl_store_remove_ring(struct sl_trace_store *store, const struct sl_ring *ri
 void sl_store_abandon(struct sl_trace_store *store);
 
 /*
- * Keeps the files of a process within STORMLOG_KEEP, by folding the oldest file into file 1. Kept are calls, definitions and what
- * is known of failures; allocations that nothing in these files frees; and what was live at the highest instants
- * (peaks.c), with its frees.  Left out are all other events of blocks, and ranges; their totals are in the checkpoint
- * (doc/trace-format.md).
+ * Keeps the files of a process within STORMLOG_KEEP, by folding the oldest file into file 1. Kept are calls, definitions and the
+ * facts of failures; allocations that no event in these files frees; and the blocks live at the highest instants (peaks.c), with
+ * their frees.  Left out are all other events of blocks, and ranges; their totals are in the checkpoint (doc/trace-format.md).
  *
  * The new file 1 is written beside the old one under a name that no reader takes for a trace, renamed over it, and the folded file
  * is removed.  So a reader finds every event once, whenever the process is killed.

@@ -80,8 +80,8 @@ static bool is_gone(int32_t tid)
 }
 
 /*
- * Ends the producer of a thread that left by the system call `exit`, which told nobody and would never be idle if it was
- * inside a call.  Its unfinished slots are given up or abandoned, as where the C library ends a thread.
+ * Ends the producer of a thread that left by the system call `exit`.  Inside a call it would never become idle by itself.  Its
+ * unfinished slots are given up or abandoned, as where the C library ends a thread.
  */
 static void bury(struct sl_ring *ring, struct sl_producer *producer, uint64_t now_ns)
 {

@@ -47,7 +47,7 @@ static uint64_t inject_at; /* 0: off */
 static char inject_api[64];
 static _Atomic uint64_t injectable;
 
-/* "3" or "3:cudaMalloc"; what cannot be read injects nothing. */
+/* "3" or "3:cudaMalloc"; any other text injects nothing. */
 static void read_injection(const char *text)
 {
 	size_t digits;

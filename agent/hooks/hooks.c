@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wrappers, expanded from the rows of hooks/.  A row becomes one body, which does the work, and for each instance
- * an entry of a few instructions that calls the body with its number and the address it will return to:
+ * Wrappers, expanded from the rows of hooks/.  A row becomes one body, which does the work, and one entry for each instance.  The
+ * entry is a few instructions: it calls the body with its number and its return address.
  *
  *	cudaMalloc (exported, instance 0), cudaMalloc__1 .. __3 (handed out by look-ups)  ->  cudaMalloc__body
  */

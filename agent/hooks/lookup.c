@@ -107,8 +107,8 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 		return go_on;
 	if (handle == RTLD_NEXT) {
 		/*
-		 * The asking object lies before us, and none between has the name: the next one is ours, if an object behind us
-		 * has the name too.  We ask once and the caller does not ask again, because HAMi-core behind us takes a second
+		 * The asking object is before us, and no object between has the name.  So the next one is ours, if an object behind
+		 * us has the name too.  We ask once and the caller does not ask again, because HAMi-core behind us takes a second
 		 * look-up for a loop.
 		 */
 		found = real_lookup(RTLD_NEXT, &request);

@@ -195,9 +195,9 @@ void sl_pjrt_name_keep(const struct sl_pjrt_key *key, uint32_t id);
 /* Which real function a wrapper calls: by name, ABI version and caller. */
 
 /*
- * A row has up to SL_HOOK_INSTANCES wrappers, because one process may hold several real functions of one name
- * (libcudart.so.11.0 beside .so.13): instance 0 is the exported one, which finds its real function per caller;
- * the others are handed out by look-ups, one per real function.
+ * A row has up to SL_HOOK_INSTANCES wrappers, because one process may hold several real functions of one name (libcudart.so.11.0
+ * beside .so.13).  Instance 0 is the exported one, which finds its real function per caller.  Look-ups hand out the others, one per
+ * real function.
  */
 #define SL_HOOK_INSTANCES 4
 
@@ -229,8 +229,8 @@ extern const int32_t sl_hook_entries[][3] __attribute__((visibility("hidden")));
 /* The op that asks TensorFlow's allocator for memory. */
 
 /*
- * Text id in the trace of the op under way on the calling thread and of what it asks for: "MatMul output"; 0: none, or the library
- * does not let us read it.  allocator: a function of the library that is asked.
+ * Text id in the trace of the calling thread's op and its request: "MatMul output".  0: no op, or the library does not let us read
+ * it.  allocator: a function of the library that is asked.
  */
 uint32_t sl_tensorflow_op(const void *allocator);
 

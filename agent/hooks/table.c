@@ -21,8 +21,8 @@ static uint32_t hash_of(const char *name)
 }
 
 /*
- * Built at the first look-up of a name that we may have.  Threads that build it at the same time write the same ids into the
- * same places, because each goes in order of ids; so nobody waits.
+ * Built at the first look-up of a name that we may have.  Threads that build it at the same time need no lock: each goes in order
+ * of ids, so they write the same ids into the same places.
  */
 static void make_name_index(void)
 {

@@ -123,9 +123,9 @@ static SL_NOINLINE void tell_version(const void *function, const char *versions)
 
 /* --- what was asked ----------------------------------------------------------------------------------------
  *
- * On the way to a block the allocator calls, on the same thread and through its PLT, CUDAStream::stream() for the stream,
- * and from 512 bytes on roundup_power2_divisions(size) with the size that was asked for; then it reports.  stream() is
- * called by every kernel launch too: the last answer counts.
+ * On the way to a block the allocator calls CUDAStream::stream() on the same thread and through its PLT.  From 512 bytes on it also
+ * calls roundup_power2_divisions(size) with the requested size.  Then it reports.  Every kernel launch calls stream() too: the last
+ * answer counts.
  */
 static __thread struct {
 	uint64_t bytes, stream;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the rows of hooks/ are written.  Each verb is a ROW of its name.  Whoever expands a table of rows defines ROW, ALSO,
- * LOOKUP, QUERY and the rest first; all.def undefines them behind its last row.
+ * How the rows of hooks/ are written.  Each verb is a ROW of its name.  A file that expands a table of rows defines ROW,
+ * ALSO, LOOKUP, QUERY and the rest first.  all.def undefines them behind its last row.
  *
  *	VERB(ret, name, (prototype), (arguments), .field = ..., ...)
  *	VERB(kind, ret, name, ...)		where the verb concerns memory: kind from common/events.def

@@ -19,8 +19,8 @@
 #define PARK_NS	    100000000ull /* longest wait for its end: a vendor's library, or a lock of the waiting thread, may delay it */
 
 /*
- * The low bits of `parking`; STARTING until the thread runs; PAUSED: it stays, and does nothing; RESUMED: it has not yet seen that
- * its pause is over.  The upper half counts the changes: a thread that saw the writer end may start the next one only if none was
+ * The low bits of `parking`.  STARTING: the thread does not run yet.  PAUSED: it sleeps.  RESUMED: its pause is over, and it has
+ * not yet seen that.  The upper half counts the changes: a thread that saw the writer end may start the next one only if none was
  * started and parked meanwhile.
  */
 enum parking { NOT_PARKED, PARKED, STARTING, PAUSED, RESUMED };
@@ -46,8 +46,8 @@ static void change_to(enum parking state)
 }
 
 /*
- * The threads that the C library counts: it ends the process with the last of them.  libpthread's, from glibc 2.34 on libc's,
- * symbol for debuggers; NULL: it has none.
+ * The C library's count of threads: it ends the process with the last of them.  A symbol for debuggers, in libpthread, from glibc
+ * 2.34 on in libc.  NULL: the C library lacks it.
  */
 static const volatile unsigned *counted_threads;
 static struct sl_mute program_signals;

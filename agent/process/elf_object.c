@@ -24,10 +24,10 @@ static ElfW(Addr) distance(ElfW(Addr) a, ElfW(Addr) b)
 }
 
 /*
- * A pointer of a dynamic section is an address, or an offset from the object's base: glibc relocates these pointers in place, musl
- * does not, and neither does so in the vdso.  What the section points to lies near the section, so the nearer of the two is meant.
- * To take each value below the base as an offset would be wrong: before Linux 3.16, and in a user-mode kernel, the vdso is linked
- * for 0xffffffffff700000, and adding its base wraps round to where it is mapped.
+ * A pointer of a dynamic section is an address or an offset from the object's base.  glibc relocates these pointers in place,
+ * except in the vdso; musl does not.  The target is near the section, so the nearer of the two is meant.  To take each value below
+ * the base as an offset would be wrong: before Linux 3.16, and in a user-mode kernel, the vdso is linked for 0xffffffffff700000,
+ * and adding its base wraps round to where it is mapped.
  */
 static const void *pointer(ElfW(Addr) base, ElfW(Addr) value, const ElfW(Dyn) * dynamic)
 {

@@ -98,9 +98,9 @@ bool sl_file_can_open(unsigned count)
 }
 
 /*
- * Raises the limit for the moment of the call, since a number beyond it is one that the program neither gets nor can dup2 to, as
- * long as it does not raise the limit itself.  It is a high one all the same, since the program may have had the low ones before it
- * lowered the limit.  -1: it is not to be raised.
+ * Raises the limit for the moment of the call: the program neither gets a number beyond its limit nor can dup2 to one, unless it
+ * raises the limit.  The number is high, because the program may have had lower ones before it lowered the limit.  -1: the limit
+ * cannot be raised.
  */
 static int move_beyond_limit(int fd)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * memcpy and its like for this library alone: our calls, the compiler's and zstd's are bound to these.  A sanitizer's runtime
- * replaces those of the C library.  It would see what we read and write, but not what orders it: ThreadSanitizer would report
- * false races, and MemorySanitizer reads of memory that it never saw written.  syscall is here because uid_wrapper
- * replaces the C library's by one that takes a lock, and holds that lock while it closes libraries.  The system calls below it
- * are here because their names belong to the program (ISO C 7.1.3): a function of its own with such a name would be ours.
+ * replaces those of the C library.  It would see our reads and writes without their order.  ThreadSanitizer would report false
+ * races, and MemorySanitizer uninitialised reads.  syscall is here because uid_wrapper replaces the C library's by one that takes a
+ * lock, and holds that lock while it closes libraries.  The system calls below are here because their names belong to the program
+ * (ISO C 7.1.3), which may define such a function itself.
  *
  * Compiled so that no loop is turned into a call of itself (meson.build).
  */

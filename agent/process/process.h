@@ -93,8 +93,8 @@ bool sl_process_wanted(const struct sl_process_identity *process, const struct s
 int sl_process_make_directory(const struct sl_process_identity *process);
 
 /*
- * The header map of doc/trace-format.md into out; returns its bytes, 0 when it does not fit.
- * ring: what the header's `ring` says; file: 1 for the first of the process, 2, ...
+ * Writes the header map of doc/trace-format.md into out.  Returns its bytes, 0 when it does not fit.  ring: the header's `ring`;
+ * file: 1 for the first of the process, 2, ...
  */
 size_t sl_process_header(void *out, size_t size, const struct sl_process_identity *process, const struct sl_options *options,
 			 const char *ring, unsigned file);
@@ -102,14 +102,14 @@ size_t sl_process_header(void *out, size_t size, const struct sl_process_identit
 /*
  * CLOCK_MONOTONIC in nanoseconds, cheaper than from the system: stamps are half of what an event costs.
  *
- * Where the kernel itself keeps time by the processor's counter (it has found that to be invariant and the same on all
- * processors) the time is a line over that counter, the same line for all threads, so that they are ordered by it as
- * exactly as by the counter.  The writer bends the line ten times a second to follow the system's clock, from which it
- * differs by tens of nanoseconds; it never jumps.
+ * Where the kernel itself keeps time by the processor's counter, the time is a line over that counter.  (The kernel has then found
+ * the counter invariant and the same on all processors.) All threads use one line, so it orders them as exactly as the counter
+ * does.  The writer bends the line ten times a second to follow the system's clock, from which it differs by tens of nanoseconds;
+ * it never jumps.
  *
- * clock_gettime is called instead on other machines, before there is a line, and far from where the writer looked last (the
- * machine slept, or the process continues on another one); and for good once counter and clock have gone apart or the kernel
- * has given the counter up.
+ * clock_gettime is called instead on other machines, before there is a line, and far from the writer's last look (the machine
+ * slept, or the process continues on another one).  It is called for good once counter and clock have gone apart or the kernel has
+ * given the counter up.
  */
 
 /*
@@ -691,8 +691,8 @@ int sl_open_proc_last_status(void);
 void sl_open_proc_begin(void);
 
 /*
- * Memory by mmap, because the program's malloc must not be called.  A program may lock all memory that it maps from now on
- * (mlockall) and may have a small allowance for that: our memory is not locked and takes nothing of the allowance.
+ * Memory by mmap, because the program's malloc must not be called.  A program may lock all memory that it maps later (mlockall),
+ * within a small allowance.  Our memory stays unlocked and takes none of the allowance.
  */
 
 #define SL_PAGE 4096u /* the smallest that there is */
@@ -769,9 +769,9 @@ uint64_t sl_procfile_start(uint64_t pid);
 enum sl_redact_follows { SL_REDACT_NOTHING, SL_REDACT_SECRET, SL_REDACT_USER };
 
 /*
- * `argument` into out, its secret parts replaced by SL_REDACTED: the value of --name=value or --name VALUE where the name looks
- * like a key's, the user of a URL, secrets in its query, and what looks like an access token.  Errs on the side of masking.
- * follows: SL_REDACT_NOTHING for the first argument, then as the last call left it.
+ * Copies `argument` into out and replaces its secret parts by SL_REDACTED.  These are the value of --name=value or --name VALUE
+ * whose name looks like a key's, the user of a URL, secrets in its query, and text like an access token.  Errs on the side of
+ * masking. follows: SL_REDACT_NOTHING for the first argument, then as the last call left it.
  */
 void sl_redact_argument(const char *argument, enum sl_redact_follows *follows, char *out, size_t size);
 

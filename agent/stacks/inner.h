@@ -137,13 +137,12 @@ struct sl_cfi_rule sl_cfi_find(uintptr_t pc);
 extern _Atomic bool sl_cfi_lies SL_HIDDEN;
 
 /*
- * Which code objects have died, so that a cached stack that names one by address is never taken for a new
- * code object at the same address.  PyCode_Type.tp_dealloc is replaced once by a hook that counts deaths, per
- * slot of a small hash table of addresses, and only in slots some cache depends on.
+ * Deaths of code objects, so that a cached stack is never taken for a new code object at the same address.  A hook replaces
+ * PyCode_Type.tp_dealloc once and counts deaths per slot of a small hash table of addresses.  It counts only in slots that a cache
+ * depends on.
  *
- * A cached stack keeps the sum of its codes' slots.  Counts only grow, so an equal sum means that none of its
- * codes has died.  sl_codes_stamp changes with every counted death: as long as it stands still nothing need
- * be summed.
+ * A cached stack keeps the sum of its codes' slots.  Counts only grow, so an equal sum means that none of its codes has died.
+ * sl_codes_stamp changes with every counted death: while it stays the same, the sums stay the same.
  *
  * Exact because a code on the calling thread's stack is alive: if it is not the one that was cached, that one
  * was freed before, and its death was counted before the allocator could hand the address out again.
@@ -197,9 +196,9 @@ uint32_t sl_intern(struct sl_intern *table, struct sl_intern_key hash, sl_intern
 void sl_intern_reset(struct sl_intern *table);
 
 /*
- * The calling thread's own stack, of which the thread needs all from its stack pointer on as long as it runs, and how much is left
- * of the stack that it stands on.  Any other stack, a coroutine's or the one that a coroutine was begun on, may be gone at the next
- * call.
+ * The bounds of the calling thread's own stack, and how much is left of the stack that it runs on.  The thread needs its own stack
+ * from the stack pointer on as long as it runs.  Any other stack may be gone at the next call: a coroutine's, or the one that began
+ * it.
  */
 
 extern __thread struct sl_own {
@@ -230,7 +229,7 @@ bool sl_own_on_alternate(stack_t *alternate);
  */
 bool sl_own_has_room(uintptr_t bytes);
 
-/* The same of the thread's own stack alone.  False: the thread stands on another one, whose end nobody knows. */
+/* The same, of the thread's own stack only.  False: the thread runs on another stack, whose end is unknown. */
 bool sl_own_could_take(uintptr_t bytes);
 
 /*
@@ -271,10 +270,10 @@ void sl_trails_close(struct sl_cache_entry *entry, uint32_t count, uint32_t id);
 /*
  * Return addresses of the calling thread's stack, without libunwind where every frame has a simple rule (cfi.c).
  *
- * A frame is known by its return address, its stack pointer and, where a rule outside it needs it, its rbp; what lies
- * outside follows from these and from the words that hold the next return addresses and the saved rbp.  So if one frame of
- * the last walk is the same and none of those words has changed, the frames outside it are the same too: they are compared
- * instead of walked, and a stack that has not changed at all costs two loads a frame.
+ * A frame is known by its return address, its stack pointer and, where an outer rule needs it, its rbp.  The outer frames follow
+ * from these and from the words that hold the next return addresses and the saved rbp.  If one frame of the last walk is the same
+ * and those words are unchanged, the outer frames are the same too.  So they are compared, not walked; an unchanged stack costs two
+ * loads a frame.
  *
  * Belongs to one thread; a zeroed one is empty.  A walk that is left by longjmp leaves nothing wrong behind.  Nor does one
  * that a signal handler's walk interrupts: the handler's result is kept.
@@ -310,7 +309,7 @@ struct sl_walk {
 	bool alone;	  /* the owner's: nobody else can be asked, so a stack ends where it cannot be followed */
 	bool foreign;	  /* the last walk was, or led, to a stack that is not the thread's own: nothing of it holds for the next */
 	uint32_t turn;	  /* walks begun */
-	uintptr_t guess;  /* SL_WALK_UNKNOWN: where libunwind would look for a frame, by rbp alone; 0: nowhere, or elsewhere */
+	uintptr_t guess;  /* SL_WALK_UNKNOWN: where libunwind would look for a frame, by rbp only; 0: unknown */
 	uintptr_t signal; /* SL_WALK_UNKNOWN: where the handler returns to at whose frame the walk ended; 0: at another */
 	uint32_t built;	  /* the turn that these frames belong to */
 	uint64_t named;	  /* the owner's number for a stack, and above it the turn that built the stack */
@@ -338,7 +337,7 @@ struct sl_walked {
 	uint32_t count; /* at most `max` */
 	uint32_t built;
 	uint32_t name; /* SL_WALK_KNOWN */
-	bool gone;     /* the frames outside of these lie on a stack that is no more: nobody else may look for them */
+	bool gone;     /* the outer frames were on a stack that is gone: do not look for them */
 };
 
 enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked);
@@ -518,8 +517,8 @@ struct sl_python_walk {
 void sl_python_walk(struct sl_python_walk *walk, uintptr_t frame, uint64_t *words, unsigned depth, uintptr_t seen[SL_PYTHON_SEEN]);
 
 /*
- * Names the `count` frames from `first` on, without those that no traceback shows.  codes: where to put the code objects of
- * all, or NULL.  *lasting becomes false if one is no code object, so that nothing would tell of its death.
+ * Names the `count` frames from `first` on, without those that tracebacks omit.  codes: room for the code objects of all frames, or
+ * NULL.  *lasting becomes false if one is no code object: the hook would miss its death.
  */
 uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint32_t count, bool truncated, uint64_t *codes,
 			  bool *lasting);

@@ -303,9 +303,9 @@ static bool is_away(uintptr_t frame)
 }
 
 /*
- * Our own walk is many times faster than libunwind, but its stacks are believed only after libunwind has agreed: a new
- * stack is unwound by both, and where they differ nothing is walked any more.  The walk is believed alone once an object
- * was unloaded, beside a sanitizer, and where tables are noise, since libunwind would follow them anywhere.
+ * Our own walk is many times faster than libunwind.  It counts only after libunwind has agreed: both unwind a new stack, and where
+ * they differ the walk is given up.  Without libunwind's consent it counts once an object was unloaded, beside a sanitizer, and
+ * where tables are noise: libunwind would follow those anywhere.
  */
 uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 {

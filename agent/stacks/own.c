@@ -37,7 +37,10 @@ static bool is_stack(const uintptr_t *kept, uintptr_t pointer)
 	return pointer - kept[0] < kept[1] && kept[0] + kept[1] - pointer < ABOVE_MOST && kept[2] < kept[1];
 }
 
-/* Where it is kept is not told: it is found by the values, in a thread whose stack begins and ends with a page.  0: not yet. */
+/*
+ * The C library does not tell its place.  It is found by its values, in a thread whose stack begins and ends with a page.
+ * 0: not yet.
+ */
 static __attribute__((no_sanitize("address"))) unsigned find_kept(uintptr_t pointer)
 {
 	static _Atomic unsigned known;

@@ -30,7 +30,7 @@ void sl_stacks_start(unsigned mode, unsigned depth);
 /* Writer thread only: may take the loader's lock.  Until it has run, native stacks are those of our own walk. */
 void sl_stacks_open_libraries(void);
 
-/* Stacks of the calling thread.  mode: what is wanted now, of what sl_stacks_start was told.
+/* Stacks of the calling thread.  mode: the wanted part of sl_stacks_start's modes.
  * Async-signal-safe: within a capture of the same thread it gives 0. */
 struct sl_stack_ids sl_stacks_capture(unsigned mode);
 
@@ -123,7 +123,7 @@ bool sl_stacks_may_allocate(void);
 #define SL_STACKS_ROOM_NEW   6144u /* a stack that is not known */
 bool sl_stacks_has_room(uintptr_t bytes);
 
-/* True: the caller stands on its thread's own stack, and that has so many bytes left.  Nothing is said where it has not. */
+/* True: the caller is on its thread's own stack, and that has so many bytes left.  False tells nothing. */
 bool sl_stacks_could_take(uintptr_t bytes);
 
 /* Captures no native stacks from now on; sl_stacks_state says why. */

@@ -161,16 +161,15 @@ void sl_objects_construct(void);
 void sl_objects_forked(void);
 
 /*
- * The real function behind a wrapper, and who called it, without a call that takes the loader's lock:
- * dl_iterate_phdr and a look-up of ours in each object's own hash table (DT_GNU_HASH, DT_HASH).
- * No allocation; any thread; also from constructors and signal handlers, before our own constructor ran.
+ * The real function behind a wrapper, and its caller.  No call takes the loader's lock: dl_iterate_phdr lists the objects, and we
+ * search each object's own hash table (DT_GNU_HASH, DT_HASH). No allocation; any thread; also from constructors and signal
+ * handlers, before our own constructor ran.
  */
 
 /*
- * The function `name` as an object that calls it from `caller` would have found it without us: the first
- * object of the start-up set behind us in link order, else the first in the DT_NEEDED closure of the caller's
- * object, else any; of the symbol version that the caller's object asks for.  NULL: nobody provides it.
- * Takes microseconds: the caller of this function caches.
+ * The function `name` that the object of `caller` would have found without us.  It is in the first object of the start-up set
+ * behind us in link order, else in the first of the DT_NEEDED closure of the caller's object, else in any.  It has the symbol
+ * version that the caller's object asks for.  NULL: no object has it.  Takes microseconds: the caller of this function caches.
  */
 void *sl_resolve_for(const char *name, const void *caller);
 
@@ -208,8 +207,8 @@ struct sl_resolve_place {
 struct sl_resolve_place sl_resolve_place(const void *address);
 
 /*
- * The first definition of `name` in link order before us and behind `after` (NULL: from the program on): what
- * the dynamic linker finds instead of our wrapper.
+ * The first definition of `name` in link order before us and behind `after` (NULL: from the program on).  The dynamic linker finds
+ * it instead of our wrapper.
  */
 void *sl_resolve_before_us(const char *name, const struct link_map *after);
 

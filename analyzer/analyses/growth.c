@@ -74,7 +74,7 @@ struct stepped {
 	double slope, xx, yy, xy,
 		rest; /* slope: per piece; the sums are around the mean of each side; rest: what the line leaves of yy */
 	double step;
-	unsigned at; /* the step lies before this piece; 0: there is none */
+	unsigned at; /* the step is before this piece; 0: no step */
 };
 
 static struct stepped line_with_step(const struct sl_floor *floor, unsigned at)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hidden peak of a device by name, over all processes recorded on it: contexts, code by the library that loaded it, what a
- * limit had a context set aside, what the device's unit adds to blocks (an estimate), and the unexplained rest.  Contexts and code
- * are measured by the free memory before and after the calls that made them, and corrected by the process's own figure where others
- * use the device; a context also by the first sample that shows this process's bytes.
+ * The hidden peak of a device by name, over all processes recorded on it.  Its parts are contexts, code by the library that loaded
+ * it, memory that a limit set aside, the rounding of blocks to the device's unit (an estimate), and the unexplained rest.  Contexts
+ * and code are measured by the free memory before and after the calls that made them, and corrected by the process's own figure
+ * where others use the device; a context also by the first sample that shows this process's bytes.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ struct sl_hidden {
 /* Empty where the device's own use is unknown.  The report owns the texts. */
 void sl_hidden_split(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden);
 void sl_hidden_free(struct sl_hidden *hidden);
-/* "a buffer of 5.00 GiB for its kernels": what the context was told to set aside. */
+/* "a buffer of 5.00 GiB for its kernels": the memory that a limit had the context set aside. */
 void sl_hidden_limit(char *out, size_t size, const struct sl_device_state *state);
 /* The place that made most objects of that kind at once on the device, or for code most bytes; NULL: none. */
 const struct sl_track *sl_hidden_most(const struct sl_process *process, int device, enum sl_object object);

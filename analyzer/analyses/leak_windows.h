@@ -49,8 +49,8 @@ void sl_leak_windows_begin_at(struct sl_leak_windows *series, unsigned window);
 unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double part);
 
 /*
- * Laplace's test of the last part of the run after the first window, with the births of other places as the clock: by how many
- * standard errors the blocks that are left were born earlier than evenly spread ones would be.  0: others have too few births.
+ * Laplace's test of the last part of the run after the first window, with the births of other places as the clock.  Returns by how
+ * many standard errors the remaining blocks were born earlier than evenly spread ones.  0: other places have too few births.
  */
 double sl_leak_windows_decline(const struct sl_leak_windows *left, double part);
 

@@ -349,9 +349,9 @@ static struct sl_fit_process *requests_of(struct requests *requests, struct sl_p
 }
 
 /*
- * Where segments can grow, the replay fits into the same device: this request, and what is known to follow it in its step.
- * *replayed: false where the replay does not reproduce the recording: a pool with rules of its own, as that of
- * tests/diagnosis/seen/nectar.c.  There the unused pieces together are larger than the request.
+ * True: with segments that can grow, the replay fits this request and the known rest of its step into the same device. *replayed:
+ * false where the replay does not reproduce the recording: a pool with rules of its own, as that of tests/diagnosis/seen/nectar.c.
+ * There the unused pieces together are larger than the request.
  */
 static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *oom, bool *replayed)
 {

@@ -84,8 +84,8 @@ static bool tell_pools(struct sl_oom_causes *story, struct sl_process *process, 
 }
 
 /*
- * The memory that the context was told to set aside: at least half as much as the program holds, and enough for the request,
- * unless that is for a context or a limit.
+ * Tells the memory that a limit had the context set aside, where it is at least half of what the program holds.  It must also be
+ * enough for the request, unless the request is for a context or a limit.
  */
 static bool tell_limit(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
 		       const struct sl_account *account)

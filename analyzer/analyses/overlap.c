@@ -23,9 +23,9 @@ static uint64_t round_of(const struct sl_track *track)
 }
 
 /*
- * Bytes at the device's peak that the previous round had made, at all places; *most: the place with most of them.  *about: an
- * estimate, where more than two mean rounds lived at the peak: the last two were larger, and each made about half (the rounds
- * of a turn are about equal).
+ * Bytes at the device's peak that the previous round had made, at all places.  *most: the place with most of them.  *about: the
+ * figure is an estimate, because more than two mean rounds lived at the peak.  The last two were larger then, and each made about
+ * half, since the rounds of a turn are about equal.
  */
 static uint64_t old_at_peak(const struct sl_model *model, int device, const struct sl_track **most, unsigned *places, bool *about)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes of a run that share a device though they need not: two notes, since either may be on purpose.
- *  - Ranks of one host all allocate on one device while another device that each of them sees has none of the run's processes:
- *    most often the device was never set, or by the wrong number.
+ *  - Ranks of one host all allocate on one device, while another that each of them sees is free of the run's processes.  Most often
+ *    the device was never set, or by the wrong number.
  *  - Processes that are no ranks hold hardly more than a context there, as workers that load data.
  */
 #include <limits.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that all work on one device although the process sees as many devices as it has such threads.  A thread begins on
- * device 0 and stays there until it sets another one itself.  They are alike if they allocate at one place.  That each was to
- * have a device is told by another device that was set, or by blocks for each that are most of what the device holds, as
- * replicas are.  It is a note: threads may well share a device on purpose.
+ * Threads that all work on one device although the process sees as many devices as it has such threads.  A thread begins on device
+ * 0 and stays there until it sets another one itself.  They are alike if they allocate at one place.  Each was to have a device if
+ * another device was set, or if blocks for each are most of what the device holds, as replicas are.  It is a note: threads may well
+ * share a device on purpose.
  */
 #include <stdlib.h>
 

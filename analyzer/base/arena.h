@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is freed all at once.  What is read from a file is kept in an arena of its owner, so nothing is freed piece by piece.
+ * Memory that is freed all at once.  Texts and tables read from a file are in an arena of their owner, which frees them together.
  *
  * Allocation never returns NULL: the analyzer is a program of its own and ends with a message when memory is out. Memory is zeroed
  * and aligned to 16 bytes. One thread per arena.

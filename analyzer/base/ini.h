@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads .stormlog.ini: [section], NAME = VALUE; '#' and ';' begin comments.  A name may occur several times, where its reader
- * takes it.  What is not understood is an error, in the sections of other readers too: nothing is passed over that may be a limit.
+ * Reads .stormlog.ini: [section], NAME = VALUE; '#' and ';' begin comments.  A name may occur several times, where its reader takes
+ * it.  An unknown name is an error, in the sections of other readers too, because it may be a misspelt limit.
  */
 #pragma once
 

@@ -72,8 +72,8 @@ void sl_json_rewind(struct sl_json *j);
 
 /*
  * Limits the size of outputs.  All documents from here on may take `bytes` together; each leaves `reserve` bytes to the following
- * ones.  When half is written, its texts are cut to SL_JSON_CUT bytes; when all is, entries are left out of arrays that lie deeper
- * than whole_levels (from 1; 0: none does), and so are members with longer names than a schema has.  UINT64_MAX: no limit.
+ * ones.  When half is written, texts are cut to SL_JSON_CUT bytes.  When all is written, arrays deeper than whole_levels (from 1;
+ * 0: no array) lose entries, and members with longer names than a schema has are left out.  UINT64_MAX: no limit.
  */
 #define SL_JSON_CUT 256
 struct sl_json_lost {

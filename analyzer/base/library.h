@@ -20,8 +20,8 @@ void sl_library_refuse(void);
 int sl_library_open(const char *path, const char *build_id, struct stat *st);
 
 /*
- * Why names are missing that would be there at another time: EMFILE or ENFILE no descriptor, ENOMEM no memory, EIO the disk
- * fails.  0: nothing kept any from it.  Of this process, the first reason.
+ * The first reason in this process why a library could not be read that another time could be: EMFILE or ENFILE no descriptor,
+ * ENOMEM no memory, EIO the disk fails.  0: no such failure.
  */
 int sl_library_lacked(void);
 unsigned sl_library_lacks(void); /* how often */

@@ -13,8 +13,8 @@ void sl_paths_empty(char *const *paths, unsigned count, const char *what);
 struct stat;
 
 /*
- * True: a file that the user did not name was put into that folder by somebody who is neither he, root, the folder's owner
- * nor `friend`.  Of a link its own owner counts: he chose what it leads to.
+ * True: a stranger put a file that the user did not name into that folder.  A stranger is not the user, root, the folder's owner or
+ * `friend`.  Of a link its own owner counts, who chose its target.
  */
 bool sl_paths_is_strangers(const char *path, const struct stat *folder, uid_t friend);
 
@@ -48,9 +48,9 @@ const char *sl_paths_name(const char *path);
 bool sl_paths_make_parents(const char *path);
 
 /*
- * A name beside `path` for what is made before it takes that place: a dot, as much of the path's name as any file system has room
- * for and a hash of one that is cut, letters that nobody can foresee, and `end`.  The caller makes it with O_EXCL or mkdir, and
- * asks again after EEXIST.  False: ENAMETOOLONG.
+ * A name beside `path` for a file that is made first and then renamed to it.  It is a dot, the path's name, random letters and
+ * `end`; a name too long for a file system is cut and gets a hash.  The caller makes it with O_EXCL or mkdir, and asks again after
+ * EEXIST.  False: ENAMETOOLONG.
  */
 bool sl_paths_temporary(const char *path, const char *end, char *made, size_t size);
 

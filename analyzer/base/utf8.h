@@ -43,9 +43,9 @@ char *sl_utf8_lower(struct sl_arena *arena, const char *text);
 bool sl_utf8_matches(const char *text, const char *word);
 
 /*
- * The next character as it may be shown to people: itself, or '?' for one that controls a terminal or a reader (base/escape.h)
- * and for a byte that is not UTF-8.  hidden: a character that only hides or is not seen (a soft hyphen, a joiner) is itself.
- * Returns the bytes in `shown`, at most SL_UTF8_SEQUENCE and never more than *at moved.
+ * The next character as it may be shown to people: itself, or '?' for a byte that is not UTF-8 and for a character that controls a
+ * terminal or a reader (base/escape.h).  hidden: an invisible character (a soft hyphen, a joiner) is itself. Returns the bytes in
+ * `shown`, at most SL_UTF8_SEQUENCE and never more than *at moved.
  */
 unsigned sl_utf8_shown(const char **at, char *shown, bool hidden);
 

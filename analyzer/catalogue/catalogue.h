@@ -202,9 +202,9 @@ struct sl_store;
 #define SL_STORE_NAME "catalogue.sqlite" /* of the file, in a server's store and of a user; a backup replaces none of that name */
 #define SL_STORE_WHY  256
 /*
- * write: creates it, and its folder, if missing.  NULL: `why`, of SL_STORE_WHY bytes; errno EINVAL: it is damaged, misplaced or no
- * catalogue; EACCES: it or its folder may not be read or written; EIO: the disk is full, or fails; EBUSY: another process writes
- * for too long; another one: it cannot be opened now.
+ * write: creates it, and its folder, if missing.  NULL: the reason is in `why`, of SL_STORE_WHY bytes, and in errno.  EINVAL: it is
+ * damaged, misplaced or no catalogue.  EACCES: it or its folder may not be read or written.  EIO: the disk is full, or fails.
+ * EBUSY: another process writes for too long.  Another one: it cannot be opened now.
  */
 struct sl_store *sl_store_open(const char *path, bool write, char *why);
 void sl_store_close(struct sl_store *store);
@@ -250,7 +250,7 @@ bool sl_store_find(struct sl_store *store, const char *identity, int64_t *run);
 
 struct sl_store_metric {
 	int64_t metric;		     /* its number */
-	const char *of, *key, *what; /* none is NULL; what: the key where no run describes it */
+	const char *of, *key, *what; /* never NULL; what: the key where no run describes it */
 	int64_t runs, bytes;	     /* runs that have it; the largest value, -1: unknown */
 };
 typedef bool sl_store_each_metric(void *context, const struct sl_store_metric *metric);

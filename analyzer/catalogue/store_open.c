@@ -279,8 +279,8 @@ static bool is_shared(const char *path)
 }
 
 /*
- * WAL mode lets readers and a writer work at once, where the file system supports it; switching to it needs the file alone for
- * a moment.  Where hosts may share the file there is a journal instead, which stays beside it.
+ * WAL mode lets readers and a writer work at once, where the file system supports it.  The switch needs exclusive access for a
+ * moment.  Where hosts may share the file there is a journal instead, which stays beside it.
  */
 static bool set_mode(struct sl_store *store, bool shared)
 {

@@ -231,8 +231,8 @@ struct sl_suppressions;
 bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *path);
 
 /*
- * Writes a pack of a run (-1: of all) as exports/archive_write.c does, and returns an exit status; what failed is said on stderr.
- * It is SL_EXIT_UNREADABLE, and nothing is written, where no trace can be read.
+ * Writes a pack of a run (-1: of all) by exports/archive_write.c.  Returns an exit status; prints the reason of a failure on
+ * stderr. SL_EXIT_UNREADABLE: no trace can be read, and no file is written.
  */
 int sl_native_pack(const struct sl_images *images, int run, const char *path, const uint8_t *key, struct sl_archived *packed);
 
@@ -296,9 +296,9 @@ struct sl_catalogued {
 bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value);
 
 /*
- * Opens the catalogue, adds what is new below the existing paths (without the first `skip`), and parses the one that does not
- * exist as a query (none: every run).  After this the program is confined (begin.c).  Returns an exit status after printing
- * why, or -1: go on.  Call sl_catalogued_close in every case.
+ * Opens the catalogue and adds new runs below the existing paths (without the first `skip`).  A path that does not exist is parsed
+ * as a query (no such path: every run).  After this the program is confined (begin.c).  Returns an exit status after printing why,
+ * or -1: go on.  Call sl_catalogued_close in every case.
  */
 int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed, unsigned skip);
 /* The same in single steps, for a verb that adds no runs; results as above. */

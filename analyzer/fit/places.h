@@ -45,9 +45,8 @@ struct sl_fit_placed {
 void sl_fit_placed_add(struct sl_fit_placed *placed, uint64_t address, uint64_t bytes);
 void sl_fit_placed_remove(struct sl_fit_placed *placed, uint64_t address);
 /*
- * 1 << model for each model that explains the recorded addresses exactly; if none does, or too few segments tell, all models, and
- * SL_FIT_GIVEN: the recorded addresses are those of no model.
- * Addresses that only rise or fall do not exclude SL_FIT_REUSED: only a free slot that was passed over does.
+ * 1 << model for each model that explains the recorded addresses exactly.  All models, and SL_FIT_GIVEN, where no model does or the
+ * segments are too few. Addresses that only rise or fall do not exclude SL_FIT_REUSED: only a free slot that was passed over does.
  */
 unsigned sl_fit_placed_models(const struct sl_fit_placed *placed);
 void sl_fit_placed_free(struct sl_fit_placed *placed);

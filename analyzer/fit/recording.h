@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a recorded process asked of PyTorch's allocator on one device, in the order in which it took effect, and what of
- * the device everything else took meanwhile.  About 40 bytes an event.
+ * The requests of a recorded process to PyTorch's allocator on one device, in the order in which they took effect.  Beside them,
+ * the memory that everything else took of the device meanwhile.  About 40 bytes an event.
  */
 #pragma once
 

@@ -10,7 +10,7 @@
 #define BACK   3   /* steps that are asked for the failed request */
 #define BEFORE 8   /* steps that are asked for other sizes */
 #define ALIKE  0.1 /* the logarithm of how far the growth of two blocks may differ */
-#define SOUND  4   /* of a step before alone: no block grew more, or the others cannot be told from it */
+#define SOUND  4   /* of an earlier step only: no block grew more, or the others look like it */
 
 /* Blocks of the last steps, by stack, number and step. */
 struct known {

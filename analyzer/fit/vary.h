@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings of one program with different values of one quantity (batch size, sequence length): what each needs, and the
- * largest value that would fit into a capacity.  The needs are fitted by a straight line, or with four or more points by a
- * parabola if that predicts left-out points better.  The error is the largest deviation when one point at a time is left out.
+ * The needs of recordings of one program with different values of one quantity (batch size, sequence length), and the largest value
+ * that would fit into a capacity.  The needs are fitted by a straight line, or with four or more points by a parabola if that
+ * predicts left-out points better.  The error is the largest deviation when one point at a time is left out.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ struct sl_fit_point {
 
 struct sl_fit_curve {
 	SL_VECTOR(struct sl_fit_point) points; /* once drawn: sorted by value; of equal values the largest need */
-	unsigned degree;		       /* 0: fewer than two points, so nothing can be told */
+	unsigned degree;		       /* 0: fewer than two points */
 	double terms[3];		       /* need = terms[0] + terms[1] * value + terms[2] * value^2 */
 	double error;			       /* in bytes; below 0: two points give no error */
 };

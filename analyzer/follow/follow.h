@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings while they run.  What is on disk is replayed, then files and rings are read as they grow: through later files of
- * --keep, exec, fork, new ranks, and the end.  Nothing is written, no lock is taken, and the process that records does nothing for
- * it.
+ * Recordings while they run.  It replays the files on disk, then reads files and rings as they grow: through later files of --keep,
+ * exec, fork, new ranks, and the end.  It writes no file and takes no lock, and costs the recorded process no work.
  *
  * 	struct sl_follow *follow = sl_follow_new();
  * 	sl_follow_add(follow, "traces/");
@@ -12,10 +11,10 @@
  * 			show(sl_follow_process(follow, i)->process.model);
  * 	}
  *
- * The model is the same as a report's. It stands SL_FOLLOW_BEHIND_NS behind the clock, so that the events of all threads come in
- * the order in which they took effect, and at most SL_FOLLOW_HOLD_NS behind a free that has not returned.  An event that is later
- * still is applied, and the process is replayed from its files when that costs less than a hundredth of the time since, and at its
- * end: so the final figures are those of the report.  One thread.
+ * The model is the same as a report's. It is SL_FOLLOW_BEHIND_NS behind the clock, so that the events of all threads come in the
+ * order in which they took effect.  It waits at most SL_FOLLOW_HOLD_NS for a free that has not returned.  A later event is applied
+ * too; the process is replayed from its files when that costs less than a hundredth of the time since, and at its end.  So the
+ * final figures are those of the report.  One thread.
  */
 #pragma once
 
@@ -45,8 +44,8 @@ struct sl_follow *sl_follow_new(void);
 void sl_follow_free(struct sl_follow *follow);
 
 /*
- * Follows a folder's newest run, living processes of its other runs, and whatever begins in it later; or the process of a
- * file or ring, of whatever run.  False: no such path (errno).
+ * Follows a folder's newest run, living processes of its other runs, and later processes and runs.  Of a file or ring it follows
+ * the process, of any run.  False: no such path (errno).
  */
 bool sl_follow_add(struct sl_follow *follow, const char *path);
 

@@ -392,7 +392,7 @@ static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *re
 {
 	struct missing missing = {outcomes, limits->strict || limits->fail_on == SL_FAIL_ON_WARNING};
 	size_t count = outcomes->list.count;
-	/* of the run that are not here; missing names are told, and are none */
+	/* parts of the run that are not here; names of libraries are not such parts */
 	unsigned parts = sl_missing_tell(report, add_missing, &missing) - (sl_library_lacked() != 0);
 
 	if (!report->options.run && report->images.run_count > 1 && sl_header_is_snapshot(&report->processes[0].trace->header))

@@ -10,8 +10,8 @@
 #define UNUSED_PART 2 /* if PyTorch used less than half of its peak, suggest `fit` */
 
 /*
- * The kind of host memory to ask about: the kind that leaks most or, where nothing was held on a device, the kind that was
- * held most.  NULL: it is a device's kind, or there is none.
+ * The kind of host memory to ask about: the kind that leaks most or, where no device memory was held, the kind that was held most.
+ * NULL: a device's kind, or no kind.
  */
 static const char *kind_of(const struct sl_screen_page *page)
 {

@@ -64,7 +64,7 @@ static void forget_the_crowd(struct sl_process *process)
 	sl_defs_cut(&process->trace->defs, python, native);
 }
 
-/* A run that still goes on may have other images than when its moments were computed; what is newer has none. */
+/* A running run may have got further images since its moments were computed; the newer ones have no moment. */
 static const struct sl_stretch *span_of(const struct sl_pipeline_options *options, const struct sl_process *process)
 {
 	static const struct sl_stretch nothing = {.none = true};

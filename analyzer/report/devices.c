@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Longer than other files: what one process holds and hides on a device is told apart from what all others do. */
+/* Longer than other files: it separates one process's held and hidden memory on a device from that of all others. */
 #include "analyzer/report/devices.h"
 
 #include <stdlib.h>

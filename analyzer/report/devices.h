@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices over all processes: who shares one, what all of them held at once, and what none of them held. */
+/* Devices over all processes: who shares one, the sum that they held at once, and the memory that no process accounts for. */
 #pragma once
 
 #include "analyzer/report/report.h"

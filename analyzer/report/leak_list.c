@@ -95,7 +95,7 @@ void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report)
 }
 
 #define TOGETHER_MIN   3
-#define TOGETHER_PART  0.65 /* of the places at one pace: the others are told alone */
+#define TOGETHER_PART  0.65 /* of the places at one pace: the others have a row of their own */
 #define THROUGH_PART   0.8  /* of the callers of a helper */
 #define THROUGH_OTHERS 2
 #define PACE_SLACK     0.02 /* of the blocks */

@@ -22,7 +22,7 @@
 #define NEAR	      0.05 /* a number this near to a whole number is told as the whole number */
 #define ONSET_PART    0.75 /* share of the births that are kept: with less, the place began to keep amid the run */
 #define JUMP_PART     0.25 /* of the run: bytes that came in less time came at once */
-#define WHOLE_PART    0.6  /* of a block: what is kept less often is told by how often */
+#define WHOLE_PART    0.6  /* of a block: a place that keeps less often shows how often */
 
 const char *sl_leak_words_noun(unsigned kind, bool many)
 {

@@ -9,8 +9,8 @@
 #include "analyzer/base/memory.h"
 
 /*
- * The words behind the name of a trace.  NULL: the line is not joined with others, since it names no trace, tells of a place
- * in the file, or is there for its amount alone.
+ * The words behind the name of a trace.  NULL: the line is not joined with others, since it names no trace, names a place in the
+ * file, or is only an amount.
  */
 static const char *words_of(const char *line)
 {

@@ -23,11 +23,11 @@ bool sl_missing_ranks(const struct sl_report *report, struct sl_missing *absent)
 char *sl_missing_words(const struct sl_missing *absent);
 
 /*
- * Tells everything that is not here.  damaged: it was recorded, and cannot be read.  Otherwise nothing is broken: it may come yet,
- * was not recorded, lies where it is not read, or this version does not know what it means.  subject: a process's trace, or the
- * file or folder of which it is said, the first of several.  Returns how many.
+ * Calls `add` for each missing part of the run.  damaged: the part was recorded, and cannot be read.  Else it may come yet, was not
+ * recorded, is in a place that is not read, or has a form that this version does not know.  subject: the process's trace, file or
+ * folder, the first of several.  Returns how many.
  */
-#define SL_ABSENT_EMPTY "no trace is in it" /* said of a path that the user named */
+#define SL_ABSENT_EMPTY "no trace is in it" /* of a path that the user named */
 #define SL_ABSENT_NEWER "written by a newer agent: parts that this version does not know were skipped"
 typedef void sl_missing_told(void *context, bool damaged, const char *subject, const char *message);
 unsigned sl_missing_tell(const struct sl_report *report, sl_missing_told *told, void *context);

@@ -6,9 +6,9 @@
  *
  *  - Frames between two of one function are its recursion and are skipped; so are wrappers (`wrapper`, `_call_impl`) that are not
  *    innermost.
- *  - For each function the lines in which it allocates and the lines from which it is called are counted, over all processes of the
- *    run, because a worker may call a helper once.  With at least twice as many callers as lines it is a helper, whose
- *    purpose depends on the caller.  So is a constructor that allocates in one line.
+ *  - For each function we count the lines in which it allocates and the lines from which it is called, over all processes of the
+ *    run: a worker may call a helper only once.  With at least twice as many callers as lines it is a helper, whose purpose depends
+ *    on the caller.  So is a constructor that allocates in one line.
  *  - The place is the innermost frame outside the last helper that can be reached without passing a function that allocates in
  *    several lines of its own.  The helper is named behind the place ("via").
  *

@@ -208,7 +208,7 @@ struct sl_shared_device {
 	uint64_t total_bytes, used_peak_bytes, known_peak_bytes, hidden_peak_bytes; /* SL_UNKNOWN */
 	uint64_t hidden_peak_unix_ns;
 	enum sl_figure figure; /* the figure that tells what is hidden */
-	/* processes that were not recorded, and what they held together, in the sample in which they held most; 0: none is known */
+	/* processes that were not recorded, and their sum in the sample in which it was largest; 0: unknown */
 	unsigned others;
 	uint64_t others_bytes;
 	unsigned *processes; /* indexes */
@@ -341,7 +341,7 @@ static inline bool sl_process_lacked_room(const struct sl_process *process)
 	return process->model->roomless.bytes && process->trace->exited > 1 && !process->model->ooms.count;
 }
 
-/* The first error by the clock that a process, or any of the run, did not get over, else the first of all; NULL: there was none. */
+/* The first error by the clock that a process, or any of the run, did not survive, else the first of all; NULL: no error. */
 const struct sl_oom *sl_process_first_oom(const struct sl_process *process);
 const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process);
 

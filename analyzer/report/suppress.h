@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suppressions in the syntax of LeakSanitizer: a line is "leak:PATTERN", which matches a leak when it is part of its
- * library, or of a function, file or module of its stack; * stands for anything, ^ and $ for the ends.  # begins a comment.
- * A built-in list names libraries that keep memory on purpose (workspaces) and allocators that hand it out again (caches).
+ * Suppressions in the syntax of LeakSanitizer.  A line is "leak:PATTERN"; it matches a leak whose library, or a function, file or
+ * module of whose stack, contains PATTERN.  * matches any text, ^ and $ the ends.  # begins a comment. A built-in list names
+ * libraries that keep memory on purpose (workspaces) and allocators that hand it out again (caches).
  */
 #pragma once
 

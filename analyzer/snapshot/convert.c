@@ -360,7 +360,7 @@ static void end_segment(struct lane *lane, size_t at, uint64_t time_ns)
 	}
 }
 
-/* PyTorch gave up.  What the device had free is told as after a call that fails. */
+/* PyTorch gave up.  The device's free bytes go into the trace as after a call that fails. */
 static void put_oom(struct lane *lane, const struct sl_snapshot_event *from, uint64_t time_ns)
 {
 	uint32_t thread = (uint32_t)lane->rebuilt.device + 1;

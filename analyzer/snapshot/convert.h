@@ -18,8 +18,8 @@ struct sl_converted {
 #define SL_SNAPSHOT_FEW 10 /* a window of fewer events is none: the file is the state at its end */
 
 /*
- * The name of the trace that the snapshot at `path` becomes: rank-00003-7.msgpack.zst, where the file's name says the rank.
- * number: from 1, another one for each snapshot that one program reads; it stands for the pid, which the file does not tell.
+ * The name of the trace that the snapshot at `path` becomes: rank-00003-7.msgpack.zst, where the file's name says the rank. number:
+ * from 1, another one for each snapshot that one program reads; it takes the pid's place, which the file lacks.
  */
 void sl_snapshot_member(const char *path, unsigned number, char *name, size_t size);
 

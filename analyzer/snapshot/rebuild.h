@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The state of one device's allocator before the first event of a snapshot.  The file has the state at its end and the events that
- * led there; so the events are undone, the newest first.  Two things are told apart:
+ * led there; so the events are undone, the newest first.  Blocks and places come from different evidence:
  *
  *	blocks		  follows from the events alone: a block that is freed and never made was made before, and so was one that
  *			  the end has and no event made

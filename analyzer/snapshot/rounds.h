@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How often the program's own loop went round in a window.  A loop shows where stacks part: the outermost function that asks from
- * several lines comes back to a line.  What goes on inside a module's forward pass, an optimizer's step or a constructor is one
- * round of the program, however many layers and parameters there are.
+ * several lines comes back to a line.  A module's forward pass, an optimizer's step and a constructor are each one round of the
+ * program, with any number of layers and parameters.
  */
 #pragma once
 

@@ -414,7 +414,7 @@ static bool is_sound(struct sl_common *common)
 	return common->sound;
 }
 
-/* A process that has a common has nothing of this kind of its own; what a stranger wrote there goes. */
+/* A process that has a common lacks entries of its own of this kind; entries that a stranger wrote there are dropped. */
 static void take_common(struct sl_trace *trace, const struct sl_common *common)
 {
 	const struct sl_defs *from = &common->trace->defs;

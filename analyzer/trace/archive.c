@@ -181,7 +181,7 @@ static char *make_folder(void)
 	return NULL;
 }
 
-/* Nothing is told of a run of which only a part found room. */
+/* A run of which only a part found room gets no message. */
 static void tell_no_room(const char *path, int error)
 {
 	unsaved = error;

@@ -39,7 +39,7 @@ const char *sl_archive_member(const char *file);
 /* Removes that folder earlier, for callers that open one pack after the other.  Nothing from it may be in use any more. */
 void sl_archive_close(const char *path);
 
-/* Files that people name, and that are none of ours: what they are, by their first bytes. */
+/* Files of other programs that people name: their kind, by their first bytes. */
 
 /* Prints on stderr what each of the files is that is known, and what to do.  True: each was one, so that no more needs telling. */
 bool sl_foreign_tell(char *const *paths, unsigned count);
@@ -101,7 +101,7 @@ struct sl_images {
 	/* What is passed over, in the order in which it was met. */
 	SL_VECTOR(char *) strangers; /* files of other users */
 	SL_VECTOR(char *) unseen;    /* summaries and packs that cannot be opened; a part of any run may be in them */
-	SL_VECTOR(char *) closed;    /* folders that this user may not list, lost+found aside, and what lies behind one */
+	SL_VECTOR(char *) closed;    /* folders that this user may not list, except lost+found, and paths behind such a folder */
 	SL_VECTOR(char *) links;     /* links under a trace's name */
 	SL_VECTOR(char *) empty;     /* paths that the user named, without a trace */
 	SL_VECTOR(char *) broken;    /* the path that the user named, below which is what `copies` calls damaged */
@@ -138,7 +138,7 @@ static inline bool sl_images_lacks(const struct sl_images *folder)
 	       folder->links.count;
 }
 
-/* True: the image is of the run (an index; -1: any), or has no header, so that its damage is told with whichever run is read. */
+/* True: the image is of the run (an index; -1: any), or has no header, so that each run shows its damage. */
 bool sl_images_is_of(const struct sl_images *folder, unsigned image, int run);
 void sl_images_free(struct sl_images *folder);
 void sl_images_drop(struct sl_image *image); /* Frees what an image owns, not the image. */

@@ -32,7 +32,7 @@ static bool follows_another(const struct sl_recovered_ring *ring, unsigned i)
 	return false;
 }
 
-/* The writer moves a segment's tail once the file has what lies before it: nothing is missing where the files reach the tails. */
+/* The writer moves a segment's tail once the file has the events before it: a trace is whole where the files reach the tails. */
 bool sl_incomplete_is_in_ring(const struct sl_files *files, const struct sl_recovered_ring *ring)
 {
 	const struct sl_ringfile *head = ring->head;

@@ -91,7 +91,7 @@ bool sl_live_passes_next(struct sl_trace *trace)
 
 	if (!trace->cursor->begun)
 		return true;
-	/* The ring first: what is drained in between is then in both rather than in neither. */
+	/* The ring first: events that the writer drains in between are then in both, not lost. */
 	sl_ring_free(&trace->ring);
 	if (trace->cursor->ring)
 		sl_ring_open(&trace->ring, trace->cursor->ring, trace->cursor->ring_owner, &unsaid);

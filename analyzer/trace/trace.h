@@ -333,7 +333,7 @@ struct sl_frames {
 	uint64_t events;      /* of the whole frames, by their indexes */
 	uint64_t torn_events; /* events that torn frames announce; a ring may still have them */
 	uint64_t disk_bytes;  /* when the file was opened (sl_budget_size) */
-	/* The file ends inside a frame: what is to be said if nobody else has its content, the frame's offset, and its events */
+	/* The file ends inside a frame: the message unless the ring has its content, the frame's offset, and its events */
 	char *unfinished; /* NULL: it does not */
 	uint64_t unfinished_at, unfinished_events;
 	uint64_t scanned; /* up to here all frames are in `frame`; behind it one may still be in the making */
@@ -386,9 +386,9 @@ struct sl_recovered_ring {
 };
 
 /*
- * False: there is no ring, or none that can be read, which `damage` then says.  To be read before the trace file: items that the
- * writer moves in between are then in both.  owner: whose file it must be, since anybody may make one where rings of
- * other file systems lie; SL_RING_OF_ANY: the path is one that the user named or a search found.  _head: without the segments.
+ * False: no ring, or one that cannot be read; `damage` then has the reason.  Read it before the trace file: items that the writer
+ * moves in between are then in both.  owner: the file's owner, since any user may make a file where rings of other file systems
+ * are.  SL_RING_OF_ANY: the path is one that the user named or a search found.  _head: without the segments.
  */
 #define SL_RING_OF_ANY ((uid_t)-1)
 bool sl_ring_open(struct sl_recovered_ring *ring, const char *path, uid_t owner, struct sl_damage *damage);

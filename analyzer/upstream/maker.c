@@ -60,9 +60,9 @@ int64_t sl_maker_segments(const struct sl_model *model, const struct sl_device_s
 }
 
 /*
- * Sets the device's figures from its samples.  The process may have got or given back memory since the sample, so the bytes
- * hidden at the sample are added to what the process holds now: the gap is then hidden memory and nothing else.  Memory of
- * other recorded processes is in their own sinks; here it only lowers the free bytes.
+ * Sets the device's figures from its samples.  The process may have got or given back memory since the sample.  So the sample's
+ * hidden bytes are added to what the process holds now; the gap is then exactly the hidden memory.  Memory of other recorded
+ * processes is in their own sinks; here it only lowers the free bytes.
  */
 void sl_maker_set_hidden(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, int64_t hidden,
 			 struct sl_v3_event *event)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The recorder from inside a Python program: names what the program does, and reads what memory it uses.
+"""The recorder from inside a Python program: it names the program's steps and reads its memory.
 
     from stormlog_native import GPUMemoryProfiler, profile_function, annotate, step
 

@@ -53,7 +53,7 @@ class Folder:
             raise ProfilerError("%s: no such folder" % path)
 
     def run(self, name: str) -> List[str]:
-        """What stormlog-analyze is told: the path, and which run there where the name ends as the analyzer names it."""
+        """Arguments of stormlog-analyze: the path, and --run where the name ends with one."""
         name, _, chosen = name.partition(" --run ")
         path = (self.root / name).resolve()
         if self.root != path and self.root not in path.parents:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The analysis of thousands of ranks on a Dask cluster.  Each task runs `stormlog-analyze summarize --shard` on the worker's own view of
-the file system, and the report is made of their summaries.  Only summaries cross the network, no traces.
+the file system, and the report is made of their summaries.  Summaries cross the network, traces stay.
 
     import stormlog_native
     from dask.distributed import Client

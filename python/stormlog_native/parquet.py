@@ -85,7 +85,7 @@ def _traces(path: str) -> Iterator[str]:
 
 
 def _folder(run_id: str) -> str:
-    """The name of a run's folder, with a hash of an id that is too long for one, or has characters that none has: ids that differ have two."""
+    """The name of a run's folder, with a hash where the id is too long or has other characters than a folder may: different ids get different folders."""
     name = "run=" + door.line(run_id).replace("/", "_")
     if name == "run=" + run_id and len(name.encode()) <= FILE_NAME_MAX:
         return name

@@ -24,7 +24,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 @dataclass
 class MemorySnapshot:
     """Memory at one instant.  allocated: in use, over all devices of the process (PyTorch's blocks where it reports them, else what
-    calls obtained); reserved: obtained from the driver.  cpu_memory None: not known for that instant."""
+    calls obtained); reserved: obtained from the driver.  cpu_memory None: unknown."""
     timestamp: float
     allocated_memory: int
     reserved_memory: int

@@ -82,7 +82,7 @@ class _Limits:
             outcome.force_exception(beyond)
 
     def _judge(self, item: Any, call: agent.Call, limits: Dict[str, Any]) -> str:
-        """What is wrong with the test's memory; "": nothing."""
+        """The reason why the test's memory fails it; "": it passes."""
         try:
             if not agent.available():
                 agent.trace_path()

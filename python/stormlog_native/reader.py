@@ -15,10 +15,10 @@ With pandas, what each label allocated, and who allocated the most:
     print(made.groupby("label", dropna=False).bytes.sum())
     print(made.groupby(made.python.map(lambda i: (trace.stack(i) or [None])[0])).bytes.sum().nlargest(10))
 
-It was written from doc/trace-format.md alone, so that it tests that page.  It holds a trace in
-memory: use stormlog-analyze for large ones.
+Its only source is doc/trace-format.md, so that it tests that page.  It holds a trace in memory: use stormlog-analyze for large
+ones.
 
-Longer than other files: it imports nothing of ours, so that it can be copied.
+Longer than other files: it imports no module of ours, so that it can be copied.
 """
 import glob
 import itertools

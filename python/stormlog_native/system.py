@@ -45,7 +45,7 @@ def _torch() -> Dict[str, Any]:
 
 
 def get_gpu_info(device: Any = None) -> Dict[str, Any]:
-    """One GPU as this process's recording knows it now; what is unknown is None.  Before the first GPU call sizes are 0.
+    """One GPU as this process's recording knows it now; an unknown value is None.  Before the first GPU call sizes are 0.
     {"error"}: other devices have been used, this one has not."""
     from . import agent, recording
     from .profiler import _device_number

@@ -13,7 +13,7 @@ void sl_sample_wait_left(struct sl_model *model, struct sl_device_state *device,
 /* If a sample is waiting, it is used now: its figure minus what was held while it was taken. */
 void sl_sample_wait_settle(struct sl_model *model, struct sl_device_state *device);
 /*
- * How well a context is known: NULL: by calls; "at most": by samples, which count what nobody named of its process as part of it;
+ * How well a context's size is known.  NULL: by calls.  "at most": by samples, which include unnamed memory of its process.
  * "about": each of these samples was taken while memory came or went.
  */
 const char *sl_sample_wait_context_bound(const struct sl_device_state *device);

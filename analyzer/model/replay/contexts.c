@@ -221,8 +221,8 @@ static void raise_limit(const struct sl_model *model, struct sl_device_state *de
 }
 
 /*
- * The primary context that a reset ends.  Where nobody was seen to retain it the current context stands for it, unless the program
- * made that itself: no reset ends such a one.
+ * The primary context that a reset ends.  Without a recorded retain it is the current context, unless the program made that one
+ * itself: no reset ends such a context.
  */
 static uint64_t primary_of(const struct sl_model *model, const struct sl_device_state *device, const struct sl_event *event)
 {

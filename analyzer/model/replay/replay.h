@@ -27,8 +27,8 @@ void sl_replay_failed(struct sl_model *model);
 void sl_replay_rest(struct sl_model *model, bool lives);
 
 /*
- * Finds stacks for a process's first calls.  They have none where the unwinder was not open yet, which takes a while on a busy
- * machine; only the address to which they return is known.
+ * Finds stacks for a process's first calls.  Calls before the unwinder was open have no stack, only their return address; opening
+ * it takes a while on a busy machine.
  */
 
 /*

@@ -135,8 +135,8 @@ static void neighbours(struct sl_model *model, struct sl_device_state *device, c
 }
 
 /*
- * The best figure of a sample.  In a container the driver may list this process under the host's number, which nobody knows here:
- * then less is left of the device than this process is known to hold.
+ * The best figure of a sample.  In a container the driver may list this process under the host's number, which is unknown here.
+ * Then less is left of the device than this process is known to hold.
  */
 static enum sl_figure figure_of(const struct sl_model *model, const struct sl_device_state *device, const struct sl_sample *sample,
 				uint64_t *bytes)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of one process, by replaying its calls one at a time.  What a call means comes from its verb (and
- * kind), never from its name; so a new row in the agent's tables needs nothing here.
+ * The memory of one process, by replaying its calls one at a time.  A call's meaning comes from its verb (and kind), never from its
+ * name; so a new row in the agent's tables needs no change here.
  *
  * The structures are open for reading: analyses and outputs look at them at any moment of the replay.  replay.h fills them from a
- * trace; ledger.h and verbs.h are for the files of this room.  Times are CLOCK_MONOTONIC of the process (sl_header_unix).  Nothing
- * here grows with the number of events, only with what is live at once and with how varied the program is.  One thread per model.
- * Longer than other files: every reader of a process begins here, and finds all of it on one page.
+ * trace; ledger.h and verbs.h are for the files of this room.  Times are CLOCK_MONOTONIC of the process (sl_header_unix).  The
+ * memory grows with the live blocks and with the number of places, not with the number of events.  One thread per model. Longer
+ * than other files: every reader of a process begins here, and finds all of it on one page.
  */
 #pragma once
 
@@ -140,8 +140,8 @@ struct sl_instant {
 };
 
 /*
- * The figure by which hidden memory is known, from the worst on: the whole device's, which is a bound where others may use it; the
- * device's less what the driver says of other processes; what the driver says of this process.
+ * The figure by which hidden memory is known, the worst first: the whole device's, a bound where others may use it; the device's
+ * less the driver's figures of other processes; the driver's figure of this process.
  */
 enum sl_figure { SL_FIGURE_NONE, SL_FIGURE_DEVICE, SL_FIGURE_LESS_OTHERS, SL_FIGURE_OWN };
 
@@ -333,8 +333,8 @@ struct sl_oom {
 	/* 1 + track of place_rise, the place that most exceeded its former maximum; 0: none */
 	uint32_t surge;
 	/*
-	 * With what the thread went on: the smaller size that its next call of this name got, as much from another call, or the
-	 * place's next usual size.  asked_bytes: it went on without (analyses/oom.c).  0: none.
+	 * The size with which the thread went on: the smaller one that its next call of this name got, as much from another call,
+	 * or the place's next usual size.  asked_bytes: it went on without (analyses/oom.c).  0: it did not go on.
 	 */
 	uint64_t less_bytes;
 	bool elsewhere;		      /* less_bytes were got in another way, which counts only if the program did not fail */

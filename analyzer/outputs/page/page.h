@@ -232,8 +232,8 @@ void sl_page_reads(struct sl_page *page);				 /* reads */
 void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits); /* fit */
 
 /*
- * What is shown of a device: where PyTorch's allocator reports, its tensors and what it keeps unused stand for the
- * segments that it got from the driver.
+ * True: the page shows the site for this device.  Where PyTorch's allocator reports, the page shows its tensors and unused memory
+ * in place of the driver's segments.
  */
 bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, int device);
 

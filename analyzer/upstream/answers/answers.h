@@ -59,8 +59,8 @@ struct sl_phases {
 };
 
 /*
- * Something belongs to one phase, or to one of several that cannot be told apart.  No paths: to none.  Of the spans that are open
- * at a moment the first SL_PHASES_OPEN are looked at, and of what cannot be told apart the first SL_PHASES_ALIKE are named.
+ * The phase of a moment, or several where the spans are alike.  No paths: no phase.  Only the first SL_PHASES_OPEN spans that are
+ * open at a moment count, and only the first SL_PHASES_ALIKE of several are named.
  */
 #define SL_PHASES_OPEN	4096
 #define SL_PHASES_ALIKE 256

@@ -6,8 +6,8 @@
 #include "analyzer/upstream/records/records.h"
 
 /*
- * Writing OOM bundles: what led up to an out-of-memory error, in upstream's form (version 2) without its losses:
- * events.json keeps upstream's keys and adds those that V3 needs, so that reading it back gives the same events.
+ * Writes OOM bundles, the events before an out-of-memory error, in upstream's form (version 2) without its losses.  events.json
+ * keeps upstream's keys and adds those that V3 needs, so that reading it back gives the same events.
  */
 
 /* A file of our own in the bundle, listed in its manifest. The name must not look like telemetry. */
@@ -200,9 +200,9 @@ enum sl_rollups_state sl_sink_rollups_state(const char *folder);
  *	sl_telemetry_free(t);
  *
  * Damage never stops the reading: each loss is a problem with file and line.
- * Sessions of one id that came from several files become one, equal events once; the events of an OOM bundle count
- * only where nothing else has that session, since upstream's bundles lose fields. Ranks of one job whose files hold
- * one session each get an additional session in which all ranks share an id: cross-rank analysis needs one.
+ * Sessions of one id from several files become one, and equal events count once.  The events of an OOM bundle count only where no
+ * other file has that session, since upstream's bundles lose fields. Ranks of one job whose files hold one session each get an
+ * additional session in which all ranks share an id: cross-rank analysis needs one.
  */
 
 struct sl_problem {

@@ -196,8 +196,8 @@ static void map_segments(struct sl_map *segments, const struct sl_manifest *mani
 }
 
 /*
- * Records need no manifest, and any program may have one of that name in the folder: nothing is wrong with one that is no sink's.
- * single: a file beside it was named, not the folder.
+ * Records need no manifest.  A manifest.json of another program in the folder is no error.  single: a file beside it was named, not
+ * the folder.
  */
 static void read_manifest(struct sl_telemetry *t, const char *folder, bool single, struct sl_manifest *manifest)
 {

@@ -280,7 +280,7 @@ const char *sl_session_id_of_sink(struct sl_arena *arena, const char *path);
  *	.json	an array of objects, an object with an array "events", or one record
  *	.csv	a header and rows, numbers and metadata as Stormlog's own reader takes them
  *
- * Anything else is read as lines. What cannot be read is a problem with file and line, and reading goes on.
+ * Anything else is read as lines. A bad record is a problem with file and line, and reading goes on.
  */
 
 enum sl_source_form { SL_SOURCE_LINES, SL_SOURCE_JSON, SL_SOURCE_CSV };
