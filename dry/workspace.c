@@ -17,6 +17,8 @@ enum { DOUBLE = 1, HALF, BFLOAT16 = 9 };				    /* cudnnDataType_t */
 enum { ALIGNMENT = 256, ATTENTION = 16, MULTIPROCESSORS = 132 /* of an H200 */, TILE_ROWS = 128, TILE_COLUMNS = 64 };
 enum { SPLIT_ONE = 16 /* partial sums of a 1x1 filter, whatever its size; all recorded ones had 16 images */ };
 enum { PARTIAL = (16 << 20) + 512 /* of an output that has few tiles and a long sum, as of 512 channels, 3x3 */ };
+enum { SMALL = 1 << 28 /* products; recorded ones had 75 million, the next larger one 1.8 thousand million */ };
+enum { WINOGRAD = 4 /* pixels of a tile's side */, TRANSFORMED = 36 /* its elements */ };
 
 /* Attributes of a convolution that name its tensors. */
 static const struct parts {
@@ -57,6 +59,11 @@ static int64_t dimension(const struct sl_cudnn *tensor, int at)
 	return value(tensor, DIMENSIONS, at, 1);
 }
 
+static int64_t tiles(int64_t pixels)
+{
+	return (pixels + WINOGRAD - 1) / WINOGRAD;
+}
+
 /* Partial sums of a filter's gradient: as many as fill the card. */
 static int64_t split(int64_t rows, int64_t columns)
 {
@@ -68,7 +75,7 @@ static int64_t split(int64_t rows, int64_t columns)
 
 struct shape {
 	int type;
-	int64_t images, in, out, pixels_in, pixels_out, taps, stride, x, w, y;
+	int64_t images, in, out, pixels_in, pixels_out, tiles, taps, stride, x, w, y;
 };
 
 /* A filter of one pixel is a matrix product: of NCHW as it is, if the rows of pixels are aligned. */
@@ -94,10 +101,16 @@ static int64_t convolution(const struct shape *s)
 		return s->type == BACKWARD_FILTER && s->images * s->pixels_out <= 1 << 14 ? copies : 0;
 	if (stem && s->type == BACKWARD_FILTER) /* its 3 channels become 4 */
 		return s->x / 3 * 4 + s->y + (2 + 2 * split(s->out, s->taps * 4)) * (s->w / 3 * 4);
+	if (s->out == 1 && s->type != FORWARD) /* its channel becomes 4 */
+		return s->x + 4 * s->y + 4 * s->w + ALIGNMENT + (s->type == BACKWARD_FILTER ? 24 * 4 * s->w : 0);
+	if (s->out > 1 && s->images * s->pixels_out * s->in * s->taps * s->out < SMALL) {
+		if (s->type == FORWARD)
+			return 0;
+		if (s->type == BACKWARD_FILTER && s->taps == 9 && s->stride == 1) /* x, y and w, each transformed */
+			return (s->tiles * (s->in + s->out) + s->in * s->out) * TRANSFORMED * (s->w / s->in / s->out / s->taps);
+	}
 	if (s->type == FORWARD && (s->out == 1 || (s->out == 64 && s->in >= 32 && s->images * s->pixels_out < 1 << 18)))
 		return s->x + s->w + ALIGNMENT; /* writes NCHW itself */
-	if (s->out == 1)			/* its channel becomes 4 */
-		return s->x + 4 * s->y + 4 * s->w + ALIGNMENT + (s->type == BACKWARD_FILTER ? 24 * 4 * s->w : 0);
 	if (s->type == FORWARD && s->in * s->taps >= 1 << 12)
 		return copies + PARTIAL;
 	return copies + (s->type == BACKWARD_FILTER ? split(s->out, s->in * s->taps) * s->w : 0);
@@ -124,6 +137,7 @@ static int64_t of_operation(const struct sl_cudnn *operation, const struct parts
 		.out = dimension(y, 1),
 		.pixels_in = dimension(x, 2) * dimension(x, 3) * dimension(x, 4),
 		.pixels_out = dimension(y, 2) * dimension(y, 3) * dimension(y, 4),
+		.tiles = dimension(y, 0) * tiles(dimension(y, 2)) * tiles(dimension(y, 3)),
 		.taps = dimension(w, 2) * dimension(w, 3) * dimension(w, 4),
 		.stride = value(sl_cudnn_child(operation, parts->convolution), FILTER_STRIDES, 0, 1),
 		.x = bytes_of(x),
