@@ -33,7 +33,7 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
 #include "analyzer/report/roles.h"
-#include "analyzer/report/window.h"
+#include "analyzer/report/window_facts.h"
 #include "analyzer/report/suppressed.h"
 
 #define MOMENT_PART    0.05 /* of the time until memory ran out */

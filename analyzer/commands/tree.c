@@ -6,7 +6,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/window.h"
+#include "analyzer/report/window_facts.h"
 
 static const char about[] = "The holders of memory at an instant: tree prints a line for each caller, table one for each owner, "
 			    "flame collapsed\nstacks for flamegraph.pl and similar tools.";

@@ -256,7 +256,7 @@ struct sl_export_entry {
 	uint8_t action;
 };
 
-/* What a process that is a snapshot itself holds, by address (window.c). */
+/* What a process that is a snapshot itself holds, by address (snapshot_copy.c). */
 struct sl_export_window {
 	struct sl_table segments; /* owner: stream; refs: pool; flags: as analyzer/snapshot/convert.c has them */
 	struct sl_table blocks;	  /* bytes: requested; owner: the block's own size; refs: it waits for other streams */
@@ -278,7 +278,7 @@ void sl_export_note(struct sl_export_snapshot *s, const struct sl_merge_process 
 void sl_export_put_frames(struct sl_export_snapshot *s, struct sl_merge_process *p, uint32_t where);
 unsigned sl_export_device(const struct sl_export_snapshot *s, const struct sl_merge_process *p, int device);
 
-/* window.c: a process that is a snapshot.  Its segments are no requests, and what was there before has no event. */
+/* snapshot_copy.c: a process that is a snapshot.  Its segments are no requests, and what was there before has no event. */
 void sl_export_window_take(struct sl_export_snapshot *s, struct sl_merge_process *p);
 void sl_export_window_put(struct sl_export_snapshot *s, struct sl_merge_process *p);
 void sl_export_window_settings(struct sl_export_snapshot *s, const struct sl_merge_process *p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * PyTorch's native caching allocator for one device, without a device.  It is fed with a program's requests and answers what
- * would have been reserved, retried and refused.  rules.c holds every rule.
+ * would have been reserved, retried and refused.  torch_rules.c holds every rule.
  *
  * Sizes are bytes.  Streams and private pools are small numbers chosen by the caller; pool 0 is everybody's.  Blocks belong to the
  * engine.  One thread each.

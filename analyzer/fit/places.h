@@ -9,7 +9,7 @@
 #include "analyzer/model/state/parts.h"
 
 /*
- * The placement decides which of several equal blocks is taken up to PyTorch 2.11 (rules.c); from 2.12 on it makes no
+ * The placement decides which of several equal blocks is taken up to PyTorch 2.11 (torch_rules.c); from 2.12 on it makes no
  * difference.
  */
 enum sl_fit_ties {

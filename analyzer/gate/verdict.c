@@ -13,7 +13,7 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/suppress.h"
-#include "analyzer/report/window.h"
+#include "analyzer/report/window_facts.h"
 
 /* a smaller change of one place is rounding: drivers give out memory in units of 2 MiB at most */
 #define STACK_SLACK_BYTES SL_DEVICE_UNIT

@@ -7,7 +7,7 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/change.h"
 #include "analyzer/report/roles.h"
-#include "analyzer/report/window.h"
+#include "analyzer/report/window_facts.h"
 
 static void put_in_flight(struct sl_json *j, const struct sl_process *process)
 {

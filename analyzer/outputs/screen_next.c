@@ -4,7 +4,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/window.h"
+#include "analyzer/report/window_facts.h"
 #include "common/text.h"
 
 #define UNUSED_PART 2 /* if PyTorch used less than half of its peak, suggest `fit` */

@@ -6,7 +6,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/report/change.h"
 #include "analyzer/report/merge_lines.h"
-#include "analyzer/report/window.h"
+#include "analyzer/report/window_facts.h"
 #include "analyzer/outputs/screen_page.h"
 
 #define RIGHT 40

@@ -9,7 +9,7 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
-#include "analyzer/report/window.h"
+#include "analyzer/report/window_facts.h"
 
 #define SHOWN	   6
 #define PARTS	   5   /* sizes of what was made before the window, largest sum first */

@@ -696,7 +696,7 @@ static void count_free(const struct sl_snapshot *s, int device, uint64_t *pieces
 	}
 }
 
-/* The course of what was reserved on one device, as a setting of the header (analyzer/report/window.c reads it). */
+/* The course of what was reserved on one device, as a setting of the header (analyzer/report/window_facts.c reads it). */
 static void put_cache(struct work *w, const struct sl_rebuilt *r, int device, const char *setting[2])
 {
 	struct sl_cache_course c;

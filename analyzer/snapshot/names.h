@@ -6,7 +6,7 @@
 #pragma once
 
 #include "analyzer/base/vector.h"
-#include "analyzer/snapshot/shape.h"
+#include "analyzer/snapshot/read.h"
 
 struct sl_snapshot_names {
 	struct sl_snapshot *snapshot;

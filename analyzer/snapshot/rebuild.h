@@ -13,7 +13,7 @@
 
 #include "analyzer/base/vector.h"
 #include "analyzer/snapshot/pieces.h"
-#include "analyzer/snapshot/shape.h"
+#include "analyzer/snapshot/read.h"
 
 /* A block that was made before the first event. */
 struct sl_rebuilt_block {

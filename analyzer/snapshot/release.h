@@ -2,7 +2,7 @@
 /* Which releases of PyTorch write a snapshot with these keys. */
 #pragma once
 
-#include "analyzer/snapshot/shape.h"
+#include "analyzer/snapshot/read.h"
 
 struct sl_snapshot_releases {
 	unsigned least, most; /* of 2.N; most 0: the newest */

@@ -12,7 +12,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/snapshot/convert.h"
-#include "analyzer/snapshot/shape.h"
+#include "analyzer/snapshot/read.h"
 
 struct opened {
 	char *folder; /* NULL: closed */

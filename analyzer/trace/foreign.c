@@ -3,7 +3,7 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/snapshot/shape.h"
+#include "analyzer/snapshot/read.h"
 
 #define WANTED "; a memory snapshot is what torch.cuda.memory._dump_snapshot(FILE) writes"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each rule of analyzer/fit/rules.c alone, with numbers worked out by hand; tests/fit/golden has the real allocator's answers. */
+/* Each rule of analyzer/fit/torch_rules.c alone, with numbers worked out by hand; tests/fit/golden has the real allocator's answers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/report/window.h"
+#include "analyzer/report/window_facts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  *
  * Longer than other files: the keys of a snapshot and the records that they make stand side by side.
  */
-#include "analyzer/snapshot/shape.h"
+#include "analyzer/snapshot/read.h"
 
 #include <stdlib.h>
 #include <string.h>

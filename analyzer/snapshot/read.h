@@ -87,7 +87,7 @@ struct sl_snapshot {
 	struct sl_snapshot_range in_segments, in_traces, in_notes; /* those of the snapshot; traces: of each device its events */
 	struct sl_map text_ids;
 	SL_VECTOR(const char *) texts;
-	SL_VECTOR(uint8_t) words;	    /* of each text: its meaning (shape.c) */
+	SL_VECTOR(uint8_t) words;	    /* of each text: its meaning (read.c) */
 	struct sl_sequences frames;	    /* function, file (texts), line */
 	struct sl_sequences stacks;	    /* frames, innermost first */
 	SL_VECTOR(uint64_t) streams, pools; /* pools: upper and lower number of the id */

@@ -4,7 +4,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/exports/export.h"
-#include "analyzer/report/window.h"
+#include "analyzer/report/window_facts.h"
 
 /* Bits of `extra` of a segment (analyzer/snapshot/convert.c). */
 enum { IS_SMALL = 1, IS_EXPANDABLE = 2 };
