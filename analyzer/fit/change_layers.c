@@ -23,6 +23,15 @@ static unsigned layer_line(const struct sl_fit_stack *stack, unsigned depth)
 	return calls > depth ? line : 0;
 }
 
+/* A larger block in place of one of its own line's, as a cache of keys and values that grows by torch.cat. */
+static bool replaces(const struct sl_fit_program *p, const struct sl_fit_life *life)
+{
+	const struct sl_fit_op *next = &p->whole.ops.item[life->birth + 1];
+
+	return life->birth + 1 < p->whole.ops.count && next->verb == SL_FIT_FREE &&
+	       p->lives.item[next->id].python == life->python && p->lives.item[next->id].bytes < life->bytes;
+}
+
 /* An activation of steps from `since` on: a module made it, and a backward pass is to come. */
 static bool is_activation(const struct sl_fit_program *p, uint32_t i, size_t until, unsigned since)
 {
@@ -30,7 +39,7 @@ static bool is_activation(const struct sl_fit_program *p, uint32_t i, size_t unt
 	const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
 
 	return stack->module && !stack->backward && !stack->loads && !stack->copies && !stack->optimizer && !life->before &&
-	       life->step >= since && life->birth <= until && life->death > until;
+	       life->step >= since && life->birth <= until && life->death > until && !replaces(p, life);
 }
 
 /*

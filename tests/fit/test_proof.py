@@ -167,6 +167,11 @@ class Tried(unittest.TestCase):
         self.assertEqual((said["free_leak"]["fits"], said["no_grad"]["passes"]), (True, "this step"))
         self.assertIsNotNone(said["no_grad"]["steps_later"])
 
+    def test_a_cache_that_replaces_its_blocks_by_larger_ones_is_no_graph(self):
+        """The program is under torch.no_grad as it is."""
+        recording, = json.loads(run("fit", "--changes", "--json", str(HERE.parents[1] / "tests/diagnosis/causes/kv_cat")))["recordings"]
+        self.assertEqual({change["kind"] for change in recording["changes"] if not change["kind"].startswith("settings:")}, set())
+
     def test_layers_are_named_by_the_line_that_calls_the_largest(self):
         first = self.of("accumulate")[0]
         self.assertEqual((first["kind"], line(first), first["passes"]), ("checkpointing", 17, "this request"))
