@@ -8,6 +8,7 @@ Recordings and truth: PyTorch 2.6 over tests/sim, with the capacity given.  `all
 """
 import functools
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -66,9 +67,14 @@ class Proof(unittest.TestCase):
                     self.assertFalse(change["fits"], (name, change))
         self.assertGreaterEqual(fails, 8)
 
-    def test_what_fits_is_told_for_four_of_seven(self):
-        """One depends on how the new optimizer works.  One sorts its inputs by size.  What the last still loads is in no recording."""
-        self.assertEqual([name for name in TRUTH if not changes(name)[0]["fits"]], ["seq2seq_adam", "passage_tokens", "prompt_then_denoise"])
+    def test_the_page_has_the_first_proposals(self):
+        """Three are not told as fitting: a new optimizer may work otherwise, inputs are sorted by size, and a model that was still loading is in no recording."""
+        def mib(size):
+            return str(round(size / (1 << 20))) if size else "-"
+
+        rows = re.findall(r"^\| (\w+) \| (\w+), main.py:(\d+) \| ([\w ]+) \| (\S+) \| (\S+) \|$", (HERE.parents[1] / "doc" / "proof.md").read_text(), re.M)
+        self.assertEqual(rows, [(name, first["kind"], str(line(first)), "would have fitted" if first["fits"] else first["passes"], mib(first["peak_allocated_bytes"]),
+                                 mib(TRUTH[name]["variants"][first["kind"]].get("allocated"))) for name in TRUTH for first in changes(name)[:1]])
 
     def test_smaller_state_is_not_told_as_fitting_before_its_first_update(self):
         """An optimizer that takes all parameters at once needs as much again as they have: with it seq2seq_adam lacks 16 MiB."""
