@@ -86,7 +86,8 @@ static bool ask(struct sl_page_fits *fits, struct asked *asked, const struct sl_
 	if (cost > fits->operations)
 		return false;
 	fits->operations -= asked->whole ? cost + fits->operations / 3 : cost;
-	choose_capacities(&question, r);
+	if (!r->doubt)
+		choose_capacities(&question, r);
 	sl_fit_ask(&asked->subject, r, &question);
 	return true;
 }
