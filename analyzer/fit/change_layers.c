@@ -118,7 +118,7 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 	const struct sl_fit_stack *failed =
 		p->failed == SL_FIT_GAP ? NULL : sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
 	const struct sl_fit_place *place = NULL, *layer = NULL, *here;
-	uint32_t first = 0, begin = 0, last = UINT32_MAX;
+	uint32_t first = 0, begin = 0, last = UINT32_MAX, of_layer = 0;
 	uint64_t now = 0, largest = 0, dropped = 0;
 	unsigned calls = 0, line, since;
 	size_t until, start = SL_FIT_GAP;
@@ -146,6 +146,7 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 				}
 			calls++;
 			layer = now > largest ? place : layer;
+			of_layer = now > largest ? first : of_layer;
 			largest = now > largest ? now : largest;
 			now = 0;
 			first = p->lives.item[i].python;
@@ -159,6 +160,7 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 			last = i;
 		}
 	}
+	of_layer = layer ? of_layer : first;
 	layer = layer ? layer : place;
 	largest = now > largest ? now : largest;
 	if (until != p->failed) {
@@ -167,7 +169,7 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 		if (until < p->recorded->times.count && start < until && !p->recorded->trace->header.dry_count)
 			change->seconds = (double)(p->recorded->times.item[until] - p->recorded->times.item[start]) / 1e9;
 	}
-	sl_fit_change_name(change, layer && !layer->own ? sl_fit_program_caller(p, p->whole.ops.item[p->failed].python) : layer);
+	sl_fit_change_name(change, layer && !layer->own ? sl_fit_program_caller(p, of_layer) : layer);
 	if (is_evaluation(p)) {
 		change->kind = "no_grad";
 		sl_fit_change_name(change, sl_fit_program_caller(p, p->whole.ops.item[p->failed].python));

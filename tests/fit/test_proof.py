@@ -10,6 +10,7 @@ import functools
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -120,6 +121,15 @@ class Proof(unittest.TestCase):
                 self.assertIn(f"{'would have fitted' if first['fits'] else 'would have passed ' + first['passes']}: {first['kind']} in", screen)
 
 
+    def test_the_report_asks_about_the_process_that_failed_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for rank, name in enumerate(("ema_unet", "gan_faces")):
+                shutil.copy(HERE / "proof" / name / "rank-00000.msgpack.zst", Path(folder, f"rank-0000{rank}.msgpack.zst"))
+            of = {process["pid"]: process["changes"] for process in json.loads(run("--json", folder))["processes"]}
+        self.assertEqual((of[7587], of[1706]["tried"]), (None, changes("gan_faces")))
+        self.assertEqual(of[1706]["left_out"], "changes were tried on this process only: stormlog-analyze fit --changes")
+
+
 class Tried(unittest.TestCase):
     """Programs of tried/ under their limit.  What really ran through is from tried.py --all."""
 
@@ -173,11 +183,6 @@ class Tried(unittest.TestCase):
         self.assertEqual((said["free_leak"]["fits"], said["no_grad"]["passes"]), (True, "this step"))
         self.assertIsNotNone(said["no_grad"]["steps_later"])
 
-    def test_a_cache_that_replaces_its_blocks_by_larger_ones_is_no_graph(self):
-        """The program is under torch.no_grad as it is."""
-        recording, = json.loads(run("fit", "--changes", "--json", str(HERE.parents[1] / "tests/diagnosis/causes/kv_cat")))["recordings"]
-        self.assertEqual({change["kind"] for change in recording["changes"] if not change["kind"].startswith("settings:")}, set())
-
     def test_layers_are_named_by_the_line_that_calls_the_largest(self):
         first = self.of("accumulate")[0]
         self.assertEqual((first["kind"], line(first), first["passes"]), ("checkpointing", 17, "this request"))
@@ -195,6 +200,40 @@ class Tried(unittest.TestCase):
         """With no_grad the blocks of a statement end one by one, also in the statement that failed: the changed program had much less."""
         for name in "distill", "segment_eval":
             self.assertEqual([change["peak_allocated_bytes"] for change in self.of(name) if change["kind"] == "no_grad"], [None], name)
+
+
+class Causes(unittest.TestCase):
+    """Programs of tests/diagnosis/causes, over tests/sim."""
+
+    @staticmethod
+    def traces(name):
+        return str(HERE.parents[1] / "tests" / "diagnosis" / "causes" / name)
+
+    def of(self, name):
+        recording, = json.loads(run("fit", "--changes", "--json", self.traces(name)))["recordings"]
+        return {change["kind"]: change for change in recording["changes"]}
+
+    def test_a_cache_that_replaces_its_blocks_by_larger_ones_is_no_graph(self):
+        """kv_cat is under torch.no_grad as it is."""
+        self.assertEqual([kind for kind in self.of("kv_cat") if not kind.startswith("settings:")], [])
+
+    def test_layers_of_pytorchs_own_are_changed_where_the_program_calls_them(self):
+        self.assertEqual(line(self.of("big_batch")["checkpointing"]), 28)
+
+    def test_what_is_computed_once_more_takes_as_long_as_the_forward_pass_took(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run("export", "sqlite", "-q", "-o", f"{folder}/events", self.traces("big_batch"))
+            db = sqlite3.connect(f"{folder}/events")
+            frames = {}
+            for place, function, number in db.execute("SELECT place, function, line FROM frames WHERE language = 'python' ORDER BY place, position"):
+                frames.setdefault(place, []).append((function, number))
+            events = [(t, verb == "BLOCK_ALLOC", frames.get(place, [])) for t, verb, place in
+                      db.execute("SELECT t0_ns, verb, place FROM events WHERE verb IN ('BLOCK_ALLOC', 'BLOCK_FREE') ORDER BY t0_ns")]
+            db.close()
+        backward = max(i for i, (_, asks, stack) in enumerate(events) if asks and "_make_grads" in dict(stack))
+        forward = max(i for i, (_, asks, stack) in enumerate(events[:backward]) if asks and stack[-2:] == [("train", 27), ("<module>", 34)])
+        first = next(t for t, asks, stack in events[forward + 1:] if asks and ("train", 28) in stack)
+        self.assertAlmostEqual(self.of("big_batch")["checkpointing"]["more_seconds"], (events[backward][0] - first) / 1e9, delta=1e-6)
 
 
 class SmallCard(unittest.TestCase):
