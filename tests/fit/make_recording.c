@@ -10,7 +10,7 @@
  * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one; from 4 << 20 on two at once, and uses MemPools
  * (none before 2.8, where a MemPool got the requests of all threads).
  * ASKS_FREE in the environment: it asked for free memory, as the value says; GRAPH: it made a CUDA graph; BLIND: the agent could not see a fraction.
- * SEED fragmented: see fragment(); GOES_ON in the environment: it catches that and asks for 1 MiB; GOES_ON=again: and for 38 once more.
+ * SEED fragmented: see fragment(); LONG=N in the environment: after N blocks that come and go; GOES_ON: it catches that and asks for 1 MiB; GOES_ON=again: and for 38 once more.
  * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE=10: the first one after ten ops, with 300 MiB more in use than is known; LATE_SAMPLE=end: only after the last op;
  * LATE_SAMPLE=during: a sample of this process alone that spans two events, and another after the last op.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
@@ -294,6 +294,12 @@ static void fragment(struct sl_synth *s, struct sl_fit_engine *e)
 	op.bytes = 14 * mib;
 	allocate(s, e, &op);
 	op.bytes = mib / 2;
+	for (long n = getenv("LONG") ? atol(getenv("LONG")) : 0; n--;) {
+		large = allocate(s, e, &op);
+		copy = *large;
+		sl_fit_free(e, large);
+		record(s, e, "block_free", &copy, (struct sl_event){0});
+	}
 	allocate(s, e, &op);
 	run_out(s, e, 38 * mib);
 	if (!goes_on)

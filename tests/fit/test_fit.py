@@ -381,6 +381,18 @@ class Fit(unittest.TestCase):
                 notes = fit(folder, "--allocator-capacity", "8G")["notes"]
                 self.assertEqual(any("this PyTorch hides a memory fraction" in note for note in notes), told, (release, blind))
 
+    def test_a_report_leaves_changes_of_a_long_recording_to_fit(self):
+        """More than a million events."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["LONG"] = "500000"
+            recording(folder, "2.14", "fragmented")
+            os.environ.pop("LONG")
+            process, = json.loads(subprocess.run([ANALYZE, "--json", folder], capture_output=True, text=True).stdout)["processes"]
+            tried, = json.loads(subprocess.run([ANALYZE, "fit", "--changes", "--json", folder], capture_output=True, text=True).stdout)["recordings"]
+        self.assertEqual(process["changes"]["tried"], [])
+        self.assertEqual(process["changes"]["left_out"], "changes were not tried, since it has too many events: stormlog-analyze fit --changes")
+        self.assertEqual(tried["changes"][0]["kind"], "settings:expandable_segments")
+
     def test_what_would_have_been_enough_when_memory_ran_out(self):
         with tempfile.TemporaryDirectory() as folder:
             recording(folder, "2.14", "fragmented")
