@@ -15,7 +15,7 @@
 #define SL_TRACE_VERSION  1
 #define SL_TRACE_SUFFIX	  ".msgpack.zst"
 #define SL_RING_SUFFIX	  ".ring"
-#define SL_DRY_UNANSWERED "dry-without-answer" /* in the folder: the last dry run recorded no trace; the traces there are older */
+#define SL_DRY_UNANSWERED "dry-without-answer" /* in the folder: the last dry run did not end with status 0 and a trace */
 #define SL_PACK_SUFFIX	  ".stormlog"	       /* many of them in one file: analyzer/trace/files.h */
 
 /* One of the 16 magic numbers that zstd reserves for skippable frames (RFC 8878, 3.1.2). */

@@ -196,14 +196,14 @@ static bool make_folder(void)
 	if (!sl_paths_dry(libraries, sizeof(libraries)))
 		return false;
 	sweep("/dev/shm");
-	sweep(sl_protect_scratch());
+	sweep(sl_protect_temporary());
 	snprintf(folder, sizeof(folder), "/dev/shm/" PREFIX "%d-XXXXXX", (int)getpid());
 	if (!mkdtemp(folder)) {
 		sl_launcher_say("--dry: %s: %s", folder, strerror(errno));
 		*folder = 0;
 		return false;
 	}
-	snprintf(scratch, sizeof(scratch), "%s/" PREFIX "%d-XXXXXX", sl_protect_scratch(), (int)getpid());
+	snprintf(scratch, sizeof(scratch), "%s/" PREFIX "%d-XXXXXX", sl_protect_temporary(), (int)getpid());
 	if (!mkdtemp(scratch)) {
 		sl_launcher_say("--dry: %s: %s", scratch, strerror(errno));
 		*scratch = 0;
@@ -237,17 +237,39 @@ bool sl_dry_can(const struct sl_launch *run)
 	return false;
 }
 
+/* The folder of the traces stays the real one, so that a file of the job's there would be replaced. */
+static bool holds_files(const char *directory)
+{
+	static const char *const ours[] = {".", "rank-", "analysis", SL_DRY_UNANSWERED};
+	DIR *all = opendir(directory);
+	bool found = false;
+
+	for (struct dirent *entry; all && !found && (entry = readdir(all));) {
+		found = true;
+		for (size_t i = 0; i < SL_COUNT(ours); i++)
+			found = found && strncmp(entry->d_name, ours[i], strlen(ours[i])) != 0;
+		if (found)
+			sl_launcher_say("%s: the dry run would replace the job's files here, as %s: name a folder by -o that has "
+					"no files but traces",
+					directory, entry->d_name);
+	}
+	if (all)
+		closedir(all);
+	return found;
+}
+
 bool sl_dry_begin(const struct sl_launch *run)
 {
-	char here[4096], unanswered[sizeof(run->directory) + 32];
+	char here[4096];
 
 	if (!getcwd(here, sizeof(here))) { /* MKL ends such a process while it loads PyTorch */
 		sl_launcher_say("this folder is gone (%s): change to one that exists", strerror(errno));
 		return false;
 	}
 	traces = access(run->directory, F_OK) ? run->directory : NULL;
-	snprintf(unanswered, sizeof(unanswered), "%s/" SL_DRY_UNANSWERED, run->directory);
-	unlink(unanswered);
+	sl_dry_answered(run, false); /* earlier runs in the folder are no answer of this one */
+	if (holds_files(run->directory))
+		return false;
 	if (!sl_dry_can(run) || !make_folder()) {
 		sl_dry_end(run);
 		return false;
@@ -315,38 +337,35 @@ void sl_dry_enter(const struct sl_launch *run)
 		_exit(SL_LAUNCH_FAILED);
 }
 
-/* Layers with the job's writes: kept under another name, or gone with the run's folders. */
-static void end_layers(const char *where, bool keep)
+/* Layers with the job's writes: kept under another name, or gone with the run's folders. True: there was a write that is gone. */
+static bool end_layers(const char *where, bool keep)
 {
 	char layers[4200], kept[4200];
 	bool wrote = false;
 
+	if (!*where)
+		return false;
 	snprintf(layers, sizeof(layers), "%s/layers", where);
 	sl_overlay_keep_snapshots(layers);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < SL_LAYERS; i++) {
 		snprintf(layers, sizeof(layers), "%s/layers/%d", where, i);
 		wrote = wrote || (rmdir(layers) && errno == ENOTEMPTY);
 	}
+	if (!wrote || !keep)
+		return wrote;
 	snprintf(layers, sizeof(layers), "%s/layers", where);
-	snprintf(kept, sizeof(kept), "%s/stormlog-writes-%d", sl_protect_scratch(), (int)getpid());
-	if (!wrote)
-		return;
-	if (!keep)
-		sl_launcher_say(
-			"the layer over the job's folder and home is gone: --keep-writes keeps it, --allow-writes DIR lets the job "
-			"write there");
-	else if (!rename(layers, kept))
-		sl_launcher_say("the layer over the job's folder and home is in %s", kept);
+	snprintf(kept, sizeof(kept), "%.*s/stormlog-writes-%d", (int)(strrchr(where, '/') - where), where, (int)getpid());
+	if (!rename(layers, kept))
+		sl_launcher_say("the job's writes are in %s", kept);
 	else
 		sl_launcher_say("the job's writes cannot be kept: %s: %s", kept, strerror(errno));
+	return false;
 }
 
 void sl_dry_end(const struct sl_launch *run)
 {
-	if (*scratch)
-		end_layers(scratch, run->keep_writes);
-	if (*folder)
-		end_layers(folder, run->keep_writes);
+	if (end_layers(scratch, run->keep_writes) | end_layers(folder, run->keep_writes))
+		sl_launcher_say("the job's writes are gone: --keep-writes keeps them, --allow-writes DIR lets the job write there");
 	if (*folder)
 		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	if (*scratch)
@@ -356,12 +375,16 @@ void sl_dry_end(const struct sl_launch *run)
 		rmdir(traces); /* where nothing was recorded it is empty */
 }
 
-void sl_dry_without_answer(const struct sl_launch *run)
+void sl_dry_answered(const struct sl_launch *run, bool yes)
 {
 	char path[sizeof(run->directory) + 32];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/" SL_DRY_UNANSWERED, run->directory);
+	if (yes) {
+		unlink(path);
+		return;
+	}
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
 	if (fd >= 0) /* else there is no folder with earlier runs */
 		close(fd);

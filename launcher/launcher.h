@@ -68,14 +68,14 @@ bool sl_dry_can(const struct sl_launch *run);
 
 /* Before the command: the same, and makes what the run needs. */
 bool sl_dry_begin(const struct sl_launch *run);
-void sl_dry_enter(const struct sl_launch *run);		 /* in the process that becomes the command: sets its variables */
-void sl_dry_end(const struct sl_launch *run);		 /* after the command: removes what begin made */
-void sl_dry_without_answer(const struct sl_launch *run); /* marks a folder that has earlier runs only */
+void sl_dry_enter(const struct sl_launch *run); /* in the process that becomes the command: sets its variables */
+void sl_dry_end(const struct sl_launch *run);	/* after the command: removes what begin made */
+/* Marks the folder of the traces until the run has an answer: runs that are there are earlier ones. */
+void sl_dry_answered(const struct sl_launch *run, bool yes);
 
 /* --- launcher/protect.c --- */
 
-/* The folder for temporary files, in which the job of a dry run may write. */
-const char *sl_protect_scratch(void);
+const char *sl_protect_temporary(void); /* the user's folder for temporary files */
 
 /* False: the kernel cannot refuse the job's writes, and the user has not allowed them all. */
 bool sl_protect_can(const struct sl_launch *run);
@@ -88,11 +88,15 @@ bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const ch
 
 /* --- launcher/overlay.c --- */
 
+enum { SL_LAYERS = 3 };
+
 /*
- * In the process that becomes the command: lays a layer over its folder and its home. folders: where layers may be, best first,
- * ended by NULL. Returns how many folders have one, whose paths `places` receives; -1: it said which folder the job could harm.
+ * In the process that becomes the command: lays a layer over its folder, its home and the folder for temporary files. Layers are
+ * in scratch where that is possible, else in memory. Returns how many folders have one, whose paths `places` receives; -1: it said
+ * which folder the job could harm.
  */
-int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *const *folders, char places[2][4096]);
+int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *scratch, const char *memory,
+		     char places[SL_LAYERS][4096]);
 
 /* After the command: a memory snapshot of PyTorch in the layers is no computed value, and goes to where the job wrote it. */
 void sl_overlay_keep_snapshots(const char *layers);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes of a dry run's job below its folder and its home go to a layer over them, in a mount namespace of the job's own: the job
- * reads what it wrote, and the real files stay. Where the kernel has no such thing for this user, Landlock refuses the writes
- * (protect.c).
+ * Writes of a dry run's job below its folder, its home and the folder for temporary files go to a layer over them, in a mount
+ * namespace of the job's own: the job reads what it wrote, and the real files stay. Where the kernel has no such thing for this
+ * user, Landlock refuses the writes (protect.c).
  */
 #include "launcher/launcher.h"
 
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PLACES = 2, KEPT = 40 };
+enum { KEPT = 40 };
 
 static bool is_below(const char *path, const char *folder)
 {
@@ -73,6 +73,7 @@ static bool own_namespace(void)
 static bool lay(const char *place, const char *layers, int number, const char *const *kept)
 {
 	char options[3 * 4096 + 64], upper[4200], work[4200];
+	struct stat status;
 	int fds[KEPT], count = 0;
 
 	snprintf(upper, sizeof(upper), "%s/%d", layers, number);
@@ -81,6 +82,8 @@ static bool lay(const char *place, const char *layers, int number, const char *c
 	snprintf(work, sizeof(work), "%s-work/%d", layers, number);
 	mkdir(layers, 0700);
 	mkdir(upper, 0700);
+	if (stat(place, &status) || chmod(upper, status.st_mode & 07777))
+		return false;
 	mkdir(work, 0700);
 	snprintf(options, sizeof(options), "%s-of", work);
 	if (symlink(place, options) && errno != EEXIST)
@@ -102,24 +105,29 @@ static bool lay(const char *place, const char *layers, int number, const char *c
 	return true;
 }
 
-static bool lay_all(const char *const *places, const char *layers, const char *const *kept)
+/* A layer cannot lie in the place that it is over; `memory` is in none. */
+static bool lay_all(const char *const *places, const char *folder, const char *memory, const char *const *kept)
 {
+	char layers[4160];
+
 	if (!own_namespace())
 		return false;
-	for (int i = 0; places[i]; i++)
+	for (int i = 0; places[i]; i++) {
+		snprintf(layers, sizeof(layers), "%s/layers", is_below(folder, places[i]) ? memory : folder);
 		if (!lay(places[i], layers, i, kept))
 			return false;
+	}
 	return true;
 }
 
 /* The same in a process that ends, so that a failure leaves this one as it was. */
-static bool works(const char *const *places, const char *layers, const char *const *kept)
+static bool works(const char *const *places, const char *folder, const char *memory, const char *const *kept)
 {
 	int status = 1;
 	pid_t child = fork();
 
 	if (!child)
-		_exit(!lay_all(places, layers, kept));
+		_exit(!lay_all(places, folder, memory, kept));
 	return child > 0 && waitpid(child, &status, 0) == child && !status;
 }
 
@@ -131,15 +139,15 @@ static bool is_below_any(const char *path, const char *const *folders)
 	return false;
 }
 
-enum { TRACES, OWN = 4 };
+enum { TRACES, SCRATCH, SYSTEM, OWN = SYSTEM + 2 };
 
 /*
  * Folders that stay the real ones, by their real paths, ended by NULL: those of every run, and from OWN on what the user allows.
  * The job's folder and home win over those of every run that they are below.
  */
-static void take_kept(const struct sl_launch *run, const char *traces, const char *kept[KEPT + 1])
+static void take_kept(const struct sl_launch *run, const char *traces, const char *scratch, const char *kept[KEPT + 1])
 {
-	const char *const own[OWN] = {[TRACES] = traces, sl_protect_scratch(), "/dev", "/proc"};
+	const char *const own[OWN] = {[TRACES] = traces, [SCRATCH] = scratch, [SYSTEM] = "/dev", "/proc"};
 	unsigned count = OWN;
 
 	for (unsigned i = 0; i < OWN; i++)
@@ -170,34 +178,57 @@ static bool is_open(const char *path, const char *const *laid, const char *const
 	return true;
 }
 
-int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *const *folders, char places[2][4096])
+/* Adds a place to lay a layer over, in place of those that are below it. */
+static int add(const char *place, int count, char places[SL_LAYERS][4096])
 {
-	const char *kept[KEPT + 1], *laid[PLACES + 1] = {0};
-	char here[4096] = "", home[4096] = "", layers[4200];
+	int left = 0;
+
+	for (int i = 0; i < count; i++) {
+		if (is_below(place, places[i]))
+			return count;
+		if (!is_below(places[i], place) && left++ != i)
+			strcpy(places[left - 1], places[i]);
+	}
+	strcpy(places[left], place);
+	return left + 1;
+}
+
+int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *scratch, const char *memory,
+		     char places[SL_LAYERS][4096])
+{
+	const char *kept[KEPT + 1], *laid[SL_LAYERS + 1] = {0};
+	char here[4096] = "", home[4096] = "", temporary[4096] = "";
+	bool done = false;
 	int count = 0;
 
-	take_kept(run, traces, kept);
+	take_kept(run, traces, scratch, kept);
 	if (getcwd(here, sizeof(here)) && is_fit(here, kept))
-		strcpy(places[count++], here);
-	if (getenv("HOME") && realpath(getenv("HOME"), home) && is_fit(home, kept) && !(count && is_below(home, places[0]))) {
-		count = count && is_below(places[0], home) ? 0 : count;
-		strcpy(places[count++], home);
-	}
+		count = add(here, count, places);
+	if (getenv("HOME") && realpath(getenv("HOME"), home) && is_fit(home, kept))
+		count = add(home, count, places);
+	if (realpath(sl_protect_temporary(), temporary) && is_fit(temporary, kept) && !is_below_any(temporary, kept + SYSTEM))
+		count = add(temporary, count, places);
 	for (int i = 0; i < count; i++)
 		laid[i] = places[i];
-	for (; count && *folders; folders++) {
-		snprintf(layers, sizeof(layers), "%s/layers", *folders);
-		if (works(laid, layers, kept) && lay_all(laid, layers, kept) && !chdir(here))
-			break;
+	for (; count && !done; count -= !done) {
+		laid[count] = NULL;
+		for (int i = 0; i < 2 && !done; i++) {
+			const char *folder = i ? memory : scratch;
+
+			done = works(laid, folder, memory, kept) && lay_all(laid, folder, memory, kept) && !chdir(here);
+		}
 	}
-	if (!*folders)
-		laid[count = 0] = NULL;
+	laid[count] = NULL;
 	if (is_open(here, laid, kept) || is_open(home, laid, kept))
 		return -1;
-	if (!is_below_any(here, laid) && !is_below_any(here, kept))
-		sl_launcher_say("no layer over %s is possible: what the job writes there fails with Permission denied. "
-				"--allow-writes DIR opens a folder",
-				here);
+	for (int i = 0; i < 2; i++) {
+		const char *path = i ? temporary : here;
+
+		if (!is_below_any(path, laid) && !is_below_any(path, kept))
+			sl_launcher_say("no layer over %s is possible: what the job writes there fails with Permission denied. "
+					"--allow-writes DIR opens a folder",
+					path);
+	}
 	return count;
 }
 
@@ -244,7 +275,7 @@ void sl_overlay_keep_snapshots(const char *layers)
 {
 	char link[4300];
 
-	for (int i = 0; i < PLACES; i++) {
+	for (int i = 0; i < SL_LAYERS; i++) {
 		ssize_t length;
 
 		snprintf(link, sizeof(link), "%s-work/%d-of", layers, i);

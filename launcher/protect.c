@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The job of a dry run writes values that it did not compute: its checkpoint must not replace a good one. Its writes go to a layer
- * (overlay.c) where the kernel has one for this user. Landlock refuses the others but for the traces, /dev, /proc, the folder for
- * temporary files and what --allow-writes names.
- * Caches go into a folder of the run's own, and hubs and trackers are told by their own variables to stay offline.
+ * (overlay.c) where the kernel has one for this user. Landlock refuses the others but for the traces, /dev, /proc and what
+ * --allow-writes names. Caches and temporary files go into a folder of the run's own, and hubs and trackers are told by their own
+ * variables to stay offline.
  */
 #include "launcher/launcher.h"
 
@@ -94,7 +94,7 @@ static bool is_everything(const struct sl_launch *run)
 	return false;
 }
 
-const char *sl_protect_scratch(void)
+const char *sl_protect_temporary(void)
 {
 	const char *folder = getenv("TMPDIR");
 
@@ -111,15 +111,14 @@ bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const ch
 	static const char *const always[] = {"/dev", "/proc"};
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION);
 	uint64_t access = WRITE_FILE | REMOVE | MAKE | (abi > 1 ? REFER : 0) | (abi > 2 ? TRUNCATE : 0);
-	const char *const folders[] = {scratch, folder, NULL};
-	char traces[4096], places[2][4096];
+	char traces[4096], places[SL_LAYERS][4096], temporary[4096];
 	int rules, laid;
 
 	set_variables(scratch);
 	if (is_everything(run))
 		return true;
 	make_traces(run->directory, traces);
-	laid = sl_overlay_enter(run, traces, folders, places);
+	laid = sl_overlay_enter(run, traces, scratch, folder, places);
 	if (laid < 0)
 		return false;
 	rules = (int)syscall(SYS_landlock_create_ruleset, &access, sizeof(access), 0);
@@ -127,10 +126,13 @@ bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const ch
 		allow(rules, always[i], access);
 	for (unsigned i = 0; i < run->writes_count; i++)
 		allow(rules, run->writes[i], access);
-	allow(rules, sl_protect_scratch(), access);
+	allow(rules, scratch, access);
 	allow(rules, traces, access);
 	for (int i = 0; i < laid; i++)
 		allow(rules, places[i], access);
+	snprintf(temporary, sizeof(temporary), "%s/tmp", scratch);
+	mkdir(temporary, 0700);
+	setenv("TMPDIR", temporary, 1);
 	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_landlock_restrict_self, rules, 0) && !close(rules))
 		return true;
 	sl_launcher_say("the job's files cannot be protected: %s", strerror(errno));

@@ -180,8 +180,8 @@ static int say_recorded(struct sl_launch *run, int status)
 
 	learn_run(run);
 	count = sl_recorded_count(run, &folders);
-	if (!count && run->dry)
-		sl_dry_without_answer(run);
+	if (run->dry)
+		sl_dry_answered(run, count && !status);
 	if (!count && is_maybe_ours(status))
 		return 0;
 	if (!run->options.quiet && !count)

@@ -344,11 +344,9 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	int status = SL_EXIT_FINE;
 
 	snprintf(why, sizeof(why), "%s/" SL_DRY_UNANSWERED, path);
-	if (o->limits.dry && !access(why, F_OK))
+	if (o->limits.dry && !access(why, F_OK) && !sl_dry_unfinished(report))
 		return sl_command_fail(SL_EXIT_UNREADABLE,
-				       "--dry: the last dry run used no GPU; the recordings in "
-				       "%s are of earlier runs",
-				       path);
+				       "--dry: the last dry run into %s did not start, used no GPU, or its command failed", path);
 	if (o->limits.dry && !sl_dry_report(report))
 		return sl_command_fail(SL_EXIT_USAGE,
 				       "--dry: %s was recorded on a device; stormlog-run --dry=CARD records a dry run", path);

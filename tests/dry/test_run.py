@@ -217,25 +217,26 @@ for which in (5, 6, 7, 8):  # reserved and in use: now, most
         done = subprocess.run([RUN, "--dry", "l4", "true"], capture_output=True, text=True)
         self.assertEqual((done.returncode, "--dry=l4" in done.stderr), (127, True))
 
-    def test_a_job_below_tmpdir_is_safe_too(self):
-        code = "import os; open('model.pt', 'w').write('zeros'); open(os.path.expanduser('~/notes'), 'w').write('zeros')"
+    def test_temporary_files_are_safe_and_so_is_a_job_among_them(self):
+        code = "import os; [open(path, 'w').write('zeros') for path in ('model.pt', os.path.expanduser('~/notes'), %r)]"
         with tempfile.TemporaryDirectory() as folder:
-            for here, more in (("job", []), ("", []), ("job", ["-o", "."]), ("job", ["--allow-writes", folder])):
+            for here, more in (("job", []), ("", []), ("job", ["-o", "."]), (os.path.expanduser("~"), []), ("job", ["--allow-writes", folder])):
                 here = os.path.join(folder, here)
-                for path in (os.path.join(here, "model.pt"), os.path.join(folder, "home", "notes")):
+                paths = os.path.join(here, "model.pt"), os.path.join(folder, "home", "notes"), os.path.join(folder, "checkpoint")
+                for path in paths[here == os.path.expanduser("~"):]:
                     os.makedirs(os.path.dirname(path), exist_ok=True)
                     with open(path, "w") as file:
                         file.write("good")
                 env = dict(os.environ, TMPDIR=folder, HOME=os.path.join(folder, "home"))
                 options = more if "-o" in more else ["-o", os.path.join(folder, "traces")] + more
-                done = subprocess.run([RUN, "--dry", *options, "--", sys.executable, "-c", code], cwd=here, env=env, capture_output=True, text=True)
+                done = subprocess.run([RUN, "--dry", *options, "--", sys.executable, "-c", code % paths[2]], cwd=here, env=env, capture_output=True, text=True)
                 found = []
-                for path in (os.path.join(here, "model.pt"), os.path.join(folder, "home", "notes")):
+                for path in paths[here == os.path.expanduser("~"):]:
                     with open(path) as file:
                         found.append(file.read())
-                self.assertEqual(found, ["zeros" if "--allow-writes" in more else "good"] * 2, (here, more, done.stderr))
-                if done.returncode or "-o" in more:  # no layer for this user, or the traces are in its place
-                    self.assertIn("would replace the job's files here", done.stderr)
+                self.assertEqual(set(found), {"zeros" if "--allow-writes" in more else "good"}, (here, more, done.stderr))
+                if "-o" in more:
+                    self.assertIn("would replace the job's files here, as model.pt", done.stderr)
                     self.assertEqual(done.returncode, 125)
 
     def test_a_job_reads_what_it_wrote_and_its_traces_stay(self):
@@ -248,7 +249,7 @@ for which in (5, 6, 7, 8):  # reserved and in use: now, most
             self.assertEqual((done.returncode, done.stdout.split()[0]), (0, "zeros"), done.stderr)
             self.assertEqual(os.listdir(home), ["traces"])
             self.assertTrue([name for name in os.listdir(os.path.join(home, "traces")) if name.endswith(".zst")])
-            kept = re.search(r"is in (\S+)", done.stderr)[1]
+            kept = re.search(r"writes are in (/\S+)", done.stderr)[1]
             found = [os.path.join(folder, "model.pt") for folder, _, files in os.walk(kept) if "model.pt" in files]
             with open(found[0]) as file:
                 self.assertEqual(file.read(), "zeros")
@@ -432,9 +433,17 @@ class Gate(unittest.TestCase):
         self.assertIn("none", self.ask("check", "--dry", traces, status=2))
         whole = self.record("whole", ALLOCATE % 64)
         self.record("whole", "print(1)")
-        self.assertIn("the last dry run used no GPU", self.ask("check", "--dry", whole, status=3))
+        self.assertIn("did not start, used no GPU, or its command failed", self.ask("check", "--dry", whole, status=3))
         self.record("whole", ALLOCATE % 64)
         self.assertIn("ok       dry", self.ask("check", "--dry", whole))
+
+    def test_an_earlier_run_is_no_answer_of_one_that_failed(self):
+        whole = self.record("whole", ALLOCATE % 64)
+        refused, failed = ["--allow-writes", "/absent"], "import subprocess; subprocess.run([sys.executable, '-c', %r]); sys.exit(4)" % (ALLOCATE % 64)
+        for code, options in (("", refused), ("import sys; " + failed, ())):
+            self.assertIn("ok       dry", self.ask("check", "--dry", self.record("whole", ALLOCATE % 64)))
+            self.record("whole", code, *options)
+            self.ask("check", "--dry", whole, status=3)
 
     def test_an_error_that_was_caught_is_told_as_such(self):
         self.assertIn("; the program caught the error and ended with status 0",
