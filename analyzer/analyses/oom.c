@@ -374,30 +374,30 @@ static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *o
 }
 
 /*
- * True: PyTorch refused, and no call of the driver failed.  *limit: bytes that the program lets it have, SL_UNKNOWN where the
- * recording has no call that set them, as tests/golden/gpu/torch-fit-limited-1.
+ * Bytes that the program lets PyTorch have, where PyTorch refused and no call of the driver failed; 0: it was not so.  SL_UNKNOWN:
+ * the recording has no call that set them, as tests/golden/gpu/torch-fit-limited-1.
  */
-static bool own_limit(const struct sl_process *process, const struct sl_oom *oom, uint64_t *limit)
+static uint64_t own_limit(const struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+	uint64_t limit;
 	double part;
 
 	memcpy(&part, &oom->torch.fraction_bits, sizeof(part));
-	*limit = SL_UNKNOWN;
 	if (!hook || hook->verb != SL_VERB_BLOCK_OOM || oom->total_bytes == SL_UNKNOWN)
-		return false;
+		return 0;
 	if (!oom->torch.fraction_bits)
 		return oom->asked_bytes <= oom->total_bytes && oom->free_bytes != SL_UNKNOWN &&
-		       oom->free_bytes >= sl_units_taken(oom);
-	*limit = (uint64_t)((double)oom->total_bytes * part);
-	return part > 0 && part < 1 && oom->torch.reserved_bytes + oom->asked_bytes > *limit;
+				       oom->free_bytes >= sl_units_taken(oom)
+			       ? SL_UNKNOWN
+			       : 0;
+	limit = (uint64_t)((double)oom->total_bytes * part);
+	return part > 0 && part < 1 && oom->torch.reserved_bytes + oom->asked_bytes > limit ? limit : 0;
 }
 
 static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account, bool demand,
 			      struct sl_fit_process *fit)
 {
-	uint64_t limit;
-
 	if (sl_oom_made_to_fail(oom))
 		return SL_CAUSE_INJECTED;
 	if (oom->scope == SL_SCOPE_HOST)
@@ -410,9 +410,8 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 		return SL_CAUSE_UNKNOWN;
 	if (oom->of_framework)
 		return oom->asked_bytes > oom->total_bytes ? SL_CAUSE_TOO_LARGE : SL_CAUSE_FULL;
-	if (own_limit(process, oom, &limit))
-		return SL_CAUSE_FULL;
-	if (oom->scope == SL_SCOPE_CONTEXT)
+	account->own_limit = own_limit(process, oom);
+	if (account->own_limit || oom->scope == SL_SCOPE_CONTEXT)
 		return SL_CAUSE_FULL;
 	if (oom->asked_bytes > oom->total_bytes)
 		return SL_CAUSE_TOO_LARGE;
@@ -541,11 +540,10 @@ static bool is_roomy(const struct sl_oom *oom)
 	return oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN && oom->free_bytes > oom->total_bytes / ROOMY;
 }
 
-/* XLA's pool, by the figures of its plugin: the device may have had room. */
 /* set_per_process_memory_fraction */
-static void say_own_limit(struct sl_process *process, const struct sl_oom *oom, uint64_t limit, struct sl_account *account)
+static void say_own_limit(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
-	uint64_t reserved = oom->torch.reserved_bytes;
+	uint64_t reserved = oom->torch.reserved_bytes, limit = account->own_limit;
 	char where[300] = "";
 
 	account->advice = sl_memory_print("raise the part of set_per_process_memory_fraction, or ask less at once");
@@ -561,6 +559,7 @@ static void say_own_limit(struct sl_process *process, const struct sl_oom *oom, 
 		SL_SIZE(limit), *where ? " at " : "", where, SL_SIZE(reserved), SL_SIZE(reserved + oom->asked_bytes - limit));
 }
 
+/* XLA's pool, by the figures of its plugin: the device may have had room. */
 static void say_framework(const struct sl_oom *oom, struct sl_account *account)
 {
 	account->cause_text = sl_memory_print(
@@ -585,7 +584,6 @@ static void say_full(const struct sl_oom *oom, struct sl_account *account)
 
 static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
-	uint64_t limit;
 	const char *who = account->other_count == 1 ? "another process" : "other processes";
 	char most[400];
 
@@ -632,8 +630,8 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 	case SL_CAUSE_FULL:
 		if (oom->of_framework)
 			say_framework(oom, account);
-		else if (own_limit(process, oom, &limit))
-			say_own_limit(process, oom, limit, account);
+		else if (account->own_limit)
+			say_own_limit(process, oom, account);
 		else if (!oom->asked_bytes || oom->scope == SL_SCOPE_CONTEXT)
 			say_unasked(process, oom, account);
 		else
@@ -661,7 +659,6 @@ static const char *limited(const struct sl_oom *oom)
 static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account,
 		    const struct sl_oom_causes *demand)
 {
-	uint64_t limit;
 	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
 	char where[300], what[300], *cause = account->cause_text;
 	struct sl_oom_causes story;
@@ -686,8 +683,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		free(others);
 		free(cause);
 	}
-	if (oom->of_framework || own_limit(process, oom, &limit) ||
-	    (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE))
+	if (oom->of_framework || account->own_limit || (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE))
 		return;
 	story = *demand;
 	if (oom->asked_bytes ? (account->cause == SL_CAUSE_FULL && *story.text) || sl_oom_causes_tell(&story, process, oom, account)

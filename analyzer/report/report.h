@@ -124,6 +124,7 @@ struct sl_account {
 	uint64_t hidden, context, modules, rounding, unexplained, aside;
 	const char *context_bound; /* sl_sample_wait_context_bound() */
 	bool about;		   /* what was free then follows from an earlier sample */
+	uint64_t own_limit;	   /* of PyTorch's that refused; SL_UNKNOWN: of unknown size; 0: none did */
 	uint64_t others_bytes;	   /* sum over `others`, limited to what the device had room for */
 	struct {
 		int64_t pid, rank; /* rank -1: none or not recorded */
