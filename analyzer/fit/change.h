@@ -38,3 +38,8 @@ struct sl_fit_rule {
 void sl_fit_change_name(struct sl_change *change, const struct sl_fit_place *place);
 /* True: the bytes are worth a change. */
 bool sl_fit_change_matters(const struct sl_fit_program *program, uint64_t bytes);
+
+#define SL_FIT_RULE(kind, apply, about)                                                                                            \
+	bool apply(struct sl_fit_edits *edits, struct sl_change *change, const struct sl_fit_program *program);
+#include "analyzer/fit/change.def"
+#undef SL_FIT_RULE

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/* Changes of what a program keeps from step to step. */
 #include <string.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/fit/change_kept.h"
+#include "analyzer/fit/change.h"
 
 #define RISES	    4 /* steps in a row */
 #define RESULTS_MAX 4 /* of modules in a step */

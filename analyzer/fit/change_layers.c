@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/* Activations of layers that are recomputed. */
 #include <string.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/fit/change_layers.h"
+#include "analyzer/fit/change.h"
 
 #define DEPTH_MAX 8 /* of modules in modules */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/* Changes of sizes: of inputs, and of large temporaries. */
 #include <math.h>
 #include <string.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/fit/change_sizes.h"
+#include "analyzer/fit/change.h"
 
 #define LARGE_PART 8 /* a large temporary takes one of so many parts of the device */
 #define CHUNKS	   4

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Changes of the optimizer's state, of gradients, and of copies of the model. */
 #include "analyzer/base/memory.h"
-#include "analyzer/fit/change_state.h"
+#include "analyzer/fit/change.h"
 #include "analyzer/fit/rest.h"
 
 #define UPDATES_MIN 2	/* by the optimizer, with gradients that stay */

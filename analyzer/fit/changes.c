@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-#include "analyzer/fit/change_kept.h"
-#include "analyzer/fit/change_layers.h"
-#include "analyzer/fit/change_sizes.h"
-#include "analyzer/fit/change_state.h"
-
 static bool set(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	const char *at;
@@ -93,20 +88,10 @@ const struct sl_fit_rule sl_fit_rules[] = {
 	{"settings:expandable_segments", set, "expandable_segments:True"},
 	{"settings:max_split_size_mb=128", set, "max_split_size_mb:128"},
 	{"settings:garbage_collection_threshold=0.8", set, "garbage_collection_threshold:0.8"},
-	{"free_leak", sl_fit_change_free_leak},
-	{"no_grad", sl_fit_change_no_grad},
-	{"no_grad", sl_fit_change_no_grad_beside},
-	{"offload_results", sl_fit_change_offload_kept},
-	{"offload_results", sl_fit_change_offload_joined},
-	{"no_second_copy", sl_fit_change_no_second_copy},
-	{"half_state", sl_fit_change_half_state},
-	{"state_8bit", sl_fit_change_state_8bit, .about = true},
-	{"set_to_none", sl_fit_change_set_to_none},
+#define SL_FIT_RULE(kind, apply, about) {kind, apply, NULL, about},
+#include "analyzer/fit/change.def"
+#undef SL_FIT_RULE
 	{"free_before_build", free_before_build},
-	{"chunked", sl_fit_change_chunked, .about = true},
-	{"checkpointing", sl_fit_change_checkpointing},
-	{"half_batch", sl_fit_change_half_batch},
-	{"shorter_longest", sl_fit_change_shorter_longest},
 	{"limit_pool", limit_pool},
 	{"empty_cache_at_step", empty_cache},
 	{0},
