@@ -18,7 +18,6 @@ enum {
 
 struct sl_http {
 	struct MHD_Daemon *daemon;
-	struct sl_slow *slow;
 };
 
 static const struct sl_route routes[] = {
@@ -116,7 +115,6 @@ static struct sl_http_outcome admit(struct sl_request *request)
 
 static void take(struct sl_request *request, const char *bytes, size_t size)
 {
-	sl_slow_took(request->connection, size);
 	if (request->outcome.status)
 		return;
 	if (request->route->body == SL_BODY_PACK) {
@@ -164,7 +162,6 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 		const char *expects;
 
 		*own = request = new_request(context, connection, url, method);
-		sl_slow_began(connection);
 		request->outcome = admit(request);
 		expects = sl_request_header(request, "Expect");
 		/*
@@ -188,7 +185,6 @@ static void completed(void *context, struct MHD_Connection *connection, void **o
 {
 	struct sl_request *request = *own;
 
-	sl_slow_ended(connection);
 	if (!request)
 		return;
 	sl_packs_leave(&request->incoming);
@@ -212,21 +208,18 @@ struct sl_http *sl_http_start(struct sl_server *server, const struct sockaddr *a
 		return NULL; /* the server is ending */
 	*port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
 						  : ((struct sockaddr_in *)&bound)->sin_port);
-	http->slow = sl_slow_new();
 	/* Not epoll: libmicrohttpd 0.9.75 then misses the end of an upload that comes together with its last bytes. */
 	http->daemon = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle, server,
 					MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS,
 					MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
 					(unsigned)OF_ONE_ADDRESS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,
 					MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-					MHD_OPTION_NOTIFY_CONNECTION, sl_slow_notify, http->slow, MHD_OPTION_NOTIFY_COMPLETED,
-					completed, NULL, MHD_OPTION_END);
+					MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_END);
 	return http->daemon ? http : NULL;
 }
 
 void sl_http_stop(struct sl_http *http)
 {
 	MHD_stop_daemon(http->daemon);
-	sl_slow_free(http->slow);
 	free(http);
 }

@@ -29,7 +29,7 @@ bool sl_request_is_of_two_lengths(const struct sl_request *request)
 
 /* ---- answers */
 
-static void send_response(struct sl_request *request, const struct sl_answer *answer, struct MHD_Response *response, uint64_t size)
+static void send_response(struct sl_request *request, const struct sl_answer *answer, struct MHD_Response *response)
 {
 	static const char nothing[] = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
@@ -46,7 +46,6 @@ static void send_response(struct sl_request *request, const struct sl_answer *an
 	MHD_add_response_header(response, "Cache-Control", answer->keep ? "private, max-age=86400" : "private, no-cache");
 	for (unsigned i = 0; answer->header && answer->header[i][0]; i++)
 		MHD_add_response_header(response, answer->header[i][0], answer->header[i][1]);
-	sl_slow_answers(request->connection, size);
 	MHD_queue_response(request->connection, answer->status, response);
 	MHD_destroy_response(response);
 	request->answered = true;
@@ -54,17 +53,17 @@ static void send_response(struct sl_request *request, const struct sl_answer *an
 
 void sl_request_text(struct sl_request *request, const struct sl_answer *answer, char *text, size_t size)
 {
-	send_response(request, answer, MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE), size);
+	send_response(request, answer, MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE));
 }
 
 void sl_request_static(struct sl_request *request, const struct sl_answer *answer, const void *text, size_t size)
 {
-	send_response(request, answer, MHD_create_response_from_buffer(size, (void *)text, MHD_RESPMEM_PERSISTENT), size);
+	send_response(request, answer, MHD_create_response_from_buffer(size, (void *)text, MHD_RESPMEM_PERSISTENT));
 }
 
 void sl_request_file(struct sl_request *request, const struct sl_answer *answer, int fd, uint64_t size)
 {
-	send_response(request, answer, MHD_create_response_from_fd64(size, fd), size);
+	send_response(request, answer, MHD_create_response_from_fd64(size, fd));
 }
 
 void sl_request_say(struct sl_request *request, unsigned status, const char *why, const char *const (*header)[2])

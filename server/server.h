@@ -328,8 +328,8 @@ void sl_html_end(struct sl_html *page, unsigned status);
 void sl_html_wait(struct sl_request *request, const char *what);
 
 /*
- * HTTP: wraps libmicrohttpd.  Requests that are too large, too slow, unauthorized or sent by another site are answered here;
- * the rest go to the route named by their method and path.
+ * HTTP: wraps libmicrohttpd.  Requests that are too large, unauthorized or sent by another site are answered here; the
+ * rest go to the route named by their method and path.
  */
 
 struct sl_http;
@@ -423,23 +423,6 @@ void sl_run_of_pack(struct sl_request *request);  /* /packs/SHA256: the run of a
 void sl_trends_page(struct sl_request *request);  /* /trends?q=&metric=N or &field=NAME */
 void sl_run_change(struct sl_request *request);	  /* POST /runs/N/pin, /runs/N/unpin, /runs/N/note */
 void sl_site_static(struct sl_request *request);  /* /static/ */
-
-/*
- * Ends slow connections.  A connection has ten seconds to send its headers.  A body or an answer must move at 16 KiB a second,
- * after an initial allowance. libmicrohttpd itself waits as long as a byte arrives now and then.
- */
-
-struct sl_slow;
-
-struct sl_slow *sl_slow_new(void);
-void sl_slow_free(struct sl_slow *slow);
-/* For MHD_OPTION_NOTIFY_CONNECTION. */
-void sl_slow_notify(void *slow, struct MHD_Connection *connection, void **own, enum MHD_ConnectionNotificationCode code);
-
-void sl_slow_began(struct MHD_Connection *connection); /* its headers have arrived */
-void sl_slow_took(struct MHD_Connection *connection, uint64_t bytes);
-void sl_slow_answers(struct MHD_Connection *connection, uint64_t bytes);
-void sl_slow_ended(struct MHD_Connection *connection); /* the next request may begin */
 
 /* PUT and HEAD of /api/v1/packs/SHA256 (doc/server.md): a pack comes in one piece or in several. */
 
