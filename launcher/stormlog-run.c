@@ -86,23 +86,27 @@ static bool find_agent(struct sl_launch *run)
 	return !why;
 }
 
-/* Makes a name that a person can read; processes of the run inherit it.  Containers of one host may all have our pid. */
+/*
+ * Makes a name that a person can read; processes of the run inherit it.  Containers of one host may all have our pid, and one that
+ * ended leaves its namespace's number to the next: the milliseconds tell them apart.
+ */
 static void name_run(struct sl_launch *run)
 {
 	uint64_t container = sl_procfile_namespace(0);
 	struct utsname system;
 	char stamp[32];
-	time_t now = time(NULL);
+	struct timespec now;
 	struct tm utc;
 
 	if (sl_identity_run_shared())
 		return;
 	uname(&system);
-	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+	clock_gettime(CLOCK_REALTIME, &now);
+	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", gmtime_r(&now.tv_sec, &utc));
 	snprintf(run->run_id, sizeof(run->run_id), "%s-%.100s-%d", stamp, system.nodename, (int)getpid());
 	if (container && container != SL_PROCFILE_HOST)
-		snprintf(run->run_id + strlen(run->run_id), sizeof(run->run_id) - strlen(run->run_id), "-%llu",
-			 (unsigned long long)container);
+		snprintf(run->run_id + strlen(run->run_id), sizeof(run->run_id) - strlen(run->run_id), "-%llu.%03ld",
+			 (unsigned long long)container, now.tv_nsec / 1000000);
 }
 
 /* False: there is no such command. */
