@@ -5,8 +5,8 @@
  *
  * The structures are open for reading: analyses and outputs look at them at any moment of the replay.  replay.h fills them from a
  * trace; ledger.h and verbs.h are for the files of this room.  Times are CLOCK_MONOTONIC of the process (sl_header_unix).  The
- * memory grows with the live blocks and with the number of places, not with the number of events.  One thread per model. Longer
- * than other files: every reader of a process begins here, and finds all of it on one page.
+ * memory grows with the live blocks and with the number of places, not with the number of events.  One thread per model.
+ * Longer than other files: every reader of a process begins here, and finds all of it on one page.
  */
 #pragma once
 
