@@ -125,7 +125,8 @@ class Pack(unittest.TestCase):
                     self.analyze("pack", "--redact", "-o", self.file, run.traces)
                     true, ours = (self.analyze("dump", path).stdout for path in (run.traces, self.file))
                     self.assertTrue(self.numbers(true) == self.numbers(ours))
-                    self.assertGreater(len(true), 1000 if part == "whole" else 0)
+                    if part == "whole":  # the ring is empty where the writer was quicker than the program
+                        self.assertGreater(len(true), 1000)
                     true, ours = (self.report(path)["processes"][0] for path in (run.traces, self.file))
                     for key in "events", "lost_events", "status", "damaged", "rank", "pid":
                         self.assertEqual(true[key], ours[key], key)
