@@ -22,15 +22,18 @@ struct unpacked {
 	const char *why; /* NULL: fine */
 };
 
+struct packed;
+
 struct format {
 	const char *magic;
 	size_t size;
-	bool (*begin)(struct sl_input *input);
-	struct unpacked (*unpack)(struct sl_input *input, const uint8_t *from, size_t size, uint8_t *to, size_t room);
-	void (*end)(struct sl_input *input);
+	bool (*begin)(struct packed *input);
+	struct unpacked (*unpack)(struct packed *input, const uint8_t *from, size_t size, uint8_t *to, size_t room);
+	void (*end)(struct packed *input);
 };
 
-struct sl_input {
+struct packed {
+	struct sl_input unpacked;
 	FILE *file;
 	const struct format *format; /* NULL: the bytes as they are */
 	z_stream gzip;
@@ -39,20 +42,18 @@ struct sl_input {
 	lzma_stream xz;
 #endif
 	uint8_t packed[PART];
-	size_t packed_at, packed_size;
-	uint8_t *bytes; /* unpacked */
-	size_t at, size, room;
-	uint64_t offset, read; /* offset: of bytes[at] */
-	bool ended, between;   /* between: a stream has ended and no other has begun */
+	size_t packed_at, packed_size, room; /* room: for unpacked bytes */
+	uint64_t read;
+	bool ended, between; /* between: a stream has ended and no other has begun */
 	const char *why;
 };
 
-static bool begin_gzip(struct sl_input *input)
+static bool begin_gzip(struct packed *input)
 {
 	return inflateInit2(&input->gzip, 16 + MAX_WBITS) == Z_OK;
 }
 
-static struct unpacked unpack_gzip(struct sl_input *input, const uint8_t *from, size_t size, uint8_t *to, size_t room)
+static struct unpacked unpack_gzip(struct packed *input, const uint8_t *from, size_t size, uint8_t *to, size_t room)
 {
 	z_stream *gzip = &input->gzip;
 	int code;
@@ -70,17 +71,17 @@ static struct unpacked unpack_gzip(struct sl_input *input, const uint8_t *from, 
 				 code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR ? NULL : "its gzip data are damaged"};
 }
 
-static void end_gzip(struct sl_input *input)
+static void end_gzip(struct packed *input)
 {
 	inflateEnd(&input->gzip);
 }
 
-static bool begin_zstd(struct sl_input *input)
+static bool begin_zstd(struct packed *input)
 {
 	return (input->zstd = ZSTD_createDStream()) != NULL;
 }
 
-static struct unpacked unpack_zstd(struct sl_input *input, const uint8_t *from, size_t size, uint8_t *to, size_t room)
+static struct unpacked unpack_zstd(struct packed *input, const uint8_t *from, size_t size, uint8_t *to, size_t room)
 {
 	ZSTD_inBuffer in = {from, size, 0};
 	ZSTD_outBuffer out = {to, room, 0};
@@ -89,7 +90,7 @@ static struct unpacked unpack_zstd(struct sl_input *input, const uint8_t *from, 
 	return (struct unpacked){in.pos, out.pos, !left, ZSTD_isError(left) ? "its zstd data are damaged" : NULL};
 }
 
-static void end_zstd(struct sl_input *input)
+static void end_zstd(struct packed *input)
 {
 	ZSTD_freeDStream(input->zstd);
 }
@@ -97,12 +98,12 @@ static void end_zstd(struct sl_input *input)
 #if SL_LZMA
 #define XZ_MEMORY (256ull << 20) /* xz -9 takes 65 MiB */
 
-static bool begin_xz(struct sl_input *input)
+static bool begin_xz(struct packed *input)
 {
 	return lzma_stream_decoder(&input->xz, XZ_MEMORY, 0) == LZMA_OK;
 }
 
-static struct unpacked unpack_xz(struct sl_input *input, const uint8_t *from, size_t size, uint8_t *to, size_t room)
+static struct unpacked unpack_xz(struct packed *input, const uint8_t *from, size_t size, uint8_t *to, size_t room)
 {
 	lzma_stream *xz = &input->xz;
 	lzma_ret code;
@@ -121,23 +122,23 @@ static struct unpacked unpack_xz(struct sl_input *input, const uint8_t *from, si
 												      : "its xz data are damaged"};
 }
 
-static void end_xz(struct sl_input *input)
+static void end_xz(struct packed *input)
 {
 	lzma_end(&input->xz);
 }
 #else
-static bool begin_xz(struct sl_input *input)
+static bool begin_xz(struct packed *input)
 {
 	input->why = "this build does not read xz (liblzma was missing): xz -d makes a file that it reads";
 	return true;
 }
 
-static struct unpacked unpack_xz(struct sl_input *input, const uint8_t *from, size_t size, uint8_t *to, size_t room)
+static struct unpacked unpack_xz(struct packed *input, const uint8_t *from, size_t size, uint8_t *to, size_t room)
 {
 	return (struct unpacked){0, 0, false, input->why};
 }
 
-static void end_xz(struct sl_input *input)
+static void end_xz(struct packed *input)
 {
 }
 #endif
@@ -151,7 +152,7 @@ static const struct format formats[] = {
 	 6, begin_xz, unpack_xz, end_xz},
 };
 
-static void refill(struct sl_input *input)
+static void refill(struct packed *input)
 {
 	input->packed_at = 0;
 	input->packed_size = fread(input->packed, 1, sizeof(input->packed), input->file);
@@ -163,7 +164,7 @@ static void refill(struct sl_input *input)
 
 struct sl_input *sl_input_open(FILE *file)
 {
-	struct sl_input *input = sl_memory_must(calloc(1, sizeof(*input)));
+	struct packed *input = sl_memory_must(calloc(1, sizeof(*input)));
 
 	rewind(file);
 	input->file = file;
@@ -173,20 +174,23 @@ struct sl_input *sl_input_open(FILE *file)
 			input->format = &formats[i];
 	if (input->format && !input->format->begin(input))
 		sl_memory_must(NULL);
-	return input;
+	return &input->unpacked;
 }
 
-void sl_input_close(struct sl_input *input)
+void sl_input_close(struct sl_input *unpacked)
 {
+	struct packed *input = (struct packed *)unpacked;
+
 	if (input->format)
 		input->format->end(input);
-	free(input->bytes);
+	free(input->unpacked.bytes);
 	free(input);
 }
 
 /* Unpacks some bytes behind those that are there; false: there are no more. */
-static bool more(struct sl_input *input)
+static bool more(struct packed *input)
 {
+	struct sl_input *out = &input->unpacked;
 	struct unpacked part = {0};
 
 	if (input->packed_at == input->packed_size && !input->ended)
@@ -194,53 +198,46 @@ static bool more(struct sl_input *input)
 	if (input->why)
 		return false;
 	if (!input->format) {
-		part.used = part.made = input->packed_size - input->packed_at < input->room - input->size
+		part.used = part.made = input->packed_size - input->packed_at < input->room - out->size
 						? input->packed_size - input->packed_at
-						: input->room - input->size;
-		memcpy(input->bytes + input->size, input->packed + input->packed_at, part.made);
+						: input->room - out->size;
+		memcpy(out->bytes + out->size, input->packed + input->packed_at, part.made);
 	} else if (!input->ended || !input->between) {
 		part = input->format->unpack(input, input->packed + input->packed_at, input->packed_size - input->packed_at,
-					     input->bytes + input->size, input->room - input->size);
+					     out->bytes + out->size, input->room - out->size);
 		input->between = part.done;
 	}
 	input->why = part.why;
 	input->packed_at += part.used;
-	input->size += part.made;
+	out->size += part.made;
 	return !part.why && (part.made || !input->ended);
 }
 
-const uint8_t *sl_input_take(struct sl_input *input, size_t size)
+bool sl_input_fill(struct sl_input *unpacked, size_t size)
 {
-	const uint8_t *taken;
+	struct packed *input = (struct packed *)unpacked;
 
-	if (input->at && input->size - input->at < size) {
-		memmove(input->bytes, input->bytes + input->at, input->size - input->at);
-		input->size -= input->at;
-		input->at = 0;
+	if (unpacked->at) {
+		memmove(unpacked->bytes, unpacked->bytes + unpacked->at, unpacked->size - unpacked->at);
+		unpacked->size -= unpacked->at;
+		unpacked->before += unpacked->at;
+		unpacked->at = 0;
 	}
-	while (input->size < size) {
-		if (input->room < input->size + PART) /* grows with what is there, not with what a length says */
-			input->bytes = sl_memory_must(realloc(input->bytes, input->room = 2 * input->room + PART));
+	while (unpacked->size < size) {
+		if (input->room < unpacked->size + PART) /* grows with what is there, not with what a length says */
+			unpacked->bytes = sl_memory_must(realloc(unpacked->bytes, input->room = 2 * input->room + PART));
 		if (!more(input))
-			return NULL;
+			return false;
 	}
-	taken = input->bytes + input->at;
-	input->at += size;
-	input->offset += size;
-	return taken;
+	return true;
 }
 
-const char *sl_input_why(const struct sl_input *input)
+const char *sl_input_why(const struct sl_input *unpacked)
 {
-	return input->why;
+	return ((const struct packed *)unpacked)->why;
 }
 
-uint64_t sl_input_offset(const struct sl_input *input)
+uint64_t sl_input_read(const struct sl_input *unpacked)
 {
-	return input->offset;
-}
-
-uint64_t sl_input_read(const struct sl_input *input)
-{
-	return input->read;
+	return ((const struct packed *)unpacked)->read;
 }

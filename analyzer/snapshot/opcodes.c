@@ -5,6 +5,7 @@
 
 #include "common/base.h"
 
+#define INLINE	 static inline __attribute__((always_inline))
 #define TEXT_MAX (64ull << 20) /* a longer text is in no snapshot */
 
 static struct sl_opcode failed(struct sl_opcodes *pickle, const char *why)
@@ -22,17 +23,18 @@ static struct sl_opcode torn(struct sl_opcodes *pickle)
 	return failed(pickle, why ? why : "the file is torn: it ends within the pickle");
 }
 
-static bool take_number(struct sl_opcodes *pickle, unsigned size, uint64_t *number)
+/* Inlined, so that `size` is a constant: most of a snapshot are numbers of objects. */
+INLINE bool take_number(struct sl_opcodes *pickle, unsigned size, uint64_t *number)
 {
 	const uint8_t *bytes = sl_input_take(pickle->input, size);
 
 	*number = 0;
-	for (unsigned i = 0; bytes && i < size; i++)
-		*number |= (uint64_t)bytes[i] << (8 * i);
+	if (bytes)
+		memcpy(number, bytes, size); /* common/base.h: the host is little-endian */
 	return bytes;
 }
 
-static struct sl_opcode number_of(struct sl_opcodes *pickle, unsigned size, bool is_signed)
+INLINE struct sl_opcode number_of(struct sl_opcodes *pickle, unsigned size, bool is_signed)
 {
 	uint64_t number;
 
@@ -77,7 +79,7 @@ static struct sl_opcode text_of(struct sl_opcodes *pickle, unsigned size_bytes)
 	return op.text ? op : torn(pickle);
 }
 
-static struct sl_opcode numbered(struct sl_opcodes *pickle, enum sl_opcode_what what, unsigned size)
+INLINE struct sl_opcode numbered(struct sl_opcodes *pickle, enum sl_opcode_what what, unsigned size)
 {
 	struct sl_opcode op = {what};
 
