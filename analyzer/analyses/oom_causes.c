@@ -590,7 +590,7 @@ static bool tell_jump(struct sl_oom_causes *story, struct sl_process *process, c
 		line && line->begun ? (uint32_t)((oom->time_ns - timeline->begin_ns) >> timeline->shift) + 1 - line->first : 0;
 	uint64_t before, most = oom->live_bytes + oom->asked_bytes, then_ns;
 	struct sl_stack stack = oom->stack;
-	bool begun = false, dry = process->trace->header.dry_count; /* its times are of no card */
+	bool begun = false, timeless = process->trace->header.dry_count || process->model->snapshot; /* their times are of no run */
 	char where[300], then[SL_FORMAT_BYTES];
 
 	if (bins < JUMP_BINS || bins > line->bin + 1 - line->first)
@@ -618,8 +618,8 @@ static bool tell_jump(struct sl_oom_causes *story, struct sl_process *process, c
 		return false;
 	sl_owners_line(process, stack, 2, where, sizeof(where));
 	snprintf(story->text, sizeof(story->text), "it had held %s at most%s%s, and then %.1f times that, %s %s", SL_SIZE(before),
-		 dry ? "" : " until ",
-		 dry ? "" : sl_format_duration(then, sl_process_unix(process, then_ns) - process->report->started_unix_ns),
+		 timeless ? "" : " until ",
+		 timeless ? "" : sl_format_duration(then, sl_process_unix(process, then_ns) - process->report->started_unix_ns),
 		 (double)most / (double)before, sl_stack_same(stack, oom->stack) ? "the last part of it at" : "most of it new at",
 		 where);
 	advise(story, oom, "bound what is held at once there", but_once);

@@ -6,7 +6,22 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/screen_page.h"
 
-static void put_statuses(char *out, size_t size, const struct sl_report *report)
+/* A snapshot tells neither host nor exit, and its window no run's time. */
+static bool is_recorded(const struct sl_process *process)
+{
+	return !process->model->snapshot;
+}
+
+static const struct sl_process *first_recorded(const struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (is_recorded(&report->processes[i]))
+			return &report->processes[i];
+	return &report->processes[0];
+}
+
+/* recorded: so many processes are no snapshots. */
+static void put_statuses(char *out, size_t size, const struct sl_report *report, unsigned recorded)
 {
 	static const enum sl_ended order[] = {SL_ENDED_KILLED, SL_ENDED_FAILED, SL_ENDED_RUNNING, SL_ENDED_UNKNOWN,
 					      SL_ENDED_COMPLETED};
@@ -19,13 +34,14 @@ static void put_statuses(char *out, size_t size, const struct sl_report *report)
 		char name[48];
 
 		for (unsigned i = 0; i < report->process_count; i++)
-			if (sl_trace_ended(report->processes[i].trace) == order[o] && !count++)
+			if (is_recorded(&report->processes[i]) && sl_trace_ended(report->processes[i].trace) == order[o] &&
+			    !count++)
 				sl_process_who(name, &report->processes[i]);
 		if (!count)
 			continue;
-		if (report->process_count == 1 && order[o] == SL_ENDED_FAILED)
-			at += (size_t)snprintf(out + at, size - at, "exit status %u", report->processes[0].trace->exited - 1);
-		else if (report->process_count == 1)
+		if (recorded == 1 && order[o] == SL_ENDED_FAILED)
+			at += (size_t)snprintf(out + at, size - at, "exit status %u", first_recorded(report)->trace->exited - 1);
+		else if (recorded == 1)
 			at += (size_t)snprintf(out + at, size - at, "%s", word);
 		else if (count == 1 && order[o] != SL_ENDED_COMPLETED)
 			at += (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", name, word);
@@ -41,7 +57,9 @@ static unsigned hosts_of(const struct sl_report *report)
 	unsigned known = 0, hosts = 0;
 
 	for (unsigned i = 0; i < report->process_count; i++)
-		if (report->processes[i].trace->header.host)
+		if (!is_recorded(&report->processes[i]))
+			continue;
+		else if (report->processes[i].trace->header.host)
 			names[known++] = report->processes[i].trace->header.host;
 		else
 			hosts++;
@@ -55,32 +73,37 @@ static unsigned hosts_of(const struct sl_report *report)
 void sl_screen_title(struct sl_screen_page *page)
 {
 	const struct sl_report *report = page->report;
-	const struct sl_process *first = &report->processes[0];
+	const struct sl_process *first = first_recorded(report);
 	const char *span = first->trace->header.dry_count ? "" : SL_SPAN(report->ended_unix_ns - report->started_unix_ns);
 	const char *gap = *span ? "  " : "";
-	unsigned hosts = hosts_of(report), ranks = 0;
-	char status[256], who[64];
+	unsigned hosts = hosts_of(report), ranks = 0, recorded = 0, windows;
+	char status[256], who[64], beside[48] = "";
 
 	if (report->process_count == 1 && first->model->snapshot) {
 		sl_screen_window_title(page);
 		return;
 	}
-	if (sl_screen_is_windows(report)) { /* a snapshot tells neither host nor exit, and two have no time in common */
+	if (sl_screen_is_windows(report)) {
 		sl_screen_head(page, sl_stacks_program(&first->trace->header), SL_SCREEN_PLAIN);
 		sl_screen_say(page, "  and %u more PyTorch snapshots", report->process_count - 1);
 		return;
 	}
-	for (unsigned i = 0; i < report->process_count; i++)
-		ranks += sl_process_is_rank(&report->processes[i]);
-	put_statuses(status, sizeof(status), report);
-	if (report->process_count == 1)
+	for (unsigned i = 0; i < report->process_count; i++) {
+		recorded += is_recorded(&report->processes[i]);
+		ranks += is_recorded(&report->processes[i]) && sl_process_is_rank(&report->processes[i]);
+	}
+	windows = report->process_count - recorded;
+	put_statuses(status, sizeof(status), report, recorded);
+	if (recorded == 1)
 		sl_process_who(who, first);
 	else
-		snprintf(who, sizeof(who), "%u %s", report->process_count, ranks == report->process_count ? "ranks" : "processes");
+		snprintf(who, sizeof(who), "%u %s", recorded, ranks == recorded ? "ranks" : "processes");
 	sl_screen_head(page, sl_stacks_program(&first->trace->header), SL_SCREEN_PLAIN);
+	if (windows)
+		snprintf(beside, sizeof(beside), ", beside %u PyTorch snapshot%s", windows, windows == 1 ? "" : "s");
 	if (hosts == 1)
-		sl_screen_say(page, "  %s on %s%s%s  %s", who, first->trace->header.host ? first->trace->header.host : "?", gap,
-			      span, status);
+		sl_screen_say(page, "  %s on %s%s%s  %s%s", who, first->trace->header.host ? first->trace->header.host : "?", gap,
+			      span, status, beside);
 	else
-		sl_screen_say(page, "  %s on %u hosts%s%s  %s", who, hosts, gap, span, status);
+		sl_screen_say(page, "  %s on %u hosts%s%s  %s%s", who, hosts, gap, span, status, beside);
 }

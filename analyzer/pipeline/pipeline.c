@@ -315,11 +315,20 @@ static void sort_findings(struct sl_report *report)
 	report->findings.capacity = count + 1;
 }
 
+/* A snapshot beside recordings is of another time, and does not count. */
 static void find_span(struct sl_report *report)
 {
+	bool recorded = false;
+
 	report->started_unix_ns = report->process_count ? UINT64_MAX : 0;
+	for (unsigned i = 0; i < report->process_count; i++)
+		recorded |= !report->processes[i].model->snapshot;
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
+
+		if (recorded && p->model->snapshot)
+			continue;
+
 		uint64_t begin_ns = p->model->timeline.begin_ns, begin = begin_ns ? sl_process_unix(p, begin_ns) : UINT64_MAX;
 
 		begin = p->started_unix_ns && p->started_unix_ns < begin ? p->started_unix_ns : begin;

@@ -13,6 +13,7 @@ import os
 import pickle
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -445,6 +446,16 @@ class Snapshots(unittest.TestCase):
         said = self.run_on("report", "--run", "all", self.at.name).stdout
         self.assertIn("and 2 more PyTorch snapshots", said.splitlines()[0])
         self.assertNotRegex(said, "hosts|completed|unknown way")
+
+    def test_a_recording_s_title_counts_no_snapshots_beside_it(self):
+        cupy = os.path.join(HERE, "..", "golden", "gpu", "cupy", "rank-00000-1106.msgpack.zst")
+        recorded = os.path.join(self.at.name, "rank-00000-1106.msgpack.zst")
+        shutil.copy(cupy, recorded)
+        title = self.run_on("report", recorded).stdout.splitlines()[0]
+        for name in ("first.pickle", "second.pickle"):
+            self.path(made.snapshot(self.program())[0], name=name)
+        said = self.run_on("report", "--run", "all", self.at.name).stdout
+        self.assertTrue(" ".join(said.split()).startswith(" ".join(title.split()) + ", beside 2 PyTorch snapshots"), said)
 
     def test_who_follows_a_folder_sees_its_snapshots(self):
         for rank in range(2):

@@ -178,9 +178,12 @@ static void heat_row(const struct sl_page *page, unsigned process, double *row, 
 		for (uint32_t b = line->first; b <= line->bin; b++) {
 			int64_t start = (int64_t)(begin + ((uint64_t)b << timeline->shift)),
 				end = start + (1ll << timeline->shift) - 1;
-			unsigned from = start > 0 ? (unsigned)((double)start / width) : 0;
-			unsigned to = end > 0 ? (unsigned)((double)end / width) : 0;
+			unsigned from, to;
 
+			if (end < 0 || (double)start >= width * columns) /* a snapshot beside recordings is of another time */
+				continue;
+			from = start > 0 ? (unsigned)((double)start / width) : 0;
+			to = (unsigned)((double)end / width);
 			for (unsigned c = from; c <= to && c < columns; c++)
 				if ((double)line->bins[b].max > one[c])
 					one[c] = (double)line->bins[b].max;
