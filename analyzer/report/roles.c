@@ -14,7 +14,7 @@
 #define PARTS_MAX 12
 
 /* What the program is doing when it allocates. */
-enum phase { NONE, MAKING, FORWARD, BACKWARD, OPTIMIZING, WORKING, TALKING };
+enum phase { NONE, MAKING, COPYING, FORWARD, BACKWARD, OPTIMIZING, WORKING, TALKING };
 
 struct sl_roles {
 	SL_VECTOR(uint64_t) modules; /* hashes of names of classes with a method forward; sorted */
@@ -52,7 +52,8 @@ static const struct rule words[] = {
 	{"workspace", WORKING},
 	{"scratch", WORKING},
 	{"BlasHandle", WORKING},
-	/* C++ frames of a snapshot */
+	/* of a snapshot (analyzer/snapshot/convert.c), and its C++ frames */
+	{"copies of weights by autocast", COPYING},
 	{"torch::autograd::Engine", BACKWARD},
 	{"torch::autograd::generated::", BACKWARD},
 	{"AccumulateGrad", BACKWARD},
@@ -260,6 +261,8 @@ static enum sl_role find(struct sl_process *process, struct sl_roles *roles, con
 	switch (phase_at(process, roles, site)) {
 	case MAKING:
 		return stays(track) ? SL_ROLE_PARAMETERS : SL_ROLE_UNKNOWN;
+	case COPYING:
+		return SL_ROLE_PARAMETERS;
 	case FORWARD:
 		return SL_ROLE_ACTIVATIONS;
 	case BACKWARD:

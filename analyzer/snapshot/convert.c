@@ -18,6 +18,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/snapshot/cache.h"
+#include "analyzer/snapshot/casts.h"
 #include "analyzer/snapshot/names.h"
 #include "analyzer/snapshot/rebuild.h"
 #include "analyzer/snapshot/release.h"
@@ -68,6 +69,7 @@ struct lane {
 	struct sl_rebuilt rebuilt;
 	struct sl_rebuilt_walk walk;
 	struct sl_pieces live, segments; /* blocks, and segments of the driver */
+	struct sl_casts casts;
 	uint64_t now_ns, allocated, reserved;
 	size_t note; /* the next of the annotations */
 	SL_VECTOR(uint32_t) open;
@@ -591,6 +593,7 @@ static void put_event(struct lane *lane, size_t at)
 	const struct sl_snapshot_event *event = &r->snapshot->events.item[r->events.first + at];
 	uint64_t time_ns = event->time_us ? time_of(lane, event->time_us) : BEGIN_NS + WINDOW_NS + at * 1000, size = 0;
 	const struct sl_tile *tile;
+	uint32_t stack;
 	struct sl_rebuilt_group group;
 
 	if (r->exact)
@@ -598,10 +601,13 @@ static void put_event(struct lane *lane, size_t at)
 	switch (event->action) {
 	case SL_SNAPSHOT_ALLOC:
 		tile = r->exact ? sl_pieces_at(&lane->walk.pieces, event->addr) : NULL;
+		stack = sl_snapshot_shown(&lane->work->names, event->stack);
+		if (sl_casts_take(&lane->casts, event))
+			stack = sl_snapshot_inside(lane->work->snapshot, stack, "copies of weights by autocast");
 		begin_block(lane, event->addr, size ? size : sl_rebuilt_rounded(r->snapshot, event->size), event->size,
 			    (struct sl_event){.context = tile ? r->groups.item[tile->group].pool : 0,
 					      .stream = stream_at(lane->work, event->stream),
-					      .python = stack_of(lane->work, event->stack)},
+					      .python = define_stack(lane->work, stack)},
 			    time_ns);
 		break;
 	case SL_SNAPSHOT_FREE_REQUESTED:
@@ -614,6 +620,7 @@ static void put_event(struct lane *lane, size_t at)
 			    time_ns);
 		break;
 	case SL_SNAPSHOT_FREE_COMPLETED:
+		sl_casts_give(&lane->casts, event->addr);
 		end_block(lane, event, time_ns);
 		break;
 	case SL_SNAPSHOT_SEGMENT_ALLOC:
@@ -641,6 +648,7 @@ static void put_window(struct lane *lane)
 	const struct sl_snapshot_event *events = r->snapshot->events.item + r->events.first;
 	uint64_t from = r->events.count ? events[0].time_us : 0, to = r->events.count ? events[r->events.count - 1].time_us : 0;
 
+	sl_casts_begin(&lane->casts, r);
 	if (r->exact)
 		sl_rebuilt_walk_begin(&lane->walk, r);
 	for (size_t i = 0; i < r->events.count; i++) {
@@ -650,6 +658,7 @@ static void put_window(struct lane *lane)
 	put_notes(lane, from, UINT64_MAX, to);
 	if (r->exact)
 		sl_rebuilt_walk_end(&lane->walk);
+	sl_casts_end(&lane->casts);
 }
 
 /* ---- the whole */

@@ -212,7 +212,7 @@ uint32_t sl_snapshot_shown(struct sl_snapshot_names *names, uint32_t stack)
 	return made;
 }
 
-uint32_t sl_snapshot_around(struct sl_snapshot *s, uint32_t stack, const char *name)
+static uint32_t with_frame(struct sl_snapshot *s, uint32_t stack, const char *name, bool inside)
 {
 	uint32_t words[SHOWN_MAX + 1], frame = add_frame(s, name, SL_SNAPSHOT_NONE, 0);
 	size_t count = 0;
@@ -220,9 +220,19 @@ uint32_t sl_snapshot_around(struct sl_snapshot *s, uint32_t stack, const char *n
 
 	count = count < SHOWN_MAX ? count : SHOWN_MAX;
 	if (count)
-		memcpy(words, frames, count * sizeof(*words));
-	words[count++] = frame;
-	return sl_sequences_add(&s->stacks, words, count);
+		memcpy(words + inside, frames, count * sizeof(*words));
+	words[inside ? 0 : count] = frame;
+	return sl_sequences_add(&s->stacks, words, count + 1);
+}
+
+uint32_t sl_snapshot_around(struct sl_snapshot *s, uint32_t stack, const char *name)
+{
+	return with_frame(s, stack, name, false);
+}
+
+uint32_t sl_snapshot_inside(struct sl_snapshot *s, uint32_t stack, const char *name)
+{
+	return with_frame(s, stack, name, true);
 }
 
 enum sl_snapshot_freed sl_snapshot_freed_by(const struct sl_snapshot *s, uint32_t stack)

@@ -16,8 +16,9 @@ struct sl_snapshot_names {
 /* The stack as it is shown, one of the same snapshot, and perhaps without frames; of SL_SNAPSHOT_NONE the same. */
 uint32_t sl_snapshot_shown(struct sl_snapshot_names *names, uint32_t stack);
 
-/* The stack with one more frame around it, of that name alone; SL_SNAPSHOT_NONE: the frame alone. */
+/* The stack with one more frame around or inside it, which has only that name; SL_SNAPSHOT_NONE: only the frame. */
 uint32_t sl_snapshot_around(struct sl_snapshot *snapshot, uint32_t stack, const char *name);
+uint32_t sl_snapshot_inside(struct sl_snapshot *snapshot, uint32_t stack, const char *name);
 
 /* A frame of Python's, and not of C++. */
 bool sl_snapshot_is_python(const struct sl_snapshot *snapshot, uint32_t frame);

@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""test_screens.py ANALYZE: what the screen and the verbs say of a snapshot is so.
+
+The truth is the file itself, read here with pickle: one that made.py writes, or one of strangers (../shared/snapshots; where that is absent those tests are skipped).
+"""
+import json
+import lzma
+import os
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import made
+
+ANALYZE = os.path.abspath(sys.argv[1])
+SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "shared", "snapshots")
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+CAST = "at::autocast::cached_cast(c10::ScalarType, at::Tensor const&, c10::DeviceType)"
+
+
+def is_near(text, true):
+    """The size as it is printed, of three digits."""
+    number, unit = text.split()
+    return abs(float(number) * UNITS[unit] - true) <= max(0.006 * true, 1)
+
+
+class Screens(unittest.TestCase):
+    def setUp(self):
+        self.at = tempfile.TemporaryDirectory()
+        self.addCleanup(self.at.cleanup)
+
+    def path(self, whole, name="s.pickle"):
+        path = os.path.join(self.at.name, name)
+        with open(path, "wb") as file:
+            pickle.dump(whole, file)
+        return path
+
+    def stranger(self, name):
+        path = os.path.join(SHARED, name + ".pickle.xz")
+        if not os.path.exists(path):
+            self.skipTest("../shared/snapshots is not here")
+        return path
+
+    def read(self, name):
+        with lzma.open(self.stranger(name)) as file:
+            return pickle.load(file)
+
+    def run_on(self, *arguments, code=0):
+        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, cwd=self.at.name, env={**os.environ, "TMPDIR": self.at.name})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def screen(self, path):
+        return self.run_on(path, "-o", os.path.join(self.at.name, "out")).stdout
+
+    def rows(self, path):
+        """{(name, purpose): size} of the screen's rows."""
+        return {(name.strip(), what.strip()): size for size, name, what in re.findall(r"(?m)^ *([\d.]+ [KMG]?i?B)  (\S.*?)(?:  +(.*))?$", self.screen(path))}
+
+    def test_copies_of_weights_by_autocast_are_a_row(self):
+        allocator = made.Allocator()
+        for _ in range(6):
+            allocator.alloc(40 << 20, made.frames("model.py:5 __init__"))
+        for _ in range(6):
+            allocator.alloc(20 << 20, made.frames("model.py:30 forward", native=(CAST,)))
+            allocator.alloc(30 << 20, made.frames("model.py:30 forward", native=(CAST,)))  # of an activation
+        for drop in (0, 7):
+            self.assertEqual(self.rows(self.path(made.snapshot(allocator, drop=drop)[0]))["copies of weights by autocast", "in half precision"], "120 MiB")
+
+    def test_what_autocast_frees_when_it_ends_are_the_copies(self):
+        live, copies, now, peak = {}, set(), 0, 0
+        for event in self.read("small_infer_bf16_128")["device_traces"][0]:
+            if event["action"] == "alloc":
+                live[event["addr"]] = event
+            elif event["action"] == "free_completed" and event["addr"] in live:
+                made_by = live.pop(event["addr"])
+                if any("autocast::clear_cache" in f["name"] for f in event["frames"]):
+                    copies.add(made_by["addr"])
+                    now += made_by["size"]
+        self.assertGreater(len(copies), 50)
+        rows = self.rows(self.stranger("small_infer_bf16_128"))
+        self.assertTrue(is_near(rows["copies of weights by autocast", "in half precision"], now), (rows, now))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
