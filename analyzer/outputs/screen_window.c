@@ -87,6 +87,8 @@ struct row {
 	struct {
 		uint64_t bytes, once, live; /* once: of stacks that never replaced a block */
 	} of[SL_ROLE_COUNT];
+	/* Bytes that were freed in the window, of an optimizer or of no known purpose. */
+	uint64_t freed, freed_by_optimizer;
 };
 
 struct rows {
@@ -118,6 +120,22 @@ static const char *sized(char out[64], const struct sl_process *process, const s
 		return name ?: "?";
 	snprintf(out, 64, "%s %s", SL_NUMBER(sl_model_blocks_at_peak(process->model, site)), name + strlen(prefix));
 	return out;
+}
+
+/*
+ * False: the operator computes a value, which each step of an optimizer makes anew.  State is made by zeros_like and the like;
+ * where the stack has no operator, that is assumed.
+ */
+static bool makes_state(const struct sl_stack_frame *frames, unsigned count)
+{
+	static const char *const makers[] = {"zeros", "empty", "full", "ones", "clone", "copy"};
+
+	if (!count || frames[0].python || !frames[0].function)
+		return true;
+	for (size_t i = 0; i < SL_COUNT(makers); i++)
+		if (strstr(frames[0].function, makers[i]))
+			return true;
+	return false;
 }
 
 static void add_site(struct rows *rows, struct sl_process *process, const struct sl_site *site, uint64_t bytes)
@@ -156,11 +174,16 @@ static void add_site(struct rows *rows, struct sl_process *process, const struct
 	sl_owners_line(process, site->stack, 1, name, sizeof(name));
 	if (strstr(name, " via "))
 		*strstr(name, " via ") = 0;
+	role = sl_roles_of(process, site);
 	row = row_of(rows, name[0] ? name : "without a stack");
 	row->bytes += bytes;
-	role = sl_roles_of(process, site);
+	if (2 * site->live_bytes < bytes && (role == SL_ROLE_OPTIMIZER || role == SL_ROLE_UNKNOWN)) {
+		row->freed += bytes;
+		row->freed_by_optimizer += role == SL_ROLE_OPTIMIZER ? bytes : 0;
+		return;
+	}
 	row->of[role].bytes += bytes;
-	row->of[role].once += track->births <= track->most_blocks ? bytes : 0;
+	row->of[role].once += track->births <= track->most_blocks && makes_state(frames, count) ? bytes : 0;
 	row->of[role].live += site->live_bytes;
 }
 
@@ -201,17 +224,47 @@ static void add_before(struct rows *rows, uint64_t at_start)
 	}
 }
 
+/* The role of most of the row's memory. */
+static enum sl_role role_of(const struct row *row)
+{
+	enum sl_role role = SL_ROLE_UNKNOWN;
+
+	for (enum sl_role r = 0; r < SL_ROLE_COUNT; r++)
+		if (row->of[r].bytes > row->of[role].bytes)
+			role = r;
+	return role;
+}
+
+/* What a line of an optimizer keeps, and what it frees again, are two rows. */
+static void part_optimizers(struct rows *rows)
+{
+	for (size_t i = rows->row.count; i--;) {
+		struct row *row = &rows->row.item[i], freed = {.bytes = row->freed};
+		enum sl_role role = role_of(row);
+
+		if (role != SL_ROLE_OPTIMIZER && (row->of[role].bytes || 2 * row->freed_by_optimizer <= row->freed)) {
+			row->of[SL_ROLE_OPTIMIZER].bytes += row->freed_by_optimizer;
+			row->of[SL_ROLE_UNKNOWN].bytes += row->freed - row->freed_by_optimizer;
+			continue;
+		}
+		snprintf(freed.name, sizeof(freed.name), "%s", row->name);
+		snprintf(freed.what, sizeof(freed.what), "made and freed in the optimizer's step");
+		row->bytes -= row->freed;
+		if (!row->bytes)
+			*row = freed;
+		else if (freed.bytes)
+			*SL_PUSH(&rows->row) = freed;
+	}
+}
+
 /* The purpose of the memory, as far as one round of the program's loop shows it.  backward: the window has a backward pass. */
 static const char *what_for(const struct row *row, bool window, bool backward)
 {
-	enum sl_role role = SL_ROLE_UNKNOWN;
+	enum sl_role role = role_of(row);
 	bool once, stays;
 
 	if (row->what[0])
 		return row->what;
-	for (enum sl_role r = 0; r < SL_ROLE_COUNT; r++)
-		if (row->of[r].bytes > row->of[role].bytes)
-			role = r;
 	once = window && 2 * row->of[role].once >= row->of[role].bytes;
 	stays = 2 * row->of[role].live >= row->of[role].bytes;
 	switch (role) {
@@ -270,6 +323,7 @@ static bool put_rows(struct sl_screen_page *page, struct sl_process *process, co
 	for (size_t i = 0; i < held.count; i++)
 		add_site(&rows, process, held.item[i].site, held.item[i].bytes);
 	SL_DROP(&held);
+	part_optimizers(&rows);
 	add_before(&rows, at_start);
 	if (rows.row.count)
 		qsort(rows.row.item, rows.row.count, sizeof(*rows.row.item), by_bytes);

@@ -4,6 +4,7 @@
 
 The truth is the file itself, read here with pickle: one that made.py writes, or one of strangers (../shared/snapshots; where that is absent those tests are skipped).
 """
+import collections
 import json
 import lzma
 import os
@@ -26,6 +27,22 @@ def is_near(text, true):
     """The size as it is printed, of three digits."""
     number, unit = text.split()
     return abs(float(number) * UNITS[unit] - true) <= max(0.006 * true, 1)
+
+
+def at_peak(events):
+    """[event, freed by the end] of each block of the window that is held at the peak of tensors."""
+    live, now, peak, held = {}, 0, 0, []
+    for event in events:
+        if event["action"] == "alloc":
+            live[event["addr"]] = event
+            now += event["size"]
+        elif event["action"] == "free_completed":
+            live.pop(event["addr"], None)
+            now -= event["size"]
+        if now > peak:
+            peak, held = now, list(live.values())
+    end = {id(event) for event in live.values()}
+    return [(event, id(event) not in end) for event in held]
 
 
 class Screens(unittest.TestCase):
@@ -84,6 +101,18 @@ class Screens(unittest.TestCase):
         self.assertGreater(len(copies), 50)
         rows = self.rows(self.stranger("small_infer_bf16_128"))
         self.assertTrue(is_near(rows["copies of weights by autocast", "in half precision"], now), (rows, now))
+
+    def test_an_optimizer_s_temporaries_are_not_made_once(self):
+        held = collections.Counter()
+        for event, freed in at_peak(self.read("medium_first_step")["device_traces"][0]):
+            if any(f["filename"].endswith("part2.py") and f["line"] == 34 for f in event["frames"]):
+                held[freed] += event["size"]
+        rows = self.rows(self.stranger("medium_first_step"))
+        self.assertTrue(is_near(rows["part2.py:34 work1", "optimizer, made once"], held[False]), (rows, held))
+        self.assertTrue(is_near(rows["part2.py:34 work1", "made and freed in the optimizer's step"], held[True]), (rows, held))
+        for (name, what) in self.rows(self.stranger("ring_full_backward")):
+            self.assertNotIn("made once", what, name)  # m = b1 * m + (1 - b1) * g: each step makes it anew
+        self.assertIn(("part4.py:82 step", "optimizer, made once"), self.rows(self.stranger("xl_fullstep_128")))  # zeros_like
 
 
 if __name__ == "__main__":
