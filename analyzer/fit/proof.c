@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/fit/proof.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -331,6 +332,16 @@ static void draw(double curve[SL_CHANGE_POINTS], const struct sl_fit_program *p,
 	sl_fit_trail_free(&trail);
 }
 
+/* With what others have. */
+static double highest(const double curve[SL_CHANGE_POINTS])
+{
+	double most = 0;
+
+	for (unsigned i = 0; i < SL_CHANGE_POINTS; i++)
+		most = fmax(most, curve[i]); /* not NAN */
+	return most;
+}
+
 /* The program as it was. */
 static void draw_recorded(struct sl_fit_proof *proof, const struct sl_fit_keeps *keeps)
 {
@@ -357,7 +368,7 @@ static bool prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	struct sl_fit_case how = case_of(proof, p->recorded);
 	size_t failed = SL_FIT_GAP, end = 0, all;
 	struct sl_fit_recording r = change(p, e, &failed, &end);
-	uint64_t grows = growth(p, e), rises = rise(p, e), room;
+	uint64_t grows = growth(p, e), rises = rise(p, e);
 	const struct sl_fit_place *place;
 	struct sl_fit_outcome o;
 	int64_t ended = 0, none;
@@ -402,9 +413,8 @@ static bool prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	c->steps_later = SL_UNKNOWN;
 	grows = rises > grows ? rises : grows;
 	if ((c->passes == SL_PASSES || c->passes == SL_PASSES_STEP) && !is_free_of_growth(grows, proof->capacity)) {
-		room = proof->capacity > c->peak_reserved ? proof->capacity - c->peak_reserved : 0;
 		c->passes = SL_PASSES_STEP;
-		c->steps_later = room / grows;
+		c->steps_later = (uint64_t)fmax((double)proof->capacity - highest(c->curve), 0) / grows;
 	}
 	if (c->passes == SL_PASSES && c->tight && (e->scaled || p->rest == SL_FIT_REST_STATE))
 		c->passes = SL_PASSES_STEP; /* the sizes may be off by more */

@@ -177,6 +177,11 @@ class Tried(unittest.TestCase):
     def test_a_variable_of_the_loop_holds_a_result_until_the_next(self):
         self.assertEqual(self.of("eval_scores")[0]["peak_allocated_bytes"], 99524608)
 
+    def test_what_grows_shares_the_device_with_the_context(self):
+        """With expandable_segments it failed one step later, though the device is twice as large as what PyTorch reserved."""
+        said = {change["kind"]: change for change in self.of("eval_scores")}
+        self.assertEqual(said["settings:expandable_segments"]["steps_later"], 0)
+
     def test_under_no_grad_the_program_still_keeps_its_results(self):
         """It failed under a smaller limit."""
         said = {change["kind"]: change for change in self.of("graph_outputs")}
