@@ -15,8 +15,6 @@ struct sl_converted {
 	int unwritten;	 /* errno where the trace found no room; 0: it did */
 };
 
-#define SL_SNAPSHOT_FEW 10 /* a window of fewer events is none: the file is the state at its end */
-
 /*
  * The name of the trace that the snapshot at `path` becomes: rank-00003-7.msgpack.zst, where the file's name says the rank. number:
  * from 1, another one for each snapshot that one program reads; it takes the pid's place, which the file lacks.

@@ -488,6 +488,16 @@ static void put_segments(struct sl_rebuilt *r)
 	sl_pieces_free(&pieces);
 }
 
+static bool is_window(const struct sl_rebuilt *r)
+{
+	const struct sl_snapshot_event *events = r->snapshot->events.item + r->events.first;
+
+	for (size_t i = 0; i < r->events.count && r->events.count < SL_SNAPSHOT_FEW; i++)
+		if (events[i].action == SL_SNAPSHOT_OOM)
+			return true;
+	return r->events.count >= SL_SNAPSHOT_FEW;
+}
+
 void sl_rebuild(struct sl_rebuilt *r, const struct sl_snapshot *snapshot, int device)
 {
 	bool again = true;
@@ -495,6 +505,8 @@ void sl_rebuild(struct sl_rebuilt *r, const struct sl_snapshot *snapshot, int de
 	*r = (struct sl_rebuilt){.snapshot = snapshot, .device = device};
 	if ((size_t)device < snapshot->in_traces.count)
 		r->events = snapshot->traces.item[snapshot->in_traces.first + (size_t)device];
+	if (!is_window(r))
+		r->events.count = 0;
 	r->moved = sl_memory_must(calloc(r->events.count + 1, sizeof(*r->moved)));
 	tell_blocks(r);
 	put_segments(r);

@@ -49,6 +49,8 @@ struct sl_rebuilt {
 	uint32_t *moved;		 /* by event: the group of the memory that it brings or takes away */
 };
 
+#define SL_SNAPSHOT_FEW 10 /* fewer events, none of them an oom, are no window: the file is the state at its end */
+
 void sl_rebuild(struct sl_rebuilt *rebuilt, const struct sl_snapshot *snapshot, int device);
 void sl_rebuilt_free(struct sl_rebuilt *rebuilt);
 

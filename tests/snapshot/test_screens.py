@@ -114,6 +114,13 @@ class Screens(unittest.TestCase):
             self.assertNotIn("made once", what, name)  # m = b1 * m + (1 - b1) * g: each step makes it anew
         self.assertIn(("part4.py:82 step", "optimizer, made once"), self.rows(self.stranger("xl_fullstep_128")))  # zeros_like
 
+    def test_without_a_window_the_last_event_has_happened(self):
+        path, wanted = self.stranger("old_serving"), 807625200  # active_end of truth.jsonl; its one event is a free
+        self.assertEqual(json.loads(self.run_on("report", "--json", path).stdout)["processes"][0]["snapshot"]["devices"][0]["requested_peak_bytes"], wanted)
+        self.assertIn("770 MiB in tensors", self.screen(path))
+        self.run_on("check", "--max-allocated", str(wanted), path)
+        self.run_on("check", "--max-allocated", str(wanted - 1), path, code=1)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
