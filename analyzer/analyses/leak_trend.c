@@ -826,10 +826,10 @@ static bool judge_window(const struct sl_process *process, const struct sl_track
 {
 	const struct sl_model *model = process->model;
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
-	uint64_t begin_ns = model->header->monotonic_ns + SL_WINDOW_BEGINS_NS, end_ns = model->now_ns;
+	uint64_t begin_ns = model->header->monotonic_ns, end_ns = model->now_ns;
 	double span = (double)(model->tracks.ticks - before);
 
-	if (track->first_ns < begin_ns || track->births + 1 < SL_WINDOW_ROUNDS_MIN || 2 * track->births + 2 < rounds ||
+	if (track->first_ns <= begin_ns || track->births + 1 < SL_WINDOW_ROUNDS_MIN || 2 * track->births + 2 < rounds ||
 	    !course->count || (double)course->windows[0].begin_tick - (double)before > WINDOW_BEGIN * span ||
 	    (double)(model->tracks.ticks - course->last_tick) > WINDOW_EDGE * span / (double)rounds)
 		return false;
@@ -856,12 +856,12 @@ static void judge_windows(struct sl_process *process)
 {
 	const struct sl_tracks *tracks = &process->model->tracks;
 	uint64_t rounds = sl_window_rounds(process), before = 0;
-	uint64_t begin_ns = process->model->header->monotonic_ns + SL_WINDOW_BEGINS_NS;
+	uint64_t begin_ns = process->model->header->monotonic_ns;
 	struct sl_kept kept;
 
 	process->iterations = (struct sl_iterations){rounds, "round", false};
 	for (size_t i = 0; i < tracks->count; i++)
-		before += tracks->item[i].last_ns < begin_ns ? tracks->item[i].births : 0;
+		before += tracks->item[i].last_ns <= begin_ns ? tracks->item[i].births : 0;
 	for (size_t i = 0; i < tracks->count && rounds >= SL_WINDOW_ROUNDS_MIN; i++)
 		if (tracks->item[i].kind == SL_KIND_block && judge_window(process, &tracks->item[i], rounds, before, &kept))
 			*SL_PUSH(&process->kept) = kept;

@@ -68,7 +68,7 @@ static bool moment_of(const struct sl_process *process, const struct sl_when *wh
 
 	switch (when->kind) {
 	case SL_WHEN_START:
-		*ns = 0;
+		*ns = process->model->snapshot ? header->monotonic_ns : 0; /* what was there then was made before */
 		return true;
 	case SL_WHEN_END:
 		*ns = UINT64_MAX;

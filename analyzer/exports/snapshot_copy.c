@@ -28,7 +28,7 @@ static struct sl_export_entry entry_of(const struct sl_event *event, uint64_t by
 /* What was there when the window began has no event in a snapshot. */
 static bool is_before(const struct sl_merge_process *p, const struct sl_event *event)
 {
-	return event->time_ns < p->process.trace->header.monotonic_ns + SL_WINDOW_BEGINS_NS;
+	return event->time_ns <= p->process.trace->header.monotonic_ns;
 }
 
 /* The reader parts a stretch of an expandable segment into pages: the next page joins the newest entry. */
@@ -285,7 +285,7 @@ void sl_export_window_keys(struct sl_export_snapshot *s, const struct sl_merge_p
 	unsigned release = release_of(p);
 
 	if (*sl_header_setting(&p->process.trace->header, "snapshot_timed") == '1')
-		sl_pickle_put_int(&s->pickle, "time_us", (int64_t)((entry->unix_ns - SL_WINDOW_BEGINS_NS) / 1000));
+		sl_pickle_put_int(&s->pickle, "time_us", (int64_t)(entry->unix_ns / 1000));
 	if (release >= 8)
 		put_none(&s->pickle, "compile_context");
 	if (release >= 9)

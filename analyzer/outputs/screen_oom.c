@@ -173,8 +173,7 @@ static void put_title(struct sl_screen_page *page, const struct sl_process *proc
 	put_label(label, sizeof(label), process, oom);
 	sl_screen_head(page, "OUT OF MEMORY", SL_SCREEN_BAD);
 	if (process->model->snapshot) {
-		sl_screen_say(page, " %s  at %s of the window%s", device,
-			      SL_SPAN(sl_window_since(process, oom->device, oom->time_ns)), label);
+		sl_screen_say(page, " %s  at %s of the window%s", device, SL_SPAN(at_ns - start), label);
 		return;
 	}
 	sl_screen_say(page, "   %s%s%s%s%s%s", SL_WHO(process), device, dry ? "" : "  at ",

@@ -26,7 +26,7 @@ bool sl_window_facts(const struct sl_header *header, int device, struct sl_windo
 
 bool sl_window_cache(const struct sl_header *header, int device, struct sl_window_cache *cache)
 {
-	unsigned long long n[13];
+	unsigned long long n[12];
 	char name[40], *at, *end;
 
 	*cache = (struct sl_window_cache){0};
@@ -50,8 +50,7 @@ bool sl_window_cache(const struct sl_header *header, int device, struct sl_windo
 					  .retried_stack.python = (uint32_t)n[8],
 					  .retry_ns = n[9] * 1000,
 					  .retry_bytes = n[10],
-					  .asked = n[11],
-					  .begins_ns = n[12] * 1000};
+					  .asked = n[11]};
 	return true;
 }
 
@@ -104,14 +103,4 @@ bool sl_window_is_before(struct sl_process *process, struct sl_stack stack)
 	unsigned count = process->model->snapshot ? sl_process_stack(process, frames, stack) : 0;
 
 	return count == 2 && frames[1].function && !strcmp(frames[1].function, "made before the window");
-}
-
-uint64_t sl_window_since(const struct sl_process *process, int device, uint64_t time_ns)
-{
-	uint64_t begin = process->model->header->monotonic_ns + SL_WINDOW_BEGINS_NS;
-	struct sl_window_cache cache;
-
-	if (sl_window_cache(process->model->header, device, &cache))
-		begin += cache.begins_ns;
-	return time_ns > begin ? time_ns - begin : 0;
 }

@@ -9,12 +9,11 @@ struct sl_window_facts {
 	uint64_t reserved, requested;	    /* before the first event */
 	bool exact;			    /* the place of each block is known */
 	bool trimmed;			    /* the events do not lead to the end */
-	uint64_t span_ns;		    /* from the first event to the last; 0: the file has no times */
+	uint64_t span_ns;		    /* from the first event of all devices to the last; 0: the file has no times */
 	uint64_t rounds;		    /* of the program's own loop */
 	uint64_t free_pieces, free_largest; /* at the end: pieces that nothing holds, and the bytes of the largest */
 };
-#define SL_WINDOW_FEW	    10
-#define SL_WINDOW_BEGINS_NS 1000000 /* from the header's instant to the first event (analyzer/snapshot/convert.c) */
+#define SL_WINDOW_FEW 10
 
 /* False: it is no snapshot, or has no such device. */
 bool sl_window_facts(const struct sl_header *header, int device, struct sl_window_facts *facts);
@@ -34,14 +33,10 @@ struct sl_window_cache {
 	uint64_t retried, retried_bytes;      /* requests that found no memory, and got it once segments had gone */
 	struct sl_stack retried_stack;	      /* the next four are of the largest too */
 	uint64_t retry_ns, retry_bytes, asked;
-	uint64_t begins_ns; /* this device's window, from the first event of all devices */
 };
 
 /* False: it is no snapshot, or has no such device. */
 bool sl_window_cache(const struct sl_header *header, int device, struct sl_window_cache *cache);
-
-/* From the first event of the device's window to this time of the process. */
-uint64_t sl_window_since(const struct sl_process *process, int device, uint64_t time_ns);
 
 /* "2.5 to 2.7", "2.11 or newer": the releases that write such a file; "": it is no snapshot. */
 const char *sl_window_releases(const struct sl_header *header, char *out, size_t size);

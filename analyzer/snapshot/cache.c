@@ -38,7 +38,7 @@ static uint64_t asked_behind(const struct sl_rebuilt *r, size_t at)
 }
 
 /* Takes the segments that go from event `at` on.  Returns the number of the event behind them. */
-static size_t take(struct sl_cache_course *course, const struct sl_rebuilt *r, size_t at, uint64_t *most)
+static size_t take(struct sl_cache_course *course, const struct sl_rebuilt *r, size_t at, uint64_t first_us, uint64_t *most)
 {
 	const struct sl_snapshot_event *events = events_of(r), *first = &events[at];
 	bool retry = sl_cache_is_retry(r, at);
@@ -57,14 +57,14 @@ static size_t take(struct sl_cache_course *course, const struct sl_rebuilt *r, s
 	most[retry] = bytes;
 	given->stack = first->stack;
 	if (retry) {
-		course->retry_us = first->time_us - events->time_us;
+		course->retry_us = first->time_us - first_us;
 		course->retry_bytes = bytes;
 		course->asked = asked;
 	}
 	return at;
 }
 
-void sl_cache_follow(struct sl_cache_course *course, const struct sl_rebuilt *r)
+void sl_cache_follow(struct sl_cache_course *course, const struct sl_rebuilt *r, uint64_t first_us)
 {
 	const struct sl_snapshot_event *events = events_of(r);
 	uint64_t reserved = r->reserved, tensors = r->requested, most[2] = {0};
@@ -73,7 +73,7 @@ void sl_cache_follow(struct sl_cache_course *course, const struct sl_rebuilt *r)
 		.peak = reserved, .peak_tensors = tensors, .emptied.stack = SL_SNAPSHOT_NONE, .retried.stack = SL_SNAPSHOT_NONE};
 	for (size_t i = 0, behind = 0; i < r->events.count; i++) {
 		if (gives_back(&events[i]) && i >= behind)
-			behind = take(course, r, i, most);
+			behind = take(course, r, i, first_us, most);
 		switch (events[i].action) {
 		case SL_SNAPSHOT_ALLOC:
 			tensors += events[i].size;
@@ -95,7 +95,7 @@ void sl_cache_follow(struct sl_cache_course *course, const struct sl_rebuilt *r)
 		if (reserved > course->peak || (reserved == course->peak && tensors > course->peak_tensors)) {
 			course->peak = reserved;
 			course->peak_tensors = tensors;
-			course->peak_us = events[i].time_us - events->time_us;
+			course->peak_us = events[i].time_us - first_us;
 		}
 	}
 }

@@ -15,12 +15,13 @@ struct sl_given_back {
 
 struct sl_cache_course {
 	uint64_t peak, peak_tensors; /* most bytes reserved, and bytes of tensors then */
-	uint64_t peak_us;	     /* from the window's first event; 0 where the file has no times */
+	uint64_t peak_us;	     /* from the first event of all devices; 0 where the file has no times */
 	struct sl_given_back emptied, retried;
 	uint64_t retry_us, retry_bytes, asked; /* the retry that gave back most, and what its request asked for */
 };
 
-void sl_cache_follow(struct sl_cache_course *course, const struct sl_rebuilt *rebuilt);
+/* first_us: the time of the first event of all devices. */
+void sl_cache_follow(struct sl_cache_course *course, const struct sl_rebuilt *rebuilt, uint64_t first_us);
 
 /* True: a request gave the segment of this event back, because it found no memory. */
 bool sl_cache_is_retry(const struct sl_rebuilt *rebuilt, size_t at);

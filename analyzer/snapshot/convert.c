@@ -29,7 +29,6 @@
 
 #define ROUNDING   (UINT32_MAX - 1) /* the stack of what blocks have beyond what was asked for (analyzer/model/replay/torch.c) */
 #define BEGIN_NS   1000000000ull
-#define WINDOW_NS  1000000ull /* from the blocks that were there to the first event */
 #define SIZES_MAX  12	      /* sizes of blocks without a stack that are told apart, as parameters are recognised by them */
 #define PAGES_MAX  (1u << 18) /* of one mapping: no device has so many */
 #define PAGE	   (20ull << 20)
@@ -241,9 +240,11 @@ static char *run_of(const char *path)
 
 /* ---- events */
 
+/* All that was there before the window has its instant, and each event a later one of its own. */
 static void put(struct lane *lane, struct sl_event event, uint64_t time_ns)
 {
-	lane->now_ns = time_ns > lane->now_ns ? time_ns : lane->now_ns + 1;
+	if (time_ns)
+		lane->now_ns = time_ns > lane->now_ns ? time_ns : lane->now_ns + 1;
 	event.time_ns = lane->now_ns;
 	event.device = lane->rebuilt.device;
 	event.kind = rows[event.api - 1].kind;
@@ -431,7 +432,7 @@ static uint64_t time_of(const struct lane *lane, uint64_t time_us)
 {
 	const struct work *w = lane->work;
 
-	return BEGIN_NS + WINDOW_NS + (time_us > w->first_us ? time_us - w->first_us : 0) * 1000;
+	return BEGIN_NS + (time_us > w->first_us ? time_us - w->first_us : 0) * 1000;
 }
 
 static void put_note(struct lane *lane, const struct sl_snapshot_note *note)
@@ -591,7 +592,7 @@ static void put_event(struct lane *lane, size_t at)
 {
 	struct sl_rebuilt *r = &lane->rebuilt;
 	const struct sl_snapshot_event *event = &r->snapshot->events.item[r->events.first + at];
-	uint64_t time_ns = event->time_us ? time_of(lane, event->time_us) : BEGIN_NS + WINDOW_NS + at * 1000, size = 0;
+	uint64_t time_ns = event->time_us ? time_of(lane, event->time_us) : BEGIN_NS + at * 1000, size = 0;
 	const struct sl_tile *tile;
 	uint32_t stack;
 	struct sl_rebuilt_group group;
@@ -688,6 +689,19 @@ static uint64_t first_time(const struct sl_snapshot *s)
 	return first == UINT64_MAX ? 0 : first;
 }
 
+static uint64_t last_time(const struct sl_snapshot *s)
+{
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < s->in_traces.count; i++) {
+		struct sl_snapshot_range trace = s->traces.item[s->in_traces.first + i];
+
+		if (trace.count && s->events.item[trace.first + trace.count - 1].time_us > last)
+			last = s->events.item[trace.first + trace.count - 1].time_us;
+	}
+	return last;
+}
+
 /* The free pieces of a device at the end, and the largest of them. */
 static void count_free(const struct sl_snapshot *s, int device, uint64_t *pieces, uint64_t *largest)
 {
@@ -712,7 +726,7 @@ static void put_cache(struct work *w, const struct sl_rebuilt *r, int device, co
 	uint32_t stacks[2];
 	size_t frames;
 
-	sl_cache_follow(&c, r);
+	sl_cache_follow(&c, r, w->first_us);
 	stacks[0] = sl_snapshot_shown(&w->names, c.emptied.stack);
 	stacks[1] = sl_snapshot_shown(&w->names, c.retried.stack);
 	for (unsigned i = 0; i < 2; i++) { /* as define_stack numbers them */
@@ -722,14 +736,12 @@ static void put_cache(struct work *w, const struct sl_rebuilt *r, int device, co
 		stacks[i] = frames ? stacks[i] + 1 : 0;
 	}
 	setting[0] = sl_memory_print("snapshot_cache_%d", device);
-	setting[1] = sl_memory_print("%llu %llu %llu %llu %llu %u %llu %llu %u %llu %llu %llu %llu", (unsigned long long)c.peak,
-				     (unsigned long long)c.peak_tensors, (unsigned long long)c.peak_us,
-				     (unsigned long long)c.emptied.times, (unsigned long long)c.emptied.bytes, stacks[0],
-				     (unsigned long long)c.retried.times, (unsigned long long)c.retried.bytes, stacks[1],
-				     (unsigned long long)c.retry_us, (unsigned long long)c.retry_bytes, (unsigned long long)c.asked,
-				     (unsigned long long)(r->events.count && w->first_us
-								  ? r->snapshot->events.item[r->events.first].time_us - w->first_us
-								  : 0));
+	setting[1] =
+		sl_memory_print("%llu %llu %llu %llu %llu %u %llu %llu %u %llu %llu %llu", (unsigned long long)c.peak,
+				(unsigned long long)c.peak_tensors, (unsigned long long)c.peak_us,
+				(unsigned long long)c.emptied.times, (unsigned long long)c.emptied.bytes, stacks[0],
+				(unsigned long long)c.retried.times, (unsigned long long)c.retried.bytes, stacks[1],
+				(unsigned long long)c.retry_us, (unsigned long long)c.retry_bytes, (unsigned long long)c.asked);
 }
 
 /* "1 event \"teleport\", 3 blocks \"hibernating\""; NULL: all words are known. */
@@ -774,15 +786,14 @@ static void put_header(struct work *w, FILE *in, const char *path, unsigned numb
 		*SL_PUSH(&texts) = (char *)settings[4 + count + i][1];
 		*SL_PUSH(&texts) = sl_memory_print("snapshot_device_%d", i);
 		settings[4 + i][0] = texts.item[texts.count - 1];
-		const struct sl_snapshot_event *events = s->events.item + r->events.first;
-		uint64_t pieces, largest, span_us = r->events.count ? events[r->events.count - 1].time_us - events[0].time_us : 0;
+		uint64_t pieces, largest;
 
 		count_free(s, i, &pieces, &largest);
-		*SL_PUSH(&texts) =
-			sl_memory_print("%zu %llu %llu %d %d %llu %llu %llu %llu", r->events.count, (unsigned long long)r->reserved,
-					(unsigned long long)r->requested, r->exact, r->trimmed, (unsigned long long)span_us,
-					(unsigned long long)sl_snapshot_rounds(&lanes[i].rebuilt), (unsigned long long)pieces,
-					(unsigned long long)largest);
+		*SL_PUSH(&texts) = sl_memory_print("%zu %llu %llu %d %d %llu %llu %llu %llu", r->events.count,
+						   (unsigned long long)r->reserved, (unsigned long long)r->requested, r->exact,
+						   r->trimmed, (unsigned long long)(last_time(s) - w->first_us),
+						   (unsigned long long)sl_snapshot_rounds(&lanes[i].rebuilt),
+						   (unsigned long long)pieces, (unsigned long long)largest);
 		settings[4 + i][1] = texts.item[texts.count - 1];
 	}
 	sl_definition_text(&map, "format", SL_TRACE_FORMAT);

@@ -121,6 +121,16 @@ class Screens(unittest.TestCase):
         self.run_on("check", "--max-allocated", str(wanted), path)
         self.run_on("check", "--max-allocated", str(wanted - 1), path, code=1)
 
+    def test_the_window_s_beginning_is_the_start_of_time(self):
+        allocator = made.Allocator()
+        for i in range(30):
+            allocator.alloc(30 << 20, made.frames(f"train.py:{i} main"))
+        whole, journals = made.snapshot(allocator, drop=20)
+        path, before = self.path(whole), journals[0][0][1]
+        for arguments, held in ((("--at", "0"), before), (("--from", "start", "--to", "end"), allocator.requested - before)):
+            owners = json.loads(self.run_on("tree", "--json", *arguments, path).stdout)["owners"]
+            self.assertEqual({row["name"]: row["bytes"] for row in owners}["PyTorch tensors"], held, arguments)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])

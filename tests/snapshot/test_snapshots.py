@@ -316,14 +316,16 @@ class Snapshots(unittest.TestCase):
         self.assertIn("asked 400 MiB, found no memory, and got it after PyTorch gave back 290 MiB of its cache at train.py:70 main", said)
         self.assertNotIn("empty_cache()", said)
 
-    def test_a_time_of_a_device_counts_from_its_own_first_event(self):
+    def test_times_of_all_devices_count_from_the_file_s_first_event(self):
         late = made.Allocator(device=1)
         late.now += 1000000
         for _ in range(9):
             late.alloc(30 << 20, made.frames("train.py:7 main"))
         late.oom(64 << 20, 12345678, made.frames("train.py:8 main"))
         said = " ".join(self.run_on(self.path(made.snapshot(self.program(1), late)[0])).stdout.split())
-        self.assertRegex(said, r"OUT OF MEMORY device 1 at \d+ us of the window")
+        self.assertIn("device 1 window 1.0 s, ", said)
+        self.assertIn("OUT OF MEMORY device 1 at 1.0 s of the window", said)
+        self.assertIn(", at 1.0 s, out of memory", self.run_on("tree", "--at", "oom", "s.pickle").stdout)
         self.assertIn("next: stormlog-analyze tree --at oom --by device ", said)
         self.assertIn("270 MiB 9 device 1", re.sub(r" +[\d.]+%", "", " ".join(self.run_on("tree", "--at", "oom", "--by", "device", "s.pickle").stdout.split())))
 
