@@ -9,6 +9,7 @@
 	A(leaks)                                                                                                                   \
 	A(growth)                                                                                                                  \
 	A(accounts)                                                                                                                \
+	A(retried)                                                                                                                 \
 	A(hidden)                                                                                                                  \
 	A(ranks) A(strays) A(sharing) A(roomless) A(frees) A(threads) A(host) A(spikes) A(overlap) A(would_fit) A(heuristics)
 

@@ -275,7 +275,7 @@ static const char *what_for(const struct row *row, bool window, bool backward)
 	case SL_ROLE_GRADIENTS:
 		return window && stays ? "gradients: made in backward, held" : "made in backward";
 	case SL_ROLE_OPTIMIZER:
-		return once ? "optimizer, made once" : "made in the optimizer's step";
+		return once ? "optimizer, made once" : window ? "made in the optimizer's step" : "optimizer";
 	case SL_ROLE_ACTIVATIONS:
 		return once && (backward || stays) ? "activations: held for backward" : "made in forward";
 	default:
@@ -361,13 +361,29 @@ static const char *at_line(char *out, size_t size, struct sl_process *process, s
 	return out;
 }
 
+/* Of analyses/retried.c; NULL: none. */
+static const struct sl_finding *finding_of(const struct sl_screen_page *page, const struct sl_process *process, int device)
+{
+	const struct sl_report *report = page->report;
+
+	for (size_t i = 0; i < report->findings.count; i++) {
+		const struct sl_finding *finding = &report->findings.item[i];
+
+		if (!strcmp(finding->id, "memory.retried") && finding->process == (int)(process - report->processes) &&
+		    finding->device == device)
+			return finding;
+	}
+	return NULL;
+}
+
 /* A request found no memory, and got it once the cache was given back.  Where one failed for good, OUT OF MEMORY is told. */
 static void put_retry(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device)
 {
 	struct sl_window_cache cache;
-	char line[300], when[80] = "", times[60] = "";
+	const struct sl_finding *finding = finding_of(page, process, device->device);
+	char when[80] = "", times[60] = "";
 
-	if (device->torch.ooms || !sl_window_cache(process->model->header, device->device, &cache) || !cache.retried)
+	if (!finding || !sl_window_cache(process->model->header, device->device, &cache))
 		return;
 	if (cache.retried > 1)
 		snprintf(times, sizeof(times), "   %s times; most", SL_NUMBER(cache.retried));
@@ -375,8 +391,7 @@ static void put_retry(struct sl_screen_page *page, struct sl_process *process, c
 		snprintf(when, sizeof(when), "%s at %s of the window", *times ? "" : "  ", SL_SPAN(cache.retry_ns));
 	sl_screen_head(page, "NEARLY OUT OF MEMORY", SL_SCREEN_WARNING);
 	sl_screen_say(page, "%s%s", times, when);
-	sl_screen_say(page, "  asked %s, found no memory, and got it after PyTorch gave back %s of its cache%s",
-		      SL_SIZE(cache.asked), SL_SIZE(cache.retry_bytes), at_line(line, sizeof(line), process, cache.retried_stack));
+	sl_screen_say(page, "  %s", finding->text);
 	fputc('\n', page->out);
 }
 

@@ -7,6 +7,7 @@ Longer than other files: there is a class for each finding, and both runs stand 
 import contextlib
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -20,6 +21,8 @@ try:
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
+sys.path.append(os.path.join(e2e.HERE, "..", "snapshot"))
+import made
 from e2e import ANALYZE, APPS, Ranks, Recording, script
 
 CTYPES = os.path.join(e2e.HERE, "..", "apps", "ctypes_alloc.py")
@@ -2344,6 +2347,28 @@ class Telemetry(Answers):
             self.assertIn("warning", {event["event_type"] for event in self.samples(run)})
         with script("alloc=50", "samples=3", SIM_VRAM="8G") as run:
             self.assertFalse({"warning", "critical"} & {event["event_type"] for event in self.samples(run)})
+
+
+class Retried(Answers):
+    def test_a_snapshot_s_request_that_found_no_memory_at_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for retried in (True, False):
+                allocator = made.Allocator()
+                allocator.free(allocator.alloc(90 << 20))
+                stack = made.frames("train.py:70 main", native=("c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(signed char)",) if retried else ())
+                allocator.empty_cache(stack if retried else None)
+                for size in [400 << 20] + 10 * [1000]:
+                    allocator.alloc(size, stack)
+                path = os.path.join(folder, "s.pickle")
+                with open(path, "wb") as file:
+                    pickle.dump(made.snapshot(allocator)[0], file)
+                report = json.loads(subprocess.run([ANALYZE, "report", "--json", path], capture_output=True, check=True).stdout)
+                if retried:
+                    self.assertEqual(self.found("memory.retried", report)[0]["severity"], "warning")
+                else:
+                    self.absent("memory.retried", report)
+                done = subprocess.run([ANALYZE, "check", "--fail-on", "warning", path], capture_output=True, text=True)
+                self.assertEqual((done.returncode, "asked 400 MiB, found no memory" in done.stdout), (retried, retried), done.stdout)
 
 
 class Page(unittest.TestCase):
