@@ -444,6 +444,9 @@ static bool put_peak(struct sl_screen_page *page, struct sl_process *process)
 	no_stacks = put_rows(page, process, device, window, facts.requested);
 	if (window)
 		put_cache(page, process, device);
+	if (!window && facts.waiting >= requested_at_peak(device) / LEAST_PART)
+		sl_screen_say(page, "      %s of it was freed, and waits for other streams (record_stream)",
+			      SL_SIZE(facts.waiting));
 	if (!window && facts.free_pieces)
 		sl_screen_say(page, "      free at the end: %s pieces, the largest %s", SL_NUMBER(facts.free_pieces),
 			      SL_SIZE(facts.free_largest));

@@ -8,7 +8,7 @@ bool sl_window_facts(const struct sl_header *header, int device, struct sl_windo
 {
 	char name[40];
 	const char *text;
-	unsigned long long events, reserved, requested, span_us, rounds, pieces, largest;
+	unsigned long long events, reserved, requested, span_us, rounds, pieces, largest, waiting;
 	int exact, trimmed;
 
 	*facts = (struct sl_window_facts){0};
@@ -16,11 +16,11 @@ bool sl_window_facts(const struct sl_header *header, int device, struct sl_windo
 		return false;
 	snprintf(name, sizeof(name), "snapshot_device_%d", device);
 	text = sl_header_setting(header, name);
-	if (sscanf(text, "%llu %llu %llu %d %d %llu %llu %llu %llu", &events, &reserved, &requested, &exact, &trimmed, &span_us,
-		   &rounds, &pieces, &largest) != 9)
+	if (sscanf(text, "%llu %llu %llu %d %d %llu %llu %llu %llu %llu", &events, &reserved, &requested, &exact, &trimmed,
+		   &span_us, &rounds, &pieces, &largest, &waiting) != 10)
 		return false;
 	*facts = (struct sl_window_facts){events,	  reserved, requested, exact != 0, trimmed != 0,
-					  span_us * 1000, rounds,   pieces,    largest};
+					  span_us * 1000, rounds,   pieces,    largest,	   waiting};
 	return true;
 }
 

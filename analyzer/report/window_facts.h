@@ -12,6 +12,7 @@ struct sl_window_facts {
 	uint64_t span_ns;		    /* from the first event of all devices to the last; 0: the file has no times */
 	uint64_t rounds;		    /* of the program's own loop */
 	uint64_t free_pieces, free_largest; /* at the end: pieces that nothing holds, and the bytes of the largest */
+	uint64_t waiting;		    /* at the end: bytes that the program freed while other streams used them */
 };
 #define SL_WINDOW_FEW 10
 

@@ -702,10 +702,10 @@ static uint64_t last_time(const struct sl_snapshot *s)
 	return last;
 }
 
-/* The free pieces of a device at the end, and the largest of them. */
-static void count_free(const struct sl_snapshot *s, int device, uint64_t *pieces, uint64_t *largest)
+/* The free pieces of a device at the end, the largest of them, and bytes that the program freed and other streams still use. */
+static void count_free(const struct sl_snapshot *s, int device, uint64_t *pieces, uint64_t *largest, uint64_t *waiting)
 {
-	*pieces = *largest = 0;
+	*pieces = *largest = *waiting = 0;
 	for (size_t i = 0; i < s->in_segments.count; i++) {
 		const struct sl_snapshot_segment *segment = &s->segments.item[s->in_segments.first + i];
 
@@ -713,6 +713,7 @@ static void count_free(const struct sl_snapshot *s, int device, uint64_t *pieces
 			const struct sl_snapshot_block *block = &s->blocks.item[segment->first + b];
 
 			*pieces += !block->held;
+			*waiting += block->held && block->pending ? block->requested : 0;
 			if (!block->held && block->size > *largest)
 				*largest = block->size;
 		}
@@ -786,14 +787,14 @@ static void put_header(struct work *w, FILE *in, const char *path, unsigned numb
 		*SL_PUSH(&texts) = (char *)settings[4 + count + i][1];
 		*SL_PUSH(&texts) = sl_memory_print("snapshot_device_%d", i);
 		settings[4 + i][0] = texts.item[texts.count - 1];
-		uint64_t pieces, largest;
+		uint64_t pieces, largest, waiting;
 
-		count_free(s, i, &pieces, &largest);
-		*SL_PUSH(&texts) = sl_memory_print("%zu %llu %llu %d %d %llu %llu %llu %llu", r->events.count,
-						   (unsigned long long)r->reserved, (unsigned long long)r->requested, r->exact,
-						   r->trimmed, (unsigned long long)(last_time(s) - w->first_us),
-						   (unsigned long long)sl_snapshot_rounds(&lanes[i].rebuilt),
-						   (unsigned long long)pieces, (unsigned long long)largest);
+		count_free(s, i, &pieces, &largest, &waiting);
+		*SL_PUSH(&texts) = sl_memory_print(
+			"%zu %llu %llu %d %d %llu %llu %llu %llu %llu", r->events.count, (unsigned long long)r->reserved,
+			(unsigned long long)r->requested, r->exact, r->trimmed, (unsigned long long)(last_time(s) - w->first_us),
+			(unsigned long long)sl_snapshot_rounds(&lanes[i].rebuilt), (unsigned long long)pieces,
+			(unsigned long long)largest, (unsigned long long)waiting);
 		settings[4 + i][1] = texts.item[texts.count - 1];
 	}
 	sl_definition_text(&map, "format", SL_TRACE_FORMAT);

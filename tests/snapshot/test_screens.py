@@ -131,6 +131,15 @@ class Screens(unittest.TestCase):
             owners = json.loads(self.run_on("tree", "--json", *arguments, path).stdout)["owners"]
             self.assertEqual({row["name"]: row["bytes"] for row in owners}["PyTorch tensors"], held, arguments)
 
+    def test_what_waits_for_other_streams_is_told_without_a_window(self):
+        whole = self.read("server_pools")
+        waits = sum(block["requested_size"] for segment in whole["segments"] for block in segment["blocks"] if block["state"] == "active_pending_free")
+        said = " ".join(self.screen(self.stranger("server_pools")).split())
+        size, = re.findall(r"([\d.]+ \w+) of it was freed, and waits for other streams \(record_stream\)", said)
+        self.assertTrue(is_near(size, waits), (size, waits))
+        self.assertNotIn("optimizer's step", said)  # its line is of DistributedOptimizer.__init__
+        self.assertNotIn("record_stream", self.screen(self.stranger("kv_no_history")))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
