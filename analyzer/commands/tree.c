@@ -28,7 +28,7 @@ struct options {
 static const struct sl_option table[] = {
 	{"--at", 0, "peak|end|oom|TIME",
 	 "the device's peak (default), the end, the first out-of-memory error that ended it, or a time: seconds since the run "
-	 "began (12.5), or Unix nanoseconds"},
+	 "or the snapshot's window began (12.5), or Unix nanoseconds"},
 	{"--from", 0, "MOMENT",
 	 "only what was born after this moment and is still held at that of --to: start (default), peak, oom, end, a time, or "
 	 "LABEL#N, "

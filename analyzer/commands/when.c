@@ -8,6 +8,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/model/counts/between.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/window_facts.h"
 
 bool sl_when_parse(struct sl_when *when, const char *text)
 {
@@ -32,11 +33,37 @@ bool sl_when_parse(struct sl_when *when, const char *text)
 	return sl_format_is_moment(text);
 }
 
+static bool are_windows(const struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (!report->processes[i].model->snapshot)
+			return false;
+	return report->process_count > 0;
+}
+
+/* Seconds count from the first event of the snapshots.  False: they have no such moment, which was printed. */
+static bool moment_of_windows(const struct sl_report *report, const char *text, uint64_t *unix_ns)
+{
+	uint64_t begin = report->started_unix_ns, end = report->ended_unix_ns;
+
+	*unix_ns = sl_format_moment(text, begin);
+	if (!sl_window_is_timed(&report->processes[0].trace->header) || end <= begin)
+		sl_escape_print(stderr, "stormlog-analyze: %s: the file has no window with times: give peak, end or oom\n", text);
+	else if (*unix_ns < begin || *unix_ns > end)
+		sl_escape_print(stderr, "stormlog-analyze: %s: the window lasts %.6f s: give a time from 0 to that\n", text,
+				(double)(end - begin) / 1e9);
+	else
+		return true;
+	return false;
+}
+
 bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, uint64_t *unix_ns)
 {
 	const struct sl_process *process = NULL;
 	const struct sl_oom *oom;
 
+	if (when->kind == SL_WHEN_TIME && are_windows(report))
+		return moment_of_windows(report, when->text, unix_ns);
 	if (when->kind == SL_WHEN_TIME) {
 		*unix_ns = sl_format_moment(when->text, report->started_unix_ns);
 	} else if (when->kind == SL_WHEN_OOM) {

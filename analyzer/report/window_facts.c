@@ -54,6 +54,11 @@ bool sl_window_cache(const struct sl_header *header, int device, struct sl_windo
 	return true;
 }
 
+bool sl_window_is_timed(const struct sl_header *header)
+{
+	return *sl_header_setting(header, "snapshot_timed") == '1';
+}
+
 bool sl_window_shows(const struct sl_process *process)
 {
 	struct sl_window_facts facts;
