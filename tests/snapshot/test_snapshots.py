@@ -211,6 +211,13 @@ class Snapshots(unittest.TestCase):
         self.assertEqual({one["settings"]: one["least_bytes"] for one in said["smallest"]}, ALWAYS_FROM)
         self.assertEqual({one["settings"]: one["always_from_bytes"] for one in said["smallest"]}, {**ALWAYS_FROM, **STREAMS_REVERSED})
 
+    def test_fit_finds_a_capacity_far_below_what_was_reserved(self):
+        allocator = made.Allocator()
+        for size in range(130, 1630, 2):  # each is larger than all before it, and they are the cache
+            allocator.free(allocator.alloc(size << 20))
+        said = json.loads(self.run_on("fit", "--json", "--settings", "", self.path(made.snapshot(allocator)[0])).stdout)
+        self.assertEqual([one["always_from_bytes"] for one in said["smallest"]], [1628 << 20])
+
     def test_fit_of_private_pools_is_as_the_program_ran(self):
         if not zstandard:
             self.skipTest("python3-zstandard is not here")
@@ -328,6 +335,16 @@ class Snapshots(unittest.TestCase):
         self.assertIn(", at 1.0 s, out of memory", self.run_on("tree", "--at", "oom", "s.pickle").stdout)
         self.assertIn("next: stormlog-analyze tree --at oom --by device ", said)
         self.assertIn("270 MiB 9 device 1", re.sub(r" +[\d.]+%", "", " ".join(self.run_on("tree", "--at", "oom", "--by", "device", "s.pickle").stdout.split())))
+
+    def test_a_time_is_that_of_the_window(self):
+        whole, (journal,) = made.snapshot(self.program(), drop=30)
+        path, last = self.path(whole), len(whole["device_traces"][0]) - 1
+        for event in (0, 20, last):
+            at = str((7 * event + (3 if event < last else 0)) / 1e6)  # an event is 7 us after the one before
+            rows = {row["name"]: row["bytes"] for row in json.loads(self.run_on("tree", "--json", "--at", at, path).stdout)["owners"]}
+            self.assertEqual(rows["PyTorch tensors"], journal[event + 1][1])
+        self.assertIn(f"the window lasts {7 * last / 1e6:.6f} s", self.run_on("tree", "--at", "3", path, code=2).stderr)
+        self.assertIn("no window with times", self.run_on("tree", "--at", "3", self.path(made.old(whole)), code=2).stderr)
 
     def test_an_exported_snapshot_is_read_back_with_the_same_figures(self):
         for expandable, drop in ((False, 0), (False, 60), (True, 0), (True, 60)):
