@@ -118,7 +118,7 @@ void sl_page_processes(struct sl_page *page)
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
 
-		msgpack_pack_map(&page->pack.pk, 9);
+		msgpack_pack_map(&page->pack.pk, 10);
 		sl_page_put_array(page, "processes", device->process_count);
 		for (unsigned k = 0; k < device->process_count; k++)
 			msgpack_pack_uint64(&page->pack.pk, device->processes[k]);
@@ -129,6 +129,7 @@ void sl_page_processes(struct sl_page *page)
 		sl_page_put_known(page, "used_peak", device->used_peak_bytes);
 		sl_page_put_known(page, "known_peak", device->known_peak_bytes);
 		sl_page_put_known(page, "hidden_peak", device->hidden_peak_bytes);
+		sl_page_put_bool(page, "hidden_at_most", device->figure == SL_FIGURE_DEVICE);
 		sl_page_put_text(page, "source", device->source);
 	}
 }

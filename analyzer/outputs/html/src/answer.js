@@ -90,10 +90,16 @@ export function dryLine(page, more) {
 	return page.dry && h("p", {class: "dry"}, `DRY RUN on ${visible(page.dry, 60)}: no number was computed.${more}`);
 }
 
+/* The most that is hidden on one device, as the terminal says it; null: unknown. */
+export function hiddenWords(devices) {
+	const known = devices.filter((d) => d.hidden_peak !== null).sort((a, b) => b.hidden_peak - a.hidden_peak);
+	return known.length ? `${known[0].hidden_at_most ? "at most " : ""}${bytes(known[0].hidden_peak)}` : null;
+}
+
 export function drawAnswer(node, page) {
 	const {processes, devices} = page, many = devices.length > 4;
 	const sorted = [...devices].sort((a, b) => b.known_peak - a.known_peak), shown = many ? sorted.slice(0, 3) : sorted;
-	const hidden = devices.map((d) => d.hidden_peak).filter((v) => v !== null);
+	const hidden = hiddenWords(devices);
 	const events = processes.reduce((a, p) => a + p.events, 0), lost = processes.reduce((a, p) => a + p.lost_events, 0);
 	const ooms = page.ooms.filter((o) => o.recovered !== true).length;
 	const status = [...new Set(processes.map((p) => p.status))].map((s) => `${processes.filter((p) => p.status === s).length} ${s}`).join(", ");
@@ -107,7 +113,7 @@ export function drawAnswer(node, page) {
 				[d.total === null ? null : `${percent(d.known_peak, d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40), d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
 				"", meter(d.known_peak, d.total))),
 			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
-			!page.dry && tile("Hidden", hidden.length ? bytes(Math.max(...hidden)) : "unknown", hidden.length ? "most on one device: used on it, but asked for by no recorded process" : "no device-wide samples in the trace"),
+			!page.dry && tile("Hidden", hidden || "unknown", hidden ? "most on one device: used on it, but asked for by no recorded process" : "no device-wide samples in the trace"),
 			leaksTile(page),
 			tile("Out of memory", count(page.ooms.length), page.ooms.length ? `${ooms} not recovered` : "", ooms ? "bad" : ""),
 			tile("Events", count(events), lost ? `${count(lost)} lost` : "none lost", lost ? "warn" : "")),

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import {readFileSync, readdirSync} from "node:fs";
 import {test} from "node:test";
-import {answer} from "../src/answer.js";
+import {answer, hiddenWords} from "../src/answer.js";
 import {Cards, byPlace, bySeverity, nothing, together} from "../src/cards.js";
 import {highest, path} from "../src/changes.js";
 import {alwaysFrom, drawn, saves} from "../src/fit.js";
@@ -19,6 +19,11 @@ test("unknown is a dash and never 0", () => {
 	for (const unknown of [null, undefined, NaN])
 		assert.deepEqual([bytes(unknown), duration(unknown)], ["–", "–"]);
 	assert.equal(bytes(0), "0 B");
+});
+
+test("a figure of the whole device bounds what is hidden", () => {
+	const own = {hidden_peak: 2 ** 30, hidden_at_most: false}, bound = {hidden_peak: 3 * 2 ** 30, hidden_at_most: true};
+	assert.deepEqual([hiddenWords([own, bound]), hiddenWords([own]), hiddenWords([{hidden_peak: null}])], ["at most 3.00 GiB", "1.00 GiB", null]);
 });
 
 test("a curve ends where the program failed", () => {
