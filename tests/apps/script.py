@@ -5,7 +5,8 @@ calls=PAIRS (an allocation and its free, each of another size), module, unload a
 sleep=SECONDS,
 samples=N (until the agent has taken so many more), sampled (until it has taken one), meet=NAME (until every rank has come here),
 ready=PATH (make that file), wait=PATH (until it is there), library=PATH, arena=MIB (by that library), reserve=MIB (of addresses; may fail),
-push=NAME, pop (ranges), losses=MIB (kept), pass=MIB and evaluate=MIB (given back at once), tensor=MIB (of a caching allocator; may fail), drop (every second tensor)."""
+push=NAME, pop (ranges), losses=MIB (kept), pass=MIB and evaluate=MIB (given back at once), tensor=MIB (of a caching allocator; may fail), drop (every second tensor),
+quit (now, without the interpreter's end, which takes long on a busy machine)."""
 import ctypes
 import itertools
 import os
@@ -177,6 +178,8 @@ for step in sys.argv[1:]:
         wait_for_samples(int(value))
     elif name == 'meet':
         meet(value)
+    elif name == 'quit':
+        os._exit(0)
     elif name == 'free':
         free_all()
     elif name == 'beside':

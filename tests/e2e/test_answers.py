@@ -1871,7 +1871,7 @@ class RankComparison(Answers):
     def test_a_rank_that_keeps_what_others_free_is_told_as_growing(self):
         def steps(rank):
             step = ["tensor=10", "alloc=2"] + ([] if rank == 2 else ["free"]) + ["drop"]
-            return ["device=%d" % rank, "alloc=100"] + 40 * step
+            return ["device=%d" % rank, "alloc=100"] + 40 * step + ["quit"]
         with Ranks(4, steps) as ranks:
             (found,) = self.found("ranks.outlier", ranks.report())
         self.assertEqual(found["rank"], 2)
@@ -1897,7 +1897,7 @@ class RankComparison(Answers):
     def test_a_rank_that_leaks_is_compared_with_those_of_its_role(self):
         def steps(rank):
             steps = ["calls=2", *["losses=1"] * (rank == 7)] * 60
-            return ["device=%d" % rank, "alloc=100", *["alloc=250"] * (rank in (0, 7)), "sleep=1", *steps]
+            return ["device=%d" % rank, "alloc=100", *["alloc=250"] * (rank in (0, 7)), "sleep=1", *steps, "quit"]
         with Ranks(8, steps) as ranks:
             (found,) = self.found("ranks.outlier", ranks.report())
         self.assertEqual(found["rank"], 7)
@@ -1906,7 +1906,7 @@ class RankComparison(Answers):
     def test_an_outlier_that_grows_is_told_by_that_first_and_the_parts_add_up(self):
         def steps(rank):
             if rank == 2:
-                return ["device=2", "alloc=300", *["calls=2", "losses=1"] * 60]
+                return ["device=2", "alloc=300", *["calls=2", "losses=1"] * 60, "quit"]
             return ["device=%d" % rank, "alloc=100", "try=80", *["calls=2"] * 60]
         with Ranks(4, steps) as ranks:
             (found,) = self.found("ranks.outlier", ranks.report())
