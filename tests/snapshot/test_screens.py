@@ -4,7 +4,10 @@
 
 The truth is the file itself, read here with pickle: one that made.py writes, or one of strangers (../shared/snapshots; where that is absent those tests are skipped).
 """
+import array
+import base64
 import collections
+import gzip
 import json
 import lzma
 import os
@@ -16,6 +19,11 @@ import tempfile
 import unittest
 
 import made
+
+try:
+    import msgpack
+except ImportError:
+    msgpack = None
 
 ANALYZE = os.path.abspath(sys.argv[1])
 SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "shared", "snapshots")
@@ -78,6 +86,15 @@ class Screens(unittest.TestCase):
         """{(name, purpose): size} of the screen's rows."""
         return {(name.strip(), what.strip()): size for size, name, what in re.findall(r"(?m)^ *([\d.]+ [KMG]?i?B)  (\S.*?)(?:  +(.*))?$", self.screen(path))}
 
+    def page(self, path):
+        if not msgpack:
+            self.skipTest("python3-msgpack is not here")
+        self.screen(path)
+        with open(os.path.join(self.at.name, "out", "report.html")) as file:
+            found = re.search(r'type="text/plain">([^<]*)<', file.read())
+        return msgpack.unpackb(gzip.decompress(base64.b64decode(found[1])), strict_map_key=False,
+                               ext_hook=lambda code, data: array.array(".BHIfd"[code], data).tolist())
+
     def test_copies_of_weights_by_autocast_are_a_row(self):
         allocator = made.Allocator()
         for _ in range(6):
@@ -139,6 +156,18 @@ class Screens(unittest.TestCase):
         self.assertTrue(is_near(size, waits), (size, waits))
         self.assertNotIn("optimizer's step", said)  # its line is of DistributedOptimizer.__init__
         self.assertNotIn("record_stream", self.screen(self.stranger("kv_no_history")))
+
+    def test_the_map_of_segments_is_at_the_peak_of_each_device(self):
+        devices = [made.Allocator(device=device) for device in range(2)]
+        for allocator in devices:
+            made.training(allocator, 2, layers=3 + allocator.device)
+        whole, journals = made.snapshot(*devices)
+        maps = {one["device"]: one for one in self.page(self.path(whole))["segments"] if one["kind"] == "peak"}
+        for device, journal in enumerate(journals):
+            reserved, peak = max(journal, key=lambda figures: figures[1])
+            rounding = 512 * len(maps[device]["block_bytes"])
+            self.assertEqual(sum(maps[device]["segment_bytes"]), reserved)
+            self.assertTrue(peak <= sum(maps[device]["block_bytes"]) < peak + rounding, (device, peak, sum(maps[device]["block_bytes"])))
 
 
 if __name__ == "__main__":

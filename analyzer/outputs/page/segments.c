@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* PyTorch's segments and their blocks at the first error, the largest moment and the end. */
+/* PyTorch's segments and their blocks at the first error, the peak or the largest moment kept, and the end. */
 
 #include "analyzer/base/memory.h"
+#include "analyzer/model/counts/moments.h"
+#include "analyzer/model/replay/replay.h"
 #include "analyzer/outputs/page/page.h"
 
 struct columns {
@@ -69,6 +71,44 @@ static void put_map(struct sl_page *page, unsigned process, const struct sl_segm
 	free(c.block_stack);
 }
 
+/* Puts the map of each device whose peak is before `until_ns`, and that has none yet. */
+static void put_peaks(struct sl_page *page, unsigned process, const struct sl_model *now, uint64_t until_ns, bool *done)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+
+	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
+		struct sl_segments map;
+
+		if (done[d] || !model->devices[d] || !model->devices[d]->torch.used || model->devices[d]->known_peak_ns >= until_ns)
+			continue;
+		done[d] = true;
+		sl_moments_segments(now, (int)d - 1, &map);
+		if (map.segment_count)
+			put_map(page, process, &map, "peak");
+		free(map.segment);
+		free(map.block);
+	}
+}
+
+/* A snapshot's events are read again, up to each device's peak: the moments kept in one replay would only be near it. */
+static void put_window_peaks(struct sl_page *page, unsigned process)
+{
+	struct sl_trace *trace = page->report->processes[process].trace;
+	struct sl_model *now = sl_replay_new(&trace->header, &trace->defs);
+	struct sl_order *order = sl_order_new(trace);
+	bool done[SL_DEVICES_MAX + 1] = {false};
+	const struct sl_item *item;
+
+	while ((item = sl_order_next(order))) {
+		if (item->kind == SL_ITEM_EVENT)
+			put_peaks(page, process, now, item->event->time_ns, done);
+		sl_replay_apply(now, item);
+	}
+	put_peaks(page, process, now, UINT64_MAX, done);
+	sl_order_free(order);
+	sl_replay_free(now);
+}
+
 void sl_page_segments(struct sl_page *page)
 {
 	unsigned most = page->report->process_count < 16 ? page->report->process_count : 16;
@@ -79,8 +119,10 @@ void sl_page_segments(struct sl_page *page)
 
 		if (moments->at_oom.segment_count)
 			put_map(page, page->order[k], &moments->at_oom, "oom");
-		if (moments->largest.segment_count)
-			put_map(page, page->order[k], &moments->largest, "peak");
+		if (page->report->processes[page->order[k]].model->snapshot)
+			put_window_peaks(page, page->order[k]);
+		else if (moments->largest.segment_count)
+			put_map(page, page->order[k], &moments->largest, "largest");
 		for (size_t i = 0; i < moments->at_end.count; i++)
 			put_map(page, page->order[k], &moments->at_end.item[i], "end");
 	}

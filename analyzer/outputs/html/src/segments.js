@@ -47,7 +47,7 @@ export class Segments {
 	}
 
 	draw() {
-		const maps = this.maps(), names = {oom: "out of memory", end: "the end", peak: "the largest moment kept", time: "a moment"};
+		const maps = this.maps(), names = {oom: "out of memory", end: "the end", peak: "the peak", largest: "the largest moment kept"};
 		if (!maps.length)
 			return;
 		const at = Math.min(maps.length - 1, this.state.number("map") || 0);
@@ -57,7 +57,7 @@ export class Segments {
 		this.free = freePieces(this.map);
 		const used = this.map.block_bytes.reduce((a, b) => a + b, 0), f = fragmentation(this.free);
 		replace(this.summary, h("strong", {}, bytes(used)), " in tensors, ", h("strong", {}, bytes(f.total)), ` kept and unused in ${count(this.free.length)} pieces, the largest `,
-			h("strong", {}, bytes(f.largest)), f.total ? `: a request above that fails though ${bytes(f.total)} are unused (${percent(f.part, 1)} fragmented)` : "",
+			h("strong", {}, bytes(f.largest)), f.total ? `: a larger request takes new memory of the device, or fails, though ${bytes(f.total)} are unused (${percent(f.part, 1)} fragmented)` : "",
 			this.map.left_out ? `. ${this.map.left_out}` : "");
 		this.canvas.setAttribute("aria-label", this.summary.textContent);
 		this.paint();
