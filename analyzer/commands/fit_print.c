@@ -37,7 +37,7 @@ static void put_failures(const struct sl_fit_subject *s)
 		}
 }
 
-#define SPAN_WIDTH(s) ((s)->recording->seeds.count ? 20 : 10)
+#define SPAN_WIDTH(s) ((s)->recording->window ? 20 : 10)
 
 static void put_row(const struct sl_fit_subject *s, unsigned c)
 {
@@ -46,7 +46,7 @@ static void put_row(const struct sl_fit_subject *s, unsigned c)
 
 	sl_escape_print(stdout, "  %-52.52s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "           ");
 	sl_escape_print(stdout, " %*s", SPAN_WIDTH(s),
-			s->recording->seeds.count	    ? sl_fit_span(a, span)
+			s->recording->window		    ? sl_fit_span(a, span)
 			: a->scan.always_from == SL_UNKNOWN ? "unknown"
 							    : SL_SIZE(a->scan.always_from));
 	sl_escape_print(stdout, " %10s", SL_SIZE(a->free.stats.peak_reserved));
@@ -72,8 +72,9 @@ static void put_best(const struct sl_fit_subject *s)
 
 	if (!best || s->choices[0].text || s->answers[best].scan.always_from == SL_UNKNOWN)
 		return;
-	sl_escape_print(stdout, "best: PYTORCH_%s_ALLOC_CONF=%s needs %s", s->recording->rocm ? "HIP" : "CUDA",
-			sl_fit_name(s, best), SL_SIZE(s->answers[best].scan.always_from));
+	sl_escape_print(stdout, "best: PYTORCH_%s_ALLOC_CONF=%s %s %s", s->recording->rocm ? "HIP" : "CUDA", sl_fit_name(s, best),
+			s->recording->window && s->recording->ooms ? "gets past it from" : "needs",
+			SL_SIZE(s->answers[best].scan.always_from));
 	if (s->answers[0].scan.always_from != SL_UNKNOWN)
 		sl_escape_print(stdout, ", %s less",
 				sl_format_size(less, s->answers[0].scan.always_from - s->answers[best].scan.always_from));
@@ -137,11 +138,14 @@ static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_inst
 			"%s were reserved before the window, part of it may be cache: what ran before may have needed more\n",
 			SL_SIZE(r->reserved_start));
 	if (r->window)
-		fputs("sizes are PyTorch's allocator's: a card needs 0.5 to 1 GiB more, and the memory of other libraries\n",
-		      stdout);
+		fputs("sizes are PyTorch's allocator's" SL_FIT_CARD "\n", stdout);
 	sl_escape_print(stdout, "\n  %-63s %*s %10s",
 			of_allocator || r->window ? "settings; sizes are the allocator's" : "settings; sizes are the device's",
-			SPAN_WIDTH(s), s->recording->seeds.count ? "smallest that fits" : "always fits", "reserved");
+			SPAN_WIDTH(s),
+			!r->window ? "always fits"
+			: r->ooms  ? "gets past it from"
+				   : "smallest that fits",
+			r->window && r->ooms ? "unlimited" : "reserved");
 	for (unsigned i = 0; i < s->capacity_count; i++)
 		sl_escape_print(stdout, " %10s", SL_SIZE(s->capacities[i]));
 	putchar('\n');

@@ -377,6 +377,22 @@ static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *
 	judge(a, subject, exact);
 }
 
+/*
+ * "Always" is under every placement.  Past a request that was refused the program would have gone on, which the window does not
+ * show.
+ */
+static void settle_window(struct sl_fit_answer *a, const struct sl_fit_subject *subject)
+{
+	for (unsigned i = 0; i < subject->capacity_count && subject->recording->ooms; i++)
+		if (a->at[i].verdict == SL_FIT_FITS)
+			a->at[i].verdict = SL_FIT_UNKNOWN;
+	if (subject->recording->seeds.count)
+		return;
+	a->scan.always_from = a->high;
+	if (!subject->recording->pools_open)
+		a->other_from = SL_UNKNOWN;
+}
+
 /* Takes the release that reproduces the window: of those that the user named, else of those that write such a file. */
 static void find_release(struct sl_fit_subject *subject, struct sl_fit_recording *r, const struct sl_fit_question *question)
 {
@@ -414,6 +430,8 @@ void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *r
 		else
 			(recording->seeds.count ? answer_window : answer)(&subject->answers[c], subject, &subject->choices[c],
 									  &asked);
+		if (recording->window)
+			settle_window(&subject->answers[c], subject);
 		for (unsigned i = 0; subject->choices[c].wrong && i < subject->capacity_count; i++)
 			subject->answers[c].at[i].verdict = SL_FIT_UNKNOWN;
 	}

@@ -83,6 +83,8 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 		  void *context);
 #define SL_FIT_OTHER_RELEASE                                                                                                       \
 	"these are the same requests; another release may ask for other sizes, which stormlog-run --dry in its environment shows"
+/* Behind a verdict of a window. */
+#define SL_FIT_CARD  ": a card needs 0.5 to 1 GiB more, and the memory of other libraries"
 #define SL_FIT_SPENT "the replay takes more of the processor's time than it may (STORMLOG_READ_SECONDS)"
 /* Why there is no answer, in words. */
 const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t size);

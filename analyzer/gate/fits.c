@@ -44,7 +44,7 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 	sl_fit_ask(&subject, recording, &question);
 	sl_format_size(may, capacity);
 	o = subject.answers ? &subject.answers->at[0] : NULL;
-	goes_on = o && (o->verdict == SL_FIT_UNKNOWN || (o->verdict == SL_FIT_FITS && recording->window && recording->ooms));
+	goes_on = o && o->verdict == SL_FIT_UNKNOWN;
 	if (!o)
 		snprintf(one->message, sizeof(one->message), "%s: whether it fits in %s is not known: %s", one->subject, may,
 			 sl_fit_why(&subject, why, sizeof(why)));
@@ -56,8 +56,9 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 			 : recording->window	  ? "it depends on what lay where before the window"
 						  : "it depends on where the driver puts segments");
 	else if (o->verdict == SL_FIT_FITS)
-		snprintf(one->message, sizeof(one->message), "%s fits in %s, %s reserved by PyTorch's allocator", one->subject, may,
-			 sl_format_size(reserved, o->stats.peak_reserved));
+		snprintf(one->message, sizeof(one->message), "%s fits in %s, %s reserved by PyTorch's allocator%s%s", one->subject,
+			 may, sl_format_size(reserved, o->stats.peak_reserved), recording->window ? SL_FIT_CARD : "",
+			 recording->reserved_start ? "; what ran before the window may have needed more" : "");
 	else if (o->request)
 		snprintf(one->message, sizeof(one->message),
 			 "%s does not fit in %s: request %s, of %s, finds no room when %s are reserved", one->subject, may,

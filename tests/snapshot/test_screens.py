@@ -169,6 +169,36 @@ class Screens(unittest.TestCase):
             self.assertEqual(sum(maps[device]["segment_bytes"]), reserved)
             self.assertTrue(peak <= sum(maps[device]["block_bytes"]) < peak + rounding, (device, peak, sum(maps[device]["block_bytes"])))
 
+    def test_fit_and_the_gate_have_one_answer_of_a_window_that_ended_out_of_memory(self):
+        allocator = made.Allocator()
+        for _ in range(9):
+            allocator.alloc(30 << 20, made.frames("train.py:7 main"))
+        allocator.oom(64 << 20, 12345678, made.frames("train.py:8 main"))
+        path = self.path(made.snapshot(allocator)[0])
+        said = self.run_on("fit", "--capacity", "330M", "--capacity", "334M", "--settings", "", path, code=1).stdout
+        self.assertRegex(said, r"gets past it from +unlimited")
+        self.assertRegex(said, r"\(none\) .* 334 MiB +334 MiB +no +unknown")
+        self.assertNotIn("fits", said)
+        for capacity, fits in ((330, False), (334, None)):
+            done = self.run_on("fit", "--json", "--capacity", f"{capacity}M", "--settings", "", path, code=fits is False)
+            self.assertEqual([one["fits"] for one in json.loads(done.stdout)["runs"]], [fits])
+        self.assertIn("the recorded run was refused what is granted there", self.run_on("check", "--fits", "334M", path).stdout)
+
+    def test_the_gate_says_what_a_verdict_of_a_window_leaves_out(self):
+        allocator = made.Allocator()
+        for _ in range(30):
+            allocator.alloc(30 << 20, made.frames("train.py:7 main"))
+        for drop in (0, 20):
+            said = self.run_on("check", "--fits", "2G", self.path(made.snapshot(allocator, drop=drop)[0])).stdout
+            self.assertIn("reserved by PyTorch's allocator: a card needs 0.5 to 1 GiB more, and the memory of other libraries", said)
+            self.assertEqual("what ran before the window may have needed more" in said, drop > 0, said)
+
+    def test_always_is_under_every_placement(self):
+        path = self.stranger("small_step_100")
+        said = self.run_on("fit", "--capacity", "716M", "--capacity", "718M", "--settings", "", path).stdout
+        self.assertRegex(said, r"\(none\) +(\(recorded\))? +716 to 718 MiB .* either +fits")
+        self.assertNotRegex(said, "always|where the driver")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
