@@ -2,6 +2,8 @@
 /* Longer than other files: every limit and the baseline are judged here, by the same few words. */
 #include "analyzer/gate/gate.h"
 
+#include <inttypes.h>
+
 #include "analyzer/base/format.h"
 #include "analyzer/base/library.h"
 #include "analyzer/base/memory.h"
@@ -290,18 +292,18 @@ static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, bo
 	struct sl_dry_need need;
 	struct sl_dry_read read;
 	char text[400];
+	uint64_t step;
 
 	if (card && !asked)
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
 		    "this is a dry run on %s; --dry accepts it if it came to its end", card);
 	else if (card && why)
 		add(outcomes, "dry", SL_LEVEL_CRITICAL, true, "dry", "the dry run did not come to its end: %s", why);
-	else if (card && sl_dry_early(report, &read))
+	else if (card && (step = sl_dry_early(report, &read)))
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
-		    "the job ended before its second step of an optimizer, and %s read a value that was not computed (%s): on a "
-		    "card it "
-		    "may go on",
-		    sl_paths_name(read.line), read.what);
+		    "the job ended before step %" PRIu64 " of an optimizer, and %s read a value that was not computed (%s): on a "
+		    "card it may go on",
+		    step, sl_paths_name(read.line), read.what);
 	else if (card && sl_dry_shape(report, &read))
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
 		    "%s took a size from values that were not computed (%s): on a card it is another", sl_paths_name(read.line),

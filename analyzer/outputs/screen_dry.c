@@ -5,6 +5,8 @@
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/dry.h"
 
+#include <inttypes.h>
+
 void sl_screen_dry(struct sl_screen_page *page)
 {
 	const char *card = sl_dry_report(page->report);
@@ -50,7 +52,8 @@ void sl_screen_need(struct sl_screen_page *page)
 	struct sl_dry_need need;
 	struct sl_dry_read read, size;
 	char text[400];
-	bool depends, early, shape;
+	bool depends, shape;
+	uint64_t early;
 
 	for (unsigned i = 0; card && i < page->report->process_count; i++)
 		if (ran_out(page->report->processes[i].model)) {
@@ -72,8 +75,9 @@ void sl_screen_need(struct sl_screen_page *page)
 	if (depends)
 		sl_screen_say(page, "      whether that is enough depends on the upper figures");
 	if (early)
-		sl_screen_say(page, "      at least: it ended before a second step, and %s had read a value that was not computed",
-			      sl_paths_name(read.line));
+		sl_screen_say(page,
+			      "      at least: it ended before step %" PRIu64 ", and %s had read a value that was not computed",
+			      early, sl_paths_name(read.line));
 	else if (shape)
 		sl_screen_say(page, "      %s took a size from values that were not computed: %s", sl_paths_name(size.line),
 			      size.what);

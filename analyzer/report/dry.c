@@ -125,12 +125,13 @@ const char *sl_dry_end(const struct sl_process *process)
 	return said ? said->value : NULL;
 }
 
-static bool was_asked_to_end(const struct sl_header *header)
+/* --steps; 0: none was given. */
+static uint64_t asked_steps(const struct sl_header *header)
 {
 	for (unsigned i = 0; i < header->environment_count; i++)
 		if (!strcmp(header->environment[i].name, "STORMLOG_DRY_STEPS"))
-			return true;
-	return false;
+			return strtoull(header->environment[i].value, NULL, 10);
+	return 0;
 }
 
 #define STEPS_MIN 2 /* of an optimizer: from the second one on its state is there beside the activations */
@@ -145,15 +146,16 @@ static uint64_t steps_of(const struct sl_process *process)
 
 #define LONGEST "longest case" /* begins what cannot be more on a card (dry/python/stormlog_dry.py) */
 
-bool sl_dry_early(const struct sl_report *report, struct sl_dry_read *read)
+uint64_t sl_dry_early(const struct sl_report *report, struct sl_dry_read *read)
 {
 	struct sl_dry_read one;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
+		uint64_t asked = asked_steps(&process->trace->header), wanted = asked > STEPS_MIN ? asked : STEPS_MIN;
 		size_t count = 0;
 
-		if (sl_dry_end(process) || steps_of(process) >= STEPS_MIN)
+		if (sl_dry_end(process) || steps_of(process) >= wanted)
 			continue;
 		for (size_t k = 0; sl_dry_read(process, k, &one); k++)
 			if (strncmp(one.what, LONGEST, strlen(LONGEST)) != 0) {
@@ -161,9 +163,9 @@ bool sl_dry_early(const struct sl_report *report, struct sl_dry_read *read)
 				count++;
 			}
 		if (count)
-			return true;
+			return wanted;
 	}
-	return false;
+	return 0;
 }
 
 bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read)
@@ -190,7 +192,7 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 
 		if (process->parent) /* workers are ended by the process that started them */
 			continue;
-		if (sl_dry_end(process) && !was_asked_to_end(&process->trace->header))
+		if (sl_dry_end(process) && !asked_steps(&process->trace->header))
 			return "stormlog ended it once its memory had settled; record it with --steps N";
 		one = sl_trace_ended(process->trace);
 		worst = one < worst ? one : worst;

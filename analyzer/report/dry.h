@@ -44,10 +44,10 @@ struct sl_dry_read {
 bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_read *read);
 
 /*
- * True: a process ended by its own before its second step of an optimizer, and it read values that were not computed: on a card it
- * may go on. read: the last such line.
+ * A process ended by its own before its second step of an optimizer, or before the last one of --steps, and it read values that were
+ * not computed: on a card it may go on. Returns the step; 0: none did. read: the last such line.
  */
-bool sl_dry_early(const struct sl_report *report, struct sl_dry_read *read);
+uint64_t sl_dry_early(const struct sl_report *report, struct sl_dry_read *read);
 
 /* True: how many elements a tensor has followed from values that were not computed.  read: the first such line. */
 bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read);

@@ -90,7 +90,7 @@ class Job:
         if optimizer is not self.first and not self.last:
             return
         self.steps += 1
-        if self.steps <= 2 and self.say:  # a job that ends before its second step tells less (analyzer/report/dry.c)
+        if self.steps <= max(2, self.last) and self.say:  # a job that ends before that step tells less (analyzer/report/dry.c)
             self.say(b"dry.steps", b"%d" % self.steps)
         if self.steps == self.last:
             self.end("after %d steps" % self.steps)

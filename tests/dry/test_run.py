@@ -370,12 +370,12 @@ rt.cudaMemcpy(at, b"position", ctypes.c_size_t(8), 1); rt.cudaMemcpy(back, at, c
 """
         self.assertEqual(Dry(sys.executable, "-c", code, analyze=False).out.split(), ["True", "position"])
 
-# Tells the trace that the dry run ended the job, as dry/python/stormlog_dry_end.py does with PyTorch.
-ENDED = ALLOCATE % 64 + """
+# Tells the trace what dry/python/stormlog_dry_end.py does with PyTorch: that the dry run ended the job.
+SAY = ALLOCATE % 64 + """
 at = ctypes.addressof(ctypes.c_void_p.in_dll(ctypes.CDLL(None), "stormlog_api_v1"))
 say = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(ctypes.cast(at, ctypes.POINTER(ctypes.c_void_p))[6])
-say(b"dry.end", b"the first 20 steps fit")
 """
+ENDED = SAY + 'say(b"dry.end", b"the first 20 steps fit")\n'
 
 
 class Page(unittest.TestCase):
@@ -419,6 +419,10 @@ class Gate(unittest.TestCase):
         self.assertIn("status other than 0", self.ask("check", "--dry", self.record("failed", ALLOCATE % 64 + "sys.exit(3)"), status=1))
         self.assertIn("record it with --steps N", self.ask("check", "--dry", self.record("settled", ENDED), status=1))
         self.assertIn("ok       dry", self.ask("check", "--dry", self.record("asked", ENDED, "--steps", "20")))
+        fewer = SAY + 'say(b"dry.steps", b"5")\nsay(b"dry.read./job/train.py:9", b"item of float32")\n'
+        self.assertIn("unknown  dry              the job ended before step 20 of an optimizer, and train.py:9 read",
+                      self.ask("check", "--dry", self.record("fewer", fewer, "--steps", "20")))
+        self.assertIn("ok       dry", self.ask("check", "--dry", self.record("five", fewer, "--steps", "5")))
         self.assertIn("was recorded on a device", self.ask("check", "--dry", self.real, status=2))
         self.assertIn("unknown  dry", self.ask("check", "--max-peak", "1G", whole))
         self.assertIn("FAIL     dry", self.ask("check", "--max-peak", "1G", "--strict", whole, status=1))

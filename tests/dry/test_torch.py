@@ -78,7 +78,7 @@ class Torch(unittest.TestCase):
         early, strict, screen = self.check(EARLY, [], ["--strict"])
         self.assertRegex(early[1], "unknown  dry .* train.py:10 read a value that was not computed")
         self.assertEqual((early[0], strict[0]), (0, 1))
-        self.assertIn("at least: it ended before a second step, and train.py:10 had read", screen)
+        self.assertIn("at least: it ended before step 2, and train.py:10 had read", screen)
 
     def train(self, steps, batch, keeps, card="h200"):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
