@@ -14,8 +14,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent / "stubs"
 # The longest prefix wins.
-LIBRARIES = ("cublas", "cublasLt", "cudnn", "cufft", "curand", "cusolver", "cusparse", "cusparseLt", "nccl", "nvshmem")
-HEADERS = re.compile(r"(cublas\w*|cufft\w*|curand|cusolver\w*|cusparse\w*|nccl|cudnn\w*)\.h")
+LIBRARIES = ("cublas", "cublasLt", "cudnn", "cuFile", "cufft", "curand", "cusolver", "cusparse", "cusparseLt", "nccl", "nvshmem")
+HEADERS = re.compile(r"(cublas\w*|cufile|cufft\w*|curand|cusolver\w*|cusparse\w*|nccl|cudnn\w*)\.h")
 # Arguments that the System V ABI of x86-64 passes in vector registers.
 VECTOR = re.compile(r"(const )?(float|double|cu(Float|Double)?Complex)( \w+)?")
 SIZES = re.compile(r"[bB]ufferSize|_getBuf|SpaceSizes?|StatesSize|WorkspaceSize|Size$")
@@ -66,7 +66,7 @@ def outputs(name, text):
             found.append("INT(%d)" % at)
         elif base == "cufftHandle" and re.search(r"Create|Plan", name):
             found.append("PLAN(%d)" % at)
-        elif re.search(r"Create|Init\b|CommInit|CommSplit", name) and re.search(r"_t|Params_t|Info_t", base):
+        elif re.search(r"Create|Init\b|CommInit|CommSplit", name) and re.search(r"_t|Params_t|Info_t", base) or base == "CUfileHandle_t":
             found.append("HANDLE(%d)" % at)
     return " ".join(found)
 

@@ -10,11 +10,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def refuse_unknown(error):
-    """PyTorch imports a function that no table of the dry libraries has (dry/stubs)."""
-    missing = re.search(r"undefined symbol: ((?:cu|nccl|nvshmem|nvml)\w*)", str(error))
-    if missing:
-        print("stormlog: DRY RUN ended: this PyTorch needs %s, which the dry libraries do not know; take a newer stormlog or an older PyTorch"
-              % missing[1], file=sys.stderr, flush=True)
+    """PyTorch imports a function that no table of the dry libraries has (dry/stubs), or a library that is neither there nor ours."""
+    function = re.search(r"undefined symbol: ((?:cu|nccl|nvshmem|nvml)\w*)", str(error))
+    library = re.search(r"(lib(?:cu|nccl|nv)[\w.]*): cannot open shared object file", str(error))
+    if function or library:
+        print("stormlog: DRY RUN ended: this PyTorch needs %s, which the dry libraries do not know; %s"
+              % ((function or library)[1], "take a newer stormlog or an older PyTorch" if function else "pip install nvidia's package of it"),
+              file=sys.stderr, flush=True)
         os._exit(124)
 
 

@@ -341,11 +341,26 @@ print(one, taken >> 20, back.raw[8:16], back.raw[36:40].decode(), whole - left()
             library = os.path.join(folder, "torch", "libtorch_cuda.so")
             subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", "-o", library], input="void cublasOfTomorrow(void); void call(void) { cublasOfTomorrow(); }",
                            text=True, check=True)
-            with open(os.path.join(folder, "torch", "__init__.py"), "w") as file:
-                file.write("import ctypes; ctypes.CDLL(%r)\n" % library)
-            run = Dry(sys.executable, "-c", "import torch", analyze=False, PYTHONPATH=folder)
-        self.assertEqual(run.status, 124)
-        self.assertIn("DRY RUN ended: this PyTorch needs cublasOfTomorrow", run.err)
+            for path, name in ((library, "cublasOfTomorrow"), ("libcuofyesterday.so.2", "libcuofyesterday.so.2")):
+                with open(os.path.join(folder, "torch", "__init__.py"), "w") as file:
+                    file.write("import ctypes; ctypes.CDLL(%r)\n" % path)
+                run = Dry(sys.executable, "-c", "import torch", analyze=False, PYTHONPATH=folder, PYTHONDONTWRITEBYTECODE="1")
+                self.assertEqual(run.status, 124, run.err)
+                self.assertIn("DRY RUN ended: this PyTorch needs %s, which" % name, run.err)
+
+    def test_nvidias_own_runtime_inside_a_library_is_refused_at_its_first_call(self):
+        nvcc = shutil.which("nvcc")
+        if not nvcc:
+            self.skipTest("no nvcc")
+        with tempfile.TemporaryDirectory() as folder:
+            source, library = os.path.join(folder, "kernels.cu"), os.path.join(folder, "libkernels.so")
+            with open(source, "w") as file:
+                file.write('__global__ void one(float *at) { *at = 1; }\n'
+                           'extern "C" int call(void) { float *at; if (cudaMalloc(&at, 4)) return 1; one<<<1, 1>>>(at); return cudaDeviceSynchronize(); }\n')
+            subprocess.run([nvcc, "-shared", "-Xcompiler", "-fPIC", "-cudart", "static", "-o", library, source], check=True, capture_output=True)
+            run = Dry(sys.executable, "-c", "import ctypes; kernels = ctypes.CDLL(%r); print('loaded', flush=True); kernels.call()" % library, analyze=False)
+        self.assertEqual((run.status, run.out), (124, "loaded\n"))
+        self.assertIn("DRY RUN ended: %s carries NVIDIA's CUDA runtime inside itself" % library, run.err)
 
     def test_a_folder_that_is_gone(self):
         folder = tempfile.mkdtemp()

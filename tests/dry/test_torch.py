@@ -208,6 +208,13 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
                 self.assertIn("libnccl.so", run.screen)
                 self.assertNotIn("no trace of rank", run.screen)
 
+    def test_deepspeed_gives_a_rank_its_share(self):
+        if subprocess.run([PYTHON, "-c", "import importlib.util; exit(not importlib.util.find_spec('deepspeed'))"]).returncode:
+            self.skipTest("no DeepSpeed")
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "deepspeed_zero.py")
+        run = Dry(PYTHON, program, options=["--rank", "3", "--world-size", "8"])
+        self.assertEqual((run.status, run.out.splitlines()[-1:]), (0, ["3 8 %d" % (4 * 1024 * 1024 // 8)]), run.err)
+
     def test_weights_that_are_absent_have_the_shapes_of_their_configuration(self):
         if subprocess.run([PYTHON, "-c", "import transformers"], capture_output=True).returncode:
             self.skipTest("no transformers")
