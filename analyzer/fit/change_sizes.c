@@ -5,6 +5,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/change.h"
+#include "analyzer/fit/rest.h"
 
 #define LARGE_PART 8 /* a large temporary takes one of so many parts of the device */
 #define CHUNKS	   4
@@ -55,31 +56,35 @@ static unsigned count_inputs(const struct sl_fit_program *p, double *longest)
 
 /*
  * Where inputs differ, blocks whose size is not the same in all steps are those that follow the batch.  One that only one step has
- * goes by the first of its stack.  Workspaces of libraries do not.
+ * goes by the first of its stack.  Workspaces of libraries do not, nor do gradients: each backward pass numbers them otherwise
+ * where they were zeroed and not set to None.
  */
 bool sl_fit_change_half_batch(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	const struct sl_fit_place *place = NULL;
-	struct sl_idmap sizes = {0};
+	struct sl_idmap sizes = {0}, parameters;
 	uint64_t bytes = 0;
 	double longest;
 
 	if (count_inputs(p, &longest) < 2)
 		return false; /* what grows is kept, and no batch */
 	compare(&sizes, p);
+	parameters = sl_fit_rest_parameters(p);
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 		uint32_t how = sl_idmap_get(&sizes, key_of(life), ONCE);
 
 		if (how == ONCE && life->nth < SL_FIT_APART)
 			how = sl_idmap_get(&sizes, (uint64_t)life->python << 32, ONCE);
-		if (!life->step || how != DIFFERS)
+		if (!life->step || how != DIFFERS ||
+		    (sl_fit_program_maker(p, i)->backward && sl_idmap_get(&parameters, life->bytes, 0)))
 			continue;
 		e->scale[i] = 0.5;
 		bytes = life->bytes > bytes ? life->bytes : bytes;
 		place = place ? place : sl_fit_program_statement(p, life->python);
 	}
 	sl_idmap_free(&sizes);
+	sl_idmap_free(&parameters);
 	e->scaled = true;
 	sl_fit_change_name(change, place);
 	return bytes && sl_fit_change_matters(p, bytes);

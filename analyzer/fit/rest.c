@@ -198,19 +198,28 @@ static bool add_step(struct sl_fit_program *p)
 
 /* --- the optimizer's state ---------------------------------------------------------------------------------- */
 
+struct sl_idmap sl_fit_rest_parameters(const struct sl_fit_program *p)
+{
+	struct sl_idmap sizes = {0};
+
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_stack *maker = sl_fit_program_maker(p, i);
+
+		if (p->lives.item[i].death == SL_FIT_GAP && !maker->backward && !maker->optimizer && !maker->module)
+			sl_idmap_set(&sizes, p->lives.item[i].bytes, 1);
+	}
+	return sizes;
+}
+
 void sl_fit_rest_gradients(struct sl_fit_gradients *gradients, const struct sl_fit_program *p)
 {
-	struct sl_idmap sizes = {0}; /* of blocks that stay, as parameters do: a module's call makes workspaces of libraries */
+	struct sl_idmap sizes = sl_fit_rest_parameters(p);
 
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
-		const struct sl_fit_stack *maker = sl_fit_program_maker(p, i);
 
-		if (life->death != SL_FIT_GAP)
-			continue;
-		if (!maker->backward && !maker->optimizer && !maker->module)
-			sl_idmap_set(&sizes, life->bytes, 1);
-		else if (maker->backward && !life->before && sl_idmap_get(&sizes, life->bytes, 0))
+		if (life->death == SL_FIT_GAP && sl_fit_program_maker(p, i)->backward && !life->before &&
+		    sl_idmap_get(&sizes, life->bytes, 0))
 			*SL_PUSH(&gradients->list) = i;
 	}
 	sl_idmap_free(&sizes);

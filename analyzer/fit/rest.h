@@ -4,7 +4,10 @@
 
 #include "analyzer/fit/program.h"
 
-/* Gradients: blocks that autograd made and that stay, each with a parameter of its size before it. */
+/* Sizes of blocks that stay, as parameters do; the caller frees it.  A module's call makes workspaces of libraries. */
+struct sl_idmap sl_fit_rest_parameters(const struct sl_fit_program *program);
+
+/* Gradients: blocks that autograd made and that stay, each of a parameter's size. */
 struct sl_fit_gradients {
 	SL_VECTOR(uint32_t) list; /* lives; the caller's */
 };

@@ -177,6 +177,18 @@ class Tried(unittest.TestCase):
     def test_a_variable_of_the_loop_holds_a_result_until_the_next(self):
         self.assertEqual(self.of("eval_scores")[0]["peak_allocated_bytes"], 99524608)
 
+    def test_adapters_that_are_read_on_the_host_are_on_the_device_while_they_are_used(self):
+        """The recording is of an H200; the peak is of the changed program over the dry device, which ran through."""
+        case = HERE.parents[1] / "tests" / "real-gpu" / "cases" / "serve_adapters" / "alone"
+        first = json.loads(run("fit", "--changes", "--json", str(case)))["recordings"][0]["changes"][0]
+        self.assertEqual((first["kind"], first["fits"], first["peak_allocated_bytes"]), ("offload_results", True, 336855040))
+
+    def test_gradients_that_are_zeroed_end_with_none_and_follow_no_batch(self):
+        """With set_to_none and with half the batch it ran through."""
+        said = {change["kind"]: change for change in self.of("zeroed_grads")}
+        self.assertEqual((said["set_to_none"]["passes"], line(said["set_to_none"]), said["set_to_none"]["peak_allocated_bytes"]), ("this step", 26, 872509952))
+        self.assertLess(abs(said["half_batch"]["peak_allocated_bytes"] / 862045184 - 1), 0.05)
+
     def test_what_grows_shares_the_device_with_the_context(self):
         """With expandable_segments it failed one step later, though the device is twice as large as what PyTorch reserved."""
         said = {change["kind"]: change for change in self.of("eval_scores")}

@@ -1,4 +1,4 @@
-"""1700M  Gradients are zeroed and stay while the next step's activations are made."""
+"""1800M  Gradients are zeroed and stay while the next step's activations are made."""
 import torch
 from torch import nn
 
@@ -17,10 +17,10 @@ class Wide(nn.Module):
 
 def train(sizes):
     net = Wide().cuda()
-    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)  #~ half_state from optimizers import Small; optimizer = Small(net.parameters())
     for size in sizes:
         optimizer.zero_grad(set_to_none=False)  #~ set_to_none optimizer.zero_grad(set_to_none=True)
-        x = torch.randn(size, 4096, device="cuda")  #~ step
+        x = torch.randn(size, 4096, device="cuda")  #~ step #~ half_batch x = torch.randn(size // 2, 4096, device="cuda")
         loss = net(x).square().mean()
         loss.backward()
         optimizer.step()
