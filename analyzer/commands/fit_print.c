@@ -175,6 +175,10 @@ static void put_drivers(const struct sl_fit_process *p, const char *session, con
 
 void sl_fit_print(const struct sl_fit_result *result)
 {
+	if (result->vary) {
+		sl_fit_vary_print(result);
+		putchar('\n');
+	}
 	for (unsigned i = 0; i < result->subject_count; i++) {
 		if (i)
 			putchar('\n');
@@ -182,10 +186,6 @@ void sl_fit_print(const struct sl_fit_result *result)
 	}
 	for (unsigned p = 0; p < result->process_count; p++)
 		put_drivers(&result->processes[p], result->sessions[p], result->question);
-	if (result->vary) {
-		putchar('\n');
-		sl_fit_vary_print(result);
-	}
 }
 
 /* --- for programs ------------------------------------------------------------------------------------------ */

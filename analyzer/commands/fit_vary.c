@@ -73,22 +73,21 @@ bool sl_fit_vary(struct sl_fit_result *result)
 static void put_largest(const struct sl_fit_curve *curve, uint64_t capacity, const char *key)
 {
 	struct sl_fit_largest l;
-	char size[SL_FORMAT_BYTES], least[32] = "none";
+	char size[SL_FORMAT_BYTES], least[32] = "none", most[40] = "";
 
 	sl_fit_curve_largest(&l, curve, capacity);
 	sl_format_size(size, capacity);
 	if (isfinite(l.least))
 		snprintf(least, sizeof(least), "%.4g", floor(l.least));
+	if (isfinite(l.most))
+		snprintf(most, sizeof(most), ", not %.4g", floor(l.most) + 1);
 	if (!l.known)
 		sl_escape_print(stdout, "    %s: not known, the need does not rise with %s\n", size, key);
 	else if (!isfinite(l.value))
 		sl_escape_print(stdout, "    %s: not even the smallest %s fits\n", size, key);
-	else if (!l.bounded)
-		sl_escape_print(stdout, "    %s: %s up to %.4g%s; no error is known\n", size, key, floor(l.value),
-				l.extrapolated ? ", beyond what was recorded" : "");
 	else
-		sl_escape_print(stdout, "    %s: %s up to %.4g, surely %s, not %.4g%s\n", size, key, floor(l.value), least,
-				floor(l.most) + 1, l.extrapolated ? "; beyond what was recorded" : "");
+		sl_escape_print(stdout, "    %s: %s up to %.4g, surely %s%s%s\n", size, key, floor(l.value), least, most,
+				l.extrapolated ? "; beyond what was recorded: record it to be sure" : "");
 }
 
 void sl_fit_vary_print(const struct sl_fit_result *result)
@@ -139,8 +138,8 @@ static void put_curve(struct sl_json *j, const struct sl_fit_result *result, con
 		sl_json_object(j, NULL);
 		sl_json_uint(j, "capacity_bytes", result->capacities[c]);
 		sl_json_double(j, "value", l.known ? l.value : NAN);
-		sl_json_double(j, "at_least", l.bounded ? l.least : NAN);
-		sl_json_double(j, "at_most", l.bounded ? l.most : NAN);
+		sl_json_double(j, "at_least", isfinite(l.least) ? l.least : NAN);
+		sl_json_double(j, "at_most", isfinite(l.most) ? l.most : NAN);
 		sl_json_bool(j, "extrapolated", l.extrapolated);
 		sl_json_end(j);
 	}

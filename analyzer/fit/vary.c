@@ -8,8 +8,6 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 
-#define FAR 2 /* times the largest recorded value: further extrapolation would be guessing */
-
 void sl_fit_curve_add(struct sl_fit_curve *curve, double value, uint64_t need)
 {
 	*SL_PUSH(&curve->points) = (struct sl_fit_point){value, need};
@@ -184,31 +182,43 @@ static double solve(const struct sl_fit_curve *curve, const double terms[3], dou
 	return low;
 }
 
-/* Uses the error and every curve with a point left out, since their different slopes matter beyond the points. */
+/* Uses the error and every curve with a point left out. */
 static void bound(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, double capacity)
 {
 	struct sums sums = sum_up(curve);
 	double terms[3];
 
 	largest->least = largest->most = largest->value;
-	for (size_t i = 0; i <= curve->points.count && largest->bounded; i++) {
-		double least, most;
-
+	for (size_t i = 0; i <= curve->points.count; i++) {
 		if (!draw(terms, &sums, curve->degree, i))
 			continue;
-		least = solve(curve, terms, capacity, curve->error);
-		most = solve(curve, terms, capacity, -curve->error);
-		largest->least = least < largest->least ? least : largest->least;
-		largest->most = most > largest->most ? most : largest->most;
+		largest->least = fmin(largest->least, solve(curve, terms, capacity, curve->error));
+		largest->most = fmax(largest->most, solve(curve, terms, capacity, -curve->error));
 	}
 	free(sums.before);
+}
+
+/* A recorded value needs no curve. */
+static void heed_recorded(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, uint64_t capacity)
+{
+	for (size_t i = 0; i < curve->points.count; i++) {
+		const struct sl_fit_point *point = &curve->points.item[i];
+
+		if (point->need <= capacity)
+			largest->least = fmax(largest->least, point->value);
+		else
+			largest->most = fmin(largest->most, point->value == floor(point->value) ? point->value - 1 : point->value);
+	}
+	largest->value = fmax(largest->value, largest->least);
+	if (floor(largest->value) > largest->most)
+		largest->value = largest->most;
 }
 
 void sl_fit_curve_largest(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, uint64_t capacity)
 {
 	const struct sl_fit_point *first = curve->points.item, *last;
 
-	*largest = (struct sl_fit_largest){0};
+	*largest = (struct sl_fit_largest){.least = -INFINITY, .most = INFINITY};
 	if (!curve->degree)
 		return;
 	last = &first[curve->points.count - 1];
@@ -217,6 +227,7 @@ void sl_fit_curve_largest(struct sl_fit_largest *largest, const struct sl_fit_cu
 	largest->known = true;
 	largest->value = solve(curve, curve->terms, (double)capacity, 0);
 	largest->extrapolated = largest->value > last->value || largest->value < first->value;
-	largest->bounded = curve->error >= 0 && largest->value <= FAR * last->value;
-	bound(largest, curve, (double)capacity);
+	if (curve->error >= 0 && !largest->extrapolated)
+		bound(largest, curve, (double)capacity);
+	heed_recorded(largest, curve, capacity);
 }

@@ -280,8 +280,9 @@ class Fit(unittest.TestCase):
             self.assertEqual([curve["settings"] for curve in curves], ["", "expandable_segments:True"])
             for curve in curves:
                 self.assertEqual([point["value"] for point in curve["points"]], [8, 16, 24, 32, 48])
-                self.assertIsNone(curve["largest"][2]["at_least"], "too far beyond")
-                for largest in curve["largest"][:2]:
+                for largest in curve["largest"][1:]:  # beyond the largest recorded value only that one is sure
+                    self.assertEqual((largest["at_least"], largest["at_most"]), (48, None))
+                for largest in curve["largest"][:1]:
                     def needs(batch):
                         """What fit says of a recording of the same program with that batch."""
                         with tempfile.TemporaryDirectory() as at:
@@ -293,11 +294,13 @@ class Fit(unittest.TestCase):
                     self.assertLess(largest["at_most"] - largest["at_least"], 0.1 * largest["value"] + 1.5)
                 self.assertEqual([one["extrapolated"] for one in curve["largest"]], [False, True, True])
             two = fit(paths[0], *options, "--vary", "batch", paths[1])["vary"]["curves"][0]
-            self.assertEqual((two["degree"], two["error_bytes"], two["largest"][0]["at_least"]), (1, None, None))
+            self.assertEqual((two["degree"], two["error_bytes"]), (1, None))
+            self.assertEqual(two["largest"][0]["at_least"], 16, "without an error only a recorded value is sure")
             self.assertEqual(subprocess.run([ANALYZE, "fit", "--vary", "batch", paths[0]], capture_output=True).returncode, 2)
             self.assertEqual(subprocess.run([ANALYZE, "fit", "--vary", "length", *paths], capture_output=True).returncode, 2)
             text = subprocess.run([ANALYZE, "fit", *options, "--vary", "batch", *paths], capture_output=True, text=True).stdout
-            self.assertRegex(text, r"3.00 GiB: batch up to \d+, surely \d+, not \d+; beyond what was recorded")
+            self.assertRegex(text, r"1.00 GiB: batch up to \d+, surely \d+, not \d+\n")
+            self.assertRegex(text, r"3.00 GiB: batch up to \d+, surely 48; beyond what was recorded: record it to be sure")
 
     def test_every_value_is_used_and_a_card_may_be_too_small_for_any(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -306,7 +309,7 @@ class Fit(unittest.TestCase):
             options = ("--allocator-capacity", "16M", "--settings", "", "--vary", "batch")
             curve, = fit(folder, *options)["vary"]["curves"]
             self.assertEqual([point["value"] for point in curve["points"]], list(range(1, 81)))
-            self.assertEqual(curve["largest"], [dict(capacity_bytes=16 << 20, value=None, at_least=None, at_most=None, extrapolated=True)])
+            self.assertEqual(curve["largest"], [dict(capacity_bytes=16 << 20, value=None, at_least=None, at_most=0, extrapolated=True)])
             text = subprocess.run([ANALYZE, "fit", *options, folder], capture_output=True, text=True).stdout
             self.assertIn("16.0 MiB: not even the smallest batch fits\n", text)
 
