@@ -212,12 +212,13 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 
 /*
  * What the span misses of programs whose whole history is known (tests/snapshot/cuts.py, doc/snapshot.md): a large segment of
- * PyTorch's, or a part of a small program's memory, and 1.5 %.  Segments that do not grow leave gaps, by which the orders differ.
+ * PyTorch's, and a part of all.  A program that runs short of memory lays its old blocks otherwise than it was recorded.
  */
 #define SEGMENT	     (20ull << 20)
-#define SEGMENT_PART 0.06
-#define PAGE_PART    0.11
-#define MISS_PART    0.015
+#define PAGE_PART    0.015
+#define SEGMENT_PART 0.035
+#define SHORT_PART   0.11
+#define LOW_PART     0.015
 
 static uint64_t part_of(uint64_t bytes, double part)
 {
@@ -287,12 +288,10 @@ static void answer_as_they_lay(struct sl_fit_answer *a, const struct sl_fit_reco
 	SL_DROP(&used.seeds);
 }
 
-static void add_margin(struct sl_fit_answer *a, bool expandable)
+static void add_margin(struct sl_fit_answer *a, double part)
 {
-	uint64_t segment = part_of(a->high, expandable ? PAGE_PART : SEGMENT_PART), spread = a->high - a->low;
-
-	a->high += part_of(a->high, MISS_PART) + (segment < SEGMENT ? segment : SEGMENT) + (expandable ? 0 : spread / 2);
-	a->low -= part_of(a->low, MISS_PART);
+	a->high += SEGMENT + part_of(a->high, part);
+	a->low -= part_of(a->low, LOW_PART);
 	a->low = a->low > a->free.floor ? a->low : a->free.floor;
 	a->low += -a->low & (SL_DEVICE_UNIT - 1); /* a segment is a multiple of it */
 	a->high += -a->high & (SL_DEVICE_UNIT - 1);
@@ -366,10 +365,11 @@ static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *
 	how.capacity = UINT64_MAX;
 	if (a->low == SL_UNKNOWN)
 		return;
-	if (!known && settings->expandable == r->settings.expandable)
+	/* pieces of segments that a lower max_split_size would not have split are no places: PyTorch dies of such a change */
+	if (!known && settings->expandable == r->settings.expandable && settings->max_split >= r->settings.max_split)
 		answer_as_they_lay(a, r, &how);
 	if (!known)
-		add_margin(a, settings->expandable);
+		add_margin(a, exact ? SHORT_PART : settings->expandable ? PAGE_PART : SEGMENT_PART);
 	if (!known && exact) { /* all that was reserved at the start does */
 		a->high = a->high < r->reserved_start ? a->high : r->reserved_start;
 		a->low = a->low < a->high ? a->low : a->high;

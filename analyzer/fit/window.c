@@ -10,9 +10,9 @@
 #include "analyzer/fit/engine.h"
 #include "analyzer/trace/trace.h"
 
-#define STREAMS_MAX  1024
-#define FIRST_NUMBER 20		   /* of a linear congruential series: any */
-#define GAP_MOST     (40ull << 20) /* a larger one of an expandable segment has whole pages, which are given back */
+#define STREAMS_MAX 1024
+#define SEGMENT	    (20ull << 20) /* of several blocks (kLargeBuffer) */
+#define GAP_MOST    (40ull << 20) /* a larger one of an expandable segment has whole pages, which are given back */
 
 /* Bits of `extra` of a segment, and `extra` of one that goes (analyzer/snapshot/convert.c). */
 enum { IS_SMALL = 1, IS_EXPANDABLE = 2, IS_GRAPH = 4 };
@@ -405,24 +405,15 @@ static int by_size(const void *a, const void *b)
 	return SL_FALLING(x->requested, y->requested) ?: SL_RISING(x->address, y->address);
 }
 
-static void shuffle(struct sl_fit_seed *seeds, size_t count, uint64_t number)
-{
-	for (size_t i = count; i > 1; i--) {
-		struct sl_fit_seed one = seeds[i - 1];
-		size_t other;
-
-		number = number * 6364136223846793005u + 1442695040888963407u;
-		other = (size_t)((number >> 33) % i);
-		seeds[i - 1] = seeds[other];
-		seeds[other] = one;
-	}
-}
-
-/* True: the free piece belongs to a segment that a block holds, so that it cannot be given back. */
+/*
+ * True: the free piece belongs to a segment that a block holds, or to a private pool, which is in use: it cannot be given back.
+ */
 static bool is_gap(const struct sl_fit_recording *r, size_t at)
 {
 	const struct sl_fit_seed *seed = &r->seeds.item[at];
 
+	if (seed->pool && !seed->held)
+		return true;
 	if (seed->held || (seed->expandable && seed->bytes >= GAP_MOST))
 		return false;
 	return (at && r->seeds.item[at - 1].number == seed->number) ||
@@ -447,6 +438,22 @@ static size_t pieces_of(struct sl_fit_recording *out, struct sl_fit_seed *pieces
 	return count;
 }
 
+/*
+ * Bytes of the segment that begins with this piece, if it was made for a block that is gone: it has several pieces, and more memory
+ * than PyTorch takes for such.  0: it was not.
+ */
+static uint64_t segment_of(const struct sl_fit_seed *pieces, size_t count, size_t at)
+{
+	uint64_t bytes = pieces[at].bytes;
+	size_t end = at + 1;
+
+	if (pieces[at].small || pieces[at].expandable || (at && pieces[at - 1].number == pieces[at].number))
+		return 0;
+	for (; end < count && pieces[end].number == pieces[at].number; end++)
+		bytes += pieces[end].bytes;
+	return end > at + 1 && bytes > SEGMENT ? bytes : 0;
+}
+
 static void put_op(struct sl_fit_recording *out, size_t *at, struct sl_fit_op op, uint64_t time)
 {
 	out->ops.item[*at] = op;
@@ -458,19 +465,28 @@ struct sl_fit_recording sl_fit_from_nothing(const struct sl_fit_recording *r, en
 {
 	struct sl_fit_recording out = *r;
 	struct sl_fit_seed *pieces = sl_memory_must(calloc(r->seeds.count + 1, sizeof(*pieces)));
-	size_t count = pieces_of(&out, pieces, first == SL_FIT_WITH_GAPS), most = 2 * count + r->ops.count + 1, at = 0;
-	uint64_t begin = r->times.count ? r->times.item[0] : 0;
+	size_t count = pieces_of(&out, pieces, first == SL_FIT_WITH_GAPS), most = 4 * count + r->ops.count + 1, at = 0;
+	uint64_t whole, begin = r->times.count ? r->times.item[0] : 0;
 
 	if (first == SL_FIT_BY_SIZE)
 		qsort(pieces, count, sizeof(*pieces), by_size);
-	else if (first >= SL_FIT_SHUFFLED && first < SL_FIT_WITH_GAPS)
-		shuffle(pieces, count, FIRST_NUMBER + first);
 	out.ops.item = sl_memory_must(malloc(most * sizeof(*out.ops.item)));
 	out.reserved.item = sl_memory_must(malloc(most * sizeof(*out.reserved.item)));
 	out.times.item = sl_memory_must(malloc(most * sizeof(*out.times.item)));
 	memset(&out.seeds, 0, sizeof(out.seeds));
 	memset(&out.addresses, 0, sizeof(out.addresses));
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		if (first == SL_FIT_WITH_GAPS && (whole = segment_of(pieces, count, i))) {
+			put_op(&out, &at,
+			       (struct sl_fit_op){.bytes = whole,
+						  .id = out.ids,
+						  .stream = pieces[i].stream,
+						  .pool = pieces[i].pool,
+						  .verb = SL_FIT_ALLOC},
+			       begin);
+			put_op(&out, &at, (struct sl_fit_op){.id = out.ids, .verb = SL_FIT_FREE}, begin);
+			out.requests++;
+		}
 		put_op(&out, &at,
 		       (struct sl_fit_op){.bytes = pieces[i].requested,
 					  .id = pieces[i].id,
@@ -478,6 +494,7 @@ struct sl_fit_recording sl_fit_from_nothing(const struct sl_fit_recording *r, en
 					  .pool = pieces[i].pool,
 					  .verb = SL_FIT_ALLOC},
 		       begin);
+	}
 	for (size_t i = 0; i < count; i++)
 		if (!pieces[i].held)
 			put_op(&out, &at, (struct sl_fit_op){.id = pieces[i].id, .verb = SL_FIT_FREE}, begin);
@@ -488,6 +505,7 @@ struct sl_fit_recording sl_fit_from_nothing(const struct sl_fit_recording *r, en
 			op.bytes = 0;
 		put_op(&out, &at, op, r->times.item[i]);
 	}
+	out.ids++;
 	out.ops.count = out.reserved.count = out.times.count = at;
 	out.requests += count;
 	free(pieces);

@@ -18,10 +18,10 @@
 void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session, bool alone);
 
 /*
- * The order in which blocks from before the window are requested.  WITH_GAPS: by address, together with the free pieces
- * between them, which are freed afterwards.
+ * The order in which blocks from before the window are requested.  WITH_GAPS: by address, together with the free pieces between
+ * them, which are freed afterwards.  A segment that was made for a block that is gone is requested whole before its pieces.
  */
-enum sl_fit_first { SL_FIT_BY_ADDRESS, SL_FIT_BY_SIZE, SL_FIT_SHUFFLED, SL_FIT_WITH_GAPS = SL_FIT_SHUFFLED + 4, SL_FIT_FIRSTS };
+enum sl_fit_first { SL_FIT_BY_ADDRESS, SL_FIT_BY_SIZE, SL_FIT_WITH_GAPS, SL_FIT_FIRSTS };
 
 /* The same requests, and before them those of the blocks that were there.  The caller frees ops, reserved and times. */
 struct sl_fit_recording sl_fit_from_nothing(const struct sl_fit_recording *recording, enum sl_fit_first first);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """cuts.py ANALYZE FILE...: how wrong is `fit` of a window?  FILEs are snapshots of whole histories, packed by xz or not.
 
-Each is cut at 30, 60 and 90 % of the events up to its peak.  The span of each cut is compared with the answer of the whole file, for each setting.
+Each is cut at 20 to 90 % of the events up to its peak.  The span of each cut is compared with the answer of the whole file, for each setting.
 """
 import copy
 import json
@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 SETTINGS = ("", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4", "expandable_segments:True,roundup_power2_divisions:4")
-PARTS = (30, 60, 90)
+PARTS = (20, 30, 45, 60, 75, 90)
 
 
 def load(path):
