@@ -30,6 +30,10 @@ static void help(FILE *out, bool all)
 	fputs("usage: stormlog-analyze [VERB] [options] PATH...\n\n", out);
 	for (size_t i = 0; i < (all ? LISTED : DAILY); i++)
 		sl_escape_print(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	for (size_t i = 0; i < SL_COUNT(words) && all; i++)
+		sl_escape_print(out, "%s%s", i ? ", " : "\nEach of these stands for a verb with an option: ", words[i].word);
+	if (all)
+		fputs(".\n", out);
 	if (!all)
 		fputs("\nstormlog-analyze help all lists the other verbs.\n", out);
 	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check "

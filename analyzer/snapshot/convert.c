@@ -199,19 +199,27 @@ static void put_tables(struct sl_definition *map)
 
 /* ---- the file's name */
 
-/* The number behind "rank" in the name; -1: none. */
+/* The digits behind the word "rank" in the name; NULL: none. */
+static const char *rank_in(const char *name)
+{
+	for (const char *at = name; *at; at++) {
+		const char *digits;
+
+		if (strncasecmp(at, "rank", 4) != 0 || (at > name && islower((unsigned char)at[-1]) && *at == 'r'))
+			continue;
+		digits = at + 4 + strspn(at + 4, "_-. ");
+		if (isdigit((unsigned char)*digits))
+			return digits;
+	}
+	return NULL;
+}
+
+/* -1: none */
 static long rank_of(const char *path)
 {
-	const char *name = sl_paths_name(path);
+	const char *digits = rank_in(sl_paths_name(path));
 
-	for (const char *at = name; *at; at++)
-		if (!strncasecmp(at, "rank", 4)) {
-			at += 4 + strspn(at + 4, "_-. ");
-			if (isdigit((unsigned char)*at))
-				return strtol(at, NULL, 10) & 0xfffff;
-			at--;
-		}
-	return -1;
+	return digits ? strtol(digits, NULL, 10) & 0xfffff : -1;
 }
 
 void sl_snapshot_member(const char *path, unsigned number, char *name, size_t size)
@@ -221,18 +229,14 @@ void sl_snapshot_member(const char *path, unsigned number, char *name, size_t si
 	snprintf(name, size, "rank-%05ld-%u" SL_TRACE_SUFFIX, rank < 0 ? 0 : rank, number);
 }
 
-/* Snapshots of one folder whose names differ in numbers are of one run: ranks. */
+/* Snapshots of one folder whose names differ only in the rank are of one run.  Other numbers are those of steps. */
 static char *run_of(const char *path)
 {
-	char whole[PATH_MAX], *folder = realpath(path, whole) ? dirname(whole) : NULL, *plain, *out, *id;
-	const char *name = sl_paths_name(path);
+	char whole[PATH_MAX], *folder = realpath(path, whole) ? dirname(whole) : NULL, *plain, *id;
+	const char *name = sl_paths_name(path), *digits = rank_in(name);
 
-	plain = out = sl_memory_must(calloc(1, strlen(name) + 1));
-	for (const char *at = name; *at; at++)
-		if (!isdigit((unsigned char)*at))
-			*out++ = *at;
-		else if (at == name || !isdigit((unsigned char)at[-1]))
-			*out++ = '#';
+	plain = digits ? sl_memory_print("%.*s#%s", (int)(digits - name), name, digits + strspn(digits, "0123456789"))
+		       : sl_memory_copy(name);
 	id = sl_memory_print("%s-%08x", plain, (unsigned)sl_fnv_bytes(sl_fnv_text(folder ?: ""), plain, strlen(plain)));
 	free(plain);
 	return id;
