@@ -34,8 +34,10 @@ static int run(struct sl_report *report, char **paths, unsigned count, const str
 					       options->only->rank >= 0 ? " of that rank" : "", report->path);
 		return sl_command_fail(SL_EXIT_USAGE, "there is no rank %ld in %s", options->only->rank, report->path);
 	default:
+		if (!report->images.image_count && sl_foreign_tell(paths, count))
+			return SL_EXIT_UNREADABLE;
 		sl_native_say(report, 0, report->warnings.count);
-		if (!report->images.image_count && !sl_foreign_tell(paths, count))
+		if (!report->images.image_count)
 			sl_paths_empty(paths, count, "trace");
 		return SL_EXIT_UNREADABLE;
 	}
@@ -84,9 +86,10 @@ int sl_native_images(struct sl_images *images, char **paths)
 		sl_damage_print(&images->copies);
 		return -1;
 	}
+	if (sl_foreign_tell(paths, count))
+		return SL_EXIT_UNREADABLE;
 	sl_damage_print(&images->copies);
-	if (!sl_foreign_tell(paths, count))
-		sl_paths_empty(paths, count, "trace");
+	sl_paths_empty(paths, count, "trace");
 	return SL_EXIT_UNREADABLE;
 }
 

@@ -16,6 +16,7 @@
 #define LEAST_PART 100 /* a row that is smaller than one of so many parts is not drawn */
 #define RIGHT	   44
 #define SPARK	   64
+#define NOTES	   8
 
 /* Bytes of tensors at the device's peak. */
 static uint64_t requested_at_peak(const struct sl_device_state *device)
@@ -67,7 +68,10 @@ void sl_screen_window_title(struct sl_screen_page *page)
 	if (*sl_header_setting(header, "snapshot_unknown"))
 		sl_screen_say(page, "  passed over, as unknown here: %s", sl_header_setting(header, "snapshot_unknown"));
 	if (page->report->images.run_count > 1 && !sl_images_is_all(page->report->options.run))
-		sl_screen_say(page, "  the newest of %u runs here: name its file for another one, or --run all",
+		sl_screen_say(page,
+			      page->report->path_count > 1
+				      ? "  the newest of %u runs here: --run all shows all"
+				      : "  the newest of %u runs here: name its file for another one, or --run all",
 			      page->report->images.run_count);
 }
 
@@ -523,6 +527,8 @@ bool sl_screen_windows(struct sl_screen_page *page)
 	if (!page->said && !page->leaks_shown)
 		sl_screen_say(page, "  PyTorch's allocator held nothing: CUDA was not used, or all had been freed and given back");
 	sl_screen_growth(page);
+	for (size_t i = 0; i < report->damage_lines && i < NOTES; i++)
+		sl_screen_say(page, "note: %s", report->warnings.item[i]);
 	fputc('\n', page->out);
 	if (page->style->saved)
 		sl_escape_print(page->out, "report: %s/report.html\n", page->style->saved);

@@ -15,7 +15,8 @@
 #include "analyzer/snapshot/read.h"
 
 struct opened {
-	char *folder; /* NULL: closed */
+	char *folder; /* NULL: closed, or a snapshot that cannot be read */
+	char *why;    /* it cannot be read */
 	bool torn;
 	SL_VECTOR(char *) members;
 };
@@ -38,6 +39,7 @@ static void remove_one(struct opened *pack)
 	if (pack->folder)
 		rmdir(pack->folder);
 	free(pack->folder);
+	free(pack->why);
 	*pack = (struct opened){0};
 }
 
@@ -219,7 +221,7 @@ static const char *unpack(FILE *in, const char *path)
 	return pack.folder;
 }
 
-/* A snapshot of PyTorch's becomes the one trace of its folder.  NULL, errno 0: it is damaged, which is reported. */
+/* A snapshot of PyTorch's becomes the one trace of its folder.  NULL, errno 0: it is damaged (sl_archive_why). */
 static const char *convert(FILE *in, const char *path)
 {
 	struct opened pack = {.folder = make_folder()};
@@ -245,12 +247,22 @@ static const char *convert(FILE *in, const char *path)
 		return pack.folder;
 	}
 	remove_one(&pack);
-	if (how.unwritten)
+	if (how.unwritten) {
 		tell_no_room(path, how.unwritten);
-	else
-		sl_escape_print(stderr, "stormlog-analyze: %s: offset %llu: %s\n", path, (unsigned long long)how.offset, how.why);
+	} else {
+		*SL_PUSH(&packs) =
+			(struct opened){.why = sl_memory_print("offset %llu: %s", (unsigned long long)how.offset, how.why)};
+		*sl_map_at(&known, path) = packs.count;
+	}
 	errno = how.unwritten;
 	return NULL;
+}
+
+const char *sl_archive_why(const char *path)
+{
+	size_t at = sl_map_find(&known, path);
+
+	return at ? packs.item[at - 1].why : NULL;
 }
 
 bool sl_archive_is_snapshot(const char *path)
@@ -271,7 +283,7 @@ const char *sl_archive_open(const char *path)
 	int error = 0;
 	FILE *in;
 
-	unsaved = 0;
+	unsaved = errno = 0;
 	if (at)
 		return packs.item[at - 1].folder;
 	in = sl_paths_open_file(path);

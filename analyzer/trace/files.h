@@ -25,6 +25,8 @@ const char *sl_archive_open(const char *path);
 
 /* The file begins as a snapshot of PyTorch's does, whatever its name. */
 bool sl_archive_is_snapshot(const char *path);
+/* The fault of a snapshot that was opened and cannot be read; NULL: there is none. */
+const char *sl_archive_why(const char *path);
 
 /* For who reads many packs: from now on one that finds no room is said and is NULL. */
 void sl_archive_go_on(void);

@@ -3,7 +3,6 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/snapshot/read.h"
 
 #define WANTED "; a memory snapshot is what torch.cuda.memory._dump_snapshot(FILE) writes"
 
@@ -25,20 +24,21 @@ static bool tell(const char *path)
 	FILE *in = sl_paths_open_file(path);
 	char head[4];
 	size_t size = in ? fread(head, 1, sizeof(head), in) : 0;
-	const char *is = in && !size && !ferror(in) ? "empty" : NULL;
-	bool snapshot;
+	const char *is = in && !size && !ferror(in) ? "empty" : NULL, *torn = sl_archive_why(path);
 
 	if (!in)
 		return false;
-	rewind(in);
-	snapshot = sl_snapshot_is(in); /* it was refused, and its reader told why */
 	fclose(in);
 	for (size_t i = 0; i < SL_COUNT(kinds) && !is; i++)
 		if (size >= kinds[i].size && !memcmp(head, kinds[i].magic, kinds[i].size))
 			is = kinds[i].is;
-	if (is && !snapshot)
+	if (!is && sl_names_may_be_snapshot(path))
+		is = "no pickle" WANTED;
+	if (torn)
+		sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", path, torn);
+	else if (is)
 		sl_escape_print(stderr, "stormlog-analyze: %s: it is %s\n", path, is);
-	return is || snapshot;
+	return is || torn;
 }
 
 bool sl_foreign_tell(char *const *paths, unsigned count)

@@ -252,7 +252,8 @@ static void add_pack(struct sl_images *folder, const char *path)
 
 	if (!unpacked) {
 		sl_damage_note(&folder->copies, path, "%s",
-			       errno			? strerror(errno)
+			       sl_archive_why(path)	? sl_archive_why(path)
+			       : errno			? strerror(errno)
 			       : sl_names_is_pack(path) ? "it is no pack of stormlog's, or it is torn"
 							: "it is not a trace, a summary or a pack");
 		*SL_PUSH(&folder->unseen) = strdup(path);

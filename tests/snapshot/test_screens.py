@@ -199,6 +199,47 @@ class Screens(unittest.TestCase):
         self.assertRegex(said, r"\(none\) +(\(recorded\))? +716 to 718 MiB .* either +fits")
         self.assertNotRegex(said, "always|where the driver")
 
+    def test_numbers_of_steps_are_no_ranks(self):
+        whole, _ = made.snapshot(self.small())
+        for names, processes in ((("snap_iter100.pickle", "snap_iter200.pickle"), 1), (("step7_rank0.pickle", "step7_rank1.pickle", "step8_rank0.pickle"), 2),
+                                 (("localRank0.pickle", "localRank1.pickle"), 2), (("crank1.pickle", "crank2.pickle"), 1)):
+            with tempfile.TemporaryDirectory(dir=self.at.name) as folder:
+                for name in names:
+                    self.path(whole, os.path.join(folder, name))
+                ranks = [process["rank"] for process in json.loads(self.run_on("report", "--json", folder).stdout)["processes"]]
+                self.assertEqual(sorted(ranks, key=str), [None] if processes == 1 else list(range(processes)), names)
+
+    def small(self):
+        allocator = made.Allocator()
+        for i in range(20):
+            allocator.alloc(30 << 20, made.frames(f"train.py:{i} main"))
+        return allocator
+
+    def test_a_torn_file_beside_a_good_one_is_told_once_and_on_the_screen(self):
+        whole = pickle.dumps(made.snapshot(self.small())[0])
+        for name, data in {"good.pickle": whole, "torn.pickle": whole[:3000]}.items():
+            with open(os.path.join(self.at.name, name), "wb") as file:
+                file.write(data)
+        done = self.run_on(self.at.name)
+        self.assertRegex(done.stderr, r"^stormlog-analyze: [^\n]*torn\.pickle: offset \d+: [^\n]*torn[^\n]*\n$")
+        self.assertRegex(" ".join(done.stdout.split()), r"note: \S*torn\.pickle: offset \d+: the file is torn")
+        for verb in ("report", "tree", "fit", "check"):
+            done = self.run_on(verb, *(["--max-peak", "1G"] if verb == "check" else []), "torn.pickle", code=3)
+            self.assertRegex(done.stderr, r"^stormlog-analyze: torn\.pickle: offset \d+: [^\n]*torn[^\n]*\n$", verb)
+
+    def test_a_file_with_a_pickle_s_name_that_is_none_is_called_so(self):
+        for data, why in ((b"", "it is empty"), (b"hello\n", "it is no pickle")):
+            with open(os.path.join(self.at.name, "h.pickle"), "wb") as file:
+                file.write(data)
+            self.assertRegex(self.run_on("h.pickle", code=3).stderr, rf"^stormlog-analyze: h\.pickle: {why}[^\n]*\n$")
+
+    def test_who_named_all_files_is_not_asked_to_name_one(self):
+        for name in ("a.pickle", "b.pickle"):
+            self.path(made.snapshot(self.small())[0], name)
+        said = " ".join(self.run_on("a.pickle", "b.pickle", "-o", "out").stdout.split())
+        self.assertIn("the newest of 2 runs here: --run all shows all", said)
+        self.assertIn("name its file for another one, or --run all", " ".join(self.run_on(".").stdout.split()))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
