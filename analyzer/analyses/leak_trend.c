@@ -204,11 +204,17 @@ static bool is_first_phase(const struct sl_model *model, const struct sl_track *
 	return is_alone(model, track) && after >= SL_KEEPING_BIRTHS;
 }
 
+/* A trace of stormlog-attach does not know which device it is, unless the call names it. */
+static bool of_device(const struct sl_track *track)
+{
+	return track->device >= 0 || track->kind == SL_KIND_device;
+}
+
 /*
  * True: the place may be a loop that loads something, which looks like a leak until the loop ends.  The process only allocated
- * until then, and it still runs, or ended with an error, or allocated at this place less than a thousand times, as fast as
- * calls can be made or for no longer than a program takes to end.  Contexts, mappings and registered ranges are not loaded:
- * theirs are leaks, but for a few of them in one burst.
+ * until then.  It still runs, or ran on after stormlog-attach, or ended with an error, or allocated at this place less than a
+ * thousand times, as fast as calls can be made or for no longer than a program takes to end.  Contexts, mappings and registered
+ * ranges are not loaded: theirs are leaks, but for a few of them in one burst.
  */
 static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track, const struct sl_leak_windows *series)
 {
@@ -223,8 +229,8 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 	if (sl_model_ended_by_error(model) && track->kind < SL_OBJECT_CONTEXT &&
 	    (double)(track->last_ns - track->first_ns) < MOMENT_PART * (double)(end_of(model) - model->first_ns))
 		return true; /* one step */
-	return (!by_count(track) || track->kind >= SL_OBJECT_STREAM) && track->device >= 0 && only_takes(model, track) &&
-	       (process->trace->status == SL_STATUS_RUNNING || sl_model_ended_by_error(model) ||
+	return (!by_count(track) || track->kind >= SL_OBJECT_STREAM) && of_device(track) && only_takes(model, track) &&
+	       (process->trace->status == SL_STATUS_RUNNING || process->trace->header.watcher || sl_model_ended_by_error(model) ||
 		(track->births < LOADED_MAX && (sl_leak_windows_gap(series->time, 0, series->count - 1) < LOADED_NS * births ||
 						(double)(track->last_ns - track->first_ns) < ending_of(model))));
 }

@@ -346,6 +346,47 @@ class Attached(unittest.TestCase):
             self.assertEqual([(frame["function"], frame["line"]) for frame in leak["stack"] if frame["language"] == "python"],
                              [("allocate", 6), ("keep", 9), ("<module>", 14)])
 
+    def test_one_step_or_two_leak_nothing_however_often_a_line_ran_and_twelve_tell_what_they_keep(self):
+        code = """if True:
+            import ctypes, os, sys, time
+            cuda, steps, state, cache = ctypes.CDLL("libcudart.so.12"), int(sys.argv[1]), [], []
+            def new(mib):
+                block = ctypes.c_void_p()
+                cuda.cudaMalloc(ctypes.byref(block), mib << 20)
+                return block
+            def stop(name, until):
+                open(name, "w").close()
+                while not os.path.exists(until): time.sleep(0.01)
+            def forward(step):
+                kept = []
+                for layer in range(48):
+                    scratch = new(1)
+                    kept.append(new(3))
+                    cuda.cudaFree(scratch)
+                    if (step, layer) == (0, 16): stop("made", "go")
+                return kept
+            for step in range(steps):
+                blocks = forward(step)
+                if not state: state = [(new(4), time.sleep(0.002)) for _ in range(96)]
+                if steps == 12: cache.append(new(2))
+                if step == steps - 1: stop("done", "end")
+                for block in blocks: cuda.cudaFree(block)
+                time.sleep(0.01)"""
+
+        def during(run):
+            self.addCleanup(run.process.kill)
+            wait_until(lambda: exists(run, "made"))
+            attached = attachments.Attached(run)
+            touch(run, "go")
+            wait_until(lambda: exists(run, "done"))
+            attached.process.send_signal(signal.SIGINT)
+            self.assertEqual(attached.end(), 0)
+            touch(run, "end")
+        for steps, told in (1, []), (2, []), (12, [22]):
+            with self.subTest(steps), e2e.Recording("python3", "-c", code, steps, preload=False, during=during) as run:
+                stacks = [finding["stack"] for finding in run.report()["findings"] if finding["class"] == "leak"]
+                self.assertEqual([[frame["line"] for frame in stack if frame["language"] == "python"][-1] for stack in stacks], told)
+
     def test_an_interrupt_ends_it_and_what_was_seen_is_in_the_trace(self):
         def during(run):
             run.process.stdout.readline()
