@@ -58,7 +58,7 @@ static void put_lines(const struct sl_because *because, unsigned rows)
 		sl_escape_print(stdout, "      and %u more lines: --all or --json\n", more);
 }
 
-void sl_because_print(const struct sl_because *because, unsigned rows)
+void sl_because_print(const struct sl_because *because, unsigned rows, bool windows)
 {
 	const struct sl_because_parts *is = because->replayed ? &because->after->own : because->is;
 	double change = (double)is->bytes - (double)because->was->bytes;
@@ -68,7 +68,8 @@ void sl_because_print(const struct sl_because *because, unsigned rows)
 	if (change == 0)
 		return;
 	sort(order, because);
-	fputs("\nBECAUSE, at the peak of the process and device that held most\n  ", stdout);
+	sl_escape_print(stdout, "\nBECAUSE, at the peak of %s\n  ",
+			windows ? "what was reserved" : "the process and device that held most");
 	put_change(change, 11);
 	fputs("in all", stdout);
 	put_sizes((double)because->was->bytes, (double)is->bytes);

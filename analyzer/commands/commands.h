@@ -246,7 +246,7 @@ int sl_native_partly(const char *path);
 struct sl_json;
 
 /* Terms that changed, largest first, and the lines under the requests: at most `rows` of them. */
-void sl_because_print(const struct sl_because *because, unsigned rows);
+void sl_because_print(const struct sl_because *because, unsigned rows, bool windows);
 /* The member "because"; because NULL: null. */
 void sl_because_json(struct sl_json *j, const struct sl_because *because);
 

@@ -206,8 +206,10 @@ static void put_missing(const struct comparison *c)
 
 static void put_text(const struct comparison *c, const struct sl_differences *differences)
 {
-	static const char *const titles[] = {"TOTALS",		"LIBRARIES, at their peak", "PLACES, at the peak",
-					     "LEFT at the end", "LABELS, at their peak",    "GROWTH an entry"};
+	bool windows = c->sides[0].runs.item[0].snapshot && c->sides[1].runs.item[0].snapshot;
+	const char *const titles[] = {
+		"TOTALS",	   "LIBRARIES, at their peak", windows ? "PLACES, at the peak of tensors" : "PLACES, at the peak",
+		"LEFT at the end", "LABELS, at their peak",    "GROWTH an entry"};
 	char before[120], after[120], sum[SL_FORMAT_BYTES + 2];
 	int title = -1;
 	unsigned shown = 0, here = 0, more = 0;
@@ -239,7 +241,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 		sl_escape_print(stdout, "  %-7s %11s  ", sl_change_names[d->change],
 				real || d->change == SL_CHANGE_NOISE ? sum : "");
 		sl_escape_put(stdout, SL_ESCAPE_LINE,
-			      d->of == SL_MEASURE_TOTAL ? sl_measure_word(d->key) : sl_label_words(d->what));
+			      d->of == SL_MEASURE_TOTAL ? sl_measure_word(d->key, windows) : sl_label_words(d->what));
 		sl_escape_print(stdout, "   %s -> %s\n", spread(before, sizeof(before), &d->before),
 				spread(after, sizeof(after), &d->after));
 	}
@@ -247,7 +249,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 	if (!shown)
 		puts("nothing changed");
 	if (c->explained)
-		sl_because_print(&c->because, c->all ? UINT_MAX : LINES);
+		sl_because_print(&c->because, c->all ? UINT_MAX : LINES, windows);
 	put_missing(c);
 }
 

@@ -82,7 +82,7 @@ struct sl_measures {
 extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */
 
 /* How a total is called on screens: what is left at the end need not grow, as a LEAK does. */
-const char *sl_measure_word(const char *key);
+const char *sl_measure_word(const char *key, bool snapshot);
 bool sl_measure_is_count(enum sl_measure_of of, const char *key);
 /* A figure of this measure, in a buffer of SL_FORMAT_BYTES: a size, or the number of tensors. */
 const char *sl_measure_figure(char *out, enum sl_measure_of of, const char *key, uint64_t value);

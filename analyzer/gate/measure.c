@@ -12,9 +12,12 @@
 
 const char *const sl_measure_names[SL_MEASURE_OF_COUNT] = {"total", "library", "stack", "leak", "label", "growth"};
 
-const char *sl_measure_word(const char *key)
+const char *sl_measure_word(const char *key, bool snapshot)
 {
-	return !strcmp(key, "leak") ? "left at the end" : !strcmp(key, "allocated") ? "in tensors" : key;
+	return !strcmp(key, "leak")		  ? "left at the end"
+	       : !strcmp(key, "allocated")	  ? "in tensors"
+	       : snapshot && !strcmp(key, "peak") ? "peak of what was reserved"
+						  : key;
 }
 
 bool sl_measure_is_count(enum sl_measure_of of, const char *key)
@@ -165,7 +168,10 @@ struct sl_measure_line *sl_measures_put(struct sl_measures *measures, enum sl_me
 	struct sl_measure_line *line;
 	struct sl_measure *measure;
 
-	sl_fingerprint(key, site->kind, library, frames, count);
+	if (process->model->snapshot && frame && !frame->python) /* an operation that autograd ran, whatever it asked inside */
+		sl_fingerprint(key, site->kind, library, frame, 1);
+	else
+		sl_fingerprint(key, site->kind, library, frames, count);
 	sl_owners_line(process, site->stack, 1, place, sizeof(place));
 	sl_owners_line(process, site->stack, 2, what, sizeof(what));
 	measure = add(measures, of, key, what[0] ? what : library, bytes);

@@ -95,7 +95,7 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	static const struct sl_measure unknown = {.bytes = SL_UNKNOWN};
 	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key) ?: &unknown;
 	const struct sl_measure_line *first = measures->most[culprits].place ? &measures->most[culprits] : NULL;
-	const char *word = measures->snapshot && !strcmp(key, "peak") ? "peak of what was reserved" : sl_measure_word(key);
+	const char *word = sl_measure_word(key, measures->snapshot);
 	const char *no_end = measures->snapshot ? "a snapshot does not tell how its program ended" : "no process ended by itself";
 	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES], bound[80] = "";
 	struct sl_outcome *outcome;

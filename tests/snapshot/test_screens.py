@@ -240,6 +240,20 @@ class Screens(unittest.TestCase):
         self.assertIn("the newest of 2 runs here: --run all shows all", said)
         self.assertIn("name its file for another one, or --run all", " ".join(self.run_on(".").stdout.split()))
 
+    def test_a_comparison_names_its_two_peaks_and_an_operation_once(self):
+        node = "torch::autograd::generated::DivBackward0::apply(std::vector<at::Tensor>&&)"
+        allocator, paths = made.Allocator(), []
+        for count in (3, 6):
+            for i in range(count):
+                for operator in ("mul", "neg", "sum")[:count]:
+                    allocator.alloc(30 << 20, made.frames(native=(f"at::_ops::{operator}::call(at::Tensor const&)", node)))
+            paths.append(self.path(made.snapshot(allocator)[0], f"{count}.pickle"))
+        said = self.run_on("diff", *paths).stdout
+        for title in ("peak of what was reserved   270 MiB -> 810 MiB", "PLACES, at the peak of tensors", "BECAUSE, at the peak of what was reserved"):
+            self.assertIn(title, said)
+        self.assertEqual(len(re.findall(r"DivBackward0   270 MiB -> 810 MiB", said)), 2, said)
+        self.assertNotIn("(block", said)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
