@@ -246,7 +246,7 @@ class Screens(unittest.TestCase):
         for count in (3, 6):
             for i in range(count):
                 for operator in ("mul", "neg", "sum")[:count]:
-                    allocator.alloc(30 << 20, made.frames(native=(f"at::_ops::{operator}::call(at::Tensor const&)", node)))
+                    allocator.alloc(30 << 20, made.frames(native=(f"at::_ops::{operator}::call(at::Tensor const&)", node, "torch::autograd::Engine::thread_main()")))
             paths.append(self.path(made.snapshot(allocator)[0], f"{count}.pickle"))
         said = self.run_on("diff", *paths).stdout
         for title in ("peak of what was reserved   270 MiB -> 810 MiB", "PLACES, at the peak of tensors", "BECAUSE, at the peak of what was reserved"):
