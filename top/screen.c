@@ -52,19 +52,22 @@ static void put(int y, int x, attr_t attributes, const char *format, ...)
 
 static void title(const struct sl_top *top)
 {
-	unsigned count = 0, running = 0, removed = 0;
+	unsigned count = 0, running = 0, removed = 0, snapshots = 0;
 	const struct sl_header *header = NULL;
 	uint64_t until = 0, begun = UINT64_MAX;
 	const char *dry;
-	char since[SL_FORMAT_BYTES + 16] = "", gone[32] = "", chosen[TOP_CHOSEN_MAX];
+	char since[SL_FORMAT_BYTES + 16] = "", gone[32] = "", jobs[48] = "", files[32] = "", chosen[TOP_CHOSEN_MAX];
 
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		const struct sl_followed *followed = sl_top_process(top, i);
 
 		if (!sl_top_shown(top, i))
 			continue;
-		count++;
 		header = header ? header : &followed->process.trace->header;
+		snapshots += followed->process.model->snapshot;
+		if (followed->process.model->snapshot) /* its window is of another time */
+			continue;
+		count++;
 		running += !followed->ended;
 		removed += followed->removed;
 		begun = followed->process.started_unix_ns < begun ? followed->process.started_unix_ns : begun;
@@ -80,12 +83,16 @@ static void title(const struct sl_top *top)
 	sl_top_chosen(top, chosen, sizeof(chosen));
 	if (removed)
 		snprintf(gone, sizeof(gone), ", %u removed", removed);
+	if (count || !snapshots)
+		snprintf(jobs, sizeof(jobs), "%u running, %u ended", running, count - running - removed);
+	if (snapshots)
+		snprintf(files, sizeof(files), "%s%u snapshot%s", count ? ", " : "", snapshots, snapshots == 1 ? "" : "s");
 	mvchgat(0, 0, -1, A_REVERSE, 0, NULL);
-	put(0, 1, A_REVERSE, "stormlog-top  %s%s%.40s  %u running, %u ended%s%s%s  %s%s",
+	put(0, 1, A_REVERSE, "stormlog-top  %s%s%.40s  %s%s%s%s%s  %s%s",
 	    header	     ? sl_stacks_program(header)
 	    : top->telemetry ? "Python Stormlog's files"
 			     : "nothing is recorded",
-	    *chosen ? "  " : "", chosen, running, count - running - removed, gone, header && header->host ? " on " : "",
+	    *chosen ? "  " : "", chosen, jobs, gone, files, header && header->host ? " on " : "",
 	    header && header->host ? header->host : "", since, top->paused ? "  paused" : "");
 	put(0, COLS > 16 ? COLS - 15 : 0, A_REVERSE, "q quit  ? help");
 }
@@ -132,7 +139,7 @@ static unsigned devices_of(const struct sl_top *top, struct shared *shared, unsi
 		for (unsigned d = 0; d < devices; d++) {
 			unsigned at = 0;
 
-			if (f[d].device < 0 || !sl_top_shown(top, i))
+			if (f[d].device < 0 || !sl_top_shown(top, i) || followed->process.model->snapshot)
 				continue;
 			while (at < count && !(f[d].uuid && shared[at].uuid && !strcmp(f[d].uuid, shared[at].uuid)))
 				at++;

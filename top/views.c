@@ -43,6 +43,8 @@ static const char *state_of(const struct sl_followed *followed)
 {
 	if (followed->removed)
 		return "removed";
+	if (followed->process.model->snapshot)
+		return "snapshot";
 	if (followed->ended && followed->process.trace->damage.damaged)
 		return "torn";
 	switch (followed->process.trace->status) {
@@ -174,7 +176,7 @@ static void places_of(struct sl_top *top, struct sl_top_lines *lines, unsigned i
 		sl_top_line(lines, grew && change > place->bytes / 10 ? TONE_BOLD : TONE_PLAIN, (int)index,
 			    "%4s %9s %7llu %10s%*s %s  %s", rank_of(rank, &followed->process), size(bytes, place->bytes),
 			    (unsigned long long)place->blocks, signed_more, wide ? 13 : 0, wide ? speed : "", place->line,
-			    place->library);
+			    strcmp(place->line, place->library) ? place->library : "");
 	}
 	sl_live_places_free(&places);
 }

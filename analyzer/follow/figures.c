@@ -8,6 +8,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/report/window_facts.h"
 
 #define SITES_NAMED 400 /* only the largest sites have their names looked up */
 #define LEAKS_MOST  2	/* leaks that need longer than this times the forecast are less than half of the growth */
@@ -22,7 +23,7 @@ static void fill(struct sl_figures *f, const struct sl_process *process, const s
 		.uuid = known ? known->uuid : NULL,
 		.name = known ? known->name : NULL,
 		.live = state->known,
-		.peak = state->known_peak,
+		.peak = process->model->snapshot ? torch->peak_reserved_bytes : state->known_peak, /* whose peak is of tensors */
 		.allocated = torch->used ? torch->allocated_bytes : SL_UNKNOWN,
 		.reserved = torch->used ? torch->reserved_bytes : SL_UNKNOWN,
 		.peak_allocated = torch->used ? torch->peak_allocated_bytes : SL_UNKNOWN,
@@ -367,8 +368,11 @@ static void add(struct sl_live_places *places, struct sl_map *lines, struct sl_f
 	struct sl_live_place *place;
 	char line[512];
 	uintptr_t *at;
+	int used = 0;
 
-	sl_owners_line(&followed->process, site->stack, 2, line, sizeof(line));
+	if (sl_window_is_before(&followed->process, site->stack))
+		used = snprintf(line, sizeof(line), "made before the window, ");
+	sl_owners_line(&followed->process, site->stack, 2, line + used, sizeof(line) - (size_t)used);
 	at = sl_map_at(lines, line);
 	if (!*at) {
 		*SL_PUSH(&places->place) = (struct sl_live_place){

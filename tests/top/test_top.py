@@ -5,6 +5,7 @@ import fcntl
 import glob
 import json
 import os
+import pickle
 import pty
 import re
 import select
@@ -19,9 +20,10 @@ import time
 import unittest
 
 TOP, PROBER = map(os.path.abspath, (sys.argv.pop(2), sys.argv.pop(2)))
-for folder in "hostile", "follow", "":
+for folder in "hostile", "follow", "snapshot", "":
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder))
 import landlock
+import made
 import test_names
 from test_follow import Job, e2e  # takes FOLLOWED, exits 77 where it cannot run
 
@@ -316,6 +318,19 @@ class Top(unittest.TestCase):
                 # Until the redraw the screen is the old one, which has the same words.
                 screen = top.wait_for("too small" if columns < 40 else r"(?s)\A(?:[^\n]*\n){%d}[^\n]*m mark" % (rows - 1))
                 self.assertIn("too small" if columns < 40 else "100 MiB", screen)
+
+    def test_a_snapshot_is_no_process_that_ended(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "s.pickle")
+            allocator = made.Allocator()
+            made.training(allocator, 2)
+            with open(path, "wb") as file:
+                pickle.dump(made.snapshot(allocator, drop=30)[0], file)
+            with Terminal(path) as top:
+                screen = top.wait_for(r"s\.pickle  1 snapshot")
+                self.assertNotRegex(screen, r"running|ended|device 0|\?.of")
+                top.keys("2")
+                top.wait_for(r"made before the window, blocks of")
 
     def test_a_job_that_is_killed(self):
         with holding("alloc=100") as job, Terminal(job.traces) as top:
