@@ -187,7 +187,8 @@ static void add_site(struct rows *rows, struct sl_process *process, const struct
 		return;
 	}
 	row->of[role].bytes += bytes;
-	row->of[role].once += track->births <= track->most_blocks && makes_state(frames, count) ? bytes : 0;
+	if (track->births <= track->most_blocks && (role != SL_ROLE_OPTIMIZER || makes_state(frames, count)))
+		row->of[role].once += bytes;
 	row->of[role].live += site->live_bytes;
 }
 

@@ -130,6 +130,7 @@ class Screens(unittest.TestCase):
         for (name, what) in self.rows(self.stranger("ring_full_backward")):
             self.assertNotIn("made once", what, name)  # m = b1 * m + (1 - b1) * g: each step makes it anew
         self.assertIn(("part4.py:82 step", "optimizer, made once"), self.rows(self.stranger("xl_fullstep_128")))  # zeros_like
+        self.assertIn(("part1.py:78 forward", "activations: held for backward"), self.rows(self.stranger("xl_forward_mixed_128")))
 
     def test_without_a_window_the_last_event_has_happened(self):
         path, wanted = self.stranger("old_serving"), 807625200  # active_end of truth.jsonl; its one event is a free
