@@ -8,7 +8,9 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/format.h"
 #include "analyzer/pipeline/pipeline.h"
+#include "analyzer/report/owners.h"
 #include "top/top.h"
 
 #define SHARE	 100 /* a report may take at most 1/SHARE of a core */
@@ -53,6 +55,20 @@ static void say_one(FILE *out, const struct sl_report *report, size_t at)
 	sl_escape_print(out, "%-8s %s%s%s\n", finding->severity, who, *who ? ": " : "", finding->text);
 }
 
+/* An error whose cause is not known is no finding, and is told nevertheless. */
+static void say_oom(FILE *out, const struct sl_report *report)
+{
+	const struct sl_process *process;
+	const struct sl_oom *oom = sl_report_first_oom(report, &process);
+	char who[80], where[512];
+
+	if (!oom || sl_oom_got_over(oom) || process->accounts[oom - process->model->ooms.item].cause_text)
+		return;
+	sl_owners_line((struct sl_process *)process, oom->stack, 2, where, sizeof(where));
+	sl_escape_print(out, "critical %s: out of memory: %s were asked for, at %s\n", sl_process_who(who, process),
+			SL_SIZE(oom->asked_bytes), where);
+}
+
 /* Ends the child when nobody reads its pipe any more; the screen may send no signal. */
 static void *end_unread(void *pipe)
 {
@@ -78,9 +94,11 @@ static void say(struct sl_top *top, int fd)
 	for (unsigned i = 0; traces && i < count; i++)
 		if (sl_top_shown(top, i))
 			traces[shown++] = sl_top_process(top, i)->process.trace->name;
-	if (out && traces && shown && sl_pipeline_run(&report, traces, shown, &options) == SL_PIPELINE_FINE)
+	if (out && traces && shown && sl_pipeline_run(&report, traces, shown, &options) == SL_PIPELINE_FINE) {
+		say_oom(out, &report);
 		for (size_t i = 0; i < report.findings.count; i++)
 			say_one(out, &report, i);
+	}
 	if (out)
 		fclose(out);
 	_exit(0);

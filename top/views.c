@@ -8,6 +8,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/window_facts.h"
 #include "common/now.h"
 
 const char *const sl_top_view_names[VIEW_COUNT] = {"Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls"};
@@ -234,7 +235,10 @@ static void chart_process(struct sl_top *top, struct sl_top_lines *lines, unsign
 			for (unsigned c = 0; c < columns; c++)
 				column[c] += one[c];
 		}
-	chart(top, lines, (int)index, column, rows, columns, span_of(process->model));
+	if (sl_window_shows(process))
+		chart(top, lines, (int)index, column, rows, columns, span_of(process->model));
+	else
+		sl_top_line(lines, TONE_DIM, (int)index, "the file has no window: it is the state at its end");
 	snprintf(lines->header, sizeof(lines->header), "rank %s, pid %lld: memory held%s", rank_of(rank, process),
 		 (long long)process->trace->header.pid, sl_devices_held(process) > 1 ? ", at most" : "");
 }

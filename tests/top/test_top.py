@@ -324,13 +324,23 @@ class Top(unittest.TestCase):
             path = os.path.join(folder, "s.pickle")
             allocator = made.Allocator()
             made.training(allocator, 2)
+            allocator.oom(5 << 20, 77, made.frames("a.py:3 f"))
+            whole = made.snapshot(allocator, drop=30)[0]
             with open(path, "wb") as file:
-                pickle.dump(made.snapshot(allocator, drop=30)[0], file)
+                pickle.dump(whole, file)
+            with open(os.path.join(folder, "end.pickle"), "wb") as file:
+                pickle.dump({**whole, "device_traces": [[]]}, file)
             with Terminal(path) as top:
                 screen = top.wait_for(r"s\.pickle  1 snapshot")
                 self.assertNotRegex(screen, r"running|ended|device 0|\?.of")
                 top.keys("2")
                 top.wait_for(r"made before the window, blocks of")
+                top.keys("6")
+                top.wait_for(r"critical s\.pickle: out of memory: 5\.00 MiB were asked for, at a\.py:3 f")
+            with Terminal(os.path.join(folder, "end.pickle")) as top:
+                top.wait_for("1 snapshot")
+                top.keys("3")
+                top.wait_for("the file has no window")
 
     def test_a_job_that_is_killed(self):
         with holding("alloc=100") as job, Terminal(job.traces) as top:
