@@ -38,14 +38,6 @@ void sl_screen_reads(struct sl_screen_page *page)
 		      count > READS_SHOWN ? ", and more in report.json" : "");
 }
 
-static bool ran_out(const struct sl_model *model)
-{
-	for (size_t i = 0; i < model->ooms.count; i++)
-		if (!sl_oom_got_over(&model->ooms.item[i]) && !model->ooms.item[i].in_retry)
-			return true;
-	return model->ooms_total > model->ooms.count;
-}
-
 void sl_screen_need(struct sl_screen_page *page)
 {
 	const char *card = sl_dry_report(page->report), *end = NULL, *why = sl_dry_unfinished(page->report);
@@ -55,12 +47,11 @@ void sl_screen_need(struct sl_screen_page *page)
 	bool depends, shape;
 	uint64_t early;
 
-	for (unsigned i = 0; card && i < page->report->process_count; i++)
-		if (ran_out(page->report->processes[i].model)) {
-			sl_screen_head(page, "NEED", SL_SCREEN_PLAIN);
-			sl_screen_say(page, "     does not fit %s: it ran out of memory", card);
-			return;
-		}
+	if (card && sl_dry_ran_out(page->report)) {
+		sl_screen_head(page, "NEED", SL_SCREEN_PLAIN);
+		sl_screen_say(page, "     does not fit %s: it ran out of memory", card);
+		return;
+	}
 	if (!sl_dry_need(page->report, &need) || !need.job)
 		return;
 	page->said = true;

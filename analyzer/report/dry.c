@@ -177,6 +177,20 @@ bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read)
 	return false;
 }
 
+bool sl_dry_ran_out(const struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_model *model = report->processes[i].model;
+
+		for (size_t k = 0; k < model->ooms.count; k++)
+			if (!sl_oom_got_over(&model->ooms.item[k]) && !model->ooms.item[k].in_retry)
+				return true;
+		if (model->ooms_total > model->ooms.count)
+			return true;
+	}
+	return false;
+}
+
 const char *sl_dry_unfinished(const struct sl_report *report)
 {
 	static const char *const ends[SL_ENDED_COUNT] = {

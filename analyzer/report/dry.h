@@ -55,6 +55,9 @@ bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read);
 /* "the first 20 steps fit; ...": the dry run ended the job, and this is what it saw; NULL: it did not. */
 const char *sl_dry_end(const struct sl_process *process);
 
+/* True: a request failed for want of memory, whether or not the program caught the error. */
+bool sl_dry_ran_out(const struct sl_report *report);
+
 /*
  * Why a dry run tells of less than the job: stormlog ended it where its memory had settled, without --steps; or a process did not
  * end with status 0.  In static storage; NULL: the job came to its end, or to the step that was asked for.

@@ -465,8 +465,9 @@ class Gate(unittest.TestCase):
             self.ask("check", "--dry", whole, status=3)
 
     def test_an_error_that_was_caught_is_told_as_such(self):
-        self.assertIn("; the program caught the error and ended with status 0",
-                      self.ask("check", "--dry", "--no-oom", self.record("caught", ALLOCATE % (200 << 10)), status=1))
+        said = self.ask("check", "--dry", "--no-oom", self.record("caught", ALLOCATE % (200 << 10)), status=1)
+        self.assertIn("; the program caught the error and ended with status 0", said)
+        self.assertIn("FAIL     dry              the job does not fit H200: it ran out of memory", said)
 
     def test_the_launchers_check_is_of_the_dry_run(self):
         said = subprocess.run([RUN, "--dry=l4", "--check", "--", "true"], env=self.clean, cwd=self.folder, capture_output=True, text=True).stderr
