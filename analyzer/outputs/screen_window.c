@@ -11,12 +11,15 @@
 #include "analyzer/report/roles.h"
 #include "analyzer/report/window_facts.h"
 
-#define SHOWN	   6
-#define PARTS	   5   /* sizes of what was made before the window, largest sum first */
-#define LEAST_PART 100 /* a row that is smaller than one of so many parts is not drawn */
-#define RIGHT	   44
-#define SPARK	   64
-#define NOTES	   8
+#define SHOWN	    6
+#define PARTS	    5	/* sizes of what was made before the window, largest sum first */
+#define LEAST_PART  100 /* a row that is smaller than one of so many parts is not drawn */
+#define LEAST_REST  500 /* the same of smaller places together, and of rounding */
+#define LARGE_PART  33	/* rows of at least one of so many parts are drawn beyond the first SHOWN */
+#define SHOWN_LARGE 12
+#define RIGHT	    44
+#define SPARK	    64
+#define NOTES	    8
 
 /* Bytes of tensors at the device's peak. */
 static uint64_t requested_at_peak(const struct sl_device_state *device)
@@ -224,7 +227,7 @@ static void add_before(struct rows *rows, uint64_t at_start)
 			used += (size_t)snprintf(row->what + used, sizeof(row->what) - used, "; %s more had been freed by then",
 						 SL_SIZE(at_start - rows->before));
 		if (rows->before > row->bytes)
-			snprintf(row->what + used, sizeof(row->what) - used, "; %s are in rows of lines",
+			snprintf(row->what + used, sizeof(row->what) - used, "; %s more are counted at their lines, below",
 				 SL_SIZE(rows->before - row->bytes));
 	}
 }
@@ -335,19 +338,20 @@ static bool put_rows(struct sl_screen_page *page, struct sl_process *process, co
 	for (size_t i = 0; i < rows.row.count; i++)
 		without += !strcmp(rows.row.item[i].what, "no stack in the file") ? rows.row.item[i].bytes : 0;
 	for (size_t i = 0; i < rows.row.count; i++)
-		if (i < SHOWN && rows.row.item[i].bytes >= requested_at_peak(device) / LEAST_PART)
+		if (i < (rows.row.item[i].bytes >= requested_at_peak(device) / LARGE_PART ? SHOWN_LARGE : SHOWN) &&
+		    rows.row.item[i].bytes >= requested_at_peak(device) / LEAST_PART)
 			sl_screen_owner(page, rows.row.item[i].bytes, rows.row.item[i].name,
 					what_for(&rows.row.item[i], window, backward));
 		else
 			more += rows.row.item[i].bytes, places++;
 	rest = more;
-	if (rest >= requested_at_peak(device) / LEAST_PART) {
+	if (rest >= requested_at_peak(device) / LEAST_REST) {
 		char text[64];
 
-		snprintf(text, sizeof(text), "%u smaller places", places);
+		snprintf(text, sizeof(text), "%u smaller place%s", places, places == 1 ? "" : "s");
 		sl_screen_owner(page, rest, text, "");
 	}
-	if (left >= requested_at_peak(device) / LEAST_PART)
+	if (left >= requested_at_peak(device) / LEAST_REST)
 		sl_screen_owner(page, left, "rounding of sizes", "");
 	if (name)
 		sl_screen_owner(page, unused, name, "");
@@ -425,7 +429,7 @@ static bool put_peak(struct sl_screen_page *page, struct sl_process *process)
 {
 	const struct sl_device_state *device = fullest(process);
 	struct sl_window_facts facts = {0};
-	char spark[SPARK] = "", who[80] = "", others[120] = "";
+	char spark[SPARK] = "", who[80] = "", others[120] = "", when[40] = "";
 	unsigned devices = 0;
 	bool window, no_stacks;
 
@@ -444,8 +448,11 @@ static bool put_peak(struct sl_screen_page *page, struct sl_process *process)
 	if (devices > 1)
 		snprintf(others, sizeof(others), "   %u other devices held less", devices - 1);
 	sl_screen_head(page, window ? "PEAK" : "HELD", SL_SCREEN_PLAIN);
-	sl_screen_say(page, "     %s%s in tensors, %s reserved%s%s%s", who, SL_SIZE(requested_at_peak(device)),
-		      SL_SIZE(device->torch_at_peak.reserved_bytes), *spark ? "   " : "", spark, others);
+	if (window && facts.span_ns)
+		snprintf(when, sizeof(when), ", at %s",
+			 SL_SPAN(sl_process_unix(process, device->known_peak_ns) - process->started_unix_ns));
+	sl_screen_say(page, "     %s%s in tensors, %s reserved%s%s%s%s", who, SL_SIZE(requested_at_peak(device)),
+		      SL_SIZE(device->torch_at_peak.reserved_bytes), when, *spark ? "   " : "", spark, others);
 	no_stacks = put_rows(page, process, device, window, facts.requested);
 	if (window)
 		put_cache(page, process, device);
@@ -482,10 +489,13 @@ static void put_fit_of(struct sl_screen_page *page, const struct sl_fit_recordin
 		if (question.setting_count > 1 && subject.answers[1].high != SL_UNKNOWN)
 			other = sl_fit_span(&subject.answers[1], to);
 		sl_screen_say(page, "      PyTorch's allocator needs %s%s as set%s%s%s%s (replay exact)",
-			      recording->reserved_start || recording->ooms ? "at least " : "",
-			      sl_fit_span(&subject.answers[0], set), *other ? ", " : "", other,
-			      *other ? " with expandable_segments:True" : "",
-			      recording->ooms ? " to get past the request that was refused" : "");
+			      strstr(sl_fit_span(&subject.answers[0], set), " to ") ? ""
+			      : recording->reserved_start || recording->ooms	    ? "at least "
+										    : "",
+			      set, *other ? ", " : "", other, *other ? " with expandable_segments:True" : "",
+			      recording->ooms		  ? " to get past the request that was refused"
+			      : recording->reserved_start ? " for this window"
+							  : "");
 	}
 	sl_fit_subject_free(&subject);
 }
@@ -539,6 +549,6 @@ bool sl_screen_windows(struct sl_screen_page *page)
 		sl_screen_say(
 			page,
 			"next: torch.cuda.memory._record_memory_history() before the model is made: the file then has stacks");
-	sl_screen_say(page, "stormlog-run -- python ... also sees what PyTorch does not: cuBLAS, NCCL, code");
+	sl_screen_say(page, "stormlog-run -- python ... also sees contexts, NCCL, code, other processes");
 	return true;
 }

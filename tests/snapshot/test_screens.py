@@ -74,13 +74,14 @@ class Screens(unittest.TestCase):
         with lzma.open(self.stranger(name)) as file:
             return pickle.load(file)
 
-    def run_on(self, *arguments, code=0):
-        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, cwd=self.at.name, env={**os.environ, "TMPDIR": self.at.name})
+    def run_on(self, *arguments, code=0, columns=80):
+        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, cwd=self.at.name,
+                              env={**os.environ, "TMPDIR": self.at.name, "COLUMNS": str(columns), "LC_ALL": "C.UTF-8"})
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 
-    def screen(self, path):
-        return self.run_on(path, "-o", os.path.join(self.at.name, "out")).stdout
+    def screen(self, path, columns=80):
+        return self.run_on(path, "-o", os.path.join(self.at.name, "out"), columns=columns).stdout
 
     def rows(self, path):
         """{(name, purpose): size} of the screen's rows."""
@@ -254,6 +255,41 @@ class Screens(unittest.TestCase):
             self.assertIn(title, said)
         self.assertEqual(len(re.findall(r"DivBackward0   270 MiB -> 810 MiB", said)), 2, said)
         self.assertNotIn("(block", said)
+
+    def test_rows_add_up_to_what_was_reserved(self):
+        for path in sorted(os.listdir(SHARED) if os.path.isdir(SHARED) else []):
+            if not path.endswith(".pickle.xz"):
+                continue
+            said = re.split(r"(?m)^(?:PEAK|HELD)", self.screen(os.path.join(SHARED, path)))[1]
+            reserved, = re.findall(r"in tensors, ([\d.]+) (\w+) reserved", said)
+            rows = re.findall(r"(?m)^ {4,5}([\d.]+) ([KMG]?i?B)  \S", said)
+            whole = float(reserved[0]) * UNITS[reserved[1]]
+            with self.subTest(path):
+                self.assertLess(abs(sum(float(number) * UNITS[unit] for number, unit in rows) - whole), 0.006 * whole, said)
+
+    def test_the_next_owners_are_drawn_while_they_are_large(self):
+        allocator = made.Allocator()
+        for i in range(14):
+            allocator.alloc(30 << 20, made.frames(f"train.py:{i + 1} main"))
+        for i in range(9):
+            allocator.alloc(3 << 20, made.frames(f"train.py:{i + 40} main"))
+        rows = self.rows(self.path(made.snapshot(allocator)[0]))
+        self.assertEqual(sum(size == "30.0 MiB" for size in rows.values()), 12, rows)
+        self.assertEqual(rows["11 smaller places", ""], "87.0 MiB")
+
+    def test_the_peak_has_its_time(self):
+        allocator = made.Allocator()
+        for i in range(20):
+            allocator.free(allocator.alloc((100 if i == 9 else 30) << 20))
+        at = next(event["time_us"] for event in allocator.events if event["action"] == "alloc" and event["size"] == 100 << 20) - allocator.events[0]["time_us"]
+        self.assertIn(f"100 MiB in tensors, 130 MiB reserved, at {at} us", self.screen(self.path(made.snapshot(allocator)[0])))
+
+    def test_the_readme_shows_what_the_tool_says(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "README.md")) as file:
+            shown = re.search(r"\$ stormlog-analyze snapshot\.pickle\n(.*?)```", file.read(), re.S)[1]
+        said = self.screen(self.stranger("xl_fullstep_128"), columns=160)
+        for part in shown.split("...\n"):
+            self.assertIn("\n" + part, "\n" + said)
 
 
 if __name__ == "__main__":
