@@ -32,7 +32,7 @@ class Reader(nn.Module):
 def read(lengths):
     reader, found = Reader().cuda().eval(), []
     for length in lengths:
-        x = torch.randn(2, length, 256, device="cuda")  #~ step #~ shorter_longest x = torch.randn(2, min(length, 3072), 256, device="cuda")
+        x = torch.randn(2, length, 256, device="cuda")  #~ step #~ half_batch x = torch.randn(1, length, 256, device="cuda") #~ shorter_longest x = torch.randn(2, min(length, 3072), 256, device="cuda")
         found.append(reader(x).cpu())
     return found
 
