@@ -25,7 +25,8 @@ struct sl_tree_lives {
 	uint64_t made, kept; /* kept: blocks that were never freed */
 	uint64_t temporary, ended_ns;
 	uint64_t sizes[SL_LIVES_CLASSES];
-	bool unknown; /* --keep has folded some of them, or the owners are not blocks */
+	bool unknown;  /* --keep has folded some of them, or the owners are not blocks */
+	bool timeless; /* of a snapshot whose events have no times */
 };
 
 struct sl_tree_text {

@@ -8,6 +8,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
+#include "analyzer/report/window_facts.h"
 
 /* The names from the root to a site. */
 struct path {
@@ -144,6 +145,7 @@ static void add_lives(struct sl_owned *owned, uint32_t at, const struct sl_proce
 		*SL_PUSH(&owned->lives) = (struct sl_tree_lives){0};
 	lives = &owned->lives.item[at];
 	lives->unknown |= process->model->folded_ns != 0 || !seen;
+	lives->timeless |= process->model->snapshot && !sl_window_is_timed(process->model->header);
 	lives->made += site->total_blocks;
 	lives->kept += site->live_blocks;
 	if (!seen)

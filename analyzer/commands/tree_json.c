@@ -19,7 +19,7 @@ static void put_lives(struct sl_json *j, const struct sl_tree_lives *lives)
 	sl_json_known(j, "made", lives->unknown ? -1 : (int64_t)lives->made);
 	sl_json_known(j, "kept", lives->unknown ? -1 : (int64_t)lives->kept);
 	sl_json_known(j, "temporary", lives->unknown ? -1 : (int64_t)lives->temporary);
-	sl_json_known(j, "lifetime_ns", lives->unknown || !ended ? -1 : (int64_t)(lives->ended_ns / ended));
+	sl_json_known(j, "lifetime_ns", lives->unknown || lives->timeless || !ended ? -1 : (int64_t)(lives->ended_ns / ended));
 	sl_json_array(j, "sizes");
 	for (unsigned i = 0; i < SL_LIVES_CLASSES && !lives->unknown; i++) {
 		if (!lives->sizes[i])

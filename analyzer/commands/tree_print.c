@@ -92,7 +92,7 @@ static const char *lifetime_of(char *text, const struct sl_tree_lives *lives)
 {
 	uint64_t ended = lives->made - lives->kept;
 
-	return lives->unknown ? "?" : ended ? sl_format_duration(text, lives->ended_ns / ended) : "-";
+	return lives->unknown ? "?" : ended && !lives->timeless ? sl_format_duration(text, lives->ended_ns / ended) : "-";
 }
 
 static void put_lives(const struct sl_tree_lives *lives, bool ascii)

@@ -291,6 +291,20 @@ class Screens(unittest.TestCase):
         for part in shown.split("...\n"):
             self.assertIn("\n" + part, "\n" + said)
 
+    def test_a_file_without_times_has_none(self):
+        allocator = self.small()
+        for addr in [block[0] for segment in allocator.segments for block in segment["blocks"]][:5]:
+            allocator.free(addr)
+        whole, _ = made.snapshot(allocator)
+        for timed in (True, False):
+            for event in whole["device_traces"][0] if not timed else ():
+                del event["time_us"]
+            path = self.path(whole)
+            self.assertEqual(self.page(path)["t0_unix_ns"] is not None, timed)
+            owners = json.loads(self.run_on("table", "--json", path).stdout)["owners"]
+            self.assertEqual([row["lifetime_ns"] is not None for row in owners if row["name"] == "PyTorch tensors"], [timed])
+            self.assertEqual(", at " in self.screen(path), timed)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])

@@ -252,7 +252,7 @@ void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const
 	sl_page_put_text(page, "tag", tag);
 	sl_page_put_text(page, "dry", dry);
 	snprintf(number, sizeof(number), "%llu", (unsigned long long)page->t0_unix_ns);
-	sl_page_put_text(page, "t0_unix_ns", number);
+	sl_page_put_text(page, "t0_unix_ns", page->timeless ? NULL : number);
 	sl_page_put_double(page, "duration_ns", (double)(page->t1_unix_ns - page->t0_unix_ns));
 }
 

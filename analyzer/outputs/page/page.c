@@ -5,6 +5,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/window_facts.h"
 
 static int by_oddness(const void *a, const void *b, void *oddness)
 {
@@ -78,6 +79,7 @@ static void begin(struct sl_page *page, struct sl_report *report, const struct s
 	}
 	page->t0_unix_ns = report->started_unix_ns;
 	page->t1_unix_ns = report->ended_unix_ns;
+	page->timeless = first && sl_header_is_snapshot(first) && !sl_window_is_timed(first);
 	order_processes(page);
 	sl_page_open(page, keys, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
 		     first ? first->tag : NULL, sl_dry_report(report));

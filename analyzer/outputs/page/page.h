@@ -104,6 +104,7 @@ struct sl_page {
 	size_t left_stacks, left_rows;	    /* beyond the budget, for a diff */
 	const struct sl_emit_options *emit; /* settings of Stormlog's analyses; NULL: the defaults */
 	uint64_t t0_unix_ns, t1_unix_ns;
+	bool timeless;	 /* a snapshot whose events have no times: each counts as a microsecond */
 	unsigned *order; /* processes, unusual ones first */
 
 	struct sl_map strings; /* text -> number */

@@ -103,10 +103,11 @@ export function drawAnswer(node, page) {
 	const events = processes.reduce((a, p) => a + p.events, 0), lost = processes.reduce((a, p) => a + p.lost_events, 0);
 	const ooms = page.ooms.filter((o) => o.recovered !== true).length;
 	const status = [...new Set(processes.map((p) => p.status))].map((s) => `${processes.filter((p) => p.status === s).length} ${s}`).join(", ");
+	const begun = [!page.timeless && `Started ${date(page.t0)}`, processes.length && processes[0].command && visible(processes[0].command, 200)].filter(Boolean).join(": ");
 	replace(node,
 		dryLine(page, " Times are of the dry run and say nothing of the card."),
 		h("h1", {}, visible(page.title, 200)),
-		h("p", {class: "soft"}, `${plural(processes.length, "process", "processes")} on ${plural(new Set(processes.map((p) => p.host)).size, "host")}${page.dry ? "" : `, ${duration(page.duration_ns)}`}, ${status}. Started ${date(page.t0)}${processes.length && processes[0].command ? `: ${visible(processes[0].command, 200)}` : ""}.`),
+		h("p", {class: "soft"}, `${plural(processes.length, "process", "processes")} on ${plural(new Set(processes.map((p) => p.host)).size, "host")}${page.dry ? "" : `, ${duration(page.duration_ns)}`}, ${status}. ${begun}.`),
 		h("ol", {class: "answer"}, answer(page).map((line) => h("li", {}, line))),
 		h("div", {class: "tiles"},
 			shown.map((d) => tile(`Peak, ${d.processes.length === 1 && processes.length > 1 ? rankName(page, d.processes[0]) + ", " : ""}${visible(d.host, 30)} device ${d.device}`, bytes(d.known_peak),

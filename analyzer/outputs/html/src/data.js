@@ -4,6 +4,7 @@
  * the browser, msgpack without touching a number of a column.
  */
 import {decode, ExtensionCodec} from "@msgpack/msgpack";
+import {countEvents} from "./format.js";
 
 /* msgpack extension types: little-endian columns */
 const COLUMNS = {1: Uint8Array, 2: Uint16Array, 3: Uint32Array, 4: Float32Array, 5: Float64Array};
@@ -19,7 +20,9 @@ export function unpack(raw) {
 	const page = decode(raw, {extensionCodec: codec});
 	if (page.schema !== "stormlog.page" || page.version !== 1)
 		throw new Error(`data of this page is ${page.schema} version ${page.version}, and not for this reader`);
-	page.t0 = BigInt(page.t0_unix_ns);
+	page.timeless = page.t0_unix_ns === null;
+	page.t0 = BigInt(page.t0_unix_ns ?? 0);
+	countEvents(page.timeless);
 	return page;
 }
 

@@ -43,10 +43,20 @@ export function percent(part, whole) {
 	return `${p < 10 ? p.toFixed(1) : p.toFixed(0)}%`;
 }
 
+const EVENT = 1000; /* ns; where a snapshot's events have no times, each counts as so much */
+let timeless = false;
+
+/* Instants and spans are numbers of events from here on, or times. */
+export function countEvents(on) {
+	timeless = on;
+}
+
 /* A span of nanoseconds. */
 export function duration(ns) {
 	if (!known(ns))
 		return UNKNOWN;
+	if (timeless)
+		return `${count(ns / EVENT)} events`;
 	const s = ns / 1e9;
 	if (Math.abs(s) < 1e-6)
 		return `${ns.toFixed(0)} ns`;
@@ -63,6 +73,8 @@ export function duration(ns) {
 /* An instant with as many digits as tell it from its neighbours on an axis, `step_ns` away. */
 export function instant(ns, step_ns) {
 	const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10((step_ns || 1e9) / 1e9))));
+	if (timeless)
+		return `event ${count(ns / EVENT)}`;
 	const s = ns / 1e9;
 	if (s < 60 && ns >= 0)
 		return `${s.toFixed(digits)} s`;

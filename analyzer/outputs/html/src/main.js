@@ -153,7 +153,7 @@ function build(page, served) {
 	section("time", "Memory over time", h("div", {class: "controls"}, scopeControls,
 		choices(state, "by", () => series.groups(scope()), "Stacked by", () => series.choose(scope(), state.get("by"))),
 		choices(state, "mode", () => [["mean", "Mean"], ["max", "Max"], ["both", "Both"]], "Of each bin"),
-		choices(state, "axis", () => [["since", "Since start"], ["clock", "Clock (UTC)"], ...(page.steps.length ? [["step", "Step"]] : [])], "Axis"),
+		choices(state, "axis", () => [["since", "Since start"], ...(page.timeless ? [] : [["clock", "Clock (UTC)"]]), ...(page.steps.length ? [["step", "Step"]] : [])], "Axis"),
 		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run"), notes && notes.node, closer && closer.node), timeline.node);
 	const recorded = page.source === "trace";
 	const absent = h("p", {class: "empty"}, "Samples do not say who asked for memory: these files have no calls, no stacks and no leaks. To see them record the program with stormlog-run.");

@@ -6,7 +6,7 @@ import {answer, hiddenWords} from "../src/answer.js";
 import {Cards, byPlace, bySeverity, nothing, together} from "../src/cards.js";
 import {highest, path} from "../src/changes.js";
 import {alwaysFrom, drawn, saves} from "../src/fit.js";
-import {bytes, clock, duration, instant, visible} from "../src/format.js";
+import {bytes, clock, countEvents, duration, instant, visible} from "../src/format.js";
 import {orderOf, scores} from "../src/ranks.js";
 import {fragmentation, freePieces} from "../src/segments.js";
 import {sorted} from "../src/tables.js";
@@ -19,6 +19,13 @@ test("unknown is a dash and never 0", () => {
 	for (const unknown of [null, undefined, NaN])
 		assert.deepEqual([bytes(unknown), duration(unknown)], ["–", "–"]);
 	assert.equal(bytes(0), "0 B");
+});
+
+test("where events have no times, they are counted", () => {
+	countEvents(true);
+	assert.deepEqual([duration(7123000), instant(7123000, 1000)], ["7\u202f123 events", "event 7\u202f123"]);
+	countEvents(false);
+	assert.equal(duration(7123000), "7.12 ms");
 });
 
 test("a figure of the whole device bounds what is hidden", () => {
