@@ -110,7 +110,7 @@ class Thread:
         out = []
         for at in range(0, count, 4096):
             size = min(4096, count - at)
-            part = {name: values[at:at + size] if numpy.ndim(values) else numpy.full(size, values) for name, values in columns.items()}
+            part = {name: values[at:at + size] if hasattr(values, "__len__") else numpy.full(size, values) for name, values in columns.items()}
             part.setdefault("time_ns", numpy.arange(size, dtype=numpy.uint64) * 1000 + self.time)
             part.setdefault("device", numpy.zeros(size))
             self.time = int(max(part["time_ns"])) + 1000
