@@ -177,7 +177,7 @@ class Core(unittest.TestCase):
 
     def test_threads_that_fork_without_a_pause_have_one_writer(self):
         """Two writers write over each other: a crash, or a damaged trace."""
-        for _ in range(10):
+        for _ in range(3):
             (trace,), _ = run("forks", 3, 500000)
             self.assertEqual(trace.damage, [])
             self.assert_gapless(trace, 3, 500000)
