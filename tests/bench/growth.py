@@ -604,7 +604,7 @@ LISTED = (listed, listed_summary, listed_pack)
 FIT = (waiting, captures, private_pools, corrections, rooms)
 COUNTED = os.path.basename(ANALYZE) == "counted"
 NAMED = (stacks, runs, files, segments, samples, modules, communicators, suppressions, telemetry_ranks, labels, threads, live)
-LARGER = {stacks: 3, modules: 5, telemetry_ranks: 5, labels: 5}  # so many times the sizes, where one decade is counted
+LARGER = {stacks: 3, modules: 5, telemetry_ranks: 5, labels: 5, beside: 1 / 4, one_by_one: 1 / 4}  # so many times the sizes, where one decade is counted
 WORK = NAMED + (depth, traffic, gathered_addresses, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
         nodes, launches, leaving, streams, labelled_leaks, holders, refusals, refusals_between, table, namesakes, baseline, stray_places, beside, one_by_one, ranks_of_places, keeping, queues,
         collecting) + LISTED + FIT
@@ -620,12 +620,12 @@ def main():
         if ONLY and make.__name__ != ONLY:
             continue
         times = LARGER.get(make, 1) if COUNTED and DECADES == 1 else 1
-        sizes = [LARGEST // 10 ** k * times for k in range(DECADES, -1, -1)]
+        sizes = [int(LARGEST // 10 ** k * times) for k in range(DECADES, -1, -1)]
         base = cost(make, max(sizes[0] // 10, 1 if make in NAMED else 20))[0]
         measured = [cost(make, size) for size in sizes]
         net = [max(seconds - base, LEAST_SECONDS / 10) for seconds, _ in measured]
         exponents = [math.log10(net[k + 1] / net[k]) if net[k + 1] > LEAST_SECONDS else 0 for k in range(DECADES)]
-        print("%-18s" % (make.__name__ + " x%d" % times * (times > 1)) + "".join("%9.2f%s" % (seconds, "M" if COUNTED else "s") for seconds, _ in measured) + "  "
+        print("%-18s" % (make.__name__ + (" x%g" % times if times != 1 else "")) + "".join("%9.2f%s" % (seconds, "M" if COUNTED else "s") for seconds, _ in measured) + "  "
               + " ".join("%.2f" % e if e else "-" for e in exponents) + "%9d" % (measured[-1][1] >> 10), flush=True)
         told = not COUNTED or (any(exponents) and (make not in NAMED or exponents[-1] <= NAMED_EXPONENT_MAX))
         if max(exponents) > (WORK_EXPONENT_MAX if COUNTED else EXPONENT_MAX) or not told:
