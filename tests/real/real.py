@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Python packages from PyPI in environments of their own, and programs run in them with and without the agent."""
+import contextlib
 import glob
 import os
 import re
@@ -64,7 +65,7 @@ def driver_only():
     os.makedirs(folder, exist_ok=True)
     for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
         link = os.path.join(folder, name)
-        if not os.path.islink(link):
+        with contextlib.suppress(FileExistsError):
             os.symlink(os.path.relpath(os.path.join(e2e.SIM, name), folder), link)
     return folder
 
