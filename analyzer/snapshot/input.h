@@ -38,7 +38,7 @@ const char *sl_input_why(const struct sl_input *input); /* static; NULL: the fil
 
 uint64_t sl_input_read(const struct sl_input *input); /* bytes of the file that were read */
 
-/* Of the next byte, unpacked. */
+/* The next byte's offset, unpacked. */
 static inline uint64_t sl_input_offset(const struct sl_input *input)
 {
 	return input->before + input->at;

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-attach on running processes without a recorder: traces against the simulator's journal.  Skipped where the kernel forbids it."""
+"""stormlog-attach on running processes without a recorder: traces against the simulator's journal.  Skipped where the kernel forbids it.
+Longer than other files: all its tests attach to running programs, which is tried once."""
 import concurrent.futures
 import os
 import random
