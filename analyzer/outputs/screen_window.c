@@ -17,6 +17,7 @@
 #define LEAST_REST  500 /* the same of smaller places together, and of rounding */
 #define LARGE_PART  33	/* rows of at least one of so many parts are drawn beyond the first SHOWN */
 #define SHOWN_LARGE 12
+#define LAYERS	    4 /* a line that holds so many blocks of one stack at once keeps them for a backward pass */
 #define RIGHT	    44
 #define SPARK	    64
 #define NOTES	    8
@@ -92,7 +93,8 @@ struct row {
 	uint64_t bytes;
 	unsigned parts; /* of what was made before the window */
 	struct {
-		uint64_t bytes, once, live; /* once: of stacks that never replaced a block */
+		/* once: of stacks that never replaced a block; gathered: also of those that held several at once, as layers do */
+		uint64_t bytes, once, gathered, live;
 	} of[SL_ROLE_COUNT];
 	/* Bytes that were freed in the window, of an optimizer or of no known purpose. */
 	uint64_t freed, freed_by_optimizer;
@@ -190,6 +192,7 @@ static void add_site(struct rows *rows, struct sl_process *process, const struct
 		return;
 	}
 	row->of[role].bytes += bytes;
+	row->of[role].gathered += track->births <= track->most_blocks || track->most_blocks >= LAYERS ? bytes : 0;
 	if (track->births <= track->most_blocks && (role != SL_ROLE_OPTIMIZER || makes_state(frames, count)))
 		row->of[role].once += bytes;
 	row->of[role].live += site->live_bytes;
@@ -285,7 +288,9 @@ static const char *what_for(const struct row *row, bool window, bool backward)
 	case SL_ROLE_OPTIMIZER:
 		return once ? "optimizer, made once" : window ? "made in the optimizer's step" : "optimizer";
 	case SL_ROLE_ACTIVATIONS:
-		return once && (backward || stays) ? "activations: held for backward" : "made in forward";
+		return (backward ? 2 * row->of[role].gathered >= row->of[role].bytes : once && stays) && window
+			       ? "activations: held for backward"
+			       : "made in forward";
 	default:
 		return "";
 	}

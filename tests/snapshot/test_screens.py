@@ -133,6 +133,21 @@ class Screens(unittest.TestCase):
         self.assertIn(("part4.py:82 step", "optimizer, made once"), self.rows(self.stranger("xl_fullstep_128")))  # zeros_like
         self.assertIn(("part1.py:78 forward", "activations: held for backward"), self.rows(self.stranger("xl_forward_mixed_128")))
 
+    def test_what_is_held_for_backward_goes_in_the_backward_pass(self):
+        events = self.read("medium_training_512")["device_traces"][0]
+        freed_by = {}
+        for event in events:
+            if event["action"] == "alloc":
+                freed_by[event["addr"]] = event
+            elif event["action"] == "free_completed" and event["addr"] in freed_by:
+                freed_by.pop(event["addr"])["backward"] = any("autograd" in f["name"] for f in event["frames"])
+        rows = [name for name, what in self.rows(self.stranger("medium_training_512")) if what == "activations: held for backward"]
+        self.assertGreater(len(rows), 5)
+        for row in rows:
+            file, line = row.split()[0].split(":")
+            held = [event for event, _ in at_peak(events) if any(f["filename"].endswith(file) and f["line"] == int(line) for f in event["frames"])]
+            self.assertGreater(sum(e["size"] for e in held if e.get("backward")), 0.9 * sum(e["size"] for e in held), row)
+
     def test_without_a_window_the_last_event_has_happened(self):
         path, wanted = self.stranger("old_serving"), 807625200  # active_end of truth.jsonl; its one event is a free
         self.assertEqual(json.loads(self.run_on("report", "--json", path).stdout)["processes"][0]["snapshot"]["devices"][0]["requested_peak_bytes"], wanted)
