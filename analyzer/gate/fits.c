@@ -92,6 +92,18 @@ static void judge_driver(struct sl_fits *one, const struct sl_fit_driver *driver
 		 sl_format_size(live, driver->peak_bytes), said[verdict].words, sl_format_size(may, capacity), why);
 }
 
+/* True: the recording's last request may have found no room, but the program got over its errors, as no-oom judges them. */
+static bool went_on(const struct sl_process *process, int device)
+{
+	for (size_t i = 0; i < process->model->ooms.count; i++) {
+		const struct sl_oom *oom = &process->model->ooms.item[i];
+
+		if (oom->device == device && !sl_oom_got_over(oom) && !oom->in_retry)
+			return false;
+	}
+	return process->model->ooms.count && process->model->ooms_total == process->model->ooms.count;
+}
+
 struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned *count)
 {
 	struct sl_fits *list = NULL;
@@ -116,10 +128,17 @@ struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned
 			continue;
 		}
 		sl_fit_record(&fit, process->trace, session, true);
-		for (unsigned i = 0; i < fit.count; i++)
+		for (unsigned i = 0; i < fit.count; i++) {
+			fit.recordings[i].goes_on |= went_on(process, fit.recordings[i].device);
 			judge(add(&list, count, who, fit.recordings[i].device), process, &fit.recordings[i], capacity);
-		for (unsigned i = 0; i < fit.driver_count; i++)
+		}
+		for (unsigned i = 0; i < fit.driver_count; i++) {
+			if (went_on(process, fit.drivers[i].device)) { /* what a larger device refused, this one refuses too */
+				fit.drivers[i].refused = capacity > fit.drivers[i].failed_total;
+				fit.drivers[i].failed_total = 0;
+			}
 			judge_driver(add(&list, count, who, fit.drivers[i].device), &fit.drivers[i], capacity);
+		}
 		sl_fit_forget(&fit);
 		free(session);
 	}

@@ -443,6 +443,18 @@ class Gate(unittest.TestCase):
         self.assertIn("FAIL     dry", self.ask("check", "--max-peak", "1G", "--strict", whole, status=1))
         self.assertIn("FAIL     max-peak", self.ask("check", "--dry", "--max-peak", "1M", whole, status=1))
 
+    def test_what_a_job_got_over_is_one_thing_for_all_verdicts(self):
+        traces = self.record("over", ALLOCATE % 64 + """
+for i in range(40):
+    if i % 13 == 0:
+        rt.cudaMalloc(ctypes.byref(free), ctypes.c_size_t(200 << 30))
+    rt.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(1 << 20))
+""")
+        said = self.ask("check", "--dry", "--no-oom", "--fits", "100G", traces)
+        self.assertEqual(re.findall(r"(?m)^(\w+) +(fits|dry|no-oom) ", said), [("unknown", "fits"), ("ok", "dry"), ("ok", "no-oom")], said)
+        self.assertIn("no sample after the peak", said)
+        self.assertIn("NEED     fits H200", self.ask("report", traces))
+
     def test_a_job_that_used_no_gpu_has_no_answer(self):
         traces = os.path.join(self.folder, "none")
         for gate, status in ((), 0), (("--gate",), 3):
