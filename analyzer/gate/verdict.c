@@ -286,15 +286,18 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 }
 
 /* A dry run that stormlog ended where its memory had settled tells of its first steps only; a process that failed, of less. */
-static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, bool asked)
+static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_limits *limits)
 {
-	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report);
+	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report), *end = NULL;
 	struct sl_dry_need need;
 	struct sl_dry_read read;
 	char text[400];
+	bool sure;
 	uint64_t step;
 
-	if (card && !asked)
+	for (unsigned i = 0; !end && i < report->process_count; i++)
+		end = sl_dry_end(&report->processes[i]);
+	if (card && !limits->dry)
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
 		    "this is a dry run on %s; --dry accepts it if it came to its end", card);
 	else if (card && why)
@@ -315,8 +318,15 @@ static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, bo
 		sl_dry_say(&need, text, sizeof(text));
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry", "the dry run came to its end, and it depends on the card: %s",
 		    text);
-	} else if (card)
-		add(outcomes, "dry", SL_LEVEL_PASS, false, "dry", "the dry run on %s came to its end", card);
+	} else if (card && end) {
+		add(outcomes, "dry", SL_LEVEL_PASS, false, "dry", "on %s %s", card, end);
+	} else if (card) {
+		sure = !limits->strict || !sl_dry_late(report);
+		why = sl_dry_ran(report, text, sizeof(text)) ? text : NULL;
+		add(outcomes, "dry", sure ? SL_LEVEL_PASS : SL_LEVEL_UNKNOWN, false, "dry",
+		    "the dry run on %s came to its end%s%s%s", card, why ? ": " : "", why ? why : "",
+		    sure ? "" : "; --steps N decides otherwise");
+	}
 }
 
 /* ---- the report's findings, with --fail-on */
@@ -558,7 +568,7 @@ void sl_verdict(struct sl_outcomes *outcomes, struct sl_report *report, const st
 	for (unsigned i = 0; i < limits->growth_count; i++)
 		check_growth(outcomes, report, measures, &limits->growth[i]);
 	check_fits(outcomes, report, limits->fits);
-	check_dry(outcomes, report, limits->dry);
+	check_dry(outcomes, report, limits);
 	check_ooms(outcomes, report, limits);
 	for (size_t i = 0; baseline && i < measures->list.count; i++)
 		check_against(outcomes, &measures->list.item[i], baseline, limits);

@@ -53,6 +53,7 @@ static void put_dry(struct sl_json *j, const struct sl_report *report)
 	const char *card = sl_dry_report(report);
 	struct sl_dry_need need = {0};
 	struct sl_dry_read read;
+	uint64_t asked;
 	bool known = sl_dry_need(report, &need);
 
 	if (!card) {
@@ -67,6 +68,9 @@ static void put_dry(struct sl_json *j, const struct sl_report *report)
 	sl_json_known_uint(j, "unsure_bytes", known ? need.unsure : SL_UNKNOWN);
 	sl_json_known_uint(j, "outside_low_bytes", known ? need.low : SL_UNKNOWN);
 	sl_json_known_uint(j, "outside_high_bytes", known ? need.high : SL_UNKNOWN);
+	sl_json_known_uint(j, "steps", sl_dry_steps(report, &asked));
+	sl_json_known_uint(j, "steps_asked", asked ? asked : SL_UNKNOWN);
+	sl_json_string(j, "may_be_ended_by", sl_dry_late(report));
 	sl_json_array(j, "reads");
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; sl_dry_read(&report->processes[i], k, &read); k++) {

@@ -43,7 +43,7 @@ void sl_screen_need(struct sl_screen_page *page)
 	const char *card = sl_dry_report(page->report), *end = NULL, *why = sl_dry_unfinished(page->report);
 	struct sl_dry_need need;
 	struct sl_dry_read read, size;
-	char text[400];
+	char text[400], ran[300];
 	bool depends, shape;
 	uint64_t early;
 
@@ -72,6 +72,8 @@ void sl_screen_need(struct sl_screen_page *page)
 	else if (shape)
 		sl_screen_say(page, "      %s took a size from values that were not computed: %s", sl_paths_name(size.line),
 			      size.what);
+	if (!end && sl_dry_ran(page->report, ran, sizeof(ran)))
+		sl_screen_say(page, "      %s", ran);
 	if (end)
 		sl_screen_say(page, "      %s", end);
 	else if (why)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/dry.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analyzer/base/format.h"
@@ -191,6 +192,55 @@ bool sl_dry_ran_out(const struct sl_report *report)
 	return false;
 }
 
+uint64_t sl_dry_steps(const struct sl_report *report, uint64_t *asked)
+{
+	uint64_t most = SL_UNKNOWN, steps;
+
+	*asked = 0;
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+
+		steps = steps_of(process);
+		if (steps == SL_UNKNOWN || (most != SL_UNKNOWN && steps <= most))
+			continue;
+		most = steps;
+		*asked = asked_steps(&process->trace->header);
+	}
+	return most;
+}
+
+const char *sl_dry_late(const struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+		const struct sl_said *said = sl_defs_said(process->model->defs, "dry.late");
+
+		const char *lines = said ? strchr(said->value, ' ') : NULL;
+
+		if (lines && !sl_dry_end(process) && strtoull(said->value, NULL, 10) + 1 >= steps_of(process))
+			return lines + 1;
+	}
+	return NULL;
+}
+
+bool sl_dry_ran(const struct sl_report *report, char *out, size_t size)
+{
+	uint64_t asked, steps = sl_dry_steps(report, &asked), early;
+	const char *late = sl_dry_late(report);
+	struct sl_dry_read read;
+	char of[32] = "";
+
+	if (steps == SL_UNKNOWN)
+		return false;
+	early = sl_dry_early(report, &read);
+	if (asked > steps)
+		snprintf(of, sizeof(of), " of %s", SL_NUMBER(asked));
+	snprintf(out, size, "%s%s optimizer step%s ran%s%s%s", SL_NUMBER(steps), of, steps == 1 && !*of ? "" : "s",
+		 late && !early ? "; a value that was not computed may have ended it (" : "", late && !early ? late : "",
+		 late && !early ? ")" : "");
+	return true;
+}
+
 const char *sl_dry_unfinished(const struct sl_report *report)
 {
 	static const char *const ends[SL_ENDED_COUNT] = {
@@ -199,6 +249,7 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 		[SL_ENDED_FAILED] = "it ended with a status other than 0",
 		[SL_ENDED_UNKNOWN] = "how it ended was not recorded",
 	};
+	static char ended[128];
 	enum sl_ended worst = SL_ENDED_COMPLETED, one;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -206,8 +257,12 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 
 		if (process->parent) /* workers are ended by the process that started them */
 			continue;
-		if (sl_dry_end(process) && !asked_steps(&process->trace->header))
-			return "stormlog ended it once its memory had settled; record it with --steps N";
+		if (sl_dry_end(process) && !asked_steps(&process->trace->header)) {
+			snprintf(ended, sizeof(ended),
+				 "stormlog ended it once its memory had settled: run it again with --steps %" PRIu64,
+				 steps_of(process));
+			return ended;
+		}
 		one = sl_trace_ended(process->trace);
 		worst = one < worst ? one : worst;
 	}

@@ -52,6 +52,18 @@ uint64_t sl_dry_early(const struct sl_report *report, struct sl_dry_read *read);
 /* True: how many elements a tensor has followed from values that were not computed.  read: the first such line. */
 bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read);
 
+/* How many steps of an optimizer ran, in the process that ran most; SL_UNKNOWN: no PyTorch was there. asked: --steps, or 0. */
+uint64_t sl_dry_steps(const struct sl_report *report, uint64_t *asked);
+
+/*
+ * "train.py:88, train.py:90": lines that read values that were not computed in the last step of a job that ended by its own. Whether
+ * one of them ended it cannot be told from one that printed a loss. NULL: none did.
+ */
+const char *sl_dry_late(const struct sl_report *report);
+
+/* "3 of 10 optimizer steps ran", and what may have ended them; false: no PyTorch was there. */
+bool sl_dry_ran(const struct sl_report *report, char *out, size_t size);
+
 /* "the first 20 steps fit; ...": the dry run ended the job, and this is what it saw; NULL: it did not. */
 const char *sl_dry_end(const struct sl_process *process);
 

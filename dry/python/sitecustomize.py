@@ -64,6 +64,18 @@ def with_criteria(criteria):
     stormlog_dry.with_criteria(criteria)
 
 
+def with_callbacks(module):
+    import stormlog_dry
+
+    stormlog_dry.with_callbacks(module)
+
+
+def with_early_stopping(module):
+    import stormlog_dry
+
+    stormlog_dry.with_early_stopping(module)
+
+
 def with_boxes(boxes):
     import stormlog_dry_values
 
@@ -121,6 +133,9 @@ if os.path.isdir(os.environ.get("STORMLOG_DRY", "")):
     sys.meta_path.insert(0, WaitsFor("torch", with_torch))
     sys.meta_path.insert(0, WaitsFor("torch.distributed.launcher.api", with_starter))
     sys.meta_path.insert(0, WaitsFor("transformers.generation.stopping_criteria", with_criteria))
+    sys.meta_path.insert(0, WaitsFor("transformers.trainer_callback", with_callbacks))
+    for package in "lightning.pytorch", "pytorch_lightning":
+        sys.meta_path.insert(0, WaitsFor(package + ".callbacks.early_stopping", with_early_stopping))
     sys.meta_path.insert(0, WaitsFor("deepspeed.runtime.zero.utils", with_zero))
     sys.meta_path.insert(0, WaitsFor("wandb.sdk.wandb_init", with_wandb))
     sys.meta_path.insert(0, WaitsFor("mlflow.tracking._tracking_service.utils", with_mlflow))

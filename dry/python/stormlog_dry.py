@@ -31,13 +31,14 @@ def place(frame):
 
 
 def note(frame, what):
-    """Once for each line and first word of what was read there."""
+    """Once for each line and first word of what was read there. Returns the line."""
     where = place(frame)
     known = where, what.split()[0]
     if len(seen) < MOST and known not in seen:
         seen.add(known)
         if say:
             say(PREFIX + where.encode(), what.encode())
+    return where
 
 
 def with_criteria(module):
@@ -51,6 +52,33 @@ def with_criteria(module):
     module.EosTokenCriteria.__call__ = longest
 
 
+def with_callbacks(module):
+    """A metric that was not computed ends no training of transformers' Trainer."""
+    real = module.EarlyStoppingCallback.on_evaluate
+
+    def goes_on(self, args, state, control, **kwargs):
+        stopped = control.should_training_stop
+        real(self, args, state, control, **kwargs)
+        if control.should_training_stop and not stopped:
+            note(sys._getframe(1), "longest case: no early stop")
+            control.should_training_stop = False
+
+    module.EarlyStoppingCallback.on_evaluate = goes_on
+
+
+def with_early_stopping(module):
+    """Nor one of Lightning."""
+    real = module.EarlyStopping._evaluate_stopping_criteria
+
+    def goes_on(self, current):
+        stops, why = real(self, current)
+        if stops:
+            note(sys._getframe(1), "longest case: no early stop")
+        return False, None
+
+    module.EarlyStopping._evaluate_stopping_criteria = goes_on
+
+
 def begin(torch):
     global say
     say = metadata()
@@ -60,13 +88,13 @@ def begin(torch):
         os._exit(124)
     import stormlog_dry_end
 
-    stormlog_dry_end.begin(torch, int(os.environ.get("STORMLOG_DRY_STEPS", 0)), say)
+    job = stormlog_dry_end.begin(torch, int(os.environ.get("STORMLOG_DRY_STEPS", 0)), say)
 
     def noted(name, read):
         def method(tensor, *args):
             value = read(tensor, *args)
-            if tensor.is_cuda and len(seen) < MOST and not knows(tensor):
-                note(sys._getframe(1), "%s of %s" % (name, str(tensor.dtype).replace("torch.", "")))
+            if tensor.is_cuda and not knows(tensor):
+                job.reads(note(sys._getframe(1), "%s of %s" % (name, str(tensor.dtype).replace("torch.", ""))))
             return value
 
         method.__name__ = name

@@ -9,6 +9,7 @@ import time
 SETTLED = 10      # steps in which neither the peak nor what a step keeps has grown
 WHOLE = 60        # seconds in which a job may end by its own
 PATIENCE = 600    # seconds for which an evaluation is waited for
+READS = 3         # lines of a step that are named
 EVALUATES = re.compile(r"\.eval\(\)|evaluate\(|eval_strategy|evaluation_strategy|validation_step")
 
 
@@ -34,6 +35,7 @@ class Job:
         self.began, self.wait = time.monotonic(), float(os.environ.get("STORMLOG_DRY_WHOLE", WHOLE))
         self.first = None  # the optimizer whose steps count
         self.steps = self.grown = 0
+        self.read_at, self.read = -1, []  # lines that read values since that step
         self.peak = self.kept = 0
         self.longest = ()
         self.ran = {"evaluation": False, "checkpoint": False, "generate": False}
@@ -90,12 +92,20 @@ class Job:
         if optimizer is not self.first and not self.last:
             return
         self.steps += 1
-        if self.steps <= max(2, self.last) and self.say:  # a job that ends before that step tells less (analyzer/report/dry.c)
+        if self.say:  # at each, since the job may end by os._exit()
             self.say(b"dry.steps", b"%d" % self.steps)
         if self.steps == self.last:
             self.end("after %d steps" % self.steps)
         elif not self.last and self.has_settled():
             self.end("by itself: in %d steps neither the peak nor what a step keeps has grown" % SETTLED)
+
+    def reads(self, line):
+        """A value that was not computed, which may end the job soon (analyzer/report/dry.c)."""
+        if self.read_at != self.steps:
+            self.read_at, self.read = self.steps, []
+        if self.say and line not in self.read and len(self.read) < READS:
+            self.read.append(line)
+            self.say(b"dry.late", b"%d %s" % (self.steps, ", ".join(map(os.path.basename, self.read)).encode()))
 
     def end(self, why):
         ran = ["%s %s" % (what, "ran" if did else "did not run") for what, did in self.ran.items()]
@@ -114,3 +124,4 @@ def begin(torch, steps, say):
         say(b"dry.steps", b"0")
     job.watch()
     register_optimizer_step_post_hook(job.stepped)
+    return job

@@ -390,7 +390,7 @@ SAY = ALLOCATE % 64 + """
 at = ctypes.addressof(ctypes.c_void_p.in_dll(ctypes.CDLL(None), "stormlog_api_v1"))
 say = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(ctypes.cast(at, ctypes.POINTER(ctypes.c_void_p))[6])
 """
-ENDED = SAY + 'say(b"dry.end", b"the first 20 steps fit")\n'
+ENDED = SAY + 'say(b"dry.steps", b"20"); say(b"dry.end", b"the first 20 steps fit; evaluation did not run")\n'
 
 
 class Page(unittest.TestCase):
@@ -432,8 +432,9 @@ class Gate(unittest.TestCase):
         self.assertIn("ok       dry", self.ask("check", "--dry", whole))
         self.assertEqual(self.ask("check", "--dry", "--max-peak", "1G", whole).splitlines()[0], FIRST % "H200")
         self.assertIn("status other than 0", self.ask("check", "--dry", self.record("failed", ALLOCATE % 64 + "sys.exit(3)"), status=1))
-        self.assertIn("record it with --steps N", self.ask("check", "--dry", self.record("settled", ENDED), status=1))
-        self.assertIn("ok       dry", self.ask("check", "--dry", self.record("asked", ENDED, "--steps", "20")))
+        self.assertIn("run it again with --steps 20", self.ask("check", "--dry", self.record("settled", ENDED), status=1))
+        self.assertIn("ok       dry              on H200 the first 20 steps fit; evaluation did not run\n",
+                      self.ask("check", "--dry", self.record("asked", ENDED, "--steps", "20")))
         fewer = SAY + 'say(b"dry.steps", b"5")\nsay(b"dry.read./job/train.py:9", b"item of float32")\n'
         self.assertIn("unknown  dry              the job ended before step 20 of an optimizer, and train.py:9 read",
                       self.ask("check", "--dry", self.record("fewer", fewer, "--steps", "20")))
@@ -442,6 +443,17 @@ class Gate(unittest.TestCase):
         self.assertIn("unknown  dry", self.ask("check", "--max-peak", "1G", whole))
         self.assertIn("FAIL     dry", self.ask("check", "--max-peak", "1G", "--strict", whole, status=1))
         self.assertIn("FAIL     max-peak", self.ask("check", "--dry", "--max-peak", "1M", whole, status=1))
+
+    def test_a_value_that_may_have_ended_the_job_is_told(self):
+        for said, late in (("4 train.py:9", True), ("3 train.py:9", False)):
+            traces = self.record("ended" + said[0], SAY + 'say(b"dry.steps", b"5"); say(b"dry.late", b"%s")\n' % said)
+            ran = "5 optimizer steps ran" + "; a value that was not computed may have ended it (train.py:9)" * late
+            self.assertIn("ok       dry              the dry run on H200 came to its end: %s\n" % ran, self.ask("check", "--dry", traces))
+            self.assertIn("--steps N decides otherwise" if late else "ok       dry", self.ask("check", "--dry", "--strict", traces, status=int(late)))
+            self.assertIn(ran, " ".join(self.ask("report", traces).split()))
+            with open(os.path.join(traces, "analysis", "report.json")) as file:
+                dry = json.load(file)["run"]["dry"]
+            self.assertEqual((dry["steps"], dry["steps_asked"], dry["may_be_ended_by"]), (5, None, "train.py:9" if late else None))
 
     def test_what_a_job_got_over_is_one_thing_for_all_verdicts(self):
         traces = self.record("over", ALLOCATE % 64 + """

@@ -79,6 +79,9 @@ class Torch(unittest.TestCase):
         self.assertRegex(early[1], "unknown  dry .* train.py:10 read a value that was not computed")
         self.assertEqual((early[0], strict[0]), (0, 1))
         self.assertIn("at least: it ended before step 2, and train.py:10 had read", screen)
+        late, strict, _ = self.check(EARLY.replace("< 1e-3", "< 1e-3 and step == 2"), [], ["--strict"])
+        self.assertIn("came to its end: 3 optimizer steps ran; a value that was not computed may have ended it (train.py:10)", late[1])
+        self.assertEqual((late[0], strict[0]), (0, 1))
 
     def train(self, steps, batch, keeps, card="h200"):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
@@ -93,7 +96,8 @@ class Torch(unittest.TestCase):
         self.assertGreater(allocated, 4 * WEIGHTS)
         self.assertLess(allocated, 5 * WEIGHTS + (80 << 20))
         self.assertGreaterEqual(reserved, allocated)
-        self.assertIn("NEED", run.screen)
+        self.assertIn("      3 optimizer steps ran\n", run.screen)
+        self.assertEqual(run.report["run"]["dry"]["steps"], 3)
 
     def test_a_small_card_runs_out_at_the_line(self):
         run = self.train(3, 4 << 20, 0, card="t4")
