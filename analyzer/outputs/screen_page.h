@@ -70,6 +70,11 @@ bool sl_screen_windows(struct sl_screen_page *page);
 bool sl_screen_is_windows(const struct sl_report *report);
 /* Their first line. */
 void sl_screen_window_title(struct sl_screen_page *page);
+/* Bytes of tensors at the device's peak. */
+uint64_t sl_screen_window_held(const struct sl_device_state *device);
+/* screen_rows.c: who held them.  window: the file has one; at_start: bytes held before it.  True: it has no stack of most. */
+bool sl_screen_window_rows(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device,
+			   bool window, uint64_t at_start);
 /* screen_peak.c: the course of a line, as a few signs. */
 void sl_screen_spark(char *out, size_t size, const struct sl_screen_page *page, const struct sl_line *line);
 /* screen_leaks.c: what is kept, what each entry of a label adds, what is never freed. */
