@@ -138,7 +138,7 @@ static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_inst
 			"%s were reserved before the window, part of it may be cache: what ran before may have needed more\n",
 			SL_SIZE(r->reserved_start));
 	if (r->window)
-		fputs("sizes are PyTorch's allocator's" SL_FIT_CARD "\n", stdout);
+		sl_escape_print(stdout, "sizes are PyTorch's allocator's" SL_FIT_CARD "\n");
 	sl_escape_print(stdout, "\n  %-63s %*s %10s",
 			of_allocator || r->window ? "settings; sizes are the allocator's" : "settings; sizes are the device's",
 			SPAN_WIDTH(s),

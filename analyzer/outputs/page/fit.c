@@ -175,6 +175,12 @@ static void put_run(struct sl_page *page, const struct asked *asked, const struc
 			 failed ? sl_page_stack(page, asked->process, (struct sl_stack){.python = r->ops.item[o->at].python}) : 0);
 }
 
+/* A window up to the request that was refused: what fits the rest of the program is not known. */
+static bool ended_early(const struct asked *asked)
+{
+	return asked->subject.recording->window && asked->subject.recording->ooms;
+}
+
 static void put_choice(struct sl_page *page, const struct asked *asked, unsigned c)
 {
 	const struct sl_fit_subject *s = &asked->subject;
@@ -183,7 +189,7 @@ static void put_choice(struct sl_page *page, const struct asked *asked, unsigned
 	msgpack_pack_map(&page->pack.pk, 10);
 	sl_page_put_text(page, "settings", sl_fit_name(s, c));
 	sl_page_put_bool(page, "recorded", !s->choices[c].text);
-	sl_page_put_known(page, "always_from", asked->whole ? a->scan.always_from : SL_UNKNOWN);
+	sl_page_put_known(page, "always_from", asked->whole && !ended_early(asked) ? a->scan.always_from : SL_UNKNOWN);
 	sl_page_put_known(page, "otherwise", a->other_from);
 	/* the search ended before it met one that does not */
 	sl_page_put_bool(page, "at_most", a->scan.looked_to >= a->scan.always_from && a->scan.looked_to > a->free.floor);
@@ -227,7 +233,7 @@ static void put_subject(struct sl_page *page, const struct asked *asked)
 	sl_page_put_array(page, "capacities", s->capacity_count);
 	for (unsigned i = 0; i < s->capacity_count; i++)
 		msgpack_pack_double(&page->pack.pk, (double)s->capacities[i]);
-	sl_page_put_uint(page, "best", asked->whole ? sl_fit_best(s) : 0);
+	sl_page_put_uint(page, "best", asked->whole && !ended_early(asked) ? sl_fit_best(s) : 0);
 	sl_page_put_time(page, "start", asked->process, choices ? s->answers[0].trail.begin_ns : SL_UNKNOWN);
 	sl_page_put_known(page, "width", choices ? s->answers[0].trail.width_ns : SL_UNKNOWN);
 	sl_page_put_array(page, "choices", choices);
