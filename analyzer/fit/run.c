@@ -375,15 +375,19 @@ static void add_span(struct sl_fit_scan *scan, uint64_t from, uint64_t to)
 	*SL_PUSH(&scan->also) = (struct sl_fit_span){from, to};
 }
 
-/* Where so many capacities suffice that not all can be tried, the smallest is looked for by halves, as if those between did too. */
+/*
+ * Where so many capacities suffice that not all can be tried, the smallest is looked for by halves, as if those between did too.
+ * most: operations.
+ */
 static uint64_t by_halves(struct sl_fit_scan *scan, const struct sl_fit_recording *r, struct sl_fit_case *how, uint64_t low,
-			  uint64_t high)
+			  uint64_t high, uint64_t most)
 {
 	struct sl_fit_outcome o;
 
-	for (; low + 1 < high && r->budget->left_ns; scan->runs++) {
+	for (uint64_t done = 0; low + 1 < high && done < most && r->budget->left_ns; scan->runs++) {
 		how->capacity = low + (high - low) / 2;
 		sl_fit_run(&o, r, how);
+		done += o.operations;
 		if (o.verdict == SL_FIT_FITS)
 			high = o.stats.granted < how->capacity ? o.stats.granted : how->capacity;
 		else
@@ -420,6 +424,6 @@ void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *r, con
 		next = from;
 	}
 	if (always)
-		scan->always_from = next = by_halves(scan, r, &one, floor, next);
+		scan->always_from = next = by_halves(scan, r, &one, floor, next, most);
 	scan->looked_to = next > floor ? next : floor;
 }
