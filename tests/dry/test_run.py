@@ -170,9 +170,9 @@ for which in (5, 6, 7, 8):  # reserved and in use: now, most
                 self.assertEqual(run.status, 0, run.err)
                 with open(model) as file:
                     self.assertEqual(file.read(), "new")
-        code = "import os; print(os.environ['HF_HUB_OFFLINE'], os.environ['WANDB_MODE'], os.path.exists(os.path.dirname(os.environ['MLFLOW_TRACKING_URI'])))"
+        code = "import os; print(os.environ['HF_HUB_OFFLINE'], os.environ['WANDB_MODE'], os.environ['COMET_AUTO_LOG_DISABLE'], os.path.exists(os.path.dirname(os.environ['MLFLOW_TRACKING_URI'])))"
         run = Dry(sys.executable, "-c", code, analyze=False, WANDB_MODE="online", MLFLOW_TRACKING_URI="http://localhost:1")
-        self.assertEqual(run.out.split(), ["1", "disabled", "True"])
+        self.assertEqual(run.out.split(), ["1", "disabled", "1", "True"])
 
     def test_a_static_program_is_not_started(self):
         with tempfile.TemporaryDirectory() as folder:
