@@ -76,6 +76,13 @@ def with_early_stopping(module):
     stormlog_dry.with_early_stopping(module)
 
 
+def with_safetensors(module):
+    import stormlog_dry_end
+
+    job = stormlog_dry_end.begin.job
+    job.mark(module, "save_file", job.saves)
+
+
 def with_boxes(boxes):
     import stormlog_dry_values
 
@@ -133,6 +140,7 @@ if os.path.isdir(os.environ.get("STORMLOG_DRY", "")):
     sys.meta_path.insert(0, WaitsFor("torch", with_torch))
     sys.meta_path.insert(0, WaitsFor("torch.distributed.launcher.api", with_starter))
     sys.meta_path.insert(0, WaitsFor("transformers.generation.stopping_criteria", with_criteria))
+    sys.meta_path.insert(0, WaitsFor("safetensors.torch", with_safetensors))
     sys.meta_path.insert(0, WaitsFor("transformers.trainer_callback", with_callbacks))
     for package in "lightning.pytorch", "pytorch_lightning":
         sys.meta_path.insert(0, WaitsFor(package + ".callbacks.early_stopping", with_early_stopping))

@@ -39,23 +39,54 @@ class Job:
         self.peak = self.kept = 0
         self.longest = ()
         self.ran = {"evaluation": False, "checkpoint": False, "generate": False}
+        self.elements = 0        # of the parameters of that optimizer
+        self.evaluating = None   # allocations at the model's eval(); None: it trains
+        self.saved = 0           # elements that were saved since the last step
         self.whole = False
 
     def mark(self, owner, name, what):
-        """Calls of the function count as `what`, once the job has stepped."""
+        """Calls what() with the function's arguments before it, once the job has stepped."""
         function = getattr(owner, name)
 
         def marked(*args, **kwargs):
-            if self.steps and (what != "evaluation" or args[1:] == (False,) or kwargs.get("mode") is False):
-                self.ran[what] = True
+            if self.steps:
+                what(*args, **kwargs)
             return function(*args, **kwargs)
 
         setattr(owner, name, marked)
 
+    def tensors(self, x):
+        if isinstance(x, self.torch.Tensor):
+            return [x]
+        if isinstance(x, self.torch.nn.Module):
+            return list(x.parameters())
+        parts = x.values() if isinstance(x, collections.abc.Mapping) else x if isinstance(x, (list, tuple)) else ()
+        return [tensor for part in parts for tensor in self.tensors(part)]
+
+    def count(self, x):
+        return sum(tensor.numel() for tensor in self.tensors(x))
+
+    def changes(self, module, mode=True):
+        """Module.train(), and eval(), which is train(False): what allocates between them is an evaluation."""
+        allocated = self.torch.cuda.memory_stats().get("allocation.all.allocated", 0)
+        if mode and self.evaluating is not None:
+            self.ran["evaluation"] |= allocated > self.evaluating
+            self.evaluating = None
+        elif not mode and self.evaluating is None and self.count(module) >= self.elements:  # no layer that is frozen
+            self.evaluating = allocated
+
+    def saves(self, x, *args, **kwargs):
+        """A checkpoint has at least as many elements as are trained, in one file or several."""
+        self.saved += self.count(x)
+        self.ran["checkpoint"] |= self.saved >= self.elements
+
+    def generates(self, *args, **kwargs):
+        self.ran["generate"] = True
+
     def watch(self):
         torch = self.torch
-        self.mark(torch.nn.Module, "train", "evaluation")  # eval() is train(False)
-        self.mark(torch, "save", "checkpoint")
+        self.mark(torch.nn.Module, "train", self.changes)
+        self.mark(torch, "save", self.saves)
         history = torch.cuda.memory._record_memory_history
 
         def record(*args, **kwargs):  # the program is to write a snapshot in its end
@@ -78,7 +109,7 @@ class Job:
 
     def has_settled(self):
         if self.steps == 1 and "transformers.generation.utils" in sys.modules:
-            self.mark(sys.modules["transformers.generation.utils"].GenerationMixin, "generate", "generate")
+            self.mark(sys.modules["transformers.generation.utils"].GenerationMixin, "generate", self.generates)
         peak, kept = self.torch.cuda.max_memory_allocated(), self.torch.cuda.memory_allocated()
         if self.steps <= 2 or peak > self.peak or kept > self.kept:
             self.grown, self.peak, self.kept = self.steps, max(peak, self.peak), max(kept, self.kept)
@@ -92,6 +123,9 @@ class Job:
         if optimizer is not self.first and not self.last:
             return
         self.steps += 1
+        self.elements = self.elements or self.count([group["params"] for group in optimizer.param_groups])
+        self.ran["evaluation"] |= self.evaluating is not None  # Lightning ends it without train()
+        self.evaluating, self.saved = None, 0
         if self.say:  # at each, since the job may end by os._exit()
             self.say(b"dry.steps", b"%d" % self.steps)
         if self.steps == self.last:
@@ -108,9 +142,11 @@ class Job:
             self.say(b"dry.late", b"%d %s" % (self.steps, ", ".join(map(os.path.basename, self.read)).encode()))
 
     def end(self, why):
-        ran = ["%s %s" % (what, "ran" if did else "did not run") for what, did in self.ran.items()]
+        ran = ["%s %s" % (what, "ran" if did else "did not run") for what, did in self.ran.items()
+               if what != "generate" or "transformers.generation.utils" in sys.modules]
         text = "the first %d steps fit; %s%s" % (self.steps, "longest input %s; " % "x".join(map(str, self.longest)) if self.longest else "", ", ".join(ran))
-        print("stormlog: DRY RUN ended %s; %s. --steps N decides otherwise" % (why, text), file=sys.stderr, flush=True)
+        if os.environ.get("STORMLOG_QUIET", "0") == "0":
+            print("stormlog: DRY RUN ended %s; %s. --steps N decides otherwise" % (why, text), file=sys.stderr, flush=True)
         if self.say:
             self.say(b"dry.end", text.encode())
         sys.exit(0)
@@ -119,7 +155,7 @@ class Job:
 def begin(torch, steps, say):
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    job = Job(torch, steps, say)
+    begin.job = job = Job(torch, steps, say)
     if say:
         say(b"dry.steps", b"0")
     job.watch()

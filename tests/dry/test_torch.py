@@ -193,6 +193,17 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
         self.assertEqual((run.status, run.out), (0, ""), run.err)
         self.assertIn("ended after 4 steps; the first 4 steps fit; evaluation did not run", run.err)
 
+    def test_evaluation_and_checkpoint_are_told_where_they_did_something(self):
+        after = {"evaluation did not run, checkpoint did not run": "model.eval(); model.train(); torch.save({'lr': torch.ones(1)}, os.devnull)",
+                 "evaluation ran, checkpoint did not run": "model.eval(); model(torch.ones(1, 1024, device='cuda')); model.train()",
+                 "evaluation did not run, checkpoint ran": "model[0].eval(); torch.save({'step': step, 'model': model.state_dict()}, os.devnull)"}
+        for said, statement in after.items():
+            with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+                program.write("import os\n" + TRAIN.replace("        if keeps:", "        %s\n        if keeps:" % statement))
+                program.flush()
+                run = Dry(PYTHON, program.name, "9", "8", "0", options=["--steps", "3"], analyze=False)
+            self.assertIn("ended after 3 steps; the first 3 steps fit; %s. --steps" % said, run.err)
+
     def test_the_job_ends_by_itself_once_memory_has_settled(self):
         for keeps, snapshot, ends in ((0, "", True), (1, "", False), (0, "torch.cuda.memory._record_memory_history(); ", False)):
             with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
