@@ -364,7 +364,9 @@ static bool end_layers(const char *where, bool keep)
 
 void sl_dry_end(const struct sl_launch *run)
 {
-	if (end_layers(scratch, run->keep_writes) | end_layers(folder, run->keep_writes))
+	bool gone = end_layers(scratch, run->keep_writes);
+
+	if (end_layers(folder, run->keep_writes) || gone)
 		sl_launcher_say("the job's writes are gone: --keep-writes keeps them, --allow-writes DIR lets the job write there");
 	if (*folder)
 		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
