@@ -722,7 +722,9 @@ static void account(struct sl_report *report, unsigned process, size_t index, st
 		take_back(oom, take_others(report, process, oom, account));
 	if (!oom->of_framework)
 		take_hidden(p->model, oom, account);
-	if (oom->torch.used && !sl_oom_got_over(oom) && !account->told_later) {
+	if (account->held_by_try) {
+		sl_oom_causes_retry(&demand, p, oom);
+	} else if (oom->torch.used && !sl_oom_got_over(oom) && !account->told_later) {
 		fit = requests_of(requests, p);
 		sl_demand_tell(&demand, p, oom, fit);
 	}
@@ -810,10 +812,14 @@ static void join_group(struct sl_process *process, uint32_t *last)
 	}
 }
 
-/* Repeated failures at one place are one error, described by the last attempt, from which the program did not recover. */
+/*
+ * Repeated failures at one place are one error, described by the last attempt, from which the program did not recover.  So are a
+ * failed try and one by its handler.
+ */
 static void join_attempts(struct sl_process *process)
 {
 	const struct sl_oom *ooms = process->model->ooms.item;
+	struct sl_oom_causes story;
 	size_t total = process->model->ooms.count, after = total;
 	uint32_t *last = sl_memory_must(calloc(total + 1, sizeof(*last)));
 
@@ -822,8 +828,10 @@ static void join_attempts(struct sl_process *process)
 	for (size_t k = total; k--;) {
 		if (process->accounts[k].told_later)
 			continue;
+		process->accounts[k].held_by_try = !sl_oom_got_over(&ooms[k]) && sl_oom_causes_retry(&story, process, &ooms[k]);
 		if (after < total && (process->accounts[after].told_later || !sl_oom_got_over(&ooms[after])))
-			process->accounts[k].told_later = is_another_attempt(process, &ooms[k], &ooms[after]);
+			process->accounts[k].told_later =
+				process->accounts[after].held_by_try || is_another_attempt(process, &ooms[k], &ooms[after]);
 		after = k;
 	}
 	for (size_t k = 0, first = 0, count = 0; k < total; k++) {
@@ -874,7 +882,7 @@ static void do_without(struct sl_process *process)
 	for (size_t k = 0; k < model->ooms.count; k++) {
 		struct sl_oom *oom = &model->ooms.item[k];
 
-		if (!sl_oom_got_over(oom) && !oom->injected && oom->scope == SL_SCOPE_VRAM &&
+		if (!sl_oom_got_over(oom) && !sl_oom_made_to_fail(oom) && oom->scope == SL_SCOPE_VRAM &&
 		    (double)went_on_ns(process, oom) >= run && !is_of_leak(process, oom)) {
 			oom->less_bytes = oom->asked_bytes;
 			oom->elsewhere = true;

@@ -13,6 +13,7 @@
 #include "analyzer/report/leak_list.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
+#include "analyzer/report/roles.h"
 
 #define SPIKE_BIRTHS  5 /* births of the place, and rises, before it */
 #define SPIKE_TIMES   2
@@ -706,38 +707,73 @@ static bool tell_attempts(struct sl_oom_causes *story, struct sl_process *proces
 	return true;
 }
 
-/* What a place held at the error although half of its blocks, or more, had been given back before. */
-static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *oom, struct sl_stack stack, char *where, size_t size)
+/* The error before this one that is not of the same request, if the program caught it; NULL: none. */
+static const struct sl_oom *caught_before(const struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_oom *first = oom;
+
+	while (first > process->model->ooms.item && first->group == oom->group)
+		first--;
+	return first->group == oom->group || first->recovered == 1 || first->device != oom->device ||
+			       (first->thread != oom->thread && !(first->reported_by_torch && oom->reported_by_torch))
+		       ? NULL
+		       : first; /* autograd fails on a thread of its own */
+}
+
+/* How many of the outermost lines are the same. */
+static unsigned in_common(const struct sl_chain *a, const struct sl_chain *b)
+{
+	unsigned same = 0;
+
+	while (same < a->count && same < b->count && sl_place_same(a->frame[a->count - 1 - same], b->frame[b->count - 1 - same]))
+		same++;
+	return same;
+}
+
+/*
+ * What the line of a failed try made, and what is still held, although the program has left that line: activations, or what was
+ * given back at other times.
+ */
+static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *oom, const struct sl_chain *tried, unsigned outer)
 {
 	uint64_t bytes[2] = {0};
-	char other[300];
+	struct sl_chain other;
 
-	sl_leak_list_line(process, stack, where, size);
 	for (unsigned i = 0; i < oom->owner_count; i++) {
 		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
 
-		sl_leak_list_line(process, site->stack, other, sizeof(other));
-		if (2 * oom->owners[i].blocks <= site->total_blocks && !strcmp(where, other))
+		sl_place_take(&other, process, site->stack);
+		if (in_common(tried, &other) > outer &&
+		    (2 * oom->owners[i].blocks <= site->total_blocks || sl_roles_of(process, site) == SL_ROLE_ACTIVATIONS))
 			bytes[site->kind == SL_KIND_block] += oom->owners[i].bytes;
 	}
 	return bytes[0] > bytes[1] ? bytes[0] : bytes[1]; /* tensors are in PyTorch's segments: only one of the two counts */
 }
 
-/* A second try, at another line, which failed because what the first had got was still held. */
-static bool tell_retry(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+bool sl_oom_causes_retry(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_oom *first = oom > process->model->ooms.item ? oom - 1 : NULL;
+	const struct sl_oom *first = caught_before(process, oom);
+	const struct sl_stack_frame *try, *next;
+	struct sl_chain tried, here;
+	unsigned outer;
 	uint64_t kept;
-	char where[300], here[300];
+	char where[300];
 
-	if (!first || first->thread != oom->thread || first->device != oom->device || first->recovered == 1 ||
-	    first->live_bytes > oom->live_bytes || first->asked_bytes < oom->asked_bytes ||
-	    sl_tracks_alike(process->model->defs, first->stack, oom->stack))
+	if (!first)
 		return false;
-	kept = unreturned_at(process, oom, first->stack, where, sizeof(where));
-	sl_leak_list_line(process, oom->stack, here, sizeof(here));
-	if (kept < sl_oom_causes_missing(oom) || !where[0] || !strcmp(where, here))
+	sl_place_take(&tried, process, first->stack);
+	sl_place_take(&here, process, oom->stack);
+	outer = in_common(&tried, &here);
+	if (outer == tried.count || outer == here.count)
 		return false;
+	try = tried.frame[tried.count - 1 - outer];
+	next = here.frame[here.count - 1 - outer];
+	if (!try->function || !next->function || strcmp(try->function, next->function) != 0)
+		return false; /* a handler is in the function of its try */
+	kept = unreturned_at(process, oom, &tried, outer);
+	if (kept < sl_oom_causes_missing(oom))
+		return false;
+	sl_stacks_describe(where, sizeof(where), try);
 	snprintf(story->text, sizeof(story->text),
 		 "a try at %s had failed before, and the %s that it had got there was not given back: the exception may keep it",
 		 where, SL_SIZE(kept));
@@ -771,11 +807,11 @@ bool sl_oom_causes_tell(struct sl_oom_causes *story, struct sl_process *process,
 {
 	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else freeing everything would not be enough */
 
-	return tell_attempts(story, process, oom, account) || tell_retry(story, process, oom) ||
-	       (fits && tell_pools(story, process, oom, account)) || tell_request(story, oom) ||
-	       (fits && tell_limit(story, process, oom, account)) || (fits && tell_rounding(story, process, oom, account)) ||
-	       (fits && tell_padding(story, process, oom)) || (fits && sl_oom_causes_grew(story, process, oom)) ||
-	       (fits && tell_surge(story, process, oom)) || tell_teeth(story, process, oom) || tell_jump(story, process, oom) ||
-	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
-	       tell_largest(story, process, oom) || (fits && tell_taken(story, process, oom));
+	return tell_attempts(story, process, oom, account) || (fits && tell_pools(story, process, oom, account)) ||
+	       tell_request(story, oom) || (fits && tell_limit(story, process, oom, account)) ||
+	       (fits && tell_rounding(story, process, oom, account)) || (fits && tell_padding(story, process, oom)) ||
+	       (fits && sl_oom_causes_grew(story, process, oom)) || (fits && tell_surge(story, process, oom)) ||
+	       tell_teeth(story, process, oom) || tell_jump(story, process, oom) || (fits && tell_larger(story, process, oom)) ||
+	       (fits && tell_stairs(story, process, oom)) || tell_largest(story, process, oom) ||
+	       (fits && tell_taken(story, process, oom));
 }

@@ -14,6 +14,9 @@ struct sl_oom_causes {
 bool sl_oom_causes_tell(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
 			const struct sl_account *account);
 
+/* A second try, at another line of one function, which failed because what the first had got was still held. */
+bool sl_oom_causes_retry(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom);
+
 /*
  * One or several places grew until no memory was left, or places only took memory, as loading a model does.  False: none of
  * them held a large share.

@@ -41,6 +41,15 @@ static int near_full(const struct sl_process *process)
 	return -1;
 }
 
+/* True: its handler of errors is to change, and no step. */
+static bool keeps_a_try(const struct sl_process *process)
+{
+	for (size_t i = 0; i < process->model->ooms.count; i++)
+		if (process->accounts[i].held_by_try)
+			return true;
+	return false;
+}
+
 static struct sl_process *choose(struct sl_report *report, int *device)
 {
 	struct sl_process *found = NULL;
@@ -48,7 +57,7 @@ static struct sl_process *choose(struct sl_report *report, int *device)
 
 	*device = -1;
 	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_oom *oom = last_error(&report->processes[i]);
+		const struct sl_oom *oom = keeps_a_try(&report->processes[i]) ? NULL : last_error(&report->processes[i]);
 
 		at = oom ? sl_process_unix(&report->processes[i], oom->time_ns) : UINT64_MAX;
 		if (at >= first)
@@ -58,7 +67,7 @@ static struct sl_process *choose(struct sl_report *report, int *device)
 		*device = oom->device;
 	}
 	for (unsigned i = 0; i < report->process_count && !found; i++)
-		if ((*device = near_full(&report->processes[i])) >= 0)
+		if (!keeps_a_try(&report->processes[i]) && (*device = near_full(&report->processes[i])) >= 0)
 			found = &report->processes[i];
 	return found;
 }

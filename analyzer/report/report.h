@@ -141,6 +141,7 @@ struct sl_account {
 	unsigned attempts_before;
 	unsigned first_attempt;	   /* index of the first of them, or its own */
 	bool told_later;	   /* it is such an earlier attempt */
+	bool held_by_try;	   /* a try that the program caught still holds enough: no change of its steps is asked for */
 	bool replayed;		   /* SL_CAUSE_FRAGMENTED: by the replay of all requests; else by what was unused when it failed */
 	char *cause_text, *advice; /* one sentence each; advice may be NULL */
 };

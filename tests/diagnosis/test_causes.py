@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Why programs of PyTorch 2.6 ran out of memory over tests/sim: causes/NAME has the program, its recording, and `words` as those of tests/real-gpu.
+"""Why programs of PyTorch ran out of memory over tests/sim, or in a dry run: causes/NAME has the program, its recording, and `words` as those of
+tests/real-gpu.
 
     test_causes.py ANALYZE"""
 import os
