@@ -33,7 +33,6 @@
 #define ON_PART	       0.35 /* the least rise from a quarter to the next, as a part of their mean rise */
 #define STOPPED_PART   0.1  /* share of the process's births since the place's last one */
 #define LARGER_ALIKE   0.05 /* places whose requests got so nearly as many times larger grew alike */
-#define GROWN_PART     0.3  /* of what was added, at one place */
 #define LARGER_PART    0.05 /* of the most that was held of the device */
 
 static size_t take_series(const struct sl_line *line, double *megabytes, bool *freed)
@@ -145,40 +144,6 @@ static void find_larger(const struct sl_model *model, struct sl_heuristics *foun
 	}
 }
 
-/* How much the place's minimum grew from the window of that moment to its last window before the program freed all. */
-static double grown_since(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t since_ns)
-{
-	const struct sl_track_course *course = sl_tracks_course(tracks, track);
-	uint64_t before = 0, after = 0, blocks;
-
-	for (uint32_t i = 0; i < course->count; i++) {
-		sl_tracks_least(tracks, track, i, &after, &blocks);
-		before = course->windows[i].begin_ns <= since_ns ? after : before;
-	}
-	return (double)after - (double)before;
-}
-
-/* The place that holds most of what was added, a third of it at least.  tensors: PyTorch's blocks are what is in use. */
-static void find_grown(const struct sl_model *model, struct sl_heuristics *found, bool tensors)
-{
-	double least = GROWN_PART * (found->series.last_average - found->series.first_average) * (1 << 20);
-	uint64_t since_ns = model->first_ns + (model->now_ns - model->first_ns) * AVERAGED / POINTS_MAX;
-
-	for (size_t i = 0; i < model->tracks.count && least > 0; i++) {
-		const struct sl_track *track = &model->tracks.item[i];
-		double grown = track->device == found->device && track->kind < SL_OBJECT_CONTEXT &&
-					       (track->kind == SL_KIND_block) == tensors
-				       ? grown_since(&model->tracks, track, since_ns)
-				       : 0;
-
-		if (grown < least)
-			continue;
-		least = grown;
-		found->grown = track;
-		found->grown_bytes = sl_stats_bytes(grown);
-	}
-}
-
 static void process(struct sl_process *process)
 {
 	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
@@ -197,7 +162,6 @@ static void process(struct sl_process *process)
 		if (process->model->folded_ns)
 			continue;
 		find_larger(process->model, found, LARGER_PART * (double)state->known_peak);
-		find_grown(process->model, found, state->torch.used);
 	}
 }
 
@@ -224,10 +188,7 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 {
 	const struct sl_leak_series *series = &found->series;
 	uint64_t first = sl_stats_bytes(series->first_average * (1 << 20)), last = sl_stats_bytes(series->last_average * (1 << 20));
-	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES], larger[512], where[300];
-	static const struct sl_track nowhere;
-	const struct sl_track *place = found->larger ? found->larger : found->grown ? found->grown : &nowhere;
-
+	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES], larger[512];
 	bool rises = !found->fell && found->samples >= POINTS_MIN && series->monotonic &&
 		     series->last_average >= GROWN_MIN * series->first_average;
 
@@ -236,10 +197,6 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 	if (found->larger && report->processes[process].model->ooms.count)
 		return; /* the error tells it */
 	sl_oom_causes_larger(larger, sizeof(larger), &report->processes[process], found);
-	if (!found->larger && found->grown) {
-		sl_owners_line(&report->processes[process], place->stack, 2, where, sizeof(where));
-		snprintf(larger, sizeof(larger), "%s of it at %s", SL_SIZE(found->grown_bytes), where);
-	}
 	sl_report_find(
 		report,
 		&(struct sl_finding){
@@ -255,11 +212,8 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 						 sl_format_size(to, last), *larger ? "; " : "", larger),
 			.advice = strdup(
 				found->larger ? "limit what is asked for there, such as a batch or a sequence length"
-				: found->grown
-					? "a cache or a list that is still filling, or one without a limit: record a longer run to "
-					  "tell them apart"
-					: "put NVTX ranges around the steps: the stacks that hold the growth are then named"),
-			.stack = place->stack});
+					      : "put NVTX ranges around the steps: the stacks that hold the growth are then named"),
+			.stack = found->larger ? found->larger->stack : (struct sl_stack){0}});
 }
 
 static void run(struct sl_report *report)

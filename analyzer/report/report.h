@@ -101,8 +101,6 @@ struct sl_heuristics {
 	const struct sl_track *larger;
 	uint64_t larger_from, larger_to; /* bytes of a request, the means of the first and the last quarter */
 	bool larger_on;			 /* larger from each quarter to the next, and by much */
-	const struct sl_track *grown;	 /* the place that holds most of what was added; NULL: none holds a third of it */
-	uint64_t grown_bytes;
 };
 
 /* Who held the device when an out-of-memory error occurred; bytes, SL_UNKNOWN where the trace does not tell. */
