@@ -14,11 +14,9 @@
  * True: the program freed the track's blocks itself, not by ending.  The time until its end is no evidence: on a busy machine an
  * interpreter takes seconds to end.  Any of these shows it:
  *  - Most blocks were freed before the program's last allocation.
- *  - They were freed one by one, nearly each after a pause (SL_TRACK_PAUSE_NS); the end of a program frees in a burst.  The frees
- *    last a quarter of the time of the allocations, or more than half a second and half of that time.
+ *  - They were freed one by one, some after a pause (SL_TRACK_PAUSE_NS); the end of a program frees in a burst.  The frees last a
+ *    quarter of the time of the allocations.
  *  - After the last of them the program made one block about as large as all of them together: it joined them.
- *  - A stack that differs only in the line of one caller was filled and freed as a whole before: an earlier pass of the same
- *    work.
  */
 bool sl_self_freed_is_freed(const struct sl_model *model, const struct sl_track *track);
 
