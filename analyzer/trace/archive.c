@@ -17,6 +17,7 @@
 struct opened {
 	char *folder; /* NULL: closed, or a snapshot that cannot be read */
 	char *why;    /* it cannot be read */
+	off_t bytes;  /* of the file, where `why` is told: it may still be written */
 	bool torn;
 	SL_VECTOR(char *) members;
 };
@@ -226,6 +227,7 @@ static const char *convert(FILE *in, const char *path)
 {
 	struct opened pack = {.folder = make_folder()};
 	struct sl_converted how = {.unwritten = pack.folder ? 0 : errno};
+	struct stat st = {0};
 	char name[NAME_MAX + 1], *made;
 	FILE *out = NULL;
 	bool fine = false;
@@ -247,11 +249,12 @@ static const char *convert(FILE *in, const char *path)
 		return pack.folder;
 	}
 	remove_one(&pack);
+	fstat(fileno(in), &st);
 	if (how.unwritten) {
 		tell_no_room(path, how.unwritten);
 	} else {
-		*SL_PUSH(&packs) =
-			(struct opened){.why = sl_memory_print("offset %llu: %s", (unsigned long long)how.offset, how.why)};
+		*SL_PUSH(&packs) = (struct opened){
+			.why = sl_memory_print("offset %llu: %s", (unsigned long long)how.offset, how.why), .bytes = st.st_size};
 		*sl_map_at(&known, path) = packs.count;
 	}
 	errno = how.unwritten;
@@ -280,15 +283,21 @@ const char *sl_archive_open(const char *path)
 	char magic[sizeof(SL_PACK_MAGIC)];
 	const char *folder = NULL;
 	size_t at = sl_map_find(&known, path);
+	struct stat st;
 	int error = 0;
 	FILE *in;
 
 	unsaved = errno = 0;
-	if (at)
+	if (at && packs.item[at - 1].folder)
 		return packs.item[at - 1].folder;
 	in = sl_paths_open_file(path);
 	if (!in)
 		return NULL;
+	if (at && !fstat(fileno(in), &st) && st.st_size == packs.item[at - 1].bytes) {
+		fclose(in);
+		errno = 0;
+		return NULL;
+	}
 	if (fread(magic, 1, sizeof(magic), in) == sizeof(magic) && !memcmp(magic, SL_PACK_MAGIC, sizeof(magic)))
 		error = (folder = unpack(in, path)) ? 0 : errno;
 	else if (ferror(in))
