@@ -249,7 +249,7 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 		[SL_ENDED_FAILED] = "it ended with a status other than 0",
 		[SL_ENDED_UNKNOWN] = "how it ended was not recorded",
 	};
-	static char ended[128];
+	static char ended[400];
 	enum sl_ended worst = SL_ENDED_COMPLETED, one;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -265,6 +265,14 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 		}
 		one = sl_trace_ended(process->trace);
 		worst = one < worst ? one : worst;
+	}
+	for (unsigned i = 0; worst == SL_ENDED_FAILED && i < report->process_count; i++) {
+		const struct sl_said *said = sl_defs_said(report->processes[i].model->defs, "dry.refused");
+
+		if (!said || !said->value)
+			continue;
+		snprintf(ended, sizeof(ended), "it must not write %s: --allow-writes DIR opens a folder", said->value);
+		return ended;
 	}
 	return ends[worst];
 }

@@ -2,6 +2,7 @@
 """Weights without values, of which only the shapes count: `--weights shapes` reads no more of a checkpoint than its header, and a
 checkpoint of transformers, timm or torchvision that is absent gets the shapes of the model's configuration.  A model that becomes
 another type on the CPU does so without its values.  An absent dataset or file ends the job with a sentence that names it."""
+import errno
 import functools
 import glob
 import json
@@ -18,7 +19,8 @@ shapes = os.environ.get("STORMLOG_DRY_WEIGHTS") == "shapes"
 
 
 def say(text):
-    print("stormlog: DRY RUN: " + text, file=sys.stderr, flush=True)
+    if os.environ.get("STORMLOG_QUIET", "0") == "0":
+        print("stormlog: DRY RUN: " + text, file=sys.stderr, flush=True)
 
 
 @functools.lru_cache(None)
@@ -192,12 +194,33 @@ class Absent(dict):
     """The state of a model that torch.hub could not fetch."""
 
 
+def refused(why):
+    """The path that the job was not allowed to write; None: it failed otherwise."""
+    if isinstance(why, OSError) and why.errno in (errno.EACCES, errno.EXDEV) and why.filename:
+        readable = not os.path.exists(why.filename) or os.access(why.filename, os.R_OK)  # else it may be for reading
+        return os.path.abspath(why.filename) if readable else None
+    trace, path = why.__traceback__, None
+    while trace and "Permission denied" in str(why):  # torch.save's writer in C++ does not say where
+        if trace.tb_frame.f_code is torch_save:
+            path = trace.tb_frame.f_locals.get("f")
+        trace = trace.tb_next
+    return os.path.abspath(path) if isinstance(path, (str, os.PathLike)) else None
+
+
 def ends(hook):
     def end(kind, why, trace):
         hook(kind, why, trace)
         seen = why
         while seen is not None:
             absent = getattr(seen, "stormlog_absent", None) or (isinstance(seen, FileNotFoundError) and seen.filename)
+            path = refused(seen)
+            if path:
+                print("stormlog: DRY RUN ended: it must not write %s: --allow-writes DIR opens a folder" % path, file=sys.stderr, flush=True)
+                import stormlog_dry
+
+                if stormlog_dry.say:
+                    stormlog_dry.say(b"dry.refused", os.fsencode(path))
+                return
             if type(seen).__name__ == "OfflineModeIsEnabled":
                 print("stormlog: DRY RUN ended: hubs are offline in it, and the job uploads, or needs a file that is not on this machine", file=sys.stderr, flush=True)
                 return
@@ -210,6 +233,8 @@ def ends(hook):
 
 
 def begin(torch):
+    global torch_save
+    torch_save = torch.save.__code__
     sys.excepthook = ends(sys.excepthook)
     module, parameter = torch.nn.Module, torch.nn.Parameter
     fetch, take, apply, load, copy = torch.hub.load_state_dict_from_url, module.load_state_dict, module._apply, torch.load, torch.Tensor.copy_

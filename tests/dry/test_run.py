@@ -467,6 +467,12 @@ for i in range(40):
         self.assertIn("no sample after the peak", said)
         self.assertIn("NEED     fits H200", self.ask("report", traces))
 
+    def test_a_write_that_was_refused_is_the_reason(self):
+        traces = self.record("refused", SAY + 'say(b"dry.refused", b"/ckpt/best.pt")\nsys.exit(1)')
+        why = "it must not write /ckpt/best.pt: --allow-writes DIR opens a folder"
+        self.assertIn("FAIL     dry              the dry run did not come to its end: " + why, self.ask("check", "--dry", traces, status=1))
+        self.assertIn("at least: " + why, " ".join(self.ask("report", traces).split()))
+
     def test_a_job_that_used_no_gpu_has_no_answer(self):
         traces = os.path.join(self.folder, "none")
         for gate, status in ((), 0), (("--gate",), 3):

@@ -204,6 +204,13 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
                 run = Dry(PYTHON, program.name, "9", "8", "0", options=["--steps", "3"], analyze=False)
             self.assertIn("ended after 3 steps; the first 3 steps fit; %s. --steps" % said, run.err)
 
+    def test_a_write_that_is_refused_is_named(self):
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+            run = Dry(PYTHON, "-c", "import torch\ntorch.save(torch.ones(2, device='cuda'), %r)" % os.path.join(folder, "best.pt"))
+        why = "it must not write %s/best.pt: --allow-writes DIR opens a folder" % folder
+        self.assertIn("stormlog: DRY RUN ended: " + why, run.err)
+        self.assertIn("at least: " + why, " ".join(run.screen.split()))
+
     def test_the_job_ends_by_itself_once_memory_has_settled(self):
         for keeps, snapshot, ends in ((0, "", True), (1, "", False), (0, "torch.cuda.memory._record_memory_history(); ", False)):
             with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
