@@ -134,7 +134,7 @@ static bool read_file(struct sl_dry_card *out, const char *path)
 	return !bad;
 }
 
-static bool choose(const char *id)
+static bool choose(const char *id, bool quiet)
 {
 	const struct card *row = find_card(id, strlen(id));
 	struct sl_dry_card card = {0};
@@ -148,7 +148,7 @@ static bool choose(const char *id)
 	for (size_t i = 0; i < SL_COUNT(fields); i++)
 		length += snprintf(lines + length, sizeof(lines) - (size_t)length, "\n%s=%lld", fields[i].name,
 				   (long long)*(int64_t *)((char *)&card + fields[i].at));
-	if (!card.measured)
+	if (!card.measured && !quiet)
 		sl_launcher_say("this card was not measured: memory outside of PyTorch is the widest span of the measured cards");
 	return true;
 }
@@ -233,7 +233,7 @@ bool sl_dry_can(const struct sl_launch *run)
 		 (why = sl_target_hinders(path, NULL, 0)))
 		sl_launcher_say("%s. A dry run of it is not possible", why);
 	else
-		return choose(run->dry);
+		return choose(run->dry, run->options.quiet);
 	return false;
 }
 
@@ -280,8 +280,9 @@ bool sl_dry_begin(const struct sl_launch *run)
 			sl_dry_end(run);
 			return false;
 		}
-	fprintf(stderr, "DRY RUN on %.*s: no number was computed\n",
-		(int)(strcspn(lines, "\n") - (size_t)(short_name(lines + 5) - lines)), short_name(lines + 5));
+	if (!run->options.quiet)
+		fprintf(stderr, "DRY RUN on %.*s: no number was computed\n",
+			(int)(strcspn(lines, "\n") - (size_t)(short_name(lines + 5) - lines)), short_name(lines + 5));
 	return true;
 }
 
@@ -366,7 +367,7 @@ void sl_dry_end(const struct sl_launch *run)
 {
 	bool gone = end_layers(scratch, run->keep_writes);
 
-	if (end_layers(folder, run->keep_writes) || gone)
+	if ((end_layers(folder, run->keep_writes) || gone) && !run->options.quiet)
 		sl_launcher_say("the job's writes are gone: --keep-writes keeps them, --allow-writes DIR lets the job write there");
 	if (*folder)
 		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);

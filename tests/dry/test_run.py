@@ -67,6 +67,13 @@ class Run(unittest.TestCase):
         self.assertNotIn("HIDDEN", run.screen)
         self.assertIn(FIRST % "H200", run.summary)
 
+    def test_quiet_says_nothing(self):
+        code = "open('model.pt', 'w').write('zeros'); import ctypes" + ALLOCATE % 64
+        loud, quiet = (Dry("/usr/bin/python3", "-c", code, card="l4", options=options, analyze=False) for options in ([], ["-q"]))
+        self.assertIn("this card was not measured", loud.err)
+        self.assertIn("the job's writes are gone", loud.err)
+        self.assertEqual((quiet.status, quiet.err), (0, ""))
+
     def test_a_card_that_is_too_small_runs_out_of_memory(self):
         run = Dry("/usr/bin/python3", "-c", ALLOCATE % (16 << 10), card="t4")
         self.assertEqual(run.out.split()[0], "2")
