@@ -343,8 +343,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	char why[PATH_MAX + 300];
 	int status = SL_EXIT_FINE;
 
-	snprintf(why, sizeof(why), "%s/" SL_DRY_UNANSWERED, path);
-	if (o->limits.dry && !access(why, F_OK) && !sl_dry_unfinished(report))
+	if (o->limits.dry && sl_dry_unanswered(report))
 		return sl_command_fail(SL_EXIT_UNREADABLE,
 				       "--dry: the last dry run into %s did not start, used no GPU, or its command failed", path);
 	if (o->limits.dry && !sl_dry_report(report))

@@ -14,7 +14,10 @@ void sl_screen_dry(struct sl_screen_page *page)
 	if (!card)
 		return;
 	sl_screen_head(page, "DRY RUN", SL_SCREEN_WARNING);
-	sl_screen_say(page, " on %s: no number was computed", card);
+	sl_screen_say(page, " on %s: no number was computed%s", card,
+		      sl_dry_unanswered(page->report)
+			      ? ". It is an earlier one: the last one here did not start, used no GPU, or its command failed"
+			      : "");
 }
 
 #define READS_SHOWN 3

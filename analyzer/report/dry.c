@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "analyzer/base/format.h"
+#include "common/tracefile.h"
 
 static const char *value(const struct sl_header *header, const char *name)
 {
@@ -275,6 +277,14 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 		return ended;
 	}
 	return ends[worst];
+}
+
+bool sl_dry_unanswered(const struct sl_report *report)
+{
+	char mark[4096];
+
+	snprintf(mark, sizeof(mark), "%s/" SL_DRY_UNANSWERED, report->path);
+	return !access(mark, F_OK) && !sl_dry_unfinished(report);
 }
 
 /* "18.2 GiB", or "1.60 GiB to 1.61 GiB". */

@@ -44,8 +44,8 @@ struct sl_dry_read {
 bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_read *read);
 
 /*
- * A process ended by its own before its second step of an optimizer, or before the last one of --steps, and it read values that were
- * not computed: on a card it may go on. Returns the step; 0: none did. read: the last such line.
+ * A process ended by its own before its second step of an optimizer, or before the last one of --steps, and it read values that
+ * were not computed: on a card it may go on. Returns the step; 0: none did. read: the last such line.
  */
 uint64_t sl_dry_early(const struct sl_report *report, struct sl_dry_read *read);
 
@@ -56,8 +56,8 @@ bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read);
 uint64_t sl_dry_steps(const struct sl_report *report, uint64_t *asked);
 
 /*
- * "train.py:88, train.py:90": lines that read values that were not computed in the last step of a job that ended by its own. Whether
- * one of them ended it cannot be told from one that printed a loss. NULL: none did.
+ * "train.py:88, train.py:90": lines that read values that were not computed in the last step of a job that ended by its own.
+ * Whether one of them ended it cannot be told from one that printed a loss. NULL: none did.
  */
 const char *sl_dry_late(const struct sl_report *report);
 
@@ -75,6 +75,9 @@ bool sl_dry_ran_out(const struct sl_report *report);
  * end with status 0.  In static storage; NULL: the job came to its end, or to the step that was asked for.
  */
 const char *sl_dry_unfinished(const struct sl_report *report);
+
+/* True: the last dry run into the folder did not start, used no GPU or failed, and this one came to its end: it is earlier. */
+bool sl_dry_unanswered(const struct sl_report *report);
 
 /* "8.0 to 8.1 GiB of 22.0 GiB: 7.4 GiB of the job and 610 to 628 MiB outside of it (...)", for a line of a screen. */
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size);

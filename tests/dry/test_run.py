@@ -490,8 +490,10 @@ for i in range(40):
         whole = self.record("whole", ALLOCATE % 64)
         self.record("whole", "print(1)")
         self.assertIn("did not start, used no GPU, or its command failed", self.ask("check", "--dry", whole, status=3))
+        self.assertTrue(self.ask("report", whole).startswith("DRY RUN on H200: no number was computed. It is an earlier one: "))
         self.record("whole", ALLOCATE % 64)
         self.assertIn("ok       dry", self.ask("check", "--dry", whole))
+        self.assertEqual(self.ask("report", whole).splitlines()[0], FIRST % "H200")
 
     def test_an_earlier_run_is_no_answer_of_one_that_failed(self):
         whole = self.record("whole", ALLOCATE % 64)
