@@ -30,12 +30,11 @@ static void help(FILE *out, bool all)
 	fputs("usage: stormlog-analyze [VERB] [options] PATH...\n\n", out);
 	for (size_t i = 0; i < (all ? LISTED : DAILY); i++)
 		sl_escape_print(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	fputs(all ? "\nEach of these stands for a verb with an option:" : "\nstormlog-analyze help all lists the other verbs.",
+	      out);
 	for (size_t i = 0; i < SL_COUNT(words) && all; i++)
-		sl_escape_print(out, "%s%s", i ? ", " : "\nEach of these stands for a verb with an option: ", words[i].word);
-	if (all)
-		fputs(".\n", out);
-	if (!all)
-		fputs("\nstormlog-analyze help all lists the other verbs.\n", out);
+		sl_escape_print(out, "%s %s", i ? "," : "", words[i].word);
+	fputs("\n", out);
 	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check "
 	      "is\nexceeded, 2 wrong usage, path not found or refused output, 3 input not readable,\n4 the result could not be "
 	      "written.\n",

@@ -69,6 +69,8 @@ class Assistant(unittest.TestCase):
 
     def test_the_line_to_change_is_in_one_of_the_first_two_answers(self):
         first = ask(self.folder, *(["answer", {"run": case}] for case in self.cases))[1:]
+        for case, (_, text) in zip(self.cases, first):
+            self.assertIn("\nNext: ", text, case)
         second = ask(self.folder, *([re.search(r"\nNext: (\w+)", text)[1], {"run": case}] for case, (_, text) in zip(self.cases, first)))[1:]
         found = [case for case, one, two in zip(self.cases, first, second) if told(case, one[1] + two[1])]
         self.assertGreaterEqual(len(found), FIRST_TWO, sorted(set(self.cases) - set(found)))
