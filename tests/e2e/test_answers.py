@@ -751,8 +751,8 @@ raise SystemExit(runtime.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(1000 << 20
     def test_a_neighbour_of_the_run_that_leaks_is_told_to_free(self):
         def steps(rank):
             if rank == 0:
-                return ["device=0"] + ["alloc=30", "sleep=0.005"] * 100 + ["meet=there", "meet=done"]
-            return ["device=0", "meet=there", "try=6000", "meet=done"]
+                return ["device=0", "meet=begun"] + ["alloc=30", "sleep=0.005"] * 100 + ["meet=there", "meet=done"]
+            return ["device=0", "meet=begun", "meet=there", "try=6000", "meet=done"]  # begun: else a slow start looks as if the growth had ended
         with Ranks(2, steps, devices=1, SIM_VRAM="8G") as ranks:
             (finding,) = self.found("oom.neighbour", ranks.report())
         self.assertIn("where it leaks, it would have fitted", finding["description"])
