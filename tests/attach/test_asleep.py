@@ -186,7 +186,7 @@ class Asleep(unittest.TestCase):
                 for name, counted in (("cudaMalloc", said[1]), ("cudaFree", said[3])):
                     real = truth.apis[name].calls - (name == "cudaFree")  # its first call frees nothing, which is no block's end
                     self.assertLessEqual(real, int(counted) + calls[name], name)
-                    self.assertLessEqual(int(counted) + calls[name], real + threads, name)  # the kill may hit the journal before
+                    self.assertLessEqual(int(counted) + calls[name], real + 2 * threads, name)  # at the kill a free may be counted, in flight and not yet in the journal
 
     def test_killed_in_the_middle_of_waking(self):
         """The trace may lack events, but what it has is true: each block reported live did live with that size; no call is there twice."""
