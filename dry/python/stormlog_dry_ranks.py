@@ -12,8 +12,8 @@ def own_rank():
     return int(os.environ.get("RANK", 0))
 
 
-def launch(config, entrypoint, args):
-    """In place of torch.distributed.launcher.api.launch_agent."""
+def launch(config, entrypoint, args, **_):
+    """In place of torch.distributed.launcher.api.launch_agent, which has a health check from PyTorch 2.15 on."""
     per_node = config.nproc_per_node
     world = int(os.environ.get("WORLD_SIZE", config.max_nodes * per_node))
     rank = own_rank()

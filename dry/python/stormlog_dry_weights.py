@@ -7,6 +7,7 @@ import functools
 import glob
 import json
 import os
+import re
 import struct
 import sys
 import tempfile
@@ -200,7 +201,7 @@ def refused(why):
         readable = not os.path.exists(why.filename) or os.access(why.filename, os.R_OK)  # else it may be for reading
         return os.path.abspath(why.filename) if readable else None
     trace, path = why.__traceback__, None
-    while trace and "Permission denied" in str(why):  # torch.save's writer in C++ does not say where
+    while trace and re.search("Permission denied|cannot be opened", str(why)):  # torch.save's writer in C++ does not say where; 2.6 not why
         if trace.tb_frame.f_code is torch_save:
             path = trace.tb_frame.f_locals.get("f")
         trace = trace.tb_next
