@@ -9,7 +9,6 @@
 
 #define SHOWN	    6
 #define PARTS	    5	/* sizes of what was made before the window, largest sum first */
-#define LEAST_PART  100 /* a row that is smaller than one of so many parts is not drawn */
 #define LEAST_REST  500 /* the same of smaller places together, and of rounding */
 #define LARGE_PART  33	/* rows of at least one of so many parts are drawn beyond the first SHOWN */
 #define SHOWN_LARGE 12
@@ -271,7 +270,7 @@ bool sl_screen_window_rows(struct sl_screen_page *page, struct sl_process *proce
 		without += !strcmp(rows.row.item[i].what, "no stack in the file") ? rows.row.item[i].bytes : 0;
 	for (size_t i = 0; i < rows.row.count; i++)
 		if (i < (rows.row.item[i].bytes >= sl_screen_window_held(device) / LARGE_PART ? SHOWN_LARGE : SHOWN) &&
-		    rows.row.item[i].bytes >= sl_screen_window_held(device) / LEAST_PART)
+		    rows.row.item[i].bytes >= sl_screen_window_held(device) / SL_SCREEN_LEAST_PART)
 			sl_screen_owner(page, rows.row.item[i].bytes, rows.row.item[i].name,
 					what_for(&rows.row.item[i], window, backward));
 		else

@@ -9,9 +9,8 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/window_facts.h"
 
-#define LEAST_PART 100 /* a line about less than one of so many parts of the tensors is not drawn */
-#define SPARK	   64
-#define NOTES	   8
+#define SPARK 64
+#define NOTES 8
 
 uint64_t sl_screen_window_held(const struct sl_device_state *device)
 {
@@ -173,7 +172,7 @@ static bool put_peak(struct sl_screen_page *page, struct sl_process *process)
 	no_stacks = sl_screen_window_rows(page, process, device, window, facts.requested);
 	if (window)
 		put_cache(page, process, device);
-	if (!window && facts.waiting >= sl_screen_window_held(device) / LEAST_PART)
+	if (!window && facts.waiting >= sl_screen_window_held(device) / SL_SCREEN_LEAST_PART)
 		sl_screen_say(page, "      %s of it was freed, and waits for other streams (record_stream)",
 			      SL_SIZE(facts.waiting));
 	if (!window && facts.free_pieces)
