@@ -3,7 +3,7 @@
 
     from stormlog_native import GPUMemoryProfiler, profile_function, annotate, step
 
-Start the program by stormlog-run; without it ranges do nothing, and reading a result raises ConfigurationError.
+Start the program by stormlog-run.  Without it ranges have no effect, and reading a result raises ConfigurationError.
 doc/python.md has the rest.  Names that Python Stormlog has too mean the same here."""
 from .agent import annotate, available, end_step, flush, mark, metadata, pop, push, record, step, trace_path
 from .agent import range as range  # not in __all__: "import *" would hide Python's own range

@@ -3,16 +3,24 @@
  * make_recording FOLDER RELEASE SEED: writes a trace of the program of that seed (ops.h) on a device without limit, with default
  * settings.  Prints the index of the op behind each request; no trace and no output where the program empties the cache.
  * SEED batch=N: five steps of a program whose activations grow with N, which is in the metadata.
- * FRACTION in the environment: the program set that memory fraction first.
- * SLOTS in the environment: the driver's addresses are slots of powers of two, instead of rising.
- * HIP in the environment: the program calls HIP.
- * SWAPPED in the environment: handles of streams are in the opposite order.
- * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one; from 4 << 20 on two at once, and uses MemPools
- * (none before 2.8, where a MemPool got the requests of all threads).
- * ASKS_FREE in the environment: it asked for free memory, as the value says; GRAPH: it made a CUDA graph; BLIND: the agent could not see a fraction.
- * SEED fragmented: see fragment(); LONG=N in the environment: after N blocks that come and go; GOES_ON: it catches that and asks for 1 MiB; GOES_ON=again: and for 38 once more.
- * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE=10: the first one after ten ops, with 300 MiB more in use than is known; LATE_SAMPLE=end: only after the last op;
- * LATE_SAMPLE=during: a sample of this process alone that spans two events, and another after the last op.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
+ * SEED fragmented: see fragment().  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, unlike PyTorch's.
+ * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one.  From 4 << 20 on it captures two at once
+ * and uses MemPools, but not before 2.8, where a MemPool got the requests of all threads.
+ *
+ * In the environment:
+ *	FRACTION		the program set that memory fraction first
+ *	SLOTS			the driver's addresses are slots of powers of two, instead of rising
+ *	HIP			the program calls HIP
+ *	SWAPPED			handles of streams are in the opposite order
+ *	ASKS_FREE		it asked for free memory, as the value says
+ *	GRAPH			it made a CUDA graph
+ *	BLIND			the agent could not see a fraction
+ *	LONG=N			fragmented: after N blocks that come and go
+ *	GOES_ON			fragmented: it catches the error and asks for 1 MiB; GOES_ON=again: and for 38 once more
+ *	NO_SAMPLE		no sample of the device
+ *	LATE_SAMPLE=10		the first sample comes after ten ops, with 300 MiB more in use than is known
+ *	LATE_SAMPLE=end		only after the last op
+ *	LATE_SAMPLE=during	a sample of only this process spans two events, and another comes after the last op
  */
 #include <stdbool.h>
 #include <stdio.h>
