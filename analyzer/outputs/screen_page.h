@@ -70,6 +70,8 @@ bool sl_screen_windows(struct sl_screen_page *page);
 bool sl_screen_is_windows(const struct sl_report *report);
 /* Their first line. */
 void sl_screen_window_title(struct sl_screen_page *page);
+/* Its words beside the file's name, parts separated by three blanks: release, device, window. */
+void sl_screen_window_words(char *out, size_t size, const struct sl_process *process);
 #define SL_SCREEN_LEAST_PART 100 /* a row of less than one of so many parts of the tensors is not drawn */
 /* Bytes of tensors at the device's peak. */
 uint64_t sl_screen_window_held(const struct sl_device_state *device);

@@ -31,19 +31,15 @@ static const struct sl_device_state *fullest(const struct sl_process *process)
 	return most;
 }
 
-void sl_screen_window_title(struct sl_screen_page *page)
+void sl_screen_window_words(char *out, size_t size, const struct sl_process *process)
 {
-	const struct sl_process *process = &page->report->processes[0];
 	const struct sl_header *header = process->model->header;
 	const struct sl_device_state *device = fullest(process);
 	struct sl_window_facts facts = {0};
-	char releases[40], window[160] = "", kind[120];
+	char releases[40], window[160] = "";
 	bool npu = *sl_header_setting(header, "snapshot_npu");
 
 	sl_window_facts(header, device ? device->device : 0, &facts);
-	sl_screen_head(page, sl_stacks_program(header), SL_SCREEN_PLAIN);
-	snprintf(kind, sizeof(kind), "a PyTorch snapshot (%s)",
-		 npu ? "of torch_npu, for Ascend" : sl_window_releases(header, releases, sizeof(releases)));
 	if (facts.events < SL_WINDOW_FEW)
 		snprintf(window, sizeof(window), "no window: this is the state at its end");
 	else if (facts.span_ns)
@@ -57,7 +53,19 @@ void sl_screen_window_title(struct sl_screen_page *page)
 		snprintf(window + strlen(window), sizeof(window) - strlen(window),
 			 facts.requested ? "; %s were held before it" : "; it begins with an empty allocator",
 			 SL_SIZE(facts.requested));
-	sl_screen_say(page, "   %s   device %d   %s", kind, device ? device->device : 0, window);
+	snprintf(out, size, "a PyTorch snapshot (%s)   device %d   %s",
+		 npu ? "of torch_npu, for Ascend" : sl_window_releases(header, releases, sizeof(releases)),
+		 device ? device->device : 0, window);
+}
+
+void sl_screen_window_title(struct sl_screen_page *page)
+{
+	const struct sl_header *header = page->report->processes[0].model->header;
+	char words[320];
+
+	sl_screen_window_words(words, sizeof(words), &page->report->processes[0]);
+	sl_screen_head(page, sl_stacks_program(header), SL_SCREEN_PLAIN);
+	sl_screen_say(page, "   %s", words);
 	if (*sl_header_setting(header, "snapshot_unknown"))
 		sl_screen_say(page, "  passed over, as unknown here: %s", sl_header_setting(header, "snapshot_unknown"));
 	if (page->report->images.run_count > 1 && !sl_images_is_all(page->report->options.run))

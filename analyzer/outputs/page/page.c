@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/dry.h"
 #include "analyzer/outputs/page/page.h"
+#include "analyzer/outputs/screen_page.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
@@ -65,6 +66,18 @@ static const char *rest_name(const struct sl_report *report)
 	return sl_model_rest_name(&all);
 }
 
+/* The head of a page of snapshots, which tell neither host nor exit; nil for others. */
+static void put_window(struct sl_page *page)
+{
+	char words[320] = "";
+
+	if (page->process_count == 1 && page->report->processes[0].model->snapshot)
+		sl_screen_window_words(words, sizeof(words), &page->report->processes[0]);
+	else if (sl_screen_is_windows(page->report))
+		snprintf(words, sizeof(words), "%u PyTorch snapshots", page->process_count);
+	sl_page_put_text(page, "window", *words ? words : NULL);
+}
+
 static void begin(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget, uint32_t keys)
 {
 	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
@@ -96,8 +109,9 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 {
 	struct sl_report *report = of->report;
 
-	begin(page, report, budget, SL_PAGE_KEYS + 10);
+	begin(page, report, budget, SL_PAGE_KEYS + 11);
 	sl_page_put_text(page, "rest", rest_name(report));
+	put_window(page);
 	sl_page_processes(page);
 	sl_page_tables(page);
 	sl_page_lines(page);

@@ -26,13 +26,17 @@ function leftBytes(page) {
 	return page.leaks.filter((l) => l.verdict === "live_at_exit").reduce((a, l) => a + l.bytes, 0);
 }
 
+function leaksUnknown(page) {
+	return page.processes.every((p) => p.leaks === null);
+}
+
 /* Leaks as the terminal counts them: a place in however many processes is one. */
 function leaksTile(page) {
-	const {processes, leaking} = page, left = leftBytes(page), unknown = processes.every((p) => p.leaks === null);
+	const {leaking} = page, left = leftBytes(page), unknown = leaksUnknown(page);
 	const detail = [leaking && leaking.places ? plural(leaking.places, "place") : page.source === "telemetry" ? "samples do not tell" : unknown ? "no process ended by itself" : "",
 		left && `${bytes(left)} left at the end`].filter(Boolean).join(", ");
-	if (!leaking || !leaking.places)
-		return tile("Leaks", unknown ? "unknown" : "none", detail, "");
+	if (!leaking || !leaking.places) /* a window has no end to leak to */
+		return page.window && unknown ? null : tile("Leaks", unknown ? "unknown" : "none", detail, "");
 	return tile("Leaks", leaking.bytes ? bytes(leaking.bytes) : count(leaking.places), detail, "warn");
 }
 
@@ -65,7 +69,7 @@ export function answer(page) {
 	else if (page.leaking.places) /* after an error, and after a rank unlike the others */
 		lines.splice(failed.length ? lines.length : Number(Boolean(unlike)), 0, page.leaking.places === 1 ? `${sentence(page.leaking.text)}.` :
 			`${count(page.leaking.places)} places leak; the largest: ${visible(page.leaking.text, 300)}.`);
-	else
+	else if (grow || !leaksUnknown(page))
 		lines.push(`No leak found${left ? `; ${bytes(left)} never freed` : ""}${grow ? `; memory grows by ${bytes(grow.slope)} per ${visible(grow.label, 40)}` : ""}.`);
 	return lines;
 }
@@ -103,20 +107,22 @@ export function drawAnswer(node, page) {
 	const events = processes.reduce((a, p) => a + p.events, 0), lost = processes.reduce((a, p) => a + p.lost_events, 0);
 	const ooms = page.ooms.filter((o) => o.recovered !== true).length;
 	const status = [...new Set(processes.map((p) => p.status))].map((s) => `${processes.filter((p) => p.status === s).length} ${s}`).join(", ");
+	const time = page.dry ? "" : `, ${duration(page.duration_ns)}`;
 	const begun = [!page.timeless && `Started ${date(page.t0)}`, processes.length && processes[0].command && visible(processes[0].command, 200)].filter(Boolean).join(": ");
 	replace(node,
 		dryLine(page, " Times are of the dry run and say nothing of the card."),
 		h("h1", {}, visible(page.title, 200)),
-		h("p", {class: "soft"}, `${plural(processes.length, "process", "processes")} on ${plural(new Set(processes.map((p) => p.host)).size, "host")}${page.dry ? "" : `, ${duration(page.duration_ns)}`}, ${status}. ${begun}.`),
+		h("p", {class: "soft"}, page.window ? `${visible(page.window, 320).split("   ").join(" · ")}.` :
+			`${plural(processes.length, "process", "processes")} on ${plural(new Set(processes.map((p) => p.host)).size, "host")}${time}, ${status}. ${begun}.`),
 		h("ol", {class: "answer"}, answer(page).map((line) => h("li", {}, line))),
 		h("div", {class: "tiles"},
 			shown.map((d) => tile(`Peak, ${d.processes.length === 1 && processes.length > 1 ? rankName(page, d.processes[0]) + ", " : ""}${visible(d.host, 30)} device ${d.device}`, bytes(d.known_peak),
-				[d.total === null ? null : `${percent(d.known_peak, d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40), d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
+				[d.total === null ? null : `${percent(d.known_peak, d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40), d.used_peak === null ? !page.window && "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
 				"", meter(d.known_peak, d.total))),
 			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
-			!page.dry && tile("Hidden", hidden || "unknown", hidden ? "most on one device: used on it, but asked for by no recorded process" : "no device-wide samples in the trace"),
+			!page.dry && !page.window && tile("Hidden", hidden || "unknown", hidden ? "most on one device: used on it, but asked for by no recorded process" : "no device-wide samples in the trace"),
 			leaksTile(page),
 			tile("Out of memory", count(page.ooms.length), page.ooms.length ? `${ooms} not recovered` : "", ooms ? "bad" : ""),
-			tile("Events", count(events), lost ? `${count(lost)} lost` : "none lost", lost ? "warn" : "")),
+			!page.window && tile("Events", count(events), lost ? `${count(lost)} lost` : "none lost", lost ? "warn" : "")),
 		lacks(page));
 }

@@ -75,9 +75,11 @@ export class Series {
 		if (by === "pytorch" && this.page.source === "telemetry")
 			return [{name: "allocated", lines: pick("allocated")}, {name: "reserved, unused", lines: pick("reserved"), minus: pick("allocated")}];
 		if (by === "pytorch") {
-			return [{name: "tensors", lines: pick("allocated")},
-				{name: restName(this.page), lines: pick("reserved"), minus: pick("allocated")},
-				{name: hasPools(this.page) ? "outside pools" : "outside PyTorch", lines: pick("known"), minus: pick("reserved")}];
+			layers = [{name: "tensors", lines: pick("allocated")},
+				{name: restName(this.page), lines: pick("reserved"), minus: pick("allocated")}];
+			if (!this.page.window) /* a snapshot knows of its allocator only */
+				layers.push({name: hasPools(this.page) ? "outside pools" : "outside PyTorch", lines: pick("known"), minus: pick("reserved")});
+			return layers;
 		}
 		if (by === "host")
 			return [...new Set(pick("kind").filter((l) => l.name.startsWith("host_")).map((l) => l.name))]

@@ -171,6 +171,12 @@ test("the headline names who is unlike the others, and where memory leaks", () =
 	assert.match(failed[1], /^Rank 1 is an outlier/);
 });
 
+test("a page of a snapshot claims nothing of leaks, which a window cannot tell", () => {
+	const page = {window: "a PyTorch snapshot", processes: [{rank: null, pid: 7, peak: 4, peak_at: null, status: "unknown", leaks: null}], ooms: [], leaks: [], labels: [], findings: [], source: "trace", duration_ns: 1e9, leaking: {places: 0, bytes: 0, text: null}};
+	assert.deepEqual(answer(page), ["No out-of-memory error.", "Peak 4 B."]);
+	assert.equal(answer({...page, leaking: {places: 1, bytes: 20, text: "a.py:4 large leaks"}})[0], "a.py:4 large leaks.");
+});
+
 test("tables sort by any column, what is not known last", () => {
 	const rows = [["b", 2], ["a10", null], ["a9", 30], [null, 1]];
 	assert.deepEqual(sorted(rows, 1, true).map((row) => row[1]), [30, 2, 1, null]);
