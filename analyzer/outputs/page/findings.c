@@ -77,9 +77,10 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
 	const struct sl_hook *hook = sl_header_hook(page->report->processes[process].model->header, oom->api);
 
-	sl_page_row(page, 25, process);
+	sl_page_row(page, 26, process);
 	sl_page_put_index(page, "device", oom->device);
 	sl_page_put_time(page, "at", process, oom->time_ns);
+	sl_page_put_uint(page, "attempts", page->report->processes[process].accounts[index].attempts_before + 1);
 	sl_page_put_text(page, "api", hook ? hook->plain : NULL);
 	sl_page_put_text(page, "scope", scopes[oom->scope]);
 	sl_page_put_uint(page, "requested", oom->requested_bytes); /* a program may ask for -1 bytes */
@@ -128,6 +129,18 @@ static size_t share_of(const struct sl_page *page, size_t count)
 
 	each = each ? each : 1;
 	return count < each ? count : each;
+}
+
+/* One for each error, with its last attempt. */
+static void put_ooms(struct sl_page *page, unsigned index, const struct sl_process *process)
+{
+	size_t count = process->model->ooms.count, left = share_of(page, count);
+
+	for (size_t k = 0; k < count && left; k++)
+		if (!process->accounts[k].told_later) {
+			put_oom(page, index, k);
+			left--;
+		}
 }
 
 /* Errors, leaks and growing labels have cards of their own, which say the same. */
@@ -187,8 +200,7 @@ void sl_page_findings(struct sl_page *page)
 
 	sl_page_begin_rows(page, "ooms");
 	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t k = 0; k < share_of(page, report->processes[i].model->ooms.count); k++)
-			put_oom(page, i, k);
+		put_ooms(page, i, &report->processes[i]);
 	sl_page_end_rows(page);
 	sl_page_begin_rows(page, "leaks");
 	for (unsigned i = 0; i < report->process_count; i++)

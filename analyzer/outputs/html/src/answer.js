@@ -40,6 +40,15 @@ function leaksTile(page) {
 	return tile("Leaks", leaking.bytes ? bytes(leaking.bytes) : count(leaking.places), detail, "warn");
 }
 
+const HELPS = {"the whole step": "Would have fitted", "this step": "Would have passed this step", "this request": "Would have passed this request"};
+
+/* The best of the changes that were replayed for the error, as the terminal's first. */
+function firstChange(page, oom) {
+	const subject = (page.changes || []).find((c) => c.failed && c.process === oom.process && c.device === oom.device);
+	const change = subject && subject.tried.find((c) => HELPS[c.passes]);
+	return change ? [`${HELPS[change.passes]}: ${visible(change.text, 120)}, ${visible(change.words, 160)}.`] : [];
+}
+
 /* The lines, as text: what failed, who is unlike the others, the peak, what leaks. */
 export function answer(page) {
 	const {processes, ooms} = page, lines = [];
@@ -50,14 +59,15 @@ export function answer(page) {
 	const killed = processes.filter((p) => ["killed", "interrupted"].includes(p.status)).length;
 	if (failed.length) {
 		const o = failed[0], owner = largestOwner(o);
-		lines.push(`Out of memory on ${rankName(page, o.process)} at ${instant(o.at, fine(page.duration_ns))}${asked === null ? "" : `: asked for ${bytes(asked)}`}${o.free === null ? "" : ` with ${bytes(o.free)} free`}${owner ? `; ${visible(owner.name, 60)} held ${bytes(owner.bytes)}` : ""}${o.cause ? `: ${visible(o.cause, 300)}` : ""}.`);
+		lines.push(`Out of memory${processes.length > 1 ? ` on ${rankName(page, o.process)}` : ""} at ${instant(o.at, fine(page.duration_ns))}${asked === null ? "" : `: asked for ${bytes(asked)}`}${o.free === null ? "" : ` with ${bytes(o.free)} free`}${owner ? `; ${visible(owner.name, 60)} held ${bytes(owner.bytes)}` : ""}${o.cause ? `: ${visible(o.cause, 600)}` : ""}.`);
+		lines.push(...firstChange(page, o));
 	} else {
 		lines.push(killed ? `No out-of-memory error; ${processes.length > 1 ? `${killed} of ${processes.length} processes were` : "the process was"} killed.` :
 			ooms.length ? `${plural(ooms.length, "out-of-memory error")}, all recovered.` : "No out-of-memory error.");
 	}
 	const unlike = processes.length > 1 ? page.findings.find((f) => f.id.startsWith("ranks.") && f.id !== "ranks.first" && f.severity !== "info") : null;
 	if (unlike) /* with many ranks, first say which one is unlike the others */
-		lines.splice(failed.length ? 1 : 0, 0, `${sentence(unlike.text)}.`);
+		lines.splice(failed.length ? lines.length : 0, 0, `${sentence(unlike.text)}.`);
 	if (top) {
 		const others = held.filter((p) => p !== top).map((p) => p.peak);
 		const [low, high] = others.length ? [bytes(Math.min(...others)), bytes(Math.max(...others))] : ["", ""];

@@ -103,8 +103,8 @@ export class Cards {
 		const scope = {vram: "device memory", host: "host memory", address_space: "address space", context: "a context", code: "memory for code"}[o.scope] || o.scope;
 		return {kind: "Out of memory", tone: o.recovered === true ? "warn" : "bad", bytes: o.requested, process: o.process, device: o.device, from: o.at, to: o.at, stack: o.stack,
 			title: o.requested === null ? "Out of memory" : `${visible(o.api || "A call", 60)} asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free of ${bytes(o.total)}`}`,
-			where: `${where} at ${instant(o.at, fine(this.page.duration_ns))}${o.injected ? ", injected for a test" : ""}`,
-			facts: [["at", o.place && visible(o.place, 200)], ["why", o.cause && visible(o.cause, 300)], ["ran out", scope], ["held by this process", bytes(o.live)], [restName(this.page), o.cached === null ? null : `${bytes(o.cached)}, the largest piece ${bytes(o.largest_cached)}`],
+			where: `${where} at ${instant(o.at, fine(this.page.duration_ns))}${o.attempts > 1 ? `, ${count(o.attempts)} attempts` : ""}${o.injected ? ", injected for a test" : ""}`,
+			facts: [["at", o.place && visible(o.place, 200)], ["why", o.cause && visible(o.cause, 600)], ["ran out", scope], ["held by this process", bytes(o.live)], [restName(this.page), o.cached === null ? null : `${bytes(o.cached)}, the largest piece ${bytes(o.largest_cached)}`],
 				["hidden", hidden], ["said of the range", o.said?.length ? o.said.map((pair) => visible(pair, 80)).join(", ") : null], ["recovered", o.recovered === null ? null : o.recovered ? "yes, a later try succeeded, of the same size or less" : "no"]],
 			owners: o.owners,
 			todo: o.recovered === true ? "A later try succeeded, of the same size or less; each such round costs time." :
