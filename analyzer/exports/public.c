@@ -11,7 +11,7 @@ static const char words[] =
 	"python_stack native_stack thread module eval_range device communicator capability note gap sample oom checkpoint slept "
 	"<asleep> footer block cuda_runtime cuda_driver hsa nccl label process [vdso] . .. - -- & * > # __init__ __new__ "
 	"__post_init__ __call__ py pyc so c cc cpp cu h zst ring wrapper wrapped _wrapper inner decorated _wrapped_call_impl "
-	"<locals> xla_cuda_plugin.so ";
+	"<locals> xla_cuda_plugin.so _ctypes ";
 
 /* Ranges of NCCL, RCCL and torch.distributed: "NCCL:ncclAllReduce", "nccl:all_reduce" (calls that are hooked are in known.c). */
 static const char collectives[] =

@@ -135,12 +135,13 @@ static void fill(struct picture *p, const struct sl_process *process)
 		else if (line->what == SL_LINE_USED)
 			p->devices++, add_line(p->used, timeline, line, p->begin_ns, p->end_ns, true);
 		else if (line->what == SL_LINE_OTHERS)
-			p->has_others = true, add_line(p->others, timeline, line, p->begin_ns, p->end_ns, true);
+			add_line(p->others, timeline, line, p->begin_ns, p->end_ns, true);
 	}
 	qsort(p->layer, p->layers, sizeof(p->layer[0]), by_size);
 	for (unsigned c = 0; c < COLUMNS; c++) {
 		/* a sample is older than what was allocated since: the device holds at least that */
 		p->used[c] = fmax(p->used[c], p->known[c] + p->others[c]);
+		p->has_others |= p->others[c] > 0;
 		p->top = p->known[c] > p->top ? p->known[c] : p->top;
 		p->top = p->used[c] > p->top ? p->used[c] : p->top;
 	}

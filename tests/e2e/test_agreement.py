@@ -628,6 +628,22 @@ for _ in range(4000):
         with e2e.script(*["tensor=128"] * 14, "drop", "tensor=512", "drop", "tensor=6000", SIM_VRAM="2304M", STORMLOG_DEVICE_INTERVAL=5) as run:
             self.agrees(run)
 
+    def test_the_picture_draws_no_use_of_a_device_below_what_is_held(self):
+        """The last sample is older than 500 MiB of it."""
+        with e2e.script("alloc=1", "sampled", "alloc=500") as run:
+            run.report()
+            subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
+            svg = os.path.join(run.traces, "analysis", "timeline.svg")
+            if not os.path.exists(svg):
+                self.skipTest("built without cairo")
+            with open(svg) as file:
+                text = file.read()
+        lines = [re.findall(r"[ML] ([\d.]+) ([\d.]+)", path) for path in re.findall(r'stroke-width:1\.2;[^>]* d="([^"]*)"', text)]
+        held, used = (dict((float(x), float(y)) for x, y in line) for line in lines)  # y grows downwards
+        self.assertLess(min(held.values()), max(held.values()))
+        at = lambda line, x: line[max(known for known in line if known <= x)]
+        self.assertFalse([x for x in held | used if at(used, x) > at(held, x) + 0.01])
+
     def test_the_demo(self):
         examples = os.path.join(e2e.HERE, "..", "..", "examples")
         with e2e.Recording("sh", "-c", "%s; exec python3 %s" % (os.path.join(e2e.BUILD, "examples", "solver"), os.path.join(examples, "train.py")),

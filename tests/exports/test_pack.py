@@ -75,6 +75,12 @@ class Pack(unittest.TestCase):
             done = subprocess.run([ANALYZE, self.file], capture_output=True, text=True, check=True)
             self.assertNotIn("another build", done.stdout + done.stderr)
 
+    def test_a_masked_script_holds_what_it_asked_for_through_ctypes(self):
+        with script("alloc=5") as run:
+            self.analyze("pack", "--redact", "-o", self.file, run.traces)
+            row, = self.report(self.file)["processes"][0]["libraries"]
+            self.assertRegex(row["library"], r"^[g-z]{10}\.py$")
+
     def test_redacted_numbers_stay_and_names_go(self):
         self.analyze("pack", "--redact", "-o", self.file, self.demo)
         ours, true = self.report(self.file), self.report(self.demo)
