@@ -20,7 +20,7 @@ struct place {
 	const struct sl_site *site; /* the outlier's largest site of this place; NULL: it has none */
 	uint64_t site_bytes;
 	double more, blocks; /* bytes and blocks above the typical rank */
-	bool grows;	     /* in the unusual rank */
+	bool grows, there;   /* in the unusual rank, in the typical one */
 	bool told;
 	bool late; /* either rank asked for something there after its start */
 };
@@ -80,9 +80,9 @@ static void add(struct places *places, struct sl_process *process, int device, b
 		place->more += typical ? -(double)bytes : (double)bytes;
 		place->blocks += (typical ? -1 : 1) * (double)sl_model_blocks_at_peak(process->model, site);
 		place->late |= (double)process->model->tracks.item[site->track].last_ns > start;
+		*(typical ? &place->there : &place->grows) |= grows(process, site);
 		if (typical)
 			continue;
-		place->grows |= grows(process, site);
 		if (bytes > place->site_bytes) {
 			place->site = site;
 			place->site_bytes = bytes;
@@ -186,6 +186,7 @@ bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_pr
 		}
 		place->told = true;
 		difference->grows |= place->grows;
+		difference->there |= place->grows && place->there;
 		told += place->more;
 		at = say(difference->text, size, at, place);
 	}

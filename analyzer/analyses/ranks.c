@@ -427,15 +427,17 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 				sl_format_size(size[1], sl_stats_bytes(fabs(peak - usual))), peak > usual ? "more" : "less", who,
 				peer ? ", one" : "", peer ? group->members[group->members[i].first].count : group->count,
 				told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
-			.advice = strdup(difference.grows ? "free there what is not needed any more: the other ranks free it, or "
-							    "never ask for it"
-					 : first_rank ? "the first rank often gathers or writes for the others: if this one does "
-							"not, compare its input with theirs"
-					 : difference.alone ? "no other rank asks for memory there: check that this one should"
-					 : difference.once
-						 ? "one of its steps was larger: on average it asks for as much there as the others"
-						 : "compare what this rank was given with the others: its batch, sequence lengths, "
-						   "part of the model"),
+			.advice = strdup(
+				difference.there ? "free there what is not needed any more: the other ranks keep less of it"
+				: difference.grows
+					? "free there what is not needed any more: the other ranks free it, or never ask for it"
+				: first_rank	   ? "the first rank often gathers or writes for the others: if this one does "
+						     "not, compare its input with theirs"
+				: difference.alone ? "no other rank asks for memory there: check that this one should"
+				: difference.once
+					? "one of its steps was larger: on average it asks for as much there as the others"
+					: "compare what this rank was given with the others: its batch, sequence lengths, "
+					  "part of the model"),
 			.stack = difference.stack});
 	free(first);
 }

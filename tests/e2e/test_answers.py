@@ -1877,6 +1877,11 @@ class RankComparison(Answers):
         self.assertEqual(found["rank"], 2)
         self.assertRegex(found["description"], r"\d+(\.\d+)? MiB more at script.py:\d+ allocate[^;]*, which grows(;|$)")
 
+    def test_a_rank_that_leaks_more_than_the_others_leak_is_not_told_that_they_free_it(self):
+        with Ranks(4, lambda rank: ["device=%d" % rank, *["calls=2", "losses=%d" % (3 if rank == 1 else 1)] * 60, "quit"]) as ranks:
+            (found,) = self.found("ranks.outlier", ranks.report())
+        self.assertEqual((found["rank"], found["recommendation"]), (1, "free there what is not needed any more: the other ranks keep less of it"))
+
     def test_ranks_that_differ_alike_since_their_start_are_a_group(self):
         """The two ends of a pipeline hold more; in the run that must not show it they ask for as much at the same line, but late."""
         for late in False, True:
