@@ -19,6 +19,15 @@ void sl_paths_failed(const char *path)
 	sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
 }
 
+void sl_paths_problem(const char *path, unsigned line, const char *reason)
+{
+	char number[16] = "";
+
+	if (line)
+		snprintf(number, sizeof(number), ":%u", line);
+	sl_escape_print(stderr, "%s%s: %s\n", path, number, reason);
+}
+
 void sl_paths_empty(char *const *paths, unsigned count, const char *what)
 {
 	sl_escape_print(stderr, "stormlog-analyze: no %s in", what);

@@ -7,6 +7,8 @@
 #include <sys/types.h>
 
 void sl_paths_failed(const char *path); /* the path cannot be used; errno says why */
+/* line: 0 is the whole file. */
+void sl_paths_problem(const char *path, unsigned line, const char *reason);
 /* what: such as "trace": the paths contain none. */
 void sl_paths_empty(char *const *paths, unsigned count, const char *what);
 

@@ -2,7 +2,6 @@
 /* stormlog-analyze convert: any telemetry file to V3 JSON lines. */
 #include <unistd.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/base/paths.h"
 
@@ -29,7 +28,7 @@ static void report(void *context, enum sl_source_loss loss, const char *file, ui
 	struct conversion *c = context;
 
 	(void)loss;
-	sl_escape_print(stderr, "%s:%u: %s\n", file, line, reason);
+	sl_paths_problem(file, line, reason);
 	c->all = false;
 }
 

@@ -139,10 +139,7 @@ static void say_unreadable(const struct sl_telemetry *t, char *const *paths, uns
 		/* a foreign file has a problem on every line: print the first */
 		if (i && !strcmp(file, t->problems.item[i - 1].file) && t->problems.item[i].loss != SL_SOURCE_FILE)
 			continue;
-		if (t->problems.item[i].line)
-			sl_escape_print(stderr, "%s:%u: %s\n", file, t->problems.item[i].line, reason);
-		else
-			sl_escape_print(stderr, "%s: %s\n", file, reason);
+		sl_paths_problem(file, t->problems.item[i].line, reason);
 		said++;
 	}
 	if (t->problems.count > said)

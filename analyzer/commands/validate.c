@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/base/paths.h"
 
@@ -34,7 +33,7 @@ static void report(void *context, enum sl_source_loss loss, const char *file, ui
 	(void)loss;
 	v->valid = false;
 	if (!v->json) {
-		sl_escape_print(stderr, "%s:%u: %s\n", file, line, reason);
+		sl_paths_problem(file, line, reason);
 	} else if (sl_json_text(v->json, &size), size > TOLD_MAX) {
 		v->left++;
 	} else {

@@ -524,7 +524,7 @@ class Endings(unittest.TestCase):
         for path in ("t", "t/rank-00000-100.msgpack.zst"):
             for verb in ("convert", "validate"):
                 done = self.run_it(verb, path)
-                self.assertEqual((done.returncode, done.stderr), (3 if verb == "convert" else done.returncode, path + ":0: traces, not telemetry; report writes theirs to analysis/telemetry\n"))
+                self.assertEqual((done.returncode, done.stderr), (3 if verb == "convert" else done.returncode, path + ": traces, not telemetry; report writes theirs to analysis/telemetry\n"))
                 self.assertNotEqual(done.returncode, 0)
 
     def test_what_is_asked_of_what_is_not_there_is_refused(self):
