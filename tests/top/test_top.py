@@ -159,6 +159,24 @@ class Top(unittest.TestCase):
             screen = top.wait_for(r"500 MiB +500 +0 B")
             self.assertNotRegex(screen, r" \+\d+ MiB ")
 
+    def test_all_live_views_and_the_report_foretell_the_same_of_a_job_that_stands_still(self):
+        """On a device of 1 GiB, and on one of 2 GiB with a limit of 1 GiB.  Nothing is foretold in the first 24 s."""
+        steps = ["calls=2", "losses=2", "sleep=0.12"] * 400
+        with Job("python3", e2e.SCRIPT, *steps, SIM_VRAM="1G") as full, Job("python3", e2e.SCRIPT, *steps, SIM_VRAM="2G", STORMLOG_LIMIT="1G") as limited:
+            for job in full, limited:
+                job.wait_for(lambda known: known and known[0]["memory"] and known[0]["memory"][0]["live_bytes"] >= 440 << 20)
+                self.assertTrue(job.stop())
+                said = []
+                for verb in [], ["monitor", "--duration", "0.1"], ["watch", "--duration", "1", "--rule", "full-in < 1h"]:
+                    done = subprocess.run([e2e.ANALYZE, *verb, job.traces], capture_output=True, text=True)
+                    said.append(done.stdout + done.stderr)
+                with Terminal(job.traces) as top:
+                    said.append(top.wait_for("full in .* at this rate"))
+                report, *live = (re.search(r"(?s)full[\s-]in.*? ([\d.]+) s\b", text) for text in said)
+                self.assertTrue(report and all(live), said)
+                for found in live:
+                    self.assertAlmostEqual(float(found[1]), float(report[1]), delta=0.02 * float(report[1]))
+
     def test_what_one_stack_freed_and_another_took_is_no_growth_of_their_line(self):
         with tempfile.TemporaryDirectory() as folder, Job(sys.executable, "-c", MOVES, folder + "/go", SIM_VRAM="2G") as job, \
                 Terminal(job.traces, columns=160) as top:
