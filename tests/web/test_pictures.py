@@ -29,7 +29,8 @@ class Pictures(unittest.TestCase):
     @unittest.skipUnless(PICTURES == "1", "built without cairo")
     def test_pictures_are_pictures_whatever_the_names(self):
         for kind, folder in self.traces.items():
-            subprocess.run([ANALYZE, "-q", folder], check=True)
+            done = subprocess.run([ANALYZE, "-q", folder], check=True, stderr=subprocess.PIPE, env={**os.environ, "FONTCONFIG_FILE": "/none"})
+            self.assertNotIn(b"Fontconfig", done.stderr, "on a machine without a configuration of fonts")
             for name in ("timeline.png", "ranks.png"):
                 data = (folder / "analysis" / name).read_bytes()
                 self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n", f"{kind} {name}")
