@@ -8,7 +8,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <ftw.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +45,7 @@ static const struct field {
 
 static char folder[64];	   /* of this run */
 static char scratch[4096]; /* of this run, for caches */
-static const char *traces; /* the folder that this run makes; NULL: it is there already */
+static char traces[4096];  /* of the run, up to the first placeholder; "": it was there before */
 static char lines[2048];   /* the card, as STORMLOG_DRY_CARD has it */
 
 /* As people say it: without the maker's name. */
@@ -237,25 +239,57 @@ bool sl_dry_can(const struct sl_launch *run)
 	return false;
 }
 
-/* The folder of the traces stays the real one, so that a file of the job's there would be replaced. */
-static bool holds_files(const char *directory)
+/* Folders that are there and that traces of such a run may lie in; with placeholders also the one that holds them all. */
+static void find_folders(const struct sl_launch *run, glob_t *found)
+{
+	char stem[4096], pattern[8192];
+
+	sl_recorded_pattern(run->directory, pattern, sizeof(pattern));
+	glob(pattern, 0, NULL, found);
+	if (!strchr(run->directory, '%'))
+		return;
+	sl_folder_stem(run, stem, sizeof(stem));
+	sl_recorded_pattern(stem, pattern, sizeof(pattern));
+	glob(pattern, GLOB_APPEND, NULL, found);
+}
+
+/* A folder of the traces stays the real one, so that a file of the job's there would be replaced. */
+static bool holds_files(const struct sl_launch *run, const char *where)
 {
 	static const char *const ours[] = {".", "rank-", "analysis", SL_DRY_UNANSWERED};
-	DIR *all = opendir(directory);
+	const char *next = run->directory + strlen(traces);
+	char name[4096] = "", pattern[8192];
+	DIR *all = opendir(where);
 	bool found = false;
 
+	if (*next == '/' && !strcmp(where, traces))
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(next + 1, "/"), next + 1);
+	sl_recorded_pattern(name, pattern, sizeof(pattern));
 	for (struct dirent *entry; all && !found && (entry = readdir(all));) {
-		found = true;
+		found = entry->d_type == DT_REG || fnmatch(pattern, entry->d_name, 0);
 		for (size_t i = 0; i < SL_COUNT(ours); i++)
 			found = found && strncmp(entry->d_name, ours[i], strlen(ours[i])) != 0;
 		if (found)
 			sl_launcher_say("%s: the dry run would replace the job's files here, as %s: name a folder by -o that has "
 					"no files but traces",
-					directory, entry->d_name);
+					where, entry->d_name);
 	}
 	if (all)
 		closedir(all);
 	return found;
+}
+
+/* True: one of them does, and it said so. */
+static bool any_holds_files(const struct sl_launch *run)
+{
+	bool holds = false;
+	glob_t found;
+
+	find_folders(run, &found);
+	for (size_t i = 0; i < found.gl_pathc && !holds; i++)
+		holds = holds_files(run, found.gl_pathv[i]);
+	globfree(&found);
+	return holds;
 }
 
 bool sl_dry_begin(const struct sl_launch *run)
@@ -266,10 +300,11 @@ bool sl_dry_begin(const struct sl_launch *run)
 		sl_launcher_say("this folder is gone (%s): change to one that exists", strerror(errno));
 		return false;
 	}
-	traces = access(run->directory, F_OK) ? run->directory : NULL;
+	sl_folder_stem(run, traces, sizeof(traces));
 	sl_dry_answered(run, false); /* earlier runs in the folder are no answer of this one */
-	if (holds_files(run->directory))
+	if (any_holds_files(run))
 		return false;
+	*traces = access(traces, F_OK) ? *traces : 0;
 	if (!sl_dry_can(run) || !make_folder()) {
 		sl_dry_end(run);
 		return false;
@@ -338,57 +373,57 @@ void sl_dry_enter(const struct sl_launch *run)
 		_exit(SL_LAUNCH_FAILED);
 }
 
-/* Layers with the job's writes: kept under another name, or gone with the run's folders. True: there was a write that is gone. */
-static bool end_layers(const char *where, bool keep)
+/* Layers with the job's writes: kept under another name, or gone with the run's folders and counted. */
+static void end_layers(const char *where, bool wanted, struct sl_writes *gone)
 {
+	struct sl_writes here = {0};
 	char layers[4200], kept[4200];
-	bool wrote = false;
 
 	if (!*where)
-		return false;
+		return;
 	snprintf(layers, sizeof(layers), "%s/layers", where);
-	sl_overlay_keep_snapshots(layers);
-	for (int i = 0; i < SL_LAYERS; i++) {
-		snprintf(layers, sizeof(layers), "%s/layers/%d", where, i);
-		wrote = wrote || (rmdir(layers) && errno == ENOTEMPTY);
-	}
-	if (!wrote || !keep)
-		return wrote;
-	snprintf(layers, sizeof(layers), "%s/layers", where);
+	sl_overlay_count(layers, wanted ? &here : gone);
+	if (!here.count)
+		return;
 	snprintf(kept, sizeof(kept), "%.*s/stormlog-writes-%d", (int)(strrchr(where, '/') - where), where, (int)getpid());
 	if (!rename(layers, kept))
 		sl_launcher_say("the job's writes are in %s", kept);
 	else
 		sl_launcher_say("the job's writes cannot be kept: %s: %s", kept, strerror(errno));
-	return false;
 }
 
 void sl_dry_end(const struct sl_launch *run)
 {
-	bool gone = end_layers(scratch, run->keep_writes);
+	struct sl_writes gone = {0};
 
-	if ((end_layers(folder, run->keep_writes) || gone) && !run->options.quiet)
-		sl_launcher_say("the job's writes are gone: --keep-writes keeps them, --allow-writes DIR lets the job write there");
+	end_layers(folder, run->keep_writes, &gone);
+	end_layers(scratch, run->keep_writes, &gone);
+	if (gone.count && !run->options.quiet)
+		sl_launcher_say("%u file%s that the job wrote %s gone, as %s%s. --keep-writes keeps them, "
+				"--allow-writes DIR lets the job write there",
+				gone.count, gone.count == 1 ? "" : "s", gone.count == 1 ? "is" : "are", gone.one,
+				gone.was_there ? ", which is as it was before" : "");
 	if (*folder)
 		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	if (*scratch)
 		nftw(scratch, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	*folder = *scratch = 0;
-	if (traces)
+	if (*traces)
 		rmdir(traces); /* where nothing was recorded it is empty */
 }
 
 void sl_dry_answered(const struct sl_launch *run, bool yes)
 {
 	char path[sizeof(run->directory) + 32];
-	int fd;
+	glob_t found;
 
-	snprintf(path, sizeof(path), "%s/" SL_DRY_UNANSWERED, run->directory);
-	if (yes) {
-		unlink(path);
-		return;
+	find_folders(run, &found);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		snprintf(path, sizeof(path), "%s/" SL_DRY_UNANSWERED, found.gl_pathv[i]);
+		if (yes)
+			unlink(path);
+		else
+			close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
 	}
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-	if (fd >= 0) /* else there is no folder with earlier runs */
-		close(fd);
+	globfree(&found);
 }

@@ -49,17 +49,22 @@ static int try_file(const char *folder)
 	return err;
 }
 
-int sl_folder_prepare(const struct sl_launch *run, char *folder, size_t size)
+void sl_folder_stem(const struct sl_launch *run, char *folder, size_t size)
 {
-	int err;
-
 	snprintf(folder, size, "%s", run->directory);
-	if (strchr(folder, '%')) { /* the folder that holds the first name with a placeholder */
+	if (strchr(folder, '%')) {
 		*strchr(folder, '%') = 0;
 		*(strrchr(folder, '/') + 1) = 0;
 	}
 	for (size_t end = strlen(folder); end > 1 && folder[end - 1] == '/'; end--)
 		folder[end - 1] = 0;
+}
+
+int sl_folder_prepare(const struct sl_launch *run, char *folder, size_t size)
+{
+	int err;
+
+	sl_folder_stem(run, folder, size);
 	err = make(folder);
 	return err ? err : try_file(folder);
 }

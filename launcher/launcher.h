@@ -70,7 +70,7 @@ bool sl_dry_can(const struct sl_launch *run);
 bool sl_dry_begin(const struct sl_launch *run);
 void sl_dry_enter(const struct sl_launch *run); /* in the process that becomes the command: sets its variables */
 void sl_dry_end(const struct sl_launch *run);	/* after the command: removes what begin made */
-/* Marks the folder of the traces until the run has an answer: runs that are there are earlier ones. */
+/* Marks the folders of the traces until the run has an answer: runs that are there are earlier ones. */
 void sl_dry_answered(const struct sl_launch *run, bool yes);
 
 /* --- launcher/protect.c --- */
@@ -98,8 +98,19 @@ enum { SL_LAYERS = 3 };
 int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *scratch, const char *memory,
 		     char places[SL_LAYERS][4096]);
 
-/* After the command: a memory snapshot of PyTorch in the layers is no computed value, and goes to where the job wrote it. */
-void sl_overlay_keep_snapshots(const char *layers);
+#define SL_LAYER_TEMPORARY "tmp" /* among the layers: the job's own folder for temporary files */
+
+struct sl_writes {
+	unsigned count; /* files that the job wrote or removed */
+	char one[8400]; /* path of one of them, as the job had it; of one that was there before, if there is one */
+	bool was_there;
+};
+
+/*
+ * After the command: adds what is in the layers. A memory snapshot of PyTorch is no computed value, and goes to where the job
+ * wrote it.
+ */
+void sl_overlay_count(const char *layers, struct sl_writes *writes);
 
 /* --- launcher/link.c --- */
 
@@ -192,6 +203,9 @@ bool sl_recorded_names(const void *header, size_t bytes, const char *run_id);
 int sl_check_run(struct sl_launch *run);
 
 /* --- launcher/folder.c --- */
+
+/* The run's folder, or the one that holds the first name with a placeholder. */
+void sl_folder_stem(const struct sl_launch *run, char *folder, size_t size);
 
 /*
  * Makes the run's folder, up to its first placeholder, and tries a file of a ring's size there.  `folder` receives its path, and on

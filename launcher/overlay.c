@@ -232,9 +232,10 @@ int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char
 	return count;
 }
 
-/* ---- memory snapshots */
+/* ---- what the job wrote */
 
-static char upper[4200], real_place[4096]; /* of the layer that is walked */
+static char upper[4200], real_place[4200]; /* of the layer that is walked; the same: it is over no folder */
+static struct sl_writes *found;
 
 /* True: PyTorch's pickle of a memory snapshot, whose first key is "segments". */
 static bool is_snapshot(int fd)
@@ -245,17 +246,11 @@ static bool is_snapshot(int fd)
 	return pread(fd, head, sizeof(head), 0) == sizeof(head) && *head == '\x80' && memmem(head, sizeof(head), key, strlen(key));
 }
 
-static int keep_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+static void keep(int from, char *to)
 {
-	char to[8400];
-	int from = type == FTW_F && S_ISREG(status->st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1, out;
 	ssize_t sent;
+	int out;
 
-	if (from < 0 || !is_snapshot(from)) {
-		close(from);
-		return 0;
-	}
-	snprintf(to, sizeof(to), "%s%s", real_place, path + strlen(upper));
 	for (char *slash = to + strlen(real_place); (slash = strchr(slash + 1, '/')); *slash = '/') {
 		*slash = 0;
 		mkdir(to, 0777);
@@ -266,15 +261,33 @@ static int keep_one(const char *path, const struct stat *status, int type, struc
 	while (sent > 0);
 	if (sent)
 		sl_launcher_say("%s: the memory snapshot of the dry run is not kept: %m", to);
-	close(from);
 	close(out);
+}
+
+static int take_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+	bool over = strcmp(upper, real_place) != 0, there;
+	int from = over && type == FTW_F && S_ISREG(status->st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	char to[8400];
+
+	snprintf(to, sizeof(to), "%s%s", real_place, path + strlen(upper));
+	if (from >= 0 && is_snapshot(from)) {
+		keep(from, to);
+	} else if ((type == FTW_F || type == FTW_SL) && !strstr(path, "/__pycache__/")) {
+		there = over && !faccessat(AT_FDCWD, to, F_OK, AT_SYMLINK_NOFOLLOW);
+		if (!found->count++ || there > found->was_there)
+			strcpy(found->one, to);
+		found->was_there |= there;
+	}
+	close(from);
 	return 0;
 }
 
-void sl_overlay_keep_snapshots(const char *layers)
+void sl_overlay_count(const char *layers, struct sl_writes *writes)
 {
 	char link[4300];
 
+	found = writes;
 	for (int i = 0; i < SL_LAYERS; i++) {
 		ssize_t length;
 
@@ -284,6 +297,9 @@ void sl_overlay_keep_snapshots(const char *layers)
 			continue;
 		real_place[length] = 0;
 		snprintf(upper, sizeof(upper), "%s/%d", layers, i);
-		nftw(upper, keep_one, 8, FTW_PHYS);
+		nftw(upper, take_one, 8, FTW_PHYS);
 	}
+	snprintf(upper, sizeof(upper), "%s/" SL_LAYER_TEMPORARY, layers);
+	strcpy(real_place, upper);
+	nftw(upper, take_one, 8, FTW_PHYS);
 }

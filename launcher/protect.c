@@ -2,13 +2,17 @@
 /*
  * The job of a dry run writes values that it did not compute: its checkpoint must not replace a good one. Its writes go to a layer
  * (overlay.c) where the kernel has one for this user. Landlock refuses the others but for the traces, /dev, /proc and what
- * --allow-writes names. Caches and temporary files go into a folder of the run's own, and hubs and trackers are told by their own
+ * --allow-writes names. It has no right for a file's mode, owner, times and attributes: calls that change those succeed and do
+ * nothing. Caches and temporary files go into a folder of the run's own, and hubs and trackers are told by their own
  * variables to stay offline.
  */
 #include "launcher/launcher.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -31,6 +35,16 @@ enum {
 	MAKE = 0x1fc0,	    /* character device, folder, file, socket, FIFO, block device, link */
 	REFER = 1 << 13,    /* ABI 2 */
 	TRUNCATE = 1 << 14, /* ABI 3 */
+};
+
+/* Calls of x86-64, for which the dry libraries are, by their numbers: the C library may be older than the newest of them. */
+enum { ARCHITECTURE = 0xc000003e, CALL_TRUNCATE = 76 };
+static const unsigned short leave[] = {
+	90,  91,  92,  93,  94,	 /* chmod, fchmod, chown, fchown, lchown */
+	132, 188, 189, 190,	 /* utime, setxattr, lsetxattr, fsetxattr */
+	197, 198, 199,		 /* removexattr, lremovexattr, fremovexattr */
+	235, 260, 261, 268, 280, /* utimes, fchownat, futimesat, fchmodat, utimensat */
+	452, 463, 466,		 /* fchmodat2, setxattrat, removexattrat */
 };
 
 static const struct {
@@ -70,22 +84,6 @@ static void allow(int rules, const char *path, uint64_t access)
 	close(rule.folder);
 }
 
-/* Makes the folder of the traces up to its first placeholder, because a rule needs it to be there. */
-static void make_traces(const char *directory, char path[4096])
-{
-	snprintf(path, 4096, "%s", directory);
-	path[strcspn(path, "%")] = 0;
-	for (char *at = path; (at = strchr(at + 1, '/'));) {
-		*at = 0;
-		mkdir(path, 0777);
-		*at = '/';
-	}
-	if (!strchr(directory, '%'))
-		mkdir(path, 0777);
-	else
-		*strrchr(path, '/') = 0;
-}
-
 static bool is_everything(const struct sl_launch *run)
 {
 	for (unsigned i = 0; i < run->writes_count; i++)
@@ -106,6 +104,26 @@ bool sl_protect_can(const struct sl_launch *run)
 	return is_everything(run) || syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION) > 0;
 }
 
+/* The calls of `leave` do nothing; truncate() by path fails where Landlock does not know of it. */
+static bool filter_calls(bool no_truncate)
+{
+	enum { COUNT = SL_COUNT(leave) };
+	struct sock_filter code[COUNT + 7] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)ARCHITECTURE, 0, COUNT + 2),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, no_truncate ? CALL_TRUNCATE : -1U, COUNT + 2, 0),
+	};
+	struct sock_fprog program = {SL_COUNT(code), code};
+
+	for (unsigned i = 0; i < COUNT; i++)
+		code[4 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, leave[i], (uint8_t)(COUNT - i), 0);
+	code[COUNT + 4] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	code[COUNT + 5] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO);
+	code[COUNT + 6] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES);
+	return !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+
 bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const char *folder)
 {
 	static const char *const always[] = {"/dev", "/proc"};
@@ -117,7 +135,7 @@ bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const ch
 	set_variables(scratch);
 	if (is_everything(run))
 		return true;
-	make_traces(run->directory, traces);
+	sl_folder_stem(run, traces, sizeof(traces));
 	laid = sl_overlay_enter(run, traces, scratch, folder, places);
 	if (laid < 0)
 		return false;
@@ -130,10 +148,13 @@ bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const ch
 	allow(rules, traces, access);
 	for (int i = 0; i < laid; i++)
 		allow(rules, places[i], access);
-	snprintf(temporary, sizeof(temporary), "%s/tmp", scratch);
+	snprintf(temporary, sizeof(temporary), "%s/layers", scratch);
+	mkdir(temporary, 0700);
+	snprintf(temporary, sizeof(temporary), "%s/layers/" SL_LAYER_TEMPORARY, scratch);
 	mkdir(temporary, 0700);
 	setenv("TMPDIR", temporary, 1);
-	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_landlock_restrict_self, rules, 0) && !close(rules))
+	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_landlock_restrict_self, rules, 0) && !close(rules) &&
+	    filter_calls(abi < 3))
 		return true;
 	sl_launcher_say("the job's files cannot be protected: %s", strerror(errno));
 	return false;

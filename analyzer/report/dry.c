@@ -282,9 +282,13 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 bool sl_dry_unanswered(const struct sl_report *report)
 {
 	char mark[4096];
+	bool marked = false;
 
-	snprintf(mark, sizeof(mark), "%s/" SL_DRY_UNANSWERED, report->path);
-	return !access(mark, F_OK) && !sl_dry_unfinished(report);
+	for (unsigned i = 0; i < report->path_count; i++) {
+		snprintf(mark, sizeof(mark), "%s/" SL_DRY_UNANSWERED, report->paths[i]);
+		marked |= !access(mark, F_OK);
+	}
+	return marked && !sl_dry_unfinished(report);
 }
 
 /* "18.2 GiB", or "1.60 GiB to 1.61 GiB". */

@@ -12,6 +12,14 @@ RUN = os.path.join(BUILD, "agent", "stormlog-run")
 ANALYZE = os.path.join(BUILD, "analyzer", "stormlog-analyze")
 APPS = os.path.join(BUILD, "tests", "apps")
 FIRST = "DRY RUN on %s: no number was computed"
+# Allocates so many MiB at once, and says what the device had before and after.
+ALLOCATE = """
+import ctypes, sys
+rt = ctypes.CDLL("libcudart.so.13")
+free, total, at = ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_void_p()
+rt.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
+print(rt.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(%d << 20)), total.value, free.value)
+"""
 
 
 class Dry:
