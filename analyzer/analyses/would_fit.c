@@ -74,15 +74,17 @@ static struct sl_process *choose(struct sl_report *report, int *device)
 
 static void keep(struct sl_changes *changes, const struct sl_fit_proof *proof, const struct sl_report *report)
 {
+	if (proof->why_not) {
+		snprintf(changes->left_out, sizeof(changes->left_out), "changes were not tried: %s", proof->why_not);
+		return;
+	}
 	changes->capacity = proof->capacity;
 	changes->failed = proof->program.failed != SL_FIT_GAP;
 	changes->count = proof->count;
 	memcpy(changes->tried, proof->changes, sizeof(changes->tried));
 	memcpy(changes->curve, proof->curve, sizeof(changes->curve));
 	changes->failed_at = proof->failed_at;
-	if (proof->why_not)
-		snprintf(changes->left_out, sizeof(changes->left_out), "changes were not tried: %s", proof->why_not);
-	else if (proof->untried)
+	if (proof->untried)
 		snprintf(changes->left_out, sizeof(changes->left_out),
 			 "%u kinds of change were not tried, for lack of time: stormlog-analyze fit --changes", proof->untried);
 	else if (report->process_count > 1)
@@ -101,6 +103,7 @@ static void run(struct sl_report *report)
 		return;
 	process->changes = sl_memory_must(calloc(1, sizeof(*process->changes)));
 	process->changes->device = device;
+	process->changes->failed = last_error(process);
 	if (process->model->events > SL_FIT_EVENTS_MAX) {
 		snprintf(process->changes->left_out, sizeof(process->changes->left_out),
 			 "changes were not tried, since it has too many events: stormlog-analyze fit --changes");

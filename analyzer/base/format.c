@@ -27,6 +27,19 @@ const char *sl_format_size(char *out, uint64_t bytes)
 	return out;
 }
 
+const char *sl_format_span(char out[SL_FORMAT_SPAN_BYTES], uint64_t low, uint64_t high)
+{
+	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
+	char *unit = strchr(sl_format_size(from, low), ' ');
+
+	if (!strcmp(from, sl_format_size(to, high)))
+		*from = 0;
+	else if (!strcmp(unit, strchr(to, ' ')))
+		*unit = 0;
+	snprintf(out, SL_FORMAT_SPAN_BYTES, "%s%s%s", from, *from ? " to " : "", to);
+	return out;
+}
+
 const char *sl_format_duration(char *out, uint64_t ns)
 {
 	uint64_t s = ns / 1000000000;

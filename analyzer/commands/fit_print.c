@@ -42,7 +42,7 @@ static void put_failures(const struct sl_fit_subject *s)
 static void put_row(const struct sl_fit_subject *s, unsigned c)
 {
 	const struct sl_fit_answer *a = &s->answers[c];
-	char span[SL_FIT_SPAN_BYTES];
+	char span[SL_FORMAT_SPAN_BYTES];
 
 	sl_escape_print(stdout, "  %-52.52s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "           ");
 	sl_escape_print(stdout, " %*s", SPAN_WIDTH(s),

@@ -73,9 +73,8 @@ void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *r
 bool sl_fit_spent(const struct sl_fit_subject *subject);
 void sl_fit_subject_free(struct sl_fit_subject *subject);
 
-#define SL_FIT_SPAN_BYTES (2 * SL_FORMAT_BYTES + 4)
 /* "53.9 GiB", "52.1 to 52.6 GiB"; "unknown". */
-const char *sl_fit_span(const struct sl_fit_answer *answer, char out[SL_FIT_SPAN_BYTES]);
+const char *sl_fit_span(const struct sl_fit_answer *answer, char out[SL_FORMAT_SPAN_BYTES]);
 /* fits, no, unknown; either: it depends on where the driver puts segments, or on the card. */
 const char *sl_fit_word(const struct sl_fit_answer *answer, unsigned capacity);
 /* Notes for a reader beside the verdicts, or instead of them: a sentence each. */

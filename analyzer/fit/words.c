@@ -24,19 +24,9 @@ const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t s
 	return out;
 }
 
-const char *sl_fit_span(const struct sl_fit_answer *a, char out[SL_FIT_SPAN_BYTES])
+const char *sl_fit_span(const struct sl_fit_answer *a, char out[SL_FORMAT_SPAN_BYTES])
 {
-	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES];
-	const char *unit;
-
-	if (a->high == SL_UNKNOWN)
-		return "unknown";
-	sl_format_size(low, a->low);
-	unit = strchr(sl_format_size(high, a->high), ' ');
-	if (unit && strchr(low, ' ') && !strcmp(strchr(low, ' '), unit) && strcmp(low, high) != 0)
-		*strchr(low, ' ') = 0;
-	snprintf(out, SL_FIT_SPAN_BYTES, "%s%s%s", strcmp(low, high) ? low : "", strcmp(low, high) ? " to " : "", high);
-	return out;
+	return a->high == SL_UNKNOWN ? "unknown" : sl_format_span(out, a->low, a->high);
 }
 
 const char *sl_fit_word(const struct sl_fit_answer *a, unsigned capacity)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The changes that would have let a run fit: at most three, each replayed. */
+/* The changes that would have let a run fit: at most three, each replayed; and what was not. */
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/change.h"
 
@@ -37,4 +37,6 @@ void sl_screen_changes(struct sl_screen_page *page, const struct sl_process *pro
 			      sl_change_words(words, sizeof(words), change));
 		shown++;
 	}
+	if (changes && changes->failed && changes->left_out[0])
+		sl_screen_say(page, "  %s", changes->left_out);
 }

@@ -201,8 +201,9 @@ static void put_fit_of(struct sl_screen_page *page, const struct sl_fit_recordin
 					   .scan_max = FIT_OPERATIONS,
 					   .ties = SL_FIT_GIVEN};
 	struct sl_fit_subject subject;
-	char why[120], set[SL_FIT_SPAN_BYTES], to[SL_FIT_SPAN_BYTES];
+	char why[120], set[SL_FORMAT_SPAN_BYTES], to[SL_FORMAT_SPAN_BYTES];
 	const char *other = "";
+	bool least;
 
 	sl_fit_ask(&subject, recording, &question);
 	sl_screen_head(page, "FIT", SL_SCREEN_PLAIN);
@@ -212,11 +213,11 @@ static void put_fit_of(struct sl_screen_page *page, const struct sl_fit_recordin
 	} else {
 		if (question.setting_count > 1 && subject.answers[1].high != SL_UNKNOWN)
 			other = sl_fit_span(&subject.answers[1], to);
-		sl_screen_say(page, "      PyTorch's allocator needs %s%s as set%s%s%s%s (replay exact)",
-			      strstr(sl_fit_span(&subject.answers[0], set), " to ") ? ""
-			      : recording->reserved_start || recording->ooms	    ? "at least "
-										    : "",
-			      set, *other ? ", " : "", other, *other ? " with expandable_segments:True" : "",
+		least = (recording->reserved_start || recording->ooms) &&
+			!strcmp(SL_SIZE(subject.answers[0].low), SL_SIZE(subject.answers[0].high));
+		sl_screen_say(page, "      PyTorch's allocator needs %s%s as set%s%s%s%s (replay exact)", least ? "at least " : "",
+			      sl_fit_span(&subject.answers[0], set), *other ? ", " : "", other,
+			      *other ? " with expandable_segments:True" : "",
 			      recording->ooms		  ? " to get past the request that was refused"
 			      : recording->reserved_start ? " for this window"
 							  : "");

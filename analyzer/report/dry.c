@@ -291,23 +291,14 @@ bool sl_dry_unanswered(const struct sl_report *report)
 	return marked && !sl_dry_unfinished(report);
 }
 
-/* "18.2 GiB", or "1.60 GiB to 1.61 GiB". */
-static const char *span_of(char out[2 * SL_FORMAT_BYTES + 4], uint64_t low, uint64_t high)
-{
-	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
-	bool one = !strcmp(sl_format_size(from, low), sl_format_size(to, high));
-
-	snprintf(out, 2 * SL_FORMAT_BYTES + 4, "%s%s%s", from, one ? "" : " to ", one ? "" : to);
-	return out;
-}
-
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size)
 {
-	char all[2 * SL_FORMAT_BYTES + 4], outside[2 * SL_FORMAT_BYTES + 4], more[128] = "";
+	char all[SL_FORMAT_SPAN_BYTES], outside[SL_FORMAT_SPAN_BYTES], more[128] = "";
 
 	if (need->unsure)
 		snprintf(more, sizeof(more), ", up to %s more for %s", SL_SIZE(need->unsure), need->unsure_of);
 	snprintf(out, size, "%s of %s: %s of the job%s, and %s outside of it (context and code, %s)",
-		 span_of(all, need->job + need->low, need->job + need->unsure + need->high), SL_SIZE(need->capacity),
-		 SL_SIZE(need->job), more, span_of(outside, need->low, need->high), need->measured ? "measured" : "not measured");
+		 sl_format_span(all, need->job + need->low, need->job + need->unsure + need->high), SL_SIZE(need->capacity),
+		 SL_SIZE(need->job), more, sl_format_span(outside, need->low, need->high),
+		 need->measured ? "measured" : "not measured");
 }

@@ -46,7 +46,7 @@ class Run(unittest.TestCase):
         self.assertEqual(run.screen.splitlines()[0], FIRST % "H200")
         dry = run.report["run"]["dry"]
         self.assertEqual((dry["card"], dry["measured"], dry["job_bytes"]), ("H200", True, GIB))
-        self.assertIn("NEED     fits H200: 1.60 GiB to 1.61 GiB of 140 GiB: 1.00 GiB of the job", run.screen)
+        self.assertIn("NEED     fits H200: 1.60 to 1.61 GiB of 140 GiB: 1.00 GiB of the job", run.screen)
         self.assertNotIn("HIDDEN", run.screen)
         self.assertIn(FIRST % "H200", run.summary)
 

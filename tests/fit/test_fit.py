@@ -391,9 +391,11 @@ class Fit(unittest.TestCase):
             recording(folder, "2.14", "fragmented")
             os.environ.pop("LONG")
             process, = json.loads(subprocess.run([ANALYZE, "--json", folder], capture_output=True, text=True).stdout)["processes"]
+            screen = subprocess.run([ANALYZE, folder], capture_output=True, text=True).stdout
             tried, = json.loads(subprocess.run([ANALYZE, "fit", "--changes", "--json", folder], capture_output=True, text=True).stdout)["recordings"]
         self.assertEqual(process["changes"]["tried"], [])
         self.assertEqual(process["changes"]["left_out"], "changes were not tried, since it has too many events: stormlog-analyze fit --changes")
+        self.assertIn(process["changes"]["left_out"], " ".join(screen.split()))
         self.assertEqual(tried["changes"][0]["kind"], "settings:expandable_segments")
 
     def test_what_would_have_been_enough_when_memory_ran_out(self):

@@ -48,7 +48,7 @@ export class Tried {
 		const p = this.page.processes[subject.process], q = this.state.get("q").trim().toLowerCase();
 		const most = 1.04 * Math.max(subject.capacity, highest(subject.curve, ...subject.tried.map((c) => c.curve)));
 		const rows = subject.tried.filter((c) => !q || `${c.text} ${c.words}`.toLowerCase().includes(q));
-		return h("section", {class: "table"}, h("p", {class: "soft"}, `${p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`} device ${subject.device}, with ${bytes(subject.capacity)}${subject.left_out ? `; ${visible(subject.left_out, 200)}` : ""}.`),
+		return h("section", {class: "table"}, h("p", {class: "soft"}, `${p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`} device ${subject.device}${subject.capacity ? `, with ${bytes(subject.capacity)}` : ""}${subject.left_out ? `; ${visible(subject.left_out, 200)}` : ""}.`),
 			rows.length > 0 && h("ul", {class: "legend tried-legend"}, [["is", "reserved with the change"], ["was", "as recorded"], ["limit", "capacity"]].map(([name, text]) => h("li", {}, svg("svg", {class: "curve", width: 22, height: 8}, svg("polyline", {class: name, points: "0,4 22,4"})), ` ${text}`))),
 			rows.length > 0 && h("div", {class: "table-wrap"}, h("table", {class: "tried"},
 				h("thead", {}, h("tr", {}, ["Change", "Replayed", "Reserved at most", "To the end of the step"].map((name, k) => h("th", {scope: "col", class: k === 2 ? "num" : null}, name)))),
