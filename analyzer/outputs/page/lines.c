@@ -138,9 +138,11 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 	free_columns(&c);
 }
 
-static bool is_drawn(const struct sl_line *line, bool detailed)
+/* What a dry device says that it uses is made up beside what the program asked for. */
+static bool is_drawn(const struct sl_page *page, unsigned process, const struct sl_line *line, bool detailed)
 {
-	return line->begun && line->what != SL_LINE_SAMPLES && (detailed || line->what == SL_LINE_KNOWN) &&
+	return (line->what != SL_LINE_USED || !page->report->processes[process].trace->header.dry_count) && line->begun &&
+	       line->what != SL_LINE_SAMPLES && (detailed || line->what == SL_LINE_KNOWN) &&
 	       !(line->what == SL_LINE_KIND && line->index == SL_KIND_block);
 }
 
@@ -151,7 +153,7 @@ void sl_page_lines(struct sl_page *page)
 		const struct sl_timeline *timeline = page->timelines[page->order[k]].timeline;
 
 		for (unsigned i = 0; i < timeline->line_count; i++)
-			if (is_drawn(timeline->lines[i], k < page->budget.detailed))
+			if (is_drawn(page, page->order[k], timeline->lines[i], k < page->budget.detailed))
 				sl_page_put_line(page, page->order[k], timeline->lines[i],
 						 name_of(&page->report->processes[page->order[k]], timeline->lines[i]),
 						 shared_device(page, page->order[k], timeline->lines[i]));

@@ -127,7 +127,7 @@ export function drawAnswer(node, page) {
 		h("ol", {class: "answer"}, answer(page).map((line) => h("li", {}, line))),
 		h("div", {class: "tiles"},
 			shown.map((d) => tile(`Peak, ${d.processes.length === 1 && processes.length > 1 ? rankName(page, d.processes[0]) + ", " : ""}${visible(d.host, 30)} device ${d.device}`, bytes(d.known_peak),
-				[d.total === null ? null : `${percent(d.known_peak, d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40), d.used_peak === null ? !page.window && "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
+				[d.total === null ? null : `${percent(d.known_peak, d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40), page.dry || page.window ? null : d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
 				"", meter(d.known_peak, d.total))),
 			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
 			!page.dry && !page.window && tile("Hidden", hidden || "unknown", hidden ? "most on one device: used on it, but asked for by no recorded process" : "no device-wide samples in the trace"),

@@ -174,7 +174,7 @@ function build(page, served) {
 		section("tried", page.changes.some((c) => c.failed) ? "What would have let it fit?" : "What would lower the peak?", null, tried.node,
 			"The program with one change, replayed by the rules of PyTorch's allocator. Curves run over its calls of the allocator; a dot is where the recorded one failed.");
 	if (reads)
-		section("reads", "Decisions that rested on a value that was not computed", null, reads.node, "At these lines the run may have gone another way than on the card.");
+		section("reads", "Values that were not computed", null, reads.node, "These lines decided by one: there the run may have gone another way than on the card.");
 	if (page.segments.length)
 		section("segments", hasPools(page) ? "Segments of pools" : "PyTorch's segments", null, segments.node, (hasPools(page) ? "Each frame is a segment that a framework's pool got from the driver" : "Each frame is a segment PyTorch got from the driver") + "; filled parts are tensors, one colour for one stack; the rest is kept and unused.");
 	if (fit)
