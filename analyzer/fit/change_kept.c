@@ -234,6 +234,16 @@ static unsigned *count_rises(const struct sl_fit_program *p)
 	return rises;
 }
 
+/* True: the block that the next step makes there lives on in the step behind it, held by a variable. */
+static bool is_held_on(const struct sl_fit_program *p, uint32_t life)
+{
+	const struct sl_fit_life *at = &p->lives.item[life], *next = at + 1, *end = p->lives.item + p->lives.count;
+
+	while (next < end && (next->python != at->python || next->nth != at->nth || next->step != at->step + 1))
+		next++;
+	return next < end && next->step < p->steps.count && next->death > p->steps.item[next->step];
+}
+
 /* Results of each step that are joined to one tensor: they are on the host, and so is the first, which the first join ends. */
 bool sl_fit_change_offload_joined(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
@@ -241,7 +251,7 @@ bool sl_fit_change_offload_joined(struct sl_fit_edits *e, struct sl_change *chan
 	uint32_t input = p->steps.count ? p->whole.ops.item[p->steps.item[0]].python : 0;
 	bool grows = rises[sl_idmap_get(&p->stack_ids, input, 0)] >= RISES; /* so do the inputs: these are no joined results */
 	uint64_t largest = 0;
-	size_t after = 0;
+	size_t after = 0, until;
 
 	for (uint32_t i = 0; i < p->lives.count && !grows; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
@@ -255,9 +265,13 @@ bool sl_fit_change_offload_joined(struct sl_fit_edits *e, struct sl_change *chan
 		largest = life->bytes > largest ? life->bytes : largest;
 		sl_fit_change_name(change, sl_fit_program_caller(p, life->python));
 	}
-	for (uint32_t i = 0; largest && i < p->lives.count; i++)
-		if (p->lives.item[i].death == after && e->keeps->leaves[i] < after)
-			e->dies[i] = e->keeps->leaves[i];
+	for (uint32_t i = 0; largest && i < p->lives.count; i++) {
+		if (p->lives.item[i].death != after)
+			continue;
+		until = is_held_on(p, i) ? sl_fit_keeps_until(e->keeps, p, i) : e->keeps->leaves[i];
+		if (until < after)
+			e->dies[i] = until;
+	}
 	free(rises);
 	return largest && sl_fit_change_matters(p, largest);
 }

@@ -9,6 +9,22 @@
 #define STATE_8BIT  (16 << 10)
 #define OWN_STEP    2 /* temporaries of an optimizer with small state, of the largest gradient's size */
 
+/* True: the most was held in an update, with temporaries of all parameters: an optimizer with small state has its own. */
+static bool is_of_update(const struct sl_fit_program *p)
+{
+	uint64_t most, bytes = 0;
+	size_t at = sl_fit_program_highest(p, &most);
+
+	for (uint32_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		if (life->birth <= at && life->death > at && life->death != SL_FIT_GAP && sl_fit_program_maker(p, i)->optimizer &&
+		    !sl_fit_program_maker(p, i)->backward)
+			bytes += life->bytes;
+	}
+	return sl_fit_change_matters(p, bytes);
+}
+
 /* Blocks of the optimizer's state, of this size or larger, become this part of it. */
 static bool shrink_state(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, double part,
 			 uint64_t least)
@@ -34,6 +50,8 @@ static bool shrink_state(struct sl_fit_edits *e, struct sl_change *change, const
 		e->most = SL_PASSES_STEP; /* of all at once it needs as much again for a moment */
 		e->extra = OWN_STEP * p->temporary;
 		e->extra_from = p->states;
+	} else {
+		change->about |= is_of_update(p);
 	}
 	sl_fit_change_name(change, place);
 	return bytes && sl_fit_change_matters(p, bytes);

@@ -146,11 +146,20 @@ class Tried(unittest.TestCase):
         self.assertEqual([change for change in said.values() if change["fits"]], [])
 
     def test_peaks_without_the_workspaces_of_libraries(self):
-        """A workspace that stays is no gradient, and no batch; the first of the results that are joined goes to the host too."""
-        for name, kind, real in (("adamw_unfreeze", "half_state", 692870656), ("distill", "half_batch", 626800128), ("index_cat", "offload_results", 79375360)):
+        """A workspace that stays is no gradient, and no batch."""
+        for name, kind, real in (("adamw_unfreeze", "half_state", 692870656), ("distill", "half_batch", 626800128)):
             first = self.of(name)[0]
             self.assertEqual(first["kind"], kind)
             self.assertLess(abs(first["peak_allocated_bytes"] / real - 1), 0.05, (name, first))
+
+    def test_the_first_of_the_results_that_are_joined_goes_to_the_host_too(self):
+        """In feature_bank a variable holds each until the next."""
+        self.assertEqual([self.of(name)[0]["peak_allocated_bytes"] for name in ("index_cat", "feature_bank")], [79375360, 78893056])
+
+    def test_a_peak_among_temporaries_of_an_update_depends_on_the_new_optimizer(self):
+        """adamw_foreach with enough memory: one that updates by parameter needed a fifth less than with these temporaries."""
+        half, = (change for change in self.of("adamw_foreach") if change["kind"] == "half_state")
+        self.assertEqual((half["passes"], half["peak_allocated_bytes"]), ("the whole step", None))
 
     def test_a_function_that_training_calls_too_does_not_keep_the_graph_of_a_validation(self):
         first = self.of("vae_validate")[0]

@@ -21,7 +21,7 @@ def train(lengths, many=4):  #~ half_batch def train(lengths, many=2):
     lm = LM().cuda()
     optimizer = torch.optim.AdamW(lm.parameters(), lr=1e-3)
     for length in lengths:
-        ids = torch.randint(0, 50000, (many, length), device="cuda")  #~ step #~ shorter_longest ids = torch.randint(0, 50000, (many, min(length, 384)), device="cuda")
+        ids = torch.randint(0, 50000, (many, length), device="cuda")  #~ step #~ shorter_longest ids = torch.randint(0, 50000, (many, min(length, 240)), device="cuda")
         logits = lm(ids)
         loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
         optimizer.zero_grad()
