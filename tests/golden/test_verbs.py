@@ -39,7 +39,7 @@ class Verbs(unittest.TestCase):
             for kept, found in (3, "it has 3 events in "), (0, "it has 0 events in 0 bytes; "):
                 (sink / "segment-000001.jsonl").write_bytes(b"".join(whole[:kept]))
                 problem, = self.problems(sink)
-                self.assertTrue(problem.startswith("segment-000001.jsonl:0: " + found) and problem.endswith(says), problem)
+                self.assertTrue(problem.startswith("segment-000001.jsonl: " + found) and problem.endswith(says), problem)
                 self.assertIn(says, run(ANALYZE, "report", "--json", sink).stdout)
             manifest = json.loads((sink / "manifest.json").read_text())
             manifest["segments"][0]["closed"] = False  # it may have been written to since
