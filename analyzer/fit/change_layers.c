@@ -44,39 +44,34 @@ static bool is_activation(const struct sl_fit_program *p, uint32_t i, size_t unt
 }
 
 /*
- * True: a pass was repeated without a backward pass, so that none is to come.  Each layer had come, and then either the input was
- * made again, or the first layer, which comes less often than others, was called again.  Before that, it is one of several.
+ * True: a pass was repeated without a backward pass, so that none is to come: each layer had come, and the program's own line made
+ * the input again.  A layer that is called again proves nothing: it may be one of several that are alike.
  */
 static bool is_evaluation(const struct sl_fit_program *p)
 {
-	unsigned *counts = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*counts))), most = 0;
-	const struct sl_fit_stack *first = NULL;
-	size_t from = 0, first_at = 0;
-	bool again = false;
+	unsigned *counts = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*counts)));
+	bool *inputs = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*inputs))), called = false, again = false;
 
 	for (size_t i = 0; i < p->lives.count && p->lives.item[i].birth <= p->failed; i++) {
 		const struct sl_fit_stack *stack = sl_fit_program_maker(p, (uint32_t)i);
 		size_t at = (size_t)(stack - p->stacks.item);
 
 		if (stack->backward || stack->optimizer) {
-			free(counts);
-			return false;
+			again = false;
+			break;
 		}
 		if (stack->loads || stack->copies || !at)
 			continue;
-		if (stack->module && !counts[at]) { /* all before belongs to the first pass */
-			first_at = first ? first_at : at;
-			first = first ? first : stack;
-			from = i;
+		if (stack->module && !counts[at]) /* all before belongs to the first pass */
 			again = false;
-		}
+		else
+			again |= inputs[at] && counts[at];
+		called |= stack->module;
+		inputs[at] |= !called && sl_fit_program_own(stack);
 		counts[at]++;
-		most = stack->module && counts[at] > most ? counts[at] : most;
-		if (i > from && first && counts[at] > 1)
-			again |= stack->module ? stack == first && counts[at] < most : sl_fit_program_own(stack) != NULL;
 	}
-	again &= first && counts[first_at] > 1;
 	free(counts);
+	free(inputs);
 	return again;
 }
 

@@ -216,13 +216,28 @@ static void find_by_lines(struct sl_fit_program *p, const struct visits *visits,
 	}
 }
 
-/* True: the line itself requests, and no function of the user's below it. */
+/* A function of PyTorch's that requests without a loop of its own. */
+static bool is_plain(const struct sl_fit_place *place)
+{
+	return has(place->file, "/torch/nn/functional.py") || has(place->file, "/torch/functional.py") ||
+	       has(place->file, "/torch/_tensor.py");
+}
+
+/*
+ * True: the line itself requests, or a module that it calls.  Below it is no function of the user's, and none that may have a loop:
+ * nn.Sequential's is one of layers, torch.load's one of tensors.
+ */
 static bool is_direct(const struct sl_fit_stack *stack, unsigned depth)
 {
-	bool direct = !stack->optimizer && !stack->backward && !stack->loads && !stack->copies;
+	bool direct = !stack->optimizer && !stack->backward && !stack->loads && !stack->copies, called = false;
 
-	for (unsigned i = depth + 1; i < stack->count; i++)
-		direct &= !stack->places[i].own;
+	for (unsigned i = depth + 1; i < stack->count && direct; i++) {
+		const struct sl_fit_place *place = &stack->places[i];
+
+		called |= is(place, "_call_impl") || is(place, "_wrapped_call_impl");
+		direct = !place->own && (called || is_plain(place)) && !has(place->file, "/torch/nn/modules/container.py") &&
+			 !has(place->file, "/torch/nn/modules/transformer.py");
+	}
 	return direct;
 }
 

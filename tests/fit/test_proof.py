@@ -282,8 +282,17 @@ class SmallCard(unittest.TestCase):
         said = self.of("first_forward")
         self.assertEqual((said["checkpointing"]["passes"], said["checkpointing"]["function"]), ("this request", "GPT.forward"))
         self.assertNotIn("no_grad", said)
+        self.assert_first_pass("first_forward")
+
+    def test_layers_of_one_sequential_are_no_batches_of_an_evaluation(self):
+        """stacked.py has twelve layers, which one line of PyTorch's calls by turns."""
+        said = self.of("stacked")
+        self.assertEqual((said["checkpointing"]["passes"], line(said["checkpointing"]), said.keys() & {"no_grad", "free_leak"}), ("this request", 9, set()))
+        self.assert_first_pass("stacked")
+
+    def assert_first_pass(self, name):
         with tempfile.TemporaryDirectory() as folder:
-            traces = shutil.copytree(HERE / "small_card" / "first_forward", Path(folder, "traces"))
+            traces = shutil.copytree(HERE / "small_card" / name, Path(folder, "traces"))
             screen = " ".join(run(str(traces)).split())
         self.assertIn("it ran out in its first forward pass", screen)
         self.assertNotIn("no_grad", screen)
