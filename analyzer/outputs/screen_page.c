@@ -214,11 +214,13 @@ static void put_library(struct sl_screen_page *page, const struct sl_share *libr
 {
 	char name[64];
 
-	if (strncmp(library->name, CUBLAS, strlen(CUBLAS)) != 0 || library->blocks < 2) {
+	const char *called = !strncmp(library->name, CUBLAS, strlen(CUBLAS)) ? "cuBLAS workspaces" : library->name;
+
+	if ((called == library->name && strcmp(called, SL_SCREEN_WORKSPACES) != 0) || library->blocks < 2) {
 		sl_screen_owner(page, library->bytes, library->name, where);
 		return;
 	}
-	snprintf(name, sizeof(name), "cuBLAS workspaces, %llu x %s", (unsigned long long)library->blocks,
+	snprintf(name, sizeof(name), "%s, %llu x %s", called, (unsigned long long)library->blocks,
 		 SL_SIZE(library->bytes / library->blocks));
 	sl_screen_owner(page, library->bytes, name, where);
 }

@@ -39,6 +39,8 @@ void sl_screen_owner(struct sl_screen_page *page, uint64_t bytes, const char *na
 /* Writes the site's line and its caller, without " via HELPER". */
 void sl_screen_place(struct sl_process *process, const struct sl_site *site, char *out, size_t size);
 
+#define SL_SCREEN_WORKSPACES "cuBLAS workspaces of PyTorch"
+
 /* Returns `blocks`, or 0 for a cuBLAS site whose largest block is at most half of that library's largest on the device. */
 uint64_t sl_screen_blocks(const struct sl_process *process, const struct sl_site *site, uint64_t blocks);
 

@@ -110,7 +110,7 @@ static void put_peak_owners(struct sl_screen_page *page, struct sl_process *proc
 	sl_owners_init(&owners);
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
-		uint64_t bytes = sl_model_site_at_peak(process->model, site);
+		uint64_t bytes = sl_model_site_at_peak(process->model, site), taken, blocks;
 		const char *called = site->kind == SL_KIND_block ? sl_defs_text(process->model->defs, site->label) : NULL,
 			   *names[2];
 		char where[256];
@@ -120,7 +120,10 @@ static void put_peak_owners(struct sl_screen_page *page, struct sl_process *proc
 		sl_screen_place(process, site, where, sizeof(where));
 		names[0] = site->kind == SL_KIND_block ? "tensors" : sl_model_library(process->model, site);
 		names[1] = where[0] ? where : called ? called : "no stack";
-		sl_owners_add(&owners, names, 2, bytes,
+		taken = sl_roles_workspaces(process, site, &blocks);
+		if (taken)
+			sl_owners_add(&owners, (const char *[]){SL_SCREEN_WORKSPACES, names[1]}, 2, taken, blocks);
+		sl_owners_add(&owners, names, 2, bytes - taken,
 			      sl_screen_blocks(process, site, sl_model_blocks_at_peak(process->model, site)));
 	}
 	rest = sl_model_rest_at_peak(process->model, device, &left);

@@ -17,9 +17,10 @@
 enum phase { NONE, MAKING, COPYING, FORWARD, BACKWARD, OPTIMIZING, WORKING, TALKING };
 
 struct sl_roles {
-	SL_VECTOR(uint64_t) modules; /* hashes of names of classes with a method forward; sorted */
-	uint8_t *of;		     /* role + 1 of each site; 0: not determined yet */
-	uint64_t steps;		     /* 1 + those of steps_of; 0: not determined yet */
+	SL_VECTOR(uint64_t) modules;	/* hashes of names of classes with a method forward; sorted */
+	uint8_t *of;			/* role + 1 of each site; 0: not determined yet */
+	uint64_t steps;			/* 1 + those of steps_of; 0: not determined yet */
+	SL_VECTOR(uint32_t) workspaces; /* numbers of sites */
 };
 
 struct rule {
@@ -194,6 +195,26 @@ static void note_modules(struct sl_roles *roles, struct sl_idmap *seen, const st
 	}
 }
 
+/*
+ * True: a segment that PyTorch took for a workspace of cuBLAS, by the stack of the driver's call; its block has a stack of Python
+ * only.  The allocator makes segments above 20 MiB for one block; smaller workspaces share theirs, and stay tensors.
+ */
+static bool is_workspace(struct sl_process *process, const struct sl_site *site)
+{
+	uint64_t blocks = sl_model_blocks_at_peak(process->model, site), bytes = sl_model_site_at_peak(process->model, site);
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count;
+
+	if (site->kind != SL_KIND_device || !sl_model_is_cache(sl_model_library(process->model, site)) ||
+	    bytes <= (20 << 20) * blocks)
+		return false;
+	count = sl_process_stack(process, frames, site->stack);
+	for (unsigned i = 0; i < count; i++)
+		if (!frames[i].python && frames[i].function && strstr(frames[i].function, "getCurrentCUDABlasHandle"))
+			return true;
+	return false;
+}
+
 static struct sl_roles *roles_of(struct sl_process *process)
 {
 	const struct sl_tracks *tracks = &process->model->tracks;
@@ -208,6 +229,9 @@ static struct sl_roles *roles_of(struct sl_process *process)
 	for (size_t i = 0; i < tracks->count; i++)
 		note_modules(roles, &seen, frames, sl_process_stack(process, frames, tracks->item[i].stack));
 	sl_idmap_free(&seen);
+	for (size_t i = 0; i < process->model->sites.count; i++)
+		if (is_workspace(process, &process->model->sites.item[i]))
+			*SL_PUSH(&roles->workspaces) = (uint32_t)i;
 	if (roles->modules.count)
 		qsort(roles->modules.item, roles->modules.count, sizeof(*roles->modules.item), sl_stats_by_number);
 	return roles;
@@ -340,10 +364,29 @@ bool sl_roles_is_few_calls(struct sl_process *process, const struct sl_track *tr
 	return phase == OPTIMIZING || calls < CALLS_MIN; /* an optimizer is not called again without other calls between */
 }
 
+uint64_t sl_roles_workspaces(struct sl_process *process, const struct sl_site *tensors, uint64_t *blocks)
+{
+	const struct sl_roles *roles = roles_of(process);
+	const struct sl_model *model = process->model;
+	uint64_t all = sl_model_site_at_peak(model, tensors), taken = *blocks = 0;
+
+	for (size_t i = 0; tensors->kind == SL_KIND_block && tensors->stack.python && i < roles->workspaces.count; i++) {
+		const struct sl_site *site = &model->sites.item[roles->workspaces.item[i]];
+		uint64_t bytes = sl_model_site_at_peak(model, site);
+
+		if (site->stack.python != tensors->stack.python || site->thread != tensors->thread ||
+		    site->device != tensors->device || taken + bytes > all)
+			continue;
+		taken += bytes;
+		*blocks += sl_model_blocks_at_peak(model, site);
+	}
+	return taken;
+}
+
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT])
 {
 	const struct sl_model *model = process->model;
-	uint64_t rest, known = 0;
+	uint64_t rest, known = 0, taken, blocks;
 	const char *unused;
 
 	memset(bytes, 0, SL_ROLE_COUNT * sizeof(*bytes));
@@ -353,7 +396,9 @@ bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *
 
 		if (!held || !sl_owners_shows(process, site))
 			continue;
-		bytes[sl_roles_of(process, site)] += held;
+		taken = sl_roles_workspaces(process, site, &blocks);
+		bytes[SL_ROLE_WORKSPACE] += taken;
+		bytes[sl_roles_of(process, site)] += held - taken;
 	}
 	for (int role = SL_ROLE_UNKNOWN + 1; role < SL_ROLE_COUNT; role++)
 		known += bytes[role];
@@ -368,6 +413,7 @@ void sl_roles_free(struct sl_roles *roles)
 	if (!roles)
 		return;
 	free(roles->modules.item);
+	free(roles->workspaces.item);
 	free(roles->of);
 	free(roles);
 }

@@ -37,6 +37,7 @@ void *caching_captured(void);
 int set_fraction(void);
 void *set_fraction_method(void *module, void *arguments) __asm__("_Z28THCPModule_setMemoryFractionP7_objectS0_");
 void *call_method(void *arguments);
+void *blas_handle(size_t workspace) __asm__("_ZN2at4cuda24getCurrentCUDABlasHandleEv");
 
 /* Sorted by segment and address; the pieces of a segment add up to the segment. */
 static struct piece {
@@ -198,4 +199,12 @@ void *call_method(void *arguments)
 	static void *(*const volatile methods[])(void *, void *) = {set_fraction_method};
 
 	return methods[0](NULL, arguments);
+}
+
+/* at::cuda::getCurrentCUDABlasHandle, of a new stream: PyTorch gives the handle a workspace of its allocator's. */
+void *blas_handle(size_t workspace)
+{
+	void *block = caching_new(workspace);
+	CHECK(block);
+	return block;
 }

@@ -277,6 +277,15 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
         code = "import importlib.util\nimportlib.util.find_spec('torch')\nimport torch\nprint(torch.arange(6, device='cuda').max().item())\n"
         self.assertEqual(Dry(PYTHON, "-c", code, analyze=False).out.split()[0], "5")
 
+    def test_workspaces_of_streams_are_no_tensors(self):
+        code = """import torch
+model = torch.nn.Linear(4096, 4096, device='cuda')
+for _ in range(6):
+    with torch.cuda.stream(torch.cuda.Stream()):
+        model(torch.randn(8, 4096, device='cuda'))
+"""
+        self.assertRegex(Dry(PYTHON, "-c", code).screen, "192 MiB +cuBLAS workspaces of PyTorch, 6 x 32.0 MiB")
+
     def test_a_leak_has_its_line(self):
         self.assertRegex(self.train(100, 8, 1).screen, r"LEAK(.|\n)*py:12 train")
 

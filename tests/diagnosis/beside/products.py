@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""products.py threads|streams N: cuBLAS takes a workspace for each thread, or for each stream of one thread."""
+"""products.py threads|streams|torch N: cuBLAS takes a workspace for each thread, or for each stream of one thread; or PyTorch for each stream."""
 import ctypes
 import os
 import sys
@@ -43,6 +43,14 @@ if how == "threads":
         thread.start()
     for thread in threads:
         thread.join()
+elif how == "torch":
+    c10 = ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
+
+    def forward():
+        c10._ZN2at4cuda24getCurrentCUDABlasHandleEv(ctypes.c_size_t(260 << 20))  # its segments have 256 MiB or the size of one block
+        c10.caching_new(ctypes.c_size_t(10 << 20))
+    for _ in range(count):
+        forward()
 else:
     handle = make_handle()
     for _ in range(count):
