@@ -59,6 +59,27 @@ static const struct sl_fit_place *keeper(const struct sl_fit_program *p, const s
 	return at;
 }
 
+/* For each step, true: its backward pass freed what modules had made.  With retain_graph it frees nothing. */
+static bool *find_ended(const struct sl_fit_program *p)
+{
+	bool *ended = sl_memory_must(calloc(p->steps.count + 2, sizeof(*ended)));
+	size_t *begins = sl_memory_must(calloc(p->steps.count + 2, sizeof(*begins)));
+
+	for (uint32_t i = (uint32_t)p->lives.count; i--;) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		const struct sl_fit_stack *maker = sl_fit_program_maker(p, i);
+
+		if (life->step > p->steps.count)
+			continue;
+		if (maker->backward)
+			begins[life->step] = life->birth;
+		else if (maker->module && begins[life->step] && life->death > begins[life->step])
+			ended[life->step] |= life->step == p->steps.count || life->death < p->steps.item[life->step];
+	}
+	free(begins);
+	return ended;
+}
+
 /*
  * True: a block that modules made may be part of autograd's graph, which its copy on the host would hold.  No backward pass
  * ended the graph, and something older of the same step stays, or nothing went that a graph would have kept.
@@ -66,9 +87,9 @@ static const struct sl_fit_place *keeper(const struct sl_fit_program *p, const s
 static bool may_be_graph(const struct sl_fit_program *p, const struct sl_fit_keeps *keeps, const signed char *who)
 {
 	unsigned step = 0, made = 0, kept = 0;
-	bool gone = false;
+	bool gone = false, found = false, *ended = find_ended(p);
 
-	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].step <= keeps->to; i++) {
+	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].step <= keeps->to && !found; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 		const struct sl_fit_stack *maker = sl_fit_program_maker(p, i);
 
@@ -78,13 +99,13 @@ static bool may_be_graph(const struct sl_fit_program *p, const struct sl_fit_kee
 			gone = false;
 		}
 		made += maker->module;
-		if (who[i] < 0 && made && !maker->guarded && keeps->passes[step] <= life->birth &&
-		    (kept || (made < GRAPH_MIN && !gone)))
-			return true;
+		found = who[i] < 0 && made && !maker->guarded && (keeps->passes[step] <= life->birth || !ended[step]) &&
+			(kept || (made < GRAPH_MIN && !gone));
 		kept += who[i] != 0;
 		gone |= !maker->module && life->death != SL_FIT_GAP;
 	}
-	return false;
+	free(ended);
+	return found;
 }
 
 /* Blocks that each step keeps; graph: by autograd's graph.  modules: only those that modules made, and their inputs. */

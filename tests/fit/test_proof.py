@@ -165,6 +165,11 @@ class Tried(unittest.TestCase):
         first = self.of("vae_validate")[0]
         self.assertEqual((first["kind"], first["function"], line(first), first["fits"]), ("free_leak", "validate", 31, True))
 
+    def test_a_graph_that_its_backward_pass_retains_is_held_by_a_copy_of_the_result(self):
+        """With item() it ran through; a tensor on the host keeps the graph."""
+        first = self.of("retained")[0]
+        self.assertEqual((first["kind"], first["fits"], first["given"], line(first)), ("offload_results", False, "the results are detached", 13))
+
     def test_a_cache_that_modules_read_is_no_joined_result_and_no_batch(self):
         """With half the batch it failed of fragments."""
         kinds = {change["kind"] for change in self.of("beam_search")}
