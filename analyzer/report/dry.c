@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/paths.h"
 #include "common/tracefile.h"
 
 static const char *value(const struct sl_header *header, const char *name)
@@ -301,4 +302,44 @@ void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size)
 		 sl_format_span(all, need->job + need->low, need->job + need->unsure + need->high), SL_SIZE(need->capacity),
 		 SL_SIZE(need->job), more, sl_format_span(outside, need->low, need->high),
 		 need->measured ? "measured" : "not measured");
+}
+
+unsigned sl_dry_answer(const struct sl_report *report, char said[SL_DRY_SENTENCES][SL_DRY_SENTENCE])
+{
+	const char *card = sl_dry_report(report), *end = NULL, *why = sl_dry_unfinished(report);
+	bool depends, shape;
+	struct sl_dry_need need;
+	struct sl_dry_read read, size;
+	unsigned count = 0;
+	uint64_t early;
+	char text[400];
+
+	if (card && sl_dry_ran_out(report)) {
+		snprintf(said[count++], SL_DRY_SENTENCE, "does not fit %s: it ran out of memory", card);
+		return count;
+	}
+	if (!sl_dry_need(report, &need) || !need.job)
+		return 0;
+	for (unsigned i = 0; !end && i < report->process_count; i++)
+		end = sl_dry_end(&report->processes[i]);
+	sl_dry_say(&need, text, sizeof(text));
+	depends = sl_dry_depends(&need);
+	early = sl_dry_early(report, &read);
+	shape = sl_dry_shape(report, &size);
+	snprintf(said[count++], SL_DRY_SENTENCE, "%s %s: %s", depends || early || shape || (why && !end) ? "may fit" : "fits", card,
+		 text);
+	if (depends)
+		snprintf(said[count++], SL_DRY_SENTENCE, "whether that is enough depends on the upper figures");
+	if (early)
+		snprintf(said[count++], SL_DRY_SENTENCE,
+			 "at least: it ended before step %" PRIu64 ", and %s had read a value that was not computed", early,
+			 sl_paths_name(read.line));
+	else if (shape)
+		snprintf(said[count++], SL_DRY_SENTENCE, "%s took a size from values that were not computed: %s",
+			 sl_paths_name(size.line), size.what);
+	if (!end && sl_dry_ran(report, said[count], SL_DRY_SENTENCE))
+		count++;
+	if (end || why)
+		snprintf(said[count++], SL_DRY_SENTENCE, "%s%s", end ? "" : "at least: ", end ?: why);
+	return count;
 }

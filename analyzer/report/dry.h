@@ -81,3 +81,10 @@ bool sl_dry_unanswered(const struct sl_report *report);
 
 /* "8.0 to 8.1 GiB of 22.0 GiB: 7.4 GiB of the job and 610 to 628 MiB outside of it (...)", for a line of a screen. */
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size);
+
+#define SL_DRY_EARLIER "It is an earlier one: the last one here did not start, used no GPU, or its command failed"
+
+enum { SL_DRY_SENTENCES = 5, SL_DRY_SENTENCE = 600 };
+
+/* Whether the job fits the card, and what that rests on, a sentence each.  Returns how many; 0: it used no device. */
+unsigned sl_dry_answer(const struct sl_report *report, char said[SL_DRY_SENTENCES][SL_DRY_SENTENCE]);

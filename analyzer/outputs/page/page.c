@@ -109,7 +109,7 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 {
 	struct sl_report *report = of->report;
 
-	begin(page, report, budget, SL_PAGE_KEYS + 11);
+	begin(page, report, budget, SL_PAGE_KEYS + 12);
 	sl_page_put_text(page, "rest", rest_name(report));
 	put_window(page);
 	sl_page_processes(page);

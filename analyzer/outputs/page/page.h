@@ -229,7 +229,7 @@ void sl_page_processes(struct sl_page *page);				 /* processes, devices */
 void sl_page_tables(struct sl_page *page);				 /* memory, libraries, labels, apis */
 void sl_page_findings(struct sl_page *page);				 /* ooms, leaks; takes the report's findings */
 void sl_page_changes(struct sl_page *page);				 /* changes */
-void sl_page_reads(struct sl_page *page);				 /* reads */
+void sl_page_reads(struct sl_page *page);				 /* need, reads */
 void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits); /* fit */
 
 /*

@@ -81,7 +81,7 @@ export function answer(page) {
 			`${count(page.leaking.places)} places leak; the largest: ${visible(page.leaking.text, 300)}.`);
 	else if (grow || !leaksUnknown(page))
 		lines.push(`No leak found${left ? `; ${bytes(left)} never freed` : ""}${grow ? `; memory grows by ${bytes(grow.slope)} per ${visible(grow.label, 40)}` : ""}.`);
-	return lines;
+	return [...(page.need || []).map((one) => `${sentence(one, 600)}.`), ...lines]; /* a dry run's need is what it was for */
 }
 
 function meter(part, whole) {

@@ -177,6 +177,7 @@ test("a page of a snapshot claims nothing of leaks, which a window cannot tell",
 	const page = {window: "a PyTorch snapshot", processes: [{rank: null, pid: 7, peak: 4, peak_at: null, status: "unknown", leaks: null}], ooms: [], leaks: [], labels: [], findings: [], source: "trace", duration_ns: 1e9, leaking: {places: 0, bytes: 0, text: null}};
 	assert.deepEqual(answer(page), ["No out-of-memory error.", "Peak 4 B."]);
 	assert.equal(answer({...page, leaking: {places: 1, bytes: 20, text: "a.py:4 large leaks"}})[0], "a.py:4 large leaks.");
+	assert.deepEqual(answer({...page, need: ["fits H200: 4 B", "3 optimizer steps ran"]}).slice(0, 2), ["Fits H200: 4 B.", "3 optimizer steps ran."]);
 });
 
 test("tables sort by any column, what is not known last", () => {
