@@ -17,6 +17,7 @@
 #define SERIES_SLACK 0.1  /* of the sum of such a series: the last batch may be smaller */
 #define MOST_PART    0.5  /* share of what the process held: less is not what filled the device */
 #define RISES	     4	  /* of the size that a stack asks for */
+#define INPUTS_MIN   3	  /* steps before that had less: big_batch (tests/diagnosis) */
 #define STATE_SLACK  0.02 /* of the parameters: buffers of a model have no state */
 
 /* Values that an optimizer of PyTorch keeps for each parameter, as large as the parameter; by the name of its file or function. */
@@ -337,6 +338,33 @@ static bool tell_growing(struct sl_oom_causes *story, struct sl_process *process
 	return true;
 }
 
+/* No step before had as much to compute as the one that failed: its input is the largest. */
+static bool tell_input(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
+		       const struct moment *moment)
+{
+	const struct sl_fit_program *p = &moment->program;
+	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
+	unsigned steps = (unsigned)p->steps.count, before = 0;
+	uint64_t input = sl_fit_program_input(p, steps), most = 0;
+	char where[300], a[SL_FORMAT_BYTES];
+
+	for (unsigned i = 1; i < steps; i++) {
+		uint64_t bytes = sl_fit_program_input(p, i);
+
+		before += bytes > 0;
+		most = bytes > most ? bytes : most;
+	}
+	if (before < INPUTS_MIN || input <= most || (leak && leak->verdict == SL_KEPT_GROWING))
+		return false;
+	sl_owners_line(process, (struct sl_stack){.python = p->whole.ops.item[p->steps.item[steps - 1]].python}, 2, where,
+		       sizeof(where));
+	snprintf(story->text, sizeof(story->text),
+		 "the input of this step is larger than all before: %s, made at %s, where %u steps had %s at most", SL_SIZE(input),
+		 where, before, sl_format_size(a, most));
+	snprintf(story->advice, sizeof(story->advice), "bound it, as by a smaller batch or a shorter sequence");
+	return true;
+}
+
 /* The first forward pass did not end: what the rest of the step needs is in no recording. */
 static bool tell_first_pass(struct sl_oom_causes *story, struct sl_process *process, const struct moment *moment)
 {
@@ -441,7 +469,7 @@ static bool tell_steps(struct sl_oom_causes *story, struct sl_process *process, 
 		return tell_caches(story, process, oom);
 	told = tell_activations(story, process, &moment) || tell_caches(story, process, oom) ||
 	       tell_growing(story, process, &moment) || tell_results(story, process, oom, &moment) ||
-	       tell_first_pass(story, process, &moment);
+	       tell_first_pass(story, process, &moment) || tell_input(story, process, oom, &moment);
 	forget_moment(&moment);
 	return told;
 }
