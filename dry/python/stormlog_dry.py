@@ -4,7 +4,7 @@ import ctypes
 import os
 import sys
 
-READS = ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__contains__")
+READS = ("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__contains__")
 PREFIX = b"dry.read."
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 MOST = 200  # lines that are noted
@@ -91,19 +91,19 @@ def begin(torch):
     job = stormlog_dry_end.begin(torch, int(os.environ.get("STORMLOG_DRY_STEPS", 0)), say)
 
     def noted(name, read):
-        def method(tensor, *args):
-            value = read(tensor, *args)
-            if tensor.is_cuda and not knows(tensor):
+        def method(tensor, *args, **kwargs):
+            value = read(tensor, *args, **kwargs)
+            if not (knows if tensor.is_cuda else brought)(tensor):
                 job.reads(note(sys._getframe(1), "%s of %s" % (name, str(tensor.dtype).replace("torch.", ""))))
             return value
 
         method.__name__ = name
         return method
 
-    knows = lambda tensor: False
+    knows, brought = lambda tensor: False, lambda tensor: True
     for name in READS:
         setattr(torch.Tensor, name, noted(name, getattr(torch.Tensor, name)))
     if not os.environ.get("STORMLOG_DRY_NO_VALUES"):
         import stormlog_dry_values
 
-        knows = stormlog_dry_values.begin(torch, note)
+        knows, brought = stormlog_dry_values.begin(torch, note)

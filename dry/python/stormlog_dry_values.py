@@ -3,7 +3,8 @@
 counts and loops go the way they go on a card.  Everything else reads as 0.
 
 Each operator gets a kernel under BackendSelect, which PyTorch asks before the device's own.  That is below autograd and is no
-dispatch mode: under a mode autograd takes other ways and asks for more memory.  begin() returns whether a tensor's value is known."""
+dispatch mode: under a mode autograd takes other ways and asks for more memory.  begin() returns whether the value of a tensor of the
+device is known, and whether that of one of the host is, which may be a copy of the former."""
 import ctypes
 import math
 import sys
@@ -37,11 +38,11 @@ def begin(torch, note):
     random = torch.Generator().manual_seed(1)
 
     def on_device(*values):
-        """The tensors of the device among the values and in lists of them."""
+        """The tensors of the device among the values and in lists of them.  A sparse one has no storage of its own."""
         found = []
         for x in values:
             if isinstance(x, Tensor):
-                if x.is_cuda:
+                if x.is_cuda and x.layout is torch.strided:
                     found.append(x)
             elif isinstance(x, (list, tuple)):
                 found += on_device(*x)
@@ -72,6 +73,20 @@ def begin(torch, note):
                 guessed.add(address)
             elif result.numel() * result.element_size() == size:
                 guessed.discard(address)
+
+    # Kernels of Triton write what nobody follows.
+    def knows(tensor):
+        return tensor.dtype in integers and not is_guessed(tensor) and "triton" not in sys.modules
+
+    def knows_host(tensor):
+        return tensor.layout is not torch.strided or not getattr(tensor.untyped_storage(), "stormlog_guessed", False)
+
+    def follow(target, source):
+        """A copy on the host is as known as its source.  The mark goes with the storage, of which it may be a part."""
+        if not (knows if source.is_cuda else knows_host)(source):
+            target.untyped_storage().stormlog_guessed = True
+        elif not knows_host(target) and target.numel() * target.element_size() == target.untyped_storage().nbytes():
+            target.untyped_storage().stormlog_guessed = False
 
     def is_finite(x):
         if isinstance(x, list):
@@ -126,7 +141,7 @@ def begin(torch, note):
                 compute(op, args, kwargs, results, written)
                 return
             except Exception:  # what the CPU cannot compute reads as 0
-                pass
+                inputs = results
         if inputs:
             guess(results, True)
         if not written:
@@ -172,6 +187,10 @@ def begin(torch, note):
             for i in tensors:
                 if i < len(args) and isinstance(args[i], (int, float, complex)):
                     args = (*args[:i], as_tensor(args[i], args), *args[i + 1:])
+            if name == "copy_" and not args[0].is_cuda and args[0].layout is torch.strided:
+                outer = eval_frame.set_eval_frame(None)
+                follow(*args[:2])
+                eval_frame.set_eval_frame(outer)
             if not keys.has(cuda):
                 return own(keys & below, *args, **kwargs)
             if name in COUNTS:
@@ -185,7 +204,7 @@ def begin(torch, note):
                 driver.cuDryNextValue(-1)
             first = args[0] if written and args else out
             if isinstance(first, Tensor) and first.numel() > STALE and first.dtype not in integers:
-                if first.is_cuda and first.numel() * first.element_size() <= COPIED:
+                if on_device(first) and first.numel() * first.element_size() <= COPIED:
                     guess([first], True)
                 return out
             outer = eval_frame.set_eval_frame(None)  # nor what it calls
@@ -229,5 +248,4 @@ def begin(torch, note):
         begin.torchvision.impl("nms", nms, "BackendSelect", with_keyset=True)
 
     begin.with_boxes = with_boxes
-    # Kernels of Triton write what nobody follows.
-    return lambda tensor: tensor.dtype in integers and not is_guessed(tensor) and "triton" not in sys.modules
+    return knows, knows_host

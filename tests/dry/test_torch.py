@@ -149,6 +149,20 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
         self.assertEqual([(read["line"], read["what"]) for read in run.report["run"]["dry"]["reads"]], [(program.name + ":3", "item of float32")])
         self.assertIn("READ     1 line read values that were not computed", run.screen)
 
+    def test_a_host_that_looks_at_a_copy_reads_it_and_a_checkpoint_does_not(self):
+        lines = ["import os, torch, numpy as np", "x, w = torch.randn(4, 300, device='cuda'), torch.nn.Linear(300, 300).cuda()", "x.cpu().numpy()",
+                 "x.half().to('cpu').float()[0].tolist()", "np.asarray(w.weight.detach().cpu())", "if x.sum().cpu(): pass",
+                 "torch.save({name: one.cpu() for name, one in w.state_dict().items()}, os.devnull)", "host = torch.empty(4, 300).copy_(x)",
+                 "host.copy_(torch.ones(4, 300)).numpy(), torch.arange(9, device='cuda').cpu().numpy(), torch.ones(1).item()",
+                 "edges = torch.eye(600, device='cuda').to_sparse().requires_grad_()", "(edges @ torch.ones(600, 8, device='cuda')).sum().backward()", "edges.detach().cpu()"]
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write("\n".join(lines))
+            program.flush()
+            run = Dry(PYTHON, program.name)
+        self.assertEqual([(int(read["line"].rsplit(":")[-1]), read["what"]) for read in run.report["run"]["dry"]["reads"]], [
+            (3, "numpy of float32"), (4, "tolist of float32"), (5, "numpy of float32"), (6, "__bool__ of float32"), (10, "mask of 600 of 360000 elements")], run.err)
+        self.assertEqual(run.status, 0, run.err)
+
     def test_shapes_that_follow_from_values_are_listed(self):
         lines = ["import torch", "x = torch.randn(1000, 1000, device='cuda')", "y = x[x > 0.5]", "logits = x[:, :64] @ torch.randn(64, 8, device='cuda')",
                  "rows = (logits.topk(2).indices == 0).nonzero()", "kinds = logits.argmax(-1).unique()", "small = torch.tensor([1.0, 0, 2], device='cuda')",
