@@ -6,6 +6,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/fit/window.h"
+#include "analyzer/gate/gate.h"
 #include "analyzer/report/missing.h"
 #include "common/text.h"
 
@@ -168,7 +169,7 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 }
 
 /* run: an index from sl_images_choose. */
-static unsigned open_all(struct sl_fit_result *result, const struct sl_images *images, int run, bool alone)
+static void open_all(struct sl_fit_result *result, const struct sl_images *images, int run, bool alone)
 {
 	bool said = false;
 
@@ -188,7 +189,30 @@ static unsigned open_all(struct sl_fit_result *result, const struct sl_images *i
 		sl_missing_say_newer(trace, &said);
 		result->process_count++;
 	}
-	return result->process_count;
+}
+
+/* Without PyTorch's allocator the report's analyses tell whether the program got over an error. */
+static void ask_report(struct sl_fit_result *result, const struct sl_arguments *parsed, const char *run)
+{
+	struct sl_pipeline_options options = {.run = run, .quiet = true};
+	struct sl_report report = {0};
+	bool failed = false;
+
+	for (unsigned p = 0; p < result->process_count; p++)
+		for (unsigned d = 0; d < result->processes[p].driver_count; d++)
+			failed |= result->processes[p].drivers[d].failed_total != 0;
+	if (!failed)
+		return;
+	sl_pipeline_run(&report, parsed->paths, parsed->path_count, &options);
+	for (unsigned i = 0; i < report.process_count; i++) {
+		char *session = report.processes[i].trace ? sl_report_session(report.processes[i].trace) : NULL;
+
+		for (unsigned p = 0; session && p < result->process_count; p++)
+			if (!strcmp(session, result->sessions[p]))
+				sl_fits_go_on(&report.processes[i], &result->processes[p]);
+		free(session);
+	}
+	sl_report_free(&report);
 }
 
 static void close_all(struct sl_fit_result *result)
@@ -228,14 +252,17 @@ static void try_changes(struct sl_fit_result *result)
 					  SL_FIT_PROOF_SECONDS);
 }
 
-static int fit(const struct sl_images *images, const struct asked *asked)
+static int fit(const struct sl_images *images, const struct asked *asked, const struct sl_arguments *parsed)
 {
+	const char *chosen = asked->vary && !asked->run ? "all" : asked->run;
 	struct sl_fit_result result = {.question = &asked->question, .vary = asked->vary};
-	int status = SL_EXIT_FINE, run = sl_images_choose(images, asked->vary && !asked->run ? "all" : asked->run);
+	int status = SL_EXIT_FINE, run = sl_images_choose(images, chosen);
 
 	if (run < -1)
 		return SL_EXIT_USAGE;
-	if (!open_all(&result, images, run, asked->question.capacity_count)) {
+	open_all(&result, images, run, asked->question.capacity_count);
+	ask_report(&result, parsed, chosen);
+	if (!result.process_count) {
 		status = SL_EXIT_UNREADABLE;
 	} else if (asked->changes) {
 		try_changes(&result);
@@ -271,7 +298,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);
 	if (status < 0)
-		status = fit(&images, &asked);
+		status = fit(&images, &asked, parsed);
 	sl_images_free(&images);
 	return status;
 }

@@ -458,14 +458,15 @@ enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *d, uint64_t 
 {
 	uint64_t small = -d->given_bytes & (SL_DEVICE_UNIT - 1); /* small blocks share a unit */
 	uint64_t most = d->beside_bytes == SL_UNKNOWN ? SL_UNKNOWN : d->given_bytes + small + d->beside_bytes + d->unsure;
-	const char *open = d->refused		? "it ran out of memory in the recording; later requests are unknown"
+	bool refused = d->refused && (!d->went_on || capacity > d->failed_total);
+	const char *open = refused		? "it ran out of memory in the recording; later requests are unknown"
 			   : d->pool		? "the driver's pool keeps more than is live"
 			   : d->partial		? "events are missing in the trace (--keep, --asleep, lost or damaged)"
 			   : most == SL_UNKNOWN ? "no sample after the peak has the memory of contexts and other processes"
 						: NULL;
 	char bytes[SL_FORMAT_BYTES], all[SL_FORMAT_BYTES];
 
-	if (d->peak_bytes > capacity || (d->failed_total && capacity <= d->failed_total)) {
+	if (d->peak_bytes > capacity || (!d->went_on && d->failed_total && capacity <= d->failed_total)) {
 		if (d->peak_bytes > capacity)
 			snprintf(why, size, "%s were live at once", sl_format_size(bytes, d->peak_bytes));
 		else

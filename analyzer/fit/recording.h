@@ -110,6 +110,7 @@ struct sl_fit_driver {
 	uint64_t failed_total; /* total memory of the device, if a request was refused for good; 0: none was, or it is not known */
 	uint64_t unsure;       /* of a dry run: a card may take as much more */
 	bool refused;	       /* a request was refused, by the device or on purpose: what the program would have done is unknown */
+	bool went_on;	       /* it got over all its errors, as the report judges them: a smaller device refuses the same */
 	bool partial;	       /* events are missing in the trace */
 	bool pool;	       /* some is from cudaMallocAsync's pool: figures are a lower bound */
 };

@@ -104,6 +104,14 @@ static bool went_on(const struct sl_process *process, int device)
 	return process->model->ooms.count && process->model->ooms_total == process->model->ooms.count;
 }
 
+void sl_fits_go_on(const struct sl_process *process, struct sl_fit_process *fit)
+{
+	for (unsigned i = 0; i < fit->count; i++)
+		fit->recordings[i].goes_on |= went_on(process, fit->recordings[i].device);
+	for (unsigned i = 0; i < fit->driver_count; i++)
+		fit->drivers[i].went_on = went_on(process, fit->drivers[i].device);
+}
+
 struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned *count)
 {
 	struct sl_fits *list = NULL;
@@ -128,17 +136,11 @@ struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned
 			continue;
 		}
 		sl_fit_record(&fit, process->trace, session, true);
-		for (unsigned i = 0; i < fit.count; i++) {
-			fit.recordings[i].goes_on |= went_on(process, fit.recordings[i].device);
+		sl_fits_go_on(process, &fit);
+		for (unsigned i = 0; i < fit.count; i++)
 			judge(add(&list, count, who, fit.recordings[i].device), process, &fit.recordings[i], capacity);
-		}
-		for (unsigned i = 0; i < fit.driver_count; i++) {
-			if (went_on(process, fit.drivers[i].device)) { /* what a larger device refused, this one refuses too */
-				fit.drivers[i].refused = capacity > fit.drivers[i].failed_total;
-				fit.drivers[i].failed_total = 0;
-			}
+		for (unsigned i = 0; i < fit.driver_count; i++)
 			judge_driver(add(&list, count, who, fit.drivers[i].device), &fit.drivers[i], capacity);
-		}
 		sl_fit_forget(&fit);
 		free(session);
 	}

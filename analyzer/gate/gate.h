@@ -367,5 +367,9 @@ struct sl_fits {
 	uint32_t line;
 };
 
+struct sl_fit_process;
+/* Tells the recordings of a process whether it got over its errors. */
+void sl_fits_go_on(const struct sl_process *process, struct sl_fit_process *fit);
+
 /* An answer for every device of every process of the report; the caller frees the array. */
 struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned *count);

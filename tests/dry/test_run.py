@@ -368,6 +368,7 @@ for i in range(40):
         said = self.ask("check", "--dry", "--no-oom", "--fits", "100G", traces)
         self.assertEqual(re.findall(r"(?m)^(\w+) +(fits|dry|no-oom) ", said), [("unknown", "fits"), ("ok", "dry"), ("ok", "no-oom")], said)
         self.assertIn("no sample after the peak", said)
+        self.assertIn("unknown: no sample after the peak", self.ask("fit", "--capacity", "100G", traces))
         self.assertIn("NEED     fits H200", self.ask("report", traces))
 
     def test_a_write_that_was_refused_is_the_reason(self):
@@ -417,7 +418,9 @@ for i in range(40):
             self.ask("check", "--dry", whole, status=3)
 
     def test_an_error_that_was_caught_is_told_as_such(self):
-        said = self.ask("check", "--dry", "--no-oom", self.record("caught", ALLOCATE % (200 << 10)), status=1)
+        traces = self.record("caught", ALLOCATE % (200 << 10))
+        said = self.ask("check", "--dry", "--no-oom", traces, status=1)
+        self.assertIn("no: it ran out of memory on a device of 140 GiB", self.ask("fit", "--capacity", "100G", traces, status=1))
         self.assertIn("; the program caught the error and ended with status 0", said)
         self.assertIn("FAIL     dry              the job does not fit H200: it ran out of memory", said)
 
