@@ -6,6 +6,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/report/change.h"
 #include "analyzer/report/merge_lines.h"
+#include "analyzer/report/roles.h"
 #include "analyzer/report/window_facts.h"
 #include "analyzer/outputs/screen_page.h"
 
@@ -23,6 +24,7 @@ static void put_owners(struct sl_screen_page *page, struct sl_process *process, 
 	for (unsigned i = 0; i < oom->owner_count; i++) {
 		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
 		const char *names[2] = {sl_model_library(process->model, site)};
+		uint64_t taken = 0, blocks;
 		char where[512], line[600];
 
 		if (oom->scope != SL_SCOPE_HOST && !sl_owners_shows(process, site))
@@ -34,7 +36,12 @@ static void put_owners(struct sl_screen_page *page, struct sl_process *process, 
 		if (!strcmp(names[0], "PyTorch tensors"))
 			names[0] = "tensors";
 		names[1] = line;
-		sl_owners_add(&owners, names, 2, oom->owners[i].bytes, sl_screen_blocks(process, site, oom->owners[i].blocks));
+		if (oom->owners[i].bytes == sl_model_site_at_peak(process->model, site))
+			taken = sl_roles_workspaces(process, site, &blocks);
+		if (taken)
+			sl_owners_add(&owners, (const char *[]){SL_SCREEN_WORKSPACES, line}, 2, taken, blocks);
+		sl_owners_add(&owners, names, 2, oom->owners[i].bytes - taken,
+			      sl_screen_blocks(process, site, oom->owners[i].blocks));
 		listed += oom->owners[i].bytes;
 	}
 	if (oom->owner_count == SL_OWNERS_MAX && !oom->torch.used && listed < oom->live_bytes)

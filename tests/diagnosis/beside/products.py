@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""products.py threads|streams|torch N: cuBLAS takes a workspace for each thread, or for each stream of one thread; or PyTorch for each stream."""
+"""products.py threads|streams|torch N [full]: cuBLAS takes a workspace for each thread, or for each stream of one thread; or PyTorch for each stream, and `full`: runs out."""
 import ctypes
 import os
 import sys
@@ -49,8 +49,16 @@ elif how == "torch":
     def forward():
         c10._ZN2at4cuda24getCurrentCUDABlasHandleEv(ctypes.c_size_t(260 << 20))  # its segments have 256 MiB or the size of one block
         c10.caching_new(ctypes.c_size_t(10 << 20))
+
+    def load():
+        c10.caching_new.restype = ctypes.c_void_p
+        while c10.caching_new(ctypes.c_size_t(500 << 20)):
+            pass
     for _ in range(count):
         forward()
+    if sys.argv[3:]:
+        load()
+        sys.exit(1)
 else:
     handle = make_handle()
     for _ in range(count):
