@@ -257,7 +257,7 @@ static void help(int y)
 		"click    selects; on the selected line: Enter; on a view's name: that view",
 		"Enter    places of the selected process    Esc    every process again",
 		"m        mark this moment: places show what has changed since",
-		"/        only lines with what you type: rank 3, a library, a function; Esc: all",
+		"/        only lines with what you type: rank 3, a function; Esc: all",
 		"s S      the next, the previous run or session of Python Stormlog; then all",
 		"w        write the page of this moment, stormlog-page-TIME/report.html",
 		"Space    hold the picture      + -    look less, more often",

@@ -436,7 +436,7 @@ class Top(unittest.TestCase):
             top.keys("6")
             self.assertRegex(" ".join(top.wait_for("critical .*").split()), r"critical .*out of memory: .* held by this process.*script\.py:\d+")
             top.keys("?")
-            for words in "that view", "in deviations", "a new segment", "Stormlog's files\\.":
+            for words in "that view", "Esc: all", "in deviations", "a new segment", "Stormlog's files\\.":
                 top.wait_for(words)
 
     def test_a_name_of_several_lines_begins_no_line_of_findings(self):
