@@ -36,7 +36,8 @@ const struct sl_gate_rule sl_rules[] = {
 	{"baseline-stack", "A place holds more at the peak than in the baseline"},
 	{"baseline-leak", "A place leaks more than in the baseline, or is new"},
 	{"baseline-growth", "A label grows by more than in the baseline"},
-	{"leak", "A place still held memory when its process ended"},
+	{"leak", "A place kept more and more memory until its process ended"},
+	{"left", "A place still held memory when its process ended"},
 	{"growth", "Memory grows with every entry of a label"},
 	{"finding", "The report found something else"},
 	{"incomplete", "Parts of the run are missing or cannot be read"},
@@ -340,9 +341,10 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *
 		if (line->growing && line->growing < line->bytes) /* only some of these bytes grow, as on one device of several */
 			snprintf(part, sizeof(part), " %s of it", SL_SIZE(line->growing));
 		/* what does not grow is only a note: the system takes it back at exit */
-		point(add(outcomes, "leak", line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE, fail_on && line->growing, line->what,
-			  "%s %s%s%s at %s", SL_SIZE(line->bytes), line->growing ? "left behind, and" : "still held at the end,",
-			  part, line->growing ? " growing," : "", line->what),
+		point(add(outcomes, line->growing ? "leak" : "left", line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE,
+			  fail_on && line->growing, line->what, "%s %s%s%s at %s", SL_SIZE(line->bytes),
+			  line->growing ? "left behind, and" : "still held at the end,", part, line->growing ? " growing," : "",
+			  line->what),
 		      line, line->key);
 	}
 }
@@ -396,7 +398,8 @@ static void add_missing(void *context, bool damaged, const char *subject, const 
 static bool takes_names(const struct sl_outcome *outcome, const struct sl_report *report)
 {
 	const struct sl_suppressions *list = report->options.suppressions;
-	bool leaks = !strcmp(outcome->rule, "max-leak") || !strcmp(outcome->rule, "leak") || !strcmp(outcome->subject, "leak");
+	bool leaks = !strcmp(outcome->rule, "max-leak") || !strcmp(outcome->rule, "leak") || !strcmp(outcome->rule, "left") ||
+		     !strcmp(outcome->subject, "leak");
 
 	return !strcmp(outcome->rule, "baseline-stack") || !strcmp(outcome->rule, "baseline-leak") ||
 	       (leaks && list && list->count);

@@ -230,7 +230,7 @@ class Healthy(Folder):
             self.assertRegex(screen, r"about [\d.]+ MiB rounding to 2 MiB")
             self.assertNotIn("LEAK", screen)
             out = check("--fail-on", "warning", "--fail-on-gaps", run.traces).stdout
-            self.assertRegex(out, r"(?m)^note +leak +195 MiB still held at the end, at units.py:\d+ ")
+            self.assertRegex(out, r"(?m)^note +left +195 MiB still held at the end, at units.py:\d+ ")
             self.assertNotRegex(out, r"transient_spike|persistent_drift")
 
 
