@@ -358,6 +358,7 @@ int nvmlSystemGetCudaDriverVersion_v2(int *version)
 		return NVML_NOT_SUPPORTED;                                                                                         \
 	}
 UNSUPPORTED(nvmlDeviceGetProcessUtilization) /* asked by HAMi-core, which calls NULL where it is not there */
+UNSUPPORTED(nvmlDeviceGetNvLinkState)
 UNSUPPORTED(nvmlDeviceGetNvLinkRemoteDeviceType)
 UNSUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo_v2)
 UNSUPPORTED(nvmlDeviceGetGpuFabricInfoV)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""torchrec's embedding bags with a fused optimizer, in front of a dense network."""
+"""torchrec's embedding bags in front of a dense network."""
 import torch
 from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
 
