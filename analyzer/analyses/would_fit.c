@@ -28,14 +28,17 @@ static const struct sl_oom *last_error(const struct sl_process *process)
 	return NULL;
 }
 
-/* The device that a process of PyTorch's nearly fills; -1: none. */
+/* The device, or --limit, that a process of PyTorch's nearly fills; -1: none. */
 static int near_full(const struct sl_process *process)
 {
+	uint64_t limit = sl_header_limit(process->model->header), total;
+
 	for (int d = 0; d < SL_DEVICES_MAX; d++) {
 		const struct sl_device_state *state = process->model->devices[d + 1];
 
-		if (state && state->torch.used && state->total_bytes != SL_UNKNOWN && state->total_bytes &&
-		    (double)state->known_peak > NEAR * (double)state->total_bytes)
+		total = state && state->total_bytes < limit ? state->total_bytes : limit;
+		if (state && state->torch.used && total && total != SL_UNKNOWN &&
+		    (double)(state->known_peak + state->context_bytes + state->module_bytes) > NEAR * (double)total)
 			return d;
 	}
 	return -1;

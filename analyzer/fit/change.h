@@ -23,6 +23,7 @@ struct sl_fit_edits {
 	struct sl_fit_settings made;
 	bool scaled;
 	bool loose;	     /* when exactly blocks end is not known */
+	uint64_t results;    /* of these blocks, that the program may need without their graph */
 	enum sl_passes most; /* no better answer, whatever the replay says */
 };
 

@@ -114,7 +114,8 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 	const struct sl_fit_place *place = NULL;
 	size_t leaves = p->whole.ops.count, until;
 	uint64_t bytes = 0;
-	unsigned step = 0, last = 0, results = 0;
+	unsigned step = 0, made = 0, results = 0;
+	bool result;
 	signed char *who;
 
 	if (p->steps.count < 2)
@@ -128,11 +129,12 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 			continue;
 		if (!graph || of_module || step != life->step)
 			leaves = e->keeps->leaves[i];
-		if (modules && (last != life->step || (!of_module && step != life->step))) {
-			last = life->step;
-			continue; /* what the program keeps by itself: the result, or a loss */
-		}
+		result = graph && (step != life->step || (!of_module && made != life->step)); /* or a loss: the program keeps it */
 		step = life->step;
+		made = result ? made : life->step;
+		if (modules && result)
+			continue;
+		e->results += result ? life->bytes : 0;
 		if (modules && life->step <= p->steps.count && e->keeps->passes[life->step] > life->birth)
 			continue; /* a backward pass may need it */
 		until = !modules ? sl_fit_keeps_until(e->keeps, p, i) : 0;

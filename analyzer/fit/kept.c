@@ -70,7 +70,10 @@ bool sl_fit_keeps_it(const struct sl_fit_keeps *k, const struct sl_fit_program *
 {
 	const struct sl_fit_life *at = &p->lives.item[life];
 
-	return at->death == SL_FIT_GAP && at->step && k->stacks[number(p, at->python)].grows;
+	bool stays = at->death == SL_FIT_GAP || (at->step + 1 < p->steps.count &&
+						 at->death > p->steps.item[at->step + 1]); /* a queue that lets go of old ones */
+
+	return stays && at->step && k->stacks[number(p, at->python)].grows;
 }
 
 /* A layer of PyTorch's made the block: several such are no results.  A cache of keys and values is made by a model's own code. */

@@ -103,7 +103,7 @@ uint32_t sl_fit_program_add(struct sl_fit_program *p, uint64_t bytes, uint32_t p
 {
 	add_stack(p, python);
 	*SL_PUSH(&p->lives) =
-		(struct sl_fit_life){.birth = p->whole.ops.count, .death = SL_FIT_GAP, .bytes = bytes, .python = python};
+		(struct sl_fit_life){p->whole.ops.count, SL_FIT_GAP, .freed = SL_FIT_GAP, .bytes = bytes, .python = python};
 	return (uint32_t)(p->lives.count - 1);
 }
 
@@ -137,7 +137,8 @@ static void copy_ops(struct sl_fit_program *p)
 		if (seed.held) {
 			life[seed.id] = (uint32_t)p->lives.count;
 			seed.id = (uint32_t)p->lives.count;
-			*SL_PUSH(&p->lives) = (struct sl_fit_life){.death = SL_FIT_GAP, .bytes = seed.requested, .before = true};
+			*SL_PUSH(&p->lives) = (struct sl_fit_life){
+				.death = SL_FIT_GAP, .freed = SL_FIT_GAP, .bytes = seed.requested, .before = true};
 		}
 		*SL_PUSH(&p->whole.seeds) = seed;
 	}
@@ -295,6 +296,36 @@ static void find_steps(struct sl_fit_program *p, size_t at)
 	SL_DROP(&visits.list);
 }
 
+/*
+ * In a program that did not fail, what it had when it left its loop was kept, as by one that failed there: what was made in the
+ * loop, when that visit of it ended; all else, when the last one did.
+ */
+static void keep_to_the_end(struct sl_fit_program *p)
+{
+	const struct sl_fit_stack *loop = sl_fit_program_stack(p, p->whole.ops.item[p->steps.item[0]].python), *stack;
+	size_t over = 0, last = 0, until;
+	bool inside = false, was;
+
+	for (size_t i = p->whole.ops.count; i--;) {
+		const struct sl_fit_op *op = &p->whole.ops.item[i];
+		struct sl_fit_life *life = &p->lives.item[op->id];
+
+		if (op->verb != SL_FIT_ALLOC)
+			continue;
+		was = inside;
+		stack = sl_fit_program_stack(p, op->python);
+		if (stack->count && is_same_function(&stack->places[0], &loop->places[0])) /* not of a thread of autograd's */
+			inside = stack->count > p->depth && is_same_function(&stack->places[p->depth], &loop->places[p->depth]);
+		over = inside && !was ? i + 1 : over;
+		last = last ? last : over;
+		until = inside ? over : last;
+		if (i >= until || life->death == SL_FIT_GAP || life->death < until)
+			continue;
+		life->freed = life->death;
+		life->death = SL_FIT_GAP;
+	}
+}
+
 /* Blocks of one stack in one step: places in a list of lives. */
 struct group {
 	size_t from, to;
@@ -415,6 +446,8 @@ void sl_fit_program_read(struct sl_fit_program *p, const struct sl_fit_recording
 	last = p->failed != SL_FIT_GAP ? p->failed : sl_fit_program_highest(p, &most);
 	if (p->whole.ops.count)
 		find_steps(p, last);
+	if (p->failed == SL_FIT_GAP && p->steps.count)
+		keep_to_the_end(p);
 	sl_fit_program_number(p);
 	p->rest = SL_FIT_REST_RECORDED;
 	p->end = p->whole.ops.count;

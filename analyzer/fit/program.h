@@ -32,7 +32,8 @@ struct sl_fit_stack {
 
 /* A block from its request on. */
 struct sl_fit_life {
-	size_t birth, death; /* ops of `whole`; death SL_FIT_GAP: it lives at the end */
+	size_t birth, death; /* ops of `whole`; death SL_FIT_GAP: it lives at the end, or when the program leaves its loop, */
+	size_t freed;	     /* and ends here; SL_FIT_GAP: never */
 	uint64_t bytes;
 	uint32_t python;
 	uint32_t nth;  /* of its stack in its step, from 0 on */

@@ -16,10 +16,11 @@
 #define MARGIN_SCALED 0.9    /* of changed sizes: fragments of later steps may take as much */
 #define GROWTH_PART   100000 /* what is held may grow by one of so many parts of the device a step */
 #define GROWTH_MAX    (64 << 10)
-#define RISES	      4	  /* of what is held, one after the other */
-#define RISES_MIN     2	  /* the same, of a program with fewer steps */
-#define ABOUT_PART    20  /* of a peak: so much of it ends by the change, at a time that is not known exactly */
-#define LESS_PART     100 /* of a peak that did not fail: a change is told where it lowers it by one of so many parts */
+#define RISES	      4	   /* of what is held, one after the other */
+#define RISES_MIN     2	   /* the same, of a program with fewer steps */
+#define ABOUT_PART    20   /* of a peak: so much of it ends by the change, at a time that is not known exactly */
+#define ABOUT_EXACTLY 1000 /* the same, of one whose requests are the recorded ones */
+#define LESS_PART     100  /* of a peak that did not fail: a change is told where it lowers it by one of so many parts */
 
 /* --- the changed requests ----------------------------------------------------------------------------------- */
 
@@ -67,7 +68,8 @@ static void list_inserts(struct inserts *inserts, const struct sl_fit_program *p
 {
 	for (uint32_t i = 0; i < p->lives.count; i++)
 		if (!e->gone[i] && e->dies[i] != SL_FIT_GAP)
-			*SL_PUSH(&inserts->list) = (struct insert){e->dies[i], i};
+			*SL_PUSH(&inserts->list) =
+				(struct insert){e->dies[i] < p->lives.item[i].freed ? e->dies[i] : p->lives.item[i].freed, i};
 	if (inserts->list.count)
 		qsort(inserts->list.item, inserts->list.count, sizeof(*inserts->list.item), by_place);
 }
@@ -371,7 +373,7 @@ static bool prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	uint64_t grows = growth(p, e), rises = rise(p, e);
 	const struct sl_fit_place *place;
 	struct sl_fit_outcome o;
-	int64_t ended = 0, none;
+	int64_t ended = 0, none, most;
 
 	how.settings = e->settings;
 	how.caught = true;
@@ -402,7 +404,9 @@ static bool prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	draw(c->curve, p, &r, how, &o);
 	c->peak_reserved = o.stats.peak_reserved;
 	c->peak_allocated = o.stats.peak_allocated;
-	c->about |= e->loose && most_held(&r, end, e, &ended) < ABOUT_PART * ended;
+	most = most_held(&r, end, e, &ended);
+	c->about |= e->loose && (c->rung == SL_RUNG_REPLAYED ? most < ABOUT_EXACTLY * (ended + (int64_t)e->results)
+							     : most < ABOUT_PART * ended);
 	c->less = e->settings ? p->failed == SL_FIT_GAP ? (int64_t)most_reserved(p->recorded) - (int64_t)c->peak_reserved : 0
 			      : most_held(&p->whole, p->failed == SL_FIT_GAP ? p->end : p->failed + 1, NULL, &none) -
 					most_held(&r, p->failed == SL_FIT_GAP ? end : failed + 1, NULL, &none);

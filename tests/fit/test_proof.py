@@ -161,6 +161,17 @@ class Tried(unittest.TestCase):
         half, = (change for change in self.of("adamw_foreach") if change["kind"] == "half_state")
         self.assertEqual((half["passes"], half["peak_allocated_bytes"]), ("the whole step", None))
 
+    def test_a_program_that_nearly_filled_its_device_kept_what_its_loop_had(self):
+        """The loop of eval_scores, called twice with a backward pass between, in 17500 MiB; the peak is of the changed program."""
+        with tempfile.TemporaryDirectory() as folder:
+            traces = shutil.copytree(HERE / "tried" / "traces" / "near_full", Path(folder, "traces"))
+            process, = json.loads(run("--json", str(traces)))["processes"]
+            screen = run(str(traces))
+        first, = process["changes"]["tried"]
+        self.assertEqual((process["changes"]["failed"], first["kind"], first["rung"], first["passes"], first["peak_allocated_bytes"]),
+                         (False, "offload_results", "replayed", "the whole step", 1013792768))
+        self.assertIn("would lower the peak: offload_results in evaluate (main.py:10)  -14.2 GiB", screen)
+
     def test_a_function_that_training_calls_too_does_not_keep_the_graph_of_a_validation(self):
         first = self.of("vae_validate")[0]
         self.assertEqual((first["kind"], first["function"], line(first), first["fits"]), ("free_leak", "validate", 31, True))
