@@ -46,6 +46,7 @@ void sl_tree_print_flame(const struct sl_owners *owners);
 #define SL_TREE_JSON_BYTES 16000
 
 struct sl_tree_json {
+	const char *dry;				      /* the card of a dry run; NULL: it ran on a device */
 	const char *verb, *path, *by, *kind, *at, *from, *to; /* kind, at, from, to: NULL: not given */
 	unsigned processes, depth;			      /* levels below the root */
 	uint64_t min;					      /* smallest size of an owner, in bytes */

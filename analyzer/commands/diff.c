@@ -9,6 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 
 #define SHOWN 40 /* rows of each section, unless --all */
@@ -214,8 +215,9 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 	int title = -1;
 	unsigned shown = 0, here = 0, more = 0;
 
+	sl_dry_head(stdout, c->sides[0].runs.item[0].dry);
 	if (c->sides[0].runs.item[0].dry)
-		sl_escape_print(stdout, "DRY RUN on %s: no number was computed\n\n", c->sides[0].runs.item[0].dry);
+		putchar('\n');
 	put_found(c);
 	for (size_t i = 0; i < differences->list.count; i++) {
 		const struct sl_difference *d = &differences->list.item[i];

@@ -7,6 +7,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/fit/window.h"
 #include "analyzer/gate/gate.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 #include "common/text.h"
 
@@ -262,6 +263,8 @@ static int fit(const struct sl_images *images, const struct asked *asked, const 
 		return SL_EXIT_USAGE;
 	open_all(&result, images, run, asked->question.capacity_count);
 	ask_report(&result, parsed, chosen);
+	if (!asked->json && result.process_count)
+		sl_dry_head(stdout, sl_dry_card(&result.processes[0].trace->header));
 	if (!result.process_count) {
 		status = SL_EXIT_UNREADABLE;
 	} else if (asked->changes) {

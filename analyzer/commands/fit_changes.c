@@ -4,6 +4,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/fit.h"
+#include "analyzer/report/dry.h"
 
 static void put_changes(const struct sl_fit_proof *proof)
 {
@@ -44,6 +45,7 @@ void sl_fit_changes_json(const struct sl_fit_result *result)
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
 
 	sl_json_document(j, "stormlog.fit_changes", 1);
+	sl_json_string(j, "dry", sl_dry_card(&result->processes[0].trace->header));
 	sl_json_array(j, "recordings");
 	for (unsigned p = 0, i = 0; p < result->process_count; p++)
 		for (unsigned k = 0; k < result->processes[p].count; k++, i++) {

@@ -2,6 +2,7 @@
 #include "analyzer/commands/fit.h"
 
 #include "analyzer/base/escape.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/symbols/symbols.h"
 
 /* --- for people -------------------------------------------------------------------------------------------- */
@@ -347,6 +348,7 @@ void sl_fit_print_json(const struct sl_fit_result *result)
 		events += result->subjects[i].check.compared;
 	}
 	sl_json_document(j, "stormlog.fit", 1);
+	sl_json_string(j, "dry", sl_dry_card(&result->processes[0].trace->header));
 	sl_json_bool(j, "reproduces", exact);
 	sl_json_uint(j, "events", events);
 	sl_json_array(j, "runs");

@@ -208,12 +208,12 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	const struct sl_figures *f = &row->figures;
 	const char *dry = process ? sl_dry_card(&process->trace->header) : NULL;
 
-	if (!monitor->told && dry)
-		sl_escape_print(monitor->out, "DRY RUN on %s: no number was computed\n", dry);
-	if (!monitor->told)
+	if (!monitor->told) {
+		sl_dry_head(monitor->out, dry);
 		sl_escape_print(monitor->out,
 				"time                      pid  rank  dev        live       peak       used of device  "
 				"   growth        full in    status\n");
+	}
 	if (process)
 		snprintf(pid, sizeof(pid), "%lld", (long long)process->trace->header.pid);
 	if (process && process->trace->header.rank >= 0)

@@ -6,6 +6,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/window_facts.h"
 
 static const char about[] = "The holders of memory at an instant: tree prints a line for each caller, table one for each owner, "
@@ -110,6 +111,7 @@ static const char *const by_names[] = {"library", "stack",  "label",	"thread", "
 static bool put_json(const struct sl_report *report, const struct sl_owned *owned, const struct options *options, unsigned count)
 {
 	struct sl_tree_json what = {
+		.dry = sl_dry_report(report),
 		.verb = options->verb,
 		.path = report->path,
 		.by = by_names[options->how.by],
@@ -167,6 +169,7 @@ static bool print(struct sl_report *report, const struct options *options, const
 	} else if (!strcmp(verb, "flame")) {
 		sl_tree_print_flame(&owned.owners);
 	} else {
+		sl_dry_head(stdout, sl_dry_report(report));
 		sl_escape_print(stdout, "%10s", SL_SIZE(owned.owners.share.item[0].bytes));
 		put_instant(report, count > 1 ? NULL : only, count, options);
 		put(&owned, options);

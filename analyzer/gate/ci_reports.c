@@ -5,6 +5,7 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/report/dry.h"
 
 #define SUMMARY_MAX_BYTES (1000 << 10)
 #define SARIF_MAX_RESULTS 5000
@@ -28,20 +29,13 @@ static const char *path_inside(const struct sl_ci_reports *forms, const struct s
 	return path;
 }
 
-/* The first line of a dry run. */
-static void put_dry(const struct sl_ci_reports *forms, FILE *out)
-{
-	if (forms->measures->dry)
-		sl_escape_print(out, "DRY RUN on %s: no number was computed\n", forms->measures->dry);
-}
-
 bool sl_ci_reports_text(const struct sl_ci_reports *forms, FILE *out)
 {
 	const struct sl_outcomes *outcomes = forms->outcomes;
 	unsigned asked = 0, beside = 0;
 	char names[256];
 
-	put_dry(forms, out);
+	sl_dry_head(out, forms->measures->dry);
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < outcomes->list.count; i++) {
 			const struct sl_outcome *o = &outcomes->list.item[i];
@@ -330,7 +324,7 @@ bool sl_ci_reports_summary(const struct sl_ci_reports *forms, FILE *out)
 	size_t size, used = 0;
 	FILE *row;
 
-	put_dry(forms, out);
+	sl_dry_head(out, forms->measures->dry);
 	sl_escape_print(out, "### GPU memory: %s", outcomes->failures ? "failed" : "fine");
 	if (outcomes->unknown)
 		sl_escape_print(out, ", %u unknown", outcomes->unknown);

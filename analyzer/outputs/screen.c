@@ -260,12 +260,12 @@ void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_scree
 	struct sl_screen_page page = {.report = report, .out = out, .style = style};
 
 	sl_leak_list_take(&page.leaking, report);
+	sl_screen_dry(&page);
 	if (style->only_oom) {
 		sl_screen_ooms(&page);
 		sl_leak_list_free(&page.leaking);
 		return;
 	}
-	sl_screen_dry(&page);
 	sl_screen_title(&page);
 	fputc('\n', out);
 	sl_screen_ooms(&page);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
 #include "common/tracefile.h"
@@ -48,6 +49,12 @@ const char *sl_dry_report(const struct sl_report *report)
 	const struct sl_header *header = dry_one(report);
 
 	return header ? sl_dry_card(header) : NULL;
+}
+
+void sl_dry_head(FILE *out, const char *card)
+{
+	if (card)
+		sl_escape_print(out, "DRY RUN on %s: no number was computed\n", card);
 }
 
 #define UNSURE "dry.unsure." /* begins the key of metadata that tells how much more a library may hold (dry/unsure.h) */

@@ -13,6 +13,9 @@ const char *sl_dry_card(const struct sl_header *header);
 /* The same of a run: of its first process that was dry. */
 const char *sl_dry_report(const struct sl_report *report);
 
+/* The first line of a screen of a dry run; none where card is NULL. */
+void sl_dry_head(FILE *out, const char *card);
+
 /* What the job would need of a device, in bytes: of the device on which it held most. */
 struct sl_dry_need {
 	uint64_t job;	 /* its highest: what PyTorch reserved, and what libraries allocated beside it */

@@ -453,6 +453,10 @@ for i in range(40):
         self.assertEqual(self.ask("diff", dry, dry).splitlines()[0], FIRST % "H200")
         self.assertIn("completed, dry H200", self.ask("runs", dry, self.real))
         self.assertIn("do not compare", self.ask("diff", "not dry=?", "dry=?", status=2))
+        for verb in "report", "oom", "tree", "table", "fit", "monitor":
+            self.assertEqual(self.ask(verb, dry).splitlines()[0], FIRST % "H200", verb)
+        for verb in "tree", "fit":
+            self.assertEqual(json.loads(self.ask(verb, "--json", dry))["dry"], "H200")
         points = lambda *query: {point["value"] for point in json.loads(self.ask("history", "--json", "peak", *query).split("stormlog-analyze:")[0])["points"]}
         self.assertNotIn(64 << 20, points())
         self.assertEqual(points("dry:h200"), {64 << 20})
