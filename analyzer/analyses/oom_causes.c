@@ -35,7 +35,6 @@
 #define CHUNKS_MIN    8
 #define CHUNK_MIN     (2 << 20)
 #define LARGEST_TIMES 4
-#define ROUNDED_PART  0.25 /* share of what the process asked for */
 #define ATTEMPTS_PART 0.05 /* share of what the process held at the last attempt */
 
 /* For what grows, and for what had not all been asked for yet: a later request would fail. */
@@ -48,40 +47,6 @@ static void advise(struct sl_oom_causes *story, const struct sl_oom *oom, const 
 			 SL_SIZE(sl_oom_causes_missing(oom)), but);
 	else
 		snprintf(story->advice, sizeof(story->advice), "%s", what);
-}
-
-/* Where most of what memory pools of the device once held came from; NULL: nowhere. */
-static const struct sl_track *pooled_most(const struct sl_process *process, int device)
-{
-	const struct sl_track *found = NULL;
-
-	for (size_t i = 0; i < process->model->tracks.count; i++) {
-		const struct sl_track *track = &process->model->tracks.item[i];
-
-		if (track->kind == SL_KIND_pool && track->device == device &&
-		    (!found || track->most_bytes * track->most_blocks > found->most_bytes * found->most_blocks))
-			found = track;
-	}
-	return found;
-}
-
-/* Memory that pools keep when it is freed would have been enough. */
-static bool tell_pools(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
-		       const struct sl_account *account)
-{
-	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
-	uint64_t kept = account->unexplained == SL_UNKNOWN ? 0 : account->unexplained;
-	const struct sl_track *track = pooled_most(process, oom->device);
-	char where[300];
-
-	kept = kept < oom->pool_freed_bytes ? kept : oom->pool_freed_bytes;
-	if (!track || kept < sl_oom_causes_missing(oom) || (hook && hook->kind == SL_KIND_pool))
-		return false;
-	sl_owners_line(process, track->stack, 2, where, sizeof(where));
-	snprintf(story->text, sizeof(story->text), "memory pools keep up to %s that was freed, most of it from %s", SL_SIZE(kept),
-		 where);
-	advise(story, oom, "trim the pool before this request (MemPoolTrimTo), or lower its release threshold", "");
-	return true;
 }
 
 /*
@@ -206,55 +171,6 @@ static bool is_first_rise(const struct sl_oom *oom)
 		if (oom->changes[i].known < oom->changes[i - 1].known)
 			return false;
 	return oom->device >= 0 && !oom->device_rise.count;
-}
-
-/* Blocks of a size just above a unit of the device took much more than was asked for. */
-static bool tell_rounding(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
-			  const struct sl_account *account)
-{
-	const struct sl_owner *most = oom->owner_count ? &oom->owners[0] : NULL;
-	uint64_t each = most && most->blocks ? most->bytes / most->blocks : 0, more = each ? sl_units_rounding(each) : 0;
-	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
-	char where[300], blocks[SL_FORMAT_BYTES], asked[SL_FORMAT_BYTES];
-
-	if (!most || !oom->in_units || account->rounding == SL_UNKNOWN || account->rounding < sl_oom_causes_missing(oom) ||
-	    (double)account->rounding < ROUNDED_PART * (double)oom->live_bytes || 2 * more * most->blocks < account->rounding ||
-	    (leak && leak->verdict == SL_KEPT_GROWING))
-		return false;
-	sl_owners_line(process, process->model->sites.item[most->site].stack, 2, where, sizeof(where));
-	snprintf(story->text, sizeof(story->text),
-		 "about %s more went into rounding to 2 MiB: each of %s blocks of %s bytes takes %s, made at %s",
-		 SL_SIZE(account->rounding), sl_format_count(blocks, most->blocks), sl_format_count(asked, each),
-		 SL_SIZE(each + more), where);
-	snprintf(story->advice, sizeof(story->advice),
-		 "cut several of them from one larger block there, or ask for no more than a multiple of 2 MiB");
-	return true;
-}
-
-/* Rows that are padded took a large part, and enough for the request. */
-static bool tell_padding(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
-{
-	uint64_t each = oom->padded_bytes > oom->asked_bytes ? oom->padded_bytes - oom->asked_bytes : 0;
-	char blocks[SL_FORMAT_BYTES], asked[SL_FORMAT_BYTES];
-
-	for (unsigned i = 0; i < oom->owner_count && each; i++) {
-		const struct sl_owner *owner = &oom->owners[i];
-
-		if (!sl_tracks_alike(process->model->defs, process->model->sites.item[owner->site].stack, oom->stack) ||
-		    each * owner->blocks < sl_oom_causes_missing(oom) ||
-		    (double)(each * owner->blocks) < ROUNDED_PART * (double)oom->live_bytes)
-			continue;
-		snprintf(story->text, sizeof(story->text),
-			 "about %s of it is padding: each of the %s blocks made there takes %s, since its rows are longer than "
-			 "asked; "
-			 "without padding this one has %s",
-			 SL_SIZE(each * owner->blocks), sl_format_count(blocks, owner->blocks), SL_SIZE(oom->padded_bytes),
-			 sl_format_size(asked, oom->asked_bytes));
-		snprintf(story->advice, sizeof(story->advice),
-			 "ask for rows that fill the pitch which the call returns, or for one block without pitch");
-		return true;
-	}
-	return false;
 }
 
 /* What places that only took memory took, summed below one line of code. */
@@ -807,11 +723,9 @@ bool sl_oom_causes_tell(struct sl_oom_causes *story, struct sl_process *process,
 {
 	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else freeing everything would not be enough */
 
-	return tell_attempts(story, process, oom, account) || (fits && tell_pools(story, process, oom, account)) ||
-	       tell_request(story, oom) || (fits && tell_limit(story, process, oom, account)) ||
-	       (fits && tell_rounding(story, process, oom, account)) || (fits && tell_padding(story, process, oom)) ||
-	       (fits && sl_oom_causes_grew(story, process, oom)) || (fits && tell_surge(story, process, oom)) ||
-	       tell_teeth(story, process, oom) || tell_jump(story, process, oom) || (fits && tell_larger(story, process, oom)) ||
-	       (fits && tell_stairs(story, process, oom)) || tell_largest(story, process, oom) ||
-	       (fits && tell_taken(story, process, oom));
+	return tell_attempts(story, process, oom, account) || tell_request(story, oom) ||
+	       (fits && tell_limit(story, process, oom, account)) || (fits && sl_oom_causes_grew(story, process, oom)) ||
+	       (fits && tell_surge(story, process, oom)) || tell_teeth(story, process, oom) || tell_jump(story, process, oom) ||
+	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
+	       tell_largest(story, process, oom) || (fits && tell_taken(story, process, oom));
 }

@@ -15,14 +15,12 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
 
-#define BURSTS_MIN    4
-#define THREAD_BLOCKS 8
-#define ROUNDS_MIN    4	   /* in fewer rounds, what is kept did not come by rounds */
-#define ROUNDS_SLACK  0.05 /* of the rounds of a part of the run, which are known only roughly */
-#define NEAR	      0.05 /* a number this near to a whole number is told as the whole number */
-#define ONSET_PART    0.75 /* share of the births that are kept: with less, the place began to keep amid the run */
-#define JUMP_PART     0.25 /* of the run: bytes that came in less time came at once */
-#define WHOLE_PART    0.6  /* of a block: a place that keeps less often shows how often */
+#define BURSTS_MIN 4
+#define ROUNDS_MIN 4	/* in fewer rounds, what is kept did not come by rounds */
+#define NEAR	   0.05 /* a number this near to a whole number is told as the whole number */
+#define ONSET_PART 0.75 /* share of the births that are kept: with less, the place began to keep amid the run */
+#define JUMP_PART  0.25 /* of the run: bytes that came in less time came at once */
+#define WHOLE_PART 0.6	/* of a block: a place that keeps less often shows how often */
 
 const char *sl_leak_words_noun(unsigned kind, bool many)
 {
@@ -138,7 +136,7 @@ static double steps_between(const struct sl_process *process, const struct sl_ke
 	double births = (double)kept->births, gaps = births / once - ends;
 	double whole = round(steps / gaps), each = steps > 0 ? round(births / (steps + ends)) : 0;
 	/* A thread's first or last birth may lie outside the steps that are counted, or the first or last step have no birth */
-	double slack = threads_at(process->model, kept->track) + (all ? 0 : ROUNDS_SLACK * gaps);
+	double slack = threads_at(process->model, kept->track);
 
 	if (!all && kept->rounds && kept->rounds < ROUNDS_MIN)
 		return 0;
@@ -173,7 +171,7 @@ void sl_leak_words_rate(char *out, size_t size, const struct sl_process *process
 		span *= whole / amount_of;
 		told *= whole / amount_of;
 		amount_of = whole;
-	} else if (kept->rounds && kept->rounds < ROUNDS_MIN &&
+	} else if (kept->rounds && kept->rounds < ROUNDS_MIN && kept->births == kept->track->births &&
 		   span < JUMP_PART * (double)(process->model->now_ns - process->model->first_ns)) {
 		describe_part(amount, sizeof(amount), kept,
 			      kept->verdict == SL_KEPT_COLLECTED ? kept->per_birth * (double)kept->births : kept->amount);
@@ -393,7 +391,7 @@ const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process
 	const struct sl_thread *thread = sl_defs_thread(process->model->defs, most.thread);
 
 	out[0] = 0;
-	if (thread && most.its_live >= THREAD_BLOCKS && most.its_live * 10 >= most.live * 9 && most.its_births * 2 < most.births)
+	if (thread && most.its_live && most.its_live * 10 >= most.live * 9 && most.its_births * 2 < most.births)
 		snprintf(out, size, ", %s by thread %lld, which allocated %llu of the %llu",
 			 most.its_live == most.live ? "all" : "nearly all", (long long)thread->tid,
 			 (unsigned long long)most.its_births, (unsigned long long)most.births);

@@ -31,6 +31,7 @@
  *   threads, threads-some      Four threads enter ranges at once, 20 times each.  All keep a block, or two of three do.
  *   together           Each turn keeps blocks at three lines below one caller, and one elsewhere.
  *   one-line           Two functions of one line, as of a template, keep a block in each turn.
+ *   burst              A line keeps a block for one caller in 300 turns, then for another 44 times within a millisecond.
  *   vector             Each of 250 turns keeps a block, eight of them by another line of a library.
  *   bound              A cache makes 530 blocks and keeps at most 1000 MiB of them, which it reaches after the 500th.
  *   amid               Beside 200 turns of two passing blocks a place keeps one in every 2nd turn after the 120th.
@@ -478,6 +479,24 @@ static int spike_in_tensors(const char *folder)
 	return 0;
 }
 
+static int keep_in_a_burst(const char *folder)
+{
+	s = synth_new(folder, -1, 77);
+	for (unsigned i = 0; i < 344; i++) {
+		uint64_t now = i < 300 ? i * TURN_NS : 299 * TURN_NS + (i - 299) * 20000;
+		struct synth_frame frames[] = {{"turn", "/home/me/work.py", 30},
+					       {"<module>", "/home/me/work.py", i < 300 ? 90 : 91}};
+
+		for (unsigned k = 0; k < 2; k++, frames->line++)
+			synth_call(s, 1, "cudaMalloc", .address = 0x700000000000 + (k ? 2000 : i) * 1024 * MIB, .bytes = 2 * MIB,
+				   .device = 0, .python = synth_python_frames(s, 2, frames),
+				   .time_ns = SYNTH_START_NS + now + k * 1000, .duration_ns = 100);
+		give_back(2000, now + 2000);
+	}
+	synth_close(s, SYNTH_COMPLETED);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const functions[] = {"allocate", "<module>"};
@@ -504,6 +523,8 @@ int main(int argc, char **argv)
 
 	if (!strncmp(how, "leaking-", 8))
 		return keep_beside(argv[1], (unsigned)strtoul(how + 8, NULL, 10));
+	if (!strcmp(how, "burst"))
+		return keep_in_a_burst(argv[1]);
 	if (!strcmp(how, "spike-of-tensors"))
 		return spike_in_tensors(argv[1]);
 	if (!strcmp(how, "neighbour-comes") || !strcmp(how, "neighbour-goes-on"))

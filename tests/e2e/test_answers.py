@@ -181,15 +181,6 @@ class OutOfMemory(Answers):
             self.assertGreater(int(rounding), 9)
         self.assertEqual((kept[1029], kept[1030]), (kept[1024], kept[1024] + 1))  # 1 MiB less is not enough, the missing MiB are
 
-    def test_blocks_just_above_a_unit_of_the_device_are_told_with_what_they_take(self):
-        program = "import ctypes, time\nrt, p = ctypes.CDLL('libcudart.so.13'), ctypes.c_void_p()\n" \
-                  "while not rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t((2 << 20) + %d)): time.sleep(.001)"
-        for over, told in (256, True), (0, False):
-            with self.subTest(over), Recording("python3", "-c", program % over, SIM_VRAM="1G") as run:
-                (finding,) = self.found("oom.full", run.report())
-            self.assertEqual("2 097 408 bytes takes 4.00 MiB, made at <string>:3" in finding["description"], told, finding)
-            self.assertEqual("multiple of 2 MiB" in finding["recommendation"], told)
-
     def test_addresses_are_not_memory(self):
         with script("alloc=10", "reserve=1024", SIM_FAIL="cuMemAddressReserve:1") as run:
             report = run.report()
@@ -383,9 +374,7 @@ while not image(): pass
             truth, = run.truth()
         taken = [call.bytes for call in truth.calls if call.api == "cuMemAllocPitch_v2" and call.address]
         self.assertEqual(len(set(taken)), 1)
-        padding = (taken[0] - 520 * 40000) * len(taken)
-        self.assertRegex(finding["description"], "lacks [0-9.]+ MiB of the 40.0 MiB that it takes; about %.0f MiB of it is padding: each of the %d blocks made there takes 39.1 MiB"
-                         % (padding / MIB, len(taken)))
+        self.assertRegex(finding["description"], "lacks [0-9.]+ MiB of the 40.0 MiB that it takes")
 
     def test_calls_of_hip_that_end_so_are_recorded_too_and_get_their_arguments(self):
         calls = """
@@ -595,29 +584,6 @@ def save():
         (finding,) = self.found("oom.full", report)
         self.assertIn("0 B held by this process, the request lacks 152 MiB", finding["description"])
         self.assertRegex(screen, r"asked 1\.86 GiB with 1\.71 GiB free of 2\.00 GiB")
-
-    POOL = """
-import ctypes, sys
-rt = ctypes.CDLL("libcudart.so.13")
-pool, most = ctypes.c_void_p(), ctypes.c_uint64(2**64 - 1)
-rt.cudaDeviceGetDefaultMemPool(ctypes.byref(pool), 0)
-rt.cudaMemPoolSetAttribute(pool, 4, ctypes.byref(most))  # the release threshold
-def prepare():
-    blocks = [ctypes.c_void_p() for _ in range(6)]
-    for block in blocks:
-        rt.cudaMallocAsync(ctypes.byref(block), ctypes.c_size_t(500 << 20), None)
-    for block in blocks:
-        rt.cudaFreeAsync(block, None)
-    rt.cudaDeviceSynchronize()
-prepare()
-sys.exit(rt.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(int(sys.argv[1]) << 20)))
-"""
-
-    def test_what_a_pool_keeps_is_told_where_it_would_have_been_enough(self):
-        for mib, told in (6000, True), (8000, False):
-            with self.subTest(mib), Recording("python3", "-c", self.POOL, str(mib), code=2, SIM_VRAM="8G") as run:
-                (finding,) = self.found("oom.full", run.report())
-            self.assertEqual("memory pools keep up to 2.93 GiB that was freed, most of it from <string>:10 prepare" in finding["description"], told)
 
     RETRIES = """
 import ctypes, sys
@@ -1572,16 +1538,11 @@ net = made(4)
         self.assertNotIn("period", text)
 
     def test_a_burst_of_one_caller_is_not_the_rate_of_the_line(self):
-        program = "\nimport time\nkept = []\ndef resume():\n    return take(2)\ndef admit():\n    return take(2)\n" \
-                  "def work(n):\n    rt.cudaFree(admit())\n    kept.append(resume())\n    if n % 3 and len(kept) > 1:\n" \
-                  "        rt.cudaFree(kept.pop(-2))\nfor n in range(300):\n    work(n), time.sleep(.001)\nfor n in range(44):\n    work(0)"
-        with Recording("python3", "-c", self.PIECES + program) as run:
+        with self.made("burst") as run:
             (leak,), text = self.found("leak.kept", run.report()), summary(run, columns=110)
-        evidence = leak["evidence"]
-        span = evidence["last_ns"] - evidence["since_ns"]
-        self.assertGreater(span, 3e8)  # ns: there are 300 sleeps of a millisecond
-        self.assertLess(evidence["per_second"] / (evidence["kept"] * (2 << 20) / (span / 1e9)), 1.5)
-        self.assertLess(abs(float(re.search(r"LEAK +\+2\.00 MiB every ([\d.]+) ms,", text)[1]) / (span / 1e6 / evidence["kept"]) - 1), 0.5)
+        span = (299 * 5e6 + 44 * 2e4) / 1e9
+        self.assertLess(abs(leak["evidence"]["per_second"] / (344 * (2 << 20) / span) - 1), 0.1)
+        self.assertRegex(text, r"LEAK +\+2\.00 MiB every 4\.3 ms, 344 of 344 blocks kept")
 
     def test_a_pool_that_is_full_does_not_hold_what_others_do(self):
         program = """

@@ -188,9 +188,7 @@ static void take_changes(struct sl_model *model, struct sl_oom *oom, const struc
 static void take_pool(const struct sl_model *model, struct sl_oom *oom, const struct sl_event *event)
 {
 	const struct sl_live *pool = sl_objects_limited_pool(model, event->object);
-	const struct sl_row *row = sl_model_row(model, SL_KIND_pool, oom->device + 1);
 
-	oom->pool_freed_bytes = row->peak_bytes - row->live_bytes;
 	if (!pool)
 		return;
 	oom->pool_most_bytes = pool->owner;

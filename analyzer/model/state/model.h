@@ -341,7 +341,6 @@ struct sl_oom {
 	bool sought;		      /* the place was looking for the largest size that fits */
 	uint64_t pool_most_bytes;     /* the most that the asked pool may hold; 0: no limit is known */
 	uint32_t pool_made;	      /* track of the call that made that pool */
-	uint64_t pool_freed_bytes;    /* the most that memory pools of the device held, minus what they held at the error */
 	uint64_t contexts;	      /* that calls of the process made and had not destroyed, on all devices */
 	uint64_t step;		      /* index of the innermost label, SL_UNKNOWN */
 	uint32_t pairs[SL_PAIRS_MAX]; /* texts attached to the thread's open ranges, innermost first */
