@@ -663,7 +663,7 @@ static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *o
 		    (2 * oom->owners[i].blocks <= site->total_blocks || sl_roles_of(process, site) == SL_ROLE_ACTIVATIONS))
 			bytes[site->kind == SL_KIND_block] += oom->owners[i].bytes;
 	}
-	return bytes[0] > bytes[1] ? bytes[0] : bytes[1]; /* tensors are in PyTorch's segments: only one of the two counts */
+	return bytes[oom->torch.used]; /* PyTorch's segments stay for other tensors */
 }
 
 bool sl_oom_causes_retry(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
