@@ -436,6 +436,7 @@ assert hip.hipMemcpy(back, address, size(64), 2) in (0, 2) and set(back.raw) <= 
         for card in {"SIM_VRAM": "2G"}, {"SIM_VRAM": "8G", "STORMLOG_LIMIT": "2G"}:
             with script("alloc=600", *["try=%d" % mib for mib in (1900, 1600, 1500, 1300, 900)], "free", "alloc=5", **card) as run:
                 report, screen = run.report(), summary(run)
+                self.assertEqual(run.page()["devices"][0]["total"], 2 << 30)
             self.assertEqual(self.causes(report) - {"oom.full"}, set())
             self.assertNotIn("OUT OF MEMORY", screen)
             self.assertRegex(screen, r"RETRIED +4 failed allocations, up to 1.86 GiB at script.py:")

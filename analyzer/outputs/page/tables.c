@@ -107,6 +107,15 @@ static void put_process(struct sl_page *page, unsigned index)
 	sl_page_put_time(page, "to", index, p->model->now_ns);
 }
 
+/* The size of a device; below --limit, what a process that has it for itself may take. */
+static uint64_t room_of(const struct sl_report *report, const struct sl_shared_device *device)
+{
+	uint64_t limit =
+		device->process_count == 1 ? sl_header_limit(report->processes[device->processes[0]].model->header) : SL_UNKNOWN;
+
+	return limit < device->total_bytes ? limit : device->total_bytes;
+}
+
 void sl_page_processes(struct sl_page *page)
 {
 	const struct sl_report *report = page->report;
@@ -125,7 +134,7 @@ void sl_page_processes(struct sl_page *page)
 		sl_page_put_text(page, "host", device->host ? device->host : "");
 		sl_page_put_index(page, "device", device->device);
 		sl_page_put_text(page, "name", device->name);
-		sl_page_put_known(page, "total", device->total_bytes);
+		sl_page_put_known(page, "total", room_of(report, device));
 		sl_page_put_known(page, "used_peak", device->used_peak_bytes);
 		sl_page_put_known(page, "known_peak", device->known_peak_bytes);
 		sl_page_put_known(page, "hidden_peak", device->hidden_peak_bytes);
