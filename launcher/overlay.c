@@ -85,7 +85,7 @@ static bool lay(const char *place, const char *layers, int number, const char *c
 	if (stat(place, &status) || chmod(upper, status.st_mode & 07777))
 		return false;
 	mkdir(work, 0700);
-	snprintf(options, sizeof(options), "%s-of", work);
+	snprintf(options, sizeof(options), "%s-of", upper); /* which --keep-writes keeps too */
 	if (symlink(place, options) && errno != EEXIST)
 		return false;
 	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s,userxattr", place, upper, work);
@@ -291,7 +291,7 @@ void sl_overlay_count(const char *layers, struct sl_writes *writes)
 	for (int i = 0; i < SL_LAYERS; i++) {
 		ssize_t length;
 
-		snprintf(link, sizeof(link), "%s-work/%d-of", layers, i);
+		snprintf(link, sizeof(link), "%s/%d-of", layers, i);
 		length = readlink(link, real_place, sizeof(real_place) - 1);
 		if (length < 0)
 			continue;

@@ -82,6 +82,8 @@ class Files(unittest.TestCase):
             found = [os.path.join(folder, "model.pt") for folder, _, files in os.walk(kept) if "model.pt" in files]
             with open(found[0]) as file:
                 self.assertEqual(file.read(), "zeros")
+            over = os.path.relpath(found[0], kept).split("/")[0]
+            self.assertTrue(os.path.realpath(home).startswith(os.readlink(os.path.join(kept, over + "-of"))))
             shutil.rmtree(kept)
 
     def test_the_launcher_names_a_write_that_is_gone(self):
