@@ -212,6 +212,16 @@ class Keep(unittest.TestCase):
                 self.assertNotIn("folded by --keep, and unused", said)
                 self.assertRegex(said, r" cache\b")
 
+    def test_what_grows_is_a_leak_and_what_was_loaded_is_left_folded_or_not(self):
+        steps = ["alloc=100", *["calls=1000", "losses=1"] * 60]
+        for keep in {}, {"STORMLOG_KEEP": KEEP}:
+            with self.subTest(**keep), e2e.script(*steps, SIM_VRAM="8G", **keep) as run:
+                trace, = stormlog_trace.open_folder(run.traces)
+                self.assertEqual(trace.folded_through > 1, bool(keep))
+                said = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, env=dict(os.environ, COLUMNS="200")).stdout
+                self.assertRegex(said, r"(?m)^LEAK +\+1\.00 MiB .*60 of 60 blocks kept, 60\.0 MiB .*keep_loss")
+                self.assertRegex(said, r"(?m)^LEFT +100 MiB never freed, 1 place")
+
     def test_a_peak_that_was_folded_is_not_said_to_be_of_what_outlived_it(self):
         with e2e.Recording(sys.executable, "-c", EARLY, "other", STORMLOG_KEEP=KEEP, APPS=e2e.APPS, SIM_VRAM="2G",
                            LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
