@@ -17,16 +17,20 @@ void sl_screen_dry(struct sl_screen_page *page)
 
 #define READS_SHOWN 3
 
-/* Lines that decided something by a value that was not computed: there the run may have gone another way than on a card. */
+/*
+ * Lines that decided something by a value that was not computed: there the run may have gone another way than on a card. First
+ * those that decided a size.
+ */
 void sl_screen_reads(struct sl_screen_page *page)
 {
 	struct sl_dry_read read;
+	unsigned processes = page->report->process_count;
 	char text[1024] = "";
 	size_t at = 0, count = 0;
 
-	for (unsigned i = 0; i < page->report->process_count; i++)
-		for (size_t k = 0; sl_dry_read(&page->report->processes[i], k, &read); k++)
-			if (count++ < READS_SHOWN && at < sizeof(text))
+	for (unsigned i = 0; i < 2 * processes; i++)
+		for (size_t k = 0; sl_dry_read(&page->report->processes[i % processes], k, &read); k++)
+			if (sl_dry_is_size(&read) == (i < processes) && count++ < READS_SHOWN && at < sizeof(text))
 				at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s %s", at ? ", " : "",
 						       sl_paths_name(read.line), read.what);
 	if (!count)

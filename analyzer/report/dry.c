@@ -179,11 +179,16 @@ uint64_t sl_dry_early(const struct sl_report *report, struct sl_dry_read *read)
 	return 0;
 }
 
+bool sl_dry_is_size(const struct sl_dry_read *read)
+{
+	return strstr(read->what, " elements") != NULL; /* "mask of 0 of 1000 elements" */
+}
+
 bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read)
 {
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; sl_dry_read(&report->processes[i], k, read); k++)
-			if (strstr(read->what, " elements")) /* "mask of 0 of 1000 elements" */
+			if (sl_dry_is_size(read))
 				return true;
 	return false;
 }

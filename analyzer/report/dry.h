@@ -46,13 +46,16 @@ struct sl_dry_read {
 /* The read number `index` of a process; false: it has fewer. */
 bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_read *read);
 
+/* True: how many elements a tensor has followed from it. */
+bool sl_dry_is_size(const struct sl_dry_read *read);
+
 /*
  * A process ended by its own before its second step of an optimizer, or before the last one of --steps, and it read values that
  * were not computed: on a card it may go on. Returns the step; 0: none did. read: the last such line.
  */
 uint64_t sl_dry_early(const struct sl_report *report, struct sl_dry_read *read);
 
-/* True: how many elements a tensor has followed from values that were not computed.  read: the first such line. */
+/* True: there was such a read of values that were not computed.  read: the first one. */
 bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read);
 
 /* How many steps of an optimizer ran, in the process that ran most; SL_UNKNOWN: no PyTorch was there. asked: --steps, or 0. */

@@ -295,6 +295,7 @@ ENDED = SAY + 'say(b"dry.steps", b"20"); say(b"dry.end", b"the first 20 steps fi
 class Page(unittest.TestCase):
     def test_all_reads_are_on_the_page_and_the_screens_sentences(self):
         say = SAY + 'say(b"dry.steps", b"20")\n' + "".join('say(b"dry.read./job/train.py:%d", b"item of float32")\n' % line for line in range(101, 161))
+        say += 'say(b"dry.read./job/train.py:161", b"mask of 0 of 9 elements")\n'
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("STORMLOG_", "LD_", "SIM_"))}
         with tempfile.TemporaryDirectory() as folder:
             for command, earlier in ((say, False), ("", True)):
@@ -302,11 +303,12 @@ class Page(unittest.TestCase):
                 screen = subprocess.run([ANALYZE, folder], capture_output=True, text=True, env=clean).stdout
                 with open(os.path.join(folder, "analysis", "report.html")) as file:
                     data = gzip.decompress(base64.b64decode(re.search(r'type="text/plain">([^<]+)<', file.read())[1])).decode(errors="replace")
-                for line in range(101, 161):
+                for line in range(101, 162):
                     self.assertIn("/job/train.py:%d" % line, data)
+                self.assertRegex(screen, r"READ +61 lines\s+read\s+values\s+that\s+were\s+not\s+computed:\s+train.py:161 mask")
                 self.assertEqual(["It is an earlier one: the last one here" in one for one in (data, " ".join(screen.split()))], [earlier] * 2)
                 self.assertIn("20 optimizer steps ran", data)
-                self.assertIn(re.search(r"NEED +(fits H200: \S+ \S+ )", screen)[1], data)
+                self.assertIn(re.search(r"NEED +(may fit H200: \S+ \S+ )", screen)[1], data)
 
 
 class Gate(unittest.TestCase):
