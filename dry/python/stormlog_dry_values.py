@@ -84,9 +84,19 @@ def begin(torch, note):
     def follow(target, source):
         """A copy on the host is as known as its source.  The mark goes with the storage, of which it may be a part."""
         if not (knows if source.is_cuda else knows_host)(source):
-            target.untyped_storage().stormlog_guessed = True
+            target.untyped_storage().stormlog_guessed = follow.any = True
         elif not knows_host(target) and target.numel() * target.element_size() == target.untyped_storage().nbytes():
             target.untyped_storage().stormlog_guessed = False
+
+    follow.any = False
+
+    def carry(out, args):
+        """What the host computes of such a copy, as the comparison with a label."""
+        for x in args:
+            if isinstance(x, Tensor) and not knows_host(x):
+                out.untyped_storage().stormlog_guessed = True
+            elif isinstance(x, (list, tuple)):
+                carry(out, x)
 
     def is_finite(x):
         if isinstance(x, list):
@@ -192,7 +202,12 @@ def begin(torch, note):
                 follow(*args[:2])
                 eval_frame.set_eval_frame(outer)
             if not keys.has(cuda):
-                return own(keys & below, *args, **kwargs)
+                out = own(keys & below, *args, **kwargs)
+                if follow.any and isinstance(out, Tensor) and out.layout is torch.strided:
+                    outer = eval_frame.set_eval_frame(None)
+                    carry(out, args)
+                    eval_frame.set_eval_frame(outer)
+                return out
             if name in COUNTS:
                 outer = eval_frame.set_eval_frame(None)
                 count = counted(op, args, kwargs)

@@ -154,13 +154,15 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
                  "x.half().to('cpu').float()[0].tolist()", "np.asarray(w.weight.detach().cpu())", "if x.sum().cpu(): pass",
                  "torch.save({name: one.cpu() for name, one in w.state_dict().items()}, os.devnull)", "host = torch.empty(4, 300).copy_(x)",
                  "host.copy_(torch.ones(4, 300)).numpy(), torch.arange(9, device='cuda').cpu().numpy(), torch.ones(1).item()",
-                 "edges = torch.eye(600, device='cuda').to_sparse().requires_grad_()", "(edges @ torch.ones(600, 8, device='cuda')).sum().backward()", "edges.detach().cpu()"]
+                 "edges = torch.eye(600, device='cuda').to_sparse().requires_grad_()", "(edges @ torch.ones(600, 8, device='cuda')).sum().backward()", "edges.detach().cpu()",
+                 "if x.sum().cpu() < 1: pass", "print((torch.cat([x.cpu(), torch.ones(1, 300)]).argmax(-1) == torch.zeros(5)).sum().item())",
+                 "sgd = torch.optim.AdamW([torch.nn.Parameter(x.cpu())])", "sgd.param_groups[0]['params'][0].grad = x.cpu()", "sgd.step(), torch.ones(2).sum().item()"]
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
             program.write("\n".join(lines))
             program.flush()
             run = Dry(PYTHON, program.name)
         self.assertEqual([(int(read["line"].rsplit(":")[-1]), read["what"]) for read in run.report["run"]["dry"]["reads"]], [
-            (3, "numpy of float32"), (4, "tolist of float32"), (5, "numpy of float32"), (6, "__bool__ of float32"), (10, "mask of 600 of 360000 elements")], run.err)
+            (3, "numpy of float32"), (4, "tolist of float32"), (5, "numpy of float32"), (6, "__bool__ of float32"), (10, "mask of 600 of 360000 elements"), (13, "__bool__ of bool"), (14, "item of int64")], run.err)
         self.assertEqual(run.status, 0, run.err)
 
     def test_shapes_that_follow_from_values_are_listed(self):
