@@ -243,6 +243,14 @@ static void say_call(struct sl_maker *m, struct sl_process *process, const struc
 	event->metadata = metadata;
 }
 
+/* A sample that says what the one before said: of a pause there may be more than a bundle has events. */
+static bool is_idle(const struct sl_v3_event *sample, const struct sl_v3_event *before)
+{
+	return !strcmp(sample->event_type, "sample") && !strcmp(before->event_type, "sample") &&
+	       sample->allocated_bytes == before->allocated_bytes && sample->reserved_bytes == before->reserved_bytes &&
+	       sample->used_bytes == before->used_bytes && sample->device_id == before->device_id;
+}
+
 struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_arena *arena, const struct sl_session *session,
 				       const struct sl_oom *oom, size_t *count)
 {
@@ -252,10 +260,9 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns), last = 0;
 	size_t at = 0, room = device && device->recent_mask ? device->recent_mask + 1 : SL_RECENT; /* summaries have none */
 
-	while (at < session->count && session->events[at].timestamp_ns <= when) {
-		events[at] = session->events[at];
-		at++;
-	}
+	for (size_t i = 0; i < session->count && session->events[i].timestamp_ns <= when; i++)
+		if (!i || !is_idle(&session->events[i], &session->events[i - 1]))
+			events[at++] = session->events[i];
 	m.plain = sl_maker_metadata(&m, 0, device, 0);
 	for (unsigned i = 0; i < oom->change_count; i++) {
 		const struct sl_known_at *change = &oom->changes[i];

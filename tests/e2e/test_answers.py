@@ -815,7 +815,7 @@ class Bundles(Answers):
         self.assertEqual(sum(owner["bytes"] for owner in blocks), 7 * MIB)
 
     def test_it_has_the_place_the_range_the_program_and_the_last_calls(self):
-        with script("push=step_412", "push=forward", "alloc=7", "alloc=3", "try=900000", "pop", "pop", SIM_VRAM="4G") as run:
+        with script("push=step_412", "push=forward", "alloc=7", "sleep=0.3", "alloc=3", "try=900000", "pop", "pop", SIM_VRAM="4G") as run:
             printed = summary(run)
             report, bundles = self.kept(run)
             (name, bundle), = bundles.items()
