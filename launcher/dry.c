@@ -239,14 +239,14 @@ bool sl_dry_can(const struct sl_launch *run)
 	return false;
 }
 
-/* Folders that are there and that traces of such a run may lie in; with placeholders also the one that holds them all. */
+/* Folders that are there for traces of such a run; with placeholders also the one that holds them all, if there are any. */
 static void find_folders(const struct sl_launch *run, glob_t *found)
 {
 	char stem[4096], pattern[8192];
 
 	sl_recorded_pattern(run->directory, pattern, sizeof(pattern));
 	glob(pattern, 0, NULL, found);
-	if (!strchr(run->directory, '%'))
+	if (!strchr(run->directory, '%') || !found->gl_pathc)
 		return;
 	sl_folder_stem(run, stem, sizeof(stem));
 	sl_recorded_pattern(stem, pattern, sizeof(pattern));
@@ -282,7 +282,7 @@ static bool holds_files(const struct sl_launch *run, const char *where)
 /* True: one of them does, and it said so. */
 static bool any_holds_files(const struct sl_launch *run)
 {
-	bool holds = false;
+	bool holds = holds_files(run, traces);
 	glob_t found;
 
 	find_folders(run, &found);

@@ -404,7 +404,7 @@ for i in range(40):
             self.assertIn("did not start, used no GPU, or its command failed", self.ask("check", "--dry", path, status=3))
         record(ALLOCATE % 64)
         self.assertIn("ok       dry", self.ask("check", "--dry", os.path.dirname(folder)))
-        for name in "model.pt", "a-model.pt":
+        for name in "model.pt", "a-model.pt":  # beside the folders of traces, and as if it were one
             path = os.path.join(self.folder, "many", name)
             open(path, "w").close()
             done = subprocess.run([RUN, "--dry", "-o", os.path.dirname(path) + "/%h-%p", "--", "true"], env=self.clean, capture_output=True, text=True)
