@@ -6,6 +6,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/report/dry.h"
 
 #define OWNERS_SHOWN 5
 #define LITTLE_PART  100 /* a row below 1 % of what it is part of is not drawn */
@@ -194,14 +195,12 @@ void sl_screen_rests(struct sl_owners *owners, struct sl_process *process, const
 	}
 }
 
-#define CUBLAS "libcublas.so"
-
 uint64_t sl_screen_blocks(const struct sl_process *process, const struct sl_site *site, uint64_t blocks)
 {
 	const struct sl_model *model = process->model;
 	uint64_t most = 0;
 
-	if (strncmp(sl_model_library(model, site), CUBLAS, strlen(CUBLAS)) != 0)
+	if (!sl_model_is_cublas(sl_model_library(model, site)))
 		return blocks;
 	for (size_t i = 0; i < model->sites.count; i++)
 		if (model->sites.item[i].holder == site->holder && model->tracks.item[model->sites.item[i].track].most_bytes > most)
@@ -212,16 +211,16 @@ uint64_t sl_screen_blocks(const struct sl_process *process, const struct sl_site
 /* "cuBLAS workspaces, 24 x 64.1 MiB": it takes one for each handle and stream. */
 static void put_library(struct sl_screen_page *page, const struct sl_share *library, const char *where)
 {
-	char name[64];
+	bool cublas = sl_model_is_cublas(library->name);
+	const char *called = cublas ? "cuBLAS workspaces" : library->name;
+	const char *doubt = cublas && sl_dry_guessed(page->report) ? ", not measured" : "";
+	char name[96];
 
-	const char *called = !strncmp(library->name, CUBLAS, strlen(CUBLAS)) ? "cuBLAS workspaces" : library->name;
-
-	if ((called == library->name && strcmp(called, SL_SCREEN_WORKSPACES) != 0) || library->blocks < 2) {
-		sl_screen_owner(page, library->bytes, library->name, where);
-		return;
-	}
-	snprintf(name, sizeof(name), "%s, %llu x %s", called, (unsigned long long)library->blocks,
-		 SL_SIZE(library->bytes / library->blocks));
+	if ((!cublas && strcmp(called, SL_SCREEN_WORKSPACES) != 0) || library->blocks < 2)
+		snprintf(name, sizeof(name), "%s%s", library->name, doubt);
+	else
+		snprintf(name, sizeof(name), "%s, %llu x %s%s", called, (unsigned long long)library->blocks,
+			 SL_SIZE(library->bytes / library->blocks), doubt);
 	sl_screen_owner(page, library->bytes, name, where);
 }
 

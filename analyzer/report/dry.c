@@ -81,11 +81,29 @@ uint64_t sl_dry_span(const struct sl_trace *trace)
 	       number(header, "kernels_low") + unsure_of(&trace->defs, &what);
 }
 
+bool sl_dry_guessed(const struct sl_report *report)
+{
+	const struct sl_header *header = dry_one(report);
+
+	return header && !number(header, "measured");
+}
+
+/* What handles of cuBLAS took. */
+static uint64_t handles_of(const struct sl_model *model)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (sl_model_is_cublas(sl_model_library(model, &model->sites.item[i])))
+			bytes += model->tracks.item[model->sites.item[i].track].most_bytes;
+	return bytes;
+}
+
 bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 {
 	const struct sl_header *header = dry_one(report);
 	const struct sl_shared_device *most = NULL;
-	uint64_t limit;
+	uint64_t limit, handles = 0;
 
 	for (unsigned i = 0; header && i < report->device_count; i++)
 		if (report->devices[i].known_peak_bytes != SL_UNKNOWN &&
@@ -102,8 +120,13 @@ bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 		.measured = number(header, "measured"),
 	};
 	need->capacity = limit < need->capacity ? limit : need->capacity;
-	for (unsigned i = 0; i < report->process_count; i++)
+	for (unsigned i = 0; i < report->process_count; i++) {
 		need->unsure += unsure_of(report->processes[i].model->defs, &need->unsure_of);
+		handles += need->measured ? 0 : handles_of(report->processes[i].model);
+	}
+	handles = handles < need->job ? handles : need->job;
+	need->job -= handles;
+	need->high += handles;
 	return true;
 }
 
@@ -310,10 +333,10 @@ void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size)
 
 	if (need->unsure)
 		snprintf(more, sizeof(more), ", up to %s more for %s", SL_SIZE(need->unsure), need->unsure_of);
-	snprintf(out, size, "%s of %s: %s of the job%s, and %s outside of it (context and code, %s)",
+	snprintf(out, size, "%s of %s: %s of the job%s, and %s outside of it (%s)",
 		 sl_format_span(all, need->job + need->low, need->job + need->unsure + need->high), SL_SIZE(need->capacity),
 		 SL_SIZE(need->job), more, sl_format_span(outside, need->low, need->high),
-		 need->measured ? "measured" : "not measured");
+		 need->measured ? "context and code, measured" : "context, code and cuBLAS, not measured");
 }
 
 unsigned sl_dry_answer(const struct sl_report *report, char said[SL_DRY_SENTENCES][SL_DRY_SENTENCE])

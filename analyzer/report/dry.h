@@ -21,10 +21,13 @@ struct sl_dry_need {
 	uint64_t job;	 /* its highest: what PyTorch reserved, and what libraries allocated beside it */
 	uint64_t unsure; /* what the job may hold beyond that: sizes that a rule of dry/ does not give exactly */
 	const char *unsure_of;
-	uint64_t low, high; /* outside of that, for all its processes there: contexts and code of kernels */
+	uint64_t low, high; /* outside of that, for all its processes there: contexts, code, and cuBLAS where not measured */
 	uint64_t capacity;  /* of the card, or less by --limit */
 	bool measured;	    /* low and high were read from such a card */
 };
+
+/* True: the run was dry, on a card that was not measured. */
+bool sl_dry_guessed(const struct sl_report *report);
 
 /* False: the run was not dry, or it used no device. */
 bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need);

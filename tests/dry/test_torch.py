@@ -71,7 +71,8 @@ class Torch(unittest.TestCase):
         self.assertIn("ok       dry", whole[1])
         self.assertEqual((whole[0], strict[0], beyond[0]), (0, 1, 0))
         self.assertRegex(beyond[1], "ok       fits")
-        self.assertRegex(screen, "NEED     fits L4: .* of 22.0 GiB: ")
+        self.assertRegex(screen, r"(?s)NEED     fits L4: .* of 22.0 GiB: .*\(context,\s+code and cuBLAS, not\s+measured\)")
+        self.assertIn("cuBLAS workspaces, 2 x 64.1 MiB, not measured", screen)
         self.assertNotIn("at least", screen)
 
     def test_an_end_by_a_value_that_was_read_is_not_sure(self):

@@ -82,6 +82,11 @@ bool sl_model_is_jax(const char *library)
 	return strstr(library, "xla") || strstr(library, "jax");
 }
 
+bool sl_model_is_cublas(const char *library)
+{
+	return !strncmp(library, "libcublas.so", strlen("libcublas.so"));
+}
+
 static uint64_t beyond(uint64_t segments, uint64_t blocks, uint64_t most)
 {
 	uint64_t kept = segments > blocks ? segments - blocks : 0;

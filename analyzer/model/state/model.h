@@ -732,6 +732,7 @@ unsigned sl_model_rests(const struct sl_model *model, const struct sl_torch *tor
 			struct sl_rest rests[SL_RESTS_MAX]);
 /* JAX's name for the library of its pool. */
 bool sl_model_is_jax(const char *library);
+bool sl_model_is_cublas(const char *library);
 
 static inline const char *sl_model_library(const struct sl_model *model, const struct sl_site *site)
 {
