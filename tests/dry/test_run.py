@@ -50,6 +50,14 @@ class Run(unittest.TestCase):
         self.assertNotIn("HIDDEN", run.screen)
         self.assertIn(FIRST % "H200", run.summary)
 
+    def test_a_handle_of_cublas_that_finds_no_memory_is_refused(self):
+        """CUBLAS_STATUS_ALLOC_FAILED, as cublasCreate says on a card."""
+        program = "import ctypes\n" + ALLOCATE % 1 + "blas, handle = ctypes.CDLL('libcublas.so.13'), ctypes.c_void_p()\nprint(blas.cublasCreate_v2(ctypes.byref(handle)))\n"
+        for limit, code, memory in ("700M", 0, 65), ("650M", 3, 1):
+            run = Dry("/usr/bin/python3", "-c", program, options=("--limit", limit))
+            self.assertEqual(int(run.out.split()[-1]), code, run.err)
+            self.assertEqual(run.report["run"]["dry"]["job_bytes"] >> 20, memory)
+
     def test_quiet_says_nothing(self):
         code = "open('model.pt', 'w').write('zeros'); import ctypes" + ALLOCATE % 64
         loud, quiet = (Dry("/usr/bin/python3", "-c", code, card="l4", options=options, analyze=False) for options in ([], ["-q"]))

@@ -1,4 +1,4 @@
-"""1050M  A teacher stays on the card after its answers were taken, beside the student."""
+"""1120M  A teacher stays on the card after its answers were taken, beside the student."""
 import torch
 from torch import nn
 
