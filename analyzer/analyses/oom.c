@@ -395,6 +395,15 @@ static uint64_t own_limit(const struct sl_process *process, const struct sl_oom 
 	return part > 0 && part < 1 && oom->torch.reserved_bytes + oom->asked_bytes > limit ? limit : 0;
 }
 
+/* What leaks held more than lay unused: without fragments the program fails some requests later. */
+static bool leaks_more(struct sl_process *process, const struct sl_oom *oom, uint64_t unused)
+{
+	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
+	char what[300];
+
+	return leak && leak->verdict == SL_KEPT_GROWING && sl_oom_causes_leaked(what, sizeof(what), process, oom) >= unused;
+}
+
 static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account, bool demand,
 			      struct sl_fit_process *fit)
 {
@@ -416,7 +425,8 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 	if (oom->asked_bytes > oom->total_bytes)
 		return SL_CAUSE_TOO_LARGE;
 	if (account->cached != SL_UNKNOWN && account->cached >= oom->asked_bytes && account->largest_cached != SL_UNKNOWN &&
-	    account->largest_cached < oom->asked_bytes && !demand && fits_unfragmented(fit, oom, &account->replayed))
+	    account->largest_cached < oom->asked_bytes && !demand && !leaks_more(process, oom, account->cached) &&
+	    fits_unfragmented(fit, oom, &account->replayed))
 		return SL_CAUSE_FRAGMENTED;
 	if (oom->asked_bytes && oom->free_bytes >= sl_units_taken(oom))
 		return SL_CAUSE_DRIVER;
