@@ -24,7 +24,7 @@
 #define ENDING_PART 0.1	 /* of the run: the program may take so long to end */
 #define FELL_PART   0.25 /* of what was added: where less is left, it was given back */
 #define LEVEL_PART  0.05 /* of what was added: where the last values add less, something has filled */
-#define AVERAGED    5	 /* values, as in the averages of the first and of the last */
+#define LAST_VALUES 7	 /* these, at the end of the run */
 
 #define LARGER_WINDOWS 8    /* a place with no more windows is not judged */
 #define LARGER_LEVEL   0.98 /* of the mean of the quarter before: a quarter above this is no smaller */
@@ -49,26 +49,15 @@ static size_t take_series(const struct sl_line *line, double *megabytes, bool *f
 	return count;
 }
 
-static double mean_of(const double *values)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < AVERAGED; i++)
-		sum += values[i];
-	return sum / AVERAGED;
-}
-
 /*
  * True: memory came and went, or something filled.  It came and went if little of what was added was held at some time in the
- * second half of the run, before the program's end.  Something filled if that half added little, or the last values next to
- * nothing.
+ * second half of the run, before the program's end.  Something filled if the last values added next to nothing.
  */
 static bool has_fallen(const double *megabytes, size_t count, const struct sl_leak_series *series)
 {
 	double added = series->last_average - series->first_average, low = series->first_average + FELL_PART * added;
 
-	if (count >= POINTS_MIN && (series->last_average - mean_of(megabytes + count / 2 - AVERAGED / 2) < FELL_PART * added ||
-				    series->last_average - megabytes[count - AVERAGED - 2] < LEVEL_PART * added))
+	if (count >= POINTS_MIN && series->last_average - megabytes[count - LAST_VALUES] < LEVEL_PART * added)
 		return true;
 	for (size_t i = count / 2; i < count - (size_t)(ENDING_PART * (double)count); i++)
 		if (megabytes[i] < low)

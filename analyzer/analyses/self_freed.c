@@ -3,22 +3,7 @@
 
 #include "analyzer/analyses/leak_windows.h"
 
-#define JOINED_MIN  0.9 /* of the bytes held, in one block */
-#define JOINED_MAX  1.25
 #define WORKED_PART 0.25 /* of the time in which it allocated */
-
-static bool is_joined(const struct sl_model *model, const struct sl_track *track, double bytes)
-{
-	for (size_t i = 0; i < model->tracks.count; i++) {
-		const struct sl_track *other = &model->tracks.item[i];
-		double most = (double)other->most_bytes;
-
-		if (other->births < SL_KEEPING_BIRTHS && other->device == track->device && other->kind == track->kind &&
-		    other->last_ns > track->last_ns && most >= JOINED_MIN * bytes && most <= JOINED_MAX * bytes)
-			return true;
-	}
-	return false;
-}
 
 /* True: the frees after the last allocation were work too. */
 static bool is_drained(const struct sl_model *model, const struct sl_track *track)
@@ -42,7 +27,7 @@ bool sl_self_freed_is_freed(const struct sl_model *model, const struct sl_track 
 	if (track->live_blocks)
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
-	return 2 * blocks < track->most_blocks || is_drained(model, track) || is_joined(model, track, (double)bytes);
+	return 2 * blocks < track->most_blocks || is_drained(model, track);
 }
 
 static uint64_t births_before(const struct sl_track_course *course, uint64_t tick)

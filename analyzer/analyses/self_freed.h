@@ -16,7 +16,6 @@
  *  - Most blocks were freed before the program's last allocation.
  *  - They were freed one by one, some after a pause (SL_TRACK_PAUSE_NS); the end of a program frees in a burst.  The frees last a
  *    quarter of the time of the allocations.
- *  - After the last of them the program made one block about as large as all of them together: it joined them.
  */
 bool sl_self_freed_is_freed(const struct sl_model *model, const struct sl_track *track);
 

@@ -1154,6 +1154,7 @@ for step in range(steps):
         report = self.series("bound")
         self.absent("leak.kept", report)
         self.absent("memory.filling", report)
+        self.absent("memory.rising", report)
 
     def test_a_place_that_keeps_is_named_although_the_program_frees_all_at_its_end(self):
         report = self.series("rises")

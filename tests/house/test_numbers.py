@@ -1,0 +1,23 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Each number that an analysis or the report defines stands in the table of doc/diagnosis.md, with a program that needs it; and each name there exists."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NUMBER = re.compile(r"^#define[ \t]+([A-Z][A-Z_0-9]*)[ \t]+(?:\\\n[ \t]*)?[-(]*\d[^A-Z\n]*?(?:/\*.*)?$", re.M)
+
+numbers = {name for room in ("analyses", "report") for path in (ROOT / "analyzer" / room).glob("*.[ch]") for name in NUMBER.findall(path.read_text())}
+section = (ROOT / "doc" / "diagnosis.md").read_text().split("## Why each number is there")[1].split("\n## ")[0]
+names = set(re.findall(r"`([A-Z_0-9]+…?)`", section))
+
+
+def covers(name, number):
+    return number.startswith(name[:-1]) if name.endswith("…") else number == name
+
+
+wrong = ["%s has no program in doc/diagnosis.md" % number for number in sorted(numbers) if not any(covers(name, number) for name in names)]
+wrong += ["doc/diagnosis.md names %s, which no file defines" % name for name in sorted(names) if not any(covers(name, number) for number in numbers)]
+print("\n".join(wrong) or "%d numbers have their program" % len(numbers))
+sys.exit(bool(wrong))
