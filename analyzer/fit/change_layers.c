@@ -105,72 +105,125 @@ static bool is_loss(const struct sl_fit_stack *stack)
 	return false;
 }
 
+/* Layers whose activations are dropped. */
+struct layers {
+	const struct sl_fit_place *largest; /* the call that has most; NULL: none */
+	uint32_t python;		    /* a stack of it */
+	uint64_t bytes, dropped;	    /* its own; of all */
+	unsigned calls;
+	size_t start; /* the first request; SL_FIT_GAP: none */
+};
+
 /*
- * Each call of a layer keeps its last block only (no_grad keeps less), and the largest call is there once more while its backward
- * pass runs.  Layers are calls from one line of a module at this depth, told apart by the first stack below it.
+ * Each call of a layer in a forward pass, from the step `since` until this op, keeps its last block only.  Layers are calls from
+ * one line of a module at this depth, told apart by the first stack below it.
  */
-static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned depth)
+static void drop(struct layers *layers, struct sl_fit_edits *e, const struct sl_fit_program *p, unsigned depth, unsigned since,
+		 size_t until)
 {
-	const struct sl_fit_stack *failed =
-		p->failed == SL_FIT_GAP ? NULL : sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
-	const struct sl_fit_place *place = NULL, *layer = NULL, *here;
-	uint32_t first = 0, begin = 0, last = UINT32_MAX, of_layer = 0;
-	uint64_t now = 0, largest = 0, dropped = 0;
-	unsigned calls = 0, line, since;
-	size_t until, start = SL_FIT_GAP;
+	const struct sl_fit_place *place = NULL, *here;
+	uint32_t first = 0, begin = 0, last = UINT32_MAX;
+	uint64_t now = 0;
+	unsigned line;
 
-	if (!failed || failed->optimizer || failed->loads || failed->guarded)
-		return false;
-	until = forward_end(p, failed);
-	for (since = sl_fit_program_failed(p)->step; failed->backward && since > 1 && !e->keeps->passes[since - 1];)
-		since--; /* losses of several steps go backward at once */
-	if (until == p->failed && !failed->module && !is_loss(failed))
-		return false;
-	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth <= until; i++) {
-		const struct sl_fit_stack *stack = sl_fit_program_maker(p, i);
+	for (uint32_t i = 0; i <= p->lives.count; i++) {
+		const struct sl_fit_life *life = i < p->lives.count && p->lives.item[i].birth <= until ? &p->lives.item[i] : NULL;
+		const struct sl_fit_stack *stack = life ? sl_fit_program_maker(p, i) : NULL;
 
-		if (p->lives.item[i].step < since || !(line = layer_line(stack, depth)) || stack->backward)
+		if (life && (life->step < since || !(line = layer_line(stack, depth)) || stack->backward))
 			continue;
-		here = &stack->places[line - 1];
-		if (!place || here->line != place->line ||
-		    strcmp(here->file ? here->file : "", place->file ? place->file : "") != 0 || p->lives.item[i].python == first) {
-			for (uint32_t k = begin; calls && last != UINT32_MAX && k < i; k++)
+		here = life ? &stack->places[line - 1] : NULL;
+		if (!life || !place || here->line != place->line ||
+		    strcmp(here->file ? here->file : "", place->file ? place->file : "") != 0 || life->python == first) {
+			for (uint32_t k = begin; life && place && last != UINT32_MAX && k < i; k++)
 				if (k != last && is_activation(p, k, until, since) &&
 				    layer_line(sl_fit_program_maker(p, k), depth)) {
-					e->dies[k] = p->lives.item[i].birth;
-					dropped += p->lives.item[k].bytes;
+					e->dies[k] = life->birth;
+					layers->dropped += p->lives.item[k].bytes;
 				}
-			calls++;
-			layer = now > largest ? place : layer;
-			of_layer = now > largest ? first : of_layer;
-			largest = now > largest ? now : largest;
+			if (place && (now > layers->bytes || !layers->largest)) {
+				layers->largest = place;
+				layers->python = first;
+				layers->bytes = now;
+			}
+			if (!life)
+				return;
+			layers->calls++;
 			now = 0;
-			first = p->lives.item[i].python;
+			first = life->python;
 			begin = i;
 			place = here;
 			last = UINT32_MAX;
 		}
 		if (is_activation(p, i, until, since)) {
-			start = start == SL_FIT_GAP ? p->lives.item[i].birth : start;
-			now += p->lives.item[i].bytes;
+			layers->start = layers->start == SL_FIT_GAP ? life->birth : layers->start;
+			now += life->bytes;
 			last = i;
 		}
 	}
-	of_layer = layer ? of_layer : first;
-	layer = layer ? layer : place;
-	largest = now > largest ? now : largest;
+}
+
+/* The forward pass that failed: of no_grad, or of recomputed layers, of which the largest is there once more in the backward pass. */
+static bool recompute_failed(struct layers *layers, struct sl_fit_edits *e, struct sl_change *change,
+			     const struct sl_fit_program *p, unsigned depth)
+{
+	const struct sl_fit_stack *failed = sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
+	size_t until = forward_end(p, failed);
+	unsigned since = sl_fit_program_failed(p)->step;
+
+	while (failed->backward && since > 1 && !e->keeps->passes[since - 1])
+		since--; /* losses of several steps go backward at once */
+	if (failed->optimizer || failed->loads || failed->guarded || (until == p->failed && !failed->module && !is_loss(failed)))
+		return false;
+	drop(layers, e, p, depth, since, until);
 	if (until != p->failed) {
-		e->extra = largest;
+		e->extra = layers->bytes;
 		e->extra_from = until + 1;
-		if (until < p->recorded->times.count && start < until && !p->recorded->trace->header.dry_count)
-			change->seconds = (double)(p->recorded->times.item[until] - p->recorded->times.item[start]) / 1e9;
+		if (until < p->recorded->times.count && layers->start < until && !p->recorded->trace->header.dry_count)
+			change->seconds = (double)(p->recorded->times.item[until] - p->recorded->times.item[layers->start]) / 1e9;
 	}
-	sl_fit_change_name(change, layer && !layer->own ? sl_fit_program_caller(p, of_layer) : layer);
-	if (is_evaluation(p)) {
+	return true;
+}
+
+/* The forward pass of each step that a backward pass ends. */
+static bool recompute_all(struct layers *layers, struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p,
+			  unsigned depth)
+{
+	unsigned step = 0;
+	size_t until = 0;
+
+	for (size_t i = 0; i < p->whole.ops.count; i++) {
+		while (step < p->steps.count && p->steps.item[step] <= i)
+			until = p->steps.item[step++]; /* the next pass begins */
+		if (!step || p->whole.ops.item[i].verb != SL_FIT_ALLOC || until == SL_FIT_GAP)
+			continue;
+		if (!is_backward(p, i)) {
+			until = i;
+			continue;
+		}
+		drop(layers, e, p, depth, step, until);
+		e->extra_from = e->extra_from == SL_FIT_GAP ? until + 1 : e->extra_from;
+		until = SL_FIT_GAP;
+	}
+	e->extra = layers->bytes; /* until the end, though later forward passes do without */
+	change->about = true;
+	return layers->calls > 0;
+}
+
+/* no_grad keeps less than recomputed layers do: what is told of it is the least that it saves. */
+static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned depth)
+{
+	struct layers layers = {.start = SL_FIT_GAP};
+
+	if (!(p->failed == SL_FIT_GAP ? recompute_all : recompute_failed)(&layers, e, change, p, depth))
+		return false;
+	sl_fit_change_name(change,
+			   layers.largest && !layers.largest->own ? sl_fit_program_caller(p, layers.python) : layers.largest);
+	if (p->failed != SL_FIT_GAP && is_evaluation(p)) {
 		change->kind = "no_grad";
 		sl_fit_change_name(change, sl_fit_program_caller(p, p->whole.ops.item[p->failed].python));
 	}
-	return calls > 2 && dropped && sl_fit_change_matters(p, dropped);
+	return layers.calls > 2 && layers.dropped && sl_fit_change_matters(p, layers.dropped);
 }
 
 /* The outermost module that calls several. */
