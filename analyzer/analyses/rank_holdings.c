@@ -190,7 +190,6 @@ bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_pr
 		told += place->more;
 		at = say(difference->text, size, at, place);
 	}
-	difference->part = all != 0 ? told / all : 0;
 	if (at)
 		say_rest(difference->text, size, at, &places, all - told, PART_SHOWN * fabs(all));
 	free(places.list.item);

@@ -6,7 +6,6 @@
 
 struct sl_rank_difference {
 	char text[900]; /* "320 MiB more at LINE, which grows; 40.0 MiB less at ..." */
-	double part;	/* share of the difference between their peaks that the text explains */
 	bool grows;	/* a place that the text names grows */
 	bool there;	/* one of these grows in the typical rank too */
 	bool alone;	/* the typical rank never asks at the first place of the text */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares ranks: which ran out of memory first, which holds more or less than the ranks that do the same, and where two of
- * them first did something different.
+ * Compares ranks: which ran out of memory first, and which holds more or less than the ranks that do the same.
  *
  * Ranks do the same when most of their allocating places are the same; pipeline stages differ by design.  The clocks of two
  * hosts differ: events are not ordered if they are closer than report->skew.
@@ -16,7 +15,6 @@
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/utf8.h"
-#include "analyzer/report/place.h"
 #include "analyzer/report/skew.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/report.h"
@@ -31,8 +29,6 @@
 #define DEVIATIONS   3.5
 #define LEAST_PART   0.02 /* share of the median: less is no outlier, however little the others vary */
 #define LESS_PART    0.2  /* the same of a rank that holds less */
-#define DIVERGENCES  3
-#define EXPLAINED    0.5 /* share of the difference */
 
 /* ---- who was first */
 
@@ -211,98 +207,7 @@ static void cluster(struct sl_report *report)
 	free(leads);
 }
 
-/* ---- outliers, and where they first differ */
-
-/* The thread that made the most blocks. */
-static uint32_t busiest(const struct sl_model *model)
-{
-	SL_VECTOR(uint64_t) blocks = {0};
-	struct sl_idmap ids = {0};
-	uint64_t most = 0;
-	uint32_t thread = 0;
-
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-		uint32_t at = sl_idmap_claim(&ids, site->thread, blocks.count);
-
-		if (at == blocks.count)
-			*SL_PUSH(&blocks) = 0;
-		blocks.item[at] += site->total_blocks;
-		if (blocks.item[at] > most) {
-			most = blocks.item[at];
-			thread = site->thread;
-		}
-	}
-	free(blocks.item);
-	sl_idmap_free(&ids);
-	return thread;
-}
-
-static const struct sl_item *next_allocation(struct sl_order *order, uint32_t thread)
-{
-	const struct sl_item *item;
-
-	while ((item = sl_order_next(order)))
-		if (item->kind == SL_ITEM_EVENT && item->thread == thread && item->hook && !item->event->result &&
-		    !(item->event->flags & (SL_FLAG_in_flight | SL_FLAG_abandoned)) &&
-		    (item->hook->verb == SL_VERB_ALLOC || item->hook->verb == SL_VERB_BLOCK_ALLOC))
-			return item;
-	return NULL;
-}
-
-static void describe_item(struct sl_process *process, const struct sl_item *item, char *out, size_t size)
-{
-	struct sl_site site = {.stack = sl_stack_of(item->event)};
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_stack_frame *frame = sl_place_at(process, site.stack, frames);
-
-	out[0] = 0;
-	if (frame)
-		sl_stacks_describe(out, size, frame);
-}
-
-/* The trace of a process; if it came from a summary, its files are opened again. */
-static struct sl_trace *trace_of(const struct sl_process *process)
-{
-	struct sl_damage damage = {0};
-	struct sl_trace *trace = process->origin.name ? sl_trace_open(&process->origin, &damage) : process->trace;
-
-	sl_damage_free(&damage);
-	return trace;
-}
-
-/* The position up to which both made the same allocations in the same order; NULL: they never differed. */
-static char *divergence(struct sl_process *a, struct sl_process *b)
-{
-	struct sl_trace *trace_a = trace_of(a), *trace_b = trace_of(b);
-	struct sl_order *x = trace_a ? sl_order_new(trace_a) : NULL, *y = trace_b ? sl_order_new(trace_b) : NULL;
-	uint32_t thread_a = busiest(a->model), thread_b = busiest(b->model);
-	const struct sl_item *one, *two;
-	char *text = NULL, here[2][200], size[2][SL_FORMAT_BYTES];
-
-	for (uint64_t n = 1; x && y && !text; n++) {
-		one = next_allocation(x, thread_a);
-		two = next_allocation(y, thread_b);
-		if (!one || !two)
-			break;
-		if (one->event->bytes == two->event->bytes && !strcmp(one->hook->plain, two->hook->plain))
-			continue;
-		describe_item(a, one, here[0], sizeof(here[0]));
-		describe_item(b, two, here[1], sizeof(here[1]));
-		text = sl_memory_print("first differ at allocation %s: rank %lld asked %s at %s, rank %lld %s at %s", SL_NUMBER(n),
-				       (long long)a->trace->header.rank, sl_format_size(size[0], one->event->bytes), here[0],
-				       (long long)b->trace->header.rank, sl_format_size(size[1], two->event->bytes), here[1]);
-	}
-	if (x)
-		sl_order_free(x);
-	if (y)
-		sl_order_free(y);
-	if (trace_a != a->trace)
-		sl_trace_close(trace_a);
-	if (trace_b != b->trace)
-		sl_trace_close(trace_b);
-	return text;
-}
+/* ---- outliers */
 
 static double peak_of(const struct sl_process *process)
 {
@@ -390,14 +295,14 @@ static unsigned typical_peer(const struct sl_report *report, const struct group 
 	return found;
 }
 
-static void tell_outlier(struct sl_report *report, const struct group *group, unsigned i, unsigned *divergences)
+static void tell_outlier(struct sl_report *report, const struct group *group, unsigned i)
 {
 	bool peer = has_role(group, i), told, first_rank, note;
 	struct sl_process *process = &report->processes[i],
 			  *typical = &report->processes[peer ? typical_peer(report, group, i) : group->typical];
 	double peak = peak_of(process), usual = peer ? peak_of(typical) : group->median;
 	struct sl_rank_difference difference;
-	char size[2][SL_FORMAT_BYTES], who[SL_FORMAT_BYTES] = "the median", *first = NULL;
+	char size[2][SL_FORMAT_BYTES], who[SL_FORMAT_BYTES] = "the median";
 
 	told = sl_rank_holdings_differ(process, sl_devices_home(process)->device, typical, sl_devices_home(typical)->device,
 				       &difference);
@@ -407,9 +312,6 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 	    (peak < usual ? usual - peak < LESS_PART * usual : first_rank && difference.alone && difference.passes))
 		return; /* its share of the work, or a duty that it alone has */
 	note = !difference.grows && (first_rank || peak < usual || difference.once || (difference.alone && difference.passes));
-	/* a difference that a place explains needs no search for where the ranks first differ */
-	if ((!told || difference.part < EXPLAINED) && (*divergences)++ < DIVERGENCES)
-		first = divergence(process, typical);
 	if (peer)
 		sl_process_who(who, typical);
 	sl_report_find(
@@ -422,11 +324,11 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 			.bytes = sl_stats_bytes(peak),
 			.text = sl_memory_print(
 				"rank %lld is an outlier: it peaked at %s, %s %s than %s%s of %u ranks that do the "
-				"same%s%s%s%s",
+				"same%s%s",
 				(long long)process->trace->header.rank, sl_format_size(size[0], sl_stats_bytes(peak)),
 				sl_format_size(size[1], sl_stats_bytes(fabs(peak - usual))), peak > usual ? "more" : "less", who,
 				peer ? ", one" : "", peer ? group->members[group->members[i].first].count : group->count,
-				told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
+				told ? ": " : "", difference.text),
 			.advice = strdup(
 				difference.there ? "free there what is not needed any more: the other ranks keep less of it"
 				: difference.grows
@@ -439,7 +341,6 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 					: "compare what this rank was given with the others: its batch, sequence lengths, "
 					  "part of the model"),
 			.stack = difference.stack});
-	free(first);
 }
 
 /* The ranks of a role are a group of their own; the others may need another first rank. */
@@ -475,7 +376,7 @@ static void part_roles(struct sl_report *report, const struct group *group)
  * Two ranks and more that differ alike since their start have another role: they are compared with each other.  A rank that ran
  * out of memory holds less because of that.
  */
-static void find_outliers(struct sl_report *report, unsigned lead, unsigned count, unsigned *divergences)
+static void find_outliers(struct sl_report *report, unsigned lead, unsigned count)
 {
 	struct group group = {
 		.lead = lead, .count = count, .members = sl_memory_must(calloc(report->process_count, sizeof(*group.members)))};
@@ -493,7 +394,7 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned coun
 			more = fabs(beside) < fabs(more) ? beside : more;
 		}
 		if (fabs(more) > group.least && (more > 0 || !out_at(process, &oom)))
-			tell_outlier(report, &group, i, divergences);
+			tell_outlier(report, &group, i);
 	}
 	part_roles(report, &group);
 	free(group.members);
@@ -501,7 +402,7 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned coun
 
 static void run(struct sl_report *report)
 {
-	unsigned *size = sl_memory_must(calloc(report->process_count + 1, sizeof(*size))), divergences = 0;
+	unsigned *size = sl_memory_must(calloc(report->process_count + 1, sizeof(*size)));
 
 	find_first(report);
 	cluster(report);
@@ -510,7 +411,7 @@ static void run(struct sl_report *report)
 			size[report->processes[i].alike]++;
 	for (unsigned i = 0; i < report->process_count; i++)
 		if (size[i] >= GROUP_MIN)
-			find_outliers(report, i, size[i], &divergences);
+			find_outliers(report, i, size[i]);
 	free(size);
 }
 

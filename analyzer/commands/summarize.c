@@ -109,7 +109,7 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 	if (image->summary) /* a summary is copied unchanged */
 		sl_summary_copy(frame, &parts->commons, image, damage);
 	else
-		sl_summary_pack(frame, &parts->commons, process, image, damage);
+		sl_summary_pack(frame, &parts->commons, process, damage);
 	parts->damage[index] = *seen;
 	*seen = (struct sl_damage){0};
 	if (!frame->bytes)

@@ -148,7 +148,6 @@ void sl_process_free(struct sl_process *process)
 	free(process->accounts);
 	free(process->changes);
 	sl_replay_free(process->model);
-	sl_images_drop(&process->origin);
 	sl_trace_close(process->trace);
 }
 

@@ -180,7 +180,6 @@ struct sl_process {
 	struct sl_places *places; /* made when first asked for; place.h, main thread only */
 	struct sl_roles *roles;	  /* the same; roles.h */
 	unsigned image;		  /* index into the report's images */
-	struct sl_image origin;	  /* for a process from a summary: where its trace lies; no files otherwise */
 	char *session_id;
 	uint64_t started_unix_ns, ended_unix_ns; /* end of a killed process: its last sign of life */
 	bool gone;				 /* it had ended at the time up to which it was replayed */

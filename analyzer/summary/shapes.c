@@ -154,7 +154,7 @@ SHAPE(bin, sl_bin, M(min), M(max), M(max_ns), M(area), M(last), M(max_site));
 SHAPE(line, sl_image_line, M(what), M(device), M(index), M(begun), M(first), M(bin), M(value), M(last_ns), M(site), LIST(bins, count, bin));
 PUBLIC(sl_shape_lines, sl_image_lines, M(begin_ns), M(end_ns), M(shift), VECTOR(lines, line));
 SHAPE(slot, sl_image_slot, M(slot), LIST(rows, row_count, row), LIST(state, state_count, state));
-PUBLIC(sl_shape_slots, sl_image_slots, VECTOR(slots, slot), LIST(apis, api_count, api), VECTOR(files, own_text), M(ring), VECTOR(text_ids, u64),
+PUBLIC(sl_shape_slots, sl_image_slots, VECTOR(slots, slot), LIST(apis, api_count, api), VECTOR(text_ids, u64),
        VECTOR(native_ids, u64), VECTOR(thread_ids, u64));
 PUBLIC(sl_shape_common, sl_image_common, KEPT(hooks, hook_count, hook), VECTOR(frames, frame), VECTOR(files, text), VECTOR(pythons, python),
        VECTOR(frame_ids, u64), VECTOR(python_ids, u64));

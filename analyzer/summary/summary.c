@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/summary/summary.h"
 
-#include <limits.h>
 #include <zstd.h>
 
 #include "analyzer/base/memory.h"
@@ -60,11 +59,10 @@ static void take_ids(uint64_t *ids, size_t count, const struct sl_idmap *map)
 			ids[map->slot[i].value] = map->slot[i].id;
 }
 
-static void take_slots(struct sl_image_slots *image, const struct sl_process *process, const struct sl_image *files)
+static void take_slots(struct sl_image_slots *image, const struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
 	const struct sl_defs *defs = &process->trace->defs;
-	char real[PATH_MAX];
 
 	for (uint32_t d = 0; d <= SL_DEVICES_MAX; d++)
 		if (model->devices[d] || model->rows[d])
@@ -75,9 +73,6 @@ static void take_slots(struct sl_image_slots *image, const struct sl_process *pr
 									 .state_count = model->devices[d] != NULL};
 	image->apis = model->apis;
 	image->api_count = model->header->hook_count + 1;
-	for (unsigned i = 0; i < files->file_count; i++)
-		*SL_PUSH(&image->files) = strdup(realpath(files->files[i], real) ? real : files->files[i]);
-	image->ring = files->ring && realpath(files->ring, real) ? sl_pool_keep(real, strlen(real)) : NULL;
 	IDS(image, defs, text_ids, texts);
 	IDS(image, defs, native_ids, natives);
 	IDS(image, defs, thread_ids, threads);
@@ -85,7 +80,6 @@ static void take_slots(struct sl_image_slots *image, const struct sl_process *pr
 
 static void free_slots(struct sl_image_slots *image)
 {
-	SL_DROP_EACH(&image->files);
 	free(image->slots.item);
 	free(image->text_ids.item);
 	free(image->native_ids.item);
@@ -108,7 +102,7 @@ static void put_part(msgpack_sbuffer *out, const char *key, const struct sl_shap
 	sl_shape_write(out, shape, object, model);
 }
 
-static void put_process(msgpack_sbuffer *out, const struct sl_process *process, const struct sl_image *image)
+static void put_process(msgpack_sbuffer *out, const struct sl_process *process)
 {
 	struct sl_image_lines lines = {0};
 	struct sl_image_slots slots = {0};
@@ -118,7 +112,7 @@ static void put_process(msgpack_sbuffer *out, const struct sl_process *process, 
 	own.header.hooks = NULL;
 	own.defs.frames.count = own.defs.files.count = own.defs.pythons.count = 0;
 	take_lines(&lines, &process->model->timeline);
-	take_slots(&slots, process, image);
+	take_slots(&slots, process);
 	put_part(out, "trace", &sl_shape_trace, &own, process->model);
 	put_part(out, "timeline", &sl_shape_lines, &lines, process->model);
 	put_part(out, "model", &sl_shape_model, process->model, process->model);
@@ -248,13 +242,13 @@ static void find_common(struct sl_summary_frame *frame, struct sl_summary_common
 }
 
 void sl_summary_pack(struct sl_summary_frame *frame, struct sl_summary_commons *commons, const struct sl_process *process,
-		     const struct sl_image *image, const struct sl_damage *damage)
+		     const struct sl_damage *damage)
 {
 	msgpack_sbuffer out;
 
 	begin_map(&out, process->trace ? 6 : 2, "process");
 	if (process->trace) {
-		put_process(&out, process, image);
+		put_process(&out, process);
 		find_common(frame, commons, process->trace);
 	} else {
 		put_part(&out, "damage", &sl_shape_damage, damage, NULL);
@@ -338,18 +332,6 @@ static void give_slots(struct sl_model *model, struct sl_image_slots *image)
 		return;
 	free(image->apis);
 	model->apis = sl_memory_must(calloc(model->header->hook_count + 1, sizeof(*model->apis)));
-}
-
-static void give_origin(struct sl_process *process, struct sl_image_slots *image)
-{
-	struct sl_image *origin = &process->origin;
-
-	origin->name = strdup(process->trace->name);
-	origin->ring = image->ring ? strdup(image->ring) : NULL;
-	origin->files = image->files.item;
-	origin->file_count = (unsigned)image->files.count;
-	image->files.item = NULL;
-	image->files.count = 0;
 }
 
 static void give_ids(struct sl_defs *defs, const struct sl_image_slots *ids)
@@ -448,7 +430,6 @@ static const char *read_process(struct sl_process *process, const msgpack_object
 	read_part(map, "model", &sl_shape_model, model, model);
 	read_part(map, "devices", &sl_shape_slots, &slots, model);
 	give_slots(model, &slots);
-	give_origin(process, &slots);
 	give_ids(&trace->defs, &slots);
 	free_slots(&slots);
 	read_part(map, "process", &sl_shape_process, process, model);

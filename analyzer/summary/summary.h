@@ -30,7 +30,7 @@ void sl_summary_end(struct sl_summary_commons *commons);  /* the frames' commons
  * says why.
  */
 void sl_summary_pack(struct sl_summary_frame *frame, struct sl_summary_commons *commons, const struct sl_process *process,
-		     const struct sl_image *image, const struct sl_damage *damage);
+		     const struct sl_damage *damage);
 
 /* The frames of a process in a summary as they are.  bytes NULL: they cannot be read, and `damage` says why. */
 void sl_summary_copy(struct sl_summary_frame *frame, struct sl_summary_commons *commons, const struct sl_image *image,
@@ -69,8 +69,6 @@ struct sl_image_slots {
 	SL_VECTOR(struct sl_image_slot) slots; /* slot: device ordinal + 1 */
 	struct sl_api_stats *apis;
 	uint32_t api_count;
-	SL_VECTOR(char *) files; /* absolute paths of the trace's files */
-	const char *ring;
 	SL_VECTOR(uint64_t) text_ids, native_ids, thread_ids; /* SL_UNKNOWN: gets a new id later */
 };
 

@@ -331,18 +331,6 @@ class Budgets(unittest.TestCase):
             for verb in ["--json"], ["fit"], ["check", "--fits", "1G"]:
                 self.run_it(*verb, "t", megabytes=100)
 
-    def test_the_number_of_a_thread_is_no_index_where_ranks_first_differ(self):
-        """The fourth rank's blocks are larger, and no place explains it."""
-        maps = [one for i in range(1, 21) for one in ({"def": "frame", "id": i, "function": "f%d" % i, "file": "/a/m%d.py" % i, "line": i},
-                                                      {"def": "python_stack", "id": i, "frames": [i]})]
-        for number in 100000000, 2 ** 32 - 1:
-            for rank in range(6):
-                t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (rank, 100 + rank)),
-                        t.header(rank=rank, pid=100 + rank, local_rank=rank, world_size=6), t.defs(maps),
-                        t.Thread(number).events(20, api=t.MALLOC, kind=1, duration_ns=1, device=rank, address=[i + 1 << 24 for i in range(20)],
-                                                python=list(range(1, 21)), bytes=1 << (23 if rank == 3 else 21)), t.footer())
-            self.assertIn("first differ", self.run_it("--json", "t", megabytes=100)[0])
-
     def test_settings_that_pytorch_refuses_have_no_verdict(self):
         for more in "large_segment_size_mb:0", "large_segment_size_mb:1", "garbage":
             self.of_pytorch("t", changes=1, text="expandable_segments:True," + more, bytes=30 << 20)
