@@ -187,17 +187,36 @@ static size_t returned(const struct sl_fit_program *p, size_t from, const struct
 	return *found;
 }
 
-/* The largest temporaries of the function that failed, a part at a time; Python holds the part before until the next is made. */
+/* Of those that were held at the peak; NULL: none. */
+static const struct sl_fit_life *largest_temporary(const struct sl_fit_program *p)
+{
+	const struct sl_fit_life *found = NULL;
+	uint64_t most;
+	size_t peak = sl_fit_program_highest(p, &most);
+
+	for (size_t i = 0; i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		if (life->birth <= peak && life->death > peak && life->death != SL_FIT_GAP &&
+		    (!found || life->bytes > found->bytes))
+			found = life;
+	}
+	return found;
+}
+
+/*
+ * The largest temporaries of the function that failed, or that reached the peak, a part at a time; Python holds the part before until
+ * the next is made.
+ */
 bool sl_fit_change_chunked(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
-	const struct sl_fit_life *failed;
+	const struct sl_fit_life *failed = p->failed == SL_FIT_GAP ? largest_temporary(p) : sl_fit_program_failed(p);
 	const struct sl_fit_place *here, *there;
 	size_t at = p->whole.ops.count, found = at;
 	unsigned count = 0;
 
-	if (p->failed == SL_FIT_GAP || !p->recorded->device_total)
+	if (!failed || !p->recorded->device_total)
 		return false;
-	failed = sl_fit_program_failed(p);
 	here = sl_fit_program_own(sl_fit_program_stack(p, failed->python));
 	if (!here || !here->function || failed->bytes * LARGE_PART < p->recorded->device_total ||
 	    sl_fit_program_stack(p, failed->python)->backward || sl_fit_program_stack(p, failed->python)->optimizer)
@@ -205,7 +224,7 @@ bool sl_fit_change_chunked(struct sl_fit_edits *e, struct sl_change *change, con
 	for (uint32_t i = (uint32_t)p->lives.count; i--;) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 
-		if (life->step != failed->step || life->bytes < failed->bytes / PIECE_PART)
+		if ((life->step != failed->step && p->failed != SL_FIT_GAP) || life->bytes < failed->bytes / PIECE_PART)
 			continue;
 		there = sl_fit_program_own(sl_fit_program_maker(p, i));
 		if (!there || !there->function || strcmp(there->function, here->function) != 0)

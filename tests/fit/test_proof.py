@@ -176,6 +176,12 @@ class Tried(unittest.TestCase):
         first = self.of("vae_validate")[0]
         self.assertEqual((first["kind"], first["function"], line(first), first["fits"]), ("free_leak", "validate", 31, True))
 
+    def test_a_large_temporary_at_a_peak_near_the_device_is_made_in_parts(self):
+        """long_audio under 2900M; by parts it held 613 MiB instead of 2.03 GiB."""
+        first = self.of("long_audio_near")[0]
+        self.assertEqual((first["kind"], first["function"], first["passes"], line(first)), ("chunked", "Attention.attend", "the whole step", 12))
+        self.assertTrue(1.1 * 2**30 < first["less_bytes"] <= 1.43 * 2**30, first)
+
     def test_a_graph_that_its_backward_pass_retains_is_held_by_a_copy_of_the_result(self):
         """With item() it ran through; a tensor on the host keeps the graph."""
         first = self.of("retained")[0]
