@@ -219,7 +219,7 @@ def begin(torch, note):
                 driver.cuDryNextValue(-1)
             first = args[0] if written and args else out
             if isinstance(first, Tensor) and first.numel() > STALE and first.dtype not in integers:
-                if on_device(first) and first.numel() * first.element_size() <= COPIED:
+                if first.is_cuda and first.layout is torch.strided and first.numel() * first.element_size() <= COPIED:
                     guess([first], True)
                 return out
             outer = eval_frame.set_eval_frame(None)  # nor what it calls
