@@ -265,7 +265,8 @@ static bool tell_activations(struct sl_oom_causes *story, struct sl_process *pro
 		 "activations of %u batches are kept, %s of each, since autograd is on and no backward pass freed them: made at %s",
 		 held.steps, SL_SIZE(held.bytes / held.steps), where);
 	snprintf(story->advice, sizeof(story->advice),
-		 "run that under torch.no_grad(), or keep results without their graph: detach() or item()");
+		 "run that under torch.no_grad(), or keep results without their graph: detach() or item(); where it trains, call "
+		 "backward() for each batch");
 	return true;
 }
 

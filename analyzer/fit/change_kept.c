@@ -113,7 +113,7 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 {
 	const struct sl_fit_place *place = NULL;
 	size_t leaves = p->whole.ops.count, until;
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, largest = 0;
 	unsigned step = 0, made = 0, results = 0;
 	bool result;
 	signed char *who;
@@ -141,8 +141,10 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 		e->dies[i] = until > leaves ? until : leaves;
 		bytes += life->bytes;
 		results += life->step == e->keeps->to && of_module;
-		if (who[i] != 2 && (!place || (of_module && modules)))
+		if (who[i] != 2 && (!place || (graph ? of_module && modules : life->bytes > largest))) {
 			place = keeper(p, e->keeps, i);
+			largest = life->bytes;
+		}
 	}
 	if (!graph && may_be_graph(p, e->keeps, who)) {
 		change->given = "the results are detached";
