@@ -163,7 +163,7 @@ static void drop(struct layers *layers, struct sl_fit_edits *e, const struct sl_
 	}
 }
 
-/* The forward pass that failed: of no_grad, or of recomputed layers, of which the largest is there once more in the backward pass. */
+/* The forward pass that failed.  The largest of its layers is there once more in the backward pass. */
 static bool recompute_failed(struct layers *layers, struct sl_fit_edits *e, struct sl_change *change,
 			     const struct sl_fit_program *p, unsigned depth)
 {

@@ -205,8 +205,8 @@ static const struct sl_fit_life *largest_temporary(const struct sl_fit_program *
 }
 
 /*
- * The largest temporaries of the function that failed, or that reached the peak, a part at a time; Python holds the part before until
- * the next is made.
+ * The largest temporaries of the function that failed, or that reached the peak, a part at a time.  Python holds the part before
+ * until the next is made.
  */
 bool sl_fit_change_chunked(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
