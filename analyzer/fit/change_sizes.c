@@ -187,7 +187,7 @@ static size_t returned(const struct sl_fit_program *p, size_t from, const struct
 	return *found;
 }
 
-/* Of those that were held at the peak; NULL: none. */
+/* The largest block that was held at the peak and was given back later; NULL: none. */
 static const struct sl_fit_life *largest_temporary(const struct sl_fit_program *p)
 {
 	const struct sl_fit_life *found = NULL;
