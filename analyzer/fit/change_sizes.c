@@ -140,9 +140,13 @@ bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *cha
 {
 	double longest, x, told = 0, all = 0;
 	struct powers powers = {0};
+	uint64_t most;
+	size_t last;
 
-	if (count_inputs(p, &longest) < SIZES_MIN || p->failed == SL_FIT_GAP ||
-	    (double)sl_fit_program_input(p, sl_fit_program_failed(p)->step) < LONGEST * longest)
+	if (count_inputs(p, &longest) < SIZES_MIN)
+		return false;
+	last = p->failed == SL_FIT_GAP ? sl_fit_program_highest(p, &most) : p->failed;
+	if ((double)sl_fit_program_input(p, p->lives.item[p->whole.ops.item[last].id].step) < LONGEST * longest)
 		return false;
 	find_powers(&powers, p);
 	for (uint32_t i = 0; i < p->lives.count; i++) {
