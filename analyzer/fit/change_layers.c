@@ -116,17 +116,17 @@ struct layers {
 
 /*
  * Each call of a layer in a forward pass, from the step `since` until this op, keeps its last block only.  Layers are calls from
- * one line of a module at this depth, told apart by the first stack below it.
+ * one line of a module at this depth, told apart by the first stack below it.  from: no block before that one is of this pass.
  */
 static void drop(struct layers *layers, struct sl_fit_edits *e, const struct sl_fit_program *p, unsigned depth, unsigned since,
-		 size_t until)
+		 uint32_t from, size_t until)
 {
 	const struct sl_fit_place *place = NULL, *here;
 	uint32_t first = 0, begin = 0, last = UINT32_MAX;
 	uint64_t now = 0;
 	unsigned line;
 
-	for (uint32_t i = 0; i <= p->lives.count; i++) {
+	for (uint32_t i = from; i <= p->lives.count; i++) {
 		const struct sl_fit_life *life = i < p->lives.count && p->lives.item[i].birth <= until ? &p->lives.item[i] : NULL;
 		const struct sl_fit_stack *stack = life ? sl_fit_program_maker(p, i) : NULL;
 
@@ -175,7 +175,7 @@ static bool recompute_failed(struct layers *layers, struct sl_fit_edits *e, stru
 		since--; /* losses of several steps go backward at once */
 	if (failed->optimizer || failed->loads || failed->guarded || (until == p->failed && !failed->module && !is_loss(failed)))
 		return false;
-	drop(layers, e, p, depth, since, until);
+	drop(layers, e, p, depth, since, 0, until);
 	if (until != p->failed) {
 		e->extra = layers->bytes;
 		e->extra_from = until + 1;
@@ -201,7 +201,7 @@ static bool recompute_all(struct layers *layers, struct sl_fit_edits *e, struct 
 			until = i;
 			continue;
 		}
-		drop(layers, e, p, depth, step, until);
+		drop(layers, e, p, depth, step, p->whole.ops.item[p->steps.item[step - 1]].id, until);
 		e->extra_from = e->extra_from == SL_FIT_GAP ? until + 1 : e->extra_from;
 		until = SL_FIT_GAP;
 	}
