@@ -140,12 +140,11 @@ bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *cha
 {
 	double longest, x, told = 0, all = 0;
 	struct powers powers = {0};
-	uint64_t most;
 	size_t last;
 
 	if (count_inputs(p, &longest) < SIZES_MIN)
 		return false;
-	last = p->failed == SL_FIT_GAP ? sl_fit_program_highest(p, &most) : p->failed;
+	last = sl_fit_program_moment(p);
 	if ((double)sl_fit_program_input(p, p->lives.item[p->whole.ops.item[last].id].step) < LONGEST * longest)
 		return false;
 	find_powers(&powers, p);
@@ -195,8 +194,7 @@ static size_t returned(const struct sl_fit_program *p, size_t from, const struct
 static const struct sl_fit_life *largest_temporary(const struct sl_fit_program *p)
 {
 	const struct sl_fit_life *found = NULL;
-	uint64_t most;
-	size_t peak = sl_fit_program_highest(p, &most);
+	size_t peak = sl_fit_program_moment(p);
 
 	for (size_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];

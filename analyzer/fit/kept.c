@@ -69,9 +69,8 @@ static void find_ends(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 bool sl_fit_keeps_it(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
 {
 	const struct sl_fit_life *at = &p->lives.item[life];
-
-	bool stays = at->death == SL_FIT_GAP || (at->step + 1 < p->steps.count &&
-						 at->death > p->steps.item[at->step + 1]); /* a queue that lets go of old ones */
+	/* a queue that lets go of old ones keeps this one meanwhile */
+	bool stays = at->death == SL_FIT_GAP || (at->step + 1 < p->steps.count && at->death > p->steps.item[at->step + 1]);
 
 	return stays && at->step && k->stacks[number(p, at->python)].grows;
 }

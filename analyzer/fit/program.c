@@ -297,8 +297,8 @@ static void find_steps(struct sl_fit_program *p, size_t at)
 }
 
 /*
- * In a program that did not fail, what it had when it left its loop was kept, as by one that failed there: what was made in the
- * loop, when that visit of it ended; all else, when the last one did.
+ * A program that did not fail frees what it kept after its loop.  Its blocks get the death that a failure at the loop's end would
+ * leave them: those made in the loop at the end of that visit, all others at the end of the last one.
  */
 static void keep_to_the_end(struct sl_fit_program *p)
 {
@@ -432,9 +432,15 @@ size_t sl_fit_program_highest(const struct sl_fit_program *p, uint64_t *bytes)
 	return found;
 }
 
-void sl_fit_program_read(struct sl_fit_program *p, const struct sl_fit_recording *r)
+size_t sl_fit_program_moment(const struct sl_fit_program *p)
 {
 	uint64_t most;
+
+	return p->failed != SL_FIT_GAP ? p->failed : sl_fit_program_highest(p, &most);
+}
+
+void sl_fit_program_read(struct sl_fit_program *p, const struct sl_fit_recording *r)
+{
 	size_t last;
 
 	*p = (struct sl_fit_program){.recorded = r, .whole = *r, .failed = SL_FIT_GAP, .depth = UINT_MAX};
@@ -443,7 +449,7 @@ void sl_fit_program_read(struct sl_fit_program *p, const struct sl_fit_recording
 	add_stack(p, 0);
 	add_stack(p, r->pool.python);
 	copy_ops(p);
-	last = p->failed != SL_FIT_GAP ? p->failed : sl_fit_program_highest(p, &most);
+	last = sl_fit_program_moment(p);
 	if (p->whole.ops.count)
 		find_steps(p, last);
 	if (p->failed == SL_FIT_GAP && p->steps.count)

@@ -90,6 +90,8 @@ static inline const struct sl_fit_life *sl_fit_program_failed(const struct sl_fi
 uint64_t sl_fit_program_input(const struct sl_fit_program *program, unsigned step);
 /* The request at which most was held; *bytes is what was held then. */
 size_t sl_fit_program_highest(const struct sl_fit_program *program, uint64_t *bytes);
+/* The request that failed; without an error the one at which most was held. */
+size_t sl_fit_program_moment(const struct sl_fit_program *program);
 /* True: with SL_FIT_REST_STATE, a temporary of the optimizer's step. */
 bool sl_fit_program_updates(const struct sl_fit_program *program, uint32_t life);
 /* The innermost line of the user's own; NULL: none. */
