@@ -5,23 +5,6 @@
 
 #define SHOWN 3
 
-static const char *verb(const struct sl_changes *changes, enum sl_passes passes)
-{
-	if (!changes->failed)
-		return "would lower the peak";
-	return passes == SL_PASSES	  ? "would have fitted"
-	       : passes == SL_PASSES_STEP ? "would have passed this step"
-					  : "would have passed this request";
-}
-
-/* True: the replay lets at least the request pass, or lowers the peak. */
-static bool helps(const struct sl_changes *changes, const struct sl_change *change)
-{
-	return changes->failed
-		       ? change->passes == SL_PASSES || change->passes == SL_PASSES_STEP || change->passes == SL_PASSES_REQUEST
-		       : change->passes == SL_PASSES && change->less > 0;
-}
-
 void sl_screen_changes(struct sl_screen_page *page, const struct sl_process *process)
 {
 	const struct sl_changes *changes = process->changes;
@@ -30,10 +13,11 @@ void sl_screen_changes(struct sl_screen_page *page, const struct sl_process *pro
 
 	for (unsigned i = 0; changes && i < changes->count && shown < SHOWN; i++) {
 		const struct sl_change *change = &changes->tried[i];
+		const char *helps = sl_change_helps(changes, change);
 
-		if (!helps(changes, change))
+		if (!helps)
 			continue;
-		sl_screen_say(page, "  %s: %s  %s", verb(changes, change->passes), sl_change_text(text, sizeof(text), change),
+		sl_screen_say(page, "  %s: %s  %s", helps, sl_change_text(text, sizeof(text), change),
 			      sl_change_words(words, sizeof(words), change));
 		shown++;
 	}

@@ -13,12 +13,13 @@ static void put_curve(struct sl_page *page, const double curve[SL_CHANGE_POINTS]
 	sl_page_put_column(page, "curve", SL_PACKED_F32, points, SL_CHANGE_POINTS);
 }
 
-static void put_change(struct sl_page *page, const struct sl_change *change)
+static void put_change(struct sl_page *page, const struct sl_changes *changes, const struct sl_change *change)
 {
 	char text[300], words[300];
 
-	msgpack_pack_map(&page->pack.pk, 8);
+	msgpack_pack_map(&page->pack.pk, 9);
 	sl_page_put_text(page, "kind", change->kind);
+	sl_page_put_text(page, "helps", sl_change_helps(changes, change));
 	sl_page_put_text(page, "text", sl_change_text(text, sizeof(text), change));
 	sl_page_put_text(page, "words", sl_change_words(words, sizeof(words), change));
 	sl_page_put_text(page, "passes", sl_change_passes[change->passes]);
@@ -45,7 +46,7 @@ void sl_page_changes(struct sl_page *page)
 		put_curve(page, changes->curve);
 		sl_page_put_array(page, "tried", changes->count);
 		for (unsigned k = 0; k < changes->count; k++)
-			put_change(page, &changes->tried[k]);
+			put_change(page, changes, &changes->tried[k]);
 	}
 	sl_page_end_rows(page);
 }

@@ -40,13 +40,11 @@ function leaksTile(page) {
 	return tile("Leaks", leaking.bytes ? bytes(leaking.bytes) : count(leaking.places), detail, "warn");
 }
 
-const HELPS = {"the whole step": "Would have fitted", "this step": "Would have passed this step", "this request": "Would have passed this request"};
-
 /* The best of the changes that were replayed for the error, as the terminal's first. */
 function firstChange(page, oom) {
 	const subject = (page.changes || []).find((c) => c.failed && c.process === oom.process && c.device === oom.device);
-	const change = subject && subject.tried.find((c) => HELPS[c.passes]);
-	return change ? [`${HELPS[change.passes]}: ${visible(change.text, 120)}, ${visible(change.words, 160)}.`] : [];
+	const change = subject && subject.tried.find((c) => c.helps);
+	return change ? [`${sentence(change.helps)}: ${visible(change.text, 120)}, ${visible(change.words, 160)}.`] : [];
 }
 
 /* The lines, as text: what failed, who is unlike the others, the peak, what leaks. */

@@ -169,7 +169,7 @@ test("the headline names who is unlike the others, and where memory leaks", () =
 	const failed = answer({...page, ooms: [oom]});
 	assert.match(failed[0], /^Out of memory on rank 1 .*it grew: leak at a.py:4\.$/);
 	assert.match(failed[1], /^Rank 1 is an outlier/);
-	const changes = [{process: 1, device: 0, failed: true, tried: [{passes: "no", text: "a", words: "b"}, {passes: "this step", text: "half_batch in a.py:4", words: "-4 B, scaled"}]}];
+	const changes = [{process: 1, device: 0, failed: true, tried: [{helps: null, text: "a", words: "b"}, {helps: "would have passed this step", text: "half_batch in a.py:4", words: "-4 B, scaled"}]}];
 	assert.equal(answer({...page, ooms: [{...oom, device: 0}], changes})[1], "Would have passed this step: half_batch in a.py:4, -4 B, scaled.");
 });
 
