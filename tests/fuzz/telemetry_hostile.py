@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Hostile telemetry: whatever is in the files, stormlog-analyze neither crashes nor hangs, ends with one of its own exit statuses, and
-each message of convert and validate is FILE: reason or FILE:LINE: reason.
+"""Hostile telemetry: stormlog-analyze ends with one of its own exit statuses, without a crash or a hang.  convert and validate print
+messages of the form FILE: reason or FILE:LINE: reason.
 
     telemetry_hostile.py STORMLOG_ANALYZE [ROUNDS] [SEED]
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Each number that an analysis or the report defines stands in the table of doc/diagnosis.md, with a program that needs it; and each name there exists."""
+"""The table of doc/diagnosis.md has each number that an analysis or the report defines, beside a program that needs it.  Each name there exists."""
 import pathlib
 import re
 import sys
