@@ -42,27 +42,15 @@
 #define KEPT_MIN_PART  0.0005 /* of the most that was held */
 #define QUARTER_MIN    0.35
 #define WINDOWS_MIN    5    /* with fewer, a window is no shorter than a quarter */
-#define PACE_SLACK     1.75 /* time is less even than births, since a machine may be shared */
-/*
- * Share of all births since the place's first: if it and the places that allocate alongside make so many, the others are no
- * clock
- */
-#define ALONE_PART	     0.8
-#define ALONGSIDE_TICKS	     16
-#define ALONGSIDE_MAX	     64	   /* a place with more births is judged by its own alone */
 #define STOPPED_TICKS	     0.15  /* share of the process's births after the place's last one */
 #define STOPPED_TIME	     0.3   /* the same share of time, in which a process may wait */
 #define STOPPED_LAUNCHES     0.5   /* of the launches of graphs, which are work without births */
-#define STOPPED_WITHOUT	     0.2   /* of time, in which the process went on to allocate elsewhere */
 #define ENDING_NS	     50e6  /* after its last birth a program may take so long to end */
-#define ENDING_PYTHON_NS     100e6 /* an interpreter */
 #define ENDING_BEGINNINGS    4	   /* times the start-up, which takes longer on a busy machine too */
-#define ENDING_MAX_NS	     500e6 /* but no longer: much is loaded at the beginning */
 #define BURST_EVENTS	     1.05  /* events of the process per birth */
 #define BURST_PART	     0.4   /* of the run */
 #define BURST_MAX	     100   /* births in start-up */
 #define BURST_NOTED	     16	   /* births of a program that only allocated: reported, but not as a leak */
-#define LOADED_NS	     200e3 /* between births */
 #define LOADED_MAX	     1000  /* births of one place */
 #define ITERATION_PLACES_MAX 2000
 #define MEASURED_MAX	     2000 /* places that may keep something: each is compared with all places */
@@ -78,7 +66,6 @@
 #define FALLS_MAX	     0.1  /* of what is kept */
 /* What is kept since a moment amid the run is a leak with so many births since, in so large a part of the run's births. */
 #define ONSET_BIRTHS 32
-#define ONSET_PART   0.1
 #define ONSET_BEFORE 0.1 /* share of what is left that was born before */
 #define BEGUN_PART   0.05
 #define LOST_MIN     16
@@ -86,7 +73,6 @@
 #define LOST_OF	     3	 /* of so many one is kept at least */
 #define LOST_EARLY   0.1 /* of what is kept: by the middle of the births */
 #define LOST_PART    0.5 /* of the run's births */
-#define LABELS_MAX   8	 /* of a place; more change no verdict */
 #define SLOWER	     1	 /* what still fills keeps less in the last quarter than in the mean of three */
 
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
@@ -108,54 +94,15 @@ static uint64_t end_of(const struct sl_model *model)
 	return end > model->tracks.last_birth_ns ? end : model->tracks.last_birth_ns;
 }
 
-/*
- * True: the births of other places say nothing about time, but time itself does.  Nearly all births are the place's own, or
- * come with them, as those for one missing entry of a cache or for one step.  False where it allocates as fast as calls can be
- * made: then time only tells of the machine.
- */
-static bool has_no_clock(const struct sl_tracks *tracks, const struct sl_track *track, const struct sl_leak_windows *series)
-{
-	const struct sl_track_course *course = sl_tracks_course(tracks, track);
-	uint64_t births = track->births < ALONGSIDE_MAX ? 0 : track->births;
-
-	if (sl_leak_windows_gap(series->time, 0, series->count - 1) < LOADED_NS * (double)course->births_per_window)
-		return false;
-	for (size_t i = 0; i < tracks->count && track->births < ALONGSIDE_MAX; i++) {
-		const struct sl_track_course *other = &tracks->course[i];
-
-		if (tracks->item[i].births == track->births &&
-		    llabs((int64_t)(other->windows[0].begin_tick - course->windows[0].begin_tick)) < ALONGSIDE_TICKS &&
-		    llabs((int64_t)(other->last_tick - course->last_tick)) < ALONGSIDE_TICKS)
-			births += tracks->item[i].births;
-	}
-	return (double)births >= ALONE_PART * (series->tick[series->count] - series->tick[0]);
-}
-
-/* By the births of all places, which the machine's load does not affect; also by time where there are few others. */
-static double evenness_of(const struct sl_tracks *tracks, const struct sl_track *track, const struct sl_leak_windows *series,
-			  double *last)
-{
-	double even = sl_leak_windows_evenness(series, series->tick, last), pace;
-
-	if (series->count < 5)
-		return even;
-	pace = sl_leak_windows_pace(series, series->tick);
-	if (has_no_clock(tracks, track, series))
-		pace = fmin(pace, sl_leak_windows_pace(series, series->time));
-	*last = fmin(*last, PACE_SLACK * pace);
-	return fmin(even, PACE_SLACK * pace);
-}
-
 static double ending_of(const struct sl_model *model)
 {
-	double least = model->defs->pythons.count ? ENDING_PYTHON_NS : ENDING_NS;
 	size_t first = 0; /* tracks are ordered by their first requests */
 	double begun;
 
 	while (first < model->tracks.count && !model->tracks.item[first].births)
 		first++;
 	begun = first < model->tracks.count ? (double)model->tracks.item[first].first_ns - (double)model->header->monotonic_ns : 0;
-	return fmax(least, fmin(ENDING_BEGINNINGS * begun, ENDING_MAX_NS));
+	return fmax(ENDING_NS, ENDING_BEGINNINGS * begun);
 }
 
 /* times: how often the place allocated, a burst counting once */
@@ -183,7 +130,6 @@ static bool is_burst(const struct sl_model *model, const struct sl_track *track)
 static bool does_nothing_else(const struct sl_model *model, const struct sl_track *track)
 {
 	return track->births >= (sl_model_ended_by_error(model) ? BURST_MAX : BURST_NOTED) &&
-	       (double)(end_of(model) - track->last_ns) < ending_of(model) &&
 	       sl_tracks_course(&model->tracks, track)->last_tick == model->tracks.ticks;
 }
 
@@ -216,23 +162,21 @@ static bool of_device(const struct sl_track *track)
  * thousand times, as fast as calls can be made or for no longer than a program takes to end.  Contexts, mappings and registered
  * ranges are not loaded: theirs are leaks, but for a few of them in one burst.
  */
-static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track, const struct sl_leak_windows *series)
+static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track)
 {
 	const struct sl_model *model = process->model;
-	double births = (double)sl_tracks_course(&model->tracks, track)->births_per_window;
 
 	if ((track->births < BURST_MAX && is_burst(model, track)) || is_first_phase(model, track))
 		return true;
 	if (process->trace->exited > 1 && !sl_model_ended_by_error(model) && !by_count(track) &&
 	    track->most_blocks == track->births)
 		return true; /* it failed while it took these */
-	if (sl_model_ended_by_error(model) && track->kind < SL_OBJECT_CONTEXT &&
+	if (sl_model_ended_by_error(model) &&
 	    (double)(track->last_ns - track->first_ns) < MOMENT_PART * (double)(end_of(model) - model->first_ns))
 		return true; /* one step */
-	return (!by_count(track) || track->kind >= SL_OBJECT_STREAM) && of_device(track) && only_takes(model, track) &&
+	return !by_count(track) && of_device(track) && only_takes(model, track) &&
 	       (process->trace->status == SL_STATUS_RUNNING || process->trace->header.watcher || sl_model_ended_by_error(model) ||
-		(track->births < LOADED_MAX && (sl_leak_windows_gap(series->time, 0, series->count - 1) < LOADED_NS * births ||
-						(double)(track->last_ns - track->first_ns) < ending_of(model))));
+		(track->births < LOADED_MAX && (double)(track->last_ns - track->first_ns) < ending_of(model)));
 }
 
 static bool has_stopped(const struct sl_model *model, const struct sl_track *track)
@@ -246,8 +190,6 @@ static bool has_stopped(const struct sl_model *model, const struct sl_track *tra
 
 	return (is_burst(model, track) && !does_nothing_else(model, track)) || is_gap(others, ticks, STOPPED_TICKS, times) ||
 	       is_gap(launches, (double)model->tracks.launches, STOPPED_LAUNCHES, times) ||
-	       (is_gap(others, ticks, 0, times) &&
-		is_gap((double)(model->tracks.last_birth_ns - track->last_ns), span, STOPPED_WITHOUT, times)) ||
 	       (gap > ending_of(model) && is_gap(gap, span, STOPPED_TIME, times));
 }
 
@@ -274,11 +216,11 @@ static bool *segments_of(const struct sl_model *model)
 }
 
 /* True: the program ends without cleaning up.  Then as much lives on as was kept before the last round, whose blocks died. */
-static bool lives_on(const struct sl_track *track, const struct sl_leak_windows *series, uint64_t held_blocks)
+static bool lives_on(const struct sl_track *track, const struct sl_leak_windows *series)
 {
 	double live = by_count(track) ? (double)track->live_blocks : (double)track->live_bytes;
 
-	return track->live_blocks > held_blocks / 2 || (live > 0 && live >= series->kept[series->count * 3 / 4]);
+	return live > 0 && live >= series->kept[series->count * 3 / 4];
 }
 
 /* Leaves out blocks that were only in flight: a last window that is not full, and more than is kept. */
@@ -337,7 +279,7 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	double error;
 
 	sl_tracks_held(&model->tracks, kept->track, &bytes, &blocks);
-	count_kept(kept, model, lives_on(kept->track, series, blocks));
+	count_kept(kept, model, lives_on(kept->track, series));
 	part = steady_part(course, series, freed ? series->kept[series->count - 1] : kept->amount);
 	kept->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
 	if (kept->track->most_blocks == kept->births) /* each was kept */
@@ -354,7 +296,7 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
 {
 	uint64_t bytes, blocks;
 
-	if (!sl_model_ended_by_error(model) || model->tracks.last_birth_ns > model->ooms.item[model->ooms.count - 1].time_ns)
+	if (!sl_model_ended_by_error(model))
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
 	return (by_count(track) ? (double)blocks : (double)bytes) < grown / 2;
@@ -389,7 +331,7 @@ static bool is_full(const struct sl_model *model, const struct sl_track *track)
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	uint64_t since = track->births - course->crest_births;
 
-	return since >= SL_KEEPING_BIRTHS && since > FULL_GAPS * course->crest_gap;
+	return since > FULL_GAPS * course->crest_gap;
 }
 
 /*
@@ -415,8 +357,7 @@ static bool is_left_evenly(const struct sl_leak_windows *counted, const struct s
 {
 	double last, kept = counted->kept[counted->count - 1];
 
-	return 2 * left->kept[left->count - 1] < kept || /* freed before the program's last work */
-	       FALLS_MAX * (kept - counted->kept[0]) >= sl_leak_windows_given_back(counted) ||
+	return FALLS_MAX * (kept - counted->kept[0]) >= sl_leak_windows_given_back(counted) ||
 	       sl_leak_windows_evenness(left, left->tick, &last) >= QUARTER_MIN;
 }
 
@@ -453,7 +394,7 @@ static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 		const struct sl_track *other = &model->tracks.item[i];
 		uint64_t bytes, blocks, gone;
 
-		if (other->kind != track->kind || other->device != track->device || other->births != other->most_blocks ||
+		if (other->kind != track->kind || other->device != track->device ||
 		    other->last_ns > track->first_ns)
 			continue;
 		sl_tracks_held(&model->tracks, other, &bytes, &blocks);
@@ -465,36 +406,15 @@ static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 	return false;
 }
 
-/* How many labels that come again its blocks have; no label counts as one. */
-static unsigned labels_of(const struct sl_model *model, const struct sl_track *track)
-{
-	uint32_t seen[LABELS_MAX];
-	unsigned count = 0, k;
-
-	for (size_t i = 0; i < model->sites.count && count < LABELS_MAX; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-
-		if (&model->tracks.item[site->track] != track || !site->total_blocks ||
-		    (site->label && !sl_leak_windows_comes_again(model, site->label)))
-			continue;
-		for (k = 0; k < count && seen[k] != site->label; k++)
-			;
-		seen[k] = site->label;
-		count += k == count;
-	}
-	return count;
-}
-
-/* True: the place allocated in a handful of calls, or in few of each kind (leak_windows.h). */
-static bool is_of_few_calls(const struct sl_model *model, const struct sl_track *track, const struct sl_leak_windows *counted)
+/* True: the place allocated in a handful of calls, as NCCL does for its first collectives. */
+static bool is_of_few_calls(const struct sl_leak_windows *counted)
 {
 	double others = counted->others[counted->count] - counted->others[0],
 	       all = counted->tick[counted->count] - counted->tick[0];
 	bool alone = others < SL_KEEPING_OTHERS * all; /* then nothing tells calls apart */
 	unsigned calls = sl_leak_windows_calls(counted, counted->others);
 
-	return !alone && calls < 2 * SL_KEEPING_CALLS && all - others <= SL_KEEPING_CALL_BIRTHS * calls &&
-	       sl_leak_windows_is_set_up(calls, labels_of(model, track));
+	return !alone && calls < SL_KEEPING_CALLS && all - others <= SL_KEEPING_CALL_BIRTHS * calls;
 }
 
 /* True: one call of NCCL made all of it, of which NVTX tells: ncclCommInitAll of tests/golden/gpu/libraries makes 194 blocks. */
@@ -533,7 +453,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	const struct sl_leak_windows *left = &course->left;
 	bool few = course->onset && course->counted.count < WINDOWS_MIN; /* then each window is a quarter or longer */
 	const struct sl_leak_windows *counted = few ? left : &course->counted, *series = few ? left : &course->series;
-	double last, by_time, even = evenness_of(&process->model->tracks, track, counted, &last);
+	double last, by_time, even = sl_leak_windows_evenness(counted, counted->tick, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
 	if (is_of_one_call(process->model, track))
@@ -546,16 +466,13 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	if (turned_over &&
 	    (sl_leak_windows_missed(counted) >= BOUND_MISSED || is_full(process->model, track) || is_slower(counted)))
 		return SL_KEPT_MEANT;
-	even = fmin(even, evenness_of(&process->model->tracks, track, series, &last));
+	even = fmin(even, sl_leak_windows_evenness(series, series->tick, &last));
 	if (even >= QUARTER_MIN && (late || has_births_enough(counted, counted->tick, counted->tick[counted->count])) &&
-	    (late || !has_no_clock(&process->model->tracks, track, counted) ||
-	     has_births_enough(counted, counted->time, counted->time[counted->count - 1])) &&
 	    is_left_evenly(counted, left)) {
-		if (late && (left->kept[left->count - 1] < ONSET_BIRTHS ||
-			     left->tick[left->count] - left->tick[0] < ONSET_PART * (double)process->model->tracks.ticks))
+		if (late && left->kept[left->count - 1] < ONSET_BIRTHS)
 			return SL_KEPT_LATE;
 		if (!is_slower(left))
-			return kept->set_up || may_be_loaded(process, track, series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
+			return kept->set_up || may_be_loaded(process, track) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
 	}
 	if (late || turned_over)
 		return late ? SL_KEPT_LATE : SL_KEPT_MEANT;
@@ -597,7 +514,7 @@ static bool judge_lost(struct sl_process *process, const struct sl_track *track,
 	uint64_t bytes, blocks;
 	double middle;
 
-	if (by_count(track) || track->births < LOST_BUT || course->larger < track->births || is_alone(model, track) ||
+	if (by_count(track) || track->births < LOST_BUT || course->larger < track->births ||
 	    !is_judged(process, track, (double)track->born_bytes) ||
 	    (double)(course->last_tick - course->windows[0].begin_tick) < LOST_PART * (double)model->tracks.ticks)
 		return false;
@@ -646,7 +563,7 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 		sl_leak_windows_begin_at(&course.left, course.onset);
 	}
 	measure(kept, model, &course.series);
-	kept->set_up = is_of_few_calls(model, track, &course.counted);
+	kept->set_up = is_of_few_calls(&course.counted);
 	kept->verdict = after_its_end(model, track, sl_stats_bytes(course.counted.tick[0]), verdict_of(process, kept, &course));
 	kept->young = is_turned_over(model, track, &course.left);
 	return kept->verdict != SL_KEPT_MEANT;
@@ -799,29 +716,6 @@ static void add_few(struct sl_process *process, const bool *segments)
 #define WINDOW_BEGIN 0.5 /* of the window: by then a place has begun, since what sets the program up asks for much */
 #define WINDOW_EDGE  1.5 /* rounds in which a place may have ended: a window cuts them */
 #define WINDOW_KEPT  0.9 /* of its blocks a place that leaks still holds so many */
-#define WINDOW_PARTS 4	 /* in each of which a place that frees most of its blocks keeps some */
-
-/* True: of what was made in each part of the window some is left, half a block a round at least.  begin: births before it. */
-static bool leaves_in_each_part(const struct sl_model *model, const struct sl_track *track, uint64_t rounds, double begin)
-{
-	double part = ((double)model->tracks.ticks - begin) / WINDOW_PARTS, least = fmax(1, (double)rounds / WINDOW_PARTS / 2);
-	struct sl_leak_windows counted, left;
-	double before = 0;
-	unsigned at = 0;
-
-	sl_leak_windows_take(model, track, true, end_of(model), &counted);
-	if (counted.count < WINDOW_PARTS)
-		return false;
-	sl_leak_windows_take_left(model, track, &counted, &left);
-	for (unsigned i = 1; i <= WINDOW_PARTS; i++) {
-		while (at + 1 < left.count && left.tick[at] < begin + i * part)
-			at++;
-		if (left.kept[at] - before < least)
-			return false;
-		before = left.kept[at];
-	}
-	return true;
-}
 
 /*
  * A window of a snapshot has few rounds, of each of which everything is known: a place leaks that makes something in each
@@ -839,8 +733,7 @@ static bool judge_window(const struct sl_process *process, const struct sl_track
 	    !course->count || (double)course->windows[0].begin_tick - (double)before > WINDOW_BEGIN * span ||
 	    (double)(model->tracks.ticks - course->last_tick) > WINDOW_EDGE * span / (double)rounds)
 		return false;
-	if ((double)track->live_blocks < WINDOW_KEPT * (double)track->births &&
-	    !leaves_in_each_part(model, track, rounds, (double)before))
+	if ((double)track->live_blocks < WINDOW_KEPT * (double)track->births)
 		return false;
 	*kept = (struct sl_kept){.track = track,
 				 .verdict = SL_KEPT_GROWING,
@@ -1025,17 +918,6 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 						    .stack = track->stack});
 }
 
-/* True: a forward pass made these blocks, too few for several passes. */
-static bool is_one_pass(struct sl_process *process, const struct sl_kept *kept)
-{
-	const struct sl_model *model = process->model;
-
-	for (size_t i = 0; kept->births < BURST_MAX && i < model->sites.count; i++)
-		if (&model->tracks.item[model->sites.item[i].track] == kept->track)
-			return sl_roles_of(process, &model->sites.item[i]) == SL_ROLE_ACTIVATIONS;
-	return false;
-}
-
 /*
  * True: a certain finding reports the same blocks, or they are of one step or one call, or hold too little to have caused the
  * error at the end.
@@ -1047,8 +929,7 @@ static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *k
 	if (kept->verdict == SL_KEPT_GROWING && !model->snapshot && sl_roles_is_few_calls(process, kept->track))
 		return true;
 	if (kept->verdict == SL_KEPT_UNCLEAR && !sl_model_ended_by_error(model) &&
-	    (is_one_pass(process, kept) ||
-	     (sl_process_lacked_room(process) && sl_stack_same(kept->track->stack, model->roomless.stack))))
+	    sl_process_lacked_room(process) && sl_stack_same(kept->track->stack, model->roomless.stack))
 		return true;
 	if (kept->verdict == SL_KEPT_UNCLEAR && sl_model_ended_by_error(model)) /* what holds little is not why */
 		return kept->bytes != SL_UNKNOWN &&

@@ -7,8 +7,6 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/model/state/model.h"
 
-#define SLOWER_STILL 1.25
-
 void sl_leak_windows_take(const struct sl_model *model, const struct sl_track *track, bool count, uint64_t end_ns,
 			  struct sl_leak_windows *series)
 {
@@ -125,15 +123,6 @@ double sl_leak_windows_evenness(const struct sl_leak_windows *series, const doub
 	return mean > 0 ? least / mean : 0;
 }
 
-double sl_leak_windows_gap(const double *clock, unsigned from, unsigned to)
-{
-	double gaps[SL_TRACK_WINDOWS];
-
-	for (unsigned i = from; i < to; i++)
-		gaps[i - from] = clock[i + 1] - clock[i];
-	return sl_stats_median(gaps, to - from);
-}
-
 unsigned sl_leak_windows_calls(const struct sl_leak_windows *series, const double *clock)
 {
 	unsigned calls = 1;
@@ -149,34 +138,6 @@ unsigned sl_leak_windows_calls(const struct sl_leak_windows *series, const doubl
 		inside = 0;
 	}
 	return calls;
-}
-
-bool sl_leak_windows_is_set_up(unsigned calls, unsigned labels)
-{
-	return calls < SL_KEEPING_CALLS ||
-	       (labels > 1 && calls < 2 * SL_KEEPING_CALLS && calls < SL_KEEPING_CALLS_PER_LABEL * labels);
-}
-
-bool sl_leak_windows_comes_again(const struct sl_model *model, uint32_t label)
-{
-	uint32_t at = sl_idmap_get(&model->label_ids, label, UINT32_MAX);
-
-	return at != UINT32_MAX && model->labels.item[at].entries > 1;
-}
-
-double sl_leak_windows_pace(const struct sl_leak_windows *series, const double *clock)
-{
-	unsigned count = series->count - 1; /* the last window is not full */
-	double gaps[SL_TRACK_WINDOWS] = {0}, second, third, last;
-
-	for (unsigned i = 0; i < count; i++)
-		gaps[i] = clock[i + 1] - clock[i];
-	if (sl_leak_windows_chance(gaps, count) > SL_KEEPING_LEVEL)
-		return 1;
-	second = sl_leak_windows_gap(clock, count / 4, count / 2);
-	third = sl_leak_windows_gap(clock, count / 2, count * 3 / 4);
-	last = sl_leak_windows_gap(clock, count * 3 / 4, count);
-	return last > SLOWER_STILL * third && last > second ? second / last : 1;
 }
 
 double sl_leak_windows_given_back(const struct sl_leak_windows *series)

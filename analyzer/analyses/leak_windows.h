@@ -23,7 +23,6 @@
 #define SL_KEEPING_CALL_PART	   0.125 /* births nearer than this part of their mean distance came in one call */
 #define SL_KEEPING_CALL_OTHERS	   8	 /* births of other places; with so many inside it is no longer one call */
 #define SL_KEEPING_CALL_BIRTHS	   64	 /* own births a call; with more on average, a call is a round of work and no set-up */
-#define SL_KEEPING_CALLS_PER_LABEL 3	 /* labels tell the kinds of calls apart; fewer are the first of each kind */
 
 struct sl_leak_windows {
 	/* at the beginning of each window and at the end: nanoseconds, births of the process, births at other places */
@@ -63,26 +62,11 @@ double sl_leak_windows_kept_at(const struct sl_leak_windows *series, const doubl
 /* The smallest growth of the last three quarters relative to their mean; last: that of the last quarter. */
 double sl_leak_windows_evenness(const struct sl_leak_windows *series, const double *clock, double *last);
 
-/* The median length of these windows by a clock. */
-double sl_leak_windows_gap(const double *clock, unsigned from, unsigned to);
-
-/*
- * The distance between births in the second quarter of the windows, divided by that in the last: small for a cache that meets
- * rarer and rarer keys.  1 unless births get slower and slower to the end.  Medians are used, since a process may wait.
- */
-double sl_leak_windows_pace(const struct sl_leak_windows *series, const double *clock);
-
 /* How much more the place would keep if the last windows, which add nothing, had added as much as those before. */
 double sl_leak_windows_missed(const struct sl_leak_windows *series);
 
 /* In how many calls of the program the births came: windows with little between them, by a clock of others' births, are one. */
 unsigned sl_leak_windows_calls(const struct sl_leak_windows *series, const double *clock);
-
-/* True: so few calls, with so many different labels that come again, set something up. */
-bool sl_leak_windows_is_set_up(unsigned calls, unsigned labels);
-
-/* True: a label of a range that was entered again, so that what its first entry kept can be told from what each keeps. */
-bool sl_leak_windows_comes_again(const struct sl_model *model, uint32_t label);
 
 double sl_leak_windows_given_back(const struct sl_leak_windows *series); /* the most that was held and not kept */
 

@@ -192,27 +192,20 @@ static bool is_rising(const struct birth *births, size_t count)
 	return true;
 }
 
-/* True: they came in a handful of calls, or in few of each label (leak_windows.h). */
-static bool is_set_up(const struct sl_model *model, const struct birth *births, size_t count, const struct clock *clock)
+/* True: they came in a handful of calls. */
+static bool is_set_up(const struct birth *births, size_t count, const struct clock *clock)
 {
 	double near = SL_KEEPING_CALL_PART * (read_clock(clock, births[count - 1].time_ns) - read_clock(clock, births[0].time_ns)) /
 		      (double)(count - 1);
-	unsigned calls = 1, labels = 0;
+	unsigned calls = 1;
 
-	for (size_t i = 0; i < count && calls < 2 * SL_KEEPING_CALLS; i++) {
-		uint32_t label = model->sites.item[births[i].site].label;
-		size_t k = 0;
-
-		while (model->sites.item[births[k].site].label != label)
-			k++;
-		labels += k == i && (!label || sl_leak_windows_comes_again(model, label));
-		calls += i && read_clock(clock, births[i].time_ns) - read_clock(clock, births[i - 1].time_ns) >= near;
-	}
-	return sl_leak_windows_is_set_up(calls, labels);
+	for (size_t i = 1; i < count; i++)
+		calls += read_clock(clock, births[i].time_ns) - read_clock(clock, births[i - 1].time_ns) >= near;
+	return calls < SL_KEEPING_CALLS;
 }
 
 /* The births of one leak, oldest first. */
-static void fit(struct sl_leak *leak, const struct sl_model *model, const struct birth *births, size_t count,
+static void fit(struct sl_leak *leak, const struct birth *births, size_t count,
 		const struct clock *clock)
 {
 	const struct clock seconds = {.begin_ns = leak->first_ns, .life_ns = clock->life_ns};
@@ -220,7 +213,7 @@ static void fit(struct sl_leak *leak, const struct sl_model *model, const struct
 	double life = clock->steps ? (double)clock->steps->entries : (double)clock->life_ns / 1e9, slope, ignored;
 
 	if (count < GROWING_BLOCKS_MIN || span < GROWING_SPAN_MIN * life ||
-	    (count < SL_KEEPING_BIRTHS && (is_rising(births, count) || is_set_up(model, births, count, clock))))
+	    (count < SL_KEEPING_BIRTHS && (is_rising(births, count) || is_set_up(births, count, clock))))
 		return;
 	slope = line(births, count, clock, &leak->r_squared);
 	leak->growing = leak->r_squared >= R_SQUARED_MIN && slope > 0;
@@ -275,7 +268,7 @@ static void add_leak(struct sl_process *process, const struct births *all, const
 	for (size_t i = 0; i < count; i++)
 		leak.bytes += births[i].bytes;
 	if (is_kept(model, all, site->track))
-		fit(&leak, model, births, count, &clock);
+		fit(&leak, births, count, &clock);
 	judge(&leak, births[0].torch);
 	*SL_PUSH(&process->leaks) = leak;
 }
@@ -571,7 +564,7 @@ static void join_calls(const struct looking *looking, struct sl_leak *leaks, siz
 	qsort(births.list.item, births.list.count, sizeof(*births.list.item), by_time);
 	clock = clock_of(looking->process->model, looking->steps, births.list.item, births.list.count);
 	if (!to->growing && !judged && to->blocks >= born / 2)
-		fit(to, looking->process->model, births.list.item, births.list.count, &clock);
+		fit(to, births.list.item, births.list.count, &clock);
 	judge(to, false);
 	free(births.list.item);
 }

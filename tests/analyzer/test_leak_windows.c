@@ -51,20 +51,10 @@ static void work_after_a_long_quiet_time_is_more_than_one_call(void **state)
 	assert_int_equal(sl_leak_windows_calls(&series, series.others), 4 * 4);
 }
 
-static void a_handful_of_calls_or_few_of_each_label_set_up(void **state)
-{
-	assert_true(sl_leak_windows_is_set_up(5, 1));
-	assert_false(sl_leak_windows_is_set_up(6, 1));
-	assert_true(sl_leak_windows_is_set_up(8, 3));
-	assert_false(sl_leak_windows_is_set_up(9, 3));
-	assert_false(sl_leak_windows_is_set_up(32, 30));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(births_between_which_little_else_happened_came_in_one_call),
 					   cmocka_unit_test(work_after_a_long_quiet_time_is_more_than_one_call),
-					   cmocka_unit_test(a_handful_of_calls_or_few_of_each_label_set_up),
 					   cmocka_unit_test(the_error_of_a_rate_holds_the_rate)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

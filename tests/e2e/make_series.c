@@ -43,13 +43,8 @@
  *   neighbour-comes    It is sampled with most of its memory only after the error.
  *   neighbour-goes-on  It is sampled later with more than was in use at the error.
  *   leaking-N          N processes keep a block in each turn.
- *   classes            A cache makes two blocks for each of 21 classes of sizes, the rarer the later.
- *   classes-beside     As classes, beside a passing block in each of 500 turns.
- *   classes-evenly     As classes, at even distances.
  *   snapshots          Ten epochs have 20 passing blocks each.  After each, eight blocks stay.  The second's go when the fifth's come.
  *   sets-up-N-M        In N of 200 turns of a passing block a library keeps M blocks.
- *   sets-up-N-M-labels Each time has a label of its own, which comes again without keeping any.
- *   sets-up-N-M-names  Each time has a label of its own, which does not come again.
  *   batches-E-T-N      E epochs have T turns of four passing blocks, and N turns that also keep one.
  *   batches-E-T-N-labels       N turns for each of four labels.
  *   batches-E-T-N-only         The N turns have no passing block.
@@ -165,30 +160,17 @@ static void keep_labelled(unsigned block, uint64_t mib, unsigned label, uint64_t
 		   .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
 }
 
-/*
- * Beside a passing block in each of 200 turns, `calls` of these keep some more, as a library does at the first use of each of its
- * parts.  A turn is a range named after its call, or else after one of those before it if such names come again.
- */
-static void set_up(unsigned calls, unsigned blocks, bool labels, bool again)
+/* Beside a passing block in each of 200 turns, `calls` of these keep some more, as a library does at the first use of its parts. */
+static void set_up(unsigned calls, unsigned blocks)
 {
-	unsigned texts[26];
-
-	for (char name[] = "A"; *name <= 'Z'; ++*name)
-		texts[*name - 'A'] = synth_text(s, name);
 	for (unsigned i = 0; i < 200; i++) {
 		uint64_t now = (i + 1) * TURN_NS;
 		unsigned call = i * calls / 200;
-		bool first = !i || call > (i - 1) * calls / 200, named = labels && (first || again);
-		unsigned label = named ? texts[(first ? call : i % (call + 1)) % 26] : 0;
 
-		if (named)
-			synth_call(s, 1, "range_push", .label = label, .time_ns = SYNTH_START_NS + now);
 		make_other(70, 2000, 9, now + 1000);
 		give_back(2000, now + 2000);
-		for (unsigned k = 0; k < blocks && first; k++)
-			keep_labelled(call * blocks + k, 8, label, now + (k + 3) * 1000);
-		if (named)
-			synth_call(s, 1, "range_pop", .time_ns = SYNTH_START_NS + now + TURN_NS / 2);
+		for (unsigned k = 0; k < blocks && (!i || call > (i - 1) * calls / 200); k++)
+			make(call * blocks + k, 8, now + (k + 3) * 1000);
 	}
 }
 
@@ -357,26 +339,6 @@ static void take_snapshots(void)
 	}
 }
 
-static void meet_classes(bool beside, bool evenly)
-{
-	static const unsigned turns[] = {0, 1, 2, 3, 9, 10, 11, 13, 15, 23, 47, 55, 61, 73, 94, 111, 131, 351, 431, 441, 474};
-	unsigned met = 0;
-
-	for (unsigned i = 0; i < 500; i++) {
-		uint64_t now = (i + 1) * TURN_NS;
-
-		if (met < 21 && i >= (evenly && met > 3 ? (met - 3) * 27 : turns[met])) {
-			keep_at(2 * met, 1, "plan", 11, 30, now);
-			keep_at(2 * met + 1, 8, "plan", 12, 30, now + 1000);
-			met++;
-		}
-		if (beside) {
-			make_other(70, 2000, 9, now + 4000);
-			give_back(2000, now + 5000);
-		}
-	}
-}
-
 /* Keeps 160 blocks, and then makes and frees 15 at another line, in turns of the same length. */
 static void load_and_work(void)
 {
@@ -513,7 +475,7 @@ int main(int argc, char **argv)
 	     threads = some || !strcmp(how, "threads"), together = !strcmp(how, "together"), bound = !strcmp(how, "bound"),
 	     amid = !strcmp(how, "amid"), jump = !strcmp(how, "jump"), beside = amid || jump || !strcmp(how, "tenth");
 	bool bursts = !strcmp(how, "drains-at-once"), drains = bursts || !strcmp(how, "drains");
-	bool classes = !strncmp(how, "classes", 7), works = !strcmp(how, "loads-and-works"), snapshots = !strcmp(how, "snapshots");
+	bool works = !strcmp(how, "loads-and-works"), snapshots = !strcmp(how, "snapshots");
 	unsigned calls = 0, blocks = 0;
 	bool sets_up = sscanf(how, "sets-up-%u-%u", &calls, &blocks) == 2;
 	unsigned epochs = 0, train = 0, batches = 0;
@@ -533,26 +495,24 @@ int main(int argc, char **argv)
 		return stand_beside(argv[1], !strcmp(how, "neighbour-frees"), !strcmp(how, "neighbour-killed"));
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
 	    !queues && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside && !one_line &&
-	    !vector && !late && !collects && !births && !drains && !classes && !works && !snapshots && !sets_up && !validates &&
+	    !vector && !late && !collects && !births && !drains && !works && !snapshots && !sets_up && !validates &&
 	    strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
-	if (threads || together || bound || beside || one_line || vector || births || drains || classes || works || snapshots ||
-	    sets_up || validates) {
+	if (threads || together || bound || beside || one_line || vector || births || drains || works || snapshots || sets_up ||
+	    validates) {
 		if (births)
 			load(births);
 		else if (works)
 			load_and_work();
 		else if (sets_up)
-			set_up(calls, blocks, strstr(how, "-labels") || strstr(how, "-names"), strstr(how, "-labels"));
+			set_up(calls, blocks);
 		else if (validates)
 			leak_in_batches(epochs, train, batches, strstr(how, "-labels") ? 4 : 0, strstr(how, "-only") ? 0 : 4);
 		else if (snapshots)
 			take_snapshots();
-		else if (classes)
-			meet_classes(!strcmp(how, "classes-beside"), !strcmp(how, "classes-evenly"));
 		else if (drains)
 			drain(bursts);
 		else if (together)
