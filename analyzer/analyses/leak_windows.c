@@ -67,20 +67,13 @@ unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double pa
 	return i;
 }
 
-double sl_leak_windows_decline(const struct sl_leak_windows *left, double part)
+double sl_leak_windows_decline(const struct sl_leak_windows *left)
 {
 	const double *clock = left->others;
-	double end = clock[left->count], span = part * (end - clock[0]), begin = end - span, count = 0, sum = 0;
+	double begin = clock[0], span = clock[left->count] - begin, count = left->kept[left->count - 1] - left->kept[0], sum = 0;
 
-	for (unsigned i = 1; i < left->count && span > 0; i++) {
-		double from = fmax(clock[i - 1], begin), width = clock[i] - clock[i - 1], born = left->kept[i] - left->kept[i - 1];
-
-		if (clock[i] <= begin || width <= 0)
-			continue;
-		born *= (clock[i] - from) / width;
-		count += born;
-		sum += born * ((from + clock[i]) / 2 - begin) / span;
-	}
+	for (unsigned i = 1; i < left->count && span > 0; i++)
+		sum += (left->kept[i] - left->kept[i - 1]) * ((clock[i - 1] + clock[i]) / 2 - begin) / span;
 	return count > 0 && span > SL_KEEPING_OTHERS * (left->tick[left->count] - left->tick[0])
 		       ? (0.5 - sum / count) * sqrt(12 * count)
 		       : 0;

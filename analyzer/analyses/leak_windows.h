@@ -19,10 +19,10 @@
  * A handful of calls is what a library sets up when it is used for the first time (NCCL's connections), or what each part of a
  * program makes in its first step: no leak.
  */
-#define SL_KEEPING_CALLS	   6	 /* so many are no handful */
-#define SL_KEEPING_CALL_PART	   0.125 /* births nearer than this part of their mean distance came in one call */
-#define SL_KEEPING_CALL_OTHERS	   8	 /* births of other places; with so many inside it is no longer one call */
-#define SL_KEEPING_CALL_BIRTHS	   64	 /* own births a call; with more on average, a call is a round of work and no set-up */
+#define SL_KEEPING_CALLS       6     /* so many are no handful */
+#define SL_KEEPING_CALL_PART   0.125 /* births nearer than this part of their mean distance came in one call */
+#define SL_KEEPING_CALL_OTHERS 8     /* births of other places; with so many inside it is no longer one call */
+#define SL_KEEPING_CALL_BIRTHS 64    /* own births a call; with more on average, a call is a round of work and no set-up */
 
 struct sl_leak_windows {
 	/* at the beginning of each window and at the end: nanoseconds, births of the process, births at other places */
@@ -48,10 +48,10 @@ void sl_leak_windows_begin_at(struct sl_leak_windows *series, unsigned window);
 unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double part);
 
 /*
- * Laplace's test of the last part of the run after the first window, with the births of other places as the clock.  Returns by how
- * many standard errors the remaining blocks were born earlier than evenly spread ones.  0: other places have too few births.
+ * Laplace's test after the first window, with the births of other places as the clock.  Returns by how many standard errors the
+ * remaining blocks were born earlier than evenly spread ones.  0: other places have too few births.
  */
-double sl_leak_windows_decline(const struct sl_leak_windows *left, double part);
+double sl_leak_windows_decline(const struct sl_leak_windows *left);
 
 /* The Mann-Kendall test: the probability of so many ordered pairs by chance, one-sided, by the normal approximation. */
 double sl_leak_windows_chance(const double *values, unsigned count);

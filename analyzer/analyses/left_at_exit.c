@@ -205,8 +205,7 @@ static bool is_set_up(const struct birth *births, size_t count, const struct clo
 }
 
 /* The births of one leak, oldest first. */
-static void fit(struct sl_leak *leak, const struct birth *births, size_t count,
-		const struct clock *clock)
+static void fit(struct sl_leak *leak, const struct birth *births, size_t count, const struct clock *clock)
 {
 	const struct clock seconds = {.begin_ns = leak->first_ns, .life_ns = clock->life_ns};
 	double span = read_clock(clock, leak->last_ns) - read_clock(clock, leak->first_ns);

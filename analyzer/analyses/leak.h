@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A leak by births and deaths, in five parts: what one place keeps (leak_trend.c), how much and how fast (leak_amount.c), by
+ * which rounds (leak_rounds.c), which stacks are one line (leak_lines.c), and the window of a snapshot (leak_snapshot.c).
+ * leak_findings.c asks them in turn.
+ */
+#pragma once
+
+#include "analyzer/analyses/leak_windows.h"
+#include "analyzer/report/report.h"
+
+/* True: the place keeps memory, or may; `kept` says how.  tested: how many places are judged. */
+bool sl_leak_judge(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept);
+
+/* True: counted in numbers, not bytes: objects, and imports of unknown size. */
+bool sl_leak_by_count(const struct sl_track *track);
+
+/* Blocks and bytes.  lives: survivors are counted, else the blocks held when the program began to free all. */
+void sl_leak_count(struct sl_kept *kept, const struct sl_model *model, bool lives);
+
+/* Also what each birth and each second adds.  series: what the place kept over time. */
+void sl_leak_measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_leak_windows *series);
+
+/* Finds the process's rounds: steps with a label, else the number of births that most places have in common. */
+void sl_leak_find_rounds(struct sl_process *process);
+
+/* The rounds between the first birth of the track and its last; 0: not known, or steps have a label. */
+uint64_t sl_leak_rounds(const struct sl_process *process, const struct sl_track *track);
+
+/* Adds what was not judged and belongs to a judged place: first calls, and stacks with few births.  segments: for each track. */
+void sl_leak_add(struct sl_process *process, const bool *segments);
+
+/* Stacks that differ only outside the named line become one leak.  Main thread. */
+void sl_leak_join(struct sl_process *process);
+
+/* Fills `kept` from the window of a snapshot. */
+void sl_leak_of_snapshot(struct sl_process *process);
