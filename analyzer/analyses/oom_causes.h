@@ -34,6 +34,15 @@ const char *sl_oom_causes_others(char *out, size_t size, struct sl_process *proc
 /* "%s less would have ..." */
 #define SL_WOULD_PASS "would have let this request pass"
 
+/* For what grows, and for what had not all been asked for yet: a later request would fail. */
+#define SL_BUT_ONCE ", but not what comes after it"
+
+/* Writes as advice: what to do, and how much less of it the request lacked. */
+void sl_oom_causes_advise(struct sl_oom_causes *story, const struct sl_oom *oom, const char *what, const char *but);
+
+/* True: nothing was freed on the device for a while, so nothing tells whether what is held is kept or needed at once. */
+bool sl_oom_causes_first_rise(const struct sl_oom *oom);
+
 /* What the request takes beyond what was free. */
 static inline uint64_t sl_oom_causes_missing(const struct sl_oom *oom)
 {

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Places that leak, or only took memory, and what they held when memory ran out. */
+#include "analyzer/analyses/oom_causes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/model/counts/tracks.h"
+#include "analyzer/report/leak_list.h"
+#include "analyzer/report/leak_words.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
+
+#define GREW_PART  0.25 /* share of what the process held */
+#define BELOW_PART 0.8	/* share of the bytes of all places that only took memory */
+#define CHUNKS_MIN 8
+#define CHUNK_MIN  (2 << 20)
+
+/* A launch does not tell its device. */
+static bool is_of_its_device(const struct sl_oom *oom, const struct sl_kept *kept)
+{
+	return oom->device < 0 && oom->scope != SL_SCOPE_HOST ? kept->track->device >= 0 : kept->track->device == oom->device;
+}
+
+const struct sl_kept *sl_oom_causes_leak(const struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_kept *found = NULL;
+
+	for (size_t i = process->kept.count; i--;) {
+		const struct sl_kept *kept = &process->kept.item[i];
+
+		if ((kept->verdict == SL_KEPT_GROWING || kept->verdict == SL_KEPT_UNCLEAR) && is_of_its_device(oom, kept) &&
+		    kept->bytes != SL_UNKNOWN)
+			found = kept;
+	}
+	return found;
+}
+
+/*
+ * Bytes of the leak when the request failed.  Only the largest owners are listed: if the others held enough for the rest of the
+ * leak, all of it counts.
+ */
+static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, const struct sl_kept *kept)
+{
+	bool tensors = kept->track->kind == SL_KIND_block;
+	uint64_t then = 0, all = tensors ? oom->torch.allocated_bytes : oom->live_bytes, listed = 0;
+	char place[300], other[300];
+
+	sl_leak_list_line(process, kept->track->stack, place, sizeof(place)); /* whatever it went through to its place */
+	for (unsigned i = 0; i < oom->owner_count; i++) {
+		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
+
+		sl_leak_list_line(process, site->stack, other, sizeof(other));
+		then += strcmp(place, other) ? 0 : oom->owners[i].bytes;
+		listed += (site->kind == SL_KIND_block) == tensors ? oom->owners[i].bytes : 0;
+	}
+	if (oom->owner_count == SL_OWNERS_MAX && listed < all && kept->bytes <= then + (all - listed))
+		return kept->bytes;
+	return then ? then : kept->bytes <= oom->live_bytes ? kept->bytes : 0;
+}
+
+uint64_t sl_oom_causes_leaked(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
+	uint64_t then = kept ? held_then(process, oom, kept) : 0;
+	char bytes[SL_FORMAT_BYTES], all[200];
+
+	if (!kept)
+		return 0;
+	sl_leak_words_amount(all, sizeof(all), process, kept);
+	if (!then || kept->bytes <= then)
+		snprintf(out, size, "%s", all);
+	else
+		snprintf(out, size, "%s of it by then; in the end %s", sl_format_size(bytes, then), all);
+	return then;
+}
+
+/* Several places that leak and each hold little: their number, and their memory together. */
+static unsigned leaks_together(struct sl_process *process, const struct sl_oom *oom, uint64_t *bytes)
+{
+	unsigned places = 0;
+
+	*bytes = 0;
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+		uint64_t then = is_of_its_device(oom, kept) && kept->bytes != SL_UNKNOWN ? held_then(process, oom, kept) : 0;
+
+		*bytes += then < kept->bytes ? then : kept->bytes;
+		places += then > 0;
+	}
+	return places;
+}
+
+/* What places that only took memory took, summed below one line of code. */
+struct below {
+	uint64_t bytes;
+	unsigned places;
+};
+
+/* Adds what a place took to those of the lines `chain` that its stack passes. */
+static void add_taken(struct below *below, const struct sl_chain *chain, struct sl_process *process, const struct sl_kept *kept)
+{
+	struct sl_chain other;
+
+	sl_place_take(&other, process, kept->track->stack);
+	for (unsigned i = 0; i < chain->count; i++) {
+		unsigned k = 0;
+
+		while (k < other.count && !sl_place_same(chain->frame[i], other.frame[k]))
+			k++;
+		if (k < other.count) {
+			below[i].bytes += kept->bytes;
+			below[i].places++;
+		}
+	}
+}
+
+/*
+ * "at a.py:9 f < a.py:12 g, 9 of 9 blocks kept, 2.25 GiB", where one place took most of it; else "below a.py:12 g < a.py:20 h, 3
+ * places, 6.75 GiB", the innermost line below which most was taken.  kept: the place that took most; what: its amount.  True: it is
+ * one place.
+ */
+static bool say_taken(char *out, size_t size, struct sl_process *process, const struct sl_kept *kept, const char *what)
+{
+	struct below below[SL_STACK_MAX] = {0};
+	struct sl_chain chain;
+	char where[300], line[200], caller[200];
+	uint64_t all = 0;
+	unsigned at = 0;
+
+	sl_place_take(&chain, process, kept->track->stack);
+	for (size_t i = 0; i < process->kept.count; i++) {
+		const struct sl_kept *one = &process->kept.item[i];
+
+		if (one->verdict != SL_KEPT_UNCLEAR || one->track->device != kept->track->device || one->bytes == SL_UNKNOWN)
+			continue;
+		all += one->bytes;
+		add_taken(below, &chain, process, one);
+	}
+	while (at < chain.count && (double)below[at].bytes < BELOW_PART * (double)all)
+		at++;
+	if (at + 1 >= chain.count || below[at].places == 1) { /* the outermost line is no answer */
+		sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
+		snprintf(out, size, "at %s, %s", where, what);
+		return true;
+	}
+	sl_stacks_describe(line, sizeof(line), chain.frame[at]);
+	sl_stacks_describe(caller, sizeof(caller), chain.frame[at + 1]);
+	snprintf(out, size, "below %s < %s, %u places, %s", line, caller, below[at].places, SL_SIZE(below[at].bytes));
+	return false;
+}
+
+/*
+ * True: these blocks may be the chunks of an allocator of the program's own, of which a trace does not show what is in use: large
+ * and all of one size, or made by functions with such a name.
+ */
+static bool may_be_chunks(struct sl_process *process, const struct sl_kept *kept)
+{
+	static const char *const words[] = {"alloc", "arena", "pool", "chunk", "segment", "slab", "heap"};
+	const struct sl_track *track = kept->track;
+	struct sl_chain chain;
+
+	if (kept->count_only || track->kind == SL_KIND_block || track->births < CHUNKS_MIN ||
+	    track->born_bytes < track->births * CHUNK_MIN)
+		return false;
+	if (track->born_bytes == track->births * track->most_bytes)
+		return true;
+	sl_place_take(&chain, process, track->stack);
+	for (unsigned i = 0; i < chain.via_count + (chain.count > 0); i++) {
+		const char *name = (i < chain.via_count ? chain.via[i] : chain.frame[0])->function;
+
+		for (unsigned k = 0; name && k < SL_COUNT(words); k++)
+			if (strcasestr(name, words[k]))
+				return true;
+	}
+	return false;
+}
+
+bool sl_oom_causes_grew(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
+	char where[300], what[300], taken[620];
+	uint64_t then = sl_oom_causes_leaked(what, sizeof(what), process, oom), together = then;
+	unsigned places = 1;
+
+	if (then && (double)then < GREW_PART * (double)oom->live_bytes)
+		places = leaks_together(process, oom, &together);
+	if (!then || (double)together < GREW_PART * (double)oom->live_bytes)
+		return false;
+	if (kept->verdict == SL_KEPT_UNCLEAR) {
+		bool chunks = say_taken(taken, sizeof(taken), process, kept, what) && may_be_chunks(process, kept);
+
+		snprintf(story->text, sizeof(story->text), "it took memory and did not free it, most %s: %sa leak%s", taken,
+			 sl_oom_causes_first_rise(oom) ? "a first step that is too large, " : "",
+			 chunks ? ", model loading, or chunks of the program's own allocator, which may be fragmented"
+				: ", or model loading");
+		snprintf(story->advice, sizeof(story->advice),
+			 "%s; if it loads a model: fewer bits, or several devices (how much was still to come is not known)%s",
+			 sl_oom_causes_first_rise(oom) ? "ask for less at once there, a smaller batch, or find what keeps them"
+						       : "find what keeps them",
+			 chunks ? "; if they are chunks: give idle ones back" : "");
+		return true;
+	}
+	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
+	if (places > 1)
+		snprintf(story->text, sizeof(story->text), "it grew: %u places leak, %s together, most at %s, %s", places,
+			 SL_SIZE(together), where, what);
+	else
+		snprintf(story->text, sizeof(story->text), "it grew: leak at %s, %s", where, what);
+	sl_oom_causes_advise(story, oom, "free there what is not needed any more", SL_BUT_ONCE);
+	return true;
+}

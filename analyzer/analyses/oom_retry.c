@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* A try that failed, whose memory the exception still held when the next one failed too. */
+#include "analyzer/analyses/oom_causes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
+#include "analyzer/report/roles.h"
+
+/* The error before this one that is not of the same request, if the program caught it; NULL: none. */
+static const struct sl_oom *caught_before(const struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_oom *first = oom;
+
+	while (first > process->model->ooms.item && first->group == oom->group)
+		first--;
+	return first->group == oom->group || first->recovered == 1 || first->device != oom->device ||
+			       (first->thread != oom->thread && !(first->reported_by_torch && oom->reported_by_torch))
+		       ? NULL
+		       : first; /* autograd fails on a thread of its own */
+}
+
+/* How many of the outermost lines are the same. */
+static unsigned in_common(const struct sl_chain *a, const struct sl_chain *b)
+{
+	unsigned same = 0;
+
+	while (same < a->count && same < b->count && sl_place_same(a->frame[a->count - 1 - same], b->frame[b->count - 1 - same]))
+		same++;
+	return same;
+}
+
+/*
+ * What the line of a failed try made, and what is still held, although the program has left that line: activations, or what was
+ * given back at other times.
+ */
+static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *oom, const struct sl_chain *tried, unsigned outer)
+{
+	uint64_t bytes[2] = {0};
+	struct sl_chain other;
+
+	for (unsigned i = 0; i < oom->owner_count; i++) {
+		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
+
+		sl_place_take(&other, process, site->stack);
+		if (in_common(tried, &other) > outer &&
+		    (2 * oom->owners[i].blocks <= site->total_blocks || sl_roles_of(process, site) == SL_ROLE_ACTIVATIONS))
+			bytes[site->kind == SL_KIND_block] += oom->owners[i].bytes;
+	}
+	return bytes[oom->torch.used]; /* PyTorch's segments stay for other tensors */
+}
+
+bool sl_oom_causes_retry(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_oom *first = caught_before(process, oom);
+	const struct sl_stack_frame *try, *next;
+	struct sl_chain tried, here;
+	unsigned outer;
+	uint64_t kept;
+	char where[300];
+
+	if (!first)
+		return false;
+	sl_place_take(&tried, process, first->stack);
+	sl_place_take(&here, process, oom->stack);
+	outer = in_common(&tried, &here);
+	if (outer == tried.count || outer == here.count)
+		return false;
+	try = tried.frame[tried.count - 1 - outer];
+	next = here.frame[here.count - 1 - outer];
+	if (!try->function || !next->function || strcmp(try->function, next->function) != 0)
+		return false; /* a handler is in the function of its try */
+	kept = unreturned_at(process, oom, &tried, outer);
+	if (kept < sl_oom_causes_missing(oom))
+		return false;
+	sl_stacks_describe(where, sizeof(where), try);
+	snprintf(story->text, sizeof(story->text),
+		 "a try at %s had failed before, and the %s that it had got there was not given back: the exception may keep it",
+		 where, SL_SIZE(kept));
+	sl_oom_causes_advise(story, oom, "leave the handler of the error, or drop the exception, before the next try", "");
+	return true;
+}
