@@ -237,11 +237,6 @@ static bool of_graph(const struct moment *m, uint32_t life)
 	return sl_fit_keeps_it(&m->keeps, &m->program, life) && sl_fit_keeps_graph(&m->keeps, &m->program, life);
 }
 
-static bool of_program(const struct moment *m, uint32_t life)
-{
-	return sl_fit_keeps_it(&m->keeps, &m->program, life) && !sl_fit_keeps_graph(&m->keeps, &m->program, life);
-}
-
 static bool of_module(const struct moment *m, uint32_t life)
 {
 	return sl_fit_program_maker(&m->program, life)->module;
@@ -267,23 +262,6 @@ static bool tell_activations(struct sl_oom_causes *story, struct sl_process *pro
 	snprintf(story->advice, sizeof(story->advice),
 		 "run that under torch.no_grad(), or keep results without their graph: detach() or item(); where it trains, call "
 		 "backward() for each batch");
-	return true;
-}
-
-/* The program keeps some of what each step made, and it is no leak that is told. */
-static bool tell_results(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
-			 const struct moment *moment)
-{
-	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
-	struct held held = find_held(moment, of_program);
-	char where[300];
-
-	if (!is_most(&held, moment) || (leak && leak->verdict == SL_KEPT_GROWING))
-		return false;
-	put_line(where, sizeof(where), process, &held);
-	snprintf(story->text, sizeof(story->text), "results of %u steps are kept, %s of each: made at %s", held.steps,
-		 SL_SIZE(held.bytes / held.steps), where);
-	snprintf(story->advice, sizeof(story->advice), "move each to the host, or keep only what is needed of it");
 	return true;
 }
 
@@ -469,8 +447,8 @@ static bool tell_steps(struct sl_oom_causes *story, struct sl_process *process, 
 	if (!read_moment(&moment, &until, fit, oom))
 		return tell_caches(story, process, oom);
 	told = tell_activations(story, process, &moment) || tell_caches(story, process, oom) ||
-	       tell_growing(story, process, &moment) || tell_results(story, process, oom, &moment) ||
-	       tell_first_pass(story, process, &moment) || tell_input(story, process, oom, &moment);
+	       tell_growing(story, process, &moment) || tell_first_pass(story, process, &moment) ||
+	       tell_input(story, process, oom, &moment);
 	forget_moment(&moment);
 	return told;
 }

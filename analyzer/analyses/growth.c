@@ -253,19 +253,6 @@ static void name_holders(struct sl_growth *growth, struct sl_process *process, d
 	free(all);
 }
 
-/* True: a range of the label lies inside one of the other. */
-static bool lies_in(const struct sl_model *model, uint32_t inner, uint32_t outer)
-{
-	for (size_t i = 0; i < model->phases.count; i++) {
-		const struct sl_phase *phase = &model->phases.item[i];
-
-		for (unsigned k = 0; phase->label == inner && k < phase->depth; k++)
-			if (phase->outer[k].label == outer)
-				return true;
-	}
-	return false;
-}
-
 /* True: the kept memory was allocated in entries of another label, which run at the same time. */
 static bool is_anothers(const struct sl_process *process, uint32_t label)
 {
@@ -277,20 +264,11 @@ static bool is_anothers(const struct sl_process *process, uint32_t label)
 
 		while (born < model->labels.count && model->labels.item[born].text != text)
 			born++;
-		if (!text || born == model->labels.count || born == label || lies_in(model, born, label))
+		if (!text || born == model->labels.count || born == label)
 			return false;
 		another = true;
 	}
 	return another;
-}
-
-/* True: a place keeps what is not just set up at first. */
-static bool keeps_on(const struct sl_process *process)
-{
-	for (size_t i = 0; i < process->kept.count; i++)
-		if (!process->kept.item[i].set_up)
-			return true;
-	return process->model->folded_ns;
 }
 
 /*
@@ -302,8 +280,8 @@ static bool is_credited(const struct sl_process *process, const struct sl_growth
 	const struct sl_label *label = &process->model->labels.item[growth->label];
 	double inside = (double)label->net_bytes;
 
-	return inside >= CREDIT_MIN_PART * growth->slope * (double)label->outermost && keeps_on(process) &&
-	       !is_anothers(process, growth->label);
+	return inside >= CREDIT_MIN_PART * growth->slope * (double)label->outermost &&
+	       (process->kept.count || process->model->folded_ns) && !is_anothers(process, growth->label);
 }
 
 /*

@@ -352,7 +352,8 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 		if (late && left->kept[left->count - 1] < ONSET_BIRTHS)
 			return SL_KEPT_LATE;
 		if (!is_slower(left))
-			return kept->set_up || may_be_loaded(process, track) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
+			return is_of_few_calls(&course->counted) || may_be_loaded(process, track) ? SL_KEPT_UNCLEAR
+												  : SL_KEPT_GROWING;
 	}
 	if (late || turned_over)
 		return late ? SL_KEPT_LATE : SL_KEPT_MEANT;
@@ -443,7 +444,6 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 		sl_leak_windows_begin_at(&course.left, course.onset);
 	}
 	sl_leak_measure(kept, model, &course.series);
-	kept->set_up = is_of_few_calls(&course.counted);
 	kept->verdict = after_its_end(model, track, sl_stats_bytes(course.counted.tick[0]), verdict_of(process, kept, &course));
 	kept->young = is_turned_over(model, track, &course.left);
 	return kept->verdict != SL_KEPT_MEANT;

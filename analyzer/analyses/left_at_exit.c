@@ -312,31 +312,7 @@ static void process(struct sl_process *process)
 struct looking {
 	struct sl_process *process;
 	struct sl_leak_list_index kept;
-	struct sl_idmap tracks; /* a hash of stack, kind and device -> index into the model's tracks */
-	const struct sl_label *steps;
 };
-
-static uint64_t key_of(struct sl_stack stack, unsigned kind, int device)
-{
-	return sl_map_mix_two(sl_stack_mix(stack), (uint64_t)kind << 32 | (uint32_t)device);
-}
-
-static void begin_looking(struct looking *looking, struct sl_process *process)
-{
-	*looking = (struct looking){.process = process, .steps = sl_model_steps(process->model)};
-	sl_leak_list_index_take(&looking->kept, process);
-	for (size_t i = 0; i < process->model->sites.count; i++) {
-		const struct sl_site *site = &process->model->sites.item[i];
-
-		sl_idmap_claim(&looking->tracks, key_of(site->stack, site->kind, site->device), site->track);
-	}
-}
-
-static void end_looking(struct looking *looking)
-{
-	sl_leak_list_index_free(&looking->kept);
-	sl_idmap_free(&looking->tracks);
-}
 
 /* The first place at the leak's that grows, from the index `at` of process->kept on; NULL: none. */
 static const struct sl_kept *growing_from(const struct looking *looking, const struct sl_leak *leak, uint32_t at)
@@ -350,70 +326,19 @@ static const struct sl_kept *growing_from(const struct looking *looking, const s
 	return NULL;
 }
 
-static const struct sl_kept *first_growing(const struct looking *looking, const struct sl_leak *leak)
+/*
+ * True: the births of its place tell the same leak (leak.h).  A leak that is all its place keeps takes the rate that is reported
+ * for the place.
+ */
+static bool is_told_by_births(const struct looking *looking, struct sl_leak *leak)
 {
-	return growing_from(looking, leak, sl_leak_list_first(&looking->kept, looking->process, leak));
-}
+	const struct sl_kept *first = growing_from(looking, leak, sl_leak_list_first(&looking->kept, looking->process, leak));
 
-static const struct sl_kept *next_growing(const struct looking *looking, const struct sl_leak *leak, const struct sl_kept *kept)
-{
-	return growing_from(looking, leak, looking->kept.next[kept - looking->process->kept.item]);
-}
-
-/* True: analyses/leak_trend.c reports the same leak, by its births. */
-static bool is_told_by_births(const struct looking *looking, const struct sl_leak *leak)
-{
-	return first_growing(looking, leak);
-}
-
-/* Gives a leak that is all its place keeps the rate that is reported for the place. */
-static void take_rate(const struct looking *looking, struct sl_leak *leak)
-{
-	for (const struct sl_kept *kept = first_growing(looking, leak); kept; kept = next_growing(looking, leak, kept))
+	for (const struct sl_kept *kept = first; kept;
+	     kept = growing_from(looking, leak, looking->kept.next[kept - looking->process->kept.item]))
 		if (kept->blocks == leak->blocks && !kept->count_only && leak->device == kept->track->device)
 			leak->bytes_per_second = kept->per_second;
-}
-
-static uint64_t births_at(const struct looking *looking, const struct sl_leak *leak)
-{
-	uint32_t track = sl_idmap_get(&looking->tracks, key_of(leak->stack, leak->kind, leak->device), UINT32_MAX);
-
-	return track == UINT32_MAX ? leak->blocks : looking->process->model->tracks.item[track].births;
-}
-
-/* Tells of each kept place that grows whether some of what it keeps is left, and grows. */
-static bool *left_of(const struct looking *looking)
-{
-	struct sl_process *process = looking->process;
-	bool *left = sl_memory_must(calloc(process->kept.count + 1, sizeof(*left)));
-
-	for (size_t i = 0; i < process->leaks.count; i++) {
-		const struct sl_leak *leak = &process->leaks.item[i];
-		const struct sl_kept *kept = !strcmp(leak->verdict, "growing") ? first_growing(looking, leak) : NULL;
-
-		for (; kept; kept = next_growing(looking, leak, kept))
-			left[kept - process->kept.item] |= leak->device == kept->track->device;
-	}
-	return left;
-}
-
-/* Stacks with too few births to be judged grow if their line does: analyses/leak_trend.c counts them there. */
-static void join_few(const struct looking *looking)
-{
-	struct sl_process *process = looking->process;
-	bool *left = left_of(looking);
-
-	for (size_t i = 0; i < process->leaks.count; i++) {
-		struct sl_leak *leak = &process->leaks.item[i];
-
-		if (strcmp(leak->verdict, "live_at_exit") != 0 || births_at(looking, leak) >= SL_KEEPING_BIRTHS)
-			continue;
-		for (const struct sl_kept *kept = first_growing(looking, leak); kept; kept = next_growing(looking, leak, kept))
-			if (leak->last_ns >= kept->since_ns && leak->device == kept->track->device &&
-			    left[kept - process->kept.item])
-				call_growing(leak);
-	}
-	free(left);
+	return first;
 }
 
 static void find_growing(struct sl_report *report, unsigned index, const struct sl_leak *leak)
@@ -513,59 +438,20 @@ static uint64_t hash_lines(struct sl_process *process, const struct sl_leak *lea
 	return hash ? hash : 1;
 }
 
-/* Spreads a part's births evenly between its first and its last. */
-static void spread(struct births *births, const struct sl_leak *part)
-{
-	for (uint64_t i = 0; i < part->blocks; i++)
-		*SL_PUSH(&births->list) = (struct birth){
-			.time_ns =
-				part->first_ns + (part->blocks > 1 ? (part->last_ns - part->first_ns) / (part->blocks - 1) * i : 0),
-			.bytes = part->bytes / part->blocks};
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct birth *x = a, *y = b;
-
-	return SL_RISING(x->time_ns, y->time_ns);
-}
-
-/* True: leak_trend.c judged its births, and they do not grow. */
-static bool is_judged_even(const struct looking *looking, const struct sl_leak *leak)
-{
-	return !looking->process->model->folded_ns && births_at(looking, leak) >= SL_KEEPING_BIRTHS &&
-	       !is_told_by_births(looking, leak);
-}
-
-/*
- * Several calls that a compiler made of one, by unrolling a loop, are one leak.  It grows as all of them together do, unless
- * leak_trend.c judged each.  next: the index of the next leak of the same lines, for each; 0: none.
- */
-static void join_calls(const struct looking *looking, struct sl_leak *leaks, size_t first, const size_t *next)
+/* Several calls that a compiler made of one, by unrolling a loop, are one leak.  It grows if one of them does. */
+static void join_calls(struct sl_leak *leaks, size_t first, const size_t *next)
 {
 	struct sl_leak *to = &leaks[first];
-	struct births births = {0};
-	struct clock clock;
-	uint64_t born = births_at(looking, to);
-	bool judged = is_judged_even(looking, to);
 
-	spread(&births, to);
 	for (size_t i = next[first]; i; i = next[i]) {
-		spread(&births, &leaks[i]);
-		born += births_at(looking, &leaks[i]);
-		judged &= is_judged_even(looking, &leaks[i]);
 		to->bytes += leaks[i].bytes;
 		to->blocks += leaks[i].blocks;
 		to->first_ns = leaks[i].first_ns < to->first_ns ? leaks[i].first_ns : to->first_ns;
 		to->last_ns = leaks[i].last_ns > to->last_ns ? leaks[i].last_ns : to->last_ns;
+		to->growing |= leaks[i].growing;
 		leaks[i].blocks = 0; /* joined to `to`, so gone */
 	}
-	qsort(births.list.item, births.list.count, sizeof(*births.list.item), by_time);
-	clock = clock_of(looking->process->model, looking->steps, births.list.item, births.list.count);
-	if (!to->growing && !judged && to->blocks >= born / 2)
-		fit(to, births.list.item, births.list.count, &clock);
 	judge(to, false);
-	free(births.list.item);
 }
 
 /* What an allocator or a library keeps stays as it is. */
@@ -574,9 +460,8 @@ static bool may_be_joined(const struct sl_leak *leak)
 	return leak->stack.native && sl_leak_counts(leak);
 }
 
-static void join_lines(const struct looking *looking)
+static void join_lines(struct sl_process *process)
 {
-	struct sl_process *process = looking->process;
 	size_t count = process->leaks.count, kept = 0;
 	struct sl_leak *leaks = process->leaks.item;
 	size_t *next = sl_memory_must(calloc(count + 1, sizeof(*next)));
@@ -593,7 +478,7 @@ static void join_lines(const struct looking *looking)
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (next[i] && leaks[i].blocks)
-			join_calls(looking, leaks, i, next);
+			join_calls(leaks, i, next);
 		if (leaks[i].blocks)
 			leaks[kept++] = leaks[i];
 	}
@@ -652,9 +537,9 @@ static void run(struct sl_report *report)
 		struct sl_process *process = &report->processes[i];
 		struct looking looking;
 
-		begin_looking(&looking, process);
-		join_lines(&looking);
-		join_few(&looking);
+		join_lines(process);
+		looking.process = process;
+		sl_leak_list_index_take(&looking.kept, process);
 		for (size_t k = 0; k < process->leaks.count; k++) {
 			struct sl_leak *leak = &process->leaks.item[k];
 			const char *pattern =
@@ -665,12 +550,10 @@ static void run(struct sl_report *report)
 				leak->severity = "info";
 				leak->suggestion = "named in the suppressions file";
 			}
-			if (!strcmp(leak->verdict, "growing"))
-				take_rate(&looking, leak);
 			if (!strcmp(leak->verdict, "growing") && !is_told_by_births(&looking, leak))
 				find_growing(report, i, leak);
 		}
-		end_looking(&looking);
+		sl_leak_list_index_free(&looking.kept);
 		if (process->trace->status == SL_STATUS_COMPLETED)
 			add_kept(process);
 		for (int d = 0; d < SL_DEVICES_MAX; d++)

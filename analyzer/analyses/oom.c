@@ -107,26 +107,6 @@ static void add_other(struct sl_account *account, int64_t pid, struct sl_process
 	account->others[at].stray = recorded->trace->header.rank >= 0 && sl_devices_home(recorded) != state;
 }
 
-/*
- * A recorded process whose trace does not define the device, such as one that only has a context there.  Samples of the device
- * name its pid; its ordinal alone may mean another device.
- */
-static struct sl_process *undefined_there(const struct sl_report *report, unsigned process, int ordinal, int64_t pid,
-					  uint64_t unix_ns)
-{
-	const char *host = report->processes[process].trace->header.host;
-
-	for (unsigned i = 0; ordinal >= 0 && host && i < report->process_count; i++) {
-		struct sl_process *other = &report->processes[i];
-
-		if (i != process && other->trace->header.pid == pid && sl_process_lived(other, unix_ns) &&
-		    other->model->devices[ordinal + 1] && !sl_defs_device(&other->trace->defs, ordinal) &&
-		    other->trace->header.host && !strcmp(other->trace->header.host, host))
-			return other;
-	}
-	return NULL;
-}
-
 /* True: the process was recorded, and had ended by then, after the last sample of the device that lists it. */
 static bool has_ended(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid, uint64_t unix_ns)
 {
@@ -176,12 +156,8 @@ static uint64_t take_others(const struct sl_report *report, unsigned process, co
 	uint64_t unix_ns = sl_process_unix(&report->processes[process], oom->time_ns), blocks = 0;
 
 	for (unsigned i = 0; i < oom->neighbour_count; i++)
-		if (!has_ended(report, device, oom->neighbours[i].pid, unix_ns)) {
-			struct sl_process *other = undefined_there(report, process, oom->device, oom->neighbours[i].pid, unix_ns);
-
-			add_other(account, oom->neighbours[i].pid, other, other ? other->model->devices[oom->device + 1] : NULL,
-				  oom->neighbours[i].bytes);
-		}
+		if (!has_ended(report, device, oom->neighbours[i].pid, unix_ns))
+			add_other(account, oom->neighbours[i].pid, NULL, NULL, oom->neighbours[i].bytes);
 	for (unsigned i = 0; device && i < device->process_count; i++) {
 		struct sl_process *other = &report->processes[device->processes[i]];
 		const struct sl_header *header = &other->trace->header;

@@ -12,22 +12,6 @@
 #define OTHERS_PART 4	/* a place is named if it held at least one of so many parts of what others held */
 #define NEAR_PEAK   0.9 /* share of its peak that the other process must hold for its peak to tell who held it */
 
-/* The other process with most on the device; a rank that only strays there, if without it the request had fitted. */
-static unsigned who_to_move(const struct sl_oom *oom, const struct sl_account *account)
-{
-	unsigned most = 0;
-	bool enough = false;
-
-	for (unsigned i = 0; i < account->other_count; i++) {
-		bool strays = account->others[i].stray && account->others[i].bytes >= sl_oom_causes_missing(oom);
-
-		if (strays == enough ? account->others[i].bytes > account->others[most].bytes : strays)
-			most = i;
-		enough |= strays;
-	}
-	return most;
-}
-
 /* True: most of this process's memory comes from that line too, as in workers that each load the model. */
 static bool holds_most_at(struct sl_process *process, const struct sl_oom *oom, const char *line)
 {
@@ -66,7 +50,8 @@ const char *sl_oom_causes_others(char *out, size_t size, struct sl_process *proc
 	char where[300];
 
 	out[0] = 0;
-	most = who_to_move(oom, account);
+	for (unsigned i = most = 0; i < account->other_count; i++)
+		most = account->others[i].bytes > account->others[most].bytes ? i : most;
 	if (!account->other_count || !(other = account->others[most].process))
 		return own;
 	state = account->others[most].state;

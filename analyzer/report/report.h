@@ -71,7 +71,6 @@ struct sl_kept {
 	bool count_only;		     /* amount counts objects instead of bytes */
 	bool young;			     /* most of what is kept is no older than freed blocks became, as in a queue */
 	bool larger;			     /* each block is larger than all before it */
-	bool set_up;			     /* it allocated in so few calls that it may be what is made at first */
 	double amount;			     /* kept at the end */
 	uint64_t births, blocks;	     /* blocks allocated there, and how many of them are kept */
 	uint64_t bytes;			     /* cost on the device, for objects too; SL_UNKNOWN */
