@@ -34,6 +34,7 @@
 #define STOPPED_LAUNCHES  0.5  /* of the launches of graphs, which are work without births */
 #define ENDING_NS	  50e6 /* after its last birth a program may take so long to end */
 #define ENDING_BEGINNINGS 4    /* times the start-up, which takes longer on a busy machine too */
+#define ENDING_MAX_NS	  5e8  /* but no longer: much is loaded at the beginning */
 #define BURST_EVENTS	  1.05 /* events of the process per birth */
 #define BURST_PART	  0.4  /* of the run */
 #define BURST_MAX	  100  /* births in start-up */
@@ -76,7 +77,7 @@ static double ending_of(const struct sl_model *model)
 	while (first < model->tracks.count && !model->tracks.item[first].births)
 		first++;
 	begun = first < model->tracks.count ? (double)model->tracks.item[first].first_ns - (double)model->header->monotonic_ns : 0;
-	return fmax(ENDING_NS, ENDING_BEGINNINGS * begun);
+	return fmax(ENDING_NS, fmin(ENDING_BEGINNINGS * begun, ENDING_MAX_NS));
 }
 
 /* times: how often the place allocated, a burst counting once */
@@ -272,7 +273,7 @@ static double since_of(const struct sl_leak_windows *series, const struct sl_lea
 
 /*
  * True: for each block that the place keeps, one that another line had made before was freed, no less than half as large: a
- * full ring.
+ * full ring, which that line held whole.
  */
 static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 {
@@ -282,7 +283,8 @@ static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 		const struct sl_track *other = &model->tracks.item[i];
 		uint64_t bytes, blocks, gone;
 
-		if (other->kind != track->kind || other->device != track->device || other->last_ns > track->first_ns)
+		if (other->kind != track->kind || other->device != track->device || other->births != other->most_blocks ||
+		    other->last_ns > track->first_ns)
 			continue;
 		sl_tracks_held(&model->tracks, other, &bytes, &blocks);
 		gone = other->births - blocks;
@@ -395,7 +397,7 @@ static bool judge_lost(struct sl_process *process, const struct sl_track *track,
 	uint64_t bytes, blocks;
 	double middle;
 
-	if (sl_leak_by_count(track) || track->births < LOST_BUT || course->larger < track->births ||
+	if (sl_leak_by_count(track) || track->births < LOST_BUT || course->larger < track->births || is_alone(model, track) ||
 	    !is_judged(process, track, (double)track->born_bytes) ||
 	    (double)(course->last_tick - course->windows[0].begin_tick) < LOST_PART * (double)model->tracks.ticks)
 		return false;
