@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <math.h>
+
 #include "analyzer/analyses/leak.h"
 #include "analyzer/model/state/model.h"
 #include "analyzer/report/window_facts.h"
@@ -6,6 +8,27 @@
 #define WINDOW_BEGIN 0.5 /* of the window: by then a place has begun, since what sets the program up asks for much */
 #define WINDOW_EDGE  1.5 /* rounds in which a place may have ended: a window cuts them */
 #define WINDOW_KEPT  0.9 /* of its blocks a place that leaks still holds so many */
+#define WINDOW_PARTS 4	 /* in each of which a place that frees most of its blocks keeps some */
+
+/* True: of what was made in each part of the window some is left, half a block a round at least.  begin: births before it. */
+static bool leaves_in_each_part(const struct sl_model *model, const struct sl_track *track, uint64_t rounds, double begin)
+{
+	double part = ((double)model->tracks.ticks - begin) / WINDOW_PARTS, least = fmax(1, (double)rounds / WINDOW_PARTS / 2);
+	struct sl_leak_windows counted, left;
+	double before = 0;
+	unsigned at = 0;
+
+	sl_leak_windows_take(model, track, true, model->now_ns, &counted);
+	sl_leak_windows_take_left(model, track, &counted, &left);
+	for (unsigned i = 1; i <= WINDOW_PARTS; i++) {
+		while (at + 1 < left.count && left.tick[at] < begin + i * part)
+			at++;
+		if (left.kept[at] - before < least)
+			return false;
+		before = left.kept[at];
+	}
+	return true;
+}
 
 /*
  * A window of a snapshot has few rounds, of each of which everything is known: a place leaks that makes something in each
@@ -23,7 +46,8 @@ static bool judge_window(const struct sl_process *process, const struct sl_track
 	    !course->count || (double)course->windows[0].begin_tick - (double)before > WINDOW_BEGIN * span ||
 	    (double)(model->tracks.ticks - course->last_tick) > WINDOW_EDGE * span / (double)rounds)
 		return false;
-	if ((double)track->live_blocks < WINDOW_KEPT * (double)track->births)
+	if ((double)track->live_blocks < WINDOW_KEPT * (double)track->births &&
+	    !leaves_in_each_part(model, track, rounds, (double)before))
 		return false;
 	*kept = (struct sl_kept){.track = track,
 				 .verdict = SL_KEPT_GROWING,

@@ -157,8 +157,8 @@ def old(whole):
     return whole
 
 
-def training(allocator, steps, layers=6, leak=0, warm=0):
-    """A program: parameters, then steps of forward, backward and optimizer; the first step makes the optimizer's state."""
+def training(allocator, steps, layers=6, leak=0, at=("train.py:46 main",)):
+    """A program: parameters, then steps of forward, backward and optimizer; the first step makes the optimizer's state.  It leaks at a line."""
     line = lambda n, name, *native: frames(f"model.py:{n} {name}", "train.py:40 step", "train.py:60 main", native=native)
     node = lambda name: frames(native=(f"torch::autograd::generated::{name}::apply(std::vector<at::Tensor>&&)", "torch::autograd::Engine::evaluate_function()"))
     params = [allocator.alloc(3000000 + 4096 * i, frames(f"model.py:{10 + i} __init__", "train.py:5 main")) for i in range(layers)]
@@ -181,7 +181,7 @@ def training(allocator, steps, layers=6, leak=0, warm=0):
             temporary = allocator.alloc(3000000, frames("adam.py:20 update", "train.py:45 main"))
             allocator.free(temporary)
         if leak:
-            kept.append(allocator.alloc(leak, frames("train.py:46 main")))
+            kept.append(allocator.alloc(leak, frames(*at)))
         for addr in grads + held:
             allocator.free(addr)
     return params, state, kept

@@ -189,6 +189,14 @@ class Snapshots(unittest.TestCase):
             with self.subTest(steps=steps, drop=drop):
                 self.assertEqual("train.py:46" in said and "LEAK" in said, told, said)
 
+    def test_a_line_whose_blocks_are_freed_but_for_one_a_step_leaks(self):
+        for drop in 0, 100:
+            for at in (("train.py:41 main",), ("adam.py:20 update", "train.py:45 main")):
+                allocator = made.Allocator()
+                made.training(allocator, 12, leak=2 << 20, at=at)
+                with self.subTest(drop=drop, at=at):
+                    self.assertRegex(self.run_on(self.path(made.snapshot(allocator, drop=drop)[0])).stdout, "LEAK .* tensors kept.*" + at[0])
+
     def fit(self, path, *arguments):
         return json.loads(self.run_on("fit", "--json", *arguments, path).stdout)
 
