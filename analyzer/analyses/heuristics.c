@@ -17,14 +17,8 @@
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
-#define POINTS_MAX 32  /* few enough that each interval contains several steps of a program */
-#define POINTS_MIN 20  /* with fewer rising intervals it may be chance */
-#define GROWN_MIN  1.2 /* the last five values must average this many times the first five */
-
-#define ENDING_PART 0.1	 /* of the run: the program may take so long to end */
-#define FELL_PART   0.25 /* of what was added: where less is left, it was given back */
-#define LEVEL_PART  0.05 /* of what was added: where the last values add less, something has filled */
-#define LAST_VALUES 7	 /* these, at the end of the run */
+#define POINTS_MAX 32 /* few enough that each interval contains several steps of a program */
+#define POINTS_MIN 20 /* with fewer rising intervals it may be chance */
 
 #define LARGER_WINDOWS 8    /* a place with no more windows is not judged */
 #define LARGER_LEVEL   0.98 /* of the mean of the quarter before: a quarter above this is no smaller */
@@ -35,34 +29,17 @@
 #define LARGER_ALIKE   0.05 /* places whose requests got so nearly as many times larger grew alike */
 #define LARGER_PART    0.05 /* of the most that was held of the device */
 
-static size_t take_series(const struct sl_line *line, double *megabytes, bool *freed)
+static size_t take_series(const struct sl_line *line, double *megabytes)
 {
-	size_t all = line->bin - line->first + 1, bins = all, count;
+	size_t bins = line->bin - line->first + 1, count;
 
 	/* A program that has freed everything is about to end. */
 	while (bins > 1 && !line->bins[line->first + bins - 1].last)
 		bins--;
-	*freed = (double)(all - bins) > ENDING_PART * (double)all;
 	count = bins < POINTS_MAX ? bins : POINTS_MAX;
 	for (size_t i = 0; i < count; i++)
 		megabytes[i] = (double)line->bins[line->first + (count > 1 ? (bins - 1) * i / (count - 1) : 0)].last / (1 << 20);
 	return count;
-}
-
-/*
- * True: memory came and went, or something filled.  It came and went if little of what was added was held at some time in the
- * second half of the run, before the program's end.  Something filled if the last values added next to nothing.
- */
-static bool has_fallen(const double *megabytes, size_t count, const struct sl_leak_series *series)
-{
-	double added = series->last_average - series->first_average, low = series->first_average + FELL_PART * added;
-
-	if (count >= POINTS_MIN && series->last_average - megabytes[count - LAST_VALUES] < LEVEL_PART * added)
-		return true;
-	for (size_t i = count / 2; i < count - (size_t)(ENDING_PART * (double)count); i++)
-		if (megabytes[i] < low)
-			return true;
-	return false;
 }
 
 /* The mean request of each quarter of a place's windows, of which the last is not full. */
@@ -145,9 +122,8 @@ static void process(struct sl_process *process)
 			continue;
 		found = SL_PUSH(&process->heuristics);
 		*found = (struct sl_heuristics){.device = state->device};
-		found->samples = take_series(line, megabytes, &found->fell);
+		found->samples = take_series(line, megabytes);
 		sl_leak_series_analyze(megabytes, found->samples, &found->series);
-		found->fell |= has_fallen(megabytes, found->samples, &found->series);
 		if (process->model->folded_ns)
 			continue;
 		find_larger(process->model, found, LARGER_PART * (double)state->known_peak);
@@ -178,8 +154,7 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 	const struct sl_leak_series *series = &found->series;
 	uint64_t first = sl_stats_bytes(series->first_average * (1 << 20)), last = sl_stats_bytes(series->last_average * (1 << 20));
 	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES], larger[512];
-	bool rises = !found->fell && found->samples >= POINTS_MIN && series->monotonic &&
-		     series->last_average >= GROWN_MIN * series->first_average;
+	bool rises = found->samples >= POINTS_MIN && series->monotonic;
 
 	if (!rises && !found->larger_on)
 		return;
@@ -190,7 +165,7 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 		report,
 		&(struct sl_finding){
 			.id = "memory.rising",
-			.severity = rises && series->monotonic_high ? "warning" : "info",
+			.severity = "info",
 			.process = (int)process,
 			.device = found->device,
 			.bytes = rises ? last - first : found->larger_to - found->larger_from,

@@ -95,7 +95,6 @@ struct sl_heuristics {
 	int device;
 	size_t samples;
 	struct sl_leak_series series;
-	bool fell; /* what had been added was given back long before the program ended, or nothing more was added */
 	/* The place whose larger requests add most to what is held at once; NULL: none. */
 	const struct sl_track *larger;
 	uint64_t larger_from, larger_to; /* bytes of a request, the means of the first and the last quarter */

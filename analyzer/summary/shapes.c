@@ -170,6 +170,6 @@ SHAPE(kept, sl_kept, TRACK(track), M(verdict), M(count_only), M(young), M(larger
 SHAPE(iterations, sl_iterations, M(count), M(name), M(by_label));
 SHAPE(series, sl_leak_series, M(monotonic), M(monotonic_high), M(rising_share), M(spikes), M(spike_limit), M(no_cleanup), M(first_average), M(last_average),
       M(periodic), M(correlation), M(stepped), M(steps), M(drift), M(drift_high), M(drift_slope), M(autocorrelated));
-SHAPE(heuristics, sl_heuristics, M(device), M(samples), IN(series, series), M(fell), TRACK(larger), M(larger_from), M(larger_to), M(larger_on));
+SHAPE(heuristics, sl_heuristics, M(device), M(samples), IN(series, series), TRACK(larger), M(larger_from), M(larger_to), M(larger_on));
 PUBLIC(sl_shape_process, sl_process, M(session_id), M(started_unix_ns), M(ended_unix_ns), M(gone), VECTOR(leaks, leak), VECTOR(growth, growth),
        VECTOR(kept, kept), IN(iterations, iterations), VECTOR(heuristics, heuristics));
