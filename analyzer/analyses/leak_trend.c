@@ -319,9 +319,9 @@ static bool is_of_one_call(const struct sl_model *model, const struct sl_track *
 }
 
 /* True: births become rarer, as those of a cache whose keys come as words in texts (tests/diagnosis/seen/shape_cache.py). */
-static bool is_slower(const struct sl_leak_windows *left)
+static bool is_slower(const struct sl_leak_windows *left, uint64_t deaths)
 {
-	return sl_leak_windows_decline(left) > DECLINE_MAX;
+	return sl_leak_windows_decline(left, deaths) > DECLINE_MAX;
 }
 
 /* What a place keeps, by three measures, from the window `onset` on. */
@@ -346,14 +346,14 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
 	/* as many are freed as are allocated, or more and more nearly so: the bound is reached, or near */
-	if (turned_over &&
-	    (sl_leak_windows_missed(counted) >= BOUND_MISSED || is_full(process->model, track) || is_slower(counted)))
+	if (turned_over && (sl_leak_windows_missed(counted) >= BOUND_MISSED || is_full(process->model, track) ||
+			    is_slower(counted, track->births - track->live_blocks)))
 		return SL_KEPT_MEANT;
 	even = fmin(even, sl_leak_windows_evenness(series, series->tick, &last));
 	if (even >= QUARTER_MIN && (late || has_births_enough(counted)) && is_left_evenly(counted, left)) {
 		if (late && left->kept[left->count - 1] < ONSET_BIRTHS)
 			return SL_KEPT_LATE;
-		if (!is_slower(left))
+		if (!is_slower(left, 0))
 			return is_of_few_calls(&course->counted) || may_be_loaded(process, track) ? SL_KEPT_UNCLEAR
 												  : SL_KEPT_GROWING;
 	}

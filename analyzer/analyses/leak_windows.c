@@ -67,7 +67,7 @@ unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double pa
 	return i;
 }
 
-double sl_leak_windows_decline(const struct sl_leak_windows *left)
+double sl_leak_windows_decline(const struct sl_leak_windows *left, uint64_t deaths)
 {
 	const double *clock = left->others;
 	double begin = clock[0], span = clock[left->count] - begin, count = left->kept[left->count - 1] - left->kept[0], sum = 0;
@@ -75,7 +75,7 @@ double sl_leak_windows_decline(const struct sl_leak_windows *left)
 	for (unsigned i = 1; i < left->count && span > 0; i++)
 		sum += (left->kept[i] - left->kept[i - 1]) * ((clock[i - 1] + clock[i]) / 2 - begin) / span;
 	return count > 0 && span > SL_KEEPING_OTHERS * (left->tick[left->count] - left->tick[0])
-		       ? (0.5 - sum / count) * sqrt(12 * count)
+		       ? (0.5 - sum / count) * count * sqrt(12 / (count + 2 * (double)deaths))
 		       : 0;
 }
 

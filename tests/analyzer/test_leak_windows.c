@@ -29,6 +29,33 @@ static void the_error_of_a_rate_holds_the_rate(void **state)
 	assert_true(held >= tries * 9 / 10);
 }
 
+/* A queue gets three of five turns' blocks, and two leave it: chance makes its growth slow down by three errors about never. */
+static void a_queue_that_grows_evenly_hardly_ever_slows_down(void **state)
+{
+	struct sl_leak_windows series = {.count = SL_TRACK_WINDOWS};
+	unsigned slower = 0, tries = 2000;
+
+	srand48(16);
+	for (unsigned i = 0; i <= series.count; i++)
+		series.others[i] = series.tick[i] = i;
+	for (unsigned i = 0; i < tries; i++) {
+		uint64_t deaths = 0;
+		double held = 0;
+
+		for (unsigned k = 0; k < series.count; k++) {
+			for (unsigned turn = 0; turn < 32; turn++) {
+				bool dies = drand48() < 0.4;
+
+				deaths += dies;
+				held += dies ? -1 : 1;
+			}
+			series.kept[k] = held;
+		}
+		slower += sl_leak_windows_decline(&series, deaths) > 3;
+	}
+	assert_true(slower <= tries / 100);
+}
+
 static void births_between_which_little_else_happened_came_in_one_call(void **state)
 {
 	struct sl_leak_windows series = {.count = SL_TRACK_WINDOWS};
@@ -55,6 +82,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(births_between_which_little_else_happened_came_in_one_call),
 					   cmocka_unit_test(work_after_a_long_quiet_time_is_more_than_one_call),
+					   cmocka_unit_test(a_queue_that_grows_evenly_hardly_ever_slows_down),
 					   cmocka_unit_test(the_error_of_a_rate_holds_the_rate)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
