@@ -29,7 +29,6 @@
 #define KEPT_MIN_PART	  0.0005 /* of the most that was held */
 #define QUARTER_MIN	  0.35
 #define WINDOWS_MIN	  5    /* with fewer, a window is no shorter than a quarter */
-#define STOPPED_TICKS	  0.15 /* share of the process's births after the place's last one */
 #define STOPPED_TIME	  0.3  /* the same share of time, in which a process may wait */
 #define STOPPED_LAUNCHES  0.5  /* of the launches of graphs, which are work without births */
 #define ENDING_NS	  50e6 /* after its last birth a program may take so long to end */
@@ -158,12 +157,10 @@ static bool has_stopped(const struct sl_model *model, const struct sl_track *tra
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	double end = (double)end_of(model), gap = end - (double)track->last_ns, span = end - (double)track->first_ns;
-	double others = (double)(model->tracks.ticks - course->last_tick);
-	double ticks = (double)(model->tracks.ticks - course->windows[0].begin_tick);
 	double launches = (double)(model->tracks.launches - course->launches);
 	uint64_t times = course->bursts > 1 ? course->bursts : track->births;
 
-	return (is_burst(model, track) && !does_nothing_else(model, track)) || is_gap(others, ticks, STOPPED_TICKS, times) ||
+	return (is_burst(model, track) && !does_nothing_else(model, track)) ||
 	       is_gap(launches, (double)model->tracks.launches, STOPPED_LAUNCHES, times) ||
 	       (gap > ending_of(model) && is_gap(gap, span, STOPPED_TIME, times));
 }

@@ -29,7 +29,6 @@
 #define WENT_ON_PART   0.1 /* of its run */
 #define LEAK_PART      0.3 /* of what was held */
 #define REPLAY_SECONDS 1.0
-#define CONTEXTS_MIN   2 /* the process's own */
 #define ROOMY	       4 /* a device is not full of which more than one such part is free */
 
 /* A device on which the process got nothing is matched only by its name. */
@@ -303,7 +302,7 @@ static bool is_neighbours(struct sl_process *process, const struct sl_oom *oom, 
 /* One more context, in a process that keeps several: they take more than its blocks, or nobody measured them. */
 static bool is_of_contexts(const struct sl_oom *oom, const struct sl_account *account)
 {
-	return oom->scope == SL_SCOPE_CONTEXT && oom->contexts >= CONTEXTS_MIN && oom->device >= 0 &&
+	return oom->scope == SL_SCOPE_CONTEXT && oom->contexts > 1 && oom->device >= 0 &&
 	       (account->context == SL_UNKNOWN || account->context >= oom->live_bytes);
 }
 

@@ -21,7 +21,6 @@
 #define TEETH_MIN     3	   /* rises, each higher than all before */
 #define LIMIT_GREW    3	   /* raises of a limit */
 #define LARGEST_TIMES 4
-#define ATTEMPTS_PART 0.05 /* share of what the process held at the last attempt */
 
 void sl_oom_causes_advise(struct sl_oom_causes *story, const struct sl_oom *oom, const char *what, const char *but)
 {
@@ -261,8 +260,7 @@ static bool tell_attempts(struct sl_oom_causes *story, struct sl_process *proces
 	const struct sl_oom *first = &process->model->ooms.item[account->first_attempt];
 	char where[300];
 
-	if (!account->attempts_before || oom->place_births <= first->place_births ||
-	    (double)(oom->live_bytes - first->live_bytes) < ATTEMPTS_PART * (double)oom->live_bytes)
+	if (!account->attempts_before || oom->place_births <= first->place_births || oom->live_bytes <= first->live_bytes)
 		return false;
 	sl_owners_line(process, oom->stack, 2, where, sizeof(where));
 	snprintf(story->text, sizeof(story->text),

@@ -28,7 +28,6 @@
 #define GROUP_MIN    4
 #define DEVIATIONS   3.5
 #define LEAST_PART   0.02 /* share of the median: less is no outlier, however little the others vary */
-#define LESS_PART    0.2  /* the same of a rank that holds less */
 
 /* ---- who was first */
 
@@ -308,10 +307,9 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 				       &difference);
 	/* rank 0 gathers and writes for the others: that it differs is no fault, unless it grows */
 	first_rank = process->trace->header.rank == 0 && peak > usual && !difference.grows;
-	if (!difference.grows &&
-	    (peak < usual ? usual - peak < LESS_PART * usual : first_rank && difference.alone && difference.passes))
+	if (!difference.grows && (peak < usual || (first_rank && difference.alone && difference.passes)))
 		return; /* its share of the work, or a duty that it alone has */
-	note = !difference.grows && (first_rank || peak < usual || difference.once || (difference.alone && difference.passes));
+	note = !difference.grows && (first_rank || difference.once || (difference.alone && difference.passes));
 	if (peer)
 		sl_process_who(who, typical);
 	sl_report_find(

@@ -15,10 +15,9 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
-#define LARGE_PART 4  /* a rank shares a device if it held at least one of so many parts of what the largest held there */
-#define IDLE_PART  16 /* a process hardly uses a device if it held less than one of so many parts of its context there */
-#define IDLE_MIN   2
-#define IDLE_RUN   20 /* their contexts take at least one of so many parts of what the run held there */
+#define IDLE_PART 16 /* a process hardly uses a device if it held less than one of so many parts of its context there */
+#define IDLE_MIN  2
+#define IDLE_RUN  20 /* their contexts take at least one of so many parts of what the run held there */
 
 /* Devices of the host that hold memory of a process of the run. */
 static unsigned used_on(const struct sl_report *report, const char *host)
@@ -35,21 +34,15 @@ static unsigned used_on(const struct sl_report *report, const char *host)
 static unsigned sharers_of(const struct sl_report *report, const struct sl_shared_device *device, unsigned used, unsigned *seen,
 			   unsigned *first)
 {
-	uint64_t most = 0;
 	unsigned sharers = 0;
 
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-
-		most = state && state->known_peak > most ? state->known_peak : most;
-	}
 	*seen = UINT_MAX;
 	for (unsigned i = device->process_count; i--;) {
 		const struct sl_process *process = &report->processes[device->processes[i]];
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 
 		if (!sl_process_is_rank(process) || !state || sl_devices_home(process) != state ||
-		    LARGE_PART * state->known_peak < most || sl_devices_visible(process) <= used)
+		    sl_devices_visible(process) <= used)
 			continue;
 		*seen = sl_devices_visible(process) < *seen ? sl_devices_visible(process) : *seen;
 		*first = device->processes[i];

@@ -95,11 +95,8 @@ void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report)
 }
 
 #define TOGETHER_MIN   3
-#define TOGETHER_PART  0.65 /* of the places at one pace: the others have a row of their own */
-#define THROUGH_PART   0.8  /* of the callers of a helper */
 #define THROUGH_OTHERS 2
 #define PACE_SLACK     0.02 /* of the blocks */
-#define MOMENT_PARTS   16   /* two moments are one within one of so many parts of the time: they are known to a window */
 
 /* How many frames both have, from the outermost on. */
 static unsigned shared_by(const struct sl_chain *a, const struct sl_chain *b)
@@ -116,12 +113,9 @@ static bool is_one_pace(const struct sl_kept *a, const struct sl_kept *b, bool m
 {
 	double most = fmax((double)a->blocks, (double)b->blocks), least = fmin((double)a->blocks, (double)b->blocks);
 	double times = multiple && least > 0 ? round(most / least) : 1;
-	double since = fabs((double)sl_leak_words_since(a) - (double)sl_leak_words_since(b));
-	double parts = fmin(MOMENT_PARTS, ((double)a->births - 1) / 2); /* at least two births */
 
 	return a->track->kind == b->track->kind && a->track->device == b->track->device &&
-	       fabs(most - times * least) <= 1 + PACE_SLACK * most &&
-	       since * parts <= (double)(a->track->last_ns - a->track->first_ns);
+	       fabs(most - times * least) <= 1 + PACE_SLACK * most;
 }
 
 /* Marks the places at the pace of `first` that share so many frames with it, or more; returns how many. */
@@ -168,7 +162,7 @@ static bool do_not_leak(const struct sl_leak_list *list, struct sl_report *repor
 	return !wanted;
 }
 
-/* Nearly all that ask through a helper leak what they get, and others do not: the helper keeps it. */
+/* Those that ask through a helper leak what they get, and others do not: the helper keeps it. */
 static size_t mark_through(const struct sl_leak_list *list, struct sl_report *report, const struct sl_chain *here, size_t first,
 			   bool *with)
 {
@@ -190,10 +184,7 @@ static size_t mark_through(const struct sl_leak_list *list, struct sl_report *re
 			with[i] |= sl_place_same(there.via[k], here->via[0]);
 		count += with[i];
 	}
-	return (double)count >= THROUGH_PART * sl_place_callers(&report->processes[base->process], here->via[0]) &&
-			       do_not_leak(list, report, base, THROUGH_OTHERS)
-		       ? count
-		       : 0;
+	return do_not_leak(list, report, base, THROUGH_OTHERS) ? count : 0;
 }
 
 static void put_owner(char *out, size_t size, const struct sl_chain *chain, unsigned at)
@@ -225,9 +216,7 @@ size_t sl_leak_list_together(const struct sl_leak_list *list, struct sl_report *
 	}
 	all = mark(list, report, &here, first, 1, false, with);
 	for (unsigned frames = here.count; frames && all >= TOGETHER_MIN - 1; frames--) {
-		size_t at_pace = mark(list, report, &here, first, frames, false, with);
-
-		if (at_pace < 2 || (double)at_pace < TOGETHER_PART * (double)all)
+		if (mark(list, report, &here, first, frames, false, with) < 2)
 			continue;
 		count = mark(list, report, &here, first, frames, true, with);
 		put_owner(owner, size, &here, here.count - frames);

@@ -397,14 +397,6 @@ uint64_t sl_place_key(struct sl_process *process, struct sl_stack stack)
 	return places->found.item[index] = place->line ? number : sl_utf8_mix_text(number, place->module);
 }
 
-unsigned sl_place_callers(struct sl_process *process, const struct sl_stack_frame *frame)
-{
-	static const struct sl_places none;
-	const struct sl_places *places = sl_places_of(process), *run = places->run ? places->run : &none;
-
-	return others_of(&places->callers, &run->callers, function_of(frame));
-}
-
 void sl_places_free(struct sl_places *places)
 {
 	if (!places)

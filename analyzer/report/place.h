@@ -57,9 +57,6 @@ struct sl_chain {
 };
 void sl_place_take(struct sl_chain *chain, struct sl_process *process, struct sl_stack stack);
 
-/* From how many lines the frame's function is called where it allocates. */
-unsigned sl_place_callers(struct sl_process *process, const struct sl_stack_frame *frame);
-
 /*
  * The function's name without template arguments, return type and parameters: "float* n::make<float>(unsigned long)" is
  * n::make.  Python names stay. Returns its length.

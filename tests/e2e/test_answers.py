@@ -1955,11 +1955,11 @@ class RankComparison(Answers):
 
     def test_an_outlier_is_one_of_its_own_stage(self):
         def steps(rank):
-            return ["device=%d" % rank] + (["alloc=100"] * 3 if rank < 4 else ["losses=900"] * (2 if rank == 6 else 3))
+            return ["device=%d" % rank] + (["alloc=100"] * 3 if rank < 4 else ["losses=900"] * (4 if rank == 6 else 3))
         with Ranks(8, steps) as ranks:
             found = self.found("ranks.outlier", ranks.report())
         self.assertEqual([finding["rank"] for finding in found], [6])
-        self.assertIn("less than the median of 4 ranks that do the same", found[0]["description"])
+        self.assertIn("more than the median of 4 ranks that do the same", found[0]["description"])
 
     def test_a_context_on_anothers_device(self):
         def steps(rank):
