@@ -9,7 +9,7 @@
  *  - it has SL_KEEPING_BIRTHS births;
  *  - what is kept rises over the windows by more than chance, by the Mann-Kendall test, with the level divided by the number of
  *    places that are tested;
- *  - it rises in each of the last three quarters, by the clock and by the births of the whole process, by at least
+ *  - it rises in each of the last three quarters, by the births of the whole process, by at least
  *    QUARTER_MIN of their mean;
  *  - less than half of it is given back in between;
  *  - its births go on to the end.

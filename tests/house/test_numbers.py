@@ -10,14 +10,9 @@ NUMBER = re.compile(r"^#define[ \t]+([A-Z][A-Z_0-9]*)[ \t]+(?:\\\n[ \t]*)?[-(]*\
 
 numbers = {name for room in ("analyses", "report") for path in (ROOT / "analyzer" / room).glob("*.[ch]") for name in NUMBER.findall(path.read_text())}
 section = (ROOT / "doc" / "diagnosis.md").read_text().split("## Why each number is there")[1].split("\n## ")[0]
-names = set(re.findall(r"`([A-Z_0-9]+…?)`", section))
+names = set(re.findall(r"`([A-Z_0-9]+)`", section))
 
-
-def covers(name, number):
-    return number.startswith(name[:-1]) if name.endswith("…") else number == name
-
-
-wrong = ["%s has no program in doc/diagnosis.md" % number for number in sorted(numbers) if not any(covers(name, number) for name in names)]
-wrong += ["doc/diagnosis.md names %s, which no file defines" % name for name in sorted(names) if not any(covers(name, number) for number in numbers)]
+wrong = ["%s has no program in doc/diagnosis.md" % number for number in sorted(numbers - names)]
+wrong += ["doc/diagnosis.md names %s, which no file defines" % name for name in sorted(names - numbers)]
 print("\n".join(wrong) or "%d numbers have their program" % len(numbers))
 sys.exit(bool(wrong))
