@@ -205,10 +205,8 @@ static void warn_watched(struct sl_report *report, const struct sl_process *proc
 {
 	const char *bytes = sl_defs_capability(&process->trace->defs, "before_attach_bytes");
 
-	sl_report_warn(
-		report,
-		"%s: watched from outside for %s: earlier calls, the end of the process, labels and PyTorch's blocks are not known",
-		name, SL_SPAN(process->model->now_ns - process->model->first_ns));
+	sl_report_warn(report, "%s: watched from outside for %s: how the process ended is not known", name,
+		       SL_SPAN(process->model->now_ns - process->model->first_ns));
 	if (bytes)
 		sl_report_warn(report, "%s: before attach: %s held on all devices, contexts included, by NVML", name,
 			       SL_SIZE(strtoull(bytes, NULL, 10)));

@@ -88,7 +88,7 @@ class Readers(unittest.TestCase):
             attached.end()
         with e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "ready=made", "wait=go", "alloc=70", "wait=end", preload=False, APPS=e2e.APPS,
                            during=during) as run:
-            self.assertIn("labels and PyTorch's blocks are not known", " ".join(run.report()["warnings"]))
+            self.assertIn("how the process ended is not known", " ".join(run.report()["warnings"]))
 
 
 if __name__ == "__main__":
