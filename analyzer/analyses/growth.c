@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Growth per entry of a label.  A straight line is fitted to the bytes in use at the end of each entry.  The stacks that grew
- * are found by comparing what each held at the end of an early entry and at the end of a late one.
+ * Growth per entry of a label.  A straight line is fitted to the bytes in use at the end of each entry.  One step in it is
+ * no growth: another thread or a cache makes one.  The stacks that grew are found by comparing what each held at the end
+ * of an early entry and at the end of a late one.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +22,9 @@
 #define TOTAL_MIN_PART	0.001 /* part of what is in use: smaller growth is reported as steady */
 #define CREDIT_MIN_PART 0.3
 #define HOLDER_MIN_PART 0.1 /* part of the largest holder: a smaller one is not worth a line */
+#define STEP_SIDE_MIN	2   /* pieces of the floor on each side of a step */
+#define STEP_F_MIN                                                                                                                 \
+	40 /* F of a line with a step against one without; chance exceeds 10, since the best of up to 31 places is taken */
 
 /* Student's t that chance exceeds once in 200 times, by degrees of freedom from 1 on; the last value serves all further ones. */
 static const double t_by_freedom[] = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17,
@@ -52,10 +56,83 @@ static bool survives(const struct sl_floor *floor, double slope)
 	       0.5 * slope * (double)((count - 2 * quarter) * floor->each);
 }
 
-static struct sl_growth growth_of(const struct sl_label *label, uint32_t index)
+/*
+ * False: the minimum of the last eighth (at least four pieces) exceeds that of as many before by less than a quarter of the
+ * prediction: something is full.  Where the prediction is below three standard deviations, so few points cannot show it.
+ */
+static bool goes_on(const struct sl_floor *floor, double slope, double spread)
+{
+	unsigned count = floor->count, last = count / 8 < 4 ? 4 : count / 8;
+	double predicted = slope * (double)(last * floor->each);
+
+	return 2 * last > count || predicted < 3 * spread ||
+	       least_in(floor, count - last, count) - least_in(floor, count - 2 * last, count - last) >= 0.25 * predicted;
+}
+
+/* A line through the floor that may have one step. */
+struct stepped {
+	double slope, xx, yy, xy,
+		rest; /* slope: per piece; the sums are around the mean of each side; rest: what the line leaves of yy */
+	double step;
+	unsigned at; /* the step is before this piece; 0: no step */
+};
+
+static struct stepped line_with_step(const struct sl_floor *floor, unsigned at)
+{
+	struct stepped line = {.at = at};
+	double mean_x[2] = {0}, mean_y[2] = {0};
+
+	for (unsigned side = 0; side < 2; side++) {
+		unsigned from = side ? at : 0, to = side || !at ? floor->count : at;
+
+		for (unsigned i = from; i < to; i++) {
+			mean_x[side] += (double)i / (to - from);
+			mean_y[side] += (double)floor->least[i] / (to - from);
+		}
+		for (unsigned i = from; i < to; i++) {
+			double x = (double)i - mean_x[side], y = (double)floor->least[i] - mean_y[side];
+
+			line.xx += x * x;
+			line.xy += x * y;
+			line.yy += y * y;
+		}
+		if (!at)
+			break;
+	}
+	line.slope = line.xy / line.xx;
+	line.rest = fmax(0, line.yy - line.xy * line.slope);
+	if (at)
+		line.step = mean_y[1] - mean_y[0] - line.slope * (mean_x[1] - mean_x[0]);
+	return line;
+}
+
+/*
+ * The best line with a step, if it fits better than the line without one by more than chance explains; else the line without.
+ */
+static struct stepped best_line(const struct sl_floor *floor)
+{
+	struct stepped plain = {0}, best = {0};
+
+	if (floor->count < 4 * STEP_SIDE_MIN)
+		return plain;
+	best = plain = line_with_step(floor, 0);
+	for (unsigned at = STEP_SIDE_MIN; at + STEP_SIDE_MIN <= floor->count; at++) {
+		struct stepped line = line_with_step(floor, at);
+
+		if (line.rest < best.rest)
+			best = line;
+	}
+	if (plain.rest > plain.yy * 1e-9 && (plain.rest - best.rest) * (floor->count - 3) >= STEP_F_MIN * best.rest)
+		return best;
+	return plain;
+}
+
+static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, double *step)
 {
 	double n = (double)label->points, freedom = n - 1, mean = 0, least, spread;
 	struct sl_growth growth = {.label = index};
+	struct sl_floor floor = label->floor;
+	struct stepped line;
 
 	for (size_t i = 0; i < label->groups.count; i++) {
 		const struct sl_point_group *group = &label->groups.item[i];
@@ -63,6 +140,7 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index)
 		mean += group->y * (double)group->points / n;
 		freedom -= group->points > 0;
 	}
+	*step = 0;
 	if (label->points < POINTS_MIN || freedom < 1 || label->xx <= 0)
 		return growth;
 	growth.slope = label->xy / label->xx;
@@ -71,10 +149,22 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index)
 	spread = sqrt(fmax(0, label->yy - label->xy * growth.slope) / freedom);
 	growth.error = spread / sqrt(label->xx);
 	least = t_of((uint64_t)freedom) * growth.error;
+	line = best_line(&floor);
+	if (line.at) {
+		*step = line.step;
+		for (unsigned i = line.at; i < floor.count; i++)
+			floor.least[i] = sl_stats_bytes(fmax(0, (double)floor.least[i] - line.step));
+		growth.slope = line.slope / (double)floor.each;
+		growth.r_squared = line.yy > 0 ? fmin(1, line.xy * line.xy / (line.xx * line.yy)) : 0;
+		spread = sqrt(line.rest / (floor.count - 3));
+		growth.error = spread / sqrt(line.xx) / (double)floor.each;
+		least = t_of(floor.count - 3) * growth.error;
+	}
 	growth.at_most = fmax(0, growth.slope + least);
 	if (fabs(growth.slope) < SLOPE_MIN_BYTES || fabs(growth.slope) * n < mean * TOTAL_MIN_PART)
 		growth.verdict = "steady";
-	else if (fabs(growth.slope) < least || (growth.slope > 0 && !survives(&label->floor, growth.slope)))
+	else if (fabs(growth.slope) < least ||
+		 (growth.slope > 0 && (!survives(&floor, growth.slope) || !goes_on(&label->floor, growth.slope, spread))))
 		growth.verdict = "noisy";
 	else
 		growth.verdict = growth.slope > 0 ? "growing" : "shrinking";
@@ -126,8 +216,8 @@ static bool only_passes(struct sl_process *process, struct sl_stack stack)
 	return leaks;
 }
 
-/* Names the stacks that hold what grew. */
-static void name_holders(struct sl_growth *growth, struct sl_process *process)
+/* Names the stacks that hold what grew, but not those that only made the step. */
+static void name_holders(struct sl_growth *growth, struct sl_process *process, double step)
 {
 	const struct sl_model *model = process->model;
 	const struct sl_entry_mark *early = &model->labels.item[growth->label].early,
@@ -148,6 +238,8 @@ static void name_holders(struct sl_growth *growth, struct sl_process *process)
 	for (size_t i = 0, k; i < count; i = k) {
 		for (k = i + 1; k < count && !by_stack(&all[i], &all[k]); k++)
 			all[i].bytes_per_entry += all[k].bytes_per_entry;
+		if (step > 0 && all[i].bytes_per_entry * (double)(late->entry - early->entry) >= step / 2)
+			continue;
 		keep_holder(growth, &all[i]);
 	}
 	while (growth->holder_count &&
@@ -214,13 +306,15 @@ static bool is_inside(const struct sl_process *process, const struct sl_growth *
 
 static void process(struct sl_process *process)
 {
+	double step;
+
 	for (uint32_t i = 0; i < process->model->labels.count; i++) {
 		SL_ROOM(&process->growth);
-		process->growth.item[process->growth.count] = growth_of(&process->model->labels.item[i], i);
+		process->growth.item[process->growth.count] = growth_of(&process->model->labels.item[i], i, &step);
 		struct sl_growth *growth = &process->growth.item[process->growth.count++];
 
 		if (is_growing(growth))
-			name_holders(growth, process);
+			name_holders(growth, process, step);
 		growth->credited = growth->holder_count && is_credited(process, growth);
 		growth->advice = "free what these lines keep from each entry, or limit how much they keep";
 	}

@@ -150,7 +150,8 @@ class Faults(unittest.TestCase):
                 self.strace(("statfs" if how == "2" else "fallocate") + ":delay_enter=400000:when=1", app=[os.path.join(e2e.APPS, "foreign"), "at_start", how])
                 with open(os.path.join(self.traces, "analysis", "report.json")) as file:
                     process, = json.load(file)["processes"]
-                self.assertEqual((process["status"], process.get("exit_status")), ("completed", None if how == "1" else 0))
+                self.assertEqual(process["status"], "completed")
+                self.assertIn(process.get("exit_status"), (None, 0) if how == "1" else (0,))  # on a busy machine it is known in time
                 shutil.rmtree(self.traces)
 
     def test_threads_that_are_slow_to_end(self):
