@@ -56,19 +56,6 @@ static bool survives(const struct sl_floor *floor, double slope)
 	       0.5 * slope * (double)((count - 2 * quarter) * floor->each);
 }
 
-/*
- * False: the minimum of the last eighth (at least four pieces) exceeds that of as many before by less than a quarter of the
- * prediction: something is full.  Where the prediction is below three standard deviations, so few points cannot show it.
- */
-static bool goes_on(const struct sl_floor *floor, double slope, double spread)
-{
-	unsigned count = floor->count, last = count / 8 < 4 ? 4 : count / 8;
-	double predicted = slope * (double)(last * floor->each);
-
-	return 2 * last > count || predicted < 3 * spread ||
-	       least_in(floor, count - last, count) - least_in(floor, count - 2 * last, count - last) >= 0.25 * predicted;
-}
-
 /* A line through the floor that may have one step. */
 struct stepped {
 	double slope, xx, yy, xy,
@@ -163,8 +150,7 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, 
 	growth.at_most = fmax(0, growth.slope + least);
 	if (fabs(growth.slope) < SLOPE_MIN_BYTES || fabs(growth.slope) * n < mean * TOTAL_MIN_PART)
 		growth.verdict = "steady";
-	else if (fabs(growth.slope) < least ||
-		 (growth.slope > 0 && (!survives(&floor, growth.slope) || !goes_on(&label->floor, growth.slope, spread))))
+	else if (fabs(growth.slope) < least || (growth.slope > 0 && !survives(&floor, growth.slope)))
 		growth.verdict = "noisy";
 	else
 		growth.verdict = growth.slope > 0 ? "growing" : "shrinking";

@@ -9,7 +9,8 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/trace/idmap.h"
 
-#define SAMPLE_NS 2000000ull /* a sample of the device usually takes no longer, from question to answer */
+#define SAMPLE_NS  2000000ull  /* a sample of the device usually takes no longer, from question to answer */
+#define LEAVING_NS SL_NS_PER_S /* the driver takes so long to take back what an ended process held */
 /* Looks at what another process held: enough for 120 processes of a device beside each other, and some more for each. */
 #define LOOKS	   (32u << 20)
 #define LOOKS_EACH 512
@@ -272,9 +273,9 @@ static void add_part(struct held *held, struct users *users, const struct user *
 	add_part(held, users, middle + 1, count - count / 2 - 1, asked);
 }
 
-static struct held held_by_others(struct users *users, unsigned except, uint64_t begin_ns, uint64_t end_ns)
+static struct held held_by_others(struct users *users, unsigned except, uint64_t begin_ns, uint64_t end_ns, uint64_t leaving_ns)
 {
-	struct asked asked = {except, begin_ns, end_ns, begin_ns, false};
+	struct asked asked = {except, begin_ns, end_ns, begin_ns > leaving_ns ? begin_ns - leaving_ns : 0, false};
 	struct held held = {0};
 
 	add_part(&held, users, users->item, users->count, &asked);
@@ -296,7 +297,7 @@ static void measure_known(struct users *users, struct sl_shared_device *device, 
 		uint64_t at = sl_process_unix(p, known->bins[b].max_ns), sum = known->bins[b].max;
 
 		if (may_look(users))
-			sum += held_by_others(users, process, at, at).most;
+			sum += held_by_others(users, process, at, at, 0).most;
 		if (sum > device->known_peak_bytes)
 			device->known_peak_bytes = sum;
 	}
@@ -371,7 +372,7 @@ static bool take_beside(struct beside *beside, struct users *users, unsigned pro
 			held = (struct held){0};
 		if (is_sampled(samples, b))
 			held = held_by_others(users, process, begin_ns - SAMPLE_NS,
-					      begin_ns + (1ull << timeline->shift) + SAMPLE_NS);
+					      begin_ns + (1ull << timeline->shift) + SAMPLE_NS, LEAVING_NS);
 		beside->others[b - beside->first] = held;
 	}
 	return may_look(users);
