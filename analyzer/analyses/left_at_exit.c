@@ -312,7 +312,30 @@ static void process(struct sl_process *process)
 struct looking {
 	struct sl_process *process;
 	struct sl_leak_list_index kept;
+	struct sl_idmap tracks; /* a hash of stack, kind and device -> index into the model's tracks */
 };
+
+static uint64_t key_of(struct sl_stack stack, unsigned kind, int device)
+{
+	return sl_map_mix_two(sl_stack_mix(stack), (uint64_t)kind << 32 | (uint32_t)device);
+}
+
+static void begin_looking(struct looking *looking, struct sl_process *process)
+{
+	*looking = (struct looking){.process = process};
+	sl_leak_list_index_take(&looking->kept, process);
+	for (size_t i = 0; i < process->model->sites.count; i++) {
+		const struct sl_site *site = &process->model->sites.item[i];
+
+		sl_idmap_claim(&looking->tracks, key_of(site->stack, site->kind, site->device), site->track);
+	}
+}
+
+static void end_looking(struct looking *looking)
+{
+	sl_leak_list_index_free(&looking->kept);
+	sl_idmap_free(&looking->tracks);
+}
 
 /* The first place at the leak's that grows, from the index `at` of process->kept on; NULL: none. */
 static const struct sl_kept *growing_from(const struct looking *looking, const struct sl_leak *leak, uint32_t at)
@@ -326,19 +349,70 @@ static const struct sl_kept *growing_from(const struct looking *looking, const s
 	return NULL;
 }
 
+static const struct sl_kept *first_growing(const struct looking *looking, const struct sl_leak *leak)
+{
+	return growing_from(looking, leak, sl_leak_list_first(&looking->kept, looking->process, leak));
+}
+
+static const struct sl_kept *next_growing(const struct looking *looking, const struct sl_leak *leak, const struct sl_kept *kept)
+{
+	return growing_from(looking, leak, looking->kept.next[kept - looking->process->kept.item]);
+}
+
 /*
  * True: the births of its place tell the same leak (leak.h).  A leak that is all its place keeps takes the rate that is reported
  * for the place.
  */
 static bool is_told_by_births(const struct looking *looking, struct sl_leak *leak)
 {
-	const struct sl_kept *first = growing_from(looking, leak, sl_leak_list_first(&looking->kept, looking->process, leak));
+	const struct sl_kept *first = first_growing(looking, leak);
 
-	for (const struct sl_kept *kept = first; kept;
-	     kept = growing_from(looking, leak, looking->kept.next[kept - looking->process->kept.item]))
+	for (const struct sl_kept *kept = first; kept; kept = next_growing(looking, leak, kept))
 		if (kept->blocks == leak->blocks && !kept->count_only && leak->device == kept->track->device)
 			leak->bytes_per_second = kept->per_second;
 	return first;
+}
+
+static uint64_t births_at(const struct looking *looking, const struct sl_leak *leak)
+{
+	uint32_t track = sl_idmap_get(&looking->tracks, key_of(leak->stack, leak->kind, leak->device), UINT32_MAX);
+
+	return track == UINT32_MAX ? leak->blocks : looking->process->model->tracks.item[track].births;
+}
+
+/* Tells of each kept place that grows whether some of what it keeps is left, and grows. */
+static bool *left_of(const struct looking *looking)
+{
+	struct sl_process *process = looking->process;
+	bool *left = sl_memory_must(calloc(process->kept.count + 1, sizeof(*left)));
+
+	for (size_t i = 0; i < process->leaks.count; i++) {
+		const struct sl_leak *leak = &process->leaks.item[i];
+		const struct sl_kept *kept = !strcmp(leak->verdict, "growing") ? first_growing(looking, leak) : NULL;
+
+		for (; kept; kept = next_growing(looking, leak, kept))
+			left[kept - process->kept.item] |= leak->device == kept->track->device;
+	}
+	return left;
+}
+
+/* Stacks with too few births to be judged grow if their line does: analyses/leak_trend.c counts them there. */
+static void join_few(const struct looking *looking)
+{
+	struct sl_process *process = looking->process;
+	bool *left = left_of(looking);
+
+	for (size_t i = 0; i < process->leaks.count; i++) {
+		struct sl_leak *leak = &process->leaks.item[i];
+
+		if (strcmp(leak->verdict, "live_at_exit") != 0 || births_at(looking, leak) >= SL_KEEPING_BIRTHS)
+			continue;
+		for (const struct sl_kept *kept = first_growing(looking, leak); kept; kept = next_growing(looking, leak, kept))
+			if (leak->last_ns >= kept->since_ns && leak->device == kept->track->device &&
+			    left[kept - process->kept.item])
+				call_growing(leak);
+	}
+	free(left);
 }
 
 static void find_growing(struct sl_report *report, unsigned index, const struct sl_leak *leak)
@@ -538,8 +612,8 @@ static void run(struct sl_report *report)
 		struct looking looking;
 
 		join_lines(process);
-		looking.process = process;
-		sl_leak_list_index_take(&looking.kept, process);
+		begin_looking(&looking, process);
+		join_few(&looking);
 		for (size_t k = 0; k < process->leaks.count; k++) {
 			struct sl_leak *leak = &process->leaks.item[k];
 			const char *pattern =
@@ -553,7 +627,7 @@ static void run(struct sl_report *report)
 			if (!strcmp(leak->verdict, "growing") && !is_told_by_births(&looking, leak))
 				find_growing(report, i, leak);
 		}
-		sl_leak_list_index_free(&looking.kept);
+		end_looking(&looking);
 		if (process->trace->status == SL_STATUS_COMPLETED)
 			add_kept(process);
 		for (int d = 0; d < SL_DEVICES_MAX; d++)
