@@ -763,10 +763,7 @@ static bool is_one_call(struct sl_process *process, const struct sl_oom *one, co
 		return one->stack.python && one->stack.python == next->stack.python;
 	sl_place_take(&a, process, one->stack);
 	sl_place_take(&b, process, next->stack);
-	for (unsigned i = 0; i < a.count && i < b.count; i++)
-		if (!sl_place_same(a.frame[i], b.frame[i]))
-			return false;
-	return a.count && a.count == b.count;
+	return a.count && a.count == b.count && sl_place_shared(&a, &b) == a.count;
 }
 
 /*

@@ -10,7 +10,7 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
 
-/* The error before this one that is not of the same request, if the program caught it; NULL: none. */
+/* The last error of another request, if the program caught it, else NULL. */
 static const struct sl_oom *caught_before(const struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_oom *first = oom;
@@ -23,19 +23,9 @@ static const struct sl_oom *caught_before(const struct sl_process *process, cons
 		       : first; /* autograd fails on a thread of its own */
 }
 
-/* How many of the outermost lines are the same. */
-static unsigned in_common(const struct sl_chain *a, const struct sl_chain *b)
-{
-	unsigned same = 0;
-
-	while (same < a->count && same < b->count && sl_place_same(a->frame[a->count - 1 - same], b->frame[b->count - 1 - same]))
-		same++;
-	return same;
-}
-
 /*
- * What the line of a failed try made, and what is still held, although the program has left that line: activations, or what was
- * given back at other times.
+ * Bytes that the line of a failed try made and that are still held, although the program has left that line.  Activations count,
+ * and places that gave back half of their blocks at other times.
  */
 static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *oom, const struct sl_chain *tried, unsigned outer)
 {
@@ -46,7 +36,7 @@ static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *o
 		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
 
 		sl_place_take(&other, process, site->stack);
-		if (in_common(tried, &other) > outer &&
+		if (sl_place_shared(tried, &other) > outer &&
 		    (2 * oom->owners[i].blocks <= site->total_blocks || sl_roles_of(process, site) == SL_ROLE_ACTIVATIONS))
 			bytes[site->kind == SL_KIND_block] += oom->owners[i].bytes;
 	}
@@ -66,7 +56,7 @@ bool sl_oom_causes_retry(struct sl_oom_causes *story, struct sl_process *process
 		return false;
 	sl_place_take(&tried, process, first->stack);
 	sl_place_take(&here, process, oom->stack);
-	outer = in_common(&tried, &here);
+	outer = sl_place_shared(&tried, &here);
 	if (outer == tried.count || outer == here.count)
 		return false;
 	try = tried.frame[tried.count - 1 - outer];

@@ -98,17 +98,6 @@ void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report)
 #define THROUGH_OTHERS 2
 #define PACE_SLACK     0.02 /* of the blocks */
 
-/* How many frames both have, from the outermost on. */
-static unsigned shared_by(const struct sl_chain *a, const struct sl_chain *b)
-{
-	unsigned shared = 0;
-
-	while (shared < a->count && shared < b->count &&
-	       sl_place_same(a->frame[a->count - 1 - shared], b->frame[b->count - 1 - shared]))
-		shared++;
-	return shared;
-}
-
 static bool is_one_pace(const struct sl_kept *a, const struct sl_kept *b, bool multiple)
 {
 	double most = fmax((double)a->blocks, (double)b->blocks), least = fmin((double)a->blocks, (double)b->blocks);
@@ -133,7 +122,7 @@ static size_t mark(const struct sl_leak_list *list, struct sl_report *report, co
 		if (i != first && place->kept && !place->told && place->process == base->process &&
 		    place->processes == base->processes && is_one_pace(base->kept, place->kept, multiple)) {
 			sl_place_take(&there, &report->processes[place->process], place->stack);
-			with[i] = shared_by(here, &there) >= frames;
+			with[i] = sl_place_shared(here, &there) >= frames;
 		}
 		count += with[i];
 	}

@@ -376,6 +376,16 @@ bool sl_place_same(const struct sl_stack_frame *a, const struct sl_stack_frame *
 	       (a->line ? a->line == b->line : !b->line && a->offset == b->offset && is_same_text(a->module, b->module));
 }
 
+unsigned sl_place_shared(const struct sl_chain *a, const struct sl_chain *b)
+{
+	unsigned shared = 0;
+
+	while (shared < a->count && shared < b->count &&
+	       sl_place_same(a->frame[a->count - 1 - shared], b->frame[b->count - 1 - shared]))
+		shared++;
+	return shared;
+}
+
 uint64_t sl_place_key(struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_places *places = sl_places_of(process);

@@ -57,6 +57,9 @@ struct sl_chain {
 };
 void sl_place_take(struct sl_chain *chain, struct sl_process *process, struct sl_stack stack);
 
+/* How many frames both have, from the outermost on. */
+unsigned sl_place_shared(const struct sl_chain *a, const struct sl_chain *b);
+
 /*
  * The function's name without template arguments, return type and parameters: "float* n::make<float>(unsigned long)" is
  * n::make.  Python names stay. Returns its length.
