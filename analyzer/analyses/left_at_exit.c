@@ -359,18 +359,18 @@ static const struct sl_kept *next_growing(const struct looking *looking, const s
 	return growing_from(looking, leak, looking->kept.next[kept - looking->process->kept.item]);
 }
 
-/*
- * True: the births of its place tell the same leak (leak.h).  A leak that is all its place keeps takes the rate that is reported
- * for the place.
- */
-static bool is_told_by_births(const struct looking *looking, struct sl_leak *leak)
+/* True: the births of its place tell the same leak (leak.h). */
+static bool is_told_by_births(const struct looking *looking, const struct sl_leak *leak)
 {
-	const struct sl_kept *first = first_growing(looking, leak);
+	return first_growing(looking, leak);
+}
 
-	for (const struct sl_kept *kept = first; kept; kept = next_growing(looking, leak, kept))
+/* Gives a leak that is all its place keeps the rate that is reported for the place. */
+static void take_rate(const struct looking *looking, struct sl_leak *leak)
+{
+	for (const struct sl_kept *kept = first_growing(looking, leak); kept; kept = next_growing(looking, leak, kept))
 		if (kept->blocks == leak->blocks && !kept->count_only && leak->device == kept->track->device)
 			leak->bytes_per_second = kept->per_second;
-	return first;
 }
 
 static uint64_t births_at(const struct looking *looking, const struct sl_leak *leak)
@@ -396,7 +396,7 @@ static bool *left_of(const struct looking *looking)
 	return left;
 }
 
-/* Stacks with too few births to be judged grow if their line does: analyses/leak_trend.c counts them there. */
+/* Stacks with too few births to be judged grow if their line does: leak_lines.c counts them there. */
 static void join_few(const struct looking *looking)
 {
 	struct sl_process *process = looking->process;
@@ -624,6 +624,8 @@ static void run(struct sl_report *report)
 				leak->severity = "info";
 				leak->suggestion = "named in the suppressions file";
 			}
+			if (!strcmp(leak->verdict, "growing"))
+				take_rate(&looking, leak);
 			if (!strcmp(leak->verdict, "growing") && !is_told_by_births(&looking, leak))
 				find_growing(report, i, leak);
 		}
