@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A leak by births and deaths, in five parts: what one place keeps (leak_trend.c), how much and how fast (leak_amount.c), by
- * which rounds (leak_rounds.c), which stacks are one line (leak_lines.c), and the window of a snapshot (leak_snapshot.c).
- * leak_findings.c asks them in turn.
+ * A leak by births and deaths.  leak_findings.c asks five files in turn:
+ *  - leak_trend.c judges one place;
+ *  - leak_amount.c measures how much it keeps, and how fast;
+ *  - leak_rounds.c counts rounds;
+ *  - leak_lines.c joins stacks of one line;
+ *  - leak_snapshot.c judges the window of a snapshot.
  */
 #pragma once
 

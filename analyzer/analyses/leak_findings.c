@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The places that keep memory: which are judged, which are one leak, and what is told of them. */
+/* Judges the places of a process, joins those of one line, and writes the findings. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,8 +123,8 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 }
 
 /*
- * True: a certain finding reports the same blocks, or they are of one step or one call, or hold too little to have caused the
- * error at the end.
+ * True: the blocks are no finding of their own.  A few calls of a model or an optimizer made them, or they stopped for lack of
+ * room, which another finding reports, or they hold too little to have caused the error at the end.
  */
 static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *kept)
 {
@@ -156,7 +156,7 @@ static bool is_small(const struct sl_process *process, const struct sl_kept *kep
 	       kept->blocks <= 1000 && bytes < sl_devices_peak(process) / 100;
 }
 
-/* What a suppression names comes last and is not reported; neither is a guess about blocks that a certain finding reports. */
+/* Moves to the end what a suppression names and what is_known_to_grow() finds: neither is reported. */
 static void set_aside_meant(struct sl_process *process, const struct sl_suppressions *list)
 {
 	for (size_t i = 0; i < process->kept.count; i++) {

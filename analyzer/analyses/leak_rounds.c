@@ -9,7 +9,7 @@
 #define ITERATION_PLACES_MAX 2000
 #define ALL_ROUNDS	     0.9 /* so large a share of the rounds counts as all, since windows tell a moment only roughly */
 
-/* The births of a place that was busy for half of the run's births at least; else 0: a loop of the set-up is no period. */
+/* The births of a place that was busy for half of the run's births at least, else 0.  A loop of the set-up counts no rounds. */
 static uint64_t births_all_along(const struct sl_tracks *tracks, size_t index)
 {
 	const struct sl_track_course *course = &tracks->course[index];

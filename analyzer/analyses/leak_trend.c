@@ -9,8 +9,7 @@
  *  - it has SL_KEEPING_BIRTHS births;
  *  - what is kept rises over the windows by more than chance, by the Mann-Kendall test, with the level divided by the number of
  *    places that are tested;
- *  - it rises in each of the last three quarters, by the births of the whole process, by at least
- *    QUARTER_MIN of their mean;
+ *  - in each of the last three quarters of the process's births it rises by QUARTER_MIN of their mean at least;
  *  - less than half of it is given back in between;
  *  - its births go on to the end.
  * The teardown, which is the final run of deaths, is not judged.
@@ -29,7 +28,7 @@
 #define KEPT_MIN_PART	  0.0005 /* of the most that was held */
 #define QUARTER_MIN	  0.35
 #define WINDOWS_MIN	  5    /* with fewer, a window is no shorter than a quarter */
-#define STOPPED_TIME	  0.3  /* the same share of time, in which a process may wait */
+#define STOPPED_TIME	  0.3  /* share of the time after the place's last birth, in which a process may wait */
 #define STOPPED_LAUNCHES  0.5  /* of the launches of graphs, which are work without births */
 #define ENDING_NS	  50e6 /* after its last birth a program may take so long to end */
 #define ENDING_BEGINNINGS 4    /* times the start-up, which takes longer on a busy machine too */
@@ -133,8 +132,8 @@ static bool of_device(const struct sl_track *track)
 /*
  * True: the place may be a loop that loads something, which looks like a leak until the loop ends.  The process only allocated
  * until then.  It still runs, or ran on after stormlog-attach, or ended with an error, or allocated at this place less than a
- * thousand times, as fast as calls can be made or for no longer than a program takes to end.  Contexts, mappings and registered
- * ranges are not loaded: theirs are leaks, but for a few of them in one burst.
+ * thousand times and for no longer than a program takes to end.  What is counted in numbers is not loaded: it leaks, but for
+ * a few in one burst.
  */
 static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track)
 {

@@ -117,9 +117,9 @@ static void add_taken(struct below *below, const struct sl_chain *chain, struct 
 }
 
 /*
- * "at a.py:9 f < a.py:12 g, 9 of 9 blocks kept, 2.25 GiB", where one place took most of it; else "below a.py:12 g < a.py:20 h, 3
- * places, 6.75 GiB", the innermost line below which most was taken.  kept: the place that took most; what: its amount.  True: it is
- * one place.
+ * Writes which line took the memory.  One place took most: "at a.py:9 f < a.py:12 g, 9 of 9 blocks kept, 2.25 GiB", and true.  Else
+ * the innermost line below which most was taken: "below a.py:12 g < a.py:20 h, 3 places, 6.75 GiB".
+ * kept: the place that took most.  what: its amount in words.
  */
 static bool say_taken(char *out, size_t size, struct sl_process *process, const struct sl_kept *kept, const char *what)
 {

@@ -210,7 +210,7 @@ static bool recompute_all(struct layers *layers, struct sl_fit_edits *e, struct 
 	return layers->calls > 0;
 }
 
-/* no_grad keeps less than recomputed layers do: what is told of it is the least that it saves. */
+/* no_grad keeps less than recomputed layers do, so it saves at least as many bytes as they do. */
 static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, unsigned depth)
 {
 	struct layers layers = {.start = SL_FIT_GAP};

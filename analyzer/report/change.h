@@ -72,7 +72,7 @@ struct sl_changes {
 const char *sl_change_text(char *out, size_t size, const struct sl_change *change);
 /* "-4.1 GiB, completed": how much less, how it is known, and what limits it. */
 const char *sl_change_words(char *out, size_t size, const struct sl_change *change);
-/* "would have fitted": what it does for the program; NULL: it neither lets the request pass nor lowers the peak. */
+/* "would have fitted", or NULL where the change neither lets the request pass nor lowers the peak. */
 const char *sl_change_helps(const struct sl_changes *changes, const struct sl_change *change);
 /* One object, in an array that is open. */
 struct sl_json;

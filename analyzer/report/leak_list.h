@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What leaks, each place once: the places that analyses/leak_trend.c finds by births and deaths, and those that only their blocks
+ * What leaks, each place once: the places that analyses/leak.h finds by births and deaths, and those that only their blocks
  * left at the end show (analyses/left_at_exit.c: few births, or a folded trace).  One line of code is one place in however many
  * processes.  All outputs count these.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Describes in words what a place keeps; the numbers come from analyses/leak_trend.c. */
+/* Describes in words what a place keeps; the numbers come from analyses/leak.h. */
 #pragma once
 
 #include "analyzer/report/report.h"

@@ -53,7 +53,7 @@ struct sl_growth {
 	bool credited;	    /* what grew was allocated in its entries and something is kept, so it has a finding */
 };
 
-/* A place that keeps a part of what it allocates to the end of the run; analyses/leak_trend.c. */
+/* A place that keeps a part of what it allocates to the end of the run; analyses/leak.h. */
 enum sl_leak_words_verdict {
 	SL_KEPT_GROWING, /* evenly until the end: a leak */
 	SL_KEPT_FILLING, /* more and more slowly: a cache that fills, or a leak that has just begun */
@@ -183,7 +183,7 @@ struct sl_process {
 	bool gone;				 /* it had ended at the time up to which it was replayed */
 	SL_VECTOR(struct sl_leak) leaks;	 /* largest first; analyses/left_at_exit.c */
 	SL_VECTOR(struct sl_growth) growth;	 /* one per label; analyses/growth.c */
-	SL_VECTOR(struct sl_kept) kept;		 /* growing first, then largest first; analyses/leak_trend.c */
+	SL_VECTOR(struct sl_kept) kept;		 /* growing first, then largest first; analyses/leak.h */
 	unsigned measured, unmeasured;		 /* places that may keep something and were measured for it, or were too many */
 	struct sl_iterations iterations;
 	SL_VECTOR(struct sl_heuristics) heuristics; /* one per device */
