@@ -68,6 +68,7 @@ class Strangers(unittest.TestCase):
         self.assertEqual(self.server.ask("PUT", path, body=self.pack, token=self.server.reads)[0], 403)
 
     def test_the_store_has_no_token_to_steal(self):
+        wait_for(lambda: os.listdir(os.path.join(self.server.store, "work")) == [])  # files there come and go
         for at, _, files in os.walk(self.server.store):
             for name in files:
                 with open(os.path.join(at, name), "rb") as file:
