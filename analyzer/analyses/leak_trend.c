@@ -23,36 +23,35 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/model/state/model.h"
 
-#define MOMENT_PART	  0.05 /* of the time until memory ran out */
-#define KEPT_MIN_BYTES	  (64 << 10)
-#define KEPT_MIN_PART	  0.0005 /* of the most that was held */
-#define QUARTER_MIN	  0.35
-#define WINDOWS_MIN	  5    /* with fewer, a window is no shorter than a quarter */
-#define STOPPED_TIME	  0.3  /* share of the time after the place's last birth, in which a process may wait */
-#define STOPPED_LAUNCHES  0.5  /* of the launches of graphs, which are work without births */
-#define ENDING_NS	  50e6 /* after its last birth a program may take so long to end */
-#define ENDING_BEGINNINGS 4    /* times the start-up, which takes longer on a busy machine too */
-#define ENDING_MAX_NS	  5e8  /* but no longer: much is loaded at the beginning */
-#define BURST_EVENTS	  1.05 /* events of the process per birth */
-#define BURST_PART	  0.4  /* of the run */
-#define BURST_MAX	  100  /* births in start-up */
-#define BURST_NOTED	  16   /* births of a program that only allocated: reported, but not as a leak */
-#define LOADED_MAX	  1000 /* births of one place */
-#define MEASURED_MAX	  2000 /* places that may keep something: each is compared with all places */
-#define STOPPED_GAPS	  3    /* times the mean time between births, or bursts of them */
-#define DECLINE_MAX	  3    /* standard errors */
-#define BOUND_MISSED	  4    /* blocks */
-#define FULL_GAPS	  3    /* times the most births between two rises before: by chance once in thousands */
-#define FALLS_MAX	  0.1  /* of what is kept */
-#define ONSET_BIRTHS	  32   /* blocks kept since a moment amid the run, which make it a leak */
-#define ONSET_BEFORE	  0.1  /* share of what is left that was born before */
-#define BEGUN_PART	  0.05
-#define LOST_MIN	  16
-#define LOST_BUT	  10  /* births, where some were freed */
-#define LOST_OF		  3   /* of so many one is kept at least */
-#define LOST_EARLY	  0.1 /* of what is kept: by the middle of the births */
-#define LOST_PART	  0.5 /* of the run's births */
-#define SLOWER		  1   /* what still fills keeps less in the last quarter than in the mean of three */
+#define MOMENT_PART	 0.05 /* of the time until memory ran out */
+#define KEPT_MIN_BYTES	 (64 << 10)
+#define KEPT_MIN_PART	 0.0005 /* of the most that was held */
+#define QUARTER_MIN	 0.35
+#define WINDOWS_MIN	 5    /* with fewer, a window is no shorter than a quarter */
+#define STOPPED_TIME	 0.3  /* share of the time after the place's last birth, in which a process may wait */
+#define STOPPED_LAUNCHES 0.5  /* of the launches of graphs, which are work without births */
+#define ENDING_NS	 5e8  /* after its last birth a program may take so long to end, on a busy machine too */
+#define BURST_EVENTS	 1.05 /* events of the process per birth */
+#define BURST_PART	 0.4  /* of the run */
+#define BURST_MAX	 100  /* births in start-up */
+#define BURST_NOTED	 16   /* births of a program that only allocated: reported, but not as a leak */
+#define LOADED_MAX	 1000 /* births of one place */
+#define LOADED_NS	 1e8  /* and it took no longer */
+#define MEASURED_MAX	 2000 /* places that may keep something: each is compared with all places */
+#define STOPPED_GAPS	 3    /* times the mean time between births, or bursts of them */
+#define DECLINE_MAX	 3    /* standard errors */
+#define BOUND_MISSED	 4    /* blocks */
+#define FULL_GAPS	 3    /* times the most births between two rises before: by chance once in thousands */
+#define FALLS_MAX	 0.1  /* of what is kept */
+#define ONSET_BIRTHS	 32   /* blocks kept since a moment amid the run, which make it a leak */
+#define ONSET_BEFORE	 0.1  /* share of what is left that was born before */
+#define BEGUN_PART	 0.05
+#define LOST_MIN	 16
+#define LOST_BUT	 10  /* births, where some were freed */
+#define LOST_OF		 3   /* of so many one is kept at least */
+#define LOST_EARLY	 0.1 /* of what is kept: by the middle of the births */
+#define LOST_PART	 0.5 /* of the run's births */
+#define SLOWER		 1   /* what still fills keeps less in the last quarter than in the mean of three */
 
 /*
  * When its births may have ended.  After an error from which the program did not recover comes only its end, however long that
@@ -65,17 +64,6 @@ static uint64_t end_of(const struct sl_model *model)
 	if (sl_model_ended_by_error(model) && model->ooms.item[model->ooms.count - 1].time_ns < end)
 		end = model->ooms.item[model->ooms.count - 1].time_ns;
 	return end > model->tracks.last_birth_ns ? end : model->tracks.last_birth_ns;
-}
-
-static double ending_of(const struct sl_model *model)
-{
-	size_t first = 0; /* tracks are ordered by their first requests */
-	double begun;
-
-	while (first < model->tracks.count && !model->tracks.item[first].births)
-		first++;
-	begun = first < model->tracks.count ? (double)model->tracks.item[first].first_ns - (double)model->header->monotonic_ns : 0;
-	return fmax(ENDING_NS, fmin(ENDING_BEGINNINGS * begun, ENDING_MAX_NS));
 }
 
 /* times: how often the place allocated, a burst counting once */
@@ -132,7 +120,7 @@ static bool of_device(const struct sl_track *track)
 /*
  * True: the place may be a loop that loads something, which looks like a leak until the loop ends.  The process only allocated
  * until then.  It still runs, or ran on after stormlog-attach, or ended with an error, or allocated at this place less than a
- * thousand times and for no longer than a program takes to end.  What is counted in numbers is not loaded: it leaks, but for
+ * thousand times and in less than a tenth of a second.  What is counted in numbers is not loaded: it leaks, but for
  * a few in one burst.
  */
 static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track)
@@ -149,7 +137,7 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 		return true; /* one step */
 	return !sl_leak_by_count(track) && of_device(track) && only_takes(model, track) &&
 	       (process->trace->status == SL_STATUS_RUNNING || process->trace->header.watcher || sl_model_ended_by_error(model) ||
-		(track->births < LOADED_MAX && (double)(track->last_ns - track->first_ns) < ending_of(model)));
+		(track->births < LOADED_MAX && (double)(track->last_ns - track->first_ns) < LOADED_NS));
 }
 
 static bool has_stopped(const struct sl_model *model, const struct sl_track *track)
@@ -161,7 +149,7 @@ static bool has_stopped(const struct sl_model *model, const struct sl_track *tra
 
 	return (is_burst(model, track) && !does_nothing_else(model, track)) ||
 	       is_gap(launches, (double)model->tracks.launches, STOPPED_LAUNCHES, times) ||
-	       (gap > ending_of(model) && is_gap(gap, span, STOPPED_TIME, times));
+	       (gap > ENDING_NS && is_gap(gap, span, STOPPED_TIME, times));
 }
 
 static bool is_judged(const struct sl_process *process, const struct sl_track *track, double kept)

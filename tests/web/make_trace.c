@@ -4,7 +4,7 @@
  * make_trace spike FOLDER EVENTS           small blocks come and go; one event among them is large
  * make_trace hostile FOLDER                names that contain markup
  * make_trace ranks FOLDER RANKS            many ranks with few events each, two of them unlike the others
- * make_trace ending FOLDER BEGIN_MS        only registered host ranges
+ * make_trace ending FOLDER END_MS          only registered host ranges, and END_MS without a call
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,17 +249,17 @@ static void many_ranks(const char *folder, unsigned ranks)
 }
 
 /* Only registers host ranges, from `begin_ms` after the start of the process; the trace ends 230 ms after the last one. */
-static void ending(const char *folder, unsigned begin_ms)
+static void ending(const char *folder, unsigned end_ms)
 {
 	struct sl_synth *s = synth_new(folder, 0, 4242);
 	unsigned python = stack(s, "/home/me/map.py", 10, "register", "fetch", "tiles");
-	uint64_t now = SYNTH_START_NS + begin_ms * 1000000ull;
+	uint64_t now = SYNTH_START_NS;
 
 	add_libraries(s);
 	for (unsigned i = 0; i < 180; i++, now += 10000)
 		synth_call(s, 1, "cudaHostRegister", .address = 0x10000000 + i * 0x40000ull, .bytes = 128 << 10, .python = python,
 			   .caller = libraries[LIB_PYTHON].base + 0x100, .time_ns = now);
-	synth_sample(s, now + 230000000, 0, 300 * MIB, 80 * GIB);
+	synth_sample(s, now + end_ms * 1000000ull, 0, 300 * MIB, 80 * GIB);
 	synth_close(s, SYNTH_COMPLETED);
 }
 
