@@ -89,6 +89,7 @@ struct sl_tokens {
 	int folder;
 	pthread_mutex_t mutex;
 	struct timespec changed;
+	ino_t file;
 	int said; /* why the file could not be read: each request tries again, but says it once; 0: it was read */
 	SL_VECTOR(struct sl_token) token;
 };

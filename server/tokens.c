@@ -80,12 +80,15 @@ static bool read_tokens(struct sl_tokens *tokens)
 /* The same, if the file changed. */
 static bool refresh(struct sl_tokens *tokens)
 {
-	struct stat st;
+	struct stat st = {0};
 	bool is_there = !fstatat(tokens->folder, FILE_NAME, &st, AT_SYMLINK_NOFOLLOW), is_missing = !is_there && errno == ENOENT;
 
-	if (is_there && st.st_ctim.tv_sec == tokens->changed.tv_sec && st.st_ctim.tv_nsec == tokens->changed.tv_nsec)
+	/* a kernel's clock for files may stand for 4 ms, but each command of ours makes a new file */
+	if (is_there && st.st_ctim.tv_sec == tokens->changed.tv_sec && st.st_ctim.tv_nsec == tokens->changed.tv_nsec &&
+	    st.st_ino == tokens->file)
 		return true;
 	tokens->changed = is_there ? st.st_ctim : (struct timespec){0};
+	tokens->file = st.st_ino;
 	if (is_missing)
 		tokens->token.count = 0;
 	return is_missing || read_tokens(tokens);
