@@ -83,7 +83,7 @@ static bool refresh(struct sl_tokens *tokens)
 	struct stat st = {0};
 	bool is_there = !fstatat(tokens->folder, FILE_NAME, &st, AT_SYMLINK_NOFOLLOW), is_missing = !is_there && errno == ENOENT;
 
-	/* a kernel's clock for files may stand for 4 ms, but each command of ours makes a new file */
+	/* kernels before 6.13 stamp files each 4 ms; token add and remove make a new file */
 	if (is_there && st.st_ctim.tv_sec == tokens->changed.tv_sec && st.st_ctim.tv_nsec == tokens->changed.tv_nsec &&
 	    st.st_ino == tokens->file)
 		return true;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A leak by births and deaths.  leak_findings.c asks five files in turn:
- *  - leak_trend.c judges one place;
- *  - leak_amount.c measures how much it keeps, and how fast;
- *  - leak_rounds.c counts rounds;
- *  - leak_lines.c joins stacks of one line;
+ *  - leak_trend.c judges one place.
+ *  - leak_amount.c measures how much it keeps, and how fast.
+ *  - leak_rounds.c counts rounds.
+ *  - leak_lines.c joins stacks of one line.
  *  - leak_snapshot.c judges the window of a snapshot.
  */
 #pragma once

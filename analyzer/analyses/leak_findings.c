@@ -123,8 +123,8 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 }
 
 /*
- * True: the blocks are no finding of their own.  A few calls of a model or an optimizer made them, or they stopped for lack of
- * room, which another finding reports, or they hold too little to have caused the error at the end.
+ * True: the blocks are no finding of their own.  A few calls of a model or an optimizer made them.  Or they stopped for lack of
+ * room, which another finding reports.  Or they hold too little to have caused the error at the end.
  */
 static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *kept)
 {

@@ -5,13 +5,13 @@
  * place never gave back later ("kept").  Warm-up, a cache that fills, sawtooth patterns, vectors that double and stationary noise
  * do not keep evenly until the end.
  *
- * A place grows (doc/analyzer.md, Leaks) if
- *  - it has SL_KEEPING_BIRTHS births;
- *  - what is kept rises over the windows by more than chance, by the Mann-Kendall test, with the level divided by the number of
- *    places that are tested;
- *  - in each of the last three quarters of the process's births it rises by QUARTER_MIN of their mean at least;
- *  - less than half of it is given back in between;
- *  - its births go on to the end.
+ * A place grows (doc/analyzer.md, Leaks) where all of these hold:
+ *  - It has SL_KEEPING_BIRTHS births.
+ *  - Its kept amount rises over the windows by more than chance, by the Mann-Kendall test.  The level is divided by the number of
+ *    places that are tested.
+ *  - The amount rises in each of the last three quarters of the process's births, by QUARTER_MIN of their mean at least.
+ *  - The place gives back less than half of it in between.
+ *  - Its births go on to the end.
  * The teardown, which is the final run of deaths, is not judged.
  */
 #include <math.h>
@@ -35,8 +35,8 @@
 #define BURST_PART	 0.4  /* of the run */
 #define BURST_MAX	 100  /* births in start-up */
 #define BURST_NOTED	 16   /* births of a program that only allocated: reported, but not as a leak */
-#define LOADED_MAX	 1000 /* births of one place */
-#define LOADED_NS	 1e8  /* and it took no longer */
+#define LOADED_MAX	 1000 /* births of one place that loads something */
+#define LOADED_NS	 1e8  /* and their time */
 #define MEASURED_MAX	 2000 /* places that may keep something: each is compared with all places */
 #define STOPPED_GAPS	 3    /* times the mean time between births, or bursts of them */
 #define DECLINE_MAX	 3    /* standard errors */
@@ -119,9 +119,8 @@ static bool of_device(const struct sl_track *track)
 
 /*
  * True: the place may be a loop that loads something, which looks like a leak until the loop ends.  The process only allocated
- * until then.  It still runs, or ran on after stormlog-attach, or ended with an error, or allocated at this place less than a
- * thousand times and in less than a tenth of a second.  What is counted in numbers is not loaded: it leaks, but for
- * a few in one burst.
+ * until then.  It still runs, or ran on after stormlog-attach, or ended with an error.  Or it allocated at this place less than
+ * LOADED_MAX times, within LOADED_NS.  A program loads bytes: what is counted in numbers leaks, but for a few in one burst.
  */
 static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track)
 {
@@ -256,8 +255,8 @@ static double since_of(const struct sl_leak_windows *series, const struct sl_lea
 }
 
 /*
- * True: for each block that the place keeps, one that another line had made before was freed, no less than half as large: a
- * full ring, which that line held whole.
+ * True: the place refills a full ring, which another line had filled.  For each block that the place keeps, the program freed one
+ * of that line's, no less than half as large.
  */
 static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 {

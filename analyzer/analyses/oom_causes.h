@@ -40,7 +40,10 @@ const char *sl_oom_causes_others(char *out, size_t size, struct sl_process *proc
 /* Writes as advice: what to do, and how much less of it the request lacked. */
 void sl_oom_causes_advise(struct sl_oom_causes *story, const struct sl_oom *oom, const char *what, const char *but);
 
-/* True: nothing was freed on the device for a while, so nothing tells whether what is held is kept or needed at once. */
+/*
+ * True: the program freed no block of the device for a while.  The trace then cannot show which blocks it keeps, and which it needs
+ * at once.
+ */
 bool sl_oom_causes_first_rise(const struct sl_oom *oom);
 
 /* What the request takes beyond what was free. */

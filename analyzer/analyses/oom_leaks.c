@@ -152,8 +152,8 @@ static bool say_taken(char *out, size_t size, struct sl_process *process, const 
 }
 
 /*
- * True: these blocks may be the chunks of an allocator of the program's own, of which a trace does not show what is in use: large
- * and all of one size, or made by functions with such a name.
+ * True: these blocks may be the chunks of an allocator of the program's own.  They are large, and all have one size or functions
+ * with such a name made them.  A trace does not show how much of a chunk is in use.
  */
 static bool may_be_chunks(struct sl_process *process, const struct sl_kept *kept)
 {

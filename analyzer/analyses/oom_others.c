@@ -22,7 +22,7 @@ static bool holds_most_at(struct sl_process *process, const struct sl_oom *oom, 
 	return !strcmp(own, line);
 }
 
-/* Writes the line of the largest leak of that process on the device; false: it has none. */
+/* True: that process leaks on the device.  Writes the line of its largest leak. */
 static bool leaks_on(struct sl_process *process, int device, char *line, size_t size)
 {
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What leaks, each place once: the places that analyses/leak.h finds by births and deaths, and those that only their blocks
- * left at the end show (analyses/left_at_exit.c: few births, or a folded trace).  One line of code is one place in however many
- * processes.  All outputs count these.
+ * The places that leak, each once.  analyses/leak.h finds most of them by births and deaths.  analyses/left_at_exit.c finds those
+ * with few births, and those of a folded trace, by the blocks that are left at the end.  One line of code is one place in however
+ * many processes.  All outputs count these.
  */
 #pragma once
 

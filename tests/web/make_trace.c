@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * make_trace training FOLDER RANKS STEPS   a run like a training job: PyTorch, steps, a leak, one rank out of memory
- * make_trace spike FOLDER EVENTS           small blocks come and go; one event among them is large
+ * make_trace spike FOLDER EVENTS           small blocks come and go, and one large event
  * make_trace hostile FOLDER                names that contain markup
  * make_trace ranks FOLDER RANKS            many ranks with few events each, two of them unlike the others
  * make_trace ending FOLDER END_MS          only registered host ranges, and END_MS without a call
@@ -248,7 +248,7 @@ static void many_ranks(const char *folder, unsigned ranks)
 	}
 }
 
-/* Only registers host ranges, from `begin_ms` after the start of the process; the trace ends 230 ms after the last one. */
+/* Only registers host ranges.  The trace ends `end_ms` after the last one. */
 static void ending(const char *folder, unsigned end_ms)
 {
 	struct sl_synth *s = synth_new(folder, 0, 4242);
