@@ -10,7 +10,7 @@
 #define WINDOW_KEPT  0.9 /* of its blocks a place that leaks still holds so many */
 #define WINDOW_PARTS 4	 /* in each of which a place that frees most of its blocks keeps some */
 
-/* True: of what was made in each part of the window some is left, half a block a round at least.  begin: births before it. */
+/* True: each part of the window leaves at least half a block for each of its rounds.  begin: births before the window. */
 static bool leaves_in_each_part(const struct sl_model *model, const struct sl_track *track, uint64_t rounds, double begin)
 {
 	double part = ((double)model->tracks.ticks - begin) / WINDOW_PARTS, least = fmax(1, (double)rounds / WINDOW_PARTS / 2);

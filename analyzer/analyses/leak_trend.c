@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does a place keep a part of what it allocates to the end of the run, whether or not the program cleans up when it ends?  It
- * judges the model's tracks (counts/tracks.h): the minimum that a place held in each of its windows, and the part of it that the
- * place never gave back later ("kept").  Warm-up, a cache that fills, sawtooth patterns, vectors that double and stationary noise
+ * Does a place keep a part of its blocks to the end of the run, whether or not the program cleans up then?  This file judges the
+ * model's tracks (counts/tracks.h).  A track has the minimum that its place held in each window, and the part of it that the place
+ * never gave back later ("kept").  Warm-up, a cache that fills, sawtooth patterns, vectors that double and stationary noise
  * do not keep evenly until the end.
  *
  * A place grows (doc/analyzer.md, Leaks) where all of these hold:

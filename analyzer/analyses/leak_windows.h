@@ -49,8 +49,8 @@ unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double pa
 
 /*
  * Laplace's test after the first window, with the births of other places as the clock.  Returns by how many standard errors the
- * remaining blocks were born earlier than evenly spread ones.  What is held is a walk, to which each death adds a step up and one
- * down.  0: other places have too few births.
+ * remaining blocks were born earlier than evenly spread ones.  The held amount is a walk: each death adds a step up and one down.
+ * 0: other places have too few births.
  */
 double sl_leak_windows_decline(const struct sl_leak_windows *left, uint64_t deaths);
 

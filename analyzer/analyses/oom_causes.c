@@ -271,7 +271,7 @@ static bool tell_attempts(struct sl_oom_causes *story, struct sl_process *proces
 	return true;
 }
 
-/* The place that held most kept all that it had asked for; the trace does not tell whether that or this request is too much. */
+/* The place that held most kept all that it had asked for.  A trace does not show whether that or this request is too much. */
 static bool tell_holder(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_owner *most = oom->owner_count ? &oom->owners[0] : NULL;
