@@ -3,7 +3,7 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
-#include "analyzer/report/spark.h"
+#include "analyzer/base/spark.h"
 
 /* ---- tree */
 

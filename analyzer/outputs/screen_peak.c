@@ -6,7 +6,7 @@
 #include "analyzer/report/change.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/roles.h"
-#include "analyzer/report/spark.h"
+#include "analyzer/base/spark.h"
 
 #define RIGHT	      40
 #define SPARK	      14

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/report/spark.h"
+#include "analyzer/base/spark.h"
 
 #include <stdio.h>
 

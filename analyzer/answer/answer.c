@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/answer/answer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/memory.h"
+
+static const struct {
+	const char *text;
+	enum sl_tone tone;
+} words[SL_WORD_COUNT] = {
+	[SL_WORD_OUT_OF_MEMORY] = {"OUT OF MEMORY", SL_TONE_BAD},
+	[SL_WORD_NEARLY] = {"NEARLY OUT OF MEMORY", SL_TONE_WARNING},
+	[SL_WORD_DOES_NOT_FIT] = {"DOES NOT FIT", SL_TONE_BAD},
+	[SL_WORD_DOES_NOT_START] = {"DOES NOT START", SL_TONE_BAD},
+	[SL_WORD_LEAK] = {"LEAK", SL_TONE_BAD},
+	[SL_WORD_GROWS] = {"GROWS", SL_TONE_WARNING},
+	[SL_WORD_HIDDEN] = {"HIDDEN", SL_TONE_WARNING},
+	[SL_WORD_UNEVEN] = {"UNEVEN", SL_TONE_WARNING},
+	[SL_WORD_HOST_MEMORY] = {"HOST MEMORY", SL_TONE_BAD},
+	[SL_WORD_FAILED] = {"FAILED", SL_TONE_BAD},
+	[SL_WORD_OK] = {"OK", SL_TONE_GOOD},
+	[SL_WORD_FITS] = {"FITS", SL_TONE_GOOD},
+	[SL_WORD_MAY_FIT] = {"MAY FIT", SL_TONE_WARNING},
+	[SL_WORD_HELD] = {"HELD", SL_TONE_WARNING},
+	[SL_WORD_RUNNING] = {"RUNNING", SL_TONE_GOOD},
+	[SL_WORD_NOT_AN_ERROR] = {"NOT AN ERROR", SL_TONE_GOOD},
+	[SL_WORD_NOTHING] = {"NOTHING", SL_TONE_GOOD},
+};
+
+const char *sl_answer_word(enum sl_word word)
+{
+	return words[word].text;
+}
+
+enum sl_tone sl_answer_tone(enum sl_word word)
+{
+	return words[word].tone;
+}
+
+const char *sl_answer_label(enum sl_label label)
+{
+	static const char *const names[SL_LABEL_COUNT] = {"why",  "fix",  "tried", "need",  "fits", "less",
+							  "else", "open", "note",  "cards", "ran",  "held"};
+
+	return names[label];
+}
+
+struct sl_answers *sl_answers_new(void)
+{
+	return sl_memory_must(calloc(1, sizeof(struct sl_answers)));
+}
+
+void sl_answers_free(struct sl_answers *answers)
+{
+	if (!answers)
+		return;
+	for (size_t i = 0; i < answers->item.count; i++) {
+		struct sl_answer *answer = answers->item.item[i];
+
+		for (unsigned label = 0; label < SL_LABEL_COUNT; label++)
+			SL_DROP(&answer->label[label]);
+		for (unsigned row = 0; row < SL_COUNT(answer->grid.row); row++)
+			SL_DROP(&answer->grid.row[row].bytes);
+		SL_DROP(&answer->grid.head);
+		SL_DROP(&answer->figure);
+		SL_DROP(&answer->table.row);
+		SL_DROP(&answer->table.course);
+		SL_DROP(&answer->next);
+	}
+	SL_DROP_EACH(&answers->item);
+	SL_DROP(&answers->under);
+	SL_DROP(&answers->note);
+	sl_arena_free(&answers->arena);
+	free(answers);
+}
+
+static int compare_answers(const void *a, const void *b)
+{
+	const struct sl_answer *one = *(struct sl_answer *const *)a, *other = *(struct sl_answer *const *)b;
+
+	if (one->word != other->word)
+		return one->word < other->word ? -1 : 1;
+	if (one->bytes != other->bytes)
+		return one->bytes > other->bytes ? -1 : 1;
+	if (one->unix_ns != other->unix_ns)
+		return one->unix_ns < other->unix_ns ? -1 : 1;
+	return one->process < other->process ? -1 : one->process > other->process;
+}
+
+void sl_answers_sort(struct sl_answers *answers)
+{
+	if (answers->item.count)
+		qsort(answers->item.item, answers->item.count, sizeof(*answers->item.item), compare_answers);
+}
+
+static char *print_text(struct sl_answers *answers, const char *format, va_list arguments)
+{
+	char *text = sl_memory_vprint(format, arguments), *kept = sl_arena_strdup(&answers->arena, text);
+
+	free(text);
+	return kept;
+}
+
+#define PRINT(answers, format)                                                                                                     \
+	({                                                                                                                         \
+		va_list arguments;                                                                                                 \
+		va_start(arguments, format);                                                                                       \
+		char *text_ = print_text(answers, format, arguments);                                                              \
+		va_end(arguments);                                                                                                 \
+		text_;                                                                                                             \
+	})
+
+char *sl_answers_text(struct sl_answers *answers, const char *format, ...)
+{
+	return PRINT(answers, format);
+}
+
+void sl_answers_under(struct sl_answers *answers, const char *format, ...)
+{
+	*SL_PUSH(&answers->under) = PRINT(answers, format);
+}
+
+void sl_answers_note(struct sl_answers *answers, const char *format, ...)
+{
+	*SL_PUSH(&answers->note) = PRINT(answers, format);
+}
+
+struct sl_answer *sl_answer_add(struct sl_answers *answers, enum sl_word word, const char *id)
+{
+	struct sl_answer *answer = sl_memory_must(calloc(1, sizeof(*answer)));
+
+	*answer = (struct sl_answer){.word = word, .id = id, .process = -1, .device = -1, .of = answers};
+	*SL_PUSH(&answers->item) = answer;
+	return answer;
+}
+
+void sl_answer_headline(struct sl_answer *answer, const char *format, ...)
+{
+	answer->headline = PRINT(answer->of, format);
+}
+
+void sl_answer_brief(struct sl_answer *answer, const char *format, ...)
+{
+	answer->brief = PRINT(answer->of, format);
+}
+
+void sl_answer_say(struct sl_answer *answer, enum sl_label label, const char *format, ...)
+{
+	*SL_PUSH(&answer->label[label]) = PRINT(answer->of, format);
+}
+
+void sl_answer_figure(struct sl_answer *answer, const char *name, const char *unit, double value)
+{
+	*SL_PUSH(&answer->figure) = (struct sl_answer_figure){name, unit, value};
+}
+
+static const char *copy(struct sl_answer *answer, const char *text)
+{
+	return text ? sl_arena_strdup(&answer->of->arena, text) : NULL;
+}
+
+bool sl_answer_frame(struct sl_answer *answer, const struct sl_answer_line *line)
+{
+	if (answer->frames == SL_ANSWER_FRAMES)
+		return false;
+	answer->stack[answer->frames++] = (struct sl_answer_line){.file = copy(answer, line->file),
+								  .function = copy(answer, line->function),
+								  .path = copy(answer, line->path),
+								  .line = line->line,
+								  .source = copy(answer, line->source),
+								  .mark = copy(answer, line->mark)};
+	return true;
+}
+
+void sl_answer_row(struct sl_answer *answer, uint64_t bytes, const char *name, const char *format, ...)
+{
+	const char *text = format ? PRINT(answer->of, format) : NULL;
+
+	*SL_PUSH(&answer->table.row) = (struct sl_answer_row){bytes, copy(answer, name), text, false};
+}
+
+void sl_answer_row_bare(struct sl_answer *answer, uint64_t bytes, const char *name, const char *format, ...)
+{
+	const char *text = format ? PRINT(answer->of, format) : NULL;
+
+	*SL_PUSH(&answer->table.row) = (struct sl_answer_row){bytes, copy(answer, name), text, true};
+}
+
+void sl_answer_next(struct sl_answer *answer, const char *shows, const char *format, ...)
+{
+	const char *command = PRINT(answer->of, format);
+
+	*SL_PUSH(&answer->next) = (struct sl_answer_next){command, copy(answer, shows)};
+}
+
+static const char *const unit_names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+
+/* Digits behind the point that make three in all. */
+static int digits_of(double value)
+{
+	return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+}
+
+const char *sl_answer_size(char *out, uint64_t bytes)
+{
+	double value = (double)bytes;
+	unsigned unit = 0;
+	char *end;
+
+	for (; value >= 999.5 && unit + 1 < SL_COUNT(unit_names); unit++)
+		value /= 1024;
+	snprintf(out, 48, "%.*f", unit ? digits_of(value) : 0, value);
+	if (strchr(out, '.')) {
+		for (end = out + strlen(out); end[-1] == '0'; end--)
+			end[-1] = 0;
+		if (end[-1] == '.')
+			end[-1] = 0;
+	}
+	snprintf(out + strlen(out), 48 - strlen(out), " %s", unit_names[unit]);
+	return out;
+}
+
+const char *sl_answer_unit(uint64_t total, uint64_t *bytes)
+{
+	unsigned unit = 0;
+
+	for (*bytes = 1; (double)total / (double)*bytes >= 999.5 && unit + 1 < SL_COUNT(unit_names); unit++)
+		*bytes <<= 10;
+	return unit_names[unit];
+}
+
+void sl_answer_numbers(const struct sl_answer_table *table, struct sl_answer_number *out)
+{
+	size_t count = table->row.count;
+	uint64_t unit, left, *parts = sl_memory_must(calloc(count + 1, sizeof(*parts))), scale = 1;
+	double *rest = sl_memory_must(calloc(count + 1, sizeof(*rest)));
+	int digits;
+
+	sl_answer_unit(table->total, &unit);
+	digits = unit > 1 ? digits_of((double)table->total / (double)unit) : 0;
+	for (int i = 0; i < digits; i++)
+		scale *= 10;
+	left = (uint64_t)((double)table->total / (double)unit * (double)scale + 0.5);
+	snprintf(out[0].text, sizeof(out[0].text), "%.*f", digits, (double)left / (double)scale);
+	for (size_t i = 0; i < count; i++) {
+		double exact = (double)table->row.item[i].bytes / (double)unit * (double)scale;
+
+		parts[i] = (uint64_t)exact;
+		rest[i] = exact - (double)parts[i];
+		left -= parts[i] < left ? parts[i] : left;
+	}
+	for (; left; left--) {
+		size_t most = count;
+
+		for (size_t i = 0; i < count; i++)
+			if (rest[i] > 0 && (most == count || rest[i] > rest[most]))
+				most = i;
+		if (most == count)
+			break;
+		parts[most]++;
+		rest[most] = 0;
+	}
+	for (size_t i = 0; i < count; i++)
+		snprintf(out[i + 1].text, sizeof(out[i + 1].text), "%.*f", digits, (double)parts[i] / (double)scale);
+	free(parts);
+	free(rest);
+}

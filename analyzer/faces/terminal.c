@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The document on a terminal: one verdict open, in 24 lines of 80 columns at most.  Where it would be longer, it is laid out again
+ * with less: fewer rows, fewer other verdicts, then without notes.
+ */
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "analyzer/base/escape.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/spark.h"
+#include "analyzer/faces/faces.h"
+
+#define TEXT	   9 /* column of the sentences behind a label */
+#define ROWS	   6
+#define ALSO	   3
+#define BAR	   20
+#define SPARK	   14
+#define MARK_SPACE 2
+#define LEVELS	   6
+
+struct page {
+	FILE *out;
+	const struct sl_face_style *style;
+	unsigned columns, rows, also;
+	bool notes, spaced;
+};
+
+static const char *const red = "\033[1;31m", *const yellow = "\033[1;33m", *const green = "\033[1;32m", *const cyan = "\033[36m",
+			 *const dim = "\033[2m";
+
+static bool begins(unsigned char c)
+{
+	return (c & 0xc0) != 0x80;
+}
+
+/* Columns that `bytes` of a text take, counted in code points. */
+static unsigned columns_of(const char *text, size_t bytes)
+{
+	unsigned columns = 0;
+
+	for (size_t i = 0; i < bytes && text[i]; i++)
+		columns += begins((unsigned char)text[i]);
+	return columns;
+}
+
+static unsigned width_of(const char *text)
+{
+	return columns_of(text, strlen(text));
+}
+
+static void replace_wide(char *text)
+{
+	char *to = text;
+
+	for (const char *at = text; *at; at++)
+		if (!((unsigned char)*at & 0x80) || ((unsigned char)*at & 0x40))
+			*to++ = (char)(*at & 0x80 ? '?' : *at);
+	*to = 0;
+}
+
+/* Prints a part of a text so that it neither controls the terminal nor ends a block of code. */
+static void put_part(struct page *page, const char *text, size_t bytes, const char *colour)
+{
+	char *part = sl_memory_must(strndup(text, bytes));
+
+	if (page->style->ascii)
+		replace_wide(part);
+	for (char *at = page->style->fenced ? strchr(part, '`') : NULL; at; at = strchr(at, '`'))
+		*at = '\'';
+	if (page->style->colour && colour)
+		fputs(colour, page->out);
+	sl_escape_put(page->out, SL_ESCAPE_LINE, part);
+	if (page->style->colour && colour)
+		fputs("\033[0m", page->out);
+	free(part);
+}
+
+static void put(struct page *page, const char *text)
+{
+	put_part(page, text, strlen(text), NULL);
+}
+
+static void put_spaces(struct page *page, unsigned count)
+{
+	while (count--)
+		fputc(' ', page->out);
+}
+
+static void put_blank(struct page *page)
+{
+	if (page->spaced)
+		fputc('\n', page->out);
+}
+
+/*
+ * Bytes of the text that fit into `room` columns.  It is cut at a space, but not inside "12 MiB" or "10 307"; a word that is
+ * longer than the room is cut where the room ends.
+ */
+static size_t bytes_fitting(const char *text, unsigned room)
+{
+	size_t at = 0, space = 0;
+	unsigned columns = 0;
+
+	for (; text[at]; at++) {
+		if (begins((unsigned char)text[at]) && ++columns > room)
+			return space ? space : at;
+		if (text[at] == ' ' && at && text[at - 1] != ' ' &&
+		    !(isdigit((unsigned char)text[at - 1]) && isalnum((unsigned char)text[at + 1])))
+			space = at;
+	}
+	return at;
+}
+
+/* Prints the text from column `column` on, and goes on in further lines at `hang`. */
+static unsigned put_wrapped(struct page *page, const char *text, unsigned column, unsigned hang)
+{
+	for (;;) {
+		size_t size = bytes_fitting(text, column < page->columns ? page->columns - column : 1);
+
+		put_part(page, text, size, NULL);
+		column += columns_of(text, size);
+		text += size;
+		text += strspn(text, " ");
+		if (!*text)
+			return column;
+		fputc('\n', page->out);
+		put_spaces(page, hang);
+		column = hang;
+	}
+}
+
+/* Prints as much of a text as fits, with an ellipsis where it is cut. */
+static unsigned put_cut(struct page *page, const char *text, unsigned room)
+{
+	unsigned width = width_of(text), columns = 0;
+	size_t at = 0;
+
+	if (width <= room) {
+		put(page, text);
+		return width;
+	}
+	for (; text[at] && columns + 1 < room; columns++)
+		for (at++; text[at] && !begins((unsigned char)text[at]); at++)
+			;
+	put_part(page, text, at, NULL);
+	put(page, page->style->ascii ? "~" : "…");
+	return columns + 1;
+}
+
+static void put_title(struct page *page, const struct sl_answers *answers)
+{
+	unsigned left = width_of(answers->title ?: ""), right = width_of(answers->right ?: "");
+
+	put_wrapped(page, answers->title ?: "", 0, 4);
+	if (right && left + 2 + right <= page->columns)
+		put_spaces(page, page->columns - left - right);
+	else if (right)
+		fputs("\n    ", page->out);
+	if (right)
+		put(page, answers->right);
+	fputc('\n', page->out);
+	for (size_t i = 0; i < answers->under.count; i++) {
+		put_wrapped(page, answers->under.item[i], 0, 4);
+		fputc('\n', page->out);
+	}
+}
+
+static const char *colour_of(enum sl_word word)
+{
+	static const char *const *const colours[] = {&red, &yellow, &green};
+
+	return *colours[sl_answer_tone(word)];
+}
+
+static void put_head(struct page *page, const struct sl_answer *answer)
+{
+	const char *word = sl_answer_word(answer->word);
+
+	put_part(page, word, strlen(word), colour_of(answer->word));
+	fputs("   ", page->out);
+	put_wrapped(page, answer->headline, width_of(word) + 3, 5);
+	fputc('\n', page->out);
+}
+
+/* "train.py:79", "program+0xa74a" */
+static const char *place_of(char *out, size_t size, const struct sl_answer_line *line)
+{
+	if (line->file && line->line)
+		snprintf(out, size, "%s:%u", line->file, line->line);
+	else
+		snprintf(out, size, "%s", line->file ?: line->function ?: "?");
+	return out;
+}
+
+static void put_place(struct page *page, const struct sl_answer_line *line)
+{
+	char place[512];
+	bool link = page->style->colour && line->path && *line->path == '/';
+
+	place_of(place, sizeof(place), line);
+	if (link) {
+		fputs("\033]8;;file://", page->out);
+		for (const unsigned char *at = (const unsigned char *)line->path; *at; at++)
+			fprintf(page->out, isalnum(*at) || strchr("/._-", *at) ? "%c" : "%%%02X", *at);
+		fputs("\033\\", page->out);
+	}
+	put_part(page, place, strlen(place), cyan);
+	if (link)
+		fputs("\033]8;;\033\\", page->out);
+}
+
+static void put_stack(struct page *page, const struct sl_answer *answer)
+{
+	unsigned widest = 0;
+	char place[512];
+
+	for (unsigned i = 0; i < answer->frames; i++) {
+		unsigned width = width_of(place_of(place, sizeof(place), &answer->stack[i]));
+
+		widest = width > widest ? width : widest;
+	}
+	if (answer->frames)
+		put_blank(page);
+	for (unsigned i = 0; i < answer->frames; i++) {
+		const struct sl_answer_line *line = &answer->stack[i];
+		const char *text = line->source ?: line->file ? line->source ?: line->function ?: "" : "";
+		unsigned width = width_of(place_of(place, sizeof(place), line)), indent = widest + 4 + 2 * i;
+		unsigned mark = line->mark ? width_of(line->mark) + 3 : 0, column = 2 + width;
+
+		fputs("  ", page->out);
+		put_place(page, line);
+		if (*text && indent + 8 + mark < page->columns) {
+			put_spaces(page, indent - column);
+			column = indent + put_cut(page, text, page->columns - indent - (mark ? mark + MARK_SPACE : 0));
+		}
+		if (mark) {
+			put_spaces(page, column + MARK_SPACE + mark <= page->columns ? page->columns - column - mark : MARK_SPACE);
+			fputs("<- ", page->out);
+			put_part(page, line->mark, strlen(line->mark), colour_of(answer->word));
+		}
+		fputc('\n', page->out);
+	}
+}
+
+/* A sentence that begins with a line break stands on a line of its own. */
+static void put_label(struct page *page, const struct sl_answer *answer, enum sl_label label)
+{
+	const char *name = sl_answer_label(label);
+	unsigned column = TEXT;
+
+	if (!answer->label[label].count)
+		return;
+	fputs("  ", page->out);
+	put_part(page, name, strlen(name), label == SL_LABEL_FIX ? green : dim);
+	put_spaces(page, TEXT - 2 - width_of(name));
+	for (size_t i = 0; i < answer->label[label].count; i++) {
+		const char *text = answer->label[label].item[i];
+		bool own = *text == '\n';
+		size_t first;
+
+		text += own;
+		first = strcspn(text, " ");
+		if (i && (own || column + 1 + columns_of(text, first) > page->columns)) {
+			fputc('\n', page->out);
+			put_spaces(page, TEXT);
+			column = TEXT;
+		} else if (i) {
+			fputc(' ', page->out);
+			column++;
+		}
+		column = put_wrapped(page, text, column, TEXT);
+	}
+	fputc('\n', page->out);
+}
+
+static void put_labels(struct page *page, const struct sl_answer *answer)
+{
+	bool any = false;
+
+	for (enum sl_label label = 0; label < SL_LABEL_COUNT; label++) {
+		if (!page->notes && (label == SL_LABEL_NOTE || label == SL_LABEL_LESS || label == SL_LABEL_RAN))
+			continue;
+		if (!any && answer->label[label].count)
+			put_blank(page);
+		any |= answer->label[label].count > 0;
+		put_label(page, answer, label);
+	}
+}
+
+/* The rows as they are shown: beyond page->rows those with a bar are one row, `others`. */
+static void take_rows(struct sl_answer_table *shown, const struct page *page, const struct sl_answer_table *table)
+{
+	unsigned barred = 0, count = 0;
+	uint64_t others = 0;
+
+	*shown = (struct sl_answer_table){.total = table->total, .moment = table->moment};
+	for (size_t i = 0; i < table->row.count; i++)
+		count += !table->row.item[i].bare;
+	for (size_t i = 0; i < table->row.count; i++) {
+		const struct sl_answer_row *row = &table->row.item[i];
+
+		if (row->bare || count <= page->rows + 1 || barred < page->rows)
+			*SL_PUSH(&shown->row) = *row;
+		else
+			others += row->bytes;
+		barred += !row->bare;
+		if (barred == count && !row->bare && others)
+			*SL_PUSH(&shown->row) = (struct sl_answer_row){others, "others", NULL, false};
+	}
+}
+
+static void put_bar(struct page *page, uint64_t bytes, uint64_t most)
+{
+	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+	unsigned cells = most ? (unsigned)((double)bytes / (double)most * BAR * 8 + 0.5) : 0, width = 0;
+
+	for (; width < cells / 8; width++)
+		fputs(page->style->ascii ? "#" : "█", page->out);
+	if (cells % 8 && !page->style->ascii)
+		fputs(eighths[cells % 8], page->out), width++;
+	put_spaces(page, BAR - width);
+}
+
+static void put_table(struct page *page, const struct sl_answer *answer)
+{
+	struct sl_answer_table shown;
+	struct sl_answer_number *numbers;
+	unsigned names = 0, digits;
+	uint64_t most = 0, unit;
+	char spark[4 * SPARK + 1];
+
+	if (!answer->table.row.count)
+		return;
+	take_rows(&shown, page, &answer->table);
+	numbers = sl_memory_must(calloc(shown.row.count + 1, sizeof(*numbers)));
+	sl_answer_numbers(&shown, numbers);
+	digits = (unsigned)strlen(numbers[0].text);
+	for (size_t i = 0; i < shown.row.count; i++) {
+		const struct sl_answer_row *row = &shown.row.item[i];
+
+		names = width_of(row->name) > names ? width_of(row->name) : names;
+		most = !row->bare && row->bytes > most ? row->bytes : most;
+	}
+	names = names < 11 ? 11 : names;
+	put_blank(page);
+	fputs("  ", page->out);
+	put(page, numbers[0].text);
+	fprintf(page->out, "  %s ", sl_answer_unit(shown.total, &unit));
+	put(page, shown.moment ?: "");
+	if (answer->table.course.count) {
+		uint64_t course[SPARK] = {0};
+		unsigned count = answer->table.course.count < SPARK ? (unsigned)answer->table.course.count : SPARK;
+
+		for (size_t i = 0; i < answer->table.course.count; i++) {
+			uint64_t *at = &course[i * count / answer->table.course.count];
+
+			*at = answer->table.course.item[i] > *at ? answer->table.course.item[i] : *at;
+		}
+		sl_spark(spark, sizeof(spark), course, count, page->style->ascii);
+		fprintf(page->out, "   %s", spark);
+	}
+	fputc('\n', page->out);
+	for (size_t i = 0; i < shown.row.count; i++) {
+		const struct sl_answer_row *row = &shown.row.item[i];
+		unsigned column = 2 + digits + 2 + names + 2;
+		bool barred = column + BAR + 20 <= page->columns;
+
+		put_spaces(page, 2 + digits - width_of(numbers[i + 1].text));
+		put(page, numbers[i + 1].text);
+		fputs("  ", page->out);
+		put(page, row->name);
+		if (!row->bare || row->text)
+			put_spaces(page, names + 2 - width_of(row->name));
+		if (barred && (!row->bare || row->text)) {
+			put_bar(page, row->bare ? 0 : row->bytes, most);
+			column += BAR;
+		}
+		if (row->text) {
+			fputs("  ", page->out);
+			put_cut(page, row->text, page->columns > column + 2 ? page->columns - column - 2 : 1);
+		}
+		fputc('\n', page->out);
+	}
+	free(numbers);
+	SL_DROP(&shown.row);
+}
+
+static void put_grid(struct page *page, const struct sl_answer_grid *grid)
+{
+	uint64_t most = 0, unit;
+	size_t corner = strlen(grid->corner ?: "");
+	int digits;
+
+	if (!grid->rows)
+		return;
+	for (unsigned r = 0; r < grid->rows; r++) {
+		for (size_t i = 0; i < grid->row[r].bytes.count; i++)
+			if (grid->row[r].bytes.item[i] != UINT64_MAX && grid->row[r].bytes.item[i] > most)
+				most = grid->row[r].bytes.item[i];
+		corner = strlen(grid->row[r].name) > corner ? strlen(grid->row[r].name) : corner;
+	}
+	const char *name = sl_answer_unit(most, &unit);
+
+	digits = (double)most / (double)unit < 99.95 ? 2 : 0;
+	put_blank(page);
+	fprintf(page->out, "  %*s  %-*s", 4, name, (int)corner, grid->corner ?: "");
+	for (size_t i = 0; i < grid->head.count; i++)
+		fprintf(page->out, "%7s", grid->head.item[i]);
+	fputc('\n', page->out);
+	for (unsigned r = 0; r < grid->rows; r++) {
+		fprintf(page->out, "  %-*s", (int)corner + 6, grid->row[r].name);
+		for (size_t i = 0; i < grid->row[r].bytes.count; i++)
+			if (grid->row[r].bytes.item[i] == UINT64_MAX)
+				fprintf(page->out, "%7s", "-");
+			else
+				fprintf(page->out, "%7.*f", digits, (double)grid->row[r].bytes.item[i] / (double)unit);
+		if (grid->row[r].note) {
+			fputs("   ", page->out);
+			put(page, grid->row[r].note);
+		}
+		fputc('\n', page->out);
+	}
+}
+
+static void put_also(struct page *page, const struct sl_answers *answers)
+{
+	size_t count = answers->item.count, more = 0;
+	unsigned shown = 0;
+
+	for (size_t i = 1; i < count; i++) {
+		const struct sl_answer *answer = answers->item.item[i];
+		const struct sl_answer_line *line = answer->frames ? &answer->stack[answer->frames - 1] : NULL;
+		const char *word = sl_answer_word(answer->word);
+		char text[1024] = "", place[512];
+		bool last = shown + 1 == page->also && i + 1 < count;
+
+		if (sl_answer_tone(answer->word) == SL_TONE_GOOD)
+			continue;
+		if (shown == page->also) {
+			more++;
+			continue;
+		}
+		for (unsigned k = 0; answer->brief && k < answer->frames; k++)
+			if (answer->stack[k].mark)
+				line = &answer->stack[k];
+		if (answer->brief && line)
+			snprintf(text, sizeof(text), "%s  ", place_of(place, sizeof(place), line));
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", answer->brief ?: answer->headline);
+		if (!shown)
+			put_blank(page);
+		fputs(shown ? "       " : "also   ", page->out);
+		put_part(page, word, strlen(word), colour_of(answer->word));
+		fputs("  ", page->out);
+		put_cut(page, text, page->columns - 9 - width_of(word) - (last ? 14 : 0));
+		if (last) {
+			size_t left = 0;
+
+			for (size_t k = i + 1; k < count; k++)
+				left += sl_answer_tone(answers->item.item[k]->word) != SL_TONE_GOOD;
+			if (left)
+				fprintf(page->out, "  %zu more: --all", left);
+		}
+		fputc('\n', page->out);
+		shown++;
+	}
+	if (more && !page->also)
+		fprintf(page->out, "also   %zu more: --all\n", more);
+}
+
+/* A command stays in one line, since it is pasted. */
+static void put_next(struct page *page, const struct sl_answer *answer, bool also)
+{
+	unsigned widest = 0;
+
+	if (answer->next.count && !also)
+		put_blank(page);
+	for (size_t i = 0; i < answer->next.count; i++) {
+		unsigned width = width_of(answer->next.item[i].command);
+
+		widest = width > widest && width < 56 ? width : widest;
+	}
+	for (size_t i = 0; i < answer->next.count; i++) {
+		const struct sl_answer_next *next = &answer->next.item[i];
+		unsigned width = width_of(next->command);
+
+		fputs(i ? "       " : "next   ", page->out);
+		put(page, next->command);
+		if (next->shows && 7 + (widest > width ? widest : width) + 4 + width_of(next->shows) <= page->columns) {
+			put_spaces(page, (widest > width ? widest - width : 0) + 4);
+			put(page, next->shows);
+		}
+		fputc('\n', page->out);
+	}
+}
+
+static void put_verdict(struct page *page, const struct sl_answers *answers, const struct sl_answer *answer)
+{
+	put_head(page, answer);
+	put_stack(page, answer);
+	put_labels(page, answer);
+	if (page->style->brief)
+		return;
+	put_table(page, answer);
+	put_grid(page, &answer->grid);
+}
+
+static void put_all(struct page *page, const struct sl_answers *answers)
+{
+	for (size_t i = 0; i < answers->item.count; i++) {
+		fputc('\n', page->out);
+		put_verdict(page, answers, answers->item.item[i]);
+		put_next(page, answers->item.item[i], false);
+	}
+	if (answers->note.count)
+		fputc('\n', page->out);
+	for (size_t i = 0; i < answers->note.count; i++) {
+		fputs("note   ", page->out);
+		put_wrapped(page, answers->note.item[i], 7, 7);
+		fputc('\n', page->out);
+	}
+}
+
+static void put_one(struct page *page, const struct sl_answers *answers)
+{
+	bool also = answers->item.count > 1 && sl_answer_tone(answers->item.item[1]->word) != SL_TONE_GOOD;
+
+	fputc('\n', page->out);
+	put_verdict(page, answers, answers->item.item[0]);
+	if (page->style->brief)
+		return;
+	put_also(page, answers);
+	put_next(page, answers->item.item[0], also);
+}
+
+static unsigned count_lines(const char *text)
+{
+	unsigned lines = 0;
+
+	for (; *text; text++)
+		lines += *text == '\n';
+	return lines;
+}
+
+void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct sl_face_style *style)
+{
+	unsigned columns = style->columns < SL_FACE_COLUMNS ? style->columns : SL_FACE_COLUMNS;
+
+	for (unsigned level = 0; level < LEVELS; level++) {
+		struct page page = {.style = style,
+				    .columns = columns < 40 ? 40 : columns,
+				    .rows = style->all	? UINT32_MAX - 1
+					    : level < 1 ? ROWS
+					    : level < 3 ? 4
+							: 2,
+				    .also = level < 2	? ALSO
+					    : level < 4 ? 2
+							: 1,
+				    .notes = level < 4,
+				    .spaced = level < 5};
+		char *text = NULL;
+		size_t size = 0;
+
+		page.out = sl_memory_must(open_memstream(&text, &size));
+		put_title(&page, answers);
+		if (style->all)
+			put_all(&page, answers);
+		else if (answers->item.count)
+			put_one(&page, answers);
+		if (style->saved && !style->brief) {
+			fputs("report ", page.out);
+			sl_escape_print(page.out, "%s/report.html\n", style->saved);
+		}
+		fclose(page.out);
+		if (style->all || level + 1 == LEVELS || count_lines(text) <= SL_FACE_LINES) {
+			fwrite(text, 1, size, out);
+			free(text);
+			return;
+		}
+		free(text);
+	}
+}
