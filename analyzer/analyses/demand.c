@@ -102,6 +102,12 @@ static bool tell_optimizer(struct sl_oom_causes *story, struct sl_process *proce
 		 "gradients; %s of it are placed, and %s are missing",
 		 words, SL_SIZE(all), sl_format_size(a, bytes[SL_ROLE_PARAMETERS]), sl_format_size(b, bytes[SL_ROLE_GRADIENTS]),
 		 SL_SIZE(bytes[SL_ROLE_OPTIMIZER]), SL_SIZE(all - bytes[SL_ROLE_OPTIMIZER]));
+	story->fact = (struct sl_story){.kind = SL_STORY_OPTIMIZER,
+					.stack = oom->stack,
+					.bytes = all,
+					.before = bytes[SL_ROLE_OPTIMIZER],
+					.count = values,
+					.words = words};
 	snprintf(story->advice, sizeof(story->advice),
 		 "an optimizer with less state (8-bit, Adafactor, SGD), bfloat16 parameters, or shards over several devices");
 	return true;
@@ -156,6 +162,12 @@ static bool tell_series(struct sl_oom_causes *story, struct sl_process *process,
 		 "that is made, %s together",
 		 where, function, SL_SIZE(oom->asked_bytes - found->most_bytes), sl_format_size(most, found->most_bytes),
 		 SL_SIZE(oom->asked_bytes), sl_format_size(both, oom->asked_bytes + found->most_bytes));
+	story->fact = (struct sl_story){.kind = SL_STORY_SERIES,
+					.stack = oom->stack,
+					.bytes = oom->asked_bytes,
+					.before = found->most_bytes,
+					.count = oom->asked_bytes - found->most_bytes,
+					.words = trainer ? "Trainer" : NULL};
 	snprintf(story->advice, sizeof(story->advice), "%s",
 		 trainer ? "eval_accumulation_steps moves it to the host; preprocess_logits_for_metrics keeps less of each batch"
 			 : "move each part to the host, or keep only what is needed of it, instead of torch.cat with all before");
@@ -259,6 +271,8 @@ static bool tell_activations(struct sl_oom_causes *story, struct sl_process *pro
 	snprintf(story->text, sizeof(story->text),
 		 "activations of %u batches are kept, %s of each, since autograd is on and no backward pass freed them: made at %s",
 		 held.steps, SL_SIZE(held.bytes / held.steps), where);
+	story->fact = (struct sl_story){
+		.kind = SL_STORY_ACTIVATIONS, .stack = {.python = held.largest}, .bytes = held.bytes, .count = held.steps};
 	snprintf(story->advice, sizeof(story->advice),
 		 "run that under torch.no_grad(), or keep results without their graph: detach() or item(); where it trains, call "
 		 "backward() for each batch");
@@ -313,6 +327,8 @@ static bool tell_growing(struct sl_oom_causes *story, struct sl_process *process
 		 "tensors that are made again, larger each time, hold %s by now: most of it made at %s, %s larger than the time "
 		 "before",
 		 SL_SIZE(bytes), where, sl_format_size(more, most.more));
+	story->fact =
+		(struct sl_story){.kind = SL_STORY_AGAIN, .stack = {.python = most.python}, .bytes = bytes, .before = most.more};
 	snprintf(story->advice, sizeof(story->advice), "bound how large they become, as by a length, or work on fewer at once");
 	return true;
 }
@@ -340,6 +356,11 @@ static bool tell_input(struct sl_oom_causes *story, struct sl_process *process, 
 	snprintf(story->text, sizeof(story->text),
 		 "the input of this step is larger than all before: %s, made at %s, where %u steps had %s at most", SL_SIZE(input),
 		 where, before, sl_format_size(a, most));
+	story->fact = (struct sl_story){.kind = SL_STORY_INPUT,
+					.stack = {.python = p->whole.ops.item[p->steps.item[steps - 1]].python},
+					.bytes = input,
+					.before = most,
+					.count = before};
 	snprintf(story->advice, sizeof(story->advice), "bound it, as by a smaller batch or a shorter sequence");
 	return true;
 }
@@ -359,6 +380,7 @@ static bool tell_first_pass(struct sl_oom_causes *story, struct sl_process *proc
 		 "more "
 		 "than that, and how much more is not known",
 		 SL_SIZE(held.bytes), where);
+	story->fact = (struct sl_story){.kind = SL_STORY_FIRST_PASS, .stack = {.python = held.largest}, .bytes = held.bytes};
 	snprintf(story->advice, sizeof(story->advice),
 		 "a smaller batch, checkpointing, or autocast; a dry run on a larger card tells what the job needs");
 	return true;
@@ -404,6 +426,7 @@ static bool tell_caches(struct sl_oom_causes *story, struct sl_process *process,
 		 "key-value caches hold %s in %llu tensors, made at %s: they grow with the length of each sequence, times the "
 		 "sequences kept",
 		 SL_SIZE(bytes), (unsigned long long)blocks, where);
+	story->fact = (struct sl_story){.kind = SL_STORY_CACHES, .stack = largest->stack, .bytes = bytes, .count = blocks};
 	snprintf(story->advice, sizeof(story->advice),
 		 "keep fewer sequences, drop caches of those that ended, or bound their length");
 	return true;
@@ -431,6 +454,8 @@ static bool tell_pool(struct sl_oom_causes *story, struct sl_process *process, c
 	snprintf(story->text, sizeof(story->text),
 		 "%s's pool holds %s in the same process, of which %s are in use; it was taken at %s", jax ? "JAX" : library,
 		 SL_SIZE(held), SL_SIZE(used), where);
+	story->fact = (struct sl_story){
+		.kind = SL_STORY_POOL, .stack = pool->stack, .bytes = held, .before = used, .words = jax ? "JAX" : library};
 	snprintf(story->advice, sizeof(story->advice), "%s",
 		 jax ? "let JAX take less: XLA_PYTHON_CLIENT_PREALLOCATE=false, or a smaller XLA_PYTHON_CLIENT_MEM_FRACTION"
 		     : "bound that pool, or give each framework a process of its own");

@@ -662,6 +662,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		char *others = account->advice;
 
 		account->cause_text = sl_memory_print("%s; of this process: %s", cause, story.text);
+		account->story = story.fact;
 		account->advice = sl_process_is_rank(process) && sl_devices_visible(process) > 1
 					  ? sl_memory_print("%s; or %s", others, story.advice)
 					  : sl_memory_print("%s; or %s", story.advice, others);
@@ -676,6 +677,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 				       sl_oom_causes_grew(&story, process, oom)) {
 		free(account->advice);
 		account->cause_text = sl_memory_print("%s; %s", cause, story.text);
+		account->story = story.fact;
 		account->advice = strdup(story.advice);
 		free(cause);
 	} else if (account->cause == SL_CAUSE_FULL && oom->asked_bytes && kept && kept->verdict == SL_KEPT_GROWING &&

@@ -60,6 +60,7 @@ static bool tell_limit(struct sl_oom_causes *story, struct sl_process *process, 
 		snprintf(times, sizeof(times), "it grew, by %llu raises: ", (unsigned long long)state->limit_raised);
 	snprintf(story->text, sizeof(story->text), "%shidden memory has %s, for which the limit was raised at %s", times, what,
 		 where);
+	story->fact = (struct sl_story){.kind = SL_STORY_LIMIT, .stack = state->limit_stack, .bytes = takes};
 	if (asks)
 		snprintf(story->advice, sizeof(story->advice), "lower that limit when it is no longer needed");
 	else
@@ -72,6 +73,12 @@ static bool tell_request(struct sl_oom_causes *story, const struct sl_oom *oom)
 {
 	if (oom->place_births < SPIKE_BIRTHS || oom->asked_bytes < SPIKE_TIMES * oom->place_most)
 		return false;
+	story->fact = (struct sl_story){.kind = SL_STORY_REQUEST,
+					.stack = oom->stack,
+					.bytes = oom->asked_bytes,
+					.before = oom->place_most,
+					.count = oom->place_births,
+					.times = (double)oom->asked_bytes / (double)oom->place_most};
 	snprintf(story->text, sizeof(story->text), "this request is %.1f times the largest of the %llu before it at its place, %s",
 		 (double)oom->asked_bytes / (double)oom->place_most, (unsigned long long)oom->place_births,
 		 SL_SIZE(oom->place_most));
@@ -104,6 +111,24 @@ static bool is_there(const struct sl_process *process, const struct sl_oom *oom,
 	return there;
 }
 
+/* A request unlike those of all steps before; in its own step the line may have asked for as much already. */
+static bool tell_step(struct sl_oom_causes *story, const struct sl_oom *oom)
+{
+	if (oom->pass_births < SPIKE_BIRTHS || !oom->pass_most || oom->asked_bytes < SPIKE_TIMES * oom->pass_most)
+		return false;
+	story->fact = (struct sl_story){.kind = SL_STORY_STEP,
+					.stack = oom->stack,
+					.bytes = oom->asked_bytes,
+					.before = oom->pass_most,
+					.count = oom->pass_births,
+					.times = (double)oom->asked_bytes / (double)oom->pass_most};
+	snprintf(story->text, sizeof(story->text),
+		 "requests of this step are %.1f times the largest of the %llu before it at this line, %s", story->fact.times,
+		 (unsigned long long)oom->pass_births, SL_SIZE(oom->pass_most));
+	snprintf(story->advice, sizeof(story->advice), "bound what this step's sizes come from, such as a batch or a sequence");
+	return true;
+}
+
 /* A place that asks for more each time. */
 static bool tell_larger(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
 {
@@ -113,6 +138,10 @@ static bool tell_larger(struct sl_oom_causes *story, struct sl_process *process,
 		if (found->device != oom->device || !found->larger || !is_there(process, oom, found->larger))
 			continue;
 		sl_oom_causes_larger(story->text, sizeof(story->text), process, found);
+		story->fact = (struct sl_story){.kind = SL_STORY_LARGER,
+						.stack = found->larger->stack,
+						.bytes = found->larger_to,
+						.before = found->larger_from};
 		sl_oom_causes_advise(story, oom, "limit what is asked for there, such as a batch or a sequence length",
 				     SL_BUT_ONCE);
 		return true;
@@ -138,12 +167,26 @@ static bool tell_surge(struct sl_oom_causes *story, struct sl_process *process, 
 		snprintf(story->text, sizeof(story->text),
 			 "memory held or asked for at %s rose to %s: %.1f times the highest of the %llu rises before", where,
 			 SL_SIZE(here->bytes), (double)here->bytes / (double)here->most, (unsigned long long)here->count);
+		story->fact = (struct sl_story){SL_STORY_SURGE,
+						track->stack,
+						here->bytes,
+						here->most,
+						here->count,
+						(double)here->bytes / (double)here->most,
+						NULL};
 	} else if (is_surge(all)) {
 		sl_owners_line(process, oom->stack, 2, where, sizeof(where));
 		snprintf(
 			story->text, sizeof(story->text),
 			"memory would have risen to %s, the last part of it at %s: %.1f times the highest of the %llu rises before",
 			SL_SIZE(all->bytes), where, (double)all->bytes / (double)all->most, (unsigned long long)all->count);
+		story->fact = (struct sl_story){SL_STORY_SURGE,
+						oom->stack,
+						all->bytes,
+						all->most,
+						all->count,
+						(double)all->bytes / (double)all->most,
+						NULL};
 	} else {
 		return false;
 	}
@@ -165,6 +208,8 @@ static bool tell_teeth(struct sl_oom_causes *story, struct sl_process *process, 
 		 "it grew from round to round at %s: each of %llu rises was higher than all before, and this is %.1f times the "
 		 "first",
 		 where, (unsigned long long)here->rose, (double)here->bytes / (double)here->first);
+	story->fact = (struct sl_story){SL_STORY_TEETH, process->model->tracks.item[oom->surge - 1].stack, here->bytes, here->first,
+					here->rose,	(double)here->bytes / (double)here->first,	   NULL};
 	sl_oom_causes_advise(story, oom, "limit what a round gathers there", SL_BUT_ONCE);
 	return true;
 }
@@ -222,6 +267,8 @@ static bool tell_jump(struct sl_oom_causes *story, struct sl_process *process, c
 		 timeless ? "" : sl_format_duration(then, sl_process_unix(process, then_ns) - process->report->started_unix_ns),
 		 (double)most / (double)before, sl_stack_same(stack, oom->stack) ? "the last part of it at" : "most of it new at",
 		 where);
+	story->fact = (struct sl_story){
+		.kind = SL_STORY_JUMP, .stack = stack, .bytes = most, .before = before, .times = (double)most / (double)before};
 	sl_oom_causes_advise(story, oom, "bound what is held at once there", SL_BUT_ONCE);
 	return true;
 }
@@ -247,6 +294,7 @@ static bool tell_largest(struct sl_oom_causes *story, const struct sl_process *p
 		return false;
 	snprintf(story->text, sizeof(story->text), "%s: the largest that succeeded was %s",
 		 exceeded ? "one of the largest requests" : "the largest request of all", SL_SIZE(most));
+	story->fact = (struct sl_story){.kind = SL_STORY_LARGEST, .stack = oom->stack, .bytes = oom->asked_bytes, .before = most};
 	snprintf(story->advice, sizeof(story->advice),
 		 "check what the size comes from: a batch, a shape, a count; up to %s would have fitted",
 		 SL_SIZE(sl_units_room(oom)));
@@ -267,6 +315,11 @@ static bool tell_attempts(struct sl_oom_causes *story, struct sl_process *proces
 		 "it grew from %s to %s over %u failed attempts at %s: the memory that each had got before it failed was never "
 		 "given back",
 		 SL_SIZE(first->live_bytes), SL_SIZE(oom->live_bytes), account->attempts_before + 1, where);
+	story->fact = (struct sl_story){.kind = SL_STORY_ATTEMPTS,
+					.stack = oom->stack,
+					.bytes = oom->live_bytes,
+					.before = first->live_bytes,
+					.count = account->attempts_before + 1};
 	snprintf(story->advice, sizeof(story->advice), "when an attempt fails, free what it got before the next one begins");
 	return true;
 }
@@ -286,6 +339,7 @@ static bool tell_holder(struct sl_oom_causes *story, struct sl_process *process,
 			 (double)oom->asked_bytes / (double)oom->place_most, SL_SIZE(oom->place_most));
 	snprintf(story->text, sizeof(story->text), "%s of it, in %llu block%s, was made at %s and not given back%s",
 		 SL_SIZE(most->bytes), (unsigned long long)most->blocks, most->blocks == 1 ? "" : "s", where, before);
+	story->fact = (struct sl_story){.kind = SL_STORY_HOLDER, .stack = site->stack, .bytes = most->bytes, .count = most->blocks};
 	sl_oom_causes_advise(story, oom, "hold less there, or ask for less here", "");
 	return true;
 }
@@ -295,7 +349,7 @@ bool sl_oom_causes_tell(struct sl_oom_causes *story, struct sl_process *process,
 {
 	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else freeing everything would not be enough */
 
-	return tell_attempts(story, process, oom, account) || tell_request(story, oom) ||
+	return tell_attempts(story, process, oom, account) || tell_request(story, oom) || tell_step(story, oom) ||
 	       (fits && tell_limit(story, process, oom, account)) || (fits && sl_oom_causes_grew(story, process, oom)) ||
 	       (fits && tell_surge(story, process, oom)) || tell_teeth(story, process, oom) || tell_jump(story, process, oom) ||
 	       (fits && tell_larger(story, process, oom)) || tell_largest(story, process, oom) ||

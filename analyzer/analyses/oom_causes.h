@@ -7,6 +7,7 @@
 
 /* text: the end of a sentence */
 struct sl_oom_causes {
+	struct sl_story fact;
 	char text[800], advice[400];
 };
 

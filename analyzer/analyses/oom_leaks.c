@@ -191,6 +191,11 @@ bool sl_oom_causes_grew(struct sl_oom_causes *story, struct sl_process *process,
 	if (kept->verdict == SL_KEPT_UNCLEAR) {
 		bool chunks = say_taken(taken, sizeof(taken), process, kept, what) && may_be_chunks(process, kept);
 
+		story->fact = (struct sl_story){.kind = SL_STORY_TOOK,
+						.stack = kept->track->stack,
+						.bytes = then,
+						.count = kept->blocks,
+						.words = chunks ? "chunks" : NULL};
 		snprintf(story->text, sizeof(story->text), "it took memory and did not free it, most %s: %sa leak%s", taken,
 			 sl_oom_causes_first_rise(oom) ? "a first step that is too large, " : "",
 			 chunks ? ", model loading, or chunks of the program's own allocator, which may be fragmented"
@@ -203,6 +208,8 @@ bool sl_oom_causes_grew(struct sl_oom_causes *story, struct sl_process *process,
 		return true;
 	}
 	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
+	story->fact = (struct sl_story){
+		.kind = SL_STORY_GREW, .stack = kept->track->stack, .bytes = together, .before = then, .count = places};
 	if (places > 1)
 		snprintf(story->text, sizeof(story->text), "it grew: %u places leak, %s together, most at %s, %s", places,
 			 SL_SIZE(together), where, what);

@@ -70,6 +70,7 @@ bool sl_oom_causes_retry(struct sl_oom_causes *story, struct sl_process *process
 	snprintf(story->text, sizeof(story->text),
 		 "a try at %s had failed before, and the %s that it had got there was not given back: the exception may keep it",
 		 where, SL_SIZE(kept));
+	story->fact = (struct sl_story){.kind = SL_STORY_RETRY, .stack = first->stack, .bytes = kept};
 	sl_oom_causes_advise(story, oom, "leave the handler of the error, or drop the exception, before the next try", "");
 	return true;
 }

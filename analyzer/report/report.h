@@ -114,6 +114,43 @@ enum sl_cause {
 	SL_CAUSE_FULL,	     /* the process itself held the memory */
 };
 #define SL_OTHERS_MAX 64
+
+/*
+ * What led to an error, as far as the trace proves it: a kind with its line and figures.  `bytes`, `before`, `count` and `times`
+ * mean what is written at the kind; SL_UNKNOWN, 0: not known.
+ */
+enum sl_story_kind {
+	SL_STORY_NONE,
+	SL_STORY_ATTEMPTS,  /* before, bytes: held at the first and the last of `count` attempts, each of which kept what it got */
+	SL_STORY_RETRY,	    /* bytes: got by a failed try at `stack`, and still held */
+	SL_STORY_REQUEST,   /* the request is `times` as large as `before`, the largest of `count` at its line */
+	SL_STORY_STEP,	    /* the same, of all requests before this step */
+	SL_STORY_LIMIT,	    /* a limit of the context, raised at `stack`, has the context set `bytes` aside */
+	SL_STORY_GREW,	    /* `count` lines leak, `bytes` together, most at `stack` */
+	SL_STORY_TOOK,	    /* lines took `bytes` and freed none, most at `stack`; nothing tells what for */
+	SL_STORY_SURGE,	    /* what `stack` holds rose to `bytes`, `times` the highest of `count` rises before, `before` */
+	SL_STORY_TEETH,	    /* each of `count` rises at `stack` was higher than all before; `bytes` is `times` the first */
+	SL_STORY_JUMP,	    /* `before` were held at most, then `times` that, most of it at `stack` */
+	SL_STORY_LARGER,    /* requests at `stack` grew from `before` to `bytes`, on average */
+	SL_STORY_LARGEST,   /* the request is the largest of all; `before` is the largest that was granted */
+	SL_STORY_HOLDER,    /* `stack` made `bytes` in `count` blocks and gave none back */
+	SL_STORY_OPTIMIZER, /* the first step's state needs `bytes`, of which `before` were made; `words`: which optimizer */
+	SL_STORY_SERIES,    /* a tensor is made again at `stack`, `count` larger each time; it has `before`, its copy `bytes` */
+	SL_STORY_ACTIVATIONS, /* graphs of `count` batches are held, `bytes` in all, without a backward pass */
+	SL_STORY_AGAIN,	      /* tensors made again, larger each time, hold `bytes`; most at `stack` */
+	SL_STORY_INPUT,	      /* the input of this step has `bytes`, that of `count` steps before `before` at most */
+	SL_STORY_FIRST_PASS,  /* the first forward pass had made `bytes` */
+	SL_STORY_CACHES,      /* key-value caches hold `bytes` in `count` tensors */
+	SL_STORY_POOL,	      /* the pool of `words` holds `bytes`, of which `before` are in use */
+};
+struct sl_story {
+	enum sl_story_kind kind;
+	struct sl_stack stack;
+	uint64_t bytes, before, count;
+	double times;
+	const char *words; /* static or of the model */
+};
+
 struct sl_account {
 	uint64_t cached, largest_cached; /* unused memory that PyTorch kept */
 	/* memory of this process that no call named; rounding: about; aside: what its limit had the context set aside */
@@ -135,10 +172,11 @@ struct sl_account {
 	enum sl_cause cause;
 	/* Earlier attempts at the same place, after which nothing was freed: reported together with this one. */
 	unsigned attempts_before;
-	unsigned first_attempt;	   /* index of the first of them, or its own */
-	bool told_later;	   /* it is such an earlier attempt */
-	bool held_by_try;	   /* a try that the program caught still holds enough: no change of its steps is asked for */
-	bool replayed;		   /* SL_CAUSE_FRAGMENTED: by the replay of all requests; else by what was unused when it failed */
+	unsigned first_attempt; /* index of the first of them, or its own */
+	bool told_later;	/* it is such an earlier attempt */
+	bool held_by_try;	/* a try that the program caught still holds enough: no change of its steps is asked for */
+	bool replayed;		/* SL_CAUSE_FRAGMENTED: by the replay of all requests; else by what was unused when it failed */
+	struct sl_story story;
 	char *cause_text, *advice; /* one sentence each; advice may be NULL */
 };
 

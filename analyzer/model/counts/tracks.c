@@ -245,6 +245,11 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	if (course->died)
 		turn(track, course);
 	course->larger += bytes > track->most_bytes;
+	if (course->pass != tracks->passes) {
+		course->pass = tracks->passes;
+		course->most_before = track->most_bytes;
+		course->births_before = track->births;
+	}
 	track->live_bytes += bytes;
 	track->live_blocks++;
 	track->born_bytes += bytes;

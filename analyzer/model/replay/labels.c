@@ -73,6 +73,12 @@ static void forget_oldest(struct sl_model *model, struct sl_thread_state *state)
 	memmove(state->ranges.item, state->ranges.item + SL_OPEN_RANGES_MAX / 2, state->ranges.count * sizeof(*state->ranges.item));
 }
 
+/* "step_#", "backward_#": its entries are the program's own steps. */
+static bool is_numbered(const char *text)
+{
+	return text && strchr(text, '#') && strncmp(text, "TSL:", 4) != 0;
+}
+
 static void begin(struct sl_model *model, uint32_t thread, const struct sl_item *item, uint64_t id)
 {
 	const struct sl_event *event = item->event;
@@ -80,8 +86,10 @@ static void begin(struct sl_model *model, uint32_t thread, const struct sl_item 
 
 	fold_peak(model);
 	forget_oldest(model, state);
-	if (!state->ranges.count)
+	if (!state->ranges.count) {
 		sl_ledger_ranged(model, state, 1);
+		model->tracks.passes += is_numbered(sl_defs_text(model->defs, event->label));
+	}
 	sl_between_entry(model, event, sl_item_step(item, model->defs));
 	*SL_PUSH(&state->ranges) = (struct sl_open_range){
 		.label = label_of(model, event->label),

@@ -80,13 +80,20 @@ static bool has_rows(const struct sl_item *item)
 /* Takes what the place asked for before. */
 static void take_place(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item, const struct sl_track *track)
 {
+	const struct sl_track_course *course;
+	bool within;
+
 	if (!track)
 		return;
 	oom->place_births = track->births;
 	oom->place_most = track->most_bytes;
+	course = &model->tracks.course[track - model->tracks.item];
+	within = course->pass == model->tracks.passes;
+	oom->pass_births = within ? course->births_before : track->births;
+	oom->pass_most = within ? course->most_before : track->most_bytes;
 	if (has_rows(item) && oom->place_births && track->born_bytes == oom->place_births * oom->place_most)
 		oom->padded_bytes = oom->place_most;
-	oom->sought = was_got_over(model, oom) || is_sought(oom, track, &model->tracks.course[track - model->tracks.item]);
+	oom->sought = was_got_over(model, oom) || is_sought(oom, track, course);
 }
 
 static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t held)

@@ -327,6 +327,7 @@ struct sl_oom {
 	uint64_t context_bytes, module_bytes, rounded;
 	uint64_t largest_cached;	   /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
 	uint64_t place_births, place_most; /* blocks born at the same site before, and the largest of them */
+	uint64_t pass_births, pass_most;   /* the same of those before the outermost label that was open, as a step */
 	uint64_t
 		padded_bytes; /* what each of them took, if all took the same and their rows are padded (cudaMallocPitch); else 0 */
 	struct sl_surge device_rise, place_rise; /* what was held then and the rises before, on the device and at the place */

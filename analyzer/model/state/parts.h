@@ -400,6 +400,8 @@ struct sl_track_course {
 	/* 1 + site of the newest block if that was freed before another was asked for; 0: it lives */
 	uint32_t newest_ended;
 	uint32_t larger; /* births larger than all before them */
+	/* pass: of struct sl_tracks, at the last birth; before it: the largest block, and births */
+	uint64_t pass, most_before, births_before;
 	uint64_t births_per_window, births_in_last;
 	uint64_t lived;	     /* the most births that a freed block outlived, rounded to a window */
 	uint64_t late_lived; /* the same for blocks freed since death_tick */
@@ -424,6 +426,7 @@ struct sl_tracks {
 	uint64_t ticks;			      /* births at all sites */
 	uint64_t asked;			      /* births at all sites plus requests that failed */
 	uint64_t launches;		      /* of graphs */
+	uint64_t passes;		      /* entries of outermost labels, as steps */
 	uint64_t last_birth_ns;
 	uint64_t teardown_ns; /* first death after which nothing was allocated any more; 0: none */
 	/* the end of the last call that freed; how often the program did something else for SL_TRACK_PAUSE_NS before the next */
