@@ -5,6 +5,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/missing.h"
+#include "analyzer/source/source.h"
 
 #define FOLDER (PATH_MAX + 16)
 
@@ -111,6 +112,7 @@ static int native_report(struct sl_report_options *options, char **paths, unsign
 	int status = sl_native_open(&report, paths, count, &options->pipeline);
 
 	report.html_max_bytes = options->html_max_bytes;
+	report.source = options->no_source ? NULL : sl_source_new();
 	if (status == SL_EXIT_FINE)
 		status = options->json	? print_json(&report)
 			 : options->oom ? print_oom(&report)

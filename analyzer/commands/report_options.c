@@ -34,6 +34,7 @@ const struct sl_option sl_report_options_table[] = {
 	{"--issue-states", 0, "FILE", "states of issues: a JSON object from fingerprint id to open, resolved, ignored or regressed",
 	 SL_TO_TEXT(states_file)},
 	SL_OPTION_SYMBOLS,
+	{"--no-source", 0, NULL, "read no source of the program", SL_TO_FLAG(no_source)},
 	{0},
 };
 

@@ -6,6 +6,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/model/replay/replay.h"
 #include "analyzer/report/words.h"
+#include "analyzer/source/source.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -168,6 +169,7 @@ void sl_report_free(struct sl_report *report)
 	SL_DROP(&report->unread);
 	sl_places_free(report->places);
 	sl_symbols_free(report->symbols);
+	sl_source_free(report->source);
 	sl_images_free(&report->images);
 }
 

@@ -198,6 +198,7 @@ struct sl_finding {
 };
 
 struct sl_changes; /* change.h */
+struct sl_source;
 struct sl_places;
 void sl_places_free(struct sl_places *places); /* place.h */
 struct sl_roles;
@@ -333,6 +334,7 @@ struct sl_report {
 	SL_VECTOR(struct sl_finding) findings; /* most severe first */
 	struct sl_skew skew;
 	struct sl_symbols *symbols;
+	struct sl_source *source; /* source/source.h, and the report's; NULL: no source may be read */
 	struct sl_places *places; /* of all processes, when first asked for */
 	unsigned missed_said;	  /* libraries without names that are among the warnings */
 	struct sl_pipeline_options options;

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program's source: the text of a frame's line, and what the text tells of what happens to a block that the line made.
+ *
+ * A trace names the files, so a stranger chooses them.  A file is read only if all of this holds (SECURITY.md, tests/hostile):
+ *  - this host recorded the trace, and no pack brought it;
+ *  - its name has the suffix of a source;
+ *  - it lies below the recorded working folder, and no link leads to it;
+ *  - it is a regular file of the trace's owner.  Where root recorded, the reader's own are read too;
+ *  - it is not newer than the recording.  Otherwise its lines may be others;
+ *  - it has at most SL_SOURCE_FILE bytes, and all files together SL_SOURCE_FILES.
+ *
+ * A handle serves a run, and each file is opened once.  Answers live as long as the handle.  One thread.
+ */
+#pragma once
+
+#include "analyzer/symbols/symbols.h"
+
+#define SL_SOURCE_FILE	(2u << 20)
+#define SL_SOURCE_FILES (32u << 20)
+#define SL_SOURCE_LINE	200 /* bytes of a line's text; a longer one is cut */
+
+struct sl_source;
+struct sl_source *sl_source_new(void);
+void sl_source_free(struct sl_source *source); /* NULL: nothing */
+
+/* Why a line has no text, in the order in which it is found out. */
+enum sl_source_why {
+	SL_SOURCE_FOUND,
+	SL_SOURCE_OFF,	     /* there is no handle: --no-source, the server */
+	SL_SOURCE_NO_LINE,   /* the frame names no file or line, or none that is a source */
+	SL_SOURCE_ELSEWHERE, /* another host recorded it, or a pack brought it */
+	SL_SOURCE_OUTSIDE,   /* not below the working folder, or the trace does not say which that was */
+	SL_SOURCE_MISSING,   /* no such file; or a link, no regular file, or one that may not be read */
+	SL_SOURCE_STRANGER,  /* a file of somebody else's */
+	SL_SOURCE_CHANGED,   /* newer than the recording */
+	SL_SOURCE_LARGE,     /* beyond a limit above */
+	SL_SOURCE_SHORT,     /* the file has no such line, or it is empty */
+	SL_SOURCE_WHY_END,
+};
+
+/* A clause for people: "the file has changed since"; "" for SL_SOURCE_FOUND. */
+const char *sl_source_says(enum sl_source_why why);
+
+/*
+ * The text of the frame's line, without the blanks around it.  A hostile file has any bytes: print it through
+ * analyzer/base/escape.h.  NULL: `why` tells.  source: NULL where nobody may read sources.  why: may be NULL.
+ */
+const char *sl_source_line(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame,
+			   enum sl_source_why *why);
