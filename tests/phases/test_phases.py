@@ -31,7 +31,7 @@ class Program:
         self.lines = [number for number, line in enumerate(lines, 1) if line.endswith("# CULPRIT")]
 
     def answer(self, said):
-        """said: pairs of a word and the text or the line that has the place.  The answer, and what contradicts it."""
+        """said: pairs of a word and the text or the line that has the place.  The answer."""
         words = {"LEAK" if word.startswith(("LEAK", "GROW")) else word for word, _ in said}
         for word, line in said:
             if line not in self.lines:
@@ -63,7 +63,7 @@ def in_report(program, report):
 
 
 def in_check(program, analyze, traces):
-    """A dry run of a program that reads values is unknown for that alone, so the rule `dry` is not looked at."""
+    """A dry run of a program that reads values is unknown for that reason, so the rule `dry` is left out."""
     done = subprocess.run([analyze, "check", "--strict", "--json", "--max-leak", "1M", "."], capture_output=True, text=True, cwd=traces)
     said = [("LEAK" if outcome["rule"] == "max-leak" and outcome["level"] != "unknown" else "HELD", outcome["line"])
             for outcome in json.loads(done.stdout)["outcomes"] if outcome["fails"] and outcome["rule"] != "dry"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A server of a language model: weights, a warm-up of each batch size, then requests, whose pages of keys and values go when each is answered."""
+"""A server of a language model: weights, a warm-up of each batch size, then requests.  An answered request gives its pages back."""
 import ctypes
 import random
 import sys

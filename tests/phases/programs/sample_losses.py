@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A training that keeps the losses of all samples of each step, for a plot that nobody draws; then an evaluation and an export."""
+"""A training that keeps the losses of all samples of each step, for a plot that is never drawn; then an evaluation and an export."""
 import ctypes
 import random
 import sys
