@@ -14,6 +14,7 @@
 
 struct sl_source {
 	struct sl_map files; /* by whole path: struct sl_source_file */
+	struct sl_map kept;
 	struct sl_arena texts;
 	size_t bytes;
 	char host[HOST_NAME_MAX + 1];
@@ -42,6 +43,7 @@ void sl_source_free(struct sl_source *source)
 		free(file);
 	}
 	sl_map_free(&source->files);
+	sl_map_free(&source->kept);
 	sl_arena_free(&source->texts);
 	free(source);
 }
@@ -228,6 +230,11 @@ const struct sl_source_file *sl_source_open(struct sl_source *source, const stru
 	else
 		*why = file->why;
 	return *why ? NULL : file;
+}
+
+const char *sl_source_keep(struct sl_source *source, const char *text)
+{
+	return sl_map_intern(&source->kept, text);
 }
 
 const char *sl_source_line(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame,

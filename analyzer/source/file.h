@@ -22,3 +22,6 @@ static inline const char *sl_source_file_line(const struct sl_source_file *file,
 {
 	return line && line <= file->lines.count ? file->text + file->lines.item[line - 1] : NULL;
 }
+
+/* A copy that lives as long as the handle. */
+const char *sl_source_keep(struct sl_source *source, const char *text);

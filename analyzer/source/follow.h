@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Follows a block through one function of Python: which names hold it from a line on, whether the function hands it out, and
+ * which lines store it where it outlives the pass.  keeper.c asks this of each frame of a stack.
+ */
+#pragma once
+
+#include "analyzer/source/python.h"
+
+/* How a value holds the block: not at all, through autograd's graph or an unknown call, or as what it is or contains. */
+enum sl_follow_hold { SL_HOLDS_NOT, SL_HOLDS_GRAPH, SL_HOLDS_IT };
+
+/* Lines that store it, the surest last: an attribute has only the last one, a sum has the graph, a container has all. */
+enum sl_follow_store { SL_STORE_LAST, SL_STORE_SUM, SL_STORE_LOCAL, SL_STORE_CONTAINER };
+
+struct sl_follow_file {
+	const char *path; /* as the frame names it */
+	struct sl_python python;
+	bool imported; /* its imports were read too */
+};
+
+struct sl_follow_found {
+	const struct sl_follow_file *file;
+	uint32_t line, function; /* function: statement of its header */
+	enum sl_follow_store store;
+	enum sl_follow_hold hold;
+};
+
+/* The run of one question. */
+struct sl_follow_case {
+	struct sl_source *source;
+	const struct sl_trace *trace;
+	SL_VECTOR(struct sl_follow_file *) files;
+	SL_VECTOR(struct sl_follow_found) found;
+	uint64_t steps; /* tokens that were looked at */
+	bool looped;	/* a frame further out is in a loop */
+};
+
+#define SL_FOLLOW_NAMES 64
+
+struct sl_follow {
+	struct sl_follow_case *of;
+	struct sl_follow_file *file;
+	uint32_t function;		 /* header; SL_PYTHON_NONE: the module */
+	uint32_t line;			 /* that made it, or called what did; 0: it came by a parameter */
+	bool first;			 /* the frame is the innermost: the line made it */
+	const char *callee;		 /* of that call; NULL: any call of the line */
+	enum sl_follow_hold callee_hold; /* how the call's value holds it */
+	unsigned calls;			 /* how deep calls are entered still */
+	uint32_t statement;		 /* that is looked at */
+	struct {
+		const struct sl_python_token *name, *attribute; /* attribute NULL: the name itself */
+		enum sl_follow_hold hold;
+	} held[SL_FOLLOW_NAMES];
+	unsigned held_count, depth;
+	enum sl_follow_hold returned;
+	bool self_holds; /* an attribute of its object holds it */
+};
+
+/* NULL: it may not be read. */
+struct sl_follow_file *sl_follow_open(struct sl_follow_case *of, const char *path);
+
+/* From statement `from` to the function's end, and around its loops. */
+void sl_follow_run(struct sl_follow *f, uint32_t from);
+
+void sl_follow_hold(struct sl_follow *f, const struct sl_python_token *name, const struct sl_python_token *attribute,
+		    enum sl_follow_hold hold);
+
+/* True: the statement runs without autograd: a decorator or a `with` around it says so. */
+bool sl_follow_is_without_grad(const struct sl_python *python, uint32_t statement);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/source/follow.h"
+
+#include <string.h>
+
+#define FRAMES 24
+
+/* A frame that Python makes inside a function for a part of it. */
+static bool is_inner(const struct sl_stack_frame *frame)
+{
+	return frame->function && (!strcmp(frame->function, "<listcomp>") || !strcmp(frame->function, "<genexpr>") ||
+				   !strcmp(frame->function, "<dictcomp>") || !strcmp(frame->function, "<setcomp>") ||
+				   !strcmp(frame->function, "<lambda>"));
+}
+
+/* A function as the text has it: the last part of "Layer.forward". */
+static const char *name_of(const struct sl_stack_frame *frame)
+{
+	const char *dot = frame->function ? strrchr(frame->function, '.') : NULL;
+
+	return dot ? dot + 1 : frame->function;
+}
+
+static bool begin(struct sl_follow *f, struct sl_follow_case *of, const struct sl_stack_frame *frame)
+{
+	*f = (struct sl_follow){.of = of, .line = frame->line, .calls = 2};
+	f->file = frame->file ? sl_follow_open(of, frame->file) : NULL;
+	if (!f->file)
+		return false;
+	f->statement = sl_python_at(&f->file->python, frame->line);
+	if (f->statement == SL_PYTHON_NONE)
+		return false;
+	f->function = sl_python_around(&f->file->python, f->statement, " def ", SL_PYTHON_NONE);
+	return true;
+}
+
+/* The call of that name is on the line; a method that is called as its object, or a property, is not. */
+static bool is_named(const struct sl_follow *f, const char *name)
+{
+	const struct sl_python_statement *s = &f->file->python.statement.item[f->statement];
+
+	for (uint32_t i = s->first; i < s->end; i++)
+		if (sl_python_is(&f->file->python, i, name))
+			return true;
+	return false;
+}
+
+static bool is_in_loop(struct sl_follow_case *of, const struct sl_stack_frame *frame)
+{
+	struct sl_follow f;
+
+	return begin(&f, of, frame) && sl_python_around(&f.file->python, f.statement, " for while ", f.function) != SL_PYTHON_NONE;
+}
+
+/* The object whose method is called on the line: of "s.fill()" it is s. */
+static void hold_object(struct sl_follow *f, const char *method)
+{
+	const struct sl_python *python = &f->file->python;
+	const struct sl_python_statement *s = &python->statement.item[f->statement];
+
+	for (uint32_t i = s->first + 2; i < s->end; i++)
+		if (sl_python_is(python, i, method) && sl_python_is(python, i - 1, ".") &&
+		    python->token.item[i - 2].kind == SL_PYTHON_NAME && (i - 2 == s->first || !sl_python_is(python, i - 3, ".")))
+			sl_follow_hold(f, &python->token.item[i - 2], NULL, SL_HOLDS_IT);
+}
+
+/* The surest line; NULL: there is none, or two remain. */
+static const struct sl_follow_found *choose(const struct sl_follow_case *of)
+{
+	const struct sl_follow_found *best = NULL;
+	bool two = false;
+
+	for (size_t i = 0; i < of->found.count; i++) {
+		const struct sl_follow_found *one = &of->found.item[i];
+		int more = !best		       ? 1
+			   : one->store != best->store ? (int)one->store - (int)best->store
+						       : (int)one->hold - (int)best->hold;
+
+		two = more > 0 ? false : two || more == 0;
+		best = more > 0 ? one : best;
+	}
+	return two ? NULL : best;
+}
+
+bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames, unsigned count,
+		      struct sl_stack_frame *keeper)
+{
+	struct sl_follow_case of = {.source = source, .trace = trace};
+	enum sl_follow_hold held = SL_HOLDS_IT;
+	const struct sl_follow_found *best = NULL;
+	const char *callee = NULL;
+	bool object = false, first = true, constructor;
+	struct sl_follow f;
+
+	for (unsigned i = 0; i < count && i < FRAMES; i++) {
+		if (is_inner(&frames[i]) && i + 1 < count)
+			continue;
+		of.looped = false;
+		for (unsigned k = i + 1; k < count && k < FRAMES; k++)
+			of.looped |= is_in_loop(&of, &frames[k]);
+		if (!begin(&f, &of, &frames[i]))
+			break;
+		f.callee = callee && is_named(&f, callee) ? callee : NULL;
+		f.callee_hold = held;
+		f.first = first;
+		first = false;
+		if (object && callee)
+			hold_object(&f, callee);
+		if (held || f.held_count)
+			sl_follow_run(&f, f.statement);
+		best = choose(&of);
+		constructor = frames[i].function && !strcmp(name_of(&frames[i]), "__init__");
+		held = constructor && f.self_holds ? SL_HOLDS_IT : f.returned;
+		object = f.self_holds && !constructor;
+		callee = constructor ? NULL : name_of(&frames[i]);
+		if ((best && best->store == SL_STORE_CONTAINER) || (!held && !object))
+			break;
+	}
+	if (best)
+		*keeper = (struct sl_stack_frame){.python = true, .own = true, .file = best->file->path, .line = best->line};
+	for (size_t i = 0; i < of.files.count; i++) {
+		sl_python_free(&of.files.item[i]->python);
+		free(of.files.item[i]);
+	}
+	SL_DROP(&of.files);
+	SL_DROP(&of.found);
+	return best != NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* ask FOLDER FILE:LINE:FUNCTION...: the line that likely keeps what a stack made, innermost frame first, or "-". */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/source/source.h"
+
+int main(int argc, char **argv)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX] = {0}, keeper;
+	struct sl_frames file = {.path = "rank-00000-1.msgpack.zst", .owner = geteuid()};
+	struct sl_trace trace = {.files = &file, .file_count = 1};
+	struct sl_source *source = sl_source_new();
+	char host[HOST_NAME_MAX + 1] = "", folder[PATH_MAX];
+	const char *text;
+	unsigned count = 0;
+
+	gethostname(host, sizeof(host) - 1);
+	if (argc < 3 || argc - 2 > SL_STACK_MAX || !realpath(argv[1], folder))
+		return 2;
+	trace.header.host = host;
+	trace.header.cwd = folder;
+	trace.header.started_ns = UINT64_MAX;
+	for (int i = 2; i < argc; i++, count++) {
+		char *line = strchr(argv[i], ':'), *function = line ? strchr(line + 1, ':') : NULL;
+
+		if (!function)
+			return 2;
+		*line = *function = 0;
+		frames[count] = (struct sl_stack_frame){.python = true, .own = true, .file = argv[i], .function = function + 1};
+		frames[count].line = (uint32_t)strtoul(line + 1, NULL, 10);
+	}
+	if (sl_source_keeper(source, &trace, frames, count, &keeper)) {
+		text = sl_source_line(source, &trace, &keeper, NULL);
+		printf("%s:%u\t%s\n", keeper.file, keeper.line, text ?: "?");
+	} else {
+		puts("-");
+	}
+	sl_source_free(source);
+	return 0;
+}
