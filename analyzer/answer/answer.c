@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "common/base.h"
 
 static const struct {
 	const char *text;
@@ -41,7 +42,7 @@ enum sl_tone sl_answer_tone(enum sl_word word)
 	return words[word].tone;
 }
 
-const char *sl_answer_label(enum sl_label label)
+const char *sl_answer_label(enum sl_said_as label)
 {
 	static const char *const names[SL_LABEL_COUNT] = {"why",  "fix",  "tried", "need",  "fits", "less",
 							  "else", "open", "note",  "cards", "ran",  "held"};
@@ -148,7 +149,7 @@ void sl_answer_brief(struct sl_answer *answer, const char *format, ...)
 	answer->brief = PRINT(answer->of, format);
 }
 
-void sl_answer_say(struct sl_answer *answer, enum sl_label label, const char *format, ...)
+void sl_answer_say(struct sl_answer *answer, enum sl_said_as label, const char *format, ...)
 {
 	*SL_PUSH(&answer->label[label]) = PRINT(answer->of, format);
 }

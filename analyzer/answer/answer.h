@@ -41,7 +41,7 @@ enum sl_tone { SL_TONE_BAD, SL_TONE_WARNING, SL_TONE_GOOD };
 enum sl_tone sl_answer_tone(enum sl_word word);
 
 /* The labels of a verdict, in the order in which faces print them. */
-enum sl_label {
+enum sl_said_as {
 	SL_LABEL_WHY,
 	SL_LABEL_FIX,
 	SL_LABEL_TRIED,
@@ -56,7 +56,7 @@ enum sl_label {
 	SL_LABEL_HELD,
 	SL_LABEL_COUNT,
 };
-const char *sl_answer_label(enum sl_label label); /* "why" */
+const char *sl_answer_label(enum sl_said_as label); /* "why" */
 
 /* A frame of the program's own, outermost first; NULL: not known. */
 struct sl_answer_line {
@@ -139,7 +139,7 @@ void sl_answers_note(struct sl_answers *answers, const char *format, ...) __attr
 struct sl_answer *sl_answer_add(struct sl_answers *answers, enum sl_word word, const char *id);
 void sl_answer_headline(struct sl_answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sl_answer_brief(struct sl_answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void sl_answer_say(struct sl_answer *answer, enum sl_label label, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void sl_answer_say(struct sl_answer *answer, enum sl_said_as label, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void sl_answer_figure(struct sl_answer *answer, const char *name, const char *unit, double value);
 /* Appends a frame; texts are copied, NULL stays NULL.  False: SL_ANSWER_FRAMES are there. */
 bool sl_answer_frame(struct sl_answer *answer, const struct sl_answer_line *line);

@@ -454,7 +454,7 @@ int sl_side_query(struct sl_catalogued *c, const char *text, long newest, struct
  * The style for stdout: its width (COLUMNS, else the terminal's, else 80); no colour with NO_COLOR, on a dumb terminal or in a
  * pipe.
  */
-struct sl_screen_style sl_terminal_style(void);
+struct sl_face_style sl_terminal_style(void);
 
 /* monitor --format sink: what running programs hold, as a telemetry sink that Python Stormlog reads while it grows.  One thread. */
 struct sl_tracking_settings {

@@ -62,7 +62,7 @@ static int print_json(struct sl_report *report)
 
 static int print_summary(struct sl_report *report, const struct sl_report_options *options, struct sl_destination *place)
 {
-	struct sl_screen_style style = sl_terminal_style();
+	struct sl_face_style style = sl_terminal_style();
 
 	if (sl_outputs_write(report, place))
 		style.saved = place->folder;
@@ -88,10 +88,10 @@ static void say_missing(void *context, bool damaged, const char *subject, const 
 
 static int print_oom(struct sl_report *report)
 {
-	struct sl_screen_style style = sl_terminal_style();
+	struct sl_face_style style = sl_terminal_style();
 	const struct sl_process *process;
 
-	style.only_oom = true;
+	style.brief = true;
 	sl_screen_report(report, stdout, &style);
 	if (!sl_report_first_oom(report, &process))
 		sl_missing_tell(report, say_missing, NULL);

@@ -8,10 +8,10 @@
 
 #define COLUMNS_MIN 40
 
-struct sl_screen_style sl_terminal_style(void)
+struct sl_face_style sl_terminal_style(void)
 {
 	const char *no_colour = getenv("NO_COLOR"), *columns = getenv("COLUMNS"), *term = getenv("TERM");
-	struct sl_screen_style style = {.columns = 80};
+	struct sl_face_style style = {.columns = 80};
 	struct winsize size;
 	bool tty = isatty(STDOUT_FILENO);
 

@@ -21,7 +21,7 @@ static void put_stack(struct sl_json *j, const struct sl_answer *answer)
 
 static void put_labels(struct sl_json *j, const struct sl_answer *answer)
 {
-	for (enum sl_label label = 0; label < SL_LABEL_COUNT; label++)
+	for (enum sl_said_as label = 0; label < SL_LABEL_COUNT; label++)
 		if (answer->label[label].count)
 			sl_json_texts(j, sl_answer_label(label), answer->label[label].item, answer->label[label].count);
 }

@@ -245,7 +245,7 @@ static void put_stack(struct page *page, const struct sl_answer *answer)
 }
 
 /* A sentence that begins with a line break stands on a line of its own. */
-static void put_label(struct page *page, const struct sl_answer *answer, enum sl_label label)
+static void put_label(struct page *page, const struct sl_answer *answer, enum sl_said_as label)
 {
 	const char *name = sl_answer_label(label);
 	unsigned column = TEXT;
@@ -279,7 +279,7 @@ static void put_labels(struct page *page, const struct sl_answer *answer)
 {
 	bool any = false;
 
-	for (enum sl_label label = 0; label < SL_LABEL_COUNT; label++) {
+	for (enum sl_said_as label = 0; label < SL_LABEL_COUNT; label++) {
 		if (!page->notes && (label == SL_LABEL_NOTE || label == SL_LABEL_LESS || label == SL_LABEL_RAN))
 			continue;
 		if (!any && answer->label[label].count)

@@ -113,7 +113,7 @@ static bool put_report(struct sl_report *report, put_how *how, FILE *out)
 /* The summary of the terminal as text of HTML. */
 static void put_text(struct sl_report *report, FILE *out)
 {
-	const struct sl_screen_style style = {.columns = 120};
+	const struct sl_face_style style = {.columns = 120};
 	char *text = NULL;
 	size_t size = 0;
 	FILE *words = sl_memory_must(open_memstream(&text, &size));

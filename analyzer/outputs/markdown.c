@@ -157,7 +157,7 @@ static void put_findings(FILE *out, const struct sl_report *report)
 
 static bool write_markdown(struct sl_report *report, FILE *out)
 {
-	const struct sl_screen_style style = {.columns = 120, .fenced = true};
+	const struct sl_face_style style = {.columns = 120, .fenced = true};
 
 	fputs("# GPU memory\n\n```\n", out);
 	sl_screen_report(report, out, &style);

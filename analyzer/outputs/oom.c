@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "analyzer/outputs/screen_page.h"
+#include "analyzer/answer/make.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/outputs/output.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/bundle_path.h"
@@ -21,13 +23,14 @@ struct writer {
 /* The lines about the error in the run's summary; `stormlog-analyze BUNDLE` prints them again. */
 static void put_account(struct sl_json *j, const struct writer *w)
 {
-	static const struct sl_screen_style style = {.ascii = true, .columns = 100};
+	static const struct sl_face_style style = {.ascii = true, .columns = 100};
 	char *text = NULL, *rest;
 	size_t length;
 	FILE *memory = sl_memory_must(open_memstream(&text, &length));
-	struct sl_screen_page page = {.report = w->report, .out = memory, .style = &style};
+	struct sl_answers *answers = sl_answer_error(w->report, w->process, (size_t)(w->oom - w->process->model->ooms.item));
 
-	sl_screen_oom(&page, w->process, (size_t)(w->oom - w->process->model->ooms.item));
+	sl_face_terminal(answers, memory, &style);
+	sl_answers_free(answers);
 	fclose(memory);
 	rest = text;
 	sl_json_array(j, "account");

@@ -7,6 +7,7 @@
 
 #include <limits.h>
 
+#include "analyzer/faces/faces.h"
 #include "analyzer/report/report.h"
 
 /*
@@ -111,15 +112,8 @@ const char *sl_outputs_lost(char *text, size_t size);
 /* report.json, for --json */
 bool sl_json_report(struct sl_report *report, FILE *out);
 
-/* The summary for people.  colour: escape sequences; ascii: no character beyond it; saved: path of the written
- * folder, NULL: nothing was written. */
-struct sl_screen_style {
-	bool colour, ascii, fenced; /* fenced: in a block of code between ``` */
-	bool only_oom;		    /* print only OUT OF MEMORY and RETRIED */
-	unsigned columns;
-	const char *saved;
-};
-void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_screen_style *style);
+/* The document of the run as text. */
+void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_face_style *style);
 
 /* Call it before the sandbox starts, if you will call sl_outputs_write. */
 void sl_outputs_prepare(void);

@@ -156,40 +156,50 @@ static const char *format_period(char *out, double ns)
 	return out;
 }
 
-void sl_leak_words_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const struct sl_kept *kept)
 {
-	const struct sl_iterations *steps = &process->iterations;
 	double once = at_once(kept), every = steps_between(process, kept, once);
 	double span = (double)(kept->track->last_ns - kept->track->first_ns);
 	double told = every < 1.5 ? every > 0 : fabs(every - round(every)) > NEAR * every ? every : round(every);
 	double whole = kept->blocks && once == 1 && kept->verdict != SL_KEPT_COLLECTED ? kept->amount / (double)kept->blocks : 0;
-	double amount_of = kept->per_birth * once * (every ? told / every : 1);
-	char amount[SL_FORMAT_BYTES + 32], time[SL_FORMAT_BYTES];
+	struct sl_leak_pace pace = {.amount = kept->per_birth * once * (every ? told / every : 1)};
 
 	/* a rate that is finer than a block says how often one is kept */
-	if (amount_of > 0 && amount_of < (kept->count_only ? 0.95 : WHOLE_PART) * whole) {
-		span *= whole / amount_of;
-		told *= whole / amount_of;
-		amount_of = whole;
+	if (pace.amount > 0 && pace.amount < (kept->count_only ? 0.95 : WHOLE_PART) * whole) {
+		span *= whole / pace.amount;
+		told *= whole / pace.amount;
+		pace.amount = whole;
 	} else if (kept->rounds && kept->rounds < ROUNDS_MIN && kept->births == kept->track->births &&
 		   span < JUMP_PART * (double)(process->model->now_ns - process->model->first_ns)) {
-		describe_part(amount, sizeof(amount), kept,
-			      kept->verdict == SL_KEPT_COLLECTED ? kept->per_birth * (double)kept->births : kept->amount);
-		snprintf(out, size, "+%s in %s", amount, format_period(time, span));
-		return;
+		pace.amount = kept->verdict == SL_KEPT_COLLECTED ? kept->per_birth * (double)kept->births : kept->amount;
+		pace.at_once = true;
+		pace.ns = span;
+		return pace;
 	}
-	describe_part(amount, sizeof(amount), kept, amount_of);
-	if (once > 1 && kept->blocks == kept->births && !kept->count_only && told != 1)
-		snprintf(amount + strlen(amount), sizeof(amount) - strlen(amount), " in %.0f blocks", once);
-	if (told == 1)
-		snprintf(out, size, "+%s per %s", amount, sl_label_words(steps->name));
-	else if (told)
-		snprintf(out, size, "+%s every %.*f%s", amount, fabs(told - round(told)) > NEAR * told, told,
-			 steps->by_label ? " of its steps" : " rounds");
+	pace.blocks = once > 1 && kept->blocks == kept->births && !kept->count_only && told != 1 ? once : 0;
+	pace.steps = told;
+	pace.whole = fabs(told - round(told)) <= NEAR * told;
+	pace.ns = kept->per_second > 0 ? pace.amount / kept->per_second * 1e9 : span / ((double)kept->births / once - 1);
+	return pace;
+}
+
+void sl_leak_words_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+{
+	struct sl_leak_pace pace = sl_leak_words_pace(process, kept);
+	char amount[SL_FORMAT_BYTES + 32], time[SL_FORMAT_BYTES];
+
+	describe_part(amount, sizeof(amount), kept, pace.amount);
+	if (pace.blocks > 0)
+		snprintf(amount + strlen(amount), sizeof(amount) - strlen(amount), " in %.0f blocks", pace.blocks);
+	if (pace.at_once)
+		snprintf(out, size, "+%s in %s", amount, format_period(time, pace.ns));
+	else if (pace.steps == 1)
+		snprintf(out, size, "+%s per %s", amount, sl_label_words(process->iterations.name));
+	else if (pace.steps > 0)
+		snprintf(out, size, "+%s every %.*f%s", amount, !pace.whole, pace.steps,
+			 process->iterations.by_label ? " of its steps" : " rounds");
 	else
-		snprintf(out, size, "+%s every %s", amount,
-			 format_period(time, kept->per_second > 0 ? amount_of / kept->per_second * 1e9
-								  : span / ((double)kept->births / once - 1)));
+		snprintf(out, size, "+%s every %s", amount, format_period(time, pace.ns));
 }
 
 uint64_t sl_leak_words_since(const struct sl_kept *kept)

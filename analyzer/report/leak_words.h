@@ -8,6 +8,16 @@
 const char *sl_leak_words_noun(unsigned kind, bool many);
 /* "360 of 361 blocks, 45.0 MiB", "60 of 60 contexts kept, 5.27 GiB of the device" */
 void sl_leak_words_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
+/* How fast a place keeps: so much each `steps` steps or rounds, or each `ns` of time where no steps are known. */
+struct sl_leak_pace {
+	double amount; /* bytes, or objects where they are counted */
+	double blocks; /* in which it comes; 0: in one, or it is not known */
+	double steps;  /* of the label, or rounds, from one time to the next; 0: not known */
+	double ns;     /* the same in time; of all that is kept, where it came at once */
+	bool whole;    /* steps is a whole number */
+	bool at_once;  /* it came in a small part of the run, in a few rounds */
+};
+struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const struct sl_kept *kept);
 /* "+128 KiB per round", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
 void sl_leak_words_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 /* ", in forward": the range of its blocks, where the rate does not name it; ", called CuPy array": their pool's word; else "". */

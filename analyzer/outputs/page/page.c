@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/dry.h"
 #include "analyzer/outputs/page/page.h"
-#include "analyzer/outputs/screen_page.h"
+#include "analyzer/answer/make.h"
+#include "analyzer/outputs/output.h"
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
@@ -69,13 +70,10 @@ static const char *rest_name(const struct sl_report *report)
 /* The head of a page of snapshots, which tell neither host nor exit; nil for others. */
 static void put_window(struct sl_page *page)
 {
-	char words[320] = "";
+	struct sl_answers *answers = sl_answer_is_windows(page->report) ? sl_answer_title(page->report) : NULL;
 
-	if (page->process_count == 1 && page->report->processes[0].model->snapshot)
-		sl_screen_window_words(words, sizeof(words), &page->report->processes[0]);
-	else if (sl_screen_is_windows(page->report))
-		snprintf(words, sizeof(words), "%u PyTorch snapshots", page->process_count);
-	sl_page_put_text(page, "window", *words ? words : NULL);
+	sl_page_put_text(page, "window", answers ? answers->title : NULL);
+	sl_answers_free(answers);
 }
 
 static void begin(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget, uint32_t keys)

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* What to change, where the replay of the changed program shows that it helps (analyzer/fit/change.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/answer/make.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/report/change.h"
+
+#define TRIED_SHOWN 2
+
+/* What a reader does, by the kind of change: the words before and behind its line. */
+static const struct {
+	const char *kind, *before, *behind;
+} imperatives[] = {
+	{"free_leak", "let go of what ", " keeps"},
+	{"no_grad", "run ", " under torch.no_grad()"},
+	{"offload_results", "move what ", " keeps to the host"},
+	{"no_second_copy", "drop the old before ", " makes the new"},
+	{"half_state", "keep the state of ", " in half precision"},
+	{"state_8bit", "use an 8-bit optimizer at ", ""},
+	{"set_to_none", "let zero_grad() set gradients to None at ", ""},
+	{"checkpointing", "use torch.utils.checkpoint at ", ""},
+	{"chunked", "compute ", " in pieces"},
+	{"half_batch", "halve the batch of ", ""},
+	{"shorter_longest", "bound the longest input of ", ""},
+	{"limit_pool", "let the pool of ", " take less"},
+	{"free_before_build", "free what is no longer used before ", ""},
+	{"empty_cache_at_step", "call torch.cuda.empty_cache() before ", ""},
+};
+
+static void put_change(char *out, size_t size, const struct sl_change *change)
+{
+	char line[200] = "";
+
+	if (change->settings) {
+		snprintf(out, size, "set PYTORCH_CUDA_ALLOC_CONF=%s", change->settings);
+		return;
+	}
+	if (change->at.file)
+		snprintf(line, sizeof(line), "%s:%u", sl_paths_name(change->at.file), change->at.line);
+	for (size_t i = 0; i < SL_COUNT(imperatives); i++)
+		if (!strcmp(change->kind, imperatives[i].kind)) {
+			snprintf(out, size, "%s%s%s", imperatives[i].before, line[0] ? line : "the program", imperatives[i].behind);
+			return;
+		}
+	snprintf(out, size, "%s at %s", change->kind, line);
+	for (char *at = strchr(out, '_'); at; at = strchr(at, '_'))
+		*at = ' ';
+}
+
+/* "5.3 -> 0.53 GiB, fits" */
+static void put_effect(char *out, size_t size, const struct sl_changes *changes, const struct sl_change *change)
+{
+	uint64_t now = change->peak_reserved;
+	size_t at = 0;
+
+	out[0] = 0;
+	if (now != SL_UNKNOWN && now && !change->about && change->less > 0)
+		at = (size_t)snprintf(out, size, "%s -> %s, ", SL_ANSWER_SIZE(now + (uint64_t)change->less), SL_ANSWER_SIZE(now));
+	else if (change->less > 0)
+		at = (size_t)snprintf(out, size, "%s%s less, ", change->about ? "about " : "", SL_ANSWER_SIZE((uint64_t)change->less));
+	if (!changes->failed)
+		snprintf(out + at, size - at, "a lower peak");
+	else if (change->passes == SL_PASSES)
+		snprintf(out + at, size - at, "fits%s", change->tight ? " narrowly" : "");
+	else if (change->passes == SL_PASSES_STEP && change->steps_later != SL_UNKNOWN && change->steps_later > 1)
+		snprintf(out + at, size - at, "fits for about %llu steps", (unsigned long long)change->steps_later);
+	else
+		snprintf(out + at, size - at, "this step passes");
+	if (change->given)
+		snprintf(out + strlen(out), size - strlen(out), ", where %s", change->given);
+}
+
+static bool helps(const struct sl_changes *changes, const struct sl_change *change)
+{
+	return changes->failed ? change->passes == SL_PASSES || change->passes == SL_PASSES_STEP
+			       : change->passes == SL_PASSES && change->less > 0;
+}
+
+bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process)
+{
+	const struct sl_changes *changes = process->changes;
+	enum sl_said_as label = changes && changes->failed ? SL_LABEL_TRIED : SL_LABEL_LESS;
+	char what[300], effect[300];
+	unsigned told = 0;
+
+	for (unsigned i = 0; changes && i < changes->count && told < TRIED_SHOWN; i++) {
+		const struct sl_change *change = &changes->tried[i];
+
+		if (!helps(changes, change))
+			continue;
+		put_change(what, sizeof(what), change);
+		put_effect(effect, sizeof(effect), changes, change);
+		if (!told && changes->failed && change->passes == SL_PASSES)
+			sl_answer_say(answer, SL_LABEL_FIX, "%s", what);
+		sl_answer_say(answer, label, "%s%s: %s", told ? "\n" : "", what, effect);
+		told++;
+	}
+	if (changes && changes->left_out[0])
+		sl_answers_note(answer->of, "%s", changes->left_out);
+	return answer->label[SL_LABEL_FIX].count > 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* Findings that are verdicts without a file of their own: unlike ranks, memory that no call asked for, the host's, JAX's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/answer/make.h"
+#include "analyzer/base/format.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
+
+#define HIDDEN_PART 4 /* hidden memory is a verdict if it is at least one of so many parts of what the program's calls hold */
+
+/* The first clause of a finding's sentence. */
+static void put_clause(char *out, size_t size, const char *text)
+{
+	size_t end = strlen(text);
+
+	for (size_t i = 0; text[i]; i++)
+		if ((text[i] == ';' || text[i] == ':') && text[i + 1] == ' ') {
+			end = i;
+			break;
+		}
+	snprintf(out, size, "%.*s", (int)end, text);
+}
+
+static const char *rest_of(const char *text)
+{
+	for (; *text; text++)
+		if ((*text == ';' || *text == ':') && text[1] == ' ')
+			return text + 2;
+	return NULL;
+}
+
+static struct sl_answer *add(struct sl_make *make, const struct sl_finding *finding, enum sl_word word, const char *mark)
+{
+	struct sl_answer *answer = sl_answer_add(make->to, word, finding->id);
+
+	answer->process = finding->process;
+	answer->device = finding->device;
+	answer->bytes = finding->bytes == SL_UNKNOWN ? 0 : finding->bytes;
+	answer->unix_ns = finding->unix_ns;
+	if (finding->bytes != SL_UNKNOWN && finding->bytes)
+		sl_answer_figure(answer, "held", "bytes", (double)finding->bytes);
+	if (finding->process >= 0)
+		sl_make_stack(answer, &make->report->processes[finding->process], finding->stack, mark, 3);
+	return answer;
+}
+
+static void add_text(struct sl_make *make, const struct sl_finding *finding, enum sl_word word, const char *mark)
+{
+	struct sl_answer *answer = add(make, finding, word, mark);
+	struct sl_process *process = finding->process >= 0 ? &make->report->processes[finding->process] : NULL;
+	char clause[300];
+
+	put_clause(clause, sizeof(clause), finding->text);
+	sl_answer_headline(answer, "%s", clause);
+	sl_answer_say(answer, SL_LABEL_WHY, "%s", rest_of(finding->text) ?: finding->text);
+	if (finding->advice)
+		sl_answer_say(answer, SL_LABEL_FIX, "%s", finding->advice);
+	if (process)
+		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
+	sl_make_next(make, answer, make->report->process_count > 1 ? "ranks" : "tree --at peak",
+		     make->report->process_count > 1 ? "which ranks do the same" : "who held it, line by line");
+}
+
+static void add_idle(struct sl_make *make, const struct sl_finding *finding)
+{
+	struct sl_answer *answer = add(make, finding, SL_WORD_HIDDEN, "first call");
+	const char *line = SL_MAKE_LINE_OF(&make->report->processes[finding->process], finding->stack);
+
+	sl_answer_headline(answer, "%.*s hold a CUDA context each and nothing else", (int)strcspn(finding->text, "h") - 1, finding->text);
+	sl_answer_say(answer, SL_LABEL_WHY, "the contexts take %s of device %d.", SL_ANSWER_SIZE(finding->bytes), finding->device);
+	sl_answer_say(answer, SL_LABEL_FIX, "make no GPU call at %s in these processes, or let one process do their work", line);
+	sl_answer_say(answer, SL_LABEL_FIX, "\nCUDA_VISIBLE_DEVICES= shows which of them needs the GPU.");
+	sl_make_peak(make, answer, &make->report->processes[finding->process], sl_devices_fullest(&make->report->processes[finding->process]), NULL);
+	sl_make_next(make, answer, "ranks", "what each process holds");
+}
+
+static void add_roomless(struct sl_make *make, const struct sl_finding *finding)
+{
+	struct sl_process *process = &make->report->processes[finding->process];
+	const struct sl_roomless *last = &process->model->roomless;
+	char mark[80];
+	struct sl_answer *answer;
+	const char *line = SL_MAKE_LINE_OF(process, finding->stack);
+
+	snprintf(mark, sizeof(mark), "asks %s", SL_ANSWER_SIZE(last->bytes));
+	answer = add(make, finding, SL_WORD_OUT_OF_MEMORY, mark);
+	sl_answer_headline(answer, "JAX's pool of %s has no room for %s of results", SL_ANSWER_SIZE(last->held_bytes), SL_ANSWER_SIZE(last->bytes));
+	sl_answer_say(answer, SL_LABEL_WHY, "%s of the pool were in use. Old and new values exist together, unless the old are donated.",
+		      SL_ANSWER_SIZE(last->used_bytes));
+	sl_answer_say(answer, SL_LABEL_FIX, "@jax.jit(donate_argnums=...) for what %s replaces, or a larger XLA_PYTHON_CLIENT_MEM_FRACTION", line);
+	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
+	sl_make_next(make, answer, "tree --at peak", "who held the pool");
+}
+
+/* Hidden memory with a line that can be changed: a limit, a pool's threshold, several contexts.  Code cannot be. */
+static void add_hidden(struct sl_make *make, const struct sl_finding *finding)
+{
+	struct sl_process *process = &make->report->processes[finding->process];
+	const struct sl_device_state *state = NULL;
+	const char *line = SL_MAKE_LINE_OF(process, finding->stack);
+	bool limit = strstr(finding->text, "the limit was raised"), pool = strstr(finding->text, "release threshold");
+	bool contexts = strstr(finding->text, "contexts at once");
+	uint64_t bytes = finding->bytes;
+	struct sl_answer *answer;
+
+	for (unsigned i = 0; i < make->report->device_count && !state; i++)
+		if (make->report->devices[i].device == finding->device) {
+			state = sl_devices_state(make->report, &make->report->devices[i], (unsigned)finding->process);
+			if (limit && state)
+				bytes = make->report->devices[i].hidden_peak_bytes;
+		}
+	if (!(limit || pool || contexts) || (bytes != SL_UNKNOWN && state && bytes * HIDDEN_PART < state->known_peak)) {
+		sl_answers_note(make->to, "%s", finding->text);
+		return;
+	}
+	answer = add(make, finding, SL_WORD_HIDDEN, limit ? "raises the limit" : pool ? "sets the threshold" : "makes contexts");
+	answer->bytes = bytes == SL_UNKNOWN ? 0 : bytes;
+	if (limit) {
+		sl_answer_headline(answer, "a limit raised at %s takes up to %s of the card", line, SL_ANSWER_SIZE(bytes));
+		sl_answer_say(answer, SL_LABEL_WHY, "the context sets %s aside for %s.", SL_ANSWER_SIZE(state->limit_bytes),
+			      state->limit_each ? "each thread that the card can run" : "its kernels");
+		sl_answer_say(answer, SL_LABEL_FIX, "set a smaller limit at %s, as much as the kernels use", line);
+	} else if (pool) {
+		sl_answer_headline(answer, "a pool keeps up to %s that nothing uses", SL_ANSWER_SIZE(bytes));
+		sl_answer_say(answer, SL_LABEL_WHY, "its release threshold, set at %s, lets it keep what was freed.", line);
+		sl_answer_say(answer, SL_LABEL_FIX, "lower the threshold at %s, or call cudaMemPoolTrimTo after the peak", line);
+	} else {
+		sl_answer_headline(answer, "%s makes several contexts at once", line);
+		sl_answer_say(answer, SL_LABEL_WHY, "%s.", finding->text);
+		sl_answer_say(answer, SL_LABEL_FIX, "destroy each context of %s when its work is done, or let its jobs share one", line);
+	}
+	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
+	sl_answer_next(answer, "keep it so, in CI", "stormlog-analyze check --max-hidden 1G %s", make->report->paths[0]);
+}
+
+static void add_retried(struct sl_make *make, const struct sl_finding *finding)
+{
+	struct sl_process *process = &make->report->processes[finding->process];
+	const char *line = SL_MAKE_LINE_OF(process, finding->stack);
+	char mark[80];
+	struct sl_answer *answer;
+
+	snprintf(mark, sizeof(mark), "asks %s", SL_ANSWER_SIZE(finding->bytes));
+	answer = add(make, finding, SL_WORD_NEARLY, mark);
+	sl_answer_headline(answer, "%s%sasks %s and finds no memory at first", line, *line ? " " : "a request ", SL_ANSWER_SIZE(finding->bytes));
+	sl_answer_say(answer, SL_LABEL_WHY, "PyTorch gave cached memory back and asked again, which takes time in each such request.");
+	if (*line)
+		sl_answer_say(answer, SL_LABEL_OPEN, "whether %s or what is held beside it is too much", line);
+	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
+	sl_make_next(make, answer, "fit", "how much memory it needs");
+}
+
+/* How a finding is told; word SL_WORD_COUNT: a note for --all. */
+static const struct {
+	const char *id;
+	void (*tell)(struct sl_make *, const struct sl_finding *);
+	enum sl_word word;
+	const char *mark;
+} tellers[] = {
+	{"processes.idle_contexts", add_idle, 0, NULL},
+	{"memory.no_room", add_roomless, 0, NULL},
+	{"hidden.place", add_hidden, 0, NULL},
+	{"memory.retried", add_retried, 0, NULL},
+	{"ranks.outlier", NULL, SL_WORD_UNEVEN, "made here"},
+	{"ranks.stray_context", NULL, SL_WORD_UNEVEN, "first use"},
+	{"ranks.share_device", NULL, SL_WORD_UNEVEN, "first use"},
+	{"stray.threads", NULL, SL_WORD_UNEVEN, "first use"},
+	{"host.killed", NULL, SL_WORD_HOST_MEMORY, NULL},
+	{"memory.rising", NULL, SL_WORD_GROWS, "asks more"},
+	{"memory.spike", NULL, SL_WORD_GROWS, "the highest"},
+	{"memory.overlap", NULL, SL_WORD_GROWS, "made again"},
+};
+
+/* Told by another file of this room. */
+static bool is_told_elsewhere(const char *id)
+{
+	static const char *const ids[] = {"ranks.first", "leak.growing", "leak.kept", "label.growing"};
+
+	for (size_t i = 0; i < SL_COUNT(ids); i++)
+		if (!strcmp(id, ids[i]))
+			return true;
+	return !strncmp(id, "oom.", 4);
+}
+
+/* True: an earlier finding of another process has the same id at the same line. */
+static bool is_repeated(const struct sl_report *report, size_t index)
+{
+	const struct sl_finding *finding = &report->findings.item[index];
+
+	for (size_t i = 0; i < index; i++) {
+		const struct sl_finding *other = &report->findings.item[i];
+
+		if (!strcmp(other->id, finding->id) && other->process >= 0 && finding->process >= 0 && other->process != finding->process &&
+		    other->bytes == finding->bytes &&
+		    sl_place_key(&report->processes[other->process], other->stack) ==
+			    sl_place_key(&report->processes[finding->process], finding->stack))
+			return true;
+	}
+	return false;
+}
+
+void sl_make_findings(struct sl_make *make)
+{
+	for (size_t i = 0; i < make->report->findings.count; i++) {
+		const struct sl_finding *finding = &make->report->findings.item[i];
+		size_t k = 0;
+
+		if (is_told_elsewhere(finding->id) || is_repeated(make->report, i))
+			continue;
+		while (k < SL_COUNT(tellers) && strcmp(tellers[k].id, finding->id))
+			k++;
+		if (k < SL_COUNT(tellers) && tellers[k].tell)
+			tellers[k].tell(make, finding);
+		else if (k < SL_COUNT(tellers))
+			add_text(make, finding, tellers[k].word, tellers[k].mark);
+		else if (finding->advice)
+			sl_answers_note(make->to, "%s: %s", finding->text, finding->advice);
+		else
+			sl_answers_note(make->to, "%s", finding->text);
+	}
+}

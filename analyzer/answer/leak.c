@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/* LEAK: a line that keeps what it makes.  GROWS: a label of which each entry adds memory, where no line is known. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/answer/make.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/leak_words.h"
+#include "analyzer/report/place.h"
+#include "analyzer/report/roles.h"
+
+#define FULL_IN_MIN    1 /* seconds: a shorter forecast is not told */
+#define FULL_IN_MAX    (30 * 86400)
+#define LINES_TOGETHER 3
+#define GRAPH_BLOCKS   3 /* blocks of a step at one line: a graph of autograd keeps a pass's, a list keeps a result */
+
+/* "training step", "step", "node", "pass" */
+static const char *step_word(char out[80], const struct sl_process *process)
+{
+	const char *name = process->iterations.by_label ? process->iterations.name : NULL;
+
+	if (!name || !strcmp(name, "backward_#"))
+		return name ? "training step" : "pass";
+	snprintf(out, 80, "%.*s", (int)strcspn(name, "#"), name);
+	for (size_t at = strlen(out); at > 1 && strchr("_ -", out[at - 1]); at--)
+		out[at - 1] = 0;
+	return out;
+}
+
+/* "50 MiB", "a context", "2 contexts" */
+static void put_amount(char *out, size_t size, const struct sl_kept *kept, double amount)
+{
+	double whole = floor(amount + 0.5);
+	const char *noun = sl_leak_words_noun(kept->track->kind, whole != 1);
+
+	if (!kept->count_only)
+		snprintf(out, size, "%s", SL_ANSWER_SIZE(sl_stats_bytes(amount + 0.5)));
+	else if (whole <= 1)
+		snprintf(out, size, "%s %s", strchr("aeiou", *noun) ? "an" : "a", noun);
+	else
+		snprintf(out, size, "%.0f %s", whole, noun);
+}
+
+void sl_make_pace(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+{
+	struct sl_leak_pace pace = sl_leak_words_pace(process, kept);
+	char amount[120], word[80], time[SL_FORMAT_BYTES];
+	const char *step = step_word(word, process);
+
+	put_amount(amount, sizeof(amount), kept, pace.amount);
+	if (pace.steps == 1)
+		snprintf(out, size, "%s of every %s", amount, step);
+	else if (pace.steps > 0 && pace.whole && pace.steps < 2.5)
+		snprintf(out, size, "%s of every second %s", amount, step);
+	else if (pace.steps > 0 && pace.whole)
+		snprintf(out, size, "%s every %.0f %ss", amount, pace.steps, step);
+	else if (pace.steps > 0 || pace.at_once || process->trace->header.dry_count || process->model->snapshot || pace.ns < 1e6)
+		snprintf(out, size, "%s", kept->bytes != SL_UNKNOWN && kept->bytes ? SL_ANSWER_SIZE(kept->bytes) : amount);
+	else
+		snprintf(out, size, "%s every %s", amount, sl_format_duration(time, sl_stats_bytes(pace.ns)));
+}
+
+/* "about an hour", "9 minutes", "2 days" */
+static const char *put_span(char *out, size_t size, double seconds)
+{
+	static const struct {
+		double seconds;
+		const char *one, *many;
+	} units[] = {{86400, "about a day", "days"}, {3600, "about an hour", "hours"}, {60, "a minute", "minutes"}, {1, "a second", "seconds"}};
+
+	for (size_t i = 0; i < SL_COUNT(units); i++)
+		if (seconds >= units[i].seconds * 0.95) {
+			double count = round(seconds / units[i].seconds);
+
+			if (count <= 1)
+				snprintf(out, size, "%s", units[i].one);
+			else
+				snprintf(out, size, "%.0f %s", count, units[i].many);
+			return out;
+		}
+	return "no time";
+}
+
+/* When the device is full, of all that leaks there. */
+static void say_full(struct sl_answer *answer, const struct sl_process *process, int device)
+{
+	unsigned places;
+	double seconds = sl_leak_words_full_in(process, device, &places);
+	char span[80];
+
+	if (seconds >= FULL_IN_MIN && seconds <= FULL_IN_MAX)
+		sl_answer_say(answer, SL_LABEL_ELSE, "the card is full in %s at this rate%s", put_span(span, sizeof(span), seconds),
+			      places > 1 ? ", with what else leaks" : "");
+}
+
+/* True: each step leaves several activations of one line: their graph is held, not one result. */
+static bool is_graph(struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_model *model = process->model;
+
+	if (kept->track->kind != SL_KIND_block || kept->blocks != kept->births || !kept->bursts ||
+	    kept->births < GRAPH_BLOCKS * kept->bursts)
+		return false;
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (&model->tracks.item[model->sites.item[i].track] == kept->track)
+			return sl_roles_of(process, &model->sites.item[i]) == SL_ROLE_ACTIVATIONS;
+	return false;
+}
+
+/* "all 3 960 tensors that it made are still held at the end, 2.92 GiB" */
+static void say_kept(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept, const char *subject)
+{
+	char births[SL_FORMAT_BYTES], size[48] = "", thread[200];
+	const char *noun = sl_leak_words_noun(kept->track->kind, kept->births != 1);
+	const char *held = process->model->snapshot	? "still held at the end of the window"
+			   : kept->left_blocks		? "never freed"
+			   : sl_leak_words_in_turns(process) ? "freed only as each process ended"
+							: "freed only as the program ended";
+
+	sl_format_count(births, kept->births);
+	if (kept->bytes != SL_UNKNOWN && kept->bytes)
+		snprintf(size, sizeof(size), ", %s", SL_ANSWER_SIZE(kept->bytes));
+	if (kept->blocks == kept->births)
+		sl_answer_say(answer, SL_LABEL_WHY, "all %s %s that %s made were %s%s.", births, noun, subject, held, size);
+	else
+		sl_answer_say(answer, SL_LABEL_WHY, "%s of the %s %s that %s made were %s%s.", SL_NUMBER(kept->blocks), births, noun,
+			      subject, held, size);
+	sl_leak_words_thread(thread, sizeof(thread), process, kept);
+	if (thread[0])
+		sl_answer_say(answer, SL_LABEL_WHY, "They are of one of several threads%s.", strstr(thread, " by thread") ? thread + strcspn(thread, "b") - 1 : "");
+	if (kept->young)
+		sl_answer_say(answer, SL_LABEL_OPEN, "whether it is a queue that fills faster than it is emptied: most are no older than those it freed");
+	else if (kept->larger)
+		sl_answer_say(answer, SL_LABEL_WHY, "Each is larger than the one before: a buffer grows, and its old block stays.");
+	if (*sl_leak_words_cut(process, kept))
+		sl_answer_say(answer, SL_LABEL_NOTE, "the stacks are cut: --stack-depth 256 may show who called");
+}
+
+static void say_fix(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept,
+		    const char *line)
+{
+	unsigned kind = kept->track->kind;
+	bool python = kept->track->stack.python != 0;
+
+	if (is_graph(process, kept)) {
+		sl_answer_say(answer, SL_LABEL_WHY, "Several are of each step, so a graph of autograd holds them.");
+		sl_answer_say(answer, SL_LABEL_FIX, "detach what is kept of %s, or run it under torch.no_grad()", line);
+	} else if (kind >= SL_OBJECT_CONTEXT) {
+		sl_answer_say(answer, SL_LABEL_FIX, "destroy each %s of %s when its work is done, or make it once",
+			      sl_leak_words_noun(kind, false), line);
+	} else if (kind != SL_KIND_block && !python) {
+		sl_answer_say(answer, SL_LABEL_FIX, "free each %s of %s when its work is done", sl_leak_words_noun(kind, false), line);
+	} else {
+		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: `stormlog-run --dry` of this command names it");
+	}
+}
+
+/* "8 ranks, most in rank 3"; "" for a run of one process. */
+static void say_who(struct sl_make *make, struct sl_answer *answer, const struct sl_leak_list_place *place)
+{
+	const struct sl_process *process = &make->report->processes[place->process];
+	const char *noun = process->trace->header.rank >= 0 ? "ranks" : "processes";
+
+	if (place->processes > 1)
+		sl_answer_say(answer, SL_LABEL_WHY, "%u %s keep it, %s%s%s.", place->processes, noun,
+			      place->uneven ? "most of it " : "the same in each", place->uneven ? SL_WHO(process) : "",
+			      "");
+	else if (make->report->process_count > 1)
+		sl_answer_say(answer, SL_LABEL_WHY, "It is in %s.", SL_WHO(process));
+	if (place->kept && place->kept->track->device >= 0 && sl_devices_held(process) > 1)
+		sl_answer_say(answer, SL_LABEL_WHY, "It is on device %d.", place->kept->track->device);
+}
+
+static const struct sl_device_state *device_of(const struct sl_process *process, int device)
+{
+	return device >= 0 ? process->model->devices[device + 1] : NULL;
+}
+
+static struct sl_answer *begin_leak(struct sl_make *make, const struct sl_leak_list_place *place, const char *id, uint64_t bytes,
+				    int device)
+{
+	struct sl_answer *answer = sl_answer_add(make->to, SL_WORD_LEAK, id);
+
+	answer->process = (int)place->process;
+	answer->device = device;
+	answer->bytes = bytes == SL_UNKNOWN ? 0 : bytes;
+	return answer;
+}
+
+static void end_leak(struct sl_make *make, struct sl_answer *answer, const struct sl_leak_list_place *place, int device)
+{
+	struct sl_process *process = &make->report->processes[place->process];
+	unsigned kind = place->kept ? place->kept->track->kind : place->leak->kind;
+	char verb[64] = "tree --at end";
+
+	if (device >= 0 && kind < SL_OBJECT_CONTEXT)
+		sl_make_peak(make, answer, process, device_of(process, device), place);
+	else
+		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
+	if (kind < SL_KIND_COUNT && !sl_model_is_known(kind))
+		snprintf(verb, sizeof(verb), "tree --kind %s", sl_event_kinds[kind].name);
+	sl_make_next(make, answer, verb, "what is held, line by line");
+}
+
+static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
+{
+	struct sl_process *process = &make->report->processes[place->process];
+	const struct sl_kept *kept = place->kept;
+	struct sl_answer *answer = begin_leak(make, place, kept->left_blocks ? "leak.growing" : "leak.kept", kept->bytes, kept->track->device);
+	struct sl_leak_pace pace = sl_leak_words_pace(process, kept);
+	char what[200];
+	const char *line = SL_MAKE_LINE_OF(process, place->stack);
+
+	sl_make_pace(what, sizeof(what), process, kept);
+	sl_answer_headline(answer, "%s keeps %s", line, what);
+	if (kept->bytes != SL_UNKNOWN && kept->bytes)
+		sl_answer_brief(answer, "keeps %s, %s", what, SL_ANSWER_SIZE(kept->bytes));
+	else
+		sl_answer_brief(answer, "keeps %s", what);
+	sl_answer_figure(answer, "kept", kept->bytes == SL_UNKNOWN ? "objects" : "bytes", kept->bytes == SL_UNKNOWN ? kept->amount : (double)kept->bytes);
+	sl_answer_figure(answer, "pace", kept->count_only ? "objects" : "bytes", pace.amount);
+	sl_make_stack(answer, process, place->stack, "made here", 3);
+	say_kept(answer, process, kept, line);
+	say_who(make, answer, place);
+	say_fix(make, answer, process, kept, line);
+	say_full(answer, process, kept->track->device);
+	end_leak(make, answer, place, kept->track->device);
+}
+
+/* Lines that leak at the same pace below one line, or through one helper. */
+static void add_together(struct sl_make *make, const bool *with, size_t count, const char *owner)
+{
+	struct sl_leak_list_place all = {0};
+	struct sl_kept sum = {0};
+	struct sl_process *process;
+	struct sl_answer *answer;
+	char what[200], lines[400] = "", line[SL_MAKE_LINE];
+	unsigned shown = 0;
+
+	for (size_t i = 0; i < make->leaks.place.count; i++) {
+		struct sl_leak_list_place *place = &make->leaks.place.item[i];
+
+		if (!with[i])
+			continue;
+		place->told = true;
+		if (shown++ < LINES_TOGETHER)
+			snprintf(lines + strlen(lines), sizeof(lines) - strlen(lines), "%s%s", shown > 1 ? ", " : "",
+				 SL_MAKE_LINE_OF(&make->report->processes[place->process], place->stack));
+		if (!all.kept) {
+			all = *place;
+			sum = *place->kept;
+			sum.bursts = sum.births;
+		} else {
+			uint64_t bursts = place->kept->births < sum.bursts ? place->kept->births : sum.bursts;
+
+			sl_leak_words_add(&sum, place->kept);
+			sum.bursts = bursts; /* all leak in the same bursts */
+			all.bytes += place->bytes;
+		}
+	}
+	all.kept = &sum;
+	process = &make->report->processes[all.process];
+	owner += strcspn(owner, " ") + strspn(owner + strcspn(owner, " "), " ");
+	snprintf(line, sizeof(line), "%.*s", (int)strcspn(owner, " "), owner);
+	answer = begin_leak(make, &all, sum.left_blocks ? "leak.growing" : "leak.kept", sum.bytes, sum.track->device);
+	sl_make_pace(what, sizeof(what), process, &sum);
+	sl_answer_headline(answer, "%zu lines of %s keep %s", count, line, what);
+	sl_answer_brief(answer, "%zu lines keep %s, %s", count, what, SL_ANSWER_SIZE(sum.bytes));
+	sl_answer_figure(answer, "kept", "bytes", (double)sum.bytes);
+	sl_make_stack(answer, process, all.stack, "made here", 3);
+	say_kept(answer, process, &sum, "they");
+	sl_answer_say(answer, SL_LABEL_WHY, "The lines are %s%s.", lines, shown > LINES_TOGETHER ? " and more" : "");
+	say_who(make, answer, &all);
+	say_fix(make, answer, process, &sum, line);
+	say_full(answer, process, sum.track->device);
+	end_leak(make, answer, &all, sum.track->device);
+}
+
+/* What the end shows: no birth by birth evidence. */
+static void add_left(struct sl_make *make, struct sl_leak_list_place *place)
+{
+	struct sl_process *process = &make->report->processes[place->process];
+	const struct sl_leak *leak = place->leak;
+	struct sl_answer *answer = begin_leak(make, place, "leak.growing", leak->bytes, leak->device);
+	const char *line = SL_MAKE_LINE_OF(process, place->stack);
+
+	if (!*line)
+		line = leak->library;
+	sl_answer_headline(answer, "%s keeps %s that nothing frees", line, SL_ANSWER_SIZE(leak->bytes));
+	sl_answer_brief(answer, "keeps %s", SL_ANSWER_SIZE(leak->bytes));
+	sl_answer_figure(answer, "kept", "bytes", (double)leak->bytes);
+	sl_make_stack(answer, process, place->stack, "made here", 3);
+	sl_answer_say(answer, SL_LABEL_WHY, "it added %s in %s block%s and was never freed.", SL_ANSWER_SIZE(leak->bytes), SL_NUMBER(leak->blocks),
+		      leak->blocks == 1 ? "" : "s");
+	say_who(make, answer, place);
+	sl_answer_say(answer, SL_LABEL_FIX, "free what %s makes when its work is done", line);
+	end_leak(make, answer, place, leak->device);
+}
+
+/* The least slope that its error allows. */
+static double slope_at_least(const struct sl_growth *growth)
+{
+	return 2 * growth->slope - growth->at_most;
+}
+
+static bool is_told(struct sl_make *make, struct sl_process *process, struct sl_stack stack)
+{
+	for (size_t i = 0; i < make->leaks.place.count; i++) {
+		const struct sl_leak_list_place *place = &make->leaks.place.item[i];
+
+		if (place->told && sl_place_key(&make->report->processes[place->process], place->stack) == sl_place_key(process, stack))
+			return true;
+	}
+	return false;
+}
+
+static void add_growth(struct sl_make *make)
+{
+	struct sl_process *process = NULL;
+	const struct sl_growth *growth = NULL;
+	const struct sl_label *label;
+	struct sl_answer *answer;
+	char name[80];
+	bool told = true;
+
+	for (unsigned i = 0; i < make->report->process_count; i++)
+		for (size_t k = 0; k < make->report->processes[i].growth.count; k++) {
+			const struct sl_growth *g = &make->report->processes[i].growth.item[k];
+
+			if (!g->verdict || strcmp(g->verdict, "growing") || !g->credited ||
+			    (growth && slope_at_least(g) <= slope_at_least(growth)))
+				continue;
+			growth = g;
+			process = &make->report->processes[i];
+		}
+	if (!growth)
+		return;
+	for (unsigned i = 0; i < growth->holder_count; i++)
+		told &= is_told(make, process, growth->holders[i].stack);
+	if (told && growth->holder_count)
+		return;
+	label = &process->model->labels.item[growth->label];
+	snprintf(name, sizeof(name), "%s", sl_label_words(sl_defs_text(process->model->defs, label->text)) ?: "range");
+	name[strcspn(name, "#")] = 0;
+	if (*name && name[strlen(name) - 1] == '_')
+		name[strlen(name) - 1] = 0;
+	answer = sl_answer_add(make->to, SL_WORD_GROWS, "label.growing");
+	answer->process = (int)(process - make->report->processes);
+	answer->bytes = sl_stats_bytes(growth->slope * (double)label->points);
+	sl_answer_headline(answer, "each %s%s adds %s that stays", sl_label_each(label), name, SL_ANSWER_SIZE(sl_stats_bytes(growth->slope)));
+	sl_answer_figure(answer, "each", "bytes", growth->slope);
+	if (growth->holder_count)
+		sl_make_stack(answer, process, growth->holders[0].stack, "most of it", 3);
+	sl_answer_say(answer, SL_LABEL_WHY, "memory in use rose in step with %s entries of %s.", SL_NUMBER(label->points), name);
+	for (unsigned i = 0; i < growth->holder_count; i++) {
+		const char *line = SL_MAKE_LINE_OF(process, growth->holders[i].stack);
+
+		sl_answer_say(answer, SL_LABEL_WHY, "%s adds %s.", *line ? line : growth->holders[i].library,
+			      SL_ANSWER_SIZE(sl_stats_bytes(growth->holders[i].bytes_per_entry)));
+	}
+	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
+	sl_make_next(make, answer, "tree --at end", "what is held, line by line");
+}
+
+void sl_make_leaks(struct sl_make *make)
+{
+	bool *with = sl_memory_must(calloc(make->leaks.place.count + 1, sizeof(*with)));
+	char owner[300];
+
+	for (size_t i = 0; i < make->leaks.place.count; i++) {
+		struct sl_leak_list_place *place = &make->leaks.place.item[i];
+		size_t together;
+
+		if (place->told)
+			continue;
+		place->told = true;
+		if (!place->kept) {
+			add_left(make, place);
+			continue;
+		}
+		together = sl_leak_list_together(&make->leaks, make->report, i, with, owner, sizeof(owner));
+		if (together > 1)
+			add_together(make, with, together, owner);
+		else
+			add_kept(make, place);
+	}
+	free(with);
+	add_growth(make);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes the document of a run from what the analyses found: all sentences that a person reads about a run are in this room.  One
+ * file for each verdict; report.c asks them in turn.  Main thread only, since symbols are read.
+ */
+#pragma once
+
+#include "analyzer/answer/answer.h"
+#include "analyzer/report/leak_list.h"
+#include "analyzer/report/report.h"
+
+/* The document of a run, sorted; the caller frees it. */
+struct sl_answers *sl_answer_report(struct sl_report *report);
+
+/* The document of one error of one process: index into process->model->ooms. */
+struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *process, size_t index);
+
+/* Only its title and the lines below. */
+struct sl_answers *sl_answer_title(struct sl_report *report);
+/* True: all processes are snapshots of PyTorch's. */
+bool sl_answer_is_windows(const struct sl_report *report);
+
+/* Below: for the files of this room. */
+struct sl_make {
+	struct sl_answers *to;
+	struct sl_report *report;
+	struct sl_leak_list leaks; /* the leaking lines of the run; `told` where a verdict has one */
+};
+
+/* title.c: the first line, what stands at its right end, and the lines below it. */
+void sl_make_title(struct sl_make *make);
+
+/* stack.c */
+#define SL_MAKE_LINE 160
+/* The stack's own frames, outermost first, the innermost with the mark; `frames` of them at most. */
+void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const char *mark, unsigned frames);
+/* "train.py:79", "program+0xa74a"; "": the stack is empty. */
+const char *sl_make_line(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack);
+#define SL_MAKE_LINE_OF(process, stack) sl_make_line((char[SL_MAKE_LINE]){0}, process, stack)
+/* "errors()": the innermost own function that is no forward pass of a module; "": none has a name. */
+const char *sl_make_function(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack);
+/* A command of ours with the run and its paths. */
+void sl_make_next(struct sl_make *make, struct sl_answer *answer, const char *verb, const char *shows);
+
+/* table.c: what the process held on the device at its peak, or at the error; leak: whose bytes have a row of their own, or NULL. */
+void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device,
+		  const struct sl_leak_list_place *leak);
+void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, size_t oom);
+
+/* oom.c: out of memory, in each process once, and requests that the program got over. */
+void sl_make_ooms(struct sl_make *make);
+struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index);
+/* changes.c: `fix` and `tried` from the replayed changes of the process's program; false: none of them helps. */
+bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process);
+/* leak.c: what is kept, and what grows. */
+void sl_make_leaks(struct sl_make *make);
+/* "2 MiB of every training step", "3 MiB every 20 steps"; one line of the program. */
+void sl_make_pace(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
+/* found.c: findings that have no file of their own. */
+void sl_make_findings(struct sl_make *make);
+/* dry.c: whether the job fits the card. */
+void sl_make_dry(struct sl_make *make);
+/* window.c: snapshots of PyTorch's. */
+void sl_make_windows(struct sl_make *make);
+/* ok.c: nothing went wrong. */
+void sl_make_ok(struct sl_make *make);

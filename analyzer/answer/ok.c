@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* OK: nothing went wrong.  FAILED: the program did, for another reason than memory.  RUNNING: it has not ended. */
+#include <stdio.h>
+
+#include "analyzer/answer/make.h"
+#include "analyzer/base/format.h"
+#include "analyzer/report/devices.h"
+
+static bool has_ended(const struct sl_report *report, enum sl_ended how)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (!report->processes[i].model->snapshot && sl_trace_ended(report->processes[i].trace) == how)
+			return true;
+	return false;
+}
+
+/* True: a runtime did not accept the driver, and so refused every call. */
+static bool was_refused(const struct sl_report *report, uint64_t *failed)
+{
+	uint64_t made = 0, ooms = 0;
+
+	*failed = 0;
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_model *model = report->processes[i].model;
+
+		ooms += model->ooms.count;
+		for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
+			for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+				made += sl_model_row(model, kind, d)->allocations;
+				*failed += sl_model_row(model, kind, d)->failed_allocations;
+			}
+	}
+	return !made && !ooms && *failed;
+}
+
+/* The process with the most resident memory, where no device memory tells anything. */
+static const struct sl_process *most_resident(const struct sl_report *report)
+{
+	const struct sl_process *most = NULL;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *p = &report->processes[i];
+
+		if (p->model->host.rss_peak != SL_UNKNOWN && (!most || p->model->host.rss_peak > most->model->host.rss_peak))
+			most = p;
+	}
+	return most;
+}
+
+static void note_host(struct sl_make *make, struct sl_answer *answer)
+{
+	const struct sl_process *most = most_resident(make->report);
+
+	if (most && most->model->host.rss_peak)
+		sl_answer_say(answer, SL_LABEL_NOTE, "%s had %s of the host resident at most", SL_WHO(most),
+			      SL_ANSWER_SIZE(most->model->host.rss_peak));
+}
+
+/* Other processes held memory of the card. */
+static void note_others(struct sl_make *make, struct sl_answer *answer)
+{
+	for (unsigned i = 0; i < make->report->device_count; i++) {
+		const struct sl_shared_device *device = &make->report->devices[i];
+
+		if (device->others && device->others_bytes && device->others_bytes != SL_UNKNOWN)
+			sl_answer_say(answer, SL_LABEL_NOTE, "%u other process%s held %s of device %d", device->others,
+				      device->others == 1 ? "" : "es", SL_ANSWER_SIZE(device->others_bytes), device->device);
+	}
+}
+
+void sl_make_ok(struct sl_make *make)
+{
+	struct sl_report *report = make->report;
+	struct sl_process *process = sl_devices_fullest_process(report);
+	const struct sl_device_state *device = process ? sl_devices_fullest(process) : NULL;
+	struct sl_answer *answer;
+	uint64_t failed;
+
+	if (was_refused(report, &failed)) {
+		answer = sl_answer_add(make->to, SL_WORD_FAILED, "run.refused");
+		sl_answer_headline(answer, "every allocation failed, but not for want of memory");
+		sl_answer_say(answer, SL_LABEL_WHY, "%llu calls were refused and none was granted.", (unsigned long long)failed);
+		sl_answer_say(answer, SL_LABEL_OPEN, "what this machine lacks");
+		sl_answer_next(answer, "what will be recorded, and what not", "stormlog-run --check -- COMMAND");
+		return;
+	}
+	if (has_ended(report, SL_ENDED_RUNNING)) {
+		answer = sl_answer_add(make->to, SL_WORD_RUNNING, "run.running");
+		sl_answer_headline(answer, "no failed request and no leak so far");
+	} else if (!process) {
+		answer = sl_answer_add(make->to, SL_WORD_OK, "run.ok");
+		sl_answer_headline(answer, "no memory of a card was used");
+	} else {
+		answer = sl_answer_add(make->to, SL_WORD_OK, "run.ok");
+		sl_answer_headline(answer, "no leak, no failed request%s", has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "");
+	}
+	if (process && device) {
+		answer->process = (int)(process - report->processes);
+		answer->device = device->device;
+		sl_answer_figure(answer, "peak", "bytes", (double)device->known_peak);
+		sl_make_peak(make, answer, process, device, NULL);
+		sl_make_changes(answer, process);
+	}
+	if (!process || has_ended(report, SL_ENDED_KILLED))
+		note_host(make, answer);
+	note_others(make, answer);
+	if (process && device && report->paths)
+		sl_make_next(make, answer, "tree --at peak", "who held it, line by line");
+}

@@ -1,0 +1,679 @@
+/* SPDX-License-Identifier: MIT */
+/* OUT OF MEMORY: each error once, by what led to it; and requests that the program got over. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/answer/make.h"
+#include "analyzer/base/format.h"
+#include "analyzer/model/state/units.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/dry.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
+
+/* One error with all that its sentences need. */
+struct error {
+	struct sl_make *make;
+	struct sl_answer *answer;
+	struct sl_process *process;
+	const struct sl_oom *oom;
+	const struct sl_account *account;
+	const struct sl_story *story;
+	char line[SL_MAKE_LINE], at[SL_MAKE_LINE]; /* that asked; of the story */
+	char asked[48], room[48], bytes[48], before[48];
+};
+
+#define WHY(e, ...)  sl_answer_say((e)->answer, SL_LABEL_WHY, __VA_ARGS__)
+#define FIX(e, ...)  sl_answer_say((e)->answer, SL_LABEL_FIX, __VA_ARGS__)
+#define HEAD(e, ...) sl_answer_headline((e)->answer, __VA_ARGS__)
+
+/* "step 117", or "this step" where it has no number. */
+static const char *step_of(char out[48], const struct error *e)
+{
+	if (e->oom->step == SL_UNKNOWN)
+		snprintf(out, 48, "this step");
+	else
+		snprintf(out, 48, "step %llu", (unsigned long long)e->oom->step);
+	return out;
+}
+#define STEP(e) step_of((char[48]){0}, e)
+
+static void say_room(struct error *e)
+{
+	if (e->oom->asked_bytes && e->oom->free_bytes != SL_UNKNOWN)
+		WHY(e, "%s were free when %s asked %s.", e->room, e->line, e->asked);
+}
+
+static void tell_attempts(struct error *e)
+{
+	HEAD(e, "%llu failed tries at %s keep what each of them had got", (unsigned long long)e->story->count, e->line);
+	WHY(e, "%s were held at the first failed try, %s at the last.", e->before, e->bytes);
+	FIX(e, "free what a try at %s got before the next one begins", e->line);
+}
+
+static void tell_retry(struct error *e)
+{
+	HEAD(e, "the failed try at %s still holds %s", e->at, e->bytes);
+	WHY(e, "%s asked %s in the handler of that error, which keeps the exception and with it the frames.", e->line, e->asked);
+	FIX(e, "leave the handler of %s, or del the exception, before the next try", e->at);
+}
+
+static void tell_request(struct error *e)
+{
+	HEAD(e, "%s asks %.2g times as much as ever before", e->line, e->story->times);
+	WHY(e, "the largest of %s requests before it there was %s.", SL_NUMBER(e->story->count), e->before);
+	say_room(e);
+	FIX(e, "bound the size of %s: up to %s would have fitted", e->line, SL_ANSWER_SIZE(sl_units_room(e->oom)));
+}
+
+static void tell_step(struct error *e)
+{
+	HEAD(e, "blocks of %s are %.2g times as large as any before", STEP(e), e->story->times);
+	WHY(e, "one block of %s is %s in %s, %s at most before.", e->line, e->asked, STEP(e), e->before);
+	say_room(e);
+	FIX(e, "bound what the size of %s comes from, or split that batch", e->line);
+}
+
+static void tell_limit(struct error *e)
+{
+	HEAD(e, "a limit that %s raised takes %s of the card", e->at, e->bytes);
+	WHY(e, "the context sets that memory aside for its kernels.");
+	say_room(e);
+	FIX(e, "lower the limit at %s", e->at);
+}
+
+/* The leak is the verdict's line; it is not told again. */
+static void tell_grew(struct error *e)
+{
+	const struct sl_kept *kept = NULL;
+	char pace[200];
+
+	for (size_t i = 0; i < e->process->kept.count && !kept; i++)
+		if (sl_stack_same(e->process->kept.item[i].track->stack, e->story->stack))
+			kept = &e->process->kept.item[i];
+	if (kept)
+		sl_make_pace(pace, sizeof(pace), e->process, kept);
+	else
+		snprintf(pace, sizeof(pace), "%s", e->bytes);
+	HEAD(e, "%s keeps %s until the card is full", e->at, pace);
+	if (e->story->count > 1)
+		WHY(e, "%llu lines leak, %s together, most of it here.", (unsigned long long)e->story->count, e->bytes);
+	else if (kept)
+		WHY(e, "%s of %s blocks that it made were still held, %s.", SL_NUMBER(kept->blocks), SL_NUMBER(kept->births), e->bytes);
+	say_room(e);
+	if (e->story->stack.python)
+		FIX(e, "find what keeps the result of %s and bound it: a list, a dictionary, a cache", e->at);
+	else
+		FIX(e, "free what %s makes when its work is done", e->at);
+	for (size_t i = 0; i < e->make->leaks.place.count; i++) {
+		struct sl_leak_list_place *place = &e->make->leaks.place.item[i];
+
+		if (&e->make->report->processes[place->process] == e->process &&
+		    sl_place_key(e->process, place->stack) == sl_place_key(e->process, e->story->stack))
+			place->told = true;
+	}
+}
+
+static void tell_plain(struct error *e)
+{
+	if (e->oom->asked_bytes && e->oom->free_bytes != SL_UNKNOWN)
+		HEAD(e, "%s asks %s, %s are free", e->line, e->asked, e->room);
+	else if (e->oom->asked_bytes)
+		HEAD(e, "%s asks %s and does not get it", e->line, e->asked);
+	else
+		HEAD(e, "%s has no room on the card", e->line);
+}
+
+static void tell_took(struct error *e)
+{
+	tell_plain(e);
+	WHY(e, "%s made %s and gave none of it back.", e->at, e->bytes);
+	sl_answer_say(e->answer, SL_LABEL_OPEN, "whether that is a leak, what it loads, or one step: memory only rose until the error");
+}
+
+static void tell_surge(struct error *e)
+{
+	HEAD(e, "memory of %s rises to %.2g times its highest before", STEP(e), e->story->times);
+	WHY(e, "%s holds or asks %s, after %s at most in %s rises before.", e->at, e->bytes, e->before, SL_NUMBER(e->story->count));
+	say_room(e);
+	FIX(e, "bound what %s takes in one step, such as its batch or length", e->at);
+}
+
+static void tell_teeth(struct error *e)
+{
+	HEAD(e, "%s takes more in each pass, %.2g times the first by now", e->at, e->story->times);
+	WHY(e, "each of %s rises there was higher than all before, from %s to %s.", SL_NUMBER(e->story->count), e->before, e->bytes);
+	FIX(e, "bound what a pass gathers at %s", e->at);
+}
+
+static void tell_jump(struct error *e)
+{
+	HEAD(e, "memory rises to %.2g times what it was, last at %s", e->story->times, e->at);
+	WHY(e, "%s were held at most before, and %s with this request.", e->before, e->bytes);
+	say_room(e);
+	FIX(e, "bound what is held at once below %s", e->at);
+}
+
+static void tell_larger(struct error *e)
+{
+	HEAD(e, "requests of %s grow from %s to %s", e->at, e->before, e->bytes);
+	WHY(e, "they are larger in each quarter of the run than in the one before.");
+	say_room(e);
+	FIX(e, "bound the size of %s, such as a batch or a length", e->at);
+}
+
+static void tell_largest(struct error *e)
+{
+	HEAD(e, "%s asks %s, more than any request before", e->line, e->asked);
+	WHY(e, "the largest that was granted is %s.", e->before);
+	say_room(e);
+	FIX(e, "check what the size of %s comes from: up to %s would have fitted", e->line, SL_ANSWER_SIZE(sl_units_room(e->oom)));
+}
+
+static void tell_holder(struct error *e)
+{
+	tell_plain(e);
+	WHY(e, "%s made %s in %s block%s and gave none back.", e->at, e->bytes, SL_NUMBER(e->story->count),
+	    e->story->count == 1 ? "" : "s");
+	FIX(e, "hold less at %s, or ask for less at %s", e->at, e->line);
+}
+
+static void tell_optimizer(struct error *e)
+{
+	const char *words = e->story->words;
+	int name = (int)strcspn(words, " ");
+
+	HEAD(e, "%.*s's first step needs %s and %s of them are there", name, words, e->bytes, e->before);
+	WHY(e, "%s for each parameter, in its first step. %s of them are missing.", words,
+	    SL_ANSWER_SIZE(e->story->bytes - e->story->before));
+	sl_answer_say(e->answer, SL_LABEL_NEED, "about %s for this step",
+		      SL_ANSWER_SIZE(e->oom->total_bytes + e->story->bytes - e->story->before - e->oom->free_bytes));
+	FIX(e, "an optimizer with less state at %s (8-bit, Adafactor, SGD), or parameters in bfloat16", e->line);
+}
+
+static void tell_series(struct error *e)
+{
+	HEAD(e, "%s joins all results in one tensor, larger each time", e->line);
+	WHY(e, "it has %s by now, %s more each time, and its copy of %s is held beside it.", e->before, SL_ANSWER_SIZE(e->story->count),
+	    e->bytes);
+	if (e->story->words)
+		FIX(e, "TrainingArguments(eval_accumulation_steps=1), which moves results to the host, or preprocess_logits_for_metrics");
+	else
+		FIX(e, "move each part to the host at %s instead of joining it with all before", e->line);
+}
+
+static void tell_activations(struct error *e)
+{
+	char function[SL_MAKE_LINE];
+
+	sl_make_function(function, e->process, e->story->stack);
+	HEAD(e, "%s keeps the activations of %llu batches", function[0] ? function : e->at, (unsigned long long)e->story->count);
+	WHY(e, "autograd is on and no backward pass frees them: %s of each batch, made below %s.",
+	    SL_ANSWER_SIZE(e->story->bytes / e->story->count), e->at);
+	FIX(e, "torch.no_grad() around %s, or detach() what it keeps; where it trains, backward() in each batch",
+	    function[0] ? function : e->at);
+}
+
+static void tell_again(struct error *e)
+{
+	HEAD(e, "tensors of %s get larger each time and hold %s", e->at, e->bytes);
+	WHY(e, "they are made again, %s larger than the time before.", e->before);
+	FIX(e, "bound how large they become at %s, as by a length, or work on fewer at once", e->at);
+}
+
+static void tell_input(struct error *e)
+{
+	HEAD(e, "the input of %s is larger than all before", STEP(e));
+	WHY(e, "it has %s, made at %s, where %s steps before had %s at most.", e->bytes, e->at, SL_NUMBER(e->story->count), e->before);
+	FIX(e, "bound the input at %s: a smaller batch or a shorter sequence", e->at);
+}
+
+static void tell_first_pass(struct error *e)
+{
+	HEAD(e, "the first forward pass needs more than the card has");
+	WHY(e, "it had made %s of activations when %s asked %s, most of them at %s.", e->bytes, e->line, e->asked, e->at);
+	sl_answer_say(e->answer, SL_LABEL_OPEN, "how much the rest of the step needs: the recording ends in its first pass");
+	if (!sl_dry_report(e->make->report))
+		sl_answer_next(e->answer, "what a whole step needs", "stormlog-run --dry=h200 --report -- %s", "COMMAND");
+}
+
+static void tell_caches(struct error *e)
+{
+	HEAD(e, "key-value caches hold %s", e->bytes);
+	WHY(e, "%s tensors of %s grow with the length of each sequence, times the sequences kept.", SL_NUMBER(e->story->count), e->at);
+	FIX(e, "keep fewer sequences at %s, drop caches of those that ended, or bound their length", e->at);
+}
+
+static void tell_pool(struct error *e)
+{
+	HEAD(e, "%s's pool holds %s and uses %s of it", e->story->words, e->bytes, e->before);
+	WHY(e, "%s took it in the same process. %s were free when %s asked %s.", e->at, e->room, e->line, e->asked);
+	if (!strcmp(e->story->words, "JAX"))
+		FIX(e, "XLA_PYTHON_CLIENT_PREALLOCATE=false, or a smaller XLA_PYTHON_CLIENT_MEM_FRACTION");
+	else
+		FIX(e, "bound the pool of %s, or give it a process of its own", e->at);
+}
+
+static void (*const tellers[])(struct error *) = {
+	[SL_STORY_ATTEMPTS] = tell_attempts, [SL_STORY_RETRY] = tell_retry,	[SL_STORY_REQUEST] = tell_request,
+	[SL_STORY_STEP] = tell_step,	     [SL_STORY_LIMIT] = tell_limit,	[SL_STORY_GREW] = tell_grew,
+	[SL_STORY_TOOK] = tell_took,	     [SL_STORY_SURGE] = tell_surge,	[SL_STORY_TEETH] = tell_teeth,
+	[SL_STORY_JUMP] = tell_jump,	     [SL_STORY_LARGER] = tell_larger,	[SL_STORY_LARGEST] = tell_largest,
+	[SL_STORY_HOLDER] = tell_holder,     [SL_STORY_OPTIMIZER] = tell_optimizer, [SL_STORY_SERIES] = tell_series,
+	[SL_STORY_ACTIVATIONS] = tell_activations, [SL_STORY_AGAIN] = tell_again, [SL_STORY_INPUT] = tell_input,
+	[SL_STORY_FIRST_PASS] = tell_first_pass, [SL_STORY_CACHES] = tell_caches, [SL_STORY_POOL] = tell_pool,
+};
+
+static void tell_story(struct error *e)
+{
+	if (e->story->kind) {
+		tellers[e->story->kind](e);
+		return;
+	}
+	tell_plain(e);
+	if (e->oom->live_bytes)
+		WHY(e, "this process held %s.", SL_ANSWER_SIZE(e->oom->live_bytes));
+}
+
+static void tell_neighbour(struct error *e)
+{
+	unsigned most = 0;
+
+	for (unsigned i = 1; i < e->account->other_count; i++)
+		most = e->account->others[i].bytes > e->account->others[most].bytes ? i : most;
+	if (e->account->other_count == 1)
+		HEAD(e, "another process holds %s of this card", SL_ANSWER_SIZE(e->account->others_bytes));
+	else
+		HEAD(e, "%u other processes hold %s of this card", e->account->other_count, SL_ANSWER_SIZE(e->account->others_bytes));
+	say_room(e);
+	WHY(e, "Without %s the request would have passed.", e->account->other_count == 1
+								    ? sl_answers_text(e->make->to, "process %lld", (long long)e->account->others[0].pid)
+								    : "them");
+	if (e->account->other_count && e->account->others[most].process) {
+		struct sl_process *other = e->account->others[most].process;
+		char line[SL_MAKE_LINE] = "";
+		uint64_t bytes = 0;
+
+		for (size_t i = 0; i < other->model->sites.count; i++) {
+			const struct sl_site *site = &other->model->sites.item[i];
+
+			if (sl_owners_shows(other, site) && sl_model_site_at_peak(other->model, site) > bytes) {
+				bytes = sl_model_site_at_peak(other->model, site);
+				sl_make_line(line, other, site->stack);
+			}
+		}
+		if (line[0])
+			WHY(e, "Most of process %lld is of %s.", (long long)e->account->others[most].pid, line);
+	}
+	if (sl_process_is_rank(e->process) && sl_devices_visible(e->process) > 1)
+		FIX(e, "give each rank a card of its own: cudaSetDevice(LOCAL_RANK) first, or CUDA_VISIBLE_DEVICES");
+	else if (e->account->other_count && e->account->others[most].process)
+		FIX(e, "give each process a card of its own (CUDA_VISIBLE_DEVICES), or run fewer of them at once");
+	else
+		FIX(e, "take another card (CUDA_VISIBLE_DEVICES), or wait until %s",
+		    e->account->other_count == 1 ? "that process has ended" : "those processes have ended");
+	if (e->story->kind == SL_STORY_GREW)
+		WHY(e, "This process leaks %s at %s.", e->bytes, e->at);
+	sl_answer_next(e->answer, "who holds this card now", "stormlog-top");
+}
+
+static void tell_fragmented(struct error *e)
+{
+	HEAD(e, "%s are unused, the largest piece %s", SL_ANSWER_SIZE(e->account->cached), SL_ANSWER_SIZE(e->account->largest_cached));
+	WHY(e, "%s asked %s in one piece. PyTorch's unused memory is in fragments, too small for it.", e->line, e->asked);
+	if (e->account->replayed)
+		FIX(e, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, with which the replay of this run passes");
+	else
+		FIX(e, "keep what stays apart from what %s frees: a small block holds its whole segment", e->line);
+}
+
+static void tell_driver(struct error *e)
+{
+	const struct sl_oom *oom = e->oom;
+
+	if (!oom->pool_most_bytes) {
+		HEAD(e, "%s were free, but not in one piece of %s", e->room, e->asked);
+		WHY(e, "the driver found no room for one piece at %s.", e->line);
+		FIX(e, "allocate what %s asks earlier, or in smaller pieces", e->line);
+		return;
+	}
+	const char *pool = SL_MAKE_LINE_OF(e->process, e->process->model->tracks.item[oom->pool_made].stack);
+
+	HEAD(e, "the pool of %s has no room for %s", pool, e->asked);
+	WHY(e, "its limit (maxSize) is %s. The card had %s free.", SL_ANSWER_SIZE(oom->pool_most_bytes), e->room);
+	FIX(e, "raise the pool's maxSize at %s, or ask less of it at once", pool);
+}
+
+static void tell_host(struct error *e)
+{
+	const struct sl_oom_context *at = &e->oom->context;
+
+	e->answer->word = SL_WORD_HOST_MEMORY;
+	HEAD(e, "%s asks %s of pinned memory and the host refuses", e->line, e->asked);
+	if (at->time_ns && at->cgroup_limit_bytes != SL_UNKNOWN && at->cgroup_bytes != SL_UNKNOWN)
+		WHY(e, "its control group used %s of %s.", SL_ANSWER_SIZE(at->cgroup_bytes), SL_ANSWER_SIZE(at->cgroup_limit_bytes));
+	WHY(e, "%s of pinned memory were live. The card is not full.", SL_ANSWER_SIZE(e->oom->live_bytes));
+	FIX(e, "pin less at once at %s, or raise the limit of locked memory or of the control group", e->line);
+}
+
+static void tell_address_space(struct error *e)
+{
+	const struct sl_oom_context *at = &e->oom->context;
+
+	e->answer->word = SL_WORD_HOST_MEMORY;
+	HEAD(e, "%s finds no address space, the card is not full", e->line);
+	if (at->time_ns && at->vm_limit_bytes != SL_UNKNOWN && at->vm_bytes != SL_UNKNOWN)
+		WHY(e, "%s are mapped of %s allowed.", SL_ANSWER_SIZE(at->vm_bytes), SL_ANSWER_SIZE(at->vm_limit_bytes));
+	else
+		WHY(e, "the request was for addresses, not for memory.");
+	FIX(e, "raise the limit: ulimit -v");
+}
+
+static void tell_too_large(struct error *e)
+{
+	HEAD(e, "%s asks %s, more than the %s has", e->line, e->asked,
+	     e->oom->of_framework ? "pool" : e->oom->injected ? "limit" : "card");
+	WHY(e, "the %s has %s in all.", e->oom->of_framework ? "pool" : e->oom->injected ? "limit (--limit)" : "card",
+	    SL_ANSWER_SIZE(e->oom->total_bytes));
+	if (e->story->kind == SL_STORY_LARGEST || e->story->kind == SL_STORY_REQUEST || e->story->kind == SL_STORY_STEP)
+		WHY(e, "The largest before was %s.", e->before);
+	FIX(e, "check what the size of %s comes from: a batch, a shape, a count", e->line);
+}
+
+static void tell_framework(struct error *e)
+{
+	HEAD(e, "JAX's pool of %s has no room for %s", SL_ANSWER_SIZE(e->oom->total_bytes), e->asked);
+	WHY(e, "%s of the pool were in use. The card may have had room.", SL_ANSWER_SIZE(e->oom->total_bytes - e->oom->free_bytes));
+	FIX(e, "donate what the jitted step at %s replaces (donate_argnums), or raise XLA_PYTHON_CLIENT_MEM_FRACTION", e->line);
+}
+
+static void tell_own_limit(struct error *e)
+{
+	const char *line = SL_MAKE_LINE_OF(e->process, e->oom->torch.fraction_stack);
+
+	if (e->account->own_limit == SL_UNKNOWN)
+		HEAD(e, "PyTorch's own limit refuses %s, %s are free", e->asked, e->room);
+	else
+		HEAD(e, "the program allows PyTorch %s, the card has more", SL_ANSWER_SIZE(e->account->own_limit));
+	WHY(e, "PyTorch had reserved %s when %s asked %s.", SL_ANSWER_SIZE(e->oom->torch.reserved_bytes), e->line, e->asked);
+	FIX(e, "raise set_per_process_memory_fraction%s%s, or ask less at %s", *line ? " at " : "", line, e->line);
+}
+
+static void tell_unasked(struct error *e)
+{
+	const struct sl_hook *hook = sl_header_hook(e->process->model->header, e->oom->api);
+	const char *what = hook && hook->verb == SL_VERB_LIMIT	      ? "memory for the context's limit"
+			   : e->oom->scope == SL_SCOPE_CONTEXT	      ? "a context"
+			   : e->oom->scope == SL_SCOPE_CODE	      ? "its code"
+			   : hook && hook->verb == SL_VERB_GRAPH_LAUNCH ? "memory of its graph"
+								      : "memory of the call itself";
+
+	HEAD(e, "%s finds no room for %s", e->line, what);
+	if (e->oom->free_bytes != SL_UNKNOWN)
+		WHY(e, "%s were free, and this process held %s.", e->room, SL_ANSWER_SIZE(e->oom->live_bytes));
+	if (e->oom->scope == SL_SCOPE_CONTEXT && e->oom->contexts > 1) {
+		WHY(e, "It keeps %s contexts.", SL_NUMBER(e->oom->contexts));
+		FIX(e, "destroy each context when its work is done, or let its jobs share one at %s", e->line);
+	} else if (e->oom->scope == SL_SCOPE_CONTEXT && e->account->contexts) {
+		WHY(e, "%u contexts of others take %s each at most.", e->account->contexts, SL_ANSWER_SIZE(e->account->context_each));
+		FIX(e, "run fewer processes on this card: each makes a context there");
+	} else if (e->story->kind == SL_STORY_GREW) {
+		WHY(e, "%s leaks %s.", e->at, e->bytes);
+		FIX(e, "free what %s makes when its work is done", e->at);
+	} else if (e->oom->scope == SL_SCOPE_VRAM || e->oom->scope == SL_SCOPE_CODE) {
+		FIX(e, "leave more memory free before %s: CUDA_MODULE_LOADING=EAGER loads code at the start", e->line);
+	}
+}
+
+static void tell_full(struct error *e)
+{
+	if (e->oom->of_framework)
+		tell_framework(e);
+	else if (e->account->own_limit)
+		tell_own_limit(e);
+	else if (!e->oom->asked_bytes || e->oom->scope == SL_SCOPE_CONTEXT)
+		tell_unasked(e);
+	else
+		tell_story(e);
+}
+
+static void tell_injected(struct error *e)
+{
+	HEAD(e, "%s was made to fail by --inject-oom", e->line);
+	WHY(e, "the card had room.");
+	sl_answer_say(e->answer, SL_LABEL_OPEN, "nothing of the card: the error was asked for");
+}
+
+static const struct {
+	const char *id;
+	void (*tell)(struct error *);
+} causes[] = {
+	[SL_CAUSE_UNKNOWN] = {"oom.unknown", tell_story},	 [SL_CAUSE_INJECTED] = {"oom.injected", tell_injected},
+	[SL_CAUSE_HOST] = {"oom.host", tell_host},		 [SL_CAUSE_ADDRESS_SPACE] = {"oom.address_space", tell_address_space},
+	[SL_CAUSE_FRAGMENTED] = {"oom.fragmented", tell_fragmented}, [SL_CAUSE_DRIVER] = {"oom.driver", tell_driver},
+	[SL_CAUSE_NEIGHBOUR] = {"oom.neighbour", tell_neighbour}, [SL_CAUSE_TOO_LARGE] = {"oom.too_large", tell_too_large},
+	[SL_CAUSE_FULL] = {"oom.full", tell_full},
+};
+
+/* The rank that stands for the others: which was first, and what others had. */
+static void say_ranks(struct error *e)
+{
+	for (size_t i = 0; i < e->make->report->findings.count; i++) {
+		const struct sl_finding *finding = &e->make->report->findings.item[i];
+
+		if (!strcmp(finding->id, "ranks.first") && finding->process == e->answer->process)
+			sl_answer_say(e->answer, SL_LABEL_NOTE, "%s", finding->text);
+	}
+}
+
+static uint64_t card_of(const struct sl_process *process)
+{
+	const struct sl_device_state *home = sl_devices_home(process);
+	uint64_t limit = sl_header_limit(process->model->header), total = home ? home->total_bytes : SL_UNKNOWN;
+
+	return limit < total ? limit : total;
+}
+
+#define GRID_RANKS 8
+
+/* The rank's card is smaller than those of ranks that passed. */
+static bool tell_smaller_card(struct error *e)
+{
+	const struct sl_report *report = e->make->report;
+	uint64_t own = card_of(e->process), least = SL_UNKNOWN, peak = 0;
+	unsigned ranks = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *other = &report->processes[i];
+
+		if (other == e->process || !sl_process_is_rank(other) || other->model->ooms.count)
+			continue;
+		least = card_of(other) < least ? card_of(other) : least;
+		peak = sl_devices_peak(other) > peak ? sl_devices_peak(other) : peak;
+		ranks++;
+	}
+	if (!sl_process_is_rank(e->process) || !ranks || own == SL_UNKNOWN || least == SL_UNKNOWN || own >= least ||
+	    peak <= e->oom->live_bytes)
+		return false;
+	HEAD(e, "rank %lld's card has %s, the others' %s%s", (long long)e->process->trace->header.rank, SL_ANSWER_SIZE(own),
+	     SL_ANSWER_SIZE(least), ranks > 1 ? " at least" : "");
+	WHY(e, "%u other rank%s passed with %s at most. Rank %lld held %s when %s more were refused.", ranks, ranks == 1 ? "" : "s",
+	    SL_ANSWER_SIZE(peak), (long long)e->process->trace->header.rank, SL_ANSWER_SIZE(e->oom->live_bytes), e->asked);
+	FIX(e, "give rank %lld a card as the others have, or every rank a smaller batch", (long long)e->process->trace->header.rank);
+	sl_answer_say(e->answer, SL_LABEL_NEED, "%s on each card", SL_ANSWER_SIZE(peak + (e->account->context == SL_UNKNOWN ? 0 : e->account->context)));
+	if (report->process_count > GRID_RANKS)
+		return true;
+	e->answer->grid.corner = "rank";
+	e->answer->grid.rows = 2;
+	e->answer->grid.row[0].name = "peak";
+	e->answer->grid.row[1].name = "card";
+	for (unsigned i = 0; i < report->process_count; i++) {
+		*SL_PUSH(&e->answer->grid.head) = sl_answers_text(e->make->to, "%lld", (long long)report->processes[i].trace->header.rank);
+		*SL_PUSH(&e->answer->grid.row[0].bytes) = sl_devices_peak(&report->processes[i]);
+		*SL_PUSH(&e->answer->grid.row[1].bytes) = card_of(&report->processes[i]);
+	}
+	return true;
+}
+
+/* The device's tensors are far larger than those of the process's other devices. */
+static bool tell_uneven_devices(struct error *e)
+{
+	uint64_t next = 0, own = 0, all[SL_DEVICES_MAX] = {0};
+	int at = -1;
+
+	for (size_t i = 0; i < e->process->model->tracks.count; i++) {
+		const struct sl_track *track = &e->process->model->tracks.item[i];
+
+		if (track->device >= 0 && track->device < SL_DEVICES_MAX && track->kind == SL_KIND_block && track->most_bytes > all[track->device])
+			all[track->device] = track->most_bytes;
+	}
+	for (int d = 0; d < SL_DEVICES_MAX; d++) {
+		if (d == e->oom->device)
+			own = all[d] > e->oom->asked_bytes ? all[d] : e->oom->asked_bytes;
+		else if (all[d] > next)
+			next = all[d], at = d;
+	}
+	if (at < 0 || own < 4 * next || sl_devices_held(e->process) < 2)
+		return false;
+	HEAD(e, "device %d's tensors are %.2g times as large as device %d's", e->oom->device, (double)own / (double)next, at);
+	WHY(e, "the largest tensor is %s on device %d and %s on device %d.", SL_ANSWER_SIZE(own), e->oom->device, SL_ANSWER_SIZE(next), at);
+	say_room(e);
+	FIX(e, "split the batch by size, not by number of items: device %d's part is far larger", e->oom->device);
+	return true;
+}
+
+struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index)
+{
+	const struct sl_oom *oom = &process->model->ooms.item[index];
+	const struct sl_account *account = &process->accounts[index];
+	struct error e = {.make = make, .process = process, .oom = oom, .account = account, .story = &account->story};
+	char mark[80] = "asks";
+	bool full = account->cause == SL_CAUSE_FULL && oom->asked_bytes;
+
+	e.answer = sl_answer_add(make->to, sl_dry_report(make->report) && oom->scope == SL_SCOPE_VRAM ? SL_WORD_DOES_NOT_FIT : SL_WORD_OUT_OF_MEMORY,
+				 causes[account->cause].id);
+	e.answer->process = (int)(process - make->report->processes);
+	e.answer->device = oom->device;
+	e.answer->unix_ns = sl_process_unix(process, oom->time_ns);
+	e.answer->bytes = oom->asked_bytes;
+	sl_make_line(e.line, process, oom->stack);
+	if (!e.line[0])
+		snprintf(e.line, sizeof(e.line), "%s", sl_process_who((char[SL_FORMAT_BYTES]){0}, process));
+	sl_make_line(e.at, process, account->story.stack);
+	if (!e.at[0])
+		snprintf(e.at, sizeof(e.at), "%s", e.line);
+	sl_answer_size(e.asked, oom->asked_bytes);
+	sl_answer_size(e.room, oom->free_bytes == SL_UNKNOWN ? 0 : oom->free_bytes);
+	sl_answer_size(e.bytes, account->story.bytes);
+	sl_answer_size(e.before, account->story.before);
+	if (oom->asked_bytes)
+		snprintf(mark, sizeof(mark), "asks %s", e.asked);
+	sl_answer_figure(e.answer, "asked", "bytes", (double)oom->asked_bytes);
+	if (oom->free_bytes != SL_UNKNOWN)
+		sl_answer_figure(e.answer, "free", "bytes", (double)oom->free_bytes);
+	if (oom->total_bytes != SL_UNKNOWN)
+		sl_answer_figure(e.answer, "total", "bytes", (double)oom->total_bytes);
+	sl_make_stack(e.answer, process, oom->stack, mark, 3);
+	if (!(full && !account->own_limit && (tell_smaller_card(&e) || tell_uneven_devices(&e)))) {
+		if (full && !sl_oom_got_over(oom))
+			sl_make_changes(e.answer, process);
+		bool known = e.answer->label[SL_LABEL_FIX].count > 0;
+		size_t fixes = e.answer->label[SL_LABEL_FIX].count;
+
+		causes[account->cause].tell(&e);
+		if (known) /* a change that the replay tried is told instead of one of unknown worth */
+			e.answer->label[SL_LABEL_FIX].count = fixes;
+	}
+	sl_answer_brief(e.answer, "asks %s", e.asked);
+	say_ranks(&e);
+	if (!e.answer->grid.rows)
+		sl_make_full(make, e.answer, process, index);
+	if (!make->report->images.images[process->image].summary)
+		sl_make_next(make, e.answer, process->model->snapshot && sl_devices_held(process) > 1 ? "tree --at oom --by device" : "tree --at oom",
+			     "who held it, line by line");
+	return e.answer;
+}
+
+/* True: both are one error for a reader: other processes at the same line with the same story, or later ones of one leak. */
+static bool are_alike(struct sl_process *a, size_t i, struct sl_process *b, size_t k)
+{
+	const struct sl_account *one = &a->accounts[i], *other = &b->accounts[k];
+
+	if (one->cause != other->cause || one->story.kind != other->story.kind)
+		return false;
+	if (a == b)
+		return one->story.kind == SL_STORY_GREW;
+	return sl_place_key(a, a->model->ooms.item[i].stack) == sl_place_key(b, b->model->ooms.item[k].stack) &&
+	       sl_place_key(a, one->story.stack) == sl_place_key(b, other->story.stack);
+}
+
+/* Requests that the program got over. */
+static void note_retries(struct sl_make *make, unsigned count, struct sl_process *process, const struct sl_oom *most)
+{
+	char line[SL_MAKE_LINE];
+
+	if (!count)
+		return;
+	sl_make_line(line, process, most->stack);
+	sl_answers_note(make->to, "%u request%s failed, up to %s at %s, and the program went on", count, count == 1 ? "" : "s",
+			SL_ANSWER_SIZE(most->asked_bytes), line);
+}
+
+struct shown {
+	struct sl_process *process;
+	size_t index;
+	uint64_t unix_ns;
+	unsigned processes;
+};
+
+static int compare_times(const void *a, const void *b)
+{
+	const struct shown *one = a, *other = b;
+
+	return one->unix_ns < other->unix_ns ? -1 : one->unix_ns > other->unix_ns;
+}
+
+void sl_make_ooms(struct sl_make *make)
+{
+	SL_VECTOR(struct shown) all = {0};
+	struct sl_process *cured_process = NULL;
+	const struct sl_oom *cured = NULL;
+	unsigned retried = 0;
+
+	for (unsigned i = 0; i < make->report->process_count; i++) {
+		struct sl_process *process = &make->report->processes[i];
+
+		for (size_t k = 0; k < process->model->ooms.count; k++) {
+			const struct sl_oom *oom = &process->model->ooms.item[k];
+
+			if (process->accounts[k].told_later)
+				continue;
+			if (sl_oom_got_over(oom)) {
+				retried++;
+				if (!cured || oom->asked_bytes > cured->asked_bytes)
+					cured = oom, cured_process = process;
+			} else {
+				*SL_PUSH(&all) = (struct shown){process, k, sl_process_unix(process, oom->time_ns), 1};
+			}
+		}
+	}
+	if (all.count)
+		qsort(all.item, all.count, sizeof(*all.item), compare_times);
+	for (size_t i = 0; i < all.count; i++) {
+		struct sl_answer *answer;
+
+		if (!all.item[i].processes)
+			continue;
+		for (size_t k = i + 1; k < all.count; k++)
+			if (all.item[k].processes && are_alike(all.item[i].process, all.item[i].index, all.item[k].process, all.item[k].index)) {
+				all.item[i].processes += all.item[k].process != all.item[i].process;
+				all.item[k].processes = 0;
+			}
+		answer = sl_make_error(make, all.item[i].process, all.item[i].index);
+		if (all.item[i].processes > 1)
+			sl_answer_say(answer, SL_LABEL_NOTE, "%u processes failed there", all.item[i].processes);
+	}
+	SL_DROP(&all);
+	note_retries(make, retried, cured_process, cured);
+}

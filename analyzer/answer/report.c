@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/answer/make.h"
+#include "analyzer/base/format.h"
+#include "analyzer/report/missing.h"
+
+#include <string.h>
+
+bool sl_answer_is_windows(const struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (!report->processes[i].model->snapshot)
+			return false;
+	return report->process_count > 0;
+}
+
+static void note_warnings(struct sl_make *make)
+{
+	struct sl_report *report = make->report;
+	const struct sl_images *images = &report->images;
+	const struct sl_run *ours = images->run_count ? &images->runs[report->run] : NULL;
+
+	sl_report_warn_of_symbols(report);
+	for (size_t i = 0; i < report->warnings.count; i++)
+		sl_answers_note(make->to, "%s", report->warnings.item[i]);
+	for (unsigned i = 0; ours && !sl_images_is_all(report->options.run) && i < images->run_count; i++)
+		if (&images->runs[i] != ours && images->runs[i].id[0])
+			sl_answers_note(make->to, "other run here: --run %s  (%u process%s)", images->runs[i].id, images->runs[i].images,
+					images->runs[i].images == 1 ? "" : "es");
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+
+		for (size_t k = 0; k < process->model->in_flight.count; k++) {
+			const struct sl_hook *hook = sl_header_hook(process->model->header, process->model->in_flight.item[k].api);
+
+			sl_answers_note(make->to, "%s: %s had not returned", SL_WHO(process), hook ? hook->plain : "a call");
+		}
+	}
+}
+
+static bool is_bad(const struct sl_answers *answers)
+{
+	for (size_t i = 0; i < answers->item.count; i++)
+		if (answers->item.item[i]->word < SL_WORD_OK)
+			return true;
+	return false;
+}
+
+struct sl_answers *sl_answer_report(struct sl_report *report)
+{
+	struct sl_make make = {.to = sl_answers_new(), .report = report};
+
+	sl_leak_list_take(&make.leaks, report);
+	sl_make_title(&make);
+	sl_make_ooms(&make);
+	sl_make_leaks(&make);
+	sl_make_findings(&make);
+	if (sl_answer_is_windows(report))
+		sl_make_windows(&make);
+	else
+		sl_make_dry(&make);
+	if (!is_bad(make.to) && !make.to->item.count)
+		sl_make_ok(&make);
+	note_warnings(&make);
+	sl_leak_list_free(&make.leaks);
+	sl_answers_sort(make.to);
+	return make.to;
+}
+
+struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *process, size_t index)
+{
+	struct sl_make make = {.to = sl_answers_new(), .report = report};
+
+	sl_make_title(&make);
+	sl_make_error(&make, process, index);
+	return make.to;
+}
+
+struct sl_answers *sl_answer_title(struct sl_report *report)
+{
+	struct sl_make make = {.to = sl_answers_new(), .report = report};
+
+	sl_make_title(&make);
+	return make.to;
+}

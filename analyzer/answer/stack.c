@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* The lines of a verdict, and the commands below it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/answer/make.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
+#include "common/text.h"
+
+static bool is_module(const struct sl_stack_frame *frame)
+{
+	return frame->function && frame->function[0] == '<' && frame->python;
+}
+
+/* The frames to show, innermost first: own ones where there are any. */
+static unsigned take_frames(struct sl_chain *chain, const struct sl_stack_frame **shown, unsigned max)
+{
+	unsigned count = 0;
+	bool own = false;
+
+	for (unsigned i = 0; i < chain->count; i++)
+		own |= chain->frame[i]->own;
+	for (unsigned i = 0; i < chain->count && count < max; i++)
+		if ((!own || chain->frame[i]->own) && !(count && is_module(chain->frame[i])))
+			shown[count++] = chain->frame[i];
+	return count;
+}
+
+void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const char *mark, unsigned frames)
+{
+	const struct sl_stack_frame *shown[SL_ANSWER_FRAMES];
+	struct sl_chain chain;
+	unsigned count;
+	char text[256], name[256];
+
+	sl_place_take(&chain, process, stack);
+	count = take_frames(&chain, shown, frames);
+	for (unsigned i = count; i--;) {
+		const struct sl_stack_frame *frame = shown[i];
+		bool line = frame->file && frame->line;
+
+		name[sl_place_name(frame, name, sizeof(name) - 1)] = 0;
+		sl_stacks_describe(text, sizeof(text), frame);
+		sl_answer_frame(answer, &(struct sl_answer_line){.file = line ? sl_paths_name(frame->file) : NULL,
+								 .path = line ? frame->file : NULL,
+								 .line = frame->line,
+								 .function = line ? name : text,
+								 .mark = i ? NULL : mark});
+	}
+}
+
+const char *sl_make_line(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack)
+{
+	sl_owners_line(process, stack, 1, out, SL_MAKE_LINE);
+	out[strcspn(out, " ")] = 0;
+	return out;
+}
+
+const char *sl_make_function(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack)
+{
+	struct sl_chain chain;
+
+	sl_place_take(&chain, process, stack);
+	out[0] = 0;
+	for (unsigned i = 0; i < chain.count && !out[0]; i++) {
+		const struct sl_stack_frame *frame = chain.frame[i];
+		const char *point = frame->function ? strrchr(frame->function, '.') : NULL;
+		const char *name = point ? point + 1 : frame->function;
+
+		if (frame->own && name && *name != '<' && strcmp(name, "forward") != 0 && strcmp(name, "__call__") != 0)
+			snprintf(out, SL_MAKE_LINE, "%.100s()", name);
+	}
+	return out;
+}
+
+void sl_make_next(struct sl_make *make, struct sl_answer *answer, const char *verb, const char *shows)
+{
+	const struct sl_report *report = make->report;
+	char word[4096];
+	const char *text = sl_answers_text(make->to, "stormlog-analyze %s", verb);
+
+	if (report->options.run)
+		text = sl_answers_text(make->to, "%s --run %s", text, sl_shell_word(word, sizeof(word), report->options.run));
+	for (unsigned i = 0; i < report->path_count; i++)
+		text = sl_answers_text(make->to, "%s %s", text, sl_shell_word(word, sizeof(word), report->paths[i]));
+	sl_answer_next(answer, shows, "%s", text);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of a verdict: who held the memory, by role, then by library; what is unused; what is not the program's own.  Its rows
+ * add up to the total.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/answer/make.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/dry.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
+#include "analyzer/report/roles.h"
+#include "analyzer/report/window_facts.h"
+
+#define LINES_SHOWN 2
+#define LITTLE	    33 /* a line with less than one of so many parts of its row is not named */
+#define COURSE	    14
+
+/* What a row is called: the role, or the library where none is known. */
+static const char *row_of(struct sl_process *process, const struct sl_site *site)
+{
+	static const char *const roles[SL_ROLE_COUNT] = {
+		[SL_ROLE_PARAMETERS] = "parameters", [SL_ROLE_GRADIENTS] = "gradients",	  [SL_ROLE_OPTIMIZER] = "optimizer",
+		[SL_ROLE_ACTIVATIONS] = "activations", [SL_ROLE_CACHE] = "cache",
+	};
+	enum sl_role role = sl_roles_of(process, site);
+	const char *library = sl_model_library(process->model, site);
+
+	if (sl_window_is_before(process, site->stack))
+		return "earlier";
+	if (sl_model_is_cublas(library))
+		return "cuBLAS";
+	if (roles[role])
+		return roles[role];
+	if (site->kind == SL_KIND_block)
+		return "tensors";
+	return library;
+}
+
+/* "no stack in the file": a snapshot has sizes only. */
+static const char *line_of(char out[SL_MAKE_LINE], struct sl_process *process, const struct sl_site *site)
+{
+	const char *called = site->kind == SL_KIND_block ? sl_defs_text(process->model->defs, site->label) : NULL;
+
+	sl_owners_line(process, site->stack, 1, out, SL_MAKE_LINE);
+	if (!out[0])
+		snprintf(out, SL_MAKE_LINE, "%s", called ? called : "no stack");
+	return out;
+}
+
+static bool is_leak(struct sl_process *process, const struct sl_site *site, const struct sl_leak_list_place *leak)
+{
+	unsigned kind;
+
+	if (!leak)
+		return false;
+	kind = leak->kept ? leak->kept->track->kind : leak->leak->kind;
+	return site->kind == kind && sl_place_key(process, site->stack) == sl_place_key(process, leak->stack);
+}
+
+static void add_site(struct sl_owners *owners, struct sl_process *process, const struct sl_site *site, uint64_t bytes, bool at_peak,
+		     const struct sl_leak_list_place *leak)
+{
+	char line[SL_MAKE_LINE];
+	const char *names[2] = {is_leak(process, site, leak) ? "this leak" : row_of(process, site), line};
+	uint64_t blocks, taken = at_peak ? sl_roles_workspaces(process, site, &blocks) : 0;
+
+	line_of(line, process, site);
+	if (taken)
+		sl_owners_add(owners, (const char *[]){"cuBLAS", line}, 2, taken, 0);
+	if (bytes > taken)
+		sl_owners_add(owners, names, 2, bytes - taken, 0);
+}
+
+/* What an allocator holds beyond blocks: "unused", CUDA graphs, JAX's pool. */
+static void add_rests(struct sl_owners *owners, struct sl_process *process, const struct sl_torch *torch, const char *name,
+		      uint64_t bytes)
+{
+	struct sl_rest rests[SL_RESTS_MAX];
+	unsigned count = name ? sl_model_rests(process->model, torch, name, bytes, rests) : 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		char line[SL_MAKE_LINE] = "";
+		const char *called = strstr(rests[i].name, "JAX")		? "JAX's pool"
+				     : strstr(rests[i].name, "graph")		? "CUDA graphs"
+				     : strstr(rests[i].name, "kept by PyTorch") ? "unused"
+										: rests[i].name;
+		const char *names[2] = {called, line};
+
+		sl_owners_line(process, rests[i].stack, 1, line, sizeof(line));
+		sl_owners_add(owners, names, line[0] ? 2 : 1, rests[i].bytes, 0);
+	}
+}
+
+/* "train.py:99 Optimizer.step"; "2.50 train.py:79, 1.25 train.py:83". */
+static void put_lines(char *out, size_t size, const struct sl_owners *owners, uint32_t row, uint64_t total)
+{
+	const struct sl_share *share = owners->share.item;
+	uint32_t first = share[row].child, next = first ? share[first].sibling : 0;
+	unsigned lines = 0, more = 0;
+	uint64_t unit;
+	size_t at = 0;
+	double whole;
+
+	out[0] = 0;
+	sl_answer_unit(total, &unit);
+	whole = (double)total / (double)unit;
+	if (first && (!next || share[next].bytes * LITTLE < share[row].bytes)) {
+		snprintf(out, size, "%s", share[first].name);
+		return;
+	}
+	for (uint32_t l = first; l; l = share[l].sibling) {
+		const char *name = share[l].name;
+
+		if (lines == LINES_SHOWN || share[l].bytes * LITTLE < share[row].bytes) {
+			more++;
+			continue;
+		}
+		at += (size_t)snprintf(out + at, size - at, "%s%.*f %.*s", lines++ ? ", " : "",
+				       unit == 1 ? 0 : whole < 9.995 ? 2 : whole < 99.95 ? 1 : 0,
+				       (double)share[l].bytes / (double)unit, (int)strcspn(name, " "), name);
+	}
+	if (more && at < size)
+		snprintf(out + at, size - at, ", %u more", more);
+}
+
+static void put_rows(struct sl_answer *answer, const struct sl_owners *owners, uint64_t total)
+{
+	const struct sl_share *share = owners->share.item;
+	const char *unused = "kept by PyTorch for later requests";
+	char text[400];
+
+	answer->table.total = total;
+	for (uint32_t row = share[0].child; row; row = share[row].sibling)
+		if (strcmp(share[row].name, "unused") != 0 && share[row].bytes) {
+			put_lines(text, sizeof(text), owners, row, total);
+			sl_answer_row(answer, share[row].bytes, share[row].name, "%s", text);
+		}
+	for (uint32_t row = share[0].child; row; row = share[row].sibling)
+		if (!strcmp(share[row].name, "unused") && share[row].bytes)
+			sl_answer_row(answer, share[row].bytes, "unused", "%s", unused);
+}
+
+static void put_course(struct sl_answer *answer, const struct sl_line *line)
+{
+	uint32_t count;
+
+	if (!line || !line->begun || line->bin < line->first)
+		return;
+	count = line->bin + 1 - line->first;
+	for (uint32_t c = 0; c < COURSE && c < count; c++) {
+		uint32_t columns = count < COURSE ? count : COURSE;
+		uint64_t most = 0;
+
+		for (uint32_t b = line->first + count * c / columns; b < line->first + count * (c + 1) / columns; b++)
+			most = line->bins[b].max > most ? line->bins[b].max : most;
+		*SL_PUSH(&answer->table.course) = most;
+	}
+}
+
+void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device,
+		  const struct sl_leak_list_place *leak)
+{
+	const struct sl_model *model = process->model;
+	struct sl_owners owners;
+	const char *rest;
+	uint64_t left = 0, listed = 0;
+
+	if (!device || !device->known_peak)
+		return;
+	sl_owners_init(&owners);
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		uint64_t bytes = site->device == device->device ? sl_model_site_at_peak(model, site) : 0;
+
+		if (bytes && sl_owners_shows(process, site))
+			add_site(&owners, process, site, bytes, true, leak);
+	}
+	rest = sl_model_rest_at_peak(model, device, &left);
+	add_rests(&owners, process, &device->torch_at_peak, rest, left);
+	sl_owners_sort(&owners);
+	for (uint32_t row = owners.share.item[0].child; row; row = owners.share.item[row].sibling)
+		listed += owners.share.item[row].bytes;
+	answer->table.moment = model->snapshot ? "reserved, at the peak" : "held, at the peak";
+	put_rows(answer, &owners, listed > device->known_peak ? listed : device->known_peak);
+	if (listed < device->known_peak)
+		sl_answer_row(answer, device->known_peak - listed, "others", NULL);
+	if (!process->trace->header.dry_count || model->snapshot)
+		put_course(answer, device->line);
+	else
+		put_course(answer, device->line);
+	sl_owners_free(&owners);
+}
+
+/* "0.29 context, 0.13 free": parts of what is not the program's own. */
+static size_t add_part(char *out, size_t size, size_t at, uint64_t bytes, uint64_t unit, const char *name)
+{
+	if (bytes == SL_UNKNOWN || !bytes || at >= size || (double)bytes / (double)unit < 0.005)
+		return at;
+	return at + (size_t)snprintf(out + at, size - at, "%s%.2f %s", at ? ", " : "", (double)bytes / (double)unit, name);
+}
+
+static uint64_t known(uint64_t bytes)
+{
+	return bytes == SL_UNKNOWN ? 0 : bytes;
+}
+
+void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, size_t index)
+{
+	const struct sl_oom *oom = &process->model->ooms.item[index];
+	const struct sl_account *account = &process->accounts[index];
+	const struct sl_device_state *device = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
+	bool at_peak = device && device->known_peak == oom->live_bytes, card = oom->total_bytes != SL_UNKNOWN && !account->own_limit;
+	uint64_t own = 0, rest, unit, total = card ? oom->total_bytes : oom->live_bytes;
+	struct sl_owners owners;
+	char text[200] = "";
+	size_t at = 0;
+
+	if (oom->scope == SL_SCOPE_HOST || !total || !oom->live_bytes)
+		return;
+	sl_owners_init(&owners);
+	for (size_t i = 0; i < (at_peak ? process->model->sites.count : oom->owner_count); i++) {
+		const struct sl_site *site = &process->model->sites.item[at_peak ? i : oom->owners[i].site];
+		uint64_t bytes = !at_peak			   ? oom->owners[i].bytes
+				 : site->device == device->device ? sl_model_site_at_peak(process->model, site)
+								  : 0;
+
+		if (bytes && sl_owners_shows(process, site))
+			add_site(&owners, process, site, bytes, at_peak, NULL);
+	}
+	if (known(account->cached) && !oom->of_framework)
+		add_rests(&owners, process, &oom->torch, sl_model_rest_name(&oom->torch), account->cached);
+	sl_owners_sort(&owners);
+	for (uint32_t row = owners.share.item[0].child; row; row = owners.share.item[row].sibling)
+		own += owners.share.item[row].bytes;
+	if (own < oom->live_bytes && !oom->of_framework) {
+		sl_owners_add(&owners, (const char *[]){"others"}, 1, oom->live_bytes - own, 0);
+		sl_owners_sort(&owners);
+		own = oom->live_bytes;
+	}
+	if (own > total) { /* parts that exceed the whole are of no card */
+		total = own;
+		card = false;
+	}
+	answer->table.moment = oom->of_framework ? "JAX's pool at the error" : card ? "the card at the error" : "held, at the error";
+	put_rows(answer, &owners, total);
+	sl_owners_free(&owners);
+	rest = total - own;
+	for (unsigned i = 0; i < account->other_count && card && rest; i++) {
+		uint64_t bytes = account->others[i].bytes < rest ? account->others[i].bytes : rest;
+		char name[48];
+
+		if (i == 3) {
+			for (bytes = 0; i < account->other_count; i++)
+				bytes += account->others[i].bytes;
+			bytes = bytes < rest ? bytes : rest;
+			snprintf(name, sizeof(name), "%u processes", account->other_count - 3);
+			sl_answer_row(answer, bytes, name, NULL);
+		} else {
+			const struct sl_process *other = account->others[i].process;
+
+			snprintf(name, sizeof(name), "process %lld", (long long)account->others[i].pid);
+			if (account->others[i].rank >= 0)
+				sl_answer_row(answer, bytes, name, "rank %lld of this run%s", (long long)account->others[i].rank,
+					      account->others[i].stray ? ", a stray context" : "");
+			else
+				sl_answer_row(answer, bytes, name, "%s",
+					      other ? sl_stacks_program(&other->trace->header) : "not recorded");
+		}
+		rest -= bytes;
+	}
+	if (!rest)
+		return;
+	sl_answer_unit(total, &unit);
+	at = add_part(text, sizeof(text), at, account->context, unit, "CUDA context");
+	at = add_part(text, sizeof(text), at, account->modules, unit, "code");
+	at = add_part(text, sizeof(text), at, account->aside, unit, "set aside by a limit");
+	add_part(text, sizeof(text), at, oom->free_bytes, unit, "free");
+	sl_answer_row_bare(answer, rest, oom->of_framework ? "free" : "not ours", "%s", oom->of_framework ? "" : text);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Snapshots of PyTorch's: what its window held at most, or what its end holds. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/answer/make.h"
+#include "analyzer/base/format.h"
+#include "analyzer/fit/answer.h"
+#include "analyzer/fit/window.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/window_facts.h"
+
+#define FIT_REQUESTS   300000u	/* a window with more is left to the verb fit */
+#define FIT_OPERATIONS 1000000u /* of one search */
+
+static uint64_t tensors_of(const struct sl_device_state *device)
+{
+	return device->torch_at_peak.allocated_bytes - device->torch_at_peak.rounding;
+}
+
+/* The device on which most was asked for; NULL: nothing was. */
+static const struct sl_device_state *fullest(const struct sl_process *process)
+{
+	const struct sl_device_state *most = NULL;
+
+	for (int d = 1; d <= SL_DEVICES_MAX; d++) {
+		const struct sl_device_state *state = process->model->devices[d];
+
+		if (state && state->known_peak && (!most || tensors_of(state) > tensors_of(most)))
+			most = state;
+	}
+	return most;
+}
+
+static void say_fit(struct sl_make *make, struct sl_answer *answer, const struct sl_fit_recording *recording)
+{
+	struct sl_fit_question question = {.settings = {NULL, "expandable_segments:True"},
+					   .setting_count = recording->settings.expandable ? 1 : 2,
+					   .of_allocator = true,
+					   .scan_max = FIT_OPERATIONS,
+					   .ties = SL_FIT_GIVEN};
+	struct sl_fit_subject subject;
+	char why[120], span[SL_FORMAT_SPAN_BYTES];
+
+	sl_fit_ask(&subject, recording, &question);
+	if (!subject.answers || subject.answers[0].high == SL_UNKNOWN) {
+		sl_answer_say(answer, SL_LABEL_OPEN, "what it needs: %s",
+			      subject.answers ? SL_FIT_SPENT : sl_fit_why(&subject, why, sizeof(why)));
+	} else {
+		sl_answer_say(answer, recording->ooms ? SL_LABEL_NEED : SL_LABEL_FITS, "%s %s of PyTorch's memory%s, and the context beside it",
+			      recording->ooms ? "at least" : "a card with", sl_fit_span(&subject.answers[0], span),
+			      recording->ooms ? " to get past the request that was refused" : recording->reserved_start ? " for this window" : "");
+		if (question.setting_count > 1 && subject.answers[1].high != SL_UNKNOWN && subject.answers[1].high < subject.answers[0].low)
+			sl_answer_say(answer, SL_LABEL_LESS, "expandable_segments:True would need %s (replayed)",
+				      sl_fit_span(&subject.answers[1], span));
+	}
+	sl_fit_subject_free(&subject);
+}
+
+/* The smallest capacities for the device that held most. */
+static void ask_fit(struct sl_make *make, struct sl_answer *answer, struct sl_process *process)
+{
+	const struct sl_device_state *device = fullest(process);
+	struct sl_window_facts facts;
+	struct sl_fit_process fit;
+
+	if (!device || !sl_window_facts(process->model->header, device->device, &facts) || facts.events < SL_WINDOW_FEW)
+		return;
+	sl_fit_record(&fit, process->trace, process->session_id, true);
+	for (unsigned i = 0; i < fit.count; i++)
+		if (fit.recordings[i].device == device->device && fit.recordings[i].requests <= FIT_REQUESTS)
+			say_fit(make, answer, &fit.recordings[i]);
+	sl_fit_forget(&fit);
+}
+
+/* The file has no stack of most of what was held. */
+static bool has_no_stacks(struct sl_process *process, const struct sl_device_state *device)
+{
+	uint64_t without = 0;
+
+	for (size_t i = 0; i < process->model->sites.count; i++) {
+		const struct sl_site *site = &process->model->sites.item[i];
+		struct sl_stack_frame frames[SL_STACK_MAX];
+		unsigned count = site->device == device->device && site->kind == SL_KIND_block ? sl_process_stack(process, frames, site->stack) : 0;
+
+		if (count && frames[count - 1].function && !strcmp(frames[count - 1].function, "no stack in the file"))
+			without += sl_model_site_at_peak(process->model, site);
+	}
+	return without > tensors_of(device) / 2;
+}
+
+static void say_cache(struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device)
+{
+	struct sl_window_cache cache;
+
+	if (!sl_window_cache(process->model->header, device->device, &cache))
+		return;
+	if (cache.emptied)
+		sl_answer_say(answer, SL_LABEL_NOTE, "empty_cache() gave back %s in %s call%s", SL_ANSWER_SIZE(cache.emptied_bytes),
+			      SL_NUMBER(cache.emptied), cache.emptied == 1 ? "" : "s");
+	if (strcmp(SL_SIZE(cache.peak), SL_SIZE(device->torch_at_peak.reserved_bytes)) != 0)
+		sl_answer_say(answer, SL_LABEL_NOTE, "%s were reserved at most, at another moment", SL_ANSWER_SIZE(cache.peak));
+}
+
+static void put_stackless(struct sl_answer *answer)
+{
+	sl_answer_say(answer, SL_LABEL_OPEN, "which line asked: the file has no stacks");
+	sl_answer_say(answer, SL_LABEL_FIX, "record again with stacks, before the model is made:");
+	sl_answer_say(answer, SL_LABEL_FIX, "\n  torch.cuda.memory._record_memory_history()");
+	sl_answer_say(answer, SL_LABEL_FIX, "\nor, without a change of code:  stormlog-run -- python ...");
+}
+
+static void add_window(struct sl_make *make, struct sl_process *process)
+{
+	const struct sl_device_state *device = fullest(process);
+	struct sl_window_facts facts = {0};
+	struct sl_answer *answer;
+	bool window, stackless;
+
+	if (!device) {
+		answer = sl_answer_add(make->to, SL_WORD_NOTHING, "snapshot.empty");
+		sl_answer_headline(answer, "PyTorch's allocator held nothing");
+		sl_answer_say(answer, SL_LABEL_OPEN, "whether CUDA was used: all may have been freed and given back");
+		return;
+	}
+	sl_window_facts(process->model->header, device->device, &facts);
+	window = facts.events >= SL_WINDOW_FEW;
+	stackless = has_no_stacks(process, device);
+	answer = sl_answer_add(make->to, window ? SL_WORD_OK : SL_WORD_HELD, window ? "snapshot.ok" : "snapshot.held");
+	answer->process = (int)(process - make->report->processes);
+	answer->device = device->device;
+	answer->bytes = tensors_of(device);
+	if (window)
+		sl_answer_headline(answer, "nothing ran out, %s of tensors and %s reserved", SL_ANSWER_SIZE(tensors_of(device)),
+				   SL_ANSWER_SIZE(device->torch_at_peak.reserved_bytes));
+	else
+		sl_answer_headline(answer, "%s of tensors as the file was written, %s reserved", SL_ANSWER_SIZE(tensors_of(device)),
+				   SL_ANSWER_SIZE(device->torch_at_peak.reserved_bytes));
+	sl_answer_figure(answer, "tensors", "bytes", (double)tensors_of(device));
+	sl_answer_figure(answer, "reserved", "bytes", (double)device->torch_at_peak.reserved_bytes);
+	if (!window && facts.waiting)
+		sl_answer_say(answer, SL_LABEL_NOTE, "%s of it was freed, and waits for other streams (record_stream)",
+			      SL_ANSWER_SIZE(facts.waiting));
+	if (!window && facts.free_pieces)
+		sl_answer_say(answer, SL_LABEL_NOTE, "unused memory is in %s pieces, the largest %s", SL_NUMBER(facts.free_pieces),
+			      SL_ANSWER_SIZE(facts.free_largest));
+	if (window)
+		say_cache(answer, process, device);
+	if (stackless)
+		put_stackless(answer);
+	if (make->report->process_count == 1)
+		ask_fit(make, answer, process);
+	sl_make_peak(make, answer, process, device, NULL);
+	sl_make_next(make, answer, stackless ? "table" : sl_devices_held(process) > 1 ? "tree --by device" : "tree",
+		     stackless ? "every size" : "every line at the peak");
+	if (window)
+		sl_make_next(make, answer, "fit --capacity 24G,80G", "cards and settings");
+}
+
+void sl_make_windows(struct sl_make *make)
+{
+	for (unsigned i = 0; i < make->report->process_count; i++) {
+		struct sl_process *process = &make->report->processes[i];
+		bool told = false;
+
+		for (size_t k = 0; k < make->to->item.count; k++)
+			if (make->to->item.item[k]->process == (int)i && make->to->item.item[k]->word < SL_WORD_OK) {
+				told = true;
+				if (make->report->process_count == 1 && !make->to->item.item[k]->label[SL_LABEL_NEED].count)
+					ask_fit(make, make->to->item.item[k], process);
+			}
+		if (!told)
+			add_window(make, process);
+	}
+}
