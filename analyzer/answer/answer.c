@@ -181,14 +181,21 @@ void sl_answer_row(struct sl_answer *answer, uint64_t bytes, const char *name, c
 {
 	const char *text = format ? PRINT(answer->of, format) : NULL;
 
-	*SL_PUSH(&answer->table.row) = (struct sl_answer_row){bytes, copy(answer, name), text, false};
+	*SL_PUSH(&answer->table.row) = (struct sl_answer_row){.bytes = bytes, .name = copy(answer, name), .text = text};
+}
+
+void sl_answer_row_fixed(struct sl_answer *answer, uint64_t bytes, const char *name, const char *text)
+{
+	*SL_PUSH(&answer->table.row) =
+		(struct sl_answer_row){.bytes = bytes, .name = copy(answer, name), .text = copy(answer, text), .fixed = true};
 }
 
 void sl_answer_row_bare(struct sl_answer *answer, uint64_t bytes, const char *name, const char *format, ...)
 {
 	const char *text = format ? PRINT(answer->of, format) : NULL;
 
-	*SL_PUSH(&answer->table.row) = (struct sl_answer_row){bytes, copy(answer, name), text, true};
+	*SL_PUSH(&answer->table.row) =
+		(struct sl_answer_row){.bytes = bytes, .name = copy(answer, name), .text = text, .bare = true};
 }
 
 void sl_answer_next(struct sl_answer *answer, const char *shows, const char *format, ...)

@@ -72,6 +72,7 @@ struct sl_answer_row {
 	uint64_t bytes;
 	const char *name, *text; /* "activations", "2.50 train.py:79, 1.25 train.py:83"; text NULL: none */
 	bool bare;		 /* no bar: it is not the program's own */
+	bool fixed;		 /* it is never merged into `others` */
 };
 
 /* Rows add up to the total. All in the unit that suits the total. */
@@ -145,6 +146,8 @@ void sl_answer_figure(struct sl_answer *answer, const char *name, const char *un
 bool sl_answer_frame(struct sl_answer *answer, const struct sl_answer_line *line);
 void sl_answer_row(struct sl_answer *answer, uint64_t bytes, const char *name, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+/* The same, but never merged. */
+void sl_answer_row_fixed(struct sl_answer *answer, uint64_t bytes, const char *name, const char *text);
 /* A row without a bar. */
 void sl_answer_row_bare(struct sl_answer *answer, uint64_t bytes, const char *name, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

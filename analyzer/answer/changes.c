@@ -13,7 +13,7 @@
 static const struct {
 	const char *kind, *before, *behind;
 } imperatives[] = {
-	{"free_leak", "let go of what ", " keeps"},
+	{"free_leak", "detach or drop what ", " keeps"},
 	{"no_grad", "run ", " under torch.no_grad()"},
 	{"offload_results", "move what ", " keeps to the host"},
 	{"no_second_copy", "drop the old before ", " makes the new"},
@@ -59,7 +59,8 @@ static void put_effect(char *out, size_t size, const struct sl_changes *changes,
 	if (now != SL_UNKNOWN && now && !change->about && change->less > 0)
 		at = (size_t)snprintf(out, size, "%s -> %s, ", SL_ANSWER_SIZE(now + (uint64_t)change->less), SL_ANSWER_SIZE(now));
 	else if (change->less > 0)
-		at = (size_t)snprintf(out, size, "%s%s less, ", change->about ? "about " : "", SL_ANSWER_SIZE((uint64_t)change->less));
+		at = (size_t)snprintf(out, size, "%s%s less, ", change->about ? "about " : "",
+				      SL_ANSWER_SIZE((uint64_t)change->less));
 	if (!changes->failed)
 		snprintf(out + at, size - at, "a lower peak");
 	else if (change->passes == SL_PASSES)
@@ -92,9 +93,12 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process)
 			continue;
 		put_change(what, sizeof(what), change);
 		put_effect(effect, sizeof(effect), changes, change);
-		if (!told && changes->failed && change->passes == SL_PASSES)
+		if (!told && changes->failed && change->passes == SL_PASSES) {
 			sl_answer_say(answer, SL_LABEL_FIX, "%s", what);
-		sl_answer_say(answer, label, "%s%s: %s", told ? "\n" : "", what, effect);
+			sl_answer_say(answer, label, "%s", effect);
+		} else {
+			sl_answer_say(answer, label, "%s%s: %s", told ? "\n" : "", what, effect);
+		}
 		told++;
 	}
 	if (changes && changes->left_out[0])

@@ -19,8 +19,8 @@ static void say_reads(struct sl_make *make, struct sl_answer *answer)
 	for (unsigned i = 0; i < 2 * processes; i++)
 		for (size_t k = 0; sl_dry_read(&make->report->processes[i % processes], k, &read); k++)
 			if (sl_dry_is_size(&read) == (i < processes) && count++ < READS_SHOWN)
-				sl_answer_say(answer, SL_LABEL_OPEN, "%s%s read a value that was not computed (%s).", count > 1 ? "\n" : "",
-					      sl_paths_name(read.line), read.what);
+				sl_answer_say(answer, SL_LABEL_OPEN, "%s%s read a value that was not computed (%s).",
+					      count > 1 ? "\n" : "", sl_paths_name(read.line), read.what);
 	if (count > READS_SHOWN)
 		sl_answer_say(answer, SL_LABEL_OPEN, "%u more lines did.", count - READS_SHOWN);
 }
@@ -77,8 +77,8 @@ void sl_make_dry(struct sl_make *make)
 		sl_answer_say(answer, SL_LABEL_WHY, "it ended before step %llu, and %s had read a value that was not computed.",
 			      (unsigned long long)early, sl_paths_name(read.line));
 	else if (shape)
-		sl_answer_say(answer, SL_LABEL_WHY, "%s took a size from values that were not computed (%s).", sl_paths_name(size.line),
-			      size.what);
+		sl_answer_say(answer, SL_LABEL_WHY, "%s took a size from values that were not computed (%s).",
+			      sl_paths_name(size.line), size.what);
 	if (need.unsure)
 		sl_answer_say(answer, SL_LABEL_NOTE, "up to %s of it are for %s", SL_ANSWER_SIZE(need.unsure), need.unsure_of);
 	say_reads(make, answer);
@@ -89,7 +89,8 @@ void sl_make_dry(struct sl_make *make)
 	if (answer->table.row.count) {
 		answer->table.total += need.low;
 		answer->table.moment = "at most";
-		sl_answer_row_bare(answer, need.low, "not ours", "context%s: %s, %s", need.measured ? " and code" : ", code and cuBLAS", outside,
+		sl_answer_row_bare(answer, need.low, "not ours", "context%s: %s, %s",
+				   need.measured ? " and code" : ", code and cuBLAS", outside,
 				   need.measured ? "measured" : "not measured");
 	}
 	sl_make_next(make, answer, "fit --capacity 16G,24G", "smaller cards, settings");

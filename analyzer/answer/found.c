@@ -69,11 +69,11 @@ static void add_idle(struct sl_make *make, const struct sl_finding *finding)
 	struct sl_answer *answer = add(make, finding, SL_WORD_HIDDEN, "first call");
 	const char *line = SL_MAKE_LINE_OF(&make->report->processes[finding->process], finding->stack);
 
-	sl_answer_headline(answer, "%.*s hold a CUDA context each and nothing else", (int)strcspn(finding->text, "h") - 1, finding->text);
+	sl_answer_headline(answer, "%.*s hold a CUDA context each and nothing else", (int)strcspn(finding->text, "h") - 1,
+			   finding->text);
 	sl_answer_say(answer, SL_LABEL_WHY, "the contexts take %s of device %d.", SL_ANSWER_SIZE(finding->bytes), finding->device);
 	sl_answer_say(answer, SL_LABEL_FIX, "make no GPU call at %s in these processes, or let one process do their work", line);
 	sl_answer_say(answer, SL_LABEL_FIX, "\nCUDA_VISIBLE_DEVICES= shows which of them needs the GPU.");
-	sl_make_peak(make, answer, &make->report->processes[finding->process], sl_devices_fullest(&make->report->processes[finding->process]), NULL);
 	sl_make_next(make, answer, "ranks", "what each process holds");
 }
 
@@ -87,10 +87,13 @@ static void add_roomless(struct sl_make *make, const struct sl_finding *finding)
 
 	snprintf(mark, sizeof(mark), "asks %s", SL_ANSWER_SIZE(last->bytes));
 	answer = add(make, finding, SL_WORD_OUT_OF_MEMORY, mark);
-	sl_answer_headline(answer, "JAX's pool of %s has no room for %s of results", SL_ANSWER_SIZE(last->held_bytes), SL_ANSWER_SIZE(last->bytes));
-	sl_answer_say(answer, SL_LABEL_WHY, "%s of the pool were in use. Old and new values exist together, unless the old are donated.",
+	sl_answer_headline(answer, "JAX's pool of %s has no room for %s of results", SL_ANSWER_SIZE(last->held_bytes),
+			   SL_ANSWER_SIZE(last->bytes));
+	sl_answer_say(answer, SL_LABEL_WHY,
+		      "%s of the pool were in use. Old and new values exist together, unless the old are donated.",
 		      SL_ANSWER_SIZE(last->used_bytes));
-	sl_answer_say(answer, SL_LABEL_FIX, "@jax.jit(donate_argnums=...) for what %s replaces, or a larger XLA_PYTHON_CLIENT_MEM_FRACTION", line);
+	sl_answer_say(answer, SL_LABEL_FIX,
+		      "@jax.jit(donate_argnums=...) for what %s replaces, or a larger XLA_PYTHON_CLIENT_MEM_FRACTION", line);
 	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
 	sl_make_next(make, answer, "tree --at peak", "who held the pool");
 }
@@ -130,7 +133,8 @@ static void add_hidden(struct sl_make *make, const struct sl_finding *finding)
 	} else {
 		sl_answer_headline(answer, "%s makes several contexts at once", line);
 		sl_answer_say(answer, SL_LABEL_WHY, "%s.", finding->text);
-		sl_answer_say(answer, SL_LABEL_FIX, "destroy each context of %s when its work is done, or let its jobs share one", line);
+		sl_answer_say(answer, SL_LABEL_FIX, "destroy each context of %s when its work is done, or let its jobs share one",
+			      line);
 	}
 	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
 	sl_answer_next(answer, "keep it so, in CI", "stormlog-analyze check --max-hidden 1G %s", make->report->paths[0]);
@@ -145,8 +149,10 @@ static void add_retried(struct sl_make *make, const struct sl_finding *finding)
 
 	snprintf(mark, sizeof(mark), "asks %s", SL_ANSWER_SIZE(finding->bytes));
 	answer = add(make, finding, SL_WORD_NEARLY, mark);
-	sl_answer_headline(answer, "%s%sasks %s and finds no memory at first", line, *line ? " " : "a request ", SL_ANSWER_SIZE(finding->bytes));
-	sl_answer_say(answer, SL_LABEL_WHY, "PyTorch gave cached memory back and asked again, which takes time in each such request.");
+	sl_answer_headline(answer, "%s%sasks %s and finds no memory at first", line, *line ? " " : "a request ",
+			   SL_ANSWER_SIZE(finding->bytes));
+	sl_answer_say(answer, SL_LABEL_WHY,
+		      "PyTorch gave cached memory back and asked again, which takes time in each such request.");
 	if (*line)
 		sl_answer_say(answer, SL_LABEL_OPEN, "whether %s or what is held beside it is too much", line);
 	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
@@ -166,12 +172,8 @@ static const struct {
 	{"memory.retried", add_retried, 0, NULL},
 	{"ranks.outlier", NULL, SL_WORD_UNEVEN, "made here"},
 	{"ranks.stray_context", NULL, SL_WORD_UNEVEN, "first use"},
-	{"ranks.share_device", NULL, SL_WORD_UNEVEN, "first use"},
 	{"stray.threads", NULL, SL_WORD_UNEVEN, "first use"},
 	{"host.killed", NULL, SL_WORD_HOST_MEMORY, NULL},
-	{"memory.rising", NULL, SL_WORD_GROWS, "asks more"},
-	{"memory.spike", NULL, SL_WORD_GROWS, "the highest"},
-	{"memory.overlap", NULL, SL_WORD_GROWS, "made again"},
 };
 
 /* Told by another file of this room. */
@@ -185,6 +187,17 @@ static bool is_told_elsewhere(const char *id)
 	return !strncmp(id, "oom.", 4);
 }
 
+/* Worth a look where nothing is wrong. */
+static bool is_hint(const char *id)
+{
+	static const char *const ids[] = {"memory.rising", "memory.spike", "memory.overlap", "ranks.share_device"};
+
+	for (size_t i = 0; i < SL_COUNT(ids); i++)
+		if (!strcmp(id, ids[i]))
+			return true;
+	return false;
+}
+
 /* True: an earlier finding of another process has the same id at the same line. */
 static bool is_repeated(const struct sl_report *report, size_t index)
 {
@@ -193,8 +206,8 @@ static bool is_repeated(const struct sl_report *report, size_t index)
 	for (size_t i = 0; i < index; i++) {
 		const struct sl_finding *other = &report->findings.item[i];
 
-		if (!strcmp(other->id, finding->id) && other->process >= 0 && finding->process >= 0 && other->process != finding->process &&
-		    other->bytes == finding->bytes &&
+		if (!strcmp(other->id, finding->id) && other->process >= 0 && finding->process >= 0 &&
+		    other->process != finding->process && other->bytes == finding->bytes &&
 		    sl_place_key(&report->processes[other->process], other->stack) ==
 			    sl_place_key(&report->processes[finding->process], finding->stack))
 			return true;
@@ -216,6 +229,8 @@ void sl_make_findings(struct sl_make *make)
 			tellers[k].tell(make, finding);
 		else if (k < SL_COUNT(tellers))
 			add_text(make, finding, tellers[k].word, tellers[k].mark);
+		else if (is_hint(finding->id))
+			*SL_PUSH(&make->hints) = finding;
 		else if (finding->advice)
 			sl_answers_note(make->to, "%s: %s", finding->text, finding->advice);
 		else

@@ -70,7 +70,10 @@ static const char *put_span(char *out, size_t size, double seconds)
 	static const struct {
 		double seconds;
 		const char *one, *many;
-	} units[] = {{86400, "about a day", "days"}, {3600, "about an hour", "hours"}, {60, "a minute", "minutes"}, {1, "a second", "seconds"}};
+	} units[] = {{86400, "about a day", "days"},
+		     {3600, "about an hour", "hours"},
+		     {60, "a minute", "minutes"},
+		     {1, "a second", "seconds"}};
 
 	for (size_t i = 0; i < SL_COUNT(units); i++)
 		if (seconds >= units[i].seconds * 0.95) {
@@ -116,10 +119,10 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 {
 	char births[SL_FORMAT_BYTES], size[48] = "", thread[200];
 	const char *noun = sl_leak_words_noun(kept->track->kind, kept->births != 1);
-	const char *held = process->model->snapshot	? "still held at the end of the window"
-			   : kept->left_blocks		? "never freed"
+	const char *held = process->model->snapshot	     ? "still held at the end of the window"
+			   : kept->left_blocks		     ? "never freed"
 			   : sl_leak_words_in_turns(process) ? "freed only as each process ended"
-							: "freed only as the program ended";
+							     : "freed only as the program ended";
 
 	sl_format_count(births, kept->births);
 	if (kept->bytes != SL_UNKNOWN && kept->bytes)
@@ -127,13 +130,15 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 	if (kept->blocks == kept->births)
 		sl_answer_say(answer, SL_LABEL_WHY, "all %s %s that %s made were %s%s.", births, noun, subject, held, size);
 	else
-		sl_answer_say(answer, SL_LABEL_WHY, "%s of the %s %s that %s made were %s%s.", SL_NUMBER(kept->blocks), births, noun,
-			      subject, held, size);
+		sl_answer_say(answer, SL_LABEL_WHY, "%s of the %s %s that %s made were %s%s.", SL_NUMBER(kept->blocks), births,
+			      noun, subject, held, size);
 	sl_leak_words_thread(thread, sizeof(thread), process, kept);
 	if (thread[0])
-		sl_answer_say(answer, SL_LABEL_WHY, "They are of one of several threads%s.", strstr(thread, " by thread") ? thread + strcspn(thread, "b") - 1 : "");
+		sl_answer_say(answer, SL_LABEL_WHY, "They are of one of several threads%s.",
+			      strstr(thread, " by thread") ? thread + strcspn(thread, "b") - 1 : "");
 	if (kept->young)
-		sl_answer_say(answer, SL_LABEL_OPEN, "whether it is a queue that fills faster than it is emptied: most are no older than those it freed");
+		sl_answer_say(answer, SL_LABEL_OPEN,
+			      "whether it is a queue that fills faster than it is emptied: most are no older than those it freed");
 	else if (kept->larger)
 		sl_answer_say(answer, SL_LABEL_WHY, "Each is larger than the one before: a buffer grows, and its old block stays.");
 	if (*sl_leak_words_cut(process, kept))
@@ -153,7 +158,8 @@ static void say_fix(struct sl_make *make, struct sl_answer *answer, struct sl_pr
 		sl_answer_say(answer, SL_LABEL_FIX, "destroy each %s of %s when its work is done, or make it once",
 			      sl_leak_words_noun(kind, false), line);
 	} else if (kind != SL_KIND_block && !python) {
-		sl_answer_say(answer, SL_LABEL_FIX, "free each %s of %s when its work is done", sl_leak_words_noun(kind, false), line);
+		sl_answer_say(answer, SL_LABEL_FIX, "free each %s of %s when its work is done", sl_leak_words_noun(kind, false),
+			      line);
 	} else {
 		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: `stormlog-run --dry` of this command names it");
 	}
@@ -167,8 +173,7 @@ static void say_who(struct sl_make *make, struct sl_answer *answer, const struct
 
 	if (place->processes > 1)
 		sl_answer_say(answer, SL_LABEL_WHY, "%u %s keep it, %s%s%s.", place->processes, noun,
-			      place->uneven ? "most of it " : "the same in each", place->uneven ? SL_WHO(process) : "",
-			      "");
+			      place->uneven ? "most of it " : "the same in each", place->uneven ? SL_WHO(process) : "", "");
 	else if (make->report->process_count > 1)
 		sl_answer_say(answer, SL_LABEL_WHY, "It is in %s.", SL_WHO(process));
 	if (place->kept && place->kept->track->device >= 0 && sl_devices_held(process) > 1)
@@ -210,18 +215,20 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 {
 	struct sl_process *process = &make->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
-	struct sl_answer *answer = begin_leak(make, place, kept->left_blocks ? "leak.growing" : "leak.kept", kept->bytes, kept->track->device);
+	struct sl_answer *answer =
+		begin_leak(make, place, kept->left_blocks ? "leak.growing" : "leak.kept", kept->bytes, kept->track->device);
 	struct sl_leak_pace pace = sl_leak_words_pace(process, kept);
 	char what[200];
 	const char *line = SL_MAKE_LINE_OF(process, place->stack);
 
 	sl_make_pace(what, sizeof(what), process, kept);
-	sl_answer_headline(answer, "%s keeps %s", line, what);
+	sl_answer_headline(answer, "%s keeps %s%s", line, what, strstr(what, "every") ? "" : " of what it makes");
 	if (kept->bytes != SL_UNKNOWN && kept->bytes)
 		sl_answer_brief(answer, "keeps %s, %s", what, SL_ANSWER_SIZE(kept->bytes));
 	else
 		sl_answer_brief(answer, "keeps %s", what);
-	sl_answer_figure(answer, "kept", kept->bytes == SL_UNKNOWN ? "objects" : "bytes", kept->bytes == SL_UNKNOWN ? kept->amount : (double)kept->bytes);
+	sl_answer_figure(answer, "kept", kept->bytes == SL_UNKNOWN ? "objects" : "bytes",
+			 kept->bytes == SL_UNKNOWN ? kept->amount : (double)kept->bytes);
 	sl_answer_figure(answer, "pace", kept->count_only ? "objects" : "bytes", pace.amount);
 	sl_make_stack(answer, process, place->stack, "made here", 3);
 	say_kept(answer, process, kept, line);
@@ -294,8 +301,8 @@ static void add_left(struct sl_make *make, struct sl_leak_list_place *place)
 	sl_answer_brief(answer, "keeps %s", SL_ANSWER_SIZE(leak->bytes));
 	sl_answer_figure(answer, "kept", "bytes", (double)leak->bytes);
 	sl_make_stack(answer, process, place->stack, "made here", 3);
-	sl_answer_say(answer, SL_LABEL_WHY, "it added %s in %s block%s and was never freed.", SL_ANSWER_SIZE(leak->bytes), SL_NUMBER(leak->blocks),
-		      leak->blocks == 1 ? "" : "s");
+	sl_answer_say(answer, SL_LABEL_WHY, "it added %s in %s block%s and was never freed.", SL_ANSWER_SIZE(leak->bytes),
+		      SL_NUMBER(leak->blocks), leak->blocks == 1 ? "" : "s");
 	say_who(make, answer, place);
 	sl_answer_say(answer, SL_LABEL_FIX, "free what %s makes when its work is done", line);
 	end_leak(make, answer, place, leak->device);
@@ -312,7 +319,8 @@ static bool is_told(struct sl_make *make, struct sl_process *process, struct sl_
 	for (size_t i = 0; i < make->leaks.place.count; i++) {
 		const struct sl_leak_list_place *place = &make->leaks.place.item[i];
 
-		if (place->told && sl_place_key(&make->report->processes[place->process], place->stack) == sl_place_key(process, stack))
+		if (place->told &&
+		    sl_place_key(&make->report->processes[place->process], place->stack) == sl_place_key(process, stack))
 			return true;
 	}
 	return false;
@@ -351,7 +359,8 @@ static void add_growth(struct sl_make *make)
 	answer = sl_answer_add(make->to, SL_WORD_GROWS, "label.growing");
 	answer->process = (int)(process - make->report->processes);
 	answer->bytes = sl_stats_bytes(growth->slope * (double)label->points);
-	sl_answer_headline(answer, "each %s%s adds %s that stays", sl_label_each(label), name, SL_ANSWER_SIZE(sl_stats_bytes(growth->slope)));
+	sl_answer_headline(answer, "each %s%s adds %s that stays", sl_label_each(label), name,
+			   SL_ANSWER_SIZE(sl_stats_bytes(growth->slope)));
 	sl_answer_figure(answer, "each", "bytes", growth->slope);
 	if (growth->holder_count)
 		sl_make_stack(answer, process, growth->holders[0].stack, "most of it", 3);

@@ -24,7 +24,8 @@ bool sl_answer_is_windows(const struct sl_report *report);
 struct sl_make {
 	struct sl_answers *to;
 	struct sl_report *report;
-	struct sl_leak_list leaks; /* the leaking lines of the run; `told` where a verdict has one */
+	struct sl_leak_list leaks;		    /* the leaking lines of the run; `told` where a verdict has one */
+	SL_VECTOR(const struct sl_finding *) hints; /* told where nothing is wrong; else notes */
 };
 
 /* title.c: the first line, what stands at its right end, and the lines below it. */
@@ -36,6 +37,8 @@ void sl_make_title(struct sl_make *make);
 void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const char *mark, unsigned frames);
 /* "train.py:79", "program+0xa74a"; "": the stack is empty. */
 const char *sl_make_line(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack);
+/* The same with its function: "train.py:79 Layer.attention". */
+const char *sl_make_named(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack);
 #define SL_MAKE_LINE_OF(process, stack) sl_make_line((char[SL_MAKE_LINE]){0}, process, stack)
 /* "errors()": the innermost own function that is no forward pass of a module; "": none has a name. */
 const char *sl_make_function(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack);

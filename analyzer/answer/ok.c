@@ -92,7 +92,8 @@ void sl_make_ok(struct sl_make *make)
 		sl_answer_headline(answer, "no memory of a card was used");
 	} else {
 		answer = sl_answer_add(make->to, SL_WORD_OK, "run.ok");
-		sl_answer_headline(answer, "no leak, no failed request%s", has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "");
+		sl_answer_headline(answer, "no leak, no failed request%s",
+				   has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "");
 	}
 	if (process && device) {
 		answer->process = (int)(process - report->processes);
@@ -104,6 +105,14 @@ void sl_make_ok(struct sl_make *make)
 	if (!process || has_ended(report, SL_ENDED_KILLED))
 		note_host(make, answer);
 	note_others(make, answer);
+	for (size_t i = 0; i < make->hints.count; i++) {
+		sl_answer_say(answer, SL_LABEL_NOTE, "%s%s", answer->label[SL_LABEL_NOTE].count ? "\n" : "",
+			      make->hints.item[i]->text);
+		if (make->hints.item[i]->advice)
+			sl_answer_say(answer, SL_LABEL_LESS, "%s%s", answer->label[SL_LABEL_LESS].count ? "\n" : "",
+				      make->hints.item[i]->advice);
+	}
+	make->hints.count = 0;
 	if (process && device && report->paths)
 		sl_make_next(make, answer, "tree --at peak", "who held it, line by line");
 }

@@ -100,7 +100,8 @@ static void tell_grew(struct error *e)
 	if (e->story->count > 1)
 		WHY(e, "%llu lines leak, %s together, most of it here.", (unsigned long long)e->story->count, e->bytes);
 	else if (kept)
-		WHY(e, "%s of %s blocks that it made were still held, %s.", SL_NUMBER(kept->blocks), SL_NUMBER(kept->births), e->bytes);
+		WHY(e, "%s of %s blocks that it made were still held, %s.", SL_NUMBER(kept->blocks), SL_NUMBER(kept->births),
+		    SL_ANSWER_SIZE(kept->bytes < e->story->bytes ? kept->bytes : e->story->bytes));
 	say_room(e);
 	if (e->story->stack.python)
 		FIX(e, "find what keeps the result of %s and bound it: a list, a dictionary, a cache", e->at);
@@ -129,7 +130,8 @@ static void tell_took(struct error *e)
 {
 	tell_plain(e);
 	WHY(e, "%s made %s and gave none of it back.", e->at, e->bytes);
-	sl_answer_say(e->answer, SL_LABEL_OPEN, "whether that is a leak, what it loads, or one step: memory only rose until the error");
+	sl_answer_say(e->answer, SL_LABEL_OPEN,
+		      "whether that is a leak, what it loads, or one step: memory only rose until the error");
 }
 
 static void tell_surge(struct error *e)
@@ -143,7 +145,8 @@ static void tell_surge(struct error *e)
 static void tell_teeth(struct error *e)
 {
 	HEAD(e, "%s takes more in each pass, %.2g times the first by now", e->at, e->story->times);
-	WHY(e, "each of %s rises there was higher than all before, from %s to %s.", SL_NUMBER(e->story->count), e->before, e->bytes);
+	WHY(e, "each of %s rises there was higher than all before, from %s to %s.", SL_NUMBER(e->story->count), e->before,
+	    e->bytes);
 	FIX(e, "bound what a pass gathers at %s", e->at);
 }
 
@@ -195,10 +198,11 @@ static void tell_optimizer(struct error *e)
 static void tell_series(struct error *e)
 {
 	HEAD(e, "%s joins all results in one tensor, larger each time", e->line);
-	WHY(e, "it has %s by now, %s more each time, and its copy of %s is held beside it.", e->before, SL_ANSWER_SIZE(e->story->count),
-	    e->bytes);
+	WHY(e, "it has %s by now, %s more each time, and its copy of %s is held beside it.", e->before,
+	    SL_ANSWER_SIZE(e->story->count), e->bytes);
 	if (e->story->words)
-		FIX(e, "TrainingArguments(eval_accumulation_steps=1), which moves results to the host, or preprocess_logits_for_metrics");
+		FIX(e, "TrainingArguments(eval_accumulation_steps=1), which moves results to the host, or "
+		       "preprocess_logits_for_metrics");
 	else
 		FIX(e, "move each part to the host at %s instead of joining it with all before", e->line);
 }
@@ -225,7 +229,8 @@ static void tell_again(struct error *e)
 static void tell_input(struct error *e)
 {
 	HEAD(e, "the input of %s is larger than all before", STEP(e));
-	WHY(e, "it has %s, made at %s, where %s steps before had %s at most.", e->bytes, e->at, SL_NUMBER(e->story->count), e->before);
+	WHY(e, "it has %s, made at %s, where %s steps before had %s at most.", e->bytes, e->at, SL_NUMBER(e->story->count),
+	    e->before);
 	FIX(e, "bound the input at %s: a smaller batch or a shorter sequence", e->at);
 }
 
@@ -241,7 +246,8 @@ static void tell_first_pass(struct error *e)
 static void tell_caches(struct error *e)
 {
 	HEAD(e, "key-value caches hold %s", e->bytes);
-	WHY(e, "%s tensors of %s grow with the length of each sequence, times the sequences kept.", SL_NUMBER(e->story->count), e->at);
+	WHY(e, "%s tensors of %s grow with the length of each sequence, times the sequences kept.", SL_NUMBER(e->story->count),
+	    e->at);
 	FIX(e, "keep fewer sequences at %s, drop caches of those that ended, or bound their length", e->at);
 }
 
@@ -256,13 +262,27 @@ static void tell_pool(struct error *e)
 }
 
 static void (*const tellers[])(struct error *) = {
-	[SL_STORY_ATTEMPTS] = tell_attempts, [SL_STORY_RETRY] = tell_retry,	[SL_STORY_REQUEST] = tell_request,
-	[SL_STORY_STEP] = tell_step,	     [SL_STORY_LIMIT] = tell_limit,	[SL_STORY_GREW] = tell_grew,
-	[SL_STORY_TOOK] = tell_took,	     [SL_STORY_SURGE] = tell_surge,	[SL_STORY_TEETH] = tell_teeth,
-	[SL_STORY_JUMP] = tell_jump,	     [SL_STORY_LARGER] = tell_larger,	[SL_STORY_LARGEST] = tell_largest,
-	[SL_STORY_HOLDER] = tell_holder,     [SL_STORY_OPTIMIZER] = tell_optimizer, [SL_STORY_SERIES] = tell_series,
-	[SL_STORY_ACTIVATIONS] = tell_activations, [SL_STORY_AGAIN] = tell_again, [SL_STORY_INPUT] = tell_input,
-	[SL_STORY_FIRST_PASS] = tell_first_pass, [SL_STORY_CACHES] = tell_caches, [SL_STORY_POOL] = tell_pool,
+	[SL_STORY_ATTEMPTS] = tell_attempts,
+	[SL_STORY_RETRY] = tell_retry,
+	[SL_STORY_REQUEST] = tell_request,
+	[SL_STORY_STEP] = tell_step,
+	[SL_STORY_LIMIT] = tell_limit,
+	[SL_STORY_GREW] = tell_grew,
+	[SL_STORY_TOOK] = tell_took,
+	[SL_STORY_SURGE] = tell_surge,
+	[SL_STORY_TEETH] = tell_teeth,
+	[SL_STORY_JUMP] = tell_jump,
+	[SL_STORY_LARGER] = tell_larger,
+	[SL_STORY_LARGEST] = tell_largest,
+	[SL_STORY_HOLDER] = tell_holder,
+	[SL_STORY_OPTIMIZER] = tell_optimizer,
+	[SL_STORY_SERIES] = tell_series,
+	[SL_STORY_ACTIVATIONS] = tell_activations,
+	[SL_STORY_AGAIN] = tell_again,
+	[SL_STORY_INPUT] = tell_input,
+	[SL_STORY_FIRST_PASS] = tell_first_pass,
+	[SL_STORY_CACHES] = tell_caches,
+	[SL_STORY_POOL] = tell_pool,
 };
 
 static void tell_story(struct error *e)
@@ -285,11 +305,12 @@ static void tell_neighbour(struct error *e)
 	if (e->account->other_count == 1)
 		HEAD(e, "another process holds %s of this card", SL_ANSWER_SIZE(e->account->others_bytes));
 	else
-		HEAD(e, "%u other processes hold %s of this card", e->account->other_count, SL_ANSWER_SIZE(e->account->others_bytes));
+		HEAD(e, "%u other processes hold %s of this card", e->account->other_count,
+		     SL_ANSWER_SIZE(e->account->others_bytes));
 	say_room(e);
-	WHY(e, "Without %s the request would have passed.", e->account->other_count == 1
-								    ? sl_answers_text(e->make->to, "process %lld", (long long)e->account->others[0].pid)
-								    : "them");
+	WHY(e, "Without %s the request would have passed.",
+	    e->account->other_count == 1 ? sl_answers_text(e->make->to, "process %lld", (long long)e->account->others[0].pid)
+					 : "them");
 	if (e->account->other_count && e->account->others[most].process) {
 		struct sl_process *other = e->account->others[most].process;
 		char line[SL_MAKE_LINE] = "";
@@ -320,7 +341,8 @@ static void tell_neighbour(struct error *e)
 
 static void tell_fragmented(struct error *e)
 {
-	HEAD(e, "%s are unused, the largest piece %s", SL_ANSWER_SIZE(e->account->cached), SL_ANSWER_SIZE(e->account->largest_cached));
+	HEAD(e, "%s are unused, the largest piece %s", SL_ANSWER_SIZE(e->account->cached),
+	     SL_ANSWER_SIZE(e->account->largest_cached));
 	WHY(e, "%s asked %s in one piece. PyTorch's unused memory is in fragments, too small for it.", e->line, e->asked);
 	if (e->account->replayed)
 		FIX(e, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, with which the replay of this run passes");
@@ -352,7 +374,8 @@ static void tell_host(struct error *e)
 	e->answer->word = SL_WORD_HOST_MEMORY;
 	HEAD(e, "%s asks %s of pinned memory and the host refuses", e->line, e->asked);
 	if (at->time_ns && at->cgroup_limit_bytes != SL_UNKNOWN && at->cgroup_bytes != SL_UNKNOWN)
-		WHY(e, "its control group used %s of %s.", SL_ANSWER_SIZE(at->cgroup_bytes), SL_ANSWER_SIZE(at->cgroup_limit_bytes));
+		WHY(e, "its control group used %s of %s.", SL_ANSWER_SIZE(at->cgroup_bytes),
+		    SL_ANSWER_SIZE(at->cgroup_limit_bytes));
 	WHY(e, "%s of pinned memory were live. The card is not full.", SL_ANSWER_SIZE(e->oom->live_bytes));
 	FIX(e, "pin less at once at %s, or raise the limit of locked memory or of the control group", e->line);
 }
@@ -373,8 +396,13 @@ static void tell_address_space(struct error *e)
 static void tell_too_large(struct error *e)
 {
 	HEAD(e, "%s asks %s, more than the %s has", e->line, e->asked,
-	     e->oom->of_framework ? "pool" : e->oom->injected ? "limit" : "card");
-	WHY(e, "the %s has %s in all.", e->oom->of_framework ? "pool" : e->oom->injected ? "limit (--limit)" : "card",
+	     e->oom->of_framework ? "pool"
+	     : e->oom->injected	  ? "limit"
+				  : "card");
+	WHY(e, "the %s has %s in all.",
+	    e->oom->of_framework ? "pool"
+	    : e->oom->injected	 ? "limit (--limit)"
+				 : "card",
 	    SL_ANSWER_SIZE(e->oom->total_bytes));
 	if (e->story->kind == SL_STORY_LARGEST || e->story->kind == SL_STORY_REQUEST || e->story->kind == SL_STORY_STEP)
 		WHY(e, "The largest before was %s.", e->before);
@@ -403,11 +431,11 @@ static void tell_own_limit(struct error *e)
 static void tell_unasked(struct error *e)
 {
 	const struct sl_hook *hook = sl_header_hook(e->process->model->header, e->oom->api);
-	const char *what = hook && hook->verb == SL_VERB_LIMIT	      ? "memory for the context's limit"
-			   : e->oom->scope == SL_SCOPE_CONTEXT	      ? "a context"
-			   : e->oom->scope == SL_SCOPE_CODE	      ? "its code"
+	const char *what = hook && hook->verb == SL_VERB_LIMIT		? "memory for the context's limit"
+			   : e->oom->scope == SL_SCOPE_CONTEXT		? "a context"
+			   : e->oom->scope == SL_SCOPE_CODE		? "its code"
 			   : hook && hook->verb == SL_VERB_GRAPH_LAUNCH ? "memory of its graph"
-								      : "memory of the call itself";
+									: "memory of the call itself";
 
 	HEAD(e, "%s finds no room for %s", e->line, what);
 	if (e->oom->free_bytes != SL_UNKNOWN)
@@ -416,7 +444,8 @@ static void tell_unasked(struct error *e)
 		WHY(e, "It keeps %s contexts.", SL_NUMBER(e->oom->contexts));
 		FIX(e, "destroy each context when its work is done, or let its jobs share one at %s", e->line);
 	} else if (e->oom->scope == SL_SCOPE_CONTEXT && e->account->contexts) {
-		WHY(e, "%u contexts of others take %s each at most.", e->account->contexts, SL_ANSWER_SIZE(e->account->context_each));
+		WHY(e, "%u contexts of others take %s each at most.", e->account->contexts,
+		    SL_ANSWER_SIZE(e->account->context_each));
 		FIX(e, "run fewer processes on this card: each makes a context there");
 	} else if (e->story->kind == SL_STORY_GREW) {
 		WHY(e, "%s leaks %s.", e->at, e->bytes);
@@ -449,10 +478,14 @@ static const struct {
 	const char *id;
 	void (*tell)(struct error *);
 } causes[] = {
-	[SL_CAUSE_UNKNOWN] = {"oom.unknown", tell_story},	 [SL_CAUSE_INJECTED] = {"oom.injected", tell_injected},
-	[SL_CAUSE_HOST] = {"oom.host", tell_host},		 [SL_CAUSE_ADDRESS_SPACE] = {"oom.address_space", tell_address_space},
-	[SL_CAUSE_FRAGMENTED] = {"oom.fragmented", tell_fragmented}, [SL_CAUSE_DRIVER] = {"oom.driver", tell_driver},
-	[SL_CAUSE_NEIGHBOUR] = {"oom.neighbour", tell_neighbour}, [SL_CAUSE_TOO_LARGE] = {"oom.too_large", tell_too_large},
+	[SL_CAUSE_UNKNOWN] = {"oom.unknown", tell_story},
+	[SL_CAUSE_INJECTED] = {"oom.injected", tell_injected},
+	[SL_CAUSE_HOST] = {"oom.host", tell_host},
+	[SL_CAUSE_ADDRESS_SPACE] = {"oom.address_space", tell_address_space},
+	[SL_CAUSE_FRAGMENTED] = {"oom.fragmented", tell_fragmented},
+	[SL_CAUSE_DRIVER] = {"oom.driver", tell_driver},
+	[SL_CAUSE_NEIGHBOUR] = {"oom.neighbour", tell_neighbour},
+	[SL_CAUSE_TOO_LARGE] = {"oom.too_large", tell_too_large},
 	[SL_CAUSE_FULL] = {"oom.full", tell_full},
 };
 
@@ -500,8 +533,10 @@ static bool tell_smaller_card(struct error *e)
 	     SL_ANSWER_SIZE(least), ranks > 1 ? " at least" : "");
 	WHY(e, "%u other rank%s passed with %s at most. Rank %lld held %s when %s more were refused.", ranks, ranks == 1 ? "" : "s",
 	    SL_ANSWER_SIZE(peak), (long long)e->process->trace->header.rank, SL_ANSWER_SIZE(e->oom->live_bytes), e->asked);
-	FIX(e, "give rank %lld a card as the others have, or every rank a smaller batch", (long long)e->process->trace->header.rank);
-	sl_answer_say(e->answer, SL_LABEL_NEED, "%s on each card", SL_ANSWER_SIZE(peak + (e->account->context == SL_UNKNOWN ? 0 : e->account->context)));
+	FIX(e, "give rank %lld a card as the others have, or every rank a smaller batch",
+	    (long long)e->process->trace->header.rank);
+	sl_answer_say(e->answer, SL_LABEL_NEED, "%s on each card",
+		      SL_ANSWER_SIZE(peak + (e->account->context == SL_UNKNOWN ? 0 : e->account->context)));
 	if (report->process_count > GRID_RANKS)
 		return true;
 	e->answer->grid.corner = "rank";
@@ -509,7 +544,8 @@ static bool tell_smaller_card(struct error *e)
 	e->answer->grid.row[0].name = "peak";
 	e->answer->grid.row[1].name = "card";
 	for (unsigned i = 0; i < report->process_count; i++) {
-		*SL_PUSH(&e->answer->grid.head) = sl_answers_text(e->make->to, "%lld", (long long)report->processes[i].trace->header.rank);
+		*SL_PUSH(&e->answer->grid.head) =
+			sl_answers_text(e->make->to, "%lld", (long long)report->processes[i].trace->header.rank);
 		*SL_PUSH(&e->answer->grid.row[0].bytes) = sl_devices_peak(&report->processes[i]);
 		*SL_PUSH(&e->answer->grid.row[1].bytes) = card_of(&report->processes[i]);
 	}
@@ -525,7 +561,8 @@ static bool tell_uneven_devices(struct error *e)
 	for (size_t i = 0; i < e->process->model->tracks.count; i++) {
 		const struct sl_track *track = &e->process->model->tracks.item[i];
 
-		if (track->device >= 0 && track->device < SL_DEVICES_MAX && track->kind == SL_KIND_block && track->most_bytes > all[track->device])
+		if (track->device >= 0 && track->device < SL_DEVICES_MAX && track->kind == SL_KIND_block &&
+		    track->most_bytes > all[track->device])
 			all[track->device] = track->most_bytes;
 	}
 	for (int d = 0; d < SL_DEVICES_MAX; d++) {
@@ -537,7 +574,8 @@ static bool tell_uneven_devices(struct error *e)
 	if (at < 0 || own < 4 * next || sl_devices_held(e->process) < 2)
 		return false;
 	HEAD(e, "device %d's tensors are %.2g times as large as device %d's", e->oom->device, (double)own / (double)next, at);
-	WHY(e, "the largest tensor is %s on device %d and %s on device %d.", SL_ANSWER_SIZE(own), e->oom->device, SL_ANSWER_SIZE(next), at);
+	WHY(e, "the largest tensor is %s on device %d and %s on device %d.", SL_ANSWER_SIZE(own), e->oom->device,
+	    SL_ANSWER_SIZE(next), at);
 	say_room(e);
 	FIX(e, "split the batch by size, not by number of items: device %d's part is far larger", e->oom->device);
 	return true;
@@ -551,8 +589,9 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	char mark[80] = "asks";
 	bool full = account->cause == SL_CAUSE_FULL && oom->asked_bytes;
 
-	e.answer = sl_answer_add(make->to, sl_dry_report(make->report) && oom->scope == SL_SCOPE_VRAM ? SL_WORD_DOES_NOT_FIT : SL_WORD_OUT_OF_MEMORY,
-				 causes[account->cause].id);
+	e.answer = sl_answer_add(
+		make->to, sl_dry_report(make->report) && oom->scope == SL_SCOPE_VRAM ? SL_WORD_DOES_NOT_FIT : SL_WORD_OUT_OF_MEMORY,
+		causes[account->cause].id);
 	e.answer->process = (int)(process - make->report->processes);
 	e.answer->device = oom->device;
 	e.answer->unix_ns = sl_process_unix(process, oom->time_ns);
@@ -590,7 +629,9 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	if (!e.answer->grid.rows)
 		sl_make_full(make, e.answer, process, index);
 	if (!make->report->images.images[process->image].summary)
-		sl_make_next(make, e.answer, process->model->snapshot && sl_devices_held(process) > 1 ? "tree --at oom --by device" : "tree --at oom",
+		sl_make_next(make, e.answer,
+			     process->model->snapshot && sl_devices_held(process) > 1 ? "tree --at oom --by device"
+										      : "tree --at oom",
 			     "who held it, line by line");
 	return e.answer;
 }
@@ -666,7 +707,8 @@ void sl_make_ooms(struct sl_make *make)
 		if (!all.item[i].processes)
 			continue;
 		for (size_t k = i + 1; k < all.count; k++)
-			if (all.item[k].processes && are_alike(all.item[i].process, all.item[i].index, all.item[k].process, all.item[k].index)) {
+			if (all.item[k].processes &&
+			    are_alike(all.item[i].process, all.item[i].index, all.item[k].process, all.item[k].index)) {
 				all.item[i].processes += all.item[k].process != all.item[i].process;
 				all.item[k].processes = 0;
 			}

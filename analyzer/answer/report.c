@@ -24,8 +24,8 @@ static void note_warnings(struct sl_make *make)
 		sl_answers_note(make->to, "%s", report->warnings.item[i]);
 	for (unsigned i = 0; ours && !sl_images_is_all(report->options.run) && i < images->run_count; i++)
 		if (&images->runs[i] != ours && images->runs[i].id[0])
-			sl_answers_note(make->to, "other run here: --run %s  (%u process%s)", images->runs[i].id, images->runs[i].images,
-					images->runs[i].images == 1 ? "" : "es");
+			sl_answers_note(make->to, "other run here: --run %s  (%u process%s)", images->runs[i].id,
+					images->runs[i].images, images->runs[i].images == 1 ? "" : "es");
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
 
@@ -60,6 +60,9 @@ struct sl_answers *sl_answer_report(struct sl_report *report)
 		sl_make_dry(&make);
 	if (!is_bad(make.to) && !make.to->item.count)
 		sl_make_ok(&make);
+	for (size_t i = 0; i < make.hints.count; i++)
+		sl_answers_note(make.to, "%s: %s", make.hints.item[i]->text, make.hints.item[i]->advice ?: "");
+	SL_DROP(&make.hints);
 	note_warnings(&make);
 	sl_leak_list_free(&make.leaks);
 	sl_answers_sort(make.to);

@@ -7,6 +7,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
+#include "analyzer/source/source.h"
 #include "common/text.h"
 
 static bool is_module(const struct sl_stack_frame *frame)
@@ -40,13 +41,18 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
 	for (unsigned i = count; i--;) {
 		const struct sl_stack_frame *frame = shown[i];
 		bool line = frame->file && frame->line;
+		enum sl_source_why why = SL_SOURCE_OFF;
+		const char *source = sl_source_line(process->report->source, process->trace, frame, &why);
 
 		name[sl_place_name(frame, name, sizeof(name) - 1)] = 0;
+		if (line && why == SL_SOURCE_CHANGED)
+			strncat(name, "  (changed since)", sizeof(name) - strlen(name) - 1);
 		sl_stacks_describe(text, sizeof(text), frame);
 		sl_answer_frame(answer, &(struct sl_answer_line){.file = line ? sl_paths_name(frame->file) : NULL,
 								 .path = line ? frame->file : NULL,
 								 .line = frame->line,
 								 .function = line ? name : text,
+								 .source = source,
 								 .mark = i ? NULL : mark});
 	}
 }
@@ -55,6 +61,17 @@ const char *sl_make_line(char out[SL_MAKE_LINE], struct sl_process *process, str
 {
 	sl_owners_line(process, stack, 1, out, SL_MAKE_LINE);
 	out[strcspn(out, " ")] = 0;
+	return out;
+}
+
+const char *sl_make_named(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack)
+{
+	char *via;
+
+	sl_owners_line(process, stack, 1, out, SL_MAKE_LINE);
+	via = strstr(out, " via ");
+	if (via)
+		*via = 0;
 	return out;
 }
 

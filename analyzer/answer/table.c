@@ -22,7 +22,7 @@
 static const char *row_of(struct sl_process *process, const struct sl_site *site)
 {
 	static const char *const roles[SL_ROLE_COUNT] = {
-		[SL_ROLE_PARAMETERS] = "parameters", [SL_ROLE_GRADIENTS] = "gradients",	  [SL_ROLE_OPTIMIZER] = "optimizer",
+		[SL_ROLE_PARAMETERS] = "parameters",   [SL_ROLE_GRADIENTS] = "gradients", [SL_ROLE_OPTIMIZER] = "optimizer",
 		[SL_ROLE_ACTIVATIONS] = "activations", [SL_ROLE_CACHE] = "cache",
 	};
 	enum sl_role role = sl_roles_of(process, site);
@@ -44,7 +44,7 @@ static const char *line_of(char out[SL_MAKE_LINE], struct sl_process *process, c
 {
 	const char *called = site->kind == SL_KIND_block ? sl_defs_text(process->model->defs, site->label) : NULL;
 
-	sl_owners_line(process, site->stack, 1, out, SL_MAKE_LINE);
+	sl_make_named(out, process, site->stack);
 	if (!out[0])
 		snprintf(out, SL_MAKE_LINE, "%s", called ? called : "no stack");
 	return out;
@@ -89,7 +89,7 @@ static void add_rests(struct sl_owners *owners, struct sl_process *process, cons
 										: rests[i].name;
 		const char *names[2] = {called, line};
 
-		sl_owners_line(process, rests[i].stack, 1, line, sizeof(line));
+		sl_make_named(line, process, rests[i].stack);
 		sl_owners_add(owners, names, line[0] ? 2 : 1, rests[i].bytes, 0);
 	}
 }
@@ -119,7 +119,10 @@ static void put_lines(char *out, size_t size, const struct sl_owners *owners, ui
 			continue;
 		}
 		at += (size_t)snprintf(out + at, size - at, "%s%.*f %.*s", lines++ ? ", " : "",
-				       unit == 1 ? 0 : whole < 9.995 ? 2 : whole < 99.95 ? 1 : 0,
+				       unit == 1       ? 0
+				       : whole < 9.995 ? 2
+				       : whole < 99.95 ? 1
+						       : 0,
 				       (double)share[l].bytes / (double)unit, (int)strcspn(name, " "), name);
 	}
 	if (more && at < size)
@@ -140,7 +143,7 @@ static void put_rows(struct sl_answer *answer, const struct sl_owners *owners, u
 		}
 	for (uint32_t row = share[0].child; row; row = share[row].sibling)
 		if (!strcmp(share[row].name, "unused") && share[row].bytes)
-			sl_answer_row(answer, share[row].bytes, "unused", "%s", unused);
+			sl_answer_row_fixed(answer, share[row].bytes, "unused", unused);
 }
 
 static void put_course(struct sl_answer *answer, const struct sl_line *line)
@@ -212,7 +215,8 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	const struct sl_oom *oom = &process->model->ooms.item[index];
 	const struct sl_account *account = &process->accounts[index];
 	const struct sl_device_state *device = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
-	bool at_peak = device && device->known_peak == oom->live_bytes, card = oom->total_bytes != SL_UNKNOWN && !account->own_limit;
+	bool at_peak = device && device->known_peak == oom->live_bytes,
+	     card = oom->total_bytes != SL_UNKNOWN && !account->own_limit;
 	uint64_t own = 0, rest, unit, total = card ? oom->total_bytes : oom->live_bytes;
 	struct sl_owners owners;
 	char text[200] = "";
@@ -223,7 +227,7 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	sl_owners_init(&owners);
 	for (size_t i = 0; i < (at_peak ? process->model->sites.count : oom->owner_count); i++) {
 		const struct sl_site *site = &process->model->sites.item[at_peak ? i : oom->owners[i].site];
-		uint64_t bytes = !at_peak			   ? oom->owners[i].bytes
+		uint64_t bytes = !at_peak			  ? oom->owners[i].bytes
 				 : site->device == device->device ? sl_model_site_at_peak(process->model, site)
 								  : 0;
 
@@ -244,7 +248,9 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 		total = own;
 		card = false;
 	}
-	answer->table.moment = oom->of_framework ? "JAX's pool at the error" : card ? "the card at the error" : "held, at the error";
+	answer->table.moment = oom->of_framework ? "JAX's pool at the error"
+			       : card		 ? "the card at the error"
+						 : "held, at the error";
 	put_rows(answer, &owners, total);
 	sl_owners_free(&owners);
 	rest = total - own;

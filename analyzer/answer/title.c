@@ -139,17 +139,20 @@ static void put_window(struct sl_make *make)
 
 	sl_window_facts(header, device ? device->device : 0, &facts);
 	snprintf(on, sizeof(on), devices > 1 ? "%u devices" : "device %u",
-		 devices > 1 ? devices : device ? (unsigned)device->device : 0);
+		 devices > 1 ? devices
+		 : device    ? (unsigned)device->device
+			     : 0);
 	if (facts.events < SL_WINDOW_FEW)
 		snprintf(window, sizeof(window), "no history");
 	else if (facts.span_ns)
 		snprintf(window, sizeof(window), "%s", SL_SPAN(facts.span_ns));
 	else
 		snprintf(window, sizeof(window), "%s events", SL_NUMBER(facts.events));
-	make->to->title = sl_answers_text(
-		make->to, "%s  PyTorch snapshot (%s)  %s  %s", sl_stacks_program(header),
-		*sl_header_setting(header, "snapshot_npu") ? "of torch_npu" : sl_window_releases(header, releases, sizeof(releases)), on,
-		window);
+	make->to->title =
+		sl_answers_text(make->to, "%s  PyTorch snapshot (%s)  %s  %s", sl_stacks_program(header),
+				*sl_header_setting(header, "snapshot_npu") ? "of torch_npu"
+									   : sl_window_releases(header, releases, sizeof(releases)),
+				on, window);
 	if (*sl_header_setting(header, "snapshot_unknown"))
 		sl_answers_under(make->to, "passed over, as unknown here: %s", sl_header_setting(header, "snapshot_unknown"));
 	if (facts.trimmed)
@@ -196,8 +199,8 @@ void sl_make_title(struct sl_make *make)
 		make->to->right = card_of(make);
 	}
 	if (card)
-		sl_answers_under(make->to, "DRY RUN as %s: memory is the job's, no number was computed%s",
-				 card, sl_dry_unanswered(report) ? ". " SL_DRY_EARLIER : "");
+		sl_answers_under(make->to, "DRY RUN as %s: memory is the job's, no number was computed%s", card,
+				 sl_dry_unanswered(report) ? ". " SL_DRY_EARLIER : "");
 	if (recorded)
 		put_incomplete(make);
 }

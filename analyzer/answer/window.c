@@ -47,10 +47,14 @@ static void say_fit(struct sl_make *make, struct sl_answer *answer, const struct
 		sl_answer_say(answer, SL_LABEL_OPEN, "what it needs: %s",
 			      subject.answers ? SL_FIT_SPENT : sl_fit_why(&subject, why, sizeof(why)));
 	} else {
-		sl_answer_say(answer, recording->ooms ? SL_LABEL_NEED : SL_LABEL_FITS, "%s %s of PyTorch's memory%s, and the context beside it",
+		sl_answer_say(answer, recording->ooms ? SL_LABEL_NEED : SL_LABEL_FITS,
+			      "%s %s of PyTorch's memory%s, and the context beside it",
 			      recording->ooms ? "at least" : "a card with", sl_fit_span(&subject.answers[0], span),
-			      recording->ooms ? " to get past the request that was refused" : recording->reserved_start ? " for this window" : "");
-		if (question.setting_count > 1 && subject.answers[1].high != SL_UNKNOWN && subject.answers[1].high < subject.answers[0].low)
+			      recording->ooms		  ? " to get past the request that was refused"
+			      : recording->reserved_start ? " for this window"
+							  : "");
+		if (question.setting_count > 1 && subject.answers[1].high != SL_UNKNOWN &&
+		    subject.answers[1].high < subject.answers[0].low)
 			sl_answer_say(answer, SL_LABEL_LESS, "expandable_segments:True would need %s (replayed)",
 				      sl_fit_span(&subject.answers[1], span));
 	}
@@ -81,7 +85,9 @@ static bool has_no_stacks(struct sl_process *process, const struct sl_device_sta
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
 		struct sl_stack_frame frames[SL_STACK_MAX];
-		unsigned count = site->device == device->device && site->kind == SL_KIND_block ? sl_process_stack(process, frames, site->stack) : 0;
+		unsigned count = site->device == device->device && site->kind == SL_KIND_block
+					 ? sl_process_stack(process, frames, site->stack)
+					 : 0;
 
 		if (count && frames[count - 1].function && !strcmp(frames[count - 1].function, "no stack in the file"))
 			without += sl_model_site_at_peak(process->model, site);
@@ -151,7 +157,10 @@ static void add_window(struct sl_make *make, struct sl_process *process)
 	if (make->report->process_count == 1)
 		ask_fit(make, answer, process);
 	sl_make_peak(make, answer, process, device, NULL);
-	sl_make_next(make, answer, stackless ? "table" : sl_devices_held(process) > 1 ? "tree --by device" : "tree",
+	sl_make_next(make, answer,
+		     stackless			    ? "table"
+		     : sl_devices_held(process) > 1 ? "tree --by device"
+						    : "tree",
 		     stackless ? "every size" : "every line at the peak");
 	if (window)
 		sl_make_next(make, answer, "fit --capacity 24G,80G", "cards and settings");

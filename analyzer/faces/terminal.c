@@ -15,6 +15,7 @@
 #define TEXT	   9 /* column of the sentences behind a label */
 #define ROWS	   6
 #define ALSO	   3
+#define LITTLE	   200 /* a row with less than one of so many parts of the total reads 0.00 */
 #define BAR	   20
 #define SPARK	   14
 #define MARK_SPACE 2
@@ -297,21 +298,24 @@ static void take_rows(struct sl_answer_table *shown, const struct page *page, co
 
 	*shown = (struct sl_answer_table){.total = table->total, .moment = table->moment};
 	for (size_t i = 0; i < table->row.count; i++)
-		count += !table->row.item[i].bare;
+		count += !table->row.item[i].bare && !table->row.item[i].fixed;
 	for (size_t i = 0; i < table->row.count; i++) {
 		const struct sl_answer_row *row = &table->row.item[i];
 
-		if (row->bare || count <= page->rows + 1 || barred < page->rows)
+		if (row->bare || row->fixed) {
+			*SL_PUSH(&shown->row) = *row;
+			continue;
+		}
+		if (barred < page->rows && row->bytes * LITTLE >= table->total)
 			*SL_PUSH(&shown->row) = *row;
 		else
 			others += row->bytes;
-		barred += !row->bare;
-		if (barred == count && !row->bare && others)
-			*SL_PUSH(&shown->row) = (struct sl_answer_row){others, "others", NULL, false};
+		if (++barred == count && others)
+			*SL_PUSH(&shown->row) = (struct sl_answer_row){.bytes = others, .name = "others"};
 	}
 }
 
-static void put_bar(struct page *page, uint64_t bytes, uint64_t most)
+static void put_bar(struct page *page, uint64_t bytes, uint64_t most, bool padded)
 {
 	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
 	unsigned cells = most ? (unsigned)((double)bytes / (double)most * BAR * 8 + 0.5) : 0, width = 0;
@@ -320,7 +324,7 @@ static void put_bar(struct page *page, uint64_t bytes, uint64_t most)
 		fputs(page->style->ascii ? "#" : "█", page->out);
 	if (cells % 8 && !page->style->ascii)
 		fputs(eighths[cells % 8], page->out), width++;
-	put_spaces(page, BAR - width);
+	put_spaces(page, padded ? BAR - width : 0);
 }
 
 static void put_table(struct page *page, const struct sl_answer *answer)
@@ -374,7 +378,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 		if (!row->bare || row->text)
 			put_spaces(page, names + 2 - width_of(row->name));
 		if (barred && (!row->bare || row->text)) {
-			put_bar(page, row->bare ? 0 : row->bytes, most);
+			put_bar(page, row->bare ? 0 : row->bytes, most, row->text);
 			column += BAR;
 		}
 		if (row->text) {
