@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """What the screen, report.json and check say of programs of several phases, by their recordings in traces/.
 
-    test_phases.py ANALYZE [NAME...]    exits 1 where an answer of score.json was right and is wrong; with names, prints what was said
-    test_phases.py --update ANALYZE     writes what is right now to score.json
+    test_phases.py ANALYZE [NAME...]            exits 1 where an answer of score.json was right and is wrong; with names, prints the screens
+    test_phases.py --update ANALYZE             writes what is right now to score.json, unless something is worse
+    test_phases.py --traces FOLDER ANALYZE      judges what `record --into FOLDER --seed N` made, without a score
 
 An answer is LEAK, HELD or silent.  LEAK and HELD name a line that the program marks with CULPRIT, and a line that is not marked gets neither.
 check answers LEAK where --max-leak fails, and HELD where only --strict fails, as it does for what is unknown.
 """
+import argparse
 import json
 import os
 import re
@@ -70,9 +72,9 @@ def in_check(program, analyze, traces):
     return program.answer([row for row in said if row[0] == "LEAK"] or said)
 
 
-def judge(program, analyze, show):
+def judge(program, analyze, traces, show):
     with tempfile.TemporaryDirectory(prefix="stormlog-phases-") as folder:
-        shutil.copy(HERE / "traces" / program.name / "rank-00000.msgpack.zst", folder)
+        shutil.copy(traces / program.name / "rank-00000.msgpack.zst", folder)
         screen = subprocess.run([analyze, folder], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "100"}).stdout
         report = json.loads(subprocess.run([analyze, "--json", folder], capture_output=True, check=True).stdout)
         answers = dict(screen=on_screen(program, screen), report=in_report(program, report), check=in_check(program, analyze, folder))
@@ -82,24 +84,31 @@ def judge(program, analyze, show):
 
 
 def main():
-    arguments = sys.argv[1:]
-    update = "--update" in arguments and not arguments.remove("--update")
-    analyze, names = os.path.abspath(arguments[0]), arguments[1:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--traces", type=Path, default=HERE / "traces")
+    parser.add_argument("analyze", type=os.path.abspath)
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    scored = args.traces == HERE / "traces"
     about = json.loads((HERE / "programs.json").read_text())
-    before = json.loads(SCORE.read_text()) if SCORE.exists() else {}
+    before = json.loads(SCORE.read_text()) if scored else {}
     score, worse = {}, []
-    for name in names or about:
+    for name in args.names or about:
         program = Program(name, about[name])
-        answers = judge(program, analyze, bool(names))
+        answers = judge(program, args.analyze, args.traces, bool(args.names))
         score[name] = [place for place in PLACES if answers[place] == program.expect]
         worse += ["%s: %s was right and is %s, not %s" % (name, place, answers[place], program.expect)
                   for place in before.get(name, []) if place not in score[name]]
         print("%-28s %-7s %s" % (name, program.expect, "  ".join("%s %s" % (place, answers[place] if place not in score[name] else "right") for place in PLACES)))
     print("%d of %d programs are right in all three" % (sum(len(right) == len(PLACES) for right in score.values()), len(score)))
-    if update:
-        SCORE.write_text("{\n%s\n}\n" % ",\n".join(" %s: %s" % (json.dumps(name), json.dumps(right)) for name, right in score.items()))
-    elif worse or not names and set(before) != set(about):
-        sys.exit("\n".join(worse) or "score.json has other programs than programs.json")
+    if worse:
+        sys.exit("\n".join(worse))
+    if args.update:
+        rows = {name: right for name, right in {**before, **score}.items() if name in about}
+        SCORE.write_text("{\n%s\n}\n" % ",\n".join(" %s: %s" % (json.dumps(name), json.dumps(right)) for name, right in rows.items()))
+    elif scored and not args.names and set(before) != set(about):
+        sys.exit("score.json has other programs than programs.json")
 
 
 if __name__ == "__main__":
