@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch as pip installed it, dry. STORMLOG_DRY_PYTHON names an interpreter with a PyTorch for CUDA; without it the test is skipped,
-because the wheels are 2.5 GB."""
+"""PyTorch as pip installed it, dry, in the environment of scripts/torch-venv."""
 import json
 import os
 import subprocess
@@ -9,13 +8,12 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+import torch_venv
 from dry import ANALYZE, RUN, Dry
 
-PYTHON = os.environ.get("STORMLOG_DRY_PYTHON")
-if not PYTHON:
-    print("skipped: STORMLOG_DRY_PYTHON names no interpreter with PyTorch")
-    sys.exit(77)
+PYTHON = torch_venv.python("torch", "transformers")
 TRAIN = """
 import sys, torch
 steps, batch, keeps = map(int, sys.argv[1:])

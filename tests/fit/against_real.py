@@ -3,11 +3,11 @@
 """Compares our engine with PyTorch's real allocators, over random programs, settings and capacities.
 
     against_real.py REPLAY                       against the answers in golden/, which need no PyTorch
-    against_real.py REPLAY --wheels FOLDER [-n N] [--first SEED] [--write] [RELEASE...]
+    against_real.py REPLAY --wheels [FOLDER] [-n N] [--first SEED] [--write] [RELEASE...]
 
-FOLDER holds what scripts/torch-allocators fetched.  There are N programs of each of five kinds (ops.h): plain, with private pools, with
+FOLDER holds what scripts/torch-venv fetched.  There are N programs of each of five kinds (ops.h): plain, with private pools, with
 those and changing settings, with graphs, with MemPools and two graphs at once.  --write renews golden/.  Prints one line for each release;
-exits 1 where an answer differs, 77 (skipped) where there is no folder.  Releases whose results do not depend on addresses are also run with
+exits 1 where an answer differs, 77 (skipped) where the folder has no release.  Releases whose results do not depend on addresses are also run with
 falling instead of rising ones.
 """
 import argparse
@@ -20,6 +20,9 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import torch_venv  # noqa: E402
+
 KINDS = [kind << 20 for kind in range(5)]  # the first seed of each kind
 BY_AGE = (2, 12)  # from this release on results do not depend on where cudaMalloc puts segments
 
@@ -109,7 +112,7 @@ def golden(replay):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("replay")
-    parser.add_argument("--wheels", type=Path)
+    parser.add_argument("--wheels", type=Path, nargs="?", const=Path(torch_venv.CACHE, "torch-allocators"))
     parser.add_argument("-n", type=int, default=25)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--write", action="store_true")
@@ -120,7 +123,7 @@ def main():
     found = {".".join(path.parent.parent.parent.name.split(".")[:2]): path.parent
              for path in args.wheels.glob("*/torch/lib/libc10_cuda.so")}
     if not found or not shutil.which(os.environ.get("CXX", "c++").split()[0]):
-        print(f"skipped: no libc10_cuda.so below {args.wheels} (scripts/torch-allocators fetches them), or no C++ compiler")
+        print(f"skipped: no libc10_cuda.so below {args.wheels} (scripts/torch-venv fetches them), or no C++ compiler")
         return 77
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:

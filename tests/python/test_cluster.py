@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """test_cluster.py ANALYZE MAKE_LARGE: Dask's workers make the same report as one process, even if one of them dies.  Parquet files agree with the analyzer.
 
-Needs distributed, pyarrow, numpy and duckdb from PyPI, in the Python that $STORMLOG_EXTRAS names, such as a virtual environment's; else it skips."""
+It runs in the environment of scripts/torch-venv, which has distributed, pyarrow, numpy and duckdb."""
 import json
 import os
 import re
@@ -16,17 +16,14 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-extras = os.environ.get("STORMLOG_EXTRAS")
-if extras and extras != sys.executable:
-    os.execv(extras, [extras] + sys.argv)
-try:
-    import dask.distributed
-    import duckdb
-    import numpy  # noqa: F401
-    import pyarrow.parquet
-except ImportError as error:
-    print("skipped: pip install distributed pyarrow duckdb msgpack numpy zstandard in a virtual environment, and STORMLOG_EXTRAS=its python:", error)
-    sys.exit(77)
+sys.path.insert(0, os.path.dirname(HERE))
+import torch_venv
+python = torch_venv.python("distributed", "duckdb", "numpy", "pyarrow", "msgpack", "zstandard")
+if python != sys.executable:
+    os.execv(python, [python] + sys.argv)
+import dask.distributed  # noqa: E402
+import duckdb  # noqa: E402
+import pyarrow.parquet  # noqa: E402
 
 ANALYZE, MAKE = map(os.path.abspath, sys.argv[1:3])
 os.environ["STORMLOG_BIN"] = os.path.dirname(ANALYZE)

@@ -1,15 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""mypy --strict finds no error in the package, and in a user's script exactly the three that are there.  Skips without mypy."""
+"""mypy --strict finds no error in the package, and in a user's script exactly the three that are there."""
 import os
 import subprocess
 import sys
 import tempfile
 
-PYTHON = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python")
-if subprocess.run([sys.executable, "-m", "mypy", "--version"], capture_output=True).returncode:
-    print("skipped: python3 -m mypy is not installed")
-    sys.exit(77)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import torch_venv
+
+PYTHON = os.path.join(torch_venv.ROOT, "python")
+MYPY = torch_venv.python("mypy")
 USER = '''
 import stormlog_native as sn
 from stormlog_native import TFMemoryProfiler, profile_function, sent
@@ -39,7 +40,7 @@ with sn.range("forward", batch_size=3):
 
 def mypy(*arguments, of=PYTHON):
     with tempfile.TemporaryDirectory() as cache:
-        return subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", cache, *arguments], cwd=of, stdout=subprocess.PIPE, text=True)
+        return subprocess.run([MYPY, "-m", "mypy", "--python-executable", sys.executable, "--cache-dir", cache, *arguments], cwd=of, stdout=subprocess.PIPE, text=True)
 
 
 whole = mypy("--config-file", "pyproject.toml", "stormlog_native")

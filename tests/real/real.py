@@ -15,7 +15,6 @@ VENVS = os.environ.get("STORMLOG_REAL_VENVS", os.path.join(e2e.BUILD, "tests", "
 WATCH = os.path.join(e2e.BUILD, "tests", "agent", "hooks", "libwatch.so")
 LIBRARY = os.path.basename(e2e.PRELOAD)
 SETS = {
-    "mcp": ["mcp>=2", "msgpack", "numpy", "zstandard"],
     "small": ["cuda-bindings==13.*", "numba-cuda", "nvidia-cuda-runtime==13.*", "numpy"],
     "cuda13": ["torch==2.14.1", "numpy", "cuda-bindings", "numba-cuda", "cupy-cuda13x", "nvidia-ml-py", "jax",
                "jax-cuda13-plugin", "jax-cuda13-pjrt"],
@@ -50,7 +49,7 @@ def python_of(name):
         subprocess.run(["python3", "-m", "venv", "--clear", folder], check=True, capture_output=True, timeout=120)
         # fail soon where there is no network
         subprocess.run([python, "-m", "pip", "install", "-q", "--no-compile", "--only-binary", ":all:", "--retries", "1", "--timeout", "30",
-                        *SETS[name]], check=True, capture_output=True, timeout=300 if name in ("small", "cupti", "mcp") else 3000)
+                        *SETS[name]], check=True, capture_output=True, timeout=300 if name in ("small", "cupti") else 3000)
     except (OSError, subprocess.SubprocessError) as error:
         print("no environment %s: %s" % (name, getattr(error, "stderr", None) or error), file=sys.stderr)
         return None

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """An assistant that asks the tools of `python -m stormlog_native mcp` about recordings of a real card finds the line to change.
 
-The client is the SDK's own, from PyPI; without it the test skips.  The lines are those that the programs of tests/real-gpu mark.  The
+The client is the SDK's own, in the environment of scripts/torch-venv.  The lines are those that the programs of tests/real-gpu mark.  The
 binaries of the three C++ programs are gone, so their frames are offsets: the file words of a case says which line each offset is."""
 import json
 import os
@@ -14,16 +14,15 @@ import tempfile
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import real
+import torch_venv
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = ROOT / "tests/real-gpu/cases"
 TOOLS = ["list_runs", "answer", "who_held", "leaks", "out_of_memory", "hidden", "compare", "would_it_fit", "entries"]
 FIRST_TWO = 14  # cases
-python = real.python_of("mcp")
-if not python:
-    print("skipped: PyPI does not give the package mcp")
-    sys.exit(77)
+python = torch_venv.python("mcp")
 
 
 def ask(folder, *questions):

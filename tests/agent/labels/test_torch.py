@@ -1,37 +1,42 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Real PyTorch on the CPU under --tensors cpu: Debian's python3-torch, and the wheel where somebody has made
-BUILD/torch-venv (python3 -m venv BUILD/torch-venv; BUILD/torch-venv/bin/pip install torch==2.13.0)."""
+"""Real PyTorch on the CPU under --tensors cpu: the wheel of scripts/torch-venv, and Debian's python3-torch where it is installed."""
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..")]
+import torch_venv
 from test_labels import events, run  # exits 77 without its modules
 
 TRAIN = os.path.join(HERE, "train.py")
-VENV = os.path.join(os.environ["STORMLOG_BUILD"], "torch-venv", "bin", "python")
-
-
-def has_torch(python):
-    return os.path.exists(python) and not subprocess.run([python, "-c", "import torch"], capture_output=True).returncode
+PYTHON = torch_venv.python("torch")
 
 
 class Training:
     @classmethod
     def setUpClass(cls):
-        cls.bare, _ = run(cls.python, TRAIN, preload=False, talks=True)
-        cls.said, (cls.trace,) = run(cls.python, TRAIN, talks=True, STORMLOG_TENSORS="cpu")
+        cls.links = tempfile.mkdtemp(prefix="stormlog-links-")
+        cls.addClassCleanup(shutil.rmtree, cls.links)
+        torch_venv.stand_ins(os.environ["STORMLOG_BUILD"], cls.links)
+        cls.bare, _ = cls.train(preload=False)
+        cls.said, (cls.trace,) = cls.train(STORMLOG_TENSORS="cpu")
         cls.rows = events(cls.trace)
         cls.blocks = [row for row in cls.rows if row.verb.startswith("BLOCK")]
+
+    @classmethod
+    def train(cls, **environment):
+        return run(cls.python, TRAIN, talks=True, LD_LIBRARY_PATH=cls.links, **environment)
 
     def test_parameters_losses_and_profiler_are_what_they_are_without_the_agent(self):
         self.assertEqual(self.said, self.bare)
 
     def test_without_being_asked_nothing_is_recorded(self):
-        said, traces = run(self.python, TRAIN, talks=True)
+        said, traces = self.train()
         self.assertEqual((said, traces), (self.bare, []))
 
     def test_every_free_ends_a_live_block_of_its_size_and_totals_are_pytorchs_own(self):
@@ -65,21 +70,17 @@ class Training:
 
     def version(self):
         code = "import torch; print('.'.join(torch.__version__.split('.')[:2]))"
-        return subprocess.run([self.python, "-c", code], capture_output=True, text=True).stdout.strip()
+        return subprocess.run([self.python, "-c", code], capture_output=True, text=True, env={**os.environ, "LD_LIBRARY_PATH": self.links}).stdout.strip()
 
 
-@unittest.skipUnless(has_torch("/usr/bin/python3"), "no python3-torch")
+@unittest.skipIf(subprocess.run(["/usr/bin/python3", "-c", torch_venv.HAS, "torch"]).returncode, "no python3-torch")
 class Debian(Training, unittest.TestCase):
     python = "/usr/bin/python3"
 
 
-@unittest.skipUnless(has_torch(VENV), "no torch-venv in the build folder")
 class Wheel(Training, unittest.TestCase):
-    python = VENV
+    python = PYTHON
 
 
 if __name__ == "__main__":
-    if not has_torch("/usr/bin/python3") and not has_torch(VENV):
-        print("skipped: no python3-torch and no torch-venv in the build folder")
-        sys.exit(77)
     unittest.main(verbosity=1)
