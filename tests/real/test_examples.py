@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Python Stormlog's own example scripts and usage page (release 0.4.3), with only the import changed, run under the recorder and print true figures.
 
-They run with STORMLOG_REAL=1; the sources come from PyPI.  Scripts that need PyTorch on a GPU run in the rig of scripts/torch-rig, if it
+scripts/hunt runs it; the sources come from PyPI.  Scripts that need PyTorch on a GPU run in the rig of scripts/torch-rig, if it
 exists: PyTorch's real CUDA build on the simulated GPU.  Left out are the scripts for Apple's MLX and MPS, for Modal and W&B, for the
 text interface, and for upstream's own commands."""
 import json
@@ -22,9 +22,6 @@ try:
     e2e = real.e2e
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
-    sys.exit(77)
-if os.environ.get("STORMLOG_REAL") != "1":
-    print("skipped: the scripts are fetched from PyPI: STORMLOG_REAL=1")
     sys.exit(77)
 
 TOP = os.path.dirname(os.path.dirname(HERE))
