@@ -12,6 +12,7 @@
 #include "analyzer/catalogue/catalogue.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/follow/follow.h"
+#include "analyzer/logs/log.h"
 #include "analyzer/machine/machine.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/pipeline/pipeline.h"
@@ -421,6 +422,18 @@ void sl_report_options_free(struct sl_report_options *options);
 
 /* `report` for paths without traces; an exit status. place: chosen already; with an empty folder nothing is written. */
 int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place);
+
+/*
+ * Logs, what programs printed (analyzer/logs/log.h).  True: every path is one; "-", standard input, is one always.  To be called after
+ * sl_begin.
+ */
+bool sl_logs_are(char *const *paths);
+const char *sl_logs_binary(char *const *paths); /* the first path that is neither text nor known; NULL: none */
+int sl_logs_report(char *const *paths, const struct sl_report_options *options);
+/* Reads and judges them as ranks of one run; NULL: the reason was printed. */
+struct sl_log *sl_logs_read(char *const *paths, bool quiet);
+/* The member "log" of the open object. */
+void sl_logs_json(struct sl_json *j, const struct sl_log *log);
 
 /* Which part of the work this process does: from an option, or from what srun, mpirun or a job array put into the environment. */
 struct sl_shard {

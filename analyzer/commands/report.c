@@ -137,6 +137,10 @@ static int run(struct sl_arguments *parsed)
 	}
 	if (status < 0)
 		native = any_native(parsed->paths);
+	if (status < 0 && !native && sl_logs_are(parsed->paths)) {
+		sl_report_options_free(&options);
+		return sl_logs_report(parsed->paths, &options);
+	}
 	foreign = native ? options.only_telemetry : options.only_native;
 	if (status < 0 && foreign)
 		status = sl_command_fail(SL_EXIT_USAGE, "%s is of %s, and %s is not", foreign,

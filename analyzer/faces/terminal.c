@@ -473,7 +473,21 @@ static void put_also(struct page *page, const struct sl_answers *answers)
 		fprintf(page->out, "also   %zu more: --all\n", more);
 }
 
-/* A command stays in one line, since it is pasted. */
+/* A command is pasted, so a longer one goes on in the next line as a shell reads it. */
+static void put_command(struct page *page, const char *command)
+{
+	while (7 + width_of(command) > page->columns) {
+		size_t size = bytes_fitting(command, page->columns - 9);
+
+		if (command[size] != ' ')
+			break;
+		put_part(page, command, size, NULL);
+		fputs(" \\\n         ", page->out);
+		command += size + strspn(command + size, " ");
+	}
+	put(page, command);
+}
+
 static void put_next(struct page *page, const struct sl_answer *answer, bool also)
 {
 	unsigned widest = 0;
@@ -490,7 +504,7 @@ static void put_next(struct page *page, const struct sl_answer *answer, bool als
 		unsigned width = width_of(next->command);
 
 		fputs(i ? "       " : "next   ", page->out);
-		put(page, next->command);
+		put_command(page, next->command);
 		if (next->shows && 7 + (widest > width ? widest : width) + 4 + width_of(next->shows) <= page->columns) {
 			put_spaces(page, (widest > width ? widest - width : 0) + 4);
 			put(page, next->shows);

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "analyzer/snapshot/input.h"
+#include "analyzer/base/input.h"
 
 enum sl_opcode_what {
 	SL_OPCODE_END,	  /* STOP */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/snapshot/input.h"
+#include "analyzer/base/input.h"
 
 #include <errno.h>
 #include <stdlib.h>

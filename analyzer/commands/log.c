@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze report over what a program printed. */
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/answer/log.h"
+#include "analyzer/base/escape.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/base/terminal.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/faces/faces.h"
+
+static bool is_standard_input(const char *path)
+{
+	return strcmp(path, "-") == 0;
+}
+
+static enum sl_log_kind kind_of(const char *path)
+{
+	FILE *file = is_standard_input(path) ? NULL : sl_paths_open_file(path);
+	enum sl_log_kind kind = file ? sl_log_kind_of_file(file) : is_standard_input(path) ? SL_LOG_IS_TEXT : SL_LOG_IS_RECORDS;
+
+	if (file)
+		fclose(file);
+	return kind;
+}
+
+bool sl_logs_are(char *const *paths)
+{
+	for (; *paths; paths++)
+		if (kind_of(*paths) != SL_LOG_IS_TEXT)
+			return false;
+	return true;
+}
+
+const char *sl_logs_binary(char *const *paths)
+{
+	while (*paths && kind_of(*paths) != SL_LOG_IS_BINARY)
+		paths++;
+	return *paths;
+}
+
+static uint64_t file_bytes; /* of the log that is read */
+
+static void show_progress(uint64_t read)
+{
+	if (file_bytes)
+		fprintf(stderr, "\r\033[Kreading: %3.0f %%", 100 * (double)read / (double)file_bytes);
+}
+
+struct sl_log *sl_logs_read(char *const *paths, bool quiet)
+{
+	struct sl_log *log = sl_log_new();
+
+	for (; *paths; paths++) {
+		FILE *file = is_standard_input(*paths) ? stdin : sl_paths_open_file(*paths);
+		bool shown = !quiet && sl_terminal_rewrites(STDERR_FILENO);
+		struct stat st = {0};
+		const char *why = NULL;
+
+		if (file && !fstat(fileno(file), &st))
+			file_bytes = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+		if (file)
+			why = sl_log_read(log, file, *paths, shown ? show_progress : NULL);
+		if (shown)
+			fputs("\r\033[K", stderr);
+		if (file && file != stdin)
+			fclose(file);
+		if (file && !why)
+			continue;
+		if (file)
+			sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", *paths, why);
+		else
+			sl_paths_failed(*paths);
+		sl_log_free(log);
+		return NULL;
+	}
+	sl_log_judge(log);
+	return log;
+}
+
+/* "attention.py:38"; NULL: no own frame. */
+static void put_line(struct sl_json *j, const struct sl_log_failure *f)
+{
+	const struct sl_log_frame *frame = f && f->frames ? &f->frame[f->frames - 1] : NULL;
+	char line[300];
+
+	if (frame)
+		snprintf(line, sizeof(line), "%s:%u", frame->file, frame->line);
+	sl_json_string(j, "line", frame ? line : NULL);
+}
+
+void sl_logs_json(struct sl_json *j, const struct sl_log *log)
+{
+	static const struct {
+		const char *key;
+		enum sl_log_figure figure;
+	} bytes[] = {{"asked_bytes", SL_LOG_asked},	    {"free_bytes", SL_LOG_free},
+		     {"total_bytes", SL_LOG_total},	    {"process_bytes", SL_LOG_process},
+		     {"allocated_bytes", SL_LOG_allocated}, {"reserved_unallocated_bytes", SL_LOG_unallocated}};
+	static const enum sl_log_figure parts[] = {SL_LOG_weights, SL_LOG_activations, SL_LOG_kv_cache, SL_LOG_graphs,
+						   SL_LOG_non_torch};
+	const struct sl_log_failure *f = log->told;
+	bool ledger = false;
+
+	sl_json_object(j, "log");
+	sl_json_string(j, "form", sl_log_form_name(log->form));
+	sl_json_string(j, "verdict", sl_log_verdict_name(log->verdict));
+	sl_json_string(j, "cause", sl_log_cause_name(log->cause));
+	sl_json_string(j, "program", sl_log_form_program(log->form) ?: sl_log_form_program(log->server));
+	sl_json_known_uint(j, "device", f ? f->figure[SL_LOG_device] : SL_LOG_UNKNOWN);
+	sl_json_known(j, "rank", f ? f->rank : -1);
+	sl_json_known(j, "first_rank", f ? f->rank : -1);
+	sl_json_uint(j, "count", log->count);
+	for (unsigned i = 0; i < SL_COUNT(bytes); i++)
+		sl_json_known_uint(j, bytes[i].key, f ? f->figure[bytes[i].figure] : SL_LOG_UNKNOWN);
+	sl_json_array(j, "others");
+	for (unsigned i = 0; f && i < f->others; i++) {
+		sl_json_object(j, NULL);
+		sl_json_int(j, "pid", f->other[i].pid);
+		sl_json_known_uint(j, "bytes", f->other[i].bytes);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	for (unsigned i = 0; i < SL_COUNT(parts); i++)
+		ledger |= log->ledger[parts[i]] != SL_LOG_UNKNOWN;
+	if (ledger) {
+		sl_json_object(j, "ledger");
+		for (unsigned i = 0; i < SL_COUNT(parts); i++)
+			sl_json_known_uint(j, sl_log_figure_name(parts[i]), log->ledger[parts[i]]);
+		sl_json_end(j);
+	} else {
+		sl_json_null(j, "ledger");
+	}
+	put_line(j, f);
+	sl_json_end(j);
+}
+
+int sl_logs_report(char *const *paths, const struct sl_report_options *options)
+{
+	struct sl_log *log = sl_logs_read(paths, options->quiet || options->json);
+	struct sl_answers *answers;
+	bool fine = true;
+
+	if (!log)
+		return SL_EXIT_UNREADABLE;
+	answers = sl_answer_log(log, is_standard_input(paths[0]) ? "standard input" : sl_paths_name(paths[0]));
+	if (options->json) {
+		struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+
+		sl_json_document(j, "stormlog.log", 1);
+		sl_logs_json(j, log);
+		sl_face_json(j, "answer", answers);
+		fine = sl_json_finish(j);
+	} else if (!options->quiet) {
+		struct sl_screen_style style = sl_terminal_style();
+
+		sl_face_terminal(answers, stdout,
+				 &(struct sl_face_style){.colour = style.colour, .ascii = style.ascii, .columns = style.columns});
+	}
+	sl_answers_free(answers);
+	sl_log_free(log);
+	return fine && !fflush(stdout) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/logs/log.h"
+
+#include <string.h>
+
+#include "analyzer/base/input.h"
+#include "common/base.h"
+
+#define HEAD 4096
+
+/* Keys with which docker, journald, Kubernetes and loggers of lines write what a program printed. */
+static bool is_logged(const char *line, size_t size)
+{
+	static const char *const keys[] = {"\"log\":", "\"stream\":",	 "\"MESSAGE\"", "\"__REALTIME_TIMESTAMP\"",
+					   "\"msg\":", "\"levelname\":", "\"level\":"};
+	static const char *const not [] = {"\"schema_version\"", "\"event_type\"", "\"session_id\""};
+
+	for (size_t i = 0; i < SL_COUNT(not ); i++)
+		if (memmem(line, size, not [i], strlen(not [i])))
+			return false;
+	for (size_t i = 0; i < SL_COUNT(keys); i++)
+		if (memmem(line, size, keys[i], strlen(keys[i])))
+			return true;
+	return false;
+}
+
+static bool is_csv(const char *line, size_t size)
+{
+	return memchr(line, ',', size) &&
+	       (memmem(line, size, "timestamp", 9) || memmem(line, size, "memory_allocated", 16) ||
+		memmem(line, size, "event_type", 10)) &&
+	       !memchr(line, ' ', size);
+}
+
+enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
+{
+	size_t at = 0, line, odd = 0;
+
+	if (size >= 2 && ((uint8_t)head[0] ^ (uint8_t)head[1]) == 1 && ((uint8_t)head[0] & (uint8_t)head[1]) == 0xfe)
+		return SL_LOG_IS_TEXT; /* UTF-16 with its mark */
+	if (size >= 3 && !memcmp(head, "\xef\xbb\xbf", 3))
+		at = 3;
+	for (size_t i = at; i < size; i++)
+		odd += !head[i] || (head[i] < ' ' && head[i] > 0 && !strchr("\t\n\r\033\b\a\f\v", head[i]));
+	if (memchr(head, 0, size) || odd > size / 50)
+		return SL_LOG_IS_BINARY;
+	while (at < size && strchr(" \t\r\n", head[at]))
+		at++;
+	if (at == size)
+		return SL_LOG_IS_RECORDS; /* empty: its reader says it */
+	line = strcspn(head + at, "\n");
+	line = line < size - at ? line : size - at;
+	if (head[at] == '{' || head[at] == '[') {
+		size_t next = at + 1;
+
+		while (next < size && strchr(" \t\r\n", head[next]))
+			next++;
+		if (next < size && head[at] == '{' && head[next] == '"' && is_logged(head + at, line))
+			return SL_LOG_IS_TEXT;
+		return next == size || strchr("\"{[]}", head[next]) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
+	}
+	return is_csv(head + at, line) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
+}
+
+enum sl_log_kind sl_log_kind_of_file(FILE *file)
+{
+	struct sl_input *input = sl_input_open(file);
+	char head[HEAD + 1] = {0};
+	size_t size;
+	enum sl_log_kind kind;
+
+	sl_input_fill(input, HEAD);
+	size = input->size - input->at < HEAD ? input->size - input->at : HEAD;
+	if (size)
+		memcpy(head, input->bytes + input->at, size);
+	kind = sl_log_kind_of(head, size);
+	sl_input_close(input);
+	return kind;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text that a program, a server or the kernel printed when memory ran out, as facts.  One pass, memory of a constant size.
+ * forms.def has the sentences that are known.  A figure that the text does not have is SL_LOG_UNKNOWN.
+ *
+ * 	struct sl_log *log = sl_log_new();
+ * 	sl_log_read(log, file, "train.log", NULL);
+ * 	sl_log_judge(log);
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "analyzer/base/arena.h"
+
+#define SL_LOG_UNKNOWN UINT64_MAX
+
+/* clang-format off */
+/* FORM(name, program, weight): of two forms in one text, the heavier one is told.  A server's own sentence is heaviest. */
+#define SL_LOG_FORMS(FORM) \
+	FORM(none, NULL, 0) FORM(server_log, NULL, 1) FORM(bfc_warning, "tensorflow", 2) FORM(figureless, NULL, 3) FORM(host, NULL, 4) \
+	FORM(tf, "tensorflow", 5) FORM(xla, "jax", 6) FORM(comfy, "comfyui", 5) FORM(nccl, NULL, 6) FORM(cublas, NULL, 6) FORM(torch, "pytorch", 6) \
+	FORM(torch_old, "pytorch", 6) FORM(torch_async, "pytorch", 6) FORM(hip, "pytorch", 6) FORM(ort, "onnxruntime", 7) FORM(rmm, "rmm", 7) \
+	FORM(cupy, "cupy", 7) FORM(ggml_runtime, "llama.cpp", 7) FORM(ggml_buffer, "llama.cpp", 8) FORM(ollama, "ollama", 9) FORM(trtllm, "tensorrt-llm", 9) \
+	FORM(sglang_graph, "sglang", 9) FORM(sglang_static, "sglang", 9) FORM(vllm_sampler, "vllm", 9) FORM(vllm_cache, "vllm", 9) FORM(vllm_budget, "vllm", 9)
+
+#define SL_LOG_CAUSES(CAUSE) \
+	CAUSE(none) CAUSE(unknown) CAUSE(card_full_by_own_tensors) CAUSE(request_larger_than_card) CAUSE(reserved_but_fragmented) \
+	CAUSE(neighbour_processes) CAUSE(own_limit_fraction) CAUSE(server_budget_too_small_for_cache) CAUSE(server_budget_over_free) \
+	CAUSE(sampler_or_graph_after_cache) CAUSE(pinned_or_host_memory) CAUSE(figureless) CAUSE(windows_spill) CAUSE(handle_creation) \
+	CAUSE(collective) CAUSE(harmless_warning) CAUSE(executable_too_large) CAUSE(compute_buffer) CAUSE(weights_do_not_fit)
+
+#define SL_LOG_VERDICTS(VERDICT) \
+	VERDICT(nothing_about_memory) VERDICT(not_an_error) VERDICT(nearly) VERDICT(host_memory) VERDICT(does_not_start) VERDICT(out_of_memory)
+
+/* What a sentence has as a number: bytes, or a count, or a fraction in millionths. */
+#define SL_LOG_FIGURES(FIGURE) \
+	FIGURE(asked) FIGURE(free) FIGURE(total) FIGURE(process) FIGURE(allocated) FIGURE(reserved) FIGURE(unallocated) FIGURE(allowed) FIGURE(private) \
+	FIGURE(limit) FIGURE(temp) FIGURE(largest) FIGURE(projected) \
+	FIGURE(weights) FIGURE(kv_cache) FIGURE(activations) FIGURE(graphs) FIGURE(non_torch) FIGURE(consumed) \
+	FIGURE(before) FIGURE(after) FIGURE(more) \
+	FIGURE(device) FIGURE(rank) FIGURE(pid) FIGURE(length) FIGURE(longest) FIGURE(fraction) FIGURE(seqs) FIGURE(tokens) FIGURE(batch) FIGURE(ubatch) \
+	FIGURE(context) FIGURE(concurrency) FIGURE(line) FIGURE(events) FIGURE(advice)
+
+#define SL_LOG_TEXTS(TEXT) TEXT(component) TEXT(file) TEXT(shape) TEXT(node) TEXT(card) TEXT(model) TEXT(fits)
+/* clang-format on */
+
+#define SL_LOG_NAMED(prefix, name)	prefix##name,
+#define SL_LOG_F(name, program, weight) SL_LOG_FORM_##name,
+enum sl_log_form { SL_LOG_FORMS(SL_LOG_F) SL_LOG_FORM_COUNT };
+#undef SL_LOG_F
+#define SL_LOG_F(name) SL_LOG_NAMED(SL_LOG_CAUSE_, name)
+enum sl_log_cause { SL_LOG_CAUSES(SL_LOG_F) SL_LOG_CAUSE_COUNT };
+#undef SL_LOG_F
+#define SL_LOG_F(name) SL_LOG_NAMED(SL_LOG_VERDICT_, name)
+enum sl_log_verdict { SL_LOG_VERDICTS(SL_LOG_F) SL_LOG_VERDICT_COUNT };
+#undef SL_LOG_F
+#define SL_LOG_F(name) SL_LOG_NAMED(SL_LOG_, name)
+enum sl_log_figure { SL_LOG_FIGURES(SL_LOG_F) SL_LOG_FIGURE_COUNT };
+#undef SL_LOG_F
+#define SL_LOG_F(name) SL_LOG_NAMED(SL_LOG_TEXT_, name)
+enum sl_log_text { SL_LOG_TEXTS(SL_LOG_F) SL_LOG_TEXT_COUNT };
+#undef SL_LOG_F
+
+const char *sl_log_form_name(enum sl_log_form form);
+const char *sl_log_form_program(enum sl_log_form form); /* NULL: any */
+unsigned sl_log_form_weight(enum sl_log_form form);
+const char *sl_log_cause_name(enum sl_log_cause cause);
+const char *sl_log_verdict_name(enum sl_log_verdict verdict);
+const char *sl_log_figure_name(enum sl_log_figure figure);
+
+/* A frame of a traceback, as the text has it. */
+struct sl_log_frame {
+	char file[224], function[64], source[160]; /* source: "" where the text has none */
+	uint32_t line;
+	bool own; /* not of an installed package, the standard library or generated code */
+};
+#define SL_LOG_FRAMES 4
+
+/* What the last frames say of the request; the words are made from it. */
+enum sl_log_doing {
+	SL_LOG_DOING_UNKNOWN,
+	SL_LOG_DOING_WEIGHTS,
+	SL_LOG_DOING_OPTIMIZER,
+	SL_LOG_DOING_BACKWARD,
+	SL_LOG_DOING_SCORES,
+	SL_LOG_DOING_LOGITS,
+	SL_LOG_DOING_DECODE, /* of images, by a VAE */
+	SL_LOG_DOING_PINNED,
+	SL_LOG_DOING_SAVE,
+};
+
+#define SL_LOG_OTHERS 16
+
+/* A request that failed, with all copies of its sentence. */
+struct sl_log_failure {
+	enum sl_log_form form;
+	enum sl_log_cause cause; /* of its row; SL_LOG_CAUSE_none: it follows from the figures */
+	uint64_t figure[SL_LOG_FIGURE_COUNT];
+	const char *text[SL_LOG_TEXT_COUNT], *source, *pattern; /* source, pattern: of its row in forms.def */
+	int rank;						/* that the text says; -1: none */
+	int64_t pid;						/* -1 */
+	uint64_t time_ms;					/* of a clock that only orders; SL_LOG_UNKNOWN */
+	uint64_t first, last;					/* lines of the text */
+	unsigned file, severity;				/* of sl_log.file; see lines.h */
+	bool handled, raised, late; /* raised: an exception's line; late: after the server had begun to serve */
+	enum sl_log_doing doing;
+	unsigned frames, others;
+	struct sl_log_frame frame[SL_LOG_FRAMES]; /* own frames, outermost first */
+	struct {
+		int64_t pid;
+		uint64_t bytes;
+	} other[SL_LOG_OTHERS];
+};
+#define SL_LOG_FAILURES 64
+#define SL_LOG_DEVICES	16
+
+struct sl_log {
+	struct sl_arena arena;
+	struct sl_log_failure *failure; /* of SL_LOG_FAILURES */
+	unsigned failures, files;
+	uint64_t lines;
+	uint64_t fact[SL_LOG_FIGURE_COUNT];			 /* what servers say of themselves; the first that is said */
+	uint64_t on_device[SL_LOG_DEVICES][SL_LOG_FIGURE_COUNT]; /* the same, where a device is named */
+	uint64_t idle;						 /* bit n: nvidia-smi's table shows card n without use */
+	const char *text[SL_LOG_TEXT_COUNT];
+	char *command;			 /* the program's own, where the text shows it; NULL */
+	enum sl_log_form server, warned; /* a form of the server that speaks, of a warning; none: no server, no warning */
+	uint64_t last_well, last_exception, pressure; /* lines; 0: none */
+	bool serves, windows, conf;		      /* conf: PyTorch's text advises expandable_segments */
+	int root;				      /* rank that torchrun names as the first; -1 */
+	/* after sl_log_judge: */
+	enum sl_log_form form;
+	enum sl_log_cause cause;
+	enum sl_log_verdict verdict;
+	const struct sl_log_failure *told; /* the failure that is told; NULL: none */
+	unsigned count;
+	uint64_t ledger[SL_LOG_FIGURE_COUNT];
+};
+
+struct sl_log *sl_log_new(void);
+void sl_log_free(struct sl_log *log);
+
+/* Reads one text more, as another process.  progress, NULL: not told, gets the bytes of the file read so far.  NULL: fine, else why. */
+const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (*progress)(uint64_t read));
+void sl_log_judge(struct sl_log *log);
+
+/*
+ * What a file is by its first bytes, unpacked.  Files of Stormlog's own and of Python Stormlog begin as JSON that no logger of lines
+ * writes; docker's and journald's JSON lines are logs.
+ */
+enum sl_log_kind { SL_LOG_IS_TEXT, SL_LOG_IS_RECORDS, SL_LOG_IS_BINARY };
+enum sl_log_kind sl_log_kind_of(const char *head, size_t size);
+/* The same of a file; its position is moved.  *begin, at least 16 bytes: how it begins, unpacked. */
+enum sl_log_kind sl_log_kind_of_file(FILE *file);
