@@ -154,10 +154,9 @@ int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 		sl_face_json(j, "answer", answers);
 		fine = sl_json_finish(j);
 	} else if (!options->quiet) {
-		struct sl_screen_style style = sl_terminal_style();
+		struct sl_face_style style = sl_terminal_style();
 
-		sl_face_terminal(answers, stdout,
-				 &(struct sl_face_style){.colour = style.colour, .ascii = style.ascii, .columns = style.columns});
+		sl_face_terminal(answers, stdout, &style);
 	}
 	sl_answers_free(answers);
 	sl_log_free(log);
