@@ -35,8 +35,7 @@ static void run(struct sl_report *report)
 				       .advice = sl_memory_copy("donate what a jitted step replaces (donate_argnums of "
 								"jax.jit): old and new values exist together; or raise the "
 								"pool's limit, XLA_PYTHON_CLIENT_MEM_FRACTION"),
-				       .stack = last->stack,
-				       .lacked = true});
+				       .stack = last->stack});
 	}
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What may skip in CI is listed with its reason, at most four tests of this tree, and scripts/test makes any other skip a failure."""
+""".ci/may-skip lists at most four tests, each with what it lacks.  Any other skip is a failure in CI."""
 import json
 import os
 import re
