@@ -292,12 +292,14 @@ static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, co
 	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report), *end = NULL;
 	struct sl_dry_need need;
 	struct sl_dry_read read;
-	char text[400];
+	char text[400], less[400] = "";
 	bool sure;
 	uint64_t step;
 
 	for (unsigned i = 0; !end && i < report->process_count; i++)
 		end = sl_dry_end(&report->processes[i]);
+	if (sl_dry_uncounted(report, text, sizeof(text)))
+		snprintf(less, sizeof(less), "; %.390s", text);
 	if (card && !limits->dry)
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
 		    "this is a dry run on %s; --dry accepts it if it came to its end", card);
@@ -320,13 +322,13 @@ static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, co
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry", "the dry run came to its end, and it depends on the card: %s",
 		    text);
 	} else if (card && end) {
-		add(outcomes, "dry", SL_LEVEL_PASS, false, "dry", "on %s %s", card, end);
+		add(outcomes, "dry", SL_LEVEL_PASS, false, "dry", "on %s %s%s", card, end, less);
 	} else if (card) {
 		sure = !limits->strict || !sl_dry_late(report);
 		why = sl_dry_ran(report, text, sizeof(text)) ? text : NULL;
 		add(outcomes, "dry", sure ? SL_LEVEL_PASS : SL_LEVEL_UNKNOWN, false, "dry",
-		    "the dry run on %s came to its end%s%s%s", card, why ? ": " : "", why ? why : "",
-		    sure ? "" : "; --steps N decides otherwise");
+		    "the dry run on %s came to its end%s%s%s%s", card, why ? ": " : "", why ? why : "",
+		    sure ? "" : "; --steps N decides otherwise", less);
 	}
 }
 

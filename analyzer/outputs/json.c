@@ -47,12 +47,28 @@ static void put_skew(struct sl_json *j, const struct sl_skew *skew)
 	sl_json_end(j);
 }
 
+static void put_dry_lines(struct sl_json *j, const char *name, const struct sl_report *report,
+			  bool (*next)(const struct sl_process *, size_t, struct sl_dry_read *))
+{
+	struct sl_dry_read line;
+
+	sl_json_array(j, name);
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; next(&report->processes[i], k, &line); k++) {
+			sl_json_object(j, NULL);
+			sl_json_int(j, "pid", report->processes[i].trace->header.pid);
+			sl_json_string(j, "line", line.line);
+			sl_json_string(j, "what", line.what);
+			sl_json_end(j);
+		}
+	sl_json_end(j);
+}
+
 /* The facts of a dry run's device; null: a real one. */
 static void put_dry(struct sl_json *j, const struct sl_report *report)
 {
 	const char *card = sl_dry_report(report);
 	struct sl_dry_need need = {0};
-	struct sl_dry_read read;
 	uint64_t asked;
 	bool known = sl_dry_need(report, &need);
 
@@ -71,16 +87,8 @@ static void put_dry(struct sl_json *j, const struct sl_report *report)
 	sl_json_known_uint(j, "steps", sl_dry_steps(report, &asked));
 	sl_json_known_uint(j, "steps_asked", asked ? asked : SL_UNKNOWN);
 	sl_json_string(j, "may_be_ended_by", sl_dry_late(report));
-	sl_json_array(j, "reads");
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t k = 0; sl_dry_read(&report->processes[i], k, &read); k++) {
-			sl_json_object(j, NULL);
-			sl_json_int(j, "pid", report->processes[i].trace->header.pid);
-			sl_json_string(j, "line", read.line);
-			sl_json_string(j, "what", read.what);
-			sl_json_end(j);
-		}
-	sl_json_end(j);
+	put_dry_lines(j, "reads", report, sl_dry_read);
+	put_dry_lines(j, "unknown", report, sl_dry_unknown);
 	sl_json_end(j);
 }
 

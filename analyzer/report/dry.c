@@ -135,21 +135,42 @@ bool sl_dry_depends(const struct sl_dry_need *need)
 	return need->job + need->unsure + need->high > need->capacity;
 }
 
-#define READ "dry.read." /* begins the keys of metadata that tell of reads */
-
-bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_read *read)
+/* The line number `index` of those that metadata tells of, whose keys begin so (dry/python/stormlog_dry.py). */
+static bool line_at(const struct sl_process *process, const char *begin, size_t index, struct sl_dry_read *read)
 {
 	const struct sl_defs *defs = process->model->defs;
 
 	for (size_t i = 0; i < defs->metadata.count; i++) {
 		const struct sl_said *said = &defs->metadata.item[i];
 
-		if (strncmp(said->key, READ, strlen(READ)) || index--)
+		if (strncmp(said->key, begin, strlen(begin)) || index--)
 			continue;
-		*read = (struct sl_dry_read){said->key + strlen(READ), said->value};
+		*read = (struct sl_dry_read){said->key + strlen(begin), said->value};
 		return true;
 	}
 	return false;
+}
+
+bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_read *read)
+{
+	return line_at(process, "dry.read.", index, read);
+}
+
+bool sl_dry_unknown(const struct sl_process *process, size_t index, struct sl_dry_read *unknown)
+{
+	return line_at(process, "dry.unknown.", index, unknown);
+}
+
+bool sl_dry_uncounted(const struct sl_report *report, char *out, size_t size)
+{
+	struct sl_dry_read unknown;
+	size_t at = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; sl_dry_unknown(&report->processes[i], k, &unknown) && at < size; k++)
+			at += (size_t)snprintf(out + at, size - at, "%s%s (%s)", at ? ", " : "not counted: ", unknown.what,
+					       sl_paths_name(unknown.line));
+	return at > 0;
 }
 
 const char *sl_dry_end(const struct sl_process *process)
@@ -178,7 +199,13 @@ static uint64_t steps_of(const struct sl_process *process)
 	return said ? strtoull(said->value, NULL, 10) : SL_UNKNOWN;
 }
 
-#define LONGEST "longest case" /* begins what cannot be more on a card (dry/python/stormlog_dry.py) */
+/* "3 train.py:88, train.py:90": the last step with lines that read a value that decides an end, and those; NULL: none did. */
+static const char *deciding(const struct sl_process *process)
+{
+	const struct sl_said *said = sl_defs_said(process->model->defs, "dry.late");
+
+	return said ? said->value : NULL;
+}
 
 uint64_t sl_dry_early(const struct sl_report *report, struct sl_dry_read *read)
 {
@@ -187,12 +214,13 @@ uint64_t sl_dry_early(const struct sl_report *report, struct sl_dry_read *read)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
 		uint64_t asked = asked_steps(&process->trace->header), wanted = asked > STEPS_MIN ? asked : STEPS_MIN;
+		const char *lines = deciding(process);
 		size_t count = 0;
 
-		if (sl_dry_end(process) || steps_of(process) >= wanted)
+		if (!lines || sl_dry_end(process) || steps_of(process) >= wanted)
 			continue;
 		for (size_t k = 0; sl_dry_read(process, k, &one); k++)
-			if (strncmp(one.what, LONGEST, strlen(LONGEST)) != 0) {
+			if (strstr(lines, sl_paths_name(one.line))) {
 				*read = one;
 				count++;
 			}
@@ -251,12 +279,10 @@ const char *sl_dry_late(const struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
-		const struct sl_said *said = sl_defs_said(process->model->defs, "dry.late");
+		const char *lines = deciding(process), *first = lines ? strchr(lines, ' ') : NULL;
 
-		const char *lines = said ? strchr(said->value, ' ') : NULL;
-
-		if (lines && !sl_dry_end(process) && strtoull(said->value, NULL, 10) + 1 >= steps_of(process))
-			return lines + 1;
+		if (first && !sl_dry_end(process) && strtoull(lines, NULL, 10) + 1 >= steps_of(process))
+			return first + 1;
 	}
 	return NULL;
 }
@@ -372,6 +398,8 @@ unsigned sl_dry_answer(const struct sl_report *report, char said[SL_DRY_SENTENCE
 	else if (shape)
 		snprintf(said[count++], SL_DRY_SENTENCE, "%s took a size from values that were not computed: %s",
 			 sl_paths_name(size.line), size.what);
+	if (sl_dry_uncounted(report, said[count], SL_DRY_SENTENCE))
+		count++;
 	if (!end && sl_dry_ran(report, said[count], SL_DRY_SENTENCE))
 		count++;
 	if (end || why)

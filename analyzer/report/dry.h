@@ -49,12 +49,18 @@ struct sl_dry_read {
 /* The read number `index` of a process; false: it has fewer. */
 bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_read *read);
 
+/* What takes memory on a card that a dry run cannot know ("objects that rank 0 sends"), at the line that used it; as above. */
+bool sl_dry_unknown(const struct sl_process *process, size_t index, struct sl_dry_read *unknown);
+
+/* "not counted: objects that rank 0 sends (train.py:12)"; false: a dry run knows all that the program used. */
+bool sl_dry_uncounted(const struct sl_report *report, char *out, size_t size);
+
 /* True: how many elements a tensor has followed from it. */
 bool sl_dry_is_size(const struct sl_dry_read *read);
 
 /*
- * A process ended by its own before its second step of an optimizer, or before the last one of --steps, and it read values that
- * were not computed: on a card it may go on. Returns the step; 0: none did. read: the last such line.
+ * A process ended by its own before its second step of an optimizer, or before the last one of --steps, and a value that was not
+ * computed may have ended it: on a card it may go on. Returns the step; 0: none did. read: the last such line.
  */
 uint64_t sl_dry_early(const struct sl_report *report, struct sl_dry_read *read);
 
@@ -66,7 +72,7 @@ uint64_t sl_dry_steps(const struct sl_report *report, uint64_t *asked);
 
 /*
  * "train.py:88, train.py:90": lines that read values that were not computed in the last step of a job that ended by its own.
- * Whether one of them ended it cannot be told from one that printed a loss. NULL: none did.
+ * By the program's source such a value may end it (dry/python/stormlog_dry_decides.py). NULL: none did.
  */
 const char *sl_dry_late(const struct sl_report *report);
 
@@ -93,7 +99,7 @@ void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size);
 
 #define SL_DRY_EARLIER "It is an earlier one: the last one here did not start, used no GPU, or its command failed"
 
-enum { SL_DRY_SENTENCES = 5, SL_DRY_SENTENCE = 600 };
+enum { SL_DRY_SENTENCES = 6, SL_DRY_SENTENCE = 600 };
 
 /* Whether the job fits the card, and what that rests on, a sentence each.  Returns how many; 0: it used no device. */
 unsigned sl_dry_answer(const struct sl_report *report, char said[SL_DRY_SENTENCES][SL_DRY_SENTENCE]);

@@ -3,13 +3,18 @@
 import ctypes
 import os
 import sys
+import sysconfig
 
 READS = ("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__contains__")
 PREFIX = b"dry.read."
+UNKNOWN = b"dry.unknown."
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+STANDARD = os.path.join(sysconfig.get_path("stdlib"), "")
 MOST = 200  # lines that are noted
-seen = set()
+seen, sized = set(), set()
 say = None  # adds metadata to the trace
+reading = 0 # more than 0: Python reads a value
+quiet = 0   # more than 0: a function of PyTorch's runs on our account, and its reads are none of the program's
 
 
 def metadata():
@@ -21,24 +26,38 @@ def metadata():
     return ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(words[6])
 
 
+def is_installed(path):
+    """No code of the program's own: of a package, of Python's library, or ours."""
+    return "site-packages" in path or "dist-packages" in path or path.startswith((HERE, "<", STANDARD))
+
+
 def place(frame):
-    """The innermost frame that is no code of an installed package."""
+    """The innermost frame of the program's own code."""
     inner = frame
-    while frame and ("site-packages" in frame.f_code.co_filename or frame.f_code.co_filename.startswith(HERE) or frame.f_code.co_filename.startswith("<")):
+    while frame and is_installed(frame.f_code.co_filename):
         frame = frame.f_back
     frame = frame or inner
     return "%s:%d" % (frame.f_code.co_filename, frame.f_lineno)
 
 
-def note(frame, what):
+def note(frame, what, prefix=PREFIX):
     """Once for each line and first word of what was read there. Returns the line."""
     where = place(frame)
     known = where, what.split()[0]
+    if " elements" in what:  # a size, which no other read of its line replaces
+        sized.add(where)
+    elif where in sized:
+        return where
     if len(seen) < MOST and known not in seen:
         seen.add(known)
         if say:
-            say(PREFIX + where.encode(), what.encode())
+            say(prefix + where.encode(), what.encode())
     return where
+
+
+def unknown(frame, what):
+    """What takes memory on a card that a dry run cannot know."""
+    note(frame, what, UNKNOWN)
 
 
 def with_criteria(module):
@@ -92,15 +111,29 @@ def begin(torch):
 
     def noted(name, read):
         def method(tensor, *args, **kwargs):
-            value = read(tensor, *args, **kwargs)
-            if not (knows if tensor.is_cuda else brought)(tensor):
-                job.reads(note(sys._getframe(1), "%s of %s" % (name, str(tensor.dtype).replace("torch.", ""))))
+            global reading
+            reading += 1
+            try:
+                value = read(tensor, *args, **kwargs)
+            finally:
+                reading -= 1
+            if not quiet and not (knows if tensor.is_cuda else brought)(tensor):
+                frame = sys._getframe(1)
+                job.reads(note(frame, "%s of %s" % (name, str(tensor.dtype).replace("torch.", ""))), frame)
             return value
 
         method.__name__ = name
         return method
 
     knows, brought = lambda tensor: False, lambda tensor: True
+    record = torch.Tensor.record_stream
+
+    def record_stream(tensor, stream):
+        if tensor.is_cuda:
+            unknown(sys._getframe(1), "how long other streams use their blocks")
+        return record(tensor, stream)
+
+    torch.Tensor.record_stream = record_stream
     for name in READS:
         setattr(torch.Tensor, name, noted(name, getattr(torch.Tensor, name)))
     if not os.environ.get("STORMLOG_DRY_NO_VALUES"):

@@ -6,6 +6,9 @@ import re
 import sys
 import time
 
+import stormlog_dry_decides
+from stormlog_dry import is_installed
+
 SETTLED = 10      # steps in which neither the peak nor what a step keeps has grown
 WHOLE = 60        # seconds in which a job may end by its own
 PATIENCE = 600    # seconds for which an evaluation is waited for
@@ -17,7 +20,7 @@ def own_code_evaluates():
     """True: a file of the program, which is no installed package, has an evaluation."""
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None) or ""
-        if path.endswith(".py") and "site-packages" not in path and not path.startswith((sys.base_prefix, os.path.dirname(os.path.abspath(__file__)))):
+        if path.endswith(".py") and not is_installed(path):
             try:
                 with open(path, errors="replace") as file:
                     if EVALUATES.search(file.read()):
@@ -33,13 +36,14 @@ class Job:
     def __init__(self, torch, steps, say):
         self.torch, self.last, self.say = torch, steps, say
         self.began, self.wait = time.monotonic(), float(os.environ.get("STORMLOG_DRY_WHOLE", WHOLE))
-        self.first = None  # the optimizer whose steps count
-        self.steps = self.grown = 0
+        self.steps = self.grown = 0  # a step: until an optimizer steps that has stepped in it
+        self.within = self.before = frozenset()  # optimizers that have stepped in this step, and in the one before
         self.read_at, self.read = -1, []  # lines that read values since that step
+        self.ends = {}  # lines that have read values, and whether one may end the program
         self.peak = self.kept = 0
         self.longest = ()
         self.ran = {"evaluation": False, "checkpoint": False, "generate": False}
-        self.elements = 0        # of the parameters of that optimizer
+        self.elements = 0        # of the parameters of the first optimizer
         self.evaluating = None   # allocations at the model's eval(); None: it trains
         self.saved = 0           # elements that were saved since the last step
         self.whole = False
@@ -119,22 +123,30 @@ class Job:
         return self.ran["evaluation"] or went > PATIENCE or not own_code_evaluates()
 
     def stepped(self, optimizer, args, kwargs):
-        self.first = self.first or optimizer
-        if optimizer is not self.first and not self.last:
-            return
-        self.steps += 1
+        begins = not self.steps or id(optimizer) in self.within
+        if begins and self.steps == self.last > 0:  # an optimizer that had stepped before this step has not
+            self.end("after %d steps" % self.steps)
+        if begins:
+            self.steps += 1
+            self.before, self.within = self.within, frozenset()
+        self.within |= {id(optimizer)}
         self.elements = self.elements or self.count([group["params"] for group in optimizer.param_groups])
         self.ran["evaluation"] |= self.evaluating is not None  # Lightning ends it without train()
         self.evaluating, self.saved = None, 0
         if self.say:  # at each, since the job may end by os._exit()
             self.say(b"dry.steps", b"%d" % self.steps)
         if self.steps == self.last:
-            self.end("after %d steps" % self.steps)
-        elif not self.last and self.has_settled():
+            if self.within >= self.before:
+                self.end("after %d steps" % self.steps)
+        elif begins and not self.last and self.has_settled():
             self.end("by itself: in %d steps neither the peak nor what a step keeps has grown" % SETTLED)
 
-    def reads(self, line):
-        """A value that was not computed, which may end the job soon (analyzer/report/dry.c)."""
+    def reads(self, line, frame):
+        """A value that was not computed, which may end the job soon (analyzer/report/dry.c), unless it decides no end."""
+        if line not in self.ends:
+            self.ends[line] = stormlog_dry_decides.ends(frame)
+        if not self.ends[line]:
+            return
         if self.read_at != self.steps:
             self.read_at, self.read = self.steps, []
         if self.say and line not in self.read and len(self.read) < READS:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """One rank runs, the others are absent: stores do not wait for them, gloo is PyTorch's FakeProcessGroup, objects that others would
-send are the rank's own, and a starter of many processes (torchrun, accelerate launch, mp.spawn) becomes the one rank.  NCCL is ours
+send are the rank's own, with the memory that they take on the device, and a starter of many processes (torchrun, accelerate launch, mp.spawn) becomes the one rank.  NCCL is ours
 (nccl.c)."""
 import os
 import sys
 
+import stormlog_dry
 from stormlog_dry_weights import say
 
 
@@ -134,24 +135,57 @@ def begin(torch):
             say("rank %d of %d: the others are absent" % (dist.get_rank(), dist.get_world_size()))
         return done
 
+    c10d, collectives = dist.distributed_c10d, (dist.all_gather_object, dist.gather_object, dist.broadcast_object_list, dist.scatter_object_list)
+    real_all_gather, real_gather, real_broadcast, real_scatter = collectives
+
+    def on_device(group):
+        return dist.get_rank(group) >= 0 and "cpu" not in str(c10d._get_object_coll_device(group))
+
+    def as_on_a_card(real, received, *args, **kwargs):
+        """PyTorch's own function pickles, and takes its memory of the device; what it unpickles is `received`."""
+        unpickles = c10d._tensor_to_object
+        c10d._tensor_to_object = lambda *_: received
+        stormlog_dry.quiet += 1  # the sizes that it reads are known
+        try:
+            real(*args, **kwargs)
+        finally:
+            stormlog_dry.quiet -= 1
+            c10d._tensor_to_object = unpickles
+
     def all_gather_object(objects, own, group=None):
+        if on_device(group):
+            as_on_a_card(real_all_gather, own, objects, own, group)
         objects[:] = [own] * len(objects)
 
-    def gather_object(own, objects=None, dst=None, group=None, group_dst=None):
+    def gather_object(own, objects=None, *args, **kwargs):
+        if on_device(args[1] if len(args) > 1 else kwargs.get("group")):
+            as_on_a_card(real_gather, own, own, objects, *args, **kwargs)
         if objects:
             objects[:] = [own] * len(objects)
 
-    def broadcast_object_list(objects, *args, **kwargs):
-        pass
+    def sends(src, group, group_src):
+        """True: the objects are this rank's.  Else they are told, since nobody knows their size."""
+        rank = dist.get_rank() if group_src is None else dist.get_rank(group)
+        source = (src or 0) if group_src is None else group_src
+        if rank != source and on_device(group):
+            stormlog_dry.unknown(sys._getframe(2), "objects that rank %d sends" % source)
+        return rank == source
 
-    def scatter_object_list(out, objects=None, *args, **kwargs):
+    def broadcast_object_list(objects, src=None, group=None, device=None, group_src=None):
+        sends(src, group, group_src)
+        if on_device(group):
+            as_on_a_card(real_broadcast, None, objects, src=dist.get_rank(), group=group, device=device)
+
+    def scatter_object_list(out, objects=None, src=None, group=None, group_src=None):
+        mine = objects[min(dist.get_rank(group), len(objects) - 1)] if objects else None
+        if sends(src, group, group_src) and on_device(group):
+            as_on_a_card(real_scatter, mine, out, objects, src=dist.get_rank(), group=group)
         if objects:
-            out[0] = objects[min(dist.get_rank(), len(objects) - 1)]
+            out[0] = mine
 
     store = stores(dist.Store)
-    ours = [(getattr(dist.distributed_c10d, f.__name__), f) for f in (init_process_group, all_gather_object, gather_object,
-                                                                      broadcast_object_list, scatter_object_list)]
-    ours += [(c.TCPStore, store), (c.FileStore, store)]
+    ours = [*zip((init, *collectives), (init_process_group, all_gather_object, gather_object, broadcast_object_list, scatter_object_list)),
+            (c.TCPStore, store), (c.FileStore, store)]
     if hasattr(c, "ProcessGroupGloo") and hasattr(c, "FakeProcessGroup"):
         ours.append((c.ProcessGroupGloo, gloo(c.FakeProcessGroup)))
     for name, module in list(sys.modules.items()):

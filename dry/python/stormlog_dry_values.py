@@ -9,16 +9,20 @@ import ctypes
 import math
 import sys
 
+import stormlog_dry
+
 LARGEST = 1 << 24   # elements of integers that are computed
 BOOLEANS = 1 << 27  # elements of booleans that are computed
 SMALL = 1 << 13     # elements of any type that are computed
 COPIED = 1 << 20    # bytes up to which the driver moves a copy (dry/contents.c)
 STALE = 1 << 17     # elements up to which a result that is not computed is made 0
 OVERWRITE = ("aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_")
-COUNTS = ("nonzero", "_unique2", "unique_consecutive", "unique_dim")
+COUNTS = ("nonzero", "_unique2", "unique_consecutive", "unique_dim", "_coalesce")
+CLEARS = ("aten::zero_", "aten::fill_")
+TOTALS = ("bincount", "repeat_interleave")  # they read the sum or the largest of their first argument, which is computed
 ALGEBRA = ("linalg", "_linalg", "cholesky", "triangular", "lu_", "ormqr", "geqrf")
 # They move no values, or their results are of floating point and nobody reads them.
-LEFT = ("empty", "new_empty", "resize_", "set_", "record_stream", "_local_scalar_dense", "as_strided", "view", "_reshape_alias", "unfold",
+LEFT = ("empty", "new_empty", "resize_", "set_", "record_stream", "as_strided", "view", "_reshape_alias", "unfold",
         "is_pinned", "_fused", "_foreach", "convolution")
 
 
@@ -26,7 +30,7 @@ def begin(torch, note):
     from torch._C._dynamo import eval_frame
 
     Tensor = torch.Tensor
-    cuda = torch._C.DispatchKey.CUDA
+    cuda, sparse = torch._C.DispatchKey.CUDA, torch._C.DispatchKey.SparseCUDA
     below = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
     driver = ctypes.CDLL("libcuda.so.1")
     driver.cuDryNextValue.argtypes = [ctypes.c_int64]
@@ -152,7 +156,7 @@ def begin(torch, note):
                 return
             except Exception:  # what the CPU cannot compute reads as 0
                 inputs = results
-        if inputs:
+        if inputs or op._schema.name not in CLEARS:
             guess(results, True)
         if not written:
             clear(results)
@@ -166,16 +170,36 @@ def begin(torch, note):
             kind = None
         return torch.tensor(number, dtype=kind, device="cpu")
 
+    def decides(op, x):
+        """The tensor whose values decide the count: of a sparse one its indices, each a column."""
+        return x._indices() if op._schema.name == "aten::_coalesce" else x
+
+    def is_computed(x):
+        return x.numel() <= (BOOLEANS if x.dtype is torch.bool else LARGEST)
+
     def counted(op, args, kwargs):
         """Tells the driver the count that the operator will copy to the host, which decides the size of its result."""
-        if args[0].numel() and args[0].numel() <= LARGEST:
-            if within_nms:
-                memory(args[0]).fill_(True)
-            made = op(memory(args[0]), *args[1:], **kwargs)
+        x = decides(op, args[0])
+        if within_nms:
+            memory(x).fill_(True)
+        if not x.numel():
+            return 0
+        if x is not args[0]:
+            count = torch.unique(memory(x), dim=1).shape[1] if is_computed(x) else x.shape[1]
+        elif not is_computed(x):
+            count = x.numel()
+        else:
+            made = op(memory(x), *args[1:], **kwargs)
             count = (made[0] if isinstance(made, tuple) else made).shape[0]
-            driver.cuDryNextValue(count)
-            return count
-        return 0
+        driver.cuDryNextValue(count)
+        return count
+
+    def note_size(frame, op, x, count):
+        """A size that follows from what was not computed.  Of more elements than are computed the longest case is taken."""
+        x = decides(op, x)
+        if on_device(x) and not within_nms and (is_guessed(x) or not is_computed(x)):
+            name = {"nonzero": "mask", "_coalesce": "coalesce"}.get(op._schema.name[6:], op._schema.name[6:].lstrip("_").rstrip("2").partition("_")[0])
+            note(frame, "%s of %d of %d elements" % (name, count, x.numel() if op._schema.name[6:] != "_coalesce" else x.shape[1]))
 
     def leave_to_python(code):
         """torch.compile is not to compile it."""
@@ -197,11 +221,15 @@ def begin(torch, note):
             for i in tensors:
                 if i < len(args) and isinstance(args[i], (int, float, complex)):
                     args = (*args[:i], as_tensor(args[i], args), *args[i + 1:])
+            if name == "_local_scalar_dense":  # C++ reads it, as one_hot does for its classes; of Python's reads stormlog_dry tells
+                if keys.has(cuda) and args[0].dtype in integers and not stormlog_dry.reading and not knows(args[0]):
+                    note(sys._getframe(1), "item of %s in an operator" % str(args[0].dtype).replace("torch.", ""))
+                return own(keys & below, *args)
             if name == "copy_" and not args[0].is_cuda and args[0].layout is torch.strided:
                 outer = eval_frame.set_eval_frame(None)
                 follow(*args[:2])
                 eval_frame.set_eval_frame(outer)
-            if not keys.has(cuda):
+            if not (keys.has(cuda) or keys.has(sparse)):
                 out = own(keys & below, *args, **kwargs)
                 if follow.any and isinstance(out, Tensor) and out.layout is torch.strided:
                     outer = eval_frame.set_eval_frame(None)
@@ -210,13 +238,15 @@ def begin(torch, note):
                 return out
             if name in COUNTS:
                 outer = eval_frame.set_eval_frame(None)
-                count = counted(op, args, kwargs)
-                if is_guessed(args[0]) and not within_nms:
-                    note(sys._getframe(1), "%s of %d of %d elements" % ("mask" if name == "nonzero" else "unique", count, args[0].numel()))
+                note_size(sys._getframe(1), op, args[0], counted(op, args, kwargs))
                 eval_frame.set_eval_frame(outer)
             out = own(keys & below, *args, **kwargs)
             if name in COUNTS:
                 driver.cuDryNextValue(-1)
+            elif name in TOTALS and isinstance(out, Tensor):
+                outer = eval_frame.set_eval_frame(None)
+                note_size(sys._getframe(1), op, args[0], out.numel())
+                eval_frame.set_eval_frame(outer)
             first = args[0] if written and args else out
             if isinstance(first, Tensor) and first.numel() > STALE and first.dtype not in integers:
                 if first.is_cuda and first.layout is torch.strided and first.numel() * first.element_size() <= COPIED:
@@ -236,7 +266,7 @@ def begin(torch, note):
 
     begin.library = library = torch.library.Library("aten", "IMPL")
     taken = set(torch._C._dispatch_get_registrations_for_dispatch_key("BackendSelect"))
-    registered = {*torch._C._dispatch_get_registrations_for_dispatch_key("CUDA"), "aten::copy_"}
+    registered = {*torch._C._dispatch_get_registrations_for_dispatch_key("CUDA"), "aten::copy_", "aten::_coalesce"}
     for full in sorted(registered - taken):
         name, _, overload = full.partition("::")[2].partition(".")
         if not full.startswith("aten::") or name.startswith(LEFT) and name != "_foreach_norm" or name.endswith(("_backward", "_backward_input")):

@@ -178,6 +178,49 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
         (_, said), _ = self.check("\n".join(lines[:3] + steps), [])
         self.assertRegex(said, r"unknown +dry +train.py:3 took a size from values that were not computed \(mask of 0 of 1000000 elements\)")
 
+    def test_sizes_that_operators_count_are_computed_or_listed(self):
+        lines = ["import torch", "words = torch.nn.Embedding(100000, 64, sparse=True).cuda()", "ids = torch.arange(4000, device='cuda') % 500", "words(ids).sum().backward()",
+                 "torch.optim.SparseAdam(words.parameters()).step()", "rows = words.weight.grad.coalesce()._nnz()", "x = torch.randn(9000, 64, device='cuda') @ torch.randn(64, 8, device='cuda')",
+                 "kinds = x.argmax(-1)", "torch.bincount(kinds)", "torch.repeat_interleave(kinds)", "torch.nn.functional.one_hot(kinds)",
+                 "torch.sparse_coo_tensor(kinds[None], x, (8, 8)).coalesce()", "many = torch.arange(1 << 25, device='cuda').unique().shape[0]",
+                 "torch.bincount(ids), torch.repeat_interleave(ids[:3]), torch.nn.functional.one_hot(ids)", "print(rows, many >> 25)"]
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write("\n".join(lines))
+            program.flush()
+            run = Dry(PYTHON, program.name)
+        self.assertEqual(run.out.split(), ["500", "1"], run.err)
+        self.assertEqual([(int(read["line"].rsplit(":")[-1]), read["what"]) for read in run.report["run"]["dry"]["reads"]], [
+            (9, "bincount of 1 of 9000 elements"), (10, "repeat of 0 of 9000 elements"), (11, "item of int64 in an operator"),
+            (12, "coalesce of 1 of 9000 elements"), (13, "unique of %d of %d elements" % (1 << 25, 1 << 25))])
+
+    def test_a_value_that_is_only_told_ends_nothing(self):
+        told = TRAIN.replace("        optimizer.zero_grad()", "        losses.append(loss.item())\n        if step % 2:\n            print(sum(losses))\n"
+                             "        optimizer.zero_grad()").replace("kept = []", "kept = losses = []")
+        late, strict, screen = self.check(told, [], ["--strict"])
+        self.assertEqual((late[0], strict[0]), (0, 0), strict[1])
+        self.assertNotIn("may have ended", late[1] + screen)
+        once, _, screen = self.check(told.replace("range(steps)", "range(1)"), [], ["--strict"])
+        self.assertNotIn("ended before", once[1] + screen)
+
+    def test_steps_of_several_optimizers_are_those_in_which_none_steps_twice(self):
+        code = """
+import sys, torch
+first, second = (torch.nn.Linear(8, 8).cuda() for _ in range(2))
+one, two = torch.optim.Adam(first.parameters()), torch.optim.Adam(second.parameters())
+def step(optimizer):
+    second(first(torch.ones(1, 8, device="cuda"))).sum().backward()
+    optimizer.step()
+for _ in range(3):
+    step(one)
+for _ in range(5):
+    for optimizer in (one, one, two):
+        step(optimizer)
+print("end")
+"""
+        for options, steps, out in ((), 13, "end"), (("--steps", "5"), 5, ""):
+            run = Dry(PYTHON, "-c", code, options=options)
+            self.assertEqual((run.report["run"]["dry"]["steps"], run.out.strip()), (steps, out), run.err)
+
     def test_lists_that_values_end_take_their_longest_case(self):
         lines = {"torchvision": ["import torch, torchvision", "scores = torch.randn(500, 64, device='cuda') @ torch.randn(64, device='cuda')",
                                  "kept = torchvision.ops.nms(torch.rand(500, 4, device='cuda'), scores, 0.5)", "print(kept.shape[0])"],
@@ -251,6 +294,34 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memo
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "deepspeed_zero.py")
         run = Dry(PYTHON, program, options=["--rank", "3", "--world-size", "8"])
         self.assertEqual((run.status, run.out.splitlines()[-1:]), (0, ["3 8 %d" % (4 * 1024 * 1024 // 8)]), run.err)
+
+    def test_objects_of_collectives_take_the_memory_that_pytorch_takes(self):
+        code = """
+import os, torch, torch.distributed as dist
+torch.cuda.set_device(0)
+dist.init_process_group("nccl")
+ranks, rank, big = dist.get_world_size(), dist.get_rank(), os.urandom(1 << 20)
+def peak(collective):
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    collective()
+    return (torch.cuda.max_memory_allocated() - before) >> 20
+every, gathered, two, mine = [None] * ranks, None if rank else [None] * ranks, [None if rank else big] * 2, [None]
+host = dist.new_group(backend="gloo")
+peaks = [peak(lambda: dist.all_gather_object(every, big)), peak(lambda: dist.gather_object(big, gathered)), peak(lambda: dist.broadcast_object_list(two)),
+         peak(lambda: dist.scatter_object_list(mine, None if rank else [big] * ranks)), peak(lambda: dist.all_gather_object(every, big, group=host))]
+print(*peaks, every == [big] * ranks, gathered in (None, [big] * ranks), mine == [None if rank else big])
+"""
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write(code)
+            program.flush()
+            for rank, peaks in ("0", "17 9 4 9 0"), ("3", "17 1 0 0 0"):
+                run = Dry(PYTHON, program.name, options=["--rank", rank, "--world-size", "8"])
+                self.assertEqual(run.out, peaks + " True True True\n", run.err)
+                unknown = [(int(one["line"].rsplit(":")[-1]), one["what"]) for one in run.report["run"]["dry"]["unknown"]]
+                self.assertEqual(unknown, [(line, "objects that rank 0 sends") for line in (13, 14)] if rank == "3" else [])
+                self.assertEqual("not counted: objects that rank 0 sends" in " ".join(run.screen.split()), rank == "3")
+                self.assertEqual(run.report["run"]["dry"]["reads"], [])
 
     def test_weights_that_are_absent_have_the_shapes_of_their_configuration(self):
         if subprocess.run([PYTHON, "-c", "import transformers"], capture_output=True).returncode:
