@@ -127,6 +127,19 @@ static bool is_entry(const struct sl_stack_frame *frame)
 	return !frame->python && frame->function && !strcmp(frame->function, "_start");
 }
 
+/*
+ * True: code of a package called the inner frame on its own account, as a Trainer calls a callback.  PyTorch's own frames only pass
+ * on: a module's call, a checkpoint, a Sequential.
+ */
+static bool is_called_back(const struct sl_stack_frame *inner, const struct sl_stack_frame *outer)
+{
+	for (const struct sl_stack_frame *frame = inner + 1; frame < outer; frame++)
+		if (frame->python && !frame->own && frame->file && !is_wrapper(frame) && !strstr(frame->file, "/torch/") &&
+		    strstr(frame->file, "-packages/"))
+			return true;
+	return false;
+}
+
 /* The frames that may be a place, innermost first, without recursion and wrappers. */
 static unsigned frames_of(const struct sl_stack_frame *frames, unsigned count, bool bare, const struct sl_stack_frame **own)
 {
@@ -233,7 +246,7 @@ static void add_stack(struct sl_places *places, struct sl_process *process, cons
 		uint64_t function = function_of(own[i]);
 
 		push(&places->lines, function, line_of(own[i]));
-		if (i + 1 < count)
+		if (i + 1 < count && !is_called_back(own[i], own[i + 1]))
 			push(&places->callers, function, line_of(own[i + 1]));
 	}
 }
@@ -312,7 +325,7 @@ static unsigned place_among(const struct sl_places *places, const struct sl_stac
 	const struct sl_places *run = places->run ? places->run : &none;
 	unsigned place = 0;
 
-	for (unsigned i = 0; i + 1 < count; i++) {
+	for (unsigned i = 0; i + 1 < count && !is_called_back(own[i], own[i + 1]); i++) {
 		uint64_t function = function_of(own[i]);
 		unsigned lines = others_of(&places->lines, &run->lines, function),
 			 callers = others_of(&places->callers, &run->callers, function);

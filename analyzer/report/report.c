@@ -61,7 +61,18 @@ bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns)
 
 unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack)
 {
-	return sl_stacks_resolve(frames, &process->trace->defs, process->symbols, stack);
+	unsigned count = sl_stacks_resolve(frames, &process->trace->defs, process->symbols, stack);
+	uint32_t pass = process->model ? sl_idmap_get(&process->model->passes, stack.python, 0) : 0;
+	struct sl_stack_frame outer[SL_STACK_MAX];
+	unsigned more = 0;
+
+	for (unsigned i = 0; i < count && pass; i++)
+		pass = sl_stacks_is_own(&frames[i]) ? 0 : pass;
+	if (pass)
+		more = sl_stacks_resolve(outer, &process->trace->defs, NULL, (struct sl_stack){.python = pass});
+	more = more < SL_STACK_MAX - count ? more : SL_STACK_MAX - count;
+	memcpy(frames + count, outer, more * sizeof(*outer));
+	return count + more;
 }
 
 char *sl_report_session(const struct sl_trace *trace)

@@ -353,7 +353,10 @@ void sl_report_warn_of_symbols(struct sl_report *report);
 /* Adds a copy; text and advice, malloc'ed by the caller, then belong to the report. */
 void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
 
-/* Main thread only. */
+/*
+ * Main thread only.  A stack of autograd's thread without a frame of the program's own, as that of a library's hook, goes on with
+ * the stack of the pass for which the thread ran: there the line with .backward() is.
+ */
 unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack);
 /* True when the process had begun by then and had not ended, so that it held what its trace says.  A killed process counts for
  * one second after its last sample. */

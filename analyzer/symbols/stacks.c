@@ -257,11 +257,25 @@ static bool is_generated(const char *file)
 	return false;
 }
 
-/* Files of Python's standard library, of installed packages, or made by these: not the user's. */
+/* A standard library: .../lib/python3.12/, lib64 on Fedora. A folder of the user's named lib/python has no number. */
+static bool is_standard(const char *file)
+{
+	static const char *const folders[] = {"/lib/python", "/lib64/python"};
+
+	for (size_t i = 0; i < SL_COUNT(folders); i++) {
+		const char *at = strstr(file, folders[i]);
+
+		if (at && at[strlen(folders[i])] >= '0' && at[strlen(folders[i])] <= '9')
+			return true;
+	}
+	return false;
+}
+
+/* Files of Python's standard library, of installed packages (pex and Bazel run them from NAME.whl/), or made by these. */
 bool sl_stacks_is_installed(const char *file)
 {
-	return !file || strstr(file, "site-packages/") || strstr(file, "dist-packages/") || strstr(file, "/lib/python") ||
-	       strstr(file, "/stormlog_native/") || is_generated(file) || (file[0] == '<' && !is_cell(file));
+	return !file || strstr(file, "site-packages/") || strstr(file, "dist-packages/") || strstr(file, ".whl/") ||
+	       is_standard(file) || strstr(file, "/stormlog_native/") || is_generated(file) || (file[0] == '<' && !is_cell(file));
 }
 
 bool sl_stacks_is_own(const struct sl_stack_frame *frame)

@@ -114,6 +114,7 @@ void sl_replay_free(struct sl_model *model)
 	free_replay(model);
 	free_devices(model);
 	free(model->called.item);
+	sl_idmap_free(&model->passes);
 	free(model->sites.item);
 	free(model->lives);
 	sl_survivors_free(model->stays);
@@ -309,6 +310,22 @@ static void apply_verb(struct sl_model *model, const struct sl_item *item, bool 
 	}
 }
 
+/*
+ * A thread of autograd has a Python stack of its own where a hook or a function of the program runs in it.  The pass for which it
+ * runs is the one whose stack the thread borrowed last.
+ */
+static void note_pass(struct sl_model *model, const struct sl_item *item)
+{
+	struct sl_thread_state *thread = item->event->python ? sl_ledger_thread(model, item->thread) : NULL;
+
+	if (!thread)
+		return;
+	if (item->event->flags & SL_FLAG_borrowed)
+		thread->pass = (uint32_t)item->event->python;
+	else if (thread->pass)
+		sl_idmap_claim(&model->passes, item->event->python, thread->pass);
+}
+
 static void apply_event(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_hook *hook = item->hook;
@@ -317,6 +334,7 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	uint64_t time_ns = item->event->time_ns, duration_ns = item->event->duration_ns;
 
 	model->item = item;
+	note_pass(model, item);
 	model->call_api = (uint16_t)item->event->api;
 	model->call_begin_ns = hook->stamped_before ? time_ns : time_ns - duration_ns;
 	model->call_end_ns = hook->stamped_before ? time_ns + duration_ns : time_ns;

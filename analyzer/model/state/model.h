@@ -617,6 +617,7 @@ struct sl_model {
 	unsigned recent;
 	SL_VECTOR(struct sl_in_flight) in_flight;
 	SL_VECTOR(struct sl_thread_state *) threads; /* indexed by thread id */
+	struct sl_idmap passes; /* Python stacks of autograd's threads, to that of the backward pass for which the thread ran */
 	struct sl_tracks tracks;
 	struct sl_table objects[SL_OBJECT_END - SL_OBJECT_CONTEXT];
 	/*
