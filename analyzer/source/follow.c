@@ -16,17 +16,16 @@
 #define FUNCTIONS " def "
 #define LOOPS	  " for while "
 
-/* Methods that put what they are given into their object. */
-static const char stores[] = " append appendleft add extend extendleft insert setdefault update put put_nowait push ";
 /* Functions that put it into their first argument. */
 static const char stores_first[] = " heappush insort insort_left insort_right setattr ";
 /* What these give refers to no memory of a device. */
 static const char scalar_methods[] =
 	" item tolist cpu numpy size dim numel nelement data_ptr backward zero_grad step format join index count"
 	" element_size stride is_contiguous keys nbytes ";
-static const char scalar_functions[] =
-	" int float bool str len repr print isinstance type id hash format range hasattr round ord chr ";
-static const char scalar_attributes[] = " shape dtype device ndim is_cuda requires_grad nbytes itemsize layout names ";
+static const char scalar_functions[] = " int float bool str len repr print isinstance id hash format range hasattr round ord chr ";
+static const char scalar_attributes[] =
+	" shape dtype device ndim is_cuda requires_grad nbytes itemsize layout names n size count length name index"
+	" width height depth ";
 /* What these give is the object itself or refers to it. */
 static const char views[] =
 	" detach data view reshape squeeze unsqueeze transpose permute contiguous narrow expand expand_as flatten unbind split "
@@ -34,7 +33,7 @@ static const char views[] =
 	" requires_grad_ get values items copy pop popleft T mT swapaxes select view_as unflatten result __getitem__ ";
 static const char holders[] = " list tuple dict set frozenset deque partial iter zip enumerate reversed sorted OrderedDict "
 			      "defaultdict next filter map chain"
-			      " copy vars getattr SimpleNamespace namedtuple replace ";
+			      " copy vars getattr type SimpleNamespace namedtuple replace ";
 
 static enum sl_follow_hold value(struct sl_follow *f, uint32_t from, uint32_t end);
 
@@ -115,24 +114,32 @@ static enum sl_follow_hold mentioned(const struct sl_follow *f, uint32_t from, u
 
 /* ---- where it is stored */
 
-/* The last plain assignment of a name in the function, not after `limit`; NONE: there is none. */
+/* True: the statement gives the name its object. */
+static bool binds(const struct sl_python *python, const struct sl_python_statement *s, const struct sl_python_token *name)
+{
+	bool with = sl_python_is(python, s->first, "with");
+	uint32_t end = with ? s->end : sl_python_find(python, s->first, s->end, " = ");
+
+	for (uint32_t at = s->first; at < end && (with || end < s->end); at++)
+		if (sl_python_same(&python->token.item[at], name) &&
+		    (with ? at > s->first && sl_python_is(python, at - 1, "as")
+			  : !(at > s->first && sl_python_is_any(python, at - 1, " . [ : ")) &&
+				     sl_python_is_any(python, at + 1, " = , : ) ")))
+			return true;
+	return false;
+}
+
+/* The last statement of the function before the one that is looked at which gives the name its object; else the first. */
 static uint32_t assigned(const struct sl_follow *f, const struct sl_python_token *name, uint32_t function)
 {
 	const struct sl_python *python = &f->file->python;
 	uint32_t found = NONE;
 
 	f->of->steps += python->statement.count;
-	for (uint32_t i = 0; i < python->statement.count; i++) {
-		const struct sl_python_statement *s = &python->statement.item[i];
-		uint32_t equals;
-
-		if (!sl_python_same(&python->token.item[s->first], name) ||
-		    sl_python_around(python, s->parent, FUNCTIONS, NONE) != function)
-			continue;
-		equals = sl_python_find(python, s->first, s->end, " = : ");
-		if (equals == s->first + 1 && (found == NONE || i < f->statement))
+	for (uint32_t i = 0; i < python->statement.count; i++)
+		if (binds(python, &python->statement.item[i], name) && (found == NONE || i < f->statement) &&
+		    sl_python_around(python, python->statement.item[i].parent, FUNCTIONS, NONE) == function)
 			found = i;
-	}
 	return found;
 }
 
@@ -147,13 +154,6 @@ static bool is_parameter(const struct sl_follow *f, const struct sl_python_token
 		if (sl_python_same(token(f, i), name))
 			return true;
 	return false;
-}
-
-static bool is_method(const struct sl_follow *f, const char *name)
-{
-	const struct sl_python *python = &f->file->python;
-
-	return f->function != NONE && sl_python_is(python, sl_python_word(python, f->function) + 1, name);
 }
 
 static uint32_t loop_of(const struct sl_follow *f, uint32_t statement)
@@ -185,8 +185,10 @@ static enum lives lives(struct sl_follow *f, const struct sl_python_token *name)
 	uint32_t made;
 
 	if (is_text(name, "self"))
-		return is_method(f, "__init__") ? WITH_PASS : LONGER;
+		return f->constructs ? WITH_PASS : LONGER;
 	made = assigned(f, name, f->function);
+	if (made != NONE && sl_python_is(&f->file->python, f->file->python.statement.item[made].first, "with"))
+		return WITH_PASS;
 	if (made == NONE || is_parameter(f, name, f->function))
 		return LONGER;
 	if (f->function == NONE)
@@ -234,6 +236,16 @@ struct sl_follow_file *sl_follow_open(struct sl_follow_case *of, const char *pat
 	return file;
 }
 
+void sl_follow_end(struct sl_follow_case *of)
+{
+	for (size_t i = 0; i < of->files.count; i++) {
+		sl_python_free(&of->files.item[i]->python);
+		free(of->files.item[i]);
+	}
+	SL_DROP(&of->files);
+	SL_DROP(&of->found);
+}
+
 /* The modules of the program that the file imports, beside it. */
 static void open_imports(struct sl_follow *f)
 {
@@ -273,7 +285,8 @@ static const struct sl_python_token *class_of(const struct sl_follow *f, uint32_
 	made = assigned(f, token(f, root), f->function);
 	if (made == NONE)
 		made = assigned(f, token(f, root), NONE);
-	if (made == NONE || python->statement.item[made].first + 3 >= python->statement.item[made].end)
+	if (made == NONE || python->statement.item[made].first + 3 >= python->statement.item[made].end ||
+	    !sl_python_is(python, python->statement.item[made].first + 1, "="))
 		return NULL;
 	return token(f, python->statement.item[made].first + 2);
 }
@@ -363,10 +376,11 @@ static bool enter(struct sl_follow *f, uint32_t name, uint32_t root, bool method
 	if (!inner.held_count)
 		return true;
 	inner.statement = function + 1;
+	inner.constructs = sl_python_is(python, sl_python_word(python, function) + 1, "__init__");
 	sl_follow_run(&inner, function + 1);
 	*hold = inner.returned;
 	if (inner.self_holds) {
-		*hold = sl_python_is(python, sl_python_word(python, function) + 1, "__init__") ? SL_HOLDS_IT : *hold;
+		*hold = inner.constructs ? SL_HOLDS_IT : *hold;
 		if (method && !is_text(token(f, root), "self"))
 			sl_follow_hold(f, token(f, root), NULL, SL_HOLDS_IT);
 	}
@@ -431,6 +445,19 @@ static bool is_to_host(const struct sl_follow *f, uint32_t open, uint32_t close)
 	return false;
 }
 
+/* What ctypes is given by reference has what the call made. */
+static void hold_references(struct sl_follow *f, uint32_t open, uint32_t close)
+{
+	for (uint32_t at = open + 1; at + 2 < close; at++) {
+		bool attribute = is(f, at + 3, close, " . ");
+
+		if (!is(f, at, close, " byref pointer addressof ") || !is(f, at + 1, close, " ( "))
+			continue;
+		f->self_holds |= attribute && is_text(token(f, at + 2), "self");
+		sl_follow_hold(f, token(f, at + 2), attribute ? token(f, at + 4) : NULL, SL_HOLDS_IT);
+	}
+}
+
 /* root: the first token of the chain; name: of the function; base: what the object holds. */
 static enum sl_follow_hold call(struct sl_follow *f, uint32_t root, uint32_t name, uint32_t open, enum sl_follow_hold base)
 {
@@ -439,9 +466,13 @@ static enum sl_follow_hold call(struct sl_follow *f, uint32_t root, uint32_t nam
 	enum sl_follow_hold given, hold = SL_HOLDS_NOT;
 
 	given = arguments(f, open, close);
+	if (token(f, name)->kind != SL_PYTHON_NAME) /* of what a call gave */
+		return larger(base, given);
 	made = has_line(f, root, close + 1);
 	if (made && f->callee && is_text(token(f, name), f->callee))
 		return f->callee_hold;
+	if (made && f->first)
+		hold_references(f, open, close);
 	if (is(f, name, close, method ? scalar_methods : scalar_functions) ||
 	    (method && is(f, name, close, " to ") && is_to_host(f, open, close)))
 		return SL_HOLDS_NOT;
@@ -449,10 +480,10 @@ static enum sl_follow_hold call(struct sl_follow *f, uint32_t root, uint32_t nam
 		store(f, open + 1, name, given);
 		return SL_HOLDS_NOT;
 	}
-	if (given && !(method && is(f, name, close, stores) && is_builtin(class_of(f, root))) &&
+	if (given && !(method && is(f, name, close, SL_FOLLOW_STORES) && is_builtin(class_of(f, root))) &&
 	    enter(f, name, root, method, open, &hold))
 		return hold;
-	if (method && is(f, name, close, stores)) {
+	if (method && is(f, name, close, SL_FOLLOW_STORES)) {
 		if (given)
 			store(f, root, name, given);
 		return is(f, name, close, " setdefault ") ? larger(given, base) : SL_HOLDS_NOT;
@@ -611,7 +642,7 @@ static bool is_sum(struct sl_follow *f, const struct sl_python_token *name)
 		return true;
 	first = python->statement.item[made].first + 2;
 	return loop_of(f, f->statement) != NONE && first < python->token.count &&
-	       (token(f, first)->kind == SL_PYTHON_NUMBER || is(f, first, first + 1, " None torch [ "));
+	       (f->function == NONE || token(f, first)->kind == SL_PYTHON_NUMBER || is(f, first, first + 1, " None torch [ "));
 }
 
 static bool is_joined(const struct sl_follow *f, uint32_t from, uint32_t end)
@@ -671,18 +702,12 @@ static void assign(struct sl_follow *f, uint32_t from, uint32_t end, bool adds, 
 		    (token(f, open + 1)->kind == SL_PYTHON_STRING || token(f, open + 1)->kind == SL_PYTHON_NUMBER)) {
 			if (adds)
 				find(f, from, SL_STORE_SUM, hold);
-			else if (lives(f, name) == LONGER)
-				find(f, from, SL_STORE_LAST, hold);
 			sl_follow_hold(f, name, NULL, hold);
 		} else if (hold)
 			store(f, from, from, hold);
 	} else if (hold) {
-		if (lives(f, name) == LONGER)
-			find(f, from,
-			     !itself || joined	      ? SL_STORE_LAST
-			     : is(f, at, stop, " [ ") ? SL_STORE_CONTAINER
-						      : SL_STORE_SUM,
-			     hold);
+		if (itself && lives(f, name) == LONGER)
+			find(f, from, is(f, at, stop, " [ ") ? SL_STORE_CONTAINER : SL_STORE_SUM, hold);
 		f->self_holds |= is_text(name, "self");
 		sl_follow_hold(f, name, token(f, end - 1), hold);
 	}
@@ -741,7 +766,7 @@ static bool is_cached(const struct sl_follow *f, uint32_t *at)
 		if (!sl_python_is(python, s->first, "@"))
 			return false;
 		for (uint32_t i = s->first; i < s->end; i++)
-			if (sl_python_is_any(python, i, " lru_cache cache cached memoize cached_property ")) {
+			if (sl_python_is_any(python, i, " lru_cache cache cached memoize ")) {
 				*at = s->first;
 				return true;
 			}
@@ -754,6 +779,7 @@ static void look(struct sl_follow *f, uint32_t number)
 	const struct sl_python *python = &f->file->python;
 	const struct sl_python_statement *s = &python->statement.item[number];
 	uint32_t word = sl_python_word(python, number), at, cached, end = s->end;
+	enum sl_follow_hold hold;
 
 	f->statement = number;
 	if (is(f, word, end, " return ")) {
@@ -762,7 +788,10 @@ static void look(struct sl_follow *f, uint32_t number)
 			find(f, cached, SL_STORE_CONTAINER, SL_HOLDS_IT);
 	} else if (is(f, word, end, LOOPS) && is(f, word, end, " for ")) {
 		at = sl_python_find(python, word, end, " in ");
-		hold_names(f, word + 1, at, value(f, at < end ? at + 1 : end, end));
+		hold = value(f, at < end ? at + 1 : end, end);
+		if (!f->first && !f->callee && has_line(f, at, end)) /* a generator made it */
+			hold = larger(hold, f->callee_hold);
+		hold_names(f, word + 1, at, hold);
 	} else if (is(f, word, end, " with ")) {
 		for (uint32_t from = word + 1, part, as; from < end; from = part + 1) {
 			part = sl_python_find(python, from, end, " , ");
@@ -771,7 +800,7 @@ static void look(struct sl_follow *f, uint32_t number)
 		}
 	} else if (is(f, word, end, " except ")) {
 		at = sl_python_find(python, word, end, " as ");
-		if (at + 1 < end && f->line) /* its traceback has the frames, and they have their names */
+		if (at + 1 < end && (f->line || f->held_count)) /* its traceback has the frames, and they have their names */
 			sl_follow_hold(f, token(f, at + 1), NULL, SL_HOLDS_GRAPH);
 	} else if (is(f, word, end, " if elif while assert ")) {
 		value(f, word + 1, end);
@@ -836,11 +865,27 @@ void sl_follow_run(struct sl_follow *f, uint32_t from)
 	const struct sl_python *python = &f->file->python;
 	uint32_t loop = NONE, at;
 
+	if (from >= python->statement.count)
+		return;
 	look_at_all(f, from, (uint32_t)python->statement.count, from);
 	for (at = from; at != NONE && at != f->function; at = python->statement.item[at].parent)
 		if (sl_python_is_any(python, sl_python_word(python, at), LOOPS))
 			loop = at;
-	f->line = 0; /* around the loop: what is made anew is another block */
+	f->line = 0; /* around the loop, or in the next call: what is made anew is another block */
 	if (loop != NONE)
 		look_at_all(f, loop + 1, from, NONE);
+	else if (f->self_holds && f->function != NONE && !f->constructs)
+		look_at_all(f, f->function + 1, from, NONE);
+}
+
+void sl_follow_enter(struct sl_follow *f, uint32_t function)
+{
+	const struct sl_python *python = &f->file->python;
+
+	f->function = function;
+	f->statement = function + 1;
+	for (uint32_t i = python->statement.item[function].first + 2; i < python->statement.item[function].end; i++)
+		if (token(f, i)->kind == SL_PYTHON_NAME && !is(f, i, i + 1, " self cls "))
+			sl_follow_hold(f, token(f, i), NULL, SL_HOLDS_IT);
+	sl_follow_run(f, function + 1);
 }

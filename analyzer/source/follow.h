@@ -10,8 +10,8 @@
 /* How a value holds the block: not at all, through autograd's graph or an unknown call, or as what it is or contains. */
 enum sl_follow_hold { SL_HOLDS_NOT, SL_HOLDS_GRAPH, SL_HOLDS_IT };
 
-/* Lines that store it, the surest last: an attribute has only the last one, a sum has the graph, a container has all. */
-enum sl_follow_store { SL_STORE_LAST, SL_STORE_SUM, SL_STORE_LOCAL, SL_STORE_CONTAINER };
+/* Lines that store it, the surest last: a sum has the graph of all, a container has all.  A plain attribute has only the last. */
+enum sl_follow_store { SL_STORE_SUM, SL_STORE_LOCAL, SL_STORE_CONTAINER };
 
 struct sl_follow_file {
 	const char *path; /* as the frame names it */
@@ -54,14 +54,23 @@ struct sl_follow {
 	} held[SL_FOLLOW_NAMES];
 	unsigned held_count, depth;
 	enum sl_follow_hold returned;
+	bool constructs; /* the object that it is of is being made by this stack */
 	bool self_holds; /* an attribute of its object holds it */
 };
+
+/* Methods that put what they are given into their object. */
+#define SL_FOLLOW_STORES " append appendleft add extend extendleft insert setdefault update put put_nowait push "
+
+void sl_follow_end(struct sl_follow_case *of);
 
 /* NULL: it may not be read. */
 struct sl_follow_file *sl_follow_open(struct sl_follow_case *of, const char *path);
 
 /* From statement `from` to the function's end, and around its loops. */
 void sl_follow_run(struct sl_follow *f, uint32_t from);
+
+/* The function is called with the block as all its arguments. */
+void sl_follow_enter(struct sl_follow *f, uint32_t function);
 
 void sl_follow_hold(struct sl_follow *f, const struct sl_python_token *name, const struct sl_python_token *attribute,
 		    enum sl_follow_hold hold);

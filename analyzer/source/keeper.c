@@ -45,6 +45,40 @@ static bool is_named(const struct sl_follow *f, const char *name)
 	return false;
 }
 
+/* The frame runs a method that makes its object. */
+static bool is_constructor(const struct sl_stack_frame *frame)
+{
+	const char *name = frame->function ? name_of(frame) : "";
+
+	return !strcmp(name, "__init__") || !strcmp(name, "__post_init__");
+}
+
+/* What the line of the caller calls: of "Node.__init__" it is Node. */
+static const char *called(struct sl_source *source, const struct sl_stack_frame *frame)
+{
+	const char *name = name_of(frame), *begin;
+	char class[256];
+
+	if (!is_constructor(frame) || name - frame->function < 2)
+		return name;
+	for (begin = name - 1; begin > frame->function && begin[-1] != '.'; begin--)
+		;
+	snprintf(class, sizeof(class), "%.*s", (int)(name - 1 - begin), begin);
+	return sl_source_keep(source, class);
+}
+
+/* A frame further out makes the object whose method this is. */
+static bool is_making(const struct sl_stack_frame *frames, unsigned count)
+{
+	size_t size = frames->function ? (size_t)(name_of(frames) - frames->function) : 0;
+
+	for (unsigned i = 0; i < count; i++)
+		if (size && is_constructor(&frames[i]) && frames[i].function &&
+		    !strncmp(frames[i].function, frames->function, size) && frames[i].function + size == name_of(&frames[i]))
+			return true;
+	return is_constructor(frames);
+}
+
 static bool is_in_loop(struct sl_follow_case *of, const struct sl_stack_frame *frame)
 {
 	struct sl_follow f;
@@ -62,6 +96,33 @@ static void hold_object(struct sl_follow *f, const char *method)
 		if (sl_python_is(python, i, method) && sl_python_is(python, i - 1, ".") &&
 		    python->token.item[i - 2].kind == SL_PYTHON_NAME && (i - 2 == s->first || !sl_python_is(python, i - 3, ".")))
 			sl_follow_hold(f, &python->token.item[i - 2], NULL, SL_HOLDS_IT);
+}
+
+/* Functions that PyTorch calls with what a module gives: nothing in the stack's frames leads to them. */
+static void look_at_hooks(struct sl_follow_case *of)
+{
+	static const char hooks[] = " register_forward_hook register_forward_pre_hook register_full_backward_hook register_hook ";
+
+	for (size_t k = 0, files = of->files.count; k < files; k++) {
+		const struct sl_python *python = &of->files.item[k]->python;
+
+		for (uint32_t i = 0; i + 2 < python->token.count; i++) {
+			uint32_t name = i + 2;
+
+			if (!sl_python_is_any(python, i, hooks) || !sl_python_is(python, i + 1, "("))
+				continue;
+			while (name + 2 < python->token.count && sl_python_is(python, name + 1, "."))
+				name += 2;
+			for (uint32_t at = 0; at < python->statement.count; at++) {
+				struct sl_follow f = {.of = of, .file = of->files.item[k], .calls = 1};
+				uint32_t word = sl_python_word(python, at);
+
+				if (sl_python_is(python, word, "def") &&
+				    sl_python_same(&python->token.item[word + 1], &python->token.item[name]))
+					sl_follow_enter(&f, at);
+			}
+		}
+	}
 }
 
 /* The surest line; NULL: there is none, or two remain. */
@@ -89,7 +150,7 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 	enum sl_follow_hold held = SL_HOLDS_IT;
 	const struct sl_follow_found *best = NULL;
 	const char *callee = NULL;
-	bool object = false, first = true, constructor;
+	bool object = false, first = true, known;
 	struct sl_follow f;
 
 	for (unsigned i = 0; i < count && i < FRAMES; i++) {
@@ -102,6 +163,7 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 			break;
 		f.callee = callee && is_named(&f, callee) ? callee : NULL;
 		f.callee_hold = held;
+		f.constructs = is_making(&frames[i], count - i);
 		f.first = first;
 		first = false;
 		if (object && callee)
@@ -109,20 +171,19 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 		if (held || f.held_count)
 			sl_follow_run(&f, f.statement);
 		best = choose(&of);
-		constructor = frames[i].function && !strcmp(name_of(&frames[i]), "__init__");
-		held = constructor && f.self_holds ? SL_HOLDS_IT : f.returned;
-		object = f.self_holds && !constructor;
-		callee = constructor ? NULL : name_of(&frames[i]);
+		held = is_constructor(&frames[i]) && f.self_holds ? SL_HOLDS_IT : f.returned;
+		object = f.self_holds && !is_constructor(&frames[i]);
+		callee = called(source, &frames[i]);
 		if ((best && best->store == SL_STORE_CONTAINER) || (!held && !object))
 			break;
 	}
-	if (best)
-		*keeper = (struct sl_stack_frame){.python = true, .own = true, .file = best->file->path, .line = best->line};
-	for (size_t i = 0; i < of.files.count; i++) {
-		sl_python_free(&of.files.item[i]->python);
-		free(of.files.item[i]);
+	if (!best && !of.found.count) {
+		look_at_hooks(&of);
+		best = choose(&of);
 	}
-	SL_DROP(&of.files);
-	SL_DROP(&of.found);
-	return best != NULL;
+	known = best != NULL;
+	if (known)
+		*keeper = (struct sl_stack_frame){.python = true, .own = true, .file = best->file->path, .line = best->line};
+	sl_follow_end(&of);
+	return known;
 }

@@ -189,8 +189,8 @@ void sl_python_read(struct sl_python *python, const struct sl_source_file *file)
 	bool begun = false; /* a token of the logical line was met */
 
 	if (file->size > SL_PYTHON_FILE)
-		return;
-	if (file->size >= 3 && !memcmp(r.at, "\xef\xbb\xbf", 3))
+		r.at = r.end;
+	else if (file->size >= 3 && !memcmp(r.at, "\xef\xbb\xbf", 3))
 		r.at += 3;
 	while (r.at < r.end) {
 		if (is_end(&r)) {
@@ -222,6 +222,9 @@ void sl_python_read(struct sl_python *python, const struct sl_source_file *file)
 	}
 	if (begun)
 		end_line(&r, first, indent);
+	for (unsigned i = 0; i < SL_PYTHON_BEHIND; i++)
+		*SL_PUSH(&python->token) = (struct sl_python_token){.at = "", .kind = SL_PYTHON_OPERATOR};
+	python->token.count -= SL_PYTHON_BEHIND;
 }
 
 void sl_python_free(struct sl_python *python)

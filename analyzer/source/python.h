@@ -25,6 +25,8 @@ struct sl_python_statement {
 	uint32_t parent;     /* the header of the block around it; SL_PYTHON_NONE: the module */
 };
 
+#define SL_PYTHON_BEHIND 4 /* empty tokens behind the last, at which who looks ahead may look */
+
 struct sl_python {
 	SL_VECTOR(struct sl_python_token) token;
 	SL_VECTOR(struct sl_python_statement) statement;

@@ -55,3 +55,17 @@ const char *sl_source_line(struct sl_source *source, const struct sl_trace *trac
  */
 bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames, unsigned count,
 		      struct sl_stack_frame *keeper);
+
+enum sl_source_answer { SL_SOURCE_UNKNOWN, SL_SOURCE_NO, SL_SOURCE_YES };
+
+/* What the keeper's line fills is read behind its loop, or elsewhere in its file; its length alone is no reading. */
+enum sl_source_answer sl_source_is_read(struct sl_source *source, const struct sl_trace *trace,
+					const struct sl_stack_frame *keeper);
+
+/* One of the frames runs without autograd: a decorator or a `with` says so. */
+enum sl_source_answer sl_source_without_grad(struct sl_source *source, const struct sl_trace *trace,
+					     const struct sl_stack_frame *frames, unsigned count);
+
+/* A function of the frames calls eval() before its line, and none calls backward().  It may still need autograd. */
+enum sl_source_answer sl_source_is_evaluation(struct sl_source *source, const struct sl_trace *trace,
+					      const struct sl_stack_frame *frames, unsigned count);

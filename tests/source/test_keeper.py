@@ -1,0 +1,98 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""test_keeper.py ASK [-v]: the line that likely keeps what a stack made, in eighty programs.
+
+A line of before.txt and after.txt is marked `#: made N` where it is frame N of the stack that made what is kept, 0 the innermost, and `#: keeps` where it
+keeps it.  The stacks are those of recordings: PyTorch 2.11 ran each program dry, and the largest stack at its peak is the one.
+"""
+import ast
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ASK = os.path.abspath(sys.argv[1])
+MARK = re.compile(r"  #: (?:made ([\d ]+))?(?:, )?(keeps)?$")
+
+
+def programs(name):
+    with open(os.path.join(HERE, name)) as file:
+        parts = re.split(r"^### (\w+)\n", file.read(), flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def function_at(tree, line):
+    """As a frame names it: Trainer.step, or <module>."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.lineno < line <= node.end_lineno:
+            found.append(node)
+    if not any(not isinstance(node, ast.ClassDef) for node in found):
+        return "<module>"
+    names, inside = [], False
+    for node in sorted(found, key=lambda node: node.lineno):
+        names += ["<locals>"] if inside else []
+        names.append(node.name)
+        inside = not isinstance(node, ast.ClassDef)
+    return ".".join(names)
+
+
+def frames_of(text):
+    """(line, function), innermost first; and the lines that keep."""
+    tree, frames, keeps = ast.parse(text), {}, set()
+    for number, line in enumerate(text.split("\n"), 1):
+        mark = MARK.search(line)
+        for frame in mark[1].split() if mark and mark[1] else ():
+            frames[int(frame)] = (number, function_at(tree, number))
+        if mark and mark[2]:
+            keeps.add(number)
+    return [frames[at] for at in sorted(frames)], keeps
+
+
+def ask(folder, name, frames):
+    argv = [ASK, folder, *(f"{name}:{line}:{function}" for line, function in frames)]
+    said = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    return int(re.match(r"[^:]+:(\d+)\t", said)[1]) if said != "-\n" else None
+
+
+def count(name):
+    """How many answers are right, silent and wrong."""
+    said = {"right": [], "silent": [], "wrong": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for program, text in programs(name).items():
+            with open(os.path.join(folder, program + ".py"), "w") as file:
+                file.write(text)
+            frames, keeps = frames_of(text)
+            line = ask(folder, program + ".py", frames)
+            said["silent" if line is None else "right" if line in keeps else "wrong"].append(program)
+    print(name, {kind: len(those) for kind, those in said.items()}, "silent:", *said["silent"], "wrong:", *said["wrong"])
+    return [len(those) for those in said.values()]
+
+
+class Keeper(unittest.TestCase):
+    def test_the_line_that_keeps_is_found_in_most_programs_and_a_wrong_one_in_few(self):
+        counts = [count(name) for name in ("before.txt", "after.txt")]
+        right, silent, wrong = (sum(those) for those in zip(*counts))
+        self.assertEqual(right + silent + wrong, 80)
+        self.assertGreaterEqual(right, 74)
+        self.assertEqual(wrong, 0)
+
+    def test_nothing_is_said_where_two_lines_remain(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "x.py"), "w") as file:
+                file.write("a, b = [], []\nfor i in range(9):\n    x = make(i)\n    a.append(x)\n    b.append(x)\n")
+            self.assertIsNone(ask(folder, "x.py", [(3, "<module>")]))
+
+    def test_what_holds_no_memory_of_a_device_keeps_nothing(self):
+        for kept in ("x.item()", "float(x)", "x.cpu()", "x.to('cpu')", "x.shape", "len(x)", "f'{x}'", "x.mean().tolist()", "str(x)", "x == 0"):
+            with tempfile.TemporaryDirectory() as folder:
+                with open(os.path.join(folder, "x.py"), "w") as file:
+                    file.write(f"a = []\nfor i in range(9):\n    x = make(i)\n    a.append({kept})\n")
+                self.assertIsNone(ask(folder, "x.py", [(3, "<module>")]), kept)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
