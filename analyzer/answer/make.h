@@ -9,8 +9,8 @@
 #include "analyzer/report/leak_list.h"
 #include "analyzer/report/report.h"
 
-/* The document of a run, sorted; the caller frees it. */
-struct sl_answers *sl_answer_report(struct sl_report *report);
+/* The document of a run, sorted; it is made once and belongs to the report. */
+const struct sl_answers *sl_answer_report(struct sl_report *report);
 
 /* The document of one error of one process: index into process->model->ooms. */
 struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *process, size_t index);

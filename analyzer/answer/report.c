@@ -45,10 +45,13 @@ static bool is_bad(const struct sl_answers *answers)
 	return false;
 }
 
-struct sl_answers *sl_answer_report(struct sl_report *report)
+const struct sl_answers *sl_answer_report(struct sl_report *report)
 {
-	struct sl_make make = {.to = sl_answers_new(), .report = report};
+	struct sl_make make = {.report = report};
 
+	if (report->answers)
+		return report->answers;
+	make.to = report->answers = sl_answers_new();
 	sl_leak_list_take(&make.leaks, report);
 	sl_make_title(&make);
 	sl_make_ooms(&make);

@@ -395,7 +395,7 @@ void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how);
 /* Options of `report`, over traces and over Stormlog's own files. */
 struct sl_report_options {
 	const char *output; /* -o, or NULL */
-	bool json, quiet, open, oom, no_source;
+	bool json, quiet, open, oom, all, no_source;
 	/* for traces; `pipeline` points to the members below */
 	struct sl_pipeline_options pipeline;
 	struct sl_alert_thresholds alerts;

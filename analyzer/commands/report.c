@@ -64,6 +64,7 @@ static int print_summary(struct sl_report *report, const struct sl_report_option
 {
 	struct sl_face_style style = sl_terminal_style();
 
+	style.all = options->all;
 	if (sl_outputs_write(report, place))
 		style.saved = place->folder;
 	if (*place->why)

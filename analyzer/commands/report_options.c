@@ -14,6 +14,7 @@ const struct sl_option sl_report_options_table[] = {
 	{"--json", 0, NULL, "print report.json; write no file", SL_TO_FLAG(json)},
 	{"--quiet", 'q', NULL, "write the analysis; print no summary", SL_TO_FLAG(quiet)},
 	{"--oom", 0, NULL, "print only why memory ran out; write no file", SL_TO_FLAG(oom)},
+	{"--all", 0, NULL, "print every verdict, every row and the notes", SL_TO_FLAG(all)},
 	{"--open", 0, NULL, "open report.html in a browser", SL_TO_FLAG(open)},
 	{"--html-max-bytes", 0, "SIZE", "largest size of report.html (default: 8M)", SL_TO_SIZE(html_max_bytes)},
 	SL_OPTION_RUN(pipeline.run),

@@ -540,10 +540,23 @@ static void put_all(struct page *page, const struct sl_answers *answers)
 	}
 }
 
+/* True: the program ended for want of memory, or would. */
+static bool is_of_memory(const struct sl_answers *answers)
+{
+	enum sl_word word = answers->item.count ? answers->item.item[0]->word : SL_WORD_NOTHING;
+
+	return word == SL_WORD_OUT_OF_MEMORY || word == SL_WORD_DOES_NOT_FIT || word == SL_WORD_DOES_NOT_START ||
+	       word == SL_WORD_HOST_MEMORY;
+}
+
 static void put_one(struct page *page, const struct sl_answers *answers)
 {
 	bool also = answers->item.count > 1 && sl_answer_tone(answers->item.item[1]->word) != SL_TONE_GOOD;
 
+	if (page->style->brief && !is_of_memory(answers)) {
+		put_head(page, answers->item.item[0]);
+		return;
+	}
 	fputc('\n', page->out);
 	put_verdict(page, answers, answers->item.item[0]);
 	if (page->style->brief)
@@ -581,7 +594,8 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 		size_t size = 0;
 
 		page.out = sl_memory_must(open_memstream(&text, &size));
-		put_title(&page, answers);
+		if (!style->brief || is_of_memory(answers))
+			put_title(&page, answers);
 		if (style->all)
 			put_all(&page, answers);
 		else if (answers->item.count)

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "analyzer/analyses/hidden.h"
+#include "analyzer/answer/make.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/upstream/upstream.h"
 #include "analyzer/report/bundle_path.h"
@@ -259,6 +260,7 @@ static void put_findings(struct sl_json *j, struct sl_json_frames *frames, struc
 	for (size_t i = 0; i < report->findings.count; i++)
 		sl_json_finding(j, frames, report, &report->findings.item[i]);
 	sl_json_end(j);
+	sl_face_json(j, "answer", sl_answer_report(report));
 	next_part(j, 0);
 	sl_emit_selected(j, telemetry, report->options.emit);
 	sl_emit_telemetry(j, telemetry, report->options.emit);

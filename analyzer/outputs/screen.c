@@ -5,8 +5,5 @@
 
 void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_face_style *style)
 {
-	struct sl_answers *answers = sl_answer_report(report);
-
-	sl_face_terminal(answers, out, style);
-	sl_answers_free(answers);
+	sl_face_terminal(sl_answer_report(report), out, style);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/report.h"
+
+#include "analyzer/answer/answer.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
@@ -180,6 +182,7 @@ void sl_report_free(struct sl_report *report)
 	SL_DROP(&report->unread);
 	sl_places_free(report->places);
 	sl_symbols_free(report->symbols);
+	sl_answers_free(report->answers);
 	sl_source_free(report->source);
 	sl_images_free(&report->images);
 }

@@ -199,6 +199,7 @@ struct sl_finding {
 
 struct sl_changes; /* change.h */
 struct sl_source;
+struct sl_answers;
 struct sl_places;
 void sl_places_free(struct sl_places *places); /* place.h */
 struct sl_roles;
@@ -334,9 +335,10 @@ struct sl_report {
 	SL_VECTOR(struct sl_finding) findings; /* most severe first */
 	struct sl_skew skew;
 	struct sl_symbols *symbols;
-	struct sl_source *source; /* source/source.h, and the report's; NULL: no source may be read */
-	struct sl_places *places; /* of all processes, when first asked for */
-	unsigned missed_said;	  /* libraries without names that are among the warnings */
+	struct sl_answers *answers; /* answer/answer.h, made when first asked for (answer/make.h); the report's */
+	struct sl_source *source;   /* source/source.h, and the report's; NULL: no source may be read */
+	struct sl_places *places;   /* of all processes, when first asked for */
+	unsigned missed_said;	    /* libraries without names that are among the warnings */
 	struct sl_pipeline_options options;
 	uint64_t html_max_bytes; /* of report.html; 0: 8 MiB */
 };

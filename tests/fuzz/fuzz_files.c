@@ -89,7 +89,7 @@ static void fuzz_redact(const uint8_t *bytes, size_t size)
 static void report_folder(void)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1, .lives = true, .stretches = true};
-	struct sl_screen_style style = {.columns = 80};
+	struct sl_face_style style = {.columns = 80};
 	struct sl_report report = {0};
 	char *paths[] = {folder, NULL};
 
