@@ -10,11 +10,17 @@ CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.
 HAS = "import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))"
 
 
-def python(*modules):
-    """The interpreter, which has these modules.  Where there is none the test is skipped."""
+def find(*modules):
+    """The interpreter, if there is one with these modules."""
     found = os.environ.get("STORMLOG_DRY_PYTHON") or subprocess.run(
         [os.path.join(ROOT, "scripts", "torch-venv"), "--where"], stdout=subprocess.PIPE, text=True).stdout.strip()
-    if not found or subprocess.run([found, "-c", HAS, *modules]).returncode:
+    return None if not found or subprocess.run([found, "-c", HAS, *modules]).returncode else found
+
+
+def python(*modules):
+    """As find().  Where there is none the test is skipped."""
+    found = find(*modules)
+    if not found:
         print("skipped: no Python with", *modules, "here: scripts/torch-venv fetches it")
         sys.exit(77)
     return found

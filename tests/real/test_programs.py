@@ -14,7 +14,9 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+import torch_venv  # noqa: E402
 try:
     import real
     from e2e import differences, rows_of
@@ -23,7 +25,8 @@ except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
 
-PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python")
+PACKAGE = os.path.join(HERE, "..", "..", "python")
+TORCH = torch_venv.find("torch")
 ALL = os.environ.get("STORMLOG_REAL") == "1"
 NOT_HAD = []  # environments that could not be made
 
@@ -110,21 +113,22 @@ class Programs(unittest.TestCase):
             self.same(python, "use_cupy.py", machine=machine)
         self.look_ups(python, "use_cupy.py", at_least={"cuMemAlloc_v2", "cuMemAllocAsync"})
 
-    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches PyTorch")
+    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches PyTorch with NVIDIA's libraries, whose look-ups the dry run's stand-ins do not make")
     def test_torch_for_cuda(self):
         python = self.python("cuda13")
         for machine in ("none", "driver"):
             self.same(python, "use_torch.py", machine=machine)
         self.look_ups(python, "use_torch.py", at_least={"cuMemAlloc_v2"})
 
-    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches PyTorch")
+    @unittest.skipUnless(TORCH, "scripts/torch-venv fetches PyTorch")
     def test_torchs_own_allocator_over_the_simulated_runtime(self):
-        python = self.python("cuda13")
+        links = self.enterContext(tempfile.TemporaryDirectory())  # cuBLAS and the others are the dry run's stand-ins
+        torch_venv.stand_ins(real.e2e.BUILD, links)
         runtime = [os.path.join(real.e2e.SIM, "libcudart.so.13")]  # PyTorch's libraries load their runtime by path; a preloaded one comes first
         for settings in ("", "expandable_segments:True", "backend:cudaMallocAsync"):
             with self.subTest(settings):
-                report, text = self.same(python, "use_torch_allocator.py", machine="all", preload=runtime,
-                                         PYTORCH_CUDA_ALLOC_CONF=settings)
+                report, text = self.same(TORCH, "use_torch_allocator.py", machine="all", preload=runtime, PYTORCH_CUDA_ALLOC_CONF=settings,
+                                         LD_LIBRARY_PATH=real.e2e.SIM + ":" + links)
                 self.assertIn("train -> 'trained'", text)
                 statistics = json.loads(re.search("^statistics (.*)", text, re.M).group(1))
                 kind = {"": "device", "expandable_segments:True": "vmm"}.get(settings)
