@@ -145,24 +145,29 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 		sl_answer_say(answer, SL_LABEL_NOTE, "the stacks are cut: --stack-depth 256 may show who called");
 }
 
-static void say_fix(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept,
+static void say_fix(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept, struct sl_stack stack,
 		    const char *line)
 {
 	unsigned kind = kept->track->kind;
-	bool python = kept->track->stack.python != 0;
+	char keeper[SL_MAKE_LINE];
+	bool found = sl_make_keeper(answer, process, stack, keeper), graph = is_graph(process, kept);
 
-	if (is_graph(process, kept)) {
+	if (graph)
 		sl_answer_say(answer, SL_LABEL_WHY, "Several are of each step, so a graph of autograd holds them.");
+	if (graph && found)
+		sl_answer_say(answer, SL_LABEL_FIX, "detach what %s stores, or run %s under torch.no_grad()", keeper, line);
+	else if (found)
+		sl_answer_say(answer, SL_LABEL_FIX, "bound or clear what %s stores, or store a number instead of a tensor", keeper);
+	else if (graph)
 		sl_answer_say(answer, SL_LABEL_FIX, "detach what is kept of %s, or run it under torch.no_grad()", line);
-	} else if (kind >= SL_OBJECT_CONTEXT) {
+	else if (kind >= SL_OBJECT_CONTEXT)
 		sl_answer_say(answer, SL_LABEL_FIX, "destroy each %s of %s when its work is done, or make it once",
 			      sl_leak_words_noun(kind, false), line);
-	} else if (kind != SL_KIND_block && !python) {
+	else if (kind != SL_KIND_block && !kept->track->stack.python)
 		sl_answer_say(answer, SL_LABEL_FIX, "free each %s of %s when its work is done", sl_leak_words_noun(kind, false),
 			      line);
-	} else {
+	else
 		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: `stormlog-run --dry` of this command names it");
-	}
 }
 
 /* "8 ranks, most in rank 3"; "" for a run of one process. */
@@ -233,7 +238,7 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 	sl_make_stack(answer, process, place->stack, "made here", 3);
 	say_kept(answer, process, kept, line);
 	say_who(make, answer, place);
-	say_fix(make, answer, process, kept, line);
+	say_fix(answer, process, kept, place->stack, line);
 	say_full(answer, process, kept->track->device);
 	end_leak(make, answer, place, kept->track->device);
 }
@@ -282,7 +287,7 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 	say_kept(answer, process, &sum, "they");
 	sl_answer_say(answer, SL_LABEL_WHY, "The lines are %s%s.", lines, shown > LINES_TOGETHER ? " and more" : "");
 	say_who(make, answer, &all);
-	say_fix(make, answer, process, &sum, line);
+	say_fix(answer, process, &sum, all.stack, line);
 	say_full(answer, process, sum.track->device);
 	end_leak(make, answer, &all, sum.track->device);
 }

@@ -35,6 +35,12 @@ void sl_make_title(struct sl_make *make);
 #define SL_MAKE_LINE 160
 /* The stack's own frames, outermost first, the innermost with the mark; `frames` of them at most. */
 void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const char *mark, unsigned frames);
+/*
+ * Marks the line that likely keeps what the stack made, as its source tells, or appends it.  out: "train.py:126".  False: the
+ * source does not tell.
+ */
+bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE]);
+#define SL_MAKE_KEEPS "likely keeps it"
 /* "train.py:79", "program+0xa74a"; "": the stack is empty. */
 const char *sl_make_line(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack);
 /* The same with its function: "train.py:79 Layer.attention". */

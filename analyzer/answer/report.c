@@ -53,7 +53,6 @@ const struct sl_answers *sl_answer_report(struct sl_report *report)
 		return report->answers;
 	make.to = report->answers = sl_answers_new();
 	sl_leak_list_take(&make.leaks, report);
-	sl_make_title(&make);
 	sl_make_ooms(&make);
 	sl_make_leaks(&make);
 	sl_make_findings(&make);
@@ -69,6 +68,7 @@ const struct sl_answers *sl_answer_report(struct sl_report *report)
 	note_warnings(&make);
 	sl_leak_list_free(&make.leaks);
 	sl_answers_sort(make.to);
+	sl_make_title(&make);
 	return make.to;
 }
 

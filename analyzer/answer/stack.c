@@ -57,6 +57,33 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
 	}
 }
 
+bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE])
+{
+	struct sl_stack_frame frames[SL_STACK_MAX], keeper;
+	unsigned count = sl_process_stack(process, frames, stack), own = 0;
+	const char *text;
+
+	for (unsigned i = 0; i < count; i++)
+		if (frames[i].own && frames[i].file && frames[i].line)
+			frames[own++] = frames[i];
+	if (!process->report->source || !own || !sl_source_keeper(process->report->source, process->trace, frames, own, &keeper))
+		return false;
+	snprintf(out, SL_MAKE_LINE, "%s:%u", sl_paths_name(keeper.file), keeper.line);
+	for (unsigned i = 0; i < answer->frames; i++)
+		if (answer->stack[i].file && !strcmp(answer->stack[i].file, sl_paths_name(keeper.file)) &&
+		    answer->stack[i].line == keeper.line) {
+			answer->stack[i].mark = SL_MAKE_KEEPS;
+			return true;
+		}
+	text = sl_source_line(process->report->source, process->trace, &keeper, NULL);
+	return sl_answer_frame(answer, &(struct sl_answer_line){.file = sl_paths_name(keeper.file),
+								.path = keeper.file,
+								.line = keeper.line,
+								.function = keeper.function,
+								.source = text,
+								.mark = SL_MAKE_KEEPS});
+}
+
 const char *sl_make_line(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack)
 {
 	sl_owners_line(process, stack, 1, out, SL_MAKE_LINE);

@@ -162,11 +162,32 @@ static void put_window(struct sl_make *make)
 				 report->path_count > 1 ? "--run all shows all" : "name its file for another one, or --run all");
 }
 
+/* The process that the open verdict is about; NULL: the title is of all of them. */
+static const struct sl_process *subject_of(struct sl_make *make, unsigned ranks)
+{
+	const struct sl_answer *open = make->to->item.count ? make->to->item.item[0] : NULL;
+
+	return open && open->process >= 0 && !ranks && !make->report->processes[open->process].model->snapshot
+		       ? &make->report->processes[open->process]
+		       : NULL;
+}
+
+static void put_ended(char *out, size_t size, const struct sl_process *process)
+{
+	enum sl_ended ended = sl_trace_ended(process->trace);
+
+	if (ended == SL_ENDED_FAILED)
+		snprintf(out, size, "exit status %u", process->trace->exited - 1);
+	else
+		snprintf(out, size, "%s", ended == SL_ENDED_UNKNOWN ? "ended in an unknown way" : sl_ended_names[ended]);
+}
+
 void sl_make_title(struct sl_make *make)
 {
 	const struct sl_report *report = make->report;
 	const struct sl_process *first = first_recorded(report);
 	const char *card = sl_dry_report(report), *gap = "";
+	const struct sl_process *subject = NULL;
 	unsigned hosts = hosts_of(report), ranks = 0, recorded = 0;
 	char status[256], who[80], span[SL_FORMAT_BYTES] = "", more[60] = "";
 
@@ -180,12 +201,17 @@ void sl_make_title(struct sl_make *make)
 		make->to->title = sl_answers_text(make->to, "%s  and %u more PyTorch snapshots",
 						  sl_stacks_program(&first->trace->header), report->process_count - 1);
 	} else {
+		subject = subject_of(make, ranks);
 		put_statuses(status, sizeof(status), report, recorded);
-		if (recorded == 1)
+		if (subject)
+			put_ended(status, sizeof(status), subject);
+		if (subject && recorded > 1)
+			snprintf(who, sizeof(who), "%s of %u", SL_WHO(subject), recorded);
+		else if (recorded == 1)
 			sl_process_who(who, first);
 		else
 			snprintf(who, sizeof(who), "%u %s", recorded, ranks == recorded ? "ranks" : "processes");
-		if (recorded > 1 || hosts > 1)
+		if (!subject && (recorded > 1 || hosts > 1))
 			snprintf(who + strlen(who), sizeof(who) - strlen(who), " on %u host%s", hosts, hosts == 1 ? "" : "s");
 		if (!card) {
 			sl_format_duration(span, report->ended_unix_ns - report->started_unix_ns);
