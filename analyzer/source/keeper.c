@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/source/follow.h"
+#include "analyzer/source/flow.h"
 
 #include <string.h>
 
 #define FRAMES 24
-
-/* A frame that Python makes inside a function for a part of it. */
-static bool is_inner(const struct sl_stack_frame *frame)
-{
-	return frame->function && (!strcmp(frame->function, "<listcomp>") || !strcmp(frame->function, "<genexpr>") ||
-				   !strcmp(frame->function, "<dictcomp>") || !strcmp(frame->function, "<setcomp>") ||
-				   !strcmp(frame->function, "<lambda>"));
-}
 
 /* A function as the text has it: the last part of "Layer.forward". */
 static const char *name_of(const struct sl_stack_frame *frame)
@@ -21,26 +13,34 @@ static const char *name_of(const struct sl_stack_frame *frame)
 	return dot ? dot + 1 : frame->function;
 }
 
-static bool begin(struct sl_follow *f, struct sl_follow_case *of, const struct sl_stack_frame *frame)
+/* A frame that Python makes inside a function for a part of it. */
+static bool is_inner(const struct sl_stack_frame *frame)
 {
-	*f = (struct sl_follow){.of = of, .line = frame->line, .calls = 2};
-	f->file = frame->file ? sl_follow_open(of, frame->file) : NULL;
+	const char *name = frame->function ? name_of(frame) : "";
+
+	return *name == '<' && strcmp(name, "<module>") != 0;
+}
+
+static bool begin(struct sl_flow *f, struct sl_flow_case *of, const struct sl_stack_frame *frame)
+{
+	*f = (struct sl_flow){.of = of, .line = frame->line, .calls = 2};
+	f->file = frame->file ? sl_flow_open(of, frame->file) : NULL;
 	if (!f->file)
 		return false;
-	f->statement = sl_python_at(&f->file->python, frame->line);
-	if (f->statement == SL_PYTHON_NONE)
+	f->statement = sl_script_at(&f->file->python, frame->line);
+	if (f->statement == SL_SCRIPT_NONE)
 		return false;
-	f->function = sl_python_around(&f->file->python, f->statement, " def ", SL_PYTHON_NONE);
+	f->function = sl_script_around(&f->file->python, f->statement, " def ", SL_SCRIPT_NONE);
 	return true;
 }
 
 /* The call of that name is on the line; a method that is called as its object, or a property, is not. */
-static bool is_named(const struct sl_follow *f, const char *name)
+static bool is_named(const struct sl_flow *f, const char *name)
 {
-	const struct sl_python_statement *s = &f->file->python.statement.item[f->statement];
+	const struct sl_script_statement *s = &f->file->python.statement.item[f->statement];
 
 	for (uint32_t i = s->first; i < s->end; i++)
-		if (sl_python_is(&f->file->python, i, name))
+		if (sl_script_is(&f->file->python, i, name))
 			return true;
 	return false;
 }
@@ -79,60 +79,60 @@ static bool is_making(const struct sl_stack_frame *frames, unsigned count)
 	return is_constructor(frames);
 }
 
-static bool is_in_loop(struct sl_follow_case *of, const struct sl_stack_frame *frame)
+static bool is_in_loop(struct sl_flow_case *of, const struct sl_stack_frame *frame)
 {
-	struct sl_follow f;
+	struct sl_flow f;
 
-	return begin(&f, of, frame) && sl_python_around(&f.file->python, f.statement, " for while ", f.function) != SL_PYTHON_NONE;
+	return begin(&f, of, frame) && sl_script_around(&f.file->python, f.statement, " for while ", f.function) != SL_SCRIPT_NONE;
 }
 
 /* The object whose method is called on the line: of "s.fill()" it is s. */
-static void hold_object(struct sl_follow *f, const char *method)
+static void hold_object(struct sl_flow *f, const char *method)
 {
-	const struct sl_python *python = &f->file->python;
-	const struct sl_python_statement *s = &python->statement.item[f->statement];
+	const struct sl_script *python = &f->file->python;
+	const struct sl_script_statement *s = &python->statement.item[f->statement];
 
 	for (uint32_t i = s->first + 2; i < s->end; i++)
-		if (sl_python_is(python, i, method) && sl_python_is(python, i - 1, ".") &&
-		    python->token.item[i - 2].kind == SL_PYTHON_NAME && (i - 2 == s->first || !sl_python_is(python, i - 3, ".")))
-			sl_follow_hold(f, &python->token.item[i - 2], NULL, SL_HOLDS_IT);
+		if (sl_script_is(python, i, method) && sl_script_is(python, i - 1, ".") &&
+		    python->token.item[i - 2].kind == SL_SCRIPT_NAME && (i - 2 == s->first || !sl_script_is(python, i - 3, ".")))
+			sl_flow_hold(f, &python->token.item[i - 2], NULL, SL_HOLDS_IT);
 }
 
 /* Functions that PyTorch calls with what a module gives: nothing in the stack's frames leads to them. */
-static void look_at_hooks(struct sl_follow_case *of)
+static void look_at_hooks(struct sl_flow_case *of)
 {
 	static const char hooks[] = " register_forward_hook register_forward_pre_hook register_full_backward_hook register_hook ";
 
 	for (size_t k = 0, files = of->files.count; k < files; k++) {
-		const struct sl_python *python = &of->files.item[k]->python;
+		const struct sl_script *python = &of->files.item[k]->python;
 
 		for (uint32_t i = 0; i + 2 < python->token.count; i++) {
 			uint32_t name = i + 2;
 
-			if (!sl_python_is_any(python, i, hooks) || !sl_python_is(python, i + 1, "("))
+			if (!sl_script_is_any(python, i, hooks) || !sl_script_is(python, i + 1, "("))
 				continue;
-			while (name + 2 < python->token.count && sl_python_is(python, name + 1, "."))
+			while (name + 2 < python->token.count && sl_script_is(python, name + 1, "."))
 				name += 2;
 			for (uint32_t at = 0; at < python->statement.count; at++) {
-				struct sl_follow f = {.of = of, .file = of->files.item[k], .calls = 1};
-				uint32_t word = sl_python_word(python, at);
+				struct sl_flow f = {.of = of, .file = of->files.item[k], .calls = 1};
+				uint32_t word = sl_script_word(python, at);
 
-				if (sl_python_is(python, word, "def") &&
-				    sl_python_same(&python->token.item[word + 1], &python->token.item[name]))
-					sl_follow_enter(&f, at);
+				if (sl_script_is(python, word, "def") &&
+				    sl_script_same(&python->token.item[word + 1], &python->token.item[name]))
+					sl_flow_enter(&f, at);
 			}
 		}
 	}
 }
 
 /* The surest line; NULL: there is none, or two remain. */
-static const struct sl_follow_found *choose(const struct sl_follow_case *of)
+static const struct sl_flow_found *choose(const struct sl_flow_case *of)
 {
-	const struct sl_follow_found *best = NULL;
+	const struct sl_flow_found *best = NULL;
 	bool two = false;
 
 	for (size_t i = 0; i < of->found.count; i++) {
-		const struct sl_follow_found *one = &of->found.item[i];
+		const struct sl_flow_found *one = &of->found.item[i];
 		int more = !best		       ? 1
 			   : one->store != best->store ? (int)one->store - (int)best->store
 						       : (int)one->hold - (int)best->hold;
@@ -146,12 +146,12 @@ static const struct sl_follow_found *choose(const struct sl_follow_case *of)
 bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames, unsigned count,
 		      struct sl_stack_frame *keeper)
 {
-	struct sl_follow_case of = {.source = source, .trace = trace};
-	enum sl_follow_hold held = SL_HOLDS_IT;
-	const struct sl_follow_found *best = NULL;
+	struct sl_flow_case of = {.source = source, .trace = trace};
+	enum sl_flow_hold held = SL_HOLDS_IT;
+	const struct sl_flow_found *best = NULL;
 	const char *callee = NULL;
 	bool object = false, first = true, known;
-	struct sl_follow f;
+	struct sl_flow f;
 
 	for (unsigned i = 0; i < count && i < FRAMES; i++) {
 		if (is_inner(&frames[i]) && i + 1 < count)
@@ -169,7 +169,7 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 		if (object && callee)
 			hold_object(&f, callee);
 		if (held || f.held_count)
-			sl_follow_run(&f, f.statement);
+			sl_flow_run(&f, f.statement);
 		best = choose(&of);
 		held = is_constructor(&frames[i]) && f.self_holds ? SL_HOLDS_IT : f.returned;
 		object = f.self_holds && !is_constructor(&frames[i]);
@@ -184,6 +184,6 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 	known = best != NULL;
 	if (known)
 		*keeper = (struct sl_stack_frame){.python = true, .own = true, .file = best->file->path, .line = best->line};
-	sl_follow_end(&of);
+	sl_flow_end(&of);
 	return known;
 }

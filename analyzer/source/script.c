@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/source/python.h"
+#include "analyzer/source/script.h"
 
 #include <ctype.h>
 #include <string.h>
 
 struct reader {
-	struct sl_python *python;
+	struct sl_script *python;
 	const char *at, *end;
 	uint32_t line, depth;
 	uint32_t open[100];   /* tokens of the brackets that are open */
@@ -98,39 +98,39 @@ static size_t operator_size(const struct reader *r)
 
 static void add_token(struct reader *r)
 {
-	struct sl_python_token token = {.at = r->at, .line = r->line};
+	struct sl_script_token token = {.at = r->at, .line = r->line};
 	uint32_t number = (uint32_t)r->python->token.count;
 	bool formatted;
 	size_t prefix = prefix_of(r, &formatted);
 
 	if (prefix != SIZE_MAX) {
-		token.kind = SL_PYTHON_STRING;
+		token.kind = SL_SCRIPT_STRING;
 		r->at += prefix;
 		skip_string(r, formatted, false);
 	} else if (isdigit((unsigned char)*r->at) || (*r->at == '.' && r->at + 1 < r->end && isdigit((unsigned char)r->at[1]))) {
-		token.kind = SL_PYTHON_NUMBER;
+		token.kind = SL_SCRIPT_NUMBER;
 		while (r->at < r->end && (is_name(*r->at) || *r->at == '.' || (strchr("+-", *r->at) && strchr("eE", r->at[-1]))))
 			r->at += *r->at ? 1 : r->end - r->at;
 	} else if (is_name(*r->at)) {
-		token.kind = SL_PYTHON_NAME;
+		token.kind = SL_SCRIPT_NAME;
 		while (r->at < r->end && is_name(*r->at))
 			r->at++;
 	} else {
-		token.kind = SL_PYTHON_OPERATOR;
+		token.kind = SL_SCRIPT_OPERATOR;
 		r->at += operator_size(r);
 	}
 	token.size = (uint32_t)(r->at - token.at);
-	if (token.kind == SL_PYTHON_OPERATOR && strchr("([{", *token.at) && r->depth < SL_COUNT(r->open))
+	if (token.kind == SL_SCRIPT_OPERATOR && strchr("([{", *token.at) && r->depth < SL_COUNT(r->open))
 		r->open[r->depth++] = number;
-	else if (token.kind == SL_PYTHON_OPERATOR && strchr(")]}", *token.at) && r->depth)
+	else if (token.kind == SL_SCRIPT_OPERATOR && strchr(")]}", *token.at) && r->depth)
 		r->python->token.item[r->open[--r->depth]].match = number;
 	*SL_PUSH(&r->python->token) = token;
 }
 
 static void add_statement(struct reader *r, uint32_t first, uint32_t indent)
 {
-	struct sl_python *python = r->python;
-	struct sl_python_statement *last = python->statement.count ? &python->statement.item[python->statement.count - 1] : NULL;
+	struct sl_script *python = r->python;
+	struct sl_script_statement *last = python->statement.count ? &python->statement.item[python->statement.count - 1] : NULL;
 	uint32_t number = (uint32_t)python->statement.count;
 
 	/* a deeper one is in the block of the last */
@@ -138,20 +138,20 @@ static void add_statement(struct reader *r, uint32_t first, uint32_t indent)
 		r->blocks[r->block_count++] = number - 1;
 	while (r->block_count && python->statement.item[r->blocks[r->block_count - 1]].indent >= indent)
 		r->block_count--;
-	*SL_PUSH(&python->statement) = (struct sl_python_statement){
-		first, (uint32_t)python->token.count, indent, r->block_count ? r->blocks[r->block_count - 1] : SL_PYTHON_NONE};
+	*SL_PUSH(&python->statement) = (struct sl_script_statement){
+		first, (uint32_t)python->token.count, indent, r->block_count ? r->blocks[r->block_count - 1] : SL_SCRIPT_NONE};
 }
 
 /* The colon that ends the header of a block; the end: this is no header. */
-static uint32_t colon_of(const struct sl_python *python, uint32_t first)
+static uint32_t colon_of(const struct sl_script *python, uint32_t first)
 {
 	uint32_t end = (uint32_t)python->token.count, at, lambda;
 
-	if (!sl_python_is_any(python, first, " if elif else for while try except finally with def class async match case "))
+	if (!sl_script_is_any(python, first, " if elif else for while try except finally with def class async match case "))
 		return end;
-	at = sl_python_find(python, first, end, " : lambda ");
-	for (; at < end && !sl_python_is(python, at, ":"); at = sl_python_find(python, at, end, " : lambda ")) {
-		lambda = sl_python_find(python, at + 1, end, " : ");
+	at = sl_script_find(python, first, end, " : lambda ");
+	for (; at < end && !sl_script_is(python, at, ":"); at = sl_script_find(python, at, end, " : lambda ")) {
+		lambda = sl_script_find(python, at + 1, end, " : ");
 		at = lambda < end ? lambda + 1 : end;
 	}
 	return at;
@@ -160,7 +160,7 @@ static uint32_t colon_of(const struct sl_python *python, uint32_t first)
 /* Tokens from `first` on are a logical line: they become one statement, or a header and its body. */
 static void end_line(struct reader *r, uint32_t first, uint32_t indent)
 {
-	struct sl_python *python = r->python;
+	struct sl_script *python = r->python;
 	uint32_t end = (uint32_t)python->token.count, colon, part;
 
 	for (; r->depth; r->depth--)
@@ -174,7 +174,7 @@ static void end_line(struct reader *r, uint32_t first, uint32_t indent)
 		indent++;
 	}
 	for (; first < end; first = part + 1) {
-		part = sl_python_find(python, first, end, " ; ");
+		part = sl_script_find(python, first, end, " ; ");
 		python->token.count = part;
 		if (part > first)
 			add_statement(r, first, indent);
@@ -182,13 +182,13 @@ static void end_line(struct reader *r, uint32_t first, uint32_t indent)
 	}
 }
 
-void sl_python_read(struct sl_python *python, const struct sl_source_file *file)
+void sl_script_read(struct sl_script *python, const struct sl_source_file *file)
 {
 	struct reader r = {.python = python, .at = file->text, .end = file->text + file->size, .line = 1};
 	uint32_t first = 0, indent = 0;
 	bool begun = false; /* a token of the logical line was met */
 
-	if (file->size > SL_PYTHON_FILE)
+	if (file->size > SL_SCRIPT_FILE)
 		r.at = r.end;
 	else if (file->size >= 3 && !memcmp(r.at, "\xef\xbb\xbf", 3))
 		r.at += 3;
@@ -222,23 +222,23 @@ void sl_python_read(struct sl_python *python, const struct sl_source_file *file)
 	}
 	if (begun)
 		end_line(&r, first, indent);
-	for (unsigned i = 0; i < SL_PYTHON_BEHIND; i++)
-		*SL_PUSH(&python->token) = (struct sl_python_token){.at = "", .kind = SL_PYTHON_OPERATOR};
-	python->token.count -= SL_PYTHON_BEHIND;
+	for (unsigned i = 0; i < SL_SCRIPT_BEHIND; i++)
+		*SL_PUSH(&python->token) = (struct sl_script_token){.at = "", .kind = SL_SCRIPT_OPERATOR};
+	python->token.count -= SL_SCRIPT_BEHIND;
 }
 
-void sl_python_free(struct sl_python *python)
+void sl_script_free(struct sl_script *python)
 {
 	SL_DROP(&python->token);
 	SL_DROP(&python->statement);
 }
 
-uint32_t sl_python_at(const struct sl_python *python, uint32_t line)
+uint32_t sl_script_at(const struct sl_script *python, uint32_t line)
 {
-	uint32_t found = SL_PYTHON_NONE;
+	uint32_t found = SL_SCRIPT_NONE;
 
 	for (uint32_t i = 0; i < python->statement.count; i++) {
-		const struct sl_python_statement *s = &python->statement.item[i];
+		const struct sl_script_statement *s = &python->statement.item[i];
 
 		if (python->token.item[s->first].line > line)
 			break;
@@ -248,19 +248,19 @@ uint32_t sl_python_at(const struct sl_python *python, uint32_t line)
 	return found;
 }
 
-bool sl_python_is(const struct sl_python *python, uint32_t token, const char *text)
+bool sl_script_is(const struct sl_script *python, uint32_t token, const char *text)
 {
-	const struct sl_python_token *t = &python->token.item[token];
+	const struct sl_script_token *t = &python->token.item[token];
 
 	return token < python->token.count && t->size == strlen(text) && !memcmp(t->at, text, t->size);
 }
 
-bool sl_python_is_any(const struct sl_python *python, uint32_t token, const char *words)
+bool sl_script_is_any(const struct sl_script *python, uint32_t token, const char *words)
 {
-	const struct sl_python_token *t = &python->token.item[token];
+	const struct sl_script_token *t = &python->token.item[token];
 	const char *at = words;
 
-	if (token >= python->token.count || t->kind == SL_PYTHON_STRING)
+	if (token >= python->token.count || t->kind == SL_SCRIPT_STRING)
 		return false;
 	while ((at = memmem(at, strlen(at), t->at, t->size))) {
 		if (at > words && at[-1] == ' ' && at[t->size] == ' ')
@@ -270,29 +270,29 @@ bool sl_python_is_any(const struct sl_python *python, uint32_t token, const char
 	return false;
 }
 
-bool sl_python_same(const struct sl_python_token *a, const struct sl_python_token *b)
+bool sl_script_same(const struct sl_script_token *a, const struct sl_script_token *b)
 {
 	return a->size == b->size && !memcmp(a->at, b->at, a->size);
 }
 
-uint32_t sl_python_word(const struct sl_python *python, uint32_t statement)
+uint32_t sl_script_word(const struct sl_script *python, uint32_t statement)
 {
 	uint32_t first = python->statement.item[statement].first;
 
-	return first + (sl_python_is(python, first, "async") && first + 1 < python->statement.item[statement].end);
+	return first + (sl_script_is(python, first, "async") && first + 1 < python->statement.item[statement].end);
 }
 
-uint32_t sl_python_around(const struct sl_python *python, uint32_t statement, const char *kinds, uint32_t stop)
+uint32_t sl_script_around(const struct sl_script *python, uint32_t statement, const char *kinds, uint32_t stop)
 {
-	for (; statement != SL_PYTHON_NONE && statement != stop; statement = python->statement.item[statement].parent)
-		if (sl_python_is_any(python, sl_python_word(python, statement), kinds))
+	for (; statement != SL_SCRIPT_NONE && statement != stop; statement = python->statement.item[statement].parent)
+		if (sl_script_is_any(python, sl_script_word(python, statement), kinds))
 			return statement;
-	return SL_PYTHON_NONE;
+	return SL_SCRIPT_NONE;
 }
 
-uint32_t sl_python_find(const struct sl_python *python, uint32_t from, uint32_t end, const char *words)
+uint32_t sl_script_find(const struct sl_script *python, uint32_t from, uint32_t end, const char *words)
 {
-	while (from < end && !sl_python_is_any(python, from, words))
+	while (from < end && !sl_script_is_any(python, from, words))
 		from = python->token.item[from].match > from && python->token.item[from].match < end
 			       ? python->token.item[from].match + 1
 		       : python->token.item[from].match >= end && python->token.item[from].match ? end

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Follows a block through one function of Python: which names hold it from a line on, whether the function hands it out, and
+ * which lines store it where it outlives the pass.  keeper.c asks this of each frame of a stack.
+ */
+#pragma once
+
+#include "analyzer/source/script.h"
+
+/* How a value holds the block: not at all, through autograd's graph or an unknown call, or as what it is or contains. */
+enum sl_flow_hold { SL_HOLDS_NOT, SL_HOLDS_GRAPH, SL_HOLDS_IT };
+
+/* Lines that store it, the surest last: a sum has the graph of all, a container has all.  A plain attribute has only the last. */
+enum sl_flow_store { SL_STORE_SUM, SL_STORE_LOCAL, SL_STORE_CONTAINER };
+
+struct sl_flow_file {
+	const char *path; /* as the frame names it */
+	struct sl_script python;
+	bool imported; /* its imports were read too */
+};
+
+struct sl_flow_found {
+	const struct sl_flow_file *file;
+	uint32_t line, function; /* function: statement of its header */
+	enum sl_flow_store store;
+	enum sl_flow_hold hold;
+};
+
+/* The run of one question. */
+struct sl_flow_case {
+	struct sl_source *source;
+	const struct sl_trace *trace;
+	SL_VECTOR(struct sl_flow_file *) files;
+	SL_VECTOR(struct sl_flow_found) found;
+	uint64_t steps; /* tokens that were looked at */
+	bool looped;	/* a frame further out is in a loop */
+};
+
+#define SL_FLOW_NAMES 64
+
+struct sl_flow {
+	struct sl_flow_case *of;
+	struct sl_flow_file *file;
+	uint32_t function;	       /* header; SL_SCRIPT_NONE: the module */
+	uint32_t line;		       /* that made it, or called what did; 0: it came by a parameter */
+	bool first;		       /* the frame is the innermost: the line made it */
+	const char *callee;	       /* of that call; NULL: any call of the line */
+	enum sl_flow_hold callee_hold; /* how the call's value holds it */
+	unsigned calls;		       /* how deep calls are entered still */
+	uint32_t statement;	       /* that is looked at */
+	struct {
+		const struct sl_script_token *name, *attribute; /* attribute NULL: the name itself */
+		enum sl_flow_hold hold;
+	} held[SL_FLOW_NAMES];
+	unsigned held_count, depth;
+	enum sl_flow_hold returned;
+	bool constructs; /* the object that it is of is being made by this stack */
+	bool self_holds; /* an attribute of its object holds it */
+};
+
+/* Methods that put what they are given into their object. */
+#define SL_FLOW_STORES " append appendleft add extend extendleft insert setdefault update put put_nowait push "
+
+void sl_flow_end(struct sl_flow_case *of);
+
+/* NULL: it may not be read. */
+struct sl_flow_file *sl_flow_open(struct sl_flow_case *of, const char *path);
+
+/* From statement `from` to the function's end, and around its loops. */
+void sl_flow_run(struct sl_flow *f, uint32_t from);
+
+/* The function is called with the block as all its arguments. */
+void sl_flow_enter(struct sl_flow *f, uint32_t function);
+
+void sl_flow_hold(struct sl_flow *f, const struct sl_script_token *name, const struct sl_script_token *attribute,
+		  enum sl_flow_hold hold);
+
+/* True: the statement runs without autograd: a decorator or a `with` around it says so. */
+bool sl_flow_is_without_grad(const struct sl_script *python, uint32_t statement);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/source/inner.h"
+
+/* True: a sum that begins with a number or None before the loop, or an attribute, or a global: it lives on. */
+static bool is_sum(struct sl_flow *f, const struct sl_script_token *name)
+{
+	const struct sl_script *python = &f->file->python;
+	uint32_t made = sl_flow_assigned(f, name, f->function), first;
+
+	if (sl_flow_lives(f, name) == SL_LIVES_PASS || sl_flow_is_parameter(f, name, f->function))
+		return false;
+	if (made == SL_SCRIPT_NONE)
+		return true;
+	first = python->statement.item[made].first + 2;
+	return sl_flow_loop_of(f, f->statement) != SL_SCRIPT_NONE && first < python->token.count &&
+	       (f->function == SL_SCRIPT_NONE || sl_flow_token(f, first)->kind == SL_SCRIPT_NUMBER ||
+		sl_flow_is(f, first, first + 1, " None torch ") || sl_flow_token(f, first)->match == first + 1);
+}
+
+static bool is_joined(const struct sl_flow *f, uint32_t from, uint32_t end)
+{
+	for (; from < end; from++)
+		if (sl_flow_is(f, from, end, " cat stack concat concatenate vstack hstack "))
+			return true;
+	return false;
+}
+
+/* The target's own name or attribute is in the value: it holds what it held before. */
+static bool has_itself(const struct sl_flow *f, uint32_t from, uint32_t end, uint32_t at, uint32_t stop)
+{
+	for (uint32_t size = end - from, i; at + size <= stop; at++) {
+		for (i = 0; i < size && sl_script_same(sl_flow_token(f, from + i), sl_flow_token(f, at + i)); i++)
+			;
+		if (i == size && !sl_flow_is(f, at - 1, stop, " . "))
+			return true;
+	}
+	return false;
+}
+
+static bool has_loop(const struct sl_flow *f, uint32_t from, uint32_t end)
+{
+	for (; from < end; from++)
+		if (sl_flow_is(f, from, end, " for "))
+			return true;
+	return false;
+}
+
+static void assign(struct sl_flow *f, uint32_t from, uint32_t end, bool adds, uint32_t at, uint32_t stop, enum sl_flow_hold hold)
+{
+	bool itself = adds || has_itself(f, from, end, at, stop), joined = is_joined(f, at, stop);
+	const struct sl_script_token *name = sl_flow_token(f, from);
+
+	if (from >= end || name->kind != SL_SCRIPT_NAME)
+		return;
+	if (end == from + 1) {
+		if (hold && itself && is_sum(f, name) && !joined) {
+			sl_flow_find(f, from, sl_flow_is(f, at, stop, " [ ( ") ? SL_STORE_CONTAINER : SL_STORE_SUM, hold);
+			sl_flow_hold(f, name, NULL, hold);
+			return;
+		}
+		if (hold && has_loop(f, at, stop) && sl_flow_is(f, at, stop, " [ { ") &&
+		    sl_flow_loop_of(f, f->statement) == SL_SCRIPT_NONE && !f->of->looped && sl_flow_has_line(f, at, stop))
+			sl_flow_find(f, from, SL_STORE_LOCAL, hold);
+		if (hold || !itself)
+			sl_flow_hold(f, name, NULL, hold);
+	} else if (sl_flow_is(f, end - 1, end, " ] ")) {
+		uint32_t open = end - 1;
+
+		while (open > from && sl_flow_token(f, open)->match != end - 1)
+			open--;
+		sl_flow_value(f, open + 1, end - 1);
+		if (hold && open + 2 == end - 1 &&
+		    (sl_flow_token(f, open + 1)->kind == SL_SCRIPT_STRING ||
+		     sl_flow_token(f, open + 1)->kind == SL_SCRIPT_NUMBER)) {
+			if (adds)
+				sl_flow_find(f, from, SL_STORE_SUM, hold);
+			sl_flow_hold(f, name, NULL, hold);
+		} else if (hold)
+			sl_flow_put(f, from, from, hold);
+	} else if (hold) {
+		if (itself && sl_flow_lives(f, name) == SL_LIVES_LONGER)
+			sl_flow_find(f, from, sl_flow_is(f, at, stop, " [ ") ? SL_STORE_CONTAINER : SL_STORE_SUM, hold);
+		f->self_holds |= sl_flow_is_text(name, "self");
+		sl_flow_hold(f, name, sl_flow_token(f, end - 1), hold);
+	}
+}
+
+/* a, b = x, y: each its own. */
+static void assign_all(struct sl_flow *f, uint32_t from, uint32_t end, bool adds, uint32_t at, uint32_t stop,
+		       enum sl_flow_hold hold)
+{
+	const struct sl_script *python = &f->file->python;
+	uint32_t part, value_end;
+	bool pairs = sl_script_find(python, from, end, " , ") < end && sl_script_find(python, at, stop, " , ") < stop &&
+		     sl_script_find(python, at, stop, " for ") == stop;
+
+	if (sl_flow_is(f, from, end, " ( [ ") && sl_flow_token(f, from)->match == end - 1) {
+		from++;
+		end--;
+	}
+	for (; from < end; from = part + 1) {
+		part = sl_script_find(python, from, end, " , ");
+		value_end = pairs ? sl_script_find(python, at, stop, " , ") : stop;
+		assign(f, from + (uint32_t)sl_flow_is(f, from, part, " * "), part, adds, at, value_end,
+		       pairs ? sl_flow_value(f, at, value_end) : hold);
+		at = pairs && value_end < stop ? value_end + 1 : at;
+	}
+}
+
+static void assignment(struct sl_flow *f, uint32_t from, uint32_t end)
+{
+	static const char adds[] = " += -= *= /= |= @= ";
+	const struct sl_script *python = &f->file->python;
+	uint32_t first = sl_script_find(python, from, end, " = += -= *= /= |= @= "), last = first, next, colon;
+	enum sl_flow_hold hold;
+
+	if (first == end) {
+		sl_flow_value(f, from, end);
+		return;
+	}
+	while ((next = sl_script_find(python, last + 1, end, " = ")) < end)
+		last = next;
+	hold = sl_flow_value(f, last + 1, end);
+	for (; from < last; from = next + 1) {
+		next = sl_script_find(python, from, last, " = += -= *= /= |= @= ");
+		colon = sl_script_find(python, from, next, " : ");
+		assign_all(f, from, colon, sl_flow_is(f, next, end, adds), last + 1, end, hold);
+	}
+}
+
+static bool is_cached(const struct sl_flow *f, uint32_t *at)
+{
+	const struct sl_script *python = &f->file->python;
+
+	for (uint32_t above = f->function; above != SL_SCRIPT_NONE && above-- > 0;) {
+		const struct sl_script_statement *s = &python->statement.item[above];
+
+		if (!sl_script_is(python, s->first, "@"))
+			return false;
+		for (uint32_t i = s->first; i < s->end; i++)
+			if (sl_script_is_any(python, i, " lru_cache cache ")) {
+				*at = s->first;
+				return true;
+			}
+	}
+	return false;
+}
+
+static void look(struct sl_flow *f, uint32_t number)
+{
+	const struct sl_script *python = &f->file->python;
+	const struct sl_script_statement *s = &python->statement.item[number];
+	uint32_t word = sl_script_word(python, number), at, cached, end = s->end;
+	enum sl_flow_hold hold;
+
+	f->statement = number;
+	if (sl_flow_is(f, word, end, " return ")) {
+		f->returned = sl_flow_larger(f->returned, sl_flow_value(f, word + 1, end));
+		if (f->returned == SL_HOLDS_IT && is_cached(f, &cached))
+			sl_flow_find(f, cached, SL_STORE_CONTAINER, SL_HOLDS_IT);
+	} else if (sl_flow_is(f, word, end, SL_SCRIPT_LOOPS) && sl_flow_is(f, word, end, " for ")) {
+		at = sl_script_find(python, word, end, " in ");
+		hold = sl_flow_value(f, at < end ? at + 1 : end, end);
+		if (!f->first && !f->callee && sl_flow_has_line(f, at, end)) /* a generator made it */
+			hold = sl_flow_larger(hold, f->callee_hold);
+		sl_flow_hold_names(f, word + 1, at, hold);
+	} else if (sl_flow_is(f, word, end, " with ")) {
+		for (uint32_t from = word + 1, part, as; from < end; from = part + 1) {
+			part = sl_script_find(python, from, end, " , ");
+			as = sl_script_find(python, from, part, " as ");
+			sl_flow_hold_names(f, as + 1 < part ? as + 1 : part, part, sl_flow_value(f, from, as));
+		}
+	} else if (sl_flow_is(f, word, end, " except ")) {
+		at = sl_script_find(python, word, end, " as ");
+		if (at + 1 < end && (f->line || f->held_count)) /* its traceback has the frames, and they have their names */
+			sl_flow_hold(f, sl_flow_token(f, at + 1), NULL, SL_HOLDS_GRAPH);
+	} else if (sl_flow_is(f, word, end, " if elif while assert ")) {
+		sl_flow_value(f, word + 1, end);
+	} else if (sl_flow_is(f, word, end, " del ")) {
+		for (uint32_t i = word + 1; i < end; i++)
+			if (sl_flow_token(f, i)->kind == SL_SCRIPT_NAME && !sl_flow_is(f, i + 1, end, " . [ "))
+				sl_flow_hold(f, sl_flow_token(f, i), NULL, SL_HOLDS_NOT);
+	} else if (!sl_flow_is(f, word, end,
+			       " raise import from global nonlocal pass break continue else try finally class def @ ")) {
+		assignment(f, word, end);
+	}
+}
+
+/* A function inside that mentions what is held: its name holds it too. */
+static void look_inside(struct sl_flow *f, uint32_t header)
+{
+	const struct sl_script *python = &f->file->python;
+
+	for (uint32_t i = header + 1; i < python->statement.count; i++) {
+		if (python->statement.item[i].indent <= python->statement.item[header].indent)
+			return;
+		if (sl_flow_mentioned(f, python->statement.item[i].first, python->statement.item[i].end)) {
+			sl_flow_hold(f, sl_flow_token(f, sl_script_word(python, header) + 1), NULL, SL_HOLDS_IT);
+			return;
+		}
+	}
+}
+
+/* In the else of what has the line: it is not reached. */
+static bool is_other_branch(const struct sl_script *python, uint32_t statement, uint32_t from)
+{
+	for (; statement != SL_SCRIPT_NONE; statement = python->statement.item[statement].parent)
+		if (statement > from && sl_script_is_any(python, sl_script_word(python, statement), " else elif "))
+			for (uint32_t above = from; above != SL_SCRIPT_NONE; above = python->statement.item[above].parent)
+				if (above != from &&
+				    python->statement.item[above].indent == python->statement.item[statement].indent &&
+				    python->statement.item[above].parent == python->statement.item[statement].parent &&
+				    sl_script_is_any(python, sl_script_word(python, above), " if elif "))
+					return true;
+	return false;
+}
+
+static void look_at_all(struct sl_flow *f, uint32_t from, uint32_t end, uint32_t origin)
+{
+	const struct sl_script *python = &f->file->python;
+
+	for (uint32_t i = from; i < end && !sl_flow_is_spent(f, 8); i++) {
+		const struct sl_script_statement *s = &python->statement.item[i];
+		bool header = sl_script_is(python, sl_script_word(python, i), "def");
+
+		if (f->function != SL_SCRIPT_NONE && i > f->function && s->indent <= python->statement.item[f->function].indent)
+			return;
+		if (header && sl_script_around(python, s->parent, SL_SCRIPT_FUNCTIONS, SL_SCRIPT_NONE) == f->function &&
+		    f->function != SL_SCRIPT_NONE)
+			look_inside(f, i);
+		if (header || sl_script_around(python, i, SL_SCRIPT_FUNCTIONS, SL_SCRIPT_NONE) != f->function ||
+		    is_other_branch(python, i, origin))
+			continue;
+		look(f, i);
+	}
+}
+
+void sl_flow_run(struct sl_flow *f, uint32_t from)
+{
+	const struct sl_script *python = &f->file->python;
+	uint32_t loop = SL_SCRIPT_NONE, at;
+
+	if (from >= python->statement.count)
+		return;
+	look_at_all(f, from, (uint32_t)python->statement.count, from);
+	for (at = from; at != SL_SCRIPT_NONE && at != f->function; at = python->statement.item[at].parent)
+		if (sl_script_is_any(python, sl_script_word(python, at), SL_SCRIPT_LOOPS))
+			loop = at;
+	f->line = 0; /* around the loop, or in the next call: what is made anew is another block */
+	if (loop != SL_SCRIPT_NONE)
+		look_at_all(f, loop + 1, from, SL_SCRIPT_NONE);
+	else if (f->self_holds && f->function != SL_SCRIPT_NONE && !f->constructs)
+		look_at_all(f, f->function + 1, from, SL_SCRIPT_NONE);
+}
+
+void sl_flow_enter(struct sl_flow *f, uint32_t function)
+{
+	const struct sl_script *python = &f->file->python;
+
+	f->function = function;
+	f->statement = function + 1;
+	for (uint32_t i = python->statement.item[function].first + 2; i < python->statement.item[function].end; i++)
+		if (sl_flow_token(f, i)->kind == SL_SCRIPT_NAME && !sl_flow_is(f, i, i + 1, " self cls "))
+			sl_flow_hold(f, sl_flow_token(f, i), NULL, SL_HOLDS_IT);
+	sl_flow_run(f, function + 1);
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/source/inner.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
+
+#define DEPTH	  60
+#define FILES_MAX 24
+
+/* Functions that put it into their first argument. */
+static const char stores_first[] = " heappush insort insort_left insort_right setattr ";
+/* What these give refers to no memory of a device. */
+static const char scalar_methods[] =
+	" item tolist cpu numpy size dim numel nelement data_ptr backward zero_grad step format join index count"
+	" element_size stride is_contiguous keys nbytes ";
+static const char scalar_functions[] = " int float bool str len repr print isinstance id hash format range hasattr round ord chr ";
+static const char scalar_attributes[] =
+	" shape dtype device ndim is_cuda requires_grad nbytes itemsize layout names n size count length name index"
+	" width height depth ";
+/* What these give is the object itself or refers to it. */
+static const char views[] =
+	" detach data view reshape squeeze unsqueeze transpose permute contiguous narrow expand expand_as flatten unbind split "
+	"chunk"
+	" requires_grad_ get values items copy pop popleft T mT swapaxes select view_as unflatten result __getitem__ ";
+static const char holders[] = " list tuple dict set frozenset deque partial iter zip enumerate reversed sorted OrderedDict "
+			      "defaultdict next filter map chain"
+			      " copy vars getattr type SimpleNamespace namedtuple replace ";
+
+/* ---- functions that are called */
+
+struct sl_flow_file *sl_flow_open(struct sl_flow_case *of, const char *path)
+{
+	const struct sl_source_file *text;
+	struct sl_flow_file *file;
+	enum sl_source_why why;
+
+	for (size_t i = 0; i < of->files.count; i++)
+		if (!strcmp(of->files.item[i]->path, path))
+			return of->files.item[i];
+	if (!sl_paths_ends(path, ".py") || of->files.count == FILES_MAX)
+		return NULL;
+	text = sl_source_open(of->source, of->trace, path, &why);
+	if (!text)
+		return NULL;
+	file = sl_memory_must(calloc(1, sizeof(*file)));
+	file->path = sl_source_keep(of->source, path);
+	sl_script_read(&file->python, text);
+	*SL_PUSH(&of->files) = file;
+	return file;
+}
+
+void sl_flow_end(struct sl_flow_case *of)
+{
+	for (size_t i = 0; i < of->files.count; i++) {
+		sl_script_free(&of->files.item[i]->python);
+		free(of->files.item[i]);
+	}
+	SL_DROP(&of->files);
+	SL_DROP(&of->found);
+}
+
+/* The modules of the program that the file imports, beside it. */
+static void open_imports(struct sl_flow *f)
+{
+	const struct sl_script *python = &f->file->python;
+	const char *slash = strrchr(f->file->path, '/');
+	char path[PATH_MAX];
+
+	if (f->file->imported)
+		return;
+	f->file->imported = true;
+	for (uint32_t i = 0; i < python->statement.count; i++) {
+		const struct sl_script_statement *s = &python->statement.item[i];
+		size_t size = slash ? (size_t)(slash + 1 - f->file->path) : 0;
+
+		if (!sl_script_is_any(python, s->first, " import from ") || size >= sizeof(path))
+			continue;
+		memcpy(path, f->file->path, size);
+		for (uint32_t at = s->first + 1; at < s->end && !sl_flow_is(f, at, s->end, " import as , ") && size < sizeof(path);
+		     at++)
+			if (!sl_flow_is(f, at, s->end, " . ..."))
+				size += (size_t)snprintf(path + size, sizeof(path) - size, "%.*s%s",
+							 (int)sl_flow_token(f, at)->size, sl_flow_token(f, at)->at,
+							 sl_flow_is(f, at + 1, s->end, " . ") ? "/" : ".py");
+		if (size < sizeof(path) && size > 3)
+			sl_flow_open(f->of, path);
+	}
+}
+
+/* The class that a name is made of, in the file; NULL: not known. */
+static const struct sl_script_token *class_of(const struct sl_flow *f, uint32_t root)
+{
+	const struct sl_script *python = &f->file->python;
+	uint32_t made = SL_SCRIPT_NONE, around;
+
+	if (sl_flow_is_text(sl_flow_token(f, root), "self")) {
+		around = sl_script_around(python, f->statement, " class ", SL_SCRIPT_NONE);
+		return around == SL_SCRIPT_NONE ? NULL : sl_flow_token(f, sl_script_word(python, around) + 1);
+	}
+	made = sl_flow_assigned(f, sl_flow_token(f, root), f->function);
+	if (made == SL_SCRIPT_NONE)
+		made = sl_flow_assigned(f, sl_flow_token(f, root), SL_SCRIPT_NONE);
+	if (made == SL_SCRIPT_NONE || python->statement.item[made].first + 3 >= python->statement.item[made].end ||
+	    !sl_script_is(python, python->statement.item[made].first + 1, "="))
+		return NULL;
+	return sl_flow_token(f, python->statement.item[made].first + 2);
+}
+
+/* A list, a dictionary or another object of Python's own. */
+static bool is_builtin(const struct sl_script_token *class)
+{
+	struct sl_script one = {.token = {.item = (struct sl_script_token *)class, .count = 1}};
+
+	return class &&
+	       sl_script_is_any(&one, 0, " list dict set tuple deque OrderedDict defaultdict Queue SimpleQueue Counter [ { ");
+}
+
+/* The header of the function, which may be a class's constructor; SL_SCRIPT_NONE: there is none, or there are several. */
+static uint32_t find_function(struct sl_flow *f, const struct sl_script_token *name, const struct sl_script_token *class,
+			      struct sl_flow_file **in)
+{
+	uint32_t found = SL_SCRIPT_NONE, count = 0;
+
+	open_imports(f);
+	for (size_t k = 0; k < f->of->files.count; k++) {
+		struct sl_flow_file *file = f->of->files.item[k];
+		const struct sl_script *python = &file->python;
+
+		if (sl_flow_is_spent(f, (uint32_t)python->statement.count))
+			return SL_SCRIPT_NONE;
+		for (uint32_t i = 0; i < python->statement.count; i++) {
+			uint32_t word = sl_script_word(python, i), around;
+
+			if (!sl_script_is(python, word, "def") || word + 1 >= python->statement.item[i].end)
+				continue;
+			around = python->statement.item[i].parent;
+			if (around != SL_SCRIPT_NONE && !sl_script_is(python, sl_script_word(python, around), "class"))
+				around = SL_SCRIPT_NONE;
+			if (sl_script_is(python, word + 1, "__init__")
+				    ? around == SL_SCRIPT_NONE ||
+					      !sl_script_same(&python->token.item[sl_script_word(python, around) + 1], name)
+				    : !sl_script_same(&python->token.item[word + 1], name))
+				continue;
+			if (class && around != SL_SCRIPT_NONE &&
+			    sl_script_same(&python->token.item[sl_script_word(python, around) + 1], class)) {
+				*in = file;
+				return i;
+			}
+			found = i;
+			*in = file;
+			count++;
+		}
+	}
+	return count == 1 ? found : SL_SCRIPT_NONE;
+}
+
+/* Enters a call with what its arguments hold; false: the program has no such function, or several. */
+static bool enter(struct sl_flow *f, uint32_t name, uint32_t root, bool method, uint32_t open, enum sl_flow_hold *hold)
+{
+	struct sl_flow inner = {.of = f->of, .calls = f->calls - 1, .depth = f->depth};
+	const struct sl_script *python;
+	uint32_t function, close = sl_flow_token(f, open)->match, parameter, at = open + 1, part;
+
+	if (!f->calls)
+		return false;
+	function = find_function(f, sl_flow_token(f, name), method ? class_of(f, root) : NULL, &inner.file);
+	if (function == SL_SCRIPT_NONE || (inner.file == f->file && function == f->function))
+		return false;
+	python = &inner.file->python;
+	inner.function = function;
+	parameter = sl_script_word(python, function) + 3; /* def NAME ( */
+	if (sl_script_is_any(python, parameter, " self cls "))
+		parameter = sl_script_find(python, parameter, python->statement.item[function].end, " , ") + 1;
+	for (; at < close; at = part + 1) {
+		uint32_t end = python->statement.item[function].end, to = parameter, equals;
+		enum sl_flow_hold given;
+
+		part = sl_script_find(&f->file->python, at, close, " , ");
+		equals = sl_script_find(&f->file->python, at, part, " = ");
+		given = sl_flow_value(f, equals < part ? equals + 1 : at, part);
+		for (; equals < part && to < end; to = sl_script_find(python, to, end, " , ") + 1)
+			if (sl_script_same(&python->token.item[to], sl_flow_token(f, at)) || sl_script_is(python, to, "**"))
+				break;
+		while (to < end && sl_script_is_any(python, to, " * ** "))
+			to++;
+		if (to < end && python->token.item[to].kind == SL_SCRIPT_NAME && given)
+			sl_flow_hold(&inner, &python->token.item[to], NULL, given);
+		if (equals >= part && parameter < end && !sl_script_is(python, parameter, "*"))
+			parameter = sl_script_find(python, parameter, end, " , ") + 1;
+	}
+	if (!inner.held_count)
+		return true;
+	inner.statement = function + 1;
+	inner.constructs = sl_script_is(python, sl_script_word(python, function) + 1, "__init__");
+	sl_flow_run(&inner, function + 1);
+	*hold = inner.returned;
+	if (inner.self_holds) {
+		*hold = inner.constructs ? SL_HOLDS_IT : *hold;
+		if (method && !sl_flow_is_text(sl_flow_token(f, root), "self"))
+			sl_flow_hold(f, sl_flow_token(f, root), NULL, SL_HOLDS_IT);
+	}
+	return true;
+}
+
+/* ---- expressions */
+
+bool sl_flow_is_without_grad(const struct sl_script *python, uint32_t statement)
+{
+	uint32_t header = statement;
+
+	for (; header != SL_SCRIPT_NONE; header = python->statement.item[header].parent) {
+		const struct sl_script_statement *s = &python->statement.item[header];
+		uint32_t word = sl_script_word(python, header);
+
+		for (uint32_t i = s->first; sl_script_is(python, word, "with") && i < s->end; i++)
+			if (sl_script_is_any(python, i, " no_grad inference_mode "))
+				return true;
+		for (uint32_t above = header; sl_script_is(python, word, "def") && above-- > 0;) {
+			const struct sl_script_statement *d = &python->statement.item[above];
+
+			if (!sl_script_is(python, d->first, "@"))
+				break;
+			for (uint32_t i = d->first; i < d->end; i++)
+				if (sl_script_is_any(python, i, " no_grad inference_mode "))
+					return true;
+		}
+	}
+	return false;
+}
+
+/* What is computed from a value holds it through the graph, where there is one. */
+static enum sl_flow_hold computed(const struct sl_flow *f, enum sl_flow_hold hold)
+{
+	return hold && !sl_flow_is_without_grad(&f->file->python, f->statement) ? SL_HOLDS_GRAPH : SL_HOLDS_NOT;
+}
+
+bool sl_flow_has_line(const struct sl_flow *f, uint32_t from, uint32_t end)
+{
+	return f->line && from < end && sl_flow_token(f, from)->line <= f->line && sl_flow_token(f, end - 1)->line >= f->line;
+}
+
+static enum sl_flow_hold arguments(struct sl_flow *f, uint32_t open, uint32_t close)
+{
+	enum sl_flow_hold hold = SL_HOLDS_NOT;
+	uint32_t part, equals;
+
+	for (uint32_t at = open + 1; at < close; at = part + 1) {
+		part = sl_script_find(&f->file->python, at, close, " , ");
+		equals = sl_script_find(&f->file->python, at, part, " = ");
+		hold = sl_flow_larger(hold, sl_flow_value(f, equals < part ? equals + 1 : at, part));
+	}
+	return hold;
+}
+
+static bool is_to_host(const struct sl_flow *f, uint32_t open, uint32_t close)
+{
+	for (uint32_t i = open + 1; i < close; i++)
+		if (sl_flow_token(f, i)->kind == SL_SCRIPT_STRING && sl_flow_token(f, i)->size == 5 &&
+		    !memcmp(sl_flow_token(f, i)->at + 1, "cpu", 3))
+			return true;
+	return false;
+}
+
+/* What ctypes is given by reference has what the call made. */
+static void hold_references(struct sl_flow *f, uint32_t open, uint32_t close)
+{
+	for (uint32_t at = open + 1; at + 2 < close; at++) {
+		bool attribute = sl_flow_is(f, at + 3, close, " . ");
+
+		if (!sl_flow_is(f, at, close, " byref pointer addressof ") || !sl_flow_is(f, at + 1, close, " ( "))
+			continue;
+		f->self_holds |= attribute && sl_flow_is_text(sl_flow_token(f, at + 2), "self");
+		sl_flow_hold(f, sl_flow_token(f, at + 2), attribute ? sl_flow_token(f, at + 4) : NULL, SL_HOLDS_IT);
+	}
+}
+
+/* root: the first token of the chain; name: of the function; base: what the object holds. */
+static enum sl_flow_hold call(struct sl_flow *f, uint32_t root, uint32_t name, uint32_t open, enum sl_flow_hold base)
+{
+	uint32_t close = sl_flow_token(f, open)->match;
+	bool method = root != name, made;
+	enum sl_flow_hold given, hold = SL_HOLDS_NOT;
+
+	given = arguments(f, open, close);
+	if (sl_flow_token(f, name)->kind != SL_SCRIPT_NAME) /* of what a call gave */
+		return sl_flow_larger(base, given);
+	made = sl_flow_has_line(f, root, close + 1);
+	if (made && f->callee && sl_flow_is_text(sl_flow_token(f, name), f->callee))
+		return f->callee_hold;
+	if (made && f->first)
+		hold_references(f, open, close);
+	if (sl_flow_is(f, name, close, method ? scalar_methods : scalar_functions) ||
+	    (method && sl_flow_is(f, name, close, " to ") && is_to_host(f, open, close)))
+		return SL_HOLDS_NOT;
+	if (given && sl_flow_is(f, name, close, stores_first)) {
+		sl_flow_put(f, open + 1, name, given);
+		return SL_HOLDS_NOT;
+	}
+	if (given && !(method && sl_flow_is(f, name, close, SL_FLOW_STORES) && is_builtin(class_of(f, root))) &&
+	    enter(f, name, root, method, open, &hold))
+		return hold;
+	if (method && sl_flow_is(f, name, close, SL_FLOW_STORES)) {
+		if (given)
+			sl_flow_put(f, root, name, given);
+		return sl_flow_is(f, name, close, " setdefault ") ? sl_flow_larger(given, base) : SL_HOLDS_NOT;
+	}
+	if (made && !f->callee)
+		return f->first ? SL_HOLDS_IT : f->callee_hold;
+	if (method && sl_flow_is(f, name, close, views))
+		return sl_flow_is(f, name, close, " detach ") && base == SL_HOLDS_GRAPH ? SL_HOLDS_NOT
+											: sl_flow_larger(base, given);
+	if (sl_flow_is(f, name, close, holders) || (*sl_flow_token(f, name)->at >= 'A' && *sl_flow_token(f, name)->at <= 'Z'))
+		return given;
+	return computed(f, sl_flow_larger(base, given));
+}
+
+/* An atom with what follows it: .name, (...), [...]. */
+static enum sl_flow_hold primary(struct sl_flow *f, uint32_t from, uint32_t end)
+{
+	enum sl_flow_hold hold = SL_HOLDS_NOT;
+	uint32_t at = from, close;
+
+	if (sl_flow_is(f, at, end, " ( [ { ")) {
+		close = sl_flow_token(f, at)->match;
+		close = close < end ? close : end - 1;
+		hold = sl_flow_value(f, at + 1, close);
+		at = close + 1;
+	} else {
+		if (sl_flow_token(f, at)->kind == SL_SCRIPT_NAME)
+			hold = sl_flow_hold_of(f, sl_flow_token(f, at),
+					       at + 2 < end && sl_flow_is(f, at + 1, end, " . ") ? sl_flow_token(f, at + 2) : NULL);
+		at++;
+	}
+	for (; at < end; at++) {
+		if (sl_flow_is(f, at, end, " . ")) {
+			if (at + 1 < end && sl_flow_is(f, at + 1, end, scalar_attributes))
+				hold = SL_HOLDS_NOT;
+			at++;
+		} else if (sl_flow_is(f, at, end, " [ ")) {
+			close = sl_flow_token(f, at)->match;
+			if (close > end)
+				break;
+			sl_flow_value(f, at + 1, close);
+			at = close;
+		} else if (sl_flow_is(f, at, end, " ( ")) {
+			close = sl_flow_token(f, at)->match;
+			if (close >= end)
+				break;
+			hold = call(f, from, at - 1, at, hold);
+			at = close;
+		}
+	}
+	return hold;
+}
+
+/* [element for target in iterable if condition]; `loop` is its "for". */
+static enum sl_flow_hold comprehension(struct sl_flow *f, uint32_t from, uint32_t loop, uint32_t end)
+{
+	const struct sl_script *python = &f->file->python;
+	uint32_t colon;
+
+	for (uint32_t at = loop, in, next; at < end; at = next) {
+		in = sl_script_find(python, at + 1, end, " in ");
+		next = sl_script_find(python, in, end, " for if ");
+		if (sl_flow_is(f, at, end, " for "))
+			sl_flow_hold_names(f, at + 1, in, sl_flow_value(f, in < end ? in + 1 : end, next));
+	}
+	colon = sl_script_find(python, from, loop, " : ");
+	return sl_flow_value(f, colon < loop ? colon + 1 : from, loop);
+}
+
+static enum sl_flow_hold operands(struct sl_flow *f, uint32_t from, uint32_t end)
+{
+	static const char operators[] = " + - * / // % @ ** & | ^ << >> ";
+	const struct sl_script *python = &f->file->python;
+	enum sl_flow_hold hold = SL_HOLDS_NOT, one;
+	uint32_t at = from, part;
+	bool alone = true;
+
+	while (at < end && sl_flow_is(f, at, end, " + - ~ * ** "))
+		at++;
+	if (at > from && !sl_flow_is(f, from, end, " * ** "))
+		alone = false;
+	for (; at < end; at = part + 1) {
+		part = sl_script_find(python, at, end, operators);
+		while (part < end && part > at && sl_flow_is(f, part - 1, end, operators)) /* a sign */
+			part = sl_script_find(python, part + 1, end, operators);
+		alone &= part == end && hold == SL_HOLDS_NOT;
+		one = part > at ? primary(f, at, part) : SL_HOLDS_NOT;
+		if (part < end || !alone)
+			one = one && sl_flow_is(f, at, end, " [ ( ") && sl_flow_token(f, at)->match + 1 == part ? one
+														: computed(f, one);
+		hold = sl_flow_larger(hold, one);
+	}
+	/* the line's operator made the block */
+	return !alone && f->first && sl_flow_has_line(f, from, end) ? SL_HOLDS_IT : hold;
+}
+
+static enum sl_flow_hold value_of(struct sl_flow *f, uint32_t from, uint32_t end)
+{
+	const struct sl_script *python = &f->file->python;
+	enum sl_flow_hold hold;
+	uint32_t at, colon;
+
+	if (sl_flow_is(f, from, end, " await yield from "))
+		hold = sl_flow_value(f, from + 1, end);
+	else if (sl_flow_is(f, from, end, " lambda "))
+		return sl_flow_mentioned(f, from, end) ? SL_HOLDS_IT : SL_HOLDS_NOT;
+	else if ((at = sl_script_find(python, from, end, " for ")) < end)
+		return comprehension(f, from, sl_flow_is(f, at - 1, end, " async ") ? at - 1 : at, end);
+	else if ((at = sl_script_find(python, from, end, " , ")) < end)
+		return sl_flow_larger(sl_flow_value(f, from, at), sl_flow_value(f, at + 1, end));
+	else if ((at = sl_script_find(python, from, end, " := ")) < end) {
+		hold = sl_flow_value(f, at + 1, end);
+		sl_flow_hold_names(f, from, at, hold);
+	} else if ((colon = sl_script_find(python, from, end, " : ")) < end) /* of a dictionary, or a slice */
+		return sl_flow_value(f, colon + 1, end);
+	else if ((at = sl_script_find(python, from, end, " if ")) < end) {
+		colon = sl_script_find(python, at, end, " else ");
+		sl_flow_value(f, at + 1, colon);
+		return sl_flow_larger(sl_flow_value(f, from, at), sl_flow_value(f, colon < end ? colon + 1 : end, end));
+	} else if ((at = sl_script_find(python, from, end, " or and ")) < end)
+		return sl_flow_larger(sl_flow_value(f, from, at), sl_flow_value(f, at + 1, end));
+	else if (sl_flow_is(f, from, end, " not ")) {
+		sl_flow_value(f, from + 1, end);
+		return SL_HOLDS_NOT;
+	} else if ((at = sl_script_find(python, from, end, " == != < > <= >= in is ")) < end) {
+		sl_flow_value(f, from, at);
+		sl_flow_value(f, at + 1, end);
+		return SL_HOLDS_NOT;
+	} else
+		return operands(f, from, end);
+	if (sl_flow_is(f, from, end, " yield "))
+		f->returned = sl_flow_larger(f->returned, hold);
+	return hold;
+}
+
+enum sl_flow_hold sl_flow_value(struct sl_flow *f, uint32_t from, uint32_t end)
+{
+	enum sl_flow_hold hold;
+
+	if (from >= end || f->depth >= DEPTH || sl_flow_is_spent(f, end - from))
+		return SL_HOLDS_NOT;
+	f->depth++;
+	hold = value_of(f, from, end);
+	f->depth--;
+	return hold;
+}
