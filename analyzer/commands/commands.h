@@ -428,7 +428,8 @@ int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigne
  * sl_begin.
  */
 bool sl_logs_are(char *const *paths);
-const char *sl_logs_binary(char *const *paths); /* the first path that is neither text nor known; NULL: none */
+/* True: a path is neither text nor anything known, which was printed. */
+bool sl_logs_refuse(char *const *paths);
 int sl_logs_report(char *const *paths, const struct sl_report_options *options);
 /* Reads and judges them as ranks of one run; NULL: the reason was printed. */
 struct sl_log *sl_logs_read(char *const *paths, bool quiet);

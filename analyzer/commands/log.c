@@ -34,11 +34,13 @@ bool sl_logs_are(char *const *paths)
 	return true;
 }
 
-const char *sl_logs_binary(char *const *paths)
+bool sl_logs_refuse(char *const *paths)
 {
 	while (*paths && kind_of(*paths) != SL_LOG_IS_BINARY)
 		paths++;
-	return *paths;
+	if (*paths && !sl_foreign_tell(paths, 1))
+		sl_command_fail(SL_EXIT_UNREADABLE, "%s: it is neither text nor a trace, a snapshot or telemetry", *paths);
+	return *paths != NULL;
 }
 
 static uint64_t file_bytes; /* of the log that is read */
@@ -139,10 +141,13 @@ void sl_logs_json(struct sl_json *j, const struct sl_log *log)
 
 int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 {
-	struct sl_log *log = sl_logs_read(paths, options->quiet || options->json);
+	struct sl_log *log;
 	struct sl_answers *answers;
 	bool fine = true;
 
+	if (options->output)
+		return sl_command_fail(SL_EXIT_USAGE, "-o is of traces, and %s is a log: nothing is written of it", paths[0]);
+	log = sl_logs_read(paths, options->quiet || options->json);
 	if (!log)
 		return SL_EXIT_UNREADABLE;
 	answers = sl_answer_log(log, is_standard_input(paths[0]) ? "standard input" : sl_paths_name(paths[0]));

@@ -138,10 +138,12 @@ static int run(struct sl_arguments *parsed)
 	}
 	if (status < 0)
 		native = any_native(parsed->paths);
-	if (status < 0 && !native && sl_logs_are(parsed->paths)) {
-		sl_report_options_free(&options);
-		return sl_logs_report(parsed->paths, &options);
-	}
+	if (status < 0 && !native && sl_logs_are(parsed->paths))
+		status = sl_logs_report(parsed->paths, &options);
+	if (status < 0 && !native && sl_logs_refuse(parsed->paths))
+		status = SL_EXIT_UNREADABLE;
+	if (status < 0 && parsed->path_count > 1 && !options.output && !options.json)
+		status = sl_command_fail(SL_EXIT_USAGE, "several paths need -o DIR");
 	foreign = native ? options.only_telemetry : options.only_native;
 	if (status < 0 && foreign)
 		status = sl_command_fail(SL_EXIT_USAGE, "%s is of %s, and %s is not", foreign,

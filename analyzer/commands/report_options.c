@@ -126,8 +126,6 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_argumen
 	if (options->session_id)
 		options->only_telemetry = first_telemetry;
 	options->pipeline.stretches = !options->json; /* the page shows it */
-	if (parsed->path_count > 1 && !options->output && !options->json)
-		return sl_command_fail(SL_EXIT_USAGE, "several paths need -o DIR");
 	return -1;
 }
 

@@ -151,36 +151,6 @@ static const char *read_size(const char *at, double scale, uint64_t *bytes)
 	return at;
 }
 
-/* "Process N has SIZE memory in use." and "Including non-PyTorch memory, this process has SIZE memory in use.", any number of both. */
-static const char *read_others(const char *at, struct sl_log_match *match)
-{
-	static const char own[] = "Including non-PyTorch memory, this process has", other[] = "Process ";
-	const char *end = at = skip_blanks(at);
-
-	for (;; at = skip_blanks(at)) {
-		double pid = -1;
-		uint64_t bytes;
-
-		if (!strncmp(at, own, sizeof(own) - 1))
-			at += sizeof(own) - 1;
-		else if (strncmp(at, other, sizeof(other) - 1) || !(at = read_number(at + sizeof(other) - 1, &pid)))
-			return end;
-		at = strncmp(skip_blanks(at), "has", 3) ? at : skip_blanks(at) + 3;
-		at = read_size(at, 0, &bytes);
-		if (!at)
-			return end;
-		at = skip_blanks(at);
-		at += strspn(at, "memory in use");
-		end = at += *at == '.';
-		if (pid < 0)
-			match->figure[SL_LOG_process] = bytes;
-		else if (match->others < SL_LOG_OTHERS) {
-			match->other[match->others].pid = (int64_t)pid;
-			match->other[match->others++].bytes = bytes;
-		}
-	}
-}
-
 static int index_of(const char *name, size_t size, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -202,8 +172,8 @@ static const char *seek(const char *at, const char *pattern)
 
 	pattern += strspn(pattern, " ");
 	size = literal_size(pattern);
-	if (!size && *pattern == '\\')
-		return strchr(at, pattern[1]);
+	if (!size && strchr("\\]", *pattern) && *pattern)
+		return strchr(at, *pattern == '\\' ? pattern[1] : ']');
 	if (!size)
 		return at;
 	for (unsigned i = 0; i < SKIP && at[i]; i++)
@@ -211,6 +181,9 @@ static const char *seek(const char *at, const char *pattern)
 			return at + i;
 	return NULL;
 }
+
+static const char *follow_group(const char *pattern, const char *stop, const char *at, struct sl_log_match *match);
+static const char *read_others(const char *at, struct sl_log_match *match);
 
 /* Reads the field {name:kind} at *pattern, and moves both behind it. */
 static const char *read_field(const char **pattern, const char *at, struct sl_log_match *match)
@@ -246,8 +219,6 @@ static const char *read_field(const char **pattern, const char *at, struct sl_lo
 		match->figure[figure] = bytes;
 	return at;
 }
-
-static const char *follow_group(const char *pattern, const char *stop, const char *at, struct sl_log_match *match);
 
 static const char *group_end(const char *pattern)
 {
@@ -295,6 +266,28 @@ static const char *follow(const char *pattern, const char *stop, const char *at,
 		*end = at ? at : *end;
 	}
 	return at;
+}
+
+/* "Process N has SIZE memory in use." and "Including non-PyTorch memory, this process has SIZE memory in use.", any number of both. */
+static const char *read_others(const char *at, struct sl_log_match *match)
+{
+	static const char own[] = "Including non-PyTorch memory, this process has {process} memory in use.",
+			  other[] = "Process {pid:i} has {more} memory in use.";
+	const char *end = at;
+
+	for (const char *begin = at = skip_blanks(at);; begin = at = skip_blanks(at)) {
+		struct sl_log_match one;
+
+		at = follow(other, other + sizeof(other) - 1, begin, &one, &end);
+		if (!at)
+			at = follow(own, own + sizeof(own) - 1, begin, match, &end);
+		else if (match->others < SL_LOG_OTHERS) {
+			match->other[match->others].pid = (int64_t)one.figure[SL_LOG_pid];
+			match->other[match->others++].bytes = one.figure[SL_LOG_more];
+		}
+		if (!at)
+			return begin;
+	}
 }
 
 static const char *follow_group(const char *pattern, const char *stop, const char *at, struct sl_log_match *match)

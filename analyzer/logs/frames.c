@@ -111,6 +111,8 @@ static bool take_python(struct sl_log_stack *stack, const struct sl_log_line *li
 /* Cell In[3], line 7; File PATH:N, in f(x); <ipython-input-3-...> in f(x); /path/x.py in f(x) */
 static bool take_ipython(struct sl_log_stack *stack, const char *at)
 {
+	if (!*at || !strchr("CI<F/~", *at)) /* most lines end here */
+		return false;
 	const char *cell = strstr(at, "In[") ? strstr(at, "In[") + 3 : strstr(at, "In [") ? strstr(at, "In [") + 4 : NULL;
 	const char *in = strstr(at, " in "), *colon, *line;
 	char name[32];
@@ -194,11 +196,11 @@ static bool take_rich(struct sl_log_stack *stack, const char *at)
 /* tests/test_x.py:61: in test_step, or OutOfMemoryError, or nothing */
 static bool take_pytest(struct sl_log_stack *stack, const char *at)
 {
-	const char *py = strstr(at, ".py:");
+	const char *py = memmem(at, strcspn(at, " "), ".py:", 4);
 	char *end;
 	unsigned long number = py ? strtoul(py + 4, &end, 10) : 0;
 
-	if (!number || memchr(at, ' ', (size_t)(py - at)) || *end != ':')
+	if (!number || *end != ':')
 		return false;
 	end += 1 + strspn(end + 1, " ");
 	if (*end && strncmp(end, "in ", 3) && !has(end, "Error"))

@@ -109,7 +109,7 @@ static enum sl_log_cause cause_of_trtllm(const struct sl_log_failure *f)
 }
 
 /* What the figures of an allocator's text tell. */
-static enum sl_log_cause cause_of_figures(const struct sl_log *log, const struct sl_log_failure *f)
+static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 {
 	uint64_t asked = f->figure[SL_LOG_asked], free = f->figure[SL_LOG_free], total = f->figure[SL_LOG_total],
 		 allocated = known_or(f->figure[SL_LOG_allocated], 0), unused = known_or(f->figure[SL_LOG_unallocated], 0),
@@ -121,7 +121,7 @@ static enum sl_log_cause cause_of_figures(const struct sl_log *log, const struct
 	if (KNOWN(total) && asked > total)
 		return SL_LOG_CAUSE_request_larger_than_card;
 	if (KNOWN(total) && (allocated > total || known_or(f->figure[SL_LOG_process], 0) > total + total / 64))
-		return log->windows ? SL_LOG_CAUSE_windows_spill : SL_LOG_CAUSE_unknown;
+		return f->windows ? SL_LOG_CAUSE_windows_spill : SL_LOG_CAUSE_unknown;
 	if (KNOWN(limit) && (!KNOWN(free) || free >= asked) && (!KNOWN(total) || limit < total))
 		return SL_LOG_CAUSE_own_limit_fraction;
 	if (KNOWN(free) && others && free + others >= asked && KNOWN(total) && others >= total / 8)
@@ -152,7 +152,7 @@ static enum sl_log_cause cause_of(const struct sl_log *log, const struct sl_log_
 		return SL_LOG_CAUSE_unknown;
 	if (f->form == SL_LOG_FORM_ggml_buffer || f->form == SL_LOG_FORM_ollama)
 		return KNOWN(log->fact[SL_LOG_kv_cache]) ? SL_LOG_CAUSE_compute_buffer : SL_LOG_CAUSE_weights_do_not_fit;
-	return cause_of_figures(log, f);
+	return cause_of_figures(f);
 }
 
 /* The failure that is told: the one that the text itself calls the first, of a rank, by its clock, else in the order of lines. */

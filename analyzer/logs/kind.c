@@ -40,10 +40,6 @@ enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 		return SL_LOG_IS_TEXT; /* UTF-16 with its mark */
 	if (size >= 3 && !memcmp(head, "\xef\xbb\xbf", 3))
 		at = 3;
-	for (size_t i = at; i < size; i++)
-		odd += !head[i] || (head[i] < ' ' && head[i] > 0 && !strchr("\t\n\r\033\b\a\f\v", head[i]));
-	if (memchr(head, 0, size) || odd > size / 50)
-		return SL_LOG_IS_BINARY;
 	while (at < size && strchr(" \t\r\n", head[at]))
 		at++;
 	if (at == size)
@@ -59,6 +55,10 @@ enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 			return SL_LOG_IS_TEXT;
 		return next == size || strchr("\"{[]}", head[next]) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
 	}
+	for (size_t i = at; i < size; i++)
+		odd += !head[i] || (head[i] < ' ' && head[i] > 0 && !strchr("\t\n\r\033\b\a\f\v", head[i]));
+	if (memchr(head, 0, size) || odd > size / 50)
+		return SL_LOG_IS_BINARY;
 	return is_csv(head + at, line) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
 }
 

@@ -106,6 +106,7 @@ struct sl_log_failure {
 	uint64_t first, last;					/* lines of the text */
 	unsigned file, severity;				/* of sl_log.file; see lines.h */
 	bool handled, raised, late; /* raised: an exception's line; late: after the server had begun to serve */
+	bool windows;		    /* its frames are files of Windows */
 	enum sl_log_doing doing;
 	unsigned frames, others;
 	struct sl_log_frame frame[SL_LOG_FRAMES]; /* own frames, outermost first */
@@ -129,7 +130,7 @@ struct sl_log {
 	char *command;			 /* the program's own, where the text shows it; NULL */
 	enum sl_log_form server, warned; /* a form of the server that speaks, of a warning; none: no server, no warning */
 	uint64_t last_well, last_exception, pressure; /* lines; 0: none */
-	bool serves, windows, conf;		      /* conf: PyTorch's text advises expandable_segments */
+	bool serves, conf;			      /* conf: PyTorch's text advises expandable_segments */
 	int root;				      /* rank that torchrun names as the first; -1 */
 	/* after sl_log_judge: */
 	enum sl_log_form form;

@@ -64,6 +64,11 @@ static unsigned severity_of(const char *at, size_t size)
 	return SL_LOG_PLAIN;
 }
 
+static unsigned two_digits(const char *at)
+{
+	return (unsigned)(at[0] - '0') * 10 + (unsigned)(at[1] - '0');
+}
+
 /* The clock of a time: hours, minutes and seconds with a fraction, and what of month and day stands before it. */
 static void take_time(struct sl_log_line *line, const char *at, size_t size)
 {
@@ -74,12 +79,12 @@ static void take_time(struct sl_log_line *line, const char *at, size_t size)
 		if (!(is_digit(t[0]) && is_digit(t[1]) && t[2] == ':' && is_digit(t[3]) && is_digit(t[4]) && t[5] == ':' &&
 		      is_digit(t[6]) && is_digit(t[7])))
 			continue;
-		ms = ((strtoul(t, NULL, 10) * 60 + strtoul(t + 3, NULL, 10)) * 60 + strtoul(t + 6, NULL, 10)) * 1000;
+		ms = ((two_digits(t) * 60 + two_digits(t + 3)) * 60 + two_digits(t + 6)) * 1000ull;
 		if (i + 8 < size && (t[8] == '.' || t[8] == ','))
 			for (unsigned k = 0, scale = 100; k < 3 && is_digit(t[9 + k]); k++, scale /= 10)
 				ms += (uint64_t)(t[9 + k] - '0') * scale;
-		if (i >= 6 && is_digit(t[-2]) && is_digit(t[-3]) && is_digit(t[-5]))
-			day = strtoul(t - 6, NULL, 10) % 100 * 31 + strtoul(t - 3, NULL, 10);
+		if (i >= 6 && is_digit(t[-2]) && is_digit(t[-3]) && is_digit(t[-5]) && is_digit(t[-6]))
+			day = two_digits(t - 6) * 31 + two_digits(t - 3);
 		line->time_ms = day * 86400000 + ms;
 	}
 }

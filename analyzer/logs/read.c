@@ -174,6 +174,7 @@ static void merge(struct sl_log_failure *a, const struct sl_log_failure *b)
 	a->rank = a->rank < 0 ? b->rank : a->rank;
 	a->pid = a->pid < 0 ? b->pid : a->pid;
 	a->raised |= b->raised;
+	a->windows |= b->windows;
 	a->severity = b->severity > a->severity ? b->severity : a->severity;
 	a->last = b->last;
 }
@@ -191,7 +192,17 @@ static void take_frames(struct sl_log_failure *failure, const struct sl_log_stac
 		if (!seen++ || own - seen < SL_LOG_FRAMES - 1)
 			failure->frame[failure->frames++] = stack->frame[i];
 	}
+	for (unsigned i = 0; i < stack->count; i++)
+		failure->windows |= stack->frame[i].file[1] == ':' && stack->frame[i].file[2] == '\\';
 	failure->doing = sl_log_stack_doing(stack);
+}
+
+static void add_place(struct sl_log_failure *failure, const struct sl_log_stack *stack, const struct sl_log_line *line)
+{
+	if (failure->frames || failure->last + NEAR < line->number)
+		return;
+	take_frames(failure, stack);
+	failure->raised = true;
 }
 
 static void add_failure(struct reader *reader, const struct sl_log_line *line, const struct sl_log_match *match)
@@ -255,6 +266,7 @@ static void obey(struct reader *reader, const struct sl_log_line *line, const st
 		break;
 	case SL_LOG_RETRY:
 		handle_failures(log, line);
+		log->warned = log->warned ? log->warned : match->row->form;
 		if (match->figure[SL_LOG_batch] != SL_LOG_UNKNOWN)
 			log->fact[SL_LOG_batch] = match->figure[SL_LOG_batch];
 		break;
@@ -284,6 +296,7 @@ static void find_sentences(struct reader *reader, const struct sl_log_line *line
 	size_t begin = line->size > BOUNDARY ? line->size - BOUNDARY : 0, size = line->size - begin, more, at = 0,
 	       broken = SIZE_MAX;
 	const char *window = NULL;
+	struct sl_log *log = reader->log;
 
 	for (;;) {
 		struct sl_log_match match;
@@ -300,6 +313,7 @@ static void find_sentences(struct reader *reader, const struct sl_log_line *line
 		if (at == SIZE_MAX)
 			return;
 		window = window ? window : look_ahead(reader, line);
+		log->conf |= strstr(window, "expandable_segments:True to avoid") != NULL;
 		if (broken != SIZE_MAX)
 			((char *)window)[line->size] = ' ';
 		if (sl_log_match(window + at, &match)) {
@@ -352,11 +366,11 @@ static void take_oldest(struct reader *reader)
 	struct sl_log *log = reader->log;
 	struct sl_log_line *line = &reader->line[reader->at];
 	struct sl_log_stack *stack = stack_of(reader, line);
-	bool open = stack->count && !stack->ended;
+	bool open = stack->count && !stack->ended, part;
 
-	log->windows |= strstr(line->text, ":\\") && strstr(line->text, ".py\"");
-	log->conf |= strstr(line->text, "expandable_segments:True to avoid") != NULL;
-	sl_log_stack_take(stack, line, next_of(reader, line));
+	part = sl_log_stack_take(stack, line, next_of(reader, line));
+	if (part && log->failures && strstr(line->text, "Error")) /* pytest tells the place behind the error */
+		add_place(&log->failure[log->failures - 1], stack, line);
 	if (open && stack->ended)
 		log->last_exception = line->number;
 	find_sentences(reader, line);
