@@ -79,6 +79,12 @@ static const char *derived(const struct told *told, const char *name, struct sl_
 		return say_share(answers, (double)weights / (double)before + (name[13] ? 0.11 : 0.01));
 	if (!strcmp(name, "used"))
 		return KNOWN(free) && KNOWN(total) ? sl_answers_text(answers, "%s", SL_SIZE(total - free)) : NULL;
+	if (!strcmp(name, "enough"))
+		return KNOWN(free) && known_of(told, SL_LOG_asked) <= free
+			       ? sl_answers_text(answers, "%s", SL_SIZE(known_of(told, SL_LOG_asked)))
+			       : NULL;
+	if (!strcmp(name, "outside"))
+		return f && sl_log_outside(f) ? sl_answers_text(answers, "%s", SL_SIZE(sl_log_outside(f))) : NULL;
 	if (!strcmp(name, "seqs_less"))
 		return KNOWN(seqs) && seqs >= 8 ? sl_answers_text(answers, "%llu", (unsigned long long)seqs / 4) : NULL;
 	if (!strcmp(name, "ubatch_less"))
@@ -92,7 +98,7 @@ static const char *derived(const struct told *told, const char *name, struct sl_
 	if (!strcmp(name, "neighbours"))
 		return f && f->others > 1 ? sl_answers_text(answers, "%u", f->others) : NULL;
 	if (!strcmp(name, "neighbours_bytes"))
-		return sl_answers_text(answers, "%s", SL_SIZE(sum));
+		return sum ? sl_answers_text(answers, "%s", SL_SIZE(sum)) : NULL;
 	if (!strcmp(name, "neighbour"))
 		return f && f->others ? sl_answers_text(answers, "%lld", (long long)f->other[most].pid) : NULL;
 	if (!strcmp(name, "neighbour_bytes"))

@@ -251,6 +251,7 @@ enum sl_log_doing sl_log_stack_doing(const struct sl_log_stack *stack)
 		    {"set_module_tensor_to_device", NULL, SL_LOG_DOING_WEIGHTS},
 		    {"_load_parameter_into_model", NULL, SL_LOG_DOING_WEIGHTS},
 		    {NULL, "pin_memory", SL_LOG_DOING_PINNED},
+		    {"pin_memory", NULL, SL_LOG_DOING_PINNED},
 		    {NULL, "state_dict(", SL_LOG_DOING_SAVE},
 		    {"_save_checkpoint", NULL, SL_LOG_DOING_SAVE},
 		    {NULL, "optim.step(", SL_LOG_DOING_OPTIMIZER},
@@ -266,6 +267,7 @@ enum sl_log_doing sl_log_stack_doing(const struct sl_log_stack *stack)
 		    {NULL, "k.mT", SL_LOG_DOING_SCORES},
 		    {NULL, "scores", SL_LOG_DOING_SCORES},
 		    {"decode_tiled", NULL, SL_LOG_DOING_DECODE},
+		    {NULL, "self._decode(", SL_LOG_DOING_DECODE},
 		    {NULL, "vae.decode", SL_LOG_DOING_DECODE}};
 	unsigned seen = 0;
 

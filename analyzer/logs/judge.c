@@ -57,9 +57,12 @@ static uint64_t known_or(uint64_t figure, uint64_t otherwise)
 }
 
 /* The old form has what is reserved, the new one what of it is unused. */
-static void complete_figures(struct sl_log_failure *f)
+static void complete_figures(const struct sl_log *log, struct sl_log_failure *f)
 {
 	uint64_t *figure = f->figure;
+
+	if (f->form == SL_LOG_FORM_tf) /* of the allocator's account behind the failure */
+		figure[SL_LOG_allocated] = known_or(figure[SL_LOG_allocated], log->fact[SL_LOG_allocated]);
 
 	if (!KNOWN(figure[SL_LOG_unallocated]) && KNOWN(figure[SL_LOG_reserved]) && KNOWN(figure[SL_LOG_allocated]) &&
 	    (f->form == SL_LOG_FORM_torch_old || f->form == SL_LOG_FORM_hip))
@@ -97,6 +100,15 @@ static uint64_t others_of(const struct sl_log_failure *f)
 	return sum;
 }
 
+uint64_t sl_log_outside(const struct sl_log_failure *f)
+{
+	uint64_t total = f->figure[SL_LOG_total], free = f->figure[SL_LOG_free],
+		 held = known_or(f->figure[SL_LOG_allocated], 0) + known_or(f->figure[SL_LOG_unallocated], 0);
+
+	held = known_or(f->figure[SL_LOG_process], held) + others_of(f);
+	return KNOWN(total) && KNOWN(free) && KNOWN(f->figure[SL_LOG_allocated]) && total > free + held ? total - free - held : 0;
+}
+
 static enum sl_log_cause cause_of_trtllm(const struct sl_log_failure *f)
 {
 	const char *component = f->text[SL_LOG_TEXT_component];
@@ -121,7 +133,7 @@ static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 	if (KNOWN(total) && asked > total)
 		return SL_LOG_CAUSE_request_larger_than_card;
 	if (KNOWN(total) && (allocated > total || known_or(f->figure[SL_LOG_process], 0) > total + total / 64))
-		return f->windows ? SL_LOG_CAUSE_windows_spill : SL_LOG_CAUSE_unknown;
+		return f->windows || f->form == SL_LOG_FORM_torch_old ? SL_LOG_CAUSE_windows_spill : SL_LOG_CAUSE_unknown;
 	if (KNOWN(limit) && (!KNOWN(free) || free >= asked) && (!KNOWN(total) || limit < total))
 		return SL_LOG_CAUSE_own_limit_fraction;
 	if (KNOWN(free) && others && free + others >= asked && KNOWN(total) && others >= total / 8)
@@ -131,6 +143,10 @@ static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 		return SL_LOG_CAUSE_reserved_but_fragmented;
 	if (KNOWN(free) && free >= asked + (asked >> 3) && unused >= asked)
 		return SL_LOG_CAUSE_reserved_but_fragmented;
+	if (KNOWN(free) && free >= asked + (asked >> 3) && KNOWN(total))
+		return SL_LOG_CAUSE_unknown; /* it was there, and the driver refused */
+	if (sl_log_outside(f) >= (KNOWN(total) ? total / 4 : 1) && sl_log_outside(f) > allocated / 2)
+		return SL_LOG_CAUSE_neighbour_processes;
 	if (f->doing == SL_LOG_DOING_WEIGHTS)
 		return SL_LOG_CAUSE_weights_do_not_fit;
 	return SL_LOG_CAUSE_card_full_by_own_tensors;
@@ -188,8 +204,10 @@ static void find_handled(struct sl_log *log)
 			f->handled = true;
 		if (log->last_well > f->last && log->last_exception <= f->last && f->form != SL_LOG_FORM_comfy && !f->raised)
 			f->handled = true;
-		/* the last attempt failed too: nothing came after it */
-		if (f->handled && log->lines <= f->last + 1)
+		/* words of a retry with nothing behind them are no program that went on */
+		if (f->handled && log->lines <= f->last + 1 + f->raised && log->last_well < f->last)
+			f->handled = false;
+		if (f->handled && f->raised && log->last_retry && log->lines < log->last_retry + 2 && log->last_well < f->last)
 			f->handled = false;
 	}
 }
@@ -236,7 +254,7 @@ void sl_log_judge(struct sl_log *log)
 
 	find_handled(log);
 	for (unsigned i = 0; i < log->failures; i++) {
-		complete_figures(&log->failure[i]);
+		complete_figures(log, &log->failure[i]);
 		find_itself(&log->failure[i]);
 		log->count += !log->failure[i].handled;
 	}

@@ -11,8 +11,9 @@
 /* Keys with which docker, journald, Kubernetes and loggers of lines write what a program printed. */
 static bool is_logged(const char *line, size_t size)
 {
-	static const char *const keys[] = {"\"log\":", "\"stream\":",	 "\"MESSAGE\"", "\"__REALTIME_TIMESTAMP\"",
-					   "\"msg\":", "\"levelname\":", "\"level\":"};
+	static const char *const keys[] = {"\"log\":",	"\"stream\":",	"\"MESSAGE\"",	    "\"__REALTIME_TIMESTAMP\"",
+					   "\"msg\":",	"\"message\":", "\"textPayload\":", "\"levelname\":",
+					   "\"level\":"};
 	static const char *const not [] = {"\"schema_version\"", "\"event_type\"", "\"session_id\""};
 
 	for (size_t i = 0; i < SL_COUNT(not ); i++)
@@ -35,6 +36,7 @@ static bool is_csv(const char *line, size_t size)
 enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 {
 	size_t at = 0, line, odd = 0;
+	const char *end;
 
 	if (size >= 2 && ((uint8_t)head[0] ^ (uint8_t)head[1]) == 1 && ((uint8_t)head[0] & (uint8_t)head[1]) == 0xfe)
 		return SL_LOG_IS_TEXT; /* UTF-16 with its mark */
@@ -44,8 +46,8 @@ enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 		at++;
 	if (at == size)
 		return SL_LOG_IS_RECORDS; /* empty: its reader says it */
-	line = strcspn(head + at, "\n");
-	line = line < size - at ? line : size - at;
+	end = memchr(head + at, '\n', size - at);
+	line = end ? (size_t)(end - head) - at : size - at;
 	if (head[at] == '{' || head[at] == '[') {
 		size_t next = at + 1;
 

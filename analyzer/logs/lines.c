@@ -117,7 +117,8 @@ static size_t decode_bytes(const char *at, char *out)
 /* The message of a line that docker, journald or a logger wrote as JSON; 0: it is none. */
 static size_t decode_json(const char *line, char *out)
 {
-	static const char *const keys[] = {"\"log\"", "\"MESSAGE\"", "\"message\"", "\"msg\"", "\"text\"", "\"line\""};
+	static const char *const keys[] = {"\"log\"",  "\"MESSAGE\"", "\"message\"",	"\"msg\"",
+					   "\"text\"", "\"line\"",    "\"textPayload\""};
 
 	if (*line != '{')
 		return 0;

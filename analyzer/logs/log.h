@@ -129,9 +129,9 @@ struct sl_log {
 	const char *text[SL_LOG_TEXT_COUNT];
 	char *command;			 /* the program's own, where the text shows it; NULL */
 	enum sl_log_form server, warned; /* a form of the server that speaks, of a warning; none: no server, no warning */
-	uint64_t last_well, last_exception, pressure; /* lines; 0: none */
-	bool serves, conf;			      /* conf: PyTorch's text advises expandable_segments */
-	int root;				      /* rank that torchrun names as the first; -1 */
+	uint64_t last_well, last_exception, last_retry, pressure; /* lines; 0: none */
+	bool serves, conf;					  /* conf: PyTorch's text advises expandable_segments */
+	int root;						  /* rank that torchrun names as the first; -1 */
 	/* after sl_log_judge: */
 	enum sl_log_form form;
 	enum sl_log_cause cause;
@@ -147,6 +147,9 @@ void sl_log_free(struct sl_log *log);
 /* Reads one text more, as another process.  progress, NULL: not told, gets the bytes of the file read so far.  NULL: fine, else why. */
 const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (*progress)(uint64_t read));
 void sl_log_judge(struct sl_log *log);
+
+/* Bytes of the card that neither the process nor one that the text names holds; 0: the text does not tell. */
+uint64_t sl_log_outside(const struct sl_log_failure *failure);
 
 /*
  * What a file is by its first bytes, unpacked.  Files of Stormlog's own and of Python Stormlog begin as JSON that no logger of lines

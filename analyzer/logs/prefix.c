@@ -163,7 +163,7 @@ static size_t syslog_prefix(struct sl_log_line *line, const char *at)
 {
 	const char *end, *open;
 
-	if (!isupper((unsigned char)at[0]) || strnlen(at, 20) < 20 || at[3] != ' ' || at[6] != ' ' || at[9] != ':' || at[12] != ':')
+	if (!isalpha((unsigned char)at[0]) || strnlen(at, 20) < 20 || at[3] != ' ' || at[6] != ' ' || at[9] != ':' || at[12] != ':')
 		return 0;
 	take_time(line, at, 16);
 	end = strstr(at + 15, ": ");
@@ -190,6 +190,8 @@ void sl_log_line_part(struct sl_log_line *line)
 		size = *next == '[' || *next == '(' ? in_brackets(line, next) : 0;
 		size = size ? size : syslog_prefix(line, next);
 		size = size ? size : word_prefix(line, next);
+		if (size > strlen(next)) /* a bracket that does not close */
+			size = 0;
 		if (size)
 			at = next + size;
 	}

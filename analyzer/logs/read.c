@@ -248,6 +248,7 @@ static void handle_failures(struct sl_log *log, const struct sl_log_line *line)
 	for (unsigned i = 0; i < log->failures; i++)
 		if (log->failure[i].last + NEAR > line->number)
 			log->failure[i].handled = true;
+	log->last_retry = line->number;
 }
 
 static void obey(struct reader *reader, const struct sl_log_line *line, const struct sl_log_match *match)
@@ -293,7 +294,7 @@ static void find_sentences(struct reader *reader, const struct sl_log_line *line
 {
 	const struct sl_log_line *next = next_of(reader, line);
 	char boundary[2 * BOUNDARY + 2];
-	size_t begin = line->size > BOUNDARY ? line->size - BOUNDARY : 0, size = line->size - begin, more, at = 0,
+	size_t begin = line->size > BOUNDARY ? line->size - BOUNDARY : 0, size = line->size - begin, more, at = 0, from,
 	       broken = SIZE_MAX;
 	const char *window = NULL;
 	struct sl_log *log = reader->log;
@@ -301,13 +302,14 @@ static void find_sentences(struct reader *reader, const struct sl_log_line *line
 	for (;;) {
 		struct sl_log_match match;
 
-		at = sl_log_find(line->text, line->size, at, line->size);
+		from = at;
+		at = sl_log_find(line->text, line->size, from, line->size);
 		if (at == SIZE_MAX && broken == SIZE_MAX && next) {
 			memcpy(boundary, line->text + begin, size);
 			boundary[size] = ' ';
 			more = next->size - next->content < BOUNDARY ? next->size - next->content : BOUNDARY;
 			memcpy(boundary + size + 1, next->text + next->content, more);
-			broken = sl_log_find(boundary, size + 1 + more, 0, size);
+			broken = sl_log_find(boundary, size + 1 + more, from > begin ? from - begin : 0, size);
 			at = broken == SIZE_MAX ? SIZE_MAX : begin + broken;
 		}
 		if (at == SIZE_MAX)

@@ -90,6 +90,11 @@ case("weights", oom(full(), ("/srv/app.py", 12, "<module>", "m = Model().to('cud
      cause="weights_do_not_fit", line="/srv/app.py:12", says=["bfloat16"], never=["batch"])
 case("pinned", oom("CUDA error: out of memory", ("/srv/load.py", 12, "fetch", "x = x.pin_memory()"), kind="RuntimeError"), verdict="host_memory", cause="pinned_or_host_memory")
 
+case("of Windows, old", oom(torch_1(2 * GIB, 0, 8 * GIB, 19.84 * GIB, 0, 22.26 * GIB)), cause="windows_spill")
+case("refused though free", oom(torch(432 * MIB, 0, 15.92 * GIB, 7.12 * GIB, 8.08 * GIB, 321 * MIB, what="HIP")), form="hip", cause="unknown", says=["more than the 432 MiB"])
+case("held by nobody in the list", oom(full(asked=GIB, free=300 * MIB, allocated=6 * GIB, unallocated=MIB, this=6.5 * GIB)), cause="neighbour_processes", others=[], says=["16.8 GiB of this card's 23.6 GiB"])
+case("a pin thread", oom("CUDA error: out of memory", (SITE, 37, "do_one_step", "data = pin_memory(data, device)"), (SITE, 63, "pin_memory", "return type(data)"), kind="RuntimeError"), verdict="host_memory")
+
 # Servers
 LOADED = "(EngineCore_DP0 pid=126) INFO 10-05 08:23:19 [gpu_model_runner.py:3338] Model loading took 27.51 GiB memory and 12.1 seconds\n"
 case("vllm budget", "ValueError: Free memory on device (3.27/15.98 GiB) on startup is less than desired GPU memory utilization (0.9, 14.39 GiB). Decrease GPU memory utilization or reduce GPU memory "
@@ -171,6 +176,9 @@ case("xla request", "RESOURCE_EXHAUSTED: Failed to allocate request for 2.00GiB 
 case("tpu", "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 20.93G of 15.48G hbm. Exceeded hbm capacity by 5.45G.", form="xla", asked_bytes=20.93 * GIB,
      total_bytes=15.48 * GIB, cause="executable_too_large")
 WARN = "2026-04-22 08:20:11.000000: W external/local_xla/xla/tsl/framework/bfc_allocator.cc:{}] Allocator (GPU_0_bfc) ran out of memory trying to allocate "
+case("xla, old", "RuntimeError: Resource exhausted: Out of memory while trying to allocate 9437184 bytes.\nBufferAssignment OOM Debugging.", form="xla", asked_bytes=9437184)
+case("tpu at run time", "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 196.00M. That was not possible. There are 134.44M free.; (1x0x0_HBM0)", form="xla", asked_bytes=196 * MIB,
+     free_bytes=134.44 * MIB)
 case("a warning of the BFC", "Epoch 1/10\n" + WARN.format(310) + "2.31GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean that there could be performance gains if "
      "more memory were available.\n100/100 [====] - 6s - loss: 1.1\n", form="bfc_warning", verdict="not_an_error", cause="harmless_warning", count=0)
 case("tensorflow", WARN.format(491) + "3.36GiB (rounded to 3607101440)requested by op model/conv/Conv2D\nI tensorflow/core/common_runtime/bfc_allocator.cc:1100] Stats: \nLimit:                      7889747968\n"
