@@ -424,8 +424,8 @@ void sl_report_options_free(struct sl_report_options *options);
 int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place);
 
 /*
- * Logs, what programs printed (analyzer/logs/log.h).  True: every path is one; "-", standard input, is one always.  To be called after
- * sl_begin.
+ * Logs, what programs printed (analyzer/logs/log.h).  True: every path is one; "-", standard input, is one always.  To be called
+ * after sl_begin.
  */
 bool sl_logs_are(char *const *paths);
 /* True: a path is neither text nor anything known, which was printed. */

@@ -102,7 +102,8 @@ static bool read_states(struct sl_report_options *options)
 const char sl_report_about[] =
 	"Print who held the memory, what leaked and what was there when it ran out, and write PATH/analysis: report.html,\n"
 	"report.json, summary.md, pictures, telemetry, OOM bundles.  PATH: a folder of traces, a trace, a pack, what\n"
-	"torch.cuda.memory._dump_snapshot() wrote (doc/snapshot.md), or what Python Stormlog writes.";
+	"torch.cuda.memory._dump_snapshot() wrote (doc/snapshot.md), what Python Stormlog writes, or a log (doc/log.md; - is\n"
+	"standard input).";
 
 int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed)
 {

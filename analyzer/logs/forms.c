@@ -235,7 +235,7 @@ static const char *group_end(const char *pattern)
 	return pattern;
 }
 
-/* Follows the pattern up to `stop`.  Returns where the text is behind it, or NULL where it does not match; *end: as far as it does. */
+/* Follows the pattern up to `stop`.  Returns where the text is behind it; NULL: it does not match, and does up to *end. */
 static const char *follow(const char *pattern, const char *stop, const char *at, struct sl_log_match *match, const char **end)
 {
 	while (at && pattern < stop) {
@@ -268,7 +268,7 @@ static const char *follow(const char *pattern, const char *stop, const char *at,
 	return at;
 }
 
-/* "Process N has SIZE memory in use." and "Including non-PyTorch memory, this process has SIZE memory in use.", any number of both. */
+/* PyTorch's list of processes of the card, and what it says of its own. */
 static const char *read_others(const char *at, struct sl_log_match *match)
 {
 	static const char own[] = "Including non-PyTorch memory, this process has {process} memory in use.",

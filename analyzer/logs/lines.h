@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any text as lines: without escape sequences, parted at carriage returns, from UTF-8 or UTF-16, out of docker's and journald's JSON;
- * what launchers, containers and loggers put before a line is told apart from it.
+ * Any text as lines.  Escape sequences are gone, carriage returns part lines, UTF-16 is UTF-8, and the JSON of docker, journald
+ * and loggers is the text in it.  What launchers, containers and loggers put before a line is told apart from it.
  */
 #pragma once
 

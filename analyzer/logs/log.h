@@ -144,7 +144,7 @@ struct sl_log {
 struct sl_log *sl_log_new(void);
 void sl_log_free(struct sl_log *log);
 
-/* Reads one text more, as another process.  progress, NULL: not told, gets the bytes of the file read so far.  NULL: fine, else why. */
+/* Reads one text more, as another process.  progress gets the bytes of the file read so far; it may be NULL.  NULL: fine, else why. */
 const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (*progress)(uint64_t read));
 void sl_log_judge(struct sl_log *log);
 
@@ -152,8 +152,8 @@ void sl_log_judge(struct sl_log *log);
 uint64_t sl_log_outside(const struct sl_log_failure *failure);
 
 /*
- * What a file is by its first bytes, unpacked.  Files of Stormlog's own and of Python Stormlog begin as JSON that no logger of lines
- * writes; docker's and journald's JSON lines are logs.
+ * What a file is by its first bytes, unpacked.  Files of Python Stormlog begin as JSON that no logger of lines writes; the JSON
+ * lines of docker and journald are logs.
  */
 enum sl_log_kind { SL_LOG_IS_TEXT, SL_LOG_IS_RECORDS, SL_LOG_IS_BINARY };
 enum sl_log_kind sl_log_kind_of(const char *head, size_t size);
