@@ -64,7 +64,7 @@ bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct
 	const char *text;
 
 	for (unsigned i = 0; i < count; i++)
-		if (frames[i].own && frames[i].file && frames[i].line)
+		if (frames[i].python && frames[i].own && frames[i].file && frames[i].line)
 			frames[own++] = frames[i];
 	if (!process->report->source || !own || !sl_source_keeper(process->report->source, process->trace, frames, own, &keeper))
 		return false;
