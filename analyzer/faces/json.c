@@ -4,7 +4,7 @@
 
 static void put_stack(struct sl_json *j, const struct sl_answer *answer)
 {
-	sl_json_array(j, "stack");
+	sl_json_array(j, "lines");
 	for (unsigned i = 0; i < answer->frames; i++) {
 		const struct sl_answer_line *line = &answer->stack[i];
 

@@ -5,7 +5,7 @@ import re
 
 LINES, COLUMNS = 30, 100
 
-LEAK = r"\bLEAKS?\b|\bleak(s|ed|ing)?\b|\bGROWTH\b|\bgrow(s|th|ing|n)?\b|\bgrew\b|\b(never|not) (freed|destroyed|released|closed|unloaded|unmapped|given back)\b"
+LEAK = r"\bLEAKS?\b|\bkeeps? |\bleak(s|ed|ing)?\b|\bGROWTH\b|\bgrow(s|th|ing|n)?\b|\bgrew\b|\b(never|not) (freed|destroyed|released|closed|unloaded|unmapped|given back)\b"
 OOM = r"OUT OF MEMORY|\bout of memory\b|\boom\b"
 RANK = r"\bRANKS?\b|\branks?\b"
 # class: patterns that must all stand in the block or finding that names the place.
@@ -22,25 +22,31 @@ CLASSES = {
     "stray": [r"\bstray\b"],
     "hidden": [r"\bHIDDEN\b|\bhidden\b"],
 }
-# Words that open a block on the screen and are said of a program in which something is wrong.
-ALARMS = r"(OUT OF MEMORY|LEAKS?|GROWTH|FOUND|SPIKE|STRAY|OUTLIERS?|WARNING|CRITICAL)\b"
 RECORDED = ("run", "processes")  # what was recorded: findings may stand in it
 # What Python Stormlog says of samples, by its own rules: alerts of its own, no findings of ours. It adds up the ranks of a device, so what
 # it says of a device that two processes use depends on when each came.
 UPSTREAM = ("telemetry", "gap_findings", "collective_attribution", "cross_rank")
 
 
+WORDS = "OUT OF MEMORY|NEARLY OUT OF MEMORY|DOES NOT FIT|DOES NOT START|LEAK|GROWS|HIDDEN|UNEVEN|HOST MEMORY|FAILED"
+FINE = "OK|FITS|MAY FIT|HELD|RUNNING|NOT AN ERROR|NOTHING"
+
+
 def blocks(screen):
-    """The first screen's blocks: a line that is not indented, and the indented ones below it."""
-    found = []
+    """The first screen's blocks: the open verdict up to `also`, and each verdict of `also`."""
+    found, below = [], False
     for line in screen.splitlines()[:LINES]:
-        if not line.strip():
-            found.append([])
-        elif line[0].isspace() and found and found[-1]:
-            found[-1].append(line)
-        else:
+        also = re.match(r"(?:also|    )   (?=(%s)  )" % WORDS, line)
+        if also:
+            found.append([line[also.end():]])
+            below = True
+        elif re.match(r"(%s|%s)(  |$)" % (WORDS, FINE), line):
             found.append([line])
-    return ["\n".join(block) for block in found if block]
+        elif re.match(r"(next|report) ", line):
+            below = True
+        elif found and not below:
+            found[-1].append(line)
+    return ["\n".join(block) for block in found]
 
 
 def is_named(place, text):
@@ -105,7 +111,7 @@ def in_report(program, report):
 
 
 def alarms_on_screen(screen):
-    return [block for block in blocks(screen) if re.match(ALARMS, block)]
+    return [block for block in blocks(screen) if re.match(r"(%s)\b" % WORDS, block)]
 
 
 def alarms_in_report(report):
