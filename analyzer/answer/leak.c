@@ -117,7 +117,7 @@ static bool is_graph(struct sl_process *process, const struct sl_kept *kept)
 /* "all 3 960 tensors that it made are still held at the end, 2.92 GiB" */
 static void say_kept(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept, const char *subject)
 {
-	char births[SL_FORMAT_BYTES], size[48] = "", thread[200];
+	char births[SL_FORMAT_BYTES], size[48] = "", thread[200], label[200];
 	const char *noun = sl_leak_words_noun(kept->track->kind, kept->births != 1);
 	const char *held = process->model->snapshot	     ? "still held at the end of the window"
 			   : kept->left_blocks		     ? "never freed"
@@ -132,6 +132,9 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 	else
 		sl_answer_say(answer, SL_LABEL_WHY, "%s of the %s %s that %s made were %s%s.", SL_NUMBER(kept->blocks), births,
 			      noun, subject, held, size);
+	sl_leak_words_label(label, sizeof(label), process, kept);
+	if (label[0]) /* ", in forward" */
+		sl_answer_say(answer, SL_LABEL_WHY, "They are %s.", label + strspn(label, ", "));
 	sl_leak_words_thread(thread, sizeof(thread), process, kept);
 	if (thread[0])
 		sl_answer_say(answer, SL_LABEL_WHY, "They are of one of several threads%s.",

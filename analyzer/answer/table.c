@@ -248,9 +248,10 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 		total = own;
 		card = false;
 	}
-	answer->table.moment = oom->of_framework ? "JAX's pool at the error"
-			       : card		 ? "the card at the error"
-						 : "held, at the error";
+	answer->table.moment = oom->of_framework       ? "JAX's pool at the error"
+			       : card && oom->injected ? "the limit (--limit) at the error"
+			       : card		       ? "the card at the error"
+						       : "held, at the error";
 	put_rows(answer, &owners, total);
 	sl_owners_free(&owners);
 	rest = total - own;

@@ -12,14 +12,15 @@
 #include "analyzer/base/spark.h"
 #include "analyzer/faces/faces.h"
 
-#define TEXT	   9 /* column of the sentences behind a label */
-#define ROWS	   6
-#define ALSO	   3
-#define LITTLE	   200 /* a row with less than one of so many parts of the total reads 0.00 */
-#define BAR	   20
-#define SPARK	   14
-#define MARK_SPACE 2
-#define LEVELS	   6
+#define TEXT	    9 /* column of the sentences behind a label */
+#define ROWS	    6
+#define ALSO	    3
+#define ALSO_SOURCE 24	/* a longer line of source leaves no room for what is said of it */
+#define LITTLE	    200 /* a row with less than one of so many parts of the total reads 0.00 */
+#define BAR	    20
+#define SPARK	    14
+#define MARK_SPACE  2
+#define LEVELS	    6
 
 struct page {
 	FILE *out;
@@ -450,7 +451,9 @@ static void put_also(struct page *page, const struct sl_answers *answers)
 			if (answer->stack[k].mark)
 				line = &answer->stack[k];
 		if (answer->brief && line)
-			snprintf(text, sizeof(text), "%s  ", place_of(place, sizeof(place), line));
+			snprintf(text, sizeof(text), "%s%s%s  ", place_of(place, sizeof(place), line),
+				 line->source && width_of(line->source) <= ALSO_SOURCE ? " " : "",
+				 line->source && width_of(line->source) <= ALSO_SOURCE ? line->source : "");
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", answer->brief ?: answer->headline);
 		if (!shown)
 			put_blank(page);
