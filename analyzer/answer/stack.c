@@ -15,6 +15,16 @@ static bool is_module(const struct sl_stack_frame *frame)
 	return frame->function && frame->function[0] == '<' && frame->python;
 }
 
+/* The text of a line without the comment behind it; NULL: not known. */
+static const char *source_of(struct sl_answer *answer, struct sl_process *process, const struct sl_stack_frame *frame,
+			     enum sl_source_why *why)
+{
+	const char *text = sl_source_line(process->report->source, process->trace, frame, why);
+	const char *comment = text ? strstr(text, frame->python ? "  #" : "  //") : NULL;
+
+	return comment && comment > text ? sl_answers_text(answer->of, "%.*s", (int)(comment - text), text) : text;
+}
+
 /* The frames to show, innermost first: own ones where there are any. */
 static unsigned take_frames(struct sl_chain *chain, const struct sl_stack_frame **shown, unsigned max)
 {
@@ -42,7 +52,7 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
 		const struct sl_stack_frame *frame = shown[i];
 		bool line = frame->file && frame->line;
 		enum sl_source_why why = SL_SOURCE_OFF;
-		const char *source = sl_source_line(process->report->source, process->trace, frame, &why);
+		const char *source = source_of(answer, process, frame, &why);
 
 		name[sl_place_name(frame, name, sizeof(name) - 1)] = 0;
 		if (line && why == SL_SOURCE_CHANGED)
@@ -75,7 +85,7 @@ bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct
 			answer->stack[i].mark = SL_MAKE_KEEPS;
 			return true;
 		}
-	text = sl_source_line(process->report->source, process->trace, &keeper, NULL);
+	text = source_of(answer, process, &keeper, NULL);
 	return sl_answer_frame(answer, &(struct sl_answer_line){.file = sl_paths_name(keeper.file),
 								.path = keeper.file,
 								.line = keeper.line,

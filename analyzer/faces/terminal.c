@@ -432,7 +432,7 @@ static void put_grid(struct page *page, const struct sl_answer_grid *grid)
 static void put_also(struct page *page, const struct sl_answers *answers)
 {
 	size_t count = answers->item.count, more = 0;
-	unsigned shown = 0;
+	unsigned shown = 0, room;
 
 	for (size_t i = 1; i < count; i++) {
 		const struct sl_answer *answer = answers->item.item[i];
@@ -450,17 +450,22 @@ static void put_also(struct page *page, const struct sl_answers *answers)
 		for (unsigned k = 0; answer->brief && k < answer->frames; k++)
 			if (answer->stack[k].mark)
 				line = &answer->stack[k];
-		if (answer->brief && line)
-			snprintf(text, sizeof(text), "%s%s%s  ", place_of(place, sizeof(place), line),
-				 line->source && width_of(line->source) <= ALSO_SOURCE ? " " : "",
-				 line->source && width_of(line->source) <= ALSO_SOURCE ? line->source : "");
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", answer->brief ?: answer->headline);
+		room = page->columns - 9 - width_of(word) - (last ? 14 : 0);
+		for (bool source = true;; source = false) {
+			snprintf(text, sizeof(text), "%s%s%s%s%s",
+				 answer->brief && line ? place_of(place, sizeof(place), line) : "",
+				 answer->brief && line && source && line->source ? " " : "",
+				 answer->brief && line && source && line->source ? line->source : "",
+				 answer->brief && line ? "  " : "", answer->brief ?: answer->headline);
+			if (!source || width_of(text) <= room)
+				break;
+		}
 		if (!shown)
 			put_blank(page);
 		fputs(shown ? "       " : "also   ", page->out);
 		put_part(page, word, strlen(word), colour_of(answer->word));
 		fputs("  ", page->out);
-		put_cut(page, text, page->columns - 9 - width_of(word) - (last ? 14 : 0));
+		put_cut(page, text, room);
 		if (last) {
 			size_t left = 0;
 
