@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ask FOLDER FILE:LINE:FUNCTION...: the line that likely keeps what a stack made, innermost frame first, or "-". */
+/*
+ * ask FOLDER FILE:LINE:FUNCTION...: the line that likely keeps what a stack made, innermost frame first, or "-"; then whether what it
+ * fills is read, whether the stack runs without autograd, and whether it evaluates.
+ */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +13,8 @@
 
 int main(int argc, char **argv)
 {
-	struct sl_stack_frame frames[SL_STACK_MAX] = {0}, keeper;
+	static const char *const answers[] = {"unknown", "no", "yes"};
+	struct sl_stack_frame frames[SL_STACK_MAX] = {0}, keeper = {0};
 	struct sl_frames file = {.path = "rank-00000-1.msgpack.zst", .owner = geteuid()};
 	struct sl_trace trace = {.files = &file, .file_count = 1};
 	struct sl_source *source = sl_source_new();
@@ -39,6 +43,9 @@ int main(int argc, char **argv)
 	} else {
 		puts("-");
 	}
+	printf("%s %s %s\n", answers[sl_source_is_read(source, &trace, &keeper)],
+	       answers[sl_source_without_grad(source, &trace, frames, count)],
+	       answers[sl_source_is_evaluation(source, &trace, frames, count)]);
 	sl_source_free(source);
 	return 0;
 }

@@ -56,7 +56,16 @@ def frames_of(text):
 def ask(folder, name, frames):
     argv = [ASK, folder, *(f"{name}:{line}:{function}" for line, function in frames)]
     said = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
-    return int(re.match(r"[^:]+:(\d+)\t", said)[1]) if said != "-\n" else None
+    return int(re.match(r"[^:]+:(\d+)\t", said)[1]) if said[0] != "-" else None
+
+
+def answers(text, *frames):
+    """Is it read, does it run without autograd, does it evaluate?"""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "x.py"), "w") as file:
+            file.write(text)
+        argv = [ASK, folder, *(f"x.py:{line}:{function}" for line, function in frames)]
+        return subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout.split("\n")[-2].split()
 
 
 def count(name):
@@ -93,6 +102,23 @@ class Keeper(unittest.TestCase):
                 with open(os.path.join(folder, "x.py"), "w") as file:
                     file.write(f"a = []\nfor i in range(9):\n    x = make(i)\n    a.append({kept})\n")
                 self.assertIsNone(ask(folder, "x.py", [(3, "<module>")]), kept)
+
+    def test_a_container_is_read_or_only_counted(self):
+        loop = "kept = []\nfor i in range(9):\n    x = make(i)\n    kept.append(x)\n"
+        for rest, read in (("print(len(kept))", "no"), ("kept.clear()", "no"), ("y = torch.stack(kept)", "yes"), ("for k in kept:\n    use(k)", "yes")):
+            self.assertEqual(answers(loop + rest + "\n", (3, "<module>"))[0], read, rest)
+        self.assertEqual(answers("class A:\n    def f(self):\n        self.rows.append(make())\n", (3, "A.f"))[0], "unknown")
+
+    def test_autograd_is_off_by_a_decorator_or_a_with(self):
+        for text, without in (("@torch.no_grad()\ndef f():\n    return net(x)\n", "yes"), ("def f():\n\n    return net(x)\n", "no"),
+                              ("def f():\n    with torch.inference_mode():\n        return net(x)\n", "yes")):
+            self.assertEqual(answers(text, (3, "f"))[1], without, text)
+
+    def test_an_evaluation_calls_eval_and_no_backward(self):
+        text = "def f():\n    net.eval()\n    y = net(x)\n"
+        for rest, evaluates in (("    return y\n", "yes"), ("    y.backward()\n", "no")):
+            self.assertEqual(answers(text + rest, (3, "f"))[2], evaluates)
+        self.assertEqual(answers("def f():\n    pass\n    y = net(x)\n    net.eval()\n", (3, "f"))[2], "no")
 
 
 if __name__ == "__main__":
