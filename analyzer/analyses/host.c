@@ -70,6 +70,7 @@ static void run(struct sl_report *report)
 				       .text = words(process, host),
 				       .advice = strdup("raise the limit, or hold less on the host: workers that load data, "
 							"pinned memory, checkpoints, caches"),
+				       .lacked = killed,
 			       });
 	}
 }

@@ -35,7 +35,8 @@ static void run(struct sl_report *report)
 				       .advice = sl_memory_copy("donate what a jitted step replaces (donate_argnums of "
 								"jax.jit): old and new values exist together; or raise the "
 								"pool's limit, XLA_PYTHON_CLIENT_MEM_FRACTION"),
-				       .stack = last->stack});
+				       .stack = last->stack,
+				       .lacked = true});
 	}
 }
 

@@ -254,6 +254,16 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 			any = true;
 		}
 	}
+	for (size_t i = 0; i < report->findings.count; i++) {
+		const struct sl_finding *finding = &report->findings.item[i];
+		struct sl_outcome *outcome;
+
+		if (!finding->lacked)
+			continue;
+		outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, finding->id, "%s", finding->text);
+		point_at_stack(outcome, &report->processes[finding->process], finding->stack);
+		any = true;
+	}
 	if (!any && fails && unlisted)
 		add(outcomes, "no-oom", SL_LEVEL_UNKNOWN, false, "out of memory",
 		    "no listed call ran out of memory for good; %s more errors are not listed", SL_NUMBER(unlisted));
@@ -354,7 +364,7 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *
 /* True: check_ooms or check_leaks reports it. */
 static bool has_outcome(const struct sl_finding *finding)
 {
-	return !strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "leak.growing");
+	return finding->lacked || !strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "leak.growing");
 }
 
 /* Reports findings that have no outcome yet; growth of the same label in many ranks once. */

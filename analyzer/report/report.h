@@ -195,6 +195,7 @@ struct sl_finding {
 	uint64_t unix_ns, bytes;   /* 0, SL_UNKNOWN: none */
 	char *text, *advice;	   /* one sentence each; advice may be NULL */
 	struct sl_stack stack;	   /* that it refers to, in its process; all 0: none */
+	bool lacked;		   /* a process ended for want of memory, and no call of it was refused */
 };
 
 struct sl_changes; /* change.h */
@@ -378,9 +379,13 @@ static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_
 }
 
 /* True: it failed without a recorded error, and a pool had had no room for results of its last execution. */
+static inline bool sl_report_lacked_room(const struct sl_model *model, const struct sl_trace *trace)
+{
+	return model->roomless.bytes && trace->exited > 1 && !model->ooms.count;
+}
 static inline bool sl_process_lacked_room(const struct sl_process *process)
 {
-	return process->model->roomless.bytes && process->trace->exited > 1 && !process->model->ooms.count;
+	return sl_report_lacked_room(process->model, process->trace);
 }
 
 /* The first error by the clock that a process, or any of the run, did not survive, else the first of all; NULL: no error. */

@@ -1926,6 +1926,10 @@ class RankComparison(Answers):
                     return json.load(file)
         (finding,) = self.found("memory.no_room", of("real-gpu", "cases", "jax_dense_fit", "alone"))
         self.assertEqual(finding["bytes"], 8 * 201326592)  # eight of the nine large results
+        there = os.path.join(e2e.HERE, "..", "real-gpu", "cases", "jax_dense_fit", "alone")
+        for asked, status, told in ((["--no-oom"], 1, "FAIL     no-oom "), (["--fits", "24G"], 0, "unknown  fits ")):
+            done = subprocess.run([ANALYZE, "check", "--config", os.devnull, *asked, there], capture_output=True, text=True)
+            self.assertEqual((done.returncode, told in done.stdout), (status, True), done.stdout)
         self.absent("memory.no_room", of("golden", "gpu", "jax-growing"))
 
     def test_a_table_of_ranks_holds_what_each_asked_for(self):
