@@ -87,6 +87,8 @@ void sl_fit_capture(struct sl_fit_engine *engine, unsigned pool, bool begins);
 void sl_fit_set(struct sl_fit_engine *engine, const struct sl_fit_settings *settings);
 /* What everything else on the device takes from now on; false: more than is left, so that its own call would have failed. */
 bool sl_fit_others(struct sl_fit_engine *engine, uint64_t bytes);
+/* True: more than `bytes` are free beside the allocator's segments and the others. */
+bool sl_fit_has_more(const struct sl_fit_engine *engine, uint64_t bytes);
 /* The address of the next driver segment (SL_FIT_GIVEN). */
 void sl_fit_place(struct sl_fit_engine *engine, uint64_t address);
 

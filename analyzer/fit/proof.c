@@ -454,6 +454,8 @@ static const char *why_not(const struct sl_fit_recording *r, const struct sl_fit
 		return "the replay does not reproduce the recorded run";
 	if (!r->window && !r->others_known && !r->ooms)
 		return "no sample has the memory of contexts and other processes";
+	if (r->lacked)
+		return "memory ran out outside of PyTorch's allocator, and what follows is not known";
 	if (r->ooms && r->goes_on)
 		return "the program went on after its out-of-memory error";
 	return NULL;

@@ -18,6 +18,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/fit/engine.h"
+#include "analyzer/fit/lacks.h"
 #include "analyzer/model/counts/ledger.h"
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/model/replay/replay.h"
@@ -511,7 +512,7 @@ static void call(struct builder *b, const struct sl_item *item)
 	note_placed(b, item);
 	sl_replay_apply(b->model, item);
 	if (allocates && item->hook->oom && event->result == item->hook->oom)
-		thread->refused++;
+		thread->refused += !sl_fit_lacks_outside(b->model, sl_stack_of(event));
 	else if (allocates && !event->result && event->kind == SL_KIND_device)
 		thread->placed = event->address;
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++) {
@@ -886,6 +887,53 @@ static void number_streams(struct lane *lane)
 	free(lane->handles.item);
 }
 
+/* An op from before, behind a lack.  The program went on after that if it requests a block. */
+static void put_behind(struct lane *lane, const struct sl_fit_op *op)
+{
+	if (op->verb != SL_FIT_TRY && op->verb != SL_FIT_ALLOC)
+		return;
+	lane->out.lacked = false;
+	lane->out.goes_on = op->verb == SL_FIT_ALLOC;
+}
+
+/* Puts each lack at its time among the ops. */
+static void add_lacks(struct builder *b, struct lane *lane)
+{
+	struct sl_fit_recording *out = &lane->out, whole = *out;
+	struct sl_fit_lacks lacks;
+	uint64_t now = b->now;
+	size_t at = 0;
+
+	sl_fit_lacks_find(&lacks, b->model, out->device);
+	if (!lacks.list.count)
+		return;
+	memset(&out->ops, 0, sizeof(out->ops));
+	memset(&out->reserved, 0, sizeof(out->reserved));
+	memset(&out->times, 0, sizeof(out->times));
+	for (size_t i = 0; i <= lacks.list.count; i++) {
+		const struct sl_fit_lack *lack = i < lacks.list.count ? &lacks.list.item[i] : NULL;
+
+		for (; at < whole.ops.count && (!lack || whole.times.item[at] <= lack->time_ns); at++) {
+			if (i)
+				put_behind(lane, &whole.ops.item[at]);
+			b->now = whole.times.item[at];
+			put(lane, whole.ops.item[at], whole.reserved.item[at]);
+		}
+		if (!lack)
+			break;
+		b->now = lack->time_ns;
+		put(lane, (struct sl_fit_op){.verb = SL_FIT_LACK, .bytes = lack->bytes, .python = lack->python}, SL_UNKNOWN);
+		out->pool.since += at < out->pool.since;
+		out->lacked = !lack->got_over;
+		out->goes_on = lack->got_over;
+	}
+	free(whole.ops.item);
+	free(whole.reserved.item);
+	free(whole.times.item);
+	SL_DROP(&lacks.list);
+	b->now = now;
+}
+
 static void keep_lane(struct builder *b, struct lane *lane)
 {
 	struct sl_fit_recording *out = &lane->out;
@@ -894,6 +942,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	uint64_t limit = sl_header_limit(&b->process->trace->header);
 
 	number_streams(lane);
+	add_lacks(b, lane);
 	for (size_t i = 0; i < out->ops.count; i++)
 		if (out->ops.item[i].verb == SL_FIT_OTHERS || out->ops.item[i].verb == SL_FIT_OUTSIDE)
 			out->ops.item[i].bytes += lane->since;
@@ -915,12 +964,6 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	b->process->recordings[b->process->count++] = *out;
 }
 
-/* True: the device lacked memory.  A lack of host memory or of addresses does not depend on a capacity. */
-static bool is_refusal(const struct sl_oom *oom, int device)
-{
-	return oom->device == device && oom->scope != SL_SCOPE_HOST && oom->scope != SL_SCOPE_ADDRESS_SPACE;
-}
-
 static void keep_driver(struct builder *b, struct sl_device_state *state)
 {
 	struct sl_fit_process *p = b->process;
@@ -930,6 +973,7 @@ static void keep_driver(struct builder *b, struct sl_device_state *state)
 												  : state->known_peak,
 				       .beside_bytes = SL_UNKNOWN,
 				       .unsure = sl_dry_span(p->trace),
+				       .refused = sl_report_lacked_room(b->model, p->trace),
 				       .partial = is_partial(p->trace),
 				       .pool = sl_model_row(b->model, SL_KIND_pool, state->device + 1)->used};
 
@@ -940,11 +984,12 @@ static void keep_driver(struct builder *b, struct sl_device_state *state)
 		const struct sl_oom *oom = &b->model->ooms.item[i];
 		uint64_t total = oom->total_bytes != SL_UNKNOWN || oom->injected ? oom->total_bytes : state->total_bytes;
 
-		if (!is_refusal(oom, state->device))
+		if (!sl_fit_lacks_device(oom, state->device))
 			continue;
 		driver.refused = true;
-		if (!sl_oom_got_over(oom) && !sl_oom_made_to_fail(oom) && !oom->in_retry && total != SL_UNKNOWN &&
-		    total > driver.failed_total)
+		/* a pool's own limit is not the device's size */
+		if (!sl_oom_got_over(oom) && !sl_oom_made_to_fail(oom) && !oom->in_retry && !oom->of_framework &&
+		    total != SL_UNKNOWN && total > driver.failed_total)
 			driver.failed_total = total;
 	}
 	if (!driver.peak_bytes && !driver.refused)

@@ -28,6 +28,7 @@ enum sl_fit_verb {
 	SL_FIT_UNUSE,	 /* the program's requests no longer go to the pool */
 	SL_FIT_GONE,	 /* the pool has one user less */
 	SL_FIT_DROP,	 /* the pool's unused memory is given back if it has no user */
+	SL_FIT_LACK,	 /* a call that is not the allocator's was refused although `bytes` were free */
 };
 
 struct sl_fit_op {
@@ -90,6 +91,7 @@ struct sl_fit_recording {
 	uint64_t events, requests; /* PyTorch's reports; of which requests */
 	uint64_t unasked;	   /* requests of unknown size: the block's is taken */
 	uint64_t ooms;
+	bool lacked; /* SL_FIT_LACK ended it: what the program would have done is unknown */
 	struct sl_fit_beside pool;
 	bool limits;		  /* the program limits itself by a memory fraction */
 	bool goes_on;		  /* the program goes on after its last out-of-memory error */

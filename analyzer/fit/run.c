@@ -233,6 +233,27 @@ static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const st
 	return block;
 }
 
+/*
+ * A call that is not the allocator's was refused in the recording.  Where it is granted, nothing is known of what comes next.
+ * True: the run goes on.
+ */
+static bool lack(struct sl_fit_outcome *o, const struct sl_fit_engine *engine, const struct sl_fit_recording *r,
+		 const struct sl_fit_case *how, const struct sl_fit_op *op, uint64_t others)
+{
+	if (how->top || how->caught)
+		return true;
+	if (how->of_allocator || sl_fit_has_more(engine, op->bytes)) {
+		o->verdict = SL_FIT_UNKNOWN;
+		return false;
+	}
+	if (r->goes_on || o->request < r->requests)
+		return true;
+	o->verdict = SL_FIT_FAILS;
+	o->request = 0;
+	o->bytes = others + op->bytes + 1;
+	return false;
+}
+
 /* Blocks that live before op `end`: for each id the op that made it. */
 static size_t *made_before(const struct sl_fit_recording *r, size_t end)
 {
@@ -327,6 +348,8 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 		o->operations++;
 		if (op->verb == SL_FIT_ALLOC || op->verb == SL_FIT_TRY) {
 			on = ask(o, engine, r, how, op, live);
+		} else if (op->verb == SL_FIT_LACK) {
+			on = lack(o, engine, r, how, op, others);
 		} else if (op->verb == SL_FIT_OUTSIDE) {
 			outside = op->bytes;
 		} else if (op->verb == SL_FIT_OTHERS && !how->of_allocator) {

@@ -1096,6 +1096,13 @@ bool sl_fit_others(struct sl_fit_engine *e, uint64_t bytes)
 	return !more || driver_has(e, 0);
 }
 
+bool sl_fit_has_more(const struct sl_fit_engine *e, uint64_t bytes)
+{
+	uint64_t held = e->stats.reserved + e->others;
+
+	return held < e->machine.capacity && e->machine.capacity - held > bytes;
+}
+
 void sl_fit_place(struct sl_fit_engine *e, uint64_t address)
 {
 	e->placed = e->machine.ties == SL_FIT_GIVEN ? address : 0;

@@ -72,6 +72,10 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 			     "name it by --settings per_process_memory_fraction:0.8");
 	if (r->asks_free)
 		say(context, "it asks how much memory is free, so it may behave differently on another card");
+	if (r->lacked)
+		say(context,
+		    "memory ran out outside of PyTorch's allocator: with more of it, what the program would have done is not "
+		    "known");
 	if (r->window && r->ooms)
 		say(context, "memory ran out in the window: figures are up to the first request that was refused");
 	else if (r->goes_on || r->ooms > 1)

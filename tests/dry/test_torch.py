@@ -98,6 +98,20 @@ class Torch(unittest.TestCase):
         self.assertIn("      3 optimizer steps ran\n", run.screen)
         self.assertEqual(run.report["run"]["dry"]["steps"], 3)
 
+    def test_where_cublas_runs_out_a_larger_card_is_no_fit(self):
+        """It has no room for its workspace at 680 MiB, and the step needs more than 740."""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "train.py"), "w") as file:
+                file.write(TRAIN)
+            ended = [subprocess.run([RUN, "-q", "--dry=h200", "--limit", size, "-o", size, "--", PYTHON, "train.py", "3", "4096", "0"],
+                                    cwd=folder, capture_output=True, text=True) for size in ("680M", "740M")]
+            said = [subprocess.run([ANALYZE, "check", "--config", os.devnull, "--fits", size, "680M"], cwd=folder, capture_output=True, text=True).stdout
+                    for size in ("680M", "740M")]
+        self.assertTrue(all(done.returncode == 1 for done in ended), ended)
+        self.assertIn("CUBLAS", ended[0].stderr)
+        self.assertRegex(said[0], "FAIL     fits ")
+        self.assertRegex(said[1], "unknown  fits ")
+
     def test_a_small_card_runs_out_at_the_line(self):
         run = self.train(3, 4 << 20, 0, card="t4")
         self.assertEqual(run.status, 1)

@@ -4,6 +4,7 @@
  * settings.  Prints the index of the op behind each request; no trace and no output where the program empties the cache.
  * SEED batch=N: five steps of a program whose activations grow with N, which is in the metadata.
  * SEED fragmented: see fragment().  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, unlike PyTorch's.
+ * SEED beside: on a device of 104 MiB it has 60, and cuBLAS is refused 64.
  * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one.  From 4 << 20 on it captures two at once
  * and uses MemPools, but not before 2.8, where a MemPool got the requests of all threads.
  *
@@ -16,7 +17,7 @@
  *	GRAPH			it made a CUDA graph
  *	BLIND			the agent could not see a fraction
  *	LONG=N			fragmented: after N blocks that come and go
- *	GOES_ON			fragmented: it catches the error and asks for 1 MiB; GOES_ON=again: and for 38 once more
+ *	GOES_ON			beside: it asks for 4 MiB then; fragmented: it catches the error and asks for 1 MiB; GOES_ON=again: and for 38 once more
  *	NO_SAMPLE		no sample of the device
  *	LATE_SAMPLE=10		the first sample comes after ten ops, with 300 MiB more in use than is known
  *	LATE_SAMPLE=end		only after the last op
@@ -318,6 +319,20 @@ static void fragment(struct sl_synth *s, struct sl_fit_engine *e)
 		run_out(s, e, 38 * mib);
 }
 
+static void lack_beside(struct sl_synth *s, struct sl_fit_engine *e)
+{
+	const uint64_t mib = 1 << 20, library = 0x7f0000000000;
+	struct op op = {.kind = OP_ALLOC, .bytes = 60 * mib};
+
+	synth_module(s, library, library + mib, "/lib/libcublas.so.13");
+	synth_sample(s, 1, 0, 0, 104 * mib);
+	allocate(s, e, &op);
+	synth_call(s, 1, "cudaMalloc", .bytes = 64 * mib, .result = 2, .device = 0, .caller = library + 0x1000);
+	op.bytes = 4 * mib;
+	if (getenv("GOES_ON"))
+		allocate(s, e, &op);
+}
+
 static struct op *train(unsigned batch, unsigned *count)
 {
 	enum { PARAMETERS = 20, LAYERS = 12, STEPS = 5 };
@@ -364,6 +379,13 @@ int main(int argc, char **argv)
 		s = synth_new(argv[1], 0, 4242);
 		synth_capability(s, "pytorch", release);
 		fragment(s, sl_fit_new(&machine, &sl_fit_defaults));
+		synth_close(s, SYNTH_COMPLETED);
+		return 0;
+	}
+	if (!strcmp(argv[3], "beside")) {
+		s = synth_new(argv[1], 0, 4242);
+		synth_capability(s, "pytorch", release);
+		lack_beside(s, sl_fit_new(&machine, &sl_fit_defaults));
 		synth_close(s, SYNTH_COMPLETED);
 		return 0;
 	}

@@ -375,6 +375,24 @@ class Fit(unittest.TestCase):
             # the recorded program went on after the error; what it would do with more memory is not in the recording
             self.assertEqual([run["fits"] for run in said["runs"]], [fits, None], goes_on)
 
+    def test_past_an_out_of_memory_beside_pytorchs_allocator_nothing_is_known(self):
+        for goes_on, settings in ((None, "max_split_size_mb:128"), ("1", "expandable_segments:True")):
+            with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"GOES_ON": goes_on} if goes_on else {}):
+                recording(folder, "2.14", "beside")
+                said = fit(folder, "--capacity", "104M,123M,124M,8G", "--settings", "", "--settings", settings)
+                of_allocator = fit(folder, "--allocator-capacity", "100M", "--settings", "", code=(0,))
+                gate = [subprocess.run([ANALYZE, "check", "--config", os.devnull, "--fits", size, folder], capture_output=True, text=True)
+                        for size in ("104M", "1G")]
+                changes = subprocess.run([ANALYZE, "fit", "--changes", folder], capture_output=True, text=True).stdout
+            self.assertTrue(said["reproduces"])
+            # cuBLAS finds no room for 64 MiB beside 60 and lets the program go on, or not; with room for it the program would do more
+            self.assertEqual([run["fits"] for run in said["runs"]], 2 * [bool(goes_on), bool(goes_on), None, None])
+            self.assertEqual([smallest["always_from_bytes"] for smallest in said["smallest"]], [None, None])
+            self.assertEqual([run["fits"] for run in of_allocator["runs"]], [None])
+            self.assertEqual([done.returncode for done in gate], [int(not goes_on), 0])
+            self.assertIn("whether it fits in 1.00 GiB is not known", gate[1].stdout)
+            self.assertEqual("outside of PyTorch's allocator, and what follows is not known" in changes, not goes_on)
+
     def test_that_a_memory_fraction_is_not_seen_is_said(self):
         for release, blind, told in (("2.14", "1", True), ("2.14", "", False), ("2.9", "1", False)):
             with tempfile.TemporaryDirectory() as folder:
