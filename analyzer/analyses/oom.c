@@ -18,6 +18,7 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/refuser.h"
 #include "analyzer/report/report.h"
 #include "analyzer/report/words.h"
 #include "analyzer/base/format.h"
@@ -348,28 +349,6 @@ static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *o
 	return fits || unlike;
 }
 
-/*
- * Bytes that the program lets PyTorch have, where PyTorch refused and no call of the driver failed; 0: it was not so.  SL_UNKNOWN:
- * the recording has no call that set them, as tests/golden/gpu/torch-fit-limited-1.
- */
-static uint64_t own_limit(const struct sl_process *process, const struct sl_oom *oom)
-{
-	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
-	uint64_t limit;
-	double part;
-
-	memcpy(&part, &oom->torch.fraction_bits, sizeof(part));
-	if (!hook || hook->verb != SL_VERB_BLOCK_OOM || oom->total_bytes == SL_UNKNOWN)
-		return 0;
-	if (!oom->torch.fraction_bits)
-		return oom->asked_bytes <= oom->total_bytes && oom->free_bytes != SL_UNKNOWN &&
-				       oom->free_bytes >= sl_units_taken(oom)
-			       ? SL_UNKNOWN
-			       : 0;
-	limit = (uint64_t)((double)oom->total_bytes * part);
-	return part > 0 && part < 1 && oom->torch.reserved_bytes + oom->asked_bytes > limit ? limit : 0;
-}
-
 /* What leaks held more than lay unused: without fragments the program fails some requests later. */
 static bool leaks_more(struct sl_process *process, const struct sl_oom *oom, uint64_t unused)
 {
@@ -390,12 +369,14 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 		return SL_CAUSE_ADDRESS_SPACE;
 	if (is_of_contexts(oom, account))
 		return SL_CAUSE_FULL;
+	account->own_limit = sl_refuser_own_limit(process, oom);
+	if (account->own_limit)
+		return SL_CAUSE_FULL;
 	if (oom->free_bytes == SL_UNKNOWN || oom->total_bytes == SL_UNKNOWN)
 		return SL_CAUSE_UNKNOWN;
 	if (oom->of_framework)
 		return oom->asked_bytes > oom->total_bytes ? SL_CAUSE_TOO_LARGE : SL_CAUSE_FULL;
-	account->own_limit = own_limit(process, oom);
-	if (account->own_limit || oom->scope == SL_SCOPE_CONTEXT)
+	if (oom->scope == SL_SCOPE_CONTEXT)
 		return SL_CAUSE_FULL;
 	if (oom->asked_bytes > oom->total_bytes)
 		return SL_CAUSE_TOO_LARGE;
@@ -533,8 +514,9 @@ static void say_own_limit(struct sl_process *process, const struct sl_oom *oom, 
 
 	account->advice = sl_memory_print("raise the part of set_per_process_memory_fraction, or ask less at once");
 	if (limit == SL_UNKNOWN) {
-		account->cause_text = sl_memory_print("PyTorch's own limit refused, not the device: %s were free, %s were reserved",
-						      SL_SIZE(oom->free_bytes), SL_SIZE(reserved));
+		account->cause_text = sl_memory_print("PyTorch's own limit refused, not the device: %s%s%s were reserved",
+						      oom->free_bytes != SL_UNKNOWN ? SL_SIZE(oom->free_bytes) : "",
+						      oom->free_bytes != SL_UNKNOWN ? " were free, " : "", SL_SIZE(reserved));
 		return;
 	}
 	sl_owners_line(process, oom->torch.fraction_stack, 2, where, sizeof(where));

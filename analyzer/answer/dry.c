@@ -44,6 +44,7 @@ void sl_make_dry(struct sl_make *make)
 {
 	const struct sl_report *report = make->report;
 	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report), *end = NULL;
+	const char *other = sl_refuser_words(sl_dry_refused(report));
 	struct sl_process *process = sl_devices_fullest_process(report);
 	struct sl_dry_need need;
 	struct sl_dry_read read, size;
@@ -59,18 +60,22 @@ void sl_make_dry(struct sl_make *make)
 	depends = sl_dry_depends(&need);
 	early = sl_dry_early(report, &read);
 	shape = sl_dry_shape(report, &size);
-	may = depends || early || shape || (why && !end);
+	may = depends || early || shape || other || (why && !end);
 	low = need.job + need.low;
 	high = need.job + need.unsure + need.high;
 	answer = sl_answer_add(make->to, may ? SL_WORD_MAY_FIT : SL_WORD_FITS, may ? "dry.may_fit" : "dry.fits");
 	answer->process = process ? (int)(process - report->processes) : -1;
 	answer->bytes = high;
 	sl_format_span(span, low, high);
-	sl_answer_headline(answer, "%s%s needs %s of the %s's %s", may && (early || (why && !end)) ? "so far " : "",
-			   sl_stacks_program(&report->processes[0].trace->header), span, card, SL_ANSWER_SIZE(need.capacity));
+	sl_answer_headline(answer, "%s%s needs %s of %s %s", may && (early || other || (why && !end)) ? "so far " : "",
+			   sl_stacks_program(&report->processes[0].trace->header), span,
+			   need.limited ? "the limit of" : sl_answers_text(make->to, "the %s's", card),
+			   SL_ANSWER_SIZE(need.capacity));
 	sl_answer_figure(answer, "needs_low", "bytes", (double)low);
 	sl_answer_figure(answer, "needs_high", "bytes", (double)high);
 	sl_answer_figure(answer, "capacity", "bytes", (double)need.capacity);
+	if (other)
+		sl_answer_say(answer, SL_LABEL_WHY, "%s.", other);
 	if (depends)
 		sl_answer_say(answer, SL_LABEL_WHY, "whether that is enough depends on the upper figure.");
 	if (early)

@@ -11,6 +11,7 @@
 #include "analyzer/report/dry.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
+#include "analyzer/report/refuser.h"
 
 /* One error with all that its sentences need. */
 struct error {
@@ -420,7 +421,9 @@ static void tell_own_limit(struct error *e)
 {
 	const char *line = SL_MAKE_LINE_OF(e->process, e->oom->torch.fraction_stack);
 
-	if (e->account->own_limit == SL_UNKNOWN)
+	if (e->account->own_limit == SL_UNKNOWN && e->oom->free_bytes == SL_UNKNOWN)
+		HEAD(e, "PyTorch's own limit refuses %s, not the card", e->asked);
+	else if (e->account->own_limit == SL_UNKNOWN)
 		HEAD(e, "PyTorch's own limit refuses %s, %s are free", e->asked, e->room);
 	else
 		HEAD(e, "the program allows PyTorch %s, the card has more", SL_ANSWER_SIZE(e->account->own_limit));
@@ -589,9 +592,11 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	char mark[80] = "asks";
 	bool full = account->cause == SL_CAUSE_FULL && oom->asked_bytes;
 
-	e.answer = sl_answer_add(
-		make->to, sl_dry_report(make->report) && oom->scope == SL_SCOPE_VRAM ? SL_WORD_DOES_NOT_FIT : SL_WORD_OUT_OF_MEMORY,
-		causes[account->cause].id);
+	e.answer =
+		sl_answer_add(make->to,
+			      sl_dry_report(make->report) && !sl_refuser_words(sl_refuser_of(process, oom)) ? SL_WORD_DOES_NOT_FIT
+													    : SL_WORD_OUT_OF_MEMORY,
+			      causes[account->cause].id);
 	e.answer->process = (int)(process - make->report->processes);
 	e.answer->device = oom->device;
 	e.answer->unix_ns = sl_process_unix(process, oom->time_ns);

@@ -404,6 +404,25 @@ static void find_release(struct sl_fit_subject *subject, struct sl_fit_recording
 		sl_fit_check_releases(&subject->check, r);
 }
 
+/* From 2.10 on the program may have set a memory fraction unseen: takes that of the user's settings that explains the run. */
+static void find_fraction(struct sl_fit_subject *subject, struct sl_fit_recording *r, const struct sl_fit_question *question)
+{
+	double seen = r->settings.fraction;
+
+	for (unsigned i = 0; i < question->setting_count && !subject->check.exact; i++) {
+		struct sl_fit_settings told = sl_fit_defaults;
+		const char *at;
+
+		if (!question->settings[i] || sl_fit_settings_parse(&told, question->settings[i], r->release, &at) ||
+		    !(told.fraction > 0))
+			continue;
+		r->settings.fraction = told.fraction;
+		sl_fit_check(&subject->check, r);
+		if (!subject->check.exact)
+			r->settings.fraction = seen;
+	}
+}
+
 void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question)
 {
 	struct sl_fit_question asked = *question;
@@ -417,6 +436,8 @@ void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *r
 			find_release(subject, (struct sl_fit_recording *)recording, question);
 		else
 			sl_fit_check(&subject->check, recording);
+		if (recording->blind)
+			find_fraction(subject, (struct sl_fit_recording *)recording, question);
 	}
 	choose(subject, question);
 	if (!subject->check.exact)

@@ -67,7 +67,7 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 			 SL_SIZE(r->unsure));
 		say(context, text);
 	}
-	if (r->blind)
+	if (r->blind && !(r->settings.fraction > 0))
 		say(context, "this PyTorch hides a memory fraction that the program sets: "
 			     "name it by --settings per_process_memory_fraction:0.8");
 	if (r->asks_free)

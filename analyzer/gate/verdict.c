@@ -317,7 +317,10 @@ static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, co
 		add(outcomes, "dry", SL_LEVEL_CRITICAL, true, "dry", "the dry run did not come to its end: %s", why);
 	else if (card && sl_dry_ran_out(report))
 		add(outcomes, "dry", SL_LEVEL_CRITICAL, true, "dry",
-		    "the job does not fit %s: it ran out of memory, and caught the error", card);
+		    "the job does not fit %s: it ran out of memory, and caught the error", sl_dry_of(report, text, sizeof(text)));
+	else if (card && sl_dry_refused(report))
+		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry", "the job caught an error, and needs more than was seen: %s",
+		    sl_refuser_words(sl_dry_refused(report)));
 	else if (card && (step = sl_dry_early(report, &read)))
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
 		    "the job ended before step %" PRIu64 " of an optimizer, and %s read a value that was not computed (%s): on a "

@@ -119,7 +119,8 @@ bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 		.capacity = number(header, "memory"),
 		.measured = number(header, "measured"),
 	};
-	need->capacity = limit < need->capacity ? limit : need->capacity;
+	need->limited = limit < need->capacity;
+	need->capacity = need->limited ? limit : need->capacity;
 	for (unsigned i = 0; i < report->process_count; i++) {
 		need->unsure += unsure_of(report->processes[i].model->defs, &need->unsure_of);
 		handles += need->measured ? 0 : handles_of(report->processes[i].model);
@@ -244,18 +245,46 @@ bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read)
 	return false;
 }
 
-bool sl_dry_ran_out(const struct sl_report *report)
+enum sl_refuser sl_dry_refused(const struct sl_report *report)
 {
+	enum sl_refuser found = SL_REFUSER_NONE;
+
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_model *model = report->processes[i].model;
 
-		for (size_t k = 0; k < model->ooms.count; k++)
-			if (!sl_oom_got_over(&model->ooms.item[k]) && !model->ooms.item[k].in_retry)
-				return true;
+		for (size_t k = 0; k < model->ooms.count; k++) {
+			const struct sl_oom *oom = &model->ooms.item[k];
+			enum sl_refuser by = sl_refuser_of(&report->processes[i], oom);
+
+			if (sl_oom_got_over(oom) || oom->in_retry)
+				continue;
+			if (!sl_refuser_words(by))
+				return by;
+			found = by;
+		}
 		if (model->ooms_total > model->ooms.count)
-			return true;
+			return SL_REFUSER_CARD;
 	}
-	return false;
+	return found;
+}
+
+bool sl_dry_ran_out(const struct sl_report *report)
+{
+	enum sl_refuser by = sl_dry_refused(report);
+
+	return by && !sl_refuser_words(by);
+}
+
+const char *sl_dry_of(const struct sl_report *report, char *out, size_t size)
+{
+	const struct sl_header *header = dry_one(report);
+	uint64_t limit = header ? sl_header_limit(header) : UINT64_MAX;
+
+	if (header && limit < number(header, "memory"))
+		snprintf(out, size, "%s of %s (--limit)", SL_SIZE(limit), sl_dry_card(header));
+	else
+		snprintf(out, size, "%s", header ? sl_dry_card(header) : "");
+	return out;
 }
 
 uint64_t sl_dry_steps(const struct sl_report *report, uint64_t *asked)
@@ -367,16 +396,17 @@ void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size)
 
 unsigned sl_dry_answer(const struct sl_report *report, char said[SL_DRY_SENTENCES][SL_DRY_SENTENCE])
 {
-	const char *card = sl_dry_report(report), *end = NULL, *why = sl_dry_unfinished(report);
+	const char *end = NULL, *why = sl_dry_unfinished(report), *other = sl_refuser_words(sl_dry_refused(report));
 	bool depends, shape;
 	struct sl_dry_need need;
 	struct sl_dry_read read, size;
 	unsigned count = 0;
 	uint64_t early;
-	char text[400];
+	char text[400], of[200];
 
-	if (card && sl_dry_ran_out(report)) {
-		snprintf(said[count++], SL_DRY_SENTENCE, "does not fit %s: it ran out of memory", card);
+	if (sl_dry_report(report) && sl_dry_ran_out(report)) {
+		snprintf(said[count++], SL_DRY_SENTENCE, "does not fit %s: it ran out of memory",
+			 sl_dry_of(report, of, sizeof(of)));
 		return count;
 	}
 	if (!sl_dry_need(report, &need) || !need.job)
@@ -387,8 +417,8 @@ unsigned sl_dry_answer(const struct sl_report *report, char said[SL_DRY_SENTENCE
 	depends = sl_dry_depends(&need);
 	early = sl_dry_early(report, &read);
 	shape = sl_dry_shape(report, &size);
-	snprintf(said[count++], SL_DRY_SENTENCE, "%s %s: %s", depends || early || shape || (why && !end) ? "may fit" : "fits", card,
-		 text);
+	snprintf(said[count++], SL_DRY_SENTENCE, "%s %s: %s",
+		 depends || early || shape || other || (why && !end) ? "may fit" : "fits", sl_dry_of(report, of, sizeof(of)), text);
 	if (depends)
 		snprintf(said[count++], SL_DRY_SENTENCE, "whether that is enough depends on the upper figures");
 	if (early)
@@ -402,7 +432,9 @@ unsigned sl_dry_answer(const struct sl_report *report, char said[SL_DRY_SENTENCE
 		count++;
 	if (!end && sl_dry_ran(report, said[count], SL_DRY_SENTENCE))
 		count++;
-	if (end || why)
+	if (other)
+		snprintf(said[count++], SL_DRY_SENTENCE, "at least: %s", other);
+	else if (end || why)
 		snprintf(said[count++], SL_DRY_SENTENCE, "%s%s", end ? "" : "at least: ", end ?: why);
 	return count;
 }

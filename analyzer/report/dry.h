@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analyzer/report/report.h"
+#include "analyzer/report/refuser.h"
 
 /* The card as people say it ("H200"); NULL: the process ran on a real device. The header owns it. */
 const char *sl_dry_card(const struct sl_header *header);
@@ -23,6 +23,7 @@ struct sl_dry_need {
 	const char *unsure_of;
 	uint64_t low, high; /* outside of that, for all its processes there: contexts, code, and cuBLAS where not measured */
 	uint64_t capacity;  /* of the card, or less by --limit */
+	bool limited;	    /* it is less, by --limit */
 	bool measured;	    /* low and high were read from such a card */
 };
 
@@ -82,8 +83,17 @@ bool sl_dry_ran(const struct sl_report *report, char *out, size_t size);
 /* "the first 20 steps fit; ...": the dry run ended the job, and this is what it saw; NULL: it did not. */
 const char *sl_dry_end(const struct sl_process *process);
 
-/* True: a request failed for want of memory, whether or not the program caught the error. */
+/*
+ * Who refused a request that the program did not get over, though it may have caught the error: the card or --limit, if one of
+ * them did; else another limit, which says nothing of the card.
+ */
+enum sl_refuser sl_dry_refused(const struct sl_report *report);
+
+/* True: it was the card or --limit. */
 bool sl_dry_ran_out(const struct sl_report *report);
+
+/* What the job was tried on: "H200", "1.46 GiB of L4 (--limit)". */
+const char *sl_dry_of(const struct sl_report *report, char *out, size_t size);
 
 /*
  * Why a dry run tells of less than the job: stormlog ended it where its memory had settled, without --steps; or a process did not

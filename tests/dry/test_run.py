@@ -434,6 +434,13 @@ for i in range(40):
         self.assertIn("; the program caught the error and ended with status 0", said)
         self.assertIn("FAIL     dry              the job does not fit H200: it ran out of memory", said)
 
+    def test_the_limit_that_was_hit_is_named(self):
+        limited = self.ask("check", "--dry", self.record("limited", ALLOCATE % (16 << 10), "--limit", "15G"), status=1)
+        self.assertIn("the job does not fit 15.0 GiB of H200 (--limit): it ran out of memory", limited)
+        injected = self.record("injected", ALLOCATE % 64, "--inject-oom", "1")
+        self.assertRegex(self.ask("check", "--dry", injected), "unknown  dry .*--inject-oom made a call fail, and the card had room")
+        self.assertNotIn("DOES NOT FIT", self.ask(injected))
+
     def test_the_launchers_check_is_of_the_dry_run(self):
         said = subprocess.run([RUN, "--dry=l4", "--check", "--", "true"], env=self.clean, cwd=self.folder, capture_output=True, text=True).stderr
         self.assertRegex(said, "(?m)^not seen .*(env -i)")

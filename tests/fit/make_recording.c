@@ -4,6 +4,7 @@
  * settings.  Prints the index of the op behind each request; no trace and no output where the program empties the cache.
  * SEED batch=N: five steps of a program whose activations grow with N, which is in the metadata.
  * SEED fragmented: see fragment().  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, unlike PyTorch's.
+ * SEED fraction: PyTorch may have half of a device of 104 MiB; it has 40 MiB, asks for 20, and the driver is not asked.
  * SEED beside: on a device of 104 MiB it has 60, and cuBLAS is refused 64.
  * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one.  From 4 << 20 on it captures two at once
  * and uses MemPools, but not before 2.8, where a MemPool got the requests of all threads.
@@ -319,6 +320,21 @@ static void fragment(struct sl_synth *s, struct sl_fit_engine *e)
 		run_out(s, e, 38 * mib);
 }
 
+static void pass_fraction(struct sl_synth *s, struct sl_fit_engine *e)
+{
+	const uint64_t mib = 1 << 20;
+	struct op op = {.kind = OP_ALLOC, .bytes = 40 * mib};
+
+	synth_capability(s, "memory_fraction", "not seen");
+	if (!getenv("NO_SAMPLE"))
+		synth_sample(s, 1, 0, 0, 104 * mib);
+	allocate(s, e, &op);
+	synth_event(
+		s, 1, "block_oom",
+		(struct sl_event){
+			.bytes = 20 * mib, .object = 1, .extra = sl_fit_stats(e)->allocated, .extra2 = sl_fit_stats(e)->reserved});
+}
+
 static void lack_beside(struct sl_synth *s, struct sl_fit_engine *e)
 {
 	const uint64_t mib = 1 << 20, library = 0x7f0000000000;
@@ -382,10 +398,10 @@ int main(int argc, char **argv)
 		synth_close(s, SYNTH_COMPLETED);
 		return 0;
 	}
-	if (!strcmp(argv[3], "beside")) {
+	if (!strcmp(argv[3], "beside") || !strcmp(argv[3], "fraction")) {
 		s = synth_new(argv[1], 0, 4242);
 		synth_capability(s, "pytorch", release);
-		lack_beside(s, sl_fit_new(&machine, &sl_fit_defaults));
+		(*argv[3] == 'b' ? lack_beside : pass_fraction)(s, sl_fit_new(&machine, &sl_fit_defaults));
 		synth_close(s, SYNTH_COMPLETED);
 		return 0;
 	}

@@ -393,6 +393,19 @@ class Fit(unittest.TestCase):
             self.assertIn("whether it fits in 1.00 GiB is not known", gate[1].stdout)
             self.assertEqual("outside of PyTorch's allocator, and what follows is not known" in changes, not goes_on)
 
+    def test_a_memory_fraction_that_is_told_explains_the_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording(folder, "2.14", "fraction")
+            said = [fit(folder, "--capacity", "104M,8G", "--settings", settings) for settings in ("", "per_process_memory_fraction:0.9",
+                                                                                              "per_process_memory_fraction:0.5")]
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"NO_SAMPLE": "1"}):
+            recording(folder, "2.14", "fraction")
+            report = json.loads(subprocess.run([ANALYZE, "--json", folder], capture_output=True, text=True, check=True).stdout)
+        self.assertEqual([one["reproduces"] for one in said], [False, False, True])
+        self.assertEqual([run["fits"] for run in said[2]["runs"]], [False, None])
+        finding, = [one for one in report["findings"] if one["id"] == "oom.full"]
+        self.assertIn("PyTorch's own limit refused, not the device: 40.0 MiB were reserved", json.dumps(finding))
+
     def test_that_a_memory_fraction_is_not_seen_is_said(self):
         for release, blind, told in (("2.14", "1", True), ("2.14", "", False), ("2.9", "1", False)):
             with tempfile.TemporaryDirectory() as folder:
