@@ -187,6 +187,8 @@ void sl_watcher_ended(pid_t pid);
 
 /* Counts this run's traces in its folder.  paths, if not NULL: receives the folders that hold them, from malloc, ended by NULL. */
 unsigned sl_recorded_count(const struct sl_launch *run, char ***paths);
+/* Events that rings of this run's unfinished traces count as lost. */
+uint64_t sl_recorded_lost(const struct sl_launch *run);
 
 /* The run's folder as a glob pattern, in which each placeholder matches anything. */
 void sl_recorded_pattern(const char *directory, char *pattern, size_t size);

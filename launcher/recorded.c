@@ -77,6 +77,31 @@ static size_t read_from_ring(const char *trace, char *text, size_t size)
 	return bytes;
 }
 
+uint64_t sl_recorded_lost(const struct sl_launch *run)
+{
+	static struct sl_ringfile head;
+	static char header[512 << 10];
+	uint64_t lost = 0;
+	char pattern[8192];
+	glob_t found;
+
+	sl_recorded_pattern(run->directory, pattern, sizeof(pattern) - 32);
+	strcat(pattern, "/rank-*" SL_RING_SUFFIX);
+	if (glob(pattern, 0, NULL, &found))
+		return 0;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		int fd = open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		size_t bytes = fd < 0 ? 0 : sl_recorded_in_ring(fd, &head, header, sizeof(header));
+
+		if (fd >= 0)
+			close(fd);
+		if (bytes && sl_recorded_names(header, bytes, run->run_id))
+			lost += atomic_load(&head.gap_events);
+	}
+	globfree(&found);
+	return lost;
+}
+
 /* Looks for the pair "run_id": id as msgpack writes short strings; ids have at most 160 bytes. */
 bool sl_recorded_names(const void *header, size_t bytes, const char *run_id)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/launcher.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
@@ -181,6 +182,7 @@ static int say_recorded(struct sl_launch *run, int status)
 	int verdict = 0;
 	char **folders, path[4096];
 	unsigned count;
+	uint64_t lost;
 
 	learn_run(run);
 	count = sl_recorded_count(run, &folders);
@@ -195,6 +197,9 @@ static int say_recorded(struct sl_launch *run, int status)
 	else if (!run->options.quiet)
 		fprintf(stderr, "stormlog: %u process%s recorded.  stormlog-analyze %s\n", count, count == 1 ? "" : "es",
 			sl_shell_word(path, sizeof(path), strchr(run->options.output, '%') ? folders[0] : shown_folder(run)));
+	lost = count ? sl_recorded_lost(run) : 0;
+	if (lost && !run->options.quiet)
+		fprintf(stderr, "stormlog: %" PRIu64 " events were lost, as on a full disk: figures are at least.\n", lost);
 	if (count && run->report)
 		analyze(run, "report", folders);
 	else if (count && status && !run->options.quiet && sl_paths_analyzer(path, sizeof(path)))

@@ -186,7 +186,9 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	sl_owners_sort(&owners);
 	for (uint32_t row = owners.share.item[0].child; row; row = owners.share.item[row].sibling)
 		listed += owners.share.item[row].bytes;
-	answer->table.moment = model->snapshot ? "reserved, at the peak" : "held, at the peak";
+	answer->table.moment = model->snapshot			      ? "reserved, at the peak"
+			       : sl_trace_lost_events(process->trace) ? "held at least, at the peak"
+								      : "held, at the peak";
 	put_rows(answer, &owners, listed > device->known_peak ? listed : device->known_peak);
 	if (listed < device->known_peak)
 		sl_answer_row(answer, device->known_peak - listed, "others", NULL);

@@ -216,7 +216,7 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 	order = sl_order_new(trace);
 	while ((item = sl_order_next(order)))
 		sl_replay_apply(model, item);
-	sl_replay_end(model);
+	sl_replay_end(model, sl_trace_lost_events(trace));
 	sl_damage_print(&trace->damage);
 	sl_missing_say_newer(trace, &printer->newer);
 	sl_order_free(order);

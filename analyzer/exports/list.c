@@ -17,7 +17,7 @@ void sl_export_replay(struct sl_merge *merge)
 	while (sl_merge_next(merge))
 		;
 	for (unsigned i = 0; i < merge->count; i++)
-		sl_replay_end(merge->processes[i].process.model);
+		sl_replay_end(merge->processes[i].process.model, sl_trace_lost_events(merge->processes[i].process.trace));
 }
 
 uint64_t sl_export_weight(const struct sl_merge_process *process, const struct sl_site *site, enum sl_weigh weigh)

@@ -226,7 +226,7 @@ static void put_processes(struct base *base)
 		struct sl_merge_process *p = &base->job->merge->processes[i];
 		const struct sl_header *h = &p->process.trace->header;
 
-		sl_replay_end(p->process.model);
+		sl_replay_end(p->process.model, sl_trace_lost_events(p->process.trace));
 		insert(base, processes,
 		       "intittt"
 		       "uu",

@@ -256,7 +256,7 @@ static void end(struct sl_followed *followed)
 	struct sl_process *process = &followed->process;
 	uint64_t last = process->model->now_ns, footer = process->trace->footer_ns;
 
-	sl_replay_end(process->model);
+	sl_replay_end(process->model, sl_trace_lost_events(process->trace));
 	if (sl_trace_ended(process->trace) == SL_ENDED_FAILED || sl_trace_ended(process->trace) == SL_ENDED_KILLED)
 		sl_replay_failed(process->model);
 	process->ended_unix_ns = sl_process_unix(process, last > footer ? last : footer);

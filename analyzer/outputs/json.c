@@ -126,6 +126,7 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 		sl_json_known_uint(j, "total_bytes", device->total_bytes);
 		sl_json_known_uint(j, "used_peak_bytes", device->used_peak_bytes);
 		sl_json_known_uint(j, "known_peak_bytes", device->known_peak_bytes);
+		sl_json_bool(j, "partial", device->partial);
 		sl_json_known_uint(j, "hidden_peak_bytes", device->hidden_peak_bytes);
 		sl_json_string(j, "source", device->source);
 		sl_json_string(j, "hidden_figure",

@@ -119,7 +119,7 @@ static void replay(struct job *job, struct sl_process *process)
 	}
 	sl_order_free(order);
 	sl_survivors_end(process->model);
-	sl_replay_end(process->model);
+	sl_replay_end(process->model, sl_trace_lost_events(trace));
 	if (sl_trace_ended(trace) == SL_ENDED_FAILED || sl_trace_ended(trace) == SL_ENDED_KILLED)
 		sl_replay_failed(process->model);
 	sl_late_unwinder_name(process->model);

@@ -509,6 +509,10 @@ static void measure(struct sl_report *report, struct sl_shared_device *device)
 	}
 	for (unsigned i = 0; device->figure > SL_FIGURE_DEVICE && i < device->process_count; i++)
 		device->hidden_peak_bytes += device->hidden_peak_bytes != SL_UNKNOWN ? unsampled(report, device, i) : 0;
+	for (unsigned i = 0; i < device->process_count; i++)
+		device->partial |= sl_trace_lost_events(report->processes[device->processes[i]].trace) != 0;
+	if (device->partial)
+		device->hidden_peak_bytes = SL_UNKNOWN;
 	if (users.skipped)
 		sl_report_warn(
 			report,

@@ -245,6 +245,7 @@ struct sl_shared_device {
 	int device;								    /* ordinal in the first of its processes */
 	uint64_t total_bytes, used_peak_bytes, known_peak_bytes, hidden_peak_bytes; /* SL_UNKNOWN */
 	uint64_t hidden_peak_unix_ns;
+	bool partial; /* events of its processes were lost: what is known was at least that, and what was hidden is unknown */
 	enum sl_figure figure; /* the figure that tells what is hidden */
 	/* processes that were not recorded, and their sum in the sample in which it was largest; 0: unknown */
 	unsigned others;

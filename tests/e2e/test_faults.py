@@ -82,6 +82,24 @@ class Faults(unittest.TestCase):
         said, _ = self.mounted("size=5m")
         self.assertIn("1 process recorded", said)
 
+    def test_what_lost_events_held_is_not_called_hidden(self):
+        """The disk is full long before the program allocates 512 MiB more: those are no context and no other process."""
+        if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode:
+            self.skipTest("nothing can be mounted here")
+        os.mkdir(self.traces)
+        out = os.path.join(self.folder, "out")
+        program = [sys.executable, os.path.join(e2e.HERE, "..", "apps", "script.py"), "alloc=256", "calls=400000", "alloc=512", "sleep=1"]
+        shell = "mount -t tmpfs -o size=6m none $0 && { \"$@\"; } && %s -q -o %s $0/t" % (e2e.ANALYZE, out)
+        done = subprocess.run(["unshare", "-m", "sh", "-c", shell, self.traces, e2e.RUN, "-o", self.traces + "/t", "--", *program],
+                              env=dict(os.environ, LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=os.path.join(self.folder, "sim")), capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(out + "/report.json") as file:
+            report = json.load(file)
+        lost = report["processes"][0]["lost_events"]
+        self.assertGreater(lost, 0)
+        self.assertIn("stormlog: %d events were lost" % lost, done.stderr)
+        self.assertEqual([(device["partial"], device["hidden_peak_bytes"]) for device in report["run"]["devices"]], [(True, None)])
+
     def test_a_read_only_file_system(self):
         said, _ = self.mounted("ro")
         self.assertRegex(said, "nothing recorded: .*Read-only file system")

@@ -401,9 +401,9 @@ void sl_replay_apply(struct sl_model *model, const struct sl_item *item)
 	model->item = NULL;
 }
 
-void sl_replay_end(struct sl_model *model)
+void sl_replay_end(struct sl_model *model, bool lost)
 {
-	sl_samples_end(model);
+	sl_samples_end(model, lost);
 	sl_labels_finish(model);
 	sl_timeline_end(&model->timeline, model->now_ns);
 	SL_TRIM(&model->sites);

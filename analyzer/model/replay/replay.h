@@ -15,8 +15,8 @@ void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded);
 
 void sl_replay_apply(struct sl_model *model, const struct sl_item *item);
 
-/* To be called after the last item: closes lines and ranges. */
-void sl_replay_end(struct sl_model *model);
+/* To be called after the last item: closes lines and ranges.  lost: events were lost, so that it is unknown what is hidden. */
+void sl_replay_end(struct sl_model *model, bool lost);
 /* Called if the program did not end well: then a smaller size that another function got after an error was not enough. */
 void sl_replay_failed(struct sl_model *model);
 
@@ -142,7 +142,7 @@ const struct sl_live *sl_objects_limited_pool(const struct sl_model *model, uint
 void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
 /* Called at the end: uses the last sample of each device. */
-void sl_samples_end(struct sl_model *model);
+void sl_samples_end(struct sl_model *model, bool lost);
 void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
 void sl_ooms_torch(struct sl_model *model, const struct sl_item *item);

@@ -246,9 +246,19 @@ void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample)
 		host(model, sample);
 }
 
-void sl_samples_end(struct sl_model *model)
+/* What lost events held counts as hidden: nothing is known of it. */
+static void forget_hidden(struct sl_device_state *device)
+{
+	device->hidden_peak_bytes = device->hidden_last_bytes = SL_UNKNOWN;
+	device->hidden_line = NULL;
+}
+
+void sl_samples_end(struct sl_model *model, bool lost)
 {
 	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
-		if (model->devices[i])
+		if (model->devices[i]) {
 			settle(model, model->devices[i]);
+			if (lost)
+				forget_hidden(model->devices[i]);
+		}
 }
