@@ -431,10 +431,12 @@ bool sl_logs_are(char *const *paths);
 /* True: a path is neither text nor anything known, which was printed. */
 bool sl_logs_refuse(char *const *paths);
 int sl_logs_report(char *const *paths, const struct sl_report_options *options);
+/* Prints what the servers of two logs say of themselves, beside each other. */
+int sl_logs_diff(char *const *paths, bool json);
 /* Reads and judges them as ranks of one run; NULL: the reason was printed. */
 struct sl_log *sl_logs_read(char *const *paths, bool quiet);
-/* The member "log" of the open object. */
-void sl_logs_json(struct sl_json *j, const struct sl_log *log);
+/* A member of the open object. */
+void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log);
 
 /* Which part of the work this process does: from an option, or from what srun, mpirun or a job array put into the environment. */
 struct sl_shard {

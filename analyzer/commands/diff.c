@@ -439,7 +439,8 @@ static int run(struct sl_arguments *parsed)
 		status = open_catalogue(&c, parsed->paths, parsed->path_count);
 	if (status < 0) {
 		go_inside(&c, parsed);
-		status = compare(&c, parsed->paths, counts);
+		status = counts[0] == 1 && counts[1] == 1 && sl_logs_are(parsed->paths) ? sl_logs_diff(parsed->paths, c.json)
+											: compare(&c, parsed->paths, counts);
 	}
 	comparison_free(&c);
 	return status;

@@ -6,6 +6,7 @@
 
 #include "analyzer/answer/log.h"
 #include "analyzer/base/escape.h"
+#include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/commands/commands.h"
@@ -93,7 +94,9 @@ static void put_line(struct sl_json *j, const struct sl_log_failure *f)
 	sl_json_string(j, "line", frame ? line : NULL);
 }
 
-void sl_logs_json(struct sl_json *j, const struct sl_log *log)
+static const enum sl_log_figure parts[] = {SL_LOG_weights, SL_LOG_activations, SL_LOG_kv_cache, SL_LOG_graphs, SL_LOG_non_torch};
+
+void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 {
 	static const struct {
 		const char *key;
@@ -101,12 +104,10 @@ void sl_logs_json(struct sl_json *j, const struct sl_log *log)
 	} bytes[] = {{"asked_bytes", SL_LOG_asked},	    {"free_bytes", SL_LOG_free},
 		     {"total_bytes", SL_LOG_total},	    {"process_bytes", SL_LOG_process},
 		     {"allocated_bytes", SL_LOG_allocated}, {"reserved_unallocated_bytes", SL_LOG_unallocated}};
-	static const enum sl_log_figure parts[] = {SL_LOG_weights, SL_LOG_activations, SL_LOG_kv_cache, SL_LOG_graphs,
-						   SL_LOG_non_torch};
 	const struct sl_log_failure *f = log->told;
 	bool ledger = false;
 
-	sl_json_object(j, "log");
+	sl_json_object(j, key);
 	sl_json_string(j, "form", sl_log_form_name(log->form));
 	sl_json_string(j, "verdict", sl_log_verdict_name(log->verdict));
 	sl_json_string(j, "cause", sl_log_cause_name(log->cause));
@@ -155,7 +156,7 @@ int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 		struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
 
 		sl_json_document(j, "stormlog.log", 1);
-		sl_logs_json(j, log);
+		sl_logs_json(j, "log", log);
 		sl_face_json(j, "answer", answers);
 		fine = sl_json_finish(j);
 	} else if (!options->quiet) {
@@ -166,4 +167,67 @@ int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 	sl_answers_free(answers);
 	sl_log_free(log);
 	return fine && !fflush(stdout) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+}
+
+/* The part that grew most between two accounts; -1: none did. */
+static int grown(struct sl_log *const logs[2])
+{
+	int64_t most = 0;
+	int part = -1;
+
+	for (unsigned i = 0; i < SL_COUNT(parts); i++) {
+		uint64_t before = logs[0]->ledger[parts[i]], after = logs[1]->ledger[parts[i]];
+
+		if (before == SL_LOG_UNKNOWN || after == SL_LOG_UNKNOWN || (int64_t)(after - before) <= most)
+			continue;
+		most = (int64_t)(after - before);
+		part = (int)i;
+	}
+	return part;
+}
+
+static const char *say_part(char *out, uint64_t bytes)
+{
+	return bytes == SL_LOG_UNKNOWN ? "-" : sl_format_size(out, bytes);
+}
+
+static bool put_diff(struct sl_log *const logs[2], bool json)
+{
+	int part = grown(logs);
+	char before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
+
+	if (json) {
+		struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+
+		sl_json_document(j, "stormlog.log_diff", 1);
+		sl_logs_json(j, "before", logs[0]);
+		sl_logs_json(j, "after", logs[1]);
+		sl_json_string(j, "grew", part < 0 ? NULL : sl_log_figure_name(parts[part]));
+		return sl_json_finish(j);
+	}
+	sl_escape_print(stdout, "  %-12s %11s %11s\n", "", "before", "after");
+	for (unsigned i = 0; i < SL_COUNT(parts); i++)
+		sl_escape_print(stdout, "  %-12s %11s %11s%s\n", sl_log_figure_name(parts[i]),
+				say_part(before, logs[0]->ledger[parts[i]]), say_part(after, logs[1]->ledger[parts[i]]),
+				(int)i == part ? "   <- grew most" : "");
+	sl_escape_print(stdout, "  verdict: %s, then %s\n", sl_log_verdict_name(logs[0]->verdict),
+			sl_log_verdict_name(logs[1]->verdict));
+	return true;
+}
+
+int sl_logs_diff(char *const *paths, bool json)
+{
+	struct sl_log *logs[2] = {0};
+	int status = SL_EXIT_FINE;
+
+	for (unsigned i = 0; i < 2 && status == SL_EXIT_FINE; i++) {
+		logs[i] = sl_logs_read((char *const[]){paths[i], NULL}, json);
+		status = logs[i] ? status : SL_EXIT_UNREADABLE;
+	}
+	if (status == SL_EXIT_FINE && (!put_diff(logs, json) || fflush(stdout)))
+		status = SL_EXIT_UNSAVED;
+	for (unsigned i = 0; i < 2; i++)
+		if (logs[i])
+			sl_log_free(logs[i]);
+	return status;
 }

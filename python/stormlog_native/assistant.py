@@ -131,6 +131,10 @@ def serve(path: str) -> None:
         further = [tool for name, tool in ABOUT.items() if blocks(screen, name)]
         return cut(screen, ", ".join(dict.fromkeys([*further, "who_held(run, at='peak')"])))
 
+    def read_log(file: str) -> str:
+        """What a program's log tells of its memory, where no recording is: the line that asked, why, what to change."""
+        return cut(folder.ask("report", *folder.run(file)), "record the program with the command of the last line")
+
     def who_held(run: str, at: Union[str, float] = "peak", by: str = "place", depth: int = 1) -> str:
         """Who held the memory at a time, as a tree of callers. at: peak, end, oom, or seconds since the start.
         by: place, library, stack, label, thread, rank, device, function, role, name. depth: how many callers."""
@@ -164,6 +168,6 @@ def serve(path: str) -> None:
         """Each entry of a range (step_#, a module's name, '*' for all): start, duration, memory before, after and at its peak."""
         return cut(folder.ask("table", "--entries=" + label, *folder.run(run)), "who_held(run, at=SECONDS) for the moment of an entry")
 
-    for work in (list_runs, answer, who_held, leaks, out_of_memory, hidden, compare, would_it_fit, entries):
+    for work in (list_runs, answer, read_log, who_held, leaks, out_of_memory, hidden, compare, would_it_fit, entries):
         tool(work)
     server.run("stdio")

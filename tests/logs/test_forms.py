@@ -266,6 +266,22 @@ code, out, err = analyze('{"schema_version": 3, "event_type": "sample", "timesta
 if code != 3 or "events.jsonl:1:" not in err:
     FAILED.append("damaged telemetry")
     print(f"damaged telemetry: {code} {out} {err}")
+def ledger(weights, cache):
+    return f"Model loading took {weights} GiB memory\nAvailable KV cache memory: {cache} GiB\nINFO:     Application startup complete.\n"
+
+
+if not LOOK:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in (("old.log", ledger("14.98", "5.19")), ("new.log", ledger("15.49", "4.60"))):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(content)
+        pair = [os.path.join(folder, name) for name in ("old.log", "new.log")]
+        out = subprocess.run([ANALYZE, "diff", "--json", *pair], stdout=subprocess.PIPE).stdout
+        told = json.loads(out)
+        text = subprocess.run([ANALYZE, "diff", *pair], stdout=subprocess.PIPE).stdout.decode()
+        if told["grew"] != "weights" or not near(told["after"]["ledger"]["weights"], 15.49 * GIB) or "15.5 GiB   <- grew most" not in text:
+            FAILED.append("diff")
+            print(out, text)
 GOLDEN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "golden")
 for folder, _, names in os.walk(GOLDEN):  # what had a reader keeps it
     for name in names:
