@@ -135,7 +135,7 @@ static bool is_copy(const struct sl_log_failure *a, const struct sl_log_failure 
 		       a->figure[SL_LOG_free] == b->figure[SL_LOG_free] &&
 		       a->figure[SL_LOG_allocated] == b->figure[SL_LOG_allocated];
 
-	if (a->handled)
+	if (a->handled || (a->form == SL_LOG_FORM_host) != (b->form == SL_LOG_FORM_host))
 		return false;
 	if (a->rank >= 0 && b->rank >= 0)
 		return a->rank == b->rank;

@@ -212,6 +212,8 @@ case("kernel", "Nov 29 10:21:13 gpu7 kernel: Out of memory: Killed process 4711 
      cause="pinned_or_host_memory", asked_bytes=None)
 case("allocator of the host", oom("[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 48318382080 bytes. Error code 12 (Cannot allocate memory)",
                                   kind="RuntimeError"), form="host", asked_bytes=45 * GIB, verdict="host_memory", line="/home/u/job/train.py:61")
+case("slurm, old", "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=12.0 cgroup. Some of your processes may have been killed by the cgroup out-of-memory handler.", form="host", count=1,
+     verdict="host_memory", says=["--mem"])
 case("kubernetes", "    State:          Terminated\n      Reason:       OOMKilled\n      Exit Code:    137", form="host", verdict="host_memory", says=["resources.limits.memory"])
 case("worker", "RuntimeError: DataLoader worker (pid 3345) is killed by signal: Killed.", form="host", verdict="host_memory", says=["--shm-size"])
 
