@@ -15,6 +15,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/proof.h"
 #include "analyzer/report/leak_words.h"
+#include "analyzer/report/operator.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/devices.h"
@@ -324,10 +325,18 @@ static struct sl_fit_process *requests_of(struct requests *requests, struct sl_p
 	return &requests->fit;
 }
 
+/* True: what is held is not above what was held before. */
+static bool held_before(const struct sl_oom *oom)
+{
+	const struct sl_surge *rise = &oom->device_rise;
+
+	return rise->count && rise->bytes <= rise->most + oom->asked_bytes;
+}
+
 /*
  * True: with segments that can grow, the replay fits this request and the known rest of its step into the same device. *replayed:
  * false where the replay does not reproduce the recording: a pool with rules of its own, as that of tests/diagnosis/seen/nectar.c.
- * There the unused pieces together are larger than the request.
+ * There the unused pieces together are larger than the request, and an earlier rise, which passed, was as high.
  */
 static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *oom, bool *replayed)
 {
@@ -346,7 +355,7 @@ static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *o
 		sl_fit_proof_free(&proof);
 	}
 	*replayed = fits;
-	return fits || unlike;
+	return fits || (unlike && held_before(oom));
 }
 
 /* What leaks held more than lay unused: without fragments the program fails some requests later. */
@@ -698,6 +707,7 @@ static void account(struct sl_report *report, unsigned process, size_t index, st
 		sl_demand_tell(&demand, p, oom, fit);
 	}
 	account->cause = cause_of(p, oom, account, *demand.text, fit);
+	account->ran = sl_operator_of(p, oom->stack);
 	say(p, oom, account);
 	if (!account->told_later || !oom->torch.used) /* an earlier attempt of PyTorch's has the cause of the last */
 		explain(p, oom, account, &demand);

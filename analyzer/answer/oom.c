@@ -8,6 +8,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/model/state/units.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/operator.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
@@ -44,6 +45,39 @@ static void say_room(struct error *e)
 {
 	if (e->oom->asked_bytes && e->oom->free_bytes != SL_UNKNOWN)
 		WHY(e, "%s were free when %s asked %s.", e->room, e->line, e->asked);
+}
+
+#define OPERATOR_PART 10 /* of the card: a smaller request is not the reason that the card is full */
+
+/* True: nothing that led to the error was seen, but that much was asked or held. */
+static bool is_weak(enum sl_story_kind kind)
+{
+	return kind == SL_STORY_NONE || kind == SL_STORY_LARGEST || kind == SL_STORY_FIRST_PASS || kind == SL_STORY_JUMP ||
+	       kind == SL_STORY_SURGE || kind == SL_STORY_TOOK || kind == SL_STORY_HOLDER;
+}
+
+/* What ran explains a large request, or most of what was held. */
+static bool tell_operator(struct error *e)
+{
+	const struct sl_operator *ran = NULL;
+	const char *line = e->line;
+
+	if (!is_weak(e->story->kind) || !e->oom->asked_bytes || e->oom->total_bytes == SL_UNKNOWN)
+		return false;
+	if (e->oom->asked_bytes >= e->oom->total_bytes / OPERATOR_PART)
+		ran = e->account->ran;
+	if (ran) {
+		HEAD(e, "%s asks %s for %s", line, e->asked, ran->makes);
+	} else if (e->story->bytes >= e->oom->total_bytes / 2 && (ran = sl_operator_of(e->process, e->story->stack))) {
+		line = e->at;
+		HEAD(e, "%s fills the card with %s", line, ran->makes);
+	} else {
+		return false;
+	}
+	WHY(e, "%s.", ran->why);
+	say_room(e);
+	FIX(e, "%s at %s", ran->change, line);
+	return true;
 }
 
 static void tell_attempts(struct error *e)
@@ -288,6 +322,8 @@ static void (*const tellers[])(struct error *) = {
 
 static void tell_story(struct error *e)
 {
+	if (tell_operator(e))
+		return;
 	if (e->story->kind) {
 		tellers[e->story->kind](e);
 		return;
@@ -396,6 +432,8 @@ static void tell_address_space(struct error *e)
 
 static void tell_too_large(struct error *e)
 {
+	if (tell_operator(e))
+		return;
 	HEAD(e, "%s asks %s, more than the %s has", e->line, e->asked,
 	     e->oom->of_framework ? "pool"
 	     : e->oom->injected	  ? "limit"

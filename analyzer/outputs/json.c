@@ -8,6 +8,7 @@
 #include "analyzer/upstream/upstream.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/dry.h"
+#include "analyzer/report/operator.h"
 
 /* Writes what makes up the hidden peak, by name. */
 static void put_hidden(struct sl_json *j, const struct sl_report *report, const struct sl_shared_device *device)
@@ -153,6 +154,7 @@ static void put_account(struct sl_json *j, const struct sl_process *process, con
 	const struct sl_account *account = &process->accounts[oom - process->model->ooms.item];
 
 	sl_json_string(j, "cause", account->cause_text);
+	sl_json_string(j, "operator", account->ran ? account->ran->name : NULL);
 	sl_json_known_uint(j, "cached_bytes", account->cached);
 	sl_json_known_uint(j, "largest_cached_bytes", account->largest_cached);
 	sl_json_known_uint(j, "hidden_bytes", account->hidden);

@@ -151,14 +151,16 @@ struct sl_story {
 	const char *words; /* static or of the model */
 };
 
+struct sl_operator;
 struct sl_account {
 	uint64_t cached, largest_cached; /* unused memory that PyTorch kept */
 	/* memory of this process that no call named; rounding: about; aside: what its limit had the context set aside */
 	uint64_t hidden, context, modules, rounding, unexplained, aside;
-	const char *context_bound; /* sl_sample_wait_context_bound() */
-	bool about;		   /* what was free then follows from an earlier sample */
-	uint64_t own_limit;	   /* of PyTorch's that refused; SL_UNKNOWN: of unknown size; 0: none did */
-	uint64_t others_bytes;	   /* sum over `others`, limited to what the device had room for */
+	const struct sl_operator *ran; /* what asked, by report/operator.h; NULL: not known */
+	const char *context_bound;     /* sl_sample_wait_context_bound() */
+	bool about;		       /* what was free then follows from an earlier sample */
+	uint64_t own_limit;	       /* of PyTorch's that refused; SL_UNKNOWN: of unknown size; 0: none did */
+	uint64_t others_bytes;	       /* sum over `others`, limited to what the device had room for */
 	struct {
 		int64_t pid, rank; /* rank -1: none or not recorded */
 		uint64_t bytes;

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What ran when a stack asked for memory, and why that takes much: a row of operators.def.  A recorded failure has the native frames
+ * that it needs; a block of PyTorch has its Python frames alone, and then only functions of packages are known.
+ */
+#pragma once
+
+#include "analyzer/report/report.h"
+
+/* Texts are static.  makes: "attention scores"; why: a sentence without its end; change: an imperative, to be followed by "at LINE". */
+struct sl_operator {
+	const char *name, *makes, *why, *change;
+};
+
+/* Looks at the frames inside the program's innermost own line.  NULL: no row says what ran.  Main thread only. */
+const struct sl_operator *sl_operator_of(struct sl_process *process, struct sl_stack stack);
