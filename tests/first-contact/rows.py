@@ -89,8 +89,8 @@ ROWS = [
     Row("README.md", "stormlog-run --check -- CMD", (program("cuda.py"),), {"CMD": "python train.py"}, says=("libcudart",)),
     Row("README.md", "LD_PRELOAD=", (program("cuda.py"), forget), {"/path/to": "$AGENT"}),
     Row("README.md", "stormlog-analyze fit --capacity 350M,400M traces", (recording("tests/golden/gpu/torch-fit"),), status=1),
-    Row("README.md", "train.py  pid", (forget,), exact=True, environment={"SIM_VRAM": "8G"}, run=(
-        "stormlog-run -q -o traces -- sh -c '$EXAMPLES/solver; exec python $SOURCE/examples/train.py' || [ $? = 1 ]", "stormlog-analyze traces")),
+    Row("README.md", "train.py  pid", (program("../../../examples/train.py"), forget), exact=True, environment={"SIM_VRAM": "8G"}, run=(
+        "stormlog-run -q -o traces -- sh -c '$EXAMPLES/solver; exec python train.py' || [ $? = 1 ]", "stormlog-analyze traces")),
     # doc/cases
     Row("out-of-memory.md", "stormlog-analyze traces/", (recording("tests/real-gpu/cases/depth_validation/shared-device"),), exact=True),
     Row("out-of-memory.md", "stormlog-analyze diff before/ after/", (recording("tests/real-gpu/cases/depth_validation/shared-device", "before", "after"),)),
@@ -122,6 +122,7 @@ ROWS = [
     Row("assistant.md", "/path/to/venv/bin/python -m stormlog_native mcp", **SERVED),
     # any page
     Row("", "stormlog-analyze snapshot.pickle", (snapshot,)),
+    Row("", "stormlog-analyze job.log", (program("train.log", "job.log"),)),
     Row("", "stormlog-run --dry", (program("dry.py"), forget)),
     Row("", "stormlog-run ", (program("cuda.py"), forget)),
     Row("", "stormlog-analyze "),
