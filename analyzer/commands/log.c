@@ -19,7 +19,8 @@ static bool is_standard_input(const char *path)
 
 static enum sl_log_kind kind_of(const char *path)
 {
-	FILE *file = is_standard_input(path) ? NULL : sl_paths_open_file(path);
+	/* what has a snapshot's name is one, or says why it is none */
+	FILE *file = is_standard_input(path) || sl_names_may_be_snapshot(path) ? NULL : sl_paths_open_file(path);
 	enum sl_log_kind kind = file ? sl_log_kind_of_file(file) : is_standard_input(path) ? SL_LOG_IS_TEXT : SL_LOG_IS_RECORDS;
 
 	if (file)

@@ -144,7 +144,7 @@ struct sl_log {
 struct sl_log *sl_log_new(void);
 void sl_log_free(struct sl_log *log);
 
-/* Reads one text more, as another process.  progress gets the bytes of the file read so far; it may be NULL.  NULL: fine, else why. */
+/* Reads one text more, as another process.  progress, or NULL, gets the bytes of the file read so far.  NULL: fine, else why. */
 const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (*progress)(uint64_t read));
 void sl_log_judge(struct sl_log *log);
 
