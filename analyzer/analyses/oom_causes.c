@@ -60,7 +60,8 @@ static bool tell_limit(struct sl_oom_causes *story, struct sl_process *process, 
 		snprintf(times, sizeof(times), "it grew, by %llu raises: ", (unsigned long long)state->limit_raised);
 	snprintf(story->text, sizeof(story->text), "%shidden memory has %s, for which the limit was raised at %s", times, what,
 		 where);
-	story->fact = (struct sl_story){.kind = SL_STORY_LIMIT, .stack = state->limit_stack, .bytes = takes};
+	story->fact = (struct sl_story){
+		.kind = SL_STORY_LIMIT, .stack = state->limit_stack, .bytes = takes, .count = state->limit_raised};
 	if (asks)
 		snprintf(story->advice, sizeof(story->advice), "lower that limit when it is no longer needed");
 	else

@@ -9,7 +9,8 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 
-#define HIDDEN_PART 4 /* hidden memory is a verdict if it is at least one of so many parts of what the program's calls hold */
+#define HIDDEN_PART 4  /* hidden memory is a verdict if it is at least one of so many parts of what the calls hold */
+#define HIDDEN_CARD 64 /* and of the card */
 
 /* The first clause of a finding's sentence. */
 static void put_clause(char *out, size_t size, const char *text)
@@ -55,6 +56,7 @@ static void add_text(struct sl_make *make, const struct sl_finding *finding, enu
 
 	put_clause(clause, sizeof(clause), finding->text);
 	sl_answer_headline(answer, "%s", clause);
+	sl_answer_brief(answer, "%s%s", !strcmp(finding->id, "ranks.stray_context") ? "stray context: " : "", clause);
 	sl_answer_say(answer, SL_LABEL_WHY, "%s", rest_of(finding->text) ?: finding->text);
 	if (finding->advice)
 		sl_answer_say(answer, SL_LABEL_FIX, "%s", finding->advice);
@@ -108,6 +110,7 @@ static void add_hidden(struct sl_make *make, const struct sl_finding *finding)
 	bool contexts = strstr(finding->text, "contexts at once");
 	uint64_t bytes = finding->bytes;
 	struct sl_answer *answer;
+	bool worth;
 
 	for (unsigned i = 0; i < make->report->device_count && !state; i++)
 		if (make->report->devices[i].device == finding->device) {
@@ -115,8 +118,12 @@ static void add_hidden(struct sl_make *make, const struct sl_finding *finding)
 			if (limit && state)
 				bytes = make->report->devices[i].hidden_peak_bytes;
 		}
-	if (!(limit || pool || contexts) || (bytes != SL_UNKNOWN && state && bytes * HIDDEN_PART < state->known_peak)) {
-		sl_answers_note(make->to, "%s", finding->text);
+	worth = bytes == SL_UNKNOWN || !state || state->total_bytes == SL_UNKNOWN || bytes * HIDDEN_CARD >= state->total_bytes;
+	if (!(limit || pool || contexts) || !worth || (bytes != SL_UNKNOWN && state && bytes * HIDDEN_PART < state->known_peak)) {
+		if (bytes == SL_UNKNOWN || !state || bytes * HIDDEN_PART >= state->known_peak)
+			*SL_PUSH(&make->hints) = finding;
+		else
+			sl_answers_note(make->to, "%s", finding->text);
 		return;
 	}
 	answer = add(make, finding, SL_WORD_HIDDEN, limit ? "raises the limit" : pool ? "sets the threshold" : "makes contexts");
@@ -171,7 +178,7 @@ static const struct {
 	{"hidden.place", add_hidden, 0, NULL},
 	{"memory.retried", add_retried, 0, NULL},
 	{"ranks.outlier", NULL, SL_WORD_UNEVEN, "made here"},
-	{"ranks.stray_context", NULL, SL_WORD_UNEVEN, "first use"},
+	{"ranks.stray_context", NULL, SL_WORD_UNEVEN, "stray context"},
 	{"stray.threads", NULL, SL_WORD_UNEVEN, "first use"},
 	{"host.killed", NULL, SL_WORD_HOST_MEMORY, NULL},
 };
@@ -187,15 +194,10 @@ static bool is_told_elsewhere(const char *id)
 	return !strncmp(id, "oom.", 4);
 }
 
-/* Worth a look where nothing is wrong. */
-static bool is_hint(const char *id)
+/* What nobody would look for where nothing is wrong: handles that hold little, and neighbours, which the card's row has. */
+static bool is_aside(const char *id)
 {
-	static const char *const ids[] = {"memory.rising", "memory.spike", "memory.overlap", "ranks.share_device"};
-
-	for (size_t i = 0; i < SL_COUNT(ids); i++)
-		if (!strcmp(id, ids[i]))
-			return true;
-	return false;
+	return !strcmp(id, "memory.handles") || !strcmp(id, "device.neighbour");
 }
 
 /* True: an earlier finding of another process has the same id at the same line. */
@@ -229,7 +231,7 @@ void sl_make_findings(struct sl_make *make)
 			tellers[k].tell(make, finding);
 		else if (k < SL_COUNT(tellers))
 			add_text(make, finding, tellers[k].word, tellers[k].mark);
-		else if (is_hint(finding->id))
+		else if (!is_aside(finding->id))
 			*SL_PUSH(&make->hints) = finding;
 		else if (finding->advice)
 			sl_answers_note(make->to, "%s: %s", finding->text, finding->advice);

@@ -57,7 +57,7 @@ void sl_make_pace(char *out, size_t size, const struct sl_process *process, cons
 	else if (pace.steps > 0 && pace.whole && pace.steps < 2.5)
 		snprintf(out, size, "%s of every second %s", amount, step);
 	else if (pace.steps > 0 && pace.whole)
-		snprintf(out, size, "%s every %.0f %ss", amount, pace.steps, step);
+		snprintf(out, size, "%s every %.0f %s%s", amount, pace.steps, step, !strcmp(step, "pass") ? "es" : "s");
 	else if (pace.steps > 0 || pace.at_once || process->trace->header.dry_count || process->model->snapshot || pace.ns < 1e6)
 		snprintf(out, size, "%s", kept->bytes != SL_UNKNOWN && kept->bytes ? SL_ANSWER_SIZE(kept->bytes) : amount);
 	else

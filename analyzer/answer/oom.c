@@ -166,7 +166,8 @@ static void tell_took(struct error *e)
 	tell_plain(e);
 	WHY(e, "%s made %s and gave none of it back.", e->at, e->bytes);
 	sl_answer_say(e->answer, SL_LABEL_OPEN,
-		      "whether that is a leak, what it loads, or one step: memory only rose until the error");
+		      "whether that is a leak, what it loads, or one step%s: memory only rose until the error",
+		      e->story->words ? ", or chunks of its own allocator, which may be fragmented" : "");
 }
 
 static void tell_surge(struct error *e)
@@ -179,7 +180,7 @@ static void tell_surge(struct error *e)
 
 static void tell_teeth(struct error *e)
 {
-	HEAD(e, "%s takes more in each pass, %.2g times the first by now", e->at, e->story->times);
+	HEAD(e, "%s grows from pass to pass, %.2g times the first by now", e->at, e->story->times);
 	WHY(e, "each of %s rises there was higher than all before, from %s to %s.", SL_NUMBER(e->story->count), e->before,
 	    e->bytes);
 	FIX(e, "bound what a pass gathers at %s", e->at);
@@ -196,7 +197,8 @@ static void tell_jump(struct error *e)
 static void tell_larger(struct error *e)
 {
 	HEAD(e, "requests of %s grow from %s to %s", e->at, e->before, e->bytes);
-	WHY(e, "they are larger in each quarter of the run than in the one before.");
+	WHY(e, "they are %.2g times as large in the last quarter of the run as in the first.",
+	    (double)e->story->bytes / (double)e->story->before);
 	say_room(e);
 	FIX(e, "bound the size of %s, such as a batch or a length", e->at);
 }
@@ -214,6 +216,9 @@ static void tell_holder(struct error *e)
 	tell_plain(e);
 	WHY(e, "%s made %s in %s block%s and gave none back.", e->at, e->bytes, SL_NUMBER(e->story->count),
 	    e->story->count == 1 ? "" : "s");
+	if (e->oom->place_births && e->oom->asked_bytes > e->oom->place_most)
+		WHY(e, "This request is %.2g times the largest before at its line.",
+		    (double)e->oom->asked_bytes / (double)e->oom->place_most);
 	FIX(e, "hold less at %s, or ask for less at %s", e->at, e->line);
 }
 
@@ -444,7 +449,8 @@ static void tell_too_large(struct error *e)
 				 : "card",
 	    SL_ANSWER_SIZE(e->oom->total_bytes));
 	if (e->story->kind == SL_STORY_LARGEST || e->story->kind == SL_STORY_REQUEST || e->story->kind == SL_STORY_STEP)
-		WHY(e, "The largest before was %s.", e->before);
+		WHY(e, "It is %.2g times the largest request before, %s.", (double)e->oom->asked_bytes / (double)e->story->before,
+		    e->before);
 	FIX(e, "check what the size of %s comes from: a batch, a shape, a count", e->line);
 }
 
@@ -488,6 +494,9 @@ static void tell_unasked(struct error *e)
 		WHY(e, "%u contexts of others take %s each at most.", e->account->contexts,
 		    SL_ANSWER_SIZE(e->account->context_each));
 		FIX(e, "run fewer processes on this card: each makes a context there");
+	} else if (e->story->kind == SL_STORY_LIMIT) {
+		WHY(e, "The limit that %s raises grew, %s times by now.", e->at, SL_NUMBER(e->story->count));
+		FIX(e, "lower the limit at %s when it is no longer needed", e->at);
 	} else if (e->story->kind == SL_STORY_GREW) {
 		WHY(e, "%s leaks %s.", e->at, e->bytes);
 		FIX(e, "free what %s makes when its work is done", e->at);

@@ -39,32 +39,42 @@ static unsigned take_frames(struct sl_chain *chain, const struct sl_stack_frame 
 	return count;
 }
 
-void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const char *mark, unsigned frames)
+#define HELPERS 2 /* frames inside the place: of another language they are what every line asks through */
+
+static void put_frame(struct sl_answer *answer, struct sl_process *process, const struct sl_stack_frame *frame, const char *mark)
 {
-	const struct sl_stack_frame *shown[SL_ANSWER_FRAMES];
-	struct sl_chain chain;
-	unsigned count;
+	bool line = frame->file && frame->line;
+	enum sl_source_why why = SL_SOURCE_OFF;
+	const char *source = source_of(answer, process, frame, &why);
 	char text[256], name[256];
 
-	sl_place_take(&chain, process, stack);
-	count = take_frames(&chain, shown, frames);
-	for (unsigned i = count; i--;) {
-		const struct sl_stack_frame *frame = shown[i];
-		bool line = frame->file && frame->line;
-		enum sl_source_why why = SL_SOURCE_OFF;
-		const char *source = source_of(answer, process, frame, &why);
+	name[sl_place_name(frame, name, sizeof(name) - 1)] = 0;
+	if (line && why == SL_SOURCE_CHANGED)
+		strncat(name, "  (changed since)", sizeof(name) - strlen(name) - 1);
+	sl_stacks_describe(text, sizeof(text), frame);
+	sl_answer_frame(answer, &(struct sl_answer_line){.file = line ? sl_paths_name(frame->file) : NULL,
+							 .path = line ? frame->file : NULL,
+							 .line = frame->line,
+							 .function = line ? name : text,
+							 .source = source,
+							 .mark = mark});
+}
 
-		name[sl_place_name(frame, name, sizeof(name) - 1)] = 0;
-		if (line && why == SL_SOURCE_CHANGED)
-			strncat(name, "  (changed since)", sizeof(name) - strlen(name) - 1);
-		sl_stacks_describe(text, sizeof(text), frame);
-		sl_answer_frame(answer, &(struct sl_answer_line){.file = line ? sl_paths_name(frame->file) : NULL,
-								 .path = line ? frame->file : NULL,
-								 .line = frame->line,
-								 .function = line ? name : text,
-								 .source = source,
-								 .mark = i ? NULL : mark});
-	}
+void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const char *mark, unsigned frames)
+{
+	const struct sl_stack_frame *shown[SL_ANSWER_FRAMES], *helper[HELPERS];
+	struct sl_chain chain;
+	unsigned count, helpers = 0;
+
+	sl_place_take(&chain, process, stack);
+	for (unsigned i = 0; i < chain.via_count && helpers < HELPERS; i++)
+		if (chain.count && chain.via[i]->python == chain.frame[0]->python && chain.via[i]->own)
+			helper[helpers++] = chain.via[i];
+	count = take_frames(&chain, shown, helpers && frames + helpers > SL_ANSWER_FRAMES ? SL_ANSWER_FRAMES - helpers : frames);
+	for (unsigned i = count; i--;)
+		put_frame(answer, process, shown[i], i ? NULL : mark);
+	for (unsigned i = 0; i < helpers; i++)
+		put_frame(answer, process, helper[i], NULL);
 }
 
 bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE])

@@ -96,6 +96,16 @@ static void put_blank(struct page *page)
 		fputc('\n', page->out);
 }
 
+/* True: a word that is a number ends there. */
+static bool ends_number(const char *text, size_t at)
+{
+	size_t from = at;
+
+	while (from && (isdigit((unsigned char)text[from - 1]) || text[from - 1] == '.'))
+		from--;
+	return from < at && (!from || text[from - 1] == ' ');
+}
+
 /*
  * Bytes of the text that fit into `room` columns.  It is cut at a space, but not inside "12 MiB" or "10 307"; a word that is
  * longer than the room is cut where the room ends.
@@ -109,7 +119,7 @@ static size_t bytes_fitting(const char *text, unsigned room)
 		if (begins((unsigned char)text[at]) && ++columns > room)
 			return space ? space : at;
 		if (text[at] == ' ' && at && text[at - 1] != ' ' &&
-		    !(isdigit((unsigned char)text[at - 1]) && isalnum((unsigned char)text[at + 1])))
+		    !(ends_number(text, at) && isalnum((unsigned char)text[at + 1])))
 			space = at;
 	}
 	return at;

@@ -125,7 +125,7 @@ enum sl_story_kind {
 	SL_STORY_RETRY,	    /* bytes: got by a failed try at `stack`, and still held */
 	SL_STORY_REQUEST,   /* the request is `times` as large as `before`, the largest of `count` at its line */
 	SL_STORY_STEP,	    /* the same, of all requests before this step */
-	SL_STORY_LIMIT,	    /* a limit of the context, raised at `stack`, has the context set `bytes` aside */
+	SL_STORY_LIMIT,	    /* a limit of the context, raised `count` times at `stack`, has the context set `bytes` aside */
 	SL_STORY_GREW,	    /* `count` lines leak, `bytes` together, most at `stack` */
 	SL_STORY_TOOK,	    /* lines took `bytes` and freed none, most at `stack`; nothing tells what for */
 	SL_STORY_SURGE,	    /* what `stack` holds rose to `bytes`, `times` the highest of `count` rises before, `before` */
