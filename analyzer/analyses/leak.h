@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A leak by births and deaths.  leak_findings.c asks five files in turn:
+ * A leak by births and deaths.  leak_findings.c asks six files in turn:
  *  - leak_trend.c judges one place.
+ *  - leak_clock.c finds what ticks while the loop around it goes on.
  *  - leak_amount.c measures how much it keeps, and how fast.
  *  - leak_rounds.c counts rounds.
  *  - leak_lines.c joins stacks of one line.
@@ -26,6 +27,9 @@ void sl_leak_measure(struct sl_kept *kept, const struct sl_model *model, const s
 
 /* Finds the process's rounds: steps with a label, else the number of births that most places have in common. */
 void sl_leak_find_rounds(struct sl_process *process);
+
+/* About how many births the track had had by then. */
+double sl_leak_births_by(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t ns);
 
 /* The rounds between the first birth of the track and its last; 0: not known, or steps have a label. */
 uint64_t sl_leak_rounds(const struct sl_process *process, const struct sl_track *track);

@@ -69,13 +69,10 @@ static void process(struct sl_process *process)
 
 #define LEFT SL_KEPT_END /* growing, and some of it is still there when the process ends */
 
-static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",
-				  [SL_KEPT_FILLING] = "memory.filling",
-				  [SL_KEPT_UNCLEAR] = "memory.only_taken",
-				  [SL_KEPT_COLLECTED] = "memory.collected",
-				  [SL_KEPT_LATE] = "memory.kept_late",
-				  [SL_KEPT_SMALL] = "memory.handles",
-				  [LEFT] = "leak.growing"};
+static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",	   [SL_KEPT_FILLING] = "memory.filling",
+				  [SL_KEPT_UNCLEAR] = "memory.only_taken", [SL_KEPT_COLLECTED] = "memory.collected",
+				  [SL_KEPT_LATE] = "memory.kept_late",	   [SL_KEPT_SMALL] = "memory.handles",
+				  [SL_KEPT_HELD] = "memory.held",	   [LEFT] = "leak.growing"};
 static const char keepers[] =
 	"find the line that keeps them, there or in its callers: a list, a cache without a bound, a handle that is never closed";
 static const struct {
@@ -91,6 +88,7 @@ static const struct {
 	[SL_KEPT_LATE] = {"info", "unclear",
 			  "a leak since then, or results collected at the end: record a longer run to tell them apart", keepers},
 	[SL_KEPT_SMALL] = {"info", "unclear", "close handles that are no longer used; these hold little so far"},
+	[SL_KEPT_HELD] = {"info", "held", "free it, if nothing reads it after its loop"},
 	[LEFT] = {"critical", "leak", keepers},
 };
 
@@ -156,6 +154,29 @@ static bool is_small(const struct sl_process *process, const struct sl_kept *kep
 	       kept->blocks <= 1000 && bytes < sl_devices_peak(process) / 100;
 }
 
+static enum sl_role role_of(struct sl_process *process, const struct sl_track *track)
+{
+	const struct sl_model *model = process->model;
+
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (&model->tracks.item[model->sites.item[i].track] == track)
+			return sl_roles_of(process, &model->sites.item[i]);
+	return SL_ROLE_UNKNOWN;
+}
+
+/*
+ * A loop ended and made it.  A model and its optimizer are used, and a graph of activations is not.  Here the source may decide what
+ * else is held: a container that is read after the loop, or never again.
+ */
+static enum sl_leak_words_verdict read_roles(struct sl_process *process, const struct sl_kept *kept)
+{
+	enum sl_role role = role_of(process, kept->track);
+
+	if (kept->graph)
+		return role == SL_ROLE_ACTIVATIONS && !kept->joined_at.python ? SL_KEPT_GROWING : SL_KEPT_MEANT;
+	return role == SL_ROLE_ACTIVATIONS || role == SL_ROLE_UNKNOWN ? SL_KEPT_HELD : SL_KEPT_MEANT;
+}
+
 /* Moves to the end what a suppression names and what is_known_to_grow() finds: neither is reported. */
 static void set_aside_meant(struct sl_process *process, const struct sl_suppressions *list)
 {
@@ -163,6 +184,8 @@ static void set_aside_meant(struct sl_process *process, const struct sl_suppress
 		struct sl_kept *kept = &process->kept.item[i];
 		const struct sl_track *track = kept->track;
 
+		if (kept->verdict == SL_KEPT_HELD)
+			kept->verdict = read_roles(process, kept);
 		if (is_known_to_grow(process, kept) || (list && list->count && sl_suppressed_by(list, process, NULL, track->stack)))
 			kept->verdict = SL_KEPT_MEANT;
 		else if (is_small(process, kept))

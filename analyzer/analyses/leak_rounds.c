@@ -44,8 +44,7 @@ void sl_leak_find_rounds(struct sl_process *process)
 	}
 }
 
-/* About how many births the track had had by then. */
-static double births_by(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t ns)
+double sl_leak_births_by(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t ns)
 {
 	const struct sl_track_course *course = sl_tracks_course(tracks, track);
 	size_t later = SL_FIRST(i, course->count, course->windows[i].begin_ns > ns);
@@ -68,6 +67,7 @@ uint64_t sl_leak_rounds(const struct sl_process *process, const struct sl_track 
 		return 0;
 	while (births_all_along(tracks, i) != process->iterations.count)
 		i++;
-	rounds = births_by(tracks, &tracks->item[i], track->last_ns) - births_by(tracks, &tracks->item[i], track->first_ns);
+	rounds = sl_leak_births_by(tracks, &tracks->item[i], track->last_ns) -
+		 sl_leak_births_by(tracks, &tracks->item[i], track->first_ns);
 	return sl_stats_bytes(rounds < ALL_ROUNDS * all ? fmax(1, rounds) : all);
 }

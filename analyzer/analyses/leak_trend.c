@@ -11,7 +11,7 @@
  *    places that are tested.
  *  - The amount rises in each of the last three quarters of the process's births, by QUARTER_MIN of their mean at least.
  *  - The place gives back less than half of it in between.
- *  - Its births go on to the end.
+ *  - Its births go on to the end, or to the end of the loop around it (leak_clock.h).
  * The teardown, which is the final run of deaths, is not judged.
  */
 #include <math.h>
@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/leak.h"
+#include "analyzer/analyses/leak_clock.h"
 #include "analyzer/analyses/self_freed.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/state/model.h"
@@ -28,9 +29,7 @@
 #define KEPT_MIN_PART	 0.0005 /* of the most that was held */
 #define QUARTER_MIN	 0.35
 #define WINDOWS_MIN	 5    /* with fewer, a window is no shorter than a quarter */
-#define STOPPED_TIME	 0.3  /* share of the time after the place's last birth, in which a process may wait */
 #define STOPPED_LAUNCHES 0.5  /* of the launches of graphs, which are work without births */
-#define ENDING_NS	 5e8  /* after its last birth a program may take so long to end, on a busy machine too */
 #define BURST_EVENTS	 1.05 /* events of the process per birth */
 #define BURST_PART	 0.4  /* of the run */
 #define BURST_MAX	 100  /* births in start-up */
@@ -38,7 +37,6 @@
 #define LOADED_MAX	 1000 /* births of one place that loads something */
 #define LOADED_NS	 1e8  /* and their time */
 #define MEASURED_MAX	 2000 /* places that may keep something: each is compared with all places */
-#define STOPPED_GAPS	 3    /* times the mean time between births, or bursts of them */
 #define DECLINE_MAX	 3    /* standard errors */
 #define BOUND_MISSED	 4    /* blocks */
 #define FULL_GAPS	 3    /* times the most births between two rises before: by chance once in thousands */
@@ -46,6 +44,8 @@
 #define ONSET_BIRTHS	 32   /* blocks kept since a moment amid the run, which make it a leak */
 #define ONSET_BEFORE	 0.1  /* share of what is left that was born before */
 #define BEGUN_PART	 0.05
+#define BOUTS_MIN	 3   /* in which a loop kept as much */
+#define JOINED_PART	 0.9 /* of what is kept: a block that is as large holds it all */
 #define LOST_MIN	 16
 #define LOST_BUT	 10  /* births, where some were freed */
 #define LOST_OF		 3   /* of so many one is kept at least */
@@ -69,7 +69,7 @@ static uint64_t end_of(const struct sl_model *model)
 /* times: how often the place allocated, a burst counting once */
 static bool is_gap(double gap, double span, double part, uint64_t times)
 {
-	return gap > part * span && gap > STOPPED_GAPS * (span - gap) / (double)(times - 1);
+	return gap > part * span && gap > SL_CLOCK_PACES * (span - gap) / (double)(times - 1);
 }
 
 /* True: no other place allocates between its births. */
@@ -139,16 +139,16 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 		(track->births < LOADED_MAX && (double)(track->last_ns - track->first_ns) < LOADED_NS));
 }
 
-static bool has_stopped(const struct sl_model *model, const struct sl_track *track)
+/* True: the place belongs to no loop that went on to the end, nor to one that ended. */
+static bool has_stopped(const struct sl_model *model, const struct sl_track *track, const struct sl_leak_clock *clock)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
-	double end = (double)end_of(model), gap = end - (double)track->last_ns, span = end - (double)track->first_ns;
 	double launches = (double)(model->tracks.launches - course->launches);
 	uint64_t times = course->bursts > 1 ? course->bursts : track->births;
 
 	return (is_burst(model, track) && !does_nothing_else(model, track)) ||
-	       is_gap(launches, (double)model->tracks.launches, STOPPED_LAUNCHES, times) ||
-	       (gap > ENDING_NS && is_gap(gap, span, STOPPED_TIME, times));
+	       is_gap(launches, (double)model->tracks.launches, STOPPED_LAUNCHES, times) || clock->full ||
+	       (clock->ended && !sl_leak_clock_end(clock));
 }
 
 static bool is_judged(const struct sl_process *process, const struct sl_track *track, double kept)
@@ -179,8 +179,8 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
  */
 static bool has_births_enough(const struct sl_leak_windows *counted)
 {
-	double begin = counted->tick[0], end = counted->tick[counted->count];
-	double first = sl_leak_windows_kept_at(counted, counted->tick, begin + (end - begin) / 4);
+	double begin = counted->own[0], end = counted->own[counted->count];
+	double first = sl_leak_windows_kept_at(counted, counted->own, begin + (end - begin) / 4);
 
 	return counted->kept[counted->count - 1] - first >=
 	       (SL_KEEPING_BIRTHS - 1) * 3 / 4; /* the first is there at the beginning */
@@ -230,7 +230,7 @@ static bool is_left_evenly(const struct sl_leak_windows *counted, const struct s
 	double last, kept = counted->kept[counted->count - 1];
 
 	return FALLS_MAX * (kept - counted->kept[0]) >= sl_leak_windows_given_back(counted) ||
-	       sl_leak_windows_evenness(left, left->tick, &last) >= QUARTER_MIN;
+	       sl_leak_windows_evenness(left, left->own, &last) >= QUARTER_MIN;
 }
 
 /*
@@ -309,9 +309,27 @@ static bool is_slower(const struct sl_leak_windows *left, uint64_t deaths)
 
 /* What a place keeps, by three measures, from the window `onset` on. */
 struct course {
+	struct sl_leak_clock clock;
 	struct sl_leak_windows counted, series, left;
 	unsigned onset;
 };
+
+/*
+ * The ticks of its loop become the place's time.  Of a path, only where its loop ended or paused.  A loop whose blocks die in a later
+ * turn of it did not pause, it has long turns.
+ */
+static void take_clock(const struct sl_model *model, const struct sl_track *track, struct course *course)
+{
+	const struct sl_leak_clock *clock = &course->clock;
+
+	sl_leak_clock_find(model, track, end_of(model), &course->clock);
+	if (!clock->label && (!clock->path || (!clock->ended && (clock->bouts < 2 || clock->keeps_most ||
+								 is_turned_over(model, track, &course->left)))))
+		return;
+	sl_leak_clock_put(model, clock, &course->counted);
+	sl_leak_clock_put(model, clock, &course->series);
+	sl_leak_windows_take_left(model, track, &course->counted, &course->left);
+}
 
 /* SL_KEPT_MEANT: it is not reported. */
 static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, const struct sl_kept *kept,
@@ -321,10 +339,11 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	const struct sl_leak_windows *left = &course->left;
 	bool few = course->onset && course->counted.count < WINDOWS_MIN; /* then each window is a quarter or longer */
 	const struct sl_leak_windows *counted = few ? left : &course->counted, *series = few ? left : &course->series;
-	double last, by_time, even = sl_leak_windows_evenness(counted, counted->tick, &last);
+	double last, by_time, even = sl_leak_windows_evenness(counted, counted->own, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
-	if (is_of_one_call(process->model, track) || has_stopped(process->model, track) || replaces(process->model, kept))
+	if (is_of_one_call(process->model, track) || has_stopped(process->model, track, &course->clock) ||
+	    replaces(process->model, kept))
 		return SL_KEPT_MEANT;
 	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
@@ -332,7 +351,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	if (turned_over && (sl_leak_windows_missed(counted) >= BOUND_MISSED || is_full(process->model, track) ||
 			    is_slower(counted, track->births - track->live_blocks)))
 		return SL_KEPT_MEANT;
-	even = fmin(even, sl_leak_windows_evenness(series, series->tick, &last));
+	even = fmin(even, sl_leak_windows_evenness(series, series->own, &last));
 	if (even >= QUARTER_MIN && (late || has_births_enough(counted)) && is_left_evenly(counted, left)) {
 		if (late && left->kept[left->count - 1] < ONSET_BIRTHS)
 			return SL_KEPT_LATE;
@@ -357,6 +376,44 @@ static enum sl_leak_words_verdict after_its_end(const struct sl_model *model, co
 	if (sl_self_freed_is_freed(model, track))
 		return verdict == SL_KEPT_FILLING || verdict == SL_KEPT_LATE ? SL_KEPT_MEANT : SL_KEPT_COLLECTED;
 	return verdict == SL_KEPT_GROWING && sl_self_freed_is_last_phase(model, track, begin) ? SL_KEPT_UNCLEAR : verdict;
+}
+
+/* The path that made its first block after the loop ended, as large as all that the loop kept; NULL: none. */
+static const struct sl_track *joined_by(const struct sl_model *model, const struct sl_kept *kept)
+{
+	for (size_t i = 0; i < model->tracks.count && !kept->count_only; i++) {
+		const struct sl_track *path = &model->tracks.item[i];
+
+		if (path->first_ns > kept->track->last_ns && path->device == kept->track->device &&
+		    (double)path->most_bytes >= JOINED_PART * kept->amount &&
+		    JOINED_PART * (double)path->most_bytes <= kept->amount)
+			return path;
+	}
+	return NULL;
+}
+
+/*
+ * Corrects the verdict where the loop ended and other work came.  Steps and rounds that add as much each time would go on adding.
+ * A loop that keeps most of what it makes sets up, or it keeps a graph, which nobody reads after its pass (leak_findings.c tells).
+ * What else a loop made may be what the other work reads.
+ */
+static enum sl_leak_words_verdict after_its_loop(const struct sl_model *model, struct sl_kept *kept,
+						 const struct sl_leak_clock *clock, enum sl_leak_words_verdict verdict)
+{
+	const struct sl_track *joined = clock->ended ? joined_by(model, kept) : NULL;
+	bool rounds = clock->bouts >= BOUTS_MIN && clock->even_bouts;
+
+	kept->clock = clock->label ? clock->label->text : 0;
+	kept->clock_at = clock->path ? clock->path->stack : (struct sl_stack){0};
+	kept->bouts = clock->bouts;
+	if (!clock->ended)
+		return verdict;
+	kept->ended_ns = sl_leak_clock_end(clock);
+	kept->joined_at = joined ? joined->stack : (struct sl_stack){0};
+	kept->graph = clock->keeps_most && !clock->of_steps;
+	if (verdict != SL_KEPT_GROWING || (kept->graph && kept->track->kind != SL_KIND_block))
+		return SL_KEPT_MEANT;
+	return !joined && !kept->graph && (clock->of_steps || rounds) ? SL_KEPT_GROWING : SL_KEPT_HELD;
 }
 
 /* False: too many places were measured before; the process says for how many this was so. */
@@ -420,6 +477,7 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 	    !may_measure(process))
 		return false;
 	sl_leak_windows_take_left(model, track, &course.counted, &course.left);
+	take_clock(model, track, &course);
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
 	course.onset = onset_of(model, track, &course.left);
 	kept->since_ns = model->first_ns + sl_stats_bytes(since_of(&course.series, &course.left, course.onset));
@@ -430,6 +488,7 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 	}
 	sl_leak_measure(kept, model, &course.series);
 	kept->verdict = after_its_end(model, track, sl_stats_bytes(course.counted.tick[0]), verdict_of(process, kept, &course));
+	kept->verdict = after_its_loop(model, kept, &course.clock, kept->verdict);
 	kept->young = is_turned_over(model, track, &course.left);
 	return kept->verdict != SL_KEPT_MEANT;
 }

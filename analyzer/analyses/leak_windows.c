@@ -14,6 +14,7 @@ void sl_leak_windows_take(const struct sl_model *model, const struct sl_track *t
 	double later = INFINITY;
 
 	series->count = course->count;
+	series->clocked = false;
 	for (uint32_t i = 0; i < course->count; i++) {
 		uint64_t bytes, blocks;
 
@@ -29,6 +30,7 @@ void sl_leak_windows_take(const struct sl_model *model, const struct sl_track *t
 	series->time[series->count] = (double)(end_ns - model->first_ns);
 	series->tick[series->count] = (double)model->tracks.ticks;
 	series->others[series->count] = series->tick[series->count] - (double)track->births;
+	memcpy(series->own, series->tick, sizeof(series->own));
 	for (unsigned i = series->count; i--;)
 		series->kept[i] = later = fmin(later, series->least[i]);
 }
@@ -44,6 +46,7 @@ void sl_leak_windows_take_left(const struct sl_model *model, const struct sl_tra
 		left->time[i] = counted->time[i + 1];
 		left->tick[i] = counted->tick[i + 1];
 		left->others[i] = counted->others[i + 1];
+		left->own[i] = counted->own[i + 1];
 	}
 }
 
@@ -54,6 +57,7 @@ void sl_leak_windows_begin_at(struct sl_leak_windows *series, unsigned window)
 	memmove(series->time, series->time + window, (count + 1) * sizeof(*series->time));
 	memmove(series->tick, series->tick + window, (count + 1) * sizeof(*series->tick));
 	memmove(series->others, series->others + window, (count + 1) * sizeof(*series->others));
+	memmove(series->own, series->own + window, (count + 1) * sizeof(*series->own));
 	memmove(series->least, series->least + window, count * sizeof(*series->least));
 	memmove(series->kept, series->kept + window, count * sizeof(*series->kept));
 }
@@ -69,12 +73,12 @@ unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double pa
 
 double sl_leak_windows_decline(const struct sl_leak_windows *left, uint64_t deaths)
 {
-	const double *clock = left->others;
+	const double *clock = left->clocked ? left->own : left->others;
 	double begin = clock[0], span = clock[left->count] - begin, count = left->kept[left->count - 1] - left->kept[0], sum = 0;
 
 	for (unsigned i = 1; i < left->count && span > 0; i++)
 		sum += (left->kept[i] - left->kept[i - 1]) * ((clock[i - 1] + clock[i]) / 2 - begin) / span;
-	return count > 0 && span > SL_KEEPING_OTHERS * (left->tick[left->count] - left->tick[0])
+	return count > 0 && (left->clocked || span > SL_KEEPING_OTHERS * (left->tick[left->count] - left->tick[0]))
 		       ? (0.5 - sum / count) * count * sqrt(12 / (count + 2 * (double)deaths))
 		       : 0;
 }

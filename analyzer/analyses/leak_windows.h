@@ -27,6 +27,8 @@
 struct sl_leak_windows {
 	/* at the beginning of each window and at the end: nanoseconds, births of the process, births at other places */
 	double time[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1], others[SL_TRACK_WINDOWS + 1];
+	double own[SL_TRACK_WINDOWS + 1]; /* ticks of the place's clock (leak_clock.h); births of the process where it has none */
+	bool clocked;
 	double least[SL_TRACK_WINDOWS], kept[SL_TRACK_WINDOWS];
 	unsigned count;
 };
@@ -48,7 +50,7 @@ void sl_leak_windows_begin_at(struct sl_leak_windows *series, unsigned window);
 unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double part);
 
 /*
- * Laplace's test after the first window, with the births of other places as the clock.  Returns by how many standard errors the
+ * Laplace's test after the first window, with the place's own clock or the births of other places.  Returns by how many standard errors the
  * remaining blocks were born earlier than evenly spread ones.  The held amount is a walk: each death adds a step up and one down.
  * 0: other places have too few births.
  */

@@ -313,7 +313,7 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
 
-		if (kept->track->device != device || !sl_leak_words_fills(process, kept))
+		if (kept->track->device != device || kept->ended_ns || !sl_leak_words_fills(process, kept))
 			continue;
 		++*places;
 		rate += rate_of(state, kept);
@@ -470,6 +470,8 @@ char *sl_leak_words_sentence(struct sl_process *process, const struct sl_kept *k
 				       what);
 	if (kept->verdict == SL_KEPT_UNCLEAR)
 		return sl_memory_print("%s: %s: a leak, or what it loads", where, what);
+	if (kept->verdict == SL_KEPT_HELD)
+		return sl_memory_print("%s: %s: one loop made it and ended; nothing shows whether it is used", where, what);
 	sl_leak_words_rate(rate, sizeof(rate), process, kept);
 	if (kept->verdict == SL_KEPT_COLLECTED)
 		return sl_memory_print("%s collected %s, up to %.0f blocks, and the program freed them", where, rate,

@@ -63,6 +63,7 @@ enum sl_leak_words_verdict {
 	SL_KEPT_LATE,	       /* evenly since a moment amid the run, nothing before, too few to judge */
 	SL_KEPT_SMALL,	       /* evenly until the end, but handles that hold little and are few */
 	SL_KEPT_FEW,	       /* too few births to judge: added to a place of the same line that grows or is collected */
+	SL_KEPT_HELD,	       /* one loop made it and ended, other work came; nothing shows whether it is used */
 	SL_KEPT_END,
 };
 struct sl_kept {
@@ -80,7 +81,13 @@ struct sl_kept {
 	double confidence;		     /* probability that it is not chance, over all places tested */
 	uint64_t since_ns;		     /* birth of the first that is kept, to a window of its track */
 	uint64_t left_blocks, left_bytes;    /* of it, still held when the process ended */
-	uint64_t rounds; /* from its first birth to its last, at least 1; 0: steps are a label's, or an older summary */
+	uint32_t clock;			     /* text of the label whose entries are the clock of its loop; 0: none, or */
+	struct sl_stack clock_at;	     /* the path whose births are; all 0: none */
+	bool graph;		   /* half of the paths of its pass keep most of their blocks, as a graph of autograd does */
+	uint64_t ended_ns;	   /* the loop ended, and other work came; 0: it went on to the end, or is not known */
+	uint64_t bouts;		   /* times that the loop ran */
+	struct sl_stack joined_at; /* after it a block as large as all of its together was made there; all 0: none */
+	uint64_t rounds;	   /* from its first birth to its last, at least 1; 0: steps are a label's, or an older summary */
 };
 
 /* The program's own steps: entries of a label, or the number of births that most of its places have in common. */

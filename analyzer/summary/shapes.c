@@ -166,7 +166,8 @@ SHAPE(growth_holder, sl_holder_of_growth, STACK(stack, ), M(library), M(bytes_pe
 SHAPE(growth, sl_growth, M(label), M(slope), M(r_squared), M(error), M(at_most), M(verdict), FIXED(holders, holder_count, growth_holder), M(advice),
       M(inside), M(credited));
 SHAPE(kept, sl_kept, TRACK(track), M(verdict), M(count_only), M(young), M(larger), M(amount), M(births), M(blocks), M(bytes), M(per_birth), M(per_second),
-      M(per_second_error), M(confidence), M(since_ns), M(left_blocks), M(left_bytes), M(bursts), M(rounds));
+      M(per_second_error), M(confidence), M(since_ns), M(left_blocks), M(left_bytes), M(bursts), M(rounds), M(clock),
+      STACK(clock_at, clock_), M(graph), M(ended_ns), M(bouts), STACK(joined_at, joined_));
 SHAPE(iterations, sl_iterations, M(count), M(name), M(by_label));
 SHAPE(series, sl_leak_series, M(monotonic), M(monotonic_high), M(rising_share), M(spikes), M(spike_limit), M(no_cleanup), M(first_average), M(last_average),
       M(periodic), M(correlation), M(stepped), M(steps), M(drift), M(drift_high), M(drift_slope), M(autocorrelated));

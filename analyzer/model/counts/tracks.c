@@ -174,6 +174,7 @@ static void merge(struct sl_track_course *course)
 		one.least_blocks = two->least_blocks < one.least_blocks ? two->least_blocks : one.least_blocks;
 		one.born_bytes += two->born_bytes;
 		one.ended_blocks += two->ended_blocks;
+		one.gaps += two->gaps;
 		course->windows[i] = one;
 	}
 	course->count /= 2;
@@ -189,7 +190,7 @@ static SL_NOINLINE void open_window(struct sl_track_course *course, const struct
 		course->windows = sl_memory_must(realloc(course->windows, course->capacity * sizeof(*course->windows)));
 	}
 	course->windows[course->count++] =
-		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks, 0, 0, 0, 0};
+		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks, 0, 0, 0, 0, 0};
 	course->births_in_last = 0;
 }
 
@@ -237,6 +238,7 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	struct sl_tracks *tracks = &model->tracks;
 	struct sl_track *track = &tracks->item[index];
 	struct sl_track_course *course = &tracks->course[index];
+	bool begins;
 
 	tracks->ticks++;
 	sl_tracks_asked(tracks);
@@ -264,7 +266,10 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	track->last_ns = model->now_ns;
 	course->last_event = model->events;
 	course->launches = tracks->launches;
-	course->bursts += course->last_tick + 1 != tracks->ticks || !course->bursts;
+	begins = course->last_tick + 1 != tracks->ticks || !course->bursts;
+	course->bursts += begins;
+	if (begins && course->count)
+		course->windows[course->count - 1].gaps++;
 	course->last_tick = tracks->ticks;
 	if (!course->count || course->births_in_last >= course->births_per_window)
 		open_window(course, track, model);

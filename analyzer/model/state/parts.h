@@ -359,6 +359,7 @@ struct sl_track_window {
 	uint64_t born_bytes;
 	uint64_t late_tick;		    /* of `asked` */
 	uint32_t ended_blocks, late_blocks; /* blocks born here that were freed; late_blocks: since late_tick */
+	uint32_t gaps;			    /* without births that began here, in which something was born elsewhere */
 };
 
 struct sl_track {

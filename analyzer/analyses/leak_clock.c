@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/analyses/leak_clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/leak.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/model/state/model.h"
+
+#define ROUNDS_APART 0.2 /* of a place with several moments a tick: how far its births may run ahead of the ticks, or fall behind */
+#define PATHS_MAX    256 /* paths that are asked */
+#define STOPPED_TIME 0.3 /* of the time since the place's first birth */
+#define ENDING_NS    5e8 /* on a busy machine a program may take so long to end */
+
+/* The gaps of a place between the begins of its windows. */
+struct gaps {
+	unsigned count; /* of windows */
+	double from_ns[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1];
+	double gaps[SL_TRACK_WINDOWS], births[SL_TRACK_WINDOWS], all;
+};
+
+static void take_gaps(struct gaps *gaps, const struct sl_model *model, const struct sl_track *track)
+{
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+
+	gaps->count = course->count;
+	gaps->all = (double)course->bursts - 1;
+	for (unsigned i = 0; i < course->count; i++) {
+		gaps->from_ns[i] = (double)course->windows[i].begin_ns;
+		gaps->tick[i] = (double)course->windows[i].begin_tick;
+		gaps->gaps[i] = course->windows[i].gaps;
+		gaps->births[i] = (double)(i + 1 < course->count ? course->births_per_window : course->births_in_last);
+	}
+	gaps->from_ns[gaps->count] = (double)track->last_ns;
+	gaps->tick[gaps->count] = (double)course->last_tick;
+}
+
+/* Ticks of a clock until the place's windows begin, until its last birth, and until the end of the run. */
+struct ticks {
+	double at[SL_TRACK_WINDOWS + 1], end;
+};
+
+static double ticks_by(const struct sl_model *model, const struct sl_label *label, const struct sl_track *path, uint64_t ns)
+{
+	return label ? (double)sl_model_step_at(label, ns) : sl_leak_births_by(&model->tracks, path, ns);
+}
+
+static void take_ticks(struct ticks *ticks, const struct sl_model *model, const struct gaps *gaps, const struct sl_label *label,
+		       const struct sl_track *path)
+{
+	for (unsigned i = 0; i <= gaps->count; i++)
+		ticks->at[i] = ticks_by(model, label, path, sl_stats_bytes(gaps->from_ns[i]));
+	ticks->end = ticks_by(model, label, path, UINT64_MAX);
+}
+
+/* True: it ticks in most gaps. */
+static bool ticks_in_gaps(const struct ticks *ticks, const struct gaps *gaps)
+{
+	double ticked = 0;
+
+	for (unsigned i = 0; i < gaps->count; i++)
+		ticked += fmin(ticks->at[i + 1] - ticks->at[i], gaps->gaps[i]);
+	return ticked >= SL_CLOCK_GAPS * gaps->all;
+}
+
+/* True: the place has several moments a tick, in each tick about as many. */
+static bool ticks_by_rounds(const struct ticks *ticks, const struct gaps *gaps)
+{
+	double all = ticks->at[gaps->count] - ticks->at[0], moments = 0;
+
+	if (all + 1 < SL_KEEPING_CALLS || all > gaps->all)
+		return false;
+	for (unsigned i = 0; i < gaps->count; i++) {
+		moments += gaps->gaps[i];
+		if (fabs(moments / gaps->all - (ticks->at[i + 1] - ticks->at[0]) / all) > ROUNDS_APART)
+			return false;
+	}
+	return true;
+}
+
+/* The most of a clock between two moments, to a window. */
+static double pace_of(const double *at, const struct gaps *gaps)
+{
+	double pace = 1;
+
+	for (unsigned i = 0; i < gaps->count; i++)
+		if (gaps->gaps[i] > 0)
+			pace = fmax(pace, (at[i + 1] - at[i]) / gaps->gaps[i]);
+	return pace;
+}
+
+static bool goes_on(const struct ticks *ticks, const struct gaps *gaps)
+{
+	return ticks->end - ticks->at[gaps->count] > SL_CLOCK_PACES * pace_of(ticks->at, gaps);
+}
+
+static bool is_of_steps(const struct sl_model *model, const struct sl_label *label)
+{
+	const char *text = sl_defs_text(model->defs, label->text);
+
+	return label == sl_model_steps(model) || (text && !strcmp(text, "backward_#"));
+}
+
+/*
+ * Takes the label that tells best: one that ticks in the gaps, else one with several moments in each tick.  Of these one that ended
+ * with the place: where a training also validates, its backward passes end before its steps.  Then the finest.
+ */
+static void find_label(struct sl_leak_clock *clock, const struct sl_model *model, const struct gaps *gaps)
+{
+	unsigned best = 0;
+	double most = 0;
+
+	for (size_t i = 0; i < model->labels.count; i++) {
+		const struct sl_label *label = &model->labels.item[i];
+		struct ticks ticks;
+		unsigned rank;
+
+		if (label->steps.count < 2)
+			continue;
+		take_ticks(&ticks, model, gaps, label, NULL);
+		rank = ticks_in_gaps(&ticks, gaps) ? 5 : ticks_by_rounds(&ticks, gaps) ? 2 : 0;
+		rank += !rank ? 0 : goes_on(&ticks, gaps) ? 0 : 1 + is_of_steps(model, label);
+		if (rank < best || !rank || (rank == best && ticks.end <= most))
+			continue;
+		best = rank;
+		most = ticks.end;
+		clock->full = goes_on(&ticks, gaps);
+		clock->label = clock->full ? NULL : label;
+		clock->of_steps = !clock->full && is_of_steps(model, label);
+	}
+}
+
+/* For each track a bit for each of its threads; those whose numbers are 64 apart count as one. */
+static uint64_t *threads_of(const struct sl_model *model)
+{
+	uint64_t *threads = sl_memory_must(calloc(model->tracks.count + 1, sizeof(*threads)));
+
+	for (size_t i = 0; i < model->sites.count; i++)
+		threads[model->sites.item[i].track] |= 1ull << (model->sites.item[i].thread & 63);
+	return threads;
+}
+
+static bool holds_half(const struct sl_model *model, const struct sl_track *track)
+{
+	uint64_t bytes, blocks;
+
+	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
+	return 2 * blocks >= track->births;
+}
+
+/* The paths of one sort that tick in the gaps: those that give back most of what they make, or those that keep it. */
+struct sort {
+	unsigned count, full;	     /* full: they went on without the place */
+	const struct sl_track *path; /* of the others the finest */
+	double most;
+};
+
+static void add_path(struct sort *sort, const struct sl_track *path, const struct ticks *ticks, const struct gaps *gaps)
+{
+	sort->count++;
+	if (goes_on(ticks, gaps)) {
+		sort->full++;
+	} else if (ticks->end - ticks->at[0] > sort->most) {
+		sort->most = ticks->end - ticks->at[0];
+		sort->path = path;
+	}
+}
+
+/* Work gives back most of what it makes, so such a path is the better clock.  Half of them must have ended with the place. */
+static void find_path(struct sl_leak_clock *clock, const struct sl_model *model, const struct sl_track *track,
+		      const struct gaps *gaps)
+{
+	uint64_t *threads = threads_of(model), own = threads[track - model->tracks.item];
+	struct sort passing = {0}, keeping = {0}, *sort;
+
+	for (size_t i = 0; i < model->tracks.count && passing.count + keeping.count < PATHS_MAX; i++) {
+		const struct sl_track *path = &model->tracks.item[i];
+		struct ticks ticks;
+
+		if (path == track || !(threads[i] & own) || (double)path->births < SL_CLOCK_GAPS * gaps->all ||
+		    path->first_ns > track->last_ns || path->last_ns < track->first_ns)
+			continue;
+		take_ticks(&ticks, model, gaps, NULL, path);
+		if (ticks_in_gaps(&ticks, gaps))
+			add_path(holds_half(model, path) ? &keeping : &passing, path, &ticks, gaps);
+	}
+	free(threads);
+	clock->keeps_most = passing.count <= keeping.count + 1; /* with the place itself */
+	sort = passing.count ? &passing : &keeping;
+	if (clock->label || !sort->count)
+		return;
+	clock->full = 2 * sort->full >= sort->count;
+	clock->path = clock->full ? NULL : sort->path;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	return SL_RISING(*(const double *)a, *(const double *)b);
+}
+
+/* Births of the process from moment to moment, as they usually are. */
+static double usual_gap(const struct gaps *gaps)
+{
+	double each[SL_TRACK_WINDOWS];
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < gaps->count; i++)
+		if (gaps->gaps[i] > 0)
+			each[count++] = (gaps->tick[i + 1] - gaps->tick[i]) / gaps->gaps[i];
+	qsort(each, count, sizeof(*each), by_value);
+	return count ? each[count / 2] : 0;
+}
+
+/* The loop stopped for a while in a window with births elsewhere for three usual gaps and no more ticks than it has gaps. */
+static void count_bouts(struct sl_leak_clock *clock, const struct sl_model *model, const struct gaps *gaps)
+{
+	double usual = usual_gap(gaps), births = 0, least = INFINITY, most = 0;
+	struct ticks ticks;
+	double each;
+
+	take_ticks(&ticks, model, gaps, clock->label, clock->path);
+	each = (ticks.at[gaps->count] - ticks.at[0]) / gaps->all;
+	clock->bouts = 1;
+	for (unsigned i = 0; i < gaps->count; i++) {
+		double span = gaps->tick[i + 1] - gaps->tick[i] - gaps->gaps[i] * usual;
+
+		if (span <= SL_CLOCK_PACES * usual || ticks.at[i + 1] - ticks.at[i] > each * gaps->gaps[i] + 1) {
+			births += gaps->births[i];
+			continue;
+		}
+		births += gaps->births[i] / 2;
+		least = fmin(least, births);
+		most = fmax(most, births);
+		births = gaps->births[i] / 2;
+		clock->bouts++;
+	}
+	least = fmin(least, births);
+	most = fmax(most, births);
+	clock->even_bouts = most - least <= most / 2 + gaps->births[0];
+}
+
+/* More was born after the place than in its largest gaps, or something after a wait. */
+static bool has_ended(const struct sl_model *model, const struct sl_track *track, const struct gaps *gaps, uint64_t end_ns)
+{
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+	double after = (double)(model->tracks.ticks - course->last_tick);
+	double waited = (double)(end_ns - track->last_ns), span = (double)(track->last_ns - track->first_ns);
+	double times = course->bursts > 1 ? (double)course->bursts : (double)track->births;
+
+	return after > SL_CLOCK_PACES * pace_of(gaps->tick, gaps) ||
+	       (after > 0 && waited > ENDING_NS && waited > STOPPED_TIME * (waited + span) &&
+		waited > SL_CLOCK_PACES * span / (times - 1));
+}
+
+void sl_leak_clock_find(const struct sl_model *model, const struct sl_track *track, uint64_t end_ns, struct sl_leak_clock *clock)
+{
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+	struct gaps gaps;
+
+	*clock = (struct sl_leak_clock){.bouts = 1};
+	take_gaps(&gaps, model, track);
+	clock->ended = has_ended(model, track, &gaps, end_ns);
+	if (course->bursts < SL_KEEPING_CALLS)
+		return;
+	find_label(clock, model, &gaps);
+	if (!clock->of_steps && !clock->full)
+		find_path(clock, model, track, &gaps);
+	if (clock->label || clock->path)
+		count_bouts(clock, model, &gaps);
+}
+
+void sl_leak_clock_put(const struct sl_model *model, const struct sl_leak_clock *clock, struct sl_leak_windows *series)
+{
+	series->clocked = true;
+	for (unsigned i = 0; i <= series->count; i++)
+		series->own[i] = ticks_by(model, clock->label, clock->path,
+					  i < series->count ? model->first_ns + sl_stats_bytes(series->time[i]) : UINT64_MAX);
+}
+
+uint64_t sl_leak_clock_end(const struct sl_leak_clock *clock)
+{
+	return clock->label ? clock->label->last_ns : clock->path ? clock->path->last_ns : 0;
+}
