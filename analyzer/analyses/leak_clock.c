@@ -66,12 +66,12 @@ static bool ticks_in_gaps(const struct ticks *ticks, const struct gaps *gaps)
 	return ticked >= SL_CLOCK_GAPS * gaps->all;
 }
 
-/* True: the place has several moments a tick, in each tick about as many. */
+/* True: the place has several moments a tick, or many ticks between its bouts, and its births keep step with the ticks. */
 static bool ticks_by_rounds(const struct ticks *ticks, const struct gaps *gaps)
 {
 	double all = ticks->at[gaps->count] - ticks->at[0], moments = 0;
 
-	if (all + 1 < SL_KEEPING_CALLS || all > gaps->all)
+	if (all + 1 < SL_KEEPING_CALLS)
 		return false;
 	for (unsigned i = 0; i < gaps->count; i++) {
 		moments += gaps->gaps[i];
@@ -117,19 +117,21 @@ static void find_label(struct sl_leak_clock *clock, const struct sl_model *model
 		const struct sl_label *label = &model->labels.item[i];
 		struct ticks ticks;
 		unsigned rank;
+		bool goes;
 
 		if (label->steps.count < 2)
 			continue;
 		take_ticks(&ticks, model, gaps, label, NULL);
-		rank = ticks_in_gaps(&ticks, gaps) ? 5 : ticks_by_rounds(&ticks, gaps) ? 2 : 0;
-		rank += !rank ? 0 : goes_on(&ticks, gaps) ? 0 : 1 + is_of_steps(model, label);
+		goes = goes_on(&ticks, gaps);
+		rank = ticks_in_gaps(&ticks, gaps) ? 4 : !goes && ticks_by_rounds(&ticks, gaps) ? 1 : 0;
+		rank += rank && !goes ? 1 + is_of_steps(model, label) : 0;
 		if (rank < best || !rank || (rank == best && ticks.end <= most))
 			continue;
 		best = rank;
 		most = ticks.end;
-		clock->full = goes_on(&ticks, gaps);
-		clock->label = clock->full ? NULL : label;
-		clock->of_steps = !clock->full && is_of_steps(model, label);
+		clock->full = goes;
+		clock->label = goes ? NULL : label;
+		clock->of_steps = !goes && is_of_steps(model, label);
 	}
 }
 
@@ -169,27 +171,35 @@ static void add_path(struct sort *sort, const struct sl_track *path, const struc
 	}
 }
 
-/* Work gives back most of what it makes, so such a path is the better clock.  Half of them must have ended with the place. */
+/*
+ * Work gives back most of what it makes, so such a path is the better clock, and best if it ticks in the gaps.  Half of them must
+ * have ended with the place.
+ */
 static void find_path(struct sl_leak_clock *clock, const struct sl_model *model, const struct sl_track *track,
 		      const struct gaps *gaps)
 {
 	uint64_t *threads = threads_of(model), own = threads[track - model->tracks.item];
-	struct sort passing = {0}, keeping = {0}, *sort;
+	struct sort passing = {0}, keeping = {0}, rounds = {0}, *sort;
 
-	for (size_t i = 0; i < model->tracks.count && passing.count + keeping.count < PATHS_MAX; i++) {
+	for (size_t i = 0; i < model->tracks.count && passing.count + keeping.count + rounds.count < PATHS_MAX; i++) {
 		const struct sl_track *path = &model->tracks.item[i];
 		struct ticks ticks;
+		bool keeps;
 
-		if (path == track || !(threads[i] & own) || (double)path->births < SL_CLOCK_GAPS * gaps->all ||
-		    path->first_ns > track->last_ns || path->last_ns < track->first_ns)
+		if (path == track || !(threads[i] & own) || path->births < SL_KEEPING_CALLS || path->first_ns > track->last_ns ||
+		    path->last_ns < track->first_ns)
 			continue;
+		keeps = holds_half(model, path);
 		take_ticks(&ticks, model, gaps, NULL, path);
 		if (ticks_in_gaps(&ticks, gaps))
-			add_path(holds_half(model, path) ? &keeping : &passing, path, &ticks, gaps);
+			add_path(keeps ? &keeping : &passing, path, &ticks, gaps);
+		else if (!keeps && ticks_by_rounds(&ticks, gaps))
+			add_path(&rounds, path, &ticks, gaps);
 	}
 	free(threads);
-	clock->keeps_most = passing.count <= keeping.count + 1; /* with the place itself */
-	sort = passing.count ? &passing : &keeping;
+	sort = passing.count ? &passing : rounds.count ? &rounds : &keeping;
+	clock->sets_up = sort == &keeping;
+	clock->keeps_most = keeping.count && sort->count <= keeping.count + 1; /* with the place itself */
 	if (clock->label || !sort->count)
 		return;
 	clock->full = 2 * sort->full >= sort->count;
@@ -218,6 +228,7 @@ static double usual_gap(const struct gaps *gaps)
 static void count_bouts(struct sl_leak_clock *clock, const struct sl_model *model, const struct gaps *gaps)
 {
 	double usual = usual_gap(gaps), births = 0, least = INFINITY, most = 0;
+	double slack = clock->path ? (double)sl_tracks_course(&model->tracks, clock->path)->births_per_window : 1;
 	struct ticks ticks;
 	double each;
 
@@ -227,7 +238,7 @@ static void count_bouts(struct sl_leak_clock *clock, const struct sl_model *mode
 	for (unsigned i = 0; i < gaps->count; i++) {
 		double span = gaps->tick[i + 1] - gaps->tick[i] - gaps->gaps[i] * usual;
 
-		if (span <= SL_CLOCK_PACES * usual || ticks.at[i + 1] - ticks.at[i] > each * gaps->gaps[i] + 1) {
+		if (span <= SL_CLOCK_PACES * usual || ticks.at[i + 1] - ticks.at[i] > each * gaps->gaps[i] + slack) {
 			births += gaps->births[i];
 			continue;
 		}

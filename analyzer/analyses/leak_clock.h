@@ -20,6 +20,7 @@ struct sl_leak_clock {
 	bool of_steps;		      /* the label is that of the steps or the backward passes */
 	bool full;		      /* what ticked between its moments went on without the place */
 	bool ended;		      /* other work came after the place's last moment */
+	bool sets_up;		      /* all that ticks keeps most of its blocks to the end */
 	bool keeps_most; /* of the paths that tick in its gaps, and itself, half keep half of their blocks to the end */
 	unsigned bouts;	 /* times that the loop ran */
 	bool even_bouts; /* each had about as many births */

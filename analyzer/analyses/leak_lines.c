@@ -81,6 +81,7 @@ void sl_leak_add(struct sl_process *process, const bool *segments)
 static bool is_one_leak(const struct sl_kept *to, const struct sl_kept *one)
 {
 	return to->track->kind == one->track->kind && to->track->device == one->track->device &&
+	       (to->verdict == SL_KEPT_HELD) == (one->verdict == SL_KEPT_HELD) &&
 	       (one->verdict != SL_KEPT_FEW || (1u << to->verdict & TAKES_FEW && one->track->last_ns >= to->since_ns));
 }
 

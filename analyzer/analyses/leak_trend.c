@@ -410,8 +410,8 @@ static enum sl_leak_words_verdict after_its_loop(const struct sl_model *model, s
 		return verdict;
 	kept->ended_ns = sl_leak_clock_end(clock);
 	kept->joined_at = joined ? joined->stack : (struct sl_stack){0};
-	kept->graph = clock->keeps_most && !clock->of_steps;
-	if (verdict != SL_KEPT_GROWING || (kept->graph && kept->track->kind != SL_KIND_block))
+	kept->graph = clock->keeps_most && !clock->of_steps && kept->track->kind == SL_KIND_block;
+	if (verdict != SL_KEPT_GROWING || (clock->sets_up && !kept->graph))
 		return SL_KEPT_MEANT;
 	return !joined && !kept->graph && (clock->of_steps || rounds) ? SL_KEPT_GROWING : SL_KEPT_HELD;
 }

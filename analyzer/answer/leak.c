@@ -383,6 +383,38 @@ static void add_growth(struct sl_make *make)
 	sl_make_next(make, answer, "tree --at end", "what is held, line by line");
 }
 
+/* The largest of what loops made that ended, of each process. */
+static void add_held(struct sl_make *make, struct sl_process *process, const struct sl_kept *kept)
+{
+	const char *line = SL_MAKE_LINE_OF(process, kept->track->stack), *joined = SL_MAKE_LINE_OF(process, kept->joined_at);
+	struct sl_answer *answer = sl_answer_add(make->to, SL_WORD_HELD, "memory.held");
+
+	answer->process = (int)(process - make->report->processes);
+	answer->device = kept->track->device;
+	answer->bytes = kept->bytes;
+	sl_answer_headline(answer, "%s made %s that its loop left", line, SL_ANSWER_SIZE(kept->bytes));
+	sl_answer_brief(answer, "%s made in a loop", SL_ANSWER_SIZE(kept->bytes));
+	sl_answer_figure(answer, "kept", "bytes", (double)kept->bytes);
+	sl_make_stack(answer, process, kept->track->stack, "made here", 3);
+	say_kept(answer, process, kept, line);
+	sl_answer_say(answer, SL_LABEL_WHY, "The loop around it ended, and other work came.");
+	if (*joined)
+		sl_answer_say(answer, SL_LABEL_WHY, "%s then made a block as large as all of it.", joined);
+	sl_answer_say(answer, SL_LABEL_OPEN, "whether anything reads it after its loop");
+	sl_make_next(make, answer, "tree --at end", "what is held, line by line");
+}
+
+static void add_all_held(struct sl_make *make)
+{
+	for (unsigned i = 0; i < make->report->process_count; i++)
+		for (size_t k = 0; k < make->report->processes[i].kept.count; k++)
+			if (make->report->processes[i].kept.item[k].verdict == SL_KEPT_HELD &&
+			    make->report->processes[i].kept.item[k].bytes != SL_UNKNOWN) {
+				add_held(make, &make->report->processes[i], &make->report->processes[i].kept.item[k]);
+				break;
+			}
+}
+
 void sl_make_leaks(struct sl_make *make)
 {
 	bool *with = sl_memory_must(calloc(make->leaks.place.count + 1, sizeof(*with)));
@@ -407,4 +439,5 @@ void sl_make_leaks(struct sl_make *make)
 	}
 	free(with);
 	add_growth(make);
+	add_all_held(make);
 }

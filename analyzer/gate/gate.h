@@ -74,10 +74,12 @@ struct sl_measures {
 	struct sl_measure_line most[SL_MOST_COUNT];
 	/* Leaks of each line, over all its callers, in the process where they grow or are most.  A baseline has none. */
 	struct sl_measure_lines left;
-	uint64_t held;	/* of one process, in places of which nothing shows whether it is used: no part of what leaked */
-	bool no_device; /* the run used no device */
-	bool snapshot;	/* it is of snapshots of PyTorch: the peak is of what was reserved, and no end of a program is known */
-	char *dry;	/* the card of a dry run; NULL: it ran on a device */
+	uint64_t held; /* of one process, in places of which nothing shows whether it is used: no part of what leaked */
+	struct sl_process *held_by;
+	struct sl_stack held_at; /* the place with most of it */
+	bool no_device;		 /* the run used no device */
+	bool snapshot; /* it is of snapshots of PyTorch: the peak is of what was reserved, and no end of a program is known */
+	char *dry;     /* the card of a dry run; NULL: it ran on a device */
 };
 
 extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */

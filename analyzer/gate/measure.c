@@ -231,17 +231,24 @@ static void add_leak(struct taking *taking, struct sl_process *process, const st
 }
 
 /* What is left of the driver's memory is counted as left. */
-static uint64_t held_by(const struct sl_process *process)
+static void take_held(struct sl_measures *measures, struct sl_process *process)
 {
+	struct sl_stack most = {0};
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < process->kept.count; i++) {
+	for (size_t i = 0; i < process->kept.count; i++) { /* largest first */
 		const struct sl_kept *kept = &process->kept.item[i];
 
-		if (kept->verdict == SL_KEPT_HELD && kept->bytes != SL_UNKNOWN)
-			bytes += kept->bytes - (kept->track->kind == SL_KIND_block ? 0 : kept->left_bytes);
+		if (kept->verdict != SL_KEPT_HELD || kept->bytes == SL_UNKNOWN)
+			continue;
+		most = bytes ? most : kept->track->stack;
+		bytes += kept->bytes - (kept->track->kind == SL_KIND_block ? 0 : kept->left_bytes);
 	}
-	return bytes;
+	if (bytes <= measures->held)
+		return;
+	measures->held = bytes;
+	measures->held_by = process;
+	measures->held_at = most;
 }
 
 /*
@@ -251,15 +258,13 @@ static uint64_t held_by(const struct sl_process *process)
 static void take_leaks(struct taking *taking, struct sl_process *process)
 {
 	bool ended = process->trace->status == SL_STATUS_COMPLETED;
-	uint64_t held;
 
 	/* a snapshot tells no end, so that its total is known only where something grows */
 	if (!process->model->snapshot || process->leaks.count ||
 	    (process->kept.count && process->kept.item[0].verdict == SL_KEPT_GROWING))
 		add(&taking->one, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", ended ? 0 : SL_UNKNOWN)
 			->unknown = !ended;
-	held = held_by(process);
-	taking->measures->held = held > taking->measures->held ? held : taking->measures->held;
+	take_held(taking->measures, process);
 	for (size_t i = 0; i < process->leaks.count; i++)
 		if (sl_leak_counts(&process->leaks.item[i]))
 			add_leak(taking, process, &process->leaks.item[i]);

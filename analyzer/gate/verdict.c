@@ -123,9 +123,10 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", word, is, may, total->unknown,
 		    !strcmp(key, "leak") ? "of the processes did not end by themselves" : "of the devices have no figure");
 	else if (total->bytes <= limit && !strcmp(key, "leak") && total->bytes + measures->held > limit)
-		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key,
-		    "%s %s, limit %s; a loop that ended made %s more, and nothing shows whether it is used", word, is, may,
-		    SL_SIZE(measures->held));
+		point_at_stack(add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key,
+				   "%s %s, limit %s; a loop that ended made %s more, and nothing shows whether it is used", word,
+				   is, may, SL_SIZE(measures->held)),
+			       measures->held_by, measures->held_at);
 	else if (total->bytes <= limit)
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", word, is, may);
 	else if (!first || sl_measure_is_count(SL_MEASURE_TOTAL, key)) /* the places are known by their bytes */

@@ -323,16 +323,6 @@ static void weights_before_a_server_are_no_leak(void **state)
 	for (unsigned i = 0; i < 500; i++)
 		pass(&p, "serve");
 	expect(&p, "load", SL_KEPT_MEANT);
-	begin_program(&p); /* each through a passing block */
-	for (unsigned i = 0; i < 60; i++) {
-		uint64_t passing = make(&p, "load", 2, BLOCK);
-
-		keep(&p, "load");
-		drop(&p, passing);
-	}
-	for (unsigned i = 0; i < 500; i++)
-		pass(&p, "serve");
-	expect(&p, "load", SL_KEPT_MEANT);
 }
 
 int main(void)
