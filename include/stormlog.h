@@ -41,6 +41,7 @@ struct stormlog_api {
 	size_t (*trace)(char *path, size_t bytes);
 	void (*block)(const void *address, size_t bytes, const char *name);
 	void (*block_gone)(const void *address);
+	void (*hold)(const void *address, size_t bytes, const char *variable, uint64_t look);
 };
 
 #ifdef STORMLOG_TABLE_ONLY /* the agent's own view */

@@ -80,7 +80,7 @@ static bool recording(void)
 }
 
 /* Records an event with a text as it was given.  It never begins a recording. */
-static void say(unsigned api, const char *text, struct sl_instant_details where)
+static void tell(unsigned api, const char *text, uint64_t extra, struct sl_instant_details where)
 {
 	int saved = errno;
 	uint32_t id;
@@ -91,8 +91,13 @@ static void say(unsigned api, const char *text, struct sl_instant_details where)
 	id = sl_stacks_text(text, sl_plain_length(text));
 	sl_agent_end(&sl_thread);
 	if (id)
-		sl_instant_record(api, id, 0, where);
+		sl_instant_record(api, id, extra, where);
 	errno = saved;
+}
+
+static void say(unsigned api, const char *text, struct sl_instant_details where)
+{
+	tell(api, text, 0, where);
 }
 
 static void pair(const char *key, const char *value)
@@ -113,6 +118,11 @@ static void name(const void *address, size_t bytes, const char *called)
 
 	sl_text_add(&text, called ? called : "");
 	say(SL_API_api_name, cut, (struct sl_instant_details){(uintptr_t)address, bytes});
+}
+
+static void hold(const void *address, size_t bytes, const char *variable, uint64_t look)
+{
+	tell(SL_API_api_hold, variable, look, (struct sl_instant_details){(uintptr_t)address, bytes});
 }
 
 /* A block from a pool of the program's own.  The driver's block around it is the pool's segment. */
@@ -197,4 +207,5 @@ const struct stormlog_api stormlog_api_v1 = {
 	.trace = trace,
 	.block = block,
 	.block_gone = block_gone,
+	.hold = hold,
 };

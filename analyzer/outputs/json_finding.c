@@ -56,6 +56,8 @@ static void put_stable_id(struct sl_json *j, struct sl_process *process, const s
 
 static void put_evidence_of_kept(struct sl_json *j, const struct sl_process *process, const struct sl_finding *finding)
 {
+	struct sl_held_by holder;
+
 	for (size_t i = 0; i < process->kept.count; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
 
@@ -71,6 +73,8 @@ static void put_evidence_of_kept(struct sl_json *j, const struct sl_process *pro
 		sl_json_uint(j, "first_ns", sl_process_unix(process, kept->track->first_ns));
 		sl_json_uint(j, "since_ns", sl_process_unix(process, sl_leak_words_since(kept)));
 		sl_json_uint(j, "last_ns", sl_process_unix(process, kept->track->last_ns));
+		if (sl_held_by_take(process, kept->track, &holder, 1))
+			sl_json_holder(j, "holder", &holder);
 		return;
 	}
 }

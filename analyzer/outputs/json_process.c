@@ -3,11 +3,14 @@
 
 #include <math.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/change.h"
 #include "analyzer/report/roles.h"
 #include "analyzer/report/window_facts.h"
+
+#define HOLDERS 64 /* variables that are listed, largest first */
 
 static void put_in_flight(struct sl_json *j, const struct sl_process *process)
 {
@@ -239,6 +242,36 @@ static void put_names(struct sl_json *j, const struct sl_model *model)
 	sl_json_end(j);
 }
 
+void sl_json_holder(struct sl_json *j, const char *key, const struct sl_held_by *holder)
+{
+	sl_json_object(j, key);
+	sl_json_string(j, "path", holder->path);
+	sl_json_string(j, "variable", holder->variable);
+	sl_json_string(j, "how", holder->how);
+	sl_json_string(j, "container", *holder->container ? holder->container : NULL);
+	sl_json_string(j, "file", *holder->file ? holder->file : NULL);
+	sl_json_string(j, "function", *holder->function ? holder->function : NULL);
+	sl_json_known_uint(j, "line", holder->line ?: SL_UNKNOWN);
+	sl_json_uint(j, "blocks", holder->blocks);
+	sl_json_uint(j, "bytes", holder->bytes);
+	sl_json_uint(j, "seen_bytes", holder->seen);
+	sl_json_end(j);
+}
+
+static void put_holders(struct sl_json *j, const struct sl_process *process)
+{
+	struct sl_held_by *all = sl_memory_must(calloc(HOLDERS, sizeof(*all)));
+	size_t count = sl_held_by_take(process, NULL, all, HOLDERS);
+
+	if (count) {
+		sl_json_array(j, "holders");
+		for (size_t i = 0; i < count; i++)
+			sl_json_holder(j, NULL, &all[i]);
+		sl_json_end(j);
+	}
+	free(all);
+}
+
 /* Each rank that this process has in a communicator of NCCL. */
 static void put_communicators(struct sl_json *j, const struct sl_model *model)
 {
@@ -375,6 +408,7 @@ void sl_json_process(struct sl_json *j, struct sl_json_frames *frames, struct sl
 	put_roles(j, process);
 	put_labels(j, frames, process);
 	put_names(j, process->model);
+	put_holders(j, process);
 	put_communicators(j, process->model);
 	sl_heuristics_put(j, process);
 	sl_json_object(j, "host_memory");

@@ -8,6 +8,7 @@
 #include <limits.h>
 
 #include "analyzer/faces/faces.h"
+#include "analyzer/report/held_by.h"
 #include "analyzer/report/report.h"
 
 /*
@@ -94,6 +95,7 @@ void sl_output_pairs(struct sl_json *j, const char *key, const struct sl_model *
 
 /* Members of an object that is open: in_flight, memory, apis, libraries, pytorch of a process, as report.json has them. */
 void sl_json_figures(struct sl_json *j, const struct sl_process *process);
+void sl_json_holder(struct sl_json *j, const char *key, const struct sl_held_by *holder);
 
 /* Appends a process, as in report.json, to the open array; frames of its stacks to the table. */
 struct sl_json_frames;

@@ -131,6 +131,9 @@ static bool places_are_sound(const struct sl_model *model)
 	EACH(struct sl_called, called, model->called)
 	if (!is_device(called->device))
 		return false;
+	EACH(struct sl_variable, variable, model->variables)
+	if (variable->site >= model->sites.count)
+		return false;
 	EACH(struct sl_paired, paired, model->paired)
 	if (paired->label >= model->labels.count)
 		return false;

@@ -122,6 +122,7 @@ SHAPE(oom, sl_oom, M(time_ns), M(requested_bytes), M(live_bytes), M(asked_bytes)
       M(reported_by_torch), M(of_framework), M(nested), M(in_units), M(in_retry), M(group), FIXED(owners, owner_count, owner), IN(torch, torch),
       FIXED(neighbours, neighbour_count, neighbour_then), M(context_bytes), M(module_bytes), M(rounded), M(largest_cached), M(place_births),
       M(place_most), M(pass_births), M(pass_most), M(padded_bytes), IN(device_rise, surge), IN(place_rise, surge), M(surge), M(less_bytes), M(pool_most_bytes), M(pool_made), M(contexts), M(step), FIXED(pairs, pair_count, u32), KEPT(changes, change_count, known_at));
+SHAPE(variable, sl_variable, M(text), M(site), M(look), M(most_blocks), M(most_bytes), M(most_seen));
 SHAPE(called, sl_called, M(text), M(device), M(blocks), M(live_bytes), M(peak_bytes));
 SHAPE(paired, sl_paired, M(label), M(text), M(entries), M(duration_ns), M(peak_bytes), M(allocated_bytes));
 SHAPE(api, sl_api_stats, M(calls), M(failures), M(bytes), M(time_ns));
@@ -149,7 +150,7 @@ PUBLIC(sl_shape_model, sl_model, M(events), M(unknown_frees), M(unknown_hooks), 
        VECTOR(holders, holder), VECTOR(libraries, text), VECTOR(labelled, labelled), VECTOR(labels, label), VECTOR(phases, phase), M(phases_level),
        M(phases_seen), M(ranges_begun), M(boundaries), VECTOR(collectives, collective), M(collective_stride), M(collectives_seen),
        VECTOR(meetings, meeting), M(communicators), VECTOR(traffic, traffic), VECTOR(ooms, oom), M(ooms_total), VECTOR(failed_frees, failed_free),
-       VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), M(keeps_bytes), STACK(keeps_stack, keeps_), IN(roomless, roomless), VECTOR(called, called), VECTOR(paired, paired), M(crowded), M(unlooked));
+       VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), M(keeps_bytes), STACK(keeps_stack, keeps_), IN(roomless, roomless), VECTOR(called, called), VECTOR(variables, variable), VECTOR(paired, paired), M(crowded), M(unlooked));
 SHAPE(bin, sl_bin, M(min), M(max), M(max_ns), M(area), M(last), M(max_site));
 SHAPE(line, sl_image_line, M(what), M(device), M(index), M(begun), M(first), M(bin), M(value), M(last_ns), M(site), LIST(bins, count, bin));
 PUBLIC(sl_shape_lines, sl_image_lines, M(begin_ns), M(end_ns), M(shift), VECTOR(lines, line));

@@ -56,6 +56,15 @@ def with_torch(torch):
     stormlog_dry_ranks.begin(torch)
     stormlog_dry_weights.begin(torch)
     stormlog_dry.begin(torch)
+    with_holders(torch)
+
+
+def with_holders(torch):
+    """Tells which variables hold the blocks (python/stormlog_native/holders.py)."""
+    sys.path.append(HERE)
+    import stormlog_holders
+
+    stormlog_holders.begin(torch)
 
 
 def with_criteria(criteria):
@@ -161,4 +170,6 @@ if os.path.isdir(os.environ.get("STORMLOG_DRY", "")):
         import stormlog_dry_init
 
         sys.meta_path.insert(0, WaitsFor("torch.nn.init", stormlog_dry_init.skip))
+elif os.environ.get("STORMLOG_HOLDERS", "0") not in ("", "0"):
+    sys.meta_path.insert(0, WaitsFor("torch", with_holders))
 chain()

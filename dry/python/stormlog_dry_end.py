@@ -161,6 +161,10 @@ class Job:
             print("stormlog: DRY RUN ended %s; %s. --steps N decides otherwise" % (why, text), file=sys.stderr, flush=True)
         if self.say:
             self.say(b"dry.end", text.encode())
+        import stormlog_holders
+
+        if stormlog_holders.teller:
+            stormlog_holders.teller.tell("end")
         sys.exit(0)
 
 

@@ -92,15 +92,18 @@ static const struct sl_live *block_around(struct sl_model *model, uint64_t addre
 	return NULL;
 }
 
+const struct sl_live *sl_memory_names_block(struct sl_model *model, uint64_t address, uint64_t bytes)
+{
+	return block_at(model, address, bytes) ?: block_around(model, address);
+}
+
 void sl_memory_names_apply(struct sl_model *model, const struct sl_event *event)
 {
-	const struct sl_live *live = block_at(model, event->address, event->bytes);
+	const struct sl_live *live = sl_memory_names_block(model, event->address, event->bytes);
 	struct sl_memory_names_part part = {.address = event->address};
 	struct sl_called *name;
 	uint64_t rest;
 
-	if (!live)
-		live = block_around(model, event->address);
 	if (!live || !event->label)
 		return; /* memory whose allocation was not recorded */
 	part.block = live->address;

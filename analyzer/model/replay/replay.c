@@ -115,6 +115,8 @@ void sl_replay_free(struct sl_model *model)
 	free_devices(model);
 	free(model->called.item);
 	sl_idmap_free(&model->passes);
+	free(model->variables.item);
+	sl_idmap_free(&model->variable_ids);
 	free(model->sites.item);
 	free(model->lives);
 	sl_survivors_free(model->stays);
@@ -304,6 +306,9 @@ static void apply_verb(struct sl_model *model, const struct sl_item *item, bool 
 	case SL_VERB_NAME:
 		sl_memory_names_apply(model, item->event);
 		break;
+	case SL_VERB_HOLD:
+		sl_variables_apply(model, item->event);
+		break;
 	default:
 		/* Address ranges, exports, pool settings, limits: counted as calls; they have no memory of their own */
 		break;
@@ -403,6 +408,7 @@ void sl_replay_apply(struct sl_model *model, const struct sl_item *item)
 
 void sl_replay_end(struct sl_model *model, bool lost)
 {
+	sl_variables_end(model);
 	sl_samples_end(model, lost);
 	sl_labels_finish(model);
 	sl_timeline_end(&model->timeline, model->now_ns);

@@ -127,8 +127,13 @@ struct sl_memory_names_part {
 	uint32_t called;	     /* index into the model's */
 };
 
+/* The live block at the address with room for so many bytes, or around it; NULL: its allocation was not recorded. */
+const struct sl_live *sl_memory_names_block(struct sl_model *model, uint64_t address, uint64_t bytes);
 void sl_memory_names_apply(struct sl_model *model, const struct sl_event *event);
 void sl_memory_names_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
+/* variables.c: a variable of the program holds a block; the last look at all blocks is over */
+void sl_variables_apply(struct sl_model *model, const struct sl_event *event);
+void sl_variables_end(struct sl_model *model);
 /* The block has ended; parts of it lose their names. */
 static inline void sl_memory_names_freed(struct sl_model *model, uint64_t address, uint64_t bytes)
 {

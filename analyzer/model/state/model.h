@@ -358,6 +358,16 @@ struct sl_called {
 };
 
 /*
+ * Blocks of one place that one variable of the program held, as Python told it in looks at all blocks.  seen: bytes of them that
+ * the variable can use, which are fewer where it has views.
+ */
+struct sl_variable {
+	uint32_t text, site;			     /* text: see report/held_by.h */
+	uint64_t look, blocks, bytes, seen;	     /* of the last look that told of it */
+	uint64_t most_blocks, most_bytes, most_seen; /* of the look at which it held most */
+};
+
+/*
  * One entry of a range when it ends, or still open when the trace ends (then end_ns is 0 and the later figures SL_UNKNOWN).
  * Bytes are as in struct sl_label; `held`: bytes obtained from the driver.
  */
@@ -644,7 +654,11 @@ struct sl_model {
 
 	SL_VECTOR(struct sl_called) called;
 	struct sl_idmap called_ids; /* by text and device */
-	void *called_parts;	    /* extents, of struct sl_memory_names_part */
+	SL_VECTOR(struct sl_variable) variables;
+	struct sl_idmap variable_ids; /* by text and site */
+	uint64_t look, look_bytes;    /* the last look of Python at all blocks, and what it told */
+	uint64_t told_bytes, told_ns; /* of the look that told most: its last event */
+	void *called_parts;	      /* extents, of struct sl_memory_names_part */
 	struct sl_sought sought[2];
 	struct sl_born *born; /* by site; NULL: not asked for (counts/between.h) */
 	SL_VECTOR(struct sl_born_named) born_named;

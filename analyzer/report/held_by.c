@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/held_by.h"
+
+#include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/trace/idmap.h"
+
+/* PATH, HOW, CONTAINER, and FILE or "FILE:LINE FUNCTION", with tabs between them. */
+bool sl_held_by_read(const char *text, struct sl_held_by *out)
+{
+	char *part[4] = {out->text}, *colon, *space;
+	const char *item;
+
+	*out = (struct sl_held_by){0};
+	snprintf(out->text, sizeof(out->text), "%s", text);
+	for (unsigned i = 0; i + 1 < SL_COUNT(part); i++) {
+		part[i + 1] = strchr(part[i], '\t');
+		if (!part[i + 1])
+			return false;
+		*part[i + 1]++ = 0;
+	}
+	out->path = part[0];
+	out->how = part[1];
+	out->container = part[2];
+	out->file = part[3];
+	out->function = "";
+	space = strrchr(part[3], ' ');
+	colon = space ? memrchr(part[3], ':', (size_t)(space - part[3])) : NULL;
+	if (colon) {
+		out->line = (unsigned)strtoul(colon + 1, NULL, 10);
+		out->function = space + 1;
+		*colon = 0;
+	}
+	item = strstr(out->path, "[*]");
+	snprintf(out->variable, sizeof(out->variable), "%.*s", (int)(item ? item - out->path : (ptrdiff_t)strlen(out->path)),
+		 out->path);
+	return true;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct sl_variable *x = a, *y = b;
+
+	return SL_FALLING(x->most_bytes, y->most_bytes) ?: SL_FALLING(x->look, y->look) ?: SL_RISING(x->text, y->text);
+}
+
+size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *track, struct sl_held_by *out, size_t most)
+{
+	const struct sl_model *model = process->model;
+	SL_VECTOR(struct sl_variable) sum = {0};
+	struct sl_idmap ids = {0};
+	size_t count = 0;
+
+	for (size_t i = 0; i < model->variables.count; i++) {
+		const struct sl_variable *one = &model->variables.item[i];
+		uint32_t at;
+
+		if (track && track != &model->tracks.item[model->sites.item[one->site].track])
+			continue;
+		at = sl_idmap_claim(&ids, one->text, sum.count);
+		if (at == sum.count)
+			*SL_PUSH(&sum) = (struct sl_variable){.text = one->text};
+		sum.item[at].most_blocks += one->most_blocks;
+		sum.item[at].most_bytes += one->most_bytes;
+		sum.item[at].most_seen += one->most_seen;
+		sum.item[at].look = one->look > sum.item[at].look ? one->look : sum.item[at].look;
+	}
+	if (sum.count)
+		qsort(sum.item, sum.count, sizeof(*sum.item), by_bytes);
+	for (size_t i = 0; i < sum.count && count < most; i++) {
+		const char *text = sl_defs_text(model->defs, sum.item[i].text);
+
+		if (!text || !sl_held_by_read(text, &out[count]))
+			continue; /* a damaged trace */
+		out[count].blocks = sum.item[i].most_blocks;
+		out[count].bytes = sum.item[i].most_bytes;
+		out[count++].seen = sum.item[i].most_seen;
+	}
+	free(sum.item);
+	sl_idmap_free(&ids);
+	return count;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which variables of the program hold the blocks of a place, as Python itself told it (stormlog-run --dry or --holders).  A path
+ * decides nothing about a leak: it says what to look at.  Texts belong to `out`.
+ */
+#pragma once
+
+#include "analyzer/report/report.h"
+
+struct sl_held_by {
+	char text[256];	  /* the members below point into it */
+	const char *path; /* "trace[*]", "engine.sessions._by_id[*].layers[*].keys", "net.layers.0.weight" */
+	const char *how;  /* global, attribute, local, closure, default, cache, graph (of autograd, which `path` leads to), cycle */
+	const char *container;	/* of the first [*] of the path: "list", "dict", "deque", ...; "": none */
+	const char *file;	/* where the variable is: its module's file, its function's, its class's; "": not known */
+	const char *function;	/* of a local; "": none */
+	unsigned line;		/* where that function was; 0: unknown */
+	char variable[160];	/* the path up to its first [*]: what one writes in the source */
+	uint64_t blocks, bytes; /* of the place, that it held when it held most */
+	uint64_t seen;		/* bytes of them that it can use: fewer where it has views */
+};
+
+/*
+ * The variables that hold blocks of a place, at most `most` of them, largest first; returns their number.  0: Python told nothing
+ * of it.  track: in the process's model; NULL: of all places.
+ */
+size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *track, struct sl_held_by *out, size_t most);
+
+/* Takes a text of the trace apart; blocks and bytes are 0.  False: it is none of a variable. */
+bool sl_held_by_read(const char *text, struct sl_held_by *out);

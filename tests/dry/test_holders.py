@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Which variable holds each block, as Python tells it in a dry run. The truth is the program: it stores blocks of one size into one
+variable. STORMLOG_DRY_PYTHON names an interpreter with a PyTorch for CUDA; without it the test is skipped."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from dry import Dry
+
+PYTHON = os.environ.get("STORMLOG_DRY_PYTHON")
+if not PYTHON:
+    print("skipped: STORMLOG_DRY_PYTHON names no interpreter with PyTorch")
+    sys.exit(77)
+KINDS = """
+import collections, functools, threading, types, weakref
+import torch
+
+def block(mib=1):
+    return torch.zeros(mib << 18, device="cuda")
+
+listed = [block() for _ in range(3)]
+keyed = {"a": block(), 7: block()}
+nested = {"x": [block(), block()], "y": [block()]}
+queue = collections.deque((block() for _ in range(9)), maxlen=4)
+Pair = collections.namedtuple("Pair", "left right")
+pairs = [Pair(block(), block())]
+weak = weakref.WeakValueDictionary(only=listed[0])
+alone = block()
+
+class Meter:
+    everywhere = [block(), block()]
+    def __init__(self):
+        self.seen = [block() for _ in range(5)]
+    @functools.cached_property
+    def once(self):
+        return block()
+
+class Slotted:
+    __slots__ = ("held",)
+
+meters = [Meter()]
+meters[0].once
+slotted = Slotted()
+slotted.held = block()
+
+def make():
+    enclosed = [block(), block()]
+    return lambda: enclosed
+step = make()
+
+def default(x, cache=[block(), block()], *, more={"k": block()}):
+    return cache
+
+@functools.lru_cache(maxsize=None)
+def cached(n):
+    return block()
+cached(1), cached(2)
+
+@functools.lru_cache(maxsize=8)
+def bounded(n):
+    return block()
+bounded(1)
+
+def generate():
+    yielded = [block()]
+    yield
+running = generate()
+next(running)
+bound = Meter().seen.append
+partial = functools.partial(print, block())
+
+net = torch.nn.Sequential(torch.nn.Linear(512, 512, bias=False), torch.nn.ModuleDict({"head": torch.nn.Linear(512, 256, bias=False)})).cuda()
+optimizer = torch.optim.AdamW(net.parameters())
+optimizer.zero_grad()
+net[1]["head"](net[0](torch.ones(1, 512, device="cuda"))).sum().backward()
+optimizer.step()
+
+source = torch.ones(1 << 18, device="cuda", requires_grad=True)
+losses = [(source * 2).exp().sum() for _ in range(3)]
+bank = [block(16)[:1024] for _ in range(2)]
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.kept = x * x
+        return ctx.kept
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+class Ring:
+    pass
+def turn():
+    ring = Ring()
+    ring.me, ring.block = ring, block(3)
+turn()
+
+def wait(ready, go):
+    threaded = block(2)
+    ready.set()
+    go.wait()
+ready, go = threading.Event(), threading.Event()
+thread = threading.Thread(target=wait, args=(ready, go))
+thread.start()
+ready.wait()
+
+def fails():
+    local = [block() for _ in range(4)]
+    try:
+        block(1 << 20)
+    finally:
+        go.set()
+fails()
+"""
+
+
+class Kinds(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_ = Dry(PYTHON, "-c", KINDS)
+        cls.holders = {(one["path"], one["how"]): one for one in cls.run_.report["processes"][0]["holders"]}
+
+    def holds(self, path, how, blocks, **more):
+        self.assertIn((path, how), self.holders)
+        one = self.holders[path, how]
+        self.assertEqual({"blocks": one["blocks"], **{name: one[name] for name in more}}, {"blocks": blocks, **more})
+
+    def test_a_list_a_dict_and_a_deque_of_a_module(self):
+        self.holds("listed[*]", "global", 3, container="list", variable="listed")
+        self.holds("keyed[*]", "global", 2, container="dict")
+        self.holds("nested[*][*]", "global", 3, container="dict", variable="nested")
+        self.holds("queue[*]", "global", 4, container="deque")
+        self.holds("pairs[*][*]", "global", 2)
+        self.holds("alone", "global", 1, container=None)
+
+    def test_attributes_of_instances_and_of_classes(self):
+        self.holds("Meter.seen[*]", "attribute", 5, container="list", variable="Meter.seen")
+        self.holds("Meter.once", "attribute", 1)
+        self.holds("Slotted.held", "attribute", 1)
+        self.holds("Meter.everywhere[*]", "global", 2)
+
+    def test_what_a_function_keeps(self):
+        self.holds("step.enclosed[*]", "closure", 2)
+        self.holds("default(cache=)[*]", "default", 2)
+        self.holds("default(more=)[*]", "default", 1)
+        self.holds("cached[*]", "cache", 2)
+        self.holds("bounded[*]", "cache", 1)
+        self.holds("running.yielded[*]", "global", 1)
+        self.holds("partial.args[*]", "global", 1)
+
+    def test_parameters_gradients_and_states_have_names_of_the_model(self):
+        self.holds("net.0.weight", "global", 1)
+        self.holds("net.1.head.weight", "global", 1)
+        self.holds("net.0.weight.grad", "global", 1)
+        self.holds("optimizer.state[net.0.weight].exp_avg", "global", 1)
+
+    def test_a_graph_has_the_name_of_what_leads_to_it(self):
+        self.holds("losses[*]", "graph", 3)
+
+    def test_views_see_less_than_they_hold(self):
+        self.holds("bank[*]", "global", 2, bytes=32 << 20, seen_bytes=8192)
+
+    def test_a_cycle_has_the_name_of_a_class_in_it(self):
+        self.holds("Ring", "cycle", 1, bytes=3 << 20)
+
+    def test_locals_at_an_error(self):
+        self.holds("local[*]", "local", 4, function="fails")
+        self.holds("threaded", "local", 1, function="wait")
+
+
+if __name__ == "__main__":
+    unittest.main()
