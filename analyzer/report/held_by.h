@@ -21,8 +21,8 @@ struct sl_held_by {
 };
 
 /*
- * The variables that hold blocks of a place, at most `most` of them, largest first; returns their number.  0: Python told nothing
- * of it.  track: in the process's model; NULL: of all places.
+ * Fills `out` with the variables that hold blocks of a place, largest first, at most `most`.  Returns their number; 0: Python did
+ * not tell.  track: the place, in the process's model; NULL: all places.
  */
 size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *track, struct sl_held_by *out, size_t most);
 

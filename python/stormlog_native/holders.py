@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which variable holds each block of a device: a walk from the names that the program wrote to the tensors that they reach.
+"""Which variable holds each block of a device.  One walk goes from the names that the program wrote to the tensors that they reach.
 
-begin() tells it at the end of the program, at an out-of-memory, and now and then between them: what a function's local holds is gone when
-the function returns.  One walk is a loop over gc.get_referents in the thread that asks.  It calls no code of the program's, changes
-nothing, keeps no reference, and gives up after two seconds; what it has found by then is told."""
+begin() tells it at the end of the program, at an out-of-memory, and now and then between them.  A function's locals hold their tensors
+until it returns.  A walk calls no code of the program, changes no object and keeps no reference.  After two seconds it tells what it has."""
 import atexit
 import collections
 import ctypes
@@ -372,8 +371,8 @@ class Walk:
                 self.note(tensor, TENSOR)
 
     def run(self, deep: bool) -> Dict[int, Tuple[int, State]]:
-        """Address of each block that something holds: bytes of it that are seen, and what holds it.  deep: what no name of the program's
-        leads to is looked for, too."""
+        """Address of each block that has a holder: bytes of it that the holder sees, and what is known of the holder.  deep: go on to
+        names of libraries, and to cycles."""
         kinds = self.kinds
         with self.torch._C.DisableTorchFunction():
             if deep:
