@@ -88,6 +88,8 @@ int sl_child_exec(const struct sl_launch *run)
 		setenv("NVTX_INJECTION64_PATH", run->library, 0);
 	if (run->dry)
 		sl_dry_enter(run);
+	else if (run->options.holders)
+		sl_dry_hold();
 	execvp(run->command[0], run->command);
 	why = errno;
 	sl_launcher_say("%s: %s", run->command[0], why == ENOENT ? "not found" : strerror(why));

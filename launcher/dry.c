@@ -343,10 +343,31 @@ static void set_rank(const char *rank_text, const char *world)
 	setenv("STORMLOG_DRY_DEVICES", node_text, 1);
 }
 
+/* Python starts our sitecustomize first. */
+static void set_python_path(const char *libraries)
+{
+	const char *python = getenv("PYTHONPATH");
+	char *joined;
+
+	if (asprintf(&joined, "%s/python%s%s", libraries, python && *python ? ":" : "", python ? python : "") > 0)
+		setenv("PYTHONPATH", joined, 1);
+}
+
+void sl_dry_hold(void)
+{
+	char libraries[4096];
+
+	if (!sl_paths_dry(libraries, sizeof(libraries)))
+		sl_launcher_say("--holders: the files of dry runs are not installed: Python tells of no variable");
+	else if (strchr(libraries, ':'))
+		sl_launcher_say("--holders: PYTHONPATH cannot hold %s", libraries);
+	else
+		set_python_path(libraries);
+}
+
 void sl_dry_enter(const struct sl_launch *run)
 {
-	char path[128], *joined;
-	const char *python;
+	char path[128];
 
 	setenv(SL_DRY_FOLDER, folder, 1);
 	setenv(SL_DRY_CARD, lines, 1);
@@ -356,9 +377,8 @@ void sl_dry_enter(const struct sl_launch *run)
 	setenv("LD_AUDIT", path, 1);
 	snprintf(path, sizeof(path), "%s/triton", folder);
 	setenv("TRITON_LIBCUDA_PATH", path, 1);
-	python = getenv("PYTHONPATH");
-	if (asprintf(&joined, "%s/lib/python%s%s", folder, python && *python ? ":" : "", python ? python : "") > 0)
-		setenv("PYTHONPATH", joined, 1);
+	snprintf(path, sizeof(path), "%s/lib", folder);
+	set_python_path(path);
 	if (getenv("STORMLOG_RANK") && getenv("STORMLOG_WORLD_SIZE"))
 		set_rank(getenv("STORMLOG_RANK"), getenv("STORMLOG_WORLD_SIZE"));
 	if (run->steps)

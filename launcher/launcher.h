@@ -68,6 +68,7 @@ bool sl_dry_can(const struct sl_launch *run);
 
 /* Before the command: the same, and makes what the run needs. */
 bool sl_dry_begin(const struct sl_launch *run);
+void sl_dry_hold(void);				/* before the command starts: its Python tells which variables hold its blocks */
 void sl_dry_enter(const struct sl_launch *run); /* in the process that becomes the command: sets its variables */
 void sl_dry_end(const struct sl_launch *run);	/* after the command: removes what begin made */
 /* Marks the folders of the traces until the run has an answer: runs that are there are earlier ones. */

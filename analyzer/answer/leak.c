@@ -7,8 +7,10 @@
 #include "analyzer/answer/make.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/held_by.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
@@ -148,12 +150,65 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 		sl_answer_say(answer, SL_LABEL_NOTE, "the stacks are cut: --stack-depth 256 may show who called");
 }
 
+#define HELD_PART 4 /* of the kept blocks, at least this part was told of one variable */
+
+/* The variable that Python told of most of what is kept.  False: it told of none, or of few of them. */
+static bool find_holder(const struct sl_process *process, const struct sl_kept *kept, struct sl_held_by *holder)
+{
+	return sl_held_by_take(process, kept->track, holder, 1) && holder->blocks > 1 && holder->blocks >= kept->blocks / HELD_PART;
+}
+
+/* "the list `trace` of train.py" */
+static void say_holder(struct sl_answer *answer, const struct sl_held_by *holder)
+{
+	char of[SL_MAKE_LINE] = "";
+
+	if (*holder->function)
+		snprintf(of, sizeof(of), " of %s()", holder->function);
+	else if (*holder->file)
+		snprintf(of, sizeof(of), " of %s", sl_paths_name(holder->file));
+	if (!strcmp(holder->how, "cycle"))
+		sl_answer_say(answer, SL_LABEL_WHY, "No variable leads to them: objects of class `%s` refer to each other.",
+			      holder->variable);
+	else if (!strcmp(holder->how, "graph"))
+		sl_answer_say(answer, SL_LABEL_WHY, "Autograd's graph of `%s`%s holds them.", holder->path, of);
+	else
+		sl_answer_say(answer, SL_LABEL_WHY, "Python found %s of them in %s%s`%s`%s.", SL_NUMBER(holder->blocks),
+			      *holder->container ? "the " : "", *holder->container ? holder->container : "", holder->variable, of);
+	if (holder->seen * 2 < holder->bytes)
+		sl_answer_say(answer, SL_LABEL_WHY, "`%s` are views of %s that keep %s.", holder->path,
+			      SL_ANSWER_SIZE(holder->seen), SL_ANSWER_SIZE(holder->bytes));
+}
+
+static void fix_holder(struct sl_answer *answer, const struct sl_held_by *holder, const char *keeper)
+{
+	char at[SL_MAKE_LINE + 8] = "";
+
+	if (*keeper)
+		snprintf(at, sizeof(at), " at %s", keeper);
+	if (!strcmp(holder->how, "graph"))
+		sl_answer_say(answer, SL_LABEL_FIX, "detach what `%s` gets%s: (...).detach()", holder->variable, at);
+	else if (!strcmp(holder->how, "cycle"))
+		sl_answer_say(answer, SL_LABEL_FIX, "break the cycle of `%s`, as with a weak reference", holder->variable);
+	else if (holder->seen * 2 < holder->bytes)
+		sl_answer_say(answer, SL_LABEL_FIX, "store copies in `%s`%s: (...).clone()", holder->variable, at);
+	else
+		sl_answer_say(answer, SL_LABEL_FIX, "clear `%s`, or store a number or a copy on the host%s", holder->variable, at);
+}
+
 static void say_fix(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept, struct sl_stack stack,
-		    const char *line)
+		    const char *line, const struct sl_held_by *holder)
 {
 	unsigned kind = kept->track->kind;
-	char keeper[SL_MAKE_LINE];
-	bool found = sl_make_keeper(answer, process, stack, keeper), graph = is_graph(process, kept);
+	char keeper[SL_MAKE_LINE] = "";
+	bool found = sl_make_keeper(answer, process, stack, keeper, holder ? holder->variable : NULL),
+	     graph = is_graph(process, kept);
+
+	if (holder) {
+		say_holder(answer, holder);
+		fix_holder(answer, holder, found ? keeper : "");
+		return;
+	}
 
 	if (graph)
 		sl_answer_say(answer, SL_LABEL_WHY, "Several are of each step, so a graph of autograd holds them.");
@@ -170,7 +225,7 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 		sl_answer_say(answer, SL_LABEL_FIX, "free each %s of %s when its work is done", sl_leak_words_noun(kind, false),
 			      line);
 	else
-		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: `stormlog-run --dry` of this command names it");
+		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: `stormlog-run --holders` tells it, or `--dry`");
 }
 
 /* "8 ranks, most in rank 3"; "" for a run of one process. */
@@ -228,9 +283,14 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 	struct sl_leak_pace pace = sl_leak_words_pace(process, kept);
 	char what[200];
 	const char *line = SL_MAKE_LINE_OF(process, place->stack);
+	struct sl_held_by holder;
+	bool has = find_holder(process, kept, &holder) && strcmp(holder.how, "cycle") != 0;
 
 	sl_make_pace(what, sizeof(what), process, kept);
-	sl_answer_headline(answer, "%s keeps %s%s", line, what, strstr(what, "every") ? "" : " of what it makes");
+	sl_answer_headline(answer, "%s keeps %s%s", has ? holder.variable : line, what,
+			   strstr(what, "every") ? ""
+			   : has		 ? " of one line"
+						 : " of what it makes");
 	if (kept->bytes != SL_UNKNOWN && kept->bytes)
 		sl_answer_brief(answer, "keeps %s, %s", what, SL_ANSWER_SIZE(kept->bytes));
 	else
@@ -241,7 +301,7 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 	sl_make_stack(answer, process, place->stack, "made here", 3);
 	say_kept(answer, process, kept, line);
 	say_who(make, answer, place);
-	say_fix(answer, process, kept, place->stack, line);
+	say_fix(answer, process, kept, place->stack, line, has || find_holder(process, kept, &holder) ? &holder : NULL);
 	say_full(answer, process, kept->track->device);
 	end_leak(make, answer, place, kept->track->device);
 }
@@ -254,6 +314,7 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 	struct sl_process *process;
 	struct sl_answer *answer;
 	char what[200], lines[400] = "", line[SL_MAKE_LINE];
+	struct sl_held_by holder;
 	unsigned shown = 0;
 
 	for (size_t i = 0; i < make->leaks.place.count; i++) {
@@ -290,7 +351,7 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 	say_kept(answer, process, &sum, "they");
 	sl_answer_say(answer, SL_LABEL_WHY, "The lines are %s%s.", lines, shown > LINES_TOGETHER ? " and more" : "");
 	say_who(make, answer, &all);
-	say_fix(answer, process, &sum, all.stack, line);
+	say_fix(answer, process, &sum, all.stack, line, find_holder(process, &sum, &holder) ? &holder : NULL);
 	say_full(answer, process, sum.track->device);
 	end_leak(make, answer, &all, sum.track->device);
 }

@@ -37,9 +37,10 @@ void sl_make_title(struct sl_make *make);
 void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const char *mark, unsigned frames);
 /*
  * Marks the line that likely keeps what the stack made, as its source tells, or appends it.  out: "train.py:126".  False: the
- * source does not tell.
+ * source does not tell.  variable: that Python told to keep it, for the mark; NULL: it told none.
  */
-bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE]);
+bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE],
+		    const char *variable);
 #define SL_MAKE_KEEPS "likely keeps it"
 /* "train.py:79", "program+0xa74a"; "": the stack is empty. */
 const char *sl_make_line(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack);

@@ -77,11 +77,12 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
 		put_frame(answer, process, helper[i], NULL);
 }
 
-bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE])
+bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE],
+		    const char *variable)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX], keeper;
 	unsigned count = sl_process_stack(process, frames, stack), own = 0;
-	const char *text;
+	const char *text, *mark = variable ? sl_answers_text(answer->of, "%s keeps it", variable) : SL_MAKE_KEEPS;
 
 	for (unsigned i = 0; i < count; i++)
 		if (frames[i].python && frames[i].own && frames[i].file && frames[i].line)
@@ -92,7 +93,7 @@ bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct
 	for (unsigned i = 0; i < answer->frames; i++)
 		if (answer->stack[i].file && !strcmp(answer->stack[i].file, sl_paths_name(keeper.file)) &&
 		    answer->stack[i].line == keeper.line) {
-			answer->stack[i].mark = SL_MAKE_KEEPS;
+			answer->stack[i].mark = mark;
 			return true;
 		}
 	text = source_of(answer, process, &keeper, NULL);
@@ -101,7 +102,7 @@ bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct
 								.line = keeper.line,
 								.function = keeper.function,
 								.source = text,
-								.mark = SL_MAKE_KEEPS});
+								.mark = mark});
 }
 
 const char *sl_make_line(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack)

@@ -368,7 +368,8 @@ enum sl_owned_by {
 	SL_BY_DEVICE,
 	SL_BY_FUNCTION,
 	SL_BY_ROLE,
-	SL_BY_NAME /* the program's own names for its memory */
+	SL_BY_NAME,  /* the program's own names for its memory */
+	SL_BY_HOLDER /* the variables that hold it, as Python told */
 };
 enum sl_owned_sort { SL_SORT_HELD, SL_SORT_MADE, SL_SORT_KEPT, SL_SORT_TEMPORARY, SL_SORT_LIFETIME };
 
@@ -510,6 +511,8 @@ void sl_when_seek(struct sl_pipeline_options *options, const struct sl_when span
 
 /* After the first replay: the spans for the second, one for each image, malloc'ed; NULL: there are none, which was printed. */
 struct sl_stretch *sl_when_spans(const struct sl_report *report, const struct sl_when span[2]);
+/* Until when Python told most of the variables of each process.  NULL: it told of none, which was printed. */
+struct sl_stretch *sl_when_told(const struct sl_report *report);
 
 #define SL_COMMAND(name) extern const struct sl_command sl_command_##name;
 SL_COMMANDS(SL_COMMAND)

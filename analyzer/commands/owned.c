@@ -6,6 +6,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/report/held_by.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
 #include "analyzer/report/window_facts.h"
@@ -71,6 +72,8 @@ static const char *group_of(struct sl_arena *arena, struct sl_process *process, 
 		return name_device(arena, process, site->device);
 	case SL_BY_NAME:
 		return "no name";
+	case SL_BY_HOLDER:
+		return "no variable that Python told";
 	case SL_BY_ROLE:
 		return sl_roles_name(sl_roles_of(process, site));
 	default:
@@ -183,6 +186,33 @@ static void add_named(struct sl_owned *owned, struct sl_process *process, const 
 	sl_arena_free(&path.arena);
 }
 
+/* Adds what variables held at the last look before the moment; the rest of the place is added like other memory. */
+static void add_held(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
+{
+	const struct sl_model *model = process->model;
+	struct path path = {0};
+
+	for (size_t i = 0; model->born && i < model->sites.count; i++)
+		model->born[i].named_bytes = model->born[i].named_blocks = 0;
+	for (size_t i = 0; model->born && i < model->variables.count; i++) {
+		const struct sl_variable *one = &model->variables.item[i];
+		const struct sl_site *site = &model->sites.item[one->site];
+		const char *text = sl_defs_text(model->defs, one->text);
+		struct sl_held_by holder;
+		char name[256];
+
+		if (one->look != model->look || !text || !sl_held_by_read(text, &holder) || !sl_owners_shows(process, site))
+			continue;
+		follow_path(&path, process, site, how);
+		path.names[0] = sl_held_by_name(&holder, name, sizeof(name));
+		sl_owners_add(&owned->owners, path.names, path.count, one->bytes, one->blocks);
+		model->born[one->site].named_bytes += one->bytes;
+		model->born[one->site].named_blocks += one->blocks;
+		sl_arena_reset(&path.arena);
+	}
+	sl_arena_free(&path.arena);
+}
+
 /* What the site held at that moment.  False: nothing. */
 static bool held_of(const struct sl_process *process, size_t index, const struct sl_owned_how *how, struct sl_born *held)
 {
@@ -195,7 +225,7 @@ static bool held_of(const struct sl_process *process, size_t index, const struct
 				     : (struct sl_born){.bytes = site->live_bytes, .blocks = site->live_blocks};
 	else
 		*held = model->born[index];
-	if (model->born && how->by == SL_BY_NAME) {
+	if (model->born && how->by >= SL_BY_NAME) {
 		held->bytes -= held->named_bytes;
 		held->blocks -= held->named_blocks;
 	}
@@ -208,6 +238,8 @@ void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const stru
 
 	if (how->by == SL_BY_NAME)
 		add_named(owned, process, how);
+	else if (how->by == SL_BY_HOLDER)
+		add_held(owned, process, how);
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
 		struct sl_born held;

@@ -35,9 +35,9 @@ static const struct sl_option table[] = {
 	 "LABEL#N, "
 	 "where the N-th entry of a range begins, or the one with that number: step_#12"},
 	{"--to", 0, "MOMENT", "see --from (default: end); where a process has several devices, its peak is that of the fullest"},
-	{"--by", 0, "library|stack|label|thread|rank|place|device|function|role|name",
+	{"--by", 0, "library|stack|label|thread|rank|place|device|function|role|name|holder",
 	 "the first level (default: library); place: the line to look at first; function: the one around it; name: the program's "
-	 "name for its memory (at the peak of the fullest device)",
+	 "name for its memory (at the peak of the fullest device); holder: the variable that holds it, when Python told of most",
 	 SL_TO_WORD(how.by)},
 	{"--kind", 0, "KIND",
 	 "only memory of one kind, which need not be of a device: device, pool, managed, vmm, array, graph, imported, host_pinned, "
@@ -84,6 +84,8 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 		sl_escape_print(stdout, "  %u processes together", count);
 	if (options->how.between)
 		sl_escape_print(stdout, ", born after %s and still held at %s\n", options->span[0].text, options->span[1].text);
+	else if (options->how.by == SL_BY_HOLDER)
+		fputs(", when Python told of most\n", stdout);
 	else if (has_moment_of_kind(options))
 		sl_escape_print(stdout, ", at %s, the peak of that kind%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
 				only && sl_devices_held(only) < 2 ? "" : " on one device");
@@ -105,8 +107,8 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 								: ", out of memory");
 }
 
-static const char *const by_names[] = {"library", "stack",  "label",	"thread", "rank",
-				       "place",	  "device", "function", "role",	  "name"};
+static const char *const by_names[] = {"library", "stack",    "label", "thread", "rank",  "place",
+				       "device",  "function", "role",  "name",	 "holder"};
 
 static bool put_json(const struct sl_report *report, const struct sl_owned *owned, const struct options *options, unsigned count)
 {
@@ -232,6 +234,11 @@ static bool find_moments(const struct sl_report *report, struct options *options
 	struct sl_pipeline_options *pipeline = &options->pipeline;
 	const struct sl_process *process;
 
+	if (options->how.by == SL_BY_HOLDER) {
+		pipeline->spans = sl_when_told(report);
+		pipeline->span_count = report->images.image_count;
+		return pipeline->spans != NULL;
+	}
 	if (has_moment_of_kind(options))
 		return find_peak_of_kind(report, options->how.kind, &pipeline->until_unix_ns);
 	if (!options->how.between && !sl_when_unix(report, &options->at, &pipeline->until_unix_ns))
@@ -291,10 +298,16 @@ static bool is_of_verb(const struct options *options, const struct sl_arguments 
 	/* --by place is also valid with --entries */
 	bool of_owners = parsed->given & OF_OWNERS || (parsed->given & 1u << BY && options->how.by != SL_BY_PLACE);
 
-	if (options->how.kind && options->how.by == SL_BY_NAME)
+	if (options->how.by == SL_BY_HOLDER &&
+	    (options->how.kind || options->at.text || options->span[0].text || options->span[1].text))
+		fputs("stormlog-analyze: --by holder is of device memory at the moment when Python told of most: it takes no --at, "
+		      "--from, "
+		      "--to, --kind\n",
+		      stderr);
+	else if (options->how.kind && options->how.by == SL_BY_NAME)
 		fputs("stormlog-analyze: --kind and --by name are not of the same memory: give one of them\n", stderr);
 	else if (options->how.sort &&
-		 (!options->table || options->how.by == SL_BY_NAME || options->span[0].text || options->span[1].text))
+		 (!options->table || options->how.by >= SL_BY_NAME || options->span[0].text || options->span[1].text))
 		fputs("stormlog-analyze: --sort is of table at one moment, and not of names\n", stderr);
 	else if (options->entries && (!options->table || of_owners || (options->csv && options->json)))
 		fputs("stormlog-analyze: --entries is of table; --rank, --pid, --run, --by place, and --json or --csv go with it\n",
@@ -332,8 +345,8 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths, .symbols = parsed->symbols});
 	options.pipeline.only = &options.only;
-	options.how.lives = options.table && !options.how.between && options.how.by != SL_BY_NAME;
-	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by != SL_BY_NAME && !has_moment_of_kind(&options);
+	options.how.lives = options.table && !options.how.between && options.how.by < SL_BY_NAME;
+	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by < SL_BY_NAME && !has_moment_of_kind(&options);
 	if (status < 0)
 		status = options.entries ? print_entries(&options, parsed) : print_instant(&options, parsed, parsed->argv[0]);
 	return status;

@@ -193,3 +193,23 @@ struct sl_stretch *sl_when_spans(const struct sl_report *report, const struct sl
 	free(spans);
 	return NULL;
 }
+
+struct sl_stretch *sl_when_told(const struct sl_report *report)
+{
+	struct sl_stretch *spans = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*spans)));
+	bool any = false;
+
+	for (unsigned p = 0; p < report->process_count; p++) {
+		const struct sl_process *process = &report->processes[p];
+		uint64_t told_ns = process->model->told_ns;
+
+		spans[process->image] =
+			(struct sl_stretch){process->trace->header.pid, process->trace->header.started_ns, 0, told_ns, !told_ns};
+		any |= told_ns != 0;
+	}
+	if (any)
+		return spans;
+	fputs("stormlog-analyze: Python told of no variable: record with stormlog-run --holders, or run it dry\n", stderr);
+	free(spans);
+	return NULL;
+}

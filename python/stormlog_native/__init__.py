@@ -10,6 +10,7 @@ from .agent import range as range  # not in __all__: "import *" would hide Pytho
 from .cluster import analyze
 from .cpu_profiler import CPUMemoryProfiler
 from .errors import ConfigurationError, ProfilerError, VisualizationError
+from .holders import holders
 from .profiler import GPUMemoryProfiler, MemorySnapshot, ProfileResult, get_global_profiler, profile_context, profile_function
 from .recorder import RecorderReader, generate_report
 from .recording import Report, entries, follow, report
@@ -21,7 +22,7 @@ from .tracker import (CPUMemoryTracker, MemoryTracker, MemoryWatchdog, OOMExcept
                       classify_oom_exception)
 from .utils import format_bytes
 
-__all__ = ["analyze", "annotate", "available", "end_step", "flush", "mark", "metadata", "pop", "push", "record", "step", "trace_path",
+__all__ = ["holders", "analyze", "annotate", "available", "end_step", "flush", "mark", "metadata", "pop", "push", "record", "step", "trace_path",
            "ConfigurationError", "ProfilerError", "VisualizationError", "GPUMemoryProfiler", "MemorySnapshot", "ProfileResult",
            "get_global_profiler", "profile_context", "profile_function", "RecorderReader", "generate_report", "Report", "entries",
            "follow", "report", "send", "sent", "convert_bytes", "format_bytes", "format_memory", "get_gpu_info", "get_system_info",

@@ -406,17 +406,20 @@ class Teller:
         began, self.busy = time.thread_time(), True
         try:
             found = Walk(self.torch, self.left[why] / (4 if why == "between" else 1)).run(why != "between")
-            self.walks += bool(found)
-            for address, (seen, state) in found.items():
-                text = "\t".join((state.path, state.how, state.container)).encode("utf-8", "replace")
-                place = b"" if state.place == NO_FILE else state.place.encode("utf-8", "replace")
-                self.hold(address, seen, text + b"\t" + place[len(text) - TEXT:], self.walks)
+            self.say(found)
         except Exception as error:
             if is_foreign(error):
                 raise
         finally:
             self.left[why] -= time.thread_time() - began
             self.busy = False
+
+    def say(self, found: Dict[int, Tuple[int, State]]) -> None:
+        self.walks += bool(found)
+        for address, (seen, state) in found.items():
+            text = "\t".join((state.path, state.how, state.container)).encode("utf-8", "replace")
+            place = b"" if state.place == NO_FILE else state.place.encode("utf-8", "replace")
+            self.hold(address, seen, text + b"\t" + place[len(text) - TEXT:], self.walks)
 
     def __bool__(self) -> bool:
         self.tell("between")
@@ -470,3 +473,22 @@ def begin(torch: Any) -> None:
     atexit.register(teller.tell, "end")
     ask(torch.cuda._lazy_call, teller.ready)
     ask(lambda: torch.optim.optimizer.register_optimizer_step_post_hook(teller.stepped))
+
+
+def holders(seconds: float = BUDGET) -> List[Tuple[str, str, int, int]]:
+    """[(path, how, blocks, bytes that it sees), ...], largest first: what holds PyTorch's blocks now.  A recording is told, too."""
+    torch, other = sys.modules.get("torch"), sys.modules.get("stormlog_holders")
+    if other is not None and other.__name__ != __name__:
+        return list(other.holders(seconds))  # the launcher has begun it
+    if torch is None or not torch.cuda.is_initialized():
+        return []
+    begin(torch)
+    found = Walk(torch, seconds).run(True)
+    if teller is not None:
+        teller.say(found)
+    sums: Dict[Tuple[str, str], List[int]] = {}
+    for seen, state in found.values():
+        one = sums.setdefault((state.path, state.how), [0, 0])
+        one[0] += 1
+        one[1] += seen
+    return sorted(((path, how, blocks, held) for (path, how), (blocks, held) in sums.items()), key=lambda row: -row[3])
