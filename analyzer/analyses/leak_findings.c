@@ -165,8 +165,8 @@ static enum sl_role role_of(struct sl_process *process, const struct sl_track *t
 }
 
 /*
- * A loop ended and made it.  A model and its optimizer are used, and a graph of activations is not.  Here the source may decide what
- * else is held: a container that is read after the loop, or never again.
+ * A loop ended and made it.  A model and its optimizer are used, and a graph of activations is not.  Here the source may decide
+ * what else is held: a container that is read after the loop, or never again.
  */
 static enum sl_leak_words_verdict read_roles(struct sl_process *process, const struct sl_kept *kept)
 {

@@ -315,8 +315,8 @@ struct course {
 };
 
 /*
- * The ticks of its loop become the place's time.  Of a path, only where its loop ended or paused.  A loop whose blocks die in a later
- * turn of it did not pause, it has long turns.
+ * The ticks of its loop become the place's time.  Of a path, only where its loop ended or paused.  A loop whose blocks die in a
+ * later turn of it did not pause, it has long turns.
  */
 static void take_clock(const struct sl_model *model, const struct sl_track *track, struct course *course)
 {

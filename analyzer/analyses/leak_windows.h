@@ -50,8 +50,9 @@ void sl_leak_windows_begin_at(struct sl_leak_windows *series, unsigned window);
 unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double part);
 
 /*
- * Laplace's test after the first window, with the place's own clock or the births of other places.  Returns by how many standard errors the
- * remaining blocks were born earlier than evenly spread ones.  The held amount is a walk: each death adds a step up and one down.
+ * Laplace's test after the first window, with the place's own clock or the births of other places.  Returns by how many standard
+ * errors the remaining blocks were born earlier than evenly spread ones.  The held amount is a walk: each death adds a step up
+ * and one down.
  * 0: other places have too few births.
  */
 double sl_leak_windows_decline(const struct sl_leak_windows *left, uint64_t deaths);

@@ -1199,6 +1199,28 @@ for step in range(steps):
         self.absent("leak.kept", report)
         self.absent("leak.growing", report)
 
+    def test_what_one_loop_made_is_held_and_what_was_loaded_is_not(self):
+        self.absent("memory.held", self.series("loads-and-works"))
+        program = """
+import ctypes
+rt = ctypes.CDLL("libcudart.so.12")
+def new(mib):
+    p = ctypes.c_void_p()
+    assert not rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20))
+    return p
+features = []
+for batch in range(60):
+    scratch = new(3)
+    features.append(new(1))
+    rt.cudaFree(scratch)
+for request in range(300):
+    states = new(2)
+    rt.cudaFree(states)
+"""
+        with Recording("python3", "-c", program) as run:
+            (finding,) = self.found("memory.held", run.report())
+        self.assertEqual((finding["class"], finding["severity"], finding["bytes"]), ("held", "info", 60 * MIB))
+
     def test_a_few_dozen_that_a_program_takes_in_one_burst_before_it_ends_may_be_what_it_loads(self):
         for births, told in (60, True), (12, False):
             with script(*["pin=1"] * births) as run:
