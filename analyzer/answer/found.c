@@ -8,6 +8,7 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
+#include "analyzer/report/window_facts.h"
 
 #define HIDDEN_PART 4  /* hidden memory is a verdict if it is at least one of so many parts of what the calls hold */
 #define HIDDEN_CARD 64 /* and of the card */
@@ -151,15 +152,18 @@ static void add_retried(struct sl_make *make, const struct sl_finding *finding)
 {
 	struct sl_process *process = &make->report->processes[finding->process];
 	const char *line = SL_MAKE_LINE_OF(process, finding->stack);
-	char mark[80];
+	struct sl_window_cache cache = {0};
 	struct sl_answer *answer;
+	char mark[80];
 
+	sl_window_cache(process->model->header, finding->device, &cache);
 	snprintf(mark, sizeof(mark), "asks %s", SL_ANSWER_SIZE(finding->bytes));
 	answer = add(make, finding, SL_WORD_NEARLY, mark);
 	sl_answer_headline(answer, "%s%sasks %s and finds no memory at first", line, *line ? " " : "a request ",
 			   SL_ANSWER_SIZE(finding->bytes));
 	sl_answer_say(answer, SL_LABEL_WHY,
-		      "PyTorch gave cached memory back and asked again, which takes time in each such request.");
+		      "PyTorch gave %s of its cache back and asked again, which takes time in each such request.",
+		      SL_ANSWER_SIZE(cache.retry_bytes));
 	if (*line)
 		sl_answer_say(answer, SL_LABEL_OPEN, "whether %s or what is held beside it is too much", line);
 	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);

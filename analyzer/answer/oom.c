@@ -675,6 +675,8 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		causes[account->cause].tell(&e);
 		if (known) /* a change that the replay tried is told instead of one of unknown worth */
 			e.answer->label[SL_LABEL_FIX].count = fixes;
+		if (oom->device >= 0 && sl_devices_held(process) > 1)
+			WHY(&e, "It was on device %d.", oom->device);
 	}
 	sl_answer_brief(e.answer, "asks %s", e.asked);
 	say_ranks(&e);

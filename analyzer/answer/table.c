@@ -18,6 +18,12 @@
 #define LITTLE	    33 /* a line with less than one of so many parts of its row is not named */
 #define COURSE	    14
 
+/* True: most of what a snapshot's site held at the peak is gone at its end. */
+static bool is_freed(struct sl_process *process, const struct sl_site *site)
+{
+	return process->model->snapshot && 2 * site->live_bytes < sl_model_site_at_peak(process->model, site);
+}
+
 /* What a row is called: the role, or the library where none is known. */
 static const char *row_of(struct sl_process *process, const struct sl_site *site)
 {
@@ -30,12 +36,16 @@ static const char *row_of(struct sl_process *process, const struct sl_site *site
 
 	if (sl_window_is_before(process, site->stack))
 		return "earlier";
+	if (sl_window_is_copy(process, site->stack))
+		return "autocast copies";
 	if (sl_model_is_cublas(library))
 		return "cuBLAS";
+	if (role == SL_ROLE_OPTIMIZER && is_freed(process, site))
+		return "optimizer step";
 	if (roles[role])
 		return roles[role];
 	if (site->kind == SL_KIND_block)
-		return "tensors";
+		return role == SL_ROLE_WORKSPACE ? "workspaces" : "tensors";
 	return library;
 }
 
@@ -101,7 +111,7 @@ static void put_lines(char *out, size_t size, const struct sl_owners *owners, ui
 	uint32_t first = share[row].child, next = first ? share[first].sibling : 0;
 	unsigned lines = 0, more = 0;
 	uint64_t unit;
-	size_t at = 0;
+	size_t at = 0, cut;
 	double whole;
 
 	out[0] = 0;
@@ -118,12 +128,14 @@ static void put_lines(char *out, size_t size, const struct sl_owners *owners, ui
 			more++;
 			continue;
 		}
-		at += (size_t)snprintf(out + at, size - at, "%s%.*f %.*s", lines++ ? ", " : "",
+		cut = strcspn(name, " ");
+		at += (size_t)snprintf(out + at, size - at, "%s%.*f %s%.*s", lines++ ? ", " : "",
 				       unit == 1       ? 0
 				       : whole < 9.995 ? 2
 				       : whole < 99.95 ? 1
 						       : 0,
-				       (double)share[l].bytes / (double)unit, (int)strcspn(name, " "), name);
+				       (double)share[l].bytes / (double)unit, strncmp(name, "blocks ", 7) ? "" : "in ",
+				       (int)(memchr(name, ':', cut) ? cut : strlen(name)), name);
 	}
 	if (more && at < size)
 		snprintf(out + at, size - at, ", %u more", more);

@@ -95,17 +95,30 @@ static bool has_no_stacks(struct sl_process *process, const struct sl_device_sta
 	return without > tensors_of(device) / 2;
 }
 
+/* " at 203 us of the window"; "": the file has no times. */
+static const char *when(char out[80], uint64_t ns)
+{
+	out[0] = 0;
+	if (ns)
+		snprintf(out, 80, " at %s of the window", SL_SPAN(ns));
+	return out;
+}
+
 static void say_cache(struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device)
 {
 	struct sl_window_cache cache;
+	char line[SL_MAKE_LINE], at[80];
 
 	if (!sl_window_cache(process->model->header, device->device, &cache))
 		return;
+	sl_make_line(line, process, cache.emptied_stack);
 	if (cache.emptied)
-		sl_answer_say(answer, SL_LABEL_NOTE, "empty_cache() gave back %s in %s call%s", SL_ANSWER_SIZE(cache.emptied_bytes),
-			      SL_NUMBER(cache.emptied), cache.emptied == 1 ? "" : "s");
+		sl_answer_say(answer, SL_LABEL_NOTE, "empty_cache() gave back %s in %s call%s%s%s.",
+			      SL_ANSWER_SIZE(cache.emptied_bytes), SL_NUMBER(cache.emptied), cache.emptied == 1 ? "" : "s, most",
+			      *line ? " at " : "", line);
 	if (strcmp(SL_SIZE(cache.peak), SL_SIZE(device->torch_at_peak.reserved_bytes)) != 0)
-		sl_answer_say(answer, SL_LABEL_NOTE, "%s were reserved at most, at another moment", SL_ANSWER_SIZE(cache.peak));
+		sl_answer_say(answer, SL_LABEL_NOTE, "%s were reserved at most, with %s of tensors%s.", SL_ANSWER_SIZE(cache.peak),
+			      SL_ANSWER_SIZE(cache.peak_tensors), when(at, cache.peak_ns));
 }
 
 static void put_stackless(struct sl_answer *answer)
@@ -157,6 +170,12 @@ static void add_window(struct sl_make *make, struct sl_process *process)
 	if (make->report->process_count == 1)
 		ask_fit(make, answer, process);
 	sl_make_peak(make, answer, process, device, NULL);
+	if (!window)
+		answer->table.moment = "reserved, at the end";
+	else if (facts.span_ns)
+		answer->table.moment =
+			sl_answers_text(make->to, "reserved, at the peak, %s",
+					SL_SPAN(sl_process_unix(process, device->known_peak_ns) - process->started_unix_ns));
 	sl_make_next(make, answer,
 		     stackless			    ? "table"
 		     : sl_devices_held(process) > 1 ? "tree --by device"

@@ -109,3 +109,11 @@ bool sl_window_is_before(struct sl_process *process, struct sl_stack stack)
 
 	return count == 2 && frames[1].function && !strcmp(frames[1].function, "made before the window");
 }
+
+bool sl_window_is_copy(struct sl_process *process, struct sl_stack stack)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = process->model->snapshot ? sl_process_stack(process, frames, stack) : 0;
+
+	return count && frames[0].function && !strcmp(frames[0].function, "copies of weights by autocast");
+}

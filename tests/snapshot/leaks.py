@@ -7,7 +7,6 @@
 """
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -113,10 +112,10 @@ def main():
                     sys.exit(done.stderr[-2000:])
                 analyze = os.path.join(real.TOP, "build/analyzer/stormlog-analyze")
                 said = json.loads(subprocess.run([analyze, "report", "--json", path], capture_output=True, text=True).stdout)
-                screen = subprocess.run([analyze, "report", path], capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"}).stdout
-            blocks = re.findall(r"(?m)^LEAK.*\n(?:[ \t]+.*\n)*", screen)
-            right = len(blocks) == 1 and f"leaks.py:{line_of(name)} " in blocks[0] if name in LEAKS else not said["leaks"] and not blocks
-            cells.append("told" if right and name in LEAKS else "none" if right else f"WRONG: {[block.splitlines()[:2] for block in blocks]}")
+            told = [verdict for verdict in said["answer"]["verdicts"] if verdict["word"] == "LEAK"]
+            lines = [(os.path.basename(line["file"] or ""), line["line"]) for verdict in told for line in verdict["lines"] if line["mark"] == "made here"]
+            right = lines == [("leaks.py", line_of(name))] if name in LEAKS else not said["leaks"] and not told
+            cells.append("told" if right and name in LEAKS else "none" if right else f"WRONG: {[verdict['headline'] for verdict in told]}")
             wrong += not right
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
     return wrong > 0

@@ -61,6 +61,10 @@ class Snapshots(unittest.TestCase):
     def report(self, *paths):
         return json.loads(self.run_on("report", "--json", *paths).stdout)
 
+    def rows(self, *paths):
+        """{name: (bytes, text)} of the rows of the first verdict."""
+        return {row["name"]: (row["bytes"], row["text"]) for row in self.report(*paths)["answer"]["verdicts"][0]["table"]["rows"]}
+
     def figures(self, report, device=0, process=0):
         of = report["processes"][process]
         one = next(d for d in of["snapshot"]["devices"] if d["device"] == device)
@@ -124,12 +128,12 @@ class Snapshots(unittest.TestCase):
         report = self.check(made.old({**whole, "device_traces": [[]]}), [[self.program().journal[-1]]])
         self.assertTrue(report["processes"][0]["snapshot"]["releases"].startswith("2.0"))
         said = " ".join(self.run_on(self.path(whole)).stdout.split())
-        self.assertIn("no window: this is the state at its end", said)
+        self.assertRegex(said, "device 0 no history HELD .* as the file was written, .* reserved, at the end")
         self.assertNotIn("LEAK", said)
         allocator = made.Allocator()
         allocator.alloc(30 << 20, made.frames("train.py:7 main"))
         self.path(made.snapshot(allocator)[0])
-        self.assertIn("next: stormlog-analyze tree --at end s.pickle", self.run_on("s.pickle").stdout)
+        self.assertIn("next   stormlog-analyze tree s.pickle", self.run_on("s.pickle").stdout)
         for more in ((), ("--at", "end")):
             self.assertRegex(self.run_on("tree", *more, "s.pickle").stdout, "the state at its end|at its end")
 
@@ -154,7 +158,8 @@ class Snapshots(unittest.TestCase):
         allocator.alloc(32 << 20, made.frames("train.py:7 forward", native=cublas))
         for caller in range(12):
             allocator.alloc(20 << 20, made.frames("train.py:7 forward", f"train.py:{caller + 30} forward"))
-        self.assertRegex(self.run_on(self.path(made.snapshot(allocator)[0])).stdout, r"272 MiB  train.py:7 forward +(?!workspace)\S")
+        self.assertEqual(self.rows(self.path(made.snapshot(allocator)[0])),
+                         {"activations": (240 << 20, "train.py:7 forward"), "workspaces": (32 << 20, "train.py:7 forward")})
 
     def test_frames_of_cpp_become_the_operation_that_asked(self):
         below = ("c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(signed char)", "at::detail::empty_cuda(c10::ArrayRef<long>)",
@@ -178,7 +183,7 @@ class Snapshots(unittest.TestCase):
             self.assertIn((outer, inner), list(zip(names, names[1:])), said)
         for name in ("torch::autograd::Engine", "BmmBackward0", "cuBLAS workspace"):
             self.assertEqual(names.count(name), 1, said)
-        self.assertRegex(self.run_on(path).stdout, r"40\.0 MiB  BmmBackward0 ")
+        self.assertEqual(self.rows(path)["gradients"], (40 << 20, "BmmBackward0"))
 
     def test_one_step_leaks_nothing_and_five_steps_tell_the_line_that_keeps(self):
         for steps, drop, told in ((1, 0, False), (2, 30, False), (8, 0, True), (8, 100, True)):
@@ -195,7 +200,11 @@ class Snapshots(unittest.TestCase):
                 allocator = made.Allocator()
                 made.training(allocator, 12, leak=2 << 20, at=at)
                 with self.subTest(drop=drop, at=at):
-                    self.assertRegex(self.run_on(self.path(made.snapshot(allocator, drop=drop)[0])).stdout, "LEAK .* tensors kept.*" + at[0])
+                    leak, = self.report(self.path(made.snapshot(allocator, drop=drop)[0]))["answer"]["verdicts"]
+                    file, line, function = re.split("[: ]", at[0])
+                    self.assertEqual((leak["word"], leak["lines"][-1]["file"], leak["lines"][-1]["line"], leak["lines"][-1]["function"], leak["lines"][-1]["mark"]),
+                                     ("LEAK", file, int(line), function, "made here"))
+                    self.assertRegex(leak["why"][0], f"1[12] of the .* tensors that {file}:{line} made were still held at the end of the window, 2[24] MiB")
 
     def fit(self, path, *arguments):
         return json.loads(self.run_on("fit", "--json", *arguments, path).stdout)
@@ -251,8 +260,9 @@ class Snapshots(unittest.TestCase):
             allocator.free(addr)
         said = self.run_on(self.path(made.snapshot(allocator)[0])).stdout
         self.assertIn("OUT OF MEMORY", said)
-        self.assertIn("asked 64.0 MiB with 11.8 MiB free on the device and 180 MiB reserved by PyTorch", " ".join(said.split()))
-        self.assertIn("train.py:8 main", said)
+        self.assertIn("OUT OF MEMORY train.py:8 asks 64 MiB, 11.8 MiB are free", " ".join(said.split()))
+        self.assertRegex(said, "why +this process held 180 MiB")
+        self.assertRegex(said, "train.py:8 +main +<- asks 64 MiB")
 
     def test_two_devices_and_ranks(self):
         first, second = self.program(1), made.Allocator(device=1)
@@ -306,9 +316,9 @@ class Snapshots(unittest.TestCase):
         allocator = self.peak_of_the_cache()
         allocator.empty_cache()
         said = " ".join(self.run_on(self.path(made.snapshot(allocator)[0])).stdout.split())
-        self.assertIn("200 MiB in tensors, 200 MiB reserved", said)
-        self.assertRegex(said, r"reserved was most at \d+ us of the window: 290 MiB, with 90.0 MiB in tensors")
-        self.assertIn("empty_cache() gave back 290 MiB in one call at train.py:99 main", said)
+        self.assertIn("200 MiB of tensors and 200 MiB reserved", said)
+        self.assertRegex(said, r"290 MiB were reserved at most, with 90 MiB of tensors at \d+ us of the window")
+        self.assertIn("empty_cache() gave back 290 MiB in 1 call at train.py:99.", said)
         self.assertNotIn("NEARLY", said)
 
     def test_what_was_made_before_the_window_is_counted_at_the_peak(self):
@@ -318,8 +328,10 @@ class Snapshots(unittest.TestCase):
         for addr in old[:5]:
             allocator.free(addr)
         allocator.alloc(400 << 20, made.frames("train.py:7 main"))
-        said = " ".join(self.run_on(self.path(made.snapshot(allocator, drop=drop)[0])).stdout.split())
-        self.assertIn("99.0 MiB made before the window 3 of 25.0 MiB, 4 of 6.00 MiB; 125 MiB more had been freed by then", said)
+        path = self.path(made.snapshot(allocator, drop=drop)[0])
+        self.assertEqual(self.rows(path)["earlier"], (99 << 20, "75 in blocks of 25.0 MiB, 24 in blocks of 6.00 MiB"))
+        self.assertEqual(self.figures(self.report(path))[1], (99 + 125) << 20)
+        self.assertRegex(self.run_on("tree", path).stdout, r"75\.0 MiB +[\d.]+% +3 .*blocks of 25\.0 MiB\n +24\.0 MiB +[\d.]+% +4 .*blocks of 6\.00 MiB")
 
     def test_a_request_that_found_no_memory_at_first_is_told(self):
         allocator = self.peak_of_the_cache()
@@ -327,8 +339,8 @@ class Snapshots(unittest.TestCase):
         allocator.empty_cache(asks)
         allocator.alloc(400 << 20, asks)
         said = " ".join(self.run_on(self.path(made.snapshot(allocator)[0])).stdout.split())
-        self.assertIn("NEARLY OUT OF MEMORY", said)
-        self.assertIn("asked 400 MiB, found no memory, and got it after PyTorch gave back 290 MiB of its cache at train.py:70 main", said)
+        self.assertRegex(said, "NEARLY OUT OF MEMORY train.py:70 asks 400 MiB and finds no memory at first train.py:70 main <- asks 400 MiB")
+        self.assertIn("PyTorch gave 290 MiB of its cache back and asked again", said)
         self.assertNotIn("empty_cache()", said)
 
     def test_times_of_all_devices_count_from_the_file_s_first_event(self):
@@ -338,10 +350,10 @@ class Snapshots(unittest.TestCase):
             late.alloc(30 << 20, made.frames("train.py:7 main"))
         late.oom(64 << 20, 12345678, made.frames("train.py:8 main"))
         said = " ".join(self.run_on(self.path(made.snapshot(self.program(1), late)[0])).stdout.split())
-        self.assertIn("device 1 window 1.0 s, ", said)
-        self.assertIn("OUT OF MEMORY device 1 at 1.0 s of the window", said)
+        self.assertIn("2 devices 1.0 s OUT OF MEMORY train.py:8 asks 64 MiB", said)
+        self.assertIn("It was on device 1.", said)
         self.assertIn(", at 1.0 s, out of memory", self.run_on("tree", "--at", "oom", "s.pickle").stdout)
-        self.assertIn("next: stormlog-analyze tree --at oom --by device ", said)
+        self.assertIn("next stormlog-analyze tree --at oom --by device ", said)
         self.assertIn("270 MiB 9 device 1", re.sub(r" +[\d.]+%", "", " ".join(self.run_on("tree", "--at", "oom", "--by", "device", "s.pickle").stdout.split())))
 
     def test_a_time_is_that_of_the_window(self):
@@ -460,7 +472,8 @@ class Snapshots(unittest.TestCase):
         whole, _ = made.snapshot(allocator)
         whole["device_traces"] = [[]]
         said = self.run_on(self.path(whole)).stdout
-        self.assertIn("next: torch.cuda.memory._record_memory_history()", said)
+        self.assertRegex(said, r"fix +record again with stacks, before the model is made:\n +torch\.cuda\.memory\._record_memory_history\(\)")
+        self.assertRegex(said, "open +which line asked: the file has no stacks")
         self.assertNotIn("tree", said)
 
     def test_one_of_several_runs_is_shown_and_the_others_are_counted(self):
@@ -478,11 +491,10 @@ class Snapshots(unittest.TestCase):
         cupy = os.path.join(HERE, "..", "golden", "gpu", "cupy", "rank-00000-1106.msgpack.zst")
         recorded = os.path.join(self.at.name, "rank-00000-1106.msgpack.zst")
         shutil.copy(cupy, recorded)
-        title = self.run_on("report", recorded).stdout.splitlines()[0]
+        title = self.report(recorded)["answer"]["title"]
         for name in ("first.pickle", "second.pickle"):
             self.path(made.snapshot(self.program())[0], name=name)
-        said = self.run_on("report", "--run", "all", self.at.name).stdout
-        self.assertTrue(" ".join(said.split()).startswith(" ".join(title.split()) + ", beside 2 PyTorch snapshots"), said)
+        self.assertEqual(self.report("--run", "all", self.at.name)["answer"]["title"], title + ", beside 2 PyTorch snapshots")
 
     def test_who_follows_a_folder_sees_its_snapshots(self):
         for rank in range(2):
