@@ -50,7 +50,7 @@ static inline void replay_open(struct replay *r)
 	while ((item = sl_order_next(order)))
 		sl_replay_apply(r->model, item);
 	sl_order_free(order);
-	sl_replay_end(r->model);
+	sl_replay_end(r->model, false);
 }
 
 static inline void replay_end(struct replay *r, enum synth_end end)

@@ -59,7 +59,7 @@ static double replay(const char *folder)
 
 	while ((item = sl_order_next(order)))
 		sl_replay_apply(model, item);
-	sl_replay_end(model);
+	sl_replay_end(model, false);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	double seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
 	double rate = (double)model->events / seconds / 1e6;

@@ -207,7 +207,7 @@ static void fuzz_rings(const uint8_t *bytes, size_t size)
 
 			for (const struct sl_item *item; (item = sl_order_next(order));)
 				sl_replay_apply(model, item);
-			sl_replay_end(model);
+			sl_replay_end(model, false);
 			sl_replay_free(model);
 			sl_order_free(order);
 		}

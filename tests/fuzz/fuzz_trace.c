@@ -43,7 +43,7 @@ static void replay(const char *trace_path, const char *ring_path)
 		sl_replay_folded(model, &trace->folded);
 		while ((item = sl_order_next(order)))
 			sl_replay_apply(model, item);
-		sl_replay_end(model);
+		sl_replay_end(model, false);
 		sl_replay_free(model);
 		sl_order_free(order);
 	}
