@@ -86,6 +86,8 @@ void sl_make_dry(struct sl_make *make)
 			      sl_paths_name(size.line), size.what);
 	if (need.unsure)
 		sl_answer_say(answer, SL_LABEL_NOTE, "up to %s of it are for %s", SL_ANSWER_SIZE(need.unsure), need.unsure_of);
+	if (process)
+		sl_make_changes(answer, process);
 	say_reads(make, answer);
 	say_ran(report, answer);
 	if (process)

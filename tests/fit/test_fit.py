@@ -422,7 +422,7 @@ class Fit(unittest.TestCase):
             recording(folder, "2.14", "fragmented")
             os.environ.pop("LONG")
             process, = json.loads(subprocess.run([ANALYZE, "--json", folder], capture_output=True, text=True).stdout)["processes"]
-            screen = subprocess.run([ANALYZE, folder], capture_output=True, text=True).stdout
+            screen = subprocess.run([ANALYZE, "--all", folder], capture_output=True, text=True).stdout
             tried, = json.loads(subprocess.run([ANALYZE, "fit", "--changes", "--json", folder], capture_output=True, text=True).stdout)["recordings"]
         self.assertEqual(process["changes"]["tried"], [])
         self.assertEqual(process["changes"]["left_out"], "changes were not tried, since it has too many events: stormlog-analyze fit --changes")
