@@ -193,7 +193,7 @@ bool sl_oom_causes_grew(struct sl_oom_causes *story, struct sl_process *process,
 
 		story->fact = (struct sl_story){.kind = SL_STORY_TOOK,
 						.stack = kept->track->stack,
-						.bytes = then,
+						.bytes = kept->bytes < then ? kept->bytes : then,
 						.count = kept->blocks,
 						.words = chunks ? "chunks" : NULL};
 		snprintf(story->text, sizeof(story->text), "it took memory and did not free it, most %s: %sa leak%s", taken,

@@ -67,14 +67,19 @@ static void put_effect(char *out, size_t size, const struct sl_changes *changes,
 		snprintf(out + at, size - at, "fits%s", change->tight ? " narrowly" : "");
 	else if (change->passes == SL_PASSES_STEP && change->steps_later != SL_UNKNOWN && change->steps_later > 1)
 		snprintf(out + at, size - at, "fits for about %llu steps", (unsigned long long)change->steps_later);
+	else if (change->passes == SL_PASSES_REQUEST)
+		snprintf(out + at, size - at, "this request passes; what comes after it is not known");
 	else
 		snprintf(out + at, size - at, "this step passes");
 	if (change->given)
 		snprintf(out + strlen(out), size - strlen(out), ", where %s", change->given);
 }
 
-static bool helps(const struct sl_changes *changes, const struct sl_change *change)
+/* request: it takes less and the request passes, which is told where no change does more. */
+static bool helps(const struct sl_changes *changes, const struct sl_change *change, bool request)
 {
+	if (request)
+		return changes->failed && change->passes == SL_PASSES_REQUEST && change->less > 0;
 	return changes->failed ? change->passes == SL_PASSES || change->passes == SL_PASSES_STEP
 			       : change->passes == SL_PASSES && change->less > 0;
 }
@@ -85,11 +90,14 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process)
 	enum sl_said_as label = changes && changes->failed ? SL_LABEL_TRIED : SL_LABEL_LESS;
 	char what[300], effect[300];
 	unsigned told = 0;
+	bool request = changes != NULL;
 
+	for (unsigned i = 0; changes && i < changes->count; i++)
+		request &= !helps(changes, &changes->tried[i], false);
 	for (unsigned i = 0; changes && i < changes->count && told < TRIED_SHOWN; i++) {
 		const struct sl_change *change = &changes->tried[i];
 
-		if (!helps(changes, change))
+		if (!helps(changes, change, request))
 			continue;
 		put_change(what, sizeof(what), change);
 		put_effect(effect, sizeof(effect), changes, change);

@@ -291,7 +291,7 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 			   strstr(what, "every") ? ""
 			   : has		 ? " of one line"
 						 : " of what it makes");
-	if (kept->bytes != SL_UNKNOWN && kept->bytes)
+	if (kept->bytes != SL_UNKNOWN && kept->bytes && strstr(what, "every"))
 		sl_answer_brief(answer, "keeps %s, %s", what, SL_ANSWER_SIZE(kept->bytes));
 	else
 		sl_answer_brief(answer, "keeps %s", what);

@@ -6,6 +6,7 @@
 
 #include "analyzer/answer/make.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/model/state/units.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/operator.h"
@@ -47,6 +48,7 @@ static void say_room(struct error *e)
 		WHY(e, "%s were free when %s asked %s.", e->room, e->line, e->asked);
 }
 
+#define TRIES_TOLD    3	 /* PyTorch itself asks twice */
 #define OPERATOR_PART 10 /* of the card: a smaller request is not the reason that the card is full */
 
 /* True: nothing that led to the error was seen, but that much was asked or held. */
@@ -89,6 +91,14 @@ static void tell_attempts(struct error *e)
 
 static void tell_retry(struct error *e)
 {
+	struct sl_chain tried, here;
+	const struct sl_stack_frame *try;
+
+	sl_place_take(&tried, e->process, e->story->stack);
+	sl_place_take(&here, e->process, e->oom->stack);
+	try = tried.frame[tried.count - 1 - sl_place_shared(&tried, &here)]; /* analyses/oom_retry.c: there is one */
+	if (try->file && try->line)
+		snprintf(e->at, sizeof(e->at), "%s:%u", sl_paths_name(try->file), try->line);
 	HEAD(e, "the failed try at %s still holds %s", e->at, e->bytes);
 	WHY(e, "%s asked %s in the handler of that error, which keeps the exception and with it the frames.", e->line, e->asked);
 	FIX(e, "leave the handler of %s, or del the exception, before the next try", e->at);
@@ -118,7 +128,18 @@ static void tell_limit(struct error *e)
 	FIX(e, "lower the limit at %s", e->at);
 }
 
-/* The leak is the verdict's line; it is not told again. */
+/* What leaks at the story's line is not told again. */
+static void tell_once(struct error *e)
+{
+	for (size_t i = 0; i < e->make->leaks.place.count; i++) {
+		struct sl_leak_list_place *place = &e->make->leaks.place.item[i];
+
+		if (&e->make->report->processes[place->process] == e->process &&
+		    sl_place_key(e->process, place->stack) == sl_place_key(e->process, e->story->stack))
+			place->told = true;
+	}
+}
+
 static void tell_grew(struct error *e)
 {
 	const struct sl_kept *kept = NULL;
@@ -142,13 +163,7 @@ static void tell_grew(struct error *e)
 		FIX(e, "find what keeps the result of %s and bound it: a list, a dictionary, a cache", e->at);
 	else
 		FIX(e, "free what %s makes when its work is done", e->at);
-	for (size_t i = 0; i < e->make->leaks.place.count; i++) {
-		struct sl_leak_list_place *place = &e->make->leaks.place.item[i];
-
-		if (&e->make->report->processes[place->process] == e->process &&
-		    sl_place_key(e->process, place->stack) == sl_place_key(e->process, e->story->stack))
-			place->told = true;
-	}
+	tell_once(e);
 }
 
 static void tell_plain(struct error *e)
@@ -289,6 +304,7 @@ static void tell_caches(struct error *e)
 	WHY(e, "%s tensors of %s grow with the length of each sequence, times the sequences kept.", SL_NUMBER(e->story->count),
 	    e->at);
 	FIX(e, "keep fewer sequences at %s, drop caches of those that ended, or bound their length", e->at);
+	tell_once(e);
 }
 
 static void tell_pool(struct error *e)
@@ -675,6 +691,8 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		causes[account->cause].tell(&e);
 		if (known) /* a change that the replay tried is told instead of one of unknown worth */
 			e.answer->label[SL_LABEL_FIX].count = fixes;
+		if (account->attempts_before + 1 >= TRIES_TOLD && account->story.kind != SL_STORY_ATTEMPTS)
+			WHY(&e, "It is the last of %u tries.", account->attempts_before + 1);
 		if (oom->device >= 0 && sl_devices_held(process) > 1)
 			WHY(&e, "It was on device %d.", oom->device);
 	}
