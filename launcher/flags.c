@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/process/hook_rows.h"
 #include "agent/process/process.h"
 #include "common/text.h"
 
@@ -153,12 +154,27 @@ static void warn_unreadable(const char *variable, const char *value)
 	sl_launcher_say("%s=%s cannot be read, the default is taken; stormlog-run --help lists the settings", variable, value);
 }
 
-/* N or N:API; N starts at 1. */
-static bool is_injection(const char *value)
+/* N or N:API; N starts at 1, API is a call that allocates.  Returns what is wrong. */
+static const char *injects_not(const char *value)
 {
+	struct sl_nearest nearest = {NULL, NULL, SL_NEAREST_TYPO};
 	size_t number = strspn(value, "0123456789");
+	static char said[200];
 
-	return atol(value) > 0 && (!value[number] || (value[number] == ':' && value[number + 1]));
+	if (atol(value) <= 0 || (value[number] && (value[number] != ':' || !value[number + 1])))
+		return "wants N or N:API, as 3:cudaMalloc";
+	if (!value[number])
+		return NULL;
+	nearest.wanted = value + number + 1;
+	for (unsigned i = 1; i < sl_hook_count; i++) {
+		if (sl_hooks_named(sl_hooks[i].name, nearest.wanted))
+			return NULL;
+		if (sl_hooks[i].verb == SL_VERB_ALLOC)
+			sl_nearest_consider(&nearest, sl_hooks[i].name);
+	}
+	snprintf(said, sizeof(said), "knows no call of that name%s%s%s", nearest.name ? ": did you mean " : "",
+		 nearest.name ? nearest.name : "", nearest.name ? "?" : "");
+	return said;
 }
 
 static bool is_count(const char *value)
@@ -179,8 +195,8 @@ static const char *why_not(const struct sl_options_row *option, const char *valu
 		return "wants a glob, as 'python*' or '*/train.py'";
 	if (!strcmp(option->name, "meta") && (!strchr(value, '=') || *value == '='))
 		return "wants KEY=VALUE";
-	if (!strcmp(option->name, "inject_oom") && !is_injection(value))
-		return "wants N or N:API, as 3:cudaMalloc";
+	if (!strcmp(option->name, "inject_oom"))
+		return injects_not(value);
 	return NULL;
 }
 

@@ -94,25 +94,11 @@ void sl_limit_start(const struct sl_options *options)
 	sl_limit_active = limit_bytes || inject_at;
 }
 
-/* True: the symbol, without its suffix _v2, _ptsz or the like, has this name, as in reports. */
-static bool is_named(const char *symbol, const char *name)
-{
-	static const char *const suffixes[] = {"", "_v2", "_v3", "_v4", "_ptsz", "_ptds", "_spt", "_v2_ptsz"};
-	size_t length = strlen(name);
-
-	if (strncmp(symbol, name, length))
-		return false;
-	for (size_t i = 0; i < SL_COUNT(suffixes); i++)
-		if (!strcmp(symbol + length, suffixes[i]))
-			return true;
-	return false;
-}
-
 bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes)
 {
 	(void)kind;
 	(void)bytes;
-	if (!inject_at || (*inject_api && !is_named(sl_hooks[api].name, inject_api)))
+	if (!inject_at || (*inject_api && !sl_hooks_named(sl_hooks[api].name, inject_api)))
 		return false;
 	return atomic_fetch_add_explicit(&injectable, 1, memory_order_relaxed) + 1 == inject_at;
 }

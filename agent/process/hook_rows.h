@@ -33,3 +33,6 @@ struct sl_hooks_row {
 
 extern const struct sl_hooks_row sl_hooks[] SL_HIDDEN; /* [0] stands for no call; ids are indexes */
 extern const unsigned sl_hook_count;		       /* SL_API_COUNT */
+
+/* True: the symbol, without its suffix _v2, _ptsz or the like, has this name, as in reports. */
+bool sl_hooks_named(const char *symbol, const char *name);

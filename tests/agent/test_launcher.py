@@ -139,7 +139,7 @@ class Launcher(unittest.TestCase):
         self.assertEqual(self.launch(plain).returncode, 126)
         for words in ([], ['--'], ['--no-such-flag', 'true'], ['--keep', '3Q', 'true'], ['--stacks', 'x', 'true'],
                       ['--ranks', '3-1', 'true'], ['--only', 'python.*', 'true'], ['--only', '^a|b$', 'true'], ['--inject-oom', '0', 'true'],
-                      ['--inject-oom', '1:', 'true'], ['--meta', 'novalue', 'true'], ['-o']):
+                      ['--inject-oom', '1:', 'true'], ['--inject-oom', '3:cudaMaloc', 'true'], ['--meta', 'novalue', 'true'], ['-o']):
             done = self.launch(*words)
             self.assertEqual(done.returncode, 125, words)
             self.assertTrue(done.stderr.startswith('stormlog-run: '), words)
@@ -147,6 +147,8 @@ class Launcher(unittest.TestCase):
 
     def test_a_wrong_flag_names_the_nearest_one(self):
         self.assertIn('did you mean --keep?', self.launch('--kepe', '1G', 'true').stderr)
+        self.assertIn('did you mean cudaMalloc?', self.launch('--inject-oom', '3:cudaMaloc', 'true').stderr)
+        self.assertNotIn('inject-oom', self.launch('--inject-oom', '3:cuMemAlloc', 'true').stderr)
 
     def test_an_unknown_variable_is_named_with_its_nearest_and_the_command_runs(self):
         done = self.launch('true', STORMLOG_STAKCS='none', STORMLOG_RUN_ID='x')
