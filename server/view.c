@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/server.h"
 
+#include <endian.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #define TIME_MAX_NS (INT64_MAX >> 3)
 
@@ -130,12 +134,42 @@ void sl_view_data(struct sl_request *request, const struct sl_card *card)
 		sl_request_say(request, 503, "too much is being computed: try again", NULL);
 }
 
+/* The page as it is in the program, unpacked; NULL: no memory for it. */
+static char *unpack_page(size_t *size)
+{
+	z_stream stream = {.next_in = (unsigned char *)sl_served_page, .avail_in = (uInt)sl_served_page_size};
+	uint32_t bytes; /* gzip ends with the size, least byte first */
+	char *page;
+
+	memcpy(&bytes, sl_served_page + sl_served_page_size - sizeof(bytes), sizeof(bytes));
+	page = malloc(*size = le32toh(bytes));
+	stream.next_out = (unsigned char *)page;
+	stream.avail_out = le32toh(bytes);
+	if (page && inflateInit2(&stream, 16 + MAX_WBITS) == Z_OK) {
+		inflate(&stream, Z_FINISH);
+		inflateEnd(&stream);
+	}
+	return page;
+}
+
 static void send_page(struct sl_request *request)
 {
-	static const char *const zipped[][2] = {{"Content-Encoding", "gzip"}, {0}};
+	static const char *const zipped[][2] = {{"Content-Encoding", "gzip"}, {"Vary", "Accept-Encoding"}, {0}};
+	const char *accepts = sl_request_header(request, "Accept-Encoding");
 	struct sl_answer answer = {.status = 200, .type = "text/html; charset=utf-8", .policy = sl_served_policy, .header = zipped};
+	size_t size;
+	char *page;
 
-	sl_request_static(request, &answer, sl_served_page, sl_served_page_size);
+	if (accepts && strstr(accepts, "gzip")) {
+		sl_request_static(request, &answer, sl_served_page, sl_served_page_size);
+		return;
+	}
+	answer.header = zipped + 1;
+	page = unpack_page(&size);
+	if (page)
+		sl_request_text(request, &answer, page, size);
+	else
+		sl_request_say(request, 503, "too little memory: try again", NULL);
 }
 
 void sl_view_report(struct sl_request *request, const struct sl_card *card)

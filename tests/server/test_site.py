@@ -242,9 +242,11 @@ class Site(unittest.TestCase):
         with open(os.path.join(self.server.store, "pages", name[:2], name, "page.msgpack.gz"), "rb") as file:
             self.assertEqual(body, file.read())
         self.assertEqual((page["schema"], [p["peak"] for p in page["processes"]]), ("stormlog.page", [151 * MIB]))
-        status, headers, body = self.server.get(f"/runs/{self.numbers[1]}/report")
+        status, headers, body = self.server.get(f"/runs/{self.numbers[1]}/report", Accept_Encoding="gzip, br")
         self.assertEqual((status, headers["Content-Encoding"]), (200, "gzip"))
-        self.assertEqual(self.server.get(f"/runs/{self.numbers[2]}/report")[2], body, "one page for every run")
+        self.assertEqual(self.server.get(f"/runs/{self.numbers[2]}/report", Accept_Encoding="gzip")[2], body, "one page for every run")
+        plain = self.server.get(f"/runs/{self.numbers[1]}/report", Accept_Encoding="identity")
+        self.assertEqual((plain[0], plain[1].get("Content-Encoding"), plain[2]), (200, None, gzip.decompress(body)))
         script, = re.findall(rb"<script>(.*?)</script>", gzip.decompress(body), re.S)
         hashed = base64.b64encode(hashlib.sha256(script).digest()).decode()
         self.assertIn(f"default-src 'none'; script-src 'sha256-{hashed}'; ", headers["Content-Security-Policy"])
