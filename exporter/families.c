@@ -204,7 +204,7 @@ static void put_series(FILE *out, const struct family *family, const struct seri
 		put_label(out, "program", sl_stacks_program(&s->process->trace->header));
 		put_label(out, "session", s->process->session_id);
 		put_label(out, "recorded", sl_trace_recorded(s->process->trace));
-		sl_escape_print(out, "status=\"%s\"", sl_status_name(s->process->trace->status));
+		sl_escape_print(out, "status=\"%s\"", sl_trace_status(s->process->trace));
 	}
 	fputs("} ", out);
 	put_number(out, value);

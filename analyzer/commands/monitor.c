@@ -115,7 +115,7 @@ static void figures_of(const struct row *row, struct figure out[FIGURES])
 		text("host", header ? header->host : own_host()),
 		index_of("pid", header ? header->pid : -1),
 		index_of("rank", header ? header->rank : -1),
-		text("status", process ? sl_status_name(process->trace->status) : NULL),
+		text("status", process ? sl_trace_status(process->trace) : NULL),
 		index_of("device_id", f->device),
 		text("device_uuid", f->uuid),
 		number("live_bytes", f->live),

@@ -231,7 +231,7 @@ static void put_processes(struct base *base)
 		       "intittt"
 		       "uu",
 		       (int64_t)i, h->rank, h->host, h->pid, h->exe ? sl_paths_name(h->exe) : NULL, h->run_id,
-		       sl_status_name(p->process.trace->status), (int64_t)h->started_ns,
+		       sl_trace_status(p->process.trace), (int64_t)h->started_ns,
 		       (int64_t)sl_process_unix(&p->process, p->process.model->now_ns));
 		put_memory(base, p, memory);
 		put_sites(base, p, sites);

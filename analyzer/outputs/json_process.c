@@ -396,7 +396,7 @@ void sl_json_process(struct sl_json *j, struct sl_json_frames *frames, struct sl
 	sl_json_int(j, "pid", header->pid);
 	sl_json_texts(j, "command", header->argv, header->argc);
 	sl_json_string(j, "trace", sl_paths_name(trace->name));
-	sl_json_string(j, "status", sl_status_name(trace->status));
+	sl_json_string(j, "status", sl_trace_status(trace));
 	sl_json_string(j, "ended", sl_ended_names[sl_trace_ended(trace)]);
 	sl_json_known(j, "exit_status", (int64_t)trace->exited - 1);
 	sl_json_uint(j, "events", process->model->events);

@@ -10,13 +10,6 @@
 #include "analyzer/trace/inner.h"
 #include "common/tracefile.h"
 
-const char *sl_status_name(enum sl_status status)
-{
-	static const char *const names[] = {"completed", "interrupted", "running", "unknown"};
-
-	return names[status];
-}
-
 const char *const sl_ended_names[] = {"running", "killed", "failed", "unknown", "completed"};
 
 enum sl_ended sl_trace_ended(const struct sl_trace *trace)
@@ -27,6 +20,13 @@ enum sl_ended sl_trace_ended(const struct sl_trace *trace)
 					     [SL_STATUS_UNKNOWN] = SL_ENDED_UNKNOWN};
 
 	return trace->status == SL_STATUS_COMPLETED && trace->exited > 1 ? SL_ENDED_FAILED : ends[trace->status];
+}
+
+const char *sl_trace_status(const struct sl_trace *trace)
+{
+	static const char *const names[] = {"completed", "interrupted", "running", "unknown"};
+
+	return sl_trace_ended(trace) == SL_ENDED_FAILED ? "failed" : names[trace->status];
 }
 
 /* Limit for definitions, samples and notes of a process, decompressed; a job of days has some MB */

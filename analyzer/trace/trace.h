@@ -453,12 +453,13 @@ struct sl_image {
 };
 
 enum sl_status { SL_STATUS_COMPLETED, SL_STATUS_INTERRUPTED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN };
-const char *sl_status_name(enum sl_status status); /* in files: report.json, telemetry */
 
 /* How a process ended, for people; the worst comes first. */
 enum sl_ended { SL_ENDED_RUNNING, SL_ENDED_KILLED, SL_ENDED_FAILED, SL_ENDED_UNKNOWN, SL_ENDED_COMPLETED, SL_ENDED_COUNT };
 extern const char *const sl_ended_names[SL_ENDED_COUNT]; /* running, killed, failed, unknown, completed */
 struct sl_trace;
+/* In files: completed, failed, interrupted, running, unknown. */
+const char *sl_trace_status(const struct sl_trace *trace);
 enum sl_ended sl_trace_ended(const struct sl_trace *trace);
 
 struct sl_trace {

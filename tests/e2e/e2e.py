@@ -131,7 +131,8 @@ def equal_to_journal(run, threads=1, status="completed"):
             continue
         left.remove(mine)
         wrong += differences(mine, real, rows, threads)
-        if (mine["status"], mine["lost_events"], mine["damaged"]) != (status, 0, False):
+        ended = "failed" if status == "completed" and mine["exit_status"] else status
+        if (mine["status"], mine["lost_events"], mine["damaged"]) != (ended, 0, False):
             wrong.append("%(status)s, %(lost_events)d lost, damaged %(damaged)s" % mine)
     return wrong, report
 

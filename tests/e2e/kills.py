@@ -82,7 +82,7 @@ def kill(how=None, threads=None):
         (trace,), (mine,) = stormlog_trace.open_folder(run.traces), report["processes"]
         ring_gone = status == "completed" and not [name for name in run.files() if name.endswith(".ring")]
         wrong = differences(trace, truth[0], ring_gone)
-        if mine["status"] != status or mine["lost_events"]:
+        if mine["status"] != ("failed" if status == "completed" and mine["exit_status"] else status) or mine["lost_events"]:
             wrong.append("report: %s, %d lost" % (mine["status"], mine["lost_events"]))
         counted = sum(api["calls"] for api in mine["apis"] if api["api"] in CALLS)
         events = trace.events()

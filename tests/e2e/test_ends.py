@@ -51,7 +51,7 @@ class Ends(unittest.TestCase):
             return report["processes"][0]["status"]
 
     def test_the_launcher_tells_an_end_by_system_call_from_a_kill(self):
-        for argument, code, status in ((0, 0, "completed"), (3, 3, "completed"), (256, -9, "interrupted")):
+        for argument, code, status in ((0, 0, "completed"), (3, 3, "failed"), (256, -9, "interrupted")):
             with self.subTest(argument=argument):
                 self.assertEqual(self.status(FOREIGN, "raw_end", argument, launcher=["--quiet", "--report"], code=code), status)
 
@@ -126,7 +126,7 @@ class Go(unittest.TestCase):
     status = Ends.status
 
     def test_its_end_is_known_by_the_launcher(self):
-        self.assertEqual(self.status(self.program, "exit", launcher=["--report"], code=3), "completed")
+        self.assertEqual(self.status(self.program, "exit", launcher=["--report"], code=3), "failed")
         self.assertEqual(self.status(self.program, "kill", launcher=["--report"], code=-9), "interrupted")
 
     def test_where_nobody_waited_it_is_not_called_a_kill(self):

@@ -88,7 +88,7 @@ class Foreign(unittest.TestCase):
                 run = self.plain_and_recorded(*argv, timeout=60)
                 self.assertEqual(run.done.returncode, code)
                 self.assertEqual([(row["allocations"], row["frees"]) for row in self.device_rows(run)], blocks)
-                self.assertEqual([(process["status"], process["exit_status"]) for process in run.report()["processes"]], [("completed", 3)])
+                self.assertEqual([(process["status"], process["exit_status"]) for process in run.report()["processes"]], [("failed", 3)])
                 self.assertEqual([name for name in run.files() if name.endswith(".ring")], [])
 
     def test_so_does_a_bare_clone_of_a_recorded_process(self):

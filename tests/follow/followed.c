@@ -18,7 +18,7 @@ static void print(const struct sl_follow *follow)
 		sl_json_object(j, NULL);
 		sl_json_string(j, "trace", strrchr(followed->process.trace->name, '/') + 1);
 		sl_json_int(j, "pid", followed->process.trace->header.pid);
-		sl_json_string(j, "status", sl_status_name(followed->process.trace->status));
+		sl_json_string(j, "status", sl_trace_status(followed->process.trace));
 		sl_json_uint(j, "events", followed->process.model->events);
 		sl_json_uint(j, "unknown_frees", followed->process.model->unknown_frees);
 		sl_json_bool(j, "ended", followed->ended);
