@@ -84,6 +84,9 @@ void sl_make_dry(struct sl_make *make)
 	else if (shape)
 		sl_answer_say(answer, SL_LABEL_WHY, "%s took a size from values that were not computed (%s).",
 			      sl_paths_name(size.line), size.what);
+	else if (sl_dry_copied(report, &size))
+		sl_answer_say(answer, SL_LABEL_WHY, "at least, if sizes follow from what %s took to the host (%s).",
+			      sl_paths_name(size.line), size.what);
 	if (need.unsure)
 		sl_answer_say(answer, SL_LABEL_NOTE, "up to %s of it are for %s", SL_ANSWER_SIZE(need.unsure), need.unsure_of);
 	if (process)

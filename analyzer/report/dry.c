@@ -236,6 +236,18 @@ bool sl_dry_is_size(const struct sl_dry_read *read)
 	return strstr(read->what, " elements") != NULL; /* "mask of 0 of 1000 elements" */
 }
 
+bool sl_dry_copied(const struct sl_report *report, struct sl_dry_read *read)
+{
+	static const char *const whole[] = {"numpy of float", "tolist of float", "numpy of bfloat", "tolist of bfloat"};
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; sl_dry_read(&report->processes[i], k, read); k++)
+			for (size_t w = 0; w < SL_COUNT(whole); w++)
+				if (!strncmp(read->what, whole[w], strlen(whole[w])))
+					return true;
+	return false;
+}
+
 bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read)
 {
 	for (unsigned i = 0; i < report->process_count; i++)
@@ -430,6 +442,9 @@ unsigned sl_dry_answer(const struct sl_report *report, char said[SL_DRY_SENTENCE
 			 sl_paths_name(size.line), size.what);
 	if (sl_dry_uncounted(report, said[count], SL_DRY_SENTENCE))
 		count++;
+	else if (sl_dry_copied(report, &size))
+		snprintf(said[count++], SL_DRY_SENTENCE, "at least, if sizes follow from what %s took to the host: %s",
+			 sl_paths_name(size.line), size.what);
 	if (!end && sl_dry_ran(report, said[count], SL_DRY_SENTENCE))
 		count++;
 	if (other)

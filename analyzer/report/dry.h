@@ -65,6 +65,9 @@ bool sl_dry_is_size(const struct sl_dry_read *read);
  */
 uint64_t sl_dry_early(const struct sl_report *report, struct sl_dry_read *read);
 
+/* True: values that were not computed went to the host as an array or list, and may have chosen sizes there.  read: the first. */
+bool sl_dry_copied(const struct sl_report *report, struct sl_dry_read *read);
+
 /* True: there was such a read of values that were not computed.  read: the first one. */
 bool sl_dry_shape(const struct sl_report *report, struct sl_dry_read *read);
 
