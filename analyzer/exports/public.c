@@ -9,6 +9,7 @@ static const char words[] =
 	"nvml amdgpu kfd hipMemGetInfo cuMemGetInfo c10 or not seen true false exit _exit exec return signal NVIDIA AMD "
 	"Instinct GeForce RTX Tesla Radeon Simulated GPU PCIe HBM3 HBM3e SXM4 SXM5 NVL linux-vdso.so.1 header text frame "
 	"python_stack native_stack thread module eval_range device communicator capability note gap sample oom checkpoint slept "
+	"metadata "
 	"<asleep> footer block cuda_runtime cuda_driver hsa nccl label process [vdso] . .. - -- & * > # __init__ __new__ "
 	"__post_init__ __call__ py pyc so c cc cpp cu h zst ring wrapper wrapped _wrapper inner decorated _wrapped_call_impl "
 	"<locals> xla_cuda_plugin.so _ctypes ";

@@ -188,6 +188,44 @@ static bool is_own(const msgpack_object *map, const msgpack_object *key, const m
 	return name.text && sl_public_is_one_of(name.text, name.size, sl_public_capabilities) && are_own_words(text, size);
 }
 
+/* Sizes of a dry run's card. */
+static const char card_keys[] = " context_high context_low kernels_high kernels_low measured memory ";
+
+static bool is_of_card(const msgpack_object *key, const msgpack_object *value)
+{
+	size_t size = value->via.str.size;
+
+	return sl_public_is_one_of(key->via.str.ptr, key->via.str.size, card_keys) && size <= 20 &&
+	       sl_public_span(value->via.str.ptr, size, "0123456789") == size;
+}
+
+/*
+ * What the recorder says of a dry run (dry/python, dry/unsure.h): names of what it says, numbers, and how a value was read. Paths of
+ * the program's files are masked.  False: it is something else.
+ */
+static bool put_dry(struct sl_redaction *redaction, const msgpack_object *map, const msgpack_object *key,
+		    const msgpack_object *value)
+{
+	static const char *const said[] = {"dry.read.", "dry.unknown.", "dry.unsure.", "dry.steps", "dry.late"};
+	struct sl_span name =
+		map && sl_object_is_text(sl_object_get(map, "def"), "metadata") ? sl_object_text(map, "key") : (struct sl_span){0};
+	const char *text = value->via.str.ptr, *own = NULL;
+	size_t size = value->via.str.size, from = 0;
+
+	for (size_t i = 0; i < SL_COUNT(said) && !own && name.text; i++)
+		if (name.size >= strlen(said[i]) && !memcmp(name.text, said[i], strlen(said[i])))
+			own = said[i];
+	if (!own)
+		return false;
+	if (is(map, key, value, "key"))
+		from = strlen(own);
+	else if (is(map, key, value, "value"))
+		from = sl_public_span(text, size, own == said[0] ? "abcdefghijklmnopqrstuvwxyz0123456789 ," : "0123456789");
+	append(redaction, text, from);
+	put_path(redaction, text + from, size - from);
+	return true;
+}
+
 static void put_text(struct sl_redaction *redaction, msgpack_packer *pk, const msgpack_object *map, const msgpack_object *key,
 		     const msgpack_object *value)
 {
@@ -195,13 +233,13 @@ static void put_text(struct sl_redaction *redaction, msgpack_packer *pk, const m
 	size_t size = value->via.str.size;
 
 	msgpack_sbuffer_clear(&redaction->text);
-	if (is_of_format(key, value) || is_of_public_file(map, key, value))
+	if (is_of_format(key, value) || is_of_public_file(map, key, value) || is_of_card(key, value))
 		append(redaction, text, size);
 	else if (is_own(map, key, value))
 		append_kept(redaction, text, size);
 	else if (is(map, key, value, "file") || is(map, key, value, "path"))
 		put_path(redaction, text, size);
-	else
+	else if (!put_dry(redaction, map, key, value))
 		put_words(redaction, text, size, sl_object_is_text(key, "function") || sl_object_is_text(key, "text"));
 	msgpack_pack_str(pk, redaction->text.size);
 	msgpack_pack_str_body(pk, redaction->text.data, redaction->text.size);
@@ -233,7 +271,8 @@ static bool put(struct sl_redaction *redaction, msgpack_packer *pk, const msgpac
 
 static bool is_key(const msgpack_object *text)
 {
-	return sl_public_is_one_of(text->via.str.ptr, text->via.str.size, keys);
+	return sl_public_is_one_of(text->via.str.ptr, text->via.str.size, keys) ||
+	       sl_public_is_one_of(text->via.str.ptr, text->via.str.size, card_keys);
 }
 
 /* False: a key is no text.  In a damaged ring, letters of a text may have been read as numbers. */

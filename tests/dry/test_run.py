@@ -434,6 +434,20 @@ for i in range(40):
         self.assertIn("; the program caught the error and ended with status 0", said)
         self.assertIn("FAIL     dry              the job does not fit H200: it ran out of memory", said)
 
+    def test_a_masked_pack_has_the_same_answer(self):
+        say = SAY + 'say(b"dry.steps", b"5")\nsay(b"dry.read./job/secret.py:9", b"numpy of float32")\n'
+        pack = os.path.join(self.folder, "masked.stormlog")
+        traces = self.record("masked", say)
+        self.ask("pack", "--redact", "-o", pack, traces)
+        said = [re.sub(r" at \S+:6 ", " at the line ", self.ask("check", "--dry", *strict, path, status=len(strict)))
+                for strict in ((), ("--strict",)) for path in (traces, pack)]
+        self.assertEqual(said[0], said[1])
+        self.assertNotIn("incomplete", said[1])
+        self.assertIn("went to the host, where they may have chosen sizes", said[2])
+        self.assertEqual(said[2], said[3])
+        needs = [re.search(r"FITS .*needs (.*)", self.ask(path))[1] for path in (traces, pack)]
+        self.assertEqual(*needs)
+
     def test_the_limit_that_was_hit_is_named(self):
         limited = self.ask("check", "--dry", self.record("limited", ALLOCATE % (16 << 10), "--limit", "15G"), status=1)
         self.assertIn("the job does not fit 15.0 GiB of H200 (--limit): it ran out of memory", limited)
