@@ -4,6 +4,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/model/replay/replay.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/place.h"
 
@@ -156,6 +157,8 @@ static void print_text(struct printer *printer, const struct sl_model *model, co
 	     after[SL_FORMAT_BYTES] = "unknown", peak[SL_FORMAT_BYTES];
 	int64_t step = step_of(label, entry);
 
+	if (!printer->told)
+		sl_dry_head(stdout, sl_dry_card(model->header));
 	if (!printer->told)
 		sl_escape_print(stdout, "%s\n%10s  %9s  %9s  %9s  %9s  %9s  %s\n", sl_header_who(peak, model->header), "number",
 				"start", "duration", "before", "after", "peak", "range");

@@ -184,7 +184,9 @@ static int send_packs(struct settings *s)
 	pid_t child;
 
 	if (!find_helper(helper, sizeof(helper))) {
-		fputs("stormlog-analyze: stormlog-push is missing: this build has no libcurl (-Dpush)\n", stderr);
+		fputs("stormlog-analyze: stormlog-push is missing beside this program: a wheel has none, nor a build without "
+		      "libcurl (-Dpush); Debian's package and the tarball have it\n",
+		      stderr);
 		free(argv);
 		return SL_EXIT_UNSAVED;
 	}

@@ -79,10 +79,11 @@ class Folder:
         return re.sub(r"(?m)^next: .*\n?|^note: no names of functions in\b.*\n(?: .*\n)*|^report: .*\n|   report: .*$", "", screen)
 
     def part(self, name: str, nothing: str, *blocks_of: str) -> str:
-        """These blocks of a run's report, or that there is nothing; and what the report could not know."""
+        """These blocks of a run's report, or that there is nothing; that it was a dry run; and what the report could not know."""
         screen = self.screen(name)
+        dry = re.findall(r"(?m)^DRY RUN .*", screen)
         why = re.findall(r"(?m)^incomplete: .*|no window: .*", screen)
-        return "\n".join([blocks(screen, *blocks_of) or ("not known, the file does not tell" if why else nothing), *why])
+        return "\n".join([*dry, blocks(screen, *blocks_of) or ("not known, the file does not tell" if why else nothing), *why])
 
     def runs(self, below: str) -> str:
         found: List[Tuple[float, str]] = []
@@ -149,7 +150,7 @@ def serve(path: str) -> None:
     def out_of_memory(run: str) -> str:
         """Each allocation that failed: what was asked, who held the device, the cause, and what would help."""
         text = folder.part(run, "no allocation failed", "OUT OF MEMORY", "RETRIED")
-        return cut(text, "answer(run)" if text.startswith(("no ", "not ")) else "who_held(run, at='oom'), or would_it_fit(run, capacity)")
+        return cut(text, "answer(run)" if re.search(r"(?m)^not? ", text) else "who_held(run, at='oom'), or would_it_fit(run, capacity)")
 
     def hidden(run: str) -> str:
         """Memory of the device that no recorded call explains: contexts, code, libraries, other processes."""
