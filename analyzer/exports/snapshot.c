@@ -352,9 +352,7 @@ static void put_entry(struct sl_export_snapshot *s, const struct sl_export_entry
 	if (entry->action != SL_EXPORT_OOM)
 		sl_pickle_put_int(pickle, "addr", (int64_t)entry->address);
 	else
-		sl_pickle_put_int(pickle, "device_free",
-				  p->process.model->snapshot ? (int64_t)sl_export_window_free_at(p, entry)
-							     : (int64_t)entry->address);
+		sl_pickle_put_int(pickle, "device_free", (int64_t)sl_export_window_free_at(p, entry));
 	sl_pickle_put_int(pickle, "size", (int64_t)entry->bytes);
 	sl_pickle_put_int(pickle, "stream", (int64_t)entry->stream);
 	if (!p->process.model->snapshot)

@@ -134,9 +134,10 @@ uint64_t sl_export_window_free_at(const struct sl_merge_process *p, const struct
 {
 	const struct sl_model *model = p->process.model;
 
+	/* PyTorch reports its error after the driver's refusals, which are one error in the model */
 	for (size_t i = model->ooms.count; i--;)
-		if (sl_process_unix(&p->process, model->ooms.item[i].time_ns) == entry->unix_ns &&
-		    model->ooms.item[i].free_bytes != SL_UNKNOWN)
+		if (sl_process_unix(&p->process, model->ooms.item[i].time_ns) <= entry->unix_ns &&
+		    model->ooms.item[i].device == entry->device && model->ooms.item[i].free_bytes != SL_UNKNOWN)
 			return model->ooms.item[i].free_bytes;
 	return 0;
 }

@@ -19,7 +19,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "gate"), os.path.join(HERE, "..", "e2e")]
 try:
-    from e2e import ANALYZE, APPS, BUILD, Recording
+    from e2e import ANALYZE, APPS, BUILD, Recording, script
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
@@ -308,6 +308,12 @@ assert cudart.cudaMallocArray(ctypes.byref(ctypes.c_void_p()), (ctypes.c_int * 5
         self.assertEqual([segment["total_size"] for segment in pickle.loads(done.stdout)["segments"]], [4 << 20])
         self.assertIn(b"left out of the snapshot (no device address): 64.0 MiB unmapped, 4.00 MiB in arrays\n", done.stderr)
         self.assertNotIn("not in the snapshot", (self.snapshot(), self.stderr)[1])
+
+    def test_an_error_in_the_snapshot_has_what_was_free(self):
+        """The simulated device has 8 GiB, of which the context takes 300 MiB."""
+        with script("alloc=1024", "try=9000") as run:
+            (trace,) = self.snapshot(of=run.traces)["device_traces"]
+        self.assertEqual({entry["device_free"] for entry in trace if entry["action"] == "oom"}, {(8192 - 300 - 1024) << 20})
 
     def test_the_snapshots_lists_are_spread_in_small_batches(self):
         depth, worst, items = [], 0, 0
