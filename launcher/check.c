@@ -210,7 +210,7 @@ int sl_check_run(struct sl_launch *run)
 		records = can && records;
 	} else
 		check_libraries(run->library);
-	line("not seen", "calls of statically linked programs, of libraries opened with RTLD_DEEPBIND or dlmopen, and of what is "
+	line("not seen", "calls of statically linked programs, of libraries opened with RTLD_DEEPBIND or dlmopen, and of programs "
 			 "started without our environment (env -i)");
 	if (as_json)
 		printf("],\"records\":%s}\n", records ? "true" : "false");

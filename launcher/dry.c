@@ -111,7 +111,7 @@ static bool read_file(struct sl_dry_card *out, const char *path)
 	if (file)
 		fclose(file);
 	if (!length) {
-		sl_launcher_say("--dry=%s is neither a known card nor a file of one; --dry=list shows the cards", path);
+		sl_launcher_say("--dry=%s is no known card and no file of one; --dry=list shows the cards", path);
 		return false;
 	}
 	text[length] = 0;

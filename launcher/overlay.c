@@ -225,7 +225,7 @@ int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char
 		const char *path = i ? temporary : here;
 
 		if (!is_below_any(path, laid) && !is_below_any(path, kept))
-			sl_launcher_say("no layer over %s is possible: what the job writes there fails with Permission denied. "
+			sl_launcher_say("no layer over %s is possible: the job's writes there fail with Permission denied. "
 					"--allow-writes DIR opens a folder",
 					path);
 	}

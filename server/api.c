@@ -11,7 +11,7 @@
 
 static void answer(struct sl_request *request, struct sl_json *json, bool fine)
 {
-	struct sl_answer answer = {.status = 200, .type = "application/json"};
+	struct sl_http_answer answer = {.status = 200, .type = "application/json"};
 	const char *text;
 	size_t size;
 	char *copy;
@@ -88,7 +88,7 @@ static bool put_note(void *json, const struct sl_store_note *note)
 
 static void answer_report(struct sl_request *request, const struct sl_card *card)
 {
-	struct sl_answer answer = {.status = 200, .type = "application/json"};
+	struct sl_http_answer answer = {.status = 200, .type = "application/json"};
 	char path[SL_PACKS_NAME + 64];
 	struct stat st;
 	int fd;

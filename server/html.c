@@ -93,7 +93,7 @@ void sl_html_begin(struct sl_html *page, struct sl_request *request, const char 
 
 static void answer(struct sl_html *page, unsigned status, const char *const (*header)[2])
 {
-	struct sl_answer answer = {.status = status, .type = "text/html; charset=utf-8", .policy = policy, .header = header};
+	struct sl_http_answer answer = {.status = status, .type = "text/html; charset=utf-8", .policy = policy, .header = header};
 
 	sl_html(page, "</main></body></html>\n");
 	fclose(page->out);

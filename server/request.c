@@ -29,7 +29,7 @@ bool sl_request_is_of_two_lengths(const struct sl_request *request)
 
 /* ---- answers */
 
-static void send_response(struct sl_request *request, const struct sl_answer *answer, struct MHD_Response *response)
+static void send_response(struct sl_request *request, const struct sl_http_answer *answer, struct MHD_Response *response)
 {
 	static const char nothing[] = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
@@ -51,17 +51,17 @@ static void send_response(struct sl_request *request, const struct sl_answer *an
 	request->answered = true;
 }
 
-void sl_request_text(struct sl_request *request, const struct sl_answer *answer, char *text, size_t size)
+void sl_request_text(struct sl_request *request, const struct sl_http_answer *answer, char *text, size_t size)
 {
 	send_response(request, answer, MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE));
 }
 
-void sl_request_static(struct sl_request *request, const struct sl_answer *answer, const void *text, size_t size)
+void sl_request_static(struct sl_request *request, const struct sl_http_answer *answer, const void *text, size_t size)
 {
 	send_response(request, answer, MHD_create_response_from_buffer(size, (void *)text, MHD_RESPMEM_PERSISTENT));
 }
 
-void sl_request_file(struct sl_request *request, const struct sl_answer *answer, int fd, uint64_t size)
+void sl_request_file(struct sl_request *request, const struct sl_http_answer *answer, int fd, uint64_t size)
 {
 	send_response(request, answer, MHD_create_response_from_fd64(size, fd));
 }
@@ -69,7 +69,7 @@ void sl_request_file(struct sl_request *request, const struct sl_answer *answer,
 void sl_request_say(struct sl_request *request, unsigned status, const char *why, const char *const (*header)[2])
 {
 	bool api = !strncmp(request->path, "/api/", 5);
-	struct sl_answer answer = {
+	struct sl_http_answer answer = {
 		.status = status, .type = api ? "application/json" : "text/plain; charset=utf-8", .header = header};
 	struct sl_json *json = sl_json_new(NULL, SL_JSON_COMPACT);
 	size_t length;

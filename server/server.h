@@ -165,15 +165,15 @@ bool sl_request_is_of_two_lengths(const struct sl_request *request);
 
 /* ---- answers: exactly one of these */
 
-struct sl_answer {
+struct sl_http_answer {
 	unsigned status;
 	const char *type, *policy;	/* policy NULL: no script may run */
 	const char *const (*header)[2]; /* more headers, ended by a name of NULL; NULL: none */
 	bool keep;			/* the content never changes, so that a browser may keep it */
 };
-void sl_request_text(struct sl_request *request, const struct sl_answer *answer, char *text, size_t size); /* frees text */
-void sl_request_static(struct sl_request *request, const struct sl_answer *answer, const void *text, size_t size);
-void sl_request_file(struct sl_request *request, const struct sl_answer *answer, int fd, uint64_t size); /* closes fd */
+void sl_request_text(struct sl_request *request, const struct sl_http_answer *answer, char *text, size_t size); /* frees text */
+void sl_request_static(struct sl_request *request, const struct sl_http_answer *answer, const void *text, size_t size);
+void sl_request_file(struct sl_request *request, const struct sl_http_answer *answer, int fd, uint64_t size); /* closes fd */
 /* Answers with a sentence: as JSON below /api/, else as a page. */
 void sl_request_say(struct sl_request *request, unsigned status, const char *why, const char *const (*header)[2]);
 

@@ -159,7 +159,7 @@ void sl_site_static(struct sl_request *request)
 {
 	for (const struct sl_asset *asset = sl_assets; asset->name; asset++)
 		if (!strcmp(asset->name, request->rest)) {
-			struct sl_answer answer = {.status = 200, .type = asset->type};
+			struct sl_http_answer answer = {.status = 200, .type = asset->type};
 
 			sl_request_static(request, &answer, asset->bytes, asset->size);
 			return;

@@ -105,7 +105,7 @@ void sl_upload_head(struct sl_request *request)
 void sl_upload_download(struct sl_request *request)
 {
 	static const char *const header[][2] = {{"Content-Disposition", "attachment; filename=\"run.stormlog\""}, {0}};
-	struct sl_answer answer = {.status = 200, .type = "application/octet-stream", .header = header, .keep = true};
+	struct sl_http_answer answer = {.status = 200, .type = "application/octet-stream", .header = header, .keep = true};
 	struct stat st;
 	int fd = sl_packs_is_name(request->rest) ? sl_packs_read(&request->server->packs, request->rest, &st) : -1;
 

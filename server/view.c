@@ -17,12 +17,12 @@ static bool send_made(struct sl_request *request, const char *path)
 {
 #if SL_REPORT_PAGE
 	static const char *const zipped[][2] = {{"Content-Encoding", "gzip"}, {0}};
-	struct sl_answer answer = {.status = 200, .type = "application/msgpack", .header = zipped};
+	struct sl_http_answer answer = {.status = 200, .type = "application/msgpack", .header = zipped};
 #else
 	/* the page may draw but not contact anything, not even this server, since its contents are not trusted */
 	static const char policy[] = "sandbox; default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"
 				     " frame-ancestors 'none'";
-	struct sl_answer answer = {.status = 200, .type = "text/html; charset=utf-8", .policy = policy};
+	struct sl_http_answer answer = {.status = 200, .type = "text/html; charset=utf-8", .policy = policy};
 #endif
 	int fd = openat(request->server->packs.folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
@@ -156,7 +156,8 @@ static void send_page(struct sl_request *request)
 {
 	static const char *const zipped[][2] = {{"Content-Encoding", "gzip"}, {"Vary", "Accept-Encoding"}, {0}};
 	const char *accepts = sl_request_header(request, "Accept-Encoding");
-	struct sl_answer answer = {.status = 200, .type = "text/html; charset=utf-8", .policy = sl_served_policy, .header = zipped};
+	struct sl_http_answer answer = {
+		.status = 200, .type = "text/html; charset=utf-8", .policy = sl_served_policy, .header = zipped};
 	size_t size;
 	char *page;
 

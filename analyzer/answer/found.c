@@ -64,7 +64,7 @@ static void add_text(struct sl_make *make, const struct sl_finding *finding, enu
 	if (process)
 		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
 	sl_make_next(make, answer, make->report->process_count > 1 ? "ranks" : "tree --at peak",
-		     make->report->process_count > 1 ? "which ranks do the same" : "who held it, line by line");
+		     make->report->process_count > 1 ? "which ranks do the same" : "the lines that held it");
 }
 
 static void add_idle(struct sl_make *make, const struct sl_finding *finding)
@@ -77,7 +77,7 @@ static void add_idle(struct sl_make *make, const struct sl_finding *finding)
 	sl_answer_say(answer, SL_LABEL_WHY, "the contexts take %s of device %d.", SL_ANSWER_SIZE(finding->bytes), finding->device);
 	sl_answer_say(answer, SL_LABEL_FIX, "make no GPU call at %s in these processes, or let one process do their work", line);
 	sl_answer_say(answer, SL_LABEL_FIX, "\nCUDA_VISIBLE_DEVICES= shows which of them needs the GPU.");
-	sl_make_next(make, answer, "ranks", "what each process holds");
+	sl_make_next(make, answer, "ranks", "the memory of each process");
 }
 
 static void add_roomless(struct sl_make *make, const struct sl_finding *finding)
@@ -98,7 +98,7 @@ static void add_roomless(struct sl_make *make, const struct sl_finding *finding)
 	sl_answer_say(answer, SL_LABEL_FIX,
 		      "@jax.jit(donate_argnums=...) for what %s replaces, or a larger XLA_PYTHON_CLIENT_MEM_FRACTION", line);
 	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
-	sl_make_next(make, answer, "tree --at peak", "who held the pool");
+	sl_make_next(make, answer, "tree --at peak", "the lines that hold the pool");
 }
 
 /* Hidden memory with a line that can be changed: a limit, a pool's threshold, several contexts.  Code cannot be. */
@@ -135,7 +135,7 @@ static void add_hidden(struct sl_make *make, const struct sl_finding *finding)
 			      state->limit_each ? "each thread that the card can run" : "its kernels");
 		sl_answer_say(answer, SL_LABEL_FIX, "set a smaller limit at %s, as much as the kernels use", line);
 	} else if (pool) {
-		sl_answer_headline(answer, "a pool keeps up to %s that nothing uses", SL_ANSWER_SIZE(bytes));
+		sl_answer_headline(answer, "a pool keeps up to %s without a use", SL_ANSWER_SIZE(bytes));
 		sl_answer_say(answer, SL_LABEL_WHY, "its release threshold, set at %s, lets it keep what was freed.", line);
 		sl_answer_say(answer, SL_LABEL_FIX, "lower the threshold at %s, or call cudaMemPoolTrimTo after the peak", line);
 	} else {

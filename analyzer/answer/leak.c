@@ -271,7 +271,7 @@ static void end_leak(struct sl_make *make, struct sl_answer *answer, const struc
 		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
 	if (kind < SL_KIND_COUNT && !sl_model_is_known(kind))
 		snprintf(verb, sizeof(verb), "tree --kind %s", sl_event_kinds[kind].name);
-	sl_make_next(make, answer, verb, "what is held, line by line");
+	sl_make_next(make, answer, verb, "the lines that hold it");
 }
 
 static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
@@ -366,7 +366,7 @@ static void add_left(struct sl_make *make, struct sl_leak_list_place *place)
 
 	if (!*line)
 		line = leak->library;
-	sl_answer_headline(answer, "%s keeps %s that nothing frees", line, SL_ANSWER_SIZE(leak->bytes));
+	sl_answer_headline(answer, "%s keeps %s and never frees it", line, SL_ANSWER_SIZE(leak->bytes));
 	sl_answer_brief(answer, "keeps %s", SL_ANSWER_SIZE(leak->bytes));
 	sl_answer_figure(answer, "kept", "bytes", (double)leak->bytes);
 	sl_make_stack(answer, process, place->stack, "made here", 3);
@@ -441,7 +441,7 @@ static void add_growth(struct sl_make *make)
 			      SL_ANSWER_SIZE(sl_stats_bytes(growth->holders[i].bytes_per_entry)));
 	}
 	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
-	sl_make_next(make, answer, "tree --at end", "what is held, line by line");
+	sl_make_next(make, answer, "tree --at end", "the lines that hold it");
 }
 
 /* The largest of what loops made that ended, of each process. */
@@ -462,7 +462,7 @@ static void add_held(struct sl_make *make, struct sl_process *process, const str
 	if (*joined)
 		sl_answer_say(answer, SL_LABEL_WHY, "%s then made a block as large as all of it.", joined);
 	sl_answer_say(answer, SL_LABEL_OPEN, "whether anything reads it after its loop");
-	sl_make_next(make, answer, "tree --at end", "what is held, line by line");
+	sl_make_next(make, answer, "tree --at end", "the lines that hold it");
 }
 
 static void add_all_held(struct sl_make *make)

@@ -330,8 +330,8 @@ static void put_next(struct told *told)
 						    (unsigned long long)told->figure[SL_LOG_longest])
 				  : "vllm serve MODEL";
 	if (command)
-		sl_answer_next(told->answer, card ? "who holds it, no card" : "who holds it", "stormlog-run%s --report -- %s", dry,
-			       command);
+		sl_answer_next(told->answer, card ? "its holders, without a card" : "who holds it", "stormlog-run%s --report -- %s",
+			       dry, command);
 	else
 		sl_answer_next(told->answer, "who holds it", "stormlog-run --report -- COMMAND");
 }

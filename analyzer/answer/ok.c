@@ -79,9 +79,9 @@ void sl_make_ok(struct sl_make *make)
 	if (was_refused(report, &failed)) {
 		answer = sl_answer_add(make->to, SL_WORD_FAILED, "run.refused");
 		sl_answer_headline(answer, "every allocation failed, but not for want of memory");
-		sl_answer_say(answer, SL_LABEL_WHY, "%llu calls were refused and none was granted.", (unsigned long long)failed);
-		sl_answer_say(answer, SL_LABEL_OPEN, "what this machine lacks");
-		sl_answer_next(answer, "what will be recorded, and what not", "stormlog-run --check -- COMMAND");
+		sl_answer_say(answer, SL_LABEL_WHY, "%llu calls were refused, and all of them failed.", (unsigned long long)failed);
+		sl_answer_say(answer, SL_LABEL_OPEN, "the cause on this machine");
+		sl_answer_next(answer, "a check of this machine and job", "stormlog-run --check -- COMMAND");
 		return;
 	}
 	if (has_ended(report, SL_ENDED_RUNNING)) {
@@ -114,5 +114,5 @@ void sl_make_ok(struct sl_make *make)
 	}
 	make->hints.count = 0;
 	if (process && device && report->paths)
-		sl_make_next(make, answer, "tree --at peak", "who held it, line by line");
+		sl_make_next(make, answer, "tree --at peak", "the lines that held it");
 }

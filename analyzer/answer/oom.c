@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* OUT OF MEMORY: each error once, by what led to it; and requests that the program got over. */
+/*
+ * OUT OF MEMORY: each error once, by what led to it; and requests that the program got over.  Longer than other files: each story
+ * has its sentences, and they share the figures of one error.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,7 +182,7 @@ static void tell_plain(struct error *e)
 static void tell_took(struct error *e)
 {
 	tell_plain(e);
-	WHY(e, "%s made %s and gave none of it back.", e->at, e->bytes);
+	WHY(e, "%s made %s and gave back 0 bytes.", e->at, e->bytes);
 	sl_answer_say(e->answer, SL_LABEL_OPEN,
 		      "whether that is a leak, what it loads, or one step%s: memory only rose until the error",
 		      e->story->words ? ", or chunks of its own allocator, which may be fragmented" : "");
@@ -229,7 +232,7 @@ static void tell_largest(struct error *e)
 static void tell_holder(struct error *e)
 {
 	tell_plain(e);
-	WHY(e, "%s made %s in %s block%s and gave none back.", e->at, e->bytes, SL_NUMBER(e->story->count),
+	WHY(e, "%s made %s in %s block%s and never gave one back.", e->at, e->bytes, SL_NUMBER(e->story->count),
 	    e->story->count == 1 ? "" : "s");
 	if (e->oom->place_births && e->oom->asked_bytes > e->oom->place_most)
 		WHY(e, "This request is %.2g times the largest before at its line.",
@@ -295,7 +298,7 @@ static void tell_first_pass(struct error *e)
 	WHY(e, "it had made %s of activations when %s asked %s, most of them at %s.", e->bytes, e->line, e->asked, e->at);
 	sl_answer_say(e->answer, SL_LABEL_OPEN, "how much the rest of the step needs: the recording ends in its first pass");
 	if (!sl_dry_report(e->make->report))
-		sl_answer_next(e->answer, "what a whole step needs", "stormlog-run --dry=h200 --report -- %s", "COMMAND");
+		sl_answer_next(e->answer, "the need of a whole step", "stormlog-run --dry=h200 --report -- %s", "COMMAND");
 }
 
 static void tell_caches(struct error *e)
@@ -394,7 +397,7 @@ static void tell_neighbour(struct error *e)
 		    e->account->other_count == 1 ? "that process has ended" : "those processes have ended");
 	if (e->story->kind == SL_STORY_GREW)
 		WHY(e, "This process leaks %s at %s.", e->bytes, e->at);
-	sl_answer_next(e->answer, "who holds this card now", "stormlog-top");
+	sl_answer_next(e->answer, "the holders of this card now", "stormlog-top");
 }
 
 static void tell_fragmented(struct error *e)
@@ -537,7 +540,7 @@ static void tell_injected(struct error *e)
 {
 	HEAD(e, "%s was made to fail by --inject-oom", e->line);
 	WHY(e, "the card had room.");
-	sl_answer_say(e->answer, SL_LABEL_OPEN, "nothing of the card: the error was asked for");
+	sl_answer_say(e->answer, SL_LABEL_OPEN, "no change: the error was asked for");
 }
 
 static const struct {
@@ -704,7 +707,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		sl_make_next(make, e.answer,
 			     process->model->snapshot && sl_devices_held(process) > 1 ? "tree --at oom --by device"
 										      : "tree --at oom",
-			     "who held it, line by line");
+			     "the lines that held it");
 	return e.answer;
 }
 

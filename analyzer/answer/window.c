@@ -44,7 +44,7 @@ static void say_fit(struct sl_make *make, struct sl_answer *answer, const struct
 
 	sl_fit_ask(&subject, recording, &question);
 	if (!subject.answers || subject.answers[0].high == SL_UNKNOWN) {
-		sl_answer_say(answer, SL_LABEL_OPEN, "what it needs: %s",
+		sl_answer_say(answer, SL_LABEL_OPEN, "the need: %s",
 			      subject.answers ? SL_FIT_SPENT : sl_fit_why(&subject, why, sizeof(why)));
 	} else {
 		sl_answer_say(answer, recording->ooms ? SL_LABEL_NEED : SL_LABEL_FITS,
@@ -150,7 +150,7 @@ static void add_window(struct sl_make *make, struct sl_process *process)
 	answer->device = device->device;
 	answer->bytes = tensors_of(device);
 	if (window)
-		sl_answer_headline(answer, "nothing ran out, %s of tensors and %s reserved", SL_ANSWER_SIZE(tensors_of(device)),
+		sl_answer_headline(answer, "no memory ran out, %s of tensors and %s reserved", SL_ANSWER_SIZE(tensors_of(device)),
 				   SL_ANSWER_SIZE(device->torch_at_peak.reserved_bytes));
 	else
 		sl_answer_headline(answer, "%s of tensors as the file was written, %s reserved", SL_ANSWER_SIZE(tensors_of(device)),

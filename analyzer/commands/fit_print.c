@@ -136,7 +136,7 @@ static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_inst
 	if (r->reserved_start)
 		sl_escape_print(
 			stdout,
-			"%s were reserved before the window, part of it may be cache: what ran before may have needed more\n",
+			"%s were reserved before the window, part of it may be cache: work before it may have needed more\n",
 			SL_SIZE(r->reserved_start));
 	if (r->window)
 		sl_escape_print(stdout, "sizes are PyTorch's allocator's" SL_FIT_CARD "\n");

@@ -41,7 +41,7 @@ bool sl_logs_refuse(char *const *paths)
 	while (*paths && kind_of(*paths) != SL_LOG_IS_BINARY)
 		paths++;
 	if (*paths && !sl_foreign_tell(paths, 1))
-		sl_command_fail(SL_EXIT_UNREADABLE, "%s: it is neither text nor a trace, a snapshot or telemetry", *paths);
+		sl_command_fail(SL_EXIT_UNREADABLE, "%s: it is no text, trace, snapshot or telemetry", *paths);
 	return *paths != NULL;
 }
 
@@ -148,7 +148,7 @@ int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 	bool fine = true;
 
 	if (options->output)
-		return sl_command_fail(SL_EXIT_USAGE, "-o is of traces, and %s is a log: nothing is written of it", paths[0]);
+		return sl_command_fail(SL_EXIT_USAGE, "-o is of traces, and %s is a log: it writes no file", paths[0]);
 	log = sl_logs_read(paths, options->quiet || options->json);
 	if (!log)
 		return SL_EXIT_UNREADABLE;

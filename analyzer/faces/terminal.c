@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The document on a terminal: one verdict open, in 24 lines of 80 columns at most.  Where it would be longer, it is laid out again
- * with less: fewer rows, fewer other verdicts, then without notes.
+ * with less: fewer rows, fewer other verdicts, then without notes.  Longer than other files: lines, tables and grids share the
+ * page's columns and its door for text.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -326,6 +327,22 @@ static void take_rows(struct sl_answer_table *shown, const struct page *page, co
 	}
 }
 
+static void put_left(struct page *page, const char *text, unsigned columns)
+{
+	unsigned width = width_of(text);
+
+	put(page, text);
+	put_spaces(page, columns > width ? columns - width : 0);
+}
+
+static void put_right(struct page *page, const char *text, unsigned columns)
+{
+	unsigned width = width_of(text);
+
+	put_spaces(page, columns > width ? columns - width : 0);
+	put(page, text);
+}
+
 static void put_bar(struct page *page, uint64_t bytes, uint64_t most, bool padded)
 {
 	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -362,7 +379,9 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 	put_blank(page);
 	fputs("  ", page->out);
 	put(page, numbers[0].text);
-	fprintf(page->out, "  %s ", sl_answer_unit(shown.total, &unit));
+	fputs("  ", page->out);
+	put(page, sl_answer_unit(shown.total, &unit));
+	fputc(' ', page->out);
 	put(page, shown.moment ?: "");
 	if (answer->table.course.count) {
 		uint64_t course[SPARK] = {0};
@@ -374,7 +393,8 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 			*at = answer->table.course.item[i] > *at ? answer->table.course.item[i] : *at;
 		}
 		sl_spark(spark, sizeof(spark), course, count, page->style->ascii);
-		fprintf(page->out, "   %s", spark);
+		fputs("   ", page->out);
+		put(page, spark);
 	}
 	fputc('\n', page->out);
 	for (size_t i = 0; i < shown.row.count; i++) {
@@ -405,7 +425,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 static void put_grid(struct page *page, const struct sl_answer_grid *grid)
 {
 	uint64_t most = 0, unit;
-	size_t corner = strlen(grid->corner ?: "");
+	unsigned corner = width_of(grid->corner ?: "");
 	int digits;
 
 	if (!grid->rows)
@@ -414,21 +434,24 @@ static void put_grid(struct page *page, const struct sl_answer_grid *grid)
 		for (size_t i = 0; i < grid->row[r].bytes.count; i++)
 			if (grid->row[r].bytes.item[i] != UINT64_MAX && grid->row[r].bytes.item[i] > most)
 				most = grid->row[r].bytes.item[i];
-		corner = strlen(grid->row[r].name) > corner ? strlen(grid->row[r].name) : corner;
+		corner = width_of(grid->row[r].name) > corner ? width_of(grid->row[r].name) : corner;
 	}
 	const char *name = sl_answer_unit(most, &unit);
 
 	digits = (double)most / (double)unit < 99.95 ? 2 : 0;
 	put_blank(page);
-	fprintf(page->out, "  %*s  %-*s", 4, name, (int)corner, grid->corner ?: "");
+	put_right(page, name, 6);
+	fputs("  ", page->out);
+	put_left(page, grid->corner ?: "", corner);
 	for (size_t i = 0; i < grid->head.count; i++)
-		fprintf(page->out, "%7s", grid->head.item[i]);
+		put_right(page, grid->head.item[i], 7);
 	fputc('\n', page->out);
 	for (unsigned r = 0; r < grid->rows; r++) {
-		fprintf(page->out, "  %-*s", (int)corner + 6, grid->row[r].name);
+		fputs("  ", page->out);
+		put_left(page, grid->row[r].name, corner + 6);
 		for (size_t i = 0; i < grid->row[r].bytes.count; i++)
 			if (grid->row[r].bytes.item[i] == UINT64_MAX)
-				fprintf(page->out, "%7s", "-");
+				fputs("      -", page->out);
 			else
 				fprintf(page->out, "%7.*f", digits, (double)grid->row[r].bytes.item[i] / (double)unit);
 		if (grid->row[r].note) {

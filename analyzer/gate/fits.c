@@ -64,7 +64,7 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 			 "%s does not fit in %s: request %s, of %s, finds no room when %s are reserved", one->subject, may,
 			 SL_NUMBER(o->request), sl_format_size(bytes, o->bytes), sl_format_size(reserved, o->stats.reserved));
 	else if (recording->window)
-		snprintf(one->message, sizeof(one->message), "%s does not fit in %s: what lived before the window does not",
+		snprintf(one->message, sizeof(one->message), "%s does not fit in %s: the blocks from before the window do not",
 			 one->subject, may);
 	else
 		snprintf(one->message, sizeof(one->message), "%s does not fit in %s: all but PyTorch's allocator has %s",

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ran when a stack asked for memory, and why that takes much: a row of operators.def.  A recorded failure has the native frames
- * that it needs; a block of PyTorch has its Python frames alone, and then only functions of packages are known.
+ * What ran when a stack asked for memory, and why that takes much: a row of operators.def.  A recorded failure has the native
+ * frames that it needs.  A block of PyTorch has only its Python frames, and then only functions of packages are known.
  */
 #pragma once
 
 #include "analyzer/report/report.h"
 
-/* Texts are static.  makes: "attention scores"; why: a sentence without its end; change: an imperative, to be followed by "at LINE". */
+/* Texts are static.  makes: "attention scores"; why: a sentence without its end; change: an imperative that "at LINE" follows. */
 struct sl_operator {
 	const char *name, *makes, *why, *change;
 };

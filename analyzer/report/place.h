@@ -9,7 +9,8 @@
  *  - For each function we count the lines in which it allocates and the lines from which it is called, over all processes of the
  *    run: a worker may call a helper only once.  With at least twice as many callers as lines it is a helper, whose purpose depends
  *    on the caller.  So is a constructor that allocates in one line.
- *  - A function that a package calls on its own account, as a Trainer its callbacks, is no helper of the line that called the package.
+ *  - A function that a package calls on its own account, as a Trainer its callbacks, is no helper of the line that called the
+ *    package.
  *  - The place is the innermost frame outside the last helper that can be reached without passing a function that allocates in
  *    several lines of its own.  The helper is named behind the place ("via").
  *

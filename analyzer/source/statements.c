@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/source/inner.h"
+#include "analyzer/source/flow_inner.h"
 
 /* True: a sum that begins with a number or None before the loop, or an attribute, or a global: it lives on. */
 static bool is_sum(struct sl_flow *f, const struct sl_script_token *name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/source/inner.h"
+#include "analyzer/source/flow_inner.h"
 
 #define STEPS 3000000
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Each row of analyzer/report/operators.def by a program of PyTorch that runs out of memory in it, dry. STORMLOG_DRY_PYTHON names an
-interpreter with a PyTorch for CUDA."""
+"""Each row of analyzer/report/operators.def by a program of PyTorch that runs out of memory in it, dry."""
 import os
 import re
 import subprocess
@@ -9,13 +8,12 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+import torch_venv
 from dry import Dry
 
-PYTHON = os.environ.get("STORMLOG_DRY_PYTHON")
-if not PYTHON:
-    print("skipped: STORMLOG_DRY_PYTHON names no interpreter with PyTorch")
-    sys.exit(77)
+PYTHON = torch_venv.python("torch")
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "analyzer", "report", "operators.def")
 BEGIN = """
 import copy, functools, sys, torch, torch.nn.functional as F

@@ -143,7 +143,7 @@ for which in (5, 6, 7, 8):  # reserved and in use: now, most
             file.write("colour = 3\n")
             file.flush()
             self.assertIn("colour = 3: wants `name = value`", Dry("true", card=file.name).err)
-        self.assertIn("--dry=nosuch is neither a known card", Dry("true", card="nosuch").err)
+        self.assertIn("--dry=nosuch is no known card", Dry("true", card="nosuch").err)
 
     def test_a_runtime_inside_a_library_is_refused_by_name(self):
         code = INIT + "; cuda.cuGetExportTable(ctypes.byref(ctypes.c_void_p()), b'0123456789abcdef'); print('went on')"

@@ -37,6 +37,7 @@ MAY = {
     "analyzer/exports/pickle.c": ("a binary form with lengths: sl_pickle_text", "fputc 4 fwrite 1"),
     "analyzer/exports/pprof.c": ("a binary form with lengths: sl_proto_text", "fwrite 1"),
     "analyzer/exports/sqlite.c": ("sl_escape_text; SQL of ours", "sqlite3_bind_text 1 sqlite3_exec 1"),
+    "analyzer/faces/terminal.c": ("colours and bars; an address whose other bytes are numbers; a page laid out through the door", "fprintf 1 fputs 2 fwrite 1"),
     "analyzer/gate/ci_reports.c": ("a row that door.h has made", "fwrite 1"),
     "analyzer/machine/machine.c": ("calls of NVML, in a table", "dlsym 1"),
     "analyzer/snapshot/write.c": ("compressed frames of a trace", "fwrite 2"),

@@ -20,7 +20,7 @@ WITHOUT = {
                 "text_ids frame_ids python_ids native_ids thread_ids named_ids": APART},
     "sl_folded": {"blocks threads peaks slept": READING},
     "sl_trace": {"files file_count ring": APART, "map_bytes full disk_bytes budget footer_events log_next inflate zone cursor": READING},
-    "sl_tracks": {"course course_capacity capacity slots mask pythons natives asked launches freed_ns pauses": READING},
+    "sl_tracks": {"course course_capacity capacity slots mask pythons natives asked launches freed_ns passes pauses": READING},
     "sl_torch": {"given graph_most_bytes pool_held_bytes": READING},
     "sl_device_state": {"age code_ns contexts contexts_sampled context_most entered_ns fresh fresh_from shared kept_ns neighbour_ids recent recent_mask rounded sampled unrounded": READING},
     "sl_hidden_part": {"left_bytes left_ns": READING},

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of a model: places, peaks, moments, time lines and the tables that hold them. */
+/*
+ * The parts of a model: places, peaks, moments, time lines and the tables that hold them.  Longer than other files: model.h has all
+ * of them by value, and each is short.
+ */
 #pragma once
 
 #include "analyzer/trace/idmap.h"

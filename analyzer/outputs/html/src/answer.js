@@ -118,7 +118,7 @@ export function drawAnswer(node, page) {
 	const time = page.dry ? "" : `, ${duration(page.duration_ns)}`;
 	const begun = [!page.timeless && `Started ${date(page.t0)}`, processes.length && processes[0].command && visible(processes[0].command, 200)].filter(Boolean).join(": ");
 	replace(node,
-		dryLine(page, " Times are of the dry run and say nothing of the card."),
+		dryLine(page, " Times are of the dry run and not of the card."),
 		h("h1", {}, visible(page.title, 200)),
 		h("p", {class: "soft"}, page.window ? `${visible(page.window, 320).split("   ").join(" · ")}.` :
 			`${plural(processes.length, "process", "processes")} on ${plural(new Set(processes.map((p) => p.host)).size, "host")}${time}, ${status}. ${begun}.`),
