@@ -39,6 +39,8 @@ static unsigned take_frames(struct sl_chain *chain, const struct sl_stack_frame 
 	return count;
 }
 
+#define LONGEST_NAME 2048
+
 #define HELPERS 2 /* frames inside the place: of another language they are what every line asks through */
 
 static void put_frame(struct sl_answer *answer, struct sl_process *process, const struct sl_stack_frame *frame, const char *mark)
@@ -107,19 +109,20 @@ bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct
 
 const char *sl_make_line(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack)
 {
-	sl_owners_line(process, stack, 1, out, SL_MAKE_LINE);
+	sl_make_named(out, process, stack);
 	out[strcspn(out, " ")] = 0;
 	return out;
 }
 
 const char *sl_make_named(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack)
 {
-	char *via;
+	char line[LONGEST_NAME], *via;
 
-	sl_owners_line(process, stack, 1, out, SL_MAKE_LINE);
-	via = strstr(out, " via ");
+	sl_owners_line(process, stack, 1, line, sizeof(line));
+	via = strstr(line, " via ");
 	if (via)
 		*via = 0;
+	snprintf(out, SL_MAKE_LINE, "%.*s", SL_MAKE_LINE - 1, line);
 	return out;
 }
 

@@ -229,7 +229,8 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	const struct sl_oom *oom = &process->model->ooms.item[index];
 	const struct sl_account *account = &process->accounts[index];
 	const struct sl_device_state *device = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
-	bool at_peak = device && device->known_peak == oom->live_bytes,
+	bool at_peak = device && device->known_peak == oom->live_bytes &&
+		       device->torch_at_peak.allocated_bytes == oom->torch.allocated_bytes,
 	     card = oom->total_bytes != SL_UNKNOWN && !account->own_limit;
 	uint64_t own = 0, rest, unit, total = card ? oom->total_bytes : oom->live_bytes;
 	struct sl_owners owners;

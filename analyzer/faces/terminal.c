@@ -274,8 +274,8 @@ static void put_label(struct page *page, const struct sl_answer *answer, enum sl
 		size_t first;
 
 		text += own;
-		first = strcspn(text, " ");
-		if (i && (own || column + 1 + columns_of(text, first) > page->columns)) {
+		first = bytes_fitting(text, column + 1 < page->columns ? page->columns - column - 1 : 1);
+		if (i && (own || (text[first] && text[first] != ' '))) { /* "58 more" does not fit, nor is it cut */
 			fputc('\n', page->out);
 			put_spaces(page, TEXT);
 			column = TEXT;

@@ -12,6 +12,7 @@ RUN = os.path.join(BUILD, "agent", "stormlog-run")
 ANALYZE = os.path.join(BUILD, "analyzer", "stormlog-analyze")
 APPS = os.path.join(BUILD, "tests", "apps")
 FIRST = "DRY RUN on %s: no number was computed"
+UNDER = "DRY RUN as %s: memory is the job's, no number was computed"  # below the title of an answer
 # Allocates so many MiB at once, and says what the device had before and after.
 ALLOCATE = """
 import ctypes, sys

@@ -16,7 +16,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from dry import ALLOCATE, ANALYZE, APPS, BUILD, FIRST, RUN, Dry
+from dry import ALLOCATE, ANALYZE, APPS, BUILD, FIRST, RUN, UNDER, Dry
 
 GIB = 1 << 30
 INIT = "import ctypes; cuda = ctypes.CDLL('libcuda.so.1'); print(cuda.cuInit(0))"
@@ -43,12 +43,13 @@ class Run(unittest.TestCase):
     def test_the_first_line_of_launcher_screen_and_report(self):
         run = Dry("/usr/bin/python3", "-c", ALLOCATE % 1024)
         self.assertEqual(run.err.splitlines()[0], FIRST % "H200")
-        self.assertEqual(run.screen.splitlines()[0], FIRST % "H200")
+        self.assertEqual(run.screen.splitlines()[1], UNDER % "H200")
         dry = run.report["run"]["dry"]
         self.assertEqual((dry["card"], dry["measured"], dry["job_bytes"]), ("H200", True, GIB))
-        self.assertIn("NEED     fits H200: 1.60 to 1.61 GiB of 140 GiB: 1.00 GiB of the job", run.screen)
+        self.assertRegex(run.screen, r"FITS   \S+ needs 1\.60 to 1\.61 GiB of the H200's 140 GiB\n")
+        self.assertRegex(run.screen, r"1\.60  GiB at most .*\n  1\.00  \S+ .*\n  0\.60  not ours +context and code: 610 to 628 MiB, me")
         self.assertNotIn("HIDDEN", run.screen)
-        self.assertIn(FIRST % "H200", run.summary)
+        self.assertIn(UNDER % "H200", run.summary)
 
     def test_a_handle_of_cublas_that_finds_no_memory_is_refused(self):
         """CUBLAS_STATUS_ALLOC_FAILED, as cublasCreate says on a card."""
@@ -68,15 +69,14 @@ class Run(unittest.TestCase):
     def test_a_card_that_is_too_small_runs_out_of_memory(self):
         run = Dry("/usr/bin/python3", "-c", ALLOCATE % (16 << 10), card="t4")
         self.assertEqual(run.out.split()[0], "2")
-        self.assertIn("OUT OF MEMORY", run.screen)
-        self.assertIn("asked 16.0 GiB", run.screen)
-        self.assertIn("NEED     does not fit T4: it ran out of memory", run.screen)
+        self.assertIn("DOES NOT FIT   <string>:6 asks 16 GiB, more than the card has", run.screen)
+        self.assertIn("the card has 14.6 GiB in all", run.screen)
         between = Dry("/usr/bin/python3", "-c", ALLOCATE % (14 << 10), card="t4")
         self.assertEqual(between.out.split()[0], "0")
-        self.assertIn("NEED     may fit T4", between.screen)
+        self.assertRegex(between.screen, r"MAY FIT   \S+ needs 14\.\d+ to 14\.\d+ GiB of the T4's 14\.6 GiB")
         limited = Dry("/usr/bin/python3", "-c", ALLOCATE % (16 << 10), options=["--limit", "15G"])
         self.assertEqual(limited.out.split()[0], "2")
-        self.assertIn("OUT OF MEMORY", limited.screen)
+        self.assertIn("DOES NOT FIT   <string>:6 asks 16 GiB", limited.screen)
 
     def test_the_jump_before_an_error_has_no_time(self):
         code = ALLOCATE % 64 + """
@@ -85,7 +85,8 @@ for _ in range(20000):
 while not rt.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(64 << 20)): pass
 """
         screen = Dry("/usr/bin/python3", "-c", code, options=["--limit", "2G"]).screen
-        self.assertRegex(" ".join(screen.split()), r"it had held 6[45]\.0 MiB at most, and then \d")
+        self.assertRegex(" ".join(screen.split()), r"DOES NOT FIT memory rises to \d+ times what it was, .* 6[45] MiB were held at most before, and [\d.]+ GiB with this request")
+        self.assertNotRegex(screen, r"\d m?s\b")
 
     def test_a_pool_counts_what_is_in_use_as_the_h200_did(self):
         code = ALLOCATE.replace("%d << 20", "1 << 20") + """
@@ -139,7 +140,7 @@ for which in (5, 6, 7, 8):  # reserved and in use: now, most
             file.flush()
             run = Dry("/usr/bin/python3", "-c", ALLOCATE % 64, card=file.name)
             self.assertEqual(int(run.out.split()[1]), 3 * GIB)
-            self.assertEqual(run.screen.splitlines()[0], FIRST % "Own")
+            self.assertEqual(run.screen.splitlines()[1], UNDER % "Own")
             file.write("colour = 3\n")
             file.flush()
             self.assertIn("colour = 3: wants `name = value`", Dry("true", card=file.name).err)
@@ -313,10 +314,12 @@ class Page(unittest.TestCase):
                     data = gzip.decompress(base64.b64decode(re.search(r'type="text/plain">([^<]+)<', file.read())[1])).decode(errors="replace")
                 for line in range(101, 162):
                     self.assertIn("/job/train.py:%d" % line, data)
-                self.assertRegex(screen, r"READ +61 lines\s+read\s+values\s+that\s+were\s+not\s+computed:\s+train.py:161 mask")
-                self.assertEqual(["It is an earlier one: the last one here" in one for one in (data, " ".join(screen.split()))], [earlier] * 2)
+                said = " ".join(screen.split())
+                self.assertIn("open train.py:161 read a value that was not computed (mask of 0 of 9 elements). train.py:101 read a value", said)
+                self.assertIn("train.py:102 read a value that was not computed (item of float32). 58 more lines did.", said)
+                self.assertEqual(["It is an earlier one: the last one here" in one for one in (data, said)], [earlier] * 2)
                 self.assertIn("20 optimizer steps ran", data)
-                self.assertIn(re.search(r"NEED +(may fit H200: \S+ \S+ )", screen)[1], data)
+                self.assertIn("may fit H200: %s" % re.search(r"MAY FIT +\S+ needs (\d+ to \d+ MiB) ", screen)[1], data)
 
 
 class Gate(unittest.TestCase):
@@ -348,7 +351,7 @@ class Gate(unittest.TestCase):
         self.assertIn("run it again with --steps 20", self.ask("check", "--dry", self.record("settled", ENDED), status=1))
         self.assertIn("ok       dry              on H200 the first 20 steps fit; evaluation did not run\n",
                       self.ask("check", "--dry", self.record("asked", ENDED, "--steps", "20")))
-        fewer = SAY + 'say(b"dry.steps", b"5")\nsay(b"dry.read./job/train.py:9", b"item of float32")\n'
+        fewer = SAY + 'say(b"dry.steps", b"5")\nsay(b"dry.read./job/train.py:9", b"item of float32")\nsay(b"dry.late", b"4 train.py:9")\n'
         self.assertIn("unknown  dry              the job ended before step 20 of an optimizer, and train.py:9 read",
                       self.ask("check", "--dry", self.record("fewer", fewer, "--steps", "20")))
         self.assertIn("ok       dry", self.ask("check", "--dry", self.record("five", fewer, "--steps", "5")))
@@ -379,13 +382,15 @@ for i in range(40):
         self.assertEqual(re.findall(r"(?m)^(\w+) +(fits|dry|no-oom) ", said), [("unknown", "fits"), ("ok", "dry"), ("ok", "no-oom")], said)
         self.assertIn("no sample after the peak", said)
         self.assertIn("unknown: no sample after the peak", self.ask("fit", "--capacity", "100G", traces))
-        self.assertIn("NEED     fits H200", self.ask("report", traces))
+        self.assertRegex(self.ask("report", traces), r"FITS   \S+ needs \d+ to \d+ MiB of the H200's 140 GiB")
 
     def test_a_write_that_was_refused_is_the_reason(self):
         traces = self.record("refused", SAY + 'say(b"dry.refused", b"/ckpt/best.pt")\nsys.exit(1)')
         why = "it must not write /ckpt/best.pt: --allow-writes DIR opens a folder"
         self.assertIn("FAIL     dry              the dry run did not come to its end: " + why, self.ask("check", "--dry", traces, status=1))
-        self.assertIn("at least: " + why, " ".join(self.ask("report", traces).split()))
+        said = " ".join(self.ask("report", traces).split())
+        self.assertIn("MAY FIT so far ", said)
+        self.assertIn("ran " + why, said)
 
     def test_a_job_that_used_no_gpu_has_no_answer(self):
         traces = os.path.join(self.folder, "none")
@@ -397,10 +402,10 @@ for i in range(40):
         whole = self.record("whole", ALLOCATE % 64)
         self.record("whole", "print(1)")
         self.assertIn("did not start, used no GPU, or its command failed", self.ask("check", "--dry", whole, status=3))
-        self.assertTrue(self.ask("report", whole).startswith("DRY RUN on H200: no number was computed. It is an earlier one: "))
+        self.assertIn(UNDER % "H200" + ". It is an earlier one: ", " ".join(self.ask("report", whole).split()))
         self.record("whole", ALLOCATE % 64)
         self.assertIn("ok       dry", self.ask("check", "--dry", whole))
-        self.assertEqual(self.ask("report", whole).splitlines()[0], FIRST % "H200")
+        self.assertEqual(self.ask("report", whole).splitlines()[1], UNDER % "H200")
 
     def test_an_earlier_run_in_a_folder_with_placeholders_is_no_answer_either(self):
         record = lambda code: self.record("many/%h-%p", code)
@@ -484,7 +489,9 @@ for i in range(40):
         self.assertEqual(self.ask("diff", dry, dry).splitlines()[0], FIRST % "H200")
         self.assertIn("completed, dry H200", self.ask("runs", dry, self.real))
         self.assertIn("do not compare", self.ask("diff", "not dry=?", "dry=?", status=2))
-        for verb in "report", "oom", "tree", "table", "fit", "monitor":
+        self.assertEqual(self.ask("report", dry).splitlines()[1], UNDER % "H200")
+        self.assertRegex(self.ask("oom", dry), r"^FITS   \S+ needs \d+ to \d+ MiB of the H200's 140 GiB\n")
+        for verb in "tree", "table", "fit", "monitor":
             self.assertEqual(self.ask(verb, dry).splitlines()[0], FIRST % "H200", verb)
         for verb in "tree", "fit":
             self.assertEqual(json.loads(self.ask(verb, "--json", dry))["dry"], "H200")

@@ -111,8 +111,10 @@ third = take(4)
             for verb in ("tree", "flame"):
                 whole = subprocess.run([ANALYZE, verb, "--at", "end", run.traces], capture_output=True, check=True, text=True).stdout
                 self.assertEqual([whole.count(name) for name in names], [1, 1], verb)
+            leaks = run.report()["leaks"]
+            self.assertEqual([leak["bytes"] for leak in leaks], [1 << 20, 1 << 20])
             screen = subprocess.run([ANALYZE, run.traces], capture_output=True, check=True, text=True).stdout
-            self.assertRegex(screen, r"LEFT +2.00 MiB never freed, 2 places")
+            self.assertRegex(screen, r"2\.00  MiB held, at the peak(.*\n)+ +2\.00 .*train\.py:1 f{20}")
 
     def test_what_goes_to_stdout_is_what_goes_to_a_file(self):
         for form in FORMATS:
