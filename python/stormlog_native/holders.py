@@ -186,11 +186,11 @@ class Walk:
             return []
         if kind == CLASS and not self.library and is_library(file_of(thing.__module__)):
             return []
-        parts = self.namespace(thing, kind)
-        if kind == FRAME and self.kinds[type(parts.get("self"))] == NET and id(parts["self"]) not in self.parent:
-            self.parent[id(parts["self"])] = thing  # a name of the whole model says more
-            self.later.append(parts["self"])
-        return parts.values()
+        names = self.namespace(thing, kind)
+        if kind == FRAME and self.kinds[type(names.get("self"))] == NET and id(names["self"]) not in self.parent:
+            self.parent[id(names["self"])] = thing  # a name of the whole model says more
+            self.later.append(names["self"])
+        return names.values()
 
     # ---- from the names to the tensors
 
@@ -242,7 +242,7 @@ class Walk:
             path = file_of(name)
             if type(module) is types.ModuleType and not is_ours(name) and (is_library(path) and name != "__main__") == library:
                 yield module.__dict__, State("" if name == "__main__" else name, "global", "", path, "attributes")
-        frames = [frame for frame in sys._current_frames().values()]
+        frames: List[Optional[types.FrameType]] = list(sys._current_frames().values())
         trace = getattr(sys, "last_traceback", None)
         while trace:
             frames.append(trace.tb_frame)
@@ -311,10 +311,10 @@ class Walk:
         elif kind == RUN:
             path += ".%s" % self.key(parent, part)
         elif kind in (PLAIN, LATER, NET, MODULE) and type(parent) not in (types.CellType, types.MethodType):
-            name = self.attribute(parent, part) if kind != MODULE else ""
-            if name == "":
+            named = self.attribute(parent, part) if kind != MODULE else ""
+            if named == "":
                 return above._replace(names="attributes")
-            return self.member(above, parent, name) if name else above
+            return self.member(above, parent, named) if named else above
         return self.shortened(State(path, how, above.container or container, above.place, ""), part)
 
     def member(self, above: State, owner: Any, name: str) -> State:
@@ -365,9 +365,8 @@ class Walk:
                         seen.add(id(one))
                         chain.append(one)
             if self.whole and len(chain) > 1 and all(id(thing) in above for thing in chain):
-                kind = next((type(thing) for thing in chain if not is_library(file_of(type(thing).__module__))),
-                            type(chain[-1]))
-                self.states[id(tensor)] = State(kind.__qualname__, "cycle", "", file_of(kind.__module__), "")
+                owner = next((type(thing) for thing in chain if not is_library(file_of(type(thing).__module__))), type(chain[-1]))
+                self.states[id(tensor)] = State(owner.__qualname__, "cycle", "", file_of(owner.__module__), "")
                 self.note(tensor, TENSOR)
 
     def run(self, deep: bool) -> Dict[int, Tuple[int, State]]:
@@ -467,8 +466,8 @@ def begin(torch: Any) -> None:
     hold = agent()
     if hold is None or teller is not None:
         return
-    program = getattr(sys.modules["__main__"], "__file__", None)
-    program = os.path.abspath(program) if program else NO_FILE
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    program = os.path.abspath(file) if file else NO_FILE
     teller = Teller(torch, hold)
     atexit.register(teller.tell, "end")
     ask(torch.cuda._lazy_call, teller.ready)
