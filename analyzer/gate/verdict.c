@@ -124,7 +124,7 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 		    !strcmp(key, "leak") ? "of the processes did not end by themselves" : "of the devices have no figure");
 	else if (total->bytes <= limit && !strcmp(key, "leak") && total->bytes + measures->held > limit)
 		point_at_stack(add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key,
-				   "%s %s, limit %s; a loop that ended made %s more, and nothing shows whether it is used", word,
+				   "%s %s, limit %s; a loop that ended made %s more, and no line shows whether it is used", word,
 				   is, may, SL_SIZE(measures->held)),
 			       measures->held_by, measures->held_at);
 	else if (total->bytes <= limit)

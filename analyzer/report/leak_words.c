@@ -471,7 +471,7 @@ char *sl_leak_words_sentence(struct sl_process *process, const struct sl_kept *k
 	if (kept->verdict == SL_KEPT_UNCLEAR)
 		return sl_memory_print("%s: %s: a leak, or what it loads", where, what);
 	if (kept->verdict == SL_KEPT_HELD)
-		return sl_memory_print("%s: %s: one loop made it and ended; nothing shows whether it is used", where, what);
+		return sl_memory_print("%s: %s: one loop made it and ended; no line shows whether it is used", where, what);
 	sl_leak_words_rate(rate, sizeof(rate), process, kept);
 	if (kept->verdict == SL_KEPT_COLLECTED)
 		return sl_memory_print("%s collected %s, up to %.0f blocks, and the program freed them", where, rate,

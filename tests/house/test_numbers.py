@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The table of doc/diagnosis.md has each number that an analysis or the report defines, beside a program that needs it.  Each name there exists."""
+"""The table of tests/diagnosis/numbers.md has each number that an analysis or the report defines, beside a program that needs it.  Each name there exists."""
 import pathlib
 import re
 import sys
@@ -9,10 +9,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NUMBER = re.compile(r"^#define[ \t]+([A-Z][A-Z_0-9]*)[ \t]+(?:\\\n[ \t]*)?[-(]*\d[^A-Z\n]*?(?:/\*.*)?$", re.M)
 
 numbers = {name for room in ("analyses", "report") for path in (ROOT / "analyzer" / room).glob("*.[ch]") for name in NUMBER.findall(path.read_text())}
-section = (ROOT / "doc" / "diagnosis.md").read_text().split("## Why each number is there")[1].split("\n## ")[0]
+section = (ROOT / "tests/diagnosis/numbers.md").read_text()
 names = set(re.findall(r"`([A-Z_0-9]+)`", section))
 
-wrong = ["%s has no program in doc/diagnosis.md" % number for number in sorted(numbers - names)]
-wrong += ["doc/diagnosis.md names %s, which no file defines" % name for name in sorted(names - numbers)]
+wrong = ["%s has no program in tests/diagnosis/numbers.md" % number for number in sorted(numbers - names)]
+wrong += ["tests/diagnosis/numbers.md names %s, which no file defines" % name for name in sorted(names - numbers)]
 print("\n".join(wrong) or "%d numbers have their program" % len(numbers))
 sys.exit(bool(wrong))
