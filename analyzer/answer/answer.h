@@ -105,7 +105,7 @@ struct sl_answer_next {
 
 struct sl_answer {
 	enum sl_word word;
-	const char *id;		      /* static: "oom.full"; doc/answer.md has a row for each */
+	const char *id;		      /* static: "oom.full" */
 	const char *headline, *brief; /* brief: what an `also` line says behind its line; NULL: the headline */
 	int process, device;	      /* index of the report's process; -1: of the run, of no device */
 	uint64_t bytes, unix_ns;      /* 0: unknown */

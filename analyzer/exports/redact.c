@@ -200,8 +200,8 @@ static bool is_of_card(const msgpack_object *key, const msgpack_object *value)
 }
 
 /*
- * What the recorder says of a dry run (dry/python, dry/unsure.h): names of what it says, numbers, and how a value was read. Paths of
- * the program's files are masked.  False: it is something else.
+ * What the recorder says of a dry run (dry/python, dry/unsure.h): names of what it says, numbers, and how a value was read. Paths
+ * of the program's files are masked.  False: it is something else.
  */
 static bool put_dry(struct sl_redaction *redaction, const msgpack_object *map, const msgpack_object *key,
 		    const msgpack_object *value)
