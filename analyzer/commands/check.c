@@ -349,6 +349,8 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	if (o->limits.dry && !sl_dry_report(report))
 		return sl_command_fail(SL_EXIT_USAGE,
 				       "--dry: %s was recorded on a device; stormlog-run --dry=CARD records a dry run", path);
+	if (o->limits.dry && report->process_count && report->processes[0].model->snapshot)
+		return sl_command_fail(SL_EXIT_USAGE, "--dry: %s is a snapshot, which does not tell how the dry run ended", path);
 	find_gaps(report);
 	sl_measures_take(&measures, report);
 	/* prints the note about suppressions that matched no leak */

@@ -13,6 +13,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 
@@ -496,11 +497,16 @@ static void say_left_out(const struct sl_merge *merge)
 static void write_snapshot(struct sl_export_snapshot *s)
 {
 	const struct sl_merge *merge = s->job->merge;
+	const char *dry = NULL;
 
 	say_left_out(merge);
 	sl_pickle_begin(&s->pickle, s->job->out);
 	sl_pickle_dict(&s->pickle);
 	sl_pickle_put_text(&s->pickle, "stormlog", SL_VERSION);
+	for (unsigned i = 0; i < merge->count && !dry; i++)
+		dry = sl_dry_card(&merge->processes[i].process.trace->header);
+	if (dry)
+		sl_pickle_put_text(&s->pickle, "stormlog_dry", dry);
 	sl_pickle_text(&s->pickle, "segments");
 	sl_pickle_list(&s->pickle);
 	for (unsigned i = 0; i < merge->count; i++)

@@ -109,7 +109,7 @@ bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 		if (report->devices[i].known_peak_bytes != SL_UNKNOWN &&
 		    (!most || report->devices[i].known_peak_bytes > most->known_peak_bytes))
 			most = &report->devices[i];
-	if (!most)
+	if (!most || !number(header, "memory")) /* a snapshot of a dry run has only the name */
 		return false;
 	limit = sl_header_limit(header);
 	*need = (struct sl_dry_need){

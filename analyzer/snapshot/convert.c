@@ -814,6 +814,7 @@ static void put_header(struct work *w, FILE *in, const char *path, unsigned numb
 	sl_pack_text(&map.pack, sl_paths_name(path));
 	put_pairs(&map, "settings", settings, (size_t)(4 + 2 * count));
 	put_pairs(&map, "environment", environment, 1);
+	put_pairs(&map, "dry", (const char *const[][2]){{"name", sl_snapshot_text(s, s->dry)}}, 1);
 	put_tables(&map);
 	sl_write_header(w->write, &map);
 	SL_DROP_EACH(&texts);

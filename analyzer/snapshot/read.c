@@ -86,6 +86,7 @@ enum word {
 	KEY_DIVISIONS,
 	KEY_REUSE,
 	KEY_MAX_SPLIT,
+	KEY_DRY,
 	KEY_COUNT,
 	WORD_ALLOC,
 	WORD_FREE_REQUESTED,
@@ -111,6 +112,7 @@ static const struct {
 	{"device_traces", KEY_TRACES},
 	{"allocator_settings", KEY_SETTINGS},
 	{"external_annotations", KEY_ANNOTATIONS},
+	{"stormlog_dry", KEY_DRY},
 	{"device", KEY_DEVICE},
 	{"address", KEY_ADDRESS},
 	{"total_size", KEY_TOTAL},
@@ -421,6 +423,7 @@ static void take_snapshot(struct machine *m, const struct value *fields)
 	m->out->in_segments = range_in(fields, KEY_SEGMENTS, SEGMENTS);
 	m->out->in_traces = range_in(fields, KEY_TRACES, TRACES);
 	m->out->in_notes = range_in(fields, KEY_ANNOTATIONS, NOTES);
+	m->out->dry = text_in(fields, KEY_DRY);
 	has(m, fields, KEY_SETTINGS, SL_SNAPSHOT_HAS_SETTINGS);
 	has(m, fields, KEY_ANNOTATIONS, SL_SNAPSHOT_HAS_ANNOTATIONS);
 }

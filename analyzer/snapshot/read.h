@@ -94,6 +94,7 @@ struct sl_snapshot {
 	uint64_t divisions[SL_SNAPSHOT_DIVISIONS];
 	uint64_t max_split; /* bytes; UINT64_MAX: none */
 	uint32_t conf;	    /* text of the settings, SL_SNAPSHOT_NONE */
+	uint32_t dry;	    /* text: the card of a dry run of ours, SL_SNAPSHOT_NONE */
 	bool expandable;    /* set at the end */
 	bool is_npu;	    /* its stacks are of Ascend's torch_npu */
 	/* events and blocks whose action or state is not known here, and the text of the first; SL_SNAPSHOT_NONE */

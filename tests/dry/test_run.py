@@ -453,6 +453,16 @@ for i in range(40):
         needs = [re.search(r"FITS .*needs (.*)", self.ask(path))[1] for path in (traces, pack)]
         self.assertEqual(*needs)
 
+    def test_a_snapshot_of_a_dry_run_says_so_and_fits_nothing(self):
+        snapshot, again = (os.path.join(self.folder, name) for name in ("dry.pickle", "again.pickle"))
+        self.ask("export", "pytorch-snapshot", "-o", snapshot, self.record("exported", SAY))
+        self.ask("export", "pytorch-snapshot", "-o", again, snapshot)
+        for path in (snapshot, again):
+            said = self.ask(path)
+            self.assertIn("DRY RUN as H200", said)
+            self.assertNotIn("FITS", said)
+            self.ask("check", "--dry", path, status=2)
+
     def test_the_limit_that_was_hit_is_named(self):
         limited = self.ask("check", "--dry", self.record("limited", ALLOCATE % (16 << 10), "--limit", "15G"), status=1)
         self.assertIn("the job does not fit 15.0 GiB of H200 (--limit): it ran out of memory", limited)
