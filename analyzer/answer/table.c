@@ -75,7 +75,7 @@ static void add_site(struct sl_owners *owners, struct sl_process *process, const
 {
 	char line[SL_MAKE_LINE];
 	const char *names[2] = {is_leak(process, site, leak) ? "this leak" : row_of(process, site), line};
-	uint64_t blocks, taken = at_peak ? sl_roles_workspaces(process, site, &blocks) : 0;
+	uint64_t taken = at_peak ? sl_roles_workspaces(process, site, true).bytes : 0;
 
 	line_of(line, process, site);
 	if (taken)

@@ -217,19 +217,40 @@ static void add_held(struct sl_owned *owned, struct sl_process *process, const s
 static bool held_of(const struct sl_process *process, size_t index, const struct sl_owned_how *how, struct sl_born *held)
 {
 	const struct sl_model *model = process->model;
-	const struct sl_site *site = &model->sites.item[index];
 
-	if (!model->born)
-		*held = how->at_peak ? (struct sl_born){.bytes = sl_model_site_at_peak(model, site),
-							.blocks = sl_model_blocks_at_peak(model, site)}
-				     : (struct sl_born){.bytes = site->live_bytes, .blocks = site->live_blocks};
-	else
-		*held = model->born[index];
+	*held = sl_roles_held(model, &model->sites.item[index], how->at_peak);
 	if (model->born && how->by >= SL_BY_NAME) {
 		held->bytes -= held->named_bytes;
 		held->blocks -= held->named_blocks;
 	}
 	return held->bytes != 0;
+}
+
+/* Workspaces of cuBLAS are PyTorch's tensors, whatever the line that asked makes; the rest of the site has its own role. */
+static void add_workspaces(struct sl_owned *owned, struct sl_process *process, const struct sl_site *site,
+			   const struct sl_owned_how *how, struct path *path, struct sl_born *held)
+{
+	struct sl_born taken = sl_roles_workspaces(process, site, how->at_peak);
+	const char *role = path->names[0];
+	uint64_t made = taken.blocks < site->total_blocks ? taken.blocks : site->total_blocks;
+	uint32_t at, from;
+
+	if (!taken.bytes)
+		return;
+	path->names[0] = sl_roles_name(SL_ROLE_WORKSPACE);
+	at = sl_owners_add(&owned->owners, path->names, how->lives ? 1 : path->count, taken.bytes, taken.blocks);
+	path->names[0] = role;
+	held->bytes -= taken.bytes;
+	held->blocks -= taken.blocks < held->blocks ? taken.blocks : held->blocks;
+	if (!how->lives)
+		return;
+	from = sl_owners_add(&owned->owners, path->names, 1, 0, 0);
+	while (owned->lives.count < owned->owners.share.count)
+		*SL_PUSH(&owned->lives) = (struct sl_tree_lives){0};
+	owned->lives.item[at].made += made; /* PyTorch keeps them, so that each that is held was made once */
+	owned->lives.item[from].made -= made;
+	owned->lives.item[at].kept += made < site->live_blocks ? made : site->live_blocks;
+	owned->lives.item[from].kept -= made < site->live_blocks ? made : site->live_blocks;
 }
 
 void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
@@ -248,6 +269,8 @@ void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const stru
 		if (!(held_of(process, i, how, &held) || (how->lives && site->total_blocks)) || !shows(process, site, how))
 			continue;
 		follow_path(&path, process, site, how);
+		if (how->by == SL_BY_ROLE)
+			add_workspaces(owned, process, site, how, &path, &held);
 		if (how->lives && how->by == SL_BY_STACK)
 			join(&path);
 		at = sl_owners_add(&owned->owners, path.names, how->lives ? 1 : path.count, held.bytes, held.blocks);

@@ -364,21 +364,31 @@ bool sl_roles_is_few_calls(struct sl_process *process, const struct sl_track *tr
 	return phase == OPTIMIZING || calls < CALLS_MIN; /* an optimizer is not called again without other calls between */
 }
 
-uint64_t sl_roles_workspaces(struct sl_process *process, const struct sl_site *tensors, uint64_t *blocks)
+struct sl_born sl_roles_held(const struct sl_model *model, const struct sl_site *site, bool at_peak)
+{
+	if (model->born)
+		return model->born[site - model->sites.item];
+	if (at_peak)
+		return (struct sl_born){.bytes = sl_model_site_at_peak(model, site),
+					.blocks = sl_model_blocks_at_peak(model, site)};
+	return (struct sl_born){.bytes = site->live_bytes, .blocks = site->live_blocks};
+}
+
+struct sl_born sl_roles_workspaces(struct sl_process *process, const struct sl_site *tensors, bool at_peak)
 {
 	const struct sl_roles *roles = roles_of(process);
 	const struct sl_model *model = process->model;
-	uint64_t all = sl_model_site_at_peak(model, tensors), taken = *blocks = 0;
+	struct sl_born all = sl_roles_held(model, tensors, at_peak), taken = {0};
 
 	for (size_t i = 0; tensors->kind == SL_KIND_block && tensors->stack.python && i < roles->workspaces.count; i++) {
 		const struct sl_site *site = &model->sites.item[roles->workspaces.item[i]];
-		uint64_t bytes = sl_model_site_at_peak(model, site);
+		struct sl_born held = sl_roles_held(model, site, at_peak);
 
 		if (site->stack.python != tensors->stack.python || site->thread != tensors->thread ||
-		    site->device != tensors->device || taken + bytes > all)
+		    site->device != tensors->device || taken.bytes + held.bytes > all.bytes)
 			continue;
-		taken += bytes;
-		*blocks += sl_model_blocks_at_peak(model, site);
+		taken.bytes += held.bytes;
+		taken.blocks += held.blocks;
 	}
 	return taken;
 }
@@ -386,7 +396,7 @@ uint64_t sl_roles_workspaces(struct sl_process *process, const struct sl_site *t
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT])
 {
 	const struct sl_model *model = process->model;
-	uint64_t rest, known = 0, taken, blocks;
+	uint64_t rest, known = 0, taken;
 	const char *unused;
 
 	memset(bytes, 0, SL_ROLE_COUNT * sizeof(*bytes));
@@ -396,7 +406,7 @@ bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *
 
 		if (!held || !sl_owners_shows(process, site))
 			continue;
-		taken = sl_roles_workspaces(process, site, &blocks);
+		taken = sl_roles_workspaces(process, site, true).bytes;
 		bytes[SL_ROLE_WORKSPACE] += taken;
 		bytes[sl_roles_of(process, site)] += held - taken;
 	}

@@ -25,8 +25,11 @@ const char *sl_roles_name(enum sl_role role);
 
 enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site);
 
-/* What a site of tensors held at the peak in segments that the same Python code took for workspaces of cuBLAS. */
-uint64_t sl_roles_workspaces(struct sl_process *process, const struct sl_site *tensors, uint64_t *blocks);
+/* What a site held: at the moment that the model was asked for, else at the peak or the end. */
+struct sl_born sl_roles_held(const struct sl_model *model, const struct sl_site *site, bool at_peak);
+
+/* What a site of tensors held then in segments that the same Python code took for workspaces of cuBLAS. */
+struct sl_born sl_roles_workspaces(struct sl_process *process, const struct sl_site *tensors, bool at_peak);
 
 /* Bytes of each role at the device's peak of held memory; false: nothing of it is known. */
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT]);

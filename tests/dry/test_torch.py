@@ -386,6 +386,18 @@ for _ in range(6):
 """
         self.assertRegex(Dry(PYTHON, "-c", code).screen, "192 MiB +cuBLAS workspaces of PyTorch, 6 x 32.0 MiB")
 
+    def test_workspaces_have_one_role_in_all_views(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "train.py"), "w") as file:
+                file.write(TRAIN)
+            subprocess.run([RUN, "-q", "--dry=h200", "-o", "traces", "--", PYTHON, "train.py", "3", "4096", "0"], cwd=folder, capture_output=True, check=True)
+            ask = lambda *words: json.loads(subprocess.run([ANALYZE, *words, "traces"], cwd=folder, capture_output=True, check=True).stdout)
+            process, = ask("--json")["processes"]
+            roles = {one["role"]: one["bytes_at_peak"] for one in process["roles"] if one["bytes_at_peak"]}
+            self.assertGreater(roles["workspace"], 32 << 20)  # one of cuBLAS on an H200
+            for verb in "tree", "table":
+                self.assertEqual({owner["name"]: owner["bytes"] for owner in ask(verb, "--json", "--by", "role")["owners"] if owner["bytes"]}, roles, verb)
+
     def test_a_leak_has_its_line(self):
         self.assertRegex(self.train(100, 8, 1).screen, r"LEAK(.|\n)*py:12 train")
 
