@@ -45,7 +45,7 @@ def told(case, text):
     """Whether the answers name a line to change; of a healthy program, whether they name no trouble."""
     lines = marked(case)
     if not lines:
-        return "no other finding" in text and not re.search(r"^(OUT OF MEMORY|LEAK|GROWTH|NOTE) ", text, re.M)
+        return re.search(r"^OK ", text, re.M) is not None and not re.search(r"^(OUT OF MEMORY|LEAK|GROWS|UNEVEN|HOST MEMORY) ", text, re.M)
     return any(re.search(re.escape(line) + r"\b", text) for line in lines)
 
 

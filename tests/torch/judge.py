@@ -8,7 +8,6 @@ Prints one line per case with what was compared, and below it every difference. 
 """
 import json
 import os
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -181,11 +180,11 @@ class Case:
         return None
 
     def compare_leak(self):
-        """The first screen names the line of a leak, and has no LEAK block if nothing leaks."""
-        screen = subprocess.run([e2e.ANALYZE, self.run.traces], capture_output=True, text=True, env=dict(os.environ, COLUMNS="100")).stdout
-        leaks = [block.split("\nPEAK")[0] for block in screen.split("\nLEAK ")[1:]]
+        """The answer names the line of a leak, and has no LEAK if nothing leaks."""
+        leaks = [verdict for verdict in self.report["answer"]["verdicts"] if verdict["word"] == "LEAK"]
         line = self.leaking_line()
-        named = any("cases.py:%d " % line in block for block in leaks) if line else bool(leaks)
+        places = [(os.path.basename(one["file"] or ""), one["line"]) for leak in leaks for one in leak["lines"]]
+        named = ("cases.py", line) in places if line else bool(leaks)
         self.differ("the leak", named, line is not None)
         self.counts["leaks"] = len(leaks)
 
