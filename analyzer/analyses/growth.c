@@ -358,6 +358,19 @@ static void leave_out_meant(struct sl_process *process, struct sl_growth *growth
 	growth->credited &= kept > 0;
 }
 
+/* True: what stays is held from loops that ended, so no further entry adds to it; memory.held tells of it. */
+static bool is_over(const struct sl_process *process)
+{
+	bool held = false;
+
+	for (size_t i = 0; i < process->kept.count; i++) {
+		if (process->kept.item[i].verdict != SL_KEPT_HELD && process->kept.item[i].verdict != SL_KEPT_MEANT)
+			return false;
+		held |= process->kept.item[i].verdict == SL_KEPT_HELD;
+	}
+	return held;
+}
+
 static void run(struct sl_report *report)
 {
 	const struct sl_suppressions *list = report->options.suppressions;
@@ -367,12 +380,13 @@ static void run(struct sl_report *report)
 			leave_out_meant(&report->processes[i], &report->processes[i].growth.item[k], list);
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].growth.count; k++) {
-			const struct sl_growth *growth = &report->processes[i].growth.item[k];
+			struct sl_growth *growth = &report->processes[i].growth.item[k];
 			const struct sl_model *model = report->processes[i].model;
 			const struct sl_label *label = &model->labels.item[growth->label];
 			const char *text = sl_defs_text(model->defs, label->text);
 			char *by;
 
+			growth->credited &= !is_over(&report->processes[i]);
 			if (!is_growing(growth) || !growth->credited || growth->inside)
 				continue;
 			by = held_by(&report->processes[i], growth);

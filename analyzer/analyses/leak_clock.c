@@ -104,34 +104,123 @@ static bool is_of_steps(const struct sl_model *model, const struct sl_label *lab
 	return label == sl_model_steps(model) || (text && !strcmp(text, "backward_#"));
 }
 
+/* In how many calls both are, outermost first: the same lines, and of the last the same function. */
+static unsigned calls_shared(const struct sl_defs *defs, const struct sl_python_stack *a, const struct sl_python_stack *b)
+{
+	unsigned count = 0;
+
+	while (b && count < a->count && count < b->count) {
+		uint32_t of_a = a->frames[a->count - 1 - count], of_b = b->frames[b->count - 1 - count];
+		const struct sl_python_frame *x = sl_defs_frame(defs, of_a), *y = sl_defs_frame(defs, of_b);
+
+		if (of_a != of_b)
+			return count + (x && y && x->function == y->function && x->file == y->file);
+		count++;
+	}
+	return count;
+}
+
+static const struct sl_python_stack *python_of(const struct sl_model *model, const struct sl_track *track)
+{
+	return sl_defs_python(model->defs, track->stack.python);
+}
+
+/* The calls of the place in which the label's entries tick, too; 0: none is known, or the place is within the entries. */
+static unsigned calls_of_loop(const struct sl_model *model, const struct sl_track *track, const struct gaps *gaps,
+			      const struct sl_label *label)
+{
+	const struct sl_python_stack *own = python_of(model, track);
+	unsigned calls = 0;
+
+	for (size_t i = 0; own && !own->truncated && i < model->sites.count; i++) {
+		const struct sl_track *path = &model->tracks.item[model->sites.item[i].track];
+		struct ticks ticks;
+		unsigned shared;
+
+		if (model->sites.item[i].label != label->text)
+			continue;
+		if (path == track)
+			return 0;
+		shared = calls_shared(model->defs, own, python_of(model, path));
+		if (shared <= calls || path->births < SL_KEEPING_CALLS)
+			continue;
+		take_ticks(&ticks, model, gaps, NULL, path);
+		if (ticks_in_gaps(&ticks, gaps) || ticks_by_rounds(&ticks, gaps))
+			calls = shared;
+	}
+	return calls;
+}
+
+static bool has_function(const struct sl_defs *defs, const struct sl_python_stack *stack, const struct sl_python_frame *function)
+{
+	for (unsigned i = 0; stack && function && i < stack->count; i++) {
+		const struct sl_python_frame *frame = sl_defs_frame(defs, stack->frames[i]);
+
+		if (frame && frame->function == function->function && frame->file == function->file)
+			return true;
+	}
+	return false;
+}
+
+/* Sets the last birth within the call around the place in which the label ticks, and whether its function ran again afterwards. */
+static void find_end(struct sl_leak_clock *clock, const struct sl_model *model, const struct sl_track *track,
+		     const struct gaps *gaps, const struct sl_label *label)
+{
+	const struct sl_python_stack *own = python_of(model, track);
+	unsigned calls = calls_of_loop(model, track, gaps, label);
+
+	if (!calls)
+		return;
+	clock->until_ns = track->last_ns;
+	for (size_t i = 0; i < model->tracks.count; i++) {
+		const struct sl_track *path = &model->tracks.item[i];
+
+		if (path->last_ns > clock->until_ns && calls_shared(model->defs, own, python_of(model, path)) >= calls)
+			clock->until_ns = path->last_ns;
+	}
+	for (size_t i = 0; i < model->tracks.count && !clock->again; i++)
+		clock->again = model->tracks.item[i].last_ns > clock->until_ns &&
+			       has_function(model->defs, python_of(model, &model->tracks.item[i]),
+					    sl_defs_frame(model->defs, own->frames[own->count - calls]));
+}
+
 /*
  * Takes the label that tells best: one that ticks in the gaps, else one with several moments in each tick.  Of these one that ended
- * with the place: where a training also validates, its backward passes end before its steps.  Then the finest.
+ * with the place: where a training also validates, its backward passes end before its steps.  Then the finest.  What ticks in
+ * another loop, once the place's own has ended, does not count.
  */
-static void find_label(struct sl_leak_clock *clock, const struct sl_model *model, const struct gaps *gaps)
+static void find_label(struct sl_leak_clock *clock, const struct sl_model *model, const struct sl_track *track,
+		       const struct gaps *gaps)
 {
 	unsigned best = 0;
 	double most = 0;
 
 	for (size_t i = 0; i < model->labels.count; i++) {
 		const struct sl_label *label = &model->labels.item[i];
+		struct sl_leak_clock found = {.bouts = 1, .until_ns = UINT64_MAX, .ended = clock->ended};
 		struct ticks ticks;
 		unsigned rank;
-		bool goes;
+		bool fits, rounds;
 
 		if (label->steps.count < 2)
 			continue;
 		take_ticks(&ticks, model, gaps, label, NULL);
-		goes = goes_on(&ticks, gaps);
-		rank = ticks_in_gaps(&ticks, gaps) ? 4 : !goes && ticks_by_rounds(&ticks, gaps) ? 1 : 0;
-		rank += rank && !goes ? 1 + is_of_steps(model, label) : 0;
+		fits = ticks_in_gaps(&ticks, gaps);
+		rounds = !fits && ticks_by_rounds(&ticks, gaps);
+		if ((fits || rounds) && goes_on(&ticks, gaps)) {
+			find_end(&found, model, track, gaps, label);
+			ticks.end = ticks_by(model, label, NULL, found.until_ns);
+		}
+		found.full = goes_on(&ticks, gaps);
+		found.label = found.full ? NULL : label;
+		found.of_steps = !found.full && is_of_steps(model, label);
+		rank = fits ? 4 : !found.full && rounds ? 1 : 0;
+		rank += rank && !found.full ? 1 + found.of_steps : 0;
 		if (rank < best || !rank || (rank == best && ticks.end <= most))
 			continue;
 		best = rank;
 		most = ticks.end;
-		clock->full = goes;
-		clock->label = goes ? NULL : label;
-		clock->of_steps = !goes && is_of_steps(model, label);
+		*clock = found;
 	}
 }
 
@@ -271,12 +360,12 @@ void sl_leak_clock_find(const struct sl_model *model, const struct sl_track *tra
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	struct gaps gaps;
 
-	*clock = (struct sl_leak_clock){.bouts = 1};
+	*clock = (struct sl_leak_clock){.bouts = 1, .until_ns = UINT64_MAX};
 	take_gaps(&gaps, model, track);
 	clock->ended = has_ended(model, track, &gaps, end_ns);
 	if (course->bursts < SL_KEEPING_CALLS)
 		return;
-	find_label(clock, model, &gaps);
+	find_label(clock, model, track, &gaps);
 	if (!clock->of_steps && !clock->full)
 		find_path(clock, model, track, &gaps);
 	if (clock->label || clock->path)
@@ -288,10 +377,12 @@ void sl_leak_clock_put(const struct sl_model *model, const struct sl_leak_clock 
 	series->clocked = true;
 	for (unsigned i = 0; i <= series->count; i++)
 		series->own[i] = ticks_by(model, clock->label, clock->path,
-					  i < series->count ? model->first_ns + sl_stats_bytes(series->time[i]) : UINT64_MAX);
+					  i < series->count ? model->first_ns + sl_stats_bytes(series->time[i]) : clock->until_ns);
 }
 
 uint64_t sl_leak_clock_end(const struct sl_leak_clock *clock)
 {
+	if (clock->label && clock->label->last_ns > clock->until_ns)
+		return clock->until_ns;
 	return clock->label ? clock->label->last_ns : clock->path ? clock->path->last_ns : 0;
 }

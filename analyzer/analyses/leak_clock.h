@@ -19,6 +19,8 @@ struct sl_leak_clock {
 	const struct sl_track *path;  /* whose births are; NULL too: the place has no clock */
 	bool of_steps;		      /* the label is that of the steps or the backward passes */
 	bool full;		      /* what ticked between its moments went on without the place */
+	uint64_t until_ns;	      /* ticks count until then: the loop's last birth, where they went on without it */
+	bool again;		      /* the loop's function ran once more afterwards, from another line */
 	bool ended;		      /* other work came after the place's last moment */
 	bool sets_up;		      /* all that ticks keeps most of its blocks to the end */
 	bool keeps_most; /* of the paths that tick in its gaps, and itself, half keep half of their blocks to the end */

@@ -165,16 +165,20 @@ static enum sl_role role_of(struct sl_process *process, const struct sl_track *t
 }
 
 /*
- * A loop ended and made it.  A model and its optimizer are used, and a graph of activations is not.  Here the source may decide
- * what else is held: a container that is read after the loop, or never again.
+ * A loop ended and made it.  A model and its optimizer are used, and a graph of activations is not.  What steps trained is no
+ * by-product of them: an ensemble votes afterwards.  Here the source may decide what else is held: a container that is read after
+ * the loop, or never again.
  */
 static enum sl_leak_words_verdict read_roles(struct sl_process *process, const struct sl_kept *kept)
 {
 	enum sl_role role = role_of(process, kept->track);
+	bool trained = kept->clock && (role == SL_ROLE_PARAMETERS || role == SL_ROLE_OPTIMIZER);
 
+	if (kept->verdict == SL_KEPT_GROWING && !trained)
+		return SL_KEPT_GROWING;
 	if (kept->graph)
 		return role == SL_ROLE_ACTIVATIONS && !kept->joined_at.python ? SL_KEPT_GROWING : SL_KEPT_MEANT;
-	return role == SL_ROLE_ACTIVATIONS || role == SL_ROLE_UNKNOWN ? SL_KEPT_HELD : SL_KEPT_MEANT;
+	return role == SL_ROLE_ACTIVATIONS || role == SL_ROLE_UNKNOWN || trained ? SL_KEPT_HELD : SL_KEPT_MEANT;
 }
 
 /* Moves to the end what a suppression names and what is_known_to_grow() finds: neither is reported. */
@@ -184,7 +188,7 @@ static void set_aside_meant(struct sl_process *process, const struct sl_suppress
 		struct sl_kept *kept = &process->kept.item[i];
 		const struct sl_track *track = kept->track;
 
-		if (kept->verdict == SL_KEPT_HELD)
+		if (kept->ended_ns && (kept->verdict == SL_KEPT_HELD || kept->verdict == SL_KEPT_GROWING))
 			kept->verdict = read_roles(process, kept);
 		if (is_known_to_grow(process, kept) || (list && list->count && sl_suppressed_by(list, process, NULL, track->stack)))
 			kept->verdict = SL_KEPT_MEANT;

@@ -394,6 +394,7 @@ static const struct sl_track *joined_by(const struct sl_model *model, const stru
 
 /*
  * Corrects the verdict where the loop ended and other work came.  Steps and rounds that add as much each time would go on adding.
+ * Where the function of such steps runs again, it may read what they made.
  * A loop that keeps most of what it makes sets up, or it keeps a graph, which nobody reads after its pass (leak_findings.c tells).
  * What else a loop made may be what the other work reads.
  */
@@ -413,7 +414,7 @@ static enum sl_leak_words_verdict after_its_loop(const struct sl_model *model, s
 	kept->graph = clock->keeps_most && !clock->of_steps && kept->track->kind == SL_KIND_block;
 	if (verdict != SL_KEPT_GROWING || (clock->sets_up && !kept->graph))
 		return SL_KEPT_MEANT;
-	return !joined && !kept->graph && (clock->of_steps || rounds) ? SL_KEPT_GROWING : SL_KEPT_HELD;
+	return !joined && !kept->graph && ((clock->of_steps && !clock->again) || rounds) ? SL_KEPT_GROWING : SL_KEPT_HELD;
 }
 
 /* False: too many places were measured before; the process says for how many this was so. */

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
+#include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/leak.h"
+#include "analyzer/base/pool.h"
 
 #define BLOCK (1u << 20)
 #define PATHS 4 /* lines of a pass that give back what they make */
@@ -13,7 +15,9 @@
 struct program {
 	struct replay r;
 	uint64_t next, kept[4096];
-	unsigned count, thread, backward;
+	unsigned count, thread, backward, label;
+	const char *loop; /* the function whose loop it is in, and the line of main that calls it */
+	unsigned called;
 };
 
 static void begin_program(struct program *p)
@@ -22,17 +26,20 @@ static void begin_program(struct program *p)
 	replay_begin(&p->r);
 	p->next = 0x100000000;
 	p->thread = 1;
+	p->loop = "loop";
+	p->called = 70;
 	p->backward = synth_text(p->r.synth, "backward_#");
 }
 
 static uint64_t make(struct program *p, const char *function, unsigned line, uint64_t bytes)
 {
-	const char *functions[] = {function, "main"};
+	const struct synth_frame frames[] = {
+		{function, "program.py", line}, {p->loop, "program.py", 40 + line}, {"main", "program.py", p->called}};
 	uint64_t address = p->next;
 
 	p->next += (bytes + 0xfffff) & ~0xfffffull;
-	synth_call(p->r.synth, p->thread, "cudaMalloc", .address = address, .bytes = bytes, .device = 0,
-		   .python = synth_python(p->r.synth, 2, functions, "program.py", line));
+	synth_call(p->r.synth, p->thread, "cudaMalloc", .address = address, .bytes = bytes, .device = 0, .label = p->label,
+		   .python = synth_python_frames(p->r.synth, 3, frames));
 	return address;
 }
 
@@ -68,7 +75,9 @@ static void train(struct program *p, const char *function, unsigned step)
 {
 	pass(p, function);
 	synth_call(p->r.synth, p->thread, "range_push", .label = p->backward, .extra = step);
+	p->label = p->backward;
 	pass(p, "backward");
+	p->label = 0;
 	synth_call(p->r.synth, p->thread, "range_pop");
 }
 
@@ -313,6 +322,54 @@ static void a_leak_before_the_process_sleeps_is_one(void **state)
 	expect(&p, "work", SL_KEPT_GROWING);
 }
 
+/* A training keeps, and then another function's loop trains, or `loop` once more from another line. */
+static void train_twice(struct program *p, const char *loop)
+{
+	begin_program(p);
+	p->loop = "pretrain";
+	for (unsigned step = 0; step < 60; step++) {
+		train(p, "train", step);
+		keep(p, "hidden");
+	}
+	p->loop = loop;
+	p->called++;
+	for (unsigned step = 0; step < 150; step++)
+		train(p, "train", step + 60);
+}
+
+static void what_a_first_training_keeps_leaks_though_a_second_trains_on(void **state)
+{
+	struct program p;
+
+	train_twice(&p, "finetune");
+	expect(&p, "hidden", SL_KEPT_GROWING);
+	train_twice(&p, "pretrain"); /* which may read it */
+	expect(&p, "hidden", SL_KEPT_HELD);
+}
+
+static void an_ensemble_is_held(void **state)
+{
+	struct sl_process process = {0};
+	struct sl_report report = {.processes = &process, .process_count = 1};
+	struct program p;
+
+	begin_program(&p);
+	for (unsigned step = 0; step < 200; step++) {
+		for (unsigned i = 0; step % 20 == 0 && i < 6; i++)
+			keep(&p, "reset_parameters");
+		train(&p, "train", step);
+	}
+	for (unsigned i = 0; i < 300; i++)
+		pass(&p, "vote");
+	assert_int_equal(judge(&p, "reset_parameters").verdict, SL_KEPT_GROWING); /* before it is known what they are */
+	process = (struct sl_process){.report = &report, .trace = p.r.trace, .model = p.r.model};
+	sl_analysis_kept.process(&process);
+	sl_analysis_kept.run(&report);
+	assert_int_equal(process.kept.count, 1);
+	assert_int_equal(process.kept.item[0].verdict, SL_KEPT_HELD);
+	replay_free(&p.r);
+}
+
 static void weights_before_a_server_are_no_leak(void **state)
 {
 	struct program p;
@@ -340,8 +397,11 @@ int main(void)
 		cmocka_unit_test(a_buffer_that_replaces_its_oldest_is_no_leak),
 		cmocka_unit_test(a_thread_that_ends_is_judged_by_its_own_paths),
 		cmocka_unit_test(a_leak_before_the_process_sleeps_is_one),
+		cmocka_unit_test(what_a_first_training_keeps_leaks_though_a_second_trains_on),
+		cmocka_unit_test(an_ensemble_is_held),
 		cmocka_unit_test(weights_before_a_server_are_no_leak),
 	};
 
+	sl_pool_enter(); /* equal names have one address */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
