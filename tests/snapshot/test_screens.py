@@ -329,7 +329,7 @@ class Screens(unittest.TestCase):
 
     def test_the_screen_of_a_training_step_names_who_holds_it(self):
         said = self.screen(self.stranger("xl_fullstep_128"))
-        for piece in ("OK   nothing ran out, 51 GiB of tensors and 56.9 GiB reserved\n", "a card with 51.5 GiB of PyTorch's memory for this window",
+        for piece in ("OK   no memory ran out, 51 GiB of tensors and 56.9 GiB reserved\n", "a card with 51.5 GiB of PyTorch's memory for this window",
                       "  56.9  GiB reserved, at the peak, 563 ms   ", "  25.4  optimizer    ", "12.7 part4.py:82, 12.7 part4.py:84\n", "  12.7  earlier      ",
                       "  12.7  gradients    ", "BmmBackward0\n"):
             self.assertIn(piece, said)
