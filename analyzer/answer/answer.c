@@ -198,11 +198,16 @@ void sl_answer_row_bare(struct sl_answer *answer, uint64_t bytes, const char *na
 		(struct sl_answer_row){.bytes = bytes, .name = copy(answer, name), .text = text, .bare = true};
 }
 
+void sl_answer_next_of(struct sl_answer *answer, const char *command, const char *paths, const char *shows)
+{
+	*SL_PUSH(&answer->next) = (struct sl_answer_next){copy(answer, command), copy(answer, paths), copy(answer, shows)};
+}
+
 void sl_answer_next(struct sl_answer *answer, const char *shows, const char *format, ...)
 {
 	const char *command = PRINT(answer->of, format);
 
-	*SL_PUSH(&answer->next) = (struct sl_answer_next){command, copy(answer, shows)};
+	sl_answer_next_of(answer, command, NULL, shows);
 }
 
 static const char *const unit_names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -100,7 +100,8 @@ struct sl_answer_figure {
 };
 
 struct sl_answer_next {
-	const char *command, *shows; /* shows NULL: none */
+	/* paths: of the run, behind the command; only a terminal tells them.  NULL: none, as for shows */
+	const char *command, *paths, *shows;
 };
 
 struct sl_answer {
@@ -151,6 +152,7 @@ void sl_answer_row_fixed(struct sl_answer *answer, uint64_t bytes, const char *n
 /* A row without a bar. */
 void sl_answer_row_bare(struct sl_answer *answer, uint64_t bytes, const char *name, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+void sl_answer_next_of(struct sl_answer *answer, const char *command, const char *paths, const char *shows);
 void sl_answer_next(struct sl_answer *answer, const char *shows, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* "2.5 GiB", "160 MiB", "4 MiB": three digits at most, no zeros behind the point, never above 999 of a unit. */

@@ -30,6 +30,14 @@ struct error {
 	char asked[48], room[48], bytes[48], before[48];
 };
 
+/* "6.7", "412": so many times as much. */
+static const char *put_times(char out[24], double times)
+{
+	snprintf(out, 24, times < 99.5 ? "%.2g" : "%.0f", times);
+	return out;
+}
+#define TIMES(times) put_times((char[24]){0}, times)
+
 #define WHY(e, ...)  sl_answer_say((e)->answer, SL_LABEL_WHY, __VA_ARGS__)
 #define FIX(e, ...)  sl_answer_say((e)->answer, SL_LABEL_FIX, __VA_ARGS__)
 #define HEAD(e, ...) sl_answer_headline((e)->answer, __VA_ARGS__)
@@ -109,7 +117,7 @@ static void tell_retry(struct error *e)
 
 static void tell_request(struct error *e)
 {
-	HEAD(e, "%s asks %.2g times as much as ever before", e->line, e->story->times);
+	HEAD(e, "%s asks %s times as much as ever before", e->line, TIMES(e->story->times));
 	WHY(e, "the largest of %s requests before it there was %s.", SL_NUMBER(e->story->count), e->before);
 	say_room(e);
 	FIX(e, "bound the size of %s: up to %s would have fitted", e->line, SL_ANSWER_SIZE(sl_units_room(e->oom)));
@@ -117,7 +125,7 @@ static void tell_request(struct error *e)
 
 static void tell_step(struct error *e)
 {
-	HEAD(e, "blocks of %s are %.2g times as large as any before", STEP(e), e->story->times);
+	HEAD(e, "blocks of %s are %s times as large as any before", STEP(e), TIMES(e->story->times));
 	WHY(e, "one block of %s is %s in %s, %s at most before.", e->line, e->asked, STEP(e), e->before);
 	say_room(e);
 	FIX(e, "bound what the size of %s comes from, or split that batch", e->line);
@@ -190,7 +198,7 @@ static void tell_took(struct error *e)
 
 static void tell_surge(struct error *e)
 {
-	HEAD(e, "memory of %s rises to %.2g times its highest before", STEP(e), e->story->times);
+	HEAD(e, "memory of %s rises to %s times its highest before", STEP(e), TIMES(e->story->times));
 	WHY(e, "%s holds or asks %s, after %s at most in %s rises before.", e->at, e->bytes, e->before, SL_NUMBER(e->story->count));
 	say_room(e);
 	FIX(e, "bound what %s takes in one step, such as its batch or length", e->at);
@@ -198,7 +206,7 @@ static void tell_surge(struct error *e)
 
 static void tell_teeth(struct error *e)
 {
-	HEAD(e, "%s grows from pass to pass, %.2g times the first by now", e->at, e->story->times);
+	HEAD(e, "%s grows from pass to pass, %s times the first by now", e->at, TIMES(e->story->times));
 	WHY(e, "each of %s rises there was higher than all before, from %s to %s.", SL_NUMBER(e->story->count), e->before,
 	    e->bytes);
 	FIX(e, "bound what a pass gathers at %s", e->at);
@@ -206,7 +214,7 @@ static void tell_teeth(struct error *e)
 
 static void tell_jump(struct error *e)
 {
-	HEAD(e, "memory rises to %.2g times what it was, last at %s", e->story->times, e->at);
+	HEAD(e, "memory rises to %s times what it was, last at %s", TIMES(e->story->times), e->at);
 	WHY(e, "%s were held at most before, and %s with this request.", e->before, e->bytes);
 	say_room(e);
 	FIX(e, "bound what is held at once below %s", e->at);
@@ -215,8 +223,8 @@ static void tell_jump(struct error *e)
 static void tell_larger(struct error *e)
 {
 	HEAD(e, "requests of %s grow from %s to %s", e->at, e->before, e->bytes);
-	WHY(e, "they are %.2g times as large in the last quarter of the run as in the first.",
-	    (double)e->story->bytes / (double)e->story->before);
+	WHY(e, "they are %s times as large in the last quarter of the run as in the first.",
+	    TIMES((double)e->story->bytes / (double)e->story->before));
 	say_room(e);
 	FIX(e, "bound the size of %s, such as a batch or a length", e->at);
 }
@@ -235,8 +243,8 @@ static void tell_holder(struct error *e)
 	WHY(e, "%s made %s in %s block%s and never gave one back.", e->at, e->bytes, SL_NUMBER(e->story->count),
 	    e->story->count == 1 ? "" : "s");
 	if (e->oom->place_births && e->oom->asked_bytes > e->oom->place_most)
-		WHY(e, "This request is %.2g times the largest before at its line.",
-		    (double)e->oom->asked_bytes / (double)e->oom->place_most);
+		WHY(e, "This request is %s times the largest before at its line.",
+		    TIMES((double)e->oom->asked_bytes / (double)e->oom->place_most));
 	FIX(e, "hold less at %s, or ask for less at %s", e->at, e->line);
 }
 
@@ -468,8 +476,8 @@ static void tell_too_large(struct error *e)
 				 : "card",
 	    SL_ANSWER_SIZE(e->oom->total_bytes));
 	if (e->story->kind == SL_STORY_LARGEST || e->story->kind == SL_STORY_REQUEST || e->story->kind == SL_STORY_STEP)
-		WHY(e, "It is %.2g times the largest request before, %s.", (double)e->oom->asked_bytes / (double)e->story->before,
-		    e->before);
+		WHY(e, "It is %s times the largest request before, %s.",
+		    TIMES((double)e->oom->asked_bytes / (double)e->story->before), e->before);
 	FIX(e, "check what the size of %s comes from: a batch, a shape, a count", e->line);
 }
 
@@ -642,7 +650,7 @@ static bool tell_uneven_devices(struct error *e)
 	}
 	if (at < 0 || own < 4 * next || sl_devices_held(e->process) < 2)
 		return false;
-	HEAD(e, "device %d's tensors are %.2g times as large as device %d's", e->oom->device, (double)own / (double)next, at);
+	HEAD(e, "device %d's tensors are %s times as large as device %d's", e->oom->device, TIMES((double)own / (double)next), at);
 	WHY(e, "the largest tensor is %s on device %d and %s on device %d.", SL_ANSWER_SIZE(own), e->oom->device,
 	    SL_ANSWER_SIZE(next), at);
 	say_room(e);

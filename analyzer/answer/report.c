@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define NAMES_SHOWN 20 /* of a process */
+
 bool sl_answer_is_windows(const struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++)
@@ -37,6 +39,20 @@ static void note_warnings(struct sl_make *make)
 	}
 }
 
+/* What the program itself calls its memory. */
+static void note_names(struct sl_make *make)
+{
+	for (unsigned i = 0; i < make->report->process_count; i++) {
+		const struct sl_model *model = make->report->processes[i].model;
+
+		for (size_t k = 0; k < model->called.count && k < NAMES_SHOWN; k++)
+			sl_answers_note(make->to, "%s, so named by the program: %s at most, %s at the end",
+					sl_defs_text(model->defs, model->called.item[k].text),
+					SL_ANSWER_SIZE(model->called.item[k].peak_bytes),
+					SL_ANSWER_SIZE(model->called.item[k].live_bytes));
+	}
+}
+
 static bool is_bad(const struct sl_answers *answers)
 {
 	for (size_t i = 0; i < answers->item.count; i++)
@@ -65,6 +81,7 @@ const struct sl_answers *sl_answer_report(struct sl_report *report)
 	for (size_t i = 0; i < make.hints.count; i++)
 		sl_answers_note(make.to, "%s: %s", make.hints.item[i]->text, make.hints.item[i]->advice ?: "");
 	SL_DROP(&make.hints);
+	note_names(&make);
 	note_warnings(&make);
 	sl_leak_list_free(&make.leaks);
 	sl_answers_sort(make.to);

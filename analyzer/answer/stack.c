@@ -147,11 +147,12 @@ void sl_make_next(struct sl_make *make, struct sl_answer *answer, const char *ve
 {
 	const struct sl_report *report = make->report;
 	char word[4096];
-	const char *text = sl_answers_text(make->to, "stormlog-analyze %s", verb);
+	const char *text = sl_answers_text(make->to, "stormlog-analyze %s", verb), *paths = "";
 
 	if (report->options.run)
 		text = sl_answers_text(make->to, "%s --run %s", text, sl_shell_word(word, sizeof(word), report->options.run));
 	for (unsigned i = 0; i < report->path_count; i++)
-		text = sl_answers_text(make->to, "%s %s", text, sl_shell_word(word, sizeof(word), report->paths[i]));
-	sl_answer_next(answer, shows, "%s", text);
+		paths = sl_answers_text(make->to, "%s%s%s", paths, i ? " " : "",
+					sl_shell_word(word, sizeof(word), report->paths[i]));
+	sl_answer_next_of(answer, text, paths, shows);
 }

@@ -535,23 +535,26 @@ static void put_next(struct page *page, const struct sl_answer *answer, bool als
 
 	if (answer->next.count && !also)
 		put_blank(page);
-	for (size_t i = 0; i < answer->next.count; i++) {
-		unsigned width = width_of(answer->next.item[i].command);
+	for (unsigned pass = 0; pass < 2; pass++) /* the first one finds the widest command */
+		for (size_t i = 0; i < answer->next.count; i++) {
+			const struct sl_answer_next *next = &answer->next.item[i];
+			char *command = sl_memory_print("%s%s%s", next->command, next->paths ? " " : "", next->paths ?: "");
+			unsigned width = width_of(command);
 
-		widest = width > widest && width < 56 ? width : widest;
-	}
-	for (size_t i = 0; i < answer->next.count; i++) {
-		const struct sl_answer_next *next = &answer->next.item[i];
-		unsigned width = width_of(next->command);
-
-		fputs(i ? "       " : "next   ", page->out);
-		put_command(page, next->command);
-		if (next->shows && 7 + (widest > width ? widest : width) + 4 + width_of(next->shows) <= page->columns) {
-			put_spaces(page, (widest > width ? widest - width : 0) + 4);
-			put(page, next->shows);
+			if (!pass) {
+				widest = width > widest && width < 56 ? width : widest;
+				free(command);
+				continue;
+			}
+			fputs(i ? "       " : "next   ", page->out);
+			put_command(page, command);
+			free(command);
+			if (next->shows && 7 + (widest > width ? widest : width) + 4 + width_of(next->shows) <= page->columns) {
+				put_spaces(page, (widest > width ? widest - width : 0) + 4);
+				put(page, next->shows);
+			}
+			fputc('\n', page->out);
 		}
-		fputc('\n', page->out);
-	}
 }
 
 static void put_verdict(struct page *page, const struct sl_answers *answers, const struct sl_answer *answer)
@@ -594,10 +597,8 @@ static void put_one(struct page *page, const struct sl_answers *answers)
 {
 	bool also = answers->item.count > 1 && sl_answer_tone(answers->item.item[1]->word) != SL_TONE_GOOD;
 
-	if (page->style->brief && !is_of_memory(answers)) {
-		put_head(page, answers->item.item[0]);
+	if (page->style->brief && !is_of_memory(answers))
 		return;
-	}
 	fputc('\n', page->out);
 	put_verdict(page, answers, answers->item.item[0]);
 	if (page->style->brief)

@@ -61,6 +61,8 @@ enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 		odd += !head[i] || (head[i] < ' ' && head[i] > 0 && !strchr("\t\n\r\033\b\a\f\v", head[i]));
 	if (memchr(head, 0, size) || odd > size / 50)
 		return SL_LOG_IS_BINARY;
+	if (size == HEAD && !memchr(head, ' ', size) && !memchr(head, '\n', size))
+		return SL_LOG_IS_RECORDS; /* a program prints words: their reader tells what is wrong with such a line */
 	return is_csv(head + at, line) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
 }
 
