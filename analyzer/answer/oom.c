@@ -711,11 +711,11 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	say_ranks(&e);
 	if (!e.answer->grid.rows)
 		sl_make_full(make, e.answer, process, index);
-	if (!make->report->images.images[process->image].summary)
-		sl_make_next(make, e.answer,
-			     process->model->snapshot && sl_devices_held(process) > 1 ? "tree --at oom --by device"
-										      : "tree --at oom",
-			     "the lines that held it");
+	sl_make_next(make, e.answer,
+		     make->report->images.images[process->image].summary	? "tree --at peak" /* it has no other moment */
+		     : process->model->snapshot && sl_devices_held(process) > 1 ? "tree --at oom --by device"
+										: "tree --at oom",
+		     "who held it, line by line");
 	return e.answer;
 }
 
