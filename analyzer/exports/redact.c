@@ -90,14 +90,22 @@ static void put_part(struct sl_redaction *redaction, const char *part, size_t si
 	replace_word(redaction, part, size);
 }
 
-/* A public word may have dots: libcublas.so.13. */
+/*
+ * A public word may have dots: libcublas.so.13.  With tabs it is of what holds a block (analyzer/report/held_by.c): how it holds it
+ * stays, and each name of its path is masked.
+ */
 static void put_words(struct sl_redaction *redaction, const char *text, size_t size, bool roles)
 {
+	static const char how[] = " global attribute local closure default cache graph cycle list tuple dict set frozenset deque ";
+	bool holder = memchr(text, '\t', size);
+
 	for (size_t at = 0, word; at < size; at += word + 1) {
-		word = until(text + at, size - at, "/ =#");
-		if (!put_public(redaction, text + at, word))
+		word = until(text + at, size - at, "/ =#\t");
+		if (holder && sl_public_is_one_of(text + at, word, how))
+			append_kept(redaction, text + at, word);
+		else if (!put_public(redaction, text + at, word))
 			for (size_t part, from = at; from < at + word; from += part + 1) {
-				part = until(text + from, at + word - from, ".:");
+				part = until(text + from, at + word - from, holder ? ".:[*]()" : ".:");
 				put_part(redaction, text + from, part, roles);
 				append(redaction, text + from + part, from + part < at + word);
 			}

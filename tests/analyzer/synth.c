@@ -85,6 +85,7 @@ static const struct row {
 	ROW(range_start, RANGE_START, none, label),
 	ROW(range_end, RANGE_END, none, label),
 	ROW(hipMalloc, ALLOC, device, hip),
+	ROW(stormlog_hold, HOLD, none, label),
 #undef ROW
 };
 

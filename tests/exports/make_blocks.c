@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * make_blocks FOLDER N: the trace of a PyTorch program with one segment of 20 MiB, in which N blocks are made and freed.  At the
- * end there is 1 MiB in use at the segment's beginning, and 2 MiB behind a gap of 1 MiB.
+ * end there is 1 MiB in use at the segment's beginning, and 2 MiB behind a gap of 1 MiB, which a variable holds.
  */
 #include <stdlib.h>
 
@@ -37,6 +37,8 @@ int main(int argc, char **argv)
 	}
 	synth_call(s, 1, "block_alloc", .address = SEGMENT + 2 * MIB, .bytes = 2 * MIB, .device = 0, .extra = 3 * MIB,
 		   .extra2 = 20 * MIB, .python = stack);
+	label = synth_text(s, "Meter.secrets[*].hidden\tattribute\tlist\t/home/me/model.py:10 forward");
+	synth_call(s, 1, "stormlog_hold", .address = SEGMENT + 2 * MIB, .bytes = 2 * MIB, .label = label, .extra = 1);
 	synth_close(s, SYNTH_COMPLETED);
 	return 0;
 }

@@ -96,6 +96,19 @@ class Pack(unittest.TestCase):
         self.assertIn("libcublas.so.13", text)
         self.assertRegex(self.file_of(ours), r"^(/[g-z]{10}){3}\.py$")
 
+    def test_what_holds_a_block_is_masked_name_by_name(self):
+        blocks = os.path.join(self.folder, "blocks")
+        os.mkdir(blocks)
+        subprocess.run([os.path.join(BUILD, "tests", "exports", "make_blocks"), blocks, "3"], check=True)
+        self.analyze("pack", "--redact", "-o", self.file, blocks)
+        ours, true = (self.report(path)["processes"][0]["holders"] for path in (self.file, blocks))
+        self.assertEqual([one["path"] for one in true], ["Meter.secrets[*].hidden"])
+        for name in "how", "container", "blocks", "bytes", "seen_bytes":
+            self.assertEqual([one[name] for one in ours], [one[name] for one in true], name)
+        self.assertRegex(ours[0]["path"], r"^([g-z]{10})\.([g-z]{10})\[\*\]\.([g-z]{10})$")
+        self.assertRegex(ours[0]["file"], r"^(/[g-z]{10}){3}\.py$")
+        self.assertFalse(re.search("Meter|secrets|hidden|model|/home/me", json.dumps(ours)))
+
     def file_of(self, report):
         return next(frame["file"] for leak in report["leaks"] for frame in leak["stack"] if frame["file"])
 
