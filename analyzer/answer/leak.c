@@ -173,8 +173,9 @@ static void say_holder(struct sl_answer *answer, const struct sl_held_by *holder
 	else if (!strcmp(holder->how, "graph"))
 		sl_answer_say(answer, SL_LABEL_WHY, "Autograd's graph of `%s`%s holds them.", holder->path, of);
 	else
-		sl_answer_say(answer, SL_LABEL_WHY, "Python found %s of them in %s%s`%s`%s.", SL_NUMBER(holder->blocks),
-			      *holder->container ? "the " : "", *holder->container ? holder->container : "", holder->variable, of);
+		sl_answer_say(answer, SL_LABEL_WHY, "Python found %s of them in %s%s%s`%s`%s.", SL_NUMBER(holder->blocks),
+			      *holder->container ? "the " : "", holder->container, *holder->container ? " " : "", holder->variable,
+			      of);
 	if (holder->seen * 2 < holder->bytes)
 		sl_answer_say(answer, SL_LABEL_WHY, "`%s` are views of %s that keep %s.", holder->path,
 			      SL_ANSWER_SIZE(holder->seen), SL_ANSWER_SIZE(holder->bytes));
@@ -259,7 +260,7 @@ static struct sl_answer *begin_leak(struct sl_make *make, const struct sl_leak_l
 	return answer;
 }
 
-static void end_leak(struct sl_make *make, struct sl_answer *answer, const struct sl_leak_list_place *place, int device)
+static void end_leak(struct sl_make *make, struct sl_answer *answer, const struct sl_leak_list_place *place, int device, bool held)
 {
 	struct sl_process *process = &make->report->processes[place->process];
 	unsigned kind = place->kept ? place->kept->track->kind : place->leak->kind;
@@ -269,9 +270,11 @@ static void end_leak(struct sl_make *make, struct sl_answer *answer, const struc
 		sl_make_peak(make, answer, process, device_of(process, device), place);
 	else
 		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
-	if (kind < SL_KIND_COUNT && !sl_model_is_known(kind))
+	if (held)
+		snprintf(verb, sizeof(verb), "tree --by holder");
+	else if (kind < SL_KIND_COUNT && !sl_model_is_known(kind))
 		snprintf(verb, sizeof(verb), "tree --kind %s", sl_event_kinds[kind].name);
-	sl_make_next(make, answer, verb, "the lines that hold it");
+	sl_make_next(make, answer, verb, held ? "every variable that holds" : "the lines that hold it");
 }
 
 static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
@@ -284,7 +287,7 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 	char what[200];
 	const char *line = SL_MAKE_LINE_OF(process, place->stack);
 	struct sl_held_by holder;
-	bool has = find_holder(process, kept, &holder) && strcmp(holder.how, "cycle") != 0;
+	bool held = find_holder(process, kept, &holder), has = held && strcmp(holder.how, "cycle") != 0;
 
 	sl_make_pace(what, sizeof(what), process, kept);
 	sl_answer_headline(answer, "%s keeps %s%s", has ? holder.variable : line, what,
@@ -301,9 +304,9 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 	sl_make_stack(answer, process, place->stack, "made here", 3);
 	say_kept(answer, process, kept, line);
 	say_who(make, answer, place);
-	say_fix(answer, process, kept, place->stack, line, has || find_holder(process, kept, &holder) ? &holder : NULL);
+	say_fix(answer, process, kept, place->stack, line, held ? &holder : NULL);
 	say_full(answer, process, kept->track->device);
-	end_leak(make, answer, place, kept->track->device);
+	end_leak(make, answer, place, kept->track->device, held);
 }
 
 /* Lines that leak at the same pace below one line, or through one helper. */
@@ -316,6 +319,7 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 	char what[200], lines[400] = "", line[SL_MAKE_LINE];
 	struct sl_held_by holder;
 	unsigned shown = 0;
+	bool held;
 
 	for (size_t i = 0; i < make->leaks.place.count; i++) {
 		struct sl_leak_list_place *place = &make->leaks.place.item[i];
@@ -351,9 +355,10 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 	say_kept(answer, process, &sum, "they");
 	sl_answer_say(answer, SL_LABEL_WHY, "The lines are %s%s.", lines, shown > LINES_TOGETHER ? " and more" : "");
 	say_who(make, answer, &all);
-	say_fix(answer, process, &sum, all.stack, line, find_holder(process, &sum, &holder) ? &holder : NULL);
+	held = find_holder(process, &sum, &holder);
+	say_fix(answer, process, &sum, all.stack, line, held ? &holder : NULL);
 	say_full(answer, process, sum.track->device);
-	end_leak(make, answer, &all, sum.track->device);
+	end_leak(make, answer, &all, sum.track->device, held);
 }
 
 /* What the end shows: no birth by birth evidence. */
@@ -374,7 +379,7 @@ static void add_left(struct sl_make *make, struct sl_leak_list_place *place)
 		      SL_NUMBER(leak->blocks), leak->blocks == 1 ? "" : "s");
 	say_who(make, answer, place);
 	sl_answer_say(answer, SL_LABEL_FIX, "free what %s makes when its work is done", line);
-	end_leak(make, answer, place, leak->device);
+	end_leak(make, answer, place, leak->device, false);
 }
 
 /* The least slope that its error allows. */
