@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Python starts this in a dry run (dry/README.md): it waits for PyTorch, and then starts the program's own sitecustomize, if it has one."""
+"""Python starts this in a dry run (dry/README.md), and with --holders: it waits for PyTorch, and then starts the program's own sitecustomize, if it has one."""
 import importlib.abc
 import importlib.machinery
 import os
@@ -7,6 +7,7 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+DRY = os.path.isdir(os.environ.get("STORMLOG_DRY", ""))  # else a real run asks which variables hold blocks
 
 
 def refuse_unknown(error):
@@ -39,7 +40,8 @@ class WaitsFor(importlib.abc.MetaPathFinder):
                 try:
                     load(module)
                 except (ImportError, OSError) as error:
-                    refuse_unknown(error)
+                    if DRY:
+                        refuse_unknown(error)
                     raise
                 self.then(module)
 
@@ -145,7 +147,7 @@ def chain():
             return
 
 
-if os.path.isdir(os.environ.get("STORMLOG_DRY", "")):
+if DRY:
     sys.meta_path.insert(0, WaitsFor("torch", with_torch))
     sys.meta_path.insert(0, WaitsFor("torch.distributed.launcher.api", with_starter))
     sys.meta_path.insert(0, WaitsFor("transformers.generation.stopping_criteria", with_criteria))

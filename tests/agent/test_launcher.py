@@ -53,6 +53,26 @@ class Launcher(unittest.TestCase):
         self.assertIn('nothing recorded', done.stderr.splitlines()[2])
         self.assertEqual(self.launch('-q', 'sh', '-c', 'echo err >&2').stderr, 'err\n')
 
+    def test_a_program_with_holders_says_and_ends_the_same(self):
+        """PyTorch cannot be loaded: a dry run would end the program."""
+        python = os.path.join(self.folder, 'stormlog-dry', 'python')
+        sources = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
+        os.makedirs(python)
+        open(os.path.join(self.folder, 'stormlog-dry', 'dry-audit.so'), 'w').close()
+        shutil.copy(os.path.join(sources, 'dry', 'python', 'sitecustomize.py'), python)
+        shutil.copy(os.path.join(sources, 'python', 'stormlog_native', 'holders.py'), os.path.join(python, 'stormlog_holders.py'))
+        os.mkdir(os.path.join(self.folder, 'torch'))
+        with open(os.path.join(self.folder, 'torch', '__init__.py'), 'w') as file:
+            file.write('import os\nif "works" not in os.environ:\n    raise ImportError("libcudnn.so.9: cannot open shared object file")\n')
+        with open(os.path.join(self.folder, 'program.py'), 'w') as file:
+            file.write('import os, sys\ntry:\n    import torch\n    print("loaded")\nexcept ImportError as error:\n    print(error)\n'
+                       'sys.stdout.flush()\nif not os.fork():\n    print("child")\n    sys.exit(4)\n'
+                       'sys.exit(os.waitstatus_to_exitcode(os.wait()[1]) + 1)\n')
+        for works in {}, {'works': '1'}:
+            plain, told = (self.launch('-q', *flags, '--', sys.executable, 'program.py', **works) for flags in ([], ['--holders']))
+            self.assertEqual((told.returncode, told.stdout, told.stderr), (plain.returncode, plain.stdout, plain.stderr))
+            self.assertEqual((told.returncode, told.stderr), (5, ''))
+
     def meta(self, **extra):
         return self.variable('STORMLOG_META', **extra).splitlines()
 
