@@ -70,11 +70,14 @@ static void add_text(struct sl_make *make, const struct sl_finding *finding, enu
 static void add_idle(struct sl_make *make, const struct sl_finding *finding)
 {
 	struct sl_answer *answer = add(make, finding, SL_WORD_HIDDEN, "first call");
-	const char *line = SL_MAKE_LINE_OF(&make->report->processes[finding->process], finding->stack);
+	const char *line = SL_MAKE_LINE_OF(&make->report->processes[finding->process], finding->stack),
+		   *more = strrchr(finding->text, ';');
 
 	sl_answer_headline(answer, "%.*s hold a CUDA context each and nothing else", (int)strcspn(finding->text, "h") - 1,
 			   finding->text);
 	sl_answer_say(answer, SL_LABEL_WHY, "the contexts take %s of device %d.", SL_ANSWER_SIZE(finding->bytes), finding->device);
+	if (more)
+		sl_answer_say(answer, SL_LABEL_WHY, "%s.", more + 2);
 	sl_answer_say(answer, SL_LABEL_FIX, "make no GPU call at %s in these processes, or let one process do their work", line);
 	sl_answer_say(answer, SL_LABEL_FIX, "\nCUDA_VISIBLE_DEVICES= shows which of them needs the GPU.");
 	sl_make_next(make, answer, "ranks", "the memory of each process");
@@ -204,31 +207,42 @@ static bool is_aside(const char *id)
 	return !strcmp(id, "memory.handles") || !strcmp(id, "device.neighbour");
 }
 
-/* True: an earlier finding of another process has the same id at the same line. */
-static bool is_repeated(const struct sl_report *report, size_t index)
+/* True: both are told once, since another process has the same at the same line. */
+static bool is_same(const struct sl_report *report, const struct sl_finding *one, const struct sl_finding *other)
 {
-	const struct sl_finding *finding = &report->findings.item[index];
+	return !strcmp(one->id, other->id) && one->process >= 0 && other->process >= 0 && one->process != other->process &&
+	       one->bytes == other->bytes &&
+	       sl_place_key(&report->processes[one->process], one->stack) ==
+		       sl_place_key(&report->processes[other->process], other->stack);
+}
 
-	for (size_t i = 0; i < index; i++) {
-		const struct sl_finding *other = &report->findings.item[i];
+/* In how many processes the finding is; 0: it was told of an earlier one. */
+static unsigned count_processes(const struct sl_report *report, size_t index)
+{
+	const struct sl_finding *item = report->findings.item;
+	unsigned count = 1;
 
-		if (!strcmp(other->id, finding->id) && other->process >= 0 && finding->process >= 0 &&
-		    other->process != finding->process && other->bytes == finding->bytes &&
-		    sl_place_key(&report->processes[other->process], other->stack) ==
-			    sl_place_key(&report->processes[finding->process], finding->stack))
-			return true;
-	}
-	return false;
+	for (size_t i = 0; i < report->findings.count; i++)
+		if (is_same(report, &item[i], &item[index])) {
+			if (i < index)
+				return 0;
+			count++;
+		}
+	return count;
 }
 
 void sl_make_findings(struct sl_make *make)
 {
 	for (size_t i = 0; i < make->report->findings.count; i++) {
 		const struct sl_finding *finding = &make->report->findings.item[i];
+		unsigned processes = is_told_elsewhere(finding->id) ? 0 : count_processes(make->report, i);
+		const char *text = finding->text;
 		size_t k = 0;
 
-		if (is_told_elsewhere(finding->id) || is_repeated(make->report, i))
+		if (!processes)
 			continue;
+		if (processes > 1)
+			text = sl_answers_text(make->to, "%u processes: %s", processes, text);
 		while (k < SL_COUNT(tellers) && strcmp(tellers[k].id, finding->id))
 			k++;
 		if (k < SL_COUNT(tellers) && tellers[k].tell)
@@ -236,10 +250,10 @@ void sl_make_findings(struct sl_make *make)
 		else if (k < SL_COUNT(tellers))
 			add_text(make, finding, tellers[k].word, tellers[k].mark);
 		else if (!is_aside(finding->id))
-			*SL_PUSH(&make->hints) = finding;
+			*SL_PUSH(&make->hints) = (struct sl_hint){text, finding->advice};
 		else if (finding->advice)
-			sl_answers_note(make->to, "%s: %s", finding->text, finding->advice);
+			sl_answers_note(make->to, "%s: %s", text, finding->advice);
 		else
-			sl_answers_note(make->to, "%s", finding->text);
+			sl_answers_note(make->to, "%s", text);
 	}
 }

@@ -97,9 +97,11 @@ static void say_full(struct sl_answer *answer, const struct sl_process *process,
 	double seconds = sl_leak_words_full_in(process, device, &places);
 	char span[80];
 
-	if (seconds >= FULL_IN_MIN && seconds <= FULL_IN_MAX)
-		sl_answer_say(answer, SL_LABEL_ELSE, "the card is full in %s at this rate%s", put_span(span, sizeof(span), seconds),
-			      places > 1 ? ", with what else leaks" : "");
+	if (seconds < FULL_IN_MIN || seconds > FULL_IN_MAX)
+		return;
+	sl_answer_say(answer, SL_LABEL_ELSE, "the card is full in %s at this rate%s", put_span(span, sizeof(span), seconds),
+		      places > 1 ? ", with what else leaks" : "");
+	sl_answer_figure(answer, "full_in", "seconds", seconds);
 }
 
 /* True: each step leaves several activations of one line: their graph is held, not one result. */
@@ -481,6 +483,22 @@ static void add_all_held(struct sl_make *make)
 			}
 }
 
+/* True: the births at that line have told of it. */
+static bool is_kept(const struct sl_make *make, const struct sl_leak_list_place *left)
+{
+	struct sl_process *process = &make->report->processes[left->process];
+
+	for (size_t i = 0; i < make->leaks.place.count; i++) {
+		const struct sl_leak_list_place *place = &make->leaks.place.item[i];
+
+		if (place->kept && place->process == left->process && place->kept->track->kind == left->leak->kind &&
+		    place->kept->track->device == left->leak->device &&
+		    sl_place_key(process, place->stack) == sl_place_key(process, left->stack))
+			return true;
+	}
+	return false;
+}
+
 void sl_make_leaks(struct sl_make *make)
 {
 	bool *with = sl_memory_must(calloc(make->leaks.place.count + 1, sizeof(*with)));
@@ -494,7 +512,8 @@ void sl_make_leaks(struct sl_make *make)
 			continue;
 		place->told = true;
 		if (!place->kept) {
-			add_left(make, place);
+			if (!is_kept(make, place))
+				add_left(make, place);
 			continue;
 		}
 		together = sl_leak_list_together(&make->leaks, make->report, i, with, owner, sizeof(owner));

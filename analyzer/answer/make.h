@@ -21,11 +21,16 @@ struct sl_answers *sl_answer_title(struct sl_report *report);
 bool sl_answer_is_windows(const struct sl_report *report);
 
 /* Below: for the files of this room. */
+struct sl_hint {
+	const char *text, *advice; /* advice may be NULL */
+};
+
 struct sl_make {
 	struct sl_answers *to;
 	struct sl_report *report;
-	struct sl_leak_list leaks;		    /* the leaking lines of the run; `told` where a verdict has one */
-	SL_VECTOR(const struct sl_finding *) hints; /* told where nothing is wrong; else notes */
+	struct sl_leak_list leaks;	 /* the leaking lines of the run; `told` where a verdict has one */
+	SL_VECTOR(struct sl_hint) hints; /* told where nothing is wrong; else notes */
+	const char *retried;		 /* requests that the program got over; NULL: none */
 };
 
 /* title.c: the first line, what stands at its right end, and the lines below it. */
@@ -72,5 +77,9 @@ void sl_make_findings(struct sl_make *make);
 void sl_make_dry(struct sl_make *make);
 /* window.c: snapshots of PyTorch's. */
 void sl_make_windows(struct sl_make *make);
+/* device.c: notes of each device. */
+void sl_make_devices(struct sl_make *make);
+/* ranks.c: notes of ranks that do the same. */
+void sl_make_ranks(struct sl_make *make);
 /* ok.c: nothing went wrong. */
 void sl_make_ok(struct sl_make *make);

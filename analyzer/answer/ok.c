@@ -6,6 +6,8 @@
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
 
+#define MANAGED_PART 20 /* managed memory is told if it is at least one of so many parts of the peak */
+
 static bool has_ended(const struct sl_report *report, enum sl_ended how)
 {
 	for (unsigned i = 0; i < report->process_count; i++)
@@ -68,13 +70,29 @@ static void note_others(struct sl_make *make, struct sl_answer *answer)
 	}
 }
 
+/* Managed memory is on a device or the host, so it is no part of what a device held. */
+static uint64_t most_managed(const struct sl_report *report, const struct sl_process **process)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (int slot = 0; slot <= SL_DEVICES_MAX; slot++) {
+			uint64_t bytes = sl_model_row(report->processes[i].model, SL_KIND_managed, slot)->peak_bytes;
+
+			*process = bytes > most ? &report->processes[i] : *process;
+			most = bytes > most ? bytes : most;
+		}
+	return most;
+}
+
 void sl_make_ok(struct sl_make *make)
 {
 	struct sl_report *report = make->report;
 	struct sl_process *process = sl_devices_fullest_process(report);
 	const struct sl_device_state *device = process ? sl_devices_fullest(process) : NULL;
+	const struct sl_process *with = NULL;
+	uint64_t failed, managed = most_managed(report, &with);
 	struct sl_answer *answer;
-	uint64_t failed;
 
 	if (was_refused(report, &failed)) {
 		answer = sl_answer_add(make->to, SL_WORD_FAILED, "run.refused");
@@ -86,13 +104,14 @@ void sl_make_ok(struct sl_make *make)
 	}
 	if (has_ended(report, SL_ENDED_RUNNING)) {
 		answer = sl_answer_add(make->to, SL_WORD_RUNNING, "run.running");
-		sl_answer_headline(answer, "no failed request and no leak so far");
-	} else if (!process) {
+		sl_answer_headline(answer, "no %s and no leak so far", make->retried ? "request that ended it" : "failed request");
+	} else if (!process && !managed && !make->retried) {
 		answer = sl_answer_add(make->to, SL_WORD_OK, "run.ok");
 		sl_answer_headline(answer, "no memory of a card was used");
 	} else {
 		answer = sl_answer_add(make->to, SL_WORD_OK, "run.ok");
-		sl_answer_headline(answer, "no leak, no failed request%s",
+		sl_answer_headline(answer, "no leak, %s%s",
+				   make->retried ? "and the program got over each failed request" : "no failed request",
 				   has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "");
 	}
 	if (process && device) {
@@ -105,12 +124,17 @@ void sl_make_ok(struct sl_make *make)
 	if (!process || has_ended(report, SL_ENDED_KILLED))
 		note_host(make, answer);
 	note_others(make, answer);
+	if (managed * MANAGED_PART > (device ? device->known_peak : 0))
+		sl_answer_say(answer, SL_LABEL_NOTE, "%s held %s of managed memory at most, on a device or the host", SL_WHO(with),
+			      SL_ANSWER_SIZE(managed));
+	if (make->retried)
+		sl_answer_say(answer, SL_LABEL_NOTE, "%s", make->retried);
+	make->retried = NULL;
 	for (size_t i = 0; i < make->hints.count; i++) {
-		sl_answer_say(answer, SL_LABEL_NOTE, "%s%s", answer->label[SL_LABEL_NOTE].count ? "\n" : "",
-			      make->hints.item[i]->text);
-		if (make->hints.item[i]->advice)
+		sl_answer_say(answer, SL_LABEL_NOTE, "%s", make->hints.item[i].text);
+		if (make->hints.item[i].advice)
 			sl_answer_say(answer, SL_LABEL_LESS, "%s%s", answer->label[SL_LABEL_LESS].count ? "\n" : "",
-				      make->hints.item[i]->advice);
+				      make->hints.item[i].advice);
 	}
 	make->hints.count = 0;
 	if (process && device && report->paths)

@@ -700,6 +700,8 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		size_t fixes = e.answer->label[SL_LABEL_FIX].count;
 
 		causes[account->cause].tell(&e);
+		if (oom->device > 0 || (oom->device == 0 && sl_devices_held(process) > 1))
+			WHY(&e, "It was on device %d.", oom->device);
 		if (known) /* a change that the replay tried is told instead of one of unknown worth */
 			e.answer->label[SL_LABEL_FIX].count = fixes;
 		if (account->attempts_before + 1 >= TRIES_TOLD && account->story.kind != SL_STORY_ATTEMPTS)
@@ -708,6 +710,9 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 			WHY(&e, "It was on device %d.", oom->device);
 	}
 	sl_answer_brief(e.answer, "asks %s", e.asked);
+	if (account->attempts_before && account->story.kind != SL_STORY_ATTEMPTS)
+		sl_answer_say(e.answer, SL_LABEL_NOTE, "%u requests failed there, one after the other",
+			      account->attempts_before + 1);
 	say_ranks(&e);
 	if (!e.answer->grid.rows)
 		sl_make_full(make, e.answer, process, index);
@@ -740,15 +745,15 @@ static void note_retries(struct sl_make *make, unsigned count, struct sl_process
 	if (!count)
 		return;
 	sl_make_line(line, process, most->stack);
-	sl_answers_note(make->to, "%u request%s failed, up to %s at %s, and the program went on", count, count == 1 ? "" : "s",
-			SL_ANSWER_SIZE(most->asked_bytes), line);
+	make->retried = sl_answers_text(make->to, "%u request%s failed, up to %s at %s, and the program went on", count,
+					count == 1 ? "" : "s", SL_ANSWER_SIZE(most->asked_bytes), line);
 }
 
 struct shown {
 	struct sl_process *process;
 	size_t index;
 	uint64_t unix_ns;
-	unsigned processes;
+	unsigned processes, again; /* again: more requests of the same process that failed for the same leak */
 };
 
 static int compare_times(const void *a, const void *b)
@@ -778,7 +783,7 @@ void sl_make_ooms(struct sl_make *make)
 				if (!cured || oom->asked_bytes > cured->asked_bytes)
 					cured = oom, cured_process = process;
 			} else {
-				*SL_PUSH(&all) = (struct shown){process, k, sl_process_unix(process, oom->time_ns), 1};
+				*SL_PUSH(&all) = (struct shown){process, k, sl_process_unix(process, oom->time_ns), 1, 0};
 			}
 		}
 	}
@@ -793,11 +798,15 @@ void sl_make_ooms(struct sl_make *make)
 			if (all.item[k].processes &&
 			    are_alike(all.item[i].process, all.item[i].index, all.item[k].process, all.item[k].index)) {
 				all.item[i].processes += all.item[k].process != all.item[i].process;
+				all.item[i].again += all.item[k].process == all.item[i].process;
 				all.item[k].processes = 0;
 			}
 		answer = sl_make_error(make, all.item[i].process, all.item[i].index);
 		if (all.item[i].processes > 1)
 			sl_answer_say(answer, SL_LABEL_NOTE, "%u processes failed there", all.item[i].processes);
+		if (all.item[i].again)
+			sl_answer_say(answer, SL_LABEL_NOTE, "%u more request%s failed for the same leak", all.item[i].again,
+				      all.item[i].again == 1 ? "" : "s");
 	}
 	SL_DROP(&all);
 	note_retries(make, retried, cured_process, cured);

@@ -78,10 +78,14 @@ const struct sl_answers *sl_answer_report(struct sl_report *report)
 		sl_make_dry(&make);
 	if (!is_bad(make.to) && !make.to->item.count)
 		sl_make_ok(&make);
+	if (make.retried)
+		sl_answers_note(make.to, "%s", make.retried);
 	for (size_t i = 0; i < make.hints.count; i++)
-		sl_answers_note(make.to, "%s: %s", make.hints.item[i]->text, make.hints.item[i]->advice ?: "");
+		sl_answers_note(make.to, "%s: %s", make.hints.item[i].text, make.hints.item[i].advice ?: "");
 	SL_DROP(&make.hints);
 	note_names(&make);
+	sl_make_ranks(&make);
+	sl_make_devices(&make);
 	note_warnings(&make);
 	sl_leak_list_free(&make.leaks);
 	sl_answers_sort(make.to);

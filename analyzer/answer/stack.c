@@ -25,18 +25,20 @@ static const char *source_of(struct sl_answer *answer, struct sl_process *proces
 	return comment && comment > text ? sl_answers_text(answer->of, "%.*s", (int)(comment - text), text) : text;
 }
 
-/* The frames to show, innermost first: own ones where there are any. */
-static unsigned take_frames(struct sl_chain *chain, const struct sl_stack_frame **shown, unsigned max)
+/* The frames to show, innermost first: own ones where there are any, and the line that uses a package of the program's own. */
+static unsigned take_frames(struct sl_chain *chain, const struct sl_stack_frame *shown[SL_STACK_MAX], unsigned max)
 {
 	unsigned count = 0;
 	bool own = false;
 
 	for (unsigned i = 0; i < chain->count; i++)
 		own |= chain->frame[i]->own;
-	for (unsigned i = 0; i < chain->count && count < max; i++)
+	for (unsigned i = 0; i < chain->count; i++)
 		if ((!own || chain->frame[i]->own) && !(count && is_module(chain->frame[i])))
 			shown[count++] = chain->frame[i];
-	return count;
+	if (count > max && sl_owners_shorten(shown, count, max) > max)
+		shown[max - 1] = shown[max];
+	return count < max ? count : max;
 }
 
 #define LONGEST_NAME 2048
@@ -64,7 +66,7 @@ static void put_frame(struct sl_answer *answer, struct sl_process *process, cons
 
 void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const char *mark, unsigned frames)
 {
-	const struct sl_stack_frame *shown[SL_ANSWER_FRAMES], *helper[HELPERS];
+	const struct sl_stack_frame *shown[SL_STACK_MAX], *helper[HELPERS];
 	struct sl_chain chain;
 	unsigned count, helpers = 0;
 

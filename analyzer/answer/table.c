@@ -70,18 +70,24 @@ static bool is_leak(struct sl_process *process, const struct sl_site *site, cons
 	return site->kind == kind && sl_place_key(process, site->stack) == sl_place_key(process, leak->stack);
 }
 
+/* *kept: what of the leak is in no row yet; other blocks of its line are no part of it. */
 static void add_site(struct sl_owners *owners, struct sl_process *process, const struct sl_site *site, uint64_t bytes, bool at_peak,
-		     const struct sl_leak_list_place *leak)
+		     const struct sl_leak_list_place *leak, uint64_t *kept)
 {
 	char line[SL_MAKE_LINE];
-	const char *names[2] = {is_leak(process, site, leak) ? "this leak" : row_of(process, site), line};
-	uint64_t taken = at_peak ? sl_roles_workspaces(process, site, true).bytes : 0;
+	uint64_t taken = at_peak ? sl_roles_workspaces(process, site, true).bytes : 0, part = 0;
 
 	line_of(line, process, site);
 	if (taken)
 		sl_owners_add(owners, (const char *[]){"cuBLAS", line}, 2, taken, 0);
-	if (bytes > taken)
-		sl_owners_add(owners, names, 2, bytes - taken, 0);
+	bytes -= taken < bytes ? taken : bytes;
+	if (is_leak(process, site, leak))
+		part = bytes < *kept ? bytes : *kept;
+	if (part)
+		sl_owners_add(owners, (const char *[]){"this leak", line}, 2, part, 0);
+	if (bytes > part)
+		sl_owners_add(owners, (const char *[]){row_of(process, site), line}, 2, bytes - part, 0);
+	*kept -= part;
 }
 
 /* What an allocator holds beyond blocks: "unused", CUDA graphs, JAX's pool. */
@@ -181,7 +187,7 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	const struct sl_model *model = process->model;
 	struct sl_owners owners;
 	const char *rest;
-	uint64_t left = 0, listed = 0;
+	uint64_t left = 0, listed = 0, kept = leak ? answer->bytes : 0;
 
 	if (!device || !device->known_peak)
 		return;
@@ -191,7 +197,7 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 		uint64_t bytes = site->device == device->device ? sl_model_site_at_peak(model, site) : 0;
 
 		if (bytes && sl_owners_shows(process, site))
-			add_site(&owners, process, site, bytes, true, leak);
+			add_site(&owners, process, site, bytes, true, leak, &kept);
 	}
 	rest = sl_model_rest_at_peak(model, device, &left);
 	add_rests(&owners, process, &device->torch_at_peak, rest, left);
@@ -247,7 +253,7 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 								  : 0;
 
 		if (bytes && sl_owners_shows(process, site))
-			add_site(&owners, process, site, bytes, at_peak, NULL);
+			add_site(&owners, process, site, bytes, at_peak, NULL, &(uint64_t){0});
 	}
 	if (known(account->cached) && !oom->of_framework)
 		add_rests(&owners, process, &oom->torch, sl_model_rest_name(&oom->torch), account->cached);
@@ -299,6 +305,7 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	at = add_part(text, sizeof(text), at, account->context, unit, "CUDA context");
 	at = add_part(text, sizeof(text), at, account->modules, unit, "code");
 	at = add_part(text, sizeof(text), at, account->aside, unit, "set aside by a limit");
+	at = add_part(text, sizeof(text), at, account->rounding, unit, "rounding");
 	add_part(text, sizeof(text), at, oom->free_bytes, unit, "free");
 	sl_answer_row_bare(answer, rest, oom->of_framework ? "free" : "not ours", "%s", oom->of_framework ? "" : text);
 }

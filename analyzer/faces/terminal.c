@@ -257,7 +257,7 @@ static void put_stack(struct page *page, const struct sl_answer *answer)
 	}
 }
 
-/* A sentence that begins with a line break stands on a line of its own. */
+/* A note, and a sentence that begins with a line break, stands on a line of its own. */
 static void put_label(struct page *page, const struct sl_answer *answer, enum sl_said_as label)
 {
 	const char *name = sl_answer_label(label);
@@ -270,10 +270,11 @@ static void put_label(struct page *page, const struct sl_answer *answer, enum sl
 	put_spaces(page, TEXT - 2 - width_of(name));
 	for (size_t i = 0; i < answer->label[label].count; i++) {
 		const char *text = answer->label[label].item[i];
-		bool own = *text == '\n';
+		bool own = *text == '\n' || label == SL_LABEL_NOTE;
 		size_t first;
 
-		text += own;
+		text += *text == '
+';
 		first = bytes_fitting(text, column + 1 < page->columns ? page->columns - column - 1 : 1);
 		if (i && (own || (text[first] && text[first] != ' '))) { /* "58 more" does not fit, nor is it cut */
 			fputc('\n', page->out);

@@ -126,12 +126,7 @@ static bool is_beside(const struct sl_stack_frame *a, const struct sl_stack_fram
 	return a->file && b->file && folder_of(a) == folder_of(b) && !memcmp(a->file, b->file, folder_of(a));
 }
 
-/*
- * Keeps `frames` frames of the chain.  If all are in one file, the last one becomes the first of another file: a library's user
- * is worth a line.  If none is in the folder of the outermost one, where the program begins, one more is kept: the innermost
- * that does.  Returns how many are kept.
- */
-static unsigned shorten(const struct sl_stack_frame **chain, unsigned given, unsigned frames)
+unsigned sl_owners_shorten(const struct sl_stack_frame **chain, unsigned given, unsigned frames)
 {
 	const struct sl_stack_frame *begin = chain[given - 1];
 	const char *file = chain[0]->file;
@@ -159,7 +154,7 @@ void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned 
 	out[0] = 0;
 	given = sl_place_chain(process, all, count, chain, SL_STACK_MAX, via, &via_count);
 	if (given > frames)
-		given = shorten(chain, given, frames);
+		given = sl_owners_shorten(chain, given, frames);
 	for (unsigned i = 0; i < given && append(out, size, &at, " < ", chain[i]); i++)
 		;
 	for (unsigned i = 0; i < via_count; i++)

@@ -27,6 +27,13 @@ void sl_owners_free(struct sl_owners *owners);
 uint32_t sl_owners_add(struct sl_owners *owners, const char *const *names, unsigned count, uint64_t bytes, uint64_t blocks);
 void sl_owners_sort(struct sl_owners *owners);
 
+/*
+ * Keeps `frames` frames of the chain.  If all are in one file, the last one becomes the first of another file: a library's user
+ * is worth a line.  If none is in the folder of the outermost one, where the program begins, one more is kept: the innermost
+ * that does.  Returns how many are kept.
+ */
+unsigned sl_owners_shorten(const struct sl_stack_frame **chain, unsigned given, unsigned frames);
+
 /* The line of code that names a site: "train.py:88 forward", up to `frames` of them joined by " < ". */
 void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned frames, char *out, size_t size);
 
