@@ -238,8 +238,9 @@ static void say_who(struct sl_make *make, struct sl_answer *answer, const struct
 	const char *noun = process->trace->header.rank >= 0 ? "ranks" : "processes";
 
 	if (place->processes > 1)
-		sl_answer_say(answer, SL_LABEL_WHY, "%u %s keep it, %s%s%s.", place->processes, noun,
-			      place->uneven ? "most of it " : "the same in each", place->uneven ? SL_WHO(process) : "", "");
+		sl_answer_say(answer, SL_LABEL_WHY, "%u %s keep it, %s%s, %s in all.", place->processes, noun,
+			      place->uneven ? "most of it " : "the same in each", place->uneven ? SL_WHO(process) : "",
+			      SL_ANSWER_SIZE(place->bytes));
 	else if (make->report->process_count > 1)
 		sl_answer_say(answer, SL_LABEL_WHY, "It is in %s.", SL_WHO(process));
 	if (place->kept && place->kept->track->device >= 0 && sl_devices_held(process) > 1)
@@ -266,8 +267,10 @@ static void end_leak(struct sl_make *make, struct sl_answer *answer, const struc
 {
 	struct sl_process *process = &make->report->processes[place->process];
 	unsigned kind = place->kept ? place->kept->track->kind : place->leak->kind;
-	char verb[64] = "tree --at end";
+	bool freed = kind >= SL_OBJECT_CONTEXT || (place->kept && !place->kept->left_blocks);
+	char verb[64];
 
+	snprintf(verb, sizeof(verb), "tree --at %s", freed ? "peak" : "end");
 	if (device >= 0 && kind < SL_OBJECT_CONTEXT)
 		sl_make_peak(make, answer, process, device_of(process, device), place);
 	else

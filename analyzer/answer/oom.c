@@ -665,6 +665,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	struct error e = {.make = make, .process = process, .oom = oom, .account = account, .story = &account->story};
 	char mark[80] = "asks";
 	bool full = account->cause == SL_CAUSE_FULL && oom->asked_bytes;
+	const char *label = oom->label ? sl_label_words(sl_defs_text(process->model->defs, oom->label)) : NULL;
 
 	e.answer =
 		sl_answer_add(make->to,
@@ -716,11 +717,15 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	say_ranks(&e);
 	if (!e.answer->grid.rows)
 		sl_make_full(make, e.answer, process, index);
-	sl_make_next(make, e.answer,
-		     make->report->images.images[process->image].summary	? "tree --at peak" /* it has no other moment */
-		     : process->model->snapshot && sl_devices_held(process) > 1 ? "tree --at oom --by device"
-										: "tree --at oom",
-		     "who held it, line by line");
+	if (label && strncmp(label, "step", 4) != 0)
+		sl_answer_say(e.answer, SL_LABEL_NOTE, "it was in %s", label);
+	if (make->report->images.images[process->image].summary)
+		sl_make_next(make, e.answer, "tree --at peak", "who held the peak, line by line");
+	else
+		sl_make_next(make, e.answer,
+			     process->model->snapshot && sl_devices_held(process) > 1 ? "tree --at oom --by device"
+										      : "tree --at oom",
+			     "the lines that held it");
 	return e.answer;
 }
 

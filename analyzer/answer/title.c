@@ -157,9 +157,22 @@ static void put_window(struct sl_make *make)
 		sl_answers_under(make->to, "passed over, as unknown here: %s", sl_header_setting(header, "snapshot_unknown"));
 	if (facts.trimmed)
 		sl_answers_under(make->to, "incomplete: the events do not lead to the file's final state");
-	if (report->images.run_count > 1 && !sl_images_is_all(report->options.run))
+}
+
+/* Other runs are here.  Ranks that were started without the id of a job are runs of their own. */
+static void put_runs(struct sl_make *make, unsigned recorded, unsigned ranks)
+{
+	const struct sl_report *report = make->report;
+
+	if (report->options.run)
+		sl_answers_under(make->to, "one of %u runs here: --run all shows all", report->images.run_count);
+	else if (recorded && ranks == 1 && report->process_count == 1)
+		sl_answers_under(make->to, "the newest of %u runs here: --run all shows all, stormlog-run --job-id makes ranks one",
+				 report->images.run_count);
+	else
 		sl_answers_under(make->to, "the newest of %u runs here: %s", report->images.run_count,
-				 report->path_count > 1 ? "--run all shows all" : "name its file for another one, or --run all");
+				 recorded || report->path_count > 1 ? "--run all shows all"
+								    : "name its file for another one, or --run all");
 }
 
 /* The process that the open verdict is about; NULL: the title is of all of them. */
@@ -229,4 +242,6 @@ void sl_make_title(struct sl_make *make)
 				 sl_dry_unanswered(report) ? ". " SL_DRY_EARLIER : "");
 	if (recorded)
 		put_incomplete(make);
+	if (report->images.run_count > 1 && !sl_images_is_all(report->options.run))
+		put_runs(make, recorded, ranks);
 }

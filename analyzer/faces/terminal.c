@@ -350,7 +350,7 @@ static void put_bar(struct page *page, uint64_t bytes, uint64_t most, bool padde
 	unsigned cells = most ? (unsigned)((double)bytes / (double)most * BAR * 8 + 0.5) : 0, width = 0;
 
 	for (; width < cells / 8; width++)
-		fputs(page->style->ascii ? "#" : "█", page->out);
+		fputs(page->style->ascii ? "=" : "█", page->out); /* ##[ is a command of some CI systems */
 	if (cells % 8 && !page->style->ascii)
 		fputs(eighths[cells % 8], page->out), width++;
 	put_spaces(page, padded ? BAR - width : 0);

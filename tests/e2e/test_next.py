@@ -71,9 +71,9 @@ class Next(unittest.TestCase):
         """The commands below a screen."""
         screen = subprocess.run([e2e.ANALYZE, *arguments], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=120)
         self.assertEqual(screen.returncode, 0, screen.stderr)
-        commands = re.fullmatch("(?s).*^next: (.*)\n", screen.stdout, re.M).group(1)
-        self.assertEqual([line for line in commands.splitlines() if "   " in line.strip() and len(line) > 80], [])
-        return [step for step in re.split("   +|\n", commands) if step]
+        commands = re.search(r"^next   ((?:.*\n)*?)(?:report|\Z)", screen.stdout, re.M).group(1)
+        self.assertLessEqual(max(map(len, screen.stdout[:screen.stdout.rindex("report ")].splitlines())), 80, screen.stdout)
+        return [re.split("   +", step.strip())[0] for step in re.sub(r" \\\n +", " ", commands).splitlines() if step.strip()]
 
     def pasted(self, *arguments):
         """{command: what it prints} of the commands below a screen, each of which must succeed."""
@@ -119,7 +119,7 @@ class Next(unittest.TestCase):
     def test_of_one_run_of_several_and_of_a_summary(self):
         self.made("kept")
         subprocess.run([e2e.ANALYZE, "summarize", "traces", "-o", "one.summary"], cwd=self.folder, env=self.env, check=True, capture_output=True)
-        self.assertEqual(list(self.pasted("one.summary")), ["stormlog-analyze tree --at peak one.summary"])
+        self.assertEqual(list(self.pasted("one.summary")), ["stormlog-analyze tree --at end one.summary"])
         self.made("fails", "other")
         subprocess.run([e2e.ANALYZE, "summarize", "other", "-o", "two.summary"], cwd=self.folder, env=self.env, check=True, capture_output=True)
         self.assertEqual(list(self.pasted("two.summary")), ["stormlog-analyze tree --at peak two.summary"])
@@ -168,26 +168,27 @@ class Next(unittest.TestCase):
         with self.program(PINNED) as run:
             shutil.copytree(run.traces, os.path.join(self.folder, "several"))
         with e2e.Recording("sh", "-c", "for r in 0 1; do RANK=$r WORLD_SIZE=2 python3 %s & done; wait" % os.path.join(self.folder, "program.py"), launcher=["--quiet"]) as run:
-            self.assertEqual([step.split()[1] for step in self.pasted(run.traces)], ["tree", "ranks"])
+            self.assertEqual([step.split()[1] for step in self.pasted(run.traces)], ["tree"])
             shutil.copytree(run.traces, os.path.join(self.folder, "several"), dirs_exist_ok=True, ignore=shutil.ignore_patterns("analysis"))
-        screen = self.shell("stormlog-analyze several").stdout
-        older, = re.findall(r"^other run here: (--run \S+) ", screen, re.M)
+        screen = self.shell("stormlog-analyze --all several").stdout
+        self.assertIn("\nthe newest of 2 runs here: --run all shows all\n", screen)
+        older, = re.findall(r"^note   other run here: (--run \S+) ", screen, re.M)
         (step, tree), = self.pasted(*older.split(), "several").items()
         self.assertIn(older, step)
         self.assertRegex(tree, r"^ +120 MiB  pid \d+, at \d+ ms, the peak of that kind\n")
 
     def test_of_ranks_that_were_launched_without_a_job_id(self):
         code = "import ctypes; ctypes.CDLL('libcudart.so.12').cudaFree(None)"
-        hint = "\nranks of one run? --run all shows them, stormlog-run --job-id makes them one\n"
+        hint = "stormlog-run --job-id makes ranks one"
         env = {**self.env, "LD_LIBRARY_PATH": e2e.SIM, "SIM_DIR": self.folder}
         env.pop("STORMLOG_BUILD", None)
         for rank in [{}] * 8 + [{"RANK": str(rank), "WORLD_SIZE": "3"} for rank in range(3)]:
             subprocess.run([e2e.RUN, "--quiet", "-o", os.path.join(self.folder, "many"), "--", "python3", "-c", code], env={**env, **rank}, check=True)
-        screen = self.shell("stormlog-analyze many").stdout
-        others = re.findall(r"^other run here: --run (\S+) ", screen, re.M)
-        self.assertEqual(len(others), 8)
-        self.assertIn("\nother runs here: 2 more, listed by stormlog-analyze runs\n", screen)
-        self.assertIn(hint, screen)
+        screen = " ".join(self.shell("stormlog-analyze --all many").stdout.split())
+        others = re.findall(r"note other run here: --run (\S+) ", screen)
+        self.assertEqual(len(others), 10)
+        self.assertIn("the newest of 11 runs here: --run all shows all, " + hint, screen)
+        self.assertIn(hint, " ".join(self.shell("stormlog-analyze many").stdout.split()))
         self.assertNotIn(hint, self.shell("stormlog-analyze --run %s many" % others[-1]).stdout)
         self.assertNotIn(hint, self.shell("stormlog-analyze --run all many").stdout)
 
