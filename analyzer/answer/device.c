@@ -117,6 +117,9 @@ void sl_make_devices(struct sl_make *make)
 		if (is_of_several(make->report, device))
 			sl_answers_note(make->to, "device %d: %u processes held %s together at most", device->device,
 					device->process_count, SL_ANSWER_SIZE(device->known_peak_bytes));
+		if (device->source && !strcmp(device->source, "meminfo") && device->used_peak_bytes != SL_UNKNOWN)
+			sl_answers_note(make->to, "device %d: its %s are the host's too, %s of them in use at most", device->device,
+					SL_ANSWER_SIZE(device->total_bytes), SL_ANSWER_SIZE(device->used_peak_bytes));
 		if (device->hidden_peak_bytes != SL_UNKNOWN && device->hidden_peak_bytes)
 			note_hidden(make, device);
 	}

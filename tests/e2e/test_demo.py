@@ -56,7 +56,7 @@ class Training(unittest.TestCase):
         self.assertIn("it was in forward", verdicts(self.report)[0]["note"])
         self.assertIn("OUT OF MEMORY   blocks of step 117 are ", self.text)
         name = "attention" if sys.version_info < (3, 11) else "Layer.attention"  # code objects have the qualified name since 3.11
-        self.assertIn("train.py:%d %s" % (line_of("kept for the backward pass"), name), self.text)
+        self.assertRegex(self.text, r"\n  train.py:%d +%s +<- asks 160 MiB\n" % (line_of("kept for the backward pass"), name))
 
     def test_the_library_behind_the_back_is_named_with_the_line_that_calls_it(self):
         (plans,) = [leak for leak in self.report["leaks"] if leak["blocks"] == 59]

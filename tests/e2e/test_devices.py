@@ -136,10 +136,10 @@ class Devices(unittest.TestCase):
             pids = machine.start("alloc=100"), machine.start("alloc=700", "free", "alloc=50")
             device, = machine.report()["run"]["devices"]
             run = machine.run
-            printed = subprocess.run([e2e.ANALYZE, run.traces], check=True, capture_output=True, text=True).stdout
+            printed = subprocess.run([e2e.ANALYZE, "--all", run.traces], check=True, capture_output=True, text=True).stdout
             verdicts = [subprocess.run([e2e.ANALYZE, "check", "--max-hidden", size, run.traces], capture_output=True).returncode for size in ("599M", "601M")]
             self.assertEqual(device["hidden_peak_bytes"], 2 * CONTEXT)
-            self.assertRegex(printed, r"(?m)^HIDDEN +600 MiB")
+            self.assertRegex(printed, r"(?m)^note   device 0: (at most )?600 MiB hidden")
             self.assertEqual(verdicts, [1, 0])
             gaps = {pid: set() for pid in pids}
             for event in run.sinks():
@@ -240,12 +240,12 @@ class Devices(unittest.TestCase):
             mine = machine.start("alloc=100")
             device, = machine.report()["run"]["devices"]
             traces = machine.run.traces
-            screen = subprocess.run([e2e.ANALYZE, traces], check=True, capture_output=True, text=True).stdout
+            screen = subprocess.run([e2e.ANALYZE, "--all", traces], check=True, capture_output=True, text=True).stdout
             fits = subprocess.run([e2e.ANALYZE, "fit", "--capacity", "1G", traces], capture_output=True, text=True)
         self.assertEqual((device["source"], device["total_bytes"]), ("meminfo", HOST))
         self.assertTrue(0 < device["used_peak_bytes"] < HOST)
         self.assertEqual((hidden_by(device), device["hidden_figure"]), ({("context", mine): CONTEXT}, "process"))
-        self.assertRegex(screen, r"(?m)^SHARED +\S+ \S+ by the host and device 0, \S+ \S+ of it in use at most$")
+        self.assertRegex(" ".join(screen.split()), r"note device 0: its \S+ \S+ are the host.s too, \S+ \S+ of them in use at most")
         self.assertEqual(fits.stderr, "")
 
     def test_what_programs_of_the_host_use_is_not_hidden_memory(self):
