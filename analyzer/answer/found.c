@@ -125,7 +125,7 @@ static void add_hidden(struct sl_make *make, const struct sl_finding *finding)
 	worth = bytes == SL_UNKNOWN || !state || state->total_bytes == SL_UNKNOWN || bytes * HIDDEN_CARD >= state->total_bytes;
 	if (!(limit || pool || contexts) || !worth || (bytes != SL_UNKNOWN && state && bytes * HIDDEN_PART < state->known_peak)) {
 		if (bytes == SL_UNKNOWN || !state || bytes * HIDDEN_PART >= state->known_peak)
-			*SL_PUSH(&make->hints) = finding;
+			*SL_PUSH(&make->hints) = (struct sl_hint){finding->text, finding->advice};
 		else
 			sl_answers_note(make->to, "%s", finding->text);
 		return;

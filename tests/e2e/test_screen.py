@@ -143,7 +143,7 @@ class Screen(unittest.TestCase):
             text = on_terminal(80, e2e.ANALYZE, self.run_.traces, **environment)
             self.assertNotIn("\x1b[1m", text)
             self.assertNotIn("\x1b[3", text)
-            self.assertLessEqual(max(len(line) for line in text.splitlines() if self.run_.traces not in line), 80)
+            self.assertLessEqual(max(len(line) for line in re.sub("\r|\x1b\\[K", "", text).splitlines() if self.run_.traces not in line), 80)
         dumb = on_terminal(80, e2e.ANALYZE, self.run_.traces, TERM="dumb")
         self.assertNotIn("\x1b", dumb)
         self.assertIn("OUT OF MEMORY", dumb)
