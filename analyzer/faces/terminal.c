@@ -273,8 +273,7 @@ static void put_label(struct page *page, const struct sl_answer *answer, enum sl
 		bool own = *text == '\n' || label == SL_LABEL_NOTE;
 		size_t first;
 
-		text += *text == '
-';
+		text += *text == '\n';
 		first = bytes_fitting(text, column + 1 < page->columns ? page->columns - column - 1 : 1);
 		if (i && (own || (text[first] && text[first] != ' '))) { /* "58 more" does not fit, nor is it cut */
 			fputc('\n', page->out);
