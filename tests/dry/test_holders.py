@@ -115,6 +115,22 @@ def fails():
 fails()
 """
 
+FORKS = """
+import os, sys, torch
+kept = [torch.zeros(1 << 18, device="cuda") for _ in range(5)]
+if "ask" in sys.argv:
+    sys.path.insert(0, %r)
+    import stormlog_native
+    assert stormlog_native.holders() == [("kept[*]", "global", 5, 5 << 20)]
+for batch in torch.utils.data.DataLoader(range(4), num_workers=2):
+    print(batch)
+sys.stdout.flush()
+if not os.fork():
+    print("child")
+    sys.exit(4)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]) - 1)
+""" % os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python")
+
 
 class Kinds(unittest.TestCase):
     @classmethod
@@ -168,6 +184,13 @@ class Kinds(unittest.TestCase):
     def test_locals_at_an_error(self):
         self.holds("local[*]", "local", 4, function="fails")
         self.holds("threaded", "local", 1, function="wait")
+
+    def test_a_program_that_asks_says_and_ends_the_same_and_its_children_tell_nothing(self):
+        plain, asks = (Dry(PYTHON, "-c", FORKS, *more) for more in ([], ["ask"]))
+        self.assertEqual((asks.status, asks.out), (plain.status, plain.out))
+        self.assertEqual((plain.status, plain.out.endswith("child\n")), (3, True))
+        for run in plain, asks:
+            self.assertEqual([[one["path"] for one in process.get("holders", [])] for process in run.report["processes"]], [["kept[*]"]])
 
 
 if __name__ == "__main__":
