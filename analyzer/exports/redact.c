@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: one walk over a trace decides for each kind of text whether it names something, and they share its table. */
 #include "analyzer/exports/export.h"
 
 #include "analyzer/base/escape.h"
