@@ -141,8 +141,7 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 		sl_answer_say(answer, SL_LABEL_WHY, "They are %s.", label + strspn(label, ", "));
 	sl_leak_words_thread(thread, sizeof(thread), process, kept);
 	if (thread[0])
-		sl_answer_say(answer, SL_LABEL_WHY, "They are of one of several threads%s.",
-			      strstr(thread, " by thread") ? thread + strcspn(thread, "b") - 1 : "");
+		sl_answer_say(answer, SL_LABEL_WHY, "They are %s.", thread + strspn(thread, ", "));
 	if (kept->young)
 		sl_answer_say(answer, SL_LABEL_OPEN,
 			      "whether it is a queue that fills faster than it is emptied: most are no older than those it freed");
