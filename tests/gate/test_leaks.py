@@ -214,7 +214,16 @@ for thread in threads:
 
 
 def screen_of(run):
-    return subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+    """Every verdict, row and note, as one line."""
+    return " ".join(subprocess.run([ANALYZE, "--all", run.traces], capture_output=True, text=True, check=True).stdout.split())
+
+
+def leaks_of(report):
+    """{device: [headline, kept bytes, why]} of the verdicts that are leaks, each device once."""
+    verdicts = [one for one in report["answer"]["verdicts"] if one["word"] == "LEAK"]
+    found = {one["device"]: [one["headline"], int(one["figures"]["kept_bytes"]), " ".join(one["why"])] for one in verdicts}
+    assert len(found) == len(verdicts), verdicts
+    return found
 
 
 class Healthy(Folder):
@@ -245,8 +254,9 @@ class Leaks(Folder):
                 [leak] = report["leaks"]
                 self.assertEqual((leak["verdict"], leak["bytes"], leak["blocks"]), (verdict, size, 40))
                 outside.validate(self, json.loads(subprocess.check_output([ANALYZE, "--json", run.traces])), schema)
-                screen = screen_of(run)
-                self.assertRegex(screen, r"LEAK .* 40 of 80 blocks kept, 120 MiB")
+                self.assertRegex(screen_of(run), r" LEAK half\d.py:\d+ keeps 3 MiB every .* 40 of the 80 blocks that \S+ made were .*, 120 MiB\. ")
+                [(_, kept, _)] = leaks_of(report).values()
+                self.assertEqual(kept, size)
                 check("--max-leak", "120M", run.traces)
                 out = check("--max-leak", "119M", run.traces, code=1).stdout
                 self.assertRegex(out, r"FAIL +max-leak +left at the end 120 MiB, limit 119 MiB; most of it 120 MiB at half\d.py:\d+ remember")
@@ -274,9 +284,9 @@ class Leaks(Folder):
         for how, code in ([], 1), (["killed"], -9):
             with self.subTest(code=code), Recording(sys.executable, self.path("ends.py", ENDS), *how, code=code, SIM_VRAM="1G") as run:
                 report, [truth] = run.report(), run.truth()
-                screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+                screen = screen_of(run)
             row = truth.memory["device", 0]
-            self.assertIn("%d of %d blocks kept, %d MiB" % (row.live_blocks, row.allocations, row.live_bytes / MIB), screen.replace("\n      ", " "))
+            self.assertRegex(screen, "%d of (the )?%d blocks that .* were (never freed|still held), %d MiB" % (row.live_blocks, row.allocations, row.live_bytes / MIB))
             [finding] = [one for one in report["findings"] if one["id"] in ("leak.growing", "leak.kept")]
             self.assertEqual(finding["bytes"], row.live_bytes)
             if code == 1:
@@ -286,20 +296,22 @@ class Leaks(Folder):
         with Recording(sys.executable, self.path("reached.py", REACHED)) as run:
             row = run.truth()[0].memory["device", 0]
             self.assertEqual((row.live_blocks, row.live_bytes), (320, 320 * MIB))
-            self.assertRegex(screen_of(run), r"LEAK +\+4.00 MiB per round, 320 of 320 blocks kept, 320 MiB\s+reached.py:\d+ store")
-            self.assertIn("; 80 rounds (round = one pass in which these lines each allocate once; it may not be your training step)", " ".join(screen_of(run).split()))  # the loop has 240 turns
-            [found] = [one for one in run.report()["findings"] if one["id"] == "leak.growing"]
+            [verdict], [found] = leaks_of(run.report()).values(), [one for one in run.report()["findings"] if one["id"] == "leak.growing"]
+            self.assertRegex(verdict[0], r"^reached.py:\d+ keeps 4 MiB of every pass$")
+            self.assertRegex(screen_of(run), r" LEAK reached.py:\d+ keeps .* all 320 blocks that reached.py:\d+ made were never freed, 320 MiB\. ")
+            self.assertRegex(found["description"], r"^reached.py:\d+ store .*leaks \+4.00 MiB per round: 320 of 320 blocks kept, 320 MiB, .*; 80 rounds ")  # the loop has 240 turns
             self.assertEqual((found["bytes"], found["evidence"]["kept"]), (row.live_bytes, row.live_blocks))
             self.assertEqual({leak["verdict"] for leak in run.report()["leaks"]}, {"growing"})
             folder = self.path("run.summary")
             subprocess.run([ANALYZE, "summarize", "-o", folder, run.traces], check=True)
-            self.assertIn("320 of 320 blocks kept, 320 MiB", subprocess.run([ANALYZE, folder], capture_output=True, text=True).stdout)
+            self.assertRegex(" ".join(subprocess.run([ANALYZE, folder], capture_output=True, text=True).stdout.split()),
+                             r" LEAK reached.py:\d+ keeps .* all 320 blocks that reached.py:\d+ made were never freed, 320 MiB\. ")
 
     def test_the_gate_says_of_a_line_that_many_functions_reach_what_the_screen_says(self):
         own = re.sub(r"(?m)^exec.*", "\n".join("def by_%d():\n    enter()" % i for i in range(61)), REACHED)
         for name, program in ("reached.py", REACHED), ("named.py", own):
             with self.subTest(name), Recording(sys.executable, self.path(name, program)) as run:
-                self.assertRegex(screen_of(run), r"LEAK .* 320 of 320 blocks kept, 320 MiB")
+                self.assertRegex(screen_of(run), r" LEAK %s:\d+ keeps .* all 320 blocks that \S+ made were never freed, 320 MiB\. " % name)
                 out = check("--fail-on", "critical", run.traces, code=1).stdout
                 self.assertRegex(out, r"(?m)^FAIL +leak +320 MiB left behind, and growing, at %s:\d+ store < " % name)
                 self.assertEqual(len(re.findall(r"(?m)^\w+ +leak ", out)), 1, out)
@@ -330,28 +342,30 @@ for i in range(80):
     time.sleep(0.001)
 """
         with Recording(sys.executable, self.path("meant.py", program)) as run:
-            self.assertRegex(screen_of(run), r"LEAK .* 80 of 80 blocks kept, 80.0 MiB")
+            self.assertRegex(screen_of(run), r" LEAK meant.py:10 keeps 1 MiB of every pass .* all 80 blocks that meant.py:10 made were never freed, 80 MiB\. ")
             self.assertEqual({(leak["verdict"], leak["bytes"] >> 20) for leak in run.report()["leaks"]}, {("growing", 80), ("live_at_exit", 21)})
             self.assertRegex(check("--fail-on", "critical", run.traces, code=1).stdout, r"(?m)^FAIL +leak +101 MiB left behind, and 80.0 MiB of it growing, at meant.py:10 store ")
 
     def test_each_device_that_one_line_fills_has_its_forecast(self):
         with Recording(sys.executable, self.path("twice.py", TWICE), SIM_VRAM="8G") as run:
-            screen = " ".join(screen_of(run).split())
-            [faster, slower] = [float(s) for s in re.findall(r"device [10] is full in ([\d.]+) s", screen)]
-            self.assertRegex(screen, r"at this rate device 1 is full in [\d.]+ s, device 0 is full in [\d.]+ s")
-            self.assertAlmostEqual(faster / slower, 2 / 3, delta=0.1)
+            [faster, slower] = [one for one in run.report()["answer"]["verdicts"] if one["word"] == "LEAK"]
+            self.assertEqual((faster["device"], slower["device"]), (1, 0))
+            self.assertAlmostEqual(faster["figures"]["full_in_seconds"] / slower["figures"]["full_in_seconds"], 2 / 3, delta=0.1)
+            self.assertEqual(len(re.findall(r"the card is full in \d+ seconds at this rate", screen_of(run))), 2)
 
     def test_blocks_that_are_kept_at_once_have_one_rate(self):
         with Recording("python3", "-c", BURSTS) as run:
-            screen = screen_of(run)
-        self.assertRegex(screen, r"LEAK +\+12\.0 MiB in 6 blocks every [\d.]+ ms, 36 of 36 blocks kept, 72\.0 MiB")
+            report, screen = run.report(), screen_of(run)
+        [found] = [one for one in report["findings"] if one["id"] == "leak.growing"]
+        self.assertRegex(found["description"], r" leaks \+12\.0 MiB in 6 blocks every [\d.]+ ms: 36 of 36 blocks kept, 72\.0 MiB, ")
+        self.assertRegex(screen, r" LEAK <string>:6 keeps 12 MiB every \d+ ms .* all 36 blocks that <string>:6 made were never freed, 72 MiB\. ")
 
     def test_the_thread_that_keeps_what_others_free_is_named(self):
         for end, ever in (("", "never freed"), ("for p in kept: cudart.cudaFree(p)\n", "freed only as the program ended")):
             with self.subTest(ever), Recording("python3", "-c", THREADS + end) as run:
-                screen = " ".join(screen_of(run).split())
-            self.assertRegex(screen, ever + r", (all|nearly all) by thread \d+, which allocated 60 of the 240")
-            self.assertTrue(end or ", 60 of 240 blocks kept, 60.0 MiB" in screen, screen)  # if all are freed at the end, the figure may differ by two
+                screen = screen_of(run)
+            self.assertRegex(screen, ever + r", 6\d MiB\. They are (all|nearly all) by thread \d+, which allocated 60 of the 240\. ")
+            self.assertTrue(end or re.search(r" 60 of the 240 blocks that \S+ made were never freed, 60 MiB\. ", screen), screen)  # if all are freed at the end, the figure may differ by two
 
     def test_what_grew_until_a_process_was_killed_counts(self):
         script = HALF.format(free=False, odd=0, end="os.kill(os.getpid(), signal.SIGKILL)")
@@ -365,17 +379,16 @@ for i in range(80):
                              {(1, "growing", 80), (2, "live_at_exit", 48), (0, "live_at_exit", 20)})
             out = check("--fail-on", "critical", run.traces, code=1).stdout
             self.assertRegex(out, r"FAIL +leak +148 MiB left behind, and 80.0 MiB of it growing, at devices.py:\d+ ")
-            screen = screen_of(run)
-            self.assertRegex(screen, r"LEAK +device 1  .*10 of 10 blocks kept, 80.0 MiB")
-            self.assertRegex(" ".join(screen.split()), r"LEFT 68.0 MiB never freed, 1 place 9 blocks on several devices, devices.py:\d+ ")
+            self.assertRegex(screen_of(run), r" LEAK devices.py:\d+ keeps 8 MiB of .* all 10 blocks that \S+ made were never freed, 80 MiB\. It is on device 1\. ")
+            self.assertEqual({device: kept >> 20 for device, (_, kept, _) in leaks_of(run.report()).items()}, {1: 80})
 
     def test_what_several_processes_hold_and_leave_is_told_once_with_a_name_for_each_figure(self):
         with Recording(sys.executable, self.path("shared.py", SHARED), SIM_VRAM="8G") as run:
             self.assertEqual(run.report()["run"]["devices"][0]["known_peak_bytes"], 24 << 20)
-            wide, words = dict(os.environ, COLUMNS="160"), (run.traces, "--catalogue", self.path("catalogue.sqlite"))
-            screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True, env=wide).stdout
-            self.assertRegex(screen, r"PEAK +pid \d+ +16.0 MiB .* with others 24.0 MiB on device 0   the other's own peak 8.00 MiB\n")
-            self.assertRegex(screen, r"LEFT +20.0 MiB never freed, 1 place   2 processes, most in pid \d+\s+2 blocks, shared.py:\d+ work")
+            words, screen = (run.traces, "--catalogue", self.path("catalogue.sqlite")), screen_of(run)
+            self.assertRegex(screen, r"^shared.py pid \d+ of 2 .* 16.0 MiB held, at the peak .* note device 0: 2 processes held 24 MiB together at most ")
+            self.assertEqual(sorted(one["memory"][0]["peak_bytes"] >> 20 for one in run.report()["processes"]), [8, 16])
+            self.assertEqual(sorted((one["blocks"], one["bytes"] >> 20) for one in run.report()["leaks"]), [(1, 8), (1, 12)])
             said = subprocess.run([ANALYZE, "runs", "-q", *words], capture_output=True, text=True).stdout.splitlines()
             row = dict(zip(said[0].split(), re.split("  +", said[1])))
             self.assertEqual((row["PEAK"], row["LEFT"]), ("24.0 MiB", "12.0 MiB"))
@@ -387,18 +400,17 @@ for i in range(80):
     def test_when_a_device_is_full_counts_what_the_kept_blocks_take_of_it(self):
         with Recording(sys.executable, self.path("grows.py", GROWS), SIM_VRAM="64G", STORMLOG_DEVICE_INTERVAL=10) as run:
             [device], [leak] = run.report()["run"]["devices"], run.report()["leaks"]
-            screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
-            minutes, seconds = re.search(r"device 0 is full in (\d+) min (\d+) s", " ".join(screen.split())).groups()
+            [verdict] = [one for one in run.report()["answer"]["verdicts"] if one["word"] == "LEAK"]
+            self.assertIn("the card is full in %.0f minutes at this rate" % (verdict["figures"]["full_in_seconds"] / 60), screen_of(run))
             room = device["total_bytes"] - device["used_peak_bytes"]
-            self.assertAlmostEqual((60 * int(minutes) + int(seconds)) * leak["growth_bytes_per_second"] / room, 3 / 4, delta=0.04)
+            self.assertAlmostEqual(verdict["figures"]["full_in_seconds"] * leak["growth_bytes_per_second"] / room, 3 / 4, delta=0.04)
 
     def test_when_a_device_is_full_counts_blocks_that_no_sample_saw(self):
         with Recording(sys.executable, self.path("passes.py", GROWS.replace("    time", PASSES)), SIM_VRAM="64G", STORMLOG_DEVICE_INTERVAL=10) as run:
             [device], [leak], [truth] = run.report()["run"]["devices"], run.report()["leaks"], run.truth()
-            screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
-        minutes, seconds = re.search(r"device 0 is full in (\d+) min (\d+) s", " ".join(screen.split())).groups()
+            [verdict] = [one for one in run.report()["answer"]["verdicts"] if one["word"] == "LEAK"]
         room = device["total_bytes"] - 300 * MIB - 60 * 4 * MIB - (truth.memory["device", 0].peak_bytes - 60 * 3 * MIB)
-        self.assertAlmostEqual((60 * int(minutes) + int(seconds)) * leak["growth_bytes_per_second"] * 4 / 3 / room, 1, delta=0.05)
+        self.assertAlmostEqual(verdict["figures"]["full_in_seconds"] * leak["growth_bytes_per_second"] * 4 / 3 / room, 1, delta=0.05)
 
 
 if __name__ == "__main__":
