@@ -248,7 +248,7 @@ class Agreement(unittest.TestCase):
             return subprocess.run([e2e.ANALYZE, *words], check=True, capture_output=True, text=True, env={**os.environ, "COLUMNS": "600"}, **more).stdout
         screen, processes = ask(run.traces), report["processes"]
         sized = lambda words: [float(size) * UNITS[unit] for size, unit in re.findall(r"([\d.]+) (\w*B)\b", words)]
-        title = screen.splitlines()[0]
+        title = re.sub(r"   +\S.*| +Simulated GPU.*", "", screen.splitlines()[0])  # without the card
         for word in ("completed", "failed", "killed", "running"):
             count = sum(process["ended"] == word for process in processes)
             told = re.search(r"(?:(\d+)|(pid|rank) \d+) %s" % word, title)
