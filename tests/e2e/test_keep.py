@@ -184,7 +184,7 @@ class Keep(unittest.TestCase):
             self.assertLess(size, 2 * KEEP)
             journal = Journal(os.path.join(run.folder, "journal.bin"))
             self.assertGreaterEqual(journal.events, events)
-            return self.check(run, journal, "completed", threads, errors)
+            return self.check(run, journal, "failed" if code else "completed", threads, errors)
 
     def test_a_peak_that_was_folded_has_its_owners(self):
         for seed in range(3):
