@@ -707,8 +707,6 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 			e.answer->label[SL_LABEL_FIX].count = fixes;
 		if (account->attempts_before + 1 >= TRIES_TOLD && account->story.kind != SL_STORY_ATTEMPTS)
 			WHY(&e, "It is the last of %u tries.", account->attempts_before + 1);
-		if (oom->device >= 0 && sl_devices_held(process) > 1)
-			WHY(&e, "It was on device %d.", oom->device);
 	}
 	sl_answer_brief(e.answer, "asks %s", e.asked);
 	if (account->attempts_before && account->story.kind != SL_STORY_ATTEMPTS)
