@@ -117,6 +117,9 @@ class Agreement(unittest.TestCase):
         printed = subprocess.run([e2e.ANALYZE, run.traces], check=True, capture_output=True, text=True).stdout
         page, events, gauges, rows, gate = run.page(), run.sinks(), self.gauges(run), self.rows(run), self.totals(run)
         devices, processes = report["run"]["devices"], report["processes"]
+        for verdict in report["answer"]["verdicts"]:
+            why = verdict.get("why", [])
+            self.assertEqual(len(why), len(set(why)), verdict["headline"])  # no sentence is told twice
         self.assertEqual(self.calls, {(process["pid"], one["api"]): [one[name] for name in ("calls", "failures", "bytes", "time_ns")]
                                       for process in processes for one in process["apis"]})
         for process in processes:
@@ -249,11 +252,14 @@ class Agreement(unittest.TestCase):
         screen, processes = ask(run.traces), report["processes"]
         sized = lambda words: [float(size) * UNITS[unit] for size, unit in re.findall(r"([\d.]+) (\w*B)\b", words)]
         title = re.sub(r"   +\S.*| +Simulated GPU.*", "", screen.splitlines()[0])  # without the card
+        named = re.search(r"  pid (\d+) of (\d+)  ", title)  # the process that the answer is about
+        self.assertEqual(int(named[2]) if named else len(processes), len(processes), title)
+        told_of = [process for process in processes if not named or process["pid"] == int(named[1])]
         for word in ("completed", "failed", "killed", "running"):
-            count = sum(process["ended"] == word for process in processes)
+            count = sum(process["ended"] == word for process in told_of)
             told = re.search(r"(?:(\d+)|(pid|rank) \d+) %s" % word, title)
-            if len(processes) == 1:
-                self.assertEqual(title.endswith("exit status %s" % processes[0]["exit_status"] if word == "failed" else word), count == 1, title)
+            if len(told_of) == 1:
+                self.assertEqual(title.endswith("exit status %s" % told_of[0]["exit_status"] if word == "failed" else word), count == 1, title)
             else:
                 self.assertEqual(int(told[1] or 1) if told else 0, count, title)
         totals = {name: one.get("bytes") for name, one in gate["total"].items()}
