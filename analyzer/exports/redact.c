@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Longer than other files: one walk over a trace decides for each kind of text whether it names something, and they share its table. */
+/* Longer than other files: one walk over a trace decides for each kind of text if it is a name, and all share one table. */
 #include "analyzer/exports/export.h"
 
 #include "analyzer/base/escape.h"

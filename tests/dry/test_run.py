@@ -500,7 +500,7 @@ for i in range(40):
         self.assertIn("completed, dry H200", self.ask("runs", dry, self.real))
         self.assertIn("do not compare", self.ask("diff", "not dry=?", "dry=?", status=2))
         self.assertEqual(self.ask("report", dry).splitlines()[1], UNDER % "H200")
-        self.assertRegex(self.ask("oom", dry), r"^FITS   \S+ needs \d+ to \d+ MiB of the H200's 140 GiB\n")
+        self.assertEqual(self.ask("oom", dry), "")  # no memory ran out
         for verb in "tree", "table", "fit", "monitor":
             self.assertEqual(self.ask(verb, dry).splitlines()[0], FIRST % "H200", verb)
         for verb in "tree", "fit":
