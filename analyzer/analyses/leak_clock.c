@@ -249,15 +249,24 @@ struct sort {
 	double most;
 };
 
-static void add_path(struct sort *sort, const struct sl_track *path, const struct ticks *ticks, const struct gaps *gaps)
+static void add_path(struct sort *sort, const struct sl_track *path, const struct ticks *ticks, const struct gaps *gaps,
+		     bool paused)
 {
 	sort->count++;
-	if (goes_on(ticks, gaps)) {
+	if (!paused && goes_on(ticks, gaps)) {
 		sort->full++;
 	} else if (ticks->end - ticks->at[0] > sort->most) {
 		sort->most = ticks->end - ticks->at[0];
 		sort->path = path;
 	}
+}
+
+/* True: it had waited for as many births before, as where several loops take turns: a window's mean gap hides such a wait. */
+static bool has_paused(const struct sl_model *model, const struct sl_track *track)
+{
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+
+	return model->tracks.ticks - course->last_tick <= course->longest_gap;
 }
 
 /*
@@ -269,6 +278,7 @@ static void find_path(struct sl_leak_clock *clock, const struct sl_model *model,
 {
 	uint64_t *threads = threads_of(model), own = threads[track - model->tracks.item];
 	struct sort passing = {0}, keeping = {0}, rounds = {0}, *sort;
+	bool paused = has_paused(model, track);
 
 	for (size_t i = 0; i < model->tracks.count && passing.count + keeping.count + rounds.count < PATHS_MAX; i++) {
 		const struct sl_track *path = &model->tracks.item[i];
@@ -281,9 +291,9 @@ static void find_path(struct sl_leak_clock *clock, const struct sl_model *model,
 		keeps = holds_half(model, path);
 		take_ticks(&ticks, model, gaps, NULL, path);
 		if (ticks_in_gaps(&ticks, gaps))
-			add_path(keeps ? &keeping : &passing, path, &ticks, gaps);
+			add_path(keeps ? &keeping : &passing, path, &ticks, gaps, paused);
 		else if (!keeps && ticks_by_rounds(&ticks, gaps))
-			add_path(&rounds, path, &ticks, gaps);
+			add_path(&rounds, path, &ticks, gaps, paused);
 	}
 	free(threads);
 	sort = passing.count ? &passing : rounds.count ? &rounds : &keeping;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "analyzer/analyses/leak.h"
+#include "analyzer/analyses/leak_clock.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/model/state/model.h"
 #include "analyzer/report/leak_words.h"
@@ -78,10 +79,18 @@ void sl_leak_add(struct sl_process *process, const bool *segments)
 	add_few(process, segments);
 }
 
+/* True: this place went on where that of the loop that ended stopped: one line with two callers did not end. */
+static bool goes_on(const struct sl_track *track, const struct sl_track *ended)
+{
+	double gap = (double)(ended->last_ns - ended->first_ns) / (double)(ended->births - 1);
+
+	return track->first_ns > ended->last_ns && (double)(track->first_ns - ended->last_ns) <= SL_CLOCK_PACES * gap;
+}
+
 static bool is_one_leak(const struct sl_kept *to, const struct sl_kept *one)
 {
 	return to->track->kind == one->track->kind && to->track->device == one->track->device &&
-	       (to->verdict == SL_KEPT_HELD) == (one->verdict == SL_KEPT_HELD) &&
+	       ((to->verdict == SL_KEPT_HELD) == (one->verdict == SL_KEPT_HELD) || goes_on(to->track, one->track)) &&
 	       (one->verdict != SL_KEPT_FEW || (1u << to->verdict & TAKES_FEW && one->track->last_ns >= to->since_ns));
 }
 

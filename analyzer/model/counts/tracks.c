@@ -268,8 +268,11 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	course->launches = tracks->launches;
 	begins = course->last_tick + 1 != tracks->ticks || !course->bursts;
 	course->bursts += begins;
-	if (begins && course->count)
+	if (begins && course->count) {
 		course->windows[course->count - 1].gaps++;
+		if (tracks->ticks - course->last_tick > course->longest_gap)
+			course->longest_gap = tracks->ticks - course->last_tick;
+	}
 	course->last_tick = tracks->ticks;
 	if (!course->count || course->births_in_last >= course->births_per_window)
 		open_window(course, track, model);

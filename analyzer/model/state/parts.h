@@ -385,8 +385,9 @@ struct sl_track_course {
 	struct sl_swing swing; /* swings of live_bytes */
 	/* The last birth's number among all births, and the first and last birth's event numbers in the process. */
 	uint64_t last_tick, first_event, last_event;
-	uint64_t launches; /* of graphs, before the last birth */
-	uint64_t bursts;   /* groups of births between which nothing was born elsewhere */
+	uint64_t longest_gap; /* most births of the process from one of its own to the next */
+	uint64_t launches;    /* of graphs, before the last birth */
+	uint64_t bursts;      /* groups of births between which nothing was born elsewhere */
 	uint64_t last_death_ns;
 	/*
 	 * turn_bytes: what lived at the last birth after deaths; turn_left: what of it still lives; turn_ns: the last death
