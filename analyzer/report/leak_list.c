@@ -22,6 +22,12 @@ void sl_leak_list_line(struct sl_process *process, struct sl_stack stack, char *
 		*via = 0;
 }
 
+/* True: the process leaks there on a second device.  Ranks that leak there on a device each are one place. */
+static bool is_other_device(const struct sl_leak_list_place *there, const struct sl_leak_list_place *one)
+{
+	return there->kept && one->kept && there->last == one->process && there->kept->track->device != one->kept->track->device;
+}
+
 static void take(struct sl_leak_list *list, struct sl_process *process, struct sl_leak_list_place one, unsigned kind,
 		 uint64_t bytes)
 {
@@ -32,6 +38,11 @@ static void take(struct sl_leak_list *list, struct sl_process *process, struct s
 
 	sl_leak_list_line(process, one.stack, key + length, sizeof(key) - (size_t)length);
 	at = sl_map_at(&list->names, key);
+	if (*at && is_other_device(&list->place.item[*at - 1], &one)) {
+		length = snprintf(key, sizeof(key), "%u on %d ", kind, one.kept->track->device);
+		sl_leak_list_line(process, one.stack, key + length, sizeof(key) - (size_t)length);
+		at = sl_map_at(&list->names, key);
+	}
 	if (!*at) {
 		one.where = sl_map_intern(&list->names, key) + length;
 		one.processes = 1;
