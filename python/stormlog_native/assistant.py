@@ -73,14 +73,14 @@ class Folder:
             raise ProfilerError(done.stderr.strip())
         return done.stdout + done.stderr if done.returncode > 1 else done.stdout
 
-    def screen(self, name: str) -> str:
+    def screen(self, name: str, *more: str) -> str:
         with tempfile.TemporaryDirectory(prefix="stormlog-") as place:
-            screen = self.ask("report", "-o", os.path.join(place, "analysis"), *self.run(name))
-        return re.sub(r"(?m)^next: .*\n?|^note: no names of functions in\b.*\n(?: .*\n)*|^report: .*\n|   report: .*$", "", screen)
+            screen = self.ask("report", *more, "-o", os.path.join(place, "analysis"), *self.run(name))
+        return re.sub(r"(?m)^next   .*\n(?:       .*\n)*|^note   no names of functions in\b.*\n(?:       .*\n)*|^report .*\n?", "", screen)
 
     def part(self, name: str, nothing: str, *blocks_of: str) -> str:
         """These blocks of a run's report, or that there is nothing; that it was a dry run; and what the report could not know."""
-        screen = self.screen(name)
+        screen = self.screen(name, "--all")
         dry = re.findall(r"(?m)^DRY RUN .*", screen)
         why = re.findall(r"(?m)^incomplete: .*|no window: .*", screen)
         return "\n".join([*dry, blocks(screen, *blocks_of) or ("not known, the file does not tell" if why else nothing), *why])
@@ -144,12 +144,12 @@ def serve(path: str) -> None:
 
     def leaks(run: str) -> str:
         """Places that keep more with each step, and blocks left at the end."""
-        return cut(folder.part(run, "no leak was found", "LEAK", "GROWTH", "LEFT"),
+        return cut(folder.part(run, "no leak was found", "LEAK", "GROWS", "HELD"),
                    "who_held(run, at='end'), or compare(before, after) with a run of the changed program")
 
     def out_of_memory(run: str) -> str:
         """Each allocation that failed: what was asked, who held the device, the cause, and what would help."""
-        text = folder.part(run, "no allocation failed", "OUT OF MEMORY", "RETRIED")
+        text = folder.part(run, "no allocation failed", "OUT OF MEMORY", "DOES NOT FIT")
         return cut(text, "answer(run)" if re.search(r"(?m)^not? ", text) else "who_held(run, at='oom'), or would_it_fit(run, capacity)")
 
     def hidden(run: str) -> str:

@@ -20,7 +20,7 @@ import torch_venv
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = ROOT / "tests/real-gpu/cases"
-TOOLS = ["list_runs", "answer", "who_held", "leaks", "out_of_memory", "hidden", "compare", "would_it_fit", "entries"]
+TOOLS = ["list_runs", "answer", "read_log", "who_held", "leaks", "out_of_memory", "hidden", "compare", "would_it_fit", "entries"]
 FIRST_TWO = 14  # cases
 python = torch_venv.python("mcp")
 
