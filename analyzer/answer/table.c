@@ -210,10 +210,7 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	put_rows(answer, &owners, listed > device->known_peak ? listed : device->known_peak);
 	if (listed < device->known_peak)
 		sl_answer_row(answer, device->known_peak - listed, "others", NULL);
-	if (!process->trace->header.dry_count || model->snapshot)
-		put_course(answer, device->line);
-	else
-		put_course(answer, device->line);
+	put_course(answer, device->line);
 	sl_owners_free(&owners);
 }
 

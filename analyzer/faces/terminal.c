@@ -238,7 +238,7 @@ static void put_stack(struct page *page, const struct sl_answer *answer)
 		put_blank(page);
 	for (unsigned i = 0; i < answer->frames; i++) {
 		const struct sl_answer_line *line = &answer->stack[i];
-		const char *text = line->source ?: line->file ? line->source ?: line->function ?: "" : "";
+		const char *text = line->source ?: line->file && line->function ? line->function : "";
 		unsigned width = width_of(place_of(place, sizeof(place), line)), indent = widest + 4 + 2 * i;
 		unsigned mark = line->mark ? width_of(line->mark) + 3 : 0, column = 2 + width;
 
