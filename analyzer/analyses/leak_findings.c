@@ -79,7 +79,7 @@ static const struct {
 	const char *severity, *class, *advice;
 	const char *at_error; /* advice where an error ended the program, which a longer run meets too; NULL: the same */
 } told[] = {
-	[SL_KEPT_GROWING] = {"warning", "leak", keepers},
+	[SL_KEPT_GROWING] = {"critical", "leak", keepers},
 	[SL_KEPT_FILLING] = {"info", "filling",
 			     "a cache without a limit, or one that is not full yet: record a longer run to tell them apart",
 			     "a cache without a limit, or one whose limit is more than the device has"},

@@ -23,73 +23,59 @@ static void sort(unsigned order[SL_BECAUSE_TERMS], const struct sl_because *beca
 	qsort_r(order, SL_BECAUSE_TERMS, sizeof(*order), by_size, (void *)because->terms);
 }
 
-static void put_change(double bytes, unsigned width)
+static void put_row(struct sl_cells *table, unsigned level, double change, const char *what, double before, double after)
 {
-	char sum[SL_FORMAT_BYTES + 2];
-
-	snprintf(sum, sizeof(sum), "%c%s", bytes < 0 ? '-' : '+', SL_SIZE(sl_stats_bytes(fabs(bytes))));
-	sl_escape_print(stdout, "%*s  ", (int)width, sum);
+	sl_cells_put(table, SL_COLOUR_NONE, "%*s%c%s", (int)level * 2, "", change < 0 ? '-' : '+',
+		     SL_SIZE(sl_stats_bytes(fabs(change))));
+	sl_cells_put(table, SL_COLOUR_NONE, "%s", what);
+	if (before < 0)
+		sl_cells_put(table, SL_COLOUR_NONE, "%s", "");
+	else
+		sl_cells_put(table, SL_COLOUR_NONE, "%s -> %s", SL_SIZE(sl_stats_bytes(before)), SL_SIZE(sl_stats_bytes(after)));
 }
 
-static void put_sizes(double before, double after)
-{
-	sl_escape_print(stdout, "   %s -> %s\n", SL_SIZE(sl_stats_bytes(before)), SL_SIZE(sl_stats_bytes(after)));
-}
-
-static void put_lines(const struct sl_because *because, unsigned rows)
+static void put_lines(struct sl_cells *table, const struct sl_because *because, unsigned rows)
 {
 	unsigned shown = 0, more = 0;
 
 	for (size_t i = 0; i < because->lines.list.count; i++) {
 		const struct sl_difference *d = &because->lines.list.item[i];
 
-		if (d->bytes == 0)
-			continue;
-		if (shown++ >= rows) {
-			more++;
-			continue;
-		}
-		fputs("      ", stdout);
-		put_change(d->bytes, 11);
-		sl_escape_put(stdout, SL_ESCAPE_LINE, d->what);
-		put_sizes(d->before.mean, d->after.mean);
+		if (d->bytes != 0 && shown++ < rows)
+			put_row(table, 2, d->bytes, d->what, d->before.mean, d->after.mean);
+		else
+			more += d->bytes != 0;
 	}
 	if (more)
-		sl_escape_print(stdout, "      and %u more lines: --all or --json\n", more);
+		sl_cells_under(table, "and %u more lines: --all or --json", more);
 }
 
-void sl_because_print(const struct sl_because *because, unsigned rows, bool windows)
+void sl_because_print(const struct sl_because *because, unsigned rows, bool windows, const struct sl_terminal *to)
 {
 	const struct sl_because_parts *is = because->replayed ? &because->after->own : because->is;
 	double change = (double)is->bytes - (double)because->was->bytes;
+	struct sl_cells table = {.columns = "lwl"};
 	unsigned order[SL_BECAUSE_TERMS];
 	char text[600];
 
 	if (change == 0)
 		return;
 	sort(order, because);
-	sl_escape_print(stdout, "\nBECAUSE, at the peak of %s\n  ",
+	sl_escape_print(stdout, "\nBECAUSE, at the peak of %s\n",
 			windows ? "what was reserved" : "the process and device that held most");
-	put_change(change, 11);
-	fputs("in all", stdout);
-	put_sizes((double)because->was->bytes, (double)is->bytes);
+	put_row(&table, 0, change, "in all", (double)because->was->bytes, (double)is->bytes);
 	for (unsigned i = 0; i < SL_BECAUSE_TERMS && because->terms[order[i]] != 0; i++) {
 		unsigned t = order[i];
 
-		fputs("    ", stdout);
-		put_change(because->terms[t], 11);
-		sl_escape_print(stdout, "%s", sl_because_text(text, sizeof(text), because, t));
-		if (t == SL_BECAUSE_SETTINGS) {
-			putchar('\n');
-			continue;
-		}
-		put_sizes((double)because->was->terms[t], (double)because->is->terms[t]);
+		put_row(&table, 1, because->terms[t], sl_because_text(text, sizeof(text), because, t),
+			t == SL_BECAUSE_SETTINGS ? -1 : (double)because->was->terms[t], (double)because->is->terms[t]);
 		if (t == SL_BECAUSE_REQUESTS)
-			put_lines(because, rows);
+			put_lines(&table, because, rows);
 	}
 	if (!because->replayed && (because->before->settings || because->after->settings))
-		sl_escape_print(stdout, "  no replay tells cache from fragments: %s\n",
-				because->before->replays ? because->after->why : because->before->why);
+		sl_cells_under(&table, "no replay tells cache from fragments: %s",
+			       because->before->replays ? because->after->why : because->before->why);
+	sl_cells_print(&table, to, 2);
 }
 
 static void put_term(struct sl_json *j, const struct sl_because *because, unsigned t)

@@ -204,6 +204,7 @@ static bool append_summary(const struct sl_ci_reports *forms, const char *path)
 static bool write_forms(const struct sl_ci_reports *forms, const struct options *o)
 {
 	const char *actions = getenv("GITHUB_ACTIONS");
+	struct sl_terminal to = sl_terminal_here();
 	bool fine = write_form(forms, o->values[JUNIT], sl_ci_reports_junit);
 
 	fine &= write_form(forms, o->values[SARIF], sl_ci_reports_sarif);
@@ -212,7 +213,7 @@ static bool write_forms(const struct sl_ci_reports *forms, const struct options 
 	if (o->values[JSON])
 		fine &= sl_ci_reports_json(forms, stdout);
 	else if (!o->values[QUIET] || forms->outcomes->failures)
-		fine &= sl_ci_reports_text(forms, stdout);
+		fine &= sl_ci_reports_text(forms, &to);
 	if (actions && !strcmp(actions, "true") && !o->values[JSON])
 		sl_ci_reports_annotations(forms, stdout);
 	return !fflush(stdout) && fine;

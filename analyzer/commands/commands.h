@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "analyzer/base/terminal.h"
 #include "analyzer/catalogue/catalogue.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/follow/follow.h"
@@ -36,11 +37,12 @@ struct sl_tree_text {
 	const struct sl_tree_lives *lives; /* one for each share; NULL: not asked for */
 	const char *by;			   /* for a table: name of the column of owners */
 	bool until;			   /* `lives` are counted up to the moment, otherwise over the whole run */
-	bool ascii;
+	bool parted;			   /* the first level is the device: shares are of it */
+	bool folded;			   /* a chain of owners with one child each is one line */
 };
 
-void sl_tree_print(const struct sl_owners *owners, const struct sl_tree_text *how);
-void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_text *how);
+void sl_tree_print(const struct sl_owners *owners, const struct sl_tree_text *how, const struct sl_terminal *to);
+void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_text *how, const struct sl_terminal *to);
 /* Prints "root;...;leaf BYTES" for each owner. */
 void sl_tree_print_flame(const struct sl_owners *owners);
 
@@ -249,7 +251,7 @@ int sl_native_partly(const char *path);
 struct sl_json;
 
 /* Terms that changed, largest first, and the lines under the requests: at most `rows` of them. */
-void sl_because_print(const struct sl_because *because, unsigned rows, bool windows);
+void sl_because_print(const struct sl_because *because, unsigned rows, bool windows, const struct sl_terminal *to);
 /* The member "because"; because NULL: null. */
 void sl_because_json(struct sl_json *j, const struct sl_because *because);
 
@@ -380,6 +382,8 @@ struct sl_owned_how {
 	bool at_peak;	 /* each process at its own peak; otherwise at the end of the replay */
 	bool between;	 /* only what was born in the span (counts/between.h) */
 	bool all_frames; /* includes the interpreter's frames */
+	bool folded;	 /* of a library's frames in a row only the first and the last */
+	bool parted;	 /* the first level is the device */
 	bool lives;	 /* a single level, with what became of all its blocks */
 };
 
@@ -465,12 +469,7 @@ struct sl_side_names {
 /* Adds the runs to side and names.  An exit status after printing why, or -1: go on.  The catalogue is open. */
 int sl_side_query(struct sl_catalogued *c, const char *text, long newest, struct sl_side *side, struct sl_side_names *names);
 
-#define SL_TERMINAL_COLUMNS_MAX 400
-
-/*
- * The style for stdout: its width (COLUMNS, else the terminal's, else 80); no colour with NO_COLOR, on a dumb terminal or in a
- * pipe.
- */
+/* The style for stdout. */
 struct sl_face_style sl_terminal_style(void);
 
 /* monitor --format sink: what running programs hold, as a telemetry sink that Python Stormlog reads while it grows.  One thread. */

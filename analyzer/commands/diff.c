@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze diff A B: compare one run, or several, with others. */
 
+#include <math.h>
+
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
@@ -12,7 +14,7 @@
 #include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 
-#define SHOWN 40 /* rows of each section, unless --all */
+#define SHOWN 12 /* rows of each section, unless --all */
 #define LINES 8	 /* the same of lines in the terms of a peak */
 
 static const char about[] =
@@ -179,80 +181,144 @@ static const char *spread(char *out, size_t size, const struct sl_spread *s)
 	return out;
 }
 
-static void put_more(unsigned *more)
+static const char *signed_size(char out[SL_FORMAT_BYTES + 2], double bytes)
 {
-	if (*more)
-		sl_escape_print(stdout, "  and %u more that changed less: --all, --json or --html FILE\n", *more);
-	*more = 0;
+	snprintf(out, SL_FORMAT_BYTES + 2, "%c%s", bytes < 0 ? '-' : '+', SL_SIZE(sl_stats_bytes(fabs(bytes))));
+	return out;
+}
+#define SIGNED(bytes) signed_size((char[SL_FORMAT_BYTES + 2]){0}, bytes)
+
+static const char *words_of(const struct sl_difference *d, bool windows)
+{
+	return d->of == SL_MEASURE_TOTAL ? sl_measure_word(d->key, windows) : sl_label_words(d->what);
 }
 
-/* Prints the runs that a query found. */
-static void put_found(const struct comparison *c)
+static bool is_real(const struct sl_difference *d)
+{
+	return d->change > SL_CHANGE_UNKNOWN;
+}
+
+/* The figures that did not change, on one line. */
+static void put_same(const struct comparison *c, const struct sl_differences *differences, bool windows,
+		     const struct sl_terminal *to)
+{
+	char line[600] = "", value[120];
+	size_t used = 0;
+
+	for (size_t i = 0; i < differences->list.count; i++) {
+		const struct sl_difference *d = &differences->list.item[i];
+
+		if (d->of == SL_MEASURE_TOTAL && !is_real(d) && used < sizeof(line))
+			used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%s %s%s", used ? ", " : "",
+						 words_of(d, windows), spread(value, sizeof(value), &d->after),
+						 d->change == SL_CHANGE_NOISE ? " (noise)" : "");
+	}
+	if (used && !c->all)
+		sl_terminal_line(to, 0, 6, "same: %s", line);
+}
+
+/* Bytes of the words before the callers of the line. */
+static int first_line(const char *words)
+{
+	const char *callers = strstr(words, " < ");
+
+	return callers ? (int)(callers - words) : 200;
+}
+
+/* The peak if it changed, else what changed most, and the two places that changed most with it. */
+static void put_headline(const struct sl_differences *differences, bool windows, const struct sl_terminal *to)
+{
+	const struct sl_difference *first = NULL, *d;
+	char line[700] = "", before[120], after[120];
+	size_t used = 0;
+	unsigned places = 0;
+
+	for (size_t i = 0; i < differences->list.count; i++) {
+		d = &differences->list.item[i];
+		if (is_real(d) && (!first || (d->of == SL_MEASURE_TOTAL && !strcmp(d->key, "peak"))))
+			first = d;
+	}
+	if (!first) {
+		sl_terminal_head(to, SL_COLOUR_GREEN, "SAME", "nothing changed");
+		return;
+	}
+	for (size_t i = 0; i < differences->list.count && used < sizeof(line); i++) {
+		d = &differences->list.item[i];
+		if (d->of == SL_MEASURE_STACK && d != first && is_real(d) && places++ < 2)
+			used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%.*s is %s, %s", used ? "; " : ": ",
+						 first_line(words_of(d, windows)), words_of(d, windows), sl_change_names[d->change],
+						 SIGNED(d->bytes));
+	}
+	sl_terminal_head(to, first->bytes > 0 ? SL_COLOUR_RED : SL_COLOUR_GREEN, first->bytes > 0 ? "MORE" : "LESS",
+			 "%s %s -> %s, %s%s", words_of(first, windows), spread(before, sizeof(before), &first->before),
+			 spread(after, sizeof(after), &first->after), SIGNED(first->bytes), line);
+}
+
+/* Prints where each side is from, and what of it is not here. */
+static void put_sides(const struct comparison *c, const struct sl_terminal *to)
 {
 	for (unsigned side = 0; side < 2 && c->catalogued.store; side++)
 		for (size_t i = 0; i < c->names[side].list.count; i++)
-			sl_escape_print(stdout, "%-7s %s\n", i ? "" : side ? "AFTER" : "BEFORE", c->names[side].list.item[i]);
-	if (c->catalogued.store)
-		puts("");
-}
-
-static void put_missing(const struct comparison *c)
-{
+			sl_terminal_line(to, 0, 8, "%-7s %s", i ? "" : side_names[side], c->names[side].list.item[i]);
 	for (size_t i = 0; i < c->missing.count && (i < SHOWN || c->all); i++)
-		sl_escape_print(stdout, "incomplete: %s, %s: %s: %s\n", side_names[c->missing.item[i].side],
-				c->missing.item[i].path, c->missing.item[i].subject, c->missing.item[i].what);
+		sl_terminal_line(to, 0, 4, "incomplete: %s, %s: %s: %s", side_names[c->missing.item[i].side],
+				 c->missing.item[i].path, c->missing.item[i].subject, c->missing.item[i].what);
 	if (c->missing.count > SHOWN && !c->all)
-		sl_escape_print(stdout, "  and %zu more that is not here: --all or --json\n", c->missing.count - SHOWN);
+		sl_terminal_line(to, 2, 4, "and %zu more that is not here: --all or --json", c->missing.count - SHOWN);
 }
 
-static void put_text(const struct comparison *c, const struct sl_differences *differences)
+/* Prints the rows of one measure from `at` on; returns the first of the next. */
+static size_t put_rows(const struct comparison *c, const struct sl_differences *differences, size_t at, bool windows,
+		       const struct sl_terminal *to)
 {
-	bool windows = c->sides[0].runs.item[0].snapshot && c->sides[1].runs.item[0].snapshot;
 	const char *const titles[] = {
 		"TOTALS",	   "LIBRARIES, at their peak", windows ? "PLACES, at the peak of tensors" : "PLACES, at the peak",
 		"LEFT at the end", "LABELS, at their peak",    "GROWTH an entry"};
-	char before[120], after[120], sum[SL_FORMAT_BYTES + 2];
-	int title = -1;
-	unsigned shown = 0, here = 0, more = 0;
+	struct sl_cells table = {.columns = "lrwl"};
+	enum sl_measure_of of = differences->list.item[at].of;
+	unsigned here = 0, more = 0;
+	char before[120], after[120];
 
-	sl_dry_head(stdout, c->sides[0].runs.item[0].dry);
-	if (c->sides[0].runs.item[0].dry)
-		putchar('\n');
-	put_found(c);
-	for (size_t i = 0; i < differences->list.count; i++) {
-		const struct sl_difference *d = &differences->list.item[i];
-		bool real = d->change > SL_CHANGE_UNKNOWN;
+	for (; at < differences->list.count && differences->list.item[at].of == of; at++) {
+		const struct sl_difference *d = &differences->list.item[at];
 
-		if (!real && !c->all && d->of != SL_MEASURE_TOTAL)
+		if (!is_real(d) && !c->all)
 			continue;
-		if ((int)d->of != title) {
-			put_more(&more);
-			fputs(title < 0 ? "" : "\n", stdout);
-			sl_escape_print(stdout, "%s\n", titles[d->of]);
-			here = 0;
-		}
-		title = (int)d->of;
-		shown += real;
 		if (!c->all && here == SHOWN) {
 			more++;
 			continue;
 		}
 		here++;
-		snprintf(sum, sizeof(sum), "%c%s", d->bytes < 0 ? '-' : '+',
-			 SL_SIZE(sl_stats_bytes(d->bytes < 0 ? -d->bytes : d->bytes)));
-		sl_escape_print(stdout, "  %-7s %11s  ", sl_change_names[d->change],
-				real || d->change == SL_CHANGE_NOISE ? sum : "");
-		sl_escape_put(stdout, SL_ESCAPE_LINE,
-			      d->of == SL_MEASURE_TOTAL ? sl_measure_word(d->key, windows) : sl_label_words(d->what));
-		sl_escape_print(stdout, "   %s -> %s\n", spread(before, sizeof(before), &d->before),
-				spread(after, sizeof(after), &d->after));
+		sl_cells_put(&table, d->change == SL_CHANGE_MORE || d->change == SL_CHANGE_NEW ? SL_COLOUR_RED : SL_COLOUR_NONE,
+			     "%s", sl_change_names[d->change]);
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", is_real(d) || d->change == SL_CHANGE_NOISE ? SIGNED(d->bytes) : "");
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", words_of(d, windows));
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s -> %s", spread(before, sizeof(before), &d->before),
+			     spread(after, sizeof(after), &d->after));
 	}
-	put_more(&more);
-	if (!shown)
-		puts("nothing changed");
+	if (here)
+		sl_escape_print(stdout, "\n%s\n", titles[of]);
+	if (more)
+		sl_cells_under(&table, "and %u more that changed less: --all, --json or --html FILE", more);
+	sl_cells_print(&table, to, 2);
+	return at;
+}
+
+static void put_text(const struct comparison *c, const struct sl_differences *differences)
+{
+	bool windows = c->sides[0].runs.item[0].snapshot && c->sides[1].runs.item[0].snapshot;
+	struct sl_terminal to = sl_terminal_here();
+
+	sl_dry_head(stdout, c->sides[0].runs.item[0].dry);
+	put_headline(differences, windows, &to);
+	put_same(c, differences, windows, &to);
 	if (c->explained)
-		sl_because_print(&c->because, c->all ? UINT_MAX : LINES, windows);
-	put_missing(c);
+		sl_because_print(&c->because, c->all ? UINT_MAX : LINES, windows, &to);
+	for (size_t i = 0; i < differences->list.count;)
+		i = put_rows(c, differences, i, windows, &to);
+	if (c->catalogued.store || c->missing.count)
+		putchar('\n');
+	put_sides(c, &to);
 }
 
 static void put_spread(struct sl_json *j, const char *key, const struct sl_spread *s)

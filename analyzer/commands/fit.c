@@ -2,6 +2,7 @@
 /* stormlog-analyze fit PATH: would it have fit on another card, or with other settings of PyTorch's allocator? */
 #include "analyzer/commands/fit.h"
 
+#include "analyzer/answer/make.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/commands.h"
@@ -14,12 +15,12 @@
 static const char about[] =
 	"Replays what PyTorch's allocator was asked for, with its own rules, under other capacities and settings: whether it\n"
 	"fits, where it would have failed, and the smallest capacity that is enough.  Exit status 1: a capacity that was asked\n"
-	"for is too small.  doc/would-it-fit.md, doc/proof.md";
+	"for is too small, or no capacity has a verdict.  doc/would-it-fit.md, doc/proof.md";
 
 struct asked {
 	struct sl_fit_question question;
 	const char *run, *vary;
-	bool json, changes;
+	bool json, changes, layout;
 };
 
 #define INTO struct asked
@@ -42,6 +43,7 @@ static const struct sl_option table[] = {
 	{"--changes", 0, NULL,
 	 "which changes of the program or its settings would have let it fit on the recorded device, each one replayed",
 	 SL_TO_FLAG(changes)},
+	{"--layout", 0, NULL, "draw the segments where memory ran out", SL_TO_FLAG(layout)},
 	{"--json", 0, NULL, "a JSON object on stdout", SL_TO_FLAG(json)},
 	SL_OPTION_RUN(run),
 	{0},
@@ -136,7 +138,8 @@ static bool take(void *context, int option, const char *value)
 	}
 }
 
-static bool all_fit(const struct sl_fit_result *result)
+/* Counts the capacities with each verdict, by enum sl_fit_verdict. */
+static void count_verdicts(const struct sl_fit_result *result, unsigned counts[3])
 {
 	const struct sl_fit_question *question = result->question;
 	char why[120];
@@ -144,15 +147,12 @@ static bool all_fit(const struct sl_fit_result *result)
 	for (unsigned s = 0; s < result->subject_count; s++)
 		for (unsigned c = 0; result->subjects[s].answers && c < result->subjects[s].choice_count; c++)
 			for (unsigned i = 0; i < result->subjects[s].capacity_count; i++)
-				if (result->subjects[s].answers[c].at[i].verdict == SL_FIT_FAILS)
-					return false;
+				counts[result->subjects[s].answers[c].at[i].verdict]++;
 	for (unsigned p = 0; p < result->process_count; p++)
 		for (unsigned d = 0; !question->of_allocator && d < result->processes[p].driver_count; d++)
 			for (unsigned i = 0; i < question->capacity_count; i++)
-				if (sl_fit_judge_driver(&result->processes[p].drivers[d], question->capacities[i], why,
-							sizeof(why)) == SL_FIT_FAILS)
-					return false;
-	return true;
+				counts[sl_fit_judge_driver(&result->processes[p].drivers[d], question->capacities[i], why,
+							   sizeof(why))]++;
 }
 
 static void add_subject(struct sl_fit_result *result, const struct sl_fit_recording *recording, const struct asked *asked)
@@ -190,6 +190,33 @@ static void open_all(struct sl_fit_result *result, const struct sl_images *image
 		sl_missing_say_newer(trace, &said);
 		result->process_count++;
 	}
+}
+
+static bool has_no_verdict(const struct sl_fit_result *result, const unsigned counts[3])
+{
+	bool answered = !result->subject_count;
+
+	for (unsigned s = 0; s < result->subject_count; s++)
+		answered |= result->subjects[s].answers != NULL;
+	return !counts[SL_FIT_FITS] && !counts[SL_FIT_FAILS] && (counts[SL_FIT_UNKNOWN] || !answered);
+}
+
+/* What the report says is needed, where the replay has no verdict. */
+static char *ask_need(const struct sl_arguments *parsed, const char *run)
+{
+	struct sl_pipeline_options options = {.run = run, .quiet = true};
+	struct sl_report report = {0};
+	const struct sl_answers *answers;
+	char *need = NULL;
+
+	if (sl_pipeline_run(&report, parsed->paths, parsed->path_count, &options) == SL_PIPELINE_FINE) {
+		answers = sl_answer_report(&report);
+		for (size_t i = 0; !need && i < answers->item.count; i++)
+			if (answers->item.item[i]->label[SL_LABEL_NEED].count)
+				need = sl_memory_copy(answers->item.item[i]->label[SL_LABEL_NEED].item[0]);
+	}
+	sl_report_free(&report);
+	return need;
 }
 
 /* Without PyTorch's allocator the report's analyses tell whether the program got over an error. */
@@ -234,6 +261,7 @@ static void close_all(struct sl_fit_result *result)
 		SL_DROP(&result->varied.item[i].curve.points);
 	SL_DROP(&result->varied);
 	sl_map_free(&result->varied_at);
+	free(result->need);
 	free(result->subjects);
 	free(result->insteads);
 	free(result->processes);
@@ -256,8 +284,9 @@ static void try_changes(struct sl_fit_result *result)
 static int fit(const struct sl_images *images, const struct asked *asked, const struct sl_arguments *parsed)
 {
 	const char *chosen = asked->vary && !asked->run ? "all" : asked->run;
-	struct sl_fit_result result = {.question = &asked->question, .vary = asked->vary};
+	struct sl_fit_result result = {.question = &asked->question, .vary = asked->vary, .layout = asked->layout};
 	int status = SL_EXIT_FINE, run = sl_images_choose(images, chosen);
+	unsigned counts[3] = {0};
 
 	if (run < -1)
 		return SL_EXIT_USAGE;
@@ -278,12 +307,16 @@ static int fit(const struct sl_images *images, const struct asked *asked, const 
 			status = sl_command_fail(SL_EXIT_USAGE,
 						 "--vary %s needs two recordings: record each with stormlog-run --meta %s=N",
 						 asked->vary, asked->vary);
+		count_verdicts(&result, counts);
+		if (!asked->json && has_no_verdict(&result, counts))
+			result.need = ask_need(parsed, chosen);
 		(asked->json ? sl_fit_print_json : sl_fit_print)(&result);
 		if (asked->question.of_allocator && !result.subject_count)
 			status = sl_command_fail(
 				SL_EXIT_USAGE,
 				"this recording has no PyTorch allocator: use --capacity, which is about the whole device");
-		if (status == SL_EXIT_FINE && asked->question.capacity_count && !all_fit(&result))
+		if (status == SL_EXIT_FINE &&
+		    ((asked->question.capacity_count && counts[SL_FIT_FAILS]) || (!asked->vary && has_no_verdict(&result, counts))))
 			status = SL_EXIT_LIMIT;
 	}
 	close_all(&result);

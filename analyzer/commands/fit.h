@@ -26,6 +26,8 @@ struct sl_fit_result {
 	unsigned proof_count;
 	const struct sl_fit_question *question;
 	const char *vary; /* NULL: not asked for */
+	bool layout;	  /* segments where memory ran out are drawn */
+	char *need;	  /* where no capacity has a verdict: what the report says is needed; NULL: not known */
 	SL_VECTOR(struct sl_fit_varied) varied;
 	struct sl_map varied_at; /* settings -> index of `varied` + 1 */
 	unsigned without_value;	 /* recordings that give no number */
@@ -43,7 +45,9 @@ void sl_fit_vary_json(struct sl_json *j, const struct sl_fit_result *result);
 const char *sl_fit_line(const struct sl_fit_recording *recording, size_t at, char *text, size_t size);
 
 /* fit_picture.c: the segments when memory ran out. */
-void sl_fit_picture_print(const struct sl_fit_recording *recording, const struct sl_fit_picture *picture);
+struct sl_terminal;
+void sl_fit_picture_print(const struct sl_fit_recording *recording, const struct sl_fit_picture *picture,
+			  const struct sl_terminal *to);
 void sl_fit_picture_json(struct sl_json *j, const struct sl_fit_recording *recording, const struct sl_fit_picture *picture);
 
 /* fit_changes.c: for --changes, all that were tried. */

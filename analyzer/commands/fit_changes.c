@@ -1,42 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /* fit --changes: every change that was tried on a recording, best first. */
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/commands/fit.h"
 #include "analyzer/report/dry.h"
 
-static void put_changes(const struct sl_fit_proof *proof)
+static void put_changes(const struct sl_fit_proof *proof, const struct sl_terminal *to)
 {
+	struct sl_cells table = {.columns = "lww"};
 	char text[300], words[300];
 
 	for (unsigned i = 0; i < proof->count; i++) {
 		const struct sl_change *c = &proof->changes[i];
 
-		sl_escape_print(stdout, "  %-14s %-58s %s\n", sl_change_passes[c->passes], sl_change_text(text, sizeof(text), c),
-				sl_change_words(words, sizeof(words), c));
+		sl_cells_put(&table, c->passes == SL_PASSES ? SL_COLOUR_GREEN : SL_COLOUR_NONE, "%s", sl_change_passes[c->passes]);
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", sl_change_text(text, sizeof(text), c));
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", sl_change_words(words, sizeof(words), c));
 	}
+	sl_cells_print(&table, to, 2);
 	if (!proof->count && !proof->why_not)
-		puts("  every change that is known leaves it as it is");
+		sl_terminal_line(to, 2, 4, "every change that is known leaves it as it is");
 	if (proof->untried)
-		printf("  %u more kinds were not tried: there was no time\n", proof->untried);
+		sl_terminal_line(to, 2, 4, "%u more kinds were not tried: there was no time", proof->untried);
 }
 
 void sl_fit_changes_print(const struct sl_fit_result *result)
 {
+	struct sl_terminal to = sl_terminal_here();
+
 	for (unsigned p = 0, i = 0; p < result->process_count; p++)
 		for (unsigned k = 0; k < result->processes[p].count; k++, i++) {
 			const struct sl_fit_proof *proof = &result->proofs[i];
 			const struct sl_fit_recording *r = &result->processes[p].recordings[k];
 
-			sl_escape_print(stdout, "%s  device %d  PyTorch %u.%u  %s requests\n", r->session, r->device,
-					r->release / 100, r->release % 100, SL_NUMBER(r->requests));
 			if (proof->why_not)
-				sl_escape_print(stdout, "changes were not tried: %s\n", proof->why_not);
+				sl_terminal_line(&to, 0, 4, "changes were not tried: %s", proof->why_not);
 			else
-				sl_escape_print(stdout, "  passes         change, with %s for %s\n", SL_SIZE(proof->capacity),
-						proof->of_allocator ? "PyTorch's allocator" : "the device");
-			put_changes(proof);
+				sl_terminal_line(&to, 0, 4, "what a change lets pass, with %s for %s", SL_SIZE(proof->capacity),
+						 proof->of_allocator ? "PyTorch's allocator" : "the device");
+			put_changes(proof, &to);
+			sl_terminal_line(&to, 0, 4, "of %s, device %d, PyTorch %u.%u, %s requests", r->session, r->device,
+					 r->release / 100, r->release % 100, SL_NUMBER(r->requests));
 		}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Draws the segments when memory ran out: a bar for each segment with gaps, and who holds what around the largest gap. */
 
-#include "analyzer/base/escape.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/commands/fit.h"
 #include "analyzer/symbols/symbols.h"
 
@@ -42,7 +42,8 @@ static void draw(char bar[BAR + 1], const struct sl_fit_segment *segment)
 	bar[BAR] = 0;
 }
 
-static void put_neighbours(const struct sl_fit_recording *r, const struct sl_fit_segment *segment)
+/* Who holds what lies around the segment's largest gap. */
+static const char *neighbours_of(char out[640], const struct sl_fit_recording *r, const struct sl_fit_segment *segment)
 {
 	const struct sl_fit_piece *before = segment->gap > segment->first ? segment->gap - 1 : NULL;
 	const struct sl_fit_piece *after = segment->gap + 1 < segment->first + segment->count ? segment->gap + 1 : NULL;
@@ -52,17 +53,20 @@ static void put_neighbours(const struct sl_fit_recording *r, const struct sl_fit
 		sl_fit_line(r, before->at, one, sizeof(one));
 	if (after)
 		sl_fit_line(r, after->at, other, sizeof(other));
+	*out = 0;
 	if (*one && *other && strcmp(one, other))
-		sl_escape_print(stdout, " between %s and %s", one, other);
+		snprintf(out, 640, "between %s and %s", one, other);
 	else if (*one || *other)
-		sl_escape_print(stdout, " beside %s", *one ? one : other);
+		snprintf(out, 640, "beside %s", *one ? one : other);
+	return out;
 }
 
-void sl_fit_picture_print(const struct sl_fit_recording *r, const struct sl_fit_picture *picture)
+void sl_fit_picture_print(const struct sl_fit_recording *r, const struct sl_fit_picture *picture, const struct sl_terminal *to)
 {
 	size_t count, drawn = 0, gaps = 0;
 	struct sl_fit_segment *segments = sl_fit_picture_segments(picture, &count);
-	char bar[BAR + 1], gap[SL_FORMAT_BYTES];
+	struct sl_cells table = {.columns = "rlrw"};
+	char bar[BAR + 1], around[640];
 	uint64_t held = 0, free_bytes = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -71,17 +75,18 @@ void sl_fit_picture_print(const struct sl_fit_recording *r, const struct sl_fit_
 	}
 	for (size_t i = 0; i < picture->pieces.count; i++)
 		gaps += picture->pieces.item[i].at == SL_FIT_GAP;
-	sl_escape_print(stdout, "  layout: %s segments, %s held", SL_NUMBER(count), SL_SIZE(held));
-	sl_escape_print(stdout, ", %s in %s gaps\n", SL_SIZE(free_bytes), SL_NUMBER(gaps));
+	sl_terminal_line(to, 0, 4, "  layout: %s segments, %s held, %s in %s gaps", SL_NUMBER(count), SL_SIZE(held),
+			 SL_SIZE(free_bytes), SL_NUMBER(gaps));
 	for (; drawn < count && drawn < SEGMENTS && segments[drawn].gap; drawn++) {
 		draw(bar, &segments[drawn]);
-		sl_escape_print(stdout, "    %10s  %s  %10s free", SL_SIZE(segments[drawn].bytes), bar,
-				sl_format_size(gap, segments[drawn].largest_gap));
-		put_neighbours(r, &segments[drawn]);
-		putchar('\n');
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", SL_SIZE(segments[drawn].bytes));
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", bar);
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s free", SL_SIZE(segments[drawn].largest_gap));
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", neighbours_of(around, r, &segments[drawn]));
 	}
 	if (drawn < count)
-		sl_escape_print(stdout, "    and %s more segments\n", SL_NUMBER(count - drawn));
+		sl_cells_under(&table, "and %s more segments", SL_NUMBER(count - drawn));
+	sl_cells_print(&table, to, 4);
 	free(segments);
 }
 

@@ -1,192 +1,278 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/fit.h"
 
-#include "analyzer/base/escape.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/symbols/symbols.h"
 
 /* --- for people -------------------------------------------------------------------------------------------- */
 
-static void put_line(const struct sl_fit_recording *r, size_t at)
+/* " at main.py:19 main"; "": not known. */
+static const char *line_of(char out[310], const struct sl_fit_recording *r, size_t at)
 {
 	char text[300];
 
-	if (*sl_fit_line(r, at, text, sizeof(text)))
-		sl_escape_print(stdout, "  %s", text);
+	snprintf(out, 310, "%s%s", *sl_fit_line(r, at, text, sizeof(text)) ? " at " : "", text);
+	return out;
+}
+#define LINE_OF(r, at) line_of((char[310]){0}, r, at)
+
+/* Which capacities have one verdict each: "8.00 GiB, 12.0 GiB". */
+struct verdicts {
+	char list[3][200]; /* by enum sl_fit_verdict */
+};
+
+static void add_verdict(struct verdicts *v, enum sl_fit_verdict verdict, uint64_t capacity)
+{
+	char *list = v->list[verdict];
+	size_t used = strlen(list);
+
+	snprintf(list + used, sizeof(v->list[0]) - used, "%s%s", used ? ", " : "", SL_SIZE(capacity));
 }
 
-static void put_failures(const struct sl_fit_subject *s)
+/* Prints the answer: which capacities are enough.  need: "394 MiB"; NULL: not known. */
+static void put_head(const struct sl_terminal *to, const struct verdicts *v, const char *need)
 {
-	for (unsigned c = 0; c < s->choice_count; c++)
-		for (unsigned i = 0; i < s->capacity_count; i++) {
-			const struct sl_fit_outcome *o = &s->answers[c].at[i];
+	const char *fits = v->list[SL_FIT_FITS], *fails = v->list[SL_FIT_FAILS], *unknown = v->list[SL_FIT_UNKNOWN];
 
-			if (o->verdict != SL_FIT_FAILS)
-				continue;
-			sl_escape_print(stdout, "  %s, %s: ", SL_SIZE(s->capacities[i]), sl_fit_name(s, c));
-			if (!o->request && s->recording->window)
-				sl_escape_print(stdout, "a block from before the window, of %s", SL_SIZE(o->bytes));
-			else if (o->request)
-				sl_escape_print(stdout, "request %s, of %s", SL_NUMBER(o->request), SL_SIZE(o->bytes));
-			else
-				sl_escape_print(stdout, "another call, when everything else had %s", SL_SIZE(o->bytes));
-			sl_escape_print(stdout, ", %s reserved%s", SL_SIZE(o->stats.reserved),
-					o->stats.broken ? ": there PyTorch dies of a mistake of its own" : "");
-			if (o->request)
-				put_line(s->recording, o->at);
-			putchar('\n');
-		}
-}
-
-#define SPAN_WIDTH(s) ((s)->recording->window ? 20 : 10)
-
-static void put_row(const struct sl_fit_subject *s, unsigned c)
-{
-	const struct sl_fit_answer *a = &s->answers[c];
-	char span[SL_FORMAT_SPAN_BYTES];
-
-	sl_escape_print(stdout, "  %-52.52s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "           ");
-	sl_escape_print(stdout, " %*s", SPAN_WIDTH(s),
-			s->recording->window		    ? sl_fit_span(a, span)
-			: a->scan.always_from == SL_UNKNOWN ? "unknown"
-							    : SL_SIZE(a->scan.always_from));
-	sl_escape_print(stdout, " %10s", SL_SIZE(a->free.stats.peak_reserved));
-	for (unsigned i = 0; i < s->capacity_count; i++)
-		sl_escape_print(stdout, " %10s", sl_fit_word(a, i));
-	putchar('\n');
-	for (size_t i = 0; i < a->scan.also.count && i < 3; i++) {
-		char to[SL_FORMAT_BYTES];
-
-		sl_escape_print(stdout, "    also from %s to %s\n", SL_SIZE(a->scan.also.item[i].from),
-				sl_format_size(to, a->scan.also.item[i].to));
+	if (!*fits && !*fails && !*unknown) { /* no capacity was asked for, or is known */
+		sl_terminal_head(to, need ? SL_COLOUR_GREEN : SL_COLOUR_YELLOW, need ? "FITS" : "MAY FIT", "%s%s",
+				 need ? "where there are " : "what it needs is not known", need ?: "");
+		return;
 	}
-	if (a->other_from != SL_UNKNOWN)
-		sl_escape_print(stdout, "    %s where %s\n", SL_SIZE(a->other_from),
-				s->recording->pools_open ? "its private pools are of no graph, or segments lie otherwise"
-							 : "the driver places segments or streams otherwise");
+	sl_terminal_head(to,
+			 *fails	    ? SL_COLOUR_RED
+			 : *unknown ? SL_COLOUR_YELLOW
+				    : SL_COLOUR_GREEN,
+			 *fails	    ? "DOES NOT FIT"
+			 : *unknown ? "MAY FIT"
+				    : "FITS",
+			 "%s%s%s%s%s%s%s%s%s%s", *fails ? "in " : "", fails, *fails && *fits ? ", fits " : "", *fits ? "in " : "",
+			 fits, *unknown && (*fails || *fits) ? ", " : "", *unknown ? "not known for " : "", unknown,
+			 need ? ", needs " : "", need ?: "");
 }
 
-static void put_best(const struct sl_fit_subject *s)
+/* Under the first settings: where it stops. */
+static void put_failures(const struct sl_fit_subject *s, const struct sl_terminal *to)
+{
+	for (unsigned i = 0; i < s->capacity_count; i++) {
+		const struct sl_fit_outcome *o = &s->answers[0].at[i];
+		char what[100];
+
+		if (o->verdict != SL_FIT_FAILS)
+			continue;
+		if (!o->request && s->recording->window)
+			snprintf(what, sizeof(what), "a block from before the window, of %s", SL_SIZE(o->bytes));
+		else if (o->request)
+			snprintf(what, sizeof(what), "request %s, of %s", SL_NUMBER(o->request), SL_SIZE(o->bytes));
+		else
+			snprintf(what, sizeof(what), "another call, when everything else had %s", SL_SIZE(o->bytes));
+		sl_terminal_line(to, 0, 4, "  %s, %s: %s%s, %s reserved%s", SL_SIZE(s->capacities[i]), sl_fit_name(s, 0), what,
+				 o->request ? LINE_OF(s->recording, o->at) : "", SL_SIZE(o->stats.reserved),
+				 o->stats.broken ? ": there PyTorch dies of a mistake of its own" : "");
+	}
+}
+
+/* From where it fits wherever the driver puts segments; "unknown". */
+static const char *always_of(char out[SL_FORMAT_SPAN_BYTES], const struct sl_fit_subject *s, const struct sl_fit_answer *a)
+{
+	if (s->recording->window)
+		return sl_fit_span(a, out);
+	if (a->scan.always_from == SL_UNKNOWN)
+		return "unknown";
+	return sl_format_size(out, a->other_from != SL_UNKNOWN && a->other_from > a->scan.always_from ? a->other_from
+												      : a->scan.always_from);
+}
+
+static void put_row(struct sl_cells *table, const struct sl_fit_subject *s, unsigned c)
+{
+	static const enum sl_colour colours[] = {
+		[SL_FIT_FITS] = SL_COLOUR_GREEN, [SL_FIT_FAILS] = SL_COLOUR_RED, [SL_FIT_UNKNOWN] = SL_COLOUR_NONE};
+	const struct sl_fit_answer *a = &s->answers[c];
+	char always[SL_FORMAT_SPAN_BYTES];
+
+	sl_cells_put(table, SL_COLOUR_NONE, "%s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "");
+	sl_cells_put(table, SL_COLOUR_NONE, "%s", always_of(always, s, a));
+	sl_cells_put(table, SL_COLOUR_NONE, "%s", SL_SIZE(a->free.stats.peak_reserved));
+	for (unsigned i = 0; i < s->capacity_count; i++)
+		sl_cells_put(table, a->ambiguous[i] ? SL_COLOUR_NONE : colours[a->at[i].verdict], "%s", sl_fit_word(a, i));
+	for (size_t i = 0; i < a->scan.also.count && i < 3; i++)
+		sl_cells_under(table, "also from %s to %s", SL_SIZE(a->scan.also.item[i].from), SL_SIZE(a->scan.also.item[i].to));
+	if (a->other_from != SL_UNKNOWN)
+		sl_cells_under(table, "%s where %s",
+			       SL_SIZE(a->other_from > a->scan.always_from ? a->scan.always_from : a->other_from),
+			       s->recording->pools_open ? "its private pools are of graphs, and segments lie so"
+							: "the driver places segments and streams so");
+}
+
+static void put_table(const struct sl_fit_subject *s, bool of_allocator, const struct sl_terminal *to)
+{
+	const struct sl_fit_recording *r = s->recording;
+	char columns[SL_FIT_CAPACITIES + 4] = "wrr";
+	struct sl_cells table = {.columns = columns};
+
+	memset(columns + 3, 'r', s->capacity_count);
+	columns[3 + s->capacity_count] = 0;
+	sl_cells_put(&table, SL_COLOUR_DIM, "settings");
+	sl_cells_put(&table, SL_COLOUR_DIM, "%s",
+		     !r->window ? "always fits"
+		     : r->ooms	? "gets past it from"
+				: "smallest that fits");
+	sl_cells_put(&table, SL_COLOUR_DIM, "%s", r->window && r->ooms ? "unlimited" : of_allocator ? "reserved" : "PyTorch's");
+	for (unsigned i = 0; i < s->capacity_count; i++)
+		sl_cells_put(&table, SL_COLOUR_DIM, "%s", SL_SIZE(s->capacities[i]));
+	for (unsigned c = 0; c < s->choice_count; c++)
+		put_row(&table, s, c);
+	sl_cells_print(&table, to, 2);
+}
+
+static void put_best(const struct sl_fit_subject *s, const struct sl_terminal *to)
 {
 	unsigned best = sl_fit_best(s);
-	char less[SL_FORMAT_BYTES];
+	char less[SL_FORMAT_BYTES + 10] = "";
 
 	if (!best || s->choices[0].text || s->answers[best].scan.always_from == SL_UNKNOWN)
 		return;
-	sl_escape_print(stdout, "best: PYTORCH_%s_ALLOC_CONF=%s %s %s", s->recording->rocm ? "HIP" : "CUDA", sl_fit_name(s, best),
-			s->recording->window && s->recording->ooms ? "gets past it from" : "needs",
-			SL_SIZE(s->answers[best].scan.always_from));
 	if (s->answers[0].scan.always_from != SL_UNKNOWN)
-		sl_escape_print(stdout, ", %s less",
-				sl_format_size(less, s->answers[0].scan.always_from - s->answers[best].scan.always_from));
-	putchar('\n');
+		snprintf(less, sizeof(less), ", %s less",
+			 SL_SIZE(s->answers[0].scan.always_from - s->answers[best].scan.always_from));
+	sl_terminal_line(to, 0, 4, "best: PYTORCH_%s_ALLOC_CONF=%s %s %s%s", s->recording->rocm ? "HIP" : "CUDA",
+			 sl_fit_name(s, best), s->recording->window && s->recording->ooms ? "gets past it from" : "needs",
+			 SL_SIZE(s->answers[best].scan.always_from), less);
 }
 
 /* Prints which change would have been enough where memory ran out. */
-static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_instead *instead)
+static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_instead *instead, const struct sl_terminal *to)
 {
-	bool any = false;
+	char with[1200] = "", freed[500] = "", tried[100] = "";
+	size_t used = 0;
 
 	if (!instead->known)
 		return;
-	sl_escape_print(stdout, "it ended out of memory: request %s, of %s", SL_NUMBER(instead->request), SL_SIZE(instead->bytes));
-	put_line(s->recording, instead->at);
-	fputs("\n  on the recorded device it would have been granted", stdout);
 	for (unsigned c = 0; c < s->choice_count; c++)
-		if (instead->granted[c]) {
-			sl_escape_print(stdout, "%s %s", any ? "," : " with", sl_fit_name(s, c));
-			any = true;
-		}
-	if (instead->block_bytes) {
-		sl_escape_print(stdout, "%s had %s been freed before, request %s", any ? "; or" : ",",
-				SL_SIZE(instead->block_bytes), SL_NUMBER(instead->block_request));
-		put_line(s->recording, instead->block_at);
-	} else if (!any) {
-		sl_escape_print(stdout, " with no setting that was tried, and not by an earlier end of one of %u blocks",
-				instead->tried);
-	}
-	putchar('\n');
-	sl_fit_picture_print(s->recording, &instead->picture);
+		if (instead->granted[c] && used < sizeof(with))
+			used += (size_t)snprintf(with + used, sizeof(with) - used, "%s%s", used ? ", " : " with ",
+						 sl_fit_name(s, c));
+	if (instead->block_bytes)
+		snprintf(freed, sizeof(freed), "%s if the %s of request %s%s had been freed before", used ? ", or" : "",
+			 SL_SIZE(instead->block_bytes), SL_NUMBER(instead->block_request),
+			 LINE_OF(s->recording, instead->block_at));
+	else if (!used)
+		snprintf(tried, sizeof(tried), " with no setting that was tried, and not by an earlier end of one of %u blocks",
+			 instead->tried);
+	sl_terminal_line(to, 0, 4, "it ended out of memory: request %s, of %s%s", SL_NUMBER(instead->request),
+			 SL_SIZE(instead->bytes), LINE_OF(s->recording, instead->at));
+	sl_terminal_line(to, 2, 4, "on the recorded device it would have been granted%s%s%s", with, freed, tried);
 }
 
 static void put_note(void *context, const char *text)
 {
-	(void)context;
-	sl_escape_print(stdout, "%s\n", text);
+	sl_terminal_line(context, 0, 4, "%s", text);
 }
 
-static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_instead *instead, bool of_allocator)
+/* Prints what the verdicts are of, and what they leave out. */
+static void put_origin(const struct sl_fit_subject *s, bool of_allocator, struct sl_terminal *to)
 {
 	const struct sl_fit_recording *r = s->recording;
-	char why[120];
+	char rules[60] = "", exact[100] = "";
 
-	if (r->window)
-		sl_escape_print(stdout, "%s  device %d", sl_stacks_program(&r->trace->header), r->device);
-	else
-		sl_escape_print(stdout, "%s  device %d  PyTorch %u.%u", r->session, r->device, r->release / 100, r->release % 100);
-	if (r->window && s->answers)
-		sl_escape_print(stdout, "  by the rules of PyTorch %u.%u", r->release / 100, r->release % 100);
-	sl_escape_print(stdout, "  %s requests\n", SL_NUMBER(r->requests));
-	if (!s->answers) {
-		sl_escape_print(stdout, "no verdict: %s\n", sl_fit_why(s, why, sizeof(why)));
-		return;
-	}
-	sl_escape_print(stdout, "the replay reproduces the recorded run exactly (%s events)\n", SL_NUMBER(s->check.compared));
-	sl_fit_notes(s, of_allocator || r->window, put_note, NULL);
-	if (r->reserved_start)
-		sl_escape_print(
-			stdout,
-			"%s were reserved before the window, part of it may be cache: work before it may have needed more\n",
-			SL_SIZE(r->reserved_start));
-	if (r->window)
-		sl_escape_print(stdout, "sizes are PyTorch's allocator's" SL_FIT_CARD "\n");
-	sl_escape_print(stdout, "\n  %-63s %*s %10s",
-			of_allocator || r->window ? "settings; sizes are the allocator's" : "settings; sizes are the device's",
-			SPAN_WIDTH(s),
-			!r->window ? "always fits"
-			: r->ooms  ? "gets past it from"
-				   : "smallest that fits",
-			r->window && r->ooms ? "unlimited" : "reserved");
-	for (unsigned i = 0; i < s->capacity_count; i++)
-		sl_escape_print(stdout, " %10s", SL_SIZE(s->capacities[i]));
-	putchar('\n');
-	for (unsigned c = 0; c < s->choice_count; c++)
-		put_row(s, c);
-	put_failures(s);
-	put_best(s);
-	put_instead(s, instead);
+	if (r->release)
+		snprintf(rules, sizeof(rules), "%s PyTorch %u.%u,", r->window ? " by the rules of" : "", r->release / 100,
+			 r->release % 100);
+	if (s->answers)
+		snprintf(exact, sizeof(exact), ": the replay reproduces the recorded run exactly (%s events)",
+			 SL_NUMBER(s->check.compared));
+	sl_terminal_line(to, 0, 4, "of %s, device %d,%s %s requests%s",
+			 r->window ? sl_stacks_program(&r->trace->header) : r->session, r->device, rules, SL_NUMBER(r->requests),
+			 exact);
+	if (s->answers)
+		sl_fit_notes(s, of_allocator, put_note, to);
+	if (s->answers && r->reserved_start)
+		sl_terminal_line(to, 0, 4,
+				 "%s were reserved before the window, part of it may be cache: work before it may have needed more",
+				 SL_SIZE(r->reserved_start));
+	if (s->answers)
+		sl_terminal_line(to, 0, 4,
+				 r->window	? "sizes are PyTorch's allocator's" SL_FIT_CARD
+				 : of_allocator ? "sizes are PyTorch's allocator's"
+						: "sizes are the device's; PyTorch's: what its allocator reserves without a limit, "
+						  "part of which it gives back when it must");
 }
 
-static void put_drivers(const struct sl_fit_process *p, const char *session, const struct sl_fit_question *question)
+static void put_subject(const struct sl_fit_result *result, unsigned index, struct sl_terminal *to)
+{
+	const struct sl_fit_subject *s = &result->subjects[index];
+	bool of_allocator = result->question->of_allocator || s->recording->window;
+	char why[120], always[SL_FORMAT_SPAN_BYTES];
+	struct verdicts verdicts = {0};
+	const char *need;
+
+	if (!s->answers) {
+		sl_terminal_head(to, SL_COLOUR_YELLOW, "NO VERDICT", "%s", sl_fit_why(s, why, sizeof(why)));
+	} else {
+		need = always_of(always, s, &s->answers[0]);
+		for (unsigned i = 0; i < s->capacity_count; i++)
+			add_verdict(&verdicts, s->answers[0].ambiguous[i] ? SL_FIT_UNKNOWN : s->answers[0].at[i].verdict,
+				    s->capacities[i]);
+		put_head(to, &verdicts, strcmp(need, "unknown") && !s->recording->ooms ? need : NULL);
+	}
+	if (result->need)
+		sl_terminal_line(to, 0, 9, "  need   %s", result->need);
+	if (s->answers) {
+		putchar('\n');
+		put_table(s, of_allocator, to);
+		put_failures(s, to);
+		put_best(s, to);
+		put_instead(s, &result->insteads[index], to);
+		if (result->layout && result->insteads[index].known)
+			sl_fit_picture_print(s->recording, &result->insteads[index].picture, to);
+	}
+	putchar('\n');
+	put_origin(s, of_allocator, to);
+}
+
+static void put_driver(const struct sl_fit_driver *driver, const char *session, const struct sl_fit_question *question,
+		       const struct sl_terminal *to)
 {
 	static const char *const words[] = {[SL_FIT_FITS] = "fits", [SL_FIT_FAILS] = "no", [SL_FIT_UNKNOWN] = "unknown"};
+	struct sl_cells table = {.columns = "rlw"};
+	struct verdicts verdicts = {0};
 	char why[120];
 
-	for (unsigned i = 0; i < p->driver_count; i++) {
-		sl_escape_print(stdout, "%s  device %d  without PyTorch's allocator: %s live at most%s\n", session,
-				p->drivers[i].device, SL_SIZE(p->drivers[i].peak_bytes),
-				p->drivers[i].pool ? ", a lower bound: the driver's pool keeps more" : ", and its context");
-		for (unsigned k = 0; !question->of_allocator && k < question->capacity_count; k++) {
-			const char *word = words[sl_fit_judge_driver(&p->drivers[i], question->capacities[k], why, sizeof(why))];
+	for (unsigned k = 0; !question->of_allocator && k < question->capacity_count; k++) {
+		enum sl_fit_verdict verdict = sl_fit_judge_driver(driver, question->capacities[k], why, sizeof(why));
 
-			sl_escape_print(stdout, "  %10s  %s: %s\n", SL_SIZE(question->capacities[k]), word, why);
-		}
+		add_verdict(&verdicts, verdict, question->capacities[k]);
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", SL_SIZE(question->capacities[k]));
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", words[verdict]);
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", why);
 	}
+	if (table.cell.count)
+		put_head(to, &verdicts, NULL);
+	sl_cells_print(&table, to, 2);
+	sl_terminal_line(to, 0, 4, "of %s, device %d, without PyTorch's allocator: %s live at most%s", session, driver->device,
+			 SL_SIZE(driver->peak_bytes),
+			 driver->pool ? ", a lower bound: the driver's pool keeps more" : ", and its context");
 }
 
 void sl_fit_print(const struct sl_fit_result *result)
 {
-	if (result->vary) {
+	struct sl_terminal to = sl_terminal_here();
+	bool any = result->vary;
+
+	if (result->vary)
 		sl_fit_vary_print(result);
-		putchar('\n');
-	}
-	for (unsigned i = 0; i < result->subject_count; i++) {
-		if (i)
+	for (unsigned i = 0; i < result->subject_count; i++, any = true) {
+		if (any)
 			putchar('\n');
-		put_subject(&result->subjects[i], &result->insteads[i], result->question->of_allocator);
+		put_subject(result, i, &to);
 	}
 	for (unsigned p = 0; p < result->process_count; p++)
-		put_drivers(&result->processes[p], result->sessions[p], result->question);
+		for (unsigned i = 0; i < result->processes[p].driver_count; i++, any = true) {
+			if (any)
+				putchar('\n');
+			put_driver(&result->processes[p].drivers[i], result->sessions[p], result->question, &to);
+		}
 }
 
 /* --- for programs ------------------------------------------------------------------------------------------ */

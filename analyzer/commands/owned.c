@@ -14,7 +14,7 @@
 /* The names from the root to a site. */
 struct path {
 	struct sl_arena arena; /* holds the names */
-	const char *names[SL_STACK_MAX + 2];
+	const char *names[SL_STACK_MAX + 3];
 	unsigned count;
 };
 
@@ -83,6 +83,23 @@ static const char *group_of(struct sl_arena *arena, struct sl_process *process, 
 	}
 }
 
+/*
+ * Of a library's frames those between the program's own are left out, and of the innermost ones those between the first and the
+ * last.  Frames are innermost first.
+ */
+static unsigned fold_libraries(struct sl_stack_frame *frames, unsigned count)
+{
+	unsigned inner = 0, kept = 0;
+
+	while (inner < count && !frames[inner].own)
+		inner++;
+	for (unsigned i = 0; i < count; i++)
+		if (frames[i].own || !i || (i + 1 == inner && inner < count && !sl_place_is_wrapper(&frames[i])) ||
+		    (inner == count && i + 1 == count))
+			frames[kept++] = frames[i];
+	return kept;
+}
+
 static void follow_path(struct path *path, struct sl_process *process, const struct sl_site *site, const struct sl_owned_how *how)
 {
 	struct sl_stack_frame stack[SL_STACK_MAX];
@@ -90,12 +107,18 @@ static void follow_path(struct path *path, struct sl_process *process, const str
 	const char *group = group_of(&path->arena, process, site, stack, count, how->by);
 
 	path->count = 0;
+	if (how->parted)
+		path->names[path->count++] = sl_arena_printf(&path->arena, "device %d", site->device);
 	if (group)
 		path->names[path->count++] = group;
 	if (!how->all_frames)
 		count = sl_stacks_fold(stack, count);
-	for (unsigned i = count; i--;)
-		path->names[path->count++] = described(&path->arena, &stack[i]);
+	if (how->folded)
+		count = fold_libraries(stack, count);
+	for (unsigned i = count; i--;) {
+		path->names[path->count] = described(&path->arena, &stack[i]);
+		path->count += !how->folded || !group || strcmp(path->names[path->count], group) != 0; /* a place is told once */
+	}
 	if (!count)
 		path->names[path->count++] = sl_model_library(process->model, site);
 	if (process->model->snapshot && path->count == 2 && !strcmp(path->names[0], path->names[1]))
@@ -109,16 +132,22 @@ static void add_rest(struct sl_owners *owners, struct sl_process *process, const
 	uint64_t bytes;
 	const char *name =
 		how->at_peak ? sl_model_rest_at_peak(process->model, device, &bytes) : sl_model_unused(&device->torch, &bytes);
-	const char *names[2] = {how->by == SL_BY_RANK	  ? name_rank(&arena, process)
-				: how->by == SL_BY_DEVICE ? name_device(&arena, process, device->device)
-							  : sl_roles_name(SL_ROLE_CACHE)};
-	unsigned skipped = how->by != SL_BY_RANK && how->by != SL_BY_DEVICE && how->by != SL_BY_ROLE, count;
+	const char *names[3];
+	unsigned levels = 0, count;
 	struct sl_rest rests[SL_RESTS_MAX];
 
 	count = sl_model_rests(process->model, how->at_peak ? &device->torch_at_peak : &device->torch, name, bytes, rests);
+	if (how->parted)
+		names[levels++] = sl_arena_printf(&arena, "device %d", device->device);
+	if (how->by == SL_BY_DEVICE)
+		names[levels++] = name_device(&arena, process, device->device);
+	if (how->by == SL_BY_RANK)
+		names[levels++] = name_rank(&arena, process);
+	else if (how->by == SL_BY_ROLE)
+		names[levels++] = sl_roles_name(SL_ROLE_CACHE);
 	for (unsigned i = 0; i < count; i++) {
-		names[1] = rests[i].name;
-		sl_owners_add(owners, names + skipped, 2 - skipped, rests[i].bytes, 0);
+		names[levels] = rests[i].name;
+		sl_owners_add(owners, names, levels + 1, rests[i].bytes, 0);
 	}
 	sl_arena_free(&arena);
 }
@@ -177,9 +206,8 @@ static void add_named(struct sl_owned *owned, struct sl_process *process, const 
 		if (!shows(process, site, how))
 			continue;
 		follow_path(&path, process, site, how);
-		path.names[0] = sl_defs_text(model->defs, model->called.item[named->called].text);
-		if (!path.names[0]) /* missing in a damaged trace */
-			path.names[0] = "?";
+		path.names[how->parted] = /* missing in a damaged trace */
+			sl_defs_text(model->defs, model->called.item[named->called].text) ?: "?";
 		sl_owners_add(&owned->owners, path.names, path.count, named->bytes, named->blocks);
 		sl_arena_reset(&path.arena);
 	}
@@ -204,7 +232,7 @@ static void add_held(struct sl_owned *owned, struct sl_process *process, const s
 		if (one->look != model->look || !text || !sl_held_by_read(text, &holder) || !sl_owners_shows(process, site))
 			continue;
 		follow_path(&path, process, site, how);
-		path.names[0] = sl_held_by_name(&holder, name, sizeof(name));
+		path.names[how->parted] = sl_held_by_name(&holder, name, sizeof(name));
 		sl_owners_add(&owned->owners, path.names, path.count, one->bytes, one->blocks);
 		model->born[one->site].named_bytes += one->bytes;
 		model->born[one->site].named_blocks += one->blocks;
@@ -231,15 +259,15 @@ static void add_workspaces(struct sl_owned *owned, struct sl_process *process, c
 			   const struct sl_owned_how *how, struct path *path, struct sl_born *held)
 {
 	struct sl_born taken = sl_roles_workspaces(process, site, how->at_peak);
-	const char *role = path->names[0];
+	const char *role = path->names[how->parted];
 	uint64_t made = taken.blocks < site->total_blocks ? taken.blocks : site->total_blocks;
 	uint32_t at, from;
 
 	if (!taken.bytes)
 		return;
-	path->names[0] = sl_roles_name(SL_ROLE_WORKSPACE);
+	path->names[how->parted] = sl_roles_name(SL_ROLE_WORKSPACE);
 	at = sl_owners_add(&owned->owners, path->names, how->lives ? 1 : path->count, taken.bytes, taken.blocks);
-	path->names[0] = role;
+	path->names[how->parted] = role;
 	held->bytes -= taken.bytes;
 	held->blocks -= taken.blocks < held->blocks ? taken.blocks : held->blocks;
 	if (!how->lives)

@@ -52,7 +52,8 @@ static const struct sl_option table[] = {
 	 SL_TO_TEXT(entries)},
 	{"--depth", 0, "N", "levels that tree prints (default: 40)", SL_TO_COUNT(depth, 1, INT_MAX)},
 	{"--min", 0, "SIZE", "smallest share that tree prints (default: 1/200 of the total; with --json 0)", SL_TO_SIZE(min)},
-	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi and the C library too", SL_TO_FLAG(how.all_frames)},
+	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi, the C library and all of libraries too, each on a line",
+	 SL_TO_FLAG(how.all_frames)},
 	{"--json", 0, NULL,
 	 "for programs, at most 16 kB (schemas/tree.schema.json); the rest is counted. Of --entries: an "
 	 "object a line",
@@ -70,41 +71,49 @@ static bool has_moment_of_kind(const struct options *options)
 	return options->how.kind && options->how.kind != SL_KIND_block && !options->how.between && options->at.kind == SL_WHEN_PEAK;
 }
 
-/* Prints the headline: which processes at which moment. */
-static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count,
-			const struct options *options)
+/* In words: at which moment. */
+static const char *moment_of(char out[200], const struct sl_report *report, const struct sl_process *only,
+			     const struct options *options)
 {
 	static const char *const words[] = {[SL_WHEN_PEAK] = "peak", [SL_WHEN_END] = "end"};
 	uint64_t begin = report->started_unix_ns, at = options->pipeline.until_unix_ns;
-	char text[SL_FORMAT_BYTES];
+	const char *after = SL_SPAN(at > begin ? at - begin : 0);
 
-	if (only)
-		sl_escape_print(stdout, "  %s", sl_process_who(text, only));
-	else
-		sl_escape_print(stdout, "  %u processes together", count);
 	if (options->how.between)
-		sl_escape_print(stdout, ", born after %s and still held at %s\n", options->span[0].text, options->span[1].text);
+		snprintf(out, 200, "born after %.80s and still held at %.80s", options->span[0].text, options->span[1].text);
 	else if (options->how.by == SL_BY_HOLDER)
-		fputs(", when Python told of most\n", stdout);
+		return "when Python told of most";
 	else if (has_moment_of_kind(options))
-		sl_escape_print(stdout, ", at %s, the peak of that kind%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
-				only && sl_devices_held(only) < 2 ? "" : " on one device");
+		snprintf(out, 200, "at %s, the peak of that kind%s", after,
+			 only && sl_devices_held(only) < 2 ? "" : " on one device");
 	else if (options->at.kind == SL_WHEN_PEAK && only && !sl_window_shows(only))
-		fputs(", the state at its end\n", stdout);
+		return "the state at its end";
 	else if (options->at.kind == SL_WHEN_PEAK && only && sl_devices_held(only) > 1)
-		sl_escape_print(stdout,
-				options->how.at_peak ? ", each of %u devices at its own peak\n"
-						     : ", at the peak of the fullest of %u devices\n",
-				sl_devices_held(only));
+		snprintf(out, 200,
+			 options->how.at_peak ? "each of %u devices at its own peak" : "at the peak of the fullest of %u devices",
+			 sl_devices_held(only));
 	else if (options->at.kind == SL_WHEN_END && only && only->trace->status == SL_STATUS_RUNNING)
-		fputs(", now\n", stdout);
+		return "now";
 	else if (options->at.kind <= SL_WHEN_END)
-		sl_escape_print(stdout, ", %s %s\n", only ? "at its" : "each at its own", words[options->at.kind]);
+		snprintf(out, 200, "%s %s", only ? "at its" : "each at its own", words[options->at.kind]);
 	else
-		sl_escape_print(stdout, ", at %s%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
-				options->at.kind != SL_WHEN_OOM ? ""
-				: options->got_over		? ", out of memory, but got over"
-								: ", out of memory");
+		snprintf(out, 200, "at %s%s", after,
+			 options->at.kind != SL_WHEN_OOM ? ""
+			 : options->got_over		 ? ", out of memory, but got over"
+							 : ", out of memory");
+	return out;
+}
+
+/* Prints the headline: how much, which processes, at which moment.  Memory of several devices is not added up. */
+static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count, uint64_t bytes,
+			const struct options *options, const struct sl_terminal *to)
+{
+	char moment[200], many[40];
+	bool several = only && sl_devices_held(only) > 1;
+
+	snprintf(many, sizeof(many), "%u processes together", count);
+	sl_terminal_line(to, 0, 4, "%s%s%s, %s", several ? "" : SL_SIZE(bytes), several ? "" : "  ", only ? SL_WHO(only) : many,
+			 moment_of(moment, report, only, options));
 }
 
 static const char *const by_names[] = {"library", "stack",    "label", "thread", "rank",  "place",
@@ -133,22 +142,24 @@ static bool put_json(const struct sl_report *report, const struct sl_owned *owne
 	return sl_tree_json_put(&owned->owners, &what);
 }
 
-static void put(const struct sl_owned *owned, const struct options *options)
+static void put(const struct sl_owned *owned, const struct options *options, const struct sl_terminal *to)
 {
 	const struct sl_tree_text how = {.depth = options->depth,
 					 .min = options->min,
 					 .lives = options->how.lives ? owned->lives.item : NULL,
 					 .by = by_names[options->how.by],
 					 .until = options->pipeline.until_unix_ns,
-					 .ascii = sl_terminal_style().ascii};
+					 .parted = options->how.parted,
+					 .folded = options->how.folded};
 
-	(options->table ? sl_tree_print_table : sl_tree_print)(&owned->owners, &how);
+	(options->table ? sl_tree_print_table : sl_tree_print)(&owned->owners, &how, to);
 }
 
 /* False: the answer could not be written. */
-static bool print(struct sl_report *report, const struct options *options, const char *verb)
+static bool print(struct sl_report *report, struct options *options, const char *verb)
 {
 	struct sl_owned owned = {0};
+	struct sl_terminal to = sl_terminal_here();
 	const struct sl_process *only = NULL;
 	unsigned count = 0;
 	bool fine = true;
@@ -156,10 +167,14 @@ static bool print(struct sl_report *report, const struct options *options, const
 	sl_owners_init(&owned.owners);
 	for (unsigned i = 0; i < report->process_count; i++)
 		if (!report->processes[i].gone) {
-			sl_owned_add(&owned, &report->processes[i], &options->how);
 			only = &report->processes[i];
 			count++;
 		}
+	options->how.folded = !options->json && !options->how.all_frames && !strcmp(verb, "tree");
+	options->how.parted = options->how.folded && count == 1 && sl_devices_held(only) > 1 && options->how.by != SL_BY_DEVICE;
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (!report->processes[i].gone)
+			sl_owned_add(&owned, &report->processes[i], &options->how);
 	sl_owned_sort(&owned, &options->how);
 	if (options->json) {
 		fine = put_json(report, &owned, options, count);
@@ -172,9 +187,8 @@ static bool print(struct sl_report *report, const struct options *options, const
 		sl_tree_print_flame(&owned.owners);
 	} else {
 		sl_dry_head(stdout, sl_dry_report(report));
-		sl_escape_print(stdout, "%10s", SL_SIZE(owned.owners.share.item[0].bytes));
-		put_instant(report, count > 1 ? NULL : only, count, options);
-		put(&owned, options);
+		put_instant(report, count > 1 ? NULL : only, count, owned.owners.share.item[0].bytes, options, &to);
+		put(&owned, options, &to);
 	}
 	sl_owners_free(&owned.owners);
 	free(owned.lives.item);

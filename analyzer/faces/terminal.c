@@ -11,6 +11,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/spark.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/faces/faces.h"
 
 #define TEXT	    9 /* column of the sentences behind a label */
@@ -33,24 +34,9 @@ struct page {
 static const char *const red = "\033[1;31m", *const yellow = "\033[1;33m", *const green = "\033[1;32m", *const cyan = "\033[36m",
 			 *const dim = "\033[2m";
 
-static bool begins(unsigned char c)
-{
-	return (c & 0xc0) != 0x80;
-}
-
-/* Columns that `bytes` of a text take, counted in code points. */
-static unsigned columns_of(const char *text, size_t bytes)
-{
-	unsigned columns = 0;
-
-	for (size_t i = 0; i < bytes && text[i]; i++)
-		columns += begins((unsigned char)text[i]);
-	return columns;
-}
-
 static unsigned width_of(const char *text)
 {
-	return columns_of(text, strlen(text));
+	return sl_terminal_width(text, strlen(text));
 }
 
 static void replace_wide(char *text)
@@ -97,43 +83,14 @@ static void put_blank(struct page *page)
 		fputc('\n', page->out);
 }
 
-/* True: a word that is a number ends there. */
-static bool ends_number(const char *text, size_t at)
-{
-	size_t from = at;
-
-	while (from && (isdigit((unsigned char)text[from - 1]) || text[from - 1] == '.'))
-		from--;
-	return from < at && (!from || text[from - 1] == ' ');
-}
-
-/*
- * Bytes of the text that fit into `room` columns.  It is cut at a space, but not inside "12 MiB" or "10 307"; a word that is
- * longer than the room is cut where the room ends.
- */
-static size_t bytes_fitting(const char *text, unsigned room)
-{
-	size_t at = 0, space = 0;
-	unsigned columns = 0;
-
-	for (; text[at]; at++) {
-		if (begins((unsigned char)text[at]) && ++columns > room)
-			return space ? space : at;
-		if (text[at] == ' ' && at && text[at - 1] != ' ' &&
-		    !(ends_number(text, at) && isalnum((unsigned char)text[at + 1])))
-			space = at;
-	}
-	return at;
-}
-
 /* Prints the text from column `column` on, and goes on in further lines at `hang`. */
 static unsigned put_wrapped(struct page *page, const char *text, unsigned column, unsigned hang)
 {
 	for (;;) {
-		size_t size = bytes_fitting(text, column < page->columns ? page->columns - column : 1);
+		size_t size = sl_terminal_fitting(text, column < page->columns ? page->columns - column : 1);
 
 		put_part(page, text, size, NULL);
-		column += columns_of(text, size);
+		column += sl_terminal_width(text, size);
 		text += size;
 		text += strspn(text, " ");
 		if (!*text)
@@ -155,7 +112,7 @@ static unsigned put_cut(struct page *page, const char *text, unsigned room)
 		return width;
 	}
 	for (; text[at] && columns + 1 < room; columns++)
-		for (at++; text[at] && !begins((unsigned char)text[at]); at++)
+		for (at++; ((unsigned char)text[at] & 0xc0) == 0x80; at++)
 			;
 	put_part(page, text, at, NULL);
 	put(page, page->style->ascii ? "~" : "…");
@@ -274,7 +231,7 @@ static void put_label(struct page *page, const struct sl_answer *answer, enum sl
 		size_t first;
 
 		text += *text == '\n';
-		first = bytes_fitting(text, column + 1 < page->columns ? page->columns - column - 1 : 1);
+		first = sl_terminal_fitting(text, column + 1 < page->columns ? page->columns - column - 1 : 1);
 		if (i && (own || (text[first] && text[first] != ' '))) { /* "58 more" does not fit, nor is it cut */
 			fputc('\n', page->out);
 			put_spaces(page, TEXT);
@@ -518,7 +475,7 @@ static void put_also(struct page *page, const struct sl_answers *answers)
 static void put_command(struct page *page, const char *command)
 {
 	while (7 + width_of(command) > page->columns) {
-		size_t size = bytes_fitting(command, page->columns - 9);
+		size_t size = sl_terminal_fitting(command, page->columns - 9);
 
 		if (command[size] != ' ')
 			break;

@@ -5,6 +5,7 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/report/dry.h"
 
 #define SUMMARY_MAX_BYTES (1000 << 10)
@@ -29,36 +30,79 @@ static const char *path_inside(const struct sl_ci_reports *forms, const struct s
 	return path;
 }
 
-bool sl_ci_reports_text(const struct sl_ci_reports *forms, FILE *out)
+static bool is_same(const struct sl_outcome *a, const struct sl_outcome *b)
+{
+	return !strcmp(a->rule, b->rule) && !strcmp(a->message, b->message) && a->fails == b->fails;
+}
+
+/* How often the outcome is there; 0: it was there before. */
+static unsigned times_of(const struct sl_outcomes *outcomes, size_t at)
+{
+	unsigned times = 0;
+
+	for (size_t i = 0; i < outcomes->list.count; i++) {
+		bool same = is_same(&outcomes->list.item[i], &outcomes->list.item[at]);
+
+		if (same && i < at)
+			return 0;
+		times += same;
+	}
+	return times;
+}
+
+static void put_outcome(struct sl_cells *table, const struct sl_outcome *o, unsigned times)
+{
+	char many[32] = "";
+
+	const char *word = o->fails ? "FAIL" : o->level == SL_LEVEL_PASS ? "ok" : o->level == SL_LEVEL_UNKNOWN ? "unknown" : "note";
+
+	sl_cells_put(table,
+		     o->fails			    ? SL_COLOUR_RED
+		     : o->level == SL_LEVEL_UNKNOWN ? SL_COLOUR_YELLOW
+		     : o->level == SL_LEVEL_PASS    ? SL_COLOUR_GREEN
+						    : SL_COLOUR_NONE,
+		     "%-7s", word);
+	sl_cells_put(table, SL_COLOUR_NONE, "%-15s", o->rule);
+	if (times > 1)
+		snprintf(many, sizeof(many), " (%u times)", times);
+	sl_cells_put(table, SL_COLOUR_NONE, "%s%s", o->message, many);
+}
+
+bool sl_ci_reports_text(const struct sl_ci_reports *forms, const struct sl_terminal *to)
 {
 	const struct sl_outcomes *outcomes = forms->outcomes;
-	unsigned asked = 0, beside = 0;
-	char names[256];
+	struct sl_cells table = {.columns = "llw"};
+	unsigned counts[3] = {0};
+	char names[256], unknown[40] = "", more[100] = "";
 
-	sl_dry_head(out, forms->measures->dry);
-	for (unsigned pass = 0; pass < 2; pass++)
+	for (unsigned pass = 0; pass < 3; pass++) /* what fails, what was asked for, what was not */
 		for (size_t i = 0; i < outcomes->list.count; i++) {
 			const struct sl_outcome *o = &outcomes->list.item[i];
-			bool passed = o->level == SL_LEVEL_PASS;
 
-			if (o->fails == (pass == 1))
-				continue;
-			*(o->fails || o->level <= SL_LEVEL_UNKNOWN ? &asked : &beside) += 1;
-			sl_escape_print(out, "%-8s %-16s ", o->fails ? "FAIL" : passed ? "ok" : sl_level_names[o->level], o->rule);
-			sl_escape_put(out, SL_ESCAPE_LINE, o->message);
-			fputc('\n', out);
+			unsigned times = pass == (o->fails ? 0 : o->level <= SL_LEVEL_UNKNOWN ? 1 : 2) ? times_of(outcomes, i) : 0;
+
+			counts[pass] += times != 0;
+			if (times)
+				put_outcome(&table, o, times);
 		}
-	sl_escape_print(out, "%u of %u failed", outcomes->failures, asked);
 	if (outcomes->unknown)
-		sl_escape_print(out, ", %u unknown", outcomes->unknown);
-	if (beside)
-		sl_escape_print(out, ", %u findings beyond your limits (--fail-on shows and fails on them)", beside);
+		snprintf(unknown, sizeof(unknown), ", %u unknown", outcomes->unknown);
+	if (counts[2])
+		snprintf(more, sizeof(more), ", %u finding%s beyond your limits (--fail-on shows and fails on them)", counts[2],
+			 counts[2] == 1 ? "" : "s");
+	sl_dry_head(to->out, forms->measures->dry);
+	sl_terminal_head(to,
+			 outcomes->failures  ? SL_COLOUR_RED
+			 : outcomes->unknown ? SL_COLOUR_YELLOW
+					     : SL_COLOUR_GREEN,
+			 outcomes->failures ? "FAILED" : "OK", "%u of %u failed%s%s", counts[0], counts[0] + counts[1], unknown,
+			 more);
+	sl_cells_print(&table, to, 0);
 	sl_limits_describe(forms->limits, names, sizeof(names));
-	sl_escape_print(out, "; asked: %s%s%s", names, forms->config ? "; limits: " : "", forms->config ? forms->config : "");
+	sl_terminal_line(to, 0, 4, "asked: %s%s%s", names, forms->config ? "; limits: " : "", forms->config ?: "");
 	if (forms->other_runs)
-		sl_escape_print(out, "; %u other run%s here: --run", forms->other_runs, forms->other_runs == 1 ? "" : "s");
-	fputc('\n', out);
-	return !ferror(out);
+		sl_terminal_line(to, 0, 4, "%u other run%s here: --run", forms->other_runs, forms->other_runs == 1 ? "" : "s");
+	return !ferror(to->out);
 }
 
 bool sl_ci_reports_json(const struct sl_ci_reports *forms, FILE *out)

@@ -324,7 +324,8 @@ struct sl_ci_reports {
 	unsigned other_runs; /* that lie there too, and were not read */
 };
 
-bool sl_ci_reports_text(const struct sl_ci_reports *forms, FILE *out);
+struct sl_terminal;
+bool sl_ci_reports_text(const struct sl_ci_reports *forms, const struct sl_terminal *to);
 bool sl_ci_reports_json(const struct sl_ci_reports *forms, FILE *out);
 
 /* The part of JUnit XML that Jenkins, GitLab and Azure all read: a test case for each outcome. */

@@ -108,7 +108,7 @@ static bool is_constructor(const struct sl_stack_frame *frame)
 	return strlen(last + 1) == size && !strncmp(last + 1, before + 1, size);
 }
 
-static bool is_wrapper(const struct sl_stack_frame *frame)
+bool sl_place_is_wrapper(const struct sl_stack_frame *frame)
 {
 	static const char *const names[] = {"wrapper",	 "wrapped",    "_wrapper",	    "inner",
 					    "decorated", "_call_impl", "_wrapped_call_impl"};
@@ -134,7 +134,7 @@ static bool is_entry(const struct sl_stack_frame *frame)
 static bool is_called_back(const struct sl_stack_frame *inner, const struct sl_stack_frame *outer)
 {
 	for (const struct sl_stack_frame *frame = inner + 1; frame < outer; frame++)
-		if (frame->python && !frame->own && frame->file && !is_wrapper(frame) && !strstr(frame->file, "/torch/") &&
+		if (frame->python && !frame->own && frame->file && !sl_place_is_wrapper(frame) && !strstr(frame->file, "/torch/") &&
 		    strstr(frame->file, "-packages/"))
 			return true;
 	return false;
@@ -149,7 +149,7 @@ static unsigned frames_of(const struct sl_stack_frame *frames, unsigned count, b
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t function;
 
-		if (!(bare ? frames[i].bare : frames[i].own) || (used && is_wrapper(&frames[i])) || is_entry(&frames[i]))
+		if (!(bare ? frames[i].bare : frames[i].own) || (used && sl_place_is_wrapper(&frames[i])) || is_entry(&frames[i]))
 			continue;
 		function = function_of(&frames[i]);
 		for (unsigned k = 0; k < used; k++)

@@ -68,3 +68,5 @@ unsigned sl_place_shared(const struct sl_chain *a, const struct sl_chain *b);
  */
 size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size);
 uint64_t sl_place_hash(const char *text);
+/* `wrapper`, `_call_impl`: a function that only calls another. */
+bool sl_place_is_wrapper(const struct sl_stack_frame *frame);

@@ -339,7 +339,7 @@ class Gate(unittest.TestCase):
         return traces
 
     def ask(self, *command, status=0):
-        done = subprocess.run([ANALYZE, *command], env=self.clean, cwd=self.folder, capture_output=True, text=True)
+        done = subprocess.run([ANALYZE, *command], env={"COLUMNS": "200", **self.clean}, cwd=self.folder, capture_output=True, text=True)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
 

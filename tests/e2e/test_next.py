@@ -100,11 +100,11 @@ class Next(unittest.TestCase):
             (step, _), = self.pasted(run.traces).items()
             self.assertRegex(step, r"^stormlog-analyze tree --at peak ")
             tree = subprocess.run([e2e.ANALYZE, "tree", "--at", "oom", run.traces], capture_output=True, text=True).stdout
-            self.assertRegex(tree, r"^ +600 MiB  pid \d+, at .*, out of memory, but got over\n")
+            self.assertRegex(tree, r"^600 MiB  pid \d+, at .*, out of memory, but got over\n")
         with e2e.script("alloc=600", "try=500", "free", "try=500", "alloc=50", "sampled", "try=450", SIM_VRAM="1G") as run:
             (step, tree), = self.pasted(run.traces).items()
             self.assertRegex(step, r"^stormlog-analyze tree --at oom ")
-            self.assertRegex(tree, r"^ +550 MiB  pid \d+, at .*, out of memory\n")
+            self.assertRegex(tree, r"^550 MiB  pid \d+, at .*, out of memory\n")
             page = run.page()
             if page:
                 moment, = [moment for moment in page["moments"] if moment["kind"] == "oom"]
@@ -135,8 +135,8 @@ class Next(unittest.TestCase):
         with self.program(PINNED) as run:
             (step, tree), = self.pasted(run.traces).items()
         self.assertIn("tree --kind host_pinned", step)
-        self.assertRegex(tree, r"^ +120 MiB  pid \d+, at \d+ ms, the peak of that kind\n")
-        self.assertRegex(tree, r"120 MiB 100.0% +40  .*program\.py:12")
+        self.assertRegex(tree, r"^120 MiB  pid \d+, at \d+ ms, the peak of that kind\n")
+        self.assertRegex(tree, r"120 MiB  100.0% +40  .*program\.py:12")
 
     def test_of_managed_memory_alone(self):
         with self.program(MANAGED) as run:
@@ -175,7 +175,7 @@ class Next(unittest.TestCase):
         older, = re.findall(r"^note   other run here: (--run \S+) ", screen, re.M)
         (step, tree), = self.pasted(*older.split(), "several").items()
         self.assertIn(older, step)
-        self.assertRegex(tree, r"^ +120 MiB  pid \d+, at \d+ ms, the peak of that kind\n")
+        self.assertRegex(tree, r"^120 MiB  pid \d+, at \d+ ms, the peak of that kind\n")
 
     def test_of_ranks_that_were_launched_without_a_job_id(self):
         code = "import ctypes; ctypes.CDLL('libcudart.so.12').cudaFree(None)"

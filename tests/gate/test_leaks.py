@@ -393,7 +393,7 @@ for i in range(80):
             row = dict(zip(said[0].split(), re.split("  +", said[1])))
             self.assertEqual((row["PEAK"], row["LEFT"]), ("24.0 MiB", "12.0 MiB"))
             said = subprocess.run([ANALYZE, "diff", "--all", run.traces, run.traces], capture_output=True, text=True).stdout
-            self.assertRegex(said, r"(?s) peak   24.0 MiB -> 24.0 MiB.*\nLEFT at the end\n.* shared.py:\d+ work.*   12.0 MiB -> 12.0 MiB")
+            self.assertRegex(said, r"(?s) peak +24.0 MiB -> 24.0 MiB.*\nLEFT at the end\n.* shared.py:\d+ work.*  12.0 MiB -> 12.0 MiB")
             said = subprocess.run([ANALYZE, "diff", "--help"], capture_output=True, text=True).stdout
             self.assertRegex(said, r"Peak and hidden are of the device with most, .*\s+together; every other number is of the process with most\.")
 

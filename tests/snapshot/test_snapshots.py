@@ -53,7 +53,7 @@ class Snapshots(unittest.TestCase):
         return path
 
     def run_on(self, *arguments, code=0):
-        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, cwd=self.at.name, env={**os.environ, "TMPDIR": self.at.name})
+        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, cwd=self.at.name, env={**os.environ, "TMPDIR": self.at.name, "COLUMNS": "200"})
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.assertNotRegex(done.stdout, r"\)  +\n|\d\n +\d{3} events")
         return done
@@ -176,7 +176,7 @@ class Snapshots(unittest.TestCase):
         for _ in range(5):
             allocator.alloc(512, made.frames("train.py:20 main"))
         path = self.path(made.snapshot(allocator)[0])
-        said = self.run_on("tree", "--at", "peak", path).stdout
+        said = self.run_on("tree", "--all-frames", "--at", "peak", path).stdout
         self.assertNotRegex(said, "c10::|at::|clone|cfunction|Node::")
         names = [row.strip("│ ├└╴") for row in re.findall(r"(?m)[│├└].*$", said)]
         for outer, inner in (("train.py:7 main", "einsum"), ("einsum", "bmm"), ("train.py:8 main", "empty_memory_format"), ("BmmBackward0", "bmm")):
@@ -250,7 +250,7 @@ class Snapshots(unittest.TestCase):
     def test_fit_has_no_verdict_where_the_file_cannot_tell(self):
         whole, _ = made.snapshot(self.program(), drop=10**9)
         said = self.run_on("fit", self.path(whole)).stdout
-        self.assertIn("no verdict: the file has no window", said)
+        self.assertIn("NO VERDICT   the file has no window", said)
 
     def test_an_out_of_memory_is_told_as_it_was(self):
         allocator = made.Allocator()
