@@ -249,7 +249,7 @@ class Snapshots(unittest.TestCase):
 
     def test_fit_has_no_verdict_where_the_file_cannot_tell(self):
         whole, _ = made.snapshot(self.program(), drop=10**9)
-        said = self.run_on("fit", self.path(whole)).stdout
+        said = self.run_on("fit", self.path(whole), code=1).stdout
         self.assertIn("NO VERDICT   the file has no window", said)
 
     def test_an_out_of_memory_is_told_as_it_was(self):
