@@ -50,8 +50,8 @@ void sl_make_dry(struct sl_make *make)
 	struct sl_dry_read read, size;
 	struct sl_answer *answer;
 	uint64_t early, low, high;
-	bool depends, shape, may;
-	char span[SL_FORMAT_SPAN_BYTES], outside[SL_FORMAT_SPAN_BYTES];
+	bool depends, shape, may, uncounted;
+	char span[SL_FORMAT_SPAN_BYTES], outside[SL_FORMAT_SPAN_BYTES], unknown[400];
 
 	if (!card || sl_dry_ran_out(report) || !sl_dry_need(report, &need) || !need.job)
 		return;
@@ -60,7 +60,8 @@ void sl_make_dry(struct sl_make *make)
 	depends = sl_dry_depends(&need);
 	early = sl_dry_early(report, &read);
 	shape = sl_dry_shape(report, &size);
-	may = depends || early || shape || other || (why && !end);
+	uncounted = sl_dry_uncounted(report, unknown, sizeof(unknown));
+	may = depends || early || shape || uncounted || other || (why && !end);
 	low = need.job + need.low;
 	high = need.job + need.unsure + need.high;
 	answer = sl_answer_add(make->to, may ? SL_WORD_MAY_FIT : SL_WORD_FITS, may ? "dry.may_fit" : "dry.fits");
@@ -76,6 +77,8 @@ void sl_make_dry(struct sl_make *make)
 	sl_answer_figure(answer, "capacity", "bytes", (double)need.capacity);
 	if (other)
 		sl_answer_say(answer, SL_LABEL_WHY, "%s.", other);
+	if (uncounted)
+		sl_answer_say(answer, SL_LABEL_WHY, "%s.", unknown);
 	if (depends)
 		sl_answer_say(answer, SL_LABEL_WHY, "whether that is enough depends on the upper figure.");
 	if (early)

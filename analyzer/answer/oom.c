@@ -190,7 +190,7 @@ static void tell_plain(struct error *e)
 static void tell_took(struct error *e)
 {
 	tell_plain(e);
-	WHY(e, "%s made %s and gave back 0 bytes.", e->at, e->bytes);
+	WHY(e, "%s made %s and gave none of it back.", e->at, e->bytes);
 	sl_answer_say(e->answer, SL_LABEL_OPEN,
 		      "whether that is a leak, what it loads, or one step%s: memory only rose until the error",
 		      e->story->words ? ", or chunks of its own allocator, which may be fragmented" : "");
@@ -718,7 +718,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	if (label && strncmp(label, "step", 4) != 0)
 		sl_answer_say(e.answer, SL_LABEL_NOTE, "it was in %s", label);
 	if (make->report->images.images[process->image].summary)
-		sl_make_next(make, e.answer, "tree --at peak", "who held the peak, line by line");
+		sl_make_next(make, e.answer, "tree --at peak", "the lines that held it");
 	else
 		sl_make_next(make, e.answer,
 			     process->model->snapshot && sl_devices_held(process) > 1 ? "tree --at oom --by device"

@@ -3,9 +3,11 @@
 #include "analyzer/base/format.h"
 #include "analyzer/report/missing.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define NAMES_SHOWN 20 /* of a process */
+#define NOTES_TOLD  16
 
 bool sl_answer_is_windows(const struct sl_report *report)
 {
@@ -37,6 +39,28 @@ static void note_warnings(struct sl_make *make)
 			sl_answers_note(make->to, "%s: %s had not returned", SL_WHO(process), hook ? hook->plain : "a call");
 		}
 	}
+}
+
+/* What the recorders themselves said, each sentence once. */
+static void note_recorders(struct sl_make *make)
+{
+	SL_VECTOR(const char *) told = {0};
+
+	for (unsigned i = 0; i < make->report->process_count; i++) {
+		const struct sl_defs *defs = &make->report->processes[i].trace->defs;
+
+		for (size_t k = 0; k < defs->notes.count && told.count < NOTES_TOLD; k++) {
+			size_t at = 0;
+
+			while (at < told.count && strcmp(told.item[at], defs->notes.item[k]) != 0)
+				at++;
+			if (at < told.count)
+				continue;
+			*SL_PUSH(&told) = defs->notes.item[k];
+			sl_answers_note(make->to, "%s: %s", SL_WHO(&make->report->processes[i]), defs->notes.item[k]);
+		}
+	}
+	free(told.item);
 }
 
 /* What the program itself calls its memory. */
@@ -84,6 +108,7 @@ const struct sl_answers *sl_answer_report(struct sl_report *report)
 		sl_answers_note(make.to, "%s: %s", make.hints.item[i].text, make.hints.item[i].advice ?: "");
 	SL_DROP(&make.hints);
 	note_names(&make);
+	note_recorders(&make);
 	sl_make_ranks(&make);
 	sl_make_devices(&make);
 	note_warnings(&make);

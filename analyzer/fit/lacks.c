@@ -7,7 +7,7 @@ bool sl_fit_lacks_outside(const struct sl_model *model, struct sl_stack stack)
 {
 	const struct sl_module *module = sl_defs_module_at(model->defs, stack.caller);
 
-	return module && module->path && !sl_model_is_cache(sl_stacks_library(model->defs, model->header, stack));
+	return module && !sl_model_is_cache(sl_stacks_library(model->defs, model->header, stack));
 }
 
 bool sl_fit_lacks_device(const struct sl_oom *oom, int device)

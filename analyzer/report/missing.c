@@ -125,13 +125,14 @@ bool sl_missing_newer(const struct sl_trace *trace)
 	return trace->header.unknown_verbs || trace->header.unknown_kinds || trace->unknown_maps || trace->unknown_columns;
 }
 
-/* The notes of agent/symbols/objects.c about libraries whose calls pass by the wrappers. */
-static bool has_hole(const struct sl_trace *trace)
+/* The recorder's note (agent/symbols/objects.c, agent/life/writer.c) of calls that it did not see; NULL: none. */
+static const char *note_of_hole(const struct sl_trace *trace)
 {
 	for (size_t i = 0; i < trace->defs.notes.count; i++)
-		if (!strncmp(trace->defs.notes.item[i], "a library was opened ", 21))
-			return true;
-	return false;
+		if (!strncmp(trace->defs.notes.item[i], "a library was opened ", 21) ||
+		    !strncmp(trace->defs.notes.item[i], "a forked child could not make a trace ", 38))
+			return trace->defs.notes.item[i];
+	return NULL;
 }
 
 void sl_missing_say_newer(const struct sl_trace *trace, bool *said)
@@ -186,8 +187,8 @@ static const char *why_partly(const struct sl_process *process, bool *damaged)
 		return "it was not recorded all the time";
 	if (trace->status == SL_STATUS_RUNNING)
 		return "it still runs";
-	if (has_hole(trace))
-		return "GPU calls of a library may be missing, by the way in which it was opened (RTLD_DEEPBIND or dlmopen)";
+	if (note_of_hole(trace))
+		return note_of_hole(trace);
 	if (sl_missing_newer(trace) || process->model->unknown_hooks)
 		return SL_ABSENT_NEWER;
 	if (process->model->unlooked)

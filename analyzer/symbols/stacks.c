@@ -66,13 +66,13 @@ const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header
 	const struct sl_native_stack *native = sl_defs_native(defs, stack.native);
 	const struct sl_module *module = sl_defs_module_at(defs, stack.caller);
 
-	if (module && module->path && !sl_stacks_passes_on(module->path))
+	if (module && !sl_stacks_passes_on(module->path))
 		return name_of(module);
 	if (!native && stack.caller >> SL_MAPPED_BITS == SL_MAPPED_MOVED)
 		return "a library that is gone"; /* or it was loaded a moment later */
 	for (uint32_t i = 0; native && i < native->count; i++) {
 		module = sl_defs_module_at(defs, native->pcs[i] - 1);
-		if (!module || !module->path || is_bridge(module->path))
+		if (!module || is_bridge(module->path))
 			continue;
 		/* frames beyond the interpreter started the script */
 		return is_interpreter(module->path) ? sl_stacks_program(header) : name_of(module);
@@ -155,7 +155,7 @@ static void add_native(struct out *out, const struct sl_defs *defs, struct sl_sy
 	const struct sl_module *module = sl_defs_module_at(defs, pc);
 	unsigned count = names_of(defs, symbols, module, pc, found);
 
-	if (module && module->path && strstr(module->path, "libstormlog"))
+	if (module && strstr(module->path, "libstormlog"))
 		return;
 	for (unsigned i = 0; i < (count ? count : 1); i++) {
 		struct sl_stack_frame *now = add(out);

@@ -168,11 +168,12 @@ static inline uint64_t sl_defs_address(const struct sl_defs *defs, const struct 
 
 /* Index into modules of the one at the address, or -1. */
 int sl_defs_module(const struct sl_defs *defs, uint64_t address);
-static inline const struct sl_module *sl_defs_module_at(const struct sl_defs *defs, uint64_t address) /* NULL: none */
+static inline const struct sl_module *sl_defs_module_at(const struct sl_defs *defs,
+							uint64_t address) /* NULL: none that has a path */
 {
 	int at = address ? sl_defs_module(defs, address) : -1;
 
-	return at < 0 ? NULL : &defs->modules.item[at];
+	return at < 0 || !defs->modules.item[at].path ? NULL : &defs->modules.item[at];
 }
 
 /* The header map: who was recorded, by what, and what the numbers of its events mean. */

@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Which variable holds each block, as Python tells it in a dry run. The truth is the program: it stores blocks of one size into one
-variable. STORMLOG_DRY_PYTHON names an interpreter with a PyTorch for CUDA; without it the test is skipped."""
+variable. Without the environment of scripts/torch-venv the test is skipped."""
 import os
 import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+import torch_venv
 from dry import Dry
 
-PYTHON = os.environ.get("STORMLOG_DRY_PYTHON")
-if not PYTHON:
-    print("skipped: STORMLOG_DRY_PYTHON names no interpreter with PyTorch")
-    sys.exit(77)
+PYTHON = torch_venv.python("torch")
 KINDS = """
-import collections, functools, threading, types, weakref
+import collections, functools, gc, threading, types, weakref
 import torch
 
 def block(mib=1):
@@ -95,6 +94,7 @@ class Ring:
 def turn():
     ring = Ring()
     ring.me, ring.block = ring, block(3)
+gc.disable()  # else PyTorch's next import may free the ring
 turn()
 
 def wait(ready, go):

@@ -151,7 +151,9 @@ h = torch.randn(2048, 256, device="cuda", requires_grad=True) * 2
 ((h + linear(h)) * 3).sum().backward()
 print(torch.cuda.memory_stats()["allocation.all.allocated"], torch.cuda.max_memory_allocated())
 """
-        self.assertEqual(Dry(PYTHON, "-c", code).out, Dry(PYTHON, "-c", code, options=["--no-values"]).out)
+        computed, not_computed = (list(map(int, Dry(PYTHON, "-c", code, options=options).out.split())) for options in ([], ["--no-values"]))
+        self.assertEqual(computed[0], not_computed[0])
+        self.assertAlmostEqual(computed[1], not_computed[1], delta=4 << 20)  # the thread of backward() frees its last blocks a moment later
 
     def test_lines_that_read_values_are_listed(self):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
@@ -285,7 +287,7 @@ print("end")
         self.assertIn("stormlog: DRY RUN ended: " + why, run.err)
         said = " ".join(run.screen.split())
         self.assertIn("MAY FIT so far ", said)
-        self.assertIn("ran " + why, said)
+        self.assertIn("; " + why, said)
 
     def test_the_job_ends_by_itself_once_memory_has_settled(self):
         for keeps, snapshot, ends in ((0, "", True), (1, "", False), (0, "torch.cuda.memory._record_memory_history(); ", False)):

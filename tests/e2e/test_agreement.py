@@ -3,6 +3,7 @@
 """Every figure that two outputs of a run share is the same in both: for eight seeded runs, PyTorch's allocator, ranks that share devices, the demo.
 
 Longer than other files: each output is compared with each other one."""
+import collections
 import contextlib
 import csv
 import gzip
@@ -237,9 +238,12 @@ class Agreement(unittest.TestCase):
         whole = re.sub(r"\n +(?=\S)", " ", printed)
         said = [float(size) * UNITS[unit] for size, unit in re.findall(r" made were (?:never freed|still held[^,]*|freed only[^,]*), ([\d.]+) (\w*B)\.", whole)]
         leaks, places = [finding for finding in report["findings"] if finding["id"] in ("leak.kept", "leak.growing")], {}
+        met = collections.Counter()  # ranks share a verdict, each with a device of its own; a process has one for each of its devices
         for leak in leaks:
             kind = re.search(r" of [\d ]+ (.*) kept", leak["description"])
-            places.setdefault((kind and kind[1], *sorted((leak["place"] or {}).items())), []).append(leak["bytes"])
+            place = (kind and kind[1], *sorted((leak["place"] or {}).items()))
+            met[place, leak["session_id"]] += 1
+            places.setdefault((met[place, leak["session_id"]], *place), []).append(leak["bytes"])
         most = sorted(map(max, places.values()), reverse=True)
         self.assertEqual([round(one, -4) for one in said], [self.near(one, said) for one in most], (printed, places))
         if page:

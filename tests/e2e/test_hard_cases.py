@@ -126,7 +126,7 @@ class HardCases(unittest.TestCase):
             program = os.path.join(folder, "built")
 
             def screen(run):
-                return subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True).stdout
+                return subprocess.run([e2e.ANALYZE, "--all", run.traces], capture_output=True, text=True, check=True).stdout
 
             def build(more):
                 subprocess.run(["cc", "-g", "-Wl,--build-id=none", "-x", "c", "-", "-o", program, "-L" + e2e.SIM, "-l:libcudart.so.13"], input=(text % more).encode(), check=True)

@@ -42,10 +42,10 @@ class Host(unittest.TestCase):
         trace, = [trace for trace in stormlog_trace.open_folder(run.traces) if pid in (None, trace.header["pid"])]
         return sorted((sample for sample in trace.defs["sample"] if "rss_bytes" in sample), key=lambda sample: sample["ns"])
 
-    def assert_whole(self, run):
+    def assert_whole(self, run, status="completed"):
         report = run.report()
         for process in report["processes"]:
-            self.assertEqual((process["status"], process["damaged"], process["lost_events"]), ("completed", False, 0))
+            self.assertEqual((process["status"], process["damaged"], process["lost_events"]), (status, False, 0))
         self.assertEqual([name for name in run.files() if name.endswith(".ring")], [])
         return report["processes"]
 
@@ -66,7 +66,7 @@ class Host(unittest.TestCase):
     def test_how_it_ended_is_told(self):
         """After exit() and after main's return, which run functions that a constructor registered after the agent's end; with GPU calls and without."""
         for script in ("sys.exit(3)", CALLS + "sys.exit(3)"):
-            process, = self.assert_whole(self.recorded("/usr/bin/python3", "-c", "import sys, time\n" + script, code=3))
+            process, = self.assert_whole(self.recorded("/usr/bin/python3", "-c", "import sys, time\n" + script, code=3), "failed")
             self.assertEqual(process["exit_status"], 3)
 
     def test_a_program_that_calls_no_gpu_is_sampled(self):

@@ -111,8 +111,8 @@ def measure(prefix=""):
 
 
 def words_of_doc():
-    """Pages, with the text of manual pages as it is counted there."""
-    files = [*(ROOT / "doc").glob("*.md"), *(ROOT / "doc/man").glob("*.in"), *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))]
+    """Pages, with the text of manual pages as it is counted there.  Two pages are tables: a row for each finding, and for each form of a log."""
+    files = [*(page for page in (ROOT / "doc").glob("*.md") if page.name not in ("findings.md", "log.md")), *(ROOT / "doc/man").glob("*.in"), *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))]
     return sum(len(path.read_text().split()) for path in files)
 
 

@@ -93,8 +93,8 @@ class Assistant(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "empty.pickle").touch()
             Path(folder, "gone.pickle").symlink_to("nowhere")
-            (failed, names), *answers = ask(folder, ["list_runs", {}], *([tool, {"run": "empty.pickle"}] for tool in TOOLS if tool not in ("list_runs", "compare")),
-                                            ["compare", {"before": "empty.pickle", "after": "empty.pickle"}])[1:]
+            (failed, names), *answers = ask(folder, ["list_runs", {}], *([tool, {"run": "empty.pickle"}] for tool in TOOLS if tool not in ("list_runs", "compare", "read_log")),
+                                            ["read_log", {"file": "empty.pickle"}], ["compare", {"before": "empty.pickle", "after": "empty.pickle"}])[1:]
         self.assertFalse(failed)
         self.assertIn("gone.pickle  a pickle", names)
         for failed, text in answers:

@@ -172,7 +172,7 @@ class Top(unittest.TestCase):
                     said.append(done.stdout + done.stderr)
                 with Terminal(job.traces) as top:
                     said.append(top.wait_for("full in .* at this rate"))
-                report, *live = (re.search(r"(?s)full[\s-]in.*? ([\d.]+) s\b", text) for text in said)
+                report, *live = (re.search(r"(?s)full[\s-]in.*? ([\d.]+) s(?:econds)?\b", text) for text in said)
                 self.assertTrue(report and all(live), said)
                 for found in live:
                     self.assertAlmostEqual(float(found[1]), float(report[1]), delta=0.02 * float(report[1]))
