@@ -17,6 +17,7 @@ enum {
 	ALLOW_WRITES,
 	STEPS,
 	WEIGHTS,
+	LARGEST,
 	SWITCHES,
 	REPORT = SWITCHES,
 	GATE,
@@ -45,6 +46,7 @@ static const struct option own[] = {
 	{"allow-writes", required_argument, NULL, ALLOW_WRITES},
 	{"steps", required_argument, NULL, STEPS},
 	{"weights", required_argument, NULL, WEIGHTS},
+	{"largest", required_argument, NULL, LARGEST},
 	{"help", no_argument, NULL, HELP},
 	{"version", no_argument, NULL, VERSION},
 };
@@ -89,6 +91,9 @@ static void print_help(void)
 	       "      --dry[=CARD]                      run on a machine without a GPU, for its memory: no number is computed;\n"
 	       "                                        --dry=list shows the cards (h200); --rank N --world-size M: as that\n"
 	       "                                        rank, the others of which are absent\n"
+	       "      --largest NAME=LOW..HIGH          with --dry=CARD[,CARD...]: run the command with values for {NAME} in its\n"
+	       "                                        words, and say the largest that fits each card; a second one makes\n"
+	       "                                        a table\n"
 	       "      --force                           with --dry: although this machine has a GPU\n"
 	       "      --allow-writes DIR                with --dry: the job may write there too; may be repeated\n"
 	       "      --keep-writes                     with --dry: keep what the job wrote into its layer\n"
@@ -344,6 +349,16 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 				return SL_LAUNCH_FAILED;
 			}
 			run->shapes = true;
+			continue;
+		case LARGEST: /* an empty one takes those before it back */
+			if (!*optarg) {
+				run->largest_count = 0;
+			} else if (run->largest_count == SL_LARGEST_NAMES) {
+				sl_launcher_say("--largest %s: at most %d names are varied", optarg, SL_LARGEST_NAMES);
+				return SL_LAUNCH_FAILED;
+			} else {
+				run->largest[run->largest_count++] = optarg;
+			}
 			continue;
 		case ALLOW_WRITES:
 			if (run->writes_count < SL_COUNT(run->writes))

@@ -9,6 +9,8 @@
 #define SL_LAUNCH_NO_EXECUTE 126
 #define SL_LAUNCH_NOT_FOUND  127
 
+#define SL_LARGEST_NAMES 2
+
 struct sl_ringfile;
 
 struct sl_launch {
@@ -16,8 +18,10 @@ struct sl_launch {
 	bool shapes;		/* --weights shapes */
 	const char *writes[32]; /* --allow-writes: folders */
 	unsigned writes_count;
-	const char *steps;     /* --steps: a number; NULL: the job ends by itself */
-	const char *dry;       /* --dry: the card; NULL: record what runs on a real device */
+	const char *steps;		       /* --steps: a number; NULL: the job ends by itself */
+	const char *dry;		       /* --dry: the card; NULL: record what runs on a real device */
+	const char *largest[SL_LARGEST_NAMES]; /* --largest: NAME=LOW..HIGH */
+	unsigned largest_count;
 	const char *watch[32]; /* --watch: alert rules */
 	unsigned watch_count;
 	struct sl_options options; /* as the command's processes will read them from the environment */
@@ -73,6 +77,11 @@ void sl_dry_enter(const struct sl_launch *run); /* in the process that becomes t
 void sl_dry_end(const struct sl_launch *run);	/* after the command: removes what begin made */
 /* Marks the folders of the traces until the run has an answer: runs that are there are earlier ones. */
 void sl_dry_answered(const struct sl_launch *run, bool yes);
+
+/* --- launcher/tries.c --- */
+
+/* Becomes the search for the largest value. Returns the exit status where that failed, and said why. */
+int sl_tries_start(const struct sl_launch *run, char **argv);
 
 /* --- launcher/protect.c --- */
 

@@ -137,8 +137,12 @@ struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned
 		}
 		sl_fit_record(&fit, process->trace, session, true);
 		sl_fits_go_on(process, &fit);
-		for (unsigned i = 0; i < fit.count; i++)
-			judge(add(&list, count, who, fit.recordings[i].device), process, &fit.recordings[i], capacity);
+		for (unsigned i = 0; i < fit.count; i++) {
+			struct sl_fits *one = add(&list, count, who, fit.recordings[i].device);
+
+			one->asks_free = fit.recordings[i].asks_free;
+			judge(one, process, &fit.recordings[i], capacity);
+		}
 		for (unsigned i = 0; i < fit.driver_count; i++)
 			judge_driver(add(&list, count, who, fit.drivers[i].device), &fit.drivers[i], capacity);
 		sl_fit_forget(&fit);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/answer/largest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
+#include "common/base.h"
+
+#define CELL 11
+#define MIB  ((uint64_t)1 << 20)
+
+struct sl_largest_device sl_largest_device(const char *id)
+{
+	static const struct sl_largest_device cards[] = {
+#define CARD(id, name, measured, memory, major, minor, multiprocessors, threads, shared, shared_optin, l2, blocks, context_low,    \
+	     context_high, kernels_low, kernels_high)                                                                              \
+	{#id, (memory)*MIB, ((context_low) + (kernels_low)) * MIB, ((context_high) + (kernels_high)) * MIB},
+#include "dry/cards.def"
+#undef CARD
+	};
+
+	for (size_t i = 0; i < SL_COUNT(cards); i++)
+		if (!strcasecmp(cards[i].id, id))
+			return cards[i];
+	return (struct sl_largest_device){.id = id};
+}
+
+/* Any trial of the result, for the program's name. */
+static const struct sl_trial *any_trial(const struct sl_largest *l)
+{
+	for (size_t r = 0; r < l->row.count; r++)
+		for (unsigned c = 0; c < l->cards; c++) {
+			const struct sl_largest_card *card = &l->row.item[r].card[c];
+
+			if (card->most || card->next)
+				return card->most ?: card->next;
+		}
+	return NULL;
+}
+
+static const char *before(const struct sl_answer *answer, enum sl_said_as label)
+{
+	return answer->label[label].count ? "\n" : "";
+}
+
+/* "batch is at most 48 on the L4, 170 on the A100" */
+static void say_most(struct sl_answer *answer, const struct sl_largest *l, const struct sl_largest_row *row)
+{
+	char *text = sl_memory_print("%s is at most", l->name);
+	const char *joint = "";
+
+	for (unsigned c = 0; c < l->cards; c++) {
+		const struct sl_largest_card *card = &row->card[c];
+		char *longer =
+			card->most ? sl_memory_print("%s%s %ld on the %s", text, joint, card->most->value, card->name) : NULL;
+
+		if (!longer)
+			continue;
+		free(text);
+		text = longer;
+		joint = ",";
+	}
+	sl_answer_headline(answer, "%s", text);
+	free(text);
+}
+
+/* What a value that does not fit fails of, and at which line. */
+static void say_next(struct sl_answer *answer, const struct sl_largest_card *card)
+{
+	const struct sl_trial *next = card->next;
+	char place[300];
+
+	if (!next)
+		return;
+	snprintf(place, sizeof(place), "%s:%u", next->file, next->line);
+	if (*next->mark && !strstr(next->why, "asks"))
+		sl_answer_say(answer, SL_LABEL_ELSE, "%s%ld on the %s: %s %s.", before(answer, SL_LABEL_ELSE), next->value,
+			      card->name, place, next->mark);
+	else
+		sl_answer_say(answer, SL_LABEL_ELSE, "%s%ld on the %s: %s%s%s.", before(answer, SL_LABEL_ELSE), next->value,
+			      card->name, next->why, *next->file && !strstr(next->why, place) ? ", at " : "",
+			      *next->file && !strstr(next->why, place) ? place : "");
+}
+
+static void say_card(struct sl_answer *answer, const struct sl_largest_card *card)
+{
+	const struct sl_trial *most = card->most;
+	char span[SL_FORMAT_SPAN_BYTES];
+
+	if (!most)
+		return;
+	sl_format_span(span, most->low, most->high);
+	sl_answer_say(answer, SL_LABEL_NEED, "%s%ld on the %s: %s of %s.", before(answer, SL_LABEL_NEED), most->value, card->name,
+		      span, SL_ANSWER_SIZE(most->capacity));
+	sl_answer_figure(answer, card->name, "value", (double)most->value);
+	if (*most->why)
+		sl_answer_say(answer, SL_LABEL_OPEN, "%s%ld on the %s: %s", before(answer, SL_LABEL_OPEN), most->value, card->name,
+			      most->why);
+}
+
+/* "19 on the T4, 30 on the L4 may fit" */
+static void say_maybe(struct sl_answer *answer, const struct sl_largest *l, const struct sl_largest_row *row)
+{
+	char *text = sl_memory_copy("");
+
+	for (unsigned c = 0; c < l->cards; c++) {
+		const struct sl_largest_card *card = &row->card[c];
+		char *longer =
+			card->maybe ? sl_memory_print("%s%s%ld on the %s", text, *text ? ", " : "", card->maybe->value, card->name)
+				    : NULL;
+
+		if (!longer)
+			continue;
+		free(text);
+		text = longer;
+	}
+	if (*text)
+		sl_answer_say(answer, SL_LABEL_OPEN, "%s%s may fit, by what the card takes itself.", before(answer, SL_LABEL_OPEN),
+			      text);
+	free(text);
+}
+
+/* The line of the failed request, of the first card that has one. */
+static void show_line(struct sl_answer *answer, const struct sl_largest *l, const struct sl_largest_row *row)
+{
+	for (unsigned c = 0; c < l->cards; c++) {
+		const struct sl_trial *next = row->card[c].next;
+
+		if (!next || !*next->file || next->fit != SL_TRIAL_FAILS)
+			continue;
+		sl_answer_frame(answer, &(struct sl_answer_line){.file = next->file,
+								 .path = *next->path ? next->path : NULL,
+								 .line = next->line,
+								 .source = *next->source ? next->source : NULL,
+								 .mark = *next->mark ? next->mark : NULL});
+		return;
+	}
+}
+
+static void say_one(struct sl_answer *answer, const struct sl_largest *l, const struct sl_largest_row *row)
+{
+	show_line(answer, l, row);
+	for (unsigned c = 0; c < l->cards; c++) {
+		say_card(answer, &row->card[c]);
+		say_next(answer, &row->card[c]);
+	}
+	say_maybe(answer, l, row);
+}
+
+/* A cell behind the others of its line. */
+static void add_cell(char **line, const char *text)
+{
+	char *longer = sl_memory_print("%s  %*.*s", *line, CELL, CELL, text);
+
+	free(*line);
+	*line = longer;
+}
+
+static void end_line(struct sl_answer *answer, char **line)
+{
+	sl_answer_say(answer, SL_LABEL_FITS, "%s%s", before(answer, SL_LABEL_FITS), *line);
+	free(*line);
+}
+
+/* A table: the largest value of the first name, for each value of the other one. */
+static void say_table(struct sl_answer *answer, const struct sl_largest *l)
+{
+	char *line = sl_memory_print("%*s", CELL, l->other);
+
+	for (unsigned c = 0; c < l->cards; c++)
+		add_cell(&line, l->row.item[0].card[c].name);
+	end_line(answer, &line);
+	for (size_t r = 0; r < l->row.count; r++) {
+		const struct sl_largest_row *row = &l->row.item[r];
+
+		line = sl_memory_print("%*ld", CELL, row->other);
+		for (unsigned c = 0; c < l->cards; c++) {
+			char number[24] = "none";
+
+			if (row->card[c].most)
+				snprintf(number, sizeof(number), "%ld", row->card[c].most->value);
+			add_cell(&line, number);
+		}
+		end_line(answer, &line);
+	}
+	sl_answer_headline(answer, "the largest %s at each %s", l->name, l->other);
+}
+
+struct sl_answers *sl_answer_largest(const struct sl_largest *l)
+{
+	struct sl_answers *answers = sl_answers_new();
+	const struct sl_largest_row *row = &l->row.item[0];
+	const struct sl_trial *any = any_trial(l), *shown = NULL;
+	bool none = true, may = false;
+	struct sl_answer *answer;
+	char *cards = sl_memory_copy("");
+
+	for (unsigned c = 0; c < l->cards; c++) {
+		char *longer = sl_memory_print("%s%s%s", cards, c ? ", " : "", row->card[c].name);
+
+		free(cards);
+		cards = longer;
+		shown = shown ?: row->card[c].next;
+	}
+	for (size_t r = 0; r < l->row.count; r++)
+		for (unsigned c = 0; c < l->cards; c++) {
+			const struct sl_trial *most = l->row.item[r].card[c].most;
+
+			none &= !most;
+			may |= most && *most->why;
+		}
+	answers->title = sl_answers_text(answers, "%s", any ? any->program : "");
+	answers->right = sl_answers_text(answers, "%s", cards);
+	free(cards);
+	sl_answers_under(answers, "DRY RUN: memory is the job's, no number was computed");
+	answer = sl_answer_add(answers, none ? SL_WORD_DOES_NOT_FIT : may ? SL_WORD_MAY_FIT : SL_WORD_FITS, "dry.largest");
+	if (l->other)
+		say_table(answer, l);
+	else
+		say_one(answer, l, row);
+	if (none)
+		sl_answer_headline(answer, "no %s that was tried fits", l->name);
+	else if (!l->other)
+		say_most(answer, l, row);
+	if (l->steady)
+		sl_answer_say(answer, SL_LABEL_NOTE, "%s", l->steady);
+	sl_answer_say(answer, SL_LABEL_RAN, "%u dry runs; each value above ran on its card", l->runs);
+	if (shown)
+		sl_answer_next(answer, sl_answers_text(answers, "what %s=%ld held there", l->name, shown->value),
+			       "stormlog-analyze %s", shown->traces);
+	return answers;
+}
