@@ -382,7 +382,8 @@ class Walk:
             self.stops = deep
             self.go(self.roots(False))
             if self.sought and self.whole:
-                self.library, self.until = True, min(self.until, time.thread_time() + BUDGET / 2)
+                now = time.thread_time()
+                self.library, self.until = True, now + (self.until - now) / 2
                 self.go(self.roots(True))
             if self.sought and self.whole:
                 self.cycles()
