@@ -19,10 +19,10 @@ static void say_reads(struct sl_make *make, struct sl_answer *answer)
 	for (unsigned i = 0; i < 2 * processes; i++)
 		for (size_t k = 0; sl_dry_read(&make->report->processes[i % processes], k, &read); k++)
 			if (sl_dry_is_size(&read) == (i < processes) && count++ < READS_SHOWN)
-				sl_answer_say(answer, SL_LABEL_OPEN, "%s%s read a value that was not computed (%s).",
-					      count > 1 ? "\n" : "", sl_paths_name(read.line), read.what);
+				sl_answer_say(answer, SL_LABEL_OPEN, "%s read a value that was not computed (%s)",
+					      sl_paths_name(read.line), read.what);
 	if (count > READS_SHOWN)
-		sl_answer_say(answer, SL_LABEL_OPEN, "%u more lines did.", count - READS_SHOWN);
+		sl_answer_say(answer, SL_LABEL_OPEN, "%u more lines did", count - READS_SHOWN);
 }
 
 static void say_ran(const struct sl_report *report, struct sl_answer *answer)
@@ -96,11 +96,11 @@ void sl_make_dry(struct sl_make *make)
 		sl_make_changes(answer, process);
 	say_reads(make, answer);
 	say_ran(report, answer);
+	answer->table.total = need.low;
 	if (process)
 		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
 	sl_format_span(outside, need.low, need.high);
 	if (answer->table.row.count) {
-		answer->table.total += need.low;
 		answer->table.moment = "at most";
 		sl_answer_row_bare(answer, need.low, "not ours", "context%s: %s, %s",
 				   need.measured ? " and code" : ", code and cuBLAS", outside,

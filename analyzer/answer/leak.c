@@ -471,7 +471,7 @@ static void add_held(struct sl_make *make, struct sl_process *process, const str
 	if (*joined)
 		sl_answer_say(answer, SL_LABEL_WHY, "%s then made a block as large as all of it.", joined);
 	sl_answer_say(answer, SL_LABEL_OPEN, "whether anything reads it after its loop");
-	sl_make_next(make, answer, "tree --at end", "the lines that hold it");
+	sl_make_next(make, answer, kept->left_blocks ? "tree --at end" : "tree --at peak", "the lines that hold it");
 }
 
 static void add_all_held(struct sl_make *make)

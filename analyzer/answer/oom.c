@@ -663,6 +663,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	const struct sl_oom *oom = &process->model->ooms.item[index];
 	const struct sl_account *account = &process->accounts[index];
 	struct error e = {.make = make, .process = process, .oom = oom, .account = account, .story = &account->story};
+	const struct sl_process *first;
 	char mark[80] = "asks";
 	bool full = account->cause == SL_CAUSE_FULL && oom->asked_bytes;
 	const char *label = oom->label ? sl_label_words(sl_defs_text(process->model->defs, oom->label)) : NULL;
@@ -720,10 +721,14 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	if (make->report->images.images[process->image].summary)
 		sl_make_next(make, e.answer, "tree --at peak", "the lines that held it");
 	else
-		sl_make_next(make, e.answer,
-			     process->model->snapshot && sl_devices_held(process) > 1 ? "tree --at oom --by device"
-										      : "tree --at oom",
-			     "the lines that held it");
+		sl_make_next(
+			make, e.answer,
+			sl_answers_text(make->to, "tree --at oom%s%s",
+					process->model->snapshot && sl_devices_held(process) > 1 ? " --by device" : "",
+					sl_report_first_oom(make->report, &first) == oom
+						? ""
+						: sl_answers_text(make->to, " --pid %lld", (long long)process->trace->header.pid)),
+			"the lines that held it");
 	return e.answer;
 }
 

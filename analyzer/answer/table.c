@@ -207,7 +207,7 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	answer->table.moment = model->snapshot			      ? "reserved, at the peak"
 			       : sl_trace_lost_events(process->trace) ? "held at least, at the peak"
 								      : "held, at the peak";
-	put_rows(answer, &owners, listed > device->known_peak ? listed : device->known_peak);
+	put_rows(answer, &owners, answer->table.total + (listed > device->known_peak ? listed : device->known_peak));
 	if (listed < device->known_peak)
 		sl_answer_row(answer, device->known_peak - listed, "others", NULL);
 	put_course(answer, device->line);

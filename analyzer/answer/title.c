@@ -233,8 +233,9 @@ void sl_make_title(struct sl_make *make)
 		if (recorded < report->process_count)
 			snprintf(more, sizeof(more), ", beside %u PyTorch snapshot%s", report->process_count - recorded,
 				 report->process_count - recorded == 1 ? "" : "s");
-		make->to->title = sl_answers_text(make->to, "%s  %s%s%s  %s%s", sl_stacks_program(&first->trace->header), who, gap,
-						  span, status, more);
+		make->to->title = sl_answers_text(make->to, "%s  %s%s%s  %s%s",
+						  sl_stacks_program(&(subject ? subject : first)->trace->header), who, gap, span,
+						  status, more);
 		make->to->right = card_of(make);
 	}
 	if (card)

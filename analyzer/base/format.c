@@ -19,7 +19,7 @@ const char *sl_format_size(char *out, uint64_t bytes)
 		snprintf(out, SL_FORMAT_BYTES, "%u B", (unsigned)bytes);
 		return out;
 	}
-	while (value >= 1023.5 && unit < 4) {
+	while (value >= 999.5 && unit < 4) {
 		value /= 1024;
 		unit++;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The document on a terminal: one verdict open, in 24 lines of 80 columns at most.  Where it would be longer, it is laid out again
- * with less: fewer rows, fewer other verdicts, then without notes.  Longer than other files: lines, tables and grids share the
- * page's columns and its door for text.
+ * with less: fewer rows, fewer other verdicts, then without notes and the path of the page.  Longer than other files: lines,
+ * tables and grids share the page's columns and its door for text.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -22,6 +22,7 @@
 #define BAR	    20
 #define SPARK	    14
 #define MARK_SPACE  2
+#define MORE_SPACE  16 /* "  12 more: --all" */
 #define LEVELS	    6
 
 struct page {
@@ -214,7 +215,7 @@ static void put_stack(struct page *page, const struct sl_answer *answer)
 	}
 }
 
-/* A note, and a sentence that begins with a line break, stands on a line of its own. */
+/* A note, what is open, and a sentence that begins with a line break stand on a line of their own. */
 static void put_label(struct page *page, const struct sl_answer *answer, enum sl_said_as label)
 {
 	const char *name = sl_answer_label(label);
@@ -227,7 +228,7 @@ static void put_label(struct page *page, const struct sl_answer *answer, enum sl
 	put_spaces(page, TEXT - 2 - width_of(name));
 	for (size_t i = 0; i < answer->label[label].count; i++) {
 		const char *text = answer->label[label].item[i];
-		bool own = *text == '\n' || label == SL_LABEL_NOTE;
+		bool own = *text == '\n' || label == SL_LABEL_NOTE || label == SL_LABEL_OPEN;
 		size_t first;
 
 		text += *text == '\n';
@@ -259,15 +260,19 @@ static void put_labels(struct page *page, const struct sl_answer *answer)
 	}
 }
 
-/* The rows as they are shown: beyond page->rows those with a bar are one row, `others`. */
+/* The rows as they are shown: beyond page->rows those with a bar are one row, `others`, which is not larger than the largest. */
 static void take_rows(struct sl_answer_table *shown, const struct page *page, const struct sl_answer_table *table)
 {
 	unsigned barred = 0, count = 0;
-	uint64_t others = 0;
+	uint64_t others = 0, left = 0, most = 0;
 
 	*shown = (struct sl_answer_table){.total = table->total, .moment = table->moment};
 	for (size_t i = 0; i < table->row.count; i++)
-		count += !table->row.item[i].bare && !table->row.item[i].fixed;
+		if (!table->row.item[i].bare && !table->row.item[i].fixed) {
+			most = table->row.item[i].bytes > most ? table->row.item[i].bytes : most;
+			left += table->row.item[i].bytes;
+			count++;
+		}
 	for (size_t i = 0; i < table->row.count; i++) {
 		const struct sl_answer_row *row = &table->row.item[i];
 
@@ -275,10 +280,11 @@ static void take_rows(struct sl_answer_table *shown, const struct page *page, co
 			*SL_PUSH(&shown->row) = *row;
 			continue;
 		}
-		if (barred < page->rows && row->bytes * LITTLE >= table->total)
+		if ((barred < page->rows || left > most) && row->bytes * LITTLE >= table->total)
 			*SL_PUSH(&shown->row) = *row;
 		else
 			others += row->bytes;
+		left -= row->bytes;
 		if (++barred == count && others)
 			*SL_PUSH(&shown->row) = (struct sl_answer_row){.bytes = others, .name = "others"};
 	}
@@ -440,7 +446,7 @@ static void put_also(struct page *page, const struct sl_answers *answers)
 		for (unsigned k = 0; answer->brief && k < answer->frames; k++)
 			if (answer->stack[k].mark)
 				line = &answer->stack[k];
-		room = page->columns - 9 - width_of(word) - (last ? 14 : 0);
+		room = page->columns - 9 - width_of(word) - (last ? MORE_SPACE : 0);
 		for (bool source = true;; source = false) {
 			snprintf(text, sizeof(text), "%s%s%s%s%s",
 				 answer->brief && line ? place_of(place, sizeof(place), line) : "",
@@ -599,7 +605,7 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 			put_all(&page, answers);
 		else if (answers->item.count)
 			put_one(&page, answers);
-		if (style->saved && !style->brief) {
+		if (style->saved && !style->brief && (style->all || level < 4)) {
 			fputs("report ", page.out);
 			sl_escape_print(page.out, "%s/report.html\n", style->saved);
 		}

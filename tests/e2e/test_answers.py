@@ -1870,7 +1870,7 @@ class RankComparison(Answers):
             self.assertIn("note 4 ranks do the same, 200 MiB at the peak: 0-2, 4 ", whole(ranks))
         self.assertEqual(verdict["headline"], "rank 3 is an outlier")
         self.assertEqual([finding["rank"] for finding in found], [3])
-        self.assertRegex(found[0]["description"], r"an outlier: it peaked at 1000 MiB, 800 MiB more .*: 800 MiB more at script.py:\d+ allocate")
+        self.assertRegex(found[0]["description"], r"an outlier: it peaked at 0\.98 GiB, 800 MiB more .*: 800 MiB more at script.py:\d+ allocate")
 
     def test_a_rank_is_not_blamed_for_its_duty_or_one_large_step_or_a_smaller_share(self):
         duty, work = ["evaluate=60"] * 4, ["pass=10"] * 40

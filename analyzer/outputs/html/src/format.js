@@ -19,7 +19,7 @@ export function bytes(value, digits) {
 	if (!known(value))
 		return UNKNOWN;
 	let n = Math.abs(value), unit = 0;
-	while (n >= (unit === 0 ? 1024 : 1023.5) && unit < UNITS.length - 1) {
+	while (n >= (unit === 0 ? 1024 : 999.5) && unit < UNITS.length - 1) {
 		n /= 1024;
 		unit++;
 	}
