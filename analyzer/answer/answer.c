@@ -67,6 +67,7 @@ void sl_answers_free(struct sl_answers *answers)
 		for (unsigned row = 0; row < SL_COUNT(answer->grid.row); row++)
 			SL_DROP(&answer->grid.row[row].bytes);
 		SL_DROP(&answer->grid.head);
+		SL_DROP(&answer->around.line);
 		SL_DROP(&answer->figure);
 		SL_DROP(&answer->table.row);
 		SL_DROP(&answer->table.course);

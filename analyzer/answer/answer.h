@@ -112,6 +112,11 @@ struct sl_answer {
 	uint64_t bytes, unix_ns;      /* 0: unknown */
 	unsigned frames;
 	struct sl_answer_line stack[SL_ANSWER_FRAMES];
+	struct {
+		const char *file;
+		uint32_t first, marked;	      /* numbers of lines; the marked one is the verdict's */
+		SL_VECTOR(const char *) line; /* with indentation; "": an empty one.  None: the file is not there, or was changed */
+	} around;
 	SL_VECTOR(const char *) label[SL_LABEL_COUNT]; /* sentences */
 	SL_VECTOR(struct sl_answer_figure) figure;     /* of the headline and of `why`, so that no face parses text */
 	struct sl_answer_table table;

@@ -237,6 +237,8 @@ static void say_who(struct sl_make *make, struct sl_answer *answer, const struct
 	const char *noun = process->trace->header.rank >= 0 ? "ranks" : "processes";
 
 	if (place->processes > 1)
+		sl_answer_figure(answer, "all", "bytes", (double)place->bytes);
+	if (place->processes > 1)
 		sl_answer_say(answer, SL_LABEL_WHY, "%u %s keep it, %s%s, %s in all.", place->processes, noun,
 			      place->uneven ? "most of it " : "the same in each", place->uneven ? SL_WHO(process) : "",
 			      SL_ANSWER_SIZE(place->bytes));

@@ -47,6 +47,8 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
 bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE],
 		    const char *variable);
 #define SL_MAKE_KEEPS "likely keeps it"
+/* The source around the marked lines of the first verdicts, which are sorted. */
+void sl_make_around(struct sl_make *make);
 /* "train.py:79", "program+0xa74a"; "": the stack is empty. */
 const char *sl_make_line(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack);
 /* The same with its function: "train.py:79 Layer.attention". */
@@ -57,7 +59,10 @@ const char *sl_make_function(char out[SL_MAKE_LINE], struct sl_process *process,
 /* A command of ours with the run and its paths. */
 void sl_make_next(struct sl_make *make, struct sl_answer *answer, const char *verb, const char *shows);
 
-/* table.c: what the process held on the device at its peak, or at the error; leak: whose bytes have a row of their own, or NULL. */
+/*
+ * table.c: what the process held on the device at its peak, or at the error; leak: whose bytes have a row of their own, or NULL.
+ * The table's total is that of a row which the caller adds.
+ */
 void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device,
 		  const struct sl_leak_list_place *leak);
 void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, size_t oom);

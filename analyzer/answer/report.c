@@ -114,6 +114,7 @@ const struct sl_answers *sl_answer_report(struct sl_report *report)
 	note_warnings(&make);
 	sl_leak_list_free(&make.leaks);
 	sl_answers_sort(make.to);
+	sl_make_around(&make);
 	sl_make_title(&make);
 	return make.to;
 }

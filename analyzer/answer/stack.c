@@ -42,6 +42,8 @@ static unsigned take_frames(struct sl_chain *chain, const struct sl_stack_frame 
 }
 
 #define LONGEST_NAME 2048
+#define AROUND	     3 /* lines before and behind the marked one */
+#define AROUND_SHOWN 4 /* verdicts: four of seven lines are 28 */
 
 #define HELPERS 2 /* frames inside the place: of another language they are what every line asks through */
 
@@ -107,6 +109,36 @@ bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct
 								.function = keeper.function,
 								.source = text,
 								.mark = mark});
+}
+
+static void take_around(struct sl_answer *answer, struct sl_process *process, const struct sl_answer_line *marked)
+{
+	enum sl_source_why why;
+
+	if (!sl_source_text(process->report->source, process->trace, marked->path, marked->line, &why))
+		return;
+	answer->around.file = marked->file;
+	answer->around.marked = marked->line;
+	answer->around.first = marked->line > AROUND ? marked->line - AROUND : 1;
+	for (uint32_t line = answer->around.first; line <= marked->line + AROUND; line++) {
+		const char *text = sl_source_text(process->report->source, process->trace, marked->path, line, &why);
+
+		*SL_PUSH(&answer->around.line) = text ? sl_answers_text(answer->of, "%s", text) : "";
+	}
+}
+
+void sl_make_around(struct sl_make *make)
+{
+	for (size_t i = 0; i < make->to->item.count && i < AROUND_SHOWN; i++) {
+		struct sl_answer *answer = make->to->item.item[i];
+		const struct sl_answer_line *marked = NULL;
+
+		for (unsigned k = 0; k < answer->frames; k++)
+			if (answer->stack[k].mark && answer->stack[k].path)
+				marked = &answer->stack[k];
+		if (marked && answer->process >= 0)
+			take_around(answer, &make->report->processes[answer->process], marked);
+	}
 }
 
 const char *sl_make_line(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack)

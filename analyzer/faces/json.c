@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/base/json.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/faces/faces.h"
 
 static void put_stack(struct sl_json *j, const struct sl_answer *answer)
@@ -19,6 +20,20 @@ static void put_stack(struct sl_json *j, const struct sl_answer *answer)
 	sl_json_end(j);
 }
 
+static void put_around(struct sl_json *j, const struct sl_answer *answer)
+{
+	if (!answer->around.line.count) {
+		sl_json_null(j, "around");
+		return;
+	}
+	sl_json_object(j, "around");
+	sl_json_string(j, "file", answer->around.file);
+	sl_json_uint(j, "first", answer->around.first);
+	sl_json_uint(j, "marked", answer->around.marked);
+	sl_json_texts(j, "lines", answer->around.line.item, answer->around.line.count);
+	sl_json_end(j);
+}
+
 static void put_labels(struct sl_json *j, const struct sl_answer *answer)
 {
 	for (enum sl_said_as label = 0; label < SL_LABEL_COUNT; label++)
@@ -28,23 +43,33 @@ static void put_labels(struct sl_json *j, const struct sl_answer *answer)
 
 static void put_table(struct sl_json *j, const struct sl_answer_table *table)
 {
+	struct sl_answer_number *numbers;
+	uint64_t unit;
+
 	if (!table->row.count) {
 		sl_json_null(j, "table");
 		return;
 	}
+	numbers = sl_memory_must(calloc(table->row.count + 1, sizeof(*numbers)));
+	sl_answer_numbers(table, numbers);
 	sl_json_object(j, "table");
 	sl_json_uint(j, "total_bytes", table->total);
+	sl_json_string(j, "total", numbers[0].text);
+	sl_json_string(j, "unit", sl_answer_unit(table->total, &unit));
 	sl_json_string(j, "moment", table->moment);
 	sl_json_array(j, "rows");
 	for (size_t i = 0; i < table->row.count; i++) {
 		sl_json_object(j, NULL);
 		sl_json_uint(j, "bytes", table->row.item[i].bytes);
+		sl_json_string(j, "amount", numbers[i + 1].text);
 		sl_json_string(j, "name", table->row.item[i].name);
 		sl_json_string(j, "text", table->row.item[i].text);
+		sl_json_bool(j, "barred", !table->row.item[i].bare);
 		sl_json_end(j);
 	}
 	sl_json_end(j);
 	sl_json_end(j);
+	free(numbers);
 }
 
 static void put_next(struct sl_json *j, const struct sl_answer *answer)
@@ -61,6 +86,8 @@ static void put_next(struct sl_json *j, const struct sl_answer *answer)
 
 void sl_face_json(struct sl_json *j, const char *key, const struct sl_answers *answers)
 {
+	static const char *const tones[] = {[SL_TONE_BAD] = "bad", [SL_TONE_WARNING] = "warning", [SL_TONE_GOOD] = "good"};
+
 	sl_json_object(j, key);
 	sl_json_string(j, "title", answers->title);
 	sl_json_string(j, "right", answers->right);
@@ -72,6 +99,7 @@ void sl_face_json(struct sl_json *j, const char *key, const struct sl_answers *a
 		sl_json_object(j, NULL);
 		sl_json_string(j, "word", sl_answer_word(answer->word));
 		sl_json_string(j, "id", answer->id);
+		sl_json_string(j, "tone", tones[sl_answer_tone(answer->word)]);
 		sl_json_string(j, "headline", answer->headline);
 		sl_json_known(j, "process", answer->process);
 		sl_json_known(j, "device", answer->device);
@@ -85,6 +113,7 @@ void sl_face_json(struct sl_json *j, const char *key, const struct sl_answers *a
 		}
 		sl_json_end(j);
 		put_stack(j, answer);
+		put_around(j, answer);
 		put_labels(j, answer);
 		put_table(j, &answer->table);
 		put_next(j, answer);

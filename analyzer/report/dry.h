@@ -111,8 +111,3 @@ bool sl_dry_unanswered(const struct sl_report *report);
 void sl_dry_say(const struct sl_dry_need *need, char *out, size_t size);
 
 #define SL_DRY_EARLIER "It is an earlier one: the last one here did not start, used no GPU, or its command failed"
-
-enum { SL_DRY_SENTENCES = 6, SL_DRY_SENTENCE = 600 };
-
-/* Whether the job fits the card, and what that rests on, a sentence each.  Returns how many; 0: it used no device. */
-unsigned sl_dry_answer(const struct sl_report *report, char said[SL_DRY_SENTENCES][SL_DRY_SENTENCE]);

@@ -237,22 +237,19 @@ const char *sl_source_keep(struct sl_source *source, const char *text)
 	return sl_map_intern(&source->kept, text);
 }
 
-const char *sl_source_line(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame,
+const char *sl_source_text(struct sl_source *source, const struct sl_trace *trace, const char *path, uint32_t line,
 			   enum sl_source_why *why)
 {
-	enum sl_source_why here = SL_SOURCE_NO_LINE;
 	const struct sl_source_file *file = NULL;
 	const char *text;
 	size_t size;
 
-	why = why ?: &here;
 	*why = source ? SL_SOURCE_NO_LINE : SL_SOURCE_OFF;
-	if (frame->line)
-		file = sl_source_open(source, trace, frame->file, why);
+	if (line)
+		file = sl_source_open(source, trace, path, why);
 	if (!file)
 		return NULL;
-	text = sl_source_file_line(file, frame->line) ?: "";
-	text += strspn(text, " \t\f\r");
+	text = sl_source_file_line(file, line) ?: "";
 	size = strnlen(text, SL_SOURCE_LINE);
 	if (text[size]) /* not amid a character of UTF-8 */
 		while (size && (text[size] & 0xc0) == 0x80)
@@ -264,4 +261,13 @@ const char *sl_source_line(struct sl_source *source, const struct sl_trace *trac
 		return NULL;
 	}
 	return sl_arena_strndup(&source->texts, text, size);
+}
+
+const char *sl_source_line(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame,
+			   enum sl_source_why *why)
+{
+	enum sl_source_why here;
+	const char *text = sl_source_text(source, trace, frame->file, frame->line, why ?: &here);
+
+	return text ? text + strspn(text, " \t\f\r") : NULL;
 }

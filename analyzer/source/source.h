@@ -49,6 +49,10 @@ const char *sl_source_says(enum sl_source_why why);
 const char *sl_source_line(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame,
 			   enum sl_source_why *why);
 
+/* The same with the blanks before it, for a line beside another one. */
+const char *sl_source_text(struct sl_source *source, const struct sl_trace *trace, const char *path, uint32_t line,
+			   enum sl_source_why *why);
+
 /*
  * The line that likely keeps a block which a stack made: the innermost one that stores it where it outlives the pass.  Python only.
  * frames: the stack's own, innermost first.  keeper: its file, line and function.  False: not known, or two lines remain.

@@ -100,8 +100,9 @@ class Recording:
         """The data of report.html, after report() or another run of the analyzer has written it."""
         with open(os.path.join(self.traces, "analysis", "report.html")) as file:
             found = re.search(r'type="text/plain">([^<]*)<', file.read())
-        return msgpack.unpackb(gzip.decompress(base64.b64decode(found[1])), strict_map_key=False,
-                                         ext_hook=lambda code, data: numpy.frombuffer(data, COLUMNS[code]))
+        page = msgpack.unpackb(gzip.decompress(base64.b64decode(found[1])), strict_map_key=False,
+                               ext_hook=lambda code, data: numpy.frombuffer(data, COLUMNS[code]))
+        return {**page, "answer": page.get("answer") and json.loads(page["answer"])["answer"]}
 
     def sinks(self):
         """All events of analysis/telemetry, by session in the order of time."""

@@ -102,7 +102,7 @@ import os; os._exit(0)
             page = run.page()
         self.assertRegex(said, r"2\.00  GiB the card at the error\n  1\.17  in pools, unnamed .*\n  0\.39  tensors .*\n  0\.44  not ours ")
         if page:
-            self.assertIn("in pools, unnamed", [owner["name"] for owner in page["ooms"][0]["owners"]])
+            self.assertIn("in pools, unnamed", [row["name"] for row in page["answer"]["verdicts"][0]["table"]["rows"]])
 
     def test_nothing_is_changed_without_the_setting_or_without_the_agent(self):
         text = "import cupy, sys; a = cupy.empty(5); print(isinstance(a.data.mem, cupy.cuda.UnownedMemory), 'stormlog_native' in sys.modules)"

@@ -53,16 +53,8 @@ void sl_page_changes(struct sl_page *page)
 
 void sl_page_reads(struct sl_page *page)
 {
-	char said[SL_DRY_SENTENCES][SL_DRY_SENTENCE];
-	unsigned count = sl_dry_answer(page->report, said);
-	bool earlier = sl_dry_report(page->report) && sl_dry_unanswered(page->report);
 	struct sl_dry_read read;
 
-	sl_page_put_array(page, "need", count + earlier);
-	if (earlier)
-		sl_packed_string(&page->pack, SL_DRY_EARLIER);
-	for (unsigned i = 0; i < count; i++)
-		sl_packed_string(&page->pack, said[i]);
 	sl_page_begin_rows(page, "reads");
 	for (unsigned i = 0; i < page->process_count; i++)
 		for (size_t k = 0; sl_dry_read(&page->report->processes[i], k, &read); k++) {

@@ -60,7 +60,7 @@ struct sl_page_budget {
 	unsigned heat;	   /* columns of the heat map */
 	unsigned blocks;   /* of one segment map */
 	unsigned stays;	   /* rows of what outlived a window of time, for one process */
-	unsigned cards;	   /* leaks and errors, or rows of a diff */
+	unsigned cards;	   /* rows of a diff */
 };
 
 struct sl_page_frame {
@@ -127,7 +127,7 @@ void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const
 		  const char *dry);
 void sl_page_put_warning(void *page, const char *text); /* for each item of the array `warnings` */
 void sl_page_close(struct sl_page *page);		/* writes given_up and the tables strings, frames, nodes */
-#define SL_PAGE_KEYS 30					/* of a page with a time line */
+#define SL_PAGE_KEYS 28					/* of a page with a time line */
 
 /* The first so many processes in order have all their lines and tables. */
 static inline unsigned sl_page_detailed(const struct sl_page *page)
@@ -227,9 +227,9 @@ void sl_page_marks(struct sl_page *page);				 /* marks, steps */
 void sl_page_segments(struct sl_page *page);				 /* segments */
 void sl_page_processes(struct sl_page *page);				 /* processes, devices */
 void sl_page_tables(struct sl_page *page);				 /* memory, libraries, labels, apis */
-void sl_page_findings(struct sl_page *page);				 /* ooms, leaks; takes the report's findings */
+void sl_page_answer(struct sl_page *page);				 /* answer */
 void sl_page_changes(struct sl_page *page);				 /* changes */
-void sl_page_reads(struct sl_page *page);				 /* need, reads */
+void sl_page_reads(struct sl_page *page);				 /* reads */
 void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits); /* fit */
 
 /*

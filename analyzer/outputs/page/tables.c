@@ -193,25 +193,15 @@ static void label_rows(struct sl_page *page, unsigned process)
 		const struct sl_label *label = &p->model->labels.item[growth->label];
 		const char *text = sl_defs_text(p->model->defs, label->text);
 
-		sl_page_row(page, 16, process);
+		sl_page_row(page, 8, process);
 		sl_page_put_text(page, "label", text ? text : "");
 		sl_page_put_known(page, "entries", label->entries);
 		sl_page_put_known(page, "open", label->open);
-		sl_page_put_known(page, "points", label->points);
 		sl_page_put_known(page, "duration", label->entries ? label->duration_ns : SL_UNKNOWN);
 		sl_page_put_known(page, "peak", label->entries ? label->peak_bytes : SL_UNKNOWN);
-		sl_page_put_time(page, "first", process, label->first_ns);
-		sl_page_put_time(page, "last", process, label->last_ns);
 		sl_page_key(page, "slope");
 		growth->verdict ? msgpack_pack_double(&page->pack.pk, growth->slope) : msgpack_pack_nil(&page->pack.pk);
-		sl_page_key(page, "r_squared");
-		growth->verdict ? msgpack_pack_double(&page->pack.pk, growth->r_squared) : msgpack_pack_nil(&page->pack.pk);
 		sl_page_put_text(page, "verdict", growth->verdict);
-		sl_page_put_bool(page, "credited", growth->credited);
-		sl_page_put_text(page, "advice", growth->advice);
-		sl_page_put_known(page, "held",
-				  growth->holder_count ? sl_stats_bytes(growth->holders[0].bytes_per_entry) : SL_UNKNOWN);
-		sl_page_put_uint(page, "stack", growth->holder_count ? sl_page_stack(page, process, growth->holders[0].stack) : 0);
 	}
 }
 

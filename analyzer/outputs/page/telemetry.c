@@ -4,6 +4,7 @@
  * calls, so there are no stacks, no leaks and no tables of calls; the page says so.
  */
 
+#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/page/page.h"
@@ -236,39 +237,21 @@ static int process_of(const struct sl_page *page, int64_t rank, int64_t pid)
 }
 
 /* Errors, with what their events say: neither what was asked for nor by whom. */
-static void put_ooms(struct telemetry_page *t)
+static void take_ooms(struct telemetry_page *t)
 {
-	static const char *const unknown[] = {"requested", "cached",   "largest_cached", "context",
-					      "modules",   "rounding", "aside",		 "unexplained"};
-	struct sl_page *page = t->page;
-	uint64_t count = 0;
-
-	for (unsigned r = 0; r < t->count; r++)
-		count += t->ranks[r].ooms;
-	sl_page_put_array(page, "ooms", (uint32_t)count);
 	for (unsigned r = 0; r < t->count; r++)
 		for (size_t i = 0; i < t->ranks[r].series->all.count; i++) {
 			const struct sl_v3_event *event = t->ranks[r].series->all.events[i];
+			struct sl_page_finding *f;
 
 			if (!sl_event_is_oom(event))
 				continue;
-			sl_page_row(page, 22, r);
-			sl_page_put_index(page, "device", (int)event->device_id);
-			sl_page_put_unix(page, "at", (uint64_t)event->timestamp_ns);
-			sl_page_put_text(page, "api", NULL);
-			sl_page_put_text(page, "scope", "vram");
-			for (size_t k = 0; k < SL_COUNT(unknown); k++)
-				sl_page_put_known(page, unknown[k], SL_UNKNOWN);
-			sl_page_put_known(page, "live", known(event->allocated_bytes));
-			sl_page_put_known(page, "free", known(event->free_bytes));
-			sl_page_put_known(page, "total", known(event->total_bytes));
-			sl_page_key(page, "recovered");
-			msgpack_pack_nil(&page->pack.pk);
-			sl_page_put_bool(page, "injected", false);
-			sl_page_put_known(page, "stack", 0);
-			sl_page_put_array(page, "owners", 0);
-			sl_page_put_text(page, "cause", event->context);
-			sl_page_put_text(page, "advice", NULL);
+			f = sl_page_find(t->page, "oom.sampled", "critical");
+			snprintf(f->text, sizeof(f->text), "out of memory, with %s held", SL_SIZE(known(event->allocated_bytes)));
+			f->advice = "samples do not say who held it: record with stormlog-run to see that";
+			f->process = (int)r;
+			f->device = (int)event->device_id;
+			f->from_unix = f->to_unix = (uint64_t)event->timestamp_ns;
 		}
 }
 
@@ -313,7 +296,7 @@ static void put_warnings(struct sl_page *page, const struct sl_telemetry *teleme
 static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemetry, const struct sl_session_series *series,
 		    const char *path)
 {
-	static const char *const absent[] = {"memory", "libraries", "labels", "apis", "moments", "segments", "steps", "leaks"};
+	static const char *const absent[] = {"memory", "libraries", "labels", "apis", "moments", "segments", "steps"};
 	const struct sl_session *session = telemetry->selected;
 	struct sl_page *page = t->page;
 	struct sl_markers markers;
@@ -333,9 +316,9 @@ static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemet
 	put_marks(t, &markers);
 	sl_markers_free(&markers);
 	sl_phases_free(&phases);
-	put_ooms(t);
 	for (size_t i = 0; i < SL_COUNT(absent); i++)
 		sl_page_put_array(page, absent[i], 0);
+	take_ooms(t);
 	if (session)
 		sl_page_session_findings(page, session, process_of);
 	sl_page_put_findings(page);

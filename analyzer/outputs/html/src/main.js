@@ -40,19 +40,22 @@ function selector(state, key, list, label) {
 	return h("label", {}, label, " ", select);
 }
 
-/* The rank a reader comes for: the first out of memory, else the one with the highest peak. */
+/* The rank a reader comes for: that of the open verdict where something is wrong, else the one with the highest peak. */
 export function firstRank(page) {
 	if (page.processes.length < 2)
 		return "";
-	const failed = page.ooms.filter((o) => o.recovered !== true).sort((a, b) => a.at - b.at)[0];
-	if (failed)
-		return String(failed.process);
+	const open = page.answer?.verdicts.find((v) => v.tone !== "good" && v.process !== null) || page.findings.find((f) => f.id === "oom.sampled");
+	if (open)
+		return String(open.process);
 	return String(page.processes.reduce((best, p, i) => (p.peak > page.processes[best].peak ? i : best), 0));
 }
 
 function makeState() {
 	return new State(location.hash, (fragment) => history.replaceState(null, "", location.pathname + location.search + fragment));
 }
+
+/* What few readers change. */
+const rest = (...nodes) => h("details", {class: "rest"}, h("summary", {title: "More choices"}, "…"), h("div", {class: "controls"}, nodes));
 
 const goto = (id) => document.getElementById(id).scrollIntoView({block: "start"});
 
@@ -152,24 +155,24 @@ function build(page, served) {
 
 	section("time", "Memory over time", h("div", {class: "controls"}, scopeControls,
 		choices(state, "by", () => series.groups(scope()), "Stacked by", () => series.choose(scope(), state.get("by"))),
-		choices(state, "mode", () => [["mean", "Mean"], ["max", "Max"], ["both", "Both"]], "Of each bin"),
-		choices(state, "axis", () => [["since", "Since start"], ...(page.timeless ? [] : [["clock", "Clock (UTC)"]]), ...(page.steps.length ? [["step", "Step"]] : [])], "Axis"),
-		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run"), notes && notes.node, closer && closer.node), timeline.node);
+		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run"), notes && notes.node, closer && closer.node,
+		rest(choices(state, "mode", () => [["mean", "Mean"], ["max", "Max"], ["both", "Both"]], "Of each bin"),
+			choices(state, "axis", () => [["since", "Since start"], ...(page.timeless ? [] : [["clock", "Clock (UTC)"]]), ...(page.steps.length ? [["step", "Step"]] : [])], "Axis"))), timeline.node);
 	const recorded = page.source === "trace";
 	const absent = h("p", {class: "empty"}, "Samples do not say who asked for memory: these files have no calls, no stacks and no leaks. To see them record the program with stormlog-run.");
 	section("stacks", "Who asked for it", recorded && h("div", {class: "controls"},
 		choices(state, "flame", () => [["moment", "Picked moment"], ["range", "Range in view"], ["peak", "Peak"], ["oom", "OOM"], ["end", "End"], ["leaks", "Leaks"], ["churn", "Churn"]]
 			.filter(([kind]) => kind === "moment" || (kind === "range" && ranges.of.some((p) => p.stays)) || page.moments.some((m) => m.kind === kind)), "Of"),
-		choices(state, "value", () => [["bytes", "Bytes"], ["count", "Blocks"]], "Measured in"),
-		choices(state, "form", () => [["icicle", "Icicle"], ["flame", "Flame"]], "Drawn as"),
-		choices(state, "inverted", () => [["", "From main"], ["1", "From the allocation"]], "Direction"),
-		page.frames.folded.includes(1) && choices(state, "frames", () => [["", "Program's own"], ["all", "All frames"]], "Frames of the interpreter, libffi and the C library"),
+		rest(choices(state, "value", () => [["bytes", "Bytes"], ["count", "Blocks"]], "Measured in"),
+			choices(state, "form", () => [["icicle", "Icicle"], ["flame", "Flame"]], "Drawn as"),
+			choices(state, "inverted", () => [["", "From main"], ["1", "From the allocation"]], "Direction"),
+			page.frames.folded.includes(1) && choices(state, "frames", () => [["", "Program's own"], ["all", "All frames"]], "Frames of the interpreter, libffi and the C library")),
 		h("p", {class: "key"}, h("span", {class: "swatch py"}), "Python", h("span", {class: "swatch nat"}), "native")), recorded ? flame.node : absent);
+	section("findings", "What else was found", null, cards.node);
 	if (ranges.of.length)
 		section("places", "Places", null, places.node);
 	if (page.processes.length > 1)
 		section("ranks", "Ranks", h("div", {class: "controls"}, choices(state, "order", () => [["outliers", "Outliers first"], ["peak", "Highest peak first"], ["rank", "By rank"]], "Order")), ranks.node);
-	section("findings", "Findings", null, cards.node);
 	if (tried)
 		section("tried", page.changes.some((c) => c.failed) ? "What would have let it fit?" : "What would lower the peak?", null, tried.node,
 			"The program with one change, replayed by the rules of PyTorch's allocator. Curves run over its calls of the allocator; a dot is where the recorded one failed.");
@@ -180,7 +183,7 @@ function build(page, served) {
 	if (fit)
 		section("fit", "Would it have fit?", null, fit.node, "The run replayed by the rules of PyTorch's allocator, on other devices and with other settings.");
 	if (recorded)
-		section("tables", "Numbers", null, tables.node);
+		section("tables", "Numbers", null, h("div", {}, tables.node, places.sizeNode));
 
 	const header = h("header", {class: "answer-block"});
 	drawAnswer(header, page);

@@ -19,6 +19,7 @@ export class Places {
 	constructor({page, state, stacks, ranges, palette, scope, range, sayRange}) {
 		Object.assign(this, {page, state, stacks, ranges, palette, scope, range, sayRange});
 		this.node = h("div", {});
+		this.sizeNode = h("div", {class: "side"});
 	}
 
 	draw() {
@@ -29,7 +30,8 @@ export class Places {
 			return;
 		}
 		const found = this.ranges.rows(scope, range), {rows} = found;
-		replace(this.node, this.title(range, found), h("div", {class: "side"}, this.roles(scope, range), this.sizes(range, found)), this.table(range, rows));
+		replace(this.node, this.title(range, found), h("div", {class: "side"}, this.roles(scope, range)), this.table(range, rows));
+		replace(this.sizeNode, this.sizes(range, found));
 	}
 
 	title(range, {stretch}) {

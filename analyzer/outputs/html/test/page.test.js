@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import {readFileSync, readdirSync} from "node:fs";
 import {test} from "node:test";
-import {answer, hiddenWords} from "../src/answer.js";
-import {Cards, byPlace, bySeverity, nothing, together} from "../src/cards.js";
+import {hiddenWords, ofSamples} from "../src/answer.js";
+import {momentOf} from "../src/cards.js";
+import {linesOf, markedOf, placeOf, textOf} from "../src/verdicts.js";
 import {highest, path} from "../src/changes.js";
 import {alwaysFrom, drawn, saves} from "../src/fit.js";
 import {bytes, clock, countEvents, duration, instant, visible} from "../src/format.js";
@@ -13,7 +14,7 @@ import {sorted} from "../src/tables.js";
 import {State, format, parse} from "../src/url.js";
 
 const SIZES = [[1.125 * 2 ** 30, "1.12 GiB"], [1.375 * 2 ** 30, "1.38 GiB"], [10.25 * 2 ** 20, "10.2 MiB"], [9.996 * 2 ** 20, "10.0 MiB"],
-	[99.96 * 2 ** 20, "100 MiB"], [1023.6 * 2 ** 10, "1.00 MiB"]];
+	[99.96 * 2 ** 20, "100 MiB"], [1023.6 * 2 ** 10, "1.00 MiB"], [1000 * 2 ** 10, "0.98 MiB"]];
 
 test("unknown is a dash and never 0", () => {
 	for (const unknown of [null, undefined, NaN])
@@ -89,11 +90,6 @@ test("free pieces and blocks fill their segments", () => {
 	assert.equal(fragmentation([]).part, 0);
 });
 
-test("ranks with the same leak share a card", () => {
-	const groups = together([{process: 0, bytes: 1, blocks: 1, k: "a"}, {process: 1, bytes: 2, blocks: 1, k: "a"}, {process: 1, bytes: 4, blocks: 1, k: "b"}], (l) => l.k);
-	assert.deepEqual(groups.map((g) => [g.ranks, g.bytes]), [[[0, 1], 3], [[1], 4]]);
-});
-
 test("a capacity that was not searched to its end reads 'at most'", () => {
 	assert.equal(alwaysFrom({always_from: 2 ** 30, at_most: false}), "1.00 GiB");
 	assert.equal(alwaysFrom({always_from: 2 ** 30, at_most: true}), "at most 1.00 GiB");
@@ -118,72 +114,45 @@ test("no module makes elements from markup", () => {
 		assert.doesNotMatch(readFileSync(new URL(name, folder), "utf8"), /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\.html\(|DOMParser|eval\(|new Function/, name);
 });
 
-test("cards come by severity and bytes", () => {
-	const card = (name, tone, bytes) => ({name, tone, bytes});
-	const sorted = [card("note", "note", 9), card("small", "warn", 1), card("unknown", "warn", null), card("bad", "bad", 2), card("large", "warn", 5)].sort(bySeverity);
-	assert.deepEqual(sorted.map((c) => c.name), ["bad", "large", "small", "unknown", "note"]);
-});
-
-test("holders of one place are one row, and an error says where it was asked", () => {
-	const rows = byPlace([{name: "tensors", place: "net.py:7 forward", bytes: 32}, {name: "tensors", place: "net.py:10 make", bytes: 40}, {name: "tensors", place: "net.py:7 forward", bytes: 16}, {name: "unused", place: null, bytes: 3}]);
-	assert.deepEqual(rows.map((o) => [o.place, o.bytes]), [["net.py:7 forward", 48], ["net.py:10 make", 40], [null, 3]]);
-	const cards = Object.assign(Object.create(Cards.prototype), {page: {processes: [{rank: 0, pid: 7}], duration_ns: 1e9}});
-	const card = cards.oom({process: 0, device: 0, at: 1, requested: 16, free: 2, total: 9, owners: [], recovered: false, scope: "vram", place: "net.py:7 forward < train.py:3 <module>"});
-	assert.deepEqual(card.facts.find(([name]) => name === "at"), ["at", "net.py:7 forward < train.py:3 <module>"]);
-});
-
-test("over notes only, the page says 'nothing to report', as the terminal does", () => {
-	const page = {source: "trace", processes: [{rank: 0, pid: 7}], duration_ns: 1e9};
-	const cards = Object.assign(Object.create(Cards.prototype), {page});
-	const left = {process: 0, device: 0, kind: "device", library: "h6", verdict: "live_at_exit", severity: "info", bytes: 500 * 2 ** 20, blocks: 1, first: 0, last: 0, growth: null, confidence: null, stack: 0};
-	const label = {process: 0, label: "backward_#", verdict: "growing", credited: false, slope: 4, points: 3, entries: 3, r_squared: 1, duration: 9, stack: 0, held: null, first: 0, last: 1};
-	const card = (l) => cards.leak(together([l], () => 1)[0]), growth = (l) => cards.growth(together([l], () => 1)[0]);
-	assert.match(nothing(page, [card(left), growth(label)]), /^Nothing to report/);
-	assert.match(nothing(page, []), /^Nothing to report/);
-	assert.equal(nothing(page, [card(left), growth({...label, credited: true})]), null);
-	assert.equal(nothing(page, [card({...left, verdict: "growing", severity: "critical"})]), null);
-	assert.match(card(left).where, /^rank 0, device 0, h6/);
-	const two = cards.leak(together([left, {...left, device: 1, bytes: 100 * 2 ** 20}], () => 1)[0]);
-	assert.match(two.where, /500 MiB on device 0, 100 MiB on device 1/);
-	const whole = {...page, ooms: [], findings: [], leaks: [left], labels: [label], leaking: {places: 0, bytes: 0, text: null}, processes: [{rank: null, pid: 7, peak: 1, peak_at: null, status: "completed"}]};
-	assert.equal(answer(whole).at(-1), "No leak found; 500 MiB never freed.");
-	assert.match(answer({...whole, labels: [{...label, credited: true}]}).at(-1), /memory grows by 4 B per backward_#/);
-	assert.ok(answer(whole).some((line) => line.startsWith("Peak 1 B")));
-	assert.ok(!answer({...whole, processes: [{...whole.processes[0], peak: 0, devices: []}]}).some((line) => line.startsWith("Peak"))); /* it used none */
-});
-
-test("the headline names who is unlike the others, and where memory leaks", () => {
-	const process = (rank, peak) => ({rank, peak, peak_at: null, end: 0, ooms: 0, status: "completed"});
-	const finding = (id, severity, text, bytes = null) => ({id, severity, text, bytes});
-	const page = {processes: [process(0, 100), process(1, 400)], ooms: [], leaks: [], labels: [], source: "trace", duration_ns: 1e9, leaking: {places: 2, bytes: 30, text: "a.py:4 large leaks"},
-		findings: [finding("ranks.outlier", "warning", "rank 1 is an outlier: 300 B more at solver.c:9 checkpoint")]};
-	const [first, second, third, fourth] = answer(page);
-	assert.equal(first, "Rank 1 is an outlier: 300 B more at solver.c:9 checkpoint.");
-	assert.equal(second, "2 places leak; the largest: a.py:4 large leaks.");
-	assert.match(third, /^No out-of-memory error/);
-	assert.match(fourth, /^Peak 400 B on rank 1/);
-	assert.equal(answer({...page, findings: [], leaking: {places: 1, bytes: 20, text: "a.py:4 large leaks"}})[0], "a.py:4 large leaks.");
-	const none = answer({...page, findings: [], leaking: {places: 0, bytes: 0, text: null}, leaks: [{verdict: "live_at_exit", bytes: 2048}]});
-	assert.equal(none[none.length - 1], "No leak found; 2.00 KiB never freed.");
-	const oom = {process: 1, at: 5, requested: 7, free: 1, recovered: false, owners: [], cause: "the device was full; it grew: leak at a.py:4"};
-	const failed = answer({...page, ooms: [oom]});
-	assert.match(failed[0], /^Out of memory on rank 1 .*it grew: leak at a.py:4\.$/);
-	assert.match(failed[1], /^Rank 1 is an outlier/);
-	const changes = [{process: 1, device: 0, failed: true, tried: [{helps: null, text: "a", words: "b"}, {helps: "would have passed this step", text: "half_batch in a.py:4", words: "-4 B, scaled"}]}];
-	assert.equal(answer({...page, ooms: [{...oom, device: 0}], changes})[1], "Would have passed this step: half_batch in a.py:4, -4 B, scaled.");
-});
-
-test("a page of a snapshot claims nothing of leaks, which a window cannot tell", () => {
-	const page = {window: "a PyTorch snapshot", processes: [{rank: null, pid: 7, peak: 4, peak_at: null, status: "unknown", leaks: null}], ooms: [], leaks: [], labels: [], findings: [], source: "trace", duration_ns: 1e9, leaking: {places: 0, bytes: 0, text: null}};
-	assert.deepEqual(answer(page), ["No out-of-memory error.", "Peak 4 B."]);
-	assert.equal(answer({...page, leaking: {places: 1, bytes: 20, text: "a.py:4 large leaks"}})[0], "a.py:4 large leaks.");
-	assert.deepEqual(answer({...page, need: ["fits H200: 4 B", "3 optimizer steps ran"]}).slice(0, 2), ["Fits H200: 4 B.", "3 optimizer steps ran."]);
-});
-
 test("tables sort by any column, what is not known last", () => {
 	const rows = [["b", 2], ["a10", null], ["a9", 30], [null, 1]];
 	assert.deepEqual(sorted(rows, 1, true).map((row) => row[1]), [30, 2, 1, null]);
 	assert.deepEqual(sorted(rows, 1, false).map((row) => row[1]), [1, 2, 30, null]);
 	assert.deepEqual(sorted(rows, 0, false).map((row) => row[0]), ["a9", "a10", "b", null]);
 	assert.deepEqual(rows[0], ["b", 2], "the rows themselves stay");
+});
+
+const VERDICT = {word: "LEAK", headline: "a.py:4 keeps 2 MiB of every pass", tone: "bad", process: 1, device: 0, why: ["all are held.", "It is in rank 1."], fix: ["detach it", "\n  or clear it"], open: ["who reads it", "why"],
+	lines: [{file: "a.py", line: 9, function: "main", source: "f()", mark: null}, {file: "a.py", line: 4, function: "f", source: "x = g()", mark: "made here"}, {file: null, line: null, function: "app+0x1", source: null, mark: null}],
+	table: {total: "2.00", unit: "MiB", moment: "held, at the peak", rows: [{amount: "2.00", name: "this leak", text: "a.py:4"}]}, next: [{command: "stormlog-analyze tree", shows: null}]};
+
+test("a verdict as text has the terminal's parts in their order", () => {
+	assert.equal(textOf(VERDICT), ["LEAK   a.py:4 keeps 2 MiB of every pass", "  a.py:9  f()\n  a.py:4  x = g()  <- made here\n  app+0x1  ",
+		"  why    all are held. It is in rank 1.\n  fix    detach it\n           or clear it\n  open   who reads it\n         why", "  2.00  MiB held, at the peak\n  2.00  this leak  a.py:4",
+		"next   stormlog-analyze tree"].join("\n\n"));
+});
+
+test("the line of a verdict is the last one with a mark, else the innermost", () => {
+	assert.equal(placeOf(markedOf(VERDICT)), "a.py:4");
+	assert.equal(placeOf(markedOf({lines: VERDICT.lines.map((line) => ({...line, mark: null}))})), "app+0x1");
+	assert.equal(markedOf({lines: []}), null);
+});
+
+test("sentences of a label go on in their line, but not notes, and none that begins a line", () => {
+	assert.deepEqual(linesOf("why", ["a.", "b."]), ["a. b."]);
+	assert.deepEqual(linesOf("note", ["a", "b"]), ["a", "b"]);
+	assert.deepEqual(linesOf("fix", ["a", "\nb", "c"]), ["a", "b c"]);
+});
+
+test("an error is shown at its moment, a leak at the peak of its device", () => {
+	const page = {moments: [{kind: "peak", process: 1, device: 1, at: 5}, {kind: "peak", process: 1, device: 0, at: 6}, {kind: "oom", process: 1, device: 0, at: 7}]};
+	assert.equal(momentOf(page, VERDICT).at, 6);
+	assert.equal(momentOf(page, {...VERDICT, word: "OUT OF MEMORY"}).at, 7);
+	assert.equal(momentOf(page, {...VERDICT, process: 0}), null);
+});
+
+test("a page of samples says that they do not tell who held memory", () => {
+	const page = {processes: [{rank: 0, peak: 4}, {rank: 1, peak: 9}], findings: [], duration_ns: 1e9};
+	assert.deepEqual(ofSamples(page), ["Peak 9 B on rank 1.", "These are samples: they say how much was held, not by whom."]);
+	assert.match(ofSamples({...page, findings: [{id: "oom.sampled", from: 5e8, process: 0}]})[0], /^Out of memory on rank 0 at 0\.500 s/);
 });
