@@ -6,67 +6,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analyzer/answer/make.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/format.h"
+#include "analyzer/faces/faces.h"
 #include "analyzer/pipeline/pipeline.h"
-#include "analyzer/report/owners.h"
 #include "top/top.h"
 
 #define SHARE	 100 /* a report may take at most 1/SHARE of a core */
 #define LEAST_NS 5000000000ull
 
-/* True: the same words, whatever the figures: 64 ranks that run out of memory at one place are one line. */
-static bool alike(const struct sl_finding *a, const struct sl_finding *b)
+/* True: an earlier verdict has the same words, whatever the process: 64 ranks that run out of memory at one line are one. */
+static bool is_told(const struct sl_answers *answers, size_t at)
 {
-	const char *x = a->text, *y = b->text;
-
-	while (*(x += strspn(x, "0123456789.")) && *x == *(y += strspn(y, "0123456789.")))
-		x++, y++;
-	return !strcmp(a->id, b->id) && !*x && !y[strspn(y, "0123456789.")];
+	for (size_t i = 0; i < at; i++)
+		if (!strcmp(answers->item.item[i]->headline, answers->item.item[at]->headline))
+			return true;
+	return false;
 }
 
-/* How many findings are like this one; 0: an earlier one is, and was printed. */
-static unsigned alike_from(const struct sl_report *report, size_t at)
+static void say_one(FILE *out, const struct sl_report *report, const struct sl_answer *answer)
 {
-	unsigned count = 0;
+	char who[80] = "", *text = sl_face_line(answer);
 
-	for (size_t i = 0; i < report->findings.count; i++)
-		if (alike(&report->findings.item[i], &report->findings.item[at])) {
-			if (i < at)
-				return 0;
-			count++;
-		}
-	return count;
-}
-
-static void say_one(FILE *out, const struct sl_report *report, size_t at)
-{
-	const struct sl_finding *finding = &report->findings.item[at];
-	unsigned count = alike_from(report, at);
-	char who[80] = "";
-
-	if (!count)
-		return;
-	if (finding->process >= 0)
-		sl_process_who(who, &report->processes[finding->process]);
-	if (*who && count > 1)
-		snprintf(who + strlen(who), sizeof(who) - strlen(who), ", and %u more like it", count - 1);
-	sl_escape_print(out, "%-8s %s%s%s\n", finding->severity, who, *who ? ": " : "", finding->text);
-}
-
-/* An error whose cause is not known is no finding, and is told nevertheless. */
-static void say_oom(FILE *out, const struct sl_report *report)
-{
-	const struct sl_process *process;
-	const struct sl_oom *oom = sl_report_first_oom(report, &process);
-	char who[80], where[512];
-
-	if (!oom || sl_oom_got_over(oom) || process->accounts[oom - process->model->ooms.item].cause_text)
-		return;
-	sl_owners_line((struct sl_process *)process, oom->stack, 2, where, sizeof(where));
-	sl_escape_print(out, "critical %s: out of memory: %s were asked for, at %s\n", sl_process_who(who, process),
-			SL_SIZE(oom->asked_bytes), where);
+	if (answer->process >= 0)
+		sl_process_who(who, &report->processes[answer->process]);
+	sl_escape_print(out, "%c%s%s%s\n", sl_answer_tone(answer->word) == SL_TONE_BAD ? '!' : ' ', who, *who ? ": " : "", text);
+	free(text);
 }
 
 /* Ends the child when nobody reads its pipe any more; the screen may send no signal. */
@@ -79,7 +45,7 @@ static void *end_unread(void *pipe)
 	_exit(0);
 }
 
-/* In the child: prints one line for each finding, "critical rank 3: text". */
+/* In the child: prints one line for each verdict that is no good news; '!' is before the worst: "!rank 3: LEAK: ...". */
 static void say(struct sl_top *top, int fd)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1, .run = "all"};
@@ -95,9 +61,11 @@ static void say(struct sl_top *top, int fd)
 		if (sl_top_shown(top, i))
 			traces[shown++] = sl_top_process(top, i)->process.trace->name;
 	if (out && traces && shown && sl_pipeline_run(&report, traces, shown, &options) == SL_PIPELINE_FINE) {
-		say_oom(out, &report);
-		for (size_t i = 0; i < report.findings.count; i++)
-			say_one(out, &report, i);
+		const struct sl_answers *answers = sl_answer_report(&report);
+
+		for (size_t i = 0; i < answers->item.count; i++)
+			if (sl_answer_tone(answers->item.item[i]->word) != SL_TONE_GOOD && !is_told(answers, i))
+				say_one(out, &report, answers->item.item[i]);
 	}
 	if (out)
 		fclose(out);

@@ -433,7 +433,7 @@ static void findings(struct sl_top *top, struct sl_top_lines *lines, unsigned co
 		snprintf(lines->header, sizeof(lines->header), "findings of a report of this moment");
 	while ((text = strsep(&at, "\n")))
 		if (*text)
-			wrapped(lines, !strncmp(text, "critical", 8) ? TONE_WARN : TONE_PLAIN, text, columns);
+			wrapped(lines, *text == '!' ? TONE_WARN : TONE_PLAIN, text + 1, columns);
 	if (!lines->line.count)
 		sl_top_line(lines, TONE_DIM, ALL, top->findings.text ? "nothing to report" : "asking...");
 	if (top->alerts.count)

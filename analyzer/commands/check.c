@@ -3,6 +3,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "analyzer/answer/make.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/ini.h"
 #include "analyzer/base/paths.h"
@@ -11,9 +12,25 @@
 #include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/source/source.h"
 #include "analyzer/upstream/upstream.h"
 
-enum { BASELINE = 9, UPDATE = 14, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET, COUNT };
+enum {
+	BASELINE = 9,
+	UPDATE = 14,
+	SUPPRESSIONS,
+	CONFIG,
+	REPOSITORY,
+	JSON,
+	JUNIT,
+	SARIF,
+	METRICS,
+	SUMMARY,
+	RUN,
+	QUIET,
+	NO_SOURCE,
+	COUNT
+};
 enum { LIMITS = UPDATE }; /* the options before this one are limits */
 
 struct named_limit {
@@ -60,6 +77,7 @@ static const struct sl_option table[] = {
 	{"--summary", 0, "FILE", "append Markdown (default: $GITHUB_STEP_SUMMARY, where set)"},
 	SL_OPTION_RUN(values[RUN]),
 	{"--quiet", 'q', NULL, "print only limits that do not hold"},
+	{"--no-source", 0, NULL, "read no source of the program"},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
@@ -352,6 +370,8 @@ static int check(struct sl_report *report, const struct options *o, const char *
 				       "--dry: %s was recorded on a device; stormlog-run --dry=CARD records a dry run", path);
 	if (o->limits.dry && report->process_count && report->processes[0].model->snapshot)
 		return sl_command_fail(SL_EXIT_USAGE, "--dry: %s is a snapshot, which does not tell how the dry run ended", path);
+	report->source = o->values[NO_SOURCE] ? NULL : sl_source_new();
+	sl_answer_report(report); /* before the gap analysis, whose findings are no verdicts */
 	find_gaps(report);
 	sl_measures_take(&measures, report);
 	/* prints the note about suppressions that matched no leak */
@@ -365,6 +385,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 		status = SL_EXIT_USAGE;
 	} else {
 		struct sl_ci_reports forms = {.outcomes = &outcomes,
+					      .answers = report->answers,
 					      .measures = &measures,
 					      .limits = &o->limits,
 					      .path = path,

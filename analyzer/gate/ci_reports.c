@@ -6,6 +6,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/terminal.h"
+#include "analyzer/faces/faces.h"
 #include "analyzer/report/dry.h"
 
 #define SUMMARY_MAX_BYTES (1000 << 10)
@@ -362,6 +363,7 @@ static void put_row(FILE *out, const struct sl_outcome *o)
 
 bool sl_ci_reports_summary(const struct sl_ci_reports *forms, FILE *out)
 {
+	static const struct sl_face_style style = {.columns = SL_FACE_COLUMNS, .fenced = true};
 	const struct sl_outcomes *outcomes = forms->outcomes;
 	size_t left = outcomes->list.count;
 	char *text;
@@ -391,7 +393,9 @@ bool sl_ci_reports_summary(const struct sl_ci_reports *forms, FILE *out)
 		}
 	if (left)
 		sl_escape_print(out, "\n%zu more\n", left);
-	fputc('\n', out);
+	fputs("\n```\n", out);
+	sl_face_terminal(forms->answers, out, &style);
+	fputs("```\n\n", out);
 	return !ferror(out);
 }
 

@@ -281,10 +281,11 @@ enum sl_level {
 extern const char *const sl_level_names[]; /* pass, unknown, note, warning, critical */
 
 struct sl_outcome {
-	const char *rule; /* name of a row of sl_rules */
-	char *subject;	  /* what was compared: "peak", "step_#", "train.py:97 remember" */
-	char *message;	  /* one line that begins with the numbers */
-	char *file;	  /* source file that a CI system points at; NULL: none */
+	const char *rule;		 /* name of a row of sl_rules */
+	char *subject;			 /* what was compared: "peak", "step_#", "train.py:97 remember" */
+	char *message;			 /* one line: the verdict's, or one that begins with the numbers */
+	const struct sl_answer *verdict; /* of the run's document; NULL: of a limit */
+	char *file;			 /* source file that a CI system points at; NULL: none */
 	uint32_t line;
 	char *fingerprint; /* fingerprint of the stack; NULL: none */
 	enum sl_level level;
@@ -305,7 +306,7 @@ struct sl_outcomes {
 /* Class of findings of Stormlog's gap analysis. */
 #define SL_GATE_GAP "gap"
 
-/* baseline NULL: none. */
+/* baseline NULL: none.  The report's document was made before. */
 void sl_verdict(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_measures *measures,
 		const struct sl_limits *limits, const struct sl_measures *baseline);
 void sl_verdict_free(struct sl_outcomes *outcomes);
@@ -315,6 +316,7 @@ void sl_verdict_free(struct sl_outcomes *outcomes);
 /* What the formats need in addition to the outcomes. */
 struct sl_ci_reports {
 	const struct sl_outcomes *outcomes;
+	const struct sl_answers *answers;
 	const struct sl_measures *measures;
 	const char *path;	/* what was checked, as the user named it */
 	const char *repository; /* absolute; NULL: none is known */

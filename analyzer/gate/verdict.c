@@ -9,6 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/faces/faces.h"
 #include "analyzer/model/state/units.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
@@ -78,6 +79,57 @@ static void point_at_stack(struct sl_outcome *outcome, struct sl_process *proces
 		return;
 	outcome->file = sl_memory_copy(frame->file);
 	outcome->line = frame->line;
+}
+
+enum { BY_TIME, BY_LINE, BY_PROCESS, WAYS }; /* to find the verdict of an outcome */
+
+static bool has_line(const struct sl_answer *answer, const struct sl_outcome *outcome)
+{
+	for (unsigned i = 0; outcome->file && i < answer->frames; i++)
+		if (answer->stack[i].mark && answer->stack[i].file && answer->stack[i].line == outcome->line &&
+		    !strcmp(sl_paths_name(answer->stack[i].file), sl_paths_name(outcome->file)))
+			return true;
+	return false;
+}
+
+/*
+ * Gives the outcome the verdict of that time, or else that of its line or its process, and its words.  ids: the id begins so;
+ * unix_ns 0: no time.  False: an earlier outcome of the rule has the verdict.
+ */
+static bool take_verdict(struct sl_outcomes *outcomes, struct sl_outcome *outcome, const struct sl_answers *answers, int process,
+			 uint64_t unix_ns, const char *id)
+{
+	for (unsigned way = unix_ns ? BY_TIME : BY_LINE; way < WAYS && !outcome->verdict; way++)
+		for (size_t i = 0; i < answers->item.count && !outcome->verdict; i++) {
+			const struct sl_answer *answer = answers->item.item[i];
+			bool same = process >= 0 && answer->process == process;
+
+			if (!strncmp(answer->id, id, strlen(id)) && (way == BY_TIME   ? same && answer->unix_ns == unix_ns
+								     : way == BY_LINE ? has_line(answer, outcome)
+										      : same))
+				outcome->verdict = answer;
+		}
+	if (!outcome->verdict)
+		return true;
+	free(outcome->message);
+	outcome->message = sl_face_line(outcome->verdict);
+	for (size_t i = 0; i + 1 < outcomes->list.count; i++)
+		if (outcomes->list.item[i].verdict == outcome->verdict && outcomes->list.item[i].rule == outcome->rule)
+			return false;
+	return true;
+}
+
+static void free_outcome(struct sl_outcome *outcome)
+{
+	free(outcome->subject);
+	free(outcome->message);
+	free(outcome->file);
+	free(outcome->fingerprint);
+}
+
+static void drop_last(struct sl_outcomes *outcomes)
+{
+	free_outcome(&outcomes->list.item[--outcomes->list.count]);
 }
 
 /* Two sizes as a reader compares them: in bytes where they differ and their rounded figures do not. */
@@ -237,7 +289,6 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
-		bool went_on = process->trace && sl_trace_ended(process->trace) == SL_ENDED_COMPLETED;
 
 		window &= sl_window_shows(process);
 		if (process->model->ooms_total > process->model->ooms.count)
@@ -245,17 +296,16 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 		for (size_t k = 0; k < process->model->ooms.count; k++) {
 			const struct sl_oom *oom = &process->model->ooms.item[k];
 			const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
-			char line[400];
 			struct sl_outcome *outcome;
 
 			if (sl_oom_got_over(oom) || oom->in_retry || sl_oom_made_to_fail(oom))
 				continue;
-			sl_owners_line(process, oom->stack, 2, line, sizeof(line));
 			outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, hook ? hook->plain : "out of memory",
-				      "%s of %s failed with %s held, at %s%s", hook ? hook->plain : "a call",
-				      SL_SIZE(oom->requested_bytes), SL_SIZE(oom->live_bytes), line[0] ? line : "an unknown place",
-				      went_on ? "; the program caught the error and ended with status 0" : "");
+				      "%s found no memory", hook ? hook->plain : "a call");
 			point_at_stack(outcome, process, oom->stack);
+			if (!take_verdict(outcomes, outcome, report->answers, (int)i, sl_process_unix(process, oom->time_ns),
+					  "oom."))
+				drop_last(outcomes);
 			any = true;
 		}
 	}
@@ -267,6 +317,7 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 			continue;
 		outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, finding->id, "%s", finding->text);
 		point_at_stack(outcome, &report->processes[finding->process], finding->stack);
+		take_verdict(outcomes, outcome, report->answers, finding->process, finding->unix_ns, finding->id);
 		any = true;
 	}
 	if (!any && fails && unlisted)
@@ -357,20 +408,24 @@ static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, co
 
 /* ---- the report's findings, with --fail-on */
 
-static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *measures, enum sl_fail_on fail_on)
+static void check_leaks(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_measures *measures,
+			enum sl_fail_on fail_on)
 {
 	for (size_t i = 0; i < measures->left.list.count; i++) {
 		const struct sl_measure_line *line = &measures->left.list.item[i];
+		struct sl_outcome *outcome;
 		char part[64] = "";
 
 		if (line->growing && line->growing < line->bytes) /* only some of these bytes grow, as on one device of several */
 			snprintf(part, sizeof(part), " %s of it", SL_SIZE(line->growing));
 		/* what does not grow is only a note: the system takes it back at exit */
-		point(add(outcomes, line->growing ? "leak" : "left", line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE,
-			  fail_on && line->growing, line->what, "%s %s%s%s at %s", SL_SIZE(line->bytes),
-			  line->growing ? "left behind, and" : "still held at the end,", part, line->growing ? " growing," : "",
-			  line->what),
-		      line, line->key);
+		outcome = add(outcomes, line->growing ? "leak" : "left", line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE,
+			      fail_on && line->growing, line->what, "%s %s%s%s at %s", SL_SIZE(line->bytes),
+			      line->growing ? "left behind, and" : "still held at the end,", part, line->growing ? " growing," : "",
+			      line->what);
+		point(outcome, line, line->key);
+		if (line->growing)
+			take_verdict(outcomes, outcome, report->answers, -1, 0, "leak.");
 	}
 }
 
@@ -402,6 +457,7 @@ static void check_findings(struct sl_outcomes *outcomes, const struct sl_report 
 			      fails, finding->id, "%s%s%s", growth ? "" : finding->id, growth ? "" : ": ", finding->text);
 		if (finding->process >= 0)
 			point_at_stack(outcome, &report->processes[finding->process], finding->stack);
+		take_verdict(outcomes, outcome, report->answers, finding->process, finding->unix_ns, finding->id);
 	}
 	sl_map_free(&told);
 }
@@ -602,7 +658,7 @@ void sl_verdict(struct sl_outcomes *outcomes, struct sl_report *report, const st
 		check_against(outcomes, &measures->list.item[i], baseline, limits);
 	if (baseline)
 		check_labels_left(outcomes, measures, baseline);
-	check_leaks(outcomes, measures, limits->fail_on);
+	check_leaks(outcomes, report, measures, limits->fail_on);
 	check_findings(outcomes, report, limits);
 	check_whole(outcomes, report, limits);
 	count(outcomes, limits->strict);
@@ -610,11 +666,7 @@ void sl_verdict(struct sl_outcomes *outcomes, struct sl_report *report, const st
 
 void sl_verdict_free(struct sl_outcomes *outcomes)
 {
-	for (size_t i = 0; i < outcomes->list.count; i++) {
-		free(outcomes->list.item[i].subject);
-		free(outcomes->list.item[i].message);
-		free(outcomes->list.item[i].file);
-		free(outcomes->list.item[i].fingerprint);
-	}
+	for (size_t i = 0; i < outcomes->list.count; i++)
+		free_outcome(&outcomes->list.item[i]);
 	free(outcomes->list.item);
 }

@@ -300,7 +300,7 @@ class Limits(Folder):
         more = "import time\nfor i in range(300):\n    work()\n    remember()\n    time.sleep(.002)"
         with Recording(sys.executable, self.path("grows.py", PROGRAM.format(shift="", work=1, leak=2, more=more)), SIM_VRAM="8G") as run:
             meant = "--suppressions", self.path("meant.txt", "leak:^remember$\n")
-            self.assertIn("left behind, and growing", check("--fail-on", "warning", run.traces, code=1).stdout)
+            self.assertRegex(check("--fail-on", "warning", run.traces, code=1).stdout, r"(?m)^FAIL +leak +LEAK: grows.py:\d+ keeps 2 MiB of every ")
             check("--fail-on", "warning", *meant, run.traces)
 
     def test_what_a_limit_refused_did_not_fit_and_what_was_injected_did(self):

@@ -354,7 +354,7 @@ class Top(unittest.TestCase):
                 top.keys("2")
                 top.wait_for(r"made before the window, blocks of")
                 top.keys("6")
-                top.wait_for(r"critical s\.pickle: out of memory: 5\.00 MiB were asked for, at a\.py:3 f")
+                top.wait_for(r"s\.pickle: OUT OF MEMORY: a\.py:3 asks 5 MiB")
             with Terminal(os.path.join(folder, "end.pickle")) as top:
                 top.wait_for("1 snapshot")
                 top.keys("3")
@@ -385,7 +385,7 @@ class Top(unittest.TestCase):
             self.assertIn("run another", screen)
             self.assertEqual(len(re.findall(r"\+0\.0d", screen)), 2, screen)
             top.keys("6")
-            top.wait_for("critical .*out of memory")
+            top.wait_for("OUT OF MEMORY: ")
 
     def test_one_run_is_chosen_and_a_rank_a_function_a_library_filtered(self):
         with holding("alloc=100", "tensor=50", RANK="1", WORLD_SIZE="20") as job:
@@ -427,14 +427,14 @@ class Top(unittest.TestCase):
                 Terminal(job.traces, other.traces, columns=160) as top:
             top.wait_for("2 running")
             top.keys("6")
-            screen = top.wait_for("critical .*, and 1 more like it: out of memory")
-            self.assertEqual(screen.count("out of memory:"), 1, screen)
+            screen = top.wait_for("OUT OF MEMORY: ")
+            self.assertEqual(screen.count("OUT OF MEMORY"), 1, screen)
 
     def test_findings_and_the_keys_are_read_whole_on_a_small_terminal(self):
         with holding("alloc=1500", "try=1500", RANK="0") as job, Terminal(job.traces, columns=80) as top:
             top.wait_for("1 running")
             top.keys("6")
-            self.assertRegex(" ".join(top.wait_for("critical .*").split()), r"critical .*out of memory: .* held by this process.*script\.py:\d+")
+            self.assertRegex(" ".join(top.wait_for("OUT OF MEMORY").split()), r"pid \d+: OUT OF MEMORY: script\.py:\d+ asks 1\.46 GiB, .*fix: ")
             top.keys("?")
             for words in "that view", "Esc: all", "in deviations", "a new segment", "Stormlog's files\\.":
                 top.wait_for(words)
@@ -445,7 +445,7 @@ class Top(unittest.TestCase):
             with Terminal(folder, columns=200, rows=40) as top:
                 top.wait_for("1 ended")
                 top.keys("6")
-                screen = top.wait_for("critical .* leaks ")
+                screen = top.wait_for("OUT OF MEMORY: .* asks 256 GiB")
                 self.assertNotRegex(screen, r"(?m)^(b\?|: ?:set-env|# ?#)")
 
     def test_findings_say_how_old_they_are_and_are_made_anew(self):
