@@ -6,10 +6,16 @@
 
 static void put_label(FILE *out, const struct sl_answer *answer, enum sl_said_as label)
 {
-	if (answer->label[label].count)
-		fprintf(out, "; %s:", sl_answer_label(label));
-	for (size_t i = 0; i < answer->label[label].count; i++)
-		fprintf(out, " %s", answer->label[label].item[i] + strspn(answer->label[label].item[i], "\n "));
+	size_t count = answer->label[label].count;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *text = answer->label[label].item[i] + strspn(answer->label[label].item[i], "\n ");
+		size_t size = strlen(text);
+
+		if (!i)
+			fprintf(out, "; %s:", sl_answer_label(label));
+		fprintf(out, " %.*s", (int)(size - (i + 1 == count && size && text[size - 1] == '.')), text);
+	}
 }
 
 char *sl_face_line(const struct sl_answer *answer)
@@ -19,6 +25,7 @@ char *sl_face_line(const struct sl_answer *answer)
 	FILE *out = sl_memory_must(open_memstream(&text, &size));
 
 	fprintf(out, "%s: %s", sl_answer_word(answer->word), answer->headline);
+	put_label(out, answer, SL_LABEL_WHY);
 	put_label(out, answer, answer->label[SL_LABEL_FIX].count ? SL_LABEL_FIX : SL_LABEL_OPEN);
 	fclose(out);
 	return text;

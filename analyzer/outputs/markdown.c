@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* summary.md: the summary of the terminal, and the tables behind it, for an issue or a chat. */
+/* summary.md: the document of the run, and the tables behind it, for an issue or a chat. */
+
+#include <string.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/owners.h"
 
-#define ROWS_SHOWN  40 /* rows of each table: an issue holds 64 kB */
-#define NAMES_SHOWN 6
+#define ROWS_SHOWN 40 /* rows of each table: an issue holds 64 kB */
+#define TEXT_MAX   (32 << 10)
 
 /* Processes with the highest peaks come first. */
 struct row {
@@ -107,62 +110,26 @@ static void put_leaks(FILE *out, struct sl_report *report)
 	free(all.item);
 }
 
-/* Ranks with the same values share a row. */
-static bool says_the_same(const struct sl_finding *a, const struct sl_finding *b)
+/* Every verdict and note, as far as an issue has room. */
+static void put_answer(FILE *out, struct sl_report *report)
 {
-	return !strcmp(a->id, b->id) && !strcmp(a->text, b->text);
-}
+	static const struct sl_face_style style = {.columns = SL_FACE_COLUMNS, .fenced = true, .all = true};
+	char *text = NULL, *end;
+	size_t size;
+	FILE *memory = sl_memory_must(open_memstream(&text, &size));
 
-static void put_who(FILE *out, const struct sl_report *report, size_t first)
-{
-	const struct sl_finding *list = report->findings.item;
-	unsigned count = 0;
-
-	for (size_t i = first; i < report->findings.count; i++) {
-		if (list[i].process < 0 || !says_the_same(&list[i], &list[first]))
-			continue;
-		if (count++ < NAMES_SHOWN)
-			sl_escape_print(out, "%s%s", count > 1 ? ", " : "", SL_WHO(&report->processes[list[i].process]));
-	}
-	if (count > NAMES_SHOWN)
-		sl_escape_print(out, " and %u more", count - NAMES_SHOWN);
-}
-
-static void put_findings(FILE *out, const struct sl_report *report)
-{
-	const struct sl_finding *list = report->findings.item, *shown[ROWS_SHOWN];
-	size_t count = 0, k, i;
-
-	if (report->findings.count)
-		fputs("\n## Findings\n\n| severity | finding | of | what | what to do |\n|---|---|---|---|---|\n", out);
-	for (i = 0; i < report->findings.count; i++) {
-		for (k = 0; k < count && !says_the_same(&list[i], shown[k]); k++)
-			;
-		if (k < count)
-			continue;
-		if (count == ROWS_SHOWN)
-			break;
-		shown[count++] = &list[i];
-		sl_escape_print(out, "| %s | %s | ", list[i].severity, list[i].id);
-		put_who(out, report, i);
-		fputs(" | ", out);
-		sl_escape_put(out, SL_ESCAPE_MARKDOWN, list[i].text);
-		fputs(" | ", out);
-		sl_escape_put(out, SL_ESCAPE_MARKDOWN, list[i].advice ? list[i].advice : "");
-		fputs(" |\n", out);
-	}
-	if (i < report->findings.count)
-		fputs("\nMore are in report.json.\n", out);
+	sl_screen_report(report, memory, &style);
+	fclose(memory);
+	end = size > TEXT_MAX ? memrchr(text, '\n', TEXT_MAX) + 1 : text + size;
+	fputs("# GPU memory\n\n```\n", out);
+	fwrite(text, 1, (size_t)(end - text), out);
+	fputs(*end ? "```\n\nMore is in report.json.\n" : "```\n", out);
+	free(text);
 }
 
 static bool write_markdown(struct sl_report *report, FILE *out)
 {
-	const struct sl_face_style style = {.columns = 120, .fenced = true};
-
-	fputs("# GPU memory\n\n```\n", out);
-	sl_screen_report(report, out, &style);
-	fputs("```\n", out);
-	put_findings(out, report);
+	put_answer(out, report);
 	put_memory(out, report);
 	put_leaks(out, report);
 	return !ferror(out);

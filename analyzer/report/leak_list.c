@@ -231,15 +231,6 @@ void sl_leak_list_free(struct sl_leak_list *list)
 	sl_map_free(&list->names);
 }
 
-uint64_t sl_leak_list_bytes(const struct sl_leak_list *list)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < list->place.count; i++)
-		bytes += list->place.item[i].bytes;
-	return bytes;
-}
-
 bool sl_leak_list_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept)
 {
 	struct sl_stack_frame here[SL_STACK_MAX], there[SL_STACK_MAX];

@@ -30,7 +30,6 @@ struct sl_leak_list {
 /* All zeroes is an empty list. Main thread only. */
 void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report);
 void sl_leak_list_free(struct sl_leak_list *list);
-uint64_t sl_leak_list_bytes(const struct sl_leak_list *list);
 /*
  * Finds the places of one process that leak together with place `first`: at its pace, since the same moment, below one line.
  * What keeps one keeps the others, as a graph does its states.  Or nearly all places that ask through one helper.  Sets `with`

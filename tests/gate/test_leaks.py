@@ -313,7 +313,7 @@ class Leaks(Folder):
             with self.subTest(name), Recording(sys.executable, self.path(name, program)) as run:
                 self.assertRegex(screen_of(run), r" LEAK %s:\d+ keeps .* all 320 blocks that \S+ made were never freed, 320 MiB\. " % name)
                 out = check("--fail-on", "critical", run.traces, code=1).stdout
-                self.assertRegex(out, r"(?m)^FAIL +leak +320 MiB left behind, and growing, at %s:\d+ store < " % name)
+                self.assertRegex(out, r"(?m)^FAIL +leak +LEAK: %s:\d+ keeps 4 MiB of every pass; why: .* 320 MiB" % name)
                 self.assertEqual(len(re.findall(r"(?m)^\w+ +leak ", out)), 1, out)
 
     def test_what_a_stack_that_does_not_leak_leaves_at_the_line_of_a_leak_does_not_grow(self):
@@ -344,7 +344,7 @@ for i in range(80):
         with Recording(sys.executable, self.path("meant.py", program)) as run:
             self.assertRegex(screen_of(run), r" LEAK meant.py:10 keeps 1 MiB of every pass .* all 80 blocks that meant.py:10 made were never freed, 80 MiB\. ")
             self.assertEqual({(leak["verdict"], leak["bytes"] >> 20) for leak in run.report()["leaks"]}, {("growing", 80), ("live_at_exit", 21)})
-            self.assertRegex(check("--fail-on", "critical", run.traces, code=1).stdout, r"(?m)^FAIL +leak +101 MiB left behind, and 80.0 MiB of it growing, at meant.py:10 store ")
+            self.assertRegex(check("--fail-on", "critical", run.traces, code=1).stdout, r"(?m)^FAIL +leak +LEAK: meant.py:10 keeps 1 MiB of every pass; why: .* 80 MiB")
 
     def test_each_device_that_one_line_fills_has_its_forecast(self):
         with Recording(sys.executable, self.path("twice.py", TWICE), SIM_VRAM="8G") as run:
@@ -378,7 +378,7 @@ for i in range(80):
             self.assertEqual({(leak["device"], leak["verdict"], leak["bytes"] >> 20) for leak in run.report()["leaks"]},
                              {(1, "growing", 80), (2, "live_at_exit", 48), (0, "live_at_exit", 20)})
             out = check("--fail-on", "critical", run.traces, code=1).stdout
-            self.assertRegex(out, r"FAIL +leak +148 MiB left behind, and 80.0 MiB of it growing, at devices.py:\d+ ")
+            self.assertRegex(out, r"FAIL +leak +LEAK: devices.py:\d+ keeps 8 MiB of every pass; why: .* 80 MiB")
             self.assertRegex(screen_of(run), r" LEAK devices.py:\d+ keeps 8 MiB of .* all 10 blocks that \S+ made were never freed, 80 MiB\. It is on device 1\. ")
             self.assertEqual({device: kept >> 20 for device, (_, kept, _) in leaks_of(run.report()).items()}, {1: 80})
 

@@ -434,7 +434,7 @@ class Top(unittest.TestCase):
         with holding("alloc=1500", "try=1500", RANK="0") as job, Terminal(job.traces, columns=80) as top:
             top.wait_for("1 running")
             top.keys("6")
-            self.assertRegex(" ".join(top.wait_for("OUT OF MEMORY").split()), r"pid \d+: OUT OF MEMORY: script\.py:\d+ asks 1\.46 GiB, .*fix: ")
+            self.assertRegex(" ".join(top.wait_for("OUT OF MEMORY").split()), r"pid \d+: OUT OF MEMORY: script\.py:\d+ asks 1\.46 GiB, .*why: ")
             top.keys("?")
             for words in "that view", "Esc: all", "in deviations", "a new segment", "Stormlog's files\\.":
                 top.wait_for(words)
