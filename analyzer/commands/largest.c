@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-run --largest: the largest value of an option of the program that fits each card. Values are doubled, then aimed at, then halved. A run
- * on the largest card tells of the others by replay of its requests. Each value that is told ran on its card, and so did the one
- * that failed next to it.
+ * stormlog-run --largest: the largest value of an option of the program that fits each card. Values are doubled, then aimed at,
+ * then halved. A run on the largest card tells of the others by replay of its requests. Each value that is told ran on its card,
+ * and so did the one that failed next to it.
  */
 #include <limits.h>
 #include <signal.h>
@@ -350,7 +350,7 @@ enum { CARDS, OUTPUT, RANGE, QUIET };
 static bool take(void *context, int option, const char *value)
 {
 	struct search *s = context;
-	char *cards = sl_memory_copy(value);
+	char *cards = (char *)value; /* a word of the command line, which is cut into its cards */
 
 	if (option == RANGE) {
 		if (s->ranges == 2 || !read_range(&s->range[s->ranges++], value))

@@ -135,9 +135,9 @@ while True:
 
     @unittest.skipUnless(PYTHON, "no Python with torch here: scripts/torch-venv fetches it")
     def test_real_pytorch_is_what_a_full_search_finds(self):
-        status, screen, said, runs = largest(TORCH, "n=1..12", python=PYTHON, cards={"t4": "T4", "l4": "L4"})
-        self.assertEqual((status, most(screen)), (0, search_all(TORCH, range(1, 13), PYTHON, {"t4": "T4", "l4": "L4"})), screen + said)
-        self.assertLess(runs, 16)
+        status, screen, said, runs = largest(TORCH, "n=1..7", python=PYTHON, cards={"t4": "T4"})
+        self.assertEqual((status, most(screen)), (0, search_all(TORCH, range(1, 8), PYTHON, {"t4": "T4"})), screen + said)
+        self.assertLess(runs, 7)
         self.assertRegex(screen, r"asks [\d.]+ [MG]iB")
 
 
