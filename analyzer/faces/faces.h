@@ -20,7 +20,7 @@ struct sl_face_style {
 /* The terminal, a block of Markdown, a CI's log. */
 void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct sl_face_style *style);
 
-/* "LEAK: train.py:8 keeps 2 MiB of every step; why: ...; fix: detach it": a verdict on one line, for lists and CI systems; free it. */
+/* A verdict on one line, for lists and CI systems: "LEAK: a.py:8 keeps 2 MiB of every step; why: ...; fix: detach it"; free it. */
 char *sl_face_line(const struct sl_answer *answer);
 
 /* The member `key` of the open object: the document with its figures as numbers; schemas/report.schema.json has its members. */
