@@ -66,7 +66,7 @@ test("a page opens from file:// with the network cut, without an error or a requ
 	await open(report("training", 4, 60).url);
 	await browser.settle();
 	clean();
-	for (const title of ["Memory over time", "Who asked for it", "Places", "Ranks", "What else was found", "PyTorch's segments", "Numbers"])
+	for (const title of ["Memory over time", "Who asked for it", "Places", "Ranks", "Other findings", "PyTorch's segments", "Numbers"])
 		assert.ok((await browser.eval(`document.querySelector("main").innerText`)).includes(title), title);
 	assert.deepEqual(await browser.eval("stormlog.series.groups(stormlog.timeline.scope()).map(([key]) => key)"), ["kind", "library", "pytorch", "label", "rank"]);
 	await picture("training-light");

@@ -168,7 +168,7 @@ function build(page, served) {
 			choices(state, "inverted", () => [["", "From main"], ["1", "From the allocation"]], "Direction"),
 			page.frames.folded.includes(1) && choices(state, "frames", () => [["", "Program's own"], ["all", "All frames"]], "Frames of the interpreter, libffi and the C library")),
 		h("p", {class: "key"}, h("span", {class: "swatch py"}), "Python", h("span", {class: "swatch nat"}), "native")), recorded ? flame.node : absent);
-	section("findings", "What else was found", null, cards.node);
+	section("findings", "Other findings", null, cards.node);
 	if (ranges.of.length)
 		section("places", "Places", null, places.node);
 	if (page.processes.length > 1)
