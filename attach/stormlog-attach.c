@@ -11,25 +11,32 @@ enum { FINE, USAGE = 2, NOTHING = 3, FAILED = 4 };
 
 enum { REST = 256, DURATION, ALL, YES, CGROUP, CONTAINER, HELP, VERSION };
 
-static const char usage[] =
-	"usage: stormlog-attach [options] PID|DIR|RING...\n\n"
-	"Look into running programs.  A recording that sleeps (stormlog-run --asleep) is woken: of each PID, or of all that "
-	"record\n"
-	"into DIR; that needs no right but to write to its files.  A process without one is watched by BPF, as root, until an\n"
-	"interrupt: its calls go into a trace of DIR.\n\n"
-	"  -p, --pid PID           the same as naming it without -p\n"
-	"      --all               every process of this node that uses a GPU, now or later; says how many, and asks\n"
-	"      --yes               do not ask\n"
-	"      --cgroup PATH       every such process of a cgroup (a path as in /proc/PID/cgroup) and of those below it\n"
-	"      --container ID      every such process of a container, by its id or the beginning of it\n"
-	"  -o, --output DIR        where traces of watched processes go (default: traces)\n"
-	"      --rest              put recordings back to rest: from then on their calls are only counted\n"
-	"      --duration SECONDS  stay so long; then, or at an interrupt, remove the probes and put to rest what was woken\n"
-	"      --help, --version\n\n"
-	"Says `ready` on stderr when all have answered and all probes are in place.  Exit status: 0 fine, 2 usage or a target "
-	"that\n"
-	"does not exist, 3 no process there can be woken or watched, 4 one did not answer within 10 s, or a trace could not be "
-	"written.\n";
+static const char usage[] = "usage: stormlog-attach [options] PID|DIR|RING...\n"
+			    "\n"
+			    "Look into running programs.  A recording that sleeps (stormlog-run --asleep) is\n"
+			    "woken: of each PID, or of all that record into DIR; that needs no right but to\n"
+			    "write to its files.  A process without one is watched by BPF, as root, until an\n"
+			    "interrupt: its calls go into a trace of DIR.\n"
+			    "\n"
+			    "  -p, --pid PID           the same as naming it without -p\n"
+			    "      --all               every process of this node that uses a GPU, now or\n"
+			    "                          later; says how many, and asks\n"
+			    "      --yes               do not ask\n"
+			    "      --cgroup PATH       every such process of a cgroup (a path as in\n"
+			    "                          /proc/PID/cgroup) and of those below it\n"
+			    "      --container ID      every such process of a container, by its id or the\n"
+			    "                          beginning of it\n"
+			    "  -o, --output DIR        where traces of watched processes go (default: traces)\n"
+			    "      --rest              put recordings back to rest: from then on their calls\n"
+			    "                          are only counted\n"
+			    "      --duration SECONDS  stay so long; then, or at an interrupt, remove the\n"
+			    "                          probes and put to rest what was woken\n"
+			    "      --help, --version\n"
+			    "\n"
+			    "Says `ready` on stderr when all have answered and all probes are in place.  Exit\n"
+			    "status: 0 fine, 2 usage or a target that does not exist, 3 no process there can\n"
+			    "be woken or watched, 4 one did not answer within 10 s, or a trace could not be\n"
+			    "written.\n";
 
 struct request {
 	bool rest, yes;	 /* yes: --all does not ask */
@@ -245,7 +252,7 @@ static int parse(struct request *request, int argc, char **argv)
 			return USAGE;
 		}
 	if (optind == argc && !count && !request->group)
-		return fputs(usage, stderr), USAGE;
+		return fputs("stormlog-attach: which process? stormlog-attach PID (stormlog-top shows them)\n", stderr), USAGE;
 	if (request->rest && request->duration > 0)
 		return fputs("stormlog-attach: --rest and --duration exclude each other\n", stderr), USAGE;
 	request->watch = sl_watch_new(request->folder);

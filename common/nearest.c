@@ -26,11 +26,13 @@ static unsigned distance(const char *a, const char *b)
 	return rows[strlen(a) % 3][width];
 }
 
+/* Half of the letters must agree: of three letters, two others make another word. */
 void sl_nearest_consider(struct sl_nearest *nearest, const char *name)
 {
 	unsigned d = *name ? distance(nearest->wanted, name) : SL_NEAREST_ANY;
+	size_t letters = strlen(name + strspn(name, "-")), wanted = strlen(nearest->wanted + strspn(nearest->wanted, "-"));
 
-	if (d < nearest->distance) {
+	if (d < nearest->distance && 2 * d <= (letters > wanted ? letters : wanted)) {
 		nearest->distance = d;
 		nearest->name = name;
 	}

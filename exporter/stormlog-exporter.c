@@ -18,17 +18,22 @@
 #define ENDED_NS  60000000000ull /* how long a process that has ended keeps its series, so that a scrape sees its last figures */
 #define MOST	  256
 
-static const char usage[] =
-	"usage: stormlog-exporter [options] [DIR...]\n\n"
-	"What recordings hold while they run, as metrics at http://127.0.0.1:9836/metrics: of each DIR the newest run, without\n"
-	"DIR every living recording on this node that this user may read.\n\n"
-	"  -l, --listen ADDRESS:PORT  (default: 127.0.0.1:9836; port 0: any, which is printed)\n"
-	"      --root DIR             where the node's /proc and /var are seen, as /host in a container\n"
-	"      --name HOST            a name that it goes by, when Prometheus asks by name; may be repeated.  The node's own,\n"
-	"                             numbers and localhost always are\n"
-	"      --most PROCESSES       the most processes with series (default: 256)\n"
-	"      --once                 print the metrics once and exit\n"
-	"      --help, --version\n";
+static const char usage[] = "usage: stormlog-exporter [options] [DIR...]\n"
+			    "\n"
+			    "What recordings hold while they run, as metrics at\n"
+			    "http://127.0.0.1:9836/metrics: of each DIR the newest run, without DIR every\n"
+			    "living recording on this node that this user may read.\n"
+			    "\n"
+			    "  -l, --listen ADDRESS:PORT  (default: 127.0.0.1:9836; port 0: any, which is\n"
+			    "                             printed)\n"
+			    "      --root DIR             where the node's /proc and /var are seen, as /host\n"
+			    "                             in a container\n"
+			    "      --name HOST            a name that it goes by, when Prometheus asks by\n"
+			    "                             name; may be repeated.  The node's own, numbers and\n"
+			    "                             localhost always are\n"
+			    "      --most PROCESSES       the most processes with series (default: 256)\n"
+			    "      --once                 print the metrics once and exit\n"
+			    "      --help, --version\n";
 
 static volatile sig_atomic_t asked_to_end;
 static sigset_t while_waiting;

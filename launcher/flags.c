@@ -57,20 +57,64 @@ static const char *const internal[] = {
 #undef INTERNAL
 };
 
+#define HELP_COLUMN 30
+#define HELP_END    80
+
+/* Prints words up to HELP_END from `column` on; so many characters of the line are there already. */
+static void print_wrapped(int there, int column, const char *words)
+{
+	int at = there < column ? there : HELP_END; /* the next word moves to a new line */
+
+	while (*words) {
+		int size = (int)strcspn(words, " ");
+
+		if (at == there && at < column)
+			at += printf("%*s%.*s", column - at, "", size, words);
+		else if (at + 1 + size > HELP_END)
+			at = printf("\n%*s%.*s", column, "", size, words) - 1;
+		else
+			at += printf("%s%.*s", at ? " " : "", size, words);
+		words += size + (words[size] == ' ');
+	}
+	printf("\n");
+}
+
+/* Options that are no settings of a recording. */
+static const char *const others[][2] = {
+	{"      --report", "analyse and print the summary after the command has ended"},
+	{"      --gate",
+	 "check the run against .stormlog.ini, and exit as `stormlog-analyze check` does where the command itself succeeded"},
+	{"      --watch RULE", "check the run against a rule while it runs, as `stormlog-analyze watch` does; may be repeated; "
+			       "\"default\": the rules of watch without one"},
+	{"      --push", "send the run to STORMLOG_SERVER after the command has ended"},
+	{"      --check", "say what would be recorded of this command, without running it"},
+	{"      --json", "with --check: as one JSON object on standard output"},
+	{"      --dry[=CARD]", "run on a machine without a GPU, for its memory: no number is computed; --dry=list shows the cards "
+			       "(h200); --rank N --world-size M: as that rank, the others of which are absent"},
+	{"      --largest NAME=LOW..HIGH", "with --dry=CARD[,CARD...]: run the command with values for {NAME} in its words, and "
+					   "say the largest that fits each card; a "
+					   "second one makes a table"},
+	{"      --force", "with --dry: although this machine has a GPU"},
+	{"      --allow-writes DIR", "with --dry: the job may write there too; may be repeated"},
+	{"      --keep-writes", "with --dry: keep what the job wrote into its layer"},
+	{"      --steps N", "with --dry: end the job after N steps of an optimizer"},
+	{"      --no-values", "with --dry: compute no integers and booleans on the CPU"},
+	{"      --weights shapes", "with --dry: read no values of a checkpoint, only its shapes"},
+	{"      --init", "with --dry: fill large weights on the CPU too"},
+};
+
 static void print_option(const struct sl_options_row *option)
 {
 	const char *value = *option->choices ? option->choices : option->unit;
-	char left[80];
-	int width;
+	char left[80], text[1000];
 
 	if (!*option->flag)
 		return;
-	width = snprintf(left, sizeof(left), "  %c%c%s--%s%s%s", option->letter ? '-' : ' ', option->letter ? option->letter : ' ',
-			 option->letter ? ", " : "  ", option->flag, *value ? " " : "", value);
-	printf("%s%*s%s", left, width < 40 ? 40 - width : 1, "", option->help);
-	if (option->type != SL_OPTION_flag && *option->def && strcmp(option->def, "0"))
-		printf(" (%s)", option->def);
-	printf("\n");
+	snprintf(left, sizeof(left), "  %c%c%s--%s%s%s", option->letter ? '-' : ' ', option->letter ? option->letter : ' ',
+		 option->letter ? ", " : "  ", option->flag, *value ? " " : "", value);
+	snprintf(text, sizeof(text), option->type != SL_OPTION_flag && *option->def && strcmp(option->def, "0") ? "%s (%s)" : "%s",
+		 option->help, option->def);
+	print_wrapped(printf("%s", left), HELP_COLUMN, text);
 }
 
 static void print_help(void)
@@ -79,32 +123,14 @@ static void print_help(void)
 	       "Run a command and record every GPU memory call of it and its children.\n\n");
 	for (unsigned i = 0; i < sl_options_count; i++)
 		print_option(&sl_options_table[i]);
-	printf("      --report                          analyse and print the summary after the command has ended\n"
-	       "      --gate                            check the run against .stormlog.ini, and exit as `stormlog-analyze check`\n"
-	       "                                        does where the command itself succeeded\n"
-	       "      --watch RULE                      check the run against a rule while it runs, as `stormlog-analyze watch` "
-	       "does;\n"
-	       "                                        may be repeated; \"default\": the rules of watch without one\n"
-	       "      --push                            send the run to STORMLOG_SERVER after the command has ended\n"
-	       "      --check                           say what would be recorded of this command, without running it\n"
-	       "      --json                            with --check: as one JSON object on standard output\n"
-	       "      --dry[=CARD]                      run on a machine without a GPU, for its memory: no number is computed;\n"
-	       "                                        --dry=list shows the cards (h200); --rank N --world-size M: as that\n"
-	       "                                        rank, the others of which are absent\n"
-	       "      --largest NAME=LOW..HIGH          with --dry=CARD[,CARD...]: run the command with values for {NAME} in its\n"
-	       "                                        words, and say the largest that fits each card; a second one makes\n"
-	       "                                        a table\n"
-	       "      --force                           with --dry: although this machine has a GPU\n"
-	       "      --allow-writes DIR                with --dry: the job may write there too; may be repeated\n"
-	       "      --keep-writes                     with --dry: keep what the job wrote into its layer\n"
-	       "      --steps N                         with --dry: end the job after N steps of an optimizer\n"
-	       "      --no-values                       with --dry: compute no integers and booleans on the CPU\n"
-	       "      --weights shapes                  with --dry: read no values of a checkpoint, only its shapes\n"
-	       "      --init                            with --dry: fill large weights on the CPU too\n"
-	       "      --help, --version\n\n"
-	       "Each option is a variable too (STORMLOG_KEEP for --keep); SIZE takes K M G T.  The exit status is the\n"
-	       "command's; 125 our own failure, 126 not executable, 127 not found.\n"
-	       "Then: stormlog-analyze traces/\n");
+	for (unsigned i = 0; i < SL_COUNT(others); i++)
+		print_wrapped(printf("%s", others[i][0]), HELP_COLUMN, others[i][1]);
+	puts("      --help, --version");
+	print_wrapped(
+		0, 0,
+		"Each option is a variable too (STORMLOG_KEEP for --keep); SIZE takes K M G T. The exit status is the command's; "
+		"125 our own failure, 126 not executable, 127 not found.");
+	puts("Then: stormlog-analyze traces/");
 }
 
 static const char *nearest_variable(const char *wanted)

@@ -15,6 +15,7 @@ struct sl_ringfile;
 
 struct sl_launch {
 	bool report, gate, push, check, json, force, init, no_values, keep_writes;
+	bool warned;		/* that nothing will be recorded */
 	bool shapes;		/* --weights shapes */
 	const char *writes[32]; /* --allow-writes: folders */
 	unsigned writes_count;

@@ -190,11 +190,11 @@ static int say_recorded(struct sl_launch *run, int status)
 		sl_dry_answered(run, count && !status);
 	if (!count && is_maybe_ours(status))
 		return 0;
-	if (!run->options.quiet && !count)
+	if (!run->options.quiet && !count && !run->warned)
 		say_why_nothing(run);
-	else if (!run->options.quiet && run->report)
+	else if (!run->options.quiet && count && run->report)
 		fprintf(stderr, "stormlog: %u process%s recorded.\n", count, count == 1 ? "" : "es");
-	else if (!run->options.quiet)
+	else if (!run->options.quiet && count)
 		fprintf(stderr, "stormlog: %u process%s recorded.  stormlog-analyze %s\n", count, count == 1 ? "" : "es",
 			sl_shell_word(path, sizeof(path), strchr(run->options.output, '%') ? folders[0] : shown_folder(run)));
 	lost = count ? sl_recorded_lost(run) : 0;
@@ -254,7 +254,8 @@ int main(int argc, char **argv)
 	if (!run.dry && (!first || (run.options.quiet && !run.report && !run.gate && !run.push && !run.watch_count)))
 		return sl_child_exec(&run);
 	why = prepare_folder(&run, folder, sizeof(folder));
-	if (why && first && !run.options.quiet)
+	run.warned = why && first && !run.options.quiet;
+	if (run.warned)
 		sl_launcher_say("%s: %s: there will be no recording; choose another folder with --output", folder, why);
 	if (run.push && !(getenv("STORMLOG_SERVER") && *getenv("STORMLOG_SERVER")))
 		sl_launcher_say("--push needs STORMLOG_SERVER: the run will stay here");

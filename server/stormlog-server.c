@@ -16,25 +16,33 @@
 #define NAMES_MAX 64
 #define DAY_S	  (24 * 60 * 60)
 
-static const char usage[] =
-	"usage: stormlog-server --store DIR [options]\n"
-	"       stormlog-server --store DIR token add NAME --read|--write | token list | token remove NAME\n"
-	"       stormlog-server --store DIR backup FILE\n\n"
-	"Keeps runs that are sent as packs (stormlog-analyze push), and shows, searches and compares them.\n\n"
-	"      --store DIR           where everything is kept; made where it is missing\n"
-	"      --listen ADDR:PORT    of this machine (default: 127.0.0.1:7171); port 0 takes a free one and prints it\n"
-	"      --open                who reaches the address may read without a token; writing needs one all the same\n"
-	"      --name HOST           a name that the server goes by, behind a proxy say; may be repeated.  Numbers and\n"
-	"                            localhost always are\n"
-	"      --max-pack SIZE       a pack is at most so large (default: 4G)\n"
-	"      --quota SIZE          all packs, uploads and pages together are (default: no limit)\n"
-	"      --project-quota SIZE  limit for one project; a run beyond it is refused\n"
-	"      --keep-age DAYS       of each project runs that came in so many days,\n"
-	"      --keep-count N        the N newest,\n"
-	"      --keep-size SIZE      as many as take so much with their pages; pinned ones and those beside a change always\n"
-	"      --help, --version\n\n"
-	"Exit status: 0 ended by a signal, 2 usage, 4 the store or the address cannot be used, or an\nanswer could not be "
-	"written.\n";
+static const char usage[] = "usage: stormlog-server --store DIR [options]\n"
+			    "       stormlog-server --store DIR token add NAME --read|--write | token list |\n"
+			    "           token remove NAME\n"
+			    "       stormlog-server --store DIR backup FILE\n"
+			    "\n"
+			    "Keeps runs that are sent as packs (stormlog-analyze push), and shows, searches\n"
+			    "and compares them.\n"
+			    "\n"
+			    "      --store DIR           where everything is kept; made where it is missing\n"
+			    "      --listen ADDR:PORT    of this machine (default: 127.0.0.1:7171); port 0\n"
+			    "                            takes a free one and prints it\n"
+			    "      --open                who reaches the address may read without a token;\n"
+			    "                            writing needs one all the same\n"
+			    "      --name HOST           a name that the server goes by, behind a proxy say;\n"
+			    "                            may be repeated.  Numbers and localhost always are\n"
+			    "      --max-pack SIZE       a pack is at most so large (default: 4G)\n"
+			    "      --quota SIZE          all packs, uploads and pages together are (default:\n"
+			    "                            no limit)\n"
+			    "      --project-quota SIZE  limit for one project; a run beyond it is refused\n"
+			    "      --keep-age DAYS       of each project runs that came in so many days,\n"
+			    "      --keep-count N        the N newest,\n"
+			    "      --keep-size SIZE      as many as take so much with their pages; pinned\n"
+			    "                            ones and those beside a change always\n"
+			    "      --help, --version\n"
+			    "\n"
+			    "Exit status: 0 ended by a signal, 2 usage, 4 the store or the address cannot be\n"
+			    "used, or an answer could not be written.\n";
 
 struct settings {
 	struct sl_server server;

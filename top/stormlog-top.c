@@ -19,16 +19,20 @@
 
 #define NODE_NS 5000000000ull /* between two searches of the node for recordings */
 
-static const char usage[] =
-	"usage: stormlog-top [options] [DIR...]\n\n"
-	"Shows what recorded programs hold while they run.  With DIR: the newest run in each DIR, even a finished one.\n"
-	"Without: every running recording on this node that you may read.\n\n"
-	"  -p, --pid PID        show this process alone\n"
-	"  -d, --delay SECONDS  time between two updates, 0.1 to 60 (default: 1)\n"
-	"      --ascii          no character beyond ASCII (so too where the locale is not UTF-8)\n"
-	"      --help, --version\n\n"
-	"Keys: ? shows them.  Exit status: 0 fine, 2 usage, a path that does not exist or no terminal, 4 the help\ncould not be "
-	"written.\n";
+static const char usage[] = "usage: stormlog-top [options] [DIR...]\n"
+			    "\n"
+			    "Shows what recorded programs hold while they run.  With DIR: the newest run in\n"
+			    "each DIR, even a finished one. Without: every running recording on this node\n"
+			    "that you may read.\n"
+			    "\n"
+			    "  -p, --pid PID        show this process alone\n"
+			    "  -d, --delay SECONDS  time between two updates, 0.1 to 60 (default: 1)\n"
+			    "      --ascii          no character beyond ASCII (so too where the locale is not\n"
+			    "                       UTF-8)\n"
+			    "      --help, --version\n"
+			    "\n"
+			    "Keys: ? shows them.  Exit status: 0 fine, 2 usage, a path that does not exist or\n"
+			    "no terminal, 4 the help could not be written.\n";
 
 static struct sl_top_seen *seen_of(struct sl_top *top, unsigned index)
 {

@@ -86,15 +86,15 @@ size_t sl_terminal_fitting(const char *text, unsigned room)
 
 static void put_bytes(const struct sl_terminal *to, enum sl_colour colour, const char *text, size_t bytes)
 {
-	static const char *const codes[] = {[SL_COLOUR_RED] = "1;31",
-					    [SL_COLOUR_YELLOW] = "1;33",
-					    [SL_COLOUR_GREEN] = "1;32",
-					    [SL_COLOUR_PLACE] = "36",
-					    [SL_COLOUR_DIM] = "2"};
+	static const char *const codes[] = {[SL_COLOUR_RED] = "\033[1;31m",
+					    [SL_COLOUR_YELLOW] = "\033[1;33m",
+					    [SL_COLOUR_GREEN] = "\033[1;32m",
+					    [SL_COLOUR_PLACE] = "\033[36m",
+					    [SL_COLOUR_DIM] = "\033[2m"};
 	char *part = sl_memory_must(strndup(text, bytes));
 
 	if (to->colour && colour)
-		fprintf(to->out, "\033[%sm", codes[colour]);
+		fputs(codes[colour], to->out);
 	sl_escape_put(to->out, SL_ESCAPE_LINE, part);
 	if (to->colour && colour)
 		fputs("\033[0m", to->out);

@@ -20,6 +20,9 @@ enum {
 #define HELP_COLUMN 27
 #define HELP_END    80
 
+#define ENTRY(name) &sl_command_##name,
+static const struct sl_command *const commands[] = {SL_COMMANDS(ENTRY)};
+
 int sl_command_fail(int status, const char *format, ...)
 {
 	va_list arguments;
@@ -33,49 +36,71 @@ int sl_command_fail(int status, const char *format, ...)
 	return status;
 }
 
-/* Prints words in lines that begin at the column of the descriptions; the first line has its option already. */
-static void put_wrapped(FILE *out, const char *words)
+void sl_arguments_wrap(FILE *out, size_t at, size_t column, const char *words)
 {
-	size_t at = HELP_COLUMN;
+	bool first = true;
 
 	while (*words) {
-		size_t size = strcspn(words, " ");
+		size_t size = strcspn(words, " \n");
 
-		if (at + size > HELP_END && at > HELP_COLUMN) {
-			sl_escape_print(out, "\n%*s", HELP_COLUMN, "");
-			at = HELP_COLUMN;
+		if (at + !first + size > HELP_END && at > column) {
+			sl_escape_print(out, "\n%*s", (int)column, "");
+			at = column;
+			first = true;
 		}
-		sl_escape_print(out, "%s%.*s", at > HELP_COLUMN ? " " : "", (int)size, words);
-		at += size + 1;
-		words += size + (words[size] == ' ');
+		sl_escape_print(out, "%s%.*s", first ? "" : " ", (int)size, words);
+		at += size + !first;
+		first = false;
+		words += size + (words[size] != 0);
 	}
 	fputc('\n', out);
+}
+
+/* Prints paragraphs; a line that begins with blanks, and one before it, end where they end. */
+static void put_about(FILE *out, const char *about)
+{
+	while (*about) {
+		size_t size = strcspn(about, "\n"), indent = strspn(about, " ");
+		char *text;
+
+		while (!indent && about[size] && !strchr(" \n", about[size + 1]))
+			size += 1 + strcspn(about + size + 1, "\n");
+		text = sl_memory_must(strndup(about + indent, size - indent));
+		sl_escape_print(out, "%*s", (int)indent, "");
+		sl_arguments_wrap(out, indent, indent ? indent + 2 : 0, text);
+		free(text);
+		about += size + (about[size] != 0);
+	}
 }
 
 void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 {
 	FILE *out = wrong ? stderr : stdout;
+	char *text;
 
-	sl_escape_print(out, "usage: stormlog-analyze %s%s\n", options->command->usage, wrong ? "   (--help lists them)" : "");
+	sl_escape_print(out, "usage: ");
+	text = sl_memory_print("stormlog-analyze %s%s", options->command->usage, wrong ? "  (--help lists them)" : "");
+	sl_arguments_wrap(out, 7, 11, text);
+	free(text);
 	if (wrong)
 		return;
-	if (options->command->about) { /* a paragraph with line breaks of its own */
+	if (options->command->about) {
 		fputc('\n', out);
-		fputs(options->command->about, out);
-		fputc('\n', out);
+		put_about(out, options->command->about);
 	}
 	fputc('\n', out);
 	for (const struct sl_option *o = options->command->table; o->name; o++) {
-		char left[80], letter[8] = "    ";
+		char left[100], letter[8] = "    ";
 
 		if (o->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", o->letter);
 		snprintf(left, sizeof(left), "%s%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
 		if (strlen(left) + 3 > HELP_COLUMN)
-			sl_escape_print(out, "  %s\n%*s", left, HELP_COLUMN, "");
+			sl_escape_print(out, "  %s\n%*s", left + (strlen(left) + 2 > HELP_END ? strspn(left, " ") : 0), HELP_COLUMN,
+					"");
 		else
 			sl_escape_print(out, "  %-*s", HELP_COLUMN - 2, left);
-		put_wrapped(out, o->help);
+		sl_arguments_wrap(out, HELP_COLUMN, HELP_COLUMN, o->help);
 	}
 }
 
@@ -100,9 +125,23 @@ static const char *value_of(struct sl_arguments *options, const struct sl_option
 static int refuse(const struct sl_arguments *options, const char *text)
 {
 	struct sl_nearest nearest = {.wanted = text, .distance = SL_NEAREST_TYPO};
+	const struct sl_option *other = NULL;
+	size_t of = 0;
 
 	for (const struct sl_option *o = options->command->table; o->name && text[1] == '-'; o++)
 		sl_nearest_consider(&nearest, o->name);
+	if (!strcmp(text, "--json")) {
+		sl_command_fail(WRONG, "%s prints no answer that --json could write", options->command->name);
+		return WRONG;
+	}
+	for (; options->command->run == sl_command_report.run && !other && of < SL_COUNT(commands); of++)
+		for (const struct sl_option *o = commands[of]->table; o->name && !other; o++)
+			other = strcmp(o->name, text) ? NULL : o;
+	if (other) {
+		sl_command_fail(WRONG, "%s is an option of %s: stormlog-analyze %s %s%s%s PATH", text, commands[of - 1]->name,
+				commands[of - 1]->name, text, other->value ? " " : "", other->value ?: "");
+		return WRONG;
+	}
 	if (nearest.name)
 		sl_escape_print(stderr, "stormlog-analyze: %s is no option here; did you mean %s?\n", text, nearest.name);
 	else
@@ -202,6 +241,26 @@ bool sl_arguments_read(const struct sl_option *o, const char *value, void *conte
 	}
 }
 
+/* How a value is written, where its name does not tell. */
+static const char *example_of(const struct sl_option *o)
+{
+	static const struct {
+		const char *part, *example;
+	} all[] = {{"TIME", ", as peak or 12.5, seconds since the run began"},
+		   {"MOMENT", ", as start, peak, end, 12.5 or step_#12"},
+		   {"SIZE", ", as 512M or 8G"},
+		   {"SECONDS", ", as 0.5"}};
+	static char range[80];
+
+	for (size_t i = 0; i < SL_COUNT(all); i++)
+		if (strstr(o->value, all[i].part))
+			return all[i].example;
+	*range = 0;
+	if (o->read == SL_READ_REAL || o->read == SL_READ_LONG || o->read == SL_READ_COUNT)
+		snprintf(range, sizeof(range), o->most < 1e9 ? ", from %g to %g" : ", from %g", o->least, o->most);
+	return range;
+}
+
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context)
 {
 	options->paths = sl_memory_must(calloc((size_t)options->argc + 1, sizeof(*options->paths)));
@@ -222,8 +281,8 @@ int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, vo
 				return sl_command_fail(SL_EXIT_USAGE, "--symbols: \"%s\" is not a folder", options->symbols);
 		} else if (i >= 0 && !(sl_arguments_read(o, options->value, context) &&
 				       (o->read || !take || take(context, i, options->value)))) {
-			return sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" is not %s: %s", o->name, options->value, o->value,
-					       o->help);
+			return sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" is not %s%s", o->name, options->value, o->value,
+					       example_of(o));
 		} else if (i >= 0) {
 			options->given |= 1ull << i;
 		}

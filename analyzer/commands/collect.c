@@ -299,9 +299,5 @@ static int run(struct sl_arguments *parsed)
 	return status;
 }
 
-const struct sl_command sl_command_collect = {"collect",
-					      "bring home what killed processes left on this node; one file of its traces",
-					      "collect [options] DIR",
-					      about,
-					      table,
-					      run};
+const struct sl_command sl_command_collect = {
+	"collect", "bring home what killed processes left on this node", "collect [options] DIR", about, table, run};

@@ -83,7 +83,7 @@ struct sl_command {
 #define SL_COMMANDS(VERB) \
 	VERB(report) VERB(tree) VERB(table) VERB(diff) VERB(check) VERB(export) \
 	VERB(fit) VERB(monitor) VERB(watch) VERB(diagnose) VERB(collect) VERB(pack) VERB(push) VERB(convert) VERB(validate) \
-	VERB(merge) VERB(summarize) VERB(runs) \
+	VERB(merge) VERB(summarize) VERB(runs) VERB(info) VERB(explain) \
 	VERB(flame) VERB(dump) VERB(largest)
 /* clang-format on */
 
@@ -180,6 +180,8 @@ bool sl_arguments_read(const struct sl_option *o, const char *value, void *conte
 bool sl_arguments_number(const char *text, long least, long most, long *value);
 
 void sl_arguments_usage(const struct sl_arguments *options, bool wrong);
+/* Prints words up to column 80: the line stands at `at`, further ones begin at `column`. */
+void sl_arguments_wrap(FILE *out, size_t at, size_t column, const char *words);
 
 /*
  * What a verb does before it opens its first input: checks the places of its outputs, gives up the rights that no reader of traces

@@ -22,7 +22,7 @@ struct diagnosis {
 	const char *output;
 	double duration, interval;
 	char **argv;
-	bool node;
+	bool node, json;
 	struct sl_follow *follow;
 	struct sl_machine machine;
 	const struct sl_followed *followed; /* the process that holds most */
@@ -38,6 +38,7 @@ static const struct sl_option table[] = {
 	 SL_TO_TEXT(output)},
 	{"--duration", 0, "SECONDS", "how long to look at what runs (default: 5)", SL_TO_REAL(duration, 0, 1e6)},
 	{"--interval", 0, "SECONDS", "time between two updates, 0.1 to 3600 (default: 0.5)", SL_TO_REAL(interval, 0.1, 3600)},
+	{"--json", 0, NULL, "where the bundle is and what it found, as a JSON object on stdout", SL_TO_FLAG(json)},
 	{0},
 };
 
@@ -334,6 +335,18 @@ static bool save(const struct diagnosis *d, char *place, size_t size)
 	return sl_folder_end(&folder);
 }
 
+static void put_answer(const struct diagnosis *d, const char *place)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+
+	sl_json_document(j, "stormlog.diagnose", 1);
+	sl_json_string(j, "bundle", place);
+	sl_json_bool(j, "out_of_memory", d->oom);
+	sl_json_bool(j, "nearly_full", d->full);
+	sl_json_bool(j, "fragmented", d->fragmented);
+	sl_json_finish(j);
+}
+
 static int diagnose(struct diagnosis *d)
 {
 	char place[4096];
@@ -347,8 +360,11 @@ static int diagnose(struct diagnosis *d)
 	d->fragmented = fragmentation(d) >= FRAGMENTED;
 	if (!save(d, place, sizeof(place)))
 		return sl_command_fail(SL_EXIT_LIMIT, "%s: %m", place);
-	sl_escape_print(stdout, "%s%s%s%s\n", place, d->oom ? "  ran out of memory" : "", d->full ? "  nearly full" : "",
-			d->fragmented ? "  fragmented" : "");
+	if (d->json)
+		put_answer(d, place);
+	else
+		sl_escape_print(stdout, "%s%s%s%s\n", place, d->oom ? "  ran out of memory" : "", d->full ? "  nearly full" : "",
+				d->fragmented ? "  fragmented" : "");
 	return d->oom || d->full || d->fragmented ? 2 : 0;
 }
 

@@ -43,6 +43,10 @@ static const struct sl_export *find(const char *name)
 	for (const struct sl_export *const *e = sl_exports; *e; e++)
 		if (!strcmp((*e)->name, name))
 			return *e;
+	if (!access(name, F_OK)) {
+		sl_command_fail(0, "export wants a format first: stormlog-analyze export perfetto %s", name);
+		return NULL;
+	}
 	sl_escape_print(stderr, "stormlog-analyze: no format %s; there are:\n", name);
 	for (const struct sl_export *const *e = sl_exports; *e; e++)
 		sl_escape_print(stderr, "  %-18s %s\n", (*e)->name, (*e)->summary);
@@ -192,7 +196,7 @@ static int run(struct sl_arguments *parsed)
 }
 
 const struct sl_command sl_command_export = {"export",
-					     "for other tools: perfetto, pprof, pytorch-snapshot, sqlite, csv, ...",
+					     "for other tools: perfetto, pprof, pytorch-snapshot, sqlite, csv",
 					     "export FORMAT [options] PATH...",
 					     about,
 					     table,

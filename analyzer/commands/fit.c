@@ -339,9 +339,5 @@ static int run(struct sl_arguments *parsed)
 	return status;
 }
 
-const struct sl_command sl_command_fit = {"fit",
-					  "would it have fit on another card, with other settings of PyTorch's allocator",
-					  "fit [options] PATH...",
-					  about,
-					  table,
-					  run};
+const struct sl_command sl_command_fit = {
+	"fit", "would it have fit on another card, with other settings", "fit [options] PATH...", about, table, run};

@@ -29,6 +29,8 @@ void sl_fit_changes_print(const struct sl_fit_result *result)
 {
 	struct sl_terminal to = sl_terminal_here();
 
+	if (!result->proof_count)
+		sl_terminal_line(&to, 0, 4, "no change was tried: PyTorch's allocator was not recorded");
 	for (unsigned p = 0, i = 0; p < result->process_count; p++)
 		for (unsigned k = 0; k < result->processes[p].count; k++, i++) {
 			const struct sl_fit_proof *proof = &result->proofs[i];

@@ -2,9 +2,10 @@
 /* fit --vary KEY: recordings at several values of a quantity, and the largest that fits. */
 #include <math.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/commands/fit.h"
 
 /* The value of the key, from --meta or the program itself.  False: not given, or not a number. */
@@ -70,7 +71,7 @@ bool sl_fit_vary(struct sl_fit_result *result)
 	return result->varied.count && result->varied.item[0].curve.points.count > 1;
 }
 
-static void put_largest(const struct sl_fit_curve *curve, uint64_t capacity, const char *key)
+static void put_largest(const struct sl_fit_curve *curve, uint64_t capacity, const char *key, const struct sl_terminal *to)
 {
 	struct sl_fit_largest l;
 	char size[SL_FORMAT_BYTES], least[32] = "none", most[40] = "";
@@ -82,35 +83,45 @@ static void put_largest(const struct sl_fit_curve *curve, uint64_t capacity, con
 	if (isfinite(l.most))
 		snprintf(most, sizeof(most), ", not %.4g", floor(l.most) + 1);
 	if (!l.known)
-		sl_escape_print(stdout, "    %s: not known, the need does not rise with %s\n", size, key);
+		sl_terminal_line(to, 0, 6, "    %s: not known, the need does not rise with %s", size, key);
 	else if (!isfinite(l.value))
-		sl_escape_print(stdout, "    %s: not even the smallest %s fits\n", size, key);
+		sl_terminal_line(to, 0, 6, "    %s: not even the smallest %s fits", size, key);
 	else
-		sl_escape_print(stdout, "    %s: %s up to %.4g, surely %s%s%s\n", size, key, floor(l.value), least, most,
-				l.extrapolated ? "; beyond what was recorded: record it to be sure" : "");
+		sl_terminal_line(to, 0, 6, "    %s: %s up to %.4g, surely %s%s%s", size, key, floor(l.value), least, most,
+				 l.extrapolated ? "; beyond what was recorded: record it to be sure" : "");
 }
 
 void sl_fit_vary_print(const struct sl_fit_result *result)
 {
-	sl_escape_print(stdout, "by %s: the capacity that always fits, and the largest value that would fit\n", result->vary);
+	struct sl_terminal to = sl_terminal_here();
+	char *text, off[80] = "";
+
+	sl_terminal_line(&to, 0, 4, "by %s: the capacity that always fits, and the largest value that would fit", result->vary);
 	if (result->without_value)
-		sl_escape_print(stdout, "  %u recordings have no value for it; record with --meta %s=N\n", result->without_value,
-				result->vary);
+		sl_terminal_line(&to, 0, 4, "  %u recordings have no value for it; record with --meta %s=N", result->without_value,
+				 result->vary);
 	for (size_t i = 0; i < result->varied.count; i++) {
 		const struct sl_fit_curve *curve = &result->varied.item[i].curve;
 
-		sl_escape_print(stdout, "  %s\n    ",
-				*result->varied.item[i].settings ? result->varied.item[i].settings : "(none)");
-		for (size_t k = 0; k < curve->points.count; k++)
-			sl_escape_print(stdout, "%s%.6g: %s", k ? ", " : "", curve->points.item[k].value,
-					SL_SIZE(curve->points.item[k].need));
-		if (curve->degree)
-			sl_escape_print(stdout, "; a %s", curve->degree == 2 ? "parabola" : "line");
+		text = sl_memory_copy("");
+		for (size_t k = 0; k < curve->points.count; k++) {
+			char *more = sl_memory_print("%s%s%.6g: %s", text, k ? ", " : "", curve->points.item[k].value,
+						     SL_SIZE(curve->points.item[k].need));
+
+			free(text);
+			text = more;
+		}
 		if (curve->error >= 0)
-			sl_escape_print(stdout, " that is off by at most %s", SL_SIZE(sl_stats_bytes(curve->error)));
-		putchar('\n');
+			snprintf(off, sizeof(off), " that is off by at most %s", SL_SIZE(sl_stats_bytes(curve->error)));
+		sl_terminal_line(&to, 0, 4, "  %s", *result->varied.item[i].settings ? result->varied.item[i].settings : "(none)");
+		sl_terminal_line(&to, 0, 6, "    %s%s%s", text,
+				 !curve->degree	      ? ""
+				 : curve->degree == 2 ? "; a parabola"
+						      : "; a line",
+				 off);
+		free(text);
 		for (unsigned c = 0; c < result->capacity_count; c++)
-			put_largest(curve, result->capacities[c], result->vary);
+			put_largest(curve, result->capacities[c], result->vary, &to);
 	}
 }
 

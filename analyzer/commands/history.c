@@ -131,44 +131,46 @@ static const char *name_of(const struct history *h)
 	return h->field >= 0 ? sl_card_fields[h->field].name : h->metric.what ? h->metric.what : h->metric.key;
 }
 
-static void put_change(const struct history *h, const struct sl_series_change *change)
+static void put_change(const struct history *h, const struct sl_series_change *change, const struct sl_terminal *to)
 {
 	const struct point *at = &h->points.item[change->at], *next = at + 1;
-	char when[SL_CATALOGUED_TIME], before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
+	char when[SL_CATALOGUED_TIME], before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES], percent[40] = "";
 
-	sl_escape_print(stdout, "CHANGED  %s  %s -> %s", sl_catalogued_time(h->catalogued, when, at->when_ns),
-			value_text(h, before, change->before), value_text(h, after, change->after));
 	if (change->before > 0)
-		sl_escape_print(stdout, " (%+.1f %%)", (change->after / change->before - 1) * 100);
-	sl_escape_print(stdout, "\n         run %s%s%.12s%s%s\n", at->run_id ? at->run_id : "?", at->commit ? "  commit " : "",
-			at->commit ? at->commit : "", at->branch ? "  branch " : "", at->branch ? at->branch : "");
-	sl_escape_print(stdout, "         the next run, %s, agrees\n", next->run_id ? next->run_id : "?");
+		snprintf(percent, sizeof(percent), " (%+.1f %%)", (change->after / change->before - 1) * 100);
+	sl_terminal_line(to, 0, 9, "CHANGED  %s  %s -> %s%s", sl_catalogued_time(h->catalogued, when, at->when_ns),
+			 value_text(h, before, change->before), value_text(h, after, change->after), percent);
+	sl_terminal_line(to, 0, 9, "         run %s%s%.12s%s%s", at->run_id ? at->run_id : "?", at->commit ? "  commit " : "",
+			 at->commit ? at->commit : "", at->branch ? "  branch " : "", at->branch ? at->branch : "");
+	sl_terminal_line(to, 0, 9, "         the next run, %s, agrees", next->run_id ? next->run_id : "?");
 	if (!change->settled)
-		sl_escape_print(stdout, "         " SL_SERIES_UNSETTLED "\n");
+		sl_terminal_line(to, 0, 9, "         " SL_SERIES_UNSETTLED);
 }
 
+/* The changes first, then of which runs. */
 static void put_text(const struct history *h)
 {
-	char first[SL_CATALOGUED_TIME], last[SL_CATALOGUED_TIME];
+	char first[SL_CATALOGUED_TIME], last[SL_CATALOGUED_TIME], unknown[60] = "";
 	char least[SL_FORMAT_BYTES], most[SL_FORMAT_BYTES];
 	const struct point *points = h->points.item;
+	struct sl_terminal to = sl_terminal_here();
 	double low = points[0].value, high = low;
 
 	for (size_t i = 1; i < h->points.count; i++) {
 		low = fmin(low, points[i].value);
 		high = fmax(high, points[i].value);
 	}
-	sl_escape_print(stdout, "%s%s%s\n", h->field < 0 ? h->metric.of : "", h->field < 0 ? " " : "", name_of(h));
-	sl_escape_print(stdout, "%zu %sruns, %s .. %s", h->points.count, h->dry ? "dry " : "",
-			sl_catalogued_time(h->catalogued, first, points[0].when_ns),
-			sl_catalogued_time(h->catalogued, last, points[h->points.count - 1].when_ns));
-	if (h->unknown)
-		sl_escape_print(stdout, "; of %zu more it is not known", h->unknown);
-	sl_escape_print(stdout, "; %s .. %s\n", value_text(h, least, low), value_text(h, most, high));
+	sl_terminal_line(&to, 0, 4, "%s%s%s", h->field < 0 ? h->metric.of : "", h->field < 0 ? " " : "", name_of(h));
 	for (size_t i = 0; i < h->change_count; i++)
-		put_change(h, &h->changes[i]);
+		put_change(h, &h->changes[i], &to);
 	if (!h->change_count)
-		sl_escape_print(stdout, "%s\n", sl_series_unchanged(h->points.count));
+		sl_terminal_line(&to, 0, 0, "%s", sl_series_unchanged(h->points.count));
+	if (h->unknown)
+		snprintf(unknown, sizeof(unknown), "; of %zu more it is not known", h->unknown);
+	sl_terminal_line(&to, 0, 4, "%zu %sruns, %s .. %s%s; %s .. %s", h->points.count, h->dry ? "dry " : "",
+			 sl_catalogued_time(h->catalogued, first, points[0].when_ns),
+			 sl_catalogued_time(h->catalogued, last, points[h->points.count - 1].when_ns), unknown,
+			 value_text(h, least, low), value_text(h, most, high));
 }
 
 /* ---- JSON */

@@ -36,12 +36,26 @@ bool sl_logs_are(char *const *paths)
 	return true;
 }
 
+static const char *what_is(const char *path)
+{
+	char first[4] = "";
+	FILE *file = sl_paths_open_file(path);
+	size_t size = file ? fread(first, 1, sizeof(first), file) : 0;
+
+	if (file)
+		fclose(file);
+	return size == 4 && !memcmp(first, "\177ELF", 4) ? "a program" : "a binary file";
+}
+
 bool sl_logs_refuse(char *const *paths)
 {
 	while (*paths && kind_of(*paths) != SL_LOG_IS_BINARY)
 		paths++;
 	if (*paths && !sl_foreign_tell(paths, 1))
-		sl_command_fail(SL_EXIT_UNREADABLE, "%s: it is no text, trace, snapshot or telemetry", *paths);
+		sl_command_fail(SL_EXIT_UNREADABLE,
+				"%s: %s, not a recording; these are read: traces (.msgpack.zst), packs (.stormlog), PyTorch's "
+				"snapshots (.pickle), logs, Stormlog's telemetry",
+				*paths, what_is(*paths));
 	return *paths != NULL;
 }
 

@@ -10,6 +10,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/dry.h"
 #include "common/now.h"
@@ -20,6 +21,7 @@ enum format { TABLE, CSV, NDJSON, SINK }; /* in the order of --format */
 
 struct monitor {
 	double duration;
+	bool json;
 	struct sl_tracking_settings track;
 	struct sl_tracking *sink; /* NULL: rows are written */
 	bool failed;		  /* the sink could not be written */
@@ -42,6 +44,7 @@ static const struct sl_option table[] = {
 	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
 	{"--format", 0, "table|csv|ndjson|sink",
 	 "how the rows are written (default: table); sink: for Python Stormlog, needs --output", SL_TO_WORD(format)},
+	{"--json", 0, NULL, "the same as --format ndjson", SL_TO_FLAG(json)},
 	{"--output", 'o', "FILE", "write there (default: standard output); sink: a new or an empty folder", SL_TO_TEXT(output)},
 	{"--warning-threshold", 0, "PERCENT",
 	 "sink: percent of the device that raises a warning: PyTorch's use in a process, without PyTorch all use (default: 80)",
@@ -195,40 +198,52 @@ static const char *ending(char text[SL_FORMAT_BYTES], const struct sl_process *p
 		return "";
 	if (trace->exited <= 1)
 		return sl_ended_names[sl_trace_ended(trace)];
-	snprintf(text, SL_FORMAT_BYTES, "exit status %u", trace->exited - 1);
+	snprintf(text, SL_FORMAT_BYTES, "exit %u", trace->exited - 1);
 	return text;
 }
 
+/*
+ * Rows come one by one, so each column has its width.  What grows, and how a process ended, is the last one, which may need a line
+ * of its own.
+ */
 static void put_table(struct monitor *monitor, const struct row *row)
 {
 	char pid[24] = "-", rank[24] = "-", device[24] = "-", live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES],
-	     total[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "", full[SL_FORMAT_BYTES] = "", time[SL_FORMAT_BYTES],
-	     end[SL_FORMAT_BYTES];
+	     total[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES] = "", full[SL_FORMAT_BYTES] = "", when[24], end[SL_FORMAT_BYTES];
 	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
 	const struct sl_figures *f = &row->figures;
 	const char *dry = process ? sl_dry_card(&process->trace->header) : NULL;
+	struct sl_terminal to = sl_terminal_here();
+	struct sl_cells table = {.columns = "lrrrrrrw"};
+	time_t seconds = (time_t)(row->unix_ns / 1000000000);
 
+	to.out = monitor->out;
 	if (!monitor->told) {
 		sl_dry_head(monitor->out, dry);
-		sl_escape_print(monitor->out,
-				"time                      pid  rank  dev        live       peak       used of device  "
-				"   growth        full in    status\n");
+		sl_escape_print(monitor->out, "%-8s  %6s  %4s  %3s  %8s  %8s  %19s  %s\n", "time", "pid", "rank", "dev", "live",
+				"peak", "used of the card", "status");
 	}
+	strftime(when, sizeof(when), "%H:%M:%S", localtime(&seconds));
 	if (process)
 		snprintf(pid, sizeof(pid), "%lld", (long long)process->trace->header.pid);
 	if (process && process->trace->header.rank >= 0)
 		snprintf(rank, sizeof(rank), "%lld", (long long)process->trace->header.rank);
 	if (f->device >= 0)
 		snprintf(device, sizeof(device), "%d", f->device);
-	if (row->grows) {
-		sl_format_size(live, sl_stats_bytes(row->per_second < 0 ? -row->per_second : row->per_second));
-		snprintf(rate, sizeof(rate), "%c%s/s", row->per_second < 0 ? '-' : '+', live);
-	}
+	if (row->grows)
+		snprintf(rate, sizeof(rate), "%c%s/s", row->per_second < 0 ? '-' : '+',
+			 SL_SIZE(sl_stats_bytes(fabs(row->per_second))));
 	if (isfinite(row->full_in))
-		sl_format_duration(full, (uint64_t)fmin(row->full_in * 1e9, 1e18));
-	sl_escape_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %-13s %-10s %s%s\n",
-			sl_format_time(time, row->unix_ns), pid, rank, device, size(live, f->live), size(peak, f->peak),
-			size(used, f->used), size(total, f->total), rate, full, dry ? "dry " : "", ending(end, process));
+		snprintf(full, sizeof(full), ", full in %s", SL_SPAN((uint64_t)fmin(row->full_in * 1e9, 1e18)));
+	sl_cells_put(&table, SL_COLOUR_DIM, "%s", when);
+	sl_cells_put(&table, SL_COLOUR_NONE, "%6s", pid);
+	sl_cells_put(&table, SL_COLOUR_NONE, "%4s", rank);
+	sl_cells_put(&table, SL_COLOUR_NONE, "%3s", device);
+	sl_cells_put(&table, SL_COLOUR_NONE, "%8s", size(live, f->live));
+	sl_cells_put(&table, SL_COLOUR_NONE, "%8s", size(peak, f->peak));
+	sl_cells_put(&table, SL_COLOUR_NONE, "%8s of %-8s", size(used, f->used), size(total, f->total));
+	sl_cells_put(&table, SL_COLOUR_NONE, "%s%s%s%s", rate, full, dry ? "dry " : "", ending(end, process));
+	sl_cells_print(&table, &to, 0);
 }
 
 /* NULL: the process has too many. */
@@ -322,6 +337,12 @@ static void cut(const struct monitor *monitor, int file)
 		unlink(monitor->output);
 }
 
+/* The time of the last event. */
+static uint64_t ended_at(const struct sl_process *process)
+{
+	return sl_process_unix(process, process->model->now_ns);
+}
+
 static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 {
 	static void (*const put[])(struct monitor * monitor, const struct row *row) = {put_table, put_csv, put_json};
@@ -335,7 +356,10 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 		unsigned count = sl_figures_of(&followed->process, figures, DEVICES);
 
 		for (unsigned d = 0; d < count; d++) {
-			struct row row = {.followed = followed, .figures = figures[d], .unix_ns = unix_ns, .full_in = NAN};
+			struct row row = {.followed = followed,
+					  .figures = figures[d],
+					  .unix_ns = followed->ended ? ended_at(&followed->process) : unix_ns,
+					  .full_in = NAN};
 
 			struct sl_outlook *outlook = outlook_of(monitor, i, figures[d].device);
 
@@ -436,6 +460,10 @@ static int run(struct sl_arguments *parsed)
 
 	if (status < 0 && monitor.track.thresholds.critical_percent < monitor.track.thresholds.warning_percent)
 		status = sl_command_fail(SL_EXIT_USAGE, "--critical-threshold is below --warning-threshold");
+	if (status < 0 && monitor.json && monitor.format == SINK)
+		status = sl_command_fail(SL_EXIT_USAGE, "track writes a sink and prints no answer: monitor --json prints rows");
+	if (monitor.json)
+		monitor.format = NDJSON;
 	if (status < 0 && monitor.format == SINK && !monitor.output)
 		status = sl_command_fail(SL_EXIT_USAGE, "--format sink (track) needs --output DIR");
 	if (status < 0) {

@@ -84,8 +84,8 @@ static const char *group_of(struct sl_arena *arena, struct sl_process *process, 
 }
 
 /*
- * Of a library's frames those between the program's own are left out, and of the innermost ones those between the first and the
- * last.  Frames are innermost first.
+ * A library's frames between the program's own are left out.  The innermost ones lose those between the first and the last.  Frames
+ * are innermost first.
  */
 static unsigned fold_libraries(struct sl_stack_frame *frames, unsigned count)
 {

@@ -12,7 +12,7 @@ struct listing {
 	unsigned of;
 	bool json, history;
 	struct sl_json *j;
-	SL_VECTOR(struct sl_card) cards; /* kept for the table, whose columns are as wide as their contents */
+	struct sl_cells table;
 	long shown;
 };
 
@@ -44,11 +44,9 @@ static bool take(void *context, int option, const char *value)
 
 /* ---- the table */
 
-#define COLUMNS 9
-
-static const char *const titles[COLUMNS] = {"WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEFT", "OOM", "STATUS", "COMMIT"};
-static const bool right[COLUMNS] = {[3] = true, [4] = true, [5] = true, [6] = true};
-static const unsigned widest[COLUMNS] = {20, 20, 28, 6, 12, 12, 6, 30, 10};
+static const char *const titles[] = {"WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEFT", "OOM", "STATUS", "COMMIT"};
+#define COMMAND 28 /* columns of a command, and */
+#define COMMIT	10 /* characters of a commit that are shown */
 
 static const char *size_of(char *out, int64_t bytes)
 {
@@ -70,48 +68,29 @@ static void short_command(char *out, size_t size, const char *command)
 	}
 }
 
-static void put_count(char cell[SL_FORMAT_BYTES], int64_t count)
+static const char *count_of(char out[SL_FORMAT_BYTES], int64_t count)
 {
-	snprintf(cell, SL_FORMAT_BYTES, count < 0 ? "?" : "%lld", (long long)count);
+	snprintf(out, SL_FORMAT_BYTES, count < 0 ? "?" : "%lld", (long long)count);
+	return out;
 }
 
-static void cells_of(const struct listing *l, const struct sl_card *card, char cells[COLUMNS][SL_FORMAT_BYTES])
+static void put_row(struct listing *l, const struct sl_card *card)
 {
-	char text[SL_FORMAT_BYTES];
+	char text[SL_FORMAT_BYTES], command[COMMAND + 1];
 
-	sl_catalogued_time(&l->catalogued, cells[0], card->started_ns);
-	snprintf(cells[1], SL_FORMAT_BYTES, "%.*s", (int)widest[1], card->project ? card->project : "?");
-	short_command(cells[2], widest[2] + 1, card->command ? card->command : "?");
-	put_count(cells[3], card->ranks);
-	snprintf(cells[4], SL_FORMAT_BYTES, "%s", size_of(text, card->peak_bytes));
-	snprintf(cells[5], SL_FORMAT_BYTES, "%s", size_of(text, card->leak_bytes));
-	put_count(cells[6], card->ooms);
-	snprintf(cells[7], widest[7] + 1, "%s%s%s", card->status ? card->status : "?", card->dry ? ", dry " : "",
-		 card->dry ? card->dry : "");
-	snprintf(cells[8], SL_FORMAT_BYTES, "%.*s", (int)widest[8], card->commit_id ? card->commit_id : "");
-}
-
-static void put_table(struct listing *l)
-{
-	unsigned width[COLUMNS];
-	char cells[COLUMNS][SL_FORMAT_BYTES];
-
-	for (unsigned c = 0; c < COLUMNS; c++)
-		width[c] = (unsigned)strlen(titles[c]);
-	for (size_t i = 0; i < l->cards.count; i++) {
-		cells_of(l, &l->cards.item[i], cells);
-		for (unsigned c = 0; c < COLUMNS; c++)
-			width[c] = strlen(cells[c]) > width[c] ? (unsigned)strlen(cells[c]) : width[c];
-	}
-	for (size_t i = 0; i <= l->cards.count; i++) {
-		if (i)
-			cells_of(l, &l->cards.item[i - 1], cells);
-		for (unsigned c = 0; c < COLUMNS; c++) {
-			sl_escape_print(stdout, right[c] ? "%*s" : "%-*s", c + 1 < COLUMNS ? (int)width[c] : 0,
-					i ? cells[c] : titles[c]);
-			fputs(c + 1 < COLUMNS ? "  " : "\n", stdout);
-		}
-	}
+	for (size_t i = 0; i < SL_COUNT(titles) && l->table.cell.count < SL_COUNT(titles); i++)
+		sl_cells_put(&l->table, SL_COLOUR_DIM, "%s", titles[i]);
+	short_command(command, sizeof(command), card->command ? card->command : "?");
+	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", sl_catalogued_time(&l->catalogued, text, card->started_ns));
+	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", card->project ? card->project : "?");
+	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", command);
+	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", count_of(text, card->ranks));
+	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", size_of(text, card->peak_bytes));
+	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", size_of(text, card->leak_bytes));
+	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", count_of(text, card->ooms));
+	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s%s%s", card->status ? card->status : "?", card->dry ? ", dry " : "",
+		     card->dry ? card->dry : "");
+	sl_cells_put(&l->table, SL_COLOUR_NONE, "%.*s", COMMIT, card->commit_id ? card->commit_id : "");
 }
 
 /* ---- */
@@ -122,24 +101,16 @@ static bool show(void *context, const struct sl_card *card)
 
 	if (!sl_catalogued_has(&l->catalogued, card->run))
 		return true;
-	if (l->json) {
+	if (l->json)
 		sl_card_write(l->j, NULL, card, false);
-	} else {
-		struct sl_card *kept = SL_PUSH(&l->cards);
-
-		*kept = *card; /* copies the numbers; texts that are shown are duplicated below */
-		kept->arena = (struct sl_arena){0};
-		kept->project = sl_card_keep(kept, card->project);
-		kept->command = sl_card_keep(kept, card->command);
-		kept->status = sl_card_keep(kept, card->status);
-		kept->dry = sl_card_keep(kept, card->dry);
-		kept->commit_id = sl_card_keep(kept, card->commit_id);
-	}
+	else
+		put_row(l, card);
 	return !l->limit || ++l->shown < l->limit;
 }
 
 static int list(struct listing *l)
 {
+	struct sl_terminal to = sl_terminal_here();
 	struct sl_store_ask ask = {.query = &l->catalogued.query, .order = l->order};
 	bool fine;
 
@@ -154,8 +125,8 @@ static int list(struct listing *l)
 		sl_json_end(l->j);
 		if (!sl_json_finish(l->j))
 			return SL_EXIT_UNSAVED;
-	} else if (fine && l->cards.count) {
-		put_table(l);
+	} else if (fine && l->table.cell.count) {
+		sl_cells_print(&l->table, &to, 0);
 	} else if (fine) {
 		sl_escape_print(stderr, "stormlog-analyze: no such runs\n");
 	}
@@ -164,7 +135,7 @@ static int list(struct listing *l)
 
 static int run(struct sl_arguments *parsed)
 {
-	struct listing l = {.order = -1, .of = SL_HISTORY_ANY};
+	struct listing l = {.order = -1, .of = SL_HISTORY_ANY, .table.columns = "wwwrrrrwl"};
 	int status = sl_arguments_parse(parsed, take, &l);
 
 	if (status < 0 && l.history && !parsed->path_count)
@@ -173,9 +144,6 @@ static int run(struct sl_arguments *parsed)
 		status = sl_catalogued_open(&l.catalogued, parsed, l.history);
 	if (status < 0)
 		status = l.history ? sl_history_show(&l.catalogued, parsed->paths[0], l.of, l.json) : list(&l);
-	for (size_t i = 0; i < l.cards.count; i++)
-		sl_arena_free(&l.cards.item[i].arena);
-	SL_DROP(&l.cards);
 	return sl_catalogued_close(&l.catalogued, status);
 }
 

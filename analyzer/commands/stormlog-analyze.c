@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
@@ -10,34 +13,47 @@
 #include "common/standard.h"
 
 #define DAILY	    6  /* number of verbs that --help shows */
-#define LISTED	    18 /* and that help all shows */
+#define LISTED	    20 /* and that help all shows */
 #define ENTRY(name) &sl_command_##name,
 static const struct sl_command *const commands[] = {SL_COMMANDS(ENTRY)};
 
-/* Words that stand for a verb with an option. */
-#define ONE_LOOK "--duration=0.001"
-static const struct {
-	const char *word, *verb, *option; /* NULL: none */
-} words[] = {{"oom", "report", "--oom"},
-	     {"timeline", "report"},
-	     {"ranks", "monitor", ONE_LOOK},
-	     {"info", "monitor", ONE_LOOK},
-	     {"track", "monitor", "--format=sink"},
-	     {"history", "runs", "--history"}};
+/* Words that stand for a verb with an option; each has a help of its own. */
+static const struct word {
+	const char *word, *verb, *option; /* option NULL: none */
+	const char *usage, *about;
+} words[] = {
+	{"oom", "report", "--oom", "oom [options] PATH...",
+	 "Print only the verdict of a run that memory ran out of: what asked, why there was no room, what to change.  It is report "
+	 "--oom, and writes no file."},
+	{"timeline", "report", NULL, "timeline [options] PATH...",
+	 "Memory over time, as report draws it on its page: analysis/report.html.  It is report by another name."},
+	{"ranks", "monitor", "--duration=0.001", "ranks [options] [PATH|PID]...",
+	 "One look at every process of a run, a row for each of its devices: what it holds, its peak, how it ended.  Of a run that "
+	 "has ended it is what was held when it ended.  It is monitor --duration 0.001."},
+	{"track", "monitor", "--format=sink", "track [options] --output DIR [PATH|PID]...",
+	 "Write what running programs hold as a telemetry sink, which Python Stormlog reads while it grows.  It is monitor "
+	 "--format sink."},
+	{"history", "runs", "--history", "history [options] NAME [QUERY] [PATH...]",
+	 "One quantity over many runs, and the runs where it changed.  NAME is a figure (peak, leak, hidden, oom, ranks, "
+	 "processes, "
+	 "devices, findings), or a part of the name of a place, label or library, or its key.  It is runs --history."},
+};
+static const struct word *word; /* that was given */
 
 static void help(FILE *out, bool all)
 {
 	fputs("usage: stormlog-analyze [VERB] [options] PATH...\n\n", out);
-	for (size_t i = 0; i < (all ? LISTED : DAILY); i++)
-		sl_escape_print(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-	fputs(all ? "\nEach of these stands for a verb with an option:" : "\nstormlog-analyze help all lists the other verbs.",
-	      out);
+	for (size_t i = 0; i < (all ? LISTED : DAILY); i++) {
+		sl_escape_print(out, "  %-10s ", commands[i]->name);
+		sl_arguments_wrap(out, 13, 13, commands[i]->summary);
+	}
+	fputs(all ? "\nThese stand for a verb with an option:" : "\nstormlog-analyze help all lists the other verbs.", out);
 	for (size_t i = 0; i < SL_COUNT(words) && all; i++)
 		sl_escape_print(out, "%s %s", i ? "," : "", words[i].word);
 	fputs("\n", out);
-	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check "
-	      "is\nexceeded, 2 wrong usage, path not found or refused output, 3 input not readable,\n4 the result could not be "
-	      "written.\n",
+	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status:\n"
+	      "0 fine, 1 a limit of check is exceeded, 2 wrong usage, path not found or\n"
+	      "refused output, 3 input not readable, 4 the result could not be written.\n",
 	      out);
 }
 
@@ -75,8 +91,16 @@ static int finish(int status)
 
 static int obey(const struct sl_command *command, int argc, char **argv)
 {
-	struct sl_arguments arguments = {.command = command, .argc = argc, .argv = argv};
-	int status = command->run(&arguments);
+	struct sl_command own = *command;
+	struct sl_arguments arguments = {.command = &own, .argc = argc, .argv = argv};
+	int status;
+
+	if (word) {
+		own.name = word->word;
+		own.usage = word->usage;
+		own.about = word->about;
+	}
+	status = own.run(&arguments);
 
 	if (sl_missing_say_names() && status == SL_EXIT_FINE)
 		status = SL_EXIT_UNREADABLE;
@@ -94,6 +118,7 @@ static void replace_word(int *argc, char ***argv)
 
 		if (strcmp((*argv)[1], words[i].word) != 0)
 			continue;
+		word = &words[i];
 		plain = sl_memory_must(calloc((size_t)*argc + 2, sizeof(*plain)));
 		plain[0] = (*argv)[0];
 		memcpy(plain + 1 + more, *argv + 1, (size_t)*argc * sizeof(*plain));
@@ -104,6 +129,26 @@ static void replace_word(int *argc, char ***argv)
 		*argc += (int)more;
 		return;
 	}
+}
+
+/* Without any argument: what to name, and the folder of traces that is here. */
+static void say_what_to_name(void)
+{
+	struct sl_images images = {0};
+	struct stat st;
+	char when[24];
+	time_t time;
+
+	fputs("usage: stormlog-analyze [VERB] [options] PATH...   (--help lists the verbs)\n", stderr);
+	if (stat("traces", &st) || !sl_images_add(&images, "traces") || !images.image_count) {
+		fputs("a folder of traces, a snapshot or a log: stormlog-analyze traces/\n", stderr);
+	} else {
+		time = st.st_mtime;
+		strftime(when, sizeof(when), "%H:%M", localtime(&time));
+		sl_escape_print(stderr, "did you mean traces/ (%u process%s, %s)?  stormlog-analyze traces/\n", images.image_count,
+				images.image_count == 1 ? "" : "es", when);
+	}
+	sl_images_free(&images);
 }
 
 int main(int argc, char **argv)
@@ -135,11 +180,10 @@ int main(int argc, char **argv)
 	if (argc > 1 && argv[1][0] != '-' && verb_meant(argv[1]))
 		return sl_command_fail(SL_EXIT_USAGE, "%s is no verb; did you mean %s?", argv[1], verb_meant(argv[1]));
 	if (argc > 1 && is_meant_as_verb(argv[1]))
-		return sl_command_fail(SL_EXIT_USAGE,
-				       "%s is no verb, and there is no such file; stormlog-analyze help all lists the verbs",
+		return sl_command_fail(SL_EXIT_USAGE, "%s: no such file or folder (nor a verb: stormlog-analyze help all)",
 				       argv[1]);
 	if (argc > 1)
 		return obey(&sl_command_report, argc, argv); /* report is the verb when none is named */
-	help(stderr, false);
+	say_what_to_name();
 	return SL_EXIT_USAGE;
 }

@@ -125,7 +125,7 @@ static const char *lifetime_of(char *text, const struct sl_tree_lives *lives)
 	return lives->unknown ? "?" : ended && !lives->timeless ? sl_format_duration(text, lives->ended_ns / ended) : "-";
 }
 
-/* Of owners that are not blocks the cells are empty. */
+/* Owners that are not blocks have empty cells. */
 static void put_lives(struct sl_cells *table, const struct sl_tree_lives *lives, bool ascii)
 {
 	bool none = !lives->made && !lives->unknown;

@@ -21,8 +21,8 @@ struct settings {
 	SL_VECTOR(struct sl_rule) rules;
 	double interval, duration;
 	const char *config, *run;
-	bool quiet, node, found; /* found: the file of rules was not named by the user */
-	int refused;		 /* exit status for an invalid rule; -1: all are valid */
+	bool quiet, json, node, found; /* found: the file of rules was not named by the user */
+	int refused;		       /* exit status for an invalid rule; -1: all are valid */
 	struct sl_follow *follow;
 	SL_VECTOR(const char *) later; /* paths that do not exist yet */
 	struct sl_runner *runner;
@@ -39,6 +39,7 @@ static const struct sl_option table[] = {
 	{"--config", 0, "FILE", "rules from this file's [watch], which may then run commands", SL_TO_TEXT(config)},
 	{"--run", 0, "ID", "watch only processes of this run; wait for it if it has not begun", SL_TO_TEXT(run)},
 	{"--quiet", 'q', NULL, "run the commands, print no messages", SL_TO_FLAG(quiet)},
+	{"--json", 0, NULL, "each alert as a line of JSON on stdout too (schemas/alert.schema.json)", SL_TO_FLAG(json)},
 	{0},
 };
 
@@ -117,6 +118,11 @@ static void turned(void *context, const struct sl_alert *alert)
 	settings->raised += !strcmp(alert->state, "raised");
 	if (!settings->quiet)
 		sl_escape_print(stderr, "stormlog: %s\n", alert->text);
+	if (settings->json) {
+		sl_alert_write(stdout, alert);
+		putchar('\n');
+		fflush(stdout);
+	}
 	sl_runner_send(settings->runner, alert);
 }
 
@@ -226,7 +232,7 @@ static int run(struct sl_arguments *options)
 }
 
 const struct sl_command sl_command_watch = {"watch",
-					    "check rules against running programs, and run a command when one is broken",
+					    "check rules against running programs; run a command if one breaks",
 					    "watch [options] [PATH|PID]...",
 					    about,
 					    table,

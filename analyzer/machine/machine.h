@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "analyzer/base/vector.h"
@@ -30,3 +31,6 @@ void sl_machine_look(struct sl_machine *machine);
 /* Reads the present use of the known devices again. */
 void sl_machine_look_again(struct sl_machine *machine);
 void sl_machine_free(struct sl_machine *machine);
+
+/* Where a program would find this library; it is loaded.  False: nowhere. */
+bool sl_machine_library(const char *name, char *path, size_t size);

@@ -476,7 +476,8 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	if (trace->header.known)
 		return trace;
 	sl_damage_add(&trace->damage, image->name, -1,
-		      image->summary ? "a summary has no events: this needs the trace" : "no readable header");
+		      image->summary ? "a summary has no events: this needs the trace"
+				     : "no readable header: cut off before its first event, or copied while the program ran?");
 	*damage = trace->damage;
 	trace->damage = (struct sl_damage){0};
 	sl_trace_close(trace);

@@ -163,7 +163,7 @@ void sl_runner_free(struct sl_runner *runner)
 	free(runner);
 }
 
-static void put_json(FILE *out, const struct sl_alert *alert)
+void sl_alert_write(FILE *out, const struct sl_alert *alert)
 {
 	const struct sl_process *process = &alert->followed->process;
 	const struct sl_header *header = &process->trace->header;
@@ -220,7 +220,7 @@ void sl_runner_send(struct sl_runner *runner, const struct sl_alert *alert)
 	snprintf(device, sizeof(device), "%d", alert->device);
 	out = sl_memory_must(open_memstream(&message, &size));
 	fprintf(out, "%td%c", alert->rule - runner->rules, 0);
-	put_json(out, alert);
+	sl_alert_write(out, alert);
 	fputc(0, out);
 	put_setting(out, "STATE", "%s", alert->state);
 	put_setting(out, "METRIC", "%s", sl_metric_name(alert->rule->metric));
@@ -231,7 +231,7 @@ void sl_runner_send(struct sl_runner *runner, const struct sl_alert *alert)
 	put_setting(out, "TRACE", "%s", alert->followed->process.trace->name);
 	put_setting(out, "TEXT", "%s", alert->text);
 	fprintf(out, ENVIRONMENT "JSON=");
-	put_json(out, alert);
+	sl_alert_write(out, alert);
 	fputc(0, out);
 	fclose(out);
 	if (send(runner->line, message, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) /* a command that hangs delays no look */

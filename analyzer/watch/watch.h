@@ -79,6 +79,9 @@ struct sl_alert {
 	const char *text;  /* a sentence */
 };
 
+/* One line of JSON, without its end (schemas/alert.schema.json). */
+void sl_alert_write(FILE *out, const struct sl_alert *alert);
+
 struct sl_watch;
 struct sl_watch *sl_watch_new(const struct sl_rule *rules, size_t count);
 void sl_watch_free(struct sl_watch *watch);

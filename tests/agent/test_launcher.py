@@ -144,8 +144,7 @@ class Launcher(unittest.TestCase):
         self.assertEqual(done.returncode, 3)
         said = done.stderr.splitlines()
         self.assertIn('/file/traces: Not a directory: there will be no recording; choose another folder with --output', said[0])
-        self.assertEqual(said[1], 'ran')
-        self.assertIn('nothing recorded: ', said[2])
+        self.assertEqual(said[1:], ['ran'])  # and no second time
 
     def test_a_command_killed_by_a_signal_kills_us_by_the_same(self):
         for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGINT):

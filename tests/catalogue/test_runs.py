@@ -62,7 +62,7 @@ class Catalogue(unittest.TestCase):
 
     def ask(self, verb, *arguments, code=0, **environment):
         done = subprocess.run([ANALYZE, verb, "--catalogue", self.catalogue, *arguments], capture_output=True, text=True,
-                              env=dict(os.environ, **environment), timeout=120)
+                              env=dict(os.environ, COLUMNS="400", **environment), timeout=120)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.said = done.stderr
         return done.stdout
@@ -414,7 +414,7 @@ class Runs(Catalogue):
         self.assertEqual(self.ids(self.runs), ["one", "three", "two"])
         self.assertEqual(os.stat(self.catalogue + "-journal").st_mode & 0o777, 0o640)
         self.assertIn("peak", self.ask("history", "peak", self.runs))
-        self.assertIn("BEFORE", self.ask("diff", "run:one", "run:two"))
+        self.assertIn("\nbefore  ", self.ask("diff", "run:one", "run:two"))
         killed = os.path.join(far, "killed.sqlite")
         with contextlib.closing(sqlite3.connect(self.catalogue)) as db:
             db.executescript("PRAGMA cache_size=1; BEGIN; UPDATE runs SET run_id = 'half'; WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)"
@@ -423,7 +423,7 @@ class Runs(Catalogue):
                 shutil.copyfile(self.catalogue + end, killed + end)
         self.assertTrue(os.path.getsize(killed + "-journal"))
         self.catalogue = killed
-        self.assertIn("BEFORE", self.ask("diff", "run:one", "run:two"))
+        self.assertIn("\nbefore  ", self.ask("diff", "run:one", "run:two"))
         self.assertEqual(self.ids(), ["one", "three", "two"])
 
     def test_who_learns_runs_is_not_alone_with_the_catalogue(self):

@@ -251,7 +251,7 @@ class Ends(unittest.TestCase):
         by_rank = {process["rank"]: process["exit_status"] for process in report["processes"]}
         self.assertEqual([by_rank[rank] for rank in range(len(expected))], expected)
         self.assertEqual(len(text.splitlines()), 1 + len(expected))
-        for said in ("exit status 3", "exit status 1", "exit status 4", "exit status 7", "killed", "completed"):
+        for said in ("exit 3", "exit 1", "exit 4", "exit 7", "killed", "completed"):
             self.assertIn(said, text)
         self.assertIn("rank 5 killed, 4 failed, 1 completed", head)
 
@@ -264,7 +264,7 @@ class Ends(unittest.TestCase):
                          [("0", "3.00 MiB", "10.0 MiB"), ("1", "0 B", "500 MiB")])
 
     def test_a_word_that_is_neither_verb_nor_file(self):
-        self.assertIn("leaks is no verb, and there is no such file", analyze("leaks", "somewhere", code=2))
+        self.assertIn("leaks: no such file or folder (nor a verb", analyze("leaks", "somewhere", code=2))
         self.assertIn("tabel is no verb; did you mean table?", analyze("tabel", "somewhere", code=2))
         self.assertNotIn("verb", analyze("nowhere/traces", code=2))
 

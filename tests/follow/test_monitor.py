@@ -109,7 +109,7 @@ class Monitor(unittest.TestCase):
                 rows.kill()
             self.assertGreater(float(row["growth_bytes_per_second"]), 0)
             with subprocess.Popen([e2e.ANALYZE, "monitor", "--interval", "0.1", job.traces], stdout=subprocess.PIPE, text=True) as rows:
-                self.assertRegex(next(rows.stdout), r"growth +full in +status$")
+                self.assertRegex(next(rows.stdout), r"used of the card +status$")
                 next(row for row in rows.stdout if re.search(r"\+[0-9.]+ MiB/s", row))
                 rows.kill()
 

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze explain [ID] [PATH]: what a verdict means, by which rule it was told, what to change. */
+#include <unistd.h>
+
+#include "analyzer/answer/findings.h"
+#include "analyzer/answer/make.h"
+#include "analyzer/base/escape.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/commands/commands.h"
+#include "common/base.h"
+
+static const char about[] =
+	"The meaning of a verdict, its rule, three ways to change the program, and how to suppress it.  ID is that "
+	"of report.json, as leak.kept; all: every one, as doc/findings.md.  With PATH: the figures of that run; without ID, of its "
+	"first verdict.";
+
+#define INTO struct sl_pipeline_options
+static const struct sl_option table[] = {
+	SL_OPTION_RUN(run),
+	SL_OPTION_SYMBOLS,
+	{0},
+};
+
+static void put_code(const char *code)
+{
+	while (*code) {
+		size_t size = strcspn(code, "\n");
+
+		sl_escape_print(stdout, "       %.*s\n", (int)size, code);
+		code += size + (code[size] != 0);
+	}
+}
+
+/* Markdown that reads as it is. */
+static void put_section(const struct sl_explained *e, const struct sl_terminal *to)
+{
+	fputs("## ", stdout);
+	sl_terminal_line(to, 3, 3, "%s", e->ids);
+	putchar('\n');
+	sl_terminal_line(to, 0, 0, "%s. %s", e->word, e->means);
+	putchar('\n');
+	sl_terminal_line(to, 0, 0, "Rule: %s", e->rule);
+	for (unsigned i = 0; i < SL_COUNT(e->way); i++) {
+		sl_escape_print(stdout, "\n%u. ", i + 1);
+		sl_terminal_line(to, 3, 3, "%s", e->way[i].what);
+		putchar('\n');
+		put_code(e->way[i].code);
+	}
+	if (*e->suppress) {
+		putchar('\n');
+		sl_terminal_line(to, 0, 0, "Suppress: %s.", e->suppress);
+	}
+}
+
+static const char *number_of(double value)
+{
+	static char text[40];
+
+	snprintf(text, sizeof(text), "%.6g", value);
+	return text;
+}
+
+/* The verdict of this run, with the figures by which it was told. */
+static void put_run(const struct sl_answer *answer, const struct sl_terminal *to)
+{
+	static const enum sl_colour colours[] = {
+		[SL_TONE_BAD] = SL_COLOUR_RED, [SL_TONE_WARNING] = SL_COLOUR_YELLOW, [SL_TONE_GOOD] = SL_COLOUR_GREEN};
+	static const enum sl_said_as labels[] = {SL_LABEL_WHY, SL_LABEL_FIX, SL_LABEL_TRIED, SL_LABEL_NEED};
+
+	sl_terminal_head(to, colours[sl_answer_tone(answer->word)], sl_answer_word(answer->word), "%s", answer->headline);
+	for (size_t l = 0; l < SL_COUNT(labels); l++)
+		for (size_t i = 0; i < answer->label[labels[l]].count; i++) {
+			const char *text = answer->label[labels[l]].item[i];
+
+			sl_terminal_line(to, 0, 9, "  %-6s %s", i ? "" : sl_answer_label(labels[l]), text + (*text == '\n'));
+		}
+	for (size_t i = 0; i < answer->figure.count; i++) {
+		const struct sl_answer_figure *f = &answer->figure.item[i];
+		bool bytes = !strcmp(f->unit, "bytes");
+
+		sl_terminal_line(to, 0, 9, "  %-6s %s %s%s%s", i ? "" : "number", f->name,
+				 bytes ? SL_ANSWER_SIZE(sl_stats_bytes(f->value)) : number_of(f->value), bytes ? "" : " ",
+				 bytes ? "" : f->unit);
+	}
+	putchar('\n');
+}
+
+static int explain_run(const char *id, const struct sl_arguments *parsed, unsigned first, struct sl_pipeline_options *options)
+{
+	struct sl_terminal to = sl_terminal_here();
+	struct sl_report report = {0};
+	const struct sl_answers *answers;
+	const struct sl_explained *e = NULL;
+	int status = sl_native_open(&report, parsed->paths + first, parsed->path_count - first, options);
+
+	if (status == SL_EXIT_FINE) {
+		answers = sl_answer_report(&report);
+		for (size_t i = 0; i < answers->item.count && !e; i++)
+			if (!id || sl_explained_find(id) == sl_explained_find(answers->item.item[i]->id)) {
+				e = sl_explained_find(answers->item.item[i]->id);
+				put_run(answers->item.item[i], &to);
+			}
+		if (id && !e)
+			sl_terminal_line(&to, 0, 0, "This run has no verdict %s.\n", id);
+		if (e || id)
+			put_section(e ?: sl_explained_find(id), &to);
+	}
+	sl_report_free(&report);
+	return status;
+}
+
+static int list(bool whole)
+{
+	struct sl_terminal to = sl_terminal_here();
+	struct sl_cells cells = {.columns = "lw"};
+
+	for (size_t i = 0; i < sl_explained_count; i++)
+		if (whole) {
+			if (i)
+				putchar('\n');
+			put_section(&sl_explained[i], &to);
+		} else {
+			sl_cells_put(&cells, SL_COLOUR_NONE, "%s", sl_explained[i].word);
+			sl_cells_put(&cells, SL_COLOUR_NONE, "%s", sl_explained[i].ids);
+		}
+	sl_cells_print(&cells, &to, 0);
+	return SL_EXIT_FINE;
+}
+
+static int run(struct sl_arguments *parsed)
+{
+	struct sl_pipeline_options options = {.quiet = true};
+	struct sl_terminal to = sl_terminal_here();
+	int status = sl_arguments_parse(parsed, NULL, &options);
+	const struct sl_explained *e;
+
+	if (status >= 0)
+		return status;
+	if (!parsed->path_count || (parsed->path_count == 1 && !strcmp(parsed->paths[0], "all")))
+		return list(parsed->path_count);
+	e = sl_explained_find(parsed->paths[0]);
+	if (!e && access(parsed->paths[0], F_OK))
+		return sl_command_fail(SL_EXIT_USAGE,
+				       "%s is no id of a verdict, nor a path; stormlog-analyze explain lists the ids",
+				       parsed->paths[0]);
+	if (e && parsed->path_count == 1) {
+		put_section(e, &to);
+		return SL_EXIT_FINE;
+	}
+	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths + (e != NULL), .symbols = parsed->symbols});
+	return explain_run(e ? parsed->paths[0] : NULL, parsed, e != NULL, &options);
+}
+
+const struct sl_command sl_command_explain = {"explain",
+					      "the meaning of a verdict, its rule, and changes that help",
+					      "explain [ID|all] [PATH...]",
+					      about,
+					      table,
+					      run,
+					      SL_PATHS_OPTIONAL};
