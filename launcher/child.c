@@ -121,13 +121,15 @@ static bool is_for_command(const siginfo_t *info, pid_t child)
 static void bury_others(pid_t child)
 {
 	siginfo_t ended;
+	int status;
 
 	for (;;) {
 		ended.si_pid = 0;
 		if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) || !ended.si_pid || ended.si_pid == child)
 			return;
 		sl_watcher_ended(ended.si_pid);
-		waitpid(ended.si_pid, NULL, 0);
+		if (waitpid(ended.si_pid, &status, 0) == ended.si_pid)
+			sl_until_ended(ended.si_pid, status);
 	}
 }
 
@@ -188,6 +190,8 @@ int sl_child_run(const struct sl_launch *run)
 	sigset_t set;
 	int status;
 
+	if (!sl_until_begin(run))
+		return SL_LAUNCH_FAILED << 8;
 	sigaction(SIGCHLD, &plain, &chld);
 	block_all(&set);
 	sl_title_cut(false);
@@ -199,12 +203,17 @@ int sl_child_run(const struct sl_launch *run)
 	if (child <= 0) {
 		hand_over(launcher);
 		sigaction(SIGCHLD, &chld, NULL);
+		if (!child)
+			sl_until_enter(run);
 		_exit(sl_child_exec(run));
 	}
+	sl_until_watch(run, child);
 	sl_inherited_close();
 	status = wait_for(child, &set);
 	if (status < 0)
 		return SL_LAUNCH_FAILED << 8;
+	if (sl_until_wait(run))
+		status = 0;
 	sl_ended_tell(run, child, status);
 	return status;
 }

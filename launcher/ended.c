@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "agent/process/process.h"
@@ -15,7 +16,7 @@ static bool is_of_child(int fd, const char *run_id, pid_t child)
 	static struct sl_ringfile head;
 
 	return sl_recorded_names(header, sl_recorded_in_ring(fd, &head, header, sizeof(header)), run_id) &&
-	       head.pid == (uint64_t)child;
+	       (child ? head.pid == (uint64_t)child : !kill((pid_t)head.pid, 0));
 }
 
 static void tell(const char *path, const char *run_id, pid_t child, int status)
@@ -37,7 +38,7 @@ static void tell_in(const char *folder, const char *run_id, pid_t child, int sta
 	char pattern[8192];
 	glob_t found;
 
-	snprintf(pattern, sizeof(pattern), "%s*rank-*-%d*" SL_RING_SUFFIX, folder, (int)child);
+	snprintf(pattern, sizeof(pattern), child ? "%s*rank-*-%d*" SL_RING_SUFFIX : "%s*rank-*" SL_RING_SUFFIX, folder, (int)child);
 	if (glob(pattern, 0, NULL, &found))
 		return;
 	for (size_t i = 0; i < found.gl_pathc; i++)

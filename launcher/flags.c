@@ -18,6 +18,7 @@ enum {
 	STEPS,
 	WEIGHTS,
 	LARGEST,
+	UNTIL,
 	SWITCHES,
 	REPORT = SWITCHES,
 	GATE,
@@ -47,6 +48,7 @@ static const struct option own[] = {
 	{"steps", required_argument, NULL, STEPS},
 	{"weights", required_argument, NULL, WEIGHTS},
 	{"largest", required_argument, NULL, LARGEST},
+	{"until", required_argument, NULL, UNTIL},
 	{"help", no_argument, NULL, HELP},
 	{"version", no_argument, NULL, VERSION},
 };
@@ -98,6 +100,7 @@ static const char *const others[][2] = {
 	{"      --allow-writes DIR", "with --dry: the job may write there too; may be repeated"},
 	{"      --keep-writes", "with --dry: keep what the job wrote into its layer"},
 	{"      --steps N", "with --dry: end the job after N steps of an optimizer"},
+	{"      --until TEXT", "with --dry: end the command once it prints this, as a server that is up; known of vLLM and SGLang; \"\": never"},
 	{"      --no-values", "with --dry: compute no integers and booleans on the CPU"},
 	{"      --weights shapes", "with --dry: read no values of a checkpoint, only its shapes"},
 	{"      --init", "with --dry: fill large weights on the CPU too"},
@@ -369,6 +372,13 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 			}
 			run->steps = optarg;
 			continue;
+		case UNTIL:
+			if (strlen(optarg) > SL_UNTIL_MAX || strchr(optarg, '\n')) {
+				sl_launcher_say("--until: wants a part of a line, of at most %d bytes", SL_UNTIL_MAX);
+				return SL_LAUNCH_FAILED;
+			}
+			run->until = optarg;
+			continue;
 		case WEIGHTS:
 			if (strcmp(optarg, "shapes")) {
 				sl_launcher_say("--weights %s: wants shapes", optarg);
@@ -411,8 +421,9 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 		sl_launcher_say("--json goes with --check");
 		return SL_LAUNCH_FAILED;
 	}
-	if (!run->dry && (run->steps || run->shapes || run->init || run->no_values || run->keep_writes || run->writes_count)) {
-		sl_launcher_say("--steps, --keep-writes, --allow-writes, --weights, --no-values and --init go with --dry");
+	if (!run->dry &&
+	    (run->steps || run->until || run->shapes || run->init || run->no_values || run->keep_writes || run->writes_count)) {
+		sl_launcher_say("--steps, --until, --keep-writes, --allow-writes, --weights, --no-values and --init go with --dry");
 		return SL_LAUNCH_FAILED;
 	}
 	if (getenv("STORMLOG_ONLY") && sl_filter_is_regex(getenv("STORMLOG_ONLY"))) {
@@ -420,6 +431,9 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 		return SL_LAUNCH_FAILED;
 	}
 	run->command = argv + optind;
+	if (run->dry && !run->until)
+		run->until = sl_until_known(run->command);
+	run->until = run->until && *run->until ? run->until : NULL;
 	sl_options_read(&run->options, aloud ? warn_unreadable : NULL);
 	return -1;
 }

@@ -8,6 +8,7 @@
 #define SL_LAUNCH_FAILED     125 /* the launcher itself failed, or was used wrongly */
 #define SL_LAUNCH_NO_EXECUTE 126
 #define SL_LAUNCH_NOT_FOUND  127
+#define SL_UNTIL_MAX	     512
 
 #define SL_LARGEST_NAMES 2
 
@@ -20,6 +21,7 @@ struct sl_launch {
 	const char *writes[32]; /* --allow-writes: folders */
 	unsigned writes_count;
 	const char *steps;		       /* --steps: a number; NULL: the job ends by itself */
+	const char *until;		       /* --until: what a server prints when it is up; NULL: the command ends by itself */
 	const char *dry;		       /* --dry: the card; NULL: record what runs on a real device */
 	const char *largest[SL_LARGEST_NAMES]; /* --largest: NAME=LOW..HIGH */
 	unsigned largest_count;
@@ -170,6 +172,17 @@ int sl_child_run(const struct sl_launch *run);
 /* Ends this process as the wait status says: the same exit status or the same signal. */
 _Noreturn void sl_child_end(int status);
 
+/* --- launcher/until.c --- */
+
+/* What a known server prints when it is up; NULL: the command is none. */
+const char *sl_until_known(char *const *command);
+bool sl_until_begin(const struct sl_launch *run);	       /* before the fork; false: it said why not */
+void sl_until_enter(const struct sl_launch *run);	       /* in the process that becomes the command */
+void sl_until_watch(const struct sl_launch *run, pid_t child); /* in the launcher */
+void sl_until_ended(pid_t pid, int status);		       /* a child of the launcher has ended */
+bool sl_until_wait(const struct sl_launch *run);	       /* after the command; true: it was ended since the text was there */
+bool sl_until_missed(const struct sl_launch *run);	       /* it ended, and the text was never there */
+
 /* --- launcher/inherited.c --- */
 
 /*
@@ -183,7 +196,7 @@ void sl_inherited_close(void);
 
 /*
  * The launcher writes the command's exit status into its rings.  A process that exits by a bare system call writes none itself,
- * and would look like one that was killed.
+ * and would look like one that was killed.  child 0: of every process of the run that lives.
  */
 void sl_ended_tell(const struct sl_launch *run, pid_t child, int status);
 

@@ -187,7 +187,7 @@ static int say_recorded(struct sl_launch *run, int status)
 	learn_run(run);
 	count = sl_recorded_count(run, &folders);
 	if (run->dry)
-		sl_dry_answered(run, count && !status);
+		sl_dry_answered(run, count && !status && !sl_until_missed(run));
 	if (!count && is_maybe_ours(status))
 		return 0;
 	if (!run->options.quiet && !count && !run->warned)

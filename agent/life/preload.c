@@ -489,6 +489,8 @@ void sl_preload_finish(const char *how)
 		return;
 	}
 	atomic_store(&agent->ring->file->state, SL_PROCESS_COMPLETED);
+	if (atomic_load(&agent->ring->file->ended)) /* stormlog-run --until ends it, and its status is no failure */
+		atomic_store(&agent->status, 1 + ((atomic_load(&agent->ring->file->ended) - 1) >> 8 & 0xff));
 	if (atomic_load(&agent->status)) /* as wait() gives it: the footer may find no room */
 		atomic_store(&agent->ring->file->ended, 1 + ((atomic_load(&agent->status) - 1) << 8));
 	agent->how = how;

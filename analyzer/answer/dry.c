@@ -27,13 +27,15 @@ static void say_reads(struct sl_make *make, struct sl_answer *answer)
 
 static void say_ran(const struct sl_report *report, struct sl_answer *answer)
 {
-	const char *why = sl_dry_unfinished(report), *end = NULL;
+	const char *why = sl_dry_unfinished(report), *until = sl_dry_until(report), *end = NULL;
 	char text[400];
 
 	for (unsigned i = 0; !end && i < report->process_count; i++)
 		end = sl_dry_end(&report->processes[i]);
 	if (end)
 		sl_answer_say(answer, SL_LABEL_RAN, "%s", end);
+	else if (until && !why)
+		sl_answer_say(answer, SL_LABEL_RAN, "until it printed \"%s\"", until);
 	else if (sl_dry_ran(report, text, sizeof(text)))
 		sl_answer_say(answer, SL_LABEL_RAN, "%s%s%s", text, why ? "; " : "", why ?: "");
 	else

@@ -181,16 +181,31 @@ const char *sl_dry_end(const struct sl_process *process)
 	return said ? said->value : NULL;
 }
 
+/* What the launcher told the job; NULL: nothing. */
+static const char *told(const struct sl_header *header, const char *variable)
+{
+	for (unsigned i = 0; i < header->environment_count; i++)
+		if (!strcmp(header->environment[i].name, variable))
+			return header->environment[i].value;
+	return NULL;
+}
+
 /* --steps; 0: none was given. */
 static uint64_t asked_steps(const struct sl_header *header)
 {
-	for (unsigned i = 0; i < header->environment_count; i++)
-		if (!strcmp(header->environment[i].name, "STORMLOG_DRY_STEPS"))
-			return strtoull(header->environment[i].value, NULL, 10);
-	return 0;
+	const char *steps = told(header, "STORMLOG_DRY_STEPS");
+
+	return steps ? strtoull(steps, NULL, 10) : 0;
 }
 
 #define STEPS_MIN 2 /* of an optimizer: from the second one on its state is there beside the activations */
+
+const char *sl_dry_until(const struct sl_report *report)
+{
+	const struct sl_header *header = dry_one(report);
+
+	return header && !sl_dry_unanswered(report) ? told(header, "STORMLOG_DRY_UNTIL") : NULL;
+}
 
 /* SL_UNKNOWN: no PyTorch was loaded, or an earlier version recorded it. */
 static uint64_t steps_of(const struct sl_process *process)

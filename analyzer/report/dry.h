@@ -86,6 +86,9 @@ bool sl_dry_ran(const struct sl_report *report, char *out, size_t size);
 /* "the first 20 steps fit; ...": the dry run ended the job, and this is what it saw; NULL: it did not. */
 const char *sl_dry_end(const struct sl_process *process);
 
+/* What a server printed when it was up, after which the launcher ended it; NULL: it was not ended so. */
+const char *sl_dry_until(const struct sl_report *report);
+
 /*
  * Who refused a request that the program did not get over, though it may have caught the error: the card or --limit, if one of
  * them did; else another limit, which says nothing of the card.

@@ -26,9 +26,9 @@ print(rt.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(%d << 20)), total.value, f
 class Dry:
     """status, out, err of the command; screen: what stormlog-analyze printed; report, summary: report.json and summary.md."""
 
-    def __init__(self, *command, card="h200", options=(), analyze=True, folder=None, **environment):
+    def __init__(self, *command, card="h200", options=(), analyze=True, folder=None, keep=None, **environment):
         where, folder = folder, tempfile.mkdtemp(prefix="stormlog-dry-")
-        traces = os.path.join(folder, "traces")
+        traces = keep or os.path.join(folder, "traces")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("STORMLOG_", "LD_", "SIM_"))}
         clean.update(environment)
         done = subprocess.run([RUN, "--dry=" + card, *options, "-o", traces, "--", *command], env=clean, cwd=where or folder,

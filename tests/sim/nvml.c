@@ -351,6 +351,16 @@ int nvmlSystemGetCudaDriverVersion_v2(int *version)
 	return 0;
 }
 
+int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *minor)
+{
+	int i = index_of(handle);
+	if (i < 0)
+		return no_device();
+	*major = sim_device_attribute(75, i == WHOLE ? 0 : i);
+	*minor = sim_device_attribute(76, i == WHOLE ? 0 : i);
+	return 0;
+}
+
 /* Programs look these up and expect to find them, though they do not need them. */
 #define UNSUPPORTED(fn)                                                                                                            \
 	int fn(void)                                                                                                               \
@@ -362,3 +372,6 @@ UNSUPPORTED(nvmlDeviceGetNvLinkState)
 UNSUPPORTED(nvmlDeviceGetNvLinkRemoteDeviceType)
 UNSUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo_v2)
 UNSUPPORTED(nvmlDeviceGetGpuFabricInfoV)
+UNSUPPORTED(nvmlDeviceGetNumaNodeId)
+UNSUPPORTED(nvmlDeviceGetCpuAffinity)
+UNSUPPORTED(nvmlDeviceGetP2PStatus)

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What a server for language models asks of a dry run, in programs of a few lines that make the same calls."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from dry import ALLOCATE, ANALYZE, Dry
+
+UP = "Application startup complete"
+# A worker that is killed by nobody but us, and text that comes in two writes.
+SERVER = "import os, sys, time\nif os.fork() == 0:\n" + ALLOCATE.replace("\n", "\n    ").replace("print(rt", "(rt") % 64 + """
+    time.sleep(600)
+""" + ALLOCATE % 128 + """
+print("INFO:     Application start", end="")
+time.sleep(0.2)
+print("up complete.")
+%s
+time.sleep(600)
+"""
+
+
+def on(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+    os.chmod(path, 0o755)
+    return path
+
+
+class Calls(unittest.TestCase):
+    def test_names_that_libraries_of_servers_import_are_there(self):
+        names = {"libcublas.so.13": ["cublasHgemm"], "libcublasLt.so.13": ["cublasLtCreate", "cublasLtDestroy"]}
+        run = Dry("/usr/bin/python3", "-c", "import ctypes\nfor library, names in %r.items():\n    for name in names: print(getattr(ctypes.CDLL(library), name)(ctypes.byref(ctypes.c_void_p())))" % names,
+                  analyze=False)
+        self.assertEqual((run.status, run.out.split()), (0, ["0"] * 3), run.err)
+
+    def test_nvml_tells_the_cards_capability_and_what_it_has_not(self):
+        code = """
+import ctypes
+nvml, handle, major, minor = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
+print(nvml.nvmlInit_v2(), nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)))
+print(nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor)), major.value, minor.value)
+print(*[getattr(nvml, "nvmlDeviceGet" + name)(handle) for name in ("NumaNodeId", "CpuAffinity", "P2PStatus")])
+"""
+        run = Dry("/usr/bin/python3", "-c", code, card="4090", analyze=False)
+        self.assertEqual(run.out.splitlines(), ["0 0", "0 8 9", "3 3 3"], run.err)
+
+
+class Until(unittest.TestCase):
+    def test_a_server_that_is_up_is_ended_and_that_is_its_end(self):
+        run = Dry("/usr/bin/python3", "-c", SERVER % "", options=["--until", UP])
+        self.assertEqual((run.status, run.out.splitlines()[-1]), (0, "INFO:     Application startup complete."), run.err)
+        self.assertIn('ended the command, which had printed "%s"' % UP, run.err)
+        self.assertEqual([process["status"] for process in run.report["processes"]], ["completed"] * 2)
+        self.assertNotIn("killed", run.screen)
+        self.assertIn('ran    until it printed "%s"' % UP, run.screen)
+
+    def test_a_server_that_dislikes_to_end_is_complete_too(self):
+        code = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *a: sys.exit(3))\n" + SERVER % ""
+        run = Dry("/usr/bin/python3", "-c", code, options=["--until", UP])
+        self.assertEqual((run.status, [process["status"] for process in run.report["processes"]]), (0, ["completed"] * 2), run.screen)
+
+    def test_a_command_that_ends_is_not_waited_for_because_of_what_it_left_running(self):
+        run = Dry("/usr/bin/python3", "-c", "import os, time\nif os.fork() == 0: time.sleep(30)\nprint(os.getpid())", options=["--until", UP], analyze=False)
+        self.assertEqual(run.status, 0)
+        self.assertTrue(run.out.strip().isdigit())
+
+    def test_known_servers_need_no_option(self):
+        with tempfile.TemporaryDirectory() as folder:
+            vllm = on(os.path.join(folder, "vllm"), "#!/usr/bin/python3\n" + SERVER % "")
+            self.assertEqual(Dry(vllm, "serve", "model", analyze=False).status, 0)
+            ends = on(os.path.join(folder, "vllm"), "#!/usr/bin/python3\nprint('%s')\nimport time; time.sleep(1)\nprint('ended by itself')" % UP)
+            self.assertIn("ended by itself", Dry(ends, "serve", options=["--until", ""], analyze=False).out)
+            self.assertIn("ended by itself", Dry(ends, "bench", analyze=False).out)
+
+    def test_a_server_that_never_came_up_is_no_answer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = Dry("/usr/bin/python3", "-c", ALLOCATE % 64, options=["--until", UP], analyze=False, keep=os.path.join(folder, "traces"))
+            self.assertIn('the command never printed "%s"' % UP, run.err)
+            check = subprocess.run([ANALYZE, "check", "--dry", os.path.join(folder, "traces")], capture_output=True, text=True)
+            self.assertEqual(check.returncode, 3, check.stdout + check.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
