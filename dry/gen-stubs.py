@@ -4,7 +4,7 @@
 
     gen-stubs.py SITE_PACKAGES...
 
-Each folder holds an installed PyTorch of CUDA's build with NVIDIA's packages.  Names come from the import tables of its libraries;
+Each folder holds an installed PyTorch of CUDA's build with NVIDIA's packages, and what else is to run (vLLM).  Names come from the import tables of all libraries there;
 which argument a function writes comes from the prototypes in NVIDIA's headers.  Rows of earlier runs stay: a name is never lost.
 """
 import re
@@ -24,8 +24,10 @@ SIZES = re.compile(r"[bB]ufferSize|_getBuf|SpaceSizes?|StatesSize|WorkspaceSize|
 def imports(folder):
     """Names that libraries below the folder import from NVIDIA's."""
     found = set()
-    for path in [*folder.glob("torch/lib/lib*.so"), *folder.glob("torch/_C*.so"), *folder.glob("torchvision/*.so")]:
-        listing = subprocess.run(["readelf", "-W", "--dyn-syms", path], capture_output=True, text=True, check=True).stdout
+    for path in folder.rglob("*.so"):
+        if path.relative_to(folder).parts[0] == "nvidia":  # ours take the place of these
+            continue
+        listing = subprocess.run(["readelf", "-W", "--dyn-syms", path], capture_output=True, text=True).stdout
         for line in listing.splitlines():
             field = line.split()
             if len(field) > 7 and field[6] == "UND":

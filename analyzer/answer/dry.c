@@ -55,6 +55,8 @@ void sl_make_dry(struct sl_make *make)
 	bool depends, shape, may, uncounted;
 	char span[SL_FORMAT_SPAN_BYTES], outside[SL_FORMAT_SPAN_BYTES], unknown[400];
 
+	if (sl_make_server(make))
+		return;
 	if (!card || sl_dry_ran_out(report) || !sl_dry_need(report, &need) || !need.job)
 		return;
 	for (unsigned i = 0; !end && i < report->process_count; i++)

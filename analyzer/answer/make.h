@@ -80,6 +80,8 @@ void sl_make_pace(char *out, size_t size, const struct sl_process *process, cons
 void sl_make_findings(struct sl_make *make);
 /* dry.c: whether the job fits the card. */
 void sl_make_dry(struct sl_make *make);
+/* server.c: what a server that ran dry found at its start; false: none did. */
+bool sl_make_server(struct sl_make *make);
 /* window.c: snapshots of PyTorch's. */
 void sl_make_windows(struct sl_make *make);
 /* device.c: notes of each device. */

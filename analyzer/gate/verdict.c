@@ -12,6 +12,7 @@
 #include "analyzer/faces/faces.h"
 #include "analyzer/model/state/units.h"
 #include "analyzer/report/dry.h"
+#include "analyzer/report/server.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
@@ -334,11 +335,20 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 {
 	static const enum sl_level levels[] = {
 		[SL_FITS_YES] = SL_LEVEL_PASS, [SL_FITS_NO] = SL_LEVEL_CRITICAL, [SL_FITS_UNKNOWN] = SL_LEVEL_UNKNOWN};
+	struct sl_server server;
 	struct sl_fits *fits;
 	unsigned count;
+	char text[400];
 
 	if (capacity == SL_NO_LIMIT)
 		return;
+	if (sl_server_of(report, &server)) {
+		if (!server.up)
+			sl_server_say(report, &server, text, sizeof(text));
+		add(outcomes, "fits", server.up ? SL_LEVEL_UNKNOWN : SL_LEVEL_CRITICAL, !server.up, "fits", "%s",
+		    server.up ? SL_SERVER_SIZES : text);
+		return;
+	}
 	fits = sl_fits_of(report, capacity, &count);
 	for (unsigned i = 0; i < count; i++) {
 		struct sl_outcome *outcome = add(outcomes, "fits", levels[fits[i].verdict], fits[i].verdict == SL_FITS_NO,
@@ -356,6 +366,7 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_limits *limits)
 {
 	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report), *end = NULL;
+	struct sl_server server;
 	struct sl_dry_need need;
 	struct sl_dry_read read;
 	char text[400], less[400] = "";
@@ -369,7 +380,10 @@ static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, co
 	if (card && !limits->dry)
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
 		    "this is a dry run on %s; --dry accepts it if it came to its end", card);
-	else if (card && why)
+	else if (sl_server_of(report, &server) && !server.up) {
+		sl_server_say(report, &server, text, sizeof(text));
+		add(outcomes, "dry", SL_LEVEL_CRITICAL, true, "dry", "%s", text);
+	} else if (card && why)
 		add(outcomes, "dry", SL_LEVEL_CRITICAL, true, "dry", "the dry run did not come to its end: %s", why);
 	else if (card && sl_dry_ran_out(report))
 		add(outcomes, "dry", SL_LEVEL_CRITICAL, true, "dry",

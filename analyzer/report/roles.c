@@ -14,7 +14,7 @@
 #define PARTS_MAX 12
 
 /* What the program is doing when it allocates. */
-enum phase { NONE, MAKING, COPYING, FORWARD, BACKWARD, OPTIMIZING, WORKING, TALKING };
+enum phase { NONE, MAKING, COPYING, FORWARD, BACKWARD, OPTIMIZING, WORKING, TALKING, SERVING };
 
 struct sl_roles {
 	SL_VECTOR(uint64_t) modules;	/* hashes of names of classes with a method forward; sorted */
@@ -50,6 +50,8 @@ static const struct rule functions[] = {
 /* Words in names of classes, functions and libraries. */
 static const struct rule words[] = {
 	{"optimizer", OPTIMIZING},
+	{"allocate_kv_cache", SERVING}, /* vLLM */
+	{"KVPool", SERVING},		/* SGLang's classes */
 	{"workspace", WORKING},
 	{"scratch", WORKING},
 	{"BlasHandle", WORKING},
@@ -78,6 +80,7 @@ const char *sl_roles_name(enum sl_role role)
 		[SL_ROLE_WORKSPACE] = "workspace",
 		[SL_ROLE_COMMUNICATION] = "communication",
 		[SL_ROLE_CACHE] = "cache",
+		[SL_ROLE_KV_CACHE] = "kv_cache",
 	};
 
 	return names[role];
@@ -285,6 +288,8 @@ static enum sl_role find(struct sl_process *process, struct sl_roles *roles, con
 	switch (phase_at(process, roles, site)) {
 	case MAKING:
 		return stays(track) ? SL_ROLE_PARAMETERS : SL_ROLE_UNKNOWN;
+	case SERVING:
+		return SL_ROLE_KV_CACHE;
 	case COPYING:
 		return SL_ROLE_PARAMETERS;
 	case FORWARD:

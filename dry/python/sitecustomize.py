@@ -158,6 +158,11 @@ if DRY:
     sys.meta_path.insert(0, WaitsFor("deepspeed.runtime.zero.utils", with_zero))
     sys.meta_path.insert(0, WaitsFor("wandb.sdk.wandb_init", with_wandb))
     sys.meta_path.insert(0, WaitsFor("mlflow.tracking._tracking_service.utils", with_mlflow))
+    import stormlog_dry_server
+
+    for name, then in (("flashinfer.jit.core", stormlog_dry_server.with_flashinfer), ("vllm.v1.worker.gpu_worker", stormlog_dry_server.with_worker),
+                       ("vllm.v1.engine.core", stormlog_dry_server.with_engine)):
+        sys.meta_path.insert(0, WaitsFor(name, then))
     for plugin in "jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13":
         sys.meta_path.insert(0, WaitsFor(plugin, with_jax))
     if not os.environ.get("STORMLOG_DRY_NO_VALUES"):

@@ -84,5 +84,53 @@ class Until(unittest.TestCase):
             self.assertEqual(check.returncode, 3, check.stdout + check.stderr)
 
 
+ENGINE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "engine")
+
+
+class Engine(unittest.TestCase):
+    """engine/ has vLLM's names. Of 23.5 GiB, 0.9 less weights and activations leave 6.67 GiB, of which a card may take 400 MiB more: 51 400 to 54 600 tokens."""
+
+    def serve(self, *arguments, card="4090"):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.traces = os.path.join(folder.name, "traces")
+        return Dry("/usr/bin/python3", os.path.join(ENGINE, "serve.py"), *arguments, card=card, keep=self.traces)
+
+    def check(self, *options):
+        done = subprocess.run([ANALYZE, "check", *options, self.traces], cwd=os.path.dirname(self.traces), capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+    def test_one_that_starts_tells_tokens_as_a_span(self):
+        run = self.serve("32768")
+        self.assertEqual(run.status, 0, run.err)
+        said = " ".join(run.screen.split())
+        self.assertIn("FITS vLLM 9.9 starts on the RTX 4090 with 6.28 to 6.67 GiB of cache", said)
+        self.assertIn("fits 51 420 to 54 620 tokens of cache: 1.6 to 1.7 sequences of 32 768 tokens", said)
+        self.assertRegex(said, r"6\.7 KV cache")
+        self.assertEqual(self.check("--dry")[0], 0)
+        self.assertIn("run it dry on that card", self.check("--fits", "80G")[1])
+
+    def test_without_graphs_the_span_is_narrower(self):
+        self.assertIn("6.47 to 6.67 GiB of cache", self.serve("32768", "eager").screen)
+
+    def test_one_that_does_not_start_names_the_options_that_would(self):
+        run = self.serve("131072")
+        self.assertEqual(run.status, 1)
+        said = " ".join(run.screen.split())
+        self.assertIn("DOES NOT START a sequence of 131 072 tokens needs 16 GiB of cache, 6.67 GiB are left", said)
+        self.assertIn("fix --max-model-len 51420, or a card with more memory", said)
+        self.assertIn("up to --max-model-len 54620 may start", said)
+        self.assertNotRegex(said, "(?i)may fit")
+        for options in ("--dry",), ("--fits", "80G"):
+            status, said = self.check(*options)
+            self.assertEqual((status, "vLLM 9.9 does not start on RTX 4090: a sequence of 131 072 tokens needs 16.0 GiB" in said, "may fit" in said), (1, True, False), said)
+
+    def test_the_options_that_it_names_do_start(self):
+        self.assertIn("FITS   vLLM", self.serve("51420").screen)
+        between = self.serve("54000").screen
+        self.assertIn("MAY FIT   vLLM", between)
+        self.assertIn("or --gpu-memory-utilization 0.92", between)
+
+
 if __name__ == "__main__":
     unittest.main()

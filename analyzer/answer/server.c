@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* FITS, MAY FIT, DOES NOT START: a server that ran dry sizes itself, so its verdict is its own start (doc/cases/server-start.md). */
+#include <stdio.h>
+
+#include "analyzer/answer/make.h"
+#include "analyzer/base/format.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/dry.h"
+#include "analyzer/report/server.h"
+
+#define STEP 100 /* a utilization has two decimals */
+
+/* What --gpu-memory-utilization would leave room for one sequence, in hundredths; 0: none that the card has free. */
+static unsigned enough(const struct sl_server *server)
+{
+	uint64_t wanted = server->budget + (server->needs > server->cache_low ? server->needs - server->cache_low : 0);
+	unsigned hundredths = (unsigned)((wanted * STEP + server->total - 1) / server->total);
+
+	return wanted <= server->free && hundredths * server->total / STEP <= server->free ? hundredths : 0;
+}
+
+static void say_cache(struct sl_answer *answer, const struct sl_server *server)
+{
+	char span[SL_FORMAT_SPAN_BYTES];
+
+	sl_format_span(span, server->cache_low, server->cache);
+	sl_answer_say(answer, SL_LABEL_WHY,
+		      "--gpu-memory-utilization %s is %s, and weights, activations and graphs leave %s of it.",
+		      server->utilization ?: "", SL_ANSWER_SIZE(server->budget), span);
+}
+
+static void say_fix(struct sl_answer *answer, const struct sl_server *server)
+{
+	unsigned utilization = enough(server);
+
+	if (server->longest_low)
+		sl_answer_say(answer, SL_LABEL_FIX, "--max-model-len %llu%s", (unsigned long long)(server->longest_low),
+			      utilization ? "" : ", or a card with more memory");
+	if (utilization)
+		sl_answer_say(answer, SL_LABEL_FIX, "%s--gpu-memory-utilization 0.%02u", server->longest_low ? "or " : "",
+			      utilization);
+	if (!server->longest_low && !utilization)
+		sl_answer_say(answer, SL_LABEL_FIX,
+			      "shard the weights with --tensor-parallel-size, or take a smaller model or a larger card");
+	if (server->longest > server->longest_low)
+		sl_answer_say(answer, SL_LABEL_NOTE,
+			      "up to --max-model-len %llu may start: it depends on code and graphs of the card",
+			      (unsigned long long)(server->longest));
+	if (server->longest_low > 1)
+		sl_answer_say(answer, SL_LABEL_NOTE, "that is one sequence; for 4 at once it is --max-model-len %llu",
+			      (unsigned long long)(server->longest_low / 4));
+	sl_answer_say(answer, SL_LABEL_OPEN,
+		      "whether a smaller --max-num-seqs or --max-num-batched-tokens is enough: a new run shows it");
+}
+
+static void head_fits(struct sl_make *make, struct sl_answer *answer, const struct sl_server *server, const char *card)
+{
+	uint64_t low = sl_server_tokens(server, server->cache_low), high = sl_server_tokens(server, server->cache);
+	char cache[SL_FORMAT_SPAN_BYTES];
+
+	sl_format_span(cache, server->cache_low, server->cache);
+	sl_answer_headline(answer, "%s starts on the %s with %s of cache", server->name, card, cache);
+	sl_answer_say(answer, SL_LABEL_FITS, "%s to %s tokens of cache: %.1f to %.1f sequences of %s tokens (--max-model-len)",
+		      SL_NUMBER(low), SL_NUMBER(high), (double)low / (double)server->context,
+		      (double)high / (double)server->context, SL_NUMBER(server->context));
+	sl_answer_figure(answer, "tokens_low", "tokens", (double)low);
+	sl_answer_figure(answer, "tokens_high", "tokens", (double)high);
+}
+
+bool sl_make_server(struct sl_make *make)
+{
+	const char *card = sl_dry_report(make->report), *until = sl_dry_until(make->report);
+	struct sl_process *process = sl_devices_fullest_process(make->report);
+	struct sl_server server;
+	struct sl_answer *answer;
+	bool sure;
+
+	if (!sl_server_of(make->report, &server) || sl_dry_ran_out(make->report))
+		return false;
+	sure = server.sized && server.needs <= server.cache_low;
+	answer = sl_answer_add(make->to,
+			       !server.up	       ? SL_WORD_DOES_NOT_START
+			       : sure || !server.sized ? SL_WORD_FITS
+						       : SL_WORD_MAY_FIT,
+			       server.up ? "dry.server" : "dry.server_start");
+	answer->process = process ? (int)(process - make->report->processes) : -1;
+	if (server.sized) {
+		answer->bytes = server.needs;
+		sl_answer_figure(answer, "cache_low", "bytes", (double)server.cache_low);
+		sl_answer_figure(answer, "cache_high", "bytes", (double)server.cache);
+		sl_answer_figure(answer, "longest_low", "tokens", (double)server.longest_low);
+		sl_answer_figure(answer, "longest_high", "tokens", (double)server.longest);
+	}
+	if (server.up && server.sized)
+		head_fits(make, answer, &server, card);
+	else if (server.up)
+		sl_answer_headline(answer, "%s starts on the %s", server.name, card);
+	else if (server.sized && server.needs > server.cache)
+		sl_answer_headline(answer, "a sequence of %s tokens needs %s of cache, %s are left", SL_NUMBER(server.context),
+				   SL_ANSWER_SIZE(server.needs), SL_ANSWER_SIZE(server.cache));
+	else
+		sl_answer_headline(answer, "%s ended before it was up", server.name);
+	if (server.sized)
+		say_cache(answer, &server);
+	if (server.sized && !sure)
+		say_fix(answer, &server);
+	if (server.error)
+		sl_answer_say(answer, SL_LABEL_NOTE, "it says: %s", server.error);
+	if (until)
+		sl_answer_say(answer, SL_LABEL_RAN, "until it printed \"%s\"", until);
+	if (process)
+		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
+	sl_answer_next(answer, "another card", "stormlog-run --dry=l4 -- COMMAND");
+	return true;
+}

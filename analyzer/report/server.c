@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/server.h"
+
+#include <stdlib.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/report/dry.h"
+
+/* Said by the first of its processes that said it: workers tell of the card, the engine of the cache. */
+static const char *said(const struct sl_report *report, const char *name)
+{
+	char key[64];
+
+	snprintf(key, sizeof(key), "dry.server.%s", name);
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_said *one = sl_defs_said(report->processes[i].model->defs, key);
+
+		if (one && one->value)
+			return one->value;
+	}
+	return NULL;
+}
+
+static uint64_t number(const struct sl_report *report, const char *name)
+{
+	const char *text = said(report, name);
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+bool sl_server_of(const struct sl_report *report, struct sl_server *server)
+{
+	*server = (struct sl_server){
+		.name = said(report, "name"),
+		.error = said(report, "error"),
+		.utilization = said(report, "utilization"),
+		.up = number(report, "up"),
+#define TAKE(name) .name = number(report, #name)
+		TAKE(budget),
+		TAKE(free),
+		TAKE(total),
+		TAKE(weights),
+		TAKE(graphs),
+		TAKE(cache_low),
+		TAKE(cache),
+		TAKE(context),
+		TAKE(needs),
+		TAKE(sequences),
+		TAKE(longest_low),
+		TAKE(longest),
+#undef TAKE
+	};
+	server->sized = server->needs && server->total && server->context;
+	return server->name && sl_dry_report(report);
+}
+
+uint64_t sl_server_tokens(const struct sl_server *server, uint64_t bytes)
+{
+	return (uint64_t)((double)bytes / (double)server->needs * (double)server->context);
+}
+
+void sl_server_say(const struct sl_report *report, const struct sl_server *server, char *out, size_t size)
+{
+	int at = snprintf(out, size, "%s does not start on %s: ", server->name, sl_dry_report(report));
+
+	if (server->sized && server->needs > server->cache)
+		snprintf(out + at, size - (size_t)at, "a sequence of %s tokens needs %s of cache, and %s are left",
+			 SL_NUMBER(server->context), SL_SIZE(server->needs), SL_SIZE(server->cache));
+	else
+		snprintf(out + at, size - (size_t)at, "%s", server->error ?: "it ended before it was up");
+}

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+__version__ = '9.9'
