@@ -344,7 +344,7 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 		return;
 	if (sl_server_of(report, &server)) {
 		if (!server.up)
-			sl_server_say(report, &server, text, sizeof(text));
+			sl_server_say(&server, sl_dry_report(report), text, sizeof(text));
 		add(outcomes, "fits", server.up ? SL_LEVEL_UNKNOWN : SL_LEVEL_CRITICAL, !server.up, "fits", "%s",
 		    server.up ? SL_SERVER_SIZES : text);
 		return;
@@ -381,7 +381,7 @@ static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, co
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
 		    "this is a dry run on %s; --dry accepts it if it came to its end", card);
 	else if (sl_server_of(report, &server) && !server.up) {
-		sl_server_say(report, &server, text, sizeof(text));
+		sl_server_say(&server, sl_dry_report(report), text, sizeof(text));
 		add(outcomes, "dry", SL_LEVEL_CRITICAL, true, "dry", "%s", text);
 	} else if (card && why)
 		add(outcomes, "dry", SL_LEVEL_CRITICAL, true, "dry", "the dry run did not come to its end: %s", why);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/report/dry.h"
 
 /* Said by the first of its processes that said it: workers tell of the card, the engine of the cache. */
 static const char *said(const struct sl_report *report, const char *name)
@@ -51,7 +50,7 @@ bool sl_server_of(const struct sl_report *report, struct sl_server *server)
 #undef TAKE
 	};
 	server->sized = server->needs && server->total && server->context;
-	return server->name && sl_dry_report(report);
+	return server->name != NULL;
 }
 
 uint64_t sl_server_tokens(const struct sl_server *server, uint64_t bytes)
@@ -59,9 +58,9 @@ uint64_t sl_server_tokens(const struct sl_server *server, uint64_t bytes)
 	return (uint64_t)((double)bytes / (double)server->needs * (double)server->context);
 }
 
-void sl_server_say(const struct sl_report *report, const struct sl_server *server, char *out, size_t size)
+void sl_server_say(const struct sl_server *server, const char *card, char *out, size_t size)
 {
-	int at = snprintf(out, size, "%s does not start on %s: ", server->name, sl_dry_report(report));
+	int at = snprintf(out, size, "%s does not start on %s: ", server->name, card);
 
 	if (server->sized && server->needs > server->cache)
 		snprintf(out + at, size - (size_t)at, "a sequence of %s tokens needs %s of cache, and %s are left",

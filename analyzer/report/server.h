@@ -20,11 +20,11 @@ struct sl_server {
 #define SL_SERVER_SIZES                                                                                                            \
 	"a server sizes itself by the card: run it dry on that card (stormlog-run --dry=CARD), which is a new answer"
 
-/* False: no server ran dry, or a run was no dry one. */
+/* False: no server ran dry. */
 bool sl_server_of(const struct sl_report *report, struct sl_server *server);
 
 /* "vLLM 0.33.0 does not start on RTX 4090: ..."; for the verdicts of one line.  Only of a server that is not up. */
-void sl_server_say(const struct sl_report *report, const struct sl_server *server, char *out, size_t size);
+void sl_server_say(const struct sl_server *server, const char *card, char *out, size_t size);
 
 /* Tokens that the cache holds. */
 uint64_t sl_server_tokens(const struct sl_server *server, uint64_t bytes);

@@ -98,7 +98,7 @@ class Engine(unittest.TestCase):
 
     def check(self, *options):
         done = subprocess.run([ANALYZE, "check", *options, self.traces], cwd=os.path.dirname(self.traces), capture_output=True, text=True)
-        return done.returncode, done.stdout
+        return done.returncode, " ".join(done.stdout.split())
 
     def test_one_that_starts_tells_tokens_as_a_span(self):
         run = self.serve("32768")
