@@ -23,12 +23,12 @@ static const struct word {
 	const char *usage, *about;
 } words[] = {
 	{"oom", "report", "--oom", "oom [options] PATH...",
-	 "Print only the verdict of a run that memory ran out of: what asked, why there was no room, what to change.  It is report "
+	 "Print only the verdict of a run that memory ran out of: the request, the cause, the change.  It is report "
 	 "--oom, and writes no file."},
 	{"timeline", "report", NULL, "timeline [options] PATH...",
 	 "Memory over time, as report draws it on its page: analysis/report.html.  It is report by another name."},
 	{"ranks", "monitor", "--duration=0.001", "ranks [options] [PATH|PID]...",
-	 "One look at every process of a run, a row for each of its devices: what it holds, its peak, how it ended.  Of a run that "
+	 "One look at every process of a run, a row for each of its devices: memory, peak and ending.  Of a run that "
 	 "has ended it is what was held when it ended.  It is monitor --duration 0.001."},
 	{"track", "monitor", "--format=sink", "track [options] --output DIR [PATH|PID]...",
 	 "Write what running programs hold as a telemetry sink, which Python Stormlog reads while it grows.  It is monitor "
