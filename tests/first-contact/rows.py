@@ -48,6 +48,12 @@ def snapshot(at):
     shutil.copy(at.place / "snapshot.pickle", at.folder)
 
 
+def engine(at):
+    """What has vLLM's names, and is up."""
+    shutil.copytree(ROOT / "tests/dry/engine", at.folder, dirs_exist_ok=True)
+    stand_in("vllm", 'python serve.py 4096 eager && echo "Application startup complete." && sleep 60\n')(at)
+
+
 def stand_in(name, script):
     """A program that this machine lacks: what it would do for the command."""
     def put(at):
@@ -94,6 +100,9 @@ ROWS = [
     # doc/cases
     Row("out-of-memory.md", "stormlog-analyze traces/", (recording("tests/real-gpu/cases/depth_validation/shared-device"),), exact=True),
     Row("out-of-memory.md", "stormlog-analyze diff before/ after/", (recording("tests/real-gpu/cases/depth_validation/shared-device", "before", "after"),)),
+    Row("server-start.md", "stormlog-run --dry=4090 -- vllm serve", (engine,)),
+    Row("server-start.md", "DOES NOT START", (engine, forget), run=("stormlog-run -q --dry=4090 -o traces -- python serve.py 131072 eager", "stormlog-analyze traces")),
+    Row("server-start.md", "python3.11  pid", (engine, forget), run=("stormlog-run -q --dry=4090 -o traces -- vllm serve", "stormlog-analyze traces")),
     Row("server-start.md", "stormlog-run --python-pools -- vllm serve MODEL", (program("cuda.py", "serve.py"), stand_in("vllm", "exec python serve.py\n"))),
     Row("server-start.md", "stormlog-analyze traces/", (recording("tests/real-gpu/cases/graphed_ranker/alone"),)),
     Row("server-start.md", "3.35  GiB", run=("stormlog-analyze traces/",), exact=True),
