@@ -256,6 +256,7 @@ class Walk:
                     else:
                         yield frame.f_globals, State("", "global", "", code.co_filename, "attributes")
                 frame = frame.f_back
+        frames.clear()  # one is this function's own, so that it would hold the program's until the next collection
 
     def of_frame(self, frame: types.FrameType) -> State:
         return State("", "local", "", "%s:%d %s" % (frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_code.co_name), "attributes")
@@ -387,7 +388,10 @@ class Walk:
                 self.go(self.roots(True))
             if self.sought and self.whole:
                 self.cycles()
-            return {address: (seen, self.state(holder)) for address, (holder, seen) in self.found.items()}
+            found = {address: (seen, self.state(holder)) for address, (holder, seen) in self.found.items()}
+            for held in (self.everything, self.order, self.parent, self.sought, self.found, self.later):
+                held.clear()  # they have each other, and the program's objects until the next collection
+            return found
 
 
 class Teller:

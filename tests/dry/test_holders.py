@@ -190,6 +190,23 @@ class Kinds(unittest.TestCase):
         self.holds("local[*]", "local", 4, function="fails")
         self.holds("threaded", "local", 1, function="wait")
 
+    def test_what_a_caught_error_held_is_free_when_its_handler_ends(self):
+        program = """
+import gc
+import torch
+gc.disable()
+def ask():
+    first = torch.empty(1 << 28, device="cuda")
+    return first, torch.empty(1 << 44, device="cuda")
+for _ in range(2):
+    try:
+        ask()
+    except torch.OutOfMemoryError:
+        pass
+    print(torch.cuda.memory_allocated())
+"""
+        self.assertEqual(Dry(PYTHON, "-c", program, analyze=False).out.split()[-2:], ["0", "0"])
+
     def test_a_program_that_asks_says_and_ends_the_same_and_its_children_tell_nothing(self):
         plain, asks = (Dry(PYTHON, "-c", FORKS, *more) for more in ([], ["ask"]))
         self.assertEqual((asks.status, asks.out), (plain.status, plain.out))
