@@ -56,7 +56,7 @@ enum sl_source_answer sl_source_without_grad(struct sl_source *source, const str
 }
 
 enum sl_source_answer sl_source_is_evaluation(struct sl_source *source, const struct sl_trace *trace,
-					      const struct sl_stack_frame *frames, unsigned count)
+					      const struct sl_stack_frame *frames, unsigned count, unsigned *where)
 {
 	struct sl_flow_case of = {.source = source, .trace = trace};
 	bool known = count > 0, evaluates = false, learns = false;
@@ -64,12 +64,13 @@ enum sl_source_answer sl_source_is_evaluation(struct sl_source *source, const st
 	uint32_t statement, from, end;
 
 	for (unsigned i = 0; i < count && known && !evaluates; i++) {
+		*where = i;
 		known = begin(&of, &frames[i], &python, &statement);
 		from = known ? function_of(python, statement, &end) : 0;
 		for (uint32_t at = from; known && at < end; at++) {
 			const struct sl_script_statement *s = &python->statement.item[at];
 
-			learns |= has(python, s->first, s->end, " backward ");
+			learns |= has(python, s->first, s->end, " backward grad autograd ");
 			evaluates |= at < statement && has(python, s->first, s->end, " eval ") &&
 				     !has(python, s->first, s->end, " def ");
 			evaluates &= at >= statement || !has(python, s->first, s->end, " train ");
@@ -79,67 +80,115 @@ enum sl_source_answer sl_source_is_evaluation(struct sl_source *source, const st
 	return !known ? SL_SOURCE_UNKNOWN : evaluates && !learns ? SL_SOURCE_YES : SL_SOURCE_NO;
 }
 
-/* The name of what the statement stores into: of "self.rows.append(x)" it is rows. */
-static uint32_t container_of(const struct sl_script *python, uint32_t statement)
+/* The statement stores just that name: "last = error", "errors.append(error)". */
+static bool stores(const struct sl_script *python, const struct sl_script_statement *s, const struct sl_script_token *name)
 {
-	const struct sl_script_statement *s = &python->statement.item[statement];
-	uint32_t equals = sl_script_find(python, s->first, s->end, " = += "), at;
-
-	for (at = s->first; at < s->end && equals == s->end; at++)
-		if (at > s->first + 1 && sl_script_is_any(python, at, SL_FLOW_STORES) && sl_script_is(python, at - 1, "."))
-			return at - 2;
-	if (equals == s->end)
-		return SL_SCRIPT_NONE;
-	at = sl_script_find(python, s->first, equals, " [ ");
-	return at > s->first ? at - 1 : SL_SCRIPT_NONE;
+	for (uint32_t at = s->first + 1; at < s->end; at++)
+		if (sl_script_same(&python->token.item[at], name) &&
+		    (at + 1 == s->end
+			     ? sl_script_is(python, at - 1, "=")
+			     : sl_script_is(python, at + 1, ")") && at > s->first + 3 && sl_script_is(python, at - 1, "(") &&
+				       sl_script_is_any(python, at - 2, SL_FLOW_STORES) && sl_script_is(python, at - 3, ".")))
+			return true;
+	return false;
 }
 
-/* The mention reads what is in it: it neither adds, nor counts, nor makes it empty. */
-static bool is_reading(const struct sl_script *python, uint32_t at, const struct sl_script_statement *s)
+/* The statement of a handler of this `try` that stores its exception; SL_SCRIPT_NONE: none. */
+static uint32_t storing_handler(const struct sl_script *python, uint32_t try)
 {
-	uint32_t next = at + 1;
+	uint32_t indent = python->statement.item[try].indent, as;
+	const struct sl_script_token *name = NULL;
 
-	if (next < s->end && sl_script_is(python, next, ".") && sl_script_is_any(python, next + 1, SL_FLOW_STORES " clear "))
-		return false;
-	if (at >= s->first + 2 && sl_script_is(python, at - 1, "(") && sl_script_is(python, at - 2, "len"))
-		return false;
-	if (next < s->end && sl_script_is(python, next, "["))
-		next = python->token.item[next].match + 1;
-	return !(next < s->end && sl_script_is_any(python, next, " = += : ")) &&
-	       !sl_script_is_any(python, s->first, " global del ");
+	for (uint32_t at = try + 1; at < python->statement.count; at++) {
+		const struct sl_script_statement *s = &python->statement.item[at];
+
+		if (s->indent > indent && name && stores(python, s, name))
+			return at;
+		if (s->indent > indent)
+			continue;
+		if (s->indent < indent || !sl_script_is_any(python, sl_script_word(python, at), " except else finally "))
+			break;
+		as = sl_script_find(python, s->first, s->end, " as ");
+		name = as < s->end ? &python->token.item[as + 1] : NULL;
+	}
+	return SL_SCRIPT_NONE;
 }
 
-enum sl_source_answer sl_source_is_read(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *keeper)
+bool sl_source_keeps_error(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
+			   unsigned count, struct sl_stack_frame *keeper)
 {
 	struct sl_flow_case of = {.source = source, .trace = trace};
-	enum sl_source_answer answer = SL_SOURCE_UNKNOWN;
 	const struct sl_script *python;
-	uint32_t statement, name = SL_SCRIPT_NONE, loop, from = 0, function;
-	bool attribute;
+	uint32_t statement, found = SL_SCRIPT_NONE;
 
-	if (begin(&of, keeper, &python, &statement))
-		name = container_of(python, statement);
-	if (name != SL_SCRIPT_NONE && python->token.item[name].kind == SL_SCRIPT_NAME) {
-		attribute = name > python->statement.item[statement].first && sl_script_is(python, name - 1, ".");
-		function = sl_script_around(python, statement, " def ", SL_SCRIPT_NONE);
-		/* of a name of this function only what comes behind its loop counts */
-		for (loop = statement; !attribute && loop != SL_SCRIPT_NONE && loop != function;
-		     loop = python->statement.item[loop].parent)
-			if (sl_script_is_any(python, sl_script_word(python, loop), " for while "))
-				for (from = loop + 1; from < python->statement.count &&
-						      python->statement.item[from].indent > python->statement.item[loop].indent;)
-					from++;
-		/* others may read an attribute whose name does not forbid it */
-		answer = attribute && *python->token.item[name].at != '_' ? SL_SOURCE_UNKNOWN : SL_SOURCE_NO;
-		for (uint32_t i = from; i < python->statement.count; i++) {
-			const struct sl_script_statement *s = &python->statement.item[i];
-
-			for (uint32_t at = s->first; at < s->end && i != statement; at++)
-				if (sl_script_same(&python->token.item[at], &python->token.item[name]) &&
-				    (at > s->first && sl_script_is(python, at - 1, ".")) == attribute && is_reading(python, at, s))
-					answer = SL_SOURCE_YES;
+	for (unsigned i = 0; i < count && found == SL_SCRIPT_NONE && begin(&of, &frames[i], &python, &statement); i++) {
+		for (uint32_t at = python->statement.item[statement].parent; at != SL_SCRIPT_NONE && found == SL_SCRIPT_NONE;
+		     at = python->statement.item[at].parent)
+			if (sl_script_is(python, sl_script_word(python, at), "try"))
+				found = storing_handler(python, at);
+		if (found != SL_SCRIPT_NONE) {
+			*keeper = frames[i];
+			keeper->line = python->token.item[python->statement.item[found].first].line;
 		}
 	}
 	sl_flow_end(&of);
-	return answer;
+	return found != SL_SCRIPT_NONE;
+}
+
+bool sl_source_zeroes_late(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
+			   unsigned count, unsigned *where)
+{
+	struct sl_flow_case of = {.source = source, .trace = trace};
+	const struct sl_script *python;
+	uint32_t statement, loop;
+	bool late = false;
+
+	for (unsigned i = 0; i < count && !late && begin(&of, &frames[i], &python, &statement); i++) {
+		bool zeroed = false, behind = false;
+
+		*where = i;
+		loop = sl_script_around(python, statement, SL_SCRIPT_LOOPS, SL_SCRIPT_NONE);
+		for (uint32_t at = loop + 1; loop != SL_SCRIPT_NONE && at < python->statement.count &&
+					     python->statement.item[at].indent > python->statement.item[loop].indent && !late;
+		     at++) {
+			const struct sl_script_statement *s = &python->statement.item[at];
+			bool zeroes = has(python, s->first, s->end, " zero_grad "),
+			     learns = at > statement && has(python, s->first, s->end, " backward ");
+
+			late = learns && behind && !zeroed;
+			if (learns)
+				break;
+			behind |= zeroes && at > statement;
+			zeroed |= zeroes && at <= statement;
+		}
+	}
+	sl_flow_end(&of);
+	return late;
+}
+
+bool sl_source_keeps_view(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *keeper)
+{
+	struct sl_flow_case of = {.source = source, .trace = trace};
+	const struct sl_script *python;
+	uint32_t statement, open, last;
+	bool view = false;
+
+	if (begin(&of, keeper, &python, &statement)) {
+		const struct sl_script_statement *s = &python->statement.item[statement];
+
+		/* the value ends the statement, or the call that stores it */
+		last = s->end - 1;
+		last -= sl_script_is(python, last, ")") && last > s->first;
+		for (open = s->first + 1; open < last && !view; open++)
+			if (sl_script_is(python, open, "[") && python->token.item[open].match == last &&
+			    python->token.item[open - 1].kind == SL_SCRIPT_NAME) {
+				for (uint32_t at = open + 1; at < last; at++)
+					view |= sl_script_is_any(python, at, " : , ... ");
+				for (uint32_t at = open + 1; at < last; at++)
+					view &= python->token.item[at].kind == SL_SCRIPT_NUMBER ||
+						sl_script_is_any(python, at, " : , ... None - ");
+			}
+	}
+	sl_flow_end(&of);
+	return view;
 }

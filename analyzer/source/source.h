@@ -62,14 +62,21 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 
 enum sl_source_answer { SL_SOURCE_UNKNOWN, SL_SOURCE_NO, SL_SOURCE_YES };
 
-/* What the keeper's line fills is read behind its loop, or elsewhere in its file; its length alone is no reading. */
-enum sl_source_answer sl_source_is_read(struct sl_source *source, const struct sl_trace *trace,
-					const struct sl_stack_frame *keeper);
-
 /* One of the frames runs without autograd: a decorator or a `with` says so. */
 enum sl_source_answer sl_source_without_grad(struct sl_source *source, const struct sl_trace *trace,
 					     const struct sl_stack_frame *frames, unsigned count);
 
-/* A function of the frames calls eval() before its line, and none calls backward().  It may still need autograd. */
+/* A function of the frames, number `at`, calls eval() before its line, and none asks for a gradient. */
 enum sl_source_answer sl_source_is_evaluation(struct sl_source *source, const struct sl_trace *trace,
-					      const struct sl_stack_frame *frames, unsigned count);
+					      const struct sl_stack_frame *frames, unsigned count, unsigned *at);
+
+/* Own frames, innermost first, as of all questions: a line is in a `try` whose handler stores the exception at `keeper`. */
+bool sl_source_keeps_error(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
+			   unsigned count, struct sl_stack_frame *keeper);
+
+/* The loop around the line of frame `at` calls zero_grad() not before it, but between it and backward(). */
+bool sl_source_zeroes_late(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
+			   unsigned count, unsigned *at);
+
+/* The keeper's line stores a slice, "rows.append(x[:, 0])": PyTorch keeps all of x for it. */
+bool sl_source_keeps_view(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *keeper);

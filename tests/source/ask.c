@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ask FOLDER FILE:LINE:FUNCTION...: the line that likely keeps what a stack made, innermost frame first, or "-"; then whether what it
- * fills is read, whether the stack runs without autograd, and whether it evaluates.
+ * ask FOLDER FILE:LINE:FUNCTION...: the line that likely keeps what a stack made, innermost frame first, or "-"; then whether the
+ * stack runs without autograd, whether it evaluates, whether its loop zeroes late, which line keeps its exception, and whether the line
+ * that keeps keeps a slice.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -14,13 +15,13 @@
 int main(int argc, char **argv)
 {
 	static const char *const answers[] = {"unknown", "no", "yes"};
-	struct sl_stack_frame frames[SL_STACK_MAX] = {0}, keeper = {0};
+	struct sl_stack_frame frames[SL_STACK_MAX] = {0}, keeper = {0}, error;
 	struct sl_frames file = {.path = "rank-00000-1.msgpack.zst", .owner = geteuid()};
 	struct sl_trace trace = {.files = &file, .file_count = 1};
 	struct sl_source *source = sl_source_new();
 	char host[HOST_NAME_MAX + 1] = "", folder[PATH_MAX];
 	const char *text;
-	unsigned count = 0;
+	unsigned count = 0, at;
 
 	gethostname(host, sizeof(host) - 1);
 	if (argc < 3 || argc - 2 > SL_STACK_MAX || !realpath(argv[1], folder))
@@ -43,9 +44,11 @@ int main(int argc, char **argv)
 	} else {
 		puts("-");
 	}
-	printf("%s %s %s\n", answers[sl_source_is_read(source, &trace, &keeper)],
-	       answers[sl_source_without_grad(source, &trace, frames, count)],
-	       answers[sl_source_is_evaluation(source, &trace, frames, count)]);
+	printf("%s %s %d", answers[sl_source_without_grad(source, &trace, frames, count)],
+	       answers[sl_source_is_evaluation(source, &trace, frames, count, &at)],
+	       sl_source_zeroes_late(source, &trace, frames, count, &at));
+	printf(" %u", sl_source_keeps_error(source, &trace, frames, count, &error) ? error.line : 0);
+	printf(" %d\n", keeper.file && sl_source_keeps_view(source, &trace, &keeper));
 	sl_source_free(source);
 	return 0;
 }
