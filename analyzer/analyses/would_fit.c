@@ -12,6 +12,7 @@
 #include "analyzer/fit/proof.h"
 #include "analyzer/fit/window.h"
 #include "analyzer/report/report.h"
+#include "analyzer/source/source.h"
 
 #define SECONDS 2.0
 #define NEAR	0.9 /* of its device: a peak that is worth a change */
@@ -95,6 +96,17 @@ static void keep(struct sl_changes *changes, const struct sl_fit_proof *proof, c
 			 "changes were tried on this process only: stormlog-analyze fit --changes");
 }
 
+static bool zeroes_late(struct sl_process *process)
+{
+	const struct sl_oom *oom = last_error(process);
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned at;
+
+	return oom && process->report->source &&
+	       sl_source_zeroes_late(process->report->source, process->trace, frames, sl_process_own(process, frames, oom->stack),
+				     &at);
+}
+
 static void run(struct sl_report *report)
 {
 	int device;
@@ -116,6 +128,7 @@ static void run(struct sl_report *report)
 	for (unsigned i = 0; i < fit.count; i++) {
 		if (fit.recordings[i].device != device)
 			continue;
+		fit.recordings[i].zeroes_late = zeroes_late(process);
 		sl_fit_proof_make(&proof, &fit.recordings[i], NULL, SECONDS);
 		keep(process->changes, &proof, report);
 		sl_fit_proof_free(&proof);

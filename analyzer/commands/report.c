@@ -5,7 +5,6 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/missing.h"
-#include "analyzer/source/source.h"
 
 #define FOLDER (PATH_MAX + 16)
 
@@ -110,10 +109,12 @@ static bool any_native(char **paths)
 static int native_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place)
 {
 	struct sl_report report = {0};
-	int status = sl_native_open(&report, paths, count, &options->pipeline);
+	int status;
+
+	options->pipeline.reads_source = !options->no_source;
+	status = sl_native_open(&report, paths, count, &options->pipeline);
 
 	report.html_max_bytes = options->html_max_bytes;
-	report.source = options->no_source ? NULL : sl_source_new();
 	if (status == SL_EXIT_FINE)
 		status = options->json	? print_json(&report)
 			 : options->oom ? print_oom(&report)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Changes of the optimizer's state, of gradients, and of copies of the model. */
+#include <string.h>
+
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/change.h"
 #include "analyzer/fit/rest.h"
@@ -54,6 +56,32 @@ static bool shrink_state(struct sl_fit_edits *e, struct sl_change *change, const
 		change->about |= is_of_update(p);
 	}
 	sl_fit_change_name(change, place);
+	return bytes && sl_fit_change_matters(p, bytes);
+}
+
+/* A step of all parameters at once, in its temporaries: one after the other has those of one. */
+bool sl_fit_change_one_by_one(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
+{
+	const struct sl_fit_stack *failed =
+		p->failed == SL_FIT_GAP ? NULL : sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
+	uint64_t bytes = 0, most = 0;
+	bool together = false;
+
+	for (unsigned i = 0; failed && i < failed->count; i++)
+		together |= failed->places[i].function && strstr(failed->places[i].function, "_multi_tensor_");
+	for (uint32_t i = 0; together && i < p->lives.count; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+
+		if (life->python != p->whole.ops.item[p->failed].python || life->death == SL_FIT_GAP)
+			continue;
+		e->gone[i] = true;
+		bytes += life->birth <= p->failed ? life->bytes : 0;
+		most = life->bytes > most ? life->bytes : most;
+		e->extra_from = e->extra_from == SL_FIT_GAP ? life->birth : e->extra_from;
+	}
+	e->extra = OWN_STEP * most;
+	if (together)
+		sl_fit_change_name(change, sl_fit_program_own(failed));
 	return bytes && sl_fit_change_matters(p, bytes);
 }
 

@@ -20,7 +20,7 @@ static bool set(struct sl_fit_edits *e, struct sl_change *change, const struct s
 }
 
 /*
- * A model is loaded in a function that loaded another before, and called it meanwhile.  Whether it is called again is not in the
+ * A model was loaded in a function that loaded another before, and called it meanwhile.  Whether that is called again is not in the
  * recording, and neither is what the second one still needs.
  */
 static bool free_before_build(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
@@ -30,8 +30,8 @@ static bool free_before_build(struct sl_fit_edits *e, struct sl_change *change, 
 	size_t begin = SL_FIT_GAP, called = SL_FIT_GAP;
 	uint64_t bytes = 0;
 
-	for (unsigned depth = 0; failed && failed->loads && depth < failed->count && !bytes; depth++) {
-		const struct sl_fit_place *here = &failed->places[depth];
+	for (unsigned depth = 0; failed && depth < failed->count && !bytes; depth++) {
+		const struct sl_fit_place *here = &failed->places[depth], *load = failed->loads ? here : NULL;
 
 		if (!here->own)
 			continue;
@@ -45,17 +45,19 @@ static bool free_before_build(struct sl_fit_edits *e, struct sl_change *change, 
 			    strcmp(stack->places[depth].function ? stack->places[depth].function : "",
 				   here->function ? here->function : "") != 0)
 				continue;
-			if (called == SL_FIT_GAP && stack->places[depth].line == here->line)
+			load = load || !stack->loads ? load : &stack->places[depth];
+			if (called == SL_FIT_GAP && load && stack->places[depth].line == load->line)
 				begin = i;
-			else if (stack->module && !stack->loads)
+			else if (load && stack->module && !stack->loads)
 				called = i;
-			else if (called != SL_FIT_GAP && stack->loads && stack->places[depth].line != here->line &&
+			else if (called != SL_FIT_GAP && stack->loads && stack->places[depth].line != load->line &&
 				 p->lives.item[op->id].death == SL_FIT_GAP) {
 				e->dies[op->id] = begin;
 				bytes += op->bytes;
 			}
 		}
-		sl_fit_change_name(change, here);
+		if (load)
+			sl_fit_change_name(change, load);
 	}
 	e->most = SL_PASSES_REQUEST;
 	return bytes && begin != SL_FIT_GAP && sl_fit_change_matters(p, bytes);

@@ -99,6 +99,7 @@ struct sl_fit_recording {
 	bool asks_free;		  /* the program asks how much memory is free, and not only after an out-of-memory error */
 	uint64_t unsure;	  /* of a dry run: a card may take as much more (analyzer/report/dry.h) */
 	bool others_known;	  /* context and other processes are in SL_FIT_OTHERS */
+	bool zeroes_late;	  /* the source does, at the line that failed (analyzer/source/source.h) */
 	const char *doubt;	  /* why there can be no verdict; NULL: there can */
 	struct sl_budget *budget; /* of the process's replays; with no time left all runs end at once */
 };

@@ -14,6 +14,7 @@
 #include "analyzer/model/replay/replay.h"
 #include "analyzer/model/counts/between.h"
 #include "analyzer/model/counts/survivors.h"
+#include "analyzer/source/source.h"
 #include "analyzer/summary/summary.h"
 #include "common/now.h"
 
@@ -423,8 +424,12 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 	bool all = sl_images_is_all(options->run), any;
 	int chosen;
 
-	*report = (struct sl_report){
-		.path = paths[0], .paths = paths, .path_count = count, .options = *options, .symbols = sl_symbols_new()};
+	*report = (struct sl_report){.path = paths[0],
+				     .paths = paths,
+				     .path_count = count,
+				     .options = *options,
+				     .symbols = sl_symbols_new(),
+				     .source = options->reads_source ? sl_source_new() : NULL};
 	if (options->found) {
 		report->images = *options->found;
 		*options->found = (struct sl_images){0};

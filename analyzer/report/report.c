@@ -77,6 +77,16 @@ unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *fra
 	return count + more;
 }
 
+unsigned sl_process_own(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack)
+{
+	unsigned count = sl_process_stack(process, frames, stack), own = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		if (frames[i].python && frames[i].own && frames[i].file && frames[i].line)
+			frames[own++] = frames[i];
+	return own;
+}
+
 char *sl_report_session(const struct sl_trace *trace)
 {
 	const struct sl_header *header = &trace->header;

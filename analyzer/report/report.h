@@ -302,6 +302,7 @@ struct sl_pipeline_options {
 	const struct sl_only *only;	/* NULL: all processes of the run */
 	unsigned part, parts;		/* only the part-th (from 1) of so many parts; 0: all */
 	unsigned threads;		/* 0: as many as there are cores */
+	bool reads_source;		/* lines of the program's source may be read (source/source.h) */
 	bool lives;			/* record what became of blocks, by site */
 	bool stretches;			/* the same for windows of the run, where there are few processes */
 	uint64_t until_unix_ns;		/* end of the replay; 0: the end of the trace */
@@ -371,6 +372,8 @@ void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
  * the stack of the pass for which the thread ran: there the line with .backward() is.
  */
 unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack);
+/* Only the lines of the program's own Python. */
+unsigned sl_process_own(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack);
 /* True when the process had begun by then and had not ended, so that it held what its trace says.  A killed process counts for
  * one second after its last sample. */
 bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns);
