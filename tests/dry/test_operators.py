@@ -73,6 +73,7 @@ convolution | nn.Conv2d(8, 256, 3, padding=1, device="cuda"), empty(8, 8, 1536, 
 batch_norm | nn.BatchNorm2d(64, device="cuda"), empty(16, 64, 1536, 1536) | lambda m, x: m(x)
 upsample_bilinear2d | [empty(8, 64, 512, 512)] | lambda x: F.interpolate(x, scale_factor=6, mode="bilinear")
 _softmax | [empty(1, 1).expand(80000, 65536)] | lambda x: x.softmax(-1)
+_to_copy | [empty(1, 1, dtype=torch.half).expand(80000, 65536)] | lambda x: x.float()
 '''
 # These need packages, or are one rank of 64 with 2 GiB.
 PACKAGE = r'''
@@ -86,6 +87,8 @@ broadcast_object_list | [bytes(1 << 25)] | lambda x: dist.broadcast_object_list(
 scatter_object_list | [bytes(1 << 25)] | lambda x: dist.scatter_object_list([None], [x] * 64)
 DistributedDataParallel._ddp_init_helper | [nn.Linear(15500, 15500, device="cuda")] | nn.parallel.DistributedDataParallel
 FSDPParam.to_accumulated_grad_if_needed | unsynchronised(), empty(1, 4096) | lambda m, x: m(x).sum().backward()
+_gather_state_dict | [shard(layers(40))] | whole_state
+DTensor.full_tensor | [shard(nn.Linear(24000, 24000, bias=False))] | lambda m: m.weight.full_tensor()
 '''
 HELP = """
 def adam(kind, p, **more):
@@ -103,9 +106,13 @@ def shard(model, **more):
 def unsynchronised():
     from torch.distributed.fsdp import MixedPrecisionPolicy
     half = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    model = shard(nn.Sequential(*[nn.Linear(4096, 4096, bias=False) for _ in range(24)]), mp_policy=half)
+    model = shard(layers(24), mp_policy=half)
     model.set_requires_gradient_sync(False)
     return model
+def layers(count): return nn.Sequential(*[nn.Linear(4096, 4096, bias=False) for _ in range(count)])
+def whole_state(m):
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+    get_model_state_dict(m, options=StateDictOptions(full_state_dict=True))
 def autocast(m):
     with torch.autocast("cuda"): m(empty(1, 52000))
 """
