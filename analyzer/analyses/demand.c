@@ -71,6 +71,9 @@ static unsigned values_of(struct sl_process *process, struct sl_stack stack, con
 	unsigned count = sl_process_stack(process, frames, stack);
 
 	for (unsigned f = 0; f < count; f++)
+		if (frames[f].python && frames[f].function && strstr(frames[f].function, "_multi_tensor_"))
+			return 0; /* PyTorch has made all state before it updates */
+	for (unsigned f = 0; f < count; f++)
 		for (size_t i = 0; i < SL_COUNT(optimizers); i++)
 			if (frames[f].python && ((frames[f].file && strstr(frames[f].file, "/optim") &&
 						  strcasestr(strrchr(frames[f].file, '/'), optimizers[i].name)) ||

@@ -16,7 +16,11 @@ static const struct {
 	{"free_leak", "detach or drop what ", " keeps"},
 	{"no_grad", "run ", " under torch.no_grad()"},
 	{"offload_results", "move what ", " keeps to the host"},
+	{"zero_early", "call zero_grad() before ", ""},
+	{"load_on_host", "pass map_location=\"cpu\" to the load at ", ""},
+	{"new_optimizer", "make a new optimizer where its weights are replaced: ", " still holds the state of the old ones"},
 	{"no_second_copy", "drop the old before ", " makes the new"},
+	{"one_by_one", "pass foreach=False to the optimizer of ", ""},
 	{"half_state", "keep the state of ", " in half precision"},
 	{"state_8bit", "use an 8-bit optimizer at ", ""},
 	{"set_to_none", "let zero_grad() set gradients to None at ", ""},
@@ -25,7 +29,7 @@ static const struct {
 	{"half_batch", "halve the batch of ", ""},
 	{"shorter_longest", "bound the longest input of ", ""},
 	{"limit_pool", "let the pool of ", " take less"},
-	{"free_before_build", "free what is no longer used before ", ""},
+	{"free_before_build", "move the model that is no longer used to the host before ", ""},
 	{"empty_cache_at_step", "call torch.cuda.empty_cache() before ", ""},
 };
 
@@ -78,13 +82,30 @@ static void put_effect(char *out, size_t size, const struct sl_changes *changes,
 /* request: it takes less and the request passes, which is told where no change does more. */
 static bool helps(const struct sl_changes *changes, const struct sl_change *change, bool request)
 {
-	if (request)
-		return changes->failed && change->passes == SL_PASSES_REQUEST && change->less > 0;
+	if (request) /* other sizes let it pass once, and fail a moment later */
+		return changes->failed && change->passes == SL_PASSES_REQUEST && change->less > 0 && change->rung != SL_RUNG_SCALED;
 	return changes->failed ? change->passes == SL_PASSES || change->passes == SL_PASSES_STEP
 			       : change->passes == SL_PASSES && change->less > 0;
 }
 
-bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process)
+bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, const char *kind)
+{
+	const struct sl_changes *changes = process->changes;
+	char effect[300];
+
+	for (unsigned i = 0; changes && changes->failed && i < changes->count; i++) {
+		if (strcmp(changes->tried[i].kind, kind) != 0)
+			continue;
+		if (changes->tried[i].passes == SL_PASSES_NOT)
+			return false;
+		put_effect(effect, sizeof(effect), changes, &changes->tried[i]);
+		sl_answer_say(answer, SL_LABEL_TRIED, "%s", effect);
+		break;
+	}
+	return true;
+}
+
+bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, bool weak)
 {
 	const struct sl_changes *changes = process->changes;
 	enum sl_said_as label = changes && changes->failed ? SL_LABEL_TRIED : SL_LABEL_LESS;
@@ -101,7 +122,7 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process)
 			continue;
 		put_change(what, sizeof(what), change);
 		put_effect(effect, sizeof(effect), changes, change);
-		if (!told && changes->failed && change->passes == SL_PASSES) {
+		if (!told && changes->failed && (change->passes == SL_PASSES || weak)) {
 			sl_answer_say(answer, SL_LABEL_FIX, "%s", what);
 			sl_answer_say(answer, label, "%s", effect);
 		} else {

@@ -203,7 +203,7 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 {
 	unsigned kind = kept->track->kind;
 	char keeper[SL_MAKE_LINE] = "";
-	bool found = sl_make_keeper(answer, process, stack, keeper, holder ? holder->variable : NULL),
+	bool view = false, found = sl_make_keeper(answer, process, stack, keeper, holder ? holder->variable : NULL, &view),
 	     graph = is_graph(process, kept);
 
 	if (holder) {
@@ -216,6 +216,8 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 		sl_answer_say(answer, SL_LABEL_WHY, "Several are of each step, so a graph of autograd holds them.");
 	if (graph && found)
 		sl_answer_say(answer, SL_LABEL_FIX, "detach what %s stores, or run %s under torch.no_grad()", keeper, line);
+	else if (found && view)
+		sl_answer_say(answer, SL_LABEL_FIX, "clone() the slice at %s: PyTorch keeps the whole tensor for it", keeper);
 	else if (found)
 		sl_answer_say(answer, SL_LABEL_FIX, "bound or clear what %s stores, or store a number instead of a tensor", keeper);
 	else if (graph)

@@ -43,9 +43,10 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
 /*
  * Marks the line that likely keeps what the stack made, as its source tells, or appends it.  out: "train.py:126".  False: the
  * source does not tell.  variable: that Python told to keep it, for the mark; NULL: it told none.
+ * view: becomes true where the line keeps a slice, and with it the whole tensor; may be NULL.
  */
 bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE],
-		    const char *variable);
+		    const char *variable, bool *view);
 #define SL_MAKE_KEEPS "likely keeps it"
 /* The source around the marked lines of the first verdicts, which are sorted. */
 void sl_make_around(struct sl_make *make);
@@ -70,8 +71,15 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 /* oom.c: out of memory, in each process once, and requests that the program got over. */
 void sl_make_ooms(struct sl_make *make);
 struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index);
-/* changes.c: `fix` and `tried` from the replayed changes of the process's program; false: none of them helps. */
-bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process);
+/*
+ * changes.c: `fix` and `tried` from the replayed changes of the process's program; false: none of them helps.  weak: the cause is not
+ * known, so that a fix is also one with which more passes than without, and nothing is known of what comes then.
+ */
+bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, bool weak);
+/* The effect of a change that the answer has told; false: its replay fails where the program failed. */
+bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, const char *kind);
+/* oom_text.c: what the source proves of an error; false: nothing. */
+bool sl_make_text(struct sl_answer *answer, struct sl_process *process, size_t oom);
 /* leak.c: what is kept, and what grows. */
 void sl_make_leaks(struct sl_make *make);
 /* "2 MiB of every training step", "3 MiB every 20 steps"; one line of the program. */

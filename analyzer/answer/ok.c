@@ -119,7 +119,7 @@ void sl_make_ok(struct sl_make *make)
 		answer->device = device->device;
 		sl_answer_figure(answer, "peak", "bytes", (double)device->known_peak);
 		sl_make_peak(make, answer, process, device, NULL);
-		sl_make_changes(answer, process);
+		sl_make_changes(answer, process, false);
 	}
 	if (!process || has_ended(report, SL_ENDED_KILLED))
 		note_host(make, answer);

@@ -27,6 +27,9 @@ struct error {
 	const struct sl_account *account;
 	const struct sl_story *story;
 	char line[SL_MAKE_LINE], at[SL_MAKE_LINE]; /* that asked; of the story */
+	const struct sl_operator *ran;		   /* that explains the error; NULL: none */
+	uint64_t made;				   /* that it asks for, with what it has */
+	bool fills;				   /* it is that of the story */
 	char asked[48], room[48], bytes[48], before[48];
 };
 
@@ -69,27 +72,48 @@ static bool is_weak(enum sl_story_kind kind)
 	       kind == SL_STORY_SURGE || kind == SL_STORY_TOOK || kind == SL_STORY_HOLDER;
 }
 
-/* What ran explains a large request, or most of what was held. */
-static bool tell_operator(struct error *e)
+/* What was held at the error of what the same operator had made. */
+static uint64_t held_by(const struct error *e, const struct sl_operator *ran)
 {
-	const struct sl_operator *ran = NULL;
-	const char *line = e->line;
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < e->oom->owner_count; i++)
+		if (sl_owners_shows(e->process, &e->process->model->sites.item[e->oom->owners[i].site]) &&
+		    sl_operator_of(e->process, e->process->model->sites.item[e->oom->owners[i].site].stack) == ran)
+			bytes += e->oom->owners[i].bytes;
+	return bytes;
+}
+
+/* What ran explains a large request, many of one kind, or most of what was held. */
+static void find_operator(struct error *e)
+{
+	uint64_t large = e->oom->total_bytes / OPERATOR_PART;
 
 	if (!is_weak(e->story->kind) || !e->oom->asked_bytes || e->oom->total_bytes == SL_UNKNOWN)
+		return;
+	e->ran = e->account->ran;
+	e->made = e->ran ? e->oom->asked_bytes : 0;
+	if (e->ran && e->made < large)
+		e->made += held_by(e, e->ran);
+	if (e->made >= large)
+		return;
+	e->fills = true;
+	e->ran = e->story->bytes >= e->oom->total_bytes / 2 ? sl_operator_of(e->process, e->story->stack) : NULL;
+}
+
+static bool tell_operator(struct error *e)
+{
+	const char *line = e->fills ? e->at : e->line;
+
+	if (!e->ran)
 		return false;
-	if (e->oom->asked_bytes >= e->oom->total_bytes / OPERATOR_PART)
-		ran = e->account->ran;
-	if (ran) {
-		HEAD(e, "%s asks %s for %s", line, e->asked, ran->makes);
-	} else if (e->story->bytes >= e->oom->total_bytes / 2 && (ran = sl_operator_of(e->process, e->story->stack))) {
-		line = e->at;
-		HEAD(e, "%s fills the card with %s", line, ran->makes);
-	} else {
-		return false;
-	}
-	WHY(e, "%s.", ran->why);
+	if (e->fills)
+		HEAD(e, "%s fills the card with %s", line, e->ran->makes);
+	else
+		HEAD(e, "%s asks %s for %s", line, SL_ANSWER_SIZE(e->made), e->ran->makes);
+	WHY(e, "%s.", e->ran->why);
 	say_room(e);
-	FIX(e, "%s at %s", ran->change, line);
+	FIX(e, "%s at %s", e->ran->change, line);
 	return true;
 }
 
@@ -154,7 +178,8 @@ static void tell_once(struct error *e)
 static void tell_grew(struct error *e)
 {
 	const struct sl_kept *kept = NULL;
-	char pace[200];
+	char pace[200], keeper[SL_MAKE_LINE];
+	bool view = false;
 
 	for (size_t i = 0; i < e->process->kept.count && !kept; i++)
 		if (sl_stack_same(e->process->kept.item[i].track->stack, e->story->stack))
@@ -170,7 +195,9 @@ static void tell_grew(struct error *e)
 		WHY(e, "%s of %s blocks that it made were still held, %s.", SL_NUMBER(kept->blocks), SL_NUMBER(kept->births),
 		    SL_ANSWER_SIZE(kept->bytes < e->story->bytes ? kept->bytes : e->story->bytes));
 	say_room(e);
-	if (e->story->stack.python)
+	if (sl_make_keeper(e->answer, e->process, e->story->stack, keeper, NULL, &view) && view)
+		FIX(e, "clone() the slice at %s: PyTorch keeps the whole tensor for it", keeper);
+	else if (e->story->stack.python)
 		FIX(e, "find what keeps the result of %s and bound it: a list, a dictionary, a cache", e->at);
 	else
 		FIX(e, "free what %s makes when its work is done", e->at);
@@ -696,15 +723,19 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		sl_answer_figure(e.answer, "total", "bytes", (double)oom->total_bytes);
 	sl_make_stack(e.answer, process, oom->stack, mark, 3);
 	if (!(full && !account->own_limit && (tell_smaller_card(&e) || tell_uneven_devices(&e)))) {
-		if (full && !sl_oom_got_over(oom))
-			sl_make_changes(e.answer, process);
+		bool proven = full && !sl_oom_got_over(oom) && sl_make_text(e.answer, process, index);
+
+		find_operator(&e);
+		if (full && !sl_oom_got_over(oom) && !proven)
+			sl_make_changes(e.answer, process, !e.ran && is_weak(account->story.kind));
 		bool known = e.answer->label[SL_LABEL_FIX].count > 0;
 		size_t fixes = e.answer->label[SL_LABEL_FIX].count;
 
-		causes[account->cause].tell(&e);
+		if (!proven)
+			causes[account->cause].tell(&e);
 		if (oom->device > 0 || (oom->device == 0 && sl_devices_held(process) > 1))
 			WHY(&e, "It was on device %d.", oom->device);
-		if (known) /* a change that the replay tried is told instead of one of unknown worth */
+		if (known && !proven) /* a change that the replay tried is told instead of one of unknown worth */
 			e.answer->label[SL_LABEL_FIX].count = fixes;
 		if (account->attempts_before + 1 >= TRIES_TOLD && account->story.kind != SL_STORY_ATTEMPTS)
 			WHY(&e, "It is the last of %u tries.", account->attempts_before + 1);

@@ -84,18 +84,18 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
 }
 
 bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE],
-		    const char *variable)
+		    const char *variable, bool *view)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX], keeper;
-	unsigned count = sl_process_stack(process, frames, stack), own = 0;
+	unsigned own = sl_process_own(process, frames, stack);
 	const char *text, *mark = variable ? sl_answers_text(answer->of, "%s keeps it", variable) : SL_MAKE_KEEPS;
 
-	for (unsigned i = 0; i < count; i++)
-		if (frames[i].python && frames[i].own && frames[i].file && frames[i].line)
-			frames[own++] = frames[i];
 	if (!process->report->source || !own || !sl_source_keeper(process->report->source, process->trace, frames, own, &keeper))
 		return false;
 	snprintf(out, SL_MAKE_LINE, "%s:%u", sl_paths_name(keeper.file), keeper.line);
+	if (view) /* an index with a copy of its own makes what is kept at its own line */
+		*view = !sl_place_same(&frames[0], &keeper) &&
+			sl_source_keeps_view(process->report->source, process->trace, &keeper);
 	for (unsigned i = 0; i < answer->frames; i++)
 		if (answer->stack[i].file && !strcmp(answer->stack[i].file, sl_paths_name(keeper.file)) &&
 		    answer->stack[i].line == keeper.line) {
