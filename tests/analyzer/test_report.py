@@ -107,7 +107,7 @@ class Report(unittest.TestCase):
         for table in (memory, held):
             self.assertEqual(len(re.findall(r"(?m)^\| rank \d", table)), 40)
             self.assertRegex(table, r"\n[1-9]\d* more are in report\.json")
-        self.assertRegex(answer, r"\nLEAK   .*(?s:.*) 101 ranks keep it, ")
+        self.assertRegex(" ".join(answer.split()), r" LEAK train\.py:\d+ .* 102 ranks keep it, ")
 
     def test_exit_codes(self):
         run("/nowhere/at/all", code=2)
