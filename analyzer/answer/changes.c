@@ -122,7 +122,7 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 			continue;
 		put_change(what, sizeof(what), change);
 		put_effect(effect, sizeof(effect), changes, change);
-		if (!told && changes->failed && (change->passes == SL_PASSES || weak)) {
+		if (!told && changes->failed && (change->passes == SL_PASSES || (weak && change->passes == SL_PASSES_STEP))) {
 			sl_answer_say(answer, SL_LABEL_FIX, "%s", what);
 			sl_answer_say(answer, label, "%s", effect);
 		} else {

@@ -72,8 +72,8 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 void sl_make_ooms(struct sl_make *make);
 struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index);
 /*
- * changes.c: `fix` and `tried` from the replayed changes of the process's program; false: none of them helps.  weak: the cause is not
- * known, so that a fix is also one with which more passes than without, and nothing is known of what comes then.
+ * changes.c: `fix` and `tried` from the replayed changes of the process's program; false: none of them helps.  weak: the cause is
+ * not known, so that a fix is also one with which this step passes.
  */
 bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, bool weak);
 /* The effect of a change that the answer has told; false: its replay fails where the program failed. */

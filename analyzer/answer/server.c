@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* FITS, MAY FIT, DOES NOT START: a server that ran dry sizes itself, so its verdict is its own start (doc/cases/server-start.md). */
+/*
+ * FITS, MAY FIT, DOES NOT START: a server that ran dry sizes itself, so its verdict is its own start (doc/cases/server-start.md).
+ */
 #include <stdio.h>
 
 #include "analyzer/answer/make.h"
@@ -11,7 +13,7 @@
 #define STEP 100 /* a utilization has two decimals */
 
 /* What --gpu-memory-utilization would leave room for one sequence, in hundredths; 0: none that the card has free. */
-static unsigned enough(const struct sl_server *server)
+static unsigned enough(const struct sl_serving *server)
 {
 	uint64_t wanted = server->budget + (server->needs > server->cache_low ? server->needs - server->cache_low : 0);
 	unsigned hundredths = (unsigned)((wanted * STEP + server->total - 1) / server->total);
@@ -19,7 +21,7 @@ static unsigned enough(const struct sl_server *server)
 	return wanted <= server->free && hundredths * server->total / STEP <= server->free ? hundredths : 0;
 }
 
-static void say_cache(struct sl_answer *answer, const struct sl_server *server)
+static void say_cache(struct sl_answer *answer, const struct sl_serving *server)
 {
 	char span[SL_FORMAT_SPAN_BYTES];
 
@@ -29,7 +31,7 @@ static void say_cache(struct sl_answer *answer, const struct sl_server *server)
 		      server->utilization ?: "", SL_ANSWER_SIZE(server->budget), span);
 }
 
-static void say_fix(struct sl_answer *answer, const struct sl_server *server)
+static void say_fix(struct sl_answer *answer, const struct sl_serving *server)
 {
 	unsigned utilization = enough(server);
 
@@ -53,7 +55,7 @@ static void say_fix(struct sl_answer *answer, const struct sl_server *server)
 		      "whether a smaller --max-num-seqs or --max-num-batched-tokens is enough: a new run shows it");
 }
 
-static void head_fits(struct sl_make *make, struct sl_answer *answer, const struct sl_server *server, const char *card)
+static void head_fits(struct sl_make *make, struct sl_answer *answer, const struct sl_serving *server, const char *card)
 {
 	uint64_t low = sl_server_tokens(server, server->cache_low), high = sl_server_tokens(server, server->cache);
 	char cache[SL_FORMAT_SPAN_BYTES];
@@ -71,7 +73,7 @@ bool sl_make_server(struct sl_make *make)
 {
 	const char *card = sl_dry_report(make->report), *until = sl_dry_until(make->report);
 	struct sl_process *process = sl_devices_fullest_process(make->report);
-	struct sl_server server;
+	struct sl_serving server;
 	struct sl_answer *answer;
 	bool sure;
 

@@ -335,7 +335,7 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 {
 	static const enum sl_level levels[] = {
 		[SL_FITS_YES] = SL_LEVEL_PASS, [SL_FITS_NO] = SL_LEVEL_CRITICAL, [SL_FITS_UNKNOWN] = SL_LEVEL_UNKNOWN};
-	struct sl_server server;
+	struct sl_serving server;
 	struct sl_fits *fits;
 	unsigned count;
 	char text[400];
@@ -366,7 +366,7 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_limits *limits)
 {
 	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report), *end = NULL;
-	struct sl_server server;
+	struct sl_serving server;
 	struct sl_dry_need need;
 	struct sl_dry_read read;
 	char text[400], less[400] = "";

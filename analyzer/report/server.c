@@ -27,9 +27,9 @@ static uint64_t number(const struct sl_report *report, const char *name)
 	return text ? strtoull(text, NULL, 10) : 0;
 }
 
-bool sl_server_of(const struct sl_report *report, struct sl_server *server)
+bool sl_server_of(const struct sl_report *report, struct sl_serving *server)
 {
-	*server = (struct sl_server){
+	*server = (struct sl_serving){
 		.name = said(report, "name"),
 		.error = said(report, "error"),
 		.utilization = said(report, "utilization"),
@@ -53,12 +53,12 @@ bool sl_server_of(const struct sl_report *report, struct sl_server *server)
 	return server->name != NULL;
 }
 
-uint64_t sl_server_tokens(const struct sl_server *server, uint64_t bytes)
+uint64_t sl_server_tokens(const struct sl_serving *server, uint64_t bytes)
 {
 	return (uint64_t)((double)bytes / (double)server->needs * (double)server->context);
 }
 
-void sl_server_say(const struct sl_server *server, const char *card, char *out, size_t size)
+void sl_server_say(const struct sl_serving *server, const char *card, char *out, size_t size)
 {
 	int at = snprintf(out, size, "%s does not start on %s: ", server->name, card);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A server for language models that ran dry: what its engine found at its start (dry/python/stormlog_dry_server.py). Bytes, tokens. */
+/*
+ * A server for language models that ran dry: what its engine found at its start (dry/python/stormlog_dry_server.py). Bytes, tokens.
+ */
 #pragma once
 
 #include "analyzer/report/report.h"
 
-struct sl_server {
+struct sl_serving {
 	const char *name;		    /* "vLLM 0.33.0" */
 	const char *error;		    /* why it did not start, in its words; NULL: it said nothing */
 	const char *utilization;	    /* "0.92" */
@@ -21,10 +23,10 @@ struct sl_server {
 	"a server sizes itself by the card: run it dry on that card (stormlog-run --dry=CARD), which is a new answer"
 
 /* False: no server ran dry. */
-bool sl_server_of(const struct sl_report *report, struct sl_server *server);
+bool sl_server_of(const struct sl_report *report, struct sl_serving *server);
 
 /* "vLLM 0.33.0 does not start on RTX 4090: ..."; for the verdicts of one line.  Only of a server that is not up. */
-void sl_server_say(const struct sl_server *server, const char *card, char *out, size_t size);
+void sl_server_say(const struct sl_serving *server, const char *card, char *out, size_t size);
 
 /* Tokens that the cache holds. */
-uint64_t sl_server_tokens(const struct sl_server *server, uint64_t bytes);
+uint64_t sl_server_tokens(const struct sl_serving *server, uint64_t bytes);
