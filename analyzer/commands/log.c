@@ -184,6 +184,24 @@ int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 	return fine && !fflush(stdout) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
+int sl_logs_check(char *const *paths, bool quiet)
+{
+	struct sl_log *log = sl_logs_read(paths, true);
+	struct sl_face_style style = sl_terminal_style();
+	struct sl_answers *answers;
+	bool fails;
+
+	if (!log)
+		return SL_EXIT_UNREADABLE;
+	fails = log->verdict >= SL_LOG_VERDICT_host_memory;
+	answers = sl_answer_log(log, is_standard_input(paths[0]) ? "standard input" : sl_paths_name(paths[0]));
+	if (fails || !quiet)
+		sl_face_terminal(answers, stdout, &style);
+	sl_answers_free(answers);
+	sl_log_free(log);
+	return fflush(stdout) ? SL_EXIT_UNSAVED : fails ? SL_EXIT_LIMIT : SL_EXIT_FINE;
+}
+
 /* The part that grew most between two accounts; -1: none did. */
 static int grown(struct sl_log *const logs[2])
 {
