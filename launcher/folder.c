@@ -43,7 +43,9 @@ static int try_file(const char *folder)
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno;
-	err = fallocate(fd, 0, 0, (off_t)FIRST_BYTES) < 0 && errno != EOPNOTSUPP && errno != ENOSYS ? errno : 0;
+	do
+		err = fallocate(fd, 0, 0, (off_t)FIRST_BYTES) < 0 && errno != EOPNOTSUPP && errno != ENOSYS ? errno : 0;
+	while (err == EINTR);
 	close(fd);
 	unlink(path);
 	return err;

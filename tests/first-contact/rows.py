@@ -94,13 +94,17 @@ ROWS = [
     # README
     Row("README.md", "stormlog-run --check -- CMD", (program("cuda.py"),), {"CMD": "python train.py"}, says=("libcudart",)),
     Row("README.md", "LD_PRELOAD=", (program("cuda.py"), forget), {"/path/to": "$AGENT"}),
-    Row("README.md", "stormlog-analyze fit --capacity 350M,400M traces", (recording("tests/golden/gpu/torch-fit"),), status=1),
+    Row("README.md", "stormlog-analyze fit --capacity 350M,400M traces", (recording("tests/golden/gpu/torch-fit"),), {"400M": "1000M"}, status=1),
     Row("README.md", "train.py  pid", (program("../../../examples/train.py"), forget), exact=True, environment={"SIM_VRAM": "8G"}, run=(
         "stormlog-run -q -o traces -- sh -c '$EXAMPLES/solver; exec python train.py' || [ $? = 1 ]", "stormlog-analyze traces")),
     # doc/cases
+    Row("out-of-memory.md", "stormlog-analyze fit --capacity 24G,80G traces/", status=1),
     Row("out-of-memory.md", "stormlog-analyze traces/", (recording("tests/real-gpu/cases/depth_validation/shared-device"),), exact=True),
     Row("out-of-memory.md", "stormlog-analyze diff before/ after/", (recording("tests/real-gpu/cases/depth_validation/shared-device", "before", "after"),)),
     Row("server-start.md", "stormlog-run --dry=4090 -- vllm serve", (engine,)),
+    Row("server-start.md", "stormlog-analyze server.log", (program("train.log", "server.log"),)),
+    Row("largest-batch.md", "stormlog-run --dry=t4,4090,a100", (program("batch.py"),)),
+    Row("largest-batch.md", "FITS   batch", run=("stormlog-run -q -o one --dry=t4 --largest batch=8..24 -- python train.py --batch {batch}",)),
     Row("server-start.md", "DOES NOT START", (engine, forget), run=("stormlog-run -q --dry=4090 -o traces -- python serve.py 131072 eager", "stormlog-analyze traces")),
     Row("server-start.md", "python3.11  pid", (engine, forget), run=("stormlog-run -q --dry=4090 -o traces -- vllm serve", "stormlog-analyze traces")),
     Row("server-start.md", "stormlog-run --python-pools -- vllm serve MODEL", (program("cuda.py", "serve.py"), stand_in("vllm", "exec python serve.py\n"))),

@@ -298,7 +298,7 @@ class Fit(unittest.TestCase):
             self.assertEqual(two["largest"][0]["at_least"], 16, "without an error only a recorded value is sure")
             self.assertEqual(subprocess.run([ANALYZE, "fit", "--vary", "batch", paths[0]], capture_output=True).returncode, 2)
             self.assertEqual(subprocess.run([ANALYZE, "fit", "--vary", "length", *paths], capture_output=True).returncode, 2)
-            text = subprocess.run([ANALYZE, "fit", *options, "--vary", "batch", *paths], capture_output=True, text=True).stdout
+            text = subprocess.run([ANALYZE, "fit", *options, "--vary", "batch", *paths], capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"}).stdout
             self.assertRegex(text, r"1.00 GiB: batch up to \d+, surely \d+, not \d+\n")
             self.assertRegex(text, r"3.00 GiB: batch up to \d+, surely 48; beyond what was recorded: record it to be sure")
 

@@ -542,7 +542,7 @@ class Endings(unittest.TestCase):
         self.assertNotIn("missing", self.run_it("fit", "--capacity", "1T", "t").stdout)
         os.truncate(whole, os.path.getsize(whole) * 3 // 4)
         done = self.run_it("fit", "--capacity", "1T", "t")
-        self.assertIn("1.00 TiB  unknown: events are missing in the trace", done.stdout)
+        self.assertIn("1.00 TiB  unknown  events are missing in the trace", done.stdout)
         self.assertIn("frame is torn", done.stderr)
         for verb in ["diagnose", "--duration", "0", "-o", "bundle"], ["monitor"], ["track", "--output", "sink"], ["watch", "--duration", "1"]:
             self.assertEqual(self.run_it(*verb, "t").stderr.count("frame is torn"), 1, verb)
