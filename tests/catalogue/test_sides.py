@@ -35,7 +35,7 @@ class Sides(Catalogue):
         newest, _ = self.differences("--newest", "1", "run:a", self.path("b1"))
         self.assertEqual((newest["before"], newest["after"]), (["a2"], [self.path("b1")]))
         text = self.ask("diff", "run:a", "run:b")
-        self.assertRegex(text, r"^BEFORE  a2\n +a1\nAFTER   b2\n +b1\n\nTOTALS\n")
+        self.assertRegex(text, r"(?s)^MORE   peak 100 MiB \.\. 104 MiB -> 300 MiB \.\. 310 MiB, .*\n\nTOTALS\n.*\n\nbefore  a2\n +a1\nafter   b2\n +b1\n$")
 
     def test_what_cannot_be_compared_is_said(self):
         self.record("a1")
