@@ -49,7 +49,8 @@ def page(text):
 
 def next_of(text, path):
     """The text with one command for both: a summary has no moment but its peak."""
-    return re.sub(rb"tree --at (oom|peak)\b", b"tree", text).replace(b"tree " + path.encode(), b"tree PATH").replace(b"ranks " + path.encode(), b"ranks PATH")
+    text = re.sub(rb"tree(?: --(?:at (?:oom|peak)|pid \d+))+\b", b"tree", text)
+    return re.sub(rb"(stormlog-analyze [a-z]+(?: --[a-z]+ \w+)*) " + re.escape(path.encode()) + rb"(?=\s|\")", rb"\1 PATH", text)
 
 
 def numbers(column):

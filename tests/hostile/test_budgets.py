@@ -334,7 +334,7 @@ class Budgets(unittest.TestCase):
     def test_settings_that_pytorch_refuses_have_no_verdict(self):
         for more in "large_segment_size_mb:0", "large_segment_size_mb:1", "garbage":
             self.of_pytorch("t", changes=1, text="expandable_segments:True," + more, bytes=30 << 20)
-            self.assertIn("no verdict: settings that the program made are not understood", " ".join(self.run_it("fit", "t", megabytes=100, codes=(1,))[0].split()))
+            self.assertIn("NO VERDICT settings that the program made are not understood", " ".join(self.run_it("fit", "t", megabytes=100, codes=(1,))[0].split()))
             self.run_it("-q", "-o", "out", "t", megabytes=100)
 
     def test_settings_that_change_on_many_devices(self):

@@ -101,7 +101,7 @@ class TimeAndFiles(unittest.TestCase):
                                   duration_ns=1, **columns), t.footer())
         why = "the replay takes more of the processor's time than it may"
         out, said = self.run_it("fit", "t", STORMLOG_READ_SECONDS="1", codes=(1,))
-        self.assertIn("no verdict: " + why, " ".join(out.split()))
+        self.assertIn("NO VERDICT " + why, " ".join(out.split()))
         self.assertIn("rank-00000-100.msgpack.zst: " + why, said)
 
     def test_more_files_than_a_search_looks_at(self):
