@@ -420,7 +420,8 @@ static int run(struct sl_arguments *parsed)
 		sl_limits_describe(&o.limits, limits, sizeof(limits));
 		status = !strcmp(limits, "no-oom")
 				 ? sl_logs_check(parsed->paths, o.values[QUIET])
-				 : sl_command_fail(SL_EXIT_USAGE, "%s is a log, which decides --no-oom and no other limit; asked: %s",
+				 : sl_command_fail(SL_EXIT_USAGE,
+						   "%s is a log, which decides --no-oom and no other limit; asked: %s",
 						   parsed->paths[0], limits);
 	} else if (status < 0) {
 		status = sl_native_open(&report, parsed->paths, parsed->path_count, &o.pipeline);
