@@ -389,13 +389,14 @@ for i in range(80):
             self.assertRegex(screen, r"^shared.py pid \d+ of 2 .* 16.0 MiB held, at the peak .* note device 0: 2 processes held 24 MiB together at most ")
             self.assertEqual(sorted(one["memory"][0]["peak_bytes"] >> 20 for one in run.report()["processes"]), [8, 16])
             self.assertEqual(sorted((one["blocks"], one["bytes"] >> 20) for one in run.report()["leaks"]), [(1, 8), (1, 12)])
-            said = subprocess.run([ANALYZE, "runs", "-q", *words], capture_output=True, text=True).stdout.splitlines()
+            wide = dict(os.environ, COLUMNS="200")
+            said = subprocess.run([ANALYZE, "runs", "-q", *words], env=wide, capture_output=True, text=True).stdout.splitlines()
             row = dict(zip(said[0].split(), re.split("  +", said[1])))
             self.assertEqual((row["PEAK"], row["LEFT"]), ("24.0 MiB", "12.0 MiB"))
-            said = subprocess.run([ANALYZE, "diff", "--all", run.traces, run.traces], capture_output=True, text=True).stdout
+            said = subprocess.run([ANALYZE, "diff", "--all", run.traces, run.traces], env=wide, capture_output=True, text=True).stdout
             self.assertRegex(said, r"(?s) peak +24.0 MiB -> 24.0 MiB.*\nLEFT at the end\n.* shared.py:\d+ work.*  12.0 MiB -> 12.0 MiB")
             said = subprocess.run([ANALYZE, "diff", "--help"], capture_output=True, text=True).stdout
-            self.assertRegex(said, r"Peak and hidden are of the device with most, .*\s+together; every other number is of the process with most\.")
+            self.assertRegex(" ".join(said.split()), r"Peak and hidden are of the device with most, .* together; every other number is of the process with most\.")
 
     def test_when_a_device_is_full_counts_what_the_kept_blocks_take_of_it(self):
         with Recording(sys.executable, self.path("grows.py", GROWS), SIM_VRAM="64G", STORMLOG_DEVICE_INTERVAL=10) as run:
