@@ -315,11 +315,13 @@ class Page(unittest.TestCase):
                 for line in range(101, 162):
                     self.assertIn("/job/train.py:%d" % line, data)
                 said = " ".join(screen.split())
-                self.assertIn("open train.py:161 read a value that was not computed (mask of 0 of 9 elements). train.py:101 read a value", said)
-                self.assertIn("train.py:102 read a value that was not computed (item of float32). 58 more lines did.", said)
+                self.assertIn("open train.py:161 read a value that was not computed (mask of 0 of 9 elements) train.py:101 read a value", said)
+                self.assertIn("train.py:102 read a value that was not computed (item of float32) 58 more lines did ", said)
                 self.assertEqual(["It is an earlier one: the last one here" in one for one in (data, said)], [earlier] * 2)
                 self.assertIn("20 optimizer steps ran", data)
-                self.assertIn("may fit H200: %s" % re.search(r"MAY FIT +\S+ needs (\d+ to \d+ MiB) ", screen)[1], data)
+                word, headline = re.search(r"(?m)^(MAY FIT) +(\S+ needs \d+ to \d+ MiB .*)$", screen).groups()
+                self.assertIn('"word":"%s"' % word, data)
+                self.assertIn('"headline":"%s' % headline, data)
 
 
 class Gate(unittest.TestCase):
@@ -381,7 +383,7 @@ for i in range(40):
         said = self.ask("check", "--dry", "--no-oom", "--fits", "100G", traces)
         self.assertEqual(re.findall(r"(?m)^(\w+) +(fits|dry|no-oom) ", said), [("unknown", "fits"), ("ok", "dry"), ("ok", "no-oom")], said)
         self.assertIn("no sample after the peak", said)
-        self.assertIn("unknown: no sample after the peak", self.ask("fit", "--capacity", "100G", traces))
+        self.assertRegex(self.ask("fit", "--capacity", "100G", traces, status=1), "100 GiB +unknown +no sample after the peak")
         self.assertRegex(self.ask("report", traces), r"FITS   \S+ needs \d+ to \d+ MiB of the H200's 140 GiB")
 
     def test_a_write_that_was_refused_is_the_reason(self):
@@ -435,9 +437,9 @@ for i in range(40):
     def test_an_error_that_was_caught_is_told_as_such(self):
         traces = self.record("caught", ALLOCATE % (200 << 10))
         said = self.ask("check", "--dry", "--no-oom", traces, status=1)
-        self.assertIn("no: it ran out of memory on a device of 140 GiB", self.ask("fit", "--capacity", "100G", traces, status=1))
-        self.assertIn("; the program caught the error and ended with status 0", said)
-        self.assertIn("FAIL     dry              the job does not fit H200: it ran out of memory", said)
+        self.assertRegex(self.ask("fit", "--capacity", "100G", traces, status=1), "100 GiB +no +it ran out of memory on a device of 140 GiB")
+        self.assertIn("FAIL     dry              the job does not fit H200: it ran out of memory, and caught the error\n", said)
+        self.assertRegex(said, r"\nFAIL     no-oom           DOES NOT FIT: <string>:\d+ asks 200 GiB, more than the card has; why: ")
 
     def test_a_masked_pack_has_the_same_answer(self):
         say = SAY + 'say(b"dry.steps", b"5")\nsay(b"dry.read./job/secret.py:9", b"numpy of float32")\n'
