@@ -691,6 +691,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	const struct sl_account *account = &process->accounts[index];
 	struct error e = {.make = make, .process = process, .oom = oom, .account = account, .story = &account->story};
 	const struct sl_process *first;
+	const char *said = ""; /* of the ranges that were open, by stormlog_pair */
 	char mark[80] = "asks";
 	bool full = account->cause == SL_CAUSE_FULL && oom->asked_bytes;
 	const char *label = oom->label ? sl_label_words(sl_defs_text(process->model->defs, oom->label)) : NULL;
@@ -747,8 +748,11 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	say_ranks(&e);
 	if (!e.answer->grid.rows)
 		sl_make_full(make, e.answer, process, index);
-	if (label && strncmp(label, "step", 4) != 0)
-		sl_answer_say(e.answer, SL_LABEL_NOTE, "it was in %s", label);
+	for (unsigned i = 0; i < oom->pair_count; i++)
+		said = sl_answers_text(make->to, "%s%s%s", said, i ? ", " : " with ",
+				       sl_defs_text(process->model->defs, oom->pairs[i]));
+	if (label && (said[0] || strncmp(label, "step", 4) != 0))
+		sl_answer_say(e.answer, SL_LABEL_NOTE, "it was in %s%s", label, said);
 	if (make->report->images.images[process->image].summary)
 		sl_make_next(make, e.answer, "tree --at peak", "the lines that held it");
 	else

@@ -231,7 +231,7 @@ int main(void)
         spent = {pair: sum(row["end_ns"] - row["begin_ns"] for row in self.lines("table", "--entries", "*", "--json") if pair in row["pairs"].items())
                  for pair in (("batch", "32"), ("batch", "64"), ("batch_size", "128"))}
         self.assertEqual([row["duration"] for row in page["said"]], list(spent.values()))
-        self.assertEqual([error["said"] for error in page["ooms"]], [["batch_size=128"]])
+        self.assertEqual([one["note"] for one in page["answer"]["verdicts"]], [["it was in forward with batch_size=128"]])
 
     def test_metadata_of_the_program_is_beside_the_users(self):
         self.assertEqual(self.run_.report()["run"]["metadata"], {"owner": "me", "model": "resnet50"})
