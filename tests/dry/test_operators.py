@@ -87,8 +87,8 @@ broadcast_object_list | [bytes(1 << 25)] | lambda x: dist.broadcast_object_list(
 scatter_object_list | [bytes(1 << 25)] | lambda x: dist.scatter_object_list([None], [x] * 64)
 DistributedDataParallel._ddp_init_helper | [nn.Linear(15500, 15500, device="cuda")] | nn.parallel.DistributedDataParallel
 FSDPParam.to_accumulated_grad_if_needed | unsynchronised(), empty(1, 4096) | lambda m, x: m(x).sum().backward()
-_gather_state_dict | [shard(layers(40))] | whole_state
-DTensor.full_tensor | [shard(nn.Linear(24000, 24000, bias=False))] | lambda m: m.weight.full_tensor()
+_gather_state_dict | [shard(lambda: layers(40))] | whole_state
+DTensor.full_tensor | [shard(lambda: nn.Linear(24000, 24000, bias=False))] | lambda m: m.weight.full_tensor()
 '''
 HELP = """
 def adam(kind, p, **more):
@@ -98,15 +98,16 @@ def groups():
     made = nn.Module()
     made.num_key_value_groups = 1
     return made
-def shard(model, **more):
+def shard(make, **more):
     from torch.distributed.fsdp import fully_shard
+    with torch.device("meta"): model = make()  # the whole of it does not fit
     for one in model if isinstance(model, nn.Sequential) else ():
         fully_shard(one, **more)
-    return fully_shard(model, **more).cuda()
+    return fully_shard(model, **more).to_empty(device="cuda")
 def unsynchronised():
     from torch.distributed.fsdp import MixedPrecisionPolicy
     half = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    model = shard(layers(24), mp_policy=half)
+    model = shard(lambda: layers(24), mp_policy=half)
     model.set_requires_gradient_sync(False)
     return model
 def layers(count): return nn.Sequential(*[nn.Linear(4096, 4096, bias=False) for _ in range(count)])
