@@ -234,7 +234,8 @@ static void put_table(struct monitor *monitor, const struct row *row)
 		snprintf(rate, sizeof(rate), "%c%s/s", row->per_second < 0 ? '-' : '+',
 			 SL_SIZE(sl_stats_bytes(fabs(row->per_second))));
 	if (isfinite(row->full_in))
-		snprintf(full, sizeof(full), ", full in %s", SL_SPAN((uint64_t)fmin(row->full_in * 1e9, 1e18)));
+		snprintf(full, sizeof(full), "%sfull in %s", row->grows ? ", " : "",
+			 SL_SPAN((uint64_t)fmin(row->full_in * 1e9, 1e18)));
 	sl_cells_put(&table, SL_COLOUR_DIM, "%s", when);
 	sl_cells_put(&table, SL_COLOUR_NONE, "%6s", pid);
 	sl_cells_put(&table, SL_COLOUR_NONE, "%4s", rank);
