@@ -102,10 +102,11 @@ ROWS = [
     Row("out-of-memory.md", "stormlog-analyze traces/", (recording("tests/real-gpu/cases/depth_validation/shared-device"),), exact=True),
     Row("out-of-memory.md", "stormlog-analyze diff before/ after/", (recording("tests/real-gpu/cases/depth_validation/shared-device", "before", "after"),)),
     Row("server-start.md", "stormlog-run --dry=4090 -- vllm serve", (engine,)),
+    Row("server-start.md", "stormlog-analyze check --dry traces", status=1),  # after the one that does not start
     Row("server-start.md", "stormlog-analyze server.log", (program("train.log", "server.log"),)),
     Row("largest-batch.md", "stormlog-run --dry=t4,4090,a100", (program("batch.py"),)),
-    Row("largest-batch.md", "FITS   batch", run=("stormlog-run -q -o one --dry=t4 --largest batch=8..24 -- python train.py --batch {batch}",)),
-    Row("server-start.md", "DOES NOT START", (engine, forget), run=("stormlog-run -q --dry=4090 -o traces -- python serve.py 131072 eager", "stormlog-analyze traces")),
+    Row("largest-batch.md", "FITS   batch", (forget,), run=("stormlog-run -q --dry=t4 --largest batch=8..24 -- python train.py --batch {batch}",)),
+    Row("server-start.md", "DOES NOT START", (engine, forget), run=("stormlog-run -q --dry=4090 -o traces -- python serve.py 131072 eager || [ $? = 1 ]", "stormlog-analyze traces")),
     Row("server-start.md", "python3.11  pid", (engine, forget), run=("stormlog-run -q --dry=4090 -o traces -- vllm serve", "stormlog-analyze traces")),
     Row("server-start.md", "stormlog-run --python-pools -- vllm serve MODEL", (program("cuda.py", "serve.py"), stand_in("vllm", "exec python serve.py\n"))),
     Row("server-start.md", "stormlog-analyze traces/", (recording("tests/real-gpu/cases/graphed_ranker/alone"),)),
