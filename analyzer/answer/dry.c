@@ -27,11 +27,9 @@ static void say_reads(struct sl_make *make, struct sl_answer *answer)
 
 static void say_ran(const struct sl_report *report, struct sl_answer *answer)
 {
-	const char *why = sl_dry_unfinished(report), *until = sl_dry_until(report), *end = NULL;
+	const char *why = sl_dry_unfinished(report), *until = sl_dry_until(report), *end = sl_dry_end_of_run(report);
 	char text[400];
 
-	for (unsigned i = 0; !end && i < report->process_count; i++)
-		end = sl_dry_end(&report->processes[i]);
 	if (end)
 		sl_answer_say(answer, SL_LABEL_RAN, "%s", end);
 	else if (until && !why)
@@ -45,34 +43,33 @@ static void say_ran(const struct sl_report *report, struct sl_answer *answer)
 void sl_make_dry(struct sl_make *make)
 {
 	const struct sl_report *report = make->report;
-	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report), *end = NULL;
+	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report);
 	const char *other = sl_refuser_words(sl_dry_refused(report));
 	struct sl_process *process = sl_devices_fullest_process(report);
 	struct sl_dry_need need;
 	struct sl_dry_read read, size;
 	struct sl_answer *answer;
 	uint64_t early, low, high;
-	bool depends, shape, may, uncounted;
+	bool depends, shape, may, uncounted, cut;
 	char span[SL_FORMAT_SPAN_BYTES], outside[SL_FORMAT_SPAN_BYTES], unknown[400];
 
 	if (sl_make_server(make))
 		return;
 	if (!card || sl_dry_ran_out(report) || !sl_dry_need(report, &need) || !need.job)
 		return;
-	for (unsigned i = 0; !end && i < report->process_count; i++)
-		end = sl_dry_end(&report->processes[i]);
+	cut = why && !sl_dry_end_of_run(report);
 	depends = sl_dry_depends(&need);
 	early = sl_dry_early(report, &read);
 	shape = sl_dry_shape(report, &size);
 	uncounted = sl_dry_uncounted(report, unknown, sizeof(unknown));
-	may = depends || early || shape || uncounted || other || (why && !end);
+	may = depends || early || shape || uncounted || other || cut;
 	low = need.job + need.low;
 	high = need.job + need.unsure + need.high;
 	answer = sl_answer_add(make->to, may ? SL_WORD_MAY_FIT : SL_WORD_FITS, may ? "dry.may_fit" : "dry.fits");
 	answer->process = process ? (int)(process - report->processes) : -1;
 	answer->bytes = high;
 	sl_format_span(span, low, high);
-	sl_answer_headline(answer, "%s%s needs %s of %s %s", may && (early || other || (why && !end)) ? "so far " : "",
+	sl_answer_headline(answer, "%s%s needs %s of %s %s", may && (early || other || cut) ? "so far " : "",
 			   sl_stacks_program(&report->processes[0].trace->header), span,
 			   need.limited ? "the limit of" : sl_answers_text(make->to, "the %s's", card),
 			   SL_ANSWER_SIZE(need.capacity));

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/base/memory.h"
 #include "common/base.h"
 
 #define CELL 11
@@ -48,22 +47,17 @@ static const char *before(const struct sl_answer *answer, enum sl_said_as label)
 /* "batch is at most 48 on the L4, 170 on the A100" */
 static void say_most(struct sl_answer *answer, const struct sl_largest *l, const struct sl_largest_row *row)
 {
-	char *text = sl_memory_print("%s is at most", l->name);
-	const char *joint = "";
+	const char *text = sl_answers_text(answer->of, "%s is at most", l->name), *joint = "";
 
 	for (unsigned c = 0; c < l->cards; c++) {
 		const struct sl_largest_card *card = &row->card[c];
-		char *longer =
-			card->most ? sl_memory_print("%s%s %ld on the %s", text, joint, card->most->value, card->name) : NULL;
 
-		if (!longer)
+		if (!card->most)
 			continue;
-		free(text);
-		text = longer;
+		text = sl_answers_text(answer->of, "%s%s %ld on the %s", text, joint, card->most->value, card->name);
 		joint = ",";
 	}
 	sl_answer_headline(answer, "%s", text);
-	free(text);
 }
 
 /* What a value that does not fit fails of, and at which line. */
@@ -103,23 +97,18 @@ static void say_card(struct sl_answer *answer, const struct sl_largest_card *car
 /* "19 on the T4, 30 on the L4 may fit" */
 static void say_maybe(struct sl_answer *answer, const struct sl_largest *l, const struct sl_largest_row *row)
 {
-	char *text = sl_memory_copy("");
+	const char *text = "";
 
 	for (unsigned c = 0; c < l->cards; c++) {
 		const struct sl_largest_card *card = &row->card[c];
-		char *longer =
-			card->maybe ? sl_memory_print("%s%s%ld on the %s", text, *text ? ", " : "", card->maybe->value, card->name)
-				    : NULL;
 
-		if (!longer)
-			continue;
-		free(text);
-		text = longer;
+		if (card->maybe)
+			text = sl_answers_text(answer->of, "%s%s%ld on the %s", text, *text ? ", " : "", card->maybe->value,
+					       card->name);
 	}
 	if (*text)
 		sl_answer_say(answer, SL_LABEL_OPEN, "%s%s may fit, by what the card takes itself.", before(answer, SL_LABEL_OPEN),
 			      text);
-	free(text);
 }
 
 /* The line of the failed request, of the first card that has one. */
@@ -150,40 +139,36 @@ static void say_one(struct sl_answer *answer, const struct sl_largest *l, const 
 }
 
 /* A cell behind the others of its line. */
-static void add_cell(char **line, const char *text)
+static const char *add_cell(struct sl_answer *answer, const char *line, const char *text)
 {
-	char *longer = sl_memory_print("%s  %*.*s", *line, CELL, CELL, text);
-
-	free(*line);
-	*line = longer;
+	return sl_answers_text(answer->of, "%s  %*.*s", line, CELL, CELL, text);
 }
 
-static void end_line(struct sl_answer *answer, char **line)
+static void end_line(struct sl_answer *answer, const char *line)
 {
-	sl_answer_say(answer, SL_LABEL_FITS, "%s%s", before(answer, SL_LABEL_FITS), *line);
-	free(*line);
+	sl_answer_say(answer, SL_LABEL_FITS, "%s%s", before(answer, SL_LABEL_FITS), line);
 }
 
 /* A table: the largest value of the first name, for each value of the other one. */
 static void say_table(struct sl_answer *answer, const struct sl_largest *l)
 {
-	char *line = sl_memory_print("%*s", CELL, l->other);
+	const char *line = sl_answers_text(answer->of, "%*s", CELL, l->other);
 
 	for (unsigned c = 0; c < l->cards; c++)
-		add_cell(&line, l->row.item[0].card[c].name);
-	end_line(answer, &line);
+		line = add_cell(answer, line, l->row.item[0].card[c].name);
+	end_line(answer, line);
 	for (size_t r = 0; r < l->row.count; r++) {
 		const struct sl_largest_row *row = &l->row.item[r];
 
-		line = sl_memory_print("%*ld", CELL, row->other);
+		line = sl_answers_text(answer->of, "%*ld", CELL, row->other);
 		for (unsigned c = 0; c < l->cards; c++) {
 			char number[24] = "none";
 
 			if (row->card[c].most)
 				snprintf(number, sizeof(number), "%ld", row->card[c].most->value);
-			add_cell(&line, number);
+			line = add_cell(answer, line, number);
 		}
-		end_line(answer, &line);
+		end_line(answer, line);
 	}
 	sl_answer_headline(answer, "the largest %s at each %s", l->name, l->other);
 }
@@ -195,13 +180,10 @@ struct sl_answers *sl_answer_largest(const struct sl_largest *l)
 	const struct sl_trial *any = any_trial(l), *shown = NULL;
 	bool none = true, may = false;
 	struct sl_answer *answer;
-	char *cards = sl_memory_copy("");
+	const char *cards = "";
 
 	for (unsigned c = 0; c < l->cards; c++) {
-		char *longer = sl_memory_print("%s%s%s", cards, c ? ", " : "", row->card[c].name);
-
-		free(cards);
-		cards = longer;
+		cards = sl_answers_text(answers, "%s%s%s", cards, c ? ", " : "", row->card[c].name);
 		shown = shown ?: row->card[c].next;
 	}
 	for (size_t r = 0; r < l->row.count; r++)
@@ -212,8 +194,7 @@ struct sl_answers *sl_answer_largest(const struct sl_largest *l)
 			may |= most && *most->why;
 		}
 	answers->title = sl_answers_text(answers, "%s", any ? any->program : "");
-	answers->right = sl_answers_text(answers, "%s", cards);
-	free(cards);
+	answers->right = cards;
 	sl_answers_under(answers, "DRY RUN: memory is the job's, no number was computed");
 	answer = sl_answer_add(answers, none ? SL_WORD_DOES_NOT_FIT : may ? SL_WORD_MAY_FIT : SL_WORD_FITS, "dry.largest");
 	if (l->other)

@@ -10,6 +10,11 @@
 #include "analyzer/source/source.h"
 #include "common/text.h"
 
+#define LONGEST_NAME 2048
+#define AROUND	     3 /* lines before and behind the marked one */
+#define AROUND_SHOWN 4 /* verdicts: four of seven lines are 28 */
+#define HELPERS	     2 /* frames inside the place: of another language they are what every line asks through */
+
 static bool is_module(const struct sl_stack_frame *frame)
 {
 	return frame->function && frame->function[0] == '<' && frame->python;
@@ -40,12 +45,6 @@ static unsigned take_frames(struct sl_chain *chain, const struct sl_stack_frame 
 		shown[max - 1] = shown[max];
 	return count < max ? count : max;
 }
-
-#define LONGEST_NAME 2048
-#define AROUND	     3 /* lines before and behind the marked one */
-#define AROUND_SHOWN 4 /* verdicts: four of seven lines are 28 */
-
-#define HELPERS 2 /* frames inside the place: of another language they are what every line asks through */
 
 static void put_frame(struct sl_answer *answer, struct sl_process *process, const struct sl_stack_frame *frame, const char *mark)
 {

@@ -155,6 +155,18 @@ void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 	sl_json_end(j);
 }
 
+static struct sl_answers *answer_of(const struct sl_log *log, char *const *paths)
+{
+	return sl_answer_log(log, is_standard_input(paths[0]) ? "standard input" : sl_paths_name(paths[0]));
+}
+
+static void show(const struct sl_answers *answers)
+{
+	struct sl_face_style style = sl_terminal_style();
+
+	sl_face_terminal(answers, stdout, &style);
+}
+
 int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 {
 	struct sl_log *log;
@@ -166,7 +178,7 @@ int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 	log = sl_logs_read(paths, options->quiet || options->json);
 	if (!log)
 		return SL_EXIT_UNREADABLE;
-	answers = sl_answer_log(log, is_standard_input(paths[0]) ? "standard input" : sl_paths_name(paths[0]));
+	answers = answer_of(log, paths);
 	if (options->json) {
 		struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
 
@@ -175,9 +187,7 @@ int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 		sl_face_json(j, "answer", answers);
 		fine = sl_json_finish(j);
 	} else if (!options->quiet) {
-		struct sl_face_style style = sl_terminal_style();
-
-		sl_face_terminal(answers, stdout, &style);
+		show(answers);
 	}
 	sl_answers_free(answers);
 	sl_log_free(log);
@@ -187,16 +197,15 @@ int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 int sl_logs_check(char *const *paths, bool quiet)
 {
 	struct sl_log *log = sl_logs_read(paths, true);
-	struct sl_face_style style = sl_terminal_style();
 	struct sl_answers *answers;
 	bool fails;
 
 	if (!log)
 		return SL_EXIT_UNREADABLE;
 	fails = log->verdict >= SL_LOG_VERDICT_host_memory;
-	answers = sl_answer_log(log, is_standard_input(paths[0]) ? "standard input" : sl_paths_name(paths[0]));
+	answers = answer_of(log, paths);
 	if (fails || !quiet)
-		sl_face_terminal(answers, stdout, &style);
+		show(answers);
 	sl_answers_free(answers);
 	sl_log_free(log);
 	return fflush(stdout) ? SL_EXIT_UNSAVED : fails ? SL_EXIT_LIMIT : SL_EXIT_FINE;

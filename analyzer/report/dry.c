@@ -190,6 +190,15 @@ static const char *told(const struct sl_header *header, const char *variable)
 	return NULL;
 }
 
+const char *sl_dry_end_of_run(const struct sl_report *report)
+{
+	const char *end = NULL;
+
+	for (unsigned i = 0; !end && i < report->process_count; i++)
+		end = sl_dry_end(&report->processes[i]);
+	return end;
+}
+
 /* --steps; 0: none was given. */
 static uint64_t asked_steps(const struct sl_header *header)
 {

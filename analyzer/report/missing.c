@@ -176,6 +176,7 @@ bool sl_missing_unreadable(const struct sl_report *report)
 static const char *why_partly(const struct sl_process *process, bool *damaged)
 {
 	const struct sl_trace *trace = process->trace;
+	const char *hole = note_of_hole(trace);
 
 	*damaged = trace->damage.damaged || trace->damage.lost_events || trace->gap_events;
 	if (*damaged)
@@ -187,8 +188,8 @@ static const char *why_partly(const struct sl_process *process, bool *damaged)
 		return "it was not recorded all the time";
 	if (trace->status == SL_STATUS_RUNNING)
 		return "it still runs";
-	if (note_of_hole(trace))
-		return note_of_hole(trace);
+	if (hole)
+		return hole;
 	if (sl_missing_newer(trace) || process->model->unknown_hooks)
 		return SL_ABSENT_NEWER;
 	if (process->model->unlooked)

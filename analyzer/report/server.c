@@ -38,13 +38,10 @@ bool sl_server_of(const struct sl_report *report, struct sl_serving *server)
 		TAKE(budget),
 		TAKE(free),
 		TAKE(total),
-		TAKE(weights),
-		TAKE(graphs),
 		TAKE(cache_low),
 		TAKE(cache),
 		TAKE(context),
 		TAKE(needs),
-		TAKE(sequences),
 		TAKE(longest_low),
 		TAKE(longest),
 #undef TAKE

@@ -7,15 +7,14 @@
 #include "analyzer/report/report.h"
 
 struct sl_serving {
-	const char *name;		    /* "vLLM 0.33.0" */
-	const char *error;		    /* why it did not start, in its words; NULL: it said nothing */
-	const char *utilization;	    /* "0.92" */
-	bool up, sized;			    /* it started; its cache was sized, and what follows is known */
-	uint64_t budget, free, total;	    /* what it may take; what was free before; the card */
-	uint64_t weights, graphs;	    /* graphs: its own estimate */
-	uint64_t cache_low, cache;	    /* what is left for the cache: at least, since a card takes more, and at most */
-	uint64_t context, needs, sequences; /* the longest context asked for, the cache of one such sequence, most at once */
-	uint64_t longest_low, longest;	    /* context that one sequence has cache for */
+	const char *name;	       /* "vLLM 0.33.0" */
+	const char *error;	       /* why it did not start, in its words; NULL: it said nothing */
+	const char *utilization;       /* "0.92" */
+	bool up, sized;		       /* it started; its cache was sized, and what follows is known */
+	uint64_t budget, free, total;  /* what it may take; what was free before; the card */
+	uint64_t cache_low, cache;     /* what is left for the cache: at least, since a card takes more, and at most */
+	uint64_t context, needs;       /* the longest context asked for, and the cache of one such sequence */
+	uint64_t longest_low, longest; /* context that one sequence has cache for */
 };
 
 /* For who asks of another capacity. */
