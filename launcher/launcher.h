@@ -195,8 +195,8 @@ void sl_inherited_close(void);
 /* --- launcher/ended.c --- */
 
 /*
- * The launcher writes the command's exit status into its rings.  A process that exits by a bare system call writes none itself,
- * and would look like one that was killed.  child 0: of every process of the run that lives.
+ * The launcher writes the command's exit status into its rings, since a process that exits by a bare system call cannot do so and
+ * would look killed.  child 0: into the rings of every living process of the run.
  */
 void sl_ended_tell(const struct sl_launch *run, pid_t child, int status);
 

@@ -41,9 +41,10 @@ void sl_make_title(struct sl_make *make);
 /* The stack's own frames, outermost first, the innermost with the mark; `frames` of them at most. */
 void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const char *mark, unsigned frames);
 /*
- * Marks the line that likely keeps what the stack made, as its source tells, or appends it.  out: "train.py:126".  False: the
- * source does not tell.  variable: that Python told to keep it, for the mark; NULL: it told none.
- * view: becomes true where the line keeps a slice, and with it the whole tensor; may be NULL.
+ * Marks the line that likely keeps the stack's blocks, by its source, or appends it.  False: the source does not tell.
+ * out: "train.py:126".
+ * variable: for the mark, from Python; may be NULL.
+ * view: set to true if the line keeps a slice, and with it the whole tensor; may be NULL.
  */
 bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE],
 		    const char *variable, bool *view);
@@ -61,8 +62,9 @@ const char *sl_make_function(char out[SL_MAKE_LINE], struct sl_process *process,
 void sl_make_next(struct sl_make *make, struct sl_answer *answer, const char *verb, const char *shows);
 
 /*
- * table.c: what the process held on the device at its peak, or at the error; leak: whose bytes have a row of their own, or NULL.
- * The table's total is that of a row which the caller adds.
+ * table.c: the memory that the process held on the device at its peak, or at the error.
+ * leak: its bytes have a row of their own; may be NULL.
+ * The table's total is at first that of a row which the caller adds.
  */
 void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device,
 		  const struct sl_leak_list_place *leak);
@@ -72,13 +74,13 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 void sl_make_ooms(struct sl_make *make);
 struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index);
 /*
- * changes.c: `fix` and `tried` from the replayed changes of the process's program; false: none of them helps.  weak: the cause is
- * not known, so that a fix is also one with which this step passes.
+ * changes.c: `fix` and `tried` from the replayed changes of the process's program.  False: they do not help.
+ * weak: the cause is not known.  Then a change with which this step passes is a fix, too.
  */
 bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, bool weak);
 /* The effect of a change that the answer has told; false: its replay fails where the program failed. */
 bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, const char *kind);
-/* oom_text.c: what the source proves of an error; false: nothing. */
+/* oom_text.c: the cause of an error that the source proves; false: it proves no cause. */
 bool sl_make_text(struct sl_answer *answer, struct sl_process *process, size_t oom);
 /* leak.c: what is kept, and what grows. */
 void sl_make_leaks(struct sl_make *make);
@@ -88,7 +90,7 @@ void sl_make_pace(char *out, size_t size, const struct sl_process *process, cons
 void sl_make_findings(struct sl_make *make);
 /* dry.c: whether the job fits the card. */
 void sl_make_dry(struct sl_make *make);
-/* server.c: what a server that ran dry found at its start; false: none did. */
+/* server.c: the start of a server that ran dry; false: the run has no server. */
 bool sl_make_server(struct sl_make *make);
 /* window.c: snapshots of PyTorch's. */
 void sl_make_windows(struct sl_make *make);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts and tables for people: they keep to the width of the terminal (COLUMNS, else the terminal's, else 80), have no colour in a
- * pipe or with NO_COLOR, and lose no word: what is too wide goes on in another line.  Texts are printed as SL_ESCAPE_LINE.
+ * Texts and tables for people.  They keep to a width: COLUMNS, else the terminal's, else 80.  They have no colour in a pipe or with
+ * NO_COLOR.  They lose no word: a text that is too wide goes on in another line.  Texts pass through SL_ESCAPE_LINE.
  */
 #pragma once
 
@@ -30,8 +30,8 @@ struct sl_terminal sl_terminal_here(void);
 /* Columns that `bytes` of a text take, counted in code points. */
 unsigned sl_terminal_width(const char *text, size_t bytes);
 /*
- * Bytes of the text that fit into `room` columns.  It is cut at a space, but not inside "12 MiB" or "10 307"; a word that is
- * longer than the room is cut behind a comma or slash, or where the room ends.
+ * Bytes of the text that fit into `room` columns.  The cut is at a space, but not inside "12 MiB" or "10 307".  In a word that is
+ * longer than the room, the cut is behind a comma or slash, or where the room ends.
  */
 size_t sl_terminal_fitting(const char *text, unsigned room);
 
@@ -44,9 +44,8 @@ void sl_terminal_head(const struct sl_terminal *to, enum sl_colour colour, const
 	__attribute__((format(printf, 4, 5)));
 
 /*
- * A table.  `columns` has a letter for each: l left, r right, w left and wrapped where the width ends; begin with the titles, if
- * there are any.  A last column w for which there is no room stands below each row.  Others for which there is none are a table of
- * their own with the same first column.
+ * A table.  `columns` has a letter for each: l left, r right, w left and wrapped where the width ends.  Titles are the first row.
+ * A last column w without room goes below each row.  Other columns without room make a second table with the same first column.
  */
 struct sl_cell {
 	char *text;

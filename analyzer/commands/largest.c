@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-run --largest: the largest value of an option of the program that fits each card. Values are doubled, then aimed at,
- * then halved. A run on the largest card tells of the others by replay of its requests. Each value that is told ran on its card,
- * and so did the one that failed next to it.
+ * stormlog-run --largest: the largest value of an option of the program that fits each card.  The search doubles the value, then
+ * aims at the card's size, then halves.  The replay of a run on the largest card answers for the others.  But each value in the
+ * answer ran on its card, and so did the next one, which failed.
  */
 #include <limits.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ struct search {
 	const struct sl_trial *broken; /* the first run failed, and not for memory */
 };
 
-/* ---- what is known */
+/* ---- the runs so far */
 
 /* The run of a value that tells of the card; one on the card itself, if there is one. */
 static const struct sl_trial *trial_of(const struct search *s, unsigned card, long value)
@@ -98,8 +98,8 @@ static int course_of(const struct search *s)
 }
 
 /*
- * A value between the bounds where the card is full, in a line through two runs: beside the bounds, or the largest two that fit.
- * Most programs need more by the same step.  0: no two runs tell.
+ * A value between the bounds at which the card is full, by a line through two runs.  They are those beside the bounds, or the
+ * largest two that fit.  Most programs need more by the same step.  0: two such runs are not there.
  */
 static long aim(const struct search *s, unsigned card, bool asks, long low, long high)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ask FOLDER FILE:LINE:FUNCTION...: the line that likely keeps what a stack made, innermost frame first, or "-"; then whether the
- * stack runs without autograd, whether it evaluates, whether its loop zeroes late, which line keeps its exception, and whether the line
- * that keeps keeps a slice.
+ * ask FOLDER FILE:LINE:FUNCTION...: the answers of analyzer/source about a stack, innermost frame first.  They are the line that likely
+ * keeps its blocks, or "-"; whether it runs without autograd, evaluates, and zeroes late; the line that keeps its exception; and
+ * whether the keeping line keeps a slice.
  */
 #include <limits.h>
 #include <stdio.h>
