@@ -163,18 +163,6 @@ static void tell_limit(struct error *e)
 	FIX(e, "lower the limit at %s", e->at);
 }
 
-/* What leaks at the story's line is not told again. */
-static void tell_once(struct error *e)
-{
-	for (size_t i = 0; i < e->make->leaks.place.count; i++) {
-		struct sl_leak_list_place *place = &e->make->leaks.place.item[i];
-
-		if (&e->make->report->processes[place->process] == e->process &&
-		    sl_place_key(e->process, place->stack) == sl_place_key(e->process, e->story->stack))
-			place->told = true;
-	}
-}
-
 static void tell_grew(struct error *e)
 {
 	const struct sl_kept *kept = NULL;
@@ -201,7 +189,6 @@ static void tell_grew(struct error *e)
 		FIX(e, "find what keeps the result of %s and bound it: a list, a dictionary, a cache", e->at);
 	else
 		FIX(e, "free what %s makes when its work is done", e->at);
-	tell_once(e);
 }
 
 static void tell_plain(struct error *e)
@@ -342,7 +329,6 @@ static void tell_caches(struct error *e)
 	WHY(e, "%s tensors of %s grow with the length of each sequence, times the sequences kept.", SL_NUMBER(e->story->count),
 	    e->at);
 	FIX(e, "keep fewer sequences at %s, drop caches of those that ended, or bound their length", e->at);
-	tell_once(e);
 }
 
 static void tell_pool(struct error *e)
@@ -685,6 +671,23 @@ static bool tell_uneven_devices(struct error *e)
 	return true;
 }
 
+/* Stories whose line holds the memory. */
+#define HOLDING                                                                                                                    \
+	(1u << SL_STORY_GREW | 1u << SL_STORY_TOOK | 1u << SL_STORY_TEETH | 1u << SL_STORY_HOLDER | 1u << SL_STORY_SERIES |        \
+	 1u << SL_STORY_ACTIVATIONS | 1u << SL_STORY_AGAIN | 1u << SL_STORY_CACHES)
+
+/* A leak at the line that the error says holds the memory is not told again. */
+static void tell_once(struct error *e)
+{
+	for (size_t i = 0; i < e->make->leaks.place.count; i++) {
+		struct sl_leak_list_place *place = &e->make->leaks.place.item[i];
+
+		if (HOLDING >> e->story->kind & 1 && &e->make->report->processes[place->process] == e->process &&
+		    sl_place_key(e->process, place->stack) == sl_place_key(e->process, e->story->stack))
+			place->told = true;
+	}
+}
+
 struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index)
 {
 	const struct sl_oom *oom = &process->model->ooms.item[index];
@@ -745,6 +748,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	if (account->attempts_before && account->story.kind != SL_STORY_ATTEMPTS)
 		sl_answer_say(e.answer, SL_LABEL_NOTE, "%u requests failed there, one after the other",
 			      account->attempts_before + 1);
+	tell_once(&e);
 	say_ranks(&e);
 	if (!e.answer->grid.rows)
 		sl_make_full(make, e.answer, process, index);
