@@ -138,12 +138,15 @@ static int open_files(struct sl_agent *agent)
 	return err;
 }
 
+/* A handler that calls meanwhile would wait for the producer that this thread has just given up: it runs afterwards. */
 static void thread_ended(void *producer)
 {
 	struct sl_agent_thread *thread = &sl_thread;
+	struct sl_mute mute;
 
 	if (thread->ring != producer || thread->generation != atomic_load(&sl_agent->generation))
 		return;
+	mute = sl_mute_begin();
 	sl_stacks_unwound(); /* cancellation, or a handler's longjmp, may have left it in the middle of a stack */
 	sl_stacks_thread_end();
 	sl_unwound_end(thread);
@@ -151,6 +154,7 @@ static void thread_ended(void *producer)
 	sl_writer_thread_left();
 	thread->generation = 0;
 	thread->ring = NULL;
+	sl_mute_end(&mute);
 }
 
 /*
