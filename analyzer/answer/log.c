@@ -63,7 +63,8 @@ static const char *derived(const struct told *told, const char *name, struct sl_
 	uint64_t fraction = known_of(told, SL_LOG_fraction), free = known_of(told, SL_LOG_free),
 		 total = known_of(told, SL_LOG_total), seqs = known_of(told, SL_LOG_seqs), ubatch = known_of(told, SL_LOG_ubatch),
 		 before = told->log->fact[SL_LOG_before], weights = known_of(told, SL_LOG_weights),
-		 longest = known_of(told, SL_LOG_longest), sum = 0;
+		 longest = known_of(told, SL_LOG_longest), asked = known_of(told, SL_LOG_asked),
+		 room = known_of(told, SL_LOG_kv_cache), sum = 0;
 	const struct sl_log_failure *f = told->f;
 	unsigned most = 0;
 
@@ -80,9 +81,7 @@ static const char *derived(const struct told *told, const char *name, struct sl_
 	if (!strcmp(name, "used"))
 		return KNOWN(free) && KNOWN(total) ? sl_answers_text(answers, "%s", SL_SIZE(total - free)) : NULL;
 	if (!strcmp(name, "enough"))
-		return KNOWN(free) && known_of(told, SL_LOG_asked) <= free
-			       ? sl_answers_text(answers, "%s", SL_SIZE(known_of(told, SL_LOG_asked)))
-			       : NULL;
+		return KNOWN(free) && asked <= free ? sl_answers_text(answers, "%s", SL_SIZE(asked)) : NULL;
 	if (!strcmp(name, "outside"))
 		return f && sl_log_outside(f) ? sl_answers_text(answers, "%s", SL_SIZE(sl_log_outside(f))) : NULL;
 	if (!strcmp(name, "seqs_less"))
@@ -91,6 +90,8 @@ static const char *derived(const struct told *told, const char *name, struct sl_
 		return KNOWN(ubatch) && ubatch > 1
 			       ? sl_answers_text(answers, "%llu", ubatch > 512 ? 512ull : (unsigned long long)ubatch / 2)
 			       : NULL;
+	if (!strcmp(name, "cache_half"))
+		return KNOWN(asked) && KNOWN(room) && asked / 2 <= room ? sl_answers_text(answers, "%s", SL_SIZE(asked / 2)) : NULL;
 	if (!strcmp(name, "longest_plain"))
 		return KNOWN(longest) && longest ? sl_answers_text(answers, "%llu", (unsigned long long)longest) : NULL;
 	if (!strcmp(name, "idle"))
@@ -378,7 +379,7 @@ struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 	uint64_t device = told.figure[SL_LOG_device], total = told.figure[SL_LOG_total];
 
 	answers->title = sl_answers_text(answers, "%s  a log%s%s  %s lines", name, program ? " of " : "", program ?: "",
-					 SL_NUMBER(log->lines));
+					 SL_NUMBER(log->written));
 	if (log->told && KNOWN(device))
 		answers->right = KNOWN(total)
 					 ? sl_answers_text(answers, "device %llu, %s", (unsigned long long)device, SL_SIZE(total))

@@ -19,6 +19,7 @@ struct reader {
 	void *context;
 	char *raw, *clean, *decoded; /* LONGEST and a byte each */
 	size_t size;
+	uint64_t lines;
 	enum { UTF8, UTF16_LITTLE, UTF16_BIG } encoding;
 	int half; /* first byte of a unit of UTF-16; -1: none */
 };
@@ -174,6 +175,7 @@ static void take_utf8(struct reader *reader, const char *at, size_t size)
 	for (; (line = memchr(at, '\n', (size_t)(end - at))); at = line + 1) {
 		add(reader, at, (size_t)(line - at));
 		end_line(reader);
+		reader->lines++;
 	}
 	add(reader, at, (size_t)(end - at));
 }
@@ -191,14 +193,16 @@ static void take_utf16(struct reader *reader, const uint8_t *at, size_t size)
 		unit = reader->encoding == UTF16_LITTLE ? (unsigned)reader->half | (unsigned)at[i] << 8
 							: (unsigned)reader->half << 8 | at[i];
 		reader->half = -1;
-		if (unit == '\n')
+		if (unit == '\n') {
 			end_line(reader);
-		else if (unit != 0xfeff)
+			reader->lines++;
+		} else if (unit != 0xfeff) {
 			add(reader, text, (size_t)(sl_utf8_put(text, unit) - text));
+		}
 	}
 }
 
-const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, void (*progress)(uint64_t read))
+const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, void (*progress)(uint64_t read), uint64_t *lines)
 {
 	struct sl_input *input = sl_input_open(file);
 	struct reader reader = {.each = each, .context = context, .half = -1};
@@ -229,8 +233,11 @@ const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, void (*pr
 			progress(sl_input_read(input));
 		why = sl_budget_spent(&budget) ? "reading it takes too long; STORMLOG_READ_SECONDS sets the limit" : NULL;
 	}
-	if (reader.size)
+	if (reader.size) {
 		end_line(&reader);
+		reader.lines++;
+	}
+	*lines += reader.lines;
 	why = why ? why : sl_input_why(input);
 	sl_input_close(input);
 	free(reader.raw);

@@ -25,6 +25,9 @@ struct sl_log_line {
 /* Fills content, rank, pid, severity and time_ms. */
 void sl_log_line_part(struct sl_log_line *line);
 
-/* Calls `each` with every line of the file; the text may be changed, and is valid during the call.  NULL: fine, else why. */
+/*
+ * Calls `each` with every line of the file; the text may be changed, and is valid during the call.  *lines grows by the lines of
+ * the file as an editor counts them.  NULL: fine, else why.
+ */
 typedef void sl_log_each(void *context, char *text, size_t size);
-const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, void (*progress)(uint64_t read));
+const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, void (*progress)(uint64_t read), uint64_t *lines);

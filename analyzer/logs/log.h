@@ -122,8 +122,9 @@ struct sl_log {
 	struct sl_arena arena;
 	struct sl_log_failure *failure; /* of SL_LOG_FAILURES */
 	unsigned failures, files;
-	uint64_t lines;
-	uint64_t fact[SL_LOG_FIGURE_COUNT];			 /* what servers say of themselves; the first that is said */
+	uint64_t lines;			    /* parts that were read: carriage returns and JSON make several of a line */
+	uint64_t written;		    /* lines of the files */
+	uint64_t fact[SL_LOG_FIGURE_COUNT]; /* what servers say of themselves; the first that is said */
 	uint64_t on_device[SL_LOG_DEVICES][SL_LOG_FIGURE_COUNT]; /* the same, where a device is named */
 	uint64_t idle;						 /* bit n: nvidia-smi's table shows card n without use */
 	const char *text[SL_LOG_TEXT_COUNT];

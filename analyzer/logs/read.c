@@ -412,7 +412,7 @@ const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (
 	const char *why;
 
 	reader.stack = sl_memory_must(calloc(STACKS, sizeof(*reader.stack)));
-	why = sl_log_lines(file, take_line, &reader, progress);
+	why = sl_log_lines(file, take_line, &reader, progress, &log->written);
 	while (reader.count)
 		take_oldest(&reader);
 	for (unsigned i = 0; i < AHEAD; i++)

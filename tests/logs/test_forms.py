@@ -102,7 +102,7 @@ case("vllm budget", "ValueError: Free memory on device (3.27/15.98 GiB) on start
      says=["0.18", "nvidia-smi"])
 case("vllm cache", LOADED + "(EngineCore_DP0 pid=126) ERROR 10-05 08:23:56 [core.py:842] ValueError: To serve at least one request with the models's max seq len (131072), (16.0 GiB KV cache is needed, "
      "which is larger than the available KV cache memory (9.31 GiB). Based on the available memory, the estimated maximum model length is 76256.", form="vllm_cache", asked_bytes=16 * GIB,
-     ledger={"weights": 27.51 * GIB, "kv_cache": 9.31 * GIB}, says=["--max-model-len 76256", "131 072"])
+     ledger={"weights": 27.51 * GIB, "kv_cache": 9.31 * GIB}, says=["--max-model-len 76256", "131 072", "fp8, which needs 8.00 GiB of 9.31 GiB: full length fits"])
 case("vllm cache of V0", "Loading model weights took 14.99 GB\nmodel weights take 14.99GiB; non_torch_memory takes 0.05GiB; PyTorch activation peak memory takes 0.22GiB; the rest of the memory reserved for "
      "KV Cache is 4.60GiB.\nValueError: The model's max seq len (131072) is larger than the maximum number of tokens that can be stored in KV cache (37696). Try increasing `gpu_memory_utilization` or "
      "decreasing `max_model_len` when initializing the engine.", form="vllm_cache", asked_bytes=None, ledger={"activations": 0.22 * GIB, "non_torch": 0.05 * GIB, "weights": 14.99 * GIB, "kv_cache": 4.6 * GIB},
@@ -238,8 +238,8 @@ BASE = dict(form="torch", asked_bytes=2.25 * GIB, line="/home/u/job/train.py:61"
 case("CRLF", ONE.replace("\n", "\r\n"), **BASE)
 case("UTF-16", b"\xff\xfe" + ONE.encode("utf-16-le"), **BASE)
 case("colours", "\n".join(f"\x1b[31m{line}\x1b[0m" for line in ONE.split("\n")), **BASE)
-case("a progress bar", " 10%|#  |\r 20%|## |\r 30%|###|" + "\n" + ONE, **BASE)
-case("docker's JSON", "\n".join(json.dumps({"log": line + "\n", "stream": "stderr", "time": "2026-10-05T08:23:56.1Z"}) for line in ONE.split("\n")), **BASE)
+case("a progress bar", " 10%|#  |\r 20%|## |\r 30%|###|" + "\n" + ONE, says=[f" {ONE.count(chr(10)) + 2} lines"], **BASE)
+case("docker's JSON", "\n".join(json.dumps({"log": line + "\n", "stream": "stderr", "time": "2026-10-05T08:23:56.1Z"}) for line in ONE.split("\n")), says=[f" {ONE.count(chr(10)) + 1} lines"], **BASE)
 case("journald's JSON", "\n".join(json.dumps({"__REALTIME_TIMESTAMP": "1", "MESSAGE": line}) for line in ONE.split("\n")), **BASE)
 case("journald's bytes", "\n".join(json.dumps({"__REALTIME_TIMESTAMP": "1", "MESSAGE": list(line.encode())}) for line in ONE.split("\n")), **BASE)
 case("an error in JSON", json.dumps({"level": "error", "msg": ONE}), **BASE)
