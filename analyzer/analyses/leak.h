@@ -16,6 +16,9 @@
 /* True: the place keeps memory, or may; `kept` says how.  tested: how many places are judged. */
 bool sl_leak_judge(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept);
 
+/* True: what the place kept, as bytes or as sl_leak_by_count says, is enough to be told. */
+bool sl_leak_is_enough(const struct sl_process *process, const struct sl_track *track, double kept);
+
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 bool sl_leak_by_count(const struct sl_track *track);
 

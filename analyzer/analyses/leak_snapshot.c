@@ -42,8 +42,9 @@ static bool judge_window(const struct sl_process *process, const struct sl_track
 	uint64_t begin_ns = model->header->monotonic_ns, end_ns = model->now_ns;
 	double span = (double)(model->tracks.ticks - before);
 
-	if (track->first_ns <= begin_ns || track->births + 1 < SL_WINDOW_ROUNDS_MIN || 2 * track->births + 2 < rounds ||
-	    !course->count || (double)course->windows[0].begin_tick - (double)before > WINDOW_BEGIN * span ||
+	if (!sl_leak_is_enough(process, track, (double)track->live_bytes) || track->first_ns <= begin_ns ||
+	    track->births + 1 < SL_WINDOW_ROUNDS_MIN || 2 * track->births + 2 < rounds || !course->count ||
+	    (double)course->windows[0].begin_tick - (double)before > WINDOW_BEGIN * span ||
 	    (double)(model->tracks.ticks - course->last_tick) > WINDOW_EDGE * span / (double)rounds)
 		return false;
 	if ((double)track->live_blocks < WINDOW_KEPT * (double)track->births &&

@@ -151,7 +151,7 @@ static bool has_stopped(const struct sl_model *model, const struct sl_track *tra
 	       (clock->ended && !sl_leak_clock_end(clock));
 }
 
-static bool is_judged(const struct sl_process *process, const struct sl_track *track, double kept)
+bool sl_leak_is_enough(const struct sl_process *process, const struct sl_track *track, double kept)
 {
 	const struct sl_model *model = process->model;
 	const struct sl_device_state *device = track->device >= 0 ? model->devices[track->device + 1] : NULL;
@@ -439,7 +439,7 @@ static bool judge_lost(struct sl_process *process, const struct sl_track *track,
 	double middle;
 
 	if (sl_leak_by_count(track) || track->births < LOST_BUT || course->larger < track->births || is_alone(model, track) ||
-	    !is_judged(process, track, (double)track->born_bytes) ||
+	    !sl_leak_is_enough(process, track, (double)track->born_bytes) ||
 	    (double)(course->last_tick - course->windows[0].begin_tick) < LOST_PART * (double)model->tracks.ticks)
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
@@ -473,7 +473,7 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 	sl_leak_windows_take(model, track, sl_leak_by_count(track), end_of(model), &course.series);
 	grown = course.series.kept[course.series.count - 1] - course.series.kept[0];
 	chance = fmin(1, sl_leak_windows_chance(course.series.kept, course.series.count) * tested);
-	if (!is_judged(process, track, grown) || chance > SL_KEEPING_LEVEL ||
+	if (!sl_leak_is_enough(process, track, grown) || chance > SL_KEEPING_LEVEL ||
 	    grown < 2 * sl_leak_windows_given_back(&course.series) || is_gone_before_error(model, track, grown) ||
 	    !may_measure(process))
 		return false;

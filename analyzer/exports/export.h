@@ -248,12 +248,15 @@ enum sl_export_action {
 	SL_EXPORT_FREE_REQUESTED,
 };
 
+#define SL_EXPORT_DRIVER 128u /* the driver's call, not one of an allocator above it */
+
 struct sl_export_entry {
 	uint64_t unix_ns, address, bytes, stream;
 	uint32_t process, where;
 	int16_t device;
 	uint16_t pool;
 	uint8_t action;
+	uint8_t flags; /* enum sl_live_flag of the memory, and SL_EXPORT_DRIVER */
 };
 
 /* What a process that is a snapshot itself holds, by address (snapshot_copy.c). */
@@ -282,7 +285,7 @@ unsigned sl_export_device(const struct sl_export_snapshot *s, const struct sl_me
 void sl_export_window_take(struct sl_export_snapshot *s, struct sl_merge_process *p);
 void sl_export_window_put(struct sl_export_snapshot *s, struct sl_merge_process *p);
 void sl_export_window_settings(struct sl_export_snapshot *s, const struct sl_merge_process *p);
-/* The bytes that the device had free at an out-of-memory, once all events are taken; 0: not known. */
+/* The bytes that the device had free at an out-of-memory, once all events are taken; SL_UNKNOWN. */
 uint64_t sl_export_window_free_at(const struct sl_merge_process *p, const struct sl_export_entry *entry);
 /* The keys that its release had in each event. */
 void sl_export_window_keys(struct sl_export_snapshot *s, const struct sl_merge_process *p, const struct sl_export_entry *entry);

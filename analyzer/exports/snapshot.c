@@ -22,6 +22,7 @@
 static const char *const actions[] = {"segment_alloc", "segment_free",	 "segment_map", "segment_unmap",
 				      "alloc",	       "free_completed", "oom",		"free_requested"};
 
+#define POOLED	     (SL_EXPORT_DRIVER | SL_LIVE_TORCH) /* flags of a segment */
 #define DEVICES_SAID 256
 #define SEEN	     UINT_MAX /* marks a device without a number */
 
@@ -52,7 +53,7 @@ void sl_export_note(struct sl_export_snapshot *s, const struct sl_merge_process 
 }
 
 static void note(struct sl_export_snapshot *s, const struct sl_merge_process *p, enum sl_export_action action, int64_t device,
-		 uint64_t address, uint64_t bytes, uint64_t stream, uint32_t where)
+		 uint64_t address, uint64_t bytes, uint64_t stream, uint32_t where, unsigned flags)
 {
 	if (device < 0 || device >= SL_DEVICES_MAX)
 		return;
@@ -62,7 +63,8 @@ static void note(struct sl_export_snapshot *s, const struct sl_merge_process *p,
 						.stream = stream,
 						.where = where,
 						.device = (int16_t)device,
-						.action = (uint8_t)action});
+						.action = (uint8_t)action,
+						.flags = (uint8_t)flags});
 }
 
 static uint32_t where_of_site(struct sl_export_snapshot *s, struct sl_merge_process *p, uint32_t site)
@@ -77,16 +79,43 @@ static bool is_segment_kind(unsigned kind)
 	return kind == SL_KIND_device || kind == SL_KIND_pool || kind == SL_KIND_managed || kind == SL_KIND_graph;
 }
 
-/* Records a live block that is about to end. */
-static void note_end(struct sl_export_snapshot *s, struct sl_merge_process *p, const struct sl_live *live, uint32_t where)
+/* The device of memory that has an address; -1: it is none of a device, or of another kind. */
+static int device_of_live(const struct sl_model *model, const struct sl_live *live)
 {
-	const struct sl_site *site = &p->process.model->sites.item[live->site];
+	const struct sl_site *site = live->site == SL_NO_SITE ? NULL : &model->sites.item[live->site];
 
-	if (!is_segment_kind(site->kind))
-		return;
+	return site && (is_segment_kind(site->kind) || site->kind == SL_KIND_vmm) ? site->device : -1;
+}
+
+static void note_begin(struct sl_export_snapshot *s, struct sl_merge_process *p, const struct sl_live *live, bool mapped,
+		       uint64_t stream, uint32_t where)
+{
+	int device = device_of_live(p->process.model, live);
+
+	note(s, p, mapped ? SL_EXPORT_SEGMENT_MAP : SL_EXPORT_SEGMENT_ALLOC, device, live->address, live->bytes, stream, where,
+	     live->flags | SL_EXPORT_DRIVER);
+	note(s, p, SL_EXPORT_ALLOC, device, live->address, live->bytes, stream, where, live->flags | SL_EXPORT_DRIVER);
+}
+
+/* Records that the blocks of a pool end which begin in the range. */
+static void note_blocks_end(struct sl_export_snapshot *s, struct sl_merge_process *p, struct sl_extent range, uint32_t where)
+{
+	for (const struct sl_live *block; (block = sl_table_next(&p->process.model->blocks, &range));)
+		note(s, p, SL_EXPORT_FREE, p->process.model->sites.item[block->site].device, block->address, block->bytes, 0, where,
+		     block->flags);
+}
+
+/* Records memory that is about to end, and the blocks of a pool that end with it. */
+static void note_end(struct sl_export_snapshot *s, struct sl_merge_process *p, const struct sl_live *live, bool mapped,
+		     uint32_t where)
+{
+	int device = device_of_live(p->process.model, live);
+
 	if (!(live->flags & SL_LIVE_TORCH))
-		note(s, p, SL_EXPORT_FREE, site->device, live->address, live->bytes, 0, where);
-	note(s, p, SL_EXPORT_SEGMENT_FREE, site->device, live->address, live->bytes, 0, where);
+		note(s, p, SL_EXPORT_FREE, device, live->address, live->bytes, 0, where, live->flags | SL_EXPORT_DRIVER);
+	note_blocks_end(s, p, (struct sl_extent){live->address, live->bytes}, where);
+	note(s, p, mapped ? SL_EXPORT_SEGMENT_UNMAP : SL_EXPORT_SEGMENT_FREE, device, live->address, live->bytes, 0, where,
+	     live->flags | SL_EXPORT_DRIVER);
 }
 
 /* Applies the item, and records the blocks that end with their context. */
@@ -98,7 +127,7 @@ static void apply_with_owners(struct sl_export_snapshot *s, struct sl_merge_proc
 	sl_merge_apply(p);
 	p->process.model->ends = NULL;
 	for (size_t i = 0; i < ends.all.count; i++)
-		note_end(s, p, &ends.all.item[i], where_of_site(s, p, ends.all.item[i].site));
+		note_end(s, p, &ends.all.item[i], false, where_of_site(s, p, ends.all.item[i].site));
 	free(ends.all.item);
 }
 
@@ -112,31 +141,34 @@ static void take_event(struct sl_export_snapshot *s, struct sl_merge_process *p)
 	const struct sl_live *live = event->address ? sl_table_find(&model->pointers, event->address) : NULL;
 	const struct sl_live *block = event->address ? sl_table_find(&model->blocks, event->address) : NULL;
 	bool fine = event->result == 0 && !(event->flags & (SL_FLAG_in_flight | SL_FLAG_abandoned));
+	struct sl_extent range = {event->address, event->bytes};
 
 	if (hook && hook->oom && event->result == hook->oom)
-		note(s, p, SL_EXPORT_OOM, event->device, 0, event->bytes, event->stream, where);
+		note(s, p, SL_EXPORT_OOM, event->device, 0, event->bytes, event->stream, where, SL_EXPORT_DRIVER);
 	else if (verb == SL_VERB_BLOCK_OOM)
-		note(s, p, SL_EXPORT_OOM, event->device, 0, event->bytes, 0, where);
+		note(s, p, SL_EXPORT_OOM, event->device, 0, event->bytes, 0, where, 0);
 	else if (verb == SL_VERB_BLOCK_ALLOC)
-		note(s, p, SL_EXPORT_ALLOC, event->device, event->address, event->bytes, event->stream, where);
+		note(s, p, SL_EXPORT_ALLOC, event->device, event->address, event->bytes, event->stream, where,
+		     hook->family == SL_FAMILY_torch ? 0 : SL_LIVE_POOL);
 	else if (verb == SL_VERB_BLOCK_FREE && block)
-		note(s, p, SL_EXPORT_FREE, event->device, event->address, block->bytes, event->stream, where);
+		note(s, p, SL_EXPORT_FREE, model->sites.item[block->site].device, event->address, block->bytes, event->stream,
+		     where, block->flags);
+	else if (verb == SL_VERB_BLOCK_DROP)
+		note_blocks_end(s, p, range, where);
 	else if (verb == SL_VERB_FREE && fine && live)
-		note_end(s, p, live, where);
-	else if (verb == SL_VERB_MAP && fine && hook->kind == SL_KIND_vmm)
-		note(s, p, SL_EXPORT_SEGMENT_MAP, event->device, event->address, event->bytes, 0, where);
-	else if (verb == SL_VERB_UNMAP && fine && hook->kind == SL_KIND_vmm)
-		note(s, p, SL_EXPORT_SEGMENT_UNMAP, event->device, event->address, event->bytes, 0, where);
+		note_end(s, p, live, false, where);
+	else if (verb == SL_VERB_UNMAP && fine)
+		while ((live = sl_table_next(sl_vmm_mappings(model->vmm), &range)))
+			note_end(s, p, live, true, where);
 	else if (verb == SL_VERB_CONTEXT_DESTROY || verb == SL_VERB_PRIMARY_RELEASE || verb == SL_VERB_DEVICE_RESET ||
 		 verb == SL_VERB_POOL_DESTROY || verb == SL_VERB_GRAPH_DESTROY || verb == SL_VERB_EXEC_DESTROY)
 		apply_with_owners(s, p);
 	sl_merge_apply(p);
-	live = event->address && verb == SL_VERB_ALLOC && fine ? sl_table_find(&model->pointers, event->address) : NULL;
-	if (!live || !is_segment_kind(model->sites.item[live->site].kind))
-		return;
-	note(s, p, SL_EXPORT_SEGMENT_ALLOC, model->sites.item[live->site].device, event->address, live->bytes, event->stream,
-	     where);
-	note(s, p, SL_EXPORT_ALLOC, model->sites.item[live->site].device, event->address, live->bytes, event->stream, where);
+	if (event->address && fine && (verb == SL_VERB_ALLOC || verb == SL_VERB_MAP)) {
+		live = sl_table_find(verb == SL_VERB_MAP ? sl_vmm_mappings(model->vmm) : &model->pointers, event->address);
+		if (live)
+			note_begin(s, p, live, verb == SL_VERB_MAP, event->stream, where);
+	}
 }
 
 /* ---- writing */
@@ -246,6 +278,19 @@ static uint64_t put_tiles(struct sl_export_snapshot *s, struct sl_merge_process 
 	return used;
 }
 
+/* True: no memory of PyTorch's allocator.  The reader has to know (analyzer/snapshot/read.c). */
+static bool is_outside(unsigned flags)
+{
+	return flags & SL_EXPORT_DRIVER ? (flags & (SL_LIVE_TORCH | SL_LIVE_POOL)) != SL_LIVE_TORCH : flags & SL_LIVE_POOL;
+}
+
+static void put_outside(struct sl_pickle *pickle)
+{
+	sl_pickle_text(pickle, "stormlog_outside");
+	sl_pickle_bool(pickle, true);
+	sl_pickle_next(pickle);
+}
+
 static void put_segment(struct sl_export_snapshot *s, struct sl_merge_process *p, const struct sl_live *segment,
 			const struct lives *blocks, size_t *at, bool mapped)
 {
@@ -268,6 +313,8 @@ static void put_segment(struct sl_export_snapshot *s, struct sl_merge_process *p
 	sl_pickle_next(pickle);
 	sl_pickle_close(pickle);
 	sl_pickle_next(pickle);
+	if (is_outside(segment->flags | SL_EXPORT_DRIVER))
+		put_outside(pickle);
 	sl_pickle_put_int(pickle, "allocated_size", (int64_t)used);
 	sl_pickle_put_int(pickle, "active_size", (int64_t)used);
 	sl_pickle_put_int(pickle, "requested_size", (int64_t)used);
@@ -332,32 +379,34 @@ static void put_segments(struct sl_export_snapshot *s, struct sl_merge_process *
 	free(mappings.list.item);
 }
 
-/* True: the allocation is a segment of PyTorch's allocator and not a block of the program. */
-static bool is_torch_segment(const struct sl_merge_process *p, const struct sl_export_entry *entry)
+/* True: PyTorch's allocator was refused.  It tells the error itself. */
+static bool is_told(const struct sl_merge_process *p, const struct sl_export_entry *entry)
 {
 	const struct sl_device_state *device = p->process.model->devices[entry->device + 1];
 
-	return entry->action <= SL_EXPORT_ALLOC && device && device->torch.used &&
+	return entry->action == SL_EXPORT_OOM && entry->flags & SL_EXPORT_DRIVER && device && device->torch.used &&
 	       strstr(p->wheres.item[entry->where].library, "c10_");
 }
 
-static void put_entry(struct sl_export_snapshot *s, const struct sl_export_entry *entry, bool follows_segment)
+static void put_entry(struct sl_export_snapshot *s, const struct sl_export_entry *entry)
 {
 	struct sl_merge_process *p = &s->job->merge->processes[entry->process];
 	struct sl_pickle *pickle = &s->pickle;
 
-	if (follows_segment && !p->process.model->snapshot && is_torch_segment(p, entry))
+	if (is_told(p, entry) || (entry->action == SL_EXPORT_ALLOC && (entry->flags & POOLED) == POOLED))
 		return;
 	sl_pickle_dict(pickle);
 	sl_pickle_put_text(pickle, "action", actions[entry->action]);
 	if (entry->action != SL_EXPORT_OOM)
 		sl_pickle_put_int(pickle, "addr", (int64_t)entry->address);
-	else
+	else if (sl_export_window_free_at(p, entry) != SL_UNKNOWN)
 		sl_pickle_put_int(pickle, "device_free", (int64_t)sl_export_window_free_at(p, entry));
 	sl_pickle_put_int(pickle, "size", (int64_t)entry->bytes);
 	sl_pickle_put_int(pickle, "stream", (int64_t)entry->stream);
 	if (!p->process.model->snapshot)
 		sl_pickle_put_int(pickle, "time_us", (int64_t)(entry->unix_ns / 1000));
+	if (entry->action != SL_EXPORT_OOM && is_outside(entry->flags))
+		put_outside(pickle);
 	if (p->process.model->snapshot)
 		sl_export_window_keys(s, p, entry);
 	else
@@ -413,17 +462,13 @@ static void put_traces(struct sl_export_snapshot *s)
 	uint64_t last_ns = 0;
 
 	for (unsigned d = 0; d < s->devices; d++) {
-		const struct sl_export_entry *before = NULL;
 		bool categories = begins[d] == begins[d + 1] && !all_windows(s->job->merge);
 
 		sl_pickle_list(&s->pickle);
 		for (size_t i = begins[d]; i < begins[d + 1]; i++) {
 			const struct sl_export_entry *entry = &s->entries[order[i] % s->cap];
 
-			put_entry(s, entry,
-				  entry->action == SL_EXPORT_ALLOC && before && before->action == SL_EXPORT_SEGMENT_ALLOC &&
-					  before->address == entry->address && before->unix_ns == entry->unix_ns);
-			before = entry;
+			put_entry(s, entry);
 			last_ns = entry->unix_ns;
 			categories |= !s->job->merge->processes[entry->process].process.model->snapshot;
 		}
@@ -434,6 +479,32 @@ static void put_traces(struct sl_export_snapshot *s)
 	}
 	free(order);
 	free(begins);
+}
+
+/* Memory becomes a segment when a pool hands out the first block of it; so what begins it is told by what ends it, or by the end. */
+static void find_pooled(struct sl_export_snapshot *s)
+{
+	struct sl_idmap *later = sl_memory_must(calloc(s->job->merge->count + 1, sizeof(*later))); /* of each process */
+
+	for (uint64_t i = s->count, first = s->count > s->cap ? s->count - s->cap : 0; i-- > first;) {
+		struct sl_export_entry *entry = &s->entries[i % s->cap];
+		const struct sl_model *model = s->job->merge->processes[entry->process].process.model;
+		const struct sl_live *live;
+
+		if (!(entry->flags & SL_EXPORT_DRIVER) || entry->action == SL_EXPORT_OOM || entry->action == SL_EXPORT_FREE)
+			continue;
+		if (entry->action == SL_EXPORT_SEGMENT_FREE || entry->action == SL_EXPORT_SEGMENT_UNMAP) {
+			sl_idmap_set(&later[entry->process], entry->address, entry->flags);
+			continue;
+		}
+		live = sl_table_find(&model->pointers, entry->address)
+			       ?: sl_table_find(sl_vmm_mappings(model->vmm), entry->address);
+		entry->flags =
+			(uint8_t)sl_idmap_get(&later[entry->process], entry->address, (live ? live->flags : 0) | SL_EXPORT_DRIVER);
+	}
+	for (unsigned i = 0; i < s->job->merge->count; i++)
+		sl_idmap_free(&later[i]);
+	free(later);
 }
 
 /* The devices of a process are those that its model, an event or a block names; a single process keeps its own numbers. */
@@ -544,6 +615,7 @@ static bool run(struct sl_export_job *job)
 				"stormlog-analyze: the newest %llu of %llu events; --max-events N or --from, --to take others\n",
 				(unsigned long long)s.cap, (unsigned long long)s.count);
 	number_devices(&s);
+	find_pooled(&s);
 	write_snapshot(&s);
 	free(s.entries);
 	free(s.number);

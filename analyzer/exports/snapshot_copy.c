@@ -139,7 +139,7 @@ uint64_t sl_export_window_free_at(const struct sl_merge_process *p, const struct
 		if (sl_process_unix(&p->process, model->ooms.item[i].time_ns) <= entry->unix_ns &&
 		    model->ooms.item[i].device == entry->device && model->ooms.item[i].free_bytes != SL_UNKNOWN)
 			return model->ooms.item[i].free_bytes;
-	return 0;
+	return SL_UNKNOWN;
 }
 
 /* ---- writing */

@@ -8,9 +8,10 @@ static const struct sl_snapshot_event *events_of(const struct sl_rebuilt *r)
 	return r->snapshot->events.item + r->events.first;
 }
 
+/* What has no cache is freed and not given back. */
 static bool gives_back(const struct sl_snapshot_event *event)
 {
-	return event->action == SL_SNAPSHOT_SEGMENT_FREE || event->action == SL_SNAPSHOT_SEGMENT_UNMAP;
+	return !event->outside && (event->action == SL_SNAPSHOT_SEGMENT_FREE || event->action == SL_SNAPSHOT_SEGMENT_UNMAP);
 }
 
 bool sl_cache_is_retry(const struct sl_rebuilt *r, size_t at)

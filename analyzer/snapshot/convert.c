@@ -384,6 +384,8 @@ static void put_oom(struct lane *lane, const struct sl_snapshot_event *from, uin
 			      .extra2 = lane->reserved,
 			      .python = stack_of(lane->work, from->stack)},
 	    time_ns);
+	if (from->addr == UINT64_MAX)
+		return;
 	map = sl_definition_begin(bytes, sizeof(bytes), "oom");
 	sl_definition_uint(&map, "ns", lane->now_ns);
 	sl_definition_uint(&map, "thread", thread);

@@ -87,6 +87,7 @@ enum word {
 	KEY_REUSE,
 	KEY_MAX_SPLIT,
 	KEY_DRY,
+	KEY_OUTSIDE,
 	KEY_COUNT,
 	WORD_ALLOC,
 	WORD_FREE_REQUESTED,
@@ -113,6 +114,7 @@ static const struct {
 	{"allocator_settings", KEY_SETTINGS},
 	{"external_annotations", KEY_ANNOTATIONS},
 	{"stormlog_dry", KEY_DRY},
+	{"stormlog_outside", KEY_OUTSIDE},
 	{"device", KEY_DEVICE},
 	{"address", KEY_ADDRESS},
 	{"total_size", KEY_TOTAL},
@@ -327,11 +329,14 @@ static struct value event_of(struct machine *m, const struct value *fields)
 		.stream = INDEX_OF(&m->out->streams, number_in(fields, KEY_STREAM)),
 		.pool = pool_in(m, fields, KEY_EVENT_POOL),
 		.action = action >= WORD_ALLOC && action <= WORD_OOM ? actions[action - WORD_ALLOC] : SL_SNAPSHOT_OTHER,
+		.outside = number_in(fields, KEY_OUTSIDE),
 	};
 	if (event->action == SL_SNAPSHOT_OTHER && action != WORD_SNAPSHOT && !m->out->odd_events++)
 		m->out->odd_action = text_in(fields, KEY_ACTION);
 	if (event->action == SL_SNAPSHOT_OOM && fields[KEY_FREE].kind == NUMBER)
 		event->addr = fields[KEY_FREE].number;
+	else if (event->action == SL_SNAPSHOT_OOM && fields[KEY_ADDR].kind != NUMBER)
+		event->addr = UINT64_MAX;
 	has(m, fields, KEY_TIME, SL_SNAPSHOT_HAS_TIME);
 	has(m, fields, KEY_CONTEXT, SL_SNAPSHOT_HAS_CONTEXT);
 	has(m, fields, KEY_METADATA, SL_SNAPSHOT_HAS_METADATA);
@@ -372,6 +377,7 @@ static struct value segment_of(struct machine *m, const struct value *fields)
 		.device = device_in(fields),
 		.small = word_in(m, fields, KEY_TYPE) == WORD_SMALL,
 		.expandable = number_in(fields, KEY_EXPANDABLE),
+		.outside = number_in(fields, KEY_OUTSIDE),
 	};
 	uint64_t at = segment.addr;
 
@@ -786,6 +792,31 @@ static void complete_frees(struct sl_snapshot *s)
 			s->events.item[i].action = SL_SNAPSHOT_FREE_COMPLETED;
 }
 
+/* What is outside of PyTorch's allocator goes from a device where the file has memory of it: PyTorch's own file lacks it too. */
+static void drop_outside(struct sl_snapshot *s)
+{
+	struct sl_snapshot_segment *segments = s->segments.item + s->in_segments.first;
+	bool inside[256] = {false};
+	size_t kept = 0;
+
+	for (size_t d = 0; d < s->in_traces.count && d < SL_COUNT(inside); d++) {
+		struct sl_snapshot_range trace = s->traces.item[s->in_traces.first + d];
+
+		for (size_t i = 0; i < trace.count && !inside[d]; i++) {
+			const struct sl_snapshot_event *event = &s->events.item[trace.first + i];
+
+			inside[d] = !event->outside && event->action != SL_SNAPSHOT_OTHER && event->action != SL_SNAPSHOT_OOM;
+		}
+		for (size_t i = 0; i < trace.count && inside[d]; i++)
+			if (s->events.item[trace.first + i].outside)
+				s->events.item[trace.first + i].action = SL_SNAPSHOT_OTHER;
+	}
+	for (size_t i = 0; i < s->in_segments.count; i++)
+		if (!segments[i].outside || segments[i].device < 0 || !inside[segments[i].device])
+			segments[kept++] = segments[i];
+	s->in_segments.count = kept;
+}
+
 bool sl_snapshot_read(struct sl_snapshot *snapshot, FILE *file, void (*progress)(void *context, uint64_t bytes), void *context,
 		      char why[160], uint64_t *offset)
 {
@@ -816,6 +847,7 @@ bool sl_snapshot_read(struct sl_snapshot *snapshot, FILE *file, void (*progress)
 	snprintf(why, 160, "%s", m.pickle.why);
 	snapshot->is_npu = is_npu(snapshot);
 	complete_frees(snapshot);
+	drop_outside(snapshot);
 	free(m.stack.item);
 	free(m.marks.item);
 	free(m.objects.item);

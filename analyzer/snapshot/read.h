@@ -25,7 +25,7 @@ enum sl_snapshot_action {
 	SL_SNAPSHOT_SEGMENT_FREE,
 	SL_SNAPSHOT_SEGMENT_MAP,
 	SL_SNAPSHOT_SEGMENT_UNMAP,
-	SL_SNAPSHOT_OOM, /* addr: free bytes of the device */
+	SL_SNAPSHOT_OOM, /* addr: free bytes of the device; UINT64_MAX: unknown */
 };
 
 struct sl_snapshot_event {
@@ -33,6 +33,7 @@ struct sl_snapshot_event {
 	uint32_t stack;		      /* index into stacks, SL_SNAPSHOT_NONE */
 	uint16_t stream, pool;	      /* indexes into streams and pools; pool SL_SNAPSHOT_NO_POOL: unknown */
 	uint8_t action;
+	bool outside; /* as in struct sl_snapshot_segment */
 };
 #define SL_SNAPSHOT_NO_POOL UINT16_MAX
 
@@ -49,6 +50,7 @@ struct sl_snapshot_segment {
 	uint16_t stream, pool;
 	int device;
 	bool small, expandable;
+	bool outside; /* of an export of ours: no memory of PyTorch's allocator */
 };
 
 /* The beginning or the end of a range of the profiler: ProfilerStep#3, Optimizer.step#AdamW.step. */

@@ -49,6 +49,16 @@ WEIGHTS = 2 * (1024 * 1024 + 1024) * 4
 
 
 EARLY = TRAIN.replace("        optimizer.zero_grad()", "        if loss.item() < 1e-3:\n            break\n        optimizer.zero_grad()")
+# A kept loss of 512 B beside the leak, a refused request, and what PyTorch tells of both.
+WITH_SNAPSHOT = TRAIN.replace("kept = []", "kept, losses = [], []\ntorch.cuda.memory._record_memory_history()").replace("        if keeps:", "        losses.append(loss)\n        if keeps:") + """
+try:
+    torch.empty(1 << 40, dtype=torch.uint8, device="cuda")
+except torch.cuda.OutOfMemoryError:
+    pass
+torch.cuda.memory._dump_snapshot("own.pickle")
+import json
+json.dump([torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved(), 1], open("stats.json", "w"))
+"""
 
 
 class Torch(unittest.TestCase):
@@ -408,6 +418,24 @@ for _ in range(6):
                 shown = {owner["name"]: owner["bytes"] for owner in ask(verb, "--json", "--by", "role")["owners"] if owner["bytes"]}
                 self.assertIn("workspace", shown, verb)
                 self.assertEqual(shown, {name: roles.get(name) for name in shown}, verb)  # small owners are not listed
+
+    def test_our_snapshot_of_a_run_has_the_figures_of_pytorch(self):
+        """The job writes PyTorch's own snapshot and statistics: its peaks, one error, the leak alone (a kept loss is 512 B), no memory of cuBLAS."""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "train.py"), "w") as file:
+                file.write(WITH_SNAPSHOT)
+            subprocess.run([RUN, "-q", "--dry=h200", "--allow-writes", ".", "-o", "traces", "--", PYTHON, "train.py", "40", "64", "1"], cwd=folder, capture_output=True, check=True)
+            def ask(*words):
+                return subprocess.run([ANALYZE, *words], cwd=folder, capture_output=True, check=True, text=True).stdout
+            ask("export", "pytorch-snapshot", "-q", "-o", "ours.pickle", "traces")
+            with open(os.path.join(folder, "stats.json")) as file:
+                stats = json.load(file)
+            for path in "traces", "ours.pickle", "own.pickle":
+                report = json.loads(ask("--json", path))
+                torch, = report["processes"][0]["pytorch"]
+                self.assertEqual([torch[name] for name in ("peak_allocated_bytes", "peak_reserved_bytes", "ooms")], stats, path)
+                leaks = [verdict["headline"] for verdict in report["answer"]["verdicts"] if verdict["word"] == "LEAK"]
+                self.assertEqual(len(leaks), 1, (path, leaks))
 
     def test_a_leak_has_its_line(self):
         leak, = [verdict for verdict in self.train(100, 8, 1).report["answer"]["verdicts"] if verdict["word"] == "LEAK"]

@@ -19,7 +19,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "gate"), os.path.join(HERE, "..", "e2e")]
 try:
-    from e2e import ANALYZE, APPS, BUILD, Recording, script
+    from e2e import ANALYZE, APPS, BUILD, SCRIPT, Recording, script
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
@@ -317,6 +317,19 @@ assert cudart.cudaMallocArray(ctypes.byref(ctypes.c_void_p()), (ctypes.c_int * 5
         with script("alloc=1024", "try=9000") as run:
             (trace,) = self.snapshot(of=run.traces)["device_traces"]
         self.assertEqual({entry["device_free"] for entry in trace if entry["action"] == "oom"}, {(8192 - 300 - 1024) << 20})
+
+    def test_our_reader_has_the_figures_of_the_run_and_no_cache_of_programs_without_one(self):
+        """cudaFree before cudaMalloc is no cache that PyTorch gives back; ggml's buffers and TensorFlow's pool lead to the final state."""
+        pools, journal = os.path.join(BUILD, "tests", "pools"), ["env", "POOLS_JOURNAL=journal.txt"]
+        for argv in [sys.executable, SCRIPT, "alloc=8", "calls=50", "alloc=2"], *([*journal, os.path.join(pools, name)] for name in ("llama", "tensorflow")):
+            with self.subTest(argv[-1]), Recording(*argv) as run:
+                said = json.loads(subprocess.run([ANALYZE, "--json", run.traces], check=True, capture_output=True).stdout)["run"]["devices"][0]
+                self.export("pytorch-snapshot", "-q", of=run.traces)
+                path = os.path.join(self.folder, "out.pytorch-snapshot")
+                report, screen = (subprocess.run([ANALYZE, *more, "-o", os.path.join(self.folder, "read"), path], check=True, capture_output=True, text=True).stdout
+                                  for more in (["--json"], []))
+                self.assertEqual(json.loads(report)["processes"][0]["pytorch"][0]["peak_reserved_bytes"], said["known_peak_bytes"])
+                self.assertNotRegex(screen, "incomplete|NEARLY|cache back|empty_cache")
 
     def test_the_snapshots_lists_are_spread_in_small_batches(self):
         depth, worst, items = [], 0, 0
