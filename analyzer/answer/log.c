@@ -196,7 +196,7 @@ static bool applies(const struct told *told, const struct row *row)
 		return false;
 	return told->how || !*row->when || is_program(told->f->form, row->when) || is_program(told->log->server, row->when) ||
 	       strstr(told->f->source, row->when) || strstr(told->f->pattern, row->when) ||
-	       !strcmp(doing[told->f->doing], row->when);
+	       ((told->f->frames || !told->log->server) && !strcmp(doing[told->f->doing], row->when)); /* not a server's own work */
 }
 
 /* The defaults have cause none; they stand first in the table and are said last, if no headline was. */
@@ -388,10 +388,10 @@ struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 	name_who(&told);
 	put_stack(&told);
 	if (!log->told)
-		told.how = log->verdict == SL_LOG_VERDICT_nearly	 ? "nearly"
-			   : log->verdict != SL_LOG_VERDICT_not_an_error ? "nothing"
-			   : log->failures				 ? "handled"
-									 : "warned";
+		told.how = log->verdict == SL_LOG_VERDICT_nearly	     ? "nearly"
+			   : log->verdict != SL_LOG_VERDICT_not_an_error     ? "nothing"
+			   : log->failures || KNOWN(log->fact[SL_LOG_batch]) ? "handled"
+									     : "warned";
 	say_all(&told);
 	if (log->count > 1)
 		sl_answer_say(told.answer, SL_LABEL_ELSE, "%u processes of this log failed; this one was the first", log->count);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/logs/forms.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static void make_table(void)
 		const char *at = rows[i].pattern;
 		unsigned size = 0;
 
-		for (; *at && !strchr("{*[!", *at) && size < WORDS - 1; at++) {
+		for (; *at && !strchr("{*[!|", *at) && size < WORDS - 1; at++) {
 			at += *at == '\\';
 			table.words[i][size++] = *at;
 		}
@@ -84,12 +85,18 @@ static bool begins(const char *at, size_t left, unsigned row)
 	return true;
 }
 
+/* A capital behind a letter: "MemoryError" in OutOfMemoryError.  The n of an escaped line break is none. */
+static bool is_within_word(const char *text, size_t at)
+{
+	return at && isupper((unsigned char)text[at]) && isalpha((unsigned char)text[at - 1]) && !(at > 1 && text[at - 2] == '\\');
+}
+
 size_t sl_log_find(const char *text, size_t size, size_t from, size_t end)
 {
 	pthread_once(&once, make_table);
 	for (size_t i = from; i < end && i + 1 < size; i++)
 		for (unsigned row = table.first[pair_of(text + i)]; row; row = table.next[row - 1])
-			if (begins(text + i, size - i, row - 1))
+			if (begins(text + i, size - i, row - 1) && !is_within_word(text, i))
 				return i;
 	return SIZE_MAX;
 }
@@ -102,6 +109,11 @@ static const char *skip_blanks(const char *at)
 	return at;
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 /* A number with commas between its digits, and what stands behind it. */
 static const char *read_number(const char *at, double *value)
 {
@@ -111,11 +123,14 @@ static const char *read_number(const char *at, double *value)
 	at = skip_blanks(at);
 	if (*at == '-')
 		digits[size++] = *at++;
-	while (size < sizeof(digits) - 1 && ((*at >= '0' && *at <= '9') || (*at == '.' && at[1] >= '0' && at[1] <= '9') ||
-					     (*at == ',' && size && at[1] >= '0' && at[1] <= '9' && at[2] >= '0' && at[2] <= '9' &&
-					      at[3] >= '0' && at[3] <= '9')))
-		if (*at++ != ',')
-			digits[size++] = at[-1];
+	while (size < sizeof(digits) - 1 && (is_digit(*at) || (strchr(".,", *at) && *at && is_digit(at[1])))) {
+		bool fraction = *at == ',' && is_digit(at[2]) && !is_digit(at[3]); /* 1900,00 of some locales */
+
+		if (*at == ',' && !fraction && !(size && is_digit(at[2]) && is_digit(at[3])))
+			break;
+		if (*at++ != ',' || fraction)
+			digits[size++] = fraction ? '.' : at[-1];
+	}
 	digits[size] = 0;
 	*value = size && digits[size - 1] != '-' ? strtod(digits, NULL) : 0;
 	return size && digits[size - 1] != '-' ? at : NULL;
@@ -162,7 +177,7 @@ static int index_of(const char *name, size_t size, const char *const *names, siz
 /* The literal that follows in the pattern, up to its next special character. */
 static size_t literal_size(const char *pattern)
 {
-	return strcspn(pattern, "{*[]!\\ ");
+	return strcspn(pattern, "{*[]!|\\ ");
 }
 
 /* Where the literal begins in the text, SKIP bytes from here at most; NULL: nowhere. */
@@ -253,6 +268,10 @@ static const char *follow(const char *pattern, const char *stop, const char *at,
 			at = follow_group(rest, pattern++, at, match);
 			break;
 		case '!':
+			pattern++;
+			break;
+		case '|':
+			at = *at == '\n' || !*at ? at : NULL;
 			pattern++;
 			break;
 		case ' ':

@@ -6,6 +6,7 @@
 
 enum sl_log_means {
 	SL_LOG_FAIL,	 /* a request failed */
+	SL_LOG_ECHO,	 /* what a failure before led to: its place, and no failure alone */
 	SL_LOG_SAY,	 /* a figure of a server's own account, or a setting */
 	SL_LOG_SERVE,	 /* a server begins to serve */
 	SL_LOG_RETRY,	 /* a failure before was handled */

@@ -230,10 +230,12 @@ bool sl_log_stack_take(struct sl_log_stack *stack, const struct sl_log_line *lin
 	}
 	part = take_python(stack, line, next) || take_ipython(stack, bare) || take_arrow(stack, bare) || take_rich(stack, bare) ||
 	       take_pytest(stack, bare);
-	if (part)
+	if (part) {
 		stack->last = line->number;
-	else if (stack->count && !stack->ended && is_exception(at))
+	} else if (stack->count && !stack->ended && is_exception(at)) {
 		stack->ended = true;
+		stack->end = line->number;
+	}
 	return part;
 }
 

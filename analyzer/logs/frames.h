@@ -12,7 +12,7 @@ struct sl_log_stack {
 	int64_t pid;
 	bool ended; /* its exception was printed */
 	unsigned count;
-	uint64_t last; /* number of its last line */
+	uint64_t last, end; /* numbers of its last line and of its exception */
 	struct sl_log_frame frame[SL_LOG_DEEPEST];
 };
 

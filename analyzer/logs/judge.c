@@ -61,6 +61,8 @@ static void complete_figures(const struct sl_log *log, struct sl_log_failure *f)
 {
 	uint64_t *figure = f->figure;
 
+	if (log->warned == f->form) /* TensorRT tells the size in a warning */
+		figure[SL_LOG_asked] = known_or(figure[SL_LOG_asked], log->fact[SL_LOG_asked]);
 	if (f->form == SL_LOG_FORM_tf) /* of the allocator's account behind the failure */
 		figure[SL_LOG_allocated] = known_or(figure[SL_LOG_allocated], log->fact[SL_LOG_allocated]);
 
@@ -109,13 +111,20 @@ uint64_t sl_log_outside(const struct sl_log_failure *f)
 	return KNOWN(total) && KNOWN(free) && KNOWN(f->figure[SL_LOG_allocated]) && total > free + held ? total - free - held : 0;
 }
 
-static enum sl_log_cause cause_of_trtllm(const struct sl_log_failure *f)
+static enum sl_log_cause cause_of_trtllm(const struct sl_log *log, const struct sl_log_failure *f)
 {
 	const char *component = f->text[SL_LOG_TEXT_component];
 
-	if (!component)
-		return SL_LOG_CAUSE_figureless;
-	return strstr(component, "KV")	     ? SL_LOG_CAUSE_server_budget_over_free
+	if (!component) { /* TensorRT: an engine's weights are one request of the engine's size, another one is its context */
+		uint64_t asked = f->figure[SL_LOG_asked], weights = log->fact[SL_LOG_weights];
+
+		if (!KNOWN(asked))
+			return SL_LOG_CAUSE_figureless;
+		return KNOWN(weights) && asked > weights - weights / 8 && asked < weights + weights / 8
+			       ? SL_LOG_CAUSE_weights_do_not_fit
+			       : SL_LOG_CAUSE_compute_buffer;
+	}
+	return !strncmp(component, "KV", 2)  ? SL_LOG_CAUSE_server_budget_over_free
 	       : !strcmp(component, "Model") ? SL_LOG_CAUSE_weights_do_not_fit
 					     : SL_LOG_CAUSE_sampler_or_graph_after_cache;
 }
@@ -129,7 +138,7 @@ static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 
 	limit = KNOWN(limit) ? limit : f->figure[SL_LOG_limit];
 	if (!KNOWN(asked))
-		return SL_LOG_CAUSE_figureless;
+		return f->text[SL_LOG_TEXT_shape] ? SL_LOG_CAUSE_card_full_by_own_tensors : SL_LOG_CAUSE_figureless;
 	if (KNOWN(total) && asked > total)
 		return SL_LOG_CAUSE_request_larger_than_card;
 	if (KNOWN(total) && (allocated > total || known_or(f->figure[SL_LOG_process], 0) > total + total / 64))
@@ -138,13 +147,11 @@ static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 		return SL_LOG_CAUSE_own_limit_fraction;
 	if (KNOWN(free) && others && free + others >= asked && KNOWN(total) && others >= total / 8)
 		return SL_LOG_CAUSE_neighbour_processes;
+	if (KNOWN(free) && free >= asked + (asked >> 3) && KNOWN(total))
+		return SL_LOG_CAUSE_unknown; /* it was there, and the driver refused */
 	/* a request that a piece more would have met is not the pieces' fault: the program would have failed at the next one */
 	if (unused >= asked && unused >= allocated / 20)
 		return SL_LOG_CAUSE_reserved_but_fragmented;
-	if (KNOWN(free) && free >= asked + (asked >> 3) && unused >= asked)
-		return SL_LOG_CAUSE_reserved_but_fragmented;
-	if (KNOWN(free) && free >= asked + (asked >> 3) && KNOWN(total))
-		return SL_LOG_CAUSE_unknown; /* it was there, and the driver refused */
 	if (sl_log_outside(f) >= (KNOWN(total) ? total / 4 : 1) && sl_log_outside(f) > allocated / 2)
 		return SL_LOG_CAUSE_neighbour_processes;
 	if (f->doing == SL_LOG_DOING_WEIGHTS)
@@ -161,8 +168,10 @@ static enum sl_log_cause cause_of(const struct sl_log *log, const struct sl_log_
 	if (f->cause != SL_LOG_CAUSE_none && (f->cause != SL_LOG_CAUSE_figureless || !figures))
 		return f->cause;
 	if (f->form == SL_LOG_FORM_trtllm)
-		return cause_of_trtllm(f);
-	if (f->form == SL_LOG_FORM_xla && KNOWN(f->figure[SL_LOG_temp]))
+		return cause_of_trtllm(log, f);
+	if (f->form == SL_LOG_FORM_xla &&
+	    (KNOWN(f->figure[SL_LOG_temp]) ||
+	     (KNOWN(log->fact[SL_LOG_projected]) && log->fact[SL_LOG_projected] > log->fact[SL_LOG_limit])))
 		return SL_LOG_CAUSE_executable_too_large;
 	if (f->form == SL_LOG_FORM_ort && !figures)
 		return SL_LOG_CAUSE_unknown;

@@ -12,6 +12,7 @@
 #include "common/base.h"
 
 #define LONGEST (256u << 10) /* a longer line is read in pieces */
+#define PREFIX	64	     /* bytes before a JSON object */
 #define CHARGE	(8u << 20)   /* bytes between two looks at the budget */
 
 struct reader {
@@ -76,13 +77,13 @@ static unsigned hex_of(const char *at)
 	return (unsigned)strtoul(digits, NULL, 16);
 }
 
-/* The text of a JSON string that begins behind its quote. */
-static size_t decode_string(const char *at, char *out)
+/* The text of a JSON string that begins behind its quote, up to `stop`. */
+static size_t decode_string(const char *at, char stop, char *out)
 {
 	static const char names[] = "nrtbf", values[] = "\n\r\t\b\f";
 	char *to = out;
 
-	for (; *at && *at != '"'; at++) {
+	for (; *at && *at != stop; at++) {
 		const char *name;
 
 		if (*at != '\\' || !at[1]) {
@@ -115,29 +116,41 @@ static size_t decode_bytes(const char *at, char *out)
 	return (size_t)(to - out);
 }
 
-/* The message of a line that docker, journald or a logger wrote as JSON; 0: it is none. */
-static size_t decode_json(const char *line, char *out)
+/* The value of a key of a JSON object; 0: it has none that is a text. */
+static size_t decode_value(const char *line, const char *key, char *out)
 {
-	static const char *const keys[] = {"\"log\"",  "\"MESSAGE\"", "\"message\"",	"\"msg\"",
-					   "\"text\"", "\"line\"",    "\"textPayload\""};
-
-	if (*line != '{')
-		return 0;
-	for (size_t i = 0; i < SL_COUNT(keys); i++) {
-		const char *at = strstr(line, keys[i]);
-
-		at = at ? at + strlen(keys[i]) : "";
+	for (const char *at = strstr(line, key); at; at = strstr(at, key)) {
+		at += strlen(key);
 		at += strspn(at, " ");
-		if (*at != ':')
+		if (*at != ':') /* "level":"error" */
 			continue;
 		at++;
 		at += strspn(at, " ");
-		if (*at == '"')
-			return decode_string(at + 1, out);
-		if (*at == '[')
-			return decode_bytes(at + 1, out);
+		return *at == '"' ? decode_string(at + 1, '"', out) : *at == '[' ? decode_bytes(at + 1, out) : 0;
 	}
 	return 0;
+}
+
+/* What a line says that docker, journald or a logger wrote as JSON, with the traceback that some put into a key of its own. */
+static size_t decode_json(const char *line, char *out)
+{
+	static const char *const keys[] = {"\"log\"",  "\"MESSAGE\"", "\"message\"",	"\"msg\"",
+					   "\"text\"", "\"line\"",    "\"textPayload\""},
+				 *const more[] = {"\"exc_info\"", "\"exception\"", "\"traceback\"", "\"stack_trace\"", "\"error\""};
+	const char *object = strstr(line, "{\"") ?: strstr(line, "{ \"");
+	size_t size = 0;
+
+	if (!object || object - line > PREFIX || !strchr(object, '}'))
+		return 0;
+	for (size_t i = 0; i < SL_COUNT(keys) && !size; i++)
+		size = decode_value(object, keys[i], out);
+	for (size_t i = 0; i < SL_COUNT(more) && size; i++) {
+		size_t part = decode_value(object, more[i], out + size + 1);
+
+		out[size] = '\n';
+		size += part ? part + 1 : 0;
+	}
+	return size;
 }
 
 static void end_line(struct reader *reader)
@@ -146,6 +159,8 @@ static void end_line(struct reader *reader)
 
 	reader->raw[reader->size] = 0;
 	size = decode_json(reader->raw, reader->decoded);
+	if (!size && strstr(reader->raw, "\\n  File ")) /* a traceback that Python's repr or a shell has put into one line */
+		size = decode_string(reader->raw, 0, reader->decoded);
 	if (size)
 		show(reader, reader->decoded, size);
 	else

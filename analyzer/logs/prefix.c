@@ -122,7 +122,7 @@ static size_t in_brackets(struct sl_log_line *line, const char *at)
 static size_t word_prefix(struct sl_log_line *line, const char *at)
 {
 	size_t size = strcspn(at, " \t"), digits = strspn(at, "0123456789"), clock = strspn(at, "0123456789-:./,TZ+");
-	const char *behind = at + size + strspn(at + size, " ");
+	const char *behind = at + size + strspn(at + size, " "), *colon;
 	unsigned severity = severity_of(at, size - (size && at[size - 1] == ':'));
 
 	if (size > LONGEST || !size)
@@ -136,6 +136,11 @@ static size_t word_prefix(struct sl_log_line *line, const char *at)
 	if (severity) {
 		line->severity = severity;
 		return size;
+	}
+	if (isupper((unsigned char)*at) && (colon = memchr(at, ':', size)) && (severity = severity_of(at, (size_t)(colon - at)))) {
+		line->severity = severity; /* WARNING:root: of Python's logging */
+		behind = memchr(colon + 1, ':', size - (size_t)(colon + 1 - at));
+		return (size_t)((behind ? behind : colon) + 1 - at);
 	}
 	if (strchr("IWEF", *at) && size == 5 &&
 	    strspn(at + 1, "0123456789") == 4) { /* I0614 10:02:11.118201 140231 service.cc:145] */

@@ -9,16 +9,18 @@
 #include "analyzer/logs/lines.h"
 #include "common/base.h"
 
-#define AHEAD	 48   /* lines that a sentence may look ahead */
-#define WINDOW	 8192 /* and bytes */
-#define BOUNDARY 64
-#define STACKS	 32
-#define NEAR	 64 /* lines between what belongs together */
+#define AHEAD	  48   /* lines that a sentence may look ahead */
+#define WINDOW	  8192 /* and bytes */
+#define BOUNDARY  64
+#define NARROWEST 40 /* terminal */
+#define STACKS	  32
+#define NEAR	  64 /* lines between what belongs together */
 
 struct reader {
 	struct sl_log *log;
 	struct sl_log_line line[AHEAD]; /* a ring; the oldest one is at `at` */
 	unsigned at, count;
+	size_t before;		    /* size of the line before the oldest one */
 	struct sl_log_stack *stack; /* of STACKS */
 	unsigned stacks;
 	int rank_of_file;
@@ -64,10 +66,17 @@ static struct sl_log_stack *stack_of(struct reader *reader, const struct sl_log_
 	return oldest;
 }
 
+/* True: a terminal broke the text between two lines, also within a word: they are as wide as one that stands before or behind. */
+static bool is_broken(const struct sl_log_line *line, const struct sl_log_line *next, size_t before)
+{
+	return line->size >= NARROWEST && (next->size == line->size || (before == line->size && next->size < before));
+}
+
 /* The line and the following ones of the same process, without their prefixes. */
 static char *look_ahead(struct reader *reader, const struct sl_log_line *line)
 {
-	size_t size = line->size, room = size + WINDOW;
+	const struct sl_log_line *last = line;
+	size_t size = line->size, room = size + WINDOW, before = reader->before;
 
 	if (reader->window_room < room + 1)
 		reader->window = sl_memory_must(realloc(reader->window, (reader->window_room = room + 1)));
@@ -78,7 +87,10 @@ static char *look_ahead(struct reader *reader, const struct sl_log_line *line)
 
 		if (!is_same_process(next, line))
 			continue;
-		reader->window[size++] = '\n';
+		if (!is_broken(last, next, before))
+			reader->window[size++] = '\n';
+		before = last->size;
+		last = next;
 		part = part < room - size ? part : room - size;
 		memcpy(reader->window + size, next->text + next->content, part);
 		size += part;
@@ -197,12 +209,16 @@ static void take_frames(struct sl_log_failure *failure, const struct sl_log_stac
 	failure->doing = sl_log_stack_doing(stack);
 }
 
+/* pytest tells the place behind the error, and ComfyUI's report has the whole stack there. */
 static void add_place(struct sl_log_failure *failure, const struct sl_log_stack *stack, const struct sl_log_line *line)
 {
-	if (failure->frames || failure->last + NEAR < line->number)
+	bool report = failure->form == SL_LOG_FORM_comfy && !failure->raised;
+
+	if ((failure->frames && !report) || failure->last + NEAR < line->number || (!report && !strstr(line->text, "Error")))
 		return;
+	failure->frames = 0;
 	take_frames(failure, stack);
-	failure->raised = true;
+	failure->raised = !report;
 }
 
 static void add_failure(struct reader *reader, const struct sl_log_line *line, const struct sl_log_match *match)
@@ -230,16 +246,17 @@ static void add_failure(struct reader *reader, const struct sl_log_line *line, c
 		failure.other[i].pid = match->other[i].pid;
 		failure.other[i].bytes = match->other[i].bytes;
 	}
-	if (stack->count && line->number - stack->last < NEAR && (!stack->ended || stack->last + 4 >= line->number)) {
+	if (stack->count && line->number - stack->last < NEAR && (!stack->ended || stack->end + 4 >= line->number)) {
 		take_frames(&failure, stack);
 		failure.raised = true;
 	}
 	for (unsigned i = log->failures; i--;)
-		if (is_copy(&log->failure[i], &failure)) {
+		if (is_copy(&log->failure[i], &failure) &&
+		    (match->row->means == SL_LOG_FAIL || log->failure[i].form == failure.form)) {
 			merge(&log->failure[i], &failure);
 			return;
 		}
-	if (log->failures < SL_LOG_FAILURES)
+	if (log->failures < SL_LOG_FAILURES && match->row->means == SL_LOG_FAIL)
 		log->failure[log->failures++] = failure;
 }
 
@@ -257,6 +274,7 @@ static void obey(struct reader *reader, const struct sl_log_line *line, const st
 
 	switch (match->row->means) {
 	case SL_LOG_FAIL:
+	case SL_LOG_ECHO:
 		add_failure(reader, line, match);
 		break;
 	case SL_LOG_SAY:
@@ -284,7 +302,7 @@ static void obey(struct reader *reader, const struct sl_log_line *line, const st
 	case SL_LOG_ROOT:
 		log->root = match->figure[SL_LOG_rank] < 1u << 20 ? (int)match->figure[SL_LOG_rank] : log->root;
 	}
-	if (match->row->form != SL_LOG_FORM_none && match->row->means != SL_LOG_FAIL && match->row->means != SL_LOG_HARMLESS &&
+	if (match->row->form != SL_LOG_FORM_none && match->row->means > SL_LOG_ECHO && match->row->means != SL_LOG_HARMLESS &&
 	    sl_log_form_weight(match->row->form) >= sl_log_form_weight(log->server))
 		log->server = match->row->form;
 }
@@ -295,7 +313,7 @@ static void find_sentences(struct reader *reader, const struct sl_log_line *line
 	const struct sl_log_line *next = next_of(reader, line);
 	char boundary[2 * BOUNDARY + 2];
 	size_t begin = line->size > BOUNDARY ? line->size - BOUNDARY : 0, size = line->size - begin, more, at = 0, from,
-	       broken = SIZE_MAX;
+	       broken = SIZE_MAX, glue = 1;
 	const char *window = NULL;
 	struct sl_log *log = reader->log;
 
@@ -306,17 +324,18 @@ static void find_sentences(struct reader *reader, const struct sl_log_line *line
 		at = sl_log_find(line->text, line->size, from, line->size);
 		if (at == SIZE_MAX && broken == SIZE_MAX && next) {
 			memcpy(boundary, line->text + begin, size);
+			glue = !is_broken(line, next, reader->before);
 			boundary[size] = ' ';
 			more = next->size - next->content < BOUNDARY ? next->size - next->content : BOUNDARY;
-			memcpy(boundary + size + 1, next->text + next->content, more);
-			broken = sl_log_find(boundary, size + 1 + more, from > begin ? from - begin : 0, size);
+			memcpy(boundary + size + glue, next->text + next->content, more);
+			broken = sl_log_find(boundary, size + glue + more, from > begin ? from - begin : 0, size);
 			at = broken == SIZE_MAX ? SIZE_MAX : begin + broken;
 		}
 		if (at == SIZE_MAX)
 			return;
 		window = window ? window : look_ahead(reader, line);
 		log->conf |= strstr(window, "expandable_segments:True to avoid") != NULL;
-		if (broken != SIZE_MAX)
+		if (broken != SIZE_MAX && glue)
 			((char *)window)[line->size] = ' ';
 		if (sl_log_match(window + at, &match)) {
 			obey(reader, line, &match);
@@ -371,13 +390,14 @@ static void take_oldest(struct reader *reader)
 	bool open = stack->count && !stack->ended, part;
 
 	part = sl_log_stack_take(stack, line, next_of(reader, line));
-	if (part && log->failures && strstr(line->text, "Error")) /* pytest tells the place behind the error */
+	if (part && log->failures)
 		add_place(&log->failure[log->failures - 1], stack, line);
 	if (open && stack->ended)
 		log->last_exception = line->number;
 	find_sentences(reader, line);
 	find_command(log, line);
 	find_idle(log, line);
+	reader->before = line->size;
 	reader->at = (reader->at + 1) % AHEAD;
 	reader->count--;
 }
@@ -386,6 +406,7 @@ static void take_line(void *context, char *text, size_t size)
 {
 	struct reader *reader = context;
 	struct sl_log_line *line = &reader->line[(reader->at + reader->count) % AHEAD];
+	const struct sl_log_line *before = reader->count > 1 ? ahead(reader, reader->count - 1) : NULL;
 
 	if (line->room < size + 1)
 		line->text = sl_memory_must(realloc(line->text, (line->room = size + 128)));
@@ -393,6 +414,10 @@ static void take_line(void *context, char *text, size_t size)
 	line->size = size;
 	line->number = ++reader->log->lines;
 	sl_log_line_part(line);
+	if (before && !line->content && is_broken(before, line, ahead(reader, reader->count - 2)->size)) {
+		line->rank = before->rank;
+		line->pid = before->pid;
+	}
 	if (++reader->count == AHEAD)
 		take_oldest(reader);
 }

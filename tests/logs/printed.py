@@ -27,7 +27,7 @@ def torch(asked, device, total, free, allocated, unallocated, this=None, others=
 def torch_1(asked, device, total, allocated, free, reserved, allowed=None, cached=False):
     return (f"CUDA out of memory. Tried to allocate {size(asked)} (GPU {device}; {size(total)} total capacity; {size(allocated)} already allocated; "
             f"{size(free)} free; " + (f"{size(allowed)} allowed; " if allowed else "")
-            + (f"{size(reserved)} cached)" if cached else f"{size(reserved)} reserved in total by PyTorch) If reserved memory is >> allocated memory try "
+            + (f"{size(reserved - allocated)} cached)" if cached else f"{size(reserved)} reserved in total by PyTorch) If reserved memory is >> allocated memory try "
                "setting max_split_size_mb to avoid fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF"))
 
 

@@ -78,7 +78,8 @@ case("more than the card", oom(full(allocated=31 * GIB, free=0, this=32 * GIB), 
 case("asleep", oom(full(allocated=40 * GIB, free=0, this=None)), cause="unknown", says=["23.6 GiB"])
 case("old", oom(torch_1(2 * GIB, 1, 14.75 * GIB, 12.37 * GIB, 1.04 * GIB, 12.91 * GIB), kind="RuntimeError"), form="torch_old", device=1, asked_bytes=2 * GIB, reserved_unallocated_bytes=0.54 * GIB,
      process_bytes=None, cause="card_full_by_own_tensors")
-case("older", oom(torch_1(20 * MIB, 0, 10.92 * GIB, 10.1 * GIB, 14 * MIB, 10.2 * GIB, cached=True), kind="RuntimeError"), form="torch_old", asked_bytes=20 * MIB, free_bytes=14 * MIB)
+case("older", oom(torch_1(20 * MIB, 0, 10.92 * GIB, 10.1 * GIB, 14 * MIB, 10.2 * GIB, cached=True), kind="RuntimeError"), form="torch_old", asked_bytes=20 * MIB, free_bytes=14 * MIB,
+     reserved_unallocated_bytes=102.4 * MIB)
 case("old with a limit", oom(torch_1(2 * GIB, 0, 14.75 * GIB, 5 * GIB, 9 * GIB, 5.1 * GIB, allowed=6 * GIB), kind="RuntimeError"), form="torch_old", cause="own_limit_fraction")
 case("async", oom(torch_async(640 * MIB, 0, 11.59 * GIB, 9.43 * GIB, 7 * MIB, 2**64)), form="torch_async", asked_bytes=640 * MIB, allocated_bytes=9.43 * GIB, free_bytes=7 * MIB, total_bytes=11.59 * GIB,
      cause="card_full_by_own_tensors", never=["17179869184"])
@@ -91,11 +92,13 @@ case("weights", oom(full(), ("/srv/app.py", 12, "<module>", "m = Model().to('cud
 case("pinned", oom("CUDA error: out of memory", ("/srv/load.py", 12, "fetch", "x = x.pin_memory()"), kind="RuntimeError"), verdict="host_memory", cause="pinned_or_host_memory")
 
 case("of Windows, old", oom(torch_1(2 * GIB, 0, 8 * GIB, 19.84 * GIB, 0, 22.26 * GIB)), cause="windows_spill")
+case("refused though free, and cached", oom(torch(2 * MIB, 7, 288 * GIB, 203 * GIB, 68 * GIB, 15 * GIB, what="HIP")), form="hip", cause="unknown", says=["203 GiB"])
 case("refused though free", oom(torch(432 * MIB, 0, 15.92 * GIB, 7.12 * GIB, 8.08 * GIB, 321 * MIB, what="HIP")), form="hip", cause="unknown", says=["more than the 432 MiB"])
 case("held by nobody in the list", oom(full(asked=GIB, free=300 * MIB, allocated=6 * GIB, unallocated=MIB, this=6.5 * GIB)), cause="neighbour_processes", others=[], says=["16.8 GiB of this card's 23.6 GiB"])
 case("a pin thread", oom("CUDA error: out of memory", (SITE, 37, "do_one_step", "data = pin_memory(data, device)"), (SITE, 63, "pin_memory", "return type(data)"), kind="RuntimeError"), verdict="host_memory")
 
 # Servers
+VLLM = "/usr/lib/python3/dist-packages/vllm/"
 LOADED = "(EngineCore_DP0 pid=126) INFO 10-05 08:23:19 [gpu_model_runner.py:3338] Model loading took 27.51 GiB memory and 12.1 seconds\n"
 case("vllm budget", "ValueError: Free memory on device (3.27/15.98 GiB) on startup is less than desired GPU memory utilization (0.9, 14.39 GiB). Decrease GPU memory utilization or reduce GPU memory "
      "used by other processes.", form="vllm_budget", verdict="does_not_start", cause="server_budget_over_free", asked_bytes=14.39 * GIB, free_bytes=3.27 * GIB, total_bytes=15.98 * GIB, device=None,
@@ -113,6 +116,10 @@ case("vllm sampler", "RuntimeError: CUDA out of memory occurred when warming up 
      "engine.", form="vllm_sampler", says=["--max-num-seqs 256"])
 case("vllm worker", "\n".join(oom(full(device=d), prefix=f"(Worker_TP{d} pid={200 + d}) ERROR 10-05 08:23:5{3 - d} [multiproc_executor.py:671] ") for d in (0, 1)), form="torch", count=2, rank=1, device=1)
 case("vllm serving", "Initializing a V1 LLM engine (v0.11.2)\nINFO:     Application startup complete.\n" + oom(full()), verdict="out_of_memory", form="torch")
+case("vllm, a fatal error", "vLLM API server version 0.11.2\nERROR [core.py:718] EngineCore encountered a fatal error.\n" + traceback((VLLM + "v1/engine/core.py", 709, "run", "self.run_busy_loop()"), error="torch.OutOfMemoryError: " + full()),
+     verdict="out_of_memory", line=None, says=["--gpu-memory-utilization"])
+case("vllm wakes up", traceback(("/home/u/rl/rollout.py", 91, "begin", "self.llm.wake_up()"), (VLLM + "worker/worker.py", 140, "wake_up", "allocator.wake_up()"),
+                                error="RuntimeError: CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62"), form="figureless", verdict="out_of_memory", line="/home/u/rl/rollout.py:91")
 case("vllm loading", "Initializing a V1 LLM engine (v0.11.2)\n" + oom(full()), verdict="does_not_start", form="torch")
 case("vllm log", LOADED + "Free memory on device (139.21/139.81 GiB) on startup. Desired GPU memory utilization is (0.9, 125.83 GiB). Actual usage is 74.28 GiB for weight, 5.58 GiB for peak activation, "
      "1.38 GiB for non-torch memory, and 2.37 GiB for CUDAGraph memory. Replace gpu_memory_utilization config with `--kv-cache-memory=45175492096` to fit\nINFO:     Application startup complete.",
@@ -125,10 +132,20 @@ case("sglang", STATIC + "RuntimeError: Not enough memory. Please try to increase
 case("sglang graph", STATIC + "[08:15:00 TP0] KV Cache is allocated. #tokens: 947703, K size: 25.31 GB, V size: 25.31 GB\nException: Capture cuda graph failed: " + full() +
      "\nPossible solutions:\n1. set --mem-fraction-static to a smaller value (e.g., 0.8 or 0.7)\n2. set --cuda-graph-max-bs to a smaller value (e.g., 16)", form="sglang_graph", asked_bytes=2.25 * GIB,
      verdict="does_not_start", cause="sampler_or_graph_after_cache", ledger={"kv_cache": 50.62 * GIB, "weights": 59.94 * GIB}, says=["--cuda-graph-max-bs"])
+case("sglang serving", "The server is fired up and ready to roll!\n" + traceback(("/usr/lib/python3/dist-packages/sglang/srt/layers/logits_processor.py", 480, "_get_logits", "logits = torch.matmul(h, w)"),
+                                                                         error="torch.OutOfMemoryError: " + full()), verdict="out_of_memory", says=["--mem-fraction-static"])
 case("sglang retracts", "The server is fired up and ready to roll!\n[08:16:07] KV cache pool is full. Retract requests. #retracted_reqs: 1, #new_token_ratio: 0.0980 -> 0.3487", form="server_log",
      verdict="nearly")
 case("trtllm runtime", "[TensorRT-LLM][INFO] Loaded engine size: 13421 MiB\n[TensorRT-LLM][ERROR] CUDA runtime error in ::cudaMallocAsync(ptr, n, mMemPool->getPool(), mCudaStream->get()): out of memory "
      "(/app/tensorrt_llm/cpp/tensorrt_llm/runtime/tllmBuffers.h:125)", form="trtllm", cause="figureless", asked_bytes=None, ledger={"weights": 13421 * MIB})
+COMPONENT = ("RuntimeError: Executor creation failed due to insufficient GPU memory.\n\nThe following component could not be created: {}\nTotal GPU memory (GiB): 95.00\nFree GPU memory before component "
+             "creation attempt (GiB): 16.95\n\nPreviously created components and free GPU memory before/after creation (GiB):\nModel: 94.30 / 47.83\n")
+for name, cause in (("KV cache", "server_budget_over_free"), ("Model", "weights_do_not_fit"), ("Additional executor resources (temporary for KV cache size estimation)", "sampler_or_graph_after_cache")):
+    case(f"trtllm: {name}", COMPONENT.format(name), form="trtllm", cause=cause, free_bytes=16.95 * GIB, total_bytes=95 * GIB)
+case("tensorrt's engine", "[TensorRT-LLM][INFO] Loaded engine size: 68370 MiB\n[TensorRT-LLM][ERROR] [defaultAllocator.cpp::allocate::31] Error Code 1: Cuda Runtime (out of memory)\n[TensorRT-LLM][WARNING] Requested "
+     "amount of GPU memory (69568823808 bytes) could not be allocated. There may not be enough free memory for allocation to succeed.", form="trtllm", cause="weights_do_not_fit", asked_bytes=69568823808)
+case("tensorrt's tactics", "[TRT] [W] Tactic Device request: 66048MB Available: 32510MB. Device memory is insufficient to use tactic.\n[TRT] [I] Engine generation completed in 88.3 seconds.", form="trtllm",
+     verdict="not_an_error", count=0)
 case("tensorrt", "[05/08/2026-20:47:56] [TRT] [E] [virtualMemoryBuffer.cpp::resizePhysical::140] Error Code 2: OutOfMemory (Requested size was 3541041152 bytes.)", form="trtllm", asked_bytes=3541041152)
 
 # llama.cpp and ollama
@@ -145,6 +162,10 @@ case("llama compute", LLAMA + CUDA0 + "llama_kv_cache:      CUDA0 KV buffer size
 case("llama retries", LLAMA + CUDA0 + "1.06.520.077 E " + REFUSED.format(51748) + "1.06.520.084 E ggml_gallocr_reserve_n_impl: failed to allocate CUDA1 buffer of size 54262464512\n"
      "1.06.520.107 W sched_reserve: compute buffer allocation failed, retrying without pipeline parallelism\n1.07.304.130 I srv    load_model: initializing, n_slots = 1\n"
      "main: server is listening on http://0.0.0.0:8080\nsrv  update_slots: all slots are idle", verdict="not_an_error", count=0)
+case("llama.cpp in Python", LLAMA + REFUSED.format(144) + "ggml_gallocr_reserve_n: failed to allocate CUDA0 buffer of size 150995968\nllama_init_from_model: failed to allocate compute pp buffers\n" +
+     oom("Failed to create llama_context", kind="ValueError"), form="ggml_buffer", line="/home/u/job/train.py:61", count=1)
+case("llama.cpp's pinned memory", "ggml_cuda_host_malloc: failed to allocate 1900,00 MiB of pinned memory: invalid argument\nmain: server is listening on http://127.0.0.1:8080", form="ggml_buffer",
+     verdict="not_an_error")
 case("ggml at run time", CUDA0 + "main: server is listening on http://0.0.0.0:8080\nCUDA error: out of memory\n  current device: 1, in function alloc at ggml-cuda.cu:529\n  cuMemCreate(&handle, reserve_size, &prop, 0)",
      form="ggml_runtime", verdict="out_of_memory", device=1, cause="figureless")
 case("ollama", 'time=2026-01-02T10:00:00.000Z level=INFO source=server.go:138 msg="offload to cuda" memory.available="[7.1 GiB]" memory.weights.total="4.3 GiB"\n' + REFUSED.format(8137) +
@@ -172,11 +193,18 @@ case("xla", oom("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 2995
      form="xla", asked_bytes=29957395456, cause="executable_too_large", line="/home/l/train.py:142", says=["attend.py:61", "27.9 GiB of temporaries", "12.0 GiB, f32[4,48,4096,4096]"])
 case("xla, no buffers", "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 2147483648 bytes.", form="xla", asked_bytes=2147483648,
      cause="card_full_by_own_tensors")
+case("xla, more than the device", "hlo_rematerialization.cc:2202] Can't reduce memory use below 23.81GiB (25567444992 bytes) by rematerialization; only reduced to 86.14GiB (92489619062 bytes), down from 95.71GiB "
+     "(102770769072 bytes) originally\nRESOURCE_EXHAUSTED: Out of memory while trying to allocate 92198188384 bytes.", form="xla", asked_bytes=92198188384, cause="executable_too_large")
 case("xla request", "RESOURCE_EXHAUSTED: Failed to allocate request for 2.00GiB (2147483648B) on device ordinal 3", form="xla", asked_bytes=2147483648, device=3)
 case("tpu", "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 20.93G of 15.48G hbm. Exceeded hbm capacity by 5.45G.", form="xla", asked_bytes=20.93 * GIB,
      total_bytes=15.48 * GIB, cause="executable_too_large")
 WARN = "2026-04-22 08:20:11.000000: W external/local_xla/xla/tsl/framework/bfc_allocator.cc:{}] Allocator (GPU_0_bfc) ran out of memory trying to allocate "
 case("xla, old", "RuntimeError: Resource exhausted: Out of memory while trying to allocate 9437184 bytes.\nBufferAssignment OOM Debugging.", form="xla", asked_bytes=9437184)
+case("tf's sessions", "Stats: \nLimit:                 10625279591\nInUse:                  7350513920\nMaxInUse:               7464792320\n" +
+     oom("OOM when allocating tensor with shape[16,1,892800,8] and type float on /job:localhost/replica:0/task:0/device:GPU:1 by allocator GPU_1_bfc", kind="ResourceExhaustedError"), form="tf", device=1,
+     cause="card_full_by_own_tensors", asked_bytes=None, allocated_bytes=7350513920, says=["[16,1,892800,8]"])
+case("tf's cublas", "cuda_blas.cc:226] failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED\n" + oom("Blas GEMM launch failed : a.shape=(1, 25088), b.shape=(25088, 512)", kind="InternalError"), form="cublas",
+     count=1, line="/home/u/job/train.py:61")
 case("tpu at run time", "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 196.00M. That was not possible. There are 134.44M free.; (1x0x0_HBM0)", form="xla", asked_bytes=196 * MIB,
      free_bytes=134.44 * MIB)
 case("a warning of the BFC", "Epoch 1/10\n" + WARN.format(310) + "2.31GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean that there could be performance gains if "
@@ -191,6 +219,8 @@ case("tensorflow", WARN.format(491) + "3.36GiB (rounded to 3607101440)requested 
 case("ort", "onnxruntime_pybind11_state.RuntimeException: [ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Non-zero status code returned while running Conv node. Status Message: "
      "/onnxruntime_src/onnxruntime/core/framework/bfc_arena.cc:376 void* onnxruntime::BFCArena::AllocateRawInternal(size_t, bool) Failed to allocate memory for requested buffer of size 4585490524328388608",
      form="ort", asked_bytes=None, cause="unknown", never=["458549"])
+case("rmm's tests", "[ RUN      ] Source.Bgzip\n[2025-01-23 14:33:04.213] [RMM] [error] [A][Stream 0x1][Upstream 67108864B][FAILURE maximum pool size exceeded]\n[       OK ] Source.Bgzip (4175 ms)\n[  PASSED  ] 8 tests.",
+     form="rmm", verdict="not_an_error", count=0)
 case("rmm pool", "MemoryError: std::bad_alloc: out_of_memory: RMM failure at:/r/pool_memory_resource_impl.cpp:73: Maximum pool size exceeded (failed to allocate 10.371208 GiB): Not enough room to grow, "
      "current/max/try size = 78.000000 GiB, 78.000000 GiB, 10.371208 GiB", form="rmm", asked_bytes=10.371208 * GIB, cause="own_limit_fraction", says=["78.0 GiB", "maximum_pool_size"])
 case("rmm", "MemoryError: std::bad_alloc: out_of_memory: CUDA error (failed to allocate 17179869184 bytes) at: /c/include/rmm/mr/device/cuda_memory_resource.hpp:62: cudaErrorMemoryAllocation out of memory",
@@ -201,10 +231,14 @@ case("cupy limit", "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 
 case("nccl", "ng:39:298 [3] include/alloc.h:178 NCCL WARN Cuda failure 2 'out of memory'\nng:39:298 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes\n" +
      oom("NCCL error in: /p/ProcessGroupNCCL.cpp:77, unhandled cuda error (run with NCCL_DEBUG=INFO for details)\nLast error:\nCuda failure 2 'out of memory'", kind="torch.distributed.DistBackendError"),
      form="nccl", cause="collective", asked_bytes=6291456, verdict="out_of_memory")
+case("nccl, a rank behind it", "ng:39:298 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes\n" + oom("NCCL error in: ../c10d/ProcessGroupNCCL.cpp:1691, unhandled cuda error (run with NCCL_DEBUG=INFO "
+     "for details), NCCL version 2.19.3", kind="torch.distributed.DistBackendError", prefix="[rank3]: "), form="nccl", rank=3, line="/home/u/job/train.py:61", asked_bytes=6291456)
 case("cublas", oom("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", kind="RuntimeError"), form="cublas", cause="handle_creation", asked_bytes=None)
 case("comfy", "got prompt\n!!! Exception during processing !!! Allocation on device \n" + oom("Allocation on device ", ("/app/ComfyUI/execution.py", 496, "execute", "output = f()"),
      ("/app/ComfyUI/nodes.py", 61, "decode", "images = vae.decode(latents)")) + "\n\nGot an OOM, unloading all loaded models.\nPrompt executed in 22.10 seconds", form="comfy", verdict="out_of_memory",
      cause="figureless", line="/app/ComfyUI/nodes.py:61", count=1)
+case("comfy's report", "# ComfyUI Error Report\n- **Exception Type:** torch.OutOfMemoryError\n- **Exception Message:** Allocation on device \n## Stack Trace\n" +
+     "\n\n".join(oom("", ("/app/ComfyUI/execution.py", 317, "execute", "get()"), ("/app/ComfyUI/nodes.py", 61, "decode", "vae.decode(latents)"), kind="").split("\n")[1:-1]), form="comfy", line="/app/ComfyUI/nodes.py:61")
 case("comfy retries", "got prompt\nWarning: Ran out of memory when regular VAE decoding, retrying with tiled VAE decoding.\nPrompt executed in 22.10 seconds", verdict="not_an_error")
 
 # Host memory
@@ -215,6 +249,13 @@ case("allocator of the host", oom("[enforce fail at alloc_cpu.cpp:117] err == 0.
 case("slurm, old", "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=12.0 cgroup. Some of your processes may have been killed by the cgroup out-of-memory handler.", form="host", count=1,
      verdict="host_memory", says=["--mem"])
 case("kubernetes", "    State:          Terminated\n      Reason:       OOMKilled\n      Exit Code:    137", form="host", verdict="host_memory", says=["resources.limits.memory"])
+for name, text in (("ray's worker", "(raylet) node_manager.cc:3084: 4 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons at node (ID: b287)"),
+                   ("ray, old", "RayOutOfMemoryError: More than 95% of the memory on node n7 is used (11.8 / 12.3 GB). The top 5 memory consumers are:"),
+                   ("an eviction", "Message:      The node was low on resource: memory. Threshold quantity: 100Mi, available: 89392Ki."),
+                   ("C++", "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\nAborted (core dumped)"),
+                   ("Python", traceback(("/home/u/job/read.py", 12, "<module>", "rows = list(f)"), error="MemoryError"))):
+    case(name, text, form="host", verdict="host_memory", count=1)
+case("Java", "java.lang.OutOfMemoryError: Java heap space", form="host", says=["-Xmx"])
 case("worker", "RuntimeError: DataLoader worker (pid 3345) is killed by signal: Killed.", form="host", verdict="host_memory", says=["--shm-size"])
 
 # What is no failure
@@ -222,6 +263,8 @@ case("words", "epoch 1 gpu_mem 18.2GiB\nlow memory mode, memory efficient attent
      count=0)
 case("a test", "tests/test_memory.py::test_oom_is_raised \nWARNING root: " + full() + "\nPASSED [ 50%]\n== 12 passed in 3.20s ==", verdict="not_an_error", count=0)
 case("retries", "WARNING bs 64: " + full() + "\nDecreasing batch size to: 32.\nepoch 0 loss 1\nTraining finished", verdict="not_an_error", cause="harmless_warning", count=0, says=["32"])
+case("Ultralytics retries", "WARNING CUDA out of memory with batch=32. Reducing to batch=16 and retrying (1/3).\n 1/100  7.2G  1.2", form="torch", verdict="not_an_error", says=["16"])
+case("a warning of logging", f"step 4\nWARNING:root:step 5: {full()}\nWARNING:root:skipped\nstep 6\nstep 7\n", verdict="not_an_error", count=0)
 case("the last retry fails", "WARNING bs 2: " + full() + "\nDecreasing batch size to: 1.\n" + oom(full(asked=3 * GIB)), verdict="out_of_memory", count=1, asked_bytes=3 * GIB)
 case("a skipped batch", oom(full()) + "\nERROR ran out of memory, skipping batch\nstep 101 loss 2.1\nstep 102 loss 2.0\nTraining finished", verdict="not_an_error", count=0)
 
@@ -250,8 +293,17 @@ for name, prefix in (("docker compose", "trainer-1  | "), ("kubectl", "[pod/trai
 words = oom(full()).split("\n")
 sentence = words[-1].split(" ")
 case("wrapped by a chat", "\n".join(words[:-1]) + "\n" + "\n".join(" ".join(sentence[i:i + 7]) for i in range(0, len(sentence), 7)), **BASE)
+for width in (66, 73, 80):
+    case(f"broken by a terminal of {width}", "\n".join(line[i:i + width] for line in words for i in range(0, len(line), width)), **BASE)
+case("broken behind a prefix", "\n".join(line[i:i + 80] for line in oom(full(), prefix="[rank3]: ").split("\n") for i in range(0, len(line), 80)), rank=3, **BASE)
+case("JSON with a traceback", json.dumps({"level": "error", "message": "job failed", "exc_info": ONE}), **BASE)
+case("JSON behind a prefix", "trainer-1  | " + json.dumps({"level": "error", "msg": ONE}), **BASE)
+case("escaped", repr(ONE), **BASE)
 case("a traceback of IPython", "OutOfMemoryError                          Traceback (most recent call last)\nCell In[3], line 7\n      5 model.eval()\n----> 7     y = model(x)\n\n"
      "File /usr/local/lib/python3.10/dist-packages/torch/nn/modules/module.py:1501, in Module._call_impl(self, *args)\n-> 1501     return f(*args)\n\nOutOfMemoryError: " + full(), line="Cell In[3]:7")
+case("a traceback of an old IPython", "MemoryError                Traceback (most recent call last)\n<ipython-input-2-05bad8b65c06> in <module>\n      2 import cudf\n----> 4 s = cudf.Series([1]).repeat(n)\n\n"
+     "/opt/conda/lib/python3.7/site-packages/cudf/core/frame.py in repeat(self, repeats, axis)\n   1583             )\n-> 1585         return self._repeat(repeats)\n   1586 \n   1587     def _repeat(self, count):\n"
+     "\ncudf/_lib/filling.pyx in cudf._lib.filling.repeat()\n\nMemoryError: std::bad_alloc: RMM failure at: ../pool_memory_resource.hpp:167: Maximum pool size exceeded", form="rmm", line="Cell In[2]:4")
 case("a box of rich", "╭──── Traceback (most recent call last) ────╮\n│ /home/u/job/train.py:61 in main          │\n│                                          │\n│    60                                    │\n│ ❱  61 │   y = model(x)                   │\n"
      "│ /opt/v/lib/python3.10/site-packages/torch/m.py:9 in f │\n│ ❱   9 │   return g()                     │\n╰──────╯\nOutOfMemoryError: " + full(), line="/home/u/job/train.py:61", says=["y = model(x)"])
 case("pytest", "    def test_step():\n>       y = model(x)\nE       torch.OutOfMemoryError: " + full() + "\n\ntests/test_step.py:61: OutOfMemoryError\n=== 1 failed in 3.2s ===", line="tests/test_step.py:61",
