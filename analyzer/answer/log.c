@@ -97,13 +97,13 @@ static const char *derived(const struct told *told, const char *name, struct sl_
 	if (!strcmp(name, "idle"))
 		return told->log->idle ? sl_answers_text(answers, "%d", __builtin_ctzll(told->log->idle)) : NULL;
 	if (!strcmp(name, "neighbours"))
-		return f && f->others > 1 ? sl_answers_text(answers, "%u", f->others) : NULL;
+		return sum && f->others > 1 ? sl_answers_text(answers, "%u", f->others) : NULL;
 	if (!strcmp(name, "neighbours_bytes"))
 		return sum ? sl_answers_text(answers, "%s", SL_SIZE(sum)) : NULL;
 	if (!strcmp(name, "neighbour"))
-		return f && f->others ? sl_answers_text(answers, "%lld", (long long)f->other[most].pid) : NULL;
+		return sum ? sl_answers_text(answers, "%lld", (long long)f->other[most].pid) : NULL;
 	if (!strcmp(name, "neighbour_bytes"))
-		return f && f->others ? sl_answers_text(answers, "%s", SL_SIZE(f->other[most].bytes)) : NULL;
+		return sum ? sl_answers_text(answers, "%s", SL_SIZE(f->other[most].bytes)) : NULL;
 	return NULL;
 }
 

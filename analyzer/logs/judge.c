@@ -107,7 +107,9 @@ uint64_t sl_log_outside(const struct sl_log_failure *f)
 	uint64_t total = f->figure[SL_LOG_total], free = f->figure[SL_LOG_free],
 		 held = known_or(f->figure[SL_LOG_allocated], 0) + known_or(f->figure[SL_LOG_unallocated], 0);
 
-	held = known_or(f->figure[SL_LOG_process], held) + others_of(f);
+	if (known_or(f->figure[SL_LOG_process], 0) > held) /* a driver that cannot tell says 0 bytes */
+		held = f->figure[SL_LOG_process];
+	held += others_of(f);
 	return KNOWN(total) && KNOWN(free) && KNOWN(f->figure[SL_LOG_allocated]) && total > free + held ? total - free - held : 0;
 }
 
@@ -147,7 +149,7 @@ static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 		return SL_LOG_CAUSE_own_limit_fraction;
 	if (KNOWN(free) && others && free + others >= asked && KNOWN(total) && others >= total / 8)
 		return SL_LOG_CAUSE_neighbour_processes;
-	if (KNOWN(free) && free >= asked + (asked >> 3) && KNOWN(total))
+	if (KNOWN(free) && free >= asked + (asked >> 3) && KNOWN(total) && free > total / 64)
 		return SL_LOG_CAUSE_unknown; /* it was there, and the driver refused */
 	/* a request that a piece more would have met is not the pieces' fault: the program would have failed at the next one */
 	if (unused >= asked && unused >= allocated / 20)
@@ -211,7 +213,8 @@ static void find_handled(struct sl_log *log)
 
 		if (calm && log->lines > f->last + 2 && log->last_exception < f->last)
 			f->handled = true;
-		if (log->last_well > f->last && log->last_exception <= f->last && f->form != SL_LOG_FORM_comfy && !f->raised)
+		if (log->last_well > f->last && log->last_exception <= f->last && f->form != SL_LOG_FORM_comfy &&
+		    (!f->raised || (f->rank < 0 && log->last_well > f->last + 8)))
 			f->handled = true;
 		/* words of a retry with nothing behind them are no program that went on */
 		if (f->handled && log->lines <= f->last + 1 + f->raised && log->last_well < f->last)

@@ -250,6 +250,7 @@ static void add_failure(struct reader *reader, const struct sl_log_line *line, c
 		take_frames(&failure, stack);
 		failure.raised = true;
 	}
+	failure.handled = !failure.raised && log->last_retry && log->last_retry + 2 >= line->number;
 	for (unsigned i = log->failures; i--;)
 		if (is_copy(&log->failure[i], &failure) &&
 		    (match->row->means == SL_LOG_FAIL || log->failure[i].form == failure.form)) {
