@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/gate/gate.h"
+#include "analyzer/logs/log.h"
 
 /*
  * The card of a run: what a catalogue keeps of it.  Its size is limited whatever the run's, and reading it needs no trace.  It
@@ -121,6 +122,11 @@ bool sl_card_read(struct sl_card *card, const struct sl_value *value);
  * read.
  */
 void sl_card_take(struct sl_card *card, struct sl_report *report, const char *source);
+/* A log, read and judged; NULL: the file is none, or cannot be opened.  *st: what it was then.  The caller calls sl_log_free. */
+struct stat;
+struct sl_log *sl_card_read_log(const char *path, struct stat *st);
+/* The card of a log; source: its path, which is its identity too.  ended_ns: when it was last written. */
+void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char *source, int64_t ended_ns);
 
 /* The measures that a card has, for comparing runs without reading them.  The caller calls sl_measures_free. */
 void sl_card_measures(const struct sl_card *card, struct sl_measures *measures);
@@ -295,6 +301,12 @@ typedef void sl_store_each_run(void *context, int64_t run);
 bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *file, bool *known, sl_store_each_run *each,
 			 void *context);
 bool sl_store_file_put(struct sl_store *store, const struct sl_store_file *file, const int64_t *runs, size_t count);
+/*
+ * Stores the card of a log, and that the file is known.  A log that the user did not name has a card if its text tells of memory.
+ * *run: its number, else as it was.
+ */
+bool sl_card_put_log(struct sl_store *store, const struct sl_log *log, const char *path, const struct stat *st, bool named,
+		     int64_t *run);
 typedef bool sl_store_each_file(void *context, const char *path);
 bool sl_store_files(struct sl_store *store, int64_t run, sl_store_each_file *each, void *context);
 

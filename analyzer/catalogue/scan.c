@@ -437,11 +437,28 @@ static bool find_loose(struct sl_scan *scan, const struct sl_images *images, str
 	return true;
 }
 
+/* A log of what a program printed, or a pack. */
+static bool learn_file(struct sl_scan *scan, char *path, bool named)
+{
+	struct stat st;
+	struct sl_log *log = sl_card_read_log(path, &st);
+	int64_t run = 0;
+	bool fine = log ? sl_card_put_log(scan->store, log, path, &st, named, &run) : learn_pack(scan, path);
+
+	if (run) {
+		found(scan, run);
+		scan->read++;
+	}
+	sl_log_free(log);
+	return fine;
+}
+
 bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 {
 	struct sl_images images = {.packs_apart = true};
 	struct paths fresh = {0}, packs = {0};
 	bool fine = true, known;
+	size_t named;
 
 	sl_archive_go_on();
 	for (unsigned i = 0; i < count && fine; i++) {
@@ -457,6 +474,7 @@ bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 			add_path(&packs, paths[i]);
 		}
 	}
+	named = packs.count;
 	for (size_t i = 0; i < images.packs.count; i++)
 		add_path(&packs, images.packs.item[i]);
 	sl_damage_print(&images.copies);
@@ -466,7 +484,7 @@ bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 	for (size_t i = 0; i < packs.count && fine; i++) {
 		fine = is_known(scan, packs.item[i], &known);
 		if (fine && !known)
-			fine = learn_pack(scan, packs.item[i]);
+			fine = learn_file(scan, packs.item[i], i < named);
 	}
 	free_paths(&fresh);
 	free_paths(&packs);

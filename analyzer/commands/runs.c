@@ -81,7 +81,8 @@ static void put_row(struct listing *l, const struct sl_card *card)
 	for (size_t i = 0; i < SL_COUNT(titles) && l->table.cell.count < SL_COUNT(titles); i++)
 		sl_cells_put(&l->table, SL_COLOUR_DIM, "%s", titles[i]);
 	short_command(command, sizeof(command), card->command ? card->command : "?");
-	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", sl_catalogued_time(&l->catalogued, text, card->started_ns));
+	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s",
+		     sl_catalogued_time(&l->catalogued, text, card->started_ns < 0 ? card->ended_ns : card->started_ns));
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", card->project ? card->project : "?");
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", command);
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", count_of(text, card->ranks));

@@ -143,7 +143,7 @@ struct sl_log {
 };
 
 struct sl_log *sl_log_new(void);
-void sl_log_free(struct sl_log *log);
+void sl_log_free(struct sl_log *log); /* or NULL */
 
 /* Reads one text more, as another process.  progress, or NULL, gets the bytes of the file read so far.  NULL: fine, else why. */
 const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (*progress)(uint64_t read));

@@ -463,6 +463,8 @@ struct sl_log *sl_log_new(void)
 
 void sl_log_free(struct sl_log *log)
 {
+	if (!log)
+		return;
 	sl_arena_free(&log->arena);
 	free(log->failure);
 	free(log);

@@ -150,9 +150,9 @@ static bool is_ours(const char *name)
 /* A link that the user did not name must lead to a file whose own name is one of ours. */
 static bool leads_to_ours(struct sl_images *folder, const char *path)
 {
-	bool leads = !is_ours(path) || sl_paths_is_honest(path, is_ours);
+	bool leads = is_ours(path) ? sl_paths_is_honest(path, is_ours) : !sl_names_may_be_log(path);
 
-	if (!leads) {
+	if (!leads && is_ours(path)) {
 		sl_damage_note(&folder->copies, path, "is not read: it is a link to a file that is no trace by its name");
 		*SL_PUSH(&folder->links) = strdup(path);
 	}
@@ -162,9 +162,9 @@ static bool leads_to_ours(struct sl_images *folder, const char *path)
 static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number, const struct beside *beside)
 {
 	bool snapshot = sl_names_may_be_snapshot(path), told = sl_summaries_named(path),
-	     packed = snapshot || sl_names_is_pack(path);
+	     log = folder->packs_apart && beside && sl_names_may_be_log(path), packed = snapshot || log || sl_names_is_pack(path);
 
-	if (!is_ours(path) || (snapshot && !sl_archive_is_snapshot(path)))
+	if (!(log || is_ours(path)) || (snapshot && !sl_archive_is_snapshot(path)))
 		return;
 	folder->known++;
 	if (!is_trusted(folder, path, beside) || !is_new(folder, device, number))

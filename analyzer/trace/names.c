@@ -19,18 +19,33 @@ bool sl_names_is_pack(const char *name)
 	return sl_paths_ends(name, SL_PACK_SUFFIX);
 }
 
-bool sl_names_may_be_snapshot(const char *name)
+/* One of these ends, or that of a packed file behind it. */
+static bool has_end(const char *name, const char *const *ends, size_t count)
 {
-	static const char *const ends[] = {".pickle", ".pkl"}, *const packed[] = {"", ".gz", ".zst", ".xz"};
+	static const char *const packed[] = {"", ".gz", ".zst", ".xz"};
 	char end[16];
 
-	for (size_t i = 0; i < SL_COUNT(ends); i++)
+	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < SL_COUNT(packed); k++) {
 			snprintf(end, sizeof(end), "%s%s", ends[i], packed[k]);
 			if (sl_paths_ends(name, end))
 				return true;
 		}
 	return false;
+}
+
+bool sl_names_may_be_snapshot(const char *name)
+{
+	static const char *const ends[] = {".pickle", ".pkl"};
+
+	return has_end(name, ends, SL_COUNT(ends));
+}
+
+bool sl_names_may_be_log(const char *name)
+{
+	static const char *const ends[] = {".log", ".out", ".err"};
+
+	return has_end(name, ends, SL_COUNT(ends));
 }
 
 char *sl_names_stem(const char *path, unsigned *segment)

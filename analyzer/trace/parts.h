@@ -121,6 +121,9 @@ bool sl_names_is_pack(const char *name);
  */
 bool sl_names_may_be_snapshot(const char *name);
 
+/* True when the name is one that people give to what a program prints: train.log, slurm-17.out, 5.err, and those packed. */
+bool sl_names_may_be_log(const char *name);
+
 /* Which of its process's files a path names: 1, 2, ... */
 unsigned sl_names_segment(const char *path);
 

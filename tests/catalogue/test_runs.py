@@ -216,6 +216,22 @@ class Runs(Catalogue):
         self.assertEqual((read, sorted(runs), runs["two"]["peak"]), (2, ["one", "two"], whole["two"]["peak"]))
         self.assertEqual(self.list(both)[0], 0)
 
+    def test_logs_are_runs_too(self):
+        fails = ('Traceback (most recent call last):\n  File "/home/u/train.py", line 61, in main\n    y = model(x)\n'
+                 "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.25 GiB. GPU 0 has a total capacity of 23.64 GiB of which 1.41 GiB is free.\n")
+        os.makedirs(os.path.join(self.runs, "below"))
+        for name, text in (("job.log", fails), ("below/slurm-7.out", "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\n"), ("fine.log", "step 1\n"), ("notes.txt", fails)):
+            with open(os.path.join(self.runs, name), "w") as out:
+                out.write(text)
+        os.symlink(os.path.join(self.runs, "notes.txt"), os.path.join(self.runs, "link.log"))
+        self.assertEqual({(run["tag"], run["status"], run["oom"]) for run in self.list(self.runs)[1].values()}, {("job.log", "failed", 1), ("slurm-7.out", "killed", 0)})
+        self.assertEqual([run["tag"] for run in self.list("place:train.py:61", self.runs)[1].values()], ["job.log"])
+        self.assertEqual(self.list(self.runs)[0], 0)
+        with open(os.path.join(self.runs, "fine.log"), "a") as out:
+            out.write(fails)
+        self.assertEqual(len(self.ids(self.runs)), 3)
+        self.assertEqual([run["finding"] for run in self.list(os.path.join(self.runs, "notes.txt"))[1].values()], ["out_of_memory"])
+
     def test_what_cannot_be_read_is_said_once(self):
         self.record("one")
         bad = os.path.join(self.runs, "rank-00000-1.msgpack.zst")
