@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/answer/make.h"
+#include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/change.h"
 
@@ -43,11 +44,18 @@ static void put_change(char *out, size_t size, const struct sl_change *change)
 	}
 	if (change->at.file)
 		snprintf(line, sizeof(line), "%s:%u", sl_paths_name(change->at.file), change->at.line);
-	for (size_t i = 0; i < SL_COUNT(imperatives); i++)
-		if (!strcmp(change->kind, imperatives[i].kind)) {
-			snprintf(out, size, "%s%s%s", imperatives[i].before, line[0] ? line : "the program", imperatives[i].behind);
-			return;
-		}
+	for (size_t i = 0; i < SL_COUNT(imperatives); i++) {
+		const char *behind = imperatives[i].behind;
+
+		if (strcmp(change->kind, imperatives[i].kind) != 0)
+			continue;
+		/* what is kept may be of several lines of the function */
+		if (!strncmp(behind, " keeps", 6) && change->at.function && change->at.function[0] != '<')
+			snprintf(out, size, "%s%s() (%s)%s", imperatives[i].before, change->at.function, line, behind);
+		else
+			snprintf(out, size, "%s%s%s", imperatives[i].before, line[0] ? line : "the program", behind);
+		return;
+	}
 	snprintf(out, size, "%s at %s", change->kind, line);
 	for (char *at = strchr(out, '_'); at; at = strchr(at, '_'))
 		*at = ' ';
@@ -70,7 +78,7 @@ static void put_effect(char *out, size_t size, const struct sl_changes *changes,
 	else if (change->passes == SL_PASSES)
 		snprintf(out + at, size - at, "fits%s", change->tight ? " narrowly" : "");
 	else if (change->passes == SL_PASSES_STEP && change->steps_later != SL_UNKNOWN && change->steps_later > 1)
-		snprintf(out + at, size - at, "fits for about %llu steps", (unsigned long long)change->steps_later);
+		snprintf(out + at, size - at, "fits for about %s steps", SL_NUMBER(change->steps_later));
 	else if (change->passes == SL_PASSES_REQUEST)
 		snprintf(out + at, size - at, "this request passes; what comes after it is not known");
 	else

@@ -160,8 +160,9 @@ static bool find_holder(const struct sl_process *process, const struct sl_kept *
 }
 
 /* "the list `trace` of train.py" */
-static void say_holder(struct sl_answer *answer, const struct sl_held_by *holder)
+static void say_holder(struct sl_answer *answer, const struct sl_kept *kept, const struct sl_held_by *holder)
 {
+	bool all = holder->blocks == kept->blocks;
 	char of[SL_MAKE_LINE] = "";
 
 	if (*holder->function)
@@ -174,9 +175,9 @@ static void say_holder(struct sl_answer *answer, const struct sl_held_by *holder
 	else if (!strcmp(holder->how, "graph"))
 		sl_answer_say(answer, SL_LABEL_WHY, "Autograd's graph of `%s`%s holds them.", holder->path, of);
 	else
-		sl_answer_say(answer, SL_LABEL_WHY, "Python found %s of them in %s%s%s`%s`%s.", SL_NUMBER(holder->blocks),
-			      *holder->container ? "the " : "", holder->container, *holder->container ? " " : "", holder->variable,
-			      of);
+		sl_answer_say(answer, SL_LABEL_WHY, "Python found %s%s in %s%s%s`%s`%s.", all ? "them" : SL_NUMBER(holder->blocks),
+			      all ? "" : " of them", *holder->container ? "the " : "", holder->container,
+			      *holder->container ? " " : "", holder->variable, of);
 	if (holder->seen * 2 < holder->bytes)
 		sl_answer_say(answer, SL_LABEL_WHY, "`%s` are views of %s that keep %s.", holder->path,
 			      SL_ANSWER_SIZE(holder->seen), SL_ANSWER_SIZE(holder->bytes));
@@ -207,7 +208,7 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 	     graph = is_graph(process, kept);
 
 	if (holder) {
-		say_holder(answer, holder);
+		say_holder(answer, kept, holder);
 		fix_holder(answer, holder, found ? keeper : "");
 		return;
 	}
@@ -225,6 +226,8 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 	else if (kind >= SL_OBJECT_CONTEXT)
 		sl_answer_say(answer, SL_LABEL_FIX, "destroy each %s of %s when its work is done, or make it once",
 			      sl_leak_words_noun(kind, false), line);
+	else if (kind != SL_KIND_block && !kept->track->stack.python && kept->larger)
+		sl_answer_say(answer, SL_LABEL_FIX, "free the old %s before %s replaces it", sl_leak_words_noun(kind, false), line);
 	else if (kind != SL_KIND_block && !kept->track->stack.python)
 		sl_answer_say(answer, SL_LABEL_FIX, "free each %s of %s when its work is done", sl_leak_words_noun(kind, false),
 			      line);

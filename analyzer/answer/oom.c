@@ -62,7 +62,7 @@ static void say_room(struct error *e)
 		WHY(e, "%s were free when %s asked %s.", e->room, e->line, e->asked);
 }
 
-#define TRIES_TOLD    3	 /* PyTorch itself asks twice */
+#define TRIES_TOLD    2	 /* PyTorch itself asks once more */
 #define OPERATOR_PART 10 /* of the card: a smaller request is not the reason that the card is full */
 
 /* True: nothing that led to the error was seen, but that much was asked or held. */
@@ -104,6 +104,7 @@ static void find_operator(struct error *e)
 static bool tell_operator(struct error *e)
 {
 	const char *line = e->fills ? e->at : e->line;
+	int64_t ranks = e->process->trace->header.world_size;
 
 	if (!e->ran)
 		return false;
@@ -112,6 +113,8 @@ static bool tell_operator(struct error *e)
 	else
 		HEAD(e, "%s asks %s for %s", line, SL_ANSWER_SIZE(e->made), e->ran->makes);
 	WHY(e, "%s.", e->ran->why);
+	if (strstr(e->ran->name, "gather_object") && ranks > 1 && e->made % (uint64_t)ranks == 0)
+		WHY(e, "That is %lld ranks times %s.", (long long)ranks, SL_ANSWER_SIZE(e->made / (uint64_t)ranks));
 	say_room(e);
 	FIX(e, "%s at %s", e->ran->change, line);
 	return true;
@@ -688,6 +691,13 @@ static void tell_once(struct error *e)
 	}
 }
 
+/* The story's own change, no_grad, was tried and passes: it comes before others of the replay. */
+static bool is_without_grad(struct error *e)
+{
+	return e->story->kind == SL_STORY_ACTIVATIONS && sl_make_change(e->answer, e->process, "no_grad") &&
+	       e->answer->label[SL_LABEL_TRIED].count;
+}
+
 struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index)
 {
 	const struct sl_oom *oom = &process->model->ooms.item[index];
@@ -730,7 +740,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		bool proven = full && !sl_oom_got_over(oom) && sl_make_text(e.answer, process, index);
 
 		find_operator(&e);
-		if (full && !sl_oom_got_over(oom) && !proven)
+		if (full && !sl_oom_got_over(oom) && !proven && !is_without_grad(&e))
 			sl_make_changes(e.answer, process, !e.ran && is_weak(account->story.kind));
 		bool known = e.answer->label[SL_LABEL_FIX].count > 0;
 		size_t fixes = e.answer->label[SL_LABEL_FIX].count;
@@ -741,13 +751,10 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 			WHY(&e, "It was on device %d.", oom->device);
 		if (known && !proven) /* a change that the replay tried is told instead of one of unknown worth */
 			e.answer->label[SL_LABEL_FIX].count = fixes;
-		if (account->attempts_before + 1 >= TRIES_TOLD && account->story.kind != SL_STORY_ATTEMPTS)
-			WHY(&e, "It is the last of %u tries.", account->attempts_before + 1);
+		if (account->attempts_before >= TRIES_TOLD && account->story.kind != SL_STORY_ATTEMPTS)
+			WHY(&e, "The %u requests before it failed too.", account->attempts_before);
 	}
 	sl_answer_brief(e.answer, "asks %s", e.asked);
-	if (account->attempts_before && account->story.kind != SL_STORY_ATTEMPTS)
-		sl_answer_say(e.answer, SL_LABEL_NOTE, "%u requests failed there, one after the other",
-			      account->attempts_before + 1);
 	tell_once(&e);
 	say_ranks(&e);
 	if (!e.answer->grid.rows)
@@ -755,7 +762,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	for (unsigned i = 0; i < oom->pair_count; i++)
 		said = sl_answers_text(make->to, "%s%s%s", said, i ? ", " : " with ",
 				       sl_defs_text(process->model->defs, oom->pairs[i]));
-	if (label && (said[0] || strncmp(label, "step", 4) != 0))
+	if (label && (said[0] || (strncmp(label, "step", 4) != 0 && strncmp(label, "training step", 13) != 0)))
 		sl_answer_say(e.answer, SL_LABEL_NOTE, "it was in %s%s", label, said);
 	if (make->report->images.images[process->image].summary)
 		sl_make_next(make, e.answer, "tree --at peak", "the lines that held it");

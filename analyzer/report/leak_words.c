@@ -156,13 +156,19 @@ static const char *format_period(char *out, double ns)
 	return out;
 }
 
+static bool is_near_whole(double number)
+{
+	return fabs(number - round(number)) <= NEAR * number;
+}
+
+/* Where some steps have more births than others, as those of an evaluation between them, no step is said to keep anything. */
 struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const struct sl_kept *kept)
 {
 	double once = at_once(kept), every = steps_between(process, kept, once);
 	double span = (double)(kept->track->last_ns - kept->track->first_ns);
-	double told = every < 1.5 ? every > 0 : fabs(every - round(every)) > NEAR * every ? every : round(every);
+	double told = every > 0 && every < 1 ? is_near_whole(1 / every) : is_near_whole(every) ? round(every) : every;
 	double whole = kept->blocks && once == 1 && kept->verdict != SL_KEPT_COLLECTED ? kept->amount / (double)kept->blocks : 0;
-	struct sl_leak_pace pace = {.amount = kept->per_birth * once * (every ? told / every : 1)};
+	struct sl_leak_pace pace = {.amount = kept->per_birth * once * (told > 0 ? told / every : 1)};
 
 	/* a rate that is finer than a block says how often one is kept */
 	if (pace.amount > 0 && pace.amount < (kept->count_only ? 0.95 : WHOLE_PART) * whole) {
@@ -178,7 +184,7 @@ struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const s
 	}
 	pace.blocks = once > 1 && kept->blocks == kept->births && !kept->count_only && told != 1 ? once : 0;
 	pace.steps = told;
-	pace.whole = fabs(told - round(told)) <= NEAR * told;
+	pace.whole = is_near_whole(told);
 	pace.ns = kept->per_second > 0 ? pace.amount / kept->per_second * 1e9 : span / ((double)kept->births / once - 1);
 	return pace;
 }
