@@ -18,6 +18,7 @@ enum {
 	STEPS,
 	WEIGHTS,
 	LARGEST,
+	AGAINST,
 	UNTIL,
 	SWITCHES,
 	REPORT = SWITCHES,
@@ -48,6 +49,7 @@ static const struct option own[] = {
 	{"steps", required_argument, NULL, STEPS},
 	{"weights", required_argument, NULL, WEIGHTS},
 	{"largest", required_argument, NULL, LARGEST},
+	{"against", required_argument, NULL, AGAINST},
 	{"until", required_argument, NULL, UNTIL},
 	{"help", no_argument, NULL, HELP},
 	{"version", no_argument, NULL, VERSION},
@@ -96,6 +98,8 @@ static const char *const others[][2] = {
 	{"      --largest NAME=LOW..HIGH", "with --dry=CARD[,CARD...]: run the command with values for {NAME} in its words, and "
 					   "say the largest that fits each card; a "
 					   "second one makes a table"},
+	{"      --against PYTHON", "with --dry=CARD: run the command with another environment's bin/python too, and say which line "
+				   "asks for more, and the packages that differ"},
 	{"      --force", "with --dry: although this machine has a GPU"},
 	{"      --allow-writes DIR", "with --dry: the job may write there too; may be repeated"},
 	{"      --keep-writes", "with --dry: keep what the job wrote into its layer"},
@@ -396,6 +400,9 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 			} else {
 				run->largest[run->largest_count++] = optarg;
 			}
+			continue;
+		case AGAINST: /* the same */
+			run->against = *optarg ? optarg : NULL;
 			continue;
 		case ALLOW_WRITES:
 			if (run->writes_count < SL_COUNT(run->writes))

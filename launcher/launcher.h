@@ -25,6 +25,7 @@ struct sl_launch {
 	const char *dry;		       /* --dry: the card; NULL: record what runs on a real device */
 	const char *largest[SL_LARGEST_NAMES]; /* --largest: NAME=LOW..HIGH */
 	unsigned largest_count;
+	const char *against;   /* --against: another environment's Python; NULL: not asked */
 	const char *watch[32]; /* --watch: alert rules */
 	unsigned watch_count;
 	struct sl_options options; /* as the command's processes will read them from the environment */
@@ -83,7 +84,7 @@ void sl_dry_answered(const struct sl_launch *run, bool yes);
 
 /* --- launcher/tries.c --- */
 
-/* Becomes the search for the largest value. Returns the exit status where that failed, and said why. */
+/* Becomes the search for the largest value, or the comparison with another environment. Returns the exit status where that failed, and said why. */
 int sl_tries_start(const struct sl_launch *run, char **argv);
 
 /* --- launcher/protect.c --- */

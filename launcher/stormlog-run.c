@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 	}
 	if (!make_absolute(&run) || !find_agent(&run))
 		return SL_LAUNCH_FAILED;
-	if (run.largest_count)
+	if (run.largest_count || run.against)
 		return prepare_folder(&run, folder, sizeof(folder)) ? SL_LAUNCH_FAILED : sl_tries_start(&run, argv);
 	if (run.dry && !sl_dry_begin(&run))
 		return SL_LAUNCH_FAILED;

@@ -168,13 +168,11 @@ static char **make_argv(const struct search *s, unsigned card, long value, const
 
 	for (char **word = s->words; word < s->command - 1; word++)
 		*SL_PUSH(&argv) = sl_memory_copy(*word);
-	*SL_PUSH(&argv) = sl_memory_copy("--largest=");
 	*SL_PUSH(&argv) = sl_memory_print("--dry=%s", s->card[card].id);
 	for (unsigned i = 0; i < s->ranges; i++) {
 		*SL_PUSH(&argv) = sl_memory_copy("--meta");
 		*SL_PUSH(&argv) = sl_memory_print("%s=%ld", s->range[i].name, i ? s->other : value);
 	}
-	*SL_PUSH(&argv) = sl_memory_copy("--quiet");
 	*SL_PUSH(&argv) = sl_memory_copy("--output");
 	*SL_PUSH(&argv) = sl_memory_copy(folder);
 	*SL_PUSH(&argv) = sl_memory_copy("--");

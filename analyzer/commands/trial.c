@@ -17,6 +17,8 @@
 
 #define LOOK 20 /* tenths of a second between two looks at the log */
 
+static uint64_t started_unix_ns; /* the last run */
+
 /* In a child, which may not start programs: true where the log tells that a server began to serve. */
 static bool serves(const char *log)
 {
@@ -57,9 +59,13 @@ static int wait_for(pid_t child, const char *log, bool *served)
 
 int sl_trial_start(char *const *argv, const char *log, bool *served)
 {
-	pid_t child = fork();
+	struct timespec now;
+	pid_t child;
 
+	clock_gettime(CLOCK_REALTIME, &now);
+	started_unix_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	*served = false;
+	child = fork();
 	if (!child) {
 		int in = open("/dev/null", O_RDONLY), out = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
 
@@ -171,6 +177,12 @@ static const char *rests_on(const struct sl_answer *answer)
 						   : "";
 }
 
+/* False: the folder has an earlier run, as this one recorded nothing. */
+static bool is_this_run(const struct sl_report *report)
+{
+	return report->process_count && report->processes[0].trace->header.started_ns >= started_unix_ns;
+}
+
 static void take_report(struct sl_trial *t, struct sl_report *report, const struct sl_largest_device *cards, unsigned count)
 {
 	const struct sl_process *process = sl_devices_fullest_process(report);
@@ -209,7 +221,7 @@ static void look(struct sl_trial *t, const struct sl_largest_device *cards, unsi
 	struct sl_report report = {0};
 
 	sl_begin(&(struct sl_verb_files){.inputs = paths});
-	if (!access(t->traces, F_OK) && sl_pipeline_run(&report, paths, 1, &options) == SL_PIPELINE_FINE && report.process_count) {
+	if (!access(t->traces, F_OK) && sl_pipeline_run(&report, paths, 1, &options) == SL_PIPELINE_FINE && is_this_run(&report)) {
 		report.source = sl_source_new();
 		take_report(t, &report, cards, count);
 	}

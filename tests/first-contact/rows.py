@@ -76,6 +76,18 @@ def not_installed(at):
     at.sh("pip uninstall -q -y stormlog-native stormlog-native-dry")
 
 
+def upgraded(at):
+    """Two environments with releases of a package, a line of which holds more."""
+    for name, version, mib in ("last-week", "4.37.2", 23400), ("now", "4.46.3", 23500):
+        subprocess.run([at.python, "-m", "venv", "--without-pip", at.folder / name], check=True)
+        site, = (at.folder / name).glob("lib/python*/site-packages")
+        for package in "transformers", "tokenizers":
+            (site / f"{package}-{version}.dist-info").mkdir()
+            (site / f"{package}-{version}.dist-info/METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+        (site / "transformers.py").write_text((HERE / "programs/loss.py").read_text().replace("MIB", str(mib)))
+    (at.folder / "train.py").write_text("import transformers\ntransformers.forward()\n")
+
+
 def forget(at):
     shutil.rmtree(at.folder / "traces", ignore_errors=True)
 
@@ -107,6 +119,8 @@ ROWS = [
     Row("server-start.md", "stormlog-analyze traces/"),
     Row("largest-batch.md", "stormlog-run --dry=t4,4090,a100", (program("batch.py"),)),
     Row("largest-batch.md", "FITS   batch", (forget,), run=("stormlog-run -q --dry=t4 --largest batch=8..24 -- python train.py --batch {batch}",)),
+    Row("fitted-before.md", "stormlog-run --dry=4090 --against", (upgraded,), {"-- python": "-- now/bin/python"}),
+    Row("fitted-before.md", "MAY FIT", run=("stormlog-run -q --dry=4090 --against last-week/bin/python -- now/bin/python train.py",)),
     Row("server-start.md", "DOES NOT START", (engine, forget), run=("stormlog-run -q --dry=4090 -o traces -- python serve.py 131072 eager || [ $? = 1 ]", "stormlog-analyze traces")),
     Row("server-start.md", "FITS   vLLM", (engine, forget), run=("stormlog-run -q --dry=4090 -o traces -- vllm serve", "stormlog-analyze traces")),
     Row("server-card.md", "stormlog-run --python-pools -- vllm serve MODEL", (program("cuda.py", "serve.py"), stand_in("vllm", "exec python serve.py\n"))),

@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 TABLE, RUN, PAGE, LIBRARY, ANALYZE, VERBS = sys.argv[1:7]
-OWN = {"report", "until", "gate", "push", "watch", "check", "dry", "force", "allow-writes", "keep-writes", "largest", "no-values", "init", "steps", "weights", "json", "help", "version"}
+OWN = {"report", "until", "gate", "push", "watch", "check", "dry", "force", "allow-writes", "keep-writes", "largest", "against", "no-values", "init", "steps", "weights", "json", "help", "version"}
 
 
 def read(path):
