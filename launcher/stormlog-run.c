@@ -166,6 +166,7 @@ static int analyze(const struct sl_launch *run, char *verb, char **folders)
 }
 
 #define NOTHING_READABLE 3 /* stormlog-analyze's own status */
+#define REFUSED		 124 /* a process that cannot be dry, which said why (dry/refuse.c) */
 
 /* True: the command may never have started.  Its own status may be the same. */
 static bool is_maybe_ours(int status)
@@ -190,7 +191,7 @@ static int say_recorded(struct sl_launch *run, int status)
 		sl_dry_answered(run, count && !status && !sl_until_missed(run));
 	if (!count && is_maybe_ours(status))
 		return 0;
-	if (!run->options.quiet && !count && !run->warned)
+	if (!run->options.quiet && !count && !run->warned && !(run->dry && WIFEXITED(status) && WEXITSTATUS(status) == REFUSED))
 		say_why_nothing(run);
 	else if (!run->options.quiet && count && run->report)
 		fprintf(stderr, "stormlog: %u process%s recorded.\n", count, count == 1 ? "" : "es");

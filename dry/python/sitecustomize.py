@@ -114,8 +114,8 @@ def with_jax(plugin):
         wanted = sys.modules["jax"].config.jax_platforms
         if wanted and "cuda" not in wanted and "gpu" not in wanted:
             return real()
-        print("stormlog: DRY RUN ended: JAX (%s) carries NVIDIA's CUDA runtime inside itself, which accepts no device but a real one.\n"
-              "stormlog: run the job without it, or record it on a GPU." % plugin.__name__, file=sys.stderr, flush=True)
+        print("stormlog: DRY RUN ended: JAX (%s) carries NVIDIA's CUDA runtime inside itself, which accepts only a real device: "
+              "run the job with JAX_PLATFORMS=cpu if JAX only helps it, or record it on a GPU" % plugin.__name__, file=sys.stderr, flush=True)
         os._exit(124)
 
     plugin.initialize = initialize

@@ -185,7 +185,7 @@ def begin(torch):
 
     store = stores(dist.Store)
     ours = [*zip((init, *collectives), (init_process_group, all_gather_object, gather_object, broadcast_object_list, scatter_object_list)),
-            (c.TCPStore, store), (c.FileStore, store)]
+            (c.TCPStore, store), (c.FileStore, store), (dist.monitored_barrier, lambda *args, **kwargs: None)]
     if hasattr(c, "ProcessGroupGloo") and hasattr(c, "FakeProcessGroup"):
         ours.append((c.ProcessGroupGloo, gloo(c.FakeProcessGroup)))
     for name, module in list(sys.modules.items()):

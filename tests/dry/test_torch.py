@@ -42,7 +42,9 @@ shard = torch.cuda.memory_allocated()
 model(torch.randn(8, 1024, device="cuda")).sum().backward()
 ranks = [None] * 8
 dist.all_gather_object(ranks, dist.get_rank())
-dist.barrier(group=dist.new_group(backend="gloo"))
+host = dist.new_group(backend="gloo")
+dist.barrier(group=host)
+dist.monitored_barrier(group=host)
 print(dist.get_rank(), dist.get_world_size(), torch.cuda.current_device(), torch.cuda.device_count(), shard, "".join(map(str, ranks)))
 """
 WEIGHTS = 2 * (1024 * 1024 + 1024) * 4
