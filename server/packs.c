@@ -340,7 +340,16 @@ struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *
 	return (struct sl_http_outcome){0};
 }
 
-/* Checks that the bytes have the hash in the file's name and are a pack. */
+/* A log is kept as it was sent. */
+static bool is_log(const struct sl_incoming *in)
+{
+	char head[4096];
+	ssize_t size = pread(in->fd, head, sizeof(head), 0);
+
+	return size > 0 && sl_log_kind_of(head, (size_t)size) == SL_LOG_IS_TEXT;
+}
+
+/* Checks that the bytes have the hash in the file's name and are a pack or a log. */
 static struct sl_http_outcome verify(struct sl_incoming *in)
 {
 	char hex[SL_PACKS_NAME + 1], magic[sizeof(SL_PACK_MAGIC)];
@@ -350,9 +359,10 @@ static struct sl_http_outcome verify(struct sl_incoming *in)
 	sl_hash_sha256_end(&in->hash, SL_PACKS_NAME, hex);
 	if (strcmp(hex, in->name))
 		return (struct sl_http_outcome){422, "the SHA-256 of the upload is not its name: it was not stored"};
-	if (in->size <= sizeof(magic) || pread(in->fd, magic, sizeof(magic), 0) != sizeof(magic) ||
-	    memcmp(magic, SL_PACK_MAGIC, sizeof(magic)))
-		return (struct sl_http_outcome){422, "this is no pack (stormlog-analyze pack makes one)"};
+	if ((in->size <= sizeof(magic) || pread(in->fd, magic, sizeof(magic), 0) != sizeof(magic) ||
+	     memcmp(magic, SL_PACK_MAGIC, sizeof(magic))) &&
+	    !is_log(in))
+		return (struct sl_http_outcome){422, "this is no pack and no log (stormlog-analyze pack makes one)"};
 	return (struct sl_http_outcome){0};
 }
 

@@ -125,7 +125,7 @@ void sl_card_take(struct sl_card *card, struct sl_report *report, const char *so
 /* A log, read and judged; NULL: the file is none, or cannot be opened.  *st: what it was then.  The caller calls sl_log_free. */
 struct stat;
 struct sl_log *sl_card_read_log(const char *path, struct stat *st);
-/* The card of a log; source: its path, which is its identity too.  ended_ns: when it was last written. */
+/* The card of a log; source: its path, which is its identity too, or NULL.  ended_ns: when it was last written. */
 void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char *source, int64_t ended_ns);
 
 /* The measures that a card has, for comparing runs without reading them.  The caller calls sl_measures_free. */

@@ -34,12 +34,13 @@ void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char
 	bool fails = log->verdict >= SL_LOG_VERDICT_host_memory;
 	char text[300];
 
-	snprintf(text, sizeof(text), "log-%016" PRIx64, sl_fnv_text(source));
-	card->identity = sl_card_keep(card, text);
+	if (source)
+		snprintf(text, sizeof(text), "log-%016" PRIx64, sl_fnv_text(source));
+	card->identity = source ? sl_card_keep(card, text) : NULL;
 	card->run_id = card->identity;
 	card->source = sl_card_keep(card, source);
 	card->tag = sl_card_keep(card, sl_paths_name(source));
-	card->command = sl_card_keep(card, log->command ?: sl_paths_name(source));
+	card->command = sl_card_keep(card, log->command ?: sl_paths_name(source) ?: "log");
 	card->status = log->verdict == SL_LOG_VERDICT_host_memory ? "killed" : fails ? "failed" : "unknown";
 	card->finding = log->verdict ? sl_log_verdict_name(log->verdict) : NULL;
 	card->severity = log->verdict ? fails ? "critical" : "info" : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-analyze push PATH... --to URL: sends runs to a stormlog-server.  Paths that are not packs are packed first.  Another
- * program, which reads no trace, then does the sending.
+ * stormlog-analyze push PATH... --to URL: sends runs to a stormlog-server.  Logs are sent as they are; other paths that are no
+ * packs are packed first.  Another program, which reads no trace, then does the sending.
  */
 #include <signal.h>
 #include <sys/prctl.h>
@@ -145,7 +145,7 @@ static int take_paths(struct settings *s, char **paths)
 	bool any = false;
 
 	for (unsigned i = 0; paths[i]; i++) {
-		if (is_pack(paths[i])) {
+		if (is_pack(paths[i]) || sl_logs_are((char *const[]){paths[i], NULL})) {
 			*SL_PUSH(&s->packs) = strdup(paths[i]);
 			continue;
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-index OUT PACK makes what the server keeps of a pack: OUT/page, report.json and card.json.  The pack may come from a
+ * stormlog-index OUT PACK makes what the server keeps of a pack or log: OUT/page, report.json and card.json.  It may come from a
  * stranger.  stormlog-index OUT PACK FROM TO makes OUT/page with only the lines over time from FROM to TO (ns since the run
  * began), in finer bins.  stormlog-index OUT BEFORE AFTER NAME NAME makes OUT/page of a comparison.  The server runs it in a
  * folder that it removes afterwards, so a failure here does no harm elsewhere.
@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "analyzer/answer/log.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/library.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/sandbox.h"
 #include "analyzer/catalogue/catalogue.h"
 #include "analyzer/outputs/output.h"
@@ -32,6 +34,16 @@ static FILE *make(const char *folder, const char *name)
 	return out;
 }
 
+static bool is_log(const char *path)
+{
+	FILE *file = sl_paths_open_file(path);
+	bool log = file && sl_log_kind_of_file(file) == SL_LOG_IS_TEXT;
+
+	if (file)
+		fclose(file);
+	return log;
+}
+
 /* Packs are unpacked before the cage closes; this uses zstd and file names but parses no trace. */
 static void enter(const char *folder, char *const *packs)
 {
@@ -43,7 +55,7 @@ static void enter(const char *folder, char *const *packs)
 	sl_sandbox((const char *const *)packs, writes, 0);
 	sl_archive_go_on();
 	for (; *packs; packs++)
-		if (!sl_archive_open(*packs)) {
+		if (!is_log(*packs) && !sl_archive_open(*packs)) {
 			if (sl_archive_unsaved()) /* EFBIG is the cage's limit, which will be there the next time too */
 				exit(sl_archive_unsaved() == EFBIG ? SL_CHILD_FAILED : SL_CHILD_FULL);
 			fputs("this is no pack that can be unpacked\n", stderr);
@@ -65,13 +77,16 @@ static bool finish(FILE *out, bool fine)
 	return !fclose(out) && fine;
 }
 
-static bool write_card(struct sl_report *report, FILE *out)
+static bool write_card(struct sl_report *report, const struct sl_log *log, FILE *out)
 {
 	struct sl_json *json = sl_json_new(out, SL_JSON_COMPACT);
 	struct sl_card card;
 
 	sl_card_init(&card);
-	sl_card_take(&card, report, NULL);
+	if (log)
+		sl_card_take_log(&card, log, NULL, -1);
+	else
+		sl_card_take(&card, report, NULL);
 	card.identity = "pack"; /* the server replaces it */
 	sl_card_write(json, NULL, &card, true);
 	sl_card_free(&card);
@@ -84,16 +99,22 @@ static int index_pack(const char *folder, char *pack)
 	char *packs[] = {pack, NULL};
 	struct sl_report report = {0};
 	struct sl_pipeline_options options = {.threads = 1};
+	struct sl_log *log;
+	struct stat st;
 	bool fine;
 
 	enter(folder, packs);
-	if (sl_pipeline_run(&report, packs, 1, &options) != SL_PIPELINE_FINE) {
+	log = sl_card_read_log(pack, &st);
+	if (log) {
+		report.answers = sl_answer_log(log, "log"); /* a report without processes: its page is the answer */
+		report.symbols = sl_symbols_new();
+	} else if (sl_pipeline_run(&report, packs, 1, &options) != SL_PIPELINE_FINE) {
 		fputs("no trace of this pack can be read\n", stderr);
 		return SL_CHILD_UNREADABLE;
 	}
 	fine = finish(page, sl_html_data(&report, page));
 	fine = finish(json, sl_json_report(&report, json)) && fine;
-	fine = finish(out, write_card(&report, out)) && fine;
+	fine = finish(out, write_card(&report, log, out)) && fine;
 	return fine ? SL_CHILD_FINE : SL_CHILD_FAILED;
 }
 

@@ -108,6 +108,20 @@ class Push(unittest.TestCase):
         self.assertEqual(done.returncode, 0, "a pack, and a second time")
         self.assertEqual(self.stored(), {name})
 
+    def test_a_log_arrives_as_it_is_and_is_answered(self):
+        log = os.path.join(self.folder, "job.log")
+        with open(log, "w") as file:
+            file.write('  File "/home/u/train.py", line 61, in main\n    y = model(x)\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.25 GiB. GPU 0 has a '
+                       "total capacity of 23.64 GiB of which 1.41 GiB is free.\n")
+        done = self.push(log, "--to", self.server.url)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        with open(log, "rb") as file:
+            self.assertEqual(self.stored(), {hashlib.sha256(file.read()).hexdigest()})
+        status, _, found = self.server.ask("GET", "/api/v1/runs?q=place:train.py:61", token=self.server.reads)
+        self.assertEqual((status, [run["run"]["finding"] for run in json.loads(found)["runs"]]), (200, ["out_of_memory"]))
+        status, _, report = self.server.ask("GET", "/api/v1/runs/1/report", token=self.server.reads)
+        self.assertEqual((status, json.loads(report)["answer"]["verdicts"][0]["headline"]), (200, "train.py:61 asks 2.25 GiB, 1.41 GiB are free"))
+
     def test_a_part_of_a_run_is_sent_and_said(self):
         part, whole, none = self.traces("part"), self.traces("whole"), os.path.join(self.folder, "none")
         with open(os.path.join(part, "stranger.stormlog"), "wb") as file:
