@@ -106,6 +106,9 @@ bool sl_make_server(struct sl_make *make)
 		say_cache(answer, &server);
 	if (server.sized && !sure)
 		say_fix(answer, &server);
+	if (server.workers > 1)
+		sl_answer_say(answer, SL_LABEL_NOTE, "each of %llu cards has this memory, of which NCCL may take up to 2 GiB more",
+			      (unsigned long long)server.workers);
 	if (server.error)
 		sl_answer_say(answer, SL_LABEL_NOTE, "it says: %s", server.error);
 	if (until)

@@ -370,6 +370,13 @@ bool sl_dry_ran(const struct sl_report *report, char *out, size_t size)
 	return true;
 }
 
+/* Workers are ended by the process that started them, which may have used no device: vLLM kills its engine. */
+static bool is_worker(const struct sl_process *process)
+{
+	return process->parent ||
+	       (sl_trace_ended(process->trace) == SL_ENDED_KILLED && sl_defs_said(process->model->defs, "dry.server.up"));
+}
+
 const char *sl_dry_unfinished(const struct sl_report *report)
 {
 	static const char *const ends[SL_ENDED_COUNT] = {
@@ -384,7 +391,7 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
 
-		if (process->parent) /* workers are ended by the process that started them */
+		if (is_worker(process))
 			continue;
 		if (sl_dry_end(process) && !asked_steps(&process->trace->header)) {
 			snprintf(ended, sizeof(ended),

@@ -44,6 +44,7 @@ bool sl_server_of(const struct sl_report *report, struct sl_serving *server)
 		TAKE(needs),
 		TAKE(longest_low),
 		TAKE(longest),
+		TAKE(workers),
 #undef TAKE
 	};
 	server->sized = server->needs && server->total && server->context;

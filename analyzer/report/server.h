@@ -15,6 +15,7 @@ struct sl_serving {
 	uint64_t cache_low, cache;     /* what is left for the cache: at least, since a card takes more, and at most */
 	uint64_t context, needs;       /* the longest context asked for, and the cache of one such sequence */
 	uint64_t longest_low, longest; /* context that one sequence has cache for */
+	uint64_t workers;	       /* cards that share it; the figures are those of one */
 };
 
 /* For who asks of another capacity. */

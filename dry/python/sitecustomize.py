@@ -161,7 +161,9 @@ if DRY:
     import stormlog_dry_server
 
     for name, then in (("flashinfer.jit.core", stormlog_dry_server.with_flashinfer), ("vllm.v1.worker.gpu_worker", stormlog_dry_server.with_worker),
-                       ("vllm.v1.engine.core", stormlog_dry_server.with_engine)):
+                       ("vllm.v1.engine.core", stormlog_dry_server.with_engine), ("vllm.engine.arg_utils", stormlog_dry_server.with_arguments),
+                       ("vllm.config.parallel", stormlog_dry_server.with_parallel),
+                       ("vllm.distributed.device_communicators.shm_broadcast", stormlog_dry_server.with_queue)):
         sys.meta_path.insert(0, WaitsFor(name, then))
     for plugin in "jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13":
         sys.meta_path.insert(0, WaitsFor(plugin, with_jax))

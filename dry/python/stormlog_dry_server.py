@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What vLLM's engine finds at its start: its budget, what the profile run leaves for the cache, and how long a context that holds.
-The notes are metadata of the trace (analyzer/report/server.c)."""
+The notes are metadata of the trace (analyzer/report/server.c).  Of tensor-parallel workers one runs."""
+import os
+import sys
 
 CODE = 200 << 20    # bytes that a card may load beside its context in the profile run: the widest span of dry/cards.def
-GRAPHS = 200 << 20  # bytes that captured graphs may take in the driver: with CODE, above the largest difference to a public ledger
+GRAPHS = 300 << 20  # bytes that captured graphs may take in the driver: public logs have 130 to 270 MiB more than a dry run
+WORKERS = 2 << 30   # bytes that NCCL and all-reduces of more than one worker may take: public logs of 2 and 4 H100 have 1.8 GiB more than of one
 
 
 class Nothing:
@@ -16,6 +19,51 @@ class Nothing:
 def with_flashinfer(module):
     """FlashInfer compiles with nvcc at first use. The buffers are made in Python before."""
     module.JitSpec.build_and_load = lambda self, *args, **kwargs: Nothing()
+
+
+def tell_user(text):
+    print("stormlog: DRY RUN: " + text, file=sys.stderr, flush=True)
+
+
+def with_arguments(module):
+    """A folder with a configuration alone is enough, by two options of vLLM's."""
+    real = module.EngineArgs.create_model_config
+
+    def create(self, *args, **kwargs):
+        files = os.listdir(self.model) if os.path.isdir(self.model) else ["token", "model.safetensors"]
+        lacks = [("weights", "--load-format dummy")] if self.load_format == "auto" and not any(name.endswith((".safetensors", ".bin", ".pt")) for name in files) else []
+        if not (self.skip_tokenizer_init or self.tokenizer or any("token" in name for name in files)):
+            lacks.append(("tokenizer", "--skip-tokenizer-init"))
+        if lacks:
+            tell_user("%s has no %s: add %s" % (self.model, " and no ".join(what for what, _ in lacks), " ".join(option for _, option in lacks)))
+        return real(self, *args, **kwargs)
+
+    module.EngineArgs.create_model_config = create
+
+
+def with_parallel(module):
+    """Workers of one server are alike, so the first runs alone, as a rank whose others are absent (stormlog_dry_ranks.py)."""
+    real = module.ParallelConfig.__post_init__
+
+    def begun(self):
+        workers = self.tensor_parallel_size
+        if self.pipeline_parallel_size * self.data_parallel_size > 1:
+            tell_user("ended: stages and replicas of a server are not sized: take --tensor-parallel-size alone")
+            os._exit(124)
+        if workers > 1:
+            tell_user("of %d workers the first runs, and the others are taken to be like it" % workers)
+            self.distributed_executor_backend = "external_launcher"
+            os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE=str(workers), LOCAL_WORLD_SIZE=str(workers), STORMLOG_DRY_DEVICES=str(workers))
+            os.environ.setdefault("MASTER_ADDR", "localhost")
+            os.environ.setdefault("MASTER_PORT", "29500")
+        real(self)
+
+    module.ParallelConfig.__post_init__ = begun
+
+
+def with_queue(module):
+    """No reader of an absent worker is waited for."""
+    module.MessageQueue.wait_until_ready = lambda self: None
 
 
 def say(**facts):
@@ -43,7 +91,8 @@ def with_worker(module):
 def note_cache(config, specs, available):
     """For one sequence of the longest context, and the longest one that there is memory for: at least, and at most."""
     model, asked = config.model_config, config.model_config.max_model_len
-    margin = CODE + (0 if model.enforce_eager else GRAPHS)
+    workers = config.parallel_config.tensor_parallel_size
+    margin = CODE + (0 if model.enforce_eager else GRAPHS) + (WORKERS if workers > 1 else 0)
 
     def needs(tokens):
         model.max_model_len = tokens
@@ -61,7 +110,7 @@ def note_cache(config, specs, available):
 
     room = min(available)
     least = max(room - margin, 0)
-    say(cache=room, cache_low=least, context=asked, needs=needs(asked), longest=longest(room), longest_low=longest(least),
+    say(workers=workers, cache=room, cache_low=least, context=asked, needs=needs(asked), longest=longest(room), longest_low=longest(least),
         sequences=config.scheduler_config.max_num_seqs, utilization=config.cache_config.gpu_memory_utilization)
 
 

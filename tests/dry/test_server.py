@@ -88,7 +88,7 @@ ENGINE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "engine")
 
 
 class Engine(unittest.TestCase):
-    """engine/ has vLLM's names. Of 23.5 GiB, 0.9 less weights and activations leave 6.67 GiB, of which a card may take 400 MiB more: 51 400 to 54 600 tokens."""
+    """engine/ has vLLM's names. Of 23.5 GiB, 0.9 less weights and activations leave 6.67 GiB, of which a card may take 500 MiB more: 50 600 to 54 600 tokens."""
 
     def serve(self, *arguments, card="4090"):
         folder = tempfile.TemporaryDirectory()
@@ -104,8 +104,8 @@ class Engine(unittest.TestCase):
         run = self.serve("32768")
         self.assertEqual(run.status, 0, run.err)
         said = " ".join(run.screen.split())
-        self.assertIn("FITS vLLM 9.9 starts on the RTX 4090 with 6.28 to 6.67 GiB of cache", said)
-        self.assertIn("fits 51 420 to 54 620 tokens of cache: 1.6 to 1.7 sequences of 32 768 tokens", said)
+        self.assertIn("FITS vLLM 9.9 starts on the RTX 4090 with 6.18 to 6.67 GiB of cache", said)
+        self.assertIn("fits 50 620 to 54 620 tokens of cache: 1.5 to 1.7 sequences of 32 768 tokens", said)
         self.assertRegex(said, r"6\.7 KV cache")
         self.assertEqual(self.check("--dry")[0], 0)
         self.assertIn("run it dry on that card", self.check("--fits", "80G")[1])
@@ -113,12 +113,21 @@ class Engine(unittest.TestCase):
     def test_without_graphs_the_span_is_narrower(self):
         self.assertIn("6.47 to 6.67 GiB of cache", self.serve("32768", "eager").screen)
 
+    def test_workers_of_one_server_have_less_by_what_they_tell_each_other(self):
+        said = " ".join(self.serve("32768", "eager", "two").screen.split())
+        self.assertIn("4.47 to 6.67 GiB of cache", said)
+        self.assertIn("each of 2 cards has this memory", said)
+
+    def test_an_engine_that_was_up_and_is_killed_by_its_own_program_is_whole(self):
+        self.assertIn("FITS   vLLM", self.serve("32768", "worker").screen)
+        self.assertEqual(self.check("--dry")[0], 0)
+
     def test_one_that_does_not_start_names_the_options_that_would(self):
         run = self.serve("131072")
         self.assertEqual(run.status, 1)
         said = " ".join(run.screen.split())
         self.assertIn("DOES NOT START a sequence of 131 072 tokens needs 16 GiB of cache, 6.67 GiB are left", said)
-        self.assertIn("fix --max-model-len 51420, or a card with more memory", said)
+        self.assertIn("fix --max-model-len 50620, or a card with more memory", said)
         self.assertIn("up to --max-model-len 54620 may start", said)
         self.assertNotRegex(said, "(?i)may fit")
         for options in ("--dry",), ("--fits", "80G"):
@@ -126,10 +135,35 @@ class Engine(unittest.TestCase):
             self.assertEqual((status, "vLLM 9.9 does not start on RTX 4090: a sequence of 131 072 tokens needs 16.0 GiB" in said, "may fit" in said), (1, True, False), said)
 
     def test_the_options_that_it_names_do_start(self):
-        self.assertIn("FITS   vLLM", self.serve("51420").screen)
+        self.assertIn("FITS   vLLM", self.serve("50620").screen)
         between = self.serve("54000").screen
         self.assertIn("MAY FIT   vLLM", between)
         self.assertIn("or --gpu-memory-utilization 0.92", between)
+
+    def ask(self, code):
+        return Dry("/usr/bin/python3", "-c", "import sys; sys.path.insert(0, %r)\n" % ENGINE + code, analyze=False)
+
+    def test_a_folder_that_has_a_configuration_alone_is_told_which_options_to_add(self):
+        code = "from vllm.engine.arg_utils import EngineArgs; EngineArgs(%r, %s).create_model_config()"
+        with tempfile.TemporaryDirectory() as folder:
+            on(os.path.join(folder, "config.json"), "{}")
+            self.assertIn("no weights and no tokenizer: add --load-format dummy --skip-tokenizer-init\n", self.ask(code % (folder, "")).err)
+            self.assertNotIn("add", self.ask(code % (folder, "'dummy', skip_tokenizer_init=True")).err)
+            on(os.path.join(folder, "tokenizer.json"), "{}")
+            self.assertIn("no weights: add --load-format dummy\n", self.ask(code % (folder, "")).err)
+            on(os.path.join(folder, "model.safetensors"), "")
+            self.assertNotIn("add", self.ask(code % (folder, "")).err)
+        self.assertNotIn("add", self.ask(code % ("Qwen/Qwen3-8B", "")).err)
+
+    def test_of_tensor_parallel_workers_the_first_runs(self):
+        code = "from vllm.config.parallel import ParallelConfig; ParallelConfig(%s)"
+        run = self.ask(code % "2")
+        self.assertEqual((run.status, run.out), (0, "0 0 2\n"), run.err)
+        self.assertIn("of 2 workers the first runs", run.err)
+        self.assertEqual(self.ask(code % "1").out, "None None None\n")
+        run = self.ask(code % "2, 2")
+        self.assertEqual(run.status, 124)
+        self.assertIn("take --tensor-parallel-size alone", run.err)
 
 
 if __name__ == "__main__":

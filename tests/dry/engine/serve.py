@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Usage: serve.py LONGEST_CONTEXT [eager]"""
+"""Usage: serve.py LONGEST_CONTEXT [eager] [worker] [two]"""
+import os
+import signal
 import sys
 from types import SimpleNamespace as Of
 
 from flashinfer.jit.core import JitSpec
 from vllm.v1.engine.core import EngineCore
 
+if "worker" in sys.argv and os.fork():
+    os.wait()
+    sys.exit()
 JitSpec().build_and_load().run(1)
-EngineCore(Of(model_config=Of(max_model_len=int(sys.argv[1]), enforce_eager=len(sys.argv) > 2),
-              cache_config=Of(gpu_memory_utilization=0.9), scheduler_config=Of(max_num_seqs=256)))
+EngineCore(Of(model_config=Of(max_model_len=int(sys.argv[1]), enforce_eager="eager" in sys.argv),
+              cache_config=Of(gpu_memory_utilization=0.9), scheduler_config=Of(max_num_seqs=256),
+              parallel_config=Of(tensor_parallel_size=2 if "two" in sys.argv else 1)))
+if "worker" in sys.argv:
+    os.kill(os.getpid(), signal.SIGKILL)
