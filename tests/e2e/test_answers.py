@@ -2225,6 +2225,19 @@ class Hidden(Answers):
         self.assertEqual({name: shown[1].get(name) for name in ("peak", "figure", "context")}, {name: shown[0][name] for name in ("peak", "figure", "context")})
         self.assertLessEqual(shown[1].get("code", 0), shown[0]["code"])  # what was freed meanwhile may hide some of it
 
+    def test_code_beside_neighbours_is_one_figure(self):
+        """What neighbours take between two readings is no code: 3.2 GiB were told of 30 modules, truth 120 MiB, and a third in another place."""
+        with script("alloc=10", "samples=3", *["module", "function"] * 30, "samples=3", SIM_NEIGHBOURS=3, CUDA_MODULE_LOADING="EAGER", SIM_MODULE_BYTES="4M",
+                    SIM_VRAM="16G") as run:
+            report = run.report()
+        (device,) = report["run"]["devices"]
+        (place,) = (one["bytes"] for one in report["findings"] if one["id"] == "hidden.place")
+        (code,) = (name["bytes"] for name in device["hidden"] if name["what"] == "code")
+        modules = [verdict["bytes"] for verdict in report["answer"]["verdicts"] if verdict["word"] == "LEAK"]
+        for said in (place, code, *modules):
+            self.assertAlmostEqual(said, 120 * MIB, delta=6 * MIB)
+        self.assertEqual(len(modules), 1)
+
     def test_the_report_names_the_figure_it_used(self):
         """A container that lists no process, one that lists strange numbers, and HIP without the kernel's list of processes."""
         steps = ["alloc=100", "samples=4"]

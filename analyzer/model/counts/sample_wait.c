@@ -107,6 +107,28 @@ static void lower_cost(struct sl_model *model, struct sl_device_state *device, s
 }
 
 /*
+ * Functions of a module that came since the same sample cost nothing beside it: what the two calls show differs by what others did
+ * meanwhile, and the module holds its code whichever of them loaded it.
+ */
+static void join_code(struct sl_model *model, struct sl_device_state *device)
+{
+	bool modules = false;
+
+	for (size_t i = 0; i < device->fresh.count; i++)
+		modules |= object_of(model, &device->fresh.item[i], SL_HIDDEN_CODE) != NULL;
+	for (size_t i = 0; modules && i < device->fresh.count; i++) {
+		struct sl_fresh_cost *cost = &device->fresh.item[i];
+		const struct sl_live *module =
+			cost->module && !object_of(model, cost, SL_HIDDEN_CODE)
+				? sl_table_find(&model->objects[SL_OBJECT_MODULE - SL_OBJECT_CONTEXT], cost->module)
+				: NULL;
+
+		if (module && module->time_ns > device->fresh_ns)
+			lower_cost(model, device, cost, cost->bytes);
+	}
+}
+
+/*
  * What contexts and code cost is read from the device's free memory, which other processes change meanwhile.  What came since
  * the last exact sample took no more than hidden memory has risen.  A sample during such a call tells nothing.
  */
@@ -118,6 +140,8 @@ static void limit_costs(struct sl_model *model, struct sl_device_state *device, 
 
 	if (device->code_ns >= device->sampled.begin_ns)
 		return;
+	if (device->figure >= SL_FIGURE_LESS_OTHERS && device->shared)
+		join_code(model, device);
 	for (size_t i = 0; i < device->fresh.count; i++)
 		sum += device->fresh.item[i].bytes;
 	if (device->figure >= SL_FIGURE_LESS_OTHERS && device->shared && sum > room)
@@ -133,6 +157,7 @@ static void limit_costs(struct sl_model *model, struct sl_device_state *device, 
 		return;
 	device->fresh.count = 0;
 	device->fresh_from = low;
+	device->fresh_ns = device->sampled.begin_ns;
 	device->shared = device->present.count != 0;
 }
 

@@ -188,6 +188,7 @@ static void add_cost(struct sl_model *model, struct sl_device_state *device, con
 	*SL_PUSH(&device->fresh) = (struct sl_fresh_cost){
 		.key = key,
 		.handle = what == SL_HIDDEN_CONTEXT ? item->event->context : item->event->address,
+		.module = item->hook->verb == SL_VERB_CODE_LOAD ? item->event->object : item->event->address,
 		.bytes = bytes,
 		.part = (uint32_t)at,
 		.track = SL_NO_TRACK,

@@ -216,10 +216,13 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 	if (figure > device->figure)
 		begin_again(device, figure);
 	if (device->figure > SL_FIGURE_DEVICE && figure == device->figure) {
+		uint64_t others = sample->used_bytes > bytes ? sample->used_bytes - bytes : 0;
+
 		if (!device->others_line)
 			device->others_line = sl_timeline_add(&model->timeline, SL_LINE_OTHERS, device->device, 0);
-		sl_timeline_set(&model->timeline, device->others_line, model->now_ns,
-				sample->used_bytes > bytes ? sample->used_bytes - bytes : 0, SL_NO_SITE);
+		else if (others != device->others_line->value) /* in a container NVML lists none of them */
+			device->shared = true;
+		sl_timeline_set(&model->timeline, device->others_line, model->now_ns, others, SL_NO_SITE);
 	}
 	device->sampled.begin_ns = sample->begin_ns;
 	device->sampled.time_ns = sample->time_ns;

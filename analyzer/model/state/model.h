@@ -167,7 +167,8 @@ struct sl_neighbour {
  * before and after a call; where others use the device that sample corrects it.
  */
 struct sl_fresh_cost {
-	uint64_t key, handle; /* key: in costs, 0: none; handle: of the context or module */
+	uint64_t key, handle; /* key: in costs, 0: none; handle: of the context, module or function */
+	uint64_t module;      /* handle of the module that the code is of; 0: not known */
 	uint64_t bytes;
 	uint32_t part, track; /* track SL_NO_TRACK: none */
 	bool peaked;	      /* it is part of the part's peak_bytes */
@@ -216,7 +217,7 @@ struct sl_device_state {
 	uint32_t contexts, contexts_sampled;	/* contexts whose calls measured nothing: now, and at that sample */
 	SL_VECTOR(struct sl_hidden_part) parts; /* context_bytes and module_bytes by name, in order of appearance */
 	SL_VECTOR(struct sl_fresh_cost) fresh;
-	uint64_t fresh_from;			   /* what was hidden when `fresh` was last empty */
+	uint64_t fresh_from, fresh_ns;		   /* what was hidden when `fresh` was last empty, and when */
 	bool shared;				   /* others were on the device since then */
 	uint32_t age;				   /* how often all parts ended together */
 	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, as samples list them */
