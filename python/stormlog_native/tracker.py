@@ -125,6 +125,7 @@ class MemoryTracker:
         self.is_tracking = False
         self._begin: Optional[float] = None
         self._end: Optional[float] = None
+        self._ended: "Optional[tuple[Any, List[TrackingEvent]]]" = None
         self._callbacks: List[Callable[[TrackingEvent], None]] = []
         self._watch: Optional[alerts.Watch] = None
         self._handed: "collections.Counter[str]" = collections.Counter()
@@ -228,6 +229,13 @@ class MemoryTracker:
         return []
 
     def _all_events(self) -> List[TrackingEvent]:
+        """Of a span that has ended they are read once: a longer recording has fewer entries of each label and longer bins."""
+        read = (self._begin, self._end, self.enable_alerts, *self.thresholds.values())
+        if self._end is None or self._ended is None or self._ended[0] != read:
+            self._ended = read, self._read_span()
+        return self._ended[1]
+
+    def _read_span(self) -> List[TrackingEvent]:
         if self._begin is None:
             raise ConfigurationError("nothing was tracked: call start_tracking() first")
         agent.trace_path()

@@ -406,6 +406,20 @@ print(json.dumps([found["memory_change_from_baseline"] / (1 << 20), found["peak_
         self.assertEqual((peak, source, agree, kinds, phases, several), (
             0, "/proc/self/statm at start_tracking", True, [["stormlog.cpu_tracker", -1, "cpu", 0]], ["work"], True))
 
+    def test_events_of_a_span_that_has_ended_stay_the_same_while_the_program_goes_on(self):
+        with program('''
+import time
+tracker = sn.MemoryTracker(); tracker.start_tracking()
+for i in range(60):
+    with sn.range("work"): kept = take(1)
+tracker.stop_tracking()
+total = tracker.get_statistics()["total_events"]; time.sleep(3); tracker.export_events("events.json", "json")
+with open("events.json") as file: print(json.dumps([total, len(json.load(file)), len(tracker.get_events())]))
+''') as run:
+            total, *exported = answer(run)
+        self.assertGreater(total, 60)
+        self.assertEqual(exported, [total] * 2)
+
     def test_phases_of_a_tracker_are_boundaries_with_their_metadata(self):
         with program('''
 from stormlog_native.phases import parse_phase_boundary
