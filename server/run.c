@@ -2,6 +2,7 @@
 /* A run's page, with the notes that people add. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 
 #include "analyzer/base/format.h"
 #include "server/server.h"
@@ -41,9 +42,10 @@ static bool put_note(void *context, const struct sl_store_note *note)
 	struct sl_html *page = notes->page;
 	char when[SL_FORMAT_BYTES], at[SL_FORMAT_BYTES];
 
+	snprintf(at, sizeof(at), "%.15g", (double)note->at_ns / 1e9);
 	sl_html(page, "<li><p>$</p><p class='soft'>$, $", note->text, note->author, sl_html_time(when, note->written_ns));
 	if (note->at_ns >= 0)
-		sl_html(page, ", <a href='/runs/$/report#at=$'>at this moment</a>", notes->run, sl_html_number(at, note->at_ns));
+		sl_html(page, ", <a href='/runs/$/report#at=$'>at this moment</a>", notes->run, at);
 	sl_html(page, "</p></li>");
 	return true;
 }
@@ -94,7 +96,7 @@ static void put_notes(struct sl_html *page, struct sl_store *store, const struct
 	sl_html(page,
 		"</ul><form method='post' action='/runs/$/note'><p><label>Note <textarea name='text' required maxlength='4000'>"
 		"</textarea></label></p><p><label>Moment, as <code>at=</code> in the report's address (optional) <input name='at'"
-		" inputmode='numeric' pattern='[0-9]*' value='$'></label> <button>Keep the note</button></p></form></section>",
+		" inputmode='decimal' pattern='[0-9.]*' value='$'></label> <button>Keep the note</button></p></form></section>",
 		run, at ? at : "");
 }
 
@@ -230,7 +232,7 @@ static struct sl_http_outcome add_note(struct sl_request *request, struct sl_sto
 	if (!sl_form_value(request->body, "text", text, sizeof(text)) || !*text)
 		return no_note;
 	if (sl_form_value(request->body, "at", at, sizeof(at)) && *at)
-		note.at_ns = strtoll(at, NULL, 10);
+		note.at_ns = llround(fmin(fmax(strtod(at, NULL), -1), INT32_MAX) * 1e9);
 	return note.at_ns < -1 ? no_note : sl_store_note_put(store, run, &note, &number) ? kept : not_kept;
 }
 

@@ -385,14 +385,14 @@ class Site(unittest.TestCase):
 
     def test_notes_and_pins_stay(self):
         number = self.numbers[3]
-        self.assertEqual(self.change(f"/runs/{number}/note", text="the batch <b>doubled</b> & leaked", at="123456789")[0], 303)
+        self.assertEqual(self.change(f"/runs/{number}/note", text="the batch <b>doubled</b> & leaked", at="0.123456789")[0], 303)
         self.assertEqual(self.change(f"/runs/{number}/pin")[0], 303)
         run = self.json(f"/api/v1/runs/{number}")
         self.assertEqual([(n["text"], n["at_ns"], n["author"]) for n in run["notes"]], [("the batch <b>doubled</b> & leaked", 123456789, "both")])
         self.assertEqual(run["run"]["pinned"], 1)
         page = self.page(f"/runs/{number}")
         self.assertIn("the batch <b>doubled</b> & leaked", page.text)
-        self.assertIn(f"/runs/{number}/report#at=123456789", page.links())
+        self.assertIn(f"/runs/{number}/report#at=0.123456789", page.links())
         self.assertNotIn("b", [tag for tag, _ in page.elements])
         self.assertEqual(self.change(f"/runs/{number}/unpin")[0], 303)
         self.assertNotEqual(self.json(f"/api/v1/runs/{number}")["run"]["pinned"], 1)

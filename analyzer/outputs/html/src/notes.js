@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The notes of a run on a stormlog-server: those on moments are marks of the time line, and new ones are written on the run's page. */
 import {h} from "./dom.js";
-import {interfaceOf, runOf} from "./url.js";
+import {interfaceOf, runOf, seconds} from "./url.js";
 
 export class Notes {
 	constructor({page, state, draw}) {
@@ -14,7 +14,7 @@ export class Notes {
 
 	point() {
 		const at = this.state.number("at");
-		this.node.href = at === null ? this.run : `${this.run}?at=${at}#notes`;
+		this.node.href = at === null ? this.run : `${this.run}?at=${seconds(at)}#notes`;
 		this.node.textContent = at === null ? "Notes, pin, download" : "Note on this moment";
 	}
 

@@ -4,11 +4,16 @@
 export const DEFAULTS = {by: "", mode: "both", axis: "since", rank: "", device: "", from: "", to: "", at: "",
 	flame: "moment", form: "icicle", value: "bytes", inverted: "", frames: "", width: "larger", changed: "", q: "", order: "outliers", map: "0", fit: "0", with: "0", theme: ""};
 
+/* Moments are nanoseconds in the page, and in an address seconds, as `--at` has them. */
+const TIMES = ["at", "from", "to"];
+
+export const seconds = (ns) => String(Number(ns) / 1e9);
+
 export function parse(fragment) {
 	const state = {...DEFAULTS};
 	for (const [key, value] of new URLSearchParams(fragment.replace(/^#/, "")))
 		if (Object.hasOwn(DEFAULTS, key))
-			state[key] = value;
+			state[key] = TIMES.includes(key) && value !== "" && !Number.isNaN(Number(value)) ? String(Math.round(Number(value) * 1e9)) : value;
 	return state;
 }
 
@@ -16,7 +21,7 @@ export function format(state) {
 	const params = new URLSearchParams();
 	for (const key of Object.keys(DEFAULTS))
 		if (state[key] !== undefined && String(state[key]) !== DEFAULTS[key])
-			params.set(key, state[key]);
+			params.set(key, TIMES.includes(key) ? seconds(state[key]) : state[key]);
 	const text = params.toString();
 	return text ? "#" + text : "";
 }

@@ -61,6 +61,8 @@ test("a view goes through the address and back", () => {
 	const state = {...parse(""), rank: "3", q: "a&b=#</script>", from: "12", theme: "dark"};
 	assert.deepEqual(parse(format(state)), state);
 	assert.equal(format(parse("")), "");
+	assert.equal(parse("#at=1.2345").at, "1234500000"); // seconds, as --at
+	assert.equal(format({...parse(""), at: "1234500000"}), "#at=1.2345");
 	assert.equal(Object.hasOwn(parse("#__proto__=1&constructor=2"), "__proto__"), false);
 });
 
