@@ -26,7 +26,8 @@ void sim_table_missing(const void *caller)
 		if (!strncmp(slash ? slash + 1 : file, tools[i], strlen(tools[i])))
 			return;
 	dprintf(STDERR_FILENO,
-		"stormlog: DRY RUN ended: %s carries NVIDIA's CUDA runtime inside itself, which accepts only a real device: run the job "
+		"stormlog: DRY RUN ended: %s carries NVIDIA's CUDA runtime inside itself, which accepts only a real device: run "
+		"the job "
 		"without it, or record it on a GPU\n",
 		file);
 	_exit(REFUSED);

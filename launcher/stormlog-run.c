@@ -165,7 +165,7 @@ static int analyze(const struct sl_launch *run, char *verb, char **folders)
 	return worst;
 }
 
-#define NOTHING_READABLE 3 /* stormlog-analyze's own status */
+#define NOTHING_READABLE 3   /* stormlog-analyze's own status */
 #define REFUSED		 124 /* a process that cannot be dry, which said why (dry/refuse.c) */
 
 /* True: the command may never have started.  Its own status may be the same. */

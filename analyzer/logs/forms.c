@@ -85,6 +85,14 @@ static bool begins(const char *at, size_t left, unsigned row)
 	return true;
 }
 
+/* Most rows end at their third letter. */
+static bool may_begin(const char *at, size_t left, unsigned row)
+{
+	char third = table.words[row][2];
+
+	return left < 3 || !third || third == ' ' || at[2] == third || table.words[row][1] == ' ';
+}
+
 /* A capital behind a letter: "MemoryError" in OutOfMemoryError.  The n of an escaped line break is none. */
 static bool is_within_word(const char *text, size_t at)
 {
@@ -96,7 +104,8 @@ size_t sl_log_find(const char *text, size_t size, size_t from, size_t end)
 	pthread_once(&once, make_table);
 	for (size_t i = from; i < end && i + 1 < size; i++)
 		for (unsigned row = table.first[pair_of(text + i)]; row; row = table.next[row - 1])
-			if (begins(text + i, size - i, row - 1) && !is_within_word(text, i))
+			if (may_begin(text + i, size - i, row - 1) && begins(text + i, size - i, row - 1) &&
+			    !is_within_word(text, i))
 				return i;
 	return SIZE_MAX;
 }

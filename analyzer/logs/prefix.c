@@ -31,7 +31,8 @@ static void take_rank(struct sl_log_line *line, const char *at, size_t size)
 		for (size_t n = 0; n < SL_COUNT(names); n++) {
 			size_t length = strlen(names[n]), k = i + length;
 
-			if (strncasecmp(at + i, names[n], length) || (i && isalpha((unsigned char)at[i - 1])))
+			if ((at[i] | 32) != *names[n] || strncasecmp(at + i, names[n], length) ||
+			    (i && isalpha((unsigned char)at[i - 1])))
 				continue;
 			while (k < size && strchr(" =_:", at[k]))
 				k++;
