@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Driver calls that Triton, Inductor's launcher and CUTLASS need of a device whose kernels do nothing. */
+/* Driver calls that Triton, Inductor's launcher, CUTLASS and DeepGEMM need of a device whose kernels do nothing. */
 #include "tests/sim/sim.h"
 
 #include "dry/machine.h"
@@ -58,4 +58,17 @@ int cuFuncGetName(const char **name, void *function)
 {
 	*name = "kernel";
 	return SIM_OK;
+}
+
+int cuLibraryGetKernelCount(unsigned *count, void *library)
+{
+	*count = 1;
+	return SIM_OK;
+}
+
+int cuLibraryGetKernel(void **kernel, void *library, const char *name); /* the simulator's */
+
+int cuLibraryEnumerateKernels(void **kernels, unsigned count, void *library)
+{
+	return cuLibraryGetKernel(kernels, library, "kernel");
 }

@@ -48,6 +48,18 @@ print(*[getattr(nvml, "nvmlDeviceGet" + name)(handle) for name in ("NumaNodeId",
         run = Dry("/usr/bin/python3", "-c", code, card="4090", analyze=False)
         self.assertEqual(run.out.splitlines(), ["0 0", "0 8 9", "3 3 3"], run.err)
 
+    def test_a_library_that_was_compiled_at_run_time_tells_its_kernel(self):
+        code = """
+import ctypes
+from ctypes import byref
+cuda, library, kernel, function, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint()
+print(cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(byref(function), 0), cuda.cuCtxSetCurrent(function))
+print(cuda.cuLibraryLoadData(byref(library), b"code", None, None, 0, None, None, 0), cuda.cuLibraryGetKernelCount(byref(count), library), count.value)
+print(cuda.cuLibraryEnumerateKernels(byref(kernel), 1, library), cuda.cuKernelGetFunction(byref(function), kernel), bool(function))
+"""
+        run = Dry("/usr/bin/python3", "-c", code, analyze=False)
+        self.assertEqual(run.out.splitlines(), ["0 0 0", "0 0 1", "0 0 True"], run.err)
+
 
 class Until(unittest.TestCase):
     def test_a_server_that_is_up_is_ended_and_that_is_its_end(self):
