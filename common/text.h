@@ -77,7 +77,10 @@ void sl_nearest_consider(struct sl_nearest *nearest, const char *name);
 
 /* A word for a command line that a user may paste. */
 
-/* The word as a POSIX shell reads it back: unchanged where nothing in it is special, else in single quotes.  Cut at size. */
+/*
+ * The word as a shell reads it back: unchanged where nothing in it is special, else in single quotes; in $'' where a byte is not
+ * printed.  Cut at size.
+ */
 const char *sl_shell_word(char *out, size_t size, const char *word);
 
 /* The ranks that are recorded, as STORMLOG_RANKS has them: a list like "0,2,4-7".  Nothing is allocated. */

@@ -116,6 +116,15 @@ class Next(unittest.TestCase):
                 self.made("kept", name)
                 self.pasted(name if name[0] != "-" else "./" + name)
 
+    def test_of_a_folder_whose_name_is_no_utf8(self):
+        """bash, zsh and ksh read $'...'; a screen printed `traces?` before, which is no folder."""
+        self.made("kept")
+        name = os.path.join(os.fsencode(self.folder), b"tra\xe9'es")
+        os.rename(os.path.join(self.folder, "traces"), name)
+        for step in self.steps(os.path.basename(name)):
+            done = subprocess.run(["bash", "-c", step], cwd=self.folder, env=self.env, capture_output=True, text=True, errors="replace")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), step)
+
     def test_of_one_run_of_several_and_of_a_summary(self):
         self.made("kept")
         subprocess.run([e2e.ANALYZE, "summarize", "traces", "-o", "one.summary"], cwd=self.folder, env=self.env, check=True, capture_output=True)
