@@ -3,8 +3,6 @@
  * stormlog-run --against: runs the command with another environment's Python and with its own, and tells which line asks for more.
  * Where one of them does not fit the card, what is compared are two further runs on a card with room for both.
  */
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "analyzer/answer/against.h"
@@ -59,8 +57,7 @@ static char *ask_packages(const struct against *a, unsigned side)
 	char *beside = strchr(word, '/') ? find_beside(word, "python") : NULL;
 	char *python = (char *)(side == 0 ? a->other : is_python(word) ? word : beside ?: "python3");
 	char *path = sl_memory_print("%s/%s.packages", a->output, names[side]), *text = sl_memory_must(calloc(1, TEXT));
-	bool served;
-	int status = sl_trial_start((char *[]){"/usr/bin/env", python, "-c", (char *)ask, NULL}, path, &served);
+	int status = sl_trial_start((char *[]){"/usr/bin/env", python, "-c", (char *)ask, NULL}, path);
 	FILE *file = fopen(path, "re");
 
 	if (file) {
@@ -103,7 +100,6 @@ static bool try(const struct against *a, unsigned side, struct sl_trial *t, cons
 	char *log = sl_memory_print("%s/%s%s.txt", a->output, names[side], suffix), *dry = sl_memory_print("--dry=%s", card);
 	char *there = side || !strchr(a->command[0], '/') ? NULL : find_beside(a->other, sl_paths_name(a->command[0]));
 	SL_VECTOR(char *) argv = {0};
-	bool served;
 	int status;
 
 	*t = (struct sl_trial){0};
@@ -117,10 +113,8 @@ static bool try(const struct against *a, unsigned side, struct sl_trial *t, cons
 		*SL_PUSH(&argv) = *word;
 	*SL_PUSH(&argv) = NULL;
 	enter(a, side);
-	status = sl_trial_start(argv.item, log, &served);
-	if (!served && WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM))
-		exit(128 + WTERMSIG(status));
-	sl_trial_look(t, &device, 1, log, status, served);
+	status = sl_trial_start(argv.item, log);
+	sl_trial_look(t, &device, 1, log, status);
 	if (t->fit < SL_TRIAL_FAILS)
 		sl_escape_print(stderr, "stormlog-run: the run with %s has no answer: %s\nstormlog-run: its output is in %s\n",
 				side ? "this environment" : a->other, t->why, log);

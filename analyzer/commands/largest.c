@@ -5,9 +5,7 @@
  * answer ran on its card, and so did the next one, which failed.
  */
 #include <limits.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "analyzer/answer/largest.h"
@@ -205,17 +203,14 @@ static void try(struct search *s, unsigned card, long value)
 {
 	struct sl_trial *t = sl_memory_must(calloc(1, sizeof(*t)));
 	char *name = name_trial(s, card, value), *log = sl_memory_print("%s/%s.txt", s->output, name), **argv;
-	bool served;
 	int status;
 
 	t->value = value;
 	t->card = card;
 	snprintf(t->traces, sizeof(t->traces), "%s/%s", s->output, name);
 	argv = make_argv(s, card, value, t->traces);
-	status = sl_trial_start(argv, log, &served);
-	if (!served && WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM))
-		exit(128 + WTERMSIG(status));
-	sl_trial_look(t, s->card, s->cards, log, status, served);
+	status = sl_trial_start(argv, log);
+	sl_trial_look(t, s->card, s->cards, log, status);
 	*SL_PUSH(&s->trial) = t;
 	s->runs++;
 	say_trial(s, t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/trial.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -15,56 +16,16 @@
 #include "analyzer/report/dry.h"
 #include "analyzer/source/source.h"
 
-#define LOOK 20 /* tenths of a second between two looks at the log */
-
 static uint64_t started_unix_ns; /* the last run */
 
-/* In a child, which may not start programs: true where the log tells that a server began to serve. */
-static bool serves(const char *log)
-{
-	char *paths[] = {(char *)log, NULL};
-	int status = -1;
-	pid_t child;
-
-	fflush(NULL);
-	child = fork();
-	if (!child) {
-		struct sl_log *read;
-
-		sl_begin(&(struct sl_verb_files){.inputs = paths});
-		read = sl_logs_read(paths, true);
-		_exit(!read || !read->serves);
-	}
-	return child > 0 && waitpid(child, &status, 0) == child && !status;
-}
-
-/* Waits for the run. A server that serves has taken its memory, and is ended. */
-static int wait_for(pid_t child, const char *log, bool *served)
+int sl_trial_start(char *const *argv, const char *log)
 {
 	int status = SL_EXIT_USAGE << 8;
-	off_t seen = 0;
-	struct stat st;
-
-	for (unsigned rounds = 1; child > 0 && !waitpid(child, &status, WNOHANG); rounds++) {
-		usleep(100000);
-		if (*served || rounds % LOOK || stat(log, &st) || st.st_size == seen)
-			continue;
-		seen = st.st_size;
-		*served = serves(log);
-		if (*served)
-			kill(child, SIGTERM);
-	}
-	return status;
-}
-
-int sl_trial_start(char *const *argv, const char *log, bool *served)
-{
 	struct timespec now;
 	pid_t child;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	started_unix_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	*served = false;
 	child = fork();
 	if (!child) {
 		int in = open("/dev/null", O_RDONLY), out = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
@@ -76,7 +37,11 @@ int sl_trial_start(char *const *argv, const char *log, bool *served)
 		execv(argv[0], argv);
 		_exit(SL_EXIT_USAGE);
 	}
-	return wait_for(child, log, served);
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM))
+		exit(128 + WTERMSIG(status));
+	return status;
 }
 
 #define KEEP(member, text) snprintf(member, sizeof(member), "%s", (text) ?: "")
@@ -169,9 +134,10 @@ static const struct sl_answer *find_dry(const struct sl_answers *answers)
 }
 
 /* What fits only as far as a dry run knows rests on this. */
-static const char *rests_on(const struct sl_answer *answer)
+static const char *rests_on(const struct sl_answer *answer, const char *until)
 {
-	return answer->word == SL_WORD_FITS	   ? ""
+	return until				   ? "it started, and served no request"
+	       : answer->word == SL_WORD_FITS	   ? ""
 	       : answer->label[SL_LABEL_WHY].count ? answer->label[SL_LABEL_WHY].item[0]
 	       : answer->label[SL_LABEL_RAN].count ? answer->label[SL_LABEL_RAN].item[0]
 						   : "";
@@ -204,7 +170,7 @@ static void take_report(struct sl_trial *t, struct sl_report *report, const stru
 		take_line(t, answers->item.item[0]);
 	} else if (dry) {
 		t->fit = sl_dry_depends(&need) ? SL_TRIAL_MAY : SL_TRIAL_FITS;
-		KEEP(t->why, t->fit == SL_TRIAL_MAY ? "" : rests_on(dry));
+		KEEP(t->why, t->fit == SL_TRIAL_MAY ? "" : rests_on(dry, sl_dry_until(report)));
 	}
 	for (unsigned c = 0; c < count; c++)
 		t->on[c] = judge(t, report, &cards[c], &need, device && device->torch.events);
@@ -213,8 +179,7 @@ static void take_report(struct sl_trial *t, struct sl_report *report, const stru
 }
 
 /* In the child: nothing that it reads can start a program. */
-static void look(struct sl_trial *t, const struct sl_largest_device *cards, unsigned count, const char *log, int status,
-		 bool served)
+static void look(struct sl_trial *t, const struct sl_largest_device *cards, unsigned count, const char *log, int status)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
 	char *paths[] = {t->traces, (char *)log, NULL};
@@ -225,9 +190,7 @@ static void look(struct sl_trial *t, const struct sl_largest_device *cards, unsi
 		report.source = sl_source_new();
 		take_report(t, &report, cards, count);
 	}
-	if (served && t->fit >= SL_TRIAL_MAY)
-		KEEP(t->why, "it started, and served no request");
-	else if (status && t->fit != SL_TRIAL_FAILS)
+	if (status && t->fit != SL_TRIAL_FAILS)
 		read_log(t, log);
 	else if (!t->fit)
 		KEEP(t->why, "this job used no GPU");
@@ -248,8 +211,7 @@ static void check(struct sl_trial *t, const struct sl_trial *given, ssize_t got)
 	memcpy(t->traces, given->traces, sizeof(t->traces));
 }
 
-void sl_trial_look(struct sl_trial *trial, const struct sl_largest_device *cards, unsigned count, const char *log, int status,
-		   bool served)
+void sl_trial_look(struct sl_trial *trial, const struct sl_largest_device *cards, unsigned count, const char *log, int status)
 {
 	const struct sl_trial given = *trial;
 	ssize_t got = -1;
@@ -261,7 +223,7 @@ void sl_trial_look(struct sl_trial *trial, const struct sl_largest_device *cards
 	fflush(NULL);
 	child = fork();
 	if (!child) {
-		look(trial, cards, count, log, status, served);
+		look(trial, cards, count, log, status);
 		_exit(write(line[1], trial, sizeof(*trial)) != sizeof(*trial));
 	}
 	close(line[1]);

@@ -7,9 +7,8 @@
 
 #include "analyzer/answer/largest.h"
 
-/* Runs argv with its output in the file `log`; a wait status. served: it is a server that began to serve, and was ended. */
-int sl_trial_start(char *const *argv, const char *log, bool *served);
+/* Runs argv with its output in the file `log`; a wait status.  SIGINT and SIGTERM of the run end this process too. */
+int sl_trial_start(char *const *argv, const char *log);
 
-/* Fills what the run into trial->traces showed; trial->card is the index of its card. status, served: of sl_trial_start. */
-void sl_trial_look(struct sl_trial *trial, const struct sl_largest_device *cards, unsigned count, const char *log, int status,
-		   bool served);
+/* Fills what the run into trial->traces showed; trial->card is the index of its card. status: of sl_trial_start. */
+void sl_trial_look(struct sl_trial *trial, const struct sl_largest_device *cards, unsigned count, const char *log, int status);

@@ -113,7 +113,7 @@ print("INFO:     Application startup complete.", flush=True)
 while True:
     time.sleep(1)
 """
-        status, screen, said, _ = largest(program, "n=4..8", cards={"l4": "L4"})
+        status, screen, said, _ = largest(program, "n=4..8", cards={"l4": "L4"}, options=("--until", "startup complete"))
         self.assertEqual((status, most(screen)), (0, {"L4": 5}), screen + said)
         self.assertIn("5 on the L4: it started, and served no request", screen)
         self.assertRegex(screen, r"6 on the L4: .*\S")
