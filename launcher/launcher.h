@@ -84,7 +84,7 @@ void sl_dry_answered(const struct sl_launch *run, bool yes);
 
 /* --- launcher/tries.c --- */
 
-/* Becomes the search for the largest value, or the comparison with another environment. Returns the exit status where that failed, and said why. */
+/* Becomes --largest or --against. Returns the exit status where that failed, and said why. */
 int sl_tries_start(const struct sl_launch *run, char **argv);
 
 /* --- launcher/protect.c --- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-run --against in words: which line asks for more than in another environment, and which packages differ (doc/dry-run.md). */
+/* stormlog-run --against in words: which line asks for more than in another environment (doc/cases/fitted-before.md). */
 #pragma once
 
 #include "analyzer/answer/largest.h"

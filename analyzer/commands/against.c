@@ -76,7 +76,7 @@ static bool make_roomy(const struct against *a, const char *path)
 	char line[400];
 
 	if (file && !from)
-		fprintf(file, "like = %s\nname = %s with room\n", a->card, a->card);
+		sl_escape_print(file, "like = %s\nname = %s with room\n", a->card, a->card);
 	while (file && from && fgets(line, sizeof(line), from))
 		fputs(line, file);
 	if (from)
