@@ -823,6 +823,11 @@ static void take(struct builder *b, const struct sl_item *item)
 		/* an older agent does not tell PyTorch's graphs; what is asked of the driver during a capture is the graph's */
 		if (item->event->flags & SL_FLAG_captured || (verb == SL_VERB_GRAPH_INSTANTIATE && !b->pools && !is_pooled(b)))
 			b->doubt = "a graph was captured, and the trace does not have the allocator's part of it";
+		/* The allocator does no more between these and its free.  Events of c10::Event are recorded by the same library. */
+		if (verb != SL_VERB_EVENT_CREATE)
+			thread_of(b, item->thread)->waits.count = 0;
+		if (verb == SL_VERB_EVENT_DESTROY) /* it was no event of the allocator's, which keeps its own */
+			finish(b, item->event->address);
 		if (verb == SL_VERB_ALLOC || verb == SL_VERB_FREE || verb == SL_VERB_MAP || verb == SL_VERB_UNMAP)
 			call(b, item);
 		else
