@@ -21,6 +21,7 @@ enum sl_slot_shape sl_slot_shape(enum sl_verb verb)
 	case SL_VERB_PAIR:
 	case SL_VERB_NAME:
 	case SL_VERB_HOLD:
+	case SL_VERB_BLOCK_TENSOR:
 		return SL_SHAPE_RANGE;
 	default:
 		return SL_SHAPE_CALL;

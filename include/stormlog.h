@@ -42,6 +42,7 @@ struct stormlog_api {
 	void (*block)(const void *address, size_t bytes, const char *name);
 	void (*block_gone)(const void *address);
 	void (*hold)(const void *address, size_t bytes, const char *variable, uint64_t look);
+	void (*within)(const char *module);
 };
 
 #ifdef STORMLOG_TABLE_ONLY /* the agent's own view */

@@ -4,6 +4,7 @@
 #include "include/stormlog.h"
 #include "agent/process/plain.h"
 #include "agent/file/file.h"
+#include "agent/hooks/parts.h"
 #include "agent/life/life.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
@@ -208,4 +209,5 @@ const struct stormlog_api stormlog_api_v1 = {
 	.block = block,
 	.block_gone = block_gone,
 	.hold = hold,
+	.within = sl_torch_within,
 };

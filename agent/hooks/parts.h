@@ -250,6 +250,9 @@ static inline bool sl_tensors_wanted_anywhere(void)
 	return (atomic_load_explicit(&sl_agent->generation, memory_order_relaxed) || sl_tensors_of_cpu()) && sl_tensors_wanted();
 }
 
+/* Names the module of PyTorch's that the thread's blocks are made in from now on, "layers.12.mlp"; NULL: none. */
+void sl_torch_within(const char *module);
+
 /* PyTorch's allocator, for rows of other tables. */
 
 /* Bounds of the code of the library that reports CUDA blocks; end 0: none has reported yet. */

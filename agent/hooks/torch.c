@@ -196,6 +196,121 @@ void *asked_stream(const void *self)
 ROUNDUP(roundup_cuda, "_ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24roundup_power2_divisionsEm") /* 2.2 to 2.9 */
 ROUNDUP(roundup_any, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig24roundup_power2_divisionsEm")    /* 2.10 on */
 
+/* --- what a block is ---------------------------------------------------------------------------------------
+ *
+ * A tensor of a device is made by empty_generic() or empty_strided_generic(), which ask the allocator on the same thread.  Other
+ * blocks are working memory without a shape.  An exception leaves `made` as it was: only a block of just that size is that tensor.
+ */
+#define DIMENSIONS 8
+
+static __thread struct {
+	int64_t sizes[DIMENSIONS];
+	uint64_t bytes; /* 0: no tensor is being made */
+	unsigned count;
+	uint8_t type; /* 1 + its number */
+	char module[96];
+} made __attribute__((tls_model("initial-exec")));
+
+static const uint8_t element_bytes[] = {
+#define TYPE(number, name, bytes) [number] = bytes,
+#include "common/torch_types.def"
+#undef TYPE
+};
+
+/* strides: NULL where elements lie one behind the other. */
+static void note_made(const int64_t *sizes, const int64_t *strides, uint64_t count, uint8_t type)
+{
+	uint64_t elements = 1, last = 1, element = type < sizeof(element_bytes) ? element_bytes[type] : 0;
+
+	made.bytes = 0;
+	if (count > DIMENSIONS || !element)
+		return;
+	for (uint64_t i = 0; i < count; i++) {
+		made.sizes[i] = sizes[i];
+		elements *= (uint64_t)sizes[i];
+		last += strides ? (uint64_t)(sizes[i] - 1) * (uint64_t)strides[i] : 0;
+	}
+	made.count = (unsigned)count;
+	made.type = (uint8_t)(type + 1);
+	made.bytes = (strides && elements ? last : elements) * element;
+}
+
+static uint32_t text_of(const char *text, size_t bytes)
+{
+	uint32_t id;
+
+	sl_agent_begin(&sl_thread);
+	id = sl_stacks_text(text, bytes);
+	sl_agent_end(&sl_thread);
+	return id;
+}
+
+/* Behind a failed request on a card too, where no other block is told. */
+static SL_NOINLINE void tell_made(uint64_t bytes, const struct sl_asked *asked)
+{
+	char shape[DIMENSIONS * 21];
+	struct sl_text text = sl_text_begin(shape, sizeof(shape));
+	struct sl_instant_details what = {0};
+	uint64_t exact = asked ? bytes - (asked->object - 1) : bytes;
+	int saved;
+	uint32_t label = 0;
+
+	if (!sl_agent_attached())
+		return;
+	if (made.bytes && (exact == made.bytes || (bytes == SMALLEST && made.bytes <= SMALLEST))) {
+		for (unsigned i = 0; i < made.count; i++) {
+			sl_text_add(&text, i ? " x " : "");
+			sl_text_add_number(&text, (uint64_t)made.sizes[i]);
+		}
+		label = text_of(text.used ? shape : "1", text.used ? text.used : 1);
+		what.numbered = made.type;
+	}
+	made.bytes = 0;
+	saved = sl_agent_work_begin();
+	what.bytes = sl_stacks_capture(SL_STACKS_NATIVE).native;
+	sl_agent_work_end(saved);
+	sl_instant_record(SL_API_block_tensor, label, *made.module ? text_of(made.module, strlen(made.module)) : 0, what);
+}
+
+void sl_torch_within(const char *module)
+{
+	struct sl_text text = sl_text_begin(made.module, sizeof(made.module));
+
+	sl_text_add(&text, module ? module : "");
+}
+
+#ifdef __x86_64__ /* elsewhere C cannot return an object of C++ by its hidden address */
+#define EMPTY "_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeE"
+
+#define MAKE(name, mangled, prototype, arguments, strides)                                                                         \
+	void *name prototype EXPORTED_AS(mangled);                                                                                 \
+	void *name prototype                                                                                                       \
+	{                                                                                                                          \
+		static struct real real = {.symbol = mangled};                                                                     \
+		void *(*forward)prototype = real_of(&real, __builtin_return_address(0)), *result;                                  \
+                                                                                                                                   \
+		if (!forward)                                                                                                      \
+			__builtin_trap(); /* the dynamic linker would have refused the caller */                                   \
+		note_made(sizes, strides, count, (uint8_t)type);                                                                   \
+		result = forward arguments;                                                                                        \
+		made.bytes = 0;                                                                                                    \
+		return result;                                                                                                     \
+	}
+
+#define MAKE_PLAIN(name, mangled)                                                                                                  \
+	MAKE(name, mangled,                                                                                                        \
+	     (void *out, const int64_t *sizes, uint64_t count, void *allocator, uint64_t keys, uint64_t type, uint64_t format),    \
+	     (out, sizes, count, allocator, keys, type, format), NULL)
+
+MAKE_PLAIN(empty_new, EMPTY "St8optionalINS1_12MemoryFormatEE") /* 2.5 on */
+MAKE_PLAIN(empty_old, EMPTY "NS1_8optionalINS1_12MemoryFormatEEE")
+MAKE(empty_strided,
+     "_ZN2at6detail21empty_strided_genericEN3c108ArrayRefIlEES3_PNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeE",
+     (void *out, const int64_t *sizes, uint64_t count, const int64_t *strides, uint64_t stride_count, void *allocator,
+      uint64_t keys, uint64_t type),
+     (out, sizes, count, strides, stride_count, allocator, keys, type), strides)
+#endif
+
 /*
  * Settings may change while the program runs; each change is recorded as a mark with its text, numbers and all.  A std::string
  * begins with the address of its text.
@@ -540,8 +655,11 @@ static inline __attribute__((always_inline)) void report(struct real *real, cons
 
 	if (!size || (SL_UNLIKELY(!steady) && !wanted(device, &ordinal)))
 		return;
-	if (size > 0 && ordinal >= 0)
+	if (size > 0 && ordinal >= 0) {
 		known = take_asked(&what, bytes) ? &what : NULL;
+		if (SL_UNLIKELY(sl_agent->dry))
+			tell_made(bytes, known);
+	}
 	if (!(SL_LIKELY(steady) &&
 	      SL_LIKELY(sl_record_block_again(api, (uintptr_t)block, bytes, ordinal, allocated, reserved, known))))
 		record_and_settle(real, versions, api, (uintptr_t)block, bytes, ordinal, allocated, reserved, known, caller);
@@ -577,9 +695,11 @@ void report_plain(void *block, int64_t size, uint64_t device)
 
 static void out_of_memory(uint64_t size, int ordinal, uint64_t allocated, uint64_t reserved)
 {
-	struct sl_asked what;
+	struct sl_asked what, *known = take_asked(&what, size) ? &what : NULL;
 
-	sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved, take_asked(&what, size) ? &what : NULL, 0);
+	if (ordinal >= 0)
+		tell_made(size, known);
+	sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved, known, 0);
 }
 
 #define REPORT_OOM(name, mangled)                                                                                                  \

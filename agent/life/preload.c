@@ -261,6 +261,7 @@ static void start(struct sl_agent *agent)
 	if (!__environ && !constructed)
 		__environ = first_environment();
 	sl_options_read(options, NULL);
+	agent->dry = sl_options_variable("STORMLOG_DRY_CARD") != NULL;
 	sl_process_identify(&agent->process, options);
 	meant = !is_second_copy() && sl_process_wanted(&agent->process, options);
 	err = meant ? open_files(agent) : 0;

@@ -244,6 +244,7 @@ struct sl_agent {
 	_Atomic uint32_t exec_by;	     /* futex: thread whose exec is under way; 0: none */
 	_Atomic uint64_t left_ns;	     /* the program's last thread began to end; 0: it has not */
 	_Atomic uint64_t forked_ns;	     /* end of the last fork before which the writer ended; 0: none */
+	bool dry;			     /* a dry run: each block's tensor is told */
 	bool exec_failed;		     /* an exec failed, which was said; of the thread in exec_by */
 	bool unwelcome;			     /* it became a user who may not write in the trace's folder, which was said */
 	_Atomic uint32_t in_exec;	     /* futex: the ring's file was removed for an exec that may fail */

@@ -17,6 +17,8 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/refuser.h"
+#include "analyzer/report/roles.h"
+#include "analyzer/report/tensor.h"
 
 /* One error with all that its sentences need. */
 struct error {
@@ -30,6 +32,7 @@ struct error {
 	const struct sl_operator *ran;		   /* that explains the error; NULL: none */
 	uint64_t made;				   /* that it asks for, with what it has */
 	bool fills;				   /* it is that of the story */
+	char shape[160];			   /* of the request, to be put behind its size; "": not known, or told */
 	char asked[48], room[48], bytes[48], before[48];
 };
 
@@ -58,8 +61,10 @@ static const char *step_of(char out[48], const struct error *e)
 
 static void say_room(struct error *e)
 {
-	if (e->oom->asked_bytes && e->oom->free_bytes != SL_UNKNOWN)
-		WHY(e, "%s were free when %s asked %s.", e->room, e->line, e->asked);
+	if (!e->oom->asked_bytes || e->oom->free_bytes == SL_UNKNOWN)
+		return;
+	WHY(e, "%s were free when %s asked %s%s.", e->room, e->line, e->asked, e->shape);
+	e->shape[0] = 0;
 }
 
 #define TRIES_TOLD    2	 /* PyTorch itself asks once more */
@@ -72,6 +77,24 @@ static bool is_weak(enum sl_story_kind kind)
 	       kind == SL_STORY_SURGE || kind == SL_STORY_TOOK || kind == SL_STORY_HOLDER;
 }
 
+/* What made the owner's largest block.  Its native frames are those of its tensor, where a dry run told it. */
+static const struct sl_operator *operator_of(const struct error *e, const struct sl_owner *owner)
+{
+	struct sl_stack stack = e->process->model->sites.item[owner->site].stack;
+
+	if (!stack.native && owner->tensor)
+		stack.native = e->process->model->tensors.item[owner->tensor].native;
+	return sl_operator_of(e->process, stack);
+}
+
+static const struct sl_operator *operator_of_story(const struct error *e)
+{
+	for (unsigned i = 0; i < e->oom->owner_count; i++)
+		if (sl_stack_same(e->process->model->sites.item[e->oom->owners[i].site].stack, e->story->stack))
+			return operator_of(e, &e->oom->owners[i]);
+	return sl_operator_of(e->process, e->story->stack);
+}
+
 /* What was held at the error of what the same operator had made. */
 static uint64_t held_by(const struct error *e, const struct sl_operator *ran)
 {
@@ -79,7 +102,7 @@ static uint64_t held_by(const struct error *e, const struct sl_operator *ran)
 
 	for (unsigned i = 0; i < e->oom->owner_count; i++)
 		if (sl_owners_shows(e->process, &e->process->model->sites.item[e->oom->owners[i].site]) &&
-		    sl_operator_of(e->process, e->process->model->sites.item[e->oom->owners[i].site].stack) == ran)
+		    operator_of(e, &e->oom->owners[i]) == ran)
 			bytes += e->oom->owners[i].bytes;
 	return bytes;
 }
@@ -98,7 +121,7 @@ static void find_operator(struct error *e)
 	if (e->made >= large)
 		return;
 	e->fills = true;
-	e->ran = e->story->bytes >= e->oom->total_bytes / 2 ? sl_operator_of(e->process, e->story->stack) : NULL;
+	e->ran = e->story->bytes >= e->oom->total_bytes / 2 ? operator_of_story(e) : NULL;
 }
 
 static bool tell_operator(struct error *e)
@@ -698,6 +721,38 @@ static bool is_without_grad(struct error *e)
 	       e->answer->label[SL_LABEL_TRIED].count;
 }
 
+#define WEIGHTS_PART 4 /* of the card: less is not why it is full */
+
+/* Weights of 4 bytes a number, where the types are known. */
+static void note_weights(const struct error *e)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < e->oom->owner_count; i++) {
+		const struct sl_owner *owner = &e->oom->owners[i];
+
+		if (owner->tensor && sl_tensor_element(&e->process->model->tensors.item[owner->tensor]) == 4 &&
+		    sl_roles_of(e->process, &e->process->model->sites.item[owner->site]) == SL_ROLE_PARAMETERS)
+			bytes += owner->typed_bytes;
+	}
+	if (e->oom->total_bytes != SL_UNKNOWN && bytes >= e->oom->total_bytes / WEIGHTS_PART)
+		sl_answer_say(e->answer, SL_LABEL_NOTE, "weights have %s in float32, in bfloat16 %s", SL_ANSWER_SIZE(bytes),
+			      SL_ANSWER_SIZE(bytes / 2));
+}
+
+/* What the request is, where no sentence has said it yet. */
+static void say_tensor(struct error *e)
+{
+	const struct sl_tensor *tensor = e->oom->tensor ? &e->process->model->tensors.item[e->oom->tensor] : NULL;
+	const char *module = tensor && tensor->module ? sl_defs_text(e->process->model->defs, tensor->module) : NULL;
+
+	if (e->shape[0])
+		WHY(e, "The request is%s.", e->shape + 1);
+	if (module)
+		sl_answer_say(e->answer, SL_LABEL_NOTE, "it was in the module %s", module);
+	note_weights(e);
+}
+
 struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index)
 {
 	const struct sl_oom *oom = &process->model->ooms.item[index];
@@ -728,6 +783,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	sl_answer_size(e.room, oom->free_bytes == SL_UNKNOWN ? 0 : oom->free_bytes);
 	sl_answer_size(e.bytes, account->story.bytes);
 	sl_answer_size(e.before, account->story.before);
+	sl_tensor_words(e.shape, sizeof(e.shape), process, oom->tensor);
 	if (oom->asked_bytes)
 		snprintf(mark, sizeof(mark), "asks %s", e.asked);
 	sl_answer_figure(e.answer, "asked", "bytes", (double)oom->asked_bytes);
@@ -754,6 +810,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		if (account->attempts_before >= TRIES_TOLD && account->story.kind != SL_STORY_ATTEMPTS)
 			WHY(&e, "The %u requests before it failed too.", account->attempts_before);
 	}
+	say_tensor(&e);
 	sl_answer_brief(e.answer, "asks %s", e.asked);
 	tell_once(&e);
 	say_ranks(&e);

@@ -372,8 +372,10 @@ enum sl_owned_by {
 	SL_BY_DEVICE,
 	SL_BY_FUNCTION,
 	SL_BY_ROLE,
-	SL_BY_NAME,  /* the program's own names for its memory */
-	SL_BY_HOLDER /* the variables that hold it, as Python told */
+	SL_BY_NAME,   /* the program's own names for its memory */
+	SL_BY_HOLDER, /* the variables that hold it, as Python told */
+	SL_BY_TYPE,   /* of elements; in a dry run */
+	SL_BY_MODULE
 };
 enum sl_owned_sort { SL_SORT_HELD, SL_SORT_MADE, SL_SORT_KEPT, SL_SORT_TEMPORARY, SL_SORT_LIFETIME };
 

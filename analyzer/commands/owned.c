@@ -9,6 +9,7 @@
 #include "analyzer/report/held_by.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
+#include "analyzer/report/tensor.h"
 #include "analyzer/report/window_facts.h"
 
 /* The names from the root to a site. */
@@ -74,6 +75,10 @@ static const char *group_of(struct sl_arena *arena, struct sl_process *process, 
 		return "no name";
 	case SL_BY_HOLDER:
 		return "no variable that Python told";
+	case SL_BY_TYPE:
+		return "no known type";
+	case SL_BY_MODULE:
+		return "in no module";
 	case SL_BY_ROLE:
 		return sl_roles_name(sl_roles_of(process, site));
 	default:
@@ -193,7 +198,20 @@ static bool shows(const struct sl_process *process, const struct sl_site *site, 
 	return how->kind ? site->kind == how->kind : sl_owners_shows(process, site);
 }
 
-/* Adds the parts of blocks that have a name; the rest of the place is added like other memory. */
+/* Missing in a damaged trace. */
+static const char *name_given(const struct sl_model *model, uint32_t text)
+{
+	return sl_defs_text(model->defs, text) ?: "?";
+}
+
+static const char *name_tensor(const struct sl_model *model, const struct sl_tensor *tensor, enum sl_owned_by by)
+{
+	if (by == SL_BY_TYPE)
+		return sl_tensor_type(tensor) ?: "no known type";
+	return tensor->module ? name_given(model, tensor->module) : "in no module";
+}
+
+/* Adds parts of blocks with a name, or tensors of known type or module; the rest of the place is added like other memory. */
 static void add_named(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
 {
 	const struct sl_model *model = process->model;
@@ -206,8 +224,8 @@ static void add_named(struct sl_owned *owned, struct sl_process *process, const 
 		if (!shows(process, site, how))
 			continue;
 		follow_path(&path, process, site, how);
-		path.names[how->parted] = /* missing in a damaged trace */
-			sl_defs_text(model->defs, model->called.item[named->called].text) ?: "?";
+		path.names[how->parted] = how->by == SL_BY_NAME ? name_given(model, model->called.item[named->called].text)
+								: name_tensor(model, &model->tensors.item[named->called], how->by);
 		sl_owners_add(&owned->owners, path.names, path.count, named->bytes, named->blocks);
 		sl_arena_reset(&path.arena);
 	}
@@ -285,7 +303,7 @@ void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const stru
 {
 	struct path path = {0};
 
-	if (how->by == SL_BY_NAME)
+	if (how->by == SL_BY_NAME || how->by > SL_BY_HOLDER)
 		add_named(owned, process, how);
 	else if (how->by == SL_BY_HOLDER)
 		add_held(owned, process, how);

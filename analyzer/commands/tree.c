@@ -35,9 +35,10 @@ static const struct sl_option table[] = {
 	 "LABEL#N, "
 	 "where the N-th entry of a range begins, or the one with that number: step_#12"},
 	{"--to", 0, "MOMENT", "see --from (default: end); where a process has several devices, its peak is that of the fullest"},
-	{"--by", 0, "library|stack|label|thread|rank|place|device|function|role|name|holder",
+	{"--by", 0, "library|stack|label|thread|rank|place|device|function|role|name|holder|type|module",
 	 "the first level (default: library); place: the line to look at first; function: the one around it; name: the program's "
-	 "name for its memory (at the peak of the fullest device); holder: the variable that holds it, when Python told of most",
+	 "name for its memory (at the peak of the fullest device); holder: the variable that holds it, when Python told of most; "
+	 "type, module: of tensors of a dry run (at the same peak)",
 	 SL_TO_WORD(how.by)},
 	{"--kind", 0, "KIND",
 	 "only memory of one kind, which need not be of a device: device, pool, managed, vmm, array, graph, imported, host_pinned, "
@@ -116,8 +117,8 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 			 moment_of(moment, report, only, options));
 }
 
-static const char *const by_names[] = {"library", "stack",    "label", "thread", "rank",  "place",
-				       "device",  "function", "role",  "name",	 "holder"};
+static const char *const by_names[] = {"library",  "stack", "label", "thread", "rank", "place", "device",
+				       "function", "role",  "name",  "holder", "type", "module"};
 
 static bool put_json(const struct sl_report *report, const struct sl_owned *owned, const struct options *options, unsigned count)
 {
@@ -259,8 +260,9 @@ static bool find_moments(const struct sl_report *report, struct options *options
 		return false;
 	options->got_over =
 		!options->how.between && options->at.kind == SL_WHEN_OOM && sl_oom_got_over(sl_report_first_oom(report, &process));
-	if (!options->how.between && options->how.by != SL_BY_NAME)
+	if (!options->how.between && options->how.by < SL_BY_NAME)
 		return true;
+	pipeline->tensors = options->how.by > SL_BY_HOLDER;
 	if (!options->how.between)
 		options->span[1] = options->at;
 	pipeline->spans = sl_when_spans(report, options->span);
@@ -318,8 +320,9 @@ static bool is_of_verb(const struct options *options, const struct sl_arguments 
 		      "--from, "
 		      "--to, --kind\n",
 		      stderr);
-	else if (options->how.kind && options->how.by == SL_BY_NAME)
-		fputs("stormlog-analyze: --kind and --by name are not of the same memory: give one of them\n", stderr);
+	else if (options->how.kind && options->how.by >= SL_BY_NAME)
+		fputs("stormlog-analyze: --kind and --by name, type or module are not of the same memory: give one of them\n",
+		      stderr);
 	else if (options->how.sort &&
 		 (!options->table || options->how.by >= SL_BY_NAME || options->span[0].text || options->span[1].text))
 		fputs("stormlog-analyze: --sort is of table at one moment, and not of names\n", stderr);

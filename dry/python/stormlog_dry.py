@@ -17,13 +17,18 @@ reading = 0 # more than 0: Python reads a value
 quiet = 0   # more than 0: a function of PyTorch's runs on our account, and its reads are none of the program's
 
 
-def metadata():
-    """The agent's function that adds a key to the trace (include/stormlog.h); None: there is no agent."""
+def agent(place, *arguments, kind=ctypes.CFUNCTYPE):
+    """The function at that place of the agent's table (include/stormlog.h); None: there is no agent."""
     table = ctypes.c_void_p.in_dll(ctypes.CDLL(None), "stormlog_api_v1") if hasattr(ctypes.CDLL(None), "stormlog_api_v1") else None
     if table is None:
         return None
     words = ctypes.cast(ctypes.addressof(table), ctypes.POINTER(ctypes.c_void_p))
-    return ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)(words[6])
+    return kind(None, *arguments)(words[place])
+
+
+def metadata():
+    """Adds a key to the trace."""
+    return agent(6, ctypes.c_char_p, ctypes.c_char_p)
 
 
 def is_installed(path):
@@ -108,6 +113,7 @@ def begin(torch):
               "--index-url https://download.pytorch.org/whl/cu130" % torch.__version__, file=sys.stderr, flush=True)
         os._exit(124)
     import stormlog_dry_end
+    import stormlog_dry_modules
 
     job = stormlog_dry_end.begin(torch, int(os.environ.get("STORMLOG_DRY_STEPS", 0)), say)
 
@@ -128,6 +134,7 @@ def begin(torch):
         return method
 
     knows, brought = lambda tensor: False, lambda tensor: True
+    stormlog_dry_modules.begin(torch)
     record = torch.Tensor.record_stream
 
     def record_stream(tensor, stream):

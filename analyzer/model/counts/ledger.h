@@ -42,6 +42,7 @@ struct sl_thread_state {
 	uint32_t index;				/* index in model->threads */
 	struct sl_fresh fresh[SL_FRESH_MAX];
 	unsigned fresh_count;
+	uint32_t tensor;  /* that its next block is; 0: not known */
 	uint32_t pass;	  /* the Python stack that it borrowed last, of a backward pass */
 	unsigned pending; /* out-of-memory errors whose outcome is not known yet */
 	uint64_t last_block_ns;

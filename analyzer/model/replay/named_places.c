@@ -9,7 +9,7 @@ struct since {
 	uint64_t ns;
 };
 
-static void add(struct sl_model *model, uint32_t name, uint32_t site, uint64_t block, uint64_t bytes)
+void sl_named_add(struct sl_model *model, uint32_t name, uint32_t site, uint64_t block, uint64_t bytes)
 {
 	uint64_t key = (uint64_t)name << 32 | site;
 	uint32_t at = sl_idmap_claim(&model->born_named_ids, key, model->born_named.count);
@@ -36,7 +36,7 @@ static void take(void *context, uint64_t address, uint32_t site, uint64_t bytes,
 		uint64_t from = part->address > address ? part->address : address,
 			 to = part->address + part->bytes < end ? part->address + part->bytes : end;
 
-		add(model, part->called, site, address, to - from);
+		sl_named_add(model, part->called, site, address, to - from);
 		named += to - from;
 	}
 	model->born[site].named_bytes += named;

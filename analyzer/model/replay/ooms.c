@@ -159,6 +159,7 @@ static void take_owners(struct sl_model *model, struct sl_oom *oom)
 		owner->bytes += site->live_bytes;
 		owner->blocks += site->live_blocks;
 	}
+	sl_tensors_of_owners(model, owners, count);
 	for (size_t i = 0; i < count; i++)
 		if (owners[i].bytes)
 			add_owner(oom, owners[i]);
@@ -394,6 +395,7 @@ void sl_ooms_torch(struct sl_model *model, const struct sl_item *item)
 	uint32_t group = UINT32_MAX, thread = item->thread;
 	int device = (int)item->event->device;
 	uint64_t bytes = item->event->bytes;
+	uint32_t tensor = sl_tensors_take(model, thread);
 
 	for (size_t i = model->ooms.count; i--;) {
 		struct sl_oom *oom = &model->ooms.item[i];
@@ -407,6 +409,7 @@ void sl_ooms_torch(struct sl_model *model, const struct sl_item *item)
 			state->pending--;
 		oom->recovered = 0;
 		oom->reported_by_torch = true;
+		oom->tensor = tensor;
 		if (bytes > oom->asked_bytes)
 			oom->asked_bytes = bytes;
 		group = oom->group < group ? oom->group : group;
@@ -420,6 +423,7 @@ void sl_ooms_torch(struct sl_model *model, const struct sl_item *item)
 		add(model, item);
 		model->ooms.item[model->ooms.count - 1].recovered = 0;
 		model->ooms.item[model->ooms.count - 1].reported_by_torch = true;
+		model->ooms.item[model->ooms.count - 1].tensor = tensor;
 		if (item->hook->family == SL_FAMILY_pool)
 			take_framework(&model->ooms.item[model->ooms.count - 1], item->event);
 		state->pending--;

@@ -122,6 +122,9 @@ void sl_replay_free(struct sl_model *model)
 	sl_survivors_free(model->stays);
 	free(model->born);
 	free(model->born_named.item);
+	free(model->tensors.item);
+	sl_idmap_free(&model->tensor_ids);
+	sl_idmap_free(&model->tensor_places);
 	sl_idmap_free(&model->born_named_ids);
 	free(model->holders.item);
 	free(model->libraries.item);
@@ -305,6 +308,9 @@ static void apply_verb(struct sl_model *model, const struct sl_item *item, bool 
 		break;
 	case SL_VERB_NAME:
 		sl_memory_names_apply(model, item->event);
+		break;
+	case SL_VERB_BLOCK_TENSOR:
+		sl_tensors_told(model, item);
 		break;
 	case SL_VERB_HOLD:
 		sl_variables_apply(model, item->event);

@@ -39,6 +39,17 @@ void sl_late_unwinder_name(struct sl_model *model);
 
 /* Fills model->born_named and named figures of model->born.  After sl_between_born with the same instant, before sl_replay_rest. */
 void sl_named_born(struct sl_model *model, uint64_t since_ns);
+/* name: the part's; block: its address. */
+void sl_named_add(struct sl_model *model, uint32_t name, uint32_t site, uint64_t block, uint64_t bytes);
+
+/* What PyTorch's blocks are.  The event comes before its block on the same thread. */
+void sl_tensors_told(struct sl_model *model, const struct sl_item *item);
+/* The tensor that the thread told last, an index into model->tensors, once; 0: nothing is known. */
+uint32_t sl_tensors_take(struct sl_model *model, uint32_t thread);
+/* owners: at twice a site's track, and one more for a pool's. */
+void sl_tensors_of_owners(const struct sl_model *model, struct sl_owner *owners, size_t count);
+/* As sl_named_born, but `called` is an index into model->tensors. */
+void sl_tensors_born(struct sl_model *model, uint64_t since_ns);
 
 /* What was in use beside a process's blocks when it ran out of memory: its contexts and code, and its neighbours. */
 

@@ -137,6 +137,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 	}
 	live->flags = flags;
 	live->bytes = event->bytes;
+	live->owner = sl_tensors_take(model, item->thread);
 	count_pooled(&device->torch, live, 1);
 	live->time_ns = model->now_ns;
 	live->site = *index;

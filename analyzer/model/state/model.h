@@ -45,6 +45,13 @@ struct sl_made {
 	uint64_t bytes, blocks;
 };
 
+/* What a block of PyTorch's is.  0: not known. */
+struct sl_tensor {
+	uint32_t shape, module; /* texts: "16 x 12288", "layers.12.mlp" */
+	uint32_t native;	/* stack of its operator */
+	uint8_t type;		/* 1 + its number (common/torch_types.def) */
+};
+
 struct sl_making {
 	SL_VECTOR(struct sl_made) made;
 	struct sl_idmap at; /* site -> index of `made` */
@@ -286,8 +293,8 @@ enum sl_scope { SL_SCOPE_VRAM, SL_SCOPE_HOST, SL_SCOPE_ADDRESS_SPACE, SL_SCOPE_C
 #define SL_PAIRS_MAX 8
 
 struct sl_owner {
-	uint32_t site;
-	uint64_t bytes, blocks;
+	uint32_t site, tensor;		     /* tensor: of its largest block */
+	uint64_t bytes, blocks, typed_bytes; /* typed_bytes: in the type of that tensor */
 };
 
 /* What was held at an error, compared with the highest of the rises before it (parts.h). */
@@ -304,7 +311,7 @@ struct sl_oom {
 	struct sl_oom_context context;	  /* time_ns 0: none */
 	int64_t code;
 	struct sl_stack stack;
-	uint32_t thread, label;
+	uint32_t thread, label, tensor;
 	uint64_t stream;
 	uint16_t api;
 	int device;
@@ -661,7 +668,10 @@ struct sl_model {
 	uint64_t told_bytes, told_ns; /* of the look that told most: its last event */
 	void *called_parts;	      /* extents, of struct sl_memory_names_part */
 	struct sl_sought sought[2];
-	struct sl_born *born; /* by site; NULL: not asked for (counts/between.h) */
+	struct sl_born *born;		     /* by site; NULL: not asked for (counts/between.h) */
+	SL_VECTOR(struct sl_tensor) tensors; /* [0]: nothing is known; empty: of no block */
+	struct sl_idmap tensor_ids, tensor_places;
+	uint32_t tensor_count; /* pairs of shape and module */
 	SL_VECTOR(struct sl_born_named) born_named;
 	struct sl_idmap born_named_ids;
 	void (*entry)(void *context, const struct sl_model *model,

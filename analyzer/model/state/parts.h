@@ -456,8 +456,8 @@ enum sl_live_flag {
 struct sl_live {
 	uint64_t address; /* 0: empty */
 	uint64_t bytes, time_ns;
-	uint64_t
-		owner; /* context; graph memory: the graph; a mapping: index of its physical memory; a pool: the most it may hold */
+	uint64_t owner; /* context; graph memory: the graph; a mapping: index of its physical memory; a pool: the most it may hold;
+			  PyTorch's block: its tensor */
 	uint32_t site;
 	uint32_t refs;
 	uint32_t flags;
