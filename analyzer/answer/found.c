@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/analyses/hidden.h"
 #include "analyzer/answer/make.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
@@ -104,6 +105,41 @@ static void add_roomless(struct sl_make *make, const struct sl_finding *finding)
 	sl_make_next(make, answer, "tree --at peak", "the lines that hold the pool");
 }
 
+/* What the raised limit takes by itself; 0: no figure tells it from the context that has it. */
+static uint64_t own_of_limit(const struct sl_report *report, const struct sl_shared_device *device,
+			     const struct sl_device_state *state)
+{
+	struct sl_hidden hidden;
+	uint64_t bytes = 0;
+
+	sl_hidden_split(report, device, &hidden);
+	for (size_t i = 0; i < hidden.count; i++)
+		if (!strcmp(hidden.item[i].what, state->limit_each ? "unexplained" : "limit"))
+			bytes = hidden.item[i].bytes;
+	sl_hidden_free(&hidden);
+	return bytes;
+}
+
+static void tell_limit(struct sl_answer *answer, const struct sl_device_state *state, const char *line, uint64_t own,
+		       uint64_t hidden)
+{
+	const char *name = state->limit_each	  ? "cudaLimitStackSize"
+			   : state->limit_printed ? "cudaLimitPrintfFifoSize"
+						  : "cudaLimitMallocHeapSize",
+		   *usual = state->limit_each	   ? "1 KiB"
+			    : state->limit_printed ? "1 MiB"
+						   : "8 MiB";
+
+	sl_answer_headline(answer, "%s of %s at %s takes %s%s of the card", name, SL_ANSWER_SIZE(state->limit_bytes), line,
+			   own ? "" : "at most ", SL_ANSWER_SIZE(own ? own : hidden));
+	sl_answer_say(answer, SL_LABEL_WHY, "the context sets %s aside for %s, and %s by default.",
+		      SL_ANSWER_SIZE(state->limit_bytes), state->limit_each ? "each thread that the card can run" : "its kernels",
+		      usual);
+	if (!own)
+		sl_answer_say(answer, SL_LABEL_WHY, "The bare context is part of the figure: none is from before the call.");
+	sl_answer_say(answer, SL_LABEL_FIX, "set a smaller limit at %s, as much as the kernels use", line);
+}
+
 /* Hidden memory with a line that can be changed: a limit, a pool's threshold, several contexts.  Code cannot be. */
 static void add_hidden(struct sl_make *make, const struct sl_finding *finding)
 {
@@ -112,15 +148,17 @@ static void add_hidden(struct sl_make *make, const struct sl_finding *finding)
 	const char *line = SL_MAKE_LINE_OF(process, finding->stack);
 	bool limit = strstr(finding->text, "the limit was raised"), pool = strstr(finding->text, "release threshold");
 	bool contexts = strstr(finding->text, "contexts at once");
-	uint64_t bytes = finding->bytes;
+	uint64_t bytes = finding->bytes, own = 0;
 	struct sl_answer *answer;
 	bool worth;
 
 	for (unsigned i = 0; i < make->report->device_count && !state; i++)
 		if (make->report->devices[i].device == finding->device) {
 			state = sl_devices_state(make->report, &make->report->devices[i], (unsigned)finding->process);
-			if (limit && state)
+			if (limit && state) {
 				bytes = make->report->devices[i].hidden_peak_bytes;
+				own = own_of_limit(make->report, &make->report->devices[i], state);
+			}
 		}
 	worth = bytes == SL_UNKNOWN || !state || state->total_bytes == SL_UNKNOWN || bytes * HIDDEN_CARD >= state->total_bytes;
 	if (!(limit || pool || contexts) || !worth || (bytes != SL_UNKNOWN && state && bytes * HIDDEN_PART < state->known_peak)) {
@@ -133,10 +171,7 @@ static void add_hidden(struct sl_make *make, const struct sl_finding *finding)
 	answer = add(make, finding, SL_WORD_HIDDEN, limit ? "raises the limit" : pool ? "sets the threshold" : "makes contexts");
 	answer->bytes = bytes == SL_UNKNOWN ? 0 : bytes;
 	if (limit) {
-		sl_answer_headline(answer, "a limit raised at %s takes up to %s of the card", line, SL_ANSWER_SIZE(bytes));
-		sl_answer_say(answer, SL_LABEL_WHY, "the context sets %s aside for %s.", SL_ANSWER_SIZE(state->limit_bytes),
-			      state->limit_each ? "each thread that the card can run" : "its kernels");
-		sl_answer_say(answer, SL_LABEL_FIX, "set a smaller limit at %s, as much as the kernels use", line);
+		tell_limit(answer, state, line, own, bytes);
 	} else if (pool) {
 		sl_answer_headline(answer, "a pool keeps up to %s without a use", SL_ANSWER_SIZE(bytes));
 		sl_answer_say(answer, SL_LABEL_WHY, "its release threshold, set at %s, lets it keep what was freed.", line);
@@ -148,7 +183,7 @@ static void add_hidden(struct sl_make *make, const struct sl_finding *finding)
 			      line);
 	}
 	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
-	sl_make_next(make, answer, "check --max-hidden 1G", "keep it so, in CI");
+	sl_make_next(make, answer, "check --max-hidden 1G", "fails CI if it comes back");
 }
 
 static void add_retried(struct sl_make *make, const struct sl_finding *finding)

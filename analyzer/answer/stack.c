@@ -65,6 +65,22 @@ static void put_frame(struct sl_answer *answer, struct sl_process *process, cons
 							 .mark = mark});
 }
 
+/* Why a native frame of the program has no line. */
+static void say_lineless(struct sl_answer *answer, struct sl_process *process, const struct sl_stack_frame *frame)
+{
+	const struct sl_symbols_missed *missed;
+	unsigned count = process->symbols ? sl_symbols_missed(process->symbols, 0, &missed) : 0;
+
+	for (unsigned i = 0; i < count; i++)
+		if (!strcmp(sl_paths_name(missed[i].path), frame->module)) {
+			sl_answer_say(answer, SL_LABEL_OPEN, "the line: %s is %s", frame->module,
+				      missed[i].absent ? "not on this machine" : missed[i].why);
+			return;
+		}
+	if (process->symbols)
+		sl_answer_say(answer, SL_LABEL_OPEN, "the line: %s was built without -g", frame->module);
+}
+
 void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const char *mark, unsigned frames)
 {
 	const struct sl_stack_frame *shown[SL_STACK_MAX], *helper[HELPERS];
@@ -80,6 +96,8 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
 		put_frame(answer, process, shown[i], i ? NULL : mark);
 	for (unsigned i = 0; i < helpers; i++)
 		put_frame(answer, process, helper[i], NULL);
+	if (count && shown[0]->bare && !shown[0]->line)
+		say_lineless(answer, process, shown[0]);
 }
 
 bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE],

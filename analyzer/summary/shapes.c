@@ -109,7 +109,7 @@ SHAPE(part, sl_hidden_part, M(what), M(library), M(bytes), M(count), M(peak_byte
 SHAPE(neighbour, sl_neighbour, M(pid), M(bytes), M(peak_bytes), IN(first, instant), M(last_ns));
 SHAPE(neighbour_then, sl_neighbour_then, M(pid), M(bytes));
 SHAPE(state, sl_device_state, M(device), M(used), M(known), M(known_peak), M(known_peak_ns), M(peak_folded), IN(swing, swing), M(epoch), LINE(line), IN(torch, torch), IN(torch_at_peak, torch),
-      M(primary), M(context_bytes), M(module_bytes), IN(context_made, instant), STACK(context_stack, context_), M(limit_bytes), M(limit_ns), M(limit_raised), M(limit_each), STACK(limit_stack, limit_), M(context_sampled), M(context_steady), VECTOR(parts, part),
+      M(primary), M(context_bytes), M(module_bytes), IN(context_made, instant), STACK(context_stack, context_), M(limit_bytes), M(limit_ns), M(limit_raised), M(limit_each), M(limit_printed), STACK(limit_stack, limit_), M(context_sampled), M(context_steady), VECTOR(parts, part),
       VECTOR(neighbours, neighbour), VECTOR(present, u32), VECTOR(crowd, neighbour_then), M(crowd_bytes), M(figure), M(total_bytes), M(used_peak_bytes), M(used_last_bytes), M(hidden_peak_bytes),
       M(hidden_last_bytes), M(hidden_peak_ns), M(hidden_peak_rounded), WHOLE(source, byte), LINE(used_line), LINE(hidden_line), LINE(others_line), LINE(samples_line), M(changes),
       M(sample_gap_ns), M(last_sample_ns));

@@ -209,13 +209,16 @@ static void drop_parts(struct sl_model *model, struct sl_device_state *device)
 /* Keeps the limit of a context that takes most memory. */
 static void raise_limit(const struct sl_model *model, struct sl_device_state *device, const struct sl_event *event)
 {
-	struct sl_device_state set = {.limit_bytes = event->bytes, .limit_each = event->extra == LIMIT_STACK};
+	struct sl_device_state set = {.limit_bytes = event->bytes,
+				      .limit_each = event->extra == LIMIT_STACK,
+				      .limit_printed = event->extra == LIMIT_PRINTED};
 
 	if ((event->extra != LIMIT_STACK && event->extra != LIMIT_PRINTED && event->extra != LIMIT_HEAP) ||
 	    (set.limit_each && set.limit_bytes <= STACK_USUAL) || sl_device_state_limit(&set) <= sl_device_state_limit(device))
 		return;
 	device->limit_bytes = set.limit_bytes;
 	device->limit_each = set.limit_each;
+	device->limit_printed = set.limit_printed;
 	device->limit_ns = model->now_ns;
 	device->limit_raised++;
 	device->limit_stack = sl_stack_of(event);

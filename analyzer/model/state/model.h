@@ -214,8 +214,8 @@ struct sl_device_state {
 	struct sl_stack context_stack;	      /* stack of that call */
 	/* what the program had the context reserve, for kernels' heap, print buffer or the stack of each thread; 0: nothing */
 	uint64_t limit_bytes, limit_ns, limit_raised; /* limit_raised: how often */
-	bool limit_each;
-	struct sl_stack limit_stack; /* stack of the call that raised the limit */
+	bool limit_each, limit_printed;		      /* it is of each thread's stack; of what kernels print.  Else of their heap */
+	struct sl_stack limit_stack;		      /* stack of the call that raised the limit */
 	/* 1 + index in parts, if the context is known only from samples; 0: it is known from its call */
 	size_t context_sampled;
 	uint64_t code_ns;			/* when a context or code last came or went */
