@@ -13,9 +13,10 @@
 #define FIT_REQUESTS   300000u	/* a window with more is left to the verb fit */
 #define FIT_OPERATIONS 1000000u /* of one search */
 
+/* As torch.cuda.memory_allocated() counts, and the rows of the table. */
 static uint64_t tensors_of(const struct sl_device_state *device)
 {
-	return device->torch_at_peak.allocated_bytes - device->torch_at_peak.rounding;
+	return device->torch_at_peak.allocated_bytes;
 }
 
 /* The device on which most was asked for; NULL: nothing was. */
@@ -40,23 +41,22 @@ static void say_fit(struct sl_make *make, struct sl_answer *answer, const struct
 					   .scan_max = FIT_OPERATIONS,
 					   .ties = SL_FIT_GIVEN};
 	struct sl_fit_subject subject;
-	char why[120], span[SL_FORMAT_SPAN_BYTES];
+	char why[120];
 
 	sl_fit_ask(&subject, recording, &question);
 	if (!subject.answers || subject.answers[0].high == SL_UNKNOWN) {
 		sl_answer_say(answer, SL_LABEL_OPEN, "the need: %s",
 			      subject.answers ? SL_FIT_SPENT : sl_fit_why(&subject, why, sizeof(why)));
 	} else {
-		sl_answer_say(answer, recording->ooms ? SL_LABEL_NEED : SL_LABEL_FITS,
-			      "%s %s of PyTorch's memory%s, and the context beside it",
-			      recording->ooms ? "at least" : "a card with", sl_fit_span(&subject.answers[0], span),
+		sl_answer_say(answer, SL_LABEL_NEED, "%s%s, and the CUDA context (about 0.5 GiB)",
+			      SL_ANSWER_SIZE(subject.answers[0].high),
 			      recording->ooms		  ? " to get past the request that was refused"
 			      : recording->reserved_start ? " for this window"
 							  : "");
 		if (question.setting_count > 1 && subject.answers[1].high != SL_UNKNOWN &&
 		    subject.answers[1].high < subject.answers[0].low)
-			sl_answer_say(answer, SL_LABEL_LESS, "expandable_segments:True would need %s (replayed)",
-				      sl_fit_span(&subject.answers[1], span));
+			sl_answer_say(answer, SL_LABEL_LESS, "%s with expandable_segments:True",
+				      SL_ANSWER_SIZE(subject.answers[1].high));
 	}
 	sl_fit_subject_free(&subject);
 }
@@ -165,6 +165,9 @@ static void add_window(struct sl_make *make, struct sl_process *process)
 			      SL_ANSWER_SIZE(facts.free_largest));
 	if (window)
 		say_cache(answer, process, device);
+	if (window && sl_window_rounds(process) < SL_WINDOW_ROUNDS_MIN)
+		sl_answer_say(answer, SL_LABEL_OPEN, "leaks: they show in %d passes of a loop, and this window%s%s shows fewer",
+			      SL_WINDOW_ROUNDS_MIN, facts.span_ns ? " of " : "", facts.span_ns ? SL_SPAN(facts.span_ns) : "");
 	if (stackless)
 		put_stackless(answer);
 	if (make->report->process_count == 1)

@@ -329,7 +329,7 @@ class Snapshots(unittest.TestCase):
             allocator.free(addr)
         allocator.alloc(400 << 20, made.frames("train.py:7 main"))
         path = self.path(made.snapshot(allocator, drop=drop)[0])
-        self.assertEqual(self.rows(path)["earlier"], (99 << 20, "75 in blocks of 25.0 MiB, 24 in blocks of 6.00 MiB"))
+        self.assertEqual(self.rows(path)["earlier"], (99 << 20, "made before the recording, 75 in blocks of 25.0 MiB, 24 in blocks of 6.00 MiB"))
         self.assertEqual(self.figures(self.report(path))[1], (99 + 125) << 20)
         self.assertRegex(self.run_on("tree", path).stdout, r"75\.0 MiB +[\d.]+% +3 .*blocks of 25\.0 MiB\n +24\.0 MiB +[\d.]+% +4 .*blocks of 6\.00 MiB")
 
