@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes, devices, and the plain tables. */
 
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/analyses/hidden.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/report/devices.h"
+
+#define HIDDEN_PART 50 /* less than one of so many parts of the hidden memory is not named */
 
 /* The most on one device at the end. */
 static uint64_t end_of(const struct sl_process *process)
@@ -116,6 +122,31 @@ static uint64_t room_of(const struct sl_report *report, const struct sl_shared_d
 	return limit < device->total_bytes ? limit : device->total_bytes;
 }
 
+/* "CUDA context, code": what the hidden memory is. */
+static void put_hidden(struct sl_page *page, const struct sl_shared_device *device)
+{
+	static const char *const names[][2] = {{"context", "CUDA context"},
+					       {"code", "code"},
+					       {"limit", "set aside by a limit"},
+					       {"rounding", "rounding"},
+					       {"unexplained", "unexplained"}};
+	struct sl_hidden hidden;
+	char text[100] = "";
+	size_t at = 0;
+
+	sl_hidden_split(page->report, device, &hidden);
+	for (size_t k = 0; k < SL_COUNT(names); k++) {
+		uint64_t bytes = 0;
+
+		for (size_t i = 0; i < hidden.count; i++)
+			bytes += strcmp(hidden.item[i].what, names[k][0]) ? 0 : hidden.item[i].bytes;
+		if (bytes && bytes * HIDDEN_PART >= device->hidden_peak_bytes)
+			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", at ? ", " : "", names[k][1]);
+	}
+	sl_hidden_free(&hidden);
+	sl_page_put_text(page, "hidden_is", text);
+}
+
 void sl_page_processes(struct sl_page *page)
 {
 	const struct sl_report *report = page->report;
@@ -127,7 +158,7 @@ void sl_page_processes(struct sl_page *page)
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
 
-		msgpack_pack_map(&page->pack.pk, 10);
+		msgpack_pack_map(&page->pack.pk, 11);
 		sl_page_put_array(page, "processes", device->process_count);
 		for (unsigned k = 0; k < device->process_count; k++)
 			msgpack_pack_uint64(&page->pack.pk, device->processes[k]);
@@ -139,6 +170,7 @@ void sl_page_processes(struct sl_page *page)
 		sl_page_put_known(page, "known_peak", device->known_peak_bytes);
 		sl_page_put_known(page, "hidden_peak", device->hidden_peak_bytes);
 		sl_page_put_bool(page, "hidden_at_most", device->figure == SL_FIGURE_DEVICE);
+		put_hidden(page, device);
 		sl_page_put_text(page, "source", device->source);
 	}
 }

@@ -48,20 +48,25 @@ export function dryLine(page, more) {
 	return page.dry && h("p", {class: "dry"}, `DRY RUN on ${visible(page.dry, 60)}: no number was computed.${more}`);
 }
 
+/* The device with the most hidden memory; undefined: none is known. */
+const mostHidden = (devices) => devices.filter((d) => d.hidden_peak !== null).sort((a, b) => b.hidden_peak - a.hidden_peak)[0];
+
 /* The most that is hidden on one device, as the terminal says it; null: unknown. */
 export function hiddenWords(devices) {
-	const known = devices.filter((d) => d.hidden_peak !== null).sort((a, b) => b.hidden_peak - a.hidden_peak);
-	return known.length ? `${known[0].hidden_at_most ? "at most " : ""}${bytes(known[0].hidden_peak)}` : null;
+	const most = mostHidden(devices);
+	return most ? `${most.hidden_at_most ? "at most " : ""}${bytes(most.hidden_peak)}` : null;
 }
+
+const hiddenIs = (devices) => `${visible(mostHidden(devices).hidden_is || "nothing", 100)}: no call asks for it`;
 
 export function drawAnswer(node, page) {
 	const {processes, devices, answer} = page, many = devices.length > 4;
 	const sorted = [...devices].sort((a, b) => b.known_peak - a.known_peak), shown = many ? sorted.slice(0, 3) : sorted;
 	const hidden = hiddenWords(devices);
 	replace(node,
-		dryLine(page, " Times are of the dry run and not of the card."),
+		!answer && dryLine(page, ""),
 		h("h1", {}, answer ? [...visible(answer.title || page.title, 320).split("  "), answer.right && visible(answer.right, 80)].filter(Boolean).join(" · ") : visible(page.title, 200)),
-		answer ? answer.under.map((line) => h("p", {class: "soft"}, visible(line, 400))) :
+		answer ? answer.under.map((line) => (page.dry && line.startsWith("DRY RUN") ? h("p", {class: "dry"}, `${visible(line, 400)}. Times are of this machine and not of the card.`) : h("p", {class: "soft"}, visible(line, 400)))) :
 			h("p", {class: "soft"}, `${plural(processes.length, "process", "processes")}, ${duration(page.duration_ns)}.`),
 		answer ? answer.verdicts.slice(0, 1).map(opened) : h("ol", {class: "answer"}, ofSamples(page).map((line) => h("li", {}, line))),
 		h("div", {class: "tiles"},
@@ -69,7 +74,7 @@ export function drawAnswer(node, page) {
 				[d.total === null ? null : `${percent(d.known_peak, d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40), page.dry || page.window ? null : d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
 				"", meter(d.known_peak, d.total))),
 			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
-			!page.dry && !page.window && tile("Hidden", hidden || "unknown", hidden ? "most on one device: used on it, but asked for by no recorded process" : "no device-wide samples in the trace"),
+			!page.dry && !page.window && tile("Hidden", hidden || "unknown", hidden ? hiddenIs(devices) : "no device-wide samples in the trace"),
 			leaksTile(page)),
 		lacks(page));
 }

@@ -20,12 +20,15 @@ export function linesOf(label, texts) {
 	return lines;
 }
 
+/* A row of 0.00 says nothing, unless its text does. */
+const rowsOf = (table) => table.rows.filter((row) => row.text || Number(row.amount));
+
 /* All of it as text, for an issue. */
 export function textOf(verdict) {
 	const stack = verdict.lines.map((line) => `  ${placeOf(line)}  ${line.source || (line.file && line.function) || ""}${line.mark ? `  <- ${line.mark}` : ""}`);
 	const labels = LABELS.filter((label) => verdict[label]).flatMap((label) => linesOf(label, verdict[label]).map((line, i) => `  ${(i ? "" : label).padEnd(6)} ${line}`));
 	const rows = verdict.table ? [`  ${verdict.table.total}  ${verdict.table.unit} ${verdict.table.moment || ""}`,
-		...verdict.table.rows.map((row) => `  ${row.amount.padStart(verdict.table.total.length)}  ${row.name}${row.text ? `  ${row.text}` : ""}`)] : [];
+		...rowsOf(verdict.table).map((row) => `  ${row.amount.padStart(verdict.table.total.length)}  ${row.name}${row.text ? `  ${row.text}` : ""}`)] : [];
 	return [`${verdict.word}   ${verdict.headline}`, stack, labels, rows, verdict.next.map((next) => `next   ${next.command}`)]
 		.map((part) => [part].flat().join("\n")).filter(Boolean).join("\n\n");
 }
@@ -46,7 +49,7 @@ function table({table}) {
 	if (!table)
 		return null;
 	const most = Math.max(...table.rows.filter((row) => row.barred).map((row) => row.bytes), 1);
-	return h("table", {class: "parts"}, h("caption", {}, h("strong", {}, `${table.total} ${table.unit}`), ` ${visible(table.moment || "", 80)}`), h("tbody", {}, table.rows.map((row) =>
+	return h("table", {class: "parts"}, h("caption", {}, h("strong", {}, `${table.total} ${table.unit}`), ` ${visible(table.moment || "", 80)}`), h("tbody", {}, rowsOf(table).map((row) =>
 		h("tr", {}, h("td", {class: "num"}, row.amount), h("td", {}, visible(row.name, 60)),
 			h("td", {class: "part", "aria-hidden": "true"}, row.barred && h("div", {class: row.name === "unused" ? "unused" : null, style: {width: `${(100 * row.bytes) / most}%`}})),
 			h("td", {class: "soft"}, visible(row.text || "", 200))))));
