@@ -15,7 +15,8 @@
 #include "analyzer/report/window_facts.h"
 
 #define LINES_SHOWN 2
-#define LITTLE	    33 /* a line with less than one of so many parts of its row is not named */
+#define LITTLE	    33	/* a line with less than one of so many parts of its row is not named */
+#define LITTLE_ROW  200 /* less than one of so many parts of the total has no row of its own */
 #define COURSE	    14
 
 /* True: most of what a snapshot's site held at the peak is gone at its end. */
@@ -23,6 +24,8 @@ static bool is_freed(struct sl_process *process, const struct sl_site *site)
 {
 	return process->model->snapshot && 2 * site->live_bytes < sl_model_site_at_peak(process->model, site);
 }
+
+static const char earlier[] = "earlier";
 
 /* What a row is called: the role, or the library where none is known. */
 static const char *row_of(struct sl_process *process, const struct sl_site *site)
@@ -35,7 +38,7 @@ static const char *row_of(struct sl_process *process, const struct sl_site *site
 	const char *library = sl_model_library(process->model, site);
 
 	if (sl_window_is_before(process, site->stack))
-		return "earlier";
+		return earlier;
 	if (sl_window_is_copy(process, site->stack))
 		return "autocast copies";
 	if (sl_model_is_cublas(library))
@@ -157,7 +160,8 @@ static void put_rows(struct sl_answer *answer, const struct sl_owners *owners, u
 	for (uint32_t row = share[0].child; row; row = share[row].sibling)
 		if (strcmp(share[row].name, "unused") != 0 && share[row].bytes) {
 			put_lines(text, sizeof(text), owners, row, total);
-			sl_answer_row(answer, share[row].bytes, share[row].name, "%s", text);
+			sl_answer_row(answer, share[row].bytes, share[row].name, "%s%s",
+				      !strcmp(share[row].name, earlier) ? "made before the recording, " : "", text);
 		}
 	for (uint32_t row = share[0].child; row; row = share[row].sibling)
 		if (!strcmp(share[row].name, "unused") && share[row].bytes)
@@ -214,17 +218,48 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	sl_owners_free(&owners);
 }
 
-/* "0.29 context, 0.13 free": parts of what is not the program's own. */
-static size_t add_part(char *out, size_t size, size_t at, uint64_t bytes, uint64_t unit, const char *name)
-{
-	if (bytes == SL_UNKNOWN || !bytes || at >= size || (double)bytes / (double)unit < 0.005)
-		return at;
-	return at + (size_t)snprintf(out + at, size - at, "%s%.2f %s", at ? ", " : "", (double)bytes / (double)unit, name);
-}
-
 static uint64_t known(uint64_t bytes)
 {
 	return bytes == SL_UNKNOWN ? 0 : bytes;
+}
+
+/* What of the card no call asked for: the context and its code, what no figure explains, and what is free. */
+static void put_beside(struct sl_answer *answer, const struct sl_account *account, uint64_t free_bytes, uint64_t rest,
+		       uint64_t total)
+{
+	const struct {
+		uint64_t bytes;
+		const char *name;
+	} parts[] = {{known(account->context), "CUDA context"},
+		     {known(account->modules), "code"},
+		     {known(account->aside), "set aside by a limit"},
+		     {known(account->rounding), "rounding"}};
+	uint64_t unit, left = known(free_bytes) < rest ? known(free_bytes) : rest, sum = 0;
+	const char *name = NULL;
+	unsigned count = 0, at = 0;
+	char text[200];
+
+	sl_answer_unit(total, &unit);
+	for (size_t i = 0; i < SL_COUNT(parts); i++) {
+		double amount = (double)parts[i].bytes / (double)unit;
+
+		if (amount < 0.005)
+			continue;
+		name = !name ? parts[i].name : i == 1 ? "context, code" : name;
+		at += (unsigned)snprintf(text + at, sizeof(text) - at, "%s%.2f %s", count++ ? ", " : "", amount, parts[i].name);
+		sum += parts[i].bytes;
+	}
+	rest -= left;
+	if (name && (sum > rest || (rest - sum) * LITTLE_ROW < total))
+		sum = rest;
+	if (count > 1)
+		sl_answer_row_bare(answer, sum, name, "%s", text);
+	else if (name)
+		sl_answer_row_bare(answer, sum, name, NULL);
+	if (rest > sum)
+		sl_answer_row_bare(answer, rest - sum, free_bytes == SL_UNKNOWN ? "free or not ours" : "not ours", NULL);
+	if (left)
+		sl_answer_row_bare(answer, left, "free", NULL);
 }
 
 void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, size_t index)
@@ -235,10 +270,8 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	bool at_peak = device && device->known_peak == oom->live_bytes &&
 		       device->torch_at_peak.allocated_bytes == oom->torch.allocated_bytes,
 	     card = oom->total_bytes != SL_UNKNOWN && !account->own_limit;
-	uint64_t own = 0, rest, unit, total = card ? oom->total_bytes : oom->live_bytes;
+	uint64_t own = 0, rest, total = card ? oom->total_bytes : oom->live_bytes;
 	struct sl_owners owners;
-	char text[200] = "";
-	size_t at = 0;
 
 	if (oom->scope == SL_SCOPE_HOST || !total || !oom->live_bytes)
 		return;
@@ -296,13 +329,8 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 		}
 		rest -= bytes;
 	}
-	if (!rest)
-		return;
-	sl_answer_unit(total, &unit);
-	at = add_part(text, sizeof(text), at, account->context, unit, "CUDA context");
-	at = add_part(text, sizeof(text), at, account->modules, unit, "code");
-	at = add_part(text, sizeof(text), at, account->aside, unit, "set aside by a limit");
-	at = add_part(text, sizeof(text), at, account->rounding, unit, "rounding");
-	add_part(text, sizeof(text), at, oom->free_bytes, unit, "free");
-	sl_answer_row_bare(answer, rest, oom->of_framework ? "free" : "not ours", "%s", oom->of_framework ? "" : text);
+	if (rest && oom->of_framework)
+		sl_answer_row_bare(answer, rest, "free", NULL);
+	else if (rest)
+		put_beside(answer, account, oom->free_bytes, rest, total);
 }

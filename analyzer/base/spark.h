@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /*
- * Draws numbers as characters of eight heights, the highest for the largest; a blank for 0.  ascii: one byte each, else up to
- * three.
+ * Draws numbers as characters of eight heights, the highest for the largest, the lowest for 0 alone.  ascii: one byte each, else up
+ * to three.
  */
 void sl_spark(char *out, size_t size, const uint64_t *numbers, unsigned count, bool ascii);

@@ -120,6 +120,22 @@ static unsigned put_cut(struct page *page, const char *text, unsigned room)
 	return columns + 1;
 }
 
+/* A list loses whole items: half of a place has no line number. */
+static void put_list(struct page *page, const char *text, unsigned room)
+{
+	size_t keep = 0;
+
+	for (const char *at = width_of(text) > room ? strstr(text, ", ") : NULL; at; at = strstr(at + 2, ", "))
+		if (sl_terminal_width(text, (size_t)(at - text)) + 2 <= room)
+			keep = (size_t)(at - text);
+	if (!keep) {
+		put_cut(page, text, room);
+		return;
+	}
+	put_part(page, text, keep, NULL);
+	put(page, page->style->ascii ? " ~" : " …");
+}
+
 static void put_title(struct page *page, const struct sl_answers *answers)
 {
 	unsigned left = width_of(answers->title ?: ""), right = width_of(answers->right ?: "");
@@ -318,6 +334,12 @@ static void put_bar(struct page *page, uint64_t bytes, uint64_t most, bool padde
 	put_spaces(page, padded ? BAR - width : 0);
 }
 
+/* True: 0.00, and nothing is said of it. */
+static bool is_nothing(const struct sl_answer_row *row, const struct sl_answer_number *number)
+{
+	return !row->text && !number->text[strspn(number->text, "0.")];
+}
+
 static void put_table(struct page *page, const struct sl_answer *answer)
 {
 	struct sl_answer_table shown;
@@ -335,6 +357,8 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 	for (size_t i = 0; i < shown.row.count; i++) {
 		const struct sl_answer_row *row = &shown.row.item[i];
 
+		if (is_nothing(row, &numbers[i + 1]))
+			continue;
 		names = width_of(row->name) > names ? width_of(row->name) : names;
 		most = !row->bare && row->bytes > most ? row->bytes : most;
 	}
@@ -365,6 +389,8 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 		unsigned column = 2 + digits + 2 + names + 2;
 		bool barred = column + BAR + 20 <= page->columns;
 
+		if (is_nothing(row, &numbers[i + 1]))
+			continue;
 		put_spaces(page, 2 + digits - width_of(numbers[i + 1].text));
 		put(page, numbers[i + 1].text);
 		fputs("  ", page->out);
@@ -377,7 +403,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 		}
 		if (row->text) {
 			fputs("  ", page->out);
-			put_cut(page, row->text, page->columns > column + 2 ? page->columns - column - 2 : 1);
+			put_list(page, row->text, page->columns > column + 2 ? page->columns - column - 2 : 1);
 		}
 		fputc('\n', page->out);
 	}

@@ -83,6 +83,13 @@ def of_table(rows):
         yield number, "the rows do not add up to %s" % total
     if len(parts) > ROWS:
         yield number, "%d rows" % len(parts)
+    for number, amount, rest in parts:
+        if not float(amount) and "  " not in rest.strip():
+            yield number, "a row of nothing"
+        if re.search(r", [^,]*[^ ]…$", rest):
+            yield number, "half of a place"
+        if re.search(r"not ours.* free\b", rest):
+            yield number, "what is free is nobody's"
 
 
 def of_repeats(verdicts, also, lines):

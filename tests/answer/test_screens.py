@@ -38,7 +38,7 @@ OUT OF MEMORY   blocks of step 117 are 6.7 times as large as any before
   8.00  GiB the card at the error
   4.36  activations  ████████████████████  2.50 train.py:79, 1.25 train.py:83
   3.21  others       ██████████████▋
-  0.43  not ours                           0.29 CUDA context, 0.13 free
+  0.43  context, code                      0.29 CUDA context, 0.14 code
 
 also   LEAK  train.py:126  keeps 4 MiB of every step, 468 MiB
 next   stormlog-analyze tree --at oom traces    the lines that held it
@@ -53,7 +53,10 @@ FAULTS = [
     ("24 MiB at most", "24.0 MiB at most", "zeros"),
     ("bound `length` before train.py:125, or split that batch", "bound what is held there", "points at nothing"),
     ("  3.21  others", "  3.20  others", "do not add up"),
-    ("  0.43  not ours", "  0.4  not ours ", "mixed precision"),
+    ("  0.43  context", "  0.4  context ", "mixed precision"),
+    ("2.50 train.py:79, 1.25 train.py:83", "2.50 train.py:79, 1.25 train.p…", "half of a place"),
+    ("  0.43  context, code                      0.29 CUDA context, 0.14 code", "  0.43  not ours                           0.29 CUDA context, 0.14 free", "nobody's"),
+    ("\n\nalso", "\n  0.00  others\n\nalso", "a row of nothing"),
     ("train.py:126  keeps", "train.py:126  step_# train.py:126 keeps", "told twice"),
     ("loss = forward(model, length)", "loss = forward(model, length)" + 40 * "x", "columns"),
     ("\nalso   LEAK", "\nLEAK   train.py:126 keeps it\nalso   LEAK", "2 open verdicts"),

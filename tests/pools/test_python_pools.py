@@ -100,7 +100,7 @@ import os; os._exit(0)
             self.assertEqual(run.done.stdout, b"refused\n")
             said = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, check=True).stdout.decode()
             page = run.page()
-        self.assertRegex(said, r"2\.00  GiB the card at the error\n  1\.17  in pools, unnamed .*\n  0\.39  tensors .*\n  0\.44  not ours ")
+        self.assertRegex(said, r"2\.00  GiB the card at the error\n  1\.17  in pools, unnamed .*\n  0\.39  tensors .*\n  0\.29  CUDA context\n  0\.15  free\n")
         if page:
             self.assertIn("in pools, unnamed", [row["name"] for row in page["answer"]["verdicts"][0]["table"]["rows"]])
 
