@@ -103,8 +103,7 @@ void sl_make_dry(struct sl_make *make)
 	sl_format_span(outside, need.low, need.high);
 	if (answer->table.row.count) {
 		answer->table.moment = "at most";
-		sl_answer_row_bare(answer, need.low, "not ours", "context%s: %s, %s",
-				   need.measured ? " and code" : ", code and cuBLAS", outside,
+		sl_answer_row_bare(answer, need.low, "context, code", "%s%s, %s", need.measured ? "" : "with cuBLAS ", outside,
 				   need.measured ? "measured" : "not measured");
 	}
 	sl_make_next(make, answer, "fit --capacity 16G,24G", "smaller cards, settings");

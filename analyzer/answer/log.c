@@ -238,7 +238,7 @@ static void put_card(struct told *told)
 {
 	const uint64_t *figure = told->figure;
 	uint64_t total = figure[SL_LOG_total], allocated = figure[SL_LOG_allocated], free = figure[SL_LOG_free],
-		 unused = KNOWN(figure[SL_LOG_unallocated]) ? figure[SL_LOG_unallocated] : 0, sum;
+		 unused = KNOWN(figure[SL_LOG_unallocated]) ? figure[SL_LOG_unallocated] : 0, process = figure[SL_LOG_process], sum;
 
 	if (!told->f || !KNOWN(total) || !KNOWN(allocated) || !KNOWN(free))
 		return;
@@ -255,7 +255,12 @@ static void put_card(struct told *told)
 	for (unsigned i = 0; i < told->f->others && i < 4; i++)
 		sl_answer_row_bare(told->answer, told->f->other[i].bytes,
 				   sl_answers_text(told->answer->of, "process %lld", (long long)told->f->other[i].pid), NULL);
-	sl_answer_row_bare(told->answer, total - sum, "not ours", "context and code");
+	if (KNOWN(process) && process >= allocated + unused && process - allocated - unused <= total - sum) {
+		sl_answer_row_bare(told->answer, process - allocated - unused, "context, code", NULL);
+		sum += process - allocated - unused;
+	}
+	if (sum < total)
+		sl_answer_row_bare(told->answer, total - sum, "not ours", NULL);
 	sl_answer_row_bare(told->answer, free, "free", NULL);
 }
 

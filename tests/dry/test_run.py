@@ -47,7 +47,7 @@ class Run(unittest.TestCase):
         dry = run.report["run"]["dry"]
         self.assertEqual((dry["card"], dry["measured"], dry["job_bytes"]), ("H200", True, GIB))
         self.assertRegex(run.screen, r"FITS   \S+ needs 1\.60 to 1\.61 GiB of the H200's 140 GiB\n")
-        self.assertRegex(run.screen, r"1\.60  GiB at most .*\n  1\.00  \S+ .*\n  0\.60  not ours +context and code: 610 to 628 MiB, me")
+        self.assertRegex(run.screen, r"1\.60  GiB at most .*\n  1\.00  \S+ .*\n  0\.60  context, code +610 to 628 MiB, measured\n")
         self.assertNotIn("HIDDEN", run.screen)
         self.assertIn(UNDER % "H200", run.summary)
 
