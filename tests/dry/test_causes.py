@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Programs of PyTorch that run out of memory, each for one reason: the answer tells it and what to change, and with that change,
+which was made by hand, the program fits.  Types, shapes and modules of blocks, as tensors themselves say them."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+import torch_venv
+from dry import ANALYZE, Dry
+
+PYTHON = torch_venv.python("torch")
+BEGIN = """\
+import os, queue, sys, tempfile, threading, torch
+from torch import nn
+def layers(count, size): return nn.Sequential(*[nn.Linear(size, size, bias=False) for _ in range(count)]).cuda()
+"""
+# name: limit, the change that the replay tried ("": the source alone proves it), words of `fix`, the program, what is changed by hand
+PROGRAMS = {
+    "late zero_grad": ("2G", "zero_early", r"call zero_grad\(\) before prog\.py:\d+", """
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm, self.up, self.down = nn.LayerNorm(1024), nn.Linear(1024, 4096), nn.Linear(4096, 1024)
+            def forward(self, x): return x + self.down(torch.relu(self.up(self.norm(x))))
+        net = nn.Sequential(*[Block() for _ in range(10)]).cuda()
+        optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, foreach=False)
+        for step in range(4):
+            loss = net(torch.randn(2700, 1024, device="cuda")).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """, ("    loss = net", "    optimizer.zero_grad()\n    loss = net")),
+    "evaluation with autograd": ("2G", "", r"run prog\.py:\d+ under torch\.no_grad\(\)", """
+        net = nn.Sequential(*[layer for _ in range(32) for layer in (nn.Linear(1024, 1024), nn.ReLU())]).cuda()
+        def evaluate(net):
+            net.eval()
+            total = 0.0
+            for batch in range(4):
+                total += net(torch.empty(16384, 1024, device="cuda")).mean().item()
+            return total
+        print(evaluate(net))
+        """, ("def evaluate", "@torch.no_grad()\ndef evaluate")),
+    "a queue": ("2G", "", r"put batches of the host into the queue of prog\.py:\d+, or let it hold two", """
+        waiting, full = queue.Queue(maxsize=96), threading.Event()
+        def fill():
+            try:
+                for number in range(60):
+                    waiting.put(torch.empty(1 << 24).to("cuda", non_blocking=True))
+                    if waiting.full(): full.set()
+            finally:
+                full.set()
+                waiting.put(None)
+        threading.Thread(target=fill, daemon=True).start()
+        full.wait()
+        count = sum(1 for batch in iter(waiting.get, None))
+        sys.exit(count != 60)
+        """, ("maxsize=96", "maxsize=2")),
+    "a kept slice": ("1G", "", r"clone\(\)", """
+        bank, net = [], nn.Linear(768, 768).cuda()
+        with torch.inference_mode():
+            for index in range(80):
+                tokens = net(torch.empty(64, 64, 768, device="cuda"))
+                bank.append(tokens[:, 0])
+        """, ("[:, 0]", "[:, 0].clone()")),
+    "a checkpoint on the card": ("1100M", "load_on_host", "", """
+        path = os.path.join(tempfile.mkdtemp(), "last.pt")
+        torch.save(nn.Sequential(*[nn.Linear(2048, 2048, bias=False) for _ in range(10)]).state_dict(), path)
+        net = layers(10, 2048)
+        optimizer = torch.optim.AdamW(net.parameters(), foreach=False)
+        state = torch.load(path, map_location="cuda")
+        net.load_state_dict(state)
+        for step in range(3):
+            net(torch.empty(8, 2048, device="cuda")).mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        """, ('"cuda")\nnet.load', '"cpu")\nnet.load')),
+    "an optimizer of replaced weights": ("1G", "new_optimizer", r"new optimizer", """
+        net = layers(6, 2048)
+        optimizer = torch.optim.AdamW(net.parameters(), foreach=False)
+        for round in range(4):
+            for step in range(2):
+                net(torch.empty(8, 2048, device="cuda")).mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            for layer in net: layer.weight = nn.Parameter(layer.weight.detach().clone())
+            optimizer.add_param_group({"params": list(net.parameters())})
+        """, ('optimizer.add_param_group({"params": list(net.parameters())})', "optimizer = torch.optim.AdamW(net.parameters(), foreach=False)")),
+    "an optimizer's temporaries": ("1150M", "one_by_one", r"foreach=False|fused=True", """
+        net = layers(10, 2048)
+        optimizer = torch.optim.AdamW(net.parameters(), foreach=True)
+        for step in range(3):
+            net(torch.empty(8, 2048, device="cuda")).mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        """, ("foreach=True", "foreach=False")),
+}
+TENSORS = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(256, 512, bias=False), nn.Linear(512, 256, bias=False)
+    def forward(self, x): return self.down(self.up(x))
+net = nn.ModuleDict({"body": nn.ModuleList(Block() for _ in range(2)), "head": nn.Linear(256, 1000, dtype=torch.bfloat16)}).cuda()
+class Net(nn.Module):
+    def __init__(self): super().__init__(); self.layers = net
+    def forward(self, x):
+        for block in self.layers["body"]: x = block(x)
+        return self.layers["head"](x.bfloat16())
+kept = [Net()(torch.empty(1024, 256, device="cuda")), torch.zeros(3000, dtype=torch.int64, device="cuda")]
+tensors = [*net.parameters(), kept[0], kept[1]]
+print({str(kind): sum(x.nbytes for x in tensors if x.dtype is kind) for kind in {x.dtype for x in tensors}})
+torch.empty(512, 3, 1 << 20, dtype=torch.float64, device="cuda")
+"""
+
+
+def run(text, **how):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "prog.py")
+        with open(path, "w") as file:
+            file.write(BEGIN + textwrap.dedent(text).lstrip("\n"))
+        return Dry(PYTHON, path, card="4090", folder=folder, **how)
+
+
+class Causes(unittest.TestCase):
+    maxDiff = None
+
+    def check(self, name):
+        limit, kind, fix, text, (was, becomes) = PROGRAMS[name]
+        text = textwrap.dedent(text)
+        failed, changed = run(text, options=["--limit", limit]), run(text.replace(was, becomes), options=["--limit", limit], analyze=False)
+        self.assertNotEqual(failed.status, 0)
+        self.assertEqual(changed.status, 0, changed.err)
+        head = failed.screen.partition("the card at the error")[0]
+        self.assertRegex(" ".join(head.split()), r"(fix|tried) .*" + fix)
+        tried = {change["kind"]: change["passes"] for process in failed.report["processes"] for change in process["changes"]["tried"]}
+        self.assertNotIn(tried.get(kind), ("no", None) if kind else (), failed.screen)
+
+
+def add(name):
+    setattr(Causes, "test_" + re.sub(r"\W", "_", name), lambda self: self.check(name))
+
+
+for one in PROGRAMS:
+    add(one)
+
+
+class Tensors(unittest.TestCase):
+    def test_types_shapes_and_modules_are_those_of_the_tensors(self):
+        with tempfile.TemporaryDirectory() as folder:
+            traces = os.path.join(folder, "traces")
+            failed = run(TENSORS, options=["--limit", "2G"], keep=traces)
+            trees = {by: json.loads(subprocess.run([ANALYZE, "tree", "--json", "--by", by, "--at", "oom", traces], capture_output=True).stdout)
+                     for by in ("type", "module")}
+        owners = {by: {owner["name"]: owner["bytes"] for owner in tree["owners"]} for by, tree in trees.items()}
+        for kind, size in eval(failed.out.splitlines()[0]).items():
+            held = owners["type"][kind.replace("torch.", "")]
+            self.assertTrue(size <= held < size + 7 * (1 << 20), (kind, size, held))  # activations, and what sizes are rounded to
+        self.assertIn("512 x 3 x 1048576 float64", " ".join(failed.screen.split()))
+        self.assertEqual({name for name in owners["module"] if "body" in name},
+                         {"body.%d.%s" % (i, part) for i in (0, 1) for part in ("up", "down")})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
