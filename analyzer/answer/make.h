@@ -99,4 +99,5 @@ void sl_make_devices(struct sl_make *make);
 /* ranks.c: notes of ranks that do the same. */
 void sl_make_ranks(struct sl_make *make);
 /* ok.c: nothing went wrong. */
+bool sl_make_has_ended(const struct sl_report *report, enum sl_ended how); /* true: one of its processes did */
 void sl_make_ok(struct sl_make *make);

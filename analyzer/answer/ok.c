@@ -8,7 +8,7 @@
 
 #define MANAGED_PART 20 /* managed memory is told if it is at least one of so many parts of the peak */
 
-static bool has_ended(const struct sl_report *report, enum sl_ended how)
+bool sl_make_has_ended(const struct sl_report *report, enum sl_ended how)
 {
 	for (unsigned i = 0; i < report->process_count; i++)
 		if (!report->processes[i].model->snapshot && sl_trace_ended(report->processes[i].trace) == how)
@@ -102,7 +102,7 @@ void sl_make_ok(struct sl_make *make)
 		sl_answer_next(answer, "a check of this machine and job", "stormlog-run --check -- COMMAND");
 		return;
 	}
-	if (has_ended(report, SL_ENDED_RUNNING)) {
+	if (sl_make_has_ended(report, SL_ENDED_RUNNING)) {
 		answer = sl_answer_add(make->to, SL_WORD_RUNNING, "run.running");
 		sl_answer_headline(answer, "no %s and no leak so far", make->retried ? "request that ended it" : "failed request");
 	} else if (!process && !managed && !make->retried) {
@@ -112,7 +112,7 @@ void sl_make_ok(struct sl_make *make)
 		answer = sl_answer_add(make->to, SL_WORD_OK, "run.ok");
 		sl_answer_headline(answer, "no leak, %s%s",
 				   make->retried ? "and the program got over each failed request" : "no failed request",
-				   has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "");
+				   sl_make_has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "");
 	}
 	if (process && device) {
 		answer->process = (int)(process - report->processes);
@@ -121,7 +121,7 @@ void sl_make_ok(struct sl_make *make)
 		sl_make_peak(make, answer, process, device, NULL);
 		sl_make_changes(answer, process, false);
 	}
-	if (!process || has_ended(report, SL_ENDED_KILLED))
+	if (!process || sl_make_has_ended(report, SL_ENDED_KILLED))
 		note_host(make, answer);
 	note_others(make, answer);
 	if (managed * MANAGED_PART > (device ? device->known_peak : 0))

@@ -79,6 +79,8 @@ bool sl_make_server(struct sl_make *make)
 
 	if (!sl_server_of(make->report, &server) || sl_dry_ran_out(make->report))
 		return false;
+	if (!server.up && !(server.sized && server.needs > server.cache) && sl_make_has_ended(make->report, SL_ENDED_RUNNING))
+		return false; /* it may still start */
 	sure = server.sized && server.needs <= server.cache_low;
 	answer = sl_answer_add(make->to,
 			       !server.up	       ? SL_WORD_DOES_NOT_START

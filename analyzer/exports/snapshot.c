@@ -481,7 +481,7 @@ static void put_traces(struct sl_export_snapshot *s)
 	free(begins);
 }
 
-/* Memory becomes a segment when a pool hands out the first block of it; so what begins it is told by what ends it, or by the end. */
+/* Memory becomes a segment when a pool hands out its first block.  Its end, or that of the trace, shows where it began. */
 static void find_pooled(struct sl_export_snapshot *s)
 {
 	struct sl_idmap *later = sl_memory_must(calloc(s->job->merge->count + 1, sizeof(*later))); /* of each process */

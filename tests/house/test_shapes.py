@@ -22,7 +22,7 @@ WITHOUT = {
     "sl_trace": {"files file_count ring": APART, "map_bytes full disk_bytes budget footer_events log_next inflate zone cursor": READING},
     "sl_tracks": {"course course_capacity capacity slots mask pythons natives asked launches freed_ns passes pauses": READING},
     "sl_torch": {"given graph_most_bytes pool_held_bytes": READING},
-    "sl_device_state": {"age code_ns contexts contexts_sampled context_most entered_ns fresh fresh_from shared kept_ns neighbour_ids recent recent_mask rounded sampled unrounded": READING},
+    "sl_device_state": {"age code_ns contexts contexts_sampled context_most entered_ns fresh fresh_from fresh_ns shared kept_ns neighbour_ids recent recent_mask rounded sampled unrounded": READING},
     "sl_hidden_part": {"left_bytes left_ns": READING},
     "sl_label": {"now groups xx xy yy floor early late": ALONE},
     "sl_oom": {"elsewhere sought": READING, "tensor": ALONE},

@@ -107,8 +107,8 @@ static void lower_cost(struct sl_model *model, struct sl_device_state *device, s
 }
 
 /*
- * Functions of a module that came since the same sample cost nothing beside it: what the two calls show differs by what others did
- * meanwhile, and the module holds its code whichever of them loaded it.
+ * Functions of a module that came since the same sample cost no more than the module.  Others on the device make the two calls
+ * differ, and the module holds its code whichever of them loaded it.
  */
 static void join_code(struct sl_model *model, struct sl_device_state *device)
 {
