@@ -697,7 +697,7 @@ static void out_of_memory(uint64_t size, int ordinal, uint64_t allocated, uint64
 {
 	struct sl_asked what, *known = take_asked(&what, size) ? &what : NULL;
 
-	if (ordinal >= 0)
+	if (ordinal >= 0 && (made.bytes || *made.module))
 		tell_made(size, known);
 	sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved, known, 0);
 }

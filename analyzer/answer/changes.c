@@ -113,7 +113,7 @@ bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, 
 	return true;
 }
 
-bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, bool weak)
+bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, enum sl_make_fix fix)
 {
 	const struct sl_changes *changes = process->changes;
 	enum sl_said_as label = changes && changes->failed ? SL_LABEL_TRIED : SL_LABEL_LESS;
@@ -130,7 +130,8 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 			continue;
 		put_change(what, sizeof(what), change);
 		put_effect(effect, sizeof(effect), changes, change);
-		if (!told && changes->failed && (change->passes == SL_PASSES || (weak && change->passes == SL_PASSES_STEP))) {
+		if (!told && changes->failed && fix != SL_MAKE_CAUSED &&
+		    (change->passes == SL_PASSES || (fix == SL_MAKE_WEAK && change->passes == SL_PASSES_STEP))) {
 			sl_answer_say(answer, SL_LABEL_FIX, "%s", what);
 			sl_answer_say(answer, label, "%s", effect);
 		} else {

@@ -73,11 +73,14 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 /* oom.c: out of memory, in each process once, and requests that the program got over. */
 void sl_make_ooms(struct sl_make *make);
 struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index);
-/*
- * changes.c: `fix` and `tried` from the replayed changes of the process's program.  False: they do not help.
- * weak: the cause is not known.  Then a change with which this step passes is a fix, too.
- */
-bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, bool weak);
+/* Which replayed change is the fix. */
+enum sl_make_fix {
+	SL_MAKE_SURE,	/* one with which the program passes */
+	SL_MAKE_WEAK,	/* the cause is not known: one with which this step passes, too */
+	SL_MAKE_CAUSED, /* none: the cause has a fix of its own */
+};
+/* changes.c: `fix` and `tried` from the replayed changes of the process's program.  False: none is the fix. */
+bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, enum sl_make_fix fix);
 /* The effect of a change that the answer has told; false: its replay fails where the program failed. */
 bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, const char *kind);
 /* oom_text.c: the cause of an error that the source proves; false: it proves no cause. */

@@ -119,7 +119,7 @@ void sl_make_ok(struct sl_make *make)
 		answer->device = device->device;
 		sl_answer_figure(answer, "peak", "bytes", (double)device->known_peak);
 		sl_make_peak(make, answer, process, device, NULL);
-		sl_make_changes(answer, process, false);
+		sl_make_changes(answer, process, SL_MAKE_SURE);
 	}
 	if (!process || sl_make_has_ended(report, SL_ENDED_KILLED))
 		note_host(make, answer);

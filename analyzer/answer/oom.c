@@ -11,6 +11,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/model/state/units.h"
+#include "analyzer/report/change.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/operator.h"
 #include "analyzer/report/dry.h"
@@ -714,11 +715,16 @@ static void tell_once(struct error *e)
 	}
 }
 
-/* The story's own change, no_grad, was tried and passes: it comes before others of the replay. */
-static bool is_without_grad(struct error *e)
+/* Where a graph is held, no_grad comes before what only drops it. */
+static enum sl_make_fix fix_of(const struct error *e)
 {
-	return e->story->kind == SL_STORY_ACTIVATIONS && sl_make_change(e->answer, e->process, "no_grad") &&
-	       e->answer->label[SL_LABEL_TRIED].count;
+	const struct sl_changes *changes = e->process->changes;
+
+	for (unsigned i = 0; e->story->kind == SL_STORY_ACTIVATIONS && changes && i < changes->count; i++)
+		if (!strcmp(changes->tried[i].kind, "no_grad") &&
+		    (changes->tried[i].passes == SL_PASSES || changes->tried[i].passes == SL_PASSES_STEP))
+			return SL_MAKE_CAUSED;
+	return !e->ran && is_weak(e->story->kind) ? SL_MAKE_WEAK : SL_MAKE_SURE;
 }
 
 #define WEIGHTS_PART 4 /* of the card: less is not why it is full */
@@ -796,8 +802,8 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		bool proven = full && !sl_oom_got_over(oom) && sl_make_text(e.answer, process, index);
 
 		find_operator(&e);
-		if (full && !sl_oom_got_over(oom) && !proven && !is_without_grad(&e))
-			sl_make_changes(e.answer, process, !e.ran && is_weak(account->story.kind));
+		if (full && !sl_oom_got_over(oom) && !proven)
+			sl_make_changes(e.answer, process, fix_of(&e));
 		bool known = e.answer->label[SL_LABEL_FIX].count > 0;
 		size_t fixes = e.answer->label[SL_LABEL_FIX].count;
 

@@ -95,12 +95,20 @@ void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 		if (o->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", o->letter);
 		snprintf(left, sizeof(left), "%s%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
+		text = sl_memory_print("%s", o->help);
+		if (strlen(left) + 2 > HELP_END) { /* the words begin the text, which is folded */
+			free(text);
+			text = sl_memory_print("%s: %s", o->value, o->help);
+			for (char *at = text; at < text + strlen(o->value); at++)
+				*at = *at == '|' ? ' ' : *at;
+			snprintf(left, sizeof(left), "%s%s", letter, o->name);
+		}
 		if (strlen(left) + 3 > HELP_COLUMN)
-			sl_escape_print(out, "  %s\n%*s", left + (strlen(left) + 2 > HELP_END ? strspn(left, " ") : 0), HELP_COLUMN,
-					"");
+			sl_escape_print(out, "  %s\n%*s", left, HELP_COLUMN, "");
 		else
 			sl_escape_print(out, "  %-*s", HELP_COLUMN - 2, left);
-		sl_arguments_wrap(out, HELP_COLUMN, HELP_COLUMN, o->help);
+		sl_arguments_wrap(out, HELP_COLUMN, HELP_COLUMN, text);
+		free(text);
 	}
 }
 

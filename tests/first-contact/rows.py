@@ -104,6 +104,7 @@ SERVED = {"put": (recording("tests/real-gpu/cases/graphed_ranker/alone"),), "ins
 # The first row that fits is taken.
 ROWS = [
     # README
+    Row("README.md", "stormlog-run --dry=4090 --against", (upgraded,), {"-- python": "-- now/bin/python"}),
     Row("README.md", "stormlog-run --check -- CMD", (program("cuda.py"),), {"CMD": "python train.py"}, says=("libcudart",)),
     Row("README.md", "LD_PRELOAD=", (program("cuda.py"), forget), {"/path/to": "$AGENT"}),
     Row("README.md", "stormlog-analyze fit --capacity 350M,400M traces", (recording("tests/golden/gpu/torch-fit"),), {"400M": "1000M"}, status=1),
