@@ -106,7 +106,7 @@ class Upload(unittest.TestCase):
     def test_what_does_not_agree_with_its_name_is_not_stored(self):
         server, pack = self.serve(), make_pack(6)
         self.assertEqual(server.put(pack[:-1] + b"!", name_of(pack))[0], 422)
-        self.assertEqual(server.put(b"no pack at all")[0], 422)
+        self.assertEqual(server.put(b"\0no pack, and no text")[0], 422)
         self.assertEqual(server.put(b"")[0], 422)
         self.assertEqual(server.packs(), {})
         self.assertEqual(os.listdir(os.path.join(server.store, "incoming")), [])
