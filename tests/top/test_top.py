@@ -514,6 +514,7 @@ class Top(unittest.TestCase):
                 pid, terminal = pty.fork()
                 if not pid:
                     turn(0, before)
+                    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # below nohup it is ignored, and then by top too
                     os.execve(TOP, [TOP, "-d", "0.2", empty], dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8"))
                 self.assertIsNone(read(pid, terminal, b"help"))
                 if before != after:
