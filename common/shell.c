@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/text.h"
+#include "common/utf8.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@%+,-";
 
-/* Bytes of the UTF-8 character that the text begins with; 0: it begins with none, or with one that is not printed. */
-static unsigned character(const unsigned char *text)
+/* Bytes of the character that the text begins with; 0: it is not printed. */
+static unsigned character(const char *text)
 {
-	unsigned size = *text < 0x80 ? 1 : *text < 0xc2 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : *text < 0xf5 ? 4 : 0;
-
-	for (unsigned i = 1; i < size; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	return *text < ' ' || *text == 0x7f ? 0 : size;
+	return (unsigned char)*text < ' ' || *text == 0x7f ? 0 : sl_utf8_sequence(text, SL_UTF8_SEQUENCE);
 }
 
 static bool is_printed(const char *word)
@@ -22,7 +18,7 @@ static bool is_printed(const char *word)
 	unsigned size = 1;
 
 	for (; *word && size; word += size)
-		size = character((const unsigned char *)word);
+		size = character(word);
 	return size;
 }
 
@@ -32,7 +28,7 @@ static const char *put_bytes(char *out, size_t size, const char *word)
 	size_t at = (size_t)snprintf(out, size, "%s$'", *word == '-' ? "./" : "");
 
 	while (*word && at + 6 < size) {
-		unsigned count = character((const unsigned char *)word);
+		unsigned count = character(word);
 
 		if (!count || *word == '\'' || *word == '\\') {
 			at += (size_t)snprintf(out + at, size - at, "\\%03o", (unsigned)(unsigned char)*word++);

@@ -6,16 +6,10 @@
 #include <stdint.h>
 
 #include "analyzer/base/arena.h"
+#include "common/utf8.h"
 
 /* The code point at *at; moves *at behind it.  A wrong byte is returned as itself.  At the end: 0, and *at stays. */
 uint32_t sl_utf8_next(const char **at);
-
-/*
- * Bytes of the well-formed UTF-8 sequence at `at`, of which `size` may be read: 1 to 4, or 0 where there is none.
- * In a string that ends in NUL, SL_UTF8_SEQUENCE will do as a size: the NUL is never passed.
- */
-#define SL_UTF8_SEQUENCE 4
-unsigned sl_utf8_sequence(const char *at, size_t size);
 
 /* Continues the hash (FNV-1a) over `size` bytes and an end mark that no text contains. */
 uint64_t sl_utf8_mix(uint64_t hash, const char *text, size_t size);
