@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a line asks is what its stacks held at the run's peak.  A stack is the functions of its Python frames, as numbers of lines
- * move between releases.  What one stack has more and another has less by as much has only moved, and counts as no change.
+ * A line asks for the memory that its stacks held at the run's peak.  A stack is the functions of its Python frames, since releases
+ * move the numbers of lines.  Memory that one stack gained and another lost has only moved, and counts as no change.
  */
 #include "analyzer/answer/against.h"
 
@@ -146,9 +146,9 @@ static void take_stacks(struct against *a, unsigned side)
 	}
 }
 
-enum { ALIKE_THERE, ALIKE_ELSEWHERE, PARTS_THERE, WAYS }; /* of the same function, of any, of the same one and not as much */
+enum { ALIKE_THERE, ALIKE_ELSEWHERE, PARTS_THERE, WAYS }; /* as much in one function, in two, and parts in one */
 
-/* Takes out what only moved from one stack to another. */
+/* Takes out memory that only moved from one stack to another. */
 static void cancel(struct against *a, unsigned way)
 {
 	for (size_t i = 0; i < a->stack.count; i++)
@@ -207,7 +207,7 @@ static void add_change(struct against *a, size_t index)
 	*same = now.most > same->most ? now : (same->bytes = now.bytes, *same);
 }
 
-/* What goes the way of the whole comes first. */
+/* First the changes in the direction of the whole. */
 static int by_change(const void *x, const void *y, void *total)
 {
 	double sign = *(const double *)total < 0 ? -1 : 1;
@@ -230,11 +230,6 @@ static const char *say_change(struct sl_answer *answer, const struct change *c)
 			       SL_ANSWER_SIZE(sl_stats_bytes(fabs(c->bytes))), c->bytes < 0 ? "less" : "more");
 }
 
-static const char *before(const struct sl_answer *answer, enum sl_said_as label)
-{
-	return answer->label[label].count ? "\n" : "";
-}
-
 static void say_packages(struct sl_answer *answer, struct against *a)
 {
 	unsigned count = 0;
@@ -245,8 +240,8 @@ static void say_packages(struct sl_answer *answer, struct against *a)
 		const struct package *p = &a->package.item[i];
 
 		if (differs(p) && count++ < SHOWN)
-			sl_answer_say(answer, SL_LABEL_NOTE, "%s%s is %s, and %s there", before(answer, SL_LABEL_NOTE), p->name,
-				      p->version[1] ?: "absent", p->version[0] ?: "absent");
+			sl_answer_say(answer, SL_LABEL_NOTE, "%s%s is %s, and %s there", sl_answer_break(answer, SL_LABEL_NOTE),
+				      p->name, p->version[1] ?: "absent", p->version[0] ?: "absent");
 	}
 	if (count > SHOWN)
 		sl_answer_say(answer, SL_LABEL_NOTE, "\n%u more packages differ", count - SHOWN);
@@ -300,7 +295,7 @@ static void say(struct sl_answer *answer, struct against *a, bool roomy)
 	say_fits(answer, a->side, roomy);
 	for (size_t i = 1; i < a->change.count && i < LINES; i++)
 		if (fabs(a->change.item[i].bytes) > fabs(a->total) / 20)
-			sl_answer_say(answer, SL_LABEL_HELD, "%s%s", before(answer, SL_LABEL_HELD),
+			sl_answer_say(answer, SL_LABEL_HELD, "%s%s", sl_answer_break(answer, SL_LABEL_HELD),
 				      say_change(answer, &a->change.item[i]));
 }
 
@@ -340,7 +335,7 @@ struct sl_answers *sl_answer_against(const struct sl_against_side side[2], bool 
 	compare(&a);
 	answers->title = sl_answers_text(answers, "%s", side[1].trial->program);
 	answers->right = sl_answers_text(answers, "%s", side[1].trial->card_name);
-	sl_answers_under(answers, "DRY RUN: memory is the job's, no number was computed");
+	sl_answers_under(answers, "DRY RUN: " SL_DRY_WORDS);
 	say(answer, &a, roomy);
 	say_packages(answer, &a);
 	SL_DROP(&a.package);

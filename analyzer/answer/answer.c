@@ -155,6 +155,11 @@ void sl_answer_say(struct sl_answer *answer, enum sl_said_as label, const char *
 	*SL_PUSH(&answer->label[label]) = PRINT(answer->of, format);
 }
 
+const char *sl_answer_break(const struct sl_answer *answer, enum sl_said_as label)
+{
+	return answer->label[label].count ? "\n" : "";
+}
+
 void sl_answer_figure(struct sl_answer *answer, const char *name, const char *unit, double value)
 {
 	*SL_PUSH(&answer->figure) = (struct sl_answer_figure){name, unit, value};

@@ -13,10 +13,11 @@
 /* What a reader does, by the kind of change: the words before and behind its line. */
 static const struct {
 	const char *kind, *before, *behind;
+	bool function; /* it may be of several lines of the function, which is named */
 } imperatives[] = {
-	{"free_leak", "detach or drop what ", " keeps"},
+	{"free_leak", "detach or drop what ", " keeps", true},
 	{"no_grad", "run ", " under torch.no_grad()"},
-	{"offload_results", "move what ", " keeps to the host"},
+	{"offload_results", "move what ", " keeps to the host", true},
 	{"zero_early", "call zero_grad() before ", ""},
 	{"load_on_host", "pass map_location=\"cpu\" to the load at ", ""},
 	{"new_optimizer", "make a new optimizer where its weights are replaced: ", " still holds the state of the old ones"},
@@ -45,15 +46,13 @@ static void put_change(char *out, size_t size, const struct sl_change *change)
 	if (change->at.file)
 		snprintf(line, sizeof(line), "%s:%u", sl_paths_name(change->at.file), change->at.line);
 	for (size_t i = 0; i < SL_COUNT(imperatives); i++) {
-		const char *behind = imperatives[i].behind;
-
 		if (strcmp(change->kind, imperatives[i].kind) != 0)
 			continue;
-		/* what is kept may be of several lines of the function */
-		if (!strncmp(behind, " keeps", 6) && change->at.function && change->at.function[0] != '<')
-			snprintf(out, size, "%s%s() (%s)%s", imperatives[i].before, change->at.function, line, behind);
+		if (imperatives[i].function && change->at.function && change->at.function[0] != '<')
+			snprintf(out, size, "%s%s() (%s)%s", imperatives[i].before, change->at.function, line,
+				 imperatives[i].behind);
 		else
-			snprintf(out, size, "%s%s%s", imperatives[i].before, line[0] ? line : "the program", behind);
+			snprintf(out, size, "%s%s%s", imperatives[i].before, line[0] ? line : "the program", imperatives[i].behind);
 		return;
 	}
 	snprintf(out, size, "%s at %s", change->kind, line);
@@ -99,17 +98,15 @@ static bool helps(const struct sl_changes *changes, const struct sl_change *chan
 bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, const char *kind)
 {
 	const struct sl_changes *changes = process->changes;
+	const struct sl_change *change = changes && changes->failed ? sl_change_of_kind(changes, kind) : NULL;
 	char effect[300];
 
-	for (unsigned i = 0; changes && changes->failed && i < changes->count; i++) {
-		if (strcmp(changes->tried[i].kind, kind) != 0)
-			continue;
-		if (changes->tried[i].passes == SL_PASSES_NOT)
-			return false;
-		put_effect(effect, sizeof(effect), changes, &changes->tried[i]);
-		sl_answer_say(answer, SL_LABEL_TRIED, "%s", effect);
-		break;
-	}
+	if (!change)
+		return true;
+	if (change->passes == SL_PASSES_NOT)
+		return false;
+	put_effect(effect, sizeof(effect), changes, change);
+	sl_answer_say(answer, SL_LABEL_TRIED, "%s", effect);
 	return true;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/report/dry.h"
 #include "common/base.h"
 
 #define CELL 11
@@ -39,11 +40,6 @@ static const struct sl_trial *any_trial(const struct sl_largest *l)
 	return NULL;
 }
 
-static const char *before(const struct sl_answer *answer, enum sl_said_as label)
-{
-	return answer->label[label].count ? "\n" : "";
-}
-
 /* "batch is at most 48 on the L4, 170 on the A100" */
 static void say_most(struct sl_answer *answer, const struct sl_largest *l, const struct sl_largest_row *row)
 {
@@ -70,11 +66,11 @@ static void say_next(struct sl_answer *answer, const struct sl_largest_card *car
 		return;
 	snprintf(place, sizeof(place), "%s:%u", next->file, next->line);
 	if (*next->mark && !strstr(next->why, "asks"))
-		sl_answer_say(answer, SL_LABEL_ELSE, "%s%ld on the %s: %s %s.", before(answer, SL_LABEL_ELSE), next->value,
+		sl_answer_say(answer, SL_LABEL_ELSE, "%s%ld on the %s: %s %s.", sl_answer_break(answer, SL_LABEL_ELSE), next->value,
 			      card->name, place, next->mark);
 	else
-		sl_answer_say(answer, SL_LABEL_ELSE, "%s%ld on the %s: %s%s%s.", before(answer, SL_LABEL_ELSE), next->value,
-			      card->name, next->why, *next->file && !strstr(next->why, place) ? ", at " : "",
+		sl_answer_say(answer, SL_LABEL_ELSE, "%s%ld on the %s: %s%s%s.", sl_answer_break(answer, SL_LABEL_ELSE),
+			      next->value, card->name, next->why, *next->file && !strstr(next->why, place) ? ", at " : "",
 			      *next->file && !strstr(next->why, place) ? place : "");
 }
 
@@ -86,12 +82,12 @@ static void say_card(struct sl_answer *answer, const struct sl_largest_card *car
 	if (!most)
 		return;
 	sl_format_span(span, most->low, most->high);
-	sl_answer_say(answer, SL_LABEL_NEED, "%s%ld on the %s: %s of %s.", before(answer, SL_LABEL_NEED), most->value, card->name,
-		      span, SL_ANSWER_SIZE(most->capacity));
+	sl_answer_say(answer, SL_LABEL_NEED, "%s%ld on the %s: %s of %s.", sl_answer_break(answer, SL_LABEL_NEED), most->value,
+		      card->name, span, SL_ANSWER_SIZE(most->capacity));
 	sl_answer_figure(answer, card->name, "value", (double)most->value);
 	if (*most->why)
-		sl_answer_say(answer, SL_LABEL_OPEN, "%s%ld on the %s: %s", before(answer, SL_LABEL_OPEN), most->value, card->name,
-			      most->why);
+		sl_answer_say(answer, SL_LABEL_OPEN, "%s%ld on the %s: %s", sl_answer_break(answer, SL_LABEL_OPEN), most->value,
+			      card->name, most->why);
 }
 
 /* "19 on the T4, 30 on the L4 may fit" */
@@ -107,8 +103,8 @@ static void say_maybe(struct sl_answer *answer, const struct sl_largest *l, cons
 					       card->name);
 	}
 	if (*text)
-		sl_answer_say(answer, SL_LABEL_OPEN, "%s%s may fit, by what the card takes itself.", before(answer, SL_LABEL_OPEN),
-			      text);
+		sl_answer_say(answer, SL_LABEL_OPEN, "%s%s may fit, by what the card takes itself.",
+			      sl_answer_break(answer, SL_LABEL_OPEN), text);
 }
 
 /* The line of the failed request, of the first card that has one. */
@@ -146,7 +142,7 @@ static const char *add_cell(struct sl_answer *answer, const char *line, const ch
 
 static void end_line(struct sl_answer *answer, const char *line)
 {
-	sl_answer_say(answer, SL_LABEL_FITS, "%s%s", before(answer, SL_LABEL_FITS), line);
+	sl_answer_say(answer, SL_LABEL_FITS, "%s%s", sl_answer_break(answer, SL_LABEL_FITS), line);
 }
 
 /* A table: the largest value of the first name, for each value of the other one. */
@@ -195,7 +191,7 @@ struct sl_answers *sl_answer_largest(const struct sl_largest *l)
 		}
 	answers->title = sl_answers_text(answers, "%s", any ? any->program : "");
 	answers->right = cards;
-	sl_answers_under(answers, "DRY RUN: memory is the job's, no number was computed");
+	sl_answers_under(answers, "DRY RUN: " SL_DRY_WORDS);
 	answer = sl_answer_add(answers, none ? SL_WORD_DOES_NOT_FIT : may ? SL_WORD_MAY_FIT : SL_WORD_FITS, "dry.largest");
 	if (l->other)
 		say_table(answer, l);

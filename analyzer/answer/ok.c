@@ -133,7 +133,7 @@ void sl_make_ok(struct sl_make *make)
 	for (size_t i = 0; i < make->hints.count; i++) {
 		sl_answer_say(answer, SL_LABEL_NOTE, "%s", make->hints.item[i].text);
 		if (make->hints.item[i].advice)
-			sl_answer_say(answer, SL_LABEL_LESS, "%s%s", answer->label[SL_LABEL_LESS].count ? "\n" : "",
+			sl_answer_say(answer, SL_LABEL_LESS, "%s%s", sl_answer_break(answer, SL_LABEL_LESS),
 				      make->hints.item[i].advice);
 	}
 	make->hints.count = 0;

@@ -706,10 +706,10 @@ static bool tell_uneven_devices(struct error *e)
 /* A leak at the line that the error says holds the memory is not told again. */
 static void tell_once(struct error *e)
 {
-	for (size_t i = 0; i < e->make->leaks.place.count; i++) {
+	for (size_t i = 0; HOLDING >> e->story->kind & 1 && i < e->make->leaks.place.count; i++) {
 		struct sl_leak_list_place *place = &e->make->leaks.place.item[i];
 
-		if (HOLDING >> e->story->kind & 1 && &e->make->report->processes[place->process] == e->process &&
+		if (&e->make->report->processes[place->process] == e->process &&
 		    sl_place_key(e->process, place->stack) == sl_place_key(e->process, e->story->stack))
 			place->told = true;
 	}
@@ -718,12 +718,10 @@ static void tell_once(struct error *e)
 /* Where a graph is held, no_grad comes before what only drops it. */
 static enum sl_make_fix fix_of(const struct error *e)
 {
-	const struct sl_changes *changes = e->process->changes;
+	const struct sl_change *change = sl_change_of_kind(e->process->changes, "no_grad");
 
-	for (unsigned i = 0; e->story->kind == SL_STORY_ACTIVATIONS && changes && i < changes->count; i++)
-		if (!strcmp(changes->tried[i].kind, "no_grad") &&
-		    (changes->tried[i].passes == SL_PASSES || changes->tried[i].passes == SL_PASSES_STEP))
-			return SL_MAKE_CAUSED;
+	if (e->story->kind == SL_STORY_ACTIVATIONS && change && (change->passes == SL_PASSES || change->passes == SL_PASSES_STEP))
+		return SL_MAKE_CAUSED;
 	return !e->ran && is_weak(e->story->kind) ? SL_MAKE_WEAK : SL_MAKE_SURE;
 }
 

@@ -239,7 +239,7 @@ void sl_make_title(struct sl_make *make)
 		make->to->right = card_of(make);
 	}
 	if (card)
-		sl_answers_under(make->to, "DRY RUN as %s: memory is the job's, no number was computed%s", card,
+		sl_answers_under(make->to, "DRY RUN as %s: " SL_DRY_WORDS "%s", card,
 				 sl_dry_unanswered(report) ? ". " SL_DRY_EARLIER : "");
 	if (recorded)
 		put_incomplete(make);

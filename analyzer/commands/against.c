@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stormlog-run --against: runs the command with another environment's Python and with its own, and tells which line asks for more.
- * Where one of them does not fit the card, what is compared are two further runs on a card with room for both.
+ * If one of them does not fit the card, it compares two further runs on a card with room for both.
  */
 #include <unistd.h>
 
@@ -135,7 +135,6 @@ static bool try_both(const struct against *a, struct sl_trial trial[2], const ch
 
 static int tell(struct sl_against_side side[2], bool roomy)
 {
-	struct sl_face_style style = sl_terminal_style();
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
 	char *paths[] = {(char *)side[0].ran->traces, (char *)side[1].ran->traces, NULL};
 	struct sl_report report[2] = {{0}};
@@ -149,7 +148,7 @@ static int tell(struct sl_against_side side[2], bool roomy)
 	}
 	answers = sl_answer_against(side, roomy);
 	sl_answer_next(answers->item.item[0], "every line that changed", "stormlog-analyze diff %s %s", paths[0], paths[1]);
-	sl_face_terminal(answers, stdout, &style);
+	sl_terminal_show(answers);
 	sl_answers_free(answers);
 	return fflush(stdout) ? SL_EXIT_UNSAVED : SL_EXIT_FINE;
 }
@@ -180,16 +179,13 @@ static int run(struct sl_arguments *parsed)
 {
 	struct against a = {.path = sl_memory_copy(getenv("PATH") ?: "/usr/local/bin:/usr/bin:/bin")};
 	int status = sl_arguments_parse(parsed, NULL, &a);
-	char **end = parsed->paths;
 
 	if (status >= 0)
 		return status;
-	while (end && *end && strcmp(*end, "--") != 0)
-		end++;
-	if (!a.card || !a.output || !a.other || !end || !*end || !end[1])
-		return sl_command_fail(SL_EXIT_USAGE, "against is what stormlog-run --against starts");
 	a.words = parsed->paths;
-	a.command = end + 1;
+	a.command = sl_trial_command(parsed->paths);
+	if (!a.card || !a.output || !a.other || !a.command)
+		return sl_command_fail(SL_EXIT_USAGE, "against is what stormlog-run --against starts");
 	return compare(&a);
 }
 

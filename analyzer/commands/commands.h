@@ -477,6 +477,8 @@ int sl_side_query(struct sl_catalogued *c, const char *text, long newest, struct
 
 /* The style for stdout. */
 struct sl_face_style sl_terminal_style(void);
+/* Prints the answers there. */
+void sl_terminal_show(const struct sl_answers *answers);
 
 /* monitor --format sink: what running programs hold, as a telemetry sink that Python Stormlog reads while it grows.  One thread. */
 struct sl_tracking_settings {

@@ -390,7 +390,6 @@ static int search(struct search *s)
 		"memory also falls with larger values: values beside the first that fails were tried too",
 		"memory does not change with it"};
 	struct sl_largest found = {.name = s->range[0].name, .other = s->ranges > 1 ? s->range[1].name : NULL, .cards = s->cards};
-	struct sl_face_style style = sl_terminal_style();
 	struct sl_answers *answers;
 	bool any = false;
 	int course = 1;
@@ -415,7 +414,7 @@ static int search(struct search *s)
 	found.runs = s->runs;
 	found.steady = course > 0 ? NULL : courses[course + 1];
 	answers = sl_answer_largest(&found);
-	sl_face_terminal(answers, stdout, &style);
+	sl_terminal_show(answers);
 	sl_answers_free(answers);
 	SL_DROP(&found.row);
 	SL_DROP_EACH(&s->trial);
@@ -426,16 +425,13 @@ static int run(struct sl_arguments *parsed)
 {
 	struct search s = {0};
 	int status = sl_arguments_parse(parsed, take, &s);
-	char **end = parsed->paths;
 
 	if (status >= 0)
 		return status;
-	while (end && *end && strcmp(*end, "--") != 0)
-		end++;
-	if (s.wrong || !s.ranges || !s.cards || !s.output || !end || !*end || !end[1])
-		return fail("--largest ", s.wrong ?: "", ": wants NAME=LOW..HIGH with --dry=CARD, as batch=1..512, and a command");
 	s.words = parsed->paths;
-	s.command = end + 1;
+	s.command = sl_trial_command(parsed->paths);
+	if (s.wrong || !s.ranges || !s.cards || !s.output || !s.command)
+		return fail("--largest ", s.wrong ?: "", ": wants NAME=LOW..HIGH with --dry=CARD, as batch=1..512, and a command");
 	for (unsigned i = 0; i < s.ranges; i++)
 		if (!is_used(&s, &s.range[i]))
 			return fail("--largest: no word of the command has {", s.range[i].name, "} in it");

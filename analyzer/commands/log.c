@@ -160,13 +160,6 @@ static struct sl_answers *answer_of(const struct sl_log *log, char *const *paths
 	return sl_answer_log(log, is_standard_input(paths[0]) ? "standard input" : sl_paths_name(paths[0]));
 }
 
-static void show(const struct sl_answers *answers)
-{
-	struct sl_face_style style = sl_terminal_style();
-
-	sl_face_terminal(answers, stdout, &style);
-}
-
 int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 {
 	struct sl_log *log;
@@ -187,7 +180,7 @@ int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 		sl_face_json(j, "answer", answers);
 		fine = sl_json_finish(j);
 	} else if (!options->quiet) {
-		show(answers);
+		sl_terminal_show(answers);
 	}
 	sl_answers_free(answers);
 	sl_log_free(log);
@@ -205,7 +198,7 @@ int sl_logs_check(char *const *paths, bool quiet)
 	fails = log->verdict >= SL_LOG_VERDICT_host_memory;
 	answers = answer_of(log, paths);
 	if (fails || !quiet)
-		show(answers);
+		sl_terminal_show(answers);
 	sl_answers_free(answers);
 	sl_log_free(log);
 	return fflush(stdout) ? SL_EXIT_UNSAVED : fails ? SL_EXIT_LIMIT : SL_EXIT_FINE;

@@ -8,3 +8,10 @@ struct sl_face_style sl_terminal_style(void)
 
 	return (struct sl_face_style){.columns = here.columns, .colour = here.colour, .ascii = here.ascii};
 }
+
+void sl_terminal_show(const struct sl_answers *answers)
+{
+	struct sl_face_style style = sl_terminal_style();
+
+	sl_face_terminal(answers, stdout, &style);
+}

@@ -18,6 +18,13 @@
 
 static uint64_t started_unix_ns; /* the last run */
 
+char **sl_trial_command(char **paths)
+{
+	while (paths && *paths && strcmp(*paths, "--") != 0)
+		paths++;
+	return paths && *paths && paths[1] ? paths + 1 : NULL;
+}
+
 int sl_trial_start(char *const *argv, const char *log)
 {
 	int status = SL_EXIT_USAGE << 8;

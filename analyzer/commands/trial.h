@@ -7,6 +7,9 @@
 
 #include "analyzer/answer/largest.h"
 
+/* The program's command: what follows the first "--" of the paths; NULL: no word does. */
+char **sl_trial_command(char **paths);
+
 /* Runs argv with its output in the file `log`; a wait status.  SIGINT and SIGTERM of the run end this process too. */
 int sl_trial_start(char *const *argv, const char *log);
 

@@ -66,6 +66,14 @@ const char *sl_change_words(char *out, size_t size, const struct sl_change *c)
 	return out;
 }
 
+const struct sl_change *sl_change_of_kind(const struct sl_changes *changes, const char *kind)
+{
+	for (unsigned i = 0; changes && i < changes->count; i++)
+		if (!strcmp(changes->tried[i].kind, kind))
+			return &changes->tried[i];
+	return NULL;
+}
+
 static void write_line(struct sl_json *j, const char *key, const struct sl_change_line *line)
 {
 	char text[600];

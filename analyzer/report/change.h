@@ -68,6 +68,8 @@ struct sl_changes {
 	char left_out[200];		/* a sentence; "" : nothing was */
 };
 
+/* The first of that kind that was tried; NULL: none was, or `changes` is NULL. */
+const struct sl_change *sl_change_of_kind(const struct sl_changes *changes, const char *kind);
 /* "no_grad in evaluate (validate.py:18)" */
 const char *sl_change_text(char *out, size_t size, const struct sl_change *change);
 /* "-4.1 GiB, completed": how much less, how it is known, and what limits it. */

@@ -7,6 +7,9 @@
 
 #include "analyzer/report/refuser.h"
 
+/* What follows "DRY RUN" in an answer. */
+#define SL_DRY_WORDS "memory is the job's, no number was computed"
+
 /* The card as people say it ("H200"); NULL: the process ran on a real device. The header owns it. */
 const char *sl_dry_card(const struct sl_header *header);
 
