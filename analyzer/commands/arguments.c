@@ -91,15 +91,15 @@ void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 	fputc('\n', out);
 	for (const struct sl_option *o = options->command->table; o->name; o++) {
 		char left[100], letter[8] = "    ";
+		bool folded;
 
 		if (o->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", o->letter);
 		snprintf(left, sizeof(left), "%s%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
-		text = sl_memory_print("%s", o->help);
-		if (strlen(left) + 2 > HELP_END) { /* the words begin the text, which is folded */
-			free(text);
-			text = sl_memory_print("%s: %s", o->value, o->help);
-			for (char *at = text; at < text + strlen(o->value); at++)
+		folded = strlen(left) + 2 > HELP_END;
+		text = sl_memory_print("%s%s%s", folded ? o->value : "", folded ? ": " : "", o->help);
+		if (folded) { /* the words of the value begin the text */
+			for (char *at = text; *at != ':'; at++)
 				*at = *at == '|' ? ' ' : *at;
 			snprintf(left, sizeof(left), "%s%s", letter, o->name);
 		}

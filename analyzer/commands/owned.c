@@ -198,20 +198,25 @@ static bool shows(const struct sl_process *process, const struct sl_site *site, 
 	return how->kind ? site->kind == how->kind : sl_owners_shows(process, site);
 }
 
-/* Missing in a damaged trace. */
+/* "?": missing in a damaged trace. */
 static const char *name_given(const struct sl_model *model, uint32_t text)
 {
 	return sl_defs_text(model->defs, text) ?: "?";
 }
 
-static const char *name_tensor(const struct sl_model *model, const struct sl_tensor *tensor, enum sl_owned_by by)
+/* NULL: not known. */
+static const char *name_part(const struct sl_model *model, uint32_t called, enum sl_owned_by by)
 {
+	const struct sl_tensor *tensor = &model->tensors.item[called];
+
+	if (by == SL_BY_NAME)
+		return name_given(model, model->called.item[called].text);
 	if (by == SL_BY_TYPE)
-		return sl_tensor_type(tensor) ?: "no known type";
-	return tensor->module ? name_given(model, tensor->module) : "in no module";
+		return sl_tensor_type(tensor);
+	return tensor->module ? name_given(model, tensor->module) : NULL;
 }
 
-/* Adds parts of blocks with a name, or tensors of known type or module; the rest of the place is added like other memory. */
+/* Adds the blocks by their names, or the tensors by type or module.  The rest of the place follows like other memory. */
 static void add_named(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
 {
 	const struct sl_model *model = process->model;
@@ -224,8 +229,7 @@ static void add_named(struct sl_owned *owned, struct sl_process *process, const 
 		if (!shows(process, site, how))
 			continue;
 		follow_path(&path, process, site, how);
-		path.names[how->parted] = how->by == SL_BY_NAME ? name_given(model, model->called.item[named->called].text)
-								: name_tensor(model, &model->tensors.item[named->called], how->by);
+		path.names[how->parted] = name_part(model, named->called, how->by) ?: path.names[how->parted];
 		sl_owners_add(&owned->owners, path.names, path.count, named->bytes, named->blocks);
 		sl_arena_reset(&path.arena);
 	}
