@@ -78,8 +78,8 @@ void sl_nearest_consider(struct sl_nearest *nearest, const char *name);
 /* A word for a command line that a user may paste. */
 
 /*
- * The word as a shell reads it back: unchanged where nothing in it is special, else in single quotes; in $'' where a byte is not
- * printed.  Cut at size.
+ * The word as a shell reads it back.  A plain word stays as it is, and others get single quotes.  A word with a byte that is not
+ * printed gets $'...', of bash, zsh and ksh.  Cut at size.
  */
 const char *sl_shell_word(char *out, size_t size, const char *word);
 

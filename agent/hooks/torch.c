@@ -245,7 +245,7 @@ static uint32_t text_of(const char *text, size_t bytes)
 	return id;
 }
 
-/* Behind a failed request on a card too, where no other block is told. */
+/* Records the tensor of the block that follows: each in a dry run, and one of a failed request on a card. */
 static SL_NOINLINE void tell_made(uint64_t bytes, const struct sl_asked *asked)
 {
 	char shape[DIMENSIONS * 21];

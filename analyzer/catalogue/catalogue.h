@@ -122,10 +122,10 @@ bool sl_card_read(struct sl_card *card, const struct sl_value *value);
  * read.
  */
 void sl_card_take(struct sl_card *card, struct sl_report *report, const char *source);
-/* A log, read and judged; NULL: the file is none, or cannot be opened.  *st: what it was then.  The caller calls sl_log_free. */
+/* Reads and judges a log; the caller calls sl_log_free.  NULL: no text, or it cannot be opened.  *st: its state then. */
 struct stat;
 struct sl_log *sl_card_read_log(const char *path, struct stat *st);
-/* The card of a log; source: its path, which is its identity too, or NULL.  ended_ns: when it was last written. */
+/* Fills the card of a log.  source: its path, which is its identity too, or NULL.  ended_ns: the time of its last change. */
 void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char *source, int64_t ended_ns);
 
 /* The measures that a card has, for comparing runs without reading them.  The caller calls sl_measures_free. */
@@ -302,8 +302,8 @@ bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *fil
 			 void *context);
 bool sl_store_file_put(struct sl_store *store, const struct sl_store_file *file, const int64_t *runs, size_t count);
 /*
- * Stores the card of a log, and that the file is known.  A log that the user did not name has a card if its text tells of memory.
- * *run: its number, else as it was.
+ * Stores the file as known, and the card of the log.  A log that the user did not name gets a card only if its text tells of
+ * memory.  *run: the card's number, or unchanged.
  */
 bool sl_card_put_log(struct sl_store *store, const struct sl_log *log, const char *path, const struct stat *st, bool named,
 		     int64_t *run);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-analyze push PATH... --to URL: sends runs to a stormlog-server.  Logs are sent as they are; other paths that are no
- * packs are packed first.  Another program, which reads no trace, then does the sending.
+ * stormlog-analyze push PATH... --to URL: sends runs to a stormlog-server.  Packs and logs go as they are, and other paths become
+ * packs first.  Another program, which reads no trace, does the sending.
  */
 #include <signal.h>
 #include <sys/prctl.h>

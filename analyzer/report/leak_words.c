@@ -161,7 +161,7 @@ static bool is_near_whole(double number)
 	return fabs(number - round(number)) <= NEAR * number;
 }
 
-/* Where some steps have more births than others, as those of an evaluation between them, no step is said to keep anything. */
+/* The pace has no steps if some of them have more births than others, as where an evaluation runs between them. */
 struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const struct sl_kept *kept)
 {
 	double once = at_once(kept), every = steps_between(process, kept, once);
