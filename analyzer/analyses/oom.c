@@ -334,8 +334,9 @@ static bool held_before(const struct sl_oom *oom)
 }
 
 /*
- * True: with segments that can grow, the replay fits this request and the known rest of its step into the same device. *replayed:
- * false where the replay does not reproduce the recording: a pool with rules of its own, as that of tests/diagnosis/seen/nectar.c.
+ * True: with segments that can grow, the replay fits this request and the rest of its step into the same device.  Where that rest is
+ * not known, an earlier rise, which passed, was as high.  *replayed: false where the replay does not reproduce the recording: a
+ * pool with rules of its own, as that of tests/diagnosis/seen/nectar.c.
  * There the unused pieces together are larger than the request, and an earlier rise, which passed, was as high.
  */
 static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *oom, bool *replayed)
@@ -351,7 +352,9 @@ static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *o
 		sl_fit_proof_make(&proof, &until, "settings:expandable_segments", REPLAY_SECONDS);
 		unlike |= proof.why_not != NULL;
 		if (proof.count)
-			fits |= proof.changes[0].passes == (proof.program.rest == SL_FIT_REST_NONE ? SL_PASSES_REQUEST : SL_PASSES);
+			fits |= proof.changes[0].passes == SL_PASSES ||
+				(proof.changes[0].passes == SL_PASSES_REQUEST && proof.program.rest == SL_FIT_REST_NONE &&
+				 held_before(oom));
 		sl_fit_proof_free(&proof);
 	}
 	*replayed = fits;

@@ -86,13 +86,14 @@ static void put_effect(char *out, size_t size, const struct sl_changes *changes,
 		snprintf(out + strlen(out), size - strlen(out), ", where %s", change->given);
 }
 
-/* request: it takes less and the request passes, which is told where no change does more. */
+/* request: it takes less and the request passes, which is told where no change of known worth does more. */
 static bool helps(const struct sl_changes *changes, const struct sl_change *change, bool request)
 {
-	if (request) /* other sizes let it pass once, and fail a moment later */
-		return changes->failed && change->passes == SL_PASSES_REQUEST && change->less > 0 && change->rung != SL_RUNG_SCALED;
-	return changes->failed ? change->passes == SL_PASSES || change->passes == SL_PASSES_STEP
-			       : change->passes == SL_PASSES && change->less > 0;
+	if (!changes->failed)
+		return change->passes == SL_PASSES && change->less > 0;
+	if (change->passes == SL_PASSES_REQUEST) /* other sizes let it pass once, and fail a moment later */
+		return request && change->less > 0 && change->rung != SL_RUNG_SCALED;
+	return change->passes == SL_PASSES || change->passes == SL_PASSES_STEP;
 }
 
 bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, const char *kind)
@@ -119,7 +120,7 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 	bool request = changes != NULL;
 
 	for (unsigned i = 0; changes && i < changes->count; i++)
-		request &= !helps(changes, &changes->tried[i], false);
+		request &= !helps(changes, &changes->tried[i], false) || changes->tried[i].given;
 	for (unsigned i = 0; changes && i < changes->count && told < TRIED_SHOWN; i++) {
 		const struct sl_change *change = &changes->tried[i];
 
@@ -127,8 +128,7 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 			continue;
 		put_change(what, sizeof(what), change);
 		put_effect(effect, sizeof(effect), changes, change);
-		if (!told && changes->failed && fix != SL_MAKE_CAUSED &&
-		    (change->passes == SL_PASSES || (fix == SL_MAKE_WEAK && change->passes == SL_PASSES_STEP))) {
+		if (!told && changes->failed && fix != SL_MAKE_CAUSED && (change->passes == SL_PASSES || fix == SL_MAKE_WEAK)) {
 			sl_answer_say(answer, SL_LABEL_FIX, "%s", what);
 			sl_answer_say(answer, label, "%s", effect);
 		} else {

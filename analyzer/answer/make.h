@@ -76,7 +76,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 /* Which replayed change is the fix. */
 enum sl_make_fix {
 	SL_MAKE_SURE,	/* one with which the program passes */
-	SL_MAKE_WEAK,	/* the cause is not known: one with which this step passes, too */
+	SL_MAKE_WEAK,	/* the cause is not known: one with which this request passes, too */
 	SL_MAKE_CAUSED, /* none: the cause has a fix of its own */
 };
 /* changes.c: `fix` and `tried` from the replayed changes of the process's program.  False: none is the fix. */

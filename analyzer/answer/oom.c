@@ -715,13 +715,21 @@ static void tell_once(struct error *e)
 	}
 }
 
+/* Stories whose fix says what to ask less of, and not how: a change that is known to help is told instead. */
+#define ASKING                                                                                                                     \
+	(1u << SL_STORY_OPTIMIZER | 1u << SL_STORY_TEETH | 1u << SL_STORY_LARGER | 1u << SL_STORY_INPUT | 1u << SL_STORY_AGAIN |   \
+	 1u << SL_STORY_REQUEST | 1u << SL_STORY_STEP)
+
 /* Where a graph is held, no_grad comes before what only drops it. */
 static enum sl_make_fix fix_of(const struct error *e)
 {
-	const struct sl_change *change = sl_change_of_kind(e->process->changes, "no_grad");
+	const struct sl_changes *changes = e->process->changes;
+	const struct sl_change *change = sl_change_of_kind(changes, "no_grad");
 
 	if (e->story->kind == SL_STORY_ACTIVATIONS && change && (change->passes == SL_PASSES || change->passes == SL_PASSES_STEP))
 		return SL_MAKE_CAUSED;
+	if (ASKING >> e->story->kind & 1 && changes && changes->count && sl_change_is_known(&changes->tried[0]))
+		return SL_MAKE_WEAK;
 	return !e->ran && is_weak(e->story->kind) ? SL_MAKE_WEAK : SL_MAKE_SURE;
 }
 

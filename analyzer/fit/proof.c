@@ -441,9 +441,10 @@ static int by_worth(const void *a, const void *b)
 		[SL_PASSES] = 0, [SL_PASSES_STEP] = 1, [SL_PASSES_REQUEST] = 2, [SL_PASSES_UNKNOWN] = 3, [SL_PASSES_NOT] = 4};
 	const struct sl_change *x = a, *y = b;
 
-	return SL_RISING(order[x->passes], order[y->passes]) ?: SL_FALLING(x->steps_later, y->steps_later)
+	return SL_FALLING(x->passes == SL_PASSES, y->passes == SL_PASSES) ?: SL_FALLING(sl_change_is_known(x), sl_change_is_known(y))
+	       ?: SL_RISING(order[x->passes], order[y->passes]) ?: SL_FALLING(x->steps_later, y->steps_later)
 	       ?: SL_RISING(x->tight, y->tight) ?: SL_RISING(x->about && x->passes != SL_PASSES, y->about && y->passes != SL_PASSES)
-	       ?: SL_FALLING(x->less, y->less);
+	       ?: (x->passes == SL_PASSES ? SL_RISING(x->cost, y->cost) : 0) ?: SL_FALLING(x->less, y->less);
 }
 
 static const char *why_not(const struct sl_fit_recording *r, const struct sl_fit_check *check)
@@ -495,6 +496,8 @@ static void try_rule(struct sl_fit_proof *proof, const struct sl_fit_rule *rule,
 	*c = (struct sl_change){.kind = rule->kind, .settings = rule->settings, .about = rule->about};
 	sl_budget_begin(proof->program.recorded->budget, proof->program.recorded->trace->disk_bytes);
 	edits_begin(&edits, &proof->program, keeps);
+	if (proof->program.failed != SL_FIT_GAP) /* else what takes most is first */
+		c->cost = (unsigned)(rule - sl_fit_rules);
 	found = rule->apply(&edits, c, &proof->program);
 	done = found && prove(proof, c, &edits, clock);
 	edits_free(&edits);

@@ -66,6 +66,12 @@ const char *sl_change_words(char *out, size_t size, const struct sl_change *c)
 	return out;
 }
 
+bool sl_change_is_known(const struct sl_change *c)
+{
+	return c->passes == SL_PASSES || ((c->passes == SL_PASSES_STEP || c->passes == SL_PASSES_REQUEST) && c->less > 0 &&
+					  !c->given && c->rung != SL_RUNG_SCALED);
+}
+
 const struct sl_change *sl_change_of_kind(const struct sl_changes *changes, const char *kind)
 {
 	for (unsigned i = 0; changes && i < changes->count; i++)

@@ -40,6 +40,7 @@ struct sl_change {
 	enum sl_rung rung;
 	enum sl_passes passes;
 	bool tight;				/* it does not pass with 3 % less */
+	unsigned cost;				/* for the user: its place in the table of kinds (analyzer/fit/changes.c) */
 	bool about;				/* its sizes depend on how it is made: no peak is told */
 	uint64_t peak_reserved, peak_allocated; /* to the end of the step; SL_UNKNOWN: not known */
 	int64_t less;		     /* is held at the most, up to the request that failed; settings: reserved, 0 where it failed */
@@ -68,6 +69,8 @@ struct sl_changes {
 	char left_out[200];		/* a sentence; "" : nothing was */
 };
 
+/* True: it fits, or lets the request pass with requests as they were and nothing taken for granted. */
+bool sl_change_is_known(const struct sl_change *change);
 /* The first of that kind that was tried; NULL: none was, or `changes` is NULL. */
 const struct sl_change *sl_change_of_kind(const struct sl_changes *changes, const char *kind);
 /* "no_grad in evaluate (validate.py:18)" */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/attach/attach.h"
+#include "attach/attach.h"
 
 #include <errno.h>
 #include <fcntl.h>

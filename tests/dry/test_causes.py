@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Programs of PyTorch that run out of memory, each for one reason: the answer tells it and what to change, and with that change,
+"""Programs of PyTorch that run out of memory, each for one reason: the answer tells first what to change, and with that change,
 which was made by hand, the program fits.  Types, shapes and modules of blocks, as tensors themselves say them."""
 import json
 import os
@@ -63,14 +63,14 @@ PROGRAMS = {
         count = sum(1 for batch in iter(waiting.get, None))
         sys.exit(count != 60)
         """, ("maxsize=96", "maxsize=2")),
-    "a kept slice": ("1G", "", r"clone\(\)", """
+    "a kept slice": ("1G", "", r"clone\(\) the slice at prog\.py:8", """
         bank, net = [], nn.Linear(768, 768).cuda()
         with torch.inference_mode():
             for index in range(80):
                 tokens = net(torch.empty(64, 64, 768, device="cuda"))
                 bank.append(tokens[:, 0])
         """, ("[:, 0]", "[:, 0].clone()")),
-    "a checkpoint on the card": ("1100M", "load_on_host", "", """
+    "a checkpoint on the card": ("1100M", "load_on_host", r'pass map_location="cpu" to the load at prog\.py:8', """
         path = os.path.join(tempfile.mkdtemp(), "last.pt")
         torch.save(nn.Sequential(*[nn.Linear(2048, 2048, bias=False) for _ in range(10)]).state_dict(), path)
         net = layers(10, 2048)
@@ -82,7 +82,7 @@ PROGRAMS = {
             optimizer.step()
             optimizer.zero_grad()
         """, ('"cuda")\nnet.load', '"cpu")\nnet.load')),
-    "an optimizer of replaced weights": ("1G", "new_optimizer", r"new optimizer", """
+    "an optimizer of replaced weights": ("1G", "new_optimizer", "make a new optimizer where its weights are replaced", """
         net = layers(6, 2048)
         optimizer = torch.optim.AdamW(net.parameters(), foreach=False)
         for round in range(4):
@@ -93,7 +93,7 @@ PROGRAMS = {
             for layer in net: layer.weight = nn.Parameter(layer.weight.detach().clone())
             optimizer.add_param_group({"params": list(net.parameters())})
         """, ('optimizer.add_param_group({"params": list(net.parameters())})', "optimizer = torch.optim.AdamW(net.parameters(), foreach=False)")),
-    "an optimizer's temporaries": ("1150M", "one_by_one", r"foreach=False|fused=True", """
+    "an optimizer's temporaries": ("1150M", "one_by_one", "pass foreach=False", """
         net = layers(10, 2048)
         optimizer = torch.optim.AdamW(net.parameters(), foreach=True)
         for step in range(3):
@@ -139,7 +139,7 @@ class Causes(unittest.TestCase):
         self.assertNotEqual(failed.status, 0)
         self.assertEqual(changed.status, 0, changed.err)
         head = failed.screen.partition("the card at the error")[0]
-        self.assertRegex(" ".join(head.split()), r"(fix|tried) .*" + fix)
+        self.assertRegex(" ".join(head.split()), " fix " + fix)
         tried = {change["kind"]: change["passes"] for process in failed.report["processes"] for change in process["changes"]["tried"]}
         self.assertNotIn(tried.get(kind), ("no", None) if kind else (), failed.screen)
 

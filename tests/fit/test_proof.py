@@ -113,7 +113,8 @@ class Proof(unittest.TestCase):
                 process, = report["processes"]
                 self.assertTrue(process["changes"]["failed"])
                 self.assertEqual(process["changes"]["tried"], changes(name), name)
-                verdict, helping = report["answer"]["verdicts"][0], [c for c in process["changes"]["tried"] if c["passes"] in ("the whole step", "this step")]
+                verdict, tried = report["answer"]["verdicts"][0], process["changes"]["tried"]
+                helping = [c for c in tried if c["passes"] in ("the whole step", "this step")] or [c for c in tried if c["passes"] == "this request" and c["less_bytes"] > 0]
                 self.assertEqual(len(verdict.get("tried", [])), min(2, len(helping)), name)
                 if helping: # the best one is told first, and as the fix only where all passes
                     told = " ".join([*verdict.get("fix", []), *verdict["tried"]])
@@ -143,6 +144,7 @@ class Tried(unittest.TestCase):
     def test_a_teacher_whose_graph_its_answer_keeps_runs_under_no_grad(self):
         """It ran through; with expandable_segments it failed some steps later, since each input is larger than the one before."""
         said = {change["kind"]: change for change in self.of("distill")}
+        self.assertEqual(next(iter(said)), "no_grad")
         self.assertEqual((said["no_grad"]["passes"], line(said["no_grad"])), ("this step", 26))
         self.assertGreater(said["no_grad"]["less_bytes"], 400 << 20)
         self.assertEqual([change for change in said.values() if change["fits"]], [])
@@ -150,8 +152,7 @@ class Tried(unittest.TestCase):
     def test_peaks_without_the_workspaces_of_libraries(self):
         """A workspace that stays is no gradient, and no batch."""
         for name, kind, real in (("adamw_unfreeze", "half_state", 692870656), ("distill", "half_batch", 626800128)):
-            first = self.of(name)[0]
-            self.assertEqual(first["kind"], kind)
+            first = next(change for change in self.of(name) if change["kind"] == kind)
             self.assertLess(abs(first["peak_allocated_bytes"] / real - 1), 0.05, (name, first))
 
     def test_the_first_of_the_results_that_are_joined_goes_to_the_host_too(self):

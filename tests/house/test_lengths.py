@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES_MAX = 550  # a tenth more than the house's rule of 500, so that one line more does not fail
-FOLDERS = ("agent", "analyzer", "common", "doc/examples", "python", "tests", "tools")
+FOLDERS = ("agent", "analyzer", "attach", "common", "examples", "exporter", "include", "launcher", "push", "python", "server", "tests", "top")
 WHY = "Longer than other files: "
 
 
