@@ -369,13 +369,16 @@ static bool tell_input(struct sl_oom_causes *story, struct sl_process *process, 
 }
 
 /* The first forward pass did not end: what the rest of the step needs is in no recording. */
-static bool tell_first_pass(struct sl_oom_causes *story, struct sl_process *process, const struct moment *moment)
+static bool tell_first_pass(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
+			    const struct moment *moment)
 {
 	const struct sl_fit_program *p = &moment->program;
+	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
 	struct held held = find_held(moment, of_module);
 	char where[300];
 
-	if (p->steps.count > 1 || !sl_fit_program_stack(p, sl_fit_program_failed(p)->python)->module || !is_most(&held, moment))
+	if (p->steps.count > 1 || !sl_fit_program_stack(p, sl_fit_program_failed(p)->python)->module || !is_most(&held, moment) ||
+	    (leak && leak->verdict == SL_KEPT_GROWING))
 		return false;
 	put_line(where, sizeof(where), process, &held);
 	snprintf(story->text, sizeof(story->text),
@@ -475,7 +478,7 @@ static bool tell_steps(struct sl_oom_causes *story, struct sl_process *process, 
 	if (!read_moment(&moment, &until, fit, oom))
 		return tell_caches(story, process, oom);
 	told = tell_activations(story, process, &moment) || tell_caches(story, process, oom) ||
-	       tell_growing(story, process, &moment) || tell_first_pass(story, process, &moment) ||
+	       tell_growing(story, process, &moment) || tell_first_pass(story, process, oom, &moment) ||
 	       tell_input(story, process, oom, &moment);
 	forget_moment(&moment);
 	return told;

@@ -9,11 +9,12 @@
 #include "analyzer/report/change.h"
 
 #define TRIED_SHOWN 2
+#define ALL_OF_IT   0.9 /* of what a change saves: a variable with less is not all that it is about */
 
 /* What a reader does, by the kind of change: the words before and behind its line. */
 static const struct {
 	const char *kind, *before, *behind;
-	bool function; /* it may be of several lines of the function, which is named */
+	bool keeps; /* what a variable holds, or several lines of a function, which is named */
 } imperatives[] = {
 	{"free_leak", "detach or drop what ", " keeps", true},
 	{"no_grad", "run ", " under torch.no_grad()"},
@@ -35,7 +36,7 @@ static const struct {
 	{"empty_cache_at_step", "call torch.cuda.empty_cache() before ", ""},
 };
 
-static void put_change(char *out, size_t size, const struct sl_change *change)
+static void put_change(char *out, size_t size, const struct sl_change *change, const struct sl_held_by *holder)
 {
 	char line[200] = "";
 
@@ -48,7 +49,9 @@ static void put_change(char *out, size_t size, const struct sl_change *change)
 	for (size_t i = 0; i < SL_COUNT(imperatives); i++) {
 		if (strcmp(change->kind, imperatives[i].kind) != 0)
 			continue;
-		if (imperatives[i].function && change->at.function && change->at.function[0] != '<')
+		if (imperatives[i].keeps && holder && (double)holder->whole >= ALL_OF_IT * (double)change->less)
+			snprintf(out, size, "%s`%s`%s", imperatives[i].before, holder->variable, imperatives[i].behind);
+		else if (imperatives[i].keeps && change->at.function && change->at.function[0] != '<')
 			snprintf(out, size, "%s%s() (%s)%s", imperatives[i].before, change->at.function, line,
 				 imperatives[i].behind);
 		else
@@ -111,7 +114,8 @@ bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, 
 	return true;
 }
 
-bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, enum sl_make_fix fix)
+bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, enum sl_make_fix fix,
+		     const struct sl_held_by *holder)
 {
 	const struct sl_changes *changes = process->changes;
 	enum sl_said_as label = changes && changes->failed ? SL_LABEL_TRIED : SL_LABEL_LESS;
@@ -126,7 +130,7 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 
 		if (!helps(changes, change, request))
 			continue;
-		put_change(what, sizeof(what), change);
+		put_change(what, sizeof(what), change, holder);
 		put_effect(effect, sizeof(effect), changes, change);
 		if (!told && changes->failed && fix != SL_MAKE_CAUSED && (change->passes == SL_PASSES || fix == SL_MAKE_WEAK)) {
 			sl_answer_say(answer, SL_LABEL_FIX, "%s", what);

@@ -94,7 +94,9 @@ void sl_make_dry(struct sl_make *make)
 	if (need.unsure)
 		sl_answer_say(answer, SL_LABEL_NOTE, "up to %s of it are for %s", SL_ANSWER_SIZE(need.unsure), need.unsure_of);
 	if (process)
-		sl_make_changes(answer, process, SL_MAKE_SURE);
+		sl_make_changes(answer, process, SL_MAKE_SURE, NULL);
+	if (process && !answer->label[SL_LABEL_LESS].count)
+		sl_make_no_grad_at_peak(answer, process, sl_devices_fullest(process));
 	say_reads(make, answer);
 	say_ran(report, answer);
 	answer->table.total = need.low;

@@ -10,7 +10,6 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/held_by.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
@@ -18,6 +17,7 @@
 #define FULL_IN_MIN    1 /* seconds: a shorter forecast is not told */
 #define FULL_IN_MAX    (30 * 86400)
 #define LINES_TOGETHER 3
+#define TOGETHER_MIN   3 /* fewer lines that leak together are told one by one */
 #define GRAPH_BLOCKS   3 /* blocks of a step at one line: a graph of autograd keeps a pass's, a list keeps a result */
 
 /* "training step", "step", "node", "pass" */
@@ -151,54 +151,6 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 		sl_answer_say(answer, SL_LABEL_NOTE, "the stacks are cut: --stack-depth 256 may show who called");
 }
 
-#define HELD_PART 4 /* of the kept blocks, at least this part was told of one variable */
-
-/* The variable that Python told of most of what is kept.  False: it told of none, or of few of them. */
-static bool find_holder(const struct sl_process *process, const struct sl_kept *kept, struct sl_held_by *holder)
-{
-	return sl_held_by_take(process, kept->track, holder, 1) && holder->blocks > 1 && holder->blocks >= kept->blocks / HELD_PART;
-}
-
-/* "the list `trace` of train.py" */
-static void say_holder(struct sl_answer *answer, const struct sl_kept *kept, const struct sl_held_by *holder)
-{
-	bool all = holder->blocks == kept->blocks;
-	char of[SL_MAKE_LINE] = "";
-
-	if (*holder->function)
-		snprintf(of, sizeof(of), " of %s()", holder->function);
-	else if (*holder->file)
-		snprintf(of, sizeof(of), " of %s", sl_paths_name(holder->file));
-	if (!strcmp(holder->how, "cycle"))
-		sl_answer_say(answer, SL_LABEL_WHY, "No variable leads to them: objects of class `%s` refer to each other.",
-			      holder->variable);
-	else if (!strcmp(holder->how, "graph"))
-		sl_answer_say(answer, SL_LABEL_WHY, "Autograd's graph of `%s`%s holds them.", holder->path, of);
-	else
-		sl_answer_say(answer, SL_LABEL_WHY, "Python found %s%s in %s%s%s`%s`%s.", all ? "them" : SL_NUMBER(holder->blocks),
-			      all ? "" : " of them", *holder->container ? "the " : "", holder->container,
-			      *holder->container ? " " : "", holder->variable, of);
-	if (holder->seen * 2 < holder->bytes)
-		sl_answer_say(answer, SL_LABEL_WHY, "`%s` are views of %s that keep %s.", holder->path,
-			      SL_ANSWER_SIZE(holder->seen), SL_ANSWER_SIZE(holder->bytes));
-}
-
-static void fix_holder(struct sl_answer *answer, const struct sl_held_by *holder, const char *keeper)
-{
-	char at[SL_MAKE_LINE + 8] = "";
-
-	if (*keeper)
-		snprintf(at, sizeof(at), " at %s", keeper);
-	if (!strcmp(holder->how, "graph"))
-		sl_answer_say(answer, SL_LABEL_FIX, "detach what `%s` gets%s: (...).detach()", holder->variable, at);
-	else if (!strcmp(holder->how, "cycle"))
-		sl_answer_say(answer, SL_LABEL_FIX, "break the cycle of `%s`, as with a weak reference", holder->variable);
-	else if (holder->seen * 2 < holder->bytes)
-		sl_answer_say(answer, SL_LABEL_FIX, "store copies in `%s`%s: (...).clone()", holder->variable, at);
-	else
-		sl_answer_say(answer, SL_LABEL_FIX, "clear `%s`, or store a number or a copy on the host%s", holder->variable, at);
-}
-
 static void say_fix(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept, struct sl_stack stack,
 		    const char *line, const struct sl_held_by *holder)
 {
@@ -208,11 +160,10 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 	     graph = is_graph(process, kept);
 
 	if (holder) {
-		say_holder(answer, kept, holder);
-		fix_holder(answer, holder, found ? keeper : "");
+		sl_make_say_holder(answer, holder, kept->bytes);
+		sl_make_fix_holder(answer, holder, found ? keeper : "");
 		return;
 	}
-
 	if (graph)
 		sl_answer_say(answer, SL_LABEL_WHY, "Several are of each step, so a graph of autograd holds them.");
 	if (graph && found)
@@ -298,7 +249,8 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 	char what[200];
 	const char *line = SL_MAKE_LINE_OF(process, place->stack);
 	struct sl_held_by holder;
-	bool held = find_holder(process, kept, &holder), has = held && strcmp(holder.how, "cycle") != 0;
+	bool held = sl_make_find_holder(process, kept->track, kept->bytes, &holder),
+	     has = held && sl_make_heads(&holder, kept->bytes);
 
 	sl_make_pace(what, sizeof(what), process, kept);
 	sl_answer_headline(answer, "%s keeps %s%s", has ? holder.variable : line, what,
@@ -320,17 +272,11 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 	end_leak(make, answer, place, kept->track->device, held);
 }
 
-/* Lines that leak at the same pace below one line, or through one helper. */
-static void add_together(struct sl_make *make, const bool *with, size_t count, const char *owner)
+/* "a.py:4, a.py:5 and more": they are told. */
+static const char *tell_lines(struct sl_make *make, const bool *with)
 {
-	struct sl_leak_list_place all = {0};
-	struct sl_kept sum = {0};
-	struct sl_process *process;
-	struct sl_answer *answer;
-	char what[200], lines[400] = "", line[SL_MAKE_LINE];
-	struct sl_held_by holder;
+	const char *lines = "";
 	unsigned shown = 0;
-	bool held;
 
 	for (size_t i = 0; i < make->leaks.place.count; i++) {
 		struct sl_leak_list_place *place = &make->leaks.place.item[i];
@@ -339,11 +285,46 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 			continue;
 		place->told = true;
 		if (shown++ < LINES_TOGETHER)
-			snprintf(lines + strlen(lines), sizeof(lines) - strlen(lines), "%s%s", shown > 1 ? ", " : "",
-				 SL_MAKE_LINE_OF(&make->report->processes[place->process], place->stack));
+			lines = sl_answers_text(make->to, "%s%s%s", lines, shown > 1 ? ", " : "",
+						SL_MAKE_LINE_OF(&make->report->processes[place->process], place->stack));
+	}
+	return shown > LINES_TOGETHER ? sl_answers_text(make->to, "%s and more", lines) : lines;
+}
+
+const char *sl_make_together(struct sl_make *make, size_t first)
+{
+	bool *with = sl_memory_must(calloc(make->leaks.place.count, sizeof(*with)));
+	char owner[300];
+	const char *lines = sl_leak_list_together(&make->leaks, make->report, first, 2, with, owner, sizeof(owner)) > 1
+				    ? tell_lines(make, with)
+				    : NULL;
+
+	free(with);
+	return lines;
+}
+
+/* Lines that leak at the same pace below one line, or through one helper. */
+static void add_together(struct sl_make *make, const bool *with, size_t count, const char *owner)
+{
+	struct sl_leak_list_place all = {0};
+	struct sl_kept sum = {0};
+	struct sl_process *process;
+	struct sl_answer *answer;
+	char what[200], line[SL_MAKE_LINE];
+	const struct sl_kept *first = NULL;
+	const char *lines = tell_lines(make, with);
+	struct sl_held_by holder;
+	bool held;
+
+	for (size_t i = 0; i < make->leaks.place.count; i++) {
+		struct sl_leak_list_place *place = &make->leaks.place.item[i];
+
+		if (!with[i])
+			continue;
 		if (!all.kept) {
 			all = *place;
-			sum = *place->kept;
+			first = place->kept;
+			sum = *first;
 			sum.bursts = sum.births;
 		} else {
 			uint64_t bursts = place->kept->births < sum.bursts ? place->kept->births : sum.bursts;
@@ -364,9 +345,9 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 	sl_answer_figure(answer, "kept", "bytes", (double)sum.bytes);
 	sl_make_stack(answer, process, all.stack, "made here", 3);
 	say_kept(answer, process, &sum, "they");
-	sl_answer_say(answer, SL_LABEL_WHY, "The lines are %s%s.", lines, shown > LINES_TOGETHER ? " and more" : "");
+	sl_answer_say(answer, SL_LABEL_WHY, "The lines are %s.", lines);
 	say_who(make, answer, &all);
-	held = find_holder(process, &sum, &holder);
+	held = sl_make_find_holder(process, first->track, first->bytes, &holder);
 	say_fix(answer, process, &sum, all.stack, line, held ? &holder : NULL);
 	say_full(answer, process, sum.track->device);
 	end_leak(make, answer, &all, sum.track->device, held);
@@ -477,7 +458,8 @@ static void add_held(struct sl_make *make, struct sl_process *process, const str
 	sl_answer_say(answer, SL_LABEL_WHY, "The loop around it ended, and other work came.");
 	if (*joined)
 		sl_answer_say(answer, SL_LABEL_WHY, "%s then made a block as large as all of it.", joined);
-	sl_answer_say(answer, SL_LABEL_OPEN, "whether anything reads it after its loop");
+	if (!is_graph(process, kept) || !sl_make_no_grad(answer, process, kept->track->stack, SL_LABEL_FIX))
+		sl_answer_say(answer, SL_LABEL_OPEN, "whether anything reads it after its loop");
 	sl_make_next(make, answer, kept->left_blocks ? "tree --at end" : "tree --at peak", "the lines that hold it");
 }
 
@@ -525,7 +507,7 @@ void sl_make_leaks(struct sl_make *make)
 				add_left(make, place);
 			continue;
 		}
-		together = sl_leak_list_together(&make->leaks, make->report, i, with, owner, sizeof(owner));
+		together = sl_leak_list_together(&make->leaks, make->report, i, TOGETHER_MIN, with, owner, sizeof(owner));
 		if (together > 1)
 			add_together(make, with, together, owner);
 		else

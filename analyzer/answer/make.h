@@ -6,6 +6,7 @@
 #pragma once
 
 #include "analyzer/answer/answer.h"
+#include "analyzer/report/held_by.h"
 #include "analyzer/report/leak_list.h"
 #include "analyzer/report/report.h"
 
@@ -70,6 +71,18 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 		  const struct sl_leak_list_place *leak);
 void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, size_t oom);
 
+/*
+ * holder.c: the variable that holds most of so many bytes of a place.  False: Python knows none, or one of little.
+ * track: NULL for all places.
+ */
+bool sl_make_find_holder(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, struct sl_held_by *holder);
+/* True: the headline may say that the variable keeps the line's bytes. */
+bool sl_make_heads(const struct sl_held_by *holder, uint64_t bytes);
+/* bytes: of the sentence before; "them", where the variable holds all of them. */
+void sl_make_say_holder(struct sl_answer *answer, const struct sl_held_by *holder, uint64_t bytes);
+/* keeper: the line that stores into it; "": not known. */
+void sl_make_fix_holder(struct sl_answer *answer, const struct sl_held_by *holder, const char *keeper);
+
 /* oom.c: out of memory, in each process once, and requests that the program got over. */
 void sl_make_ooms(struct sl_make *make);
 struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index);
@@ -79,14 +92,24 @@ enum sl_make_fix {
 	SL_MAKE_WEAK,	/* the cause is not known: one with which this request passes, too */
 	SL_MAKE_CAUSED, /* none: the cause has a fix of its own */
 };
-/* changes.c: `fix` and `tried` from the replayed changes of the process's program.  False: none is the fix. */
-bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, enum sl_make_fix fix);
+/*
+ * changes.c: `fix` and `tried` from the replayed changes of the process's program.  False: none is the fix.
+ * holder: of what is held; NULL: not known.
+ */
+bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, enum sl_make_fix fix,
+		     const struct sl_held_by *holder);
 /* The effect of a change that the answer has told; false: its replay fails where the program failed. */
 bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, const char *kind);
 /* oom_text.c: the cause of an error that the source proves; false: it proves no cause. */
 bool sl_make_text(struct sl_answer *answer, struct sl_process *process, size_t oom);
+/* An imperative, where the source proves that the stack evaluates with autograd on.  False: it does not. */
+bool sl_make_no_grad(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, enum sl_said_as label);
+/* The same as `less`, of a run that passed, where half of the device's peak is activations. */
+void sl_make_no_grad_at_peak(struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device);
 /* leak.c: what is kept, and what grows. */
 void sl_make_leaks(struct sl_make *make);
+/* "a.py:4, a.py:5 and more": that leaking line and those that leak together with it, which become `told`.  NULL: it leaks alone. */
+const char *sl_make_together(struct sl_make *make, size_t first);
 /* "2 MiB of every training step", "3 MiB every 20 steps"; one line of the program. */
 void sl_make_pace(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 /* found.c: findings that have no file of their own. */

@@ -119,7 +119,9 @@ void sl_make_ok(struct sl_make *make)
 		answer->device = device->device;
 		sl_answer_figure(answer, "peak", "bytes", (double)device->known_peak);
 		sl_make_peak(make, answer, process, device, NULL);
-		sl_make_changes(answer, process, SL_MAKE_SURE);
+		sl_make_changes(answer, process, SL_MAKE_SURE, NULL);
+		if (!answer->label[SL_LABEL_LESS].count)
+			sl_make_no_grad_at_peak(answer, process, device);
 	}
 	if (!process || sl_make_has_ended(report, SL_ENDED_KILLED))
 		note_host(make, answer);

@@ -33,7 +33,11 @@ struct error {
 	const struct sl_operator *ran;		   /* that explains the error; NULL: none */
 	uint64_t made;				   /* that it asks for, with what it has */
 	bool fills;				   /* it is that of the story */
-	char shape[160];			   /* of the request, to be put behind its size; "": not known, or told */
+	const struct sl_kept *kept;		   /* of a story that something grew; NULL: of none */
+	struct sl_held_by holder;
+	bool held;	       /* the holder is known: of what the story is about */
+	char in[SL_MAKE_LINE]; /* "in `bank`", "at train.py:9": where one holds less */
+	char shape[160];       /* of the request, to be put behind its size; "": not known, or told */
 	char asked[48], room[48], bytes[48], before[48];
 };
 
@@ -60,8 +64,16 @@ static const char *step_of(char out[48], const struct error *e)
 }
 #define STEP(e) step_of((char[48]){0}, e)
 
+static void say_holder(struct error *e)
+{
+	if (e->held)
+		sl_make_say_holder(e->answer, &e->holder, e->kept && e->story->count == 1 ? e->kept->bytes : e->story->bytes);
+	e->held = false;
+}
+
 static void say_room(struct error *e)
 {
+	say_holder(e);
 	if (!e->oom->asked_bytes || e->oom->free_bytes == SL_UNKNOWN)
 		return;
 	WHY(e, "%s were free when %s asked %s%s.", e->room, e->line, e->asked, e->shape);
@@ -70,6 +82,11 @@ static void say_room(struct error *e)
 
 #define TRIES_TOLD    2	 /* PyTorch itself asks once more */
 #define OPERATOR_PART 10 /* of the card: a smaller request is not the reason that the card is full */
+
+/* Stories whose line holds the memory. */
+#define HOLDING                                                                                                                    \
+	(1u << SL_STORY_GREW | 1u << SL_STORY_TOOK | 1u << SL_STORY_TEETH | 1u << SL_STORY_HOLDER | 1u << SL_STORY_SERIES |        \
+	 1u << SL_STORY_ACTIVATIONS | 1u << SL_STORY_AGAIN | 1u << SL_STORY_CACHES)
 
 /* True: nothing that led to the error was seen, but that much was asked or held. */
 static bool is_weak(enum sl_story_kind kind)
@@ -190,29 +207,42 @@ static void tell_limit(struct error *e)
 	FIX(e, "lower the limit at %s", e->at);
 }
 
+/* What is done to the variable, or to the line that the source names.  False: neither is known. */
+static bool fix_held(struct error *e)
+{
+	char keeper[SL_MAKE_LINE] = "";
+	bool view = false,
+	     found = sl_make_keeper(e->answer, e->process, e->story->stack, keeper, e->held ? e->holder.variable : NULL, &view);
+
+	if (e->held)
+		sl_make_fix_holder(e->answer, &e->holder, found ? keeper : "");
+	else if (view)
+		FIX(e, "clone() the slice at %s: PyTorch keeps the whole tensor for it", keeper);
+	return e->held || view;
+}
+
 static void tell_grew(struct error *e)
 {
-	const struct sl_kept *kept = NULL;
-	char pace[200], keeper[SL_MAKE_LINE];
-	bool view = false;
+	const struct sl_kept *kept = e->kept;
+	char pace[200];
+	bool heads = e->held && kept && sl_make_heads(&e->holder, kept->bytes), fixed;
 
-	for (size_t i = 0; i < e->process->kept.count && !kept; i++)
-		if (sl_stack_same(e->process->kept.item[i].track->stack, e->story->stack))
-			kept = &e->process->kept.item[i];
 	if (kept)
 		sl_make_pace(pace, sizeof(pace), e->process, kept);
 	else
 		snprintf(pace, sizeof(pace), "%s", e->bytes);
-	HEAD(e, "%s keeps %s until the card is full", e->at, pace);
+	HEAD(e, "%s keeps %s until the card is full", heads ? e->holder.variable : e->at, pace);
 	if (e->story->count > 1)
-		WHY(e, "%llu lines leak, %s together, most of it here.", (unsigned long long)e->story->count, e->bytes);
+		WHY(e, "%llu lines leak, %s together, most of it %s%s.", (unsigned long long)e->story->count, e->bytes,
+		    heads ? "at " : "here", heads ? e->at : "");
 	else if (kept)
-		WHY(e, "%s of %s blocks that it made were still held, %s.", SL_NUMBER(kept->blocks), SL_NUMBER(kept->births),
-		    SL_ANSWER_SIZE(kept->bytes < e->story->bytes ? kept->bytes : e->story->bytes));
+		WHY(e, "%s of %s blocks that %s made were still held, %s.", SL_NUMBER(kept->blocks), SL_NUMBER(kept->births),
+		    heads ? e->at : "it", SL_ANSWER_SIZE(kept->bytes < e->story->bytes ? kept->bytes : e->story->bytes));
+	fixed = fix_held(e);
 	say_room(e);
-	if (sl_make_keeper(e->answer, e->process, e->story->stack, keeper, NULL, &view) && view)
-		FIX(e, "clone() the slice at %s: PyTorch keeps the whole tensor for it", keeper);
-	else if (e->story->stack.python)
+	if (fixed)
+		return;
+	if (e->story->stack.python)
 		FIX(e, "find what keeps the result of %s and bound it: a list, a dictionary, a cache", e->at);
 	else
 		FIX(e, "free what %s makes when its work is done", e->at);
@@ -250,7 +280,7 @@ static void tell_teeth(struct error *e)
 	HEAD(e, "%s grows from pass to pass, %s times the first by now", e->at, TIMES(e->story->times));
 	WHY(e, "each of %s rises there was higher than all before, from %s to %s.", SL_NUMBER(e->story->count), e->before,
 	    e->bytes);
-	FIX(e, "bound what a pass gathers at %s", e->at);
+	FIX(e, "bound what a pass gathers %s", e->in);
 }
 
 static void tell_jump(struct error *e)
@@ -286,7 +316,7 @@ static void tell_holder(struct error *e)
 	if (e->oom->place_births && e->oom->asked_bytes > e->oom->place_most)
 		WHY(e, "This request is %s times the largest before at its line.",
 		    TIMES((double)e->oom->asked_bytes / (double)e->oom->place_most));
-	FIX(e, "hold less at %s, or ask for less at %s", e->at, e->line);
+	FIX(e, "hold less %s, or ask for less at %s", e->in, e->line);
 }
 
 static void tell_optimizer(struct error *e)
@@ -322,8 +352,8 @@ static void tell_activations(struct error *e)
 	HEAD(e, "%s keeps the activations of %llu batches", function[0] ? function : e->at, (unsigned long long)e->story->count);
 	WHY(e, "autograd is on and no backward pass frees them: %s of each batch, made below %s.",
 	    SL_ANSWER_SIZE(e->story->bytes / e->story->count), e->at);
-	FIX(e, "torch.no_grad() around %s, or detach() what it keeps; where it trains, backward() in each batch",
-	    function[0] ? function : e->at);
+	FIX(e, "torch.no_grad() around %s, or detach() what %s; where it trains, backward() in each batch",
+	    function[0] ? function : e->at, e->held ? sl_answers_text(e->make->to, "`%s` gets", e->holder.variable) : "it keeps");
 }
 
 static void tell_again(struct error *e)
@@ -355,7 +385,7 @@ static void tell_caches(struct error *e)
 	HEAD(e, "key-value caches hold %s", e->bytes);
 	WHY(e, "%s tensors of %s grow with the length of each sequence, times the sequences kept.", SL_NUMBER(e->story->count),
 	    e->at);
-	FIX(e, "keep fewer sequences at %s, drop caches of those that ended, or bound their length", e->at);
+	FIX(e, "keep fewer sequences %s, drop caches of those that ended, or bound their length", e->in);
 }
 
 static void tell_pool(struct error *e)
@@ -698,20 +728,52 @@ static bool tell_uneven_devices(struct error *e)
 	return true;
 }
 
-/* Stories whose line holds the memory. */
-#define HOLDING                                                                                                                    \
-	(1u << SL_STORY_GREW | 1u << SL_STORY_TOOK | 1u << SL_STORY_TEETH | 1u << SL_STORY_HOLDER | 1u << SL_STORY_SERIES |        \
-	 1u << SL_STORY_ACTIVATIONS | 1u << SL_STORY_AGAIN | 1u << SL_STORY_CACHES)
+/* The variable of the line that the story is about, or of a container that has more than half of what was held. */
+static void find_holder(struct error *e)
+{
+	bool holds = HOLDING >> e->story->kind & 1, graph = e->story->kind == SL_STORY_ACTIVATIONS;
+	const struct sl_model *model = e->process->model;
+	const struct sl_track *track = NULL;
 
-/* A leak at the line that the error says holds the memory is not told again. */
+	for (size_t i = 0; e->story->kind == SL_STORY_GREW && i < e->process->kept.count && !e->kept; i++)
+		if (sl_stack_same(e->process->kept.item[i].track->stack, e->story->stack))
+			e->kept = &e->process->kept.item[i];
+	for (size_t i = 0; holds && !graph && i < model->tracks.count && !track; i++)
+		if (sl_stack_same(model->tracks.item[i].stack, e->story->stack))
+			track = &model->tracks.item[i];
+	e->held = (track || graph || !holds) &&
+		  sl_make_find_holder(e->process, track,
+				      e->kept ? e->kept->bytes
+				      : holds ? e->story->bytes
+					      : 2 * e->oom->live_bytes,
+				      &e->holder) &&
+		  (track || graph == !strcmp(e->holder.how, "graph")) && (holds || *e->holder.container);
+	if (e->held)
+		snprintf(e->in, sizeof(e->in), "in `%.*s`", SL_MAKE_LINE - 6, e->holder.variable);
+	else
+		snprintf(e->in, sizeof(e->in), "at %.*s", SL_MAKE_LINE - 4, e->at), e->holder.text[0] = 0;
+}
+
+/* Leaks at the line that the error says holds the memory, together with it, or in its variable are not told again. */
 static void tell_once(struct error *e)
 {
+	struct sl_held_by other;
+
 	for (size_t i = 0; HOLDING >> e->story->kind & 1 && i < e->make->leaks.place.count; i++) {
 		struct sl_leak_list_place *place = &e->make->leaks.place.item[i];
+		const char *lines;
 
-		if (&e->make->report->processes[place->process] == e->process &&
-		    sl_place_key(e->process, place->stack) == sl_place_key(e->process, e->story->stack))
-			place->told = true;
+		if (&e->make->report->processes[place->process] != e->process)
+			continue;
+		place->told |= place->kept && *e->holder.text &&
+			       sl_make_find_holder(e->process, place->kept->track, place->kept->bytes, &other) &&
+			       !memcmp(other.text, e->holder.text, sizeof(other.text));
+		if (sl_place_key(e->process, place->stack) != sl_place_key(e->process, e->story->stack))
+			continue;
+		lines = place->kept ? sl_make_together(e->make, i) : NULL;
+		place->told = true;
+		if (lines)
+			WHY(e, "%s leak together.", lines);
 	}
 }
 
@@ -808,8 +870,9 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		bool proven = full && !sl_oom_got_over(oom) && sl_make_text(e.answer, process, index);
 
 		find_operator(&e);
+		find_holder(&e);
 		if (full && !sl_oom_got_over(oom) && !proven)
-			sl_make_changes(e.answer, process, fix_of(&e));
+			sl_make_changes(e.answer, process, fix_of(&e), e.held ? &e.holder : NULL);
 		bool known = e.answer->label[SL_LABEL_FIX].count > 0;
 		size_t fixes = e.answer->label[SL_LABEL_FIX].count;
 
@@ -819,6 +882,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 			WHY(&e, "It was on device %d.", oom->device);
 		if (known && !proven) /* a change that the replay tried is told instead of one of unknown worth */
 			e.answer->label[SL_LABEL_FIX].count = fixes;
+		say_holder(&e);
 		if (account->attempts_before >= TRIES_TOLD && account->story.kind != SL_STORY_ATTEMPTS)
 			WHY(&e, "The %u requests before it failed too.", account->attempts_before);
 	}

@@ -42,24 +42,59 @@ static uint64_t held_for(const struct error *e, enum sl_role role)
 	return bytes;
 }
 
+/* An evaluation with autograd on: number `at` of the frames is of it. */
+static bool is_with_grad(const struct sl_process *process, const struct sl_stack_frame *frames, unsigned count, unsigned *at)
+{
+	struct sl_source *source = process->report->source;
+
+	return source && count && sl_source_is_evaluation(source, process->trace, frames, count, at) == SL_SOURCE_YES &&
+	       sl_source_without_grad(source, process->trace, frames, count) == SL_SOURCE_NO;
+}
+
+bool sl_make_no_grad(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, enum sl_said_as label)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned at = 0;
+
+	if (!is_with_grad(process, frames, sl_process_own(process, frames, stack), &at))
+		return false;
+	sl_answer_say(answer, label, "run %s under torch.no_grad(): eval() does not turn autograd off", LINE(&frames[at]));
+	return true;
+}
+
+void sl_make_no_grad_at_peak(struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device)
+{
+	const struct sl_model *model = process->model;
+	const struct sl_site *largest = NULL;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; device && i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		if (site->device != device->device || !sl_owners_shows(process, site) ||
+		    sl_roles_of(process, site) != SL_ROLE_ACTIVATIONS)
+			continue;
+		bytes += sl_model_site_at_peak(model, site);
+		if (!largest || sl_model_site_at_peak(model, site) > sl_model_site_at_peak(model, largest))
+			largest = site;
+	}
+	if (largest && bytes && bytes >= device->known_peak / 2)
+		sl_make_no_grad(answer, process, largest->stack, SL_LABEL_LESS);
+}
+
 static bool tell_evaluation(struct error *e)
 {
-	struct sl_source *source = e->process->report->source;
 	uint64_t bytes = held_for(e, SL_ROLE_ACTIVATIONS);
 	unsigned at = 0;
 
-	if (bytes < e->oom->live_bytes / 2 ||
-	    sl_source_is_evaluation(source, e->process->trace, e->frames, e->count, &at) != SL_SOURCE_YES ||
-	    sl_source_without_grad(source, e->process->trace, e->frames, e->count) != SL_SOURCE_NO ||
+	if (bytes < e->oom->live_bytes / 2 || !is_with_grad(e->process, e->frames, e->count, &at) ||
 	    !sl_make_change(e->answer, e->process, "no_grad"))
 		return false;
 	sl_answer_headline(e->answer, "%s keeps activations for a backward pass that never comes", LINE(&e->frames[at]));
 	sl_answer_say(e->answer, SL_LABEL_WHY,
 		      "autograd is on, and kept %s. The function of that line calls eval() and asks for no gradient.",
 		      SL_ANSWER_SIZE(bytes));
-	sl_answer_say(e->answer, SL_LABEL_FIX, "run %s under torch.no_grad(): eval() does not turn autograd off",
-		      LINE(&e->frames[at]));
-	return true;
+	return sl_make_no_grad(e->answer, e->process, e->oom->stack, SL_LABEL_FIX);
 }
 
 static bool tell_late_zero(struct error *e)

@@ -225,7 +225,7 @@ static uint64_t known(uint64_t bytes)
 
 /* What of the card no call asked for: the context and its code, what no figure explains, and what is free. */
 static void put_beside(struct sl_answer *answer, const struct sl_account *account, uint64_t free_bytes, uint64_t rest,
-		       uint64_t total)
+		       uint64_t total, uint64_t pool_most)
 {
 	const struct {
 		uint64_t bytes;
@@ -258,7 +258,9 @@ static void put_beside(struct sl_answer *answer, const struct sl_account *accoun
 		sl_answer_row_bare(answer, sum, name, NULL);
 	if (rest > sum)
 		sl_answer_row_bare(answer, rest - sum, free_bytes == SL_UNKNOWN ? "free or not ours" : "not ours", NULL);
-	if (left)
+	if (left && pool_most)
+		sl_answer_row_bare(answer, left, "free", "of them none for the pool, whose limit is %s", SL_ANSWER_SIZE(pool_most));
+	else if (left)
 		sl_answer_row_bare(answer, left, "free", NULL);
 }
 
@@ -270,7 +272,7 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	bool at_peak = device && device->known_peak == oom->live_bytes &&
 		       device->torch_at_peak.allocated_bytes == oom->torch.allocated_bytes,
 	     card = oom->total_bytes != SL_UNKNOWN && !account->own_limit;
-	uint64_t own = 0, rest, total = card ? oom->total_bytes : oom->live_bytes;
+	uint64_t own = 0, rest, limit = known(account->own_limit), total = card ? oom->total_bytes : limit ?: oom->live_bytes;
 	struct sl_owners owners;
 
 	if (oom->scope == SL_SCOPE_HOST || !total || !oom->live_bytes)
@@ -298,10 +300,12 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	if (own > total) { /* parts that exceed the whole are of no card */
 		total = own;
 		card = false;
+		limit = 0;
 	}
 	answer->table.moment = oom->of_framework       ? "JAX's pool at the error"
 			       : card && oom->injected ? "the limit (--limit) at the error"
 			       : card		       ? "the card at the error"
+			       : limit		       ? "PyTorch's limit at the error"
 						       : "held, at the error";
 	put_rows(answer, &owners, total);
 	sl_owners_free(&owners);
@@ -329,8 +333,8 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 		}
 		rest -= bytes;
 	}
-	if (rest && oom->of_framework)
+	if (rest && (oom->of_framework || limit))
 		sl_answer_row_bare(answer, rest, "free", NULL);
 	else if (rest)
-		put_beside(answer, account, oom->free_bytes, rest, total);
+		put_beside(answer, account, oom->free_bytes, rest, total, oom->pool_most_bytes);
 }

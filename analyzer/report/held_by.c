@@ -64,11 +64,12 @@ size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *
 		const struct sl_variable *one = &model->variables.item[i];
 		uint32_t at;
 
-		if (track && track != &model->tracks.item[model->sites.item[one->site].track])
-			continue;
 		at = sl_idmap_claim(&ids, one->text, sum.count);
 		if (at == sum.count)
 			*SL_PUSH(&sum) = (struct sl_variable){.text = one->text};
+		sum.item[at].bytes += one->most_bytes;
+		if (track && track != &model->tracks.item[model->sites.item[one->site].track])
+			continue;
 		sum.item[at].most_blocks += one->most_blocks;
 		sum.item[at].most_bytes += one->most_bytes;
 		sum.item[at].most_seen += one->most_seen;
@@ -79,8 +80,9 @@ size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *
 	for (size_t i = 0; i < sum.count && count < most; i++) {
 		const char *text = sl_defs_text(model->defs, sum.item[i].text);
 
-		if (!text || !sl_held_by_read(text, &out[count]))
-			continue; /* a damaged trace */
+		if (!sum.item[i].most_blocks || !text || !sl_held_by_read(text, &out[count]))
+			continue; /* none of the place, or a damaged trace */
+		out[count].whole = sum.item[i].bytes;
 		out[count].blocks = sum.item[i].most_blocks;
 		out[count].bytes = sum.item[i].most_bytes;
 		out[count++].seen = sum.item[i].most_seen;

@@ -17,6 +17,7 @@ struct sl_held_by {
 	unsigned line;		/* where that function was; 0: unknown */
 	char variable[160];	/* the path up to its first [*]: what one writes in the source */
 	uint64_t blocks, bytes; /* of the place, that it held when it held most */
+	uint64_t whole;		/* bytes that it held of all places */
 	uint64_t seen;		/* bytes of them that it can use: fewer where it has views */
 };
 

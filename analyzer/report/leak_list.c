@@ -105,7 +105,6 @@ void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report)
 		qsort(list->place.item, list->place.count, sizeof(*list->place.item), by_weight);
 }
 
-#define TOGETHER_MIN   3
 #define THROUGH_OTHERS 2
 #define PACE_SLACK     0.02 /* of the blocks */
 
@@ -198,31 +197,31 @@ static void put_owner(char *out, size_t size, const struct sl_chain *chain, unsi
 	snprintf(out, size, "below %s%s%s", line, called ? " < " : "", caller);
 }
 
-size_t sl_leak_list_together(const struct sl_leak_list *list, struct sl_report *report, size_t first, bool *with, char *owner,
-			     size_t size)
+size_t sl_leak_list_together(const struct sl_leak_list *list, struct sl_report *report, size_t first, size_t least, bool *with,
+			     char *owner, size_t size)
 {
 	const struct sl_leak_list_place *base = &list->place.item[first];
 	struct sl_chain here;
 	size_t all, count;
 	char line[200];
 
-	if (!base->kept || list->place.count < TOGETHER_MIN)
+	if (!base->kept || list->place.count < least)
 		return 1;
 	sl_place_take(&here, &report->processes[base->process], base->stack);
-	if ((count = mark_through(list, report, &here, first, with)) >= TOGETHER_MIN) {
+	if ((count = mark_through(list, report, &here, first, with)) >= least) {
 		sl_stacks_describe(line, sizeof(line), here.via[0]);
 		snprintf(owner, size, "through %s", line);
 		return count;
 	}
 	all = mark(list, report, &here, first, 1, false, with);
-	for (unsigned frames = here.count; frames && all >= TOGETHER_MIN - 1; frames--) {
+	for (unsigned frames = here.count; frames && all >= least - 1; frames--) {
 		if (mark(list, report, &here, first, frames, false, with) < 2)
 			continue;
 		count = mark(list, report, &here, first, frames, true, with);
 		put_owner(owner, size, &here, here.count - frames);
 		break;
 	}
-	return count >= TOGETHER_MIN ? count : 1;
+	return count >= least ? count : 1;
 }
 
 void sl_leak_list_free(struct sl_leak_list *list)

@@ -33,11 +33,11 @@ void sl_leak_list_free(struct sl_leak_list *list);
 /*
  * Finds the places of one process that leak together with place `first`: at its pace, since the same moment, below one line.
  * What keeps one keeps the others, as a graph does its states.  Or nearly all places that ask through one helper.  Sets `with`
- * of each of them and of `first`; returns their number, 1 if it leaks alone.  owner: "below " that line and its caller, or
- * "through " the helper.
+ * of each of them and of `first`; returns their number, 1 if they are fewer than `least`.  owner: "below " that line and its
+ * caller, or "through " the helper.
  */
-size_t sl_leak_list_together(const struct sl_leak_list *list, struct sl_report *report, size_t first, bool *with, char *owner,
-			     size_t size);
+size_t sl_leak_list_together(const struct sl_leak_list *list, struct sl_report *report, size_t first, size_t least, bool *with,
+			     char *owner, size_t size);
 /* True: what was left and what the births show is one leak: of one kind, at one line. */
 bool sl_leak_list_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept);
 /* What a process keeps, by kind and place, so that what was left need not be compared with each. */

@@ -35,8 +35,9 @@ SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 RUNNING = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 MEMBERS = ("_modules", "_parameters", "_buffers")  # of a module of PyTorch, which are its attributes
 
-# What is known of an object on the way to a tensor. names: "": its parts are items, "attributes", or "state" of an optimizer
-State = collections.namedtuple("State", "path how container place names")
+# What is known of an object on the way to a tensor. names: "": its parts are items, "attributes", or "state" of an optimizer.
+# most: items of the largest container on the way
+State = collections.namedtuple("State", "path how container place names most", defaults=(0,))
 
 
 def is_foreign(error: BaseException) -> bool:
@@ -71,6 +72,10 @@ def file_of(module: Any) -> str:
 
 def is_ours(module: Any) -> bool:
     return type(module) is str and module.startswith("stormlog_")
+
+
+def items_of(thing: Any) -> int:
+    return next((base.__len__(thing) for base in (dict, *SEQUENCES) if isinstance(thing, base)), 0)
 
 
 def has_base(kind: type, base: Any) -> bool:
@@ -299,7 +304,7 @@ class Walk:
             name = str(self.key(parent, part) or "")
             owner = self.parent[id(parent)]
             if isinstance(parent, dict) and owner is not None and self.kinds[type(owner)] in (PLAIN, LATER, NET):
-                return self.member(above, owner, name)
+                return self.member(above, owner, name, part)
             if name.endswith("="):
                 return above._replace(path="%s(%s)" % (path, name), how="default", names="")
             if kind == FUNCTION and name in parent.__code__.co_freevars:
@@ -315,15 +320,15 @@ class Walk:
             named = self.attribute(parent, part) if kind != MODULE else ""
             if named == "":
                 return above._replace(names="attributes")
-            return self.member(above, parent, named) if named else above
-        return self.shortened(State(path, how, above.container or container, above.place, ""), part)
+            return self.member(above, parent, named, part) if named else above
+        return self.shortened(State(path, how, above.container or container, above.place, "", max(above.most, items_of(parent) if container else 0)), part)
 
-    def member(self, above: State, owner: Any, name: str) -> State:
-        """An attribute of an instance: a class of the program's names it, whoever has the instance."""
+    def member(self, above: State, owner: Any, name: str, part: Any) -> State:
+        """An attribute of an instance: a class of the program's names it, whoever has the instance, unless one of many instances has it."""
         kind, owned = self.kinds[type(owner)], type(owner)
         if kind == NET and name in MEMBERS:
             return above._replace(names="attributes")
-        if kind == PLAIN and above.how != "cycle" and not is_library(file_of(owned.__module__)):
+        if kind == PLAIN and above.how != "cycle" and max(items_of(part), 1) >= above.most and not is_library(file_of(owned.__module__)):
             return State("%s.%s" % (owned.__qualname__.split("<locals>.")[-1], name), "attribute", "", file_of(owned.__module__), "")
         return above._replace(path="%s.%s" % (above.path, name) if above.path else name, names="state" if name == "state" and kind == LATER else "")
 

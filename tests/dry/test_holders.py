@@ -4,6 +4,7 @@
 variable. Without the environment of scripts/torch-venv the test is skipped."""
 import os
 import sys
+import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -44,6 +45,11 @@ meters = [Meter()]
 meters[0].once
 slotted = Slotted()
 slotted.held = block()
+
+class Layer:
+    def __init__(self):
+        self.keys = block()
+sessions = {n: [Layer()] for n in range(6)}
 
 def make():
     enclosed = [block(), block()]
@@ -136,6 +142,73 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]) - 1)
 """ % PACKAGE
 
 
+STEPS = """
+import collections, functools, torch
+net = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(4))).cuda()
+
+def block(mib):
+    return torch.zeros(mib << 18, device="cuda")
+
+@functools.lru_cache(maxsize=None)
+def encode(n):
+    return block(64)
+
+class Meter:
+    def __init__(self):
+        self.seen = collections.defaultdict(list)
+    def add(self, n):
+        self.seen[n // 100].append(block(64))
+meter = Meter()
+first, second = [], []
+
+def two(n):
+    first.append(torch.zeros(40 << 18, device="cuda"))
+    second.append(torch.zeros(24 << 18, device="cuda"))
+
+def shared(n):
+    (first if n % 3 else second).append(block(40))
+
+def evaluate(n):
+    losses = []
+    while True:
+        losses.append(net(block(32).view(-1, 2048)).mean())
+"""
+
+
+class AtAnError(unittest.TestCase):
+    """The walk is made before frames unwind."""
+
+    def screen(self, step):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "job.py"), "w") as file:
+                file.write(STEPS + "for n in range(100000):\n    %s(n)\n" % step)
+            run = Dry(PYTHON, file.name, card="4090", folder=folder)
+        self.assertEqual((run.status, run.err.count("OutOfMemoryError")), (1, 1))
+        return " ".join(run.screen.split())
+
+    def test_the_variable_heads_its_error_and_is_the_fix(self):
+        for step, variable, container in ("encode", "encode", "cache"), ("meter.add", "Meter.seen", "defaultdict"):
+            screen = self.screen(step)
+            self.assertIn("DOES NOT FIT %s keeps 64 MiB of every pass until the card is full" % variable, screen)
+            self.assertIn("Python found them in the %s `%s`" % (container, variable), screen)
+            self.assertRegex(screen, r"fix (clear|move what) `%s`" % variable)
+
+    def test_lines_that_leak_together_are_told_once(self):
+        screen = self.screen("two")
+        self.assertRegex(screen, r"DOES NOT FIT first keeps 40 MiB .* job.py:21, job.py:22 leak together")
+        self.assertNotIn("also LEAK", screen)
+
+    def test_a_variable_with_a_part_of_a_line_does_not_head_it(self):
+        screen = self.screen("shared")
+        self.assertRegex(screen, r"DOES NOT FIT job.py:\d+ keeps 40 MiB .* Python found 15.\d GiB in the list `first`")
+
+    def test_a_graph_has_the_name_of_the_local_that_leads_to_it(self):
+        screen = self.screen("evaluate")
+        self.assertIn("Autograd's graph of `losses[*]` of evaluate() holds", screen)
+        self.assertRegex(screen, r"losses keeps .* fix detach what `losses` gets at job.py:\d+")
+        self.assertNotIn("also LEAK", screen)
+
+
 class Kinds(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -160,6 +233,9 @@ class Kinds(unittest.TestCase):
         self.holds("Meter.once", "attribute", 1)
         self.holds("Slotted.held", "attribute", 1)
         self.holds("Meter.everywhere[*]", "global", 2)
+
+    def test_a_container_of_many_instances_is_named_with_their_attribute(self):
+        self.holds("sessions[*][*].keys", "global", 6, variable="sessions")
 
     def test_what_a_function_keeps(self):
         self.holds("step.enclosed[*]", "closure", 2)
