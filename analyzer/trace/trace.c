@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 #include "analyzer/trace/inner.h"
@@ -426,6 +427,7 @@ void sl_trace_unseen(const struct sl_trace *trace, char *text, size_t size)
 struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *damage)
 {
 	struct sl_trace *trace = sl_trace_blank();
+	uint64_t keep;
 
 	trace->name = strdup(image->name);
 	trace->files = calloc(image->file_count + 1, sizeof(*trace->files));
@@ -472,6 +474,13 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 			       "the first %.1f s were dropped to stay below --keep. Totals and live memory are exact; labels and "
 			       "growth begin after it",
 			       (double)(trace->folded.until_ns - trace->header.monotonic_ns) / 1e9);
+	keep = strtoull(sl_header_setting(&trace->header, "keep"), NULL, 10);
+	if (keep && trace->disk_bytes > keep)
+		sl_damage_note(
+			&trace->damage, trace->name,
+			"its files have %s, more than --keep %s: no call of the GPU's library is ever left out, and a file has "
+			"64 KiB or more",
+			SL_SIZE(trace->disk_bytes), SL_SIZE(keep));
 	say_slept(trace);
 	if (trace->header.known)
 		return trace;

@@ -266,6 +266,14 @@ class Keep(unittest.TestCase):
                 self.assertEqual(mine["events"], 2 * pairs + 2)
                 self.assertEqual(report["run"]["devices"][0]["known_peak_bytes"], 700 << 20)
 
+    def test_more_than_the_limit_is_said(self):
+        """Calls are never left out: a program that makes many has more than the limit, and that is told."""
+        for keep, beyond in ("64K", True), ("64M", False):
+            with e2e.script("alloc=1", "calls=60000", STORMLOG_KEEP=keep) as run:
+                size = sum(os.path.getsize(os.path.join(run.traces, name)) for name in run.files())
+                self.assertEqual(size > 64 << 10, True)
+                self.assertEqual("more than --keep 64.0 KiB" in json.dumps(run.report()["warnings"]), beyond)
+
     def test_a_job_that_ends(self):
         for threads in (1, 4):
             with self.subTest(threads):
