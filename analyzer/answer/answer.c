@@ -252,25 +252,36 @@ const char *sl_answer_unit(uint64_t total, uint64_t *bytes)
 	return unit_names[unit];
 }
 
+void sl_answer_number_add(struct sl_answer_number *number, const struct sl_answer_number *other)
+{
+	double scale = 1;
+
+	for (int i = 0; i < other->digits; i++)
+		scale *= 10;
+	number->parts += other->parts;
+	number->digits = other->digits;
+	snprintf(number->text, sizeof(number->text), "%.*f", number->digits, (double)number->parts / scale);
+}
+
 void sl_answer_numbers(const struct sl_answer_table *table, struct sl_answer_number *out)
 {
 	size_t count = table->row.count;
-	uint64_t unit, left, *parts = sl_memory_must(calloc(count + 1, sizeof(*parts))), scale = 1;
-	double *rest = sl_memory_must(calloc(count + 1, sizeof(*rest)));
-	int digits;
+	double *rest = sl_memory_must(calloc(count + 1, sizeof(*rest))), scale;
+	struct sl_answer_number one = {0};
+	uint64_t unit, left;
 
 	sl_answer_unit(table->total, &unit);
-	digits = unit > 1 ? digits_of((double)table->total / (double)unit) : 0;
-	for (int i = 0; i < digits; i++)
-		scale *= 10;
-	left = (uint64_t)((double)table->total / (double)unit * (double)scale + 0.5);
-	snprintf(out[0].text, sizeof(out[0].text), "%.*f", digits, (double)left / (double)scale);
+	one.digits = unit > 1 ? digits_of((double)table->total / (double)unit) : 0;
+	scale = (one.digits == 2 ? 100.0 : one.digits ? 10.0 : 1.0) / (double)unit;
+	one.parts = left = (uint64_t)((double)table->total * scale + 0.5);
+	out[0] = (struct sl_answer_number){0};
+	sl_answer_number_add(&out[0], &one);
 	for (size_t i = 0; i < count; i++) {
-		double exact = (double)table->row.item[i].bytes / (double)unit * (double)scale;
+		double exact = (double)table->row.item[i].bytes * scale;
 
-		parts[i] = (uint64_t)exact;
-		rest[i] = exact - (double)parts[i];
-		left -= parts[i] < left ? parts[i] : left;
+		out[i + 1] = (struct sl_answer_number){.parts = (uint64_t)exact};
+		rest[i] = exact - (double)out[i + 1].parts;
+		left -= out[i + 1].parts < left ? out[i + 1].parts : left;
 	}
 	for (; left; left--) {
 		size_t most = count;
@@ -280,11 +291,11 @@ void sl_answer_numbers(const struct sl_answer_table *table, struct sl_answer_num
 				most = i;
 		if (most == count)
 			break;
-		parts[most]++;
+		out[most + 1].parts++;
 		rest[most] = 0;
 	}
+	one.parts = 0;
 	for (size_t i = 0; i < count; i++)
-		snprintf(out[i + 1].text, sizeof(out[i + 1].text), "%.*f", digits, (double)parts[i] / (double)scale);
-	free(parts);
+		sl_answer_number_add(&out[i + 1], &one);
 	free(rest);
 }

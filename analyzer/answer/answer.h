@@ -170,9 +170,13 @@ const char *sl_answer_size(char *out, uint64_t bytes);
 const char *sl_answer_unit(uint64_t total, uint64_t *bytes);
 /*
  * The numbers of a table as they are printed: out[0] is the total, then the rows, each in `digits` behind the point, so that the
- * rows add up to the total (largest remainder).  out: room for the rows and one.
+ * rows add up to the total (largest remainder).  out: room for the rows and one.  A face that shows some rows as one adds their
+ * numbers, so that each other row has the same number in all faces.
  */
 struct sl_answer_number {
+	uint64_t parts; /* of the last digit */
+	int digits;
 	char text[32];
 };
+void sl_answer_number_add(struct sl_answer_number *number, const struct sl_answer_number *other);
 void sl_answer_numbers(const struct sl_answer_table *table, struct sl_answer_number *out);

@@ -276,13 +276,20 @@ static void put_labels(struct page *page, const struct sl_answer *answer)
 	}
 }
 
-/* The rows as they are shown: beyond page->rows those with a bar are one row, `others`, which is not larger than the largest. */
-static void take_rows(struct sl_answer_table *shown, const struct page *page, const struct sl_answer_table *table)
+/*
+ * The rows as they are shown, and their numbers behind that of the total: beyond page->rows those with a bar are one row, `others`,
+ * which is not larger than the largest.
+ */
+static void take_rows(struct sl_answer_table *shown, struct sl_answer_number *numbers, const struct page *page,
+		      const struct sl_answer_table *table)
 {
+	struct sl_answer_number *all = sl_memory_must(calloc(table->row.count + 1, sizeof(*all))), rest = {0};
 	unsigned barred = 0, count = 0;
 	uint64_t others = 0, left = 0, most = 0;
 
 	*shown = (struct sl_answer_table){.total = table->total, .moment = table->moment};
+	sl_answer_numbers(table, all);
+	numbers[0] = all[0];
 	for (size_t i = 0; i < table->row.count; i++)
 		if (!table->row.item[i].bare && !table->row.item[i].fixed) {
 			most = table->row.item[i].bytes > most ? table->row.item[i].bytes : most;
@@ -291,19 +298,24 @@ static void take_rows(struct sl_answer_table *shown, const struct page *page, co
 		}
 	for (size_t i = 0; i < table->row.count; i++) {
 		const struct sl_answer_row *row = &table->row.item[i];
+		bool fixed = row->bare || row->fixed;
 
-		if (row->bare || row->fixed) {
+		if (fixed || ((barred < page->rows || left > most) && row->bytes * LITTLE >= table->total)) {
 			*SL_PUSH(&shown->row) = *row;
-			continue;
-		}
-		if ((barred < page->rows || left > most) && row->bytes * LITTLE >= table->total)
-			*SL_PUSH(&shown->row) = *row;
-		else
+			numbers[shown->row.count] = all[i + 1];
+		} else {
 			others += row->bytes;
+			sl_answer_number_add(&rest, &all[i + 1]);
+		}
+		if (fixed)
+			continue;
 		left -= row->bytes;
-		if (++barred == count && others)
+		if (++barred == count && others) {
 			*SL_PUSH(&shown->row) = (struct sl_answer_row){.bytes = others, .name = "others"};
+			numbers[shown->row.count] = rest;
+		}
 	}
+	free(all);
 }
 
 static void put_left(struct page *page, const char *text, unsigned columns)
@@ -350,9 +362,8 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 
 	if (!answer->table.row.count)
 		return;
-	take_rows(&shown, page, &answer->table);
-	numbers = sl_memory_must(calloc(shown.row.count + 1, sizeof(*numbers)));
-	sl_answer_numbers(&shown, numbers);
+	numbers = sl_memory_must(calloc(answer->table.row.count + 2, sizeof(*numbers)));
+	take_rows(&shown, numbers, page, &answer->table);
 	digits = (unsigned)strlen(numbers[0].text);
 	for (size_t i = 0; i < shown.row.count; i++) {
 		const struct sl_answer_row *row = &shown.row.item[i];
