@@ -10,10 +10,10 @@
 #define OOMS_MAX   64
 #define ALERTS_MAX 64
 
-/* What is known of the exact moment of an error; a bin would only give a mean. */
-static void set_exactly(struct sl_v3_event *event, const struct sl_oom *oom)
+/* What is known of the exact moment of an error; a bin would only give a mean.  What others hold is in their own sinks. */
+static void set_exactly(struct sl_v3_event *event, const struct sl_model *model, const struct sl_oom *oom)
 {
-	int64_t unused = event->reserved_bytes - event->allocated_bytes;
+	int64_t unused = event->reserved_bytes - event->allocated_bytes, own;
 
 	if (oom->device < 0)
 		return;
@@ -29,7 +29,9 @@ static void set_exactly(struct sl_v3_event *event, const struct sl_oom *oom)
 	}
 	event->total_bytes = (int64_t)oom->total_bytes;
 	event->free_bytes = (int64_t)oom->free_bytes;
-	event->used_bytes = event->total_bytes - event->free_bytes;
+	own = event->total_bytes - event->free_bytes -
+	      sl_maker_at(model, model->devices[oom->device + 1]->others_line, oom->time_ns);
+	event->used_bytes = own > event->reserved_bytes ? own : event->reserved_bytes;
 }
 
 static void add_ooms(struct sl_maker *m)
@@ -47,7 +49,7 @@ static void add_ooms(struct sl_maker *m)
 		if (oom->group != i)
 			continue;
 		event = sl_maker_event(m, device, oom->time_ns, "error");
-		set_exactly(&event, oom);
+		set_exactly(&event, model, oom);
 		sl_value_set(metadata, "oom_reason", sl_value_of_text(sl_bundle_reason(oom)));
 		if (sl_bundle_path(m->process, oom, bundle, sizeof(bundle)))
 			sl_value_set(metadata, "oom_dump_path", sl_value_of_text(sl_arena_strdup(m->arena, bundle)));
