@@ -222,8 +222,9 @@ static void take_sites(struct taking *taking, struct sl_process *process)
 	}
 }
 
-static void add_leak(struct taking *taking, struct sl_process *process, const struct sl_leak *leak)
+static void add_leak(void *context, struct sl_process *process, const struct sl_leak *leak)
 {
+	struct taking *taking = context;
 	struct sl_site site = {.stack = leak->stack, .kind = (uint8_t)leak->kind, .device = (int16_t)leak->device};
 
 	add_place(taking, SL_MEASURE_LEAK, process, &site, leak->library, leak->bytes, leak);
@@ -251,10 +252,6 @@ static void take_held(struct sl_measures *measures, struct sl_process *process)
 	measures->held_at = most;
 }
 
-/*
- * What a killed process would still have freed is unknown, so only what grew counts as leaked.  Objects are in no list of what was
- * left: contexts, and graphs with their private pools.
- */
 static void take_leaks(struct taking *taking, struct sl_process *process)
 {
 	bool ended = process->trace->status == SL_STATUS_COMPLETED;
@@ -265,21 +262,7 @@ static void take_leaks(struct taking *taking, struct sl_process *process)
 		add(&taking->one, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", ended ? 0 : SL_UNKNOWN)
 			->unknown = !ended;
 	take_held(taking->measures, process);
-	for (size_t i = 0; i < process->leaks.count; i++)
-		if (sl_leak_counts(&process->leaks.item[i]))
-			add_leak(taking, process, &process->leaks.item[i]);
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		const struct sl_track *track = process->kept.item[i].track;
-
-		if (track->kind < SL_KIND_COUNT ? !ended : process->kept.item[i].bytes != SL_UNKNOWN)
-			add_leak(taking, process,
-				 &(struct sl_leak){.stack = track->stack,
-						   .kind = track->kind,
-						   .device = track->device,
-						   .bytes = process->kept.item[i].bytes,
-						   .library = "",
-						   .verdict = "kept"});
-	}
+	sl_leak_list_left(process, add_leak, taking);
 }
 
 static void take_growth(struct taking *taking, const char *name, const struct sl_growth *growth)

@@ -288,3 +288,25 @@ char *sl_leak_list_sentence(struct sl_process *process, const struct sl_leak *le
 			       SL_SIZE(sl_stats_bytes(step ? leak->bytes_per_step : leak->bytes_per_second)),
 			       step ? "with each " : "a second", step ? step : "");
 }
+
+void sl_leak_list_left(struct sl_process *process,
+		       void (*take)(void *context, struct sl_process *process, const struct sl_leak *leak), void *context)
+{
+	bool ended = process->trace->status == SL_STATUS_COMPLETED;
+
+	for (size_t i = 0; i < process->leaks.count; i++)
+		if (sl_leak_counts(&process->leaks.item[i]))
+			take(context, process, &process->leaks.item[i]);
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+
+		if (kept->track->kind < SL_KIND_COUNT ? !ended : kept->bytes != SL_UNKNOWN)
+			take(context, process,
+			     &(struct sl_leak){.stack = kept->track->stack,
+					       .kind = kept->track->kind,
+					       .device = kept->track->device,
+					       .bytes = kept->bytes,
+					       .library = "",
+					       .verdict = "kept"});
+	}
+}

@@ -50,6 +50,13 @@ void sl_leak_list_index_free(struct sl_leak_list_index *index);
 /* The first at the leak's place, in the order of process->kept, then the next one; sl_leak_list_is_at holds for no other. */
 uint32_t sl_leak_list_first(const struct sl_leak_list_index *index, struct sl_process *process, const struct sl_leak *leak);
 
+/*
+ * Calls `take` with each leak that limits count.  What a killed process would still have freed is unknown, so of it only what grew
+ * counts.  Objects are in no list of what was left: contexts, and graphs with their private pools.
+ */
+void sl_leak_list_left(struct sl_process *process,
+		       void (*take)(void *context, struct sl_process *process, const struct sl_leak *leak), void *context);
+
 /* "solver.c:46 remember_state added 240 MiB in 80 blocks ...", of what was left; malloc'ed. */
 char *sl_leak_list_sentence(struct sl_process *process, const struct sl_leak *leak);
 

@@ -9,6 +9,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/leak_list.h"
 
 #define HIDDEN_PART 50 /* less than one of so many parts of the hidden memory is not named */
 
@@ -37,16 +38,18 @@ static uint64_t hidden_of(const struct sl_process *process)
 	return hidden;
 }
 
-static uint64_t leaks_of(const struct sl_process *process)
+static void add_leak(void *context, struct sl_process *process, const struct sl_leak *leak)
+{
+	(void)process;
+	*(uint64_t *)context += leak->bytes;
+}
+
+static uint64_t leaks_of(struct sl_process *process)
 {
 	uint64_t bytes = 0;
 
-	if (process->trace->status != SL_STATUS_COMPLETED)
-		return SL_UNKNOWN;
-	for (size_t i = 0; i < process->leaks.count; i++)
-		if (sl_leak_counts(&process->leaks.item[i]))
-			bytes += process->leaks.item[i].bytes;
-	return bytes;
+	sl_leak_list_left(process, add_leak, &bytes);
+	return bytes || process->trace->status == SL_STATUS_COMPLETED ? bytes : SL_UNKNOWN;
 }
 
 static void put_command(struct sl_page *page, const struct sl_header *header)
@@ -87,7 +90,7 @@ static void put_devices(struct sl_page *page, unsigned index)
 static void put_process(struct sl_page *page, unsigned index)
 {
 	char exited[32];
-	const struct sl_process *p = &page->report->processes[index];
+	struct sl_process *p = &page->report->processes[index];
 	const struct sl_header *header = &p->trace->header;
 	const struct sl_device_state *fullest = sl_devices_fullest(p);
 

@@ -178,7 +178,7 @@ export class Ranks {
 	drawTable() {
 		const shown = this.hits.size ? this.order.filter((i) => this.hits.has(i)) : this.order;
 		const some = this.all ? shown : shown.slice(0, FIRST_ROWS);
-		const head = [this.page.processes.some((p) => p.rank === null) ? "Rank or pid" : "Rank", "Host", "Process", "Ended", "Peak", "At", "Hidden", "At the end", "Leak", "OOM", "Events", "Lost"];
+		const head = [this.page.processes.some((p) => p.rank === null) ? "Rank or pid" : "Rank", "Host", "Process", "Ended", "Peak", "At", "Hidden", "At the end", "Left", "OOM", "Events", "Lost"];
 		replace(this.table, h("table", {class: "lines"}, h("thead", {}, h("tr", {}, head.map((t, k) => h("th", {scope: "col", class: k > 3 ? "num" : null}, t)))),
 			h("tbody", {}, some.flatMap((i) => {
 				const p = this.page.processes[i];
