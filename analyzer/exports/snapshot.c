@@ -131,6 +131,16 @@ static void apply_with_owners(struct sl_export_snapshot *s, struct sl_merge_proc
 	free(ends.all.item);
 }
 
+/* Records a block that was handed out, if it has its place: results of JAX may wait for it (analyzer/model/replay/torch.c). */
+static void note_placed(struct sl_export_snapshot *s, struct sl_merge_process *p, const struct sl_event *event)
+{
+	const struct sl_live *block = event->address ? sl_table_find(&p->process.model->blocks, event->address) : NULL;
+
+	if (block)
+		note(s, p, SL_EXPORT_ALLOC, event->device, event->address, event->bytes, event->stream,
+		     sl_merge_where(s->job->merge, p, sl_stack_of(event)), block->flags & SL_LIVE_POOL);
+}
+
 static void take_event(struct sl_export_snapshot *s, struct sl_merge_process *p)
 {
 	const struct sl_event *event = p->item->event;
@@ -142,14 +152,15 @@ static void take_event(struct sl_export_snapshot *s, struct sl_merge_process *p)
 	const struct sl_live *block = event->address ? sl_table_find(&model->blocks, event->address) : NULL;
 	bool fine = event->result == 0 && !(event->flags & (SL_FLAG_in_flight | SL_FLAG_abandoned));
 	struct sl_extent range = {event->address, event->bytes};
+	size_t waited = model->waiting.count;
+	struct sl_handed_out *before = waited ? sl_memory_must(malloc(waited * sizeof(*before))) : NULL;
 
+	if (waited)
+		memcpy(before, model->waiting.item, waited * sizeof(*before));
 	if (hook && hook->oom && event->result == hook->oom)
 		note(s, p, SL_EXPORT_OOM, event->device, 0, event->bytes, event->stream, where, SL_EXPORT_DRIVER);
 	else if (verb == SL_VERB_BLOCK_OOM)
 		note(s, p, SL_EXPORT_OOM, event->device, 0, event->bytes, 0, where, 0);
-	else if (verb == SL_VERB_BLOCK_ALLOC)
-		note(s, p, SL_EXPORT_ALLOC, event->device, event->address, event->bytes, event->stream, where,
-		     hook->family == SL_FAMILY_torch ? 0 : SL_LIVE_POOL);
 	else if (verb == SL_VERB_BLOCK_FREE && block)
 		note(s, p, SL_EXPORT_FREE, model->sites.item[block->site].device, event->address, block->bytes, event->stream,
 		     where, block->flags);
@@ -164,6 +175,11 @@ static void take_event(struct sl_export_snapshot *s, struct sl_merge_process *p)
 		 verb == SL_VERB_POOL_DESTROY || verb == SL_VERB_GRAPH_DESTROY || verb == SL_VERB_EXEC_DESTROY)
 		apply_with_owners(s, p);
 	sl_merge_apply(p);
+	for (size_t i = 0; i < waited; i++)
+		note_placed(s, p, &before[i].event);
+	free(before);
+	if (verb == SL_VERB_BLOCK_ALLOC)
+		note_placed(s, p, event);
 	if (event->address && fine && (verb == SL_VERB_ALLOC || verb == SL_VERB_MAP)) {
 		live = sl_table_find(verb == SL_VERB_MAP ? sl_vmm_mappings(model->vmm) : &model->pointers, event->address);
 		if (live)

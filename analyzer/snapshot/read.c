@@ -796,7 +796,7 @@ static void complete_frees(struct sl_snapshot *s)
 static void drop_outside(struct sl_snapshot *s)
 {
 	struct sl_snapshot_segment *segments = s->segments.item + s->in_segments.first;
-	bool inside[256] = {false};
+	bool inside[256] = {false}, any = false;
 	size_t kept = 0;
 
 	for (size_t d = 0; d < s->in_traces.count && d < SL_COUNT(inside); d++) {
@@ -806,7 +806,9 @@ static void drop_outside(struct sl_snapshot *s)
 			const struct sl_snapshot_event *event = &s->events.item[trace.first + i];
 
 			inside[d] = !event->outside && event->action != SL_SNAPSHOT_OTHER && event->action != SL_SNAPSHOT_OOM;
+			s->whole_sizes |= event->outside;
 		}
+		any |= inside[d];
 		for (size_t i = 0; i < trace.count && inside[d]; i++)
 			if (s->events.item[trace.first + i].outside)
 				s->events.item[trace.first + i].action = SL_SNAPSHOT_OTHER;
@@ -815,6 +817,7 @@ static void drop_outside(struct sl_snapshot *s)
 		if (!segments[i].outside || segments[i].device < 0 || !inside[segments[i].device])
 			segments[kept++] = segments[i];
 	s->in_segments.count = kept;
+	s->whole_sizes &= !any;
 }
 
 bool sl_snapshot_read(struct sl_snapshot *snapshot, FILE *file, void (*progress)(void *context, uint64_t bytes), void *context,

@@ -98,6 +98,7 @@ struct sl_snapshot {
 	uint32_t conf;	    /* text of the settings, SL_SNAPSHOT_NONE */
 	uint32_t dry;	    /* text: the card of a dry run of ours, SL_SNAPSHOT_NONE */
 	bool expandable;    /* set at the end */
+	bool whole_sizes;   /* it is our export of a program without PyTorch: no size is rounded */
 	bool is_npu;	    /* its stacks are of Ascend's torch_npu */
 	/* events and blocks whose action or state is not known here, and the text of the first; SL_SNAPSHOT_NONE */
 	uint64_t odd_events, odd_blocks;

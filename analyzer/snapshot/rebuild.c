@@ -20,6 +20,8 @@ uint64_t sl_rebuilt_rounded(const struct sl_snapshot *snapshot, uint64_t bytes)
 	unsigned interval = mib ? 63u - (unsigned)__builtin_clzll(mib) : 0;
 
 	divisions = snapshot->divisions[interval < SL_SNAPSHOT_DIVISIONS ? interval : SL_SNAPSHOT_DIVISIONS - 1];
+	if (snapshot->whole_sizes)
+		return bytes;
 	if (bytes < LEAST)
 		return LEAST;
 	if (divisions < 2 || bytes <= LEAST * divisions || !(bytes & (bytes - 1)))
