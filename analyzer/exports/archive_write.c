@@ -12,6 +12,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/missing.h"
+#include "analyzer/report/roles.h"
 
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 #define LEVEL 1 /* level 9 takes 17 MB of memory for each input and gains nothing */
@@ -22,7 +23,7 @@
 struct packer {
 	FILE *out;
 	ZSTD_CCtx *zstd, *frames;      /* zstd: of the pack; frames: of frames put into a trace, made when first needed */
-	struct sl_symbols *symbols;    /* to name native frames; not used with --redact */
+	struct sl_symbols *symbols;    /* to name native frames; with --redact those alone that tell a role */
 	struct sl_redaction redaction; /* key NULL: no mask */
 	struct sl_map stems;	       /* of images, and how often each was wanted */
 	struct sl_archived *packed;
@@ -139,13 +140,13 @@ static bool put_names(void *context, const void *maps, size_t size, uint32_t cou
 }
 
 /* The frames with the names, malloc'ed; *size is 0 where nothing has a name. */
-static char *names_of(struct packer *p, struct sl_trace *trace, size_t *size)
+static char *names_of(struct packer *p, struct sl_trace *trace, const char *only, size_t *size)
 {
 	char *frames = NULL;
 	struct target to = {p, open_memstream(&frames, size)};
 
 	if (to.to && trace && p->symbols)
-		sl_native_names_each(trace, p->symbols, put_names, &to);
+		sl_native_names_each(trace, p->symbols, only, put_names, &to);
 	if (!to.to || fclose(to.to))
 		*size = 0;
 	return frames;
@@ -166,12 +167,16 @@ static FILE *temporary(void)
 }
 
 /* trace: NULL where no header of the image can be read; the pack then has an empty file, which its readers name. */
-static bool add_redacted(struct packer *p, struct sl_trace *trace, const char *stem)
+static bool add_redacted(struct packer *p, struct sl_trace *trace, const char *stem, const char *names, size_t names_size)
 {
 	FILE *made = temporary();
 	struct target to = {p, made};
 	char *name = sl_memory_print("%s" SL_TRACE_SUFFIX, stem);
-	bool fine = made && (!trace || sl_redact_trace(&p->redaction, trace, put_frame, &to)) && !fflush(made);
+	bool fine = made && (!trace || sl_redact_trace(&p->redaction, trace, put_frame, &to)) &&
+		    fwrite(names, 1, names_size, made) == names_size && !fflush(made);
+
+	if (names_size)
+		sl_redact_keep(&p->redaction, SL_ROLES_WORKSPACE, strlen(SL_ROLES_WORKSPACE));
 
 	fine = fine && push_head(p, name, (uint64_t)ftello(made)) && push_part(p, fileno(made), 0, (uint64_t)ftello(made));
 	free(name);
@@ -263,12 +268,12 @@ static bool add_image(struct packer *p, const struct sl_images *images, unsigned
 	struct sl_trace *trace = sl_trace_open(image, &damage);
 	/* The ring may be in another folder. */
 	const char *ring = trace && trace->ring.path ? trace->ring.path : image->ring;
-	char stem[NAME_MAX + 1], *names = names_of(p, trace, &names_size);
+	char stem[NAME_MAX + 1], *names = names_of(p, trace, p->redaction.key ? SL_ROLES_WORKSPACE : NULL, &names_size);
 	bool fine = true;
 
 	stem_of_members(p, stem, base, stem_size, number);
 	if (p->redaction.key)
-		fine = add_redacted(p, trace, stem);
+		fine = add_redacted(p, trace, stem, names, names_size);
 	else if (ring)
 		fine = add_file(p, ring, stem, SL_RING_SUFFIX, true, NULL, 0);
 	for (unsigned i = 0; !p->redaction.key && i < image->file_count && fine; i++)
@@ -286,11 +291,8 @@ static bool add_image(struct packer *p, const struct sl_images *images, unsigned
 
 bool sl_archive_write(FILE *out, const struct sl_images *images, int run, const uint8_t *key, struct sl_archived *packed)
 {
-	struct packer p = {.out = out,
-			   .zstd = ZSTD_createCCtx(),
-			   .redaction = {.key = key},
-			   .symbols = key ? NULL : sl_symbols_new(),
-			   .packed = packed};
+	struct packer p = {
+		.out = out, .zstd = ZSTD_createCCtx(), .redaction = {.key = key}, .symbols = sl_symbols_new(), .packed = packed};
 	uint32_t end = 0;
 	bool fine = p.zstd && fwrite(SL_PACK_MAGIC, 1, sizeof(SL_PACK_MAGIC), out) == sizeof(SL_PACK_MAGIC);
 

@@ -136,9 +136,11 @@ typedef bool sl_native_names_take(void *context, const void *maps, size_t size, 
 
 /*
  * Looks up on this machine what the trace does not say: the names of each address in its native stacks, and of each caller
- * of an event without a stack.  Reads the trace to its end.
+ * of an event without a stack.  Reads the trace to its end.  only: those with this in their function's name, which become this;
+ * NULL: all.
  */
-bool sl_native_names_each(struct sl_trace *trace, struct sl_symbols *symbols, sl_native_names_take *take, void *context);
+bool sl_native_names_each(struct sl_trace *trace, struct sl_symbols *symbols, const char *only, sl_native_names_take *take,
+			  void *context);
 
 /*
  * Names that everybody knows, and that a redacted trace keeps: libraries and calls of vendors, packages of PyPI with their files,

@@ -6,6 +6,7 @@
 struct names {
 	struct sl_trace *trace;
 	struct sl_symbols *symbols;
+	const char *only;
 	struct sl_idmap seen;
 	msgpack_sbuffer maps;
 	uint32_t count;
@@ -73,16 +74,23 @@ static void name(struct names *names, uint64_t pc)
 		return;
 	sl_idmap_set(&names->seen, pc, 1);
 	count = sl_symbols_find(names->symbols, defs, &defs->modules.item[module], pc, found, SL_SYMBOL_DEPTH);
-	if (count)
+	for (unsigned i = 0; names->only && i < count; i++)
+		if (found[i].function && strstr(found[i].function, names->only)) {
+			found[0] = (struct sl_symbol){.function = (char *)names->only};
+			put_map(names, pc, found, 1);
+			break;
+		}
+	if (count && !names->only)
 		put_map(names, pc, found, count);
 	if (names->maps.size >= PART)
 		hand_over(names);
 }
 
 /* An address in a stack is where the call returns to; the call is before it. */
-bool sl_native_names_each(struct sl_trace *trace, struct sl_symbols *symbols, sl_native_names_take *take, void *context)
+bool sl_native_names_each(struct sl_trace *trace, struct sl_symbols *symbols, const char *only, sl_native_names_take *take,
+			  void *context)
 {
-	struct names names = {.trace = trace, .symbols = symbols, .take = take, .context = context, .fine = true};
+	struct names names = {.trace = trace, .symbols = symbols, .only = only, .take = take, .context = context, .fine = true};
 	struct sl_order *order = sl_order_new(trace);
 	const struct sl_item *item;
 

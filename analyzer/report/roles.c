@@ -213,7 +213,7 @@ static bool is_workspace(struct sl_process *process, const struct sl_site *site)
 		return false;
 	count = sl_process_stack(process, frames, site->stack);
 	for (unsigned i = 0; i < count; i++)
-		if (!frames[i].python && frames[i].function && strstr(frames[i].function, "getCurrentCUDABlasHandle"))
+		if (!frames[i].python && frames[i].function && strstr(frames[i].function, SL_ROLES_WORKSPACE))
 			return true;
 	return false;
 }

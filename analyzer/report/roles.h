@@ -43,3 +43,6 @@ bool sl_roles_is_few_calls(struct sl_process *process, const struct sl_track *tr
 
 /* The first word in a part of a function's name that tells a role: its length, and where it begins.  0: none does. */
 size_t sl_roles_word(const char *name, size_t size, size_t *from);
+
+/* The function of PyTorch below which a segment is a workspace of cuBLAS. */
+#define SL_ROLES_WORKSPACE "getCurrentCUDABlasHandle"
