@@ -10,3 +10,5 @@
  */
 #define SL_UTF8_SEQUENCE 4
 unsigned sl_utf8_sequence(const char *at, size_t size);
+
+#define SL_UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, in the place of a byte that is no UTF-8 */

@@ -11,7 +11,7 @@ size_t sl_utf8_clean(const char *text, size_t bytes, char *out, size_t max)
 
 		if (n + (length ? length : 3) > max)
 			break;
-		memcpy(out + n, length ? text + i : "\xef\xbf\xbd", length ? length : 3);
+		memcpy(out + n, length ? text + i : SL_UTF8_REPLACEMENT, length ? length : 3);
 		n += length ? length : 3;
 		i += length ? length : 1;
 	}

@@ -3,13 +3,16 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/paths.h"
 #include "common/base.h"
+#include "common/below.h"
 #include "common/buildid.h"
+#include "common/utf8.h"
 
 #define FILE_MAX (16ll << 30) /* a library with debug information can have 5 GB */
 
@@ -87,6 +90,29 @@ static int open_extra(const char *path, const char *build_id, struct stat *st)
 	return fd;
 }
 
+/* The recorder writes U+FFFD for a byte that is no UTF-8.  The file is one that has any byte there, and the build id. */
+static int open_alike(const char *path, const char *build_id, struct stat *st)
+{
+	char pattern[2 * PATH_MAX];
+	size_t used = 0;
+	glob_t found;
+	int fd = -1;
+
+	for (const char *at = path; *at && used + 1 < sizeof(pattern); at++) {
+		bool replaced = !strncmp(at, SL_UTF8_REPLACEMENT, 3);
+
+		pattern[used++] = replaced || strchr(SL_GLOB_SPECIAL, *at) ? '?' : *at;
+		at += replaced ? 2 : 0;
+	}
+	pattern[used] = 0;
+	if (glob(pattern, 0, NULL, &found))
+		return -1;
+	for (size_t i = 0; i < found.gl_pathc && fd < 0; i++)
+		fd = open_one(found.gl_pathv[i], build_id, st);
+	globfree(&found);
+	return fd;
+}
+
 int sl_library_open(const char *path, const char *build_id, struct stat *st)
 {
 	int fd, why, last;
@@ -97,6 +123,8 @@ int sl_library_open(const char *path, const char *build_id, struct stat *st)
 	}
 	fd = open_one(path, build_id, st);
 	why = errno;
+	if (fd < 0 && *build_id && strstr(path, SL_UTF8_REPLACEMENT))
+		fd = open_alike(path, build_id, st);
 	if (fd < 0 && extra && *build_id)
 		fd = open_extra(path, build_id, st);
 	last = errno;
