@@ -932,8 +932,9 @@ static void note_retries(struct sl_make *make, unsigned count, struct sl_process
 	if (!count)
 		return;
 	sl_make_line(line, process, most->stack);
-	make->retried = sl_answers_text(make->to, "%u request%s failed, up to %s at %s, and the program went on", count,
-					count == 1 ? "" : "s", SL_ANSWER_SIZE(most->asked_bytes), line);
+	make->retried = sl_answers_text(make->to, "%u request%s failed, up to %s at %s%s, and the program went on", count,
+					count == 1 ? "" : "s", SL_ANSWER_SIZE(most->asked_bytes), line,
+					sl_oom_made_to_fail(most) ? ", made to fail by --inject-oom" : "");
 }
 
 struct shown {

@@ -105,7 +105,8 @@ const struct sl_answers *sl_answer_report(struct sl_report *report)
 	if (make.retried)
 		sl_answers_note(make.to, "%s", make.retried);
 	for (size_t i = 0; i < make.hints.count; i++)
-		sl_answers_note(make.to, "%s: %s", make.hints.item[i].text, make.hints.item[i].advice ?: "");
+		sl_answers_note(make.to, "%s%s%s", make.hints.item[i].text, make.hints.item[i].advice ? ": " : "",
+				make.hints.item[i].advice ?: "");
 	SL_DROP(&make.hints);
 	note_names(&make);
 	note_recorders(&make);
