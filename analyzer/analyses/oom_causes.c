@@ -130,13 +130,20 @@ static bool tell_step(struct sl_oom_causes *story, const struct sl_oom *oom)
 	return true;
 }
 
+/* True: what it made is all held, and of about one size: a model's layers that are loaded. */
+static bool may_be_loaded(const struct sl_heuristics *found)
+{
+	return found->larger->births == found->larger->most_blocks && found->larger_to < LARGER_TIMES * found->larger_from;
+}
+
 /* A place that asks for more each time. */
 static bool tell_larger(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	for (size_t i = 0; i < process->heuristics.count; i++) {
 		const struct sl_heuristics *found = &process->heuristics.item[i];
 
-		if (found->device != oom->device || !found->larger || !is_there(process, oom, found->larger))
+		if (found->device != oom->device || !found->larger || may_be_loaded(found) ||
+		    !is_there(process, oom, found->larger))
 			continue;
 		sl_oom_causes_larger(story->text, sizeof(story->text), process, found);
 		story->fact = (struct sl_story){.kind = SL_STORY_LARGER,
