@@ -11,8 +11,6 @@
 #include "analyzer/base/memory.h"
 #include "common/base.h"
 
-#define KNOWN(figure) ((figure) != SL_LOG_UNKNOWN)
-
 struct told {
 	const struct sl_log *log;
 	const struct sl_log_failure *f; /* NULL: nothing failed */
@@ -46,108 +44,108 @@ static uint64_t known_of(const struct told *told, enum sl_log_figure figure)
 {
 	uint64_t own = told->figure[figure];
 
-	if (KNOWN(own) || figure <= SL_LOG_unallocated) /* of the card at the error: the server's account is of another moment */
+	if (SL_LOG_KNOWN(own) ||
+	    figure <= SL_LOG_unallocated) /* of the card at the error: the server's account is of another moment */
 		return own;
-	return KNOWN(told->log->ledger[figure]) ? told->log->ledger[figure] : told->log->fact[figure];
+	return SL_LOG_KNOWN(told->log->ledger[figure]) ? told->log->ledger[figure] : told->log->said.figure[figure];
 }
 
-/* Shares are rounded down to hundredths, as a knob takes them. */
-static const char *say_share(struct sl_answers *answers, double share)
+/* In millionths. */
+static uint64_t share_of(uint64_t part, uint64_t whole, double more)
 {
-	return share > 0.1 && share < 1 ? sl_answers_text(answers, "%.2f", (double)(unsigned)(share * 100 + 1e-6) / 100) : NULL;
+	double share = SL_LOG_KNOWN(part) && SL_LOG_KNOWN(whole) && whole ? (double)part / (double)whole + more : 0;
+
+	return share > 0.1 && share < 1 ? (uint64_t)(share * 1e6 + 0.5) : SL_LOG_UNKNOWN;
+}
+
+/* unit: bytes, a count, a number for a command, a fraction, or a share, which is rounded down to hundredths as a knob takes it. */
+static const char *say_value(struct sl_answers *answers, char unit, uint64_t value)
+{
+	return !SL_LOG_KNOWN(value) ? NULL
+	       : unit == 'b'	    ? sl_answers_text(answers, "%s", SL_SIZE(value))
+	       : unit == 'c'	    ? sl_answers_text(answers, "%s", SL_NUMBER(value))
+	       : unit == 'n'	    ? sl_answers_text(answers, "%llu", (unsigned long long)value)
+	       : unit == 'f'	    ? sl_answers_text(answers, "%.2f", (double)value / 1e6)
+				    : sl_answers_text(answers, "0.%02u", (unsigned)(value / 10000));
 }
 
 /* Figures that follow from others. */
-static const char *derived(const struct told *told, const char *name, struct sl_answers *answers)
+static const char *derived(const struct told *told, const char *name)
 {
-	uint64_t fraction = known_of(told, SL_LOG_fraction), free = known_of(told, SL_LOG_free),
-		 total = known_of(told, SL_LOG_total), seqs = known_of(told, SL_LOG_seqs), ubatch = known_of(told, SL_LOG_ubatch),
-		 before = told->log->fact[SL_LOG_before], weights = known_of(told, SL_LOG_weights),
-		 longest = known_of(told, SL_LOG_longest), asked = known_of(told, SL_LOG_asked),
-		 room = known_of(told, SL_LOG_kv_cache), sum = 0;
-	const struct sl_log_failure *f = told->f;
+#define OF(name) known_of(told, SL_LOG_##name)
+	const struct sl_log *log = told->log;
+	const struct sl_log_said *said = told->f ? &told->f->said : &log->said;
+	uint64_t asked = OF(asked), before = log->said.figure[SL_LOG_before], outside = told->f ? sl_log_outside(told->f) : 0,
+		 sum = 0;
 	unsigned most = 0;
 
-	for (unsigned i = 0; f && i < f->others; i++) {
-		most = f->other[i].bytes > f->other[most].bytes ? i : most;
-		sum += f->other[i].bytes;
+	for (unsigned i = 0; i < said->others; i++) {
+		most = said->other[i].bytes > said->other[most].bytes ? i : most;
+		sum += said->other[i].bytes;
 	}
-	if (!strcmp(name, "fraction_less"))
-		return KNOWN(fraction) ? say_share(answers, (double)fraction / 1e6 - 0.05) : NULL;
-	if (!strcmp(name, "free_share"))
-		return KNOWN(free) && KNOWN(total) ? say_share(answers, (double)free / (double)total - 0.02) : NULL;
-	if (!strncmp(name, "weights_share", 13) && KNOWN(before) && KNOWN(weights) && before)
-		return say_share(answers, (double)weights / (double)before + (name[13] ? 0.11 : 0.01));
-	if (!strcmp(name, "used"))
-		return KNOWN(free) && KNOWN(total) ? sl_answers_text(answers, "%s", SL_SIZE(total - free)) : NULL;
-	if (!strcmp(name, "enough"))
-		return KNOWN(free) && asked <= free ? sl_answers_text(answers, "%s", SL_SIZE(asked)) : NULL;
-	if (!strcmp(name, "outside"))
-		return f && sl_log_outside(f) ? sl_answers_text(answers, "%s", SL_SIZE(sl_log_outside(f))) : NULL;
-	if (!strcmp(name, "seqs_less"))
-		return KNOWN(seqs) && seqs >= 8 ? sl_answers_text(answers, "%llu", (unsigned long long)seqs / 4) : NULL;
-	if (!strcmp(name, "ubatch_less"))
-		return KNOWN(ubatch) && ubatch > 1
-			       ? sl_answers_text(answers, "%llu", ubatch > 512 ? 512ull : (unsigned long long)ubatch / 2)
-			       : NULL;
-	if (!strcmp(name, "cache_half"))
-		return KNOWN(asked) && KNOWN(room) && asked / 2 <= room ? sl_answers_text(answers, "%s", SL_SIZE(asked / 2)) : NULL;
-	if (!strcmp(name, "longest_plain"))
-		return KNOWN(longest) && longest ? sl_answers_text(answers, "%llu", (unsigned long long)longest) : NULL;
-	if (!strcmp(name, "idle"))
-		return told->log->idle ? sl_answers_text(answers, "%d", __builtin_ctzll(told->log->idle)) : NULL;
-	if (!strcmp(name, "neighbours"))
-		return sum && f->others > 1 ? sl_answers_text(answers, "%u", f->others) : NULL;
-	if (!strcmp(name, "neighbours_bytes"))
-		return sum ? sl_answers_text(answers, "%s", SL_SIZE(sum)) : NULL;
-	if (!strcmp(name, "neighbour"))
-		return sum ? sl_answers_text(answers, "%lld", (long long)f->other[most].pid) : NULL;
-	if (!strcmp(name, "neighbour_bytes"))
-		return sum ? sl_answers_text(answers, "%s", SL_SIZE(f->other[most].bytes)) : NULL;
+#define IF(known, value) ((known) ? (value) : SL_LOG_UNKNOWN)
+	const struct {
+		const char *name;
+		char unit;
+		uint64_t value;
+	} rows[] = {
+		{"fraction_less", 's', share_of(OF(fraction), 1000000, -0.05)},
+		{"free_share", 's', share_of(OF(free), OF(total), -0.02)},
+		{"weights_share", 's', share_of(OF(weights), before, 0.01)},
+		{"weights_share_more", 's', share_of(OF(weights), before, 0.11)},
+		{"used", 'b', sl_log_minus(OF(total), OF(free))},
+		{"enough", 'b', IF(SL_LOG_KNOWN(OF(free)) && asked <= OF(free), asked)},
+		{"outside", 'b', IF(outside, outside)},
+		{"seqs_less", 'n', IF(SL_LOG_KNOWN(OF(seqs)) && OF(seqs) >= 8, OF(seqs) / 4)},
+		{"ubatch_less", 'n', IF(SL_LOG_KNOWN(OF(ubatch)) && OF(ubatch) > 1, OF(ubatch) > 512 ? 512 : OF(ubatch) / 2)},
+		{"cache_half", 'b', IF(SL_LOG_KNOWN(asked) && SL_LOG_KNOWN(OF(kv_cache)) && asked / 2 <= OF(kv_cache), asked / 2)},
+		{"longest_plain", 'n', IF(OF(longest), OF(longest))},
+		{"idle", 'n', IF(log->idle, (uint64_t)__builtin_ctzll(log->idle))},
+		{"neighbours", 'n', IF(sum && said->others > 1, said->others)},
+		{"neighbours_bytes", 'b', IF(sum, sum)},
+		{"neighbour", 'n', IF(sum, said->other[most].pid)},
+		{"neighbour_bytes", 'b', IF(sum, said->other[most].bytes)},
+	};
+#undef OF
+#undef IF
+
+	for (size_t i = 0; i < SL_COUNT(rows); i++)
+		if (!strcmp(name, rows[i].name))
+			return say_value(told->answer->of, rows[i].unit, rows[i].value);
 	return NULL;
-}
-
-static const char *named(const struct told *told, const char *name, struct sl_answers *answers)
-{
-	const char *const *text = told->f ? told->f->text : told->log->text;
-
-	if (!strcmp(name, "who"))
-		return told->who;
-	if (!strcmp(name, "at"))
-		return told->at;
-	if (!strcmp(name, "shape"))
-		return text[SL_LOG_TEXT_shape];
-	if (!strcmp(name, "component"))
-		return text[SL_LOG_TEXT_component];
-	if (!strcmp(name, "place"))
-		return text[SL_LOG_TEXT_file] && KNOWN(told->figure[SL_LOG_line])
-			       ? sl_answers_text(answers, "%s:%llu", base_of(text[SL_LOG_TEXT_file]),
-						 (unsigned long long)told->figure[SL_LOG_line])
-			       : NULL;
-	if (!strcmp(name, "part"))
-		return told->f->form == SL_LOG_FORM_sglang_graph ? "the capture of CUDA graphs"
-		       : told->f->form == SL_LOG_FORM_trtllm	 ? "a part behind the model"
-								 : "the sampler's warm-up";
-	return derived(told, name, answers);
 }
 
 /* The value of a name as it is said; NULL: not known. */
 static const char *value_of(const struct told *told, const char *name)
 {
-	struct sl_answers *answers = told->answer->of;
+	const struct sl_log_said *said = told->f ? &told->f->said : &told->log->said;
+	const char *file = said->text[SL_LOG_TEXT_file];
 
-	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++) {
-		uint64_t value;
-
-		if (strcmp(sl_log_figure_name(i), name))
-			continue;
-		value = known_of(told, i);
-		return !KNOWN(value)	      ? NULL
-		       : i == SL_LOG_fraction ? sl_answers_text(answers, "%.2f", (double)value / 1e6)
-		       : i >= SL_LOG_device   ? sl_answers_text(answers, "%s", SL_NUMBER(value))
-					      : sl_answers_text(answers, "%s", SL_SIZE(value));
-	}
-	return named(told, name, answers);
+	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++)
+		if (!strcmp(sl_log_figures[i], name))
+			return say_value(told->answer->of,
+					 i == SL_LOG_fraction ? 'f'
+					 : i >= SL_LOG_device ? 'c'
+							      : 'b',
+					 known_of(told, i));
+	if (!strcmp(name, "who"))
+		return told->who;
+	if (!strcmp(name, "at"))
+		return told->at;
+	if (!strcmp(name, "shape"))
+		return *said->text[SL_LOG_TEXT_shape] ? said->text[SL_LOG_TEXT_shape] : NULL;
+	if (!strcmp(name, "component"))
+		return *said->text[SL_LOG_TEXT_component] ? said->text[SL_LOG_TEXT_component] : NULL;
+	if (!strcmp(name, "place"))
+		return *file && SL_LOG_KNOWN(told->figure[SL_LOG_line])
+			       ? sl_answers_text(told->answer->of, "%s:%llu", base_of(file),
+						 (unsigned long long)told->figure[SL_LOG_line])
+			       : NULL;
+	if (!strcmp(name, "part"))
+		return told->log->form == SL_LOG_FORM_sglang_graph ? "the capture of CUDA graphs"
+		       : told->log->form == SL_LOG_FORM_trtllm	   ? "a part behind the model"
+								   : "the sampler's warm-up";
+	return derived(told, name);
 }
 
 /* The row's text with its values, up to `stop`; false: a name is not known. */
@@ -182,20 +180,18 @@ static bool fill(const struct told *told, const char *text, char stop, char *out
 
 static bool is_program(enum sl_log_form form, const char *when)
 {
-	const char *program = sl_log_form_program(form);
-
-	return program && !strcmp(program, when);
+	return sl_log_forms[form].program && !strcmp(sl_log_forms[form].program, when);
 }
 
 static bool applies(const struct told *told, const struct row *row)
 {
-	static const char *const doing[] = {"", "weights", "optimizer", "backward", "scores", "logits", "decode", "pinned", "save"};
+	static const char *const doing[] = {"", "weights", "pinned", "save", "optimizer", "backward", "logits", "scores", "decode"};
 
 	if (told->how ? row->cause != SL_LOG_CAUSE_none || strcmp(told->how, row->when)
 		      : row->cause != told->log->cause && (row->cause != SL_LOG_CAUSE_none || *row->when))
 		return false;
-	return told->how || !*row->when || is_program(told->f->form, row->when) || is_program(told->log->server, row->when) ||
-	       strstr(told->f->source, row->when) || strstr(told->f->pattern, row->when) ||
+	return told->how || !*row->when || is_program(told->log->form, row->when) || is_program(told->log->server, row->when) ||
+	       strstr(told->f->row->source, row->when) || strstr(told->f->row->pattern, row->when) ||
 	       ((told->f->frames || !told->log->server) && !strcmp(doing[told->f->doing], row->when)); /* not a server's own work */
 }
 
@@ -238,13 +234,13 @@ static void put_card(struct told *told)
 {
 	const uint64_t *figure = told->figure;
 	uint64_t total = figure[SL_LOG_total], allocated = figure[SL_LOG_allocated], free = figure[SL_LOG_free],
-		 unused = KNOWN(figure[SL_LOG_unallocated]) ? figure[SL_LOG_unallocated] : 0, process = figure[SL_LOG_process], sum;
+		 unused = SL_LOG_KNOWN(figure[SL_LOG_unallocated]) ? figure[SL_LOG_unallocated] : 0, context, sum;
 
-	if (!told->f || !KNOWN(total) || !KNOWN(allocated) || !KNOWN(free))
+	if (!told->f || !SL_LOG_KNOWN(total) || !SL_LOG_KNOWN(allocated) || !SL_LOG_KNOWN(free))
 		return;
 	sum = allocated + unused + free;
-	for (unsigned i = 0; i < told->f->others; i++)
-		sum += told->f->other[i].bytes;
+	for (unsigned i = 0; i < told->f->said.others; i++)
+		sum += told->f->said.other[i].bytes;
 	if (sum > total)
 		return;
 	told->answer->table.total = total;
@@ -252,51 +248,43 @@ static void put_card(struct told *told)
 	sl_answer_row(told->answer, allocated, "tensors", NULL);
 	if (unused)
 		sl_answer_row(told->answer, unused, "unused", "reserved by PyTorch");
-	for (unsigned i = 0; i < told->f->others && i < 4; i++)
-		sl_answer_row_bare(told->answer, told->f->other[i].bytes,
-				   sl_answers_text(told->answer->of, "process %lld", (long long)told->f->other[i].pid), NULL);
-	if (KNOWN(process) && process >= allocated + unused && process - allocated - unused <= total - sum) {
-		sl_answer_row_bare(told->answer, process - allocated - unused, "context, code", NULL);
-		sum += process - allocated - unused;
+	for (unsigned i = 0; i < told->f->said.others && i < 4; i++)
+		sl_answer_row_bare(
+			told->answer, told->f->said.other[i].bytes,
+			sl_answers_text(told->answer->of, "process %llu", (unsigned long long)told->f->said.other[i].pid), NULL);
+	context = sl_log_minus(figure[SL_LOG_process], allocated + unused);
+	if (context <= total - sum) {
+		sl_answer_row_bare(told->answer, context, "context, code", NULL);
+		sum += context;
 	}
 	if (sum < total)
 		sl_answer_row_bare(told->answer, total - sum, "not ours", NULL);
 	sl_answer_row_bare(told->answer, free, "free", NULL);
 }
 
-static const struct {
-	enum sl_log_figure figure;
-	const char *name;
-} parts[] = {{SL_LOG_weights, "weights"},
-	     {SL_LOG_kv_cache, "cache"},
-	     {SL_LOG_activations, "activations"},
-	     {SL_LOG_graphs, "graphs"},
-	     {SL_LOG_non_torch, "other"}};
-
 static void put_ledger(struct told *told)
 {
+	static const char *const names[] = {"weights", "cache", "activations", "graphs", "other"};
 	const uint64_t *ledger = told->log->ledger;
 
 	if (told->answer->table.row.count)
 		return;
-	for (unsigned i = 0; i < SL_COUNT(parts); i++) {
-		if (!KNOWN(ledger[parts[i].figure]))
+	for (unsigned part = SL_LOG_weights; part <= SL_LOG_non_torch; part++) {
+		if (!SL_LOG_KNOWN(ledger[part]))
 			continue;
-		sl_answer_row(told->answer, ledger[parts[i].figure], parts[i].name, NULL);
-		told->answer->table.total += ledger[parts[i].figure];
+		sl_answer_row(told->answer, ledger[part], names[part - SL_LOG_weights], NULL);
+		told->answer->table.total += ledger[part];
 	}
 	told->answer->table.moment = "by the server's own account";
 }
 
 static void put_figures(struct told *told)
 {
-	static const enum sl_log_figure bytes[] = {SL_LOG_asked,     SL_LOG_free,	 SL_LOG_total,	SL_LOG_process,
-						   SL_LOG_allocated, SL_LOG_unallocated, SL_LOG_longest};
-
-	for (unsigned i = 0; told->f && i < SL_COUNT(bytes); i++)
-		if (KNOWN(told->figure[bytes[i]]))
-			sl_answer_figure(told->answer, sl_log_figure_name(bytes[i]),
-					 bytes[i] == SL_LOG_longest ? "tokens" : "bytes", (double)told->figure[bytes[i]]);
+	for (unsigned i = 0; told->f && i <= SL_LOG_unallocated; i++)
+		if (SL_LOG_KNOWN(told->figure[i]) && i != SL_LOG_reserved)
+			sl_answer_figure(told->answer, sl_log_figures[i], "bytes", (double)told->figure[i]);
+	if (told->f && SL_LOG_KNOWN(told->figure[SL_LOG_longest]))
+		sl_answer_figure(told->answer, "longest", "tokens", (double)told->figure[SL_LOG_longest]);
 }
 
 /* The card of a dry run, by the memory that the text tells; NULL: none that is known. */
@@ -310,7 +298,7 @@ static const char *card_of(uint64_t total)
 #include "dry/cards.def"
 	};
 #undef CARD
-	uint64_t mib = KNOWN(total) ? total >> 20 : 0;
+	uint64_t mib = SL_LOG_KNOWN(total) ? total >> 20 : 0;
 
 	for (size_t i = 0; i < SL_COUNT(cards); i++)
 		if (mib && mib + mib / 200 > cards[i].mib && mib - mib / 200 < cards[i].mib)
@@ -322,7 +310,7 @@ static const char *card_of(uint64_t total)
 static void put_next(struct told *told)
 {
 	const struct sl_log *log = told->log;
-	const char *card = card_of(told->figure[SL_LOG_total]), *command = log->command,
+	const char *card = card_of(told->figure[SL_LOG_total]), *command = *log->command ? log->command : NULL,
 		   *dry = card ? sl_answers_text(told->answer->of, " --dry=%s", card) : "";
 	const struct sl_log_frame *script = told->f && told->f->frames ? &told->f->frame[0] : NULL;
 
@@ -331,7 +319,7 @@ static void put_next(struct told *told)
 	if (!command && script && strstr(script->file, ".py"))
 		command = sl_answers_text(told->answer->of, "python %s", base_of(script->file));
 	if (!command && log->server == SL_LOG_FORM_vllm_budget)
-		command = KNOWN(told->figure[SL_LOG_longest])
+		command = SL_LOG_KNOWN(told->figure[SL_LOG_longest])
 				  ? sl_answers_text(told->answer->of, "vllm serve MODEL --max-model-len %llu",
 						    (unsigned long long)told->figure[SL_LOG_longest])
 				  : "vllm serve MODEL";
@@ -342,21 +330,13 @@ static void put_next(struct told *told)
 		sl_answer_next(told->answer, "who holds it", "stormlog-run --report -- COMMAND");
 }
 
-static const enum sl_word words[] = {
-	[SL_LOG_VERDICT_nothing_about_memory] = SL_WORD_NOTHING,
-	[SL_LOG_VERDICT_not_an_error] = SL_WORD_NOT_AN_ERROR,
-	[SL_LOG_VERDICT_nearly] = SL_WORD_NEARLY,
-	[SL_LOG_VERDICT_host_memory] = SL_WORD_HOST_MEMORY,
-	[SL_LOG_VERDICT_does_not_start] = SL_WORD_DOES_NOT_START,
-	[SL_LOG_VERDICT_out_of_memory] = SL_WORD_OUT_OF_MEMORY,
-};
-static const char *const ids[] = {
-	[SL_LOG_VERDICT_nothing_about_memory] = "log.nothing",
-	[SL_LOG_VERDICT_not_an_error] = "log.handled",
-	[SL_LOG_VERDICT_nearly] = "log.nearly",
-	[SL_LOG_VERDICT_host_memory] = "log.host",
-	[SL_LOG_VERDICT_does_not_start] = "log.start",
-	[SL_LOG_VERDICT_out_of_memory] = "log.oom",
+static const struct {
+	enum sl_word word;
+	const char *id;
+} verdicts[] = {
+#define VERDICT(name, word, id) {SL_WORD_##word, id},
+	SL_LOG_VERDICTS(VERDICT)
+#undef VERDICT
 };
 
 static void name_who(struct told *told)
@@ -369,8 +349,8 @@ static void name_who(struct told *told)
 	if (frame) {
 		told->who = sl_answers_text(answers, "%s:%u", base_of(frame->file), frame->line);
 		told->at = sl_answers_text(answers, " at %s", told->who);
-	} else if (sl_log_form_program(told->log->form)) {
-		told->who = sl_log_form_program(told->log->form);
+	} else if (sl_log_forms[told->log->form].program) {
+		told->who = sl_log_forms[told->log->form].program;
 	}
 	if (told->f && told->f->rank >= 0 && told->log->verdict == SL_LOG_VERDICT_out_of_memory)
 		told->who = sl_answers_text(answers, "rank %d%s", told->f->rank, told->at);
@@ -379,28 +359,29 @@ static void name_who(struct told *told)
 struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 {
 	struct sl_answers *answers = sl_answers_new();
-	struct told told = {.log = log, .f = log->told, .figure = log->told ? log->told->figure : log->fact};
-	const char *program = sl_log_form_program(log->form) ?: sl_log_form_program(log->server);
+	struct told told = {.log = log, .f = log->told, .figure = (log->told ? &log->told->said : &log->said)->figure};
+	const char *program = sl_log_forms[log->form].program ?: sl_log_forms[log->server].program;
 	uint64_t device = told.figure[SL_LOG_device], total = told.figure[SL_LOG_total];
 
 	answers->title = sl_answers_text(answers, "%s  a log%s%s  %s lines", name, program ? " of " : "", program ?: "",
 					 SL_NUMBER(log->written));
-	if (log->told && KNOWN(device))
-		answers->right = KNOWN(total)
+	if (log->told && SL_LOG_KNOWN(device))
+		answers->right = SL_LOG_KNOWN(total)
 					 ? sl_answers_text(answers, "device %llu, %s", (unsigned long long)device, SL_SIZE(total))
 					 : sl_answers_text(answers, "device %llu", (unsigned long long)device);
-	told.answer = sl_answer_add(answers, words[log->verdict], ids[log->verdict]);
+	told.answer = sl_answer_add(answers, verdicts[log->verdict].word, verdicts[log->verdict].id);
 	name_who(&told);
 	put_stack(&told);
 	if (!log->told)
-		told.how = log->verdict == SL_LOG_VERDICT_nearly	     ? "nearly"
-			   : log->verdict != SL_LOG_VERDICT_not_an_error     ? "nothing"
-			   : log->failures || KNOWN(log->fact[SL_LOG_batch]) ? "handled"
-									     : "warned";
+		told.how = log->verdict == SL_LOG_VERDICT_nearly			   ? "nearly"
+			   : log->verdict != SL_LOG_VERDICT_not_an_error		   ? "nothing"
+			   : log->failures || SL_LOG_KNOWN(log->said.figure[SL_LOG_batch]) ? "handled"
+											   : "warned";
 	say_all(&told);
 	if (log->count > 1)
 		sl_answer_say(told.answer, SL_LABEL_ELSE, "%u processes of this log failed; this one was the first", log->count);
-	if (log->conf && log->told && log->cause != SL_LOG_CAUSE_reserved_but_fragmented && KNOWN(told.figure[SL_LOG_unallocated]))
+	if (log->conf && log->told && log->cause != SL_LOG_CAUSE_reserved_but_fragmented &&
+	    SL_LOG_KNOWN(told.figure[SL_LOG_unallocated]))
 		sl_answer_say(told.answer, SL_LABEL_NOTE,
 			      "expandable_segments:True, which PyTorch advises, would not help: only %s are reserved and unused",
 			      SL_SIZE(told.figure[SL_LOG_unallocated]));

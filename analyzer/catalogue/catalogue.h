@@ -122,7 +122,7 @@ bool sl_card_read(struct sl_card *card, const struct sl_value *value);
  * read.
  */
 void sl_card_take(struct sl_card *card, struct sl_report *report, const char *source);
-/* Reads and judges a log; the caller calls sl_log_free.  NULL: no text, or it cannot be opened.  *st: its state then. */
+/* Reads and judges a log; the caller frees it.  NULL: no text, or it cannot be opened.  *st: its state then. */
 struct stat;
 struct sl_log *sl_card_read_log(const char *path, struct stat *st);
 /* Fills the card of a log.  source: its path, which is its identity too, or NULL.  ended_ns: the time of its last change. */

@@ -5,27 +5,14 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "common/fnv.h"
 
 struct sl_log *sl_card_read_log(const char *path, struct stat *st)
 {
-	FILE *file = sl_paths_open_file(path);
-	struct sl_log *log = file && sl_log_kind_of_file(file) == SL_LOG_IS_TEXT ? sl_log_new() : NULL;
-	const char *why = NULL;
-
-	if (log) {
-		fstat(fileno(file), st); /* what is written while it is read makes it a new file */
-		rewind(file);
-		why = sl_log_read(log, file, path, NULL);
-		sl_log_judge(log);
-	}
-	if (why)
-		sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", path, why);
-	if (file)
-		fclose(file);
-	return log;
+	/* what is written while it is read makes it a new file */
+	return sl_log_kind_of_file(path) == SL_LOG_IS_TEXT && !stat(path, st) ? sl_log_of((char *const[]){(char *)path, NULL}, true)
+									      : NULL;
 }
 
 void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char *source, int64_t ended_ns)
@@ -40,9 +27,9 @@ void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char
 	card->run_id = card->identity;
 	card->source = sl_card_keep(card, source);
 	card->tag = sl_card_keep(card, sl_paths_name(source));
-	card->command = sl_card_keep(card, log->command ?: sl_paths_name(source) ?: "log");
+	card->command = sl_card_keep(card, *log->command ? log->command : sl_paths_name(source) ?: "log");
 	card->status = log->verdict == SL_LOG_VERDICT_host_memory ? "killed" : fails ? "failed" : "unknown";
-	card->finding = log->verdict ? sl_log_verdict_name(log->verdict) : NULL;
+	card->finding = log->verdict ? sl_log_verdicts[log->verdict] : NULL;
 	card->severity = log->verdict ? fails ? "critical" : "info" : NULL;
 	card->ended_ns = ended_ns;
 	card->ooms = log->verdict == SL_LOG_VERDICT_host_memory ? 0 : log->count;

@@ -449,7 +449,7 @@ static bool learn_file(struct sl_scan *scan, char *path, bool named)
 		found(scan, run);
 		scan->read++;
 	}
-	sl_log_free(log);
+	free(log);
 	return fine;
 }
 

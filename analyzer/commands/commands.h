@@ -444,8 +444,6 @@ int sl_logs_report(char *const *paths, const struct sl_report_options *options);
 int sl_logs_check(char *const *paths, bool quiet);
 /* Prints what the servers of two logs say of themselves, beside each other. */
 int sl_logs_diff(char *const *paths, bool json);
-/* Reads and judges them as ranks of one run; NULL: the reason was printed. */
-struct sl_log *sl_logs_read(char *const *paths, bool quiet);
 /* A member of the open object. */
 void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log);
 

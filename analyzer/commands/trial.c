@@ -73,7 +73,7 @@ static void take_line(struct sl_trial *t, const struct sl_answer *answer)
 /* A server refuses a start in words of its own, before it asks for the memory. */
 static void read_log(struct sl_trial *t, const char *path)
 {
-	struct sl_log *log = sl_logs_read((char *const[]){(char *)path, NULL}, true);
+	struct sl_log *log = sl_log_of((char *const[]){(char *)path, NULL}, true);
 	struct sl_answers *answers = log ? sl_answer_log(log, path) : NULL;
 	const struct sl_answer *answer = answers && answers->item.count ? answers->item.item[0] : NULL;
 	char line[sizeof(t->why)];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/logs/forms.h"
-
+/* The sentences of forms.def: where one begins in a line, and what it says. */
 #include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/vector.h"
+#include "analyzer/logs/parts.h"
 #include "common/base.h"
 
 #define ROW(form, means, cause, pattern, since, source)                                                                            \
@@ -17,80 +18,99 @@ static const struct sl_log_row rows[] = {
 
 #define SKIP	  600 /* bytes that * may be */
 #define WORDS	  64  /* longest words that a row is found by */
+#define LETTERS	  3   /* of them, by which they are found */
 #define TOO_LARGE 0x1p50
 
-static const char *const figure_names[] = {
-#define FIGURE(name) #name,
-	SL_LOG_FIGURES(FIGURE)
-#undef FIGURE
-};
-static const char *const text_names[] = {
-#define TEXT(name) #name,
-	SL_LOG_TEXTS(TEXT)
-#undef TEXT
-};
+#define FORM(name, program, weight) {#name, program, weight},
+#define NAME(name, ...)		    #name,
+const struct sl_log_form_row sl_log_forms[] = {SL_LOG_FORMS(FORM)};
+const char *const sl_log_causes[] = {SL_LOG_CAUSES(NAME)}, *const sl_log_verdicts[] = {SL_LOG_VERDICTS(NAME)},
+		  *const sl_log_figures[] = {SL_LOG_FIGURES(NAME)};
+static const char *const texts[] = {SL_LOG_TEXTS(NAME)};
 
-/* What a row is found by: its first literal, without the escapes; rows with the same first two bytes are a chain. */
-static struct {
-	char words[SL_COUNT(rows)][WORDS];
-	uint8_t next[SL_COUNT(rows)], first[1 << 16]; /* first, next: index + 1 */
-} table;
+/* What rows are found by: their words before the first figure; those with the same first letters are a chain. */
+struct words {
+	uint64_t head, mask; /* of the text up to its first blank */
+	char text[WORDS];
+	unsigned row, next; /* next: index + 1 */
+};
+static SL_VECTOR(struct words) words;
+static uint16_t chains[1 << 13]; /* index + 1 of the first words */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static unsigned pair_of(const char *at)
+static uint64_t head_of(const char *at)
 {
-	return (unsigned char)at[0] | (unsigned)(unsigned char)at[1] << 8;
+	uint64_t head;
+
+	memcpy(&head, at, sizeof(head));
+	return le64toh(head);
+}
+
+static uint16_t *chain_of(uint64_t head)
+{
+	return &chains[(head << 40) * 0x9e3779b97f4a7c15 >> 51];
+}
+
+/* Adds the words of a row; `size` of them stand in `text` already.  Each alternative in <> makes words of its own. */
+static void add_words(unsigned row, const char *pattern, char *text, size_t size)
+{
+	const char *close;
+	uint16_t *chain;
+
+	for (; *pattern && !strchr("{*[!|<", *pattern) && size < WORDS - 1; pattern++) {
+		pattern += *pattern == '\\';
+		text[size++] = *pattern;
+	}
+	close = *pattern == '<' ? strchr(pattern, '>') : NULL;
+	for (const char *one = pattern + 1; one < close; one += strcspn(one, "|>") + 1) {
+		size_t part = strcspn(one, "|>{*[");
+
+		memcpy(text + size, one, part);
+		add_words(row, strchr("|>", one[part]) ? close + 1 : "", text, size + part);
+	}
+	if (close)
+		return;
+	while (size > LETTERS && text[size - 1] == ' ')
+		size--;
+	memset(text + size, 0, sizeof(uint64_t));
+	chain = chain_of(head_of(text));
+	*SL_PUSH(&words) = (struct words){.head = head_of(text), .row = row, .next = *chain};
+	for (size_t i = 0; i < sizeof(uint64_t) && text[i] && text[i] != ' '; i++)
+		words.item[words.count - 1].mask |= 0xffull << 8 * i;
+	memcpy(words.item[words.count - 1].text, text, size);
+	*chain = (uint16_t)words.count;
 }
 
 static void make_table(void)
 {
-	_Static_assert(SL_COUNT(rows) < 255, "the index of a row is a byte");
-	for (size_t i = SL_COUNT(rows); i--;) { /* backwards, so that a chain has the order of the rows */
-		const char *at = rows[i].pattern;
-		unsigned size = 0;
+	char text[2 * WORDS];
 
-		for (; *at && !strchr("{*[!|", *at) && size < WORDS - 1; at++) {
-			at += *at == '\\';
-			table.words[i][size++] = *at;
-		}
-		while (table.words[i][size - 1] == ' ')
-			size--;
-		table.next[i] = table.first[pair_of(table.words[i])];
-		table.first[pair_of(table.words[i])] = (uint8_t)(i + 1);
-	}
-}
-
-const struct sl_log_row *sl_log_rows(size_t *count)
-{
-	*count = SL_COUNT(rows);
-	return rows;
+	for (unsigned i = SL_COUNT(rows); i--;) /* backwards, so that a chain has the order of the rows */
+		add_words(i, rows[i].pattern, text, 0);
 }
 
 static bool is_blank(char c)
 {
-	return c == ' ' || c == '\t' || c == '\n';
+	return c == ' ' || c == '\n';
 }
 
-/* A blank of the words is any number of blanks in the text. */
-static bool begins(const char *at, size_t left, unsigned row)
+/* A blank of the words is any number of blanks in the text.  partial: they may go on at a blank behind its end; next: or there. */
+static bool begins(const char *at, const char *end, const char *word, bool partial, const char *next)
 {
-	const char *end = at + left;
-
-	for (const char *word = table.words[row]; *word; word++) {
-		if (at == end || !(*word == ' ' ? is_blank(*at) : *at == *word))
+	for (; *word; word++) {
+		if (at == end && next) {
+			at = next;
+			end = at + strlen(at);
+			next = NULL;
+		}
+		if (at == end)
+			return partial && (*word == ' ' || word[-1] == ' ');
+		if (!(*word == ' ' ? is_blank(*at) : *at == *word))
 			return false;
 		for (at++; *word == ' ' && at < end && is_blank(*at); at++)
 			;
 	}
 	return true;
-}
-
-/* Most rows end at their third letter. */
-static bool may_begin(const char *at, size_t left, unsigned row)
-{
-	char third = table.words[row][2];
-
-	return left < 3 || !third || third == ' ' || at[2] == third || table.words[row][1] == ' ';
 }
 
 /* A capital behind a letter: "MemoryError" in OutOfMemoryError.  The n of an escaped line break is none. */
@@ -99,13 +119,36 @@ static bool is_within_word(const char *text, size_t at)
 	return at && isupper((unsigned char)text[at]) && isalpha((unsigned char)text[at - 1]) && !(at > 1 && text[at - 2] == '\\');
 }
 
-size_t sl_log_find(const char *text, size_t size, size_t from, size_t end)
+/* True: words of the chain that begins with n - 1 stand at text[i]. */
+static bool stand(unsigned n, const char *text, size_t size, size_t i, const char *next, bool *ahead)
 {
+	uint64_t head = head_of(text + i);
+	bool found = false;
+
+	for (const struct words *one; n; n = one->next) {
+		one = &words.item[n - 1];
+		if ((i + sizeof(head) <= size && ((head ^ one->head) & one->mask)) ||
+		    !begins(text + i, text + size, one->text, true, next) || is_within_word(text, i))
+			continue;
+		*ahead |= rows[one->row].means < SL_LOG_LOOK;
+		found = true;
+	}
+	return found;
+}
+
+size_t sl_log_find(const char *text, size_t size, size_t from, const char *next, bool *ahead)
+{
+	size_t i = from;
+
+	*ahead = false;
 	pthread_once(&once, make_table);
-	for (size_t i = from; i < end && i + 1 < size; i++)
-		for (unsigned row = table.first[pair_of(text + i)]; row; row = table.next[row - 1])
-			if (may_begin(text + i, size - i, row - 1) && begins(text + i, size - i, row - 1) &&
-			    !is_within_word(text, i))
+	for (unsigned n; i + LETTERS <= size; i++)
+		if ((n = *chain_of(head_of(text + i))) && stand(n, text, size, i, next, ahead))
+			return i;
+	*ahead = true;
+	for (; i < size && next; i++)
+		for (size_t n = 0; n < words.count; n++)
+			if (*words.item[n].text == text[i] && begins(text + i, text + size, words.item[n].text, true, next))
 				return i;
 	return SIZE_MAX;
 }
@@ -118,11 +161,6 @@ static const char *skip_blanks(const char *at)
 	return at;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* A number with commas between its digits, and what stands behind it. */
 static const char *read_number(const char *at, double *value)
 {
@@ -132,10 +170,10 @@ static const char *read_number(const char *at, double *value)
 	at = skip_blanks(at);
 	if (*at == '-')
 		digits[size++] = *at++;
-	while (size < sizeof(digits) - 1 && (is_digit(*at) || (strchr(".,", *at) && *at && is_digit(at[1])))) {
-		bool fraction = *at == ',' && is_digit(at[2]) && !is_digit(at[3]); /* 1900,00 of some locales */
+	while (size < sizeof(digits) - 1 && (sl_log_digit(*at) || (strchr(".,", *at) && *at && sl_log_digit(at[1])))) {
+		bool fraction = *at == ',' && sl_log_digit(at[2]) && !sl_log_digit(at[3]); /* 1900,00 of some locales */
 
-		if (*at == ',' && !fraction && !(size && is_digit(at[2]) && is_digit(at[3])))
+		if (*at == ',' && !fraction && !(size && sl_log_digit(at[2]) && sl_log_digit(at[3])))
 			break;
 		if (*at++ != ',' || fraction)
 			digits[size++] = fraction ? '.' : at[-1];
@@ -147,20 +185,20 @@ static const char *read_number(const char *at, double *value)
 
 static const char *read_unit(const char *at, double *scale)
 {
-	static const struct {
-		const char *name;
-		double scale;
-	} units[] = {{"bytes", 1},   {"byte", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
-		     {"KB", 0x1p10}, {"MB", 0x1p20}, {"GB", 0x1p30},  {"TB", 0x1p40},  {"kB", 0x1p10},	{"K", 0x1p10},
-		     {"M", 0x1p20},  {"G", 0x1p30},  {"T", 0x1p40},   {"B", 1}};
+	static const char letters[] = "BKMGT";
+	const char *letter;
 
 	at = skip_blanks(at);
-	for (size_t i = 0; i < SL_COUNT(units); i++)
-		if (!strncmp(at, units[i].name, strlen(units[i].name))) {
-			*scale = units[i].scale;
-			return at + strlen(units[i].name);
-		}
-	return NULL;
+	*scale = 1;
+	if (!strncmp(at, "byte", 4))
+		return at + 4 + (at[4] == 's');
+	letter = *at ? strchr(letters, *at == 'k' ? 'K' : *at) : NULL;
+	for (const char *one = letters; letter && one < letter; one++)
+		*scale *= 1024;
+	if (!letter)
+		return NULL;
+	at += 1 + (at[1] == 'i');
+	return at + (*scale > 1 && *at == 'B');
 }
 
 /* What is negative, or larger than any memory, is no size: an overflow, or a library's "no limit". */
@@ -183,31 +221,60 @@ static int index_of(const char *name, size_t size, const char *const *names, siz
 	return -1;
 }
 
-/* The literal that follows in the pattern, up to its next special character. */
-static size_t literal_size(const char *pattern)
-{
-	return strcspn(pattern, "{*[]!|\\ ");
-}
-
-/* Where the literal begins in the text, SKIP bytes from here at most; NULL: nowhere. */
+/* Where the next words of the pattern begin in the text, SKIP bytes from here at most; NULL: nowhere. */
 static const char *seek(const char *at, const char *pattern)
 {
+	bool apart = *pattern == ' ';
 	size_t size;
 
 	pattern += strspn(pattern, " ");
-	size = literal_size(pattern);
-	if (!size && strchr("\\]", *pattern) && *pattern)
+	size = strcspn(pattern, "{*[]<>!|\\ ");
+	if (!size && *pattern == '|')
+		return at + strcspn(at, "\n");
+	if (!size && *pattern && strchr("\\]", *pattern))
 		return strchr(at, *pattern == '\\' ? pattern[1] : ']');
-	if (!size)
-		return at;
-	for (unsigned i = 0; i < SKIP && at[i]; i++)
-		if (!strncmp(at + i, pattern, size))
+	for (unsigned i = 0; i < SKIP && at[i] && size; i++)
+		if (!strncmp(at + i, pattern, size) && (!apart || !i || is_blank(at[i - 1])))
 			return at + i;
-	return NULL;
+	return size ? NULL : at;
 }
 
-static const char *follow_group(const char *pattern, const char *stop, const char *at, struct sl_log_match *match);
-static const char *read_others(const char *at, struct sl_log_match *match);
+static const char *follow(const char *pattern, const char *stop, const char *at, struct sl_log_match *match, const char **end);
+
+/* PyTorch's list of processes of the card, and what it says of its own. */
+static const char *read_others(const char *at, struct sl_log_match *match)
+{
+	static const char own[] = "Including non-PyTorch memory, this process has {process} memory in use.",
+			  other[] = "Process {pid:i} has {more} memory in use.";
+	struct sl_log_said *said = &match->said;
+	const char *end = at;
+
+	for (const char *begin = at = skip_blanks(at);; begin = at = skip_blanks(at)) {
+		struct sl_log_match one;
+
+		at = follow(other, other + sizeof(other) - 1, begin, &one, &end);
+		if (!at)
+			at = follow(own, own + sizeof(own) - 1, begin, match, &end);
+		else if (said->others < SL_LOG_OTHERS && one.said.figure[SL_LOG_more] != SL_LOG_UNKNOWN) {
+			said->other[said->others].pid = one.said.figure[SL_LOG_pid];
+			said->other[said->others++].bytes = one.said.figure[SL_LOG_more];
+		}
+		if (!at)
+			return begin;
+	}
+}
+
+/* A word, or any text up to the next words of the pattern. */
+static const char *read_text(const char *at, bool word, const char *pattern, char *text)
+{
+	const char *to = word ? at + strcspn(at, " \n") : seek(at, pattern);
+	size_t size = to ? (size_t)(to - at) : 0;
+
+	while (size && is_blank(at[size - 1]))
+		size--;
+	snprintf(text, SL_LOG_LONGEST, "%.*s", (int)size, at);
+	return to;
+}
 
 /* Reads the field {name:kind} at *pattern, and moves both behind it. */
 static const char *read_field(const char **pattern, const char *at, struct sl_log_match *match)
@@ -215,23 +282,16 @@ static const char *read_field(const char **pattern, const char *at, struct sl_lo
 	const char *name = *pattern + 1, *end = strchr(name, '}');
 	size_t size = strcspn(name, ":}");
 	char kind = name[size] == ':' ? name[size + 1] : 0;
-	int figure = index_of(name, size, figure_names, SL_COUNT(figure_names)), text;
+	int figure = index_of(name, size, sl_log_figures, SL_LOG_FIGURE_COUNT);
 	uint64_t bytes = SL_LOG_UNKNOWN;
 	double value;
 
 	*pattern = end + 1;
 	if (size == 6 && !strncmp(name, "others", 6))
 		return read_others(at, match);
-	if (kind == 's') {
-		const char *begin = skip_blanks(at), *to = seek(begin, end + 1);
-
-		text = index_of(name, size, text_names, SL_COUNT(text_names));
-		if (!to || text < 0)
-			return NULL;
-		match->text[text].at = begin;
-		match->text[text].size = (size_t)(to - begin);
-		return to;
-	}
+	if (kind == 's' || kind == 'w')
+		return read_text(skip_blanks(at), kind == 'w', end + 1,
+				 match->said.text[index_of(name, size, texts, SL_LOG_TEXT_COUNT)]);
 	if (kind == 'i' || kind == 'f') {
 		at = read_number(at, &value);
 		if (at && value >= 0 && value < 1e15)
@@ -240,31 +300,36 @@ static const char *read_field(const char **pattern, const char *at, struct sl_lo
 		at = read_size(at, kind == 'B' ? 1 : kind == 'M' ? 0x1p20 : kind == 'G' ? 0x1p30 : 0, &bytes);
 	}
 	if (at && figure >= 0)
-		match->figure[figure] = bytes;
+		match->said.figure[figure] = bytes;
 	return at;
 }
 
-static const char *group_end(const char *pattern)
+/* Follows [...], which may be missing, or the first of <...|...> that matches; moves *pattern behind it. */
+static const char *follow_group(const char **pattern, const char *at, struct sl_log_match *match)
 {
-	unsigned depth = 1;
+	bool optional = **pattern == '[';
+	const char *one = *pattern + 1, *p = one, *end, *behind = NULL;
 
-	for (; *pattern; pattern++) {
-		if (*pattern == '\\')
-			pattern++;
-		else if (*pattern == '[')
-			depth++;
-		else if (*pattern == ']' && !--depth)
-			return pattern;
+	for (unsigned depth = 1; depth; p++) {
+		depth += (*p == '[' || *p == '<') - (*p == ']' || *p == '>');
+		if (!behind && (!depth || (depth == 1 && !optional && *p == '|'))) {
+			struct sl_log_match before = *match;
+
+			behind = follow(one, p, at, match, &end);
+			if (!behind)
+				*match = before;
+			one = p + 1;
+		}
+		p += *p == '\\';
 	}
-	return pattern;
+	*pattern = p;
+	return behind ? behind : optional ? at : NULL;
 }
 
 /* Follows the pattern up to `stop`.  Returns where the text is behind it; NULL: it does not match, and does up to *end. */
 static const char *follow(const char *pattern, const char *stop, const char *at, struct sl_log_match *match, const char **end)
 {
 	while (at && pattern < stop) {
-		const char *rest = pattern + 1;
-
 		switch (*pattern) {
 		case '{':
 			at = read_field(&pattern, at, match);
@@ -273,8 +338,8 @@ static const char *follow(const char *pattern, const char *stop, const char *at,
 			at = seek(at, ++pattern);
 			break;
 		case '[':
-			pattern = group_end(rest);
-			at = follow_group(rest, pattern++, at, match);
+		case '<':
+			at = follow_group(&pattern, at, match);
 			break;
 		case '!':
 			pattern++;
@@ -296,47 +361,14 @@ static const char *follow(const char *pattern, const char *stop, const char *at,
 	return at;
 }
 
-/* PyTorch's list of processes of the card, and what it says of its own. */
-static const char *read_others(const char *at, struct sl_log_match *match)
+static bool match_row(const struct sl_log_row *row, const char *at, struct sl_log_match *match)
 {
-	static const char own[] = "Including non-PyTorch memory, this process has {process} memory in use.",
-			  other[] = "Process {pid:i} has {more} memory in use.";
-	const char *end = at;
+	const char *must = strchr(row->pattern, '!'), *stop = row->pattern + strlen(row->pattern);
 
-	for (const char *begin = at = skip_blanks(at);; begin = at = skip_blanks(at)) {
-		struct sl_log_match one;
-
-		at = follow(other, other + sizeof(other) - 1, begin, &one, &end);
-		if (!at)
-			at = follow(own, own + sizeof(own) - 1, begin, match, &end);
-		else if (match->others < SL_LOG_OTHERS) {
-			match->other[match->others].pid = (int64_t)one.figure[SL_LOG_pid];
-			match->other[match->others++].bytes = one.figure[SL_LOG_more];
-		}
-		if (!at)
-			return begin;
-	}
-}
-
-static const char *follow_group(const char *pattern, const char *stop, const char *at, struct sl_log_match *match)
-{
-	struct sl_log_match before = *match;
-	const char *end = at, *behind = follow(pattern, stop, at, match, &end);
-
-	if (!behind)
-		*match = before;
-	return behind ? behind : at;
-}
-
-static bool match_row(unsigned index, const char *at, struct sl_log_match *match)
-{
-	const char *pattern = rows[index].pattern, *must = strchr(pattern, '!'), *stop = pattern + strlen(pattern);
-
-	*match = (struct sl_log_match){.row = &rows[index], .end = at};
-	memset(match->figure, 0xff, sizeof(match->figure));
-	if (!must)
-		must = rows[index].means == SL_LOG_SAY ? stop : pattern;
-	at = follow(pattern, must, at, match, &match->end);
+	*match = (struct sl_log_match){.row = row, .end = at};
+	memset(match->said.figure, 0xff, sizeof(match->said.figure));
+	must = must ? must : row->means == SL_LOG_SAY ? stop : row->pattern;
+	at = follow(row->pattern, must, at, match, &match->end);
 	if (at)
 		follow(must, stop, at, match, &match->end);
 	return at != NULL;
@@ -344,10 +376,10 @@ static bool match_row(unsigned index, const char *at, struct sl_log_match *match
 
 bool sl_log_match(const char *at, struct sl_log_match *match)
 {
-	size_t left = strnlen(at, 4 * WORDS);
+	const char *end = at + strnlen(at, 4 * WORDS);
 
-	for (unsigned row = table.first[pair_of(at)]; row; row = table.next[row - 1])
-		if (begins(at, left, row - 1) && match_row(row - 1, at, match))
+	for (unsigned n = end - at < LETTERS ? 0 : *chain_of(head_of(at)); n; n = words.item[n - 1].next)
+		if (begins(at, end, words.item[n - 1].text, false, NULL) && match_row(&rows[words.item[n - 1].row], at, match))
 			return true;
 	return false;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/input.h"
+#include "analyzer/base/paths.h"
 #include "common/base.h"
 
 #define HEAD 4096
@@ -57,6 +58,8 @@ enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 			return SL_LOG_IS_TEXT;
 		return next == size || strchr("\"{[]}", head[next]) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
 	}
+	if (size > 4 && !memcmp(head, "\177ELF", 4))
+		return SL_LOG_IS_PROGRAM;
 	for (size_t i = at; i < size; i++)
 		odd += !head[i] || (head[i] < ' ' && head[i] > 0 && !strchr("\t\n\r\033\b\a\f\v", head[i]));
 	if (memchr(head, 0, size) || odd > size / 50)
@@ -66,18 +69,18 @@ enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 	return is_csv(head + at, line) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
 }
 
-enum sl_log_kind sl_log_kind_of_file(FILE *file)
+enum sl_log_kind sl_log_kind_of_file(const char *path)
 {
-	struct sl_input *input = sl_input_open(file);
-	char head[HEAD + 1] = {0};
-	size_t size;
-	enum sl_log_kind kind;
+	FILE *file = sl_paths_open_file(path);
+	enum sl_log_kind kind = SL_LOG_IS_RECORDS;
 
-	sl_input_fill(input, HEAD);
-	size = input->size - input->at < HEAD ? input->size - input->at : HEAD;
-	if (size)
-		memcpy(head, input->bytes + input->at, size);
-	kind = sl_log_kind_of(head, size);
-	sl_input_close(input);
+	if (file) {
+		struct sl_input *input = sl_input_open(file);
+
+		sl_input_fill(input, HEAD);
+		kind = sl_log_kind_of((const char *)input->bytes, input->size < HEAD ? input->size : HEAD);
+		sl_input_close(input);
+		fclose(file);
+	}
 	return kind;
 }

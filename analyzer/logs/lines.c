@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/logs/lines.h"
-
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +6,7 @@
 #include "analyzer/base/input.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/utf8.h"
+#include "analyzer/logs/parts.h"
 #include "common/base.h"
 
 #define LONGEST (256u << 10) /* a longer line is read in pieces */
@@ -18,11 +16,9 @@
 struct reader {
 	sl_log_each *each;
 	void *context;
-	char *raw, *clean, *decoded; /* LONGEST and a byte each */
-	size_t size;
 	uint64_t lines;
-	enum { UTF8, UTF16_LITTLE, UTF16_BIG } encoding;
-	int half; /* first byte of a unit of UTF-16; -1: none */
+	size_t size;					  /* of wide */
+	char decoded[LONGEST + 1], wide[2 * LONGEST + 1]; /* what a line of JSON says; UTF-16 as UTF-8 */
 };
 
 /* An escape sequence: behind ESC [ up to a letter, behind ESC ] up to BEL or ESC \, else one character. */
@@ -44,29 +40,46 @@ static size_t escape_size(const char *at, size_t left)
 	return i + 1 < left && at[i] == '\033' ? i + 2 : i < left ? i + 1 : left;
 }
 
-/* What a terminal would have shown: a carriage return begins a line anew, which tells another one. */
-static void show(struct reader *reader, const char *at, size_t size)
+/* Bytes without a control character. */
+static size_t plain_size(const char *at, size_t size)
 {
-	char *out = reader->clean;
+	size_t i = 0;
 
-	for (size_t i = 0; i < size;) {
+	for (uint64_t eight; i + 8 <= size; i += 8) { /* a byte below 32 borrows into its highest bit */
+		memcpy(&eight, at + i, 8);
+		if ((eight - 0x2020202020202020) & ~eight & 0x8080808080808080)
+			break;
+	}
+	while (i < size && (unsigned char)at[i] >= ' ')
+		i++;
+	return i;
+}
+
+/* What a terminal would have shown: a carriage return begins a line anew, which tells another one.  at[size] may be written. */
+static void show(struct reader *reader, char *at, size_t size)
+{
+	size_t out = plain_size(at, size);
+
+	for (size_t i = out; i < size;) {
 		unsigned char c = (unsigned char)at[i];
 
 		if (c >= ' ' || c == '\t') {
-			*out++ = (char)c;
+			at[out++] = c == '\t' ? ' ' : (char)c;
 			i++;
 		} else if (c == '\r' || c == '\n') {
-			*out = 0;
-			if (out > reader->clean)
-				reader->each(reader->context, reader->clean, (size_t)(out - reader->clean));
-			out = reader->clean;
+			at[out] = 0;
+			if (out)
+				reader->each(reader->context, at, out);
 			i++;
+			at += i;
+			size -= i;
+			i = out = 0;
 		} else {
 			i += c == '\033' ? escape_size(at + i, size - i) : 1;
 		}
 	}
-	*out = 0;
-	reader->each(reader->context, reader->clean, (size_t)(out - reader->clean));
+	at[out] = 0;
+	reader->each(reader->context, at, out);
 }
 
 static unsigned hex_of(const char *at)
@@ -132,15 +145,15 @@ static size_t decode_value(const char *line, const char *key, char *out)
 }
 
 /* What a line says that docker, journald or a logger wrote as JSON, with the traceback that some put into a key of its own. */
-static size_t decode_json(const char *line, char *out)
+static size_t decode_json(const char *line, size_t length, char *out)
 {
 	static const char *const keys[] = {"\"log\"",  "\"MESSAGE\"", "\"message\"",	"\"msg\"",
 					   "\"text\"", "\"line\"",    "\"textPayload\""},
 				 *const more[] = {"\"exc_info\"", "\"exception\"", "\"traceback\"", "\"stack_trace\"", "\"error\""};
-	const char *object = strstr(line, "{\"") ?: strstr(line, "{ \"");
+	const char *object = memchr(line, '{', length < PREFIX ? length : PREFIX), *key = object ? object + 1 : NULL;
 	size_t size = 0;
 
-	if (!object || object - line > PREFIX || !strchr(object, '}'))
+	if (!object || key[strspn(key, " ")] != '"' || !memchr(object, '}', length - (size_t)(object - line)))
 		return 0;
 	for (size_t i = 0; i < SL_COUNT(keys) && !size; i++)
 		size = decode_value(object, keys[i], out);
@@ -153,110 +166,89 @@ static size_t decode_json(const char *line, char *out)
 	return size;
 }
 
-static void end_line(struct reader *reader)
+/* line[size] may be written. */
+static void take_line(struct reader *reader, char *line, size_t size)
 {
-	size_t size;
+	size_t decoded;
 
-	reader->raw[reader->size] = 0;
-	size = decode_json(reader->raw, reader->decoded);
-	if (!size && strstr(reader->raw, "\\n  File ")) /* a traceback that Python's repr or a shell has put into one line */
-		size = decode_string(reader->raw, 0, reader->decoded);
-	if (size)
-		show(reader, reader->decoded, size);
+	line[size] = 0;
+	decoded = decode_json(line, size, reader->decoded);
+	if (!decoded && memchr(line, '\\', size) &&
+	    strstr(line, "\\n  File ")) /* a traceback as Python's repr or a shell prints it */
+		decoded = decode_string(line, 0, reader->decoded);
+	if (decoded)
+		show(reader, reader->decoded, decoded);
 	else
-		show(reader, reader->raw, reader->size);
-	reader->size = 0;
+		show(reader, line, size);
 }
 
-/* Bytes of UTF-8 without a line break; what does not fit is another line. */
-static void add(struct reader *reader, const char *at, size_t size)
+/* Takes the lines that end here, what is too long for one, and the last one of all.  at[size] may be written. */
+static size_t take_lines(struct reader *reader, char *at, size_t size, bool last)
 {
-	while (size) {
-		size_t room = LONGEST - reader->size, part = size < room ? size : room;
+	char *begin = at, *end = at + size, *stop = NULL;
 
-		memcpy(reader->raw + reader->size, at, part);
-		reader->size += part;
-		at += part;
-		size -= part;
-		if (reader->size == LONGEST)
-			end_line(reader);
+	while (at < end && ((stop = memchr(at, '\n', (size_t)(end - at))) || last || end - at >= LONGEST)) {
+		bool whole = stop && stop - at <= LONGEST;
+		char behind;
+
+		stop = whole ? stop : end - at < LONGEST ? end : at + LONGEST;
+		behind = *stop;
+		take_line(reader, at, (size_t)(stop - at));
+		*stop = behind;
+		reader->lines += whole || (last && stop == end);
+		at = stop + whole;
 	}
+	return (size_t)(at - begin);
 }
 
-static void take_utf8(struct reader *reader, const char *at, size_t size)
+static size_t take_utf16(struct reader *reader, const uint8_t *at, size_t size, bool little, bool last)
 {
-	const char *end = at + size, *line;
+	size_t taken = 0, done;
 
-	for (; (line = memchr(at, '\n', (size_t)(end - at))); at = line + 1) {
-		add(reader, at, (size_t)(line - at));
-		end_line(reader);
-		reader->lines++;
-	}
-	add(reader, at, (size_t)(end - at));
-}
+	do {
+		for (; taken + 2 <= size && reader->size + SL_UTF8_SEQUENCE < sizeof(reader->wide); taken += 2) {
+			unsigned unit = (unsigned)at[taken + little] << 8 | at[taken + !little];
 
-static void take_utf16(struct reader *reader, const uint8_t *at, size_t size)
-{
-	for (size_t i = 0; i < size; i++) {
-		char text[SL_UTF8_SEQUENCE];
-		unsigned unit;
-
-		if (reader->half < 0) {
-			reader->half = at[i];
-			continue;
+			if (unit != 0xfeff)
+				reader->size = (size_t)(sl_utf8_put(reader->wide + reader->size, unit) - reader->wide);
 		}
-		unit = reader->encoding == UTF16_LITTLE ? (unsigned)reader->half | (unsigned)at[i] << 8
-							: (unsigned)reader->half << 8 | at[i];
-		reader->half = -1;
-		if (unit == '\n') {
-			end_line(reader);
-			reader->lines++;
-		} else if (unit != 0xfeff) {
-			add(reader, text, (size_t)(sl_utf8_put(text, unit) - text));
-		}
-	}
+		done = take_lines(reader, reader->wide, reader->size, last && taken + 2 > size);
+		reader->size -= done;
+		memmove(reader->wide, reader->wide + done, reader->size);
+	} while (taken + 2 <= size);
+	return taken;
 }
 
 const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, void (*progress)(uint64_t read), uint64_t *lines)
 {
 	struct sl_input *input = sl_input_open(file);
-	struct reader reader = {.each = each, .context = context, .half = -1};
-	struct sl_budget budget;
+	struct reader *reader = sl_memory_must(calloc(1, sizeof(*reader)));
+	bool wide, last = false;
 	const char *why = NULL;
-	size_t charged = 0;
+	struct sl_budget budget;
+	uint64_t charged = 0;
 
-	reader.raw = sl_memory_must(malloc(LONGEST + 1));
-	reader.clean = sl_memory_must(malloc(LONGEST + 1));
-	reader.decoded = sl_memory_must(malloc(LONGEST + 1));
+	reader->each = each;
+	reader->context = context;
 	sl_budget_begin(&budget, sl_budget_size(fileno(file)));
 	sl_budget_resume();
-	if (sl_input_fill(input, 2) && input->bytes[input->at] + input->bytes[input->at + 1] == 0xff + 0xfe)
-		reader.encoding = input->bytes[input->at] == 0xff ? UTF16_LITTLE : UTF16_BIG;
-	while (!why && sl_input_fill(input, 1)) {
-		size_t size = input->size - input->at;
-
-		if (reader.encoding == UTF8)
-			take_utf8(&reader, (const char *)input->bytes + input->at, size);
+	wide = sl_input_fill(input, 2) && input->bytes[0] + input->bytes[1] == 0xff + 0xfe;
+	for (bool little = wide && input->bytes[0] == 0xff; !why && !last;) {
+		last = !sl_input_fill(input, input->size - input->at + 1);
+		if (wide)
+			input->at = take_utf16(reader, input->bytes, input->size, little, last);
 		else
-			take_utf16(&reader, input->bytes + input->at, size);
-		input->at = input->size;
-		charged += size;
-		if (charged < CHARGE)
+			input->at = take_lines(reader, (char *)input->bytes, input->size, last);
+		if (sl_input_offset(input) < charged + CHARGE)
 			continue;
-		charged = 0;
+		charged = sl_input_offset(input);
 		if (progress)
 			progress(sl_input_read(input));
 		why = sl_budget_spent(&budget) ? "reading it takes too long; STORMLOG_READ_SECONDS sets the limit" : NULL;
 	}
-	if (reader.size) {
-		end_line(&reader);
-		reader.lines++;
-	}
-	*lines += reader.lines;
+	*lines += reader->lines;
 	why = why ? why : sl_input_why(input);
 	sl_input_close(input);
-	free(reader.raw);
-	free(reader.clean);
-	free(reader.decoded);
+	free(reader);
 	return why;
 }

@@ -13,9 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "analyzer/base/arena.h"
-
-#define SL_LOG_UNKNOWN UINT64_MAX
+#define SL_LOG_UNKNOWN	     UINT64_MAX
+#define SL_LOG_KNOWN(figure) ((figure) != SL_LOG_UNKNOWN)
 
 /* clang-format off */
 /* FORM(name, program, weight): of two forms in one text, the heavier one is told.  A server's own sentence is heaviest. */
@@ -32,103 +31,126 @@
 	CAUSE(sampler_or_graph_after_cache) CAUSE(pinned_or_host_memory) CAUSE(figureless) CAUSE(windows_spill) CAUSE(handle_creation) \
 	CAUSE(collective) CAUSE(harmless_warning) CAUSE(executable_too_large) CAUSE(compute_buffer) CAUSE(weights_do_not_fit)
 
+/* VERDICT(name, word and id of its answer) */
 #define SL_LOG_VERDICTS(VERDICT) \
-	VERDICT(nothing_about_memory) VERDICT(not_an_error) VERDICT(nearly) VERDICT(host_memory) VERDICT(does_not_start) VERDICT(out_of_memory)
+	VERDICT(nothing_about_memory, NOTHING, "log.nothing") VERDICT(not_an_error, NOT_AN_ERROR, "log.handled") VERDICT(nearly, NEARLY, "log.nearly") \
+	VERDICT(host_memory, HOST_MEMORY, "log.host") VERDICT(does_not_start, DOES_NOT_START, "log.start") VERDICT(out_of_memory, OUT_OF_MEMORY, "log.oom")
 
-/* What a sentence has as a number: bytes, or a count, or a fraction in millionths. */
+/* What a sentence has as a number: bytes, or a count, or a fraction in millionths.  weights to non_torch: the parts of a ledger. */
 #define SL_LOG_FIGURES(FIGURE) \
 	FIGURE(asked) FIGURE(free) FIGURE(total) FIGURE(process) FIGURE(allocated) FIGURE(reserved) FIGURE(unallocated) FIGURE(allowed) FIGURE(private) \
 	FIGURE(limit) FIGURE(temp) FIGURE(largest) FIGURE(projected) \
 	FIGURE(weights) FIGURE(kv_cache) FIGURE(activations) FIGURE(graphs) FIGURE(non_torch) FIGURE(consumed) \
 	FIGURE(before) FIGURE(after) FIGURE(more) \
 	FIGURE(device) FIGURE(rank) FIGURE(pid) FIGURE(length) FIGURE(longest) FIGURE(fraction) FIGURE(seqs) FIGURE(tokens) FIGURE(batch) FIGURE(ubatch) \
-	FIGURE(context) FIGURE(concurrency) FIGURE(line) FIGURE(events) FIGURE(advice)
+	FIGURE(context) FIGURE(concurrency) FIGURE(line) FIGURE(cell) FIGURE(events) FIGURE(advice)
 
-#define SL_LOG_TEXTS(TEXT) TEXT(component) TEXT(file) TEXT(shape) TEXT(node) TEXT(card) TEXT(model) TEXT(fits)
+#define SL_LOG_TEXTS(TEXT) TEXT(component) TEXT(file) TEXT(function) TEXT(source) TEXT(shape)
 /* clang-format on */
 
-#define SL_LOG_NAMED(prefix, name)	prefix##name,
-#define SL_LOG_F(name, program, weight) SL_LOG_FORM_##name,
-enum sl_log_form { SL_LOG_FORMS(SL_LOG_F) SL_LOG_FORM_COUNT };
-#undef SL_LOG_F
-#define SL_LOG_F(name) SL_LOG_NAMED(SL_LOG_CAUSE_, name)
-enum sl_log_cause { SL_LOG_CAUSES(SL_LOG_F) SL_LOG_CAUSE_COUNT };
-#undef SL_LOG_F
-#define SL_LOG_F(name) SL_LOG_NAMED(SL_LOG_VERDICT_, name)
-enum sl_log_verdict { SL_LOG_VERDICTS(SL_LOG_F) SL_LOG_VERDICT_COUNT };
-#undef SL_LOG_F
-#define SL_LOG_F(name) SL_LOG_NAMED(SL_LOG_, name)
-enum sl_log_figure { SL_LOG_FIGURES(SL_LOG_F) SL_LOG_FIGURE_COUNT };
-#undef SL_LOG_F
-#define SL_LOG_F(name) SL_LOG_NAMED(SL_LOG_TEXT_, name)
-enum sl_log_text { SL_LOG_TEXTS(SL_LOG_F) SL_LOG_TEXT_COUNT };
-#undef SL_LOG_F
+#define SL_LOG_FORM(name, program, weight) SL_LOG_FORM_##name,
+#define SL_LOG_CAUSE(name)		   SL_LOG_CAUSE_##name,
+#define SL_LOG_VERDICT(name, word, id)	   SL_LOG_VERDICT_##name,
+#define SL_LOG_FIGURE(name)		   SL_LOG_##name,
+#define SL_LOG_TEXT(name)		   SL_LOG_TEXT_##name,
+enum sl_log_form { SL_LOG_FORMS(SL_LOG_FORM) };
+enum sl_log_cause { SL_LOG_CAUSES(SL_LOG_CAUSE) };
+enum sl_log_verdict { SL_LOG_VERDICTS(SL_LOG_VERDICT) };
+enum sl_log_figure { SL_LOG_FIGURES(SL_LOG_FIGURE) SL_LOG_FIGURE_COUNT };
+enum sl_log_text { SL_LOG_TEXTS(SL_LOG_TEXT) SL_LOG_TEXT_COUNT };
 
-const char *sl_log_form_name(enum sl_log_form form);
-const char *sl_log_form_program(enum sl_log_form form); /* NULL: any */
-unsigned sl_log_form_weight(enum sl_log_form form);
-const char *sl_log_cause_name(enum sl_log_cause cause);
-const char *sl_log_verdict_name(enum sl_log_verdict verdict);
-const char *sl_log_figure_name(enum sl_log_figure figure);
+/* By the enums. */
+extern const struct sl_log_form_row {
+	const char *name, *program; /* program: NULL: any */
+	unsigned weight;
+} sl_log_forms[];
+extern const char *const sl_log_causes[], *const sl_log_verdicts[], *const sl_log_figures[];
+
+enum sl_log_means {
+	SL_LOG_FAIL,	 /* a request failed */
+	SL_LOG_ECHO,	 /* what a failure before led to: its place, and no failure alone */
+	SL_LOG_SAY,	 /* a figure of a server's own account, or a setting */
+	SL_LOG_SERVE,	 /* a server begins to serve */
+	SL_LOG_RETRY,	 /* a failure before was handled */
+	SL_LOG_HARMLESS, /* the library goes on without */
+	SL_LOG_PRESS,	 /* no room, and nothing failed */
+	SL_LOG_WELL,	 /* the program ended well */
+	SL_LOG_ROOT,	 /* which rank failed first */
+	SL_LOG_LOOK,	 /* read.c looks at the line */
+	SL_LOG_TRACE,	 /* a traceback begins */
+	SL_LOG_FRAME,	 /* of a traceback, or a part of one */
+};
+
+/* A row of forms.def. */
+struct sl_log_row {
+	enum sl_log_form form;
+	enum sl_log_means means;
+	enum sl_log_cause cause;
+	const char *pattern, *since, *source;
+};
+
+#define SL_LOG_OTHERS  16
+#define SL_LOG_LONGEST 224 /* bytes of a text */
+
+/* What a sentence says, or the sentences of one failure. */
+struct sl_log_said {
+	uint64_t figure[SL_LOG_FIGURE_COUNT];
+	char text[SL_LOG_TEXT_COUNT][SL_LOG_LONGEST]; /* "": not said */
+	unsigned others;
+	struct {
+		uint64_t pid, bytes;
+	} other[SL_LOG_OTHERS];
+};
 
 /* A frame of a traceback, as the text has it. */
 struct sl_log_frame {
-	char file[224], function[64], source[160]; /* source: "" where the text has none */
+	char file[SL_LOG_LONGEST], function[64], source[160]; /* source: "" where the text has none */
 	uint32_t line;
 	bool own; /* not of an installed package, the standard library or generated code */
 };
 #define SL_LOG_FRAMES 4
 
-/* What the last frames say of the request; the words are made from it. */
+/* What the last frames say of the request, in the order of frames.c; the words are made from it. */
 enum sl_log_doing {
 	SL_LOG_DOING_UNKNOWN,
 	SL_LOG_DOING_WEIGHTS,
-	SL_LOG_DOING_OPTIMIZER,
-	SL_LOG_DOING_BACKWARD,
-	SL_LOG_DOING_SCORES,
-	SL_LOG_DOING_LOGITS,
-	SL_LOG_DOING_DECODE, /* of images, by a VAE */
 	SL_LOG_DOING_PINNED,
 	SL_LOG_DOING_SAVE,
+	SL_LOG_DOING_OPTIMIZER,
+	SL_LOG_DOING_BACKWARD,
+	SL_LOG_DOING_LOGITS,
+	SL_LOG_DOING_SCORES,
+	SL_LOG_DOING_DECODE, /* of images, by a VAE */
 };
-
-#define SL_LOG_OTHERS 16
 
 /* A request that failed, with all copies of its sentence. */
 struct sl_log_failure {
-	enum sl_log_form form;
-	enum sl_log_cause cause; /* of its row; SL_LOG_CAUSE_none: it follows from the figures */
-	uint64_t figure[SL_LOG_FIGURE_COUNT];
-	const char *text[SL_LOG_TEXT_COUNT], *source, *pattern; /* source, pattern: of its row in forms.def */
-	int rank;						/* that the text says; -1: none */
-	int64_t pid;						/* -1 */
-	uint64_t time_ms;					/* of a clock that only orders; SL_LOG_UNKNOWN */
-	uint64_t first, last;					/* lines of the text */
-	unsigned file, severity;				/* of sl_log.file; see lines.h */
+	const struct sl_log_row *row; /* of the heaviest form */
+	enum sl_log_cause cause;      /* of a row; SL_LOG_CAUSE_none: it follows from the figures */
+	struct sl_log_said said;
+	int rank;		    /* that the text says; -1: none */
+	int64_t pid;		    /* -1 */
+	uint64_t time_ms;	    /* of a clock that only orders; SL_LOG_UNKNOWN */
+	uint64_t last;		    /* line of the text */
+	unsigned file, severity;    /* number of the text; see parts.h */
 	bool handled, raised, late; /* raised: an exception's line; late: after the server had begun to serve */
 	bool windows;		    /* its frames are files of Windows */
 	enum sl_log_doing doing;
-	unsigned frames, others;
+	unsigned frames;
 	struct sl_log_frame frame[SL_LOG_FRAMES]; /* own frames, outermost first */
-	struct {
-		int64_t pid;
-		uint64_t bytes;
-	} other[SL_LOG_OTHERS];
 };
 #define SL_LOG_FAILURES 64
 #define SL_LOG_DEVICES	16
 
 struct sl_log {
-	struct sl_arena arena;
-	struct sl_log_failure *failure; /* of SL_LOG_FAILURES */
+	struct sl_log_failure failure[SL_LOG_FAILURES];
 	unsigned failures, files;
-	uint64_t lines;			    /* parts that were read: carriage returns and JSON make several of a line */
-	uint64_t written;		    /* lines of the files */
-	uint64_t fact[SL_LOG_FIGURE_COUNT]; /* what servers say of themselves; the first that is said */
+	uint64_t lines;		 /* parts that were read: carriage returns and JSON make several of a line */
+	uint64_t written;	 /* lines of the files */
+	struct sl_log_said said; /* what servers say of themselves; the first that is said */
 	uint64_t on_device[SL_LOG_DEVICES][SL_LOG_FIGURE_COUNT]; /* the same, where a device is named */
 	uint64_t idle;						 /* bit n: nvidia-smi's table shows card n without use */
-	const char *text[SL_LOG_TEXT_COUNT];
-	char *command;			 /* the program's own, where the text shows it; NULL */
+	char command[1000];					 /* the program's own, where the text shows it; "" */
 	enum sl_log_form server, warned; /* a form of the server that speaks, of a warning; none: no server, no warning */
 	uint64_t last_well, last_exception, last_retry, pressure; /* lines; 0: none */
 	bool serves, conf;					  /* conf: PyTorch's text advises expandable_segments */
@@ -142,12 +164,19 @@ struct sl_log {
 	uint64_t ledger[SL_LOG_FIGURE_COUNT];
 };
 
-struct sl_log *sl_log_new(void);
-void sl_log_free(struct sl_log *log); /* or NULL */
+struct sl_log *sl_log_new(void); /* to be freed */
+
+/* Unknown where one is, or where the difference is none. */
+static inline uint64_t sl_log_minus(uint64_t larger, uint64_t smaller)
+{
+	return SL_LOG_KNOWN(larger) && SL_LOG_KNOWN(smaller) && larger > smaller ? larger - smaller : SL_LOG_UNKNOWN;
+}
 
 /* Reads one text more, as another process.  progress, or NULL, gets the bytes of the file read so far.  NULL: fine, else why. */
 const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (*progress)(uint64_t read));
 void sl_log_judge(struct sl_log *log);
+/* Reads and judges them, - is standard input, as ranks of one run; to be freed.  NULL: the reason was printed. */
+struct sl_log *sl_log_of(char *const *paths, bool quiet);
 
 /* Bytes of the card that neither the process nor one that the text names holds; 0: the text does not tell. */
 uint64_t sl_log_outside(const struct sl_log_failure *failure);
@@ -156,7 +185,6 @@ uint64_t sl_log_outside(const struct sl_log_failure *failure);
  * What a file is by its first bytes, unpacked.  Files of Python Stormlog begin as JSON that no logger of lines writes; the JSON
  * lines of docker and journald are logs.
  */
-enum sl_log_kind { SL_LOG_IS_TEXT, SL_LOG_IS_RECORDS, SL_LOG_IS_BINARY };
+enum sl_log_kind { SL_LOG_IS_TEXT, SL_LOG_IS_RECORDS, SL_LOG_IS_BINARY, SL_LOG_IS_PROGRAM };
 enum sl_log_kind sl_log_kind_of(const char *head, size_t size);
-/* The same of a file; its position is moved.  *begin, at least 16 bytes: how it begins, unpacked. */
-enum sl_log_kind sl_log_kind_of_file(FILE *file);
+enum sl_log_kind sl_log_kind_of_file(const char *path); /* SL_LOG_IS_RECORDS where it cannot be opened */

@@ -2,30 +2,33 @@
 /* One pass over the lines: what failed, and what servers say of themselves. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/logs/forms.h"
-#include "analyzer/logs/frames.h"
-#include "analyzer/logs/lines.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/base/terminal.h"
+#include "analyzer/logs/parts.h"
 #include "common/base.h"
 
-#define AHEAD	  48   /* lines that a sentence may look ahead */
+#define AHEAD	  48 /* lines that a sentence may look ahead */
+#define RING	  64
 #define WINDOW	  8192 /* and bytes */
-#define BOUNDARY  64
-#define NARROWEST 40 /* terminal */
+#define NARROWEST 40   /* terminal */
 #define STACKS	  32
 #define NEAR	  64 /* lines between what belongs together */
 
 struct reader {
 	struct sl_log *log;
-	struct sl_log_line line[AHEAD]; /* a ring; the oldest one is at `at` */
+	struct sl_log_line line[RING]; /* the oldest one is at `at`; some before it are still there */
 	unsigned at, count;
-	size_t before;		    /* size of the line before the oldest one */
-	struct sl_log_stack *stack; /* of STACKS */
+	struct sl_log_stack stack[STACKS];
 	unsigned stacks;
 	int rank_of_file;
-	char *window; /* the line and what follows it */
-	size_t window_room;
+	unsigned card; /* of a row of nvidia-smi's table */
+	char *window;  /* the line and what follows it */
+	size_t room;
 };
 
 static bool is_same_process(const struct sl_log_line *a, const struct sl_log_line *b)
@@ -33,16 +36,35 @@ static bool is_same_process(const struct sl_log_line *a, const struct sl_log_lin
 	return a->rank == b->rank && a->pid == b->pid;
 }
 
-static const struct sl_log_line *ahead(const struct reader *reader, unsigned i)
+/* i lines behind the oldest one. */
+static struct sl_log_line *line_at(struct reader *reader, int i)
 {
-	return &reader->line[(reader->at + i) % AHEAD];
+	return &reader->line[(reader->at + RING + (unsigned)i) % RING];
 }
 
-static const struct sl_log_line *next_of(const struct reader *reader, const struct sl_log_line *line)
+/* A line that a terminal broke is of the process of the one before. */
+static const struct sl_log_line *parted(struct reader *reader, int i)
+{
+	struct sl_log_line *line = line_at(reader, i);
+	const struct sl_log_line *before;
+
+	if (line->parted)
+		return line;
+	sl_log_line_part(line);
+	if (line->goes_on && !line->content && line_at(reader, i - 1)->number + 1 == line->number) {
+		before = parted(reader, i - 1);
+		line->rank = before->rank;
+		line->pid = before->pid;
+	}
+	return line;
+}
+
+/* The following line of the same process. */
+static const struct sl_log_line *next_line(struct reader *reader, const struct sl_log_line *line)
 {
 	for (unsigned i = 1; i < reader->count; i++)
-		if (is_same_process(ahead(reader, i), line))
-			return ahead(reader, i);
+		if (is_same_process(parted(reader, (int)i), line))
+			return line_at(reader, (int)i);
 	return NULL;
 }
 
@@ -73,16 +95,16 @@ static bool is_broken(const struct sl_log_line *line, const struct sl_log_line *
 }
 
 /* The line and the following ones of the same process, without their prefixes. */
-static char *look_ahead(struct reader *reader, const struct sl_log_line *line)
+static const char *look_ahead(struct reader *reader, const struct sl_log_line *line)
 {
 	const struct sl_log_line *last = line;
-	size_t size = line->size, room = size + WINDOW, before = reader->before;
+	size_t size = line->size, room = size + WINDOW, before = line_at(reader, -1)->size;
 
-	if (reader->window_room < room + 1)
-		reader->window = sl_memory_must(realloc(reader->window, (reader->window_room = room + 1)));
+	if (reader->room < room + SL_LOG_SPARE)
+		reader->window = sl_memory_must(realloc(reader->window, (reader->room = room + SL_LOG_SPARE)));
 	memcpy(reader->window, line->text, size);
 	for (unsigned i = 1; i < reader->count && size < room; i++) {
-		const struct sl_log_line *next = ahead(reader, i);
+		const struct sl_log_line *next = parted(reader, (int)i);
 		size_t part = next->size - next->content;
 
 		if (!is_same_process(next, line))
@@ -101,40 +123,43 @@ static char *look_ahead(struct reader *reader, const struct sl_log_line *line)
 
 static void set(uint64_t *figure, uint64_t value)
 {
-	if (*figure == SL_LOG_UNKNOWN)
+	if (!SL_LOG_KNOWN(*figure))
 		*figure = value;
 }
 
-static const char *text_at(struct sl_log *log, const struct sl_log_match *match, enum sl_log_text text)
+/* Adds to `a` what it does not say. */
+static void add_said(struct sl_log_said *a, const struct sl_log_said *b)
 {
-	size_t size = match->text[text].size;
-
-	while (size && strchr(" \t\n", match->text[text].at[size - 1]))
-		size--;
-	return match->text[text].at && size ? sl_arena_strndup(&log->arena, match->text[text].at, size < 120 ? size : 120) : NULL;
+	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++)
+		set(&a->figure[i], b->figure[i]);
+	for (unsigned i = 0; i < SL_LOG_TEXT_COUNT; i++)
+		if (!*a->text[i])
+			memcpy(a->text[i], b->text[i], SL_LOG_LONGEST);
+	if (!a->others) {
+		memcpy(a->other, b->other, sizeof(a->other));
+		a->others = b->others;
+	}
 }
 
 /* What a server says twice is said of the same; of several engines or ranks the first counts, and each device has its own. */
-static void take_facts(struct sl_log *log, const struct sl_log_match *match)
+static void take_facts(struct sl_log *log, const struct sl_log_said *said)
 {
-	uint64_t device = match->figure[SL_LOG_device];
+	static const enum sl_log_figure lasting[] = {SL_LOG_allocated, SL_LOG_limit, SL_LOG_batch}; /* the last word counts */
+	uint64_t device = said->figure[SL_LOG_device];
 
-	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++) {
-		if (match->figure[i] == SL_LOG_UNKNOWN)
-			continue;
-		if (i == SL_LOG_allocated || i == SL_LOG_limit) /* the last word counts */
-			log->fact[i] = match->figure[i];
-		set(&log->fact[i], match->figure[i]);
-		if (device < SL_LOG_DEVICES)
-			set(&log->on_device[device][i], match->figure[i]);
-	}
-	for (unsigned i = 0; i < SL_LOG_TEXT_COUNT; i++)
-		log->text[i] = log->text[i] ? log->text[i] : text_at(log, match, i);
+	for (unsigned i = 0; i < SL_COUNT(lasting); i++)
+		if (SL_LOG_KNOWN(said->figure[lasting[i]]))
+			log->said.figure[lasting[i]] = said->figure[lasting[i]];
+	add_said(&log->said, said);
+	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT && device < SL_LOG_DEVICES; i++)
+		set(&log->on_device[device][i], said->figure[i]);
 }
 
 static bool is_equal(const struct sl_log_failure *a, const struct sl_log_failure *b, enum sl_log_figure figure)
 {
-	return a->figure[figure] == b->figure[figure] || a->figure[figure] == SL_LOG_UNKNOWN || b->figure[figure] == SL_LOG_UNKNOWN;
+	uint64_t one = a->said.figure[figure], other = b->said.figure[figure];
+
+	return one == other || !SL_LOG_KNOWN(one) || !SL_LOG_KNOWN(other);
 }
 
 /*
@@ -143,11 +168,12 @@ static bool is_equal(const struct sl_log_failure *a, const struct sl_log_failure
  */
 static bool is_copy(const struct sl_log_failure *a, const struct sl_log_failure *b)
 {
-	bool figures = a->figure[SL_LOG_asked] != SL_LOG_UNKNOWN && a->figure[SL_LOG_asked] == b->figure[SL_LOG_asked] &&
-		       a->figure[SL_LOG_free] == b->figure[SL_LOG_free] &&
-		       a->figure[SL_LOG_allocated] == b->figure[SL_LOG_allocated];
+	static const enum sl_log_figure same[] = {SL_LOG_asked, SL_LOG_free, SL_LOG_allocated};
+	bool figures = SL_LOG_KNOWN(a->said.figure[SL_LOG_asked]);
 
-	if (a->handled || (a->form == SL_LOG_FORM_host) != (b->form == SL_LOG_FORM_host))
+	for (unsigned i = 0; i < SL_COUNT(same); i++)
+		figures &= a->said.figure[same[i]] == b->said.figure[same[i]];
+	if (a->handled || (a->row->form == SL_LOG_FORM_host) != (b->row->form == SL_LOG_FORM_host))
 		return false;
 	if (a->rank >= 0 && b->rank >= 0)
 		return a->rank == b->rank;
@@ -155,34 +181,30 @@ static bool is_copy(const struct sl_log_failure *a, const struct sl_log_failure 
 		return false;
 	if (a->pid >= 0 && b->pid >= 0 && a->pid != b->pid)
 		return figures && is_equal(a, b, SL_LOG_device);
-	return is_equal(a, b, SL_LOG_device) || a->form == SL_LOG_FORM_host;
+	return is_equal(a, b, SL_LOG_device) || a->row->form == SL_LOG_FORM_host;
 }
 
 /* What two sentences of one request have, in `a`. */
 static void merge(struct sl_log_failure *a, const struct sl_log_failure *b)
 {
-	bool heavier = sl_log_form_weight(b->form) > sl_log_form_weight(a->form);
-	/* a later request of the same process does not change the figures of the first one */
-	bool same = is_equal(a, b, SL_LOG_asked) || heavier;
+	bool heavier = sl_log_forms[b->row->form].weight > sl_log_forms[a->row->form].weight;
+	struct sl_log_said said = a->said;
 
-	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT && same; i++)
-		if (a->figure[i] == SL_LOG_UNKNOWN || (heavier && b->figure[i] != SL_LOG_UNKNOWN))
-			a->figure[i] = b->figure[i];
-	for (unsigned i = 0; i < SL_LOG_TEXT_COUNT && same; i++)
-		a->text[i] = a->text[i] ? a->text[i] : b->text[i];
-	if (heavier)
-		a->form = b->form, a->source = b->source, a->pattern = b->pattern;
+	if (heavier) {
+		a->said = b->said;
+		add_said(&a->said, &said);
+	} else if (is_equal(a, b, SL_LOG_asked)) { /* a later request does not change the figures of the first one */
+		add_said(&a->said, &b->said);
+	}
 	if (heavier || a->cause == SL_LOG_CAUSE_none || a->cause == SL_LOG_CAUSE_figureless)
-		a->cause = b->cause ? b->cause : a->cause;
+		a->cause = b->cause ?: a->cause;
+	if (heavier)
+		a->row = b->row;
 	if (!a->frames) {
 		memcpy(a->frame, b->frame, sizeof(a->frame));
 		a->frames = b->frames;
 	}
-	a->doing = a->doing ? a->doing : b->doing;
-	if (!a->others) {
-		memcpy(a->other, b->other, sizeof(a->other));
-		a->others = b->others;
-	}
+	a->doing = a->doing ?: b->doing;
 	a->rank = a->rank < 0 ? b->rank : a->rank;
 	a->pid = a->pid < 0 ? b->pid : a->pid;
 	a->raised |= b->raised;
@@ -196,56 +218,48 @@ static void take_frames(struct sl_log_failure *failure, const struct sl_log_stac
 {
 	unsigned own = 0, seen = 0;
 
-	for (unsigned i = 0; i < stack->count; i++)
-		own += stack->frame[i].own;
+	failure->frames = 0;
 	for (unsigned i = 0; i < stack->count; i++) {
-		if (!stack->frame[i].own)
-			continue;
-		if (!seen++ || own - seen < SL_LOG_FRAMES - 1)
-			failure->frame[failure->frames++] = stack->frame[i];
+		own += stack->frame[i].own;
+		failure->windows |= !strncmp(stack->frame[i].file + 1, ":\\", 2);
 	}
 	for (unsigned i = 0; i < stack->count; i++)
-		failure->windows |= stack->frame[i].file[1] == ':' && stack->frame[i].file[2] == '\\';
+		if (stack->frame[i].own && (!seen++ || own - seen < SL_LOG_FRAMES - 1))
+			failure->frame[failure->frames++] = stack->frame[i];
 	failure->doing = sl_log_stack_doing(stack);
 }
 
-/* pytest tells the place behind the error, and ComfyUI's report has the whole stack there. */
-static void add_place(struct sl_log_failure *failure, const struct sl_log_stack *stack, const struct sl_log_line *line)
+static void take_frame(struct reader *reader, const struct sl_log_line *line, size_t at, const struct sl_log_match *match)
 {
-	bool report = failure->form == SL_LOG_FORM_comfy && !failure->raised;
+	struct sl_log *log = reader->log;
+	struct sl_log_stack *stack = stack_of(reader, line);
+	struct sl_log_failure *failure = log->failures ? &log->failure[log->failures - 1] : NULL;
+	bool report = failure && failure->row->form == SL_LOG_FORM_comfy && !failure->raised;
 
-	if ((failure->frames && !report) || failure->last + NEAR < line->number || (!report && !strstr(line->text, "Error")))
+	if (!sl_log_stack_take(stack, line, at, match, next_line(reader, line)) || !failure || failure->last + NEAR < line->number)
 		return;
-	failure->frames = 0;
-	take_frames(failure, stack);
-	failure->raised = !report;
+	/* pytest tells the place behind the error, and ComfyUI's report has the whole stack there */
+	if (report || (!failure->frames && strstr(line->text, "Error"))) {
+		take_frames(failure, stack);
+		failure->raised = !report;
+	}
 }
 
 static void add_failure(struct reader *reader, const struct sl_log_line *line, const struct sl_log_match *match)
 {
 	struct sl_log *log = reader->log;
 	struct sl_log_stack *stack = stack_of(reader, line);
-	struct sl_log_failure failure = {.form = match->row->form,
+	struct sl_log_failure failure = {.row = match->row,
 					 .cause = match->row->cause,
+					 .said = match->said,
 					 .rank = line->rank < 0 ? reader->rank_of_file : line->rank,
 					 .pid = line->pid,
 					 .time_ms = line->time_ms,
-					 .first = line->number,
 					 .last = line->number,
 					 .file = log->files,
 					 .severity = line->severity,
-					 .source = match->row->source,
-					 .pattern = match->row->pattern,
-					 .late = log->serves,
-					 .others = match->others};
+					 .late = log->serves};
 
-	memcpy(failure.figure, match->figure, sizeof(failure.figure));
-	for (unsigned i = 0; i < SL_LOG_TEXT_COUNT; i++)
-		failure.text[i] = text_at(log, match, i);
-	for (unsigned i = 0; i < match->others; i++) {
-		failure.other[i].pid = match->other[i].pid;
-		failure.other[i].bytes = match->other[i].bytes;
-	}
 	if (stack->count && line->number - stack->last < NEAR && (!stack->ended || stack->end + 4 >= line->number)) {
 		take_frames(&failure, stack);
 		failure.raised = true;
@@ -253,7 +267,7 @@ static void add_failure(struct reader *reader, const struct sl_log_line *line, c
 	failure.handled = !failure.raised && log->last_retry && log->last_retry + 2 >= line->number;
 	for (unsigned i = log->failures; i--;)
 		if (is_copy(&log->failure[i], &failure) &&
-		    (match->row->means == SL_LOG_FAIL || log->failure[i].form == failure.form)) {
+		    (match->row->means == SL_LOG_FAIL || log->failure[i].row->form == match->row->form)) {
 			merge(&log->failure[i], &failure);
 			return;
 		}
@@ -264,35 +278,62 @@ static void add_failure(struct reader *reader, const struct sl_log_line *line, c
 static void handle_failures(struct sl_log *log, const struct sl_log_line *line)
 {
 	for (unsigned i = 0; i < log->failures; i++)
-		if (log->failure[i].last + NEAR > line->number)
-			log->failure[i].handled = true;
+		log->failure[i].handled |= log->failure[i].last + NEAR > line->number;
 	log->last_retry = line->number;
 }
 
-static void obey(struct reader *reader, const struct sl_log_line *line, const struct sl_log_match *match)
+/* "|   3  NVIDIA ...", then "|  30%  33C  P8  22W / 300W |  4MiB / 49140MiB |": a card that nothing uses. */
+static void find_idle(struct reader *reader, const struct sl_log_line *line)
+{
+	const char *used = strstr(line->text, "MiB /"), *digits = used;
+
+	if (line->text[0] != '|' || !(used || strstr(line->text, "Off")))
+		return;
+	while (used && sl_log_digit(digits[-1]))
+		digits--;
+	if (used && reader->card < 64 && strtoul(digits, NULL, 10) < 1000)
+		reader->log->idle |= 1ull << reader->card;
+	reader->card = used ? 64 : (unsigned)strtoul(line->text + 1, NULL, 10);
+}
+
+/* What the sentence says that begins at `at` of the line. */
+static void obey(struct reader *reader, const struct sl_log_line *line, size_t at, const struct sl_log_match *match)
 {
 	struct sl_log *log = reader->log;
+	struct sl_log_stack *stack = stack_of(reader, line);
+	const struct sl_log_row *row = match->row;
 
-	switch (match->row->means) {
+	switch (row->means) {
 	case SL_LOG_FAIL:
 	case SL_LOG_ECHO:
 		add_failure(reader, line, match);
-		break;
+		return;
+	case SL_LOG_LOOK:
+		find_idle(reader, line);
+		return;
+	case SL_LOG_TRACE:
+		if (stack->count && !stack->ended)
+			log->last_exception = line->number;
+		stack->ended = true;
+		stack->last = line->number;
+		return;
+	case SL_LOG_FRAME:
+		take_frame(reader, line, at, match);
+		return;
+	case SL_LOG_HARMLESS:
+		log->warned = row->form;
+		take_facts(log, &match->said);
+		return;
 	case SL_LOG_SAY:
-		take_facts(log, match);
+		take_facts(log, &match->said);
 		break;
 	case SL_LOG_SERVE:
 		log->serves = true;
 		break;
 	case SL_LOG_RETRY:
 		handle_failures(log, line);
-		log->warned = log->warned ? log->warned : match->row->form;
-		if (match->figure[SL_LOG_batch] != SL_LOG_UNKNOWN)
-			log->fact[SL_LOG_batch] = match->figure[SL_LOG_batch];
-		break;
-	case SL_LOG_HARMLESS:
-		log->warned = match->row->form;
-		set(&log->fact[SL_LOG_asked], match->figure[SL_LOG_asked]);
+		log->warned = log->warned ?: row->form;
+		take_facts(log, &match->said);
 		break;
 	case SL_LOG_PRESS:
 		log->pressure = line->number;
@@ -301,124 +342,69 @@ static void obey(struct reader *reader, const struct sl_log_line *line, const st
 		log->last_well = line->number;
 		break;
 	case SL_LOG_ROOT:
-		log->root = match->figure[SL_LOG_rank] < 1u << 20 ? (int)match->figure[SL_LOG_rank] : log->root;
+		log->root = (int)match->said.figure[SL_LOG_rank];
 	}
-	if (match->row->form != SL_LOG_FORM_none && match->row->means > SL_LOG_ECHO && match->row->means != SL_LOG_HARMLESS &&
-	    sl_log_form_weight(match->row->form) >= sl_log_form_weight(log->server))
-		log->server = match->row->form;
-}
-
-/* Sentences that begin in this line, or at its end where a terminal or a chat has broken them. */
-static void find_sentences(struct reader *reader, const struct sl_log_line *line)
-{
-	const struct sl_log_line *next = next_of(reader, line);
-	char boundary[2 * BOUNDARY + 2];
-	size_t begin = line->size > BOUNDARY ? line->size - BOUNDARY : 0, size = line->size - begin, more, at = 0, from,
-	       broken = SIZE_MAX, glue = 1;
-	const char *window = NULL;
-	struct sl_log *log = reader->log;
-
-	for (;;) {
-		struct sl_log_match match;
-
-		from = at;
-		at = sl_log_find(line->text, line->size, from, line->size);
-		if (at == SIZE_MAX && broken == SIZE_MAX && next) {
-			memcpy(boundary, line->text + begin, size);
-			glue = !is_broken(line, next, reader->before);
-			boundary[size] = ' ';
-			more = next->size - next->content < BOUNDARY ? next->size - next->content : BOUNDARY;
-			memcpy(boundary + size + glue, next->text + next->content, more);
-			broken = sl_log_find(boundary, size + glue + more, from > begin ? from - begin : 0, size);
-			at = broken == SIZE_MAX ? SIZE_MAX : begin + broken;
-		}
-		if (at == SIZE_MAX)
-			return;
-		window = window ? window : look_ahead(reader, line);
-		log->conf |= strstr(window, "expandable_segments:True to avoid") != NULL;
-		if (broken != SIZE_MAX && glue)
-			((char *)window)[line->size] = ' ';
-		if (sl_log_match(window + at, &match)) {
-			obey(reader, line, &match);
-			at += match.end > window + at ? (size_t)(match.end - window) - at : 1;
-		} else {
-			at++;
-		}
-		if (at >= line->size)
-			return;
-	}
+	if (row->form && sl_log_forms[row->form].weight >= sl_log_forms[log->server].weight)
+		log->server = row->form;
 }
 
 /* "$ vllm serve ...": the program as its user started it. */
 static void find_command(struct sl_log *log, const struct sl_log_line *line)
 {
+	static const char *const programs[] = {"python", "vllm", "torchrun", "accelerate", "trtllm", "./", "deepspeed"};
 	const char *at = line->text + strspn(line->text, " ");
+	bool known = false;
 
-	if (log->command || (strncmp(at, "$ ", 2) && strncmp(at, "+ ", 2)) || strlen(at) < 8 || strlen(at) > 1000)
+	if (*log->command || !strchr("$+", *at) || at[0] == 0 || at[1] != ' ' || strlen(at) >= sizeof(log->command))
 		return;
 	at += 2;
-	if (strstr(at, "python") == at || strstr(at, "vllm") == at || strstr(at, "torchrun") == at ||
-	    strstr(at, "accelerate") == at || strstr(at, "llama-") || strstr(at, "trtllm") == at || !strncmp(at, "./", 2) ||
-	    strstr(at, "deepspeed") == at)
-		log->command = sl_arena_strdup(&log->arena, at);
-}
-
-/* "|   3  NVIDIA ...", then "|  30%  33C  P8  22W / 300W |  4MiB / 49140MiB |": a card that nothing uses. */
-static void find_idle(struct sl_log *log, const struct sl_log_line *line)
-{
-	static unsigned card; /* of the row before */
-	const char *used = strstr(line->text, "MiB /"), *digits = used;
-	unsigned long index = line->text[0] == '|' && line->text[1] == ' ' ? strtoul(line->text + 1, NULL, 10) : SL_LOG_DEVICES;
-
-	if (line->text[0] != '|')
-		return;
-	if (!used) {
-		card = index < 64 && strstr(line->text, "Off") ? (unsigned)index : card;
-		return;
-	}
-	while (digits > line->text && digits[-1] >= '0' && digits[-1] <= '9')
-		digits--;
-	if (card < 64 && strtoul(digits, NULL, 10) < 1000)
-		log->idle |= 1ull << card;
-	card = 64;
+	for (unsigned i = 0; i < SL_COUNT(programs); i++)
+		known |= !strncmp(at, programs[i], strlen(programs[i]));
+	if (known || strstr(at, "llama-"))
+		snprintf(log->command, sizeof(log->command), "%s", at);
 }
 
 static void take_oldest(struct reader *reader)
 {
 	struct sl_log *log = reader->log;
-	struct sl_log_line *line = &reader->line[reader->at];
-	struct sl_log_stack *stack = stack_of(reader, line);
-	bool open = stack->count && !stack->ended, part;
+	const struct sl_log_line *line = line_at(reader, 0);
+	const char *next = reader->count > 1 && line_at(reader, 1)->goes_on ? line_at(reader, 1)->text : NULL, *window = NULL;
+	struct sl_log_match match;
+	size_t from;
+	bool far;
 
-	part = sl_log_stack_take(stack, line, next_of(reader, line));
-	if (part && log->failures)
-		add_place(&log->failure[log->failures - 1], stack, line);
-	if (open && stack->ended)
-		log->last_exception = line->number;
-	find_sentences(reader, line);
 	find_command(log, line);
-	find_idle(log, line);
-	reader->before = line->size;
-	reader->at = (reader->at + 1) % AHEAD;
+	for (size_t at = 0; (from = sl_log_find(line->text, line->size, at, next, &far)) != SIZE_MAX;) {
+		at = from + 1;
+		if (far && !window) {
+			window = look_ahead(reader, parted(reader, 0));
+			log->conf |= strstr(window, "expandable_segments:True to avoid") != NULL;
+		}
+		if (!sl_log_match((far ? window : line->text) + from, &match))
+			continue;
+		if (sl_log_stack_end(stack_of(reader, parted(reader, 0)), line))
+			log->last_exception = line->number;
+		obey(reader, line, from, &match);
+		if (far && match.end > window + at)
+			at = (size_t)(match.end - window);
+	}
+	reader->at = (reader->at + 1) % RING;
 	reader->count--;
 }
 
-static void take_line(void *context, char *text, size_t size)
+static void take_line(void *context, const char *text, size_t size)
 {
 	struct reader *reader = context;
-	struct sl_log_line *line = &reader->line[(reader->at + reader->count) % AHEAD];
-	const struct sl_log_line *before = reader->count > 1 ? ahead(reader, reader->count - 1) : NULL;
+	int count = (int)reader->count;
+	struct sl_log_line *line = line_at(reader, count), *before = line_at(reader, count - 1);
 
-	if (line->room < size + 1)
+	if (line->room < size + SL_LOG_SPARE)
 		line->text = sl_memory_must(realloc(line->text, (line->room = size + 128)));
 	memcpy(line->text, text, size + 1);
 	line->size = size;
+	line->parted = false;
 	line->number = ++reader->log->lines;
-	sl_log_line_part(line);
-	if (before && !line->content && is_broken(before, line, ahead(reader, reader->count - 2)->size)) {
-		line->rank = before->rank;
-		line->pid = before->pid;
-	}
+	line->goes_on = before->number && is_broken(before, line, line_at(reader, count - 2)->size);
 	if (++reader->count == AHEAD)
 		take_oldest(reader);
 }
@@ -434,17 +420,19 @@ static int rank_of_name(const char *name)
 
 const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (*progress)(uint64_t read))
 {
-	struct reader reader = {.log = log, .rank_of_file = rank_of_name(name)};
+	struct reader *reader = sl_memory_must(calloc(1, sizeof(*reader)));
 	const char *why;
 
-	reader.stack = sl_memory_must(calloc(STACKS, sizeof(*reader.stack)));
-	why = sl_log_lines(file, take_line, &reader, progress, &log->written);
-	while (reader.count)
-		take_oldest(&reader);
-	for (unsigned i = 0; i < AHEAD; i++)
-		free(reader.line[i].text);
-	free(reader.stack);
-	free(reader.window);
+	reader->log = log;
+	reader->rank_of_file = rank_of_name(name);
+	reader->card = 64;
+	why = sl_log_lines(file, take_line, reader, progress, &log->written);
+	while (reader->count)
+		take_oldest(reader);
+	for (unsigned i = 0; i < RING; i++)
+		free(reader->line[i].text);
+	free(reader->window);
+	free(reader);
 	log->files++;
 	return why;
 }
@@ -453,19 +441,48 @@ struct sl_log *sl_log_new(void)
 {
 	struct sl_log *log = sl_memory_must(calloc(1, sizeof(*log)));
 
-	log->failure = sl_memory_must(calloc(SL_LOG_FAILURES, sizeof(*log->failure)));
-	memset(log->fact, 0xff, sizeof(log->fact));
+	memset(log->said.figure, 0xff, sizeof(log->said.figure));
 	memset(log->on_device, 0xff, sizeof(log->on_device));
 	memset(log->ledger, 0xff, sizeof(log->ledger));
 	log->root = -1;
 	return log;
 }
 
-void sl_log_free(struct sl_log *log)
+static uint64_t file_size; /* of the log that is read */
+
+static void show_progress(uint64_t read)
 {
-	if (!log)
-		return;
-	sl_arena_free(&log->arena);
-	free(log->failure);
-	free(log);
+	if (file_size)
+		fprintf(stderr, "\r\033[Kreading: %3.0f %%", 100 * (double)read / (double)file_size);
+}
+
+struct sl_log *sl_log_of(char *const *paths, bool quiet)
+{
+	struct sl_log *log = sl_log_new();
+	bool shown = !quiet && sl_terminal_rewrites(STDERR_FILENO);
+
+	for (; *paths; paths++) {
+		FILE *file = strcmp(*paths, "-") ? sl_paths_open_file(*paths) : stdin;
+		const char *why = "";
+		struct stat st;
+
+		if (file) {
+			file_size = !fstat(fileno(file), &st) && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+			why = sl_log_read(log, file, *paths, shown ? show_progress : NULL);
+		} else {
+			sl_paths_failed(*paths);
+		}
+		if (shown)
+			fputs("\r\033[K", stderr);
+		if (file && file != stdin)
+			fclose(file);
+		if (!why)
+			continue;
+		if (*why)
+			sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", *paths, why);
+		free(log);
+		return NULL;
+	}
+	sl_log_judge(log);
+	return log;
 }

@@ -34,16 +34,6 @@ static FILE *make(const char *folder, const char *name)
 	return out;
 }
 
-static bool is_log(const char *path)
-{
-	FILE *file = sl_paths_open_file(path);
-	bool log = file && sl_log_kind_of_file(file) == SL_LOG_IS_TEXT;
-
-	if (file)
-		fclose(file);
-	return log;
-}
-
 /* Packs are unpacked before the cage closes; this uses zstd and file names but parses no trace. */
 static void enter(const char *folder, char *const *packs)
 {
@@ -55,7 +45,7 @@ static void enter(const char *folder, char *const *packs)
 	sl_sandbox((const char *const *)packs, writes, 0);
 	sl_archive_go_on();
 	for (; *packs; packs++)
-		if (!is_log(*packs) && !sl_archive_open(*packs)) {
+		if (sl_log_kind_of_file(*packs) != SL_LOG_IS_TEXT && !sl_archive_open(*packs)) {
 			if (sl_archive_unsaved()) /* EFBIG is the cage's limit, which will be there the next time too */
 				exit(sl_archive_unsaved() == EFBIG ? SL_CHILD_FAILED : SL_CHILD_FULL);
 			fputs("this is no pack that can be unpacked\n", stderr);

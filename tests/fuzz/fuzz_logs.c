@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	answers = sl_answer_log(log, "rank1.log");
 	sl_face_terminal(answers, out, &(struct sl_face_style){.columns = 80});
 	sl_answers_free(answers);
-	sl_log_free(log);
+	free(log);
 	fclose(in);
 	return 0;
 }

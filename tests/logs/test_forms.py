@@ -142,6 +142,7 @@ COMPONENT = ("RuntimeError: Executor creation failed due to insufficient GPU mem
              "creation attempt (GiB): 16.95\n\nPreviously created components and free GPU memory before/after creation (GiB):\nModel: 94.30 / 47.83\n")
 for name, cause in (("KV cache", "server_budget_over_free"), ("Model", "weights_do_not_fit"), ("Additional executor resources (temporary for KV cache size estimation)", "sampler_or_graph_after_cache")):
     case(f"trtllm: {name}", COMPONENT.format(name), form="trtllm", cause=cause, free_bytes=16.95 * GIB, total_bytes=95 * GIB)
+case("trtllm: memory that came back while it loaded", COMPONENT.format("KV cache").replace("94.30 / 47.83", "47.30 / 47.83"), form="trtllm", ledger={"weights": None}, never=["17179869183"])
 case("tensorrt's engine", "[TensorRT-LLM][INFO] Loaded engine size: 68370 MiB\n[TensorRT-LLM][ERROR] [defaultAllocator.cpp::allocate::31] Error Code 1: Cuda Runtime (out of memory)\n[TensorRT-LLM][WARNING] Requested "
      "amount of GPU memory (69568823808 bytes) could not be allocated. There may not be enough free memory for allocation to succeed.", form="trtllm", cause="weights_do_not_fit", asked_bytes=69568823808)
 case("tensorrt's tactics", "[TRT] [W] Tactic Device request: 66048MB Available: 32510MB. Device memory is insufficient to use tactic.\n[TRT] [I] Engine generation completed in 88.3 seconds.", form="trtllm",

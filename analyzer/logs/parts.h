@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* From any text to lines, from lines to sentences. */
+#pragma once
+
+#include "analyzer/logs/log.h"
+
+static inline bool sl_log_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+enum sl_log_severity { SL_LOG_PLAIN, SL_LOG_INFO, SL_LOG_WARNING, SL_LOG_ERROR };
+
+struct sl_log_line {
+	char *text; /* ended by NUL, no line break, no tab; the prefixes are still there */
+	size_t size, room;
+	uint64_t number; /* from 1 */
+	bool goes_on;	 /* a terminal broke it from the line before, also within a word */
+	bool parted;	 /* what follows is known: */
+	size_t content;	 /* where the prefixes end */
+	int rank;	 /* -1: the prefixes name none */
+	int64_t pid;	 /* -1 */
+	unsigned severity;
+	uint64_t time_ms; /* a clock that only orders, SL_LOG_UNKNOWN */
+};
+
+/*
+ * Calls `each` with every line of the file; the text is valid during the call.  Escape sequences are gone, carriage returns part
+ * lines, UTF-16 is UTF-8, and the JSON of docker, journald and loggers is the text in it.  *lines grows by the lines of the file
+ * as an editor counts them.  NULL: fine, else why.
+ */
+typedef void sl_log_each(void *context, const char *text, size_t size);
+const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, void (*progress)(uint64_t read), uint64_t *lines);
+
+/* Tells what launchers, containers and loggers put before a line apart from it. */
+void sl_log_line_part(struct sl_log_line *line);
+
+struct sl_log_match {
+	const struct sl_log_row *row;
+	const char *end; /* as far as the text matches */
+	struct sl_log_said said;
+};
+
+#define SL_LOG_SPARE 8 /* bytes that are there behind a text's end */
+
+/*
+ * The next place from `from` on where the words of a row stand, or where the line ends at a blank within them.  next: the line
+ * that goes on where this one was broken, or NULL.  SIZE_MAX: none.  *ahead: its sentence may go on in the lines that follow.
+ */
+size_t sl_log_find(const char *text, size_t size, size_t from, const char *next, bool *ahead);
+
+/* Reads the sentence that begins at such a place, in a text that ends in NUL.  False: no row has it. */
+bool sl_log_match(const char *at, struct sl_log_match *match);
+
+#define SL_LOG_DEEPEST 48 /* frames of a traceback; of more, those in the middle are lost */
+
+/* A traceback of Python, IPython, pytest or rich, of one process. */
+struct sl_log_stack {
+	int rank;
+	int64_t pid;
+	bool ended; /* its exception was printed */
+	unsigned count;
+	uint64_t last, end; /* numbers of its last line and of its exception */
+	struct sl_log_frame frame[SL_LOG_DEEPEST];
+};
+
+/* Takes what a FRAME row found at `at` of the line; next: the following line of the same process, or NULL.  False: no frame. */
+bool sl_log_stack_take(struct sl_log_stack *stack, const struct sl_log_line *line, size_t at, const struct sl_log_match *match,
+		       const struct sl_log_line *next);
+/* True: the line is the exception that ends the traceback. */
+bool sl_log_stack_end(struct sl_log_stack *stack, const struct sl_log_line *line);
+
+/* What the program did, by the innermost frames. */
+enum sl_log_doing sl_log_stack_doing(const struct sl_log_stack *stack);
