@@ -10,6 +10,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
@@ -20,13 +21,16 @@
 #define TOGETHER_MIN   3 /* fewer lines that leak together are told one by one */
 #define GRAPH_BLOCKS   3 /* blocks of a step at one line: a graph of autograd keeps a pass's, a list keeps a result */
 
-/* "training step", "step", "node", "pass" */
+/* "training step", "backward pass", "step", "node", "pass" */
 static const char *step_word(char out[80], const struct sl_process *process)
 {
 	const char *name = process->iterations.by_label ? process->iterations.name : NULL;
+	uint64_t asked, steps = sl_dry_steps(process->report, &asked);
 
-	if (!name || !strcmp(name, "backward_#"))
-		return name ? "training step" : "pass";
+	if (name && !strcmp(name, "backward_#")) /* a dry run counted the optimizer's steps */
+		return steps == SL_UNKNOWN || process->iterations.count <= steps + 1 ? "training step" : "backward pass";
+	if (!name)
+		return "pass";
 	snprintf(out, 80, "%.*s", (int)strcspn(name, "#"), name);
 	for (size_t at = strlen(out); at > 1 && strchr("_ -", out[at - 1]); at--)
 		out[at - 1] = 0;
@@ -151,13 +155,24 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 		sl_answer_say(answer, SL_LABEL_NOTE, "the stacks are cut: --stack-depth 256 may show who called");
 }
 
+static void say_unknown_holder(struct sl_answer *answer, const struct sl_process *process)
+{
+	if (process->model->holders.count)
+		sl_answer_say(answer, SL_LABEL_OPEN,
+			      "what keeps it: Python found no variable. backward(create_graph=True) makes such cycles; "
+			      "autograd.grad() does not");
+	else if (process->trace->header.dry_count)
+		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: a dry run that comes to its end tells it");
+	else
+		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: `stormlog-run --holders` tells it, or `--dry`");
+}
+
 static void say_fix(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept, struct sl_stack stack,
 		    const char *line, const struct sl_held_by *holder)
 {
 	unsigned kind = kept->track->kind;
 	char keeper[SL_MAKE_LINE] = "";
-	bool view = false, found = sl_make_keeper(answer, process, stack, keeper, holder ? holder->variable : NULL, &view),
-	     graph = is_graph(process, kept);
+	bool view = false, found = sl_make_keeper(answer, process, stack, keeper, holder, &view), graph = is_graph(process, kept);
 
 	if (holder) {
 		sl_make_say_holder(answer, holder, kept->bytes);
@@ -183,7 +198,7 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 		sl_answer_say(answer, SL_LABEL_FIX, "free each %s of %s when its work is done", sl_leak_words_noun(kind, false),
 			      line);
 	else
-		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: `stormlog-run --holders` tells it, or `--dry`");
+		say_unknown_holder(answer, process);
 }
 
 /* "8 ranks, most in rank 3"; "" for a run of one process. */

@@ -44,11 +44,11 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
 /*
  * Marks the line that likely keeps the stack's blocks, by its source, or appends it.  False: the source does not tell.
  * out: "train.py:126".
- * variable: for the mark, from Python; may be NULL.
+ * holder: what Python found; it names the container, and so the line that fills it.  May be NULL.
  * view: set to true if the line keeps a slice, and with it the whole tensor; may be NULL.
  */
 bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE],
-		    const char *variable, bool *view);
+		    const struct sl_held_by *holder, bool *view);
 #define SL_MAKE_KEEPS "likely keeps it"
 /* The source around the marked lines of the first verdicts, which are sorted. */
 void sl_make_around(struct sl_make *make);

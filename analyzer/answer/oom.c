@@ -212,7 +212,7 @@ static bool fix_held(struct error *e)
 {
 	char keeper[SL_MAKE_LINE] = "";
 	bool view = false,
-	     found = sl_make_keeper(e->answer, e->process, e->story->stack, keeper, e->held ? e->holder.variable : NULL, &view);
+	     found = sl_make_keeper(e->answer, e->process, e->story->stack, keeper, e->held ? &e->holder : NULL, &view);
 
 	if (e->held)
 		sl_make_fix_holder(e->answer, &e->holder, found ? keeper : "");

@@ -192,3 +192,34 @@ bool sl_source_keeps_view(struct sl_source *source, const struct sl_trace *trace
 	sl_flow_end(&of);
 	return view;
 }
+
+/* The statement puts something into the container of that name. */
+static bool is_filling(const struct sl_script *python, const struct sl_script_statement *statement, const char *name)
+{
+	for (uint32_t at = statement->first; at < statement->end; at++) {
+		if (!sl_script_is(python, at, name))
+			continue;
+		if (sl_script_is(python, at + 1, ".") && sl_script_is_any(python, at + 2, SL_FLOW_STORES))
+			return true;
+		if (sl_script_is(python, at + 1, "[") && sl_script_is(python, python->token.item[at + 1].match + 1, "="))
+			return true;
+	}
+	return false;
+}
+
+bool sl_source_fills(struct sl_source *source, const struct sl_trace *trace, const char *path, const char *name,
+		     struct sl_stack_frame *keeper)
+{
+	struct sl_flow_case of = {.source = source, .trace = trace};
+	struct sl_flow_file *file = sl_flow_open(&of, path);
+	unsigned found = 0;
+
+	for (uint32_t i = 0; file && i < file->python.statement.count; i++) {
+		const struct sl_script_statement *statement = &file->python.statement.item[i];
+
+		if (is_filling(&file->python, statement, name) && !found++)
+			*keeper = (struct sl_stack_frame){.file = path, .line = file->python.token.item[statement->first].line};
+	}
+	sl_flow_end(&of);
+	return found == 1;
+}

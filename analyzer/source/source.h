@@ -78,5 +78,12 @@ bool sl_source_keeps_error(struct sl_source *source, const struct sl_trace *trac
 bool sl_source_zeroes_late(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
 			   unsigned count, unsigned *at);
 
+/*
+ * The only line of a file that puts something into the container `name`: "self.seen.append(x)", "cache[key] = x".  False: none does,
+ * several do, or the file may not be read.
+ */
+bool sl_source_fills(struct sl_source *source, const struct sl_trace *trace, const char *path, const char *name,
+		     struct sl_stack_frame *keeper);
+
 /* The keeper's line stores a slice, "rows.append(x[:, 0])": PyTorch keeps all of x for it. */
 bool sl_source_keeps_view(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *keeper);

@@ -175,6 +175,49 @@ def evaluate(n):
 """
 
 
+HOOKS = """
+import torch
+
+class Store:
+    def __init__(self):
+        self.outputs, self.gradients = [], []
+    def keep(self, output):
+        self.outputs.append(output)
+        output.register_hook(self.gradients.append)
+
+store = Store()
+weight = torch.nn.Parameter(torch.zeros(1 << 18, device="cuda"))
+for step in range(40):
+    output = weight * 2
+    store.keep(output)
+    (output * output).sum().backward()
+"""
+CYCLE = """
+import torch
+for step in range(40):
+    weight = torch.nn.Parameter(torch.zeros(1 << 18, device="cuda"))
+    (weight * weight * weight).sum().backward(create_graph=True)
+"""
+
+
+class AtTheEnd(unittest.TestCase):
+    def screen(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "job.py"), "w") as file:
+                file.write(text)
+            return Dry(PYTHON, file.name, folder=folder).screen
+
+    def test_the_line_that_fills_the_container_is_marked_with_its_name(self):
+        screen = self.screen(HOOKS)
+        self.assertRegex(screen, r"job.py:9 +output.register_hook\(self.\S* +<- Store.gradients keeps it|job.py:8 +self.outputs.append\(\S* +<- Store.outputs keeps it")
+        self.assertIn("of every backward pass", screen)  # no optimizer ran
+
+    def test_a_cycle_without_a_variable_is_not_sent_to_another_dry_run(self):
+        screen = " ".join(self.screen(CYCLE).split())
+        self.assertRegex(screen, r"LEAK job.py:\d+ keeps .* open what keeps it: Python found no variable")
+        self.assertNotIn("--holders", screen)
+
+
 class AtAnError(unittest.TestCase):
     """The walk is made before frames unwind."""
 
