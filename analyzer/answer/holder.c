@@ -7,11 +7,26 @@
 #include "analyzer/base/paths.h"
 
 #define HEAD_PART 0.9 /* of the bytes of a line: the variable keeps them, whoever has the rest */
-#define HELD_PART 4   /* of the bytes that are asked about, one variable holds more than this part */
+#define PATHS	  8   /* into one variable, as of keys and values */
+#define HELD_PART 4   /* a variable with less of the bytes explains nothing */
 
 bool sl_make_find_holder(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, struct sl_held_by *holder)
 {
-	return sl_held_by_take(process, track, holder, 1) && holder->bytes > bytes / HELD_PART;
+	struct sl_held_by all[PATHS];
+	size_t count = sl_held_by_take(process, track, all, PATHS);
+
+	if (!sl_held_by_take(process, track, holder, 1))
+		return false;
+	for (size_t i = 1; i < count; i++) {
+		if (strcmp(all[i].variable, holder->variable) != 0 || strcmp(all[i].file, holder->file) != 0 ||
+		    strcmp(all[i].how, holder->how) != 0 || all[i].line != holder->line)
+			continue;
+		holder->blocks += all[i].blocks;
+		holder->bytes += all[i].bytes;
+		holder->whole += all[i].whole;
+		holder->seen += all[i].seen;
+	}
+	return holder->bytes > bytes / HELD_PART;
 }
 
 bool sl_make_heads(const struct sl_held_by *holder, uint64_t bytes)

@@ -27,7 +27,7 @@ HERE = os.path.abspath(__file__)
 LIBRARIES = ("site-packages", "dist-packages", os.path.dirname(os.path.abspath(os.__file__)), os.path.dirname(HERE))
 FIRST = 0.1        # seconds until the first walk by the clock; each later one waits half as long again
 
-SKIP, PLAIN, TENSOR, STORAGE, NODE, FUNCTION, FRAME, MODULE, CLASS, LATER, NET, RUN = range(12)
+SKIP, PLAIN, TENSOR, STORAGE, NODE, FUNCTION, FRAME, MODULE, CLASS, LATER, NET, RUN, ARRAY = range(13)
 ATOMS = (int, float, complex, str, bytes, bytearray, bool, type(None), type(...), range, slice, types.CodeType, types.BuiltinFunctionType,
          types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType,
          types.ClassMethodDescriptorType, types.MethodWrapperType, property)
@@ -99,7 +99,8 @@ class Kinds(Dict[type, int]):
             return SKIP
         self[kind] = found = next((what for base, what in ((torch._C.TensorBase if hasattr(torch._C, "TensorBase") else torch._C._TensorBase, TENSOR),
                                                            (torch.UntypedStorage, STORAGE), (torch.optim.Optimizer, LATER),
-                                                           (torch.nn.Module, NET), (torch._C._FunctionBase, NODE), (types.ModuleType, MODULE), (type, CLASS))
+                                                           (torch.nn.Module, NET), (torch._C._FunctionBase, NODE), (types.ModuleType, MODULE), (type, CLASS),
+                                                           (getattr(sys.modules.get("numpy"), "ndarray", None), ARRAY))
                                    if has_base(kind, base)), PLAIN)
         return found
 
@@ -181,6 +182,8 @@ class Walk:
             return parts + [node]
         if kind == NODE:
             return self.nodes(thing)
+        if kind == ARRAY:
+            return thing.ravel().tolist() if thing.dtype.hasobject else []
         if kind == LATER:
             return [thing.__dict__.get("state"), thing.__dict__]
         if kind == MODULE:
@@ -310,7 +313,7 @@ class Walk:
             if kind == FUNCTION and name in parent.__code__.co_freevars:
                 how = "closure"
             path = "%s.%s" % (path, name) if path and name else path + name
-        elif isinstance(parent, (dict, *SEQUENCES)):
+        elif kind == ARRAY or isinstance(parent, (dict, *SEQUENCES)):
             path, container = path + "[*]", type(parent).__name__
         elif type(parent) is functools._lru_cache_wrapper:
             return above._replace(path=path if type(part) is dict else path + "[*]", how="cache", container="cache", names="")

@@ -16,7 +16,7 @@ PYTHON = torch_venv.python("torch")
 PACKAGE = os.path.join(HERE, "..", "..", "python")
 KINDS = """
 import collections, functools, gc, sys, threading, types, weakref
-import torch
+import numpy, torch
 
 def block(mib=1):
     return torch.zeros(mib << 18, device="cuda")
@@ -29,6 +29,8 @@ Pair = collections.namedtuple("Pair", "left right")
 pairs = [Pair(block(), block())]
 weak = weakref.WeakValueDictionary(only=listed[0])
 alone = block()
+objects = numpy.empty(3, dtype=object)
+objects[0], objects[2] = block(), block()
 
 class Meter:
     everywhere = [block(), block()]
@@ -157,7 +159,11 @@ class Meter:
     def __init__(self):
         self.seen = collections.defaultdict(list)
     def add(self, n):
-        self.seen[n // 100].append(block(64))
+        self.seen[n // 100].append(Pair())
+
+class Pair:
+    def __init__(self):
+        self.left, self.right = (torch.zeros(32 << 18, device="cuda") for _ in range(2))
 meter = Meter()
 first, second = [], []
 
@@ -230,15 +236,15 @@ class AtAnError(unittest.TestCase):
         return " ".join(run.screen.split())
 
     def test_the_variable_heads_its_error_and_is_the_fix(self):
-        for step, variable, container in ("encode", "encode", "cache"), ("meter.add", "Meter.seen", "defaultdict"):
+        for step, variable, container, mib in ("encode", "encode", "cache", 64), ("meter.add", "Meter.seen", "defaultdict", 32):
             screen = self.screen(step)
-            self.assertIn("DOES NOT FIT %s keeps 64 MiB of every pass until the card is full" % variable, screen)
+            self.assertIn("DOES NOT FIT %s keeps %d MiB of every pass until the card is full" % (variable, mib), screen)
             self.assertIn("Python found them in the %s `%s`" % (container, variable), screen)
             self.assertRegex(screen, r"fix (clear|move what) `%s`" % variable)
 
     def test_lines_that_leak_together_are_told_once(self):
         screen = self.screen("two")
-        self.assertRegex(screen, r"DOES NOT FIT first keeps 40 MiB .* job.py:21, job.py:22 leak together")
+        self.assertRegex(screen, r"DOES NOT FIT first keeps 40 MiB .* job.py:\d+, job.py:\d+ leak together")
         self.assertNotIn("also LEAK", screen)
 
     def test_a_variable_with_a_part_of_a_line_does_not_head_it(self):
@@ -270,6 +276,7 @@ class Kinds(unittest.TestCase):
         self.holds("queue[*]", "global", 4, container="deque")
         self.holds("pairs[*][*]", "global", 2)
         self.holds("alone", "global", 1, container=None)
+        self.holds("objects[*]", "global", 2, container="ndarray")
 
     def test_attributes_of_instances_and_of_classes(self):
         self.holds("Meter.seen[*]", "attribute", 5, container="list", variable="Meter.seen")
