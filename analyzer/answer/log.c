@@ -363,8 +363,8 @@ struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 	const char *program = sl_log_forms[log->form].program ?: sl_log_forms[log->server].program;
 	uint64_t device = told.figure[SL_LOG_device], total = told.figure[SL_LOG_total];
 
-	answers->title = sl_answers_text(answers, "%s  a log%s%s  %s lines", name, program ? " of " : "", program ?: "",
-					 SL_NUMBER(log->written));
+	answers->title = sl_answers_text(answers, "%s  a log%s%s  %s line%s", name, program ? " of " : "", program ?: "",
+					 SL_NUMBER(log->written), log->written == 1 ? "" : "s");
 	if (log->told && SL_LOG_KNOWN(device))
 		answers->right = SL_LOG_KNOWN(total)
 					 ? sl_answers_text(answers, "device %llu, %s", (unsigned long long)device, SL_SIZE(total))

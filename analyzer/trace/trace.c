@@ -484,9 +484,15 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	say_slept(trace);
 	if (trace->header.known)
 		return trace;
-	sl_damage_add(&trace->damage, image->name, -1,
-		      image->summary ? "a summary has no events: this needs the trace"
-				     : "no readable header: cut off before its first event, or copied while the program ran?");
+	if (trace->file_count == 1 && trace->files[0].unfinished && !trace->files[0].unfinished_at) {
+		sl_damage_free(&trace->damage); /* where no frame is whole, that is all there is to say */
+		sl_damage_add(&trace->damage, image->name, -1,
+			      "cut off at %s bytes, before its first event; was it copied while the program ran?",
+			      SL_NUMBER((uint64_t)lseek(trace->files[0].fd, 0, SEEK_END)));
+	} else {
+		sl_damage_add(&trace->damage, image->name, -1,
+			      image->summary ? "a summary has no events: this needs the trace" : "no readable header");
+	}
 	*damage = trace->damage;
 	trace->damage = (struct sl_damage){0};
 	sl_trace_close(trace);

@@ -475,7 +475,7 @@ class Endings(unittest.TestCase):
         os.mkdir(os.path.join(self.folder, "empty"))
         for number, (make, said, paths) in enumerate((
                 (lambda: self.record("rank-00002-102", rank=2, pid=102, version=2), "rank-00002-102.msgpack.zst: no readable header", ["t"]),
-                (lambda: os.truncate(self.record("rank-00002-102", rank=2, pid=102), 100), "frame is torn", ["t"]),
+                (lambda: os.truncate(self.record("rank-00002-102", rank=2, pid=102), 100), "rank-00002-102.msgpack.zst: cut off at 100 bytes, before its first event", ["t"]),
                 (lambda: open(more, "w").write("no trace" * 99), "are no frame", ["t"]),
                 (lambda: None, "empty: no trace is in it", ["t", "empty"]),
                 (lambda: open(os.path.join(self.folder, "words"), "w").write("no trace"), "words: it is not a trace", ["t", "words"]))):
