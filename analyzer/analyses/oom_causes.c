@@ -10,8 +10,7 @@
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/owners.h"
 
-#define SPIKE_BIRTHS  5 /* births of the place, and rises, before it */
-#define SPIKE_TIMES   2
+#define SPIKE_BIRTHS  5	   /* births of the place, and rises, before it */
 #define JUMP_TIMES    1.2  /* what the device held, over what it had held for most of the time */
 #define JUMP_LEVEL    0.9  /* of that: what the device had held in the first half already, so that it did not grow */
 #define JUMP_PART     0.25 /* the last part of the time, in which the jump lies */
@@ -72,7 +71,7 @@ static bool tell_limit(struct sl_oom_causes *story, struct sl_process *process, 
 /* A request unlike earlier ones at its place. */
 static bool tell_request(struct sl_oom_causes *story, const struct sl_oom *oom)
 {
-	if (oom->place_births < SPIKE_BIRTHS || oom->asked_bytes < SPIKE_TIMES * oom->place_most)
+	if (oom->place_births < SPIKE_BIRTHS || oom->asked_bytes < SL_SPIKE_TIMES * oom->place_most)
 		return false;
 	story->fact = (struct sl_story){.kind = SL_STORY_REQUEST,
 					.stack = oom->stack,
@@ -115,7 +114,7 @@ static bool is_there(const struct sl_process *process, const struct sl_oom *oom,
 /* A request unlike those of all steps before; in its own step the line may have asked for as much already. */
 static bool tell_step(struct sl_oom_causes *story, const struct sl_oom *oom)
 {
-	if (oom->pass_births < SPIKE_BIRTHS || !oom->pass_most || oom->asked_bytes < SPIKE_TIMES * oom->pass_most)
+	if (oom->pass_births < SPIKE_BIRTHS || !oom->pass_most || oom->asked_bytes < SL_SPIKE_TIMES * oom->pass_most)
 		return false;
 	story->fact = (struct sl_story){.kind = SL_STORY_STEP,
 					.stack = oom->stack,
@@ -159,7 +158,7 @@ static bool tell_larger(struct sl_oom_causes *story, struct sl_process *process,
 
 static bool is_surge(const struct sl_surge *rise)
 {
-	return rise->count >= SPIKE_BIRTHS && rise->bytes >= SPIKE_TIMES * rise->most;
+	return rise->count >= SPIKE_BIRTHS && rise->bytes >= SL_SPIKE_TIMES * rise->most;
 }
 
 /* A step that took much more than earlier ones, described by the place that took most of it, if there is one. */
@@ -208,7 +207,7 @@ static bool tell_teeth(struct sl_oom_causes *story, struct sl_process *process, 
 	const struct sl_surge *here = &oom->place_rise;
 	char where[300];
 
-	if (!oom->surge || here->rose < TEETH_MIN || here->bytes < SPIKE_TIMES * here->first ||
+	if (!oom->surge || here->rose < TEETH_MIN || here->bytes < SL_SPIKE_TIMES * here->first ||
 	    here->bytes - here->most < sl_oom_causes_missing(oom))
 		return false;
 	sl_owners_line(process, process->model->tracks.item[oom->surge - 1].stack, 2, where, sizeof(where));

@@ -33,6 +33,8 @@ const char *sl_oom_causes_others(char *out, size_t size, struct sl_process *proc
 				 const struct sl_account *account);
 
 /* "%s less would have ..." */
+#define SL_SPIKE_TIMES 2 /* so many times the largest before: a spike */
+
 #define SL_WOULD_PASS "would have let this request pass"
 
 /* For what grows, and for what had not all been asked for yet: a later request would fail. */

@@ -162,7 +162,12 @@ const char *sl_answer_break(const struct sl_answer *answer, enum sl_said_as labe
 
 void sl_answer_figure(struct sl_answer *answer, const char *name, const char *unit, double value)
 {
-	*SL_PUSH(&answer->figure) = (struct sl_answer_figure){name, unit, value};
+	sl_answer_judged(answer, name, unit, value, NULL, 0);
+}
+
+void sl_answer_judged(struct sl_answer *answer, const char *name, const char *unit, double value, const char *rule, double limit)
+{
+	*SL_PUSH(&answer->figure) = (struct sl_answer_figure){name, unit, value, rule, limit};
 }
 
 static const char *copy(struct sl_answer *answer, const char *text)

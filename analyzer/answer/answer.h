@@ -97,6 +97,8 @@ struct sl_answer_grid {
 struct sl_answer_figure {
 	const char *name, *unit; /* static: "asked", "bytes" */
 	double value;
+	const char *rule; /* static: what the verdict's rule asks of it, "at least", "below", with `limit`; NULL: nothing */
+	double limit;
 };
 
 struct sl_answer_next {
@@ -150,6 +152,8 @@ void sl_answer_say(struct sl_answer *answer, enum sl_said_as label, const char *
 /* "\n" where the label has a text, so that the next one begins a line; else "". */
 const char *sl_answer_break(const struct sl_answer *answer, enum sl_said_as label);
 void sl_answer_figure(struct sl_answer *answer, const char *name, const char *unit, double value);
+/* A figure by which the verdict was told. */
+void sl_answer_judged(struct sl_answer *answer, const char *name, const char *unit, double value, const char *rule, double limit);
 /* Appends a frame; texts are copied, NULL stays NULL.  False: SL_ANSWER_FRAMES are there. */
 bool sl_answer_frame(struct sl_answer *answer, const struct sl_answer_line *line);
 void sl_answer_row(struct sl_answer *answer, uint64_t bytes, const char *name, const char *format, ...)

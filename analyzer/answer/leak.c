@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/analyses/leak_windows.h"
 #include "analyzer/answer/make.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
@@ -279,6 +280,11 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 	sl_answer_figure(answer, "kept", kept->bytes == SL_UNKNOWN ? "objects" : "bytes",
 			 kept->bytes == SL_UNKNOWN ? kept->amount : (double)kept->bytes);
 	sl_answer_figure(answer, "pace", kept->count_only ? "objects" : "bytes", pace.amount);
+	sl_answer_judged(answer, "made", "blocks", (double)kept->births, "at least", SL_KEEPING_BIRTHS);
+	if (kept->bursts)
+		sl_answer_judged(answer, "in", "calls", (double)kept->bursts, "at least", SL_KEEPING_CALLS);
+	if (kept->confidence > 0)
+		sl_answer_judged(answer, "chance", "over_all_lines", 1 - kept->confidence, "below", SL_KEEPING_LEVEL);
 	sl_make_stack(answer, process, place->stack, "made here", 3);
 	say_kept(answer, process, kept, line);
 	say_who(make, answer, place);
@@ -443,6 +449,7 @@ static void add_growth(struct sl_make *make)
 	sl_answer_headline(answer, "each %s%s adds %s that stays", sl_label_each(label), name,
 			   SL_ANSWER_SIZE(sl_stats_bytes(growth->slope)));
 	sl_answer_figure(answer, "each", "bytes", growth->slope);
+	sl_answer_judged(answer, "each_at_least", "bytes", 2 * growth->slope - growth->at_most, "above", 0);
 	if (growth->holder_count)
 		sl_make_stack(answer, process, growth->holders[0].stack, "most of it", 3);
 	sl_answer_say(answer, SL_LABEL_WHY, "memory in use rose in step with %s entries of %s.", SL_NUMBER(label->points), name);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/analyses/oom_causes.h"
 #include "analyzer/answer/make.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
@@ -863,6 +864,8 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	sl_answer_figure(e.answer, "asked", "bytes", (double)oom->asked_bytes);
 	if (oom->free_bytes != SL_UNKNOWN)
 		sl_answer_figure(e.answer, "free", "bytes", (double)oom->free_bytes);
+	if (account->story.kind == SL_STORY_REQUEST || account->story.kind == SL_STORY_STEP)
+		sl_answer_judged(e.answer, "asked", "times_the_largest_before", account->story.times, "at least", SL_SPIKE_TIMES);
 	if (oom->total_bytes != SL_UNKNOWN)
 		sl_answer_figure(e.answer, "total", "bytes", (double)oom->total_bytes);
 	sl_make_stack(e.answer, process, oom->stack, mark, 3);

@@ -5,6 +5,7 @@
 #include "analyzer/answer/findings.h"
 #include "analyzer/answer/make.h"
 #include "analyzer/base/escape.h"
+#include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/commands/commands.h"
 #include "common/base.h"
@@ -52,12 +53,19 @@ static void put_section(const struct sl_explained *e, const struct sl_terminal *
 	}
 }
 
-static const char *number_of(double value)
-{
-	static char text[40];
+#define NUMBER_SIZE 80
 
-	snprintf(text, sizeof(text), "%.6g", value);
-	return text;
+/* "160 MiB", "117 blocks", "6.7 times the largest before" */
+static void put_number(char out[NUMBER_SIZE], double value, const char *unit)
+{
+	if (!strcmp(unit, "bytes"))
+		snprintf(out, NUMBER_SIZE, "%s", SL_ANSWER_SIZE(sl_stats_bytes(value)));
+	else if (value >= 100)
+		snprintf(out, NUMBER_SIZE, "%s %s", SL_NUMBER((uint64_t)(value + 0.5)), unit);
+	else
+		snprintf(out, NUMBER_SIZE, "%.3g%s%s", value, *unit ? " " : "", unit);
+	for (char *at = out; (at = strchr(at, '_'));)
+		*at = ' ';
 }
 
 /* The verdict of this run, with the figures by which it was told. */
@@ -76,11 +84,12 @@ static void put_run(const struct sl_answer *answer, const struct sl_terminal *to
 		}
 	for (size_t i = 0; i < answer->figure.count; i++) {
 		const struct sl_answer_figure *f = &answer->figure.item[i];
-		bool bytes = !strcmp(f->unit, "bytes");
+		char value[NUMBER_SIZE], limit[NUMBER_SIZE];
 
-		sl_terminal_line(to, 0, 9, "  %-6s %s %s%s%s", i ? "" : "number", f->name,
-				 bytes ? SL_ANSWER_SIZE(sl_stats_bytes(f->value)) : number_of(f->value), bytes ? "" : " ",
-				 bytes ? "" : f->unit);
+		put_number(value, f->value, f->unit);
+		put_number(limit, f->limit, "");
+		sl_terminal_line(to, 0, 9, "  %-6s %s %s%s%s%s%s", i ? "" : "number", f->name, value, f->rule ? "; the rule: " : "",
+				 f->rule ?: "", f->rule ? " " : "", f->rule ? limit : "");
 	}
 	putchar('\n');
 }

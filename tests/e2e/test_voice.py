@@ -125,6 +125,7 @@ class Explained(unittest.TestCase):
     def test_a_run_gives_its_own_figures(self):
         said = " ".join(run("explain", "leak.kept", RUNS[1]).stdout.split())
         self.assertRegex(said, r"^LEAK monitor.py:13 keeps [\d.]+ MiB of every training step why .* 2.9\d* GiB")
+        self.assertRegex(said, r" made 3 960 blocks; the rule: at least 8 in [\d ]+ calls; the rule: at least 6 chance \S+ over all lines; the rule: below 0\.05 ")
         self.assertRegex(run("explain", RUNS[2]).stdout, r"(?s)^OUT OF MEMORY   Adam's first step.*\n## oom.full\n")
         self.assertIn("This run has no verdict oom.full.", run("explain", "oom.full", RUNS[1]).stdout)
 
@@ -153,7 +154,7 @@ class Errors(unittest.TestCase):
         self.assertIn("did you mean --quiet?", self.said("--quite", "traces"))
         self.assertIn("--rank is an option of tree: stormlog-analyze tree --rank N PATH", self.said("--rank", "7", "tree", "traces"))
         self.assertIn("elf: a program, not a recording", self.said("elf", code=3))
-        self.assertIn("cut off before its first event, or copied while the program ran?", self.said("cut.msgpack.zst", code=3))
+        self.assertIn("cut off at 3 000 bytes, before its first event; was it copied while the program ran?", self.said("cut.msgpack.zst", code=3))
         for words in ("tree", "--at", "nonsense"), ("tree", "--by", "foo"), ("fit", "--capacity", "banana"), ("monitor", "--interval", "never"):
             self.assertEqual(len(self.said(*words, "traces").splitlines()), 1)
         self.assertIn("export wants a format first: stormlog-analyze export perfetto traces", self.said("export", "traces"))
