@@ -91,13 +91,13 @@ static void halve(struct sl_moments *moments)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < moments->count; i++)
-		if (moments->moment[i].time_ns % (moments->width_ns * 2))
+	moments->width_ns *= 2;
+	for (size_t i = 0; i < moments->count; i++) /* one of each stretch: of a program that sleeps, few are at its begin */
+		if (kept && moments->moment[i].time_ns / moments->width_ns == moments->moment[kept - 1].time_ns / moments->width_ns)
 			free_moment(&moments->moment[i]);
 		else
 			moments->moment[kept++] = moments->moment[i];
 	moments->count = kept;
-	moments->width_ns *= 2;
 }
 
 void sl_moments_take(struct sl_model *model, uint64_t time_ns)
