@@ -68,8 +68,25 @@ test("a page opens from file:// with the network cut, without an error or a requ
 	clean();
 	for (const title of ["Memory over time", "Who asked for it", "Places", "Ranks", "Other findings", "PyTorch's segments", "Numbers"])
 		assert.ok((await browser.eval(`document.querySelector("main").innerText`)).includes(title), title);
-	assert.deepEqual(await browser.eval("stormlog.series.groups(stormlog.timeline.scope()).map(([key]) => key)"), ["kind", "library", "pytorch", "label", "rank"]);
+	assert.deepEqual(await browser.eval("stormlog.series.groups(stormlog.timeline.scope()).map(([key]) => key)"), ["role", "line", "library", "kind", "pytorch", "label", "rank"]);
 	await picture("training-light");
+});
+
+test("the chart is by role, begins where its process begins, and has the card's size; three buttons stand over it and over the stacks", async () => {
+	const {json} = report("training", 4, 60);
+	await open(report("training", 4, 60).url);
+	const rank = await browser.eval("stormlog.timeline.scope().process"), device = json.run.devices.find((d) => d.processes.includes(json.processes[rank].pid)), peak = await browser.eval(`stormlog.page.moments.find((m) => m.kind === "peak" && m.process === ${rank})`);
+	const shown = await browser.eval(`[...document.querySelectorAll("#time > .controls > .choices, #stacks > .controls > .choices")].map((group) => [...group.children].map((b) => b.textContent))`);
+	assert.deepEqual(shown, [["Role", "Line", "Library"], ["Picked moment", "OOM", "Peak"]]);
+	assert.equal(await browser.eval(`document.querySelector("#time [aria-pressed=true]").textContent`), "Role");
+	const [from, to] = await browser.eval("stormlog.timeline.view()"), width = await browser.eval("stormlog.timeline.picture.grid.width");
+	assert.ok(from >= 2e9 && from < 3e9 && to > 60e9, `${from}, ${to}`); /* make_trace asks for memory after two seconds */
+	assert.ok(await browser.eval(`stormlog.timeline.plot.data.some((line) => line.every((bytes) => bytes === ${device.total_bytes}))`));
+	const parts = await browser.eval(`(({layers}) => layers.filter((l) => l.max).map((l) => [l.name, l.max]))(stormlog.timeline.facts(Math.floor((${peak.at} - stormlog.timeline.picture.grid.start) / ${width})))`);
+	assert.ok(parts.length > 3 && parts.some(([name]) => name === "activations"), parts);
+	const sum = parts.reduce((a, [, bytes]) => a + bytes, 0);
+	assert.ok(Math.abs(sum - device.known_peak_bytes) < device.known_peak_bytes / 1e6, `${sum}, ${device.known_peak_bytes}`);
+	clean();
 });
 
 test(`a spike of one event in ${EVENTS} is drawn at every zoom, in data and in pixels`, async () => {
@@ -78,24 +95,23 @@ test(`a spike of one event in ${EVENTS} is drawn at every zoom, in data and in p
 	const peak = json.processes[0].memory[0].peak_bytes, at = json.processes[0].memory[0].peak_at_ns - json.run.started_at_ns;
 	assert.ok(peak > 2 * GIB);
 	const span = await browser.eval("stormlog.series.span()[1]");
-	for (const mode of ["both", "max"])
-		for (let width = span; width > 1e6; width /= 7) {
-			const from = Math.max(0, at - width * 0.4), to = from + width;
-			await browser.eval(`stormlog.state.set({mode: "${mode}", from: ${Math.floor(from)}, to: ${Math.ceil(to)}})`);
-			const drawn = await browser.eval(`Math.max(...stormlog.timeline.plot.data.flatMap((d, i) => i ? Array.from(d) : []).filter((v) => v !== null))`);
-			assert.ok(Math.abs(drawn - peak) < 1, `drawn ${drawn}, is ${peak}, window ${width}`);
-			/* pixels: at 80 % of the peak only the spike is drawn, over the grid's thin lines */
-			const columns = await browser.eval(`(() => { const u = stormlog.timeline.plot, {left, width} = u.bbox;
-				const y = Math.round(u.valToPos(${peak} * 0.8, "y", true)), d = u.ctx.getImageData(left, y, width, 1).data, out = [];
-				for (let i = 0; i < width; i++) if (d[i * 4 + 3] > 100 && d[i * 4] + d[i * 4 + 1] + d[i * 4 + 2] < 630) out.push(i + left);
-				return {out, x: u.valToPos(${at}, "x", true), pixel: ${width} / width}; })()`);
-			assert.ok(columns.out.length > 0, `no pixel of the spike, window ${width}`);
-			const cell = await browser.eval("stormlog.timeline.picture.grid.width");
-			for (const x of columns.out)
-				assert.ok(Math.abs(x - columns.x) <= cell / columns.pixel + 3, `a spike at ${x}, should be near ${columns.x}`);
-		}
+	for (let width = span; width > 1e6; width /= 7) {
+		const from = Math.max(0, at - width * 0.4), to = from + width;
+		await browser.eval(`stormlog.state.set({from: ${Math.floor(from)}, to: ${Math.ceil(to)}})`);
+		const drawn = await browser.eval(`Math.max(...stormlog.timeline.plot.data.flatMap((d, i) => i ? Array.from(d) : []).filter((v) => v !== null))`);
+		assert.ok(Math.abs(drawn - peak) < 1, `drawn ${drawn}, is ${peak}, window ${width}`);
+		/* pixels: at 80 % of the peak only the spike is drawn, over the grid's thin lines */
+		const columns = await browser.eval(`(() => { const u = stormlog.timeline.plot, {left, width} = u.bbox;
+			const y = Math.round(u.valToPos(${peak} * 0.8, "y", true)), d = u.ctx.getImageData(left, y, width, 1).data, out = [];
+			for (let i = 0; i < width; i++) if (d[i * 4 + 3] > 100 && d[i * 4] + d[i * 4 + 1] + d[i * 4 + 2] < 630) out.push(i + left);
+			return {out, x: u.valToPos(${at}, "x", true), pixel: ${width} / width}; })()`);
+		assert.ok(columns.out.length > 0, `no pixel of the spike, window ${width}`);
+		const cell = await browser.eval("stormlog.timeline.picture.grid.width");
+		for (const x of columns.out)
+			assert.ok(Math.abs(x - columns.x) <= cell / columns.pixel + 3, `a spike at ${x}, should be near ${columns.x}`);
+	}
 	clean();
-	await browser.eval(`stormlog.state.set({from: "", to: "", mode: "both"})`);
+	await browser.eval(`stormlog.state.set({from: "", to: ""})`);
 	await picture("spike");
 });
 
@@ -157,7 +173,7 @@ test("Stormlog's own files have their page: it draws the figures of samples and 
 	assert.equal(await browser.eval("stormlog.ranks.rows.length"), 4);
 	assert.match(await browser.eval(`document.querySelector("#stacks").innerText`), /no calls, no stacks/);
 	assert.ok(await browser.eval(`[...document.querySelectorAll(".card")].some((c) => c.textContent.includes("Out of memory, with"))`));
-	await browser.eval(`stormlog.state.set({rank: "2", mode: "mean", q: "rank 2"})`);
+	await browser.eval(`stormlog.state.set({rank: "2", q: "rank 2"})`);
 	const box = await plot();
 	await browser.click(box.x + 200, box.y + 100);
 	assert.match(await browser.eval(`document.querySelector(".inspector").innerText`), /allocated/);

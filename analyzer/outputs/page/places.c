@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What became of each place's blocks, over the run and between any two of many moments; and what the peak was used for. */
+/* What became of each place's blocks, over the run and between any two of many moments. */
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
@@ -280,32 +280,6 @@ static void put_stays(struct sl_page *page, unsigned process, const struct place
 	sl_idmap_free(&stays.ids);
 }
 
-/* What each device's peak was used for, as far as anything is known. */
-static void put_roles(struct sl_page *page, unsigned process)
-{
-	struct sl_process *p = &page->report->processes[process];
-	uint64_t bytes[SL_ROLE_COUNT];
-	double column[SL_ROLE_COUNT];
-	uint32_t count = 0;
-	size_t at;
-
-	sl_page_key(page, "peak_roles");
-	at = page->pack.size;
-	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
-		const struct sl_device_state *device = p->model->devices[d];
-
-		if (!device || !device->known_peak || !sl_roles_at_peak(p, device, bytes))
-			continue;
-		count++;
-		for (int i = 0; i < SL_ROLE_COUNT; i++)
-			column[i] = (double)bytes[i];
-		msgpack_pack_map(&page->pack.pk, 2);
-		sl_page_put_index(page, "device", device->device);
-		sl_page_put_column(page, "bytes", SL_PACKED_F64, column, SL_ROLE_COUNT);
-	}
-	sl_packed_array_at(&page->pack, at, count);
-}
-
 void sl_page_places(struct sl_page *page)
 {
 	unsigned count = sl_page_detailed(page);
@@ -320,12 +294,11 @@ void sl_page_places(struct sl_page *page)
 		struct places places = {0};
 
 		gather(page, process, &places);
-		sl_page_row(page, 15, process);
+		sl_page_row(page, 14, process);
 		sl_page_key(page, "whole"); /* true: all births and deaths are known */
 		sl_packed_bool(&page->pack, model->lives && !model->folded_ns);
 		put_places(page, process, &places);
 		put_stays(page, process, &places);
-		put_roles(page, process);
 		free(places.item.item);
 		free(places.of);
 		sl_idmap_free(&places.ids);

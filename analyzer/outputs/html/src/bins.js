@@ -127,25 +127,10 @@ export function difference(a, b) {
 	return out;
 }
 
-/*
- * Layers on top of each other, first at the bottom: tops[k][i].  With mode "max" a layer is as high as its own maximum in the cell,
- * as far as the total's maximum leaves room above those below it: maxima of several layers need not happen at once.  So the
- * first layer, PyTorch's tensors where they are drawn, always shows its maximum; beyond() has what had no room of the others.
- */
-export function stackUp(layers, total, mode) {
-	const n = total.max.length, tops = layers.map(() => new Float64Array(n));
-	for (let i = 0; i < n; i++) {
-		let at = 0;
-		layers.forEach((layer, k) => {
-			at = mode === "max" ? Math.max(at, Math.min(at + layer.max[i], Math.max(total.max[i], layers[0].max[i]))) : at + layer.mean[i];
-			tops[k][i] = at;
-		});
-	}
+/* Layers on top of each other, first at the bottom: tops[k][i]. */
+export function stackUp(layers, n) {
+	const tops = layers.map(() => new Float64Array(n));
+	for (let i = 0; i < n; i++)
+		layers.reduce((at, layer, k) => (tops[k][i] = at + layer.mean[i]), 0);
 	return tops;
-}
-
-/* For each stacked layer its own maximum in the cells where it is drawn lower than that, else null. */
-export function beyond(layers, tops) {
-	return layers.map((layer, k) => Array.from(tops[k], (top, i) =>
-		(layer.max[i] > (top - (k ? tops[k - 1][i] : 0)) * (1 + 1e-9) ? layer.max[i] : null)));
 }

@@ -53,7 +53,7 @@ export class Flame {
 		if (what === "moment") {
 			const at = this.state.number("at"), timed = moments.filter((m) => m.at !== null && m.kind !== "churn" && m.kind !== "leaks");
 			if (at === null)
-				return this.chooseKind(moments, "peak", counts, "The peak, until you pick a moment on the time line");
+				return this.chooseKind(moments, "peak", counts, "At the peak");
 			const near = new Map();
 			for (const m of timed) {
 				const key = `${m.process}/${m.device}`, best = near.get(key);
@@ -72,8 +72,8 @@ export class Flame {
 
 	chooseKind(moments, kind, counts, title) {
 		const of = moments.filter((m) => m.kind === kind);
-		const at = of.length === 1 && of[0].at !== null && (kind === "peak" || kind === "oom") ? ` at ${instant(of[0].at, fine(this.page.duration_ns))}` : "";
-		return {title: title + at, samples: samplesOf(of, counts), moments: of};
+		const at = of.length === 1 && of[0].at !== null && (kind === "peak" || kind === "oom") ? `, ${instant(of[0].at, fine(this.page.duration_ns))}` : "";
+		return {title: `${title}${at}:`, samples: samplesOf(of, counts), moments: of};
 	}
 
 	toData(node, depth = 0) {

@@ -40,11 +40,14 @@ function selector(state, key, list, label) {
 	return h("label", {}, label, " ", select);
 }
 
+/* What is wrong and has a process, the worst first. */
+const wrong = (page) => page.answer?.verdicts.find((v) => v.tone !== "good" && v.process !== null) || page.findings.find((f) => f.id === "oom.sampled");
+
 /* The rank a reader comes for: that of the open verdict where something is wrong, else the one with the highest peak. */
 export function firstRank(page) {
 	if (page.processes.length < 2)
 		return "";
-	const open = page.answer?.verdicts.find((v) => v.tone !== "good" && v.process !== null) || page.findings.find((f) => f.id === "oom.sampled");
+	const open = wrong(page);
 	if (open)
 		return String(open.process);
 	return String(page.processes.reduce((best, p, i) => (p.peak > page.processes[best].peak ? i : best), 0));
@@ -54,7 +57,9 @@ function makeState() {
 	return new State(location.hash, (fragment) => history.replaceState(null, "", location.pathname + location.search + fragment));
 }
 
-/* What few readers change. */
+/* The first three choices, and the one that was made: the others are among what few readers change. */
+const first = (list, chosen) => list.filter(([value], i) => i < 3 || value === chosen);
+
 const rest = (...nodes) => h("details", {class: "rest"}, h("summary", {title: "More choices"}, "…"), h("div", {class: "controls"}, nodes));
 
 const goto = (id) => document.getElementById(id).scrollIntoView({block: "start"});
@@ -120,16 +125,21 @@ function build(page, served) {
 	const state = makeState();
 	if (!location.hash.includes("rank="))
 		state.value.rank = firstRank(page);
+	if (!location.hash.includes("device=") && page.processes[state.value.rank || 0]?.devices?.length > 1) /* no sum of several cards */
+		state.value.device = String(wrong(page)?.device ?? "");
 	const palette = () => colours(state.get("theme"));
 	const scope = () => {
 		const process = state.number("rank");
 		return {process: process !== null && page.processes[process] ? process : null, device: state.number("device")};
 	};
 	const stacks = new Stacks(page), series = new Series(page), ranges = new Ranges(page);
-	const span = series.span(), whole = () => (state.number("from") ?? span[0]) <= span[0] && (state.number("to") ?? span[1]) >= span[1];
-	const range = () => (whole() ? null : [state.number("from") ?? span[0], state.number("to") ?? span[1]]);
-	const sayRange = ({from, to}) => `${instant(Math.max(0, from), fine(to - from))} to ${instant(Math.min(span[1], to), fine(to - from))}`;
-	const common = {page, stacks, series, ranges, range, sayRange, state, palette, scope, canTell: () => ranges.canTell(scope())};
+	const span = () => series.span(scope());
+	const range = () => {
+		const [a, b] = span(), from = state.number("from") ?? a, to = state.number("to") ?? b;
+		return from <= a && to >= b ? null : [from, to];
+	};
+	const sayRange = ({from, to}) => `${instant(Math.max(0, from), fine(to - from))} to ${instant(Math.min(page.duration_ns, to), fine(to - from))}`;
+	const common = {page, stacks, series, ranges, range, span, sayRange, state, palette, scope, canTell: () => ranges.canTell(scope())};
 	const {sections, section} = makeSections();
 	const timeline = new Timeline({...common, onPick: (t) => state.set({at: Math.round(t), flame: "moment"})});
 	const closer = served && new Closer({series, stacks, state, draw: () => timeline.draw()});
@@ -140,7 +150,7 @@ function build(page, served) {
 		goto("time");
 	}});
 	const cards = new Cards({...common, onShow: (c) => {
-		const [a, b] = series.span(), margin = Math.max((b - a) / 20, (c.to - c.from) / 2);
+		const [a, b] = [0, page.duration_ns], margin = Math.max((b - a) / 20, (c.to - c.from) / 2);
 		state.set({rank: c.process === null ? "" : String(c.process), device: "", at: String(Math.round(c.from)), flame: "moment",
 			from: String(Math.floor(Math.max(a, c.from - margin))), to: String(Math.ceil(Math.min(b, c.to + margin)))});
 		goto("time");
@@ -153,17 +163,19 @@ function build(page, served) {
 	const devices = () => [["", "all devices"], ...[...new Set(series.pick({...scope(), device: null}, "known").map((l) => l.device))].sort((a, b) => a - b).map((d) => [String(d), `device ${d}`])];
 	const scopeControls = [page.processes.length > 1 && selector(state, "rank", rankList, "Show"), devices().length > 2 && selector(state, "device", devices, "on")];
 
+	const by = () => series.choose(scope(), state.get("by"));
+	const wholeRun = h("button", {onclick: () => timeline.zoom(...span())}, "Whole run");
 	section("time", "Memory over time", h("div", {class: "controls"}, scopeControls,
-		choices(state, "by", () => series.groups(scope()), "Stacked by", () => series.choose(scope(), state.get("by"))),
-		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run"), notes && notes.node, closer && closer.node,
-		rest(choices(state, "mode", () => [["mean", "Mean"], ["max", "Max"], ["both", "Both"]], "Of each bin"),
+		choices(state, "by", () => first(series.groups(scope()), by()), "Stacked by", by), wholeRun, notes && notes.node, closer && closer.node,
+		rest(choices(state, "by", () => series.groups(scope()).slice(3), "Stacked by", by),
 			choices(state, "axis", () => [["since", "Since start"], ...(page.timeless ? [] : [["clock", "Clock (UTC)"]]), ...(page.steps.length ? [["step", "Step"]] : [])], "Axis"))), timeline.node);
 	const recorded = page.source === "trace";
+	const kinds = [["moment", "Picked moment"], ["oom", "OOM"], ["peak", "Peak"], ["leaks", "Leaks"], ["range", "Range in view"], ["end", "End"], ["churn", "Churn"]]
+		.filter(([kind]) => kind === "moment" || (kind === "range" && ranges.of.some((p) => p.stays)) || page.moments.some((m) => m.kind === kind));
 	const absent = h("p", {class: "empty"}, "Samples do not say who asked for memory: these files have no calls, no stacks and no leaks. To see them record the program with stormlog-run.");
 	section("stacks", "Who asked for it", recorded && h("div", {class: "controls"},
-		choices(state, "flame", () => [["moment", "Picked moment"], ["range", "Range in view"], ["peak", "Peak"], ["oom", "OOM"], ["end", "End"], ["leaks", "Leaks"], ["churn", "Churn"]]
-			.filter(([kind]) => kind === "moment" || (kind === "range" && ranges.of.some((p) => p.stays)) || page.moments.some((m) => m.kind === kind)), "Of"),
-		rest(choices(state, "value", () => [["bytes", "Bytes"], ["count", "Blocks"]], "Measured in"),
+		choices(state, "flame", () => first(kinds, state.get("flame")), "Of"),
+		rest(choices(state, "flame", () => kinds.slice(3), "Of"), choices(state, "value", () => [["bytes", "Bytes"], ["count", "Blocks"]], "Measured in"),
 			choices(state, "form", () => [["icicle", "Icicle"], ["flame", "Flame"]], "Drawn as"),
 			choices(state, "inverted", () => [["", "From main"], ["1", "From the allocation"]], "Direction"),
 			page.frames.folded.includes(1) && choices(state, "frames", () => [["", "Program's own"], ["all", "All frames"]], "Frames of the interpreter, libffi and the C library")),
@@ -191,13 +203,18 @@ function build(page, served) {
 
 	const drawAll = () => {
 		setTheme(state, palette());
+		wholeRun.hidden = !range();
 		stacks.all = state.get("frames") === "all";
 		for (const view of [timeline, recorded && flame, ranges.of.length && places, page.processes.length > 1 && ranks, cards, tried, reads, page.segments.length && segments, fit, recorded && tables])
 			view && view.draw();
 	};
 	state.on(["theme", "frames"], drawAll);
-	state.on(["by", "mode", "axis", "rank", "device", "from", "to"], () => timeline.draw());
-	state.on(["from", "to", "rank", "device"], () => ranges.of.length && places.draw());
+	state.on(["by", "axis", "rank", "device", "from", "to"], () => timeline.draw());
+	state.on(["from", "to", "rank", "device"], () => {
+		wholeRun.hidden = !range();
+		if (ranges.of.length)
+			places.draw();
+	});
 	state.on(["at"], () => timeline.plot.redraw(false));
 	state.on(["at", "flame", "value", "inverted", "rank", "device", "form"], () => recorded && flame.draw());
 	state.on(["from", "to"], (changed) => recorded && state.get("flame") === "range" && !changed.includes("flame") && flame.draw());
@@ -207,7 +224,7 @@ function build(page, served) {
 	state.on(["rank"], () => recorded && tables.draw());
 	state.on(["q"], () => {
 		timeline.plot.redraw(false);
-		timeline.drawLegend(state.get("mode"));
+		timeline.drawLegend();
 		if (recorded)
 			flame.search();
 		for (const view of [ranges.of.length && places, page.processes.length > 1 && ranks, cards, tried, reads, page.segments.length && segments, recorded && tables])

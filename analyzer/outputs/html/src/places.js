@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Where memory was asked for, as a table; how large its blocks were; what it was for: over the run, or over the range of time in view. */
+/* Where memory was asked for, as a table; how large its blocks were: over the run, or over the range of time in view. */
 import {h, replace} from "./dom.js";
-import {bytes, count, duration, percent, visible} from "./format.js";
+import {bytes, count, duration} from "./format.js";
 import {CLASSES, classMost} from "./ranges.js";
 import {table, word} from "./tables.js";
-
-const BARS = "▁▂▃▄▅▆▇█";
-
-/* One character for each class from the smallest to the largest that there is. */
-export function spark(sizes) {
-	const most = Math.max(...sizes);
-	return most ? Array.from(sizes, (n) => (n ? BARS[Math.min(7, Math.floor((n / most) * 7.999))] : "·")).join("") : "";
-}
 
 const sizeName = (k) => (classMost(k) === Infinity ? `above ${bytes(classMost(k - 1), 0)}` : bytes(classMost(k), 0));
 
 export class Places {
-	constructor({page, state, stacks, ranges, palette, scope, range, sayRange}) {
-		Object.assign(this, {page, state, stacks, ranges, palette, scope, range, sayRange});
+	constructor({page, state, ranges, scope, range, sayRange}) {
+		Object.assign(this, {page, state, ranges, scope, range, sayRange});
 		this.node = h("div", {});
 		this.sizeNode = h("div", {class: "side"});
 	}
@@ -30,7 +22,7 @@ export class Places {
 			return;
 		}
 		const found = this.ranges.rows(scope, range), {rows} = found;
-		replace(this.node, this.title(range, found), h("div", {class: "side"}, this.roles(scope, range)), this.table(range, rows));
+		replace(this.node, this.title(range, found), this.table(range, rows));
 		replace(this.sizeNode, this.sizes(range, found));
 	}
 
@@ -38,20 +30,6 @@ export class Places {
 		return h("p", {class: "soft", "aria-live": "polite"}, range ?
 			`${this.sayRange(stretch)}, the kept windows nearest to the range in view: what was born in it, and what of that was still held at its end.` :
 			"Of the whole run. Drag over the time line for a part of it.");
-	}
-
-	/* A bar of bytes by purpose, largest first, with its words. */
-	roles(scope, range) {
-		const all = this.ranges.roles(scope, range);
-		if (!all)
-			return null;
-		const p = this.palette(), total = all.reduce((a, b) => a + b, 0);
-		const parts = Array.from(all, (value, role) => ({value, name: this.page.roles[role], colour: role ? p.layers[(role - 1) % p.layers.length] : p.other}))
-			.filter(({value}) => value > 0).sort((a, b) => b.value - a.value);
-		return h("div", {class: "roles"}, h("h3", {}, range ? "Use of what is still held" : "Use of the peak"),
-			h("div", {class: "bar", "aria-hidden": "true"}, parts.map(({value, colour}) => h("div", {style: {background: colour, width: `${(value / total) * 100}%`}}))),
-			h("table", {class: "mini"}, h("tbody", {}, parts.map(({value, name, colour}) => h("tr", {},
-				h("td", {}, h("span", {class: "swatch", style: {background: colour}}), name), h("td", {class: "num"}, bytes(value)), h("td", {class: "num"}, percent(value, total)))))));
 	}
 
 	/* How many blocks of which size, as bars; the dark part of a bar is still held. */
@@ -75,7 +53,7 @@ export class Places {
 			!range && ["At the peak", bytes, (r) => r.peak], [kept, bytes, (r) => r.keptBytes], ["blocks", count, (r) => r.kept],
 			["Asked for", bytes, (r) => r.bornBytes], ["blocks ", count, (r) => r.born], whole && [range ? "Temporary (run)" : "Temporary", count, (r) => r.temporary],
 			whole && [range ? "Mean life (run)" : "Mean life", duration, (r) => (r.ended ? r.ended_ns / r.ended : null)],
-			known && ["For", word, (r) => this.page.roles[r.role]], ["Sizes", (sizes) => sizes, (r) => spark(r.sizes)]].filter(Boolean);
+			known && ["For", word, (r) => this.page.roles[r.role]]].filter(Boolean);
 		const first = range ? (r) => r.keptBytes : (r) => r.peak;
 		return table(null, columns.map(([name, format]) => [name, format]), shown.sort((a, b) => first(b) - first(a) || b.bornBytes - a.bornBytes)
 			.map((row) => columns.map(([, , value]) => value(row))), this.state.get("q").trim().toLowerCase()) ?? h("p", {class: "empty"}, this.state.get("q") ? "No place matches the search." : "No memory was asked for then.");

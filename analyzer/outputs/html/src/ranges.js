@@ -43,22 +43,12 @@ export function between(stays, places, first, end, allowed = () => true) {
 	return out;
 }
 
-/* Classes of sizes of each place over the whole run, as a Uint32Array of CLASSES each. */
-function sizesOf(stays, places) {
-	const out = Array.from({length: places}, () => new Float64Array(CLASSES));
-	for (let i = 0; stays && i < stays.place.length; i++)
-		if (stays.born[i] === stays.ended[i])
-			out[stays.place[i]][stays.size_class[i]] += stays.blocks[i];
-	return out;
-}
-
 const add = (to, from) => from.forEach((value, i) => (to[i] += value));
 
 export class Ranges {
 	constructor(page) {
 		this.page = page;
 		this.of = page.places ?? [];
-		this.sizes = new Map();
 		this.last = null;
 	}
 
@@ -94,8 +84,6 @@ export class Ranges {
 				add(sum.keptSizes, figures.keptSizes);
 				stretch = {from: Math.min(near.from, stretch?.from ?? Infinity), to: Math.max(near.to, stretch?.to ?? -Infinity)};
 			}
-			if (!this.sizes.has(p))
-				this.sizes.set(p, sizesOf(p.stays, n));
 			for (let i = 0; i < n; i++)
 				if (shown(i))
 					this.join(byKey, p, i, figures);
@@ -109,7 +97,7 @@ export class Ranges {
 		let row = byKey.get(key);
 		if (!row)
 			byKey.set(key, row = {stack: p.stack[i], name: this.page.strings[p.name[i]], role: p.role[i], born: 0, bornBytes: 0, kept: 0, keptBytes: 0,
-				peak: 0, made: 0, temporary: 0, ended: 0, ended_ns: 0, whole: true, sizes: new Float64Array(CLASSES)});
+				peak: 0, made: 0, temporary: 0, ended: 0, ended_ns: 0, whole: true});
 		row.born += figures.born[i];
 		row.bornBytes += figures.bornBytes[i];
 		row.kept += figures.kept[i];
@@ -120,20 +108,5 @@ export class Ranges {
 		row.ended += p.made[i] - p.live[i];
 		row.ended_ns += p.ended_ns[i];
 		row.whole &&= p.whole;
-		add(row.sizes, this.sizes.get(p)[i]);
-	}
-
-	/* Bytes by purpose: at the peaks of the devices in view, or born in a stretch and live at its end; null: not known. */
-	roles(scope, range) {
-		const bytes = new Float64Array(this.page.roles?.length ?? 0);
-		if (range)
-			for (const row of this.rows(scope, range).rows)
-				bytes[row.role] += row.keptBytes;
-		else
-			for (const p of this.told(scope))
-				for (const peak of p.peak_roles)
-					if (scope.device === null || peak.device === scope.device)
-						add(bytes, peak.bytes);
-		return bytes.some((value, role) => role && value > 0) ? bytes : null;
 	}
 }

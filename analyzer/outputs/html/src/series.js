@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which lines make a picture: by kind, library, PyTorch, label or rank, of all ranks or one, all devices or one. */
-import {Pyramid, beyond, difference, emptyBins, makeGrid, onGrid, stackUp, sum} from "./bins.js";
+/* Which lines make a picture: by role, line, library, kind, PyTorch, label or rank, of all ranks or one, all devices or one. */
+import {Pyramid, difference, emptyBins, makeGrid, onGrid, stackUp, sum} from "./bins.js";
+import {Uses} from "./uses.js";
 
 /* Kinds that are memory of the device and add up to the "known" line. */
 const KNOWN_KINDS = ["device", "pool", "vmm", "array", "graph"];
@@ -8,7 +9,7 @@ const MAX_LAYERS = 8;
 const FINEST = 4096; /* cells for the figures beside the picture: more than a line has bins */
 
 export const GROUPS = [
-	["kind", "Kind"], ["library", "Library"], ["pytorch", "PyTorch"], ["label", "Label"], ["rank", "Rank"], ["host", "Host memory"],
+	["role", "Role"], ["line", "Line"], ["library", "Library"], ["kind", "Kind"], ["pytorch", "PyTorch"], ["label", "Label"], ["rank", "Rank"], ["host", "Host memory"],
 ];
 
 /* The words for memory that holds no tensor; other frameworks' pools cannot tell it from memory without a name. */
@@ -17,13 +18,14 @@ export const hasPools = (page) => restName(page).includes("pools");
 
 /* True: the maximum of a cell is only a bound, since the layer is a sum or a difference of lines, which need not be highest at once. */
 export function isBound(layer) {
-	return layer.lines.length > 1 || Boolean(layer.minus?.length);
+	return layer.lines?.length > 1 || Boolean(layer.minus?.length);
 }
 
 export class Series {
 	constructor(page) {
 		this.page = page;
 		this.lines = page.lines.map((line) => ({...line, pyramid: new Pyramid(line)}));
+		this.uses = new Uses(page);
 		this.part = null;
 	}
 
@@ -53,7 +55,8 @@ export class Series {
 	groups(scope) {
 		const has = (what) => this.pick(scope, what).length > 0;
 		const ranks = new Set(this.pick({process: null, device: null}, "known").map((l) => l.process)).size > 1;
-		return GROUPS.filter(([key]) => ({kind: has("kind"), library: has("library"), pytorch: has("allocated"),
+		const {role, line} = this.uses.groups(scope, new Set(this.pick(scope, "known").map((l) => `${l.process}/${l.device}`)));
+		return GROUPS.filter(([key]) => ({role, line, kind: has("kind"), library: has("library"), pytorch: has("allocated"),
 			label: has("label"), rank: ranks, host: has("rss") || has("cgroup")})[key])
 			.map(([key, name]) => [key, key === "pytorch" && this.page.source === "telemetry" ? "Allocator" : name]);
 	}
@@ -61,17 +64,15 @@ export class Series {
 	/* The way to stack that was chosen, or the one that says most where none was. */
 	choose(scope, by) {
 		const groups = this.groups(scope).map(([key]) => key);
-		if (groups.includes(by))
-			return by;
-		if (groups.includes("pytorch"))
-			return "pytorch";
-		return groups.includes("library") && new Set(this.pick(scope, "library").map((l) => l.name)).size > 1 ? "library" : groups[0] ?? "kind";
+		return groups.includes(by) ? by : groups.includes("role") || !groups.includes("pytorch") ? groups[0] ?? "kind" : "pytorch";
 	}
 
 	/* [{name, lines, minus}] largest first, at most MAX_LAYERS, the rest as one */
 	layersOf(scope, by) {
 		const pick = (what) => this.pick(scope, what);
 		let layers = [];
+		if (by === "role" || by === "line")
+			return this.uses.layers(scope, by, MAX_LAYERS);
 		if (by === "pytorch" && this.page.source === "telemetry")
 			return [{name: "allocated", lines: pick("allocated")}, {name: "reserved, unused", lines: pick("reserved"), minus: pick("allocated")}];
 		if (by === "pytorch") {
@@ -112,14 +113,22 @@ export class Series {
 		return p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`;
 	}
 
-	span() {
-		return [0, Math.max(1, this.page.duration_ns)];
+	/* From the first to the last that is known of what is in view. */
+	span(scope = {process: null, device: null}) {
+		const end = Math.max(1, this.page.duration_ns), lines = this.pick(scope, "known");
+		return lines.length ? [Math.max(0, Math.min(...lines.map((l) => l.start))), Math.min(end, Math.max(...lines.map((l) => l.start + l.max.length * l.width)))] : [0, end];
+	}
+
+	/* The size of the one card in view, else null. */
+	card(scope) {
+		const cards = this.page.devices.filter((d) => d.total && (scope.device === null || d.device === scope.device) && (scope.process === null || d.processes.includes(scope.process)));
+		return cards.length === 1 ? cards[0].total : null;
 	}
 
 	/* Everything to draw between two instants, in at most `most` columns. */
-	picture(scope, by, mode, from, to, most) {
+	picture(scope, by, from, to, most) {
 		if (this.over(from, to) !== this)
-			return this.part.picture(scope, by, mode, from, to, most);
+			return this.part.picture(scope, by, from, to, most);
 		const wide = by === "rank" ? {...scope, process: null} : scope;
 		const layers = this.layersOf(scope, by);
 		const totals = by === "host" ? layers.flatMap((l) => l.lines) : this.pick(wide, "known");
@@ -130,11 +139,9 @@ export class Series {
 		const finest = all.reduce((best, line) => (!best || line.width < best.width ? line : best), null);
 		const grid = makeGrid(finest ? finest.start : 0, finest ? finest.width : Math.max(1, (to - from) / most), from, to, most);
 		const add = (lines) => (lines.length ? sum(lines.map((line) => onGrid(line.pyramid, grid)), grid.n) : emptyBins(grid.n));
-		const bins = layers.map((layer) =>
-			layer.minus && layer.minus.length ? difference(add(layer.lines), add(layer.minus)) : add(layer.lines));
-		const total = add(totals), tops = stackUp(bins, total, mode === "max" ? "max" : "mean");
-		const above = mode === "max" ? beyond(bins, tops).map((cells, k) => (isBound(layers[k]) ? [] : cells)) : [];
-		return {grid, layers, bins, total, overlaid: by === "host" ? "host" : "device", tops, above,
+		const total = add(totals), seen = by === "role" || by === "line" ? this.uses.bins(scope, by, layers, grid, total) : null;
+		const bins = seen || layers.map((layer) => layer.minus && layer.minus.length ? difference(add(layer.lines), add(layer.minus)) : add(layer.lines));
+		return {grid, layers, bins, total, seen: seen && this.uses.count(scope, by), overlaid: by === "host" ? "host" : "device", tops: stackUp(bins, grid.n),
 			used: overlay.length ? add(overlay) : null, usedName: by === "host" ? "process memory (RSS)" : "device-wide use",
 			others: others.some((line) => line.peak > 0) ? add(others) : null,
 			hidden: hidden.length === 1 ? add(hidden) : null, several: totals.length > 1, totalLines: totals,
@@ -143,14 +150,14 @@ export class Series {
 
 	/* The figures of a view, from the data's own bins: they are the same in a window of any width. */
 	figures(scope, by, from, to) {
-		const {grid, total, layers, bins} = this.picture(scope, by, "mean", from, to, FINEST);
+		const {grid, total, layers, bins} = this.picture(scope, by, from, to, FINEST);
 		const known = Array.from(total.known, (k, i) => (k ? i : -1)).filter((i) => i >= 0);
 		if (!known.length)
 			return {most: null, layers: []};
 		const at = known.reduce((best, i) => (total.max[i] > total.max[best] ? i : best));
 		return {most: total.max[at], at: Math.max(from, Math.min(to, grid.start + (at + 0.5) * grid.width)),
 			mean: known.reduce((a, i) => a + total.mean[i], 0) / known.length, least: known.reduce((m, i) => Math.min(m, total.min[i]), Infinity),
-			layers: layers.map((layer, k) => ({k, name: layer.name, bound: isBound(layer), max: known.reduce((m, i) => Math.max(m, bins[k].max[i]), 0)}))
+			layers: layers.map((layer, k) => ({k, name: layer.name, max: layer.uses ? bins[k].max[at] : known.reduce((m, i) => Math.max(m, bins[k].max[i]), 0)}))
 				.filter((l) => l.max > 0).sort((a, b) => b.max - a.max)};
 	}
 

@@ -26,8 +26,8 @@ function hatch(colour) {
 }
 
 export class Timeline {
-	constructor({page, series, stacks, ranges, range, state, palette, scope, canTell, onPick}) {
-		Object.assign(this, {page, series, stacks, ranges, range, state, palette, scope, canTell, onPick});
+	constructor({page, series, stacks, ranges, range, span, state, palette, scope, canTell, onPick}) {
+		Object.assign(this, {page, series, stacks, ranges, range, span, state, palette, scope, canTell, onPick});
 		this.zooms = [];
 		this.cursor = null;
 		this.chart = h("div", {class: "chart", tabindex: "0", role: "application", "aria-label":
@@ -45,17 +45,22 @@ export class Timeline {
 	}
 
 	view() {
-		const [a, b] = this.series.span(), from = this.state.number("from") ?? a, to = this.state.number("to") ?? b;
+		const [a, b] = this.span(), from = this.state.number("from") ?? a, to = this.state.number("to") ?? b;
 		return to > from ? [from, to] : [a, b];
 	}
 
 	/* A line for each top, largest first so that the next covers it; x has one more point, the end of the last bin. */
 	draw() {
-		const width = Math.max(240, this.chart.clientWidth || 800), [from, to] = this.view(), mode = this.state.get("mode");
+		const width = Math.max(240, this.chart.clientWidth || 800), [from, to] = this.view();
 		const by = this.series.choose(this.scope(), this.state.get("by"));
-		const picture = this.series.picture(this.scope(), by, mode, from, to, Math.floor((width - 80) / 1.5));
+		const picture = this.series.picture(this.scope(), by, from, to, Math.floor((width - 80) / 1.5));
 		this.picture = picture;
-		const {grid, tops, above, total, used, others} = picture, n = grid.n;
+		const {grid, tops, total} = picture, n = grid.n, most = (values) => values.reduce((a, b) => Math.max(a, b), 0);
+		const card = by === "host" ? null : this.series.card(this.scope()), near = card !== null && card < 4 * most(total.max);
+		picture.card = card && {bytes: card, near};
+		if (card && picture.used && most(picture.used.max) > card) /* a limit of the process: others do not count in it */
+			picture.used = picture.others = null;
+		const {used, others} = picture;
 		const xs = Float64Array.from({length: n + 1}, (_, i) => grid.start + i * grid.width);
 		const column = (values, ok) => {
 			const out = new Array(n + 1);
@@ -71,32 +76,25 @@ export class Timeline {
 			lines.push({...quiet, stroke: p.used, width: 1.5, fill: hatch(p.hidden)});
 		}
 		if (others) {
-			const own = mode === "mean" ? total.mean : total.max;
-			data.push(column(own.map((bytes, i) => bytes + others.max[i]), total.known));
+			data.push(column(total.max.map((bytes, i) => bytes + others.max[i]), total.known));
 			lines.push({...quiet, stroke: p.paper, width: 0.6, fill: p.other});
 		}
-		if (mode === "both") {
+		for (const fill of [p.paper, p.peak + "40"]) {
 			data.push(column(total.max, total.known));
-			lines.push({...quiet, stroke: p.peak, width: 1, fill: p.paper, dash: []});
-			data.push(column(total.max, total.known));
-			lines.push({...quiet, stroke: p.peak, width: 1, fill: p.peak + "40"});
+			lines.push({...quiet, stroke: p.peak, width: 1, fill});
 		}
 		for (let k = tops.length - 1; k >= 0; k--) {
 			data.push(column(tops[k], total.known));
 			lines.push({...quiet, stroke: p.paper, width: 0.6, fill: this.colour(k)});
 		}
-		if (mode === "both") {
-			data.push(column(total.min, total.known));
-			lines.push({...quiet, stroke: p.ink, width: 0.8, dash: [2, 3]});
-		}
-		data.push(column(mode === "mean" ? total.mean : total.max, total.known));
+		data.push(column(total.min, total.known));
+		lines.push({...quiet, stroke: p.ink, width: 0.8, dash: [2, 3]});
+		data.push(column(total.max, total.known));
 		lines.push({...quiet, stroke: p.peak, width: 1.2});
-		above.forEach((cells, k) => {
-			if (!cells.some((value) => value !== null))
-				return;
-			data.push([...cells, cells[n - 1]]);
-			lines.push({...quiet, stroke: this.colour(k), width: 2});
-		});
+		if (near) {
+			data.push(new Array(n + 1).fill(card));
+			lines.push({...quiet, stroke: p.oom, width: 1.5, dash: [8, 4]});
+		}
 		this.plot?.destroy();
 		this.plot = new uPlot({
 			width, height: HEIGHT, legend: {show: false}, pxAlign: 0, padding: [12, 18, 0, 0],
@@ -116,19 +114,19 @@ export class Timeline {
 		}, data, this.chart);
 		this.plot.over.addEventListener("click", (event) => this.click(event));
 		this.drawOverview(width, by, from, to);
-		this.drawLegend(mode);
+		this.drawLegend();
 		if (this.cursor === null)
 			this.inspect(null);
 	}
 
 	/* The whole run in one small line, with the range in view marked: to move it, or to choose another. */
 	drawOverview(width, by, from, to) {
-		const [a, b] = this.series.span(), all = from <= a && to >= b;
+		const [a, b] = this.span(), all = from <= a && to >= b;
 		this.small?.destroy();
 		this.small = null;
 		if (all)
 			return;
-		const {grid, total} = this.series.picture(this.scope(), by, "max", a, b, Math.floor((width - 80) / 1.5)), p = this.palette();
+		const {grid, total} = this.series.picture(this.scope(), by, a, b, Math.floor((width - 80) / 1.5)), p = this.palette();
 		const xs = Float64Array.from({length: grid.n}, (_, i) => grid.start + i * grid.width);
 		this.small = new uPlot({width, height: 44, legend: {show: false}, pxAlign: 0, padding: [4, 18, 0, 72],
 			scales: {x: {time: false, range: () => [a, b]}, y: {range: (u, lo, hi) => [0, (hi || 1) * 1.06]}},
@@ -142,19 +140,18 @@ export class Timeline {
 	}
 
 	colour(k) {
-		const p = this.palette();
-		return this.picture.layers[k].other ? p.other : p.layers[k % p.layers.length];
+		const p = this.palette(), {other, uses, colour = k + 1} = this.picture.layers[k];
+		return other ? (uses ? p.unknown : p.other) : p.layers[(colour - 1) % p.layers.length];
 	}
 
-	drawLegend(mode) {
-		const {layers, above, used, usedName, others} = this.picture, q = this.state.get("q").toLowerCase();
+	drawLegend() {
+		const {layers, seen, card, used, usedName, others} = this.picture, q = this.state.get("q").toLowerCase();
 		const swatch = (style) => h("span", {class: "swatch", style});
 		replace(this.legend,
 			layers.map((layer, k) => h("li", {class: q && layer.name.toLowerCase().includes(q) ? "hit" : null},
 				swatch({background: this.colour(k)}), visible(layer.name, 60))).reverse(),
-			mode === "both" && h("li", {}, swatch({background: this.palette().peak + "55"}), "short peaks"),
-			above.some((cells) => cells.some((value) => value !== null)) &&
-				h("li", {}, "a line in a layer's colour: its own maximum, which had no room above the layers below"),
+			h("li", {}, swatch({background: this.palette().peak + "55"}), seen ? `more in between: the parts are of ${count(seen)} moments` : "short peaks"),
+			card && h("li", {class: "card-size"}, `the card, or its limit: ${bytes(card.bytes)}${card.near ? "" : ", above this chart"}`),
 			others && h("li", {}, swatch({background: this.palette().other}), "other recorded processes"),
 			used && h("li", {}, h("span", {class: "swatch hatched"}), `${usedName}${this.picture.overlaid === "host" ? "" : "; the hatched band is hidden memory"}`));
 	}
@@ -266,7 +263,7 @@ export class Timeline {
 	/* Where a bin is wide, its peak is a line at its own time. */
 	drawInstants(c, u, p, r) {
 		const {grid, totalLines} = this.picture;
-		if (this.state.get("mode") === "mean" || totalLines.length !== 1 || (u.valToPos(grid.start + grid.width, "x", true) - u.valToPos(grid.start, "x", true)) < 8 * r)
+		if (totalLines.length !== 1 || (u.valToPos(grid.start + grid.width, "x", true) - u.valToPos(grid.start, "x", true)) < 8 * r)
 			return;
 		const line = totalLines[0].pyramid.levels[0];
 		c.strokeStyle = p.peak;
@@ -333,7 +330,7 @@ export class Timeline {
 			used: used && used.known[cell] ? used.max[cell] : null,
 			others: others && others.known[cell] ? others.max[cell] : 0,
 			hidden: hidden && hidden.known[cell] ? hidden.max[cell] : null,
-			layers: layers.map((layer, k) => ({k, name: layer.name, bound: isBound(layer), mean: bins[k].mean[cell], max: bins[k].max[cell]})),
+			layers: layers.map((layer, k) => ({k, name: layer.name, word: layer.uses ? "about " : isBound(layer) ? "at most " : "", max: bins[k].max[cell]})),
 			stacks, common: this.stacks.common(stacks), frequent: mostFrequent(stacks), peak: highest};
 	}
 
@@ -351,7 +348,7 @@ export class Timeline {
 		replace(this.inspector, h("p", {class: "when"}, range ? "In view" : "The whole run", h("span", {class: "soft"}, ` ${instant(from, fine(to - from))} to ${instant(to, fine(to - from))}`)),
 			most !== null && [h("p", {class: "big"}, bytes(most), h("span", {class: "soft"}, ` at most, ${when}`)),
 				h("p", {class: "soft"}, `mean ${bytes(mean)} · least ${bytes(least)}`)],
-			h("table", {class: "mini"}, h("tbody", {}, layers.slice(0, 6).map((l) => row([h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)], `at most ${bytes(l.max)}`)))),
+			h("table", {class: "mini"}, h("tbody", {}, layers.slice(0, 6).map((l) => row([h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)], `${this.picture.seen ? "then" : "at most"} ${bytes(l.max)}`)))),
 			told && [h("h4", {}, range ? "Blocks born in it" : "Blocks"), h("table", {class: "mini"}, h("tbody", {}, row("asked for", count(sum("born")), bytes(sum("bornBytes"))),
 				row(range ? "still held at its end" : "kept to the end", count(sum("kept")), bytes(sum("keptBytes"))),
 				row("freed before", count(sum("born") - sum("kept")), bytes(sum("bornBytes") - sum("keptBytes")))))],
@@ -366,7 +363,6 @@ export class Timeline {
 		}
 		const f = this.facts(cell), rows = f.layers.filter((l) => l.max > 0).sort((a, b) => b.max - a.max).slice(0, 8);
 		const marks = this.marks().filter((m) => m.at >= f.from - 2 * slack(f) && m.at < f.to + 2 * slack(f)).slice(0, 4);
-		const value = ({mean, max, bound}) => (this.state.get("mode") === "mean" ? bytes(mean) : (bound ? "at most " : "") + bytes(max));
 		const frames = (path, most) => h("ol", {class: "frames"}, path.length > most && h("li", {class: "soft"}, `${path.length - most} frames around them`),
 			path.slice(-most).map((frame) => h("li", {class: this.stacks.isPython(frame) ? "py" : "nat"}, this.stacks.name(frame))));
 		const frequent = f.frequent.node ? this.stacks.path(f.frequent.node) : [];
@@ -381,7 +377,7 @@ export class Timeline {
 				f.others > 0 && `, of other recorded processes ${bytes(f.others)}`),
 			h("table", {class: "mini"}, h("tbody", {}, rows.map((l) => h("tr", {},
 				h("td", {}, h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)),
-				h("td", {class: "num"}, value(l)))))),
+				h("td", {class: "num"}, l.word + bytes(l.max)))))),
 			f.common.length ? [h("h4", {}, f.stacks.length > 1 ? "Common to the peaks here" : "Made the peak here"), frames(f.common, 8)] :
 				this.page.source === "trace" && h("p", {class: "soft"}, f.stacks.length ? "The peaks here have no frame in common." : "No stack: memory was only given back here."),
 			rest.length > 0 && f.frequent.share < 1 && [h("h4", {}, `Most frequent below, ${percent(f.frequent.share, 1)} of ${f.stacks.length} peaks`), frames(rest, 8)]);
@@ -398,7 +394,7 @@ export class Timeline {
 	}
 
 	zoom(from, to) {
-		const [a, b] = this.series.span(), least = 64;
+		const [a, b] = this.span(), least = 64;
 		from = Math.max(a, Math.min(from, b - least));
 		to = Math.min(b, Math.max(to, from + least));
 		this.zooms.push(this.view());
@@ -407,14 +403,14 @@ export class Timeline {
 
 	/* Sets the range in view.  Stacks and places follow: for a part of the run they show what was born in it. */
 	show(from, to) {
-		const [a, b] = this.series.span(), flame = this.state.get("flame");
+		const [a, b] = this.span(), flame = this.state.get("flame");
 		this.cursor = null;
 		this.state.set(from <= a && to >= b ? {from: "", to: "", flame: flame === "range" ? "moment" : flame} :
 			{from: Math.floor(from), to: Math.ceil(to), flame: this.canTell() ? "range" : flame});
 	}
 
 	back() {
-		this.show(...(this.zooms.pop() || this.series.span()));
+		this.show(...(this.zooms.pop() || this.span()));
 	}
 
 	click(event) {
@@ -438,7 +434,7 @@ export class Timeline {
 		const keys = {
 			ArrowRight: () => move(event.shiftKey ? 10 : 1), ArrowLeft: () => move(event.shiftKey ? -10 : -1),
 			"+": () => this.zoom(middle - half, middle + half), "=": () => this.zoom(middle - half, middle + half),
-			"-": () => this.zoom(middle - half * 4, middle + half * 4), Home: () => this.zoom(...this.series.span()),
+			"-": () => this.zoom(middle - half * 4, middle + half * 4), Home: () => this.zoom(...this.span()),
 			Escape: () => this.back(), Enter: () => this.onPick(middle),
 		};
 		if (keys[event.key]) {

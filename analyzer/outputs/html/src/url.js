@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is looked at, as the URL's fragment: a view is shared by sending the file and the address. */
 
-export const DEFAULTS = {by: "", mode: "both", axis: "since", rank: "", device: "", from: "", to: "", at: "",
+export const DEFAULTS = {by: "", axis: "since", rank: "", device: "", from: "", to: "", at: "",
 	flame: "moment", form: "icicle", value: "bytes", inverted: "", frames: "", width: "larger", changed: "", q: "", order: "outliers", map: "0", fit: "0", with: "0", theme: ""};
 
 /* Moments are nanoseconds in the page, and in an address seconds, as `--at` has them. */

@@ -57,7 +57,7 @@ test("a range is shown by the whole windows nearest to it, a narrower one by the
 });
 
 const process = (process, stays, more = {}) => ({process, whole: true, stack: [1, 2], name: [1, 2], role: [0, 3], device: [0, 1], made: [4, 2], made_bytes: [400, 20],
-	live: [1, 1], live_bytes: [100, 10], peak_bytes: [300, 20], temporary: [2, 0], ended_ns: [30, 5], peak_roles: [], stays, ...more});
+	live: [1, 1], live_bytes: [100, 10], peak_bytes: [300, 20], temporary: [2, 0], ended_ns: [30, 5], stays, ...more});
 
 test("places of several processes are one row where stack and purpose are the same; a process without windows says so", () => {
 	const stays = () => staysOf([{place: 0, born: 1, ended: 35, bytes: 100}, {place: 0, born: 12, ended: null, bytes: 100}, {place: 1, born: 22, ended: null, bytes: 10}], 10, 4);
@@ -70,6 +70,4 @@ test("places of several processes are one row where stack and purpose are the sa
 	assert.deepEqual(part.rows.map((r) => [r.name, r.born, r.kept, r.keptBytes]), [["a", 2, 2, 200], ["b", 2, 2, 20]]);
 	assert.deepEqual(part.stretch, {from: 10, to: 30});
 	assert.deepEqual(ranges.rows({process: 0, device: 1}, [10, 30]).rows.map((r) => r.name), ["b"]);
-	assert.deepEqual(Array.from(ranges.roles({process: 0, device: null}, [10, 30])), [100, 0, 0, 10]);
-	assert.equal(ranges.roles(all, null), null); /* nothing but unknown */
 });

@@ -18,7 +18,7 @@ test("figures are of the data's own bins, in which a layer's bound is as narrow 
 	const series = new Series({source: "trace", processes: [{rank: 0, pid: 1}], duration_ns: n * 8,
 		lines: [line("known", known), line("reserved", reserved), line("allocated", reserved.map((v) => v - 100))]});
 	const scope = {process: 0, device: 0}, outside = (layers) => layers.find((l) => l.name === "outside PyTorch");
-	const drawn = series.picture(scope, "pytorch", "max", 0, n * 8, 200), k = drawn.layers.findIndex((l) => l.name === "outside PyTorch");
+	const drawn = series.picture(scope, "pytorch", 0, n * 8, 200), k = drawn.layers.findIndex((l) => l.name === "outside PyTorch");
 	assert.ok(Math.max(...drawn.bins[k].max) > 500, "columns of many bins say more");
 	const told = series.figures(scope, "pytorch", 0, n * 8);
 	assert.equal(outside(told.layers).max, 12);
@@ -27,6 +27,27 @@ test("figures are of the data's own bins, in which a layer's bound is as narrow 
 	assert.equal(known[Math.floor(told.at / 8)], told.most);
 	assert.equal(outside(series.figures(scope, "pytorch", 800, 808).layers).max, known[100] - reserved[100]);
 	assert.equal(series.figures({process: 7, device: null}, "pytorch", 0, 8).most, null);
+});
+
+/* Stacks 1 (a role) and 2 (none) of one process, and 3, a note. */
+test("by role: a bin has the last moment before its end, the peak's own where it is in it, and no more than the total", () => {
+	const moment = (kind, at, ...bytes) => ({process: 0, device: 0, kind, at, stack: [1, 2, 3], bytes});
+	const page = {source: "trace", processes: [{rank: 0, pid: 1}], duration_ns: 80, lines: [{...line("known", [60, 60, 100, 60, 30]), start: 16}],
+		devices: [{device: 0, processes: [0], total: 120}, {device: 1, processes: [0], total: 500}], roles: ["unknown", "activations"],
+		strings: ["", "a.py:1 f < a.py:9 g", "b.py:2 h", "unused"], frames: {function: [3, 1], file: [0, 1], module: [0, 0], python: [0, 1]}, nodes: {parent: [0, 0, 0, 0], frame: [0, 1, 1, 0]},
+		places: [{process: 0, stack: [1, 2], name: [1, 2], role: [1, 0]}],
+		moments: [moment("time", 17, 10, 20, 30), moment("peak", 33, 70, 20, 10), moment("time", 38, 20, 20, 20), moment("end", 56, 20, 20, 20), moment("churn", 0, 9, 9, 9)]};
+	const series = new Series(page), scope = {process: 0, device: 0}, drawn = (by) => {
+		const {layers, bins} = series.picture(scope, by, 16, 56, 5);
+		return Object.fromEntries(layers.map((layer, k) => [layer.name, [...bins[k].mean]]));
+	};
+	assert.deepEqual(drawn("role"), {activations: [10, 10, 70, 20, 10], "b.py:2 h": [20, 20, 20, 20, 10], unused: [30, 30, 10, 20, 10]});
+	assert.deepEqual(Object.keys(drawn("line")), ["a.py:1 f", "b.py:2 h", "unused"].sort((a, b) => (a === "a.py:1 f" ? -1 : b === "a.py:1 f" ? 1 : 0)));
+	assert.equal(series.choose(scope, ""), "role");
+	assert.deepEqual([series.span(scope), series.card(scope), series.card({process: 0, device: null})], [[16, 56], 120, null]);
+	const told = series.figures(scope, "role", 16, 56);
+	assert.deepEqual(told.layers.map((l) => [l.name, l.max]), [["activations", 70], ["b.py:2 h", 20], ["unused", 10]]);
+	assert.equal(new Series({...page, moments: []}).choose(scope, ""), "kind");
 });
 
 test("lines of a part are drawn only where they cover the view", () => {
