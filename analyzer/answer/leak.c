@@ -19,7 +19,7 @@
 #define FULL_IN_MIN    1 /* seconds: a shorter forecast is not told */
 #define FULL_IN_MAX    (30 * 86400)
 #define LINES_TOGETHER 3
-#define TOGETHER_MIN   3 /* fewer lines that leak together are told one by one */
+#define TOGETHER_MIN   3 /* of fewer lines that leak together each has its own answer */
 #define GRAPH_BLOCKS   3 /* blocks of a step at one line: a graph of autograd keeps a pass's, a list keeps a result */
 
 /* "training step", "backward pass", "step", "node", "pass" */
@@ -293,7 +293,7 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 	end_leak(make, answer, place, kept->track->device, held);
 }
 
-/* "a.py:4, a.py:5 and more": they are told. */
+/* "a.py:4, a.py:5 and more": sets `told` of each. */
 static const char *tell_lines(struct sl_make *make, const bool *with)
 {
 	const char *lines = "";

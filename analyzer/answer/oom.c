@@ -755,7 +755,7 @@ static void find_holder(struct error *e)
 		snprintf(e->in, sizeof(e->in), "at %.*s", SL_MAKE_LINE - 4, e->at), e->holder.text[0] = 0;
 }
 
-/* Leaks at the line that the error says holds the memory, together with it, or in its variable are not told again. */
+/* Leaks at the line that the error says holds the memory, together with it, or in its variable have no answer of their own. */
 static void tell_once(struct error *e)
 {
 	struct sl_held_by other;
