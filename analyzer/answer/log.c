@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is said of a log: the sentences of log.def with the figures of the text, with three digits.  What the text cannot tell is
- * said too, and the command that would.
+ * What is said of a log: the sentences of log.def with the figures of the text, with three digits.  The answer says
+ * what the text lacks, and the command that has it.
  */
 #include "analyzer/answer/log.h"
 
@@ -195,7 +195,7 @@ static bool applies(const struct told *told, const struct row *row)
 	       ((told->f->frames || !told->log->server) && !strcmp(doing[told->f->doing], row->when)); /* not a server's own work */
 }
 
-/* The defaults have cause none; they stand first in the table and are said last, if no headline was. */
+/* The defaults have cause none.  They begin the table and come last, where no other row has a headline. */
 static void say_all(struct told *told)
 {
 	bool said[open + 1][4] = {0};

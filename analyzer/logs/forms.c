@@ -51,25 +51,27 @@ static uint16_t *chain_of(uint64_t head)
 	return &chains[(head << 40) * 0x9e3779b97f4a7c15 >> 51];
 }
 
-/* Adds the words of a row; `size` of them stand in `text` already.  Each alternative in <> makes words of its own. */
-static void add_words(unsigned row, const char *pattern, char *text, size_t size)
+/* Adds the words of a row; `size` of them stand in `text` already.  behind: where the pattern goes on behind an alternative. */
+static void add_words(unsigned row, const char *pattern, const char *behind, char *text, size_t size)
 {
-	const char *close;
 	uint16_t *chain;
 
-	for (; *pattern && !strchr("{*[!|<", *pattern) && size < WORDS - 1; pattern++) {
+	for (; size < WORDS - 1; pattern++) {
+		if (behind && *pattern && strchr("|>", *pattern)) {
+			pattern = behind;
+			behind = NULL;
+		}
+		if (!*pattern || strchr("{*[!|<", *pattern))
+			break;
 		pattern += *pattern == '\\';
 		text[size++] = *pattern;
 	}
-	close = *pattern == '<' ? strchr(pattern, '>') : NULL;
-	for (const char *one = pattern + 1; one < close; one += strcspn(one, "|>") + 1) {
-		size_t part = strcspn(one, "|>{*[");
-
-		memcpy(text + size, one, part);
-		add_words(row, strchr("|>", one[part]) ? close + 1 : "", text, size + part);
-	}
-	if (close)
+	if (*pattern == '<') {
+		behind = strchr(pattern, '>') + 1;
+		for (pattern++; pattern < behind; pattern += strcspn(pattern, "|>") + 1)
+			add_words(row, pattern, behind, text, size);
 		return;
+	}
 	while (size > LETTERS && text[size - 1] == ' ')
 		size--;
 	memset(text + size, 0, sizeof(uint64_t));
@@ -86,7 +88,7 @@ static void make_table(void)
 	char text[2 * WORDS];
 
 	for (unsigned i = SL_COUNT(rows); i--;) /* backwards, so that a chain has the order of the rows */
-		add_words(i, rows[i].pattern, text, 0);
+		add_words(i, rows[i].pattern, NULL, text, 0);
 }
 
 static bool is_blank(char c)
@@ -161,7 +163,7 @@ static const char *skip_blanks(const char *at)
 	return at;
 }
 
-/* A number with commas between its digits, and what stands behind it. */
+/* A number with commas between its digits.  Returns the text behind it. */
 static const char *read_number(const char *at, double *value)
 {
 	char digits[32];

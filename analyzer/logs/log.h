@@ -22,7 +22,7 @@
 	FORM(none, NULL, 0) FORM(server_log, NULL, 1) FORM(bfc_warning, "tensorflow", 2) FORM(figureless, NULL, 3) FORM(host, NULL, 4) \
 	FORM(tf, "tensorflow", 5) FORM(xla, "jax", 6) FORM(comfy, "comfyui", 5) FORM(nccl, NULL, 6) FORM(cublas, NULL, 6) FORM(torch, "pytorch", 6) \
 	FORM(torch_old, "pytorch", 6) FORM(torch_async, "pytorch", 6) FORM(hip, "pytorch", 6) FORM(ort, "onnxruntime", 7) FORM(rmm, "rmm", 7) \
-	FORM(cupy, "cupy", 7) FORM(ggml_runtime, "llama.cpp", 7) FORM(ggml_buffer, "llama.cpp", 8) FORM(ollama, "ollama", 9) FORM(trtllm, "tensorrt-llm", 9) \
+	FORM(cupy, "cupy", 7) FORM(paddle, "paddlepaddle", 7) FORM(ggml_runtime, "llama.cpp", 7) FORM(ggml_buffer, "llama.cpp", 8) FORM(ollama, "ollama", 9) FORM(trtllm, "tensorrt-llm", 9) \
 	FORM(sglang_graph, "sglang", 9) FORM(sglang_static, "sglang", 9) FORM(vllm_sampler, "vllm", 9) FORM(vllm_cache, "vllm", 9) FORM(vllm_budget, "vllm", 9)
 
 #define SL_LOG_CAUSES(CAUSE) \
@@ -159,7 +159,7 @@ struct sl_log {
 	enum sl_log_form form;
 	enum sl_log_cause cause;
 	enum sl_log_verdict verdict;
-	const struct sl_log_failure *told; /* the failure that is told; NULL: none */
+	const struct sl_log_failure *told; /* the failure to tell; NULL: none */
 	unsigned count;
 	uint64_t ledger[SL_LOG_FIGURE_COUNT];
 };

@@ -56,7 +56,7 @@ static unsigned two_digits(const char *at)
 	return (unsigned)(at[0] - '0') * 10 + (unsigned)(at[1] - '0');
 }
 
-/* The clock of a time: hours, minutes and seconds with a fraction, and what of month and day stands before it. */
+/* The clock of a time: hours, minutes and seconds with a fraction, and month and day before it. */
 static void take_time(struct sl_log_line *line)
 {
 	for (const char *at = line->text; at + 8 <= line->text + line->size && at < line->text + LONGEST; at++) {

@@ -91,6 +91,15 @@ case("weights", oom(full(), ("/srv/app.py", 12, "<module>", "m = Model().to('cud
      cause="weights_do_not_fit", line="/srv/app.py:12", says=["bfloat16"], never=["batch"])
 case("pinned", oom("CUDA error: out of memory", ("/srv/load.py", 12, "fetch", "x = x.pin_memory()"), kind="RuntimeError"), verdict="host_memory", cause="pinned_or_host_memory")
 
+case("no number behind GPU", oom(full().replace("GPU 0 has", "GPU  has")), form="torch", device=None, **FULL)
+case("DirectML", oom("Could not allocate tensor with 1073741824 bytes. There is not enough GPU video memory available!", kind="RuntimeError"), form="torch", asked_bytes=GIB)
+for name, text in (("CTranslate2", "RuntimeError: CUDA failed with error out of memory"), ("LMDeploy", "  what():  [TM][ERROR] CUDA runtime error: out of memory /lmdeploy/src/turbomind/utils/allocator.h:246"),
+                   ("Vulkan", "InternalError: Check failed: (__e == VK_SUCCESS) is false: Vulkan Error, code=-2: VK_ERROR_OUT_OF_DEVICE_MEMORY"), ("SYCL", "Native API failed. Native API returns: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)"),
+                   ("ExLlamaV2", "RuntimeError: Insufficient VRAM for model and cache")):
+    case(name, text, form="figureless", verdict="out_of_memory", cause="figureless", asked_bytes=None)
+case("a quantized model that is larger than the card", oom("Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized model.", kind="ValueError"),
+     verdict="out_of_memory", cause="weights_do_not_fit", asked_bytes=None, line="/home/u/job/train.py:61", says=["device_map"], never=["bfloat16"])
+
 case("of Windows, old", oom(torch_1(2 * GIB, 0, 8 * GIB, 19.84 * GIB, 0, 22.26 * GIB)), cause="windows_spill")
 case("refused though free, and cached", oom(torch(2 * MIB, 7, 288 * GIB, 203 * GIB, 68 * GIB, 15 * GIB, what="HIP")), form="hip", cause="unknown", says=["203 GiB"])
 case("refused though free", oom(torch(432 * MIB, 0, 15.92 * GIB, 7.12 * GIB, 8.08 * GIB, 321 * MIB, what="HIP")), form="hip", cause="unknown", says=["more than the 432 MiB"])
@@ -242,6 +251,13 @@ case("comfy's report", "# ComfyUI Error Report\n- **Exception Type:** torch.OutO
      "\n\n".join(oom("", ("/app/ComfyUI/execution.py", 317, "execute", "get()"), ("/app/ComfyUI/nodes.py", 61, "decode", "vae.decode(latents)"), kind="").split("\n")[1:-1]), form="comfy", line="/app/ComfyUI/nodes.py:61")
 case("comfy retries", "got prompt\nWarning: Ran out of memory when regular VAE decoding, retrying with tiled VAE decoding.\nPrompt executed in 22.10 seconds", verdict="not_an_error")
 
+# RMM before 0.14, and dask-cuda
+case("an old RMM", "ERROR: RMM call in line 68of file managed_allocator.cuh failed with result RMM_ERROR_OUT_OF_MEMORY (4) Attempted to allocate: 4000000000 bytes.", form="rmm", asked_bytes=4000000000)
+case("dask-cuda", "distributed.worker - ERROR - RMM allocation of 605.37 MiB failed, spill-on-demand couldn't find any device memory to spill: <ProxyManager dev_limit=13.97 GiB>", form="rmm", asked_bytes=605.37 * MIB)
+case("PaddlePaddle", "ResourceExhaustedError:\n\nOut of memory error on GPU 2. Cannot allocate 3.621826GB memory on GPU 2, 21.184814GB memory has been allocated and available memory is only 2.814575GB.", form="paddle",
+     device=2, asked_bytes=3.621826 * GIB, allocated_bytes=21.184814 * GIB, free_bytes=2.814575 * GIB)
+case("PaddlePaddle before 2.0", "Out of memory error on GPU 0. Cannot allocate 25.002197MB memory on GPU 0, available memory is only 15.187500MB.", form="paddle", allocated_bytes=None, free_bytes=15.1875 * MIB)
+
 # Host memory
 case("kernel", "Nov 29 10:21:13 gpu7 kernel: Out of memory: Killed process 4711 (python3) total-vm:93123456kB, anon-rss:62914560kB, file-rss:0kB", form="host", verdict="host_memory",
      cause="pinned_or_host_memory", asked_bytes=None)
@@ -254,6 +270,9 @@ for name, text in (("ray's worker", "(raylet) node_manager.cc:3084: 4 Workers (t
                    ("ray, old", "RayOutOfMemoryError: More than 95% of the memory on node n7 is used (11.8 / 12.3 GB). The top 5 memory consumers are:"),
                    ("an eviction", "Message:      The node was low on resource: memory. Threshold quantity: 100Mi, available: 89392Ki."),
                    ("C++", "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\nAborted (core dumped)"),
+                   ("Windows", "OSError: The paging file is too small for this operation to complete. (os error 1455)"),
+                   ("Kaggle", "Your notebook tried to allocate more memory than is available. It has restarted."),
+                   ("Colab", "Your session crashed after using all available RAM."),
                    ("Python", traceback(("/home/u/job/read.py", 12, "<module>", "rows = list(f)"), error="MemoryError"))):
     case(name, text, form="host", verdict="host_memory", count=1)
 case("Java", "java.lang.OutOfMemoryError: Java heap space", form="host", says=["-Xmx"])
