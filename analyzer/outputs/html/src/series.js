@@ -64,7 +64,7 @@ export class Series {
 	/* The way to stack that was chosen, or the one that says most where none was. */
 	choose(scope, by) {
 		const groups = this.groups(scope).map(([key]) => key);
-		return groups.includes(by) ? by : groups.includes("role") || !groups.includes("pytorch") ? groups[0] ?? "kind" : "pytorch";
+		return groups.includes(by) ? by : groups.includes("line") || !groups.includes("pytorch") ? groups[0] ?? "kind" : "pytorch";
 	}
 
 	/* [{name, lines, minus}] largest first, at most MAX_LAYERS, the rest as one */

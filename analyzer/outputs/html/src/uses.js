@@ -18,7 +18,7 @@ export class Uses {
 			});
 	}
 
-	/* The moments in view by process and device, in their order; what a moment held by name is computed when it is asked for. */
+	/* The moments in view by process and device, in their order, with what each held by name. */
 	of(scope, by) {
 		const key = `${scope.process}/${scope.device}/${by}`;
 		if (this.last?.key === key)
