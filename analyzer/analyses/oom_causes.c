@@ -9,6 +9,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/report/roles.h"
 
 #define SPIKE_BIRTHS  5	   /* births of the place, and rises, before it */
 #define JUMP_TIMES    1.2  /* what the device held, over what it had held for most of the time */
@@ -129,10 +130,13 @@ static bool tell_step(struct sl_oom_causes *story, const struct sl_oom *oom)
 	return true;
 }
 
-/* True: what it made is all held, and of about one size: a model's layers that are loaded. */
-static bool may_be_loaded(const struct sl_heuristics *found)
+/* The backward pass of a step that is the first: each layer asks for other sizes. */
+static bool is_first_backward(struct sl_process *process, const struct sl_oom *oom, const struct sl_track *track)
 {
-	return found->larger->births == found->larger->most_blocks && found->larger_to < LARGER_TIMES * found->larger_from;
+	for (size_t i = 0; oom->step == SL_UNKNOWN && i < process->model->sites.count; i++)
+		if (&process->model->tracks.item[process->model->sites.item[i].track] == track)
+			return sl_roles_of(process, &process->model->sites.item[i]) == SL_ROLE_GRADIENTS;
+	return false;
 }
 
 /* A place that asks for more each time. */
@@ -141,8 +145,8 @@ static bool tell_larger(struct sl_oom_causes *story, struct sl_process *process,
 	for (size_t i = 0; i < process->heuristics.count; i++) {
 		const struct sl_heuristics *found = &process->heuristics.item[i];
 
-		if (found->device != oom->device || !found->larger || may_be_loaded(found) ||
-		    !is_there(process, oom, found->larger))
+		if (found->device != oom->device || !found->larger || !is_there(process, oom, found->larger) ||
+		    is_first_backward(process, oom, found->larger))
 			continue;
 		sl_oom_causes_larger(story->text, sizeof(story->text), process, found);
 		story->fact = (struct sl_story){.kind = SL_STORY_LARGER,

@@ -22,7 +22,7 @@ static const struct {
 	{"zero_early", "call zero_grad() before ", ""},
 	{"load_on_host", "pass map_location=\"cpu\" to the load at ", ""},
 	{"new_optimizer", "make a new optimizer where its weights are replaced: ", " still holds the state of the old ones"},
-	{"no_second_copy", "drop the old before ", " makes the new"},
+	{"no_second_copy", "make on the host what ", " copies"},
 	{"one_by_one", "pass foreach=False to the optimizer of ", ""},
 	{"half_state", "keep the state of ", " in half precision"},
 	{"state_8bit", "use an 8-bit optimizer at ", ""},

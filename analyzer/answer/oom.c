@@ -21,6 +21,7 @@
 #include "analyzer/report/refuser.h"
 #include "analyzer/report/roles.h"
 #include "analyzer/report/tensor.h"
+#include "analyzer/source/source.h"
 
 /* One error with all that its sentences need. */
 struct error {
@@ -115,13 +116,14 @@ static const struct sl_operator *operator_of_story(const struct error *e)
 }
 
 /* What was held at the error of what the same operator had made. */
-static uint64_t held_by(const struct error *e, const struct sl_operator *ran)
+static uint64_t held_by(const struct error *e, const char *name)
 {
+	const struct sl_operator *ran;
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < e->oom->owner_count; i++)
 		if (sl_owners_shows(e->process, &e->process->model->sites.item[e->oom->owners[i].site]) &&
-		    operator_of(e, &e->oom->owners[i]) == ran)
+		    (ran = operator_of(e, &e->oom->owners[i])) && !strcmp(ran->name, name))
 			bytes += e->oom->owners[i].bytes;
 	return bytes;
 }
@@ -134,13 +136,29 @@ static void find_operator(struct error *e)
 	if (!is_weak(e->story->kind) || !e->oom->asked_bytes || e->oom->total_bytes == SL_UNKNOWN)
 		return;
 	e->ran = e->account->ran;
+	if (e->ran && e->ran->joins && e->story->kind != SL_STORY_LARGEST)
+		e->ran = NULL; /* an operand may be as large */
 	e->made = e->ran ? e->oom->asked_bytes : 0;
 	if (e->ran && e->made < large)
-		e->made += held_by(e, e->ran);
+		e->made += held_by(e, e->ran->name);
 	if (e->made >= large)
 		return;
 	e->fills = true;
 	e->ran = e->story->bytes >= e->oom->total_bytes / 2 ? operator_of_story(e) : NULL;
+	if (e->ran && e->ran->joins)
+		e->ran = NULL;
+}
+
+/* The innermost line of the program that is in no forward(), else `line`. */
+static const char *caller_of(const struct error *e, const char *line)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_own(e->process, frames, e->oom->stack), i = 0;
+	const char *end;
+
+	while (i < count && (end = frames[i].function ? strrchr(frames[i].function, '.') : NULL) && !strcmp(end, ".forward"))
+		i++;
+	return i && i < count ? sl_answers_text(e->make->to, "%s:%u", sl_paths_name(frames[i].file), frames[i].line) : line;
 }
 
 static bool tell_operator(struct error *e)
@@ -158,7 +176,7 @@ static bool tell_operator(struct error *e)
 	if (strstr(e->ran->name, "gather_object") && ranks > 1 && e->made % (uint64_t)ranks == 0)
 		WHY(e, "That is %lld ranks times %s.", (long long)ranks, SL_ANSWER_SIZE(e->made / (uint64_t)ranks));
 	say_room(e);
-	FIX(e, "%s at %s", e->ran->change, line);
+	FIX(e, "%s at %s", e->ran->change, e->ran->maps ? caller_of(e, line) : line);
 	return true;
 }
 
@@ -225,7 +243,8 @@ static bool fix_held(struct error *e)
 static void tell_grew(struct error *e)
 {
 	const struct sl_kept *kept = e->kept;
-	char pace[200];
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	char pace[200], output[64];
 	bool heads = e->held && kept && sl_make_heads(&e->holder, kept->bytes), fixed;
 
 	if (kept)
@@ -239,7 +258,12 @@ static void tell_grew(struct error *e)
 	else if (kept)
 		WHY(e, "%s of %s blocks that %s made were still held, %s.", SL_NUMBER(kept->blocks), SL_NUMBER(kept->births),
 		    heads ? e->at : "it", SL_ANSWER_SIZE(kept->bytes < e->story->bytes ? kept->bytes : e->story->bytes));
-	fixed = fix_held(e);
+	fixed = sl_process_own(e->process, frames, e->story->stack) &&
+		sl_source_keeps_output(e->process->report->source, e->process->trace, &frames[0], output);
+	if (fixed) /* what keeps it is the library's */
+		FIX(e, "leave out %s=True at %s, or call it for fewer inputs at once", output, e->at);
+	else
+		fixed = fix_held(e);
 	say_room(e);
 	if (fixed)
 		return;
@@ -324,12 +348,18 @@ static void tell_optimizer(struct error *e)
 {
 	const char *words = e->story->words;
 	int name = (int)strcspn(words, " ");
+	uint64_t tables = held_by(e, "embedding_dense_backward");
 
 	HEAD(e, "%.*s's first step needs %s and %s of them are there", name, words, e->bytes, e->before);
 	WHY(e, "%s for each parameter, in its first step. %s of them are missing.", words,
 	    SL_ANSWER_SIZE(e->story->bytes - e->story->before));
 	sl_answer_say(e->answer, SL_LABEL_NEED, "about %s for this step",
 		      SL_ANSWER_SIZE(e->oom->total_bytes + e->story->bytes - e->story->before - e->oom->free_bytes));
+	if (tables >= e->oom->total_bytes / OPERATOR_PART) {
+		WHY(e, "%s are gradients of embeddings, with a row for every word.", SL_ANSWER_SIZE(tables));
+		FIX(e, "pass sparse=True to the Embedding, with SparseAdam for it, or an optimizer with less state at %s", e->line);
+		return;
+	}
 	FIX(e, "an optimizer with less state at %s (8-bit, Adafactor, SGD), or parameters in bfloat16", e->line);
 }
 
@@ -760,11 +790,14 @@ static void tell_once(struct error *e)
 {
 	struct sl_held_by other;
 
-	for (size_t i = 0; HOLDING >> e->story->kind & 1 && i < e->make->leaks.place.count; i++) {
+	for (size_t i = 0; i < e->make->leaks.place.count; i++) {
 		struct sl_leak_list_place *place = &e->make->leaks.place.item[i];
 		const char *lines;
 
 		if (&e->make->report->processes[place->process] != e->process)
+			continue;
+		place->told |= e->story->kind == SL_STORY_FIRST_PASS; /* nothing could go yet */
+		if (!(HOLDING >> e->story->kind & 1))
 			continue;
 		place->told |= place->kept && *e->holder.text &&
 			       sl_make_find_holder(e->process, place->kept->track, place->kept->bytes, &other) &&
@@ -779,9 +812,7 @@ static void tell_once(struct error *e)
 }
 
 /* Stories whose fix says what to ask less of, and not how: a change that is known to help is told instead. */
-#define ASKING                                                                                                                     \
-	(1u << SL_STORY_OPTIMIZER | 1u << SL_STORY_TEETH | 1u << SL_STORY_LARGER | 1u << SL_STORY_INPUT | 1u << SL_STORY_AGAIN |   \
-	 1u << SL_STORY_REQUEST | 1u << SL_STORY_STEP)
+#define ASKING (1u << SL_STORY_OPTIMIZER | 1u << SL_STORY_TEETH | 1u << SL_STORY_LARGER | 1u << SL_STORY_AGAIN)
 
 /* Where a graph is held, no_grad comes before what only drops it. */
 static enum sl_make_fix fix_of(const struct error *e)
@@ -791,7 +822,7 @@ static enum sl_make_fix fix_of(const struct error *e)
 
 	if (e->story->kind == SL_STORY_ACTIVATIONS && change && (change->passes == SL_PASSES || change->passes == SL_PASSES_STEP))
 		return SL_MAKE_CAUSED;
-	if (ASKING >> e->story->kind & 1 && changes && changes->count && sl_change_is_known(&changes->tried[0]))
+	if ((ASKING >> e->story->kind & 1 || e->fills) && changes && changes->count && sl_change_is_known(&changes->tried[0]))
 		return SL_MAKE_WEAK;
 	return !e->ran && is_weak(e->story->kind) ? SL_MAKE_WEAK : SL_MAKE_SURE;
 }

@@ -6,6 +6,7 @@
 #include "analyzer/answer/make.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/report/change.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
@@ -42,12 +43,15 @@ static uint64_t held_for(const struct error *e, enum sl_role role)
 	return bytes;
 }
 
-/* An evaluation with autograd on: number `at` of the frames is of it. */
-static bool is_with_grad(const struct sl_process *process, const struct sl_stack_frame *frames, unsigned count, unsigned *at)
+/* An evaluation with autograd on, or the answer of a teacher: number `at` of the frames is of it. */
+static bool is_with_grad(const struct sl_process *process, const struct sl_stack_frame *frames, unsigned count, unsigned *at,
+			 bool *teacher)
 {
 	struct sl_source *source = process->report->source;
 
-	return source && count && sl_source_is_evaluation(source, process->trace, frames, count, at) == SL_SOURCE_YES &&
+	*teacher = source && count && sl_source_is_teacher(source, process->trace, frames, count, at);
+	return source && count &&
+	       (*teacher || sl_source_is_evaluation(source, process->trace, frames, count, at) == SL_SOURCE_YES) &&
 	       sl_source_without_grad(source, process->trace, frames, count) == SL_SOURCE_NO;
 }
 
@@ -55,8 +59,9 @@ bool sl_make_no_grad(struct sl_answer *answer, struct sl_process *process, struc
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned at = 0;
+	bool teacher;
 
-	if (!is_with_grad(process, frames, sl_process_own(process, frames, stack), &at))
+	if (!is_with_grad(process, frames, sl_process_own(process, frames, stack), &at, &teacher))
 		return false;
 	sl_answer_say(answer, label, "run %s under torch.no_grad(): eval() does not turn autograd off", LINE(&frames[at]));
 	return true;
@@ -86,23 +91,25 @@ static bool tell_evaluation(struct error *e)
 {
 	uint64_t bytes = held_for(e, SL_ROLE_ACTIVATIONS);
 	unsigned at = 0;
+	bool teacher;
 
-	if (bytes < e->oom->live_bytes / 2 || !is_with_grad(e->process, e->frames, e->count, &at) ||
+	if (bytes < e->oom->live_bytes / 2 || !is_with_grad(e->process, e->frames, e->count, &at, &teacher) ||
 	    !sl_make_change(e->answer, e->process, "no_grad"))
 		return false;
 	sl_answer_headline(e->answer, "%s keeps activations for a backward pass that never comes", LINE(&e->frames[at]));
-	sl_answer_say(e->answer, SL_LABEL_WHY,
-		      "autograd is on, and kept %s. The function of that line calls eval() and asks for no gradient.",
-		      SL_ANSWER_SIZE(bytes));
+	sl_answer_say(e->answer, SL_LABEL_WHY, "autograd is on, and activations have %s. The %s.", SL_ANSWER_SIZE(bytes),
+		      teacher ? "model of that line is in eval(), and the program gives its parameters to no optimizer"
+			      : "function of that line calls eval() and asks for no gradient");
 	return sl_make_no_grad(e->answer, e->process, e->oom->stack, SL_LABEL_FIX);
 }
 
 static bool tell_late_zero(struct error *e)
 {
+	const struct sl_change *change = sl_change_of_kind(e->process->changes, "zero_early");
 	uint64_t bytes = held_for(e, SL_ROLE_GRADIENTS);
 	unsigned at = 0;
 
-	if (bytes + e->oom->free_bytes < e->oom->asked_bytes ||
+	if (!change || (change->passes != SL_PASSES && change->passes != SL_PASSES_STEP) ||
 	    !sl_source_zeroes_late(e->process->report->source, e->process->trace, e->frames, e->count, &at) ||
 	    !sl_make_change(e->answer, e->process, "zero_early"))
 		return false;

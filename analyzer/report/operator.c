@@ -6,8 +6,14 @@
 
 static const struct sl_operator operators[] = {
 #define OPERATOR(name, makes, why, change) {name, makes, why, change},
+#define MAPS(name, makes, why, change)	   {name, makes, why, change, .maps = true},
+#define JOIN(name)                                                                                                                 \
+	{name, "all combinations of two operands", "broadcasting writes a number for each combination of their elements",          \
+	 "compute it in pieces of one operand, or distances by torch.cdist,", .joins = true},
 #include "analyzer/report/operators.def"
 #undef OPERATOR
+#undef MAPS
+#undef JOIN
 };
 
 /* True: the function is one of the name: "DynamicCache.update" is `update` where Python tells no class (before 3.11). */

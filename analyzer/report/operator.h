@@ -10,6 +10,7 @@
 /* Texts are static.  makes: "attention scores"; why: a sentence without its end; change: an imperative that "at LINE" follows. */
 struct sl_operator {
 	const char *name, *makes, *why, *change;
+	bool joins, maps; /* only its result is large; the line outside of the network changes it */
 };
 
 /* Looks at the frames inside the program's innermost own line.  NULL: no row says what ran.  Main thread only. */

@@ -14,7 +14,7 @@
 #define PARTS_MAX 12
 
 /* What the program is doing when it allocates. */
-enum phase { NONE, MAKING, COPYING, FORWARD, BACKWARD, OPTIMIZING, WORKING, TALKING, SERVING };
+enum phase { NONE, MAKING, COPYING, FORWARD, BACKWARD, OPTIMIZING, WORKING, TALKING, SERVING, OTHER };
 
 struct sl_roles {
 	SL_VECTOR(uint64_t) modules;	/* hashes of names of classes with a method forward; sorted */
@@ -54,6 +54,7 @@ static const struct rule words[] = {
 	{"KVPool", SERVING},		/* SGLang's classes */
 	{"workspace", WORKING},
 	{"scratch", WORKING},
+	{"deepcopy", OTHER}, /* Tensor.__deepcopy__ is in a file of autograd's */
 	{"BlasHandle", WORKING},
 	/* of a snapshot (analyzer/snapshot/convert.c), and its C++ frames */
 	{"copies of weights by autocast", COPYING},
@@ -305,6 +306,7 @@ static enum sl_role find(struct sl_process *process, struct sl_roles *roles, con
 	case TALKING:
 		return SL_ROLE_COMMUNICATION;
 	case NONE:
+	case OTHER:
 		break;
 	}
 	return SL_ROLE_UNKNOWN;

@@ -2,6 +2,7 @@
 /* Questions that need no more than the text around a line. */
 #include "analyzer/source/flow.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Opens the frame's file and finds its statement; false: its text is not known. */
@@ -78,6 +79,70 @@ enum sl_source_answer sl_source_is_evaluation(struct sl_source *source, const st
 	}
 	sl_flow_end(&of);
 	return !known ? SL_SOURCE_UNKNOWN : evaluates && !learns ? SL_SOURCE_YES : SL_SOURCE_NO;
+}
+
+/* The token of a name that the statement calls, from `at` on; `end`: none. */
+static uint32_t next_call(const struct sl_script *python, uint32_t at, uint32_t end)
+{
+	while (at < end && !(python->token.item[at].kind == SL_SCRIPT_NAME && sl_script_is(python, at + 1, "(")))
+		at++;
+	return at;
+}
+
+/* The file has "name.method", or "name = ....method", and not only to print it. */
+static bool calls_its(const struct sl_script *python, const struct sl_script_token *name, const char *method)
+{
+	bool found = false;
+
+	for (uint32_t i = 0; i < python->statement.count && !found; i++) {
+		const struct sl_script_statement *s = &python->statement.item[i];
+		bool made = false, counts = has(python, s->first, s->end, " print numel nbytes ");
+
+		for (uint32_t at = s->first; at < s->end && !counts; at++) {
+			bool is_it = sl_script_same(&python->token.item[at], name);
+
+			found |= (is_it || made) && sl_script_is(python, at + is_it, ".") &&
+				 sl_script_is(python, at + is_it + 1, method);
+			made |= is_it && sl_script_is(python, at + 1, "=");
+		}
+	}
+	return found;
+}
+
+/* The call's model learns nothing, and another of the function, which has statements [from, end), is given the same and learns. */
+static bool is_teacher(const struct sl_script *python, uint32_t call, uint32_t from, uint32_t end)
+{
+	const struct sl_script_token *token = python->token.item, *name = &token[call];
+	uint32_t at = python->statement.item[from].first, stop = python->statement.item[end - 1].end;
+	bool found = false;
+
+	if (token[call + 2].kind != SL_SCRIPT_NAME || !calls_its(python, name, "eval") || calls_its(python, name, "train") ||
+	    calls_its(python, name, "parameters"))
+		return false;
+	for (; (at = next_call(python, at, stop)) < stop && !found; at++)
+		found = !sl_script_same(&token[at], name) && sl_script_same(&token[at + 2], &token[call + 2]) &&
+			calls_its(python, &token[at], "parameters");
+	return found;
+}
+
+bool sl_source_is_teacher(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
+			  unsigned count, unsigned *where)
+{
+	struct sl_flow_case of = {.source = source, .trace = trace};
+	const struct sl_script *python;
+	uint32_t statement, end;
+	bool teacher = false;
+
+	for (unsigned i = 0; i < count && !teacher && begin(&of, &frames[i], &python, &statement); i++) {
+		const struct sl_script_statement *s = &python->statement.item[statement];
+		uint32_t from = function_of(python, statement, &end);
+
+		*where = i;
+		for (uint32_t call = s->first; (call = next_call(python, call, s->end)) < s->end && !teacher; call++)
+			teacher = is_teacher(python, call, from, end);
+	}
+	sl_flow_end(&of);
+	return teacher;
 }
 
 /* The statement stores just that name: "last = error", "errors.append(error)". */
@@ -222,4 +287,27 @@ bool sl_source_fills(struct sl_source *source, const struct sl_trace *trace, con
 	}
 	sl_flow_end(&of);
 	return found == 1;
+}
+
+bool sl_source_keeps_output(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame,
+			    char out[64])
+{
+	struct sl_flow_case of = {.source = source, .trace = trace};
+	const struct sl_script *python;
+	uint32_t statement;
+
+	out[0] = 0;
+	if (begin(&of, frame, &python, &statement)) {
+		const struct sl_script_statement *s = &python->statement.item[statement];
+
+		for (uint32_t at = s->first; at + 2 < s->end && !out[0]; at++) {
+			const struct sl_script_token *name = &python->token.item[at];
+
+			if (name->size < 64 && !strncmp(name->at, "output_", strlen("output_")) &&
+			    sl_script_is(python, at + 1, "=") && sl_script_is(python, at + 2, "True"))
+				snprintf(out, 64, "%.*s", (int)name->size, name->at);
+		}
+	}
+	sl_flow_end(&of);
+	return out[0];
 }

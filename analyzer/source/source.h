@@ -70,6 +70,13 @@ enum sl_source_answer sl_source_without_grad(struct sl_source *source, const str
 enum sl_source_answer sl_source_is_evaluation(struct sl_source *source, const struct sl_trace *trace,
 					      const struct sl_stack_frame *frames, unsigned count, unsigned *at);
 
+/*
+ * A frame's line, number `at`, calls a model in eval() whose parameters the file gives nobody.  The same function gives the same to
+ * a model whose parameters it does give, to an optimizer: "self.student(x)" beside "self.teacher(x)".
+ */
+bool sl_source_is_teacher(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
+			  unsigned count, unsigned *at);
+
 /* Own frames, innermost first, as of all questions: a line is in a `try` whose handler stores the exception at `keeper`. */
 bool sl_source_keeps_error(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
 			   unsigned count, struct sl_stack_frame *keeper);
@@ -84,6 +91,10 @@ bool sl_source_zeroes_late(struct sl_source *source, const struct sl_trace *trac
  */
 bool sl_source_fills(struct sl_source *source, const struct sl_trace *trace, const char *path, const char *name,
 		     struct sl_stack_frame *keeper);
+
+/* The frame's statement asks a library to keep more: "output_scores=True", whose name is `out`. */
+bool sl_source_keeps_output(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame,
+			    char out[64]);
 
 /* The keeper's line stores a slice, "rows.append(x[:, 0])": PyTorch keeps all of x for it. */
 bool sl_source_keeps_view(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *keeper);

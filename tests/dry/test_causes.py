@@ -48,6 +48,38 @@ PROGRAMS = {
             return total
         print(evaluate(net))
         """, ("def evaluate", "@torch.no_grad()\ndef evaluate")),
+    "a teacher with autograd": ("2G", "", r"run prog\.py:\d+ under torch\.no_grad\(\)", """
+        def net(count): return nn.Sequential(*[layer for _ in range(count) for layer in (nn.Linear(1024, 1024), nn.ReLU())]).cuda()
+        class Distiller:
+            def __init__(self, teacher, student):
+                self.teacher, self.student = teacher.eval(), student
+                self.optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+            def loss(self, batch):
+                wanted = self.student(batch)
+                return nn.functional.mse_loss(wanted, self.teacher(batch))
+        distiller = Distiller(net(32), net(2))
+        for step in range(3):
+            distiller.loss(torch.empty(16384, 1024, device="cuda")).backward()
+            distiller.optimizer.step()
+            distiller.optimizer.zero_grad()
+        """, ("return nn.functional.mse_loss(wanted, self.teacher(batch))", "\n        with torch.no_grad(): told = self.teacher(batch)\n        return nn.functional.mse_loss(wanted, told)")),
+    "a table of which few rows are used": ("900M", "", "pass sparse=True to the Embedding, with SparseAdam for it", """
+        table = nn.Embedding(400000, 128, sparse=False).cuda()
+        optimizer = torch.optim.Adam(table.parameters())
+        for step in range(2):
+            table(torch.zeros(64, dtype=torch.long, device="cuda")).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        """, ("sparse=False).cuda()\noptimizer = torch.optim.Adam", "sparse=True).cuda()\noptimizer = torch.optim.SparseAdam")),
+    "one document that is too long": ("2G", "", r"halve the batch of prog\.py:7", """
+        net = nn.Sequential(*[layer for _ in range(8) for layer in (nn.Linear(1024, 1024), nn.ReLU())]).cuda()
+        optimizer = torch.optim.AdamW(net.parameters(), foreach=False)
+        for length in (900, 800, 950, 700, 880, 910, 40000):
+            loss = net(torch.empty(length, 1024).cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """, ("40000", "20000")),
     "a queue": ("2G", "", r"put batches of the host into the queue of prog\.py:\d+, or let it hold two", """
         waiting, full = queue.Queue(maxsize=96), threading.Event()
         def fill():

@@ -53,12 +53,19 @@ masked_fill_Tensor | [empty(1, 1).expand(80000, 65536)] | lambda x: x.masked_fil
 masked_fill_Scalar | [empty(1, 1).expand(80000, 65536)] | lambda x: x.masked_fill(empty(1, dtype=torch.bool), 0)
 triu | [empty(1, 1).expand(80000, 65536)] | lambda x: x.triu()
 tril | [empty(1, 1).expand(80000, 65536)] | lambda x: x.tril()
+bitwise_not | [empty(1, 1, dtype=torch.bool).expand(160000, 131072)] | lambda x: ~x
+eye | [80000] | lambda n: torch.eye(n, device="cuda")
 index_put | empty(1, 1).expand(80000, 65536), torch.zeros(8, dtype=torch.long, device="cuda") | lambda x, i: x.index_put((i,), empty(1))
 index_Tensor | empty(1, 65536), torch.zeros(80000, dtype=torch.long, device="cuda") | lambda x, i: x[i]
 gather | empty(1, 65536), torch.zeros(1, 1, dtype=torch.long, device="cuda").expand(80000, 65536) | lambda x, i: x.gather(0, i)
 to_dense | [torch.sparse_coo_tensor(torch.zeros(2, 1, dtype=torch.long, device="cuda"), empty(1), (80000, 65536))] | lambda x: x.to_dense()
 pad | [empty(1, 65536)] | lambda x: F.pad(x, (0, 0, 0, 80000))
 cdist | [empty(70000, 64)] | lambda x: torch.cdist(x, x)
+sub_Tensor | empty(70000, 1), empty(1, 70000) | lambda x, y: x - y
+add_Tensor | empty(70000, 1), empty(1, 70000) | lambda x, y: x + y
+mul_Tensor | empty(70000, 1), empty(1, 70000) | lambda x, y: x * y
+div_Tensor | empty(70000, 1), empty(1, 70000) | lambda x, y: x / y
+eq_Tensor | empty(140000, 1), empty(1, 140000) | lambda x, y: x == y
 outer | [empty(70000)] | lambda x: torch.outer(x, x)
 einsum | [empty(70000, 64)] | lambda x: torch.einsum("id,jd->ij", x, x)
 argsort | [empty(1 << 31)] | lambda x: x.argsort()
@@ -150,7 +157,7 @@ class Operators(unittest.TestCase):
 
     def test_each_row_has_a_program(self):
         with open(TABLE) as file:
-            table = re.findall(r'^OPERATOR\("([^"]+)"', file.read(), re.M)
+            table = re.findall(r'^(?:OPERATOR|MAPS|JOIN)\("([^"]+)"', file.read(), re.M)
         self.assertEqual(sorted(table), sorted(line.split(" | ")[0] for line in (LINES + PACKAGE + RANKS).split("\n") if line))
 
 

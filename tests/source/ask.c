@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ask FOLDER FILE:LINE:FUNCTION...: the answers of analyzer/source about a stack, innermost frame first.  They are the line that likely
- * keeps its blocks, or "-"; whether it runs without autograd, evaluates, and zeroes late; the line that keeps its exception; and
- * whether the keeping line keeps a slice.
+ * keeps its blocks, or "-"; whether it runs without autograd, evaluates, and zeroes late; the line that keeps its exception;
+ * whether the keeping line keeps a slice; whether the stack calls a teacher; and what it asks a library to keep.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 	struct sl_frames file = {.path = "rank-00000-1.msgpack.zst", .owner = geteuid()};
 	struct sl_trace trace = {.files = &file, .file_count = 1};
 	struct sl_source *source = sl_source_new();
-	char host[HOST_NAME_MAX + 1] = "", folder[PATH_MAX];
+	char host[HOST_NAME_MAX + 1] = "", folder[PATH_MAX], output[64];
 	const char *text;
 	unsigned count = 0, at;
 
@@ -48,7 +48,9 @@ int main(int argc, char **argv)
 	       answers[sl_source_is_evaluation(source, &trace, frames, count, &at)],
 	       sl_source_zeroes_late(source, &trace, frames, count, &at));
 	printf(" %u", sl_source_keeps_error(source, &trace, frames, count, &error) ? error.line : 0);
-	printf(" %d\n", keeper.file && sl_source_keeps_view(source, &trace, &keeper));
+	printf(" %d", keeper.file && sl_source_keeps_view(source, &trace, &keeper));
+	printf(" %d", sl_source_is_teacher(source, &trace, frames, count, &at));
+	printf(" %s\n", sl_source_keeps_output(source, &trace, &frames[0], output) ? output : "-");
 	sl_source_free(source);
 	return 0;
 }

@@ -129,6 +129,17 @@ class Keeper(unittest.TestCase):
         for kept, view in (("x[:, 0]", "1"), ("x[..., -1]", "1"), ("x", "0"), ("x[0]", "0"), ("x[mask, :]", "0"), ("x[:, 0].clone()", "0")):
             self.assertEqual(answers("a = []\nfor i in range(9):\n    x = make(i)\n    a.append(%s)\n" % kept, (3, "<module>"))[4], view, kept)
 
+    def test_a_teacher_is_given_what_a_learner_is_given_and_no_optimizer_has_it(self):
+        text = "teacher = load().eval()\n%s\nbest = Adam(student.parameters())\ndef f(x):\n    y = student(x)\n    return loss(y, teacher(%s))\n"
+        for other, given, teaches in (("", "x", "1"), ("print(sum(p.numel() for p in teacher.parameters()))", "x", "1"), ("", "y", "0"),
+                                      ("first = Adam(teacher.parameters())", "x", "0"), ("teacher.train()", "x", "0")):
+            self.assertEqual(answers(text % (other, given), (6, "f"))[5], teaches, (other, given))
+        self.assertEqual(answers((text % ("", "x")).replace(".eval()", ""), (6, "f"))[5], "0")
+
+    def test_a_statement_of_several_lines_asks_a_library_to_keep_more(self):
+        for given, output in (("output_scores=True", "output_scores"), ("output_scores=False", "-"), ("scores=True", "-")):
+            self.assertEqual(answers("out = generate(\n    x,\n    %s)\n" % given, (1, "<module>"))[6], output)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
