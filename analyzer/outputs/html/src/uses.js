@@ -44,12 +44,14 @@ export class Uses {
 
 	/* Of words in place of a stack the outermost, else null: "kept by PyTorch, unused", "made before the window", "12 smaller places". */
 	note(stack) {
-		const {strings, frames, nodes} = this.page, inner = nodes.frame[stack];
-		if (frames.module[inner] || frames.file[inner] || frames.python[inner])
-			return null;
-		while (nodes.parent[stack])
-			stack = nodes.parent[stack];
-		return strings[frames.function[nodes.frame[stack]]].replace(/^\d+ (?=smaller places$)/, "");
+		const {strings, frames, nodes} = this.page;
+		let outermost;
+		for (; stack; stack = nodes.parent[stack]) {
+			outermost = nodes.frame[stack];
+			if (frames.module[outermost] || frames.file[outermost] || frames.python[outermost])
+				return null;
+		}
+		return strings[frames.function[outermost]]?.replace(/^\d+ (?=smaller places$)/, "");
 	}
 
 	/* What can be told of the processes and devices in view. */
