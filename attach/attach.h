@@ -286,19 +286,6 @@ struct sl_sleepers {
 	size_t count, capacity;
 };
 
-/* The living recording of this process.  False: it has none that obeys; *why says what it has instead. */
-bool sl_sleepers_add_process(struct sl_sleepers *list, long pid, const char **why);
-
-/* Finds every living process whose ring lies in the folder, or whose ring is this file.  Returns how many; -1: no such folder. */
-int sl_sleepers_add_folder(struct sl_sleepers *list, const char *path);
-
-/* Asks all of them and waits until each has answered or ended.  Returns how many did neither within 10 s. */
-unsigned sl_sleepers_turn(struct sl_sleepers *list, bool wake);
-
-bool sl_sleepers_has(const struct sl_sleepers *list, long pid);
-
-void sl_sleepers_free(struct sl_sleepers *list);
-
 /* Finds processes by the group they belong to. */
 
 enum sl_group { SL_GROUP_NONE, SL_GROUP_ALL, SL_GROUP_CGROUP, SL_GROUP_CONTAINER };

@@ -82,11 +82,6 @@ void sl_dry_end(const struct sl_launch *run);	/* after the command: removes what
 /* Marks the folders of the traces until the run has an answer: runs that are there are earlier ones. */
 void sl_dry_answered(const struct sl_launch *run, bool yes);
 
-/* --- launcher/tries.c --- */
-
-/* Becomes --largest or --against. Returns the exit status where that failed, and said why. */
-int sl_tries_start(const struct sl_launch *run, char **argv);
-
 /* --- launcher/protect.c --- */
 
 const char *sl_protect_temporary(void); /* the user's folder for temporary files */
@@ -138,19 +133,6 @@ const char *sl_link_library(char *library, size_t size);
  * NULL, receives the program that will finally run.
  */
 const char *sl_target_hinders(const char *path, char *interpreter, size_t size);
-
-/* --- launcher/starters.c --- */
-
-/*
- * For a command that starts programs elsewhere (srun, torchrun): what to type so that those are recorded, and its name.  NULL:
- * not a known one.
- */
-const char *sl_starters_say(char *const *argv, const char **name);
-
-/* --- launcher/git.c --- */
-
-/* Adds git.commit, git.branch and git.repository to STORMLOG_META where they are known and not set yet. */
-void sl_git_tell(void);
 
 /* --- launcher/child.c --- */
 

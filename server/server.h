@@ -177,13 +177,6 @@ void sl_request_file(struct sl_request *request, const struct sl_http_answer *an
 /* Answers with a sentence: as JSON below /api/, else as a page. */
 void sl_request_say(struct sl_request *request, unsigned status, const char *why, const char *const (*header)[2]);
 
-/* Access control: tokens, and whether another site sent the browser. */
-
-/* Fine: the Host is one of ours, and a request that changes something was not sent by a page of another site. */
-struct sl_http_outcome sl_access_site(const struct sl_request *request);
-/* Checks "Authorization: Bearer TOKEN", or Basic with the token as password, which browsers ask for.  Failure: 401, 403 or 429. */
-struct sl_http_outcome sl_access_right(struct sl_request *request, enum sl_right right);
-
 /* The part of /api/v1/ besides packs, as schemas/server.schema.json describes it. */
 
 void sl_api_runs(struct sl_request *request);	 /* runs?q= */
@@ -352,13 +345,6 @@ struct sl_jobs {
 	struct sl_map waiting; /* keys of the others; the word of one that was taken is 0 */
 };
 
-void sl_jobs_put(struct sl_jobs *jobs, const struct sl_job *job);
-bool sl_jobs_has(const struct sl_jobs *jobs, const struct sl_job *job);
-size_t sl_jobs_count(const struct sl_jobs *jobs);
-/* The count is not 0. */
-struct sl_job sl_jobs_take(struct sl_jobs *jobs);
-void sl_jobs_free(struct sl_jobs *jobs);
-
 /*
  * Which packs a store keeps: the newest runs of each project, limited by the options in number, total size and age.  Pinned
  * runs, and the runs on both sides of a change of the project's peak, are always kept; so is everything while the catalogue
@@ -403,18 +389,6 @@ void sl_quota_changed(const struct sl_server *server, const char *pack);
 /* True: the pack was removed for lack of room, and there is still no room.  Any thread. */
 bool sl_quota_refuses(struct sl_server *server, struct sl_store *store, const char *pack);
 
-/* Tables that several pages show. */
-
-/*
- * The runs of an answered query as a form, whose button compares two of them.  found: the page shows how many match in all; NULL:
- * it does not.
- */
-void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask, int64_t *found);
-/* Links to the previous and the next page. */
-void sl_rows_pages(struct sl_html *page, const struct sl_ask *ask, int64_t count);
-/* What grew in the newest runs. */
-void sl_rows_worse(struct sl_html *page);
-
 /* The pages of the server for people; api.c is for programs. */
 
 void sl_site_landing(struct sl_request *request); /* / */
@@ -424,15 +398,6 @@ void sl_run_of_pack(struct sl_request *request);  /* /packs/SHA256: the run of a
 void sl_trends_page(struct sl_request *request);  /* /trends?q=&metric=N or &field=NAME */
 void sl_run_change(struct sl_request *request);	  /* POST /runs/N/pin, /runs/N/unpin, /runs/N/note */
 void sl_site_static(struct sl_request *request);  /* /static/ */
-
-/* PUT and HEAD of /api/v1/packs/SHA256 (doc/server.md): a pack comes in one piece or in several. */
-
-/* Called before the body: checks the headers. */
-struct sl_http_outcome sl_upload_begin(struct sl_request *request);
-/* Called after the body. */
-void sl_upload_answer(struct sl_request *request);
-void sl_upload_head(struct sl_request *request);
-void sl_upload_download(struct sl_request *request);
 
 /*
  * The report page of a run and of two runs compared, and the data that it asks for.  The page is ours and the same for every

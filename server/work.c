@@ -15,6 +15,66 @@
 #include "analyzer/base/escape.h"
 #include "server/child/child.h"
 
+enum { KEY_MAX = sizeof(struct sl_job) + 40 };
+
+static void key_of(const struct sl_job *job, char key[KEY_MAX])
+{
+	snprintf(key, KEY_MAX, "%s %s %" PRIx64 " %" PRIx64, job->pack, job->after, job->from_ns, job->to_ns);
+}
+
+static void put_job(struct sl_jobs *jobs, const struct sl_job *job)
+{
+	char key[KEY_MAX];
+
+	key_of(job, key);
+	*sl_map_at(&jobs->waiting, key) = 1;
+	*SL_PUSH(&jobs->list) = *job;
+}
+
+static bool has_job(const struct sl_jobs *jobs, const struct sl_job *job)
+{
+	char key[KEY_MAX];
+
+	key_of(job, key);
+	return sl_map_find(&jobs->waiting, key);
+}
+
+static size_t count_jobs(const struct sl_jobs *jobs)
+{
+	return jobs->list.count - jobs->taken;
+}
+
+static void free_jobs(struct sl_jobs *jobs)
+{
+	SL_DROP(&jobs->list);
+	sl_map_free(&jobs->waiting);
+	jobs->taken = 0;
+}
+
+/* Makes the queue anew, so that it needs no more memory than what waits. */
+static void forget_taken(struct sl_jobs *jobs)
+{
+	struct sl_jobs left = {0};
+
+	for (size_t i = jobs->taken; i < jobs->list.count; i++)
+		put_job(&left, &jobs->list.item[i]);
+	free_jobs(jobs);
+	*jobs = left;
+}
+
+/* The count is not 0. */
+static struct sl_job take_job(struct sl_jobs *jobs)
+{
+	struct sl_job job = jobs->list.item[jobs->taken++];
+	char key[KEY_MAX];
+
+	key_of(&job, key);
+	*sl_map_at(&jobs->waiting, key) = 0;
+	if (jobs->taken * 2 >= jobs->list.count) /* so late that each job is put again once, on average */
+		forget_taken(jobs);
+	return job;
+}
+
 enum {
 	CHILD_S = 300,
 	ASKED_MAX = 64,
@@ -385,7 +445,7 @@ static bool waits(struct sl_work *work)
 	bool some;
 
 	pthread_mutex_lock(&work->mutex);
-	some = sl_jobs_count(&work->packs) > 0;
+	some = count_jobs(&work->packs) > 0;
 	pthread_mutex_unlock(&work->mutex);
 	return some;
 }
@@ -416,7 +476,7 @@ static bool is_asked(const struct sl_job *job)
 
 static bool has_jobs(const struct sl_work *work)
 {
-	return sl_jobs_count(&work->packs) || sl_jobs_count(&work->asked);
+	return count_jobs(&work->packs) || count_jobs(&work->asked);
 }
 
 /* New packs and what readers ask for take turns, so that neither waits for all of the other. */
@@ -424,7 +484,7 @@ static struct sl_jobs *choose(struct sl_work *work, bool was_asked)
 {
 	struct sl_jobs *first = was_asked ? &work->packs : &work->asked, *second = was_asked ? &work->asked : &work->packs;
 
-	return sl_jobs_count(first) ? first : second;
+	return count_jobs(first) ? first : second;
 }
 
 static bool is_due(const struct sl_work *work)
@@ -452,7 +512,7 @@ static bool next(struct sl_work *work)
 		}
 	}
 	if (has_jobs(work))
-		work->now = sl_jobs_take(choose(work, was_asked));
+		work->now = take_job(choose(work, was_asked));
 	pthread_mutex_unlock(&work->mutex);
 	return !work->ends;
 }
@@ -531,10 +591,10 @@ static bool ask(struct sl_work *work, const struct sl_job *job)
 	bool asked, fine;
 
 	pthread_mutex_lock(&work->mutex);
-	asked = is_same(job, &work->now) || sl_jobs_has(jobs, job);
-	fine = asked || !is_asked(job) || sl_jobs_count(jobs) < ASKED_MAX;
+	asked = is_same(job, &work->now) || has_job(jobs, job);
+	fine = asked || !is_asked(job) || count_jobs(jobs) < ASKED_MAX;
 	if (!asked && fine) {
-		sl_jobs_put(jobs, job);
+		put_job(jobs, job);
 		pthread_cond_signal(&work->more);
 	}
 	pthread_mutex_unlock(&work->mutex);
@@ -606,8 +666,8 @@ void sl_work_free(struct sl_work *work)
 	pthread_cond_signal(&work->more);
 	pthread_mutex_unlock(&work->mutex);
 	pthread_join(work->thread, NULL);
-	sl_jobs_free(&work->packs);
-	sl_jobs_free(&work->asked);
+	free_jobs(&work->packs);
+	free_jobs(&work->asked);
 	sl_map_free(&work->changed);
 	free(work);
 }

@@ -66,7 +66,7 @@ struct sl_top {
 	struct sl_watch *watch;
 	SL_VECTOR(char *) alerts;	/* oldest first; those from telemetry come before ours */
 	struct sl_telemetry *telemetry; /* NULL: no telemetry was named */
-	/* top/page.c */
+	/* the pages that are asked for */
 	int page_line; /* pipe to the child that writes pages; -1: there is none */
 };
 
@@ -107,13 +107,5 @@ void sl_top_sessions(struct sl_top *top, struct sl_top_lines *lines);
 /* Adds up what the session's devices held: the maximum in each column.  Returns the session's duration. */
 uint64_t sl_top_session_columns(const struct sl_session *session, double *column, unsigned count);
 void sl_top_past_free(struct sl_top *top);
-
-/* The view of pools of frameworks other than PyTorch. */
-void sl_top_pools(struct sl_top *top, struct sl_top_lines *lines);
-
-/* Asks stormlog-analyze for report.html of this moment.  start: call it before this program gives up its rights. */
-void sl_top_page_start(struct sl_top *top);
-void sl_top_page_ask(struct sl_top *top);
-void sl_top_page_take(struct sl_top *top);
 
 void sl_top_draw(struct sl_top *top, struct sl_top_lines *lines);

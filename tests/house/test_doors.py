@@ -59,8 +59,7 @@ MAY = {
     "attach/before.c": ("calls of NVML", "dlsym 5"),
     "attach/probes.c": ("libbpf: its functions, in a table, and its words for who debugs this program", "dlsym 1 syscall 1 vfprintf 1"),
     "attach/recording.c": ("a trace", "write 1"),
-    "attach/sleeper.c": ("a number in a ring", "pwrite 1"),
-    "attach/stormlog-attach.c": ("constant text", "fputs 1"),
+    "attach/stormlog-attach.c": ("constant text; a number in a ring", "fputs 1 pwrite 1"),
     "attach/unwind.c": ("functions of libdw, in a table", "dlsym 1"),
     "common/standard.h": ("the program's own name", "fprintf 1"),
     "exporter/stormlog-exporter.c": ("pages of families.c; constant text", "MHD_add_response_header 1 MHD_create_response_from_buffer 1 fputs 1"),
@@ -68,9 +67,8 @@ MAY = {
     "server/packs.c": ("packs, as they are", "pwrite 1 sendfile 1"),
     "server/request.c": ("pages of html.c, JSON, reports, words of ours", "MHD_add_response_header 3 MHD_create_response_from_buffer 2 MHD_create_response_from_fd 1"),
     "server/stormlog-server.c": ("constant text", "fputs 1"),
-    "top/page.c": ("to a process of ours", "write 2"),
     "top/screen.c": ("a text that has been through the door", "addnwstr 1"),
-    "top/stormlog-top.c": ("constant text", "fputs 1"),
+    "top/stormlog-top.c": ("constant text; to a process of ours", "fputs 1 write 2"),
 }
 # Functions that put a text into a form of their own, and what their bodies must have.
 FORMS = {"analyzer/exports/pickle.c": ("sl_pickle_text", "sl_escape_text("), "analyzer/exports/proto.c": ("sl_proto_text", "sl_escape_text("),
