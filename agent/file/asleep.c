@@ -1,6 +1,165 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/file/file.h"
+
 #include "common/block.h"
+
+#define RUN 16 /* insertion sort: events of one thread are nearly in order */
+
+static void insert_run(struct sl_sort_key *keys, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++) {
+		struct sl_sort_key key = keys[i];
+		uint32_t at = i;
+
+		for (; at && keys[at - 1].key > key.key; at--)
+			keys[at] = keys[at - 1];
+		keys[at] = key;
+	}
+}
+
+static void merge(struct sl_sort_key *out, const struct sl_sort_key *a, uint32_t a_count, const struct sl_sort_key *b,
+		  uint32_t b_count)
+{
+	while (a_count && b_count) {
+		if (b->key < a->key) {
+			*out++ = *b++;
+			b_count--;
+		} else {
+			*out++ = *a++;
+			a_count--;
+		}
+	}
+	memcpy(out, a, a_count * sizeof(*a));
+	memcpy(out + a_count, b, b_count * sizeof(*b));
+}
+
+/* Sorts by key, ascending. scratch: room for as many keys. */
+static void sort(struct sl_sort_key *keys, struct sl_sort_key *scratch, uint32_t count)
+{
+	uint32_t sorted = 1;
+
+	while (sorted < count && keys[sorted - 1].key <= keys[sorted].key)
+		sorted++;
+	if (sorted >= count)
+		return;
+	for (uint32_t at = 0; at < count; at += RUN)
+		insert_run(keys + at, count - at < RUN ? count - at : RUN);
+	for (uint32_t width = RUN; width < count; width *= 2) {
+		for (uint32_t at = 0; at < count; at += 2 * width) {
+			uint32_t first = count - at < width ? count - at : width, rest = count - at - first;
+
+			if (!rest || keys[at + first - 1].key <= keys[at + first].key)
+				memcpy(scratch + at, keys + at, (first + (rest < width ? rest : width)) * sizeof(*keys));
+			else
+				merge(scratch + at, keys + at, first, keys + at + first, rest < width ? rest : width);
+		}
+		memcpy(keys, scratch, count * sizeof(*keys));
+	}
+}
+
+static void clear_asleep_counts(struct sl_asleep_counts *counts)
+{
+	memset(counts, 0, sizeof(*counts));
+}
+
+static void count_call(struct sl_asleep_counts *counts, const struct sl_event *event)
+{
+	uint64_t api = event->api < SL_API_COUNT ? event->api : 0;
+
+	counts->events++;
+	counts->api[api].calls++;
+	counts->api[api].time_ns += event->duration_ns;
+	if (event->result)
+		counts->api[api].failures++;
+	else
+		counts->api[api].bytes += event->bytes;
+}
+
+/* NULL: there is no row left. */
+static void *row_of(struct sl_asleep_counts *counts, const struct sl_event *event)
+{
+	int64_t device = sl_event_kinds[event->kind].on_host ? -1 : event->device;
+	unsigned i = 0;
+
+	while (i < counts->rows && (counts->row[i].kind != event->kind || counts->row[i].device != device))
+		i++;
+	if (i == SL_ASLEEP_ROWS)
+		return NULL;
+	if (i == counts->rows) {
+		counts->row[i].kind = event->kind;
+		counts->row[i].device = device;
+		counts->rows++;
+	}
+	return &counts->row[i];
+}
+
+/* Counts an allocation and its free.  False: there is no row for it, and nothing was counted. */
+static bool count_pair(struct sl_asleep_counts *counts, const struct sl_event *made)
+{
+	__typeof__(&counts->row[0]) row = row_of(counts, made);
+
+	if (!row)
+		return false;
+	row->blocks++;
+	row->bytes += made->bytes;
+	return true;
+}
+
+/* Notes a framework's totals after one of its blocks. */
+static void count_block(struct sl_asleep_counts *counts, const struct sl_event *event)
+{
+	__typeof__(&counts->row[0]) row = row_of(counts, event);
+
+	if (!row)
+		return;
+	row->peak_allocated = event->extra > row->peak_allocated ? event->extra : row->peak_allocated;
+	row->peak_reserved = event->extra2 > row->peak_reserved ? event->extra2 : row->peak_reserved;
+}
+
+static void pack_calls(const struct sl_asleep_counts *counts, struct sl_pack *pack)
+{
+	unsigned used = 0;
+
+	for (unsigned i = 1; i < SL_API_COUNT; i++)
+		used += counts->api[i].calls != 0;
+	sl_pack_array(pack, used);
+	for (unsigned i = 1; i < SL_API_COUNT; i++) {
+		if (!counts->api[i].calls)
+			continue;
+		sl_pack_array(pack, 5);
+		sl_pack_uint(pack, i);
+		sl_pack_uint(pack, counts->api[i].calls);
+		sl_pack_uint(pack, counts->api[i].failures);
+		sl_pack_uint(pack, counts->api[i].bytes);
+		sl_pack_uint(pack, counts->api[i].time_ns);
+	}
+}
+
+/* Writes the map into SL_BLOCK_BYTES(SL_BLOCK_EVENTS); returns the bytes used. */
+static size_t pack_asleep_counts(const struct sl_asleep_counts *counts, uint8_t *bytes, struct sl_asleep_span span)
+{
+	struct sl_definition map = sl_definition_begin(bytes, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), "slept");
+
+	sl_definition_uint(&map, "begin_ns", span.begin_ns);
+	sl_definition_uint(&map, "end_ns", span.end_ns);
+	sl_definition_text(&map, "why", span.why);
+	sl_definition_uint(&map, "wakes", span.wakes);
+	sl_definition_uint(&map, "follow", span.follow);
+	sl_definition_key(&map, "calls");
+	pack_calls(counts, &map.pack);
+	sl_definition_key(&map, "blocks");
+	sl_pack_array(&map.pack, counts->rows);
+	for (unsigned i = 0; i < counts->rows; i++) {
+		sl_pack_array(&map.pack, 6);
+		sl_pack_uint(&map.pack, counts->row[i].kind);
+		sl_pack_int(&map.pack, counts->row[i].device);
+		sl_pack_uint(&map.pack, counts->row[i].blocks);
+		sl_pack_uint(&map.pack, counts->row[i].bytes);
+		sl_pack_uint(&map.pack, counts->row[i].peak_allocated);
+		sl_pack_uint(&map.pack, counts->row[i].peak_reserved);
+	}
+	return sl_definition_end(&map) ? map.pack.used : 0;
+}
 
 #define KEPT_MAX    (1u << 18) /* entries */
 #define BATCH_MAX   (1u << 16)
@@ -25,7 +184,7 @@ static struct {
 } pages;
 
 /*
- * The context that a thread used last, to which pinned memory belongs (model/replay/blocks.c).  The call that set it may be
+ * The context that a thread used last, to which pinned memory belongs (model/replay/replay.c).  The call that set it may be
  * counted only.
  */
 #define THREADS 4096
@@ -121,7 +280,7 @@ void sl_asleep_rest(void)
 		return;
 	}
 	forget();
-	sl_asleep_counts_clear(&counts);
+	clear_asleep_counts(&counts);
 	publish_counts();
 	since_ns = written_ns = settled_ns = sl_agent_now();
 	atomic_store(&rouse, NULL);
@@ -303,13 +462,13 @@ static void ends(const struct kept *what)
 		return;
 	}
 	counts.ended_bytes += made->bytes;
-	if (!sl_asleep_count_pair(&counts, made)) {
+	if (!count_pair(&counts, made)) {
 		keep(what);
 		empty_slot(slot);
 		return;
 	}
-	sl_asleep_count_call(&counts, made);
-	sl_asleep_count_call(&counts, &what->event);
+	count_call(&counts, made);
+	count_call(&counts, &what->event);
 	empty_slot(slot);
 	drop(at);
 }
@@ -332,12 +491,12 @@ static void apply(struct kept *what)
 	if (is_oom(event))
 		sl_asleep_rouse("a call ran out of memory");
 	if (event->kind == SL_KIND_block)
-		sl_asleep_count_block(&counts, event);
+		count_block(&counts, event);
 	if (atomic_load(&rouse))
 		fate = FATE_KEEP; /* it is to wake: blocks that live now are kept until they are written */
 	switch (fate) {
 	case FATE_COUNT:
-		sl_asleep_count_call(&counts, event);
+		count_call(&counts, event);
 		break;
 	case FATE_BEGINS:
 		begins(what);
@@ -394,7 +553,7 @@ void sl_asleep_settle(uint64_t until_ns)
 
 		keys[at] = (struct sl_sort_key){event->time_ns << 1 | !before, at};
 	}
-	sl_sort(keys, keys + KEPT_MAX, batch_count);
+	sort(keys, keys + KEPT_MAX, batch_count);
 	for (at = 0; at < batch_count && pages.batch[keys[at].index].event.time_ns <= until_ns; at++) {
 		apply(&pages.batch[keys[at].index]);
 		pages.batch[keys[at].index].thread = 0;
@@ -488,17 +647,17 @@ bool sl_asleep_flush(const char *why, bool wake, struct sl_event *events, uint8_
 	for (uint32_t i = 0; i < kept_end; i++)
 		if (pages.kept[i].thread)
 			pages.keys[count++] = (struct sl_sort_key){(uint64_t)pages.kept[i].thread << 40 | pages.kept[i].number, i};
-	sl_sort(pages.keys, pages.keys + KEPT_MAX, count);
+	sort(pages.keys, pages.keys + KEPT_MAX, count);
 	if (wake && atomic_load(&rouse))
 		why = atomic_load(&rouse);
-	bytes = sl_asleep_counts_pack(&counts, map, (struct sl_asleep_span){since_ns, settled_ns, why, wake, count});
+	bytes = pack_asleep_counts(&counts, map, (struct sl_asleep_span){since_ns, settled_ns, why, wake, count});
 	if (!define_stack() ||
 	    sl_store_append(sl_agent->store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1}, map, bytes) ||
 	    !write_kept(count, events, write))
 		return false;
 	atomic_fetch_add(&file->asleep_written, 1);
 	forget();
-	sl_asleep_counts_clear(&counts);
+	clear_asleep_counts(&counts);
 	publish_counts();
 	since_ns = settled_ns; /* all later events are written */
 	written_ns = now_ns;

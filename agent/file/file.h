@@ -76,25 +76,12 @@ struct sl_asleep_counts {
 	unsigned rows;
 };
 
-void sl_asleep_counts_clear(struct sl_asleep_counts *counts);
-
-void sl_asleep_count_call(struct sl_asleep_counts *counts, const struct sl_event *event);
-
-/* Counts an allocation and its free.  False: there is no row for it, and nothing was counted. */
-bool sl_asleep_count_pair(struct sl_asleep_counts *counts, const struct sl_event *made);
-
-/* Notes a framework's totals after one of its blocks. */
-void sl_asleep_count_block(struct sl_asleep_counts *counts, const struct sl_event *event);
-
 struct sl_asleep_span {
 	uint64_t begin_ns, end_ns;
 	const char *why;
 	bool wakes;
 	uint32_t follow; /* number of events that are written after the map */
 };
-
-/* Writes the map into SL_BLOCK_BYTES(SL_BLOCK_EVENTS); returns the bytes used. */
-size_t sl_asleep_counts_pack(const struct sl_asleep_counts *counts, uint8_t *bytes, struct sl_asleep_span span);
 
 /* Records what this recording can do and what it lacks, as `capability` maps of the trace. */
 
@@ -202,12 +189,6 @@ static inline bool sl_latest_full(const struct sl_latest_table *table)
 	return !table->slot || table->count * 4 >= table->mask * 3;
 }
 
-/* Makes room for more addresses.  Later events are at oldest_ns or later.  False: no memory. */
-bool sl_latest_grow(struct sl_latest_table *table, uint64_t oldest_ns);
-
-/* Notes an event; the table must not be full.  Of events at the same time the one noted last counts. */
-void sl_latest_note(struct sl_latest_table *table, uint64_t address, uint64_t time_ns, bool allocates, uint32_t frame);
-
 /*
  * True: the event of this address stays in the folded file: an allocation that is not freed, or not before the instant.  Without an
  * instant also a free whose allocation follows in a later file, since its thread was inside a call when the file was cut.
@@ -216,11 +197,6 @@ static inline bool sl_latest_counts(const struct sl_latest_table *table, const s
 {
 	return last->when & 1 || (last->balance < 0 && !table->until_ns);
 }
-
-/* True: this event is the last of its address, and counts, or it frees what lived at the instant. */
-bool sl_latest_is(const struct sl_latest_table *table, uint64_t address, uint64_t time_ns, bool allocates);
-
-void sl_latest_free(struct sl_latest_table *table);
 
 /*
  * The trace file of this process: claimed together with its ring, appended to by the writer.  After a failed
@@ -572,6 +548,3 @@ struct sl_sort_key {
 	uint64_t key;
 	uint32_t index;
 };
-
-/* Sorts by key, ascending. scratch: room for as many keys. */
-void sl_sort(struct sl_sort_key *keys, struct sl_sort_key *scratch, uint32_t count);

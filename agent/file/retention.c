@@ -7,14 +7,107 @@
  * (Longer than other files: both passes and the change from file to file share the state of one fold.)
  */
 #define ZSTD_STATIC_LINKING_ONLY
-#include "agent/file/file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <zstd.h>
 
+#include "agent/file/file.h"
 #include "common/block.h"
 #include "common/now.h"
+
+#define FIRST_SLOTS (1u << 14)
+
+static struct sl_latest *find(const struct sl_latest_table *table, uint64_t address)
+{
+	uint64_t i = address * 0x9e3779b97f4a7c15ull >> 20 & table->mask;
+
+	while (table->slot[i].address && table->slot[i].address != address)
+		i = (i + 1) & table->mask;
+	return &table->slot[i];
+}
+
+/* True: no later event can make it stay, so it can be forgotten. */
+static bool is_over(const struct sl_latest_table *table, const struct sl_latest *last, uint64_t oldest_ns)
+{
+	if (sl_latest_counts(table, last))
+		return false;
+	return table->until_ns && last->next ? oldest_ns > table->until_ns : last->when >> 1 < oldest_ns;
+}
+
+/* Copies into a table of `slots` all entries but those that are over when no event older than oldest_ns can come. */
+static bool copy(struct sl_latest_table *into, const struct sl_latest_table *table, uint64_t slots, uint64_t oldest_ns)
+{
+	*into = (struct sl_latest_table){
+		.until_ns = table->until_ns, .slot = sl_pages_map(slots * sizeof(*into->slot)), .mask = slots - 1};
+	if (!into->slot)
+		return false;
+	for (uint64_t i = 0; table->slot && i <= table->mask; i++) {
+		const struct sl_latest *last = &table->slot[i];
+
+		if (!last->address || is_over(table, last, oldest_ns))
+			continue;
+		*find(into, last->address) = *last;
+		into->count++;
+	}
+	return true;
+}
+
+static void free_latest(struct sl_latest_table *table)
+{
+	if (table->slot)
+		munmap(table->slot, (table->mask + 1) * sizeof(*table->slot));
+	*table = (struct sl_latest_table){0};
+}
+
+/* Makes room for more addresses.  Later events are at oldest_ns or later.  False: no memory. */
+static bool latest_grow(struct sl_latest_table *table, uint64_t oldest_ns)
+{
+	uint64_t slots = table->slot ? table->mask + 1 : FIRST_SLOTS;
+	struct sl_latest_table next;
+
+	if (!copy(&next, table, slots, oldest_ns))
+		return false;
+	free_latest(table);
+	*table = next;
+	if (table->count * 2 < table->mask)
+		return true; /* forgetting made enough room */
+	if (!copy(&next, table, 2 * slots, oldest_ns))
+		return false;
+	free_latest(table);
+	*table = next;
+	return true;
+}
+
+/* Notes an event; the table must not be full.  Of events at the same time the one noted last counts. */
+static void note_latest(struct sl_latest_table *table, uint64_t address, uint64_t time_ns, bool allocates, uint32_t frame)
+{
+	struct sl_latest *last = find(table, address);
+
+	table->count += !last->address;
+	last->address = address;
+	if (table->until_ns && time_ns > table->until_ns) {
+		if (!last->next || time_ns < last->next >> 1) {
+			last->next = time_ns << 1 | allocates;
+			last->next_frame = frame;
+		}
+		return;
+	}
+	last->balance += allocates ? 1 : -1;
+	if (time_ns >= last->when >> 1) {
+		last->when = time_ns << 1 | allocates;
+		last->frame = frame;
+	}
+}
+
+/* True: this event is the last of its address, and counts, or it frees what lived at the instant. */
+static bool latest_is(const struct sl_latest_table *table, uint64_t address, uint64_t time_ns, bool allocates)
+{
+	const struct sl_latest *last = table->slot ? find(table, address) : NULL;
+	uint64_t when = time_ns << 1 | allocates;
+
+	return last && sl_latest_counts(table, last) && (last->when == when || (last->next == when && !allocates));
+}
 
 #define FILES		8  /* files into which STORMLOG_KEEP is divided */
 #define SOURCES_MAX	64 /* most files of one fold */
@@ -121,9 +214,9 @@ static bool stays(const struct sl_event *event)
 	if (!is_block(verb) || !event->address)
 		return false;
 	for (unsigned i = 0; i < fold.peaks; i++)
-		if (sl_latest_is(&fold.at_peak[i], event->address, event->time_ns, allocates))
+		if (latest_is(&fold.at_peak[i], event->address, event->time_ns, allocates))
 			return true;
-	return sl_latest_is(&fold.table, event->address, event->time_ns, allocates);
+	return latest_is(&fold.table, event->address, event->time_ns, allocates);
 }
 
 /* --- the new file 1 ---------------------------------------------------------------------------------- */
@@ -192,9 +285,9 @@ static bool copy_block(struct sl_trace_store *store, const struct sl_frame_index
 
 static bool note_in(struct sl_latest_table *table, const struct sl_event *event, bool allocates)
 {
-	if (sl_latest_full(table) && !sl_latest_grow(table, oldest_to_come()))
+	if (sl_latest_full(table) && !latest_grow(table, oldest_to_come()))
 		return false;
-	sl_latest_note(table, event->address, event->time_ns, allocates, fold.frame * SOURCES_MAX + fold.source);
+	note_latest(table, event->address, event->time_ns, allocates, fold.frame * SOURCES_MAX + fold.source);
 	return true;
 }
 
@@ -320,9 +413,9 @@ static void close_files(void)
 	sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
 	sl_file_close_own(fold.out, fold.out_device, fold.out_inode);
 	fold.in = fold.out = -1;
-	sl_latest_free(&fold.table);
+	free_latest(&fold.table);
 	for (unsigned i = 0; i < fold.peaks; i++)
-		sl_latest_free(&fold.at_peak[i]);
+		free_latest(&fold.at_peak[i]);
 	for (unsigned source = 0; source < SOURCES_MAX; source++) {
 		if (fold.needed[source])
 			munmap(fold.needed[source], fold.needed_bytes[source]);

@@ -248,16 +248,3 @@ void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes);
  */
 
 struct sl_nvml_device;
-
-/* Opens NVML, once.  NULL: it works; else why it does not, in a few words. */
-const char *sl_nvml_open(void);
-
-/* The device of that uuid ("GPU-...", "MIG-...") or PCI id; NULL: NVML does not know it. */
-struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci);
-
-/*
- * Where NVML refuses the device's memory, total_bytes is 0 and only the processes are told.
- * A program that shuts NVML down more often than it has begun it ends it for us too: then it is begun again, at most once a second,
- * and *device found anew.
- */
-bool sl_nvml_sample(struct sl_nvml_device **device, const char *uuid, const char *pci, struct sl_device_sample *sample);

@@ -187,11 +187,6 @@ struct sl_pjrt_key {
 	int64_t dims[SL_PJRT_RANK_MAX];
 };
 
-/* The name's id in this recording; 0: not known yet. */
-uint32_t sl_pjrt_name(const struct sl_pjrt_key *key);
-/* Keeps the id for this name. */
-void sl_pjrt_name_keep(const struct sl_pjrt_key *key, uint32_t id);
-
 /* Which real function a wrapper calls: by name, ABI version and caller. */
 
 /*
@@ -225,14 +220,6 @@ void *sl_hooks_real(unsigned api, unsigned instance, const void *caller);
 
 /* hooks.c: distance from each element itself to the wrapper of instance 1, 2, 3; 0 none. */
 extern const int32_t sl_hook_entries[][3] __attribute__((visibility("hidden")));
-
-/* The op that asks TensorFlow's allocator for memory. */
-
-/*
- * Text id in the trace of the calling thread's op and its request: "MatMul output".  0: no op, or the library does not let us read
- * it.  allocator: a function of the library that is asked.
- */
-uint32_t sl_tensorflow_op(const void *allocator);
 
 /* Whether blocks of a framework's allocator are recorded (--tensors).  Asking may begin the recording. */
 

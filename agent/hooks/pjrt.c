@@ -4,9 +4,97 @@
  * call made.  To ask for an array's address would mean waiting for it, so its handle stands for the address.
  */
 #include "agent/hooks/parts.h"
+
 #include "agent/hooks/pjrt_abi.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
+
+/*
+ * A place in the table is taken once and never given up, so a reader that finds its key there needs no lock.  A name that finds
+ * no place is made anew each time.
+ */
+
+#define NAMES	   4096u
+#define NAME_TRIES 8u
+
+enum { FREE, TAKEN, THERE };
+
+static struct name {
+	_Atomic uint32_t state;
+	struct sl_pjrt_key key;
+	_Atomic uint64_t id; /* the recording's tag is in the upper bits */
+} names[NAMES];
+
+_Static_assert(sizeof(struct sl_pjrt_key) % 8 == 0, "it is words, without padding");
+
+static inline uint64_t word_of(const struct sl_pjrt_key *key, size_t i)
+{
+	return sl_load_le((const uint8_t *)key + 8 * i, 8);
+}
+
+/* Words that say something: those of unused dimensions do not. */
+static inline size_t words_of(const struct sl_pjrt_key *key)
+{
+	return offsetof(struct sl_pjrt_key, dims) / 8 + key->rank;
+}
+
+static uint64_t hash_of(const struct sl_pjrt_key *key)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < words_of(key); i++)
+		hash = (hash ^ word_of(key, i) ^ word_of(key, i) >> 29) * 0x9e3779b97f4a7c15u;
+	return hash >> 40;
+}
+
+static bool same(const struct sl_pjrt_key *a, const struct sl_pjrt_key *b)
+{
+	if (a->rank != b->rank)
+		return false;
+	for (size_t i = 0; i < words_of(a); i++)
+		if (word_of(a, i) != word_of(b, i))
+			return false;
+	return true;
+}
+
+static struct name *place_of_name(const struct sl_pjrt_key *key, bool take)
+{
+	uint64_t at = hash_of(key);
+
+	for (unsigned i = 0; i < NAME_TRIES; i++) {
+		struct name *name = &names[(at + i) % NAMES];
+		uint32_t state = atomic_load_explicit(&name->state, memory_order_acquire);
+
+		if (state == THERE && same(&name->key, key))
+			return name;
+		if (state == FREE && !take)
+			return NULL;
+		if (state == FREE && atomic_compare_exchange_strong(&name->state, &state, TAKEN)) {
+			name->key = *key;
+			atomic_store_explicit(&name->state, THERE, memory_order_release);
+			return name;
+		}
+	}
+	return NULL;
+}
+
+/* The name's id in this recording; 0: not known yet. */
+static uint32_t name_pjrt(const struct sl_pjrt_key *key)
+{
+	const struct name *name = place_of_name(key, false);
+	uint64_t id = name ? atomic_load_explicit(&name->id, memory_order_relaxed) : 0;
+
+	return id >> 32 == sl_agent_tag() ? (uint32_t)id : 0;
+}
+
+/* Keeps the id for this name. */
+static void name_keep(const struct sl_pjrt_key *key, uint32_t id)
+{
+	struct name *name = id ? place_of_name(key, true) : NULL;
+
+	if (name)
+		atomic_store_explicit(&name->id, (uint64_t)sl_agent_tag() << 32 | id, memory_order_relaxed);
+}
 
 /* Places in the table. */
 enum {
@@ -213,7 +301,7 @@ static bool place_of(unsigned plugin, const void *buffer, struct device **device
 struct origin {
 	const char *how;
 	size_t output;	 /* output number of that executable; NO_OUTPUT: not made by one */
-	uint64_t number; /* key for pjrt_names.c; 0: the name is not kept */
+	uint64_t number; /* key for place_of_name; 0: the name is not kept */
 	bool last;	 /* the call's last array: only then do the recorded arrays match what the pool says */
 };
 #define NO_OUTPUT SIZE_MAX
@@ -241,7 +329,7 @@ static uint32_t name_of(unsigned plugin, const void *buffer, uint64_t bytes, con
 	struct sl_pjrt_range dims;
 	uint32_t id;
 
-	if (origin->output != NO_OUTPUT && (id = sl_pjrt_name(&key)))
+	if (origin->output != NO_OUTPUT && (id = name_pjrt(&key)))
 		return id;
 	if (!ask_shape(plugin, buffer, &type, &dims))
 		return sl_stacks_text(origin->how, strlen(origin->how));
@@ -250,12 +338,12 @@ static uint32_t name_of(unsigned plugin, const void *buffer, uint64_t bytes, con
 		key.rank = (uint32_t)dims.count;
 		for (size_t i = 0; i < dims.count; i++)
 			key.dims[i] = ((const int64_t *)dims.items)[i];
-		if ((id = sl_pjrt_name(&key)))
+		if ((id = name_pjrt(&key)))
 			return id;
 	}
 	id = make_name(origin, type.number, dims.items, dims.count);
 	if (key.origin && (origin->output != NO_OUTPUT || dims.count <= SL_PJRT_RANK_MAX))
-		sl_pjrt_name_keep(&key, id);
+		name_keep(&key, id);
 	return id;
 }
 

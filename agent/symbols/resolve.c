@@ -1,7 +1,132 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/symbols/symbols.h"
+
 #include "agent/process/plain.h"
 #include "agent/process/process.h"
+
+#define MAX_OBJECTS 4096
+
+static bool read_needed(struct sl_elf_object *object, const struct dl_phdr_info *info)
+{
+	const ElfW(Dyn) *dynamic = NULL;
+
+	for (unsigned i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	return sl_elf_read(object, info->dlpi_addr, dynamic);
+}
+
+static const char *name_needed_base(const char *path)
+{
+	return path ? sl_plain_name(path) : NULL;
+}
+
+struct sl_needed_node {
+	struct sl_elf_object object;
+	uint32_t soname, file; /* hashes of the names by which others may need it */
+	bool reached;
+};
+
+static uint32_t hash_of(const char *text)
+{
+	return text && *text ? sl_elf_name(text, NULL).gnu : 0;
+}
+
+static int add_node(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct sl_needed *needed = data;
+	struct sl_needed_node *node = &needed->nodes[needed->count++];
+
+	read_needed(&node->object, info);
+	node->soname = hash_of(node->object.soname);
+	node->file = hash_of(name_needed_base(info->dlpi_name));
+	return needed->count == MAX_OBJECTS;
+}
+
+static const size_t closure_bytes = MAX_OBJECTS * (sizeof(struct sl_needed_node) + sizeof(uint32_t));
+
+/* Lists all loaded objects, none of them reached.  False: no memory (it has pages of its own, which close gives back). */
+static bool open_needed(struct sl_needed *needed)
+{
+	void *pages = sl_plain_map(closure_bytes);
+
+	if (!pages)
+		return false;
+	*needed = (struct sl_needed){.nodes = pages, .queue = (void *)((struct sl_needed_node *)pages + MAX_OBJECTS)};
+	sl_objects_walk(add_node, needed);
+	return true;
+}
+
+static void close_needed(struct sl_needed *needed)
+{
+	sl_plain_unmap(needed->nodes, closure_bytes);
+}
+
+static void reach(struct sl_needed *needed, unsigned index)
+{
+	if (needed->nodes[index].reached)
+		return;
+	needed->nodes[index].reached = true;
+	needed->queue[needed->queued++] = index;
+}
+
+static void reach_needed(struct sl_needed *needed, unsigned index)
+{
+	const struct sl_elf_object *object = &needed->nodes[index].object;
+
+	for (const ElfW(Dyn) *d = object->dynamic; d && object->strings && d->d_tag != DT_NULL; d++) {
+		uint32_t hash = d->d_tag == DT_NEEDED ? hash_of(name_needed_base(object->strings + d->d_un.d_val)) : 0;
+
+		for (unsigned i = 0; hash && i < needed->count; i++)
+			if (needed->nodes[i].soname == hash || needed->nodes[i].file == hash) {
+				reach(needed, i);
+				break;
+			}
+	}
+}
+
+/* Breadth first from the nodes that are queued: the loader's own order. */
+static void close_over(struct sl_needed *needed, unsigned from)
+{
+	for (unsigned i = from; i < needed->queued; i++)
+		reach_needed(needed, needed->queue[i]);
+}
+
+static void forget(struct sl_needed *needed)
+{
+	for (unsigned i = 0; i < needed->queued; i++)
+		needed->nodes[needed->queue[i]].reached = false;
+	needed->queued = 0;
+}
+
+/* The objects loaded at the program's start: those that it and the preloaded libraries need. */
+static void needed_startup(struct sl_needed *needed, unsigned own_order)
+{
+	forget(needed);
+	for (unsigned i = 0; i <= own_order && i < needed->count; i++)
+		reach(needed, i);
+	close_over(needed, 0);
+	/* Libraries preloaded behind us lie before the first object that the program needs. */
+	for (unsigned i = own_order + 1; i < needed->count && !needed->nodes[i].reached; i++) {
+		unsigned from = needed->queued;
+
+		reach(needed, i);
+		close_over(needed, from);
+	}
+}
+
+/* Replaces what was reached before: by an object and all it needs, or by what was loaded at start. */
+static void needed_by(struct sl_needed *needed, unsigned object)
+{
+	forget(needed);
+	reach(needed, object);
+	close_over(needed, 0);
+}
+
+static bool has_needed(const struct sl_needed *needed, unsigned object)
+{
+	return needed->nodes[object].reached;
+}
 
 #define MAX_PROVIDERS 8
 
@@ -66,7 +191,7 @@ static int add_provider(struct dl_phdr_info *info, size_t size, void *data)
 	}
 	if (all->caller && contains(info, all->caller))
 		all->caller_order = order;
-	address = sl_needed_read(&object, info) ? sl_elf_find(&object, &all->name) : NULL;
+	address = read_needed(&object, info) ? sl_elf_find(&object, &all->name) : NULL;
 	if (!address)
 		return 0;
 	all->found[all->count].address = address;
@@ -87,7 +212,7 @@ static struct providers providers_of(const char *name, const char *version, cons
 static void *first_reached(const struct sl_needed *needed, const struct providers *all, unsigned behind)
 {
 	for (unsigned i = 0; i < all->count; i++)
-		if (all->found[i].order > behind && sl_needed_has(needed, all->found[i].order))
+		if (all->found[i].order > behind && has_needed(needed, all->found[i].order))
 			return all->found[i].address;
 	return NULL;
 }
@@ -106,15 +231,15 @@ static void *choose(const struct providers *all)
 	struct sl_needed needed;
 	void *answer = NULL;
 
-	if (!sl_needed_open(&needed))
+	if (!open_needed(&needed))
 		return all->found[0].address;
-	sl_needed_startup(&needed, all->own_order);
+	needed_startup(&needed, all->own_order);
 	answer = first_reached(&needed, all, all->own_order);
 	if (!answer && all->caller_order < needed.count) {
-		sl_needed_by(&needed, all->caller_order);
+		needed_by(&needed, all->caller_order);
 		answer = first_queued(&needed, all);
 	}
-	sl_needed_close(&needed);
+	close_needed(&needed);
 	for (unsigned i = 0; i < all->count && !answer; i++)
 		if (all->found[i].order > all->own_order)
 			answer = all->found[i].address;
@@ -135,7 +260,7 @@ static int read_wanted(struct dl_phdr_info *info, size_t size, void *data)
 
 	if (!contains(info, wanted->caller))
 		return 0;
-	if (sl_needed_read(&object, info))
+	if (read_needed(&object, info))
 		wanted->version = sl_elf_wanted_version(&object, wanted->name);
 	return 1;
 }
@@ -176,10 +301,10 @@ static int search_in(struct dl_phdr_info *info, size_t size, void *data)
 
 	if (contains(info, own_object) || (search->beside && !contains(info, search->beside)))
 		return 0;
-	if (!sl_needed_read(&object, info))
+	if (!read_needed(&object, info))
 		return 0;
 	if (search->prefix) {
-		const char *soname = object.soname ? object.soname : sl_needed_base_name(info->dlpi_name);
+		const char *soname = object.soname ? object.soname : name_needed_base(info->dlpi_name);
 
 		if (!soname || !sl_plain_begins(soname, search->prefix))
 			return 0;
@@ -218,16 +343,16 @@ static void run_in_group(struct job *job)
 	struct providers all = providers_of(job->name, job->version, job->caller);
 	struct sl_needed needed;
 
-	if (!all.count || all.caller_order == UINT32_MAX || !sl_needed_open(&needed))
+	if (!all.count || all.caller_order == UINT32_MAX || !open_needed(&needed))
 		return;
 	for (unsigned root = 0; root < needed.count && !job->answer; root++) {
 		if (root == all.own_order || root == 0)
 			continue;
-		sl_needed_by(&needed, root);
-		if (sl_needed_has(&needed, all.caller_order))
+		needed_by(&needed, root);
+		if (has_needed(&needed, all.caller_order))
 			job->answer = first_queued(&needed, &all);
 	}
-	sl_needed_close(&needed);
+	close_needed(&needed);
 }
 
 void *sl_resolve_in_group(const char *name, const char *version, const void *caller)
@@ -335,7 +460,7 @@ static int read_place(struct dl_phdr_info *info, size_t size, void *data)
 
 	if (!contains(info, job->caller))
 		return 0;
-	soname = sl_needed_read(&object, info) && object.soname ? object.soname : sl_needed_base_name(info->dlpi_name);
+	soname = read_needed(&object, info) && object.soname ? object.soname : name_needed_base(info->dlpi_name);
 	job->place.driver = soname && sl_plain_begins(soname, "libcuda.so");
 	/* The list is stable: this is inside a walk. */
 	for (struct link_map *map = sl_objects_first(); map && !job->place.map; map = map->l_next)

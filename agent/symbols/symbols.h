@@ -22,20 +22,8 @@ struct sl_needed {
 	unsigned queued;
 };
 
-/* Lists all loaded objects, none of them reached.  False: no memory (it has pages of its own, which close gives back). */
-bool sl_needed_open(struct sl_needed *needed);
-void sl_needed_close(struct sl_needed *needed);
-
-/* Replaces what was reached before: by an object and all it needs, or by what was loaded at start. */
-void sl_needed_by(struct sl_needed *needed, unsigned object);
-void sl_needed_startup(struct sl_needed *needed, unsigned own_order);
-
-bool sl_needed_has(const struct sl_needed *needed, unsigned object);
-
-/* What the walks of resolve.c and needed.c share. */
+/* What the walks of resolve.c share. */
 struct sl_elf_object;
-bool sl_needed_read(struct sl_elf_object *object, const struct dl_phdr_info *info);
-const char *sl_needed_base_name(const char *path);
 
 /*
  * The objects loaded in this process, never waiting for a lock that nobody will release.
