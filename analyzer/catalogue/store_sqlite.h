@@ -39,23 +39,9 @@ bool sl_store_fail(struct sl_store *store); /* sets SQLite's message as the reas
 void sl_store_bind_text(sqlite3_stmt *statement, int at, const char *text);
 /* The text as a card keeps it. */
 void sl_store_bind_kept(sqlite3_stmt *statement, int at, const char *text);
-/* A phrase for FTS5; begins: its last word may be the beginning of a word. */
-void sl_store_bind_words(sqlite3_stmt *statement, int at, const char *text, bool begins);
 void sl_store_bind_known(sqlite3_stmt *statement, int at, int64_t value);
 const char *sl_store_text(sqlite3_stmt *statement, int column);
 int64_t sl_store_known(sqlite3_stmt *statement, int column);
 
 /* The first bytes of a file: SQLite's, with our application id. */
 #define SL_STORE_HEAD 100
-bool sl_store_head_is_ours(const char *head, ssize_t size);
-
-/* store_schema.c: creates what is missing, or finds that the file is not ours; false: failed, with the reason set. */
-bool sl_store_schema(struct sl_store *store, bool write);
-bool sl_store_touch(struct sl_store *store); /* writes its version once more, so that SQLite makes its journal */
-
-/*
- * store_where.c: a query as a condition on `runs`, in the arena, with ?1 and so on for its values; the second function binds
- * those, from *at on.
- */
-const char *sl_store_where(struct sl_store *store, struct sl_arena *arena, const struct sl_query *query);
-void sl_store_where_bind(sqlite3_stmt *statement, int *at, const struct sl_query *query);

@@ -135,14 +135,6 @@ bool sl_archive_write(FILE *out, const struct sl_images *images, int run, const 
 typedef bool sl_native_names_take(void *context, const void *maps, size_t size, uint32_t count);
 
 /*
- * Looks up on this machine what the trace does not say: the names of each address in its native stacks, and of each caller
- * of an event without a stack.  Reads the trace to its end.  only: those with this in their function's name, which become this;
- * NULL: all.
- */
-bool sl_native_names_each(struct sl_trace *trace, struct sl_symbols *symbols, const char *only, sl_native_names_take *take,
-			  void *context);
-
-/*
  * Names that everybody knows, and that a redacted trace keeps: libraries and calls of vendors, packages of PyPI with their files,
  * folders of the system, words of the format.  A text is `size` bytes, and needs no NUL.  Any thread.
  */

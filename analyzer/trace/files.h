@@ -68,14 +68,6 @@ struct sl_beside_files {
 };
 
 /*
- * The traces and ring of the process whose trace or ring `path` is, this one among them; NULL: they were given before, or the
- * folder cannot be listed.  Valid until the end.
- */
-const struct sl_beside_files *sl_siblings_once(struct sl_beside *beside, const char *path);
-
-void sl_siblings_free(struct sl_beside *beside);
-
-/*
  * Which process images lie in the paths a user named: files of one image are brought together, images are
  * grouped by run.  Folders are searched four levels deep; `analysis` is never read.  A file is taken once, whatever links
  * lead to it, and of copies of a trace the first by name.  Packs are opened where they are met.  A file or a

@@ -15,6 +15,78 @@
 #include "analyzer/base/stats.h"
 #include "common/tracefile.h"
 
+static uintptr_t *files_of(struct sl_beside *beside, const char *path)
+{
+	unsigned segment;
+	char *stem = sl_names_stem(path, &segment);
+	uintptr_t *at = sl_map_at(&beside->stems, stem);
+
+	free(stem);
+	return at;
+}
+
+/* folder: with its slash; "" is the current one. */
+static void list(struct sl_beside *beside, const char *folder)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(*folder ? folder : ".");
+
+	while (dir && (entry = readdir(dir))) {
+		struct sl_beside_files *files;
+		uintptr_t *at;
+		char *path;
+
+		if (!sl_names_is_trace(entry->d_name))
+			continue;
+		path = sl_memory_print("%s%s", folder, entry->d_name);
+		at = files_of(beside, path);
+		if (!*at)
+			*at = (uintptr_t)sl_memory_must(calloc(1, sizeof(*files)));
+		files = (struct sl_beside_files *)*at;
+		*SL_PUSH(&files->paths) = path;
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/*
+ * The traces and ring of the process whose trace or ring `path` is, this one among them; NULL: they were given before, or the
+ * folder cannot be listed.  Valid until the end.
+ */
+static const struct sl_beside_files *siblings_once(struct sl_beside *beside, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = sl_memory_print("%.*s", slash ? (int)(slash + 1 - path) : 0, path);
+	uintptr_t *listed = sl_map_at(&beside->folders, folder);
+	struct sl_beside_files *files;
+
+	if (!*listed) {
+		*listed = 1;
+		list(beside, folder);
+	}
+	free(folder);
+	files = (struct sl_beside_files *)*files_of(beside, path);
+	if (!files || files->given)
+		return NULL;
+	files->given = true;
+	return files;
+}
+
+static void free_siblings(struct sl_beside *beside)
+{
+	const char *stem;
+
+	for (size_t at = 0; (stem = sl_map_next(&beside->stems, &at));) {
+		struct sl_beside_files *files = (struct sl_beside_files *)sl_map_find(&beside->stems, stem);
+
+		if (files)
+			SL_DROP_EACH(&files->paths);
+		free(files);
+	}
+	sl_map_free(&beside->stems);
+	sl_map_free(&beside->folders);
+}
+
 #define DEPTH_MAX 4
 
 /* True, and reported once: the search has reached its limit and ends. */
@@ -311,7 +383,7 @@ static bool add(struct sl_images *folder, const char *path)
 	}
 	/* A file named alone brings in the other files of its process. */
 	where = beside_of(path);
-	files = sl_siblings_once(&folder->beside, path);
+	files = siblings_once(&folder->beside, path);
 	for (size_t i = 0; files && i < files->paths.count && !too_many(folder, path); i++)
 		if (strcmp(files->paths.item[i], path) != 0 && !stat(files->paths.item[i], &st) && S_ISREG(st.st_mode) &&
 		    leads_to_ours(folder, files->paths.item[i]))
@@ -529,7 +601,7 @@ void sl_images_free(struct sl_images *folder)
 	SL_DROP_EACH(&folder->broken);
 	SL_DROP_EACH(&folder->summaries);
 	SL_DROP_EACH(&folder->packs);
-	sl_siblings_free(&folder->beside);
+	free_siblings(&folder->beside);
 	sl_map_free(&folder->stems);
 	sl_map_free(&folder->met);
 	*folder = (struct sl_images){0};

@@ -95,28 +95,6 @@ struct sl_feed {
 	size_t ring_record_at;
 };
 
-/* Adds a frame, in any order; its content is not read. */
-void sl_feed_add_frame(struct sl_feed *feed, struct sl_zstd_frame *frame);
-
-/* After the last frame: sorts them and drops those whose content is in another frame.  Not for records. */
-void sl_feed_sort(struct sl_feed *feed);
-
-/* Moves to the next event or record, and sets item, time_ns and after.  False: there is none. */
-bool sl_feed_advance(struct sl_feed *feed);
-
-/* Adds a record of the ring's definition log, to be given after those in frames; `data` is the feed. */
-void sl_feed_add_record(void *data, const uint8_t *bytes, size_t size);
-
-/* The frame that the event is in, NULL: the ring. */
-const struct sl_zstd_frame *sl_feed_frame(const struct sl_feed *feed);
-
-/* Drops frames whose events have all been taken, for later passes. */
-void sl_feed_drop_taken(struct sl_feed *feed);
-
-/* Nothing comes any more: frees its buffers. */
-void sl_feed_retire(struct sl_feed *feed);
-void sl_feed_free(struct sl_feed *feed);
-
 /*
  * What a process's files lack: whole files, events, and what an unfinished last frame of a file means.  The process was killed
  * while it wrote the frame, or is writing it: the ring then still has the content, and nothing is missing.  Otherwise the file was
@@ -133,9 +111,6 @@ struct sl_files {
 
 /* The slot of the thread behind the last that the files have. */
 uint64_t sl_incomplete_next(const struct sl_files *files, uint32_t thread);
-
-/* True: what the unfinished last frame of the last file was to hold is in the ring. */
-bool sl_incomplete_is_in_ring(const struct sl_files *files, const struct sl_recovered_ring *ring);
 
 /* Adds a note for each unfinished frame whose content the ring has (ring->path NULL: there is none), and damage for others. */
 void sl_incomplete_say(const struct sl_files *files, const struct sl_recovered_ring *ring, struct sl_damage *damage);

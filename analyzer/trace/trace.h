@@ -301,11 +301,6 @@ struct sl_folded {
 	struct sl_slept slept;
 };
 
-/* Adds the map's rows to what is known; missing rows and cells count as 0. */
-void sl_totals_checkpoint(struct sl_folded *folded, const msgpack_object *map);
-void sl_totals_slept(struct sl_slept *slept, const struct sl_header *header, const msgpack_object *map);
-void sl_totals_free(struct sl_folded *folded);
-
 /*
  * The frames of one trace file.  They are found by their indexes without being opened, and opened one at a time.  Files are
  * read with pread, so one that shrinks or vanishes meanwhile is damage and no signal.

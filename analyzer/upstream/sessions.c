@@ -1,11 +1,285 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/upstream.h"
 
+#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/words.h"
+
+/* Writes lines over time as a limited number of samples of a session, and the peak. */
+
+/* True: a sample in bins [from, to) tells what is hidden. */
+static bool was_sampled(const struct sl_device_state *device, uint32_t from, uint32_t to)
+{
+	const struct sl_line *line = device->samples_line;
+
+	if (!line || !line->begun || from >= to || from > line->bin || to <= line->first)
+		return false;
+	return line->bins[to > line->bin ? line->bin : to - 1].last > (from > line->first ? line->bins[from - 1].last : 0);
+}
+
+/*
+ * Each sample of the device is one sample of the sink, with the most that was hidden.  Others have no device size, and
+ * upstream's gap analysis skips them.
+ */
+static void set_sampled(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, uint32_t from, uint32_t to,
+			struct sl_v3_event *event)
+{
+	const struct sl_timeline *timeline = &m->process->model->timeline;
+	uint64_t begin = timeline->begin_ns + ((uint64_t)from << timeline->shift),
+		 end = timeline->begin_ns + ((uint64_t)to << timeline->shift) - 1;
+
+	from = from > m->told ? from : m->told;
+	m->told = to;
+	if (was_sampled(device, from, to)) {
+		sl_maker_set_hidden(m, device, ns, (int64_t)sl_timeline_max(timeline, device->hidden_line, begin, end), event);
+		return;
+	}
+	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
+	event->metadata = sl_maker_metadata(m, 0, device, ns);
+}
+
+/* What the device had in use in a bin; 0 where no sample falls into it. */
+static uint64_t used_in(const struct sl_device_state *device, uint32_t bin)
+{
+	const struct sl_line *used = device->used_line;
+
+	return used && used->begun && bin >= used->first && bin <= used->bin ? used->bins[bin].max : 0;
+}
+
+/* Makes one sample event from the bins [from, to). */
+static void add_sample(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
+		       uint32_t from, uint32_t to)
+{
+	struct sl_v3_event event = sl_maker_event(m, device, ns, "sample");
+
+	if (device->line && device->line->begun)
+		sl_maker_set_held(m, device, ns, known, unused, &event);
+	event.interval_ms = (int64_t)(((uint64_t)(to - from) << m->process->model->timeline.shift) / 1000000);
+	event.metadata = sl_maker_metadata(m, 0, device, 0);
+	set_sampled(m, device, ns, from, to, &event);
+	sl_maker_add(m, event);
+}
+
+static const struct sl_bin *bin_of(const struct sl_line *line, uint32_t bin)
+{
+	return line && line->begun && bin >= line->first && bin <= line->bin ? &line->bins[bin] : NULL;
+}
+
+/*
+ * What the process held outside PyTorch at that time: the difference of the bin's means.  It is at most the difference of the
+ * bin's maxima, because a long bin mixes states that came one after the other.
+ */
+static int64_t outside_at(const struct sl_model *model, const struct sl_device_state *device, uint32_t bin, uint64_t ns)
+{
+	const struct sl_bin *all = bin_of(device->line, bin), *segments = bin_of(device->torch.reserved, bin);
+	int64_t outside = sl_maker_at(model, device->line, ns) - sl_maker_segments(model, device, ns);
+
+	if (all && segments && outside > (int64_t)all->max - (int64_t)segments->max)
+		outside = (int64_t)all->max - (int64_t)segments->max;
+	return outside > 0 ? outside : 0;
+}
+
+/* What PyTorch kept unused when the process held most in the bin.  The means of tensors and of other memory are taken off. */
+static uint64_t unused_at(const struct sl_model *model, const struct sl_device_state *device, uint32_t bin,
+			  const struct sl_bin *known)
+{
+	int64_t in_use;
+
+	if (!device->torch.used)
+		return 0;
+	in_use = outside_at(model, device, bin, known->max_ns) + sl_maker_at(model, device->torch.allocated, known->max_ns);
+	return (int64_t)known->max > in_use ? known->max - (uint64_t)in_use : 0;
+}
+
+/* Adds a sample where the tensors of a group of bins were largest, which may not be where the process held most. */
+static void add_most_tensors(struct sl_maker *m, const struct sl_device_state *device, uint32_t from, uint32_t to)
+{
+	const struct sl_model *model = m->process->model;
+	const struct sl_line *allocated = device->torch.allocated;
+	const struct sl_bin *best = NULL;
+	int64_t reserved, known;
+
+	for (uint32_t b = from; allocated && allocated->begun && b < to; b++)
+		if (b >= allocated->first && b <= allocated->bin && (!best || allocated->bins[b].max > best->max))
+			best = &allocated->bins[b];
+	if (!best)
+		return;
+	reserved = sl_maker_segments(model, device, best->max_ns);
+	if (reserved < (int64_t)best->max)
+		reserved = (int64_t)best->max;
+	known = reserved + outside_at(model, device, (uint32_t)(best - allocated->bins), best->max_ns);
+	add_sample(m, device, best->max_ns, (uint64_t)known, (uint64_t)reserved - best->max, from, to);
+}
+
+/* One sample for each group of bins, where the process held most in it; if several are equal, where the device held most. */
+static void session_samples_device(struct sl_maker *m, const struct sl_device_state *device, unsigned samples)
+{
+	const struct sl_line *line = device->line && device->line->begun ? device->line : device->used_line;
+	uint32_t step;
+
+	if (!line || !line->begun || !samples)
+		return;
+	if (device->torch.used && samples > 1)
+		samples /= 2;
+	step = (line->bin - line->first + samples) / samples;
+	for (uint32_t b = line->first; b <= line->bin; b += step) {
+		uint32_t top = b;
+
+		for (uint32_t k = b + 1; k < b + step && k <= line->bin; k++)
+			if (line->bins[k].max > line->bins[top].max ||
+			    (line->bins[k].max == line->bins[top].max && used_in(device, k) > used_in(device, top)))
+				top = k;
+		add_sample(m, device, line->bins[top].max_ns, line->bins[top].max,
+			   unused_at(m->process->model, device, top, &line->bins[top]), b, b + step);
+		add_most_tensors(m, device, b, b + step);
+	}
+}
+
+static void session_samples_peak(struct sl_maker *m, const struct sl_device_state *device)
+{
+	struct sl_v3_event event;
+	uint64_t unused;
+
+	if (!device->known_peak)
+		return;
+	event = sl_maker_event(m, device, device->known_peak_ns, "peak");
+	sl_model_unused(&device->torch_at_peak, &unused);
+	sl_maker_set_held(m, device, device->known_peak_ns, device->known_peak, unused, &event);
+	event.context = "Peak of this process";
+	event.metadata = sl_maker_metadata(m, 0, device, device->known_peak_ns);
+	sl_maker_add(m, event);
+}
+
+/* The maximum of resident memory in bins [from, to). */
+static const struct sl_bin *most_resident(const struct sl_line *rss, uint32_t from, uint32_t to)
+{
+	const struct sl_bin *best = &rss->bins[from];
+
+	for (uint32_t b = from; b < to && b <= rss->bin; b++)
+		best = rss->bins[b].max > best->max ? &rss->bins[b] : best;
+	return best;
+}
+
+/* For a process without a device, as Stormlog's CPU tracker does it: each change of its resident memory, and the peak. */
+static void session_samples_resident(struct sl_maker *m, const struct sl_line *rss, unsigned samples)
+{
+	uint32_t step = samples ? (rss->bin - rss->first + samples) / samples : 1;
+	uint64_t peak = 0;
+
+	step = step ? step : 1;
+	for (uint32_t b = rss->first; b <= rss->bin; b += step) {
+		const struct sl_bin *bin = most_resident(rss, b, b + step);
+		int64_t change = (int64_t)bin->max - m->last_allocated;
+		struct sl_v3_event event = sl_maker_event(m, NULL, bin->max_ns, change < 0 ? "deallocation" : "allocation");
+
+		event.allocated_bytes = event.reserved_bytes = event.used_bytes = (int64_t)bin->max;
+		if (bin->max > peak) {
+			struct sl_v3_event most = event;
+
+			peak = bin->max;
+			most.event_type = "peak";
+			most.context = sl_arena_printf(m->arena, "New CPU peak RSS: %s", SL_SIZE(peak));
+			most.change_bytes = change;
+			sl_session_add_event(m->session, &most);
+		}
+		if (!change)
+			continue;
+		event.context = sl_arena_printf(m->arena, "RSS %s by %s", change < 0 ? "decreased" : "increased",
+						SL_SIZE((uint64_t)(change < 0 ? -change : change)));
+		sl_maker_add(m, event);
+	}
+}
+
+/* Writes a process's ranges as phases of its session: phase_enter and phase_exit with their scope, as Stormlog does. */
+
+/* "step_#" with index 12 -> "step_12" */
+static const char *range_name(struct sl_maker *m, uint32_t label, uint64_t step)
+{
+	const char *text = sl_defs_text(m->process->model->defs, m->process->model->labels.item[label].text);
+	const char *mark = text ? strchr(text, '#') : NULL;
+
+	if (!text || !*text)
+		return "range";
+	if (!mark || step == SL_UNKNOWN)
+		return text;
+	return sl_arena_printf(m->arena, "%.*s%llu%s", (int)(mark - text), text, (unsigned long long)step, mark + 1);
+}
+
+static const char *scope_id(struct sl_maker *m, uint64_t serial)
+{
+	return sl_arena_printf(m->arena, "range-%llu", (unsigned long long)serial);
+}
+
+/* What the program said of the range; for a repeated key, the last value. */
+static struct sl_value *attributes_of(struct sl_maker *m, const struct sl_phase *phase)
+{
+	struct sl_value *attributes = sl_value_object(m->arena, phase->pair_count);
+
+	for (unsigned i = 0; i < phase->pair_count; i++) {
+		const char *text = sl_defs_text(m->process->model->defs, phase->pairs[i]);
+		const char *value = text ? strchr(text, '=') : NULL;
+
+		if (value)
+			sl_value_set(attributes, sl_arena_printf(m->arena, "%.*s", (int)(value - text), text),
+				     sl_value_of_text(value + 1));
+	}
+	return attributes;
+}
+
+/* Readers replay one stack per thread, so a range that is not properly nested gets a thread of its own. */
+#define OWN_THREADS (1ll << 32)
+
+static struct sl_value *scope_of(struct sl_maker *m, const struct sl_phase *phase, bool exit)
+{
+	const struct sl_thread *thread = sl_defs_thread(m->process->model->defs, phase->thread);
+	const char *name = range_name(m, phase->label, phase->step);
+	struct sl_value *scope = sl_value_object(m->arena, 10);
+	unsigned depth = phase->overlaps ? 0 : phase->depth;
+	struct sl_value *path = sl_arena_alloc(m->arena, (depth + 1) * sizeof(*path));
+
+	for (unsigned i = 0; i < depth; i++)
+		path[i] = sl_value_of_text(range_name(m, phase->outer[i].label, phase->outer[i].step));
+	path[depth] = sl_value_of_text(name);
+	sl_value_set(scope, "action", sl_value_of_text(exit ? "exit" : "enter"));
+	sl_value_set(scope, "name", sl_value_of_text(name));
+	sl_value_set(scope, "path", (struct sl_value){.kind = SL_VALUE_ARRAY, .count = depth + 1, .items = path});
+	sl_value_set(scope, "depth", sl_value_of_int(depth + 1));
+	sl_value_set(scope, "scope_id", sl_value_of_text(scope_id(m, phase->serial)));
+	sl_value_set(scope, "parent_scope_id", sl_value_of_text(depth ? scope_id(m, phase->outer[depth - 1].serial) : NULL));
+	sl_value_set(scope, "thread_id",
+		     sl_value_of_int(phase->overlaps	     ? OWN_THREADS + (int64_t)phase->serial
+				     : thread && thread->tid ? thread->tid
+							     : phase->thread));
+	sl_value_set(scope, "thread_name", sl_value_of_text(thread && thread->name ? thread->name : "thread"));
+	sl_value_set(scope, "sequence", sl_value_of_int((int64_t)(exit ? phase->end_order : phase->begin_order)));
+	if (phase->pair_count)
+		sl_value_set(scope, "attributes", *attributes_of(m, phase));
+	return scope;
+}
+
+/* `first`: the device of ranges that held nothing, may be NULL.  A range that never closed has an enter and no exit. */
+static void add_session_phases(struct sl_maker *m, const struct sl_phase *phase, const struct sl_device_state *first)
+{
+	for (int exit = 0; exit < (phase->end_ns ? 2 : 1); exit++) {
+		const struct sl_possession *held = exit ? &phase->after : &phase->before;
+		const struct sl_device_state *device = held->device < 0 ? first : m->process->model->devices[held->device + 1];
+		uint64_t ns = exit ? phase->end_ns : phase->begin_ns;
+		struct sl_v3_event event = sl_maker_event(m, device, ns, exit ? "phase_exit" : "phase_enter");
+
+		if (held->device >= 0)
+			sl_maker_set_held(m, device, ns, held->known, held->unused, &event);
+		else if (!first && m->process->model->host.rss)
+			event.allocated_bytes = event.reserved_bytes = event.used_bytes =
+				sl_maker_at(m->process->model, m->process->model->host.rss, ns);
+		event.context = range_name(m, phase->label, phase->step);
+		event.metadata = sl_maker_metadata(m, 1, device, ns);
+		sl_value_set((struct sl_value *)event.metadata, "phase_scope", *scope_of(m, phase, exit));
+		sl_maker_add(m, event);
+	}
+}
 
 #define OOMS_MAX   64
 #define ALERTS_MAX 64
@@ -191,19 +465,19 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 	m.plain = sl_maker_metadata(&m, 0, NULL, 0);
 	add_lifecycle(&m, first, true);
 	if (!strcmp(m.backend, "cpu"))
-		sl_session_samples_resident(&m, model->host.rss, samples);
+		session_samples_resident(&m, model->host.rss, samples);
 	for (size_t d = 1; d < SL_COUNT(model->devices) && devices; d++)
 		if (model->devices[d] && model->devices[d]->used) {
 			m.last_allocated = 0;
 			m.told = 0;
 			from = session->count;
-			sl_session_samples_device(&m, model->devices[d], samples / devices);
+			session_samples_device(&m, model->devices[d], samples / devices);
 			add_alerts(&m, model->devices[d], from, report->options.alerts);
-			sl_session_samples_peak(&m, model->devices[d]);
+			session_samples_peak(&m, model->devices[d]);
 		}
 	add_ooms(&m);
 	for (size_t i = 0; i < model->phases.count; i++)
-		sl_session_phases_add(&m, &model->phases.item[i], first);
+		add_session_phases(&m, &model->phases.item[i], first);
 	add_marks(&m, first);
 	add_lifecycle(&m, first, false);
 	sl_event_sort(session->events, session->count);

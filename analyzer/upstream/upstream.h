@@ -48,21 +48,6 @@ void sl_maker_set_hidden(struct sl_maker *m, const struct sl_device_state *devic
 /* Appends the event to the session, with the changes since the one before. */
 void sl_maker_add(struct sl_maker *m, struct sl_v3_event event);
 
-/* Writes a process's ranges as phases of its session: phase_enter and phase_exit with their scope, as Stormlog does. */
-
-/* `first`: the device of ranges that held nothing, may be NULL.  A range that never closed has an enter and no exit. */
-void sl_session_phases_add(struct sl_maker *m, const struct sl_phase *phase, const struct sl_device_state *first);
-
-/* Writes lines over time as a limited number of samples of a session, and the peak. */
-
-/* One sample for each group of bins, where the process held most in it; if several are equal, where the device held most. */
-void sl_session_samples_device(struct sl_maker *m, const struct sl_device_state *device, unsigned samples);
-
-void sl_session_samples_peak(struct sl_maker *m, const struct sl_device_state *device);
-
-/* For a process without a device, as Stormlog's CPU tracker does it: each change of its resident memory, and the peak. */
-void sl_session_samples_resident(struct sl_maker *m, const struct sl_line *rss, unsigned samples);
-
 /*
  * A replayed process as a telemetry session.  Its lines over time become a bounded number of TelemetryEventV3, never one for
  * each allocation.  The peak of every stretch of time, every lifecycle event and out-of-memory error, and a bounded choice of

@@ -1,10 +1,98 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranges: the changes of memory between their begin and their end, kept per label (the agent replaces digits in labels by '#'). */
-
 #include "analyzer/base/search.h"
+
 #include "analyzer/model/counts/between.h"
 #include "analyzer/model/counts/moments.h"
 #include "analyzer/model/replay/replay.h"
+
+/*
+ * Single ranges, at most SL_PHASES_MAX. While there are few, all are kept; then every second of each label, every fourth and so
+ * on.  The first of a label always stays, so that two labels that alternate are both kept.
+ */
+
+static struct sl_possession ranges_held(const struct sl_model *model)
+{
+	for (int d = 0; d < SL_DEVICES_MAX; d++) {
+		const struct sl_device_state *device = model->devices[d + 1];
+		uint64_t unused = 0;
+
+		if (!device || !device->used)
+			continue;
+		sl_model_unused(&device->torch, &unused);
+		return (struct sl_possession){d, device->known, unused};
+	}
+	return (struct sl_possession){-1, 0, 0};
+}
+
+/* The number of the entry; SL_UNKNOWN where its label has none. */
+static uint64_t ranges_step(const struct sl_model *model, const struct sl_open_range *range)
+{
+	const char *text = sl_defs_text(model->defs, model->labels.item[range->label].text);
+
+	return text && strchr(text, '#') ? range->step : SL_UNKNOWN;
+}
+
+static bool stays(const struct sl_model *model, uint64_t number)
+{
+	return !(number & ((1ull << model->phases_level) - 1));
+}
+
+static void thin(struct sl_model *model)
+{
+	size_t kept = 0;
+
+	if (model->phases_level == 63) /* only the first of each label is left, and there are more labels than room */
+		return;
+	model->phases_level++;
+	for (size_t i = 0; i < model->phases.count; i++)
+		if (stays(model, model->phases.item[i].number))
+			model->phases.item[kept++] = model->phases.item[i];
+	model->phases.count = kept;
+}
+
+static void keep(struct sl_model *model, const struct sl_thread_state *state, size_t at, uint32_t thread, bool open)
+{
+	const struct sl_open_range *range = &state->ranges.item[at];
+	struct sl_phase phase = {
+		.label = range->label,
+		.thread = thread,
+		.step = ranges_step(model, range),
+		.number = model->labels.item[range->label].entries,
+		.serial = range->serial,
+		.begin_ns = range->begin_ns,
+		.end_ns = open ? 0 : model->now_ns,
+		.begin_order = range->begin_order,
+		.end_order = model->boundaries,
+		.before = range->possession,
+		.after = ranges_held(model),
+		.overlaps = thread == 0 || (!open && at + 1 < state->ranges.count),
+		.depth = thread ? (unsigned)at : 0,
+		.pair_count = range->pair_count,
+	};
+
+	memcpy(phase.pairs, range->pairs, sizeof(phase.pairs));
+	if (phase.depth) {
+		phase.outer = sl_arena_alloc(&model->arena, phase.depth * sizeof(*phase.outer));
+		for (unsigned i = 0; i < phase.depth; i++)
+			phase.outer[i] = (struct sl_outer){state->ranges.item[i].label, ranges_step(model, &state->ranges.item[i]),
+							   state->ranges.item[i].serial};
+	}
+	*SL_PUSH(&model->phases) = phase;
+}
+
+/* The range at index `at` of its thread ends now, or is still open at the end. */
+static void keep_ranges(struct sl_model *model, const struct sl_thread_state *state, size_t at, uint32_t thread, bool open)
+{
+	uint64_t number = model->labels.item[state->ranges.item[at].label].entries;
+
+	model->boundaries++;
+	model->phases_seen++;
+	if (stays(model, number) && model->phases.count == SL_PHASES_MAX)
+		thin(model);
+	if (stays(model, number) && model->phases.count < SL_PHASES_MAX)
+		keep(model, state, at, thread, open);
+}
 
 static uint32_t label_of(struct sl_model *model, uint64_t text)
 {
@@ -108,7 +196,7 @@ static void begin(struct sl_model *model, uint32_t thread, const struct sl_item 
 		.message_bytes = event->bytes,
 		.serial = ++model->ranges_begun,
 		.begin_order = model->boundaries++,
-		.possession = sl_ranges_held(model),
+		.possession = ranges_held(model),
 	};
 	model->labels.item[state->ranges.item[state->ranges.count - 1].label].now++;
 }
@@ -294,7 +382,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 		label->before_bytes = range.before;
 		label->first_ns = range.begin_ns;
 	}
-	sl_ranges_keep(model, state, at, thread, false);
+	keep_ranges(model, state, at, thread, false);
 	label->entries++;
 	label->last_ns = model->now_ns;
 	label->after_bytes = not_negative(model->in_use);
@@ -402,7 +490,7 @@ struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t threa
 		if (!state || !state->ranges.count)
 			continue;
 		moment.label = model->labels.item[state->ranges.item[0].label].text;
-		moment.step = sl_ranges_step(model, &state->ranges.item[0]);
+		moment.step = ranges_step(model, &state->ranges.item[0]);
 	}
 	return moment;
 }
@@ -426,7 +514,7 @@ void sl_labels_finish(struct sl_model *model)
 			model->labels.item[model->threads.item[t]->ranges.item[i].label].open++;
 			raise_peaks(&model->threads.item[t]->ranges.item[i], model);
 			tell_open(model, model->threads.item[t], &model->threads.item[t]->ranges.item[i], (uint32_t)t);
-			sl_ranges_keep(model, model->threads.item[t], i, (uint32_t)t, true);
+			keep_ranges(model, model->threads.item[t], i, (uint32_t)t, true);
 		}
 }
 

@@ -63,39 +63,11 @@ void sl_neighbours_sampled(struct sl_model *model, const struct sl_device_state 
 /* To be called at a sample: it may list a neighbour that came after the previous sample, at before_ns, but before an error. */
 void sl_neighbours_followed(struct sl_model *model, const struct sl_device_state *device, uint64_t before_ns);
 
-/*
- * Whether a program got over a request that had failed: by the same request again, with less, with as much from another call, or
- * by passing over what was too large.
- */
-
-/* True: the item asks for the same as the failed request. */
-bool sl_retried_same(const struct sl_oom *oom, const struct sl_item *item);
-
-/* An allocation has ended: is it an earlier request that failed? */
-void sl_retried_settle(struct sl_model *model, const struct sl_item *item, bool failed);
-
-/* An allocation has succeeded, in place of one that failed before. */
-void sl_retried_look(struct sl_model *model, const struct sl_item *item);
-
-/*
- * Finds errors that were got over with less: after one or more failures the place asked for less, of the same order, and got it; or
- * another line of the function asked for far less.
- */
-void sl_retried_with_less(struct sl_model *model, const struct sl_item *item);
-
 /* What each file of this folder does with an item of the trace, and the functions they call in each other. */
 
 /* Ends a segment that PyTorch's allocator gives back to the driver. */
 void sl_torch_release(struct sl_model *model, int device, const struct sl_live *segment);
 void sl_torch_end(struct sl_model *model, uint64_t block);
-/* pools.c: finds the segment of a block at `address` and returns the block's flags; 0: it lies in no recorded memory. */
-unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, uint64_t address);
-/* -1: host memory, or not known */
-int sl_pools_device(struct sl_model *model, uint64_t address);
-/* held: 0: the pool does not report it */
-void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held);
-void sl_pools_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
-void sl_pools_release(struct sl_model *model, struct sl_device_state *device, const struct sl_live *segment);
 /* captures.c: a segment was made for a private pool of CUDA graphs, by the event of its first block, or is given back */
 void sl_captures_segment(struct sl_model *model, struct sl_live *segment, const struct sl_event *event, struct sl_torch *torch);
 void sl_captures_release(struct sl_model *model, const struct sl_live *segment, struct sl_torch *torch);
@@ -106,7 +78,6 @@ void sl_torch_limit(struct sl_model *model, const struct sl_event *event);
 /* Notes a driver-level block that may become a segment. */
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);
 
-void sl_blocks_apply(struct sl_model *model, const struct sl_item *item);
 void sl_vmm_apply(struct sl_model *model, const struct sl_item *item);
 /* True: this is the only mapping of its physical memory and covers all of it; both together are then one segment of a pool. */
 bool sl_vmm_is_whole(const struct sl_vmm *vmm, const struct sl_live *mapping);
@@ -142,9 +113,6 @@ struct sl_memory_names_part {
 const struct sl_live *sl_memory_names_block(struct sl_model *model, uint64_t address, uint64_t bytes);
 void sl_memory_names_apply(struct sl_model *model, const struct sl_event *event);
 void sl_memory_names_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
-/* variables.c: a variable of the program holds a block; the last look at all blocks is over */
-void sl_variables_apply(struct sl_model *model, const struct sl_event *event);
-void sl_variables_end(struct sl_model *model);
 /* The block has ended; parts of it lose their names. */
 static inline void sl_memory_names_freed(struct sl_model *model, uint64_t address, uint64_t bytes)
 {
@@ -163,12 +131,6 @@ void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool fail
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
 void sl_ooms_torch(struct sl_model *model, const struct sl_item *item);
 void sl_ooms_tensor(struct sl_model *model, const struct sl_item *item); /* a tensor was made */
-
-/* The range at index `at` of its thread ends now, or is still open at the end. */
-void sl_ranges_keep(struct sl_model *model, const struct sl_thread_state *state, size_t at, uint32_t thread, bool open);
-/* The number of the entry; SL_UNKNOWN where its label has none. */
-uint64_t sl_ranges_step(const struct sl_model *model, const struct sl_open_range *range);
-struct sl_possession sl_ranges_held(const struct sl_model *model);
 
 /* Called when a range ends. */
 void sl_collectives_range(struct sl_model *model, const struct sl_open_range *range, uint32_t thread);

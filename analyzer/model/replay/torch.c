@@ -4,10 +4,138 @@
  * it reports with every block.  A segment released without a report is known from the driver's free.  A driver-level block
  * becomes a segment when the reserved bytes grow by its size on the same thread.
  */
-
 #include "analyzer/base/stats.h"
+
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/model/replay/replay.h"
+
+/*
+ * Allocators of frameworks other than PyTorch, such as ggml's buffers and XLA's pool.  They report the blocks they hand out but
+ * not the segments they hold.  So a driver-level block becomes a segment when such a block is in it, or when what the pool
+ * says it holds grew by the same size.
+ */
+
+#define GROWN_MAX 8 /* segments of one growth; JAX made four at once on an H200 */
+
+/* True: a mapping.  The memory of cuMemCreate has a handle, and addresses only through mappings. */
+static bool is_mapping(const struct sl_model *model, const struct sl_live *live)
+{
+	return model->sites.item[live->site].kind == SL_KIND_vmm;
+}
+
+static void adopt_into_pool(struct sl_model *model, struct sl_device_state *device, struct sl_live *live)
+{
+	live->flags |= SL_LIVE_TORCH | SL_LIVE_POOL;
+	if (is_mapping(model, live))
+		sl_vmm_pooled(model, live);
+	else
+		live->site = sl_ledger_pooled(model, live->site, live->bytes, live->time_ns);
+	device->torch.pool_reserved_bytes += live->bytes;
+	if (live->bytes > device->torch.pool_most_bytes) {
+		device->torch.pool_most_bytes = live->bytes;
+		device->torch.pool_site = live->site + 1;
+	}
+}
+
+/* True: device memory, allocated or mapped as a whole, as pools use it. */
+static bool is_memory(const struct sl_model *model, const struct sl_live *live)
+{
+	return live->site != SL_NO_SITE && sl_model_is_on_device(&model->sites.item[live->site]) &&
+	       (!is_mapping(model, live) || sl_vmm_is_whole(model->vmm, live));
+}
+
+/* A segment, or memory that may become one. */
+static struct sl_live *memory_at(struct sl_model *model, uint64_t address)
+{
+	struct sl_table *spaces[] = {&model->pointers, sl_vmm_mappings(model->vmm)};
+
+	for (size_t i = 0; i < SL_COUNT(spaces); i++) {
+		struct sl_live *live = sl_table_around(spaces[i], address);
+
+		if (live && (live->flags & SL_LIVE_POOL || is_memory(model, live)))
+			return live;
+	}
+	return NULL;
+}
+
+/* True: the block is on this device and no segment yet. */
+static bool is_free_for(const struct sl_model *model, const struct sl_device_state *device, const struct sl_live *live)
+{
+	return is_memory(model, live) && model->sites.item[live->site].device == device->device && !(live->flags & SL_LIVE_TORCH);
+}
+
+/* -1: host memory, or not known */
+static int pools_device(struct sl_model *model, uint64_t address)
+{
+	const struct sl_live *live = memory_at(model, address);
+
+	return live ? model->sites.item[live->site].device : -1;
+}
+
+/* Finds the segment of a block at `address` and returns the block's flags; 0: it lies in no recorded memory. */
+static unsigned pools_place(struct sl_model *model, struct sl_device_state *device, uint64_t address)
+{
+	struct sl_live *live;
+
+	if (device->device < 0 || !device->known)
+		return SL_LIVE_POOL | SL_LIVE_ALONE;
+	live = memory_at(model, address);
+	if (live && live->flags & SL_LIVE_POOL)
+		return SL_LIVE_POOL;
+	if (!live || !is_free_for(model, device, live))
+		return 0;
+	adopt_into_pool(model, device, live);
+	return SL_LIVE_POOL;
+}
+
+/* The largest block of at most `bytes`. */
+static struct sl_live *next_fitting(struct sl_model *model, struct sl_device_state *device, uint64_t bytes)
+{
+	const struct sl_table *spaces[] = {&model->pointers, sl_vmm_mappings(model->vmm)};
+	struct sl_live *best = NULL;
+
+	if (!sl_ledger_may_look(model, spaces[0]->mask + spaces[1]->mask))
+		return NULL;
+	for (size_t i = 0; i < SL_COUNT(spaces); i++)
+		SL_TABLE_EACH(spaces[i], live)
+	if (live->bytes <= bytes && (!best || live->bytes > best->bytes) && is_free_for(model, device, live))
+		best = live;
+	return best;
+}
+
+/* held: 0: the pool does not report it */
+static void pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held)
+{
+	uint64_t reserved = device->torch.pool_reserved_bytes, left = held > reserved ? held - reserved : 0;
+	struct sl_live *grown[GROWN_MAX];
+	unsigned count = 0;
+
+	while (left && count < GROWN_MAX && (grown[count] = next_fitting(model, device, left))) {
+		grown[count]->flags |= SL_LIVE_TORCH; /* it is taken */
+		left -= grown[count++]->bytes;
+	}
+	/* blocks that do not add up to the growth are not taken: two pools may have grown */
+	for (unsigned i = 0; i < count; i++)
+		if (left)
+			grown[i]->flags &= ~(unsigned)SL_LIVE_TORCH;
+		else
+			adopt_into_pool(model, device, grown[i]);
+}
+
+static void drop_pools(struct sl_model *model, uint64_t address, uint64_t bytes)
+{
+	struct sl_extent range = {address, bytes};
+
+	for (const struct sl_live *live; (live = sl_table_next(&model->blocks, &range));)
+		if (live->flags & SL_LIVE_POOL)
+			sl_torch_end(model, live->address);
+}
+
+static void release_pools(struct sl_model *model, struct sl_device_state *device, const struct sl_live *segment)
+{
+	drop_pools(model, segment->address, segment->bytes);
+	device->torch.pool_reserved_bytes -= segment->bytes;
+}
 
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes)
 {
@@ -85,7 +213,7 @@ void sl_torch_release(struct sl_model *model, int device, const struct sl_live *
 	if (!state->torch.used)
 		return;
 	if (segment->flags & SL_LIVE_POOL)
-		sl_pools_release(model, state, segment);
+		release_pools(model, state, segment);
 	else
 		reserved = reserved > bytes ? reserved - bytes : 0;
 	if (segment->flags & SL_LIVE_GRAPH)
@@ -244,7 +372,7 @@ static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item 
 	uint64_t reserved = device->torch.reserved_bytes - device->torch.pool_reserved_bytes;
 	unsigned flags;
 
-	sl_pools_told(model, device, event->extra2);
+	pools_told(model, device, event->extra2);
 	device->torch.pool_held_bytes = event->extra2 ? event->extra2 : device->torch.pool_held_bytes;
 	place_waiting(model, device, site);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
@@ -252,7 +380,7 @@ static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item 
 		if (event->extra2)
 			flags = device->torch.pool_reserved_bytes ? SL_LIVE_POOL | SL_LIVE_HANDLE : 0;
 		else
-			flags = sl_pools_place(model, device, event->address);
+			flags = pools_place(model, device, event->address);
 		bool room = !(flags & SL_LIVE_HANDLE) || has_room(&device->torch, event->bytes);
 
 		note_room(model, event, &device->torch, room);
@@ -269,7 +397,7 @@ static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item 
 		remove_block(model, event->address, device, site);
 		place_waiting(model, device, site);
 	} else if (item->hook->verb == SL_VERB_BLOCK_DROP) {
-		sl_pools_drop(model, event->address, event->bytes);
+		drop_pools(model, event->address, event->bytes);
 	}
 	add_totals(model, device, allocated, reserved, *site);
 }
@@ -343,7 +471,7 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 	const struct sl_live *live = ends ? sl_table_find(&model->blocks, event->address) : NULL;
 	/* the free of a pool names no device, and some frees name none at all */
 	int64_t ordinal = live						? model->sites.item[live->site].device
-			  : pool && event->device < 0 && event->address ? sl_pools_device(model, event->address)
+			  : pool && event->device < 0 && event->address ? pools_device(model, event->address)
 									: event->device;
 	struct sl_device_state *device = sl_ledger_device(model, ordinal);
 	uint32_t site = SL_NO_SITE;

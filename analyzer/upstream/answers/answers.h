@@ -179,11 +179,6 @@ struct sl_derived_event {
 	double fragmentation; /* gap / reserved */
 };
 
-void sl_derived_write_event(struct sl_json *j, const char *key, const struct sl_v3_event *event);
-
-/* derived_session: peak utilization, mean fragmentation, whether it was interrupted (its last event is no stop). */
-void sl_derived_write_session(struct sl_json *j, const char *key, const struct sl_series *all);
-
 /*
  * Gap analysis: memory the device holds beyond what the allocator reserved (used - reserved), over the samples of
  * a session or of one rank. Three findings: transient_spike, persistent_drift, fragmentation_like.

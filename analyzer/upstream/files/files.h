@@ -269,10 +269,6 @@ struct sl_session *sl_telemetry_new_loaded(struct sl_telemetry *t);
 /* Appends to a list in the arena.  Its room doubles each time: a session may have many files. */
 void sl_telemetry_add_text(struct sl_telemetry *t, const char ***list, size_t *count, const char *text);
 
-/* diagnose.c: a bundle's folder (manifest or not) with telemetry_timeline.json. */
-void sl_diagnose_load(struct sl_telemetry *t, const char *folder);
-/* bundle_read.c: an OOM bundle's folder. */
-void sl_bundle_load(struct sl_telemetry *t, const char *folder, const struct sl_value *manifest);
 /* load.c: one file of records. */
 void sl_telemetry_load_file(struct sl_telemetry *t, const char *path, enum sl_session_kind kind);
 /* load.c: a sink; path is the folder, its manifest.json or one segment. */
