@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A leak by births and deaths.  leak_findings.c asks six files in turn:
+ * A leak by births and deaths.  leak_findings.c joins stacks of one line, judges the window of a snapshot, and asks four files in turn:
  *  - leak_trend.c judges one place.
  *  - leak_clock.c finds what ticks while the loop around it goes on.
  *  - leak_amount.c measures how much it keeps, and how fast.
  *  - leak_rounds.c counts rounds.
- *  - leak_lines.c joins stacks of one line.
- *  - leak_snapshot.c judges the window of a snapshot.
  */
 #pragma once
 
@@ -36,12 +34,3 @@ double sl_leak_births_by(const struct sl_tracks *tracks, const struct sl_track *
 
 /* The rounds between the first birth of the track and its last; 0: not known, or steps have a label. */
 uint64_t sl_leak_rounds(const struct sl_process *process, const struct sl_track *track);
-
-/* Adds what was not judged and belongs to a judged place: first calls, and stacks with few births.  segments: for each track. */
-void sl_leak_add(struct sl_process *process, const bool *segments);
-
-/* Stacks that differ only outside the named line become one leak.  Main thread. */
-void sl_leak_join(struct sl_process *process);
-
-/* Fills `kept` from the window of a snapshot. */
-void sl_leak_of_snapshot(struct sl_process *process);

@@ -396,7 +396,7 @@ static bool *left_of(const struct looking *looking)
 	return left;
 }
 
-/* Stacks with too few births to be judged grow if their line does: leak_lines.c counts them there. */
+/* Stacks with too few births to be judged grow if their line does: leak_findings.c counts them there. */
 static void join_few(const struct looking *looking)
 {
 	struct sl_process *process = looking->process;

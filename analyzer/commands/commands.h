@@ -41,11 +41,6 @@ struct sl_tree_text {
 	bool folded;			   /* a chain of owners with one child each is one line */
 };
 
-void sl_tree_print(const struct sl_owners *owners, const struct sl_tree_text *how, const struct sl_terminal *to);
-void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_text *how, const struct sl_terminal *to);
-/* Prints "root;...;leaf BYTES" for each owner. */
-void sl_tree_print_flame(const struct sl_owners *owners);
-
 #define SL_TREE_JSON_BYTES 16000
 
 struct sl_tree_json {
@@ -252,11 +247,6 @@ int sl_native_partly(const char *path);
 /* How the verb diff shows the terms of two peaks. */
 struct sl_json;
 
-/* Terms that changed, largest first, and the lines under the requests: at most `rows` of them. */
-void sl_because_print(const struct sl_because *because, unsigned rows, bool windows, const struct sl_terminal *to);
-/* The member "because"; because NULL: null. */
-void sl_because_json(struct sl_json *j, const struct sl_because *because);
-
 /* Opens the page that a verb has written in the reader's browser. */
 
 /*
@@ -342,9 +332,6 @@ int sl_entries_print(char **paths, const struct sl_entries_how *how);
 /* runs --history: one quantity over the runs, and the runs where it changed. */
 enum { SL_HISTORY_ANY = 5 }; /* the largest of all that the words of --of name */
 
-/* name: a figure of runs, or a part of the name of a place, label or library, or its key.  Returns an exit status. */
-int sl_history_show(struct sl_catalogued *catalogued, const char *name, unsigned of, bool json);
-
 /* Arguments of the verbs about running recordings: paths, process ids, or nothing, which means all of this node. */
 
 /* True: the arguments are process ids, or there are none: recordings are found through /proc. */
@@ -422,16 +409,6 @@ struct sl_report_options {
 extern const struct sl_option sl_report_options_table[];
 extern const char sl_report_about[];
 
-/* An exit status after printing why, or -1: go on with parsed->paths.  The caller frees options in any case. */
-int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed);
-
-/* Reads the files that options name; result as above. */
-int sl_report_options_read(struct sl_report_options *options);
-void sl_report_options_free(struct sl_report_options *options);
-
-/* `report` for paths without traces; an exit status. place: chosen already; with an empty folder nothing is written. */
-int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place);
-
 /*
  * Logs, what programs printed (analyzer/logs/log.h).  True: every path is one; "-", standard input, is one always.  To be called
  * after sl_begin.
@@ -469,9 +446,6 @@ bool sl_shard_is_asked(const char *pattern);
 struct sl_side_names {
 	SL_VECTOR(char *) list; /* malloc'ed texts */
 };
-
-/* Adds the runs to side and names.  An exit status after printing why, or -1: go on.  The catalogue is open. */
-int sl_side_query(struct sl_catalogued *c, const char *text, long newest, struct sl_side *side, struct sl_side_names *names);
 
 /* The style for stdout. */
 struct sl_face_style sl_terminal_style(void);

@@ -1,18 +1,196 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze diff A B: compare one run, or several, with others. */
-
 #include <math.h>
 
 #include "analyzer/base/escape.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
-#include "analyzer/commands/commands.h"
-#include "analyzer/base/text_join.h"
-#include "analyzer/base/memory.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/text_join.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
+
+static int by_size(const void *a, const void *b, void *terms)
+{
+	const double *all = terms;
+	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+
+	return SL_FALLING(fabs(all[x]), fabs(all[y])) ?: SL_RISING(x, y);
+}
+
+/* Their numbers, largest change first. */
+static void sort(unsigned order[SL_BECAUSE_TERMS], const struct sl_because *because)
+{
+	for (unsigned t = 0; t < SL_BECAUSE_TERMS; t++)
+		order[t] = t;
+	qsort_r(order, SL_BECAUSE_TERMS, sizeof(*order), by_size, (void *)because->terms);
+}
+
+static void put_row(struct sl_cells *table, unsigned level, double change, const char *what, double before, double after)
+{
+	sl_cells_put(table, SL_COLOUR_NONE, "%*s%c%s", (int)level * 2, "", change < 0 ? '-' : '+',
+		     SL_SIZE(sl_stats_bytes(fabs(change))));
+	sl_cells_put(table, SL_COLOUR_NONE, "%s", what);
+	if (before < 0)
+		sl_cells_put(table, SL_COLOUR_NONE, "%s", "");
+	else
+		sl_cells_put(table, SL_COLOUR_NONE, "%s -> %s", SL_SIZE(sl_stats_bytes(before)), SL_SIZE(sl_stats_bytes(after)));
+}
+
+static void put_lines(struct sl_cells *table, const struct sl_because *because, unsigned rows)
+{
+	unsigned shown = 0, more = 0;
+
+	for (size_t i = 0; i < because->lines.list.count; i++) {
+		const struct sl_difference *d = &because->lines.list.item[i];
+
+		if (d->bytes != 0 && shown++ < rows)
+			put_row(table, 2, d->bytes, d->what, d->before.mean, d->after.mean);
+		else
+			more += d->bytes != 0;
+	}
+	if (more)
+		sl_cells_under(table, "and %u more lines: --all or --json", more);
+}
+
+/* Terms that changed, largest first, and the lines under the requests: at most `rows` of them. */
+static void print_because(const struct sl_because *because, unsigned rows, bool windows, const struct sl_terminal *to)
+{
+	const struct sl_because_parts *is = because->replayed ? &because->after->own : because->is;
+	double change = (double)is->bytes - (double)because->was->bytes;
+	struct sl_cells table = {.columns = "lwl"};
+	unsigned order[SL_BECAUSE_TERMS];
+	char text[600];
+
+	if (change == 0)
+		return;
+	sort(order, because);
+	sl_escape_print(stdout, "\nBECAUSE, at the peak of %s\n",
+			windows ? "what was reserved" : "the process and device that held most");
+	put_row(&table, 0, change, "in all", (double)because->was->bytes, (double)is->bytes);
+	for (unsigned i = 0; i < SL_BECAUSE_TERMS && because->terms[order[i]] != 0; i++) {
+		unsigned t = order[i];
+
+		put_row(&table, 1, because->terms[t], sl_because_text(text, sizeof(text), because, t),
+			t == SL_BECAUSE_SETTINGS ? -1 : (double)because->was->terms[t], (double)because->is->terms[t]);
+		if (t == SL_BECAUSE_REQUESTS)
+			put_lines(&table, because, rows);
+	}
+	if (!because->replayed && (because->before->settings || because->after->settings))
+		sl_cells_under(&table, "no replay tells cache from fragments: %s",
+			       because->before->replays ? because->after->why : because->before->why);
+	sl_cells_print(&table, to, 2);
+}
+
+static void put_term(struct sl_json *j, const struct sl_because *because, unsigned t)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "term", sl_because_names[t]);
+	sl_json_double(j, "change_bytes", because->terms[t]);
+	sl_json_known_uint(j, "before_bytes", t == SL_BECAUSE_SETTINGS ? SL_UNKNOWN : because->was->terms[t]);
+	sl_json_known_uint(j, "after_bytes", t == SL_BECAUSE_SETTINGS ? SL_UNKNOWN : because->is->terms[t]);
+	sl_json_array(j, "lines");
+	for (size_t i = 0; t == SL_BECAUSE_REQUESTS && i < because->lines.list.count; i++) {
+		const struct sl_difference *d = &because->lines.list.item[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "what", d->what);
+		sl_json_double(j, "change_bytes", d->bytes);
+		sl_json_uint(j, "before_bytes", sl_stats_bytes(d->before.mean));
+		sl_json_uint(j, "after_bytes", sl_stats_bytes(d->after.mean));
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+static void put_run(struct sl_json *j, const char *key, const struct sl_because_run *run, uint64_t bytes)
+{
+	char release[24];
+
+	snprintf(release, sizeof(release), "%u.%u", run->release / 100, run->release % 100);
+	sl_json_object(j, key);
+	sl_json_string(j, "process", run->who);
+	sl_json_uint(j, "peak_bytes", bytes);
+	sl_json_string(j, "torch", run->release ? release : NULL);
+	sl_json_string(j, "settings", run->settings);
+	sl_json_string(j, "no_replay", run->replays ? NULL : run->why);
+	sl_json_end(j);
+}
+
+/* The member "because"; because NULL: null. */
+static void because_json(struct sl_json *j, const struct sl_because *because)
+{
+	unsigned order[SL_BECAUSE_TERMS];
+
+	if (!because) {
+		sl_json_null(j, "because");
+		return;
+	}
+	sort(order, because);
+	sl_json_object(j, "because");
+	sl_json_bool(j, "replayed", because->replayed);
+	put_run(j, "before", because->before, because->was->bytes);
+	put_run(j, "after", because->after, because->replayed ? because->after->own.bytes : because->is->bytes);
+	sl_json_array(j, "terms");
+	for (unsigned i = 0; i < SL_BECAUSE_TERMS; i++)
+		put_term(j, because, order[i]);
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+struct runs {
+	SL_VECTOR(int64_t) list;
+};
+
+static bool add(void *context, const struct sl_card *card)
+{
+	struct runs *runs = context;
+
+	*SL_PUSH(&runs->list) = card->run;
+	return true;
+}
+
+static bool take(struct sl_catalogued *c, int64_t run, struct sl_side *side, struct sl_side_names *names)
+{
+	struct sl_card card;
+	bool fine;
+
+	sl_card_init(&card);
+	fine = sl_store_card(c->store, run, &card);
+	if (fine) {
+		sl_card_measures(&card, SL_PUSH(&side->runs));
+		*SL_PUSH(&names->list) = strdup(card.run_id ? card.run_id : card.identity);
+		if (card.left_out)
+			sl_escape_print(
+				stderr,
+				"stormlog-analyze: run %s has more places than its card holds: the smallest are not compared\n",
+				card.run_id);
+	}
+	sl_card_free(&card);
+	return fine;
+}
+
+/* Adds the runs to side and names.  An exit status after printing why, or -1: go on.  The catalogue is open. */
+static int side_query(struct sl_catalogued *c, const char *text, long newest, struct sl_side *side, struct sl_side_names *names)
+{
+	struct sl_store_ask ask = {.query = &c->query, .order = -1, .limit = newest};
+	struct runs runs = {0};
+	int status = sl_catalogued_query(c, text);
+	bool fine = status < 0 && sl_store_runs(c->store, &ask, add, &runs);
+
+	for (size_t i = 0; fine && i < runs.list.count; i++)
+		fine = take(c, runs.list.item[i], side, names);
+	if (status < 0 && !fine)
+		status = sl_catalogued_fail(c);
+	if (status < 0 && !runs.list.count)
+		status = sl_command_fail(SL_EXIT_USAGE, "%s: no such path, and no run of %s that answers it", text, c->catalogue);
+	SL_DROP(&runs.list);
+	return status;
+}
 
 #define SHOWN 12 /* rows of each section, unless --all */
 #define LINES 8	 /* the same of lines in the terms of a peak */
@@ -148,7 +326,7 @@ static int take_run(struct comparison *c, char *path, unsigned side, unsigned ru
 	int status;
 
 	if (c->catalogued.store && sl_catalogued_is_query(path)) {
-		status = sl_side_query(&c->catalogued, path, c->newest, &c->sides[side], &c->names[side]);
+		status = side_query(&c->catalogued, path, c->newest, &c->sides[side], &c->names[side]);
 		return status < 0 ? SL_EXIT_FINE : status;
 	}
 	status = sl_native_open(&report, &path, 1, &options);
@@ -313,7 +491,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 	put_headline(differences, windows, &to);
 	put_same(c, differences, windows, &to);
 	if (c->explained)
-		sl_because_print(&c->because, c->all ? UINT_MAX : LINES, windows, &to);
+		print_because(&c->because, c->all ? UINT_MAX : LINES, windows, &to);
 	for (size_t i = 0; i < differences->list.count;)
 		i = put_rows(c, differences, i, windows, &to);
 	if (c->catalogued.store || c->missing.count)
@@ -360,7 +538,7 @@ static bool put_json(const struct comparison *c, const struct sl_differences *di
 		sl_json_end(j);
 	}
 	sl_json_end(j);
-	sl_because_json(j, c->explained ? &c->because : NULL);
+	because_json(j, c->explained ? &c->because : NULL);
 	sl_json_array(j, "differences");
 	for (size_t i = 0; i < differences->list.count; i++) {
 		const struct sl_difference *d = &differences->list.item[i];

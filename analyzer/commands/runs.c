@@ -1,9 +1,262 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze runs [QUERY] PATH...: runs of folders and of a catalogue, a line each. */
-
 #include "analyzer/base/escape.h"
+
+#include <math.h>
+
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/commands/commands.h"
+
+#define CHANGES_MAX 1000
+
+struct point {
+	int64_t run, when_ns;
+	double value;
+	const char *run_id, *project, *branch, *commit; /* in the arena */
+};
+
+/* In the order of --of's words. */
+static const enum sl_measure_of sorts[] = {SL_MEASURE_STACK, SL_MEASURE_LEAK, SL_MEASURE_LABEL, SL_MEASURE_LIBRARY,
+					   SL_MEASURE_GROWTH};
+_Static_assert(SL_COUNT(sorts) == SL_HISTORY_ANY, "as many as words");
+
+struct history {
+	struct sl_catalogued *catalogued;
+	int field; /* -1: a metric */
+	struct sl_store_metric metric;
+	unsigned others; /* number of other metrics that the text also matches */
+	bool bytes;	 /* bytes; otherwise a count */
+	size_t unknown;	 /* number of runs for which it is unknown */
+	bool dry;	 /* the points are of dry runs */
+	size_t left_out; /* dry runs beside points of a device */
+	SL_VECTOR(struct point) points;
+	struct sl_series_change *changes;
+	size_t change_count;
+};
+
+/* ---- what is asked for */
+
+static const char *kept(struct history *h, const char *text)
+{
+	return text ? sl_arena_strdup(&h->catalogued->arena, text) : NULL;
+}
+
+/* Keeps the first metric, which is the largest; totals are fields of the card. */
+static bool choose(void *context, const struct sl_store_metric *metric)
+{
+	struct history *h = context;
+
+	if (h->metric.metric) {
+		h->others++;
+		return true;
+	}
+	h->metric = *metric;
+	h->metric.of = kept(h, metric->of);
+	h->metric.key = kept(h, metric->key);
+	h->metric.what = kept(h, metric->what);
+	return true;
+}
+
+static int find_quantity(struct history *h, const char *name, unsigned of)
+{
+	h->field = of != SL_HISTORY_ANY ? -1 : sl_card_field(name);
+	if (h->field >= 0 && sl_card_fields[h->field].type != SL_CARD_BYTES && sl_card_fields[h->field].type != SL_CARD_COUNT)
+		h->field = -1;
+	h->bytes = h->field < 0 || sl_card_fields[h->field].type == SL_CARD_BYTES;
+	if (h->field >= 0)
+		return -1;
+	if (!sl_store_metrics(h->catalogued->store, &h->catalogued->query,
+			      of != SL_HISTORY_ANY ? sl_measure_names[sorts[of]] : NULL, name, 0, choose, h))
+		return sl_catalogued_fail(h->catalogued);
+	if (!h->metric.metric)
+		return sl_command_fail(SL_EXIT_USAGE, "history: no figure, place, label or library of these runs is called %s",
+				       name);
+	if (h->others)
+		sl_escape_print(
+			stderr,
+			"stormlog-analyze: %u places are called so; this is the largest. Choose one by its key, or by --of\n",
+			h->others);
+	return -1;
+}
+
+static bool add(void *context, const struct sl_store_point *point)
+{
+	struct history *h = context;
+
+	if (!sl_catalogued_has(h->catalogued, point->run))
+		return true;
+	if (h->points.count && point->dry != h->dry) {
+		h->left_out++;
+		return true;
+	}
+	if (point->value < 0) {
+		h->unknown++;
+		return true;
+	}
+	h->dry = point->dry;
+	*SL_PUSH(&h->points) = (struct point){point->run,
+					      point->when_ns,
+					      (double)point->value,
+					      kept(h, point->run_id),
+					      kept(h, point->project),
+					      kept(h, point->branch),
+					      kept(h, point->commit)};
+	return true;
+}
+
+static void find_changes(struct history *h)
+{
+	double *values = sl_memory_must(calloc(h->points.count + 1, sizeof(*values)));
+
+	h->changes = sl_memory_must(calloc(CHANGES_MAX, sizeof(*h->changes)));
+	for (size_t i = 0; i < h->points.count; i++)
+		values[i] = h->points.item[i].value;
+	h->change_count = sl_series_changes(values, h->points.count, h->bytes ? 1024 : 0.5, h->changes, CHANGES_MAX);
+	free(values);
+}
+
+/* ---- text */
+
+static const char *value_text(const struct history *h, char out[SL_FORMAT_BYTES], double value)
+{
+	if (h->bytes)
+		return sl_format_size(out, sl_stats_bytes(value));
+	snprintf(out, SL_FORMAT_BYTES, "%.0f", value);
+	return out;
+}
+
+static const char *name_of(const struct history *h)
+{
+	return h->field >= 0 ? sl_card_fields[h->field].name : h->metric.what ? h->metric.what : h->metric.key;
+}
+
+static void put_change(const struct history *h, const struct sl_series_change *change, const struct sl_terminal *to)
+{
+	const struct point *at = &h->points.item[change->at], *next = at + 1;
+	char when[SL_CATALOGUED_TIME], before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES], percent[40] = "";
+
+	if (change->before > 0)
+		snprintf(percent, sizeof(percent), " (%+.1f %%)", (change->after / change->before - 1) * 100);
+	sl_terminal_line(to, 0, 9, "CHANGED  %s  %s -> %s%s", sl_catalogued_time(h->catalogued, when, at->when_ns),
+			 value_text(h, before, change->before), value_text(h, after, change->after), percent);
+	sl_terminal_line(to, 0, 9, "         run %s%s%.12s%s%s", at->run_id ? at->run_id : "?", at->commit ? "  commit " : "",
+			 at->commit ? at->commit : "", at->branch ? "  branch " : "", at->branch ? at->branch : "");
+	sl_terminal_line(to, 0, 9, "         the next run, %s, agrees", next->run_id ? next->run_id : "?");
+	if (!change->settled)
+		sl_terminal_line(to, 0, 9, "         " SL_SERIES_UNSETTLED);
+}
+
+/* The changes first, then of which runs. */
+static void put_text(const struct history *h)
+{
+	char first[SL_CATALOGUED_TIME], last[SL_CATALOGUED_TIME], unknown[60] = "";
+	char least[SL_FORMAT_BYTES], most[SL_FORMAT_BYTES];
+	const struct point *points = h->points.item;
+	struct sl_terminal to = sl_terminal_here();
+	double low = points[0].value, high = low;
+
+	for (size_t i = 1; i < h->points.count; i++) {
+		low = fmin(low, points[i].value);
+		high = fmax(high, points[i].value);
+	}
+	sl_terminal_line(&to, 0, 4, "%s%s%s", h->field < 0 ? h->metric.of : "", h->field < 0 ? " " : "", name_of(h));
+	for (size_t i = 0; i < h->change_count; i++)
+		put_change(h, &h->changes[i], &to);
+	if (!h->change_count)
+		sl_terminal_line(&to, 0, 0, "%s", sl_series_unchanged(h->points.count));
+	if (h->unknown)
+		snprintf(unknown, sizeof(unknown), "; of %zu more it is not known", h->unknown);
+	sl_terminal_line(&to, 0, 4, "%zu %sruns, %s .. %s%s; %s .. %s", h->points.count, h->dry ? "dry " : "",
+			 sl_catalogued_time(h->catalogued, first, points[0].when_ns),
+			 sl_catalogued_time(h->catalogued, last, points[h->points.count - 1].when_ns), unknown,
+			 value_text(h, least, low), value_text(h, most, high));
+}
+
+/* ---- JSON */
+
+static void put_points(struct sl_json *j, const struct history *h)
+{
+	sl_json_array(j, "points");
+	for (size_t i = 0; i < h->points.count; i++) {
+		const struct point *point = &h->points.item[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "run", point->run_id);
+		sl_json_known(j, "when", point->when_ns);
+		sl_json_int(j, "value", sl_stats_whole(point->value));
+		sl_json_string(j, "project", point->project);
+		sl_json_string(j, "branch", point->branch);
+		sl_json_string(j, "commit", point->commit);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static bool put_json(const struct history *h)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+
+	sl_json_document(j, "stormlog.history", 1);
+	sl_json_string(j, "of", h->field < 0 ? h->metric.of : "run");
+	sl_json_string(j, "key", h->field < 0 ? h->metric.key : name_of(h));
+	sl_json_string(j, "what", name_of(h));
+	sl_json_string(j, "unit", h->bytes ? "bytes" : "count");
+	sl_json_uint(j, "unknown", h->unknown);
+	put_points(j, h);
+	sl_json_array(j, "changes");
+	for (size_t i = 0; i < h->change_count; i++) {
+		const struct sl_series_change *change = &h->changes[i];
+		const struct point *at = &h->points.item[change->at];
+
+		sl_json_object(j, NULL);
+		sl_json_uint(j, "point", change->at);
+		sl_json_string(j, "run", at->run_id);
+		sl_json_string(j, "commit", at->commit);
+		sl_json_double(j, "before", change->before);
+		sl_json_double(j, "after", change->after);
+		sl_json_string(j, "confirmed_by", at[1].run_id);
+		sl_json_bool(j, "settled", change->settled);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	return sl_json_finish(j);
+}
+
+/* ---- */
+
+static int put_history(struct history *h, const char *name, unsigned of, bool json)
+{
+	int status = find_quantity(h, name, of);
+
+	if (status >= 0)
+		return status;
+	if (!sl_store_history(h->catalogued->store, &h->catalogued->query, h->metric.metric, h->field, add, h))
+		return sl_catalogued_fail(h->catalogued);
+	find_changes(h);
+	if (h->left_out)
+		sl_escape_print(stderr, "stormlog-analyze: %zu dry runs are left out; the query \"not dry=?\" shows only those\n",
+				h->left_out);
+	if (json)
+		return put_json(h) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+	if (h->points.count)
+		put_text(h);
+	else
+		sl_escape_print(stderr, "stormlog-analyze: no such runs%s\n", h->unknown ? " of which it is known" : "");
+	return SL_EXIT_FINE;
+}
+
+/* name: a figure of runs, or a part of the name of a place, label or library, or its key.  Returns an exit status. */
+static int show_history(struct sl_catalogued *catalogued, const char *name, unsigned of, bool json)
+{
+	struct history h = {.catalogued = catalogued, .field = -1};
+	int status = put_history(&h, name, of, json);
+
+	free(h.changes);
+	SL_DROP(&h.points);
+	return status;
+}
 
 struct listing {
 	struct sl_catalogued catalogued;
@@ -144,7 +397,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		status = sl_catalogued_open(&l.catalogued, parsed, l.history);
 	if (status < 0)
-		status = l.history ? sl_history_show(&l.catalogued, parsed->paths[0], l.of, l.json) : list(&l);
+		status = l.history ? show_history(&l.catalogued, parsed->paths[0], l.of, l.json) : list(&l);
 	return sl_catalogued_close(&l.catalogued, status);
 }
 

@@ -101,10 +101,6 @@ void sl_json_holder(struct sl_json *j, const char *key, const struct sl_held_by 
 struct sl_json_frames;
 void sl_json_process(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process);
 
-/* Appends a finding, as in report.json, to the open array. */
-void sl_json_finding(struct sl_json *j, struct sl_json_frames *frames, const struct sl_report *report,
-		     const struct sl_finding *finding);
-
 /* Begins report.json, telemetry/ or oom/, and limits its bytes by the size of the run's files (analyzer/base/budget.h). */
 void sl_outputs_limit(const struct sl_report *report);
 
@@ -122,9 +118,6 @@ void sl_outputs_prepare(void);
 
 /* Writes all of sl_outputs into the chosen place.  False: the old folder stays, and place->why says why. */
 bool sl_outputs_write(struct sl_report *report, struct sl_destination *place);
-
-/* The member leak_heuristics of a process. */
-void sl_heuristics_put(struct sl_json *j, const struct sl_process *process);
 
 /* Stacks in JSON.  A document has a table of frames, since many stacks of a run share them; a stack is numbers of its rows. */
 
