@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A leak by births and deaths.  leak_findings.c joins stacks of one line, judges the window of a snapshot, and asks four files in turn:
+ * A leak by births and deaths.  leak_findings.c joins stacks of one line and judges the window of a snapshot.  It asks four files:
  *  - leak_trend.c judges one place.
  *  - leak_clock.c finds what ticks while the loop around it goes on.
  *  - leak_amount.c measures how much it keeps, and how fast.

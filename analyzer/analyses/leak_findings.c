@@ -119,7 +119,7 @@ static void add_first_calls(const struct sl_model *model, struct sl_kept *kept)
 	}
 }
 
-/* True: a reported place keeps blocks of this kind on this device, so sl_leak_join() may find both on one line. */
+/* True: a reported place keeps blocks of this kind on this device, so join_leak() may find both on one line. */
 static bool may_join(const struct sl_process *process, size_t judged, const struct sl_track *track)
 {
 	bool may = false;

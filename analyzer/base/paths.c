@@ -143,7 +143,8 @@ bool sl_paths_make_parents(const char *path)
 	return true;
 }
 
-void sl_paths_skip_mark(FILE *file)
+/* At the beginning of a text file: skips the byte order mark that some editors write. */
+static void skip_mark(FILE *file)
 {
 	char begin[3];
 
@@ -180,7 +181,7 @@ FILE *sl_paths_open_limited(const char *path, unsigned most_gb, char *reason, si
 	else if (!(file = fdopen(fd, "r")))
 		snprintf(reason, size, "%s", strerror(errno));
 	if (file)
-		sl_paths_skip_mark(file);
+		skip_mark(file);
 	else if (fd >= 0)
 		close(fd);
 	return file;
@@ -197,6 +198,6 @@ FILE *sl_paths_open_text(const char *path)
 		return NULL;
 	}
 	if (file)
-		sl_paths_skip_mark(file);
+		skip_mark(file);
 	return file;
 }

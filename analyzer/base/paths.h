@@ -55,6 +55,3 @@ bool sl_paths_make_parents(const char *path);
  * EEXIST.  False: ENAMETOOLONG.
  */
 bool sl_paths_temporary(const char *path, const char *end, char *made, size_t size);
-
-/* At the beginning of a text file: skips the byte order mark that some editors write. */
-void sl_paths_skip_mark(FILE *file);

@@ -81,13 +81,6 @@ uint64_t sl_dry_span(const struct sl_trace *trace)
 	       number(header, "kernels_low") + unsure_of(&trace->defs, &what);
 }
 
-bool sl_dry_guessed(const struct sl_report *report)
-{
-	const struct sl_header *header = dry_one(report);
-
-	return header && !number(header, "measured");
-}
-
 /* What handles of cuBLAS took. */
 static uint64_t handles_of(const struct sl_model *model)
 {

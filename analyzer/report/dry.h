@@ -30,9 +30,6 @@ struct sl_dry_need {
 	bool measured;	    /* low and high were read from such a card */
 };
 
-/* True: the run was dry, on a card that was not measured. */
-bool sl_dry_guessed(const struct sl_report *report);
-
 /* False: the run was not dry, or it used no device. */
 bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need);
 

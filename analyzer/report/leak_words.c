@@ -189,7 +189,8 @@ struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const s
 	return pace;
 }
 
-void sl_leak_words_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+/* "+128 KiB per round", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
+static void say_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	struct sl_leak_pace pace = sl_leak_words_pace(process, kept);
 	char amount[SL_FORMAT_BYTES + 32], time[SL_FORMAT_BYTES];
@@ -213,7 +214,8 @@ uint64_t sl_leak_words_since(const struct sl_kept *kept)
 	return kept->since_ns ? kept->since_ns : kept->track->first_ns;
 }
 
-const char *sl_leak_words_begin(char *out, const struct sl_process *process, const struct sl_kept *kept)
+/* since the run began */
+static const char *begin_of(char *out, const struct sl_process *process, const struct sl_kept *kept)
 {
 	uint64_t begun = process->report->started_unix_ns, since = sl_process_unix(process, sl_leak_words_since(kept));
 
@@ -251,7 +253,8 @@ static double rate_of(const struct sl_device_state *state, const struct sl_kept 
 	return kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0;
 }
 
-bool sl_leak_words_fills(const struct sl_process *process, const struct sl_kept *kept)
+/* True: the place takes memory of its device, at a known rate. */
+static bool fills_device(const struct sl_process *process, const struct sl_kept *kept)
 {
 	int device = kept->track->device;
 
@@ -319,7 +322,7 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
 
-		if (kept->track->device != device || kept->ended_ns || !sl_leak_words_fills(process, kept))
+		if (kept->track->device != device || kept->ended_ns || !fills_device(process, kept))
 			continue;
 		++*places;
 		rate += rate_of(state, kept);
@@ -414,8 +417,11 @@ const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process
 	return out;
 }
 
-const char *sl_leak_words_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept,
-				 bool explained)
+/*
+ * "; 80 rounds", "; about 80 of 240 rounds", what a rate per round is counted by; "" where it is by another thing.  explained: with
+ * what a round is.
+ */
+static const char *say_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept, bool explained)
 {
 	unsigned long long all = process->iterations.count, meanwhile = kept->rounds ? kept->rounds : all;
 	double part = kept->amount / (kept->per_birth * (double)kept->births);
@@ -431,7 +437,8 @@ const char *sl_leak_words_rounds(char *out, size_t size, const struct sl_process
 	return out;
 }
 
-const char *sl_leak_words_young(const struct sl_kept *kept)
+/* "; most are no older than ...", where it may be a queue and no leak; else "". */
+static const char *say_young(const struct sl_kept *kept)
 {
 	return kept->young
 		       ? "; most of them are no older than those it freed had got: a leak, a queue that fills faster than it is "
@@ -468,8 +475,7 @@ char *sl_leak_words_sentence(struct sl_process *process, const struct sl_kept *k
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
 	sl_leak_words_amount(what, sizeof(what), process, kept);
 	if (kept->verdict == SL_KEPT_LATE)
-		return sl_memory_print("%s: %s, nearly all of them since %s", where, what,
-				       sl_leak_words_begin(rate, process, kept));
+		return sl_memory_print("%s: %s, nearly all of them since %s", where, what, begin_of(rate, process, kept));
 	if (kept->verdict == SL_KEPT_FILLING)
 		return sl_memory_print("%s still fills, %s: %s", where,
 				       was_refused(process->model, track) ? "and was refused memory" : "more and more slowly",
@@ -478,12 +484,12 @@ char *sl_leak_words_sentence(struct sl_process *process, const struct sl_kept *k
 		return sl_memory_print("%s: %s: a leak, or what it loads", where, what);
 	if (kept->verdict == SL_KEPT_HELD)
 		return sl_memory_print("%s: %s: one loop made it and ended; no line shows whether it is used", where, what);
-	sl_leak_words_rate(rate, sizeof(rate), process, kept);
+	say_rate(rate, sizeof(rate), process, kept);
 	if (kept->verdict == SL_KEPT_COLLECTED)
 		return sl_memory_print("%s collected %s, up to %.0f blocks, and the program freed them", where, rate,
 				       fmax((double)track->most_blocks, (double)kept->blocks));
 	sl_leak_words_label(label, sizeof(label), process, kept);
 	return sl_memory_print("%s leaks %s%s: %s, %s%s%s%s%s", where, rate, label, what, left,
-			       sl_leak_words_thread(thread, sizeof(thread), process, kept), sl_leak_words_young(kept),
-			       sl_leak_words_cut(process, kept), sl_leak_words_rounds(rounds, sizeof(rounds), process, kept, true));
+			       sl_leak_words_thread(thread, sizeof(thread), process, kept), say_young(kept),
+			       sl_leak_words_cut(process, kept), say_rounds(rounds, sizeof(rounds), process, kept, true));
 }

@@ -18,19 +18,14 @@ struct sl_leak_pace {
 	bool at_once;  /* it came in a small part of the run, in a few rounds */
 };
 struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const struct sl_kept *kept);
-/* "+128 KiB per round", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
-void sl_leak_words_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 /* ", in forward": the range of its blocks, where the rate does not name it; ", called CuPy array": their pool's word; else "". */
 void sl_leak_words_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 uint64_t sl_leak_words_since(const struct sl_kept *kept); /* birth of the first kept block; in older summaries the place's first */
-const char *sl_leak_words_begin(char *out, const struct sl_process *process, const struct sl_kept *kept); /* since the run began */
 /*
  * True: another process of the same program, which leaks too, ran before this one or after it.  What a process keeps goes with it;
  * the next begins anew.
  */
 bool sl_leak_words_in_turns(const struct sl_process *process);
-/* True: the place takes memory of its device, at a known rate. */
-bool sl_leak_words_fills(const struct sl_process *process, const struct sl_kept *kept);
 /*
  * Seconds until the device has no room for more of what leaks there, above the most that was in use: of all places of the
  * process, and of the run's other processes.  Negative: not known, or they leak in turns.  Of a process that still runs it looks
@@ -41,16 +36,6 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 
 /* ", all by thread 4986, ...", where one of several threads that allocate there keeps nearly all that is left; else "". */
 const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
-
-/*
- * "; 80 rounds", "; about 80 of 240 rounds", what a rate per round is counted by; "" where it is by another thing.  explained: with
- * what a round is.
- */
-const char *sl_leak_words_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept,
-				 bool explained);
-
-/* "; most are no older than ...", where it may be a queue and no leak; else "". */
-const char *sl_leak_words_young(const struct sl_kept *kept);
 
 /* "; the stacks are cut ...", where callers of the place may be missing; else "". */
 const char *sl_leak_words_cut(const struct sl_process *process, const struct sl_kept *kept);

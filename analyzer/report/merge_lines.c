@@ -35,7 +35,8 @@ static const char *skip_unit(const char *at)
 	return at;
 }
 
-char *sl_report_without_amounts(const char *words)
+/* The words with one # for any amount: "for 1 min 3 s" is "for #"; lines of files stay.  malloc'ed. */
+static char *without_amounts(const char *words)
 {
 	char *out = sl_memory_must(malloc(strlen(words) + 1));
 	size_t at = 0;
@@ -72,7 +73,7 @@ void sl_report_join_warnings(struct sl_report *report, size_t from)
 			report->warnings.item[kept++] = line;
 			continue;
 		}
-		key = sl_report_without_amounts(words);
+		key = without_amounts(words);
 		first = sl_map_at(&seen, key);
 		free(key);
 		if (*first) {

@@ -4,9 +4,6 @@
 
 #include "analyzer/report/report.h"
 
-/* The words with one # for any amount: "for 1 min 3 s" is "for #"; lines of files stay.  malloc'ed. */
-char *sl_report_without_amounts(const char *words);
-
 /*
  * Joins warnings, from that number on, that differ only in the trace's name and in amounts: the first stands for all.  Lines
  * that tell of an offset in a file stay as they are.

@@ -32,8 +32,11 @@ static bool follows_another(const struct sl_recovered_ring *ring, unsigned i)
 	return false;
 }
 
-/* The writer moves a segment's tail once the file has the events before it: a trace is whole where the files reach the tails. */
-bool sl_incomplete_is_in_ring(const struct sl_files *files, const struct sl_recovered_ring *ring)
+/*
+ * True: what the unfinished last frame of the last file was to hold is in the ring.  The writer moves a segment's tail once the
+ * file has the events before it: a trace is whole where the files reach the tails.
+ */
+static bool is_in_ring(const struct sl_files *files, const struct sl_recovered_ring *ring)
 {
 	const struct sl_ringfile *head = ring->head;
 
@@ -60,7 +63,7 @@ void sl_incomplete_say(const struct sl_files *files, const struct sl_recovered_r
 
 		if (!file->unfinished)
 			continue;
-		if (f + 1 == files->count && sl_incomplete_is_in_ring(files, ring)) {
+		if (f + 1 == files->count && is_in_ring(files, ring)) {
 			sl_damage_note(damage, file->path,
 				       "offset %llu: its last frame was being written; the ring has what is in it",
 				       (unsigned long long)file->unfinished_at);

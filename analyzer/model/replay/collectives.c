@@ -71,8 +71,3 @@ void sl_collectives_range(struct sl_model *model, const struct sl_open_range *ra
 	traffic->collectives++;
 	traffic->bytes += range->message_bytes;
 }
-
-int64_t sl_collectives_communicators(const struct sl_model *model)
-{
-	return model->communicators > 0 ? model->communicators : (int64_t)model->defs->communicators.count;
-}

@@ -77,7 +77,8 @@ const char *sl_model_rest_name(const struct sl_torch *torch)
 	return torch->told ? "kept by PyTorch, or unnamed in pools" : "in pools, unnamed";
 }
 
-bool sl_model_is_jax(const char *library)
+/* JAX's name for the library of its pool. */
+static bool is_jax(const char *library)
 {
 	return strstr(library, "xla") || strstr(library, "jax");
 }
@@ -110,7 +111,7 @@ unsigned sl_model_rests(const struct sl_model *model, const struct sl_torch *tor
 	pool.bytes = beyond(torch->pool_reserved_bytes, torch->pool_allocated_bytes, bytes - graphs.bytes);
 	if (site) {
 		pool.stack = site->stack;
-		pool.jax = sl_model_is_jax(sl_model_library(model, site));
+		pool.jax = is_jax(sl_model_library(model, site));
 	}
 	if (pool.jax)
 		snprintf(pool.name, sizeof(pool.name), "rest of JAX's pool");

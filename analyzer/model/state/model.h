@@ -730,9 +730,6 @@ const struct sl_label *sl_model_steps(const struct sl_model *model);
 /* How many steps had begun before an instant: a clock that stops while the program pauses. */
 uint64_t sl_model_step_at(const struct sl_label *label, uint64_t ns);
 
-/* Communicators that exist at the end; if the calls were not recorded, those that ranges named. */
-int64_t sl_collectives_communicators(const struct sl_model *model);
-
 /*
  * What the site held when its device's known memory was at its peak.  If the peak lasted, the instant with the most tensors
  * counts.  sl_model_rest_at_peak: the bytes that no site held, and their name; NULL: there are none.
@@ -757,8 +754,6 @@ struct sl_rest {
 /* Divides `bytes` of that name into parts; returns their number, 0 where name is NULL. */
 unsigned sl_model_rests(const struct sl_model *model, const struct sl_torch *torch, const char *name, uint64_t bytes,
 			struct sl_rest rests[SL_RESTS_MAX]);
-/* JAX's name for the library of its pool. */
-bool sl_model_is_jax(const char *library);
 bool sl_model_is_cublas(const char *library);
 
 static inline const char *sl_model_library(const struct sl_model *model, const struct sl_site *site)
