@@ -138,7 +138,7 @@ static enum sl_log_cause cause_of(const struct sl_log *log, const struct sl_log_
 	}
 }
 
-/* The text itself names the first rank.  Else clocks tell which failure is the first, where all have one, else the order of lines. */
+/* The text itself names the first rank.  Else clocks tell which failure is the first, or the order of lines. */
 static const struct sl_log_failure *first_failure(const struct sl_log *log)
 {
 	const struct sl_log_failure *first = NULL, *earliest = NULL;

@@ -86,8 +86,8 @@ bool sl_source_zeroes_late(struct sl_source *source, const struct sl_trace *trac
 			   unsigned count, unsigned *at);
 
 /*
- * The only line of a file that puts something into the container `name`: "self.seen.append(x)", "cache[key] = x".  False: none does,
- * several do, or the file may not be read.
+ * The only line of a file that puts something into the container `name`: "self.seen.append(x)", "cache[key] = x".  False: none
+ * does, several do, or the file may not be read.
  */
 bool sl_source_fills(struct sl_source *source, const struct sl_trace *trace, const char *path, const char *name,
 		     struct sl_stack_frame *keeper);
