@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A file that must tell pointers to data from handles by size defines these first, as empty structures (attach/rows.c). */
+/* A file that must tell pointers to data from handles by size defines these first, as empty structures (tools/attach/rows.c). */
 #ifndef HANDLE
 #define HANDLE(name) typedef struct name##_object *name;
 #define OPAQUE(name) typedef struct name##_opaque name;

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "include/stormlog.h"
+#include "agent/include/stormlog.h"
 
 void sl_dry_unsure(const char *what, int64_t bytes)
 {

@@ -52,7 +52,7 @@ enum sl_class {
 };
 
 /*
- * Keeps what the program said of itself (include/stormlog.h) before a recording ran, for that recording and for those of
+ * Keeps what the program said of itself (agent/include/stormlog.h) before a recording ran, for that recording and for those of
  * forked children, which are the same program.  Any thread, async-signal-safe, allocates nothing.
  */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The table behind include/stormlog.h.  Ranges and marks are labels, in a domain of their own. */
+/* The table behind agent/include/stormlog.h.  Ranges and marks are labels, in a domain of their own. */
 #define STORMLOG_TABLE_ONLY
-#include "include/stormlog.h"
+#include "agent/include/stormlog.h"
 #include "agent/process/plain.h"
 #include "agent/file/file.h"
 #include "agent/hooks/parts.h"

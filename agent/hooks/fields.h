@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The words that rows may use for their fields, and what fills them.  Only hooks.c and attach/rows.c expand them. */
+/* The words that rows may use for their fields, and what fills them.  Only hooks.c and tools/attach/rows.c expand them. */
 #pragma once
 
 #include "agent/hooks/parts.h"

@@ -7,7 +7,7 @@
 
 /*
  * The card of a run: what a catalogue keeps of it.  Its size is limited whatever the run's, and reading it needs no trace.  It
- * can be written as JSON and read back, so a process that may not touch the catalogue (server/child) can make one for it.
+ * can be written as JSON and read back, so a process that may not touch the catalogue (tools/server/child) can make one for it.
  */
 
 /* Limits of one card; the largest items are kept, and `left_out` counts the others. */

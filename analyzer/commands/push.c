@@ -159,7 +159,7 @@ static int take_paths(struct settings *s, char **paths)
 	return any ? pack_all(s, paths) : SL_EXIT_FINE;
 }
 
-/* Finds the helper: in libexec when installed, in push/ of a build. */
+/* Finds the helper: in libexec when installed, in tools/push/ of a build. */
 static bool find_helper(char *path, size_t size)
 {
 	static const char *const places[] = {"../libexec/stormlog/stormlog-push", "../push/stormlog-push", "stormlog-push"};

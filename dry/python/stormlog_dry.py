@@ -18,7 +18,7 @@ quiet = 0   # more than 0: a function of PyTorch's runs on our account, and its 
 
 
 def agent(place, *arguments, kind=ctypes.CFUNCTYPE):
-    """The function at that place of the agent's table (include/stormlog.h); None: there is no agent."""
+    """The function at that place of the agent's table (agent/include/stormlog.h); None: there is no agent."""
     table = ctypes.c_void_p.in_dll(ctypes.CDLL(None), "stormlog_api_v1") if hasattr(ctypes.CDLL(None), "stormlog_api_v1") else None
     if table is None:
         return None

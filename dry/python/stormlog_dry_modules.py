@@ -6,7 +6,7 @@ import weakref
 
 import stormlog_dry
 
-WITHIN = 14  # its place in the agent's table (include/stormlog.h)
+WITHIN = 14  # its place in the agent's table (agent/include/stormlog.h)
 
 
 class Running(threading.local):

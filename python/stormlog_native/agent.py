@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Calls of the agent in this process, by ctypes: the table of include/stormlog.h.  Without the agent they do nothing; trace_path raises."""
+"""Calls of the agent in this process, by ctypes: the table of agent/include/stormlog.h.  Without the agent they do nothing; trace_path raises."""
 from __future__ import annotations
 
 import collections

@@ -462,7 +462,7 @@ class Teller:
 
 
 def agent() -> Optional[Callable[[int, int, bytes, int], Any]]:
-    """The agent's function that tells the recording of one block (include/stormlog.h); None: there is no agent."""
+    """The agent's function that tells the recording of one block (agent/include/stormlog.h); None: there is no agent."""
     table = ask(lambda: ctypes.c_size_t.in_dll(ctypes.CDLL(None), "stormlog_api_v1"))
     words = ctypes.cast(ctypes.addressof(table), ctypes.POINTER(ctypes.c_size_t)) if table else None
     if not words or words[0] <= HOLD * ctypes.sizeof(ctypes.c_size_t):

@@ -431,7 +431,7 @@ class Launcher(unittest.TestCase):
         top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
         with open(os.path.join(top, "doc", "launching.md")) as file:
             rows = [line.split("|")[1] for line in file if line.startswith("| ")]
-        with open(os.path.join(top, "launcher", "check.c")) as file:
+        with open(os.path.join(top, "agent", "launcher", "check.c")) as file:
             known = set(re.findall(r'^\t\{"([^"]+)"', file.read(), re.M))
         page = {"torchrun": ["torchrun"], "accelerate": ["accelerate"], "DeepSpeed": ["deepspeed"], "Slurm": ["srun"],
                 "OpenMPI": ["mpirun", "mpiexec"], "MPICH": ["mpiexec"], "Ray": ["ray"], "Dask": ["dask"], "Apptainer": ["apptainer", "singularity"],

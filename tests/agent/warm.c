@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "include/stormlog.h"
+#include "agent/include/stormlog.h"
 
 #define CALLS 1000000
 #define WARM  100000

@@ -16,7 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "include/stormlog.h"
+#include "agent/include/stormlog.h"
 #include "writer.h"
 
 enum { CALLS = 40, ALARMS = 100, THREADS = 1000, ALARM_US = 200 };

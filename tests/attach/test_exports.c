@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/attach.h"
+#include "tools/attach/attach.h"
 
 #include <errno.h>
 #include <fcntl.h>

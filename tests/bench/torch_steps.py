@@ -201,5 +201,5 @@ def main():
     print_row("product on a GPU", took, "plain", "recorded", 16 * 3)
 
 
-RECORD = 9  # in struct stormlog_api of include/stormlog.h, behind `bytes` and eight functions
+RECORD = 9  # in struct stormlog_api of agent/include/stormlog.h, behind `bytes` and eight functions
 main()

@@ -24,7 +24,7 @@ import stormlog_trace
 
 NOBODY = 65534
 USER = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-RING_KIB = 3328  # the size of a fresh ring, as in launcher/folder.c
+RING_KIB = 3328  # the size of a fresh ring, as in agent/launcher/folder.c
 AFTERWARDS = 4000
 MEMORY_KIB = 32 << 10  # the most memory that the agent may add to the program's, its ring included
 OVERFLOW = 14000  # pairs of calls: more than fit in a ring that does not grow

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The programs of examples/, recorded on the simulator as scripts/demo does: the report names the defects that they have."""
+"""The programs of doc/examples/, recorded on the simulator as scripts/demo does: the report names the defects that they have."""
 import os
 import subprocess
 import sys
@@ -15,7 +15,7 @@ except ImportError as error:
     sys.exit(77)
 from test_answers import MIB, said, summary, verdicts
 
-EXAMPLES = os.path.join(e2e.HERE, "..", "..", "examples")
+EXAMPLES = os.path.join(e2e.HERE, "..", "..", "doc", "examples")
 BUILT = os.path.join(e2e.BUILD, "examples")
 
 

@@ -27,7 +27,7 @@ import journal
 import landlock
 
 MIB = 1 << 20
-FOLDER = HERE.parents[1] / "exporter"
+FOLDER = HERE.parents[1] / "tools" / "exporter"
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"')
 SAMPLE = re.compile(r"(%s)(?:\{(.*)\})? (-?[0-9.e+-]+|[+-]Inf|NaN)" % NAME)

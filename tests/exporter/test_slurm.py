@@ -25,7 +25,7 @@ except ImportError as error:
 if not slurm.CAN_START:
     print("skipped: no Slurm to start here")
     sys.exit(77)
-PROLOG, SRUN_EPILOG, EPILOG = (HERE.parents[1] / "exporter" / name for name in ("slurm-taskprolog", "slurm-srunepilog", "slurm-epilog"))
+PROLOG, SRUN_EPILOG, EPILOG = (HERE.parents[1] / "tools" / "exporter" / name for name in ("slurm-taskprolog", "slurm-srunepilog", "slurm-epilog"))
 BIN = os.path.dirname(e2e.ANALYZE)
 
 

@@ -108,7 +108,7 @@ ROWS = [
     Row("README.md", "stormlog-run --check -- CMD", (program("cuda.py"),), {"CMD": "python train.py"}, says=("libcudart",)),
     Row("README.md", "LD_PRELOAD=", (program("cuda.py"), forget), {"/path/to": "$AGENT"}),
     Row("README.md", "stormlog-analyze fit --capacity 350M,400M traces", (recording("tests/golden/gpu/torch-fit"),), {"400M": "1000M"}, status=1),
-    Row("README.md", "train.py  pid", (program("../../../examples/train.py"), forget), exact=True, environment={"SIM_VRAM": "8G"}, run=(
+    Row("README.md", "train.py  pid", (program("../../../doc/examples/train.py"), forget), exact=True, environment={"SIM_VRAM": "8G"}, run=(
         "stormlog-run -q -o traces -- sh -c '$EXAMPLES/solver; exec python train.py' || [ $? = 1 ]", "stormlog-analyze traces")),
     # doc/cases
     Row("out-of-memory.md", "stormlog-analyze fit --capacity 24G,80G traces/", status=1),

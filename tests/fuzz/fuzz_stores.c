@@ -13,7 +13,7 @@
 #include "agent/process/process.h"
 #include "analyzer/catalogue/catalogue.h"
 #include "folder.h"
-#include "server/server.h"
+#include "tools/server/server.h"
 
 /* The text before a line "=", NUL-terminated and malloc'ed, and what is behind it. */
 static char *first_part(const uint8_t *bytes, size_t size, char **rest)

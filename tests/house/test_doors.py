@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROOMS = ("analyzer", "attach", "common", "exporter", "push", "server", "top")
+ROOMS = ("analyzer", "common", "tools")
 # How often a file may name a function that outputs bytes as they are, and why.  Numbers and text of the program need no row.
 MAY = {
     "analyzer/base/escape.c": ("the door", "fprintf 6 fputc 1 fwrite 4"),
@@ -55,23 +55,23 @@ MAY = {
     "analyzer/upstream/files/sink.c": ("lines of JSON", "fwrite 1"),
     "analyzer/watch/runner.c": ("to a process of ours, in words that end with 0; an alert to a command's input", "fprintf 3 fputc 3 fputs 1 send 1 vfprintf 1 write 1"),
     "agent/process/process.h": ("signals of the recorder", "syscall 2"),
-    "attach/before.c": ("calls of NVML", "dlsym 5"),
-    "attach/probes.c": ("libbpf: its functions, in a table, and its words for who debugs this program", "dlsym 1 syscall 1 vfprintf 1"),
-    "attach/recording.c": ("a trace", "write 1"),
-    "attach/stormlog-attach.c": ("constant text; a number in a ring", "fputs 1 pwrite 1"),
-    "attach/unwind.c": ("functions of libdw, in a table", "dlsym 1"),
+    "tools/attach/before.c": ("calls of NVML", "dlsym 5"),
+    "tools/attach/probes.c": ("libbpf: its functions, in a table, and its words for who debugs this program", "dlsym 1 syscall 1 vfprintf 1"),
+    "tools/attach/recording.c": ("a trace", "write 1"),
+    "tools/attach/stormlog-attach.c": ("constant text; a number in a ring", "fputs 1 pwrite 1"),
+    "tools/attach/unwind.c": ("functions of libdw, in a table", "dlsym 1"),
     "common/standard.h": ("the program's own name", "fprintf 1"),
-    "exporter/stormlog-exporter.c": ("pages of families.c; constant text", "MHD_add_response_header 1 MHD_create_response_from_buffer 1 fputs 1"),
-    "server/html.c": ("markup of ours; text through the door, or as an address", "fputc 2 fwrite 1"),
-    "server/packs.c": ("packs, as they are", "pwrite 1 sendfile 1"),
-    "server/request.c": ("pages of html.c, JSON, reports, words of ours", "MHD_add_response_header 3 MHD_create_response_from_buffer 2 MHD_create_response_from_fd 1"),
-    "server/stormlog-server.c": ("constant text", "fputs 1"),
-    "top/screen.c": ("a text that has been through the door", "addnwstr 1"),
-    "top/stormlog-top.c": ("constant text; to a process of ours", "fputs 1 write 2"),
+    "tools/exporter/stormlog-exporter.c": ("pages of families.c; constant text", "MHD_add_response_header 1 MHD_create_response_from_buffer 1 fputs 1"),
+    "tools/server/html.c": ("markup of ours; text through the door, or as an address", "fputc 2 fwrite 1"),
+    "tools/server/packs.c": ("packs, as they are", "pwrite 1 sendfile 1"),
+    "tools/server/request.c": ("pages of html.c, JSON, reports, words of ours", "MHD_add_response_header 3 MHD_create_response_from_buffer 2 MHD_create_response_from_fd 1"),
+    "tools/server/stormlog-server.c": ("constant text", "fputs 1"),
+    "tools/top/screen.c": ("a text that has been through the door", "addnwstr 1"),
+    "tools/top/stormlog-top.c": ("constant text; to a process of ours", "fputs 1 write 2"),
 }
 # Functions that put a text into a form of their own, and what their bodies must have.
 FORMS = {"analyzer/exports/pickle.c": ("sl_pickle_text", "sl_escape_text("), "analyzer/exports/proto.c": ("sl_proto_text", "sl_escape_text("),
-         "server/html.c": ("sl_html", "sl_escape_put(page->out, SL_ESCAPE_XML,")}
+         "tools/server/html.c": ("sl_html", "sl_escape_put(page->out, SL_ESCAPE_XML,")}
 
 # Names in which the text is searched everywhere, and where in their arguments it is.
 TEXT_AT = {"printf": 0, "vprintf": None, "fprintf": 1, "vfprintf": None, "dprintf": 1, "vdprintf": None, "puts": 0, "fputs": 0, "putc": 0,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls every function of include/stormlog.h, around calls of a CUDA runtime if one can be opened.  With a number as argument
+ * Calls every function of agent/include/stormlog.h, around calls of a CUDA runtime if one can be opened.  With a number as argument
  * it makes so many ranges and prints the nanoseconds of each.  C99 and C++.
  */
 #define _POSIX_C_SOURCE 200809L

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""include/stormlog.h: every kind of program builds with it by a user's command.  Without the agent its functions do nothing; with
+"""agent/include/stormlog.h: every kind of program builds with it by a user's command.  Without the agent its functions do nothing; with
 the agent the trace holds what the program reported."""
 import json
 import os
@@ -21,7 +21,7 @@ except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
 
-INCLUDE = os.path.join(HERE, "..", "..", "include")
+INCLUDE = os.path.join(HERE, "..", "..", "agent", "include")
 STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
 PROGRAMS = {  # the commands that a user would type
     "C99, PIE": ["gcc", "-std=c99", *STRICT, "-O2", "-fPIE", "-pie"],

@@ -42,7 +42,7 @@ class Recipes(unittest.TestCase):
         recipe, version = self.recipe()
         self.assertEqual(recipe["package"]["version"], version)
         self.assertTrue(read(recipe["about"]["license_file"]).startswith(recipe["about"]["license"]))
-        asked = "".join(read(*place, "meson.build") for place in ((), ("analyzer", "model"), ("top",), ("push",), ("exporter",)))
+        asked = "".join(read(*place, "meson.build") for place in ((), ("analyzer", "model"), ("tools", "top"), ("tools", "push"), ("tools", "exporter")))
         for name, package in LIBRARIES.items():
             self.assertIn("'%s'" % name, asked)
             self.assertIn("libcurl" if package == "curl" else package, recipe["requirements"]["host"])

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "server/child/cage.h"
+#include "tools/server/child/cage.h"
 
 static char folder[] = "/tmp/stormlog-cage-XXXXXX";
 static char victim[64], other[64];

@@ -48,7 +48,7 @@ def main():
                    + c_bytes("sl_html_before", before.encode()) + c_bytes("sl_html_after", after.encode())
                    + "const bool sl_html_is_text = false;\n")
     policy = SERVED % base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    served.write_text("/* Made by bundle.py. */\n#include \"server/server.h\"\n\nconst char sl_served_policy[] = \"" + policy + "\";\n"
+    served.write_text("/* Made by bundle.py. */\n#include \"tools/server/server.h\"\n\nconst char sl_served_policy[] = \"" + policy + "\";\n"
                       + c_bytes("sl_served_page", gzip.compress(page.replace("@POLICY@\n", "").replace("@DATA@", "").encode(), mtime=0), "unsigned char"))
 
 
