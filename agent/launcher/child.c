@@ -397,13 +397,13 @@ int sl_child_run(const struct sl_launch *run)
 		_exit(sl_child_exec(run));
 	}
 	sl_until_watch(run, child);
-	sl_inherited_close();
+	sl_close_inherited();
 	status = wait_for(child, &set);
 	if (status < 0)
 		return SL_LAUNCH_FAILED << 8;
 	if (sl_until_wait(run))
 		status = 0;
-	sl_ended_tell(run, child, status);
+	sl_exit_message_print(run, child, status);
 	return status;
 }
 

@@ -166,22 +166,22 @@ void sl_until_ended(pid_t pid, int status);		       /* a child of the launcher h
 bool sl_until_wait(const struct sl_launch *run);	       /* after the command; true: it was ended since the text was there */
 bool sl_until_missed(const struct sl_launch *run);	       /* it ended, and the text was never there */
 
-/* --- agent/launcher/inherited.c --- */
+/* --- agent/launcher/close_fds.c --- */
 
 /*
  * For a process that lives beside the command: closes the descriptors that we were started with, and makes /dev/null of standard
  * input and output.  Kept are standard error, folders, opened anew without their locks, the file that STORMLOG_TOKEN_FILE names,
  * and files on which this process holds record locks (fcntl), which closing would end.
  */
-void sl_inherited_close(void);
+void sl_close_inherited(void);
 
-/* --- agent/launcher/ended.c --- */
+/* --- agent/launcher/exit_message.c --- */
 
 /*
  * The launcher writes the command's exit status into its rings, since a process that exits by a bare system call cannot do so and
  * would look killed.  child 0: into the rings of every living process of the run.
  */
-void sl_ended_tell(const struct sl_launch *run, pid_t child, int status);
+void sl_exit_message_print(const struct sl_launch *run, pid_t child, int status);
 
 /* --- agent/launcher/watcher.c --- */
 

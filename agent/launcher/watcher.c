@@ -67,7 +67,7 @@ bool sl_watcher_start(const struct sl_launch *run)
 	if (!watcher) {
 		setpgid(0, 0);
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		sl_inherited_close();
+		sl_close_inherited();
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 		sl_child_signals_restore();
 		execv(program, argv);

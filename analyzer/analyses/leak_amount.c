@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/analyses/leak.h"
-#include "analyzer/analyses/self_freed.h"
+#include "analyzer/analyses/freed_by_program.h"
 #include "analyzer/model/state/model.h"
 
 #define ONE_BLOCK 1.1 /* times the mean block */
@@ -67,7 +67,7 @@ void sl_leak_count(struct sl_kept *kept, const struct sl_model *model, bool live
 void sl_leak_measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_leak_windows *series)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, kept->track);
-	bool freed = sl_self_freed_is_freed(model, kept->track); /* then what is held at the end says nothing of what was */
+	bool freed = sl_freed_is_freed(model, kept->track); /* then what is held at the end says nothing of what was */
 	struct sl_leak_windows part;
 	uint64_t bytes, blocks;
 	double error;

@@ -20,7 +20,7 @@
 
 #include "analyzer/analyses/leak.h"
 #include "analyzer/analyses/leak_clock.h"
-#include "analyzer/analyses/self_freed.h"
+#include "analyzer/analyses/freed_by_program.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/state/model.h"
 
@@ -373,9 +373,9 @@ static enum sl_leak_words_verdict after_its_end(const struct sl_model *model, co
 {
 	if (sl_model_ended_by_error(model) || verdict == SL_KEPT_MEANT)
 		return verdict;
-	if (sl_self_freed_is_freed(model, track))
+	if (sl_freed_is_freed(model, track))
 		return verdict == SL_KEPT_FILLING || verdict == SL_KEPT_LATE ? SL_KEPT_MEANT : SL_KEPT_COLLECTED;
-	return verdict == SL_KEPT_GROWING && sl_self_freed_is_last_phase(model, track, begin) ? SL_KEPT_UNCLEAR : verdict;
+	return verdict == SL_KEPT_GROWING && sl_freed_is_last_phase(model, track, begin) ? SL_KEPT_UNCLEAR : verdict;
 }
 
 /* The path that made its first block after the loop ended, as large as all that the loop kept; NULL: none. */

@@ -21,7 +21,7 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/refuser.h"
 #include "analyzer/report/report.h"
-#include "analyzer/report/words.h"
+#include "analyzer/report/api_names.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/counts/sample_wait.h"
@@ -714,7 +714,7 @@ static void account(struct sl_report *report, unsigned process, size_t index, st
 	say(p, oom, account);
 	if (!account->told_later || !oom->torch.used) /* an earlier attempt of PyTorch's has the cause of the last */
 		explain(p, oom, account, &demand);
-	account->advice = sl_words_translate(p->model, account->advice);
+	account->advice = sl_api_names_translate(p->model, account->advice);
 	if (oom->recovered == 1 || account->told_later || !account->cause_text)
 		return;
 	sl_report_find(report,

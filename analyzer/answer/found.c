@@ -87,7 +87,7 @@ static void add_idle(struct sl_make *make, const struct sl_finding *finding)
 static void add_roomless(struct sl_make *make, const struct sl_finding *finding)
 {
 	struct sl_process *process = &make->report->processes[finding->process];
-	const struct sl_roomless *last = &process->model->roomless;
+	const struct sl_jax_oom *last = &process->model->roomless;
 	char mark[80];
 	struct sl_answer *answer;
 	const char *line = SL_MAKE_LINE_OF(process, finding->stack);

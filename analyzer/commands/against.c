@@ -140,7 +140,7 @@ static int tell(struct sl_against_side side[2], bool roomy)
 	struct sl_report report[2] = {{0}};
 	struct sl_answers *answers;
 
-	sl_begin(&(struct sl_verb_files){.inputs = paths});
+	sl_sandbox_setup(&(struct sl_verb_files){.inputs = paths});
 	for (unsigned i = 0; i < 2; i++) {
 		side[i].report = &report[i];
 		sl_pipeline_run(&report[i], &paths[i], 1, &options);

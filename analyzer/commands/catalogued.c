@@ -109,9 +109,9 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs
 		return sl_command_fail(SL_EXIT_USAGE, "XDG_STATE_HOME and HOME are not set: name a --catalogue");
 	c->catalogue = path;
 	/* asked before SQLite makes files */
-	if (!sl_begin_may_write(&(struct sl_verb_files){.inputs = inputs, .writes = {path}, .through = path}, why, sizeof(why)))
+	if (!sl_sandbox_may_write(&(struct sl_verb_files){.inputs = inputs, .writes = {path}, .through = path}, why, sizeof(why)))
 		return sl_command_fail(SL_EXIT_USAGE, "%s", why);
-	if (sl_begin_is_read(path, inputs))
+	if (sl_sandbox_is_read(path, inputs))
 		return sl_command_fail(SL_EXIT_USAGE, "%s is among the traces to read; give --catalogue another path", path);
 	if (!stat(path, &st) && st.st_size == 1) /* to SQLite an empty database */
 		return sl_command_fail(SL_EXIT_USAGE, "%s: no catalogue of stormlog", path);
@@ -123,7 +123,8 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs
 
 static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
 {
-	sl_begin(&(struct sl_verb_files){.inputs = paths, .writes = {c->catalogue}, .open = c->catalogue, .symbols = c->symbols});
+	sl_sandbox_setup(
+		&(struct sl_verb_files){.inputs = paths, .writes = {c->catalogue}, .open = c->catalogue, .symbols = c->symbols});
 	c->scan = (struct sl_scan){.store = c->store, .quiet = c->quiet};
 	c->narrowed = count > 0;
 	if (!count || sl_scan_paths(&c->scan, paths, count))

@@ -132,12 +132,12 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 {
 	const char *baseline = o->limits.baseline;
 
-	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths,
-					 .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL, o->config},
-					 .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
-						    o->values[UPDATE] ? baseline : NULL},
-					 .through = summary_path(o),
-					 .symbols = parsed->symbols});
+	sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths,
+						 .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL, o->config},
+						 .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
+							    o->values[UPDATE] ? baseline : NULL},
+						 .through = summary_path(o),
+						 .symbols = parsed->symbols});
 }
 
 /* True: `path` is in the folder of `file`. A file of limits that was found may be a stranger's, and names outputs there only. */
@@ -147,7 +147,7 @@ static bool lies_beside(const char *path, const char *file)
 	char *const folders[] = {folder, NULL};
 
 	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(file, '/') - file), file);
-	return sl_begin_is_inside(path, folders);
+	return sl_sandbox_is_inside(path, folders);
 }
 
 /* Reads limits and suppressions.  Returns an exit status, or -1: go on. */

@@ -290,10 +290,10 @@ static int run(struct sl_arguments *parsed)
 	    (sl_shard_is_asked(s.output) || !sl_shard_name(&(struct sl_shard){0}, s.output, output, sizeof(output))))
 		status = sl_command_fail(SL_EXIT_USAGE, "in the name, only %%h (the host) and %%%% (a per cent sign) are known");
 	if (status < 0) {
-		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths,
-						 .changes = true,
-						 .packs = true,
-						 .writes = {SL_REMOTE_RING "/.", s.output ? output : NULL}});
+		sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths,
+							 .changes = true,
+							 .packs = true,
+							 .writes = {SL_REMOTE_RING "/.", s.output ? output : NULL}});
 		status = collect(parsed->paths, &s, s.output ? output : NULL);
 	}
 	return status;

@@ -199,16 +199,16 @@ struct sl_verb_files {
  * To be called once, before other threads start.  Ends the program with SL_EXIT_USAGE if an output would replace an input, a
  * recording or a link.  From here on a signal removes unfinished files.
  */
-void sl_begin(const struct sl_verb_files *files);
+void sl_sandbox_setup(const struct sl_verb_files *files);
 
 /* False: an output would replace one of these; `why` is a sentence for people.  Folders, devices and pipes are not checked. */
-bool sl_begin_may_write(const struct sl_verb_files *files, char *why, size_t size);
+bool sl_sandbox_may_write(const struct sl_verb_files *files, char *why, size_t size);
 
 /* True: the folder of `path` is one of the inputs or below one. */
-bool sl_begin_is_inside(const char *path, char *const *inputs);
+bool sl_sandbox_is_inside(const char *path, char *const *inputs);
 
 /* True: it also has a name under which files in folders are read. */
-bool sl_begin_is_read(const char *path, char *const *inputs);
+bool sl_sandbox_is_read(const char *path, char *const *inputs);
 
 /* Opens the traces that a verb was given, with the messages and exit statuses that all verbs share. */
 #define SL_NATIVE_NO_TELEMETRY "traces, not telemetry; report writes theirs to analysis/telemetry"
@@ -251,7 +251,7 @@ struct sl_json;
 
 /*
  * Prepares to open `folder`'s report.html: starts a process that never sees the trace and waits for the
- * request. To be called before sl_begin.
+ * request. To be called before sl_sandbox_setup.
  */
 void sl_browser_start(const char *folder);
 void sl_browser_open(void);
@@ -294,8 +294,8 @@ bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value);
 
 /*
  * Opens the catalogue and adds new runs below the existing paths (without the first `skip`).  A path that does not exist is parsed
- * as a query (no such path: every run).  After this the program is confined (begin.c).  Returns an exit status after printing why,
- * or -1: go on.  Call sl_catalogued_close in every case.
+ * as a query (no such path: every run).  After this the program is confined (sandbox_setup.c).  Returns an exit status after
+ * printing why, or -1: go on.  Call sl_catalogued_close in every case.
  */
 int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed, unsigned skip);
 /* The same in single steps, for a verb that adds no runs; results as above. */
@@ -315,7 +315,7 @@ const char *sl_catalogued_time(const struct sl_catalogued *c, char out[SL_CATALO
 /* Prints each entry of a range (NVTX, roctx, stormlog.h, backward pass): the memory in use before and after it, and its peak. */
 #define SL_ENTRIES_ALL "*" /* as a label: every label */
 
-struct sl_entries_how {
+struct sl_label_entries_how {
 	const char *label; /* as in report.json: step_# */
 	const char *run;   /* NULL: the newest run of a folder */
 	const struct sl_only *only;
@@ -327,7 +327,7 @@ struct sl_entries_how {
  * Entries are printed in the order in which they ended.  One that never closed comes last, without an end and a use after it. 
  * Returns an exit status.
  */
-int sl_entries_print(char **paths, const struct sl_entries_how *how);
+int sl_label_entries_print(char **paths, const struct sl_label_entries_how *how);
 
 /* runs --history: one quantity over the runs, and the runs where it changed. */
 enum { SL_HISTORY_ANY = 5 }; /* the largest of all that the words of --of name */
@@ -335,21 +335,21 @@ enum { SL_HISTORY_ANY = 5 }; /* the largest of all that the words of --of name *
 /* Arguments of the verbs about running recordings: paths, process ids, or nothing, which means all of this node. */
 
 /* True: the arguments are process ids, or there are none: recordings are found through /proc. */
-bool sl_living_is_node(const struct sl_arguments *options);
+bool sl_recordings_is_node(const struct sl_arguments *options);
 
 /* Adds a path, or a recording process by its id.  False: it is neither. */
-bool sl_living_add(struct sl_follow *follow, const char *what);
+bool sl_recordings_add(struct sl_follow *follow, const char *what);
 
 /* Adds all of them.  False: one is neither, or none is there and a file is no recording; which was printed. */
-bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options);
+bool sl_recordings_add_all(struct sl_follow *follow, const struct sl_arguments *options);
 
 /* Reads what is new.  Prints of each process, once it has ended, what of its trace could not be read. */
-void sl_living_poll(struct sl_follow *follow);
+void sl_recordings_poll(struct sl_follow *follow);
 
 /* Who held memory at a moment, from replayed processes: the owners that tree, table and flame show. */
 
 /* In the order of --by and --sort. */
-enum sl_owned_by {
+enum sl_group_by {
 	SL_BY_LIBRARY,
 	SL_BY_STACK,
 	SL_BY_LABEL,
@@ -364,11 +364,11 @@ enum sl_owned_by {
 	SL_BY_TYPE,   /* of elements; in a dry run */
 	SL_BY_MODULE
 };
-enum sl_owned_sort { SL_SORT_HELD, SL_SORT_MADE, SL_SORT_KEPT, SL_SORT_TEMPORARY, SL_SORT_LIFETIME };
+enum sl_group_sort { SL_SORT_HELD, SL_SORT_MADE, SL_SORT_KEPT, SL_SORT_TEMPORARY, SL_SORT_LIFETIME };
 
-struct sl_owned_how {
-	enum sl_owned_by by; /* what the first level is */
-	enum sl_owned_sort sort;
+struct sl_group_how {
+	enum sl_group_by by; /* what the first level is */
+	enum sl_group_sort sort;
 	unsigned kind;	 /* only memory of this kind, on a device or not; SL_KIND_none: all device memory */
 	bool at_peak;	 /* each process at its own peak; otherwise at the end of the replay */
 	bool between;	 /* only what was born in the span (counts/between.h) */
@@ -379,14 +379,14 @@ struct sl_owned_how {
 };
 
 /* lives: one for each share, if how.lives is set. */
-struct sl_owned {
+struct sl_group {
 	struct sl_owners owners;
 	SL_VECTOR(struct sl_tree_lives) lives;
 };
 
-void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how);
+void sl_group_add(struct sl_group *owned, struct sl_process *process, const struct sl_group_how *how);
 /* Called before anything is read from `owned`. */
-void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how);
+void sl_group_sort(struct sl_group *owned, const struct sl_group_how *how);
 
 /* Options of `report`, over traces and over Stormlog's own files. */
 struct sl_report_options {
@@ -411,7 +411,7 @@ extern const char sl_report_about[];
 
 /*
  * Logs, what programs printed (analyzer/logs/log.h).  True: every path is one; "-", standard input, is one always.  To be called
- * after sl_begin.
+ * after sl_sandbox_setup.
  */
 bool sl_logs_are(char *const *paths);
 /* True: a path is neither text nor anything known, which was printed. */
@@ -467,31 +467,31 @@ bool sl_tracking_look(struct sl_tracking *track, const struct sl_follow *follow,
 bool sl_tracking_close(struct sl_tracking *track);
 
 /* Moments as users write them, and the time spans of --from and --to. */
-enum sl_when_kind { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TIME, SL_WHEN_START, SL_WHEN_ENTRY };
+enum sl_timespan_kind { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TIME, SL_WHEN_START, SL_WHEN_ENTRY };
 
-struct sl_when {
-	enum sl_when_kind kind;
+struct sl_timespan {
+	enum sl_timespan_kind kind;
 	const char *text;  /* as written; NULL: not given */
 	size_t label_size; /* length of the label in `text`, before the last '#' */
 	uint64_t number;
 };
 
 /* False: not a moment. */
-bool sl_when_parse(struct sl_when *when, const char *text);
+bool sl_timespan_parse(struct sl_timespan *when, const char *text);
 
 /*
  * The Unix time of a moment that is the same for all processes (a time, or the first error).  False: there is none, which was
  * printed.
  */
-bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, uint64_t *unix_ns);
+bool sl_timespan_unix(const struct sl_report *report, const struct sl_timespan *when, uint64_t *unix_ns);
 
 /* Before the first replay: asks it to look for the entries that `when` names. */
-void sl_when_seek(struct sl_pipeline_options *options, const struct sl_when span[2]);
+void sl_timespan_seek(struct sl_pipeline_options *options, const struct sl_timespan span[2]);
 
 /* After the first replay: the spans for the second, one for each image, malloc'ed; NULL: there are none, which was printed. */
-struct sl_stretch *sl_when_spans(const struct sl_report *report, const struct sl_when span[2]);
+struct sl_stretch *sl_timespan_spans(const struct sl_report *report, const struct sl_timespan span[2]);
 /* Until when Python told most of the variables of each process.  NULL: it told of none, which was printed. */
-struct sl_stretch *sl_when_told(const struct sl_report *report);
+struct sl_stretch *sl_timespan_told(const struct sl_report *report);
 
 #define SL_COMMAND(name) extern const struct sl_command sl_command_##name;
 SL_COMMANDS(SL_COMMAND)

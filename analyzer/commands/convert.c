@@ -87,7 +87,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, NULL, &c);
 
 	if (status < 0)
-		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths});
+		sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths});
 	if (status < 0)
 		status = convert(&c, parsed->paths);
 	return status;

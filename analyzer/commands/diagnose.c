@@ -373,10 +373,10 @@ static int begin(struct diagnosis *d, const struct sl_arguments *options)
 {
 	d->node = !options->path_count;
 	sl_machine_look(&d->machine);
-	sl_begin(&(struct sl_verb_files){.inputs = options->paths,
-					 .writes = {d->output ? d->output : "./stormlog-diagnose"},
-					 .processes = sl_living_is_node(options)});
-	if (!sl_living_add_all(d->follow, options))
+	sl_sandbox_setup(&(struct sl_verb_files){.inputs = options->paths,
+						 .writes = {d->output ? d->output : "./stormlog-diagnose"},
+						 .processes = sl_recordings_is_node(options)});
+	if (!sl_recordings_add_all(d->follow, options))
 		return SL_EXIT_USAGE;
 	return diagnose(d);
 }

@@ -660,11 +660,11 @@ static void go_inside(struct comparison *c, const struct sl_arguments *parsed)
 	struct sl_catalogued *known = &c->catalogued;
 	const char *store = known->store ? known->catalogue : NULL;
 
-	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths,
-					 .reads = {store},
-					 .writes = {c->html, c->collapsed, store},
-					 .open = store,
-					 .symbols = parsed->symbols});
+	sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths,
+						 .reads = {store},
+						 .writes = {c->html, c->collapsed, store},
+						 .open = store,
+						 .symbols = parsed->symbols});
 }
 
 static int run(struct sl_arguments *parsed)

@@ -156,7 +156,7 @@ static int run(struct sl_arguments *parsed)
 		put_section(e, &to);
 		return SL_EXIT_FINE;
 	}
-	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths + (e != NULL), .symbols = parsed->symbols});
+	sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths + (e != NULL), .symbols = parsed->symbols});
 	return explain_run(e ? parsed->paths[0] : NULL, parsed, e != NULL, &options);
 }
 

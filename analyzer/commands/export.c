@@ -114,7 +114,7 @@ static int choose(struct options *o, const struct sl_arguments *parsed)
 
 static void confine(const struct options *o, const struct sl_arguments *parsed)
 {
-	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths + 1, .writes = {o->output}, .symbols = parsed->symbols});
+	sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths + 1, .writes = {o->output}, .symbols = parsed->symbols});
 }
 
 static uint64_t budget(const struct sl_merge *merge)
@@ -222,7 +222,7 @@ static int run_dump(struct sl_arguments *parsed)
 
 	if (status >= 0)
 		return status;
-	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths});
+	sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths});
 	status = statuses[sl_merge_open(&merge, parsed->paths, parsed->path_count, &options)];
 	if (status == SL_EXIT_FINE)
 		sl_export_dump.run(&(struct sl_export_job){.merge = &merge, .out = stdout}); /* main() reports a failed stdout */

@@ -163,7 +163,7 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 	subject = &result->subjects[result->subject_count];
 	sl_fit_ask(subject, recording, &asked->question);
 	result->insteads = sl_memory_must(realloc(result->insteads, (result->subject_count + 1) * sizeof(*result->insteads)));
-	sl_fit_instead(&result->insteads[result->subject_count++], subject);
+	sl_fit_other_settings(&result->insteads[result->subject_count++], subject);
 	if (sl_fit_spent(subject) && !recording->budget->said)
 		sl_escape_print(stderr, "stormlog-analyze: %s: " SL_FIT_SPENT "\n", recording->trace->name);
 	recording->budget->said |= sl_fit_spent(subject);
@@ -246,7 +246,7 @@ static void ask_report(struct sl_fit_result *result, const struct sl_arguments *
 static void close_all(struct sl_fit_result *result)
 {
 	for (unsigned s = 0; s < result->subject_count; s++)
-		sl_fit_instead_free(&result->insteads[s]), sl_fit_subject_free(&result->subjects[s]);
+		sl_fit_other_settings_free(&result->insteads[s]), sl_fit_subject_free(&result->subjects[s]);
 	for (unsigned p = 0; p < result->proof_count; p++)
 		sl_fit_proof_free(&result->proofs[p]);
 	free(result->proofs);
@@ -330,7 +330,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, take, &asked);
 
 	if (status < 0)
-		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths});
+		sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);
 	if (status < 0)

@@ -6,7 +6,7 @@
 #include "analyzer/base/vector.h"
 #include "analyzer/fit/answer.h"
 #include "analyzer/fit/proof.h"
-#include "analyzer/fit/instead.h"
+#include "analyzer/fit/other_settings.h"
 #include "analyzer/fit/vary.h"
 
 /* What one choice of settings needs at each value of --vary. */
@@ -20,7 +20,7 @@ struct sl_fit_result {
 	char **sessions;
 	unsigned process_count;
 	struct sl_fit_subject *subjects;
-	struct sl_fit_instead *insteads; /* one for each subject */
+	struct sl_fit_other_settings *insteads; /* one for each subject */
 	unsigned subject_count;
 	struct sl_fit_proof *proofs; /* of all recordings, for --changes */
 	unsigned proof_count;

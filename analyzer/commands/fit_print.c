@@ -142,7 +142,7 @@ static void put_best(const struct sl_fit_subject *s, const struct sl_terminal *t
 }
 
 /* Prints which change would have been enough where memory ran out. */
-static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_instead *instead, const struct sl_terminal *to)
+static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_other_settings *instead, const struct sl_terminal *to)
 {
 	char with[1200] = "", freed[500] = "", tried[100] = "";
 	size_t used = 0;
@@ -390,7 +390,7 @@ static void put_smallest(struct sl_json *j, const struct sl_fit_subject *s, unsi
 	sl_json_end(j);
 }
 
-static void put_ended(struct sl_json *j, const struct sl_fit_subject *s, const struct sl_fit_instead *instead)
+static void put_ended(struct sl_json *j, const struct sl_fit_subject *s, const struct sl_fit_other_settings *instead)
 {
 	sl_json_object(j, NULL);
 	sl_json_string(j, "process", s->recording->session);

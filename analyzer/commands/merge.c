@@ -108,7 +108,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0 && !s.folder)
 		status = sl_command_fail(SL_EXIT_USAGE, "merge needs -o DIR");
 	if (status < 0)
-		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths, .reads = {s.folder}, .writes = {s.folder}});
+		sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths, .reads = {s.folder}, .writes = {s.folder}});
 	if (status < 0)
 		status = merge(parsed->paths, parsed->path_count, &s);
 	return status;

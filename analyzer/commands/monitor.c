@@ -389,7 +389,7 @@ static void watch(struct monitor *monitor, struct sl_follow *follow, bool node, 
 	do {
 		if (node)
 			sl_follow_node(follow, 0);
-		sl_living_poll(follow);
+		sl_recordings_poll(follow);
 		sl_machine_look_again(&monitor->machine);
 		if (monitor->sink)
 			monitor->failed = !sl_tracking_look(monitor->sink, follow, &monitor->machine);
@@ -470,11 +470,11 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0) {
 		if (!parsed->path_count)
 			sl_machine_look(&monitor.machine); /* before rights are given up */
-		sl_begin(&(struct sl_verb_files){
-			.inputs = parsed->paths, .writes = {monitor.output}, .processes = sl_living_is_node(parsed)});
-		status = !sl_living_add_all(follow, parsed) ? SL_EXIT_USAGE
-			 : monitor.format == SINK	    ? track(&monitor, follow, !parsed->path_count)
-							    : save(&monitor, follow, !parsed->path_count);
+		sl_sandbox_setup(&(struct sl_verb_files){
+			.inputs = parsed->paths, .writes = {monitor.output}, .processes = sl_recordings_is_node(parsed)});
+		status = !sl_recordings_add_all(follow, parsed) ? SL_EXIT_USAGE
+			 : monitor.format == SINK		? track(&monitor, follow, !parsed->path_count)
+								: save(&monitor, follow, !parsed->path_count);
 	}
 	sl_follow_free(follow);
 	free(monitor.met.item);

@@ -52,7 +52,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0 && s.redact && getrandom(s.key, sizeof(s.key), 0) != sizeof(s.key))
 		status = sl_command_fail(SL_EXIT_UNSAVED, "no random numbers to mask with: %m");
 	if (status < 0)
-		sl_begin(&(struct sl_verb_files){
+		sl_sandbox_setup(&(struct sl_verb_files){
 			.inputs = parsed->paths, .writes = {s.path}, .packs = true, .symbols = parsed->symbols});
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);

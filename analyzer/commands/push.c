@@ -107,7 +107,7 @@ static int pack_all(const struct settings *s, char **paths)
 
 	if (child)
 		return end_child(child);
-	sl_begin(&(struct sl_verb_files){.inputs = paths, .writes = {s->packs.item[s->first_made]}, .packs = true});
+	sl_sandbox_setup(&(struct sl_verb_files){.inputs = paths, .writes = {s->packs.item[s->first_made]}, .packs = true});
 	for (size_t i = s->first_made; i < s->packs.count; i++) {
 		if (!strcmp(paths[i], s->packs.item[i]))
 			continue;

@@ -347,11 +347,12 @@ static void confine(const struct sl_report_options *options, const struct sl_arg
 		sl_browser_start(folder);
 	if (*folder)
 		sl_outputs_prepare();
-	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths,
-					 .reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
-					 .writes = {*folder ? folder : NULL},
-					 .through = folder,
-					 .symbols = parsed->symbols});
+	sl_sandbox_setup(
+		&(struct sl_verb_files){.inputs = parsed->paths,
+					.reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
+					.writes = {*folder ? folder : NULL},
+					.through = folder,
+					.symbols = parsed->symbols});
 }
 
 /* A single file of Python Stormlog has no output folder. */

@@ -223,7 +223,7 @@ static int settle(struct settings *s, char *const *paths)
 		return sl_command_fail(SL_EXIT_USAGE,
 				       "in a name, only %%s (the part), %%h (the host) and %%%% (a per cent sign) are known");
 	/* An output folder that is also read would contain the outputs of other parts. */
-	if (s->shard.parts && sl_paths_make_parents(s->path) && sl_begin_is_inside(s->path, paths))
+	if (s->shard.parts && sl_paths_make_parents(s->path) && sl_sandbox_is_inside(s->path, paths))
 		return sl_command_fail(SL_EXIT_USAGE, "parts do not go where the traces are read from; -o names another folder");
 	if (s->shard.by && s->shard.part == 1 && !s->drive.quiet)
 		sl_escape_print(stderr, "stormlog-analyze: one of %u parts, says %s\n", s->shard.parts, s->shard.by);
@@ -238,7 +238,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		status = settle(&s, parsed->paths);
 	if (status < 0)
-		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths, .writes = {s.path}, .symbols = parsed->symbols});
+		sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths, .writes = {s.path}, .symbols = parsed->symbols});
 	if (status < 0)
 		status = summarize(&s, parsed->paths, parsed->path_count);
 	return status;

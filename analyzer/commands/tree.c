@@ -211,8 +211,8 @@ static const char about[] = "The holders of memory at an instant: tree prints a 
 
 struct options {
 	struct sl_pipeline_options pipeline;
-	struct sl_when at, span[2]; /* span: --from, --to */
-	struct sl_owned_how how;
+	struct sl_timespan at, span[2]; /* span: --from, --to */
+	struct sl_group_how how;
 	struct sl_only only;
 	const char *verb;
 	const char *entries; /* the label whose entries are printed; NULL: owners are */
@@ -317,7 +317,7 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 static const char *const by_names[] = {"library",  "stack", "label", "thread", "rank", "place", "device",
 				       "function", "role",  "name",  "holder", "type", "module"};
 
-static bool put_json(const struct sl_report *report, const struct sl_owned *owned, const struct options *options, unsigned count)
+static bool put_json(const struct sl_report *report, const struct sl_group *owned, const struct options *options, unsigned count)
 {
 	struct sl_tree_json what = {
 		.dry = sl_dry_report(report),
@@ -340,7 +340,7 @@ static bool put_json(const struct sl_report *report, const struct sl_owned *owne
 	return sl_tree_json_put(&owned->owners, &what);
 }
 
-static void put(const struct sl_owned *owned, const struct options *options, const struct sl_terminal *to)
+static void put(const struct sl_group *owned, const struct options *options, const struct sl_terminal *to)
 {
 	const struct sl_tree_text how = {.depth = options->depth,
 					 .min = options->min,
@@ -356,7 +356,7 @@ static void put(const struct sl_owned *owned, const struct options *options, con
 /* False: the answer could not be written. */
 static bool print(struct sl_report *report, struct options *options, const char *verb)
 {
-	struct sl_owned owned = {0};
+	struct sl_group owned = {0};
 	struct sl_terminal to = sl_terminal_here();
 	const struct sl_process *only = NULL;
 	unsigned count = 0;
@@ -372,8 +372,8 @@ static bool print(struct sl_report *report, struct options *options, const char 
 	options->how.parted = options->how.folded && count == 1 && sl_devices_held(only) > 1 && options->how.by != SL_BY_DEVICE;
 	for (unsigned i = 0; i < report->process_count; i++)
 		if (!report->processes[i].gone)
-			sl_owned_add(&owned, &report->processes[i], &options->how);
-	sl_owned_sort(&owned, &options->how);
+			sl_group_add(&owned, &report->processes[i], &options->how);
+	sl_group_sort(&owned, &options->how);
 	if (options->json) {
 		fine = put_json(report, &owned, options, count);
 	} else if (!count) {
@@ -395,7 +395,7 @@ static bool print(struct sl_report *report, struct options *options, const char 
 
 static bool parse_at(struct options *options, const char *text)
 {
-	return sl_when_parse(&options->at, text) && options->at.kind <= SL_WHEN_TIME;
+	return sl_timespan_parse(&options->at, text) && options->at.kind <= SL_WHEN_TIME;
 }
 
 static bool parse_kind(struct options *options, const char *text)
@@ -415,7 +415,7 @@ static bool take(void *context, int option, const char *value)
 		return parse_at(options, value);
 	case FROM:
 	case TO:
-		return sl_when_parse(&options->span[option - FROM], value);
+		return sl_timespan_parse(&options->span[option - FROM], value);
 	default:
 		return parse_kind(options, value);
 	}
@@ -447,13 +447,13 @@ static bool find_moments(const struct sl_report *report, struct options *options
 	const struct sl_process *process;
 
 	if (options->how.by == SL_BY_HOLDER) {
-		pipeline->spans = sl_when_told(report);
+		pipeline->spans = sl_timespan_told(report);
 		pipeline->span_count = report->images.image_count;
 		return pipeline->spans != NULL;
 	}
 	if (has_moment_of_kind(options))
 		return find_peak_of_kind(report, options->how.kind, &pipeline->until_unix_ns);
-	if (!options->how.between && !sl_when_unix(report, &options->at, &pipeline->until_unix_ns))
+	if (!options->how.between && !sl_timespan_unix(report, &options->at, &pipeline->until_unix_ns))
 		return false;
 	options->got_over =
 		!options->how.between && options->at.kind == SL_WHEN_OOM && sl_oom_got_over(sl_report_first_oom(report, &process));
@@ -462,7 +462,7 @@ static bool find_moments(const struct sl_report *report, struct options *options
 	pipeline->tensors = options->how.by > SL_BY_HOLDER;
 	if (!options->how.between)
 		options->span[1] = options->at;
-	pipeline->spans = sl_when_spans(report, options->span);
+	pipeline->spans = sl_timespan_spans(report, options->span);
 	pipeline->span_count = report->images.image_count;
 	return pipeline->spans != NULL;
 }
@@ -473,7 +473,7 @@ static int print_instant(struct options *options, const struct sl_arguments *par
 	int status;
 
 	options->pipeline.lives = options->how.lives;
-	sl_when_seek(&options->pipeline, options->span);
+	sl_timespan_seek(&options->pipeline, options->span);
 	status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
 	if (status == SL_EXIT_FINE && !find_moments(&report, options))
 		status = SL_EXIT_USAGE;
@@ -498,7 +498,7 @@ static bool choose_span(struct options *options)
 	}
 	for (unsigned i = 0; i < 2; i++)
 		if (!options->span[i].text)
-			sl_when_parse(&options->span[i], whole[i]);
+			sl_timespan_parse(&options->span[i], whole[i]);
 	if (options->span[0].kind == SL_WHEN_END || options->span[1].kind == SL_WHEN_START) {
 		fputs("stormlog-analyze: there is no time after the end or before the start\n", stderr);
 		return false;
@@ -537,12 +537,12 @@ static bool is_of_verb(const struct options *options, const struct sl_arguments 
 
 static int print_entries(const struct options *options, const struct sl_arguments *parsed)
 {
-	return sl_entries_print(parsed->paths, &(struct sl_entries_how){.label = options->entries,
-									.run = options->pipeline.run,
-									.only = &options->only,
-									.lines = options->how.by == SL_BY_PLACE,
-									.json = options->json,
-									.csv = options->csv});
+	return sl_label_entries_print(parsed->paths, &(struct sl_label_entries_how){.label = options->entries,
+										    .run = options->pipeline.run,
+										    .only = &options->only,
+										    .lines = options->how.by == SL_BY_PLACE,
+										    .json = options->json,
+										    .csv = options->csv});
 }
 
 static int run(struct sl_arguments *parsed)
@@ -557,7 +557,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0 && !choose_span(&options))
 		status = SL_EXIT_USAGE;
 	if (status < 0)
-		sl_begin(&(struct sl_verb_files){.inputs = parsed->paths, .symbols = parsed->symbols});
+		sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths, .symbols = parsed->symbols});
 	options.pipeline.only = &options.only;
 	options.how.lives = options.table && !options.how.between && options.how.by < SL_BY_NAME;
 	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by < SL_BY_NAME && !has_moment_of_kind(&options);

@@ -192,7 +192,7 @@ static void look(struct sl_trial *t, const struct sl_largest_device *cards, unsi
 	char *paths[] = {t->traces, (char *)log, NULL};
 	struct sl_report report = {0};
 
-	sl_begin(&(struct sl_verb_files){.inputs = paths});
+	sl_sandbox_setup(&(struct sl_verb_files){.inputs = paths});
 	if (!access(t->traces, F_OK) && sl_pipeline_run(&report, paths, 1, &options) == SL_PIPELINE_FINE && is_this_run(&report)) {
 		report.source = sl_source_new();
 		take_report(t, &report, cards, count);

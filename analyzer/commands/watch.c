@@ -70,7 +70,7 @@ static const char *take_key(void *context, const char *name, const char *value)
 
 static bool add_path(struct settings *settings, const char *what)
 {
-	if (sl_living_add(settings->follow, what))
+	if (sl_recordings_add(settings->follow, what))
 		return true;
 	if (!what[strspn(what, "0123456789")])
 		return false;
@@ -133,7 +133,7 @@ static void turned(void *context, const struct sl_alert *alert)
 static void confine(struct settings *settings, const struct sl_arguments *parsed)
 {
 	settings->runner = sl_runner_new(settings->rules.item, settings->rules.count);
-	sl_begin(&(struct sl_verb_files){.inputs = parsed->paths, .processes = sl_living_is_node(parsed)});
+	sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths, .processes = sl_recordings_is_node(parsed)});
 }
 
 static int add_paths(struct settings *settings, const struct sl_arguments *options)
@@ -142,7 +142,7 @@ static int add_paths(struct settings *settings, const struct sl_arguments *optio
 
 	settings->node = !options->path_count;
 	if (!settings->run)
-		return sl_living_add_all(settings->follow, options) ? -1 : SL_EXIT_USAGE;
+		return sl_recordings_add_all(settings->follow, options) ? -1 : SL_EXIT_USAGE;
 	for (; *paths; paths++)
 		if (!add_path(settings, *paths))
 			return refuse(*paths, "is no such path, nor a process that records");
@@ -181,7 +181,7 @@ static void look(struct settings *settings, struct sl_watch *watch)
 			settings->later.item[i--] = settings->later.item[--settings->later.count];
 	if (settings->node)
 		sl_follow_node(settings->follow, 0);
-	sl_living_poll(settings->follow);
+	sl_recordings_poll(settings->follow);
 	sl_watch_look(watch, settings->follow, turned, unseen, settings);
 }
 

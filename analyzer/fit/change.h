@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analyzer/fit/kept.h"
+#include "analyzer/fit/survivors.h"
 #include "analyzer/report/change.h"
 
 /* What one change does to the requests. */

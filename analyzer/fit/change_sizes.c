@@ -5,7 +5,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/change.h"
-#include "analyzer/fit/rest.h"
+#include "analyzer/fit/rest_of_step.h"
 
 #define LARGE_PART 8 /* a large temporary takes one of so many parts of the device */
 #define CHUNKS	   4

@@ -4,7 +4,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/change.h"
-#include "analyzer/fit/rest.h"
+#include "analyzer/fit/rest_of_step.h"
 
 #define STATES_MAX 4096
 

@@ -4,7 +4,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/change.h"
-#include "analyzer/fit/rest.h"
+#include "analyzer/fit/rest_of_step.h"
 
 #define UPDATES_MIN 2	/* by the optimizer, with gradients that stay */
 #define BLOCK_8BIT  256 /* elements of state with a scale of 4 bytes */

@@ -10,7 +10,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/fit/answer.h"
 #include "analyzer/fit/changes.h"
-#include "analyzer/fit/rest.h"
+#include "analyzer/fit/rest_of_step.h"
 
 #define MARGIN	      0.97
 #define MARGIN_SCALED 0.9    /* of changed sizes: fragments of later steps may take as much */

@@ -25,7 +25,7 @@
 #include "analyzer/symbols/symbols.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/server.h"
-#include "analyzer/report/words.h"
+#include "analyzer/report/api_names.h"
 
 enum {
 	COPIES_MAX = 1 << 20, /* changes of settings, each counted once for each device */
@@ -956,7 +956,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	out->session = b->session;
 	out->trace = b->process->trace;
 	out->text = b->text;
-	out->rocm = !strcmp(sl_words_backend(b->model), "rocm");
+	out->rocm = !strcmp(sl_api_names_backend(b->model), "rocm");
 	out->device_total = state->total_bytes != SL_UNKNOWN ? state->total_bytes : device ? device->total_bytes : 0;
 	if (limit != UINT64_MAX && (limit < out->device_total || !out->device_total))
 		out->device_total = limit;

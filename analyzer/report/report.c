@@ -7,7 +7,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/model/replay/replay.h"
-#include "analyzer/report/words.h"
+#include "analyzer/report/api_names.h"
 #include "analyzer/source/source.h"
 
 #include <stdarg.h>
@@ -51,7 +51,7 @@ void sl_report_find(struct sl_report *report, const struct sl_finding *finding)
 
 	*to = *finding;
 	if (to->process >= 0)
-		to->advice = sl_words_translate(report->processes[to->process].model, to->advice);
+		to->advice = sl_api_names_translate(report->processes[to->process].model, to->advice);
 }
 
 bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns)

@@ -103,7 +103,7 @@ SHAPE(given, sl_given, M(in_use), M(named), M(rounded));
 SHAPE(torch, sl_torch, M(used), M(told), M(pooled), M(events), M(allocated_bytes), M(reserved_bytes), M(peak_allocated_bytes), M(peak_reserved_bytes), M(live_blocks), M(peak_blocks), M(ooms), M(rounding),
       M(pool_allocated_bytes), M(pool_reserved_bytes), M(pool_most_bytes), M(pool_site), M(graph_reserved_bytes), M(graph_allocated_bytes), M(graph_pools), STACK(graph_stack, graph_), M(fraction_bits), STACK(fraction_stack, fraction_), IN(most_given, given),
       LINE(allocated), LINE(reserved));
-SHAPE(roomless, sl_roomless, M(bytes), M(held_bytes), M(used_bytes), M(time_ns), M(device), STACK(stack, ));
+SHAPE(roomless, sl_jax_oom, M(bytes), M(held_bytes), M(used_bytes), M(time_ns), M(device), STACK(stack, ));
 SHAPE(instant, sl_instant, M(time_ns), M(step), M(label));
 SHAPE(part, sl_hidden_part, M(what), M(library), M(bytes), M(count), M(peak_bytes), IN(first, instant));
 SHAPE(neighbour, sl_neighbour, M(pid), M(bytes), M(peak_bytes), IN(first, instant), M(last_ns));

@@ -6,7 +6,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/owners.h"
-#include "analyzer/report/words.h"
+#include "analyzer/report/api_names.h"
 
 /* Writes lines over time as a limited number of samples of a session, and the peak. */
 
@@ -448,7 +448,7 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 {
 	unsigned samples = samples_each(report);
 	const struct sl_model *model = process->model;
-	struct sl_maker m = {.process = process, .arena = arena, .session = session, .backend = sl_words_backend(model)};
+	struct sl_maker m = {.process = process, .arena = arena, .session = session, .backend = sl_api_names_backend(model)};
 	const struct sl_device_state *first = NULL;
 	unsigned devices = 0;
 	size_t from;
@@ -531,7 +531,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 				       const struct sl_oom *oom, size_t *count)
 {
 	const struct sl_device_state *device = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
-	struct sl_maker m = {.process = process, .arena = arena, .backend = sl_words_backend(process->model)};
+	struct sl_maker m = {.process = process, .arena = arena, .backend = sl_api_names_backend(process->model)};
 	struct sl_v3_event *events = sl_memory_must(calloc(session->count + oom->change_count + 1, sizeof(*events)));
 	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns), last = 0;
 	size_t at = 0, room = device && device->recent_mask ? device->recent_mask + 1 : SL_RECENT; /* summaries have none */

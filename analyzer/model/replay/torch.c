@@ -348,18 +348,18 @@ static void forget_waiting(struct sl_model *model, uint64_t address)
 /* A result of an execution has to wait, or `has` its room: what an earlier execution lacked is forgotten. */
 static void note_room(struct sl_model *model, const struct sl_event *event, const struct sl_torch *torch, bool has)
 {
-	struct sl_roomless *last = &model->roomless;
+	struct sl_jax_oom *last = &model->roomless;
 
 	if (last->bytes && !sl_stack_same(last->stack, sl_stack_of(event)))
 		last->bytes = 0;
 	if (has)
 		return;
 	if (!last->bytes)
-		*last = (struct sl_roomless){.held_bytes = torch->pool_held_bytes,
-					     .used_bytes = torch->pool_allocated_bytes,
-					     .time_ns = model->now_ns,
-					     .device = (int)event->device,
-					     .stack = sl_stack_of(event)};
+		*last = (struct sl_jax_oom){.held_bytes = torch->pool_held_bytes,
+					    .used_bytes = torch->pool_allocated_bytes,
+					    .time_ns = model->now_ns,
+					    .device = (int)event->device,
+					    .stack = sl_stack_of(event)};
 	last->bytes += event->bytes;
 }
 

@@ -122,7 +122,7 @@ struct sl_torch {
 };
 
 /* Results of the last execution for which a pool had no room when it handed them out; bytes 0: it had. */
-struct sl_roomless {
+struct sl_jax_oom {
 	uint64_t bytes, held_bytes, used_bytes, time_ns; /* held, used: by the pool, then */
 	int device;
 	struct sl_stack stack;
@@ -592,7 +592,7 @@ struct sl_model {
 	struct sl_stack keeps_stack;
 	SL_VECTOR(struct sl_graph_pool) graph_pools;
 	SL_VECTOR(struct sl_handed_out) waiting;
-	struct sl_roomless roomless;
+	struct sl_jax_oom roomless;
 	uint32_t graph_pool;		/* the one that is captured into */
 	struct sl_table graph_segments; /* owner: the pool */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/fit/rest.h"
+#include "analyzer/fit/rest_of_step.h"
 
 #include <math.h>
 #include <string.h>

@@ -13,7 +13,7 @@ static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
-		const struct sl_roomless *last = &process->model->roomless;
+		const struct sl_jax_oom *last = &process->model->roomless;
 		char where[300], held[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES];
 
 		if (!sl_process_lacked_room(process))

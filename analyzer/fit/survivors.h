@@ -5,7 +5,7 @@
 #include "analyzer/fit/program.h"
 
 /* A stack of which most steps keep blocks. */
-struct sl_fit_kept {
+struct sl_fit_survivors {
 	unsigned steps; /* that keep some */
 	bool grows;
 };
@@ -18,10 +18,10 @@ struct sl_fit_line {
 };
 
 struct sl_fit_keeps {
-	struct sl_fit_kept *stacks; /* for each stack of the program */
-	size_t *leaves;		    /* for each block, the op at which the statement of the loop that made it has ended */
-	struct sl_idmap ends;	    /* of line << 32 | step: the op at which that statement has ended */
-	size_t *passes;		    /* for each step, the op after the last request of its backward passes; 0: it has none */
+	struct sl_fit_survivors *stacks; /* for each stack of the program */
+	size_t *leaves;			 /* for each block, the op at which the statement of the loop that made it has ended */
+	struct sl_idmap ends;		 /* of line << 32 | step: the op at which that statement has ended */
+	size_t *passes;			 /* for each step, the op after the last request of its backward passes; 0: it has none */
 	SL_VECTOR(struct sl_fit_line) lines;
 	struct sl_idmap line_numbers;
 	unsigned from, to; /* the last complete steps: what one of them keeps, the program keeps */

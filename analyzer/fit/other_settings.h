@@ -4,7 +4,7 @@
 
 #include "analyzer/fit/answer.h"
 
-struct sl_fit_instead {
+struct sl_fit_other_settings {
 	bool known;	  /* the run ended that way, and the replay on the recorded device fails there too */
 	size_t at;	  /* op of the request */
 	uint64_t request; /* its number among the requests, from 1 */
@@ -18,5 +18,5 @@ struct sl_fit_instead {
 };
 
 /* To be called after sl_fit_ask gave answers. */
-void sl_fit_instead(struct sl_fit_instead *instead, const struct sl_fit_subject *subject);
-void sl_fit_instead_free(struct sl_fit_instead *instead);
+void sl_fit_other_settings(struct sl_fit_other_settings *instead, const struct sl_fit_subject *subject);
+void sl_fit_other_settings_free(struct sl_fit_other_settings *instead);

@@ -10,14 +10,14 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/window_facts.h"
 
-bool sl_when_parse(struct sl_when *when, const char *text)
+bool sl_timespan_parse(struct sl_timespan *when, const char *text)
 {
 	static const char *const words[] = {
 		[SL_WHEN_PEAK] = "peak", [SL_WHEN_END] = "end", [SL_WHEN_OOM] = "oom", [SL_WHEN_START] = "start"};
 	const char *mark = strrchr(text, '#');
 	char *end;
 
-	*when = (struct sl_when){.text = text};
+	*when = (struct sl_timespan){.text = text};
 	for (unsigned i = 0; i < SL_COUNT(words); i++)
 		if (words[i] && !strcmp(text, words[i])) {
 			when->kind = i;
@@ -57,7 +57,7 @@ static bool moment_of_windows(const struct sl_report *report, const char *text, 
 	return false;
 }
 
-bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, uint64_t *unix_ns)
+bool sl_timespan_unix(const struct sl_report *report, const struct sl_timespan *when, uint64_t *unix_ns)
 {
 	const struct sl_process *process = NULL;
 	const struct sl_oom *oom;
@@ -77,7 +77,7 @@ bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, ui
 	return true;
 }
 
-void sl_when_seek(struct sl_pipeline_options *options, const struct sl_when span[2])
+void sl_timespan_seek(struct sl_pipeline_options *options, const struct sl_timespan span[2])
 {
 	for (unsigned i = 0; i < 2; i++)
 		if (span[i].kind == SL_WHEN_ENTRY)
@@ -86,7 +86,7 @@ void sl_when_seek(struct sl_pipeline_options *options, const struct sl_when span
 }
 
 /* Converts to the process's clock; false: the process has no such moment. */
-static bool moment_of(const struct sl_process *process, const struct sl_when *when, uint64_t unix_ns,
+static bool moment_of(const struct sl_process *process, const struct sl_timespan *when, uint64_t unix_ns,
 		      const struct sl_sought *sought, uint64_t *ns)
 {
 	const struct sl_header *header = &process->trace->header;
@@ -113,7 +113,7 @@ static bool moment_of(const struct sl_process *process, const struct sl_when *wh
 }
 
 /* Prints why no process has that entry. */
-static void say_missing(const struct sl_report *report, const struct sl_when *when, unsigned which)
+static void say_missing(const struct sl_report *report, const struct sl_timespan *when, unsigned which)
 {
 	uint64_t seen = 0, numbered = 0;
 
@@ -134,7 +134,7 @@ static void say_missing(const struct sl_report *report, const struct sl_when *wh
 				when->text, (int)when->label_size, when->text);
 }
 
-static void say_nothing_between(const struct sl_report *report, const struct sl_when span[2], const bool found[2])
+static void say_nothing_between(const struct sl_report *report, const struct sl_timespan span[2], const bool found[2])
 {
 	for (unsigned i = 0; i < 2; i++)
 		if (!found[i] && span[i].kind == SL_WHEN_ENTRY) {
@@ -158,14 +158,14 @@ static void warn_of_fold(const struct sl_process *process, uint64_t until_ns)
 			SL_WHO(process), (double)(process->model->folded_ns - process->trace->header.monotonic_ns) / 1e9);
 }
 
-struct sl_stretch *sl_when_spans(const struct sl_report *report, const struct sl_when span[2])
+struct sl_stretch *sl_timespan_spans(const struct sl_report *report, const struct sl_timespan span[2])
 {
 	struct sl_stretch *spans = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*spans)));
 	bool found[2] = {false, false}, any = false;
 	uint64_t unix_ns[2] = {0, 0}, ns[2];
 
 	for (unsigned i = 0; i < 2; i++)
-		if (!sl_when_unix(report, &span[i], &unix_ns[i])) {
+		if (!sl_timespan_unix(report, &span[i], &unix_ns[i])) {
 			free(spans);
 			return NULL;
 		}
@@ -194,7 +194,7 @@ struct sl_stretch *sl_when_spans(const struct sl_report *report, const struct sl
 	return NULL;
 }
 
-struct sl_stretch *sl_when_told(const struct sl_report *report)
+struct sl_stretch *sl_timespan_told(const struct sl_report *report)
 {
 	struct sl_stretch *spans = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*spans)));
 	bool any = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/analyses/self_freed.h"
+#include "analyzer/analyses/freed_by_program.h"
 
 #include "analyzer/analyses/leak_windows.h"
 
@@ -20,7 +20,7 @@ static bool is_drained(const struct sl_model *model, const struct sl_track *trac
 	       mean > 0.2 * took && mean < 0.8 * took;
 }
 
-bool sl_self_freed_is_freed(const struct sl_model *model, const struct sl_track *track)
+bool sl_freed_is_freed(const struct sl_model *model, const struct sl_track *track)
 {
 	uint64_t bytes, blocks;
 
@@ -39,7 +39,7 @@ static uint64_t births_before(const struct sl_track_course *course, uint64_t tic
 	return windows * course->births_per_window;
 }
 
-bool sl_self_freed_is_last_phase(const struct sl_model *model, const struct sl_track *track, uint64_t begin)
+bool sl_freed_is_last_phase(const struct sl_model *model, const struct sl_track *track, uint64_t begin)
 {
 	uint64_t ticks = model->tracks.ticks;
 	bool worked = false;

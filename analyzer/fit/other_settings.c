@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/fit/instead.h"
+#include "analyzer/fit/other_settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static bool is_granted_without(const struct sl_fit_recording *r, const struct sl
 	return granted;
 }
 
-static void find_block(struct sl_fit_instead *instead, const struct sl_fit_recording *r, const struct sl_fit_case *how)
+static void find_block(struct sl_fit_other_settings *instead, const struct sl_fit_recording *r, const struct sl_fit_case *how)
 {
 	struct live *live = live_at(r, instead->at, &instead->live);
 
@@ -87,14 +87,14 @@ static void find_block(struct sl_fit_instead *instead, const struct sl_fit_recor
 	free(live);
 }
 
-void sl_fit_instead(struct sl_fit_instead *instead, const struct sl_fit_subject *subject)
+void sl_fit_other_settings(struct sl_fit_other_settings *instead, const struct sl_fit_subject *subject)
 {
 	const struct sl_fit_recording *r = subject->recording;
 	struct sl_fit_picture picture = {0};
 	struct sl_fit_case how = {.capacity = r->device_total, .ties = sl_fit_way(r, SL_FIT_GIVEN), .picture = &picture};
 	struct sl_fit_outcome o;
 
-	*instead = (struct sl_fit_instead){0};
+	*instead = (struct sl_fit_other_settings){0};
 	if (!subject->answers || !r->ooms || r->goes_on || !r->device_total || !r->others_known)
 		return;
 	sl_fit_run(&o, r, &how);
@@ -103,7 +103,8 @@ void sl_fit_instead(struct sl_fit_instead *instead, const struct sl_fit_subject 
 		sl_fit_picture_free(&picture);
 		return;
 	}
-	*instead = (struct sl_fit_instead){.known = true, .at = o.at, .request = o.request, .bytes = o.bytes, .picture = picture};
+	*instead = (struct sl_fit_other_settings){
+		.known = true, .at = o.at, .request = o.request, .bytes = o.bytes, .picture = picture};
 	for (unsigned c = 0; c < subject->choice_count; c++) {
 		const struct sl_fit_recording under = sl_fit_under(r, &subject->choices[c]);
 		struct sl_fit_case other = how;
@@ -114,12 +115,12 @@ void sl_fit_instead(struct sl_fit_instead *instead, const struct sl_fit_subject 
 	}
 	find_block(instead, r, &how);
 	if (!r->budget->left_ns) {
-		sl_fit_instead_free(instead);
-		*instead = (struct sl_fit_instead){0};
+		sl_fit_other_settings_free(instead);
+		*instead = (struct sl_fit_other_settings){0};
 	}
 }
 
-void sl_fit_instead_free(struct sl_fit_instead *instead)
+void sl_fit_other_settings_free(struct sl_fit_other_settings *instead)
 {
 	sl_fit_picture_free(&instead->picture);
 }

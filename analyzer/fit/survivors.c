@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/fit/kept.h"
+#include "analyzer/fit/survivors.h"
 
 #include <string.h>
 

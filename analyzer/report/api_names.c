@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/report/words.h"
+#include "analyzer/report/api_names.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static const struct {
 	{"cudaHostUnregister", "hipHostUnregister"},
 };
 
-const char *sl_words_backend(const struct sl_model *model)
+const char *sl_api_names_backend(const struct sl_model *model)
 {
 	for (unsigned i = 0; i < model->header->hook_count; i++)
 		if (model->apis[i + 1].calls && model->header->hooks[i].family <= SL_FAMILY_hsa)
@@ -44,11 +44,11 @@ static char *find(const char *text, const char *word)
 	return NULL;
 }
 
-char *sl_words_translate(const struct sl_model *model, char *advice)
+char *sl_api_names_translate(const struct sl_model *model, char *advice)
 {
 	char *at, *other;
 
-	if (!advice || strcmp(sl_words_backend(model), "rocm") != 0)
+	if (!advice || strcmp(sl_api_names_backend(model), "rocm") != 0)
 		return advice;
 	for (size_t i = 0; i < SL_COUNT(words); i++)
 		while ((at = find(advice, words[i].cuda))) {

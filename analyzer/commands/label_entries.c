@@ -9,7 +9,7 @@
 #include "analyzer/report/place.h"
 
 struct printer {
-	const struct sl_entries_how *how;
+	const struct sl_label_entries_how *how;
 	struct sl_json *json;
 	uint64_t started_ns; /* Unix time of the run's first process */
 	bool told;	     /* the line of this process has been printed */
@@ -233,7 +233,7 @@ static bool is_asked(const struct sl_image *image, const struct sl_only *only)
 	return (only->rank < 0 || image->rank == only->rank) && (only->pid < 0 || image->pid == only->pid);
 }
 
-static int print_images(const struct sl_images *images, char **paths, const struct sl_entries_how *how)
+static int print_images(const struct sl_images *images, char **paths, const struct sl_label_entries_how *how)
 {
 	int chosen = sl_images_choose(images, how->run);
 	struct printer printer = {.how = how, .started_ns = UINT64_MAX};
@@ -274,7 +274,7 @@ static int print_images(const struct sl_images *images, char **paths, const stru
 	return !read ? SL_EXIT_UNREADABLE : printer.any || !strcmp(how->label, SL_ENTRIES_ALL) ? SL_EXIT_FINE : SL_EXIT_USAGE;
 }
 
-int sl_entries_print(char **paths, const struct sl_entries_how *how)
+int sl_label_entries_print(char **paths, const struct sl_label_entries_how *how)
 {
 	struct sl_images images = {0};
 	int status = sl_native_images(&images, paths);

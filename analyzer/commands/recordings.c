@@ -9,7 +9,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/report/missing.h"
 
-bool sl_living_is_node(const struct sl_arguments *options)
+bool sl_recordings_is_node(const struct sl_arguments *options)
 {
 	for (unsigned i = 0; i < options->path_count; i++)
 		if (access(options->paths[i], F_OK))
@@ -17,7 +17,7 @@ bool sl_living_is_node(const struct sl_arguments *options)
 	return !options->path_count;
 }
 
-bool sl_living_add(struct sl_follow *follow, const char *what)
+bool sl_recordings_add(struct sl_follow *follow, const char *what)
 {
 	if (sl_follow_add(follow, what))
 		return true;
@@ -52,7 +52,7 @@ static bool is_followed(struct sl_follow *follow, const struct stat *file)
 	return false;
 }
 
-bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options)
+bool sl_recordings_add_all(struct sl_follow *follow, const struct sl_arguments *options)
 {
 	bool said = false, unread = false;
 
@@ -60,7 +60,7 @@ bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *opti
 		unsigned before = sl_follow_count(follow);
 		struct stat st;
 
-		if (!sl_living_add(follow, options->paths[i])) {
+		if (!sl_recordings_add(follow, options->paths[i])) {
 			sl_escape_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
 					options->paths[i]);
 			return false;
@@ -81,7 +81,7 @@ bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *opti
 	return true;
 }
 
-void sl_living_poll(struct sl_follow *follow)
+void sl_recordings_poll(struct sl_follow *follow)
 {
 	sl_follow_poll(follow);
 	for (unsigned i = 0; i < sl_follow_count(follow); i++) {

@@ -17,7 +17,7 @@
  *  - They were freed one by one, some after a pause (SL_TRACK_PAUSE_NS); the end of a program frees in a burst.  The frees last a
  *    quarter of the time of the allocations.
  */
-bool sl_self_freed_is_freed(const struct sl_model *model, const struct sl_track *track);
+bool sl_freed_is_freed(const struct sl_model *model, const struct sl_track *track);
 
 /* True: the track began at this tick, in the second half of the program's work, and no earlier work went on beside it. */
-bool sl_self_freed_is_last_phase(const struct sl_model *model, const struct sl_track *track, uint64_t begin_tick);
+bool sl_freed_is_last_phase(const struct sl_model *model, const struct sl_track *track, uint64_t begin_tick);

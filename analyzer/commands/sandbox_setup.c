@@ -16,7 +16,7 @@
 static const char *const read_by_name[] = {"*" SL_TRACE_SUFFIX, "*" SL_RING_SUFFIX, "*" SL_PACK_SUFFIX,	 "*.summary",
 					   "manifest.json",	"rollups.json",	    "stormlog_run.json", "segment-*.jsonl"};
 
-bool sl_begin_is_inside(const char *path, char *const *inputs)
+bool sl_sandbox_is_inside(const char *path, char *const *inputs)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[PATH_MAX], real[PATH_MAX], input[PATH_MAX];
@@ -33,11 +33,11 @@ bool sl_begin_is_inside(const char *path, char *const *inputs)
 	return false;
 }
 
-bool sl_begin_is_read(const char *path, char *const *inputs)
+bool sl_sandbox_is_read(const char *path, char *const *inputs)
 {
 	for (size_t i = 0; i < SL_COUNT(read_by_name); i++)
 		if (!fnmatch(read_by_name[i], sl_paths_name(path), 0))
-			return sl_begin_is_inside(path, inputs);
+			return sl_sandbox_is_inside(path, inputs);
 	return false;
 }
 
@@ -93,12 +93,12 @@ static const char *refusal(const struct sl_verb_files *files, const char *path)
 	if (is_input(files, path, &st))
 		return "is what is read";
 	kind = path == files->open ? OTHER : kind_of(path);
-	if (!(kind == PACK && files->packs && files->changes) && sl_begin_is_read(path, files->inputs))
+	if (!(kind == PACK && files->packs && files->changes) && sl_sandbox_is_read(path, files->inputs))
 		return "is what is read";
 	return kind == RECORDING || (kind == PACK && !files->packs) ? "is a recording" : NULL;
 }
 
-bool sl_begin_may_write(const struct sl_verb_files *files, char *why, size_t size)
+bool sl_sandbox_may_write(const struct sl_verb_files *files, char *why, size_t size)
 {
 	for (size_t i = 0; i < SL_COUNT(files->writes); i++) {
 		const char *refused = files->writes[i] ? refusal(files, files->writes[i]) : NULL;
@@ -125,11 +125,11 @@ static void give_up(const struct sl_verb_files *files)
 	SL_DROP_EACH(&writes);
 }
 
-void sl_begin(const struct sl_verb_files *files)
+void sl_sandbox_setup(const struct sl_verb_files *files)
 {
 	char why[PATH_MAX + 100];
 
-	if (!sl_begin_may_write(files, why, sizeof(why))) {
+	if (!sl_sandbox_may_write(files, why, sizeof(why))) {
 		sl_escape_print(stderr, "stormlog-analyze: %s\n", why);
 		exit(SL_EXIT_USAGE);
 	}

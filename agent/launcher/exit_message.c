@@ -46,7 +46,7 @@ static void tell_in(const char *folder, const char *run_id, pid_t child, int sta
 	globfree(&found);
 }
 
-void sl_ended_tell(const struct sl_launch *run, pid_t child, int status)
+void sl_exit_message_print(const struct sl_launch *run, pid_t child, int status)
 {
 	char folder[8192 - 64], run_id[sizeof(run->run_id)];
 

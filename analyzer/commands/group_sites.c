@@ -54,7 +54,7 @@ static const char *name_function(struct sl_arena *arena, const struct sl_stack_f
 
 /* The name of a site's first level; frames: its whole stack.  NULL: the stack itself makes up the levels. */
 static const char *group_of(struct sl_arena *arena, struct sl_process *process, const struct sl_site *site,
-			    const struct sl_stack_frame *stack, unsigned count, enum sl_owned_by by)
+			    const struct sl_stack_frame *stack, unsigned count, enum sl_group_by by)
 {
 	const struct sl_thread *thread = sl_defs_thread(process->model->defs, site->thread);
 	const struct sl_stack_frame *place = by == SL_BY_PLACE || by == SL_BY_FUNCTION ? sl_place_of(process, stack, count) : NULL;
@@ -105,7 +105,7 @@ static unsigned fold_libraries(struct sl_stack_frame *frames, unsigned count)
 	return kept;
 }
 
-static void follow_path(struct path *path, struct sl_process *process, const struct sl_site *site, const struct sl_owned_how *how)
+static void follow_path(struct path *path, struct sl_process *process, const struct sl_site *site, const struct sl_group_how *how)
 {
 	struct sl_stack_frame stack[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, stack, site->stack);
@@ -131,7 +131,7 @@ static void follow_path(struct path *path, struct sl_process *process, const str
 }
 
 static void add_rest(struct sl_owners *owners, struct sl_process *process, const struct sl_device_state *device,
-		     const struct sl_owned_how *how)
+		     const struct sl_group_how *how)
 {
 	struct sl_arena arena = {0};
 	uint64_t bytes;
@@ -172,7 +172,7 @@ static void join(struct path *path)
 	path->names[0] = line.text;
 }
 
-static void add_lives(struct sl_owned *owned, uint32_t at, const struct sl_process *process, size_t index)
+static void add_lives(struct sl_group *owned, uint32_t at, const struct sl_process *process, size_t index)
 {
 	const struct sl_site *site = &process->model->sites.item[index];
 	const struct sl_lives *seen = process->model->lives ? &process->model->lives[index] : NULL;
@@ -193,7 +193,7 @@ static void add_lives(struct sl_owned *owned, uint32_t at, const struct sl_proce
 		lives->sizes[i] += seen->sizes[i];
 }
 
-static bool shows(const struct sl_process *process, const struct sl_site *site, const struct sl_owned_how *how)
+static bool shows(const struct sl_process *process, const struct sl_site *site, const struct sl_group_how *how)
 {
 	return how->kind ? site->kind == how->kind : sl_owners_shows(process, site);
 }
@@ -205,7 +205,7 @@ static const char *name_given(const struct sl_model *model, uint32_t text)
 }
 
 /* NULL: not known. */
-static const char *name_part(const struct sl_model *model, uint32_t called, enum sl_owned_by by)
+static const char *name_part(const struct sl_model *model, uint32_t called, enum sl_group_by by)
 {
 	const struct sl_tensor *tensor = &model->tensors.item[called];
 
@@ -217,7 +217,7 @@ static const char *name_part(const struct sl_model *model, uint32_t called, enum
 }
 
 /* Adds the blocks by their names, or the tensors by type or module.  The rest of the place follows like other memory. */
-static void add_named(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
+static void add_named(struct sl_group *owned, struct sl_process *process, const struct sl_group_how *how)
 {
 	const struct sl_model *model = process->model;
 	struct path path = {0};
@@ -237,7 +237,7 @@ static void add_named(struct sl_owned *owned, struct sl_process *process, const 
 }
 
 /* Adds what variables held at the last look before the moment; the rest of the place is added like other memory. */
-static void add_held(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
+static void add_held(struct sl_group *owned, struct sl_process *process, const struct sl_group_how *how)
 {
 	const struct sl_model *model = process->model;
 	struct path path = {0};
@@ -264,7 +264,7 @@ static void add_held(struct sl_owned *owned, struct sl_process *process, const s
 }
 
 /* What the site held at that moment.  False: nothing. */
-static bool held_of(const struct sl_process *process, size_t index, const struct sl_owned_how *how, struct sl_born *held)
+static bool held_of(const struct sl_process *process, size_t index, const struct sl_group_how *how, struct sl_born *held)
 {
 	const struct sl_model *model = process->model;
 
@@ -277,8 +277,8 @@ static bool held_of(const struct sl_process *process, size_t index, const struct
 }
 
 /* Workspaces of cuBLAS are PyTorch's tensors, whatever the line that asked makes; the rest of the site has its own role. */
-static void add_workspaces(struct sl_owned *owned, struct sl_process *process, const struct sl_site *site,
-			   const struct sl_owned_how *how, struct path *path, struct sl_born *held)
+static void add_workspaces(struct sl_group *owned, struct sl_process *process, const struct sl_site *site,
+			   const struct sl_group_how *how, struct path *path, struct sl_born *held)
 {
 	struct sl_born taken = sl_roles_workspaces(process, site, how->at_peak);
 	const char *role = path->names[how->parted];
@@ -303,7 +303,7 @@ static void add_workspaces(struct sl_owned *owned, struct sl_process *process, c
 	owned->lives.item[from].kept -= made < site->live_blocks ? made : site->live_blocks;
 }
 
-void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
+void sl_group_add(struct sl_group *owned, struct sl_process *process, const struct sl_group_how *how)
 {
 	struct path path = {0};
 
@@ -334,7 +334,7 @@ void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const stru
 			add_rest(&owned->owners, process, process->model->devices[d], how);
 }
 
-static double weight_of(const struct sl_owned *owned, enum sl_owned_sort sort, uint32_t at)
+static double weight_of(const struct sl_group *owned, enum sl_group_sort sort, uint32_t at)
 {
 	const struct sl_tree_lives *lives = &owned->lives.item[at];
 	uint64_t ended = lives->made - lives->kept;
@@ -358,7 +358,7 @@ static int by_weight(const void *a, const void *b)
 }
 
 /* Sorts the owners of a table by another column, largest first; equal ones keep their order. */
-static void sort_by(struct sl_owned *owned, enum sl_owned_sort sort)
+static void sort_by(struct sl_group *owned, enum sl_group_sort sort)
 {
 	struct sl_share *share = owned->owners.share.item;
 	struct placed *order = sl_memory_must(calloc(owned->owners.share.count, sizeof(*order)));
@@ -373,7 +373,7 @@ static void sort_by(struct sl_owned *owned, enum sl_owned_sort sort)
 	free(order);
 }
 
-void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how)
+void sl_group_sort(struct sl_group *owned, const struct sl_group_how *how)
 {
 	sl_owners_sort(&owned->owners);
 	while (owned->lives.count < owned->owners.share.count) /* an empty one for owners that are not blocks */

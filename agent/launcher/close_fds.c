@@ -108,7 +108,7 @@ static void close_one(struct kept *kept, int fd, const struct stat *st)
 		close(other);
 }
 
-void sl_inherited_close(void)
+void sl_close_inherited(void)
 {
 	const char *token = getenv("STORMLOG_TOKEN_FILE"); /* --push reads it in the end */
 	struct kept kept = {0};
