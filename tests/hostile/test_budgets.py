@@ -214,7 +214,7 @@ class Budgets(unittest.TestCase):
 
     def test_no_more_lines_of_damage_than_anybody_reads(self):
         for i in range(300):
-            t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (i, i + 1)), b"no frame")
+            t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (i, i + 1)), b"no frame" * (i + 1))
         said = self.run_it("report", "t", codes=(3,), megabytes=400)[1].splitlines()
         self.assertLess(len(said), 210)
         self.assertRegex(said[200], r"^stormlog-analyze: \d+ lines like these more$")
