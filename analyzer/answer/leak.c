@@ -158,10 +158,9 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 
 static void say_unknown_holder(struct sl_answer *answer, const struct sl_process *process)
 {
-	if (process->model->holders.count)
+	if (process->model->variables.count)
 		sl_answer_say(answer, SL_LABEL_OPEN,
-			      "what keeps it: Python found no variable. backward(create_graph=True) makes such cycles; "
-			      "autograd.grad() does not");
+			      "what keeps it: Python found no variable; a cycle in C++ may, as backward(create_graph=True) makes");
 	else if (process->trace->header.dry_count)
 		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: a dry run that comes to its end tells it");
 	else
