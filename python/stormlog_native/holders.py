@@ -75,7 +75,8 @@ def is_ours(module: Any) -> bool:
 
 
 def items_of(thing: Any) -> int:
-    return next((base.__len__(thing) for base in (dict, *SEQUENCES) if isinstance(thing, base)), 0)
+    bases: tuple[Any, ...] = (dict, *SEQUENCES)
+    return next((base.__len__(thing) for base in bases if isinstance(thing, base)), 0)
 
 
 def has_base(kind: type, base: Any) -> bool:
