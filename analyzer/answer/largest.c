@@ -11,20 +11,28 @@
 #define CELL 11
 #define MIB  ((uint64_t)1 << 20)
 
-struct sl_largest_device sl_largest_device(const char *id)
-{
-	static const struct sl_largest_device cards[] = {
+static const struct sl_largest_device devices[] = {
 #define CARD(id, name, measured, memory, major, minor, multiprocessors, threads, shared, shared_optin, l2, blocks, context_low,    \
 	     context_high, kernels_low, kernels_high)                                                                              \
 	{#id, (memory)*MIB, ((context_low) + (kernels_low)) * MIB, ((context_high) + (kernels_high)) * MIB},
 #include "dry/cards.def"
 #undef CARD
-	};
+};
 
-	for (size_t i = 0; i < SL_COUNT(cards); i++)
-		if (!strcasecmp(cards[i].id, id))
-			return cards[i];
+struct sl_largest_device sl_largest_device(const char *id)
+{
+	for (size_t i = 0; i < SL_COUNT(devices); i++)
+		if (!strcasecmp(devices[i].id, id))
+			return devices[i];
 	return (struct sl_largest_device){.id = id};
+}
+
+const char *sl_largest_device_of(uint64_t memory)
+{
+	for (size_t i = 0; i < SL_COUNT(devices); i++)
+		if (memory < devices[i].memory + devices[i].memory / 200 && memory > devices[i].memory - devices[i].memory / 200)
+			return devices[i].id;
+	return NULL;
 }
 
 /* Any trial of the result, for the program's name. */

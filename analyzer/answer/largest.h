@@ -37,6 +37,7 @@ struct sl_largest_device {
 	uint64_t memory, low, high; /* bytes; low, high: taken outside of the program; memory 0: not known */
 };
 struct sl_largest_device sl_largest_device(const char *id);
+const char *sl_largest_device_of(uint64_t memory); /* the id of the first card of that size; NULL: none */
 
 /* What is told of one card. */
 struct sl_largest_card {

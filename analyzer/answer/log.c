@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "analyzer/answer/largest.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "common/base.h"
@@ -287,30 +288,11 @@ static void put_figures(struct told *told)
 		sl_answer_figure(told->answer, "longest", "tokens", (double)told->figure[SL_LOG_longest]);
 }
 
-/* The card of a dry run, by the memory that the text tells; NULL: none that is known. */
-static const char *card_of(uint64_t total)
-{
-#define CARD(id, name, measured, memory, ...) {#id, memory},
-	static const struct {
-		const char *id;
-		uint64_t mib;
-	} cards[] = {
-#include "dry/cards.def"
-	};
-#undef CARD
-	uint64_t mib = SL_LOG_KNOWN(total) ? total >> 20 : 0;
-
-	for (size_t i = 0; i < SL_COUNT(cards); i++)
-		if (mib && mib + mib / 200 > cards[i].mib && mib - mib / 200 < cards[i].mib)
-			return cards[i].id;
-	return NULL;
-}
-
 /* The command that decides: a dry run where the program and the card are known, else a recording on the card. */
 static void put_next(struct told *told)
 {
 	const struct sl_log *log = told->log;
-	const char *card = card_of(told->figure[SL_LOG_total]), *command = *log->command ? log->command : NULL,
+	const char *card = sl_largest_device_of(told->figure[SL_LOG_total]), *command = *log->command ? log->command : NULL,
 		   *dry = card ? sl_answers_text(told->answer->of, " --dry=%s", card) : "";
 	const struct sl_log_frame *script = told->f && told->f->frames ? &told->f->frame[0] : NULL;
 

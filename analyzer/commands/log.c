@@ -84,15 +84,21 @@ void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 	sl_json_end(j);
 }
 
-static struct sl_answers *answer_of(const struct sl_log *log, char *const *paths)
+static void show(const struct sl_log *log, char *const *paths, struct sl_json *j)
 {
-	return sl_answer_log(log, strcmp(paths[0], "-") ? sl_paths_name(paths[0]) : "standard input");
+	struct sl_answers *answers = sl_answer_log(log, strcmp(paths[0], "-") ? sl_paths_name(paths[0]) : "standard input");
+
+	if (j)
+		sl_face_json(j, "answer", answers);
+	else
+		sl_terminal_show(answers);
+	sl_answers_free(answers);
 }
 
 int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 {
+	struct sl_json *j = options->json ? sl_json_new(stdout, SL_JSON_INDENT) : NULL;
 	struct sl_log *log;
-	struct sl_answers *answers;
 	bool fine = true;
 
 	if (options->output)
@@ -100,18 +106,14 @@ int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 	log = sl_log_of(paths, options->quiet || options->json);
 	if (!log)
 		return SL_EXIT_UNREADABLE;
-	answers = answer_of(log, paths);
-	if (options->json) {
-		struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
-
+	if (j) {
 		sl_json_document(j, "stormlog.log", 1);
 		sl_logs_json(j, "log", log);
-		sl_face_json(j, "answer", answers);
-		fine = sl_json_finish(j);
-	} else if (!options->quiet) {
-		sl_terminal_show(answers);
 	}
-	sl_answers_free(answers);
+	if (j || !options->quiet)
+		show(log, paths, j);
+	if (j)
+		fine = sl_json_finish(j);
 	free(log);
 	return fine && !fflush(stdout) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
@@ -121,16 +123,10 @@ int sl_logs_check(char *const *paths, bool quiet)
 	struct sl_log *log = sl_log_of(paths, true);
 	bool fails = log && log->verdict >= SL_LOG_VERDICT_host_memory;
 
-	if (!log)
-		return SL_EXIT_UNREADABLE;
-	if (fails || !quiet) {
-		struct sl_answers *answers = answer_of(log, paths);
-
-		sl_terminal_show(answers);
-		sl_answers_free(answers);
-	}
+	if (log && (fails || !quiet))
+		show(log, paths, NULL);
 	free(log);
-	return fflush(stdout) ? SL_EXIT_UNSAVED : fails ? SL_EXIT_LIMIT : SL_EXIT_FINE;
+	return !log ? SL_EXIT_UNREADABLE : fflush(stdout) ? SL_EXIT_UNSAVED : fails ? SL_EXIT_LIMIT : SL_EXIT_FINE;
 }
 
 /* The part that grew most between two accounts; 0: none did. */

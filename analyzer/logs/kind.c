@@ -9,33 +9,23 @@
 
 #define HEAD 4096
 
-/* Keys with which docker, journald, Kubernetes and loggers of lines write what a program printed. */
-static bool is_logged(const char *line, size_t size)
+static bool has(const char *line, size_t size, const char *const *words)
 {
-	static const char *const keys[] = {"\"log\":",	"\"stream\":",	"\"MESSAGE\"",	    "\"__REALTIME_TIMESTAMP\"",
-					   "\"msg\":",	"\"message\":", "\"textPayload\":", "\"levelname\":",
-					   "\"level\":"};
-	static const char *const not [] = {"\"schema_version\"", "\"event_type\"", "\"session_id\""};
-
-	for (size_t i = 0; i < SL_COUNT(not ); i++)
-		if (memmem(line, size, not [i], strlen(not [i])))
-			return false;
-	for (size_t i = 0; i < SL_COUNT(keys); i++)
-		if (memmem(line, size, keys[i], strlen(keys[i])))
-			return true;
-	return false;
-}
-
-static bool is_csv(const char *line, size_t size)
-{
-	return memchr(line, ',', size) &&
-	       (memmem(line, size, "timestamp", 9) || memmem(line, size, "memory_allocated", 16) ||
-		memmem(line, size, "event_type", 10)) &&
-	       !memchr(line, ' ', size);
+	while (*words && !memmem(line, size, *words, strlen(*words)))
+		words++;
+	return *words;
 }
 
 enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 {
+	/* keys with which docker, journald, Kubernetes and loggers of lines write what a program printed, and Python Stormlog's */
+	static const char *const logged[] = {"\"log\":",	 "\"stream\":",
+					     "\"MESSAGE\"",	 "\"__REALTIME_TIMESTAMP\"",
+					     "\"msg\":",	 "\"message\":",
+					     "\"textPayload\":", "\"levelname\":",
+					     "\"level\":",	 NULL},
+				 *const events[] = {"\"schema_version\"", "\"event_type\"", "\"session_id\"", NULL},
+				 *const columns[] = {"timestamp", "memory_allocated", "event_type", NULL};
 	size_t at = 0, line, odd = 0;
 	const char *end;
 
@@ -54,7 +44,8 @@ enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 
 		while (next < size && strchr(" \t\r\n", head[next]))
 			next++;
-		if (next < size && head[at] == '{' && head[next] == '"' && is_logged(head + at, line))
+		if (next < size && head[at] == '{' && head[next] == '"' && !has(head + at, line, events) &&
+		    has(head + at, line, logged))
 			return SL_LOG_IS_TEXT;
 		return next == size || strchr("\"{[]}", head[next]) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
 	}
@@ -66,7 +57,8 @@ enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 		return SL_LOG_IS_BINARY;
 	if (size == HEAD && !memchr(head, ' ', size) && !memchr(head, '\n', size))
 		return SL_LOG_IS_RECORDS; /* a program prints words: their reader tells what is wrong with such a line */
-	return is_csv(head + at, line) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
+	return memchr(head + at, ',', line) && !memchr(head + at, ' ', line) && has(head + at, line, columns) ? SL_LOG_IS_RECORDS
+													      : SL_LOG_IS_TEXT;
 }
 
 enum sl_log_kind sl_log_kind_of_file(const char *path)

@@ -9,35 +9,30 @@
 #include "analyzer/logs/parts.h"
 #include "common/base.h"
 
-#define LONGEST (256u << 10) /* a longer line is read in pieces */
-#define PREFIX	64	     /* bytes before a JSON object */
-#define CHARGE	(8u << 20)   /* bytes between two looks at the budget */
+#define LONGEST	 (256u << 10) /* a longer line is read in pieces */
+#define PREFIX	 64	      /* bytes before a JSON object */
+#define MESSAGES 7	      /* keys of JSON that have a message; only one counts */
+#define CHARGE	 (8u << 20)   /* bytes between two looks at the budget */
 
 struct reader {
 	sl_log_each *each;
 	void *context;
 	uint64_t lines;
-	size_t size;					  /* of wide */
-	char decoded[LONGEST + 1], wide[2 * LONGEST + 1]; /* what a line of JSON says; UTF-16 as UTF-8 */
+	size_t size;							 /* of wide */
+	char decoded[LONGEST + 1], wide[LONGEST + SL_UTF8_SEQUENCE + 1]; /* what a line of JSON says; UTF-16 as UTF-8 */
 };
 
 /* An escape sequence: behind ESC [ up to a letter, behind ESC ] up to BEL or ESC \, else one character. */
-static size_t escape_size(const char *at, size_t left)
+static size_t escape_size(const char *at)
 {
-	size_t i = 2;
+	size_t size = 1;
 
-	if (left < 2)
-		return left;
-	if (at[1] == '[') {
-		while (i < left && (at[i] < '@' || at[i] > '~'))
-			i++;
-		return i < left ? i + 1 : left;
-	}
-	if (at[1] != ']')
-		return 2;
-	while (i < left && at[i] != '\a' && at[i] != '\033')
-		i++;
-	return i + 1 < left && at[i] == '\033' ? i + 2 : i < left ? i + 1 : left;
+	if (at[1] == '[')
+		size = 2 + strspn(at + 2, " !\"#$%&'()*+,-./0123456789:;<=>?");
+	else if (at[1] == ']')
+		size = 2 + strcspn(at + 2, "\a\033");
+	size += at[1] == ']' && at[size] == '\033';
+	return size + (at[size] != 0);
 }
 
 /* Bytes without a control character. */
@@ -75,19 +70,11 @@ static void show(struct reader *reader, char *at, size_t size)
 			size -= i;
 			i = out = 0;
 		} else {
-			i += c == '\033' ? escape_size(at + i, size - i) : 1;
+			i += c == '\033' ? escape_size(at + i) : 1;
 		}
 	}
 	at[out] = 0;
 	reader->each(reader->context, at, out);
-}
-
-static unsigned hex_of(const char *at)
-{
-	char digits[5] = {0};
-
-	memcpy(digits, at, 4);
-	return (unsigned)strtoul(digits, NULL, 16);
 }
 
 /* The text of a JSON string that begins behind its quote, up to `stop`. */
@@ -98,14 +85,15 @@ static size_t decode_string(const char *at, char stop, char *out)
 
 	for (; *at && *at != stop; at++) {
 		const char *name;
+		unsigned code;
 
 		if (*at != '\\' || !at[1]) {
 			*to++ = *at;
 			continue;
 		}
 		name = strchr(names, *++at);
-		if (*at == 'u' && strnlen(at + 1, 4) == 4) {
-			to = sl_utf8_put(to, hex_of(at + 1));
+		if (*at == 'u' && strnlen(at + 1, 4) == 4 && sscanf(at + 1, "%4x", &code) == 1) {
+			to = sl_utf8_put(to, code);
 			at += 4;
 		} else {
 			*to++ = name ? values[name - names] : *at;
@@ -147,21 +135,21 @@ static size_t decode_value(const char *line, const char *key, char *out)
 /* What a line says that docker, journald or a logger wrote as JSON, with the traceback that some put into a key of its own. */
 static size_t decode_json(const char *line, size_t length, char *out)
 {
-	static const char *const keys[] = {"\"log\"",  "\"MESSAGE\"", "\"message\"",	"\"msg\"",
-					   "\"text\"", "\"line\"",    "\"textPayload\""},
-				 *const more[] = {"\"exc_info\"", "\"exception\"", "\"traceback\"", "\"stack_trace\"", "\"error\""};
+	static const char *const keys[] = {"\"log\"",	    "\"MESSAGE\"",   "\"message\"",	"\"msg\"",
+					   "\"text\"",	    "\"line\"",	     "\"textPayload\"", "\"exc_info\"",
+					   "\"exception\"", "\"traceback\"", "\"stack_trace\"", "\"error\""};
 	const char *object = memchr(line, '{', length < PREFIX ? length : PREFIX), *key = object ? object + 1 : NULL;
 	size_t size = 0;
 
 	if (!object || key[strspn(key, " ")] != '"' || !memchr(object, '}', length - (size_t)(object - line)))
 		return 0;
-	for (size_t i = 0; i < SL_COUNT(keys) && !size; i++)
-		size = decode_value(object, keys[i], out);
-	for (size_t i = 0; i < SL_COUNT(more) && size; i++) {
-		size_t part = decode_value(object, more[i], out + size + 1);
+	for (size_t i = 0; i < SL_COUNT(keys); i++) {
+		bool more = i >= MESSAGES;
+		size_t part = more == (size > 0) ? decode_value(object, keys[i], out + size + more) : 0;
 
-		out[size] = '\n';
-		size += part ? part + 1 : 0;
+		if (part && more)
+			out[size++] = '\n';
+		size += part;
 	}
 	return size;
 }

@@ -77,6 +77,7 @@ enum sl_log_means {
 	SL_LOG_WELL,	 /* the program ended well */
 	SL_LOG_ROOT,	 /* which rank failed first */
 	SL_LOG_LOOK,	 /* read.c looks at the line */
+	SL_LOG_COMMAND,	 /* a program is started */
 	SL_LOG_TRACE,	 /* a traceback begins */
 	SL_LOG_FRAME,	 /* of a traceback, or a part of one */
 };

@@ -311,6 +311,10 @@ static void obey(struct reader *reader, const struct sl_log_line *line, size_t a
 	case SL_LOG_LOOK:
 		find_idle(reader, line);
 		return;
+	case SL_LOG_COMMAND: /* "$ vllm serve ...": the program as its user started it */
+		if (!*log->command && at == strspn(line->text, " ") && line->size - at < sizeof(log->command))
+			strcpy(log->command, line->text + at + 2);
+		return;
 	case SL_LOG_TRACE:
 		if (stack->count && !stack->ended)
 			log->last_exception = line->number;
@@ -348,22 +352,6 @@ static void obey(struct reader *reader, const struct sl_log_line *line, size_t a
 		log->server = row->form;
 }
 
-/* "$ vllm serve ...": the program as its user started it. */
-static void find_command(struct sl_log *log, const struct sl_log_line *line)
-{
-	static const char *const programs[] = {"python", "vllm", "torchrun", "accelerate", "trtllm", "./", "deepspeed"};
-	const char *at = line->text + strspn(line->text, " ");
-	bool known = false;
-
-	if (*log->command || !strchr("$+", *at) || at[0] == 0 || at[1] != ' ' || strlen(at) >= sizeof(log->command))
-		return;
-	at += 2;
-	for (unsigned i = 0; i < SL_COUNT(programs); i++)
-		known |= !strncmp(at, programs[i], strlen(programs[i]));
-	if (known || strstr(at, "llama-"))
-		snprintf(log->command, sizeof(log->command), "%s", at);
-}
-
 static void take_oldest(struct reader *reader)
 {
 	struct sl_log *log = reader->log;
@@ -373,7 +361,6 @@ static void take_oldest(struct reader *reader)
 	size_t from;
 	bool far;
 
-	find_command(log, line);
 	for (size_t at = 0; (from = sl_log_find(line->text, line->size, at, next, &far)) != SIZE_MAX;) {
 		at = from + 1;
 		if (far && !window) {
