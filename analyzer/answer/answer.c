@@ -257,15 +257,13 @@ const char *sl_answer_unit(uint64_t total, uint64_t *bytes)
 	return unit_names[unit];
 }
 
+static const double parts_of_one[] = {1, 10, 100}; /* by the digits behind the point */
+
 void sl_answer_number_add(struct sl_answer_number *number, const struct sl_answer_number *other)
 {
-	double scale = 1;
-
-	for (int i = 0; i < other->digits; i++)
-		scale *= 10;
 	number->parts += other->parts;
 	number->digits = other->digits;
-	snprintf(number->text, sizeof(number->text), "%.*f", number->digits, (double)number->parts / scale);
+	snprintf(number->text, sizeof(number->text), "%.*f", number->digits, (double)number->parts / parts_of_one[number->digits]);
 }
 
 void sl_answer_numbers(const struct sl_answer_table *table, struct sl_answer_number *out)
@@ -277,7 +275,7 @@ void sl_answer_numbers(const struct sl_answer_table *table, struct sl_answer_num
 
 	sl_answer_unit(table->total, &unit);
 	one.digits = unit > 1 ? digits_of((double)table->total / (double)unit) : 0;
-	scale = (one.digits == 2 ? 100.0 : one.digits ? 10.0 : 1.0) / (double)unit;
+	scale = parts_of_one[one.digits] / (double)unit;
 	one.parts = left = (uint64_t)((double)table->total * scale + 0.5);
 	out[0] = (struct sl_answer_number){0};
 	sl_answer_number_add(&out[0], &one);

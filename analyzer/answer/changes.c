@@ -96,7 +96,7 @@ static bool helps(const struct sl_changes *changes, const struct sl_change *chan
 		return change->passes == SL_PASSES && change->less > 0;
 	if (change->passes == SL_PASSES_REQUEST) /* other sizes let it pass once, and fail a moment later */
 		return request && change->less > 0 && change->rung != SL_RUNG_SCALED;
-	return change->passes == SL_PASSES || change->passes == SL_PASSES_STEP;
+	return sl_change_ends_step(change);
 }
 
 bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, const char *kind)

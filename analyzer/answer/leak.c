@@ -28,10 +28,10 @@ static const char *step_word(char out[80], const struct sl_process *process)
 	const char *name = process->iterations.by_label ? process->iterations.name : NULL;
 	uint64_t asked, steps = sl_dry_steps(process->report, &asked);
 
-	if (name && !strcmp(name, "backward_#")) /* a dry run counted the optimizer's steps */
-		return steps == SL_UNKNOWN || process->iterations.count <= steps + 1 ? "training step" : "backward pass";
 	if (!name)
 		return "pass";
+	if (!strcmp(name, "backward_#")) /* a dry run counted the optimizer's steps */
+		return steps == SL_UNKNOWN || process->iterations.count <= steps + 1 ? "training step" : "backward pass";
 	snprintf(out, 80, "%.*s", (int)strcspn(name, "#"), name);
 	for (size_t at = strlen(out); at > 1 && strchr("_ -", out[at - 1]); at--)
 		out[at - 1] = 0;

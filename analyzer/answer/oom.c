@@ -779,10 +779,12 @@ static void find_holder(struct error *e)
 					      : 2 * e->oom->live_bytes,
 				      &e->holder) &&
 		  (track || graph == !strcmp(e->holder.how, "graph")) && (holds || *e->holder.container);
-	if (e->held)
+	if (e->held) {
 		snprintf(e->in, sizeof(e->in), "in `%.*s`", SL_MAKE_LINE - 6, e->holder.variable);
-	else
-		snprintf(e->in, sizeof(e->in), "at %.*s", SL_MAKE_LINE - 4, e->at), e->holder.text[0] = 0;
+	} else {
+		snprintf(e->in, sizeof(e->in), "at %.*s", SL_MAKE_LINE - 4, e->at);
+		e->holder.text[0] = 0;
+	}
 }
 
 /* Leaks at the line that the error says holds the memory, together with it, or in its variable have no answer of their own. */
@@ -820,7 +822,7 @@ static enum sl_make_fix fix_of(const struct error *e)
 	const struct sl_changes *changes = e->process->changes;
 	const struct sl_change *change = sl_change_of_kind(changes, "no_grad");
 
-	if (e->story->kind == SL_STORY_ACTIVATIONS && change && (change->passes == SL_PASSES || change->passes == SL_PASSES_STEP))
+	if (e->story->kind == SL_STORY_ACTIVATIONS && sl_change_ends_step(change))
 		return SL_MAKE_CAUSED;
 	if ((ASKING >> e->story->kind & 1 || e->fills) && changes && changes->count && sl_change_is_known(&changes->tried[0]))
 		return SL_MAKE_WEAK;

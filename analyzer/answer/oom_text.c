@@ -55,6 +55,11 @@ static bool is_with_grad(const struct sl_process *process, const struct sl_stack
 	       sl_source_without_grad(source, process->trace, frames, count) == SL_SOURCE_NO;
 }
 
+static void say_no_grad(struct sl_answer *answer, enum sl_said_as label, const struct sl_stack_frame *frame)
+{
+	sl_answer_say(answer, label, "run %s under torch.no_grad(): eval() does not turn autograd off", LINE(frame));
+}
+
 bool sl_make_no_grad(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, enum sl_said_as label)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
@@ -63,7 +68,7 @@ bool sl_make_no_grad(struct sl_answer *answer, struct sl_process *process, struc
 
 	if (!is_with_grad(process, frames, sl_process_own(process, frames, stack), &at, &teacher))
 		return false;
-	sl_answer_say(answer, label, "run %s under torch.no_grad(): eval() does not turn autograd off", LINE(&frames[at]));
+	say_no_grad(answer, label, &frames[at]);
 	return true;
 }
 
@@ -100,7 +105,8 @@ static bool tell_evaluation(struct error *e)
 	sl_answer_say(e->answer, SL_LABEL_WHY, "autograd is on, and activations have %s. The %s.", SL_ANSWER_SIZE(bytes),
 		      teacher ? "model of that line is in eval(), and the program gives its parameters to no optimizer"
 			      : "function of that line calls eval() and asks for no gradient");
-	return sl_make_no_grad(e->answer, e->process, e->oom->stack, SL_LABEL_FIX);
+	say_no_grad(e->answer, SL_LABEL_FIX, &e->frames[at]);
+	return true;
 }
 
 static bool tell_late_zero(struct error *e)
@@ -109,7 +115,7 @@ static bool tell_late_zero(struct error *e)
 	uint64_t bytes = held_for(e, SL_ROLE_GRADIENTS);
 	unsigned at = 0;
 
-	if (!change || (change->passes != SL_PASSES && change->passes != SL_PASSES_STEP) ||
+	if (!sl_change_ends_step(change) ||
 	    !sl_source_zeroes_late(e->process->report->source, e->process->trace, e->frames, e->count, &at) ||
 	    !sl_make_change(e->answer, e->process, "zero_early"))
 		return false;

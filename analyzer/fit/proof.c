@@ -416,7 +416,7 @@ static bool prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	c->tight = c->passes >= SL_PASSES_STEP && c->passes != SL_PASSES_UNKNOWN && judge(&r, how, failed, clock) != SL_PASSES;
 	c->steps_later = SL_UNKNOWN;
 	grows = rises > grows ? rises : grows;
-	if ((c->passes == SL_PASSES || c->passes == SL_PASSES_STEP) && !is_free_of_growth(grows, proof->capacity)) {
+	if (sl_change_ends_step(c) && !is_free_of_growth(grows, proof->capacity)) {
 		c->passes = SL_PASSES_STEP;
 		c->steps_later = (uint64_t)fmax((double)proof->capacity - highest(c->curve), 0) / grows;
 	}

@@ -69,6 +69,11 @@ struct sl_changes {
 	char left_out[200];		/* a sentence; "" : nothing was */
 };
 
+/* True: with it the step that failed comes to its end.  NULL: false. */
+static inline bool sl_change_ends_step(const struct sl_change *change)
+{
+	return change && (change->passes == SL_PASSES || change->passes == SL_PASSES_STEP);
+}
 /* True: it fits, or lets the request pass with requests as they were and nothing taken for granted. */
 bool sl_change_is_known(const struct sl_change *change);
 /* The first of that kind that was tried; NULL: none was, or `changes` is NULL. */
