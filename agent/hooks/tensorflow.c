@@ -22,8 +22,8 @@ enum member { OP, OP_BYTES, STEP, REGION, REGION_BYTES, TYPE, MEMBERS };
 #define STRING "NSt7__cxx1112basic_string"
 
 /*
- * The annotation begins with the constructor's arguments, in their order, a word each.  at: the word of a member; NONE: a text
- * without its length, which ends with a zero.
+ * The annotation begins with the constructor's arguments: each takes a word, in their order.  at: which word a member is.
+ * NONE: the text has no length, and a zero ends it.
  */
 #define NONE MEMBERS
 static const struct layout {

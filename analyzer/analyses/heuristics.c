@@ -94,7 +94,7 @@ static void find_larger(const struct sl_model *model, struct sl_heuristics *foun
 		double mean[4], more;
 
 		if (track->device != found->device || track->kind >= SL_OBJECT_CONTEXT ||
-		    track->births == track->most_blocks || /* it loads, or keeps */
+		    track->births == track->most_blocks || /* each block stays: it loads, or keeps */
 		    !take_quarters(sl_tracks_course(&model->tracks, track), mean))
 			continue;
 		more = (mean[3] - mean[0]) * (double)track->most_blocks;

@@ -335,9 +335,9 @@ static bool held_before(const struct sl_oom *oom)
 
 /*
  * True: with segments that can grow, the replay fits this request and the rest of its step into the same device.  Where that rest
- * is not known, an earlier rise, which passed, was as high.  *replayed: false where the replay does not reproduce the recording: a
- * pool with rules of its own, as that of tests/diagnosis/seen/nectar.c.
- * There the unused pieces together are larger than the request, and an earlier rise, which passed, was as high.
+ * is not known, it fits the request, and an earlier rise, which passed, was as high.
+ * *replayed: false where the replay does not reproduce the recording, as of a pool with rules of its own
+ * (tests/diagnosis/seen/nectar.c).  There the unused pieces together are larger than the request, and such a rise passed.
  */
 static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *oom, bool *replayed)
 {

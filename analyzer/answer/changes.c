@@ -9,7 +9,7 @@
 #include "analyzer/report/change.h"
 
 #define TRIED_SHOWN 2
-#define ALL_OF_IT   0.9 /* of what a change saves: a variable with less is not all that it is about */
+#define ALL_OF_IT   0.9 /* of what a change saves: a variable with so much is named instead of the line */
 
 /* What a reader does, by the kind of change: the words before and behind its line. */
 static const struct {

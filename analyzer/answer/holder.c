@@ -6,9 +6,9 @@
 #include "analyzer/answer/make.h"
 #include "analyzer/base/paths.h"
 
-#define HEAD_PART 0.9 /* of the bytes of a line: the variable keeps them, whoever has the rest */
+#define HEAD_PART 0.9 /* of a line's bytes: a variable with so many heads the verdict */
 #define PATHS	  8   /* into one variable, as of keys and values */
-#define HELD_PART 4   /* a variable with less of the bytes explains nothing */
+#define HELD_PART 4   /* a variable with less than one part of so many is not named */
 
 bool sl_make_find_holder(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, struct sl_held_by *holder)
 {

@@ -787,7 +787,7 @@ static void find_holder(struct error *e)
 	}
 }
 
-/* Leaks at the line that the error says holds the memory, together with it, or in its variable have no answer of their own. */
+/* A leak has no answer of its own at the error's line, together with that line, or in its variable. */
 static void tell_once(struct error *e)
 {
 	struct sl_held_by other;

@@ -10,7 +10,8 @@
 /* Texts are static.  makes: "attention scores"; why: a sentence without its end; change: an imperative that "at LINE" follows. */
 struct sl_operator {
 	const char *name, *makes, *why, *change;
-	bool joins, maps; /* only its result is large; the line outside of the network changes it */
+	bool joins; /* it has two operands, and its result is larger than both */
+	bool maps;  /* it is a layer of a network; the change is at the line that calls the network */
 };
 
 /* Looks at the frames inside the program's innermost own line.  NULL: no row says what ran.  Main thread only. */
