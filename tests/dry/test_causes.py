@@ -95,7 +95,7 @@ PROGRAMS = {
         count = sum(1 for batch in iter(waiting.get, None))
         sys.exit(count != 60)
         """, ("maxsize=96", "maxsize=2")),
-    "a kept slice": ("1G", "", r"clone\(\) the slice at prog\.py:8", """
+    "a kept slice": ("1G", "", r"store copies in `bank` at prog\.py:8: \(\.\.\.\)\.clone\(\)", """
         bank, net = [], nn.Linear(768, 768).cuda()
         with torch.inference_mode():
             for index in range(80):
