@@ -132,7 +132,9 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 			continue;
 		put_change(what, sizeof(what), change, holder);
 		put_effect(effect, sizeof(effect), changes, change);
-		if (!told && changes->failed && fix != SL_MAKE_CAUSED && (change->passes == SL_PASSES || fix == SL_MAKE_WEAK)) {
+		if (!told && changes->failed && fix != SL_MAKE_CAUSED &&
+		    (fix == SL_MAKE_WEAK ? change->passes != SL_PASSES_REQUEST || sl_change_is_known(change)
+					 : change->passes == SL_PASSES)) {
 			sl_answer_say(answer, SL_LABEL_FIX, "%s", what);
 			sl_answer_say(answer, label, "%s", effect);
 		} else {

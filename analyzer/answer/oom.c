@@ -149,16 +149,17 @@ static void find_operator(struct error *e)
 		e->ran = NULL;
 }
 
-/* The innermost line of the program that is in no forward(), else `line`. */
-static const char *caller_of(const struct error *e, const char *line)
+/* The line that calls the network of that stack, outside of all its forward(), else `line`. */
+static const char *caller_of(const struct error *e, struct sl_stack stack, const char *line)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_own(e->process, frames, e->oom->stack), i = 0;
+	unsigned count = sl_process_own(e->process, frames, stack), at = 0;
 	const char *end;
 
-	while (i < count && (end = frames[i].function ? strrchr(frames[i].function, '.') : NULL) && !strcmp(end, ".forward"))
-		i++;
-	return i && i < count ? sl_answers_text(e->make->to, "%s:%u", sl_paths_name(frames[i].file), frames[i].line) : line;
+	for (unsigned i = 0; i < count; i++)
+		if ((end = frames[i].function ? strrchr(frames[i].function, '.') : NULL) && !strcmp(end, ".forward"))
+			at = i + 1;
+	return at && at < count ? sl_answers_text(e->make->to, "%s:%u", sl_paths_name(frames[at].file), frames[at].line) : line;
 }
 
 static bool tell_operator(struct error *e)
@@ -176,7 +177,7 @@ static bool tell_operator(struct error *e)
 	if (strstr(e->ran->name, "gather_object") && ranks > 1 && e->made % (uint64_t)ranks == 0)
 		WHY(e, "That is %lld ranks times %s.", (long long)ranks, SL_ANSWER_SIZE(e->made / (uint64_t)ranks));
 	say_room(e);
-	FIX(e, "%s at %s", e->ran->change, e->ran->maps ? caller_of(e, line) : line);
+	FIX(e, "%s at %s", e->ran->change, e->ran->maps ? caller_of(e, e->fills ? e->story->stack : e->oom->stack, line) : line);
 	return true;
 }
 
@@ -341,6 +342,14 @@ static void tell_holder(struct error *e)
 	if (e->oom->place_births && e->oom->asked_bytes > e->oom->place_most)
 		WHY(e, "This request is %s times the largest before at its line.",
 		    TIMES((double)e->oom->asked_bytes / (double)e->oom->place_most));
+	for (unsigned i = 0; i < e->oom->owner_count; i++) {
+		const struct sl_site *site = &e->process->model->sites.item[e->oom->owners[i].site];
+
+		if (!sl_stack_same(site->stack, e->story->stack) || sl_roles_of(e->process, site) != SL_ROLE_ACTIVATIONS)
+			continue;
+		FIX(e, "compute fewer or smaller inputs at once at %s", caller_of(e, e->story->stack, e->at));
+		return;
+	}
 	FIX(e, "hold less %s, or ask for less at %s", e->in, e->line);
 }
 

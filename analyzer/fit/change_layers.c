@@ -229,8 +229,11 @@ static bool recompute(struct sl_fit_edits *e, struct sl_change *change, const st
 /* The outermost module that calls several. */
 bool sl_fit_change_checkpointing(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
-	const struct sl_change empty = *change;
+	struct sl_change empty;
 
+	if (p->rest == SL_FIT_REST_NONE) /* how much of them one line can recompute shows only in a whole pass */
+		change->given = "all layers are computed again";
+	empty = *change;
 	for (unsigned depth = 1; depth <= DEPTH_MAX; depth++) {
 		if (recompute(e, change, p, depth))
 			return true;
