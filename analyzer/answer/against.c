@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line asks for the memory that its stacks held at the run's peak.  A stack is the functions of its Python frames, since releases
- * move the numbers of lines.  Memory that one stack gained and another lost has only moved, and counts as no change.
+ * A line asks for the memory that its stacks hold when the run's tensors are most.  A stack is the functions of its Python
+ * frames, since releases move the numbers of lines.  Memory that one stack gained and another lost has only moved, and counts
+ * as no change.
  */
 #include "analyzer/answer/against.h"
 
@@ -119,7 +120,7 @@ static void take_stacks(struct against *a, unsigned side)
 
 	for (size_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
-		uint64_t bytes = sl_owners_shows(process, site) ? sl_model_site_at_peak(model, site) : 0;
+		uint64_t bytes = sl_owners_shows(process, site) ? site->live_bytes : 0;
 		struct sl_stack_frame frames[SL_STACK_MAX];
 		char path[PATH_BYTES] = "", *leaf = path;
 		size_t used = 0;

@@ -8,7 +8,7 @@
 /* A run of the same command: [0] in the other environment, [1] in this one. */
 struct sl_against_side {
 	const struct sl_trial *trial, *ran; /* on the card that was asked for, and what is compared */
-	struct sl_report *report;	    /* of `ran` */
+	struct sl_report *report;	    /* of `ran`, up to when its tensors were most */
 	char *packages;			    /* what is installed: a name, a blank and a version a line; it is cut */
 };
 

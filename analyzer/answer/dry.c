@@ -46,6 +46,7 @@ void sl_make_dry(struct sl_make *make)
 	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report);
 	const char *other = sl_refuser_words(sl_dry_refused(report));
 	struct sl_process *process = sl_devices_fullest_process(report);
+	const struct sl_device_state *fullest = process ? sl_devices_fullest(process) : NULL;
 	struct sl_dry_need need;
 	struct sl_dry_read read, size;
 	struct sl_answer *answer;
@@ -96,17 +97,20 @@ void sl_make_dry(struct sl_make *make)
 	if (process)
 		sl_make_changes(answer, process, SL_MAKE_SURE, NULL);
 	if (process && !answer->label[SL_LABEL_LESS].count)
-		sl_make_no_grad_at_peak(answer, process, sl_devices_fullest(process));
+		sl_make_no_grad_at_peak(answer, process, fullest);
 	say_reads(make, answer);
 	say_ran(report, answer);
 	answer->table.total = need.low;
 	if (process)
-		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
+		sl_make_peak(make, answer, process, fullest, NULL);
 	sl_format_span(outside, need.low, need.high);
 	if (answer->table.row.count) {
 		answer->table.moment = "at most";
 		sl_answer_row_bare(answer, need.low, "context, code", "%s%s, %s", need.measured ? "" : "with cuBLAS ", outside,
 				   need.measured ? "measured" : "not measured");
 	}
-	sl_make_next(make, answer, "fit --capacity 16G,24G", "smaller cards, settings");
+	if (fullest && sl_make_was_fuller(fullest))
+		sl_make_next(make, answer, "tree --at tensors", "the lines that held most");
+	else
+		sl_make_next(make, answer, "fit --capacity 16G,24G", "smaller cards, settings");
 }

@@ -69,6 +69,8 @@ void sl_make_next(struct sl_make *make, struct sl_answer *answer, const char *ve
  */
 void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device,
 		  const struct sl_leak_list_place *leak);
+/* True: the device's peak came later than that of PyTorch's tensors, and half of what was unused then is what they had held. */
+bool sl_make_was_fuller(const struct sl_device_state *device);
 void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, size_t oom);
 
 /*

@@ -140,5 +140,6 @@ void sl_make_ok(struct sl_make *make)
 	}
 	make->hints.count = 0;
 	if (process && device && report->paths)
-		sl_make_next(make, answer, "tree --at peak", "the lines that held it");
+		sl_make_next(make, answer, sl_make_was_fuller(device) ? "tree --at tensors" : "tree --at peak",
+			     "the lines that held it");
 }

@@ -150,10 +150,19 @@ static void put_lines(char *out, size_t size, const struct sl_owners *owners, ui
 		snprintf(out + at, size - at, ", %u more", more);
 }
 
-static void put_rows(struct sl_answer *answer, const struct sl_owners *owners, uint64_t total)
+static const char kept_unused[] = "kept by PyTorch for later requests";
+
+bool sl_make_was_fuller(const struct sl_device_state *device)
+{
+	const struct sl_torch *peak = &device->torch_at_peak;
+
+	return device->torch.peak_allocated_bytes > peak->allocated_bytes &&
+	       2 * (device->torch.peak_allocated_bytes - peak->allocated_bytes) > peak->reserved_bytes - peak->allocated_bytes;
+}
+
+static void put_rows(struct sl_answer *answer, const struct sl_owners *owners, uint64_t total, const char *unused)
 {
 	const struct sl_share *share = owners->share.item;
-	const char *unused = "kept by PyTorch for later requests";
 	char text[400];
 
 	answer->table.total = total;
@@ -211,7 +220,10 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	answer->table.moment = model->snapshot			      ? "reserved, at the peak"
 			       : sl_trace_lost_events(process->trace) ? "held at least, at the peak"
 								      : "held, at the peak";
-	put_rows(answer, &owners, answer->table.total + (listed > device->known_peak ? listed : device->known_peak));
+	put_rows(answer, &owners, answer->table.total + (listed > device->known_peak ? listed : device->known_peak),
+		 sl_make_was_fuller(device)
+			 ? sl_answers_text(make->to, "tensors held %s before", SL_ANSWER_SIZE(device->torch.peak_allocated_bytes))
+			 : kept_unused);
 	if (listed < device->known_peak)
 		sl_answer_row(answer, device->known_peak - listed, "others", NULL);
 	put_course(answer, device->line);
@@ -307,7 +319,7 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 			       : card		       ? "the card at the error"
 			       : limit		       ? "PyTorch's limit at the error"
 						       : "held, at the error";
-	put_rows(answer, &owners, total);
+	put_rows(answer, &owners, total, kept_unused);
 	sl_owners_free(&owners);
 	rest = total - own;
 	for (unsigned i = 0; i < account->other_count && card && rest; i++) {

@@ -12,6 +12,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/trial.h"
 #include "analyzer/faces/faces.h"
+#include "analyzer/report/devices.h"
 #include "analyzer/source/source.h"
 
 #define TEXT (1 << 18) /* bytes of the list of packages */
@@ -133,9 +134,26 @@ static bool try_both(const struct against *a, struct sl_trial trial[2], const ch
 	return try(a, 0, &trial[0], card, suffix) && try(a, 1, &trial[1], card, suffix);
 }
 
-static int tell(struct sl_against_side side[2], bool roomy)
+/* Replays the run up to the moment at which its fullest process had most tensors. */
+static void replay(struct sl_report *report, char *path)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
+	struct sl_process *process;
+	uint64_t moment;
+
+	sl_pipeline_run(report, &path, 1, &options);
+	process = sl_devices_fullest_process(report);
+	moment = process ? sl_devices_tensors_peak(process) : 0;
+	if (!moment)
+		return;
+	options.until_unix_ns = sl_process_unix(process, moment);
+	sl_report_free(report);
+	*report = (struct sl_report){0};
+	sl_pipeline_run(report, &path, 1, &options);
+}
+
+static int tell(struct sl_against_side side[2], bool roomy)
+{
 	char *paths[] = {(char *)side[0].ran->traces, (char *)side[1].ran->traces, NULL};
 	struct sl_report report[2] = {{0}};
 	struct sl_answers *answers;
@@ -143,7 +161,7 @@ static int tell(struct sl_against_side side[2], bool roomy)
 	sl_sandbox_setup(&(struct sl_verb_files){.inputs = paths});
 	for (unsigned i = 0; i < 2; i++) {
 		side[i].report = &report[i];
-		sl_pipeline_run(&report[i], &paths[i], 1, &options);
+		replay(&report[i], paths[i]);
 		report[i].source = sl_source_new();
 	}
 	answers = sl_answer_against(side, roomy);

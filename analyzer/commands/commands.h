@@ -467,7 +467,7 @@ bool sl_tracking_look(struct sl_tracking *track, const struct sl_follow *follow,
 bool sl_tracking_close(struct sl_tracking *track);
 
 /* Moments as users write them, and the time spans of --from and --to. */
-enum sl_timespan_kind { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TIME, SL_WHEN_START, SL_WHEN_ENTRY };
+enum sl_timespan_kind { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TENSORS, SL_WHEN_TIME, SL_WHEN_START, SL_WHEN_ENTRY };
 
 struct sl_timespan {
 	enum sl_timespan_kind kind;

@@ -403,13 +403,14 @@ static int first_line(const char *words)
 	return callers ? (int)(callers - words) : 200;
 }
 
-/* The peak if it changed, else what changed most, and the two places that changed most with it. */
-static void put_headline(const struct sl_differences *differences, bool windows, const struct sl_terminal *to)
+/* The peak if it changed, else what changed most, and the two places that made a tenth of it; if none did, the largest term. */
+static void put_headline(const struct comparison *c, const struct sl_differences *differences, bool windows,
+			 const struct sl_terminal *to)
 {
 	const struct sl_difference *first = NULL, *d;
-	char line[700] = "", before[120], after[120];
+	char line[700] = "", before[120], after[120], text[600];
 	size_t used = 0;
-	unsigned places = 0;
+	unsigned places = 0, order[SL_BECAUSE_TERMS];
 
 	for (size_t i = 0; i < differences->list.count; i++) {
 		d = &differences->list.item[i];
@@ -422,10 +423,16 @@ static void put_headline(const struct sl_differences *differences, bool windows,
 	}
 	for (size_t i = 0; i < differences->list.count && used < sizeof(line); i++) {
 		d = &differences->list.item[i];
-		if (d->of == SL_MEASURE_STACK && d != first && is_real(d) && places++ < 2)
+		if (d->of == SL_MEASURE_STACK && d != first && is_real(d) && fabs(d->bytes) * 10 >= fabs(first->bytes) &&
+		    places++ < 2)
 			used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%.*s is %s, %s", used ? "; " : ": ",
 						 first_line(words_of(d, windows)), words_of(d, windows), sl_change_names[d->change],
 						 SIGNED(d->bytes));
+	}
+	if (!used && c->explained) {
+		sort(order, &c->because);
+		snprintf(line, sizeof(line), ": %s, %s", sl_because_text(text, sizeof(text), &c->because, order[0]),
+			 SIGNED(c->because.terms[order[0]]));
 	}
 	sl_terminal_head(to, first->bytes > 0 ? SL_COLOUR_RED : SL_COLOUR_GREEN, first->bytes > 0 ? "MORE" : "LESS",
 			 "%s %s -> %s, %s%s", words_of(first, windows), spread(before, sizeof(before), &first->before),
@@ -488,7 +495,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 	struct sl_terminal to = sl_terminal_here();
 
 	sl_dry_head(stdout, c->sides[0].runs.item[0].dry);
-	put_headline(differences, windows, &to);
+	put_headline(c, differences, windows, &to);
 	put_same(c, differences, windows, &to);
 	if (c->explained)
 		print_because(&c->because, c->all ? UINT_MAX : LINES, windows, &to);

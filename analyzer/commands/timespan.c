@@ -12,8 +12,11 @@
 
 bool sl_timespan_parse(struct sl_timespan *when, const char *text)
 {
-	static const char *const words[] = {
-		[SL_WHEN_PEAK] = "peak", [SL_WHEN_END] = "end", [SL_WHEN_OOM] = "oom", [SL_WHEN_START] = "start"};
+	static const char *const words[] = {[SL_WHEN_PEAK] = "peak",
+					    [SL_WHEN_END] = "end",
+					    [SL_WHEN_OOM] = "oom",
+					    [SL_WHEN_TENSORS] = "tensors",
+					    [SL_WHEN_START] = "start"};
 	const char *mark = strrchr(text, '#');
 	char *end;
 
@@ -73,6 +76,13 @@ bool sl_timespan_unix(const struct sl_report *report, const struct sl_timespan *
 			return false;
 		}
 		*unix_ns = sl_process_unix(process, oom->time_ns);
+	} else if (when->kind == SL_WHEN_TENSORS) {
+		process = sl_devices_fullest_process(report);
+		if (!process) {
+			fputs("stormlog-analyze: no process held memory of a device\n", stderr);
+			return false;
+		}
+		*unix_ns = sl_process_unix(process, sl_devices_tensors_peak(process));
 	}
 	return true;
 }

@@ -224,9 +224,9 @@ struct options {
 
 #define INTO struct options
 static const struct sl_option table[] = {
-	{"--at", 0, "peak|end|oom|TIME",
-	 "the device's peak (default), the end, the first out-of-memory error that ended it, or a time: seconds since the run "
-	 "or the snapshot's window began (12.5), or Unix nanoseconds"},
+	{"--at", 0, "peak|end|oom|tensors|TIME",
+	 "the device's peak (default), the end, the first out-of-memory error that ended it, when tensors of the "
+	 "fullest process were most, or a time: seconds since the run or the snapshot's window began (12.5), or Unix nanoseconds"},
 	{"--from", 0, "MOMENT",
 	 "only what was born after this moment and is still held at that of --to: start (default), peak, oom, end, a time, or "
 	 "LABEL#N, "
@@ -296,9 +296,10 @@ static const char *moment_of(char out[200], const struct sl_report *report, cons
 		snprintf(out, 200, "%s %s", only ? "at its" : "each at its own", words[options->at.kind]);
 	else
 		snprintf(out, 200, "at %s%s", after,
-			 options->at.kind != SL_WHEN_OOM ? ""
-			 : options->got_over		 ? ", out of memory, but got over"
-							 : ", out of memory");
+			 options->at.kind == SL_WHEN_TENSORS ? ", when its tensors were most"
+			 : options->at.kind != SL_WHEN_OOM   ? ""
+			 : options->got_over		     ? ", out of memory, but got over"
+							     : ", out of memory");
 	return out;
 }
 

@@ -21,6 +21,11 @@ const struct sl_device_state *sl_devices_home(const struct sl_process *process);
 
 /* The same, also where it is not known on which device memory was held; NULL: the process held nothing. */
 const struct sl_device_state *sl_devices_fullest(const struct sl_process *process);
+/*
+ * When its tensors were most there, in the process's clock: PyTorch may fill its cache after that, and then the device's peak has
+ * little of what made it.  Where no tensors are known, the device's own peak.  0: the process held nothing.
+ */
+uint64_t sl_devices_tensors_peak(const struct sl_process *process);
 /* What it held there at once; 0: nothing. */
 uint64_t sl_devices_peak(const struct sl_process *process);
 /* The process that held most on one device; NULL: none held anything. */

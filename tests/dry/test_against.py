@@ -11,7 +11,10 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from dry import RUN
+import torch_venv
+from dry import ANALYZE, RUN
+
+TORCH = torch_venv.find("torch")
 
 # A package that is the same everywhere, as PyTorch is beneath the one that changed.
 DEVICE = """import ctypes
@@ -127,6 +130,25 @@ class Against(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"DOES NOT FIT   layers\.py:6 Model\.__init__ asks 90 GiB more than with\s+layers\s+1\.4")
         self.assertRegex(done.stdout, r"It does not fit the T4; there it fits\.")
+
+    @unittest.skipUnless(TORCH, "no PyTorch: scripts/torch-venv makes the environment")
+    def test_tensors_that_are_gone_when_the_device_is_fullest(self):
+        """The peak of the device is that of a small request, after the tensors that filled PyTorch's cache were freed."""
+        packages = subprocess.run([TORCH, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], capture_output=True, text=True, check=True).stdout
+        for side in "there", "here":
+            with open(os.path.join(glob.glob(os.path.join(self.folder, side, "lib", "python3*", "site-packages"))[0], "torch.pth"), "w") as file:
+                file.write(packages)
+        release = "import torch\ndef train():\n    kept = torch.empty(64 << 20, device='cuda')\n    kept.view(-1)\n    loss = torch.empty(8, device='cuda')\n"
+        done = self.against(release, release.replace("view(-1)", "double()"), "--output", "pair")
+        self.assertRegex(done.stdout, r"FITS   layers\.py:4 train asks 512 MiB more than with\s+layers\s+1\.4", done.stderr)
+        here, there = (os.path.join(self.folder, "pair", side) for side in ("here", "there"))
+        said = subprocess.run([ANALYZE, "diff", there, here], capture_output=True, text=True).stdout
+        self.assertRegex(said, r"MORE   peak \S+ MiB -> \S+ MiB, \+512 MiB: cache, \+512 MiB")
+        said = subprocess.run([ANALYZE, here], capture_output=True, text=True).stdout
+        self.assertRegex(said, r"unused .* tensors held 768 MiB before")
+        self.assertIn("next   stormlog-analyze tree --at tensors", said)
+        said = subprocess.run([ANALYZE, "tree", "--at", "tensors", here], capture_output=True, text=True).stdout
+        self.assertRegex(said, r"(?m)^ +512 MiB .*layers\.py:4 train")
 
     def test_the_same_release_is_told_as_the_same(self):
         done = self.against(RELEASE, RELEASE)
