@@ -13,7 +13,7 @@
 #include "analyzer/base/memory.h"
 #include "common/base.h"
 
-#define PART (1u << 18)
+#define PART (1u << 16)
 
 /* How much one call of a decoder gave; done: the stream has ended, and another one may follow. */
 struct unpacked {
@@ -41,7 +41,7 @@ struct packed {
 #if SL_LZMA
 	lzma_stream xz;
 #endif
-	uint8_t packed[PART];
+	uint8_t *packed;		     /* PART */
 	size_t packed_at, packed_size, room; /* room: for unpacked bytes */
 	uint64_t read;
 	bool ended, between; /* between: a stream has ended and no other has begun */
@@ -155,7 +155,7 @@ static const struct format formats[] = {
 static void refill(struct packed *input)
 {
 	input->packed_at = 0;
-	input->packed_size = fread(input->packed, 1, sizeof(input->packed), input->file);
+	input->packed_size = fread(input->packed, 1, PART, input->file);
 	input->read += input->packed_size;
 	if (!input->packed_size && ferror(input->file))
 		input->why = "it cannot be read";
@@ -168,6 +168,7 @@ struct sl_input *sl_input_open(FILE *file)
 
 	rewind(file);
 	input->file = file;
+	input->packed = sl_memory_must(malloc(PART));
 	refill(input);
 	for (size_t i = 0; i < SL_COUNT(formats) && !input->format; i++)
 		if (input->packed_size >= formats[i].size && !memcmp(input->packed, formats[i].magic, formats[i].size))
@@ -184,6 +185,7 @@ void sl_input_close(struct sl_input *unpacked)
 	if (input->format)
 		input->format->end(input);
 	free(input->unpacked.bytes);
+	free(input->packed);
 	free(input);
 }
 

@@ -236,7 +236,7 @@ static const char *seek(const char *at, const char *pattern)
 	if (!size && *pattern && strchr("\\]", *pattern))
 		return strchr(at, *pattern == '\\' ? pattern[1] : ']');
 	for (unsigned i = 0; i < SKIP && at[i] && size; i++)
-		if (!strncmp(at + i, pattern, size) && (!apart || !i || is_blank(at[i - 1])))
+		if (at[i] == *pattern && !strncmp(at + i, pattern, size) && (!apart || !i || is_blank(at[i - 1])))
 			return at + i;
 	return size ? NULL : at;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/logs/parts.h"
 #include "common/base.h"
 
@@ -44,6 +45,7 @@ static struct sl_log_frame *push(struct sl_log_stack *stack, const char *file, s
 	if (stack->ended)
 		stack->count = 0;
 	stack->ended = false;
+	stack->frame = stack->frame ?: sl_memory_must(malloc(SL_LOG_DEEPEST * sizeof(*frame)));
 	if (stack->count == SL_LOG_DEEPEST) {
 		unsigned keep = SL_LOG_DEEPEST / 4;
 

@@ -10,16 +10,17 @@
 #include "common/base.h"
 
 #define LONGEST	 (256u << 10) /* a longer line is read in pieces */
-#define PREFIX	 64	      /* bytes before a JSON object */
-#define MESSAGES 7	      /* keys of JSON that have a message; only one counts */
-#define CHARGE	 (8u << 20)   /* bytes between two looks at the budget */
+#define ROOM	 (LONGEST + SL_UTF8_SEQUENCE)
+#define PREFIX	 64	    /* bytes before a JSON object */
+#define MESSAGES 7	    /* keys of JSON that have a message; only one counts */
+#define CHARGE	 (8u << 20) /* bytes between two looks at the budget */
 
 struct reader {
 	sl_log_each *each;
 	void *context;
 	uint64_t lines;
-	size_t size;							 /* of wide */
-	char decoded[LONGEST + 1], wide[LONGEST + SL_UTF8_SEQUENCE + 1]; /* what a line of JSON says; UTF-16 as UTF-8 */
+	char *decoded, *wide; /* what a line of JSON says, LONGEST bytes; UTF-16 as UTF-8, ROOM bytes, or NULL: it is none */
+	size_t size;	      /* of wide */
 };
 
 /* An escape sequence: behind ESC [ up to a letter, behind ESC ] up to BEL or ESC \, else one character. */
@@ -194,7 +195,7 @@ static size_t take_utf16(struct reader *reader, const uint8_t *at, size_t size, 
 	size_t taken = 0, done;
 
 	do {
-		for (; taken + 2 <= size && reader->size + SL_UTF8_SEQUENCE < sizeof(reader->wide); taken += 2) {
+		for (; taken + 2 <= size && reader->size + SL_UTF8_SEQUENCE <= ROOM; taken += 2) {
 			unsigned unit = (unsigned)at[taken + little] << 8 | at[taken + !little];
 
 			if (unit != 0xfeff)
@@ -211,19 +212,21 @@ const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, void (*pr
 {
 	struct sl_input *input = sl_input_open(file);
 	struct reader *reader = sl_memory_must(calloc(1, sizeof(*reader)));
-	bool wide, last = false;
+	bool last = false;
 	const char *why = NULL;
 	struct sl_budget budget;
 	uint64_t charged = 0;
 
+	reader->decoded = sl_memory_must(malloc(LONGEST + 1));
 	reader->each = each;
 	reader->context = context;
 	sl_budget_begin(&budget, sl_budget_size(fileno(file)));
 	sl_budget_resume();
-	wide = sl_input_fill(input, 2) && input->bytes[0] + input->bytes[1] == 0xff + 0xfe;
-	for (bool little = wide && input->bytes[0] == 0xff; !why && !last;) {
+	if (sl_input_fill(input, 2) && input->bytes[0] + input->bytes[1] == 0xff + 0xfe)
+		reader->wide = sl_memory_must(malloc(ROOM + 1));
+	for (bool little = reader->wide && input->bytes[0] == 0xff; !why && !last;) {
 		last = !sl_input_fill(input, input->size - input->at + 1);
-		if (wide)
+		if (reader->wide)
 			input->at = take_utf16(reader, input->bytes, input->size, little, last);
 		else
 			input->at = take_lines(reader, (char *)input->bytes, input->size, last);
@@ -237,6 +240,8 @@ const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, void (*pr
 	*lines += reader->lines;
 	why = why ? why : sl_input_why(input);
 	sl_input_close(input);
+	free(reader->decoded);
+	free(reader->wide);
 	free(reader);
 	return why;
 }

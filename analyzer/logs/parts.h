@@ -60,8 +60,8 @@ struct sl_log_stack {
 	int64_t pid;
 	bool ended; /* its exception was printed */
 	unsigned count;
-	uint64_t last, end; /* numbers of its last line and of its exception */
-	struct sl_log_frame frame[SL_LOG_DEEPEST];
+	uint64_t last, end;	    /* numbers of its last line and of its exception */
+	struct sl_log_frame *frame; /* SL_LOG_DEEPEST of them; NULL: none yet.  The reader frees it */
 };
 
 /* Takes what a FRAME row found at `at` of the line; next: the following line of the same process, or NULL.  False: no frame. */

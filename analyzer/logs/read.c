@@ -418,6 +418,8 @@ const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (
 		take_oldest(reader);
 	for (unsigned i = 0; i < RING; i++)
 		free(reader->line[i].text);
+	for (unsigned i = 0; i < reader->stacks; i++)
+		free(reader->stack[i].frame);
 	free(reader->window);
 	free(reader);
 	log->files++;
