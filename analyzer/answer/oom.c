@@ -82,7 +82,6 @@ static void say_room(struct error *e)
 	e->shape[0] = 0;
 }
 
-#define TRIES_TOLD    2	 /* PyTorch itself asks once more */
 #define OPERATOR_PART 10 /* of the card: a smaller request is not the reason that the card is full */
 
 /* Stories whose line holds the memory. */
@@ -928,8 +927,6 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		if (known && !proven) /* a change that the replay tried is told instead of one of unknown worth */
 			e.answer->label[SL_LABEL_FIX].count = fixes;
 		say_holder(&e);
-		if (account->attempts_before >= TRIES_TOLD && account->story.kind != SL_STORY_ATTEMPTS)
-			WHY(&e, "The %u requests before it failed too.", account->attempts_before);
 	}
 	say_tensor(&e);
 	sl_answer_brief(e.answer, "asks %s", e.asked);
