@@ -384,7 +384,9 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 	account->own_limit = sl_refuser_own_limit(process, oom);
 	if (account->own_limit)
 		return SL_CAUSE_FULL;
-	if (oom->free_bytes == SL_UNKNOWN || oom->total_bytes == SL_UNKNOWN)
+	if (oom->free_bytes == SL_UNKNOWN)
+		return SL_CAUSE_UNKNOWN;
+	if (oom->total_bytes == SL_UNKNOWN && oom->free_bytes >= oom->asked_bytes) /* a snapshot tells no card's size */
 		return SL_CAUSE_UNKNOWN;
 	if (oom->of_framework)
 		return oom->asked_bytes > oom->total_bytes ? SL_CAUSE_TOO_LARGE : SL_CAUSE_FULL;

@@ -202,8 +202,11 @@ static void add_retried(struct sl_make *make, const struct sl_finding *finding)
 	sl_answer_say(answer, SL_LABEL_WHY,
 		      "PyTorch gave %s of its cache back and asked again, which takes time in each such request.",
 		      SL_ANSWER_SIZE(cache.retry_bytes));
-	if (*line)
-		sl_answer_say(answer, SL_LABEL_OPEN, "whether %s or what is held beside it is too much", line);
+	if (cache.retry_bytes >= cache.asked) /* so the memory was there, in other pieces */
+		sl_answer_say(answer, SL_LABEL_FIX, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or sizes that repeat at %s",
+			      *line ? line : "its line");
+	else if (*line)
+		sl_answer_say(answer, SL_LABEL_FIX, "hold less when %s asks, or ask for less there", line);
 	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
 	sl_make_next(make, answer, "fit", "how much memory it needs");
 }

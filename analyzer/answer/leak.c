@@ -64,7 +64,7 @@ void sl_make_pace(char *out, size_t size, const struct sl_process *process, cons
 	else if (pace.steps > 0 && pace.whole && pace.steps < 2.5)
 		snprintf(out, size, "%s of every second %s", amount, step);
 	else if (pace.steps > 0 && pace.whole)
-		snprintf(out, size, "%s every %.0f %s%s", amount, pace.steps, step, !strcmp(step, "pass") ? "es" : "s");
+		snprintf(out, size, "%s every %.0f %s%s", amount, pace.steps, step, step[strlen(step) - 1] == 's' ? "es" : "s");
 	else if (pace.steps > 0 || pace.at_once || process->trace->header.dry_count || process->model->snapshot || pace.ns < 1e6)
 		snprintf(out, size, "%s", kept->bytes != SL_UNKNOWN && kept->bytes ? SL_ANSWER_SIZE(kept->bytes) : amount);
 	else
@@ -109,18 +109,21 @@ static void say_full(struct sl_answer *answer, const struct sl_process *process,
 	sl_answer_figure(answer, "full_in", "seconds", seconds);
 }
 
-/* True: each step leaves several activations of one line: their graph is held, not one result. */
-static bool is_graph(struct sl_process *process, const struct sl_kept *kept)
+static enum sl_role role_of(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
 
-	if (kept->track->kind != SL_KIND_block || kept->blocks != kept->births || !kept->bursts ||
-	    kept->births < GRAPH_BLOCKS * kept->bursts)
-		return false;
-	for (size_t i = 0; i < model->sites.count; i++)
+	for (size_t i = 0; kept->track->kind == SL_KIND_block && i < model->sites.count; i++)
 		if (&model->tracks.item[model->sites.item[i].track] == kept->track)
-			return sl_roles_of(process, &model->sites.item[i]) == SL_ROLE_ACTIVATIONS;
-	return false;
+			return sl_roles_of(process, &model->sites.item[i]);
+	return SL_ROLE_UNKNOWN;
+}
+
+/* True: each step leaves several activations of one line: their graph is held, not one result. */
+static bool is_graph(struct sl_process *process, const struct sl_kept *kept)
+{
+	return kept->blocks == kept->births && kept->bursts && kept->births >= GRAPH_BLOCKS * kept->bursts &&
+	       role_of(process, kept) == SL_ROLE_ACTIVATIONS;
 }
 
 /* "all 3 960 tensors that it made are still held at the end, 2.92 GiB" */
@@ -156,15 +159,27 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 		sl_answer_say(answer, SL_LABEL_NOTE, "the stacks are cut: --stack-depth 256 may show who called");
 }
 
-static void say_unknown_holder(struct sl_answer *answer, const struct sl_process *process)
+static void say_unknown_holder(struct sl_answer *answer, const struct sl_process *process, unsigned kind, const char *line)
 {
-	if (process->model->variables.count)
+	if (process->model->variables.count) {
 		sl_answer_say(answer, SL_LABEL_OPEN,
 			      "what keeps it: Python found no variable; a cycle in C++ may, as backward(create_graph=True) makes");
-	else if (process->trace->header.dry_count)
-		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: a dry run that comes to its end tells it");
-	else
-		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: `stormlog-run --holders` tells it, or `--dry`");
+		return;
+	}
+	sl_answer_say(answer, SL_LABEL_FIX, "drop what is kept of %s%s", line,
+		      kind == SL_KIND_block || kind == SL_KIND_device ? ", or keep a copy on the host instead" : "");
+	sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it%s",
+		      process->trace->header.dry_count ? ": a dry run that comes to its end tells it" : "");
+	if (!process->trace->header.dry_count)
+		sl_answer_next(answer, "the variable that keeps it", "stormlog-run --holders -- %s", "COMMAND");
+}
+
+static bool is_of_python(struct sl_process *process, struct sl_stack stack)
+{
+	struct sl_chain chain;
+
+	sl_place_take(&chain, process, stack);
+	return chain.count && chain.frame[0]->python;
 }
 
 static void say_fix(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept, struct sl_stack stack,
@@ -172,7 +187,8 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 {
 	unsigned kind = kept->track->kind;
 	char keeper[SL_MAKE_LINE] = "";
-	bool view = false, found = sl_make_keeper(answer, process, stack, keeper, holder, &view), graph = is_graph(process, kept);
+	bool view = false, found = sl_make_keeper(answer, process, stack, keeper, holder, &view), graph = is_graph(process, kept),
+	     freed = kind != SL_KIND_block && !is_of_python(process, stack);
 
 	if (holder) {
 		sl_make_say_holder(answer, holder, kept->bytes);
@@ -186,19 +202,20 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 	else if (found && view)
 		sl_answer_say(answer, SL_LABEL_FIX, "clone() the slice at %s: PyTorch keeps the whole tensor for it", keeper);
 	else if (found)
-		sl_answer_say(answer, SL_LABEL_FIX, "bound or clear what %s stores, or store a number instead of a tensor", keeper);
+		sl_answer_say(answer, SL_LABEL_FIX, "bound or clear what %s stores, or store a number or a copy on the host",
+			      keeper);
 	else if (graph)
 		sl_answer_say(answer, SL_LABEL_FIX, "detach what is kept of %s, or run it under torch.no_grad()", line);
 	else if (kind >= SL_OBJECT_CONTEXT)
 		sl_answer_say(answer, SL_LABEL_FIX, "destroy each %s of %s when its work is done, or make it once",
 			      sl_leak_words_noun(kind, false), line);
-	else if (kind != SL_KIND_block && !kept->track->stack.python && kept->larger)
+	else if (freed && kept->larger)
 		sl_answer_say(answer, SL_LABEL_FIX, "free the old %s before %s replaces it", sl_leak_words_noun(kind, false), line);
-	else if (kind != SL_KIND_block && !kept->track->stack.python)
+	else if (freed)
 		sl_answer_say(answer, SL_LABEL_FIX, "free each %s of %s when its work is done", sl_leak_words_noun(kind, false),
 			      line);
 	else
-		say_unknown_holder(answer, process);
+		say_unknown_holder(answer, process, kind, line);
 }
 
 /* "8 ranks, most in rank 3"; "" for a run of one process. */
@@ -453,11 +470,17 @@ static void add_growth(struct sl_make *make)
 		sl_make_stack(answer, process, growth->holders[0].stack, "most of it", 3);
 	sl_answer_say(answer, SL_LABEL_WHY, "memory in use rose in step with %s entries of %s.", SL_NUMBER(label->points), name);
 	for (unsigned i = 0; i < growth->holder_count; i++) {
-		const char *line = SL_MAKE_LINE_OF(process, growth->holders[i].stack);
+		const char *line = SL_MAKE_LINE_OF(process, growth->holders[i].stack),
+			   *who = *line ? line : growth->holders[i].library;
 
-		sl_answer_say(answer, SL_LABEL_WHY, "%s adds %s.", *line ? line : growth->holders[i].library,
+		sl_answer_say(answer, SL_LABEL_WHY, "%s adds %s.", who,
 			      SL_ANSWER_SIZE(sl_stats_bytes(growth->holders[i].bytes_per_entry)));
+		if (!i)
+			sl_answer_say(answer, SL_LABEL_FIX, "free what %s makes before its %s ends, or bound what it keeps", who,
+				      name);
 	}
+	if (!growth->holder_count)
+		sl_answer_say(answer, SL_LABEL_OPEN, "which line keeps it: no stack is known");
 	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
 	sl_make_next(make, answer, "tree --at end", "the lines that hold it");
 }
@@ -480,7 +503,7 @@ static void add_held(struct sl_make *make, struct sl_process *process, const str
 	if (*joined)
 		sl_answer_say(answer, SL_LABEL_WHY, "%s then made a block as large as all of it.", joined);
 	if (!is_graph(process, kept) || !sl_make_no_grad(answer, process, kept->track->stack, SL_LABEL_FIX))
-		sl_answer_say(answer, SL_LABEL_OPEN, "whether anything reads it after its loop");
+		sl_answer_say(answer, SL_LABEL_FIX, "free what %s made behind its loop, if nothing reads it later", line);
 	sl_make_next(make, answer, kept->left_blocks ? "tree --at end" : "tree --at peak", "the lines that hold it");
 }
 

@@ -161,6 +161,52 @@ static const char *caller_of(const struct error *e, struct sl_stack stack, const
 	return at && at < count ? sl_answers_text(e->make->to, "%s:%u", sl_paths_name(frames[at].file), frames[at].line) : line;
 }
 
+/* What to change where most of the memory at the error is for one purpose; %s: the line. */
+static const char *const by_role[SL_ROLE_COUNT] = {
+	[SL_ROLE_ACTIVATIONS] = "compute fewer or smaller inputs at once at %s",
+	[SL_ROLE_KV_CACHE] = "keep fewer sequences at once at %s, or bound their length",
+	[SL_ROLE_PARAMETERS] = "load the weights of %s in a smaller type, or a part of them on the host",
+	[SL_ROLE_OPTIMIZER] = "an optimizer with less state at %s (8-bit, Adafactor, SGD)",
+};
+
+/* False: no purpose has most of it, or one of which no change is known. */
+static bool fix_role(struct error *e)
+{
+	uint64_t bytes[SL_ROLE_COUNT] = {0};
+	struct sl_stack most[SL_ROLE_COUNT] = {0};
+
+	for (unsigned i = 0; i < e->oom->owner_count; i++) {
+		const struct sl_site *site = &e->process->model->sites.item[e->oom->owners[i].site];
+		enum sl_role role = sl_owners_shows(e->process, site) ? sl_roles_of(e->process, site) : SL_ROLE_UNKNOWN;
+
+		if (!bytes[role])
+			most[role] = site->stack;
+		bytes[role] += e->oom->owners[i].bytes;
+	}
+	for (unsigned role = 0; role < SL_ROLE_COUNT; role++) {
+		if (!by_role[role] || !bytes[role] || bytes[role] < e->oom->live_bytes / 2)
+			continue;
+		FIX(e, by_role[role], caller_of(e, most[role], SL_MAKE_LINE_OF(e->process, most[role])));
+		return true;
+	}
+	return false;
+}
+
+static void fix_size(struct error *e)
+{
+	uint64_t room = e->oom->free_bytes == SL_UNKNOWN ? 0 : sl_units_room(e->oom);
+
+	FIX(e, "bound the size of %s, or work in pieces%s", e->line,
+	    room ? sl_answers_text(e->make->to, ": up to %s would have fitted", SL_ANSWER_SIZE(room)) : "");
+}
+
+/* A run that goes on where this one ended. */
+static void next_larger(struct error *e)
+{
+	if (!sl_dry_report(e->make->report))
+		sl_answer_next(e->answer, "the need of a whole step", "stormlog-run --dry=h200 --report -- %s", "COMMAND");
+}
+
 static bool tell_operator(struct error *e)
 {
 	const char *line = e->fills ? e->at : e->line;
@@ -207,7 +253,7 @@ static void tell_request(struct error *e)
 	HEAD(e, "%s asks %s times as much as ever before", e->line, TIMES(e->story->times));
 	WHY(e, "the largest of %s requests before it there was %s.", SL_NUMBER(e->story->count), e->before);
 	say_room(e);
-	FIX(e, "bound the size of %s: up to %s would have fitted", e->line, SL_ANSWER_SIZE(sl_units_room(e->oom)));
+	fix_size(e);
 }
 
 static void tell_step(struct error *e)
@@ -287,9 +333,12 @@ static void tell_took(struct error *e)
 {
 	tell_plain(e);
 	WHY(e, "%s made %s and gave none of it back.", e->at, e->bytes);
+	if (fix_role(e))
+		return;
 	sl_answer_say(e->answer, SL_LABEL_OPEN,
 		      "whether that is a leak, what it loads, or one step%s: memory only rose until the error",
 		      e->story->words ? ", or chunks of its own allocator, which may be fragmented" : "");
+	next_larger(e);
 }
 
 static void tell_surge(struct error *e)
@@ -330,7 +379,7 @@ static void tell_largest(struct error *e)
 	HEAD(e, "%s asks %s, more than any request before", e->line, e->asked);
 	WHY(e, "the largest that was granted is %s.", e->before);
 	say_room(e);
-	FIX(e, "check what the size of %s comes from: up to %s would have fitted", e->line, SL_ANSWER_SIZE(sl_units_room(e->oom)));
+	fix_size(e);
 }
 
 static void tell_holder(struct error *e)
@@ -341,15 +390,8 @@ static void tell_holder(struct error *e)
 	if (e->oom->place_births && e->oom->asked_bytes > e->oom->place_most)
 		WHY(e, "This request is %s times the largest before at its line.",
 		    TIMES((double)e->oom->asked_bytes / (double)e->oom->place_most));
-	for (unsigned i = 0; i < e->oom->owner_count; i++) {
-		const struct sl_site *site = &e->process->model->sites.item[e->oom->owners[i].site];
-
-		if (!sl_stack_same(site->stack, e->story->stack) || sl_roles_of(e->process, site) != SL_ROLE_ACTIVATIONS)
-			continue;
-		FIX(e, "compute fewer or smaller inputs at once at %s", caller_of(e, e->story->stack, e->at));
-		return;
-	}
-	FIX(e, "hold less %s, or ask for less at %s", e->in, e->line);
+	if (!fix_role(e))
+		FIX(e, "hold less %s, or ask for less at %s", e->in, e->line);
 }
 
 static void tell_optimizer(struct error *e)
@@ -361,8 +403,9 @@ static void tell_optimizer(struct error *e)
 	HEAD(e, "%.*s's first step needs %s and %s of them are there", name, words, e->bytes, e->before);
 	WHY(e, "%s for each parameter, in its first step. %s of them are missing.", words,
 	    SL_ANSWER_SIZE(e->story->bytes - e->story->before));
-	sl_answer_say(e->answer, SL_LABEL_NEED, "about %s for this step",
-		      SL_ANSWER_SIZE(e->oom->total_bytes + e->story->bytes - e->story->before - e->oom->free_bytes));
+	if (e->oom->total_bytes != SL_UNKNOWN)
+		sl_answer_say(e->answer, SL_LABEL_NEED, "about %s for this step",
+			      SL_ANSWER_SIZE(e->oom->total_bytes + e->story->bytes - e->story->before - e->oom->free_bytes));
 	if (tables >= e->oom->total_bytes / OPERATOR_PART) {
 		WHY(e, "%s are gradients of embeddings, with a row for every word.", SL_ANSWER_SIZE(tables));
 		FIX(e, "pass sparse=True to the Embedding, with SparseAdam for it, or an optimizer with less state at %s", e->line);
@@ -414,9 +457,9 @@ static void tell_first_pass(struct error *e)
 {
 	HEAD(e, "the first forward pass needs more than the card has");
 	WHY(e, "it had made %s of activations when %s asked %s, most of them at %s.", e->bytes, e->line, e->asked, e->at);
+	fix_role(e);
 	sl_answer_say(e->answer, SL_LABEL_OPEN, "how much the rest of the step needs: the recording ends in its first pass");
-	if (!sl_dry_report(e->make->report))
-		sl_answer_next(e->answer, "the need of a whole step", "stormlog-run --dry=h200 --report -- %s", "COMMAND");
+	next_larger(e);
 }
 
 static void tell_caches(struct error *e)
@@ -472,6 +515,14 @@ static void tell_story(struct error *e)
 	tell_plain(e);
 	if (e->oom->live_bytes)
 		WHY(e, "this process held %s.", SL_ANSWER_SIZE(e->oom->live_bytes));
+	if (fix_role(e))
+		return;
+	if (e->oom->free_bytes != SL_UNKNOWN) {
+		fix_size(e);
+		return;
+	}
+	sl_answer_say(e->answer, SL_LABEL_OPEN, "who held the card: no figure of it was recorded");
+	sl_answer_next(e->answer, "the holders of this card now", "stormlog-top");
 }
 
 static void tell_neighbour(struct error *e)
@@ -587,7 +638,10 @@ static void tell_too_large(struct error *e)
 	if (e->story->kind == SL_STORY_LARGEST || e->story->kind == SL_STORY_REQUEST || e->story->kind == SL_STORY_STEP)
 		WHY(e, "It is %s times the largest request before, %s.",
 		    TIMES((double)e->oom->asked_bytes / (double)e->story->before), e->before);
-	FIX(e, "check what the size of %s comes from: a batch, a shape, a count", e->line);
+	if (e->oom->of_framework)
+		FIX(e, "a larger pool (XLA_PYTHON_CLIENT_MEM_FRACTION), or a smaller result at %s", e->line);
+	else
+		fix_size(e);
 }
 
 static void tell_framework(struct error *e)
@@ -636,8 +690,13 @@ static void tell_unasked(struct error *e)
 	} else if (e->story->kind == SL_STORY_GREW) {
 		WHY(e, "%s leaks %s.", e->at, e->bytes);
 		FIX(e, "free what %s makes when its work is done", e->at);
+	} else if (hook && hook->verb == SL_VERB_GRAPH_LAUNCH) {
+		FIX(e, "make the blocks of its graph smaller, or free what is held before %s", e->line);
 	} else if (e->oom->scope == SL_SCOPE_VRAM || e->oom->scope == SL_SCOPE_CODE) {
 		FIX(e, "leave more memory free before %s: CUDA_MODULE_LOADING=EAGER loads code at the start", e->line);
+	} else {
+		FIX(e, "make the context of %s before the card is filled", e->line);
+		sl_answer_next(e->answer, "the holders of this card now", "stormlog-top");
 	}
 }
 

@@ -5,7 +5,6 @@ import re
 BAD = ("OUT OF MEMORY", "NEARLY OUT OF MEMORY", "DOES NOT FIT", "DOES NOT START", "LEAK", "GROWS", "HIDDEN", "UNEVEN", "HOST MEMORY", "FAILED")
 FINE = ("OK", "FITS", "MAY FIT", "HELD", "RUNNING", "NOT AN ERROR", "NOTHING")
 LABELS = ("why", "fix", "tried", "need", "fits", "less", "else", "open", "note", "cards", "ran", "held")
-NOTHING_TO_DO = ("OK", "FITS", "RUNNING")
 LINES, COLUMNS, FRAMES, ROWS, ALSO = 24, 80, 4, 9, 3
 SIZE = r"\d[\d.]* (?:B|[KMGTP]iB)(?![\w/])"
 PLACE = r"[\w.+<>-]+\.\w+:\d+"
@@ -58,7 +57,8 @@ def of_head(number, said, word, labels, commands):
         yield number, "more than two sizes in the headline"
     if word in BAD and "why" not in has:
         yield number, "a verdict without why"
-    if word not in NOTHING_TO_DO and not {"fix", "open"} & has and not commands:
+    decides = "open" in has and any(re.match("stormlog-(run|top)", command) for _, command in commands)
+    if word in BAD and "fix" not in has and not decides:
         yield number, "a verdict and nothing to do"
 
 

@@ -49,6 +49,7 @@ FAULTS = [
     ("blocks of step 117", "step 117; blocks", "a clause too many"),
     ("6.7 times as large as any before", "160 MiB, 24 MiB before and 8 MiB at first", "two sizes"),
     ("  why    one block", "  else   one block", "without why"),
+    ("  fix    bound", "  need   bound", "nothing to do"),
     ("24 MiB at most", "1024 MiB at most", "does not know: 1024 MiB"),
     ("24 MiB at most", "24.0 MiB at most", "zeros"),
     ("bound `length` before train.py:125, or split that batch", "bound what is held there", "points at nothing"),
