@@ -11,58 +11,6 @@
 #define TRIED_SHOWN 2
 #define ALL_OF_IT   0.9 /* of what a change saves: a variable with so much is named instead of the line */
 
-/* What a reader does, by the kind of change: the words before and behind its line. */
-static const struct {
-	const char *kind, *before, *behind;
-	bool keeps; /* what a variable holds, or several lines of a function, which is named */
-} imperatives[] = {
-	{"free_leak", "detach or drop what ", " keeps", true},
-	{"no_grad", "run ", " under torch.no_grad()"},
-	{"offload_results", "move what ", " keeps to the host", true},
-	{"zero_early", "call zero_grad() before ", ""},
-	{"load_on_host", "pass map_location=\"cpu\" to the load at ", ""},
-	{"new_optimizer", "make a new optimizer where its weights are replaced: ", " still holds the state of the old ones"},
-	{"no_second_copy", "make on the host what ", " copies"},
-	{"one_by_one", "pass foreach=False to the optimizer of ", ""},
-	{"half_state", "keep the state of ", " in half precision"},
-	{"state_8bit", "use an 8-bit optimizer at ", ""},
-	{"set_to_none", "let zero_grad() set gradients to None at ", ""},
-	{"checkpointing", "use torch.utils.checkpoint at ", ""},
-	{"chunked", "compute ", " in pieces"},
-	{"half_batch", "halve the batch of ", ""},
-	{"shorter_longest", "bound the longest input of ", ""},
-	{"limit_pool", "let the pool of ", " take less"},
-	{"free_before_build", "move the model that is no longer used to the host before ", ""},
-	{"empty_cache_at_step", "call torch.cuda.empty_cache() before ", ""},
-};
-
-static void put_change(char *out, size_t size, const struct sl_change *change, const struct sl_held_by *holder)
-{
-	char line[200] = "";
-
-	if (change->settings) {
-		snprintf(out, size, "set PYTORCH_CUDA_ALLOC_CONF=%s", change->settings);
-		return;
-	}
-	if (change->at.file)
-		snprintf(line, sizeof(line), "%s:%u", sl_paths_name(change->at.file), change->at.line);
-	for (size_t i = 0; i < SL_COUNT(imperatives); i++) {
-		if (strcmp(change->kind, imperatives[i].kind) != 0)
-			continue;
-		if (imperatives[i].keeps && holder && (double)holder->whole >= ALL_OF_IT * (double)change->less)
-			snprintf(out, size, "%s`%s`%s", imperatives[i].before, holder->variable, imperatives[i].behind);
-		else if (imperatives[i].keeps && change->at.function && change->at.function[0] != '<')
-			snprintf(out, size, "%s%s() (%s)%s", imperatives[i].before, change->at.function, line,
-				 imperatives[i].behind);
-		else
-			snprintf(out, size, "%s%s%s", imperatives[i].before, line[0] ? line : "the program", imperatives[i].behind);
-		return;
-	}
-	snprintf(out, size, "%s at %s", change->kind, line);
-	for (char *at = strchr(out, '_'); at; at = strchr(at, '_'))
-		*at = ' ';
-}
-
 /* "5.3 -> 0.53 GiB, fits" */
 static void put_effect(char *out, size_t size, const struct sl_changes *changes, const struct sl_change *change)
 {
@@ -130,7 +78,8 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 
 		if (!helps(changes, change, request))
 			continue;
-		put_change(what, sizeof(what), change, holder);
+		sl_change_text(what, sizeof(what), change,
+			       holder && (double)holder->whole >= ALL_OF_IT * (double)change->less ? holder->variable : NULL);
 		put_effect(effect, sizeof(effect), changes, change);
 		if (!told && changes->failed && fix != SL_MAKE_CAUSED &&
 		    (fix == SL_MAKE_WEAK ? change->passes != SL_PASSES_REQUEST || sl_change_is_known(change)

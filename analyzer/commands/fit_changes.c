@@ -8,14 +8,15 @@
 
 static void put_changes(const struct sl_fit_proof *proof, const struct sl_terminal *to)
 {
-	struct sl_cells table = {.columns = "lww"};
+	struct sl_cells table = {.columns = "lw"};
 	char text[300], words[300];
 
 	for (unsigned i = 0; i < proof->count; i++) {
 		const struct sl_change *c = &proof->changes[i];
 
 		sl_cells_put(&table, c->passes == SL_PASSES ? SL_COLOUR_GREEN : SL_COLOUR_NONE, "%s", sl_change_passes[c->passes]);
-		sl_cells_put(&table, SL_COLOUR_NONE, "%s", sl_change_text(text, sizeof(text), c));
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", sl_change_text(text, sizeof(text), c, NULL));
+		sl_cells_put(&table, SL_COLOUR_NONE, "%s", "");
 		sl_cells_put(&table, SL_COLOUR_NONE, "%s", sl_change_words(words, sizeof(words), c));
 	}
 	sl_cells_print(&table, to, 2);

@@ -11,6 +11,9 @@
 
 const char *const sl_change_rungs[] = {
 	[SL_RUNG_REPLAYED] = "replayed", [SL_RUNG_SCALED] = "scaled", [SL_RUNG_COMPLETED] = "completed"};
+/* The same for a reader: what was added or multiplied is an estimate. */
+static const char *const rung_words[] = {
+	[SL_RUNG_REPLAYED] = "replayed", [SL_RUNG_SCALED] = "estimated", [SL_RUNG_COMPLETED] = "estimated"};
 const char *const sl_change_passes[] = {[SL_PASSES_NOT] = "no",
 					[SL_PASSES_REQUEST] = "this request",
 					[SL_PASSES_STEP] = "this step",
@@ -27,15 +30,53 @@ const char *sl_change_helps(const struct sl_changes *changes, const struct sl_ch
 						: NULL;
 }
 
-const char *sl_change_text(char *out, size_t size, const struct sl_change *c)
+/* What a reader does, by the kind of change: the words before and behind its line. */
+static const struct {
+	const char *kind, *before, *behind;
+	bool keeps; /* what a variable holds, or several lines of a function, which is named */
+} imperatives[] = {
+	{"free_leak", "detach or drop what ", " keeps", true},
+	{"no_grad", "run ", " under torch.no_grad()"},
+	{"offload_results", "move what ", " keeps to the host", true},
+	{"zero_early", "call zero_grad() before ", ""},
+	{"load_on_host", "pass map_location=\"cpu\" to the load at ", ""},
+	{"new_optimizer", "make a new optimizer where its weights are replaced: ", " still holds the state of the old ones"},
+	{"no_second_copy", "make on the host what ", " copies"},
+	{"one_by_one", "pass foreach=False to the optimizer of ", ""},
+	{"half_state", "keep the state of ", " in half precision"},
+	{"state_8bit", "use an 8-bit optimizer at ", ""},
+	{"set_to_none", "let zero_grad() set gradients to None at ", ""},
+	{"checkpointing", "use torch.utils.checkpoint at ", ""},
+	{"chunked", "compute ", " in pieces"},
+	{"half_batch", "halve the batch of ", ""},
+	{"shorter_longest", "bound the longest input of ", ""},
+	{"limit_pool", "let the pool of ", " take less"},
+	{"free_before_build", "move the model that is no longer used to the host before ", ""},
+	{"empty_cache_at_step", "call torch.cuda.empty_cache() before ", ""},
+};
+
+const char *sl_change_text(char *out, size_t size, const struct sl_change *c, const char *variable)
 {
-	if (c->settings)
-		snprintf(out, size, "%s", c->settings);
-	else if (!c->at.file)
-		snprintf(out, size, "%s", c->kind);
-	else
-		snprintf(out, size, "%s in %s (%s:%u)", c->kind, c->at.function ? c->at.function : "?", sl_paths_name(c->at.file),
-			 c->at.line);
+	char line[200] = "the program";
+
+	if (c->settings) {
+		snprintf(out, size, "set PYTORCH_CUDA_ALLOC_CONF=%s", c->settings);
+		return out;
+	}
+	if (c->at.file)
+		snprintf(line, sizeof(line), "%s:%u", sl_paths_name(c->at.file), c->at.line);
+	for (size_t i = 0; i < SL_COUNT(imperatives); i++) {
+		if (strcmp(c->kind, imperatives[i].kind) != 0)
+			continue;
+		if (imperatives[i].keeps && variable)
+			snprintf(out, size, "%s`%s`%s", imperatives[i].before, variable, imperatives[i].behind);
+		else if (imperatives[i].keeps && c->at.function && c->at.function[0] != '<')
+			snprintf(out, size, "%s%s() (%s)%s", imperatives[i].before, c->at.function, line, imperatives[i].behind);
+		else
+			snprintf(out, size, "%s%s%s", imperatives[i].before, line, imperatives[i].behind);
+		return out;
+	}
+	snprintf(out, size, "%s at %s", c->kind, line); /* of a summary that a newer release wrote */
 	return out;
 }
 
@@ -44,10 +85,10 @@ const char *sl_change_words(char *out, size_t size, const struct sl_change *c)
 	size_t at;
 
 	if (c->settings)
-		at = (size_t)snprintf(out, size, "%s reserved, %s", SL_SIZE(c->peak_reserved), sl_change_rungs[c->rung]);
+		at = (size_t)snprintf(out, size, "%s reserved, %s", SL_SIZE(c->peak_reserved), rung_words[c->rung]);
 	else
 		at = (size_t)snprintf(out, size, "%s%s%s, %s", c->about ? "about " : "", c->less < 0 ? "+" : &"-"[!c->less],
-				      SL_SIZE((uint64_t)(c->less < 0 ? -c->less : c->less)), sl_change_rungs[c->rung]);
+				      SL_SIZE((uint64_t)(c->less < 0 ? -c->less : c->less)), rung_words[c->rung]);
 
 	if (c->wanted && at < size)
 		at += (size_t)snprintf(out + at, size - at, ", then %s fail", SL_SIZE(c->wanted));

@@ -78,9 +78,9 @@ static inline bool sl_change_ends_step(const struct sl_change *change)
 bool sl_change_is_known(const struct sl_change *change);
 /* The first of that kind that was tried; NULL: none was, or `changes` is NULL. */
 const struct sl_change *sl_change_of_kind(const struct sl_changes *changes, const char *kind);
-/* "no_grad in evaluate (validate.py:18)" */
-const char *sl_change_text(char *out, size_t size, const struct sl_change *change);
-/* "-4.1 GiB, completed": how much less, how it is known, and what limits it. */
+/* "run validate.py:18 under torch.no_grad()".  variable: that has all of what is kept; NULL: the line is named. */
+const char *sl_change_text(char *out, size_t size, const struct sl_change *change, const char *variable);
+/* "-4.1 GiB, estimated": how much less, how it is known, and what limits it. */
 const char *sl_change_words(char *out, size_t size, const struct sl_change *change);
 /* "would have fitted", or NULL where the change neither lets the request pass nor lowers the peak. */
 const char *sl_change_helps(const struct sl_changes *changes, const struct sl_change *change);

@@ -20,7 +20,7 @@ static void put_change(struct sl_page *page, const struct sl_changes *changes, c
 	msgpack_pack_map(&page->pack.pk, 9);
 	sl_page_put_text(page, "kind", change->kind);
 	sl_page_put_text(page, "helps", sl_change_helps(changes, change));
-	sl_page_put_text(page, "text", sl_change_text(text, sizeof(text), change));
+	sl_page_put_text(page, "text", sl_change_text(text, sizeof(text), change, NULL));
 	sl_page_put_text(page, "words", sl_change_words(words, sizeof(words), change));
 	sl_page_put_text(page, "passes", sl_change_passes[change->passes]);
 	sl_page_put_known(page, "peak_reserved", change->peak_reserved);
