@@ -166,8 +166,8 @@ static void say_unknown_holder(struct sl_answer *answer, const struct sl_process
 			      "what keeps it: Python found no variable; a cycle in C++ may, as backward(create_graph=True) makes");
 		return;
 	}
-	sl_answer_say(answer, SL_LABEL_FIX, "drop what is kept of %s%s", line,
-		      kind == SL_KIND_block || kind == SL_KIND_device ? ", or keep a copy on the host instead" : "");
+	sl_answer_say(answer, SL_LABEL_FIX, "drop the results of %s%s", line,
+		      kind == SL_KIND_block || kind == SL_KIND_device ? ", or keep copies on the host" : "");
 	sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it%s",
 		      process->trace->header.dry_count ? ": a dry run that comes to its end tells it" : "");
 	if (!process->trace->header.dry_count)
@@ -503,7 +503,7 @@ static void add_held(struct sl_make *make, struct sl_process *process, const str
 	if (*joined)
 		sl_answer_say(answer, SL_LABEL_WHY, "%s then made a block as large as all of it.", joined);
 	if (!is_graph(process, kept) || !sl_make_no_grad(answer, process, kept->track->stack, SL_LABEL_FIX))
-		sl_answer_say(answer, SL_LABEL_FIX, "free what %s made behind its loop, if nothing reads it later", line);
+		sl_answer_say(answer, SL_LABEL_FIX, "free the blocks of %s behind its loop, unless they are read later", line);
 	sl_make_next(make, answer, kept->left_blocks ? "tree --at end" : "tree --at peak", "the lines that hold it");
 }
 

@@ -291,9 +291,11 @@ static void tell_grew(struct error *e)
 	const struct sl_kept *kept = e->kept;
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	char pace[200], output[64];
-	bool heads = e->held && kept && sl_make_heads(&e->holder, kept->bytes), fixed;
+	bool fixed = sl_process_own(e->process, frames, e->story->stack) &&
+		     sl_source_keeps_output(e->process->report->source, e->process->trace, &frames[0], output);
+	bool heads = !fixed && e->held && kept && sl_make_heads(&e->holder, kept->bytes);
 
-	if (kept)
+	if (kept && !fixed) /* a library's loop is none of the program's */
 		sl_make_pace(pace, sizeof(pace), e->process, kept);
 	else
 		snprintf(pace, sizeof(pace), "%s", e->bytes);
@@ -304,8 +306,6 @@ static void tell_grew(struct error *e)
 	else if (kept)
 		WHY(e, "%s of %s blocks that %s made were still held, %s.", SL_NUMBER(kept->blocks), SL_NUMBER(kept->births),
 		    heads ? e->at : "it", SL_ANSWER_SIZE(kept->bytes < e->story->bytes ? kept->bytes : e->story->bytes));
-	fixed = sl_process_own(e->process, frames, e->story->stack) &&
-		sl_source_keeps_output(e->process->report->source, e->process->trace, &frames[0], output);
 	if (fixed) /* what keeps it is the library's */
 		FIX(e, "leave out %s=True at %s, or call it for fewer inputs at once", output, e->at);
 	else
@@ -521,7 +521,7 @@ static void tell_story(struct error *e)
 		fix_size(e);
 		return;
 	}
-	sl_answer_say(e->answer, SL_LABEL_OPEN, "who held the card: no figure of it was recorded");
+	sl_answer_say(e->answer, SL_LABEL_OPEN, "how full the card was: no figure of it was recorded");
 	sl_answer_next(e->answer, "the holders of this card now", "stormlog-top");
 }
 

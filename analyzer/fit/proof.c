@@ -363,6 +363,16 @@ static void draw_recorded(struct sl_fit_proof *proof, const struct sl_fit_keeps 
 	edits_free(&e);
 }
 
+/* True: the loop is the program's own, or it trains.  Another may run inside of one call, as for each token. */
+static bool has_steps(const struct sl_fit_program *p, const struct sl_fit_keeps *keeps)
+{
+	bool own = p->steps.count && sl_fit_program_stack(p, p->whole.ops.item[p->steps.item[0]].python)->places[p->depth].own;
+
+	for (size_t i = 0; i < p->steps.count && !own; i++)
+		own = keeps->passes[i] > 0;
+	return own;
+}
+
 /* False: the time is over. */
 static bool prove(struct sl_fit_proof *proof, struct sl_change *c, const struct sl_fit_edits *e, struct clock *clock)
 {
@@ -418,7 +428,8 @@ static bool prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	grows = rises > grows ? rises : grows;
 	if (sl_change_ends_step(c) && !is_free_of_growth(grows, proof->capacity)) {
 		c->passes = SL_PASSES_STEP;
-		c->steps_later = (uint64_t)fmax((double)proof->capacity - highest(c->curve), 0) / grows;
+		if (has_steps(p, e->keeps))
+			c->steps_later = (uint64_t)fmax((double)proof->capacity - highest(c->curve), 0) / grows;
 	}
 	if (c->passes == SL_PASSES && c->tight && (e->scaled || p->rest == SL_FIT_REST_STATE))
 		c->passes = SL_PASSES_STEP; /* the sizes may be off by more */
