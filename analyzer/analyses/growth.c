@@ -390,20 +390,18 @@ static void run(struct sl_report *report)
 			if (!is_growing(growth) || !growth->credited || growth->inside)
 				continue;
 			by = held_by(&report->processes[i], growth);
-			sl_report_find(
-				report,
-				&(struct sl_finding){.id = "label.growing",
-						     .severity = "warning",
-						     .process = (int)i,
-						     .device = -1,
-						     .bytes = sl_stats_bytes(growth->slope),
-						     .text = sl_memory_print(
-							     "memory in use grew by %s with each %s%s, r2 %.2f over %llu of them%s",
-							     SL_SIZE(sl_stats_bytes(growth->slope)), sl_label_each(label),
-							     text ? text : "range", growth->r_squared,
-							     (unsigned long long)label->points, by),
-						     .advice = strdup(growth->advice),
-						     .stack = growth->holders[0].stack});
+			sl_report_find(report,
+				       &(struct sl_finding){.id = "label.growing",
+							    .severity = "warning",
+							    .process = (int)i,
+							    .device = -1,
+							    .bytes = sl_stats_bytes(growth->slope),
+							    .text = sl_memory_print(
+								    "memory in use grew by %s with each %s%s, over %llu of them%s",
+								    SL_SIZE(sl_stats_bytes(growth->slope)), sl_label_each(label),
+								    text ? text : "range", (unsigned long long)label->points, by),
+							    .advice = strdup(growth->advice),
+							    .stack = growth->holders[0].stack});
 			free(by);
 		}
 }

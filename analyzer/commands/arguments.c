@@ -134,7 +134,7 @@ static int refuse(const struct sl_arguments *options, const char *text)
 {
 	struct sl_nearest nearest = {.wanted = text, .distance = SL_NEAREST_TYPO};
 	const struct sl_option *other = NULL;
-	size_t of = 0;
+	size_t of = 0, size = strcspn(text, "=");
 
 	for (const struct sl_option *o = options->command->table; o->name && text[1] == '-'; o++)
 		sl_nearest_consider(&nearest, o->name);
@@ -144,10 +144,17 @@ static int refuse(const struct sl_arguments *options, const char *text)
 	}
 	for (; options->command->run == sl_command_report.run && !other && of < SL_COUNT(commands); of++)
 		for (const struct sl_option *o = commands[of]->table; o->name && !other; o++)
-			other = strcmp(o->name, text) ? NULL : o;
+			other = strlen(o->name) == size && !strncmp(o->name, text, size) ? o : NULL;
 	if (other) {
-		sl_command_fail(WRONG, "%s is an option of %s: stormlog-analyze %s %s%s%s PATH", text, commands[of - 1]->name,
-				commands[of - 1]->name, text, other->value ? " " : "", other->value ?: "");
+		const char *const *rest = (const char *const *)options->argv + options->at + 1;
+		const char *verb = commands[of - 1]->name, *value = text[size]	    ? text + size + 1
+								    : !other->value ? ""
+								    : *rest	    ? *rest++
+										    : other->value;
+
+		rest += *rest && !strcmp(*rest, verb);
+		sl_command_fail(WRONG, "%s is an option of %s: stormlog-analyze %s %s%s%s %s", other->name, verb, verb, other->name,
+				*value ? " " : "", value, *rest ?: "PATH");
 		return WRONG;
 	}
 	if (nearest.name)

@@ -152,7 +152,8 @@ class Errors(unittest.TestCase):
         self.assertRegex(self.said(), r"did you mean traces/ \(1 process, \d\d:\d\d\)\?")
         self.assertNotIn("did you mean", self.said("--foo"))
         self.assertIn("did you mean --quiet?", self.said("--quite", "traces"))
-        self.assertIn("--rank is an option of tree: stormlog-analyze tree --rank N PATH", self.said("--rank", "7", "tree", "traces"))
+        self.assertIn("--rank is an option of tree: stormlog-analyze tree --rank 7 traces\n", self.said("--rank", "7", "tree", "traces"))
+        self.assertIn("--rank is an option of tree: stormlog-analyze tree --rank N PATH\n", self.said("--rank"))
         self.assertIn("elf: a program, not a recording", self.said("elf", code=3))
         self.assertIn("cut off at 3 000 bytes, before its first event; was it copied while the program ran?", self.said("cut.msgpack.zst", code=3))
         for words in ("tree", "--at", "nonsense"), ("tree", "--by", "foo"), ("fit", "--capacity", "banana"), ("monitor", "--interval", "never"):
