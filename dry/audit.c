@@ -6,11 +6,13 @@
  */
 #include "dry/card.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
 	const char *soname, *file;
@@ -26,6 +28,22 @@ unsigned la_version(unsigned version)
 }
 
 static char compiler[4096]; /* the folder of NVRTC, which looks for a part of itself by its name alone; "": it was not loaded */
+
+static void note_runtime(const char *soname)
+{
+	const char *folder = getenv(SL_DRY_FOLDER);
+	char path[PATH_MAX];
+	int fd;
+
+	if (!folder || (strncmp(soname, "libcudart", strlen("libcudart")) && strncmp(soname, "libamdhip64", strlen("libamdhip64"))))
+		return;
+	snprintf(path, sizeof(path), "%s/" SL_DRY_MISSING, folder);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	(void)!write(fd, soname, strlen(soname));
+	close(fd);
+}
 
 /* The loader copies no path, so each has a place of its own that stays. */
 char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
@@ -44,6 +62,7 @@ char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
 		if (*paths[i] || realpath(link, paths[i])) /* the run's folder goes, the library stays */
 			return paths[i];
 	}
+	note_runtime(last);
 	return (char *)name;
 }
 

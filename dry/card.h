@@ -7,7 +7,9 @@
 
 #define SL_DRY_FOLDER "STORMLOG_DRY" /* the run's folder, which the launcher makes and removes: without it there is no dry run */
 #define SL_DRY_CARD   "STORMLOG_DRY_CARD"
-#define SL_DRY_FORCE  "STORMLOG_DRY_FORCE" /* set: a real device does not stop a dry run */
+/* A file in that folder: the name of a runtime that the job asked for and a dry run does not have, of CUDA 11 or ROCm. */
+#define SL_DRY_MISSING "runtime"
+#define SL_DRY_FORCE   "STORMLOG_DRY_FORCE" /* set: a real device does not stop a dry run */
 
 struct sl_dry_card {
 	char name[256]; /* as cudaDeviceProp has it */

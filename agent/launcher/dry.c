@@ -43,6 +43,7 @@ static const struct field {
 #undef FIELD
 };
 
+static char missing[128];  /* SL_DRY_MISSING's text; "": there was none */
 static char folder[64];	   /* of this run */
 static char scratch[4096]; /* of this run, for caches */
 static char traces[4096];  /* of the run, up to the first placeholder; "": it was there before */
@@ -393,6 +394,24 @@ void sl_dry_enter(const struct sl_launch *run)
 		_exit(SL_LAUNCH_FAILED);
 }
 
+static void read_missing(void)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/" SL_DRY_MISSING, folder);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	missing[fread(missing, 1, sizeof(missing) - 1, file)] = 0;
+	fclose(file);
+}
+
+const char *sl_dry_missing(void)
+{
+	return missing;
+}
+
 /* Layers with the job's writes: kept under another name, or gone with the run's folders and counted. */
 static void end_layers(const char *where, bool wanted, struct sl_writes *gone)
 {
@@ -423,6 +442,7 @@ void sl_dry_end(const struct sl_launch *run)
 				"--allow-writes DIR lets the job write there",
 				gone.count, gone.count == 1 ? "" : "s", gone.count == 1 ? "is" : "are", gone.one,
 				gone.was_there ? ", which is as it was before" : "");
+	read_missing();
 	if (*folder)
 		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	if (*scratch)

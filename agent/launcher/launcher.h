@@ -79,6 +79,8 @@ bool sl_dry_begin(const struct sl_launch *run);
 void sl_dry_hold(void);				/* before the command starts: its Python tells which variables hold its blocks */
 void sl_dry_enter(const struct sl_launch *run); /* in the process that becomes the command: sets its variables */
 void sl_dry_end(const struct sl_launch *run);	/* after the command: removes what begin made */
+/* After the end: the runtime (of CUDA 11, ROCm) that the job asked for and a dry run does not have; "": none. */
+const char *sl_dry_missing(void);
 /* Marks the folders of the traces until the run has an answer: runs that are there are earlier ones. */
 void sl_dry_answered(const struct sl_launch *run, bool yes);
 

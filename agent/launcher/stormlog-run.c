@@ -152,6 +152,12 @@ static void say_why_nothing(const struct sl_launch *run)
 
 	if (why)
 		fprintf(stderr, "stormlog: nothing recorded: %s: %s\n", folder, why);
+	else if (run->dry && *sl_dry_missing())
+		fprintf(stderr,
+			"stormlog: nothing recorded: DRY RUN without an answer: this job asked for %s, and a dry run has CUDA 12 "
+			"and "
+			"13.  Use a build of the program for one of them.\n",
+			sl_dry_missing());
 	else if (run->dry)
 		fprintf(stderr,
 			"stormlog: nothing recorded: DRY RUN without an answer: this job used no GPU.  Did it choose the CPU?\n");

@@ -410,6 +410,12 @@ for i in range(40):
         self.assertIn("ok       dry", self.ask("check", "--dry", whole))
         self.assertEqual(self.ask("report", whole).splitlines()[1], UNDER % "H200")
 
+    def test_a_runtime_that_a_dry_run_does_not_have_is_named(self):
+        for name in "libcudart.so.11.0", "libcudart-d0da41ae.so.11.0", "libamdhip64.so.6":
+            code = "import ctypes\ntry: ctypes.CDLL(%r)\nexcept OSError: pass" % name
+            done = subprocess.run([RUN, "--dry", "-o", os.path.join(self.folder, "none"), "--", sys.executable, "-c", code], env=self.clean, cwd=self.folder, capture_output=True, text=True)
+            self.assertIn("without an answer: this job asked for %s, and a dry run has CUDA 12 and 13." % name, done.stderr)
+
     def test_an_earlier_run_in_a_folder_with_placeholders_is_no_answer_either(self):
         record = lambda code: self.record("many/%h-%p", code)
         record(ALLOCATE % 64)
