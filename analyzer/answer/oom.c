@@ -192,6 +192,12 @@ static bool fix_role(struct error *e)
 	return false;
 }
 
+static void fix_hold(struct error *e)
+{
+	if (!fix_role(e))
+		FIX(e, "hold less %s, or ask for less at %s", e->in, e->line);
+}
+
 static void fix_size(struct error *e)
 {
 	uint64_t room = e->oom->free_bytes == SL_UNKNOWN ? 0 : sl_units_room(e->oom);
@@ -333,8 +339,7 @@ static void tell_took(struct error *e)
 {
 	tell_plain(e);
 	WHY(e, "%s made %s and gave none of it back.", e->at, e->bytes);
-	if (fix_role(e))
-		return;
+	fix_hold(e);
 	sl_answer_say(e->answer, SL_LABEL_OPEN,
 		      "whether that is a leak, what it loads, or one step%s: memory only rose until the error",
 		      e->story->words ? ", or chunks of its own allocator, which may be fragmented" : "");
@@ -390,8 +395,7 @@ static void tell_holder(struct error *e)
 	if (e->oom->place_births && e->oom->asked_bytes > e->oom->place_most)
 		WHY(e, "This request is %s times the largest before at its line.",
 		    TIMES((double)e->oom->asked_bytes / (double)e->oom->place_most));
-	if (!fix_role(e))
-		FIX(e, "hold less %s, or ask for less at %s", e->in, e->line);
+	fix_hold(e);
 }
 
 static void tell_optimizer(struct error *e)
