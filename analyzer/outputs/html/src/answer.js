@@ -59,6 +59,9 @@ export function hiddenWords(devices) {
 
 const hiddenIs = (devices) => `${visible(mostHidden(devices).hidden_is || "nothing", 100)}: no call asks for it`;
 
+/* Cards that give one name to several processes: their sum would be more than one of them has. */
+const peakOf = ({processes}, d) => (d.total !== null && d.known_peak > d.total ? Math.max(...d.processes.map((i) => processes[i].peak)) : d.known_peak);
+
 export function drawAnswer(node, page) {
 	const {processes, devices, answer} = page, many = devices.length > 4;
 	const sorted = [...devices].sort((a, b) => b.known_peak - a.known_peak), shown = many ? sorted.slice(0, 3) : sorted;
@@ -70,9 +73,9 @@ export function drawAnswer(node, page) {
 			h("p", {class: "soft"}, `${plural(processes.length, "process", "processes")}, ${duration(page.duration_ns)}.`),
 		answer ? answer.verdicts.slice(0, 1).map(opened) : h("ol", {class: "answer"}, ofSamples(page).map((line) => h("li", {}, line))),
 		h("div", {class: "tiles"},
-			shown.map((d) => tile(`Peak, ${d.processes.length === 1 && processes.length > 1 ? rankName(page, d.processes[0]) + ", " : ""}${visible(d.host, 30)} device ${d.device}`, bytes(d.known_peak),
-				[d.total === null ? null : `${percent(d.known_peak, d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40), page.dry || page.window ? null : d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
-				"", meter(d.known_peak, d.total))),
+			shown.map((d) => tile(`Peak, ${d.processes.length === 1 && processes.length > 1 ? rankName(page, d.processes[0]) + ", " : ""}${visible(d.host, 30)} device ${d.device}`, bytes(peakOf(page, d)),
+				[d.total === null ? null : `${percent(peakOf(page, d), d.total)} of ${bytes(d.total)}`, peakOf(page, d) < d.known_peak && "the most of one process: several cards have this name", d.name && visible(d.name, 40), page.dry || page.window ? null : d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
+				"", meter(peakOf(page, d), d.total))),
 			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
 			!page.dry && !page.window && tile("Hidden", hidden || "unknown", hidden ? hiddenIs(devices) : "no device-wide samples in the trace"),
 			leaksTile(page)),
