@@ -73,7 +73,8 @@ class Next(unittest.TestCase):
         self.assertEqual(screen.returncode, 0, screen.stderr)
         commands = re.search(r"^next   ((?:.*\n)*?)(?:report|\Z)", screen.stdout, re.M).group(1)
         self.assertLessEqual(max(map(len, screen.stdout[:screen.stdout.rindex("report ")].splitlines())), 80, screen.stdout)
-        return [re.split("   +", step.strip())[0] for step in re.sub(r" \\\n +", " ", commands).splitlines() if step.strip()]
+        steps = [re.split("   +", step.strip())[0] for step in re.sub(r" \\\n +", " ", commands).splitlines() if step.strip()]
+        return [step for step in steps if not re.fullmatch("stormlog-run .* -- COMMAND", step)]  # the reader names the job
 
     def pasted(self, *arguments):
         """{command: what it prints} of the commands below a screen, each of which must succeed."""
