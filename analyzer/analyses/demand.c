@@ -9,6 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/fit/survivors.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
@@ -18,6 +19,7 @@
 #define MOST_PART    0.5  /* share of what the process held: less is not what filled the device */
 #define RISES	     4	  /* of the size that a stack asks for */
 #define INPUTS_MIN   3	  /* steps before that had less: big_batch (tests/diagnosis) */
+#define MODELS_MIN   3	  /* of a loop that keeps them: two are a program's own */
 #define STATE_SLACK  0.02 /* of the parameters: buffers of a model have no state */
 
 /* Values that an optimizer of PyTorch keeps for each parameter, as large as the parameter; by the name of its file or function. */
@@ -468,6 +470,106 @@ static bool tell_pool(struct sl_oom_causes *story, struct sl_process *process, c
 	return true;
 }
 
+/* Weights that were there when memory ran out. */
+struct placed {
+	uint64_t bytes, blocks;
+	unsigned times; /* that the line which failed placed some, with work of modules between */
+	bool repeats;	/* they are the same, MODELS_MIN times or more */
+};
+
+/* True: a sequence is one shorter one after the other, so many times. */
+static bool is_repeated(const uint64_t *item, size_t count, unsigned times)
+{
+	size_t *border = sl_memory_must(calloc(count + 1, sizeof(*border))), k = 0;
+	bool repeated;
+
+	for (size_t i = 1; i < count; i++) {
+		while (k && item[i] != item[k])
+			k = border[k];
+		k += item[i] == item[k];
+		border[i + 1] = k;
+	}
+	repeated = count && count / (count - border[count]) >= times;
+	free(border);
+	return repeated;
+}
+
+static struct placed find_placed(struct sl_process *process, const struct moment *moment)
+{
+	const struct sl_fit_program *p = &moment->program;
+	const struct sl_fit_place *here = sl_fit_program_own(sl_fit_program_stack(p, sl_fit_program_failed(p)->python));
+	enum { UNKNOWN, OTHER, WEIGHTS } *kind = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*kind)));
+	SL_VECTOR(uint64_t) sequence = {0};
+	struct placed placed = {0};
+	bool worked = true;
+
+	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].birth < p->failed; i++) {
+		const struct sl_fit_life *life = &p->lives.item[i];
+		const struct sl_fit_stack *maker = sl_fit_program_maker(p, i);
+		const struct sl_fit_place *own = sl_fit_program_own(maker);
+		size_t at = (size_t)sl_idmap_get(&p->stack_ids, life->python, 0);
+
+		if (kind[at] == UNKNOWN)
+			kind[at] = sl_roles_makes_weights(process, (struct sl_stack){.python = life->python}) ? WEIGHTS : OTHER;
+		worked |= kind[at] == OTHER && maker->module;
+		if (kind[at] == OTHER || life->death != SL_FIT_GAP)
+			continue;
+		placed.bytes += life->bytes;
+		placed.blocks++;
+		*SL_PUSH(&sequence) = (uint64_t)life->python << 40 ^ life->bytes;
+		placed.times += worked && own && here && sl_fit_place_is(own, here);
+		worked &= !own || !here || !sl_fit_place_is(own, here);
+	}
+	placed.repeats = is_repeated(sequence.item, sequence.count, MODELS_MIN);
+	free(sequence.item);
+	free(kind);
+	return placed;
+}
+
+/*
+ * Weights that are placed leave no room for the next.  A loop that keeps models looks alike: there modules work between them, or
+ * Python tells that the models which the program has are but a part (dry/python/stormlog_dry_modules.py).
+ */
+static bool tell_weights(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
+			 const struct moment *moment)
+{
+	struct placed placed = find_placed(process, moment);
+	struct sl_dry_weights told;
+	bool known = sl_dry_weights(process, &told), whole = known && told.placed < told.total;
+	uint64_t need = SL_UNKNOWN, all_of;
+	char all[SL_FORMAT_BYTES + 30] = "more than that";
+
+	if (known && told.placed > placed.bytes)
+		placed.bytes = told.placed;
+	else if (!sl_roles_makes_weights(process, oom->stack))
+		return false;
+	if (placed.times >= MODELS_MIN || (double)placed.bytes < MOST_PART * (double)moment->live_bytes ||
+	    (known && (double)told.placed < MOST_PART * (double)placed.bytes && placed.bytes >= MODELS_MIN * told.own))
+		return false;
+	if (whole &&
+	    (double)(placed.bytes - told.placed) > STATE_SLACK * (double)told.total) /* less is of other threads meanwhile */
+		told.total += placed.bytes - told.placed;
+	if (whole && told.total > placed.bytes + oom->free_bytes)
+		need = told.total;
+	all_of = need == SL_UNKNOWN ? placed.bytes : need;
+	if (need != SL_UNKNOWN)
+		snprintf(all, sizeof(all), "%s in all", SL_SIZE(need));
+	snprintf(story->text, sizeof(story->text), "weights do not fit: %s of them were placed, and they need %s",
+		 SL_SIZE(placed.bytes), all);
+	story->fact =
+		(struct sl_story){.kind = SL_STORY_WEIGHTS,
+				  .stack = oom->stack,
+				  .bytes = need,
+				  .before = placed.bytes,
+				  .count = known ? sl_stats_bytes((double)all_of * (double)told.wide / (double)told.total) : 0,
+				  .words = known	    ? told.class
+					   : placed.repeats ? NULL
+							    : ""};
+	snprintf(story->advice, sizeof(story->advice),
+		 "weights of fewer bits, several devices (device_map), a part on the host, or a smaller model");
+	return true;
+}
+
 static bool tell_steps(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
 		       struct sl_fit_process *fit)
 {
@@ -477,9 +579,9 @@ static bool tell_steps(struct sl_oom_causes *story, struct sl_process *process, 
 
 	if (!read_moment(&moment, &until, fit, oom))
 		return tell_caches(story, process, oom);
-	told = tell_activations(story, process, &moment) || tell_caches(story, process, oom) ||
-	       tell_growing(story, process, &moment) || tell_first_pass(story, process, oom, &moment) ||
-	       tell_input(story, process, oom, &moment);
+	told = tell_weights(story, process, oom, &moment) || tell_activations(story, process, &moment) ||
+	       tell_caches(story, process, oom) || tell_growing(story, process, &moment) ||
+	       tell_first_pass(story, process, oom, &moment) || tell_input(story, process, oom, &moment);
 	forget_moment(&moment);
 	return told;
 }

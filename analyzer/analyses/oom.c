@@ -20,6 +20,7 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/refuser.h"
+#include "analyzer/report/roles.h"
 #include "analyzer/report/report.h"
 #include "analyzer/report/api_names.h"
 #include "analyzer/base/format.h"
@@ -896,6 +897,26 @@ static const char *uninjected(const struct sl_report *report)
 	return asked;
 }
 
+/* Weights that do not fit are no leak, though all of them stayed. */
+static void spare_weights(struct sl_report *report, unsigned process)
+{
+	struct sl_process *p = &report->processes[process];
+
+	for (size_t i = 0; i < p->kept.count; i++)
+		if (p->kept.item[i].verdict == SL_KEPT_GROWING && sl_roles_makes_weights(p, p->kept.item[i].track->stack))
+			p->kept.item[i].verdict = SL_KEPT_UNCLEAR;
+	for (size_t i = report->findings.count; i--;) {
+		struct sl_finding *finding = &report->findings.item[i];
+
+		if (finding->process != (int)process || strncmp(finding->id, "leak.", 5) != 0 ||
+		    !sl_roles_makes_weights(p, finding->stack))
+			continue;
+		free(finding->text);
+		free(finding->advice);
+		memmove(finding, finding + 1, (--report->findings.count - i) * sizeof(*finding));
+	}
+}
+
 static void run(struct sl_report *report)
 {
 	const char *asked = uninjected(report);
@@ -917,6 +938,9 @@ static void run(struct sl_report *report)
 		join_attempts(process);
 		for (size_t k = 0; k < process->model->ooms.count; k++)
 			account(report, i, k, &requests);
+		for (size_t k = 0; k < process->model->ooms.count; k++)
+			if (process->accounts[k].story.kind == SL_STORY_WEIGHTS)
+				spare_weights(report, i);
 		if (requests.read)
 			sl_fit_forget(&requests.fit);
 	}

@@ -76,14 +76,16 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 	for (unsigned i = 0; changes && i < changes->count && told < TRIED_SHOWN; i++) {
 		const struct sl_change *change = &changes->tried[i];
 
-		if (!helps(changes, change, request))
+		if (!helps(changes, change, request) || (fix == SL_MAKE_PLACED && sl_change_of_weights(change) == SL_WEIGHTS_MEANT))
 			continue;
 		sl_change_text(what, sizeof(what), change,
 			       holder && (double)holder->whole >= ALL_OF_IT * (double)change->less ? holder->variable : NULL);
 		put_effect(effect, sizeof(effect), changes, change);
-		if (!told && changes->failed && fix != SL_MAKE_CAUSED &&
-		    (fix == SL_MAKE_WEAK ? change->passes != SL_PASSES_REQUEST || sl_change_is_known(change)
-					 : change->passes == SL_PASSES)) {
+		bool is_fix = fix == SL_MAKE_PLACED ? sl_change_of_weights(change) == SL_WEIGHTS_TWICE
+			      : fix == SL_MAKE_WEAK ? change->passes != SL_PASSES_REQUEST || sl_change_is_known(change)
+						    : fix == SL_MAKE_SURE && change->passes == SL_PASSES;
+
+		if (!told && changes->failed && is_fix) {
 			sl_answer_say(answer, SL_LABEL_FIX, "%s", what);
 			sl_answer_say(answer, label, "%s", effect);
 		} else {

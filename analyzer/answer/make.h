@@ -93,6 +93,7 @@ enum sl_make_fix {
 	SL_MAKE_SURE,	/* one with which the program passes */
 	SL_MAKE_WEAK,	/* the cause is not known: one with which this request passes, too */
 	SL_MAKE_CAUSED, /* none: the cause has a fix of its own */
+	SL_MAKE_PLACED, /* weights are being placed: one after which nothing of them is there twice */
 };
 /*
  * changes.c: `fix` and `tried` from the replayed changes of the process's program.  False: none is the fix.

@@ -466,6 +466,42 @@ static void tell_first_pass(struct error *e)
 	next_larger(e);
 }
 
+#define WIDE_PART 0.9 /* of the weights: else they are not of four bytes a number */
+
+/* Half the bytes of what has four a number, where they are enough; else fewer weights on this card. */
+static void tell_weights(struct error *e)
+{
+	uint64_t need = e->story->bytes, room = e->story->before + (e->oom->free_bytes == SL_UNKNOWN ? 0 : e->oom->free_bytes);
+	uint64_t all = need == SL_UNKNOWN ? e->story->before : need, half = all - e->story->count / 2;
+	bool wide = (double)e->story->count >= WIDE_PART * (double)all;
+	struct sl_dry_weights told;
+
+	if (!sl_process_own(e->process, (struct sl_stack_frame[SL_STACK_MAX]){{0}}, e->oom->stack) &&
+	    sl_dry_weights(e->process, &told)) /* a thread of a library's pool */
+		snprintf(e->line, sizeof(e->line), "%s", sl_paths_name(told.line));
+	if (need == SL_UNKNOWN)
+		HEAD(e, "%s loads weights until the card is full", e->line);
+	else
+		HEAD(e, "weights need %s and the card has room for %s", SL_ANSWER_SIZE(need), SL_ANSWER_SIZE(room));
+	if (need == SL_UNKNOWN || !*e->story->words)
+		WHY(e, "%s of them were there.", e->before);
+	else
+		WHY(e, "%s of them were there, %s of %.*s were not.", e->before, SL_ANSWER_SIZE(need - e->story->before),
+		    (int)strcspn(e->story->words, " "), e->story->words);
+	say_room(e);
+	if (wide && half < room)
+		FIX(e, "give them dtype=torch.bfloat16 before %s, %s, or spread them over cards (device_map=\"auto\")", e->line,
+		    need == SL_UNKNOWN ? "half as much" : sl_answers_text(e->make->to, "%s in all", SL_ANSWER_SIZE(half)));
+	else if (e->story->words)
+		FIX(e, "spread them over cards or the host at %s (device_map=\"auto\"), or take a smaller model", e->line);
+	if (!e->story->words)
+		sl_answer_say(e->answer, SL_LABEL_OPEN, "whether they are of one model, or of models that a loop keeps");
+	else if (need == SL_UNKNOWN)
+		sl_answer_say(e->answer, SL_LABEL_OPEN, "how much all of them need: the recording ends while they are loaded");
+	if (need == SL_UNKNOWN)
+		sl_answer_next(e->answer, "the need of all weights", "stormlog-run --dry=b200 --report -- %s", "COMMAND");
+}
+
 static void tell_caches(struct error *e)
 {
 	HEAD(e, "key-value caches hold %s", e->bytes);
@@ -504,6 +540,7 @@ static void (*const tellers[])(struct error *) = {
 	[SL_STORY_AGAIN] = tell_again,
 	[SL_STORY_INPUT] = tell_input,
 	[SL_STORY_FIRST_PASS] = tell_first_pass,
+	[SL_STORY_WEIGHTS] = tell_weights,
 	[SL_STORY_CACHES] = tell_caches,
 	[SL_STORY_POOL] = tell_pool,
 };
@@ -843,7 +880,7 @@ static void find_holder(struct error *e)
 	for (size_t i = 0; holds && !graph && i < model->tracks.count && !track; i++)
 		if (sl_stack_same(model->tracks.item[i].stack, e->story->stack))
 			track = &model->tracks.item[i];
-	e->held = (track || graph || !holds) &&
+	e->held = e->story->kind != SL_STORY_WEIGHTS && (track || graph || !holds) &&
 		  sl_make_find_holder(e->process, track,
 				      e->kept ? e->kept->bytes
 				      : holds ? e->story->bytes
@@ -869,7 +906,8 @@ static void tell_once(struct error *e)
 
 		if (&e->make->report->processes[place->process] != e->process)
 			continue;
-		place->told |= e->story->kind == SL_STORY_FIRST_PASS; /* nothing could go yet */
+		place->told |= e->story->kind == SL_STORY_FIRST_PASS || /* nothing could go yet */
+			       (e->story->kind == SL_STORY_WEIGHTS && sl_roles_makes_weights(e->process, place->stack));
 		if (!(HOLDING >> e->story->kind & 1))
 			continue;
 		place->told |= place->kept && *e->holder.text &&
@@ -895,6 +933,8 @@ static enum sl_make_fix fix_of(const struct error *e)
 
 	if (e->story->kind == SL_STORY_ACTIVATIONS && sl_change_ends_step(change))
 		return SL_MAKE_CAUSED;
+	if (e->story->kind == SL_STORY_WEIGHTS)
+		return SL_MAKE_PLACED;
 	if ((ASKING >> e->story->kind & 1 || e->fills) && changes && changes->count && sl_change_is_known(&changes->tried[0]))
 		return SL_MAKE_WEAK;
 	return !e->ran && is_weak(e->story->kind) ? SL_MAKE_WEAK : SL_MAKE_SURE;
@@ -905,9 +945,10 @@ static enum sl_make_fix fix_of(const struct error *e)
 /* Weights of 4 bytes a number, where the types are known. */
 static void note_weights(const struct error *e)
 {
-	uint64_t bytes = 0;
+	bool placed = e->story->kind == SL_STORY_WEIGHTS;
+	uint64_t bytes = placed && e->story->bytes != SL_UNKNOWN ? e->story->count : 0;
 
-	for (unsigned i = 0; i < e->oom->owner_count; i++) {
+	for (unsigned i = 0; !placed && i < e->oom->owner_count; i++) {
 		const struct sl_owner *owner = &e->oom->owners[i];
 
 		if (owner->tensor && sl_tensor_element(&e->process->model->tensors.item[owner->tensor]) == 4 &&
@@ -1024,7 +1065,7 @@ static bool are_alike(struct sl_process *a, size_t i, struct sl_process *b, size
 	if (one->cause != other->cause || one->story.kind != other->story.kind)
 		return false;
 	if (a == b)
-		return one->story.kind == SL_STORY_GREW;
+		return one->story.kind == SL_STORY_GREW || one->story.kind == SL_STORY_WEIGHTS;
 	return sl_place_key(a, a->model->ooms.item[i].stack) == sl_place_key(b, b->model->ooms.item[k].stack) &&
 	       sl_place_key(a, one->story.stack) == sl_place_key(b, other->story.stack);
 }
@@ -1098,7 +1139,7 @@ void sl_make_ooms(struct sl_make *make)
 		if (all.item[i].processes > 1)
 			sl_answer_say(answer, SL_LABEL_NOTE, "%u processes failed there", all.item[i].processes);
 		if (all.item[i].again)
-			sl_answer_say(answer, SL_LABEL_NOTE, "%u more request%s failed for the same leak", all.item[i].again,
+			sl_answer_say(answer, SL_LABEL_NOTE, "%u more request%s failed for the same reason", all.item[i].again,
 				      all.item[i].again == 1 ? "" : "s");
 	}
 	SL_DROP(&all);

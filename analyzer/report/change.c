@@ -34,14 +34,16 @@ const char *sl_change_helps(const struct sl_changes *changes, const struct sl_ch
 static const struct {
 	const char *kind, *before, *behind;
 	bool keeps; /* what a variable holds, or several lines of a function, which is named */
+	bool twice; /* what is there twice */
 } imperatives[] = {
 	{"free_leak", "detach or drop what ", " keeps", true},
 	{"no_grad", "run ", " under torch.no_grad()"},
 	{"offload_results", "move what ", " keeps to the host", true},
 	{"zero_early", "call zero_grad() before ", ""},
-	{"load_on_host", "pass map_location=\"cpu\" to the load at ", ""},
-	{"new_optimizer", "make a new optimizer where its weights are replaced: ", " still holds the state of the old ones"},
-	{"no_second_copy", "make on the host what ", " copies"},
+	{"load_on_host", "pass map_location=\"cpu\" to the load at ", "", false, true},
+	{"new_optimizer", "make a new optimizer where its weights are replaced: ", " still holds the state of the old ones", false,
+	 true},
+	{"no_second_copy", "make on the host what ", " copies", false, true},
 	{"one_by_one", "pass foreach=False to the optimizer of ", ""},
 	{"half_state", "keep the state of ", " in half precision"},
 	{"state_8bit", "use an 8-bit optimizer at ", ""},
@@ -54,6 +56,14 @@ static const struct {
 	{"free_before_build", "move the model that is no longer used to the host before ", ""},
 	{"empty_cache_at_step", "call torch.cuda.empty_cache() before ", ""},
 };
+
+enum sl_weights sl_change_of_weights(const struct sl_change *c)
+{
+	for (size_t i = 0; i < SL_COUNT(imperatives); i++)
+		if (!strcmp(c->kind, imperatives[i].kind))
+			return imperatives[i].twice ? SL_WEIGHTS_TWICE : imperatives[i].keeps ? SL_WEIGHTS_MEANT : SL_WEIGHTS_OTHER;
+	return SL_WEIGHTS_MEANT;
+}
 
 const char *sl_change_text(char *out, size_t size, const struct sl_change *c, const char *variable)
 {

@@ -150,6 +150,21 @@ bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_r
 	return line_at(process, "dry.read.", index, read);
 }
 
+bool sl_dry_weights(const struct sl_process *process, struct sl_dry_weights *weights)
+{
+	const struct sl_defs *defs = process->model->defs;
+	int class = 0, line = 0;
+
+	for (size_t i = defs->metadata.count; i-- && !line;)
+		if (!strcmp(defs->metadata.item[i].key, "dry.weights")) {
+			sscanf(defs->metadata.item[i].value, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %n%*s %n",
+			       &weights->placed, &weights->total, &weights->wide, &weights->own, &class, &line);
+			weights->class = defs->metadata.item[i].value + class;
+			weights->line = defs->metadata.item[i].value + line;
+		}
+	return line > 0;
+}
+
 bool sl_dry_unknown(const struct sl_process *process, size_t index, struct sl_dry_read *unknown)
 {
 	return line_at(process, "dry.unknown.", index, unknown);

@@ -147,8 +147,10 @@ enum sl_story_kind {
 	SL_STORY_AGAIN,	      /* tensors made again, larger each time, hold `bytes`; most at `stack` */
 	SL_STORY_INPUT,	      /* the input of this step has `bytes`, that of `count` steps before `before` at most */
 	SL_STORY_FIRST_PASS,  /* the first forward pass had made `bytes` */
-	SL_STORY_CACHES,      /* key-value caches hold `bytes` in `count` tensors */
-	SL_STORY_POOL,	      /* the pool of `words` holds `bytes`, of which `before` are in use */
+	SL_STORY_WEIGHTS, /* weights need `bytes` (SL_UNKNOWN: more than were placed), `before` were placed, `count` are float32's;
+				 `words`: the model's class; NULL: nothing shows that they are of one model */
+	SL_STORY_CACHES,  /* key-value caches hold `bytes` in `count` tensors */
+	SL_STORY_POOL,	  /* the pool of `words` holds `bytes`, of which `before` are in use */
 };
 struct sl_story {
 	enum sl_story_kind kind;

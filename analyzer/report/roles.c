@@ -30,9 +30,16 @@ struct rule {
 
 /* Parts of file paths. */
 static const struct rule files[] = {
-	{"/torch/optim/", OPTIMIZING},	  {"/torch/autograd/", BACKWARD},     {"/torch/_tensor.py", BACKWARD},
-	{"/torch/nn/parallel/", TALKING}, {"/torch/distributed/", TALKING},   {"/torch/nn/functional.py", FORWARD},
-	{"/torch/nn/init.py", MAKING},	  {"/torch/nn/parameter.py", MAKING}, {"/torch/nn/utils/clip_grad.py", WORKING},
+	{"/torch/optim/", OPTIMIZING},
+	{"/torch/autograd/", BACKWARD},
+	{"/torch/_tensor.py", BACKWARD},
+	{"/torch/nn/parallel/", TALKING},
+	{"/torch/distributed/", TALKING},
+	{"/torch/nn/functional.py", FORWARD},
+	{"/torch/nn/init.py", MAKING},
+	{"/torch/nn/parameter.py", MAKING},
+	{"/torch/nn/utils/clip_grad.py", WORKING},
+	{"/transformers/core_model_loading.py", MAKING},
 };
 
 /* Whole names of functions and methods. */
@@ -165,6 +172,9 @@ static enum phase phase_of_frame(const struct sl_roles *roles, const struct sl_s
 
 	if (phase == NONE)
 		phase = phase_among(files, SL_COUNT(files), frame->file);
+	if (phase == NONE && frame->function && frame->file && strstr(frame->file, "/torch/nn/modules/") &&
+	    strstr(frame->function, "__init__"))
+		return MAKING; /* of a layer that is made on the device */
 	if (phase != NONE || !frame->function)
 		return phase;
 	sl_place_name(frame, name, sizeof(name));
@@ -250,17 +260,39 @@ static bool stays(const struct sl_track *track)
 	return track->births <= 2 * track->most_blocks;
 }
 
-/* Uses the innermost frame that tells anything; a workspace or a communication library decides wherever it appears. */
-static enum phase phase_at(struct sl_process *process, const struct sl_roles *roles, const struct sl_site *site)
+/* Uses the innermost frame that tells anything. */
+static enum phase phase_of_stack(struct sl_process *process, const struct sl_roles *roles, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	const char *label = site->label ? sl_defs_text(process->model->defs, site->label) : NULL;
-	unsigned count = sl_process_stack(process, frames, site->stack);
-	enum phase phase = phase_among(libraries, SL_COUNT(libraries), sl_model_library(process->model, site));
+	unsigned count = sl_process_stack(process, frames, stack);
+	enum phase phase = NONE;
 
 	for (unsigned i = 0; i < count && phase == NONE; i++)
 		phase = phase_of_frame(roles, &frames[i]);
+	return phase;
+}
+
+/* A workspace or a communication library decides wherever it appears. */
+static enum phase phase_at(struct sl_process *process, const struct sl_roles *roles, const struct sl_site *site)
+{
+	const char *label = site->label ? sl_defs_text(process->model->defs, site->label) : NULL;
+	enum phase phase = phase_among(libraries, SL_COUNT(libraries), sl_model_library(process->model, site));
+
+	phase = phase == NONE ? phase_of_stack(process, roles, site->stack) : phase;
 	return phase == NONE && label && !strcmp(label, "backward_#") ? BACKWARD : phase;
+}
+
+bool sl_roles_makes_weights(struct sl_process *process, struct sl_stack stack)
+{
+	static const char *const loaders[] = {"/torch/serialization.py", "/safetensors/torch.py"}; /* of what, they do not know */
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, stack);
+
+	for (unsigned i = 0; i < count; i++)
+		for (size_t k = 0; k < SL_COUNT(loaders); k++)
+			if (frames[i].python && frames[i].file && strstr(frames[i].file, loaders[k]))
+				return true;
+	return phase_of_stack(process, roles_of(process), stack) == MAKING;
 }
 
 /* How often the steps made the same again: the least of what forward and backward passes make.  0: none did. */

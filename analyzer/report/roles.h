@@ -26,6 +26,9 @@ const char *sl_roles_name(enum sl_role role);
 
 enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site);
 
+/* True: the stack makes, moves or loads a model's weights. */
+bool sl_roles_makes_weights(struct sl_process *process, struct sl_stack stack);
+
 /* What a site held: at the moment that the model was asked for, else at the peak or the end. */
 struct sl_born sl_roles_held(const struct sl_model *model, const struct sl_site *site, bool at_peak);
 

@@ -33,7 +33,7 @@ def metadata():
 
 def is_installed(path):
     """No code of the program's own: of a package, of Python's library, or ours."""
-    return "site-packages" in path or "dist-packages" in path or path.startswith((HERE, "<", STANDARD))
+    return "site-packages" in path or "dist-packages" in path or path.startswith((HERE, "<", STANDARD)) or os.path.basename(path).startswith("stormlog_")
 
 
 def place(frame):

@@ -184,6 +184,59 @@ for one in PROGRAMS:
     add(one)
 
 
+NET = """
+class Net(nn.Module):
+    def __init__(self, count, device=None):
+        super().__init__()
+        self.head = nn.Linear(2048, 1000, device=device)
+        self.layers = nn.ModuleList(nn.Linear(2048, 4096, device=device) for _ in range(count))
+    def forward(self, x): return self.head(x)
+def bytes_of(*nets): print(sum(x.nbytes for net in nets for x in net.parameters()), flush=True)
+"""
+MIB = {"MiB": 1 << 20, "GiB": 1 << 30}
+
+
+class Weights(unittest.TestCase):
+    """Weights that do not fit are no leak; how much they need is what the program counted itself."""
+
+    def head(self, text):
+        failed = run(NET + textwrap.dedent(text), options=["--limit", "1G"])
+        head = failed.screen.partition("the limit (--limit) at the error")[0]
+        self.assertNotEqual(failed.status, 0)
+        for word in ("LEAK", "a list", "keeps", ", fits"):
+            self.assertNotIn(word, failed.screen)
+        self.assertEqual([finding["id"] for finding in failed.report["findings"] if finding["id"].startswith("leak.")], [])
+        return " ".join(head.split()), int(failed.out) if failed.out else 0
+
+    def assert_need(self, text, line):
+        head, counted = self.head(text)
+        number, unit = re.search(r"DOES NOT FIT weights need ([\d.]+) (\w+) and the card has room for", head).groups()
+        self.assertLess(abs(float(number) * MIB[unit] - counted), 0.01 * counted, head)
+        self.assertIn("dtype=torch.bfloat16 before prog.py:%d" % line, head)
+
+    def test_a_model_of_the_host(self):
+        self.assert_need("net = Net(40); bytes_of(net); net.cuda()", 11)
+        changed = run(NET + "net = Net(40).bfloat16().cuda()", options=["--limit", "1G"], analyze=False)
+        self.assertEqual(changed.status, 0, changed.err)
+
+    def test_layer_by_layer(self):
+        self.assert_need("net = Net(40); bytes_of(net); net.head.cuda()\nfor layer in net.layers: layer.to('cuda')", 12)
+
+    def test_the_second_of_two(self):
+        self.assert_need("""
+            first = Net(20).cuda()
+            first(torch.empty(4, 2048, device="cuda"))
+            second = Net(20); bytes_of(first, second); second.cuda()
+            """, 14)
+
+    def test_made_on_the_card(self):
+        self.assertRegex(self.head("net = Net(50, 'cuda')")[0], r"DOES NOT FIT prog\.py:\d+ loads weights until the card is full")
+
+    def test_models_that_a_loop_keeps_are_a_leak(self):
+        failed = run(NET + "models = []\nfor step in range(100): models.append(Net(1).cuda())", options=["--limit", "1G"])
+        self.assertIn("DOES NOT FIT   models keeps", failed.screen)
+
+
 class Tensors(unittest.TestCase):
     def test_types_shapes_and_modules_are_those_of_the_tensors(self):
         with tempfile.TemporaryDirectory() as folder:
