@@ -15,6 +15,7 @@
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
+#include "analyzer/source/source.h"
 
 #define FULL_IN_MIN    1 /* seconds: a shorter forecast is not told */
 #define FULL_IN_MAX    (30 * 86400)
@@ -159,11 +160,33 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 		sl_answer_say(answer, SL_LABEL_NOTE, "the stacks are cut: --stack-depth 256 may show who called");
 }
 
-static void say_unknown_holder(struct sl_answer *answer, const struct sl_process *process, unsigned kind, const char *line)
+/* "maml.py:27": a call of that stack's functions which makes parameters and their gradients keep each other; NULL: there is none. */
+static const char *find_cycle(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack)
 {
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_own(process, frames, stack);
+	uint32_t line = 0;
+
+	for (unsigned i = 0; process->report->source && i < count; i++)
+		if ((line = sl_source_graph_of_gradients(process->report->source, process->trace, &frames[i])))
+			return sl_answers_text(answer->of, "%s:%u", sl_paths_name(frames[i].file), line);
+	return NULL;
+}
+
+static void say_unknown_holder(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept,
+			       struct sl_stack stack, const char *line)
+{
+	unsigned kind = kept->track->kind;
+	const char *cycle;
+
 	if (process->model->variables.count) {
-		sl_answer_say(answer, SL_LABEL_OPEN,
-			      "what keeps it: Python found no variable; a cycle in C++ may, as backward(create_graph=True) makes");
+		cycle = find_cycle(answer, process, stack);
+		if (cycle)
+			sl_answer_say(answer, SL_LABEL_FIX,
+				      "torch.autograd.grad(..., create_graph=True) instead of backward() at %s", cycle);
+		sl_answer_say(answer, cycle ? SL_LABEL_WHY : SL_LABEL_OPEN, "%s",
+			      cycle ? "Python found no variable: a parameter and its .grad keep each other."
+				    : "what keeps it: Python found no variable; a cycle in C++ may");
 		return;
 	}
 	sl_answer_say(answer, SL_LABEL_FIX, "drop the results of %s%s", line,
@@ -215,7 +238,7 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 		sl_answer_say(answer, SL_LABEL_FIX, "free each %s of %s when its work is done", sl_leak_words_noun(kind, false),
 			      line);
 	else
-		say_unknown_holder(answer, process, kind, line);
+		say_unknown_holder(answer, process, kept, stack, line);
 }
 
 /* "8 ranks, most in rank 3"; "" for a run of one process. */

@@ -311,3 +311,25 @@ bool sl_source_keeps_output(struct sl_source *source, const struct sl_trace *tra
 	sl_flow_end(&of);
 	return out[0];
 }
+
+uint32_t sl_source_graph_of_gradients(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame)
+{
+	struct sl_flow_case of = {.source = source, .trace = trace};
+	const struct sl_script *python;
+	uint32_t statement, end, line = 0;
+
+	if (begin(&of, frame, &python, &statement)) {
+		statement = function_of(python, statement, &end);
+		for (uint32_t at = python->statement.item[statement].first; at + 1 < python->statement.item[end - 1].end; at++) {
+			const struct sl_script_token *call = &python->token.item[at];
+
+			if (!sl_script_is(python, at, "backward") || !sl_script_is(python, at + 1, "("))
+				continue;
+			for (uint32_t k = at + 2; k + 2 < call[1].match; k++)
+				if (sl_script_is(python, k, "create_graph") && sl_script_is(python, k + 2, "True"))
+					line = call->line;
+		}
+	}
+	sl_flow_end(&of);
+	return line;
+}

@@ -96,5 +96,8 @@ bool sl_source_fills(struct sl_source *source, const struct sl_trace *trace, con
 bool sl_source_keeps_output(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame,
 			    char out[64]);
 
+/* The line of the frame's function that calls backward(create_graph=True); 0: none does. */
+uint32_t sl_source_graph_of_gradients(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame);
+
 /* The keeper's line stores a slice, "rows.append(x[:, 0])": PyTorch keeps all of x for it. */
 bool sl_source_keeps_view(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *keeper);

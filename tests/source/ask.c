@@ -50,7 +50,8 @@ int main(int argc, char **argv)
 	printf(" %u", sl_source_keeps_error(source, &trace, frames, count, &error) ? error.line : 0);
 	printf(" %d", keeper.file && sl_source_keeps_view(source, &trace, &keeper));
 	printf(" %d", sl_source_is_teacher(source, &trace, frames, count, &at));
-	printf(" %s\n", sl_source_keeps_output(source, &trace, &frames[0], output) ? output : "-");
+	printf(" %s", sl_source_keeps_output(source, &trace, &frames[0], output) ? output : "-");
+	printf(" %u\n", sl_source_graph_of_gradients(source, &trace, &frames[0]));
 	sl_source_free(source);
 	return 0;
 }

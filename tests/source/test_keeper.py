@@ -140,6 +140,12 @@ class Keeper(unittest.TestCase):
         for given, output in (("output_scores=True", "output_scores"), ("output_scores=False", "-"), ("scores=True", "-")):
             self.assertEqual(answers("out = generate(\n    x,\n    %s)\n" % given, (1, "<module>"))[6], output)
 
+    def test_a_backward_pass_that_makes_a_graph_is_found_in_the_function_of_the_frame(self):
+        for call, line in (("loss.backward(create_graph=True)", "3"), ("loss.backward(\n        create_graph=True)", "3"), ("loss.backward()", "0"),
+                           ("loss.backward(create_graph=False)", "0"), ("loss.backward(); grad(loss, x, create_graph=True)", "0")):
+            text = "def f():\n    fast = copy(model)\n    %s\ndef g():\n    fast = 1\n" % call
+            self.assertEqual((answers(text, (2, "f"))[7], answers(text, (text.count("\n"), "g"))[7]), (line, "0"), call)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
