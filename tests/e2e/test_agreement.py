@@ -688,8 +688,8 @@ for _ in range(4000):
 
     def test_the_demo(self):
         examples = os.path.join(e2e.HERE, "..", "..", "doc", "examples")
-        with e2e.Recording("sh", "-c", "%s; exec python3 %s" % (os.path.join(e2e.BUILD, "examples", "solver"), os.path.join(examples, "train.py")),
-                           launcher=("--tag", "demo"), code=1, SIM_VRAM="8G", SIM_DEVICES="1", EXAMPLES=os.path.join(e2e.BUILD, "examples")) as run:
+        with e2e.Recording("sh", "-c", "%s; exec python3 %s" % (os.path.join(e2e.BUILD, "doc", "examples", "solver"), os.path.join(examples, "train.py")),
+                           launcher=("--tag", "demo"), code=1, SIM_VRAM="8G", SIM_DEVICES="1", EXAMPLES=os.path.join(e2e.BUILD, "doc", "examples")) as run:
             self.agrees(run)
 
 

@@ -2297,7 +2297,7 @@ class Hidden(Answers):
                          {("context", process["pid"]) for process in report["processes"]})
 
     def test_what_a_pool_keeps_is_no_context(self):
-        with Recording(os.path.join(e2e.BUILD, "examples", "solver"), SIM_VRAM="8G", SIM_DEVICES="1") as run:
+        with Recording(os.path.join(e2e.BUILD, "doc", "examples", "solver"), SIM_VRAM="8G", SIM_DEVICES="1") as run:
             hidden = run.report()["run"]["devices"][0]["hidden"]
         self.assertLessEqual(sum(name["bytes"] for name in hidden if name["what"] == "context"), 300 * MIB)
 

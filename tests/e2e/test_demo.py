@@ -16,7 +16,7 @@ except ImportError as error:
 from test_answers import MIB, said, summary, verdicts
 
 EXAMPLES = os.path.join(e2e.HERE, "..", "..", "doc", "examples")
-BUILT = os.path.join(e2e.BUILD, "examples")
+BUILT = os.path.join(e2e.BUILD, "doc", "examples")
 
 
 def line_of(text):

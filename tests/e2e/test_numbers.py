@@ -222,7 +222,7 @@ class Trained(unittest.TestCase):
                 tensor.tensor_free(ctypes.c_void_p(tensor.tensor_new(ctypes.c_size_t(100 << 20))))
                 plugin.plugin_release(ctypes.c_void_p(plugin.plugin_allocate(ctypes.c_size_t(60 << 20))))
         """
-        with e2e.Recording(sys.executable, "-c", program, SIM_VRAM="8G", TENSOR=os.path.join(e2e.BUILD, "examples", "libtensor.so"),
+        with e2e.Recording(sys.executable, "-c", program, SIM_VRAM="8G", TENSOR=os.path.join(e2e.BUILD, "doc", "examples", "libtensor.so"),
                            PLUGIN=os.path.join(e2e.APPS, "plugin.so")) as run:
             subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
             picture = os.path.join(run.traces, "analysis", "timeline.svg")

@@ -131,8 +131,8 @@ class Stormlog(unittest.TestCase):
 
     def test_the_demo(self):
         examples = os.path.join(ROOT, "doc", "examples")
-        with Recording("sh", "-c", "%s; exec python3 %s" % (os.path.join(BUILD, "examples", "solver"), os.path.join(examples, "train.py")),
-                       launcher=("--tag", "demo"), code=1, SIM_VRAM="8G", SIM_DEVICES="1", EXAMPLES=os.path.join(BUILD, "examples")) as run:
+        with Recording("sh", "-c", "%s; exec python3 %s" % (os.path.join(BUILD, "doc", "examples", "solver"), os.path.join(examples, "train.py")),
+                       launcher=("--tag", "demo"), code=1, SIM_VRAM="8G", SIM_DEVICES="1", EXAMPLES=os.path.join(BUILD, "doc", "examples")) as run:
             report, seen = self.analysed(run.traces)
         self.assertEqual((len(seen["sessions"]), seen["bundles"]), (2, 2))
 
