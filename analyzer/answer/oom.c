@@ -338,7 +338,7 @@ static void tell_plain(struct error *e)
 static void tell_took(struct error *e)
 {
 	tell_plain(e);
-	WHY(e, "%s made %s and gave none of it back.", e->at, e->bytes);
+	WHY(e, "%s made %s and never gave it back.", e->at, e->bytes);
 	fix_hold(e);
 	sl_answer_say(e->answer, SL_LABEL_OPEN,
 		      "whether that is a leak, what it loads, or one step%s: memory only rose until the error",
