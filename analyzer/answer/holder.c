@@ -6,7 +6,7 @@
 #include "analyzer/answer/make.h"
 #include "analyzer/base/paths.h"
 
-#define HEAD_PART 0.9 /* of a line's bytes: a variable with so many heads the verdict */
+#define HEAD_PART 0.9 /* of a line's bytes when Python looked: a variable with so many heads the verdict */
 #define PATHS	  8   /* into one variable, as of keys and values */
 #define HELD_PART 4   /* a variable with less than one part of so many is not named */
 
@@ -25,13 +25,15 @@ bool sl_make_find_holder(const struct sl_process *process, const struct sl_track
 		holder->bytes += all[i].bytes;
 		holder->whole += all[i].whole;
 		holder->seen += all[i].seen;
+		holder->of = all[i].of > holder->of ? all[i].of : holder->of;
 	}
 	return holder->bytes > bytes / HELD_PART;
 }
 
 bool sl_make_heads(const struct sl_held_by *holder, uint64_t bytes)
 {
-	return strcmp(holder->how, "cycle") != 0 && (double)holder->bytes >= HEAD_PART * (double)bytes;
+	return strcmp(holder->how, "cycle") != 0 &&
+	       (double)holder->bytes >= HEAD_PART * (double)(holder->of < bytes ? holder->of : bytes);
 }
 
 /* "the list `trace` of train.py" */

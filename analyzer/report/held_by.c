@@ -3,6 +3,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/report/place.h"
 #include "analyzer/trace/idmap.h"
 
 /* PATH, HOW, CONTAINER, and FILE or "FILE:LINE FUNCTION", with tabs between them. */
@@ -53,11 +54,22 @@ static int by_bytes(const void *a, const void *b)
 	return SL_FALLING(x->most_bytes, y->most_bytes) ?: SL_FALLING(x->look, y->look) ?: SL_RISING(x->text, y->text);
 }
 
+static bool is_of_line(const struct sl_process *process, uint32_t site, const struct sl_track *track)
+{
+	const struct sl_track *own = &process->model->tracks.item[process->model->sites.item[site].track];
+	struct sl_process *places = (struct sl_process *)process; /* whose keys are kept */
+
+	return !track || own == track ||
+	       (own->kind == track->kind && own->device == track->device &&
+		sl_place_key(places, own->stack) == sl_place_key(places, track->stack));
+}
+
 size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *track, struct sl_held_by *out, size_t most)
 {
 	const struct sl_model *model = process->model;
 	SL_VECTOR(struct sl_variable) sum = {0};
 	struct sl_idmap ids = {0};
+	uint64_t told = 0;
 	size_t count = 0;
 
 	for (size_t i = 0; i < model->variables.count; i++) {
@@ -68,8 +80,10 @@ size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *
 		if (at == sum.count)
 			*SL_PUSH(&sum) = (struct sl_variable){.text = one->text};
 		sum.item[at].bytes += one->most_bytes;
-		if (track && track != &model->tracks.item[model->sites.item[one->site].track])
+		if (!is_of_line(process, one->site, track))
 			continue;
+		told += one->most_bytes;
+		sum.item[at].most_live += one->most_live;
 		sum.item[at].most_blocks += one->most_blocks;
 		sum.item[at].most_bytes += one->most_bytes;
 		sum.item[at].most_seen += one->most_seen;
@@ -83,6 +97,7 @@ size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *
 		if (!sum.item[i].most_blocks || !text || !sl_held_by_read(text, &out[count]))
 			continue; /* none of the place, or a damaged trace */
 		out[count].whole = sum.item[i].bytes;
+		out[count].of = sum.item[i].most_live > told ? sum.item[i].most_live : told;
 		out[count].blocks = sum.item[i].most_blocks;
 		out[count].bytes = sum.item[i].most_bytes;
 		out[count++].seen = sum.item[i].most_seen;

@@ -18,12 +18,13 @@ struct sl_held_by {
 	char variable[160];	/* the path up to its first [*]: what one writes in the source */
 	uint64_t blocks, bytes; /* of the place, that it held when it held most */
 	uint64_t whole;		/* bytes that it held of all places */
+	uint64_t of;		/* bytes of the place, then, of which these are a part */
 	uint64_t seen;		/* bytes of them that it can use: fewer where it has views */
 };
 
 /*
- * Fills `out` with the variables that hold blocks of a place, largest first, at most `most`.  Returns their number; 0: Python did
- * not tell.  track: the place, in the process's model; NULL: all places.
+ * Fills `out` with the variables that hold blocks of a line, largest first, at most `most`.  Returns their number; 0: Python did
+ * not tell.  track: one of the line's, in the process's model; NULL: all lines.
  */
 size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *track, struct sl_held_by *out, size_t most);
 

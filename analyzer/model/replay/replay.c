@@ -18,6 +18,7 @@ static void end_variables(struct sl_model *model)
 		one->most_blocks = one->blocks;
 		one->most_bytes = one->bytes;
 		one->most_seen = one->seen;
+		one->most_live = one->live;
 	}
 	model->look_bytes = 0;
 }
@@ -41,6 +42,7 @@ static void apply_variables(struct sl_model *model, const struct sl_event *event
 	if (one->look != event->extra)
 		one->blocks = one->bytes = one->seen = 0;
 	one->look = event->extra;
+	one->live = model->sites.item[live->site].live_bytes;
 	one->blocks++;
 	one->bytes += live->bytes;
 	one->seen += event->bytes < live->bytes ? event->bytes : live->bytes;

@@ -370,9 +370,9 @@ struct sl_called {
  * the variable can use, which are fewer where it has views.
  */
 struct sl_variable {
-	uint32_t text, site;			     /* text: see report/held_by.h */
-	uint64_t look, blocks, bytes, seen;	     /* of the last look that told of it */
-	uint64_t most_blocks, most_bytes, most_seen; /* of the look at which it held most */
+	uint32_t text, site;					/* text: see report/held_by.h */
+	uint64_t look, blocks, bytes, seen, live;		/* of the last look that told of it; live: bytes of the site then */
+	uint64_t most_blocks, most_bytes, most_seen, most_live; /* of the look at which it held most */
 };
 
 /*
