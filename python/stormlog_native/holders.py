@@ -5,6 +5,7 @@ begin() tells it at the end of the program, at an out-of-memory, and now and the
 until it returns.  A walk calls no code of the program, changes no object and keeps no reference.  After two seconds it tells what it has."""
 import atexit
 import collections
+import contextvars
 import ctypes
 import functools
 import gc
@@ -33,6 +34,7 @@ ATOMS = (int, float, complex, str, bytes, bytearray, bool, type(None), type(...)
          types.ClassMethodDescriptorType, types.MethodWrapperType, property)
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 RUNNING = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+SPARSE = ("_indices", "_values", "crow_indices", "col_indices", "ccol_indices", "row_indices", "values")  # parts of a tensor without a storage
 MEMBERS = ("_modules", "_parameters", "_buffers")  # of a module of PyTorch, which are its attributes
 
 # What is known of an object on the way to a tensor. names: "": its parts are items, "attributes", or "state" of an optimizer.
@@ -119,9 +121,10 @@ class Walk:
         self.sought: Dict[int, Any] = {}           # tensors that Python knows, by id
         self.everything: List[Any] = []            # while the walk has it, a collection frees nothing of it
         self.saved: Dict[type, List[str]] = {}
-        self.library = False                       # go into classes and modules of libraries too
+        self.classes: List[Any] = []               # of libraries, which were met
+        self.library = False                       # go into them and into modules of libraries too
         self.whole, self.stops = True, False
-        self.parent[id(self)] = None
+        self.parent[id(self)] = self.parent[id(sys.__dict__)] = None  # sys has what an ended error's frames held
         self.parent.update((id(part), None) for part in vars(self).values())
 
     def spent(self) -> bool:
@@ -147,7 +150,7 @@ class Walk:
             return dict(type.__dict__["__dict__"].__get__(thing))
         if kind == FUNCTION:
             code, last = thing.__code__, thing.__code__.co_argcount
-            parts = {} if self.library else dict(thing.__dict__)
+            parts = dict(thing.__dict__)
             parts.update(zip(code.co_freevars, thing.__closure__ or ()))
             parts.update(zip(("%s=" % name for name in code.co_varnames[last - len(thing.__defaults__ or ()):last]), thing.__defaults__ or ()))
             parts.update(("%s=" % name, value) for name, value in (thing.__kwdefaults__ or {}).items())
@@ -178,7 +181,7 @@ class Walk:
             node = ask(lambda: thing.grad_fn)
             if node is not None:
                 self.kinds[type(node)] = NODE
-            elif thing.is_leaf:
+            if node is None or ask(lambda: thing.retains_grad):
                 parts.append(ask(lambda: thing.grad))
             return parts + [node]
         if kind == NODE:
@@ -194,6 +197,7 @@ class Walk:
         if kind == FUNCTION and self.library and not thing.__closure__ and not thing.__defaults__:
             return []
         if kind == CLASS and not self.library and is_library(file_of(thing.__module__)):
+            self.classes.append(thing)
             return []
         names = self.namespace(thing, kind)
         if kind == FRAME and self.kinds[type(names.get("self"))] == NET and id(names["self"]) not in self.parent:
@@ -209,12 +213,14 @@ class Walk:
         if kind == TENSOR:
             if not holder.is_cuda:
                 return
-            storage, seen = ask(holder.untyped_storage), holder.numel() * holder.element_size()
+            parts = [holder] if ask(holder.untyped_storage) is not None else [ask(getattr(holder, name)) for name in SPARSE]
+            blocks = [(ask(part.untyped_storage), part.numel() * part.element_size()) for part in parts if part is not None]
         else:
-            storage, seen = holder, holder.nbytes() if holder.device.type == "cuda" else 0
-        address = ask(storage.data_ptr) if storage is not None and seen else 0
-        if address:
-            self.found[address] = self.found.get(address) or (holder, seen)
+            blocks = [(holder, holder.nbytes() if holder.device.type == "cuda" else 0)]
+        for storage, seen in blocks:
+            address = ask(storage.data_ptr) if storage is not None and seen else 0
+            if address:
+                self.found[address] = self.found.get(address) or (holder, seen)
 
     def go(self, roots: Iterable[Tuple[Any, State]]) -> None:
         """Breadth first, so that the shortest path names a tensor."""
@@ -223,6 +229,8 @@ class Walk:
             if id(root) not in parent:
                 parent[id(root)], self.states[id(root)] = None, state
                 order.append(root)
+        if self.library:
+            order += self.classes
         referents = gc.get_referents
         done = self.stops and not self.sought  # only graphs may still lead to others
         while (at < len(order) and not done) or self.later:
@@ -251,6 +259,8 @@ class Walk:
             path = file_of(name)
             if type(module) is types.ModuleType and not is_ours(name) and (is_library(path) and name != "__main__") == library:
                 yield module.__dict__, State("" if name == "__main__" else name, "global", "", path, "attributes")
+        if not library:
+            yield {var.name: value for var, value in contextvars.copy_context().items()}, State("", "global", "", NO_FILE, "attributes")
         frames: List[Optional[types.FrameType]] = list(sys._current_frames().values())
         trace = getattr(sys, "last_traceback", None)
         while trace:
@@ -300,7 +310,7 @@ class Walk:
         if kind == NODE or (kind == TENSOR and kinds[type(part)] == NODE):
             return above._replace(how="graph", names="")
         if kind == TENSOR:
-            return above._replace(path=path + ".grad" if kinds[type(part)] == TENSOR else path, names="")
+            return above._replace(path=path + ".grad" if kinds[type(part)] == TENSOR else path, names="attributes" if type(part) is dict else "")
         if above.names == "state":
             key = self.key(parent, part)
             return above._replace(path="%s[%s]" % (path, self.state(key).path if id(key) in self.parent else "*"), names="attributes")
@@ -398,7 +408,7 @@ class Walk:
             if self.sought and self.whole:
                 self.cycles()
             found = {address: (seen, self.state(holder)) for address, (holder, seen) in self.found.items()}
-            for held in (self.everything, self.order, self.parent, self.sought, self.found, self.later):
+            for held in (self.everything, self.order, self.classes, self.parent, self.sought, self.found, self.later):
                 held.clear()  # they have each other, and the program's objects until the next collection
             return found
 

@@ -15,7 +15,7 @@ from dry import Dry
 PYTHON = torch_venv.python("torch")
 PACKAGE = os.path.join(HERE, "..", "..", "python")
 KINDS = """
-import collections, functools, gc, sys, threading, types, weakref
+import collections, contextvars, functools, gc, sys, threading, types, weakref
 import numpy, torch
 
 def block(mib=1):
@@ -31,6 +31,18 @@ weak = weakref.WeakValueDictionary(only=listed[0])
 alone = block()
 objects = numpy.empty(3, dtype=object)
 objects[0], objects[2] = block(), block()
+def function():
+    pass
+function.cache = [block()]
+ones = torch.ones(1, device="cuda")
+ones.extra = block()
+indices = torch.zeros(1, 1 << 17, dtype=torch.long, device="cuda")
+sparse = torch.sparse_coo_tensor(indices, torch.zeros(1 << 17, device="cuda"), (1 << 17,))
+del indices
+context = contextvars.ContextVar("context")
+context.set(block())
+ended = weakref.finalize(Pair, print, block(11))  # a class of a library has it
+ended.atexit = False
 
 class Meter:
     everywhere = [block(), block()]
@@ -87,6 +99,9 @@ optimizer.step()
 
 source = torch.ones(1 << 18, device="cuda", requires_grad=True)
 losses = [(source * 2).exp().sum() for _ in range(3)]
+retained = source * 3
+retained.retain_grad()
+retained.sum().backward()
 bank = [block(16)[:1024] for _ in range(2)]
 
 class Square(torch.autograd.Function):
@@ -107,7 +122,7 @@ gc.disable()  # else PyTorch's next import may free the ring
 turn()
 sys.path.insert(0, %r)
 import stormlog_native
-print([one for one in stormlog_native.holders(60) if one[1] == "cycle"])
+print([one for one in stormlog_native.holders(60) if one[1] == "cycle" or one[3] == 11 << 20])
 
 def wait(ready, go):
     threaded = block(2)
@@ -198,6 +213,23 @@ for step in range(40):
     store.keep(output)
     (output * output).sum().backward()
 """
+SMOOTHED = """
+import torch
+
+class Monitor:
+    value = 0
+    def update(self, net, batch):
+        self.value = 0.9 * self.value + net(batch).mean()
+
+def main():
+    net = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.GELU(), torch.nn.LayerNorm(512)) for _ in range(3))).cuda()
+    optimizer, monitor = torch.optim.SGD(net.parameters()), Monitor()
+    for step in range(64):
+        net(torch.zeros(512, 512, device="cuda")).mean().backward()
+        optimizer.step()
+        monitor.update(net, torch.zeros(512, 512, device="cuda"))
+main()
+"""
 CYCLE = """
 import torch
 for step in range(40):
@@ -217,6 +249,12 @@ class AtTheEnd(unittest.TestCase):
         screen = self.screen(HOOKS)
         self.assertRegex(screen, r"job.py:9 +output.register_hook\(self.\S* +<- Store.gradients keeps it|job.py:8 +self.outputs.append\(\S* +<- Store.outputs keeps it")
         self.assertIn("of every backward pass", screen)  # no optimizer ran
+
+    def test_what_a_local_held_on_many_ways_through_libraries_has_its_name(self):
+        """At the end the local is gone: the name is of a look between, at which it held all that the line then had."""
+        screen = self.screen(SMOOTHED)
+        self.assertRegex(screen, r"LEAK +Monitor.value keeps .* of every training step")
+        self.assertRegex(screen, r"job.py:7 .*<- Monitor.value keeps it")
 
     def test_a_cycle_without_a_variable_is_not_sent_to_another_dry_run(self):
         screen = " ".join(self.screen(CYCLE).split())
@@ -278,6 +316,12 @@ class Kinds(unittest.TestCase):
         self.holds("pairs[*][*]", "global", 2)
         self.holds("alone", "global", 1, container=None)
         self.holds("objects[*]", "global", 2, container="ndarray")
+        self.holds("context", "global", 1)
+
+    def test_what_hangs_on_a_function_and_on_a_tensor(self):
+        self.holds("function.cache[*]", "global", 1)
+        self.holds("ones.extra", "global", 1)
+        self.holds("sparse", "global", 2)  # indices and values
 
     def test_attributes_of_instances_and_of_classes(self):
         self.holds("Meter.seen[*]", "attribute", 5, container="list", variable="Meter.seen")
@@ -305,13 +349,14 @@ class Kinds(unittest.TestCase):
 
     def test_a_graph_has_the_name_of_what_leads_to_it(self):
         self.holds("losses[*]", "graph", 3)
+        self.holds("retained.grad", "global", 1)
 
     def test_views_see_less_than_they_hold(self):
         self.holds("bank[*]", "global", 2, bytes=32 << 20, seen_bytes=8192)
 
-    def test_a_cycle_has_the_name_of_a_class_in_it(self):
-        """Asked for with time enough: at an error the walk may end before it looks for cycles."""
-        self.assertEqual(self.run_.out, "%s\n" % [("Ring", "cycle", 1, 3 << 20)])
+    def test_a_cycle_has_the_name_of_a_class_in_it_and_a_library_its_own(self):
+        """Asked for with time enough: at an error the walk may end before it looks there."""
+        self.assertEqual(self.run_.out, "%s\n" % [("ended._registry[*].args[*]", "global", 1, 11 << 20), ("Ring", "cycle", 1, 3 << 20)])
 
     def test_locals_at_an_error(self):
         self.holds("local[*]", "local", 4, function="fails")
