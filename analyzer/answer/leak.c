@@ -160,7 +160,7 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 		sl_answer_say(answer, SL_LABEL_NOTE, "the stacks are cut: --stack-depth 256 may show who called");
 }
 
-/* "maml.py:27": a call of that stack's functions which makes parameters and their gradients keep each other; NULL: there is none. */
+/* "maml.py:27": the call after which a parameter and its gradient keep each other; NULL: that stack has none. */
 static const char *find_cycle(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];

@@ -26,7 +26,7 @@ import stacks
 BUILD = os.environ.get("STORMLOG_BUILD", os.path.join(HERE, "..", "..", "build"))
 PRELOAD = os.path.join(BUILD, "agent", "libstormlog_preload.so")
 ANALYZE = os.path.join(BUILD, "analyzer", "stormlog-analyze")
-ATTACH = os.path.join(BUILD, "attach", "stormlog-attach")
+ATTACH = os.path.join(BUILD, "tools", "attach", "stormlog-attach")
 RUN = os.path.join(BUILD, "agent", "stormlog-run")
 SIM = os.path.join(BUILD, "tests", "sim")
 APPS = os.path.join(BUILD, "tests", "apps")

@@ -49,7 +49,7 @@ for i in range(pick.randrange(20, 60)):
         assert give(p) == 0
     nvtx.nvtxRangePop()
 """
-EXPORTER = os.path.join(e2e.BUILD, "exporter", "stormlog-exporter")
+EXPORTER = os.path.join(e2e.BUILD, "tools", "exporter", "stormlog-exporter")
 GAUGE = re.compile(r"^stormlog_(\w+)\{(.*)\} (\d+)$", re.M)
 
 

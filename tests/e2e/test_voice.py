@@ -167,7 +167,7 @@ class Errors(unittest.TestCase):
             program = os.path.join(BUILD, name)
             if os.path.exists(program):
                 self.assertEqual(self.said("--foo", program=program), "%s: --foo is no option; --help lists the options\n" % os.path.basename(name))
-        attach = os.path.join(BUILD, "attach", "stormlog-attach")
+        attach = os.path.join(BUILD, "tools", "attach", "stormlog-attach")
         if os.path.exists(attach):
             self.assertEqual(self.said(program=attach), "stormlog-attach: which process? stormlog-attach PID (stormlog-top shows them)\n")
 
