@@ -282,7 +282,7 @@ static void find(struct sl_report *report, const struct strays *strays)
 		snprintf(whose, sizeof(whose), "devices that are other %s'", is_numbered(process) ? "ranks" : "processes");
 	snprintf(count, sizeof(count), strays->number > 1 ? "%u stray contexts" : "a stray context", strays->number);
 	sl_report_find(report,
-		       &(struct sl_finding){.id = "ranks.stray_context",
+		       &(struct sl_finding){.kind = SL_FOUND_ranks_stray_context,
 					    .severity = "warning",
 					    .process = (int)strays->process,
 					    .device = strays->state->device,

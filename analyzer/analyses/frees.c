@@ -33,7 +33,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_faile
 		snprintf(how, sizeof(how), "%llu times, first with error %lld,", (unsigned long long)failed->count,
 			 (long long)failed->code);
 	sl_report_find(report,
-		       &(struct sl_finding){.id = "leak.failed_free",
+		       &(struct sl_finding){.kind = SL_FOUND_leak_failed_free,
 					    .severity = "info",
 					    .process = (int)index,
 					    .device = -1,

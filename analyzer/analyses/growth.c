@@ -391,7 +391,7 @@ static void run(struct sl_report *report)
 				continue;
 			by = held_by(&report->processes[i], growth);
 			sl_report_find(report,
-				       &(struct sl_finding){.id = "label.growing",
+				       &(struct sl_finding){.kind = SL_FOUND_label_growing,
 							    .severity = "warning",
 							    .process = (int)i,
 							    .device = -1,

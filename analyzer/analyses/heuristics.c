@@ -137,13 +137,14 @@ static void process(struct sl_process *process)
  */
 static bool *take_named(const struct sl_report *report)
 {
-	static const char *const ids[] = {"leak.kept",	       "leak.growing",	   "label.growing",   "memory.filling",
-					  "memory.only_taken", "memory.collected", "memory.kept_late"};
+	static const enum sl_found kinds[] = {SL_FOUND_leak_kept,	SL_FOUND_leak_growing,	    SL_FOUND_label_growing,
+					      SL_FOUND_memory_filling,	SL_FOUND_memory_only_taken, SL_FOUND_memory_collected,
+					      SL_FOUND_memory_kept_late};
 	bool *named = sl_memory_must(calloc(report->process_count + 1, sizeof(*named)));
 
 	for (size_t i = 0; i < report->findings.count; i++)
-		for (size_t k = 0; k < SL_COUNT(ids) && report->findings.item[i].process >= 0; k++)
-			named[report->findings.item[i].process] |= !strcmp(report->findings.item[i].id, ids[k]);
+		for (size_t k = 0; k < SL_COUNT(kinds) && report->findings.item[i].process >= 0; k++)
+			named[report->findings.item[i].process] |= report->findings.item[i].kind == kinds[k];
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].kept.count; k++)
 			named[i] |= report->processes[i].kept.item[k].verdict == SL_KEPT_MEANT;
@@ -165,7 +166,7 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 	sl_report_find(
 		report,
 		&(struct sl_finding){
-			.id = "memory.rising",
+			.kind = SL_FOUND_memory_rising,
 			.severity = "info",
 			.process = (int)process,
 			.device = found->device,

@@ -187,7 +187,7 @@ static void find_place(struct sl_report *report, const struct sl_shared_device *
 	char where[300];
 
 	sl_owners_line(&report->processes[index], stack, 3, where, sizeof(where));
-	sl_report_find(report, &(struct sl_finding){.id = "hidden.place",
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_hidden_place,
 						    .severity = "info",
 						    .process = (int)index,
 						    .device = device->device,
@@ -260,7 +260,7 @@ static void run(struct sl_report *report)
 			if ((double)name->bytes < WORTH_SAYING * (double)device->total_bytes)
 				continue;
 			sl_report_find(report,
-				       &(struct sl_finding){.id = "device.neighbour",
+				       &(struct sl_finding){.kind = SL_FOUND_device_neighbour,
 							    .severity = "warning",
 							    .process = -1,
 							    .device = device->device,

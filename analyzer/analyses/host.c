@@ -61,7 +61,7 @@ static void run(struct sl_report *report)
 			continue;
 		sl_report_find(report,
 			       &(struct sl_finding){
-				       .id = "host.killed",
+				       .kind = SL_FOUND_host_killed,
 				       .severity = killed ? "critical" : "warning",
 				       .process = (int)i,
 				       .device = -1,

@@ -21,7 +21,7 @@ static void run(struct sl_report *report)
 		sl_owners_line(process, last->stack, 2, where, sizeof(where));
 		sl_report_find(report,
 			       &(struct sl_finding){
-				       .id = "memory.no_room",
+				       .kind = SL_FOUND_memory_no_room,
 				       .severity = "warning",
 				       .process = (int)i,
 				       .device = last->device,

@@ -294,10 +294,11 @@ static void process(struct sl_process *process)
 
 #define LEFT SL_KEPT_END /* growing, and some of it is still there when the process ends */
 
-static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",	   [SL_KEPT_FILLING] = "memory.filling",
-				  [SL_KEPT_UNCLEAR] = "memory.only_taken", [SL_KEPT_COLLECTED] = "memory.collected",
-				  [SL_KEPT_LATE] = "memory.kept_late",	   [SL_KEPT_SMALL] = "memory.handles",
-				  [SL_KEPT_HELD] = "memory.held",	   [LEFT] = "leak.growing"};
+static const enum sl_found kinds[] = {
+	[SL_KEPT_GROWING] = SL_FOUND_leak_kept,		[SL_KEPT_FILLING] = SL_FOUND_memory_filling,
+	[SL_KEPT_UNCLEAR] = SL_FOUND_memory_only_taken, [SL_KEPT_COLLECTED] = SL_FOUND_memory_collected,
+	[SL_KEPT_LATE] = SL_FOUND_memory_kept_late,	[SL_KEPT_SMALL] = SL_FOUND_memory_handles,
+	[SL_KEPT_HELD] = SL_FOUND_memory_held,		[LEFT] = SL_FOUND_leak_growing};
 static const char keepers[] =
 	"find the line that keeps them, there or in its callers: a list, a cache without a bound, a handle that is never closed";
 static const struct {
@@ -333,7 +334,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 	unsigned how = left ? LEFT : kept->verdict;
 	bool error = told[how].at_error && sl_model_ended_by_error(report->processes[index].model);
 
-	sl_report_find(report, &(struct sl_finding){.id = ids[how],
+	sl_report_find(report, &(struct sl_finding){.kind = kinds[how],
 						    .severity = told[how].severity,
 						    .class = told[how].class,
 						    .confidence = kept->confidence,
@@ -432,7 +433,7 @@ static void run(struct sl_report *report)
 		join_leak(process);
 		set_aside_meant(process, report->options.suppressions);
 		for (size_t k = 0; k < process->kept.count && k < FINDINGS_MAX; k++)
-			if (ids[process->kept.item[k].verdict]) /* not of what is meant, nor of older summaries' 3 and 4 */
+			if (kinds[process->kept.item[k].verdict]) /* not of what is meant, nor of older summaries' 3 and 4 */
 				find(report, i, &process->kept.item[k]);
 	}
 }

@@ -417,7 +417,7 @@ static void join_few(const struct looking *looking)
 
 static void find_growing(struct sl_report *report, unsigned index, const struct sl_leak *leak)
 {
-	sl_report_find(report, &(struct sl_finding){.id = "leak.growing",
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_leak_growing,
 						    .severity = "critical",
 						    .process = (int)index,
 						    .device = leak->device,
@@ -457,7 +457,7 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 			if (!strstr(library, arenas[i].library))
 				continue;
 			sl_report_find(report, &(struct sl_finding){
-						       .id = "allocator.arena",
+						       .kind = SL_FOUND_allocator_arena,
 						       .severity = "info",
 						       .process = (int)index,
 						       .device = device,

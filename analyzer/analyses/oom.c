@@ -625,10 +625,15 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 }
 
 /* An unknown cause is not reported as a finding. */
-static const char *const ids[] = {
-	[SL_CAUSE_INJECTED] = "oom.injected",	  [SL_CAUSE_HOST] = "oom.host",	    [SL_CAUSE_ADDRESS_SPACE] = "oom.address_space",
-	[SL_CAUSE_FRAGMENTED] = "oom.fragmented", [SL_CAUSE_DRIVER] = "oom.driver", [SL_CAUSE_NEIGHBOUR] = "oom.neighbour",
-	[SL_CAUSE_TOO_LARGE] = "oom.too_large",	  [SL_CAUSE_FULL] = "oom.full",
+static const enum sl_found kinds[] = {
+	[SL_CAUSE_INJECTED] = SL_FOUND_oom_injected,
+	[SL_CAUSE_HOST] = SL_FOUND_oom_host,
+	[SL_CAUSE_ADDRESS_SPACE] = SL_FOUND_oom_address_space,
+	[SL_CAUSE_FRAGMENTED] = SL_FOUND_oom_fragmented,
+	[SL_CAUSE_DRIVER] = SL_FOUND_oom_driver,
+	[SL_CAUSE_NEIGHBOUR] = SL_FOUND_oom_neighbour,
+	[SL_CAUSE_TOO_LARGE] = SL_FOUND_oom_too_large,
+	[SL_CAUSE_FULL] = SL_FOUND_oom_full,
 };
 
 /* The device looked smaller to the program because of --limit. */
@@ -721,7 +726,7 @@ static void account(struct sl_report *report, unsigned process, size_t index, st
 	if (oom->recovered == 1 || account->told_later || !account->cause_text)
 		return;
 	sl_report_find(report,
-		       &(struct sl_finding){.id = ids[account->cause],
+		       &(struct sl_finding){.kind = kinds[account->cause],
 					    .severity = sl_oom_made_to_fail(oom) || oom->less_bytes ? "info" : "critical",
 					    .process = (int)process,
 					    .device = oom->device,

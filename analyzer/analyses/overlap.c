@@ -73,7 +73,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	if (places > 1)
 		snprintf(more, sizeof(more), ", with %u other place%s", places - 1, places == 2 ? "" : "s");
 	sl_report_find(report, &(struct sl_finding){
-				       .id = "memory.overlap",
+				       .kind = SL_FOUND_memory_overlap,
 				       .severity = "info",
 				       .class = "overlap",
 				       .process = (int)index,

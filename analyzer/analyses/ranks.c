@@ -313,7 +313,7 @@ static void say_first(struct sl_report *report, unsigned first, const struct sl_
 		snprintf(text, sizeof(text), "rank %lld was the only one of %u to run out of memory",
 			 (long long)p->trace->header.rank, others + 1);
 	sl_report_find(report, &(struct sl_finding){
-				       .id = "ranks.first",
+				       .kind = SL_FOUND_ranks_first,
 				       .severity = "critical",
 				       .process = (int)first,
 				       .device = -1,
@@ -539,7 +539,7 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 	sl_report_find(
 		report,
 		&(struct sl_finding){
-			.id = "ranks.outlier",
+			.kind = SL_FOUND_ranks_outlier,
 			.severity = note ? "info" : "warning",
 			.process = (int)i,
 			.device = sl_devices_home(process)->device,
@@ -584,7 +584,7 @@ static void part_roles(struct sl_report *report, const struct group *group)
 		process->alike = member->first;
 		if (member->first == i)
 			sl_report_find(report, &(struct sl_finding){
-						       .id = "ranks.role",
+						       .kind = SL_FOUND_ranks_role,
 						       .severity = "info",
 						       .process = (int)i,
 						       .device = sl_devices_home(process)->device,

@@ -19,7 +19,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	sl_owners_line(process, cache.retried_stack, 1, line, sizeof(line));
 	sl_report_find(report,
 		       &(struct sl_finding){
-			       .id = "memory.retried",
+			       .kind = SL_FOUND_memory_retried,
 			       .severity = "warning",
 			       .process = (int)index,
 			       .device = device->device,

@@ -80,7 +80,7 @@ static void find_sharers(struct sl_report *report, const struct sl_shared_device
 	sl_report_find(
 		report,
 		&(struct sl_finding){
-			.id = "ranks.share_device",
+			.kind = SL_FOUND_ranks_share_device,
 			.severity = "info",
 			.process = (int)first,
 			.device = device->device,
@@ -155,7 +155,7 @@ static void find_idle(struct sl_report *report, const struct sl_shared_device *d
 	sl_report_find(
 		report,
 		&(struct sl_finding){
-			.id = "processes.idle_contexts",
+			.kind = SL_FOUND_processes_idle_contexts,
 			.severity = "info",
 			.process = (int)first,
 			.device = device->device,

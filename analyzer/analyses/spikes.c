@@ -73,7 +73,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	sl_report_find(
 		report,
 		&(struct sl_finding){
-			.id = "memory.spike",
+			.kind = SL_FOUND_memory_spike,
 			.severity = "info",
 			.class = "spike",
 			.process = (int)index,

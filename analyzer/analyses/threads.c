@@ -79,7 +79,7 @@ static void run(struct sl_report *report)
 		sl_report_find(
 			report,
 			&(struct sl_finding){
-				.id = "stray.threads",
+				.kind = SL_FOUND_stray_threads,
 				.severity = "info",
 				.process = (int)i,
 				.device = device,

@@ -329,7 +329,7 @@ struct sl_answers *sl_answer_against(const struct sl_against_side side[2], bool 
 						 fit == SL_TRIAL_FITS  ? SL_WORD_FITS
 						 : fit == SL_TRIAL_MAY ? SL_WORD_MAY_FIT
 								       : SL_WORD_DOES_NOT_FIT,
-						 "dry.against");
+						 "dry.fits");
 
 	for (unsigned i = 0; i < 2; i++)
 		a.process[i] = sl_devices_fullest_process(side[i].report);

@@ -66,7 +66,7 @@ void sl_make_dry(struct sl_make *make)
 	may = depends || early || shape || uncounted || other || cut;
 	low = need.job + need.low;
 	high = need.job + need.unsure + need.high;
-	answer = sl_answer_add(make->to, may ? SL_WORD_MAY_FIT : SL_WORD_FITS, may ? "dry.may_fit" : "dry.fits");
+	answer = sl_answer_add(make->to, may ? SL_WORD_MAY_FIT : SL_WORD_FITS, "dry.fits");
 	answer->process = process ? (int)(process - report->processes) : -1;
 	answer->bytes = high;
 	sl_format_span(span, low, high);

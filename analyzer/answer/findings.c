@@ -6,22 +6,19 @@
 #include "common/base.h"
 
 const struct sl_explained sl_explained[] = {
-#define FINDING(ids, word, means, rule, one, one_code, two, two_code, three, three_code, suppress)                                 \
-	{ids, word, means, rule, {{one, one_code}, {two, two_code}, {three, three_code}}, suppress},
+#define FINDING(id, word, means, rule, one, one_code, two, two_code, three, three_code, suppress)                                  \
+	{SL_FOUND_##id, word, means, rule, {{one, one_code}, {two, two_code}, {three, three_code}}, suppress},
 #include "analyzer/answer/findings.def"
 #undef FINDING
 };
 const size_t sl_explained_count = SL_COUNT(sl_explained);
 
-const struct sl_explained *sl_explained_find(const char *id)
+const struct sl_explained *sl_explained_find(const char *name)
 {
-	size_t size = strlen(id);
+	const char *id = sl_found_id(sl_found_by_name(name));
 
 	for (size_t i = 0; i < SL_COUNT(sl_explained); i++)
-		for (const char *at = sl_explained[i].ids; *at; at += strspn(at, " ")) {
-			if (strcspn(at, " ") == size && !strncmp(at, id, size))
-				return &sl_explained[i];
-			at += strcspn(at, " ");
-		}
+		if (!strcmp(sl_found_id(sl_explained[i].id), id))
+			return &sl_explained[i];
 	return NULL;
 }

@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "analyzer/report/found.h"
+
 struct sl_explained {
-	const char *ids; /* separated by blanks */
+	enum sl_found id;
 	const char *word, *means, *rule;
 	struct {
 		const char *what, *code;
@@ -16,5 +18,5 @@ struct sl_explained {
 extern const struct sl_explained sl_explained[];
 extern const size_t sl_explained_count;
 
-/* NULL: no such id. */
-const struct sl_explained *sl_explained_find(const char *id);
+/* name: an id, or one of before they were joined.  NULL: there is none. */
+const struct sl_explained *sl_explained_find(const char *name);

@@ -37,7 +37,7 @@ static const char *rest_of(const char *text)
 
 static struct sl_answer *add(struct sl_make *make, const struct sl_finding *finding, enum sl_word word, const char *mark)
 {
-	struct sl_answer *answer = sl_answer_add(make->to, word, finding->id);
+	struct sl_answer *answer = sl_answer_add(make->to, word, sl_found_id(finding->kind));
 
 	answer->process = finding->process;
 	answer->device = finding->device;
@@ -58,7 +58,7 @@ static void add_text(struct sl_make *make, const struct sl_finding *finding, enu
 
 	put_clause(clause, sizeof(clause), finding->text);
 	sl_answer_headline(answer, "%s", clause);
-	sl_answer_brief(answer, "%s%s", !strcmp(finding->id, "ranks.stray_context") ? "stray context: " : "", clause);
+	sl_answer_brief(answer, "%s%s", finding->kind == SL_FOUND_ranks_stray_context ? "stray context: " : "", clause);
 	sl_answer_say(answer, SL_LABEL_WHY, "%s", rest_of(finding->text) ?: finding->text);
 	if (finding->advice)
 		sl_answer_say(answer, SL_LABEL_FIX, "%s", finding->advice);
@@ -213,42 +213,38 @@ static void add_retried(struct sl_make *make, const struct sl_finding *finding)
 
 /* How a finding is told; word SL_WORD_COUNT: a note for --all. */
 static const struct {
-	const char *id;
+	enum sl_found kind;
 	void (*tell)(struct sl_make *, const struct sl_finding *);
 	enum sl_word word;
 	const char *mark;
 } tellers[] = {
-	{"processes.idle_contexts", add_idle, 0, NULL},
-	{"memory.no_room", add_roomless, 0, NULL},
-	{"hidden.place", add_hidden, 0, NULL},
-	{"memory.retried", add_retried, 0, NULL},
-	{"ranks.outlier", NULL, SL_WORD_UNEVEN, "made here"},
-	{"ranks.stray_context", NULL, SL_WORD_UNEVEN, "stray context"},
-	{"stray.threads", NULL, SL_WORD_UNEVEN, "first use"},
-	{"host.killed", NULL, SL_WORD_HOST_MEMORY, NULL},
+	{SL_FOUND_processes_idle_contexts, add_idle, 0, NULL},
+	{SL_FOUND_memory_no_room, add_roomless, 0, NULL},
+	{SL_FOUND_hidden_place, add_hidden, 0, NULL},
+	{SL_FOUND_memory_retried, add_retried, 0, NULL},
+	{SL_FOUND_ranks_outlier, NULL, SL_WORD_UNEVEN, "made here"},
+	{SL_FOUND_ranks_stray_context, NULL, SL_WORD_UNEVEN, "stray context"},
+	{SL_FOUND_stray_threads, NULL, SL_WORD_UNEVEN, "first use"},
+	{SL_FOUND_host_killed, NULL, SL_WORD_HOST_MEMORY, NULL},
 };
 
 /* Told by another file of this room. */
-static bool is_told_elsewhere(const char *id)
+static bool is_told_elsewhere(enum sl_found kind)
 {
-	static const char *const ids[] = {"ranks.first", "leak.growing", "leak.kept", "label.growing"};
-
-	for (size_t i = 0; i < SL_COUNT(ids); i++)
-		if (!strcmp(id, ids[i]))
-			return true;
-	return !strncmp(id, "oom.", 4);
+	return kind == SL_FOUND_ranks_first || kind == SL_FOUND_leak_growing || kind == SL_FOUND_leak_kept ||
+	       kind == SL_FOUND_label_growing || !strcmp(sl_found_family(kind), "oom");
 }
 
 /* What nobody would look for where nothing is wrong: handles that hold little, and neighbours, which the card's row has. */
-static bool is_aside(const char *id)
+static bool is_aside(enum sl_found kind)
 {
-	return !strcmp(id, "memory.handles") || !strcmp(id, "device.neighbour");
+	return kind == SL_FOUND_memory_handles || kind == SL_FOUND_device_neighbour;
 }
 
 /* True: both are told once, since another process has the same at the same line. */
 static bool is_same(const struct sl_report *report, const struct sl_finding *one, const struct sl_finding *other)
 {
-	return !strcmp(one->id, other->id) && one->process >= 0 && other->process >= 0 && one->process != other->process &&
+	return one->kind == other->kind && one->process >= 0 && other->process >= 0 && one->process != other->process &&
 	       one->bytes == other->bytes &&
 	       sl_place_key(&report->processes[one->process], one->stack) ==
 		       sl_place_key(&report->processes[other->process], other->stack);
@@ -273,7 +269,7 @@ void sl_make_findings(struct sl_make *make)
 {
 	for (size_t i = 0; i < make->report->findings.count; i++) {
 		const struct sl_finding *finding = &make->report->findings.item[i];
-		unsigned processes = is_told_elsewhere(finding->id) ? 0 : count_processes(make->report, i);
+		unsigned processes = is_told_elsewhere(finding->kind) ? 0 : count_processes(make->report, i);
 		const char *text = finding->text;
 		size_t k = 0;
 
@@ -281,13 +277,13 @@ void sl_make_findings(struct sl_make *make)
 			continue;
 		if (processes > 1)
 			text = sl_answers_text(make->to, "%u processes: %s", processes, text);
-		while (k < SL_COUNT(tellers) && strcmp(tellers[k].id, finding->id))
+		while (k < SL_COUNT(tellers) && tellers[k].kind != finding->kind)
 			k++;
 		if (k < SL_COUNT(tellers) && tellers[k].tell)
 			tellers[k].tell(make, finding);
 		else if (k < SL_COUNT(tellers))
 			add_text(make, finding, tellers[k].word, tellers[k].mark);
-		else if (!is_aside(finding->id))
+		else if (!is_aside(finding->kind))
 			*SL_PUSH(&make->hints) = (struct sl_hint){text, finding->advice};
 		else if (finding->advice)
 			sl_answers_note(make->to, "%s: %s", text, finding->advice);

@@ -200,7 +200,7 @@ struct sl_answers *sl_answer_largest(const struct sl_largest *l)
 	answers->title = sl_answers_text(answers, "%s", any ? any->program : "");
 	answers->right = cards;
 	sl_answers_under(answers, "DRY RUN: " SL_DRY_WORDS);
-	answer = sl_answer_add(answers, none ? SL_WORD_DOES_NOT_FIT : may ? SL_WORD_MAY_FIT : SL_WORD_FITS, "dry.largest");
+	answer = sl_answer_add(answers, none ? SL_WORD_DOES_NOT_FIT : may ? SL_WORD_MAY_FIT : SL_WORD_FITS, "dry.fits");
 	if (l->other)
 		say_table(answer, l);
 	else

@@ -298,8 +298,7 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 {
 	struct sl_process *process = &make->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
-	struct sl_answer *answer =
-		begin_leak(make, place, kept->left_blocks ? "leak.growing" : "leak.kept", kept->bytes, kept->track->device);
+	struct sl_answer *answer = begin_leak(make, place, "leak.growing", kept->bytes, kept->track->device);
 	struct sl_leak_pace pace = sl_leak_words_pace(process, kept);
 	char what[200];
 	const char *line = SL_MAKE_LINE_OF(process, place->stack);
@@ -398,7 +397,7 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 	process = &make->report->processes[all.process];
 	owner += strcspn(owner, " ") + strspn(owner + strcspn(owner, " "), " ");
 	snprintf(line, sizeof(line), "%.*s", (int)strcspn(owner, " "), owner);
-	answer = begin_leak(make, &all, sum.left_blocks ? "leak.growing" : "leak.kept", sum.bytes, sum.track->device);
+	answer = begin_leak(make, &all, "leak.growing", sum.bytes, sum.track->device);
 	sl_make_pace(what, sizeof(what), process, &sum);
 	sl_answer_headline(answer, "%zu lines of %s keep %s", count, line, what);
 	sl_answer_brief(answer, "%zu lines keep %s, %s", count, what, SL_ANSWER_SIZE(sum.bytes));

@@ -103,7 +103,7 @@ void sl_make_ok(struct sl_make *make)
 		return;
 	}
 	if (sl_make_has_ended(report, SL_ENDED_RUNNING)) {
-		answer = sl_answer_add(make->to, SL_WORD_RUNNING, "run.running");
+		answer = sl_answer_add(make->to, SL_WORD_RUNNING, "run.ok");
 		sl_answer_headline(answer, "no %s and no leak so far", make->retried ? "request that ended it" : "failed request");
 	} else if (!process && !managed && !make->retried) {
 		answer = sl_answer_add(make->to, SL_WORD_OK, "run.ok");

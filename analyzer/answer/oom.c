@@ -764,7 +764,7 @@ static const struct {
 	const char *id;
 	void (*tell)(struct error *);
 } causes[] = {
-	[SL_CAUSE_UNKNOWN] = {"oom.unknown", tell_story},
+	[SL_CAUSE_UNKNOWN] = {"oom.full", tell_story},
 	[SL_CAUSE_INJECTED] = {"oom.injected", tell_injected},
 	[SL_CAUSE_HOST] = {"oom.host", tell_host},
 	[SL_CAUSE_ADDRESS_SPACE] = {"oom.address_space", tell_address_space},
@@ -781,7 +781,7 @@ static void say_ranks(struct error *e)
 	for (size_t i = 0; i < e->make->report->findings.count; i++) {
 		const struct sl_finding *finding = &e->make->report->findings.item[i];
 
-		if (!strcmp(finding->id, "ranks.first") && finding->process == e->answer->process)
+		if (finding->kind == SL_FOUND_ranks_first && finding->process == e->answer->process)
 			sl_answer_say(e->answer, SL_LABEL_NOTE, "%s", finding->text);
 	}
 }

@@ -20,7 +20,7 @@ struct group {
 static void find_outliers(const struct sl_report *report, bool *unlike)
 {
 	for (size_t i = 0; i < report->findings.count; i++)
-		if (!strcmp(report->findings.item[i].id, "ranks.outlier"))
+		if (report->findings.item[i].kind == SL_FOUND_ranks_outlier)
 			unlike[report->findings.item[i].process] = true;
 }
 

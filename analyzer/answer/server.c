@@ -86,7 +86,7 @@ bool sl_make_server(struct sl_make *make)
 			       !server.up	       ? SL_WORD_DOES_NOT_START
 			       : sure || !server.sized ? SL_WORD_FITS
 						       : SL_WORD_MAY_FIT,
-			       server.up ? "dry.server" : "dry.server_start");
+			       "server.start");
 	answer->process = process ? (int)(process - make->report->processes) : -1;
 	if (server.sized) {
 		answer->bytes = server.needs;

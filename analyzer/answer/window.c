@@ -137,7 +137,7 @@ static void add_window(struct sl_make *make, struct sl_process *process)
 	bool window, stackless;
 
 	if (!device) {
-		answer = sl_answer_add(make->to, SL_WORD_NOTHING, "snapshot.empty");
+		answer = sl_answer_add(make->to, SL_WORD_NOTHING, "run.ok");
 		sl_answer_headline(answer, "PyTorch's allocator held nothing");
 		sl_answer_say(answer, SL_LABEL_OPEN, "whether CUDA was used: all may have been freed and given back");
 		return;
@@ -145,7 +145,7 @@ static void add_window(struct sl_make *make, struct sl_process *process)
 	sl_window_facts(process->model->header, device->device, &facts);
 	window = facts.events >= SL_WINDOW_FEW;
 	stackless = has_no_stacks(process, device);
-	answer = sl_answer_add(make->to, window ? SL_WORD_OK : SL_WORD_HELD, window ? "snapshot.ok" : "snapshot.held");
+	answer = sl_answer_add(make->to, window ? SL_WORD_OK : SL_WORD_HELD, window ? "run.ok" : "memory.held");
 	answer->process = (int)(process - make->report->processes);
 	answer->device = device->device;
 	answer->bytes = tensors_of(device);

@@ -112,7 +112,7 @@ static void take_figures(struct sl_card *card, const struct sl_report *report)
 	for (size_t i = 0; i < report->findings.count; i++)
 		card->findings += strcmp(report->findings.item[i].severity, "info") != 0;
 	if (report->findings.count) {
-		card->finding = report->findings.item[0].id;
+		card->finding = sl_found_name(report->findings.item[0].kind);
 		card->severity = report->findings.item[0].severity;
 	}
 }

@@ -290,7 +290,7 @@ static void find_gaps(struct sl_report *report)
 	for (size_t i = 0; i < gaps.count; i++) {
 		if (moved(&gaps.findings[i]) < floor)
 			continue;
-		sl_report_find(report, &(struct sl_finding){.id = sl_gap_kind_names[gaps.findings[i].kind],
+		sl_report_find(report, &(struct sl_finding){.kind = sl_found_by_name(sl_gap_kind_names[gaps.findings[i].kind]),
 							    .severity = gaps.findings[i].critical ? "critical" : "warning",
 							    .class = SL_GATE_GAP,
 							    .process = -1,

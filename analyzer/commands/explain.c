@@ -12,7 +12,7 @@
 
 static const char about[] =
 	"The meaning of a verdict, its rule, three ways to change the program, and how to suppress it.  ID is that "
-	"of report.json, as leak.kept; all: every one, as doc/findings.md.  With PATH: the figures of that run; without ID, of its "
+	"of report.json, as leak.growing; all: every one, as doc/findings.md.  With PATH: the figures of that run; without ID, of its "
 	"first verdict.";
 
 #define INTO struct sl_pipeline_options
@@ -32,11 +32,26 @@ static void put_code(const char *code)
 	}
 }
 
+#define IDS_SIZE 256
+
+/* The id, and what it stands for. */
+static const char *put_ids(char out[IDS_SIZE], enum sl_found id)
+{
+	int size = snprintf(out, IDS_SIZE, "%s", sl_found_name(id));
+
+	for (unsigned i = 1; i < SL_FOUND_COUNT; i++)
+		if (i != id && sl_found_id(i) == sl_found_name(id))
+			size += snprintf(out + size, IDS_SIZE - (size_t)size, " %s", sl_found_name(i));
+	return out;
+}
+
 /* Markdown that reads as it is. */
 static void put_section(const struct sl_explained *e, const struct sl_terminal *to)
 {
+	char ids[IDS_SIZE];
+
 	fputs("## ", stdout);
-	sl_terminal_line(to, 3, 3, "%s", e->ids);
+	sl_terminal_line(to, 3, 3, "%s", put_ids(ids, e->id));
 	putchar('\n');
 	sl_terminal_line(to, 0, 0, "%s. %s", e->word, e->means);
 	putchar('\n');
@@ -130,7 +145,7 @@ static int list(bool whole)
 			put_section(&sl_explained[i], &to);
 		} else {
 			sl_cells_put(&cells, SL_COLOUR_NONE, "%s", sl_explained[i].word);
-			sl_cells_put(&cells, SL_COLOUR_NONE, "%s", sl_explained[i].ids);
+			sl_cells_put(&cells, SL_COLOUR_NONE, "%s", put_ids((char[IDS_SIZE]){0}, sl_explained[i].id));
 		}
 	sl_cells_print(&cells, &to, 0);
 	return SL_EXIT_FINE;

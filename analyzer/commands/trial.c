@@ -135,7 +135,7 @@ static enum sl_trial_fit judge(struct sl_trial *t, struct sl_report *report, con
 static const struct sl_answer *find_dry(const struct sl_answers *answers)
 {
 	for (size_t i = 0; i < answers->item.count; i++)
-		if (!strncmp(answers->item.item[i]->id, "dry.", 4))
+		if (!strcmp(answers->item.item[i]->id, "dry.fits") || !strcmp(answers->item.item[i]->id, "server.start"))
 			return answers->item.item[i];
 	return NULL;
 }

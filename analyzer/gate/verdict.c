@@ -316,9 +316,9 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 
 		if (!finding->lacked)
 			continue;
-		outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, finding->id, "%s", finding->text);
+		outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, sl_found_id(finding->kind), "%s", finding->text);
 		point_at_stack(outcome, &report->processes[finding->process], finding->stack);
-		take_verdict(outcomes, outcome, report->answers, finding->process, finding->unix_ns, finding->id);
+		take_verdict(outcomes, outcome, report->answers, finding->process, finding->unix_ns, sl_found_id(finding->kind));
 		any = true;
 	}
 	if (!any && fails && unlisted)
@@ -444,7 +444,7 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_report *re
 /* True: check_ooms or check_leaks reports it. */
 static bool has_outcome(const struct sl_finding *finding)
 {
-	return finding->lacked || !strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "leak.growing");
+	return finding->lacked || !strcmp(sl_found_family(finding->kind), "oom") || finding->kind == SL_FOUND_leak_growing;
 }
 
 /* Reports findings that have no outcome yet; growth of the same label in many ranks once. */
@@ -454,7 +454,7 @@ static void check_findings(struct sl_outcomes *outcomes, const struct sl_report 
 
 	for (size_t i = 0; i < report->findings.count; i++) {
 		const struct sl_finding *finding = &report->findings.item[i];
-		bool critical = !strcmp(finding->severity, "critical"), growth = !strcmp(finding->id, "label.growing");
+		bool critical = !strcmp(finding->severity, "critical"), growth = finding->kind == SL_FOUND_label_growing;
 		bool gap = finding->class && !strcmp(finding->class, SL_GATE_GAP) && !limits->fail_on_gaps; /* never shown */
 		bool fails =
 			!gap && (limits->fail_on == SL_FAIL_ON_WARNING || (limits->fail_on == SL_FAIL_ON_CRITICAL && critical));
@@ -466,10 +466,11 @@ static void check_findings(struct sl_outcomes *outcomes, const struct sl_report 
 			      gap	 ? SL_LEVEL_NOTE
 			      : critical ? SL_LEVEL_CRITICAL
 					 : SL_LEVEL_WARNING,
-			      fails, finding->id, "%s%s%s", growth ? "" : finding->id, growth ? "" : ": ", finding->text);
+			      fails, sl_found_id(finding->kind), "%s%s%s", growth ? "" : sl_found_id(finding->kind),
+			      growth ? "" : ": ", finding->text);
 		if (finding->process >= 0)
 			point_at_stack(outcome, &report->processes[finding->process], finding->stack);
-		take_verdict(outcomes, outcome, report->answers, finding->process, finding->unix_ns, finding->id);
+		take_verdict(outcomes, outcome, report->answers, finding->process, finding->unix_ns, sl_found_id(finding->kind));
 	}
 	sl_map_free(&told);
 }

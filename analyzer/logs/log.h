@@ -33,8 +33,8 @@
 
 /* VERDICT(name, word and id of its answer) */
 #define SL_LOG_VERDICTS(VERDICT) \
-	VERDICT(nothing_about_memory, NOTHING, "log.nothing") VERDICT(not_an_error, NOT_AN_ERROR, "log.handled") VERDICT(nearly, NEARLY, "log.nearly") \
-	VERDICT(host_memory, HOST_MEMORY, "log.host") VERDICT(does_not_start, DOES_NOT_START, "log.start") VERDICT(out_of_memory, OUT_OF_MEMORY, "log.oom")
+	VERDICT(nothing_about_memory, NOTHING, "run.ok") VERDICT(not_an_error, NOT_AN_ERROR, "run.ok") VERDICT(nearly, NEARLY, "memory.retried") \
+	VERDICT(host_memory, HOST_MEMORY, "oom.host") VERDICT(does_not_start, DOES_NOT_START, "server.start") VERDICT(out_of_memory, OUT_OF_MEMORY, "oom.full")
 
 /* What a sentence has as a number: bytes, or a count, or a fraction in millionths.  weights to non_torch: the parts of a ledger. */
 #define SL_LOG_FIGURES(FIGURE) \

@@ -33,30 +33,20 @@ static void put_place(struct sl_json *j, struct sl_process *process, const struc
 	sl_json_end(j);
 }
 
-static const char *class_of(char out[32], const struct sl_finding *finding)
+static const char *class_of(const struct sl_finding *finding)
 {
-	const char *point = strchr(finding->id, '.');
-
-	if (finding->class)
-		return finding->class;
-	snprintf(out, 32, "%.*s", point ? (int)(point - finding->id) : 31, finding->id);
-	return out;
+	return finding->class ?: sl_found_family(finding->kind);
 }
-
-/*
- * An id that stays the same for a defect in every run: made from its class and the functions of its stack (gate/fingerprint.c), or
- * without a stack from the finding's id, rank and device.
- */
 static void put_stable_id(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = process ? sl_process_stack(process, frames, finding->stack) : 0;
-	char id[SL_FINGERPRINT_BYTES], what[96], class[32];
+	char id[SL_FINGERPRINT_BYTES], what[96];
 
 	if (count)
-		snprintf(what, sizeof(what), "%s", class_of(class, finding));
+		snprintf(what, sizeof(what), "%s", class_of(finding));
 	else
-		snprintf(what, sizeof(what), "%s rank %lld device %d", finding->id,
+		snprintf(what, sizeof(what), "%s rank %lld device %d", sl_found_name(finding->kind),
 			 process ? (long long)process->trace->header.rank : -1, finding->device);
 	sl_fingerprint(id, 0, what, frames, count);
 	sl_json_string(j, "stable_id", id);
@@ -126,11 +116,11 @@ static void put_evidence_of_growth(struct sl_json *j, const struct sl_process *p
 static void put_evidence(struct sl_json *j, const struct sl_process *process, const struct sl_finding *finding)
 {
 	sl_json_object(j, "evidence");
-	if (process && (!strncmp(finding->id, "leak.", 5) || !strcmp(finding->id, "memory.filling")))
+	if (process && (!strcmp(sl_found_family(finding->kind), "leak") || finding->kind == SL_FOUND_memory_filling))
 		put_evidence_of_kept(j, process, finding);
-	else if (process && !strncmp(finding->id, "oom.", 4))
+	else if (process && !strcmp(sl_found_family(finding->kind), "oom"))
 		put_evidence_of_oom(j, process, finding);
-	else if (process && !strcmp(finding->id, "label.growing"))
+	else if (process && finding->kind == SL_FOUND_label_growing)
 		put_evidence_of_growth(j, process, finding);
 	sl_json_end(j);
 }
@@ -140,11 +130,11 @@ static void json_finding(struct sl_json *j, struct sl_json_frames *frames, const
 			 const struct sl_finding *finding)
 {
 	struct sl_process *process = finding->process < 0 ? NULL : &report->processes[finding->process];
-	char class[32];
 
 	sl_json_object(j, NULL);
-	sl_json_string(j, "id", finding->id);
-	sl_json_string(j, "class", class_of(class, finding));
+	sl_json_string(j, "id", sl_found_id(finding->kind));
+	sl_json_string(j, "kind", sl_found_name(finding->kind));
+	sl_json_string(j, "class", class_of(finding));
 	sl_json_string(j, "severity", finding->severity);
 	sl_json_double(j, "confidence", finding->confidence > 0 ? finding->confidence : NAN);
 	put_stable_id(j, process, finding);

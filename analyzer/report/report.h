@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "analyzer/report/found.h"
 #include "analyzer/upstream/answers/answers.h"
 #include "analyzer/model/state/model.h"
 #include "analyzer/symbols/symbols.h"
@@ -199,14 +200,15 @@ static inline uint64_t sl_account_measured(const struct sl_account *account, uin
 
 /* A finding: a statement about a run with the numbers that prove it. */
 struct sl_finding {
-	const char *id, *severity; /* static: "oom.fragmented"; info, warning, critical */
-	const char *class;	   /* static: "leak", the kind of cause; NULL: the part of the id before its dot */
-	double confidence;	   /* 0: not from a statistical test */
-	int process, device;	   /* -1: about the whole run, about no device */
-	uint64_t unix_ns, bytes;   /* 0, SL_UNKNOWN: none */
-	char *text, *advice;	   /* one sentence each; advice may be NULL */
-	struct sl_stack stack;	   /* that it refers to, in its process; all 0: none */
-	bool lacked;		   /* a process ended for want of memory, and no call of it was refused */
+	enum sl_found kind;
+	const char *severity;	 /* static: info, warning, critical */
+	const char *class;	 /* static: "leak", the kind of cause; NULL: the family of its kind */
+	double confidence;	 /* 0: not from a statistical test */
+	int process, device;	 /* -1: about the whole run, about no device */
+	uint64_t unix_ns, bytes; /* 0, SL_UNKNOWN: none */
+	char *text, *advice;	 /* one sentence each; advice may be NULL */
+	struct sl_stack stack;	 /* that it refers to, in its process; all 0: none */
+	bool lacked;		 /* a process ended for want of memory, and no call of it was refused */
 };
 
 struct sl_changes; /* change.h */

@@ -19,7 +19,7 @@ def report(*options, ahead=0, meetings=0, width=200, first=5000, second=5700):
 
 
 def who(found):
-    (first,) = [finding for finding in found["findings"] if finding["id"] == "ranks.first"]
+    (first,) = [finding for finding in found["findings"] if finding["kind"] == "ranks.first"]
     return first["description"]
 
 

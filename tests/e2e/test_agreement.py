@@ -241,7 +241,7 @@ class Agreement(unittest.TestCase):
         """Each leak on the terminal is in report.json, with the same bytes."""
         whole = re.sub(r"\n +(?=\S)", " ", printed)
         said = [float(size) * UNITS[unit] for size, unit in re.findall(r" made were (?:never freed|still held[^,]*|freed only[^,]*), ([\d.]+) (\w*B)\.", whole)]
-        leaks, places = [finding for finding in report["findings"] if finding["id"] in ("leak.kept", "leak.growing")], {}
+        leaks, places = [finding for finding in report["findings"] if finding["id"] == "leak.growing"], {}
         met = collections.Counter()  # ranks share a verdict, each with a device of its own; a process has one for each of its devices
         for leak in leaks:
             kind = re.search(r" of [\d ]+ (.*) kept", leak["description"])
@@ -315,7 +315,7 @@ class Agreement(unittest.TestCase):
         for one in json.loads(ask("diff", "--json", run.traces, run.traces))["differences"]:
             if one["of"] == "total":
                 self.assertEqual(one["after"] and one["after"]["max_bytes"], totals[one["key"]], one)
-        for found in (one for one in report["findings"] if one["id"] == "leak.growing" and "per_second" in (one["evidence"] or {})):
+        for found in (one for one in report["findings"] if one["kind"] == "leak.growing" and "per_second" in (one["evidence"] or {})):
             for leak in report["leaks"]:
                 if all(leak[name] == found[name] for name in ("session_id", "device", "bytes")) and leak["verdict"] == "growing":
                     self.assertEqual(leak["growth_bytes_per_second"], found["evidence"]["per_second"], found["description"])

@@ -35,7 +35,7 @@ def app(name):
 
 
 def ids(report):
-    return {finding["id"] for finding in report["findings"]}
+    return {finding["kind"] for finding in report["findings"]}
 
 
 def summary(run, *options, columns=80, code=0):
@@ -78,7 +78,7 @@ class Answers(unittest.TestCase):
     """tests/house/test_findings.py looks for `found` and `absent`: each finding has a run where it is true and one where it must not appear."""
 
     def found(self, finding, report):
-        findings = [one for one in report["findings"] if one["id"] == finding]
+        findings = [one for one in report["findings"] if one["kind"] == finding]
         self.assertTrue(findings, "no %s in %s" % (finding, sorted(ids(report))))
         return findings
 
@@ -1508,7 +1508,7 @@ class Steps(Answers):
             return (["alloc=5"] if rank == 0 else ["sleep=1.5", *["tensor=3", "losses=1", "drop"] * 60]) + ["meet=done"]
         with Ranks(2, steps, SIM_VRAM="8G") as ranks:
             report = ranks.report()
-        (finding,) = [one for one in report["findings"] if one["id"] in ("leak.kept", "leak.growing")]  # which of the two depends on how long the leak lasted
+        (finding,) = [one for one in report["findings"] if one["kind"] in ("leak.kept", "leak.growing")]  # which of the two depends on how long the leak lasted
         since = (finding["evidence"]["since_ns"] - report["run"]["started_at_ns"]) / 1e9
         self.assertGreater(since, 1)
         (leak,) = verdicts(report, "LEAK")
@@ -2452,7 +2452,7 @@ class Page(unittest.TestCase):
                 with open(os.path.join(folder, name), "w") as file:
                     file.write("\n".join(lines) + "\n")
             with Recording("python3", "train.py", cwd=folder) as run:
-                leak, = (one for one in run.report()["findings"] if one["id"] == "leak.growing")
+                leak, = (one for one in run.report()["findings"] if one["kind"] == "leak.growing")
                 text = " ".join(summary(run, columns=100).split())
         self.assertRegex(leak["description"], "< steps.py:4 step")
         self.assertRegex(text, r"LEAK .* steps.py:4 .*<- ")

@@ -153,7 +153,7 @@ class Native(unittest.TestCase):
         [leak] = [leak for leak in report["leaks"] if "refine" in [frame["function"] for frame in leak["stack"]]]
         self.assertEqual((len(report["leaks"]), leak["blocks"]), (1, 200))
         self.assertEqual((leak["bytes"], leak["verdict"]), (leak["blocks"] * MIB, "growing"))
-        self.assertIn("leak.growing", [finding["id"] for finding in report["findings"]])
+        self.assertIn("leak.growing", [finding["kind"] for finding in report["findings"]])
 
     def test_a_library_that_is_opened_again_at_another_place_leaks_as_one(self):
         plugins = [self.build(PLUGIN, "-g", "-O0", "-fPIC", "-shared", "-DSIZE=%d" % mib, name="%s.so" % name) for name, mib in (("one", 1), ("two", 3))]
@@ -176,7 +176,7 @@ class Native(unittest.TestCase):
     def test_what_lies_at_one_address_of_two_libraries_without_names_are_two_leaks(self):
         plugins = [self.build(PLUGIN, "-O0", "-fPIC", "-shared", "-s", "-DSIZE=%d" % mib, name="%s.so" % name) for name, mib in (("one", 1), ("two", 3))]
         with e2e.Recording(self.build(REOPENS, "-O0", "-s", "-D_GNU_SOURCE"), *plugins, SIM_VRAM="8G") as run:
-            found = [one["bytes"] // MIB for one in run.report()["findings"] if one["id"] == "leak.growing"]
+            found = [one["bytes"] // MIB for one in run.report()["findings"] if one["kind"] == "leak.growing"]
         self.assertEqual(sorted(found), [80, 240])
 
 

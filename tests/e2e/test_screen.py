@@ -127,7 +127,7 @@ class Screen(unittest.TestCase):
         order = ["critical", "warning", "info"]
         keys = [(order.index(f["severity"]), -(f["bytes"] or 0)) for f in findings]
         self.assertEqual(keys, sorted(keys))
-        leak = next(f for f in findings if f["id"] == "leak.kept" and f["place"]["line"] == 9)
+        leak = next(f for f in findings if f["kind"] == "leak.kept" and f["place"]["line"] == 9)
         self.assertEqual((leak["evidence"]["births"], leak["evidence"]["kept"], leak["evidence"]["unit"]), (400, 400, "bytes"))
         oom = next(f for f in findings if f["id"].startswith("oom."))
         self.assertEqual((oom["evidence"]["requested_bytes"], oom["evidence"]["held_bytes"]), (8 << 30, 400 * (1 << 20) + 400 * (64 << 10)))
@@ -183,7 +183,7 @@ for p in kept: cuda.cudaFree(p)
             with e2e.Recording("sh", "-c", "for r in 0 1 2; do RANK=$r WORLD_SIZE=3 python3 %s & done; wait" % path) as run:
                 text = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "100"}).stdout
                 report = run.report()
-                self.assertEqual(sorted(f["bytes"] >> 20 for f in report["findings"] if f["id"] == "leak.kept"), [60, 61, 62])
+                self.assertEqual(sorted(f["bytes"] >> 20 for f in report["findings"] if f["kind"] == "leak.kept"), [60, 61, 62])
                 self.assertEqual(len(re.findall("^LEAK ", text, re.M)), 1, text)
                 self.assertRegex(text, r"LEAK   ranks\.py:9 keeps ")
                 self.assertRegex(" ".join(text.split()), r"all 62 blocks that \S+ made were .*, 62 MiB\. 3 ranks keep it, most of it rank 2, 183 MiB in all\.")

@@ -176,7 +176,7 @@ class Views(unittest.TestCase):
                 if len(found) == 1 and sum(other["name"] == row["name"] for other in rows) == 1:
                     self.tell("screen", found[0], "row", row["name"])
                     self.tell("report.json", row["amount"], "row", row["name"])
-                if row["name"] in ROLES and verdict["id"].startswith("dry.") and len(report["processes"]) == 1:
+                if row["name"] in ROLES and verdict["id"] in ("dry.fits", "server.start") and len(report["processes"]) == 1:
                     self.tell("answer", row["bytes"], "role", report["processes"][0]["pid"], row["name"])
 
     def recorded(self, *argv, **environment):

@@ -262,7 +262,7 @@ class Limits(Folder):
         self.assertRegex(out, r"(?s)^FAILED   4 of 4 failed, 1 finding beyond your limits \(--fail-on shows and fails on them\)\n.*\nasked: fail-on critical\n$")
         out = check("--fail-on=warning", self.demo(), code=1).stdout
         self.assertRegex(out, r"(?s)^FAILED   5 of 5 failed\n.*\nasked: fail-on warning\n$")
-        self.assertRegex(out, r"(?m)^FAIL +finding +ranks.first: ")
+        self.assertRegex(out, r"(?m)^FAIL +finding +ranks.outlier: ")
 
     def test_fail_on_takes_every_finding_that_the_report_shows(self):
         # without the driver's figures of processes a neighbour cannot be told from hidden memory

@@ -271,13 +271,13 @@ class Leaks(Folder):
     def test_a_line_that_makes_a_passing_block_too_leaks_what_it_keeps_at_one_rate(self):
         with Recording(sys.executable, self.path("beside.py", BESIDE), SIM_VRAM="8G") as run:
             report = run.report()
-            [leak], [found] = report["leaks"], [one for one in report["findings"] if one["id"] == "leak.growing"]
+            [leak], [found] = report["leaks"], [one for one in report["findings"] if one["kind"] == "leak.growing"]
             self.assertIn("leaks +3.00 MiB per step_#: 41 of 82 blocks kept", found["description"])
             self.assertEqual(leak["growth_bytes_per_second"], found["evidence"]["per_second"])
 
     def test_the_evidence_of_a_leak_is_of_its_own_device(self):
         with Recording(sys.executable, self.path("twice.py", TWICE), SIM_VRAM="8G") as run:
-            found = {one["device"]: one for one in run.report()["findings"] if one["id"] == "leak.growing"}
+            found = {one["device"]: one for one in run.report()["findings"] if one["kind"] == "leak.growing"}
             self.assertEqual({device: (one["bytes"] >> 20, one["evidence"]["kept"]) for device, one in found.items()}, {0: (120, 60), 1: (180, 30)})
 
     def test_what_a_place_keeps_is_what_was_live_when_the_program_ended(self):
@@ -287,7 +287,7 @@ class Leaks(Folder):
                 screen = screen_of(run)
             row = truth.memory["device", 0]
             self.assertRegex(screen, "%d of (the )?%d blocks that .* were (never freed|still held), %d MiB" % (row.live_blocks, row.allocations, row.live_bytes / MIB))
-            [finding] = [one for one in report["findings"] if one["id"] in ("leak.growing", "leak.kept")]
+            [finding] = [one for one in report["findings"] if one["id"] == "leak.growing"]
             self.assertEqual(finding["bytes"], row.live_bytes)
             if code == 1:
                 self.assertEqual({leak["verdict"]: leak["bytes"] for leak in report["leaks"]}, {"growing": row.live_bytes})
@@ -296,7 +296,7 @@ class Leaks(Folder):
         with Recording(sys.executable, self.path("reached.py", REACHED)) as run:
             row = run.truth()[0].memory["device", 0]
             self.assertEqual((row.live_blocks, row.live_bytes), (320, 320 * MIB))
-            [verdict], [found] = leaks_of(run.report()).values(), [one for one in run.report()["findings"] if one["id"] == "leak.growing"]
+            [verdict], [found] = leaks_of(run.report()).values(), [one for one in run.report()["findings"] if one["kind"] == "leak.growing"]
             self.assertRegex(verdict[0], r"^reached.py:\d+ keeps 4 MiB of every pass$")
             self.assertRegex(screen_of(run), r" LEAK reached.py:\d+ keeps .* all 320 blocks that reached.py:\d+ made were never freed, 320 MiB\. ")
             self.assertRegex(found["description"], r"^reached.py:\d+ store .*leaks \+4.00 MiB per round: 320 of 320 blocks kept, 320 MiB, .*; 80 rounds ")  # the loop has 240 turns
@@ -356,7 +356,7 @@ for i in range(80):
     def test_blocks_that_are_kept_at_once_have_one_rate(self):
         with Recording("python3", "-c", BURSTS) as run:
             report, screen = run.report(), screen_of(run)
-        [found] = [one for one in report["findings"] if one["id"] == "leak.growing"]
+        [found] = [one for one in report["findings"] if one["kind"] == "leak.growing"]
         self.assertRegex(found["description"], r" leaks \+12\.0 MiB in 6 blocks every [\d.]+ ms: 36 of 36 blocks kept, 72\.0 MiB, ")
         self.assertRegex(screen, r" LEAK <string>:6 keeps 12 MiB every \d+ ms .* all 36 blocks that <string>:6 made were never freed, 72 MiB\. ")
 

@@ -151,7 +151,7 @@ class Numbers(unittest.TestCase):
                 t.Thread().events(1600, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * i for i in numbers], bytes=4096, python=[i % 4 + 1 for i in numbers],
                                   caller=[0x4000 + i // 800 * 64 for i in numbers]), t.footer())
         report = json.loads(subprocess.run([ANALYZE, "--json", self.folder + "/t"], capture_output=True, text=True, check=True).stdout)
-        self.assertEqual(sorted(finding["bytes"] for finding in report["findings"] if finding["id"] == "memory.only_taken"), [400 * 4096, 1200 * 4096], "one for each line")
+        self.assertEqual(sorted(finding["bytes"] for finding in report["findings"] if finding["kind"] == "memory.only_taken"), [400 * 4096, 1200 * 4096], "one for each line")
 
 
 if __name__ == "__main__":

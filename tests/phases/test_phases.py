@@ -58,7 +58,7 @@ def on_screen(program, screen):
 def in_report(program, report):
     said = []
     for finding in report["findings"]:
-        word = "HELD" if "held" in finding["id"] else "LEAK" if finding["class"] == "leak" or finding["id"] == "label.growing" else None
+        word = "HELD" if finding["kind"] == "memory.held" else "LEAK" if finding["class"] == "leak" or finding["id"] == "label.growing" else None
         if word:
             said.append((word, (finding["place"] or {}).get("line")))
     return program.answer(said)

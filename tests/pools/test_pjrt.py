@@ -115,7 +115,7 @@ class Pjrt(unittest.TestCase):
         found = {}
         for tensors in ("auto", "off"):
             with Pools(JAX, PLUGIN, STORMLOG_TENSORS=tensors, SIM_VRAM="100M", SIM_CTX_BYTES=0) as run:
-                found[tensors] = [row["id"] for row in run.report()["findings"]]
+                found[tensors] = [row["kind"] for row in run.report()["findings"]]
         self.assertIn("allocator.arena", found["off"])
         self.assertNotIn("allocator.arena", found["auto"])
 
