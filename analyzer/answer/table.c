@@ -271,7 +271,7 @@ static void put_beside(struct sl_answer *answer, const struct sl_account *accoun
 	if (rest > sum)
 		sl_answer_row_bare(answer, rest - sum, free_bytes == SL_UNKNOWN ? "free or not ours" : "not ours", NULL);
 	if (left && pool_most)
-		sl_answer_row_bare(answer, left, "free", "of them none for the pool, whose limit is %s", SL_ANSWER_SIZE(pool_most));
+		sl_answer_row_bare(answer, left, "free", "not for the pool");
 	else if (left)
 		sl_answer_row_bare(answer, left, "free", NULL);
 }

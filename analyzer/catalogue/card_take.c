@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/catalogue/catalogue.h"
 
+#include "analyzer/answer/make.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/dry.h"
@@ -225,7 +226,7 @@ static void take_names(struct sl_card *card, struct sl_report *report)
 static void forget_figures(struct sl_card *card)
 {
 	card->status = "damaged";
-	card->finding = card->severity = NULL;
+	card->finding = card->severity = card->verdict = NULL;
 	card->left_out += card->metrics.count;
 	card->left_out += !card->left_out; /* a place that is not listed is unknown, and not empty */
 	card->metrics.count = 0;
@@ -248,6 +249,15 @@ static bool is_damaged(const struct sl_report *report)
 	return false;
 }
 
+void sl_card_take_verdict(struct sl_card *card, const struct sl_answers *answers)
+{
+	const struct sl_answer *first = answers->item.count ? answers->item.item[0] : NULL;
+	char *line = first ? sl_memory_print("%s: %s", sl_answer_word(first->word), first->headline) : NULL;
+
+	card->verdict = sl_card_keep(card, line);
+	free(line);
+}
+
 void sl_card_take(struct sl_card *card, struct sl_report *report, const char *source)
 {
 	take_identity(card, report);
@@ -256,6 +266,7 @@ void sl_card_take(struct sl_card *card, struct sl_report *report, const char *so
 	take_figures(card, report);
 	take_metrics(card, report);
 	take_names(card, report);
+	sl_card_take_verdict(card, sl_answer_report(report));
 	if (is_damaged(report))
 		forget_figures(card);
 }

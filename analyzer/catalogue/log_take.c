@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
+#include "analyzer/answer/answer.h"
+#include "analyzer/answer/log.h"
 #include "analyzer/base/paths.h"
 #include "common/fnv.h"
 
@@ -19,6 +21,7 @@ void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char
 {
 	const struct sl_log_failure *told = log->told;
 	bool fails = log->verdict >= SL_LOG_VERDICT_host_memory;
+	struct sl_answers *answers = sl_answer_log(log, source ? sl_paths_name(source) : "log");
 	char text[300];
 
 	if (source)
@@ -30,6 +33,8 @@ void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char
 	card->command = sl_card_keep(card, *log->command ? log->command : sl_paths_name(source) ?: "log");
 	card->status = log->verdict == SL_LOG_VERDICT_host_memory ? "killed" : fails ? "failed" : "unknown";
 	card->finding = log->verdict ? sl_log_verdicts[log->verdict] : NULL;
+	sl_card_take_verdict(card, answers);
+	sl_answers_free(answers);
 	card->severity = log->verdict ? fails ? "critical" : "info" : NULL;
 	card->ended_ns = ended_ns;
 	card->ooms = log->verdict == SL_LOG_VERDICT_host_memory ? 0 : log->count;

@@ -12,17 +12,17 @@
 #include "analyzer/catalogue/store_sqlite.h"
 
 #define APPLICATION_ID 0x53746c43 /* "StlC" */
-#define VERSION	       3
+#define VERSION	       4
 
 /* A row added to card.def is one more version, which converts a file of the one before by `added`. */
-static const char added[] = "ALTER TABLE runs ADD COLUMN dry TEXT";
+static const char added[] = "ALTER TABLE runs ADD COLUMN verdict TEXT";
 static const char tables_of_version[] =
 	"CREATE TABLE runs(run INTEGER PRIMARY KEY AUTOINCREMENT, left_out INTEGER,identity TEXT,run_id TEXT,job_id TEXT,project "
 	"TEXT,"
 	"tag TEXT,command TEXT,host TEXT,status TEXT,commit_id TEXT,branch TEXT,source TEXT,finding TEXT,severity TEXT,"
 	"started_ns INTEGER,ended_ns INTEGER,ranks INTEGER,processes INTEGER,devices INTEGER,peak_bytes INTEGER,hidden_bytes "
 	"INTEGER,"
-	"leak_bytes INTEGER,ooms INTEGER,findings INTEGER,pinned INTEGER, dry TEXT, UNIQUE(identity));"
+	"leak_bytes INTEGER,ooms INTEGER,findings INTEGER,pinned INTEGER, dry TEXT, verdict TEXT, UNIQUE(identity));"
 	"CREATE INDEX runs_by_time ON runs(started_ns);"
 	"CREATE TABLE sessions(run INTEGER, session TEXT, host TEXT, pid INTEGER, rank INTEGER, status TEXT, bundle INTEGER);"
 	"CREATE INDEX sessions_of_run ON sessions(run);"

@@ -119,6 +119,7 @@ class Push(unittest.TestCase):
             self.assertEqual(self.stored(), {hashlib.sha256(file.read()).hexdigest()})
         status, _, found = self.server.ask("GET", "/api/v1/runs?q=place:train.py:61", token=self.server.reads)
         self.assertEqual((status, [run["run"]["finding"] for run in json.loads(found)["runs"]]), (200, ["out_of_memory"]))
+        self.assertEqual(json.loads(found)["runs"][0]["run"]["verdict"], "OUT OF MEMORY: train.py:61 asks 2.25 GiB, 1.41 GiB are free")
         status, _, report = self.server.ask("GET", "/api/v1/runs/1/report", token=self.server.reads)
         self.assertEqual((status, json.loads(report)["answer"]["verdicts"][0]["headline"]), (200, "train.py:61 asks 2.25 GiB, 1.41 GiB are free"))
 

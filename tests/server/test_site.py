@@ -180,6 +180,9 @@ class Site(unittest.TestCase):
         page = self.page("/")
         for name in ("alpha", "beta", "tag-4", "Left"):
             self.assertIn(name, page.text)
+        for n in range(3):
+            verdict = self.json("/api/v1/runs/%d/report" % self.numbers[n])["answer"]["verdicts"][0]
+            self.assertIn("%s: %s" % (verdict["word"], verdict["headline"]), page.text, "the run's answer, in its row")
         for n in range(5):
             self.assertIn(f"/runs/{self.numbers[n]}", page.links())
             self.assertRegex(page.text, rf"\b{self.numbers[n]}\d{{4}}-\d\d-\d\dT", "the number that other pages call it by")

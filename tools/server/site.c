@@ -22,7 +22,7 @@ static void begin_runs(struct runs *runs)
 	sl_html(runs->page,
 		"<form action='/compare'><div class='scroll'><table class='runs'><thead><tr><th><abbr title='before, after'>"
 		"A&nbsp;B</abbr><th>Run<th>When<th>Project<th>Tag, command<th class='n'>Ranks<th class='n'>Peak<th class='n'>Left"
-		"<th class='n'>OOM<th>Status<th>Finding<th>Commit<th></thead><tbody>");
+		"<th class='n'>OOM<th>Status<th>Verdict<th>Commit<th></thead><tbody>");
 	runs->begun = true;
 }
 
@@ -46,7 +46,7 @@ static bool put_run(void *context, const struct sl_card *card)
 		"<td><a href='/runs/$'>$</a><td class='at'>$<td>$<td class='wide'>$<td class='n'>$<td class='n'>$<td class='n'>$",
 		run, run, sl_html_time(when, card->started_ns), card->project, card->tag ? card->tag : card->command,
 		sl_html_number(ranks, card->ranks), sl_html_size(peak, card->peak_bytes), sl_html_size(leak, card->leak_bytes));
-	sl_html(page, "<td class='n'>$<td>$<td class='wide'>$<td>$", sl_html_number(ooms, card->ooms), card->status, card->finding,
+	sl_html(page, "<td class='n'>$<td>$<td class='wide'>$<td>$", sl_html_number(ooms, card->ooms), card->status, card->verdict,
 		*commit ? commit : NULL);
 	sl_html(page, card->pinned > 0 ? "<td title='pinned'>&#9733;" : "<td>");
 	return true;
