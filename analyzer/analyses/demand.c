@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/analyses/demand.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/fit/survivors.h"
@@ -87,13 +85,12 @@ static unsigned values_of(struct sl_process *process, struct sl_stack stack, con
 }
 
 /* The optimizer makes its state when it steps first: parameters tell how much that is. */
-static bool tell_optimizer(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+static bool tell_optimizer(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_site *site = alike(process, oom);
 	uint64_t bytes[SL_ROLE_COUNT], all;
 	const char *words = NULL;
 	unsigned values;
-	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
 
 	if (!site || sl_roles_of(process, site) != SL_ROLE_OPTIMIZER || !(values = values_of(process, site->stack, &words)))
 		return false;
@@ -102,19 +99,12 @@ static bool tell_optimizer(struct sl_oom_causes *story, struct sl_process *proce
 	if (!bytes[SL_ROLE_GRADIENTS] || (double)bytes[SL_ROLE_OPTIMIZER] >= (1 - STATE_SLACK) * (double)all ||
 	    all - bytes[SL_ROLE_OPTIMIZER] < sl_oom_causes_missing(oom))
 		return false;
-	snprintf(story->text, sizeof(story->text),
-		 "the optimizer makes its state in its first step: %s for each parameter, %s beside %s of parameters and %s of "
-		 "gradients; %s of it are placed, and %s are missing",
-		 words, SL_SIZE(all), sl_format_size(a, bytes[SL_ROLE_PARAMETERS]), sl_format_size(b, bytes[SL_ROLE_GRADIENTS]),
-		 SL_SIZE(bytes[SL_ROLE_OPTIMIZER]), SL_SIZE(all - bytes[SL_ROLE_OPTIMIZER]));
-	story->fact = (struct sl_story){.kind = SL_STORY_OPTIMIZER,
-					.stack = oom->stack,
-					.bytes = all,
-					.before = bytes[SL_ROLE_OPTIMIZER],
-					.count = values,
-					.words = words};
-	snprintf(story->advice, sizeof(story->advice),
-		 "an optimizer with less state (8-bit, Adafactor, SGD), bfloat16 parameters, or shards over several devices");
+	*story = (struct sl_story){.kind = SL_STORY_OPTIMIZER,
+				   .stack = oom->stack,
+				   .bytes = all,
+				   .before = bytes[SL_ROLE_OPTIMIZER],
+				   .count = values,
+				   .words = words};
 	return true;
 }
 
@@ -128,27 +118,21 @@ static bool is_series(const struct sl_track *track, uint64_t asked)
 	       (double)track->born_bytes >= (1 - SERIES_SLACK) * sum && (double)track->born_bytes <= (1 + SERIES_SLACK) * sum;
 }
 
-/* "torch_pad_and_concatenate" of the innermost Python frame that is not the place's; "": the place is innermost. */
-static void put_function(char *out, size_t size, struct sl_process *process, struct sl_stack stack)
+/* True: the innermost Python frame, which is not the program's own, is Trainer's function that joins what batches gave. */
+static bool is_trainers(struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, stack);
+	unsigned count = sl_process_stack(process, frames, stack), i = 0;
 
-	out[0] = 0;
-	for (unsigned i = 0; i < count; i++)
-		if (frames[i].python) {
-			if (!frames[i].own)
-				snprintf(out, size, " (%s)", frames[i].function);
-			return;
-		}
+	while (i < count && !frames[i].python)
+		i++;
+	return i < count && !frames[i].own && frames[i].function && strstr(frames[i].function, "torch_pad_and_concatenate");
 }
 
 /* torch.cat of all so far: the old tensor and the new one are held together. */
-static bool tell_series(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+static bool tell_series(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_track *found = NULL;
-	char where[300], function[200], most[SL_FORMAT_BYTES], both[SL_FORMAT_BYTES];
-	bool trainer;
 
 	for (size_t i = 0; i < process->model->tracks.count && oom->stack.python; i++) {
 		const struct sl_track *track = &process->model->tracks.item[i];
@@ -159,23 +143,12 @@ static bool tell_series(struct sl_oom_causes *story, struct sl_process *process,
 	}
 	if (!found || (double)(oom->asked_bytes + found->most_bytes) < MOST_PART * (double)oom->live_bytes)
 		return false;
-	sl_owners_line(process, oom->stack, 2, where, sizeof(where));
-	put_function(function, sizeof(function), process, found->stack);
-	trainer = strstr(function, "torch_pad_and_concatenate");
-	snprintf(story->text, sizeof(story->text),
-		 "a tensor is made again at %s%s, each time %s larger: of %s by now, and it is held beside its copy of %s while "
-		 "that is made, %s together",
-		 where, function, SL_SIZE(oom->asked_bytes - found->most_bytes), sl_format_size(most, found->most_bytes),
-		 SL_SIZE(oom->asked_bytes), sl_format_size(both, oom->asked_bytes + found->most_bytes));
-	story->fact = (struct sl_story){.kind = SL_STORY_SERIES,
-					.stack = oom->stack,
-					.bytes = oom->asked_bytes,
-					.before = found->most_bytes,
-					.count = oom->asked_bytes - found->most_bytes,
-					.words = trainer ? "Trainer" : NULL};
-	snprintf(story->advice, sizeof(story->advice), "%s",
-		 trainer ? "eval_accumulation_steps moves it to the host; preprocess_logits_for_metrics keeps less of each batch"
-			 : "move each part to the host, or keep only what is needed of it, instead of torch.cat with all before");
+	*story = (struct sl_story){.kind = SL_STORY_SERIES,
+				   .stack = oom->stack,
+				   .bytes = oom->asked_bytes,
+				   .before = found->most_bytes,
+				   .count = oom->asked_bytes - found->most_bytes,
+				   .words = is_trainers(process, found->stack) ? "Trainer" : NULL};
 	return true;
 }
 
@@ -259,28 +232,15 @@ static bool of_module(const struct moment *m, uint32_t life)
 	return sl_fit_program_maker(&m->program, life)->module;
 }
 
-static void put_line(char *where, size_t size, struct sl_process *process, const struct held *held)
-{
-	sl_owners_line(process, (struct sl_stack){.python = held->largest}, 3, where, size);
-}
-
 /* Autograd keeps what the modules of each step made, and no backward pass frees it. */
-static bool tell_activations(struct sl_oom_causes *story, struct sl_process *process, const struct moment *moment)
+static bool tell_activations(struct sl_story *story, struct sl_process *process, const struct moment *moment)
 {
 	struct held held = find_held(moment, of_graph);
-	char where[300];
 
 	if (!is_most(&held, moment))
 		return false;
-	put_line(where, sizeof(where), process, &held);
-	snprintf(story->text, sizeof(story->text),
-		 "activations of %u batches are kept, %s of each, since autograd is on and no backward pass freed them: made at %s",
-		 held.steps, SL_SIZE(held.bytes / held.steps), where);
-	story->fact = (struct sl_story){
+	*story = (struct sl_story){
 		.kind = SL_STORY_ACTIVATIONS, .stack = {.python = held.largest}, .bytes = held.bytes, .count = held.steps};
-	snprintf(story->advice, sizeof(story->advice),
-		 "run that under torch.no_grad(), or keep results without their graph: detach() or item(); where it trains, call "
-		 "backward() for each batch");
 	return true;
 }
 
@@ -311,12 +271,11 @@ static struct requested *find_requested(const struct sl_fit_program *p)
 }
 
 /* Tensors that are made again, larger each time, and of which the ones before are freed: torch.cat of all keys so far. */
-static bool tell_growing(struct sl_oom_causes *story, struct sl_process *process, const struct moment *moment)
+static bool tell_growing(struct sl_story *story, struct sl_process *process, const struct moment *moment)
 {
 	const struct sl_fit_program *p = &moment->program;
 	struct requested *found = find_requested(p), most = {0};
 	uint64_t bytes = 0;
-	char where[300], more[SL_FORMAT_BYTES];
 
 	for (size_t i = 1; i < p->stacks.count; i++) {
 		if (found[i].rises < RISES || found[i].gone < found[i].held)
@@ -327,26 +286,17 @@ static bool tell_growing(struct sl_oom_causes *story, struct sl_process *process
 	free(found);
 	if ((double)bytes < MOST_PART * (double)moment->live_bytes)
 		return false;
-	sl_owners_line(process, (struct sl_stack){.python = most.python}, 3, where, sizeof(where));
-	snprintf(story->text, sizeof(story->text),
-		 "tensors that are made again, larger each time, hold %s by now: most of it made at %s, %s larger than the time "
-		 "before",
-		 SL_SIZE(bytes), where, sl_format_size(more, most.more));
-	story->fact =
-		(struct sl_story){.kind = SL_STORY_AGAIN, .stack = {.python = most.python}, .bytes = bytes, .before = most.more};
-	snprintf(story->advice, sizeof(story->advice), "bound how large they become, as by a length, or work on fewer at once");
+	*story = (struct sl_story){.kind = SL_STORY_AGAIN, .stack = {.python = most.python}, .bytes = bytes, .before = most.more};
 	return true;
 }
 
 /* No step before had as much to compute as the one that failed: its input is the largest. */
-static bool tell_input(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
-		       const struct moment *moment)
+static bool tell_input(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct moment *moment)
 {
 	const struct sl_fit_program *p = &moment->program;
 	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
 	unsigned steps = (unsigned)p->steps.count, before = 0;
 	uint64_t input = sl_fit_program_input(p, steps), most = 0;
-	char where[300], a[SL_FORMAT_BYTES];
 
 	for (unsigned i = 1; i < steps; i++) {
 		uint64_t bytes = sl_fit_program_input(p, i);
@@ -356,41 +306,26 @@ static bool tell_input(struct sl_oom_causes *story, struct sl_process *process, 
 	}
 	if (before < INPUTS_MIN || input <= most || (leak && leak->verdict == SL_KEPT_GROWING))
 		return false;
-	sl_owners_line(process, (struct sl_stack){.python = p->whole.ops.item[p->steps.item[steps - 1]].python}, 2, where,
-		       sizeof(where));
-	snprintf(story->text, sizeof(story->text),
-		 "the input of this step is larger than all before: %s, made at %s, where %u steps had %s at most", SL_SIZE(input),
-		 where, before, sl_format_size(a, most));
-	story->fact = (struct sl_story){.kind = SL_STORY_INPUT,
-					.stack = {.python = p->whole.ops.item[p->steps.item[steps - 1]].python},
-					.bytes = input,
-					.before = most,
-					.count = before};
-	snprintf(story->advice, sizeof(story->advice), "bound it, as by a smaller batch or a shorter sequence");
+	*story = (struct sl_story){.kind = SL_STORY_INPUT,
+				   .stack = {.python = p->whole.ops.item[p->steps.item[steps - 1]].python},
+				   .bytes = input,
+				   .before = most,
+				   .count = before};
 	return true;
 }
 
 /* The first forward pass did not end: what the rest of the step needs is in no recording. */
-static bool tell_first_pass(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
+static bool tell_first_pass(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
 			    const struct moment *moment)
 {
 	const struct sl_fit_program *p = &moment->program;
 	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
 	struct held held = find_held(moment, of_module);
-	char where[300];
 
 	if (p->steps.count > 1 || !sl_fit_program_stack(p, sl_fit_program_failed(p)->python)->module || !is_most(&held, moment) ||
 	    (leak && leak->verdict == SL_KEPT_GROWING))
 		return false;
-	put_line(where, sizeof(where), process, &held);
-	snprintf(story->text, sizeof(story->text),
-		 "it ran out in its first forward pass, with %s of activations by then, most of them made at %s: the step needs "
-		 "more "
-		 "than that, and how much more is not known",
-		 SL_SIZE(held.bytes), where);
-	story->fact = (struct sl_story){.kind = SL_STORY_FIRST_PASS, .stack = {.python = held.largest}, .bytes = held.bytes};
-	snprintf(story->advice, sizeof(story->advice),
-		 "a smaller batch, checkpointing, or autocast; a dry run on a larger card tells what the job needs");
+	*story = (struct sl_story){.kind = SL_STORY_FIRST_PASS, .stack = {.python = held.largest}, .bytes = held.bytes};
 	return true;
 }
 
@@ -409,11 +344,10 @@ static bool is_cache(struct sl_process *process, struct sl_stack stack)
 }
 
 /* Keys and values of attention, kept for each token of each sequence. */
-static bool tell_caches(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+static bool tell_caches(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_site *largest = NULL;
 	uint64_t bytes = 0, blocks = 0, most = 0;
-	char where[300];
 
 	for (unsigned i = 0; i < oom->owner_count; i++) {
 		const struct sl_site *site = site_of(process, &oom->owners[i]);
@@ -429,24 +363,16 @@ static bool tell_caches(struct sl_oom_causes *story, struct sl_process *process,
 	}
 	if (!largest || bytes < sl_oom_causes_missing(oom) || (double)bytes < MOST_PART / 2 * (double)oom->live_bytes)
 		return false;
-	sl_owners_line(process, largest->stack, 2, where, sizeof(where));
-	snprintf(story->text, sizeof(story->text),
-		 "key-value caches hold %s in %llu tensors, made at %s: they grow with the length of each sequence, times the "
-		 "sequences kept",
-		 SL_SIZE(bytes), (unsigned long long)blocks, where);
-	story->fact = (struct sl_story){.kind = SL_STORY_CACHES, .stack = largest->stack, .bytes = bytes, .count = blocks};
-	snprintf(story->advice, sizeof(story->advice),
-		 "keep fewer sequences, drop caches of those that ended, or bound their length");
+	*story = (struct sl_story){.kind = SL_STORY_CACHES, .stack = largest->stack, .bytes = bytes, .count = blocks};
 	return true;
 }
 
 /* Memory of another framework's pool that is not in use would have been enough. */
-static bool tell_pool(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+static bool tell_pool(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	uint64_t held = oom->torch.pool_reserved_bytes, used = oom->torch.pool_allocated_bytes;
 	const struct sl_site *pool = NULL;
 	const char *library;
-	char where[300];
 	bool jax;
 
 	if (!oom->torch.told || held < used || held - used < sl_oom_causes_missing(oom))
@@ -458,15 +384,8 @@ static bool tell_pool(struct sl_oom_causes *story, struct sl_process *process, c
 		return false;
 	library = sl_model_library(process->model, pool);
 	jax = strstr(library, "xla") || strstr(library, "jax");
-	sl_owners_line(process, pool->stack, 2, where, sizeof(where));
-	snprintf(story->text, sizeof(story->text),
-		 "%s's pool holds %s in the same process, of which %s are in use; it was taken at %s", jax ? "JAX" : library,
-		 SL_SIZE(held), SL_SIZE(used), where);
-	story->fact = (struct sl_story){
+	*story = (struct sl_story){
 		.kind = SL_STORY_POOL, .stack = pool->stack, .bytes = held, .before = used, .words = jax ? "JAX" : library};
-	snprintf(story->advice, sizeof(story->advice), "%s",
-		 jax ? "let JAX take less: XLA_PYTHON_CLIENT_PREALLOCATE=false, or a smaller XLA_PYTHON_CLIENT_MEM_FRACTION"
-		     : "bound that pool, or give each framework a process of its own");
 	return true;
 }
 
@@ -530,14 +449,12 @@ static struct placed find_placed(struct sl_process *process, const struct moment
  * Weights that are placed leave no room for the next.  A loop that keeps models looks alike: there modules work between them, or
  * Python tells that the models which the program has are but a part (dry/python/stormlog_dry_modules.py).
  */
-static bool tell_weights(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
-			 const struct moment *moment)
+static bool tell_weights(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct moment *moment)
 {
 	struct placed placed = find_placed(process, moment);
 	struct sl_dry_weights told;
 	bool known = sl_dry_weights(process, &told), whole = known && told.placed < told.total;
 	uint64_t need = SL_UNKNOWN, all_of;
-	char all[SL_FORMAT_BYTES + 30] = "more than that";
 
 	if (known && told.placed > placed.bytes)
 		placed.bytes = told.placed;
@@ -552,26 +469,18 @@ static bool tell_weights(struct sl_oom_causes *story, struct sl_process *process
 	if (whole && told.total > placed.bytes + oom->free_bytes)
 		need = told.total;
 	all_of = need == SL_UNKNOWN ? placed.bytes : need;
-	if (need != SL_UNKNOWN)
-		snprintf(all, sizeof(all), "%s in all", SL_SIZE(need));
-	snprintf(story->text, sizeof(story->text), "weights do not fit: %s of them were placed, and they need %s",
-		 SL_SIZE(placed.bytes), all);
-	story->fact =
-		(struct sl_story){.kind = SL_STORY_WEIGHTS,
-				  .stack = oom->stack,
-				  .bytes = need,
-				  .before = placed.bytes,
-				  .count = known ? sl_stats_bytes((double)all_of * (double)told.wide / (double)told.total) : 0,
-				  .words = known	    ? told.class
-					   : placed.repeats ? NULL
-							    : ""};
-	snprintf(story->advice, sizeof(story->advice),
-		 "weights of fewer bits, several devices (device_map), a part on the host, or a smaller model");
+	*story = (struct sl_story){.kind = SL_STORY_WEIGHTS,
+				   .stack = oom->stack,
+				   .bytes = need,
+				   .before = placed.bytes,
+				   .count = known ? sl_stats_bytes((double)all_of * (double)told.wide / (double)told.total) : 0,
+				   .words = known	     ? told.class
+					    : placed.repeats ? NULL
+							     : ""};
 	return true;
 }
 
-static bool tell_steps(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
-		       struct sl_fit_process *fit)
+static bool tell_steps(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, struct sl_fit_process *fit)
 {
 	struct sl_fit_recording until;
 	struct moment moment;
@@ -586,7 +495,7 @@ static bool tell_steps(struct sl_oom_causes *story, struct sl_process *process, 
 	return told;
 }
 
-bool sl_demand_tell(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom, struct sl_fit_process *fit)
+bool sl_demand_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, struct sl_fit_process *fit)
 {
 	if (oom->device < 0 || !oom->torch.used || oom->free_bytes == SL_UNKNOWN || oom->scope != SL_SCOPE_VRAM)
 		return false;

@@ -10,4 +10,4 @@
 #include "analyzer/fit/window.h"
 
 /* True: one of these left no room for the request; the story names it.  fit: the process's requests; NULL: they are not known. */
-bool sl_demand_tell(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom, struct sl_fit_process *fit);
+bool sl_demand_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, struct sl_fit_process *fit);

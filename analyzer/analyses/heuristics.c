@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/analyses/oom_causes.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/counts/tracks.h"
@@ -151,6 +150,21 @@ static bool *take_named(const struct sl_report *report)
 	return named;
 }
 
+/* "requests at train.py:7 forward grew: ...", for a place whose requests got larger; "" where there is none. */
+static void put_larger(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found)
+{
+	const struct sl_track *track = found->larger;
+	char where[300], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
+
+	out[0] = 0;
+	if (!track)
+		return;
+	sl_owners_line(process, track->stack, 2, where, sizeof(where));
+	snprintf(out, size, "requests at %s grew: on average from %s to %s each, up to %llu at once", where,
+		 sl_format_size(from, found->larger_from), sl_format_size(to, found->larger_to),
+		 (unsigned long long)track->most_blocks);
+}
+
 static void find_rising(struct sl_report *report, unsigned process, const struct sl_heuristics *found)
 {
 	const struct sl_leak_series *series = &found->series;
@@ -162,7 +176,7 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 		return;
 	if (found->larger && report->processes[process].model->ooms.count)
 		return; /* the error tells it */
-	sl_oom_causes_larger(larger, sizeof(larger), &report->processes[process], found);
+	put_larger(larger, sizeof(larger), &report->processes[process], found);
 	sl_report_find(
 		report,
 		&(struct sl_finding){

@@ -207,7 +207,8 @@ static uint64_t code_at_peak(const struct sl_device_state *state, uint64_t loade
 	return loaded < held ? loaded : held;
 }
 
-void sl_hidden_limit(char *out, size_t size, const struct sl_device_state *state)
+/* "a buffer of 5.00 GiB for its kernels": the memory that a limit had the context set aside. */
+static void put_limit(char *out, size_t size, const struct sl_device_state *state)
 {
 	snprintf(out, size, "%s of %s for %s", state->limit_each ? "a stack" : "a buffer", SL_SIZE(state->limit_bytes),
 		 state->limit_each ? "each thread of its kernels" : "its kernels");
@@ -239,7 +240,7 @@ static void find_places(struct sl_report *report, const struct sl_shared_device 
 				   sl_memory_print("%llu contexts at once, made", (unsigned long long)contexts->most_blocks));
 		if (state && state->limit_bytes && sl_device_state_limit(state) <= device->hidden_peak_bytes &&
 		    (double)sl_device_state_limit(state) >= WORTH_A_PLACE * (double)device->hidden_peak_bytes) {
-			sl_hidden_limit(said, sizeof(said), state);
+			put_limit(said, sizeof(said), state);
 			find_place(report, device, device->processes[i], state->limit_stack, 0,
 				   sl_memory_print("%s, for which the limit was raised", said));
 		}

@@ -30,7 +30,5 @@ struct sl_hidden {
 /* Empty where the device's own use is unknown.  The report owns the texts. */
 void sl_hidden_split(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden);
 void sl_hidden_free(struct sl_hidden *hidden);
-/* "a buffer of 5.00 GiB for its kernels": the memory that a limit had the context set aside. */
-void sl_hidden_limit(char *out, size_t size, const struct sl_device_state *state);
 /* The place that made most objects of that kind at once on the device, or for code most bytes; NULL: none. */
 const struct sl_track *sl_hidden_most(const struct sl_process *process, int device, enum sl_object object);

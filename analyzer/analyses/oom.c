@@ -10,20 +10,15 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/demand.h"
-#include "analyzer/analyses/hidden.h"
 #include "analyzer/analyses/oom_causes.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/proof.h"
-#include "analyzer/report/leak_words.h"
 #include "analyzer/report/operator.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/refuser.h"
 #include "analyzer/report/roles.h"
 #include "analyzer/report/report.h"
-#include "analyzer/report/api_names.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/model/counts/tracks.h"
@@ -294,12 +289,10 @@ static void take_hidden(const struct sl_model *model, const struct sl_oom *oom, 
 static bool is_neighbours(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
 	uint64_t own = oom->live_bytes + oom->context_bytes + oom->module_bytes + account->rounding;
-	char words[300];
 
 	if (!oom->asked_bytes || oom->free_bytes + account->others_bytes < sl_units_taken(oom))
 		return false;
-	return account->others_bytes >= own ||
-	       sl_oom_causes_leaked(words, sizeof(words), process, oom) < sl_oom_causes_missing(oom);
+	return account->others_bytes >= own || sl_oom_causes_leaked(process, oom) < sl_oom_causes_missing(oom);
 }
 
 /* One more context, in a process that keeps several: they take more than its blocks, or nobody measured them. */
@@ -366,9 +359,8 @@ static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *o
 static bool leaks_more(struct sl_process *process, const struct sl_oom *oom, uint64_t unused)
 {
 	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
-	char what[300];
 
-	return leak && leak->verdict == SL_KEPT_GROWING && sl_oom_causes_leaked(what, sizeof(what), process, oom) >= unused;
+	return leak && leak->verdict == SL_KEPT_GROWING && sl_oom_causes_leaked(process, oom) >= unused;
 }
 
 static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account, bool demand,
@@ -406,224 +398,6 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 	return SL_CAUSE_FULL;
 }
 
-static void say_host(const struct sl_oom *oom, struct sl_account *account)
-{
-	const struct sl_oom_context *at = &oom->context;
-
-	if (at->time_ns && at->cgroup_limit_bytes != SL_UNKNOWN && at->cgroup_bytes != SL_UNKNOWN)
-		account->cause_text = sl_memory_print("the host, not the device: its control group used %s of %s",
-						      SL_SIZE(at->cgroup_bytes), SL_SIZE(at->cgroup_limit_bytes));
-	else
-		account->cause_text =
-			sl_memory_print("the host, not the device: %s of pinned memory were live", SL_SIZE(oom->live_bytes));
-	account->advice = sl_memory_print("pin less at once, or raise the limit of locked memory or of the control group");
-}
-
-static void say_address_space(const struct sl_oom *oom, struct sl_account *account)
-{
-	const struct sl_oom_context *at = &oom->context;
-
-	if (at->time_ns && at->vm_limit_bytes != SL_UNKNOWN && at->vm_bytes != SL_UNKNOWN) {
-		account->cause_text = sl_memory_print("address space, not memory: %s mapped of %s allowed", SL_SIZE(at->vm_bytes),
-						      SL_SIZE(at->vm_limit_bytes));
-		account->advice = sl_memory_print("raise the limit: ulimit -v");
-	} else {
-		account->cause_text = sl_memory_print("address space, not memory");
-	}
-}
-
-/* Adds where the process made the contexts of its own that left no room for another. */
-static void say_contexts(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
-{
-	const struct sl_track *most = sl_hidden_most(process, oom->device, SL_OBJECT_CONTEXT);
-	char where[300] = "", *first = account->cause_text;
-
-	if (most)
-		sl_owners_line(process, most->stack, 3, where, sizeof(where));
-	account->cause_text = sl_memory_print("%s; it kept %llu contexts%s%s", first, (unsigned long long)oom->contexts,
-					      where[0] ? ", most of them made at " : "", where);
-	account->advice = sl_memory_print("destroy each context when its work is done, or let its jobs share one");
-	free(first);
-}
-
-/* For a context, a launch or a copy the trace does not tell how much it wanted. */
-static void say_unasked(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
-{
-	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
-	const char *what = hook && hook->verb == SL_VERB_LIMIT ? "memory for the context's limit"
-			   : oom->scope == SL_SCOPE_CONTEXT    ? "a context"
-			   : oom->scope == SL_SCOPE_CODE       ? "the code"
-			   : hook && hook->verb == SL_VERB_GRAPH_LAUNCH
-				   ? "memory of the graph"
-				   : "memory of the call itself, as code loaded late or a kernel's stack";
-	const char *bound = account->context_bound ? account->context_bound : "", *space = *bound ? " " : "";
-	char held[3 * SL_FORMAT_BYTES] = "", room[SL_FORMAT_BYTES + 10] = "";
-
-	if (oom->free_bytes != SL_UNKNOWN)
-		snprintf(room, sizeof(room), "%s free", SL_SIZE(oom->free_bytes));
-	if (account->context != SL_UNKNOWN && oom->live_bytes)
-		snprintf(held, sizeof(held), "%s held by this process, and %s%s%s by its contexts", SL_SIZE(oom->live_bytes), bound,
-			 space, SL_SIZE(account->context));
-	else if (account->context != SL_UNKNOWN)
-		snprintf(held, sizeof(held), "%s%s%s held by its contexts", bound, space, SL_SIZE(account->context));
-	else if (oom->live_bytes)
-		snprintf(held, sizeof(held), "%s held by this process", SL_SIZE(oom->live_bytes));
-	account->cause_text = sl_memory_print("the device had no room for %s%s%s%s%s", what, room[0] || held[0] ? ": " : "", room,
-					      room[0] && held[0] ? ", " : "", held);
-	if (is_of_contexts(oom, account)) {
-		say_contexts(process, oom, account);
-		return;
-	}
-	if (oom->scope == SL_SCOPE_CONTEXT && account->contexts) {
-		char *first = account->cause_text;
-
-		account->cause_text = sl_memory_print("%s, %u context%s of others of %s each at most", first, account->contexts,
-						      account->contexts == 1 ? "" : "s", SL_SIZE(account->context_each));
-		account->advice = sl_memory_print("run fewer processes on this device: each makes a context there");
-		free(first);
-	}
-	if (oom->scope == SL_SCOPE_VRAM && hook && hook->verb == SL_VERB_GRAPH_LAUNCH)
-		account->advice = sl_memory_print("free what is held by then, or make the graph's own blocks smaller");
-	else if (oom->scope == SL_SCOPE_VRAM)
-		account->advice = sl_memory_print(
-			"leave more memory free before this call; CUDA_MODULE_LOADING=EAGER loads code at the start");
-}
-
-/* The pool that was asked had no room within its own maximum: the device had. */
-static void say_pool(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
-{
-	const struct sl_track *made = &process->model->tracks.item[oom->pool_made];
-	uint64_t held = 0;
-	bool in_pieces;
-	char where[300];
-
-	for (unsigned i = 0; i < oom->owner_count; i++)
-		if (process->model->sites.item[oom->owners[i].site].kind == SL_KIND_pool)
-			held += oom->owners[i].bytes;
-	in_pieces = held + oom->asked_bytes <= oom->pool_most_bytes;
-	sl_owners_line(process, made->stack, 2, where, sizeof(where));
-	/* it is not known which pool a block is of: if more is held than this pool can hold, other pools hold some */
-	if (held > oom->pool_most_bytes)
-		account->cause_text = sl_memory_print("the pool made at %s is limited to %s, and had no room for %s", where,
-						      SL_SIZE(oom->pool_most_bytes), SL_SIZE(oom->asked_bytes));
-	else
-		account->cause_text = sl_memory_print("the pool made at %s is limited to %s, of which %s were held%s", where,
-						      SL_SIZE(oom->pool_most_bytes), SL_SIZE(held),
-						      in_pieces ? ": the pool keeps the rest in pieces that are too small" : "");
-	account->advice = sl_memory_print(in_pieces ? "raise the pool's maxSize, or trim the pool (cudaMemPoolTrimTo) before it is "
-						      "asked for other sizes"
-						    : "raise the pool's maxSize, or ask less of it at once");
-}
-
-/* True: the device is not full. */
-static bool is_roomy(const struct sl_oom *oom)
-{
-	return oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN && oom->free_bytes > oom->total_bytes / ROOMY;
-}
-
-/* set_per_process_memory_fraction */
-static void say_own_limit(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
-{
-	uint64_t reserved = oom->torch.reserved_bytes, limit = account->own_limit;
-	char where[300] = "";
-
-	account->advice = sl_memory_print("raise the part of set_per_process_memory_fraction, or ask less at once");
-	if (limit == SL_UNKNOWN) {
-		account->cause_text = sl_memory_print("PyTorch's own limit refused, not the device: %s%s%s were reserved",
-						      oom->free_bytes != SL_UNKNOWN ? SL_SIZE(oom->free_bytes) : "",
-						      oom->free_bytes != SL_UNKNOWN ? " were free, " : "", SL_SIZE(reserved));
-		return;
-	}
-	sl_owners_line(process, oom->torch.fraction_stack, 2, where, sizeof(where));
-	account->cause_text = sl_memory_print(
-		"PyTorch's own limit refused, not the device: the program allows it %s%s%s, of which %s "
-		"were reserved, and the request lacks %s",
-		SL_SIZE(limit), *where ? " at " : "", where, SL_SIZE(reserved), SL_SIZE(reserved + oom->asked_bytes - limit));
-}
-
-/* XLA's pool, by the figures of its plugin: the device may have had room. */
-static void say_framework(const struct sl_oom *oom, struct sl_account *account)
-{
-	account->cause_text = sl_memory_print(
-		"JAX's pool was full, not the device: its limit is %s, of which %s were in use, and the request lacks %s",
-		SL_SIZE(oom->total_bytes), SL_SIZE(oom->total_bytes - oom->free_bytes), SL_SIZE(sl_oom_causes_missing(oom)));
-	account->advice = sl_memory_print("donate what a jitted step replaces (donate_argnums), or raise the limit: "
-					  "XLA_PYTHON_CLIENT_MEM_FRACTION; XLA_PYTHON_CLIENT_PREALLOCATE says when it is taken");
-}
-
-static void say_full(const struct sl_oom *oom, struct sl_account *account)
-{
-	char units[SL_FORMAT_BYTES + 40] = "";
-
-	if (sl_units_taken(oom) != oom->asked_bytes)
-		snprintf(units, sizeof(units), " of the %s that it takes", SL_SIZE(sl_units_taken(oom)));
-	account->cause_text = sl_memory_print("%s %s: %s held by this process, the request lacks %s%s",
-					      oom->injected ? "the limit (--limit)" : "the device",
-					      is_roomy(oom) ? "had too little free" : "was full", SL_SIZE(oom->live_bytes),
-					      SL_SIZE(sl_oom_causes_missing(oom)), units);
-	account->advice = sl_memory_print("%s less, held or asked for, " SL_WOULD_PASS, SL_SIZE(sl_oom_causes_missing(oom)));
-}
-
-static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
-{
-	const char *who = account->other_count == 1 ? "another process" : "other processes";
-	char most[400];
-
-	switch (account->cause) {
-	case SL_CAUSE_INJECTED:
-		account->cause_text = sl_memory_print("made to fail by --inject-oom");
-		break;
-	case SL_CAUSE_HOST:
-		say_host(oom, account);
-		break;
-	case SL_CAUSE_ADDRESS_SPACE:
-		say_address_space(oom, account);
-		break;
-	case SL_CAUSE_TOO_LARGE:
-		account->cause_text = oom->of_framework ? sl_memory_print("%s is more than JAX's pool may hold, %s",
-									  SL_SIZE(oom->asked_bytes), SL_SIZE(oom->total_bytes))
-							: sl_memory_print("%s is more than the %s", SL_SIZE(oom->asked_bytes),
-									  oom->injected ? "limit (--limit) allows" : "device has");
-		account->advice = sl_memory_print("check what the size comes from: a batch, a shape, a count");
-		break;
-	case SL_CAUSE_FRAGMENTED:
-		account->cause_text = sl_memory_print("fragmentation: PyTorch kept %s unused, the largest piece %s; %s",
-						      SL_SIZE(account->cached), SL_SIZE(account->largest_cached),
-						      account->replayed ? "a replay without fragments fits"
-									: "in one piece they would have been enough");
-		account->advice = sl_memory_copy(account->replayed ? "try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-								   : "keep what stays apart from what is freed together: a small "
-								     "block holds its whole segment");
-		break;
-	case SL_CAUSE_DRIVER:
-		if (oom->pool_most_bytes) {
-			say_pool(process, oom, account);
-			break;
-		}
-		account->cause_text = sl_memory_print("%s were free: the driver found no room for one piece of %s",
-						      SL_SIZE(oom->free_bytes), SL_SIZE(oom->asked_bytes));
-		account->advice = sl_memory_print("allocate it earlier, or in smaller pieces");
-		break;
-	case SL_CAUSE_NEIGHBOUR:
-		account->advice = strdup(sl_oom_causes_others(most, sizeof(most), process, oom, account));
-		account->cause_text = sl_memory_print("without %s, which held %s%s, it would have fitted", who,
-						      SL_SIZE(account->others_bytes), most);
-		break;
-	case SL_CAUSE_FULL:
-		if (oom->of_framework)
-			say_framework(oom, account);
-		else if (account->own_limit)
-			say_own_limit(process, oom, account);
-		else if (!oom->asked_bytes || oom->scope == SL_SCOPE_CONTEXT)
-			say_unasked(process, oom, account);
-		else
-			say_full(oom, account);
-		break;
-	case SL_CAUSE_UNKNOWN:
-		break;
-	}
-}
-
 /* An unknown cause is not reported as a finding. */
 static const enum sl_found kinds[] = {
 	[SL_CAUSE_INJECTED] = SL_FOUND_oom_injected,
@@ -636,59 +410,24 @@ static const enum sl_found kinds[] = {
 	[SL_CAUSE_FULL] = SL_FOUND_oom_full,
 };
 
-/* The device looked smaller to the program because of --limit. */
-static const char *limited(const struct sl_oom *oom)
+/* Which story led to the error, if the trace tells.  demand: what the framework's user was about to need. */
+static void tell(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account, const struct sl_story *demand)
 {
-	return oom->injected && !sl_oom_made_to_fail(oom) ? " under --limit" : "";
-}
+	struct sl_story story = *demand;
+	bool found;
 
-/* Says what led to the error, if the trace tells. */
-static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account,
-		    const struct sl_oom_causes *demand)
-{
-	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
-	char where[300], what[300], *cause = account->cause_text;
-	struct sl_oom_causes story;
-	uint64_t then;
-
-	if (account->cause == SL_CAUSE_HOST && kept && kept->verdict == SL_KEPT_GROWING &&
-	    kept->track->kind == SL_KIND_host_pinned) {
-		sl_owners_line(process, kept->track->stack, 1, where, sizeof(where));
-		sl_leak_words_amount(what, sizeof(what), process, kept);
-		account->cause_text = sl_memory_print("%s; it grew: leak at %s, %s", cause, where, what);
-		free(cause);
-		free(account->advice);
-		account->advice = strdup("free there what is not needed any more: a higher limit is reached later");
-	}
-	if (account->cause == SL_CAUSE_NEIGHBOUR && sl_oom_causes_grew(&story, process, oom)) {
-		char *others = account->advice;
-
-		account->cause_text = sl_memory_print("%s; of this process: %s", cause, story.text);
-		account->story = story.fact;
-		account->advice = sl_process_is_rank(process) && sl_devices_visible(process) > 1
-					  ? sl_memory_print("%s; or %s", others, story.advice)
-					  : sl_memory_print("%s; or %s", story.advice, others);
-		free(others);
-		free(cause);
-	}
-	if (oom->of_framework || account->own_limit || (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE))
-		return;
-	story = *demand;
-	if (oom->asked_bytes ? (account->cause == SL_CAUSE_FULL && *story.text) || sl_oom_causes_tell(&story, process, oom, account)
-			     : account->cause == SL_CAUSE_FULL && !is_of_contexts(oom, account) &&
-				       sl_oom_causes_grew(&story, process, oom)) {
-		free(account->advice);
-		account->cause_text = sl_memory_print("%s; %s", cause, story.text);
-		account->story = story.fact;
-		account->advice = strdup(story.advice);
-		free(cause);
-	} else if (account->cause == SL_CAUSE_FULL && oom->asked_bytes && kept && kept->verdict == SL_KEPT_GROWING &&
-		   (then = sl_oom_causes_leaked(what, sizeof(what), process, oom)) && then >= sl_oom_causes_missing(oom)) {
-		sl_owners_line(process, kept->track->stack, 1, where, sizeof(where));
-		free(account->advice);
-		account->advice = sl_memory_print("%s less " SL_WOULD_PASS ": the leak at %s has %s",
-						  SL_SIZE(sl_oom_causes_missing(oom)), where, what);
-	}
+	if (account->cause == SL_CAUSE_NEIGHBOUR || account->cause == SL_CAUSE_HOST)
+		found = sl_oom_causes_grew(&story, process, oom);
+	else if (oom->of_framework || account->own_limit ||
+		 (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE))
+		found = false;
+	else if (oom->asked_bytes)
+		found = (account->cause == SL_CAUSE_FULL && story.kind) || sl_oom_causes_tell(&story, process, oom, account);
+	else
+		found = account->cause == SL_CAUSE_FULL && !is_of_contexts(oom, account) &&
+			sl_oom_causes_grew(&story, process, oom);
+	if (found)
+		account->story = story;
 }
 
 static void account(struct sl_report *report, unsigned process, size_t index, struct requests *requests)
@@ -696,7 +435,7 @@ static void account(struct sl_report *report, unsigned process, size_t index, st
 	struct sl_process *p = &report->processes[process];
 	struct sl_oom *oom = &p->model->ooms.item[index];
 	struct sl_account *account = &p->accounts[index];
-	struct sl_oom_causes demand = {0};
+	struct sl_story demand = {0};
 	struct sl_fit_process *fit = NULL;
 
 	if (oom->torch.used && oom->torch.reserved_bytes >= oom->torch.allocated_bytes) {
@@ -717,24 +456,19 @@ static void account(struct sl_report *report, unsigned process, size_t index, st
 		fit = requests_of(requests, p);
 		sl_demand_tell(&demand, p, oom, fit);
 	}
-	account->cause = cause_of(p, oom, account, *demand.text, fit);
+	account->cause = cause_of(p, oom, account, demand.kind, fit);
 	account->ran = sl_operator_of(p, oom->stack);
-	say(p, oom, account);
 	if (!account->told_later || !oom->torch.used) /* an earlier attempt of PyTorch's has the cause of the last */
-		explain(p, oom, account, &demand);
-	account->advice = sl_api_names_translate(p->model, account->advice);
-	if (oom->recovered == 1 || account->told_later || !account->cause_text)
+		tell(p, oom, account, &demand);
+	if (oom->recovered == 1 || account->told_later || account->cause == SL_CAUSE_UNKNOWN)
 		return;
-	sl_report_find(report,
-		       &(struct sl_finding){.kind = kinds[account->cause],
-					    .severity = sl_oom_made_to_fail(oom) || oom->less_bytes ? "info" : "critical",
-					    .process = (int)process,
-					    .device = oom->device,
-					    .unix_ns = sl_process_unix(p, oom->time_ns),
-					    .bytes = oom->asked_bytes,
-					    .text = sl_memory_print("out of memory%s: %s", limited(oom), account->cause_text),
-					    .advice = account->advice ? strdup(account->advice) : NULL,
-					    .stack = oom->stack});
+	sl_report_find(report, &(struct sl_finding){.kind = kinds[account->cause],
+						    .severity = sl_oom_made_to_fail(oom) || oom->less_bytes ? "info" : "critical",
+						    .process = (int)process,
+						    .device = oom->device,
+						    .unix_ns = sl_process_unix(p, oom->time_ns),
+						    .bytes = oom->asked_bytes,
+						    .stack = oom->stack});
 }
 
 /* Only the newest errors of the run keep their bundles. */
@@ -806,7 +540,7 @@ static void join_group(struct sl_process *process, uint32_t *last)
 static void join_attempts(struct sl_process *process)
 {
 	const struct sl_oom *ooms = process->model->ooms.item;
-	struct sl_oom_causes story;
+	struct sl_story story;
 	size_t total = process->model->ooms.count, after = total;
 	uint32_t *last = sl_memory_must(calloc(total + 1, sizeof(*last)));
 
@@ -849,10 +583,9 @@ static uint64_t went_on_ns(const struct sl_process *process, const struct sl_oom
 static bool is_of_leak(struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
-	char what[300];
 
 	return kept && kept->verdict == SL_KEPT_GROWING &&
-	       (double)sl_oom_causes_leaked(what, sizeof(what), process, oom) >= LEAK_PART * (double)oom->live_bytes;
+	       (double)sl_oom_causes_leaked(process, oom) >= LEAK_PART * (double)oom->live_bytes;
 }
 
 /*
@@ -913,7 +646,7 @@ static void spare_weights(struct sl_report *report, unsigned process)
 	for (size_t i = report->findings.count; i--;) {
 		struct sl_finding *finding = &report->findings.item[i];
 
-		if (finding->process != (int)process || strncmp(finding->id, "leak.", 5) != 0 ||
+		if (finding->process != (int)process || strcmp(sl_found_family(finding->kind), "leak") != 0 ||
 		    !sl_roles_makes_weights(p, finding->stack))
 			continue;
 		free(finding->text);

@@ -2,13 +2,9 @@
 /* One function for each thing that may have preceded the error, asked in one order at the end. */
 #include "analyzer/analyses/oom_causes.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "analyzer/analyses/hidden.h"
-#include "analyzer/base/format.h"
 #include "analyzer/model/counts/tracks.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/roles.h"
 
 #define SPIKE_BIRTHS  5	   /* births of the place, and rises, before it */
@@ -19,17 +15,7 @@
 #define JUMP_BINS     32   /* of the time line */
 #define SURGE_PART    0.5  /* share of what the step took more than earlier steps */
 #define TEETH_MIN     3	   /* rises, each higher than all before */
-#define LIMIT_GREW    3	   /* raises of a limit */
 #define LARGEST_TIMES 4
-
-void sl_oom_causes_advise(struct sl_oom_causes *story, const struct sl_oom *oom, const char *what, const char *but)
-{
-	if (oom->asked_bytes)
-		snprintf(story->advice, sizeof(story->advice), "%s: %s less " SL_WOULD_PASS "%s", what,
-			 SL_SIZE(sl_oom_causes_missing(oom)), but);
-	else
-		snprintf(story->advice, sizeof(story->advice), "%s", what);
-}
 
 bool sl_oom_causes_first_rise(const struct sl_oom *oom)
 {
@@ -43,62 +29,33 @@ bool sl_oom_causes_first_rise(const struct sl_oom *oom)
  * Tells the memory that a limit had the context set aside, where it is at least half of what the program holds.  It must also be
  * enough for the request, unless the request is for a context or a limit.
  */
-static bool tell_limit(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
+static bool tell_limit(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
 		       const struct sl_account *account)
 {
 	const struct sl_device_state *state = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
 	uint64_t least = state ? sl_device_state_limit(state) : 0, takes = state && state->limit_each ? account->context : least;
 	bool asks = oom->scope == SL_SCOPE_CONTEXT;
-	char where[300], what[100], times[60] = "";
 
 	if (!least || state->limit_ns > oom->time_ns || account->hidden == SL_UNKNOWN || account->hidden < least ||
 	    takes == SL_UNKNOWN || (!asks && takes < sl_oom_causes_missing(oom)) || 2 * takes < oom->live_bytes)
 		return false;
-	sl_owners_line(process, state->limit_stack, 2, where, sizeof(where));
-	sl_hidden_limit(what, sizeof(what), state);
-	if (state->limit_raised >= LIMIT_GREW)
-		snprintf(times, sizeof(times), "it grew, by %llu raises: ", (unsigned long long)state->limit_raised);
-	snprintf(story->text, sizeof(story->text), "%shidden memory has %s, for which the limit was raised at %s", times, what,
-		 where);
-	story->fact = (struct sl_story){
+	*story = (struct sl_story){
 		.kind = SL_STORY_LIMIT, .stack = state->limit_stack, .bytes = takes, .count = state->limit_raised};
-	if (asks)
-		snprintf(story->advice, sizeof(story->advice), "lower that limit when it is no longer needed");
-	else
-		sl_oom_causes_advise(story, oom, "lower that limit", SL_BUT_ONCE);
 	return true;
 }
 
 /* A request unlike earlier ones at its place. */
-static bool tell_request(struct sl_oom_causes *story, const struct sl_oom *oom)
+static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 {
 	if (oom->place_births < SPIKE_BIRTHS || oom->asked_bytes < SL_SPIKE_TIMES * oom->place_most)
 		return false;
-	story->fact = (struct sl_story){.kind = SL_STORY_REQUEST,
-					.stack = oom->stack,
-					.bytes = oom->asked_bytes,
-					.before = oom->place_most,
-					.count = oom->place_births,
-					.times = (double)oom->asked_bytes / (double)oom->place_most};
-	snprintf(story->text, sizeof(story->text), "this request is %.1f times the largest of the %llu before it at its place, %s",
-		 (double)oom->asked_bytes / (double)oom->place_most, (unsigned long long)oom->place_births,
-		 SL_SIZE(oom->place_most));
-	snprintf(story->advice, sizeof(story->advice), "bound this size: up to %s would have fitted", SL_SIZE(sl_units_room(oom)));
+	*story = (struct sl_story){.kind = SL_STORY_REQUEST,
+				   .stack = oom->stack,
+				   .bytes = oom->asked_bytes,
+				   .before = oom->place_most,
+				   .count = oom->place_births,
+				   .times = (double)oom->asked_bytes / (double)oom->place_most};
 	return true;
-}
-
-void sl_oom_causes_larger(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found)
-{
-	const struct sl_track *track = found->larger;
-	char where[300], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
-
-	out[0] = 0;
-	if (!track)
-		return;
-	sl_owners_line(process, track->stack, 2, where, sizeof(where));
-	snprintf(out, size, "requests at %s grew: on average from %s to %s each, up to %llu at once", where,
-		 sl_format_size(from, found->larger_from), sl_format_size(to, found->larger_to),
-		 (unsigned long long)track->most_blocks);
 }
 
 /* True: the place made the request, or still held enough at the error; memory given back before is no reason. */
@@ -113,20 +70,16 @@ static bool is_there(const struct sl_process *process, const struct sl_oom *oom,
 }
 
 /* A request unlike those of all steps before; in its own step the line may have asked for as much already. */
-static bool tell_step(struct sl_oom_causes *story, const struct sl_oom *oom)
+static bool tell_step(struct sl_story *story, const struct sl_oom *oom)
 {
 	if (oom->pass_births < SPIKE_BIRTHS || !oom->pass_most || oom->asked_bytes < SL_SPIKE_TIMES * oom->pass_most)
 		return false;
-	story->fact = (struct sl_story){.kind = SL_STORY_STEP,
-					.stack = oom->stack,
-					.bytes = oom->asked_bytes,
-					.before = oom->pass_most,
-					.count = oom->pass_births,
-					.times = (double)oom->asked_bytes / (double)oom->pass_most};
-	snprintf(story->text, sizeof(story->text),
-		 "requests of this step are %.1f times the largest of the %llu before it at this line, %s", story->fact.times,
-		 (unsigned long long)oom->pass_births, SL_SIZE(oom->pass_most));
-	snprintf(story->advice, sizeof(story->advice), "bound what this step's sizes come from, such as a batch or a sequence");
+	*story = (struct sl_story){.kind = SL_STORY_STEP,
+				   .stack = oom->stack,
+				   .bytes = oom->asked_bytes,
+				   .before = oom->pass_most,
+				   .count = oom->pass_births,
+				   .times = (double)oom->asked_bytes / (double)oom->pass_most};
 	return true;
 }
 
@@ -140,7 +93,7 @@ static bool is_first_backward(struct sl_process *process, const struct sl_oom *o
 }
 
 /* A place that asks for more each time. */
-static bool tell_larger(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+static bool tell_larger(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	for (size_t i = 0; i < process->heuristics.count; i++) {
 		const struct sl_heuristics *found = &process->heuristics.item[i];
@@ -148,13 +101,10 @@ static bool tell_larger(struct sl_oom_causes *story, struct sl_process *process,
 		if (found->device != oom->device || !found->larger || !is_there(process, oom, found->larger) ||
 		    is_first_backward(process, oom, found->larger))
 			continue;
-		sl_oom_causes_larger(story->text, sizeof(story->text), process, found);
-		story->fact = (struct sl_story){.kind = SL_STORY_LARGER,
-						.stack = found->larger->stack,
-						.bytes = found->larger_to,
-						.before = found->larger_from};
-		sl_oom_causes_advise(story, oom, "limit what is asked for there, such as a batch or a sequence length",
-				     SL_BUT_ONCE);
+		*story = (struct sl_story){.kind = SL_STORY_LARGER,
+					   .stack = found->larger->stack,
+					   .bytes = found->larger_to,
+					   .before = found->larger_from};
 		return true;
 	}
 	return false;
@@ -166,62 +116,44 @@ static bool is_surge(const struct sl_surge *rise)
 }
 
 /* A step that took much more than earlier ones, described by the place that took most of it, if there is one. */
-static bool tell_surge(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+static bool tell_surge(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_surge *all = &oom->device_rise, *here = &oom->place_rise;
 	const struct sl_track *track = oom->surge ? &process->model->tracks.item[oom->surge - 1] : NULL;
 	uint64_t more = all->bytes > all->most ? all->bytes - all->most : 0;
-	char where[300];
 
 	if (track && is_surge(here) && here->bytes - here->most >= SURGE_PART * (double)more) {
-		sl_owners_line(process, track->stack, 2, where, sizeof(where));
-		snprintf(story->text, sizeof(story->text),
-			 "memory held or asked for at %s rose to %s: %.1f times the highest of the %llu rises before", where,
-			 SL_SIZE(here->bytes), (double)here->bytes / (double)here->most, (unsigned long long)here->count);
-		story->fact = (struct sl_story){SL_STORY_SURGE,
-						track->stack,
-						here->bytes,
-						here->most,
-						here->count,
-						(double)here->bytes / (double)here->most,
-						NULL};
+		*story = (struct sl_story){SL_STORY_SURGE,
+					   track->stack,
+					   here->bytes,
+					   here->most,
+					   here->count,
+					   (double)here->bytes / (double)here->most,
+					   NULL};
 	} else if (is_surge(all)) {
-		sl_owners_line(process, oom->stack, 2, where, sizeof(where));
-		snprintf(
-			story->text, sizeof(story->text),
-			"memory would have risen to %s, the last part of it at %s: %.1f times the highest of the %llu rises before",
-			SL_SIZE(all->bytes), where, (double)all->bytes / (double)all->most, (unsigned long long)all->count);
-		story->fact = (struct sl_story){SL_STORY_SURGE,
-						oom->stack,
-						all->bytes,
-						all->most,
-						all->count,
-						(double)all->bytes / (double)all->most,
-						NULL};
+		*story = (struct sl_story){SL_STORY_SURGE,
+					   oom->stack,
+					   all->bytes,
+					   all->most,
+					   all->count,
+					   (double)all->bytes / (double)all->most,
+					   NULL};
 	} else {
 		return false;
 	}
-	sl_oom_causes_advise(story, oom, "limit what one step takes", "");
 	return true;
 }
 
 /* A place whose rises got higher each time, with most given back between them; one only as high as before would have fitted. */
-static bool tell_teeth(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+static bool tell_teeth(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_surge *here = &oom->place_rise;
-	char where[300];
 
 	if (!oom->surge || here->rose < TEETH_MIN || here->bytes < SL_SPIKE_TIMES * here->first ||
 	    here->bytes - here->most < sl_oom_causes_missing(oom))
 		return false;
-	sl_owners_line(process, process->model->tracks.item[oom->surge - 1].stack, 2, where, sizeof(where));
-	snprintf(story->text, sizeof(story->text),
-		 "it grew from round to round at %s: each of %llu rises was higher than all before, and this is %.1f times the "
-		 "first",
-		 where, (unsigned long long)here->rose, (double)here->bytes / (double)here->first);
-	story->fact = (struct sl_story){SL_STORY_TEETH, process->model->tracks.item[oom->surge - 1].stack, here->bytes, here->first,
-					here->rose,	(double)here->bytes / (double)here->first,	   NULL};
-	sl_oom_causes_advise(story, oom, "limit what a round gathers there", SL_BUT_ONCE);
+	*story = (struct sl_story){SL_STORY_TEETH, process->model->tracks.item[oom->surge - 1].stack, here->bytes, here->first,
+				   here->rose,	   (double)here->bytes / (double)here->first,	      NULL};
 	return true;
 }
 
@@ -238,7 +170,7 @@ static uint64_t most_in(const struct sl_line *line, uint32_t bins)
  * The device held about the same for most of the time, and then much more within a moment.  Where nothing was freed before and
  * no new place asks, there was no jump: a program that fills the device only paused.
  */
-static bool tell_jump(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+static bool tell_jump(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
 	const struct sl_line *line = oom->device >= 0 ? process->model->devices[oom->device + 1]->line : NULL;
@@ -246,8 +178,7 @@ static bool tell_jump(struct sl_oom_causes *story, struct sl_process *process, c
 		line && line->begun ? (uint32_t)((oom->time_ns - timeline->begin_ns) >> timeline->shift) + 1 - line->first : 0;
 	uint64_t before, most = oom->live_bytes + oom->asked_bytes, then_ns;
 	struct sl_stack stack = oom->stack;
-	bool begun = false, timeless = process->trace->header.dry_count || process->model->snapshot; /* their times are of no run */
-	char where[300], then[SL_FORMAT_BYTES];
+	bool begun = false;
 
 	if (bins < JUMP_BINS || bins > line->bin + 1 - line->first)
 		return false;
@@ -272,23 +203,15 @@ static bool tell_jump(struct sl_oom_causes *story, struct sl_process *process, c
 	}
 	if (!begun && sl_oom_causes_first_rise(oom))
 		return false;
-	sl_owners_line(process, stack, 2, where, sizeof(where));
-	snprintf(story->text, sizeof(story->text), "it had held %s at most%s%s, and then %.1f times that, %s %s", SL_SIZE(before),
-		 timeless ? "" : " until ",
-		 timeless ? "" : sl_format_duration(then, sl_process_unix(process, then_ns) - process->report->started_unix_ns),
-		 (double)most / (double)before, sl_stack_same(stack, oom->stack) ? "the last part of it at" : "most of it new at",
-		 where);
-	story->fact = (struct sl_story){
+	*story = (struct sl_story){
 		.kind = SL_STORY_JUMP, .stack = stack, .bytes = most, .before = before, .times = (double)most / (double)before};
-	sl_oom_causes_advise(story, oom, "bound what is held at once there", SL_BUT_ONCE);
 	return true;
 }
 
 /* A request of a size that no earlier one had, in a program that made many. */
-static bool tell_largest(struct sl_oom_causes *story, const struct sl_process *process, const struct sl_oom *oom)
+static bool tell_largest(struct sl_story *story, const struct sl_process *process, const struct sl_oom *oom)
 {
 	uint64_t most = 0, births = 0;
-	bool exceeded = false;
 
 	for (size_t i = 0; i < process->model->tracks.count; i++) {
 		const struct sl_track *track = &process->model->tracks.item[i];
@@ -298,64 +221,41 @@ static bool tell_largest(struct sl_oom_causes *story, const struct sl_process *p
 		most = track->most_bytes > most ? track->most_bytes : most;
 		births += track->births;
 	}
-	for (size_t i = 0; i < process->model->ooms.count && !exceeded; i++)
-		exceeded = process->model->ooms.item[i].device == oom->device &&
-			   process->model->ooms.item[i].asked_bytes > oom->asked_bytes;
 	if (oom->scope == SL_SCOPE_CONTEXT || births < SPIKE_BIRTHS || !most || oom->asked_bytes < LARGEST_TIMES * most)
 		return false;
-	snprintf(story->text, sizeof(story->text), "%s: the largest that succeeded was %s",
-		 exceeded ? "one of the largest requests" : "the largest request of all", SL_SIZE(most));
-	story->fact = (struct sl_story){.kind = SL_STORY_LARGEST, .stack = oom->stack, .bytes = oom->asked_bytes, .before = most};
-	snprintf(story->advice, sizeof(story->advice),
-		 "check what the size comes from: a batch, a shape, a count; up to %s would have fitted",
-		 SL_SIZE(sl_units_room(oom)));
+	*story = (struct sl_story){.kind = SL_STORY_LARGEST, .stack = oom->stack, .bytes = oom->asked_bytes, .before = most};
 	return true;
 }
 
 /* Repeated attempts, each of which kept what it had got before it failed. */
-static bool tell_attempts(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
+static bool tell_attempts(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
 			  const struct sl_account *account)
 {
 	const struct sl_oom *first = &process->model->ooms.item[account->first_attempt];
-	char where[300];
 
 	if (!account->attempts_before || oom->place_births <= first->place_births || oom->live_bytes <= first->live_bytes)
 		return false;
-	sl_owners_line(process, oom->stack, 2, where, sizeof(where));
-	snprintf(story->text, sizeof(story->text),
-		 "it grew from %s to %s over %u failed attempts at %s: the memory that each had got before it failed was never "
-		 "given back",
-		 SL_SIZE(first->live_bytes), SL_SIZE(oom->live_bytes), account->attempts_before + 1, where);
-	story->fact = (struct sl_story){.kind = SL_STORY_ATTEMPTS,
-					.stack = oom->stack,
-					.bytes = oom->live_bytes,
-					.before = first->live_bytes,
-					.count = account->attempts_before + 1};
-	snprintf(story->advice, sizeof(story->advice), "when an attempt fails, free what it got before the next one begins");
+	*story = (struct sl_story){.kind = SL_STORY_ATTEMPTS,
+				   .stack = oom->stack,
+				   .bytes = oom->live_bytes,
+				   .before = first->live_bytes,
+				   .count = account->attempts_before + 1};
 	return true;
 }
 
 /* The place that held most kept all that it had asked for.  A trace does not show whether that or this request is too much. */
-static bool tell_holder(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+static bool tell_holder(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_owner *most = oom->owner_count ? &oom->owners[0] : NULL;
 	const struct sl_site *site = most ? &process->model->sites.item[most->site] : NULL;
-	char where[300], before[SL_FORMAT_BYTES + 90] = "";
 
 	if (!site || most->blocks != process->model->tracks.item[site->track].births || most->bytes < sl_oom_causes_missing(oom))
 		return false;
-	sl_owners_line(process, site->stack, 2, where, sizeof(where));
-	if (oom->place_births && oom->asked_bytes > oom->place_most)
-		snprintf(before, sizeof(before), ", and this request is %.1f times the largest before it at its place, %s",
-			 (double)oom->asked_bytes / (double)oom->place_most, SL_SIZE(oom->place_most));
-	snprintf(story->text, sizeof(story->text), "%s of it, in %llu block%s, was made at %s and not given back%s",
-		 SL_SIZE(most->bytes), (unsigned long long)most->blocks, most->blocks == 1 ? "" : "s", where, before);
-	story->fact = (struct sl_story){.kind = SL_STORY_HOLDER, .stack = site->stack, .bytes = most->bytes, .count = most->blocks};
-	sl_oom_causes_advise(story, oom, "hold less there, or ask for less here", "");
+	*story = (struct sl_story){.kind = SL_STORY_HOLDER, .stack = site->stack, .bytes = most->bytes, .count = most->blocks};
 	return true;
 }
 
-bool sl_oom_causes_tell(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom,
+bool sl_oom_causes_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
 			const struct sl_account *account)
 {
 	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else freeing everything would not be enough */

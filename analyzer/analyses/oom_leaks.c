@@ -2,14 +2,10 @@
 /* Places that leak, or only took memory, and what they held when memory ran out. */
 #include "analyzer/analyses/oom_causes.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "analyzer/base/format.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/leak_list.h"
-#include "analyzer/report/leak_words.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 
 #define GREW_PART  0.25 /* share of what the process held */
@@ -60,20 +56,11 @@ static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, 
 	return then ? then : kept->bytes <= oom->live_bytes ? kept->bytes : 0;
 }
 
-uint64_t sl_oom_causes_leaked(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom)
+uint64_t sl_oom_causes_leaked(struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
-	uint64_t then = kept ? held_then(process, oom, kept) : 0;
-	char bytes[SL_FORMAT_BYTES], all[200];
 
-	if (!kept)
-		return 0;
-	sl_leak_words_amount(all, sizeof(all), process, kept);
-	if (!then || kept->bytes <= then)
-		snprintf(out, size, "%s", all);
-	else
-		snprintf(out, size, "%s of it by then; in the end %s", sl_format_size(bytes, then), all);
-	return then;
+	return kept ? held_then(process, oom, kept) : 0;
 }
 
 /* Several places that leak and each hold little: their number, and their memory together. */
@@ -116,16 +103,11 @@ static void add_taken(struct below *below, const struct sl_chain *chain, struct 
 	}
 }
 
-/*
- * Writes which line took the memory.  One place took most: "at a.py:9 f < a.py:12 g, 9 of 9 blocks kept, 2.25 GiB", and true.  Else
- * the innermost line below which most was taken: "below a.py:12 g < a.py:20 h, 3 places, 6.75 GiB".
- * kept: the place that took most.  what: its amount in words.
- */
-static bool say_taken(char *out, size_t size, struct sl_process *process, const struct sl_kept *kept, const char *what)
+/* True: one place took most, and no line below which several did so. */
+static bool is_one_place(struct sl_process *process, const struct sl_kept *kept)
 {
 	struct below below[SL_STACK_MAX] = {0};
 	struct sl_chain chain;
-	char where[300], line[200], caller[200];
 	uint64_t all = 0;
 	unsigned at = 0;
 
@@ -140,15 +122,7 @@ static bool say_taken(char *out, size_t size, struct sl_process *process, const 
 	}
 	while (at < chain.count && (double)below[at].bytes < BELOW_PART * (double)all)
 		at++;
-	if (at + 1 >= chain.count || below[at].places == 1) { /* the outermost line is no answer */
-		sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
-		snprintf(out, size, "at %s, %s", where, what);
-		return true;
-	}
-	sl_stacks_describe(line, sizeof(line), chain.frame[at]);
-	sl_stacks_describe(caller, sizeof(caller), chain.frame[at + 1]);
-	snprintf(out, size, "below %s < %s, %u places, %s", line, caller, below[at].places, SL_SIZE(below[at].bytes));
-	return false;
+	return at + 1 >= chain.count || below[at].places == 1; /* the outermost line is no answer */
 }
 
 /*
@@ -177,44 +151,24 @@ static bool may_be_chunks(struct sl_process *process, const struct sl_kept *kept
 	return false;
 }
 
-bool sl_oom_causes_grew(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+bool sl_oom_causes_grew(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
-	char where[300], what[300], taken[620];
-	uint64_t then = sl_oom_causes_leaked(what, sizeof(what), process, oom), together = then;
+	uint64_t then = sl_oom_causes_leaked(process, oom), together = then;
 	unsigned places = 1;
 
 	if (then && (double)then < GREW_PART * (double)oom->live_bytes)
 		places = leaks_together(process, oom, &together);
 	if (!then || (double)together < GREW_PART * (double)oom->live_bytes)
 		return false;
-	if (kept->verdict == SL_KEPT_UNCLEAR) {
-		bool chunks = say_taken(taken, sizeof(taken), process, kept, what) && may_be_chunks(process, kept);
-
-		story->fact = (struct sl_story){.kind = SL_STORY_TOOK,
-						.stack = kept->track->stack,
-						.bytes = kept->bytes < then ? kept->bytes : then,
-						.count = kept->blocks,
-						.words = chunks ? "chunks" : NULL};
-		snprintf(story->text, sizeof(story->text), "it took memory and did not free it, most %s: %sa leak%s", taken,
-			 sl_oom_causes_first_rise(oom) ? "a first step that is too large, " : "",
-			 chunks ? ", model loading, or chunks of the program's own allocator, which may be fragmented"
-				: ", or model loading");
-		snprintf(story->advice, sizeof(story->advice),
-			 "%s; if it loads a model: fewer bits, or several devices (how much was still to come is not known)%s",
-			 sl_oom_causes_first_rise(oom) ? "ask for less at once there, a smaller batch, or find what keeps them"
-						       : "find what keeps them",
-			 chunks ? "; if they are chunks: give idle ones back" : "");
-		return true;
-	}
-	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
-	story->fact = (struct sl_story){
-		.kind = SL_STORY_GREW, .stack = kept->track->stack, .bytes = together, .before = then, .count = places};
-	if (places > 1)
-		snprintf(story->text, sizeof(story->text), "it grew: %u places leak, %s together, most at %s, %s", places,
-			 SL_SIZE(together), where, what);
+	if (kept->verdict == SL_KEPT_UNCLEAR)
+		*story = (struct sl_story){.kind = SL_STORY_TOOK,
+					   .stack = kept->track->stack,
+					   .bytes = kept->bytes < then ? kept->bytes : then,
+					   .count = kept->blocks,
+					   .words = is_one_place(process, kept) && may_be_chunks(process, kept) ? "chunks" : NULL};
 	else
-		snprintf(story->text, sizeof(story->text), "it grew: leak at %s, %s", where, what);
-	sl_oom_causes_advise(story, oom, "free there what is not needed any more", SL_BUT_ONCE);
+		*story = (struct sl_story){
+			.kind = SL_STORY_GREW, .stack = kept->track->stack, .bytes = together, .before = then, .count = places};
 	return true;
 }

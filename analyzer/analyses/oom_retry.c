@@ -2,11 +2,8 @@
 /* A try that failed, whose memory the exception still held when the next one failed too. */
 #include "analyzer/analyses/oom_causes.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "analyzer/base/format.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
 
@@ -43,14 +40,13 @@ static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *o
 	return bytes[oom->torch.used]; /* PyTorch's segments stay for other tensors */
 }
 
-bool sl_oom_causes_retry(struct sl_oom_causes *story, struct sl_process *process, const struct sl_oom *oom)
+bool sl_oom_causes_retry(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_oom *first = caught_before(process, oom);
 	const struct sl_stack_frame *try, *next;
 	struct sl_chain tried, here;
 	unsigned outer;
 	uint64_t kept;
-	char where[300];
 
 	if (!first)
 		return false;
@@ -66,11 +62,6 @@ bool sl_oom_causes_retry(struct sl_oom_causes *story, struct sl_process *process
 	kept = unreturned_at(process, oom, &tried, outer);
 	if (kept < sl_oom_causes_missing(oom))
 		return false;
-	sl_stacks_describe(where, sizeof(where), try);
-	snprintf(story->text, sizeof(story->text),
-		 "a try at %s had failed before, and the %s that it had got there was not given back: the exception may keep it",
-		 where, SL_SIZE(kept));
-	story->fact = (struct sl_story){.kind = SL_STORY_RETRY, .stack = first->stack, .bytes = kept};
-	sl_oom_causes_advise(story, oom, "leave the handler of the error, or drop the exception, before the next try", "");
+	*story = (struct sl_story){.kind = SL_STORY_RETRY, .stack = first->stack, .bytes = kept};
 	return true;
 }

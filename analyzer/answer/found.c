@@ -136,7 +136,7 @@ static void tell_limit(struct sl_answer *answer, const struct sl_device_state *s
 		      SL_ANSWER_SIZE(state->limit_bytes), state->limit_each ? "each thread that the card can run" : "its kernels",
 		      usual);
 	if (!own)
-		sl_answer_say(answer, SL_LABEL_WHY, "The bare context is part of the figure: none is from before the call.");
+		sl_answer_say(answer, SL_LABEL_WHY, "The bare context is part of the figure: no sample is from before the call.");
 	sl_answer_say(answer, SL_LABEL_FIX, "set a smaller limit at %s, as much as the kernels use", line);
 }
 

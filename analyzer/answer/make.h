@@ -16,6 +16,9 @@ const struct sl_answers *sl_answer_report(struct sl_report *report);
 /* The document of one error of one process: index into process->model->ooms. */
 struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *process, size_t index);
 
+/* Gives each error and its finding their sentences: the headline, why, and the changes of its document. */
+void sl_answer_describe(struct sl_report *report);
+
 /* Only its title and the lines below. */
 struct sl_answers *sl_answer_title(struct sl_report *report);
 /* True: all processes are snapshots of PyTorch's. */

@@ -309,9 +309,11 @@ static void tell_grew(struct error *e)
 	if (e->story->count > 1)
 		WHY(e, "%llu lines leak, %s together, most of it %s%s.", (unsigned long long)e->story->count, e->bytes,
 		    heads ? "at " : "here", heads ? e->at : "");
+	else if (kept && kept->bytes > e->story->bytes)
+		WHY(e, "%s had kept %s by then, and %s in the end.", heads ? e->at : "it", e->bytes, SL_ANSWER_SIZE(kept->bytes));
 	else if (kept)
 		WHY(e, "%s of %s blocks that %s made were still held, %s.", SL_NUMBER(kept->blocks), SL_NUMBER(kept->births),
-		    heads ? e->at : "it", SL_ANSWER_SIZE(kept->bytes < e->story->bytes ? kept->bytes : e->story->bytes));
+		    heads ? e->at : "it", SL_ANSWER_SIZE(kept->bytes));
 	if (fixed) /* what keeps it is the library's */
 		FIX(e, "leave out %s=True at %s, or call it for fewer inputs at once", output, e->at);
 	else
@@ -327,9 +329,11 @@ static void tell_grew(struct error *e)
 
 static void tell_plain(struct error *e)
 {
-	if (e->oom->asked_bytes && e->oom->free_bytes != SL_UNKNOWN)
+	if (e->oom->asked_bytes && e->oom->free_bytes != SL_UNKNOWN) {
 		HEAD(e, "%s asks %s, %s are free", e->line, e->asked, e->room);
-	else if (e->oom->asked_bytes)
+		if (e->oom->asked_bytes <= e->oom->free_bytes && sl_units_taken(e->oom) > e->oom->free_bytes)
+			WHY(e, "with its padding the request takes %s.", SL_ANSWER_SIZE(sl_units_taken(e->oom)));
+	} else if (e->oom->asked_bytes)
 		HEAD(e, "%s asks %s and does not get it", e->line, e->asked);
 	else
 		HEAD(e, "%s has no room on the card", e->line);
@@ -381,8 +385,8 @@ static void tell_larger(struct error *e)
 
 static void tell_largest(struct error *e)
 {
-	HEAD(e, "%s asks %s, more than any request before", e->line, e->asked);
-	WHY(e, "the largest that was granted is %s.", e->before);
+	HEAD(e, "%s asks %s, more than any request that was granted", e->line, e->asked);
+	WHY(e, "the largest of them is %s.", e->before);
 	say_room(e);
 	fix_size(e);
 }
@@ -566,6 +570,54 @@ static void tell_story(struct error *e)
 	sl_answer_next(e->answer, "the holders of this card now", "stormlog-top");
 }
 
+/* Says what the largest other process holds its memory for, and what would change that.  False: it was not recorded. */
+static bool tell_other(struct error *e, unsigned most)
+{
+	struct sl_process *other = e->account->others[most].process;
+	const struct sl_device_state *state = e->account->others[most].state;
+	char line[SL_MAKE_LINE] = "";
+	uint64_t bytes = 0;
+	bool leaks = false, alike;
+
+	if (!other)
+		return false;
+	for (size_t i = 0; i < other->model->sites.count; i++) {
+		const struct sl_site *site = &other->model->sites.item[i];
+
+		if (site->device == state->device && sl_owners_shows(other, site) &&
+		    sl_model_site_at_peak(other->model, site) > bytes) {
+			bytes = sl_model_site_at_peak(other->model, site);
+			sl_make_line(line, other, site->stack);
+		}
+	}
+	for (size_t i = 0; i < other->kept.count && other->kept.item[i].verdict == SL_KEPT_GROWING; i++)
+		leaks |= !strcmp(line, SL_MAKE_LINE_OF(other, other->kept.item[i].track->stack));
+	alike = e->oom->owner_count &&
+		!strcmp(line, SL_MAKE_LINE_OF(e->process, e->process->model->sites.item[e->oom->owners[0].site].stack));
+	if (2 * state->context_bytes >= e->account->others[most].bytes) {
+		sl_make_line(line, other, state->context_stack);
+		WHY(e, "It is mostly contexts%s%s.", line[0] ? ", made at " : "", line);
+		FIX(e, "make no context in those processes, or give each a card of its own (CUDA_VISIBLE_DEVICES)");
+		return true;
+	}
+	if (line[0])
+		WHY(e, "Most of process %lld is of %s%s.", (long long)e->account->others[most].pid, line,
+		    alike   ? ", and so is most of this one"
+		    : leaks ? ", which leaks"
+			    : "");
+	if (e->account->others[most].stray)
+		FIX(e, "let those ranks use only their own card: torch.cuda.set_device before their first call");
+	else if (leaks && !alike)
+		FIX(e, "free at %s what is not needed any more, or give each process a card of its own", line);
+	else if (sl_process_is_rank(e->process) && sl_devices_visible(e->process) > 1)
+		FIX(e, "give each rank a card of its own: cudaSetDevice(LOCAL_RANK) first, or CUDA_VISIBLE_DEVICES");
+	else if (alike)
+		FIX(e, "share one copy between these processes, run fewer of them, or give each a card of its own");
+	else
+		FIX(e, "give each process a card of its own (CUDA_VISIBLE_DEVICES), or run fewer of them at once");
+	return true;
+}
+
 static void tell_neighbour(struct error *e)
 {
 	unsigned most = 0;
@@ -581,27 +633,7 @@ static void tell_neighbour(struct error *e)
 	WHY(e, "Without %s the request would have passed.",
 	    e->account->other_count == 1 ? sl_answers_text(e->make->to, "process %lld", (long long)e->account->others[0].pid)
 					 : "them");
-	if (e->account->other_count && e->account->others[most].process) {
-		struct sl_process *other = e->account->others[most].process;
-		char line[SL_MAKE_LINE] = "";
-		uint64_t bytes = 0;
-
-		for (size_t i = 0; i < other->model->sites.count; i++) {
-			const struct sl_site *site = &other->model->sites.item[i];
-
-			if (sl_owners_shows(other, site) && sl_model_site_at_peak(other->model, site) > bytes) {
-				bytes = sl_model_site_at_peak(other->model, site);
-				sl_make_line(line, other, site->stack);
-			}
-		}
-		if (line[0])
-			WHY(e, "Most of process %lld is of %s.", (long long)e->account->others[most].pid, line);
-	}
-	if (sl_process_is_rank(e->process) && sl_devices_visible(e->process) > 1)
-		FIX(e, "give each rank a card of its own: cudaSetDevice(LOCAL_RANK) first, or CUDA_VISIBLE_DEVICES");
-	else if (e->account->other_count && e->account->others[most].process)
-		FIX(e, "give each process a card of its own (CUDA_VISIBLE_DEVICES), or run fewer of them at once");
-	else
+	if (!tell_other(e, most))
 		FIX(e, "take another card (CUDA_VISIBLE_DEVICES), or wait until %s",
 		    e->account->other_count == 1 ? "that process has ended" : "those processes have ended");
 	if (e->story->kind == SL_STORY_GREW)
@@ -632,9 +664,20 @@ static void tell_driver(struct error *e)
 	}
 	const char *pool = SL_MAKE_LINE_OF(e->process, e->process->model->tracks.item[oom->pool_made].stack);
 
+	uint64_t held = 0;
+
+	for (unsigned i = 0; i < oom->owner_count; i++)
+		if (e->process->model->sites.item[oom->owners[i].site].kind == SL_KIND_pool)
+			held += oom->owners[i].bytes;
 	HEAD(e, "the pool of %s has no room for %s", pool, e->asked);
-	WHY(e, "its limit (maxSize) is %s. The card had %s free.", SL_ANSWER_SIZE(oom->pool_most_bytes), e->room);
-	FIX(e, "raise the pool's maxSize at %s, or ask less of it at once", pool);
+	if (held > oom->pool_most_bytes) /* other pools hold some of it: no block tells its pool */
+		WHY(e, "its limit (maxSize) is %s. The card had %s free.", SL_ANSWER_SIZE(oom->pool_most_bytes), e->room);
+	else
+		WHY(e, "its limit (maxSize) is %s, of which %s were held%s.", SL_ANSWER_SIZE(oom->pool_most_bytes),
+		    SL_ANSWER_SIZE(held), held + oom->asked_bytes <= oom->pool_most_bytes ? ", and the rest is in pieces" : "");
+	FIX(e, "raise the pool's maxSize at %s, or %s", pool,
+	    held + oom->asked_bytes <= oom->pool_most_bytes ? "trim the pool (cudaMemPoolTrimTo) before it is asked for other sizes"
+							    : "ask less of it at once");
 }
 
 static void tell_host(struct error *e)
@@ -647,6 +690,11 @@ static void tell_host(struct error *e)
 		WHY(e, "its control group used %s of %s.", SL_ANSWER_SIZE(at->cgroup_bytes),
 		    SL_ANSWER_SIZE(at->cgroup_limit_bytes));
 	WHY(e, "%s of pinned memory were live. The card is not full.", SL_ANSWER_SIZE(e->oom->live_bytes));
+	if (e->story->kind == SL_STORY_GREW) {
+		WHY(e, "%s of it are kept by %s, which leaks.", e->bytes, e->at);
+		FIX(e, "free at %s what is not needed any more: a higher limit is reached later", e->at);
+		return;
+	}
 	FIX(e, "pin less at once at %s, or raise the limit of locked memory or of the control group", e->line);
 }
 
@@ -677,7 +725,7 @@ static void tell_too_large(struct error *e)
 				 : "card",
 	    SL_ANSWER_SIZE(e->oom->total_bytes));
 	if (e->story->kind == SL_STORY_LARGEST || e->story->kind == SL_STORY_REQUEST || e->story->kind == SL_STORY_STEP)
-		WHY(e, "It is %s times the largest request before, %s.",
+		WHY(e, "It is %s times the largest that was granted before, %s.",
 		    TIMES((double)e->oom->asked_bytes / (double)e->story->before), e->before);
 	if (e->oom->of_framework)
 		FIX(e, "a larger pool (XLA_PYTHON_CLIENT_MEM_FRACTION), or a smaller result at %s", e->line);
@@ -719,7 +767,10 @@ static void tell_unasked(struct error *e)
 	if (e->oom->free_bytes != SL_UNKNOWN)
 		WHY(e, "%s were free, and this process held %s.", e->room, SL_ANSWER_SIZE(e->oom->live_bytes));
 	if (e->oom->scope == SL_SCOPE_CONTEXT && e->oom->contexts > 1) {
-		WHY(e, "It keeps %s contexts.", SL_NUMBER(e->oom->contexts));
+		WHY(e, "It keeps %s contexts%s%s%s%s.", SL_NUMBER(e->oom->contexts),
+		    e->account->context == SL_UNKNOWN ? "" : ", which take ", e->account->context_bound ?: "",
+		    e->account->context_bound ? " " : "",
+		    e->account->context == SL_UNKNOWN ? "" : SL_ANSWER_SIZE(e->account->context));
 		FIX(e, "destroy each context when its work is done, or let its jobs share one at %s", e->line);
 	} else if (e->oom->scope == SL_SCOPE_CONTEXT && e->account->contexts) {
 		WHY(e, "%u contexts of others take %s each at most.", e->account->contexts,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/answer/make.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/report/api_names.h"
 #include "analyzer/report/missing.h"
 
 #include <stdlib.h>
@@ -127,6 +129,58 @@ struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *
 	sl_make_title(&make);
 	sl_make_error(&make, process, index);
 	return make.to;
+}
+
+/* The sentences of a label in one; NULL: it has none.  first: what stands before them, or NULL. */
+static char *join_label(const struct sl_answer *answer, const char *first, enum sl_said_as label)
+{
+	char *text = first ? sl_memory_copy(first) : NULL;
+
+	for (size_t i = 0; i < answer->label[label].count; i++) {
+		const char *said = answer->label[label].item[i];
+		char *longer = sl_memory_print("%s%s%s", text ?: "", !text ? "" : first && !i ? "; " : " ", said + (*said == '\n'));
+
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
+static void describe_error(struct sl_report *report, struct sl_process *process, size_t index)
+{
+	struct sl_make make = {.to = sl_answers_new(), .report = report};
+	const struct sl_answer *answer = sl_make_error(&make, process, index);
+	struct sl_account *account = &process->accounts[index];
+
+	account->cause_text = join_label(answer, answer->headline, SL_LABEL_WHY);
+	account->advice = sl_api_names_translate(process->model, join_label(answer, NULL, SL_LABEL_FIX));
+	sl_answers_free(make.to);
+}
+
+/* What an error found has its sentences. */
+static void describe_finding(const struct sl_report *report, struct sl_finding *finding)
+{
+	const struct sl_process *process = &report->processes[finding->process];
+	size_t k = 0;
+
+	while (sl_process_unix(process, process->model->ooms.item[k].time_ns) != finding->unix_ns)
+		k++;
+	finding->text = sl_memory_copy(process->accounts[k].cause_text);
+	finding->advice = process->accounts[k].advice ? sl_memory_copy(process->accounts[k].advice) : NULL;
+}
+
+void sl_answer_describe(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+
+		for (size_t k = 0; k < process->model->ooms.count; k++)
+			if (!process->accounts[k].cause_text)
+				describe_error(report, process, k);
+	}
+	for (size_t i = 0; i < report->findings.count; i++)
+		if (!report->findings.item[i].text)
+			describe_finding(report, &report->findings.item[i]);
 }
 
 struct sl_answers *sl_answer_title(struct sl_report *report)

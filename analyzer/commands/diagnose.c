@@ -2,6 +2,7 @@
 /* stormlog-analyze diagnose: a bundle as Python Stormlog's diagnose writes one, about a run or about what runs now. */
 #include <sys/utsname.h>
 
+#include "analyzer/answer/make.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/commands/commands.h"
@@ -221,10 +222,12 @@ static void put_suggestions(struct sl_json *j, const struct diagnosis *d)
 	char *paths[] = {d->followed->process.trace->name, NULL};
 
 	sl_json_array(j, "suggestions");
-	if (sl_pipeline_run(&report, paths, 1, &options) == SL_PIPELINE_FINE)
+	if (sl_pipeline_run(&report, paths, 1, &options) == SL_PIPELINE_FINE) {
+		sl_answer_describe(&report);
 		for (size_t i = 0; i < report.findings.count; i++)
 			if (strcmp(report.findings.item[i].severity, "info") != 0)
 				put_suggestion(j, &report.findings.item[i]);
+	}
 	sl_report_free(&report);
 	sl_json_end(j);
 }

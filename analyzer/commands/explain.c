@@ -12,7 +12,8 @@
 
 static const char about[] =
 	"The meaning of a verdict, its rule, three ways to change the program, and how to suppress it.  ID is that "
-	"of report.json, as leak.growing; all: every one, as doc/findings.md.  With PATH: the figures of that run; without ID, of its "
+	"of report.json, as leak.growing; all: every one, as doc/findings.md.  With PATH: the figures of that run; without ID, of "
+	"its "
 	"first verdict.";
 
 #define INTO struct sl_pipeline_options

@@ -362,7 +362,7 @@ static bool take(void *context, int option, const char *value)
 #define INTO struct search
 static const struct sl_option table[] = {{"--cards", 0, "CARD,...", "those of stormlog-run --dry"},
 					 {"--output", 0, "DIR", "where each run has a folder", SL_TO_TEXT(output)},
-					 {"--range", 0, "NAME=LOW..HIGH", "what is tried for {NAME}"},
+					 {"--range", 0, "NAME=LOW..HIGH", "values to try for {NAME}"},
 					 {"--quiet", 'q', NULL, "no line for each run", SL_TO_FLAG(quiet)},
 					 {0}};
 

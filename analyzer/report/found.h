@@ -18,5 +18,5 @@ const char *sl_found_name(enum sl_found kind);
 const char *sl_found_family(enum sl_found kind);
 /* "leak.growing": several kinds share an id. */
 const char *sl_found_id(enum sl_found kind);
-/* Of a kind's name, which may be an id.  SL_FOUND_none: there is no such kind. */
+/* The kind of that name, which may be an id's.  SL_FOUND_none: there is no such kind. */
 enum sl_found sl_found_by_name(const char *name);

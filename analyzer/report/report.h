@@ -189,7 +189,7 @@ struct sl_account {
 	bool held_by_try;	/* a try that the program caught still holds enough: no change of its steps is asked for */
 	bool replayed;		/* SL_CAUSE_FRAGMENTED: by the replay of all requests; else by what was unused when it failed */
 	struct sl_story story;
-	char *cause_text, *advice; /* one sentence each; advice may be NULL */
+	char *cause_text, *advice; /* sl_answer_describe() makes them; advice may be NULL */
 };
 
 /* What was free, or what the device has, as the driver said at the error; SL_UNKNOWN where it follows from an earlier sample. */
@@ -206,7 +206,7 @@ struct sl_finding {
 	double confidence;	 /* 0: not from a statistical test */
 	int process, device;	 /* -1: about the whole run, about no device */
 	uint64_t unix_ns, bytes; /* 0, SL_UNKNOWN: none */
-	char *text, *advice;	 /* one sentence each; advice may be NULL */
+	char *text, *advice;	 /* one sentence each; advice may be NULL.  Of an error sl_answer_describe() makes them */
 	struct sl_stack stack;	 /* that it refers to, in its process; all 0: none */
 	bool lacked;		 /* a process ended for want of memory, and no call of it was refused */
 };

@@ -105,7 +105,7 @@ def figures(report):
     rows = [("ended", process["ended"], process["status"], process["events"], process["lost_events"]) for process in report["processes"]]
     rows += [("process", device["peak_bytes"], device["live_bytes"]) for process in report["processes"] for device in process["memory"]]
     rows += [("role", role["role"], role["bytes_at_peak"]) for process in report["processes"] for role in process["roles"]]
-    rows += [("oom", oom["requested_bytes"], re.split(r"(?:made |taken |leak )?at ", oom["cause"] or "")[0], oom["hidden_bytes"]) for oom in report["ooms"]]
+    rows += [("oom", oom["requested_bytes"], oom["operator"], oom["hidden_bytes"]) for oom in report["ooms"]]
     rows += [("leak", leak["bytes"], leak["blocks"], leak["verdict"]) for leak in report["leaks"]]
     rows += [("finding", finding["class"], finding["severity"], finding["bytes"]) for finding in report["findings"]]
     return sorted(map(str, rows))
