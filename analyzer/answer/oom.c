@@ -488,9 +488,9 @@ static void tell_weights(struct error *e)
 	else
 		HEAD(e, "weights need %s and the card has room for %s", SL_ANSWER_SIZE(need), SL_ANSWER_SIZE(room));
 	if (need == SL_UNKNOWN || !*e->story->words)
-		WHY(e, "%s of them were there.", e->before);
+		WHY(e, "the card held %s of them.", e->before);
 	else
-		WHY(e, "%s of them were there, %s of %.*s were not.", e->before, SL_ANSWER_SIZE(need - e->story->before),
+		WHY(e, "the card held %s of them, and lacked %s of %.*s.", e->before, SL_ANSWER_SIZE(need - e->story->before),
 		    (int)strcspn(e->story->words, " "), e->story->words);
 	say_room(e);
 	if (wide && half < room)
@@ -501,7 +501,7 @@ static void tell_weights(struct error *e)
 	if (!e->story->words)
 		sl_answer_say(e->answer, SL_LABEL_OPEN, "whether they are of one model, or of models that a loop keeps");
 	else if (need == SL_UNKNOWN)
-		sl_answer_say(e->answer, SL_LABEL_OPEN, "how much all of them need: the recording ends while they are loaded");
+		sl_answer_say(e->answer, SL_LABEL_OPEN, "how much all of them need: the program ended while it loaded them");
 	if (need == SL_UNKNOWN)
 		sl_answer_next(e->answer, "the need of all weights", "stormlog-run --dry=b200 --report -- %s", "COMMAND");
 }

@@ -36,7 +36,7 @@ static void put_text(const struct info *info, const struct sl_terminal *to)
 				 *machine->cuda ? machine->cuda : "?");
 	if (!machine->devices.count)
 		sl_terminal_line(to, 0, 4,
-				 "no device: no driver of NVIDIA or AMD answers here.  A dry run needs none: stormlog-run "
+				 "no device: no driver of NVIDIA or AMD answers here.  A dry run works without: stormlog-run "
 				 "--dry=list");
 	for (size_t i = 0; i < SL_COUNT(titles) && machine->devices.count; i++)
 		sl_cells_put(&devices, SL_COLOUR_DIM, "%s", titles[i]);
