@@ -87,6 +87,13 @@ class References(unittest.TestCase):
                 inside = line.rfind("/*") > line.rfind("*/") if "/*" in line or "*/" in line else inside
         self.assertEqual(wide, [])
 
+    def test_no_function_has_two_comments(self):
+        """A blank line ends what is said of a section; the comment below it is the function's."""
+        two = re.compile(r"(?m)^/\*(?:[^*]|\*(?!/))*\*/\n/\*(?!\*/)(?:[^*]|\*(?!/))*\*/\n(?=\w[^\n;{]*\()")
+        self.assertTrue(two.search("/* SPDX */\nint a;\n/* One. */\n/* Two. */\nint b(void);\n"))
+        self.assertEqual([f"{path}:{1 + text.count(chr(10), 0, found.start())}" for path, text in self.texts.items()
+                          if path.endswith((".c", ".h")) for found in two.finditer(text) if found.start()], [])
+
     def test_a_name_of_a_struct_means_one_thing(self):
         places = {}
         for path, text in self.texts.items():
