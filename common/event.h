@@ -16,6 +16,9 @@ enum sl_field {
 	SL_FIELD_COUNT
 };
 
+/* Id of the Python stack of events that were made asleep, whatever line made them; no interpreter's id is so large. */
+#define SL_ASLEEP_STACK UINT32_MAX
+
 /* Every member is 64 bits wide, in the order of enum sl_field: block.c moves them as columns. */
 struct sl_event {
 #define SL_TYPE_u		      uint64_t

@@ -58,8 +58,7 @@ bool sl_asleep_flush(const char *why, bool wake, struct sl_event *events, uint8_
 
 /* What a sleeping recording counts instead of writing it, and the `slept` map of these counts.  Writer thread only. */
 
-#define SL_ASLEEP_STACK UINT32_MAX /* id of the stack of events that were made asleep; no interpreter's id is so large */
-#define SL_ASLEEP_ROWS	256	   /* rows for pairs of kind and device; blocks of further pairs are kept */
+#define SL_ASLEEP_ROWS 256 /* rows for pairs of kind and device; blocks of further pairs are kept */
 
 struct sl_asleep_counts {
 	uint64_t events;				 /* calls that neither begin nor end a block */

@@ -172,10 +172,13 @@ static double line(const struct birth *births, size_t count, const struct clock 
 
 /*
  * The verdict of leak_trend.c, which has seen freed blocks too.  It judges no folded trace, and no place with fewer births: the
- * purpose of few blocks is not known where memory ran out before there were more.
+ * purpose of few blocks is not known where memory ran out before there were more.  What was made asleep is of all lines together,
+ * with what the program loaded at its start.
  */
 static bool is_kept(const struct sl_model *model, const struct births *births, uint32_t track)
 {
+	if (model->tracks.item[track].stack.python == SL_ASLEEP_STACK)
+		return false;
 	if (model->folded_ns)
 		return true;
 	if (model->tracks.item[track].births < SL_KEEPING_BIRTHS)
