@@ -81,7 +81,7 @@ static void take_identity(struct sl_card *card, const struct sl_report *report)
 	card->command = command_of(card, first);
 	card->host = sl_card_keep(card, first->host);
 	card->status = status_of(report);
-	card->commit_id = sl_card_keep(card, metadata(report, "git.commit"));
+	card->commit_id = sl_card_keep(card, metadata(report, "commit") ?: metadata(report, "git.commit"));
 	card->branch = sl_card_keep(card, metadata(report, "git.branch"));
 	card->started_ns = report->started_unix_ns ? known(report->started_unix_ns) : -1;
 	card->ended_ns = report->ended_unix_ns ? known(report->ended_unix_ns) : -1;

@@ -49,13 +49,13 @@ class Catalogue(unittest.TestCase):
         self.catalogue = os.path.join(self.folder, "state", "c.sqlite")
         self.runs = os.path.join(self.folder, "runs")
 
-    def record(self, name, work=10, leak=4, function="work", more="", file=None, **environment):
+    def record(self, name, work=10, leak=4, function="work", more="", file=None, meta="", **environment):
         """Record a run in self.runs/NAME; returns its processes from the journal."""
         script = os.path.join(self.folder, file or "job_%s.py" % name)
         with open(script, "w") as out:
             out.write(PROGRAM % (function, work, leak, function, more))
-        with Recording(sys.executable, script, SIM_VRAM="8G", STORMLOG_RUN_ID=name, STORMLOG_META="project=alpha\ngit.commit=%s\ngit.branch=main"
-                       % (name.encode().hex() * 40)[:40], **environment) as recording:
+        with Recording(sys.executable, script, SIM_VRAM="8G", STORMLOG_RUN_ID=name, STORMLOG_META="project=alpha\ngit.commit=%s\ngit.branch=main%s"
+                       % ((name.encode().hex() * 40)[:40], meta), **environment) as recording:
             os.makedirs(self.runs, exist_ok=True)
             shutil.copytree(recording.traces, os.path.join(self.runs, name))
             return recording.truth()
@@ -95,8 +95,9 @@ class Runs(Catalogue):
         self.assertEqual(self.list(self.runs)[0], 2)
         self.assertEqual(self.list(self.runs)[0], 0)
         self.assertEqual(self.ids(self.runs), ["one", "two"])
-        self.record("three")
-        self.assertEqual(self.list(self.runs)[0], 1)
+        self.record("three", meta="\ncommit=release-7")  # the user's word, before git's
+        read, runs = self.list(self.runs)
+        self.assertEqual((read, runs["three"]["commit"]), (1, "release-7"))
         (trace,) = [name for name in os.listdir(os.path.join(self.runs, "one")) if name.endswith(".zst")]
         os.utime(os.path.join(self.runs, "one", trace))
         read, runs = self.list(self.runs)
