@@ -63,7 +63,9 @@ def tell_weights(torch):
     """Adds to the trace: bytes on the device and in all, of them those of four bytes a number, and of which model."""
     try:
         here, frames = sys._getframe(2), []
-        main = sys._current_frames().get(threading.main_thread().ident)  # for which a pool may place them
+        main = here  # not this function's frame, which would keep itself; a pool's thread may place them for the main one
+        if threading.current_thread() is not threading.main_thread():
+            main = sys._current_frames().get(threading.main_thread().ident)
         for frame in here, main:
             while frame and frame not in frames:
                 frames.append(frame)
