@@ -379,7 +379,8 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 		return SL_CAUSE_FULL;
 	if (oom->free_bytes == SL_UNKNOWN)
 		return SL_CAUSE_UNKNOWN;
-	if (oom->total_bytes == SL_UNKNOWN && oom->free_bytes >= oom->asked_bytes) /* a snapshot tells no card's size */
+	if (oom->total_bytes == SL_UNKNOWN && /* a snapshot tells no card's size; all that is known would not do */
+	    (oom->free_bytes >= oom->asked_bytes || oom->asked_bytes > oom->free_bytes + oom->live_bytes))
 		return SL_CAUSE_UNKNOWN;
 	if (oom->of_framework)
 		return oom->asked_bytes > oom->total_bytes ? SL_CAUSE_TOO_LARGE : SL_CAUSE_FULL;
