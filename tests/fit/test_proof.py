@@ -75,7 +75,7 @@ class Proof(unittest.TestCase):
             return str(round(size / (1 << 20))) if size else "-"
 
         rows = re.findall(r"^\| (\w+) \| (\w+), main.py:(\d+) \| ([\w ]+) \| (\S+) \| (\S+) \|$", (HERE.parents[1] / "doc" / "proof.md").read_text(), re.M)
-        self.assertEqual(rows, [(name, first["kind"], str(line(first)), "would have fitted" if first["fits"] else first["passes"], mib(first["peak_allocated_bytes"]),
+        self.assertEqual(rows, [(name, first["kind"], str(line(first)), "whole step" if first["fits"] else first["passes"], mib(first["peak_allocated_bytes"]),
                                  mib(TRUTH[name]["variants"][first["kind"]].get("allocated"))) for name in TRUTH for first in changes(name)[:1]])
 
     def test_smaller_state_is_not_told_as_fitting_before_its_first_update(self):
@@ -173,7 +173,7 @@ class Tried(unittest.TestCase):
         first, = process["changes"]["tried"]
         self.assertEqual((process["changes"]["failed"], first["kind"], first["rung"], first["passes"], first["peak_allocated_bytes"]),
                          (False, "offload_results", "replayed", "the whole step", 1013792768))
-        self.assertRegex(" ".join(screen.split()), r"less move what evaluate\(\) \(main\.py:10\) keeps to the host: [\d.]+ GiB -> [\d.]+ [GM]iB, a lower peak")
+        self.assertRegex(" ".join(screen.split()), r"less move what evaluate\(\) \(main\.py:10\) keeps to the host by \.detach\(\)\.cpu\(\): [\d.]+ GiB -> [\d.]+ [GM]iB, a lower peak")
 
     def test_a_function_that_training_calls_too_does_not_keep_the_graph_of_a_validation(self):
         first = self.of("vae_validate")[0]
