@@ -173,10 +173,16 @@ static const char *find_cycle(struct sl_answer *answer, struct sl_process *proce
 	return NULL;
 }
 
+static const struct sl_device_state *device_of(const struct sl_process *process, int device)
+{
+	return device >= 0 ? process->model->devices[device + 1] : NULL;
+}
+
 static void say_unknown_holder(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept,
 			       struct sl_stack stack, const char *line)
 {
 	unsigned kind = kept->track->kind;
+	const struct sl_device_state *device = device_of(process, kept->track->device);
 	const char *cycle;
 
 	if (process->model->variables.count) {
@@ -193,7 +199,7 @@ static void say_unknown_holder(struct sl_answer *answer, struct sl_process *proc
 		      kind == SL_KIND_block || kind == SL_KIND_device ? ", or keep copies on the host" : "");
 	sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it%s",
 		      process->trace->header.dry_count ? ": a dry run that comes to its end tells it" : "");
-	if (!process->trace->header.dry_count)
+	if (!process->trace->header.dry_count && kind == SL_KIND_block && device && device->torch.told)
 		sl_answer_next(answer, "the variable that keeps it", "stormlog-run --holders -- %s", "COMMAND");
 }
 
@@ -257,11 +263,6 @@ static void say_who(struct sl_make *make, struct sl_answer *answer, const struct
 		sl_answer_say(answer, SL_LABEL_WHY, "It is in %s.", SL_WHO(process));
 	if (place->kept && place->kept->track->device >= 0 && sl_devices_held(process) > 1)
 		sl_answer_say(answer, SL_LABEL_WHY, "It is on device %d.", place->kept->track->device);
-}
-
-static const struct sl_device_state *device_of(const struct sl_process *process, int device)
-{
-	return device >= 0 ? process->model->devices[device + 1] : NULL;
 }
 
 static struct sl_answer *begin_leak(struct sl_make *make, const struct sl_leak_list_place *place, const char *id, uint64_t bytes,
