@@ -208,7 +208,8 @@ static void put_timeline(struct sl_json *j, const struct diagnosis *d)
 /* Writes a suggestion with its place, without which suggestions of one kind would be the same text. */
 static void put_suggestion(struct sl_json *j, const struct sl_finding *finding)
 {
-	char *text = sl_memory_print("%s%s%s", finding->text, finding->advice ? ": " : "", finding->advice ? finding->advice : "");
+	const char *advice = finding->advice ?: "", *point = strrchr(finding->text, '.');
+	char *text = sl_memory_print("%s%s%s", finding->text, !*advice ? "" : point && !point[1] ? " " : ": ", advice);
 
 	sl_json_string(j, NULL, text);
 	free(text);

@@ -421,7 +421,7 @@ static void put_headline(const struct comparison *c, const struct sl_differences
 		sl_terminal_head(to, SL_COLOUR_GREEN, "SAME", "nothing changed");
 		return;
 	}
-	for (size_t i = 0; i < differences->list.count && used < sizeof(line); i++) {
+	for (size_t i = 0; i < differences->list.count; i++) {
 		d = &differences->list.item[i];
 		if (d->of == SL_MEASURE_STACK && d != first && is_real(d) && fabs(d->bytes) * 10 >= fabs(first->bytes) &&
 		    places++ < 2)
@@ -429,11 +429,10 @@ static void put_headline(const struct comparison *c, const struct sl_differences
 						 first_line(words_of(d, windows)), words_of(d, windows), sl_change_names[d->change],
 						 SIGNED(d->bytes));
 	}
-	if (!used && c->explained) {
-		sort(order, &c->because);
+	sort(order, &c->because);
+	if (!used && c->explained)
 		snprintf(line, sizeof(line), ": %s, %s", sl_because_text(text, sizeof(text), &c->because, order[0]),
 			 SIGNED(c->because.terms[order[0]]));
-	}
 	sl_terminal_head(to, first->bytes > 0 ? SL_COLOUR_RED : SL_COLOUR_GREEN, first->bytes > 0 ? "MORE" : "LESS",
 			 "%s %s -> %s, %s%s", words_of(first, windows), spread(before, sizeof(before), &first->before),
 			 spread(after, sizeof(after), &first->after), SIGNED(first->bytes), line);

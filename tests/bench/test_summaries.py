@@ -50,7 +50,8 @@ def page(text):
 def next_of(text, path):
     """The text with one command for both: a summary has no moment but its peak."""
     text = re.sub(rb"tree(?: --(?:at (?:oom|peak)|pid \d+))+\b", b"tree", text)
-    return re.sub(rb"(stormlog-analyze [a-z]+(?: --[a-z]+ \w+)*) " + re.escape(path.encode()) + rb"(?=\s|\")", rb"\1 PATH", text)
+    text = re.sub(rb"(stormlog-analyze [a-z]+(?: --[a-z]+ \w+)*) " + re.escape(path.encode()) + rb"(?=\s|\")", rb"\1 PATH", text)
+    return re.sub(rb"(stormlog-[a-z]+[^\n\"]*?) {4,}[^\n\"]*", rb"\1", text)  # what it shows stands where the longest of several allows
 
 
 def numbers(column):

@@ -613,7 +613,7 @@ def save():
             report, screen = run.report(), summary(run)
         self.assertGreaterEqual(len(report["ooms"]), 4)
         self.assertEqual(screen.count("OUT OF MEMORY"), 1, screen)
-        self.assertRegex(screen, r"note   \d+ more requests? failed for the same leak")
+        self.assertRegex(screen, r"note   \d+ more requests? failed for the same reason")
 
     def test_requests_of_two_functions_are_two_errors(self):
         with Recording("python3", "-c", self.LINES + "first(); second(); sys.exit(1)", code=1, SIM_VRAM="355M") as run:

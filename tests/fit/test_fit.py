@@ -404,7 +404,7 @@ class Fit(unittest.TestCase):
         self.assertEqual([one["reproduces"] for one in said], [False, False, True])
         self.assertEqual([run["fits"] for run in said[2]["runs"]], [False, None])
         finding, = [one for one in report["findings"] if one["id"] == "oom.full"]
-        self.assertIn("PyTorch's own limit refused, not the device: 40.0 MiB were reserved", json.dumps(finding))
+        self.assertIn("PyTorch's own limit refuses 20 MiB, not the card; PyTorch had reserved 40 MiB", json.dumps(finding))
 
     def test_that_a_memory_fraction_is_not_seen_is_said(self):
         for release, blind, told in (("2.14", "1", True), ("2.14", "", False), ("2.9", "1", False)):

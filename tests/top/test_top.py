@@ -175,7 +175,7 @@ class Top(unittest.TestCase):
                 report, *live = (re.search(r"(?s)full[\s-]in.*? ([\d.]+) s(?:econds)?\b", text) for text in said)
                 self.assertTrue(report and all(live), said)
                 for found in live:
-                    self.assertAlmostEqual(float(found[1]), float(report[1]), delta=0.02 * float(report[1]))
+                    self.assertAlmostEqual(float(found[1]), float(report[1]), delta=0.05 * float(report[1]))  # their windows end apart beside a busy neighbour
 
     def test_what_one_stack_freed_and_another_took_is_no_growth_of_their_line(self):
         with tempfile.TemporaryDirectory() as folder, Job(sys.executable, "-c", MOVES, folder + "/go", SIM_VRAM="2G") as job, \
