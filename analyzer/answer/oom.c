@@ -200,10 +200,7 @@ static void fix_hold(struct error *e)
 
 static void fix_size(struct error *e)
 {
-	uint64_t room = e->oom->free_bytes == SL_UNKNOWN ? 0 : sl_units_room(e->oom);
-
-	FIX(e, "bound the size of %s, or work in pieces%s", e->line,
-	    room ? sl_answers_text(e->make->to, ": up to %s would have fitted", SL_ANSWER_SIZE(room)) : "");
+	FIX(e, "bound the size of %s, or work in pieces", e->line);
 }
 
 /* A run that goes on where this one ended. */
