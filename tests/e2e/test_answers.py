@@ -1307,7 +1307,7 @@ for request in range(300):
 
     def test_a_few_blocks_of_which_each_is_larger_than_the_last_are_tables_and_no_leak(self):
         for sizes, verdict in ((3, 3, 3, 3, 3, 3), "growing"), ((1, 2, 3, 4, 5, 6), "live_at_exit"):
-            with script("free", *sum([["sleep=0.02", "alloc=%d" % mib] for mib in sizes], [])) as run:
+            with script("free", *sum([["sleep=0.1", "alloc=%d" % mib] for mib in sizes], [])) as run:
                 self.assertEqual({leak["verdict"] for leak in run.report()["leaks"]}, {verdict})
 
     def test_memory_that_rises_all_the_time_is_said_where_nothing_else_names_it(self):
