@@ -19,9 +19,3 @@ static inline uint64_t sl_units_taken(const struct sl_oom *oom)
 
 	return bytes + (oom->in_units ? sl_units_rounding(bytes) : 0);
 }
-
-/* The largest request that would have fitted. */
-static inline uint64_t sl_units_room(const struct sl_oom *oom)
-{
-	return oom->free_bytes - (oom->in_units && sl_units_rounding(oom->free_bytes) ? oom->free_bytes % SL_DEVICE_UNIT : 0);
-}
