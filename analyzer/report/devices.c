@@ -85,12 +85,8 @@ uint64_t sl_devices_peak(const struct sl_process *process)
 uint64_t sl_devices_tensors_peak(const struct sl_process *process)
 {
 	const struct sl_device_state *state = sl_devices_fullest(process);
-	const struct sl_line *line = state ? state->torch.allocated : NULL;
-	const struct sl_bin *most = NULL;
+	const struct sl_bin *most = state ? sl_timeline_highest(state->torch.allocated, 0, SL_TIMELINE_BINS) : NULL;
 
-	for (uint32_t i = line ? line->first : 0; line && line->begun && i <= line->bin; i++)
-		if (!most || line->bins[i].max > most->max)
-			most = &line->bins[i];
 	return most ? most->max_ns : state ? state->known_peak_ns : 0;
 }
 

@@ -99,12 +99,9 @@ static void add_most_tensors(struct sl_maker *m, const struct sl_device_state *d
 {
 	const struct sl_model *model = m->process->model;
 	const struct sl_line *allocated = device->torch.allocated;
-	const struct sl_bin *best = NULL;
+	const struct sl_bin *best = sl_timeline_highest(allocated, from, to);
 	int64_t reserved, known;
 
-	for (uint32_t b = from; allocated && allocated->begun && b < to; b++)
-		if (b >= allocated->first && b <= allocated->bin && (!best || allocated->bins[b].max > best->max))
-			best = &allocated->bins[b];
 	if (!best)
 		return;
 	reserved = sl_maker_segments(model, device, best->max_ns);

@@ -328,6 +328,9 @@ double sl_timeline_at(const struct sl_timeline *timeline, const struct sl_line *
 uint64_t sl_timeline_min(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns, uint64_t end_ns);
 uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns, uint64_t end_ns);
 
+/* Finds the first bin in [from, to) with the highest maximum.  NULL: the line has no bin there. */
+const struct sl_bin *sl_timeline_highest(const struct sl_line *line, uint32_t from, uint32_t to);
+
 void sl_timeline_free(struct sl_timeline *timeline);
 
 /*

@@ -229,6 +229,16 @@ uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_lin
 	return max;
 }
 
+const struct sl_bin *sl_timeline_highest(const struct sl_line *line, uint32_t from, uint32_t to)
+{
+	const struct sl_bin *highest = NULL;
+
+	for (uint32_t b = from; line && line->begun && b < to && b <= line->bin; b++)
+		if (b >= line->first && (!highest || line->bins[b].max > highest->max))
+			highest = &line->bins[b];
+	return highest;
+}
+
 void sl_timeline_free(struct sl_timeline *timeline)
 {
 	for (unsigned i = 0; i < timeline->line_count; i++) {
