@@ -31,7 +31,7 @@ const char *sl_change_helps(const struct sl_changes *changes, const struct sl_ch
 }
 
 /* What a reader does, by the kind of change: the words before and behind its line. */
-static const struct {
+static const struct imperative {
 	const char *kind, *before, *behind;
 	bool keeps; /* what a variable holds, or several lines of a function, which is named */
 	bool twice; /* what is there twice */
@@ -57,16 +57,25 @@ static const struct {
 	{"empty_cache_at_step", "call torch.cuda.empty_cache() before ", ""},
 };
 
-enum sl_weights sl_change_of_weights(const struct sl_change *c)
+/* NULL: a summary of a newer release has the kind. */
+static const struct imperative *find_imperative(const char *kind)
 {
 	for (size_t i = 0; i < SL_COUNT(imperatives); i++)
-		if (!strcmp(c->kind, imperatives[i].kind))
-			return imperatives[i].twice ? SL_WEIGHTS_TWICE : imperatives[i].keeps ? SL_WEIGHTS_MEANT : SL_WEIGHTS_OTHER;
-	return SL_WEIGHTS_MEANT;
+		if (!strcmp(kind, imperatives[i].kind))
+			return &imperatives[i];
+	return NULL;
+}
+
+enum sl_weights sl_change_of_weights(const struct sl_change *c)
+{
+	const struct imperative *does = find_imperative(c->kind);
+
+	return !does || (does->keeps && !does->twice) ? SL_WEIGHTS_MEANT : does->twice ? SL_WEIGHTS_TWICE : SL_WEIGHTS_OTHER;
 }
 
 const char *sl_change_text(char *out, size_t size, const struct sl_change *c, const char *variable)
 {
+	const struct imperative *does = find_imperative(c->kind);
 	char line[200] = "the program";
 
 	if (c->settings) {
@@ -75,18 +84,14 @@ const char *sl_change_text(char *out, size_t size, const struct sl_change *c, co
 	}
 	if (c->at.file)
 		snprintf(line, sizeof(line), "%s:%u", sl_paths_name(c->at.file), c->at.line);
-	for (size_t i = 0; i < SL_COUNT(imperatives); i++) {
-		if (strcmp(c->kind, imperatives[i].kind) != 0)
-			continue;
-		if (imperatives[i].keeps && variable)
-			snprintf(out, size, "%s`%s`%s", imperatives[i].before, variable, imperatives[i].behind);
-		else if (imperatives[i].keeps && c->at.function && c->at.function[0] != '<')
-			snprintf(out, size, "%s%s() (%s)%s", imperatives[i].before, c->at.function, line, imperatives[i].behind);
-		else
-			snprintf(out, size, "%s%s%s", imperatives[i].before, line, imperatives[i].behind);
-		return out;
-	}
-	snprintf(out, size, "%s at %s", c->kind, line); /* of a summary that a newer release wrote */
+	if (!does)
+		snprintf(out, size, "%s at %s", c->kind, line);
+	else if (does->keeps && variable)
+		snprintf(out, size, "%s`%s`%s", does->before, variable, does->behind);
+	else if (does->keeps && c->at.function && c->at.function[0] != '<')
+		snprintf(out, size, "%s%s() (%s)%s", does->before, c->at.function, line, does->behind);
+	else
+		snprintf(out, size, "%s%s%s", does->before, line, does->behind);
 	return out;
 }
 

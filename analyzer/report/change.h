@@ -78,8 +78,12 @@ static inline bool sl_change_ends_step(const struct sl_change *change)
 bool sl_change_is_known(const struct sl_change *change);
 /* The first of that kind that was tried; NULL: none was, or `changes` is NULL. */
 const struct sl_change *sl_change_of_kind(const struct sl_changes *changes, const char *kind);
-/* Whether a change is one of weights that are being placed: of a second copy of them; not, since it takes away what is to stay. */
-enum sl_weights { SL_WEIGHTS_OTHER, SL_WEIGHTS_TWICE, SL_WEIGHTS_MEANT };
+/* What a change does to weights that a program loads. */
+enum sl_weights {
+	SL_WEIGHTS_OTHER,
+	SL_WEIGHTS_TWICE, /* it removes a second copy */
+	SL_WEIGHTS_MEANT, /* it removes weights that the program needs on the card */
+};
 enum sl_weights sl_change_of_weights(const struct sl_change *change);
 /* "run validate.py:18 under torch.no_grad()".  variable: that has all of what is kept; NULL: the line is named. */
 const char *sl_change_text(char *out, size_t size, const struct sl_change *change, const char *variable);
