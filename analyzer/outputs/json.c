@@ -294,7 +294,7 @@ static void put_account(struct sl_json *j, const struct sl_process *process, con
 {
 	const struct sl_account *account = &process->accounts[oom - process->model->ooms.item];
 
-	sl_json_string(j, "cause", account->cause == SL_CAUSE_UNKNOWN ? NULL : account->cause_text);
+	sl_json_string(j, "cause", sl_account_cause(account));
 	sl_json_string(j, "operator", account->ran ? account->ran->name : NULL);
 	sl_json_known_uint(j, "cached_bytes", account->cached);
 	sl_json_known_uint(j, "largest_cached_bytes", account->largest_cached);

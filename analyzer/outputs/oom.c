@@ -56,7 +56,7 @@ static void put_custom(struct sl_json *j, void *context)
 	sl_json_known_uint(j, "rss_bytes", w->oom->context.time_ns ? w->oom->context.rss_bytes : SL_UNKNOWN);
 	sl_json_bool(j, "injected", w->oom->injected);
 	sl_answer_describe(w->report);
-	sl_json_string(j, "cause", w->account->cause == SL_CAUSE_UNKNOWN ? NULL : w->account->cause_text);
+	sl_json_string(j, "cause", sl_account_cause(w->account));
 	sl_json_string(j, "recommendation", w->account->advice);
 	sl_json_string(j, "tag", w->process->model->header->tag);
 	sl_json_object(j, "metadata"); /* keys that the user chose */

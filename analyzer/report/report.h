@@ -148,10 +148,13 @@ enum sl_story_kind {
 	SL_STORY_AGAIN,	      /* tensors made again, larger each time, hold `bytes`; most at `stack` */
 	SL_STORY_INPUT,	      /* the input of this step has `bytes`, that of `count` steps before `before` at most */
 	SL_STORY_FIRST_PASS,  /* the first forward pass had made `bytes` */
-	SL_STORY_WEIGHTS, /* weights need `bytes` (SL_UNKNOWN: more than were placed), `before` were placed, `count` are float32's;
-				 `words`: the model's class; NULL: nothing shows that they are of one model */
-	SL_STORY_CACHES,  /* key-value caches hold `bytes` in `count` tensors */
-	SL_STORY_POOL,	  /* the pool of `words` holds `bytes`, of which `before` are in use */
+	/*
+	 * Weights need `bytes`; SL_UNKNOWN: more than the card has by now.  The card has `before` of them.  float32 takes `count`.
+	 * `words` is the model's class.  NULL: they may be of several models.
+	 */
+	SL_STORY_WEIGHTS,
+	SL_STORY_CACHES, /* key-value caches hold `bytes` in `count` tensors */
+	SL_STORY_POOL,	 /* the pool of `words` holds `bytes`, of which `before` are in use */
 };
 struct sl_story {
 	enum sl_story_kind kind;
@@ -191,6 +194,12 @@ struct sl_account {
 	struct sl_story story;
 	char *cause_text, *advice; /* sl_answer_describe() makes them; advice may be NULL */
 };
+
+/* What report.json and a bundle have as the cause; NULL: it is not known, whatever the text says of the error. */
+static inline const char *sl_account_cause(const struct sl_account *account)
+{
+	return account->cause == SL_CAUSE_UNKNOWN ? NULL : account->cause_text;
+}
 
 /* What was free, or what the device has, as the driver said at the error; SL_UNKNOWN where it follows from an earlier sample. */
 static inline uint64_t sl_account_measured(const struct sl_account *account, uint64_t bytes)
