@@ -391,12 +391,12 @@ static bool tell_pool(struct sl_story *story, struct sl_process *process, const 
 
 /* Weights that were there when memory ran out. */
 struct placed {
-	uint64_t bytes, blocks;
-	unsigned times; /* that the line which failed placed some, with work of modules between */
+	uint64_t bytes;
+	unsigned times; /* so often the failed line placed some, and modules worked in between */
 	bool repeats;	/* they are the same, MODELS_MIN times or more */
 };
 
-/* True: a sequence is one shorter one after the other, so many times. */
+/* True: the sequence is a shorter one that repeats so many times or more. */
 static bool is_repeated(const uint64_t *item, size_t count, unsigned times)
 {
 	size_t *border = sl_memory_must(calloc(count + 1, sizeof(*border))), k = 0;
@@ -434,7 +434,6 @@ static struct placed find_placed(struct sl_process *process, const struct moment
 		if (kind[at] == OTHER || life->death != SL_FIT_GAP)
 			continue;
 		placed.bytes += life->bytes;
-		placed.blocks++;
 		*SL_PUSH(&sequence) = (uint64_t)life->python << 40 ^ life->bytes;
 		placed.times += worked && own && here && sl_fit_place_is(own, here);
 		worked &= !own || !here || !sl_fit_place_is(own, here);
@@ -451,14 +450,18 @@ static struct placed find_placed(struct sl_process *process, const struct moment
  */
 static bool tell_weights(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct moment *moment)
 {
-	struct placed placed = find_placed(process, moment);
 	struct sl_dry_weights told;
 	bool known = sl_dry_weights(process, &told), whole = known && told.placed < told.total;
+	bool makes = sl_roles_makes_weights(process, oom->stack);
 	uint64_t need = SL_UNKNOWN, all_of;
+	struct placed placed;
 
+	if (!known && !makes)
+		return false;
+	placed = find_placed(process, moment);
 	if (known && told.placed > placed.bytes)
 		placed.bytes = told.placed;
-	else if (!sl_roles_makes_weights(process, oom->stack))
+	else if (!makes)
 		return false;
 	if (placed.times >= MODELS_MIN || (double)placed.bytes < MOST_PART * (double)moment->live_bytes ||
 	    (known && (double)told.placed < MOST_PART * (double)placed.bytes && placed.bytes >= MODELS_MIN * told.own))

@@ -573,6 +573,7 @@ static bool tell_other(struct error *e, unsigned most)
 	struct sl_process *other = e->account->others[most].process;
 	const struct sl_device_state *state = e->account->others[most].state;
 	char line[SL_MAKE_LINE] = "";
+	const struct sl_site *largest = NULL;
 	uint64_t bytes = 0;
 	bool leaks = false, alike;
 
@@ -580,13 +581,15 @@ static bool tell_other(struct error *e, unsigned most)
 		return false;
 	for (size_t i = 0; i < other->model->sites.count; i++) {
 		const struct sl_site *site = &other->model->sites.item[i];
+		uint64_t held = site->device == state->device ? sl_model_site_at_peak(other->model, site) : 0;
 
-		if (site->device == state->device && sl_owners_shows(other, site) &&
-		    sl_model_site_at_peak(other->model, site) > bytes) {
-			bytes = sl_model_site_at_peak(other->model, site);
-			sl_make_line(line, other, site->stack);
+		if (held > bytes && sl_owners_shows(other, site)) {
+			bytes = held;
+			largest = site;
 		}
 	}
+	if (largest)
+		sl_make_line(line, other, largest->stack);
 	for (size_t i = 0; i < other->kept.count && other->kept.item[i].verdict == SL_KEPT_GROWING; i++)
 		leaks |= !strcmp(line, SL_MAKE_LINE_OF(other, other->kept.item[i].track->stack));
 	alike = e->oom->owner_count &&
