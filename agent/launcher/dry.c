@@ -442,9 +442,10 @@ void sl_dry_end(const struct sl_launch *run)
 				"--allow-writes DIR lets the job write there",
 				gone.count, gone.count == 1 ? "" : "s", gone.count == 1 ? "is" : "are", gone.one,
 				gone.was_there ? ", which is as it was before" : "");
-	read_missing();
-	if (*folder)
+	if (*folder) {
+		read_missing();
 		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	}
 	if (*scratch)
 		nftw(scratch, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	*folder = *scratch = 0;

@@ -155,8 +155,7 @@ static void say_why_nothing(const struct sl_launch *run)
 	else if (run->dry && *sl_dry_missing())
 		fprintf(stderr,
 			"stormlog: nothing recorded: DRY RUN without an answer: this job asked for %s, and a dry run has CUDA 12 "
-			"and "
-			"13.  Use a build of the program for one of them.\n",
+			"and 13.  Use a build of the program for one of them.\n",
 			sl_dry_missing());
 	else if (run->dry)
 		fprintf(stderr,

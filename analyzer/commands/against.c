@@ -147,9 +147,7 @@ static void replay(struct sl_report *report, char *path)
 	if (!moment)
 		return;
 	options.until_unix_ns = sl_process_unix(process, moment);
-	sl_report_free(report);
-	*report = (struct sl_report){0};
-	sl_pipeline_run(report, &path, 1, &options);
+	sl_native_again(report, &path, 1, &options);
 }
 
 static int tell(struct sl_against_side side[2], bool roomy)

@@ -7,6 +7,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/text_join.h"
 #include "analyzer/commands/commands.h"
 #include "common/base.h"
 
@@ -38,11 +39,15 @@ static void put_code(const char *code)
 /* The id, and what it stands for. */
 static const char *put_ids(char out[IDS_SIZE], enum sl_found id)
 {
-	int size = snprintf(out, IDS_SIZE, "%s", sl_found_name(id));
+	struct sl_text_join ids = sl_text_join_begin(out, IDS_SIZE);
 
+	sl_text_join_add_text(&ids, sl_found_name(id));
 	for (unsigned i = 1; i < SL_FOUND_COUNT; i++)
-		if (i != id && sl_found_id(i) == sl_found_name(id))
-			size += snprintf(out + size, IDS_SIZE - (size_t)size, " %s", sl_found_name(i));
+		if (i != id && sl_found_id(i) == sl_found_name(id)) {
+			sl_text_join_add_text(&ids, " ");
+			sl_text_join_add_text(&ids, sl_found_name(i));
+		}
+	sl_text_join_end(&ids);
 	return out;
 }
 
