@@ -131,7 +131,7 @@ struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *
 	return make.to;
 }
 
-/* The sentences of a label in one; NULL: it has none.  first: what stands before them, or NULL. */
+/* Joins the sentences of a label behind `first`, which may be NULL.  Returns NULL where there is no text. */
 static char *join_label(const struct sl_answer *answer, const char *first, enum sl_said_as label)
 {
 	char *text = first ? sl_memory_copy(first) : NULL;

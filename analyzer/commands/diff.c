@@ -403,7 +403,7 @@ static int first_line(const char *words)
 	return callers ? (int)(callers - words) : 200;
 }
 
-/* The peak if it changed, else what changed most, and the two places that made a tenth of it; if none did, the largest term. */
+/* Tells the peak if it changed, else the largest change.  Two places that made a tenth of it follow, or its largest term. */
 static void put_headline(const struct comparison *c, const struct sl_differences *differences, bool windows,
 			 const struct sl_terminal *to)
 {

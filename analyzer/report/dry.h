@@ -50,14 +50,12 @@ struct sl_dry_read {
 /* The read number `index` of a process; false: it has fewer. */
 bool sl_dry_read(const struct sl_process *process, size_t index, struct sl_dry_read *read);
 
-/*
- * Models that the program had when it ran out of memory, and one of which was on its way to the device, as Python told it
- * (dry/python/stormlog_dry_modules.py): bytes that were there, in all, and in all in float32; of the one, and its class.
- */
+/* The program's models at an out-of-memory, by Python (dry/python/stormlog_dry_modules.py).  It moves one of them to the device. */
 struct sl_dry_weights {
-	uint64_t placed, total, wide, own;
-	const char *class; /* up to its first blank */
-	const char *line;  /* of the program: "/home/me/load.py:7" */
+	uint64_t placed, total; /* bytes on the device; bytes of all weights */
+	uint64_t wide, own;	/* of `total`: those in float32; those of the model that moves */
+	const char *class;	/* of that model, up to the first blank */
+	const char *line;	/* of the program: "/home/me/load.py:7" */
 };
 
 bool sl_dry_weights(const struct sl_process *process, struct sl_dry_weights *weights);
