@@ -5,6 +5,7 @@
 #include "analyzer/answer/make.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/missing.h"
 
 #define MANAGED_PART 20 /* managed memory is told if it is at least one of so many parts of the peak */
 
@@ -85,6 +86,11 @@ static uint64_t most_managed(const struct sl_report *report, const struct sl_pro
 	return most;
 }
 
+static void see_damage(void *damage, bool damaged, const char *, const char *)
+{
+	*(bool *)damage |= damaged;
+}
+
 void sl_make_ok(struct sl_make *make)
 {
 	struct sl_report *report = make->report;
@@ -93,6 +99,7 @@ void sl_make_ok(struct sl_make *make)
 	const struct sl_process *with = NULL;
 	uint64_t failed, managed = most_managed(report, &with);
 	struct sl_answer *answer;
+	bool damaged = false;
 
 	if (was_refused(report, &failed)) {
 		answer = sl_answer_add(make->to, SL_WORD_FAILED, "run.refused");
@@ -110,9 +117,11 @@ void sl_make_ok(struct sl_make *make)
 		sl_answer_headline(answer, "no memory of a card was used");
 	} else {
 		answer = sl_answer_add(make->to, SL_WORD_OK, "run.ok");
-		sl_answer_headline(answer, "no leak, %s%s",
+		sl_missing_tell(report, see_damage, &damaged);
+		sl_answer_headline(answer, "no leak, %s%s%s",
 				   make->retried ? "and the program got over each failed request" : "no failed request",
-				   sl_make_has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "");
+				   sl_make_has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "",
+				   damaged ? ", in what was read" : "");
 	}
 	if (process && device) {
 		answer->process = (int)(process - report->processes);

@@ -13,8 +13,8 @@
 #include "analyzer/base/save.h"
 
 /* Names of files that are read when their folder is an input. */
-static const char *const read_by_name[] = {"*" SL_TRACE_SUFFIX, "*" SL_RING_SUFFIX, "*" SL_PACK_SUFFIX,	 "*.summary",
-					   "manifest.json",	"rollups.json",	    "stormlog_run.json", "segment-*.jsonl"};
+static const char *const read_by_name[] = {"*" SL_TRACE_SUFFIX, "*" SL_RING_SUFFIX "*", "*" SL_PACK_SUFFIX,  "*.summary",
+					   "manifest.json",	"rollups.json",		"stormlog_run.json", "segment-*.jsonl"};
 
 bool sl_sandbox_is_inside(const char *path, char *const *inputs)
 {

@@ -4,21 +4,6 @@
 #include "analyzer/base/paths.h"
 #include "common/tracefile.h"
 
-bool sl_names_is_ring(const char *name)
-{
-	return sl_paths_ends(name, SL_RING_SUFFIX);
-}
-
-bool sl_names_is_trace(const char *name)
-{
-	return sl_paths_ends(name, SL_TRACE_SUFFIX) || sl_names_is_ring(name);
-}
-
-bool sl_names_is_pack(const char *name)
-{
-	return sl_paths_ends(name, SL_PACK_SUFFIX);
-}
-
 /* One of these ends, or that of a packed file behind it. */
 static bool has_end(const char *name, const char *const *ends, size_t count)
 {
@@ -32,6 +17,23 @@ static bool has_end(const char *name, const char *const *ends, size_t count)
 				return true;
 		}
 	return false;
+}
+
+bool sl_names_is_ring(const char *name)
+{
+	static const char *const ends[] = {SL_RING_SUFFIX};
+
+	return has_end(name, ends, SL_COUNT(ends));
+}
+
+bool sl_names_is_trace(const char *name)
+{
+	return sl_paths_ends(name, SL_TRACE_SUFFIX) || sl_names_is_ring(name);
+}
+
+bool sl_names_is_pack(const char *name)
+{
+	return sl_paths_ends(name, SL_PACK_SUFFIX);
 }
 
 bool sl_names_may_be_snapshot(const char *name)
@@ -50,10 +52,11 @@ bool sl_names_may_be_log(const char *name)
 
 char *sl_names_stem(const char *path, unsigned *segment)
 {
-	char *stem = strdup(path), *dot;
-	size_t size = strlen(stem);
+	char *stem = strdup(path), *end = stem, *dot;
 
-	stem[size - strlen(sl_names_is_ring(path) ? SL_RING_SUFFIX : SL_TRACE_SUFFIX)] = 0;
+	for (char *at = stem; (at = strstr(at, sl_names_is_ring(path) ? SL_RING_SUFFIX : SL_TRACE_SUFFIX)); at++)
+		end = at;
+	*end = 0;
 	*segment = 1;
 	dot = strrchr(stem, '.');
 	if (dot && strlen(dot) == 7 && strspn(dot + 1, "0123456789") == 6) {

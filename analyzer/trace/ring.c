@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/input.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/trace/inner.h"
@@ -122,6 +124,21 @@ static void load_segments(struct sl_recovered_ring *ring, int fd, struct sl_dama
 		settle_log(ring, fd);
 }
 
+/* Takes over a file that zstd, gzip or xz wrote; returns what was in it, which lies in memory. */
+static int unpack(int fd)
+{
+	FILE *file = sl_memory_must(fdopen(fd, "r"));
+	struct sl_input *input = sl_input_open(file);
+	int to = memfd_create("ring", MFD_CLOEXEC);
+
+	while (input->before < SL_RINGFILE_MOST && sl_input_fill(input, 1) &&
+	       write(to, input->bytes, input->size) == (ssize_t)input->size)
+		input->at = input->size;
+	sl_input_close(input);
+	fclose(file);
+	return to;
+}
+
 static bool open_ring(struct sl_recovered_ring *ring, const char *path, uid_t owner, struct sl_damage *damage, bool contents)
 {
 	struct stat st;
@@ -137,6 +154,8 @@ static bool open_ring(struct sl_recovered_ring *ring, const char *path, uid_t ow
 	}
 	head = sl_memory_must(malloc(sizeof(*head)));
 	read_at(fd, head, sizeof(*head), 0);
+	if (head->magic[0] && memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)))
+		read_at(fd = unpack(fd), head, sizeof(*head), 0);
 	if (memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) || head->version != SL_RINGFILE_VERSION ||
 	    head->segment_bytes != SL_SEGMENT_BYTES) {
 		bool blank = !head->magic[0];

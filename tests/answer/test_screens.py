@@ -77,9 +77,7 @@ def unpack(recording, folder):
     to = folder / "traces"
     to.mkdir()
     for path in recording.iterdir():
-        if path.name.endswith(".ring.zst"):
-            (to / path.name[:-len(".zst")]).write_bytes(zstandard.ZstdDecompressor().decompress(path.read_bytes()))
-        elif path.is_file():
+        if path.is_file():
             shutil.copy(path, to)
     return to
 

@@ -12,12 +12,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-try:
-    import zstandard
-except ImportError:
-    print("skipped: python3-zstandard is needed to open the rings")
-    sys.exit(77)
-
 CASES = Path(__file__).resolve().parent / "cases"
 RUNS = ("alone", "shared-device")
 REDACTED_TOO = ("golden/gpu/libraries", "fit/small_card/second_step")  # NCCL's ranges; a dry run that ran out of memory
@@ -25,21 +19,12 @@ OWN_LIMIT = "golden/gpu/torch-fit-limited-1"  # its recorder did not see set_per
 FIRST_SCREEN = 24  # lines
 
 
-def unpack(run, folder):
-    """Copies a recording, with its rings decompressed."""
-    for path in run.iterdir():
-        if path.name.endswith(".ring.zst"):
-            (Path(folder) / path.name[:-4]).write_bytes(zstandard.ZstdDecompressor().decompress(path.read_bytes()))
-        else:
-            shutil.copy(path, folder)
-
-
 class Recording:
     """The report of one recording: `screen` is the first screen, `all` is what --all prints, both as one line; `report` is report.json."""
 
     def __init__(self, analyze, run):
         with tempfile.TemporaryDirectory(prefix="stormlog-real-") as folder:
-            unpack(run, folder)
+            shutil.copytree(run, folder, dirs_exist_ok=True)
             environment = {**os.environ, "COLUMNS": "100"}
             whole, done = (subprocess.run([analyze, *more, folder], capture_output=True, text=True, env=environment) for more in (["--all"], []))
             self.text, self.errors = done.stdout, done.stderr
@@ -115,9 +100,7 @@ def redacted(case, analyze, run):
     """What the pack of `pack --redact` has of the program's names, and the figures that it lost."""
     with tempfile.TemporaryDirectory(prefix="stormlog-real-") as folder:
         pack = Path(folder) / "x.stormlog"
-        (Path(folder) / "t").mkdir()
-        unpack(run, Path(folder) / "t")
-        run = Path(folder) / "t"
+        run = shutil.copytree(run, Path(folder) / "t")
         subprocess.run([analyze, "pack", "--redact", "-o", pack, run], check=True, capture_output=True)
         texts = [subprocess.run([analyze, "--json", path], check=True, capture_output=True, text=True).stdout for path in (run, pack)]
     for name in {path.stem for path in (CASES / case / "program").rglob("*.py")} - {"main", "__init__"}:

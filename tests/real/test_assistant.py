@@ -59,8 +59,6 @@ class Assistant(unittest.TestCase):
         for case in cls.cases:
             run = next(path for path in (CASES / case / "alone", CASES / case / "shared-device") if path.is_dir())
             shutil.copytree(run, os.path.join(cls.folder, case))
-            for ring in Path(cls.folder, case).glob("*.ring.zst"):
-                subprocess.run(["zstd", "-q", "-d", "--rm", ring], check=True)
 
     @classmethod
     def tearDownClass(cls):
