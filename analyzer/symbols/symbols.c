@@ -21,15 +21,24 @@
 #define PLACE	   (1ull << 32)	     /* distance of the objects' addresses, larger than any object */
 #define SPARE	   (8u << 20)	     /* memory that is free before libdw is asked */
 
+/* A function of a symbol table. */
+struct range {
+	uint64_t begin, end, reach; /* reach: the highest end of this one and of those before it */
+	int index;		    /* in libdwfl's table */
+	int rank;		    /* of its binding: libdwfl prefers global to weak to local */
+};
+
 /* One file, shared by all processes that had it loaded.  It is opened for the first of its frames, mapped, and closed at once. */
 struct object {
 	const char *path, *why; /* why: the reason why it has no names */
 	void *map;
 	size_t size;
 	Dwfl *dwfl;
-	Dwfl_Module *module; /* NULL: none */
-	bool fixed;	     /* linked for fixed addresses */
-	bool newer;	     /* it was reported that the file has changed since */
+	Dwfl_Module *module;  /* NULL: none */
+	struct range *ranges; /* by begin; NULL: not made yet */
+	size_t range_count;
+	bool fixed; /* linked for fixed addresses */
+	bool newer; /* it was reported that the file has changed since */
 	uint64_t modified_ns;
 	struct sl_budget budget;
 };
@@ -129,6 +138,8 @@ static void close_object(struct object *object)
 		dwfl_end(object->dwfl);
 	if (object->map)
 		munmap(object->map, object->size);
+	free(object->ranges);
+	object->ranges = NULL;
 	object->dwfl = NULL;
 	object->module = NULL;
 	object->map = NULL;
@@ -469,7 +480,71 @@ static unsigned find_scopes(struct sl_symbols *symbols, Dwarf_Die *cu, uint64_t 
 	return used;
 }
 
-static unsigned look_up(struct sl_symbols *symbols, Dwfl_Module *object, uint64_t pc, struct sl_symbol *found)
+/* The last of those that begin at one address is the one that libdwfl prefers. */
+static int by_begin(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank - y->rank;
+	return x->end != y->end ? x->end > y->end ? -1 : 1 : y->index - x->index;
+}
+
+static void list_ranges(struct object *object)
+{
+	static const int ranks[16] = {[STB_LOCAL] = 1, [STB_WEAK] = 2, [STB_GLOBAL] = 3};
+	int total = dwfl_module_getsymtab(object->module);
+	uint64_t reach = 0;
+
+	object->range_count = 0;
+	object->ranges = sl_memory_must(calloc(total > 0 ? (size_t)total : 1, sizeof(*object->ranges)));
+	for (int i = 1; i < total; i++) {
+		GElf_Addr begin;
+		GElf_Sym symbol;
+		const char *name = dwfl_module_getsym_info(object->module, i, &symbol, &begin, NULL, NULL, NULL);
+		int type = GELF_ST_TYPE(symbol.st_info);
+
+		if (name && *name && symbol.st_size && symbol.st_shndx != SHN_UNDEF && type != STT_SECTION && type != STT_FILE &&
+		    type != STT_TLS)
+			object->ranges[object->range_count++] = (struct range){.begin = begin,
+									       .end = begin + symbol.st_size,
+									       .index = i,
+									       .rank = ranks[GELF_ST_BIND(symbol.st_info)]};
+	}
+	qsort(object->ranges, object->range_count, sizeof(*object->ranges), by_begin);
+	for (size_t i = 0; i < object->range_count; i++)
+		object->ranges[i].reach = reach = object->ranges[i].end > reach ? object->ranges[i].end : reach;
+}
+
+/*
+ * The name that dwfl_module_addrname() would give, which reads the whole table at each call: 10 ms in libtorch_cpu.so.  It is
+ * called where no symbol with a size holds pc.
+ */
+static const char *name_at(struct object *object, uint64_t pc)
+{
+	const struct range *best = NULL;
+	size_t low = 0, high;
+	GElf_Sym symbol;
+
+	if (!object->ranges)
+		list_ranges(object);
+	for (high = object->range_count; low < high;) {
+		size_t middle = low + (high - low) / 2;
+
+		if (object->ranges[middle].begin <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (const struct range *range = object->ranges + low; range-- > object->ranges && range->reach > pc;)
+		if (range->end > pc && (!best || range->rank > best->rank))
+			best = range;
+	return best ? dwfl_module_getsym(object->module, best->index, &symbol, NULL) : dwfl_module_addrname(object->module, pc);
+}
+
+static unsigned look_up(struct sl_symbols *symbols, struct object *object, uint64_t pc, struct sl_symbol *found)
 {
 	const char *file, *name;
 	unsigned count = 0;
@@ -478,7 +553,7 @@ static unsigned look_up(struct sl_symbols *symbols, Dwfl_Module *object, uint64_
 	Dwarf_Die *cu;
 	int number = 0;
 
-	cu = unit_at(object, pc, &bias);
+	cu = unit_at(object->module, pc, &bias);
 	line = cu ? dwarf_getsrc_die(cu, pc - bias) : NULL;
 	file = line && !dwarf_lineno(line, &number) ? dwarf_linesrc(line, NULL, NULL) : NULL;
 	if (cu)
@@ -489,7 +564,7 @@ static unsigned look_up(struct sl_symbols *symbols, Dwfl_Module *object, uint64_
 	}
 	if (count)
 		return count;
-	name = dwfl_module_addrname(object, pc);
+	name = name_at(object, pc);
 	found[0].function = readable(symbols, name);
 	return name || file ? 1 : 0;
 }
@@ -506,7 +581,7 @@ static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, 
 	sl_budget_resume();
 	errno = 0;
 	if (!setjmp(here)) {
-		answer->count = look_up(symbols, object->module, pc, found);
+		answer->count = look_up(symbols, object, pc, found);
 		if (sl_budget_spent(&object->budget)) {
 			object->module = NULL; /* answers point into the file, so it stays mapped */
 			object->why = "they take more of the processor's time than they may";
