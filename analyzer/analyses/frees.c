@@ -4,44 +4,25 @@
  * result keeps the memory, and the leak is reported at the line that allocated it.  This finding names the line that failed to
  * free.  It is a note, since there may have been no block to free.
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/base/memory.h"
 #include "analyzer/model/counts/tracks.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
-static const char *advice_for(const struct sl_hook *hook)
-{
-	if (hook->family == SL_FAMILY_hsa)
-		return "free each address once, with the call that belongs to the one that allocated it";
-	return "free each address once, with the call that belongs to the one that allocated it: cudaFree for cudaMalloc, "
-	       "cudaFreeHost for cudaMallocHost, cudaHostUnregister for cudaHostRegister";
-}
-
+/* name: the call; count: how often; of: the error of the first. */
 static void find(struct sl_report *report, unsigned index, const struct sl_failed_free *failed)
 {
 	struct sl_process *process = &report->processes[index];
-	const struct sl_hook *hook = sl_header_hook(process->model->header, failed->api);
-	char where[300], how[80];
 
-	sl_owners_line(process, failed->stack, 2, where, sizeof(where));
-	snprintf(how, sizeof(how), "with error %lld", (long long)failed->code);
-	if (failed->count > 1)
-		snprintf(how, sizeof(how), "%llu times, first with error %lld,", (unsigned long long)failed->count,
-			 (long long)failed->code);
-	sl_report_find(report,
-		       &(struct sl_finding){.kind = SL_FOUND_leak_failed_free,
-					    .severity = "info",
-					    .process = (int)index,
-					    .device = -1,
-					    .unix_ns = sl_process_unix(process, failed->time_ns),
-					    .bytes = SL_UNKNOWN,
-					    .text = sl_memory_print("%s failed %s and freed no block: %s", hook->plain, how, where),
-					    .stack = failed->stack,
-					    .advice = sl_memory_copy(advice_for(hook))});
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_leak_failed_free,
+						    .severity = "info",
+						    .process = (int)index,
+						    .device = -1,
+						    .unix_ns = sl_process_unix(process, failed->time_ns),
+						    .bytes = SL_UNKNOWN,
+						    .stack = failed->stack,
+						    .name = sl_header_hook(process->model->header, failed->api)->plain,
+						    .count = (unsigned)failed->count,
+						    .of = (unsigned)failed->code});
 }
 
 /* True: no more frees failed than requests: the program freed what a failed request did not give it. */

@@ -150,50 +150,25 @@ static bool *take_named(const struct sl_report *report)
 	return named;
 }
 
-/* "requests at train.py:7 forward grew: ...", for a place whose requests got larger; "" where there is none. */
-static void put_larger(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found)
-{
-	const struct sl_track *track = found->larger;
-	char where[300], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
-
-	out[0] = 0;
-	if (!track)
-		return;
-	sl_owners_line(process, track->stack, 2, where, sizeof(where));
-	snprintf(out, size, "requests at %s grew: on average from %s to %s each, up to %llu at once", where,
-		 sl_format_size(from, found->larger_from), sl_format_size(to, found->larger_to),
-		 (unsigned long long)track->most_blocks);
-}
-
+/* count: 1 where memory in use rises. */
 static void find_rising(struct sl_report *report, unsigned process, const struct sl_heuristics *found)
 {
 	const struct sl_leak_series *series = &found->series;
 	uint64_t first = sl_stats_bytes(series->first_average * (1 << 20)), last = sl_stats_bytes(series->last_average * (1 << 20));
-	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES], larger[512];
 	bool rises = found->samples >= POINTS_MIN && series->monotonic;
 
 	if (!rises && !found->larger_on)
 		return;
 	if (found->larger && report->processes[process].model->ooms.count)
 		return; /* the error tells it */
-	put_larger(larger, sizeof(larger), &report->processes[process], found);
-	sl_report_find(
-		report,
-		&(struct sl_finding){
-			.kind = SL_FOUND_memory_rising,
-			.severity = "info",
-			.process = (int)process,
-			.device = found->device,
-			.bytes = rises ? last - first : found->larger_to - found->larger_from,
-			.text = !rises ? sl_memory_copy(larger)
-				       : sl_memory_print(
-						 "memory in use rose in %.0f%% of %zu stretches of the run, from %s to %s%s%s",
-						 100 * series->rising_share, found->samples - 1, sl_format_size(from, first),
-						 sl_format_size(to, last), *larger ? "; " : "", larger),
-			.advice = strdup(
-				found->larger ? "limit what is asked for there, such as a batch or a sequence length"
-					      : "put NVTX ranges around the steps: the stacks that hold the growth are then named"),
-			.stack = found->larger ? found->larger->stack : (struct sl_stack){0}});
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_memory_rising,
+						    .severity = "info",
+						    .process = (int)process,
+						    .device = found->device,
+						    .bytes = rises ? last - first : found->larger_to - found->larger_from,
+						    .stack = found->larger ? found->larger->stack : (struct sl_stack){0},
+						    .course = found,
+						    .count = rises});
 }
 
 static void run(struct sl_report *report)

@@ -6,11 +6,8 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/base/memory.h"
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/owners.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 
 #define WORTH_SAYING  0.05 /* of the device */
@@ -181,20 +178,18 @@ const struct sl_track *sl_hidden_most(const struct sl_process *process, int devi
 	return most;
 }
 
+/* count: contexts. */
 static void find_place(struct sl_report *report, const struct sl_shared_device *device, unsigned index, struct sl_stack stack,
-		       uint64_t bytes, char *what)
+		       uint64_t bytes, enum sl_hidden_by by, unsigned count)
 {
-	char where[300];
-
-	sl_owners_line(&report->processes[index], stack, 3, where, sizeof(where));
 	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_hidden_place,
 						    .severity = "info",
 						    .process = (int)index,
 						    .device = device->device,
 						    .bytes = bytes ? bytes : SL_UNKNOWN,
-						    .text = sl_memory_print("hidden memory: %s at %s", what, where),
-						    .stack = stack});
-	free(what);
+						    .stack = stack,
+						    .by = by,
+						    .count = count});
 }
 
 /* Limits what a place loaded to the code that the process had at the peak: the rest had been unloaded. */
@@ -205,13 +200,6 @@ static uint64_t code_at_peak(const struct sl_device_state *state, uint64_t loade
 	for (size_t i = 0; i < state->parts.count; i++)
 		held += state->parts.item[i].what == SL_HIDDEN_CODE ? state->parts.item[i].peak_bytes : 0;
 	return loaded < held ? loaded : held;
-}
-
-/* "a buffer of 5.00 GiB for its kernels": the memory that a limit had the context set aside. */
-static void put_limit(char *out, size_t size, const struct sl_device_state *state)
-{
-	snprintf(out, size, "%s of %s for %s", state->limit_each ? "a stack" : "a buffer", SL_SIZE(state->limit_bytes),
-		 state->limit_each ? "each thread of its kernels" : "its kernels");
 }
 
 /* Findings: the lines that cause hidden memory, by loading code or making more than one context. */
@@ -225,28 +213,23 @@ static void find_places(struct sl_report *report, const struct sl_shared_device 
 		const struct sl_track *contexts = state ? sl_hidden_most(process, state->device, SL_OBJECT_CONTEXT) : NULL;
 		const struct sl_row *pools = sl_model_row(process->model, SL_KIND_pool, state ? state->device + 1 : 0);
 		uint64_t kept = pools->frees ? pools->peak_bytes : 0;
-		char said[100];
 
 		kept = kept < process->model->keeps_bytes ? kept : process->model->keeps_bytes;
 		if (state && kept && kept <= device->hidden_peak_bytes &&
 		    (double)kept >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
-			find_place(report, device, device->processes[i], process->model->keeps_stack, kept,
-				   sl_memory_print("up to %s that a pool keeps, whose release threshold was set", SL_SIZE(kept)));
+			find_place(report, device, device->processes[i], process->model->keeps_stack, kept, SL_HIDDEN_BY_POOL, 0);
 		if (loaded && (double)loaded >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
-			find_place(report, device, device->processes[i], code->stack, loaded,
-				   sl_memory_print("%s of code loaded", SL_SIZE(loaded)));
+			find_place(report, device, device->processes[i], code->stack, loaded, SL_HIDDEN_BY_CODE, 0);
 		if (contexts && contexts->most_blocks > 1)
 			find_place(report, device, device->processes[i], contexts->stack, contexts->born_bytes,
-				   sl_memory_print("%llu contexts at once, made", (unsigned long long)contexts->most_blocks));
+				   SL_HIDDEN_BY_CONTEXTS, (unsigned)contexts->most_blocks);
 		if (state && state->limit_bytes && sl_device_state_limit(state) <= device->hidden_peak_bytes &&
-		    (double)sl_device_state_limit(state) >= WORTH_A_PLACE * (double)device->hidden_peak_bytes) {
-			put_limit(said, sizeof(said), state);
-			find_place(report, device, device->processes[i], state->limit_stack, 0,
-				   sl_memory_print("%s, for which the limit was raised", said));
-		}
+		    (double)sl_device_state_limit(state) >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
+			find_place(report, device, device->processes[i], state->limit_stack, 0, SL_HIDDEN_BY_LIMIT, 0);
 	}
 }
 
+/* A neighbour is found with its pid as count. */
 static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->device_count; i++) {
@@ -260,16 +243,13 @@ static void run(struct sl_report *report)
 
 			if ((double)name->bytes < WORTH_SAYING * (double)device->total_bytes)
 				continue;
-			sl_report_find(report,
-				       &(struct sl_finding){.kind = SL_FOUND_device_neighbour,
-							    .severity = "warning",
-							    .process = -1,
-							    .device = device->device,
-							    .unix_ns = name->first_unix_ns,
-							    .bytes = name->bytes,
-							    .text = sl_memory_print(
-								    "process %lld, which was not recorded, held %s of device %d",
-								    (long long)name->pid, SL_SIZE(name->bytes), device->device)});
+			sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_device_neighbour,
+								    .severity = "warning",
+								    .process = -1,
+								    .device = device->device,
+								    .unix_ns = name->first_unix_ns,
+								    .bytes = name->bytes,
+								    .count = (unsigned)name->pid});
 		}
 		sl_hidden_free(&strangers);
 	}

@@ -2,10 +2,6 @@
 /* Memory of the machine: processes that the kernel killed for it, or beside which it killed others of their cgroup. */
 #include "analyzer/analyses/analysis.h"
 
-#include <string.h>
-
-#include "analyzer/base/format.h"
-#include "analyzer/base/memory.h"
 #include "analyzer/report/report.h"
 
 #define NEAR 0.9 /* part of the limit */
@@ -33,23 +29,7 @@ static bool was_near(const struct sl_process *process)
 	return host->cgroup_limit != SL_UNKNOWN && (double)group_held(process) >= NEAR * (double)host->cgroup_limit;
 }
 
-static char *words(const struct sl_process *process, const struct sl_host *host)
-{
-	char rss[SL_FORMAT_BYTES] = "an unknown size", most[SL_FORMAT_BYTES] = "", limit[SL_FORMAT_BYTES] = "";
-
-	if (host->rss_peak != SL_UNKNOWN)
-		sl_format_size(rss, host->rss_peak);
-	if (group_held(process))
-		sl_format_size(most, group_held(process));
-	if (host->cgroup_limit != SL_UNKNOWN)
-		sl_format_size(limit, host->cgroup_limit);
-	return sl_memory_print("pid %lld %s with %s resident%s%s%s%s%s", (long long)process->trace->header.pid,
-			       process->trace->status == SL_STATUS_INTERRUPTED ? "was killed" : "went on", rss,
-			       *limit ? "; its cgroup's limit is " : "", limit, *limit && *most ? ", of which it had used " : "",
-			       *limit ? most : "",
-			       kernel_killed(host) ? "; the kernel killed in that cgroup for lack of memory meanwhile" : "");
-}
-
+/* count: the kernel killed in its cgroup; other: what the cgroup held, 0: unknown. */
 static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -59,19 +39,17 @@ static void run(struct sl_report *report)
 
 		if (!kernel_killed(host) && !(killed && was_near(process)))
 			continue;
-		sl_report_find(report,
-			       &(struct sl_finding){
-				       .kind = SL_FOUND_host_killed,
-				       .severity = killed ? "critical" : "warning",
-				       .process = (int)i,
-				       .device = -1,
-				       .unix_ns = process->ended_unix_ns,
-				       .bytes = host->rss_peak,
-				       .text = words(process, host),
-				       .advice = strdup("raise the limit, or hold less on the host: workers that load data, "
-							"pinned memory, checkpoints, caches"),
-				       .lacked = killed,
-			       });
+		sl_report_find(report, &(struct sl_finding){
+					       .kind = SL_FOUND_host_killed,
+					       .severity = killed ? "critical" : "warning",
+					       .process = (int)i,
+					       .device = -1,
+					       .unix_ns = process->ended_unix_ns,
+					       .bytes = host->rss_peak,
+					       .count = kernel_killed(host),
+					       .other = group_held(process),
+					       .lacked = killed,
+				       });
 	}
 }
 

@@ -434,13 +434,9 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 static void find_arena(struct sl_report *report, unsigned index, const struct sl_row *row, int device)
 {
 	static const struct {
-		const char *library, *name, *advice;
+		const char *library, *name;
 	} arenas[] = {
-		{"xla_cuda", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
-		{"xla_extension", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
-		{"pjrt", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
-		{"jaxlib", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
-		{"tensorflow", "TensorFlow", "set TF_FORCE_GPU_ALLOW_GROWTH=true to see what it needs"},
+		{"xla_cuda", "JAX"}, {"xla_extension", "JAX"}, {"pjrt", "JAX"}, {"jaxlib", "JAX"}, {"tensorflow", "TensorFlow"},
 	};
 	struct sl_process *process = &report->processes[index];
 	const struct sl_model *model = process->model;
@@ -459,17 +455,13 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 		for (size_t i = 0; i < SL_COUNT(arenas); i++) {
 			if (!strstr(library, arenas[i].library))
 				continue;
-			sl_report_find(report, &(struct sl_finding){
-						       .kind = SL_FOUND_allocator_arena,
-						       .severity = "info",
-						       .process = (int)index,
-						       .device = device,
-						       .bytes = site->total_bytes / site->total_blocks,
-						       .text = sl_memory_print(
-							       "%s took %s in one block; the trace cannot see inside it",
-							       arenas[i].name, SL_SIZE(site->total_bytes / site->total_blocks)),
-						       .advice = strdup(arenas[i].advice),
-						       .stack = site->stack});
+			sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_allocator_arena,
+								    .severity = "info",
+								    .process = (int)index,
+								    .device = device,
+								    .bytes = site->total_bytes / site->total_blocks,
+								    .name = arenas[i].name,
+								    .stack = site->stack});
 			return;
 		}
 	}

@@ -6,10 +6,7 @@
 #include <stdlib.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/base/format.h"
-#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
 #define TURNS_MIN   3
@@ -58,36 +55,27 @@ static uint64_t old_at_peak(const struct sl_model *model, int device, const stru
 	return all;
 }
 
+/* count: how often it was seen; of: lines that do so; other: the peak without. */
 static void find(struct sl_report *report, unsigned index, const struct sl_device_state *device)
 {
-	struct sl_process *process = &report->processes[index];
 	const struct sl_track *most = NULL;
 	unsigned places = 0;
 	bool about = false;
-	uint64_t old = old_at_peak(process->model, device->device, &most, &places, &about);
-	char where[300], more[64] = "";
+	uint64_t old = old_at_peak(report->processes[index].model, device->device, &most, &places, &about);
 
 	if (!most || old > device->known_peak || (double)old < PEAK_PART * (double)device->known_peak)
 		return;
-	sl_owners_line(process, most->stack, 3, where, sizeof(where));
-	if (places > 1)
-		snprintf(more, sizeof(more), ", with %u other place%s", places - 1, places == 2 ? "" : "s");
-	sl_report_find(report, &(struct sl_finding){
-				       .kind = SL_FOUND_memory_overlap,
-				       .severity = "info",
-				       .class = "overlap",
-				       .process = (int)index,
-				       .device = device->device,
-				       .bytes = old,
-				       .text = sl_memory_print(
-					       "%s%s of the peak were of the round before: %s frees what it made only after it "
-					       "has made as much again%s (seen %u times%s)",
-					       about ? "about " : "", SL_SIZE(old), where, more, most->turns,
-					       most->turns == UINT8_MAX ? " or more" : ""),
-				       .advice = sl_memory_print("drop the old before the new are made (del, or assign None), or "
-								 "write into them: the peak would be %s%s",
-								 about ? "about " : "", SL_SIZE(device->known_peak - old)),
-				       .stack = most->stack});
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_memory_overlap,
+						    .severity = "info",
+						    .class = "overlap",
+						    .process = (int)index,
+						    .device = device->device,
+						    .bytes = old,
+						    .stack = most->stack,
+						    .count = most->turns,
+						    .of = places,
+						    .other = device->known_peak - old,
+						    .about = about});
 }
 
 static void run(struct sl_report *report)

@@ -1,34 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds, in a snapshot of PyTorch's, a request that got memory only once PyTorch had given its cache back. */
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/base/format.h"
-#include "analyzer/base/memory.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 #include "analyzer/report/window_facts.h"
 
 static void find(struct sl_report *report, unsigned index, const struct sl_device_state *device)
 {
-	struct sl_process *process = &report->processes[index];
-	const struct sl_header *header = process->model->header;
+	const struct sl_header *header = report->processes[index].model->header;
 	struct sl_window_cache cache;
-	char line[256];
 
 	if (device->torch.ooms || !sl_window_cache(header, device->device, &cache) || !cache.retried)
 		return;
-	sl_owners_line(process, cache.retried_stack, 1, line, sizeof(line));
-	sl_report_find(report,
-		       &(struct sl_finding){
-			       .kind = SL_FOUND_memory_retried,
-			       .severity = "warning",
-			       .process = (int)index,
-			       .device = device->device,
-			       .unix_ns = cache.retry_ns ? header->started_ns + cache.retry_ns : 0,
-			       .bytes = cache.asked,
-			       .text = sl_memory_print("asked %s, found no memory, and got it after PyTorch gave back %s "
-						       "of its cache%s%s",
-						       SL_SIZE(cache.asked), SL_SIZE(cache.retry_bytes), *line ? " at " : "", line),
-			       .stack = cache.retried_stack});
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_memory_retried,
+						    .severity = "warning",
+						    .process = (int)index,
+						    .device = device->device,
+						    .unix_ns = cache.retry_ns ? header->started_ns + cache.retry_ns : 0,
+						    .bytes = cache.asked,
+						    .stack = cache.retried_stack});
 }
 
 static void run(struct sl_report *report)

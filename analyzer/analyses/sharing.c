@@ -9,10 +9,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/base/format.h"
-#include "analyzer/base/memory.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
 #define IDLE_PART 16 /* a process hardly uses a device if it held less than one of so many parts of its context there */
@@ -66,31 +63,22 @@ static struct sl_stack first_place(const struct sl_process *process, int device)
 	return first ? first->stack : (struct sl_stack){0};
 }
 
+/* count: ranks; of: devices that they leave unused. */
 static void find_sharers(struct sl_report *report, const struct sl_shared_device *device)
 {
 	unsigned used = used_on(report, device->host), seen, first = 0, sharers = sharers_of(report, device, used, &seen, &first);
-	struct sl_process *process = &report->processes[first];
-	struct sl_stack stack;
-	char where[300];
+	const struct sl_process *process = &report->processes[first];
 
 	if (sharers < 2)
 		return;
-	stack = first_place(process, sl_devices_home(process)->device);
-	sl_owners_line(process, stack, 2, where, sizeof(where));
-	sl_report_find(
-		report,
-		&(struct sl_finding){
-			.kind = SL_FOUND_ranks_share_device,
-			.severity = "info",
-			.process = (int)first,
-			.device = device->device,
-			.bytes = device->known_peak_bytes,
-			.text = sl_memory_print(
-				"%u ranks share device %d, and this run leaves %u of the %u devices that they see unused%s%s",
-				sharers, device->device, seen - used, seen, where[0] ? ": first allocation at " : "", where),
-			.stack = stack,
-			.advice = sl_memory_copy("if that is not intended, set the device first in each rank: "
-						 "cudaSetDevice(LOCAL_RANK), or CUDA_VISIBLE_DEVICES")});
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_ranks_share_device,
+						    .severity = "info",
+						    .process = (int)first,
+						    .device = device->device,
+						    .bytes = device->known_peak_bytes,
+						    .stack = first_place(process, sl_devices_home(process)->device),
+						    .count = sharers,
+						    .of = seen - used});
 }
 
 /* True: contexts of that many bytes are no small part of what the run's processes held there, hidden memory included. */
@@ -120,6 +108,7 @@ static unsigned making_contexts(const struct sl_report *report)
 	return count;
 }
 
+/* count: processes; of: more that ended while they made their context. */
 static void find_idle(struct sl_report *report, const struct sl_shared_device *device)
 {
 	unsigned idle = 0, first = 0;
@@ -127,8 +116,6 @@ static void find_idle(struct sl_report *report, const struct sl_shared_device *d
 	bool used = false; /* by another process of the run */
 	const struct sl_device_state *there = NULL;
 	struct sl_stack stack;
-	unsigned making = making_contexts(report);
-	char where[300], more[60] = "";
 
 	for (unsigned i = device->process_count; i--;) {
 		const struct sl_process *process = &report->processes[device->processes[i]];
@@ -149,24 +136,14 @@ static void find_idle(struct sl_report *report, const struct sl_shared_device *d
 	stack = first_place(&report->processes[first], there->device);
 	if (!stack.python && !stack.native)
 		stack = there->context_stack;
-	sl_owners_line(&report->processes[first], stack, 2, where, sizeof(where));
-	if (making)
-		snprintf(more, sizeof(more), "; %u more ended while making one", making);
-	sl_report_find(
-		report,
-		&(struct sl_finding){
-			.kind = SL_FOUND_processes_idle_contexts,
-			.severity = "info",
-			.process = (int)first,
-			.device = device->device,
-			.bytes = bytes,
-			.text = sl_memory_print("%u processes hold a context each on device %d and little else there: %s "
-						"hidden%s%s%s",
-						idle, device->device, SL_SIZE(bytes), where[0] ? ", the first call at " : "", where,
-						more),
-			.stack = stack,
-			.advice = sl_memory_copy("if they need no GPU, make no GPU call in them: CUDA_VISIBLE_DEVICES= shows "
-						 "which one does; else let one process do their work")});
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_processes_idle_contexts,
+						    .severity = "info",
+						    .process = (int)first,
+						    .device = device->device,
+						    .bytes = bytes,
+						    .stack = stack,
+						    .count = idle,
+						    .of = making_contexts(report)});
 }
 
 static void run(struct sl_report *report)

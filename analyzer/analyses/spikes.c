@@ -6,9 +6,6 @@
 #include <stdlib.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/base/format.h"
-#include "analyzer/base/memory.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
 #define RISES_MIN  10
@@ -53,6 +50,7 @@ static bool is_short(const struct sl_line *line, uint64_t second)
 	return above <= SHORT_PART * (line->bin + 1 - line->first);
 }
 
+/* other: what the place held of it. */
 static void find(struct sl_report *report, unsigned index, const struct sl_device_state *device)
 {
 	struct sl_process *process = &report->processes[index];
@@ -61,7 +59,6 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	/* what PyTorch keeps unused of the rise is not in use any more */
 	const struct sl_line *line = device->torch.used ? device->torch.allocated : device->line;
 	const struct sl_track *track;
-	char where[300], b[SL_FORMAT_BYTES];
 
 	if (swing->count < RISES_MIN || !second || (double)swing->most < PEAK_PART * (double)device->known_peak ||
 	    swing->most < TIMES * second || !line || !line->begun || !is_short(line, second))
@@ -69,23 +66,15 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	track = place_of(process->model, device->device, &held, &beyond);
 	if (!track || (double)beyond < PLACE_PART * (double)(swing->most - second))
 		return;
-	sl_owners_line(process, track->stack, 3, where, sizeof(where));
-	sl_report_find(
-		report,
-		&(struct sl_finding){
-			.kind = SL_FOUND_memory_spike,
-			.severity = "info",
-			.class = "spike",
-			.process = (int)index,
-			.device = device->device,
-			.unix_ns = sl_process_unix(process, swing->most_ns),
-			.bytes = swing->most,
-			.text = sl_memory_print("one rise and fall was %.1f times as high as any other: %s instead of %s, with %s "
-						"at %s",
-						(double)swing->most / (double)second, SL_SIZE(swing->most),
-						sl_format_size(b, second), SL_SIZE(held), where),
-			.advice = sl_memory_print("do that part of the step in smaller pieces: the peak would then be %s", b),
-			.stack = track->stack});
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_memory_spike,
+						    .severity = "info",
+						    .class = "spike",
+						    .process = (int)index,
+						    .device = device->device,
+						    .unix_ns = sl_process_unix(process, swing->most_ns),
+						    .bytes = swing->most,
+						    .stack = track->stack,
+						    .other = held});
 }
 
 static void run(struct sl_report *report)

@@ -11,7 +11,6 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
 /* The only device that the process asked for memory; -1: several, or none. */
@@ -61,35 +60,27 @@ static const struct sl_track *place_of_threads(const struct sl_model *model, int
 	return most;
 }
 
+/* count: threads, and devices. */
 static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {
-		struct sl_process *process = &report->processes[i];
+		const struct sl_process *process = &report->processes[i];
 		unsigned devices = sl_devices_visible(process);
 		int device = only_device(process->model);
 		bool others_set = device >= 0 && process->model->devices_set & ~(1ull << device % 64);
 		const struct sl_track *track = device >= 0 && devices > 1 && process->trace->header.rank < 0
 						       ? place_of_threads(process->model, device, devices, others_set)
 						       : NULL;
-		char where[300];
 
 		if (!track)
 			continue;
-		sl_owners_line(process, track->stack, 2, where, sizeof(where));
-		sl_report_find(
-			report,
-			&(struct sl_finding){
-				.kind = SL_FOUND_stray_threads,
-				.severity = "info",
-				.process = (int)i,
-				.device = device,
-				.bytes = track->most_bytes,
-				.text = sl_memory_print(
-					"%u threads stray to device %d and use no other, although there is a device for each: %s",
-					devices, device, where),
-				.stack = track->stack,
-				.advice = sl_memory_copy(
-					"set the device in each thread: a new one starts on device 0, whatever another has set")});
+		sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_stray_threads,
+							    .severity = "info",
+							    .process = (int)i,
+							    .device = device,
+							    .bytes = track->most_bytes,
+							    .stack = track->stack,
+							    .count = devices});
 	}
 }
 

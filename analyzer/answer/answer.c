@@ -155,6 +155,21 @@ void sl_answer_say(struct sl_answer *answer, enum sl_said_as label, const char *
 	*SL_PUSH(&answer->label[label]) = PRINT(answer->of, format);
 }
 
+char *sl_answer_join(const struct sl_answer *answer, const char *first, enum sl_said_as label)
+{
+	char *text = first ? sl_memory_copy(first) : NULL;
+
+	for (size_t i = 0; i < answer->label[label].count; i++) {
+		const char *said = answer->label[label].item[i];
+		bool anew = (first && !i) || *said == '\n';
+		char *longer = sl_memory_print("%s%s%s", text ?: "", !text ? "" : anew ? "; " : " ", said + (*said == '\n'));
+
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
 const char *sl_answer_break(const struct sl_answer *answer, enum sl_said_as label)
 {
 	return answer->label[label].count ? "\n" : "";

@@ -149,6 +149,8 @@ struct sl_answer *sl_answer_add(struct sl_answers *answers, enum sl_word word, c
 void sl_answer_headline(struct sl_answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sl_answer_brief(struct sl_answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sl_answer_say(struct sl_answer *answer, enum sl_said_as label, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* All that a label says, behind `first`, which may be NULL; malloc'ed.  NULL: there is nothing. */
+char *sl_answer_join(const struct sl_answer *answer, const char *first, enum sl_said_as label);
 /* "\n" where the label has a text, so that the next one begins a line; else "". */
 const char *sl_answer_break(const struct sl_answer *answer, enum sl_said_as label);
 void sl_answer_figure(struct sl_answer *answer, const char *name, const char *unit, double value);

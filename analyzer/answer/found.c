@@ -6,6 +6,8 @@
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/answer/make.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/report/api_names.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
@@ -14,95 +16,43 @@
 #define HIDDEN_PART 4  /* hidden memory is a verdict if it is at least one of so many parts of what the calls hold */
 #define HIDDEN_CARD 64 /* and of the card */
 
-/* The first clause of a finding's sentence. */
-static void put_clause(char *out, size_t size, const char *text)
+static struct sl_process *process_of(const struct sl_make *make, const struct sl_finding *finding)
 {
-	size_t end = strlen(text);
-
-	for (size_t i = 0; text[i]; i++)
-		if ((text[i] == ';' || text[i] == ':') && text[i + 1] == ' ') {
-			end = i;
-			break;
-		}
-	snprintf(out, size, "%.*s", (int)end, text);
+	return finding->process < 0 ? NULL : &make->report->processes[finding->process];
 }
 
-static const char *rest_of(const char *text)
+/* "train.py:79 forward < train.py:120 main"; "": the stack is empty. */
+static const char *callers(char out[300], const struct sl_make *make, const struct sl_finding *finding)
 {
-	for (; *text; text++)
-		if ((*text == ';' || *text == ':') && text[1] == ' ')
-			return text + 2;
-	return NULL;
+	sl_owners_line(process_of(make, finding), finding->stack, 2, out, 300);
+	return out;
 }
+#define CALLERS(make, finding) callers((char[300]){0}, make, finding)
+#define LINE(make, finding)    SL_MAKE_LINE_OF(process_of(make, finding), (finding)->stack)
 
-static struct sl_answer *add(struct sl_make *make, const struct sl_finding *finding, enum sl_word word, const char *mark)
+static void say_idle(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
 {
-	struct sl_answer *answer = sl_answer_add(make->to, word, sl_found_id(finding->kind));
-
-	answer->process = finding->process;
-	answer->device = finding->device;
-	answer->bytes = finding->bytes == SL_UNKNOWN ? 0 : finding->bytes;
-	answer->unix_ns = finding->unix_ns;
-	if (finding->bytes != SL_UNKNOWN && finding->bytes)
-		sl_answer_figure(answer, "held", "bytes", (double)finding->bytes);
-	if (finding->process >= 0)
-		sl_make_stack(answer, &make->report->processes[finding->process], finding->stack, mark, 3);
-	return answer;
-}
-
-static void add_text(struct sl_make *make, const struct sl_finding *finding, enum sl_word word, const char *mark)
-{
-	struct sl_answer *answer = add(make, finding, word, mark);
-	struct sl_process *process = finding->process >= 0 ? &make->report->processes[finding->process] : NULL;
-	char clause[300];
-
-	put_clause(clause, sizeof(clause), finding->text);
-	sl_answer_headline(answer, "%s", clause);
-	sl_answer_brief(answer, "%s%s", finding->kind == SL_FOUND_ranks_stray_context ? "stray context: " : "", clause);
-	sl_answer_say(answer, SL_LABEL_WHY, "%s", rest_of(finding->text) ?: finding->text);
-	if (finding->advice)
-		sl_answer_say(answer, SL_LABEL_FIX, "%s", finding->advice);
-	if (process)
-		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
-	sl_make_next(make, answer, make->report->process_count > 1 ? "ranks" : "tree --at peak",
-		     make->report->process_count > 1 ? "which ranks do the same" : "the lines that held it");
-}
-
-static void add_idle(struct sl_make *make, const struct sl_finding *finding)
-{
-	struct sl_answer *answer = add(make, finding, SL_WORD_HIDDEN, "first call");
-	const char *line = SL_MAKE_LINE_OF(&make->report->processes[finding->process], finding->stack),
-		   *more = strrchr(finding->text, ';');
-
-	sl_answer_headline(answer, "%.*s hold a CUDA context each and nothing else", (int)strcspn(finding->text, "h") - 1,
-			   finding->text);
+	sl_answer_headline(answer, "%u processes hold a CUDA context each and nothing else", finding->count);
 	sl_answer_say(answer, SL_LABEL_WHY, "the contexts take %s of device %d.", SL_ANSWER_SIZE(finding->bytes), finding->device);
-	if (more)
-		sl_answer_say(answer, SL_LABEL_WHY, "%s.", more + 2);
-	sl_answer_say(answer, SL_LABEL_FIX, "make no GPU call at %s in these processes, or let one process do their work", line);
+	if (finding->of)
+		sl_answer_say(answer, SL_LABEL_WHY, "%u more ended while making one.", finding->of);
+	sl_answer_say(answer, SL_LABEL_FIX, "make no GPU call at %s in these processes, or let one process do their work",
+		      LINE(make, finding));
 	sl_answer_say(answer, SL_LABEL_FIX, "\nCUDA_VISIBLE_DEVICES= shows which of them needs the GPU.");
-	sl_make_next(make, answer, "ranks", "the memory of each process");
 }
 
-static void add_roomless(struct sl_make *make, const struct sl_finding *finding)
+static void say_roomless(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
 {
-	struct sl_process *process = &make->report->processes[finding->process];
-	const struct sl_jax_oom *last = &process->model->roomless;
-	char mark[80];
-	struct sl_answer *answer;
-	const char *line = SL_MAKE_LINE_OF(process, finding->stack);
+	const struct sl_jax_oom *last = &process_of(make, finding)->model->roomless;
 
-	snprintf(mark, sizeof(mark), "asks %s", SL_ANSWER_SIZE(last->bytes));
-	answer = add(make, finding, SL_WORD_OUT_OF_MEMORY, mark);
 	sl_answer_headline(answer, "JAX's pool of %s has no room for %s of results", SL_ANSWER_SIZE(last->held_bytes),
 			   SL_ANSWER_SIZE(last->bytes));
 	sl_answer_say(answer, SL_LABEL_WHY,
 		      "%s of the pool were in use. Old and new values exist together, unless the old are donated.",
 		      SL_ANSWER_SIZE(last->used_bytes));
 	sl_answer_say(answer, SL_LABEL_FIX,
-		      "@jax.jit(donate_argnums=...) for what %s replaces, or a larger XLA_PYTHON_CLIENT_MEM_FRACTION", line);
-	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
-	sl_make_next(make, answer, "tree --at peak", "the lines that hold the pool");
+		      "@jax.jit(donate_argnums=...) for what %s replaces, or a larger XLA_PYTHON_CLIENT_MEM_FRACTION",
+		      LINE(make, finding));
 }
 
 /* What the raised limit takes by itself; 0: no figure tells it from the context that has it. */
@@ -140,63 +90,53 @@ static void tell_limit(struct sl_answer *answer, const struct sl_device_state *s
 	sl_answer_say(answer, SL_LABEL_FIX, "set a smaller limit at %s, as much as the kernels use", line);
 }
 
-/* Hidden memory with a line that can be changed: a limit, a pool's threshold, several contexts.  Code cannot be. */
-static void add_hidden(struct sl_make *make, const struct sl_finding *finding)
+static const struct sl_shared_device *device_of(const struct sl_make *make, const struct sl_finding *finding,
+						const struct sl_device_state **state)
 {
-	struct sl_process *process = &make->report->processes[finding->process];
-	const struct sl_device_state *state = NULL;
-	const char *line = SL_MAKE_LINE_OF(process, finding->stack);
-	bool limit = strstr(finding->text, "the limit was raised"), pool = strstr(finding->text, "release threshold");
-	bool contexts = strstr(finding->text, "contexts at once");
-	uint64_t bytes = finding->bytes, own = 0;
-	struct sl_answer *answer;
-	bool worth;
+	const struct sl_report *report = make->report;
 
-	for (unsigned i = 0; i < make->report->device_count && !state; i++)
-		if (make->report->devices[i].device == finding->device) {
-			state = sl_devices_state(make->report, &make->report->devices[i], (unsigned)finding->process);
-			if (limit && state) {
-				bytes = make->report->devices[i].hidden_peak_bytes;
-				own = own_of_limit(make->report, &make->report->devices[i], state);
-			}
-		}
-	worth = bytes == SL_UNKNOWN || !state || state->total_bytes == SL_UNKNOWN || bytes * HIDDEN_CARD >= state->total_bytes;
-	if (!(limit || pool || contexts) || !worth || (bytes != SL_UNKNOWN && state && bytes * HIDDEN_PART < state->known_peak)) {
-		if (bytes == SL_UNKNOWN || !state || bytes * HIDDEN_PART >= state->known_peak)
-			*SL_PUSH(&make->hints) = (struct sl_hint){finding->text, finding->advice};
-		else
-			sl_answers_note(make->to, "%s", finding->text);
-		return;
-	}
-	answer = add(make, finding, SL_WORD_HIDDEN, limit ? "raises the limit" : pool ? "sets the threshold" : "makes contexts");
-	answer->bytes = bytes == SL_UNKNOWN ? 0 : bytes;
-	if (limit) {
-		tell_limit(answer, state, line, own, bytes);
-	} else if (pool) {
-		sl_answer_headline(answer, "a pool keeps up to %s without a use", SL_ANSWER_SIZE(bytes));
-		sl_answer_say(answer, SL_LABEL_WHY, "its release threshold, set at %s, lets it keep what was freed.", line);
-		sl_answer_say(answer, SL_LABEL_FIX, "lower the threshold at %s, or call cudaMemPoolTrimTo after the peak", line);
-	} else {
-		sl_answer_headline(answer, "%s makes several contexts at once", line);
-		sl_answer_say(answer, SL_LABEL_WHY, "%s.", finding->text);
-		sl_answer_say(answer, SL_LABEL_FIX, "destroy each context of %s when its work is done, or let its jobs share one",
-			      line);
-	}
-	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
-	sl_make_next(make, answer, "check --max-hidden 1G", "fails CI if it comes back");
+	for (unsigned i = 0; i < report->device_count; i++)
+		if (report->devices[i].device == finding->device &&
+		    (*state = sl_devices_state(report, &report->devices[i], (unsigned)finding->process)))
+			return &report->devices[i];
+	return NULL;
 }
 
-static void add_retried(struct sl_make *make, const struct sl_finding *finding)
+static void say_hidden(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
 {
-	struct sl_process *process = &make->report->processes[finding->process];
-	const char *line = SL_MAKE_LINE_OF(process, finding->stack);
-	struct sl_window_cache cache = {0};
-	struct sl_answer *answer;
-	char mark[80];
+	const struct sl_device_state *state = NULL;
+	const struct sl_shared_device *device = device_of(make, finding, &state);
+	const char *line = LINE(make, finding);
 
-	sl_window_cache(process->model->header, finding->device, &cache);
-	snprintf(mark, sizeof(mark), "asks %s", SL_ANSWER_SIZE(finding->bytes));
-	answer = add(make, finding, SL_WORD_NEARLY, mark);
+	switch (finding->by) {
+	case SL_HIDDEN_BY_CODE:
+		sl_answer_headline(answer, "%s loads %s of code, which no call asked for", CALLERS(make, finding),
+				   SL_ANSWER_SIZE(finding->bytes));
+		break;
+	case SL_HIDDEN_BY_POOL:
+		sl_answer_headline(answer, "a pool keeps up to %s without a use", SL_ANSWER_SIZE(finding->bytes));
+		sl_answer_say(answer, SL_LABEL_WHY, "its release threshold, set at %s, lets it keep what was freed.", line);
+		sl_answer_say(answer, SL_LABEL_FIX, "lower the threshold at %s, or call cudaMemPoolTrimTo after the peak", line);
+		break;
+	case SL_HIDDEN_BY_CONTEXTS:
+		sl_answer_headline(answer, "%s makes %u contexts at once", line, finding->count);
+		if (finding->bytes != SL_UNKNOWN)
+			sl_answer_say(answer, SL_LABEL_WHY, "they take %s of the card.", SL_ANSWER_SIZE(finding->bytes));
+		sl_answer_say(answer, SL_LABEL_FIX, "destroy each context of %s when its work is done, or let its jobs share one",
+			      line);
+		break;
+	case SL_HIDDEN_BY_LIMIT:
+		answer->bytes = device->hidden_peak_bytes;
+		tell_limit(answer, state, line, own_of_limit(make->report, device, state), device->hidden_peak_bytes);
+	}
+}
+
+static void say_retried(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
+{
+	const char *line = LINE(make, finding);
+	struct sl_window_cache cache = {0};
+
+	sl_window_cache(process_of(make, finding)->model->header, finding->device, &cache);
 	sl_answer_headline(answer, "%s%sasks %s and finds no memory at first", line, *line ? " " : "a request ",
 			   SL_ANSWER_SIZE(finding->bytes));
 	sl_answer_say(answer, SL_LABEL_WHY,
@@ -207,25 +147,189 @@ static void add_retried(struct sl_make *make, const struct sl_finding *finding)
 			      *line ? line : "its line");
 	else if (*line)
 		sl_answer_say(answer, SL_LABEL_FIX, "hold less when %s asks, or ask for less there", line);
-	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
-	sl_make_next(make, answer, "fit", "how much memory it needs");
 }
 
-/* How a finding is told; word SL_WORD_COUNT: a note for --all. */
-static const struct {
+static void say_host(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
+{
+	const struct sl_process *process = process_of(make, finding);
+	const struct sl_host *host = &process->model->host;
+
+	sl_answer_headline(answer, "pid %lld %s with %s resident", (long long)process->trace->header.pid,
+			   finding->lacked ? "was killed" : "went on",
+			   host->rss_peak == SL_UNKNOWN ? "an unknown size" : SL_ANSWER_SIZE(host->rss_peak));
+	if (host->cgroup_limit != SL_UNKNOWN)
+		sl_answer_say(answer, SL_LABEL_WHY, "its cgroup's limit is %s%s%s.", SL_ANSWER_SIZE(host->cgroup_limit),
+			      finding->other ? ", of which it had used " : "",
+			      finding->other ? SL_ANSWER_SIZE(finding->other) : "");
+	if (finding->count)
+		sl_answer_say(answer, SL_LABEL_WHY, "%s kernel killed in that cgroup for lack of memory meanwhile.",
+			      answer->label[SL_LABEL_WHY].count ? "The" : "the");
+	sl_answer_say(answer, SL_LABEL_FIX,
+		      "raise the limit, or hold less on the host: workers that load data, pinned memory, "
+		      "checkpoints, caches");
+}
+
+static void say_threads(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
+{
+	sl_answer_headline(answer, "%u threads stray to device %d and use no other, although there is a device for each",
+			   finding->count, finding->device);
+	sl_answer_say(answer, SL_LABEL_WHY, "%s", CALLERS(make, finding));
+	sl_answer_say(answer, SL_LABEL_FIX,
+		      "set the device in each thread: a new one starts on device 0, whatever another has set");
+}
+
+static void say_sharers(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
+{
+	const char *line = LINE(make, finding);
+
+	sl_answer_headline(answer, "%u ranks share device %d, and this run leaves %u device%s that they see unused", finding->count,
+			   finding->device, finding->of, finding->of == 1 ? "" : "s");
+	if (*line)
+		sl_answer_say(answer, SL_LABEL_WHY, "first allocation at %s", line);
+	sl_answer_say(answer, SL_LABEL_FIX,
+		      "if that is not intended, set the device first in each rank: cudaSetDevice(LOCAL_RANK), "
+		      "or CUDA_VISIBLE_DEVICES");
+}
+
+static void say_neighbour(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
+{
+	(void)make;
+	sl_answer_headline(answer, "process %u, which was not recorded, held %s of device %d", finding->count,
+			   SL_ANSWER_SIZE(finding->bytes), finding->device);
+}
+
+static void say_failed_free(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
+{
+	char how[80];
+
+	snprintf(how, sizeof(how), finding->count > 1 ? "%2$u times, first with error %1$u," : "with error %1$u", finding->of,
+		 finding->count);
+	sl_answer_headline(answer, "%s failed %s and freed no block: %s", finding->name, how, CALLERS(make, finding));
+	sl_answer_say(answer, SL_LABEL_FIX, "free each address once, with the call that belongs to the one that allocated it%s",
+		      !strncmp(finding->name, "hsa_", 4) ? ""
+							 : ": cudaFree for cudaMalloc, cudaFreeHost for cudaMallocHost, "
+							   "cudaHostUnregister for cudaHostRegister");
+}
+
+static void say_spike(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
+{
+	uint64_t second = process_of(make, finding)->model->devices[finding->device + 1]->swing.second;
+	const char *other = SL_ANSWER_SIZE(second);
+
+	sl_answer_headline(answer, "one rise and fall was %.1f times as high as any other: %s instead of %s, with %s at %s",
+			   (double)finding->bytes / (double)second, SL_ANSWER_SIZE(finding->bytes), other,
+			   SL_ANSWER_SIZE(finding->other), CALLERS(make, finding));
+	sl_answer_say(answer, SL_LABEL_FIX, "do that part of the step in smaller pieces: the peak would then be %s", other);
+}
+
+static void say_overlap(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
+{
+	const char *about = finding->about ? "about " : "";
+	char with[60] = "";
+
+	if (finding->of > 1)
+		snprintf(with, sizeof(with), ", with %u other line%s", finding->of - 1, finding->of == 2 ? "" : "s");
+	sl_answer_headline(answer,
+			   "%s frees what it made only after it has made as much again (%u%s times)%s: %s%s of the peak were of "
+			   "the pass before",
+			   CALLERS(make, finding), finding->count, finding->count == UINT8_MAX ? " or more" : "", with, about,
+			   SL_ANSWER_SIZE(finding->bytes));
+	sl_answer_say(answer, SL_LABEL_FIX,
+		      "drop the old before the new are made (del, or assign None), or write into them: the "
+		      "peak would be %s%s",
+		      about, SL_ANSWER_SIZE(finding->other));
+}
+
+static void say_arena(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
+{
+	(void)make;
+	sl_answer_headline(answer, "%s took %s in one block; the trace cannot see inside it", finding->name,
+			   SL_ANSWER_SIZE(finding->bytes));
+	sl_answer_say(answer, SL_LABEL_FIX, "set %s",
+		      !strcmp(finding->name, "JAX") ? "XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"
+						    : "TF_FORCE_GPU_ALLOW_GROWTH=true to see what it needs");
+}
+
+static void say_rising(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
+{
+	const struct sl_heuristics *course = finding->course;
+	const struct sl_leak_series *series = &course->series;
+
+	if (finding->count)
+		sl_answer_headline(answer, "memory in use rose in %.0f%% of %zu stretches of the run, from %s to %s",
+				   100 * series->rising_share, course->samples - 1,
+				   SL_ANSWER_SIZE(sl_stats_bytes(series->first_average * (1 << 20))),
+				   SL_ANSWER_SIZE(sl_stats_bytes(series->last_average * (1 << 20))));
+	if (course->larger) {
+		char *larger = sl_answers_text(make->to, "requests at %s grew: on average from %s to %s each, up to %s at once",
+					       CALLERS(make, finding), SL_ANSWER_SIZE(course->larger_from),
+					       SL_ANSWER_SIZE(course->larger_to), SL_NUMBER(course->larger->most_blocks));
+
+		if (finding->count)
+			sl_answer_say(answer, SL_LABEL_WHY, "%s", larger);
+		else
+			sl_answer_headline(answer, "%s", larger);
+	}
+	sl_answer_say(answer, SL_LABEL_FIX, "%s",
+		      course->larger ? "limit what is asked for there, such as a batch or a sequence length"
+				     : "put NVTX ranges around the steps: the stacks that hold the growth are then named");
+}
+
+/* The first clause of a finding's sentence. */
+static void put_clause(char *out, size_t size, const char *text)
+{
+	size_t end = strlen(text);
+
+	for (size_t i = 0; text[i]; i++)
+		if ((text[i] == ';' || text[i] == ':') && text[i + 1] == ' ') {
+			end = i;
+			break;
+		}
+	snprintf(out, size, "%.*s", (int)end, text);
+}
+
+static const char *rest_of(const char *text)
+{
+	for (; *text; text++)
+		if ((*text == ';' || *text == ':') && text[1] == ' ')
+			return text + 2;
+	return NULL;
+}
+
+static void say_text(struct sl_answer *answer, const struct sl_finding *finding)
+{
+	char clause[300];
+
+	put_clause(clause, sizeof(clause), finding->text);
+	sl_answer_headline(answer, "%s", clause);
+	sl_answer_brief(answer, "%s%s", finding->kind == SL_FOUND_ranks_stray_context ? "stray context: " : "", clause);
+	sl_answer_say(answer, SL_LABEL_WHY, "%s", rest_of(finding->text) ?: finding->text);
+	if (finding->advice)
+		sl_answer_say(answer, SL_LABEL_FIX, "%s", finding->advice);
+}
+
+/* How a finding is told.  mark: of its line; "asks": with its size.  verb NULL: it is no verdict, but a hint or a note. */
+static const struct teller {
 	enum sl_found kind;
-	void (*tell)(struct sl_make *, const struct sl_finding *);
+	void (*say)(struct sl_make *, struct sl_answer *, const struct sl_finding *);
 	enum sl_word word;
-	const char *mark;
+	const char *mark, *verb, *shows;
 } tellers[] = {
-	{SL_FOUND_processes_idle_contexts, add_idle, 0, NULL},
-	{SL_FOUND_memory_no_room, add_roomless, 0, NULL},
-	{SL_FOUND_hidden_place, add_hidden, 0, NULL},
-	{SL_FOUND_memory_retried, add_retried, 0, NULL},
-	{SL_FOUND_ranks_outlier, NULL, SL_WORD_UNEVEN, "made here"},
-	{SL_FOUND_ranks_stray_context, NULL, SL_WORD_UNEVEN, "stray context"},
-	{SL_FOUND_stray_threads, NULL, SL_WORD_UNEVEN, "first use"},
-	{SL_FOUND_host_killed, NULL, SL_WORD_HOST_MEMORY, NULL},
+	{SL_FOUND_processes_idle_contexts, say_idle, SL_WORD_HIDDEN, "first call", "ranks", "the memory of each process"},
+	{SL_FOUND_memory_no_room, say_roomless, SL_WORD_OUT_OF_MEMORY, "asks", "tree --at peak", "the lines that hold the pool"},
+	{SL_FOUND_hidden_place, say_hidden, SL_WORD_HIDDEN, NULL, "check --max-hidden 1G", "fails CI if it comes back"},
+	{SL_FOUND_memory_retried, say_retried, SL_WORD_NEARLY, "asks", "fit", "how much memory it needs"},
+	{SL_FOUND_ranks_outlier, NULL, SL_WORD_UNEVEN, "made here", "", NULL},
+	{SL_FOUND_ranks_stray_context, NULL, SL_WORD_UNEVEN, "stray context", "", NULL},
+	{SL_FOUND_stray_threads, say_threads, SL_WORD_UNEVEN, "first use", "", NULL},
+	{SL_FOUND_host_killed, say_host, SL_WORD_HOST_MEMORY, NULL, "", NULL},
+	{.kind = SL_FOUND_ranks_share_device, .say = say_sharers},
+	{.kind = SL_FOUND_device_neighbour, .say = say_neighbour},
+	{.kind = SL_FOUND_leak_failed_free, .say = say_failed_free},
+	{.kind = SL_FOUND_memory_spike, .say = say_spike},
+	{.kind = SL_FOUND_memory_overlap, .say = say_overlap},
+	{.kind = SL_FOUND_allocator_arena, .say = say_arena},
+	{.kind = SL_FOUND_memory_rising, .say = say_rising},
 };
 
 /* Told by another file of this room. */
@@ -265,29 +369,100 @@ static unsigned count_processes(const struct sl_report *report, size_t index)
 	return count;
 }
 
+static const struct teller *teller_of(const struct sl_finding *finding)
+{
+	for (size_t i = 0; i < SL_COUNT(tellers); i++)
+		if (tellers[i].kind == finding->kind)
+			return &tellers[i];
+	return NULL;
+}
+
+void sl_make_describe(struct sl_report *report, struct sl_finding *finding)
+{
+	const struct teller *teller = teller_of(finding);
+	struct sl_make make = {.report = report};
+	struct sl_answer *answer;
+
+	if (finding->text || !teller || !teller->say)
+		return;
+	make.to = sl_answers_new();
+	answer = sl_answer_add(make.to, teller->word, sl_found_id(finding->kind));
+	teller->say(&make, answer, finding);
+	finding->text = sl_answer_join(answer, answer->headline, SL_LABEL_WHY);
+	finding->advice = sl_answer_join(answer, NULL, SL_LABEL_FIX);
+	if (finding->process >= 0)
+		finding->advice = sl_api_names_translate(process_of(&make, finding)->model, finding->advice);
+	sl_answers_free(make.to);
+}
+
+static void add_verdict(struct sl_make *make, const struct sl_finding *finding, const struct teller *teller)
+{
+	static const char *const of_hidden[] = {[SL_HIDDEN_BY_POOL] = "sets the threshold",
+						[SL_HIDDEN_BY_CONTEXTS] = "makes contexts",
+						[SL_HIDDEN_BY_LIMIT] = "raises the limit"};
+	struct sl_answer *answer = sl_answer_add(make->to, teller->word, sl_found_id(finding->kind));
+	struct sl_process *process = process_of(make, finding);
+	const char *verb = teller->verb, *shows = teller->shows, *mark = teller->mark ?: of_hidden[finding->by];
+	char asks[80];
+
+	if (mark && !strcmp(mark, "asks")) {
+		snprintf(asks, sizeof(asks), "asks %s", SL_ANSWER_SIZE(finding->bytes));
+		mark = asks;
+	}
+	answer->process = finding->process;
+	answer->device = finding->device;
+	answer->bytes = finding->bytes == SL_UNKNOWN ? 0 : finding->bytes;
+	answer->unix_ns = finding->unix_ns;
+	if (answer->bytes)
+		sl_answer_figure(answer, "held", "bytes", (double)answer->bytes);
+	if (process)
+		sl_make_stack(answer, process, finding->stack, mark, 3);
+	if (teller->say)
+		teller->say(make, answer, finding);
+	else
+		say_text(answer, finding);
+	if (!*verb) {
+		verb = make->report->process_count > 1 ? "ranks" : "tree --at peak";
+		shows = make->report->process_count > 1 ? "which ranks do the same" : "the lines that held it";
+	}
+	if (process && finding->kind != SL_FOUND_processes_idle_contexts)
+		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
+	sl_make_next(make, answer, verb, shows);
+}
+
+/* Hidden memory is a verdict where a line can be changed that takes much of it; where it takes little, it is no hint either. */
+static bool is_worth(const struct sl_make *make, const struct sl_finding *finding, bool verdict)
+{
+	const struct sl_device_state *state = NULL;
+	const struct sl_shared_device *device = device_of(make, finding, &state);
+	uint64_t bytes = finding->by == SL_HIDDEN_BY_LIMIT ? device->hidden_peak_bytes : finding->bytes;
+
+	if (finding->kind != SL_FOUND_hidden_place)
+		return true;
+	if (bytes != SL_UNKNOWN && state && bytes * HIDDEN_PART < state->known_peak)
+		return false;
+	return !verdict ||
+	       (finding->by != SL_HIDDEN_BY_CODE &&
+		(bytes == SL_UNKNOWN || !state || state->total_bytes == SL_UNKNOWN || bytes * HIDDEN_CARD >= state->total_bytes));
+}
+
 void sl_make_findings(struct sl_make *make)
 {
 	for (size_t i = 0; i < make->report->findings.count; i++) {
-		const struct sl_finding *finding = &make->report->findings.item[i];
+		struct sl_finding *finding = &make->report->findings.item[i];
 		unsigned processes = is_told_elsewhere(finding->kind) ? 0 : count_processes(make->report, i);
-		const char *text = finding->text;
-		size_t k = 0;
+		const struct teller *teller = teller_of(finding);
+		const char *text;
 
+		sl_make_describe(make->report, finding);
 		if (!processes)
 			continue;
-		if (processes > 1)
-			text = sl_answers_text(make->to, "%u processes: %s", processes, text);
-		while (k < SL_COUNT(tellers) && tellers[k].kind != finding->kind)
-			k++;
-		if (k < SL_COUNT(tellers) && tellers[k].tell)
-			tellers[k].tell(make, finding);
-		else if (k < SL_COUNT(tellers))
-			add_text(make, finding, tellers[k].word, tellers[k].mark);
-		else if (!is_aside(finding->kind))
+		text = processes > 1 ? sl_answers_text(make->to, "%u processes: %s", processes, finding->text) : finding->text;
+		if (teller && teller->verb && is_worth(make, finding, true))
+			add_verdict(make, finding, teller);
+		else if (!is_aside(finding->kind) && is_worth(make, finding, false))
 			*SL_PUSH(&make->hints) = (struct sl_hint){text, finding->advice};
-		else if (finding->advice)
-			sl_answers_note(make->to, "%s: %s", text, finding->advice);
 		else
-			sl_answers_note(make->to, "%s", text);
+			sl_answers_note(make->to, "%s%s%s", text, finding->advice ? ": " : "", finding->advice ?: "");
 	}
 }

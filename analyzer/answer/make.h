@@ -16,7 +16,7 @@ const struct sl_answers *sl_answer_report(struct sl_report *report);
 /* The document of one error of one process: index into process->model->ooms. */
 struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *process, size_t index);
 
-/* Gives each error and its finding their sentences: the headline, why, and the changes of its document. */
+/* Gives each error and each finding their sentences: the headline, why, and the changes of its document. */
 void sl_answer_describe(struct sl_report *report);
 
 /* Only its title and the lines below. */
@@ -120,6 +120,8 @@ const char *sl_make_together(struct sl_make *make, size_t first);
 void sl_make_pace(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 /* found.c: findings that have no file of their own. */
 void sl_make_findings(struct sl_make *make);
+/* Gives the finding its text and advice, if an analysis left them to this room and it has none. */
+void sl_make_describe(struct sl_report *report, struct sl_finding *finding);
 /* dry.c: whether the job fits the card. */
 void sl_make_dry(struct sl_make *make);
 /* server.c: the start of a server that ran dry; false: the run has no server. */

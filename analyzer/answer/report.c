@@ -131,29 +131,14 @@ struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *
 	return make.to;
 }
 
-/* Joins the sentences of a label behind `first`, which may be NULL.  Returns NULL where there is no text. */
-static char *join_label(const struct sl_answer *answer, const char *first, enum sl_said_as label)
-{
-	char *text = first ? sl_memory_copy(first) : NULL;
-
-	for (size_t i = 0; i < answer->label[label].count; i++) {
-		const char *said = answer->label[label].item[i];
-		char *longer = sl_memory_print("%s%s%s", text ?: "", !text ? "" : first && !i ? "; " : " ", said + (*said == '\n'));
-
-		free(text);
-		text = longer;
-	}
-	return text;
-}
-
 static void describe_error(struct sl_report *report, struct sl_process *process, size_t index)
 {
 	struct sl_make make = {.to = sl_answers_new(), .report = report};
 	const struct sl_answer *answer = sl_make_error(&make, process, index);
 	struct sl_account *account = &process->accounts[index];
 
-	account->cause_text = join_label(answer, answer->headline, SL_LABEL_WHY);
-	account->advice = sl_api_names_translate(process->model, join_label(answer, NULL, SL_LABEL_FIX));
+	account->cause_text = sl_answer_join(answer, answer->headline, SL_LABEL_WHY);
+	account->advice = sl_api_names_translate(process->model, sl_answer_join(answer, NULL, SL_LABEL_FIX));
 	sl_answers_free(make.to);
 }
 
@@ -163,6 +148,8 @@ static void describe_finding(const struct sl_report *report, struct sl_finding *
 	const struct sl_process *process = &report->processes[finding->process];
 	size_t k = 0;
 
+	if (finding->text)
+		return;
 	while (sl_process_unix(process, process->model->ooms.item[k].time_ns) != finding->unix_ns)
 		k++;
 	finding->text = sl_memory_copy(process->accounts[k].cause_text);
@@ -179,8 +166,10 @@ void sl_answer_describe(struct sl_report *report)
 				describe_error(report, process, k);
 	}
 	for (size_t i = 0; i < report->findings.count; i++)
-		if (!report->findings.item[i].text)
+		if (!strcmp(sl_found_family(report->findings.item[i].kind), "oom"))
 			describe_finding(report, &report->findings.item[i]);
+		else
+			sl_make_describe(report, &report->findings.item[i]);
 }
 
 struct sl_answers *sl_answer_title(struct sl_report *report)

@@ -207,6 +207,9 @@ static inline uint64_t sl_account_measured(const struct sl_account *account, uin
 	return account->about ? SL_UNKNOWN : bytes;
 }
 
+/* What made memory hidden. */
+enum sl_hidden_by { SL_HIDDEN_BY_CODE, SL_HIDDEN_BY_POOL, SL_HIDDEN_BY_CONTEXTS, SL_HIDDEN_BY_LIMIT };
+
 /* A finding: a statement about a run with the numbers that prove it. */
 struct sl_finding {
 	enum sl_found kind;
@@ -215,9 +218,18 @@ struct sl_finding {
 	double confidence;	 /* 0: not from a statistical test */
 	int process, device;	 /* -1: about the whole run, about no device */
 	uint64_t unix_ns, bytes; /* 0, SL_UNKNOWN: none */
-	char *text, *advice;	 /* one sentence each; advice may be NULL.  Of an error sl_answer_describe() makes them */
 	struct sl_stack stack;	 /* that it refers to, in its process; all 0: none */
 	bool lacked;		 /* a process ended for want of memory, and no call of it was refused */
+	/* What its sentences are made of besides; the analysis that finds the kind says what its numbers are. */
+	union {
+		const struct sl_heuristics *course;
+		const char *name; /* static, or of the model */
+		enum sl_hidden_by by;
+	};
+	unsigned count, of;
+	uint64_t other; /* bytes */
+	bool about;
+	char *text, *advice; /* one sentence each; sl_answer_describe() makes them.  advice may be NULL */
 };
 
 struct sl_changes; /* change.h */
