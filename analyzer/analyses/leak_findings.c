@@ -87,7 +87,7 @@ static void leak_of_snapshot(struct sl_process *process)
 	uint64_t begin_ns = process->model->header->monotonic_ns;
 	struct sl_kept kept;
 
-	process->iterations = (struct sl_iterations){rounds, "round", false};
+	process->iterations = (struct sl_iterations){rounds, "pass", false};
 	for (size_t i = 0; i < tracks->count; i++)
 		before += tracks->item[i].last_ns <= begin_ns ? tracks->item[i].births : 0;
 	for (size_t i = 0; i < tracks->count && rounds >= SL_WINDOW_ROUNDS_MIN; i++)

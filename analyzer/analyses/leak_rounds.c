@@ -39,7 +39,7 @@ void sl_leak_find_rounds(struct sl_process *process)
 			same += births_all_along(tracks, k) == births;
 		if (same > most || (same == most && most > 1 && births > process->iterations.count)) {
 			most = same;
-			process->iterations = (struct sl_iterations){births, "round", false};
+			process->iterations = (struct sl_iterations){births, "pass", false};
 		}
 	}
 }

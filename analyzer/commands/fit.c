@@ -2,9 +2,12 @@
 /* stormlog-analyze fit PATH: would it have fit on another card, or with other settings of PyTorch's allocator? */
 #include "analyzer/commands/fit.h"
 
+#include <unistd.h>
+
 #include "analyzer/answer/make.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/fit/window.h"
 #include "analyzer/gate/gate.h"
@@ -158,10 +161,16 @@ static void count_verdicts(const struct sl_fit_result *result, unsigned counts[3
 static void add_subject(struct sl_fit_result *result, const struct sl_fit_recording *recording, const struct asked *asked)
 {
 	struct sl_fit_subject *subject;
+	bool rewrites = sl_terminal_rewrites(STDERR_FILENO);
 
 	result->subjects = sl_memory_must(realloc(result->subjects, (result->subject_count + 1) * sizeof(*subject)));
 	subject = &result->subjects[result->subject_count];
+	if (rewrites)
+		sl_escape_print(stderr, "\r\033[Kreplays %s requests of process %s, again and again",
+				SL_NUMBER(recording->requests), SL_NUMBER(recording->trace->header.pid));
 	sl_fit_ask(subject, recording, &asked->question);
+	if (rewrites)
+		fputs("\r\033[K", stderr);
 	result->insteads = sl_memory_must(realloc(result->insteads, (result->subject_count + 1) * sizeof(*result->insteads)));
 	sl_fit_other_settings(&result->insteads[result->subject_count++], subject);
 	if (sl_fit_spent(subject) && !recording->budget->said)

@@ -30,11 +30,18 @@ static void add_verdict(struct verdicts *v, enum sl_fit_verdict verdict, uint64_
 	snprintf(list + used, sizeof(v->list[0]) - used, "%s%s", used ? ", " : "", SL_SIZE(capacity));
 }
 
-/* Prints the answer: which capacities are enough.  need: "394 MiB"; NULL: not known. */
-static void put_head(const struct sl_terminal *to, const struct verdicts *v, const char *need)
+/*
+ * Prints the answer: which capacities are enough.  need: "394 MiB"; NULL: not known.  least: what is known of it nevertheless, as
+ * "about 7.64 GiB for this step".
+ */
+static void put_head(const struct sl_terminal *to, const struct verdicts *v, const char *need, const char *least)
 {
 	const char *fits = v->list[SL_FIT_FITS], *fails = v->list[SL_FIT_FAILS], *unknown = v->list[SL_FIT_UNKNOWN];
 
+	if (!*fits && !*fails && least) {
+		sl_terminal_head(to, SL_COLOUR_YELLOW, "MAY FIT", "it needs %s", least);
+		return;
+	}
 	if (!*fits && !*fails && !*unknown) { /* no capacity was asked for, or is known */
 		sl_terminal_head(to, need ? SL_COLOUR_GREEN : SL_COLOUR_YELLOW, need ? "FITS" : "MAY FIT", "%s%s",
 				 need ? "where there are " : "what it needs is not known", need ?: "");
@@ -73,15 +80,20 @@ static void put_failures(const struct sl_fit_subject *s, const struct sl_termina
 	}
 }
 
-/* From where it fits wherever the driver puts segments; "unknown". */
+/* From where it fits wherever the driver puts segments. */
+static uint64_t always_from(const struct sl_fit_answer *a)
+{
+	return a->scan.always_from != SL_UNKNOWN && a->other_from != SL_UNKNOWN && a->other_from > a->scan.always_from
+		       ? a->other_from
+		       : a->scan.always_from;
+}
+
+/* The same in words; "unknown". */
 static const char *always_of(char out[SL_FORMAT_SPAN_BYTES], const struct sl_fit_subject *s, const struct sl_fit_answer *a)
 {
 	if (s->recording->window)
 		return sl_fit_span(a, out);
-	if (a->scan.always_from == SL_UNKNOWN)
-		return "unknown";
-	return sl_format_size(out, a->other_from != SL_UNKNOWN && a->other_from > a->scan.always_from ? a->other_from
-												      : a->scan.always_from);
+	return always_from(a) == SL_UNKNOWN ? "unknown" : sl_format_size(out, always_from(a));
 }
 
 static void put_row(struct sl_cells *table, const struct sl_fit_subject *s, unsigned c)
@@ -99,10 +111,22 @@ static void put_row(struct sl_cells *table, const struct sl_fit_subject *s, unsi
 	for (size_t i = 0; i < a->scan.also.count && i < 3; i++)
 		sl_cells_under(table, "also from %s to %s", SL_SIZE(a->scan.also.item[i].from), SL_SIZE(a->scan.also.item[i].to));
 	if (a->other_from != SL_UNKNOWN)
-		sl_cells_under(table, "%s where %s",
+		sl_cells_under(table, "from %s if %s",
 			       SL_SIZE(a->other_from > a->scan.always_from ? a->scan.always_from : a->other_from),
-			       s->recording->pools_open ? "its private pools are of graphs, and segments lie so"
-							: "the driver places segments and streams so");
+			       s->recording->pools_open ? "its private pools are of graphs" : "the driver places segments well");
+}
+
+/* False: each cell of the table would say "unknown". */
+static bool knows_any(const struct sl_fit_subject *s)
+{
+	bool any = s->recording->window;
+
+	for (unsigned c = 0; c < s->choice_count; c++) {
+		any |= s->answers[c].scan.always_from != SL_UNKNOWN;
+		for (unsigned i = 0; i < s->capacity_count; i++)
+			any |= s->answers[c].at[i].verdict != SL_FIT_UNKNOWN;
+	}
+	return any;
 }
 
 static void put_table(const struct sl_fit_subject *s, bool of_allocator, const struct sl_terminal *to)
@@ -133,12 +157,11 @@ static void put_best(const struct sl_fit_subject *s, const struct sl_terminal *t
 
 	if (!best || s->choices[0].text || s->answers[best].scan.always_from == SL_UNKNOWN)
 		return;
-	if (s->answers[0].scan.always_from != SL_UNKNOWN)
-		snprintf(less, sizeof(less), ", %s less",
-			 SL_SIZE(s->answers[0].scan.always_from - s->answers[best].scan.always_from));
+	if (always_from(&s->answers[0]) != SL_UNKNOWN && always_from(&s->answers[0]) > always_from(&s->answers[best]))
+		snprintf(less, sizeof(less), ", %s less", SL_SIZE(always_from(&s->answers[0]) - always_from(&s->answers[best])));
 	sl_terminal_line(to, 0, 4, "best: PYTORCH_%s_ALLOC_CONF=%s %s %s%s", s->recording->rocm ? "HIP" : "CUDA",
 			 sl_fit_name(s, best), s->recording->window && s->recording->ooms ? "gets past it from" : "needs",
-			 SL_SIZE(s->answers[best].scan.always_from), less);
+			 SL_SIZE(always_from(&s->answers[best])), less);
 }
 
 /* Prints which change would have been enough where memory ran out. */
@@ -203,9 +226,14 @@ static void put_subject(const struct sl_fit_result *result, unsigned index, stru
 {
 	const struct sl_fit_subject *s = &result->subjects[index];
 	bool of_allocator = result->question->of_allocator || s->recording->window;
-	char why[120], always[SL_FORMAT_SPAN_BYTES];
+	char why[120], always[SL_FORMAT_SPAN_BYTES], least[200] = "";
 	struct verdicts verdicts = {0};
 	const char *need;
+
+	if (result->need)
+		snprintf(least, sizeof(least), "%s, and later ones may need more", result->need);
+	else if (s->recording->ooms && s->recording->device_total)
+		snprintf(least, sizeof(least), "more than %s, and how much is not known", SL_SIZE(s->recording->device_total));
 
 	if (!s->answers) {
 		sl_terminal_head(to, SL_COLOUR_YELLOW, "NO VERDICT", "%s", sl_fit_why(s, why, sizeof(why)));
@@ -214,13 +242,14 @@ static void put_subject(const struct sl_fit_result *result, unsigned index, stru
 		for (unsigned i = 0; i < s->capacity_count; i++)
 			add_verdict(&verdicts, s->answers[0].ambiguous[i] ? SL_FIT_UNKNOWN : s->answers[0].at[i].verdict,
 				    s->capacities[i]);
-		put_head(to, &verdicts, strcmp(need, "unknown") && !s->recording->ooms ? need : NULL);
+		put_head(to, &verdicts, strcmp(need, "unknown") && !s->recording->ooms ? need : NULL, *least ? least : NULL);
 	}
-	if (result->need)
+	if (result->need && !s->answers)
 		sl_terminal_line(to, 0, 9, "  need   %s", result->need);
 	if (s->answers) {
 		putchar('\n');
-		put_table(s, of_allocator, to);
+		if (knows_any(s))
+			put_table(s, of_allocator, to);
 		put_failures(s, to);
 		put_best(s, to);
 		put_instead(s, &result->insteads[index], to);
@@ -248,7 +277,7 @@ static void put_driver(const struct sl_fit_driver *driver, const char *session, 
 		sl_cells_put(&table, SL_COLOUR_NONE, "%s", why);
 	}
 	if (table.cell.count)
-		put_head(to, &verdicts, NULL);
+		put_head(to, &verdicts, NULL, NULL);
 	sl_cells_print(&table, to, 2);
 	sl_terminal_line(to, 0, 4, "of %s, device %d, without PyTorch's allocator: %s live at most%s", session, driver->device,
 			 SL_SIZE(driver->peak_bytes),

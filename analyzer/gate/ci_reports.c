@@ -54,8 +54,7 @@ static unsigned times_of(const struct sl_outcomes *outcomes, size_t at)
 static void put_outcome(struct sl_cells *table, const struct sl_outcome *o, unsigned times)
 {
 	char many[32] = "";
-
-	const char *word = o->fails ? "FAIL" : o->level == SL_LEVEL_PASS ? "ok" : o->level == SL_LEVEL_UNKNOWN ? "unknown" : "note";
+	const char *word = o->fails ? "FAIL" : o->level == SL_LEVEL_PASS ? "ok" : o->level == SL_LEVEL_UNKNOWN ? "unknown" : "also";
 
 	sl_cells_put(table,
 		     o->fails			    ? SL_COLOUR_RED

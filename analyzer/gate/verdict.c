@@ -95,7 +95,7 @@ static bool has_line(const struct sl_answer *answer, const struct sl_outcome *ou
 
 /*
  * Gives the outcome the verdict of that time, or else that of its line or its process, and its words.  ids: the id begins so;
- * unix_ns 0: no time.  False: an earlier outcome of the rule has the verdict.
+ * unix_ns 0: no time.  False: an earlier outcome has the verdict.
  */
 static bool take_verdict(struct sl_outcomes *outcomes, struct sl_outcome *outcome, const struct sl_answers *answers, int process,
 			 uint64_t unix_ns, const char *id)
@@ -115,7 +115,7 @@ static bool take_verdict(struct sl_outcomes *outcomes, struct sl_outcome *outcom
 	free(outcome->message);
 	outcome->message = sl_face_line(outcome->verdict);
 	for (size_t i = 0; i + 1 < outcomes->list.count; i++)
-		if (outcomes->list.item[i].verdict == outcome->verdict && outcomes->list.item[i].rule == outcome->rule)
+		if (outcomes->list.item[i].verdict == outcome->verdict)
 			return false;
 	return true;
 }
@@ -189,6 +189,22 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 			      first->bytes > total->bytes / 2 ? "most of it" : "the largest part", SL_SIZE(first->bytes),
 			      first->what);
 		point(outcome, first, NULL);
+	}
+}
+
+/* What took more than its limit, where a verdict tells it. */
+static void explain_hidden(struct sl_outcome *outcome, const struct sl_answers *answers)
+{
+	for (size_t i = 0; outcome->fails && i < answers->item.count; i++) {
+		char *short_of = outcome->message, *words;
+
+		if (answers->item.item[i]->word != SL_WORD_HIDDEN)
+			continue;
+		words = sl_face_line(answers->item.item[i]);
+		outcome->message = sl_memory_print("%s; %s", short_of, words);
+		free(words);
+		free(short_of);
+		return;
 	}
 }
 
@@ -470,7 +486,11 @@ static void check_findings(struct sl_outcomes *outcomes, const struct sl_report 
 			      growth ? "" : ": ", finding->text);
 		if (finding->process >= 0)
 			point_at_stack(outcome, &report->processes[finding->process], finding->stack);
-		take_verdict(outcomes, outcome, report->answers, finding->process, finding->unix_ns, sl_found_id(finding->kind));
+		if (!take_verdict(outcomes, outcome, report->answers, finding->process, finding->unix_ns,
+				  sl_found_id(finding->kind)) ||
+		    (!outcome->verdict && finding->kind == SL_FOUND_leak_kept &&
+		     !take_verdict(outcomes, outcome, report->answers, finding->process, 0, "oom.")))
+			drop_last(outcomes); /* what kept until memory ran out, the error's verdict tells */
 	}
 	sl_map_free(&told);
 }
@@ -662,6 +682,8 @@ void sl_verdict(struct sl_outcomes *outcomes, struct sl_report *report, const st
 	check_total(outcomes, measures, "max-tensors", "tensors", limits->tensors, SL_MEASURE_STACK);
 	check_total(outcomes, measures, "max-leak", "leak", limits->leak, SL_MEASURE_LEAK);
 	check_total(outcomes, measures, "max-hidden", "hidden", limits->hidden, SL_MEASURE_TOTAL);
+	if (limits->hidden != SL_NO_LIMIT)
+		explain_hidden(&outcomes->list.item[outcomes->list.count - 1], report->answers);
 	for (unsigned i = 0; i < limits->growth_count; i++)
 		check_growth(outcomes, report, measures, &limits->growth[i]);
 	check_fits(outcomes, report, limits->fits);

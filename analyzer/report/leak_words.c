@@ -189,7 +189,7 @@ struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const s
 	return pace;
 }
 
-/* "+128 KiB per round", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
+/* "+128 KiB per pass", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
 static void say_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	struct sl_leak_pace pace = sl_leak_words_pace(process, kept);
@@ -204,7 +204,7 @@ static void say_rate(char *out, size_t size, const struct sl_process *process, c
 		snprintf(out, size, "+%s per %s", amount, sl_label_words(process->iterations.name));
 	else if (pace.steps > 0)
 		snprintf(out, size, "+%s every %.*f%s", amount, !pace.whole, pace.steps,
-			 process->iterations.by_label ? " of its steps" : " rounds");
+			 process->iterations.by_label ? " of its steps" : " passes");
 	else
 		snprintf(out, size, "+%s every %s", amount, format_period(time, pace.ns));
 }
@@ -417,11 +417,8 @@ const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process
 	return out;
 }
 
-/*
- * "; 80 rounds", "; about 80 of 240 rounds", what a rate per round is counted by; "" where it is by another thing.  explained: with
- * what a round is.
- */
-static const char *say_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept, bool explained)
+/* "; 80 passes", "; about 80 of 240 passes", what a rate per pass is counted by; "" where it is by another thing. */
+static const char *say_passes(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	unsigned long long all = process->iterations.count, meanwhile = kept->rounds ? kept->rounds : all;
 	double part = kept->amount / (kept->per_birth * (double)kept->births);
@@ -430,10 +427,7 @@ static const char *say_rounds(char *out, size_t size, const struct sl_process *p
 	if (process->iterations.by_label || !steps_between(process, kept, at_once(kept)))
 		return out;
 	meanwhile = part < ONSET_PART ? (unsigned long long)((double)meanwhile * part) : meanwhile;
-	snprintf(out, size, meanwhile < all ? "; about %llu of %llu rounds" : "; %llu rounds", meanwhile, all);
-	if (explained)
-		snprintf(out + strlen(out), size - strlen(out),
-			 " (round = one pass in which these lines each allocate once; it may not be your training step)");
+	snprintf(out, size, meanwhile < all ? "; about %llu of %llu passes" : "; %llu passes", meanwhile, all);
 	return out;
 }
 
@@ -470,7 +464,7 @@ char *sl_leak_words_sentence(struct sl_process *process, const struct sl_kept *k
 {
 	const struct sl_track *track = kept->track;
 	const char *left = kept->left_blocks ? "never freed" : "freed only as the program ended";
-	char where[300], what[200], rate[200], thread[100], label[200], rounds[140];
+	char where[300], what[200], rate[200], thread[100], label[200], passes[60];
 
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
 	sl_leak_words_amount(what, sizeof(what), process, kept);
@@ -491,5 +485,5 @@ char *sl_leak_words_sentence(struct sl_process *process, const struct sl_kept *k
 	sl_leak_words_label(label, sizeof(label), process, kept);
 	return sl_memory_print("%s leaks %s%s: %s, %s%s%s%s%s", where, rate, label, what, left,
 			       sl_leak_words_thread(thread, sizeof(thread), process, kept), say_young(kept),
-			       sl_leak_words_cut(process, kept), say_rounds(rounds, sizeof(rounds), process, kept, true));
+			       sl_leak_words_cut(process, kept), say_passes(passes, sizeof(passes), process, kept));
 }

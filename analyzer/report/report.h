@@ -94,7 +94,7 @@ struct sl_kept {
 /* The program's own steps: entries of a label, or the number of births that most of its places have in common. */
 struct sl_iterations {
 	uint64_t count;	  /* 0: no steps were found */
-	const char *name; /* "step_#", "round" */
+	const char *name; /* "step_#", "pass" */
 	bool by_label;
 };
 

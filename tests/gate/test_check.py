@@ -259,9 +259,9 @@ class Limits(Folder):
 
     def test_fail_on_takes_what_the_report_found(self):
         out = check("--fail-on", "critical", self.demo(), code=1).stdout
-        self.assertRegex(out, r"(?s)^FAILED   4 of 4 failed, 1 finding beyond your limits \(--fail-on shows and fails on them\)\n.*\nasked: fail-on critical\n$")
+        self.assertRegex(out, r"(?s)^FAILED   3 of 3 failed, 1 finding beyond your limits \(--fail-on shows and fails on them\)\n.*\nasked: fail-on critical\n$")
         out = check("--fail-on=warning", self.demo(), code=1).stdout
-        self.assertRegex(out, r"(?s)^FAILED   5 of 5 failed\n.*\nasked: fail-on warning\n$")
+        self.assertRegex(out, r"(?s)^FAILED   4 of 4 failed\n.*\nasked: fail-on warning\n$")
         self.assertRegex(out, r"(?m)^FAIL +finding +ranks.outlier: ")
 
     def test_fail_on_takes_every_finding_that_the_report_shows(self):
@@ -274,7 +274,7 @@ class Limits(Folder):
                     if gap["evidence"].get("gap_start_bytes", 0) != gap["evidence"].get("gap_end_bytes", 1)]
             shown = check("--fail-on", "warning", run.traces).stdout
             for name in gaps:
-                self.assertRegex(shown, r"(?m)^note +finding +%s: " % name)
+                self.assertRegex(shown, r"(?m)^also +finding +%s: " % name)
             out = check("--fail-on", "warning", "--fail-on-gaps", run.traces, code=1).stdout
             for name in gaps + [f["id"] for f in report["findings"] if f["severity"] != "info"]:
                 self.assertRegex(out, r"(?m)^FAIL +\S+ +%s: " % name)
@@ -393,9 +393,9 @@ class Limits(Folder):
         self.path("empty/rank-00003-103.msgpack.zst", "")
         self.path("foreign/rank-00003-103.msgpack.zst", "hello, this is no trace")
         self.assertEqual(len(re.findall("(?m)^ok ", check(*limits, "--strict", self.path("whole")).stdout)), 3)
-        for folder, why in (("absent", "unknown +incomplete +no trace of rank 3, of 4"), ("torn", "note +incomplete +rank-00003-103.* parts of the trace"),
-                            ("empty", "note +incomplete +rank-00003-103.* cannot be read"), ("foreign", "note +incomplete +rank-00003-103.* cannot be read"),
-                            ("ringless", "note +incomplete +rank-00003-103.* ring is not here")):
+        for folder, why in (("absent", "unknown +incomplete +no trace of rank 3, of 4"), ("torn", "also +incomplete +rank-00003-103.* parts of the trace"),
+                            ("empty", "also +incomplete +rank-00003-103.* cannot be read"), ("foreign", "also +incomplete +rank-00003-103.* cannot be read"),
+                            ("ringless", "also +incomplete +rank-00003-103.* ring is not here")):
             with self.subTest(folder):
                 out = check(*limits, self.path(folder)).stdout
                 self.assertNotRegex(out, "(?m)^ok ")
@@ -455,7 +455,7 @@ class Limits(Folder):
                 file.write(content)
             out = check("--max-peak", "1G", self.path("torn")).stdout
             self.assertNotRegex(out, "(?m)^ok ", content)
-            self.assertRegex(out, "(?m)^note +incomplete +a.summary: it cannot be read, and a part of the run may be in it")
+            self.assertRegex(out, "(?m)^also +incomplete +a.summary: it cannot be read, and a part of the run may be in it")
             check("--strict", "--max-peak", "1G", self.path("torn"), code=1)
 
     def test_nothing_passes_beside_a_pack_that_is_none_or_a_named_path_without_a_trace(self):

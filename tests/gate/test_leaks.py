@@ -239,7 +239,7 @@ class Healthy(Folder):
             self.assertRegex(screen, r"about [\d.]+ MiB rounding to 2 MiB")
             self.assertNotIn("LEAK", screen)
             out = check("--fail-on", "warning", "--fail-on-gaps", run.traces).stdout
-            self.assertRegex(out, r"(?m)^note +left +195 MiB still held at the end, at units.py:\d+ ")
+            self.assertRegex(out, r"(?m)^also +left +195 MiB still held at the end, at units.py:\d+ ")
             self.assertNotRegex(out, r"transient_spike|persistent_drift")
 
 
@@ -299,7 +299,7 @@ class Leaks(Folder):
             [verdict], [found] = leaks_of(run.report()).values(), [one for one in run.report()["findings"] if one["kind"] == "leak.growing"]
             self.assertRegex(verdict[0], r"^reached.py:\d+ keeps 4 MiB of every pass$")
             self.assertRegex(screen_of(run), r" LEAK reached.py:\d+ keeps .* all 320 blocks that reached.py:\d+ made were never freed, 320 MiB\. ")
-            self.assertRegex(found["description"], r"^reached.py:\d+ store .*leaks \+4.00 MiB per round: 320 of 320 blocks kept, 320 MiB, .*; 80 rounds ")  # the loop has 240 turns
+            self.assertRegex(found["description"], r"^reached.py:\d+ store .*leaks \+4.00 MiB per pass: 320 of 320 blocks kept, 320 MiB, .*; 80 passes$")  # the loop has 240 turns
             self.assertEqual((found["bytes"], found["evidence"]["kept"]), (row.live_bytes, row.live_blocks))
             self.assertEqual({leak["verdict"] for leak in run.report()["leaks"]}, {"growing"})
             folder = self.path("run.summary")
