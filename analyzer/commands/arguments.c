@@ -256,24 +256,41 @@ bool sl_arguments_read(const struct sl_option *o, const char *value, void *conte
 	}
 }
 
-/* How a value is written, where its name does not tell. */
-static const char *example_of(const struct sl_option *o)
+/* "peak, end or a time such as 12.5": what a value may be. */
+static char *words_of(const struct sl_option *o)
 {
-	static const struct {
-		const char *part, *example;
-	} all[] = {{"TIME", ", as peak or 12.5, seconds since the run began"},
-		   {"MOMENT", ", as start, peak, end, 12.5 or step_#12"},
-		   {"SIZE", ", as 512M or 8G"},
-		   {"SECONDS", ", as 0.5"}};
-	static char range[80];
+	static const char *const examples[][2] = {
+		{"TIME", "a time such as 12.5"},
+		{"MOMENT", "start, peak, end, oom, a time such as 12.5 or an entry such as step_#12"},
+		{"SIZE", "a size such as 8G"},
+		{"SIZE,...", "a size such as 8G, or several: 8G,12G"},
+		{"SECONDS", "seconds such as 0.5"}};
+	char *words = sl_memory_copy("");
 
-	for (size_t i = 0; i < SL_COUNT(all); i++)
-		if (strstr(o->value, all[i].part))
-			return all[i].example;
-	*range = 0;
+	for (const char *at = o->value, *end; *at; at = *end ? end + 1 : end) {
+		char *longer, *word = sl_memory_must(strndup(at, strcspn(at, "|")));
+		const char *said = word;
+
+		end = at + strlen(word);
+		for (size_t i = 0; i < SL_COUNT(examples); i++)
+			said = strcmp(word, examples[i][0]) ? said : examples[i][1];
+		longer = sl_memory_print("%s%s%s", words, at == o->value ? "" : *end ? ", " : " or ", said);
+		free(word);
+		free(words);
+		words = longer;
+	}
+	return words;
+}
+
+static int refuse_value(const struct sl_option *o, const char *value)
+{
+	char range[80] = "", *words = words_of(o);
+
 	if (o->read == SL_READ_REAL || o->read == SL_READ_LONG || o->read == SL_READ_COUNT)
 		snprintf(range, sizeof(range), o->most < 1e9 ? ", from %g to %g" : ", from %g", o->least, o->most);
-	return range;
+	sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" is not %s%s", o->name, value, words, range);
+	free(words);
+	return SL_EXIT_USAGE;
 }
 
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context)
@@ -296,8 +313,7 @@ int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, vo
 				return sl_command_fail(SL_EXIT_USAGE, "--symbols: \"%s\" is not a folder", options->symbols);
 		} else if (i >= 0 && !(sl_arguments_read(o, options->value, context) &&
 				       (o->read || !take || take(context, i, options->value)))) {
-			return sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" is not %s%s", o->name, options->value, o->value,
-					       example_of(o));
+			return refuse_value(o, options->value);
 		} else if (i >= 0) {
 			options->given |= 1ull << i;
 		}

@@ -120,12 +120,13 @@ static void follow_path(struct path *path, struct sl_process *process, const str
 		count = sl_stacks_fold(stack, count);
 	if (how->folded)
 		count = fold_libraries(stack, count);
-	for (unsigned i = count; i--;) {
-		path->names[path->count] = described(&path->arena, &stack[i]);
-		path->count += !how->folded || !group || strcmp(path->names[path->count], group) != 0; /* a place is told once */
-	}
 	if (!count)
 		path->names[path->count++] = sl_model_library(process->model, site);
+	for (unsigned i = 0; how->folded && group && i < count; i++)
+		if (!strcmp(described(&path->arena, &stack[i]), group))
+			count = i; /* below a place are the frames inside of it */
+	for (unsigned i = count; i--;)
+		path->names[path->count++] = described(&path->arena, &stack[i]);
 	if (process->model->snapshot && path->count == 2 && !strcmp(path->names[0], path->names[1]))
 		path->count = 1; /* what a snapshot's blocks have beyond what was asked for */
 }

@@ -20,7 +20,7 @@ struct drawing {
 	char *lines; /* for each level above, whether its line goes on below */
 	size_t room;
 	bool ascii;
-	uint64_t whole; /* of which shares are told */
+	uint64_t whole; /* of which shares are told: of the device where they are parted */
 };
 
 static double percent(uint64_t whole, uint64_t bytes)
@@ -158,7 +158,7 @@ static void print_table(const struct sl_owners *owners, const struct sl_tree_tex
 	sl_cells_put(&table, SL_COLOUR_DIM, "by %s", how->by);
 	for (uint32_t at = share[0].child; at; at = share[at].sibling) {
 		sl_cells_put(&table, SL_COLOUR_NONE, "%s", SL_SIZE(share[at].bytes));
-		sl_cells_put(&table, SL_COLOUR_NONE, "%.1f%%", percent(share[0].bytes, share[at].bytes));
+		sl_cells_put(&table, SL_COLOUR_NONE, "%.*f%s", !how->parted, percent(share[0].bytes, share[at].bytes), "%");
 		sl_cells_put(&table, SL_COLOUR_NONE, "%s", BLOCKS_OF(&share[at]));
 		if (how->lives)
 			put_lives(&table, &how->lives[at], to->ascii);
@@ -348,7 +348,7 @@ static void put(const struct sl_group *owned, const struct options *options, con
 					 .lives = options->how.lives ? owned->lives.item : NULL,
 					 .by = by_names[options->how.by],
 					 .until = options->pipeline.until_unix_ns,
-					 .parted = options->how.parted,
+					 .parted = options->how.parted || options->how.by == SL_BY_DEVICE,
 					 .folded = options->how.folded};
 
 	(options->table ? print_table : print_tree)(&owned->owners, &how, to);

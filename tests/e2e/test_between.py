@@ -136,8 +136,8 @@ class Between(unittest.TestCase):
                              (("--from", "forward#4"), r"no process has so many entries of forward: the most are 3"),
                              (("--from", "step_#4"), r"step_# has 3 entries, but not that number"),
                              (("--from", "nowhere#1"), "no range is named nowhere"), (("--to", "oom"), "no call ran out of memory"),
-                             (("--from", "soon"), '--from: "soon" is not MOMENT'), (("--from", "step_#x"), "is not MOMENT"),
-                             (("--at", "start"), "is not peak|end"), (("--at", "peak", "--to", "end"), "--at is one moment")):
+                             (("--from", "soon"), '--from: "soon" is not start, peak'), (("--from", "step_#x"), "is not start, peak"),
+                             (("--at", "start"), "is not peak, end"), (("--at", "peak", "--to", "end"), "--at is one moment")):
             with self.subTest(moments):
                 out, said = self.between(*moments, code=2)
                 self.assertEqual(out, "")
