@@ -26,7 +26,7 @@ struct strays {
 	uint64_t bytes, contexts;
 	unsigned number, processes, last; /* last: the process that made the last one */
 	bool one_device;
-	char where[300], who[100];
+	unsigned who[SL_STRAYS_MAX];
 };
 
 struct lines {
@@ -188,38 +188,24 @@ static uint64_t first_use(const struct sl_process *process, const struct sl_devi
 	return first && (!made || first->first_ns < made) ? first->first_ns : made;
 }
 
-/* A device that was used before the process's own was used in the wrong order; otherwise the line names the wrong device. */
-static const char *advice_for(const struct sl_process *process, const struct sl_device_state *there)
+/* True: the process used its own device before, so the line names the wrong one. */
+static bool is_late(const struct sl_process *process, const struct sl_device_state *there)
 {
 	const struct sl_device_state *home = sl_devices_home(process);
 	uint64_t own = home ? first_use(process, home) : 0;
 
-	return own && own < first_use(process, there)
-		       ? "name the process's own device in that line, or set CUDA_VISIBLE_DEVICES"
-		       : "call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES";
-}
-
-/* "rank 1, rank 2"; where there are many, only the first. */
-static void say_process(struct strays *strays, const struct sl_process *process)
-{
-	size_t at = strlen(strays->who), size = sizeof(strays->who) - at;
-	char one[SL_FORMAT_BYTES];
-
-	sl_process_who(one, process);
-	if (++strays->processes <= 4)
-		snprintf(strays->who + at, size, "%s%s", at ? ", " : "", one);
-	else if (strays->processes == 5)
-		snprintf(strays->who + at, size, ", ...");
+	return own && own < first_use(process, there);
 }
 
 static void add(struct sl_report *report, struct lines *lines, unsigned i, const struct sl_device_state *state, int owner)
 {
 	struct sl_process *process = &report->processes[i];
 	struct strays one = {i, state, owner, place_of(process, state), .one_device = true}, *strays;
+	char where[300];
 	uintptr_t *line;
 
-	sl_owners_line(process, one.stack, 2, one.where, sizeof(one.where));
-	line = sl_map_at(&lines->places, one.where);
+	sl_owners_line(process, one.stack, 2, where, sizeof(where));
+	line = sl_map_at(&lines->places, where);
 	if (!*line) {
 		*SL_PUSH(&lines->list) = one;
 		*line = lines->list.count;
@@ -228,8 +214,11 @@ static void add(struct sl_report *report, struct lines *lines, unsigned i, const
 	strays->bytes += state->known_peak;
 	strays->contexts += state->context_bytes;
 	strays->one_device &= owner == strays->owner;
-	if (!strays->number++ || strays->last != i)
-		say_process(strays, process);
+	if (!strays->number++ || strays->last != i) {
+		if (strays->processes < SL_STRAYS_MAX)
+			strays->who[strays->processes] = i;
+		strays->processes++;
+	}
 	strays->last = i;
 }
 
@@ -266,32 +255,26 @@ static void collect(struct sl_report *report, struct lines *lines)
 	free(numberings.list.item);
 }
 
+/* count: processes; of: contexts; other: bytes of blocks. */
 static void find(struct sl_report *report, const struct strays *strays)
 {
-	char owner[SL_FORMAT_BYTES], whose[80], count[SL_FORMAT_BYTES];
 	const struct sl_process *process = &report->processes[strays->process];
-	uint64_t bytes = strays->bytes;
-	bool many = strays->processes > 1;
+	struct sl_finding finding = {
+		.kind = SL_FOUND_ranks_stray_context,
+		.severity = "warning",
+		.process = (int)strays->process,
+		.device = strays->state->device,
+		.bytes = strays->bytes + strays->contexts,
+		.stack = strays->stack,
+		.strays = {.owner = strays->one_device ? strays->owner : -1, .late = is_late(process, strays->state)},
+		.count = strays->processes,
+		.of = strays->number,
+		.other = strays->bytes};
 
-	if (!many && !is_numbered(process))
+	if (strays->processes < 2 && !is_numbered(process))
 		return;
-	sl_process_who(owner, &report->processes[strays->owner]);
-	if (strays->one_device)
-		snprintf(whose, sizeof(whose), "device %d, which is %s's", strays->state->device, owner);
-	else
-		snprintf(whose, sizeof(whose), "devices that are other %s'", is_numbered(process) ? "ranks" : "processes");
-	snprintf(count, sizeof(count), strays->number > 1 ? "%u stray contexts" : "a stray context", strays->number);
-	sl_report_find(report,
-		       &(struct sl_finding){.kind = SL_FOUND_ranks_stray_context,
-					    .severity = "warning",
-					    .process = (int)strays->process,
-					    .device = strays->state->device,
-					    .bytes = bytes + strays->contexts,
-					    .text = sl_memory_print("%s use%s %s: %s%s%s there%s%s", strays->who, many ? "" : "s",
-								    whose, count, bytes ? " and " : "", bytes ? SL_SIZE(bytes) : "",
-								    strays->where[0] ? ", first at " : "", strays->where),
-					    .stack = strays->stack,
-					    .advice = sl_memory_copy(advice_for(process, strays->state))});
+	memcpy(finding.strays.process, strays->who, sizeof(strays->who));
+	sl_report_find(report, &finding);
 }
 
 static void run(struct sl_report *report)

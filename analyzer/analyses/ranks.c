@@ -12,7 +12,6 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/format.h"
-#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/utf8.h"
@@ -25,19 +24,20 @@
 /* What an unusual rank holds at its peak compared with a typical one of its group, place by place. */
 
 struct sl_rank_difference {
-	char text[900]; /* "320 MiB more at LINE, which grows; 40.0 MiB less at ..." */
-	bool grows;	/* a place that the text names grows */
-	bool there;	/* one of these grows in the typical rank too */
-	bool alone;	/* the typical rank never asks at the first place of the text */
-	bool passes;	/* the first place gives its memory back and asks again */
-	bool once; /* the first place holds more in no more blocks, though its mean request is as large as in the typical rank */
+	struct sl_unlike unlike;
+	bool grows;  /* one of its places grows */
+	bool there;  /* one of these grows in the typical rank too */
+	bool alone;  /* the typical rank never asks at the first place */
+	bool passes; /* the first place gives its memory back and asks again */
+	bool once;   /* the first place holds more in no more blocks, though its mean request is as large as in the typical rank */
 	struct sl_stack stack; /* of the largest difference, in the unusual rank */
 };
 
 /* What the unusual rank holds more or less of, at places where neither rank asks after the first half of its run. */
 struct sl_rank_role {
-	char text[600]; /* "250 MiB more at LINE": the same text for ranks with the same role; "": none */
-	double bytes;	/* more or less, together */
+	struct sl_unlike unlike;
+	uint64_t key; /* of its places and sizes: the same for ranks with the same role; 0: none */
+	double bytes; /* more or less, together */
 };
 
 #define SHOWN	   2
@@ -47,6 +47,8 @@ struct sl_rank_role {
 
 struct place {
 	char name[300];
+	struct sl_process *process; /* one that asked there, and */
+	struct sl_stack stack;	    /* its stack */
 	const struct sl_site *site; /* the outlier's largest site of this place; NULL: it has none */
 	uint64_t site_bytes;
 	double more, blocks; /* bytes and blocks above the typical rank */
@@ -59,14 +61,17 @@ struct held_places {
 	SL_VECTOR(struct place) list;
 };
 
-static struct place *place_of(struct held_places *places, const char *name)
+static struct place *place_of(struct held_places *places, struct sl_process *process, struct sl_stack stack)
 {
+	char name[300];
+
+	sl_owners_line(process, stack, 2, name, sizeof(name));
 	for (size_t i = 0; i < places->list.count; i++)
 		if (!strcmp(places->list.item[i].name, name))
 			return &places->list.item[i];
 	struct place *place = SL_PUSH(&places->list);
 
-	*place = (struct place){0};
+	*place = (struct place){.process = process, .stack = stack};
 	snprintf(place->name, sizeof(place->name), "%s", name);
 	return place;
 }
@@ -95,7 +100,6 @@ static double start_of(const struct sl_model *model)
 static void add(struct held_places *places, struct sl_process *process, int device, bool typical)
 {
 	double start = start_of(process->model);
-	char name[300];
 
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
@@ -105,8 +109,7 @@ static void add(struct held_places *places, struct sl_process *process, int devi
 
 		if (!bytes)
 			continue;
-		sl_owners_line(process, site->stack, 2, name, sizeof(name));
-		place = place_of(places, name);
+		place = place_of(places, process, site->stack);
 		place->more += typical ? -(double)bytes : (double)bytes;
 		place->blocks += (typical ? -1 : 1) * (double)sl_model_blocks_at_peak(process->model, site);
 		place->late |= (double)process->model->tracks.item[site->track].last_ns > start;
@@ -138,24 +141,26 @@ static void compare(struct held_places *places, struct sl_process *unlike, int d
 		qsort(places->list.item, places->list.count, sizeof(*places->list.item), by_difference);
 }
 
-static size_t say(char *out, size_t size, size_t at, const struct place *place)
+static void take(struct sl_unlike *unlike, const struct place *place, double more, bool rest)
 {
-	return at + (size_t)snprintf(out + at, size - at, "%s%s %s at %s%s", at ? "; " : "",
-				     SL_SIZE(sl_stats_bytes(fabs(place->more))), place->more > 0 ? "more" : "less", place->name,
-				     place->grows ? ", which grows" : "");
+	if (unlike->places == SL_UNLIKE_MAX)
+		return;
+	unlike->place[unlike->places].process = place->process;
+	unlike->place[unlike->places].stack = place->stack;
+	unlike->place[unlike->places].more = more;
+	unlike->place[unlike->places].grows = place->grows;
+	unlike->place[unlike->places++].rest = rest;
 }
 
-/* Tells the rest, so that the parts add up. */
-static void say_rest(char *out, size_t size, size_t at, const struct held_places *places, double rest, double least)
+/* The rest, so that the parts add up. */
+static void take_rest(struct sl_unlike *unlike, const struct held_places *places, double rest)
 {
+	const struct place none = {0};
 	size_t i = 0;
 
-	if (fabs(rest) <= least || at >= size)
-		return;
 	while (i < places->list.count && (places->list.item[i].told || (places->list.item[i].more > 0) != (rest > 0)))
 		i++;
-	snprintf(out + at, size - at, "; %s %s elsewhere%s%s", SL_SIZE(sl_stats_bytes(fabs(rest))), rest > 0 ? "more" : "less",
-		 i < places->list.count ? ", most at " : "", i < places->list.count ? places->list.item[i].name : "");
+	take(unlike, i < places->list.count ? &places->list.item[i] : &none, rest, true);
 }
 
 /* What a process asked for at a place over its life. */
@@ -188,20 +193,19 @@ static double mean_of(const struct asked *asked)
 	return asked->births ? (double)asked->bytes / (double)asked->births : 0;
 }
 
-/* Each on one device; false: no place differs. */
-static bool find_differences(struct sl_process *unlike, int device, struct sl_process *typical, int its_device,
+/* Each on one device. */
+static void find_differences(struct sl_process *unlike, int device, struct sl_process *typical, int its_device,
 			     struct sl_rank_difference *difference)
 {
 	struct held_places places;
 	double all = (double)unlike->model->devices[device + 1]->known_peak -
 		     (double)typical->model->devices[its_device + 1]->known_peak;
 	double told = 0;
-	size_t at = 0, size = sizeof(difference->text);
 	unsigned shown = 0;
 
-	*difference = (struct sl_rank_difference){.text = ""};
+	*difference = (struct sl_rank_difference){0};
 	compare(&places, unlike, device, typical, its_device);
-	for (size_t i = 0; i < places.list.count && shown < SHOWN && at < size; i++) {
+	for (size_t i = 0; i < places.list.count && shown < SHOWN; i++) {
 		struct place *place = &places.list.item[i];
 
 		if (fabs(place->more) < PART_SHOWN * fabs(all))
@@ -219,12 +223,11 @@ static bool find_differences(struct sl_process *unlike, int device, struct sl_pr
 		difference->grows |= place->grows;
 		difference->there |= place->grows && place->there;
 		told += place->more;
-		at = say(difference->text, size, at, place);
+		take(&difference->unlike, place, place->more, false);
 	}
-	if (at)
-		say_rest(difference->text, size, at, &places, all - told, PART_SHOWN * fabs(all));
+	if (shown && fabs(all - told) > PART_SHOWN * fabs(all))
+		take_rest(&difference->unlike, &places, all - told);
 	free(places.list.item);
-	return at > 0;
 }
 
 /* As above; places that differ by less than `least` bytes are no part of it. */
@@ -232,17 +235,18 @@ static void role_of_holdings(struct sl_process *unlike, int device, struct sl_pr
 			     struct sl_rank_role *role)
 {
 	struct held_places places;
-	size_t at = 0;
 
-	*role = (struct sl_rank_role){.text = ""};
+	*role = (struct sl_rank_role){0};
 	compare(&places, unlike, device, typical, its_device);
-	for (size_t i = 0; i < places.list.count && at < sizeof(role->text); i++) {
+	for (size_t i = 0; i < places.list.count; i++) {
 		const struct place *place = &places.list.item[i];
 
 		if (place->grows || place->late || fabs(place->more) < least)
 			continue;
 		role->bytes += place->more;
-		at = say(role->text, sizeof(role->text), at, place);
+		role->key = sl_utf8_mix_text(role->key ?: SL_FNV_START, SL_SIZE(sl_stats_bytes(fabs(place->more))));
+		role->key = sl_utf8_mix_text(role->key + (place->more > 0), place->name);
+		take(&role->unlike, place, place->more, false);
 	}
 	free(places.list.item);
 }
@@ -273,14 +277,14 @@ static uint64_t skew_between(const struct sl_report *report, const struct sl_pro
 	return sl_skew_same_host(a, b) ? 0 : report->skew.bound_ns;
 }
 
-static void say_first(struct sl_report *report, unsigned first, const struct sl_oom *first_oom, uint64_t at)
+/* count: ranks that ran out too; of: all; other: nanoseconds to the next, or to the end of the others. */
+static void tell_first(struct sl_report *report, unsigned first, const struct sl_oom *first_oom, uint64_t at)
 {
 	const struct sl_process *p = &report->processes[first];
 	unsigned followed = 0, close = 0, silent = 0, others = 0;
 	uint64_t next = UINT64_MAX, last_end = 0;
-	char text[320], within[160];
+	bool ended;
 
-	sl_skew_describe(&report->skew, within, sizeof(within));
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *other = &report->processes[i];
 		const struct sl_oom *oom;
@@ -300,30 +304,23 @@ static void say_first(struct sl_report *report, unsigned first, const struct sl_
 	}
 	if (!others)
 		return;
-	if (close)
-		snprintf(text, sizeof(text), "rank %lld ran out of memory among the first: %u on other hosts did so within %s",
-			 (long long)p->trace->header.rank, close, within);
-	else if (followed)
-		snprintf(text, sizeof(text), "rank %lld was first; %u other%s %s later", (long long)p->trace->header.rank, followed,
-			 followed == 1 ? " ran out too," : "s ran out too, the next", SL_SPAN(next - at));
-	else if (silent == others && last_end > at)
-		snprintf(text, sizeof(text), "rank %lld was first; the others made no call after it and ended %s later",
-			 (long long)p->trace->header.rank, SL_SPAN(last_end - at));
-	else
-		snprintf(text, sizeof(text), "rank %lld was the only one of %u to run out of memory",
-			 (long long)p->trace->header.rank, others + 1);
-	sl_report_find(report, &(struct sl_finding){
-				       .kind = SL_FOUND_ranks_first,
-				       .severity = "critical",
-				       .process = (int)first,
-				       .device = -1,
-				       .unix_ns = at,
-				       .bytes = SL_UNKNOWN,
-				       .text = strdup(text),
-				       .advice = strdup(close ? "look at each of them: their clocks do not tell which was first"
-							: followed ? "start with this rank: the other errors came after it"
-								   : "look at what this rank holds and the others do not"),
-				       .stack = first_oom->stack});
+	ended = silent == others && last_end > at;
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_ranks_first,
+						    .severity = "critical",
+						    .process = (int)first,
+						    .device = -1,
+						    .unix_ns = at,
+						    .bytes = SL_UNKNOWN,
+						    .stack = first_oom->stack,
+						    .first = close	? SL_FIRST_CLOSE
+							     : followed ? SL_FIRST_FOLLOWED
+							     : ended	? SL_FIRST_SILENT
+									: SL_FIRST_ONLY,
+						    .count = close ?: followed,
+						    .of = others + 1,
+						    .other = followed ? next - at
+							     : ended  ? last_end - at
+								      : 0});
 }
 
 static void find_first(struct sl_report *report)
@@ -344,7 +341,7 @@ static void find_first(struct sl_report *report)
 		}
 	}
 	if (at != UINT64_MAX)
-		say_first(report, first, first_oom, at);
+		tell_first(report, first, first_oom, at);
 }
 
 /* ---- groups of ranks that do the same */
@@ -482,28 +479,25 @@ static void take_roles(struct sl_report *report, struct group *group)
 {
 	struct sl_process *typical = &report->processes[group->typical];
 	struct member *members = group->members;
-	struct sl_map roles = {0};
 
 	for (unsigned i = group->lead; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
-		uintptr_t *first;
+		unsigned first = group->lead;
 
 		if (!is_far(group, process))
 			continue;
 		role_of_holdings(process, sl_devices_home(process)->device, typical, sl_devices_home(typical)->device,
 				 LEAST_PART * group->median, &members[i].role);
-		first = sl_map_at(&roles, members[i].role.text);
-		if (!*first)
-			*first = i + 1;
-		members[i].first = (unsigned)*first - 1;
-		members[members[i].first].count += members[i].role.text[0] != 0;
+		while (members[first].role.key != members[i].role.key)
+			first++;
+		members[i].first = first;
+		members[first].count += members[i].role.key != 0;
 	}
-	sl_map_free(&roles);
 }
 
 static bool has_role(const struct group *group, unsigned i)
 {
-	return group->members[i].role.text[0] && group->members[group->members[i].first].count > 1;
+	return group->members[i].role.key && group->members[group->members[i].first].count > 1;
 }
 
 /* The other rank of the role whose peak is nearest to what the role explains. */
@@ -519,50 +513,37 @@ static unsigned typical_peer(const struct sl_report *report, const struct group 
 	return found;
 }
 
+/* other: the peak that is usual; of: ranks that do the same. */
 static void tell_outlier(struct sl_report *report, const struct group *group, unsigned i)
 {
-	bool peer = has_role(group, i), told, first_rank, note;
+	bool peer = has_role(group, i), first_rank, note;
 	struct sl_process *process = &report->processes[i],
 			  *typical = &report->processes[peer ? typical_peer(report, group, i) : group->typical];
 	double peak = peak_of(process), usual = peer ? peak_of(typical) : group->median;
 	struct sl_rank_difference difference;
-	char size[2][SL_FORMAT_BYTES], who[SL_FORMAT_BYTES] = "the median";
 
-	told = find_differences(process, sl_devices_home(process)->device, typical, sl_devices_home(typical)->device, &difference);
+	find_differences(process, sl_devices_home(process)->device, typical, sl_devices_home(typical)->device, &difference);
 	/* rank 0 gathers and writes for the others: that it differs is no fault, unless it grows */
 	first_rank = process->trace->header.rank == 0 && peak > usual && !difference.grows;
 	if (!difference.grows && (peak < usual || (first_rank && difference.alone && difference.passes)))
 		return; /* its share of the work, or a duty that it alone has */
 	note = !difference.grows && (first_rank || difference.once || (difference.alone && difference.passes));
-	if (peer)
-		sl_process_who(who, typical);
-	sl_report_find(
-		report,
-		&(struct sl_finding){
-			.kind = SL_FOUND_ranks_outlier,
-			.severity = note ? "info" : "warning",
-			.process = (int)i,
-			.device = sl_devices_home(process)->device,
-			.bytes = sl_stats_bytes(peak),
-			.text = sl_memory_print(
-				"rank %lld is an outlier: it peaked at %s, %s %s than %s%s of %u ranks that do the "
-				"same%s%s",
-				(long long)process->trace->header.rank, sl_format_size(size[0], sl_stats_bytes(peak)),
-				sl_format_size(size[1], sl_stats_bytes(fabs(peak - usual))), peak > usual ? "more" : "less", who,
-				peer ? ", one" : "", peer ? group->members[group->members[i].first].count : group->count,
-				told ? ": " : "", difference.text),
-			.advice = strdup(
-				difference.there ? "free there what is not needed any more: the other ranks keep less of it"
-				: difference.grows
-					? "free there what is not needed any more: the other ranks free it, or never ask for it"
-				: first_rank	   ? "the first rank often gathers or writes for the others: if this one does "
-						     "not, compare its input with theirs"
-				: difference.alone ? "no other rank asks for memory there: check that this one should"
-				: difference.once
-					? "one of its steps was larger: on average it asks for as much there as the others"
-					: "compare what this rank was given with the others: its batch, sequence lengths, "
-					  "part of the model"),
-			.stack = difference.stack});
+	difference.unlike.peer = peer ? typical : NULL;
+	difference.unlike.why = difference.there   ? SL_UNLIKE_KEEPS_MORE
+				: difference.grows ? SL_UNLIKE_KEEPS
+				: first_rank	   ? SL_UNLIKE_FIRST
+				: difference.alone ? SL_UNLIKE_ALONE
+				: difference.once  ? SL_UNLIKE_ONCE
+						   : SL_UNLIKE_WORK;
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_ranks_outlier,
+						    .severity = note ? "info" : "warning",
+						    .process = (int)i,
+						    .device = sl_devices_home(process)->device,
+						    .bytes = sl_stats_bytes(peak),
+						    .stack = difference.stack,
+						    .unlike = difference.unlike,
+						    .of = peer ? group->members[group->members[i].first].count : group->count,
+						    .other = sl_stats_bytes(usual)});
 }
 
 /* The ranks of a role are a group of their own; the others may need another first rank. */
@@ -583,14 +564,14 @@ static void part_roles(struct sl_report *report, const struct group *group)
 		}
 		process->alike = member->first;
 		if (member->first == i)
-			sl_report_find(report, &(struct sl_finding){
-						       .kind = SL_FOUND_ranks_role,
-						       .severity = "info",
-						       .process = (int)i,
-						       .device = sl_devices_home(process)->device,
-						       .bytes = sl_stats_bytes(fabs(member->role.bytes)),
-						       .text = sl_memory_print("%u of %u ranks each hold since their start %s",
-									       member->count, group->count, member->role.text)});
+			sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_ranks_role,
+								    .severity = "info",
+								    .process = (int)i,
+								    .device = sl_devices_home(process)->device,
+								    .bytes = sl_stats_bytes(fabs(member->role.bytes)),
+								    .unlike = member->role.unlike,
+								    .count = member->count,
+								    .of = group->count});
 	}
 }
 

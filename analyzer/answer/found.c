@@ -275,39 +275,6 @@ static void say_rising(struct sl_make *make, struct sl_answer *answer, const str
 				     : "put NVTX ranges around the steps: the stacks that hold the growth are then named");
 }
 
-/* The first clause of a finding's sentence. */
-static void put_clause(char *out, size_t size, const char *text)
-{
-	size_t end = strlen(text);
-
-	for (size_t i = 0; text[i]; i++)
-		if ((text[i] == ';' || text[i] == ':') && text[i + 1] == ' ') {
-			end = i;
-			break;
-		}
-	snprintf(out, size, "%.*s", (int)end, text);
-}
-
-static const char *rest_of(const char *text)
-{
-	for (; *text; text++)
-		if ((*text == ';' || *text == ':') && text[1] == ' ')
-			return text + 2;
-	return NULL;
-}
-
-static void say_text(struct sl_answer *answer, const struct sl_finding *finding)
-{
-	char clause[300];
-
-	put_clause(clause, sizeof(clause), finding->text);
-	sl_answer_headline(answer, "%s", clause);
-	sl_answer_brief(answer, "%s%s", finding->kind == SL_FOUND_ranks_stray_context ? "stray context: " : "", clause);
-	sl_answer_say(answer, SL_LABEL_WHY, "%s", rest_of(finding->text) ?: finding->text);
-	if (finding->advice)
-		sl_answer_say(answer, SL_LABEL_FIX, "%s", finding->advice);
-}
-
 /* How a finding is told.  mark: of its line; "asks": with its size.  verb NULL: it is no verdict, but a hint or a note. */
 static const struct teller {
 	enum sl_found kind;
@@ -319,10 +286,12 @@ static const struct teller {
 	{SL_FOUND_memory_no_room, say_roomless, SL_WORD_OUT_OF_MEMORY, "asks", "tree --at peak", "the lines that hold the pool"},
 	{SL_FOUND_hidden_place, say_hidden, SL_WORD_HIDDEN, NULL, "check --max-hidden 1G", "fails CI if it comes back"},
 	{SL_FOUND_memory_retried, say_retried, SL_WORD_NEARLY, "asks", "fit", "how much memory it needs"},
-	{SL_FOUND_ranks_outlier, NULL, SL_WORD_UNEVEN, "made here", "", NULL},
-	{SL_FOUND_ranks_stray_context, NULL, SL_WORD_UNEVEN, "stray context", "", NULL},
+	{SL_FOUND_ranks_outlier, sl_make_outlier, SL_WORD_UNEVEN, "made here", "", NULL},
+	{SL_FOUND_ranks_stray_context, sl_make_strays, SL_WORD_UNEVEN, "stray context", "", NULL},
 	{SL_FOUND_stray_threads, say_threads, SL_WORD_UNEVEN, "first use", "", NULL},
 	{SL_FOUND_host_killed, say_host, SL_WORD_HOST_MEMORY, NULL, "", NULL},
+	{.kind = SL_FOUND_ranks_first, .say = sl_make_first},
+	{.kind = SL_FOUND_ranks_role, .say = sl_make_role},
 	{.kind = SL_FOUND_ranks_share_device, .say = say_sharers},
 	{.kind = SL_FOUND_device_neighbour, .say = say_neighbour},
 	{.kind = SL_FOUND_leak_failed_free, .say = say_failed_free},
@@ -383,7 +352,7 @@ void sl_make_describe(struct sl_report *report, struct sl_finding *finding)
 	struct sl_make make = {.report = report};
 	struct sl_answer *answer;
 
-	if (finding->text || !teller || !teller->say)
+	if (finding->text || !teller)
 		return;
 	make.to = sl_answers_new();
 	answer = sl_answer_add(make.to, teller->word, sl_found_id(finding->kind));
@@ -417,10 +386,7 @@ static void add_verdict(struct sl_make *make, const struct sl_finding *finding, 
 		sl_answer_figure(answer, "held", "bytes", (double)answer->bytes);
 	if (process)
 		sl_make_stack(answer, process, finding->stack, mark, 3);
-	if (teller->say)
-		teller->say(make, answer, finding);
-	else
-		say_text(answer, finding);
+	teller->say(make, answer, finding);
 	if (!*verb) {
 		verb = make->report->process_count > 1 ? "ranks" : "tree --at peak";
 		shows = make->report->process_count > 1 ? "which ranks do the same" : "the lines that held it";

@@ -130,7 +130,11 @@ bool sl_make_server(struct sl_make *make);
 void sl_make_windows(struct sl_make *make);
 /* device.c: notes of each device. */
 void sl_make_devices(struct sl_make *make);
-/* ranks.c: notes of ranks that do the same. */
+/* ranks.c: findings of ranks, and notes of those that do the same. */
+void sl_make_outlier(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding);
+void sl_make_role(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding);
+void sl_make_first(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding);
+void sl_make_strays(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding);
 void sl_make_ranks(struct sl_make *make);
 /* ok.c: nothing went wrong. */
 bool sl_make_has_ended(const struct sl_report *report, enum sl_ended how); /* true: one of its processes did */

@@ -830,10 +830,12 @@ static const struct {
 static void say_ranks(struct error *e)
 {
 	for (size_t i = 0; i < e->make->report->findings.count; i++) {
-		const struct sl_finding *finding = &e->make->report->findings.item[i];
+		struct sl_finding *finding = &e->make->report->findings.item[i];
 
-		if (finding->kind == SL_FOUND_ranks_first && finding->process == e->answer->process)
-			sl_answer_say(e->answer, SL_LABEL_NOTE, "%s", finding->text);
+		if (finding->kind != SL_FOUND_ranks_first || finding->process != e->answer->process)
+			continue;
+		sl_make_describe(e->make->report, finding);
+		sl_answer_say(e->answer, SL_LABEL_NOTE, "%s", finding->text);
 	}
 }
 

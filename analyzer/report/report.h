@@ -210,6 +210,38 @@ static inline uint64_t sl_account_measured(const struct sl_account *account, uin
 /* What made memory hidden. */
 enum sl_hidden_by { SL_HIDDEN_BY_CODE, SL_HIDDEN_BY_POOL, SL_HIDDEN_BY_CONTEXTS, SL_HIDDEN_BY_LIMIT };
 
+/* What a rank holds more or less of than the others do, largest first; what grows is before it. */
+#define SL_UNLIKE_MAX 3
+struct sl_unlike {
+	struct {
+		struct sl_process *process;
+		struct sl_stack stack; /* in it */
+		double more;	       /* bytes; negative: less */
+		bool grows, rest;      /* rest: of all other lines, most at this one */
+	} place[SL_UNLIKE_MAX];
+	unsigned places;
+	struct sl_process *peer; /* that it is compared with; NULL: the median */
+	enum sl_unlike_why {
+		SL_UNLIKE_WORK,
+		SL_UNLIKE_KEEPS,      /* it keeps what the others free */
+		SL_UNLIKE_KEEPS_MORE, /* the others keep it too */
+		SL_UNLIKE_FIRST,      /* it is the first rank */
+		SL_UNLIKE_ALONE,      /* no other asks there */
+		SL_UNLIKE_ONCE,	      /* one of its steps was larger */
+	} why;
+};
+
+/* Contexts on a device of others. */
+#define SL_STRAYS_MAX 4
+struct sl_strays {
+	unsigned process[SL_STRAYS_MAX]; /* the first of `count` */
+	int owner;			 /* -1: there are several devices */
+	bool late;			 /* its own device was used before */
+};
+
+/* When a rank ran out of memory. */
+enum sl_first { SL_FIRST_CLOSE, SL_FIRST_FOLLOWED, SL_FIRST_SILENT, SL_FIRST_ONLY };
+
 /* A finding: a statement about a run with the numbers that prove it. */
 struct sl_finding {
 	enum sl_found kind;
@@ -225,9 +257,12 @@ struct sl_finding {
 		const struct sl_heuristics *course;
 		const char *name; /* static, or of the model */
 		enum sl_hidden_by by;
+		enum sl_first first;
+		struct sl_unlike unlike;
+		struct sl_strays strays;
 	};
 	unsigned count, of;
-	uint64_t other; /* bytes */
+	uint64_t other; /* bytes, or nanoseconds */
 	bool about;
 	char *text, *advice; /* one sentence each; sl_answer_describe() makes them.  advice may be NULL */
 };
