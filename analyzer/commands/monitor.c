@@ -242,7 +242,10 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	sl_cells_put(&table, SL_COLOUR_NONE, "%3s", device);
 	sl_cells_put(&table, SL_COLOUR_NONE, "%8s", size(live, f->live));
 	sl_cells_put(&table, SL_COLOUR_NONE, "%8s", size(peak, f->peak));
-	sl_cells_put(&table, SL_COLOUR_NONE, "%8s of %-8s", size(used, f->used), size(total, f->total));
+	if (f->used == SL_UNKNOWN && f->total == SL_UNKNOWN)
+		sl_cells_put(&table, SL_COLOUR_NONE, "%8s%11s", "-", "");
+	else
+		sl_cells_put(&table, SL_COLOUR_NONE, "%8s of %-8s", size(used, f->used), size(total, f->total));
 	sl_cells_put(&table, SL_COLOUR_NONE, "%s%s%s%s", rate, full, dry ? "dry " : "", ending(end, process));
 	sl_cells_print(&table, &to, 0);
 }
@@ -285,24 +288,27 @@ static bool is_used(const struct sl_follow *follow, const char *uuid)
 	return false;
 }
 
+static const struct sl_figures no_device = {.device = -1,
+					    .live = SL_UNKNOWN,
+					    .peak = SL_UNKNOWN,
+					    .allocated = SL_UNKNOWN,
+					    .reserved = SL_UNKNOWN,
+					    .used = SL_UNKNOWN,
+					    .total = SL_UNKNOWN,
+					    .hidden = SL_UNKNOWN};
+
 /* Devices of this machine that no recorded process uses now. */
 static void put_others(struct monitor *monitor, const struct sl_follow *follow, void (*put)(struct monitor *, const struct row *),
 		       uint64_t unix_ns)
 {
 	for (size_t i = 0; i < monitor->machine.devices.count; i++) {
 		const struct sl_machine_device *device = &monitor->machine.devices.item[i];
-		struct row row = {.unix_ns = unix_ns,
-				  .full_in = NAN,
-				  .figures = {.device = (int)device->index,
-					      .uuid = *device->uuid ? device->uuid : NULL,
-					      .live = SL_UNKNOWN,
-					      .peak = SL_UNKNOWN,
-					      .allocated = SL_UNKNOWN,
-					      .reserved = SL_UNKNOWN,
-					      .used = device->used_bytes,
-					      .total = device->total_bytes,
-					      .hidden = SL_UNKNOWN}};
+		struct row row = {.unix_ns = unix_ns, .full_in = NAN, .figures = no_device};
 
+		row.figures.device = (int)device->index;
+		row.figures.uuid = *device->uuid ? device->uuid : NULL;
+		row.figures.used = device->used_bytes;
+		row.figures.total = device->total_bytes;
 		while (monitor->device_outlooks.count <= i)
 			*SL_PUSH(&monitor->device_outlooks) = (struct sl_outlook){0};
 		if (device->used_bytes != SL_UNKNOWN)
@@ -356,6 +362,10 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 		const struct sl_followed *followed = sl_follow_process(follow, i);
 		unsigned count = sl_figures_of(&followed->process, figures, DEVICES);
 
+		if (!count && monitor->format == TABLE) { /* it used no device: a reader looks for its pid */
+			figures[count++] = no_device;
+			figures[0].live = figures[0].peak = 0;
+		}
 		for (unsigned d = 0; d < count; d++) {
 			struct row row = {.followed = followed,
 					  .figures = figures[d],
