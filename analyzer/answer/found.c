@@ -80,7 +80,7 @@ static void tell_limit(struct sl_answer *answer, const struct sl_device_state *s
 			    : state->limit_printed ? "1 MiB"
 						   : "8 MiB";
 
-	sl_answer_headline(answer, "%s of %s at %s takes %s%s of the card", name, SL_ANSWER_SIZE(state->limit_bytes), line,
+	sl_answer_headline(answer, "%s of %s at %s takes %s%s", name, SL_ANSWER_SIZE(state->limit_bytes), line,
 			   own ? "" : "at most ", SL_ANSWER_SIZE(own ? own : hidden));
 	sl_answer_say(answer, SL_LABEL_WHY, "the context sets %s aside for %s, and %s by default.",
 		      SL_ANSWER_SIZE(state->limit_bytes), state->limit_each ? "each thread that the card can run" : "its kernels",

@@ -129,6 +129,19 @@ static void put_stackless(struct sl_answer *answer)
 	sl_answer_say(answer, SL_LABEL_FIX, "\nor, without a change of code:  stormlog-run -- python ...");
 }
 
+/* Whether the next smaller card would do. */
+static void next_fit(struct sl_make *make, struct sl_answer *answer, uint64_t bytes)
+{
+	static const unsigned cards[] = {8, 16, 24, 48, 80, 141, 192}; /* GB that cards are sold with */
+	size_t above = 0;
+
+	while (above + 1 < SL_COUNT(cards) && bytes >> 30 >= cards[above])
+		above++;
+	if (above)
+		sl_make_next(make, answer, sl_answers_text(make->to, "fit --capacity %uG,%uG", cards[above - 1], cards[above]),
+			     "cards and settings");
+}
+
 static void add_window(struct sl_make *make, struct sl_process *process)
 {
 	const struct sl_device_state *device = fullest(process);
@@ -179,13 +192,10 @@ static void add_window(struct sl_make *make, struct sl_process *process)
 		answer->table.moment =
 			sl_answers_text(make->to, "reserved, at the peak, %s",
 					SL_SPAN(sl_process_unix(process, device->known_peak_ns) - process->started_unix_ns));
-	sl_make_next(make, answer,
-		     stackless			    ? "table"
-		     : sl_devices_held(process) > 1 ? "tree --by device"
-						    : "tree",
+	sl_make_next(make, answer, sl_devices_held(process) > 1 ? "tree --by device" : "tree",
 		     stackless ? "every size" : "every line at the peak");
 	if (window)
-		sl_make_next(make, answer, "fit --capacity 24G,80G", "cards and settings");
+		next_fit(make, answer, device->known_peak);
 }
 
 void sl_make_windows(struct sl_make *make)

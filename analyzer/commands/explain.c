@@ -52,14 +52,8 @@ static const char *put_ids(char out[IDS_SIZE], enum sl_found id)
 }
 
 /* Markdown that reads as it is. */
-static void put_section(const struct sl_explained *e, const struct sl_terminal *to)
+static void put_rest(const struct sl_explained *e, const struct sl_terminal *to)
 {
-	char ids[IDS_SIZE];
-
-	fputs("## ", stdout);
-	sl_terminal_line(to, 3, 3, "%s", put_ids(ids, e->id));
-	putchar('\n');
-	sl_terminal_line(to, 0, 0, "%s. %s", e->word, e->means);
 	putchar('\n');
 	sl_terminal_line(to, 0, 0, "Rule: %s", e->rule);
 	for (unsigned i = 0; i < SL_COUNT(e->way); i++) {
@@ -72,6 +66,25 @@ static void put_section(const struct sl_explained *e, const struct sl_terminal *
 		putchar('\n');
 		sl_terminal_line(to, 0, 0, "Suppress: %s.", e->suppress);
 	}
+}
+
+/* A section of doc/findings.md. */
+static void put_section(const struct sl_explained *e, const struct sl_terminal *to)
+{
+	fputs("## ", stdout);
+	sl_terminal_line(to, 3, 3, "%s", put_ids((char[IDS_SIZE]){0}, e->id));
+	putchar('\n');
+	sl_terminal_line(to, 0, 0, "%s. %s", e->word, e->means);
+	put_rest(e, to);
+}
+
+/* The same for a reader who asked for one verdict: its word first, its ids last. */
+static void put_one(const struct sl_explained *e, const struct sl_terminal *to)
+{
+	sl_terminal_head(to, SL_COLOUR_NONE, e->word, "%s", e->means);
+	put_rest(e, to);
+	putchar('\n');
+	sl_terminal_line(to, 0, 5, "Ids: %s", put_ids((char[IDS_SIZE]){0}, e->id));
 }
 
 #define NUMBER_SIZE 80
@@ -112,7 +125,6 @@ static void put_run(const struct sl_answer *answer, const struct sl_terminal *to
 		sl_terminal_line(to, 0, 9, "  %-6s %s %s%s%s%s%s", i ? "" : "number", f->name, value, f->rule ? "; the rule: " : "",
 				 f->rule ?: "", f->rule ? " " : "", f->rule ? limit : "");
 	}
-	putchar('\n');
 }
 
 static int explain_run(const char *id, const struct sl_arguments *parsed, unsigned first, struct sl_pipeline_options *options)
@@ -131,9 +143,9 @@ static int explain_run(const char *id, const struct sl_arguments *parsed, unsign
 				put_run(answers->item.item[i], &to);
 			}
 		if (id && !e)
-			sl_terminal_line(&to, 0, 0, "This run has no verdict %s.\n", id);
+			sl_terminal_line(&to, 0, 0, "This run has no verdict %s.", id);
 		if (e || id)
-			put_section(e ?: sl_explained_find(id), &to);
+			putchar('\n'), put_one(e ?: sl_explained_find(id), &to);
 	}
 	sl_report_free(&report);
 	return status;
@@ -174,7 +186,7 @@ static int run(struct sl_arguments *parsed)
 				       "%s is no id of a verdict, nor a path; stormlog-analyze explain lists the ids",
 				       parsed->paths[0]);
 	if (e && parsed->path_count == 1) {
-		put_section(e, &to);
+		put_one(e, &to);
 		return SL_EXIT_FINE;
 	}
 	sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths + (e != NULL), .symbols = parsed->symbols});

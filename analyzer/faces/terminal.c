@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The document on a terminal: one verdict open, in 24 lines of 80 columns at most.  Where it would be longer, it is laid out again
- * with less: fewer rows, fewer other verdicts, then without notes and the path of the page.  Longer than other files: lines,
+ * with less: fewer rows, other verdicts and tried changes, then without notes, the path of the page and blank lines.  Lists and
+ * commands take the whole width of a wide terminal.  Longer than other files: lines,
  * tables and grids share the page's columns and its door for text.
  */
 #include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
@@ -23,13 +25,13 @@
 #define SPARK	    14
 #define MARK_SPACE  2
 #define MORE_SPACE  16 /* "  12 more: --all" */
-#define LEVELS	    6
+#define LEVELS	    7
 
 struct page {
 	FILE *out;
 	const struct sl_face_style *style;
-	unsigned columns, rows, also;
-	bool notes, spaced;
+	unsigned columns, wide, rows, also;
+	bool notes, spaced, tried;
 };
 
 static const char *const red = "\033[1;31m", *const yellow = "\033[1;33m", *const green = "\033[1;32m", *const cyan = "\033[36m",
@@ -164,10 +166,15 @@ static const char *colour_of(enum sl_word word)
 static void put_head(struct page *page, const struct sl_answer *answer)
 {
 	const char *word = sl_answer_word(answer->word);
+	unsigned column;
 
 	put_part(page, word, strlen(word), colour_of(answer->word));
 	fputs("   ", page->out);
-	put_wrapped(page, answer->headline, width_of(word) + 3, 5);
+	column = put_wrapped(page, answer->headline, width_of(word) + 3, 5) + 2;
+	if (page->style->colour && answer->id && column + width_of(answer->id) <= page->wide) { /* for `explain` */
+		put_spaces(page, 2);
+		put_part(page, answer->id, strlen(answer->id), dim);
+	}
 	fputc('\n', page->out);
 }
 
@@ -184,14 +191,16 @@ static const char *place_of(char *out, size_t size, const struct sl_answer_line 
 static void put_place(struct page *page, const struct sl_answer_line *line)
 {
 	char place[512];
+	struct utsname here;
 	bool link = page->style->colour && line->path && *line->path == '/';
 
 	place_of(place, sizeof(place), line);
 	if (link) {
-		fputs("\033]8;;file://", page->out);
+		uname(&here);
+		fprintf(page->out, "\033]8;;file://%s", here.nodename);
 		for (const unsigned char *at = (const unsigned char *)line->path; *at; at++)
 			fprintf(page->out, isalnum(*at) || strchr("/._-", *at) ? "%c" : "%%%02X", *at);
-		fputs("\033\\", page->out);
+		fprintf(page->out, "#%u\033\\", line->line);
 	}
 	put_part(page, place, strlen(place), cyan);
 	if (link)
@@ -242,7 +251,7 @@ static void put_label(struct page *page, const struct sl_answer *answer, enum sl
 	fputs("  ", page->out);
 	put_part(page, name, strlen(name), label == SL_LABEL_FIX ? green : dim);
 	put_spaces(page, TEXT - 2 - width_of(name));
-	for (size_t i = 0; i < answer->label[label].count; i++) {
+	for (size_t i = 0; i < (label == SL_LABEL_TRIED && !page->tried ? 1 : answer->label[label].count); i++) {
 		const char *text = answer->label[label].item[i];
 		bool own = *text == '\n' || label == SL_LABEL_NOTE || label == SL_LABEL_OPEN;
 		size_t first;
@@ -346,10 +355,10 @@ static void put_bar(struct page *page, uint64_t bytes, uint64_t most, bool padde
 	put_spaces(page, padded ? BAR - width : 0);
 }
 
-/* True: 0.00, and nothing is said of it. */
-static bool is_nothing(const struct sl_answer_row *row, const struct sl_answer_number *number)
+/* True: 0.00 */
+static bool is_nothing(const struct sl_answer_number *number)
 {
-	return !row->text && !number->text[strspn(number->text, "0.")];
+	return !number->text[strspn(number->text, "0.")];
 }
 
 static void put_table(struct page *page, const struct sl_answer *answer)
@@ -368,7 +377,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 	for (size_t i = 0; i < shown.row.count; i++) {
 		const struct sl_answer_row *row = &shown.row.item[i];
 
-		if (is_nothing(row, &numbers[i + 1]))
+		if (is_nothing(&numbers[i + 1]))
 			continue;
 		names = width_of(row->name) > names ? width_of(row->name) : names;
 		most = !row->bare && row->bytes > most ? row->bytes : most;
@@ -400,7 +409,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 		unsigned column = 2 + digits + 2 + names + 2;
 		bool barred = column + BAR + 20 <= page->columns;
 
-		if (is_nothing(row, &numbers[i + 1]))
+		if (is_nothing(&numbers[i + 1]))
 			continue;
 		put_spaces(page, 2 + digits - width_of(numbers[i + 1].text));
 		put(page, numbers[i + 1].text);
@@ -414,7 +423,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 		}
 		if (row->text) {
 			fputs("  ", page->out);
-			put_list(page, row->text, page->columns > column + 2 ? page->columns - column - 2 : 1);
+			put_list(page, row->text, page->wide > column + 2 ? page->wide - column - 2 : 1);
 		}
 		fputc('\n', page->out);
 	}
@@ -517,8 +526,8 @@ static void put_also(struct page *page, const struct sl_answers *answers)
 /* A command is pasted, so a longer one goes on in the next line as a shell reads it. */
 static void put_command(struct page *page, const char *command)
 {
-	while (7 + width_of(command) > page->columns) {
-		size_t size = sl_terminal_fitting(command, page->columns - 9);
+	while (7 + width_of(command) > page->wide) {
+		size_t size = sl_terminal_fitting(command, page->wide - 9);
 
 		if (command[size] != ' ')
 			break;
@@ -549,7 +558,7 @@ static void put_next(struct page *page, const struct sl_answer *answer, bool als
 			fputs(i ? "       " : "next   ", page->out);
 			put_command(page, command);
 			free(command);
-			if (next->shows && 7 + (widest > width ? widest : width) + 4 + width_of(next->shows) <= page->columns) {
+			if (next->shows && 7 + (widest > width ? widest : width) + 4 + width_of(next->shows) <= page->wide) {
 				put_spaces(page, (widest > width ? widest - width : 0) + 4);
 				put(page, next->shows);
 			}
@@ -623,6 +632,7 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 	for (unsigned level = 0; level < LEVELS; level++) {
 		struct page page = {.style = style,
 				    .columns = columns < 40 ? 40 : columns,
+				    .wide = style->columns < 40 ? 40 : style->columns,
 				    .rows = style->all	? UINT32_MAX - 1
 					    : level < 1 ? ROWS
 					    : level < 3 ? 4
@@ -630,8 +640,9 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 				    .also = level < 2	? ALSO
 					    : level < 4 ? 2
 							: 1,
+				    .tried = level < 2,
 				    .notes = level < 4,
-				    .spaced = level < 5};
+				    .spaced = level < 6};
 		char *text = NULL;
 		size_t size = 0;
 
@@ -642,7 +653,7 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 			put_all(&page, answers);
 		else if (answers->item.count)
 			put_one(&page, answers);
-		if (style->saved && !style->brief && (style->all || level < 4)) {
+		if (style->saved && !style->brief && (style->all || level < 5)) {
 			fputs("report ", page.out);
 			sl_escape_print(page.out, "%s/report.html\n", style->saved);
 		}

@@ -127,7 +127,7 @@ class Explained(unittest.TestCase):
         said = " ".join(run("explain", "leak.kept", RUNS[1]).stdout.split())
         self.assertRegex(said, r"^LEAK monitor.py:13 keeps [\d.]+ MiB of every training step why .* 2.9\d* GiB")
         self.assertRegex(said, r" made 3 960 blocks; the rule: at least 8 in [\d ]+ calls; the rule: at least 6 chance \S+ over all lines; the rule: below 0\.05 ")
-        self.assertRegex(run("explain", RUNS[2]).stdout, r"(?s)^OUT OF MEMORY   Adam's first step.*\n## oom.full ")
+        self.assertRegex(run("explain", RUNS[2]).stdout, r"(?s)^OUT OF MEMORY   Adam's first step.*\nIds: oom.full ")
         self.assertIn("This run has no verdict oom.full.", run("explain", "oom.full", RUNS[1]).stdout)
 
 

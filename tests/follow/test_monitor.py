@@ -178,7 +178,7 @@ class Monitor(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("no such path", done.stderr)
         for number in "0", " 1", "+1", "0x10", "nan", "inf", "1e400", "", "-1", "1s":
-            self.assertIn('--interval: "%s" is not SECONDS' % number, monitor("--interval", number, "/tmp").stderr)
+            self.assertIn('--interval: "%s" is not seconds' % number, monitor("--interval", number, "/tmp").stderr)
         self.assertEqual(monitor("--interval", "0", "/tmp").returncode, 2)
 
 

@@ -50,7 +50,7 @@ class Findings(unittest.TestCase):
         for old in OLD.split():
             done = subprocess.run([os.path.join(os.environ["STORMLOG_BUILD"], "analyzer", "stormlog-analyze"), "explain", old], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn(old, done.stdout.split("\n\n")[0].split())
+            self.assertIn(old, done.stdout.split("\nIds: ")[1].split())
 
 
 if __name__ == "__main__":
