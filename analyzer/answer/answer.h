@@ -102,7 +102,7 @@ struct sl_answer_figure {
 };
 
 struct sl_answer_next {
-	/* paths: of the run, behind the command; only a terminal tells them.  NULL: none, as for shows */
+	/* paths: of the run, behind the command; a terminal and a page in a file tell them.  NULL: none, as for shows */
 	const char *command, *paths, *shows;
 };
 
@@ -111,6 +111,7 @@ struct sl_answer {
 	const char *id;		      /* static: "oom.full" */
 	const char *headline, *brief; /* brief: what an `also` line says behind its line; NULL: the headline */
 	int process, device;	      /* index of the report's process; -1: of the run, of no device */
+	bool several;		      /* it is about more processes than that one */
 	uint64_t bytes, unix_ns;      /* 0: unknown */
 	unsigned frames;
 	struct sl_answer_line stack[SL_ANSWER_FRAMES];

@@ -180,7 +180,7 @@ static const struct sl_process *subject_of(struct sl_make *make, unsigned ranks)
 {
 	const struct sl_answer *open = make->to->item.count ? make->to->item.item[0] : NULL;
 
-	return open && open->process >= 0 && !ranks && !make->report->processes[open->process].model->snapshot
+	return open && open->process >= 0 && !open->several && !ranks && !make->report->processes[open->process].model->snapshot
 		       ? &make->report->processes[open->process]
 		       : NULL;
 }

@@ -1994,10 +1994,10 @@ class RankComparison(Answers):
                 return ranks.report(), summary(ranks)
         report, text = beside(1, numbered=False)
         (finding,) = self.found("processes.idle_contexts", report)
-        self.assertRegex(finding["description"], r"^2 processes hold a CUDA context each and nothing else; the contexts take 60\d MiB of device 0\.$")
+        self.assertRegex(finding["description"], r"^2 processes make a CUDA context each and nothing else; the contexts take 60\d MiB of device 0\.$")
         self.assertRegex(finding["recommendation"], r"^make no GPU call at script\.py:\d+ in these")
         self.assertEqual((finding["severity"], finding["bytes"] // (100 << 20)), ("info", 6))
-        self.assertRegex(text, r"HIDDEN   2 processes hold a CUDA context each and nothing else\n(?s:.*)<- first call\n")
+        self.assertRegex(text, r"HIDDEN   2 processes make a CUDA context each and nothing else\n(?s:.*)<- first call\n")
         for own, environment in ((400, {"numbered": False}), (1, {})):
             with self.subTest(own, **environment):
                 self.absent("processes.idle_contexts", beside(own, **environment)[0])
