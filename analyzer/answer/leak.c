@@ -200,7 +200,7 @@ static void say_unknown_holder(struct sl_answer *answer, struct sl_process *proc
 	sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it%s",
 		      process->trace->header.dry_count ? ": a dry run that comes to its end tells it" : "");
 	if (!process->trace->header.dry_count && kind == SL_KIND_block && device && device->torch.told)
-		sl_answer_next(answer, "the variable that keeps it", "stormlog-run --holders -- %s", "COMMAND");
+		sl_make_rerun(answer, process, "--holders", "the variable that keeps it");
 }
 
 static bool is_of_python(struct sl_process *process, struct sl_stack stack)

@@ -64,6 +64,8 @@ const char *sl_make_named(char out[SL_MAKE_LINE], struct sl_process *process, st
 const char *sl_make_function(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack);
 /* A command of ours with the run and its paths. */
 void sl_make_next(struct sl_make *make, struct sl_answer *answer, const char *verb, const char *shows);
+/* The recorded program's command again, under stormlog-run with the options. */
+void sl_make_rerun(struct sl_answer *answer, const struct sl_process *process, const char *options, const char *shows);
 
 /*
  * table.c: the memory that the process held on the device at its peak, or at the error.

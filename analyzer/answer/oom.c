@@ -207,7 +207,7 @@ static void fix_size(struct error *e)
 static void next_larger(struct error *e)
 {
 	if (!sl_dry_report(e->make->report))
-		sl_answer_next(e->answer, "the need of a whole step", "stormlog-run --dry=h200 --report -- %s", "COMMAND");
+		sl_make_rerun(e->answer, e->process, "--dry=h200 --report", "the need of a whole step");
 }
 
 static bool tell_operator(struct error *e)
@@ -500,7 +500,7 @@ static void tell_weights(struct error *e)
 	else if (need == SL_UNKNOWN)
 		sl_answer_say(e->answer, SL_LABEL_OPEN, "how much all of them need: the program ended while it loaded them");
 	if (need == SL_UNKNOWN)
-		sl_answer_next(e->answer, "the need of all weights", "stormlog-run --dry=b200 --report -- %s", "COMMAND");
+		sl_make_rerun(e->answer, e->process, "--dry=b200 --report", "the need of all weights");
 }
 
 static void tell_caches(struct error *e)

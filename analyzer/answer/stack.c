@@ -11,9 +11,10 @@
 #include "common/text.h"
 
 #define LONGEST_NAME 2048
-#define AROUND	     3 /* lines before and behind the marked one */
-#define AROUND_SHOWN 4 /* verdicts: four of seven lines are 28 */
-#define HELPERS	     2 /* frames inside the place: of another language they are what every line asks through */
+#define AROUND	     3	 /* lines before and behind the marked one */
+#define AROUND_SHOWN 4	 /* verdicts: four of seven lines are 28 */
+#define COMMAND	     200 /* bytes of a command that is told again */
+#define HELPERS	     2	 /* frames inside the place: of another language they are what every line asks through */
 
 static bool is_module(const struct sl_stack_frame *frame)
 {
@@ -223,4 +224,27 @@ void sl_make_next(struct sl_make *make, struct sl_answer *answer, const char *ve
 		paths = sl_answers_text(make->to, "%s%s%s", paths, i ? " " : "",
 					sl_shell_word(word, sizeof(word), report->paths[i]));
 	sl_answer_next_of(answer, text, paths, shows);
+}
+
+/* As it was recorded; COMMAND where a launcher made it one of several, or it is long: the reader knows it. */
+static const char *command_of(struct sl_answer *answer, const struct sl_process *process)
+{
+	const struct sl_header *header = &process->trace->header;
+	const char *text = "";
+	char word[COMMAND + 8];
+
+	if (sl_header_is_snapshot(header) || process->report->process_count > 1 || sl_process_is_rank(process) || !header->argc)
+		return "COMMAND";
+	for (unsigned i = 0; i < header->argc && strlen(text) < COMMAND; i++) {
+		const char *argument = header->argv[i], *behind = argument + strspn(argument, "-");
+
+		text = sl_answers_text(answer->of, "%s%s%.*s%s", text, i ? " " : "", (int)(behind - argument), argument,
+				       sl_shell_word(word, sizeof(word), behind));
+	}
+	return strlen(text) < COMMAND ? text : "COMMAND";
+}
+
+void sl_make_rerun(struct sl_answer *answer, const struct sl_process *process, const char *options, const char *shows)
+{
+	sl_answer_next(answer, shows, "stormlog-run %s -- %s", options, command_of(answer, process));
 }
