@@ -160,6 +160,8 @@ static void take_around(struct sl_answer *answer, struct sl_process *process, co
 
 		*SL_PUSH(&answer->around.line) = text ? sl_answers_text(answer->of, "%s", text) : "";
 	}
+	while (answer->around.line.count && !*answer->around.line.item[answer->around.line.count - 1]) /* behind the file's end */
+		answer->around.line.count--;
 }
 
 void sl_make_around(struct sl_make *make)

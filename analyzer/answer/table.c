@@ -31,8 +31,9 @@ static const char earlier[] = "earlier";
 static const char *row_of(struct sl_process *process, const struct sl_site *site)
 {
 	static const char *const roles[SL_ROLE_COUNT] = {
-		[SL_ROLE_PARAMETERS] = "parameters",   [SL_ROLE_GRADIENTS] = "gradients", [SL_ROLE_OPTIMIZER] = "optimizer",
-		[SL_ROLE_ACTIVATIONS] = "activations", [SL_ROLE_CACHE] = "cache",	  [SL_ROLE_KV_CACHE] = "KV cache",
+		[SL_ROLE_PARAMETERS] = "parameters",	   [SL_ROLE_GRADIENTS] = "gradients", [SL_ROLE_OPTIMIZER] = "optimizer",
+		[SL_ROLE_ACTIVATIONS] = "activations",	   [SL_ROLE_CACHE] = "cache",	      [SL_ROLE_KV_CACHE] = "KV cache",
+		[SL_ROLE_COMMUNICATION] = "communication",
 	};
 	enum sl_role role = sl_roles_of(process, site);
 	const char *library = sl_model_library(process->model, site);
