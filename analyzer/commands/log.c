@@ -89,7 +89,7 @@ static void show(const struct sl_log *log, char *const *paths, struct sl_json *j
 	struct sl_answers *answers = sl_answer_log(log, strcmp(paths[0], "-") ? sl_paths_name(paths[0]) : "standard input");
 
 	if (j)
-		sl_face_json(j, "answer", answers);
+		sl_face_json(j, "answer", answers, "");
 	else
 		sl_terminal_show(answers);
 	sl_answers_free(answers);

@@ -23,6 +23,9 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 /* A verdict on one line, for lists and CI systems: "LEAK: a.py:8 keeps 2 MiB of every step; why: ...; fix: detach it"; free it. */
 char *sl_face_line(const struct sl_answer *answer);
 
-/* The member `key` of the open object: the document with its figures as numbers; schemas/report.schema.json has its members. */
+/*
+ * The member `key` of the open object: the document with its figures as numbers; schemas/report.schema.json has its members.
+ * paths: behind each command that takes those of the run; "": none.
+ */
 struct sl_json;
-void sl_face_json(struct sl_json *j, const char *key, const struct sl_answers *answers);
+void sl_face_json(struct sl_json *j, const char *key, const struct sl_answers *answers, const char *paths);

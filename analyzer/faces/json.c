@@ -72,19 +72,24 @@ static void put_table(struct sl_json *j, const struct sl_answer_table *table)
 	free(numbers);
 }
 
-static void put_next(struct sl_json *j, const struct sl_answer *answer)
+static void put_next(struct sl_json *j, const struct sl_answer *answer, const char *paths)
 {
 	sl_json_array(j, "next");
 	for (size_t i = 0; i < answer->next.count; i++) {
+		const struct sl_answer_next *next = &answer->next.item[i];
+		bool whole = next->paths && *paths;
+		char *command = sl_memory_print("%s%s%s", next->command, whole ? " " : "", whole ? paths : "");
+
 		sl_json_object(j, NULL);
-		sl_json_string(j, "command", answer->next.item[i].command);
-		sl_json_string(j, "shows", answer->next.item[i].shows);
+		sl_json_string(j, "command", command);
+		sl_json_string(j, "shows", next->shows);
 		sl_json_end(j);
+		free(command);
 	}
 	sl_json_end(j);
 }
 
-void sl_face_json(struct sl_json *j, const char *key, const struct sl_answers *answers)
+void sl_face_json(struct sl_json *j, const char *key, const struct sl_answers *answers, const char *paths)
 {
 	static const char *const tones[] = {[SL_TONE_BAD] = "bad", [SL_TONE_WARNING] = "warning", [SL_TONE_GOOD] = "good"};
 
@@ -116,7 +121,7 @@ void sl_face_json(struct sl_json *j, const char *key, const struct sl_answers *a
 		put_around(j, answer);
 		put_labels(j, answer);
 		put_table(j, &answer->table);
-		put_next(j, answer);
+		put_next(j, answer, paths);
 		sl_json_end(j);
 	}
 	sl_json_end(j);

@@ -33,18 +33,25 @@ static const struct sl_page_budget budgets[] = {
 	{.bins = 32, .samples = 30, .moments = 2, .detailed = 16, .heat = 64, .blocks = 300, .cards = 50, .stays = 200},
 };
 
-static bool fits(uint64_t most, size_t zipped)
+#define DATA "<script id=\"data\" type=\"text/plain\">"
+
+static bool fits(const struct sl_page_matter *of, uint64_t most, size_t zipped)
 {
-	return sl_html_before_size + sl_html_after_size + zipped / 3 * 4 + 4 <= most;
+	return sl_html_before_size + sl_html_after_size + (of->text ? strlen(of->text) : 0) + sizeof(DATA "</script>\n") +
+		       zipped / 3 * 4 + 4 <=
+	       most;
 }
 
 /* Writes the compressed data of a page. */
-typedef bool put_how(FILE *out, const unsigned char *zipped, size_t size);
+typedef bool put_how(FILE *out, const struct sl_page_matter *of, const unsigned char *zipped, size_t size);
 
-static bool put_page(FILE *out, const unsigned char *zipped, size_t size)
+static bool put_page(FILE *out, const struct sl_page_matter *of, const unsigned char *zipped, size_t size)
 {
-	return fwrite(sl_html_before, 1, sl_html_before_size, out) == sl_html_before_size && !sl_packed_base64(zipped, size, out) &&
-	       fwrite(sl_html_after, 1, sl_html_after_size, out) == sl_html_after_size;
+	fputs(sl_html_before, out);
+	fprintf(out, "%s" DATA, of->text ?: "");
+	sl_packed_base64(zipped, size, out);
+	fprintf(out, "</script>%s", sl_html_after);
+	return !ferror(out);
 }
 
 /* The lines' size before compression, estimated to skip budgets that are far too large.  A diff has no lines. */
@@ -68,7 +75,7 @@ static unsigned char *zip(const struct sl_page_matter *of, uint64_t most, size_t
 {
 	unsigned char *zipped = NULL;
 
-	for (unsigned i = of->stacks ? 0 : 1; i < SL_COUNT(budgets) && (!zipped || !fits(most, *size)); i++) {
+	for (unsigned i = of->stacks ? 0 : 1; i < SL_COUNT(budgets) && (!zipped || !fits(of, most, *size)); i++) {
 		struct sl_page page;
 
 		if (i + 1 < SL_COUNT(budgets) && estimate(of, &budgets[i]) > (double)most * 24)
@@ -85,23 +92,23 @@ static bool put(const struct sl_page_matter *of, uint64_t most, put_how *how, FI
 {
 	size_t size = 0;
 	unsigned char *zipped = zip(of, most, &size);
-	bool fine = how(out, zipped, size);
+	bool fine = how(out, of, zipped, size);
 
 	free(zipped);
 	return fine;
 }
 
-static bool put_data(FILE *out, const unsigned char *zipped, size_t size)
+static bool put_data(FILE *out, const struct sl_page_matter *of, const unsigned char *zipped, size_t size)
 {
 	return fwrite(zipped, 1, size, out) == size;
 }
 
-static bool put_report(struct sl_report *report, put_how *how, FILE *out)
+static bool put_report(struct sl_report *report, const char *text, put_how *how, FILE *out)
 {
 	struct sl_arena arena = {0};
 	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
 	struct sl_page_fits *asked = sl_page_fits_new(report);
-	struct sl_page_matter of = {sl_page_build, .report = report, .telemetry = telemetry, .fits = asked};
+	struct sl_page_matter of = {sl_page_build, .report = report, .text = text, .telemetry = telemetry, .fits = asked};
 	bool fine = put(&of, sl_html_most(report->html_max_bytes), how, out);
 
 	sl_page_fits_free(asked);
@@ -110,36 +117,40 @@ static bool put_report(struct sl_report *report, put_how *how, FILE *out)
 	return fine;
 }
 
-/* The summary of the terminal as text of HTML. */
-static void put_text(struct sl_report *report, FILE *out)
+/* The summary of the terminal as HTML; free it. */
+static char *text_of(struct sl_report *report)
 {
 	const struct sl_face_style style = {.columns = 120};
-	char *text = NULL;
+	char *text = NULL, *html = NULL;
 	size_t size = 0;
-	FILE *words = sl_memory_must(open_memstream(&text, &size));
+	FILE *words = sl_memory_must(open_memstream(&text, &size)), *out = sl_memory_must(open_memstream(&html, &size));
 
 	sl_screen_report(report, words, &style);
 	sl_memory_must(fclose(words) ? NULL : text);
-	fputs("<meta charset=\"utf-8\">\n<pre>", out);
+	fputs("<pre class=\"undrawn\">", out);
 	for (const char *at = text; *at; at++)
 		if (*at == '<' || *at == '&')
 			fputs(*at == '<' ? "&lt;" : "&amp;", out);
 		else
 			fputc(*at, out);
 	fputs("</pre>\n", out);
+	sl_memory_must(fclose(out) ? NULL : html);
 	free(text);
+	return html;
 }
 
 static bool write_html(struct sl_report *report, FILE *out)
 {
-	if (sl_html_is_text)
-		put_text(report, out);
-	return put_report(report, put_page, out) && !ferror(out);
+	char *text = text_of(report);
+	bool fine = put_report(report, text, put_page, out);
+
+	free(text);
+	return fine;
 }
 
 bool sl_html_data(struct sl_report *report, FILE *out)
 {
-	return put_report(report, put_data, out);
+	return put_report(report, NULL, put_data, out);
 }
 
 bool sl_html_lines(struct sl_report *report, FILE *out)

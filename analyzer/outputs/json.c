@@ -405,7 +405,7 @@ static void put_findings(struct sl_json *j, struct sl_json_frames *frames, struc
 	for (size_t i = 0; i < report->findings.count; i++)
 		json_finding(j, frames, report, &report->findings.item[i]);
 	sl_json_end(j);
-	sl_face_json(j, "answer", sl_answer_report(report));
+	sl_face_json(j, "answer", sl_answer_report(report), "");
 	next_part(j, 0);
 	sl_emit_selected(j, telemetry, report->options.emit);
 	sl_emit_telemetry(j, telemetry, report->options.emit);

@@ -45,8 +45,7 @@ def main():
     page = page.replace("@CSS@", style).replace("@SCRIPT@", script)
     before, after = page.replace("@POLICY@", f'<meta http-equiv="Content-Security-Policy" content="{FILE}">').split("@DATA@")
     out.write_text("/* Made by bundle.py. */\n#include <stddef.h>\n\n#include \"analyzer/outputs/html/template.h\"\n\n"
-                   + c_bytes("sl_html_before", before.encode()) + c_bytes("sl_html_after", after.encode())
-                   + "const bool sl_html_is_text = false;\n")
+                   + c_bytes("sl_html_before", before.encode()) + c_bytes("sl_html_after", after.encode()))
     policy = SERVED % base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     served.write_text("/* Made by bundle.py. */\n#include \"tools/server/server.h\"\n\nconst char sl_served_policy[] = \"" + policy + "\";\n"
                       + c_bytes("sl_served_page", gzip.compress(page.replace("@POLICY@\n", "").replace("@DATA@", "").encode(), mtime=0), "unsigned char"))

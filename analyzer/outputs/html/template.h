@@ -2,9 +2,7 @@
 /* The page without its data, bundled at build time by bundle.py; without node and npm it is no_page.c. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
-extern const char sl_html_before[], sl_html_after[]; /* base64 of gzipped data goes between the two */
+extern const char sl_html_before[], sl_html_after[]; /* the data goes between the two */
 extern const size_t sl_html_before_size, sl_html_after_size;
-extern const bool sl_html_is_text; /* no_page.c: the summary goes before the rest */

@@ -121,7 +121,7 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 	sl_page_fit(page, of->fits);
 	sl_page_changes(page);
 	sl_page_reads(page);
-	sl_page_answer(page);
+	sl_page_answer(page, of->text);
 	if (of->telemetry && of->telemetry->selected)
 		sl_page_session_findings(page, of->telemetry->selected, process_of);
 	sl_page_put_findings(page);

@@ -195,6 +195,7 @@ void sl_page_fits_free(struct sl_page_fits *fits);
 struct sl_page_matter {
 	void (*build)(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget);
 	struct sl_report *report;
+	const char *text;		      /* HTML that stands in a page of a file until it is drawn; NULL: none */
 	const struct sl_telemetry *telemetry; /* beside a report the same run's: its analyses are findings too */
 	unsigned ranks;			      /* of the telemetry, where there is no report */
 	const unsigned *devices;	      /* of each of them */
@@ -227,7 +228,7 @@ void sl_page_marks(struct sl_page *page);				 /* marks, steps */
 void sl_page_segments(struct sl_page *page);				 /* segments */
 void sl_page_processes(struct sl_page *page);				 /* processes, devices */
 void sl_page_tables(struct sl_page *page);				 /* memory, libraries, labels, apis */
-void sl_page_answer(struct sl_page *page);				 /* answer */
+void sl_page_answer(struct sl_page *page, bool filed);			 /* answer; filed: its commands say where the run lies */
 void sl_page_changes(struct sl_page *page);				 /* changes */
 void sl_page_reads(struct sl_page *page);				 /* reads */
 void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits); /* fit */

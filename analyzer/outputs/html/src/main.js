@@ -239,8 +239,7 @@ function build(page, served) {
 async function start() {
 	const began = performance.now(), data = document.getElementById("data");
 	try {
-		const text = data.textContent.trim(), page = await (text ? load(text) : ask(dataOf(location)));
-		data.remove();
+		const text = data?.textContent, page = await (text ? load(text) : ask(dataOf(location)));
 		document.title = `stormlog: ${page.title}`.slice(0, 200);
 		globalThis.stormlog = (page.source === "diff" ? buildDiff : build)(page, !text); /* for tests, and for curious readers in the console */
 		globalThis.stormlog.ready_ms = performance.now();
