@@ -253,7 +253,7 @@ for step in range(5):
 
 
 class Page(unittest.TestCase):
-    def test_places_of_one_line_have_names_of_their_own(self):
+    def test_places_of_one_line_have_its_name_whatever_it_called(self):
         with tempfile.TemporaryDirectory() as folder:
             program = os.path.join(folder, "train.py")
             with open(program, "w") as file:
@@ -262,10 +262,8 @@ class Page(unittest.TestCase):
                 analyze("-q", run.traces)
                 page = run.page()
         places, = page["places"]
-        names = {page["strings"][name]: int(made) for name, made in zip(places["name"], places["made_bytes"])}
-        self.assertEqual(sorted(names.values()), [5 << 20, 10 << 20], names)
-        inner, = [name for name in names if names[name] == 10 << 20]
-        self.assertRegex(inner, r"^train.py:7 <module>.*, in heapq\.py:\d+ nlargest$")
+        self.assertEqual(sorted(map(int, places["made_bytes"])), [5 << 20, 10 << 20])
+        self.assertEqual({page["strings"][name] for name in places["name"]}, {"train.py:7 <module>"})
 
     def test_the_page_tells_of_any_two_of_its_windows_what_tree_tells(self):
         with e2e.Recording("python3", "-c", LIVES, APPS=e2e.APPS) as run:

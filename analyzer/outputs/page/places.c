@@ -110,32 +110,6 @@ static void gather(struct sl_page *page, unsigned process, struct places *places
 	order(places, page->budget.samples);
 }
 
-/* Rows of one name differ in what that line called: the innermost frame tells them apart. */
-static void tell_apart(struct sl_page *page, struct sl_process *process, const struct place *row, uint32_t *name, size_t rows)
-{
-	struct sl_idmap seen = {0};
-	struct sl_stack_frame stack[SL_STACK_MAX];
-	char text[300], inner[200];
-
-	for (size_t i = 0; i < rows; i++)
-		sl_idmap_set(&seen, name[i], sl_idmap_get(&seen, name[i], 0) + 1);
-	for (size_t i = 0; i < rows; i++) {
-		const struct sl_site *site = &process->model->sites.item[row[i].site];
-		unsigned count = sl_process_stack(process, stack, site->stack);
-
-		count = sl_stacks_fold(stack, count);
-		if (sl_idmap_get(&seen, name[i], 0) < 2 || !count)
-			continue;
-		sl_owners_line(process, site->stack, 2, text, sizeof(text));
-		sl_stacks_describe(inner, sizeof(inner), &stack[0]);
-		if (!strncmp(text, inner, strlen(inner)))
-			continue; /* the line itself asked */
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), ", in %s", inner);
-		name[i] = sl_page_string(page, text);
-	}
-	sl_idmap_free(&seen);
-}
-
 /* A column for each figure, ordered by weight; the last row sums the smaller places. */
 static void put_places(struct sl_page *page, unsigned process, const struct places *places)
 {
@@ -145,7 +119,7 @@ static void put_places(struct sl_page *page, unsigned process, const struct plac
 	uint32_t *stack = sl_memory_must(calloc(2 * rows + 1, sizeof(*stack))), *name = stack + rows;
 	double *figure = sl_memory_must(calloc(rows + 1, sizeof(*figure)));
 	uint8_t *role = sl_memory_must(calloc(2 * rows + 1, 1)), *device = role + rows;
-	char text[300];
+	char text[300], *via;
 
 	for (size_t i = 0; i < places->item.count; i++) {
 		const struct place *from = &places->item.item[i];
@@ -168,12 +142,13 @@ static void put_places(struct sl_page *page, unsigned process, const struct plac
 			snprintf(text, sizeof(text), "%zu smaller places", left);
 		else
 			sl_owners_line(p, site->stack, 2, text, sizeof(text));
+		if ((via = strstr(text, " via ")))
+			*via = 0;
 		stack[i] = i == places->kept ? sl_page_note(page, text) : row[i].node;
 		name[i] = sl_page_string(page, text);
 		role[i] = i == places->kept ? SL_ROLE_UNKNOWN : (uint8_t)row[i].role;
 		device[i] = i == places->kept ? 255 : (uint8_t)row[i].device;
 	}
-	tell_apart(page, p, row, name, places->kept);
 	sl_page_put_column(page, "stack", SL_PACKED_U32, stack, rows);
 	sl_page_put_column(page, "name", SL_PACKED_U32, name, rows);
 	sl_page_put_column(page, "role", SL_PACKED_U8, role, rows);

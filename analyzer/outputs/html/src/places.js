@@ -7,6 +7,21 @@ import {table, word} from "./tables.js";
 
 const sizeName = (k) => (classMost(k) === Infinity ? `above ${bytes(classMost(k - 1), 0)}` : bytes(classMost(k), 0));
 
+const SUMS = ["born", "bornBytes", "kept", "keptBytes", "peak", "temporary", "ended", "ended_ns"];
+
+/* Rows of one line and purpose as one: what it called is in the stacks. */
+export function byLine(rows) {
+	const lines = new Map();
+	for (const row of rows) {
+		const key = `${row.role} ${row.name}`, line = lines.get(key);
+		if (!line)
+			lines.set(key, {...row});
+		else
+			SUMS.forEach((sum) => (line[sum] += row[sum]));
+	}
+	return [...lines.values()];
+}
+
 export class Places {
 	constructor({page, state, ranges, scope, range, sayRange}) {
 		Object.assign(this, {page, state, ranges, scope, range, sayRange});
@@ -47,11 +62,11 @@ export class Places {
 	}
 
 	table(range, rows) {
-		const kept = range ? "Still held at its end" : "Kept to the end", shown = rows.filter((row) => row.born > 0 || row.peak > 0);
+		const kept = range ? "Still held at its end" : "Kept to the end", shown = byLine(rows.filter((row) => row.born > 0 || row.peak > 0));
 		const known = shown.some((row) => row.role), whole = shown.every((row) => row.whole);
-		const columns = [["Place", word, (r) => r.name],
-			!range && ["At the peak", bytes, (r) => r.peak], [kept, bytes, (r) => r.keptBytes], ["blocks", count, (r) => r.kept],
-			["Asked for", bytes, (r) => r.bornBytes], ["blocks ", count, (r) => r.born], whole && [range ? "Temporary (run)" : "Temporary", count, (r) => r.temporary],
+		const columns = [["Line", word, (r) => r.name],
+			!range && ["At the peak", bytes, (r) => r.peak], [kept, bytes, (r) => r.keptBytes], ["Kept blocks", count, (r) => r.kept],
+			["Asked for", bytes, (r) => r.bornBytes], ["Blocks", count, (r) => r.born], whole && [range ? "Temporary (run)" : "Temporary", count, (r) => r.temporary],
 			whole && [range ? "Mean life (run)" : "Mean life", duration, (r) => (r.ended ? r.ended_ns / r.ended : null)],
 			known && ["For", word, (r) => this.page.roles[r.role]]].filter(Boolean);
 		const first = range ? (r) => r.keptBytes : (r) => r.peak;

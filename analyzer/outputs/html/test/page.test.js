@@ -10,6 +10,7 @@ import {alwaysFrom, drawn, saves} from "../src/fit.js";
 import {bytes, clock, countEvents, duration, instant, visible} from "../src/format.js";
 import {orderOf, scores} from "../src/ranks.js";
 import {fragmentation, freePieces} from "../src/segments.js";
+import {byLine} from "../src/places.js";
 import {sorted} from "../src/tables.js";
 import {State, format, parse} from "../src/url.js";
 
@@ -73,6 +74,11 @@ test("a view hears only of its own keys, and only when they change", () => {
 	state.set({q: "x"});
 	state.set({q: "x"});
 	assert.deepEqual(told, [["q"]]);
+});
+
+test("places of one line and role are one row, with their sums", () => {
+	const row = (name, role, peak) => ({name, role, born: 1, bornBytes: peak, kept: 0, keptBytes: 0, peak, temporary: 0, ended: 1, ended_ns: 5});
+	assert.deepEqual(byLine([row("a.py:1", 1, 4), row("a.py:1", 2, 1), row("a.py:1", 1, 2)]).map(({role, peak, born, ended_ns}) => [role, peak, born, ended_ns]), [[1, 6, 2, 10], [2, 1, 1, 5]]);
 });
 
 test("ranks unlike the others come first, a failed one before all", () => {
