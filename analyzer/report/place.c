@@ -110,8 +110,8 @@ static bool is_constructor(const struct sl_stack_frame *frame)
 
 bool sl_place_is_wrapper(const struct sl_stack_frame *frame)
 {
-	static const char *const names[] = {"wrapper",	 "wrapped",    "_wrapper",	    "inner",
-					    "decorated", "_call_impl", "_wrapped_call_impl"};
+	static const char *const names[] = {"wrapper",	 "wrapped",    "_wrapper",	     "inner",	  "_bootstrap_inner",
+					    "decorated", "_call_impl", "_wrapped_call_impl", "_bootstrap"};
 	const char *last = frame->function ? strrchr(frame->function, '.') : NULL;
 
 	last = last ? last + 1 : frame->function;

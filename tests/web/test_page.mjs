@@ -89,6 +89,35 @@ test("the chart is by role, begins where its process begins, and has the card's 
 	clean();
 });
 
+test("a page has the terminal's screen until it is drawn, and its commands name the run", async () => {
+	const {url, json} = report("training", 4, 60), [first] = json.answer.verdicts, folder = join(work, "training");
+	const [, text] = /<pre class="undrawn">([^]*?)<\/pre>/.exec(readFileSync(new URL(url), "utf8"));
+	assert.ok(text.includes(`${first.word}   ${first.headline}`), text);
+	await open(url);
+	assert.equal(await browser.eval(`document.querySelector(".undrawn")`), null);
+	for (const command of (await seen(".next code")).filter((one) => one.startsWith("stormlog-analyze"))) {
+		assert.ok(command.endsWith(` ${folder}`), command);
+		assert.equal(spawnSync("sh", ["-c", command.replace("stormlog-analyze", analyze)]).status, 0, command);
+	}
+});
+
+test("stacks are coloured by role, calls through wrappers are folded, and narrow cells are one that opens", async () => {
+	await open(report("training", 4, 60).url + "#rank=0&flame=churn", {width: 420, height: 844});
+	const drawn = () => browser.eval(`[...document.querySelectorAll("g.frame")].map((g) => ({name: g.getAttribute("name"), width: Number(g.getAttribute("width")), fill: g.querySelector("rect").getAttribute("fill"), below: (g.__data__.children || []).length, value: g.__data__.value}))`);
+	const cells = await drawn(), small = cells.find((cell) => /^\+\d+ small$/.test(cell.name));
+	for (const {name, width, below} of cells)
+		assert.ok(width >= 36 || !below, `${name} of ${width} px`);
+	assert.ok(new Set(cells.map((cell) => cell.fill)).size > 2);
+	assert.match((await seen("#stacks .key"))[0], /activations/);
+	await browser.eval(`[...document.querySelectorAll("g.frame")].find((g) => g.getAttribute("name") === ${JSON.stringify(small.name)}).dispatchEvent(new MouseEvent("click", {bubbles: true}))`);
+	const within = (await drawn()).filter((cell) => cell.value < small.value).map((cell) => cell.name);
+	assert.ok(within.length > 0 && !within.some((name) => cells.some((cell) => cell.name === name)), within);
+	await browser.eval(`document.querySelector(".flame").focus()`);
+	await browser.key("Escape");
+	assert.deepEqual(await drawn(), cells);
+	clean();
+});
+
 test(`a spike of one event in ${EVENTS} is drawn at every zoom, in data and in pixels`, async () => {
 	const {url, json} = report("spike", EVENTS);
 	await open(url);
@@ -238,9 +267,10 @@ test("a part of the time line that is dragged over has its own figures, tree, pl
 	assert.ok(sum(part.rows, "born") > 0 && sum(part.rows, "born") < made);
 	assert.equal(await browser.eval("stormlog.flame.tree.value"), sum(part.rows, "keptBytes"));
 	assert.match(await browser.eval(`document.querySelector("#stacks h3").textContent`), /^Born in .* and still held at its end/);
-	const cells = await browser.eval(`[...document.querySelectorAll("#places tbody tr")].map((row) => row.firstChild.textContent)`);
+	const cells = await browser.eval(`[...document.querySelectorAll("#places tbody tr")].map((row) => row.firstChild.textContent)`), roles = await browser.eval(`[...document.querySelectorAll("#places tbody tr")].map((row) => row.lastChild.textContent)`);
 	for (const row of part.rows.filter((row) => row.keptBytes > 0))
-		assert.ok(cells.includes(row.name), row.name);
+		assert.ok(cells.includes(row.name.slice(0, 79)) || cells.includes(`${row.name.slice(0, 79)}…`), row.name);
+	assert.equal(new Set(cells.map((line, i) => `${roles[i]} ${line}`)).size, cells.length, "a row a line and role");
 	assert.ok(part.rows.some((row) => row.keptBytes > 0 && row.name.includes("append")), "the line that keeps");
 	/* sort by another column, then select another part on the overview */
 	await browser.eval(`[...document.querySelectorAll("#places th button")].find((b) => b.textContent === "Asked for").click()`);
@@ -385,7 +415,7 @@ test("changes between two runs are a page: the rows of diff --json, stacks that 
 	mkdirSync(more);
 	execFileSync(makeTrace, ["training", more, "4", "90"]);
 	const json = JSON.parse(execFileSync(analyze, ["diff", "--json", "--html", page, join(work, "training"), more]));
-	for (const [dark, width] of [[false, 1280], [false, 390], [true, 1280], [true, 390]]) {
+	for (const [dark, width] of [[false, 390], [true, 390], [true, 1280], [false, 1280]]) {
 		await open(`file://${page}`, {dark, width, height: 844});
 		assert.equal(await browser.eval("document.documentElement.scrollWidth"), width);
 		assert.deepEqual(await browser.eval(CONTRAST), []);

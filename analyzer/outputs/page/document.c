@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/outputs/page/page.h"
+#include "analyzer/report/place.h"
 
 #include <math.h>
 
@@ -29,7 +30,7 @@ static uint32_t frame_id(struct sl_page *page, const struct sl_stack_frame *fram
 		.module = sl_page_string(page, frame->module),
 		.line = frame->line,
 		.python = frame->python,
-		.folded = frame->passes_on,
+		.folded = frame->passes_on || sl_place_is_wrapper(frame),
 		.own = frame->own,
 	};
 	char text[72], unnamed[32];

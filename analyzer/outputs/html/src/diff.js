@@ -41,16 +41,18 @@ export class DiffFlame extends Flame {
 		return before === after ? name : `${signed(after - before)}  ${name}`;
 	}
 
-	fill(data, hit) {
+	drawKey() {}
+
+	fill({node: data}, hit) {
 		const p = this.palette(), most = Math.max(data.before, data.after), change = most ? (data.after - data.before) / most : 0;
 		return hit ? p.hitFill : mix(p.unknown, change > 0 ? p.grown : p.shrunk, Math.sqrt(Math.abs(change)));
 	}
 
 	show(node) {
-		const {data} = node;
+		const {name, frame, node: data} = node.data;
 		this.current = node;
-		replace(this.line, h("strong", {}, data.name), `: ${bytes(data.before)} before, ${bytes(data.after)} after`,
-			data.before ? `, ${percent(data.after, data.before)} of before` : "", " ", h("span", {class: "soft"}, data.frame >= 0 ? this.stacks.place(data.frame) : ""));
+		replace(this.line, h("strong", {}, name), `: ${bytes(data.before)} before, ${bytes(data.after)} after`,
+			data.before ? `, ${percent(data.after, data.before)} of before` : "", " ", h("span", {class: "soft"}, frame >= 0 ? this.stacks.place(frame) : ""));
 	}
 }
 

@@ -178,8 +178,7 @@ function build(page, served) {
 		rest(choices(state, "flame", () => kinds.slice(3), "Of"), choices(state, "value", () => [["bytes", "Bytes"], ["count", "Blocks"]], "Measured in"),
 			choices(state, "form", () => [["icicle", "Icicle"], ["flame", "Flame"]], "Drawn as"),
 			choices(state, "inverted", () => [["", "From main"], ["1", "From the allocation"]], "Direction"),
-			page.frames.folded.includes(1) && choices(state, "frames", () => [["", "Program's own"], ["all", "All frames"]], "Frames of the interpreter, libffi and the C library")),
-		h("p", {class: "key"}, h("span", {class: "swatch py"}), "Python", h("span", {class: "swatch nat"}), "native")), recorded ? flame.node : absent);
+			page.frames.folded.includes(1) && choices(state, "frames", () => [["", "Program's own"], ["all", "All frames"]], "Frames of the interpreter, libffi and the C library")), flame.key), recorded ? flame.node : absent);
 	section("findings", "Other findings", null, cards.node);
 	if (ranges.of.length)
 		section("places", "Places", null, places.node);

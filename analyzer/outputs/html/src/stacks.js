@@ -132,14 +132,14 @@ export function mostFrequent(nodes) {
 }
 
 /*
- * A tree to draw: {frame, value, children, self}, children largest first.  `samples` are [node, value], for a
- * comparison with what it was before and after.
+ * A tree to draw: {frame, value, children, self, roles}, children largest first.  `samples` are [node, value], for a
+ * comparison with what it was before and after, else with the number of its role.
  * inverted: the innermost frame is at the root.
  */
 export function buildTree(stacks, samples, inverted = false) {
-	const make = (frame) => ({frame, value: 0, self: 0, before: 0, after: 0, children: [], index: new Map()});
+	const make = (frame) => ({frame, value: 0, self: 0, before: 0, after: 0, roles: [], children: [], index: new Map()});
 	const root = make(-1);
-	for (const [node, value, before = 0, after = 0] of samples) {
+	for (const [node, value, before = 0, after = 0, role = 0] of samples) {
 		if (!(value > 0))
 			continue;
 		const path = stacks.path(node);
@@ -159,6 +159,7 @@ export function buildTree(stacks, samples, inverted = false) {
 			next.value += value;
 			next.before += before;
 			next.after += after;
+			next.roles[role] = (next.roles[role] || 0) + value;
 			at = next;
 		}
 		at.self += value;

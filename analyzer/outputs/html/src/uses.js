@@ -18,6 +18,10 @@ export class Uses {
 			});
 	}
 
+	roleOf(process, stack) {
+		return this.names.get(`${process}/${stack}`)?.number ?? 0;
+	}
+
 	/* The moments in view by process and device, in their order, with what each held by name. */
 	of(scope, by) {
 		const key = `${scope.process}/${scope.device}/${by}`;
