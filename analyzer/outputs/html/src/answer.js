@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The top of the page: the answer, then what each device and the trace say. */
-import {h, replace} from "./dom.js";
+import {h, replace, svg} from "./dom.js";
+import {whatIf} from "./fit.js";
 import {bytes, count, duration, fine, instant, percent, visible} from "./format.js";
 import {markedOf, opened, placeOf} from "./verdicts.js";
+
+const DEVICES = 16; /* rows */
+const CELLS = 160;
 
 function plural(n, one, many) {
 	return `${count(n)} ${n === 1 ? one : many || one + "s"}`;
@@ -62,9 +66,29 @@ const hiddenIs = (devices) => `${visible(mostHidden(devices).hidden_is || "nothi
 /* Cards that give one name to several processes: their sum would be more than one of them has. */
 const peakOf = ({processes}, d) => (d.total !== null && d.known_peak > d.total ? Math.max(...d.processes.map((i) => processes[i].peak)) : d.known_peak);
 
+/* What a device held over time, below the largest of all: the highest of each of CELLS parts of the run. */
+function course({lines, duration_ns}, device, most) {
+	const highest = new Float64Array(CELLS), known = lines.filter((line) => line.what === "known"), begin = Math.min(...known.map((line) => line.start));
+	for (const line of known.filter((l) => l.device === device.device && device.processes.includes(l.process)))
+		line.max.forEach((value, i) => {
+			const cell = Math.min(CELLS - 1, Math.floor(((line.start + i * line.width - begin) / (duration_ns - begin)) * CELLS));
+			highest[cell] = Math.max(highest[cell], value);
+		});
+	const points = Array.from(highest, (value, i) => [i, i + 1].map((x) => `${x},${24 - (24 * value) / most}`)).flat();
+	return svg("svg", {class: "course", viewBox: `0 0 ${CELLS} 24`, preserveAspectRatio: "none"}, svg("polygon", {points: `0,24 ${points.join(" ")} ${CELLS},24`}));
+}
+
+/* Several devices beside each other, the fullest first. */
+function drawDevices(page) {
+	const sorted = [...page.devices].sort((a, b) => peakOf(page, b) - peakOf(page, a)), most = Math.max(1, ...sorted.map((d) => peakOf(page, d)));
+	return h("table", {class: "parts"}, h("caption", {}, "Devices, each at its own peak and over time"), h("tbody", {}, sorted.slice(0, DEVICES).map((d) => h("tr", {}, h("td", {class: "num"}, bytes(peakOf(page, d))),
+		h("td", {}, `${visible(d.host, 30)} device ${d.device}`), h("td", {class: "part", "aria-hidden": "true"}, course(page, d, most)),
+		h("td", {class: "soft"}, [d.total !== null && `${percent(peakOf(page, d), d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40)].filter(Boolean).join(", "))))),
+	sorted.length > DEVICES && h("tfoot", {}, h("tr", {}, h("td", {class: "num"}), h("td", {colspan: 3}, `${plural(sorted.length - DEVICES, "more device")}, ${bytes(peakOf(page, sorted[DEVICES]))} at most`))));
+}
+
 export function drawAnswer(node, page) {
-	const {processes, devices, answer} = page, many = devices.length > 4;
-	const sorted = [...devices].sort((a, b) => b.known_peak - a.known_peak), shown = many ? sorted.slice(0, 3) : sorted;
+	const {processes, devices, answer} = page;
 	const hidden = hiddenWords(devices);
 	replace(node,
 		!answer && dryLine(page, ""),
@@ -73,11 +97,12 @@ export function drawAnswer(node, page) {
 			h("p", {class: "soft"}, `${plural(processes.length, "process", "processes")}, ${duration(page.duration_ns)}.`),
 		answer ? answer.verdicts.slice(0, 1).map(opened) : h("ol", {class: "answer"}, ofSamples(page).map((line) => h("li", {}, line))),
 		h("div", {class: "tiles"},
-			shown.map((d) => tile(`Peak, ${d.processes.length === 1 && processes.length > 1 ? rankName(page, d.processes[0]) + ", " : ""}${visible(d.host, 30)} device ${d.device}`, bytes(peakOf(page, d)),
-				[d.total === null ? null : `${percent(peakOf(page, d), d.total)} of ${bytes(d.total)}`, peakOf(page, d) < d.known_peak && "the most of one process: several cards have this name", d.name && visible(d.name, 40), page.dry || page.window ? null : d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
+			devices.length === 1 && !page.window && devices.map((d) => tile(`Peak, ${d.processes.length === 1 && processes.length > 1 ? rankName(page, d.processes[0]) + ", " : ""}${visible(d.host, 30)} device ${d.device}`, bytes(peakOf(page, d)),
+				[d.total === null ? null : `${percent(peakOf(page, d), d.total)} of ${bytes(d.total)}`, peakOf(page, d) < d.known_peak && "the most of one process: several cards have this name", d.name && visible(d.name, 40), page.dry ? null : d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
 				"", meter(peakOf(page, d), d.total))),
-			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
 			!page.dry && !page.window && tile("Hidden", hidden || "unknown", hidden ? hiddenIs(devices) : "no device-wide samples in the trace"),
 			leaksTile(page)),
+		devices.length > 1 && drawDevices(page),
+		whatIf(page),
 		lacks(page));
 }

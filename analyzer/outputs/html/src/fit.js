@@ -30,6 +30,25 @@ export function drawn(capacities, most) {
 	return near.length ? near : capacities.slice(0, 1);
 }
 
+/* One sentence about a capacity. */
+function saysOf(run, capacity, page) {
+	const verdict = VERDICTS[run.verdict];
+	return run.verdict !== "no" ? `${bytes(capacity)}: ${verdict}` : `${bytes(capacity)}: no, it fails at ${instant(run.at, fine(page.duration_ns))}`;
+}
+
+/* The capacities as a slider, of the one process, on the device that the answer is about; null: no replay tells. */
+export function whatIf(page) {
+	const open = page.answer?.verdicts[0], subject = page.processes.length === 1 && page.fit?.find((s) => s.device === open?.device);
+	const runs = (subject && subject.choices[0]?.runs) || [], fits = runs.findIndex((run) => run.verdict === "fits");
+	if (fits < 0)
+		return null;
+	const {capacities} = subject, said = h("output");
+	const slider = h("input", {type: "range", min: 0, max: runs.length - 1, value: fits, "aria-label": "Capacity", oninput: () => say()});
+	const say = () => (said.textContent = saysOf(runs[slider.value], capacities[slider.value], page));
+	say();
+	return h("p", {class: "what-if"}, h("label", {}, subject.of_allocator ? "With a limit of " : "On a card of ", slider), " ", said);
+}
+
 export class Fit {
 	constructor({page, stacks, state, palette}) {
 		Object.assign(this, {page, stacks, state, palette});

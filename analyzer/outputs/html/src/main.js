@@ -71,11 +71,14 @@ function makeSections() {
 	}};
 }
 
+/* Where a title is too long for the navigation. */
+const BRIEF = {time: "Over time", tried: "Changes", segments: "Segments", fit: "Fit", reads: "Not computed"};
+
 /* The navigation, the answer, the views. */
 function assemble(page, state, header, sections, served) {
-	const theme = h("button", {"aria-label": "Switch between light and dark", onclick: () => state.set({theme: isDark(state.get("theme")) ? "light" : "dark"})}, "Light / dark");
+	const theme = h("button", {"aria-label": "Switch between light and dark", onclick: () => state.set({theme: isDark(state.get("theme")) ? "light" : "dark"})}, "\u25d0");
 	const nav = h("nav", {"aria-label": "Views"}, served ? h("a", {class: "brand", href: "/"}, "stormlog") : h("span", {class: "brand"}, "stormlog"),
-		h("ul", {}, sections.map(([id, title]) => h("li", {}, h("button", {class: "link", onclick: () => goto(id)}, title)))), searchBox(page, state), theme);
+		h("ul", {}, sections.map(([id, title]) => h("li", {}, h("button", {class: "link", onclick: () => goto(id)}, BRIEF[id] ?? title)))), searchBox(page, state), theme);
 	replace(document.body, nav, h("main", {}, header, sections.map(([, , s]) => s),
 		h("footer", {class: "soft"}, `Made by stormlog ${page.generator}. ${location.protocol === "file:" ? "Opens without a network; the address keeps the view, so it can be shared with this file." :
 			"The address keeps the view."}`)));
@@ -83,7 +86,7 @@ function assemble(page, state, header, sections, served) {
 
 function setTheme(state, p) {
 	document.documentElement.dataset.theme = isDark(state.get("theme")) ? "dark" : "light";
-	for (const [name, value] of [["--hidden", p.hidden], ["--py", p.python], ["--nat", p.native], ["--grown", p.grown], ["--shrunk", p.shrunk]])
+	for (const [name, value] of [["--hidden", p.hidden], ["--grown", p.grown], ["--shrunk", p.shrunk]])
 		document.documentElement.style.setProperty(name, value);
 }
 

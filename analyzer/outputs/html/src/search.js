@@ -17,7 +17,7 @@ export function tally(page, query) {
 
 export function searchBox(page, state) {
 	const found = h("span", {class: "soft", role: "status"});
-	const input = h("input", {type: "search", placeholder: "Search functions, files, libraries", "aria-label": "Search functions, files and libraries in every view", value: state.get("q")});
+	const input = h("input", {type: "search", placeholder: "Search ( / )", "aria-label": "Search functions, files and libraries in every view", value: state.get("q")});
 	const tell = () => {
 		const t = tally(page, state.get("q"));
 		found.textContent = t ? `${count(t.functions)} functions, ${count(t.files)} files, ${count(t.libraries)} libraries` : "";

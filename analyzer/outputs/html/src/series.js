@@ -156,7 +156,7 @@ export class Series {
 			return {most: null, layers: []};
 		const at = known.reduce((best, i) => (total.max[i] > total.max[best] ? i : best));
 		return {most: total.max[at], at: Math.max(from, Math.min(to, grid.start + (at + 0.5) * grid.width)),
-			mean: known.reduce((a, i) => a + total.mean[i], 0) / known.length, least: known.reduce((m, i) => Math.min(m, total.min[i]), Infinity),
+			mean: known.reduce((a, i) => a + total.mean[i], 0) / known.length,
 			layers: layers.map((layer, k) => ({k, name: layer.name, max: layer.uses ? bins[k].max[at] : known.reduce((m, i) => Math.max(m, bins[k].max[i]), 0)}))
 				.filter((l) => l.max > 0).sort((a, b) => b.max - a.max)};
 	}

@@ -339,21 +339,20 @@ export class Timeline {
 		if (!this.picture)
 			return;
 		const [from, to] = this.view(), range = this.range(), scope = this.scope();
-		const {most, at, mean, least, layers} = this.series.figures(scope, this.series.choose(scope, this.state.get("by")), from, to);
+		const {most, at, mean, layers} = this.series.figures(scope, this.series.choose(scope, this.state.get("by")), from, to);
 		const peak = this.page.processes.flatMap((p) => p.devices || []).find((d) => d.peak === most && d.peak_at !== null && d.peak_at >= from && d.peak_at <= to);
 		const when = peak ? `at ${duration(peak.peak_at)}` : `near ${instant(at, fine(to - from))}`; /* the terminal's, of several moments with as much */
 		const told = (!range || this.ranges.canTell(scope)) && this.ranges.told(scope).length ? this.ranges.rows(scope, range).rows : null;
 		const sum = (key) => told.reduce((a, row) => a + row[key], 0);
 		const row = (name, ...values) => h("tr", {}, h("td", {}, name), values.map((value) => h("td", {class: "num"}, value)));
 		replace(this.inspector, h("p", {class: "when"}, range ? "In view" : "The whole run", h("span", {class: "soft"}, ` ${instant(from, fine(to - from))} to ${instant(to, fine(to - from))}`)),
-			most !== null && [h("p", {class: "big"}, bytes(most), h("span", {class: "soft"}, ` at most, ${when}`)),
-				h("p", {class: "soft"}, `mean ${bytes(mean)} · least ${bytes(least)}`)],
-			h("table", {class: "mini"}, h("tbody", {}, layers.slice(0, 6).map((l) => row([h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)], `${this.picture.seen ? "then" : "at most"} ${bytes(l.max)}`)))),
+			most !== null && [h("p", {class: "big"}, bytes(most), h("span", {class: "soft"}, ` ${this.page.window ? "reserved " : ""}at most, ${when}`)),
+				h("p", {class: "soft"}, `mean ${bytes(mean)}`)],
+			(range || !this.picture.seen) && /* of the whole run the answer has the parts */
+				h("table", {class: "mini"}, h("tbody", {}, layers.slice(0, 6).map((l) => row([h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)], `${this.picture.seen ? "then" : "at most"} ${bytes(l.max)}`)))),
 			told && [h("h4", {}, range ? "Blocks born in it" : "Blocks"), h("table", {class: "mini"}, h("tbody", {}, row("asked for", count(sum("born")), bytes(sum("bornBytes"))),
 				row(range ? "still held at its end" : "kept to the end", count(sum("kept")), bytes(sum("keptBytes"))),
-				row("freed before", count(sum("born") - sum("kept")), bytes(sum("bornBytes") - sum("keptBytes")))))],
-			h("p", {class: "soft"}, this.page.source === "telemetry" ? "Point at the time line for its numbers. Drag for a part of it, double-click to go back." :
-				"Point at the time line to see what is live and who asked for it. Drag for a part of it: stacks and places follow. Double-click goes back, a click shows the stacks at that moment."));
+				row("freed before", count(sum("born") - sum("kept")), bytes(sum("bornBytes") - sum("keptBytes")))))]);
 	}
 
 	inspect(cell) {

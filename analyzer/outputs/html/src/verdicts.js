@@ -20,8 +20,8 @@ export function linesOf(label, texts) {
 	return lines;
 }
 
-/* A row of 0.00 says nothing, unless its text does. */
-const rowsOf = (table) => table.rows.filter((row) => row.text || Number(row.amount));
+/* A row of 0.00 says nothing. */
+const rowsOf = (table) => table.rows.filter((row) => Number(row.amount));
 
 /* All of it as text, for an issue. */
 export function textOf(verdict) {

@@ -22,7 +22,7 @@ test("figures are of the data's own bins, in which a layer's bound is as narrow 
 	assert.ok(Math.max(...drawn.bins[k].max) > 500, "columns of many bins say more");
 	const told = series.figures(scope, "pytorch", 0, n * 8);
 	assert.equal(outside(told.layers).max, 12);
-	assert.deepEqual([told.most, told.least], [Math.max(...known), Math.min(...known)]);
+	assert.equal(told.most, Math.max(...known));
 	assert.ok(Math.abs(told.mean - known.reduce((a, b) => a + b) / n) < 1e-6);
 	assert.equal(known[Math.floor(told.at / 8)], told.most);
 	assert.equal(outside(series.figures(scope, "pytorch", 800, 808).layers).max, known[100] - reserved[100]);
