@@ -66,7 +66,7 @@ const hiddenIs = (devices) => `${visible(mostHidden(devices).hidden_is || "nothi
 /* Cards that give one name to several processes: their sum would be more than one of them has. */
 const peakOf = ({processes}, d) => (d.total !== null && d.known_peak > d.total ? Math.max(...d.processes.map((i) => processes[i].peak)) : d.known_peak);
 
-/* What a device held over time, below the largest of all: the highest of each of CELLS parts of the run. */
+/* A device's memory over time, below the largest of all: the highest of each of CELLS parts of the run. */
 function course({lines, duration_ns}, device, most) {
 	const highest = new Float64Array(CELLS), known = lines.filter((line) => line.what === "known"), begin = Math.min(...known.map((line) => line.start));
 	for (const line of known.filter((l) => l.device === device.device && device.processes.includes(l.process)))

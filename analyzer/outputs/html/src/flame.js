@@ -85,7 +85,7 @@ export class Flame {
 		return moments.flatMap((m) => Array.from(m.stack, (stack, i) => [stack, counts ? m.blocks[i] : m.bytes[i], 0, 0, this.series.uses.roleOf(m.process, stack)]));
 	}
 
-	/* The children of a node as they are drawn below the node in view: what is too narrow is one cell, which opens when it is clicked. */
+	/* The children of a node as they are drawn below the node in view: narrow ones are one cell, which opens when it is clicked. */
 	cells({children}, whole) {
 		const [wide, narrow] = [children.filter((c) => c.value * this.width >= LEAST * whole), children.filter((c) => c.value * this.width < LEAST * whole)];
 		return narrow.length < 2 ? children : [...wide, {frame: SMALL, value: sum(narrow, "value"), self: 0, before: sum(narrow, "before"), after: sum(narrow, "after"), roles: [], children: narrow}];

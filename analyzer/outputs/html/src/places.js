@@ -9,7 +9,7 @@ const sizeName = (k) => (classMost(k) === Infinity ? `above ${bytes(classMost(k 
 
 const SUMS = ["born", "bornBytes", "kept", "keptBytes", "peak", "temporary", "ended", "ended_ns"];
 
-/* Rows of one line and purpose as one: what it called is in the stacks. */
+/* Rows of one line and purpose as one: the stacks have its calls. */
 export function byLine(rows) {
 	const lines = new Map();
 	for (const row of rows) {
