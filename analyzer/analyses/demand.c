@@ -445,13 +445,13 @@ static struct placed find_placed(struct sl_process *process, const struct moment
 }
 
 /*
- * Weights that are placed leave no room for the next.  A loop that keeps models looks alike: there modules work between them, or
- * Python tells that the models which the program has are but a part (dry/python/stormlog_dry_modules.py).
+ * Weights that are placed leave no room for the next.  A loop that keeps models looks alike: there modules work between them.
+ * Where none did, and Python tells that the model is but a part (dry/python/stormlog_dry_modules.py), it may be a layer.
  */
 static bool tell_weights(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct moment *moment)
 {
 	struct sl_dry_weights told;
-	bool known = sl_dry_weights(process, &told), whole = known && told.placed < told.total;
+	bool known = sl_dry_weights(process, &told), some, whole;
 	bool makes = sl_roles_makes_weights(process, oom->stack);
 	uint64_t need = SL_UNKNOWN, all_of;
 	struct placed placed;
@@ -463,9 +463,10 @@ static bool tell_weights(struct sl_story *story, struct sl_process *process, con
 		placed.bytes = told.placed;
 	else if (!makes)
 		return false;
-	if (placed.times >= MODELS_MIN || (double)placed.bytes < MOST_PART * (double)moment->live_bytes ||
-	    (known && (double)told.placed < MOST_PART * (double)placed.bytes && placed.bytes >= MODELS_MIN * told.own))
+	if (placed.times >= MODELS_MIN || (double)placed.bytes < MOST_PART * (double)moment->live_bytes)
 		return false;
+	some = known && (double)told.placed < MOST_PART * (double)placed.bytes && placed.bytes >= MODELS_MIN * told.own;
+	whole = known && !some && told.placed < told.total;
 	if (whole &&
 	    (double)(placed.bytes - told.placed) > STATE_SLACK * (double)told.total) /* less is of other threads meanwhile */
 		told.total += placed.bytes - told.placed;
@@ -477,9 +478,9 @@ static bool tell_weights(struct sl_story *story, struct sl_process *process, con
 				   .bytes = need,
 				   .before = placed.bytes,
 				   .count = known ? sl_stats_bytes((double)all_of * (double)told.wide / (double)told.total) : 0,
-				   .words = known	     ? told.class
-					    : placed.repeats ? NULL
-							     : ""};
+				   .words = some || (!known && placed.repeats) ? NULL
+					    : known			       ? told.class
+									       : ""};
 	return true;
 }
 

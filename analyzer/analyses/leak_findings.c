@@ -347,14 +347,16 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 }
 
 /*
- * True: the blocks are no finding of their own.  A few calls of a model or an optimizer made them.  Or they stopped for lack of
- * room, which another finding reports.  Or they hold too little to have caused the error at the end.
+ * True: the blocks are no finding of their own.  A few calls of a model or an optimizer made them, or they are weights that
+ * were there before the model ran.  Or they stopped for lack of room, which another finding reports.  Or they hold too little to
+ * have caused the error at the end.
  */
 static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
 
-	if (kept->verdict == SL_KEPT_GROWING && !model->snapshot && sl_roles_is_few_calls(process, kept->track))
+	if (kept->verdict == SL_KEPT_GROWING && !model->snapshot &&
+	    (sl_roles_is_few_calls(process, kept->track) || sl_roles_is_loading(process, kept->track)))
 		return true;
 	if (kept->verdict == SL_KEPT_UNCLEAR && !sl_model_ended_by_error(model) && sl_process_lacked_room(process) &&
 	    sl_stack_same(kept->track->stack, model->roomless.stack))

@@ -933,7 +933,7 @@ static void find_holder(struct error *e)
 	for (size_t i = 0; holds && !graph && i < model->tracks.count && !track; i++)
 		if (sl_stack_same(model->tracks.item[i].stack, e->story->stack))
 			track = &model->tracks.item[i];
-	e->held = e->story->kind != SL_STORY_WEIGHTS && (track || graph || !holds) &&
+	e->held = (e->story->kind != SL_STORY_WEIGHTS || !e->story->words) && (track || graph || !holds) &&
 		  sl_make_find_holder(e->process, track,
 				      e->kept ? e->kept->bytes
 				      : holds ? e->story->bytes

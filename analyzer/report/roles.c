@@ -295,6 +295,17 @@ bool sl_roles_makes_weights(struct sl_process *process, struct sl_stack stack)
 	return phase_of_stack(process, roles_of(process), stack) == MAKING;
 }
 
+bool sl_roles_is_loading(struct sl_process *process, const struct sl_track *track)
+{
+	const struct sl_tracks *tracks = &process->model->tracks;
+	bool loads = sl_roles_makes_weights(process, track->stack);
+
+	for (size_t i = 0; i < tracks->count && loads; i++)
+		loads = tracks->item[i].first_ns > track->last_ns ||
+			phase_of_stack(process, roles_of(process), tracks->item[i].stack) != FORWARD;
+	return loads;
+}
+
 /* How often the steps made the same again: the least of what forward and backward passes make.  0: none did. */
 static uint64_t steps_of(struct sl_process *process, struct sl_roles *roles)
 {

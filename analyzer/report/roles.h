@@ -32,6 +32,9 @@ bool sl_roles_makes_weights(struct sl_process *process, struct sl_stack stack);
 /* What a site held: at the moment that the model was asked for, else at the peak or the end. */
 struct sl_born sl_roles_held(const struct sl_model *model, const struct sl_site *site, bool at_peak);
 
+/* True: the place makes weights, and none of them after a module had run. */
+bool sl_roles_is_loading(struct sl_process *process, const struct sl_track *track);
+
 /* What a site of tensors held then in segments that the same Python code took for workspaces of cuBLAS. */
 struct sl_born sl_roles_workspaces(struct sl_process *process, const struct sl_site *tensors, bool at_peak);
 
