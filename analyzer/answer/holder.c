@@ -72,5 +72,6 @@ void sl_make_fix_holder(struct sl_answer *answer, const struct sl_held_by *holde
 	else if (holder->seen * 2 < holder->bytes)
 		sl_answer_say(answer, SL_LABEL_FIX, "store copies in `%s`%s: (...).clone()", holder->variable, at);
 	else
-		sl_answer_say(answer, SL_LABEL_FIX, "clear `%s`, or store a number or a copy on the host%s", holder->variable, at);
+		sl_answer_say(answer, SL_LABEL_FIX, "clear `%s`, or store a number or a detached copy on the host%s",
+			      holder->variable, at);
 }

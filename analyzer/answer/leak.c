@@ -120,11 +120,25 @@ static enum sl_role role_of(struct sl_process *process, const struct sl_kept *ke
 	return SL_ROLE_UNKNOWN;
 }
 
-/* True: each step leaves several activations of one line: their graph is held, not one result. */
+/* Stacks through that line whose activations were held at the peak. */
+static unsigned paths_of(struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_model *model = process->model;
+	unsigned paths = 0;
+
+	for (size_t i = 0; i < model->sites.count; i++)
+		paths += model->sites.item[i].device == kept->track->device &&
+			 sl_model_blocks_at_peak(model, &model->sites.item[i]) &&
+			 sl_roles_of(process, &model->sites.item[i]) == SL_ROLE_ACTIVATIONS &&
+			 sl_place_key(process, model->sites.item[i].stack) == sl_place_key(process, kept->track->stack);
+	return paths;
+}
+
+/* True: each step leaves several activations of one line, by several calls below it: their graph is held, not one result. */
 static bool is_graph(struct sl_process *process, const struct sl_kept *kept)
 {
-	return kept->blocks == kept->births && kept->bursts && kept->births >= GRAPH_BLOCKS * kept->bursts &&
-	       role_of(process, kept) == SL_ROLE_ACTIVATIONS;
+	return kept->blocks == kept->births && kept->bursts && role_of(process, kept) == SL_ROLE_ACTIVATIONS &&
+	       (kept->births >= GRAPH_BLOCKS * kept->bursts || paths_of(process, kept) >= GRAPH_BLOCKS);
 }
 
 /* "all 3 960 tensors that it made are still held at the end, 2.92 GiB" */
@@ -196,7 +210,9 @@ static void say_unknown_holder(struct sl_answer *answer, struct sl_process *proc
 		return;
 	}
 	sl_answer_say(answer, SL_LABEL_FIX, "drop the results of %s%s", line,
-		      kind == SL_KIND_block || kind == SL_KIND_device ? ", or keep copies on the host" : "");
+		      kind == SL_KIND_block    ? ", or keep detached copies on the host"
+		      : kind == SL_KIND_device ? ", or keep copies on the host"
+					       : "");
 	sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it%s",
 		      process->trace->header.dry_count ? ": a dry run that comes to its end tells it" : "");
 	if (!process->trace->header.dry_count && kind == SL_KIND_block && device && device->torch.told)
@@ -231,8 +247,8 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 	else if (found && view)
 		sl_answer_say(answer, SL_LABEL_FIX, "clone() the slice at %s: PyTorch keeps the whole tensor for it", keeper);
 	else if (found)
-		sl_answer_say(answer, SL_LABEL_FIX, "bound or clear what %s stores, or store a number or a copy on the host",
-			      keeper);
+		sl_answer_say(answer, SL_LABEL_FIX,
+			      "bound or clear what %s stores, or store a number or a detached copy on the host", keeper);
 	else if (graph)
 		sl_answer_say(answer, SL_LABEL_FIX, "detach what is kept of %s, or run it under torch.no_grad()", line);
 	else if (kind >= SL_OBJECT_CONTEXT)
