@@ -11,6 +11,7 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
+#include "analyzer/source/source.h"
 
 #define SERIES_MIN   4	  /* blocks of a place that show how its requests grow */
 #define SERIES_SLACK 0.1  /* of the sum of such a series: the last batch may be smaller */
@@ -232,12 +233,15 @@ static bool of_module(const struct moment *m, uint32_t life)
 	return sl_fit_program_maker(&m->program, life)->module;
 }
 
-/* Autograd keeps what the modules of each step made, and no backward pass frees it. */
+/* Autograd keeps what the modules of each step made, and no backward pass frees it.  The source may say that it is off. */
 static bool tell_activations(struct sl_story *story, struct sl_process *process, const struct moment *moment)
 {
 	struct held held = find_held(moment, of_graph);
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_own(process, frames, (struct sl_stack){.python = held.largest});
 
-	if (!is_most(&held, moment))
+	if (!is_most(&held, moment) || (process->report->source && sl_source_without_grad(process->report->source, process->trace,
+											  frames, count) == SL_SOURCE_YES))
 		return false;
 	*story = (struct sl_story){
 		.kind = SL_STORY_ACTIVATIONS, .stack = {.python = held.largest}, .bytes = held.bytes, .count = held.steps};

@@ -47,9 +47,11 @@ static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, 
 	for (unsigned i = 0; i < oom->owner_count; i++) {
 		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
 
+		if ((site->kind == SL_KIND_block) != tensors) /* segments have the lines of their first tensors */
+			continue;
 		sl_leak_list_line(process, site->stack, other, sizeof(other));
 		then += strcmp(place, other) ? 0 : oom->owners[i].bytes;
-		listed += (site->kind == SL_KIND_block) == tensors ? oom->owners[i].bytes : 0;
+		listed += oom->owners[i].bytes;
 	}
 	if (oom->owner_count == SL_OWNERS_MAX && listed < all && kept->bytes <= then + (all - listed))
 		return kept->bytes;

@@ -11,6 +11,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/proof.h"
 #include "analyzer/fit/window.h"
+#include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
 #include "analyzer/source/source.h"
 
@@ -76,7 +77,34 @@ static struct sl_process *choose(struct sl_report *report, int *device)
 	return found;
 }
 
-static void keep(struct sl_changes *changes, const struct sl_fit_proof *proof, const struct sl_report *report)
+/* The source runs the line without autograd already; of the line that failed its callers may, too. */
+static bool is_without_grad(struct sl_process *process, const struct sl_change_line *at)
+{
+	const struct sl_oom *oom = last_error(process);
+	struct sl_stack_frame frames[SL_STACK_MAX], line = {.python = true, .own = true, .file = at->file, .line = at->line};
+	unsigned count = oom ? sl_process_own(process, frames, oom->stack) : 0, i = 0;
+
+	while (i < count && !sl_place_same(&frames[i], &line))
+		i++;
+	return process->report->source && at->file &&
+	       sl_source_without_grad(process->report->source, process->trace, i < count ? &frames[i] : &line,
+				      i < count ? count - i : 1) == SL_SOURCE_YES;
+}
+
+/* Where autograd is off, there is nothing to detach from. */
+static void add(struct sl_changes *changes, struct sl_change change, struct sl_process *process)
+{
+	bool offload = !strcmp(change.kind, "offload_results"), drop = !strcmp(change.kind, "free_leak");
+
+	if ((offload || drop || !strcmp(change.kind, "no_grad")) && is_without_grad(process, &change.at)) {
+		if (!(offload || drop) || sl_change_of_kind(changes, "offload_results"))
+			return;
+		change.kind = "offload_results";
+	}
+	changes->tried[changes->count++] = change;
+}
+
+static void keep(struct sl_changes *changes, const struct sl_fit_proof *proof, struct sl_process *process)
 {
 	if (proof->why_not) {
 		snprintf(changes->left_out, sizeof(changes->left_out), "changes were not tried: %s", proof->why_not);
@@ -84,14 +112,14 @@ static void keep(struct sl_changes *changes, const struct sl_fit_proof *proof, c
 	}
 	changes->capacity = proof->capacity;
 	changes->failed = proof->program.failed != SL_FIT_GAP;
-	changes->count = proof->count;
-	memcpy(changes->tried, proof->changes, sizeof(changes->tried));
+	for (unsigned i = 0; i < proof->count; i++)
+		add(changes, proof->changes[i], process);
 	memcpy(changes->curve, proof->curve, sizeof(changes->curve));
 	changes->failed_at = proof->failed_at;
 	if (proof->untried)
 		snprintf(changes->left_out, sizeof(changes->left_out),
 			 "%u kinds of change were not tried, for lack of time: stormlog-analyze fit --changes", proof->untried);
-	else if (report->process_count > 1)
+	else if (process->report->process_count > 1)
 		snprintf(changes->left_out, sizeof(changes->left_out),
 			 "changes were tried on this process only: stormlog-analyze fit --changes");
 }
@@ -130,7 +158,7 @@ static void run(struct sl_report *report)
 			continue;
 		fit.recordings[i].zeroes_late = zeroes_late(process);
 		sl_fit_proof_make(&proof, &fit.recordings[i], NULL, SECONDS);
-		keep(process->changes, &proof, report);
+		keep(process->changes, &proof, process);
 		sl_fit_proof_free(&proof);
 	}
 	sl_fit_forget(&fit);
