@@ -37,9 +37,10 @@ struct error {
 	bool fills;				   /* it is that of the story */
 	const struct sl_kept *kept;		   /* of a story that something grew; NULL: of none */
 	struct sl_held_by holder;
-	bool held;	       /* the holder is known: of what the story is about */
-	char in[SL_MAKE_LINE]; /* "in `bank`", "at train.py:9": where one holds less */
-	char shape[160];       /* of the request, to be put behind its size; "": not known, or told */
+	bool held;		   /* the holder is known: of what the story is about */
+	char in[SL_MAKE_LINE];	   /* "in `bank`", "at train.py:9": where one holds less */
+	char learns[SL_MAKE_LINE]; /* of the backward() of what the holder gathers in a loop; "": there is none */
+	char shape[160];	   /* of the request, to be put behind its size; "": not known, or told */
 	char asked[48], room[48], bytes[48], before[48];
 };
 
@@ -439,8 +440,12 @@ static void tell_activations(struct error *e)
 	HEAD(e, "%s keeps the activations of %llu batches", function[0] ? function : e->at, (unsigned long long)e->story->count);
 	WHY(e, "autograd is on and no backward pass frees them: %s of each batch, made below %s.",
 	    SL_ANSWER_SIZE(e->story->bytes / e->story->count), e->at);
-	FIX(e, "torch.no_grad() around %s, or detach() what %s; where it trains, backward() in each batch",
-	    function[0] ? function : e->at, e->held ? sl_answers_text(e->make->to, "`%s` gets", e->holder.variable) : "it keeps");
+	if (e->learns[0])
+		FIX(e, "call backward() in each batch, not once for all of them at %s", e->learns);
+	else
+		FIX(e, "torch.no_grad() around %s, or detach() what %s; where it trains, backward() in each batch",
+		    function[0] ? function : e->at,
+		    e->held ? sl_answers_text(e->make->to, "`%s` gets", e->holder.variable) : "it keeps");
 }
 
 static void tell_again(struct error *e)
@@ -948,6 +953,21 @@ static void find_holder(struct error *e)
 	}
 }
 
+/* Where a loss gathers the graphs of all batches, they are for one backward(): to drop them is no change of use. */
+static void find_learning(struct error *e)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_own(e->process, frames, e->oom->stack), at = 0;
+	const char *dot = strrchr(e->holder.variable, '.');
+	uint32_t line = e->held && e->story->kind == SL_STORY_ACTIVATIONS
+				? sl_source_learns_once(e->process->report->source, e->process->trace, frames, count,
+							dot ? dot + 1 : e->holder.variable, &at)
+				: 0;
+
+	if (line)
+		snprintf(e->learns, sizeof(e->learns), "%s:%u", sl_paths_name(frames[at].file), line);
+}
+
 /* A leak has no answer of its own at the error's line, together with that line, or in its variable. */
 static void tell_once(struct error *e)
 {
@@ -1072,7 +1092,8 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 
 		find_operator(&e);
 		find_holder(&e);
-		if (full && !sl_oom_got_over(oom) && !proven)
+		find_learning(&e);
+		if (full && !sl_oom_got_over(oom) && !proven && !e.learns[0])
 			sl_make_changes(e.answer, process, fix_of(&e), e.held ? &e.holder : NULL);
 		bool known = e.answer->label[SL_LABEL_FIX].count > 0;
 		size_t fixes = e.answer->label[SL_LABEL_FIX].count;

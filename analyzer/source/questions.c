@@ -312,6 +312,31 @@ bool sl_source_keeps_output(struct sl_source *source, const struct sl_trace *tra
 	return out[0];
 }
 
+uint32_t sl_source_learns_once(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
+			       unsigned count, const char *variable, unsigned *where)
+{
+	struct sl_flow_case of = {.source = source, .trace = trace};
+	const struct sl_script *python;
+	uint32_t statement, end, loop, line = 0;
+
+	for (unsigned i = 0; source && i < count && !line && begin(&of, &frames[i], &python, &statement); i++) {
+		*where = i;
+		function_of(python, statement, &end);
+		loop = sl_script_around(python, statement, SL_SCRIPT_LOOPS, SL_SCRIPT_NONE);
+		if (loop == SL_SCRIPT_NONE)
+			continue;
+		while (statement < end && python->statement.item[statement].indent > python->statement.item[loop].indent)
+			statement++;
+		for (; statement < end && !line; statement++)
+			for (uint32_t at = python->statement.item[statement].first; at + 2 < python->statement.item[statement].end;
+			     at++)
+				if (sl_script_is(python, at, variable) && sl_script_is(python, at + 2, "backward"))
+					line = python->token.item[at].line;
+	}
+	sl_flow_end(&of);
+	return line;
+}
+
 uint32_t sl_source_graph_of_gradients(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame)
 {
 	struct sl_flow_case of = {.source = source, .trace = trace};

@@ -96,6 +96,13 @@ bool sl_source_fills(struct sl_source *source, const struct sl_trace *trace, con
 bool sl_source_keeps_output(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame,
 			    char out[64]);
 
+/*
+ * The line of a frame's function that calls backward() of the variable, behind the loop around the frame's line and not in it: once
+ * for what all passes of the loop made.  0: none does.
+ */
+uint32_t sl_source_learns_once(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
+			       unsigned count, const char *variable, unsigned *at);
+
 /* The line of the frame's function that calls backward(create_graph=True); 0: none does. */
 uint32_t sl_source_graph_of_gradients(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame);
 
