@@ -319,7 +319,9 @@ static void tell_grew(struct error *e)
 	say_room(e);
 	if (fixed)
 		return;
-	if (e->story->stack.python)
+	if (text && (strstr(text, ".cuda(") || (strstr(text, ".to(") && (strstr(text, "device") || strstr(text, "cuda")))))
+		FIX(e, "move a batch to the card when its pass begins, and not all of them at %s", e->at);
+	else if (e->story->stack.python)
 		FIX(e, "find what keeps the result of %s and bound it: a list, a dictionary, a cache", e->at);
 	else
 		FIX(e, "free what %s makes when its work is done", e->at);
@@ -896,7 +898,7 @@ static bool tell_smaller_card(struct error *e)
 	return true;
 }
 
-/* The device's tensors are far larger than those of the process's other devices. */
+/* The device's tensors are far larger than those of the process's other devices: parts of one batch, where one line made both. */
 static bool tell_uneven_devices(struct error *e)
 {
 	uint64_t next = 0, own = 0, all[SL_DEVICES_MAX] = {0};

@@ -125,6 +125,32 @@ PROGRAMS = {
             for layer in net: layer.weight = nn.Parameter(layer.weight.detach().clone())
             optimizer.add_param_group({"params": list(net.parameters())})
         """, ('optimizer.add_param_group({"params": list(net.parameters())})', "optimizer = torch.optim.AdamW(net.parameters(), foreach=False)")),
+    "a loss of all batches": ("1G", "", r"call backward\(\) in each batch, not once for all of them at prog\.py:\d+", """
+        def train(net, total=0):
+            for batch in range(40):
+                total = total + net(torch.empty(4096, 1024, device="cuda")).mean()
+            total.backward()
+        train(nn.Sequential(*[layer for _ in range(4) for layer in (nn.Linear(1024, 1024), nn.ReLU())]).cuda())
+        """, ('total = total + net(torch.empty(4096, 1024, device="cuda")).mean()\n    total.backward()',
+              'net(torch.empty(4096, 1024, device="cuda")).mean().backward()')),
+    "all batches on the card": ("1G", "", r"move a batch to the card when its pass begins, and not all of them at prog\.py:\d+", """
+        host = [torch.empty(1 << 23) for _ in range(40)]
+        def prepare(batches, device): return [(batch.to(device), number) for number, batch in enumerate(batches)]
+        for batch, number in prepare(host, "cuda"): batch.cuda().sum()
+        """, ('prepare(host, "cuda")', 'prepare(host, "cpu")')),
+    "results without autograd": ("1G", "offload_results", r"move what .{0,60} keeps to the host by \.detach\(\)\.cpu\(\)", """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList(nn.Linear(1024, 1024) for _ in range(6))
+            def forward(self, x):
+                return [x := torch.relu(layer(x)) for layer in self.layers]
+        def embed(net, states):
+            with torch.no_grad():
+                for batch in range(40):
+                    states.append(net(torch.empty(2048, 1024, device="cuda")))
+        embed(Net().cuda(), [])
+        """, ('net(torch.empty(2048, 1024, device="cuda"))', '[x.cpu() for x in net(torch.empty(2048, 1024, device="cuda"))]')),
     "an optimizer's temporaries": ("1150M", "one_by_one", "pass foreach=False", """
         net = layers(10, 2048)
         optimizer = torch.optim.AdamW(net.parameters(), foreach=True)
