@@ -295,8 +295,9 @@ static void tell_grew(struct error *e)
 	const struct sl_kept *kept = e->kept;
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	char pace[200], output[64];
-	bool fixed = sl_process_own(e->process, frames, e->story->stack) &&
-		     sl_source_keeps_output(e->process->report->source, e->process->trace, &frames[0], output);
+	bool own = sl_process_own(e->process, frames, e->story->stack) > 0;
+	const char *text = own ? sl_source_line(e->process->report->source, e->process->trace, &frames[0], NULL) : NULL;
+	bool fixed = own && sl_source_keeps_output(e->process->report->source, e->process->trace, &frames[0], output);
 	bool heads = !fixed && e->held && kept && sl_make_heads(&e->holder, kept->bytes);
 
 	if (kept && !fixed) /* a library's loop is none of the program's */
@@ -902,6 +903,7 @@ static bool tell_smaller_card(struct error *e)
 static bool tell_uneven_devices(struct error *e)
 {
 	uint64_t next = 0, own = 0, all[SL_DEVICES_MAX] = {0};
+	bool copies = false;
 	int at = -1;
 
 	for (size_t i = 0; i < e->process->model->tracks.count; i++) {
@@ -919,11 +921,20 @@ static bool tell_uneven_devices(struct error *e)
 	}
 	if (at < 0 || own < 4 * next || sl_devices_held(e->process) < 2)
 		return false;
+	for (size_t i = 0; i < e->process->model->tracks.count && !copies; i++) {
+		const struct sl_track *track = &e->process->model->tracks.item[i];
+
+		copies = track->device == at && track->kind == SL_KIND_block &&
+			 sl_place_key(e->process, track->stack) == sl_place_key(e->process, e->oom->stack);
+	}
 	HEAD(e, "device %d's tensors are %s times as large as device %d's", e->oom->device, TIMES((double)own / (double)next), at);
 	WHY(e, "the largest tensor is %s on device %d and %s on device %d.", SL_ANSWER_SIZE(own), e->oom->device,
 	    SL_ANSWER_SIZE(next), at);
 	say_room(e);
-	FIX(e, "split the batch by size, not by number of items: device %d's part is far larger", e->oom->device);
+	if (copies)
+		FIX(e, "split the batch by size, not by number of items: device %d's part is far larger", e->oom->device);
+	else
+		FIX(e, "move some of what works at %s to device %d, or give it fewer or smaller inputs", e->line, at);
 	return true;
 }
 

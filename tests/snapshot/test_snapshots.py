@@ -352,6 +352,7 @@ class Snapshots(unittest.TestCase):
         said = " ".join(self.run_on(self.path(made.snapshot(self.program(1), late)[0])).stdout.split())
         self.assertIn("2 devices 1.0 s OUT OF MEMORY device 1's tensors are 22 times as large as device 0's", said)
         self.assertIn("is 64 MiB on device 1 and 2.88 MiB on device 0.", said)
+        self.assertIn("fix move some of what works at train.py:8 to device 0, or give it fewer or smaller inputs", said)
         self.assertIn(", at 1.0 s, out of memory", self.run_on("tree", "--at", "oom", "s.pickle").stdout)
         self.assertIn("next stormlog-analyze tree --at oom --by device ", said)
         self.assertIn("270 MiB 9 device 1", re.sub(r" +[\d.]+%", "", " ".join(self.run_on("tree", "--at", "oom", "--by", "device", "s.pickle").stdout.split())))
