@@ -30,6 +30,7 @@ def leaf(*shape): return empty(*shape, requires_grad=True)
 """
 # The card is a T4 of 15 GiB.  One line each: the row, what is made before, and what asks for too much.
 LINES = r'''
+jacrev.<locals>.wrapper_fn | [leaf(1 << 16)] | torch.func.jacrev(lambda x: x * 2)
 _flat_vmap | leaf(4096, 1024), empty(2048, 1, 4096) | grads
 _scaled_dot_product_attention_math | [empty(1, 16, 24576, 8).double()] | lambda q: F.scaled_dot_product_attention(q, q, q)
 multi_head_attention_forward | nn.MultiheadAttention(64, 16, device="cuda"), empty(24576, 1, 64) | lambda m, x: m(x, x, x)
@@ -57,6 +58,7 @@ bitwise_not | [empty(1, 1, dtype=torch.bool).expand(160000, 131072)] | lambda x:
 eye | [80000] | lambda n: torch.eye(n, device="cuda")
 index_put | empty(1, 1).expand(80000, 65536), torch.zeros(8, dtype=torch.long, device="cuda") | lambda x, i: x.index_put((i,), empty(1))
 index_Tensor | empty(1, 65536), torch.zeros(80000, dtype=torch.long, device="cuda") | lambda x, i: x[i]
+index_select | empty(1, 65536), torch.zeros(80000, dtype=torch.long, device="cuda") | lambda x, i: x.index_select(0, i)
 gather | empty(1, 65536), torch.zeros(1, 1, dtype=torch.long, device="cuda").expand(80000, 65536) | lambda x, i: x.gather(0, i)
 to_dense | [torch.sparse_coo_tensor(torch.zeros(2, 1, dtype=torch.long, device="cuda"), empty(1), (80000, 65536))] | lambda x: x.to_dense()
 pad | [empty(1, 65536)] | lambda x: F.pad(x, (0, 0, 0, 80000))
@@ -80,6 +82,10 @@ convolution | nn.Conv2d(8, 256, 3, padding=1, device="cuda"), empty(8, 8, 1536, 
 batch_norm | nn.BatchNorm2d(64, device="cuda"), empty(16, 64, 1536, 1536) | lambda m, x: m(x)
 upsample_bilinear2d | [empty(8, 64, 512, 512)] | lambda x: F.interpolate(x, scale_factor=6, mode="bilinear")
 _softmax | [empty(1, 1).expand(80000, 65536)] | lambda x: x.softmax(-1)
+slice_backward | [leaf(1 << 31)] | lambda x: x[:9].sum().backward()
+select_backward | [leaf(2, 1 << 30)] | lambda x: x[0].sum().backward()
+GatherBackward0 | [leaf(1 << 31)] | lambda x: x.gather(0, torch.zeros(8, dtype=torch.long, device="cuda")).sum().backward()
+clone | [empty(1 << 31)] | lambda x: x.clone()
 _to_copy | [empty(1, 1, dtype=torch.half).expand(80000, 65536)] | lambda x: x.float()
 '''
 # These need packages, or are one rank of 64 with 2 GiB.
