@@ -9,7 +9,8 @@ static const struct sl_operator operators[] = {
 #define MAPS(name, makes, why, change)	   {name, makes, why, change, .maps = true},
 #define JOIN(name)                                                                                                                 \
 	{name, "all combinations of two operands", "broadcasting writes a number for each combination of their elements",          \
-	 "compute it in pieces of one operand, or distances by torch.cdist,", .joins = true},
+	 "compute it in pieces of one operand, under torch.utils.checkpoint where it trains, or distances by torch.cdist,",        \
+	 .joins = true},
 #include "analyzer/report/operators.def"
 #undef OPERATOR
 #undef MAPS
