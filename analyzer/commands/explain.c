@@ -94,6 +94,8 @@ static void put_number(char out[NUMBER_SIZE], double value, const char *unit)
 {
 	if (!strcmp(unit, "bytes"))
 		snprintf(out, NUMBER_SIZE, "%s", SL_ANSWER_SIZE(sl_stats_bytes(value)));
+	else if (!strcmp(unit, "seconds"))
+		snprintf(out, NUMBER_SIZE, "%s", SL_SPAN((uint64_t)(value * 1e9)));
 	else if (value >= 100)
 		snprintf(out, NUMBER_SIZE, "%s %s", SL_NUMBER((uint64_t)(value + 0.5)), unit);
 	else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/fit.h"
 
+#include "analyzer/answer/answer.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/symbols/symbols.h"
@@ -27,7 +28,7 @@ static void add_verdict(struct verdicts *v, enum sl_fit_verdict verdict, uint64_
 	char *list = v->list[verdict];
 	size_t used = strlen(list);
 
-	snprintf(list + used, sizeof(v->list[0]) - used, "%s%s", used ? ", " : "", SL_SIZE(capacity));
+	snprintf(list + used, sizeof(v->list[0]) - used, "%s%s", used ? ", " : "", SL_ANSWER_SIZE(capacity));
 }
 
 /*
@@ -158,10 +159,11 @@ static void put_best(const struct sl_fit_subject *s, const struct sl_terminal *t
 	if (!best || s->choices[0].text || s->answers[best].scan.always_from == SL_UNKNOWN)
 		return;
 	if (always_from(&s->answers[0]) != SL_UNKNOWN && always_from(&s->answers[0]) > always_from(&s->answers[best]))
-		snprintf(less, sizeof(less), ", %s less", SL_SIZE(always_from(&s->answers[0]) - always_from(&s->answers[best])));
+		snprintf(less, sizeof(less), ", %s less",
+			 SL_ANSWER_SIZE(always_from(&s->answers[0]) - always_from(&s->answers[best])));
 	sl_terminal_line(to, 0, 4, "best: PYTORCH_%s_ALLOC_CONF=%s %s %s%s", s->recording->rocm ? "HIP" : "CUDA",
 			 sl_fit_name(s, best), s->recording->window && s->recording->ooms ? "gets past it from" : "needs",
-			 SL_SIZE(always_from(&s->answers[best])), less);
+			 SL_ANSWER_SIZE(always_from(&s->answers[best])), less);
 }
 
 /* Prints which change would have been enough where memory ran out. */
@@ -178,13 +180,13 @@ static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_othe
 						 sl_fit_name(s, c));
 	if (instead->block_bytes)
 		snprintf(freed, sizeof(freed), "%s if the %s of request %s%s had been freed before", used ? ", or" : "",
-			 SL_SIZE(instead->block_bytes), SL_NUMBER(instead->block_request),
+			 SL_ANSWER_SIZE(instead->block_bytes), SL_NUMBER(instead->block_request),
 			 LINE_OF(s->recording, instead->block_at));
 	else if (!used)
 		snprintf(tried, sizeof(tried), " with no setting that was tried, and not by an earlier end of one of %u blocks",
 			 instead->tried);
 	sl_terminal_line(to, 0, 4, "it ended out of memory: request %s, of %s%s", SL_NUMBER(instead->request),
-			 SL_SIZE(instead->bytes), LINE_OF(s->recording, instead->at));
+			 SL_ANSWER_SIZE(instead->bytes), LINE_OF(s->recording, instead->at));
 	sl_terminal_line(to, 2, 4, "on the recorded device it would have been granted%s%s%s", with, freed, tried);
 }
 
@@ -233,12 +235,15 @@ static void put_subject(const struct sl_fit_result *result, unsigned index, stru
 	if (result->need)
 		snprintf(least, sizeof(least), "%s, and later ones may need more", result->need);
 	else if (s->recording->ooms && s->recording->device_total)
-		snprintf(least, sizeof(least), "more than %s, and how much is not known", SL_SIZE(s->recording->device_total));
+		snprintf(least, sizeof(least), "more than %s, and how much is not known",
+			 SL_ANSWER_SIZE(s->recording->device_total));
 
 	if (!s->answers) {
 		sl_terminal_head(to, SL_COLOUR_YELLOW, "NO VERDICT", "%s", sl_fit_why(s, why, sizeof(why)));
 	} else {
 		need = always_of(always, s, &s->answers[0]);
+		if (!s->recording->window && strcmp(need, "unknown"))
+			need = sl_answer_size(always, always_from(&s->answers[0]));
 		for (unsigned i = 0; i < s->capacity_count; i++)
 			add_verdict(&verdicts, s->answers[0].ambiguous[i] ? SL_FIT_UNKNOWN : s->answers[0].at[i].verdict,
 				    s->capacities[i]);

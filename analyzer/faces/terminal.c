@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The document on a terminal: one verdict open, in 24 lines of 80 columns at most.  Where it would be longer, it is laid out again
- * with less: fewer rows, other verdicts and tried changes, then without notes, the path of the page and blank lines.  Lists and
+ * with less: fewer rows and other verdicts, then without notes, the path of the page and blank lines.  Lists and
  * commands take the whole width of a wide terminal.  Longer than other files: lines,
  * tables and grids share the page's columns and its door for text.
  */
@@ -31,7 +31,7 @@ struct page {
 	FILE *out;
 	const struct sl_face_style *style;
 	unsigned columns, wide, rows, also;
-	bool notes, spaced, tried;
+	bool notes, spaced;
 };
 
 static const char *const red = "\033[1;31m", *const yellow = "\033[1;33m", *const green = "\033[1;32m", *const cyan = "\033[36m",
@@ -251,7 +251,7 @@ static void put_label(struct page *page, const struct sl_answer *answer, enum sl
 	fputs("  ", page->out);
 	put_part(page, name, strlen(name), label == SL_LABEL_FIX ? green : dim);
 	put_spaces(page, TEXT - 2 - width_of(name));
-	for (size_t i = 0; i < (label == SL_LABEL_TRIED && !page->tried ? 1 : answer->label[label].count); i++) {
+	for (size_t i = 0; i < answer->label[label].count; i++) {
 		const char *text = answer->label[label].item[i];
 		bool own = *text == '\n' || label == SL_LABEL_NOTE || label == SL_LABEL_OPEN;
 		size_t first;
@@ -640,7 +640,6 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 				    .also = level < 2	? ALSO
 					    : level < 4 ? 2
 							: 1,
-				    .tried = level < 2,
 				    .notes = level < 4,
 				    .spaced = level < 6};
 		char *text = NULL;

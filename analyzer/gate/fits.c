@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/gate/gate.h"
 
+#include "analyzer/answer/answer.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/answer.h"
 #include "analyzer/fit/window.h"
@@ -42,7 +43,7 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 
 	question.ties = SL_FIT_GIVEN;
 	sl_fit_ask(&subject, recording, &question);
-	sl_format_size(may, capacity);
+	sl_answer_size(may, capacity);
 	o = subject.answers ? &subject.answers->at[0] : NULL;
 	goes_on = o && o->verdict == SL_FIT_UNKNOWN;
 	if (!o)
@@ -57,18 +58,18 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 						  : "it depends on where the driver puts segments");
 	else if (o->verdict == SL_FIT_FITS)
 		snprintf(one->message, sizeof(one->message), "%s fits in %s, %s reserved by PyTorch's allocator%s%s", one->subject,
-			 may, sl_format_size(reserved, o->stats.peak_reserved), recording->window ? SL_FIT_CARD : "",
+			 may, sl_answer_size(reserved, o->stats.peak_reserved), recording->window ? SL_FIT_CARD : "",
 			 recording->reserved_start ? "; what ran before the window may have needed more" : "");
 	else if (o->request)
 		snprintf(one->message, sizeof(one->message),
 			 "%s does not fit in %s: request %s, of %s, finds no room when %s are reserved", one->subject, may,
-			 SL_NUMBER(o->request), sl_format_size(bytes, o->bytes), sl_format_size(reserved, o->stats.reserved));
+			 SL_NUMBER(o->request), sl_answer_size(bytes, o->bytes), sl_answer_size(reserved, o->stats.reserved));
 	else if (recording->window)
 		snprintf(one->message, sizeof(one->message), "%s does not fit in %s: the blocks from before the window do not",
 			 one->subject, may);
 	else
 		snprintf(one->message, sizeof(one->message), "%s does not fit in %s: all but PyTorch's allocator has %s",
-			 one->subject, may, sl_format_size(bytes, o->bytes));
+			 one->subject, may, sl_answer_size(bytes, o->bytes));
 	if (o && !subject.answers->ambiguous[0] && !goes_on)
 		one->verdict = o->verdict == SL_FIT_FITS ? SL_FITS_YES : SL_FITS_NO;
 	if (one->verdict == SL_FITS_NO)
@@ -89,7 +90,7 @@ static void judge_driver(struct sl_fits *one, const struct sl_fit_driver *driver
 
 	one->verdict = said[verdict].verdict;
 	snprintf(one->message, sizeof(one->message), "%s, %s live at most, %s %s: %s", one->subject,
-		 sl_format_size(live, driver->peak_bytes), said[verdict].words, sl_format_size(may, capacity), why);
+		 sl_answer_size(live, driver->peak_bytes), said[verdict].words, sl_answer_size(may, capacity), why);
 }
 
 /* True: the recording's last request may have found no room, but the program got over its errors, as no-oom judges them. */

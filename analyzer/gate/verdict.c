@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "analyzer/answer/answer.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/library.h"
 #include "analyzer/base/memory.h"
@@ -133,10 +134,15 @@ static void drop_last(struct sl_outcomes *outcomes)
 	free_outcome(&outcomes->list.item[--outcomes->list.count]);
 }
 
+static const char *put_figure(char *out, enum sl_measure_of of, const char *key, uint64_t value)
+{
+	return sl_measure_is_count(of, key) ? sl_format_count(out, value) : sl_answer_size(out, value);
+}
+
 /* Two sizes as a reader compares them: in bytes where they differ and their rounded figures do not. */
 static void put_both(char *one, uint64_t bytes, char *other, uint64_t than, enum sl_measure_of of, const char *key)
 {
-	if (strcmp(sl_measure_figure(one, of, key, bytes), sl_measure_figure(other, of, key, than)) || bytes == than ||
+	if (strcmp(put_figure(one, of, key, bytes), put_figure(other, of, key, than)) || bytes == than ||
 	    sl_measure_is_count(of, key))
 		return;
 	snprintf(one, SL_FORMAT_BYTES, "%llu B", (unsigned long long)bytes);
@@ -158,11 +164,13 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 		return;
 	put_both(is, total->bytes, may, limit, SL_MEASURE_TOTAL, key);
 	if (total->at_most)
-		snprintf(bound, sizeof(bound), "at most %s, what other programs hold is part of it", SL_SIZE(total->at_most));
+		snprintf(bound, sizeof(bound), "at most %s, what other programs hold is part of it",
+			 SL_ANSWER_SIZE(total->at_most));
 	if (measures->no_device && !strcmp(key, "peak"))
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "peak: no device was used, limit %s", may);
 	else if (total->unknown && total->at_most && total->at_most <= limit)
-		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s at most %s, limit %s", word, SL_SIZE(total->at_most), may);
+		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s at most %s, limit %s", word, SL_ANSWER_SIZE(total->at_most),
+		    may);
 	else if (total->bytes == SL_UNKNOWN)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", word,
 		    !strcmp(key, "leak") ? no_end
@@ -178,7 +186,7 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	else if (total->bytes <= limit && !strcmp(key, "leak") && total->bytes + measures->held > limit)
 		point_at_stack(add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key,
 				   "%s %s, limit %s; a loop that ended made %s more, and no line shows whether it is used", word,
-				   is, may, SL_SIZE(measures->held)),
+				   is, may, SL_ANSWER_SIZE(measures->held)),
 			       measures->held_by, measures->held_at);
 	else if (total->bytes <= limit)
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", word, is, may);
@@ -186,7 +194,7 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 		add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s", word, is, may);
 	else {
 		outcome = add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s; %s %s at %s", word, is, may,
-			      first->bytes > total->bytes / 2 ? "most of it" : "the largest part", SL_SIZE(first->bytes),
+			      first->bytes > total->bytes / 2 ? "most of it" : "the largest part", SL_ANSWER_SIZE(first->bytes),
 			      first->what);
 		point(outcome, first, NULL);
 	}
@@ -223,15 +231,15 @@ static void judge_growing(struct sl_outcomes *outcomes, const struct sl_measure 
 	char is[SL_FORMAT_BYTES], least[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
 	bool fails = growth->at_least > limit, above = growth->bytes > limit;
 
-	sl_format_size(least, growth->at_least);
+	sl_answer_size(least, growth->at_least);
 	put_both(is, growth->bytes, may, limit, growth->of, growth->key);
 	add(outcomes, "max-growth",
 	    fails   ? SL_LEVEL_CRITICAL
 	    : above ? SL_LEVEL_UNKNOWN
 		    : SL_LEVEL_PASS,
 	    fails, growth->key,
-	    strcmp(SL_SIZE(growth->bytes), least) ? "%s grows by %s an entry, at least %s, limit %s"
-						  : "%s grows by %s an entry%.0s, limit %s",
+	    strcmp(SL_ANSWER_SIZE(growth->bytes), least) ? "%s grows by %s an entry, at least %s, limit %s"
+							 : "%s grows by %s an entry%.0s, limit %s",
 	    growth->key, is, least, may);
 }
 
@@ -266,7 +274,7 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_report *r
 	unsigned few = limit->label[0] ? entered_too_few_times(report, limit->label, &met) : 0;
 	char may[SL_FORMAT_BYTES];
 
-	sl_format_size(may, limit->bytes);
+	sl_answer_size(may, limit->bytes);
 	for (size_t i = 0; i < measures->list.count; i++) {
 		const struct sl_measure *growth = &measures->list.item[i];
 
@@ -277,8 +285,8 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_report *r
 		    (growth->bytes == SL_UNKNOWN || growth->bytes <= limit->bytes))
 			add(outcomes, "max-growth", SL_LEVEL_PASS, false, growth->key, "%s grows by %s an entry at most, limit %s",
 			    growth->key,
-			    SL_SIZE(growth->bytes != SL_UNKNOWN && growth->bytes > growth->at_most ? growth->bytes
-												   : growth->at_most),
+			    SL_ANSWER_SIZE(growth->bytes != SL_UNKNOWN && growth->bytes > growth->at_most ? growth->bytes
+													  : growth->at_most),
 			    may);
 		else if (growth->bytes == SL_UNKNOWN || (growth->bytes <= limit->bytes && growth->unknown))
 			add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, growth->key,
@@ -445,10 +453,10 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_report *re
 		char part[64] = "";
 
 		if (line->growing && line->growing < line->bytes) /* only some of these bytes grow, as on one device of several */
-			snprintf(part, sizeof(part), " %s of it", SL_SIZE(line->growing));
+			snprintf(part, sizeof(part), " %s of it", SL_ANSWER_SIZE(line->growing));
 		/* what does not grow is only a note: the system takes it back at exit */
 		outcome = add(outcomes, line->growing ? "leak" : "left", line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE,
-			      fail_on && line->growing, line->what, "%s %s%s%s at %s", SL_SIZE(line->bytes),
+			      fail_on && line->growing, line->what, "%s %s%s%s at %s", SL_ANSWER_SIZE(line->bytes),
 			      line->growing ? "left behind, and" : "still held at the end,", part, line->growing ? " growing," : "",
 			      line->what);
 		point(outcome, line, line->key);
@@ -629,8 +637,8 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 		return;
 	}
 	/* a place that the baseline lacks counts as 0 bytes */
-	sl_measure_figure(is, now->of, now->key, now->bytes);
-	sl_measure_figure(was, now->of, now->key, absent ? 0 : before->bytes);
+	put_figure(is, now->of, now->key, now->bytes);
+	put_figure(was, now->of, now->key, absent ? 0 : before->bytes);
 	if (now->bytes <= allowed(absent ? 0 : before->bytes, limits, now->of)) {
 		if (now->unknown)
 			add(outcomes, rules[now->of], SL_LEVEL_UNKNOWN, false, subject,

@@ -207,7 +207,7 @@ class Limits(Folder):
                              r"(?m)^%s +max-allocated +in tensors 44" % ("FAIL" if code else "ok"))
         for case in "real-gpu/cases/graphed_ranker/alone", "real-gpu/cases/trainer_eval/shared-device", "golden/gpu/torch-cnn":
             path = os.path.join(cases, "..", "..", case)
-            figure, place, part = re.search(r"(?m)^FAIL +max-allocated +in tensors ([\d.]+ \w+), limit 1.00 KiB(?:; (most|the largest part).* ([\d.]+ \w+) at .*)?$",
+            figure, place, part = re.search(r"(?m)^FAIL +max-allocated +in tensors ([\d.]+ \w+), limit 1 KiB(?:; (most|the largest part).* ([\d.]+ \w+) at .*)?$",
                                             check("--max-allocated", "1K", "--config", os.devnull, path, code=1).stdout).groups()
             self.assertEqual((place, part), {"golden/gpu/torch-cnn": ("most", "38.5 MiB")}.get(case, (None, None)))  # where the peak is another moment's
         self.assertRegex(check("--max-allocated", "1G", "--config", os.devnull, os.path.join(cases, "cxx_ray_depth/alone")).stdout,
@@ -418,7 +418,7 @@ class Limits(Folder):
                      traces.Thread().events(1, api=traces.MALLOC, kind=traces.KIND["device"], device=-1, address=[1 << 40], bytes=3 << 20), traces.footer())
         for options, code in (("--strict",), 1), ((), 0):
             self.assertRegex(check(*options, "--max-peak", "1G", self.path("attached"), code=code).stdout,
-                             r"(?m)max-peak +peak 3.00 MiB, limit 1.00 GiB, in what is here of the run\n(?:note .*\n)?.* incomplete .*: it was not recorded all the time$")
+                             r"(?m)max-peak +peak 3 MiB, limit 1 GiB, in what is here of the run\n(?:also .*\n)?.* incomplete .*: it was not recorded all the time$")
         done = subprocess.run([ANALYZE, "-o", self.path("analysis"), self.path("attached")], capture_output=True, text=True, check=True)
         self.assertRegex(done.stdout, "(?m)^incomplete: rank-00000-100.msgpack.zst: it was not recorded all the time$")
 
@@ -644,16 +644,16 @@ class Baselines(Folder):
         told["total"]["leak"]["bytes"] = 0
         with open(base, "w") as file:
             json.dump(told, file)
-        self.assertRegex(check("--baseline", base, traces, code=1).stdout, "(?m)^FAIL +baseline-total +leak: 4.00 MiB, baseline 0 B$")
+        self.assertRegex(check("--baseline", base, traces, code=1).stdout, "(?m)^FAIL +baseline-total +leak: 4 MiB, baseline 0 B$")
 
     def test_more_of_a_place_and_new_places_fail(self):
         base = self.path("base.json")
         check("--baseline", base, "--update-baseline", self.record("a"))
         out = check("--baseline", base, self.record("b", leak=8), code=1).stdout
-        self.assertRegex(out, r"FAIL +baseline-leak +job.py:\d+ remember < job.py:\d+ <module> via job.py:\d+ take: 8.00 MiB, baseline 4.00 MiB \(\+100.0%\)")
+        self.assertRegex(out, r"FAIL +baseline-leak +job.py:\d+ remember < job.py:\d+ <module> via job.py:\d+ take: 8 MiB, baseline 4 MiB \(\+100.0%\)")
         check("--baseline", base, "--tolerance", "100%", self.record("b", leak=8))
         out = check("--baseline", base, self.record("c", more="def fresh():\n    take(3)\nfresh()"), code=1).stdout
-        self.assertRegex(out, r"FAIL +baseline-leak +job.py:\d+ fresh < job.py:\d+ <module> via job.py:\d+ take: 3.00 MiB, new")
+        self.assertRegex(out, r"FAIL +baseline-leak +job.py:\d+ fresh < job.py:\d+ <module> via job.py:\d+ take: 3 MiB, new")
         check("--baseline", base, self.record("d", work=9))  # less is fine
 
     def lines(self, folder, grown, shift=""):
@@ -668,7 +668,7 @@ class Baselines(Folder):
         before, (meant, _, _) = self.lines("a", 10)
         out = check("--max-peak", "1M", "--max-leak", "1M", before, code=1).stdout
         for rule in ("max-peak", "max-leak"):
-            self.assertRegex(out, r"FAIL +%s +.* 73.0 MiB, .* most of it 50.0 MiB at job.py:%d main" % (rule, meant))
+            self.assertRegex(out, r"FAIL +%s +.* 73 MiB, .* most of it 50 MiB at job.py:%d main" % (rule, meant))
         base = self.path("base.json")
         check("--baseline", base, "--update-baseline", before)
         for name, shift in (("b", ""), ("c", "import os\n\n\n")):
@@ -676,11 +676,11 @@ class Baselines(Folder):
                 after, (meant, grown, small) = self.lines(name, 20, shift)
                 out = check("--baseline", base, "--sarif", self.path("s.sarif"), "--junit", self.path("j.xml"), "--summary", self.path("s.md"), after, code=1).stdout
                 for rule in ("baseline-stack", "baseline-leak"):
-                    self.assertRegex(out, r"FAIL +%s +job.py:%d main .*: 40.0 MiB, baseline 20.0 MiB \(\+100.0%%\)" % (rule, grown))
+                    self.assertRegex(out, r"FAIL +%s +job.py:%d main .*: 40 MiB, baseline 20 MiB \(\+100.0%%\)" % (rule, grown))
                     self.assertNotRegex(out, r"%s +job.py:(%d|%d) " % (rule, meant, small))
                 for form in ("j.xml", "s.md"):
                     self.assertRegex(self.read(form), r"job.py:%d main" % grown)
-                    self.assertNotRegex(self.read(form), r"93.0 MiB at|job.py:%d main[^|\n]*93.0 MiB" % meant)
+                    self.assertNotRegex(self.read(form), r"93 MiB at|job.py:%d main[^|\n]*93 MiB" % meant)
 
     def test_a_baseline_that_knows_no_lines_has_no_line_blamed_for_a_sum(self):
         before, (meant, _, _) = self.lines("a", 10)
@@ -691,7 +691,7 @@ class Baselines(Folder):
             for place in old[of].values():
                 self.assertEqual(sum(line["bytes"] for line in place.pop("lines")), place["bytes"])
         out = check("--baseline", self.path("old.json", json.dumps(old)), self.lines("b", 20)[0], code=1).stdout
-        self.assertRegex(out, r"FAIL +baseline-stack +job.py:%d main .* and 2 more lines: 93.0 MiB, baseline 73.0 MiB" % meant)
+        self.assertRegex(out, r"FAIL +baseline-stack +job.py:%d main .* and 2 more lines: 93 MiB, baseline 73 MiB" % meant)
 
     def test_a_file_that_is_no_baseline_is_usage(self):
         check("--baseline", self.path("none.json"), self.demo(), code=2)
@@ -798,7 +798,7 @@ class Forms(Folder):
         out = check("--max-leak", "1M", run.traces, code=1, cwd=self.path("repo"), GITHUB_STEP_SUMMARY=summary,
                     GITHUB_ACTIONS="true").stdout
         self.assertTrue(self.read("summary.md").startswith("before\n### GPU memory: failed\n"))
-        self.assertRegex(out, r"(?m)^::error file=src dir/job.py,line=\d+,title=max-leak::left at the end 4.00 MiB, limit 1.00 MiB")
+        self.assertRegex(out, r"(?m)^::error file=src dir/job.py,line=\d+,title=max-leak::left at the end 4 MiB, limit 1 MiB")
         self.assertNotIn("::error", check("--max-leak", "1M", run.traces, code=1, cwd=self.path("repo")).stdout)
 
     def test_the_summary_stays_below_what_github_takes(self):

@@ -302,7 +302,7 @@ class Redact(unittest.TestCase):
             for path in os.path.dirname(self.trace), os.path.join(self.folder, "x.stormlog"):
                 done = subprocess.run([ANALYZE, "check", "--strict", "--max-peak", "1G", path], capture_output=True, text=True, timeout=60)
                 self.assertEqual(done.returncode, 1, done.stdout)
-                self.assertRegex(done.stdout, "incomplete|16.0 GiB, limit 1.00 GiB")
+                self.assertRegex(done.stdout, "incomplete|16 GiB, limit 1 GiB")
         told = subprocess.run([ANALYZE, "report", "-o", os.path.join(self.folder, "analysis"), os.path.join(self.folder, "x.stormlog")], capture_output=True, text=True, timeout=60)
         self.assertIn("parts of the run could not be read when it was packed", told.stdout + told.stderr)
 
