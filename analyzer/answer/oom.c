@@ -998,7 +998,7 @@ static void tell_once(struct error *e)
 			continue;
 		place->told |= place->kept && *e->holder.text &&
 			       sl_make_find_holder(e->process, place->kept->track, place->kept->bytes, &other) &&
-			       !memcmp(other.text, e->holder.text, sizeof(other.text));
+			       !strcmp(other.variable, e->holder.variable) && !strcmp(other.file, e->holder.file);
 		if (sl_place_key(e->process, place->stack) != sl_place_key(e->process, e->story->stack))
 			continue;
 		lines = place->kept ? sl_make_together(e->make, i) : NULL;
