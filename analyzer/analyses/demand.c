@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/fit/survivors.h"
@@ -12,14 +13,6 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
 #include "analyzer/source/source.h"
-
-#define SERIES_MIN   4	  /* blocks of a place that show how its requests grow */
-#define SERIES_SLACK 0.1  /* of the sum of such a series: the last batch may be smaller */
-#define MOST_PART    0.5  /* share of what the process held: less is not what filled the device */
-#define RISES	     4	  /* of the size that a stack asks for */
-#define INPUTS_MIN   3	  /* steps before that had less: big_batch (tests/diagnosis) */
-#define MODELS_MIN   3	  /* of a loop that keeps them: two are a program's own */
-#define STATE_SLACK  0.02 /* of the parameters: buffers of a model have no state */
 
 /* Values that an optimizer of PyTorch keeps for each parameter, as large as the parameter; by the name of its file or function. */
 static const struct {
@@ -97,7 +90,7 @@ static bool tell_optimizer(struct sl_story *story, struct sl_process *process, c
 		return false;
 	take_roles(process, oom, bytes);
 	all = values * bytes[SL_ROLE_PARAMETERS];
-	if (!bytes[SL_ROLE_GRADIENTS] || (double)bytes[SL_ROLE_OPTIMIZER] >= (1 - STATE_SLACK) * (double)all ||
+	if (!bytes[SL_ROLE_GRADIENTS] || (double)bytes[SL_ROLE_OPTIMIZER] >= (1 - SL_ALIKE) * (double)all ||
 	    all - bytes[SL_ROLE_OPTIMIZER] < sl_oom_causes_missing(oom))
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_OPTIMIZER,
@@ -115,8 +108,8 @@ static bool is_series(const struct sl_track *track, uint64_t asked)
 	double n = (double)track->births, step = (double)asked - (double)track->most_bytes, sum;
 
 	sum = n * (double)track->most_bytes - step * n * (n - 1) / 2;
-	return track->births >= SERIES_MIN && step > 0 && (n - 1) * step < (double)track->most_bytes * (1 + SERIES_SLACK) &&
-	       (double)track->born_bytes >= (1 - SERIES_SLACK) * sum && (double)track->born_bytes <= (1 + SERIES_SLACK) * sum;
+	return track->births >= SL_SEVERAL && step > 0 && (n - 1) * step < (double)track->most_bytes * (1 + SL_LITTLE) &&
+	       (double)track->born_bytes >= (1 - SL_LITTLE) * sum && (double)track->born_bytes <= (1 + SL_LITTLE) * sum;
 }
 
 /* True: the innermost Python frame, which is not the program's own, is Trainer's function that joins what batches gave. */
@@ -142,7 +135,7 @@ static bool tell_series(struct sl_story *story, struct sl_process *process, cons
 		    track->first_ns < oom->time_ns && is_series(track, oom->asked_bytes))
 			found = track;
 	}
-	if (!found || (double)(oom->asked_bytes + found->most_bytes) < MOST_PART * (double)oom->live_bytes)
+	if (!found || (double)(oom->asked_bytes + found->most_bytes) < SL_HALF * (double)oom->live_bytes)
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_SERIES,
 				   .stack = oom->stack,
@@ -220,7 +213,7 @@ static struct held find_held(const struct moment *moment, held_if *is)
 
 static bool is_most(const struct held *held, const struct moment *moment)
 {
-	return held->bytes && (double)held->bytes >= MOST_PART * (double)moment->live_bytes;
+	return held->bytes && (double)held->bytes >= SL_HALF * (double)moment->live_bytes;
 }
 
 static bool of_graph(const struct moment *m, uint32_t life)
@@ -282,13 +275,13 @@ static bool tell_growing(struct sl_story *story, struct sl_process *process, con
 	uint64_t bytes = 0;
 
 	for (size_t i = 1; i < p->stacks.count; i++) {
-		if (found[i].rises < RISES || found[i].gone < found[i].held)
+		if (found[i].rises < SL_SEVERAL || found[i].gone < found[i].held)
 			continue;
 		bytes += found[i].held;
 		most = found[i].held > most.held ? found[i] : most;
 	}
 	free(found);
-	if ((double)bytes < MOST_PART * (double)moment->live_bytes)
+	if ((double)bytes < SL_HALF * (double)moment->live_bytes)
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_AGAIN, .stack = {.python = most.python}, .bytes = bytes, .before = most.more};
 	return true;
@@ -308,7 +301,7 @@ static bool tell_input(struct sl_story *story, struct sl_process *process, const
 		before += bytes > 0;
 		most = bytes > most ? bytes : most;
 	}
-	if (before < INPUTS_MIN || input <= most || (leak && leak->verdict == SL_KEPT_GROWING))
+	if (before < SL_FEW || input <= most || (leak && leak->verdict == SL_KEPT_GROWING))
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_INPUT,
 				   .stack = {.python = p->whole.ops.item[p->steps.item[steps - 1]].python},
@@ -365,7 +358,7 @@ static bool tell_caches(struct sl_story *story, struct sl_process *process, cons
 			largest = site;
 		}
 	}
-	if (!largest || bytes < sl_oom_causes_missing(oom) || (double)bytes < MOST_PART / 2 * (double)oom->live_bytes)
+	if (!largest || bytes < sl_oom_causes_missing(oom) || (double)bytes < SL_HALF / 2 * (double)oom->live_bytes)
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_CACHES, .stack = largest->stack, .bytes = bytes, .count = blocks};
 	return true;
@@ -397,7 +390,7 @@ static bool tell_pool(struct sl_story *story, struct sl_process *process, const 
 struct placed {
 	uint64_t bytes;
 	unsigned times; /* so often the failed line placed some, and modules worked in between */
-	bool repeats;	/* they are the same, MODELS_MIN times or more */
+	bool repeats;	/* they are the same, SL_FEW times or more */
 };
 
 /* True: the sequence is a shorter one that repeats so many times or more. */
@@ -442,7 +435,7 @@ static struct placed find_placed(struct sl_process *process, const struct moment
 		placed.times += worked && own && here && sl_fit_place_is(own, here);
 		worked &= !own || !here || !sl_fit_place_is(own, here);
 	}
-	placed.repeats = is_repeated(sequence.item, sequence.count, MODELS_MIN);
+	placed.repeats = is_repeated(sequence.item, sequence.count, SL_FEW);
 	free(sequence.item);
 	free(kind);
 	return placed;
@@ -467,12 +460,11 @@ static bool tell_weights(struct sl_story *story, struct sl_process *process, con
 		placed.bytes = told.placed;
 	else if (!makes)
 		return false;
-	if (placed.times >= MODELS_MIN || (double)placed.bytes < MOST_PART * (double)moment->live_bytes)
+	if (placed.times >= SL_FEW || (double)placed.bytes < SL_HALF * (double)moment->live_bytes)
 		return false;
-	some = known && (double)told.placed < MOST_PART * (double)placed.bytes && placed.bytes >= MODELS_MIN * told.own;
+	some = known && (double)told.placed < SL_HALF * (double)placed.bytes && placed.bytes >= SL_FEW * told.own;
 	whole = known && !some && told.placed < told.total;
-	if (whole &&
-	    (double)(placed.bytes - told.placed) > STATE_SLACK * (double)told.total) /* less is of other threads meanwhile */
+	if (whole && (double)(placed.bytes - told.placed) > SL_ALIKE * (double)told.total) /* less is of other threads meanwhile */
 		told.total += placed.bytes - told.placed;
 	if (whole && told.total > placed.bytes + oom->free_bytes)
 		need = told.total;

@@ -2,8 +2,7 @@
 #include "analyzer/analyses/freed_by_program.h"
 
 #include "analyzer/analyses/leak_windows.h"
-
-#define WORKED_PART 0.25 /* of the time in which it allocated */
+#include "analyzer/base/amounts.h"
 
 /* True: the frees after the last allocation were work too. */
 static bool is_drained(const struct sl_model *model, const struct sl_track *track)
@@ -16,7 +15,7 @@ static bool is_drained(const struct sl_model *model, const struct sl_track *trac
 		return false;
 	took = (double)(course->last_death_ns - teardown_ns);
 	mean = course->died_ns / (double)course->died_blocks;
-	return course->paused >= SL_KEEPING_BIRTHS && took > WORKED_PART * (double)(track->last_ns - track->first_ns) &&
+	return course->paused >= SL_KEEPING_BIRTHS && took > SL_QUARTER * (double)(track->last_ns - track->first_ns) &&
 	       mean > 0.2 * took && mean < 0.8 * took;
 }
 

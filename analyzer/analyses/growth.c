@@ -10,19 +10,18 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/amounts.h"
+#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
 #include "analyzer/report/suppressed.h"
-#include "analyzer/base/format.h"
-#include "analyzer/base/stats.h"
 
-#define POINTS_MIN	4     /* points of the line: fewer are no proof */
 #define SLOPE_MIN_BYTES 512   /* bytes per entry: the smallest block there is */
 #define TOTAL_MIN_PART	0.001 /* part of what is in use: smaller growth is reported as steady */
 #define CREDIT_MIN_PART 0.3
-#define HOLDER_MIN_PART 0.1 /* part of the largest holder: a smaller one is not worth a line */
-#define STEP_SIDE_MIN	2   /* pieces of the floor on each side of a step */
+#define STEP_SIDE_MIN	2 /* pieces of the floor on each side of a step */
 #define STEP_F_MIN                                                                                                                 \
 	40 /* F of a line with a step against one without; chance exceeds 10, since the best of up to 31 places is taken */
 
@@ -128,7 +127,7 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, 
 		freedom -= group->points > 0;
 	}
 	*step = 0;
-	if (label->points < POINTS_MIN || freedom < 1 || label->xx <= 0)
+	if (label->points < SL_SEVERAL || freedom < 1 || label->xx <= 0)
 		return growth;
 	growth.slope = label->xy / label->xx;
 	/* Means are inexact: differences below rounding are no variation. */
@@ -229,7 +228,7 @@ static void name_holders(struct sl_growth *growth, struct sl_process *process, d
 		keep_holder(growth, &all[i]);
 	}
 	while (growth->holder_count &&
-	       growth->holders[growth->holder_count - 1].bytes_per_entry < HOLDER_MIN_PART * growth->holders[0].bytes_per_entry)
+	       growth->holders[growth->holder_count - 1].bytes_per_entry < SL_LITTLE * growth->holders[0].bytes_per_entry)
 		growth->holder_count--;
 	/* measured between two entries, not by the line: the parts must not exceed the whole */
 	for (unsigned i = 0; i < growth->holder_count; i++)

@@ -9,24 +9,20 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/amounts.h"
+#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
-#include "analyzer/base/format.h"
 
 #define POINTS_MAX 32 /* few enough that each interval contains several steps of a program */
 #define POINTS_MIN 20 /* with fewer rising intervals it may be chance */
 
 #define LARGER_WINDOWS 8    /* a place with no more windows is not judged */
 #define LARGER_LEVEL   0.98 /* of the mean of the quarter before: a quarter above this is no smaller */
-#define LARGER_TIMES   1.25 /* the last quarter's mean request over the first's */
-#define ON_TIMES       2    /* the same, where memory in use did not rise */
 #define ON_PART	       0.35 /* the least rise from a quarter to the next, as a part of their mean rise */
-#define STOPPED_PART   0.1  /* share of the process's births since the place's last one */
-#define LARGER_ALIKE   0.05 /* places whose requests got so nearly as many times larger grew alike */
-#define LARGER_PART    0.05 /* of the most that was held of the device */
 
 static size_t take_series(const struct sl_line *line, double *megabytes)
 {
@@ -59,7 +55,7 @@ static bool take_quarters(const struct sl_track_course *course, double mean[4])
 	for (unsigned q = 0; q < 3; q++)
 		if (mean[q + 1] < LARGER_LEVEL * mean[q])
 			return false;
-	return mean[0] > 0 && mean[3] >= LARGER_TIMES * mean[0];
+	return mean[0] > 0 && mean[3] >= SL_LARGER * mean[0];
 }
 
 /*
@@ -70,14 +66,14 @@ static bool goes_on(const struct sl_tracks *tracks, const struct sl_track *track
 	const struct sl_track_course *course = sl_tracks_course(tracks, track);
 	double least = mean[3] - mean[0];
 
-	if ((double)course->last_tick < (1 - STOPPED_PART) * (double)tracks->ticks)
+	if ((double)course->last_tick < (1 - SL_LITTLE) * (double)tracks->ticks)
 		return false;
 	for (unsigned i = 1; i + 1 < course->count; i++)
 		if (course->windows[i].born_bytes <= course->windows[i - 1].born_bytes)
 			return false; /* a curriculum has levels, and rare shapes come at any time */
 	for (unsigned q = 0; q < 3; q++)
 		least = mean[q + 1] - mean[q] < least ? mean[q + 1] - mean[q] : least;
-	return mean[3] >= ON_TIMES * mean[0] && 3 * least >= ON_PART * (mean[3] - mean[0]);
+	return mean[3] >= 2 * mean[0] && 3 * least >= ON_PART * (mean[3] - mean[0]);
 }
 
 /*
@@ -100,7 +96,7 @@ static void find_larger(const struct sl_model *model, struct sl_heuristics *foun
 		if (more < least)
 			continue;
 		least = more;
-		if (fabs(times / (mean[3] / mean[0]) - 1) < LARGER_ALIKE)
+		if (fabs(times / (mean[3] / mean[0]) - 1) < SL_TRACE)
 			continue;
 		times = mean[3] / mean[0];
 		found->larger = track;
@@ -126,7 +122,7 @@ static void process(struct sl_process *process)
 		sl_leak_series_analyze(megabytes, found->samples, &found->series);
 		if (process->model->folded_ns)
 			continue;
-		find_larger(process->model, found, LARGER_PART * (double)state->known_peak);
+		find_larger(process->model, found, SL_TRACE * (double)state->known_peak);
 	}
 }
 

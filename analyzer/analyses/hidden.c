@@ -6,12 +6,10 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/amounts.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/base/stats.h"
-
-#define WORTH_SAYING  0.05 /* of the device */
-#define WORTH_A_PLACE 0.1  /* of what is hidden */
 
 static struct sl_hidden_name *find(struct sl_hidden *hidden, const struct sl_hidden_name *like)
 {
@@ -216,15 +214,15 @@ static void find_places(struct sl_report *report, const struct sl_shared_device 
 
 		kept = kept < process->model->keeps_bytes ? kept : process->model->keeps_bytes;
 		if (state && kept && kept <= device->hidden_peak_bytes &&
-		    (double)kept >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
+		    (double)kept >= SL_LITTLE * (double)device->hidden_peak_bytes)
 			find_place(report, device, device->processes[i], process->model->keeps_stack, kept, SL_HIDDEN_BY_POOL, 0);
-		if (loaded && (double)loaded >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
+		if (loaded && (double)loaded >= SL_LITTLE * (double)device->hidden_peak_bytes)
 			find_place(report, device, device->processes[i], code->stack, loaded, SL_HIDDEN_BY_CODE, 0);
 		if (contexts && contexts->most_blocks > 1)
 			find_place(report, device, device->processes[i], contexts->stack, contexts->born_bytes,
 				   SL_HIDDEN_BY_CONTEXTS, (unsigned)contexts->most_blocks);
 		if (state && state->limit_bytes && sl_device_state_limit(state) <= device->hidden_peak_bytes &&
-		    (double)sl_device_state_limit(state) >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
+		    (double)sl_device_state_limit(state) >= SL_LITTLE * (double)device->hidden_peak_bytes)
 			find_place(report, device, device->processes[i], state->limit_stack, 0, SL_HIDDEN_BY_LIMIT, 0);
 	}
 }
@@ -241,7 +239,7 @@ static void run(struct sl_report *report)
 		for (size_t k = 0; k < strangers.count && device->total_bytes != SL_UNKNOWN; k++) {
 			const struct sl_hidden_name *name = &strangers.item[k];
 
-			if ((double)name->bytes < WORTH_SAYING * (double)device->total_bytes)
+			if ((double)name->bytes < SL_TRACE * (double)device->total_bytes)
 				continue;
 			sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_device_neighbour,
 								    .severity = "warning",

@@ -2,9 +2,8 @@
 /* Memory of the machine: processes that the kernel killed for it, or beside which it killed others of their cgroup. */
 #include "analyzer/analyses/analysis.h"
 
+#include "analyzer/base/amounts.h"
 #include "analyzer/report/report.h"
-
-#define NEAR 0.9 /* part of the limit */
 
 /* A process does not see its own kill by the kernel, only those of others in its group. */
 static bool kernel_killed(const struct sl_host *host)
@@ -26,7 +25,7 @@ static bool was_near(const struct sl_process *process)
 {
 	const struct sl_host *host = &process->model->host;
 
-	return host->cgroup_limit != SL_UNKNOWN && (double)group_held(process) >= NEAR * (double)host->cgroup_limit;
+	return host->cgroup_limit != SL_UNKNOWN && (double)group_held(process) >= SL_NEARLY_ALL * (double)host->cgroup_limit;
 }
 
 /* count: the kernel killed in its cgroup; other: what the cgroup held, 0: unknown. */

@@ -7,6 +7,7 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/leak.h"
 #include "analyzer/analyses/leak_clock.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/state/model.h"
@@ -18,9 +19,7 @@
 #include "analyzer/report/suppressed.h"
 #include "analyzer/report/window_facts.h"
 
-#define WINDOW_BEGIN 0.5 /* of the window: by then a place has begun, since what sets the program up asks for much */
 #define WINDOW_EDGE  1.5 /* rounds in which a place may have ended: a window cuts them */
-#define WINDOW_KEPT  0.9 /* of its blocks a place that leaks still holds so many */
 #define WINDOW_PARTS 4	 /* in each of which a place that frees most of its blocks keeps some */
 
 /* True: each part of the window leaves at least half a block for each of its rounds.  begin: births before the window. */
@@ -57,10 +56,10 @@ static bool judge_window(const struct sl_process *process, const struct sl_track
 
 	if (!sl_leak_is_enough(process, track, (double)track->live_bytes) || track->first_ns <= begin_ns ||
 	    track->births + 1 < SL_WINDOW_ROUNDS_MIN || 2 * track->births + 2 < rounds || !course->count ||
-	    (double)course->windows[0].begin_tick - (double)before > WINDOW_BEGIN * span ||
+	    (double)course->windows[0].begin_tick - (double)before > SL_HALF * span ||
 	    (double)(model->tracks.ticks - course->last_tick) > WINDOW_EDGE * span / (double)rounds)
 		return false;
-	if ((double)track->live_blocks < WINDOW_KEPT * (double)track->births &&
+	if ((double)track->live_blocks < SL_NEARLY_ALL * (double)track->births &&
 	    !leaves_in_each_part(model, track, rounds, (double)before))
 		return false;
 	*kept = (struct sl_kept){.track = track,
@@ -239,8 +238,7 @@ static void join_leak(struct sl_process *process)
 	free(joined);
 }
 
-#define LITTLE_PART  0.1 /* of what was held when memory ran out */
-#define FINDINGS_MAX 32	 /* of a process */
+#define FINDINGS_MAX 32 /* of a process */
 
 /* A segment of PyTorch is part of its cache; its blocks are judged instead. */
 static bool *segments_of(const struct sl_model *model)
@@ -363,7 +361,7 @@ static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *k
 		return true;
 	if (kept->verdict == SL_KEPT_UNCLEAR && sl_model_ended_by_error(model)) /* what holds little is not why */
 		return kept->bytes != SL_UNKNOWN &&
-		       kept->bytes < LITTLE_PART * (double)model->ooms.item[model->ooms.count - 1].live_bytes;
+		       kept->bytes < SL_LITTLE * (double)model->ooms.item[model->ooms.count - 1].live_bytes;
 	return false;
 }
 

@@ -2,12 +2,12 @@
 #include <math.h>
 
 #include "analyzer/analyses/leak.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/search.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/state/model.h"
 
 #define ITERATION_PLACES_MAX 2000
-#define ALL_ROUNDS	     0.9 /* so large a share of the rounds counts as all, since windows tell a moment only roughly */
 
 /* The births of a place that was busy for half of the run's births at least, else 0.  A loop of the set-up counts no rounds. */
 static uint64_t births_all_along(const struct sl_tracks *tracks, size_t index)
@@ -69,5 +69,5 @@ uint64_t sl_leak_rounds(const struct sl_process *process, const struct sl_track 
 		i++;
 	rounds = sl_leak_births_by(tracks, &tracks->item[i], track->last_ns) -
 		 sl_leak_births_by(tracks, &tracks->item[i], track->first_ns);
-	return sl_stats_bytes(rounds < ALL_ROUNDS * all ? fmax(1, rounds) : all);
+	return sl_stats_bytes(rounds < SL_NEARLY_ALL * all ? fmax(1, rounds) : all);
 }

@@ -19,39 +19,30 @@
 #include <string.h>
 
 #include "analyzer/analyses/leak.h"
-#include "analyzer/analyses/leak_clock.h"
 #include "analyzer/analyses/freed_by_program.h"
+#include "analyzer/analyses/leak_clock.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/state/model.h"
 
-#define MOMENT_PART	 0.05 /* of the time until memory ran out */
-#define KEPT_MIN_BYTES	 (64 << 10)
-#define KEPT_MIN_PART	 0.0005 /* of the most that was held */
-#define QUARTER_MIN	 0.35
-#define WINDOWS_MIN	 5    /* with fewer, a window is no shorter than a quarter */
-#define STOPPED_LAUNCHES 0.5  /* of the launches of graphs, which are work without births */
-#define BURST_EVENTS	 1.05 /* events of the process per birth */
-#define BURST_PART	 0.4  /* of the run */
-#define BURST_MAX	 100  /* births in start-up */
-#define BURST_NOTED	 16   /* births of a program that only allocated: reported, but not as a leak */
-#define LOADED_MAX	 1000 /* births of one place that loads something */
-#define LOADED_NS	 1e8  /* and their time */
-#define MEASURED_MAX	 2000 /* places that may keep something: each is compared with all places */
-#define DECLINE_MAX	 3    /* standard errors */
-#define BOUND_MISSED	 4    /* blocks */
-#define FULL_GAPS	 3    /* times the most births between two rises before: by chance once in thousands */
-#define FALLS_MAX	 0.1  /* of what is kept */
-#define ONSET_BIRTHS	 32   /* blocks kept since a moment amid the run, which make it a leak */
-#define ONSET_BEFORE	 0.1  /* share of what is left that was born before */
-#define BEGUN_PART	 0.05
-#define BOUTS_MIN	 3   /* in which a loop kept as much */
-#define JOINED_PART	 0.9 /* of what is kept: a block that is as large holds it all */
-#define LOST_MIN	 16
-#define LOST_BUT	 10  /* births, where some were freed */
-#define LOST_OF		 3   /* of so many one is kept at least */
-#define LOST_EARLY	 0.1 /* of what is kept: by the middle of the births */
-#define LOST_PART	 0.5 /* of the run's births */
-#define SLOWER		 1   /* what still fills keeps less in the last quarter than in the mean of three */
+#define KEPT_MIN_BYTES (64 << 10)
+#define KEPT_MIN_PART  0.0005 /* of the most that was held */
+#define QUARTER_MIN    0.35
+#define WINDOWS_MIN    5    /* with fewer, a window is no shorter than a quarter */
+#define BURST_EVENTS   1.05 /* events of the process per birth */
+#define BURST_PART     0.4  /* of the run */
+#define BURST_MAX      100  /* births in start-up */
+#define BURST_NOTED    16   /* births of a program that only allocated: reported, but not as a leak */
+#define LOADED_MAX     1000 /* births of one place that loads something */
+#define LOADED_NS      1e8  /* and their time */
+#define MEASURED_MAX   2000 /* places that may keep something: each is compared with all places */
+#define DECLINE_MAX    3    /* standard errors */
+#define FULL_GAPS      3    /* times the most births between two rises before: by chance once in thousands */
+#define ONSET_BIRTHS   32   /* blocks kept since a moment amid the run, which make it a leak */
+#define LOST_MIN       16
+#define LOST_BUT       10 /* births, where some were freed */
+#define LOST_OF	       3  /* of so many one is kept at least */
+#define SLOWER	       1  /* what still fills keeps less in the last quarter than in the mean of three */
 
 /*
  * When its births may have ended.  After an error from which the program did not recover comes only its end, however long that
@@ -132,7 +123,7 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 	    track->most_blocks == track->births)
 		return true; /* it failed while it took these */
 	if (sl_model_ended_by_error(model) &&
-	    (double)(track->last_ns - track->first_ns) < MOMENT_PART * (double)(end_of(model) - model->first_ns))
+	    (double)(track->last_ns - track->first_ns) < SL_TRACE * (double)(end_of(model) - model->first_ns))
 		return true; /* one step */
 	return !sl_leak_by_count(track) && of_device(track) && only_takes(model, track) &&
 	       (process->trace->status == SL_STATUS_RUNNING || process->trace->header.watcher || sl_model_ended_by_error(model) ||
@@ -147,7 +138,7 @@ static bool has_stopped(const struct sl_model *model, const struct sl_track *tra
 	uint64_t times = course->bursts > 1 ? course->bursts : track->births;
 
 	return (is_burst(model, track) && !does_nothing_else(model, track)) ||
-	       is_gap(launches, (double)model->tracks.launches, STOPPED_LAUNCHES, times) || clock->full ||
+	       is_gap(launches, (double)model->tracks.launches, SL_HALF, times) || clock->full ||
 	       (clock->ended && !sl_leak_clock_end(clock));
 }
 
@@ -212,7 +203,7 @@ static bool is_full(const struct sl_model *model, const struct sl_track *track)
  */
 static unsigned onset_of(const struct sl_model *model, const struct sl_track *track, const struct sl_leak_windows *left)
 {
-	unsigned window = sl_leak_windows_window_of(left, ONSET_BEFORE);
+	unsigned window = sl_leak_windows_window_of(left, SL_LITTLE);
 	uint64_t since;
 
 	while (window && left->kept[window - 1] > (window > 1 ? left->kept[window - 2] : 0))
@@ -229,7 +220,7 @@ static bool is_left_evenly(const struct sl_leak_windows *counted, const struct s
 {
 	double last, kept = counted->kept[counted->count - 1];
 
-	return FALLS_MAX * (kept - counted->kept[0]) >= sl_leak_windows_given_back(counted) ||
+	return SL_LITTLE * (kept - counted->kept[0]) >= sl_leak_windows_given_back(counted) ||
 	       sl_leak_windows_evenness(left, left->own, &last) >= QUARTER_MIN;
 }
 
@@ -246,7 +237,7 @@ static double since_of(const struct sl_leak_windows *series, const struct sl_lea
 
 	/* what is kept may have begun to grow before the oldest that is left was born: a queue */
 	while (begun + 1 < series->count &&
-	       series->kept[begun + 1] - series->kept[0] <= BEGUN_PART * (series->kept[series->count - 1] - series->kept[0]))
+	       series->kept[begun + 1] - series->kept[0] <= SL_TRACE * (series->kept[series->count - 1] - series->kept[0]))
 		begun++;
 	if (!onset && begun + 1 < window)
 		return series->time[begun];
@@ -348,7 +339,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
 	/* as many are freed as are allocated, or more and more nearly so: the bound is reached, or near */
-	if (turned_over && (sl_leak_windows_missed(counted) >= BOUND_MISSED || is_full(process->model, track) ||
+	if (turned_over && (sl_leak_windows_missed(counted) >= SL_SEVERAL || is_full(process->model, track) ||
 			    is_slower(counted, track->births - track->live_blocks)))
 		return SL_KEPT_MEANT;
 	even = fmin(even, sl_leak_windows_evenness(series, series->own, &last));
@@ -385,8 +376,8 @@ static const struct sl_track *joined_by(const struct sl_model *model, const stru
 		const struct sl_track *path = &model->tracks.item[i];
 
 		if (path->first_ns > kept->track->last_ns && path->device == kept->track->device &&
-		    (double)path->most_bytes >= JOINED_PART * kept->amount &&
-		    JOINED_PART * (double)path->most_bytes <= kept->amount)
+		    (double)path->most_bytes >= SL_NEARLY_ALL * kept->amount &&
+		    SL_NEARLY_ALL * (double)path->most_bytes <= kept->amount)
 			return path;
 	}
 	return NULL;
@@ -402,7 +393,7 @@ static enum sl_leak_words_verdict after_its_loop(const struct sl_model *model, s
 						 const struct sl_leak_clock *clock, enum sl_leak_words_verdict verdict)
 {
 	const struct sl_track *joined = clock->ended ? joined_by(model, kept) : NULL;
-	bool rounds = clock->bouts >= BOUTS_MIN && clock->even_bouts;
+	bool rounds = clock->bouts >= SL_FEW && clock->even_bouts;
 
 	kept->clock = clock->label ? clock->label->text : 0;
 	kept->clock_at = clock->path ? clock->path->stack : (struct sl_stack){0};
@@ -440,7 +431,7 @@ static bool judge_lost(struct sl_process *process, const struct sl_track *track,
 
 	if (sl_leak_by_count(track) || track->births < LOST_BUT || course->larger < track->births || is_alone(model, track) ||
 	    !sl_leak_is_enough(process, track, (double)track->born_bytes) ||
-	    (double)(course->last_tick - course->windows[0].begin_tick) < LOST_PART * (double)model->tracks.ticks)
+	    (double)(course->last_tick - course->windows[0].begin_tick) < SL_HALF * (double)model->tracks.ticks)
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
 	if (blocks < track->births ? LOST_OF * blocks < track->births : track->births < LOST_MIN)
@@ -448,7 +439,7 @@ static bool judge_lost(struct sl_process *process, const struct sl_track *track,
 	sl_leak_windows_take(model, track, false, end_of(model), &series);
 	middle = series.tick[0] + (series.tick[series.count] - series.tick[0]) / 2;
 	if ((blocks < track->births &&
-	     sl_leak_windows_kept_at(&series, series.tick, middle) < LOST_EARLY * series.kept[series.count - 1]) ||
+	     sl_leak_windows_kept_at(&series, series.tick, middle) < SL_LITTLE * series.kept[series.count - 1]) ||
 	    !may_measure(process))
 		return false;
 	*kept = (struct sl_kept){.track = track,

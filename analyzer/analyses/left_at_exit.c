@@ -11,19 +11,17 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/leak_windows.h"
+#include "analyzer/base/amounts.h"
+#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/base/utf8.h"
 #include "analyzer/report/leak_list.h"
+#include "analyzer/report/report.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/report/suppressed.h"
-#include "analyzer/report/report.h"
-#include "analyzer/base/format.h"
-#include "analyzer/base/stats.h"
 
 #define GROWING_BLOCKS_MIN 5
-#define GROWING_SPAN_MIN   0.25 /* share of the steps or seconds over which births must spread, to be more than start-up */
-#define IN_STEPS_MIN	   0.8	/* share of the births */
-#define R_SQUARED_MIN	   0.8
 
 struct birth {
 	uint32_t site, torch;
@@ -135,7 +133,7 @@ static struct clock clock_of(const struct sl_model *model, const struct sl_label
 
 	for (size_t i = 0; label && i < count; i++)
 		inside += births[i].time_ns >= label->first_ns && births[i].time_ns <= label->last_ns;
-	if (label && label->entries >= GROWING_BLOCKS_MIN && (double)inside >= IN_STEPS_MIN * (double)count)
+	if (label && label->entries >= GROWING_BLOCKS_MIN && (double)inside >= SL_MOST_OF * (double)count)
 		clock.steps = label;
 	return clock;
 }
@@ -214,11 +212,11 @@ static void fit(struct sl_leak *leak, const struct birth *births, size_t count, 
 	double span = read_clock(clock, leak->last_ns) - read_clock(clock, leak->first_ns);
 	double life = clock->steps ? (double)clock->steps->entries : (double)clock->life_ns / 1e9, slope, ignored;
 
-	if (count < GROWING_BLOCKS_MIN || span < GROWING_SPAN_MIN * life ||
+	if (count < GROWING_BLOCKS_MIN || span < SL_QUARTER * life ||
 	    (count < SL_KEEPING_BIRTHS && (is_rising(births, count) || is_set_up(births, count, clock))))
 		return;
 	slope = line(births, count, clock, &leak->r_squared);
-	leak->growing = leak->r_squared >= R_SQUARED_MIN && slope > 0;
+	leak->growing = leak->r_squared >= SL_MOST_OF && slope > 0;
 	leak->bytes_per_second = line(births, count, &seconds, &ignored);
 	if (clock->steps) {
 		leak->bytes_per_step = slope;

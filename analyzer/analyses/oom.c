@@ -11,20 +11,20 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/demand.h"
 #include "analyzer/analyses/oom_causes.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/fit/proof.h"
-#include "analyzer/report/operator.h"
-#include "analyzer/report/place.h"
-#include "analyzer/report/devices.h"
-#include "analyzer/report/refuser.h"
-#include "analyzer/report/roles.h"
-#include "analyzer/report/report.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/fit/proof.h"
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/model/counts/tracks.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/operator.h"
+#include "analyzer/report/place.h"
+#include "analyzer/report/refuser.h"
+#include "analyzer/report/report.h"
+#include "analyzer/report/roles.h"
 
 #define WENT_ON_MIN    16  /* least allocations of a place by which a program went on after an error */
-#define WENT_ON_PART   0.1 /* of its run */
 #define LEAK_PART      0.3 /* of what was held */
 #define REPLAY_SECONDS 1.0
 #define ROOMY	       4 /* a device is not full of which more than one such part is free */
@@ -596,7 +596,7 @@ static bool is_of_leak(struct sl_process *process, const struct sl_oom *oom)
 static void do_without(struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
-	double run = model->header->dry_count ? 1 : WENT_ON_PART * (double)(model->last_call_ns - model->first_ns);
+	double run = model->header->dry_count ? 1 : SL_LITTLE * (double)(model->last_call_ns - model->first_ns);
 
 	if (sl_trace_ended(process->trace) != SL_ENDED_COMPLETED)
 		return;

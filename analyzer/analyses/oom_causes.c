@@ -4,18 +4,13 @@
 
 #include <string.h>
 
+#include "analyzer/base/amounts.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/roles.h"
 
-#define SPIKE_BIRTHS  5	   /* births of the place, and rises, before it */
-#define JUMP_TIMES    1.2  /* what the device held, over what it had held for most of the time */
-#define JUMP_LEVEL    0.9  /* of that: what the device had held in the first half already, so that it did not grow */
-#define JUMP_PART     0.25 /* the last part of the time, in which the jump lies */
-#define LARGER_TIMES  2	   /* requests of a place that got so many times larger are the reason */
-#define JUMP_BINS     32   /* of the time line */
-#define SURGE_PART    0.5  /* share of what the step took more than earlier steps */
-#define TEETH_MIN     3	   /* rises, each higher than all before */
-#define LARGEST_TIMES 4
+#define SPIKE_BIRTHS 5	 /* births of the place, and rises, before it */
+#define JUMP_TIMES   1.2 /* what the device held, over what it had held for most of the time */
+#define JUMP_BINS    32	 /* of the time line */
 
 bool sl_oom_causes_first_rise(const struct sl_oom *oom)
 {
@@ -122,7 +117,7 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	const struct sl_track *track = oom->surge ? &process->model->tracks.item[oom->surge - 1] : NULL;
 	uint64_t more = all->bytes > all->most ? all->bytes - all->most : 0;
 
-	if (track && is_surge(here) && here->bytes - here->most >= SURGE_PART * (double)more) {
+	if (track && is_surge(here) && here->bytes - here->most >= SL_HALF * (double)more) {
 		*story = (struct sl_story){SL_STORY_SURGE,
 					   track->stack,
 					   here->bytes,
@@ -149,7 +144,7 @@ static bool tell_teeth(struct sl_story *story, struct sl_process *process, const
 {
 	const struct sl_surge *here = &oom->place_rise;
 
-	if (!oom->surge || here->rose < TEETH_MIN || here->bytes < SL_SPIKE_TIMES * here->first ||
+	if (!oom->surge || here->rose < SL_FEW || here->bytes < SL_SPIKE_TIMES * here->first ||
 	    here->bytes - here->most < sl_oom_causes_missing(oom))
 		return false;
 	*story = (struct sl_story){SL_STORY_TEETH, process->model->tracks.item[oom->surge - 1].stack, here->bytes, here->first,
@@ -182,17 +177,17 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 
 	if (bins < JUMP_BINS || bins > line->bin + 1 - line->first)
 		return false;
-	before = most_in(line, bins - (uint32_t)(JUMP_PART * bins));
+	before = most_in(line, bins - (uint32_t)(SL_QUARTER * bins));
 	if (2 * oom->asked_bytes + before > most || (double)most < JUMP_TIMES * (double)before ||
-	    (double)most_in(line, bins / 2) < JUMP_LEVEL * (double)before)
+	    (double)most_in(line, bins / 2) < SL_NEARLY_ALL * (double)before)
 		return false;
 	for (size_t i = 0; i < process->heuristics.count; i++) {
 		const struct sl_heuristics *found = &process->heuristics.item[i];
 
-		if (found->device == oom->device && found->larger && found->larger_to >= LARGER_TIMES * found->larger_from)
+		if (found->device == oom->device && found->larger && found->larger_to >= 2 * found->larger_from)
 			return false; /* growing requests explain more */
 	}
-	then_ns = timeline->begin_ns + ((uint64_t)(line->first + bins - (uint32_t)(JUMP_PART * bins)) << timeline->shift);
+	then_ns = timeline->begin_ns + ((uint64_t)(line->first + bins - (uint32_t)(SL_QUARTER * bins)) << timeline->shift);
 	for (unsigned i = oom->owner_count; i--;) {
 		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
 
@@ -221,7 +216,7 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 		most = track->most_bytes > most ? track->most_bytes : most;
 		births += track->births;
 	}
-	if (oom->scope == SL_SCOPE_CONTEXT || births < SPIKE_BIRTHS || !most || oom->asked_bytes < LARGEST_TIMES * most)
+	if (oom->scope == SL_SCOPE_CONTEXT || births < SPIKE_BIRTHS || !most || oom->asked_bytes < SL_SEVERAL * most)
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_LARGEST, .stack = oom->stack, .bytes = oom->asked_bytes, .before = most};
 	return true;

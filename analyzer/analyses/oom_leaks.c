@@ -4,12 +4,11 @@
 
 #include <string.h>
 
+#include "analyzer/base/amounts.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/leak_list.h"
 #include "analyzer/report/place.h"
 
-#define GREW_PART  0.25 /* share of what the process held */
-#define BELOW_PART 0.8	/* share of the bytes of all places that only took memory */
 #define CHUNKS_MIN 8
 #define CHUNK_MIN  (2 << 20)
 
@@ -122,7 +121,7 @@ static bool is_one_place(struct sl_process *process, const struct sl_kept *kept)
 		all += one->bytes;
 		add_taken(below, &chain, process, one);
 	}
-	while (at < chain.count && (double)below[at].bytes < BELOW_PART * (double)all)
+	while (at < chain.count && (double)below[at].bytes < SL_MOST_OF * (double)all)
 		at++;
 	return at + 1 >= chain.count || below[at].places == 1; /* the outermost line is no answer */
 }
@@ -159,9 +158,9 @@ bool sl_oom_causes_grew(struct sl_story *story, struct sl_process *process, cons
 	uint64_t then = sl_oom_causes_leaked(process, oom), together = then;
 	unsigned places = 1;
 
-	if (then && (double)then < GREW_PART * (double)oom->live_bytes)
+	if (then && (double)then < SL_QUARTER * (double)oom->live_bytes)
 		places = leaks_together(process, oom, &together);
-	if (!then || (double)together < GREW_PART * (double)oom->live_bytes)
+	if (!then || (double)together < SL_QUARTER * (double)oom->live_bytes)
 		return false;
 	if (kept->verdict == SL_KEPT_UNCLEAR)
 		*story = (struct sl_story){.kind = SL_STORY_TOOK,

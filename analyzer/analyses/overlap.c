@@ -6,12 +6,11 @@
 #include <stdlib.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/report.h"
 
-#define TURNS_MIN   3
-#define PEAK_PART   0.25 /* of the device's peak */
-#define ROUND_SLACK 50	 /* rounds differ by less than one of so many parts */
+#define ROUND_SLACK 50 /* rounds differ by less than one of so many parts */
 
 /* Mean bytes of one round: at most two of them lived at once. */
 static uint64_t round_of(const struct sl_track *track)
@@ -32,7 +31,7 @@ static uint64_t old_at_peak(const struct sl_model *model, int device, const stru
 		const struct sl_track *track = &model->tracks.item[i];
 		uint64_t round, old;
 
-		if (track->turns < TURNS_MIN)
+		if (track->turns < SL_FEW)
 			continue;
 		round = round_of(track);
 		old = at_peak[i] > round ? at_peak[i] - round : 0;
@@ -63,7 +62,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	bool about = false;
 	uint64_t old = old_at_peak(report->processes[index].model, device->device, &most, &places, &about);
 
-	if (!most || old > device->known_peak || (double)old < PEAK_PART * (double)device->known_peak)
+	if (!most || old > device->known_peak || (double)old < SL_QUARTER * (double)device->known_peak)
 		return;
 	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_memory_overlap,
 						    .severity = "info",

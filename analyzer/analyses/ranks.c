@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
@@ -40,10 +41,7 @@ struct sl_rank_role {
 	double bytes; /* more or less, together */
 };
 
-#define SHOWN	   2
-#define PART_SHOWN 0.1	/* part of the difference: smaller ones are not mentioned */
-#define ONCE_MEAN  1.25 /* a mean request below so many times the typical rank's counts as equal */
-#define START_PART 0.5	/* of the time from a process's first request to its last call */
+#define SHOWN 2
 
 struct place {
 	char name[300];
@@ -94,7 +92,7 @@ static double start_of(const struct sl_model *model)
 
 	for (size_t i = 0; i < model->tracks.count; i++)
 		first = fmin(first, (double)model->tracks.item[i].first_ns);
-	return first + START_PART * ((double)model->last_call_ns - first);
+	return first + SL_HALF * ((double)model->last_call_ns - first);
 }
 
 static void add(struct held_places *places, struct sl_process *process, int device, bool typical)
@@ -208,7 +206,7 @@ static void find_differences(struct sl_process *unlike, int device, struct sl_pr
 	for (size_t i = 0; i < places.list.count && shown < SHOWN; i++) {
 		struct place *place = &places.list.item[i];
 
-		if (fabs(place->more) < PART_SHOWN * fabs(all))
+		if (fabs(place->more) < SL_LITTLE * fabs(all))
 			continue;
 		if (!shown++ && place->site) {
 			struct asked here = asked_at(unlike, device, place->name),
@@ -217,7 +215,7 @@ static void find_differences(struct sl_process *unlike, int device, struct sl_pr
 			difference->stack = place->site->stack;
 			difference->alone = !there.births;
 			difference->passes = here.births >= 2 * here.most;
-			difference->once = place->blocks <= 0 && mean_of(&here) < ONCE_MEAN * mean_of(&there);
+			difference->once = place->blocks <= 0 && mean_of(&here) < SL_LARGER * mean_of(&there);
 		}
 		place->told = true;
 		difference->grows |= place->grows;
@@ -225,7 +223,7 @@ static void find_differences(struct sl_process *unlike, int device, struct sl_pr
 		told += place->more;
 		take(&difference->unlike, place, place->more, false);
 	}
-	if (shown && fabs(all - told) > PART_SHOWN * fabs(all))
+	if (shown && fabs(all - told) > SL_LITTLE * fabs(all))
 		take_rest(&difference->unlike, &places, all - told);
 	free(places.list.item);
 }
@@ -251,12 +249,8 @@ static void role_of_holdings(struct sl_process *unlike, int device, struct sl_pr
 	free(places.list.item);
 }
 
-#define ALIKE	     0.5 /* share of the places of both */
-#define PLACES_MAX   64
-#define FRAMES_TAKEN 3
-#define GROUP_MIN    4
-#define DEVIATIONS   3.5
-#define LEAST_PART   0.02 /* share of the median: less is no outlier, however little the others vary */
+#define PLACES_MAX 64
+#define DEVIATIONS 3.5
 
 /* ---- who was first */
 
@@ -359,7 +353,7 @@ static uint64_t hash_stack(const struct sl_stack_frame *frames, unsigned count)
 	uint64_t hash = SL_FNV_START;
 	bool python = frame && frame->python;
 
-	for (unsigned taken = 0; frame && frame < end && taken < FRAMES_TAKEN; frame++) {
+	for (unsigned taken = 0; frame && frame < end && taken < SL_NAMED; frame++) {
 		if (frame->python != python)
 			continue;
 		uint64_t at = frame->file ? frame->line : frame->offset;
@@ -415,12 +409,12 @@ static void cluster(struct sl_report *report)
 		unsigned k = 0;
 
 		process->alike = SL_ALIKE_UNKNOWN;
-		if (report->process_count < GROUP_MIN || !sl_process_is_rank(process) || !sl_devices_home(process))
+		if (report->process_count < SL_SEVERAL || !sl_process_is_rank(process) || !sl_devices_home(process))
 			continue;
 		leads[groups].count = 0;
 		take_places(process, &leads[groups]);
 		lead[groups] = i;
-		while (k < groups && alike(&leads[groups], &leads[k]) < ALIKE)
+		while (k < groups && alike(&leads[groups], &leads[k]) < SL_HALF)
 			k++;
 		process->alike = lead[k];
 		groups += k == groups && groups < GROUPS_MAX;
@@ -461,7 +455,7 @@ static void take_group(const struct sl_report *report, struct group *group)
 	for (unsigned i = 0; i < count; i++)
 		peaks[i] = fabs(peaks[i] - group->median);
 	mad = sl_stats_median(peaks, count) * 1.4826; /* equals the standard deviation of a normal distribution */
-	group->least = fmax(DEVIATIONS * mad, LEAST_PART * group->median);
+	group->least = fmax(DEVIATIONS * mad, SL_ALIKE * group->median);
 	group->typical = group->lead;
 	for (unsigned i = group->lead; i < report->process_count; i++)
 		if (processes[i].alike == group->lead &&
@@ -487,7 +481,7 @@ static void take_roles(struct sl_report *report, struct group *group)
 		if (!is_far(group, process))
 			continue;
 		role_of_holdings(process, sl_devices_home(process)->device, typical, sl_devices_home(typical)->device,
-				 LEAST_PART * group->median, &members[i].role);
+				 SL_ALIKE * group->median, &members[i].role);
 		while (members[first].role.key != members[i].role.key)
 			first++;
 		members[i].first = first;
@@ -613,7 +607,7 @@ static void run(struct sl_report *report)
 		if (report->processes[i].alike != SL_ALIKE_UNKNOWN)
 			size[report->processes[i].alike]++;
 	for (unsigned i = 0; i < report->process_count; i++)
-		if (size[i] >= GROUP_MIN)
+		if (size[i] >= SL_SEVERAL)
 			find_outliers(report, i, size[i]);
 	free(size);
 }

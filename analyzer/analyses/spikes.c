@@ -6,13 +6,11 @@
 #include <stdlib.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/report/report.h"
 
 #define RISES_MIN  10
-#define TIMES	   2
-#define PEAK_PART  0.8	/* share of the device's peak, including what PyTorch keeps unused */
-#define PLACE_PART 0.4	/* share of the difference */
-#define SHORT_PART 0.25 /* of the run's time */
+#define PLACE_PART 0.4 /* share of the difference */
 
 /*
  * What each track held at the device's peak beyond its own second highest swing; returns the track with the most.  A segment that
@@ -47,7 +45,7 @@ static bool is_short(const struct sl_line *line, uint64_t second)
 
 	for (uint32_t i = line->first; i <= line->bin; i++)
 		above += line->bins[i].min > second;
-	return above <= SHORT_PART * (line->bin + 1 - line->first);
+	return above <= SL_QUARTER * (line->bin + 1 - line->first);
 }
 
 /* other: what the place held of it. */
@@ -60,8 +58,8 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	const struct sl_line *line = device->torch.used ? device->torch.allocated : device->line;
 	const struct sl_track *track;
 
-	if (swing->count < RISES_MIN || !second || (double)swing->most < PEAK_PART * (double)device->known_peak ||
-	    swing->most < TIMES * second || !line || !line->begun || !is_short(line, second))
+	if (swing->count < RISES_MIN || !second || (double)swing->most < SL_MOST_OF * (double)device->known_peak ||
+	    swing->most < 2 * second || !line || !line->begun || !is_short(line, second))
 		return;
 	track = place_of(process->model, device->device, &held, &beyond);
 	if (!track || (double)beyond < PLACE_PART * (double)(swing->most - second))

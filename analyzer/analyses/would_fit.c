@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/proof.h"
 #include "analyzer/fit/window.h"
@@ -16,7 +17,6 @@
 #include "analyzer/source/source.h"
 
 #define SECONDS 2.0
-#define NEAR	0.9 /* of its device: a peak that is worth a change */
 
 /* The error of PyTorch's that ended the process; NULL: none. */
 static const struct sl_oom *last_error(const struct sl_process *process)
@@ -40,7 +40,7 @@ static int near_full(const struct sl_process *process)
 
 		total = state && state->total_bytes < limit ? state->total_bytes : limit;
 		if (state && state->torch.used && total && total != SL_UNKNOWN &&
-		    (double)(state->known_peak + state->context_bytes + state->module_bytes) > NEAR * (double)total)
+		    (double)(state->known_peak + state->context_bytes + state->module_bytes) > SL_NEARLY_ALL * (double)total)
 			return d;
 	}
 	return -1;

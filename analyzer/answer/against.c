@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyzer/answer/make.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/paths.h"
@@ -21,9 +22,7 @@
 #include "analyzer/report/place.h"
 
 #define PATH_BYTES 8192
-#define ALIKE	   0.02 /* two changes of one size, as what rounds differs */
-#define SHOWN	   6	/* packages */
-#define LINES	   3
+#define SHOWN	   6 /* packages */
 
 struct package {
 	char name[64];
@@ -161,7 +160,7 @@ static void cancel(struct against *a, unsigned way)
 			moved = *more < -*less ? *more : -*less;
 			if (way == PARTS_THERE)
 				*more -= moved, *less += moved;
-			else if (fabs(*more + *less) <= ALIKE * moved)
+			else if (fabs(*more + *less) <= SL_ALIKE * moved)
 				*more = *less = 0;
 		}
 }
@@ -294,7 +293,7 @@ static void say(struct sl_answer *answer, struct against *a, bool roomy)
 		sl_answer_figure(answer, "change", "bytes", first->bytes);
 	}
 	say_fits(answer, a->side, roomy);
-	for (size_t i = 1; i < a->change.count && i < LINES; i++)
+	for (size_t i = 1; i < a->change.count && i < SL_NAMED; i++)
 		if (fabs(a->change.item[i].bytes) > fabs(a->total) / 20)
 			sl_answer_say(answer, SL_LABEL_HELD, "%s%s", sl_answer_break(answer, SL_LABEL_HELD),
 				      say_change(answer, &a->change.item[i]));

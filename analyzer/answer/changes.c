@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "analyzer/answer/make.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/change.h"
 
 #define TRIED_SHOWN 2
-#define ALL_OF_IT   0.9 /* of what a change saves: a variable with so much is named instead of the line */
 
 /* "5.3 -> 0.53 GiB, fits" */
 static void put_effect(char *out, size_t size, const struct sl_changes *changes, const struct sl_change *change)
@@ -79,7 +79,7 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 		if (!helps(changes, change, request) || (fix == SL_MAKE_PLACED && sl_change_of_weights(change) == SL_WEIGHTS_MEANT))
 			continue;
 		sl_change_text(what, sizeof(what), change,
-			       holder && (double)holder->whole >= ALL_OF_IT * (double)change->less ? holder->variable : NULL);
+			       holder && (double)holder->whole >= SL_NEARLY_ALL * (double)change->less ? holder->variable : NULL);
 		put_effect(effect, sizeof(effect), changes, change);
 		bool is_fix = fix == SL_MAKE_PLACED ? sl_change_of_weights(change) == SL_WEIGHTS_TWICE
 			      : fix == SL_MAKE_WEAK ? change->passes != SL_PASSES_REQUEST || sl_change_is_known(change)

@@ -3,12 +3,11 @@
 #include <stdio.h>
 
 #include "analyzer/answer/make.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/dry.h"
-
-#define READS_SHOWN 3
 
 /* Lines that decided something by a value that was not computed; first those that decided a size. */
 static void say_reads(struct sl_make *make, struct sl_answer *answer)
@@ -18,11 +17,11 @@ static void say_reads(struct sl_make *make, struct sl_answer *answer)
 
 	for (unsigned i = 0; i < 2 * processes; i++)
 		for (size_t k = 0; sl_dry_read(&make->report->processes[i % processes], k, &read); k++)
-			if (sl_dry_is_size(&read) == (i < processes) && count++ < READS_SHOWN)
+			if (sl_dry_is_size(&read) == (i < processes) && count++ < SL_NAMED)
 				sl_answer_say(answer, SL_LABEL_OPEN, "%s read a value that was not computed (%s)",
 					      sl_paths_name(read.line), read.what);
-	if (count > READS_SHOWN)
-		sl_answer_say(answer, SL_LABEL_OPEN, "%u more lines did", count - READS_SHOWN);
+	if (count > SL_NAMED)
+		sl_answer_say(answer, SL_LABEL_OPEN, "%u more lines did", count - SL_NAMED);
 }
 
 static void say_ran(const struct sl_report *report, struct sl_answer *answer)

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "analyzer/answer/make.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/paths.h"
 
-#define HEAD_PART 0.9 /* of a line's bytes when Python looked: a variable with so many heads the verdict */
-#define PATHS	  8   /* into one variable, as of keys and values */
-#define HELD_PART 4   /* a variable with less than one part of so many is not named */
+#define PATHS	  8 /* into one variable, as of keys and values */
+#define HELD_PART 4 /* a variable with less than one part of so many is not named */
 
 bool sl_make_find_holder(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, struct sl_held_by *holder)
 {
@@ -33,7 +33,7 @@ bool sl_make_find_holder(const struct sl_process *process, const struct sl_track
 bool sl_make_heads(const struct sl_held_by *holder, uint64_t bytes)
 {
 	return strcmp(holder->how, "cycle") != 0 &&
-	       (double)holder->bytes >= HEAD_PART * (double)(holder->of < bytes ? holder->of : bytes);
+	       (double)holder->bytes >= SL_NEARLY_ALL * (double)(holder->of < bytes ? holder->of : bytes);
 }
 
 /* "the list `trace` of train.py" */

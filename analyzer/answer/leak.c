@@ -6,6 +6,7 @@
 
 #include "analyzer/analyses/leak_windows.h"
 #include "analyzer/answer/make.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
@@ -17,11 +18,8 @@
 #include "analyzer/report/roles.h"
 #include "analyzer/source/source.h"
 
-#define FULL_IN_MIN    1 /* seconds: a shorter forecast is not told */
-#define FULL_IN_MAX    (30 * 86400)
-#define LINES_TOGETHER 3
-#define TOGETHER_MIN   3 /* of fewer lines that leak together each has its own answer */
-#define GRAPH_BLOCKS   3 /* blocks of a step at one line: a graph of autograd keeps a pass's, a list keeps a result */
+#define FULL_IN_MIN 1 /* seconds: a shorter forecast is not told */
+#define FULL_IN_MAX (30 * 86400)
 
 /* "training step", "backward pass", "step", "node", "pass" */
 static const char *step_word(char out[80], const struct sl_process *process)
@@ -138,7 +136,7 @@ static unsigned paths_of(struct sl_process *process, const struct sl_kept *kept)
 static bool is_graph(struct sl_process *process, const struct sl_kept *kept)
 {
 	return kept->blocks == kept->births && kept->bursts && role_of(process, kept) == SL_ROLE_ACTIVATIONS &&
-	       (kept->births >= GRAPH_BLOCKS * kept->bursts || paths_of(process, kept) >= GRAPH_BLOCKS);
+	       (kept->births >= SL_FEW * kept->bursts || paths_of(process, kept) >= SL_FEW);
 }
 
 /* "all 3 960 tensors that it made are still held at the end, 2.92 GiB" */
@@ -360,11 +358,11 @@ static const char *tell_lines(struct sl_make *make, const bool *with)
 		if (!with[i])
 			continue;
 		place->told = true;
-		if (shown++ < LINES_TOGETHER)
+		if (shown++ < SL_NAMED)
 			lines = sl_answers_text(make->to, "%s%s%s", lines, shown > 1 ? ", " : "",
 						SL_MAKE_LINE_OF(&make->report->processes[place->process], place->stack));
 	}
-	return shown > LINES_TOGETHER ? sl_answers_text(make->to, "%s and more", lines) : lines;
+	return shown > SL_NAMED ? sl_answers_text(make->to, "%s and more", lines) : lines;
 }
 
 const char *sl_make_together(struct sl_make *make, size_t first)
@@ -590,7 +588,7 @@ void sl_make_leaks(struct sl_make *make)
 				add_left(make, place);
 			continue;
 		}
-		together = sl_leak_list_together(&make->leaks, make->report, i, TOGETHER_MIN, with, owner, sizeof(owner));
+		together = sl_leak_list_together(&make->leaks, make->report, i, SL_FEW, with, owner, sizeof(owner));
 		if (together > 1)
 			add_together(make, with, together, owner);
 		else

@@ -9,13 +9,14 @@
 
 #include "analyzer/analyses/oom_causes.h"
 #include "analyzer/answer/make.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/model/state/units.h"
 #include "analyzer/report/change.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/operator.h"
 #include "analyzer/report/dry.h"
+#include "analyzer/report/operator.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/refuser.h"
@@ -475,14 +476,12 @@ static void tell_first_pass(struct error *e)
 	next_larger(e);
 }
 
-#define WIDE_PART 0.9 /* of the weights: else they are not of four bytes a number */
-
 /* Half the bytes of what has four a number, where they are enough; else fewer weights on this card. */
 static void tell_weights(struct error *e)
 {
 	uint64_t need = e->story->bytes, room = e->story->before + (e->oom->free_bytes == SL_UNKNOWN ? 0 : e->oom->free_bytes);
 	uint64_t all = need == SL_UNKNOWN ? e->story->before : need, half = all - e->story->count / 2;
-	bool wide = (double)e->story->count >= WIDE_PART * (double)all;
+	bool wide = (double)e->story->count >= SL_NEARLY_ALL * (double)all;
 	struct sl_dry_weights told;
 
 	if (!sl_process_own(e->process, (struct sl_stack_frame[SL_STACK_MAX]){{0}}, e->oom->stack) &&

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
@@ -106,7 +107,6 @@ void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report)
 }
 
 #define THROUGH_OTHERS 2
-#define PACE_SLACK     0.02 /* of the blocks */
 
 static bool is_one_pace(const struct sl_kept *a, const struct sl_kept *b, bool multiple)
 {
@@ -114,7 +114,7 @@ static bool is_one_pace(const struct sl_kept *a, const struct sl_kept *b, bool m
 	double times = multiple && least > 0 ? round(most / least) : 1;
 
 	return a->track->kind == b->track->kind && a->track->device == b->track->device &&
-	       fabs(most - times * least) <= 1 + PACE_SLACK * most;
+	       fabs(most - times * least) <= 1 + SL_ALIKE * most;
 }
 
 /* Marks the places at the pace of `first` that share so many frames with it, or more; returns how many. */

@@ -6,20 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/symbols/symbols.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/model/state/units.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/symbols/symbols.h"
 
-#define BURSTS_MIN 4
-#define ROUNDS_MIN 4	/* in fewer rounds, what is kept did not come by rounds */
-#define NEAR	   0.05 /* a number this near to a whole number is told as the whole number */
 #define ONSET_PART 0.75 /* share of the births that are kept: with less, the place began to keep amid the run */
-#define JUMP_PART  0.25 /* of the run: bytes that came in less time came at once */
 #define WHOLE_PART 0.6	/* of a block: a place that keeps less often shows how often */
 
 const char *sl_leak_words_noun(unsigned kind, bool many)
@@ -93,7 +90,7 @@ static void describe_part(char *out, size_t size, const struct sl_kept *kept, do
 /* How many births come at once, if always as many; else 1. */
 static double at_once(const struct sl_kept *kept)
 {
-	return kept->bursts >= BURSTS_MIN && kept->births % kept->bursts == 0 ? (double)(kept->births / kept->bursts) : 1;
+	return kept->bursts >= SL_SEVERAL && kept->births % kept->bursts == 0 ? (double)(kept->births / kept->bursts) : 1;
 }
 
 /* Steps of the program from the place's first birth to its last; 0: it allocated mostly outside of them, or none are known. */
@@ -138,7 +135,7 @@ static double steps_between(const struct sl_process *process, const struct sl_ke
 	/* A thread's first or last birth may lie outside the steps that are counted, or the first or last step have no birth */
 	double slack = threads_at(process->model, kept->track);
 
-	if (!all && kept->rounds && kept->rounds < ROUNDS_MIN)
+	if (!all && kept->rounds && kept->rounds < SL_SEVERAL)
 		return 0;
 	if (whole > 0 && fabs(steps - whole * gaps) <= whole * slack)
 		return by_label || once == 1 || whole != once ? whole : 0; /* else its own blocks are the rounds */
@@ -158,7 +155,7 @@ static const char *format_period(char *out, double ns)
 
 static bool is_near_whole(double number)
 {
-	return fabs(number - round(number)) <= NEAR * number;
+	return fabs(number - round(number)) <= SL_TRACE * number;
 }
 
 /* The pace has no steps if some of them have more births than others, as where an evaluation runs between them. */
@@ -175,8 +172,8 @@ struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const s
 		span *= whole / pace.amount;
 		told *= whole / pace.amount;
 		pace.amount = whole;
-	} else if (kept->rounds && kept->rounds < ROUNDS_MIN && kept->births == kept->track->births &&
-		   span < JUMP_PART * (double)(process->model->now_ns - process->model->first_ns)) {
+	} else if (kept->rounds && kept->rounds < SL_SEVERAL && kept->births == kept->track->births &&
+		   span < SL_QUARTER * (double)(process->model->now_ns - process->model->first_ns)) {
 		pace.amount = kept->verdict == SL_KEPT_COLLECTED ? kept->per_birth * (double)kept->births : kept->amount;
 		pace.at_once = true;
 		pace.ns = span;
@@ -288,7 +285,7 @@ static double rate_of_others(const struct sl_process *process, const struct sl_d
 		const struct sl_process *other = &report->processes[shared->processes[i]];
 		const struct sl_device_state *there = sl_devices_state(report, shared, shared->processes[i]);
 
-		if (other == process || !there || !sl_process_lived(other, process->ended_unix_ns - (uint64_t)(NEAR * lived)))
+		if (other == process || !there || !sl_process_lived(other, process->ended_unix_ns - (uint64_t)(SL_TRACE * lived)))
 			continue;
 		for (size_t k = 0; k < other->kept.count && other->kept.item[k].verdict == SL_KEPT_GROWING; k++)
 			if (other->kept.item[k].track->device == there->device)

@@ -5,11 +5,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/trace/idmap.h"
-#include "analyzer/base/stats.h"
 
 #define PARTS_MAX 12
 
@@ -252,7 +253,6 @@ static struct sl_roles *roles_of(struct sl_process *process)
 }
 
 #define TEMPORARY_TIMES 50 /* state is made anew for each of a few models */
-#define STEPS_MIN	4  /* of a model for which state is made anew */
 
 /* True: its blocks are not made again and again. */
 static bool stays(const struct sl_track *track)
@@ -341,7 +341,7 @@ static enum sl_role find(struct sl_process *process, struct sl_roles *roles, con
 	case BACKWARD:
 		return SL_ROLE_GRADIENTS;
 	case OPTIMIZING:
-		if (stays(track) || STEPS_MIN * track->births <= track->most_blocks * steps_of(process, roles))
+		if (stays(track) || SL_SEVERAL * track->births <= track->most_blocks * steps_of(process, roles))
 			return SL_ROLE_OPTIMIZER;
 		return track->births >= TEMPORARY_TIMES * track->most_blocks ? SL_ROLE_WORKSPACE : SL_ROLE_UNKNOWN;
 	case WORKING:
@@ -388,8 +388,6 @@ static bool is_same_call(const struct sl_stack_frame *call, unsigned count, cons
 	return true;
 }
 
-#define CALLS_MIN 4 /* as of a window's rounds */
-
 bool sl_roles_is_few_calls(struct sl_process *process, const struct sl_track *track)
 {
 	const struct sl_tracks *tracks = &process->model->tracks;
@@ -411,7 +409,7 @@ bool sl_roles_is_few_calls(struct sl_process *process, const struct sl_track *tr
 		else if (other->last_ns > track->first_ns)
 			return false;
 	}
-	return phase == OPTIMIZING || calls < CALLS_MIN; /* an optimizer is not called again without other calls between */
+	return phase == OPTIMIZING || calls < SL_SEVERAL; /* an optimizer is not called again without other calls between */
 }
 
 struct sl_born sl_roles_held(const struct sl_model *model, const struct sl_site *site, bool at_peak)
