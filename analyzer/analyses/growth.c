@@ -20,8 +20,7 @@
 
 #define SLOPE_MIN_BYTES 512   /* bytes per entry: the smallest block there is */
 #define TOTAL_MIN_PART	0.001 /* part of what is in use: smaller growth is reported as steady */
-#define CREDIT_MIN_PART 0.3
-#define STEP_SIDE_MIN	2 /* pieces of the floor on each side of a step */
+#define STEP_SIDE_MIN	2     /* pieces of the floor on each side of a step */
 #define STEP_F_MIN                                                                                                                 \
 	40 /* F of a line with a step against one without; chance exceeds 10, since the best of up to 31 places is taken */
 
@@ -265,7 +264,7 @@ static bool is_credited(const struct sl_process *process, const struct sl_growth
 	const struct sl_label *label = &process->model->labels.item[growth->label];
 	double inside = (double)label->net_bytes;
 
-	return inside >= CREDIT_MIN_PART * growth->slope * (double)label->outermost &&
+	return inside >= SL_THIRD * growth->slope * (double)label->outermost &&
 	       (process->kept.count || process->model->folded_ns) && !is_anothers(process, growth->label);
 }
 

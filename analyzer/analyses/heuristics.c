@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/leak_windows.h"
 #include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
@@ -19,10 +20,6 @@
 
 #define POINTS_MAX 32 /* few enough that each interval contains several steps of a program */
 #define POINTS_MIN 20 /* with fewer rising intervals it may be chance */
-
-#define LARGER_WINDOWS 8    /* a place with no more windows is not judged */
-#define LARGER_LEVEL   0.98 /* of the mean of the quarter before: a quarter above this is no smaller */
-#define ON_PART	       0.35 /* the least rise from a quarter to the next, as a part of their mean rise */
 
 static size_t take_series(const struct sl_line *line, double *megabytes)
 {
@@ -42,7 +39,7 @@ static bool take_quarters(const struct sl_track_course *course, double mean[4])
 {
 	unsigned count = course->count - 1;
 
-	if (course->count <= LARGER_WINDOWS)
+	if (course->count <= SL_KEEPING_BIRTHS)
 		return false;
 	for (unsigned q = 0; q < 4; q++) {
 		unsigned from = count * q / 4, to = count * (q + 1) / 4;
@@ -53,7 +50,7 @@ static bool take_quarters(const struct sl_track_course *course, double mean[4])
 		mean[q] = sum / (double)((to - from) * course->births_per_window);
 	}
 	for (unsigned q = 0; q < 3; q++)
-		if (mean[q + 1] < LARGER_LEVEL * mean[q])
+		if (mean[q + 1] < (1 - SL_ALIKE) * mean[q])
 			return false;
 	return mean[0] > 0 && mean[3] >= SL_LARGER * mean[0];
 }
@@ -73,7 +70,7 @@ static bool goes_on(const struct sl_tracks *tracks, const struct sl_track *track
 			return false; /* a curriculum has levels, and rare shapes come at any time */
 	for (unsigned q = 0; q < 3; q++)
 		least = mean[q + 1] - mean[q] < least ? mean[q + 1] - mean[q] : least;
-	return mean[3] >= 2 * mean[0] && 3 * least >= ON_PART * (mean[3] - mean[0]);
+	return mean[3] >= 2 * mean[0] && 3 * least >= SL_THIRD * (mean[3] - mean[0]);
 }
 
 /*

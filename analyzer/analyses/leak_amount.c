@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/analyses/leak.h"
 #include "analyzer/analyses/freed_by_program.h"
+#include "analyzer/analyses/leak.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/model/state/model.h"
-
-#define ONE_BLOCK 1.1 /* times the mean block */
 
 bool sl_leak_by_count(const struct sl_track *track)
 {
@@ -78,7 +77,7 @@ void sl_leak_measure(struct sl_kept *kept, const struct sl_model *model, const s
 	kept->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
 	if (kept->track->most_blocks == kept->births) /* each was kept */
 		kept->per_birth = kept->count_only ? 1 : (double)kept->track->born_bytes / (double)kept->births;
-	else if (!freed && part.kept[0] * (double)kept->blocks <= ONE_BLOCK * kept->amount &&
+	else if (!freed && part.kept[0] * (double)kept->blocks <= (1 + SL_LITTLE) * kept->amount &&
 		 part.tick[0] <= (double)course->windows[0].begin_tick && 2 * kept->blocks >= blocks)
 		kept->per_birth = kept->amount / (double)kept->births; /* kept from the first birth on */
 	kept->per_second = sl_leak_windows_slope(&part, part.time, &error) * 1e9;

@@ -6,14 +6,13 @@
 #include <string.h>
 
 #include "analyzer/analyses/leak.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/state/model.h"
 
-#define ROUNDS_APART 0.2 /* of a place with several moments a tick: how far its births may run ahead of the ticks, or fall behind */
-#define PATHS_MAX    256 /* paths that are asked */
-#define STOPPED_TIME 0.3 /* of the time since the place's first birth */
-#define ENDING_NS    5e8 /* on a busy machine a program may take so long to end */
+#define PATHS_MAX 256 /* paths that are asked */
+#define ENDING_NS 5e8 /* on a busy machine a program may take so long to end */
 
 /* The gaps of a place between the begins of its windows. */
 struct gaps {
@@ -75,7 +74,7 @@ static bool ticks_by_rounds(const struct ticks *ticks, const struct gaps *gaps)
 		return false;
 	for (unsigned i = 0; i < gaps->count; i++) {
 		moments += gaps->gaps[i];
-		if (fabs(moments / gaps->all - (ticks->at[i + 1] - ticks->at[0]) / all) > ROUNDS_APART)
+		if (fabs(moments / gaps->all - (ticks->at[i + 1] - ticks->at[0]) / all) > SL_QUARTER)
 			return false;
 	}
 	return true;
@@ -361,7 +360,7 @@ static bool has_ended(const struct sl_model *model, const struct sl_track *track
 	double times = course->bursts > 1 ? (double)course->bursts : (double)track->births;
 
 	return after > SL_CLOCK_PACES * pace_of(gaps->tick, gaps) ||
-	       (after > 0 && waited > ENDING_NS && waited > STOPPED_TIME * (waited + span) &&
+	       (after > 0 && waited > ENDING_NS && waited > SL_THIRD * (waited + span) &&
 		waited > SL_CLOCK_PACES * span / (times - 1));
 }
 

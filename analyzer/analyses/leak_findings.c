@@ -95,7 +95,6 @@ static void leak_of_snapshot(struct sl_process *process)
 }
 
 #define TAKES_FEW (1u << SL_KEPT_GROWING | 1u << SL_KEPT_COLLECTED)
-#define FEW_MAX	  2000 /* stacks with few births, beside places that leak */
 
 /* Adds the first calls of its place, which were named after the replay (replay/late_unwinder.c). */
 static void add_first_calls(const struct sl_model *model, struct sl_kept *kept)
@@ -141,7 +140,7 @@ static void add_few(struct sl_process *process, const bool *segments)
 	const struct sl_model *model = process->model;
 	size_t judged = process->kept.count, few = 0;
 
-	for (size_t i = 0; i < model->tracks.count && judged && few < FEW_MAX; i++) {
+	for (size_t i = 0; i < model->tracks.count && judged && few < SL_COMPARED_MAX; i++) {
 		const struct sl_track *track = &model->tracks.item[i];
 		struct sl_kept kept = {.track = track, .verdict = SL_KEPT_FEW, .since_ns = track->first_ns};
 

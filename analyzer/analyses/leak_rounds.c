@@ -7,8 +7,6 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/model/state/model.h"
 
-#define ITERATION_PLACES_MAX 2000
-
 /* The births of a place that was busy for half of the run's births at least, else 0.  A loop of the set-up counts no rounds. */
 static uint64_t births_all_along(const struct sl_tracks *tracks, size_t index)
 {
@@ -31,11 +29,11 @@ void sl_leak_find_rounds(struct sl_process *process)
 		process->iterations = (struct sl_iterations){steps->entries, sl_defs_text(process->model->defs, steps->text), true};
 		return;
 	}
-	for (size_t i = 0; i < tracks->count && i < ITERATION_PLACES_MAX; i++) {
+	for (size_t i = 0; i < tracks->count && i < SL_COMPARED_MAX; i++) {
 		uint64_t births = births_all_along(tracks, i);
 		unsigned same = 0;
 
-		for (size_t k = 0; births && k < tracks->count && k < ITERATION_PLACES_MAX; k++)
+		for (size_t k = 0; births && k < tracks->count && k < SL_COMPARED_MAX; k++)
 			same += births_all_along(tracks, k) == births;
 		if (same > most || (same == most && most > 1 && births > process->iterations.count)) {
 			most = same;

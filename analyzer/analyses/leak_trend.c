@@ -9,7 +9,7 @@
  *  - It has SL_KEEPING_BIRTHS births.
  *  - Its kept amount rises over the windows by more than chance, by the Mann-Kendall test.  The level is divided by the number of
  *    places that are tested.
- *  - The amount rises in each of the last three quarters of the process's births, by QUARTER_MIN of their mean at least.
+ *  - The amount rises in each of the last three quarters of the process's births, by SL_THIRD of their mean at least.
  *  - The place gives back less than half of it in between.
  *  - Its births go on to the end, or to the end of the loop around it (leak_clock.h).
  * The teardown, which is the final run of deaths, is not judged.
@@ -27,22 +27,12 @@
 
 #define KEPT_MIN_BYTES (64 << 10)
 #define KEPT_MIN_PART  0.0005 /* of the most that was held */
-#define QUARTER_MIN    0.35
-#define WINDOWS_MIN    5    /* with fewer, a window is no shorter than a quarter */
-#define BURST_EVENTS   1.05 /* events of the process per birth */
-#define BURST_PART     0.4  /* of the run */
-#define BURST_MAX      100  /* births in start-up */
-#define BURST_NOTED    16   /* births of a program that only allocated: reported, but not as a leak */
-#define LOADED_MAX     1000 /* births of one place that loads something */
-#define LOADED_NS      1e8  /* and their time */
-#define MEASURED_MAX   2000 /* places that may keep something: each is compared with all places */
-#define DECLINE_MAX    3    /* standard errors */
-#define FULL_GAPS      3    /* times the most births between two rises before: by chance once in thousands */
-#define ONSET_BIRTHS   32   /* blocks kept since a moment amid the run, which make it a leak */
-#define LOST_MIN       16
-#define LOST_BUT       10 /* births, where some were freed */
-#define LOST_OF	       3  /* of so many one is kept at least */
-#define SLOWER	       1  /* what still fills keeps less in the last quarter than in the mean of three */
+#define BURST_MAX      100    /* births in start-up */
+#define LOADED_MAX     1000   /* births of one place that loads something */
+#define LOADED_NS      1e8    /* and their time */
+#define DECLINE_MAX    3      /* standard errors */
+#define ONSET_BIRTHS   32     /* blocks kept since a moment amid the run, which make it a leak */
+#define ALONE_MIN      16     /* births of a program that did nothing else, or of a place that kept them all */
 
 /*
  * When its births may have ended.  After an error from which the program did not recover comes only its end, however long that
@@ -68,20 +58,20 @@ static bool is_alone(const struct sl_model *model, const struct sl_track *track)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 
-	return (double)(course->last_event - course->first_event) / (double)(track->births - 1) < BURST_EVENTS;
+	return (double)(course->last_event - course->first_event) / (double)(track->births - 1) < (1 + SL_TRACE);
 }
 
 /* True: all at once, at the start of a program that does little else. */
 static bool is_burst(const struct sl_model *model, const struct sl_track *track)
 {
 	return is_alone(model, track) &&
-	       (double)(track->last_ns - track->first_ns) < BURST_PART * (double)(model->now_ns - model->first_ns);
+	       (double)(track->last_ns - track->first_ns) < SL_HALF * (double)(model->now_ns - model->first_ns);
 }
 
 /* True: the program ends with these births, many in one burst, and did nothing else. */
 static bool does_nothing_else(const struct sl_model *model, const struct sl_track *track)
 {
-	return track->births >= (sl_model_ended_by_error(model) ? BURST_MAX : BURST_NOTED) &&
+	return track->births >= (sl_model_ended_by_error(model) ? BURST_MAX : ALONE_MIN) &&
 	       sl_tracks_course(&model->tracks, track)->last_tick == model->tracks.ticks;
 }
 
@@ -91,7 +81,7 @@ static bool only_takes(const struct sl_model *model, const struct sl_track *trac
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 
 	return (double)(course->last_event - course->first_event) <
-	       BURST_EVENTS * (double)(course->last_tick - course->windows[0].begin_tick);
+	       (1 + SL_TRACE) * (double)(course->last_tick - course->windows[0].begin_tick);
 }
 
 /* True: while it allocated the process did nothing else, and then it allocated elsewhere: it loads, and then it works. */
@@ -194,7 +184,7 @@ static bool is_full(const struct sl_model *model, const struct sl_track *track)
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	uint64_t since = track->births - course->crest_births;
 
-	return since > FULL_GAPS * course->crest_gap;
+	return since > SL_FEW * course->crest_gap; /* by chance once in thousands */
 }
 
 /*
@@ -221,7 +211,7 @@ static bool is_left_evenly(const struct sl_leak_windows *counted, const struct s
 	double last, kept = counted->kept[counted->count - 1];
 
 	return SL_LITTLE * (kept - counted->kept[0]) >= sl_leak_windows_given_back(counted) ||
-	       sl_leak_windows_evenness(left, left->own, &last) >= QUARTER_MIN;
+	       sl_leak_windows_evenness(left, left->own, &last) >= SL_THIRD;
 }
 
 /*
@@ -328,7 +318,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 {
 	const struct sl_track *track = kept->track;
 	const struct sl_leak_windows *left = &course->left;
-	bool few = course->onset && course->counted.count < WINDOWS_MIN; /* then each window is a quarter or longer */
+	bool few = course->onset && course->counted.count < SL_SEVERAL; /* then each window is a quarter or longer */
 	const struct sl_leak_windows *counted = few ? left : &course->counted, *series = few ? left : &course->series;
 	double last, by_time, even = sl_leak_windows_evenness(counted, counted->own, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
@@ -343,7 +333,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 			    is_slower(counted, track->births - track->live_blocks)))
 		return SL_KEPT_MEANT;
 	even = fmin(even, sl_leak_windows_evenness(series, series->own, &last));
-	if (even >= QUARTER_MIN && (late || has_births_enough(counted)) && is_left_evenly(counted, left)) {
+	if (even >= SL_THIRD && (late || has_births_enough(counted)) && is_left_evenly(counted, left)) {
 		if (late && left->kept[left->count - 1] < ONSET_BIRTHS)
 			return SL_KEPT_LATE;
 		if (!is_slower(left, 0))
@@ -353,7 +343,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	if (late || turned_over)
 		return late ? SL_KEPT_LATE : SL_KEPT_MEANT;
 	sl_leak_windows_evenness(series, series->time, &by_time);
-	return last > 0.05 && last < SLOWER && by_time > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
+	return last > 0.05 && last < 1 && by_time > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
 }
 
 /*
@@ -411,7 +401,7 @@ static enum sl_leak_words_verdict after_its_loop(const struct sl_model *model, s
 /* False: too many places were measured before; the process says for how many this was so. */
 static bool may_measure(struct sl_process *process)
 {
-	bool may = process->measured < MEASURED_MAX;
+	bool may = process->measured < SL_COMPARED_MAX;
 
 	*(may ? &process->measured : &process->unmeasured) += 1;
 	return may;
@@ -429,12 +419,12 @@ static bool judge_lost(struct sl_process *process, const struct sl_track *track,
 	uint64_t bytes, blocks;
 	double middle;
 
-	if (sl_leak_by_count(track) || track->births < LOST_BUT || course->larger < track->births || is_alone(model, track) ||
-	    !sl_leak_is_enough(process, track, (double)track->born_bytes) ||
+	if (sl_leak_by_count(track) || track->births < SL_KEEPING_BIRTHS || course->larger < track->births ||
+	    is_alone(model, track) || !sl_leak_is_enough(process, track, (double)track->born_bytes) ||
 	    (double)(course->last_tick - course->windows[0].begin_tick) < SL_HALF * (double)model->tracks.ticks)
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
-	if (blocks < track->births ? LOST_OF * blocks < track->births : track->births < LOST_MIN)
+	if (blocks < track->births ? SL_FEW * blocks < track->births : track->births < ALONE_MIN)
 		return false;
 	sl_leak_windows_take(model, track, false, end_of(model), &series);
 	middle = series.tick[0] + (series.tick[series.count] - series.tick[0]) / 2;

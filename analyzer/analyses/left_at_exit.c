@@ -21,8 +21,6 @@
 #include "analyzer/report/suppress.h"
 #include "analyzer/report/suppressed.h"
 
-#define GROWING_BLOCKS_MIN 5
-
 struct birth {
 	uint32_t site, torch;
 	uint64_t time_ns, bytes;
@@ -133,7 +131,7 @@ static struct clock clock_of(const struct sl_model *model, const struct sl_label
 
 	for (size_t i = 0; label && i < count; i++)
 		inside += births[i].time_ns >= label->first_ns && births[i].time_ns <= label->last_ns;
-	if (label && label->entries >= GROWING_BLOCKS_MIN && (double)inside >= SL_MOST_OF * (double)count)
+	if (label && label->entries >= SL_SEVERAL && (double)inside >= SL_MOST_OF * (double)count)
 		clock.steps = label;
 	return clock;
 }
@@ -212,7 +210,7 @@ static void fit(struct sl_leak *leak, const struct birth *births, size_t count, 
 	double span = read_clock(clock, leak->last_ns) - read_clock(clock, leak->first_ns);
 	double life = clock->steps ? (double)clock->steps->entries : (double)clock->life_ns / 1e9, slope, ignored;
 
-	if (count < GROWING_BLOCKS_MIN || span < SL_QUARTER * life ||
+	if (count < SL_SEVERAL || span < SL_QUARTER * life ||
 	    (count < SL_KEEPING_BIRTHS && (is_rising(births, count) || is_set_up(births, count, clock))))
 		return;
 	slope = line(births, count, clock, &leak->r_squared);

@@ -24,8 +24,7 @@
 #include "analyzer/report/report.h"
 #include "analyzer/report/roles.h"
 
-#define WENT_ON_MIN    16  /* least allocations of a place by which a program went on after an error */
-#define LEAK_PART      0.3 /* of what was held */
+#define WENT_ON_MIN    16 /* least allocations of a place by which a program went on after an error */
 #define REPLAY_SECONDS 1.0
 #define ROOMY	       4 /* a device is not full of which more than one such part is free */
 
@@ -586,7 +585,7 @@ static bool is_of_leak(struct sl_process *process, const struct sl_oom *oom)
 	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
 
 	return kept && kept->verdict == SL_KEPT_GROWING &&
-	       (double)sl_oom_causes_leaked(process, oom) >= LEAK_PART * (double)oom->live_bytes;
+	       (double)sl_oom_causes_leaked(process, oom) >= SL_THIRD * (double)oom->live_bytes;
 }
 
 /*

@@ -8,9 +8,7 @@
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/roles.h"
 
-#define SPIKE_BIRTHS 5	 /* births of the place, and rises, before it */
-#define JUMP_TIMES   1.2 /* what the device held, over what it had held for most of the time */
-#define JUMP_BINS    32	 /* of the time line */
+#define JUMP_BINS 32 /* of the time line */
 
 bool sl_oom_causes_first_rise(const struct sl_oom *oom)
 {
@@ -42,7 +40,7 @@ static bool tell_limit(struct sl_story *story, struct sl_process *process, const
 /* A request unlike earlier ones at its place. */
 static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 {
-	if (oom->place_births < SPIKE_BIRTHS || oom->asked_bytes < SL_SPIKE_TIMES * oom->place_most)
+	if (oom->place_births < SL_SEVERAL || oom->asked_bytes < SL_SPIKE_TIMES * oom->place_most)
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_REQUEST,
 				   .stack = oom->stack,
@@ -67,7 +65,7 @@ static bool is_there(const struct sl_process *process, const struct sl_oom *oom,
 /* A request unlike those of all steps before; in its own step the line may have asked for as much already. */
 static bool tell_step(struct sl_story *story, const struct sl_oom *oom)
 {
-	if (oom->pass_births < SPIKE_BIRTHS || !oom->pass_most || oom->asked_bytes < SL_SPIKE_TIMES * oom->pass_most)
+	if (oom->pass_births < SL_SEVERAL || !oom->pass_most || oom->asked_bytes < SL_SPIKE_TIMES * oom->pass_most)
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_STEP,
 				   .stack = oom->stack,
@@ -107,7 +105,7 @@ static bool tell_larger(struct sl_story *story, struct sl_process *process, cons
 
 static bool is_surge(const struct sl_surge *rise)
 {
-	return rise->count >= SPIKE_BIRTHS && rise->bytes >= SL_SPIKE_TIMES * rise->most;
+	return rise->count >= SL_SEVERAL && rise->bytes >= SL_SPIKE_TIMES * rise->most;
 }
 
 /* A step that took much more than earlier ones, described by the place that took most of it, if there is one. */
@@ -178,7 +176,7 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 	if (bins < JUMP_BINS || bins > line->bin + 1 - line->first)
 		return false;
 	before = most_in(line, bins - (uint32_t)(SL_QUARTER * bins));
-	if (2 * oom->asked_bytes + before > most || (double)most < JUMP_TIMES * (double)before ||
+	if (2 * oom->asked_bytes + before > most || (double)most < SL_LARGER * (double)before ||
 	    (double)most_in(line, bins / 2) < SL_NEARLY_ALL * (double)before)
 		return false;
 	for (size_t i = 0; i < process->heuristics.count; i++) {
@@ -216,7 +214,7 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 		most = track->most_bytes > most ? track->most_bytes : most;
 		births += track->births;
 	}
-	if (oom->scope == SL_SCOPE_CONTEXT || births < SPIKE_BIRTHS || !most || oom->asked_bytes < SL_SEVERAL * most)
+	if (oom->scope == SL_SCOPE_CONTEXT || births < SL_SEVERAL || !most || oom->asked_bytes < SL_SEVERAL * most)
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_LARGEST, .stack = oom->stack, .bytes = oom->asked_bytes, .before = most};
 	return true;

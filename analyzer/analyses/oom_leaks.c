@@ -4,13 +4,13 @@
 
 #include <string.h>
 
+#include "analyzer/analyses/leak_windows.h"
 #include "analyzer/base/amounts.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/leak_list.h"
 #include "analyzer/report/place.h"
 
-#define CHUNKS_MIN 8
-#define CHUNK_MIN  (2 << 20)
+#define CHUNK_MIN (2 << 20)
 
 /* A launch does not tell its device. */
 static bool is_of_its_device(const struct sl_oom *oom, const struct sl_kept *kept)
@@ -136,7 +136,7 @@ static bool may_be_chunks(struct sl_process *process, const struct sl_kept *kept
 	const struct sl_track *track = kept->track;
 	struct sl_chain chain;
 
-	if (kept->count_only || track->kind == SL_KIND_block || track->births < CHUNKS_MIN ||
+	if (kept->count_only || track->kind == SL_KIND_block || track->births < SL_KEEPING_BIRTHS ||
 	    track->born_bytes < track->births * CHUNK_MIN)
 		return false;
 	if (track->born_bytes == track->births * track->most_bytes)

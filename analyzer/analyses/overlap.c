@@ -10,8 +10,6 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/report/report.h"
 
-#define ROUND_SLACK 50 /* rounds differ by less than one of so many parts */
-
 /* Mean bytes of one round: at most two of them lived at once. */
 static uint64_t round_of(const struct sl_track *track)
 {
@@ -37,7 +35,7 @@ static uint64_t old_at_peak(const struct sl_model *model, int device, const stru
 		old = at_peak[i] > round ? at_peak[i] - round : 0;
 		if (!old)
 			continue;
-		if (old > round + round / ROUND_SLACK) {
+		if ((double)old > (1 + SL_ALIKE) * (double)round) {
 			old = at_peak[i] / 2;
 			*about = true;
 		} else if (old > round) {

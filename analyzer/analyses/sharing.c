@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/report.h"
 
 #define IDLE_PART 16 /* a process hardly uses a device if it held less than one of so many parts of its context there */
 #define IDLE_MIN  2
-#define IDLE_RUN  20 /* their contexts take at least one of so many parts of what the run held there */
 
 /* Devices of the host that hold memory of a process of the run. */
 static unsigned used_on(const struct sl_report *report, const char *host)
@@ -85,7 +85,7 @@ static void find_sharers(struct sl_report *report, const struct sl_shared_device
 static bool worth_saying(const struct sl_shared_device *device, uint64_t bytes)
 {
 	return device->hidden_peak_bytes != SL_UNKNOWN && device->known_peak_bytes != SL_UNKNOWN &&
-	       IDLE_RUN * bytes >= device->known_peak_bytes + device->hidden_peak_bytes;
+	       (double)bytes >= SL_TRACE * (double)(device->known_peak_bytes + device->hidden_peak_bytes);
 }
 
 /* Processes that ended while they made their first context, as a pool's workers do that are killed early. */

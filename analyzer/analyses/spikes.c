@@ -9,8 +9,7 @@
 #include "analyzer/base/amounts.h"
 #include "analyzer/report/report.h"
 
-#define RISES_MIN  10
-#define PLACE_PART 0.4 /* share of the difference */
+#define RISES_MIN 10
 
 /*
  * What each track held at the device's peak beyond its own second highest swing; returns the track with the most.  A segment that
@@ -62,7 +61,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	    swing->most < 2 * second || !line || !line->begun || !is_short(line, second))
 		return;
 	track = place_of(process->model, device->device, &held, &beyond);
-	if (!track || (double)beyond < PLACE_PART * (double)(swing->most - second))
+	if (!track || (double)beyond < SL_THIRD * (double)(swing->most - second))
 		return;
 	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_memory_spike,
 						    .severity = "info",

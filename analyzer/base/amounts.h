@@ -10,6 +10,7 @@
 #define SL_TRACE      0.05 /* hardly any of it */
 #define SL_LITTLE     0.1
 #define SL_QUARTER    0.25
+#define SL_THIRD      0.33
 #define SL_HALF	      0.5
 #define SL_MOST_OF    0.8
 #define SL_NEARLY_ALL 0.9
@@ -18,5 +19,7 @@
 #define SL_FEW	   3 /* times that a thing was seen: twice may be chance */
 #define SL_SEVERAL 4 /* the same, where chance is likelier */
 #define SL_NAMED   3 /* of a list in a sentence: the rest is counted */
+
+#define SL_COMPARED_MAX 2000 /* places that a rule compares with all others: more would take seconds */
 
 #endif

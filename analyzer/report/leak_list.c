@@ -106,8 +106,6 @@ void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report)
 		qsort(list->place.item, list->place.count, sizeof(*list->place.item), by_weight);
 }
 
-#define THROUGH_OTHERS 2
-
 static bool is_one_pace(const struct sl_kept *a, const struct sl_kept *b, bool multiple)
 {
 	double most = fmax((double)a->blocks, (double)b->blocks), least = fmin((double)a->blocks, (double)b->blocks);
@@ -183,7 +181,7 @@ static size_t mark_through(const struct sl_leak_list *list, struct sl_report *re
 			with[i] |= sl_place_same(there.via[k], here->via[0]);
 		count += with[i];
 	}
-	return do_not_leak(list, report, base, THROUGH_OTHERS) ? count : 0;
+	return do_not_leak(list, report, base, 2) ? count : 0;
 }
 
 static void put_owner(char *out, size_t size, const struct sl_chain *chain, unsigned at)

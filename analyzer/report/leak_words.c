@@ -16,9 +16,6 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/symbols/symbols.h"
 
-#define ONSET_PART 0.75 /* share of the births that are kept: with less, the place began to keep amid the run */
-#define WHOLE_PART 0.6	/* of a block: a place that keeps less often shows how often */
-
 const char *sl_leak_words_noun(unsigned kind, bool many)
 {
 	static const struct noun {
@@ -168,7 +165,7 @@ struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const s
 	struct sl_leak_pace pace = {.amount = kept->per_birth * once * (told > 0 ? told / every : 1)};
 
 	/* a rate that is finer than a block says how often one is kept */
-	if (pace.amount > 0 && pace.amount < (kept->count_only ? 0.95 : WHOLE_PART) * whole) {
+	if (pace.amount > 0 && pace.amount < (kept->count_only ? 0.95 : SL_HALF) * whole) {
 		span *= whole / pace.amount;
 		told *= whole / pace.amount;
 		pace.amount = whole;
@@ -423,7 +420,7 @@ static const char *say_passes(char *out, size_t size, const struct sl_process *p
 	out[0] = 0;
 	if (process->iterations.by_label || !steps_between(process, kept, at_once(kept)))
 		return out;
-	meanwhile = part < ONSET_PART ? (unsigned long long)((double)meanwhile * part) : meanwhile;
+	meanwhile = part < SL_MOST_OF ? (unsigned long long)((double)meanwhile * part) : meanwhile;
 	snprintf(out, size, meanwhile < all ? "; about %llu of %llu passes" : "; %llu passes", meanwhile, all);
 	return out;
 }
