@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/answer/answer.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,7 +292,7 @@ void sl_answer_numbers(const struct sl_answer_table *table, struct sl_answer_num
 	sl_answer_unit(table->total, &unit);
 	one.digits = unit > 1 ? digits_of((double)table->total / (double)unit) : 0;
 	scale = parts_of_one[one.digits] / (double)unit;
-	one.parts = left = (uint64_t)((double)table->total * scale + 0.5);
+	one.parts = left = (uint64_t)rint((double)table->total * scale); /* as printf does in sentences */
 	out[0] = (struct sl_answer_number){0};
 	sl_answer_number_add(&out[0], &one);
 	for (size_t i = 0; i < count; i++) {

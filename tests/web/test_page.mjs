@@ -84,6 +84,7 @@ test("the chart is by role, begins where its process begins, and has the card's 
 	assert.ok(await browser.eval(`stormlog.timeline.plot.data.some((line) => line.every((bytes) => bytes === ${device.total_bytes}))`));
 	const parts = await browser.eval(`(({layers}) => layers.filter((l) => l.max).map((l) => [l.name, l.max]))(stormlog.timeline.facts(Math.floor((${peak.at} - stormlog.timeline.picture.grid.start) / ${width})))`);
 	assert.ok(parts.length > 3 && parts.some(([name]) => name === "activations"), parts);
+	assert.equal(await browser.eval(`document.querySelectorAll(".answer-block .course").length`), json.run.devices.length);
 	const sum = parts.reduce((a, [, bytes]) => a + bytes, 0);
 	assert.ok(Math.abs(sum - device.known_peak_bytes) < device.known_peak_bytes / 1e6, `${sum}, ${device.known_peak_bytes}`);
 	clean();
@@ -382,6 +383,7 @@ for (const dark of [false, true])
 			await open(report("training", 4, 60).url, {dark, width, height: 844});
 			assert.equal(await browser.eval("document.documentElement.scrollWidth"), width);
 			assert.deepEqual(await browser.eval(CONTRAST), []);
+			assert.ok(await browser.eval(`document.querySelector("nav").offsetHeight`) < (width > 620 ? 60 : 90), "links in one row");
 			clean();
 			await picture(`${dark ? "dark" : "light"}-${width}`);
 		});
@@ -469,6 +471,9 @@ test("would it have fit: the verdicts of the verb, and the run beside capacities
 	const failed = json.runs.find((run) => run.failed_at && run.settings === "").failed_at;
 	assert.match(await browser.eval(`document.querySelector("#fit .failures").textContent`), new RegExp(`^With 1.00 GiB it fails at .*: request ${failed.request}, of 89.3 MiB`));
 	assert.match(await browser.eval(`document.querySelector("#fit").innerText`), /reproduces the recorded run exactly/);
+	const said = (at) => browser.eval(`(() => { const slider = document.querySelector(".what-if input"); slider.value = ${at}; slider.dispatchEvent(new Event("input")); return document.querySelector(".what-if output").textContent; })()`);
+	for (const [at, verdict] of cells[0].slice(4).entries())
+		assert.match(await said(at), verdict === "no" ? /iB: no, it fails at / : /iB: fits$/);
 	const highest = () => browser.eval("Math.max(...stormlog.fit.plot.data[1])");
 	assert.equal(await highest(), json.runs.find((run) => run.fits && run.settings === "").peak_reserved_bytes);
 	await browser.eval(`stormlog.state.set({with: "1"})`);

@@ -78,11 +78,13 @@ function course({lines, duration_ns}, device, most) {
 	return svg("svg", {class: "course", viewBox: `0 0 ${CELLS} 24`, preserveAspectRatio: "none"}, svg("polygon", {points: `0,24 ${points.join(" ")} ${CELLS},24`}));
 }
 
+const deviceName = (page, d) => `${d.processes.length === 1 && page.processes.length > 1 ? `${rankName(page, d.processes[0])}, ` : ""}${visible(d.host, 30)} device ${d.device}`;
+
 /* Several devices beside each other, the fullest first. */
 function drawDevices(page) {
 	const sorted = [...page.devices].sort((a, b) => peakOf(page, b) - peakOf(page, a)), most = Math.max(1, ...sorted.map((d) => peakOf(page, d)));
 	return h("table", {class: "parts"}, h("caption", {}, "Devices, each at its own peak and over time"), h("tbody", {}, sorted.slice(0, DEVICES).map((d) => h("tr", {}, h("td", {class: "num"}, bytes(peakOf(page, d))),
-		h("td", {}, `${visible(d.host, 30)} device ${d.device}`), h("td", {class: "part", "aria-hidden": "true"}, course(page, d, most)),
+		h("td", {}, deviceName(page, d)), h("td", {class: "part", "aria-hidden": "true"}, course(page, d, most)),
 		h("td", {class: "soft"}, [d.total !== null && `${percent(peakOf(page, d), d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40)].filter(Boolean).join(", "))))),
 	sorted.length > DEVICES && h("tfoot", {}, h("tr", {}, h("td", {class: "num"}), h("td", {colspan: 3}, `${plural(sorted.length - DEVICES, "more device")}, ${bytes(peakOf(page, sorted[DEVICES]))} at most`))));
 }
@@ -97,7 +99,7 @@ export function drawAnswer(node, page) {
 			h("p", {class: "soft"}, `${plural(processes.length, "process", "processes")}, ${duration(page.duration_ns)}.`),
 		answer ? answer.verdicts.slice(0, 1).map(opened) : h("ol", {class: "answer"}, ofSamples(page).map((line) => h("li", {}, line))),
 		h("div", {class: "tiles"},
-			devices.length === 1 && !page.window && devices.map((d) => tile(`Peak, ${d.processes.length === 1 && processes.length > 1 ? rankName(page, d.processes[0]) + ", " : ""}${visible(d.host, 30)} device ${d.device}`, bytes(peakOf(page, d)),
+			devices.length === 1 && !page.window && devices.map((d) => tile(`Peak, ${deviceName(page, d)}`, bytes(peakOf(page, d)),
 				[d.total === null ? null : `${percent(peakOf(page, d), d.total)} of ${bytes(d.total)}`, peakOf(page, d) < d.known_peak && "the most of one process: several cards have this name", d.name && visible(d.name, 40), page.dry ? null : d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
 				"", meter(peakOf(page, d), d.total))),
 			!page.dry && !page.window && tile("Hidden", hidden || "unknown", hidden ? hiddenIs(devices) : "no device-wide samples in the trace"),

@@ -128,7 +128,7 @@ export class Flame {
 		const p = this.palette(), roles = [], top = this.tree.children.flatMap((c) => [...c.roles.entries()]);
 		top.forEach(([role, value = 0]) => (roles[role] = (roles[role] || 0) + value));
 		const shown = this.hasRoles ? [...roles.keys()].filter((role) => roles[role]).sort((a, b) => !a - !b || roles[b] - roles[a])
-			.map((role) => [this.ofRole(role), role ? this.page.roles[role] : "others"]) : [[p.python, "Python"], [p.native, "native"]];
+			.map((role) => [this.ofRole(role), role ? this.page.roles[role] : "others"]) : [[p.python, "Python"], [p.native, "native"]].filter((_, i) => this.page.frames.python.includes(1 - i));
 		replace(this.key, shown.map(([background, name]) => h("span", {}, h("span", {class: "swatch", style: {background}}), name)));
 	}
 

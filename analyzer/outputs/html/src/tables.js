@@ -20,7 +20,7 @@ export function table(title, head, rows, q) {
 		return null;
 	const body = h("tbody", {}), view = {rows: found, by: null, down: false, all: found.length <= ROWS};
 	const build = () => replace(body, view.rows.slice(0, view.all ? undefined : ROWS).map((row) =>
-		h("tr", {}, text(row).map((cell, k) => h("td", {class: head[k][1] !== word ? "num" : cell.length > 40 ? "cut" : null, title: cell.length > 40 && cell}, cell)))));
+		h("tr", {}, text(row).map((cell, k) => h("td", head[k][1] === word ? {class: "cut", title: cell.length > 20 && cell} : {class: "num"}, cell)))));
 	const more = !view.all && h("button", {onclick: () => {
 		view.all = true;
 		build();
