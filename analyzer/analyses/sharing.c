@@ -84,8 +84,10 @@ static void find_sharers(struct sl_report *report, const struct sl_shared_device
 /* True: contexts of that many bytes are no small part of what the run's processes held there, hidden memory included. */
 static bool worth_saying(const struct sl_shared_device *device, uint64_t bytes)
 {
-	return device->hidden_peak_bytes != SL_UNKNOWN && device->known_peak_bytes != SL_UNKNOWN &&
-	       (double)bytes >= SL_TRACE * (double)(device->known_peak_bytes + device->hidden_peak_bytes);
+	uint64_t hidden = device->hidden_peak_bytes == SL_UNKNOWN ? bytes : device->hidden_peak_bytes; /* as of a dry run */
+
+	return bytes && device->known_peak_bytes != SL_UNKNOWN &&
+	       (double)bytes >= SL_TRACE * (double)(device->known_peak_bytes + hidden);
 }
 
 /* Processes that ended while they made their first context, as a pool's workers do that are killed early. */

@@ -32,11 +32,15 @@ static const char *callers(char out[300], const struct sl_make *make, const stru
 
 static void say_idle(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
 {
+	struct sl_held_by holder;
+
 	answer->several = true;
 	sl_answer_headline(answer, "%u processes make a CUDA context each and nothing else", finding->count + finding->of);
 	sl_answer_say(answer, SL_LABEL_WHY, "the contexts take %s of device %d.", SL_ANSWER_SIZE(finding->bytes), finding->device);
 	if (finding->of)
 		sl_answer_say(answer, SL_LABEL_WHY, "%u of them ended while making it.", finding->of);
+	if (sl_make_find_holder(process_of(make, finding), NULL, 0, &holder))
+		sl_make_say_holder(answer, &holder, 0);
 	sl_answer_say(answer, SL_LABEL_FIX, "make no GPU call at %s in these processes, or let one process do their work",
 		      LINE(make, finding));
 	sl_answer_say(answer, SL_LABEL_FIX, "\nCUDA_VISIBLE_DEVICES= shows which of them needs the GPU.");

@@ -5,10 +5,13 @@
 
 #include "analyzer/answer/make.h"
 #include "analyzer/base/amounts.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 
-#define PATHS	  8 /* into one variable, as of keys and values */
-#define HELD_PART 4 /* a variable with less than one part of so many is not named */
+#define PATHS	  8   /* into one variable, as of keys and values */
+#define ROUNDED	  512 /* bytes, to which PyTorch rounds a block */
+#define HELD_PART 4   /* a variable with less than one part of so many is not named */
 
 bool sl_make_find_holder(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, struct sl_held_by *holder)
 {
@@ -27,19 +30,63 @@ bool sl_make_find_holder(const struct sl_process *process, const struct sl_track
 		holder->seen += all[i].seen;
 		holder->of = all[i].of > holder->of ? all[i].of : holder->of;
 	}
-	return holder->bytes > bytes / HELD_PART;
+	return holder->bytes ? holder->bytes > bytes / HELD_PART : track && holder->blocks > track->most_blocks / HELD_PART;
+}
+
+/* Cuts a variable to the part that another one begins with too: "model" of "model.embed.weight" and "model.head.weight". */
+static void cut_to_common(char *name, const char *other)
+{
+	size_t at = 0, end = 0;
+
+	for (;; at++) {
+		if (strchr(".[", name[at]) && strchr(".[", other[at])) /* or the end */
+			end = at;
+		if (!name[at] || name[at] != other[at])
+			break;
+	}
+	name[end] = 0;
+}
+
+bool sl_make_find_root(const struct sl_process *process, uint64_t bytes, struct sl_held_by *holder)
+{
+	size_t most = process->model->variables.count, count;
+	struct sl_held_by *all = sl_memory_must(calloc(most + 1, sizeof(*all)));
+
+	count = sl_held_by_take(process, NULL, all, most);
+	if (count)
+		sl_held_by_take(process, NULL, holder, 1);
+	for (size_t i = 1; i < count; i++) {
+		if (strcmp(all[i].file, holder->file) != 0 || strcmp(all[i].how, holder->how) != 0 || all[i].line != holder->line)
+			continue;
+		if ((double)holder->bytes < SL_NEARLY_ALL * (double)bytes)
+			cut_to_common(holder->variable, all[i].variable);
+		else if (strncmp(holder->variable, all[i].variable, strlen(holder->variable)) != 0)
+			continue;
+		holder->bytes += all[i].bytes;
+		holder->seen += all[i].seen;
+		holder->whole = holder->bytes;
+	}
+	free(all);
+	return count && *holder->variable && (double)holder->bytes >= SL_NEARLY_ALL * (double)bytes;
 }
 
 bool sl_make_heads(const struct sl_held_by *holder, uint64_t bytes)
 {
-	return strcmp(holder->how, "cycle") != 0 &&
+	return holder->bytes && strcmp(holder->how, "cycle") != 0 &&
 	       (double)holder->bytes >= SL_NEARLY_ALL * (double)(holder->of < bytes ? holder->of : bytes);
+}
+
+static bool are_views(const struct sl_held_by *holder)
+{
+	return holder->seen * 2 < holder->bytes && holder->bytes > ROUNDED * holder->blocks;
 }
 
 /* "the list `trace` of train.py" */
 void sl_make_say_holder(struct sl_answer *answer, const struct sl_held_by *holder, uint64_t bytes)
 {
-	const char *what = holder->bytes == bytes || holder->whole == bytes ? "them" : SL_ANSWER_SIZE(holder->whole);
+	const char *what = !holder->bytes ? sl_answers_text(answer->of, "%s of them", SL_NUMBER(holder->blocks))
+			   : holder->bytes == bytes || holder->whole == bytes ? "them"
+									      : SL_ANSWER_SIZE(holder->whole);
 	char of[SL_MAKE_LINE] = "";
 
 	if (*holder->function)
@@ -54,7 +101,7 @@ void sl_make_say_holder(struct sl_answer *answer, const struct sl_held_by *holde
 	else
 		sl_answer_say(answer, SL_LABEL_WHY, "Python found %s in %s%s%s`%s`%s.", what, *holder->container ? "the " : "",
 			      holder->container, *holder->container ? " " : "", holder->variable, of);
-	if (holder->seen * 2 < holder->bytes)
+	if (are_views(holder))
 		sl_answer_say(answer, SL_LABEL_WHY, "`%s` are views of %s that keep %s.", holder->path,
 			      SL_ANSWER_SIZE(holder->seen), SL_ANSWER_SIZE(holder->bytes));
 }
@@ -69,8 +116,10 @@ void sl_make_fix_holder(struct sl_answer *answer, const struct sl_held_by *holde
 		sl_answer_say(answer, SL_LABEL_FIX, "detach what `%s` gets%s: (...).detach()", holder->variable, at);
 	else if (!strcmp(holder->how, "cycle"))
 		sl_answer_say(answer, SL_LABEL_FIX, "break the cycle of `%s`, as with a weak reference", holder->variable);
-	else if (holder->seen * 2 < holder->bytes)
+	else if (are_views(holder))
 		sl_answer_say(answer, SL_LABEL_FIX, "store copies in `%s`%s: (...).clone()", holder->variable, at);
+	else if (!holder->bytes)
+		sl_answer_say(answer, SL_LABEL_FIX, "clear `%s`, or let it keep fewer%s", holder->variable, at);
 	else
 		sl_answer_say(answer, SL_LABEL_FIX, "clear `%s`, or store a number or a detached copy on the host%s",
 			      holder->variable, at);

@@ -937,6 +937,12 @@ static bool tell_uneven_devices(struct error *e)
 	return true;
 }
 
+/* True: the weights of one model are what fills the card. */
+static bool is_of_a_model(const struct error *e)
+{
+	return e->story->kind == SL_STORY_WEIGHTS && e->story->words;
+}
+
 /* The variable of the line that the story is about, or of a container that has more than half of what was held. */
 static void find_holder(struct error *e)
 {
@@ -950,13 +956,14 @@ static void find_holder(struct error *e)
 	for (size_t i = 0; holds && !graph && i < model->tracks.count && !track; i++)
 		if (sl_stack_same(model->tracks.item[i].stack, e->story->stack))
 			track = &model->tracks.item[i];
-	e->held = (e->story->kind != SL_STORY_WEIGHTS || !e->story->words) && (track || graph || !holds) &&
-		  sl_make_find_holder(e->process, track,
-				      e->kept ? e->kept->bytes
-				      : holds ? e->story->bytes
-					      : 2 * e->oom->live_bytes,
-				      &e->holder) &&
-		  (track || graph == !strcmp(e->holder.how, "graph")) && (holds || *e->holder.container);
+	e->held = is_of_a_model(e) ? sl_make_find_root(e->process, e->story->before, &e->holder)
+				   : (track || graph || !holds) &&
+					     sl_make_find_holder(e->process, track,
+								 e->kept ? e->kept->bytes
+								 : holds ? e->story->bytes
+									 : 2 * e->oom->live_bytes,
+								 &e->holder) &&
+					     (track || graph == !strcmp(e->holder.how, "graph")) && (holds || *e->holder.container);
 	if (e->held) {
 		snprintf(e->in, sizeof(e->in), "in `%.*s`", SL_MAKE_LINE - 6, e->holder.variable);
 	} else {
@@ -1106,7 +1113,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		find_holder(&e);
 		find_learning(&e);
 		if (full && !sl_oom_got_over(oom) && !proven && !e.learns[0])
-			sl_make_changes(e.answer, process, fix_of(&e), e.held ? &e.holder : NULL);
+			sl_make_changes(e.answer, process, fix_of(&e), e.held && !is_of_a_model(&e) ? &e.holder : NULL);
 		bool known = e.answer->label[SL_LABEL_FIX].count > 0;
 		size_t fixes = e.answer->label[SL_LABEL_FIX].count;
 

@@ -247,12 +247,13 @@ static void add_held(struct sl_group *owned, struct sl_process *process, const s
 		model->born[i].named_bytes = model->born[i].named_blocks = 0;
 	for (size_t i = 0; model->born && i < model->variables.count; i++) {
 		const struct sl_variable *one = &model->variables.item[i];
-		const struct sl_site *site = &model->sites.item[one->site];
+		const struct sl_site *site = one->site == SL_NO_SITE ? NULL : &model->sites.item[one->site];
 		const char *text = sl_defs_text(model->defs, one->text);
 		struct sl_held_by holder;
 		char name[256];
 
-		if (one->look != model->look || !text || !sl_held_by_read(text, &holder) || !sl_owners_shows(process, site))
+		if (!site || one->look != model->look || !text || !sl_held_by_read(text, &holder) ||
+		    !sl_owners_shows(process, site))
 			continue;
 		follow_path(&path, process, site, how);
 		path.names[how->parted] = sl_held_by_name(&holder, name, sizeof(name));

@@ -51,12 +51,14 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct sl_variable *x = a, *y = b;
 
-	return SL_FALLING(x->most_bytes, y->most_bytes) ?: SL_FALLING(x->look, y->look) ?: SL_RISING(x->text, y->text);
+	return SL_FALLING(x->most_bytes, y->most_bytes) ?: SL_FALLING(x->most_blocks, y->most_blocks)
+							 ?: SL_FALLING(x->look, y->look)
+							 ?: SL_RISING(x->text, y->text);
 }
 
-static bool is_of_line(const struct sl_process *process, uint32_t site, const struct sl_track *track)
+static bool is_of_line(const struct sl_process *process, uint32_t of, const struct sl_track *track)
 {
-	const struct sl_track *own = &process->model->tracks.item[process->model->sites.item[site].track];
+	const struct sl_track *own = &process->model->tracks.item[of];
 	struct sl_process *places = (struct sl_process *)process; /* whose keys are kept */
 
 	return !track || own == track ||
@@ -80,7 +82,7 @@ size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *
 		if (at == sum.count)
 			*SL_PUSH(&sum) = (struct sl_variable){.text = one->text};
 		sum.item[at].bytes += one->most_bytes;
-		if (!is_of_line(process, one->site, track))
+		if (!is_of_line(process, one->track, track))
 			continue;
 		told += one->most_bytes;
 		sum.item[at].most_live += one->most_live;

@@ -132,7 +132,7 @@ static bool places_are_sound(const struct sl_model *model)
 	if (!is_device(called->device))
 		return false;
 	EACH(struct sl_variable, variable, model->variables)
-	if (variable->site >= model->sites.count)
+	if ((variable->site >= model->sites.count && variable->site != SL_NO_SITE) || variable->track >= model->tracks.count)
 		return false;
 	EACH(struct sl_paired, paired, model->paired)
 	if (paired->label >= model->labels.count)

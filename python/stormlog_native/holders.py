@@ -9,6 +9,7 @@ import contextvars
 import ctypes
 import functools
 import gc
+import itertools
 import os
 import sys
 import time
@@ -21,6 +22,7 @@ NO_FILE = "__main__"  # of a notebook
 BUDGET = 2.0       # seconds of a walk
 BETWEEN = 1.0      # seconds of all walks before the end
 OBJECTS = 5000000  # that one walk visits
+SLICE = 1000       # parts of a container, before others have their turn
 TEXT = 250         # bytes of what is told of a block
 HOLD = 13          # its place in the agent's table
 LONGEST = 160      # characters of a path
@@ -28,13 +30,16 @@ HERE = os.path.abspath(__file__)
 LIBRARIES = ("site-packages", "dist-packages", os.path.dirname(os.path.abspath(os.__file__)), os.path.dirname(HERE))
 FIRST = 0.1        # seconds until the first walk by the clock; each later one waits half as long again
 
-SKIP, PLAIN, TENSOR, STORAGE, NODE, FUNCTION, FRAME, MODULE, CLASS, LATER, NET, RUN, ARRAY = range(13)
+SKIP, PLAIN, TENSOR, STORAGE, NODE, FUNCTION, FRAME, MODULE, CLASS, LATER, NET, RUN, ARRAY, OBJECT = range(14)
+HOLDING = (TENSOR, STORAGE, OBJECT)
+INSTANCES = (PLAIN, NET, OBJECT)
 ATOMS = (int, float, complex, str, bytes, bytearray, bool, type(None), type(...), range, slice, types.CodeType, types.BuiltinFunctionType,
          types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType,
          types.ClassMethodDescriptorType, types.MethodWrapperType, property)
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 RUNNING = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 SPARSE = ("_indices", "_values", "crow_indices", "col_indices", "ccol_indices", "row_indices", "values")  # parts of a tensor without a storage
+HANDLES = {"_CUDAGraph": "raw_cuda_graph_exec", "_CudaEventBase": "cuda_event"}  # what tells the driver's number of an object
 MEMBERS = ("_modules", "_parameters", "_buffers")  # of a module of PyTorch, which are its attributes
 
 # What is known of an object on the way to a tensor. names: "": its parts are items, "attributes", or "state" of an optimizer.
@@ -103,6 +108,7 @@ class Kinds(Dict[type, int]):
         self[kind] = found = next((what for base, what in ((torch._C.TensorBase if hasattr(torch._C, "TensorBase") else torch._C._TensorBase, TENSOR),
                                                            (torch.UntypedStorage, STORAGE), (torch.optim.Optimizer, LATER),
                                                            (torch.nn.Module, NET), (torch._C._FunctionBase, NODE), (types.ModuleType, MODULE), (type, CLASS),
+                                                           *((getattr(torch._C, name, None), OBJECT) for name in HANDLES),
                                                            (getattr(sys.modules.get("numpy"), "ndarray", None), ARRAY))
                                    if has_base(kind, base)), PLAIN)
         return found
@@ -117,6 +123,7 @@ class Walk:
         self.keys: Dict[int, Dict[int, Any]] = {}  # of a namespace: the name of each part, by id
         self.order: List[Any] = []                 # what was reached: it lives until the walk ends
         self.later: collections.deque[Any] = collections.deque()  # what names less well: optimizers, graphs
+        self.large: collections.deque[Any] = collections.deque()  # containers, and their parts that wait
         self.found: Dict[int, Tuple[Any, int]] = {}  # address: the object that holds it, bytes that it sees
         self.sought: Dict[int, Any] = {}           # tensors that Python knows, by id
         self.everything: List[Any] = []            # while the walk has it, a collection frees nothing of it
@@ -174,7 +181,7 @@ class Walk:
         return parts + (gc.get_referents(node) if has_base(kind, self.torch._C._FunctionBase) else [])
 
     def parts(self, thing: Any, kind: int) -> Iterable[Any]:
-        if kind == PLAIN or kind == NET:
+        if kind in INSTANCES:
             return gc.get_referents(thing)
         if kind == TENSOR:
             parts = gc.get_referents(thing)
@@ -210,6 +217,12 @@ class Walk:
     def note(self, holder: Any, kind: int) -> None:
         """A tensor or a storage was reached."""
         self.sought.pop(id(holder), None)
+        if kind == OBJECT:
+            read = next(getattr(base, HANDLES[base.__name__]) for base in type(holder).__mro__ if base.__name__ in HANDLES)
+            handle = read(holder) if callable(read) else read.__get__(holder)
+            if handle:
+                self.found[handle] = self.found.get(handle) or (holder, 0)
+            return
         if kind == TENSOR:
             if not holder.is_cuda:
                 return
@@ -223,8 +236,8 @@ class Walk:
                 self.found[address] = self.found.get(address) or (holder, seen)
 
     def go(self, roots: Iterable[Tuple[Any, State]]) -> None:
-        """Breadth first, so that the shortest path names a tensor."""
-        parent, order, kinds, at = self.parent, self.order, self.kinds, len(self.order)
+        """Breadth first, so that the shortest path names a tensor.  Large containers take turns, so that each has a name in time."""
+        parent, order, kinds, at, turns = self.parent, self.order, self.kinds, len(self.order), 0
         for root, state in roots:
             if id(root) not in parent:
                 parent[id(root)], self.states[id(root)] = None, state
@@ -233,19 +246,27 @@ class Walk:
             order += self.classes
         referents = gc.get_referents
         done = self.stops and not self.sought  # only graphs may still lead to others
-        while (at < len(order) and not done) or self.later:
-            if at == len(order) or done:
+        while (not done and (at < len(order) or self.large)) or self.later:
+            turns += 1
+            if not turns & 1023 and self.spent():
+                return
+            if done or (at == len(order) and not self.large):
                 at = len(order)
                 order.append(self.later.popleft())
-            thing = order[at]
-            at += 1
-            if not at & 1023 and self.spent():
-                return
-            kind = kinds[type(thing)]
-            if kind == TENSOR or kind == STORAGE:
-                ask(self.note, thing, kind)
-                done = self.stops and not self.sought
-            for part in referents(thing) if kind == PLAIN else ask(self.parts, thing, kind) or ():
+            if at < len(order):
+                thing, at = order[at], at + 1
+                kind = kinds[type(thing)]
+                if kind in HOLDING:
+                    ask(self.note, thing, kind)
+                    done = self.stops and not self.sought
+                parts = referents(thing) if kind == PLAIN else ask(self.parts, thing, kind) or ()
+                rest = iter(parts) if len(parts) > SLICE else None
+            else:
+                thing, rest = self.large.popleft()
+            if rest is not None:
+                parts = list(itertools.islice(rest, SLICE))
+                self.large.extend([(thing, rest)] * bool(parts))
+            for part in parts:
                 kind = kinds[type(part)]
                 if kind and id(part) not in parent:
                     parent[id(part)] = thing
@@ -330,7 +351,7 @@ class Walk:
             return above._replace(path=path if type(part) is dict else path + "[*]", how="cache", container="cache", names="")
         elif kind == RUN:
             path += ".%s" % self.key(parent, part)
-        elif kind in (PLAIN, LATER, NET, MODULE) and type(parent) not in (types.CellType, types.MethodType):
+        elif (kind in INSTANCES or kind in (LATER, MODULE)) and type(parent) not in (types.CellType, types.MethodType):
             named = self.attribute(parent, part) if kind != MODULE else ""
             if named == "":
                 return above._replace(names="attributes")
@@ -408,7 +429,7 @@ class Walk:
             if self.sought and self.whole:
                 self.cycles()
             found = {address: (seen, self.state(holder)) for address, (holder, seen) in self.found.items()}
-            for held in (self.everything, self.order, self.classes, self.parent, self.sought, self.found, self.later):
+            for held in (self.everything, self.order, self.classes, self.parent, self.sought, self.found, self.later, self.large):
                 held.clear()  # they have each other, and the program's objects until the next collection
             return found
 

@@ -230,6 +230,56 @@ def main():
         monitor.update(net, torch.zeros(512, 512, device="cuda"))
 main()
 """
+GRAPHS = """
+import torch
+
+class Replayed:
+    def __init__(self):
+        self.records = {}
+    def __call__(self, n):
+        if n not in self.records:
+            self.records[n] = self.record(n)
+    def record(self, n):
+        given = torch.zeros(n << 10, device="cuda")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = (given * 2).sin() + 1
+        return graph, given, result
+
+replayed = Replayed()
+for n in range(1000, 1040):
+    replayed(n)
+"""
+CONTEXTS = """
+import multiprocessing
+import settings
+
+def work(n):
+    return n
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        pool.map(work, range(8))
+        pool.close()
+        pool.join()
+    kept = settings.torch.zeros(1 << 28, device="cuda")
+"""
+LARGE = """
+import torch, stormlog_holders
+
+class Thing:
+    def __init__(self, n):
+        self.parts = {"n": [n]}
+        if not n % 10000:
+            self.block = torch.zeros(1 << 18, device="cuda")
+
+things = [Thing(n) for n in range(100001)]
+late = [things, [torch.zeros(1 << 18, device="cuda") for _ in range(7)]]
+walk = stormlog_holders.Walk(torch, 60)
+walk.spent = lambda turns=[]: turns.append(1) or len(turns) > 30  # a budget of so many objects, whatever the machine
+found = sorted(state.path for _, state in walk.run(False).values())
+print(set(found), found.count("late[*][*]"))
+"""
 CYCLE = """
 import torch
 for step in range(40):
@@ -256,6 +306,26 @@ class AtTheEnd(unittest.TestCase):
         self.assertRegex(screen, r"LEAK +Monitor.value keeps .* of every training step")
         self.assertRegex(screen, r"job.py:7 .*<- Monitor.value keeps it")
 
+    def test_what_keeps_graphs_is_named_too(self):
+        screen = self.screen(GRAPHS)
+        self.assertRegex(screen, r"job.py:9 .*<- Replayed.records keeps it")
+        self.assertIn("LEAK job.py:13 keeps a graph executable", " ".join(screen.split()))
+        self.assertRegex(" ".join(screen.split()), r"Python found \d+ of them in the dict `Replayed.records`")
+
+    def test_the_variable_that_makes_a_context_in_each_worker(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in ("settings.py", 'import torch\nSCALE = torch.tensor(0.7, device="cuda")\n'), ("job.py", CONTEXTS):
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(text)
+            screen = " ".join(Dry(PYTHON, file.name, folder=folder).screen.split())
+        self.assertIn("HIDDEN 2 processes hold a CUDA context each", screen)
+        self.assertIn("Python found 512 B in `settings.SCALE` of settings.py.", screen)
+        self.assertNotIn("views", screen)
+
+    def test_a_look_that_ends_early_has_names_from_each_large_container(self):
+        run = Dry(PYTHON, "-c", LARGE, analyze=False)
+        self.assertEqual(run.out.splitlines()[-1], "{'late[*][*]', 'things[*].block'} 7")
+
     def test_a_cycle_without_a_variable_is_not_sent_to_another_dry_run(self):
         screen = " ".join(self.screen(CYCLE).split())
         self.assertRegex(screen, r"LEAK job.py:\d+ keeps .* Python found no variable: a parameter and its \.grad keep each other")
@@ -266,10 +336,10 @@ class AtTheEnd(unittest.TestCase):
 class AtAnError(unittest.TestCase):
     """The walk is made before frames unwind."""
 
-    def screen(self, step):
+    def screen(self, step, more=""):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "job.py"), "w") as file:
-                file.write(STEPS + "for n in range(100000):\n    %s(n)\n" % step)
+                file.write(STEPS + more + "for n in range(100000):\n    %s(n)\n" % step)
             run = Dry(PYTHON, file.name, card="4090", folder=folder)
         self.assertEqual((run.status, run.err.count("OutOfMemoryError")), (1, 1))
         return " ".join(run.screen.split())
@@ -280,6 +350,14 @@ class AtAnError(unittest.TestCase):
             self.assertIn("DOES NOT FIT %s keeps %d MiB of every pass until the card is full" % (variable, mib), screen)
             self.assertIn("Python found them in the %s `%s`" % (container, variable), screen)
             self.assertRegex(screen, r"fix (clear|move what) `%s`" % variable)
+
+    def test_weights_have_the_name_of_their_model(self):
+        screen = self.screen("fill", """
+def fill(n):
+    model = torch.nn.Sequential(*(torch.nn.Linear(16384, 16384) for _ in range(30)))
+    model = model.to("cuda")
+""")
+        self.assertRegex(screen, r"room for 23.\d GiB .* Python found 2\d(\.\d)? GiB in `model` of fill\(\)")
 
     def test_lines_that_leak_together_are_told_once(self):
         screen = self.screen("two")

@@ -94,6 +94,16 @@ static void guess_context(struct sl_model *model, struct sl_live *live)
 	device->contexts++;
 }
 
+const struct sl_live *sl_objects_find(const struct sl_model *model, uint64_t handle)
+{
+	static const unsigned told[] = {SL_OBJECT_EXEC, SL_OBJECT_EVENT}; /* python/stormlog_native/holders.py has their handles */
+	const struct sl_live *live = NULL;
+
+	for (size_t i = 0; i < SL_COUNT(told) && !live; i++)
+		live = sl_table_find(&model->objects[told[i] - SL_OBJECT_CONTEXT], handle);
+	return live;
+}
+
 const struct sl_live *sl_objects_limited_pool(const struct sl_model *model, uint64_t pool)
 {
 	const struct sl_live *live = pool ? sl_table_find(&model->objects[SL_OBJECT_POOL - SL_OBJECT_CONTEXT], pool) : NULL;

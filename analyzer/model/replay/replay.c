@@ -8,12 +8,15 @@
 
 /* Variables that hold blocks.  Python looks at all blocks now and then, and tells for each the variable that leads to it. */
 
+#define OBJECTS 0x80000000 /* of a key: with an object's track */
+
 static void end_variables(struct sl_model *model)
 {
 	for (size_t i = 0; model->look_bytes && i < model->variables.count; i++) {
 		struct sl_variable *one = &model->variables.item[i];
 
-		if (one->look != model->look || one->bytes < one->most_bytes)
+		if (one->look != model->look || one->bytes < one->most_bytes ||
+		    (one->bytes == one->most_bytes && one->blocks < one->most_blocks))
 			continue;
 		one->most_blocks = one->blocks;
 		one->most_bytes = one->bytes;
@@ -26,8 +29,10 @@ static void end_variables(struct sl_model *model)
 /* A variable of the program holds a block; the last look at all blocks is over */
 static void apply_variables(struct sl_model *model, const struct sl_event *event)
 {
-	const struct sl_live *live = sl_memory_names_block(model, event->address, event->bytes);
+	const struct sl_live *live =
+		event->bytes ? sl_memory_names_block(model, event->address, event->bytes) : sl_objects_find(model, event->address);
 	struct sl_variable *one;
+	uint64_t key;
 	uint32_t at;
 
 	if (!live || !event->label)
@@ -35,14 +40,18 @@ static void apply_variables(struct sl_model *model, const struct sl_event *event
 	if (model->look != event->extra)
 		end_variables(model);
 	model->look = event->extra;
-	at = sl_idmap_claim(&model->variable_ids, event->label << 32 | live->site, model->variables.count);
+	key = event->label << 32 | (event->bytes ? live->site : OBJECTS | live->site);
+	at = sl_idmap_claim(&model->variable_ids, key, model->variables.count);
 	if (at == model->variables.count)
-		*SL_PUSH(&model->variables) = (struct sl_variable){.text = (uint32_t)event->label, .site = live->site};
+		*SL_PUSH(&model->variables) =
+			(struct sl_variable){.text = (uint32_t)event->label,
+					     .site = event->bytes ? live->site : SL_NO_SITE,
+					     .track = event->bytes ? model->sites.item[live->site].track : live->site};
 	one = &model->variables.item[at];
 	if (one->look != event->extra)
 		one->blocks = one->bytes = one->seen = 0;
 	one->look = event->extra;
-	one->live = model->sites.item[live->site].live_bytes;
+	one->live = event->bytes ? model->sites.item[live->site].live_bytes : 0;
 	one->blocks++;
 	one->bytes += live->bytes;
 	one->seen += event->bytes < live->bytes ? event->bytes : live->bytes;

@@ -121,6 +121,8 @@ static inline void sl_memory_names_freed(struct sl_model *model, uint64_t addres
 }
 /* Counts contexts, modules, pools, graphs and executables as blocks of their creators. */
 void sl_objects_apply(struct sl_model *model, const struct sl_item *item);
+/* The graph executable or event that has the driver's handle; NULL: none. */
+const struct sl_live *sl_objects_find(const struct sl_model *model, uint64_t handle);
 /* The pool, if it was made with a maximum size, which is its `owner`; NULL: no maximum is known. */
 const struct sl_live *sl_objects_limited_pool(const struct sl_model *model, uint64_t pool);
 void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
