@@ -255,6 +255,16 @@ static void say_arena(struct sl_make *make, struct sl_answer *answer, const stru
 						    : "TF_FORCE_GPU_ALLOW_GROWTH=true to see what it needs");
 }
 
+/* True: what it made then is of all lines together, and none of them could be judged. */
+static bool was_asleep(const struct sl_process *process)
+{
+	bool asleep = false;
+
+	for (size_t i = 0; i < process->model->tracks.count; i++)
+		asleep |= process->model->tracks.item[i].stack.python == SL_ASLEEP_STACK;
+	return asleep;
+}
+
 static void say_rising(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
 {
 	const struct sl_heuristics *course = finding->course;
@@ -277,7 +287,9 @@ static void say_rising(struct sl_make *make, struct sl_answer *answer, const str
 	}
 	sl_answer_say(answer, SL_LABEL_FIX, "%s",
 		      course->larger ? "limit what is asked for there, such as a batch or a sequence length"
-				     : "put NVTX ranges around the steps: the stacks that hold the growth are then named");
+		      : was_asleep(process_of(make, finding))
+			      ? "record it awake: the lines that keep it are then named"
+			      : "put NVTX ranges around the steps: the stacks that hold the growth are then named");
 }
 
 /* How a finding is told.  mark: of its line; "asks": with its size.  verb NULL: it is no verdict, but a hint or a note. */
@@ -303,7 +315,7 @@ static const struct teller {
 	{.kind = SL_FOUND_memory_spike, .say = say_spike},
 	{.kind = SL_FOUND_memory_overlap, .say = say_overlap},
 	{.kind = SL_FOUND_allocator_arena, .say = say_arena},
-	{.kind = SL_FOUND_memory_rising, .say = say_rising},
+	{SL_FOUND_memory_rising, say_rising, SL_WORD_GROWS, "made here", "", NULL},
 };
 
 /* Told by another file of this room. */
@@ -408,6 +420,8 @@ static bool is_worth(const struct sl_make *make, const struct sl_finding *findin
 	const struct sl_shared_device *device = device_of(make, finding, &state);
 	uint64_t bytes = finding->by == SL_HIDDEN_BY_LIMIT ? device->hidden_peak_bytes : finding->bytes;
 
+	if (finding->kind == SL_FOUND_memory_rising)
+		return !verdict || (finding->count && was_asleep(process_of(make, finding)));
 	if (finding->kind != SL_FOUND_hidden_place)
 		return true;
 	if (bytes != SL_UNKNOWN && state && bytes * HIDDEN_PART < state->known_peak)

@@ -120,6 +120,11 @@ class Asleep(unittest.TestCase):
         self.assertTrue(any(frame["file"] and frame["file"].endswith("script.py")
                             for leak in report["leaks"] if leak["bytes"] == 7 << 20 for frame in leak["stack"]), report["leaks"])
 
+    def test_memory_that_rises_asleep_is_told_though_no_line_of_it_is_known(self):
+        for asleep, words in (1, ["GROWS"]), (0, ["LEAK"]):
+            with e2e.script("alloc=300", "grow=150", STORMLOG_ASLEEP=asleep) as run:
+                self.assertEqual([one["word"] for one in run.report()["answer"]["verdicts"]], words)
+
     def test_a_call_that_begins_asleep_and_ends_awake_was_made_asleep(self):
         def during(run):
             wait_until(lambda: exists(run, "made"))
