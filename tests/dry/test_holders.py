@@ -318,7 +318,7 @@ class AtTheEnd(unittest.TestCase):
                 with open(os.path.join(folder, name), "w") as file:
                     file.write(text)
             screen = " ".join(Dry(PYTHON, file.name, folder=folder).screen.split())
-        self.assertIn("HIDDEN 2 processes hold a CUDA context each", screen)
+        self.assertIn("HIDDEN 2 processes make a CUDA context each", screen)
         self.assertIn("Python found 512 B in `settings.SCALE` of settings.py.", screen)
         self.assertNotIn("views", screen)
 
