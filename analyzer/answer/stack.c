@@ -74,7 +74,7 @@ static void say_lineless(struct sl_answer *answer, struct sl_process *process, c
 
 	for (unsigned i = 0; i < count; i++)
 		if (!strcmp(sl_paths_name(missed[i].path), frame->module)) {
-			sl_answer_say(answer, SL_LABEL_OPEN, "the line: %s is %s", frame->module,
+			sl_answer_say(answer, SL_LABEL_OPEN, "the line: %s%s%s", frame->module, missed[i].absent ? " is " : ": ",
 				      missed[i].absent ? "not on this machine" : missed[i].why);
 			return;
 		}
