@@ -39,6 +39,10 @@ def _as(text: Any, size: int) -> str:
     return "%.2f %s (%d bytes)" % (size / _UNITS[letter.upper()], unit, size) if letter else "%d bytes" % size
 
 
+def _short(size: int) -> str:
+    return re.sub("([KMGTP])B", r"\1iB", format_memory(size))
+
+
 def pytest_addoption(parser: Any) -> None:
     parser.getgroup("stormlog").addoption("--gpu-memory-required", action="store_true",
                                           help="limits of GPU memory that cannot be measured are errors")
@@ -105,7 +109,7 @@ class _Limits:
     def pytest_runtest_logreport(self, report: Any) -> None:
         said = dict(report.user_properties) if report.when == "call" else {}
         if PEAK in said:
-            self.rows.append("%12s %12s  %s" % (format_memory(said[PEAK]), format_memory(said[STAYS]), report.nodeid))
+            self.rows.append("%12s %12s  %s" % (_short(said[PEAK]), _short(said[STAYS]), report.nodeid))
         self.problem = said.get(PROBLEM, self.problem)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

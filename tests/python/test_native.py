@@ -838,8 +838,8 @@ def test_what_fixtures_take_is_not_the_tests(around): give(take(1))
                         self.assertIn("needed 9.00 MiB (9437184 bytes) of GPU memory, limit 8.00 MiB (8388608 bytes)", said)
                         self.assertIn("needed 1.00 MiB (1048577 bytes) of GPU memory, limit 1.00 MiB (1048576 bytes)", said)
                         self.assertIn("left 1048576 bytes of GPU memory behind, limit 0 bytes", said)
-                        self.assertRegex(said, r"8\.00 MB +0 B +.*test_fits")
-                        self.assertRegex(said, r"1\.00 MB +0 B +.*test_what_fixtures_take_is_not_the_tests")
+                        self.assertRegex(said, r"8\.00 MiB +0 B +.*test_fits")
+                        self.assertRegex(said, r"1\.00 MiB +0 B +.*test_what_fixtures_take_is_not_the_tests")
                         with open(os.path.join(folder, "said.xml")) as file:
                             self.assertIn('name="gpu_memory_peak_bytes" value="8388608"', file.read())
                     else:
