@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The document on a terminal: one verdict open, in 24 lines of 80 columns at most.  Where it would be longer, it is laid out again
- * with less: fewer rows and other verdicts, then without notes, the path of the page and blank lines.  Lists and
- * commands take the whole width of a wide terminal.  Longer than other files: lines,
- * tables and grids share the page's columns and its door for text.
+ * with less: fewer rows, fewer other verdicts, then without notes, the path of the page and blank lines.  Longer than other
+ * files: lines, tables and grids share the page's columns and its door for text.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -30,7 +29,7 @@
 struct page {
 	FILE *out;
 	const struct sl_face_style *style;
-	unsigned columns, wide, rows, also;
+	unsigned columns, rows, also;
 	bool notes, spaced;
 };
 
@@ -171,7 +170,7 @@ static void put_head(struct page *page, const struct sl_answer *answer)
 	put_part(page, word, strlen(word), colour_of(answer->word));
 	fputs("   ", page->out);
 	column = put_wrapped(page, answer->headline, width_of(word) + 3, 5) + 2;
-	if (page->style->colour && answer->id && column + width_of(answer->id) <= page->wide) { /* for `explain` */
+	if (page->style->colour && answer->id && column + width_of(answer->id) <= page->columns) { /* for `explain` */
 		put_spaces(page, 2);
 		put_part(page, answer->id, strlen(answer->id), dim);
 	}
@@ -423,7 +422,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 		}
 		if (row->text) {
 			fputs("  ", page->out);
-			put_list(page, row->text, page->wide > column + 2 ? page->wide - column - 2 : 1);
+			put_list(page, row->text, page->columns > column + 2 ? page->columns - column - 2 : 1);
 		}
 		fputc('\n', page->out);
 	}
@@ -526,8 +525,8 @@ static void put_also(struct page *page, const struct sl_answers *answers)
 /* A command is pasted, so a longer one goes on in the next line as a shell reads it. */
 static void put_command(struct page *page, const char *command)
 {
-	while (7 + width_of(command) > page->wide) {
-		size_t size = sl_terminal_fitting(command, page->wide - 9);
+	while (7 + width_of(command) > page->columns) {
+		size_t size = sl_terminal_fitting(command, page->columns - 9);
 
 		if (command[size] != ' ')
 			break;
@@ -558,7 +557,7 @@ static void put_next(struct page *page, const struct sl_answer *answer, bool als
 			fputs(i ? "       " : "next   ", page->out);
 			put_command(page, command);
 			free(command);
-			if (next->shows && 7 + (widest > width ? widest : width) + 4 + width_of(next->shows) <= page->wide) {
+			if (next->shows && 7 + (widest > width ? widest : width) + 4 + width_of(next->shows) <= page->columns) {
 				put_spaces(page, (widest > width ? widest - width : 0) + 4);
 				put(page, next->shows);
 			}
@@ -632,7 +631,6 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 	for (unsigned level = 0; level < LEVELS; level++) {
 		struct page page = {.style = style,
 				    .columns = columns < 40 ? 40 : columns,
-				    .wide = style->columns < 40 ? 40 : style->columns,
 				    .rows = style->all	? UINT32_MAX - 1
 					    : level < 1 ? ROWS
 					    : level < 3 ? 4
