@@ -255,7 +255,7 @@ static void say_arena(struct sl_make *make, struct sl_answer *answer, const stru
 						    : "TF_FORCE_GPU_ALLOW_GROWTH=true to see what it needs");
 }
 
-/* True: what it made then is of all lines together, and none of them could be judged. */
+/* True: blocks that it made asleep have no line. */
 static bool was_asleep(const struct sl_process *process)
 {
 	bool asleep = false;

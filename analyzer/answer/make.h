@@ -83,7 +83,7 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
  * track: NULL for all places.
  */
 bool sl_make_find_holder(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, struct sl_held_by *holder);
-/* The same, of all memory: what the variables of at least nine tenths of so many bytes begin with, as a model that has weights. */
+/* The same, of all memory: the name with which nearly all of its variables begin, as a model. */
 bool sl_make_find_root(const struct sl_process *process, uint64_t bytes, struct sl_held_by *holder);
 /* True: the headline may say that the variable keeps the line's bytes. */
 bool sl_make_heads(const struct sl_held_by *holder, uint64_t bytes);
