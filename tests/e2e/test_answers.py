@@ -1570,7 +1570,7 @@ net = made(4)
             with Recording("python3", path) as run:
                 report, screen = run.report(), summary(run)
         self.assertEqual(len(self.found("memory.overlap", report)), 4)
-        self.assertEqual(screen.count("of the pass before"), 1, screen)
+        self.assertEqual(" ".join(screen.split()).count("of the pass before"), 1, screen)
         self.assertIn("note 4 processes: twice.py:", " ".join(screen.split()))
 
     def test_what_is_freed_before_or_one_by_one_or_grows_is_no_round_of_its_own(self):
