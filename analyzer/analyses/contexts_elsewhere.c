@@ -4,12 +4,10 @@
  * of them, in every rank and on every device, and gets one finding.  Processes that no launcher numbered are taken for strays if
  * two of them at least used another's device before their own, and little of it.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/vector.h"

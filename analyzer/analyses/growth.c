@@ -5,16 +5,13 @@
  * of an early entry and at the end of a late one.
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/amounts.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
 #include "analyzer/report/suppressed.h"
 
@@ -307,34 +304,6 @@ static void process(struct sl_process *process)
 			is_growing(&process->growth.item[i]) && is_inside(process, &process->growth.item[i]);
 }
 
-/* ": 4.00 MiB by train.py:117 train, 1.00 MiB by ..."; nothing where no stack is known to hold it. */
-static char *held_by(struct sl_process *process, const struct sl_growth *growth)
-{
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	char where[SL_HOLDERS_MAX][200], text[1024] = "";
-	double bytes[SL_HOLDERS_MAX] = {0};
-	unsigned count = 0, k;
-	size_t at = 0;
-
-	for (unsigned i = 0; i < growth->holder_count; i++) {
-		const struct sl_holder_of_growth *holder = &growth->holders[i];
-		const struct sl_stack_frame *frame = sl_place_at(process, holder->stack, frames);
-
-		if (frame)
-			sl_stacks_describe(where[count], sizeof(where[count]), frame);
-		else
-			snprintf(where[count], sizeof(where[count]), "%s", holder->library);
-		for (k = 0; strcmp(where[k], where[count]); k++) /* several stacks through one line are one */
-			;
-		bytes[k] += holder->bytes_per_entry;
-		count += k == count;
-	}
-	for (unsigned i = 0; i < count; i++)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s by %s", i ? ", " : ": ",
-				       SL_SIZE(sl_stats_bytes(bytes[i])), where[i]);
-	return strdup(text);
-}
-
 /* What a suppression names grows on purpose: the label grows by the rest. */
 static void leave_out_meant(struct sl_process *process, struct sl_growth *growth, const struct sl_suppressions *list)
 {
@@ -379,28 +348,16 @@ static void run(struct sl_report *report)
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].growth.count; k++) {
 			struct sl_growth *growth = &report->processes[i].growth.item[k];
-			const struct sl_model *model = report->processes[i].model;
-			const struct sl_label *label = &model->labels.item[growth->label];
-			const char *text = sl_defs_text(model->defs, label->text);
-			char *by;
 
 			growth->credited &= !is_over(&report->processes[i]);
-			if (!is_growing(growth) || !growth->credited || growth->inside)
-				continue;
-			by = held_by(&report->processes[i], growth);
-			sl_report_find(report,
-				       &(struct sl_finding){.kind = SL_FOUND_label_growing,
-							    .severity = "warning",
-							    .process = (int)i,
-							    .device = -1,
-							    .bytes = sl_stats_bytes(growth->slope),
-							    .text = sl_memory_print(
-								    "memory in use grew by %s with each %s%s, over %llu of them%s",
-								    SL_SIZE(sl_stats_bytes(growth->slope)), sl_label_each(label),
-								    text ? text : "range", (unsigned long long)label->points, by),
-							    .advice = strdup(growth->advice),
-							    .stack = growth->holders[0].stack});
-			free(by);
+			if (is_growing(growth) && growth->credited && !growth->inside)
+				sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_label_growing,
+									    .severity = "warning",
+									    .process = (int)i,
+									    .device = -1,
+									    .bytes = sl_stats_bytes(growth->slope),
+									    .stack = growth->holders[0].stack,
+									    .growth = growth});
 		}
 }
 

@@ -15,7 +15,6 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/counts/tracks.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
 #define POINTS_MAX 32 /* few enough that each interval contains several steps of a program */

@@ -296,24 +296,9 @@ static const enum sl_found kinds[] = {
 	[SL_KEPT_UNCLEAR] = SL_FOUND_memory_only_taken, [SL_KEPT_COLLECTED] = SL_FOUND_memory_collected,
 	[SL_KEPT_LATE] = SL_FOUND_memory_kept_late,	[SL_KEPT_SMALL] = SL_FOUND_memory_handles,
 	[SL_KEPT_HELD] = SL_FOUND_memory_held,		[LEFT] = SL_FOUND_leak_growing};
-static const char keepers[] =
-	"find the line that keeps them, there or in its callers: a list, a cache without a bound, a handle that is never closed";
-static const struct {
-	const char *severity, *class, *advice;
-	const char *at_error; /* advice where an error ended the program, which a longer run meets too; NULL: the same */
-} told[] = {
-	[SL_KEPT_GROWING] = {"critical", "leak", keepers},
-	[SL_KEPT_FILLING] = {"info", "filling",
-			     "a cache without a limit, or one that is not full yet: record a longer run to tell them apart",
-			     "a cache without a limit, or one whose limit is more than the device has"},
-	[SL_KEPT_UNCLEAR] = {"info", "unclear", "record a longer run: it tells whether this is a leak", keepers},
-	[SL_KEPT_COLLECTED] = {"info", "unclear", "if a longer run would collect more than fits, collect and free in parts"},
-	[SL_KEPT_LATE] = {"info", "unclear",
-			  "a leak since then, or results collected at the end: record a longer run to tell them apart", keepers},
-	[SL_KEPT_SMALL] = {"info", "unclear", "close handles that are no longer used; these hold little so far"},
-	[SL_KEPT_HELD] = {"info", "held", "free it, if nothing reads it after its loop"},
-	[LEFT] = {"critical", "leak", keepers},
-};
+static const char *const classes[] = {
+	[SL_KEPT_GROWING] = "leak", [SL_KEPT_FILLING] = "filling", [SL_KEPT_UNCLEAR] = "unclear", [SL_KEPT_COLLECTED] = "unclear",
+	[SL_KEPT_LATE] = "unclear", [SL_KEPT_SMALL] = "unclear",   [SL_KEPT_HELD] = "held",	  [LEFT] = "leak"};
 
 static bool is_left(struct sl_process *process, const struct sl_kept *kept)
 {
@@ -329,18 +314,16 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 	const struct sl_track *track = kept->track;
 	bool left = kept->verdict == SL_KEPT_GROWING && is_left(&report->processes[index], kept);
 	unsigned how = left ? LEFT : kept->verdict;
-	bool error = told[how].at_error && sl_model_ended_by_error(report->processes[index].model);
 
 	sl_report_find(report, &(struct sl_finding){.kind = kinds[how],
-						    .severity = told[how].severity,
-						    .class = told[how].class,
+						    .severity = kept->verdict == SL_KEPT_GROWING ? "critical" : "info",
+						    .class = classes[how],
 						    .confidence = kept->confidence,
 						    .process = (int)index,
 						    .device = track->device,
 						    .bytes = kept->bytes,
-						    .text = sl_leak_words_sentence(&report->processes[index], kept),
-						    .advice = sl_memory_copy(error ? told[how].at_error : told[how].advice),
-						    .stack = track->stack});
+						    .stack = track->stack,
+						    .kept = kept});
 }
 
 /*

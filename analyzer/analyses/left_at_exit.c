@@ -12,7 +12,6 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/leak_windows.h"
 #include "analyzer/base/amounts.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/utf8.h"
@@ -414,6 +413,7 @@ static void join_few(const struct looking *looking)
 	free(left);
 }
 
+/* about: `leak` tells of it, and not births. */
 static void find_growing(struct sl_report *report, unsigned index, const struct sl_leak *leak)
 {
 	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_leak_growing,
@@ -421,9 +421,9 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 						    .process = (int)index,
 						    .device = leak->device,
 						    .bytes = leak->bytes,
-						    .text = sl_leak_list_sentence(&report->processes[index], leak),
-						    .advice = strdup(leak->suggestion),
-						    .stack = leak->stack});
+						    .stack = leak->stack,
+						    .about = true,
+						    .leak = leak});
 }
 
 /* One block that takes most of the device is an allocator's arena.  What is in it is judged only if its blocks are reported. */
@@ -617,12 +617,14 @@ static void run(struct sl_report *report)
 			}
 			if (!strcmp(leak->verdict, "growing"))
 				take_rate(&looking, leak);
-			if (!strcmp(leak->verdict, "growing") && !is_told_by_births(&looking, leak))
-				find_growing(report, i, leak);
 		}
-		end_looking(&looking);
 		if (process->trace->status == SL_STATUS_COMPLETED)
 			add_kept(process);
+		for (size_t k = 0; k < process->leaks.count; k++)
+			if (!strcmp(process->leaks.item[k].verdict, "growing") &&
+			    !is_told_by_births(&looking, &process->leaks.item[k]))
+				find_growing(report, i, &process->leaks.item[k]);
+		end_looking(&looking);
 		for (int d = 0; d < SL_DEVICES_MAX; d++)
 			if (sl_model_row(process->model, SL_KIND_device, d + 1)->used)
 				find_arena(report, i, sl_model_row(process->model, SL_KIND_device, d + 1), d);

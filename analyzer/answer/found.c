@@ -307,6 +307,15 @@ static const struct teller {
 	{SL_FOUND_ranks_stray_context, sl_make_strays, SL_WORD_UNEVEN, "stray context", "", NULL},
 	{SL_FOUND_stray_threads, say_threads, SL_WORD_UNEVEN, "first use", "", NULL},
 	{SL_FOUND_host_killed, say_host, SL_WORD_HOST_MEMORY, NULL, "", NULL},
+	{.kind = SL_FOUND_leak_growing, .say = sl_make_keeping},
+	{.kind = SL_FOUND_leak_kept, .say = sl_make_keeping},
+	{.kind = SL_FOUND_label_growing, .say = sl_make_keeping},
+	{.kind = SL_FOUND_memory_held, .say = sl_make_keeping},
+	{.kind = SL_FOUND_memory_only_taken, .say = sl_make_keeping},
+	{.kind = SL_FOUND_memory_collected, .say = sl_make_keeping},
+	{.kind = SL_FOUND_memory_kept_late, .say = sl_make_keeping},
+	{.kind = SL_FOUND_memory_handles, .say = sl_make_keeping},
+	{.kind = SL_FOUND_memory_filling, .say = sl_make_keeping},
 	{.kind = SL_FOUND_ranks_first, .say = sl_make_first},
 	{.kind = SL_FOUND_ranks_role, .say = sl_make_role},
 	{.kind = SL_FOUND_ranks_share_device, .say = say_sharers},
@@ -375,6 +384,8 @@ void sl_make_describe(struct sl_report *report, struct sl_finding *finding)
 	answer = sl_answer_add(make.to, teller->word, sl_found_id(finding->kind));
 	teller->say(&make, answer, finding);
 	finding->text = sl_answer_join(answer, answer->headline, SL_LABEL_WHY);
+	if (finding->text[strlen(finding->text) - 1] == '.')
+		finding->text[strlen(finding->text) - 1] = 0; /* the advice follows */
 	finding->advice = sl_answer_join(answer, NULL, SL_LABEL_FIX);
 	if (finding->process >= 0)
 		finding->advice = sl_api_names_translate(process_of(&make, finding)->model, finding->advice);

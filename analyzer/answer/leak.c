@@ -14,12 +14,22 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/leak_words.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
 #include "analyzer/source/source.h"
 
 #define FULL_IN_MIN 1 /* seconds: a shorter forecast is not told */
 #define FULL_IN_MAX (30 * 86400)
+
+/* "step" of "step_#" */
+static const char *put_label(char out[80], const char *name)
+{
+	snprintf(out, 80, "%.*s", (int)strcspn(name, "#"), name);
+	for (size_t at = strlen(out); at > 1 && strchr("_ -", out[at - 1]); at--)
+		out[at - 1] = 0;
+	return out;
+}
 
 /* "training step", "backward pass", "step", "node", "pass" */
 static const char *step_word(char out[80], const struct sl_process *process)
@@ -31,10 +41,7 @@ static const char *step_word(char out[80], const struct sl_process *process)
 		return "pass";
 	if (!strcmp(name, "backward_#")) /* a dry run counted the optimizer's steps */
 		return steps == SL_UNKNOWN || process->iterations.count <= steps + 1 ? "training step" : "backward pass";
-	snprintf(out, 80, "%.*s", (int)strcspn(name, "#"), name);
-	for (size_t at = strlen(out); at > 1 && strchr("_ -", out[at - 1]); at--)
-		out[at - 1] = 0;
-	return out;
+	return put_label(out, name);
 }
 
 /* "50 MiB", "a context", "2 contexts" */
@@ -309,17 +316,15 @@ static void end_leak(struct sl_make *make, struct sl_answer *answer, const struc
 	sl_make_next(make, answer, verb, held ? "every variable that holds" : "the lines that hold it");
 }
 
-static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
+/* place: of those that do the same; NULL: it is not told.  Returns true where Python found who holds what the line made. */
+static bool say_leak(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept,
+		     const struct sl_leak_list_place *place)
 {
-	struct sl_process *process = &make->report->processes[place->process];
-	const struct sl_kept *kept = place->kept;
-	struct sl_answer *answer = begin_leak(make, place, "leak.growing", kept->bytes, kept->track->device);
-	struct sl_leak_pace pace = sl_leak_words_pace(process, kept);
-	char what[200];
-	const char *line = SL_MAKE_LINE_OF(process, place->stack);
+	const char *line = SL_MAKE_LINE_OF(process, kept->track->stack);
 	struct sl_held_by holder;
 	bool held = sl_make_find_holder(process, kept->track, kept->bytes, &holder),
 	     has = held && sl_make_heads(&holder, kept->bytes);
+	char what[200];
 
 	sl_make_pace(what, sizeof(what), process, kept);
 	sl_answer_headline(answer, "%s keeps %s%s", has ? holder.variable : line, what,
@@ -330,18 +335,30 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 		sl_answer_brief(answer, "keeps %s, %s", what, SL_ANSWER_SIZE(kept->bytes));
 	else
 		sl_answer_brief(answer, "keeps %s", what);
+	sl_make_stack(answer, process, kept->track->stack, "made here", 3);
+	say_kept(answer, process, kept, line);
+	if (place)
+		say_who(make, answer, place);
+	say_fix(answer, process, kept, kept->track->stack, line, held ? &holder : NULL);
+	return held;
+}
+
+static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
+{
+	struct sl_process *process = &make->report->processes[place->process];
+	const struct sl_kept *kept = place->kept;
+	struct sl_answer *answer = begin_leak(make, place, "leak.growing", kept->bytes, kept->track->device);
+	bool held;
+
 	sl_answer_figure(answer, "kept", kept->bytes == SL_UNKNOWN ? "objects" : "bytes",
 			 kept->bytes == SL_UNKNOWN ? kept->amount : (double)kept->bytes);
-	sl_answer_figure(answer, "pace", kept->count_only ? "objects" : "bytes", pace.amount);
+	sl_answer_figure(answer, "pace", kept->count_only ? "objects" : "bytes", sl_leak_words_pace(process, kept).amount);
 	sl_answer_judged(answer, "made", "blocks", (double)kept->births, "at least", SL_KEEPING_BIRTHS);
 	if (kept->bursts)
 		sl_answer_judged(answer, "in", "calls", (double)kept->bursts, "at least", SL_KEEPING_CALLS);
 	if (kept->confidence > 0)
 		sl_answer_judged(answer, "chance", "over_all_lines", 1 - kept->confidence, "below", SL_KEEPING_LEVEL);
-	sl_make_stack(answer, process, place->stack, "made here", 3);
-	say_kept(answer, process, kept, line);
-	say_who(make, answer, place);
-	say_fix(answer, process, kept, place->stack, line, held ? &holder : NULL);
+	held = say_leak(make, answer, process, kept, place);
 	say_full(answer, process, kept->track->device);
 	end_leak(make, answer, place, kept->track->device, held);
 }
@@ -427,24 +444,30 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 	end_leak(make, answer, &all, sum.track->device, held);
 }
 
-/* What the end shows: no birth by birth evidence. */
-static void add_left(struct sl_make *make, struct sl_leak_list_place *place)
+/* What the end shows: no birth by birth evidence.  place: as above. */
+static void say_left(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_leak *leak,
+		     const struct sl_leak_list_place *place)
 {
-	struct sl_process *process = &make->report->processes[place->process];
-	const struct sl_leak *leak = place->leak;
-	struct sl_answer *answer = begin_leak(make, place, "leak.growing", leak->bytes, leak->device);
-	const char *line = SL_MAKE_LINE_OF(process, place->stack);
+	const char *line = SL_MAKE_LINE_OF(process, leak->stack);
 
-	if (!*line)
-		line = leak->library;
+	line = *line ? line : leak->library;
 	sl_answer_headline(answer, "%s keeps %s and never frees it", line, SL_ANSWER_SIZE(leak->bytes));
 	sl_answer_brief(answer, "keeps %s", SL_ANSWER_SIZE(leak->bytes));
-	sl_answer_figure(answer, "kept", "bytes", (double)leak->bytes);
-	sl_make_stack(answer, process, place->stack, "made here", 3);
+	sl_make_stack(answer, process, leak->stack, "made here", 3);
 	sl_answer_say(answer, SL_LABEL_WHY, "it added %s in %s block%s and was never freed.", SL_ANSWER_SIZE(leak->bytes),
 		      SL_NUMBER(leak->blocks), leak->blocks == 1 ? "" : "s");
-	say_who(make, answer, place);
+	if (place)
+		say_who(make, answer, place);
 	sl_answer_say(answer, SL_LABEL_FIX, "free what %s makes when its work is done", line);
+}
+
+static void add_left(struct sl_make *make, struct sl_leak_list_place *place)
+{
+	const struct sl_leak *leak = place->leak;
+	struct sl_answer *answer = begin_leak(make, place, "leak.growing", leak->bytes, leak->device);
+
+	sl_answer_figure(answer, "kept", "bytes", (double)leak->bytes);
+	say_left(make, answer, &make->report->processes[place->process], leak, place);
 	end_leak(make, answer, place, leak->device, false);
 }
 
@@ -466,13 +489,38 @@ static bool is_told(struct sl_make *make, struct sl_process *process, struct sl_
 	return false;
 }
 
+static void say_growth(struct sl_answer *answer, struct sl_process *process, const struct sl_growth *growth)
+{
+	const struct sl_label *label = &process->model->labels.item[growth->label];
+	char name[80], line[SL_HOLDERS_MAX][SL_MAKE_LINE];
+	double bytes[SL_HOLDERS_MAX] = {0};
+	unsigned k;
+
+	put_label(name, sl_label_words(sl_defs_text(process->model->defs, label->text)) ?: "range");
+	sl_answer_headline(answer, "each %s%s adds %s that stays", sl_label_each(label), name,
+			   SL_ANSWER_SIZE(sl_stats_bytes(growth->slope)));
+	sl_answer_say(answer, SL_LABEL_WHY, "memory in use rose in step with %s entries of %s.", SL_NUMBER(label->points), name);
+	for (unsigned i = 0; i < growth->holder_count; i++) {
+		if (!*sl_make_line(line[i], process, growth->holders[i].stack))
+			snprintf(line[i], sizeof(line[i]), "%s", growth->holders[i].library);
+		for (k = 0; strcmp(line[k], line[i]) != 0; k++) /* several stacks through one line are one */
+			;
+		bytes[k] += growth->holders[i].bytes_per_entry;
+	}
+	for (unsigned i = 0; i < growth->holder_count; i++)
+		if (bytes[i])
+			sl_answer_say(answer, SL_LABEL_WHY, "%s adds %s.", line[i], SL_ANSWER_SIZE(sl_stats_bytes(bytes[i])));
+	if (growth->holder_count)
+		sl_answer_say(answer, SL_LABEL_FIX, "free what %s makes before its %s ends, or bound what it keeps", line[0], name);
+	if (!growth->holder_count)
+		sl_answer_say(answer, SL_LABEL_OPEN, "which line keeps it: no stack is known");
+}
+
 static void add_growth(struct sl_make *make)
 {
 	struct sl_process *process = NULL;
 	const struct sl_growth *growth = NULL;
-	const struct sl_label *label;
 	struct sl_answer *answer;
-	char name[80];
 	bool told = true;
 
 	for (unsigned i = 0; i < make->report->process_count; i++)
@@ -491,49 +539,28 @@ static void add_growth(struct sl_make *make)
 		told &= is_told(make, process, growth->holders[i].stack);
 	if (told && growth->holder_count)
 		return;
-	label = &process->model->labels.item[growth->label];
-	snprintf(name, sizeof(name), "%s", sl_label_words(sl_defs_text(process->model->defs, label->text)) ?: "range");
-	name[strcspn(name, "#")] = 0;
-	if (*name && name[strlen(name) - 1] == '_')
-		name[strlen(name) - 1] = 0;
 	answer = sl_answer_add(make->to, SL_WORD_GROWS, "label.growing");
 	answer->process = (int)(process - make->report->processes);
-	answer->bytes = sl_stats_bytes(growth->slope * (double)label->points);
-	sl_answer_headline(answer, "each %s%s adds %s that stays", sl_label_each(label), name,
-			   SL_ANSWER_SIZE(sl_stats_bytes(growth->slope)));
+	answer->bytes = sl_stats_bytes(growth->slope * (double)process->model->labels.item[growth->label].points);
 	sl_answer_figure(answer, "each", "bytes", growth->slope);
-	sl_answer_judged(answer, "each_at_least", "bytes", 2 * growth->slope - growth->at_most, "above", 0);
+	sl_answer_judged(answer, "each_at_least", "bytes", slope_at_least(growth), "above", 0);
 	if (growth->holder_count)
 		sl_make_stack(answer, process, growth->holders[0].stack, "most of it", 3);
-	sl_answer_say(answer, SL_LABEL_WHY, "memory in use rose in step with %s entries of %s.", SL_NUMBER(label->points), name);
-	for (unsigned i = 0; i < growth->holder_count; i++) {
-		const char *line = SL_MAKE_LINE_OF(process, growth->holders[i].stack),
-			   *who = *line ? line : growth->holders[i].library;
-
-		sl_answer_say(answer, SL_LABEL_WHY, "%s adds %s.", who,
-			      SL_ANSWER_SIZE(sl_stats_bytes(growth->holders[i].bytes_per_entry)));
-		if (!i)
-			sl_answer_say(answer, SL_LABEL_FIX, "free what %s makes before its %s ends, or bound what it keeps", who,
-				      name);
-	}
-	if (!growth->holder_count)
-		sl_answer_say(answer, SL_LABEL_OPEN, "which line keeps it: no stack is known");
+	say_growth(answer, process, growth);
 	sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
 	sl_make_next(make, answer, "tree --at end", "the lines that hold it");
 }
 
-/* The largest of what loops made that ended, of each process. */
-static void add_held(struct sl_make *make, struct sl_process *process, const struct sl_kept *kept)
+/* What a loop made that ended. */
+static void say_held(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept)
 {
 	const char *line = SL_MAKE_LINE_OF(process, kept->track->stack), *joined = SL_MAKE_LINE_OF(process, kept->joined_at);
-	struct sl_answer *answer = sl_answer_add(make->to, SL_WORD_HELD, "memory.held");
+	char amount[120];
+	const char *what = kept->bytes == SL_UNKNOWN ? amount : SL_ANSWER_SIZE(kept->bytes);
 
-	answer->process = (int)(process - make->report->processes);
-	answer->device = kept->track->device;
-	answer->bytes = kept->bytes;
-	sl_answer_headline(answer, "%s made %s that its loop left", line, SL_ANSWER_SIZE(kept->bytes));
-	sl_answer_brief(answer, "%s made in a loop", SL_ANSWER_SIZE(kept->bytes));
-	sl_answer_figure(answer, "kept", "bytes", (double)kept->bytes);
+	put_amount(amount, sizeof(amount), kept, kept->amount);
+	sl_answer_headline(answer, "%s made %s that its loop left", line, what);
+	sl_answer_brief(answer, "%s made in a loop", what);
 	sl_make_stack(answer, process, kept->track->stack, "made here", 3);
 	say_kept(answer, process, kept, line);
 	sl_answer_say(answer, SL_LABEL_WHY, "The loop around it ended, and other work came.");
@@ -541,7 +568,87 @@ static void add_held(struct sl_make *make, struct sl_process *process, const str
 		sl_answer_say(answer, SL_LABEL_WHY, "%s then made a block as large as all of it.", joined);
 	if (!is_graph(process, kept) || !sl_make_no_grad(answer, process, kept->track->stack, SL_LABEL_FIX))
 		sl_answer_say(answer, SL_LABEL_FIX, "free the blocks of %s behind its loop, unless they are read later", line);
+}
+
+/* The largest of each process. */
+static void add_held(struct sl_make *make, struct sl_process *process, const struct sl_kept *kept)
+{
+	struct sl_answer *answer = sl_answer_add(make->to, SL_WORD_HELD, "memory.held");
+
+	answer->process = (int)(process - make->report->processes);
+	answer->device = kept->track->device;
+	answer->bytes = kept->bytes;
+	sl_answer_figure(answer, "kept", "bytes", (double)kept->bytes);
+	say_held(answer, process, kept);
 	sl_make_next(make, answer, kept->left_blocks ? "tree --at end" : "tree --at peak", "the lines that hold it");
+}
+
+/* True: a request there was refused, for which it had to slow down. */
+static bool was_refused(const struct sl_model *model, const struct sl_track *track)
+{
+	for (size_t i = 0; i < model->ooms.count; i++)
+		if (sl_tracks_alike(model->defs, model->ooms.item[i].stack, track->stack))
+			return true;
+	return false;
+}
+
+void sl_make_keeping(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
+{
+	struct sl_process *process = &make->report->processes[finding->process];
+	const struct sl_kept *kept = finding->kept;
+	bool error = sl_model_ended_by_error(process->model); /* a longer run meets it too */
+	char line[300], what[200], since[SL_FORMAT_BYTES];
+	uint64_t begun = make->report->started_unix_ns, from;
+
+	if (finding->kind == SL_FOUND_label_growing) {
+		say_growth(answer, process, finding->growth);
+		return;
+	}
+	if (finding->about) {
+		say_left(make, answer, process, finding->leak, NULL);
+		return;
+	}
+	if (finding->kind == SL_FOUND_leak_kept || finding->kind == SL_FOUND_leak_growing) {
+		say_leak(make, answer, process, kept, NULL);
+		return;
+	}
+	if (finding->kind == SL_FOUND_memory_held) {
+		say_held(answer, process, kept);
+		return;
+	}
+	sl_owners_line(process, kept->track->stack, 2, line, sizeof(line));
+	if (finding->kind == SL_FOUND_memory_collected) {
+		sl_make_pace(what, sizeof(what), process, kept);
+		sl_answer_headline(answer, "%s collected %s, up to %.0f blocks, and the program freed them", line, what,
+				   fmax((double)kept->track->most_blocks, (double)kept->blocks));
+		sl_answer_say(answer, SL_LABEL_FIX, "if a longer run would collect more than fits, collect and free in parts");
+		return;
+	}
+	from = sl_process_unix(process, sl_leak_words_since(kept));
+	if (finding->kind == SL_FOUND_memory_kept_late)
+		sl_answer_headline(answer, "%s keeps nearly all that it made since %s", line,
+				   sl_format_duration(since, from > begun ? from - begun : 0));
+	else if (finding->kind == SL_FOUND_memory_filling)
+		sl_answer_headline(answer, "%s still fills, %s", line,
+				   was_refused(process->model, kept->track) ? "and was refused memory" : "more and more slowly");
+	else if (finding->kind == SL_FOUND_memory_only_taken)
+		sl_answer_headline(answer, "%s keeps what it took: a leak, or what it loads", line);
+	else
+		sl_answer_headline(answer, "%s keeps handles that hold little so far", line);
+	say_kept(answer, process, kept, "it");
+	if (finding->kind == SL_FOUND_memory_filling)
+		sl_answer_say(answer, SL_LABEL_FIX, "a cache without a limit, or one %s",
+			      error ? "whose limit is more than the device has"
+				    : "that is not full yet: record a longer run to tell them apart");
+	else if (finding->kind == SL_FOUND_memory_handles)
+		sl_answer_say(answer, SL_LABEL_FIX, "close handles that are no longer used");
+	else if (error)
+		sl_answer_say(answer, SL_LABEL_FIX,
+			      "find the line that keeps them, there or in its callers: a list, a cache "
+			      "without a bound, a handle that is never closed");
+	else
+		sl_answer_say(answer, SL_LABEL_FIX, "record a longer run: it tells a leak from what %s",
+			      finding->kind == SL_FOUND_memory_kept_late ? "is collected until the end" : "is loaded once");
 }
 
 static void add_all_held(struct sl_make *make)

@@ -118,6 +118,7 @@ bool sl_make_no_grad(struct sl_answer *answer, struct sl_process *process, struc
 void sl_make_no_grad_at_peak(struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device);
 /* leak.c: what is kept, and what grows. */
 void sl_make_leaks(struct sl_make *make);
+void sl_make_keeping(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding);
 /* "a.py:4, a.py:5 and more": that leaking line and those that leak together with it; sets `told` of each.  NULL: it leaks alone. */
 const char *sl_make_together(struct sl_make *make, size_t first);
 /* "2 MiB of every training step", "3 MiB every 20 steps"; one line of the program. */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "analyzer/base/amounts.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/leak_words.h"
@@ -268,23 +267,6 @@ uint32_t sl_leak_list_first(const struct sl_leak_list_index *index, struct sl_pr
 {
 	return index->first.count ? sl_idmap_get(&index->first, index_key(process, leak->kind, leak->stack), UINT32_MAX)
 				  : UINT32_MAX;
-}
-
-char *sl_leak_list_sentence(struct sl_process *process, const struct sl_leak *leak)
-{
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_stack_frame *frame = sl_place_at(process, leak->stack, frames);
-	const char *step = leak->step ? sl_defs_text(process->model->defs, leak->step) : NULL;
-	char where[256];
-
-	if (frame)
-		sl_stacks_describe(where, sizeof(where), frame);
-	else
-		snprintf(where, sizeof(where), "%s", leak->library);
-	return sl_memory_print("%s added %s in %llu blocks and kept them all, %s %s%s", where, SL_SIZE(leak->bytes),
-			       (unsigned long long)leak->blocks,
-			       SL_SIZE(sl_stats_bytes(step ? leak->bytes_per_step : leak->bytes_per_second)),
-			       step ? "with each " : "a second", step ? step : "");
 }
 
 void sl_leak_list_left(struct sl_process *process,

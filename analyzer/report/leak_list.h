@@ -57,8 +57,5 @@ uint32_t sl_leak_list_first(const struct sl_leak_list_index *index, struct sl_pr
 void sl_leak_list_left(struct sl_process *process,
 		       void (*take)(void *context, struct sl_process *process, const struct sl_leak *leak), void *context);
 
-/* "solver.c:46 remember_state added 240 MiB in 80 blocks ...", of what was left; malloc'ed. */
-char *sl_leak_list_sentence(struct sl_process *process, const struct sl_leak *leak);
-
 /* "train.py:9 large": the line of a place, without the helper it allocates through. */
 void sl_leak_list_line(struct sl_process *process, struct sl_stack stack, char *out, size_t size);

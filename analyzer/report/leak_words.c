@@ -9,11 +9,9 @@
 #include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/stats.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/model/state/units.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/symbols/symbols.h"
 
 const char *sl_leak_words_noun(unsigned kind, bool many)
@@ -60,28 +58,6 @@ static bool is_told(const struct sl_process *process, const struct sl_track *tra
 			return hook && !strcmp(hook->plain, "stormlog_block");
 		}
 	return false;
-}
-
-void sl_leak_words_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
-{
-	unsigned kind = is_told(process, kept->track) ? SL_KIND_device : kept->track->kind;
-	char bytes[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
-	int at = snprintf(out, size, "%s of %s %s kept", SL_NUMBER(kept->blocks), sl_format_count(births, kept->births),
-			  sl_leak_words_noun(kind, true));
-
-	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)
-		snprintf(out + at, size - (size_t)at, ", %s%s", sl_format_size(bytes, kept->bytes),
-			 kind == SL_OBJECT_EXEC ? " in their pools" : "");
-}
-
-/* "128 KiB" or "1 context" for one birth; a count of which a part is freed has a fraction. */
-static void describe_part(char *out, size_t size, const struct sl_kept *kept, double amount)
-{
-	if (!kept->count_only)
-		sl_format_size(out, sl_stats_bytes(amount + 0.5));
-	else
-		snprintf(out, size, "%.*f %s", amount - floor(amount + 0.05) < 0.05 ? 0 : 2, amount,
-			 sl_leak_words_noun(kept->track->kind, amount >= 1.05 || amount <= 0.95));
 }
 
 /* How many births come at once, if always as many; else 1. */
@@ -141,15 +117,6 @@ static double steps_between(const struct sl_process *process, const struct sl_ke
 	return steps > 0 ? (steps + ends * (slack - 1)) / gaps : 0;
 }
 
-/* Two digits at least: it divides an amount. */
-static const char *format_period(char *out, double ns)
-{
-	if (ns >= 1e7 || (ns >= 1e4 && ns < 1e6))
-		return sl_format_duration(out, sl_stats_bytes(ns));
-	snprintf(out, SL_FORMAT_BYTES, ns < 1e4 ? "%.1f us" : "%.2g ms", ns / (ns < 1e4 ? 1e3 : 1e6));
-	return out;
-}
-
 static bool is_near_whole(double number)
 {
 	return fabs(number - round(number)) <= SL_TRACE * number;
@@ -183,37 +150,9 @@ struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const s
 	return pace;
 }
 
-/* "+128 KiB per pass", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
-static void say_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
-{
-	struct sl_leak_pace pace = sl_leak_words_pace(process, kept);
-	char amount[SL_FORMAT_BYTES + 32], time[SL_FORMAT_BYTES];
-
-	describe_part(amount, sizeof(amount), kept, pace.amount);
-	if (pace.blocks > 0)
-		snprintf(amount + strlen(amount), sizeof(amount) - strlen(amount), " in %.0f blocks", pace.blocks);
-	if (pace.at_once)
-		snprintf(out, size, "+%s in %s", amount, format_period(time, pace.ns));
-	else if (pace.steps == 1)
-		snprintf(out, size, "+%s per %s", amount, sl_label_words(process->iterations.name));
-	else if (pace.steps > 0)
-		snprintf(out, size, "+%s every %.*f%s", amount, !pace.whole, pace.steps,
-			 process->iterations.by_label ? " of its steps" : " passes");
-	else
-		snprintf(out, size, "+%s every %s", amount, format_period(time, pace.ns));
-}
-
 uint64_t sl_leak_words_since(const struct sl_kept *kept)
 {
 	return kept->since_ns ? kept->since_ns : kept->track->first_ns;
-}
-
-/* since the run began */
-static const char *begin_of(char *out, const struct sl_process *process, const struct sl_kept *kept)
-{
-	uint64_t begun = process->report->started_unix_ns, since = sl_process_unix(process, sl_leak_words_since(kept));
-
-	return sl_format_duration(out, since > begun ? since - begun : 0);
 }
 
 void sl_leak_words_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
@@ -411,30 +350,6 @@ const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process
 	return out;
 }
 
-/* "; 80 passes", "; about 80 of 240 passes", what a rate per pass is counted by; "" where it is by another thing. */
-static const char *say_passes(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
-{
-	unsigned long long all = process->iterations.count, meanwhile = kept->rounds ? kept->rounds : all;
-	double part = kept->amount / (kept->per_birth * (double)kept->births);
-
-	out[0] = 0;
-	if (process->iterations.by_label || !steps_between(process, kept, at_once(kept)))
-		return out;
-	meanwhile = part < SL_MOST_OF ? (unsigned long long)((double)meanwhile * part) : meanwhile;
-	snprintf(out, size, meanwhile < all ? "; about %llu of %llu passes" : "; %llu passes", meanwhile, all);
-	return out;
-}
-
-/* "; most are no older than ...", where it may be a queue and no leak; else "". */
-static const char *say_young(const struct sl_kept *kept)
-{
-	return kept->young
-		       ? "; most of them are no older than those it freed had got: a leak, a queue that fills faster than it is "
-			 "emptied, or a load that rises"
-	       : kept->larger ? "; each is larger than the one before: a buffer that grows, whose old block is not freed"
-			      : "";
-}
-
 const char *sl_leak_words_cut(const struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_python_stack *lines = sl_defs_python(process->model->defs, kept->track->stack.python);
@@ -443,41 +358,4 @@ const char *sl_leak_words_cut(const struct sl_process *process, const struct sl_
 	return (lines ? lines->truncated : stack && stack->truncated)
 		       ? "; its stacks are cut, and --stack-depth 256 may show who called"
 		       : "";
-}
-
-/* True: a request there was refused, for which it had to slow down. */
-static bool was_refused(const struct sl_model *model, const struct sl_track *track)
-{
-	for (size_t i = 0; i < model->ooms.count; i++)
-		if (sl_tracks_alike(model->defs, model->ooms.item[i].stack, track->stack))
-			return true;
-	return false;
-}
-
-char *sl_leak_words_sentence(struct sl_process *process, const struct sl_kept *kept)
-{
-	const struct sl_track *track = kept->track;
-	const char *left = kept->left_blocks ? "never freed" : "freed only as the program ended";
-	char where[300], what[200], rate[200], thread[100], label[200], passes[60];
-
-	sl_owners_line(process, track->stack, 2, where, sizeof(where));
-	sl_leak_words_amount(what, sizeof(what), process, kept);
-	if (kept->verdict == SL_KEPT_LATE)
-		return sl_memory_print("%s: %s, nearly all of them since %s", where, what, begin_of(rate, process, kept));
-	if (kept->verdict == SL_KEPT_FILLING)
-		return sl_memory_print("%s still fills, %s: %s", where,
-				       was_refused(process->model, track) ? "and was refused memory" : "more and more slowly",
-				       what);
-	if (kept->verdict == SL_KEPT_UNCLEAR)
-		return sl_memory_print("%s: %s: a leak, or what it loads", where, what);
-	if (kept->verdict == SL_KEPT_HELD)
-		return sl_memory_print("%s: %s: one loop made it and ended; no line shows whether it is used", where, what);
-	say_rate(rate, sizeof(rate), process, kept);
-	if (kept->verdict == SL_KEPT_COLLECTED)
-		return sl_memory_print("%s collected %s, up to %.0f blocks, and the program freed them", where, rate,
-				       fmax((double)track->most_blocks, (double)kept->blocks));
-	sl_leak_words_label(label, sizeof(label), process, kept);
-	return sl_memory_print("%s leaks %s%s: %s, %s%s%s%s%s", where, rate, label, what, left,
-			       sl_leak_words_thread(thread, sizeof(thread), process, kept), say_young(kept),
-			       sl_leak_words_cut(process, kept), say_passes(passes, sizeof(passes), process, kept));
 }

@@ -6,8 +6,6 @@
 
 /* "blocks of pinned host memory", "tensors", "context": what so many of a kind are called; static. */
 const char *sl_leak_words_noun(unsigned kind, bool many);
-/* "360 of 361 blocks, 45.0 MiB", "60 of 60 contexts kept, 5.27 GiB of the device" */
-void sl_leak_words_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 /* How fast a place keeps: so much each `steps` steps or rounds, or each `ns` of time where no steps are known. */
 struct sl_leak_pace {
 	double amount; /* bytes, or objects where they are counted */
@@ -42,9 +40,6 @@ const char *sl_leak_words_cut(const struct sl_process *process, const struct sl_
 
 /* Adds what another place keeps; the track stays that of `to`. */
 void sl_leak_words_add(struct sl_kept *to, const struct sl_kept *one);
-
-/* "train.py:16 forward leaks +512 KiB per step: ..."; malloc'ed. Main thread only. */
-char *sl_leak_words_sentence(struct sl_process *process, const struct sl_kept *kept);
 
 /* Bytes, or the number of objects whose bytes are not known: the largest comes first. */
 double sl_leak_words_weight(const struct sl_kept *kept);

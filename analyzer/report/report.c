@@ -7,7 +7,6 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/model/replay/replay.h"
-#include "analyzer/report/api_names.h"
 #include "analyzer/source/source.h"
 
 #include <stdarg.h>
@@ -47,11 +46,7 @@ void sl_report_warn_of_symbols(struct sl_report *report)
 
 void sl_report_find(struct sl_report *report, const struct sl_finding *finding)
 {
-	struct sl_finding *to = SL_PUSH(&report->findings);
-
-	*to = *finding;
-	if (to->process >= 0)
-		to->advice = sl_api_names_translate(report->processes[to->process].model, to->advice);
+	*SL_PUSH(&report->findings) = *finding;
 }
 
 bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns)

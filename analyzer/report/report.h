@@ -254,6 +254,9 @@ struct sl_finding {
 	bool lacked;		 /* a process ended for want of memory, and no call of it was refused */
 	/* What its sentences are made of besides; the analysis that finds the kind says what its numbers are. */
 	union {
+		const struct sl_kept *kept;
+		const struct sl_leak *leak;
+		const struct sl_growth *growth;
 		const struct sl_heuristics *course;
 		const char *name; /* static, or of the model */
 		enum sl_hidden_by by;
@@ -425,7 +428,7 @@ void sl_report_warn(struct sl_report *report, const char *format, ...) SL_PRINTF
 /* Adds a warning for each library whose frames have no names and that has none yet; called before warnings are shown. */
 void sl_report_warn_of_symbols(struct sl_report *report);
 
-/* Adds a copy; text and advice, malloc'ed by the caller, then belong to the report. */
+/* Adds a copy; a text, malloc'ed by the caller, then belongs to the report. */
 void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
 
 /*

@@ -272,7 +272,7 @@ class Leaks(Folder):
         with Recording(sys.executable, self.path("beside.py", BESIDE), SIM_VRAM="8G") as run:
             report = run.report()
             [leak], [found] = report["leaks"], [one for one in report["findings"] if one["kind"] == "leak.growing"]
-            self.assertIn("leaks +3.00 MiB per step_#: 41 of 82 blocks kept", found["description"])
+            self.assertIn("keeps 3 MiB of every step; 41 of the 82 blocks that ", found["description"])
             self.assertEqual(leak["growth_bytes_per_second"], found["evidence"]["per_second"])
 
     def test_the_evidence_of_a_leak_is_of_its_own_device(self):
@@ -299,7 +299,7 @@ class Leaks(Folder):
             [verdict], [found] = leaks_of(run.report()).values(), [one for one in run.report()["findings"] if one["kind"] == "leak.growing"]
             self.assertRegex(verdict[0], r"^reached.py:\d+ keeps 4 MiB of every pass$")
             self.assertRegex(screen_of(run), r" LEAK reached.py:\d+ keeps .* all 320 blocks that reached.py:\d+ made were never freed, 320 MiB\. ")
-            self.assertRegex(found["description"], r"^reached.py:\d+ store .*leaks \+4.00 MiB per pass: 320 of 320 blocks kept, 320 MiB, .*; 80 passes$")  # the loop has 240 turns
+            self.assertRegex(found["description"], r"^reached.py:\d+ keeps 4 MiB of every pass; all 320 blocks that .* were never freed, 320 MiB$")
             self.assertEqual((found["bytes"], found["evidence"]["kept"]), (row.live_bytes, row.live_blocks))
             self.assertEqual({leak["verdict"] for leak in run.report()["leaks"]}, {"growing"})
             folder = self.path("run.summary")
@@ -357,7 +357,7 @@ for i in range(80):
         with Recording("python3", "-c", BURSTS) as run:
             report, screen = run.report(), screen_of(run)
         [found] = [one for one in report["findings"] if one["kind"] == "leak.growing"]
-        self.assertRegex(found["description"], r" leaks \+12\.0 MiB in 6 blocks every [\d.]+ ms: 36 of 36 blocks kept, 72\.0 MiB, ")
+        self.assertRegex(found["description"], r" keeps 12 MiB every [\d.]+ ms; all 36 blocks that <string>:6 made were never freed, 72 MiB$")
         self.assertRegex(screen, r" LEAK <string>:6 keeps 12 MiB every \d+ ms .* all 36 blocks that <string>:6 made were never freed, 72 MiB\. ")
 
     def test_the_thread_that_keeps_what_others_free_is_named(self):
