@@ -97,9 +97,6 @@ struct sl_forecast {
 /* least, most: bytes in use since the previous look.  Times do not go back: an earlier one counts as the last. */
 void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t least, uint64_t most);
 
-/* True: at some scale the maxima or the minima rise and are still rising, however long it takes to fill the device. */
-bool sl_forecast_rises(const struct sl_forecast *forecast);
-
 /* Seconds until it holds `total`, by the scale that gives the soonest; infinite: no scale predicts it. */
 double sl_forecast_full(const struct sl_forecast *forecast, uint64_t total);
 
@@ -210,11 +207,10 @@ void sl_live_places(struct sl_live_places *places, struct sl_followed *followed,
 void sl_live_places_free(struct sl_live_places *places);
 
 /*
- * Finds the place that makes a process grow, from what each held at the last SL_GROWING_MARKS marks, SL_GROWING_EACH looks
+ * Finds the place that makes a process grow, from what each held at the last SL_GROWING_MARKS marks, GROWING_EACH looks
  * apart.
  */
 #define SL_GROWING_MARKS 8
-#define SL_GROWING_EACH	 8
 struct sl_growing {
 	struct sl_live_mark mark[SL_GROWING_MARKS];
 	unsigned looks;

@@ -20,15 +20,9 @@ struct sl_measure_line {
 };
 
 struct sl_measure_lines {
-	SL_VECTOR(struct sl_measure_line) list; /* in the order of the source, after sl_entry_lines_sort */
+	SL_VECTOR(struct sl_measure_line) list; /* in the order of the source, after entry_lines_sort */
 	struct sl_map *numbers;			/* of the lines by place, from 1, while many are added; NULL: few, or sorted */
 };
-
-/* The line of that place, made where there is none; texts are copied. */
-struct sl_measure_line *sl_entry_lines_add(struct sl_measure_lines *lines, const char *place, const char *what, uint64_t order);
-void sl_entry_lines_sort(struct sl_measure_lines *lines);
-void sl_entry_lines_free(struct sl_measure_lines *lines);
-void sl_entry_lines_free_texts(struct sl_measure_line *line);
 
 /* The line that holds most; NULL: there is none. */
 const struct sl_measure_line *sl_entry_lines_most(const struct sl_measure_lines *lines);

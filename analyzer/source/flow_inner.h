@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the follow rule share: stores.c, value.c, statements.c. */
+/* What the files of the follow rule share: value.c, statements.c. */
 #pragma once
 
 #include <string.h>
@@ -39,15 +39,11 @@ enum sl_flow_hold sl_flow_mentioned(const struct sl_flow *f, uint32_t from, uint
 
 /* The last statement of the function before the one that is looked at which gives the name its object; else the first. */
 uint32_t sl_flow_assigned(const struct sl_flow *f, const struct sl_script_token *name, uint32_t function);
-bool sl_flow_is_parameter(const struct sl_flow *f, const struct sl_script_token *name, uint32_t function);
-uint32_t sl_flow_loop_of(const struct sl_flow *f, uint32_t statement);
 
 /* How long the object of a name lives, seen from the statement that is looked at. */
 enum sl_flow_lives { SL_LIVES_PASS, SL_LIVES_FUNCTION, SL_LIVES_LONGER };
 enum sl_flow_lives sl_flow_lives(struct sl_flow *f, const struct sl_script_token *name);
 
-/* Token `at` is on a line that stores it. */
-void sl_flow_find(struct sl_flow *f, uint32_t at, enum sl_flow_store store, enum sl_flow_hold hold);
 /* The object that the tokens from `root` on name has it now; token `at` is on the line. */
 void sl_flow_put(struct sl_flow *f, uint32_t root, uint32_t at, enum sl_flow_hold hold);
 

@@ -3,7 +3,177 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
+#include "analyzer/base/search.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/trace/parts.h"
 #include "common/maps.h"
+
+/* The modules of a process: which is at an address. */
+
+#define MAPPED_MAX 16384 /* what comes later belongs to nobody */
+
+/* The first place that ends behind the address. */
+static size_t mapping_at(const struct sl_mapped *mapped, uint64_t address)
+{
+	return SL_FIRST(i, mapped->list.count, mapped->list.item[i].end > address);
+}
+
+/* True: something else is at some of its addresses, or was there last. */
+static bool mapped_taken(const struct sl_mapped *mapped, const struct sl_mapped_range *place)
+{
+	for (size_t i = mapping_at(mapped, place->begin); i < mapped->list.count && mapped->list.item[i].begin < place->end; i++)
+		if (mapped->list.item[i].object != place->object)
+			return true;
+	return false;
+}
+
+void sl_mapped_put(struct sl_mapped *mapped, const struct sl_mapped_range *place)
+{
+	size_t first = mapping_at(mapped, place->begin), next = first, count = 0;
+	struct sl_mapped_range kept[3];
+
+	if (mapped->list.count + 2 > MAPPED_MAX)
+		return;
+	for (; next < mapped->list.count && mapped->list.item[next].begin < place->end; next++)
+		;
+	if (next > first && mapped->list.item[first].begin < place->begin) {
+		kept[count] = mapped->list.item[first];
+		kept[count++].end = place->begin;
+	}
+	kept[count++] = *place;
+	if (next > first && mapped->list.item[next - 1].end > place->end) {
+		kept[count] = mapped->list.item[next - 1];
+		kept[count++].begin = place->end;
+	}
+	SL_ROOM(&mapped->list);
+	mapped->list.count++;
+	SL_ROOM(&mapped->list);
+	mapped->list.count--;
+	memmove(&mapped->list.item[first + count], &mapped->list.item[next], (mapped->list.count - next) * sizeof(*kept));
+	memcpy(&mapped->list.item[first], kept, count * sizeof(*kept));
+	mapped->list.count += count - (next - first);
+}
+
+uint64_t sl_mapped_address(const struct sl_mapped *mapped, uint64_t address)
+{
+	size_t at = mapping_at(mapped, address);
+
+	return at < mapped->list.count && mapped->list.item[at].begin <= address
+		       ? address | (uint64_t)mapped->list.item[at].moved << SL_MAPPED_BITS
+		       : address;
+}
+
+/* Index of the same module, perhaps with another end, or of this one from now on. */
+static uint32_t module_of(struct sl_defs *defs, const struct sl_module *module)
+{
+	uint64_t key = sl_map_mix_two(sl_map_mix_two((uintptr_t)module->path, (uintptr_t)module->build_id), module->base);
+
+	return sl_idmap_claim(&defs->module_ids, key, defs->modules.count);
+}
+
+/* Notes that the module is at its place from now on; gone: that nothing is there any more. */
+static void defs_add_module(struct sl_defs *defs, const struct sl_module *found, bool gone)
+{
+	struct sl_module module = *found;
+	struct sl_mapped_range place = {module.base, module.end, UINT32_MAX, SL_MAPPED_MOVED};
+
+	if (module.base >= module.end || module.end >> SL_MAPPED_BITS)
+		return;
+	if (gone) {
+		defs->left = true;
+	} else if ((place.object = module_of(defs, &module)) < defs->modules.count) {
+		struct sl_module *known = &defs->modules.item[place.object];
+
+		place.moved = (uint32_t)(known->base >> SL_MAPPED_BITS);
+		module.end |= (uint64_t)place.moved << SL_MAPPED_BITS;
+		if (known->end < module.end) {
+			known->end = module.end;
+			defs->spans_of = 0;
+		}
+	} else {
+		bool moves = defs->moved < SL_MAPPED_MOVED - 1 && mapped_taken(&defs->mapped, &place);
+
+		place.moved = moves ? ++defs->moved : 0;
+		module.base |= (uint64_t)place.moved << SL_MAPPED_BITS;
+		module.end |= (uint64_t)place.moved << SL_MAPPED_BITS;
+		*SL_PUSH(&defs->modules) = module;
+	}
+	sl_mapped_put(&defs->mapped, &place);
+	*SL_PUSH(&defs->arrivals) = (struct sl_arrival){module.ns, place};
+}
+
+/* ---- spans that do not overlap; an address belongs to the module that was defined last */
+
+struct edge {
+	uint64_t address;
+	uint32_t module;
+	bool begins;
+};
+
+static int by_address(const void *a, const void *b)
+{
+	const struct edge *x = a, *y = b;
+
+	return SL_RISING(x->address, y->address);
+}
+
+/* A heap of modules, the last mapped first. */
+static void heap_push(uint32_t *heap, uint32_t count, uint32_t module)
+{
+	for (; count && heap[(count - 1) / 2] < module; count = (count - 1) / 2)
+		heap[count] = heap[(count - 1) / 2];
+	heap[count] = module;
+}
+
+static void heap_pop(uint32_t *heap, uint32_t count)
+{
+	uint32_t last = heap[count - 1], at = 0;
+
+	for (uint32_t child; (child = 2 * at + 1) < count - 1; at = child) {
+		child += child + 1 < count - 1 && heap[child + 1] > heap[child];
+		if (heap[child] <= last)
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = last;
+}
+
+static void index_modules(struct sl_defs *defs)
+{
+	uint32_t count = (uint32_t)defs->modules.count, edges = 0, open = 0;
+	struct edge *edge = sl_memory_must(malloc(2 * (size_t)count * sizeof(*edge) + 1));
+	uint32_t *heap = sl_memory_must(malloc(count * sizeof(*heap) + 1));
+
+	for (uint32_t i = 0; i < count; i++)
+		if (defs->modules.item[i].base < defs->modules.item[i].end) {
+			edge[edges++] = (struct edge){defs->modules.item[i].base, i, true};
+			edge[edges++] = (struct edge){defs->modules.item[i].end, i, false};
+		}
+	qsort(edge, edges, sizeof(*edge), by_address);
+	defs->spans.count = 0;
+	for (uint32_t i = 0; i < edges; i++) {
+		if (edge[i].begins)
+			heap_push(heap, open++, edge[i].module);
+		if (i + 1 < edges && edge[i + 1].address == edge[i].address)
+			continue;
+		while (open && defs->modules.item[heap[0]].end <= edge[i].address)
+			heap_pop(heap, open--);
+		*SL_PUSH(&defs->spans) = (struct sl_module_span){edge[i].address, open ? (int)heap[0] : -1};
+	}
+	defs->spans_of = defs->modules.count;
+	free(edge);
+	free(heap);
+}
+
+int sl_defs_module(const struct sl_defs *defs, uint64_t address)
+{
+	size_t later;
+
+	if (defs->spans_of != defs->modules.count)
+		index_modules((struct sl_defs *)defs); /* no other thread reads the modules of this process meanwhile */
+	later = SL_FIRST(i, defs->spans.count, defs->spans.item[i].begin > address);
+	return later ? defs->spans.item[later - 1].module : -1;
+}
 
 /* Appends an item of zeroes. */
 #define PUSH(vector)                                                                                                               \
@@ -169,15 +339,21 @@ static void add_module(struct sl_defs *defs, const msgpack_object *map, uint64_t
 		.build_id = text_up_to(defs, map, "build_id", BUILD_ID_MAX),
 	};
 
-	sl_defs_add_module(defs, &module, !sl_object_get(map, "path"));
+	defs_add_module(defs, &module, !sl_object_get(map, "path"));
+}
+
+/* The address made unique in the trace (mapped.c).  Addresses of stacks, and of events that an order gives, are so already. */
+static inline uint64_t defs_address(const struct sl_defs *defs, const struct sl_mapped *mapped, uint64_t address)
+{
+	return defs->moved || defs->left ? sl_mapped_address(mapped, address) : address;
 }
 
 static void add_eval(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	if (!is_full(defs, defs->evals.count))
 		*PUSH(defs->evals) =
-			(struct sl_eval_range){sl_defs_address(defs, &defs->mapped, sl_object_u64(map, "begin", 0)),
-					       sl_defs_address(defs, &defs->mapped, sl_object_u64(map, "end", 0) - 1) + 1};
+			(struct sl_eval_range){defs_address(defs, &defs->mapped, sl_object_u64(map, "begin", 0)),
+					       defs_address(defs, &defs->mapped, sl_object_u64(map, "end", 0) - 1) + 1};
 }
 
 /* A device may be defined again when more is known about it. */

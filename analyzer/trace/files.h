@@ -156,19 +156,6 @@ void sl_live_passes_begin(struct sl_trace *trace); /* To be called before the fi
 /* Reads what was written since.  False: the trace must be opened anew, because files were folded that had not been read. */
 bool sl_live_passes_next(struct sl_trace *trace);
 
-/* Divides the images of a folder among processes that do not communicate. */
-
-/*
- * To be called after the last sl_images_add and before grouping.  Keeps only the part-th (from 0) of so many parts with about
- * the same number of bytes.  While the files stay the same, every process computes the same parts.  Asks for each file's size.
- */
-void sl_shards_keep(struct sl_images *folder, unsigned part, unsigned parts);
-
-/* To be called before sl_shards_keep: each image gets the listing, so that a reader of some parts knows of the others. */
-void sl_shards_list(struct sl_images *folder);
-/* To be called before grouping: adds a line of damage for each listing that lacks processes. */
-void sl_shards_miss(struct sl_images *folder);
-
 /*
  * Files of replayed processes, X.summary: zstd frames.  A skippable one tells the file from other data of zstd.  The next holds
  * the index (one map).  Each further frame holds one map: first the commons (what several processes share, stored once), then

@@ -13,12 +13,85 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/trace/parts.h"
 #include "common/tracefile.h"
+
+/* One of these ends, or that of a packed file behind it. */
+static bool has_end(const char *name, const char *const *ends, size_t count)
+{
+	static const char *const packed[] = {"", ".gz", ".zst", ".xz"};
+	char end[16];
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < SL_COUNT(packed); k++) {
+			snprintf(end, sizeof(end), "%s%s", ends[i], packed[k]);
+			if (sl_paths_ends(name, end))
+				return true;
+		}
+	return false;
+}
+
+bool sl_names_is_ring(const char *name)
+{
+	static const char *const ends[] = {SL_RING_SUFFIX};
+
+	return has_end(name, ends, SL_COUNT(ends));
+}
+
+bool sl_names_is_trace(const char *name)
+{
+	return sl_paths_ends(name, SL_TRACE_SUFFIX) || sl_names_is_ring(name);
+}
+
+bool sl_names_is_pack(const char *name)
+{
+	return sl_paths_ends(name, SL_PACK_SUFFIX);
+}
+
+bool sl_names_may_be_snapshot(const char *name)
+{
+	static const char *const ends[] = {".pickle", ".pkl"};
+
+	return has_end(name, ends, SL_COUNT(ends));
+}
+
+/* True when the name is one that people give to what a program prints: train.log, slurm-17.out, 5.err, and those packed. */
+static bool names_may_be_log(const char *name)
+{
+	static const char *const ends[] = {".log", ".out", ".err"};
+
+	return has_end(name, ends, SL_COUNT(ends));
+}
+
+/* The path without segment and suffix, malloc'ed; *segment as above. */
+static char *names_stem(const char *path, unsigned *segment)
+{
+	char *stem = strdup(path), *end = stem, *dot;
+
+	for (char *at = stem; (at = strstr(at, sl_names_is_ring(path) ? SL_RING_SUFFIX : SL_TRACE_SUFFIX)); at++)
+		end = at;
+	*end = 0;
+	*segment = 1;
+	dot = strrchr(stem, '.');
+	if (dot && strlen(dot) == 7 && strspn(dot + 1, "0123456789") == 6) {
+		*segment = (unsigned)atoi(dot + 1);
+		*dot = 0;
+	}
+	return stem;
+}
+
+unsigned sl_names_segment(const char *path)
+{
+	unsigned segment;
+
+	free(names_stem(path, &segment));
+	return segment;
+}
 
 static uintptr_t *files_of(struct sl_beside *beside, const char *path)
 {
 	unsigned segment;
-	char *stem = sl_names_stem(path, &segment);
+	char *stem = names_stem(path, &segment);
 	uintptr_t *at = sl_map_at(&beside->stems, stem);
 
 	free(stem);
@@ -152,7 +225,7 @@ static void add_trace(struct sl_images *folder, const char *path)
 	unsigned segment;
 	char *stem;
 
-	stem = sl_names_stem(path, &segment);
+	stem = names_stem(path, &segment);
 	image = image_of(folder, stem);
 	free(stem);
 	if (sl_names_is_ring(path)) {
@@ -222,7 +295,7 @@ static bool is_ours(const char *name)
 /* A link that the user did not name must lead to a file whose own name is one of ours. */
 static bool leads_to_ours(struct sl_images *folder, const char *path)
 {
-	bool leads = is_ours(path) ? sl_paths_is_honest(path, is_ours) : !sl_names_may_be_log(path);
+	bool leads = is_ours(path) ? sl_paths_is_honest(path, is_ours) : !names_may_be_log(path);
 
 	if (!leads && is_ours(path)) {
 		sl_damage_note(&folder->copies, path, "is not read: it is a link to a file that is no trace by its name");
@@ -234,7 +307,7 @@ static bool leads_to_ours(struct sl_images *folder, const char *path)
 static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number, const struct beside *beside)
 {
 	bool snapshot = sl_names_may_be_snapshot(path), told = sl_summaries_named(path),
-	     log = folder->packs_apart && beside && sl_names_may_be_log(path), packed = snapshot || log || sl_names_is_pack(path);
+	     log = folder->packs_apart && beside && names_may_be_log(path), packed = snapshot || log || sl_names_is_pack(path);
 
 	if (!(log || is_ours(path)) || (snapshot && !sl_archive_is_snapshot(path)))
 		return;

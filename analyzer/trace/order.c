@@ -6,9 +6,71 @@
 #include "analyzer/base/heap.h"
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/search.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/trace/inner.h"
 #include "common/tracefile.h"
+
+static struct sl_taken *cursor_of(struct sl_cursor *cursor, uint32_t thread)
+{
+	uint32_t at = sl_idmap_claim(&cursor->threads, thread, cursor->taken.count);
+
+	if (at == cursor->taken.count)
+		*SL_PUSH(&cursor->taken) = (struct sl_taken){0};
+	return &cursor->taken.item[at];
+}
+
+/* Index of the first element of `beyond` that is not below `number`. */
+static size_t find(const struct sl_taken *taken, uint64_t number)
+{
+	return SL_FIRST(i, taken->beyond.count, taken->beyond.item[i] >= number);
+}
+
+static bool cursor_has(const struct sl_taken *taken, uint64_t number)
+{
+	size_t at;
+
+	if (number < taken->prefix)
+		return true;
+	at = find(taken, number);
+	return at < taken->beyond.count && taken->beyond.item[at] == number;
+}
+
+static void cursor_take(struct sl_taken *taken, uint64_t number)
+{
+	uint64_t *beyond;
+	size_t at = 0;
+
+	if (number != taken->prefix) {
+		at = find(taken, number);
+		SL_ROOM(&taken->beyond);
+		beyond = taken->beyond.item;
+		memmove(beyond + at + 1, beyond + at, (taken->beyond.count++ - at) * sizeof(*beyond));
+		beyond[at] = number;
+		return;
+	}
+	taken->prefix++;
+	beyond = taken->beyond.item;
+	while (at < taken->beyond.count && beyond[at] == taken->prefix) {
+		taken->prefix++;
+		at++;
+	}
+	if (at)
+		memmove(beyond, beyond + at, (taken->beyond.count -= at) * sizeof(*beyond));
+}
+
+void sl_cursor_free(struct sl_cursor *cursor)
+{
+	if (!cursor)
+		return;
+	for (size_t i = 0; i < cursor->taken.count; i++)
+		free(cursor->taken.item[i].beyond.item);
+	free(cursor->taken.item);
+	free(cursor->records.item);
+	free(cursor->ring);
+	sl_idmap_free(&cursor->threads);
+	free(cursor);
+}
 
 static bool stamped_before(const struct sl_hook *hook)
 {
@@ -24,13 +86,68 @@ static uint64_t begin_of(const struct sl_event *event, const struct sl_hook *hoo
 
 /* ---- events of one thread, in slot order */
 
+struct sl_waiting {
+	struct sl_event event;
+	const struct sl_hook *hook;
+	uint64_t number;
+};
+
+/*
+ * What one thread of a trace contributes to the order over all threads: its events, first from its frames and then from
+ * the ring.  They are stored in slot order, by the begin of their calls.  A call stamped after it returned is stored before the
+ * calls made inside it, so an event waits in a heap until the thread has begun a later one.  The feed of thread 0 gives records:
+ * samples and contexts of out-of-memory errors.
+ *
+ * One thread of ours; the trace outlives its feeds.
+ */
+struct sl_feed {
+	struct sl_trace *trace;
+	uint32_t thread;  /* 0: records in definition frames */
+	uint64_t time_ns; /* of the first event; while the feed is closed, when its first frame begins */
+	bool after;	  /* the first event is stamped after its call, and comes second at equal times */
+	bool ready;	  /* item is what comes next; else it is to be read, or was given out */
+
+	struct sl_taken *taken; /* by earlier passes; NULL: none */
+	uint64_t number;	/* number of the event that is read next */
+
+	struct sl_zstd_frame **frames;
+	size_t frame_count, frame_at, frame_capacity;
+	struct sl_inflate inflate;
+	msgpack_zone zone;
+	struct sl_block block;
+	bool in_block, in_ring;
+	struct sl_ring_walk walk;
+	uint64_t file_next; /* slots below it are in the file */
+
+	/*
+	 * events that were read and not yet given out, as a heap: all calls of a thread may have begun before the first of them
+	 * ends
+	 */
+	struct sl_waiting *waiting;
+	size_t waiting_count, capacity;
+	bool exhausted;
+	struct sl_event slot_event;
+
+	/*
+	 * the first event or record.  The event is the first of `waiting`; it is still in its block where none waits and none can
+	 * come before it
+	 */
+	struct sl_item item;
+
+	/* records */
+	bool record_taken;
+	size_t map_at;
+	SL_VECTOR(struct sl_item) ring_records;
+	size_t ring_record_at;
+};
+
 /* A frame of the thread cannot be opened: its events are not waited for. */
 static void lose(struct sl_feed *feed, const struct sl_zstd_frame *frame)
 {
 	feed->trace->damage.lost_events += frame->count;
 	for (uint32_t i = 0; feed->taken && i < frame->count; i++)
-		if (!sl_cursor_has(feed->taken, feed->number + i))
-			sl_cursor_take(feed->taken, feed->number + i);
+		if (!cursor_has(feed->taken, feed->number + i))
+			cursor_take(feed->taken, feed->number + i);
 	feed->number += frame->count;
 }
 
@@ -175,7 +292,7 @@ static bool fill(struct sl_feed *feed)
 			break;
 		}
 		number = feed->number++;
-		if (feed->taken && sl_cursor_has(feed->taken, number))
+		if (feed->taken && cursor_has(feed->taken, number))
 			continue;
 		begin = begin_of(event, hook);
 		if (!feed->waiting_count && (event->time_ns <= begin || is_next(feed, event->time_ns)))
@@ -400,11 +517,11 @@ static void resume(struct sl_order *order)
 	struct sl_cursor *cursor = order->trace->cursor;
 
 	for (size_t i = 0; i < order->feed_count; i++)
-		sl_cursor_of(cursor, order->feeds[i].thread);
+		cursor_of(cursor, order->feeds[i].thread);
 	for (size_t i = 0; i < order->feed_count; i++) {
 		struct sl_feed *feed = &order->feeds[i];
 
-		feed->taken = sl_cursor_of(cursor, feed->thread); /* its address does not change from here on */
+		feed->taken = cursor_of(cursor, feed->thread); /* its address does not change from here on */
 		feed->number = feed->taken->base;
 		if (feed->file_next < feed->taken->next)
 			feed->file_next = feed->taken->next;
@@ -520,7 +637,7 @@ void sl_order_take(struct sl_order *order)
 	struct sl_feed *feed = order->given;
 
 	if (feed->thread)
-		sl_cursor_take(feed->taken, feed->item.number);
+		cursor_take(feed->taken, feed->item.number);
 	else
 		feed->record_taken = true;
 }

@@ -52,7 +52,6 @@ bool sl_object_number(const msgpack_object *object, uint64_t *value);
 
 #define SL_MAPPED_BITS	48     /* of an address as the process had it */
 #define SL_MAPPED_MOVED 0x7fff /* as many can move; a place with this number has nothing any more */
-#define SL_MAPPED_MAX	16384  /* what comes later belongs to nobody */
 
 /* The address as the process had it. */
 #define SL_MAPPED_REAL(address) ((address) & ((1ull << SL_MAPPED_BITS) - 1))
@@ -67,9 +66,6 @@ struct sl_mapped_range {
 struct sl_mapped {
 	SL_VECTOR(struct sl_mapped_range) list;
 };
-
-/* True: something else is at some of its addresses, or was there last. */
-bool sl_mapped_taken(const struct sl_mapped *mapped, const struct sl_mapped_range *place);
 
 /* Puts `place`, and cuts away what overlapped it. */
 void sl_mapped_put(struct sl_mapped *mapped, const struct sl_mapped_range *place);
@@ -121,14 +117,8 @@ bool sl_names_is_pack(const char *name);
  */
 bool sl_names_may_be_snapshot(const char *name);
 
-/* True when the name is one that people give to what a program prints: train.log, slurm-17.out, 5.err, and those packed. */
-bool sl_names_may_be_log(const char *name);
-
 /* Which of its process's files a path names: 1, 2, ... */
 unsigned sl_names_segment(const char *path);
-
-/* The path without segment and suffix, malloc'ed; *segment as above. */
-char *sl_names_stem(const char *path, unsigned *segment);
 
 /* The stack of a call, as the definitions of its trace number it; symbols/symbols.h makes frames of it. */
 

@@ -144,8 +144,6 @@ void sl_defs_free(struct sl_defs *defs);
 struct sl_said *sl_defs_said(const struct sl_defs *defs, const char *key);
 
 const char *sl_defs_text(const struct sl_defs *defs, uint64_t id);
-/* Notes that the module is at its place from now on; gone: that nothing is there any more. */
-void sl_defs_add_module(struct sl_defs *defs, const struct sl_module *module, bool gone);
 /* Forgets the stacks defined after these; 0: all. */
 void sl_defs_cut(struct sl_defs *defs, uint64_t python, uint64_t native);
 
@@ -159,12 +157,6 @@ const char *sl_defs_capability(const struct sl_defs *defs, const char *name);
 
 /* What a pack says is at pc; NULL: nothing. */
 const struct sl_named *sl_defs_named(const struct sl_defs *defs, uint64_t pc);
-
-/* The address made unique in the trace (mapped.c).  Addresses of stacks, and of events that an order gives, are so already. */
-static inline uint64_t sl_defs_address(const struct sl_defs *defs, const struct sl_mapped *mapped, uint64_t address)
-{
-	return defs->moved || defs->left ? sl_mapped_address(mapped, address) : address;
-}
 
 /* Index into modules of the one at the address, or -1. */
 int sl_defs_module(const struct sl_defs *defs, uint64_t address);
@@ -216,11 +208,9 @@ struct sl_header {
 };
 
 /*
- * Fills it from a map whose "def" is "header"; false: not a header, or of an unknown format or version.  identify reads only
- * who was recorded, not lists, nor the tables that give numbers a meaning.  The other function needs the pool to be entered
- * (analyzer/base/pool.h).
+ * Fills it from a map whose "def" is "header"; false: not a header, or of an unknown format or version.  Needs the pool to be
+ * entered (analyzer/base/pool.h).
  */
-bool sl_header_identify(struct sl_header *header, const msgpack_object *map);
 bool sl_header_read(struct sl_header *header, const msgpack_object *map);
 void sl_header_free(struct sl_header *header);
 

@@ -10,7 +10,7 @@
  *	used > 95% for 30s
  *	full-in < 10min => command scancel $SLURM_JOB_ID
  *
- * A table in rule.c has the names and their units.
+ * A table in watch.c has the names and their units.
  */
 
 enum sl_metric {
@@ -46,8 +46,6 @@ const char *sl_rule_parse(struct sl_rule *rule, const char *text);
 void sl_rule_free(struct sl_rule *rule);
 
 const char *sl_metric_name(enum sl_metric metric);
-/* True for a rule about a whole process instead of one device. */
-bool sl_metric_of_process(enum sl_metric metric);
 /* A value as text for people; out holds SL_FORMAT_BYTES and eight more. */
 const char *sl_unit_format(enum sl_unit unit, double value, char *out);
 

@@ -55,22 +55,12 @@ void sl_tensors_born(struct sl_model *model, uint64_t since_ns);
 
 /* Takes from the device's last sample, and from what its context and code are known to take. */
 void sl_neighbours_take(struct sl_oom *oom, const struct sl_device_state *device);
-/*
- * Called at the first sample of a device, and when the context is known.  An error there within the second before the last
- * sample takes its neighbours and the context from it.
- */
-void sl_neighbours_sampled(struct sl_model *model, const struct sl_device_state *device);
-/* To be called at a sample: it may list a neighbour that came after the previous sample, at before_ns, but before an error. */
-void sl_neighbours_followed(struct sl_model *model, const struct sl_device_state *device, uint64_t before_ns);
 
 /* What each file of this folder does with an item of the trace, and the functions they call in each other. */
 
 /* Ends a segment that PyTorch's allocator gives back to the driver. */
 void sl_torch_release(struct sl_model *model, int device, const struct sl_live *segment);
 void sl_torch_end(struct sl_model *model, uint64_t block);
-/* captures.c: a segment was made for a private pool of CUDA graphs, by the event of its first block, or is given back */
-void sl_captures_segment(struct sl_model *model, struct sl_live *segment, const struct sl_event *event, struct sl_torch *torch);
-void sl_captures_release(struct sl_model *model, const struct sl_live *segment, struct sl_torch *torch);
 void sl_captures_apply(struct sl_model *model, const struct sl_item *item);
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
 /* The program lets PyTorch have that part of a device, or of all. */

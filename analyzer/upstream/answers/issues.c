@@ -3,8 +3,320 @@
 
 #include <time.h>
 
+#include "analyzer/base/hash.h"
 #include "analyzer/base/search.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/utf8.h"
+
+struct item {
+	struct sl_value value;
+	const char *text;
+};
+
+static int by_item_text(const void *a, const void *b)
+{
+	return strcmp(((const struct item *)a)->text, ((const struct item *)b)->text);
+}
+
+static const char *to_json(struct sl_arena *arena, const struct sl_value *value, enum sl_json_style style)
+{
+	struct sl_json *j = sl_json_new(NULL, style);
+
+	sl_json_value(j, NULL, value);
+	const char *text = sl_arena_strdup(arena, sl_json_text(j, NULL));
+
+	sl_json_close(j);
+	return text;
+}
+
+static struct sl_value normalize_list(struct sl_arena *arena, const struct sl_value *value)
+{
+	struct item *items = sl_arena_alloc(arena, (value->count + 1) * sizeof(*items));
+	struct sl_value *sorted = sl_arena_alloc(arena, (value->count + 1) * sizeof(*sorted)), result = *value;
+
+	for (uint32_t i = 0; i < value->count; i++) {
+		items[i].value = sl_fingerprint_normalize(arena, &value->items[i]);
+		items[i].text = to_json(arena, &items[i].value, SL_JSON_PYTHON);
+	}
+	qsort(items, value->count, sizeof(*items), by_item_text);
+	for (uint32_t i = 0; i < value->count; i++)
+		sorted[i] = items[i].value;
+	result.items = sorted;
+	return result;
+}
+
+struct sl_value sl_fingerprint_normalize(struct sl_arena *arena, const struct sl_value *value)
+{
+	switch (value->kind) {
+	case SL_VALUE_STRING:
+		return sl_value_of_text(sl_event_dimension(arena, value->text, "unknown"));
+	case SL_VALUE_DOUBLE:
+		return sl_value_of_double(sl_stats_round(value->real, 6));
+	case SL_VALUE_ARRAY:
+		return normalize_list(arena, value);
+	case SL_VALUE_OBJECT: {
+		struct sl_value *object = sl_value_object(arena, value->count);
+
+		for (uint32_t i = 0; i < value->count; i++)
+			sl_value_set(object, value->members[i].key, sl_fingerprint_normalize(arena, &value->members[i].value));
+		return *object;
+	}
+	default:
+		return *value;
+	}
+}
+
+void sl_fingerprint_of(const char *kind, const struct sl_value *dimensions, char *out)
+{
+	struct sl_json *j = sl_json_new(NULL, SL_JSON_COMPACT);
+	size_t length;
+
+	sl_json_object(j, NULL);
+	sl_json_value(j, "dimensions", dimensions);
+	sl_json_string(j, "kind", kind);
+	sl_json_int(j, "schema_version", 1);
+	sl_json_end(j);
+	const char *text = sl_json_text(j, &length);
+
+	strcpy(out, "issue:");
+	sl_hash_sha256_hex(text, length, 24, out + strlen(out));
+	sl_json_close(j);
+}
+
+const char *sl_fingerprint_category(struct sl_arena *arena, const struct sl_value *context)
+{
+	const char *text = sl_event_dimension_of(arena, context, "unknown");
+
+	if (strstr(text, "fragmentation"))
+		return "high_fragmentation";
+	if (strstr(text, "oom") || strstr(text, "out of memory"))
+		return "oom_alert";
+	return strcmp(text, "unknown") == 0 ? "generic_alert" : text;
+}
+
+/* The first n characters. */
+static const char *truncate_text(struct sl_arena *arena, const char *text, size_t n)
+{
+	const char *at = text;
+
+	while (*at && n--)
+		sl_utf8_next(&at);
+	return *at ? sl_arena_strndup(arena, text, (size_t)(at - text)) : text;
+}
+
+const char *sl_fingerprint_error_stem(struct sl_arena *arena, const struct sl_value *error)
+{
+	const char *text = sl_event_dimension_of(arena, error, "unknown"), *colon = strchr(text, ':');
+
+	if (colon)
+		text = sl_utf8_strip(arena, sl_arena_strndup(arena, text, (size_t)(colon - text)));
+	text = truncate_text(arena, text, 120);
+	return *text ? text : "unknown";
+}
+
+static int severity_rank(const char *severity)
+{
+	static const char *const words[] = {"critical", "error", "warning", "info"};
+	static const int ranks[] = {0, 0, 1, 2};
+
+	for (int i = 0; i < 4; i++)
+		if (strcmp(severity, words[i]) == 0)
+			return ranks[i];
+	return 9;
+}
+
+/* Collects issues, where problems with the same fingerprint are one issue, and writes the array of them. */
+#define ISSUE_NO_TIME INT64_MIN
+
+struct sl_evidence {
+	struct sl_evidence *next;
+	const char *session_id, *source_path, *source_kind, *event_type, *bundle_path;
+	int64_t timestamp_ns; /* ISSUE_NO_TIME */
+	int64_t rank;	      /* -1: unknown */
+	const struct sl_value *metadata;
+};
+
+struct sl_issue {
+	char id[31];
+	const char *kind, *title, *severity;
+	const struct sl_value *dimensions, *details;
+	struct sl_evidence *first, *last;
+	int64_t hits, first_ns, last_ns;
+};
+
+struct issue_list {
+	struct sl_arena arena;
+	struct sl_map places; /* id -> place + 1 */
+	struct sl_issue *list;
+	size_t count, capacity;
+};
+
+static struct sl_issue *find_or_add(struct issue_list *all, const char *kind, const struct sl_value *dimensions)
+{
+	struct sl_value *normal = sl_arena_alloc(&all->arena, sizeof(*normal));
+	char id[31];
+
+	*normal = sl_fingerprint_normalize(&all->arena, dimensions);
+	sl_fingerprint_of(kind, normal, id);
+	uintptr_t *place = sl_map_at(&all->places, id);
+
+	if (!*place) {
+		all->list = sl_arena_grow(all->list, &all->capacity, all->count, sizeof(*all->list));
+		struct sl_issue *issue = &all->list[all->count++];
+
+		*issue = (struct sl_issue){.kind = kind, .dimensions = normal, .first_ns = ISSUE_NO_TIME, .last_ns = ISSUE_NO_TIME};
+		strcpy(issue->id, id);
+		*place = all->count;
+	}
+	return &all->list[*place - 1];
+}
+
+/*
+ * Adds a problem.  The issue keeps the first title, the worst severity and the last details.  All texts live in the list's
+ * arena, or outlive it.
+ */
+static void issue_list_add(struct issue_list *all, const char *kind, const char *title, const char *severity,
+			   const struct sl_value *dimensions, const struct sl_value *details, const struct sl_evidence *evidence)
+{
+	struct sl_issue *issue = find_or_add(all, kind, dimensions);
+	struct sl_evidence *hit = sl_arena_alloc(&all->arena, sizeof(*hit));
+	int64_t at_ns = evidence->timestamp_ns;
+
+	*hit = *evidence;
+	if (!issue->title) {
+		issue->title = title;
+		issue->severity = severity;
+	}
+	if (issue->last)
+		issue->last->next = hit;
+	else
+		issue->first = hit;
+	issue->last = hit;
+	issue->hits++;
+	issue->details = details; /* every hit has the same keys; the values of the last one stay */
+	if (severity_rank(severity) < severity_rank(issue->severity))
+		issue->severity = severity;
+	if (at_ns == ISSUE_NO_TIME)
+		return;
+	if (issue->first_ns == ISSUE_NO_TIME || at_ns < issue->first_ns)
+		issue->first_ns = at_ns;
+	if (at_ns > issue->last_ns)
+		issue->last_ns = at_ns;
+}
+
+static int by_importance(const void *a, const void *b)
+{
+	const struct sl_issue *x = a, *y = b;
+
+	return severity_rank(x->severity) - severity_rank(y->severity) ?: SL_FALLING(x->last_ns, y->last_ns)
+	       ?: strcmp(x->id, y->id);
+}
+
+static void write_time(struct sl_json *j, const char *key, int64_t time_ns)
+{
+	if (time_ns == ISSUE_NO_TIME)
+		sl_json_null(j, key);
+	else
+		sl_json_int(j, key, time_ns);
+}
+
+static void write_evidence(struct sl_json *j, const char *key, const struct sl_evidence *evidence)
+{
+	sl_json_object(j, key);
+	sl_json_string(j, "session_id", evidence->session_id);
+	write_time(j, "timestamp_ns", evidence->timestamp_ns);
+	sl_json_known(j, "rank", evidence->rank);
+	sl_json_string(j, "source_path", evidence->source_path);
+	sl_json_string(j, "source_kind", evidence->source_kind);
+	sl_json_string(j, "event_type", evidence->event_type);
+	sl_json_string(j, "bundle_path", evidence->bundle_path);
+	sl_json_value(j, "metadata", evidence->metadata);
+	sl_json_end(j);
+}
+
+static void write_sessions(struct sl_json *j, const struct sl_issue *issue)
+{
+	struct sl_map seen = {0};
+
+	for (const struct sl_evidence *e = issue->first; e; e = e->next)
+		sl_map_intern(&seen, e->session_id);
+	const char **ids = sl_map_sorted(&seen);
+
+	sl_json_texts(j, "affected_sessions", ids, seen.count);
+	free(ids);
+	sl_map_free(&seen);
+}
+
+/* NULL: it is none of them. */
+static const char *word_of(const struct sl_value *state)
+{
+	static const char *const words[] = {"open", "resolved", "ignored", "regressed"};
+
+	for (size_t i = 0; sl_value_is(state, SL_VALUE_STRING) && i < sizeof(words) / sizeof(*words); i++)
+		if (sl_utf8_matches(state->text, words[i]))
+			return words[i];
+	return NULL;
+}
+
+const struct sl_value *sl_issue_list_wrong_state(const struct sl_value *states)
+{
+	if (!sl_value_is(states, SL_VALUE_OBJECT))
+		return states;
+	for (uint32_t i = 0; i < states->count; i++)
+		if (!word_of(&states->members[i].value))
+			return &states->members[i].value;
+	return NULL;
+}
+
+static const char *state_of(const struct sl_issue *issue, const struct sl_value *states)
+{
+	return word_of(sl_value_get(states, issue->id)) ?: "open";
+}
+
+static void write_issue(struct sl_json *j, const struct sl_issue *issue, const struct sl_value *states)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "fingerprint_id", issue->id);
+	sl_json_object(j, "fingerprint");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_string(j, "fingerprint_id", issue->id);
+	sl_json_string(j, "kind", issue->kind);
+	sl_json_value(j, "dimensions", issue->dimensions);
+	sl_json_end(j);
+	sl_json_string(j, "kind", issue->kind);
+	sl_json_string(j, "state", state_of(issue, states));
+	sl_json_string(j, "severity", issue->severity);
+	sl_json_string(j, "title", issue->title);
+	sl_json_int(j, "hit_count", issue->hits);
+	write_time(j, "first_seen_ns", issue->first_ns);
+	write_time(j, "last_seen_ns", issue->last_ns);
+	write_sessions(j, issue);
+	write_evidence(j, "representative_evidence", issue->first);
+	sl_json_array(j, "evidence");
+	for (const struct sl_evidence *e = issue->first; e; e = e->next)
+		write_evidence(j, NULL, e);
+	sl_json_end(j);
+	sl_json_value(j, "details", issue->details);
+	sl_json_end(j);
+}
+
+/* The array, the worst first.  states: see sl_issues_write. */
+static void issue_list_write(struct sl_json *j, const char *key, struct issue_list *all, const struct sl_value *states)
+{
+	if (all->count)
+		qsort(all->list, all->count, sizeof(*all->list), by_importance);
+	sl_json_array(j, key);
+	for (size_t i = 0; i < all->count; i++)
+		write_issue(j, &all->list[i], states);
+	sl_json_end(j);
+}
+
+static void issue_list_free(struct issue_list *all)
+{
+	free(all->list);
+	sl_map_free(&all->places);
+	sl_arena_free(&all->arena);
+}
 
 /* --- bundles ------------------------------------------------------------------------------------------------ */
 
@@ -13,7 +325,7 @@ static struct sl_value raw_or_null(const struct sl_value *value)
 	return value ? *value : (struct sl_value){.kind = SL_VALUE_NULL};
 }
 
-/* ISO 8601 as bundles write it, to Unix nanoseconds; SL_ISSUE_NO_TIME when it is something else. */
+/* ISO 8601 as bundles write it, to Unix nanoseconds; ISSUE_NO_TIME when it is something else. */
 static int64_t parse_utc(const char *text)
 {
 	struct tm tm = {0};
@@ -21,7 +333,7 @@ static int64_t parse_utc(const char *text)
 	double fraction = 0;
 
 	if (!rest)
-		return SL_ISSUE_NO_TIME;
+		return ISSUE_NO_TIME;
 	if (*rest == '.') {
 		char *end;
 
@@ -31,7 +343,7 @@ static int64_t parse_utc(const char *text)
 	int sign = *rest == '+' ? 1 : -1, hours = 0, minutes = 0;
 
 	if (strcmp(rest, "Z") != 0 && *rest && (strchr("+-", *rest) == NULL || sscanf(rest + 1, "%2d:%2d", &hours, &minutes) != 2))
-		return SL_ISSUE_NO_TIME;
+		return ISSUE_NO_TIME;
 	int64_t seconds = (int64_t)timegm(&tm) - (hours || minutes ? sign * (hours * 3600 + minutes * 60) : 0);
 
 	return (int64_t)(((double)seconds + fraction) * 1e9);
@@ -45,7 +357,7 @@ static int by_creation(const void *a, const void *b)
 		       ?: strcmp((*x)->path, (*y)->path);
 }
 
-static void add_bundles(struct sl_issue_list *all, const struct sl_telemetry *t)
+static void add_bundles(struct issue_list *all, const struct sl_telemetry *t)
 {
 	struct sl_arena *arena = &all->arena;
 	const struct sl_oom_row **rows = sl_arena_alloc(arena, (t->bundles.count + 1) * sizeof(*rows));
@@ -75,7 +387,7 @@ static void add_bundles(struct sl_issue_list *all, const struct sl_telemetry *t)
 		sl_value_set(metadata, "event_count",
 			     row->event_count == SL_EVENT_UNKNOWN ? sl_value_of_text(NULL) : sl_value_of_int(row->event_count));
 		sl_value_set(metadata, "session_status", sl_value_of_text(row->session_status));
-		sl_issue_list_add(all, "oom", "OOM captured by flight recorder", "critical", dimensions, details, &evidence);
+		issue_list_add(all, "oom", "OOM captured by flight recorder", "critical", dimensions, details, &evidence);
 	}
 }
 
@@ -108,7 +420,7 @@ static struct sl_value *context_metadata(struct sl_arena *arena, const struct ro
 	return metadata;
 }
 
-static void add_oom(struct sl_issue_list *all, const struct row *row)
+static void add_oom(struct issue_list *all, const struct row *row)
 {
 	struct sl_arena *arena = &all->arena;
 	const struct sl_v3_event *event = row->event;
@@ -125,10 +437,10 @@ static void add_oom(struct sl_issue_list *all, const struct row *row)
 	sl_value_set(details, "collector", sl_value_of_text(event->collector));
 	sl_value_set(details, "device_id", sl_value_of_int(event->device_id));
 	sl_value_set(details, "reason", reason);
-	sl_issue_list_add(all, "oom", "OOM telemetry event", "critical", dimensions, details, &evidence);
+	issue_list_add(all, "oom", "OOM telemetry event", "critical", dimensions, details, &evidence);
 }
 
-static void add_degradation(struct sl_issue_list *all, const struct row *row)
+static void add_degradation(struct issue_list *all, const struct row *row)
 {
 	struct sl_arena *arena = &all->arena;
 	const struct sl_v3_event *event = row->event;
@@ -149,8 +461,8 @@ static void add_degradation(struct sl_issue_list *all, const struct row *row)
 	sl_value_set(metadata, "collector_next_retry_epoch_s",
 		     raw_or_null(sl_value_get(event->metadata, "collector_next_retry_epoch_s")));
 	sl_value_set(metadata, "session_status", sl_value_of_text(sl_session_status_names[row->session->summary.status]));
-	sl_issue_list_add(all, "collector_degradation", "Collector degradation",
-			  strcmp(health, "unhealthy") == 0 ? "critical" : "warning", object, object, &evidence);
+	issue_list_add(all, "collector_degradation", "Collector degradation",
+		       strcmp(health, "unhealthy") == 0 ? "critical" : "warning", object, object, &evidence);
 }
 
 static const char *spaces_for_underscores(struct sl_arena *arena, const char *text)
@@ -162,7 +474,7 @@ static const char *spaces_for_underscores(struct sl_arena *arena, const char *te
 	return copy;
 }
 
-static void add_alert(struct sl_issue_list *all, const struct row *row)
+static void add_alert(struct issue_list *all, const struct row *row)
 {
 	struct sl_arena *arena = &all->arena;
 	const struct sl_v3_event *event = row->event;
@@ -181,8 +493,8 @@ static void add_alert(struct sl_issue_list *all, const struct row *row)
 	sl_value_set(details, "category", sl_value_of_text(category));
 	sl_value_set(details, "collector", sl_value_of_text(event->collector));
 	sl_value_set(details, "event_type", sl_value_of_text(event->event_type));
-	sl_issue_list_add(all, "alert", sl_arena_printf(arena, "Alert: %s", spaces_for_underscores(arena, category)), severity,
-			  dimensions, details, &evidence);
+	issue_list_add(all, "alert", sl_arena_printf(arena, "Alert: %s", spaces_for_underscores(arena, category)), severity,
+		       dimensions, details, &evidence);
 }
 
 static int by_time_and_session(const void *a, const void *b)
@@ -203,7 +515,7 @@ static bool is_notable(const struct sl_v3_event *event)
 	return sl_event_is_oom(event) || sl_event_is_degradation(event) || sl_event_is_alert(event);
 }
 
-static void add_events(struct sl_issue_list *all, const struct sl_telemetry *t)
+static void add_events(struct issue_list *all, const struct sl_telemetry *t)
 {
 	SL_VECTOR(struct row) rows = {0};
 
@@ -252,7 +564,7 @@ static const struct sl_v3_event *first_at(const struct sl_session *session, int6
 	return &session->events[SL_FIRST(i, session->count, session->events[i].timestamp_ns >= time_ns)];
 }
 
-static void add_finding(struct sl_issue_list *all, const struct sl_session *session, const struct sl_gap_finding *finding)
+static void add_finding(struct issue_list *all, const struct sl_session *session, const struct sl_gap_finding *finding)
 {
 	struct sl_arena *arena = &all->arena;
 	const struct sl_v3_event *event = first_at(session, finding->event->timestamp_ns);
@@ -277,11 +589,11 @@ static void add_finding(struct sl_issue_list *all, const struct sl_session *sess
 	sl_value_set(metadata, "classification", sl_value_of_text(classification));
 	sl_value_set(metadata, "confidence", sl_value_of_double(finding->confidence));
 	sl_value_set(metadata, "phase_attribution", written(arena, finding, true));
-	sl_issue_list_add(all, "hidden_memory_anomaly", sl_arena_printf(arena, "Hidden-memory anomaly: %s", classification),
-			  severity, dimensions, details, &evidence);
+	issue_list_add(all, "hidden_memory_anomaly", sl_arena_printf(arena, "Hidden-memory anomaly: %s", classification), severity,
+		       dimensions, details, &evidence);
 }
 
-static void add_hidden_memory(struct sl_issue_list *all, const struct sl_telemetry *t)
+static void add_hidden_memory(struct issue_list *all, const struct sl_telemetry *t)
 {
 	for (size_t s = 0; s < t->loaded.count; s++) {
 		const struct sl_session *session = &t->loaded.item[s];
@@ -303,11 +615,11 @@ static void add_hidden_memory(struct sl_issue_list *all, const struct sl_telemet
 
 void sl_issues_write(struct sl_json *j, const char *key, const struct sl_telemetry *t, const struct sl_value *states)
 {
-	struct sl_issue_list all = {0};
+	struct issue_list all = {0};
 
 	add_bundles(&all, t);
 	add_events(&all, t);
 	add_hidden_memory(&all, t);
-	sl_issue_list_write(j, key, &all, states);
-	sl_issue_list_free(&all);
+	issue_list_write(j, key, &all, states);
+	issue_list_free(&all);
 }
