@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "agent/file/file.h"
+#include "agent/process/process.h"
 #include "common/block.h"
 #include "common/now.h"
 
@@ -600,6 +601,11 @@ static uint64_t bytes_behind(const struct sl_trace_store *store)
 	return all;
 }
 
+static int file_rename(const char *from, const char *to)
+{
+	return syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to) ? errno : 0;
+}
+
 /* Renames the new file 1, which is whole.  From then on a reader takes it and passes over the folded files. */
 static bool finish(struct sl_trace_store *store)
 {
@@ -611,7 +617,7 @@ static bool finish(struct sl_trace_store *store)
 		return false;
 	sl_store_path(store, 0, made);
 	sl_store_path(store, 1, path);
-	if (sl_file_rename(made, path))
+	if (file_rename(made, path))
 		return false;
 	for (unsigned source = 1; source < fold.sources; source++) {
 		sl_store_path(store, file_of(source), path);

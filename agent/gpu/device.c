@@ -11,8 +11,11 @@
 #include "agent/file/file.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 
 #include "agent/gpu/gpu.h"
+#include "agent/process/process.h"
 #include "agent/symbols/symbols.h"
 #include "common/now.h"
 #include "common/text.h"
@@ -157,12 +160,22 @@ static void read_processes(struct sl_nvml_device *device, struct sl_device_sampl
 	sl_sample_listed(sample);
 }
 
+/* True: the standard descriptors are open, so that a library's files, which stay open, get none of their numbers. */
+static bool file_has_standard(void)
+{
+	int fd = 0;
+
+	while (fd <= STDERR_FILENO && syscall(SYS_fcntl, fd, F_GETFD) >= 0)
+		fd++;
+	return fd > STDERR_FILENO;
+}
+
 static bool begin_again(void)
 {
 	static uint64_t begun_ns;
 	uint64_t now_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
 
-	if ((begun_ns && now_ns - begun_ns < AGAIN_NS) || !sl_file_has_standard()) /* its files would get those numbers */
+	if ((begun_ns && now_ns - begun_ns < AGAIN_NS) || !file_has_standard()) /* its files would get those numbers */
 		return false;
 	begun_ns = now_ns;
 	return !init();
@@ -467,7 +480,7 @@ static void decide(struct device *device, enum sl_vendor vendor)
 		why = "NVML was opened before fork and cannot be used in the child";
 	} else if (!sl_objects_trusted()) {
 		why = "the process was forked while another thread held the loader's lock";
-	} else if (!sl_file_has_standard()) {
+	} else if (!file_has_standard()) {
 		why = "a standard descriptor of the program is closed, and a file of NVML's would get its number";
 	} else {
 		nvml_opened = true;

@@ -258,10 +258,3 @@ bool sl_fields_asked(enum sl_family family, const void *caller, const void *free
 		sl_early_notes_free_asked();
 	return limited;
 }
-
-void sl_fields_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes)
-{
-	if (device < 0)
-		device = sl_device_current(family).device;
-	sl_limit_clamp(device, free_bytes, total_bytes);
-}

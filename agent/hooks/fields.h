@@ -104,8 +104,6 @@ void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_
 
 /* Called where the program asks for the size of memory, and, unless free_bytes is NULL, how much is free.  True: --limit is on. */
 bool sl_fields_asked(enum sl_family family, const void *caller, const void *free_bytes);
-/* An answer about memory, clamped to the limit; device -1: the current one.  Pointers to 64 bits, or NULL. */
-void sl_fields_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes);
 
 /*
  * Fills a struct sl_fields from a row's expressions.  A row that names no kind has the kind of its table.  In the variants for a

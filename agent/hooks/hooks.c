@@ -164,10 +164,18 @@ enum {
 		  if (SL_UNLIKELY((uintptr_t)(function) == sl_thread.kernel) &&                                                    \
 		      (function)) return name##__loading(LIST args caller, real))
 
+/* An answer about memory, clamped to the limit; device -1: the current one.  Pointers to 64 bits, or NULL. */
+static void fields_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes)
+{
+	if (device < 0)
+		device = sl_device_current(family).device;
+	sl_limit_clamp(device, free_bytes, total_bytes);
+}
+
 #define QUERY(ret, name, proto, args, device, free_bytes, total_bytes)                                                             \
 	LOOKUP(ret, name, proto, args,                                                                                             \
 	       if (sl_fields_asked(OF_FAMILY(SL_FAMILY_), caller, free_bytes))                                                     \
-		       sl_fields_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes))
+		       fields_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes))
 
 /* The range is delivered here, unless the real function has called back into nvtx.c, which then delivered it. */
 #define RANGE(verb, ret, name, proto, args, deliver)                                                                               \

@@ -77,15 +77,6 @@ bool sl_file_fits(uint64_t bytes)
 	return no_signals || getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
-bool sl_file_has_standard(void)
-{
-	int fd = 0;
-
-	while (fd <= STDERR_FILENO && syscall(SYS_fcntl, fd, F_GETFD) >= 0)
-		fd++;
-	return fd > STDERR_FILENO;
-}
-
 bool sl_file_can_open(unsigned count)
 {
 	struct rlimit limit;
@@ -216,11 +207,6 @@ int sl_file_write(int fd, const struct iovec *parts, int count, uint64_t at)
 int sl_file_remove(const char *path)
 {
 	return syscall(SYS_unlinkat, AT_FDCWD, path, 0) ? errno : 0;
-}
-
-int sl_file_rename(const char *from, const char *to)
-{
-	return syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to) ? errno : 0;
 }
 
 ssize_t sl_file_link(const char *path, char *text, size_t size)

@@ -159,11 +159,21 @@ static const char *read_status(void)
 	return status;
 }
 
+/* A set of signals as the kernel prints it, sixteen hexadecimal digits: number N is bit N - 1. */
+static uint64_t procfile_signals(const char *digits)
+{
+	uint64_t set = 0;
+
+	for (; (*digits >= '0' && *digits <= '9') || (*digits >= 'a' && *digits <= 'f'); digits++)
+		set = set << 4 | (uint64_t)(*digits <= '9' ? *digits - '0' : *digits - 'a' + 10);
+	return set;
+}
+
 static uint64_t signals_of(const char *status, const char *name)
 {
 	const char *at = sl_procfile_line(status, name);
 
-	return at ? sl_procfile_signals(at) : 0;
+	return at ? procfile_signals(at) : 0;
 }
 
 static uint64_t number_of(const char *status, const char *name)

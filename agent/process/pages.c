@@ -58,13 +58,6 @@ bool sl_pages_are_locked(void)
 	return atomic_load_explicit(&are_locked, memory_order_relaxed);
 }
 
-bool sl_pages_wait(uintptr_t address)
-{
-	unsigned char here;
-
-	return !syscall(SYS_mincore, address & ~(uintptr_t)(SL_PAGE - 1), 1, &here) && !(here & 1);
-}
-
 /* Valgrind does not ask the kernel about a mask, and says that the program gave a bad one. */
 static SL_NOINLINE bool readable_below_valgrind(uintptr_t address)
 {

@@ -441,9 +441,6 @@ bool sl_file_fits(uint64_t bytes);
 /* none: this thread has SIGXFSZ blocked from now on, so that sl_file_fits is true and the write itself fails. */
 void sl_file_no_signals(bool none);
 
-/* True: the standard descriptors are open, so that a library's files, which stay open, get none of their numbers. */
-bool sl_file_has_standard(void);
-
 #define SL_FILE_OURS 64 /* more descriptors than we ever have open */
 
 /* True: so many descriptors may be opened. */
@@ -479,7 +476,6 @@ int sl_file_write(int fd, const struct iovec *parts, int count, uint64_t at);
 
 /* Removes a file, by a system call as well, because a sanitizer's runtime reads the paths given to the C library. 0 or errno. */
 int sl_file_remove(const char *path);
-int sl_file_rename(const char *from, const char *to);
 /* Reads the target of a link, without a terminator.  Its bytes, or -1 with errno. */
 ssize_t sl_file_link(const char *path, char *text, size_t size);
 
@@ -710,9 +706,6 @@ void sl_pages_unlock(void *pages, size_t bytes);
 /* True: the program locks what is mapped, as far as is known. */
 bool sl_pages_are_locked(void);
 
-/* True: mapped, but not in memory: a reader waits for the disk, or for who serves the page (userfaultfd).  Changes errno. */
-bool sl_pages_wait(uintptr_t address);
-
 /* True: the word at `address`, or around it, can be read, which the program may make untrue at any time.  Changes errno. */
 bool sl_pages_readable(uintptr_t address);
 
@@ -738,9 +731,6 @@ const char *sl_procfile_line(const char *content, const char *name);
 
 /* A decimal number at the start of `text`; false when there is none. */
 bool sl_procfile_digits(const char *text, uint64_t *number);
-
-/* A set of signals as the kernel prints it, sixteen hexadecimal digits: number N is bit N - 1. */
-uint64_t sl_procfile_signals(const char *digits);
 
 /* State of process or thread `pid`: 'R' runs or could, 'S' sleeps...; 0: there is no such process. */
 char sl_procfile_state(uint64_t pid);

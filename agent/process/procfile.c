@@ -87,15 +87,6 @@ bool sl_procfile_digits(const char *text, uint64_t *number)
 	return true;
 }
 
-uint64_t sl_procfile_signals(const char *digits)
-{
-	uint64_t set = 0;
-
-	for (; (*digits >= '0' && *digits <= '9') || (*digits >= 'a' && *digits <= 'f'); digits++)
-		set = set << 4 | (uint64_t)(*digits <= '9' ? *digits - '0' : *digits - 'a' + 10);
-	return set;
-}
-
 bool sl_procfile_number(const char *path, uint64_t *number)
 {
 	char content[64];

@@ -11,7 +11,7 @@
 
 /*
  * Maps one thread's stacks to ids, so that a capture costs tens of nanoseconds.  The key is compared word by word.  An
- * entry carries the stamp and the sum that codes.c gives, so that a code object's death makes it stale.  Owned by one
+ * entry carries the stamp and the sum that python.c gives, so that a code object's death makes it stale.  Owned by one
  * thread; a zeroed cache is empty.  Words are never freed: an entry that replaces another uses its words if they suffice,
  * and when the words run out all entries are dropped.
  */
@@ -21,12 +21,12 @@
 
 struct sl_cache_entry {
 	uint64_t hash;
-	uint64_t stamp, sum; /* of codes.c; 0 for native stacks */
+	uint64_t stamp, sum; /* of python.c; 0 for native stacks */
 	uint32_t id;
 	uint32_t at;	/* index of its first word; the owner's spare words follow the key's */
 	uint32_t room;	/* words there, spare ones included; an entry that is free may have some too */
 	uint16_t count; /* number of words; 0: the entry is free */
-	uint16_t flags; /* part of the key: whether the stack was cut (0 in trails.c) */
+	uint16_t flags; /* part of the key: whether the stack was cut (0 for trails) */
 };
 
 struct sl_cache {
@@ -124,12 +124,6 @@ struct sl_cfi_rule {
 	uint8_t kind;
 };
 
-/* True: the rule leads to a frame outside. */
-static inline bool sl_cfi_leads_on(struct sl_cfi_rule rule)
-{
-	return rule.kind == SL_CFI_BY_SP || rule.kind == SL_CFI_BY_BP;
-}
-
 /* The rule for the call that returns to `pc`.  Takes dl_iterate_phdr's lock. */
 struct sl_cfi_rule sl_cfi_find(uintptr_t pc);
 
@@ -149,16 +143,6 @@ extern _Atomic bool sl_cfi_lies SL_HIDDEN;
  */
 
 extern _Atomic uint64_t sl_codes_stamp;
-
-/* Install the hook in the word that holds PyCode_Type.tp_dealloc, which must be known to be writable.
- * True once it is in; false while another thread installs it. */
-bool sl_codes_watch(_Atomic uintptr_t *dealloc);
-bool sl_codes_watched(void);
-
-/* Counts the code's slot from now on and returns its value, for the sum.  Read the stamp before the first call. */
-uint32_t sl_codes_mark(uintptr_t code);
-/* The value of the code's slot. */
-uint32_t sl_codes_count(uintptr_t code);
 
 /*
  * Maps content to ids for the whole process: frames, stacks, modules, texts.  Lock-free and async-signal-safe.
@@ -243,29 +227,13 @@ bool sl_own_could_take(uintptr_t bytes);
  * Belongs to one thread; a zeroed one is empty.
  */
 
-#define SL_TRAIL_FRAMES 9u   /* innermost frames: six of ours, three of the program's */
-#define SL_TRAIL_CHECKS 320u /* words of the frames outside them; longer trails are not kept */
+#define SL_TRAIL_FRAMES 9u /* innermost frames: six of ours, three of the program's */
 
 struct sl_trail_start {
 	uint64_t pc[SL_TRAIL_FRAMES], sp; /* sp: of the frame outside these */
 	uint64_t bp;			  /* bp in that frame; not part of the key */
 	uint64_t hash;
 };
-
-struct sl_trail_check {
-	uint64_t address, value;
-};
-
-/* Number of the stack that begins with this start and has not changed; 0: none is known. */
-uint32_t sl_trails_find(struct sl_cache *trails, const struct sl_trail_start *start);
-
-/*
- * Makes an entry with room for `most` checks, which the caller fills and then numbers (sl_trails_close).  start->bp must be
- * the same only if bp_matters.  NULL: another stack with this start is kept.
- */
-struct sl_cache_entry *sl_trails_open(struct sl_cache *trails, const struct sl_trail_start *start, bool bp_matters, uint32_t most);
-struct sl_trail_check *sl_trails_checks(struct sl_cache *trails, const struct sl_cache_entry *entry);
-void sl_trails_close(struct sl_cache_entry *entry, uint32_t count, uint32_t id);
 
 /*
  * Return addresses of the calling thread's stack, without libunwind where every frame has a simple rule (cfi.c).
@@ -379,7 +347,7 @@ void sl_walk_forget(struct sl_walk *walk);
 /* A stack by the hash of its words (python_again.c). */
 struct sl_python_known {
 	uint64_t key[2];
-	uint64_t gate; /* the stamp of codes.c and the thread's `turn` for which it holds */
+	uint64_t gate; /* the stamp of python.c and the thread's `turn` for which it holds */
 	uint32_t id;
 };
 
@@ -417,7 +385,7 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth);
 
 /* The same for a stack that is in thread->known; else SL_STACKS_UNKNOWN. */
 uint32_t sl_python_again(struct sl_stacks_thread *thread, unsigned depth);
-/* The stack from frame `first` on has this id, as long as the stamp of codes.c is the same. */
+/* The stack from frame `first` on has this id, as long as the stamp of code objects is the same. */
 void sl_python_learn(struct sl_stacks_thread *thread, uintptr_t first, unsigned depth, uint32_t id, uint64_t stamp);
 /* Another thread or another recording: the ids and words of Python stacks are not its own. */
 void sl_python_forget_known(struct sl_stacks_thread *thread);
@@ -452,9 +420,9 @@ void sl_modules_child(void);
  * count. No race: only this thread changes its chain, the chain stands still while the thread is inside our
  * call, and every frame holds its code object, whose names and line table never change.
  *
- * Two walks.  The warm one (python_walk.c) collects one word per frame, which is the key into the thread's
+ * Two walks.  The warm one (python.c) collects one word per frame, which is the key into the thread's
  * cache.  The cold one (python_frames.c), after a miss, reads frames through a reader function and names
- * them; with a reader that survives bad pointers it is also the check (python_check.c) that the tables fit
+ * them; with a reader that survives bad pointers it is also the check (python.c) that the tables fit
  * the interpreter, made once before anything else is believed.  Internal to the python*.c files.
  */
 
@@ -495,14 +463,6 @@ static inline uint8_t sl_python_byte_at(uintptr_t object, uint32_t offset)
 
 #define SL_PYTHON_TAG_BITS 7u /* 3.14 keeps flags in the low bits of a frame's references */
 #define SL_PYTHON_SHIM	   3u /* owner of frames that are not Python's: at least this, in every version that has owners */
-
-/* Innermost frame of a thread state; it may be a shim. */
-static inline uintptr_t sl_python_innermost(uintptr_t thread)
-{
-	uintptr_t frame = sl_python_word_at(thread, where->tstate);
-
-	return where->through_cframe ? sl_python_word_at(frame, where->current) : frame;
-}
 
 /* Result of the warm walk; the words of the key lie in its caller's array. */
 struct sl_python_walk {
@@ -546,11 +506,6 @@ uintptr_t sl_python_bytecode(const struct sl_python_raw_frame *frame);
 
 /* Reads memory that may not be there: false instead of a signal. */
 bool sl_python_read_carefully(void *out, uintptr_t address, size_t bytes);
-
-/* Why the stack of this thread state does not fit the tables; NULL: it fits, as far as its frames show. */
-const char *sl_python_check(uintptr_t thread, unsigned *frames);
-/* True: a word there can be stored to. */
-bool sl_python_writable(uintptr_t address);
 
 /* Text of the program made fit for msgpack, whose strings are utf-8. */
 

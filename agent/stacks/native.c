@@ -1,11 +1,314 @@
 /* SPDX-License-Identifier: MIT */
 /* Native stack of the calling thread: return addresses, innermost first, ours dropped. */
 
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+
 #include "agent/file/file.h"
+#include "agent/process/process.h"
 #include "agent/stacks/inner.h"
 #include "agent/stacks/unwinder.h"
 #include "agent/stacks/stacks.h"
 #include "agent/symbols/symbols.h"
+
+struct sl_libunwind {
+	int (*backtrace)(void **pcs, int max); /* allocates at a thread's first call, for its thread-local data */
+	int (*init_local)(unw_cursor_t *cursor, unw_context_t *context);
+	int (*step)(unw_cursor_t *cursor);
+	int (*get_reg)(unw_cursor_t *cursor, unw_regnum_t reg, unw_word_t *value);
+	int (*get_proc_info)(unw_cursor_t *cursor, unw_proc_info_t *info);
+	int (*getcontext)(unw_context_t *context);
+	bool steps;	 /* functions other than backtrace are all there */
+	unsigned behind; /* how far its addresses lie behind return addresses: 1 with libunwind 1.3, else 0 */
+};
+
+static struct sl_libunwind opened;
+static _Atomic(const struct sl_libunwind *) libunwind;
+static uint64_t opened_unloads; /* sl_objects_unloads when libunwind was opened */
+static _Atomic bool alone;	/* there will be no libunwind */
+
+/* NULL: not opened yet, or never.  Where !steps any of its functions except `backtrace` may be missing. */
+static const struct sl_libunwind *unwinder_libunwind(void)
+{
+	return atomic_load_explicit(&libunwind, memory_order_acquire);
+}
+
+typedef void *open_library(const char *path, int flags);
+typedef void *find_symbol(void *library, const char *name);
+
+/* libunwind beside our own file, else the system's. */
+static void *open_libunwind(open_library *open)
+{
+	static const char name[] = "libunwind.so.8";
+	char path[4096];
+	void *library = NULL;
+	int (*locate)(const void *, Dl_info *) = (int (*)(const void *, Dl_info *))sl_resolve_symbol("dladdr");
+	Dl_info us;
+	const char *slash;
+
+	if (locate && locate((void *)open_libunwind, &us) && us.dli_fname && (slash = strrchr(us.dli_fname, '/')) &&
+	    (size_t)(slash - us.dli_fname) + sizeof(name) + 1 < sizeof(path)) {
+		size_t folder = (size_t)(slash - us.dli_fname) + 1;
+
+		memcpy(path, us.dli_fname, folder);
+		memcpy(path + folder, name, sizeof(name));
+		library = open(path, RTLD_NOW | RTLD_LOCAL);
+	}
+	return library ? library : open(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+/*
+ * libunwind keeps a pipe of its own to try addresses on, made at its first unwinding, and its descriptors in two ints of
+ * its data.  A program that closes all descriptors and opens files would have libunwind read from those and write to them,
+ * and one that opens files would get other numbers than without us.  So the pipe is moved at once to numbers that programs
+ * seldom reach, and the writer looks whether it is still there.
+ */
+#define PIPE_ENDS 2
+#define DATA_MAX  (64u << 10) /* bytes of libunwind's own data that are looked at */
+
+static struct pipe_end {
+	int fd;
+	uint64_t device, inode;
+} pipe_ends[PIPE_ENDS];
+static unsigned pipe_count;
+
+static bool read_end(struct pipe_end *end, int fd)
+{
+	char path[32], is[8] = "";
+	struct sl_text name = sl_text_begin(path, sizeof(path));
+
+	sl_text_add(&name, "/proc/self/fd/");
+	sl_text_add_number(&name, (uint64_t)fd);
+	end->fd = fd;
+	return sl_file_link(path, is, 5) == 5 && !strcmp(is, "pipe:") && sl_file_identity(fd, &end->device, &end->inode);
+}
+
+/* libunwind's writable data, and a copy from before its first unwinding. */
+struct data {
+	int32_t *at;
+	size_t count;
+	int32_t before[DATA_MAX / sizeof(int32_t)];
+};
+
+static int find_data(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	uintptr_t function = (uintptr_t)opened.backtrace;
+	struct data *data = argument;
+	bool is_it = false;
+
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		uintptr_t at = info->dlpi_addr + header->p_vaddr;
+
+		if (header->p_type != PT_LOAD)
+			continue;
+		is_it |= function - at < header->p_memsz;
+		if (header->p_flags & PF_W) {
+			data->at = (int32_t *)((at + 3) & ~(uintptr_t)3);
+			data->count = header->p_filesz / sizeof(int32_t);
+		}
+	}
+	return is_it;
+}
+
+/* Finds the two ints that were -1 and now are the two ends of a pipe; NULL: there are none, or this is another libunwind. */
+static int32_t *find_pipe(const struct data *data)
+{
+	struct pipe_end ends[PIPE_ENDS];
+
+	for (size_t i = 0; i + 1 < data->count; i++)
+		if (data->before[i] == -1 && data->before[i + 1] == -1 && data->at[i] >= 0 && data->at[i + 1] >= 0 &&
+		    data->at[i] != data->at[i + 1] && read_end(&ends[0], data->at[i]) && read_end(&ends[1], data->at[i + 1]) &&
+		    ends[0].inode == ends[1].inode)
+			return &data->at[i];
+	return NULL;
+}
+
+/* A first unwinding, in which libunwind makes its pipe. */
+static SL_NOINLINE void try_libunwind(void)
+{
+	struct data *data = sl_pages_map(sizeof(*data));
+	void *pcs[4] = {NULL};
+	int32_t *ends = NULL;
+	bool readable;
+
+	readable = data && sl_objects_walk(find_data, data) && data->count <= SL_COUNT(data->before);
+	if (readable)
+		memcpy(data->before, data->at, data->count * sizeof(*data->before));
+	opened.backtrace(pcs, SL_COUNT(pcs));
+	opened.behind = (char *)pcs[1] + 1 == (char *)__builtin_return_address(0);
+	if (readable && (ends = find_pipe(data)))
+		for (; pipe_count < PIPE_ENDS; pipe_count++) {
+			ends[pipe_count] = sl_file_move_high(ends[pipe_count]);
+			read_end(&pipe_ends[pipe_count], ends[pipe_count]);
+		}
+	if (data)
+		munmap(data, sizeof(*data));
+}
+
+/* Writer thread, now and then.  True, once: the program has closed the descriptors that libunwind keeps open. */
+static bool unwinder_lost_descriptors(void)
+{
+	for (unsigned i = 0; i < pipe_count; i++)
+		if (!sl_file_is(pipe_ends[i].fd, pipe_ends[i].device, pipe_ends[i].inode)) {
+			pipe_count = 0;
+			return true;
+		}
+	return false;
+}
+
+/*
+ * libunwind blocks all signals while it asks the kernel, so that a call which a filter traps for a broker ends the process.
+ */
+static bool would_end_the_program(void)
+{
+	/* libunwind calls these by name, and a program may have functions of its own that are called so */
+	static const char *const names[] = {"pipe2",   "pipe",	      "open",	"read",	      "write",	    "close",
+					    "stat",    "fstat",	      "mmap",	"munmap",     "msync",	    "mincore",
+					    "sysconf", "getpagesize", "getpid", "sigfillset", "sigprocmask"};
+	const void *own;
+
+	for (unsigned i = 0; i < SL_COUNT(names); i++)
+		if ((own = sl_resolve_before_us(names[i], NULL)) && sl_resolve_place(own).program)
+			return true;
+	return sl_open_proc_filtered() && atomic_load(&sl_mute_handled) & SL_MUTE_BIT(SIGSYS);
+}
+
+/* dlopen and dlsym are looked up, not imported: before glibc 2.34 they would bring libdl along. */
+void sl_unwinder_load(void)
+{
+	open_library *open = (open_library *)sl_resolve_symbol("dlopen");
+	find_symbol *find = (find_symbol *)sl_resolve_symbol("dlsym");
+	void *library;
+
+	if (!open || !find || atomic_load(&libunwind))
+		return;
+	if (sl_sanitizers_present() || would_end_the_program()) {
+		atomic_store(&alone, true);
+		return;
+	}
+	library = open_libunwind(open);
+	if (!library)
+		return;
+	opened = (struct sl_libunwind){
+		.backtrace = (int (*)(void **, int))find(library, "unw_backtrace"),
+		.init_local = (int (*)(unw_cursor_t *, unw_context_t *))find(library, SL_STRING(unw_init_local)),
+		.step = (int (*)(unw_cursor_t *))find(library, SL_STRING(unw_step)),
+		.get_reg = (int (*)(unw_cursor_t *, unw_regnum_t, unw_word_t *))find(library, SL_STRING(unw_get_reg)),
+		.get_proc_info = (int (*)(unw_cursor_t *, unw_proc_info_t *))find(library, SL_STRING(unw_get_proc_info)),
+#ifdef __x86_64__
+		.getcontext = (int (*)(unw_context_t *))find(library, "_Ux86_64_getcontext"),
+#endif
+	};
+	if (!opened.backtrace)
+		return;
+	opened.steps = opened.init_local && opened.step && opened.get_reg && opened.get_proc_info;
+#ifdef __x86_64__
+	opened.steps = opened.steps && opened.getcontext;
+#endif
+	try_libunwind();
+	opened_unloads = atomic_load(&sl_objects_unloads);
+	atomic_store_explicit(&libunwind, &opened, memory_order_release);
+}
+
+#ifdef __aarch64__
+#define READS_ANY_CODE true
+#else
+#define READS_ANY_CODE false
+#endif
+
+/*
+ * unw_step.  On aarch64 it looks for a signal frame by reading the code at the frame's address, and libunwind 1.3 and 1.6 do not
+ * check it: where a walk went astray the program would end.  So the walk ends there.  May change errno.
+ */
+static int unwinder_step(const struct sl_libunwind *lib, unw_cursor_t *cursor)
+{
+	unw_word_t pc;
+
+	if (READS_ANY_CODE && (lib->get_reg(cursor, UNW_REG_IP, &pc) || !sl_pages_readable(pc)))
+		return 0;
+	return lib->step(cursor);
+}
+
+/* What backtrace does for a stack that it does not know, without thread-local data. */
+static SL_NOINLINE int step_through(const struct sl_libunwind *lib, void **pcs, int max)
+{
+	unw_context_t context;
+	unw_cursor_t cursor;
+	unw_word_t pc;
+	int count = 0;
+
+#ifdef __x86_64__
+	lib->getcontext(&context);
+#else
+	unw_getcontext(&context);
+#endif
+	if (lib->init_local(&cursor, &context))
+		return 0;
+	while (count < max && !lib->get_reg(&cursor, UNW_REG_IP, &pc) && pc) {
+		pcs[count++] = (void *)pc;
+		if (unwinder_step(lib, &cursor) <= 0)
+			break;
+	}
+	return count;
+}
+
+/* Return addresses of the calling thread, innermost first; returns how many, 0 without libunwind.  allocates: it may. */
+static int unwinder_walk(void **pcs, int max, bool allocates)
+{
+	const struct sl_libunwind *lib = unwinder_libunwind();
+	int got;
+
+	if (!lib)
+		return 0;
+	if (SL_UNLIKELY(!allocates || READS_ANY_CODE))
+		return lib->steps ? step_through(lib, pcs, max) : 0;
+	got = lib->backtrace(pcs, max);
+	for (int i = 0; i < got && SL_UNLIKELY(lib->behind); i++)
+		pcs[i] = (char *)pcs[i] + 1;
+	return got;
+}
+
+/*
+ * The same with signals blocked and cancellation off, for addresses that libunwind does not know yet.  For those it asks
+ * the kernel whether memory is mapped, by read(), a cancellation point; and it fills tables that a signal handler must not
+ * leave half done.  Where it knows the addresses unwinder_walk is cheaper.
+ */
+static int unwinder_walk_shielded(void **pcs, int max, bool allocates)
+{
+	struct sl_mute mute = sl_mute_begin();
+	int state, got;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	sl_objects_use_begin(false); /* libunwind walks the loader's list */
+	got = unwinder_walk(pcs, max, allocates);
+	sl_objects_use_end();
+	pthread_setcancelstate(state, NULL);
+	sl_mute_end(&mute);
+	return got;
+}
+
+/*
+ * True: our own walk is used without libunwind to check it, because libunwind keeps its tables of an unloaded object and
+ * applies them to whatever is loaded there next, or because it is not there: not yet, beside a sanitizer, or not installed.
+ */
+static bool unwinder_walk_alone(void)
+{
+	return !unwinder_libunwind() || sl_open_proc_sandboxed() ||
+	       atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads;
+}
+
+/* "native libunwind.so.8", or what there is instead. */
+static void unwinder_describe(struct sl_text *text)
+{
+	if (atomic_load(&libunwind)) {
+		sl_text_add(text, "native libunwind.so.8");
+		return;
+	}
+	sl_text_add(text, SL_WALK_IS_HERE ? "native, only our own walk: " : "no native stacks: ");
+	sl_text_add(text, atomic_load(&alone) ? "beside a sanitizer no libunwind is loaded" : "libunwind.so.8 not found");
+}
 
 #define OURS_MAX    24 /* our own frames in front of the program's */
 #define LEARN_TRIES 32 /* number of stacks that are searched closely for ranges of the evaluation loop */
@@ -51,13 +354,13 @@ void sl_native_disable(const char *why)
 
 void sl_native_check(void)
 {
-	if (sl_unwinder_lost_descriptors())
+	if (unwinder_lost_descriptors())
 		sl_native_disable("the program closed libunwind's descriptors");
 }
 
 static bool is_settled(const struct sl_stacks_thread *thread)
 {
-	return thread->settled >= SETTLED && thread->unwinds > SLOW_WALKS && sl_unwinder_libunwind();
+	return thread->settled >= SETTLED && thread->unwinds > SLOW_WALKS && unwinder_libunwind();
 }
 
 static bool publish_range(uint32_t id, const void *what)
@@ -118,7 +421,7 @@ static void learn_with(const struct sl_libunwind *lib)
 		bool known = !lib->get_proc_info(&cursor, &info);
 		bool eval = known && function && info.start_ip == function;
 
-		if (sl_unwinder_step(lib, &cursor) <= 0 || lib->get_reg(&cursor, UNW_REG_SP, &next_sp))
+		if (unwinder_step(lib, &cursor) <= 0 || lib->get_reg(&cursor, UNW_REG_SP, &next_sp))
 			return;
 		for (unsigned i = 0; i < n && !eval; i++)
 			eval = anchors[i] >= sp && anchors[i] < next_sp;
@@ -135,7 +438,7 @@ static bool tables_lie(void)
 
 static void learn(void)
 {
-	const struct sl_libunwind *lib = sl_unwinder_libunwind();
+	const struct sl_libunwind *lib = unwinder_libunwind();
 
 	if (tables_lie() || !lib || !lib->steps || atomic_load(&learn_tries) >= LEARN_TRIES || atomic_exchange(&learning, 1))
 		return;
@@ -250,7 +553,7 @@ static bool may_allocate(struct sl_stacks_thread *thread)
 {
 	if (thread->unwinds > SLOW_WALKS)
 		return true;
-	if (!sl_unwinder_libunwind() || (thread->unwinds == SLOW_WALKS && !sl_stacks_may_allocate()))
+	if (!unwinder_libunwind() || (thread->unwinds == SLOW_WALKS && !sl_stacks_may_allocate()))
 		return false;
 	return thread->unwinds++ == SLOW_WALKS;
 }
@@ -264,8 +567,8 @@ static uint32_t capture_unwound(struct stack *stack, unsigned depth, bool settle
 
 	stack->pcs = thread->pcs;
 	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed);
-	got = settled ? sl_unwinder_walk(thread->pcs, (int)depth + OURS_MAX, true)
-		      : sl_unwinder_walk_shielded(thread->pcs, (int)depth + OURS_MAX, may_allocate(thread));
+	got = settled ? unwinder_walk(thread->pcs, (int)depth + OURS_MAX, true)
+		      : unwinder_walk_shielded(thread->pcs, (int)depth + OURS_MAX, may_allocate(thread));
 	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
 	if (!trim(stack, got, depth))
 		return 0;
@@ -291,15 +594,22 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 	return a->count == b->count && a->truncated == b->truncated && !memcmp(a->pcs, b->pcs, a->count * sizeof(*a->pcs));
 }
 
+/* True: mapped, but not in memory: a reader waits for the disk, or for who serves the page (userfaultfd).  Changes errno. */
+static bool pages_wait(uintptr_t address)
+{
+	unsigned char here;
+
+	return !syscall(SYS_mincore, address & ~(uintptr_t)(SL_PAGE - 1), 1, &here) && !(here & 1);
+}
+
 /*
  * True: rbp and return address of a frame there would be in a page that is not in memory, as those of a running stack do not, or
  * beyond the page that libunwind asks for.
  */
 static bool is_away(uintptr_t frame)
 {
-	return sl_pages_wait(frame) ||
-	       (frame % SL_PAGE > SL_PAGE - 16 &&
-		(sl_pages_wait(frame + 15) || (sl_pages_readable(frame) && !sl_pages_readable(frame + 15))));
+	return pages_wait(frame) || (frame % SL_PAGE > SL_PAGE - 16 &&
+				     (pages_wait(frame + 15) || (sl_pages_readable(frame) && !sl_pages_readable(frame + 15))));
 }
 
 /*
@@ -321,7 +631,7 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire) + 1;
 	if (SL_UNLIKELY(thread->walk.unloads != unloads))
 		forget_unloaded(thread, unloads);
-	thread->walk.alone = !sl_unwinder_libunwind() || sl_open_proc_sandboxed();
+	thread->walk.alone = !unwinder_libunwind() || sl_open_proc_sandboxed();
 	/* also where the walks differed before: it sees tables that are noise */
 	end = sl_walk(&thread->walk, depth + OURS_MAX, &walked);
 	if (SL_UNLIKELY(tables_lie()))
@@ -336,7 +646,7 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	if (end != SL_WALK_UNKNOWN && trim(&stack, (int)walked.count, depth)) {
 		entry = find(&stack, &hash);
 		id = entry ? entry->id : 0;
-		if (SL_UNLIKELY(!id) && (sl_unwinder_walk_alone() || tables_lie() || walked.gone) &&
+		if (SL_UNLIKELY(!id) && (unwinder_walk_alone() || tables_lie() || walked.gone) &&
 		    sl_stacks_has_room(SL_STACKS_ROOM_NEW))
 			id = define_stack(&stack, entry, hash);
 		if (id) {
@@ -345,7 +655,7 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 		}
 	}
 	/* libunwind asks the kernel (mincore) about each new page of the stack */
-	if (!sl_unwinder_libunwind() || tables_lie() || walked.gone || sl_open_proc_sandboxed() ||
+	if (!unwinder_libunwind() || tables_lie() || walked.gone || sl_open_proc_sandboxed() ||
 	    !sl_stacks_has_room(SL_STACKS_ROOM_NEW))
 		return 0;
 	if (end == SL_WALK_UNKNOWN && thread->walk.guess && is_away(thread->walk.guess))
@@ -378,7 +688,7 @@ void sl_native_describe(struct sl_text *text)
 		sl_text_add(text, why);
 		return;
 	}
-	sl_unwinder_describe(text);
-	if (sl_unwinder_libunwind() && atomic_load(&walk_differs))
+	unwinder_describe(text);
+	if (unwinder_libunwind() && atomic_load(&walk_differs))
 		sl_text_add(text, " alone, slow: our own walk differs");
 }

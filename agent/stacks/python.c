@@ -1,8 +1,282 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include "agent/stacks/inner.h"
 #include "agent/process/process.h"
 #include "agent/symbols/symbols.h"
 #include "agent/stacks/stacks.h"
+
+/*
+ * The warm walk: what a capture costs.  Words: from 3.11 the instruction's address, which lies inside the
+ * code object and so names it; bit 0: the loop was entered with this frame.  3.9, 3.10: code address and
+ * instruction index in one word.  A thread of free-threaded Python keeps its own copy of a code's
+ * instructions for as long as both live, so the same holds there; that is why a cache's Python half is not
+ * passed on to another thread.
+ */
+
+/*
+ * The frame around this one.  Mostly it is the one that was there last time.  The processor guesses that from the branch
+ * and goes on from where `seen` says it lies, instead of waiting for this frame to be read; the waiting is what a walk
+ * costs.
+ */
+static inline uintptr_t outer_of(uintptr_t frame, uint32_t back_at, uintptr_t *seen)
+{
+	uintptr_t outer = sl_python_word_at(frame, back_at), guess = *seen, same = guess;
+
+	__asm__("" : "+r"(same)); /* otherwise the compiler would use `outer` in its place, which is equal */
+	if (SL_LIKELY(outer == guess))
+		return same;
+	*seen = outer;
+	return outer;
+}
+
+static void walk_objects(uintptr_t frame, uint64_t *words, unsigned depth, struct sl_python_walk *walk, uintptr_t *seen)
+{
+	const uint32_t code_at = sl_python.layout.code, instr_at = sl_python.layout.instr, back_at = sl_python.layout.previous;
+	uint64_t hash = 0;
+	uint32_t n = 0;
+
+	for (; frame && n < depth; n++) {
+		uintptr_t code = sl_python_word_at(frame, code_at);
+		uint32_t instr = (uint32_t)(sl_python_int_at(frame, instr_at) + 1);
+
+		if (SL_UNLIKELY(instr >> 21 || code >> 47 || code & 15))
+			walk->unkeyed = true;
+		words[n] = (uint64_t)code << 17 | instr; /* 43 bits of address, 21 of index */
+		hash = sl_cache_hash(hash, words[n]);
+		frame = outer_of(frame, back_at, &seen[n % SL_PYTHON_SEEN]);
+	}
+	walk->hash = hash;
+	walk->count = walk->boundaries = n;
+	walk->truncated = frame != 0;
+}
+
+static void walk_entries(uintptr_t frame, uint64_t *words, unsigned depth, struct sl_python_walk *walk, uintptr_t *seen)
+{
+	const uint32_t entry_at = sl_python.layout.entry, instr_at = sl_python.layout.instr, back_at = sl_python.layout.previous;
+	uint64_t hash = 0;
+	uint32_t n = 0, boundaries = 0;
+
+	for (; frame && n < depth; n++) {
+		uint32_t entered = sl_python_byte_at(frame, entry_at) != 0;
+
+		words[n] = sl_python_word_at(frame, instr_at) | entered;
+		boundaries += entered;
+		hash = sl_cache_hash(hash, words[n]);
+		frame = outer_of(frame, back_at, &seen[n % SL_PYTHON_SEEN]);
+	}
+	walk->hash = hash;
+	walk->count = n;
+	walk->boundaries = boundaries;
+	walk->truncated = frame != 0;
+}
+
+static void walk_shims(uintptr_t frame, uint64_t *words, unsigned depth, struct sl_python_walk *walk, uintptr_t *seen)
+{
+	const uint32_t owner_at = sl_python.layout.entry, instr_at = sl_python.layout.instr, back_at = sl_python.layout.previous;
+	uint64_t hash = 0;
+	uint32_t n = 0, boundaries = 0, at = 0;
+
+	for (; frame; frame = outer_of(frame, back_at, &seen[at++ % SL_PYTHON_SEEN])) {
+		if (sl_python_byte_at(frame, owner_at) >= SL_PYTHON_SHIM) {
+			if (n && !(words[n - 1] & 1)) {
+				words[n - 1] |= 1;
+				boundaries++;
+				hash = sl_cache_hash(hash, 1);
+			}
+			continue;
+		}
+		if (n == depth)
+			break;
+		words[n] = sl_python_word_at(frame, instr_at);
+		hash = sl_cache_hash(hash, words[n]);
+		n++;
+	}
+	walk->hash = hash;
+	walk->count = n;
+	walk->boundaries = boundaries;
+	walk->truncated = frame != 0;
+}
+
+void sl_python_walk(struct sl_python_walk *walk, uintptr_t frame, uint64_t *words, unsigned depth, uintptr_t seen[SL_PYTHON_SEEN])
+{
+	switch (sl_python.layout.style) {
+	case SL_FRAME_OBJECTS:
+		walk_objects(frame, words, depth, walk, seen);
+		break;
+	case SL_ENTRY_FLAGS:
+		walk_entries(frame, words, depth, walk, seen);
+		break;
+	case SL_SHIM_FRAMES:
+		walk_shims(frame, words, depth, walk, seen);
+		break;
+	}
+}
+
+/* Checks whether the tables fit this interpreter.  The kernel reads each pointer, so a bad one is an error. */
+
+/* A bad pointer is an error here, not a signal.  Where the system call is forbidden (seccomp), a pipe does
+ * the same. */
+bool sl_python_read_carefully(void *out, uintptr_t address, size_t bytes)
+{
+	struct iovec to = {out, bytes}, from = {(void *)address, bytes};
+	bool good;
+	int ends[2];
+
+	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)bytes)
+		return true;
+	if (errno == EFAULT || pipe2(ends, O_CLOEXEC))
+		return false;
+	good = syscall(SYS_write, ends[1], (const void *)address, bytes) == (ssize_t)bytes &&
+	       syscall(SYS_read, ends[0], out, bytes) == (ssize_t)bytes;
+	syscall(SYS_close, ends[0]);
+	syscall(SYS_close, ends[1]);
+	return good;
+}
+
+static bool has_type(uintptr_t object, uintptr_t type)
+{
+	uintptr_t seen;
+
+	return object && sl_python_read_word(sl_python_read_carefully, object, where->ob_type, &seen) && seen == type;
+}
+
+static const char *check_code(const struct sl_python_raw_frame *frame)
+{
+	uintptr_t name, file, table, units, base;
+	int32_t first_line;
+
+	if (!has_type(frame->code, sl_python.code_type))
+		return "a frame's code is not a code object";
+	if (!sl_python_read_word(sl_python_read_carefully, frame->code, where->filename, &file) ||
+	    !sl_python_read_word(sl_python_read_carefully, frame->code, where->qualname ? where->qualname : where->name, &name) ||
+	    !sl_python_read_word(sl_python_read_carefully, frame->code, where->linetable, &table) ||
+	    !sl_python_read_word(sl_python_read_carefully, frame->code, where->code_size, &units) ||
+	    !sl_python_read_carefully(&first_line, frame->code + where->firstlineno, 4))
+		return "a code object cannot be read";
+	if (!has_type(file, sl_python.str_type) || !has_type(name, sl_python.str_type))
+		return "a name is no string";
+	if (!has_type(table, sl_python.bytes_type))
+		return "a line table is no bytes";
+	if (first_line < 0 || first_line > 100000000)
+		return "a line number is out of range";
+	if (where->style == SL_FRAME_OBJECTS)
+		return (intptr_t)frame->instr < -1 || (intptr_t)frame->instr > 100000000 ? "an instruction is out of range" : NULL;
+	base = sl_python_bytecode(frame);
+	return frame->instr + 8 < base || frame->instr >= base + units * 2 ? "an instruction is out of range" : NULL;
+}
+
+/*
+ * Why the stack of this thread state does not fit the tables; NULL: it fits, as far as its frames show.
+ * Reads the whole stack as the cold walk would.
+ */
+static const char *python_check(uintptr_t thread, unsigned *frames)
+{
+	struct sl_python_raw_frame frame;
+	const char *why;
+	uintptr_t at;
+
+	*frames = 0;
+	if (!sl_python_read_word(sl_python_read_carefully, thread, where->tstate, &at) ||
+	    (where->through_cframe && !sl_python_read_word(sl_python_read_carefully, at, where->current, &at)))
+		return "the thread's frames cannot be read";
+	for (*frames = 0; *frames < 64; ++*frames) {
+		if (!sl_python_frame(sl_python_read_carefully, at, &frame))
+			return "a frame cannot be read";
+		if (!frame.address)
+			return NULL;
+		why = check_code(&frame);
+		if (why)
+			return why;
+		if (!sl_python_read_word(sl_python_read_carefully, frame.address, where->previous, &at))
+			return "a frame cannot be read";
+	}
+	return NULL;
+}
+
+/*
+ * True: a word there can be stored to.
+ * Has the kernel store the word that is there once more; it refuses where memory is read-only.
+ */
+static bool python_writable(uintptr_t address)
+{
+	uintptr_t value = sl_python_word_at(address, 0);
+	struct iovec from = {&value, sizeof(value)}, to = {(void *)address, sizeof(value)};
+	bool good;
+	int ends[2];
+
+	if (process_vm_writev(getpid(), &from, 1, &to, 1, 0) == (ssize_t)sizeof(value))
+		return true;
+	if (errno == EFAULT || pipe2(ends, O_CLOEXEC))
+		return false;
+	good = syscall(SYS_write, ends[1], &value, sizeof(value)) == (ssize_t)sizeof(value) &&
+	       syscall(SYS_read, ends[0], (void *)address, sizeof(value)) == (ssize_t)sizeof(value);
+	syscall(SYS_close, ends[0]);
+	syscall(SYS_close, ends[1]);
+	return good;
+}
+
+#define SLOT_BITS 14
+
+/*
+ * Each slot: twice the number of deaths, plus one while a cache depends on it.  Mark and count share a word, so a death that is
+ * counted while a mark is set is either in the value that the mark returns or makes that value stale.
+ */
+static _Atomic uint32_t slots[1u << SLOT_BITS];
+_Atomic uint64_t sl_codes_stamp;
+
+static _Atomic int claimed;
+static _Atomic bool watched;
+static void (*real_dealloc)(void *code);
+
+static _Atomic uint32_t *slot_of(uintptr_t code)
+{
+	return &slots[(code >> 4) * 0x9e3779b97f4a7c15u >> (64 - SLOT_BITS)];
+}
+
+/* Runs in the program's thread when Python frees a code object, under whatever Python holds. */
+static void code_dies(void *code)
+{
+	_Atomic uint32_t *slot = slot_of((uintptr_t)code);
+	uint32_t value = atomic_load_explicit(slot, memory_order_relaxed);
+
+	if (value & 1 && atomic_compare_exchange_strong(slot, &value, value + 1))
+		atomic_fetch_add(&sl_codes_stamp, 1);
+	real_dealloc(code);
+}
+
+static bool codes_watched(void)
+{
+	return atomic_load_explicit(&watched, memory_order_acquire);
+}
+
+/* Install the hook in the word that holds PyCode_Type.tp_dealloc, which must be known to be writable.
+ * True once it is in; false while another thread installs it. */
+static bool codes_watch(_Atomic uintptr_t *dealloc)
+{
+	if (atomic_exchange(&claimed, 1))
+		return codes_watched();
+	real_dealloc = (void (*)(void *))atomic_load(dealloc);
+	atomic_store(dealloc, (uintptr_t)code_dies);
+	atomic_store_explicit(&watched, true, memory_order_release);
+	return true;
+}
+
+/* Counts the code's slot from now on and returns its value, for the sum.  Read the stamp before the first call. */
+static uint32_t codes_mark(uintptr_t code)
+{
+	return atomic_fetch_or(slot_of(code), 1) | 1;
+}
+
+/* The value of the code's slot. */
+static uint32_t codes_count(uintptr_t code)
+{
+	return atomic_load_explicit(slot_of(code), memory_order_relaxed);
+}
 
 enum state {
 	ABSENT,	     /* no interpreter in the process so far */
@@ -101,7 +375,7 @@ static bool pass_check(uintptr_t thread)
 {
 	int expected = UNCHECKED;
 	unsigned frames;
-	const char *why = sl_python_check(thread, &frames);
+	const char *why = python_check(thread, &frames);
 	struct sl_mute mute;
 
 	if (!why && !frames)
@@ -109,8 +383,8 @@ static bool pass_check(uintptr_t thread)
 	mute = sl_mute_begin();
 	if (why)
 		atomic_store(&refusal, why);
-	else if (sl_python_writable(sl_python.code_type + where->dealloc))
-		sl_codes_watch((_Atomic uintptr_t *)(sl_python.code_type + where->dealloc));
+	else if (python_writable(sl_python.code_type + where->dealloc))
+		codes_watch((_Atomic uintptr_t *)(sl_python.code_type + where->dealloc));
 	atomic_compare_exchange_strong(&state, &expected, why ? REFUSED : CHECKED);
 	sl_mute_end(&mute);
 	return atomic_load(&state) == CHECKED;
@@ -133,7 +407,7 @@ static uint64_t sum_of(const uint64_t *codes, uint32_t count)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		sum += sl_codes_count(codes[i]);
+		sum += codes_count(codes[i]);
 	return sum;
 }
 
@@ -144,7 +418,7 @@ static uint32_t define_new(struct sl_stacks_thread *thread, uintptr_t first, con
 	bool lasting = true;
 	uint64_t *codes;
 
-	if (walk->unkeyed || !sl_codes_watched())
+	if (walk->unkeyed || !codes_watched())
 		return sl_python_define(thread, first, walk->count, walk->truncated, NULL, &lasting);
 	if (!entry)
 		entry = sl_cache_add(&thread->python, walk->hash, thread->words, walk->count, walk->truncated, walk->count);
@@ -154,7 +428,7 @@ static uint32_t define_new(struct sl_stacks_thread *thread, uintptr_t first, con
 	entry->sum = 0;
 	if (entry->id && lasting) {
 		for (uint32_t i = 0; i < walk->count; i++)
-			entry->sum += sl_codes_mark(codes[i]);
+			entry->sum += codes_mark(codes[i]);
 	} else {
 		entry->stamp = entry->sum = UINT64_MAX; /* never valid: the next capture defines it again */
 	}
@@ -202,6 +476,14 @@ static bool is_due(struct sl_stacks_thread *thread)
 	return thread->idle < LOOKS * LOOK_EACH && !(thread->idle++ % LOOK_EACH);
 }
 
+/* Innermost frame of a thread state; it may be a shim. */
+static inline uintptr_t python_innermost(uintptr_t thread)
+{
+	uintptr_t frame = sl_python_word_at(thread, where->tstate);
+
+	return where->through_cframe ? sl_python_word_at(frame, where->current) : frame;
+}
+
 uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 {
 	struct sl_python_walk walk = {0};
@@ -223,7 +505,7 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 	tstate = live_thread_state();
 	if (!tstate || (SL_UNLIKELY(now != CHECKED) && !(sl_stacks_has_room(SL_STACKS_ROOM_FIRST) && pass_check(tstate))))
 		return 0;
-	first = sl_python_innermost(tstate);
+	first = python_innermost(tstate);
 	sl_python_walk(&walk, first, thread->words, depth, thread->python_frames);
 	if (!walk.count)
 		return 0;
@@ -261,7 +543,7 @@ bool sl_python_argument(const char *function, double *value, bool *read)
 	char name[64];
 	size_t length;
 
-	if (!sl_python_frame(sl_python_read_carefully, sl_python_innermost(live_thread_state()), &frame) || !frame.address)
+	if (!sl_python_frame(sl_python_read_carefully, python_innermost(live_thread_state()), &frame) || !frame.address)
 		return false;
 	length = sl_python_utf8(where, (const void *)sl_python_word_at(frame.code, where->name), name, sizeof(name));
 	if (length != strlen(function) || memcmp(name, function, length))
@@ -289,7 +571,7 @@ unsigned sl_python_anchors(uintptr_t *anchors, unsigned max)
 		     at = sl_python_word_at(at, where->cframe_previous))
 			anchors[n++] = at;
 	} else if (where->style >= SL_SHIM_FRAMES) {
-		for (at = sl_python_innermost(tstate); at && n < max; at = sl_python_word_at(at, where->previous))
+		for (at = python_innermost(tstate); at && n < max; at = sl_python_word_at(at, where->previous))
 			if (sl_python_byte_at(at, where->entry) >= SL_PYTHON_SHIM)
 				anchors[n++] = at;
 	}
@@ -317,7 +599,7 @@ void sl_python_describe(struct sl_text *text)
 		sl_text_add(text, "t");
 	if (is == UNCHECKED)
 		sl_text_add(text, ", no stack so far");
-	else if (is == CHECKED && !sl_codes_watched())
+	else if (is == CHECKED && !codes_watched())
 		sl_text_add(text, ", uncached");
 	if (is == REFUSED) {
 		sl_text_add(text, " refused: ");

@@ -61,7 +61,7 @@ static inline __attribute__((always_inline)) bool walk(struct sl_stacks_thread *
 		word = !shim ? word | (entry != 0) : entry >= shim ? 1 : word;
 		a = (a ^ word) * 0x9e3779b97f4a7c15u;
 		b = (b + word) * 0xa0761d6478bd642fu;
-		__asm__("" : "+r"(same)); /* the frame is guessed, as in python_walk.c */
+		__asm__("" : "+r"(same)); /* the frame is guessed, as in python.c */
 		if (SL_UNLIKELY(outer != guess))
 			*seen = same = outer;
 		frame = same;

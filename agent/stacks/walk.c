@@ -2,6 +2,74 @@
 #include "agent/stacks/inner.h"
 #include "agent/process/process.h"
 
+#define TRAIL_CHECKS 320u /* words of the frames outside them; longer trails are not kept */
+#define KEY_WORDS    (SL_TRAIL_FRAMES + 1)
+#define HEAD_WORDS   2 /* spare words behind the key: whether bp matters, and bp; then the checks */
+#define PATIENCE     8 /* how often another stack with the same start must come before it replaces the one that is kept */
+
+/* In an entry `stamp` is the number of checks, and `sum` how often another stack with the same start has come since. */
+static struct sl_cache_entry *find_trail(struct sl_cache *trails, const struct sl_trail_start *start)
+{
+	return sl_cache_find(trails, start->hash, start->pc, KEY_WORDS, 0);
+}
+
+struct trail_check {
+	uint64_t address, value;
+};
+
+static struct trail_check *trails_checks(struct sl_cache *trails, const struct sl_cache_entry *entry)
+{
+	return (struct trail_check *)&trails->words[entry->at + KEY_WORDS + HEAD_WORDS];
+}
+
+/* Number of the stack that begins with this start and has not changed; 0: none is known. */
+static uint32_t trails_find(struct sl_cache *trails, const struct sl_trail_start *start)
+{
+	const struct sl_cache_entry *entry = find_trail(trails, start);
+	const struct trail_check *check;
+	const uint64_t *head;
+
+	if (!entry)
+		return 0;
+	head = &trails->words[entry->at + KEY_WORDS];
+	if (head[0] && head[1] != start->bp)
+		return 0;
+	check = trails_checks(trails, entry);
+	/* Compares one after the other: a word is there to be read only if all frames inside it are the same. */
+	for (uint64_t i = 0; i < entry->stamp; i++)
+		if (*(const volatile uintptr_t *)check[i].address != check[i].value)
+			return 0;
+	return entry->id;
+}
+
+/*
+ * Makes an entry with room for `most` checks, which the caller fills and then numbers (trails_close).  start->bp must be
+ * the same only if bp_matters.  NULL: another stack with this start is kept.
+ */
+static struct sl_cache_entry *trails_open(struct sl_cache *trails, const struct sl_trail_start *start, bool bp_matters,
+					  uint32_t most)
+{
+	struct sl_cache_entry *entry = find_trail(trails, start);
+	uint64_t *head;
+
+	if (entry && ++entry->sum < PATIENCE)
+		return NULL;
+	if (entry)
+		entry->count = 0;
+	entry = sl_cache_add(trails, start->hash, start->pc, KEY_WORDS, 0, HEAD_WORDS + 2 * most);
+	head = &trails->words[entry->at + KEY_WORDS];
+	head[0] = bp_matters;
+	head[1] = start->bp;
+	return entry;
+}
+
+static void trails_close(struct sl_cache_entry *entry, uint32_t count, uint32_t id)
+{
+	entry->stamp = count;
+	atomic_signal_fence(memory_order_seq_cst);
+	entry->id = id;
+}
+
 #define FRAME_MAX 65536 /* a larger frame is seldom real: libunwind looks closer */
 
 #ifdef __x86_64__
@@ -80,17 +148,23 @@ static inline __attribute__((always_inline)) struct pages own_pages(void)
 	return (struct pages){.begin = sl_own.begin, .bytes = sl_own.end - sl_own.begin};
 }
 
+/* True: the rule leads to a frame outside. */
+static inline bool cfi_leads_on(struct sl_cfi_rule rule)
+{
+	return rule.kind == SL_CFI_BY_SP || rule.kind == SL_CFI_BY_BP;
+}
+
 /* The rule is not simple: always false.  Notes that tables are noise where the rule leads to memory that cannot be read. */
 static SL_NOINLINE bool is_not_simple(struct sl_cfi_rule rule, uintptr_t cfa)
 {
-	return sl_cfi_leads_on(rule) && !sl_pages_readable(cfa - 8) && tables_lie();
+	return cfi_leads_on(rule) && !sl_pages_readable(cfa - 8) && tables_lie();
 }
 
 static inline __attribute__((always_inline)) bool step(struct pages *pages, struct at *at, struct sl_cfi_rule rule)
 {
 	uintptr_t cfa = (rule.kind == SL_CFI_BY_SP ? at->sp : at->bp) + (uintptr_t)rule.cfa;
 
-	if (SL_UNLIKELY(!sl_cfi_leads_on(rule) || cfa - at->sp - 8 > FRAME_MAX || cfa & 7))
+	if (SL_UNLIKELY(!cfi_leads_on(rule) || cfa - at->sp - 8 > FRAME_MAX || cfa & 7))
 		return is_not_simple(rule, cfa);
 	if (SL_UNLIKELY(cfa - 8 - pages->begin >= pages->bytes) && !can_reach(pages, at->sp, cfa))
 		return false;
@@ -261,7 +335,7 @@ static uint32_t follow_trail(struct sl_walk *walk, struct pages *pages, struct a
 	start->bp = at.bp;
 	start->hash = sl_cache_hash(hash, at.sp);
 	walk->started = turn + 1; /* the next walk has another turn */
-	name = sl_trails_find(&walk->trails, start);
+	name = trails_find(&walk->trails, start);
 	return was_entered(walk, turn) ? 0 : name;
 }
 
@@ -276,29 +350,29 @@ static void keep_trail(struct sl_walk *walk, uint32_t name)
 {
 	uint32_t from = walk->first + SL_TRAIL_FRAMES, most = SL_WALK_FRAMES - from, count = 0, turn = walk->turn;
 	struct sl_cache_entry *entry;
-	struct sl_trail_check *check;
+	struct trail_check *check;
 
 	if (walk->foreign || walk->started != walk->built || from >= SL_WALK_FRAMES || walk->frame[from].sp != walk->start.sp)
 		return;
 	for (uint32_t i = from + 1; i < SL_WALK_FRAMES; i++)
 		most += has_check(&walk->frame[i]);
-	if (most > SL_TRAIL_CHECKS)
+	if (most > TRAIL_CHECKS)
 		return;
-	entry = sl_trails_open(&walk->trails, &walk->start, walk->frame[from].bp_matters, most);
+	entry = trails_open(&walk->trails, &walk->start, walk->frame[from].bp_matters, most);
 	if (!entry)
 		return;
-	check = sl_trails_checks(&walk->trails, entry);
+	check = trails_checks(&walk->trails, entry);
 	for (uint32_t i = from; i < SL_WALK_FRAMES; i++) {
 		const struct sl_walk_frame *frame = &walk->frame[i];
 
-		check[count++] = (struct sl_trail_check){frame->sp - 8, walk->pc[i]};
+		check[count++] = (struct trail_check){frame->sp - 8, walk->pc[i]};
 		if (i > from && has_check(frame))
-			check[count++] = (struct sl_trail_check){(uintptr_t)frame->check, frame->bp};
+			check[count++] = (struct trail_check){(uintptr_t)frame->check, frame->bp};
 	}
 	if (was_entered(walk, turn)) /* a signal handler's walk came in between and may have kept a trail itself */
 		sl_walk_forget(walk);
 	else
-		sl_trails_close(entry, count, name);
+		trails_close(entry, count, name);
 }
 
 #define HERE(at)                                                                                                                   \

@@ -72,16 +72,6 @@ const char *sl_format_count(char *out, uint64_t count)
 	return out;
 }
 
-const char *sl_format_time(char *out, uint64_t unix_ns)
-{
-	time_t s = (time_t)(unix_ns / 1000000000);
-	struct tm tm;
-
-	gmtime_r(&s, &tm);
-	strftime(out, SL_FORMAT_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
-	return out;
-}
-
 bool sl_format_is_moment(const char *text)
 {
 	char *end;

@@ -8,10 +8,9 @@
 #define SL_FORMAT_BYTES	     48
 #define SL_FORMAT_SPAN_BYTES (2 * SL_FORMAT_BYTES + 4)
 
-const char *sl_format_size(char *out, uint64_t bytes);	 /* 62.4 GiB; 512 B */
-const char *sl_format_duration(char *out, uint64_t ns);	 /* 41 min 07 s; 12.3 s; 850 ms */
-const char *sl_format_count(char *out, uint64_t count);	 /* 48 213 077 */
-const char *sl_format_time(char *out, uint64_t unix_ns); /* 2026-11-20T09:27:40Z */
+const char *sl_format_size(char *out, uint64_t bytes);	/* 62.4 GiB; 512 B */
+const char *sl_format_duration(char *out, uint64_t ns); /* 41 min 07 s; 12.3 s; 850 ms */
+const char *sl_format_count(char *out, uint64_t count); /* 48 213 077 */
 
 /* 52.1 to 52.6 GiB; where both ends read alike, 53.9 GiB */
 const char *sl_format_span(char out[SL_FORMAT_SPAN_BYTES], uint64_t low, uint64_t high);

@@ -154,28 +154,3 @@ void sl_hash_sha256_hex(const void *data, size_t length, int digits, char *out)
 	sl_hash_add(&hash, data, length);
 	sl_hash_sha256_end(&hash, digits, out);
 }
-
-static void put_uuid5(uint8_t *bytes, char out[37])
-{
-	bytes[6] = (uint8_t)((bytes[6] & 0x0f) | 5 << 4);
-	bytes[8] = (uint8_t)((bytes[8] & 0x3f) | 0x80);
-	for (int i = 0; i < 16; i++) {
-		bool dash = i == 4 || i == 6 || i == 8 || i == 10;
-
-		out += sprintf(out, dash ? "-%02x" : "%02x", bytes[i]);
-	}
-}
-
-void sl_hash_uuid5_url(const char *name, char out[37])
-{
-	static const uint8_t namespace_url[16] = {0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1,
-						  0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8};
-	size_t length = strlen(name);
-	uint8_t digest[20], *data = sl_memory_must(malloc(length + 16));
-
-	memcpy(data, namespace_url, 16);
-	memcpy(data + 16, name, length);
-	sl_hash_sha1(data, length + 16, digest);
-	free(data);
-	put_uuid5(digest, out);
-}

@@ -24,6 +24,3 @@ void sl_hash_sha256_end(struct sl_digest *hash, int digits, char *out);
 
 /* The same for bytes that are all there. */
 void sl_hash_sha256_hex(const void *data, size_t length, int digits, char *out);
-
-/* uuid5(NAMESPACE_URL, name) as text. */
-void sl_hash_uuid5_url(const char *name, char out[37]);

@@ -44,20 +44,6 @@ bool sl_paths_is_strangers(const char *path, const struct stat *folder, uid_t fr
 	       file.st_uid != folder->st_uid && file.st_uid != friend;
 }
 
-bool sl_paths_is_honest(const char *path, bool (*is)(const char *name))
-{
-	struct stat st;
-	char *real;
-	bool honest;
-
-	if (lstat(path, &st) || !S_ISLNK(st.st_mode))
-		return S_ISREG(st.st_mode);
-	real = realpath(path, NULL);
-	honest = real && is(real) && !stat(real, &st) && S_ISREG(st.st_mode);
-	free(real);
-	return honest;
-}
-
 int sl_paths_open_regular(const char *path, struct stat *st)
 {
 	int fd;
@@ -91,42 +77,6 @@ const char *sl_paths_name(const char *path)
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
 	return slash ? slash + 1 : path;
-}
-
-#define SHOWN_MAX 64 /* bytes of a name within a temporary one; some file systems have room for 143 */
-#define SALT	  11 /* letters of which there are 32 */
-
-static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
-
-/* What a temporary name shows of `name`: whole characters, as some file systems demand, and a hash of it where it is cut. */
-static void show(const char *name, char shown[SHOWN_MAX + 18])
-{
-	size_t size = strnlen(name, SHOWN_MAX);
-
-	for (size_t back = 1; back < SL_UTF8_SEQUENCE && back <= size; back++)
-		if (sl_utf8_sequence(name + size - back, SL_UTF8_SEQUENCE) > back) {
-			size -= back;
-			break;
-		}
-	if (name[size])
-		sprintf(shown, "%.*s.%016" PRIx64, (int)size, name, sl_fnv_text(name));
-	else
-		strcpy(shown, name);
-}
-
-bool sl_paths_temporary(const char *path, const char *end, char *made, size_t size)
-{
-	const char *name = sl_paths_name(path);
-	char salt[SALT + 1] = "", shown[SHOWN_MAX + 18];
-
-	(void)!getrandom(salt, SALT, 0);
-	for (size_t i = 0; i < SALT; i++)
-		salt[i] = letters[(unsigned char)salt[i] % 32];
-	show(name, shown);
-	if (snprintf(made, size, "%.*s.%s.%s%s", (int)(name - path), path, shown, salt, end) < (int)size)
-		return true;
-	errno = ENAMETOOLONG;
-	return false;
 }
 
 bool sl_paths_make_parents(const char *path)

@@ -21,12 +21,6 @@ struct stat;
 bool sl_paths_is_strangers(const char *path, const struct stat *folder, uid_t friend);
 
 /*
- * True: a regular file, or a link to one whose own name `is` accepts: a link under the name of a trace may lead to a private key.
- * Said before anything is opened.
- */
-bool sl_paths_is_honest(const char *path, bool (*is)(const char *name));
-
-/*
  * Opens a file for reading.  A FIFO, device, socket or folder, on which a reader might wait or which acts when opened, is
  * refused with EINVAL.  A descriptor, or -1 with errno.
  */
@@ -48,10 +42,3 @@ const char *sl_paths_name(const char *path);
 
 /* Makes the missing folders of a path.  False: errno. */
 bool sl_paths_make_parents(const char *path);
-
-/*
- * A name beside `path` for a file that is made first and then renamed to it.  It is a dot, the path's name, random letters and
- * `end`; a name too long for a file system is cut and gets a hash.  The caller makes it with O_EXCL or mkdir, and asks again after
- * EEXIST.  False: ENAMETOOLONG.
- */
-bool sl_paths_temporary(const char *path, const char *end, char *made, size_t size);

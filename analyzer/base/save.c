@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -17,7 +19,9 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/utf8.h"
 #include "common/base.h"
+#include "common/fnv.h"
 
 #define UNFINISHED     ".part"
 #define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
@@ -81,12 +85,53 @@ bool sl_save_make_folder(char *pattern)
 	return made;
 }
 
+#define SHOWN_MAX 64 /* bytes of a name within a temporary one; some file systems have room for 143 */
+#define SALT	  11 /* letters of which there are 32 */
+
+static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
+
+/* What a temporary name shows of `name`: whole characters, as some file systems demand, and a hash of it where it is cut. */
+static void show(const char *name, char shown[SHOWN_MAX + 18])
+{
+	size_t size = strnlen(name, SHOWN_MAX);
+
+	for (size_t back = 1; back < SL_UTF8_SEQUENCE && back <= size; back++)
+		if (sl_utf8_sequence(name + size - back, SL_UTF8_SEQUENCE) > back) {
+			size -= back;
+			break;
+		}
+	if (name[size])
+		sprintf(shown, "%.*s.%016" PRIx64, (int)size, name, sl_fnv_text(name));
+	else
+		strcpy(shown, name);
+}
+
+/*
+ * A name beside `path` for a file that is made first and then renamed to it.  It is a dot, the path's name, random letters and
+ * `end`; a name too long for a file system is cut and gets a hash.  The caller makes it with O_EXCL or mkdir, and asks again after
+ * EEXIST.  False: ENAMETOOLONG.
+ */
+static bool paths_temporary(const char *path, const char *end, char *made, size_t size)
+{
+	const char *name = sl_paths_name(path);
+	char salt[SALT + 1] = "", shown[SHOWN_MAX + 18];
+
+	(void)!getrandom(salt, SALT, 0);
+	for (size_t i = 0; i < SALT; i++)
+		salt[i] = letters[(unsigned char)salt[i] % 32];
+	show(name, shown);
+	if (snprintf(made, size, "%.*s.%s.%s%s", (int)(name - path), path, shown, salt, end) < (int)size)
+		return true;
+	errno = ENAMETOOLONG;
+	return false;
+}
+
 bool sl_save_make_beside(const char *path, char *made, size_t size)
 {
 	bool fine = false;
 
 	sl_save_hold();
-	for (unsigned tries = 0; tries < TRIES && !fine && sl_paths_temporary(path, SL_SAVE_FOLDER, made, size); tries++) {
+	for (unsigned tries = 0; tries < TRIES && !fine && paths_temporary(path, SL_SAVE_FOLDER, made, size); tries++) {
 		/* It is on the list before it is there, since memory may run out at the list. */
 		fine = sl_save_unfinished(made) && !mkdir(made, 0700);
 		if (!fine)
@@ -181,8 +226,8 @@ static FILE *make_file(struct sl_save *save)
 	FILE *made = NULL;
 
 	sl_save_hold();
-	for (unsigned tries = 0;
-	     tries < TRIES && !made && sl_paths_temporary(save->path, UNFINISHED, save->made, sizeof(save->made)); tries++) {
+	for (unsigned tries = 0; tries < TRIES && !made && paths_temporary(save->path, UNFINISHED, save->made, sizeof(save->made));
+	     tries++) {
 		made = fopen(save->made, "wxe"); /* O_EXCL follows no link */
 		if (!made && errno != EEXIST)
 			break;

@@ -69,7 +69,7 @@ void sl_save_finished(const char *path);
 /* Makes and lists a folder from mkdtemp's pattern.  False: errno. */
 bool sl_save_make_folder(char *pattern);
 
-/* The same beside `path`, under a name of sl_paths_temporary that goes into `made`. */
+/* The same beside `path`, under a name of paths_temporary that goes into `made`. */
 #define SL_SAVE_FOLDER ".made" /* how that name ends */
 bool sl_save_make_beside(const char *path, char *made, size_t size);
 

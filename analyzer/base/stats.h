@@ -9,9 +9,6 @@
 /* round(x, digits) of Python: the nearest decimal, correctly rounded. */
 double sl_stats_round(double x, int digits);
 
-/* numpy's round of a scalar: scaled, to the nearest even, scaled back.  Differs from sl_stats_round on ties. */
-double sl_stats_round_numpy(double x, int digits);
-
 /* a / b of integers as Python divides them: the nearest double, beyond 2^53 too. b is not 0. */
 double sl_stats_ratio(int64_t a, int64_t b);
 
@@ -42,10 +39,3 @@ int sl_stats_by_text(const void *a, const void *b);   /* of const char *, or of 
 
 /* Sorts the values. count > 0. */
 double sl_stats_median(double *values, size_t count);
-
-struct sl_stats_line {
-	double slope, r, p_value; /* two-sided t test of no slope */
-};
-
-/* Least squares through n > 2 points; false when all x are equal. */
-bool sl_stats_regress(const double *x, const double *y, size_t count, struct sl_stats_line *line);

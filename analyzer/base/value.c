@@ -63,27 +63,3 @@ void sl_value_set(struct sl_value *object, const char *key, struct sl_value valu
 {
 	((struct sl_member *)object->members)[object->count++] = (struct sl_member){key, value};
 }
-
-struct sl_value sl_value_copy(struct sl_arena *arena, const struct sl_value *value)
-{
-	struct sl_value copy = *value;
-
-	if (value->kind == SL_VALUE_STRING) {
-		copy.text = sl_arena_strdup(arena, value->text);
-	} else if (value->kind == SL_VALUE_ARRAY) {
-		struct sl_value *items = sl_arena_alloc(arena, value->count * sizeof(*items));
-
-		for (uint32_t i = 0; i < value->count; i++)
-			items[i] = sl_value_copy(arena, &value->items[i]);
-		copy.items = items;
-	} else if (value->kind == SL_VALUE_OBJECT) {
-		struct sl_member *members = sl_arena_alloc(arena, value->count * sizeof(*members));
-
-		for (uint32_t i = 0; i < value->count; i++) {
-			members[i].key = sl_arena_strdup(arena, value->members[i].key);
-			members[i].value = sl_value_copy(arena, &value->members[i].value);
-		}
-		copy.members = members;
-	}
-	return copy;
-}

@@ -81,6 +81,3 @@ struct sl_value sl_value_of_double(double number);
 /* Makes an object with room for `room` members, and adds a member to one. */
 struct sl_value *sl_value_object(struct sl_arena *arena, uint32_t room);
 void sl_value_set(struct sl_value *object, const char *key, struct sl_value value);
-
-/* A deep copy in another arena. */
-struct sl_value sl_value_copy(struct sl_arena *arena, const struct sl_value *value);

@@ -123,7 +123,6 @@ bool sl_card_read(struct sl_card *card, const struct sl_value *value);
  */
 void sl_card_take(struct sl_card *card, struct sl_report *report, const char *source);
 struct sl_answers;
-void sl_card_take_verdict(struct sl_card *card, const struct sl_answers *answers);
 /* Reads and judges a log; the caller frees it.  NULL: no text, or it cannot be opened.  *st: its state then. */
 struct stat;
 struct sl_log *sl_card_read_log(const char *path, struct stat *st);

@@ -441,7 +441,7 @@ static bool find_loose(struct sl_scan *scan, const struct sl_images *images, str
 static bool learn_file(struct sl_scan *scan, char *path, bool named)
 {
 	struct stat st;
-	struct sl_log *log = sl_names_is_pack(path) ? NULL : sl_card_read_log(path, &st);
+	struct sl_log *log = sl_images_is_pack(path) ? NULL : sl_card_read_log(path, &st);
 	int64_t run = 0;
 	bool fine = log ? sl_card_put_log(scan->store, log, path, &st, named, &run) : learn_pack(scan, path);
 
@@ -467,7 +467,7 @@ bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 		if (stat(paths[i], &st)) {
 			scan->missing = paths[i];
 			fine = false;
-		} else if (S_ISDIR(st.st_mode) || sl_names_is_trace(sl_paths_name(paths[i])) || sl_summaries_named(paths[i])) {
+		} else if (S_ISDIR(st.st_mode) || sl_images_is_trace(sl_paths_name(paths[i])) || sl_summaries_named(paths[i])) {
 			fine = sl_images_add(&images, paths[i]);
 			scan->missing = fine ? scan->missing : paths[i];
 		} else {

@@ -175,25 +175,12 @@ int sl_store_step(struct sl_store *store, sqlite3_stmt *statement)
 	return code;
 }
 
-bool sl_store_run_to_end(struct sl_store *store, sqlite3_stmt *statement)
-{
-	return statement && sl_store_step(store, statement) == SQLITE_DONE;
-}
-
 void sl_store_bind_text(sqlite3_stmt *statement, int at, const char *text)
 {
 	if (text)
 		sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
 	else
 		sqlite3_bind_null(statement, at);
-}
-
-void sl_store_bind_kept(sqlite3_stmt *statement, int at, const char *text)
-{
-	struct sl_arena arena = {0};
-
-	sl_store_bind_text(statement, at, sl_card_cut(&arena, text));
-	sl_arena_free(&arena);
 }
 
 void sl_store_bind_known(sqlite3_stmt *statement, int at, int64_t value)
@@ -219,13 +206,6 @@ sqlite3_stmt *sl_store_prepare_with(struct sl_store *store, const char *sql, con
 const char *sl_store_text(sqlite3_stmt *statement, int column)
 {
 	return (const char *)sqlite3_column_text(statement, column);
-}
-
-int64_t sl_store_known(sqlite3_stmt *statement, int column)
-{
-	int64_t value = sqlite3_column_type(statement, column) == SQLITE_INTEGER ? sqlite3_column_int64(statement, column) : -1;
-
-	return value < 0 ? -1 : value;
 }
 
 /* ---- open */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes into a catalogue. */
 
+#include <sys/statfs.h>
+
 #include "analyzer/catalogue/store_sqlite.h"
 
 #define CARD(member, type, name, help) "," #member
@@ -59,9 +61,15 @@ static struct sl_store_value text(const char *text)
 	return (struct sl_store_value){text, -1};
 }
 
+/* Runs a statement that returns no rows. */
+static bool store_run_to_end(struct sl_store *store, sqlite3_stmt *statement)
+{
+	return statement && sl_store_step(store, statement) == SQLITE_DONE;
+}
+
 static bool run_with(struct sl_store *store, const char *sql, const struct sl_store_value *values)
 {
-	return sl_store_run_to_end(store, sl_store_prepare_with(store, sql, values));
+	return store_run_to_end(store, sl_store_prepare_with(store, sql, values));
 }
 
 /* Runs a statement that returns one number; SQLITE_DONE: it returned no row. */
@@ -73,7 +81,7 @@ static int ask(struct sl_store *store, const char *sql, const struct sl_store_va
 	if (code != SQLITE_ROW)
 		return code;
 	*answer = sqlite3_column_int64(statement, 0);
-	return sl_store_run_to_end(store, statement) ? SQLITE_ROW : SQLITE_ERROR;
+	return store_run_to_end(store, statement) ? SQLITE_ROW : SQLITE_ERROR;
 }
 
 /* The number of the row with these values, which is added where missing; 0: failed, and the reason is set. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads from a catalogue. */
+#include <sys/statfs.h>
+
 #include "analyzer/catalogue/store_sqlite.h"
 
 #include "analyzer/base/memory.h"
@@ -133,6 +135,22 @@ static const char *store_where(struct sl_store *store, struct sl_arena *arena, c
 	return kept;
 }
 
+/* The text as a card keeps it. */
+static void store_bind_kept(sqlite3_stmt *statement, int at, const char *text)
+{
+	struct sl_arena arena = {0};
+
+	sl_store_bind_text(statement, at, sl_card_cut(&arena, text));
+	sl_arena_free(&arena);
+}
+
+static int64_t store_known(sqlite3_stmt *statement, int column)
+{
+	int64_t value = sqlite3_column_type(statement, column) == SQLITE_INTEGER ? sqlite3_column_int64(statement, column) : -1;
+
+	return value < 0 ? -1 : value;
+}
+
 static void bind_node(sqlite3_stmt *statement, int *at, const struct sl_query *query, int number)
 {
 	const struct sl_query_node *node = &query->nodes[number];
@@ -152,12 +170,12 @@ static void bind_node(sqlite3_stmt *statement, int *at, const struct sl_query *q
 			sqlite3_bind_int(statement, (*at)++, node->name);
 		return;
 	case SL_QUERY_NAMED:
-		sl_store_bind_kept(statement, (*at)++, node->text);
+		store_bind_kept(statement, (*at)++, node->text);
 		sqlite3_bind_int(statement, (*at)++, node->name);
 		return;
 	case SL_QUERY_SESSION:
 		if (node->session == SL_QUERY_SESSION_ID)
-			sl_store_bind_kept(statement, (*at)++, node->text);
+			store_bind_kept(statement, (*at)++, node->text);
 		else
 			sqlite3_bind_int64(statement, (*at)++, node->least);
 		return;
@@ -168,7 +186,7 @@ static void bind_node(sqlite3_stmt *statement, int *at, const struct sl_query *q
 		return;
 	case SL_QUERY_EQUAL:
 		if (node->text) {
-			sl_store_bind_kept(statement, (*at)++, node->text);
+			store_bind_kept(statement, (*at)++, node->text);
 			return;
 		}
 		sqlite3_bind_int64(statement, (*at)++, node->least);
@@ -200,7 +218,7 @@ static void take_card(sqlite3_stmt *statement, struct sl_card *card)
 		if (sl_card_is_text(field))
 			*sl_card_text(card, field) = sl_card_keep(card, sl_store_text(statement, (int)i + 2));
 		else
-			*sl_card_number(card, field) = sl_store_known(statement, (int)i + 2);
+			*sl_card_number(card, field) = store_known(statement, (int)i + 2);
 	}
 }
 
@@ -297,7 +315,7 @@ bool sl_store_find(struct sl_store *store, const char *identity, int64_t *run)
 
 	if (!statement)
 		return false;
-	sl_store_bind_kept(statement, 1, identity);
+	store_bind_kept(statement, 1, identity);
 	code = sl_store_step(store, statement);
 	*run = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
 	sqlite3_reset(statement);
@@ -322,7 +340,7 @@ static bool take_metrics(struct sl_store *store, struct sl_card *card)
 
 	while (statement && (code = sl_store_step(store, statement)) == SQLITE_ROW)
 		sl_card_add_metric(card, sl_store_text(statement, 0), sl_store_text(statement, 1), sl_store_text(statement, 2),
-				   sl_store_known(statement, 3));
+				   store_known(statement, 3));
 	return code == SQLITE_DONE;
 }
 
@@ -347,9 +365,9 @@ static bool take_sessions(struct sl_store *store, struct sl_card *card)
 	int code = SQLITE_ERROR;
 
 	while (statement && (code = sl_store_step(store, statement)) == SQLITE_ROW) {
-		struct sl_card_session session = {sl_store_text(statement, 0),	sl_store_text(statement, 1),
-						  sl_store_text(statement, 2),	sl_store_known(statement, 3),
-						  sl_store_known(statement, 4), sqlite3_column_int(statement, 5) == 1};
+		struct sl_card_session session = {sl_store_text(statement, 0), sl_store_text(statement, 1),
+						  sl_store_text(statement, 2), store_known(statement, 3),
+						  store_known(statement, 4),   sqlite3_column_int(statement, 5) == 1};
 
 		sl_card_add_session(card, &session);
 	}
@@ -402,7 +420,7 @@ bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, cons
 	while (more && (code = sl_store_step(store, statement)) == SQLITE_ROW) {
 		struct sl_store_metric metric = {sqlite3_column_int64(statement, 0), sl_store_text(statement, 1),
 						 sl_store_text(statement, 2),	     sl_store_text(statement, 3),
-						 sl_store_known(statement, 4),	     sl_store_known(statement, 5)};
+						 store_known(statement, 4),	     store_known(statement, 5)};
 
 		more = each(context, &metric);
 	}
@@ -463,8 +481,8 @@ bool sl_store_history(struct sl_store *store, const struct sl_query *query, int6
 	if (metric)
 		sqlite3_bind_int64(statement, 1000, metric);
 	while (more && (code = sl_store_step(store, statement)) == SQLITE_ROW) {
-		struct sl_store_point point = {sqlite3_column_int64(statement, 0), sl_store_known(statement, 1),
-					       sl_store_known(statement, 2),	   sl_store_text(statement, 3),
+		struct sl_store_point point = {sqlite3_column_int64(statement, 0), store_known(statement, 1),
+					       store_known(statement, 2),	   sl_store_text(statement, 3),
 					       sl_store_text(statement, 4),	   sl_store_text(statement, 5),
 					       sl_store_text(statement, 6),	   sqlite3_column_int(statement, 7)};
 
@@ -548,9 +566,8 @@ bool sl_store_notes(struct sl_store *store, int64_t run, sl_store_each_note *eac
 	int code = SQLITE_DONE;
 
 	while (statement && more && (code = sl_store_step(store, statement)) == SQLITE_ROW) {
-		struct sl_store_note note = {sqlite3_column_int64(statement, 0), sl_store_known(statement, 1),
-					     sl_store_known(statement, 2), sl_store_text(statement, 3),
-					     sl_store_text(statement, 4)};
+		struct sl_store_note note = {sqlite3_column_int64(statement, 0), store_known(statement, 1),
+					     store_known(statement, 2), sl_store_text(statement, 3), sl_store_text(statement, 4)};
 
 		more = each(context, &note);
 	}

@@ -30,18 +30,13 @@ struct sl_store_value {
 sqlite3_stmt *sl_store_prepare_with(struct sl_store *store, const char *sql, const struct sl_store_value *values);
 /* Steps to the next row: SQLITE_ROW, SQLITE_DONE, or an error, with the reason set. */
 int sl_store_step(struct sl_store *store, sqlite3_stmt *statement);
-/* Runs a statement that returns no rows. */
-bool sl_store_run_to_end(struct sl_store *store, sqlite3_stmt *statement);
 bool sl_store_execute(struct sl_store *store, const char *sql);
 bool sl_store_fail(struct sl_store *store); /* sets SQLite's message as the reason; returns false */
 
 /* NULL text and -1 are NULL. */
 void sl_store_bind_text(sqlite3_stmt *statement, int at, const char *text);
-/* The text as a card keeps it. */
-void sl_store_bind_kept(sqlite3_stmt *statement, int at, const char *text);
 void sl_store_bind_known(sqlite3_stmt *statement, int at, int64_t value);
 const char *sl_store_text(sqlite3_stmt *statement, int column);
-int64_t sl_store_known(sqlite3_stmt *statement, int column);
 
 /* The first bytes of a file: SQLite's, with our application id. */
 #define SL_STORE_HEAD 100

@@ -12,9 +12,9 @@
 static enum sl_log_kind kind_of(const char *path)
 {
 	/* what has a snapshot's name is one, or says why it is none */
-	return strcmp(path, "-") == 0		? SL_LOG_IS_TEXT
-	       : sl_names_may_be_snapshot(path) ? SL_LOG_IS_RECORDS
-						: sl_log_kind_of_file(path);
+	return strcmp(path, "-") == 0		 ? SL_LOG_IS_TEXT
+	       : sl_images_may_be_snapshot(path) ? SL_LOG_IS_RECORDS
+						 : sl_log_kind_of_file(path);
 }
 
 bool sl_logs_are(char *const *paths)

@@ -26,7 +26,7 @@ bool sl_recordings_add(struct sl_follow *follow, const char *what)
 
 static bool is_young(const char *path, const struct stat *file)
 {
-	return sl_names_is_trace(path) && time(NULL) - file->st_mtime < SL_FOLLOW_YOUNG_S;
+	return sl_images_is_trace(path) && time(NULL) - file->st_mtime < SL_FOLLOW_YOUNG_S;
 }
 
 static bool is_file(const char *path, const struct stat *file)

@@ -72,7 +72,7 @@ static enum kind kind_of(const char *path)
 		close(file);
 	if (got >= strlen(SL_PACK_MAGIC) && !memcmp(head, SL_PACK_MAGIC, strlen(SL_PACK_MAGIC)))
 		return PACK;
-	return sl_names_is_trace(sl_paths_name(path)) || sl_frame_index_valid(head, got) ||
+	return sl_images_is_trace(sl_paths_name(path)) || sl_frame_index_valid(head, got) ||
 			       (got >= strlen(SL_RINGFILE_MAGIC) && !memcmp(head, SL_RINGFILE_MAGIC, strlen(SL_RINGFILE_MAGIC)))
 		       ? RECORDING
 		       : OTHER;

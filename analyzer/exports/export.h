@@ -81,9 +81,6 @@ void sl_merge_view(struct sl_event_view *view, const struct sl_merge_process *pr
 /* The library and line of the current event. */
 const struct sl_where *sl_merge_place(struct sl_merge *merge, struct sl_merge_process *process);
 
-/* Writes the members that forms in JSON share, t0_ns to result. */
-void sl_merge_put(struct sl_json *j, const struct sl_event_view *view);
-
 enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL }; /* in the order of --weigh */
 
 struct sl_export_job {
@@ -110,9 +107,6 @@ extern const struct sl_export sl_export_dump;	   /* the verb dump */
 
 /* Runs the merge to its end. */
 void sl_export_replay(struct sl_merge *merge);
-
-/* Bytes of a site according to the job's --weigh; 0: the site is not shown. */
-uint64_t sl_export_weight(const struct sl_merge_process *process, const struct sl_site *site, enum sl_weigh weigh);
 
 /* Writing packs (analyzer/trace/files.h). */
 struct sl_archived {
@@ -279,13 +273,8 @@ unsigned sl_export_device(const struct sl_export_snapshot *s, const struct sl_me
 void sl_export_window_take(struct sl_export_snapshot *s, struct sl_merge_process *p);
 void sl_export_window_put(struct sl_export_snapshot *s, struct sl_merge_process *p);
 void sl_export_window_settings(struct sl_export_snapshot *s, const struct sl_merge_process *p);
-/* The bytes that the device had free at an out-of-memory, once all events are taken; SL_UNKNOWN. */
-uint64_t sl_export_window_free_at(const struct sl_merge_process *p, const struct sl_export_entry *entry);
 /* The keys that its release had in each event. */
 void sl_export_window_keys(struct sl_export_snapshot *s, const struct sl_merge_process *p, const struct sl_export_entry *entry);
-/* How many of the frames are the program's: the reader adds one for what has no stack, or was made before the window. */
-unsigned sl_export_window_frames(const struct sl_stack_frame *frames, unsigned count);
-void sl_export_window_free(struct sl_export_snapshot *s);
 
 /*
  * Writes protocol buffers: appends fields to a buffer; a nested message has a begin and an end.  The length of a nested message

@@ -86,6 +86,27 @@ static void put_sample(struct sl_json *j, const struct sl_merge_process *p)
 	sl_json_newline(j);
 }
 
+/* Writes the members that forms in JSON share, t0_ns to result. */
+static void merge_put(struct sl_json *j, const struct sl_event_view *view)
+{
+	sl_json_uint(j, "t0_ns", view->begin_ns);
+	sl_json_nonzero(j, "t1_ns", view->end_ns);
+	sl_json_known(j, "rank", view->rank);
+	sl_json_int(j, "pid", view->pid);
+	sl_json_int(j, "thread", view->tid);
+	sl_json_string(j, "api", view->api);
+	sl_json_string(j, "verb", view->verb);
+	sl_json_string(j, "kind", view->kind);
+	sl_json_nonzero(j, "address", view->event->address);
+	sl_json_nonzero(j, "bytes", view->event->bytes);
+	sl_json_known(j, "device", view->event->device);
+	sl_json_nonzero(j, "stream", view->event->stream);
+	if (view->returned)
+		sl_json_int(j, "result", view->event->result);
+	else
+		sl_json_null(j, "result");
+}
+
 static void put_event(struct sl_json *j, struct sl_merge_process *p, struct sl_merge *merge)
 {
 	const struct sl_where *where = sl_merge_place(merge, p);
@@ -93,7 +114,7 @@ static void put_event(struct sl_json *j, struct sl_merge_process *p, struct sl_m
 
 	sl_merge_view(&view, p);
 	begin_row(j, "event");
-	sl_merge_put(j, &view);
+	merge_put(j, &view);
 	sl_json_string(j, "label", view.label);
 	sl_json_string(j, "library", where->library);
 	sl_json_string(j, "where", where->line[0] ? where->line : NULL);
@@ -112,7 +133,7 @@ static void put_call(struct sl_json *j, struct sl_merge_process *p, struct sl_me
 	(void)merge;
 	sl_merge_view(&view, p);
 	sl_json_object(j, NULL);
-	sl_merge_put(j, &view);
+	merge_put(j, &view);
 	if (event->python || event->native)
 		sl_stacks_write(j, frames, sl_stacks_resolve(frames, &p->process.trace->defs, NULL, sl_stack_of(event)));
 	else

@@ -19,12 +19,3 @@ void sl_export_replay(struct sl_merge *merge)
 	for (unsigned i = 0; i < merge->count; i++)
 		sl_replay_end(merge->processes[i].process.model, sl_trace_lost_events(merge->processes[i].process.trace));
 }
-
-uint64_t sl_export_weight(const struct sl_merge_process *process, const struct sl_site *site, enum sl_weigh weigh)
-{
-	if (!sl_owners_shows(&process->process, site))
-		return 0;
-	return weigh == SL_WEIGH_PEAK	? sl_model_site_at_peak(process->process.model, site)
-	       : weigh == SL_WEIGH_LIVE ? site->live_bytes
-					: site->total_bytes;
-}

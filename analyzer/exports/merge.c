@@ -238,23 +238,3 @@ const struct sl_where *sl_merge_place(struct sl_merge *merge, struct sl_merge_pr
 
 	return &p->wheres.item[index];
 }
-
-void sl_merge_put(struct sl_json *j, const struct sl_event_view *view)
-{
-	sl_json_uint(j, "t0_ns", view->begin_ns);
-	sl_json_nonzero(j, "t1_ns", view->end_ns);
-	sl_json_known(j, "rank", view->rank);
-	sl_json_int(j, "pid", view->pid);
-	sl_json_int(j, "thread", view->tid);
-	sl_json_string(j, "api", view->api);
-	sl_json_string(j, "verb", view->verb);
-	sl_json_string(j, "kind", view->kind);
-	sl_json_nonzero(j, "address", view->event->address);
-	sl_json_nonzero(j, "bytes", view->event->bytes);
-	sl_json_known(j, "device", view->event->device);
-	sl_json_nonzero(j, "stream", view->event->stream);
-	if (view->returned)
-		sl_json_int(j, "result", view->event->result);
-	else
-		sl_json_null(j, "result");
-}

@@ -202,6 +202,42 @@ static void put_frame(struct sl_pickle *pickle, const struct sl_stack_frame *fra
 	sl_pickle_close(pickle);
 }
 
+/* The bytes that the device had free at an out-of-memory, once all events are taken; SL_UNKNOWN. */
+static uint64_t export_window_free_at(const struct sl_merge_process *p, const struct sl_export_entry *entry)
+{
+	const struct sl_model *model = p->process.model;
+
+	/* PyTorch reports its error after the driver's refusals, which are one error in the model */
+	for (size_t i = model->ooms.count; i--;)
+		if (sl_process_unix(&p->process, model->ooms.item[i].time_ns) <= entry->unix_ns &&
+		    model->ooms.item[i].device == entry->device && model->ooms.item[i].free_bytes != SL_UNKNOWN)
+			return model->ooms.item[i].free_bytes;
+	return SL_UNKNOWN;
+}
+
+/* How many of the frames are the program's: the reader adds one for what has no stack, or was made before the window. */
+static unsigned export_window_frames(const struct sl_stack_frame *frames, unsigned count)
+{
+	const char *last = count ? frames[count - 1].function : NULL;
+
+	if (!last || (strcmp(last, "made before the window") && strcmp(last, "no stack in the file")))
+		return count;
+	count--; /* where a size is all that is left, it is no frame either */
+	return count == 1 && frames[0].function &&
+			       (!strncmp(frames[0].function, "blocks of ", 10) || !strcmp(frames[0].function, "other sizes"))
+		       ? 0
+		       : count;
+}
+
+static void export_window_free(struct sl_export_snapshot *s)
+{
+	for (unsigned i = 0; i < s->job->merge->count; i++) {
+		sl_table_free(&s->windows[i].segments);
+		sl_table_free(&s->windows[i].blocks);
+	}
+	free(s->windows);
+}
+
 /* Writes the frames of a place once and refers to them afterwards. */
 void sl_export_put_frames(struct sl_export_snapshot *s, struct sl_merge_process *p, uint32_t index)
 {
@@ -218,7 +254,7 @@ void sl_export_put_frames(struct sl_export_snapshot *s, struct sl_merge_process 
 		count = sl_process_stack(&p->process, frames, where->stack);
 		count = sl_stacks_fold(frames, count);
 		if (p->process.model->snapshot)
-			count = sl_export_window_frames(frames, count);
+			count = export_window_frames(frames, count);
 		sl_pickle_list(&s->pickle);
 		for (unsigned i = 0; i < count; i++) {
 			put_frame(&s->pickle, &frames[i]);
@@ -415,8 +451,8 @@ static void put_entry(struct sl_export_snapshot *s, const struct sl_export_entry
 	sl_pickle_put_text(pickle, "action", actions[entry->action]);
 	if (entry->action != SL_EXPORT_OOM)
 		sl_pickle_put_int(pickle, "addr", (int64_t)entry->address);
-	else if (sl_export_window_free_at(p, entry) != SL_UNKNOWN)
-		sl_pickle_put_int(pickle, "device_free", (int64_t)sl_export_window_free_at(p, entry));
+	else if (export_window_free_at(p, entry) != SL_UNKNOWN)
+		sl_pickle_put_int(pickle, "device_free", (int64_t)export_window_free_at(p, entry));
 	sl_pickle_put_int(pickle, "size", (int64_t)entry->bytes);
 	sl_pickle_put_int(pickle, "stream", (int64_t)entry->stream);
 	if (!p->process.model->snapshot)
@@ -635,7 +671,7 @@ static bool run(struct sl_export_job *job)
 	write_snapshot(&s);
 	free(s.entries);
 	free(s.number);
-	sl_export_window_free(&s);
+	export_window_free(&s);
 	sl_idmap_free(&s.memos);
 	return !ferror(job->out);
 }

@@ -130,18 +130,6 @@ void sl_export_window_take(struct sl_export_snapshot *s, struct sl_merge_process
 	sl_merge_apply(p);
 }
 
-uint64_t sl_export_window_free_at(const struct sl_merge_process *p, const struct sl_export_entry *entry)
-{
-	const struct sl_model *model = p->process.model;
-
-	/* PyTorch reports its error after the driver's refusals, which are one error in the model */
-	for (size_t i = model->ooms.count; i--;)
-		if (sl_process_unix(&p->process, model->ooms.item[i].time_ns) <= entry->unix_ns &&
-		    model->ooms.item[i].device == entry->device && model->ooms.item[i].free_bytes != SL_UNKNOWN)
-			return model->ooms.item[i].free_bytes;
-	return SL_UNKNOWN;
-}
-
 /* ---- writing */
 
 struct lives {
@@ -314,26 +302,4 @@ void sl_export_window_settings(struct sl_export_snapshot *s, const struct sl_mer
 	}
 	if (release_of(p) >= 5)
 		sl_pickle_put_empty(&s->pickle, "external_annotations");
-}
-
-unsigned sl_export_window_frames(const struct sl_stack_frame *frames, unsigned count)
-{
-	const char *last = count ? frames[count - 1].function : NULL;
-
-	if (!last || (strcmp(last, "made before the window") && strcmp(last, "no stack in the file")))
-		return count;
-	count--; /* where a size is all that is left, it is no frame either */
-	return count == 1 && frames[0].function &&
-			       (!strncmp(frames[0].function, "blocks of ", 10) || !strcmp(frames[0].function, "other sizes"))
-		       ? 0
-		       : count;
-}
-
-void sl_export_window_free(struct sl_export_snapshot *s)
-{
-	for (unsigned i = 0; i < s->job->merge->count; i++) {
-		sl_table_free(&s->windows[i].segments);
-		sl_table_free(&s->windows[i].blocks);
-	}
-	free(s->windows);
 }

@@ -4,6 +4,17 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
+#include "analyzer/report/owners.h"
+
+/* Bytes of a site according to the job's --weigh; 0: the site is not shown. */
+static uint64_t export_weight(const struct sl_merge_process *process, const struct sl_site *site, enum sl_weigh weigh)
+{
+	if (!sl_owners_shows(&process->process, site))
+		return 0;
+	return weigh == SL_WEIGH_PEAK	? sl_model_site_at_peak(process->process.model, site)
+	       : weigh == SL_WEIGH_LIVE ? site->live_bytes
+					: site->total_bytes;
+}
 
 static bool run_collapsed(struct sl_export_job *job)
 {
@@ -16,7 +27,7 @@ static bool run_collapsed(struct sl_export_job *job)
 
 		for (size_t k = 0; k < p->process.model->sites.count; k++) {
 			const struct sl_site *site = &p->process.model->sites.item[k];
-			uint64_t bytes = sl_export_weight(p, site, job->weigh);
+			uint64_t bytes = export_weight(p, site, job->weigh);
 			unsigned count;
 
 			if (!bytes)
@@ -146,7 +157,7 @@ static bool run_speedscope(struct sl_export_job *job)
 
 		for (size_t k = 0; k < p->process.model->sites.count; k++) {
 			const struct sl_site *site = &p->process.model->sites.item[k];
-			uint64_t bytes = sl_export_weight(p, site, job->weigh);
+			uint64_t bytes = export_weight(p, site, job->weigh);
 
 			if (bytes)
 				add_site(&scope, j, p, site, bytes);

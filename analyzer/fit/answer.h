@@ -80,8 +80,6 @@ const char *sl_fit_word(const struct sl_fit_answer *answer, unsigned capacity);
 /* Notes for a reader beside the verdicts, or instead of them: a sentence each. */
 void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void (*say)(void *context, const char *text),
 		  void *context);
-#define SL_FIT_OTHER_RELEASE                                                                                                       \
-	"these are the same requests; another release may ask for other sizes, which stormlog-run --dry in its environment shows"
 /* Behind a verdict of a window. */
 #define SL_FIT_CARD  ": a card needs 0.5 to 1 GiB more, and the memory of other libraries"
 #define SL_FIT_SPENT "the replay takes more of the processor's time than it may (STORMLOG_READ_SECONDS)"

@@ -4,6 +4,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/change.h"
+#include "analyzer/fit/survivors.h"
 
 #define RISES	    4 /* steps in a row */
 #define RESULTS_MAX 4 /* of modules in a step */
@@ -108,6 +109,21 @@ static bool may_be_graph(const struct sl_fit_program *p, const struct sl_fit_kee
 	return found;
 }
 
+/*
+ * The op at which the program could drop the block: where its statement has ended, or, in the loop's own function, where the same
+ * statement has ended in the next step, since a variable there may hold it until then.  And no backward pass needs it.
+ */
+static size_t fit_keeps_until(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
+{
+	const struct sl_fit_life *at = &p->lives.item[life];
+	const struct sl_fit_place *here = sl_fit_program_statement(p, at->python);
+	size_t until = k->leaves[life], pass = at->step <= p->steps.count ? k->passes[at->step] : 0;
+
+	if (here && here == sl_fit_program_caller(p, at->python))
+		until = sl_idmap_get(&k->ends, (uint64_t)here->line << 32 | (at->step + 1), (uint32_t)p->whole.ops.count);
+	return pass > until ? pass : until;
+}
+
 /* Blocks that each step keeps; graph: by autograd's graph.  modules: only those that modules made, and their inputs. */
 static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, bool graph, bool modules)
 {
@@ -137,7 +153,7 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 		e->results += result ? life->bytes : 0;
 		if (modules && life->step <= p->steps.count && e->keeps->passes[life->step] > life->birth)
 			continue; /* a backward pass may need it */
-		until = !modules ? sl_fit_keeps_until(e->keeps, p, i) : 0;
+		until = !modules ? fit_keeps_until(e->keeps, p, i) : 0;
 		e->dies[i] = until > leaves ? until : leaves;
 		bytes += life->bytes;
 		results += life->step == e->keeps->to && of_module;
@@ -293,7 +309,7 @@ bool sl_fit_change_offload_joined(struct sl_fit_edits *e, struct sl_change *chan
 	for (uint32_t i = 0; largest && i < p->lives.count; i++) {
 		if (p->lives.item[i].death != after)
 			continue;
-		until = is_held_on(p, i) ? sl_fit_keeps_until(e->keeps, p, i) : e->keeps->leaves[i];
+		until = is_held_on(p, i) ? fit_keeps_until(e->keeps, p, i) : e->keeps->leaves[i];
 		if (until < after)
 			e->dies[i] = until;
 	}

@@ -4,6 +4,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/change.h"
+#include "analyzer/fit/program.h"
 #include "analyzer/fit/rest_of_step.h"
 
 #define UPDATES_MIN 2	/* by the optimizer, with gradients that stay */
@@ -27,6 +28,14 @@ static bool is_of_update(const struct sl_fit_program *p)
 	return sl_fit_change_matters(p, bytes);
 }
 
+/* True: with SL_FIT_REST_STATE, a temporary of the optimizer's step. */
+static bool fit_program_updates(const struct sl_fit_program *p, uint32_t life)
+{
+	const struct sl_fit_life *at = &p->lives.item[life];
+
+	return p->rest == SL_FIT_REST_STATE && at->birth >= p->states && at->birth < p->end && at->python == p->update;
+}
+
 /* Blocks of the optimizer's state, of this size or larger, become this part of it. */
 static bool shrink_state(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p, double part,
 			 uint64_t least)
@@ -38,7 +47,7 @@ static bool shrink_state(struct sl_fit_edits *e, struct sl_change *change, const
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 
-		e->gone[i] = sl_fit_program_updates(p, i); /* another optimizer has temporaries of its own */
+		e->gone[i] = fit_program_updates(p, i); /* another optimizer has temporaries of its own */
 		if (e->gone[i] || life->death != SL_FIT_GAP || life->before || !sl_fit_program_maker(p, i)->optimizer ||
 		    sl_fit_program_maker(p, i)->backward || life->bytes < least)
 			continue;

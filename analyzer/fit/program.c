@@ -77,13 +77,6 @@ const struct sl_fit_stack *sl_fit_program_stack(const struct sl_fit_program *p, 
 	return &p->stacks.item[sl_idmap_get(&p->stack_ids, python, 0)];
 }
 
-bool sl_fit_program_updates(const struct sl_fit_program *p, uint32_t life)
-{
-	const struct sl_fit_life *at = &p->lives.item[life];
-
-	return p->rest == SL_FIT_REST_STATE && at->birth >= p->states && at->birth < p->end && at->python == p->update;
-}
-
 const struct sl_fit_place *sl_fit_program_own(const struct sl_fit_stack *stack)
 {
 	for (unsigned i = stack->count; i--;)

@@ -92,8 +92,6 @@ uint64_t sl_fit_program_input(const struct sl_fit_program *program, unsigned ste
 size_t sl_fit_program_highest(const struct sl_fit_program *program, uint64_t *bytes);
 /* The request that failed; without an error the one at which most was held. */
 size_t sl_fit_program_moment(const struct sl_fit_program *program);
-/* True: with SL_FIT_REST_STATE, a temporary of the optimizer's step. */
-bool sl_fit_program_updates(const struct sl_fit_program *program, uint32_t life);
 /* The innermost line of the user's own; NULL: none. */
 const struct sl_fit_place *sl_fit_program_own(const struct sl_fit_stack *stack);
 /* The innermost line of the user's own inside the main loop that no module was called by; NULL: none. */

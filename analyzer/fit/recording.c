@@ -18,14 +18,64 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/fit/engine.h"
-#include "analyzer/fit/lacks.h"
 #include "analyzer/model/counts/ledger.h"
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/model/replay/replay.h"
+#include "analyzer/model/state/model.h"
 #include "analyzer/symbols/symbols.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/server.h"
 #include "analyzer/report/api_names.h"
+
+/* True: a call with this stack is not the allocator's.  Where the library is not known, it is the allocator's. */
+static bool fit_lacks_outside(const struct sl_model *model, struct sl_stack stack)
+{
+	const struct sl_module *module = sl_defs_module_at(model->defs, stack.caller);
+
+	return module && !sl_model_is_cache(sl_stacks_library(model->defs, model->header, stack));
+}
+
+/* True: the device lacked memory.  A lack of host memory or of addresses does not depend on a capacity. */
+static bool fit_lacks_device(const struct sl_oom *oom, int device)
+{
+	return oom->device == device && oom->scope != SL_SCOPE_HOST && oom->scope != SL_SCOPE_ADDRESS_SPACE;
+}
+
+/* The most that was free and yet not enough.  A pool's own limit, or an error that was asked for, comes whatever is free. */
+static uint64_t too_little(const struct sl_oom *oom)
+{
+	uint64_t least = oom->asked_bytes ? oom->asked_bytes - 1 : 0;
+
+	if (oom->of_framework || sl_oom_made_to_fail(oom))
+		return 0;
+	return oom->free_bytes != SL_UNKNOWN && oom->free_bytes > least ? oom->free_bytes : least;
+}
+
+/* A call beside PyTorch's allocator that the device had no room for: cuBLAS, NCCL, a context, another framework's pool. */
+struct fit_lack {
+	uint64_t time_ns, bytes; /* bytes: so many were free and yet not enough */
+	uint32_t python;
+	bool got_over;
+};
+
+struct fit_lacks {
+	SL_VECTOR(struct fit_lack) list; /* in their order; the caller's */
+};
+
+static void fit_lacks_find(struct fit_lacks *lacks, const struct sl_model *model, int device)
+{
+	*lacks = (struct fit_lacks){0};
+	for (size_t i = 0; i < model->ooms.count; i++) {
+		const struct sl_oom *oom = &model->ooms.item[i];
+
+		if (fit_lacks_device(oom, device) &&
+		    (oom->of_framework || (!oom->reported_by_torch && fit_lacks_outside(model, oom->stack))))
+			*SL_PUSH(&lacks->list) = (struct fit_lack){.time_ns = oom->time_ns,
+								   .bytes = too_little(oom),
+								   .python = oom->stack.python,
+								   .got_over = sl_oom_got_over(oom)};
+	}
+}
 
 enum {
 	COPIES_MAX = 1 << 20, /* changes of settings, each counted once for each device */
@@ -513,7 +563,7 @@ static void call(struct builder *b, const struct sl_item *item)
 	note_placed(b, item);
 	sl_replay_apply(b->model, item);
 	if (allocates && item->hook->oom && event->result == item->hook->oom)
-		thread->refused += !sl_fit_lacks_outside(b->model, sl_stack_of(event));
+		thread->refused += !fit_lacks_outside(b->model, sl_stack_of(event));
 	else if (allocates && !event->result && event->kind == SL_KIND_device)
 		thread->placed = event->address;
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++) {
@@ -906,18 +956,18 @@ static void put_behind(struct lane *lane, const struct sl_fit_op *op)
 static void add_lacks(struct builder *b, struct lane *lane)
 {
 	struct sl_fit_recording *out = &lane->out, whole = *out;
-	struct sl_fit_lacks lacks;
+	struct fit_lacks lacks;
 	uint64_t now = b->now;
 	size_t at = 0;
 
-	sl_fit_lacks_find(&lacks, b->model, out->device);
+	fit_lacks_find(&lacks, b->model, out->device);
 	if (!lacks.list.count)
 		return;
 	memset(&out->ops, 0, sizeof(out->ops));
 	memset(&out->reserved, 0, sizeof(out->reserved));
 	memset(&out->times, 0, sizeof(out->times));
 	for (size_t i = 0; i <= lacks.list.count; i++) {
-		const struct sl_fit_lack *lack = i < lacks.list.count ? &lacks.list.item[i] : NULL;
+		const struct fit_lack *lack = i < lacks.list.count ? &lacks.list.item[i] : NULL;
 
 		for (; at < whole.ops.count && (!lack || whole.times.item[at] <= lack->time_ns); at++) {
 			if (i)
@@ -990,7 +1040,7 @@ static void keep_driver(struct builder *b, struct sl_device_state *state)
 		const struct sl_oom *oom = &b->model->ooms.item[i];
 		uint64_t total = oom->total_bytes != SL_UNKNOWN || oom->injected ? oom->total_bytes : state->total_bytes;
 
-		if (!sl_fit_lacks_device(oom, state->device))
+		if (!fit_lacks_device(oom, state->device))
 			continue;
 		driver.refused = true;
 		/* a pool's own limit is not the device's size */

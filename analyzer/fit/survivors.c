@@ -143,14 +143,3 @@ bool sl_fit_keeps_graph(const struct sl_fit_keeps *k, const struct sl_fit_progra
 	return line && !sl_fit_program_maker(p, life)->guarded && line->made >= GRAPH_MIN &&
 	       (GRAPH_PART * line->kept >= line->made || line->inner >= GRAPH_MIN || (line->kept >= GRAPH_MIN && line->after));
 }
-
-size_t sl_fit_keeps_until(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
-{
-	const struct sl_fit_life *at = &p->lives.item[life];
-	const struct sl_fit_place *here = sl_fit_program_statement(p, at->python);
-	size_t until = k->leaves[life], pass = at->step <= p->steps.count ? k->passes[at->step] : 0;
-
-	if (here && here == sl_fit_program_caller(p, at->python))
-		until = sl_idmap_get(&k->ends, (uint64_t)here->line << 32 | (at->step + 1), (uint32_t)p->whole.ops.count);
-	return pass > until ? pass : until;
-}

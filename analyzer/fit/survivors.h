@@ -33,10 +33,5 @@ void sl_fit_keeps_free(struct sl_fit_keeps *keeps);
 
 /* True: the program keeps this block, as it keeps one of each step. */
 bool sl_fit_keeps_it(const struct sl_fit_keeps *keeps, const struct sl_fit_program *program, uint32_t life);
-/*
- * The op at which the program could drop the block: where its statement has ended, or, in the loop's own function, where the same
- * statement has ended in the next step, since a variable there may hold it until then.  And no backward pass needs it.
- */
-size_t sl_fit_keeps_until(const struct sl_fit_keeps *keeps, const struct sl_fit_program *program, uint32_t life);
 /* True: what is kept at the statement of this block is autograd's graph: most of what its modules requested. */
 bool sl_fit_keeps_graph(const struct sl_fit_keeps *keeps, const struct sl_fit_program *program, uint32_t life);

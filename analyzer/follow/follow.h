@@ -207,7 +207,7 @@ void sl_live_places(struct sl_live_places *places, struct sl_followed *followed,
 void sl_live_places_free(struct sl_live_places *places);
 
 /*
- * Finds the place that makes a process grow, from what each held at the last SL_GROWING_MARKS marks, GROWING_EACH looks
+ * Finds the place that makes a process grow, from what each held at the last SL_GROWING_MARKS marks, eight looks
  * apart.
  */
 #define SL_GROWING_MARKS 8

@@ -33,7 +33,7 @@ static char *trace_of(const char *path)
 	if (sl_ring_open_head(&ring, path, &unsaid)) {
 		if (ring.head->trace[0] == '/')
 			trace = strndup(ring.head->trace, sizeof(ring.head->trace));
-		if (trace && (!sl_names_is_trace(trace) || !can_read(trace, &st) || st.st_uid != ring.owner)) {
+		if (trace && (!sl_images_is_trace(trace) || !can_read(trace, &st) || st.st_uid != ring.owner)) {
 			free(trace);
 			trace = NULL;
 		}
@@ -71,7 +71,7 @@ static bool look_at(struct sl_follow *follow, const char *pid)
 	while (file && !found && fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = 0;
 		path = strchr(line, '/');
-		if (!path || !sl_names_is_ring(path))
+		if (!path || !sl_images_is_ring(path))
 			continue;
 		found = true;
 		add_ring(follow, pid, path);

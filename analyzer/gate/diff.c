@@ -77,7 +77,7 @@ static void take_lines(struct sl_differences *differences, struct sl_map *index,
 		for (size_t i = 0; i < m->lines.list.count; i++)
 			differences->list.item[first - 1 + i].what = m->lines.list.item[i].what;
 	}
-	sl_entry_lines_match(&differences->list.item[first - 1].first->lines, &m->lines, was);
+	sl_measure_lines_match(&differences->list.item[first - 1].first->lines, &m->lines, was);
 	for (size_t i = 0; i < m->lines.list.count; i++) {
 		const struct sl_measure_line *line = &m->lines.list.item[i];
 		uintptr_t row = was[i] >= 0 ? first + (uintptr_t)was[i] : row_of(differences, index, m, line->place);

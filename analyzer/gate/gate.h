@@ -20,17 +20,17 @@ struct sl_measure_line {
 };
 
 struct sl_measure_lines {
-	SL_VECTOR(struct sl_measure_line) list; /* in the order of the source, after entry_lines_sort */
+	SL_VECTOR(struct sl_measure_line) list; /* in the order of the source, after lines_sort */
 	struct sl_map *numbers;			/* of the lines by place, from 1, while many are added; NULL: few, or sorted */
 };
 
 /* The line that holds most; NULL: there is none. */
-const struct sl_measure_line *sl_entry_lines_most(const struct sl_measure_lines *lines);
+const struct sl_measure_line *sl_measure_lines_most(const struct sl_measure_lines *lines);
 /*
  * Sets was[i] to the index in `before` of the line that after[i] was, or -1. Lines are matched by name where one side has all names
  * of the other; otherwise in their order, with the least total change.
  */
-void sl_entry_lines_match(const struct sl_measure_lines *before, const struct sl_measure_lines *after, long *was);
+void sl_measure_lines_match(const struct sl_measure_lines *before, const struct sl_measure_lines *after, long *was);
 
 /*
  * Describes a run by a flat list of numbers whose names mean the same in other runs; limits, baselines and comparisons use it.
@@ -81,8 +81,6 @@ extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, librar
 /* How a total is called on screens: what is left at the end need not grow, as a LEAK does. */
 const char *sl_measure_word(const char *key, bool snapshot);
 bool sl_measure_is_count(enum sl_measure_of of, const char *key);
-/* A figure of this measure, in a buffer of SL_FORMAT_BYTES: a size, or the number of tensors. */
-const char *sl_measure_figure(char *out, enum sl_measure_of of, const char *key, uint64_t value);
 
 void sl_measures_take(struct sl_measures *measures, struct sl_report *report);
 /* Adds bytes to the place of a site and to its line, which is returned; entry: the key of the place. */

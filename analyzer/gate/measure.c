@@ -40,7 +40,7 @@ static size_t find(struct sl_measure_lines *lines, const char *place)
 }
 
 /* The line of that place, made where there is none; texts are copied. */
-static struct sl_measure_line *entry_lines_add(struct sl_measure_lines *lines, const char *place, const char *what, uint64_t order)
+static struct sl_measure_line *lines_add(struct sl_measure_lines *lines, const char *place, const char *what, uint64_t order)
 {
 	size_t number = find(lines, place);
 	struct sl_measure_line *line;
@@ -67,14 +67,14 @@ static int by_order(const void *a, const void *b)
 	return SL_RISING(x->order, y->order) ?: strcmp(x->place, y->place);
 }
 
-static void entry_lines_sort(struct sl_measure_lines *lines)
+static void lines_sort(struct sl_measure_lines *lines)
 {
 	forget_numbers(lines);
 	if (lines->list.count)
 		qsort(lines->list.item, lines->list.count, sizeof(*lines->list.item), by_order);
 }
 
-static void entry_lines_free_texts(struct sl_measure_line *line)
+static void lines_free_texts(struct sl_measure_line *line)
 {
 	free(line->place);
 	free(line->what);
@@ -83,16 +83,16 @@ static void entry_lines_free_texts(struct sl_measure_line *line)
 	free(line->key);
 }
 
-static void entry_lines_free(struct sl_measure_lines *lines)
+static void lines_free(struct sl_measure_lines *lines)
 {
 	for (size_t i = 0; i < lines->list.count; i++)
-		entry_lines_free_texts(&lines->list.item[i]);
+		lines_free_texts(&lines->list.item[i]);
 	forget_numbers(lines);
 	free(lines->list.item);
 	*lines = (struct sl_measure_lines){0};
 }
 
-const struct sl_measure_line *sl_entry_lines_most(const struct sl_measure_lines *lines)
+const struct sl_measure_line *sl_measure_lines_most(const struct sl_measure_lines *lines)
 {
 	const struct sl_measure_line *most = NULL;
 
@@ -154,7 +154,7 @@ static void match_in_order(const struct sl_measure_lines *before, const struct s
 	free(cost);
 }
 
-void sl_entry_lines_match(const struct sl_measure_lines *before, const struct sl_measure_lines *after, long *was)
+void sl_measure_lines_match(const struct sl_measure_lines *before, const struct sl_measure_lines *after, long *was)
 {
 	size_t n = before->list.count, m = after->list.count, found = match_names(before, after, was);
 
@@ -175,11 +175,6 @@ const char *sl_measure_word(const char *key, bool snapshot)
 bool sl_measure_is_count(enum sl_measure_of of, const char *key)
 {
 	return of == SL_MEASURE_TOTAL && !strcmp(key, "tensors");
-}
-
-const char *sl_measure_figure(char *out, enum sl_measure_of of, const char *key, uint64_t value)
-{
-	return sl_measure_is_count(of, key) ? sl_format_count(out, value) : sl_format_size(out, value);
 }
 
 struct sl_measure *sl_measures_find(const struct sl_measures *measures, enum sl_measure_of of, const char *key)
@@ -274,7 +269,7 @@ static void add_most(struct taking *taking, unsigned of, const struct sl_measure
 	if (most->place && all->bytes <= most->bytes)
 		return;
 	if (!most->place || strcmp(most->place, line->place) != 0) {
-		entry_lines_free_texts(most);
+		lines_free_texts(most);
 		*most = (struct sl_measure_line){.place = sl_memory_copy(line->place),
 						 .what = sl_memory_copy(line->place),
 						 .file = line->file ? sl_memory_copy(line->file) : NULL,
@@ -328,10 +323,10 @@ struct sl_measure_line *sl_measures_put(struct sl_measures *measures, enum sl_me
 	sl_owners_line(process, site->stack, 2, what, sizeof(what));
 	measure = add(measures, of, key, what[0] ? what : library, bytes);
 	*entry = measure->key;
-	line = entry_lines_add(&measure->lines, place[0] ? place : library, what[0] ? what : library,
-			       !frame	     ? 0
-			       : frame->line ? frame->line
-					     : frame->offset);
+	line = lines_add(&measure->lines, place[0] ? place : library, what[0] ? what : library,
+			 !frame	       ? 0
+			 : frame->line ? frame->line
+				       : frame->offset);
 	line->bytes += bytes;
 	if (!line->beside)
 		line->beside = sl_memory_print("%s, %s", sl_event_kinds[site->kind].name, library);
@@ -499,7 +494,7 @@ static void keep_left(struct taking *taking)
 			*all = other;
 		}
 	}
-	entry_lines_free(&taking->left);
+	lines_free(&taking->left);
 	sl_map_free(&taking->left_index);
 	taking->left_index = (struct sl_map){0};
 }
@@ -530,13 +525,13 @@ static void name_sums(struct sl_measures *measures)
 {
 	for (size_t i = 0; i < measures->list.count; i++) {
 		struct sl_measure *m = &measures->list.item[i];
-		const struct sl_measure_line *most = sl_entry_lines_most(&m->lines);
+		const struct sl_measure_line *most = sl_measure_lines_most(&m->lines);
 		size_t more = m->lines.list.count - 1;
 
 		if (!most)
 			continue;
-		entry_lines_sort(&m->lines);
-		most = sl_entry_lines_most(&m->lines);
+		lines_sort(&m->lines);
+		most = sl_measure_lines_most(&m->lines);
 		free(m->what);
 		m->what = more ? sl_memory_print("%s and %zu more line%s", most->what, more, more == 1 ? "" : "s")
 			       : sl_memory_copy(most->what);
@@ -611,13 +606,13 @@ void sl_measures_free(struct sl_measures *measures)
 	for (size_t i = 0; i < measures->list.count; i++) {
 		free(measures->list.item[i].key);
 		free(measures->list.item[i].what);
-		entry_lines_free(&measures->list.item[i].lines);
+		lines_free(&measures->list.item[i].lines);
 	}
 	free(measures->list.item);
 	free(measures->dry);
 	forget_positions(measures);
-	entry_lines_free(&measures->left);
+	lines_free(&measures->left);
 	for (unsigned of = 0; of < SL_MOST_COUNT; of++)
-		entry_lines_free_texts(&measures->most[of]);
+		lines_free_texts(&measures->most[of]);
 	*measures = (struct sl_measures){0};
 }

@@ -599,7 +599,7 @@ static void add_lines(struct sl_outcomes *outcomes, const char *rule, const stru
 	long *was = sl_memory_must(calloc(count, sizeof(*was)));
 	bool any = false;
 
-	sl_entry_lines_match(before, &now->lines, was);
+	sl_measure_lines_match(before, &now->lines, was);
 	for (size_t i = 0; i < count; i++) {
 		const struct sl_measure_line *line = &now->lines.list.item[i], *first = &now->lines.list.item[most];
 		uint64_t then = was[i] < 0 ? 0 : before->list.item[was[i]].bytes;
@@ -655,7 +655,7 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 	else
 		point(add(outcomes, rules[now->of], total || grows(&now->lines) ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true,
 			  subject, "%s: %s, baseline %s%s", subject, is, was, more),
-		      sl_entry_lines_most(&now->lines), now->lines.list.count ? now->key : NULL);
+		      sl_measure_lines_most(&now->lines), now->lines.list.count ? now->key : NULL);
 }
 
 /* A label that the baseline knows and the run does not have: it was renamed, or never entered often enough. */

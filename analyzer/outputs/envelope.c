@@ -23,6 +23,21 @@ static void add_trace(struct sl_run_attachment *list, size_t *count, struct sl_a
 	free(path);
 }
 
+/* the same, in an object of its own */
+static struct sl_value *output_metadata_value(struct sl_arena *arena, const struct sl_model *model)
+{
+	const struct sl_header *header = model->header;
+	const struct sl_defs *defs = model->defs;
+	struct sl_value *object = sl_value_object(arena, header->metadata_count + (uint32_t)defs->metadata.count);
+
+	for (unsigned i = 0; i < header->metadata_count; i++)
+		if (!sl_defs_said(defs, header->metadata[i].name))
+			sl_value_set(object, header->metadata[i].name, sl_value_of_text(header->metadata[i].value));
+	for (size_t i = 0; i < defs->metadata.count; i++)
+		sl_value_set(object, defs->metadata.item[i].key, sl_value_of_text(defs->metadata.item[i].value));
+	return object;
+}
+
 static bool write_envelope(struct sl_report *report, FILE *out)
 {
 	struct sl_arena arena = {0};
@@ -51,7 +66,7 @@ static bool write_envelope(struct sl_report *report, FILE *out)
 		    sl_arena_printf(&arena, "telemetry/%.*s", (int)strcspn(name, "."), name), summaries[i]->session_id);
 		add_trace(attachments, &run.attachment_count, &arena, &report->processes[i]);
 	}
-	run.metadata = sl_output_metadata_value(&arena, report->processes[0].model);
+	run.metadata = output_metadata_value(&arena, report->processes[0].model);
 	run.tags = &first->tag;
 	run.tag_count = first->tag && *first->tag;
 	run.sessions = summaries;

@@ -88,8 +88,6 @@ void sl_html_changes_free(struct sl_html_changes *changes);
 /* What the user told about the run, by --meta or from inside the program, as members of the open object. */
 struct sl_json;
 void sl_output_metadata(struct sl_json *j, const struct sl_model *model);
-struct sl_value *sl_output_metadata_value(struct sl_arena *arena,
-					  const struct sl_model *model); /* the same, in an object of its own */
 /* KEY=VALUE texts as an object; the first value of a key counts. */
 void sl_output_pairs(struct sl_json *j, const char *key, const struct sl_model *model, const uint32_t *pairs, unsigned count);
 
@@ -131,6 +129,3 @@ struct sl_json_frames {
 /* Writes the member "stack", innermost frame first: numbers of the table's rows; without a table the frames themselves.
  * process NULL: an empty stack. */
 void sl_json_stack(struct sl_json *j, struct sl_json_frames *table, struct sl_process *process, struct sl_stack stack);
-
-/* Writes the member "frames", the rows in the order of their numbers, and frees the table. */
-void sl_json_frames_put(struct sl_json *j, struct sl_json_frames *table);

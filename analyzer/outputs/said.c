@@ -15,20 +15,6 @@ void sl_output_metadata(struct sl_json *j, const struct sl_model *model)
 		sl_json_string(j, defs->metadata.item[i].key, defs->metadata.item[i].value);
 }
 
-struct sl_value *sl_output_metadata_value(struct sl_arena *arena, const struct sl_model *model)
-{
-	const struct sl_header *header = model->header;
-	const struct sl_defs *defs = model->defs;
-	struct sl_value *object = sl_value_object(arena, header->metadata_count + (uint32_t)defs->metadata.count);
-
-	for (unsigned i = 0; i < header->metadata_count; i++)
-		if (!sl_defs_said(defs, header->metadata[i].name))
-			sl_value_set(object, header->metadata[i].name, sl_value_of_text(header->metadata[i].value));
-	for (size_t i = 0; i < defs->metadata.count; i++)
-		sl_value_set(object, defs->metadata.item[i].key, sl_value_of_text(defs->metadata.item[i].value));
-	return object;
-}
-
 #define KEY_MAX 256
 
 /* Splits KEY=VALUE: returns the value and copies the key. */

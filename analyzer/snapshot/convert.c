@@ -765,6 +765,13 @@ static char *unknown_of(const struct sl_snapshot *s)
 	return *events || *blocks ? sl_memory_print("%s%s", events, blocks) : NULL;
 }
 
+/* "5 7": the minor numbers, the second one 0 where any newer one is possible. */
+static const char *snapshot_releases_text(struct sl_snapshot_releases *releases)
+{
+	snprintf(releases->text, sizeof(releases->text), "%u %u", releases->least, releases->most);
+	return releases->text;
+}
+
 static void put_header(struct work *w, FILE *in, const char *path, unsigned number, const struct lane *lanes, int count)
 {
 	const struct sl_snapshot *s = w->snapshot;
@@ -774,7 +781,7 @@ static void put_header(struct work *w, FILE *in, const char *path, unsigned numb
 	struct sl_snapshot_releases releases = sl_snapshot_releases(s);
 	SL_VECTOR(char *) texts = {0};
 	char *unknown = unknown_of(s);
-	const char *settings[2 * 256 + 4][2] = {{"snapshot_releases", sl_snapshot_releases_text(&releases)},
+	const char *settings[2 * 256 + 4][2] = {{"snapshot_releases", snapshot_releases_text(&releases)},
 						{"snapshot_timed", w->first_us ? "1" : "0"},
 						{"snapshot_npu", s->is_npu ? "1" : NULL},
 						{"snapshot_unknown", unknown}};

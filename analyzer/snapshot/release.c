@@ -27,9 +27,3 @@ struct sl_snapshot_releases sl_snapshot_releases(const struct sl_snapshot *snaps
 		releases.most = releases.least; /* an allocator of another vendor, or a file that was edited */
 	return releases;
 }
-
-const char *sl_snapshot_releases_text(struct sl_snapshot_releases *releases)
-{
-	snprintf(releases->text, sizeof(releases->text), "%u %u", releases->least, releases->most);
-	return releases->text;
-}

@@ -10,5 +10,3 @@ struct sl_snapshot_releases {
 };
 
 struct sl_snapshot_releases sl_snapshot_releases(const struct sl_snapshot *snapshot);
-/* "5 7": the minor numbers, the second one 0 where any newer one is possible. */
-const char *sl_snapshot_releases_text(struct sl_snapshot_releases *releases);

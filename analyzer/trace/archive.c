@@ -98,7 +98,7 @@ static bool pull(struct reader *r, void *to, size_t size)
 /* True for a plain file name of ours, with no path that could lead out of the folder. */
 static bool is_member(const char *name)
 {
-	return name[0] != '.' && !strchr(name, '/') && sl_names_is_trace(name);
+	return name[0] != '.' && !strchr(name, '/') && sl_images_is_trace(name);
 }
 
 static bool copy(struct reader *r, const char *path, uint64_t size)

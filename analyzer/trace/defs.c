@@ -342,7 +342,7 @@ static void add_module(struct sl_defs *defs, const msgpack_object *map, uint64_t
 	defs_add_module(defs, &module, !sl_object_get(map, "path"));
 }
 
-/* The address made unique in the trace (mapped.c).  Addresses of stacks, and of events that an order gives, are so already. */
+/* The address made unique in the trace.  Addresses of stacks, and of events that an order gives, are so already. */
 static inline uint64_t defs_address(const struct sl_defs *defs, const struct sl_mapped *mapped, uint64_t address)
 {
 	return defs->moved || defs->left ? sl_mapped_address(mapped, address) : address;

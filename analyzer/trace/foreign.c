@@ -32,7 +32,7 @@ static bool tell(const char *path)
 	for (size_t i = 0; i < SL_COUNT(kinds) && !is; i++)
 		if (size >= kinds[i].size && !memcmp(head, kinds[i].magic, kinds[i].size))
 			is = kinds[i].is;
-	if (!is && sl_names_may_be_snapshot(path))
+	if (!is && sl_images_may_be_snapshot(path))
 		is = "no pickle" WANTED;
 	if (torn)
 		sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", path, torn);

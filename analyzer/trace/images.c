@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdlib.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,24 +33,24 @@ static bool has_end(const char *name, const char *const *ends, size_t count)
 	return false;
 }
 
-bool sl_names_is_ring(const char *name)
+bool sl_images_is_ring(const char *name)
 {
 	static const char *const ends[] = {SL_RING_SUFFIX};
 
 	return has_end(name, ends, SL_COUNT(ends));
 }
 
-bool sl_names_is_trace(const char *name)
+bool sl_images_is_trace(const char *name)
 {
-	return sl_paths_ends(name, SL_TRACE_SUFFIX) || sl_names_is_ring(name);
+	return sl_paths_ends(name, SL_TRACE_SUFFIX) || sl_images_is_ring(name);
 }
 
-bool sl_names_is_pack(const char *name)
+bool sl_images_is_pack(const char *name)
 {
 	return sl_paths_ends(name, SL_PACK_SUFFIX);
 }
 
-bool sl_names_may_be_snapshot(const char *name)
+bool sl_images_may_be_snapshot(const char *name)
 {
 	static const char *const ends[] = {".pickle", ".pkl"};
 
@@ -68,7 +70,7 @@ static char *names_stem(const char *path, unsigned *segment)
 {
 	char *stem = strdup(path), *end = stem, *dot;
 
-	for (char *at = stem; (at = strstr(at, sl_names_is_ring(path) ? SL_RING_SUFFIX : SL_TRACE_SUFFIX)); at++)
+	for (char *at = stem; (at = strstr(at, sl_images_is_ring(path) ? SL_RING_SUFFIX : SL_TRACE_SUFFIX)); at++)
 		end = at;
 	*end = 0;
 	*segment = 1;
@@ -80,7 +82,7 @@ static char *names_stem(const char *path, unsigned *segment)
 	return stem;
 }
 
-unsigned sl_names_segment(const char *path)
+unsigned sl_images_segment(const char *path)
 {
 	unsigned segment;
 
@@ -109,7 +111,7 @@ static void list(struct sl_beside *beside, const char *folder)
 		uintptr_t *at;
 		char *path;
 
-		if (!sl_names_is_trace(entry->d_name))
+		if (!sl_images_is_trace(entry->d_name))
 			continue;
 		path = sl_memory_print("%s%s", folder, entry->d_name);
 		at = files_of(beside, path);
@@ -228,7 +230,7 @@ static void add_trace(struct sl_images *folder, const char *path)
 	stem = names_stem(path, &segment);
 	image = image_of(folder, stem);
 	free(stem);
-	if (sl_names_is_ring(path)) {
+	if (sl_images_is_ring(path)) {
 		if (!image->ring)
 			image->ring = strdup(path);
 		return;
@@ -289,13 +291,31 @@ static void tell_closed(struct sl_images *folder, size_t before)
 
 static bool is_ours(const char *name)
 {
-	return sl_summaries_named(name) || sl_names_is_pack(name) || sl_names_is_trace(name) || sl_names_may_be_snapshot(name);
+	return sl_summaries_named(name) || sl_images_is_pack(name) || sl_images_is_trace(name) || sl_images_may_be_snapshot(name);
+}
+
+/*
+ * True: a regular file, or a link to one whose own name `is` accepts: a link under the name of a trace may lead to a private key.
+ * Said before anything is opened.
+ */
+static bool paths_is_honest(const char *path, bool (*is)(const char *name))
+{
+	struct stat st;
+	char *real;
+	bool honest;
+
+	if (lstat(path, &st) || !S_ISLNK(st.st_mode))
+		return S_ISREG(st.st_mode);
+	real = realpath(path, NULL);
+	honest = real && is(real) && !stat(real, &st) && S_ISREG(st.st_mode);
+	free(real);
+	return honest;
 }
 
 /* A link that the user did not name must lead to a file whose own name is one of ours. */
 static bool leads_to_ours(struct sl_images *folder, const char *path)
 {
-	bool leads = is_ours(path) ? sl_paths_is_honest(path, is_ours) : !names_may_be_log(path);
+	bool leads = is_ours(path) ? paths_is_honest(path, is_ours) : !names_may_be_log(path);
 
 	if (!leads && is_ours(path)) {
 		sl_damage_note(&folder->copies, path, "is not read: it is a link to a file that is no trace by its name");
@@ -306,8 +326,8 @@ static bool leads_to_ours(struct sl_images *folder, const char *path)
 
 static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number, const struct beside *beside)
 {
-	bool snapshot = sl_names_may_be_snapshot(path), told = sl_summaries_named(path),
-	     log = folder->packs_apart && beside && names_may_be_log(path), packed = snapshot || log || sl_names_is_pack(path);
+	bool snapshot = sl_images_may_be_snapshot(path), told = sl_summaries_named(path),
+	     log = folder->packs_apart && beside && names_may_be_log(path), packed = snapshot || log || sl_images_is_pack(path);
 
 	if (!(log || is_ours(path)) || (snapshot && !sl_archive_is_snapshot(path)))
 		return;
@@ -397,10 +417,10 @@ static void add_pack(struct sl_images *folder, const char *path)
 
 	if (!unpacked) {
 		sl_damage_note(&folder->copies, path, "%s",
-			       sl_archive_why(path)	? sl_archive_why(path)
-			       : errno			? strerror(errno)
-			       : sl_names_is_pack(path) ? "it is no pack of stormlog's, or it is torn"
-							: "it is not a trace, a summary or a pack");
+			       sl_archive_why(path)	 ? sl_archive_why(path)
+			       : errno			 ? strerror(errno)
+			       : sl_images_is_pack(path) ? "it is no pack of stormlog's, or it is torn"
+							 : "it is not a trace, a summary or a pack");
 		*SL_PUSH(&folder->unseen) = strdup(path);
 		return;
 	}
@@ -446,11 +466,11 @@ static bool add(struct sl_images *folder, const char *path)
 		add_folder(folder, path);
 		return true;
 	}
-	if (S_ISREG(st.st_mode) && !sl_names_is_pack(path) && !sl_names_may_be_snapshot(path))
+	if (S_ISREG(st.st_mode) && !sl_images_is_pack(path) && !sl_images_may_be_snapshot(path))
 		add_file(folder, path, st.st_dev, st.st_ino, NULL);
 	if (sl_summaries_named(path))
 		return true;
-	if (!sl_names_is_trace(path)) {
+	if (!sl_images_is_trace(path)) {
 		add_pack(folder, path);
 		return true;
 	}
@@ -507,7 +527,7 @@ static int by_name(const void *a, const void *b)
 /* Sorts by segment number, then by path. */
 static int by_segment(const void *a, const void *b)
 {
-	unsigned x = sl_names_segment(*(char *const *)a), y = sl_names_segment(*(char *const *)b);
+	unsigned x = sl_images_segment(*(char *const *)a), y = sl_images_segment(*(char *const *)b);
 
 	return SL_RISING(x, y) ?: sl_stats_by_text(a, b);
 }

@@ -81,7 +81,7 @@ static void miss_files(const struct sl_files *files, struct sl_damage *damage)
 	unsigned expected = 1;
 
 	for (unsigned f = 0; f < files->count; f++) {
-		unsigned number = sl_names_segment(files->file[f].path);
+		unsigned number = sl_images_segment(files->file[f].path);
 
 		if (number > 1 && number <= files->folded->through)
 			continue;

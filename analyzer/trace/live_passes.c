@@ -18,7 +18,7 @@ void sl_live_passes_begin(struct sl_trace *trace)
 		trace->cursor->asleep_written = atomic_load(&trace->ring.head->asleep_written);
 	}
 	if (trace->file_count)
-		trace->cursor->last_file = sl_names_segment(trace->files[trace->file_count - 1].path);
+		trace->cursor->last_file = sl_images_segment(trace->files[trace->file_count - 1].path);
 }
 
 static char *path_of(const struct sl_trace *trace, unsigned number)

@@ -103,22 +103,22 @@ void sl_damage_print(const struct sl_damage *damage);
 void sl_damage_free(struct sl_damage *damage);
 
 /* Names of a process's files: rank-00003-41237.msgpack.zst, later segments rank-00003-41237.000002.msgpack.zst, and its .ring. */
-bool sl_names_is_ring(const char *name);
+bool sl_images_is_ring(const char *name);
 
 /* True when the name is one of a trace file or a ring. */
-bool sl_names_is_trace(const char *name);
+bool sl_images_is_trace(const char *name);
 
 /* True when the name is one of a pack (archive.c). */
-bool sl_names_is_pack(const char *name);
+bool sl_images_is_pack(const char *name);
 
 /*
  * True when the name is one that snapshots of PyTorch's have: snapshot.pickle, .pkl, and those with .gz, .zst, .xz behind.  Other
  * files have such names, too.
  */
-bool sl_names_may_be_snapshot(const char *name);
+bool sl_images_may_be_snapshot(const char *name);
 
 /* Which of its process's files a path names: 1, 2, ... */
-unsigned sl_names_segment(const char *path);
+unsigned sl_images_segment(const char *path);
 
 /* The stack of a call, as the definitions of its trace number it; symbols/symbols.h makes frames of it. */
 

@@ -60,11 +60,6 @@ static void read_oom(struct sl_oom_context *oom, const msgpack_object *map)
 	};
 }
 
-bool sl_record_is(const msgpack_object *def)
-{
-	return sl_object_is_text(def, "sample") || sl_object_is_text(def, "oom");
-}
-
 bool sl_record_read(struct sl_item *item, const msgpack_object *map)
 {
 	const msgpack_object *def = sl_object_get(map, "def");

@@ -137,6 +137,12 @@ static void take_gap(struct sl_trace *trace, const msgpack_object *map)
 		sl_object_u64(map, "end_ns", 0), sl_object_text(map, "why"), sl_object_u64(map, "removed", 0));
 }
 
+/* By a map's "def": it is a sample or an out-of-memory context. */
+static bool record_is(const msgpack_object *def)
+{
+	return sl_object_is_text(def, "sample") || sl_object_is_text(def, "oom");
+}
+
 /* Reads maps that are neither events nor records of a moment. */
 static void take_map(struct sl_trace *trace, const msgpack_object *map)
 {
@@ -159,7 +165,7 @@ static void take_map(struct sl_trace *trace, const msgpack_object *map)
 		trace->footer_ns = sl_object_u64(map, "ns", 0);
 		trace->footer_events = sl_object_u64(map, "events", 0);
 		trace->exited = sl_object_get(map, "status") ? 1 + (uint32_t)sl_object_u64(map, "status", 0) : 0;
-	} else if (!sl_defs_add(&trace->defs, map) && !sl_record_is(def) && !sl_object_is_text(def, "header") &&
+	} else if (!sl_defs_add(&trace->defs, map) && !record_is(def) && !sl_object_is_text(def, "header") &&
 		   !sl_object_is_text(def, "block")) {
 		trace->unknown_maps++;
 	}
@@ -217,7 +223,7 @@ static void take_maps(struct sl_trace *trace, const struct sl_frames *file, stru
 		}
 		if (!trace->header.known && sl_header_read(&trace->header, &object))
 			trace->defs.ahead_ns = trace->header.started_ns - trace->header.monotonic_ns;
-		frame->no_record &= !sl_record_is(sl_object_get(&object, "def"));
+		frame->no_record &= !record_is(sl_object_get(&object, "def"));
 		if (position >= from)
 			take_map(trace, &object);
 		if (position >= from && trace->cursor)
@@ -269,7 +275,7 @@ static void read_definitions(struct sl_trace *trace)
 		struct sl_frames *file = &trace->files[f];
 
 		/* The first file contains this segment already: the process was killed before it could remove the segment. */
-		if (f && file->count && sl_names_segment(file->path) <= trace->folded.through)
+		if (f && file->count && sl_images_segment(file->path) <= trace->folded.through)
 			file->count = 0;
 		for (size_t i = 0; i < file->count; i++) {
 			struct sl_zstd_frame *frame = &file->frame[i];

@@ -562,7 +562,5 @@ void sl_trace_keep_record(struct sl_trace *trace, const struct sl_item *record);
 void sl_order_take(struct sl_order *order);    /* takes the item that sl_order_next returned last */
 void sl_order_suspend(struct sl_order *order); /* used instead of sl_order_free */
 
-/* By a map's "def": it is a sample or an out-of-memory context. */
-bool sl_record_is(const msgpack_object *def);
 /* Parses a map that is a sample or an out-of-memory context into the item. */
 bool sl_record_read(struct sl_item *item, const msgpack_object *map);

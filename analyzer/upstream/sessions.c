@@ -1,12 +1,185 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: a session's bounds, its samples and its events are made in one walk over the lines of a process. */
 #include "analyzer/upstream/upstream.h"
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/api_names.h"
+
+#define COLLECTOR_CUDA "stormlog.cuda_preload"
+#define COLLECTOR_ROCM "stormlog.rocm_preload"
+#define COLLECTOR_CPU  "stormlog.cpu_tracker" /* the name of Stormlog's CPU tracker, whose samples have the same fields */
+
+/* True: an earlier sample tells how much was hidden on the device.  The bin of the first such sample does not count. */
+static bool was_looked_at(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
+{
+	const struct sl_line *hidden = device->hidden_line;
+
+	return hidden && hidden->begun && ns >= model->timeline.begin_ns + ((uint64_t)(hidden->first + 1) << model->timeline.shift);
+}
+
+/* Says why a device's figure was not measured at that time. */
+static const char *computed(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
+{
+	if (!device || !device->used_line)
+		return "process allocations: no device figure";
+	return was_looked_at(model, device, ns) ? "between samples of the device"
+						: "process allocations: before the first sample of the device";
+}
+
+struct maker {
+	const struct sl_process *process;
+	struct sl_arena *arena;
+	struct sl_session *session;
+	const struct sl_value *plain; /* metadata for events that add none of their own */
+	const char *backend;
+	int64_t last_allocated;
+	uint32_t told; /* bins of the device whose samples are in the session already */
+	unsigned alerts;
+};
+
+/* Metadata with room for so many further keys.  `device` may be NULL, here and below. */
+static struct sl_value *maker_metadata(struct maker *m, uint32_t room, const struct sl_device_state *device, uint64_t ns)
+{
+	struct sl_value *metadata = sl_value_object(m->arena, room + 3);
+
+	sl_value_set(metadata, "backend", sl_value_of_text(m->backend));
+	sl_value_set(metadata, "sampling_source",
+		     sl_value_of_text(!strcmp(m->backend, "cpu")			 ? "resident memory"
+				      : device && device->used_line && device->source[0] ? device->source
+											 : "preload"));
+	if (!strcmp(m->backend, "cpu"))
+		return metadata;
+	if (!device || !device->used_line || ns)
+		sl_value_set(metadata, "device_used_source", sl_value_of_text(computed(m->process->model, device, ns)));
+	return metadata;
+}
+
+/* Mean of the bin that contains ns; 0: there is no such line. */
+static int64_t maker_at(const struct sl_model *model, const struct sl_line *line, uint64_t ns)
+{
+	return line ? sl_stats_whole(sl_timeline_at(&model->timeline, line, ns)) : 0;
+}
+
+/*
+ * The same for what PyTorch's allocator held.  The allocator gets a segment some time before it reports the segment; in between
+ * the segment counts as the allocator's too.
+ */
+static int64_t maker_segments(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
+{
+	int64_t reported = maker_at(model, device->torch.reserved, ns), got = 0;
+
+	for (unsigned i = 0; i < model->timeline.line_count && !device->torch.pooled; i++) {
+		const struct sl_line *line = model->timeline.lines[i];
+
+		if (line->what == SL_LINE_LIBRARY && line->device == device->device &&
+		    sl_model_is_cache(model->libraries.item[line->index]))
+			got += maker_at(model, line, ns);
+	}
+	return got > reported ? got : reported;
+}
+
+/*
+ * Sets the device's figures, where `hidden` bytes are known to be neither free nor held by a recorded process.  Since the
+ * sample the process may have got or given back memory.  So the sample's hidden bytes are added to what the process holds
+ * now, and the gap is exactly the hidden memory.  Memory of other recorded processes is in their own sinks; here it only
+ * lowers the free bytes.
+ */
+static void maker_set_hidden(struct maker *m, const struct sl_device_state *device, uint64_t ns, int64_t hidden,
+			     struct sl_v3_event *event)
+{
+	const struct sl_model *model = m->process->model;
+
+	event->used_bytes = event->reserved_bytes + hidden;
+	if (device->total_bytes == SL_UNKNOWN)
+		return;
+	event->total_bytes = (int64_t)device->total_bytes;
+	if (event->used_bytes > event->total_bytes)
+		event->used_bytes = event->total_bytes;
+	event->free_bytes = event->total_bytes - event->used_bytes;
+	event->free_bytes -= maker_at(model, device->others_line, ns) < event->free_bytes ? maker_at(model, device->others_line, ns)
+											  : event->free_bytes;
+}
+
+/* Sets the device's own figures from its samples up to that time, else unknown. */
+static void maker_set_used(struct maker *m, const struct sl_device_state *device, uint64_t ns, struct sl_v3_event *event)
+{
+	event->used_bytes = event->reserved_bytes;
+	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
+	if (was_looked_at(m->process->model, device, ns))
+		maker_set_hidden(m, device, ns, maker_at(m->process->model, device->hidden_line, ns), event);
+}
+
+static const char *collector_of(const char *backend)
+{
+	return !strcmp(backend, "rocm") ? COLLECTOR_ROCM : !strcmp(backend, "cpu") ? COLLECTOR_CPU : COLLECTOR_CUDA;
+}
+
+static struct sl_v3_event maker_event(struct maker *m, const struct sl_device_state *device, uint64_t ns, const char *type)
+{
+	const struct sl_model *model = m->process->model;
+	const struct sl_header *header = model->header;
+	struct sl_v3_event event = {
+		.timestamp_ns = (int64_t)sl_process_unix(m->process, ns),
+		.active_bytes = SL_EVENT_UNKNOWN,
+		.inactive_bytes = SL_EVENT_UNKNOWN,
+		.free_bytes = SL_EVENT_UNKNOWN,
+		.total_bytes = SL_EVENT_UNKNOWN,
+		.device_id = device ? device->device : -1,
+		.pid = header->pid,
+		.rank = header->rank < 0 ? 0 : (int32_t)header->rank,
+		.local_rank = header->rank < 0 || header->local_rank < 0 ? 0 : (int32_t)header->local_rank,
+		.world_size = header->rank < 0 || header->world_size < 1 ? 1 : (int32_t)header->world_size,
+		.session_id = m->process->session_id,
+		.event_type = type,
+		.collector = collector_of(m->backend),
+		.host = header->host && *header->host ? header->host : "unknown",
+		.job_id = header->job_id && *header->job_id ? header->job_id : NULL,
+		.metadata = m->plain,
+	};
+
+	if (event.world_size == 1)
+		event.rank = event.local_rank = 0;
+	if (!device)
+		return event;
+	event.reserved_bytes = maker_at(model, device->line, ns);
+	event.allocated_bytes = event.reserved_bytes;
+	if (device->torch.used) {
+		int64_t cached = maker_segments(model, device, ns) - maker_at(model, device->torch.allocated, ns);
+
+		event.allocated_bytes =
+			cached > 0 && cached < event.allocated_bytes ? event.allocated_bytes - cached : event.allocated_bytes;
+		event.active_bytes = event.allocated_bytes;
+		event.inactive_bytes = event.reserved_bytes - event.allocated_bytes;
+	}
+	maker_set_used(m, device, ns, &event);
+	return event;
+}
+
+/* What the process held on the device at that time, exactly; a bin only gives a mean. */
+static void maker_set_held(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
+			   struct sl_v3_event *event)
+{
+	event->reserved_bytes = (int64_t)known;
+	event->allocated_bytes = (int64_t)(known > unused ? known - unused : 0);
+	if (event->active_bytes != SL_EVENT_UNKNOWN) {
+		event->active_bytes = event->allocated_bytes;
+		event->inactive_bytes = event->reserved_bytes - event->allocated_bytes;
+	}
+	maker_set_used(m, device, ns, event);
+}
+
+/* Appends the event to the session, with the changes since the one before. */
+static void maker_add(struct maker *m, struct sl_v3_event event)
+{
+	event.change_bytes = event.allocated_bytes - m->last_allocated;
+	m->last_allocated = event.allocated_bytes;
+	sl_session_add_event(m->session, &event);
+}
 
 /* Writes lines over time as a limited number of samples of a session, and the peak. */
 
@@ -24,7 +197,7 @@ static bool was_sampled(const struct sl_device_state *device, uint32_t from, uin
  * Each sample of the device is one sample of the sink, with the most that was hidden.  Others have no device size, and
  * upstream's gap analysis skips them.
  */
-static void set_sampled(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, uint32_t from, uint32_t to,
+static void set_sampled(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint32_t from, uint32_t to,
 			struct sl_v3_event *event)
 {
 	const struct sl_timeline *timeline = &m->process->model->timeline;
@@ -34,11 +207,11 @@ static void set_sampled(struct sl_maker *m, const struct sl_device_state *device
 	from = from > m->told ? from : m->told;
 	m->told = to;
 	if (was_sampled(device, from, to)) {
-		sl_maker_set_hidden(m, device, ns, (int64_t)sl_timeline_max(timeline, device->hidden_line, begin, end), event);
+		maker_set_hidden(m, device, ns, (int64_t)sl_timeline_max(timeline, device->hidden_line, begin, end), event);
 		return;
 	}
 	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
-	event->metadata = sl_maker_metadata(m, 0, device, ns);
+	event->metadata = maker_metadata(m, 0, device, ns);
 }
 
 /* What the device had in use in a bin; 0 where no sample falls into it. */
@@ -50,17 +223,17 @@ static uint64_t used_in(const struct sl_device_state *device, uint32_t bin)
 }
 
 /* Makes one sample event from the bins [from, to). */
-static void add_sample(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
+static void add_sample(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
 		       uint32_t from, uint32_t to)
 {
-	struct sl_v3_event event = sl_maker_event(m, device, ns, "sample");
+	struct sl_v3_event event = maker_event(m, device, ns, "sample");
 
 	if (device->line && device->line->begun)
-		sl_maker_set_held(m, device, ns, known, unused, &event);
+		maker_set_held(m, device, ns, known, unused, &event);
 	event.interval_ms = (int64_t)(((uint64_t)(to - from) << m->process->model->timeline.shift) / 1000000);
-	event.metadata = sl_maker_metadata(m, 0, device, 0);
+	event.metadata = maker_metadata(m, 0, device, 0);
 	set_sampled(m, device, ns, from, to, &event);
-	sl_maker_add(m, event);
+	maker_add(m, event);
 }
 
 static const struct sl_bin *bin_of(const struct sl_line *line, uint32_t bin)
@@ -75,7 +248,7 @@ static const struct sl_bin *bin_of(const struct sl_line *line, uint32_t bin)
 static int64_t outside_at(const struct sl_model *model, const struct sl_device_state *device, uint32_t bin, uint64_t ns)
 {
 	const struct sl_bin *all = bin_of(device->line, bin), *segments = bin_of(device->torch.reserved, bin);
-	int64_t outside = sl_maker_at(model, device->line, ns) - sl_maker_segments(model, device, ns);
+	int64_t outside = maker_at(model, device->line, ns) - maker_segments(model, device, ns);
 
 	if (all && segments && outside > (int64_t)all->max - (int64_t)segments->max)
 		outside = (int64_t)all->max - (int64_t)segments->max;
@@ -90,12 +263,12 @@ static uint64_t unused_at(const struct sl_model *model, const struct sl_device_s
 
 	if (!device->torch.used)
 		return 0;
-	in_use = outside_at(model, device, bin, known->max_ns) + sl_maker_at(model, device->torch.allocated, known->max_ns);
+	in_use = outside_at(model, device, bin, known->max_ns) + maker_at(model, device->torch.allocated, known->max_ns);
 	return (int64_t)known->max > in_use ? known->max - (uint64_t)in_use : 0;
 }
 
 /* Adds a sample where the tensors of a group of bins were largest, which may not be where the process held most. */
-static void add_most_tensors(struct sl_maker *m, const struct sl_device_state *device, uint32_t from, uint32_t to)
+static void add_most_tensors(struct maker *m, const struct sl_device_state *device, uint32_t from, uint32_t to)
 {
 	const struct sl_model *model = m->process->model;
 	const struct sl_line *allocated = device->torch.allocated;
@@ -104,7 +277,7 @@ static void add_most_tensors(struct sl_maker *m, const struct sl_device_state *d
 
 	if (!best)
 		return;
-	reserved = sl_maker_segments(model, device, best->max_ns);
+	reserved = maker_segments(model, device, best->max_ns);
 	if (reserved < (int64_t)best->max)
 		reserved = (int64_t)best->max;
 	known = reserved + outside_at(model, device, (uint32_t)(best - allocated->bins), best->max_ns);
@@ -112,7 +285,7 @@ static void add_most_tensors(struct sl_maker *m, const struct sl_device_state *d
 }
 
 /* One sample for each group of bins, where the process held most in it; if several are equal, where the device held most. */
-static void session_samples_device(struct sl_maker *m, const struct sl_device_state *device, unsigned samples)
+static void session_samples_device(struct maker *m, const struct sl_device_state *device, unsigned samples)
 {
 	const struct sl_line *line = device->line && device->line->begun ? device->line : device->used_line;
 	uint32_t step;
@@ -135,19 +308,19 @@ static void session_samples_device(struct sl_maker *m, const struct sl_device_st
 	}
 }
 
-static void session_samples_peak(struct sl_maker *m, const struct sl_device_state *device)
+static void session_samples_peak(struct maker *m, const struct sl_device_state *device)
 {
 	struct sl_v3_event event;
 	uint64_t unused;
 
 	if (!device->known_peak)
 		return;
-	event = sl_maker_event(m, device, device->known_peak_ns, "peak");
+	event = maker_event(m, device, device->known_peak_ns, "peak");
 	sl_model_unused(&device->torch_at_peak, &unused);
-	sl_maker_set_held(m, device, device->known_peak_ns, device->known_peak, unused, &event);
+	maker_set_held(m, device, device->known_peak_ns, device->known_peak, unused, &event);
 	event.context = "Peak of this process";
-	event.metadata = sl_maker_metadata(m, 0, device, device->known_peak_ns);
-	sl_maker_add(m, event);
+	event.metadata = maker_metadata(m, 0, device, device->known_peak_ns);
+	maker_add(m, event);
 }
 
 /* The maximum of resident memory in bins [from, to). */
@@ -161,7 +334,7 @@ static const struct sl_bin *most_resident(const struct sl_line *rss, uint32_t fr
 }
 
 /* For a process without a device, as Stormlog's CPU tracker does it: each change of its resident memory, and the peak. */
-static void session_samples_resident(struct sl_maker *m, const struct sl_line *rss, unsigned samples)
+static void session_samples_resident(struct maker *m, const struct sl_line *rss, unsigned samples)
 {
 	uint32_t step = samples ? (rss->bin - rss->first + samples) / samples : 1;
 	uint64_t peak = 0;
@@ -170,7 +343,7 @@ static void session_samples_resident(struct sl_maker *m, const struct sl_line *r
 	for (uint32_t b = rss->first; b <= rss->bin; b += step) {
 		const struct sl_bin *bin = most_resident(rss, b, b + step);
 		int64_t change = (int64_t)bin->max - m->last_allocated;
-		struct sl_v3_event event = sl_maker_event(m, NULL, bin->max_ns, change < 0 ? "deallocation" : "allocation");
+		struct sl_v3_event event = maker_event(m, NULL, bin->max_ns, change < 0 ? "deallocation" : "allocation");
 
 		event.allocated_bytes = event.reserved_bytes = event.used_bytes = (int64_t)bin->max;
 		if (bin->max > peak) {
@@ -186,14 +359,14 @@ static void session_samples_resident(struct sl_maker *m, const struct sl_line *r
 			continue;
 		event.context = sl_arena_printf(m->arena, "RSS %s by %s", change < 0 ? "decreased" : "increased",
 						SL_SIZE((uint64_t)(change < 0 ? -change : change)));
-		sl_maker_add(m, event);
+		maker_add(m, event);
 	}
 }
 
 /* Writes a process's ranges as phases of its session: phase_enter and phase_exit with their scope, as Stormlog does. */
 
 /* "step_#" with index 12 -> "step_12" */
-static const char *range_name(struct sl_maker *m, uint32_t label, uint64_t step)
+static const char *range_name(struct maker *m, uint32_t label, uint64_t step)
 {
 	const char *text = sl_defs_text(m->process->model->defs, m->process->model->labels.item[label].text);
 	const char *mark = text ? strchr(text, '#') : NULL;
@@ -205,13 +378,13 @@ static const char *range_name(struct sl_maker *m, uint32_t label, uint64_t step)
 	return sl_arena_printf(m->arena, "%.*s%llu%s", (int)(mark - text), text, (unsigned long long)step, mark + 1);
 }
 
-static const char *scope_id(struct sl_maker *m, uint64_t serial)
+static const char *scope_id(struct maker *m, uint64_t serial)
 {
 	return sl_arena_printf(m->arena, "range-%llu", (unsigned long long)serial);
 }
 
 /* What the program said of the range; for a repeated key, the last value. */
-static struct sl_value *attributes_of(struct sl_maker *m, const struct sl_phase *phase)
+static struct sl_value *attributes_of(struct maker *m, const struct sl_phase *phase)
 {
 	struct sl_value *attributes = sl_value_object(m->arena, phase->pair_count);
 
@@ -229,7 +402,7 @@ static struct sl_value *attributes_of(struct sl_maker *m, const struct sl_phase 
 /* Readers replay one stack per thread, so a range that is not properly nested gets a thread of its own. */
 #define OWN_THREADS (1ll << 32)
 
-static struct sl_value *scope_of(struct sl_maker *m, const struct sl_phase *phase, bool exit)
+static struct sl_value *scope_of(struct maker *m, const struct sl_phase *phase, bool exit)
 {
 	const struct sl_thread *thread = sl_defs_thread(m->process->model->defs, phase->thread);
 	const char *name = range_name(m, phase->label, phase->step);
@@ -258,23 +431,23 @@ static struct sl_value *scope_of(struct sl_maker *m, const struct sl_phase *phas
 }
 
 /* `first`: the device of ranges that held nothing, may be NULL.  A range that never closed has an enter and no exit. */
-static void add_session_phases(struct sl_maker *m, const struct sl_phase *phase, const struct sl_device_state *first)
+static void add_session_phases(struct maker *m, const struct sl_phase *phase, const struct sl_device_state *first)
 {
 	for (int exit = 0; exit < (phase->end_ns ? 2 : 1); exit++) {
 		const struct sl_possession *held = exit ? &phase->after : &phase->before;
 		const struct sl_device_state *device = held->device < 0 ? first : m->process->model->devices[held->device + 1];
 		uint64_t ns = exit ? phase->end_ns : phase->begin_ns;
-		struct sl_v3_event event = sl_maker_event(m, device, ns, exit ? "phase_exit" : "phase_enter");
+		struct sl_v3_event event = maker_event(m, device, ns, exit ? "phase_exit" : "phase_enter");
 
 		if (held->device >= 0)
-			sl_maker_set_held(m, device, ns, held->known, held->unused, &event);
+			maker_set_held(m, device, ns, held->known, held->unused, &event);
 		else if (!first && m->process->model->host.rss)
 			event.allocated_bytes = event.reserved_bytes = event.used_bytes =
-				sl_maker_at(m->process->model, m->process->model->host.rss, ns);
+				maker_at(m->process->model, m->process->model->host.rss, ns);
 		event.context = range_name(m, phase->label, phase->step);
-		event.metadata = sl_maker_metadata(m, 1, device, ns);
+		event.metadata = maker_metadata(m, 1, device, ns);
 		sl_value_set((struct sl_value *)event.metadata, "phase_scope", *scope_of(m, phase, exit));
-		sl_maker_add(m, event);
+		maker_add(m, event);
 	}
 }
 
@@ -300,12 +473,11 @@ static void set_exactly(struct sl_v3_event *event, const struct sl_model *model,
 	}
 	event->total_bytes = (int64_t)oom->total_bytes;
 	event->free_bytes = (int64_t)oom->free_bytes;
-	own = event->total_bytes - event->free_bytes -
-	      sl_maker_at(model, model->devices[oom->device + 1]->others_line, oom->time_ns);
+	own = event->total_bytes - event->free_bytes - maker_at(model, model->devices[oom->device + 1]->others_line, oom->time_ns);
 	event->used_bytes = own > event->reserved_bytes ? own : event->reserved_bytes;
 }
 
-static void add_ooms(struct sl_maker *m)
+static void add_ooms(struct maker *m)
 {
 	const struct sl_model *model = m->process->model;
 	char bundle[512];
@@ -315,11 +487,11 @@ static void add_ooms(struct sl_maker *m)
 		const struct sl_hook *hook = sl_header_hook(model->header, oom->api);
 		const struct sl_device_state *device = oom->device >= 0 ? model->devices[oom->device + 1] : NULL;
 		struct sl_v3_event event;
-		struct sl_value *metadata = sl_maker_metadata(m, 5, device, oom->free_bytes == SL_UNKNOWN ? oom->time_ns : 0);
+		struct sl_value *metadata = maker_metadata(m, 5, device, oom->free_bytes == SL_UNKNOWN ? oom->time_ns : 0);
 
 		if (oom->group != i)
 			continue;
-		event = sl_maker_event(m, device, oom->time_ns, "error");
+		event = maker_event(m, device, oom->time_ns, "error");
 		set_exactly(&event, model, oom);
 		sl_value_set(metadata, "oom_reason", sl_value_of_text(sl_bundle_reason(oom)));
 		if (sl_bundle_path(m->process, oom, bundle, sizeof(bundle)))
@@ -329,11 +501,11 @@ static void add_ooms(struct sl_maker *m)
 		sl_value_set(metadata, "severity", sl_value_of_text(oom->recovered == 1 ? "warning" : "critical"));
 		event.context = sl_arena_printf(m->arena, "%s: out of memory", hook ? hook->plain : "allocation");
 		event.metadata = metadata;
-		sl_maker_add(m, event);
+		maker_add(m, event);
 	}
 }
 
-static void add_lifecycle(struct sl_maker *m, const struct sl_device_state *device, bool start)
+static void add_lifecycle(struct maker *m, const struct sl_device_state *device, bool start)
 {
 	const struct sl_trace *trace = m->process->trace;
 	const struct sl_model *model = m->process->model;
@@ -343,16 +515,16 @@ static void add_lifecycle(struct sl_maker *m, const struct sl_device_state *devi
 
 	if (!start && trace->status != SL_STATUS_COMPLETED)
 		return;
-	event = sl_maker_event(m, device, ns, start ? "start" : "stop");
+	event = maker_event(m, device, ns, start ? "start" : "stop");
 	event.timestamp_ns = (int64_t)(start ? m->process->started_unix_ns : m->process->ended_unix_ns);
-	metadata = sl_maker_metadata(m, 2, device, ns);
+	metadata = maker_metadata(m, 2, device, ns);
 	if (model->phases.count < model->phases_seen) { /* ranges were thinned out; the session says so */
 		sl_value_set(metadata, "label_entries", sl_value_of_int((int64_t)model->phases_seen));
 		sl_value_set(metadata, "label_entries_with_events", sl_value_of_int((int64_t)model->phases.count));
 	}
 	event.metadata = metadata;
 	event.context = start ? "Recording started" : "Process ended";
-	sl_maker_add(m, event);
+	maker_add(m, event);
 }
 
 static void summarize(const struct sl_process *process, struct sl_arena *arena, struct sl_session *session)
@@ -385,14 +557,14 @@ static void summarize(const struct sl_process *process, struct sl_arena *arena, 
 
 static void add_alert(void *context, const struct sl_v3_event *event)
 {
-	struct sl_maker *m = context;
+	struct maker *m = context;
 
 	if (m->alerts++ < ALERTS_MAX)
 		sl_session_add_event(m->session, event);
 }
 
 /* Alerts for one device, whose samples are the events from `from` on. */
-static void add_alerts(struct sl_maker *m, const struct sl_device_state *device, size_t from,
+static void add_alerts(struct maker *m, const struct sl_device_state *device, size_t from,
 		       const struct sl_alert_thresholds *thresholds)
 {
 	size_t count = m->session->count - from;
@@ -408,14 +580,14 @@ static void add_alerts(struct sl_maker *m, const struct sl_device_state *device,
 }
 
 /* Adds an event for each call of a collective. */
-static void add_marks(struct sl_maker *m, const struct sl_device_state *device)
+static void add_marks(struct maker *m, const struct sl_device_state *device)
 {
 	const struct sl_model *model = m->process->model;
 
 	for (size_t i = 0; i < model->collectives.count; i++) {
 		const struct sl_collective *mark = &model->collectives.item[i];
-		struct sl_v3_event event = sl_maker_event(m, device, mark->begin_ns, "collective");
-		struct sl_value *metadata = sl_maker_metadata(m, 4, device, mark->begin_ns);
+		struct sl_v3_event event = maker_event(m, device, mark->begin_ns, "collective");
+		struct sl_value *metadata = maker_metadata(m, 4, device, mark->begin_ns);
 
 		sl_value_set(metadata, "api", sl_value_of_text(mark->name));
 		sl_value_set(metadata, "duration_ns", sl_value_of_int((int64_t)(mark->end_ns - mark->begin_ns)));
@@ -427,7 +599,7 @@ static void add_marks(struct sl_maker *m, const struct sl_device_state *device)
 			sl_value_set(metadata, "message_bytes", sl_value_of_int((int64_t)mark->bytes));
 		event.context = mark->name;
 		event.metadata = metadata;
-		sl_maker_add(m, event);
+		maker_add(m, event);
 	}
 }
 
@@ -445,7 +617,7 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 {
 	unsigned samples = samples_each(report);
 	const struct sl_model *model = process->model;
-	struct sl_maker m = {.process = process, .arena = arena, .session = session, .backend = sl_api_names_backend(model)};
+	struct maker m = {.process = process, .arena = arena, .session = session, .backend = sl_api_names_backend(model)};
 	const struct sl_device_state *first = NULL;
 	unsigned devices = 0;
 	size_t from;
@@ -459,7 +631,7 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 		}
 	if (!devices && model->host.rss)
 		m.backend = "cpu";
-	m.plain = sl_maker_metadata(&m, 0, NULL, 0);
+	m.plain = maker_metadata(&m, 0, NULL, 0);
 	add_lifecycle(&m, first, true);
 	if (!strcmp(m.backend, "cpu"))
 		session_samples_resident(&m, model->host.rss, samples);
@@ -500,12 +672,12 @@ struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_are
 }
 
 /* Names the call, its size, and where the memory was requested. */
-static void say_call(struct sl_maker *m, struct sl_process *process, const struct sl_device_state *device,
+static void say_call(struct maker *m, struct sl_process *process, const struct sl_device_state *device,
 		     const struct sl_known_at *change, struct sl_v3_event *event)
 {
 	const struct sl_hook *hook = sl_header_hook(process->model->header, change->api);
 	const struct sl_site *site = &process->model->sites.item[change->site];
-	struct sl_value *metadata = sl_maker_metadata(m, 3, device, change->end_ns);
+	struct sl_value *metadata = maker_metadata(m, 3, device, change->end_ns);
 	char where[512];
 
 	sl_owners_line(process, site->stack, 3, where, sizeof(where));
@@ -528,7 +700,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 				       const struct sl_oom *oom, size_t *count)
 {
 	const struct sl_device_state *device = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
-	struct sl_maker m = {.process = process, .arena = arena, .backend = sl_api_names_backend(process->model)};
+	struct maker m = {.process = process, .arena = arena, .backend = sl_api_names_backend(process->model)};
 	struct sl_v3_event *events = sl_memory_must(calloc(session->count + oom->change_count + 1, sizeof(*events)));
 	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns), last = 0;
 	size_t at = 0, room = device && device->recent_mask ? device->recent_mask + 1 : SL_RECENT; /* summaries have none */
@@ -536,11 +708,11 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 	for (size_t i = 0; i < session->count && session->events[i].timestamp_ns <= when; i++)
 		if (!i || !is_idle(&session->events[i], &session->events[i - 1]))
 			events[at++] = session->events[i];
-	m.plain = sl_maker_metadata(&m, 0, device, 0);
+	m.plain = maker_metadata(&m, 0, device, 0);
 	for (unsigned i = 0; i < oom->change_count; i++) {
 		const struct sl_known_at *change = &oom->changes[i];
 		int64_t known = (int64_t)change->known;
-		struct sl_v3_event event = sl_maker_event(&m, device, change->end_ns, known < last ? "deallocation" : "allocation");
+		struct sl_v3_event event = maker_event(&m, device, change->end_ns, known < last ? "deallocation" : "allocation");
 
 		event.allocated_bytes += known - event.reserved_bytes;
 		event.allocated_bytes = event.allocated_bytes < 0 ? 0 : event.allocated_bytes;
@@ -550,7 +722,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 			event.active_bytes = event.allocated_bytes;
 			event.inactive_bytes = known - event.allocated_bytes;
 		}
-		sl_maker_set_used(&m, device, change->end_ns, &event);
+		maker_set_used(&m, device, change->end_ns, &event);
 		say_call(&m, process, device, change, &event);
 		last = known;
 		/* if the ring is full, the size of its first change is unknown */

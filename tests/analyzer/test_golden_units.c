@@ -44,10 +44,10 @@ static int each_row(const char *path, void (*check)(const struct sl_value *))
 static void check_fingerprint(const struct sl_value *row)
 {
 	struct sl_arena arena = {0};
-	struct sl_value dimensions = sl_fingerprint_normalize(&arena, sl_value_get(row, "dimensions_in"));
+	struct sl_value dimensions = sl_issues_fingerprint_normalize(&arena, sl_value_get(row, "dimensions_in"));
 	char id[31];
 
-	sl_fingerprint_of(sl_value_get_text(row, "kind"), &dimensions, id);
+	sl_issues_fingerprint_of(sl_value_get_text(row, "kind"), &dimensions, id);
 	assert_string_equal(id, sl_value_get_text(row, "fingerprint_id"));
 	sl_arena_free(&arena);
 }
@@ -63,8 +63,8 @@ static void check_text(const struct sl_value *row)
 	const struct sl_value *input = sl_value_get(row, "input");
 
 	assert_string_equal(sl_event_dimension_of(&arena, input, "unknown"), sl_value_get_text(row, "normalize_text_dimension"));
-	assert_string_equal(sl_fingerprint_category(&arena, input), sl_value_get_text(row, "categorize_alert_context"));
-	assert_string_equal(sl_fingerprint_error_stem(&arena, input), sl_value_get_text(row, "normalized_error_stem"));
+	assert_string_equal(sl_issues_fingerprint_category(&arena, input), sl_value_get_text(row, "categorize_alert_context"));
+	assert_string_equal(sl_issues_fingerprint_error_stem(&arena, input), sl_value_get_text(row, "normalized_error_stem"));
 	sl_arena_free(&arena);
 }
 

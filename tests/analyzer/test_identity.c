@@ -15,7 +15,7 @@ static void one_case(void *context, const struct sl_value *row, uint32_t line)
 	struct sl_value got[SL_IDENTITY_FIELDS];
 	const struct sl_value *explicit_values = sl_value_get(row, "explicit"), *want = sl_value_get(row, "output");
 	const char *reason = NULL;
-	bool ok = sl_identity_resolve(explicit_values, sl_value_get(explicit_values, "metadata"), got, &reason);
+	bool ok = sl_record_identity(explicit_values, sl_value_get(explicit_values, "metadata"), got, &reason);
 
 	if (sl_value_get(row, "env")->count)
 		return; /* only a running process has an environment to take its identity from; a file has none */

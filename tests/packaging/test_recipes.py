@@ -75,7 +75,7 @@ class Recipes(unittest.TestCase):
         with tempfile.TemporaryDirectory() as prefix:  # Conda and Spack search it before the compiler's headers
             os.symlink(theirs[0], os.path.join(prefix, "unwind.h"))
             done = subprocess.run(["cc", "-fsyntax-only", "-std=gnu11", "-D_GNU_SOURCE", "-I" + TOP, "-I" + prefix,
-                                   os.path.join(TOP, "agent", "stacks", "unwinder.c")], capture_output=True, text=True)
+                                   os.path.join(TOP, "agent", "stacks", "native.c")], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_spacks_recipe_names_options_and_libraries_of_ours(self):

@@ -10,9 +10,6 @@
 
 /* What a process already holds when it is attached to.  Those allocations were not seen; NVML knows their sum. */
 
-/* Bytes that the process holds on all devices, contexts included.  False: no NVML here, or it does not list the process. */
-bool sl_before_bytes(long pid, uint64_t *bytes);
-
 /* Writes the trace of an attached process from outside: the same kind of file as the agent writes. */
 
 struct sl_recording;
@@ -107,13 +104,8 @@ uint64_t sl_exports_base(const struct sl_exports *file);
  * written.
  */
 
-/*
- * Bytes of the map; 0: it does not fit.  *rank: within its run, -1 unknown.  One thread only: `environ` is replaced by the
- * process's during the call.
- */
-size_t sl_header_of(long pid, uint8_t *bytes, size_t size, long *rank);
 /* Reads a file of /proc/PID as far as it fits into the buffer; returns its length. */
-size_t sl_header_read_of(long pid, const char *name, char *buffer, size_t size);
+size_t sl_recording_read_of(long pid, const char *name, char *buffer, size_t size);
 
 /* The kernel's part of an attachment: the BPF programs, loaded by libbpf, which is opened only when needed. */
 
@@ -221,18 +213,6 @@ void sl_mappings_path(const struct sl_mapping *mapping, char *path);
 /* Calls each(data, mapping), in the order of addresses, until it says true. */
 void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping *mapping), void *data);
 
-/*
- * A thread of the process that has not ended; 0: all have.  Where only the main thread has ended, /proc/PID shows no memory, files
- * and root, but /proc/TID does.
- */
-long sl_mappings_thread(long pid);
-
-/*
- * May this be a GPU vendor's library?  Copies have names of their own (libcudart-d0da41ae.so.11.0 in wheels), so its exports
- * decide.  *runtime: the major version in a runtime's name.
- */
-bool sl_mappings_is_vendors(const struct sl_mapping *mapping, unsigned *runtime);
-
 /* Room for one more item of a malloc'ed array, which doubles: items = sl_attach_room(items, count, &capacity, sizeof(*items)). */
 
 /* What an allocation returned; without memory the program ends. */
@@ -256,9 +236,6 @@ static inline void *sl_attach_room(void *items, size_t count, size_t *capacity, 
 /* True: this call is watched.  Look-ups, queries and calls that matter only when they run out of memory are not. */
 bool sl_rows_has(unsigned api);
 
-/* The watched call of this name; 0: none.  Looks by halves, for a library may export 100 000 names. */
-unsigned sl_rows_named(const char *name);
-
 /* Which data behind its arguments the BPF program is to copy for this call. */
 struct sl_seen_row sl_rows_wanted(unsigned api);
 
@@ -273,28 +250,9 @@ struct sl_fields sl_rows_read(const struct sl_seen *seen, unsigned runtime);
 /* ENDED: the process has ended, or its ring was removed, cut or replaced. */
 enum sl_answer { SL_ANSWER_NONE, SL_ANSWER_DONE, SL_ANSWER_ENDED };
 
-struct sl_sleeper {
-	char path[4096]; /* of the ring */
-	dev_t device;	 /* and its file */
-	ino_t inode;
-	long pid;	       /* as the recording numbers it */
-	enum sl_answer answer; /* to the last turn */
-};
-
-struct sl_sleepers {
-	struct sl_sleeper *item;
-	size_t count, capacity;
-};
-
 /* Finds processes by the group they belong to. */
 
 enum sl_group { SL_GROUP_NONE, SL_GROUP_ALL, SL_GROUP_CGROUP, SL_GROUP_CONTAINER };
-
-/*
- * Every process of the group except this one.  A group is the whole node; a cgroup with those below it, named by its path under
- * /sys/fs/cgroup or as in /proc/PID/cgroup; or a container, named by a part of its id.  Returns how many.
- */
-unsigned sl_targets_each(enum sl_group group, const char *name, void (*each)(void *data, long pid), void *data);
 
 /*
  * The paths of the process's cgroups, which differ where there are several hierarchies, with a space between: pods,

@@ -302,10 +302,37 @@ struct search {
 	struct places *places;
 };
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(sl_hooks[*(const uint16_t *)a].name, sl_hooks[*(const uint16_t *)b].name);
+}
+
+static int compare(const void *name, const void *api)
+{
+	return strcmp(name, sl_hooks[*(const uint16_t *)api].name);
+}
+
+/* The watched call of this name; 0: none.  Looks by halves, for a library may export 100 000 names. */
+static unsigned rows_named(const char *name)
+{
+	static uint16_t sorted[SL_API_COUNT];
+	static size_t count;
+	const uint16_t *found;
+
+	if (!count) {
+		for (uint16_t api = 1; api < SL_API_COUNT; api++)
+			if (sl_rows_has(api))
+				sorted[count++] = api;
+		qsort(sorted, count, sizeof(*sorted), by_name);
+	}
+	found = bsearch(name, sorted, count, sizeof(*sorted), compare);
+	return found ? *found : 0;
+}
+
 static void find_place(void *data, const char *name, const Elf64_Sym *symbol)
 {
 	struct search *search = data;
-	unsigned api = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC ? sl_rows_named(name) : 0;
+	unsigned api = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC ? rows_named(name) : 0;
 	uint64_t offset = api ? sl_exports_offset(search->image, symbol->st_value) : 0;
 
 	if (offset)

@@ -12,6 +12,95 @@
 #include "common/tracefile.h"
 #include "common/now.h"
 
+#define ENVIRONMENT_MAX (1u << 20) /* bytes */
+
+size_t sl_recording_read_of(long pid, const char *name, char *buffer, size_t size)
+{
+	char path[96];
+	long used;
+
+	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, name);
+	used = sl_procfile_read(path, buffer, size);
+	return used > 0 ? (size_t)used : 0;
+}
+
+static void key_link(struct sl_definition *out, const char *name, long pid)
+{
+	char path[64], link[4096];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, name);
+	length = readlink(path, link, sizeof(link) - 1);
+	link[length > 0 ? length : 0] = 0;
+	sl_definition_maybe_text(out, name, link);
+}
+
+/* The agent's rules read variables with getenv.  Here they are asked with the process's environment in place of ours. */
+static long pack_run(struct sl_definition *out, long pid, const char *host, const char *boot_id)
+{
+	char *text = sl_attach_must(malloc(ENVIRONMENT_MAX)), **own = environ, **theirs, run[160], job[128];
+	size_t bytes, count = 0;
+	struct sl_identity_rank rank;
+
+	bytes = sl_recording_read_of(pid, "environ", text, ENVIRONMENT_MAX);
+	theirs = sl_attach_must(calloc(bytes / 2 + 2, sizeof(*theirs)));
+	for (char *at = text; at < text + bytes; at += strlen(at) + 1)
+		if (*at)
+			theirs[count++] = at;
+	environ = theirs;
+	rank = sl_identity_rank();
+	sl_identity_job(job, sizeof(job));
+	if (!sl_identity_run_named(run, sizeof(run)))
+		sl_identity_run_fallback(run, sizeof(run), host, boot_id, (int)pid);
+	sl_definition_maybe_int(out, "restart", sl_identity_restart());
+	environ = own;
+	sl_definition_maybe_text(out, "run_id", run);
+	sl_definition_maybe_text(out, "job_id", job);
+	sl_definition_maybe_int(out, "rank", rank.rank);
+	sl_definition_maybe_int(out, "local_rank", rank.local_rank);
+	sl_definition_maybe_int(out, "world_size", rank.world_size);
+	free(theirs);
+	free(text);
+	return rank.rank;
+}
+
+/*
+ * Bytes of the map; 0: it does not fit.  *rank: within its run, -1 unknown.  One thread only: `environ` is replaced by the
+ * process's during the call.
+ */
+static size_t header_of(long pid, uint8_t *bytes, size_t size, long *rank)
+{
+	struct sl_definition out = sl_definition_begin(bytes, size, "header");
+	char boot_id[40], host[256] = "", path[64];
+
+	sl_procfile_read("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
+	boot_id[strcspn(boot_id, "\n")] = 0;
+	gethostname(host, sizeof(host) - 1);
+	sl_definition_maybe_text(&out, "format", SL_TRACE_FORMAT);
+	sl_definition_uint(&out, "version", SL_TRACE_VERSION);
+	sl_definition_maybe_text(&out, "agent", SL_VERSION);
+	sl_definition_uint(&out, "started_ns", sl_now_ns(CLOCK_REALTIME));
+	sl_definition_uint(&out, "monotonic_ns", sl_now_ns(CLOCK_MONOTONIC));
+	sl_definition_maybe_text(&out, "host", host);
+	sl_definition_uint(&out, "pid", (uint64_t)pid);
+	sl_definition_uint(&out, "ppid", sl_procfile_parent((uint64_t)pid));
+	sl_definition_uint(&out, "process_start", sl_procfile_start((uint64_t)pid));
+	sl_definition_maybe_text(&out, "boot_id", boot_id);
+	*rank = pack_run(&out, pid, host, boot_id);
+	snprintf(path, sizeof(path), "/proc/%ld/cmdline", pid);
+	sl_redact_pack(&out, path);
+	key_link(&out, "exe", pid);
+	key_link(&out, "cwd", pid);
+	sl_definition_uint(&out, "watcher",
+			   (uint64_t)getpid()); /* while this process lives the file grows; there is no ring that would say so */
+	sl_definition_uint(&out, "watcher_start", sl_procfile_start((uint64_t)getpid()));
+	sl_definition_uint(&out, "file", 1);
+	sl_definition_key(&out, "system");
+	sl_system_pack(&out.pack);
+	sl_tables_pack(&out);
+	return sl_definition_end(&out) ? out.pack.used : 0;
+}
+
 #define SLOTS	   65536 /* slots of a table; a stack or frame without room is unknown */
 #define NAMES_MAX  1000
 #define DEFS_BYTES (1u << 20)
@@ -254,7 +343,7 @@ struct sl_recording *sl_recording_open(const char *folder, long pid, const char 
 	output->defs = sl_attach_must(malloc(DEFS_BYTES));
 	output->compressor = sl_attach_must(ZSTD_createCCtx());
 	ZSTD_CCtx_setParameter(output->compressor, ZSTD_c_checksumFlag, 1);
-	bytes = sl_header_of(pid, output->block, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &rank);
+	bytes = header_of(pid, output->block, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &rank);
 	if (!make_folder(folder) || !claim(output, folder, rank)) {
 		*why = strerror(errno);
 		sl_recording_close(output, NULL);
@@ -286,7 +375,7 @@ static struct thread *thread_of(struct sl_recording *output, long tid)
 	thread = &output->threads[output->thread_count++];
 	*thread = (struct thread){.tid = tid, .next = 1};
 	snprintf(file, sizeof(file), "task/%ld/comm", tid);
-	name[sl_header_read_of(output->pid, file, name, sizeof(name))] = 0;
+	name[sl_recording_read_of(output->pid, file, name, sizeof(name))] = 0;
 	name[strcspn(name, "\n")] = 0;
 	map = sl_definition_thread(bytes, sizeof(bytes), (uint32_t)output->thread_count, (int)tid, name,
 				   sl_now_ns(CLOCK_MONOTONIC));

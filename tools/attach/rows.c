@@ -143,32 +143,6 @@ bool sl_rows_has(unsigned api)
 	return api < SL_API_COUNT && readers[api];
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(sl_hooks[*(const uint16_t *)a].name, sl_hooks[*(const uint16_t *)b].name);
-}
-
-static int compare(const void *name, const void *api)
-{
-	return strcmp(name, sl_hooks[*(const uint16_t *)api].name);
-}
-
-unsigned sl_rows_named(const char *name)
-{
-	static uint16_t sorted[SL_API_COUNT];
-	static size_t count;
-	const uint16_t *found;
-
-	if (!count) {
-		for (uint16_t api = 1; api < SL_API_COUNT; api++)
-			if (sl_rows_has(api))
-				sorted[count++] = api;
-		qsort(sorted, count, sizeof(*sorted), by_name);
-	}
-	found = bsearch(name, sorted, count, sizeof(*sorted), compare);
-	return found ? *found : 0;
-}
-
 struct sl_seen_row sl_rows_wanted(unsigned api)
 {
 	struct sl_seen_row wanted = {.stack = has_stack[sl_hooks[api].verb]};

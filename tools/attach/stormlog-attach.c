@@ -54,6 +54,19 @@ static bool obeys(const struct sl_ringfile *head)
 	return !memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) && atomic_load(&head->obeys);
 }
 
+struct sl_sleeper {
+	char path[4096]; /* of the ring */
+	dev_t device;	 /* and its file */
+	ino_t inode;
+	long pid;	       /* as the recording numbers it */
+	enum sl_answer answer; /* to the last turn */
+};
+
+struct sl_sleepers {
+	struct sl_sleeper *item;
+	size_t count, capacity;
+};
+
 /* Adds the recording of a ring.  NULL, or why not. */
 static const char *add(struct sl_sleepers *list, const char *path)
 {
@@ -330,11 +343,89 @@ static void add_member(void *data, long pid)
 		refuse(request, pid, why);
 }
 
+#define ROOT "/sys/fs/cgroup"
+
+static bool is_below(const char *path, const char *name)
+{
+	size_t length = strlen(name);
+
+	while (length && name[length - 1] == '/')
+		length--;
+	return !strncmp(path, name, length) && (!path[length] || path[length] == '/' || path[length] == '\n');
+}
+
+/*
+ * Version 2 has "0::/system.slice/docker-0123.scope", older hierarchies "4:cpu,cpuacct:/job": the path follows the second
+ * colon. An older hierarchy has a folder of its own below ROOT: "cpu,cpuacct", "systemd" for name=systemd, and "unified" where
+ * both versions are mounted.
+ */
+static bool is_in(enum sl_group group, const char *name, const char *line)
+{
+	const char *which = strchr(line, ':'), *path = which ? strchr(which + 1, ':') : NULL;
+	char folder[256];
+	bool is_second;
+
+	if (!path++)
+		return false;
+	if (group == SL_GROUP_CONTAINER)
+		return strstr(path, name) != NULL;
+	if (strncmp(name, ROOT, sizeof(ROOT) - 1))
+		return is_below(path, name);
+	name += sizeof(ROOT) - 1;
+	which += 1 + (strncmp(which + 1, "name=", 5) ? 0 : 5);
+	is_second = path - 1 == which;
+	if (is_second)
+		snprintf(folder, sizeof(folder), "/unified");
+	else
+		snprintf(folder, sizeof(folder), "/%.*s", (int)(path - 1 - which), which);
+	if (is_below(name, folder))
+		return is_below(path, name + strlen(folder));
+	return is_second && is_below(path, name);
+}
+
+static bool belongs(enum sl_group group, const char *name, long pid)
+{
+	char path[64], line[4096];
+	bool found = group == SL_GROUP_ALL;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%ld/cgroup", pid);
+	file = found ? NULL : fopen(path, "re");
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = is_in(group, name, line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/*
+ * Every process of the group except this one.  A group is the whole node; a cgroup with those below it, named by its path under
+ * /sys/fs/cgroup or as in /proc/PID/cgroup; or a container, named by a part of its id.  Returns how many.
+ */
+static unsigned targets_each(enum sl_group group, const char *name, void (*each)(void *data, long pid), void *data)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	unsigned count = 0;
+
+	while (proc && (entry = readdir(proc))) {
+		long pid = atol(entry->d_name);
+
+		if (pid > 0 && pid != getpid() && belongs(group, name, pid)) {
+			each(data, pid);
+			count++;
+		}
+	}
+	if (proc)
+		closedir(proc);
+	return count;
+}
+
 static void search(void *data)
 {
 	struct request *request = data;
 
-	sl_targets_each(request->group, request->group_name, add_member, request);
+	targets_each(request->group, request->group_name, add_member, request);
 	turn_sleepers(&request->sleepers, true);
 }
 
@@ -493,7 +584,7 @@ static bool is_agreed(struct request *request)
 
 	if (request->group != SL_GROUP_ALL || request->yes)
 		return true;
-	sl_targets_each(SL_GROUP_ALL, "", count_member, &members);
+	targets_each(SL_GROUP_ALL, "", count_member, &members);
 	sl_escape_print(stderr, "stormlog-attach: --all %s %zu recordings and %s %u other processes of this node",
 			request->rest ? "puts to rest" : "wakes", members.sleepers.count, request->rest ? "passes over" : "watches",
 			members.watched);
@@ -511,7 +602,7 @@ static void work(struct request *request)
 	const char *why = request->group && !request->rest ? sl_watch_open(request->watch) : NULL;
 
 	request->wakes_only = why;
-	if (request->group && !sl_targets_each(request->group, request->group_name, add_member, request))
+	if (request->group && !targets_each(request->group, request->group_name, add_member, request))
 		say(request->group_name, "no process belongs to it so far");
 	if (why) {
 		say(request->group_name, why);

@@ -3,10 +3,154 @@
 #include "tools/attach/attach.h"
 
 #include <sys/stat.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
 
 #include "analyzer/base/escape.h"
 #include "common/fnv.h"
 #include "common/now.h"
+
+static bool lives(long tid)
+{
+	char state = sl_procfile_state((uint64_t)tid);
+
+	return state && state != 'Z' && state != 'X';
+}
+
+/*
+ * A thread of the process that has not ended; 0: all have.  Where only the main thread has ended, /proc/PID shows no memory, files
+ * and root, but /proc/TID does.
+ */
+static long mappings_thread(long pid)
+{
+	long found = lives(pid) ? pid : 0;
+	struct dirent *entry;
+	char path[64];
+	DIR *threads;
+
+	snprintf(path, sizeof(path), "/proc/%ld/task", pid);
+	threads = found ? NULL : opendir(path);
+	while (threads && !found && (entry = readdir(threads))) {
+		long tid = atol(entry->d_name);
+
+		found = tid > 0 && lives(tid) ? tid : 0;
+	}
+	if (threads)
+		closedir(threads);
+	return found;
+}
+
+void sl_mappings_path(const struct sl_mapping *mapping, char *path)
+{
+	snprintf(path, SL_MAPPINGS_PATH, "/proc/%ld/map_files/%llx-%llx", mapping->tid, (unsigned long long)mapping->begin,
+		 (unsigned long long)mapping->end);
+}
+
+void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping *mapping), void *data)
+{
+	char path[64], line[8192];
+	bool over = false;
+	FILE *file;
+
+	pid = mappings_thread(pid);
+	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
+	file = fopen(path, "re");
+	while (file && !over && fgets(line, sizeof(line), file)) {
+		struct sl_mapping mapping = {.tid = pid, .name = strchr(line, '/')};
+		unsigned long long begin, end, offset;
+		char rights[8];
+
+		line[strcspn(line, "\n")] = 0;
+		if (sscanf(line, "%llx-%llx %7s %llx", &begin, &end, rights, &offset) != 4)
+			continue;
+		mapping.begin = begin;
+		mapping.end = end;
+		mapping.offset = offset;
+		mapping.is_code = rights[2] == 'x';
+		over = each(data, &mapping);
+	}
+	if (file)
+		fclose(file);
+}
+
+/*
+ * May this be a GPU vendor's library?  Copies have names of their own (libcudart-d0da41ae.so.11.0 in wheels), so its exports
+ * decide.  *runtime: the major version in a runtime's name.
+ */
+static bool mappings_is_vendors(const struct sl_mapping *mapping, unsigned *runtime)
+{
+	const char *name = mapping->is_code && mapping->name ? strrchr(mapping->name, '/') + 1 : "", *at, *version;
+
+	if (!strstr(name, ".so") || (!strstr(name, "cuda") && !strstr(name, "amdhip64")))
+		return false;
+	if ((at = strstr(name, "cudart")))
+		at += strlen("cudart");
+	else if ((at = strstr(name, "amdhip64")))
+		at += strlen("amdhip64");
+	if (at && (version = strstr(at, ".so.")))
+		*runtime = (unsigned)atoi(version + strlen(".so."));
+	else if (at && atoi(at) > 0)
+		*runtime = (unsigned)atoi(at);
+	return true;
+}
+
+struct device;
+struct process { /* The layout of _v2 and _v3.  Drivers before 11 have only the plain call, which is not asked. */
+	unsigned pid;
+	unsigned long long bytes;
+	unsigned gpu_instance, compute_instance;
+};
+
+#define PROCESSES     1024
+#define NOT_AVAILABLE UINT64_MAX
+
+static int (*init)(void), (*count_of)(unsigned *), (*by_index)(unsigned, struct device **),
+	(*running)(struct device *, unsigned *, struct process *);
+
+static bool open_nvml(void)
+{
+	static bool tried;
+	void *library = tried ? NULL : dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+
+	tried = true;
+	if (!library)
+		return running != NULL;
+	init = (__typeof__(init))dlsym(library, "nvmlInit_v2");
+	count_of = (__typeof__(count_of))dlsym(library, "nvmlDeviceGetCount_v2");
+	by_index = (__typeof__(by_index))dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
+	running = (__typeof__(running))dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
+	if (!running)
+		running = (__typeof__(running))dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v2");
+	if (!init || !count_of || !by_index || init())
+		running = NULL;
+	return running != NULL;
+}
+
+/* Bytes that the process holds on all devices, contexts included.  False: no NVML here, or it does not list the process. */
+static bool before_bytes(long pid, uint64_t *bytes)
+{
+	static struct process list[PROCESSES];
+	unsigned devices = 0;
+	bool known = false;
+
+	*bytes = 0;
+	if (!open_nvml() || count_of(&devices))
+		return false;
+	for (unsigned d = 0; d < devices; d++) {
+		unsigned count = PROCESSES;
+		struct device *device;
+
+		if (by_index(d, &device) || running(device, &count, list) || count > PROCESSES)
+			continue;
+		for (unsigned i = 0; i < count; i++)
+			if (list[i].pid == (unsigned long)pid && list[i].bytes != NOT_AVAILABLE) {
+				*bytes += list[i].bytes;
+				known = true;
+			}
+	}
+	return known;
+}
 
 #define LOOK_MS	 20  /* the kernel's buffer holds 16 MiB: more than 20 000 calls, or 500 native stacks in its half */
 #define BUSY	 200 /* records in one look: the next one comes after 1 ms */
@@ -87,7 +231,7 @@ static uint64_t program_of(long pid)
 {
 	char words[1024];
 
-	return sl_fnv_bytes(SL_FNV_START, words, sl_header_read_of(pid, "auxv", words, sizeof(words)));
+	return sl_fnv_bytes(SL_FNV_START, words, sl_recording_read_of(pid, "auxv", words, sizeof(words)));
 }
 
 static bool is_vendors(void *data, const struct sl_mapping *mapping)
@@ -95,7 +239,7 @@ static bool is_vendors(void *data, const struct sl_mapping *mapping)
 	unsigned runtime;
 	bool *found = data;
 
-	return *found = sl_mappings_is_vendors(mapping, &runtime);
+	return *found = mappings_is_vendors(mapping, &runtime);
 }
 
 bool sl_watch_uses_gpu(long pid)
@@ -126,7 +270,7 @@ static void say_groups(struct watched *one, uint64_t ns)
 {
 	char groups[sizeof(one->groups)], text[sizeof(groups) + 32];
 
-	if (!sl_targets_cgroups(sl_mappings_thread(one->pid), groups, sizeof(groups)) || !strcmp(groups, one->groups))
+	if (!sl_targets_cgroups(mappings_thread(one->pid), groups, sizeof(groups)) || !strcmp(groups, one->groups))
 		return;
 	snprintf(text, sizeof(text), "it has moved to cgroups %s", groups);
 	if (*one->groups)
@@ -141,7 +285,7 @@ static void say_beginning(struct watched *one)
 
 	say_capability(one->output, "recorded", "attached by BPF while it ran", 0, now);
 	say_groups(one, now);
-	if (sl_before_bytes(one->pid, &before))
+	if (before_bytes(one->pid, &before))
 		say_capability(one->output, "before_attach_bytes", NULL, before, now);
 	sl_recording_note(one->output,
 			  "attached while it ran: earlier allocations are not known, and their frees count as unknown; no labels, "
@@ -193,7 +337,7 @@ static bool add_library(void *data, const struct sl_mapping *mapping)
 	struct stat st;
 	int calls;
 
-	if (!sl_mappings_is_vendors(mapping, &look->runtime))
+	if (!mappings_is_vendors(mapping, &look->runtime))
 		return false;
 	sl_mappings_path(mapping, path);
 	if (stat(path, &st)) {
@@ -272,9 +416,9 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 	watch->item = sl_attach_room(watch->item, watch->count, &watch->capacity, sizeof(*watch->item));
 	one = &watch->item[watch->count];
 	*one = (struct watched){.pid = pid, .start = sl_procfile_start((uint64_t)pid), .program = program_of(pid)};
-	if (!sl_mappings_thread(pid))
+	if (!mappings_thread(pid))
 		why = "it has ended";
-	else if (sl_mappings_thread(pid) != pid)
+	else if (mappings_thread(pid) != pid)
 		why = "its main thread has ended, and with that the kernel no longer places probes in it";
 	else
 		look = add_libraries(watch, one);
@@ -357,7 +501,7 @@ static void find_gone(struct sl_attach_watch *watch)
 	for (size_t i = 0; i < watch->count; i++) {
 		struct watched *one = &watch->item[i];
 
-		one->gone = !sl_mappings_thread(one->pid) || sl_procfile_start((uint64_t)one->pid) != one->start;
+		one->gone = !mappings_thread(one->pid) || sl_procfile_start((uint64_t)one->pid) != one->start;
 	}
 }
 
@@ -458,7 +602,7 @@ static void find_new_libraries(struct sl_attach_watch *watch, struct watched *on
 static bool has_loaded(struct sl_attach_watch *watch, const struct watched *one)
 {
 	return one->unwind && sl_probes_loads(watch->probes, (int)one->pid) != one->loads && program_of(one->pid) == one->program &&
-	       sl_mappings_thread(one->pid) == one->pid;
+	       mappings_thread(one->pid) == one->pid;
 }
 
 /* Once a second: write what was seen, and watch libraries that were loaded since, even if the process's loads are not counted. */
@@ -466,7 +610,7 @@ static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 {
 	uint64_t program = program_of(one->pid);
 
-	if (sl_mappings_thread(one->pid) != one->pid)
+	if (mappings_thread(one->pid) != one->pid)
 		say_no_main(one);
 	else if (program != one->program)
 		begin_again(watch, one);

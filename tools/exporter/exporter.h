@@ -4,8 +4,7 @@
 
 #include "analyzer/follow/follow.h"
 
-#define EXPORTER_DEVICES   SL_FIGURES_DEVICES
-#define EXPORTER_LIBRARIES 8 /* largest libraries on a device of a process; the rest is summed in one series */
+#define EXPORTER_DEVICES SL_FIGURES_DEVICES
 
 /* The Kubernetes names of a process, read from the node; "" where unknown. */
 struct sl_exporter_where {
@@ -32,10 +31,8 @@ struct sl_exporter {
 	unsigned *shown, shown_count, left_out; /* during one answer: indexes of the processes with series */
 };
 
-/* tools/exporter/where.c: finds the pod of a process from its cgroup and kubelet's links to logs, else from its --meta. */
+/* families.c: finds the pod of a process from its cgroup and kubelet's links to logs, else from its --meta. */
 void sl_exporter_where(struct sl_exporter_where *where, const char *root, const struct sl_process *process);
-/* The number that the node's tools give the device with this PCI id; -1: unknown. */
-int sl_exporter_gpu(const char *root, const char *pci);
 
 /* tools/exporter/families.c: writes all series, as OpenMetrics 1.0 if open_metrics, else in Prometheus's older text format. */
 void sl_exporter_write(struct sl_exporter *exporter, FILE *out, bool open_metrics);

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+#include <time.h>
+
 #include "tools/server/server.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
@@ -55,9 +58,20 @@ const char *sl_html_number(char *buffer, int64_t number)
 	return number < 0 ? NULL : buffer;
 }
 
+/* 2026-11-20T09:27:40Z */
+static const char *format_time(char *out, uint64_t unix_ns)
+{
+	time_t s = (time_t)(unix_ns / 1000000000);
+	struct tm tm;
+
+	gmtime_r(&s, &tm);
+	strftime(out, SL_FORMAT_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return out;
+}
+
 const char *sl_html_time(char *buffer, int64_t unix_ns)
 {
-	return unix_ns < 0 ? NULL : sl_format_time(buffer, (uint64_t)unix_ns);
+	return unix_ns < 0 ? NULL : format_time(buffer, (uint64_t)unix_ns);
 }
 
 void sl_html_project(char *query, size_t size, const char *project)

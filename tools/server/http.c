@@ -2,7 +2,9 @@
 #include "tools/server/server.h"
 
 #include <inttypes.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <strings.h>
 #include <time.h>
 #include <unistd.h>
@@ -186,6 +188,24 @@ static void answer_upload(struct sl_request *request)
 	say(request, outcome, outcome.status >= 400 ? sl_packs_begun(&request->server->packs, in->name) : in->size);
 }
 
+/* True: what was made of the pack says why it cannot be kept; `why` is that sentence, of one line. */
+static bool runs_unreadable(const struct sl_server *server, const char *pack, char *why, size_t size)
+{
+	char path[SL_PACKS_NAME + 64];
+	ssize_t length;
+	int fd;
+
+	sl_places_of(pack, "failed", path);
+	fd = openat(server->packs.folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return false;
+	length = read(fd, why, size - 1);
+	close(fd);
+	why[length > 0 ? length : 0] = 0;
+	why[strcspn(why, "\r\n")] = 0;
+	return true;
+}
+
 /* Run: "kept", "waiting" while the pack is read, or why its run cannot be kept. */
 static void say_stored(struct sl_request *request, uint64_t size)
 {
@@ -197,7 +217,7 @@ static void say_stored(struct sl_request *request, uint64_t size)
 	if (sl_runs_known(request->server, request->rest, &known) && known)
 		snprintf(run, sizeof(run), "kept");
 	else
-		sl_runs_unreadable(request->server, request->rest, run, sizeof(run));
+		runs_unreadable(request->server, request->rest, run, sizeof(run));
 	sl_request_say(request, 200, "stored", header);
 }
 
@@ -247,6 +267,49 @@ struct sl_http {
 	struct MHD_Daemon *daemon;
 };
 
+/* Finds the run of a pack that was just sent: /packs/SHA256. */
+static void run_of_pack(struct sl_request *request)
+{
+	struct sl_store *store = sl_runs_store(request->server);
+	char place[64], why[257];
+	const char *const header[][2] = {{"Location", place}, {0}};
+	struct stat st;
+	int64_t run = 0;
+	int fd;
+
+	if (sl_packs_is_name(request->rest) && sl_quota_refuses(request->server, store, request->rest)) {
+		sl_request_say(request, 507, SL_QUOTA_FULL, NULL);
+		return;
+	}
+	if (!sl_packs_is_name(request->rest) || !store || (fd = sl_packs_read(&request->server->packs, request->rest, &st)) < 0) {
+		sl_request_say(request, 404, "there is no such pack", NULL);
+		return;
+	}
+	close(fd);
+	if (sl_store_find(store, request->rest, &run) && run) {
+		snprintf(place, sizeof(place), "/runs/%" PRId64, run);
+		sl_request_say(request, 302, "this run", header);
+		return;
+	}
+	if (!runs_unreadable(request->server, request->rest, why, sizeof(why))) {
+		sl_html_wait(request, "This pack is being read.");
+		return;
+	}
+	sl_request_say(request, 422, why, NULL);
+}
+
+static void site_static(struct sl_request *request)
+{
+	for (const struct sl_asset *asset = sl_assets; asset->name; asset++)
+		if (!strcmp(asset->name, request->rest)) {
+			struct sl_http_answer answer = {.status = 200, .type = asset->type};
+
+			sl_request_static(request, &answer, asset->bytes, asset->size);
+			return;
+		}
+	sl_request_say(request, 404, "there is no such page", NULL);
+}
+
 static const struct sl_route routes[] = {
 	{"PUT", "/api/v1/packs/", SL_RIGHT_WRITE, SL_BODY_PACK, NULL},
 	{"HEAD", "/api/v1/packs/", SL_RIGHT_WRITE, SL_BODY_NONE, answer_head},
@@ -262,10 +325,10 @@ static const struct sl_route routes[] = {
 	{"GET", "/search", SL_RIGHT_READ, SL_BODY_NONE, sl_site_search},
 	{"GET", "/trends", SL_RIGHT_READ, SL_BODY_NONE, sl_trends_page},
 	{"GET", "/compare", SL_RIGHT_READ, SL_BODY_NONE, sl_view_compare},
-	{"GET", "/packs/", SL_RIGHT_READ, SL_BODY_NONE, sl_run_of_pack},
+	{"GET", "/packs/", SL_RIGHT_READ, SL_BODY_NONE, run_of_pack},
 	{"GET", "/runs/", SL_RIGHT_READ, SL_BODY_NONE, sl_run_page},
 	{"POST", "/runs/", SL_RIGHT_WRITE, SL_BODY_SMALL, sl_run_change},
-	{"GET", "/static/", SL_RIGHT_READ, SL_BODY_NONE, sl_site_static},
+	{"GET", "/static/", SL_RIGHT_READ, SL_BODY_NONE, site_static},
 	{0},
 };
 
@@ -320,12 +383,27 @@ static struct sl_request *new_request(struct sl_server *server, struct MHD_Conne
 	return request;
 }
 
+static enum MHD_Result count_length(void *count, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	*(unsigned *)count += !strcasecmp(name, "Content-Length") || !strcasecmp(name, "Transfer-Encoding");
+	return MHD_YES;
+}
+
+/* True: it has more than one header that says how long its body is. */
+static bool request_is_of_two_lengths(const struct sl_request *request)
+{
+	unsigned count = 0;
+
+	MHD_get_connection_values(request->connection, MHD_HEADER_KIND, count_length, &count);
+	return count > 1;
+}
+
 /* Checks the request before any of its body is read. */
 static struct sl_http_outcome admit(struct sl_request *request)
 {
 	struct sl_http_outcome outcome = {0};
 
-	if (sl_request_is_of_two_lengths(request)) /* a proxy before us may have taken the other one */
+	if (request_is_of_two_lengths(request)) /* a proxy before us may have taken the other one */
 		outcome = (struct sl_http_outcome){400, "says twice how long it is"};
 	if (!outcome.status)
 		outcome = check_site(request);

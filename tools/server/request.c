@@ -13,20 +13,6 @@ const char *sl_request_header(const struct sl_request *request, const char *name
 	return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
 }
 
-static enum MHD_Result count_length(void *count, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-	*(unsigned *)count += !strcasecmp(name, "Content-Length") || !strcasecmp(name, "Transfer-Encoding");
-	return MHD_YES;
-}
-
-bool sl_request_is_of_two_lengths(const struct sl_request *request)
-{
-	unsigned count = 0;
-
-	MHD_get_connection_values(request->connection, MHD_HEADER_KIND, count_length, &count);
-	return count > 1;
-}
-
 /* ---- answers */
 
 static void send_response(struct sl_request *request, const struct sl_http_answer *answer, struct MHD_Response *response)

@@ -187,36 +187,6 @@ void sl_run_page(struct sl_request *request)
 	sl_card_free(&card);
 }
 
-void sl_run_of_pack(struct sl_request *request)
-{
-	struct sl_store *store = sl_runs_store(request->server);
-	char place[64], why[257];
-	const char *const header[][2] = {{"Location", place}, {0}};
-	struct stat st;
-	int64_t run = 0;
-	int fd;
-
-	if (sl_packs_is_name(request->rest) && sl_quota_refuses(request->server, store, request->rest)) {
-		sl_request_say(request, 507, SL_QUOTA_FULL, NULL);
-		return;
-	}
-	if (!sl_packs_is_name(request->rest) || !store || (fd = sl_packs_read(&request->server->packs, request->rest, &st)) < 0) {
-		sl_request_say(request, 404, "there is no such pack", NULL);
-		return;
-	}
-	close(fd);
-	if (sl_store_find(store, request->rest, &run) && run) {
-		snprintf(place, sizeof(place), "/runs/%" PRId64, run);
-		sl_request_say(request, 302, "this run", header);
-		return;
-	}
-	if (!sl_runs_unreadable(request->server, request->rest, why, sizeof(why))) {
-		sl_html_wait(request, "This pack is being read.");
-		return;
-	}
-	sl_request_say(request, 422, why, NULL);
-}
-
 static const struct sl_http_outcome
 	kept = {303, "kept"},
 	not_kept = {507, "the server cannot write to its catalogue, maybe its disk is full: reading goes on"},

@@ -107,20 +107,3 @@ bool sl_runs_known(struct sl_server *server, const char *pack, bool *known)
 		sl_escape_print(stderr, "stormlog-server: pack %s: %s\n", pack, sl_store_why(store));
 	return fine;
 }
-
-bool sl_runs_unreadable(const struct sl_server *server, const char *pack, char *why, size_t size)
-{
-	char path[SL_PACKS_NAME + 64];
-	ssize_t length;
-	int fd;
-
-	sl_places_of(pack, "failed", path);
-	fd = openat(server->packs.folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return false;
-	length = read(fd, why, size - 1);
-	close(fd);
-	why[length > 0 ? length : 0] = 0;
-	why[strcspn(why, "\r\n")] = 0;
-	return true;
-}

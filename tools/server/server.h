@@ -160,9 +160,6 @@ struct sl_route {
 const char *sl_request_argument(const struct sl_request *request, const char *name);
 const char *sl_request_header(const struct sl_request *request, const char *name);
 
-/* True: it has more than one header that says how long its body is. */
-bool sl_request_is_of_two_lengths(const struct sl_request *request);
-
 /* ---- answers: exactly one of these */
 
 struct sl_http_answer {
@@ -208,8 +205,6 @@ enum sl_runs_put sl_runs_put(struct sl_server *server, const char *pack, const c
 			     char project[SL_CARD_TEXT + 1]);
 /* *known: the pack's run is in the catalogue.  False: the catalogue does not answer, which was printed. */
 bool sl_runs_known(struct sl_server *server, const char *pack, bool *known);
-/* True: what was made of the pack says why it cannot be kept; `why` is that sentence, of one line. */
-bool sl_runs_unreadable(const struct sl_server *server, const char *pack, char *why, size_t size);
 
 /* Reads from a request's arguments what is asked of the catalogue. */
 
@@ -260,11 +255,6 @@ struct sl_course {
 
 /* Reads a metric by its number, or if that is 0 a field of the card.  False: the store failed. */
 bool sl_course_read(struct sl_course *course, struct sl_store *store, const struct sl_query *query, int64_t metric, int field);
-/* The same in two steps: takes each point, then finds the changes among known values. */
-bool sl_course_take(void *course, const struct sl_store_point *point);
-void sl_course_find(struct sl_course *course, bool bytes);
-/* The change that this run made, or NULL. */
-const struct sl_series_change *sl_course_change(const struct sl_course *course, size_t point);
 void sl_course_free(struct sl_course *course);
 
 /* A query for every run of a project (NULL: runs without one).  The name is never parsed as a query.  Free with sl_query_free. */
@@ -394,10 +384,8 @@ bool sl_quota_refuses(struct sl_server *server, struct sl_store *store, const ch
 void sl_site_landing(struct sl_request *request); /* / */
 void sl_site_search(struct sl_request *request);  /* /search?q= */
 void sl_run_page(struct sl_request *request);	  /* /runs/N, /runs/N/report */
-void sl_run_of_pack(struct sl_request *request);  /* /packs/SHA256: the run of a pack that was just sent */
 void sl_trends_page(struct sl_request *request);  /* /trends?q=&metric=N or &field=NAME */
 void sl_run_change(struct sl_request *request);	  /* POST /runs/N/pin, /runs/N/unpin, /runs/N/note */
-void sl_site_static(struct sl_request *request);  /* /static/ */
 
 /*
  * The report page of a run and of two runs compared, and the data that it asks for.  The page is ours and the same for every

@@ -281,15 +281,3 @@ void sl_site_search(struct sl_request *request)
 	sl_html_end(&page, ask.wrong ? 400 : 200);
 	sl_ask_end(&ask);
 }
-
-void sl_site_static(struct sl_request *request)
-{
-	for (const struct sl_asset *asset = sl_assets; asset->name; asset++)
-		if (!strcmp(asset->name, request->rest)) {
-			struct sl_http_answer answer = {.status = 200, .type = asset->type};
-
-			sl_request_static(request, &answer, asset->bytes, asset->size);
-			return;
-		}
-	sl_request_say(request, 404, "there is no such page", NULL);
-}

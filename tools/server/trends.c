@@ -80,6 +80,15 @@ static void put_axes(struct trend *trend)
 	sl_html(trend->page, ". <a href='/trends?q=%'>Other quantities and places</a></p>", trend->query);
 }
 
+/* The change that this run made, or NULL. */
+static const struct sl_series_change *course_change(const struct sl_course *course, size_t point)
+{
+	for (size_t i = 0; i < course->change_count; i++)
+		if (course->changes[i].at == point)
+			return &course->changes[i];
+	return NULL;
+}
+
 static void put_picture(struct trend *trend, bool bytes)
 {
 	char most[SL_FORMAT_BYTES], x[24], y[24], run[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES];
@@ -93,7 +102,7 @@ static void put_picture(struct trend *trend, bool bytes)
 	for (unsigned circles = 0; circles < 2; circles++) {
 		for (size_t i = 0; i < trend->course.points.count; i++) {
 			const struct sl_course_point *p = &trend->course.points.item[i];
-			bool changed = sl_course_change(&trend->course, i) != NULL;
+			bool changed = course_change(&trend->course, i) != NULL;
 			double part = trend->course.most ? (double)p->value / (double)trend->course.most : 0;
 
 			snprintf(x, sizeof(x), "%.1f", 75 + (WIDTH - 80) * at[i]);
@@ -162,7 +171,7 @@ static void put_table(struct trend *trend, bool bytes)
 		const struct sl_course_point *p = &trend->course.points.item[i];
 		const struct sl_series_change *change;
 
-		change = sl_course_change(&trend->course, i);
+		change = course_change(&trend->course, i);
 		sl_html(trend->page, "<tr><td><a href='/runs/$'>$</a><td class='n'>$<td class='at'>$<td>$<td class='at'>",
 			sl_html_number(run, p->run), run, bytes ? sl_html_size(value, p->value) : sl_html_number(value, p->value),
 			sl_html_time(when, p->when_ns), *p->commit ? p->commit : NULL);

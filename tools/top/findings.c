@@ -116,16 +116,6 @@ void sl_top_findings_take(struct sl_top *top)
 		findings->next_ns = top->now_ns + LEAST_NS;
 }
 
-void sl_top_findings_anew(struct sl_top *top)
-{
-	sl_top_findings_end(top);
-	free(top->findings.said);
-	free(top->findings.text);
-	top->findings = (struct sl_top_findings){.fd = -1};
-	if (top->view == VIEW_FINDINGS)
-		sl_top_findings_ask(top);
-}
-
 uint64_t sl_top_findings_end(struct sl_top *top)
 {
 	struct sl_top_findings *findings = &top->findings;

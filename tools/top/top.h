@@ -73,13 +73,11 @@ struct sl_top {
 /* The view whose name is in that column of the line of names; -1: no view. */
 int sl_top_tab_at(int x);
 
-/* tools/top/choose.c: what is shown of all that is followed */
+/* tools/top/views.c: what is shown of all that is followed */
 #define TOP_CHOSEN_MAX 160
 void sl_top_choose(struct sl_top *top, int by); /* by 1: the next run or session, -1: the previous one; behind the last comes all */
 bool sl_top_shown(const struct sl_top *top, unsigned process);
 void sl_top_chosen(const struct sl_top *top, char *out, size_t size); /* "run X", "session X"; "" for all */
-/* True: the line has the text that was typed, or "rank N" was typed and it is that rank's. */
-bool sl_top_passes(const struct sl_top *top, const struct sl_top_line *line);
 
 static inline struct sl_followed *sl_top_process(const struct sl_top *top, unsigned index)
 {
@@ -95,7 +93,6 @@ double sl_top_rate(const struct sl_top *top, unsigned index, int device);
 /* Asks a child for the findings of a report, so rarely that it takes less than a hundredth of the time. */
 void sl_top_findings_ask(struct sl_top *top);
 void sl_top_findings_take(struct sl_top *top);
-void sl_top_findings_anew(struct sl_top *top);	  /* after another choice of what is shown */
 uint64_t sl_top_findings_end(struct sl_top *top); /* processor time of the child that was under way, ns */
 
 /* Checks the alert rules and keeps what they report. */

@@ -3,6 +3,7 @@
 #include "tools/top/top.h"
 
 #include <math.h>
+#include <sys/resource.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
@@ -10,6 +11,87 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/window_facts.h"
 #include "common/now.h"
+
+/* Selects what is shown: all, one run or one of Python Stormlog's sessions; and only the lines with the text that was typed. */
+
+static const char *run_of(const struct sl_top *top, unsigned process)
+{
+	const char *run = sl_top_process(top, process)->process.trace->header.run_id;
+
+	return run ? run : "";
+}
+
+/* The first process of each run, in the order in which they came. */
+static unsigned runs_of(const struct sl_top *top, unsigned *first, unsigned most)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < sl_follow_count(top->follow) && count < most; i++) {
+		unsigned at = 0;
+
+		while (at < count && strcmp(run_of(top, first[at]), run_of(top, i)) != 0)
+			at++;
+		if (at == count)
+			first[count++] = i;
+	}
+	return count;
+}
+
+/* after another choice of what is shown */
+static void top_findings_anew(struct sl_top *top)
+{
+	sl_top_findings_end(top);
+	free(top->findings.said);
+	free(top->findings.text);
+	top->findings = (struct sl_top_findings){.fd = -1};
+	if (top->view == VIEW_FINDINGS)
+		sl_top_findings_ask(top);
+}
+
+void sl_top_choose(struct sl_top *top, int by)
+{
+	unsigned first[256], runs = runs_of(top, first, SL_COUNT(first)), now = 0; /* 0: all; then runs, then sessions */
+	unsigned all = 1 + runs + (top->telemetry ? (unsigned)top->telemetry->sessions.count : 0);
+
+	for (unsigned i = 0; i < runs && top->one_run; i++)
+		if (!strcmp(run_of(top, first[i]), top->run))
+			now = 1 + i;
+	if (top->session != ALL)
+		now = 1 + runs + (unsigned)top->session;
+	now = (now + all + (unsigned)by) % all;
+	top->process = ALL;
+	top->at = top->first = 0;
+	top->one_run = now && now <= runs;
+	top->session = now > runs ? (int)(now - runs - 1) : ALL;
+	if (top->one_run)
+		snprintf(top->run, sizeof(top->run), "%s", run_of(top, first[now - 1]));
+	top_findings_anew(top);
+}
+
+bool sl_top_shown(const struct sl_top *top, unsigned process)
+{
+	return top->session == ALL && (!top->one_run || !strncmp(run_of(top, process), top->run, sizeof(top->run) - 1));
+}
+
+void sl_top_chosen(const struct sl_top *top, char *out, size_t size)
+{
+	out[0] = 0;
+	if (top->one_run)
+		snprintf(out, size, "run %s", *top->run ? top->run : "unknown");
+	else if (top->session != ALL)
+		snprintf(out, size, "session %s", top->telemetry->sessions.item[top->session].summary.session_id);
+}
+
+/* True: the line has the text that was typed, or "rank N" was typed and it is that rank's. */
+static bool top_passes(const struct sl_top *top, const struct sl_top_line *line)
+{
+	long long rank;
+	int end = 0;
+
+	if (line->process != ALL && sscanf(top->filter, "rank %lld%n", &rank, &end) == 1 && !top->filter[end])
+		return sl_top_process(top, (unsigned)line->process)->process.trace->header.rank == rank;
+	return strcasestr(line->text, top->filter);
+}
 
 /* The view of frameworks' pools other than PyTorch's: one row per device, and below it the names of its largest blocks. */
 
@@ -585,7 +667,7 @@ void sl_top_view(struct sl_top *top, struct sl_top_lines *lines, unsigned rows, 
 	else
 		views[top->view](top, lines);
 	for (size_t i = 0; i < lines->line.count; i++)
-		if (!*top->filter || sl_top_passes(top, &lines->line.item[i]))
+		if (!*top->filter || top_passes(top, &lines->line.item[i]))
 			lines->line.item[kept++] = lines->line.item[i];
 		else
 			free(lines->line.item[i].text);

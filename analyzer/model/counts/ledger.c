@@ -287,7 +287,7 @@ static void count_for(const struct sl_model *model, struct sl_thread_state *stat
 {
 	add_turnover(&state->turnover, bytes, made);
 	for (size_t i = 0; made && model->makers && i < state->ranges.count; i++)
-		sl_range_allocs_add(&state->ranges.item[i].making, (uint32_t)(site - model->sites.item), bytes);
+		sl_model_range_allocs_add(&state->ranges.item[i].making, (uint32_t)(site - model->sites.item), bytes);
 }
 
 void sl_ledger_turn_over(struct sl_model *model, const struct sl_site *site, uint64_t bytes, bool made)
@@ -310,7 +310,7 @@ void sl_ledger_count_anew(struct sl_model *model)
 		if (model->threads.item[t]) {
 			model->threads.item[t]->turnover = (struct sl_turnover){0};
 			for (size_t i = 0; i < model->threads.item[t]->ranges.count; i++)
-				sl_range_allocs_drop(&model->threads.item[t]->ranges.item[i].making);
+				sl_model_range_allocs_drop(&model->threads.item[t]->ranges.item[i].making);
 		}
 }
 

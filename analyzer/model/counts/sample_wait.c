@@ -2,6 +2,7 @@
 #include "analyzer/model/counts/sample_wait.h"
 
 #include "analyzer/model/counts/tracks.h"
+#include "analyzer/model/state/model.h"
 
 /*
  * What a sample finds beyond the process's own memory.  If that memory changed while the sample was taken (NVML may answer an
@@ -87,6 +88,20 @@ static struct sl_live *object_of(struct sl_model *model, const struct sl_fresh_c
 	return live && live->site == cost->track && live->bytes >= cost->bytes ? live : NULL;
 }
 
+/* Takes back part of the bytes of a birth; lives: it has not ended. */
+static void tracks_lower(struct sl_model *model, uint32_t index, uint64_t bytes, bool lives)
+{
+	struct sl_track *track = &model->tracks.item[index];
+	struct sl_track_course *course = &model->tracks.course[index];
+	uint64_t *born = course->count ? &course->windows[course->count - 1].born_bytes : NULL;
+
+	track->born_bytes -= bytes;
+	track->live_bytes -= lives ? bytes : 0;
+	track->most_bytes = track->born_bytes < track->most_bytes ? track->born_bytes : track->most_bytes;
+	if (born)
+		*born -= bytes < *born ? bytes : *born;
+}
+
 static void lower_cost(struct sl_model *model, struct sl_device_state *device, struct sl_fresh_cost *cost, uint64_t bytes)
 {
 	struct sl_hidden_part *part = &device->parts.item[cost->part];
@@ -102,7 +117,7 @@ static void lower_cost(struct sl_model *model, struct sl_device_state *device, s
 	part->peak_bytes -= cost->peaked && part->peak_bytes >= bytes ? bytes : 0;
 	*(part->what == SL_HIDDEN_CONTEXT ? &device->context_bytes : &device->module_bytes) -= bytes;
 	if (cost->track != SL_NO_TRACK)
-		sl_tracks_lower(model, cost->track, bytes, object != NULL);
+		tracks_lower(model, cost->track, bytes, object != NULL);
 	cost->bytes -= bytes;
 }
 

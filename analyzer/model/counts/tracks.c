@@ -293,19 +293,6 @@ void sl_tracks_sized(struct sl_model *model, uint32_t index, uint64_t bytes)
 		course->windows[course->count - 1].born_bytes += bytes;
 }
 
-void sl_tracks_lower(struct sl_model *model, uint32_t index, uint64_t bytes, bool lives)
-{
-	struct sl_track *track = &model->tracks.item[index];
-	struct sl_track_course *course = &model->tracks.course[index];
-	uint64_t *born = course->count ? &course->windows[course->count - 1].born_bytes : NULL;
-
-	track->born_bytes -= bytes;
-	track->live_bytes -= lives ? bytes : 0;
-	track->most_bytes = track->born_bytes < track->most_bytes ? track->born_bytes : track->most_bytes;
-	if (born)
-		*born -= bytes < *born ? bytes : *born;
-}
-
 /* Finds the birth that ended; a block without a time counts as the newest. */
 static void end_birth(struct sl_track_course *course, uint64_t asked, uint64_t born_ns)
 {

@@ -19,8 +19,6 @@ bool sl_tracks_alike(const struct sl_defs *defs, struct sl_stack a, struct sl_st
 void sl_tracks_asked(struct sl_tracks *tracks);
 /* Sets the size of a block that was unknown at its birth. */
 void sl_tracks_sized(struct sl_model *model, uint32_t index, uint64_t bytes);
-/* Takes back part of the bytes of a birth; lives: it has not ended. */
-void sl_tracks_lower(struct sl_model *model, uint32_t index, uint64_t bytes, bool lives);
 void sl_tracks_birth(struct sl_model *model, uint32_t track, uint64_t bytes, uint32_t label);
 void sl_tracks_death(struct sl_model *model, uint32_t track, uint64_t bytes, uint64_t born_ns);
 void sl_tracks_rest(struct sl_tracks *tracks); /* drops the courses; nothing may begin or end afterwards */

@@ -155,7 +155,7 @@ static void forget_oldest(struct sl_model *model, struct sl_thread_state *state)
 		return;
 	for (size_t i = 0; i < SL_OPEN_RANGES_MAX / 2; i++) {
 		model->labels.item[state->ranges.item[i].label].now--;
-		sl_range_allocs_drop(&state->ranges.item[i].making);
+		sl_model_range_allocs_drop(&state->ranges.item[i].making);
 	}
 	state->ranges.count = SL_OPEN_RANGES_MAX / 2;
 	memmove(state->ranges.item, state->ranges.item + SL_OPEN_RANGES_MAX / 2, state->ranges.count * sizeof(*state->ranges.item));
@@ -400,7 +400,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	}
 	if (model->entry)
 		model->entry(model->entry_context, model, &entry);
-	sl_range_allocs_drop(&range.making);
+	sl_model_range_allocs_drop(&range.making);
 	if (!part && !was_cut_short(model, &range, thread)) {
 		add_point(label, label->after_bytes);
 		mark_entry(model, label);
@@ -431,17 +431,6 @@ static void add_pair(struct sl_open_range *range, uint32_t text)
 {
 	if (range->pair_count < SL_PAIRS_MAX)
 		range->pairs[range->pair_count++] = text;
-}
-
-unsigned sl_labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX])
-{
-	const struct sl_thread_state *state = thread < model->threads.count ? model->threads.item[thread] : NULL;
-	unsigned count = 0;
-
-	for (size_t i = state ? state->ranges.count : 0; i--;)
-		for (unsigned k = 0; k < state->ranges.item[i].pair_count && count < SL_PAIRS_MAX; k++)
-			pairs[count++] = state->ranges.item[i].pairs[k];
-	return count;
 }
 
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item)

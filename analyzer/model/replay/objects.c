@@ -104,13 +104,6 @@ const struct sl_live *sl_objects_find(const struct sl_model *model, uint64_t han
 	return live;
 }
 
-const struct sl_live *sl_objects_limited_pool(const struct sl_model *model, uint64_t pool)
-{
-	const struct sl_live *live = pool ? sl_table_find(&model->objects[SL_OBJECT_POOL - SL_OBJECT_CONTEXT], pool) : NULL;
-
-	return live && live->owner ? live : NULL;
-}
-
 void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that returned out of memory: the request, and the holders of the device. */
+#include "analyzer/base/memory.h"
+#include "analyzer/model/counts/moments.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/model/replay/replay.h"
 
@@ -250,11 +252,6 @@ static void look_retried(struct sl_model *model, const struct sl_item *item)
 #define SOUGHT_TIMES 4
 #define CACHES_FREE  64 /* errors for which PyTorch's cache is looked through at no charge */
 
-#include "analyzer/base/memory.h"
-#include "analyzer/model/replay/replay.h"
-#include "analyzer/model/counts/moments.h"
-#include "analyzer/model/counts/tracks.h"
-
 static enum sl_scope scope_of(const struct sl_item *item)
 {
 	switch (item->hook->verb) {
@@ -438,9 +435,17 @@ static void take_changes(struct sl_model *model, struct sl_oom *oom, const struc
 	oom->change_count = (unsigned)count;
 }
 
+/* The pool, if it was made with a maximum size, which is its `owner`; NULL: no maximum is known. */
+static const struct sl_live *objects_limited_pool(const struct sl_model *model, uint64_t pool)
+{
+	const struct sl_live *live = pool ? sl_table_find(&model->objects[SL_OBJECT_POOL - SL_OBJECT_CONTEXT], pool) : NULL;
+
+	return live && live->owner ? live : NULL;
+}
+
 static void take_pool(const struct sl_model *model, struct sl_oom *oom, const struct sl_event *event)
 {
-	const struct sl_live *pool = sl_objects_limited_pool(model, event->object);
+	const struct sl_live *pool = objects_limited_pool(model, event->object);
 
 	if (!pool)
 		return;
@@ -501,6 +506,18 @@ static bool may_look_at_cache(struct sl_model *model)
 	return model->ooms_total <= CACHES_FREE || sl_ledger_may_look(model, model->pointers.count + model->blocks.count);
 }
 
+/* Texts attached to the thread's open ranges, innermost first. */
+static unsigned labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX])
+{
+	const struct sl_thread_state *state = thread < model->threads.count ? model->threads.item[thread] : NULL;
+	unsigned count = 0;
+
+	for (size_t i = state ? state->ranges.count : 0; i--;)
+		for (unsigned k = 0; k < state->ranges.item[i].pair_count && count < SL_PAIRS_MAX; k++)
+			pairs[count++] = state->ranges.item[i].pairs[k];
+	return count;
+}
+
 static void add(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -538,7 +555,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		.contexts = model->objects[0].count, /* of SL_OBJECT_CONTEXT */
 	};
 	oom->step = sl_labels_instant(model, item->thread).step;
-	oom->pair_count = sl_labels_pairs(model, item->thread, oom->pairs);
+	oom->pair_count = labels_pairs(model, item->thread, oom->pairs);
 	oom->device = oom->scope == SL_SCOPE_HOST ? -1 : device;
 	oom->live_bytes = live_bytes(model, oom);
 	if (model->ooms.count && model->ooms.item[model->ooms.count - 1].in_retry &&
@@ -555,7 +572,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		if (oom->torch.used && may_look_at_cache(model))
 			oom->largest_cached = sl_torch_largest_cached(model, oom->device);
 		sl_sample_wait_change(model, sl_ledger_device(model, oom->device), 0);
-		sl_neighbours_take(oom, sl_ledger_device(model, oom->device));
+		sl_samples_neighbours(oom, sl_ledger_device(model, oom->device));
 		oom->rounded = sl_ledger_device(model, oom->device)->rounded;
 		oom->device_rise = surge_of(&sl_ledger_device(model, oom->device)->swing,
 					    sl_ledger_device(model, oom->device)->swing.high + oom->asked_bytes);

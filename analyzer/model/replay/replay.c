@@ -68,6 +68,7 @@ static void apply_variables(struct sl_model *model, const struct sl_event *event
  */
 
 #define FAILED_MAX 16 /* most places that are listed */
+
 /* the value of cudaErrorCudartUnloading, CUDA_ERROR_DEINITIALIZED and hipErrorDeinitialized */
 #define UNLOADING 4
 
@@ -305,7 +306,7 @@ static void free_replay(struct sl_model *model)
 	for (size_t i = 0; i < model->threads.count; i++)
 		if (model->threads.item[i]) {
 			for (size_t k = 0; k < model->threads.item[i]->ranges.count; k++)
-				sl_range_allocs_drop(&model->threads.item[i]->ranges.item[k].making);
+				sl_model_range_allocs_drop(&model->threads.item[i]->ranges.item[k].making);
 			free(model->threads.item[i]->ranges.item);
 			free(model->threads.item[i]);
 		}
@@ -466,6 +467,18 @@ void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded)
 		add_slept_calls(model, &folded->slept.calls.item[i]);
 }
 
+/* The program lets PyTorch have that part of a device, or of all. */
+static void torch_limit(struct sl_model *model, const struct sl_event *event)
+{
+	for (int d = 0; d < SL_DEVICES_MAX; d++)
+		if (event->device == d || (event->device < 0 && model->devices[d + 1])) {
+			struct sl_torch *torch = &sl_ledger_device(model, d)->torch;
+
+			torch->fraction_bits = event->address;
+			torch->fraction_stack = sl_stack_of(event);
+		}
+}
+
 /* Applies what the event does to memory, by the verb of its row. */
 static void apply_verb(struct sl_model *model, const struct sl_item *item, bool failed)
 {
@@ -544,10 +557,10 @@ static void apply_verb(struct sl_model *model, const struct sl_item *item, bool 
 		}
 		break;
 	case SL_VERB_BLOCK_POOL:
-		sl_captures_apply(model, item);
+		sl_torch_apply_captures(model, item);
 		break;
 	case SL_VERB_BLOCK_FRACTION:
-		sl_torch_limit(model, item->event);
+		torch_limit(model, item->event);
 		break;
 	case SL_VERB_RANGE_PUSH:
 	case SL_VERB_RANGE_POP:

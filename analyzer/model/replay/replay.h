@@ -54,17 +54,15 @@ void sl_tensors_born(struct sl_model *model, uint64_t since_ns);
 /* What was in use beside a process's blocks when it ran out of memory: its contexts and code, and its neighbours. */
 
 /* Takes from the device's last sample, and from what its context and code are known to take. */
-void sl_neighbours_take(struct sl_oom *oom, const struct sl_device_state *device);
+void sl_samples_neighbours(struct sl_oom *oom, const struct sl_device_state *device);
 
 /* What each file of this folder does with an item of the trace, and the functions they call in each other. */
 
 /* Ends a segment that PyTorch's allocator gives back to the driver. */
 void sl_torch_release(struct sl_model *model, int device, const struct sl_live *segment);
 void sl_torch_end(struct sl_model *model, uint64_t block);
-void sl_captures_apply(struct sl_model *model, const struct sl_item *item);
+void sl_torch_apply_captures(struct sl_model *model, const struct sl_item *item);
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
-/* The program lets PyTorch have that part of a device, or of all. */
-void sl_torch_limit(struct sl_model *model, const struct sl_event *event);
 /* Notes a driver-level block that may become a segment. */
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);
 
@@ -90,8 +88,6 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
 /* The current label and step of `thread` (0: of any thread that is in a range). */
 struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);
 void sl_labels_finish(struct sl_model *model);
-/* Texts attached to the thread's open ranges, innermost first. */
-unsigned sl_labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX]);
 /* A part of a live block that has a name. */
 struct sl_memory_names_part {
 	uint64_t address, bytes;     /* as a struct sl_extent */
@@ -113,8 +109,6 @@ static inline void sl_memory_names_freed(struct sl_model *model, uint64_t addres
 void sl_objects_apply(struct sl_model *model, const struct sl_item *item);
 /* The graph executable or event that has the driver's handle; NULL: none. */
 const struct sl_live *sl_objects_find(const struct sl_model *model, uint64_t handle);
-/* The pool, if it was made with a maximum size, which is its `owner`; NULL: no maximum is known. */
-const struct sl_live *sl_objects_limited_pool(const struct sl_model *model, uint64_t pool);
 void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
 /* Called at the end: uses the last sample of each device. */

@@ -25,7 +25,7 @@ static void take_neighbours(struct sl_oom *oom, const struct sl_device_state *de
 	}
 }
 
-void sl_neighbours_take(struct sl_oom *oom, const struct sl_device_state *device)
+void sl_samples_neighbours(struct sl_oom *oom, const struct sl_device_state *device)
 {
 	oom->context_bytes = sl_sample_wait_contexts(device);
 	oom->module_bytes = device->module_bytes;
@@ -42,7 +42,7 @@ static void neighbours_sampled(struct sl_model *model, const struct sl_device_st
 		struct sl_oom *oom = &model->ooms.item[i];
 
 		if (oom->device == device->device && oom->time_ns + SL_NS_PER_S > device->sampled.time_ns)
-			sl_neighbours_take(oom, device);
+			sl_samples_neighbours(oom, device);
 	}
 }
 

@@ -26,7 +26,7 @@ static struct sl_graph_pool *pool_of(struct sl_model *model, const struct sl_eve
 	return NULL;
 }
 
-void sl_captures_apply(struct sl_model *model, const struct sl_item *item)
+void sl_torch_apply_captures(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
 	bool named = event->bytes || event->extra;
@@ -633,15 +633,4 @@ uint64_t sl_torch_largest_cached(const struct sl_model *model, int device)
 	free(segments);
 	free(blocks);
 	return largest;
-}
-
-void sl_torch_limit(struct sl_model *model, const struct sl_event *event)
-{
-	for (int d = 0; d < SL_DEVICES_MAX; d++)
-		if (event->device == d || (event->device < 0 && model->devices[d + 1])) {
-			struct sl_torch *torch = &sl_ledger_device(model, d)->torch;
-
-			torch->fraction_bits = event->address;
-			torch->fraction_stack = sl_stack_of(event);
-		}
 }

@@ -57,8 +57,8 @@ struct sl_making {
 	struct sl_idmap at; /* site -> index of `made` */
 };
 
-void sl_range_allocs_add(struct sl_making *making, uint32_t site, uint64_t bytes);
-void sl_range_allocs_drop(struct sl_making *making);
+void sl_model_range_allocs_add(struct sl_making *making, uint32_t site, uint64_t bytes);
+void sl_model_range_allocs_drop(struct sl_making *making);
 
 #define SL_OOMS_MAX	  1024
 #define SL_SITES_MAX	  262144 /* sites of a process that are told apart */

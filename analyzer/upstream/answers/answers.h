@@ -85,13 +85,7 @@ struct sl_phase_attribution sl_phases_at(struct sl_phases *phases, int32_t rank,
 struct sl_phase_attribution sl_phases_merge(struct sl_phases *phases, const struct sl_phase_attribution *first,
 					    const struct sl_phase_attribution *second);
 
-/* One line for people and fingerprints, a copy in the arena; NULL for none. */
-const char *sl_phases_summary(struct sl_arena *arena, const struct sl_phase_attribution *attribution);
-
 void sl_phases_write_attribution(struct sl_json *j, const char *key, const struct sl_phase_attribution *attribution);
-
-/* phase_spans of the report: a row for each span by rank, start, end and sequence, and the threads and paths they point to. */
-void sl_phases_write(struct sl_json *j, const char *key, const struct sl_phases *phases, const struct sl_session_series *series);
 
 /*
  * Collective attribution: spikes of the gap that coincide with collectives, by markers of NCCL and its kin and by
@@ -169,15 +163,6 @@ struct sl_cross_rank {
 
 void sl_cross_rank_analyze(const struct sl_session_series *series, struct sl_phases *phases, struct sl_cross_rank *result);
 void sl_cross_rank_free(struct sl_cross_rank *result);
-void sl_cross_rank_write(struct sl_json *j, const char *key, const struct sl_cross_rank *result);
-
-/* Fields computed from the counters of one event, and of a session as a whole. */
-struct sl_derived_event {
-	int64_t allocator_gap_bytes; /* reserved but not allocated, never below 0 */
-	bool has_utilization, has_fragmentation, degraded_collector;
-	double utilization;   /* allocated / device total */
-	double fragmentation; /* gap / reserved */
-};
 
 /*
  * Gap analysis: memory the device holds beyond what the allocator reserved (used - reserved), over the samples of
@@ -230,9 +215,6 @@ struct sl_gap_result {
 void sl_gap_analyze(const struct sl_series *series, struct sl_phases *phases, const struct sl_gap_thresholds *thresholds,
 		    struct sl_gap_result *result);
 
-/* The array of findings in upstream's layout. */
-void sl_gap_write(struct sl_json *j, const char *key, const struct sl_gap_result *result);
-
 /* The object `evidence` of one finding. */
 void sl_gap_write_evidence(struct sl_json *j, const char *key, const struct sl_gap_finding *finding);
 
@@ -262,14 +244,14 @@ void sl_emit_each_warning(const struct sl_telemetry *t, void (*warning)(void *co
  */
 
 /* "issue:" and 24 hex digits of normalized dimensions; out holds 31 bytes. */
-void sl_fingerprint_of(const char *kind, const struct sl_value *dimensions, char *out);
+void sl_issues_fingerprint_of(const char *kind, const struct sl_value *dimensions, char *out);
 
 /* Dimensions as they enter a fingerprint: texts of low cardinality, lists sorted, floats to six digits. */
-struct sl_value sl_fingerprint_normalize(struct sl_arena *arena, const struct sl_value *value);
+struct sl_value sl_issues_fingerprint_normalize(struct sl_arena *arena, const struct sl_value *value);
 
 /* The category of an alert's text and the stem of an error message. */
-const char *sl_fingerprint_category(struct sl_arena *arena, const struct sl_value *context);
-const char *sl_fingerprint_error_stem(struct sl_arena *arena, const struct sl_value *error);
+const char *sl_issues_fingerprint_category(struct sl_arena *arena, const struct sl_value *context);
+const char *sl_issues_fingerprint_error_stem(struct sl_arena *arena, const struct sl_value *error);
 
 /* The first value of the states, or they as a whole, that is not as sl_issues_write takes them; NULL: all are. */
 const struct sl_value *sl_issue_list_wrong_state(const struct sl_value *states);
@@ -332,9 +314,6 @@ struct sl_markers {
 
 void sl_markers_derive(const struct sl_session_series *series, const struct sl_phases *phases, struct sl_markers *markers);
 void sl_markers_free(struct sl_markers *markers);
-
-/* Writes an array: an object for each marker, and for a phase with its whole label its row number in sl_phases_write. */
-void sl_markers_write(struct sl_json *j, const char *key, const struct sl_markers *markers);
 
 /* Prints telemetry on one screen: the sessions, the selected one's findings, the issues, what could not be read. */
 void sl_telemetry_summary(FILE *out, const struct sl_telemetry *t, const struct sl_emit_options *options);

@@ -2,14 +2,216 @@
 #include "analyzer/upstream/answers/answers.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/upstream/files/files.h"
 
-static struct sl_derived_event derive(const struct sl_v3_event *event)
+static const struct {
+	const char *event_type, *kind, *severity, *label;
+} points[] = {
+	{"start", "lifecycle", "info", "Tracking started"},
+	{"stop", "lifecycle", "info", "Tracking stopped"},
+	{"collector_degraded", "collector", "warning", "Collector degraded"},
+	{"collector_recovered", "collector", "info", "Collector recovered"},
+	{"warning", "alert", "warning", "Warning"},
+	{"critical", "alert", "critical", "Critical alert"},
+	{"error", "alert", "critical", "Error"},
+};
+enum { POINTS = sizeof(points) / sizeof(*points) };
+
+/* The row of `points` for an event type, which counts with white space around it; -1 for none. */
+static int point_of(const char *event_type)
+{
+	for (int i = 0; i < POINTS; i++) {
+		const char *hit = strstr(event_type, points[i].event_type);
+
+		if (!hit)
+			continue;
+		if (hit == event_type && event_type[strlen(points[i].event_type)] == 0)
+			return i;
+		struct sl_arena arena = {0};
+		bool same = strcmp(sl_utf8_strip(&arena, event_type), points[i].event_type) == 0;
+
+		sl_arena_free(&arena);
+		if (same)
+			return i;
+	}
+	return -1;
+}
+
+static bool point_marker(struct sl_markers *markers, const struct sl_v3_event *event, struct sl_marker *marker)
+{
+	int i = point_of(event->event_type);
+
+	if (i < 0)
+		return false;
+	*marker = (struct sl_marker){
+		.session_id = event->session_id,
+		.kind = points[i].kind,
+		.severity = points[i].severity,
+		.label = points[i].label,
+		.start_ns = event->timestamp_ns,
+		.rank = event->rank,
+		.local_rank = event->local_rank,
+		.world_size = event->world_size,
+		.event_type = points[i].event_type,
+		.metadata = event->metadata,
+	};
+	const char *reason = sl_value_get_text(event->metadata, "oom_reason");
+
+	if (strcmp(points[i].event_type, "error") == 0 &&
+	    (sl_value_get(event->metadata, "oom_reason") || sl_value_get(event->metadata, "oom_dump_path"))) {
+		marker->kind = "oom";
+		marker->label = reason && !sl_utf8_is_blank(reason) ? sl_arena_printf(&markers->arena, "OOM detected: %s",
+										      sl_utf8_strip(&markers->arena, reason))
+								    : "OOM detected";
+	}
+	if (event->context && !sl_utf8_is_blank(event->context))
+		marker->label = sl_utf8_strip(&markers->arena, event->context);
+	return true;
+}
+
+static void phase_marker(struct sl_markers *markers, const struct sl_phase_span *span, size_t number,
+			 const struct sl_v3_event *first, struct sl_marker *marker)
+{
+	*marker = (struct sl_marker){
+		.session_id = span->session_id,
+		.kind = "phase",
+		.severity = "info",
+		.label = sl_arena_printf(&markers->arena, "Phase: %s", span->label),
+		.start_ns = span->start_ns,
+		.end_ns = span->end_ns,
+		.has_end = true,
+		.rank = span->rank,
+		.local_rank = first->local_rank,
+		.world_size = first->world_size,
+		.event_type = "phase",
+		.phase = span,
+		.span = number,
+	};
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct sl_marker *x = a, *y = b;
+	int64_t end_x = x->has_end ? x->end_ns : x->start_ns, end_y = y->has_end ? y->end_ns : y->start_ns;
+
+	return SL_RISING(x->start_ns, y->start_ns) ?: SL_RISING(end_x, end_y) ?: SL_RISING(x->rank, y->rank)
+	       ?: strcmp(x->kind, y->kind) ?: strcmp(x->label, y->label);
+}
+
+/* qsort is not stable: equal markers keep their order through an array of pointers. */
+static int by_place_of_pointer(const void *a, const void *b)
+{
+	const struct sl_marker *const *x = a, *const *y = b;
+
+	return by_place(*x, *y) ?: SL_RISING(*x, *y);
+}
+
+void sl_markers_derive(const struct sl_session_series *series, const struct sl_phases *phases, struct sl_markers *markers)
+{
+	SL_VECTOR(struct sl_marker) list = {0};
+
+	memset(markers, 0, sizeof(*markers));
+	for (size_t i = 0; i < series->all.count; i++)
+		if (!point_marker(markers, series->all.events[i], SL_PUSH(&list)))
+			list.count--;
+	for (size_t r = 0, number = 0; r < phases->rank_count; r++)
+		for (size_t i = 0; i < phases->ranks[r].count; i++)
+			phase_marker(markers, &phases->ranks[r].spans[i], number++, series->ranks[r].all.events[0], SL_PUSH(&list));
+	const struct sl_marker **sorted = sl_arena_alloc(&markers->arena, (list.count + 1) * sizeof(*sorted));
+
+	for (size_t i = 0; i < list.count; i++)
+		sorted[i] = &list.item[i];
+	qsort(sorted, list.count, sizeof(*sorted), by_place_of_pointer);
+	markers->list = sl_arena_alloc(&markers->arena, (list.count + 1) * sizeof(*list.item));
+	markers->count = list.count;
+	for (size_t i = 0; i < list.count; i++)
+		markers->list[i] = *sorted[i];
+	free(list.item);
+}
+
+void sl_markers_free(struct sl_markers *markers)
+{
+	sl_arena_free(&markers->arena);
+}
+
+static void write_phase(struct sl_json *j, const struct sl_phase_span *span)
+{
+	sl_json_object(j, "metadata");
+	sl_json_texts(j, "phase_path", span->path, span->depth);
+	sl_json_string(j, "scope_id", span->scope_id);
+	sl_json_int(j, "thread_id", span->thread_id);
+	sl_json_string(j, "thread_name", span->thread_name);
+	sl_json_int(j, "sequence", span->sequence);
+	sl_json_bool(j, "synthetic_end", span->synthetic_end);
+	sl_json_end(j);
+}
+
+/* The label is the whole path, so that the span has all that the marker says. */
+static bool is_span(const struct sl_marker *marker)
+{
+	size_t size = 0;
+
+	for (uint32_t i = 0; marker->phase && i < marker->phase->depth; i++)
+		size += strlen(marker->phase->path[i]) + (i ? strlen(" / ") : 0);
+	return marker->phase && strlen(marker->phase->label) == size;
+}
+
+static void write_marker(struct sl_json *j, const struct sl_marker *marker)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "session_id", marker->session_id);
+	sl_json_int(j, "start_ns", marker->start_ns);
+	if (marker->has_end)
+		sl_json_int(j, "end_ns", marker->end_ns);
+	else
+		sl_json_null(j, "end_ns");
+	sl_json_string(j, "kind", marker->kind);
+	sl_json_string(j, "source", marker->phase ? "phase_replay" : "telemetry_event");
+	sl_json_string(j, "severity", marker->severity);
+	sl_json_string(j, "label", marker->label);
+	sl_json_int(j, "rank", marker->rank);
+	sl_json_int(j, "local_rank", marker->local_rank);
+	sl_json_int(j, "world_size", marker->world_size);
+	sl_json_string(j, "event_type", marker->event_type);
+	if (marker->phase) {
+		write_phase(j, marker->phase);
+	} else if (marker->metadata) {
+		sl_json_value(j, "metadata", marker->metadata);
+	} else {
+		sl_json_object(j, "metadata");
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+/* Writes an array: an object for each marker, and for a phase with its whole label its row number in phases_write. */
+static void markers_write(struct sl_json *j, const char *key, const struct sl_markers *markers)
+{
+	sl_json_row(j, key);
+	for (size_t i = 0; i < markers->count; i++)
+		if (is_span(&markers->list[i]))
+			sl_json_uint(j, NULL, markers->list[i].span);
+		else
+			write_marker(j, &markers->list[i]);
+	sl_json_end(j);
+}
+
+/* Fields computed from the counters of one event, and of a session as a whole. */
+struct derived_event {
+	int64_t allocator_gap_bytes; /* reserved but not allocated, never below 0 */
+	bool has_utilization, has_fragmentation, degraded_collector;
+	double utilization;   /* allocated / device total */
+	double fragmentation; /* gap / reserved */
+};
+
+static struct derived_event derive(const struct sl_v3_event *event)
 {
 	static const char *const words[] = {"fallback", "degraded", "unavailable", "partial", "legacy.unknown"};
-	struct sl_derived_event d = {0};
+	struct derived_event d = {0};
 
 	if (event->reserved_bytes > event->allocated_bytes)
 		d.allocator_gap_bytes = event->reserved_bytes - event->allocated_bytes;
@@ -26,7 +228,7 @@ static struct sl_derived_event derive(const struct sl_v3_event *event)
 
 static void write_event(struct sl_json *j, const char *key, const struct sl_v3_event *event)
 {
-	struct sl_derived_event d = derive(event);
+	struct derived_event d = derive(event);
 
 	sl_json_object(j, key);
 	sl_json_int(j, "allocator_gap_bytes", d.allocator_gap_bytes);
@@ -43,7 +245,7 @@ static void write_derived(struct sl_json *j, const char *key, const struct sl_se
 	size_t sized = 0, reserved = 0;
 
 	for (size_t i = 0; i < all->count; i++) {
-		struct sl_derived_event d = derive(all->events[i]);
+		struct derived_event d = derive(all->events[i]);
 
 		if (d.has_utilization && (sized++ == 0 || d.utilization > peak))
 			peak = d.utilization;
@@ -103,6 +305,29 @@ static void write_row(struct sl_json *j, const struct sl_session *session, const
 
 /* --- one session's analyses --------------------------------------------------------------------------------- */
 
+/* The array of findings in upstream's layout. */
+static void gap_write(struct sl_json *j, const char *key, const struct sl_gap_result *result)
+{
+	sl_json_array(j, key);
+	for (size_t i = 0; i < result->count; i++) {
+		const struct sl_gap_finding *finding = &result->findings[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "classification", sl_gap_kind_names[finding->kind]);
+		sl_json_string(j, "severity", finding->critical ? "critical" : "warning");
+		sl_json_double(j, "confidence", finding->confidence);
+		sl_gap_write_evidence(j, "evidence", finding);
+		sl_json_string(j, "description", finding->description);
+		sl_json_array(j, "remediation");
+		sl_json_string(j, NULL, sl_gap_advice[finding->kind]);
+		sl_json_end(j);
+		sl_json_int(j, "evidence_timestamp_ns", finding->event->timestamp_ns);
+		sl_phases_write_attribution(j, "phase_attribution", &finding->phase);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
 static void write_gaps_by_rank(struct sl_json *j, const struct sl_session_series *series, struct sl_phases *phases,
 			       const struct sl_gap_thresholds *thresholds)
 {
@@ -114,7 +339,7 @@ static void write_gaps_by_rank(struct sl_json *j, const struct sl_session_series
 
 		snprintf(rank, sizeof(rank), "%d", series->ranks[i].rank);
 		sl_gap_analyze(&series->ranks[i].samples, phases, thresholds, &gaps);
-		sl_gap_write(j, rank, &gaps);
+		gap_write(j, rank, &gaps);
 	}
 	sl_json_end(j);
 }
@@ -132,13 +357,163 @@ static void write_collectives(struct sl_json *j, const struct sl_session_series 
 	sl_json_end(j);
 }
 
+static const char *rank_key(int32_t rank, char out[16])
+{
+	snprintf(out, 16, "%d", rank);
+	return out;
+}
+
+static void write_suspect(struct sl_json *j, const struct sl_cross_suspect *suspect, size_t suspects)
+{
+	sl_json_object(j, NULL);
+	sl_json_int(j, "rank", suspect->rank);
+	sl_json_int(j, "first_spike_timestamp_ns", suspect->spike_ns);
+	sl_json_int(j, "aligned_first_spike_timestamp_ns", suspect->aligned_ns);
+	sl_json_int(j, "peak_delta_bytes", suspect->delta_bytes);
+	sl_json_int(j, "spike_window_samples", suspect->window_samples);
+	sl_json_int(j, "lead_over_cluster_onset_ns", suspect->lead_ns);
+	sl_json_string(j, "confidence", suspect->confidence);
+	sl_json_object(j, "evidence");
+	sl_json_int(j, "device_used_delta_bytes", suspect->delta_bytes);
+	sl_json_int(j, "supporting_ranks_at_or_before_onset", (int64_t)suspects);
+	sl_json_end(j);
+	sl_phases_write_attribution(j, "phase_attribution", &suspect->phase);
+	sl_json_end(j);
+}
+
+static void cross_rank_write(struct sl_json *j, const char *key, const struct sl_cross_rank *result)
+{
+	char rank[16];
+
+	sl_json_object(j, key);
+	sl_json_string(j, "job_id", result->job_id);
+	sl_json_int(j, "world_size", result->world_size);
+	sl_json_array(j, "participating_ranks");
+	for (size_t i = 0; i < result->rank_count; i++)
+		sl_json_int(j, NULL, result->ranks[i].rank);
+	sl_json_end(j);
+	sl_json_array(j, "missing_ranks");
+	for (size_t i = 0; i < result->missing_count; i++)
+		sl_json_int(j, NULL, result->missing[i]);
+	sl_json_end(j);
+	sl_json_object(j, "rank_sample_counts");
+	for (size_t i = 0; i < result->rank_count; i++)
+		sl_json_int(j, rank_key(result->ranks[i].rank, rank), (int64_t)result->ranks[i].samples);
+	sl_json_end(j);
+	sl_json_object(j, "alignment_offsets_ns");
+	for (size_t i = 0; i < result->rank_count; i++)
+		sl_json_int(j, rank_key(result->ranks[i].rank, rank), result->ranks[i].offset_ns);
+	sl_json_end(j);
+	if (result->has_onset)
+		sl_json_int(j, "cluster_onset_timestamp_ns", result->onset_ns);
+	else
+		sl_json_null(j, "cluster_onset_timestamp_ns");
+	sl_json_array(j, "first_cause_suspects");
+	for (size_t i = 0; i < result->suspect_count; i++)
+		write_suspect(j, &result->suspects[i], result->suspect_count);
+	sl_json_end(j);
+	sl_json_texts(j, "notes", result->notes, result->note_count);
+	sl_json_end(j);
+}
+
 static void write_cross_rank(struct sl_json *j, const char *key, const struct sl_session_series *series, struct sl_phases *phases)
 {
 	struct sl_cross_rank result;
 
 	sl_cross_rank_analyze(series, phases, &result);
-	sl_cross_rank_write(j, key, &result);
+	cross_rank_write(j, key, &result);
 	sl_cross_rank_free(&result);
+}
+
+static void write_thread(struct sl_json *j, const struct sl_phase_span *span, const struct sl_v3_event *first)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "session_id", span->session_id);
+	sl_json_int(j, "rank", span->rank);
+	sl_json_int(j, "local_rank", first->local_rank);
+	sl_json_int(j, "world_size", first->world_size);
+	sl_json_int(j, "thread_id", span->thread_id);
+	sl_json_string(j, "thread_name", span->thread_name);
+	sl_json_end(j);
+}
+
+static void write_span(struct sl_json *j, const struct sl_phase_span *span, uintptr_t thread, uintptr_t path)
+{
+	sl_json_row(j, NULL);
+	sl_json_uint(j, NULL, thread - 1);
+	sl_json_uint(j, NULL, path - 1);
+	sl_json_string(j, NULL, span->scope_id);
+	sl_json_int(j, NULL, span->start_ns);
+	sl_json_int(j, NULL, span->end_ns);
+	sl_json_int(j, NULL, span->sequence);
+	sl_json_bool(j, NULL, span->synthetic_end);
+	sl_json_end(j);
+}
+
+/* The number + 1 of a span's thread or path; 0: it has none yet. */
+static uintptr_t *number_of(struct sl_map *numbers, const struct sl_phase_span *span, bool path)
+{
+	char *key = NULL;
+	uintptr_t *number;
+	size_t size;
+	FILE *out = sl_memory_must(open_memstream(&key, &size));
+
+	if (!path)
+		fprintf(out, "%s %d %lld %s", span->session_id, span->rank, (long long)span->thread_id, span->thread_name);
+	for (uint32_t i = 0; path && i < span->depth; i++)
+		fprintf(out, "%s\1", span->path[i]);
+	fclose(out);
+	number = sl_map_at(numbers, sl_memory_must(key));
+	free(key);
+	return number;
+}
+
+/* Writes each thread or path that spans have, once, and returns the number + 1 of each span's, which the caller frees. */
+static uintptr_t *write_table(struct sl_json *j, const struct sl_phases *phases, const struct sl_session_series *series, bool path)
+{
+	SL_VECTOR(uintptr_t) of = {0};
+	struct sl_map numbers = {0};
+	uintptr_t count = 0;
+
+	path ? sl_json_row(j, "paths") : sl_json_array(j, "threads");
+	for (size_t r = 0; r < phases->rank_count; r++)
+		for (size_t i = 0; i < phases->ranks[r].count; i++) {
+			const struct sl_phase_span *span = &phases->ranks[r].spans[i];
+			uintptr_t *number = number_of(&numbers, span, path);
+
+			if (!*number) {
+				*number = ++count;
+				if (path)
+					sl_json_texts(j, NULL, span->path, span->depth);
+				else
+					write_thread(j, span, series->ranks[r].all.events[0]);
+			}
+			*SL_PUSH(&of) = *number;
+		}
+	sl_json_end(j);
+	sl_map_free(&numbers);
+	return of.item;
+}
+
+/* phase_spans of the report: a row for each span by rank, start, end and sequence, and the threads and paths they point to. */
+static void phases_write(struct sl_json *j, const char *key, const struct sl_phases *phases, const struct sl_session_series *series)
+{
+	static const char *const columns[] = {"thread", "path", "scope_id", "start_ns", "end_ns", "sequence", "synthetic_end"};
+	uintptr_t *threads, *paths;
+	size_t row = 0;
+
+	sl_json_object(j, key);
+	threads = write_table(j, phases, series, false);
+	paths = write_table(j, phases, series, true);
+	sl_json_texts(j, "columns", columns, SL_COUNT(columns));
+	sl_json_row(j, "rows");
+	for (size_t r = 0; r < phases->rank_count; r++)
+		for (size_t i = 0; i < phases->ranks[r].count; i++, row++)
+			write_span(j, &phases->ranks[r].spans[i], threads[row], paths[row]);
+	sl_json_end(j);
+	sl_json_end(j);
+	free(threads);
+	free(paths);
 }
 
 static void write_session(struct sl_json *j, const struct sl_session *session, const struct sl_session_series *series,
@@ -163,11 +538,11 @@ static void write_session(struct sl_json *j, const struct sl_session *session, c
 	else
 		sl_json_null(j, "derived_first_event");
 	sl_markers_derive(series, &phases, &markers);
-	sl_markers_write(j, "timeline_markers", &markers);
+	markers_write(j, "timeline_markers", &markers);
 	sl_markers_free(&markers);
-	sl_phases_write(j, "phase_spans", &phases, series);
+	phases_write(j, "phase_spans", &phases, series);
 	sl_gap_analyze(&series->all, &phases, thresholds, &gaps);
-	sl_gap_write(j, "gap_analysis", &gaps);
+	gap_write(j, "gap_analysis", &gaps);
 	write_gaps_by_rank(j, series, &phases, thresholds);
 	write_collectives(j, series, &phases);
 	write_cross_rank(j, "cross_rank_analysis", series, &phases);
@@ -217,7 +592,7 @@ void sl_emit_selected(struct sl_json *j, const struct sl_telemetry *t, const str
 	sl_series_init(&series, session);
 	sl_phases_init(&phases, &series);
 	sl_gap_analyze(&series.all, &phases, &options->thresholds, &gaps);
-	sl_gap_write(j, "gap_findings", &gaps);
+	gap_write(j, "gap_findings", &gaps);
 	sl_collective_analyze(&series, &phases, &sl_collective_presets[SL_COLLECTIVE_MEDIUM], &collectives);
 	sl_collective_write(j, "collective_attribution", &collectives);
 	sl_collective_free(&collectives);

@@ -2,6 +2,7 @@
 #include "analyzer/upstream/answers/answers.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "analyzer/base/stats.h"
 
@@ -93,14 +94,91 @@ static void find_spike(const struct usable *u, double threshold, struct sl_gap_r
 		 "Detected %lld transient spike(s) in the device-vs-allocator gap (max z-score %.1f).", (long long)count, z);
 }
 
+/* numpy's round of a scalar: scaled, to the nearest even, scaled back.  Differs from sl_stats_round on ties. */
+static double stats_round_numpy(double x, int digits)
+{
+	double scale = pow(10, digits);
+
+	return nearbyint(x * scale) / scale;
+}
+
+static double away_from_zero(double x)
+{
+	return fabs(x) > 1e-300 ? x : 1e-300;
+}
+
+/* The continued fraction of the incomplete beta function, by Lentz's method. */
+static double beta_fraction(double a, double b, double x)
+{
+	double c = 1, d = 1 / away_from_zero(1 - (a + b) * x / (a + 1)), h = d;
+
+	for (int m = 1; m < 20000; m++) {
+		double terms[2] = {m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+				   -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))};
+
+		for (int i = 0; i < 2; i++) {
+			d = 1 / away_from_zero(1 + terms[i] * d);
+			c = away_from_zero(1 + terms[i] / c);
+			h *= c * d;
+		}
+		if (fabs(c * d - 1) < 1e-15)
+			break;
+	}
+	return h;
+}
+
+/* Regularised incomplete beta function. */
+static double beta(double a, double b, double x)
+{
+	if (x <= 0)
+		return 0;
+	if (x >= 1)
+		return 1;
+	double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+
+	return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a : 1 - front * beta_fraction(b, a, 1 - x) / b;
+}
+
+struct stats_line {
+	double slope, r, p_value; /* two-sided t test of no slope */
+};
+
+/* Least squares through n > 2 points; false when all x are equal. */
+static bool stats_regress(const double *x, const double *y, size_t count, struct stats_line *line)
+{
+	double mean_x = sl_stats_mean(x, count), mean_y = sl_stats_mean(y, count), xx = 0, yy = 0, xy = 0;
+	bool equal = true;
+
+	for (size_t i = 0; i < count; i++) {
+		equal = equal && x[i] == x[0];
+		xx += (x[i] - mean_x) * (x[i] - mean_x);
+		yy += (y[i] - mean_y) * (y[i] - mean_y);
+		xy += (x[i] - mean_x) * (y[i] - mean_y);
+	}
+	if (equal)
+		return false;
+	xx /= (double)count;
+	yy /= (double)count;
+	xy /= (double)count;
+	line->r = xx == 0 || yy == 0 ? 0 : xy / sqrt(xx * yy);
+	line->r = line->r > 1 ? 1 : line->r < -1 ? -1 : line->r;
+	line->slope = xy / xx;
+
+	double freedom = (double)count - 2;
+	double t = line->r * sqrt(freedom / ((1 - line->r + 1e-20) * (1 + line->r + 1e-20)));
+
+	line->p_value = beta(freedom / 2, 0.5, freedom / (freedom + t * t));
+	return true;
+}
+
 static void find_drift(const struct usable *u, double threshold, struct sl_gap_result *result)
 {
-	struct sl_stats_line line;
+	struct stats_line line;
 	char rate[32];
 
 	if (u->count < 5)
 		return;
-	if (!sl_stats_regress(u->times_ns, u->gaps, u->count, &line)) {
+	if (!stats_regress(u->times_ns, u->gaps, u->count, &line)) {
 		result->no_times = true;
 		return;
 	}
@@ -111,11 +189,11 @@ static void find_drift(const struct usable *u, double threshold, struct sl_gap_r
 	struct sl_gap_finding *finding = add(result, SL_GAP_DRIFT);
 
 	finding->critical = r2 > 0.85;
-	finding->confidence = sl_stats_round_numpy(fmin(1, r2), 3);
+	finding->confidence = stats_round_numpy(fmin(1, r2), 3);
 	finding->event = u->events[u->count - 1];
-	finding->drift.bytes_per_second = sl_stats_round_numpy(line.slope * 1e9, 1);
-	finding->drift.r_squared = sl_stats_round_numpy(r2, 4);
-	finding->drift.p_value = sl_stats_round_numpy(line.p_value, 6);
+	finding->drift.bytes_per_second = stats_round_numpy(line.slope * 1e9, 1);
+	finding->drift.r_squared = stats_round_numpy(r2, 4);
+	finding->drift.p_value = stats_round_numpy(line.p_value, 6);
 	finding->drift.start = sl_stats_round(u->gaps[0], 1);
 	finding->drift.end = sl_stats_round(u->gaps[u->count - 1], 1);
 	sl_utf8_format_bytes(trunc(line.slope * 1e9), rate);
@@ -225,28 +303,6 @@ void sl_gap_write_evidence(struct sl_json *j, const char *key, const struct sl_g
 		sl_json_double(j, "avg_gap_bytes", finding->fragmentation.average_gap);
 		sl_json_int(j, "sample_count", finding->fragmentation.samples);
 		break;
-	}
-	sl_json_end(j);
-}
-
-void sl_gap_write(struct sl_json *j, const char *key, const struct sl_gap_result *result)
-{
-	sl_json_array(j, key);
-	for (size_t i = 0; i < result->count; i++) {
-		const struct sl_gap_finding *finding = &result->findings[i];
-
-		sl_json_object(j, NULL);
-		sl_json_string(j, "classification", sl_gap_kind_names[finding->kind]);
-		sl_json_string(j, "severity", finding->critical ? "critical" : "warning");
-		sl_json_double(j, "confidence", finding->confidence);
-		sl_gap_write_evidence(j, "evidence", finding);
-		sl_json_string(j, "description", finding->description);
-		sl_json_array(j, "remediation");
-		sl_json_string(j, NULL, sl_gap_advice[finding->kind]);
-		sl_json_end(j);
-		sl_json_int(j, "evidence_timestamp_ns", finding->event->timestamp_ns);
-		sl_phases_write_attribution(j, "phase_attribution", &finding->phase);
-		sl_json_end(j);
 	}
 	sl_json_end(j);
 }

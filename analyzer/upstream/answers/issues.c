@@ -2,11 +2,14 @@
 #include "analyzer/upstream/answers/answers.h"
 
 #include <time.h>
+#include <string.h>
 
 #include "analyzer/base/hash.h"
 #include "analyzer/base/search.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/utf8.h"
+#include "analyzer/base/value.h"
+#include "analyzer/upstream/records/records.h"
 
 struct item {
 	struct sl_value value;
@@ -35,7 +38,7 @@ static struct sl_value normalize_list(struct sl_arena *arena, const struct sl_va
 	struct sl_value *sorted = sl_arena_alloc(arena, (value->count + 1) * sizeof(*sorted)), result = *value;
 
 	for (uint32_t i = 0; i < value->count; i++) {
-		items[i].value = sl_fingerprint_normalize(arena, &value->items[i]);
+		items[i].value = sl_issues_fingerprint_normalize(arena, &value->items[i]);
 		items[i].text = to_json(arena, &items[i].value, SL_JSON_PYTHON);
 	}
 	qsort(items, value->count, sizeof(*items), by_item_text);
@@ -45,7 +48,7 @@ static struct sl_value normalize_list(struct sl_arena *arena, const struct sl_va
 	return result;
 }
 
-struct sl_value sl_fingerprint_normalize(struct sl_arena *arena, const struct sl_value *value)
+struct sl_value sl_issues_fingerprint_normalize(struct sl_arena *arena, const struct sl_value *value)
 {
 	switch (value->kind) {
 	case SL_VALUE_STRING:
@@ -58,7 +61,8 @@ struct sl_value sl_fingerprint_normalize(struct sl_arena *arena, const struct sl
 		struct sl_value *object = sl_value_object(arena, value->count);
 
 		for (uint32_t i = 0; i < value->count; i++)
-			sl_value_set(object, value->members[i].key, sl_fingerprint_normalize(arena, &value->members[i].value));
+			sl_value_set(object, value->members[i].key,
+				     sl_issues_fingerprint_normalize(arena, &value->members[i].value));
 		return *object;
 	}
 	default:
@@ -66,7 +70,7 @@ struct sl_value sl_fingerprint_normalize(struct sl_arena *arena, const struct sl
 	}
 }
 
-void sl_fingerprint_of(const char *kind, const struct sl_value *dimensions, char *out)
+void sl_issues_fingerprint_of(const char *kind, const struct sl_value *dimensions, char *out)
 {
 	struct sl_json *j = sl_json_new(NULL, SL_JSON_COMPACT);
 	size_t length;
@@ -83,7 +87,7 @@ void sl_fingerprint_of(const char *kind, const struct sl_value *dimensions, char
 	sl_json_close(j);
 }
 
-const char *sl_fingerprint_category(struct sl_arena *arena, const struct sl_value *context)
+const char *sl_issues_fingerprint_category(struct sl_arena *arena, const struct sl_value *context)
 {
 	const char *text = sl_event_dimension_of(arena, context, "unknown");
 
@@ -104,7 +108,7 @@ static const char *truncate_text(struct sl_arena *arena, const char *text, size_
 	return *at ? sl_arena_strndup(arena, text, (size_t)(at - text)) : text;
 }
 
-const char *sl_fingerprint_error_stem(struct sl_arena *arena, const struct sl_value *error)
+const char *sl_issues_fingerprint_error_stem(struct sl_arena *arena, const struct sl_value *error)
 {
 	const char *text = sl_event_dimension_of(arena, error, "unknown"), *colon = strchr(text, ':');
 
@@ -156,8 +160,8 @@ static struct sl_issue *find_or_add(struct issue_list *all, const char *kind, co
 	struct sl_value *normal = sl_arena_alloc(&all->arena, sizeof(*normal));
 	char id[31];
 
-	*normal = sl_fingerprint_normalize(&all->arena, dimensions);
-	sl_fingerprint_of(kind, normal, id);
+	*normal = sl_issues_fingerprint_normalize(&all->arena, dimensions);
+	sl_issues_fingerprint_of(kind, normal, id);
 	uintptr_t *place = sl_map_at(&all->places, id);
 
 	if (!*place) {
@@ -420,11 +424,16 @@ static struct sl_value *context_metadata(struct sl_arena *arena, const struct ro
 	return metadata;
 }
 
+static const char *event_backend(struct sl_arena *arena, const struct sl_v3_event *event)
+{
+	return sl_event_dimension_of(arena, sl_value_get(event->metadata, "backend"), "unknown");
+}
+
 static void add_oom(struct issue_list *all, const struct row *row)
 {
 	struct sl_arena *arena = &all->arena;
 	const struct sl_v3_event *event = row->event;
-	struct sl_value backend = sl_value_of_text(sl_event_backend(arena, event));
+	struct sl_value backend = sl_value_of_text(event_backend(arena, event));
 	struct sl_value reason = raw_or_null(sl_value_get(event->metadata, "oom_reason"));
 	struct sl_value *dimensions = sl_value_object(arena, 2), *details = sl_value_object(arena, 4);
 	struct sl_evidence evidence = evidence_of(row, context_metadata(arena, row));
@@ -449,10 +458,11 @@ static void add_degradation(struct issue_list *all, const struct row *row)
 	struct sl_value *object = sl_value_object(arena, 5), *metadata = sl_value_object(arena, 3);
 	struct sl_evidence evidence = evidence_of(row, metadata);
 
-	sl_value_set(object, "backend", sl_value_of_text(sl_event_backend(arena, event)));
+	sl_value_set(object, "backend", sl_value_of_text(event_backend(arena, event)));
 	sl_value_set(object, "collector", sl_value_of_text(event->collector));
-	sl_value_set(object, "error_stem",
-		     sl_value_of_text(sl_fingerprint_error_stem(arena, sl_value_get(event->metadata, "collector_last_error"))));
+	sl_value_set(
+		object, "error_stem",
+		sl_value_of_text(sl_issues_fingerprint_error_stem(arena, sl_value_get(event->metadata, "collector_last_error"))));
 	sl_value_set(object, "health_status", sl_value_of_text(health));
 	sl_value_set(object, "partial_fields",
 		     sl_value_is(partial, SL_VALUE_ARRAY) ? *partial : (struct sl_value){.kind = SL_VALUE_ARRAY});
@@ -479,10 +489,10 @@ static void add_alert(struct issue_list *all, const struct row *row)
 	struct sl_arena *arena = &all->arena;
 	const struct sl_v3_event *event = row->event;
 	const struct sl_value context = sl_value_of_text(event->context);
-	const char *severity = sl_event_severity(arena, event), *category = sl_fingerprint_category(arena, &context);
+	const char *severity = sl_event_severity(arena, event), *category = sl_issues_fingerprint_category(arena, &context);
 	struct sl_value *dimensions = sl_value_object(arena, 5), *details = sl_value_object(arena, 4);
 	struct sl_evidence evidence = evidence_of(row, context_metadata(arena, row));
-	struct sl_value backend = sl_value_of_text(sl_event_backend(arena, event));
+	struct sl_value backend = sl_value_of_text(event_backend(arena, event));
 
 	sl_value_set(dimensions, "backend", backend);
 	sl_value_set(dimensions, "category", sl_value_of_text(category));
@@ -564,19 +574,39 @@ static const struct sl_v3_event *first_at(const struct sl_session *session, int6
 	return &session->events[SL_FIRST(i, session->count, session->events[i].timestamp_ns >= time_ns)];
 }
 
+/* One line for people and fingerprints, a copy in the arena; NULL for none. */
+static const char *phases_summary(struct sl_arena *arena, const struct sl_phase_attribution *a)
+{
+	if (a->path_count == 0)
+		return NULL;
+	if (a->summary)
+		return sl_arena_printf(arena, "(likely) %s", a->summary);
+	if (a->unique)
+		return sl_arena_strdup(arena, a->paths[0]);
+	size_t size = sizeof("(ambiguous) ");
+
+	for (size_t i = 0; i < a->path_count; i++)
+		size += strlen(a->paths[i]) + strlen(" | ");
+	char *text = sl_arena_alloc(arena, size), *end = stpcpy(text, "(ambiguous) ");
+
+	for (size_t i = 0; i < a->path_count; i++)
+		end = stpcpy(i ? stpcpy(end, " | ") : end, a->paths[i]);
+	return text;
+}
+
 static void add_finding(struct issue_list *all, const struct sl_session *session, const struct sl_gap_finding *finding)
 {
 	struct sl_arena *arena = &all->arena;
 	const struct sl_v3_event *event = first_at(session, finding->event->timestamp_ns);
 	const char *classification = sl_gap_kind_names[finding->kind], *severity = finding->critical ? "critical" : "warning";
-	struct sl_value phase = sl_value_of_text(sl_phases_summary(arena, &finding->phase));
+	struct sl_value phase = sl_value_of_text(phases_summary(arena, &finding->phase));
 	struct sl_value *dimensions = sl_value_object(arena, 5), *details = sl_value_object(arena, 5),
 			*metadata = sl_value_object(arena, 3);
 	struct row row = {event, session};
 	struct sl_evidence evidence = evidence_of(&row, metadata);
 
 	evidence.session_id = session->summary.session_id;
-	sl_value_set(dimensions, "backend", sl_value_of_text(sl_event_backend(arena, event)));
+	sl_value_set(dimensions, "backend", sl_value_of_text(event_backend(arena, event)));
 	sl_value_set(dimensions, "classification", sl_value_of_text(classification));
 	sl_value_set(dimensions, "collector", sl_value_of_text(event->collector));
 	sl_value_set(dimensions, "phase", phase);

@@ -2,11 +2,15 @@
 /* Records into sessions: one file, or the segments of a sink. */
 #include <dirent.h>
 #include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/stats.h"
+#include "analyzer/base/value.h"
 #include "analyzer/upstream/files/files.h"
+#include "analyzer/upstream/records/records.h"
 
 struct loading {
 	struct sl_telemetry *t;
@@ -52,6 +56,106 @@ static void on_problem(void *context, enum sl_source_loss loss, const char *file
 		*SL_PUSH(&l->lost) = sl_arena_printf(&l->t->arena, "%s:%u: %s", l->display, line, reason);
 }
 
+/* A deep copy in another arena. */
+static struct sl_value value_copy(struct sl_arena *arena, const struct sl_value *value)
+{
+	struct sl_value copy = *value;
+
+	if (value->kind == SL_VALUE_STRING) {
+		copy.text = sl_arena_strdup(arena, value->text);
+	} else if (value->kind == SL_VALUE_ARRAY) {
+		struct sl_value *items = sl_arena_alloc(arena, value->count * sizeof(*items));
+
+		for (uint32_t i = 0; i < value->count; i++)
+			items[i] = value_copy(arena, &value->items[i]);
+		copy.items = items;
+	} else if (value->kind == SL_VALUE_OBJECT) {
+		struct sl_member *members = sl_arena_alloc(arena, value->count * sizeof(*members));
+
+		for (uint32_t i = 0; i < value->count; i++) {
+			members[i].key = sl_arena_strdup(arena, value->members[i].key);
+			members[i].value = value_copy(arena, &value->members[i].value);
+		}
+		copy.members = members;
+	}
+	return copy;
+}
+
+/* A tracker writes the same metadata with every event: keep one tree of each. */
+static const struct sl_value *intern_metadata(struct sl_event_store *store, const struct sl_value *metadata)
+{
+	if (metadata->count == 0)
+		return NULL;
+	struct sl_json *j = sl_json_new(NULL, SL_JSON_COMPACT);
+
+	sl_json_value(j, NULL, metadata);
+	uintptr_t *known = sl_map_at(&store->metadata, sl_json_text(j, NULL));
+
+	sl_json_close(j);
+	if (!*known) {
+		struct sl_value *copy = sl_arena_alloc(&store->arena, sizeof(*copy));
+
+		*copy = value_copy(&store->arena, metadata);
+		*known = (uintptr_t)copy;
+	}
+	return (const struct sl_value *)*known;
+}
+
+static bool to_int64(const struct sl_record *record, enum sl_record_field field, int64_t max, int64_t *out, const char *name,
+		     struct sl_record_error *error)
+{
+	const struct sl_value *value = &record->field[field];
+
+	*out = SL_EVENT_UNKNOWN;
+	if (value->kind != SL_VALUE_INT)
+		return true;
+	if (value->integer > max || value->integer < -(__int128)max) {
+		snprintf(error->reason, sizeof(error->reason), "%s is too large to analyze", name);
+		return false;
+	}
+	*out = (int64_t)value->integer;
+	return true;
+}
+
+static bool event_from_record(struct sl_event_store *store, const struct sl_record *record, struct sl_v3_event *event,
+			      struct sl_record_error *error)
+{
+	const struct sl_value *field = record->field;
+	int64_t rank, local_rank, world_size;
+
+	memset(event, 0, sizeof(*event));
+#define NUMBER(which, out, name) to_int64(record, which, INT64_MAX, out, name, error)
+#define SMALL(which, out, name)	 to_int64(record, which, INT32_MAX, out, name, error)
+	if (!NUMBER(SL_RECORD_TIMESTAMP, &event->timestamp_ns, "timestamp_ns") ||
+	    !NUMBER(SL_RECORD_ALLOCATED, &event->allocated_bytes, "allocator_allocated_bytes") ||
+	    !NUMBER(SL_RECORD_RESERVED, &event->reserved_bytes, "allocator_reserved_bytes") ||
+	    !NUMBER(SL_RECORD_CHANGE, &event->change_bytes, "allocator_change_bytes") ||
+	    !NUMBER(SL_RECORD_USED, &event->used_bytes, "device_used_bytes") ||
+	    !NUMBER(SL_RECORD_ACTIVE, &event->active_bytes, "allocator_active_bytes") ||
+	    !NUMBER(SL_RECORD_INACTIVE, &event->inactive_bytes, "allocator_inactive_bytes") ||
+	    !NUMBER(SL_RECORD_FREE, &event->free_bytes, "device_free_bytes") ||
+	    !NUMBER(SL_RECORD_TOTAL, &event->total_bytes, "device_total_bytes") ||
+	    !NUMBER(SL_RECORD_DEVICE, &event->device_id, "device_id") || !NUMBER(SL_RECORD_PID, &event->pid, "pid") ||
+	    !NUMBER(SL_RECORD_INTERVAL, &event->interval_ms, "sampling_interval_ms") || !SMALL(SL_RECORD_RANK, &rank, "rank") ||
+	    !SMALL(SL_RECORD_LOCAL_RANK, &local_rank, "local_rank") || !SMALL(SL_RECORD_WORLD_SIZE, &world_size, "world_size"))
+		return false;
+#undef NUMBER
+#undef SMALL
+	event->rank = (int32_t)rank;
+	event->local_rank = (int32_t)local_rank;
+	event->world_size = (int32_t)world_size;
+	event->session_id = sl_map_intern(&store->texts, field[SL_RECORD_SESSION].text);
+	event->event_type = sl_map_intern(&store->texts, field[SL_RECORD_EVENT_TYPE].text);
+	event->collector = sl_map_intern(&store->texts, field[SL_RECORD_COLLECTOR].text);
+	event->host = sl_map_intern(&store->texts, field[SL_RECORD_HOST].text);
+	if (field[SL_RECORD_JOB].kind == SL_VALUE_STRING)
+		event->job_id = sl_map_intern(&store->texts, field[SL_RECORD_JOB].text);
+	if (field[SL_RECORD_CONTEXT].kind == SL_VALUE_STRING)
+		event->context = sl_map_intern(&store->texts, field[SL_RECORD_CONTEXT].text);
+	event->metadata = intern_metadata(store, &field[SL_RECORD_METADATA]);
+	return true;
+}
+
 static void on_record(void *context, const struct sl_value *raw, uint32_t line)
 {
 	struct loading *l = context;
@@ -60,7 +164,7 @@ static void on_record(void *context, const struct sl_value *raw, uint32_t line)
 	struct sl_v3_event event;
 
 	if (sl_record_normalize(&l->scratch, raw, &l->rules, &record, &error) &&
-	    sl_event_from_record(&l->t->store, &record, &event, &error)) {
+	    event_from_record(&l->t->store, &record, &event, &error)) {
 		struct sl_session *session = session_of(l, event.session_id);
 
 		l->read++;
@@ -95,6 +199,31 @@ static const char *base_name(struct sl_telemetry *t, const char *path)
 	return name;
 }
 
+/* What the events say when there is no summary. Events are sorted and there is at least one. */
+static void session_summary_infer(const struct sl_v3_event *events, size_t count, const char *source,
+				  struct sl_session_summary *summary)
+{
+	*summary = (struct sl_session_summary){
+		.session_id = events->session_id,
+		.host = events->host,
+		.source = source,
+		.job_id = events->job_id,
+		.status = SL_SESSION_INCOMPLETE,
+		.started_at_ns = events->timestamp_ns,
+		.pid = events->pid,
+		.rank = events->rank,
+		.local_rank = events->local_rank,
+		.world_size = events->world_size,
+	};
+	for (size_t i = count; i-- > 0 && !summary->has_end;) {
+		if (strcmp(events[i].event_type, "stop") == 0) {
+			summary->status = SL_SESSION_COMPLETED;
+			summary->ended_at_ns = events[i].timestamp_ns;
+			summary->has_end = true;
+		}
+	}
+}
+
 /* A summary in the manifest takes precedence over what the events say. */
 static void finish(struct loading *l, const struct sl_manifest *manifest, const char *path)
 {
@@ -115,7 +244,7 @@ static void finish(struct loading *l, const struct sl_manifest *manifest, const 
 
 		sl_event_sort(session->events, session->count);
 		if (!session->summary.source)
-			sl_session_summary_infer(session->events, session->count, source, &session->summary);
+			session_summary_infer(session->events, session->count, source, &session->summary);
 		if (session->source_count == 0)
 			add_source(l, session, sl_telemetry_display(t, path));
 		session->warnings = lost;

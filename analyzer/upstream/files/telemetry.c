@@ -5,6 +5,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/upstream/records/records.h"
 
 static const char joined_source[] = "stormlog.diagnostics.distributed"; /* upstream's word for it */
 
@@ -187,6 +188,16 @@ static void finish_merged(struct sl_session *session)
 	drop_equal_events(session);
 }
 
+/* Which of two comes first: <0, 0, >0. */
+static int session_summary_order(const struct sl_session_summary *a, const struct sl_session_summary *b)
+{
+	int64_t end_a = a->has_end && a->ended_at_ns ? a->ended_at_ns : a->started_at_ns;
+	int64_t end_b = b->has_end && b->ended_at_ns ? b->ended_at_ns : b->started_at_ns;
+
+	return SL_RISING(a->status, b->status) ?: SL_FALLING(end_a, end_b) ?: SL_FALLING(a->started_at_ns, b->started_at_ns)
+	       ?: strcmp(a->session_id, b->session_id);
+}
+
 /* index: session id -> place in t->sessions, plus 1. */
 static void merge_by_id(struct sl_telemetry *t, struct sl_map *index, bool bundles)
 {
@@ -205,7 +216,7 @@ static void merge_by_id(struct sl_telemetry *t, struct sl_map *index, bool bundl
 			merged = &t->sessions.item[*place - 1];
 			if (bundles && merged->count > 0 && merged->kind != SL_SESSION_BUNDLE)
 				continue;
-			if (sl_session_summary_order(&loaded->summary, &merged->summary) < 0)
+			if (session_summary_order(&loaded->summary, &merged->summary) < 0)
 				merged->summary = loaded->summary;
 		}
 		merge_into(t, merged, loaded);
@@ -329,7 +340,7 @@ static int by_preference(const void *a, const void *b)
 {
 	const struct sl_session *x = a, *y = b;
 
-	return sl_session_summary_order(&x->summary, &y->summary);
+	return session_summary_order(&x->summary, &y->summary);
 }
 
 static const struct sl_session *find(const struct sl_telemetry *t, const char *session_id)

@@ -2,8 +2,10 @@
 #include "analyzer/upstream/records/records.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/value.h"
 
 void sl_event_store_free(struct sl_event_store *store)
 {
@@ -11,81 +13,6 @@ void sl_event_store_free(struct sl_event_store *store)
 	sl_map_free(&store->metadata);
 	sl_arena_free(&store->arena);
 	*store = (struct sl_event_store){0};
-}
-
-/* A tracker writes the same metadata with every event: keep one tree of each. */
-static const struct sl_value *intern_metadata(struct sl_event_store *store, const struct sl_value *metadata)
-{
-	if (metadata->count == 0)
-		return NULL;
-	struct sl_json *j = sl_json_new(NULL, SL_JSON_COMPACT);
-
-	sl_json_value(j, NULL, metadata);
-	uintptr_t *known = sl_map_at(&store->metadata, sl_json_text(j, NULL));
-
-	sl_json_close(j);
-	if (!*known) {
-		struct sl_value *copy = sl_arena_alloc(&store->arena, sizeof(*copy));
-
-		*copy = sl_value_copy(&store->arena, metadata);
-		*known = (uintptr_t)copy;
-	}
-	return (const struct sl_value *)*known;
-}
-
-static bool to_int64(const struct sl_record *record, enum sl_record_field field, int64_t max, int64_t *out, const char *name,
-		     struct sl_record_error *error)
-{
-	const struct sl_value *value = &record->field[field];
-
-	*out = SL_EVENT_UNKNOWN;
-	if (value->kind != SL_VALUE_INT)
-		return true;
-	if (value->integer > max || value->integer < -(__int128)max) {
-		snprintf(error->reason, sizeof(error->reason), "%s is too large to analyze", name);
-		return false;
-	}
-	*out = (int64_t)value->integer;
-	return true;
-}
-
-bool sl_event_from_record(struct sl_event_store *store, const struct sl_record *record, struct sl_v3_event *event,
-			  struct sl_record_error *error)
-{
-	const struct sl_value *field = record->field;
-	int64_t rank, local_rank, world_size;
-
-	memset(event, 0, sizeof(*event));
-#define NUMBER(which, out, name) to_int64(record, which, INT64_MAX, out, name, error)
-#define SMALL(which, out, name)	 to_int64(record, which, INT32_MAX, out, name, error)
-	if (!NUMBER(SL_RECORD_TIMESTAMP, &event->timestamp_ns, "timestamp_ns") ||
-	    !NUMBER(SL_RECORD_ALLOCATED, &event->allocated_bytes, "allocator_allocated_bytes") ||
-	    !NUMBER(SL_RECORD_RESERVED, &event->reserved_bytes, "allocator_reserved_bytes") ||
-	    !NUMBER(SL_RECORD_CHANGE, &event->change_bytes, "allocator_change_bytes") ||
-	    !NUMBER(SL_RECORD_USED, &event->used_bytes, "device_used_bytes") ||
-	    !NUMBER(SL_RECORD_ACTIVE, &event->active_bytes, "allocator_active_bytes") ||
-	    !NUMBER(SL_RECORD_INACTIVE, &event->inactive_bytes, "allocator_inactive_bytes") ||
-	    !NUMBER(SL_RECORD_FREE, &event->free_bytes, "device_free_bytes") ||
-	    !NUMBER(SL_RECORD_TOTAL, &event->total_bytes, "device_total_bytes") ||
-	    !NUMBER(SL_RECORD_DEVICE, &event->device_id, "device_id") || !NUMBER(SL_RECORD_PID, &event->pid, "pid") ||
-	    !NUMBER(SL_RECORD_INTERVAL, &event->interval_ms, "sampling_interval_ms") || !SMALL(SL_RECORD_RANK, &rank, "rank") ||
-	    !SMALL(SL_RECORD_LOCAL_RANK, &local_rank, "local_rank") || !SMALL(SL_RECORD_WORLD_SIZE, &world_size, "world_size"))
-		return false;
-#undef NUMBER
-#undef SMALL
-	event->rank = (int32_t)rank;
-	event->local_rank = (int32_t)local_rank;
-	event->world_size = (int32_t)world_size;
-	event->session_id = sl_map_intern(&store->texts, field[SL_RECORD_SESSION].text);
-	event->event_type = sl_map_intern(&store->texts, field[SL_RECORD_EVENT_TYPE].text);
-	event->collector = sl_map_intern(&store->texts, field[SL_RECORD_COLLECTOR].text);
-	event->host = sl_map_intern(&store->texts, field[SL_RECORD_HOST].text);
-	if (field[SL_RECORD_JOB].kind == SL_VALUE_STRING)
-		event->job_id = sl_map_intern(&store->texts, field[SL_RECORD_JOB].text);
-	if (field[SL_RECORD_CONTEXT].kind == SL_VALUE_STRING)
-		event->context = sl_map_intern(&store->texts, field[SL_RECORD_CONTEXT].text);
-	event->metadata = intern_metadata(store, &field[SL_RECORD_METADATA]);
-	return true;
 }
 
 void sl_event_write(struct sl_json *j, const struct sl_v3_event *event)
@@ -206,11 +133,6 @@ const char *sl_event_severity(struct sl_arena *arena, const struct sl_v3_event *
 	if (is_type(event, "critical") || is_type(event, "error"))
 		return "critical";
 	return is_type(event, "warning") ? "warning" : "info";
-}
-
-const char *sl_event_backend(struct sl_arena *arena, const struct sl_v3_event *event)
-{
-	return sl_event_dimension_of(arena, sl_value_get(event->metadata, "backend"), "unknown");
 }
 
 /* The length of 0x.. at the place, 0 when there is none. */

@@ -3,7 +3,10 @@
 #include "analyzer/upstream/records/records.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/base/hash.h"
 #include "analyzer/base/memory.h"
@@ -37,8 +40,8 @@ static bool check(struct sl_value *values, const char **reason)
 	return !*reason;
 }
 
-bool sl_identity_resolve(const struct sl_value *explicit_values, const struct sl_value *metadata,
-			 struct sl_value values[SL_IDENTITY_FIELDS], const char **reason)
+bool sl_record_identity(const struct sl_value *explicit_values, const struct sl_value *metadata,
+			struct sl_value values[SL_IDENTITY_FIELDS], const char **reason)
 {
 	for (int i = 0; i < SL_IDENTITY_FIELDS; i++) {
 		const struct sl_value *value = sl_value_get(explicit_values, sl_identity_names[i]);
@@ -202,7 +205,7 @@ static bool resolve_identity(const struct sl_value *raw, const struct sl_value *
 	struct sl_value identity[SL_IDENTITY_FIELDS];
 	const char *reason;
 
-	if (!sl_identity_resolve(raw, metadata, identity, &reason))
+	if (!sl_record_identity(raw, metadata, identity, &reason))
 		return fail(error, "%s", reason);
 	for (int i = 0; i < SL_IDENTITY_FIELDS; i++)
 		record->field[identity_fields[i]] = identity[i];
@@ -237,6 +240,32 @@ bool sl_record_validate(const struct sl_value *raw, struct sl_record_error *erro
 	return resolve_identity(raw, NULL, &record, error) && check_record(&record, error);
 }
 
+static void put_uuid5(uint8_t *bytes, char out[37])
+{
+	bytes[6] = (uint8_t)((bytes[6] & 0x0f) | 5 << 4);
+	bytes[8] = (uint8_t)((bytes[8] & 0x3f) | 0x80);
+	for (int i = 0; i < 16; i++) {
+		bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+
+		out += sprintf(out, dash ? "-%02x" : "%02x", bytes[i]);
+	}
+}
+
+/* uuid5(NAMESPACE_URL, name) as text. */
+static void hash_uuid5_url(const char *name, char out[37])
+{
+	static const uint8_t namespace_url[16] = {0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1,
+						  0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8};
+	size_t length = strlen(name);
+	uint8_t digest[20], *data = sl_memory_must(malloc(length + 16));
+
+	memcpy(data, namespace_url, 16);
+	memcpy(data + 16, name, length);
+	sl_hash_sha1(data, length + 16, digest);
+	free(data);
+	put_uuid5(digest, out);
+}
+
 const char *sl_record_session_id(struct sl_arena *arena, const char *const *parts, size_t count)
 {
 	const char *separator = "";
@@ -251,7 +280,7 @@ const char *sl_record_session_id(struct sl_arena *arena, const char *const *part
 			end = stpcpy(stpcpy(end, separator), parts[i]);
 			separator = "::";
 		}
-	sl_hash_uuid5_url(name, uuid);
+	hash_uuid5_url(name, uuid);
 	free(name);
 	return sl_arena_printf(arena, "legacy-%s", uuid);
 }

@@ -105,7 +105,7 @@ const char *sl_record_session_id(struct sl_arena *arena, const char *const *part
  * TelemetryEventV3 in the form the analyses use, and what kind of event it is.
  *
  * Bytes are bytes and times Unix nanoseconds. Counts are exact to 63 bits and ranks to 31; a record beyond that is
- * refused by sl_event_from_record with a reason. Texts and metadata belong to whoever made the event.
+ * refused with a reason where it is loaded. Texts and metadata belong to whoever made the event.
  */
 
 #define SL_EVENT_UNKNOWN ((int64_t)-1) /* a count that was not known */
@@ -132,9 +132,6 @@ struct sl_event_store {
 
 void sl_event_store_free(struct sl_event_store *store);
 
-bool sl_event_from_record(struct sl_event_store *store, const struct sl_record *record, struct sl_v3_event *event,
-			  struct sl_record_error *error);
-
 /* The V3 object, keys in order. */
 void sl_event_write(struct sl_json *j, const struct sl_v3_event *event);
 
@@ -154,7 +151,6 @@ bool sl_event_is_collector_transition(const struct sl_v3_event *event);
 
 /* critical, warning, info or what the metadata says, as a low-cardinality text. */
 const char *sl_event_severity(struct sl_arena *arena, const struct sl_v3_event *event);
-const char *sl_event_backend(struct sl_arena *arena, const struct sl_v3_event *event);
 
 /* A text for grouping: trimmed, lower case, hex numbers as <hex>, numbers as <num>, white space as one space;
  * `fallback` for NULL and blank. */
@@ -182,8 +178,8 @@ extern const char *const sl_identity_names[SL_IDENTITY_FIELDS]; /* job_id, rank,
  * On success values[] holds a string or null, then three integers with 0 <= rank, local rank < world size.
  * On failure *reason is a fixed text.
  */
-bool sl_identity_resolve(const struct sl_value *explicit_values, const struct sl_value *metadata,
-			 struct sl_value values[SL_IDENTITY_FIELDS], const char **reason);
+bool sl_record_identity(const struct sl_value *explicit_values, const struct sl_value *metadata,
+			struct sl_value values[SL_IDENTITY_FIELDS], const char **reason);
 
 /*
  * A session: one process from start to end, its identity and its events in time order.
@@ -232,13 +228,6 @@ struct sl_session {
 /* Read a summary; false when upstream's rules for it do not hold. Texts stay where they are. */
 bool sl_session_summary_read(const struct sl_value *value, struct sl_session_summary *summary);
 void sl_session_summary_write(struct sl_json *j, const char *key, const struct sl_session_summary *summary);
-
-/* What the events say when there is no summary. Events are sorted and there is at least one. */
-void sl_session_summary_infer(const struct sl_v3_event *events, size_t count, const char *source,
-			      struct sl_session_summary *summary);
-
-/* Which of two comes first: <0, 0, >0. */
-int sl_session_summary_order(const struct sl_session_summary *a, const struct sl_session_summary *b);
 
 void sl_session_add_event(struct sl_session *session, const struct sl_v3_event *event);
 

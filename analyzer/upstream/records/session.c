@@ -111,39 +111,6 @@ void sl_session_summary_write(struct sl_json *j, const char *key, const struct s
 	sl_json_end(j);
 }
 
-void sl_session_summary_infer(const struct sl_v3_event *events, size_t count, const char *source,
-			      struct sl_session_summary *summary)
-{
-	*summary = (struct sl_session_summary){
-		.session_id = events->session_id,
-		.host = events->host,
-		.source = source,
-		.job_id = events->job_id,
-		.status = SL_SESSION_INCOMPLETE,
-		.started_at_ns = events->timestamp_ns,
-		.pid = events->pid,
-		.rank = events->rank,
-		.local_rank = events->local_rank,
-		.world_size = events->world_size,
-	};
-	for (size_t i = count; i-- > 0 && !summary->has_end;) {
-		if (strcmp(events[i].event_type, "stop") == 0) {
-			summary->status = SL_SESSION_COMPLETED;
-			summary->ended_at_ns = events[i].timestamp_ns;
-			summary->has_end = true;
-		}
-	}
-}
-
-int sl_session_summary_order(const struct sl_session_summary *a, const struct sl_session_summary *b)
-{
-	int64_t end_a = a->has_end && a->ended_at_ns ? a->ended_at_ns : a->started_at_ns;
-	int64_t end_b = b->has_end && b->ended_at_ns ? b->ended_at_ns : b->started_at_ns;
-
-	return SL_RISING(a->status, b->status) ?: SL_FALLING(end_a, end_b) ?: SL_FALLING(a->started_at_ns, b->started_at_ns)
-	       ?: strcmp(a->session_id, b->session_id);
-}
-
 void sl_session_add_event(struct sl_session *session, const struct sl_v3_event *event)
 {
 	session->events = sl_arena_grow(session->events, &session->capacity, session->count, sizeof(*session->events));
