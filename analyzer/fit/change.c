@@ -11,8 +11,5 @@ void sl_fit_change_name(struct sl_change *change, const struct sl_fit_place *pla
 
 bool sl_fit_change_matters(const struct sl_fit_program *p, uint64_t bytes)
 {
-	uint64_t most;
-
-	sl_fit_program_highest(p, &most);
-	return bytes * PART_MIN >= most;
+	return bytes * PART_MIN >= p->highest_bytes;
 }

@@ -15,8 +15,8 @@
 /* True: the most was held in an update, with temporaries of all parameters: an optimizer with small state has its own. */
 static bool is_of_update(const struct sl_fit_program *p)
 {
-	uint64_t most, bytes = 0;
-	size_t at = sl_fit_program_highest(p, &most);
+	uint64_t bytes = 0;
+	size_t at = p->highest;
 
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];

@@ -365,6 +365,28 @@ static struct group group_at(const struct sl_fit_program *p, const uint32_t *lis
 }
 
 /* Numbers each block by its step, and among those of its stack there. */
+static void find_highest(struct sl_fit_program *p)
+{
+	uint64_t now = 0;
+
+	for (size_t i = 0; i < p->lives.count && p->lives.item[i].before; i++)
+		now += p->lives.item[i].bytes;
+	p->highest = 0;
+	p->highest_bytes = 0;
+	for (size_t i = 0; i < p->whole.ops.count; i++) {
+		const struct sl_fit_op *op = &p->whole.ops.item[i];
+
+		if (op->verb == SL_FIT_ALLOC)
+			now += op->bytes;
+		else if (op->verb == SL_FIT_FREE || op->verb == SL_FIT_FREE_LATER)
+			now -= p->lives.item[op->id].bytes;
+		if (op->verb == SL_FIT_ALLOC && now > p->highest_bytes) {
+			p->highest_bytes = now;
+			p->highest = i;
+		}
+	}
+}
+
 void sl_fit_program_number(struct sl_fit_program *p)
 {
 	size_t *ends = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*ends))), from = 0;
@@ -393,6 +415,7 @@ void sl_fit_program_number(struct sl_fit_program *p)
 	}
 	free(ends);
 	free(list);
+	find_highest(p);
 }
 
 uint64_t sl_fit_program_input(const struct sl_fit_program *p, unsigned step)
@@ -402,34 +425,9 @@ uint64_t sl_fit_program_input(const struct sl_fit_program *p, unsigned step)
 	return op && op->verb == SL_FIT_ALLOC && op->python == p->whole.ops.item[p->steps.item[0]].python ? op->bytes : 0;
 }
 
-size_t sl_fit_program_highest(const struct sl_fit_program *p, uint64_t *bytes)
-{
-	uint64_t now = 0;
-	size_t found = 0;
-
-	for (size_t i = 0; i < p->lives.count && p->lives.item[i].before; i++)
-		now += p->lives.item[i].bytes;
-	*bytes = 0;
-	for (size_t i = 0; i < p->whole.ops.count; i++) {
-		const struct sl_fit_op *op = &p->whole.ops.item[i];
-
-		if (op->verb == SL_FIT_ALLOC)
-			now += op->bytes;
-		else if (op->verb == SL_FIT_FREE || op->verb == SL_FIT_FREE_LATER)
-			now -= p->lives.item[op->id].bytes;
-		if (op->verb == SL_FIT_ALLOC && now > *bytes) {
-			*bytes = now;
-			found = i;
-		}
-	}
-	return found;
-}
-
 size_t sl_fit_program_moment(const struct sl_fit_program *p)
 {
-	uint64_t most;
-
-	return p->failed != SL_FIT_GAP ? p->failed : sl_fit_program_highest(p, &most);
+	return p->failed != SL_FIT_GAP ? p->failed : p->highest;
 }
 
 void sl_fit_program_read(struct sl_fit_program *p, const struct sl_fit_recording *r)
@@ -442,6 +440,7 @@ void sl_fit_program_read(struct sl_fit_program *p, const struct sl_fit_recording
 	add_stack(p, 0);
 	add_stack(p, r->pool.python);
 	copy_ops(p);
+	find_highest(p);
 	last = sl_fit_program_moment(p);
 	if (p->whole.ops.count)
 		find_steps(p, last);

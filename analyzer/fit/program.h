@@ -55,6 +55,8 @@ struct sl_fit_program {
 	SL_VECTOR(struct sl_fit_life) lives;
 	SL_VECTOR(struct sl_fit_stack) stacks;
 	struct sl_idmap stack_ids;
+	size_t highest;		 /* op of `whole`: the request at which most was held */
+	uint64_t highest_bytes;	 /* what was held then */
 	size_t failed;		 /* op of `whole`; SL_FIT_GAP: it did not fail */
 	size_t end;		 /* of the step that failed; later ops are one step more */
 	SL_VECTOR(size_t) steps; /* their first ops; the last one may have been cut by the failure */
@@ -88,8 +90,6 @@ static inline const struct sl_fit_life *sl_fit_program_failed(const struct sl_fi
 }
 /* The first request of a step, its input; 0: another line made it than that of the first step. */
 uint64_t sl_fit_program_input(const struct sl_fit_program *program, unsigned step);
-/* The request at which most was held; *bytes is what was held then. */
-size_t sl_fit_program_highest(const struct sl_fit_program *program, uint64_t *bytes);
 /* The request that failed; without an error the one at which most was held. */
 size_t sl_fit_program_moment(const struct sl_fit_program *program);
 /* The innermost line of the user's own; NULL: none. */
