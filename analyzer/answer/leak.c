@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* LEAK: a line that keeps what it makes.  GROWS: a label of which each entry adds memory, where no line is known. */
+/*
+ * LEAK: a line that keeps what it makes.  GROWS: a label of which each entry adds memory, where no line is known.
+ * Longer than other files: a line is told once, so all that may tell it stands here.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

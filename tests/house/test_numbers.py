@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NUMBER = re.compile(r"^#define[ \t]+([A-Z][A-Z_0-9]*)[ \t]+(?:\\\n[ \t]*)?[-(]*\d[^A-Z\n]*?(?:/\*.*)?$", re.M)
 
-numbers = {name for room in ("analyses", "report") for path in (ROOT / "analyzer" / room).glob("*.[ch]") for name in NUMBER.findall(path.read_text())}
+numbers = {name for files in ("analyses/*.[ch]", "report/*.[ch]", "base/amounts.h") for path in (ROOT / "analyzer").glob(files) for name in NUMBER.findall(path.read_text())}
 section = (ROOT / "tests/diagnosis/numbers.md").read_text()
 names = set(re.findall(r"`([A-Z_0-9]+)`", section))
 
