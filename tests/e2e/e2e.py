@@ -96,13 +96,17 @@ class Recording:
             raise AssertionError("stormlog-analyze: exit %s\n%s" % (done.returncode, done.stderr.decode()))
         return stacks.named(json.loads(done.stdout))
 
-    def page(self):
-        """The data of report.html, after report() or another run of the analyzer has written it."""
+    def page(self, read=None):
+        """The data of report.html, after report() or another run of the analyzer has written it.  Its commands end with the path that was read, as report.json's do not."""
         with open(os.path.join(self.traces, "analysis", "report.html")) as file:
             found = re.search(r'type="text/plain">([^<]*)<', file.read())
         page = msgpack.unpackb(gzip.decompress(base64.b64decode(found[1])), strict_map_key=False,
                                ext_hook=lambda code, data: numpy.frombuffer(data, COLUMNS[code]))
-        return {**page, "answer": page.get("answer") and json.loads(page["answer"])["answer"]}
+        answer = page.get("answer") and json.loads(page["answer"])["answer"]
+        for verdict in answer["verdicts"] if answer else []:
+            for command in verdict.get("next", []):
+                command["command"] = command["command"].removesuffix(" " + os.path.realpath(read or self.traces))
+        return {**page, "answer": answer}
 
     def sinks(self):
         """All events of analysis/telemetry, by session in the order of time."""

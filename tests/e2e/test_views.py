@@ -61,7 +61,7 @@ class Views(unittest.TestCase):
             report = e2e.stacks.named(json.load(file))
         run = e2e.Recording.__new__(e2e.Recording)
         run.traces = os.path.dirname(out)
-        page = run.page()
+        page = run.page(path)
         self.assertEqual(page["answer"], report["answer"])
         self.processes(report, page)
         self.devices(report, page)
