@@ -2453,7 +2453,7 @@ class Page(unittest.TestCase):
             with Recording("python3", "train.py", cwd=folder) as run:
                 leak, = (one for one in run.report()["findings"] if one["kind"] == "leak.growing")
                 text = " ".join(summary(run, columns=100).split())
-        self.assertRegex(leak["description"], r"^steps.py:4 keeps ")
+        self.assertRegex(leak["description"], r"^tensor.py:4 keeps ")
         self.assertRegex(text, r"LEAK .* steps.py:4 .*<- ")
 
     def test_a_quiet_run_is_quiet(self):
