@@ -76,7 +76,8 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 	for (unsigned i = 0; changes && i < changes->count && told < TRIED_SHOWN; i++) {
 		const struct sl_change *change = &changes->tried[i];
 
-		if (!helps(changes, change, request) || (fix == SL_MAKE_PLACED && sl_change_of_weights(change) == SL_WEIGHTS_MEANT))
+		if (!helps(changes, change, request && !told) ||
+		    (fix == SL_MAKE_PLACED && sl_change_of_weights(change) == SL_WEIGHTS_MEANT))
 			continue;
 		sl_change_text(what, sizeof(what), change,
 			       holder && (double)holder->whole >= SL_NEARLY_ALL * (double)change->less ? holder->variable : NULL);
