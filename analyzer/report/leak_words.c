@@ -132,7 +132,7 @@ struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const s
 	struct sl_leak_pace pace = {.amount = kept->per_birth * once * (told > 0 ? told / every : 1)};
 
 	/* a rate that is finer than a block says how often one is kept */
-	if (pace.amount > 0 && pace.amount < (kept->count_only ? 0.95 : SL_HALF) * whole) {
+	if (pace.amount > 0 && pace.amount < (kept->count_only ? 0.95 : SL_HALF + SL_LITTLE) * whole) {
 		span *= whole / pace.amount;
 		told *= whole / pace.amount;
 		pace.amount = whole;
