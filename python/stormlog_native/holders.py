@@ -440,7 +440,7 @@ class Teller:
 
     def __init__(self, torch: Any, hold: Callable[[int, int, bytes, int], Any]) -> None:
         self.torch, self.hold, self.pid = torch, hold, os.getpid()
-        self.walks = self.steps = self.errors = 0
+        self.walks = self.steps = self.errors = self.waited = 0  # waited: the steps when the clock was last there
         self.left = {"between": BETWEEN, "error": BUDGET, "end": BUDGET}
         self.busy = False
 
@@ -466,7 +466,10 @@ class Teller:
             self.hold(address, seen, text + b"\t" + place[len(text) - TEXT:], self.walks)
 
     def __bool__(self) -> bool:
-        self.tell("between")
+        """By the clock, where no optimizer's step does it: walks that a busy machine makes many would take the time of the last ones."""
+        if self.steps == self.waited:
+            self.tell("between")
+        self.waited = self.steps
         return False
 
     def clock(self) -> None:
@@ -516,7 +519,7 @@ def begin(torch: Any) -> None:
     teller = Teller(torch, hold)
     atexit.register(teller.tell, "end")
     ask(torch.cuda._lazy_call, teller.ready)
-    ask(lambda: torch.optim.optimizer.register_optimizer_step_post_hook(teller.stepped))
+    ask(lambda: sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(teller.stepped))  # torch.optim deletes the name
 
 
 def holders(seconds: float = BUDGET) -> List[Tuple[str, str, int, int]]:

@@ -229,6 +229,8 @@ def main():
         optimizer.step()
         monitor.update(net, torch.zeros(512, 512, device="cuda"))
 main()
+import sys
+print(sys.modules["stormlog_holders"].teller.steps)
 """
 GRAPHS = """
 import torch
@@ -289,11 +291,14 @@ for step in range(40):
 
 
 class AtTheEnd(unittest.TestCase):
-    def screen(self, text):
+    def run_job(self, text):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "job.py"), "w") as file:
                 file.write(text)
-            return Dry(PYTHON, file.name, folder=folder).screen
+            return Dry(PYTHON, file.name, folder=folder)
+
+    def screen(self, text):
+        return self.run_job(text).screen
 
     def test_the_line_that_fills_the_container_is_marked_with_its_name(self):
         screen = self.screen(HOOKS)
@@ -302,7 +307,9 @@ class AtTheEnd(unittest.TestCase):
 
     def test_what_a_local_held_on_many_ways_through_libraries_has_its_name(self):
         """At the end the local is gone: the name is of a look between, at which it held all that the line then had."""
-        screen = self.screen(SMOOTHED)
+        done = self.run_job(SMOOTHED)
+        screen = done.screen
+        self.assertEqual(done.out.split(), ["64"])  # steps of the optimizer, by which it looks
         self.assertRegex(screen, r"LEAK +Monitor.value keeps .* of every training step")
         self.assertRegex(screen, r"job.py:7 .*<- Monitor.value keeps it")
 

@@ -475,7 +475,8 @@ class Snapshots(unittest.TestCase):
         said = self.run_on(self.path(whole)).stdout
         self.assertRegex(said, r"fix +record again with stacks, before the model is made:\n +torch\.cuda\.memory\._record_memory_history\(\)")
         self.assertRegex(said, "open +which line asked: the file has no stacks")
-        self.assertNotIn("tree", said)
+        self.assertRegex(said, r"next +stormlog-analyze tree \S+ +every size")
+        self.assertIn("blocks of 30.0 MiB", " ".join(self.run_on("tree", self.path(whole)).stdout.split()))
 
     def test_one_of_several_runs_is_shown_and_the_others_are_counted(self):
         for name in ("first.pickle", "second.pickle", "third.pickle"):
