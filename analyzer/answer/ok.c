@@ -86,7 +86,7 @@ static uint64_t most_managed(const struct sl_report *report, const struct sl_pro
 	return most;
 }
 
-static void see_damage(void *damage, bool damaged, const char *, const char *)
+static void see_damage(void *damage, bool damaged, const char *subject, const char *message)
 {
 	*(bool *)damage |= damaged;
 }

@@ -47,8 +47,8 @@ void sl_make_outlier(struct sl_make *make, struct sl_answer *answer, const struc
 			"compare what this rank was given with the others: its batch, sequence lengths, part of the model",
 		[SL_UNLIKE_KEEPS] = "free there what is not needed any more: the other ranks free it, or never ask for it",
 		[SL_UNLIKE_KEEPS_MORE] = "free there what is not needed any more: the other ranks keep less of it",
-		[SL_UNLIKE_FIRST] = "the first rank often gathers or writes for the others: if this one does not, compare its "
-				    "input with theirs",
+		[SL_UNLIKE_FIRST] = ("the first rank often gathers or writes for the others: if this one does not, compare its "
+				     "input with theirs"),
 		[SL_UNLIKE_ALONE] = "no other rank asks for memory there: check that this one should",
 		[SL_UNLIKE_ONCE] = "one of its steps was larger: on average it asks for as much there as the others",
 	};
