@@ -144,6 +144,18 @@ void sl_escape_put(FILE *out, enum sl_door door, const char *text)
 		fputc('"', out);
 }
 
+void sl_escape_address(FILE *out, const char *text, const char *plain)
+{
+	for (; *text; text++) {
+		unsigned char byte = (unsigned char)*text;
+
+		if (((byte | 32) >= 'a' && (byte | 32) <= 'z') || (byte >= '0' && byte <= '9') || strchr(plain, byte))
+			fputc(byte, out);
+		else
+			fprintf(out, "%%%02X", byte);
+	}
+}
+
 char *sl_escape_text(const char *text)
 {
 	size_t plain = 0, size;

@@ -28,5 +28,8 @@ void sl_escape_put(FILE *out, enum sl_door door, const char *text);
 /* The text as SL_ESCAPE_TEXT.  malloc'ed. */
 char *sl_escape_text(const char *text);
 
+/* A part of an address: ASCII letters, digits and the characters of `plain` are written as they are, other bytes as %2F. */
+void sl_escape_address(FILE *out, const char *text, const char *plain);
+
 /* fprintf in which every %s is cleaned as SL_ESCAPE_LINE.  Returns the bytes written, for columns.  Texts of threads do not mix. */
 int sl_escape_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

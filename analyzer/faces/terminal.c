@@ -4,7 +4,6 @@
  * with less: fewer rows, fewer other verdicts, then without notes, the path of the page and blank lines.  Longer than other
  * files: lines, tables and grids share the page's columns and its door for text.
  */
-#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -196,9 +195,9 @@ static void put_place(struct page *page, const struct sl_answer_line *line)
 	place_of(place, sizeof(place), line);
 	if (link) {
 		uname(&here);
-		fprintf(page->out, "\033]8;;file://%s", here.nodename);
-		for (const unsigned char *at = (const unsigned char *)line->path; *at; at++)
-			fprintf(page->out, isalnum(*at) || strchr("/._-", *at) ? "%c" : "%%%02X", *at);
+		fputs("\033]8;;file://", page->out);
+		sl_escape_address(page->out, here.nodename, "._-");
+		sl_escape_address(page->out, line->path, "/._-");
 		fprintf(page->out, "#%u\033\\", line->line);
 	}
 	put_part(page, place, strlen(place), cyan);

@@ -11,20 +11,6 @@
 static const char policy[] = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:;"
 			     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-static void put_address(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		unsigned char byte = (unsigned char)*text;
-
-		if ((byte | 32) >= 'a' && (byte | 32) <= 'z')
-			fputc(byte, out);
-		else if ((byte >= '0' && byte <= '9') || (byte && strchr("-._~", byte)))
-			fputc(byte, out);
-		else
-			fprintf(out, "%%%02X", byte);
-	}
-}
-
 void sl_html(struct sl_html *page, const char *markup, ...)
 {
 	va_list texts;
@@ -39,7 +25,7 @@ void sl_html(struct sl_html *page, const char *markup, ...)
 			const char *text = va_arg(texts, const char *);
 
 			if (*markup++ == '%')
-				put_address(page->out, text ? text : "");
+				sl_escape_address(page->out, text ? text : "", "-._~");
 			else
 				sl_escape_put(page->out, SL_ESCAPE_XML, text ? text : "\xe2\x80\x93");
 		}
