@@ -62,6 +62,8 @@ const char *sl_make_named(char out[SL_MAKE_LINE], struct sl_process *process, st
 #define SL_MAKE_LINE_OF(process, stack) sl_make_line((char[SL_MAKE_LINE]){0}, process, stack)
 /* "errors()": the innermost own function that is no forward pass of a module; "": none has a name. */
 const char *sl_make_function(char out[SL_MAKE_LINE], struct sl_process *process, struct sl_stack stack);
+/* The paths of the run as a shell reads them, here or, if whole, from any folder; malloc'ed. */
+char *sl_make_paths(const struct sl_report *report, bool whole);
 /* A command of ours with the run and its paths. */
 void sl_make_next(struct sl_make *make, struct sl_answer *answer, const char *verb, const char *shows);
 /* The recorded program's command again, under stormlog-run with the options. */

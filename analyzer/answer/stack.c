@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The lines of a verdict, and the commands below it. */
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/answer/make.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
@@ -214,18 +217,30 @@ const char *sl_make_function(char out[SL_MAKE_LINE], struct sl_process *process,
 	return out;
 }
 
+char *sl_make_paths(const struct sl_report *report, bool whole)
+{
+	char *all = sl_memory_copy(""), word[2 * PATH_MAX];
+
+	for (unsigned i = 0; i < report->path_count; i++) {
+		char *before = all, *real = whole ? realpath(report->paths[i], NULL) : NULL;
+
+		all = sl_memory_print("%s%s%s", before, i ? " " : "", sl_shell_word(word, sizeof(word), real ?: report->paths[i]));
+		free(before);
+		free(real);
+	}
+	return all;
+}
+
 void sl_make_next(struct sl_make *make, struct sl_answer *answer, const char *verb, const char *shows)
 {
 	const struct sl_report *report = make->report;
-	char word[4096];
-	const char *text = sl_answers_text(make->to, "stormlog-analyze %s", verb), *paths = "";
+	char word[4096], *paths = sl_make_paths(report, false);
+	const char *text = sl_answers_text(make->to, "stormlog-analyze %s", verb);
 
 	if (report->options.run)
 		text = sl_answers_text(make->to, "%s --run %s", text, sl_shell_word(word, sizeof(word), report->options.run));
-	for (unsigned i = 0; i < report->path_count; i++)
-		paths = sl_answers_text(make->to, "%s%s%s", paths, i ? " " : "",
-					sl_shell_word(word, sizeof(word), report->paths[i]));
 	sl_answer_next_of(answer, text, paths, shows);
+	free(paths);
 }
 
 /* As it was recorded; COMMAND where a launcher made it one of several, or it is long: the reader knows it. */
