@@ -326,7 +326,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	if (is_of_one_call(process->model, track) || has_stopped(process->model, track, &course->clock) ||
 	    replaces(process->model, kept))
 		return SL_KEPT_MEANT;
-	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
+	if (!kept->count_only && last < SL_TRACE) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
 	/* as many are freed as are allocated, or more and more nearly so: the bound is reached, or near */
 	if (turned_over && (sl_leak_windows_missed(counted) >= SL_SEVERAL || is_full(process->model, track) ||
@@ -343,7 +343,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	if (late || turned_over)
 		return late ? SL_KEPT_LATE : SL_KEPT_MEANT;
 	sl_leak_windows_evenness(series, series->time, &by_time);
-	return last > 0.05 && last < 1 && by_time > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
+	return last > SL_TRACE && last < 1 && by_time > SL_TRACE ? SL_KEPT_FILLING : SL_KEPT_MEANT;
 }
 
 /*

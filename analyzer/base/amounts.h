@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the rules mean by their words.  A rule that asks whether something is little, most of it or a few compares with one of
- * these, so that all of them mean the same.  The corpora show that none of them has to be exact: tests/diagnosis/freeze.
+ * these, so that all of them mean the same.  A rule that needs another number defines it, and tests/diagnosis/numbers.md names
+ * the recording that needs it.  tests/diagnosis/freeze shows which verdicts a change of these moves.
  */
 #ifndef ANALYZER_BASE_AMOUNTS_H
 #define ANALYZER_BASE_AMOUNTS_H

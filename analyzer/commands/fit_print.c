@@ -32,8 +32,8 @@ static void add_verdict(struct verdicts *v, enum sl_fit_verdict verdict, uint64_
 }
 
 /*
- * Prints the answer: which capacities are enough.  need: "394 MiB"; NULL: not known.  least: what is known of it nevertheless, as
- * "about 7.64 GiB for this step".
+ * Prints which capacities are enough.  `need` is "394 MiB", or NULL where the replay does not know it.  `least` is then what the
+ * error tells, as "about 7.64 GiB for this step".
  */
 static void put_head(const struct sl_terminal *to, const struct verdicts *v, const char *need, const char *least)
 {

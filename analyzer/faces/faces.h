@@ -24,8 +24,8 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 char *sl_face_line(const struct sl_answer *answer);
 
 /*
- * The member `key` of the open object: the document with its figures as numbers; schemas/report.schema.json has its members.
- * paths: behind each command that takes those of the run; "": none.
+ * Writes the document as the member `key` of the open object, with its figures as numbers.  schemas/report.schema.json has the
+ * members.  Each command that takes the paths of the run ends with `paths`, unless they are "".
  */
 struct sl_json;
 void sl_face_json(struct sl_json *j, const char *key, const struct sl_answers *answers, const char *paths);

@@ -131,8 +131,8 @@ struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const s
 	double whole = kept->blocks && once == 1 && kept->verdict != SL_KEPT_COLLECTED ? kept->amount / (double)kept->blocks : 0;
 	struct sl_leak_pace pace = {.amount = kept->per_birth * once * (told > 0 ? told / every : 1)};
 
-	/* a rate that is finer than a block says how often one is kept */
-	if (pace.amount > 0 && pace.amount < (kept->count_only ? 0.95 : SL_HALF + SL_LITTLE) * whole) {
+	/* a rate that is finer than a block says how often one is kept; of every second block the rate is about half of one */
+	if (pace.amount > 0 && pace.amount < (kept->count_only ? 1 - SL_TRACE : SL_HALF + SL_LITTLE) * whole) {
 		span *= whole / pace.amount;
 		told *= whole / pace.amount;
 		pace.amount = whole;

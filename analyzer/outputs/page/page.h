@@ -195,7 +195,7 @@ void sl_page_fits_free(struct sl_page_fits *fits);
 struct sl_page_matter {
 	void (*build)(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget);
 	struct sl_report *report;
-	const char *text;		      /* HTML that stands in a page of a file until it is drawn; NULL: none */
+	const char *text;		      /* HTML that a page in a file shows until it is drawn; NULL on a server */
 	const struct sl_telemetry *telemetry; /* beside a report the same run's: its analyses are findings too */
 	unsigned ranks;			      /* of the telemetry, where there is no report */
 	const unsigned *devices;	      /* of each of them */
