@@ -252,15 +252,24 @@ static void starve_writer(void)
 		abort();
 }
 
-/* Keeps this core busy for 700 ms: a thread of SCHED_IDLE gets little of it. */
+/*
+ * Keeps this core busy for 700 ms, in which the writer gets little of it: SCHED_IDLE.  Then the writer has its turn as before, since
+ * a core that other programs keep busy, too, would give it none for good.
+ */
 static void *spin(void *unused)
 {
+	const struct sched_param none = {0};
 	struct timespec begin, now;
+
+	if (sched_setscheduler((int)atomic_load(&sl_agent->writer), SCHED_IDLE, &none))
+		abort();
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < begin.tv_sec * 1000 + begin.tv_nsec / 1000000 + 700);
+	if (sched_setscheduler((int)atomic_load(&sl_agent->writer), SCHED_OTHER, &none))
+		abort();
 	return unused;
 }
 
@@ -275,12 +284,10 @@ static void *call_and_stay(void *arg)
 /* Runs more threads at once than there are segments, while the writer hardly runs and takes no segment back from idle threads. */
 static void crowd(unsigned threads)
 {
-	const struct sched_param none = {0};
 	pthread_t spinner;
 
 	starve_writer();
-	if (sched_setscheduler((int)atomic_load(&sl_agent->writer), SCHED_IDLE, &none) ||
-	    pthread_create(&spinner, NULL, spin, NULL))
+	if (pthread_create(&spinner, NULL, spin, NULL))
 		abort();
 	pthread_barrier_init(&steps, NULL, threads);
 	run_together(threads, call_and_stay);
