@@ -14,18 +14,12 @@
 #include "analyzer/report/roles.h"
 #include "analyzer/source/source.h"
 
-/* Values that an optimizer of PyTorch keeps for each parameter, as large as the parameter; by the name of its file or function. */
+/* Values that an optimizer of PyTorch keeps for each parameter, as large as the parameter; its file or function has its name. */
 static const struct {
-	const char *name, *words;
+	const char *name;
 	unsigned values;
 } optimizers[] = {
-	{"adam", "Adam keeps two values", 2},
-	{"lamb", "LAMB keeps two values", 2},
-	{"adadelta", "Adadelta keeps two values", 2},
-	{"adagrad", "Adagrad keeps a value", 1},
-	{"rmsprop", "RMSprop keeps a value", 1},
-	{"sgd", "SGD keeps a momentum", 1},
-	{"lion", "Lion keeps a value", 1},
+	{"Adam", 2}, {"LAMB", 2}, {"Adadelta", 2}, {"Adagrad", 1}, {"RMSprop", 1}, {"SGD", 1}, {"Lion", 1},
 };
 
 static const struct sl_site *site_of(const struct sl_process *process, const struct sl_owner *owner)
@@ -59,7 +53,7 @@ static void take_roles(struct sl_process *process, const struct sl_oom *oom, uin
 }
 
 /* The values that the optimizer keeps, by its name in the stack; 0: the stack does not name one. */
-static unsigned values_of(struct sl_process *process, struct sl_stack stack, const char **words)
+static unsigned values_of(struct sl_process *process, struct sl_stack stack, const char **name)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, frames, stack);
@@ -72,7 +66,7 @@ static unsigned values_of(struct sl_process *process, struct sl_stack stack, con
 			if (frames[f].python && ((frames[f].file && strstr(frames[f].file, "/optim") &&
 						  strcasestr(strrchr(frames[f].file, '/'), optimizers[i].name)) ||
 						 (frames[f].function && strcasestr(frames[f].function, optimizers[i].name)))) {
-				*words = optimizers[i].words;
+				*name = optimizers[i].name;
 				return optimizers[i].values;
 			}
 	return 0;
@@ -83,10 +77,10 @@ static bool tell_optimizer(struct sl_story *story, struct sl_process *process, c
 {
 	const struct sl_site *site = alike(process, oom);
 	uint64_t bytes[SL_ROLE_COUNT], all;
-	const char *words = NULL;
+	const char *name = NULL;
 	unsigned values;
 
-	if (!site || sl_roles_of(process, site) != SL_ROLE_OPTIMIZER || !(values = values_of(process, site->stack, &words)))
+	if (!site || sl_roles_of(process, site) != SL_ROLE_OPTIMIZER || !(values = values_of(process, site->stack, &name)))
 		return false;
 	take_roles(process, oom, bytes);
 	all = values * bytes[SL_ROLE_PARAMETERS];
@@ -98,7 +92,7 @@ static bool tell_optimizer(struct sl_story *story, struct sl_process *process, c
 				   .bytes = all,
 				   .before = bytes[SL_ROLE_OPTIMIZER],
 				   .count = values,
-				   .words = words};
+				   .words = name};
 	return true;
 }
 

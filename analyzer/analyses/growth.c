@@ -297,7 +297,6 @@ static void process(struct sl_process *process)
 		if (is_growing(growth))
 			name_holders(growth, process, step);
 		growth->credited = growth->holder_count && is_credited(process, growth);
-		growth->advice = "free what these lines keep from each entry, or limit how much they keep";
 	}
 	for (size_t i = 0; i < process->growth.count; i++)
 		process->growth.item[i].inside =

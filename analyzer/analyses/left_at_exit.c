@@ -225,7 +225,6 @@ static void call_growing(struct sl_leak *leak)
 {
 	leak->verdict = "growing";
 	leak->severity = "critical";
-	leak->suggestion = "free each block when its work is done: this place kept adding to the total";
 }
 
 static void judge(struct sl_leak *leak, bool torch)
@@ -235,15 +234,11 @@ static void judge(struct sl_leak *leak, bool torch)
 	if (known) {
 		leak->verdict = known;
 		leak->severity = "info";
-		leak->suggestion = !strcmp(known, "cache")
-					   ? "held by an allocator that hands it out again; empty its cache to give it back"
-					   : "kept by the library; destroy its handle to give it back";
 	} else if (leak->growing) {
 		call_growing(leak);
 	} else {
 		leak->verdict = "live_at_exit";
 		leak->severity = "info"; /* it does not grow: the system takes it back at exit */
-		leak->suggestion = "free it before the end if this code will run inside a longer process";
 	}
 }
 
@@ -583,7 +578,6 @@ static void add_kept(struct sl_process *process)
 			.last_ns = track->last_ns,
 			.verdict = "kept",
 			.severity = "warning",
-			.suggestion = "free each block when its work is done: it was freed only as the program ended",
 			.library = library_of(process->model, track),
 			.growing = true,
 			.bytes_per_second = kept->count_only ? 0 : kept->per_second,
@@ -613,7 +607,7 @@ static void run(struct sl_report *report)
 			if (pattern) {
 				leak->verdict = "workspace";
 				leak->severity = "info";
-				leak->suggestion = "named in the suppressions file";
+				leak->suppressed = true;
 			}
 			if (!strcmp(leak->verdict, "growing"))
 				take_rate(&looking, leak);

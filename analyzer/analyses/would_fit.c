@@ -107,7 +107,8 @@ static void add(struct sl_changes *changes, struct sl_change change, struct sl_p
 static void keep(struct sl_changes *changes, const struct sl_fit_proof *proof, struct sl_process *process)
 {
 	if (proof->why_not) {
-		snprintf(changes->left_out, sizeof(changes->left_out), "changes were not tried: %s", proof->why_not);
+		changes->left_out = SL_LEFT_OUT_ALL;
+		changes->why_not = proof->why_not;
 		return;
 	}
 	changes->capacity = proof->capacity;
@@ -116,12 +117,10 @@ static void keep(struct sl_changes *changes, const struct sl_fit_proof *proof, s
 		add(changes, proof->changes[i], process);
 	memcpy(changes->curve, proof->curve, sizeof(changes->curve));
 	changes->failed_at = proof->failed_at;
-	if (proof->untried)
-		snprintf(changes->left_out, sizeof(changes->left_out),
-			 "%u kinds of change were not tried, for lack of time: stormlog-analyze fit --changes", proof->untried);
-	else if (process->report->process_count > 1)
-		snprintf(changes->left_out, sizeof(changes->left_out),
-			 "changes were tried on this process only: stormlog-analyze fit --changes");
+	changes->untried = proof->untried;
+	changes->left_out = proof->untried			 ? SL_LEFT_OUT_KINDS
+			    : process->report->process_count > 1 ? SL_LEFT_OUT_PROCESSES
+								 : SL_LEFT_OUT_NOTHING;
 }
 
 static bool zeroes_late(struct sl_process *process)
@@ -148,8 +147,7 @@ static void run(struct sl_report *report)
 	process->changes->device = device;
 	process->changes->failed = last_error(process);
 	if (process->model->events > SL_FIT_EVENTS_MAX) {
-		snprintf(process->changes->left_out, sizeof(process->changes->left_out),
-			 "changes were not tried, since it has too many events: stormlog-analyze fit --changes");
+		process->changes->left_out = SL_LEFT_OUT_LARGE;
 		return;
 	}
 	sl_fit_record(&fit, process->trace, "", false);

@@ -62,12 +62,34 @@ bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, 
 	return true;
 }
 
+const char *sl_answer_left_out(char text[200], const struct sl_changes *changes)
+{
+	static const char command[] = "stormlog-analyze fit --changes";
+
+	switch (changes->left_out) {
+	case SL_LEFT_OUT_ALL:
+		snprintf(text, 200, "changes were not tried: %s", changes->why_not);
+		return text;
+	case SL_LEFT_OUT_LARGE:
+		snprintf(text, 200, "changes were not tried, since it has too many events: %s", command);
+		return text;
+	case SL_LEFT_OUT_KINDS:
+		snprintf(text, 200, "%u kinds of change were not tried, for lack of time: %s", changes->untried, command);
+		return text;
+	case SL_LEFT_OUT_PROCESSES:
+		snprintf(text, 200, "changes were tried on this process only: %s", command);
+		return text;
+	default:
+		return NULL;
+	}
+}
+
 bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, enum sl_make_fix fix,
 		     const struct sl_held_by *holder)
 {
 	const struct sl_changes *changes = process->changes;
 	enum sl_said_as label = changes && changes->failed ? SL_LABEL_TRIED : SL_LABEL_LESS;
-	char what[300], effect[300];
+	char what[300], effect[300], left_out[200];
 	unsigned told = 0;
 	bool request = changes != NULL;
 
@@ -94,7 +116,7 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 		}
 		told++;
 	}
-	if (changes && changes->left_out[0])
-		sl_answers_note(answer->of, "%s", changes->left_out);
+	if (changes && sl_answer_left_out(left_out, changes))
+		sl_answers_note(answer->of, "%s", left_out);
 	return answer->label[SL_LABEL_FIX].count > 0;
 }

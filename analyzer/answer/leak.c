@@ -708,3 +708,19 @@ void sl_make_leaks(struct sl_make *make)
 	add_growth(make);
 	add_all_held(make);
 }
+
+const char *sl_answer_leak_suggestion(const struct sl_leak *leak)
+{
+	static const char *const words[][2] = {
+		{"growing", "free each block when its work is done: this place kept adding to the total"},
+		{"kept", "free each block when its work is done: it was freed only as the program ended"},
+		{"live_at_exit", "free it before the end if this code will run inside a longer process"},
+		{"cache", "held by an allocator that hands it out again; empty its cache to give it back"},
+		{"workspace", "kept by the library; destroy its handle to give it back"},
+	};
+
+	for (size_t i = 0; i < SL_COUNT(words) && !leak->suppressed; i++)
+		if (!strcmp(leak->verdict, words[i][0]))
+			return words[i][1];
+	return "named in the suppressions file";
+}

@@ -19,6 +19,11 @@ struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *
 /* Gives each error and each finding their sentences: the headline, why, and the changes of its document. */
 void sl_answer_describe(struct sl_report *report);
 
+/* What to do about what was left at the end; static. */
+const char *sl_answer_leak_suggestion(const struct sl_leak *leak);
+/* Which changes were not tried, and why; NULL: all were.  Writes into `text`. */
+const char *sl_answer_left_out(char text[200], const struct sl_changes *changes);
+
 /* Only its title and the lines below. */
 struct sl_answers *sl_answer_title(struct sl_report *report);
 /* True: all processes are snapshots of PyTorch's. */

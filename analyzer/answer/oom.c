@@ -406,13 +406,12 @@ static void tell_holder(struct error *e)
 
 static void tell_optimizer(struct error *e)
 {
-	const char *words = e->story->words;
-	int name = (int)strcspn(words, " ");
+	const char *name = e->story->words;
 	uint64_t tables = held_by(e, "embedding_dense_backward");
 
-	HEAD(e, "%.*s's first step needs %s and %s of them are there", name, words, e->bytes, e->before);
-	WHY(e, "%s for each parameter, in its first step. %s of them are missing.", words,
-	    SL_ANSWER_SIZE(e->story->bytes - e->story->before));
+	HEAD(e, "%s's first step needs %s and %s of them are there", name, e->bytes, e->before);
+	WHY(e, "%s keeps %s for each parameter, in its first step. %s of them are missing.", name,
+	    e->story->count == 1 ? "a value" : "two values", SL_ANSWER_SIZE(e->story->bytes - e->story->before));
 	if (e->oom->total_bytes != SL_UNKNOWN)
 		sl_answer_say(e->answer, SL_LABEL_NEED, "about %s for this step",
 			      SL_ANSWER_SIZE(e->oom->total_bytes + e->story->bytes - e->story->before - e->oom->free_bytes));

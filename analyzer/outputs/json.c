@@ -432,7 +432,7 @@ static void put_leak(struct sl_json *j, struct sl_json_frames *frames, struct sl
 	sl_json_uint(j, "first_ns", sl_process_unix(process, leak->first_ns));
 	sl_json_uint(j, "last_ns", sl_process_unix(process, leak->last_ns));
 	sl_json_double(j, "confidence", leak->growing ? leak->r_squared : NAN);
-	sl_json_string(j, "suggestion", leak->suggestion);
+	sl_json_string(j, "suggestion", sl_answer_leak_suggestion(leak));
 	sl_json_string(j, "library", leak->library);
 	sl_json_stack(j, frames, process, leak->stack);
 	sl_json_end(j);

@@ -2,6 +2,7 @@
 /* One process of report.json. */
 #include <math.h>
 
+#include "analyzer/answer/make.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/outputs/output.h"
@@ -243,6 +244,8 @@ static void put_torch(struct sl_json *j, const struct sl_model *model)
 /* Changes that would have let it fit, each replayed; null: not asked of this process. */
 static void put_changes(struct sl_json *j, const struct sl_changes *changes)
 {
+	char text[200];
+
 	if (!changes) {
 		sl_json_null(j, "changes");
 		return;
@@ -251,7 +254,7 @@ static void put_changes(struct sl_json *j, const struct sl_changes *changes)
 	sl_json_int(j, "device", changes->device);
 	sl_json_uint(j, "capacity_bytes", changes->capacity);
 	sl_json_bool(j, "failed", changes->failed);
-	sl_json_string(j, "left_out", changes->left_out[0] ? changes->left_out : NULL);
+	sl_json_string(j, "left_out", sl_answer_left_out(text, changes));
 	sl_json_array(j, "tried");
 	for (unsigned i = 0; i < changes->count; i++)
 		sl_change_write(j, &changes->tried[i]);

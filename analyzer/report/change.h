@@ -57,6 +57,15 @@ struct sl_change {
 
 #define SL_CHANGES_MAX 24
 
+/* What was not tried of a recording. */
+enum sl_left_out {
+	SL_LEFT_OUT_NOTHING,
+	SL_LEFT_OUT_ALL,       /* no change could be */
+	SL_LEFT_OUT_LARGE,     /* no change, since it has too many events */
+	SL_LEFT_OUT_KINDS,     /* some kinds, for lack of time */
+	SL_LEFT_OUT_PROCESSES, /* the other processes of the run */
+};
+
 /* What was tried on one recording; analyses/would_fit.c. */
 struct sl_changes {
 	int device;
@@ -66,7 +75,9 @@ struct sl_changes {
 	unsigned count;
 	double curve[SL_CHANGE_POINTS]; /* of the program as it was */
 	double failed_at;		/* the share of the calls before the one that failed; 1: none did */
-	char left_out[200];		/* a sentence; "" : nothing was */
+	enum sl_left_out left_out;
+	unsigned untried;    /* kinds of change */
+	const char *why_not; /* SL_LEFT_OUT_ALL: why; static */
 };
 
 /* True: with it the step that failed comes to its end.  NULL: false. */

@@ -18,10 +18,10 @@ struct sl_leak {
 	struct sl_stack stack;
 	unsigned kind;
 	int device;
-	uint64_t bytes, blocks, first_ns, last_ns;   /* CLOCK_MONOTONIC of the process */
-	const char *verdict, *severity, *suggestion; /* static */
-	const char *library;			     /* of the model */
-	bool growing;
+	uint64_t bytes, blocks, first_ns, last_ns; /* CLOCK_MONOTONIC of the process */
+	const char *verdict, *severity;		   /* static */
+	const char *library;			   /* of the model */
+	bool growing, suppressed;		   /* suppressed: the suppressions file names it */
 	/* For growing leaks; r_squared: over steps where there are some, of "kept" the confidence. */
 	double bytes_per_second, bytes_per_step, r_squared;
 	uint32_t step; /* text of the label whose entries are the steps; 0: none */
@@ -49,9 +49,8 @@ struct sl_growth {
 	const char *verdict; /* growing, shrinking, steady, noisy; NULL: too few entries to tell */
 	struct sl_holder_of_growth holders[SL_HOLDERS_MAX]; /* for growing labels, largest first */
 	unsigned holder_count;
-	const char *advice; /* static, for growing labels */
-	bool inside;	    /* it grows with a label around it, which is the one to tell */
-	bool credited;	    /* what grew was allocated in its entries and something is kept, so it has a finding */
+	bool inside;   /* it grows with a label around it, which is the one to tell */
+	bool credited; /* what grew was allocated in its entries and something is kept, so it has a finding */
 };
 
 /* A place that keeps a part of what it allocates to the end of the run; analyses/leak.h. */

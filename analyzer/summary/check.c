@@ -201,12 +201,11 @@ static bool rows_are_sound(const struct sl_model *model)
 static bool answers_are_sound(const struct sl_process *process)
 {
 	EACH(struct sl_leak, leak, process->leaks)
-	if (leak->kind >= SL_KIND_COUNT || !is_device(leak->device) || !leak->verdict || !leak->severity || !leak->suggestion ||
-	    !leak->library)
+	if (leak->kind >= SL_KIND_COUNT || !is_device(leak->device) || !leak->verdict || !leak->severity || !leak->library)
 		return false;
 	EACH(struct sl_growth, growth, process->growth)
 	{
-		if (growth->label >= process->model->labels.count || (growth->credited && !growth->advice))
+		if (growth->label >= process->model->labels.count)
 			return false;
 		for (unsigned i = 0; i < growth->holder_count; i++)
 			if (!growth->holders[i].library)

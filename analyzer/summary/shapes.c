@@ -162,10 +162,9 @@ PUBLIC(sl_shape_common, sl_image_common, KEPT(hooks, hook_count, hook), VECTOR(f
 
 /* ---- the process */
 SHAPE(leak, sl_leak, STACK(stack, ), M(kind), M(device), M(bytes), M(blocks), M(first_ns), M(last_ns), M(verdict), M(severity),
-      M(suggestion), M(library), M(growing), M(bytes_per_second), M(bytes_per_step), M(r_squared), M(step));
+      M(library), M(growing), M(suppressed), M(bytes_per_second), M(bytes_per_step), M(r_squared), M(step));
 SHAPE(growth_holder, sl_holder_of_growth, STACK(stack, ), M(library), M(bytes_per_entry));
-SHAPE(growth, sl_growth, M(label), M(slope), M(r_squared), M(error), M(at_most), M(verdict), FIXED(holders, holder_count, growth_holder), M(advice),
-      M(inside), M(credited));
+SHAPE(growth, sl_growth, M(label), M(slope), M(r_squared), M(error), M(at_most), M(verdict), FIXED(holders, holder_count, growth_holder), M(inside), M(credited));
 SHAPE(kept, sl_kept, TRACK(track), M(verdict), M(count_only), M(young), M(larger), M(amount), M(births), M(blocks), M(bytes), M(per_birth), M(per_second),
       M(per_second_error), M(confidence), M(since_ns), M(left_blocks), M(left_bytes), M(bursts), M(rounds), M(clock),
       STACK(clock_at, clock_), M(graph), M(ended_ns), M(bouts), STACK(joined_at, joined_));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Changes that were replayed (analyzer/report/change.h), with the curve of each; and what a dry run read that was not computed. */
+#include "analyzer/answer/make.h"
 #include "analyzer/report/change.h"
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/report/dry.h"
@@ -37,12 +38,14 @@ void sl_page_changes(struct sl_page *page)
 
 		if (!changes)
 			continue;
+		char text[200];
+
 		sl_page_row(page, 8, i);
 		sl_page_put_index(page, "device", changes->device);
 		sl_page_put_known(page, "capacity", changes->capacity);
 		sl_page_put_bool(page, "failed", changes->failed);
 		sl_page_put_double(page, "failed_at", changes->failed_at);
-		sl_page_put_text(page, "left_out", changes->left_out);
+		sl_page_put_text(page, "left_out", sl_answer_left_out(text, changes));
 		put_curve(page, changes->curve);
 		sl_page_put_array(page, "tried", changes->count);
 		for (unsigned k = 0; k < changes->count; k++)
