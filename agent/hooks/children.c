@@ -5,8 +5,7 @@
 #include "agent/symbols/symbols.h"
 #include "common/text.h"
 
-#define NAME	"LD_PRELOAD="
-#define LIBRARY "libstormlog_preload"
+#define NAME "LD_PRELOAD="
 /* Modules already loaded at the start: preloaded ones come right behind the program and are never unloaded */
 #define AT_START 16
 /* Bytes on the stack of the thread that starts a child: always, and where the stack is known to have them. */
@@ -49,7 +48,7 @@ static const char *own_path(void)
 	const struct link_map *object = sl_objects_first();
 
 	for (unsigned i = 0; object && i < AT_START; i++, object = object->l_next)
-		if (object->l_name && strstr(object->l_name, LIBRARY))
+		if (object->l_name && strstr(object->l_name, SL_IDENTITY_LIBRARY))
 			return object->l_name;
 	return NULL;
 }
@@ -73,7 +72,7 @@ size_t sl_children_room(char *const *envp)
 	if (!found.records)
 		return 0;
 	value = envp[found.preload];
-	if (value && strstr(value, LIBRARY))
+	if (value && strstr(value, SL_IDENTITY_LIBRARY))
 		return 0;
 	if (!value || !value[strlen(NAME)]) {
 		say(&removed, "a program was started with LD_PRELOAD taken away: it and its children are not recorded");

@@ -52,7 +52,7 @@ struct sl_identity_rank sl_identity_rank(void)
 {
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		const struct group *group = &groups[i];
-		struct sl_identity_rank is = {integer(group->rank), integer(group->local), integer(group->size)};
+		struct sl_identity_rank is = {integer(group->rank), integer(group->local), integer(group->size), group->rank};
 
 		if (is.rank < 0 || (group->size && is.world_size <= is.rank))
 			continue;
@@ -60,7 +60,7 @@ struct sl_identity_rank sl_identity_rank(void)
 			is.local_rank = is.rank;
 		return is;
 	}
-	return (struct sl_identity_rank){-1, -1, -1};
+	return (struct sl_identity_rank){-1, -1, -1, NULL};
 }
 
 /* torchrun's run id, unless it is the default "none". */
@@ -147,35 +147,58 @@ bool sl_identity_run_named(char *out, size_t size)
 	return true;
 }
 
-/* Guesses the process above all processes of a run: the leader of their session.  0: it is outside what we see. */
-static uint64_t ancestor(int pid)
+/* A variable that a launcher gave this process, and gives all processes that it starts; NULL: none did. */
+static const char *launched(void)
 {
-	int known = getsid(pid);
-	/* in a pid namespace without a /proc of its own the outer one's has the leader, as for the processes outside */
-	uint64_t leader = known > 0 ? (uint64_t)known : sl_procfile_session((uint64_t)pid);
+	static const char *const names[] = {"TORCHELASTIC_RUN_ID", "RAY_JOB_ID"};
+	struct sl_identity_rank rank = sl_identity_rank();
 
-	if (!leader)
-		return 0;
-	/* torchrun gives each worker a session of its own: torchrun is the leader's parent. */
-	return variable("TORCHELASTIC_RUN_ID") ? sl_procfile_parent(leader) : leader;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (variable(names[i]))
+			return names[i];
+	return rank.world_size == 1 ? NULL : rank.variable; /* a program says so of itself to use a library for many ranks */
 }
 
-void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id, int process)
+/* The process that began the run of process `pid`: a parent that is recorded has its children in its run, a launcher its ranks. */
+static uint64_t root_of(uint64_t pid)
+{
+	const char *mark = launched();
+	uint64_t root = pid, at;
+
+	for (at = sl_procfile_parent(pid); at; at = sl_procfile_parent(at))
+		if (sl_procfile_holds(at, "/maps", SL_IDENTITY_LIBRARY))
+			root = at;
+	if (!mark || (root != pid && !sl_procfile_holds(root, "/environ", mark)))
+		return root;
+	for (at = sl_procfile_parent(root); at; at = sl_procfile_parent(at)) {
+		root = at;
+		if (!sl_procfile_holds(at, "/environ", mark))
+			break;
+	}
+	return root;
+}
+
+void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id, uint64_t pid)
 {
 	struct sl_text text = sl_text_begin(out, size);
-	uint64_t above = ancestor(process), first = above;
+	uint64_t root, namespace;
 
-	if (!above) { /* all processes inside the namespace share it, and its first process */
-		above = sl_procfile_namespace((uint64_t)process);
-		first = 1;
-	}
+	/* the number as /proc counts, also in a pid namespace without a /proc of its own */
+	if (!pid && !sl_procfile_number("/proc/self/stat", &pid))
+		pid = (uint64_t)syscall(SYS_getpid);
+	root = root_of(pid);
+	namespace = sl_procfile_namespace(root);
 	sl_text_add(&text, host);
 	sl_text_add(&text, "-");
 	sl_text_add_bytes(&text, boot_id, strnlen(boot_id, 8));
+	if (namespace && namespace != SL_PROCFILE_HOST) {
+		sl_text_add(&text, "-");
+		sl_text_add_number(&text, namespace);
+	}
 	sl_text_add(&text, "-");
-	sl_text_add_number(&text, above);
+	sl_text_add_number(&text, root);
 	sl_text_add(&text, "-");
-	sl_text_add_number(&text, above ? sl_procfile_start(first) : 0);
+	sl_text_add_number(&text, sl_procfile_start(root));
 }
 
 bool sl_identity_run_shared(void)

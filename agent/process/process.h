@@ -547,6 +547,7 @@ void sl_hostmem_child(void);
 /* -1: the environment names none. */
 struct sl_identity_rank {
 	int rank, local_rank, world_size;
+	const char *variable; /* that has the rank; NULL: none */
 };
 
 /*
@@ -568,12 +569,13 @@ void sl_identity_hip_devices(char *out, size_t size);
  */
 bool sl_identity_run_named(char *out, size_t size);
 
+#define SL_IDENTITY_LIBRARY "libstormlog_preload" /* as the file of this library is called in /proc/PID/maps and in LD_PRELOAD */
+
 /*
- * Run id for an environment without one.  It is made of host, boot, and pid and start of the session leader of process pid (under
- * torchrun: of its parent).  Where that leader is outside the pid namespace: of the namespace's number and the start of its
- * process 1.  pid 0: this process.
+ * Run id for an environment without one: host, boot, and pid and start of a process.  That is the topmost ancestor of `pid`
+ * (0: of this process) that has the library, else `pid` itself; where a launcher marked them all, it is the launcher.
  */
-void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id, int pid);
+void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id, uint64_t pid);
 
 /*
  * For a launcher: the environment names the run for it and its siblings (srun stormlog-run, mpirun stormlog-run), so it
@@ -738,8 +740,8 @@ char sl_procfile_state(uint64_t pid);
 /* Parent of process `pid`; 0: there is none, or no such process. */
 uint64_t sl_procfile_parent(uint64_t pid);
 
-/* Leader of the session of process `pid`, 0: of this process, as /proc counts; 0: it is outside, or there is no such process. */
-uint64_t sl_procfile_session(uint64_t pid);
+/* The file of process `pid` holds the text.  False also where we may not read it. */
+bool sl_procfile_holds(uint64_t pid, const char *file, const char *text);
 
 #define SL_PROCFILE_HOST 4026531836u /* the host's pid namespace: PROC_PID_INIT_INO, fixed since Linux 3.8 */
 

@@ -164,11 +164,6 @@ uint64_t sl_procfile_parent(uint64_t pid)
 	return stat_field(pid, 4);
 }
 
-uint64_t sl_procfile_session(uint64_t pid)
-{
-	return stat_field(pid, 6);
-}
-
 uint64_t sl_procfile_namespace(uint64_t pid)
 {
 	char path[PATH_MAX_OF_PID], link[64] = "";
@@ -184,4 +179,29 @@ uint64_t sl_procfile_namespace(uint64_t pid)
 uint64_t sl_procfile_start(uint64_t pid)
 {
 	return stat_field(pid, 22);
+}
+
+bool sl_procfile_holds(uint64_t pid, const char *file, const char *text)
+{
+	static char piece[8192]; /* begins with the end of the piece before, where the text may begin */
+	size_t length = strlen(text), kept = 0;
+	char path[PATH_MAX_OF_PID];
+	bool found = false;
+	int saved = errno;
+	long fd, got;
+
+	path_of(path, pid, file);
+	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	while (fd >= 0 && !found && (got = syscall(SYS_read, fd, piece + kept, sizeof(piece) - kept)) > 0) {
+		kept += (size_t)got;
+		found = memmem(piece, kept, text, length) != NULL;
+		if (kept >= length) {
+			memmove(piece, piece + kept - (length - 1), length - 1);
+			kept = length - 1;
+		}
+	}
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	errno = saved;
+	return found;
 }

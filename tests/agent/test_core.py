@@ -173,7 +173,6 @@ class Core(unittest.TestCase):
         self.assertEqual([size for _, size, _ in rows(parent)], list(range(1, 11)) + [6, 7])
         self.assertEqual([size for _, size, _ in rows(child)], [5])
         self.assertNotEqual(parent.header["pid"], child.header["pid"])
-        self.assertEqual(parent.header["run_id"], child.header["run_id"])
 
     def test_threads_that_fork_without_a_pause_have_one_writer(self):
         """Two writers write over each other: a crash, or a damaged trace."""

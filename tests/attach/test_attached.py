@@ -122,8 +122,11 @@ class Attached(unittest.TestCase):
                     with e2e.Recording("sh", "-c", 'exec "$@"', "sh", KILL_ME, "1", "--api-key=xyzzy", preload=preload, SIM_LATENCY=1000000, code=-9, during=during,
                                        **environment) as run:
                         trace, = stormlog_trace.open_folder(run.traces)
-                        headers.append({key: value for key, value in trace.header.items() if key in (
+                        headers.append({key: value for key, value in trace.header.items() if key in (*([] if environment else ["pid", "process_start"]),
                             "format", "version", "host", "ppid", "boot_id", "run_id", "job_id", "rank", "local_rank", "world_size", "restart", "argv", "exe", "system")})
+                if not environment:  # a process without a launcher is the root of its run
+                    for header in headers:
+                        self.assertEqual(header.pop("run_id").split("-")[-2:], [str(header.pop("pid")), str(header.pop("process_start"))])
                 self.assertEqual(*headers)
                 self.assertNotIn("xyzzy", " ".join(headers[0]["argv"]))
                 self.assertEqual(headers[0]["rank"], {"n1": 3}.get(environment.get("PMIX_NAMESPACE"), 1 if environment else None))

@@ -181,22 +181,39 @@ class Devices(unittest.TestCase):
         self.assertEqual(device["known_peak_bytes"], 400 * MIB)
         self.assertEqual(device["hidden_peak_bytes"], 50 * MIB + 3 * CONTEXT)
 
+    def runs_of(self, *argv, **options):
+        """The runs that the processes of a command belong to, by the names in their traces."""
+        with e2e.Recording(*argv, **options) as run:
+            return [trace.header["run_id"] for trace in stormlog_trace.open_folder(run.traces)]
+
+    def test_programs_of_a_shell_are_runs_of_their_own_and_children_and_ranks_are_one(self):
+        runtime, one = os.path.join(e2e.APPS, "runtime13"), 'LD_PRELOAD=%s "$0"; ' % e2e.PRELOAD
+        parent = "import subprocess, sys; [subprocess.run(sys.argv[1:]) for _ in range(2)]"
+        rank = 'RANK=%d WORLD_SIZE=2 LD_PRELOAD=' + e2e.PRELOAD
+        for argv, recorded, count, runs in (
+                (("sh", "-c", one * 5, runtime), False, 5, 5),
+                (("sh", "-c", "export LD_PRELOAD=%s; " % e2e.PRELOAD + '"$0"; "$0"; true', runtime), False, 2, 2),
+                (("sh", "-c", '"$0"; "$0"; true', runtime), True, 2, 1),  # the shell itself is recorded
+                (("python3", "-c", parent, runtime), True, 2, 1),
+                ((os.path.join(e2e.APPS, "fork_exec"),), True, 5, 1),
+                (("setsid", "-w", "python3", "-c", parent, "setsid", "-w", runtime), True, 2, 1),
+                (("sh", "-c", "%s $0; %s $0; true" % (rank % 0, rank % 1), runtime), False, 2, 1),
+                (("sh", "-c", "RANK=0 WORLD_SIZE=2 sh -c '%s:; :' $0; RANK=1 WORLD_SIZE=2 setsid -w sh -c '%s:; :' $0; true" % (one, one), runtime), False, 2, 1),
+                (("sh", "-c", "RANK=0 WORLD_SIZE=1 %sRANK=0 WORLD_SIZE=1 %s:" % (one, one), runtime), False, 2, 2)):
+            with self.subTest(argv=argv):
+                named = self.runs_of(*argv, preload=recorded)
+                self.assertEqual((len(named), len(set(named))), (count, runs))
+
     def test_jobs_of_two_namespaces_are_two_runs_and_processes_of_one_are_one(self):
-        """Their session was begun outside, so nobody inside knows its leader where /proc is theirs."""
         self.need_containers()
-        runtime = os.path.join(e2e.APPS, "runtime13")
-        twice, named = ("sh", "-c", '"$0"; "$0"; true', runtime), []
-        # with the outer /proc the leader is known, and the run is that of the processes outside
-        for argv in ([*CONTAINER, *twice], [*CONTAINER, *twice], [word for word in (*CONTAINER, *twice) if word != "--mount-proc"], twice):
-            with e2e.Recording(*argv) as run:
-                named.append([trace.header["run_id"] for trace in stormlog_trace.open_folder(run.traces)])
-        self.assertEqual([(len(names), len(set(names))) for names in named], [(2, 1)] * 4)
-        self.assertEqual(len({names[0] for names in named[:3]}), 3)
-        if os.getsid(0):
-            self.assertEqual(named[2], named[3])
+        twice = ("sh", "-c", '"$0"; "$0"; true', os.path.join(e2e.APPS, "runtime13"))
+        # with the outer /proc as with one of their own
+        named = [self.runs_of(*argv) for argv in ([*CONTAINER, *twice], [*CONTAINER, *twice], [word for word in (*CONTAINER, *twice) if word != "--mount-proc"])]
+        self.assertEqual([(len(names), len(set(names))) for names in named], [(2, 1)] * 3)
+        self.assertEqual(len({names[0] for names in named}), 3)
         named = []
         for _ in range(2):  # the launcher has the same pid in both, maybe in the same second
-            with e2e.Recording(*CONTAINER, e2e.RUN, "-q", "-o", ".", "--", "sh", "-c", '"$0"; "$0"; true', runtime, preload=False) as run:
+            with e2e.Recording(*CONTAINER, e2e.RUN, "-q", "-o", ".", "--", *twice, preload=False) as run:
                 named.append({trace.header["run_id"] for trace in stormlog_trace.open_folder(run.folder)})
         self.assertEqual(([len(names) for names in named], len(named[0] & named[1])), ([1, 1], 0))
 

@@ -51,7 +51,7 @@ static long pack_run(struct sl_definition *out, long pid, const char *host, cons
 	rank = sl_identity_rank();
 	sl_identity_job(job, sizeof(job));
 	if (!sl_identity_run_named(run, sizeof(run)))
-		sl_identity_run_fallback(run, sizeof(run), host, boot_id, (int)pid);
+		sl_identity_run_fallback(run, sizeof(run), host, boot_id, (uint64_t)pid);
 	sl_definition_maybe_int(out, "restart", sl_identity_restart());
 	environ = own;
 	sl_definition_maybe_text(out, "run_id", run);
