@@ -70,26 +70,30 @@ static const char *say_value(struct sl_answers *answers, char unit, uint64_t val
 				    : sl_answers_text(answers, "0.%02u", (unsigned)(value / 10000));
 }
 
-/* Figures that follow from others. */
-static const char *derived(const struct told *told, const char *name)
+/* The value of a name as it is said: a figure, a text, or what follows from them; NULL: not known. */
+static const char *value_of(const struct told *told, const char *name)
 {
-#define OF(name) known_of(told, SL_LOG_##name)
+#define OF(name)	 known_of(told, SL_LOG_##name)
+#define IF(known, value) ((known) ? (value) : SL_LOG_UNKNOWN)
 	const struct sl_log *log = told->log;
 	const struct sl_log_said *said = told->f ? &told->f->said : &log->said;
 	uint64_t asked = OF(asked), before = log->said.figure[SL_LOG_before], outside = told->f ? sl_log_outside(told->f) : 0,
-		 sum = 0;
+		 others = sl_log_others(said);
 	unsigned most = 0;
 
-	for (unsigned i = 0; i < said->others; i++) {
+	for (unsigned i = 0; i < said->others; i++)
 		most = said->other[i].bytes > said->other[most].bytes ? i : most;
-		sum += said->other[i].bytes;
-	}
-#define IF(known, value) ((known) ? (value) : SL_LOG_UNKNOWN)
 	const struct {
 		const char *name;
 		char unit;
 		uint64_t value;
+		const char *text;
 	} rows[] = {
+		{"who", .text = told->who},
+		{"at", .text = told->at},
+		{"part", .text = log->form == SL_LOG_FORM_sglang_graph ? "the capture of CUDA graphs"
+				 : log->form == SL_LOG_FORM_trtllm     ? "a part behind the model"
+								       : "the sampler's warm-up"},
 		{"fraction_less", 's', share_of(OF(fraction), 1000000, -0.05)},
 		{"free_share", 's', share_of(OF(free), OF(total), -0.02)},
 		{"weights_share", 's', share_of(OF(weights), before, 0.01)},
@@ -102,51 +106,29 @@ static const char *derived(const struct told *told, const char *name)
 		{"cache_half", 'b', IF(SL_LOG_KNOWN(asked) && SL_LOG_KNOWN(OF(kv_cache)) && asked / 2 <= OF(kv_cache), asked / 2)},
 		{"longest_plain", 'n', IF(OF(longest), OF(longest))},
 		{"idle", 'n', IF(log->idle, (uint64_t)__builtin_ctzll(log->idle))},
-		{"neighbours", 'n', IF(sum && said->others > 1, said->others)},
-		{"neighbours_bytes", 'b', IF(sum, sum)},
-		{"neighbour", 'n', IF(sum, said->other[most].pid)},
-		{"neighbour_bytes", 'b', IF(sum, said->other[most].bytes)},
+		{"neighbours", 'n', IF(others && said->others > 1, said->others)},
+		{"neighbours_bytes", 'b', IF(others, others)},
+		{"neighbour", 'n', IF(others, said->other[most].pid)},
+		{"neighbour_bytes", 'b', IF(others, said->other[most].bytes)},
 	};
 #undef OF
 #undef IF
 
 	for (size_t i = 0; i < SL_COUNT(rows); i++)
 		if (!strcmp(name, rows[i].name))
-			return say_value(told->answer->of, rows[i].unit, rows[i].value);
-	return NULL;
-}
-
-/* The value of a name as it is said; NULL: not known. */
-static const char *value_of(const struct told *told, const char *name)
-{
-	const struct sl_log_said *said = told->f ? &told->f->said : &told->log->said;
-	const char *file = said->text[SL_LOG_TEXT_file];
-
+			return rows[i].text ?: say_value(told->answer->of, rows[i].unit, rows[i].value);
 	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++)
-		if (!strcmp(sl_log_figures[i], name))
+		if (!strcmp(name, sl_log_figures[i]))
 			return say_value(told->answer->of,
 					 i == SL_LOG_fraction ? 'f'
+					 : i == SL_LOG_line   ? 'n'
 					 : i >= SL_LOG_device ? 'c'
 							      : 'b',
 					 known_of(told, i));
-	if (!strcmp(name, "who"))
-		return told->who;
-	if (!strcmp(name, "at"))
-		return told->at;
-	if (!strcmp(name, "shape"))
-		return *said->text[SL_LOG_TEXT_shape] ? said->text[SL_LOG_TEXT_shape] : NULL;
-	if (!strcmp(name, "component"))
-		return *said->text[SL_LOG_TEXT_component] ? said->text[SL_LOG_TEXT_component] : NULL;
-	if (!strcmp(name, "place"))
-		return *file && SL_LOG_KNOWN(told->figure[SL_LOG_line])
-			       ? sl_answers_text(told->answer->of, "%s:%llu", base_of(file),
-						 (unsigned long long)told->figure[SL_LOG_line])
-			       : NULL;
-	if (!strcmp(name, "part"))
-		return told->log->form == SL_LOG_FORM_sglang_graph ? "the capture of CUDA graphs"
-		       : told->log->form == SL_LOG_FORM_trtllm	   ? "a part behind the model"
-								   : "the sampler's warm-up";
-	return derived(told, name);
+	for (unsigned i = 0; i < SL_LOG_TEXT_COUNT; i++)
+		if (!strcmp(name, sl_log_texts[i]) && *said->text[i])
+			return base_of(said->text[i]);
+	return NULL;
 }
 
 /* The row's text with its values, up to `stop`; false: a name is not known. */
@@ -239,9 +221,7 @@ static void put_card(struct told *told)
 
 	if (!told->f || !SL_LOG_KNOWN(total) || !SL_LOG_KNOWN(allocated) || !SL_LOG_KNOWN(free))
 		return;
-	sum = allocated + unused + free;
-	for (unsigned i = 0; i < told->f->said.others; i++)
-		sum += told->f->said.other[i].bytes;
+	sum = allocated + unused + free + sl_log_others(&told->f->said);
 	if (sum > total)
 		return;
 	told->answer->table.total = total;
@@ -348,9 +328,8 @@ struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 	answers->title = sl_answers_text(answers, "%s  a log%s%s  %s line%s", name, program ? " of " : "", program ?: "",
 					 SL_NUMBER(log->written), log->written == 1 ? "" : "s");
 	if (log->told && SL_LOG_KNOWN(device))
-		answers->right = SL_LOG_KNOWN(total)
-					 ? sl_answers_text(answers, "device %llu, %s", (unsigned long long)device, SL_SIZE(total))
-					 : sl_answers_text(answers, "device %llu", (unsigned long long)device);
+		answers->right = sl_answers_text(answers, "device %llu%s%s", (unsigned long long)device,
+						 SL_LOG_KNOWN(total) ? ", " : "", SL_LOG_KNOWN(total) ? SL_SIZE(total) : "");
 	told.answer = sl_answer_add(answers, verdicts[log->verdict].word, verdicts[log->verdict].id);
 	name_who(&told);
 	put_stack(&told);

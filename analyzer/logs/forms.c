@@ -25,8 +25,7 @@ static const struct sl_log_row rows[] = {
 #define NAME(name, ...)		    #name,
 const struct sl_log_form_row sl_log_forms[] = {SL_LOG_FORMS(FORM)};
 const char *const sl_log_causes[] = {SL_LOG_CAUSES(NAME)}, *const sl_log_verdicts[] = {SL_LOG_VERDICTS(NAME)},
-		  *const sl_log_figures[] = {SL_LOG_FIGURES(NAME)};
-static const char *const texts[] = {SL_LOG_TEXTS(NAME)};
+		  *const sl_log_figures[] = {SL_LOG_FIGURES(NAME)}, *const sl_log_texts[] = {SL_LOG_TEXTS(NAME)};
 
 /* What rows are found by: their words before the first figure; those with the same first letters are a chain. */
 struct words {
@@ -293,7 +292,7 @@ static const char *read_field(const char **pattern, const char *at, struct sl_lo
 		return read_others(at, match);
 	if (kind == 's' || kind == 'w')
 		return read_text(skip_blanks(at), kind == 'w', end + 1,
-				 match->said.text[index_of(name, size, texts, SL_LOG_TEXT_COUNT)]);
+				 match->said.text[index_of(name, size, sl_log_texts, SL_LOG_TEXT_COUNT)]);
 	if (kind == 'i' || kind == 'f') {
 		at = read_number(at, &value);
 		if (at && value >= 0 && value < 1e15)

@@ -52,12 +52,12 @@ static void find_itself(struct sl_log_failure *f)
 	memmove(&said->other[best], &said->other[best + 1], (said->others - best) * sizeof(said->other[0]));
 }
 
-static uint64_t others_of(const struct sl_log_failure *f)
+uint64_t sl_log_others(const struct sl_log_said *said)
 {
 	uint64_t sum = 0;
 
-	for (unsigned i = 0; i < f->said.others; i++)
-		sum += f->said.other[i].bytes;
+	for (unsigned i = 0; i < said->others; i++)
+		sum += said->other[i].bytes;
 	return sum;
 }
 
@@ -65,7 +65,7 @@ uint64_t sl_log_outside(const struct sl_log_failure *f)
 {
 	uint64_t process = known_or(OF(f, process), 0), held = held_of(f);
 
-	held = others_of(f) + (process > held ? process : held); /* a driver that cannot tell says 0 bytes */
+	held = sl_log_others(&f->said) + (process > held ? process : held); /* a driver that cannot tell says 0 bytes */
 	return SL_LOG_KNOWN(OF(f, free)) && SL_LOG_KNOWN(OF(f, allocated))
 		       ? known_or(sl_log_minus(OF(f, total), OF(f, free) + held), 0)
 		       : 0;
@@ -91,7 +91,8 @@ static enum sl_log_cause cause_of_trtllm(const struct sl_log *log, const struct 
 static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 {
 	uint64_t asked = OF(f, asked), free = OF(f, free), total = OF(f, total), allocated = known_or(OF(f, allocated), 0),
-		 unused = known_or(OF(f, unallocated), 0), others = others_of(f), limit = known_or(OF(f, allowed), OF(f, limit));
+		 unused = known_or(OF(f, unallocated), 0), others = sl_log_others(&f->said),
+		 limit = known_or(OF(f, allowed), OF(f, limit));
 
 	if (!SL_LOG_KNOWN(asked))
 		return *f->said.text[SL_LOG_TEXT_shape] ? SL_LOG_CAUSE_card_full_by_own_tensors : SL_LOG_CAUSE_figureless;
@@ -161,18 +162,19 @@ static const struct sl_log_failure *first_failure(const struct sl_log *log)
 /* A warning after which the program went on, and ended without an exception, was handled too. */
 static void find_handled(struct sl_log *log)
 {
+	uint64_t well = log->last[SL_LOG_WELL], retry = log->last[SL_LOG_RETRY];
+
 	for (unsigned i = 0; i < log->failures; i++) {
 		struct sl_log_failure *f = &log->failure[i];
 		bool calm = !f->raised && f->severity && f->severity <= SL_LOG_WARNING;
 
 		if (calm && log->lines > f->last + 2 && log->last_exception < f->last)
 			f->handled = true;
-		if (log->last_well > f->last && log->last_exception <= f->last && f->row->form != SL_LOG_FORM_comfy &&
-		    (!f->raised || (f->rank < 0 && log->last_well > f->last + 8)))
+		if (well > f->last && log->last_exception <= f->last && f->row->form != SL_LOG_FORM_comfy &&
+		    (!f->raised || (f->rank < 0 && well > f->last + 8)))
 			f->handled = true;
 		/* words of a retry with nothing behind them are no program that went on */
-		if (log->last_well < f->last &&
-		    (log->lines <= f->last + 1 + f->raised || (f->raised && log->last_retry && log->lines < log->last_retry + 2)))
+		if (well < f->last && (log->lines <= f->last + 1 + f->raised || (f->raised && retry && log->lines < retry + 2)))
 			f->handled = false;
 	}
 }
@@ -220,7 +222,7 @@ void sl_log_judge(struct sl_log *log)
 	}
 	log->told = f = first_failure(log);
 	if (f) {
-		log->form = f->row->form;
+		log->form = f->row->form ?: SL_LOG_FORM_host; /* a launcher knows the signal alone */
 		log->cause = cause_of(log, f);
 		log->verdict = verdict_of(log, f);
 	} else if (log->failures || log->warned) {
@@ -230,8 +232,8 @@ void sl_log_judge(struct sl_log *log)
 		log->verdict = SL_LOG_VERDICT_not_an_error;
 	} else if (is_server(log->server)) {
 		log->form = SL_LOG_FORM_server_log;
-		log->cause = log->pressure ? SL_LOG_CAUSE_server_budget_too_small_for_cache : SL_LOG_CAUSE_none;
-		log->verdict = log->pressure ? SL_LOG_VERDICT_nearly : SL_LOG_VERDICT_nothing_about_memory;
+		log->cause = log->last[SL_LOG_PRESS] ? SL_LOG_CAUSE_server_budget_too_small_for_cache : SL_LOG_CAUSE_none;
+		log->verdict = log->last[SL_LOG_PRESS] ? SL_LOG_VERDICT_nearly : SL_LOG_VERDICT_nothing_about_memory;
 	}
 	make_ledger(log);
 }

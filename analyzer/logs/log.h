@@ -22,7 +22,7 @@
 	FORM(none, NULL, 0) FORM(server_log, NULL, 1) FORM(bfc_warning, "tensorflow", 2) FORM(figureless, NULL, 3) FORM(host, NULL, 4) \
 	FORM(tf, "tensorflow", 5) FORM(xla, "jax", 6) FORM(comfy, "comfyui", 5) FORM(nccl, NULL, 6) FORM(cublas, NULL, 6) FORM(torch, "pytorch", 6) \
 	FORM(torch_old, "pytorch", 6) FORM(torch_async, "pytorch", 6) FORM(hip, "pytorch", 6) FORM(ort, "onnxruntime", 7) FORM(rmm, "rmm", 7) \
-	FORM(cupy, "cupy", 7) FORM(paddle, "paddlepaddle", 7) FORM(ggml_runtime, "llama.cpp", 7) FORM(ggml_buffer, "llama.cpp", 8) FORM(ollama, "ollama", 9) FORM(trtllm, "tensorrt-llm", 9) \
+	FORM(cupy, "cupy", 7) FORM(paddle, "paddlepaddle", 7) FORM(ggml_runtime, "llama.cpp", 7) FORM(ggml_buffer, "llama.cpp", 8) FORM(tgi, "text-generation-inference", 8) FORM(ollama, "ollama", 9) FORM(trtllm, "tensorrt-llm", 9) \
 	FORM(sglang_graph, "sglang", 9) FORM(sglang_static, "sglang", 9) FORM(vllm_sampler, "vllm", 9) FORM(vllm_cache, "vllm", 9) FORM(vllm_budget, "vllm", 9)
 
 #define SL_LOG_CAUSES(CAUSE) \
@@ -64,7 +64,7 @@ extern const struct sl_log_form_row {
 	const char *name, *program; /* program: NULL: any */
 	unsigned weight;
 } sl_log_forms[];
-extern const char *const sl_log_causes[], *const sl_log_verdicts[], *const sl_log_figures[];
+extern const char *const sl_log_causes[], *const sl_log_verdicts[], *const sl_log_figures[], *const sl_log_texts[];
 
 enum sl_log_means {
 	SL_LOG_FAIL,	 /* a request failed */
@@ -80,6 +80,7 @@ enum sl_log_means {
 	SL_LOG_COMMAND,	 /* a program is started */
 	SL_LOG_TRACE,	 /* a traceback begins */
 	SL_LOG_FRAME,	 /* of a traceback, or a part of one */
+	SL_LOG_MEANS
 };
 
 /* A row of forms.def. */
@@ -153,9 +154,10 @@ struct sl_log {
 	uint64_t idle;						 /* bit n: nvidia-smi's table shows card n without use */
 	char command[1000];					 /* the program's own, where the text shows it; "" */
 	enum sl_log_form server, warned; /* a form of the server that speaks, of a warning; none: no server, no warning */
-	uint64_t last_well, last_exception, last_retry, pressure; /* lines; 0: none */
-	bool serves, conf;					  /* conf: PyTorch's text advises expandable_segments */
-	int root;						  /* rank that torchrun names as the first; -1 */
+	uint64_t last[SL_LOG_MEANS];	 /* the last line that means it; 0: none */
+	uint64_t last_exception;	 /* 0: none */
+	bool conf;			 /* PyTorch's text advises expandable_segments */
+	int root;			 /* rank that torchrun names as the first; -1 */
 	/* after sl_log_judge: */
 	enum sl_log_form form;
 	enum sl_log_cause cause;
@@ -179,6 +181,7 @@ void sl_log_judge(struct sl_log *log);
 /* Reads and judges them, - is standard input, as ranks of one run; to be freed.  NULL: the reason was printed. */
 struct sl_log *sl_log_of(char *const *paths, bool quiet);
 
+uint64_t sl_log_others(const struct sl_log_said *said); /* bytes of the other processes that the text names */
 /* Bytes of the card that neither the process nor one that the text names holds; 0: the text does not tell. */
 uint64_t sl_log_outside(const struct sl_log_failure *failure);
 

@@ -109,7 +109,8 @@ static size_t word_prefix(struct sl_log_line *line, const char *at)
 		line->rank = line->rank < 0 ? (int)strtol(at, NULL, 10) : line->rank;
 		return size;
 	}
-	if (digits && size >= 5 && strspn(at, DIGITS "-:./,TZ+") == size && strpbrk(at, "-:./") < at + size) /* a time */
+	if (digits && size >= 5 && strspn(at, DIGITS "-:./,TZ+") == size &&
+	    (strcspn(at, "-:/") < size || (size > 10 && digits < size))) /* a time */
 		return size;
 	if (take_severity(line, at, bare))
 		return size;

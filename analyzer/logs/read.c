@@ -173,7 +173,8 @@ static bool is_copy(const struct sl_log_failure *a, const struct sl_log_failure 
 
 	for (unsigned i = 0; i < SL_COUNT(same); i++)
 		figures &= a->said.figure[same[i]] == b->said.figure[same[i]];
-	if (a->handled || (a->row->form == SL_LOG_FORM_host) != (b->row->form == SL_LOG_FORM_host))
+	if (a->handled ||
+	    (a->row->cause == SL_LOG_CAUSE_pinned_or_host_memory) != (b->row->cause == SL_LOG_CAUSE_pinned_or_host_memory))
 		return false;
 	if (a->rank >= 0 && b->rank >= 0)
 		return a->rank == b->rank;
@@ -258,13 +259,13 @@ static void add_failure(struct reader *reader, const struct sl_log_line *line, c
 					 .last = line->number,
 					 .file = log->files,
 					 .severity = line->severity,
-					 .late = log->serves};
+					 .late = log->last[SL_LOG_SERVE] > 0};
 
 	if (stack->count && line->number - stack->last < NEAR && (!stack->ended || stack->end + 4 >= line->number)) {
 		take_frames(&failure, stack);
 		failure.raised = true;
 	}
-	failure.handled = !failure.raised && log->last_retry && log->last_retry + 2 >= line->number;
+	failure.handled = !failure.raised && log->last[SL_LOG_RETRY] && log->last[SL_LOG_RETRY] + 2 >= line->number;
 	for (unsigned i = log->failures; i--;)
 		if (is_copy(&log->failure[i], &failure) &&
 		    (match->row->means == SL_LOG_FAIL || log->failure[i].row->form == match->row->form)) {
@@ -273,13 +274,6 @@ static void add_failure(struct reader *reader, const struct sl_log_line *line, c
 		}
 	if (log->failures < SL_LOG_FAILURES && match->row->means == SL_LOG_FAIL)
 		log->failure[log->failures++] = failure;
-}
-
-static void handle_failures(struct sl_log *log, const struct sl_log_line *line)
-{
-	for (unsigned i = 0; i < log->failures; i++)
-		log->failure[i].handled |= log->failure[i].last + NEAR > line->number;
-	log->last_retry = line->number;
 }
 
 /* "|   3  NVIDIA ...", then "|  30%  33C  P8  22W / 300W |  4MiB / 49140MiB |": a card that nothing uses. */
@@ -303,6 +297,7 @@ static void obey(struct reader *reader, const struct sl_log_line *line, size_t a
 	struct sl_log_stack *stack = stack_of(reader, line);
 	const struct sl_log_row *row = match->row;
 
+	log->last[row->means] = line->number;
 	switch (row->means) {
 	case SL_LOG_FAIL:
 	case SL_LOG_ECHO:
@@ -324,31 +319,21 @@ static void obey(struct reader *reader, const struct sl_log_line *line, size_t a
 	case SL_LOG_FRAME:
 		take_frame(reader, line, at, match);
 		return;
-	case SL_LOG_HARMLESS:
-		log->warned = row->form;
-		take_facts(log, &match->said);
-		return;
-	case SL_LOG_SAY:
-		take_facts(log, &match->said);
-		break;
-	case SL_LOG_SERVE:
-		log->serves = true;
-		break;
 	case SL_LOG_RETRY:
-		handle_failures(log, line);
+		for (unsigned i = 0; i < log->failures; i++)
+			log->failure[i].handled |= log->failure[i].last + NEAR > line->number;
+		/* fall through */
+	case SL_LOG_HARMLESS:
 		log->warned = log->warned ?: row->form;
-		take_facts(log, &match->said);
-		break;
-	case SL_LOG_PRESS:
-		log->pressure = line->number;
-		break;
-	case SL_LOG_WELL:
-		log->last_well = line->number;
 		break;
 	case SL_LOG_ROOT:
 		log->root = (int)match->said.figure[SL_LOG_rank];
+		break;
+	default:
+		break;
 	}
-	if (row->form && sl_log_forms[row->form].weight >= sl_log_forms[log->server].weight)
+	take_facts(log, &match->said);
+	if (row->form && row->means != SL_LOG_HARMLESS && sl_log_forms[row->form].weight >= sl_log_forms[log->server].weight)
 		log->server = row->form;
 }
 

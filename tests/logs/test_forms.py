@@ -145,6 +145,11 @@ case("sglang serving", "The server is fired up and ready to roll!\n" + traceback
                                                                          error="torch.OutOfMemoryError: " + full()), verdict="out_of_memory", says=["--mem-fraction-static"])
 case("sglang retracts", "The server is fired up and ready to roll!\n[08:16:07] KV cache pool is full. Retract requests. #retracted_reqs: 1, #new_token_ratio: 0.0980 -> 0.3487", form="server_log",
      verdict="nearly")
+LAUNCHER = "2024-05-14T08:03:02.501Z ERROR text_generation_launcher: Method Warmup encountered an error.\n"
+WARM_UP = "RuntimeError: Not enough memory to handle 4096 prefill tokens. You need to decrease `--max-batch-prefill-tokens`"
+case("tgi", LAUNCHER + WARM_UP, form="figureless", verdict="does_not_start", asked_bytes=None, says=["--max-batch-prefill-tokens below 4 096"])
+case("tgi, with PyTorch's text", LAUNCHER + oom(full(), (SITE, 1751, "f", "g()")) + "\n" + WARM_UP, form="torch", verdict="does_not_start", asked_bytes=2.25 * GIB, count=1, says=["--max-batch-prefill-tokens"])
+case("tgi serves", "INFO text_generation_launcher: Setting max batch total tokens to 30816\n" + oom(full()), verdict="out_of_memory")
 case("trtllm runtime", "[TensorRT-LLM][INFO] Loaded engine size: 13421 MiB\n[TensorRT-LLM][ERROR] CUDA runtime error in ::cudaMallocAsync(ptr, n, mMemPool->getPool(), mCudaStream->get()): out of memory "
      "(/app/tensorrt_llm/cpp/tensorrt_llm/runtime/tllmBuffers.h:125)", form="trtllm", cause="figureless", asked_bytes=None, ledger={"weights": 13421 * MIB})
 COMPONENT = ("RuntimeError: Executor creation failed due to insufficient GPU memory.\n\nThe following component could not be created: {}\nTotal GPU memory (GiB): 95.00\nFree GPU memory before component "
@@ -181,6 +186,11 @@ case("ggml at run time", CUDA0 + "main: server is listening on http://0.0.0.0:80
 case("ollama", 'time=2026-01-02T10:00:00.000Z level=INFO source=server.go:138 msg="offload to cuda" memory.available="[7.1 GiB]" memory.weights.total="4.3 GiB"\n' + REFUSED.format(8137) +
      "Error: llama runner process has terminated: cudaMalloc failed: out of memory\nggml_gallocr_reserve_n: failed to allocate CUDA0 buffer of size 838447104", form="ollama", verdict="does_not_start",
      asked_bytes=838447104)
+case("ollama lays out anew", "alloc_tensor_range: failed to allocate Vulkan0 buffer of size 4697620480\n" +
+     'level=INFO source=server.go:914 msg="model layout did not fit, applying backoff" backoff=0.10\n' * 2 + 'level=INFO source=server.go:1291 msg="llama runner started in 7.81 seconds"\nserved 1\n',
+     verdict="not_an_error", count=0)
+case("ollama serves", 'source=server.go:1291 msg="llama runner started in 4.17 seconds"\nROCm error: out of memory\n  current device: 0, in function alloc at ggml-cuda.cu:420', form="ggml_runtime",
+     verdict="out_of_memory", device=0)
 case("ollama host", "Error: model requires more system memory (44.0 GiB) than is available (7.6 GiB)", form="ollama", verdict="host_memory", asked_bytes=44 * GIB, free_bytes=7.6 * GIB)
 
 # XLA, TensorFlow, JAX
@@ -258,6 +268,18 @@ case("PaddlePaddle", "ResourceExhaustedError:\n\nOut of memory error on GPU 2. C
      device=2, asked_bytes=3.621826 * GIB, allocated_bytes=21.184814 * GIB, free_bytes=2.814575 * GIB)
 case("PaddlePaddle before 2.0", "Out of memory error on GPU 0. Cannot allocate 25.002197MB memory on GPU 0, available memory is only 15.187500MB.", form="paddle", allocated_bytes=None, free_bytes=15.1875 * MIB)
 
+# Libraries without a form of their own
+case("XGBoost", "xgboost.core.XGBoostError: device_helpers.cuh:428: Memory allocation error on worker 0: bad_alloc: cudaErrorMemoryAllocation: out of memory\n- Free memory: 1638400\n- Requested memory: 9427968",
+     form="figureless", asked_bytes=9427968, free_bytes=1638400)
+case("FAISS", "Error: 'err == cudaSuccess' failed: StandardGpuResources: alloc fail type IVFLists dev 2 space Device stream 0x5581 size 12288000000 bytes (cudaMalloc error out of memory [2])",
+     asked_bytes=12288000000, device=2, verdict="out_of_memory")
+case("MLX", oom("[metal::malloc] Attempting to allocate 11811160064 bytes which is greater than the maximum allowed buffer size of 9534832640 bytes.", kind="RuntimeError"), asked_bytes=11811160064,
+     cause="request_larger_than_card", line="/home/u/job/train.py:61", says=["8.88 GiB"])
+case("Triton's pool", "W0410 13:51:44.743979 1 memory.cc:212] Failed to allocate CUDA memory with byte size 102236160 on GPU 0: CNMEM_STATUS_OUT_OF_MEMORY, falling back to pinned system memory", count=0,
+     verdict="not_an_error")
+for name, text in (("bitsandbytes", "  1%| | 12/1875 [00:41<1:46:40]Error out of memory at line 380 in file /g/bitsandbytes/csrc/pythonInterface.c"), ("PyCUDA", "pycuda._driver.MemoryError: cuMemAlloc failed: out of memory")):
+    case(name, text, form="figureless", verdict="out_of_memory", cause="figureless", count=1)
+
 # Host memory
 case("kernel", "Nov 29 10:21:13 gpu7 kernel: Out of memory: Killed process 4711 (python3) total-vm:93123456kB, anon-rss:62914560kB, file-rss:0kB", form="host", verdict="host_memory",
      cause="pinned_or_host_memory", asked_bytes=None)
@@ -275,6 +297,11 @@ for name, text in (("ray's worker", "(raylet) node_manager.cc:3084: 4 Workers (t
                    ("Colab", "Your session crashed after using all available RAM."),
                    ("Python", traceback(("/home/u/job/read.py", 12, "<module>", "rows = list(f)"), error="MemoryError"))):
     case(name, text, form="host", verdict="host_memory", count=1)
+for name, text in (("DeepSpeed", "[2024-01-22 16:50:49,560] [ERROR] [launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9"),
+                   ("torchrun", "E torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 0 (pid: 438) of binary: python")):
+    case(name, text, form="host", verdict="host_memory", count=1, says=["signal 9", "dmesg"])
+case("torchrun, then Slurm", "failed (exitcode: -9) local_rank: 0\nslurmstepd: error: Detected 1 oom_kill event in StepId=7.0.", form="host", count=1, says=["--mem"])
+case("a worker's memory of its container", "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).", form="host", says=["--shm-size"])
 case("Java", "java.lang.OutOfMemoryError: Java heap space", form="host", says=["-Xmx"])
 case("worker", "RuntimeError: DataLoader worker (pid 3345) is killed by signal: Killed.", form="host", verdict="host_memory", says=["--shm-size"])
 
@@ -313,6 +340,9 @@ for name, prefix in (("docker compose", "trainer-1  | "), ("kubectl", "[pod/trai
 words = oom(full()).split("\n")
 sentence = words[-1].split(" ")
 case("wrapped by a chat", "\n".join(words[:-1]) + "\n" + "\n".join(" ".join(sentence[i:i + 7]) for i in range(0, len(sentence), 7)), **BASE)
+for word in ("2.25", "21.38"):
+    case(f"wrapped before {word}", ONE.replace(f" {word} ", f"\n{word} "), **BASE)
+case("wrapped before bytes", "RESOURCE_EXHAUSTED: Out of memory while trying to allocate\n29957395456 bytes.", form="xla", asked_bytes=29957395456)
 for width in (66, 73, 80):
     case(f"broken by a terminal of {width}", "\n".join(line[i:i + width] for line in words for i in range(0, len(line), width)), **BASE)
 case("broken behind a prefix", "\n".join(line[i:i + 80] for line in oom(full(), prefix="[rank3]: ").split("\n") for i in range(0, len(line), 80)), rank=3, **BASE)
