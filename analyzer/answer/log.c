@@ -168,14 +168,13 @@ static bool is_program(enum sl_log_form form, const char *when)
 
 static bool applies(const struct told *told, const struct row *row)
 {
-	static const char *const doing[] = {"", "weights", "pinned", "save", "optimizer", "backward", "logits", "scores", "decode"};
-
 	if (told->how ? row->cause != SL_LOG_CAUSE_none || strcmp(told->how, row->when)
 		      : row->cause != told->log->cause && (row->cause != SL_LOG_CAUSE_none || *row->when))
 		return false;
 	return told->how || !*row->when || is_program(told->log->form, row->when) || is_program(told->log->server, row->when) ||
 	       strstr(told->f->row->source, row->when) || strstr(told->f->row->pattern, row->when) ||
-	       ((told->f->frames || !told->log->server) && !strcmp(doing[told->f->doing], row->when)); /* not a server's own work */
+	       ((told->f->frames || !told->log->server) &&
+		!strcmp(sl_log_doings[told->f->doing], row->when)); /* not a server's own work */
 }
 
 /* The defaults have cause none.  They begin the table and come last, where no other row has a headline. */

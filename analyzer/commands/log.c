@@ -129,11 +129,16 @@ int sl_logs_check(char *const *paths, bool quiet)
 	return !log ? SL_EXIT_UNREADABLE : fflush(stdout) ? SL_EXIT_UNSAVED : fails ? SL_EXIT_LIMIT : SL_EXIT_FINE;
 }
 
-/* The part that grew most between two accounts; 0: none did. */
-static unsigned grown(struct sl_log *const logs[2])
+static const char *say_part(char *out, uint64_t bytes)
 {
+	return SL_LOG_KNOWN(bytes) ? sl_format_size(out, bytes) : "-";
+}
+
+static bool put_diff(struct sl_log *const logs[2], bool json)
+{
+	unsigned grew = 0; /* the part that grew most */
 	uint64_t most = 0;
-	unsigned grew = 0;
+	char before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
 
 	for (unsigned part = SL_LOG_weights; part <= SL_LOG_non_torch; part++) {
 		uint64_t more = sl_log_minus(logs[1]->ledger[part], logs[0]->ledger[part]);
@@ -143,19 +148,6 @@ static unsigned grown(struct sl_log *const logs[2])
 			grew = part;
 		}
 	}
-	return grew;
-}
-
-static const char *say_part(char *out, uint64_t bytes)
-{
-	return SL_LOG_KNOWN(bytes) ? sl_format_size(out, bytes) : "-";
-}
-
-static bool put_diff(struct sl_log *const logs[2], bool json)
-{
-	unsigned grew = grown(logs);
-	char before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
-
 	if (json) {
 		struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
 

@@ -25,11 +25,11 @@ static const struct sl_log_row rows[] = {
 #define NAME(name, ...)		    #name,
 const struct sl_log_form_row sl_log_forms[] = {SL_LOG_FORMS(FORM)};
 const char *const sl_log_causes[] = {SL_LOG_CAUSES(NAME)}, *const sl_log_verdicts[] = {SL_LOG_VERDICTS(NAME)},
-		  *const sl_log_figures[] = {SL_LOG_FIGURES(NAME)}, *const sl_log_texts[] = {SL_LOG_TEXTS(NAME)};
+		  *const sl_log_figures[] = {SL_LOG_FIGURES(NAME)}, *const sl_log_texts[] = {SL_LOG_TEXTS(NAME)},
+		  *const sl_log_doings[] = {SL_LOG_DOINGS(NAME)};
 
 /* What rows are found by: their words before the first figure; those with the same first letters are a chain. */
 struct words {
-	uint64_t head, mask; /* of the text up to its first blank */
 	char text[WORDS];
 	unsigned row, next; /* next: index + 1 */
 };
@@ -75,9 +75,7 @@ static void add_words(unsigned row, const char *pattern, const char *behind, cha
 		size--;
 	memset(text + size, 0, sizeof(uint64_t));
 	chain = chain_of(head_of(text));
-	*SL_PUSH(&words) = (struct words){.head = head_of(text), .row = row, .next = *chain};
-	for (size_t i = 0; i < sizeof(uint64_t) && text[i] && text[i] != ' '; i++)
-		words.item[words.count - 1].mask |= 0xffull << 8 * i;
+	*SL_PUSH(&words) = (struct words){.row = row, .next = *chain};
 	memcpy(words.item[words.count - 1].text, text, size);
 	*chain = (uint16_t)words.count;
 }
@@ -123,13 +121,11 @@ static bool is_within_word(const char *text, size_t at)
 /* True: words of the chain that begins with n - 1 stand at text[i]. */
 static bool stand(unsigned n, const char *text, size_t size, size_t i, const char *next, bool *ahead)
 {
-	uint64_t head = head_of(text + i);
 	bool found = false;
 
 	for (const struct words *one; n; n = one->next) {
 		one = &words.item[n - 1];
-		if ((i + sizeof(head) <= size && ((head ^ one->head) & one->mask)) ||
-		    !begins(text + i, text + size, one->text, true, next) || is_within_word(text, i))
+		if (!begins(text + i, text + size, one->text, true, next) || is_within_word(text, i))
 			continue;
 		*ahead |= rows[one->row].means < SL_LOG_LOOK;
 		found = true;

@@ -175,16 +175,16 @@ enum sl_log_doing sl_log_stack_doing(const struct sl_log_stack *stack)
 	static const struct {
 		const char *functions, *sources[4]; /* of a frame; the first row that fits the innermost frame is taken */
 	} rows[] = {
-		[SL_LOG_DOING_WEIGHTS] =
+		[SL_LOG_DOING_weights] =
 			{" convert caching_allocator_warmup create_weights load_model from_pretrained load_state_dict "
 			 "set_module_tensor_to_device _load_parameter_into_model "},
-		[SL_LOG_DOING_PINNED] = {" pin_memory ", {"pin_memory"}},
-		[SL_LOG_DOING_SAVE] = {" _save_checkpoint ", {"state_dict("}},
-		[SL_LOG_DOING_OPTIMIZER] = {" _init_group ", {"optim.step(", "optimizer.step("}},
-		[SL_LOG_DOING_BACKWARD] = {"", {".backward("}},
-		[SL_LOG_DOING_LOGITS] = {"", {"cross_entropy", "log_softmax", "logits", "lm_head"}},
-		[SL_LOG_DOING_SCORES] = {"", {".transpose(-2, -1)", ".transpose(-1, -2)", "k.mT", "scores"}},
-		[SL_LOG_DOING_DECODE] = {" decode_tiled ", {"self._decode(", "vae.decode"}},
+		[SL_LOG_DOING_pinned] = {" pin_memory ", {"pin_memory"}},
+		[SL_LOG_DOING_save] = {" _save_checkpoint ", {"state_dict("}},
+		[SL_LOG_DOING_optimizer] = {" _init_group ", {"optim.step(", "optimizer.step("}},
+		[SL_LOG_DOING_backward] = {"", {".backward("}},
+		[SL_LOG_DOING_logits] = {"", {"cross_entropy", "log_softmax", "logits", "lm_head"}},
+		[SL_LOG_DOING_scores] = {"", {".transpose(-2, -1)", ".transpose(-1, -2)", "k.mT", "scores"}},
+		[SL_LOG_DOING_decode] = {" decode_tiled ", {"self._decode(", "vae.decode"}},
 	};
 	unsigned seen = 0;
 
@@ -202,5 +202,5 @@ enum sl_log_doing sl_log_stack_doing(const struct sl_log_stack *stack)
 					return doing;
 		}
 	}
-	return SL_LOG_DOING_UNKNOWN;
+	return SL_LOG_DOING_unknown;
 }

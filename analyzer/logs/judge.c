@@ -111,14 +111,14 @@ static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 		return SL_LOG_CAUSE_reserved_but_fragmented;
 	if (sl_log_outside(f) >= (SL_LOG_KNOWN(total) ? total / 4 : 1) && sl_log_outside(f) > allocated / 2)
 		return SL_LOG_CAUSE_neighbour_processes;
-	return f->doing == SL_LOG_DOING_WEIGHTS ? SL_LOG_CAUSE_weights_do_not_fit : SL_LOG_CAUSE_card_full_by_own_tensors;
+	return f->doing == SL_LOG_DOING_weights ? SL_LOG_CAUSE_weights_do_not_fit : SL_LOG_CAUSE_card_full_by_own_tensors;
 }
 
 static enum sl_log_cause cause_of(const struct sl_log *log, const struct sl_log_failure *f)
 {
 	bool figures = SL_LOG_KNOWN(OF(f, asked));
 
-	if (f->doing == SL_LOG_DOING_PINNED && !figures)
+	if (f->doing == SL_LOG_DOING_pinned && !figures)
 		return SL_LOG_CAUSE_pinned_or_host_memory;
 	if (f->cause != SL_LOG_CAUSE_none && (f->cause != SL_LOG_CAUSE_figureless || !figures))
 		return f->cause;

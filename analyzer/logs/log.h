@@ -43,7 +43,11 @@
 	FIGURE(weights) FIGURE(kv_cache) FIGURE(activations) FIGURE(graphs) FIGURE(non_torch) FIGURE(consumed) \
 	FIGURE(before) FIGURE(after) FIGURE(more) \
 	FIGURE(device) FIGURE(rank) FIGURE(pid) FIGURE(length) FIGURE(longest) FIGURE(fraction) FIGURE(seqs) FIGURE(tokens) FIGURE(batch) FIGURE(ubatch) \
-	FIGURE(context) FIGURE(concurrency) FIGURE(line) FIGURE(cell) FIGURE(events) FIGURE(advice)
+	FIGURE(context) FIGURE(line) FIGURE(cell) FIGURE(events) FIGURE(advice)
+
+/* What the last frames say of the request; decode: of images, by a VAE. */
+#define SL_LOG_DOINGS(DOING) \
+	DOING(unknown) DOING(weights) DOING(pinned) DOING(save) DOING(optimizer) DOING(backward) DOING(logits) DOING(scores) DOING(decode)
 
 #define SL_LOG_TEXTS(TEXT) TEXT(component) TEXT(file) TEXT(function) TEXT(source) TEXT(shape)
 /* clang-format on */
@@ -51,11 +55,13 @@
 #define SL_LOG_FORM(name, program, weight) SL_LOG_FORM_##name,
 #define SL_LOG_CAUSE(name)		   SL_LOG_CAUSE_##name,
 #define SL_LOG_VERDICT(name, word, id)	   SL_LOG_VERDICT_##name,
+#define SL_LOG_DOING(name)		   SL_LOG_DOING_##name,
 #define SL_LOG_FIGURE(name)		   SL_LOG_##name,
 #define SL_LOG_TEXT(name)		   SL_LOG_TEXT_##name,
 enum sl_log_form { SL_LOG_FORMS(SL_LOG_FORM) };
 enum sl_log_cause { SL_LOG_CAUSES(SL_LOG_CAUSE) };
 enum sl_log_verdict { SL_LOG_VERDICTS(SL_LOG_VERDICT) };
+enum sl_log_doing { SL_LOG_DOINGS(SL_LOG_DOING) };
 enum sl_log_figure { SL_LOG_FIGURES(SL_LOG_FIGURE) SL_LOG_FIGURE_COUNT };
 enum sl_log_text { SL_LOG_TEXTS(SL_LOG_TEXT) SL_LOG_TEXT_COUNT };
 
@@ -64,7 +70,8 @@ extern const struct sl_log_form_row {
 	const char *name, *program; /* program: NULL: any */
 	unsigned weight;
 } sl_log_forms[];
-extern const char *const sl_log_causes[], *const sl_log_verdicts[], *const sl_log_figures[], *const sl_log_texts[];
+extern const char *const sl_log_causes[], *const sl_log_verdicts[], *const sl_log_figures[], *const sl_log_texts[],
+												     *const sl_log_doings[];
 
 enum sl_log_means {
 	SL_LOG_FAIL,	 /* a request failed */
@@ -111,19 +118,6 @@ struct sl_log_frame {
 	bool own; /* not of an installed package, the standard library or generated code */
 };
 #define SL_LOG_FRAMES 4
-
-/* What the last frames say of the request, in the order of frames.c; the words are made from it. */
-enum sl_log_doing {
-	SL_LOG_DOING_UNKNOWN,
-	SL_LOG_DOING_WEIGHTS,
-	SL_LOG_DOING_PINNED,
-	SL_LOG_DOING_SAVE,
-	SL_LOG_DOING_OPTIMIZER,
-	SL_LOG_DOING_BACKWARD,
-	SL_LOG_DOING_LOGITS,
-	SL_LOG_DOING_SCORES,
-	SL_LOG_DOING_DECODE, /* of images, by a VAE */
-};
 
 /* A request that failed, with all copies of its sentence. */
 struct sl_log_failure {

@@ -51,27 +51,21 @@ static bool take_severity(struct sl_log_line *line, const char *at, size_t size)
 	return false;
 }
 
-static unsigned two_digits(const char *at)
-{
-	return (unsigned)(at[0] - '0') * 10 + (unsigned)(at[1] - '0');
-}
-
 /* The clock of a time: hours, minutes and seconds with a fraction, and month and day before it. */
 static void take_time(struct sl_log_line *line)
 {
 	for (const char *at = line->text; at + 8 <= line->text + line->size && at < line->text + LONGEST; at++) {
-		uint64_t day = 0, scale = 100;
+		unsigned month, day, hour, minute, second;
+		char fraction[8] = "0.";
 
-		if (at[2] != ':' || at[5] != ':' || !sl_log_digit(at[0]) || !sl_log_digit(at[1]) || !sl_log_digit(at[3]) ||
-		    !sl_log_digit(at[4]) || !sl_log_digit(at[6]) || !sl_log_digit(at[7]))
+		if (!sl_log_digit(*at) || at[2] != ':' || at[5] != ':' || sscanf(at, "%2u:%2u:%2u", &hour, &minute, &second) != 3)
 			continue;
-		if (at >= line->text + 6 && sl_log_digit(at[-2]) && sl_log_digit(at[-3]) && sl_log_digit(at[-5]) &&
-		    sl_log_digit(at[-6]))
-			day = two_digits(at - 6) * 31 + two_digits(at - 3);
-		line->time_ms = (((day * 24 + two_digits(at)) * 60 + two_digits(at + 3)) * 60 + two_digits(at + 6)) * 1000;
+		if (at < line->text + 6 || sscanf(at - 6, "%2u%*1[-/]%2u", &month, &day) != 2)
+			month = day = 0;
 		if (at[8] == '.' || at[8] == ',')
-			for (at += 9; scale && sl_log_digit(*at); scale /= 10)
-				line->time_ms += (uint64_t)(*at++ - '0') * scale;
+			snprintf(fraction, sizeof(fraction), "0.%.*s", (int)strspn(at + 9, DIGITS), at + 9);
+		line->time_ms = ((((month * 31ull + day) * 24 + hour) * 60 + minute) * 60 + second) * 1000 +
+				(uint64_t)(strtod(fraction, NULL) * 1000 + 0.5);
 		return;
 	}
 }

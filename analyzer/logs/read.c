@@ -313,7 +313,7 @@ static void obey(struct reader *reader, const struct sl_log_line *line, size_t a
 	case SL_LOG_TRACE:
 		if (stack->count && !stack->ended)
 			log->last_exception = line->number;
-		stack->ended = true;
+		stack->ended = !strstr(line->text, "Original Traceback"); /* of another thread, behind that of its caller */
 		stack->last = line->number;
 		return;
 	case SL_LOG_FRAME:

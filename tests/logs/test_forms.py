@@ -171,6 +171,9 @@ case("llama weights", LLAMA + REFUSED.format(18000) + "alloc_tensor_range: faile
      form="ggml_buffer", cause="weights_do_not_fit", asked_bytes=18874368000, device=0, verdict="does_not_start", count=1, says=["-ngl"])
 case("llama cache", LLAMA + CUDA0 + REFUSED.format(4480) + "llama_kv_cache_init: failed to allocate buffer for kv cache\nllama_init_from_model: failed", form="ggml_buffer", asked_bytes=4480 * MIB,
      cause="server_budget_too_small_for_cache", ledger={"weights": 9871.1 * MIB, "kv_cache": None}, says=["-ctk q8_0", "65 536"])
+case("llama cache of the second card", CUDA0 + CUDA0.replace("CUDA0", "CUDA1") + "llama_kv_cache:      CUDA0 KV buffer size =  8192.00 MiB\n" + REFUSED.format(8192).replace("device 0", "device 1") +
+     "alloc_tensor_range: failed to allocate CUDA1 buffer of size 8589934592\nllama_init_from_model: failed to initialize the context: failed to allocate buffer for kv cache", device=1,
+     cause="server_budget_too_small_for_cache", asked_bytes=8 * GIB, ledger={"weights": 9871.1 * MIB, "kv_cache": None})
 case("llama compute", LLAMA + CUDA0 + "llama_kv_cache:      CUDA0 KV buffer size =  2048.00 MiB\n" + REFUSED.format(4864) +
      "ggml_gallocr_reserve_n: failed to allocate CUDA0 buffer of size 5100273664\nllama_init_from_model: failed to allocate compute pp buffers", form="ggml_buffer", cause="compute_buffer",
      asked_bytes=5100273664, ledger={"kv_cache": 2 * GIB}, says=["-ub 512 (2 048 are set)"])
@@ -304,6 +307,8 @@ case("torchrun, then Slurm", "failed (exitcode: -9) local_rank: 0\nslurmstepd: e
 case("a worker's memory of its container", "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).", form="host", says=["--shm-size"])
 case("Java", "java.lang.OutOfMemoryError: Java heap space", form="host", says=["-Xmx"])
 case("worker", "RuntimeError: DataLoader worker (pid 3345) is killed by signal: Killed.", form="host", verdict="host_memory", says=["--shm-size"])
+case("a thread that pins", oom("Caught RuntimeError in pin memory thread for device 0.\nOriginal " + traceback((SITE.replace("module", "pin_memory"), 41, "do_one_step", "data = pin_memory(data, device)"),
+                                error="RuntimeError: CUDA error: out of memory"), kind="RuntimeError"), verdict="host_memory", line="/home/u/job/train.py:61", count=1)
 
 # What is no failure
 case("words", "epoch 1 gpu_mem 18.2GiB\nlow memory mode, memory efficient attention\ntests/test_memory.py::test_oom PASSED [ 50%]\n== 12 passed in 3.20s ==", form="none", verdict="nothing_about_memory", cause="none",
