@@ -209,7 +209,8 @@ const struct sl_option sl_report_options_table[] = {
 	 "alert-warning "
 	 "(80), alert-critical (95), alert-jump (100M), alert-fragmentation (0.3); gap-ratio (0.05), gap-zscore (2), gap-r2 (0.6), "
 	 "gap-fragmentation (0.3)"},
-	{"--issue-states", 0, "FILE", "states of issues: a JSON object from fingerprint id to open, resolved, ignored or regressed",
+	{"--issue-states", 0, "FILE",
+	 "states of the issues of report.json: an object from fingerprint id to open, resolved, ignored or regressed",
 	 SL_TO_TEXT(states_file)},
 	SL_OPTION_SYMBOLS,
 	{"--no-source", 0, NULL, "read no source of the program", SL_TO_FLAG(no_source)},

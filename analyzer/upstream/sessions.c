@@ -83,26 +83,39 @@ static int64_t maker_segments(const struct sl_model *model, const struct sl_devi
 	return got > reported ? got : reported;
 }
 
+/* What the program was told that the device has. */
+static int64_t maker_total(const struct maker *m, const struct sl_device_state *device)
+{
+	uint64_t limit = sl_header_limit(m->process->model->header);
+
+	return device->total_bytes == SL_UNKNOWN ? SL_EVENT_UNKNOWN
+	       : limit < device->total_bytes	 ? (int64_t)limit
+						 : (int64_t)device->total_bytes;
+}
+
 /*
  * Sets the device's figures, where `hidden` bytes are known to be neither free nor held by a recorded process.  Since the
  * sample the process may have got or given back memory.  So the sample's hidden bytes are added to what the process holds
  * now, and the gap is exactly the hidden memory.  Memory of other recorded processes is in their own sinks; here it only
- * lowers the free bytes.
+ * lowers the free bytes.  Of a limit (--limit) others take nothing.
  */
 static void maker_set_hidden(struct maker *m, const struct sl_device_state *device, uint64_t ns, int64_t hidden,
 			     struct sl_v3_event *event)
 {
-	const struct sl_model *model = m->process->model;
+	int64_t total = maker_total(m, device), others = maker_at(m->process->model, device->others_line, ns);
 
+	if (total != SL_EVENT_UNKNOWN && (uint64_t)total < device->total_bytes) {
+		hidden = (int64_t)(device->context_bytes + device->module_bytes);
+		others = 0;
+	}
 	event->used_bytes = event->reserved_bytes + hidden;
-	if (device->total_bytes == SL_UNKNOWN)
+	if (total == SL_EVENT_UNKNOWN)
 		return;
-	event->total_bytes = (int64_t)device->total_bytes;
-	if (event->used_bytes > event->total_bytes)
-		event->used_bytes = event->total_bytes;
-	event->free_bytes = event->total_bytes - event->used_bytes;
-	event->free_bytes -= maker_at(model, device->others_line, ns) < event->free_bytes ? maker_at(model, device->others_line, ns)
-											  : event->free_bytes;
+	event->total_bytes = total;
+	if (event->used_bytes > total)
+		event->used_bytes = total;
+	event->free_bytes = total - event->used_bytes;
+	event->free_bytes -= others < event->free_bytes ? others : event->free_bytes;
 }
 
 /* Sets the device's own figures from its samples up to that time, else unknown. */
@@ -573,7 +586,7 @@ static void add_alerts(struct maker *m, const struct sl_device_state *device, si
 
 	for (size_t i = 0; i < count; i++) {
 		samples[i] = m->session->events[from + i];
-		samples[i].total_bytes = device->total_bytes == SL_UNKNOWN ? SL_EVENT_UNKNOWN : (int64_t)device->total_bytes;
+		samples[i].total_bytes = maker_total(m, device);
 		series.events[series.count++] = &samples[i];
 	}
 	sl_alerts_derive(&series, thresholds ? thresholds : &sl_alert_defaults, m->arena, add_alert, m);

@@ -173,6 +173,14 @@ class Trained(unittest.TestCase):
             self.assertTrue(known)
             self.assertGreaterEqual(min(known), 299 * MIB)  # the context
 
+    def test_below_a_limit_the_device_of_a_sink_is_as_large_as_the_limit(self):
+        """Neighbours take nothing of it."""
+        with e2e.Recording(sys.executable, e2e.SCRIPT, "alloc=8", "samples=3", "alloc=64", "samples=3", launcher=["--limit", "1G"], SIM_VRAM="8G",
+                           SIM_NEIGHBOURS="3", STORMLOG_DEVICE_INTERVAL="20") as run:
+            known = [e for e in self.events(run) if e["device_total_bytes"] is not None]
+        self.assertEqual({(e["device_total_bytes"], e["device_used_bytes"] + e["device_free_bytes"]) for e in known}, {(1 << 30, 1 << 30)})
+        self.assertEqual(max(e["device_used_bytes"] for e in known), (8 + 64 + 300) * MIB)
+
     def test_each_sample_of_the_device_counts_once_and_a_gap_says_what_to_do(self):
         with e2e.Recording(sys.executable, e2e.SCRIPT, "alloc=8", "samples=3", *["calls=500", "module", "samples=1"] * 12,
                            SIM_VRAM="8G", SIM_MODULE_BYTES="256M", CUDA_MODULE_LOADING="EAGER", STORMLOG_DEVICE_INTERVAL="20") as run:
