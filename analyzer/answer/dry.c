@@ -50,7 +50,7 @@ void sl_make_dry(struct sl_make *make)
 	struct sl_dry_read read, size;
 	struct sl_answer *answer;
 	uint64_t early, low, high;
-	bool depends, shape, may, uncounted, cut;
+	bool depends, shape, may, uncounted, cut, damaged = sl_make_is_damaged(make);
 	char span[SL_FORMAT_SPAN_BYTES], outside[SL_FORMAT_SPAN_BYTES], unknown[400];
 
 	if (sl_make_server(make))
@@ -62,15 +62,15 @@ void sl_make_dry(struct sl_make *make)
 	early = sl_dry_early(report, &read);
 	shape = sl_dry_shape(report, &size);
 	uncounted = sl_dry_uncounted(report, unknown, sizeof(unknown));
-	may = depends || early || shape || uncounted || other || cut;
+	may = depends || early || shape || uncounted || other || cut || damaged;
 	low = need.job + need.low;
 	high = need.job + need.unsure + need.high;
 	answer = sl_answer_add(make->to, may ? SL_WORD_MAY_FIT : SL_WORD_FITS, "dry.fits");
 	answer->process = process ? (int)(process - report->processes) : -1;
 	answer->bytes = high;
 	sl_format_span(span, low, high);
-	sl_answer_headline(answer, "%s%s needs %s of %s %s", may && (early || other || cut) ? "so far " : "",
-			   sl_stacks_program(&report->processes[0].trace->header), span,
+	sl_answer_headline(answer, "%s%s needs %s%s of %s %s", may && (early || other || cut) ? "so far " : "",
+			   sl_stacks_program(&report->processes[0].trace->header), damaged ? "at least " : "", span,
 			   need.limited ? "the limit of" : sl_answers_text(make->to, "the %s's", card),
 			   SL_ANSWER_SIZE(need.capacity));
 	sl_answer_figure(answer, "needs_low", "bytes", (double)low);
@@ -80,6 +80,8 @@ void sl_make_dry(struct sl_make *make)
 		sl_answer_say(answer, SL_LABEL_WHY, "%s.", other);
 	if (uncounted)
 		sl_answer_say(answer, SL_LABEL_WHY, "%s.", unknown);
+	if (damaged)
+		sl_answer_say(answer, SL_LABEL_WHY, "the memory of the missing events is unknown.");
 	if (depends)
 		sl_answer_say(answer, SL_LABEL_WHY, "whether that is enough depends on the upper figure.");
 	if (early)
@@ -104,7 +106,7 @@ void sl_make_dry(struct sl_make *make)
 		sl_make_peak(make, answer, process, fullest, NULL);
 	sl_format_span(outside, need.low, need.high);
 	if (answer->table.row.count) {
-		answer->table.moment = "at most";
+		answer->table.moment = damaged ? "at least" : "at most";
 		sl_answer_row_bare(answer, need.low, "context, code", "%s%s, %s", need.measured ? "" : "with cuBLAS ", outside,
 				   need.measured ? "measured" : "not measured");
 	}

@@ -91,6 +91,14 @@ static void see_damage(void *damage, bool damaged, const char *subject, const ch
 	*(bool *)damage |= damaged;
 }
 
+bool sl_make_is_damaged(struct sl_make *make)
+{
+	bool damaged = false;
+
+	sl_missing_tell(make->report, see_damage, &damaged);
+	return damaged;
+}
+
 void sl_make_ok(struct sl_make *make)
 {
 	struct sl_report *report = make->report;
@@ -98,8 +106,8 @@ void sl_make_ok(struct sl_make *make)
 	const struct sl_device_state *device = process ? sl_devices_fullest(process) : NULL;
 	const struct sl_process *with = NULL;
 	uint64_t failed, managed = most_managed(report, &with);
+	const char *read = sl_make_is_damaged(make) ? ", in what was read" : "";
 	struct sl_answer *answer;
-	bool damaged = false;
 
 	if (was_refused(report, &failed)) {
 		answer = sl_answer_add(make->to, SL_WORD_FAILED, "run.refused");
@@ -114,14 +122,12 @@ void sl_make_ok(struct sl_make *make)
 		sl_answer_headline(answer, "no %s and no leak so far", make->retried ? "request that ended it" : "failed request");
 	} else if (!process && !managed && !make->retried) {
 		answer = sl_answer_add(make->to, SL_WORD_OK, "run.ok");
-		sl_answer_headline(answer, "no memory of a card was used");
+		sl_answer_headline(answer, "no memory of a card was used%s", read);
 	} else {
 		answer = sl_answer_add(make->to, SL_WORD_OK, "run.ok");
-		sl_missing_tell(report, see_damage, &damaged);
 		sl_answer_headline(answer, "no leak, %s%s%s",
 				   make->retried ? "and the program got over each failed request" : "no failed request",
-				   sl_make_has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "",
-				   damaged ? ", in what was read" : "");
+				   sl_make_has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "", read);
 	}
 	if (process && device) {
 		answer->process = (int)(process - report->processes);

@@ -213,5 +213,27 @@ for p in kept: cuda.cudaFree(p)
         self.assertEqual(sorted(leak["bytes"] >> 20 for leak in report["leaks"]), [12, 12, 16])
 
 
+class Damaged(unittest.TestCase):
+    """What missing events held is unknown: nothing is told that they could change."""
+    def screen(self, name, part):
+        """Of a recording in which one byte, so much of it further, is another."""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(e2e.HERE, "..", "phases", "traces", name, "rank-00000.msgpack.zst"), "rb") as file:
+                trace = bytearray(file.read())
+            trace[int(len(trace) * part)] ^= 0xff
+            with open(os.path.join(folder, "rank-00000.msgpack.zst"), "wb") as file:
+                file.write(trace)
+            return subprocess.run([e2e.ANALYZE, folder], capture_output=True, text=True).stdout
+
+    def test_a_dry_run_needs_at_least_what_was_read(self):
+        said = self.screen("features_then_head", 0.97)
+        self.assertRegex(said, r"(?m)^incomplete: [0-9 ]+ of [0-9 ]+ events lost")
+        self.assertRegex(said, r"(?m)^MAY FIT   features_then_head.py needs at least ")
+        self.assertNotIn("HELD", said)
+
+    def test_no_memory_was_used_in_what_was_read(self):
+        self.assertIn("no memory of a card was used, in what was read", self.screen("frames_then_render", 0.5))
+
+
 if __name__ == "__main__":
     unittest.main()
