@@ -654,15 +654,34 @@ void sl_make_keeping(struct sl_make *make, struct sl_answer *answer, const struc
 			      finding->kind == SL_FOUND_memory_kept_late ? "is collected until the end" : "is loaded once");
 }
 
+/* True: a leak at that line is told. */
+static bool leaks_at(const struct sl_make *make, struct sl_process *process, struct sl_stack stack)
+{
+	for (size_t i = 0; i < make->leaks.place.count; i++) {
+		const struct sl_leak_list_place *place = &make->leaks.place.item[i];
+
+		if (&make->report->processes[place->process] == process &&
+		    sl_place_key(process, place->stack) == sl_place_key(process, stack))
+			return true;
+	}
+	return false;
+}
+
 static void add_all_held(struct sl_make *make)
 {
-	for (unsigned i = 0; i < make->report->process_count; i++)
-		for (size_t k = 0; k < make->report->processes[i].kept.count; k++)
-			if (make->report->processes[i].kept.item[k].verdict == SL_KEPT_HELD &&
-			    make->report->processes[i].kept.item[k].bytes != SL_UNKNOWN) {
-				add_held(make, &make->report->processes[i], &make->report->processes[i].kept.item[k]);
+	for (unsigned i = 0; i < make->report->process_count; i++) {
+		struct sl_process *process = &make->report->processes[i];
+
+		for (size_t k = 0; k < process->kept.count; k++) {
+			const struct sl_kept *kept = &process->kept.item[k];
+
+			if (kept->verdict == SL_KEPT_HELD && kept->bytes != SL_UNKNOWN &&
+			    !leaks_at(make, process, kept->track->stack)) {
+				add_held(make, process, kept);
 				break;
 			}
+		}
+	}
 }
 
 /* True: the births at that line have told of it. */
