@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/leak_windows.h"
 #include "analyzer/base/amounts.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
@@ -49,6 +50,19 @@ static bool survives(const struct sl_floor *floor, double slope)
 
 	return least_in(floor, count - quarter, count) - least_in(floor, quarter, 2 * quarter) >=
 	       0.5 * slope * (double)((count - 2 * quarter) * floor->each);
+}
+
+/* True: it rose in a handful of pieces and stood still in the most: what each fold or stage of the program leaves. */
+static bool rises_rarely(const struct sl_floor *floor)
+{
+	uint64_t later = UINT64_MAX;
+	unsigned rises = 0;
+
+	for (unsigned i = floor->count; i--;) {
+		rises += i + 1 < floor->count && floor->least[i] < later;
+		later = floor->least[i] < later ? floor->least[i] : later;
+	}
+	return rises < SL_KEEPING_CALLS && 2 * rises < floor->count;
 }
 
 /* A line through the floor that may have one step. */
@@ -145,7 +159,7 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, 
 	growth.at_most = fmax(0, growth.slope + least);
 	if (fabs(growth.slope) < SLOPE_MIN_BYTES || fabs(growth.slope) * n < mean * TOTAL_MIN_PART)
 		growth.verdict = "steady";
-	else if (fabs(growth.slope) < least || (growth.slope > 0 && !survives(&floor, growth.slope)))
+	else if (fabs(growth.slope) < least || (growth.slope > 0 && (!survives(&floor, growth.slope) || rises_rarely(&floor))))
 		growth.verdict = "noisy";
 	else
 		growth.verdict = growth.slope > 0 ? "growing" : "shrinking";

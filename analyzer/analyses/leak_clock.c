@@ -91,9 +91,23 @@ static double pace_of(const double *at, const struct gaps *gaps)
 	return pace;
 }
 
+/* By how many ticks the place was ahead of its clock: a queue is filled first, and emptied last. */
+static double lead_of(const struct ticks *ticks, const struct gaps *gaps)
+{
+	double all = 0, births = 0, lead = 0;
+
+	for (unsigned i = 0; i < gaps->count; i++)
+		all += gaps->births[i];
+	for (unsigned i = 0; i < gaps->count; i++) {
+		births += gaps->births[i];
+		lead = fmax(lead, births / all * (ticks->at[gaps->count] - ticks->at[0]) - (ticks->at[i + 1] - ticks->at[0]));
+	}
+	return lead;
+}
+
 static bool goes_on(const struct ticks *ticks, const struct gaps *gaps)
 {
-	return ticks->end - ticks->at[gaps->count] > SL_CLOCK_PACES * pace_of(ticks->at, gaps);
+	return ticks->end - ticks->at[gaps->count] > SL_CLOCK_PACES * pace_of(ticks->at, gaps) + lead_of(ticks, gaps);
 }
 
 static bool is_of_steps(const struct sl_model *model, const struct sl_label *label)

@@ -380,7 +380,7 @@ static enum sl_role role_of(struct sl_process *process, const struct sl_track *t
 static enum sl_leak_words_verdict read_roles(struct sl_process *process, const struct sl_kept *kept)
 {
 	enum sl_role role = role_of(process, kept->track);
-	bool trained = kept->clock && (role == SL_ROLE_PARAMETERS || role == SL_ROLE_OPTIMIZER);
+	bool trained = kept->clock && (role == SL_ROLE_PARAMETERS || role == SL_ROLE_GRADIENTS || role == SL_ROLE_OPTIMIZER);
 
 	if (kept->verdict == SL_KEPT_GROWING && !trained)
 		return SL_KEPT_GROWING;

@@ -155,6 +155,25 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
 }
 
 /*
+ * True: most were freed, and those that are left were born in a handful of moments after the first window: five folds keep the
+ * gradients of five last steps.  A burst may reach over some windows.
+ */
+static bool is_of_few_moments(const struct sl_tracks *tracks, const struct sl_track *track, const struct sl_leak_windows *left)
+{
+	const struct sl_track_course *course = sl_tracks_course(tracks, track);
+	double burst = (double)track->births / (double)course->bursts, all = left->kept[left->count - 1];
+	unsigned span = 1 + (unsigned)ceil((burst - 1) / (double)course->births_per_window), moments = 0;
+
+	for (unsigned i = 1, next = 1; i < left->count; i++)
+		if (i >= next && left->kept[i] > left->kept[i - 1]) {
+			moments++;
+			next = i + span;
+		}
+	return moments && 2 * all < (double)track->births && course->bursts >= SL_KEEPING_CALLS &&
+	       fmax(moments, all / burst) < SL_KEEPING_CALLS;
+}
+
+/*
  * True: the last three quarters keep as many blocks as a place with SL_KEEPING_BIRTHS even births does.  Fewer are a cache
  * that meets rare keys.
  */
@@ -324,7 +343,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
 	if (is_of_one_call(process->model, track) || has_stopped(process->model, track, &course->clock) ||
-	    replaces(process->model, kept))
+	    replaces(process->model, kept) || is_of_few_moments(&process->model->tracks, track, left))
 		return SL_KEPT_MEANT;
 	if (!kept->count_only && last < SL_TRACE) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
@@ -377,11 +396,12 @@ static const struct sl_track *joined_by(const struct sl_model *model, const stru
  * Corrects the verdict where the loop ended and other work came.  Steps and rounds that add as much each time would go on adding.
  * Where the function of such steps runs again, it may read what they made.
  * A loop that keeps most of what it makes sets up, or it keeps a graph, which nobody reads after its pass (leak_findings.c tells).
- * What else a loop made may be what the other work reads.
+ * What else a loop made may be what the other work reads.  Where events were lost, the loop may have gone on.
  */
-static enum sl_leak_words_verdict after_its_loop(const struct sl_model *model, struct sl_kept *kept,
+static enum sl_leak_words_verdict after_its_loop(const struct sl_process *process, struct sl_kept *kept,
 						 const struct sl_leak_clock *clock, enum sl_leak_words_verdict verdict)
 {
+	const struct sl_model *model = process->model;
 	const struct sl_track *joined = clock->ended ? joined_by(model, kept) : NULL;
 	bool rounds = clock->bouts >= SL_FEW && clock->even_bouts;
 
@@ -395,7 +415,9 @@ static enum sl_leak_words_verdict after_its_loop(const struct sl_model *model, s
 	kept->graph = clock->keeps_most && !clock->of_steps && kept->track->kind == SL_KIND_block;
 	if (verdict != SL_KEPT_GROWING || (clock->sets_up && !kept->graph))
 		return SL_KEPT_MEANT;
-	return !joined && !kept->graph && ((clock->of_steps && !clock->again) || rounds) ? SL_KEPT_GROWING : SL_KEPT_HELD;
+	if (!joined && !kept->graph && ((clock->of_steps && !clock->again) || rounds))
+		return SL_KEPT_GROWING;
+	return sl_trace_lost_events(process->trace) ? SL_KEPT_MEANT : SL_KEPT_HELD;
 }
 
 /* False: too many places were measured before; the process says for how many this was so. */
@@ -470,7 +492,7 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 	}
 	sl_leak_measure(kept, model, &course.series);
 	kept->verdict = after_its_end(model, track, sl_stats_bytes(course.counted.tick[0]), verdict_of(process, kept, &course));
-	kept->verdict = after_its_loop(model, kept, &course.clock, kept->verdict);
+	kept->verdict = after_its_loop(process, kept, &course.clock, kept->verdict);
 	kept->young = is_turned_over(model, track, &course.left);
 	return kept->verdict != SL_KEPT_MEANT;
 }

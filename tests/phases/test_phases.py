@@ -42,8 +42,8 @@ class Program:
 
 
 def blocks(screen):
-    """Blocks of the screen: a line that is not indented, and the lines below it that are."""
-    return re.findall(r"^\S.*\n?(?:^[ \t]+.*\n?)*", screen, re.M)
+    """Blocks of the screen: a line that is not indented, and the lines below it that are, or that are empty."""
+    return re.findall(r"^\S.*\n?(?:^(?:[ \t].*)?\n)*", screen, re.M)
 
 
 def on_screen(program, screen):
