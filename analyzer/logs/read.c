@@ -272,7 +272,8 @@ static void add_failure(struct reader *reader, const struct sl_log_line *line, c
 			merge(&log->failure[i], &failure);
 			return;
 		}
-	if (log->failures < SL_LOG_FAILURES && match->row->means == SL_LOG_FAIL)
+	/* a launcher's word of signal 9 has no form: behind a failure it tells its end */
+	if (log->failures < SL_LOG_FAILURES && match->row->means == SL_LOG_FAIL && (match->row->form || !log->failures))
 		log->failure[log->failures++] = failure;
 }
 
@@ -357,7 +358,7 @@ static void take_oldest(struct reader *reader)
 		if (sl_log_stack_end(stack_of(reader, parted(reader, 0)), line))
 			log->last_exception = line->number;
 		obey(reader, line, from, &match);
-		if (far && match.end > window + at)
+		if (far && match.row->means < SL_LOG_LOOK && match.end > window + at)
 			at = (size_t)(match.end - window);
 	}
 	reader->at = (reader->at + 1) % RING;

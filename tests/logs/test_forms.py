@@ -278,9 +278,12 @@ case("FAISS", "Error: 'err == cudaSuccess' failed: StandardGpuResources: alloc f
      asked_bytes=12288000000, device=2, verdict="out_of_memory")
 case("MLX", oom("[metal::malloc] Attempting to allocate 11811160064 bytes which is greater than the maximum allowed buffer size of 9534832640 bytes.", kind="RuntimeError"), asked_bytes=11811160064,
      cause="request_larger_than_card", line="/home/u/job/train.py:61", says=["8.88 GiB"])
+case("Warp", "RuntimeError: Failed to allocate 12884901888 bytes on device 'cuda:1'\nWarp CUDA error 2: out of memory (in function wp_alloc_device_async)", asked_bytes=12 * GIB, device=1, count=1)
 case("Triton's pool", "W0410 13:51:44.743979 1 memory.cc:212] Failed to allocate CUDA memory with byte size 102236160 on GPU 0: CNMEM_STATUS_OUT_OF_MEMORY, falling back to pinned system memory", count=0,
      verdict="not_an_error")
-for name, text in (("bitsandbytes", "  1%| | 12/1875 [00:41<1:46:40]Error out of memory at line 380 in file /g/bitsandbytes/csrc/pythonInterface.c"), ("PyCUDA", "pycuda._driver.MemoryError: cuMemAlloc failed: out of memory")):
+for name, text in (("bitsandbytes", "  1%| | 12/1875 [00:41<1:46:40]Error out of memory at line 380 in file /g/bitsandbytes/csrc/pythonInterface.c"), ("PyCUDA", "pycuda._driver.MemoryError: cuMemAlloc failed: out of memory"),
+                   ("MXNet", "mxnet.base.MXNetError: src/storage/./pooled_storage_manager.h:161: cudaMalloc retry failed: out of memory"),
+                   ("OpenCV", "gpu_mat.cu:116: error: (-217:Gpu API call) out of memory in function 'allocate'"), ("Isaac Gym", "[carb.gym.plugin] Gym cuda error: out of memory: GymPhysX.cpp: 1721")):
     case(name, text, form="figureless", verdict="out_of_memory", cause="figureless", count=1)
 
 # Host memory
@@ -304,6 +307,9 @@ for name, text in (("DeepSpeed", "[2024-01-22 16:50:49,560] [ERROR] [launch.py:3
                    ("torchrun", "E torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 0 (pid: 438) of binary: python")):
     case(name, text, form="host", verdict="host_memory", count=1, says=["signal 9", "dmesg"])
 case("torchrun, then Slurm", "failed (exitcode: -9) local_rank: 0\nslurmstepd: error: Detected 1 oom_kill event in StepId=7.0.", form="host", count=1, says=["--mem"])
+case("a container ends behind a failure", full() + "\ntrainer-1 exited with code 137", form="torch", verdict="out_of_memory", count=1)
+case("a tensor of TensorFlow's on the host", "OOM when allocating tensor with shape[500000,4096] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator mklcpu", verdict="host_memory")
+case("Arrow", "pyarrow.lib.ArrowMemoryError: malloc of size 8589934592 failed", form="host", asked_bytes=8 * GIB, verdict="host_memory")
 case("a worker's memory of its container", "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).", form="host", says=["--shm-size"])
 case("Java", "java.lang.OutOfMemoryError: Java heap space", form="host", says=["-Xmx"])
 case("worker", "RuntimeError: DataLoader worker (pid 3345) is killed by signal: Killed.", form="host", verdict="host_memory", says=["--shm-size"])
