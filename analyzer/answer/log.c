@@ -271,8 +271,7 @@ static void put_figures(struct told *told)
 static void put_next(struct told *told)
 {
 	const struct sl_log *log = told->log;
-	const char *card = sl_largest_device_of(told->figure[SL_LOG_total]), *command = *log->command ? log->command : NULL,
-		   *dry = card ? sl_answers_text(told->answer->of, " --dry=%s", card) : "";
+	const char *card = sl_largest_device_of(told->figure[SL_LOG_total]), *command = *log->command ? log->command : NULL;
 	const struct sl_log_frame *script = told->f && told->f->frames ? &told->f->frame[0] : NULL;
 
 	if (log->verdict == SL_LOG_VERDICT_host_memory || (log->verdict == SL_LOG_VERDICT_not_an_error && !log->failures))
@@ -284,11 +283,9 @@ static void put_next(struct told *told)
 				  ? sl_answers_text(told->answer->of, "vllm serve MODEL --max-model-len %llu",
 						    (unsigned long long)told->figure[SL_LOG_longest])
 				  : "vllm serve MODEL";
-	if (command)
-		sl_answer_next(told->answer, card ? "its holders, without a card" : "who holds it", "stormlog-run%s --report -- %s",
-			       dry, command);
-	else
-		sl_answer_next(told->answer, "who holds it", "stormlog-run --report -- COMMAND");
+	card = command ? card : NULL;
+	sl_answer_next(told->answer, card ? "its holders, without a card" : "who holds it", "stormlog-run%s%s --report -- %s",
+		       card ? " --dry=" : "", card ?: "", command ?: "COMMAND");
 }
 
 static const struct {

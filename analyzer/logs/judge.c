@@ -150,7 +150,7 @@ static const struct sl_log_failure *first_failure(const struct sl_log *log)
 
 		if (f->handled)
 			continue;
-		if (log->root >= 0 && f->rank == log->root)
+		if (f->rank >= 0 && (uint64_t)f->rank == OF(log, rank))
 			return f;
 		clocks &= SL_LOG_KNOWN(f->time_ms);
 		first = first ?: f;

@@ -82,7 +82,6 @@ enum sl_log_means {
 	SL_LOG_HARMLESS, /* the library goes on without */
 	SL_LOG_PRESS,	 /* no room, and nothing failed */
 	SL_LOG_WELL,	 /* the program ended well */
-	SL_LOG_ROOT,	 /* which rank failed first */
 	SL_LOG_LOOK,	 /* read.c looks at the line */
 	SL_LOG_COMMAND,	 /* a program is started */
 	SL_LOG_TRACE,	 /* a traceback begins */
@@ -151,7 +150,6 @@ struct sl_log {
 	uint64_t last[SL_LOG_MEANS];	 /* the last line that means it; 0: none */
 	uint64_t last_exception;	 /* 0: none */
 	bool conf;			 /* PyTorch's text advises expandable_segments */
-	int root;			 /* rank that torchrun names as the first; -1 */
 	/* after sl_log_judge: */
 	enum sl_log_form form;
 	enum sl_log_cause cause;

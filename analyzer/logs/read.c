@@ -327,9 +327,6 @@ static void obey(struct reader *reader, const struct sl_log_line *line, size_t a
 	case SL_LOG_HARMLESS:
 		log->warned = log->warned ?: row->form;
 		break;
-	case SL_LOG_ROOT:
-		log->root = (int)match->said.figure[SL_LOG_rank];
-		break;
 	default:
 		break;
 	}
@@ -419,7 +416,6 @@ struct sl_log *sl_log_new(void)
 	memset(log->said.figure, 0xff, sizeof(log->said.figure));
 	memset(log->on_device, 0xff, sizeof(log->on_device));
 	memset(log->ledger, 0xff, sizeof(log->ledger));
-	log->root = -1;
 	return log;
 }
 
