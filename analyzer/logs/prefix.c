@@ -17,12 +17,16 @@ static bool begins(const char *at, const char *words)
 	return !strncmp(at, words, strlen(words));
 }
 
-/* A rank or process in the words of a prefix: rank5, RANK 2, rank=3, TP1, Worker_TP0, pid=77. */
+/* A rank or process in the words of a prefix: rank5, RANK 2, rank=3, mpirank:6, TP1, Worker_TP0, default3 of torchrun, pid=77. */
 static void take_process(struct sl_log_line *line, const char *at, size_t size)
 {
 	for (const char *end = at + size, *first = at; at < end; at++) {
 		bool word = at == first || !isalpha((unsigned char)at[-1]);
-		size_t length = !word || line->rank >= 0 ? 0 : !strncasecmp(at, "rank", 4) ? 4 : !strncasecmp(at, "tp", 2) ? 2 : 0;
+		size_t length = line->rank >= 0			    ? 0
+				: !strncasecmp(at, "rank", 4)	    ? 4
+				: word && !strncasecmp(at, "tp", 2) ? 2
+				: word && begins(at, "default")	    ? 7
+								    : 0;
 		const char *number = at + length + (length ? strspn(at + length, " =_:") : 0);
 
 		if (length && number < end && sl_log_digit(*number))
@@ -83,7 +87,7 @@ static size_t in_brackets(struct sl_log_line *line, const char *at)
 	take_process(line, at + 1, size);
 	comma = memchr(at, ',', size);
 	if (begins(++end, "<std")) { /* [1,5]<stderr>: of Open MPI */
-		line->rank = comma ? (int)strtol(comma + 1, NULL, 10) : line->rank;
+		line->rank = comma && sl_log_digit(comma[1]) ? (int)strtol(comma + 1, NULL, 10) : line->rank;
 		end += strcspn(end, ">") + 1;
 	} else if (*end == ':' && strspn(at + 1, DIGITS) == size) { /* [5]: of PyTorch's launchers */
 		line->rank = (int)strtol(at + 1, NULL, 10);

@@ -350,6 +350,8 @@ for name, prefix in (("docker compose", "trainer-1  | "), ("kubectl", "[pod/trai
     case(name, "\n".join(prefix + line for line in ONE.split("\n")), **BASE)
 words = oom(full()).split("\n")
 sentence = words[-1].split(" ")
+for prefix, rank in (("[1,mpirank:6,algo-2]<stderr>:", 6), ("[default3]:", 3), ("[1,5]<stderr>:", 5)):
+    case(f"behind {prefix}", "\n".join(prefix + line for line in ONE.split("\n")), rank=rank, **BASE)
 case("wrapped by a chat", "\n".join(words[:-1]) + "\n" + "\n".join(" ".join(sentence[i:i + 7]) for i in range(0, len(sentence), 7)), **BASE)
 for word in ("2.25", "21.38"):
     case(f"wrapped before {word}", ONE.replace(f" {word} ", f"\n{word} "), **BASE)
