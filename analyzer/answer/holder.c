@@ -9,29 +9,8 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 
-#define PATHS	  8   /* into one variable, as of keys and values */
 #define ROUNDED	  512 /* bytes, to which PyTorch rounds a block */
 #define HELD_PART 4   /* a variable with less than one part of so many is not named */
-
-bool sl_make_find_holder(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, struct sl_held_by *holder)
-{
-	struct sl_held_by all[PATHS];
-	size_t count = sl_held_by_take(process, track, all, PATHS);
-
-	if (!sl_held_by_take(process, track, holder, 1))
-		return false;
-	for (size_t i = 1; i < count; i++) {
-		if (strcmp(all[i].variable, holder->variable) != 0 || strcmp(all[i].file, holder->file) != 0 ||
-		    strcmp(all[i].how, holder->how) != 0 || all[i].line != holder->line)
-			continue;
-		holder->blocks += all[i].blocks;
-		holder->bytes += all[i].bytes;
-		holder->whole += all[i].whole;
-		holder->seen += all[i].seen;
-		holder->of = all[i].of > holder->of ? all[i].of : holder->of;
-	}
-	return holder->bytes ? holder->bytes > bytes / HELD_PART : track && holder->blocks > track->most_blocks / HELD_PART;
-}
 
 /* Cuts a variable to the part that another one begins with too: "model" of "model.embed.weight" and "model.head.weight". */
 static void cut_to_common(char *name, const char *other)
@@ -47,27 +26,44 @@ static void cut_to_common(char *name, const char *other)
 	name[end] = 0;
 }
 
-bool sl_make_find_root(const struct sl_process *process, uint64_t bytes, struct sl_held_by *holder)
+/* The largest variable of a place, and in it the others of its scope that have its name; root: or begin with a part of it. */
+static bool gather(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, bool root,
+		   struct sl_held_by *holder)
 {
 	size_t most = process->model->variables.count, count;
 	struct sl_held_by *all = sl_memory_must(calloc(most + 1, sizeof(*all)));
 
-	count = sl_held_by_take(process, NULL, all, most);
+	count = sl_held_by_take(process, track, all, most);
 	if (count)
-		sl_held_by_take(process, NULL, holder, 1);
+		sl_held_by_take(process, track, holder, 1);
 	for (size_t i = 1; i < count; i++) {
 		if (strcmp(all[i].file, holder->file) != 0 || strcmp(all[i].how, holder->how) != 0 || all[i].line != holder->line)
 			continue;
-		if ((double)holder->bytes < SL_NEARLY_ALL * (double)bytes)
+		if (root && (double)holder->bytes < SL_NEARLY_ALL * (double)bytes)
 			cut_to_common(holder->variable, all[i].variable);
-		else if (strncmp(holder->variable, all[i].variable, strlen(holder->variable)) != 0)
+		else if (root ? strncmp(all[i].variable, holder->variable, strlen(holder->variable)) != 0
+			      : strcmp(all[i].variable, holder->variable) != 0)
 			continue;
+		holder->blocks += all[i].blocks;
 		holder->bytes += all[i].bytes;
+		holder->whole += all[i].whole;
 		holder->seen += all[i].seen;
-		holder->whole = holder->bytes;
+		holder->of = all[i].of > holder->of ? all[i].of : holder->of;
 	}
 	free(all);
-	return count && *holder->variable && (double)holder->bytes >= SL_NEARLY_ALL * (double)bytes;
+	return count && *holder->variable;
+}
+
+bool sl_make_find_holder(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, struct sl_held_by *holder)
+{
+	if (!gather(process, track, bytes, false, holder))
+		return false;
+	return holder->bytes ? holder->bytes > bytes / HELD_PART : track && holder->blocks > track->most_blocks / HELD_PART;
+}
+
+bool sl_make_find_root(const struct sl_process *process, uint64_t bytes, struct sl_held_by *holder)
+{
+	return gather(process, NULL, bytes, true, holder) && (double)holder->bytes >= SL_NEARLY_ALL * (double)bytes;
 }
 
 bool sl_make_heads(const struct sl_held_by *holder, uint64_t bytes)
@@ -104,6 +100,9 @@ void sl_make_say_holder(struct sl_answer *answer, const struct sl_held_by *holde
 	if (are_views(holder))
 		sl_answer_say(answer, SL_LABEL_WHY, "`%s` are views of %s that keep %s.", holder->path,
 			      SL_ANSWER_SIZE(holder->seen), SL_ANSWER_SIZE(holder->bytes));
+	if (holder->among)
+		sl_answer_say(answer, SL_LABEL_WHY, "Python's look ended early: it stands for %s of %s blocks.",
+			      SL_NUMBER(holder->named), SL_NUMBER(holder->among));
 }
 
 void sl_make_fix_holder(struct sl_answer *answer, const struct sl_held_by *holder, const char *keeper)

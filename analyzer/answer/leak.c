@@ -205,16 +205,21 @@ static void say_unknown_holder(struct sl_answer *answer, struct sl_process *proc
 {
 	unsigned kind = kept->track->kind;
 	const struct sl_device_state *device = device_of(process, kept->track->device);
+	struct sl_held_by any;
 	const char *cycle;
 
-	if (process->model->variables.count) {
+	if (sl_held_by_take(process, NULL, &any, 1)) {
 		cycle = find_cycle(answer, process, stack);
 		if (cycle)
 			sl_answer_say(answer, SL_LABEL_FIX,
 				      "torch.autograd.grad(..., create_graph=True) instead of backward() at %s", cycle);
 		sl_answer_say(answer, cycle ? SL_LABEL_WHY : SL_LABEL_OPEN, "%s",
 			      cycle ? "Python found no variable: a parameter and its .grad keep each other."
-				    : "what keeps it: Python found no variable; a cycle in C++ may");
+			      : any.among
+				      ? sl_answers_text(answer->of,
+							"which variable keeps it: Python's look ended early, after %s of %s blocks",
+							SL_NUMBER(any.named), SL_NUMBER(any.among))
+				      : "what keeps it: Python found no variable; a cycle in C++ may");
 		return;
 	}
 	sl_answer_say(answer, SL_LABEL_FIX, "drop the results of %s%s", line,

@@ -279,6 +279,9 @@ static const char *moment_of(char out[200], const struct sl_report *report, cons
 
 	if (options->how.between)
 		snprintf(out, 200, "born after %.80s and still held at %.80s", options->span[0].text, options->span[1].text);
+	else if (options->how.by == SL_BY_HOLDER && only && only->model->look_among > only->model->look_named)
+		snprintf(out, 200, "when Python told of most: its look ended early, after %s of %s blocks",
+			 SL_NUMBER(only->model->look_named), SL_NUMBER(only->model->look_among));
 	else if (options->how.by == SL_BY_HOLDER)
 		return "when Python told of most";
 	else if (has_moment_of_kind(options))

@@ -337,6 +337,8 @@ void sl_json_holder(struct sl_json *j, const char *key, const struct sl_held_by 
 	sl_json_uint(j, "blocks", holder->blocks);
 	sl_json_uint(j, "bytes", holder->bytes);
 	sl_json_uint(j, "seen_bytes", holder->seen);
+	sl_json_known_uint(j, "look_named", holder->among ? holder->named : SL_UNKNOWN);
+	sl_json_known_uint(j, "look_among", holder->among ?: SL_UNKNOWN);
 	sl_json_end(j);
 }
 

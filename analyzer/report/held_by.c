@@ -9,24 +9,19 @@
 /* PATH, HOW, CONTAINER, and FILE or "FILE:LINE FUNCTION", with tabs between them. */
 bool sl_held_by_read(const char *text, struct sl_held_by *out)
 {
-	char *part[4] = {out->text}, *colon, *space;
+	char *rest = out->text, *colon, *space;
 	const char *item;
 
-	*out = (struct sl_held_by){0};
+	*out = (struct sl_held_by){.function = ""};
 	snprintf(out->text, sizeof(out->text), "%s", text);
-	for (unsigned i = 0; i + 1 < SL_COUNT(part); i++) {
-		part[i + 1] = strchr(part[i], '\t');
-		if (!part[i + 1])
-			return false;
-		*part[i + 1]++ = 0;
-	}
-	out->path = part[0];
-	out->how = part[1];
-	out->container = part[2];
-	out->file = part[3];
-	out->function = "";
-	space = strrchr(part[3], ' ');
-	colon = space ? memrchr(part[3], ':', (size_t)(space - part[3])) : NULL;
+	out->path = strsep(&rest, "\t");
+	out->how = strsep(&rest, "\t");
+	out->container = strsep(&rest, "\t");
+	if (!rest)
+		return false;
+	out->file = rest;
+	space = strrchr(rest, ' ');
+	colon = space ? memrchr(rest, ':', (size_t)(space - rest)) : NULL;
 	if (colon) {
 		out->line = (unsigned)strtoul(colon + 1, NULL, 10);
 		out->function = space + 1;
@@ -90,6 +85,10 @@ size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *
 		sum.item[at].most_bytes += one->most_bytes;
 		sum.item[at].most_seen += one->most_seen;
 		sum.item[at].look = one->look > sum.item[at].look ? one->look : sum.item[at].look;
+		if (one->among > one->named) {
+			sum.item[at].named = one->named;
+			sum.item[at].among = one->among;
+		}
 	}
 	if (sum.count)
 		qsort(sum.item, sum.count, sizeof(*sum.item), by_bytes);
@@ -101,6 +100,8 @@ size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *
 		out[count].whole = sum.item[i].bytes;
 		out[count].of = sum.item[i].most_live > told ? sum.item[i].most_live : told;
 		out[count].blocks = sum.item[i].most_blocks;
+		out[count].named = sum.item[i].named;
+		out[count].among = sum.item[i].among;
 		out[count].bytes = sum.item[i].most_bytes;
 		out[count++].seen = sum.item[i].most_seen;
 	}

@@ -20,6 +20,7 @@ struct sl_held_by {
 	uint64_t whole;		/* bytes that it held of all places */
 	uint64_t of;		/* bytes of the place, then, of which these are a part */
 	uint64_t seen;		/* bytes of them that it can use: fewer where it has views */
+	uint64_t named, among;	/* the look stands for so many of all blocks, since its budget ended it; 0: it saw all */
 };
 
 /*

@@ -14,6 +14,7 @@ import os
 import sys
 import time
 import types
+import weakref
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import _thread
@@ -25,6 +26,7 @@ OBJECTS = 5000000  # that one walk visits
 SLICE = 1000       # parts of a container, before others have their turn
 TEXT = 250         # bytes of what is told of a block
 HOLD = 13          # its place in the agent's table
+ENDED = 1 << 63    # with the number of a walk that its budget ended
 LONGEST = 160      # characters of a path
 HERE = os.path.abspath(__file__)
 LIBRARIES = ("site-packages", "dist-packages", os.path.dirname(os.path.abspath(os.__file__)), os.path.dirname(HERE))
@@ -42,7 +44,8 @@ SPARSE = ("_indices", "_values", "crow_indices", "col_indices", "ccol_indices", 
 HANDLES = {"_CUDAGraph": "raw_cuda_graph_exec", "_CudaEventBase": "cuda_event"}  # what tells the driver's number of an object
 MEMBERS = ("_modules", "_parameters", "_buffers")  # of a module of PyTorch, which are its attributes
 
-# What is known of an object on the way to a tensor. names: "": its parts are items, "attributes", or "state" of an optimizer.
+# What is known of an object on the way to a tensor. names: "": its parts are items, "attributes", "threads" that each have some, or
+# "state" of an optimizer.
 # most: items of the largest container on the way
 State = collections.namedtuple("State", "path how container place names most", defaults=(0,))
 
@@ -332,6 +335,8 @@ class Walk:
             return above._replace(how="graph", names="")
         if kind == TENSOR:
             return above._replace(path=path + ".grad" if kinds[type(part)] == TENSOR else path, names="attributes" if type(part) is dict else "")
+        if above.names == "threads":
+            return above._replace(names="attributes")
         if above.names == "state":
             key = self.key(parent, part)
             return above._replace(path="%s[%s]" % (path, self.state(key).path if id(key) in self.parent else "*"), names="attributes")
@@ -345,8 +350,11 @@ class Walk:
             if kind == FUNCTION and name in parent.__code__.co_freevars:
                 how = "closure"
             path = "%s.%s" % (path, name) if path and name else path + name
-        elif kind == ARRAY or isinstance(parent, (dict, *SEQUENCES)):
+        elif kind == ARRAY or (isinstance(parent, (dict, *SEQUENCES)) and
+                               (type(parent).__module__ in ("builtins", "collections") or self.attribute(parent, part) is None)):
             path, container = path + "[*]", type(parent).__name__
+        elif type(parent) is _thread._local:  # before CPython 3.13 it has the attributes of all threads, by a weak reference to each
+            return above._replace(names="threads" if any(type(key) is weakref.ref for key in part) else "attributes")
         elif type(parent) is functools._lru_cache_wrapper:
             return above._replace(path=path if type(part) is dict else path + "[*]", how="cache", container="cache", names="")
         elif kind == RUN:
@@ -449,8 +457,8 @@ class Teller:
             return
         began, self.busy = time.thread_time(), True
         try:
-            found = Walk(self.torch, self.left[why] / (4 if why == "between" else 1)).run(why != "between")
-            self.say(found)
+            walk = Walk(self.torch, self.left[why] / (4 if why == "between" else 1))
+            self.say(walk.run(why != "between"), walk.whole)
         except Exception as error:
             if is_foreign(error):
                 raise
@@ -458,12 +466,12 @@ class Teller:
             self.left[why] -= time.thread_time() - began
             self.busy = False
 
-    def say(self, found: Dict[int, Tuple[int, State]]) -> None:
+    def say(self, found: Dict[int, Tuple[int, State]], whole: bool) -> None:
         self.walks += bool(found)
         for address, (seen, state) in found.items():
             text = "\t".join((state.path, state.how, state.container)).encode("utf-8", "replace")
             place = b"" if state.place == NO_FILE else state.place.encode("utf-8", "replace")
-            self.hold(address, seen, text + b"\t" + place[len(text) - TEXT:], self.walks)
+            self.hold(address, seen, text + b"\t" + place[len(text) - TEXT:], self.walks | (0 if whole else ENDED))
 
     def __bool__(self) -> bool:
         """By the clock, where no optimizer's step does it: walks that a busy machine makes many would take the time of the last ones."""
@@ -530,9 +538,10 @@ def holders(seconds: float = BUDGET) -> List[Tuple[str, str, int, int]]:
     if torch is None or not torch.cuda.is_initialized():
         return []
     begin(torch)
-    found = Walk(torch, seconds).run(True)
+    walk = Walk(torch, seconds)
+    found = walk.run(True)
     if teller is not None:
-        teller.say(found)
+        teller.say(found, walk.whole)
     sums: Dict[Tuple[str, str], List[int]] = {}
     for seen, state in found.values():
         one = sums.setdefault((state.path, state.how), [0, 0])

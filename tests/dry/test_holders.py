@@ -3,6 +3,7 @@
 """Which variable holds each block, as Python tells it in a dry run. The truth is the program: it stores blocks of one size into one
 variable. Without the environment of scripts/torch-venv the test is skipped."""
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -10,12 +11,12 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import torch_venv
-from dry import Dry
+from dry import ANALYZE, Dry
 
 PYTHON = torch_venv.python("torch")
 PACKAGE = os.path.join(HERE, "..", "..", "python")
 KINDS = """
-import collections, contextvars, functools, gc, sys, threading, types, weakref
+import asyncio, collections, contextvars, functools, gc, logging.handlers, queue as queues, sys, threading, types, weakref
 import numpy, torch
 
 def block(mib=1):
@@ -55,6 +56,11 @@ class Meter:
 class Slotted:
     __slots__ = ("held",)
 
+class Bank(list):
+    pass
+bank_of_blocks = Bank([block()])
+bank_of_blocks.more = block()
+
 meters = [Meter()]
 meters[0].once
 slotted = Slotted()
@@ -88,6 +94,33 @@ def generate():
     yield
 running = generate()
 next(running)
+local = threading.local()
+local.cache = [block()]
+saved = contextvars.copy_context()
+saved.run(contextvars.ContextVar("other").set, block())
+handler = logging.handlers.MemoryHandler(9)
+handler.handle(logging.makeLogRecord({"args": (block(),), "levelno": 10}))
+puts = queues.Queue()
+puts.put(block())
+loop = asyncio.new_event_loop()
+async def waits():
+    inside = block()
+    await asyncio.sleep(1000)
+task = loop.create_task(waits())
+loop.call_soon(loop.stop)
+loop.run_forever()
+class Counted:
+    @functools.lru_cache(maxsize=None)
+    def features(self):
+        return block()
+Counted().features()
+def raises():
+    in_frame = block()
+    raise ValueError
+try:
+    raises()
+except ValueError as error:
+    caught = error
 bound = Meter().seen.append
 partial = functools.partial(print, block())
 
@@ -272,15 +305,15 @@ import torch, stormlog_holders
 class Thing:
     def __init__(self, n):
         self.parts = {"n": [n]}
-        if not n % 10000:
-            self.block = torch.zeros(1 << 18, device="cuda")
+        if not n % 3000:
+            self.block = torch.zeros(1 << 8, device="cuda")
 
-things = [Thing(n) for n in range(100001)]
-late = [things, [torch.zeros(1 << 18, device="cuda") for _ in range(7)]]
-walk = stormlog_holders.Walk(torch, 60)
-walk.spent = lambda turns=[]: turns.append(1) or len(turns) > 30  # a budget of so many objects, whatever the machine
-found = sorted(state.path for _, state in walk.run(False).values())
-print(sorted(set(found)), found.count("late[*][*]"))
+stormlog_holders.OBJECTS = 12000
+stormlog_holders.teller.left["between"] = 0
+things = [Thing(n) for n in range(30001)]
+late = [things, []]
+for step in range(1500):
+    late[1].append(torch.zeros(1 << 8, device="cuda"))
 """
 CYCLE = """
 import torch
@@ -329,9 +362,17 @@ class AtTheEnd(unittest.TestCase):
         self.assertIn("Python found 512 B in `settings.SCALE` of settings.py.", screen)
         self.assertNotIn("views", screen)
 
-    def test_a_look_that_ends_early_has_names_from_each_large_container(self):
-        run = Dry(PYTHON, "-c", LARGE, analyze=False)
-        self.assertEqual(run.out.splitlines()[-1], "['late[*][*]', 'things[*].block'] 7")
+    def test_a_look_that_ends_early_has_names_from_each_large_container_and_says_for_how_many_blocks_it_stands(self):
+        with tempfile.TemporaryDirectory() as keep:
+            run = Dry(PYTHON, "-c", LARGE, keep=os.path.join(keep, "traces"))
+            tree = subprocess.run([ANALYZE, "tree", "--by", "holder", os.path.join(keep, "traces")], capture_output=True, text=True).stdout
+        holders = run.report["processes"][0]["holders"]
+        self.assertEqual({one["path"] for one in holders}, {"late[*][*]", "things[*].block"})
+        for one in holders:
+            self.assertTrue(sum(one["blocks"] for one in holders) == one["look_named"] < one["look_among"] == 1511, one)
+        stands = "1 %03d of 1 511 blocks" % (one["look_named"] - 1000)
+        self.assertIn("Python's look ended early: it stands for %s." % stands, " ".join(run.screen.split()))
+        self.assertIn("its look ended early, after %s " % stands, " ".join(tree.split()))
 
     def test_a_cycle_without_a_variable_is_not_sent_to_another_dry_run(self):
         screen = " ".join(self.screen(CYCLE).split())
@@ -402,6 +443,15 @@ class Kinds(unittest.TestCase):
         self.holds("alone", "global", 1, container=None)
         self.holds("objects[*]", "global", 2, container="ndarray")
         self.holds("context", "global", 1)
+
+    def test_what_objects_of_pythons_own_classes_have(self):
+        """Those of C have no attributes, so that there is not more to say than what has them."""
+        for path in "local.cache[*]", "saved", "handler.buffer[*].args[*]", "puts.queue[*]", "task.inside", "caught.tb_frame.in_frame":
+            with self.subTest(path):
+                self.holds(path, "global", 1)
+        self.holds("Counted.features[*]", "cache", 1)
+        self.holds("bank_of_blocks[*]", "global", 1, container="Bank")
+        self.holds("Bank.more", "attribute", 1)
 
     def test_what_hangs_on_a_function_and_on_a_tensor(self):
         self.holds("function.cache[*]", "global", 1)

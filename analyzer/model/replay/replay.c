@@ -8,7 +8,8 @@
 
 /* Variables that hold blocks.  Python looks at all blocks now and then, and tells for each the variable that leads to it. */
 
-#define OBJECTS 0x80000000 /* of a key: with an object's track */
+#define OBJECTS	  0x80000000   /* of a key: with an object's track */
+#define LOOK_ENDS (1ULL << 63) /* of a look's number: it ended at its budget */
 
 static void end_variables(struct sl_model *model)
 {
@@ -22,6 +23,8 @@ static void end_variables(struct sl_model *model)
 		one->most_bytes = one->bytes;
 		one->most_seen = one->seen;
 		one->most_live = one->live;
+		one->named = model->look_named;
+		one->among = model->look_among;
 	}
 	model->look_bytes = 0;
 }
@@ -32,14 +35,19 @@ static void apply_variables(struct sl_model *model, const struct sl_event *event
 	const struct sl_live *live =
 		event->bytes ? sl_memory_names_block(model, event->address, event->bytes) : sl_objects_find(model, event->address);
 	struct sl_variable *one;
-	uint64_t key;
+	uint64_t key, look = event->extra & ~LOOK_ENDS;
 	uint32_t at;
 
 	if (!live || !event->label)
 		return; /* memory whose allocation was not recorded */
-	if (model->look != event->extra)
+	if (model->look != look) {
 		end_variables(model);
-	model->look = event->extra;
+		model->look = look;
+		model->look_named = model->look_among = 0;
+		for (unsigned d = 0; event->extra & LOOK_ENDS && d < SL_COUNT(model->devices); d++)
+			model->look_among += model->devices[d] ? model->devices[d]->torch.live_blocks : 0;
+	}
+	model->look_named += event->bytes != 0;
 	key = event->label << 32 | (event->bytes ? live->site : OBJECTS | live->site);
 	at = sl_idmap_claim(&model->variable_ids, key, model->variables.count);
 	if (at == model->variables.count)
@@ -48,9 +56,9 @@ static void apply_variables(struct sl_model *model, const struct sl_event *event
 					     .site = event->bytes ? live->site : SL_NO_SITE,
 					     .track = event->bytes ? model->sites.item[live->site].track : live->site};
 	one = &model->variables.item[at];
-	if (one->look != event->extra)
+	if (one->look != look)
 		one->blocks = one->bytes = one->seen = 0;
-	one->look = event->extra;
+	one->look = look;
 	one->live = event->bytes ? model->sites.item[live->site].live_bytes : 0;
 	one->blocks++;
 	one->bytes += live->bytes;

@@ -373,6 +373,7 @@ struct sl_variable {
 	uint32_t text, site, track;				/* text: see report/held_by.h; site: SL_NO_SITE for objects */
 	uint64_t look, blocks, bytes, seen, live;		/* of the last look that told of it; live: bytes of the site then */
 	uint64_t most_blocks, most_bytes, most_seen, most_live; /* of the look at which it held most */
+	uint64_t named, among;					/* blocks of all that this look named, of so many; 0: it saw all */
 };
 
 /*
@@ -663,10 +664,11 @@ struct sl_model {
 	SL_VECTOR(struct sl_called) called;
 	struct sl_idmap called_ids; /* by text and device */
 	SL_VECTOR(struct sl_variable) variables;
-	struct sl_idmap variable_ids; /* by text, and site or object's track */
-	uint64_t look, look_bytes;    /* the last look of Python at all blocks, and what it told */
-	uint64_t told_bytes, told_ns; /* of the look that told most: its last event */
-	void *called_parts;	      /* extents, of struct sl_memory_names_part */
+	struct sl_idmap variable_ids;	 /* by text, and site or object's track */
+	uint64_t look, look_bytes;	 /* the last look of Python at all blocks, and what it told */
+	uint64_t look_named, look_among; /* blocks for which it stands, of those that lived; 0: it saw all */
+	uint64_t told_bytes, told_ns;	 /* of the look that told most: its last event */
+	void *called_parts;		 /* extents, of struct sl_memory_names_part */
 	struct sl_sought sought[2];
 	struct sl_born *born;		     /* by site; NULL: not asked for (counts/between.h) */
 	SL_VECTOR(struct sl_tensor) tensors; /* [0]: nothing is known; empty: of no block */
