@@ -15,6 +15,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/fit/proof.h"
+#include "analyzer/model/counts/ledger.h"
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/devices.h"
@@ -615,6 +616,45 @@ static void do_without(struct sl_process *process)
 				model->ooms.item[k].less_bytes = model->ooms.item[k].asked_bytes;
 }
 
+/* True: PyTorch tried an algorithm of cuDNN, and catches the error to try the next one (aten/src/ATen/native/cudnn/Conv_v8.cpp, Conv_v7.cpp). */
+static bool is_of_search(struct sl_process *process, const struct sl_oom *oom)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = oom->stack.native ? sl_process_stack(process, frames, oom->stack) : 0;
+
+	for (unsigned f = 0; f < count; f++)
+		if (!frames[f].python && frames[f].function &&
+		    (strstr(frames[f].function, "at::native::run_conv_plan") ||
+		     strstr(frames[f].function, "at::native::AlgoIterator")))
+			return true;
+	return false;
+}
+
+/* Errors of a search that found an algorithm which needs less, or nothing: the thread's next request is of another call, or passed. */
+static void go_on_searching(struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+
+	for (size_t k = model->ooms.count; k--;) {
+		struct sl_oom *oom = &model->ooms.item[k];
+		const struct sl_thread_state *thread = oom->thread < model->threads.count ? model->threads.item[oom->thread] : NULL;
+		uint64_t next_ns = thread ? thread->last_block_ns : 0;
+
+		if (sl_oom_got_over(oom) || sl_oom_made_to_fail(oom) || !is_of_search(process, oom))
+			continue;
+		for (size_t i = k + 1; i < model->ooms.count; i++) {
+			const struct sl_oom *next = &model->ooms.item[i];
+
+			if (next->thread != oom->thread)
+				continue;
+			next_ns = next->stack.python == oom->stack.python && !sl_oom_got_over(next) ? 0 : next->time_ns;
+			break;
+		}
+		if (next_ns > oom->time_ns)
+			oom->recovered = 1;
+	}
+}
+
 /* The allocation that --inject-oom should have made fail but did not, in a run that has ended; NULL: none. */
 static const char *uninjected(const struct sl_report *report)
 {
@@ -672,6 +712,7 @@ static void run(struct sl_report *report)
 		for (size_t k = 0; k < process->model->ooms.count; k++)
 			process->accounts[k] = (struct sl_account){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN,
 								   SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN};
+		go_on_searching(process);
 		do_without(process);
 		join_attempts(process);
 		for (size_t k = 0; k < process->model->ooms.count; k++)
