@@ -258,15 +258,26 @@ bool sl_source_keeps_view(struct sl_source *source, const struct sl_trace *trace
 	return view;
 }
 
-/* The statement puts something into the container of that name. */
+/* The statement's value from that token on is an empty container: "[]", "{}", "dict()". */
+static bool is_empty(const struct sl_script *python, uint32_t at, uint32_t end)
+{
+	at += sl_script_is_any(python, at, " list dict set OrderedDict deque ");
+	return at + 2 == end && sl_script_is_any(python, at, " [ { ( ") && python->token.item[at].match == at + 1;
+}
+
+/* The statement puts something into the container of that name, or into one that lies in it. */
 static bool is_filling(const struct sl_script *python, const struct sl_script_statement *statement, const char *name)
 {
 	for (uint32_t at = statement->first; at < statement->end; at++) {
+		uint32_t next = at + 1;
+
 		if (!sl_script_is(python, at, name))
 			continue;
-		if (sl_script_is(python, at + 1, ".") && sl_script_is_any(python, at + 2, SL_FLOW_STORES))
+		if (sl_script_is(python, next, "["))
+			next = python->token.item[next].match + 1;
+		if (sl_script_is(python, next, ".") && sl_script_is_any(python, next + 1, SL_FLOW_STORES))
 			return true;
-		if (sl_script_is(python, at + 1, "[") && sl_script_is(python, python->token.item[at + 1].match + 1, "="))
+		if (next > at + 1 && sl_script_is(python, next, "=") && !is_empty(python, next + 1, statement->end))
 			return true;
 	}
 	return false;
