@@ -305,18 +305,22 @@ static bool tell_input(struct sl_story *story, struct sl_process *process, const
 	return true;
 }
 
-/* The first forward pass did not end: what the rest of the step needs is in no recording. */
+/* The first forward pass did not end, or its backward pass: what the rest of the step needs is in no recording. */
 static bool tell_first_pass(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
 			    const struct moment *moment)
 {
 	const struct sl_fit_program *p = &moment->program;
 	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
+	const struct sl_fit_stack *asks = sl_fit_program_stack(p, sl_fit_program_failed(p)->python);
 	struct held held = find_held(moment, of_module);
 
-	if (p->steps.count > 1 || !sl_fit_program_stack(p, sl_fit_program_failed(p)->python)->module || !is_most(&held, moment) ||
+	if (p->steps.count > 1 || !(asks->module || asks->backward) || !is_most(&held, moment) ||
 	    (leak && leak->verdict == SL_KEPT_GROWING))
 		return false;
-	*story = (struct sl_story){.kind = SL_STORY_FIRST_PASS, .stack = {.python = held.largest}, .bytes = held.bytes};
+	*story = (struct sl_story){.kind = SL_STORY_FIRST_PASS,
+				   .stack = {.python = held.largest},
+				   .bytes = held.bytes,
+				   .words = asks->module ? "forward" : "backward"};
 	return true;
 }
 
@@ -338,7 +342,7 @@ static bool is_cache(struct sl_process *process, struct sl_stack stack)
 static bool tell_caches(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_site *largest = NULL;
-	uint64_t bytes = 0, blocks = 0, most = 0;
+	uint64_t bytes = 0, blocks = 0, most = 0, born = 0;
 
 	for (unsigned i = 0; i < oom->owner_count; i++) {
 		const struct sl_site *site = site_of(process, &oom->owners[i]);
@@ -347,6 +351,7 @@ static bool tell_caches(struct sl_story *story, struct sl_process *process, cons
 			continue;
 		bytes += oom->owners[i].bytes;
 		blocks += oom->owners[i].blocks;
+		born += site->total_blocks;
 		if (oom->owners[i].bytes > most) {
 			most = oom->owners[i].bytes;
 			largest = site;
@@ -354,7 +359,11 @@ static bool tell_caches(struct sl_story *story, struct sl_process *process, cons
 	}
 	if (!largest || bytes < sl_oom_causes_missing(oom) || (double)bytes < SL_HALF / 2 * (double)oom->live_bytes)
 		return false;
-	*story = (struct sl_story){.kind = SL_STORY_CACHES, .stack = largest->stack, .bytes = bytes, .count = blocks};
+	*story = (struct sl_story){.kind = SL_STORY_CACHES,
+				   .stack = largest->stack,
+				   .bytes = bytes,
+				   .count = blocks,
+				   .words = born == blocks ? "whole" : NULL};
 	return true;
 }
 
@@ -482,9 +491,10 @@ static bool tell_steps(struct sl_story *story, struct sl_process *process, const
 
 	if (!read_moment(&moment, &until, fit, oom))
 		return tell_caches(story, process, oom);
-	told = tell_weights(story, process, oom, &moment) || tell_activations(story, process, &moment) ||
-	       tell_caches(story, process, oom) || tell_growing(story, process, &moment) ||
-	       tell_first_pass(story, process, oom, &moment) || tell_input(story, process, oom, &moment);
+	told = (is_cache(process, oom->stack) && tell_caches(story, process, oom)) || tell_weights(story, process, oom, &moment) ||
+	       tell_activations(story, process, &moment) || tell_caches(story, process, oom) ||
+	       tell_growing(story, process, &moment) || tell_first_pass(story, process, oom, &moment) ||
+	       tell_input(story, process, oom, &moment);
 	forget_moment(&moment);
 	return told;
 }

@@ -130,7 +130,7 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 					   all->most,
 					   all->count,
 					   (double)all->bytes / (double)all->most,
-					   NULL};
+					   "device"};
 	} else {
 		return false;
 	}
@@ -161,7 +161,7 @@ static uint64_t most_in(const struct sl_line *line, uint32_t bins)
 
 /*
  * The device held about the same for most of the time, and then much more within a moment.  Where nothing was freed before and
- * no new place asks, there was no jump: a program that fills the device only paused.
+ * no new place asks, there was no jump: a program that fills the device only paused.  Nor was there where next to nothing was held.
  */
 static bool tell_jump(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
@@ -177,7 +177,7 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 		return false;
 	before = most_in(line, bins - (uint32_t)(SL_QUARTER * bins));
 	if (2 * oom->asked_bytes + before > most || (double)most < SL_LARGER * (double)before ||
-	    (double)most_in(line, bins / 2) < SL_NEARLY_ALL * (double)before)
+	    (double)before < SL_TRACE * (double)most || (double)most_in(line, bins / 2) < SL_NEARLY_ALL * (double)before)
 		return false;
 	for (size_t i = 0; i < process->heuristics.count; i++) {
 		const struct sl_heuristics *found = &process->heuristics.item[i];

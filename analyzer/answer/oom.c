@@ -116,16 +116,20 @@ static const struct sl_operator *operator_of_story(const struct error *e)
 	return sl_operator_of(e->process, e->story->stack);
 }
 
-/* What was held at the error of what the same operator had made. */
-static uint64_t held_by(const struct error *e, const char *name)
+/* What was held at the error of what the same operator had made; line: at the line that asked. */
+static uint64_t held_by(const struct error *e, const char *name, bool line)
 {
 	const struct sl_operator *ran;
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < e->oom->owner_count; i++)
-		if (sl_owners_shows(e->process, &e->process->model->sites.item[e->oom->owners[i].site]) &&
+	for (unsigned i = 0; i < e->oom->owner_count; i++) {
+		const struct sl_site *site = &e->process->model->sites.item[e->oom->owners[i].site];
+
+		if (sl_owners_shows(e->process, site) &&
+		    (!line || sl_place_key(e->process, site->stack) == sl_place_key(e->process, e->oom->stack)) &&
 		    (ran = operator_of(e, &e->oom->owners[i])) && !strcmp(ran->name, name))
 			bytes += e->oom->owners[i].bytes;
+	}
 	return bytes;
 }
 
@@ -141,7 +145,7 @@ static void find_operator(struct error *e)
 		e->ran = NULL; /* an operand may be as large */
 	e->made = e->ran ? e->oom->asked_bytes : 0;
 	if (e->ran && e->made < large)
-		e->made += held_by(e, e->ran->name);
+		e->made += held_by(e, e->ran->name, true);
 	if (e->made >= large)
 		return;
 	e->fills = true;
@@ -200,8 +204,28 @@ static void fix_hold(struct error *e)
 		FIX(e, "hold less %s, or ask for less at %s", e->in, e->line);
 }
 
+/* Where an operator of two operands writes a result as large as a tensor that is there, and no graph needs that one. */
+static bool fix_in_place(struct error *e)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_tensor *tensors = e->process->model->tensors.item;
+	unsigned count = sl_process_own(e->process, frames, e->oom->stack);
+	bool there = false;
+
+	if (!e->account->ran || !e->account->ran->joins || !e->oom->tensor ||
+	    sl_source_without_grad(e->process->report->source, e->process->trace, frames, count) != SL_SOURCE_YES)
+		return false;
+	for (unsigned i = 0; i < e->oom->owner_count; i++)
+		there |= e->oom->owners[i].tensor && tensors[e->oom->owners[i].tensor].shape == tensors[e->oom->tensor].shape;
+	if (there)
+		FIX(e, "write the result into an operand at %s (`a /= b` for `a / b`), or compute it in pieces", e->line);
+	return there;
+}
+
 static void fix_size(struct error *e)
 {
+	if (fix_in_place(e))
+		return;
 	FIX(e, "bound the size of %s, or work in pieces", e->line);
 }
 
@@ -222,7 +246,8 @@ static bool tell_operator(struct error *e)
 	if (e->fills)
 		HEAD(e, "%s fills the card with %s", line, e->ran->makes);
 	else
-		HEAD(e, "%s asks %s for %s", line, SL_ANSWER_SIZE(e->made), e->ran->makes);
+		HEAD(e, "%s %s %s for %s", line, e->made > e->oom->asked_bytes ? "takes" : "asks", SL_ANSWER_SIZE(e->made),
+		     e->ran->makes);
 	WHY(e, "%s.", e->ran->why);
 	if (strstr(e->ran->name, "gather_object") && ranks > 1 && e->made % (uint64_t)ranks == 0)
 		WHY(e, "That is %lld ranks times %s.", (long long)ranks, SL_ANSWER_SIZE(e->made / (uint64_t)ranks));
@@ -346,18 +371,20 @@ static void tell_took(struct error *e)
 	tell_plain(e);
 	WHY(e, "%s made %s and never gave it back.", e->at, e->bytes);
 	fix_hold(e);
-	sl_answer_say(e->answer, SL_LABEL_OPEN,
-		      "whether that is a leak, what it loads, or one step%s: memory only rose until the error",
-		      e->story->words ? ", or chunks of its own allocator, which may be fragmented" : "");
+	sl_answer_say(e->answer, SL_LABEL_OPEN, "whether that is a leak, what it loads, or one step%s: %s until the error",
+		      e->story->words ? ", or chunks of its own allocator, which may be fragmented" : "",
+		      e->oom->device_rise.count ? "that line freed nothing" : "memory only rose");
 	next_larger(e);
 }
 
 static void tell_surge(struct error *e)
 {
 	HEAD(e, "memory of %s rises to %s times its highest before", STEP(e), TIMES(e->story->times));
-	WHY(e, "%s holds or asks %s, after %s at most in %s rises before.", e->at, e->bytes, e->before, SL_NUMBER(e->story->count));
+	WHY(e, "%s holds %s with this request, after %s at most in %s rises before.", e->story->words ? "the process" : e->at,
+	    e->bytes, e->before, SL_NUMBER(e->story->count));
 	say_room(e);
-	FIX(e, "bound what %s takes in one step, such as its batch or length", e->at);
+	if (!fix_in_place(e))
+		FIX(e, "bound what %s takes in one step, such as its batch or length", e->at);
 }
 
 static void tell_teeth(struct error *e)
@@ -407,7 +434,7 @@ static void tell_holder(struct error *e)
 static void tell_optimizer(struct error *e)
 {
 	const char *name = e->story->words;
-	uint64_t tables = held_by(e, "embedding_dense_backward");
+	uint64_t tables = held_by(e, "embedding_dense_backward", false);
 
 	HEAD(e, "%s's first step needs %s and %s of them are there", name, e->bytes, e->before);
 	WHY(e, "%s keeps %s for each parameter, in its first step. %s of them are missing.", name,
@@ -466,12 +493,36 @@ static void tell_input(struct error *e)
 	FIX(e, "bound the input at %s: a smaller batch or a shorter sequence", e->at);
 }
 
+/* True: what the story's line made has the shape of weights, so that fewer inputs make none of it less. */
+static bool is_of_weights(const struct error *e)
+{
+	const struct sl_tensor *tensors = e->process->model->tensors.item;
+	const struct sl_site *sites = e->process->model->sites.item;
+	uint32_t shape = 0;
+	bool same = false;
+
+	for (unsigned i = 0; i < e->oom->owner_count; i++)
+		if (sites[e->oom->owners[i].site].stack.python == e->story->stack.python && e->oom->owners[i].tensor)
+			shape = tensors[e->oom->owners[i].tensor].shape;
+	for (unsigned i = 0; i < e->oom->owner_count && shape; i++)
+		same |= e->oom->owners[i].tensor && tensors[e->oom->owners[i].tensor].shape == shape &&
+			sl_roles_of(e->process, &sites[e->oom->owners[i].site]) == SL_ROLE_PARAMETERS;
+	return same;
+}
+
 static void tell_first_pass(struct error *e)
 {
-	HEAD(e, "the first forward pass needs more than the card has");
-	WHY(e, "it had made %s of activations when %s asked %s, most of them at %s.", e->bytes, e->line, e->asked, e->at);
-	fix_role(e);
-	sl_answer_say(e->answer, SL_LABEL_OPEN, "how much the rest of the step needs: the recording ends in its first pass");
+	HEAD(e, "a %s pass needs more than the card has", e->story->words);
+	WHY(e, "%s of activations were there when %s asked %s, most of them of %s.", e->bytes, e->line, e->asked, e->at);
+	if (!is_of_weights(e)) {
+		fix_role(e);
+	} else {
+		WHY(e, "They have the shape of weights: fewer inputs make them no less.");
+		FIX(e, "torch.utils.checkpoint around the layers that %s calls, or detach() what %s makes",
+		    caller_of(e, e->oom->stack, e->line), e->at);
+	}
+	sl_answer_say(e->answer, SL_LABEL_OPEN, "how much the rest of the step needs: the recording ends in its %s pass",
+		      e->story->words);
 	next_larger(e);
 }
 
@@ -512,6 +563,12 @@ static void tell_weights(struct error *e)
 static void tell_caches(struct error *e)
 {
 	HEAD(e, "key-value caches hold %s", e->bytes);
+	if (e->story->words) {
+		WHY(e, "%s tensors of %s were made for the most sequences, in full length. The process held %s beside them.",
+		    SL_NUMBER(e->story->count), e->at, SL_ANSWER_SIZE(e->oom->live_bytes - e->story->bytes));
+		FIX(e, "make them for fewer sequences or a shorter context %s", e->in);
+		return;
+	}
 	WHY(e, "%s tensors of %s grow with the length of each sequence, times the sequences kept.", SL_NUMBER(e->story->count),
 	    e->at);
 	FIX(e, "keep fewer sequences %s, drop caches of those that ended, or bound their length", e->in);
@@ -1111,7 +1168,8 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		find_operator(&e);
 		find_holder(&e);
 		find_learning(&e);
-		if (full && !sl_oom_got_over(oom) && !proven && !e.learns[0])
+		if (full && !sl_oom_got_over(oom) && !proven && !e.learns[0] &&
+		    !(e.story->kind == SL_STORY_CACHES && e.story->words)) /* each pass reads them on the card */
 			sl_make_changes(e.answer, process, fix_of(&e), e.held && !is_of_a_model(&e) ? &e.holder : NULL);
 		bool known = e.answer->label[SL_LABEL_FIX].count > 0;
 		size_t fixes = e.answer->label[SL_LABEL_FIX].count;

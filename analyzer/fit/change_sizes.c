@@ -62,6 +62,7 @@ static unsigned count_inputs(const struct sl_fit_program *p, double *longest)
 bool sl_fit_change_half_batch(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	const struct sl_fit_place *place = NULL;
+	const struct sl_fit_stack *maker;
 	struct sl_idmap sizes = {0}, parameters;
 	uint64_t bytes = 0;
 	double longest;
@@ -76,8 +77,9 @@ bool sl_fit_change_half_batch(struct sl_fit_edits *e, struct sl_change *change, 
 
 		if (how == ONCE && life->nth < SL_FIT_APART)
 			how = sl_idmap_get(&sizes, (uint64_t)life->python << 32, ONCE);
-		if (!life->step || how != DIFFERS ||
-		    (sl_fit_program_maker(p, i)->backward && sl_idmap_get(&parameters, life->bytes, 0)))
+		maker = sl_fit_program_maker(p, i);
+		if (!life->step || how != DIFFERS || maker->optimizer || maker->stepper ||
+		    (maker->backward && sl_idmap_get(&parameters, life->bytes, 0)))
 			continue;
 		e->scale[i] = 0.5;
 		bytes = life->bytes > bytes ? life->bytes : bytes;
