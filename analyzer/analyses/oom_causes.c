@@ -116,24 +116,15 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	uint64_t more = all->bytes > all->most ? all->bytes - all->most : 0;
 
 	if (track && is_surge(here) && here->bytes - here->most >= SL_HALF * (double)more) {
-		*story = (struct sl_story){SL_STORY_SURGE,
-					   track->stack,
-					   here->bytes,
-					   here->most,
-					   here->count,
-					   (double)here->bytes / (double)here->most,
-					   NULL};
+		*story = (struct sl_story){.stack = track->stack, .bytes = here->bytes, .before = here->most, .count = here->count};
 	} else if (is_surge(all)) {
-		*story = (struct sl_story){SL_STORY_SURGE,
-					   oom->stack,
-					   all->bytes,
-					   all->most,
-					   all->count,
-					   (double)all->bytes / (double)all->most,
-					   "device"};
+		*story = (struct sl_story){.stack = oom->stack, .bytes = all->bytes, .before = all->most, .count = all->count};
+		story->words = "device";
 	} else {
 		return false;
 	}
+	story->kind = SL_STORY_SURGE;
+	story->times = (double)story->bytes / (double)story->before;
 	return true;
 }
 

@@ -440,7 +440,7 @@ static void tell_optimizer(struct error *e)
 	WHY(e, "%s keeps %s for each parameter, in its first step. %s of them are missing.", name,
 	    e->story->count == 1 ? "a value" : "two values", SL_ANSWER_SIZE(e->story->bytes - e->story->before));
 	if (e->oom->total_bytes != SL_UNKNOWN)
-		sl_answer_say(e->answer, SL_LABEL_NEED, "about %s for this step",
+		sl_answer_say(e->answer, SL_LABEL_NEED, "at least %s for this step",
 			      SL_ANSWER_SIZE(e->oom->total_bytes + e->story->bytes - e->story->before - e->oom->free_bytes));
 	if (tables >= e->oom->total_bytes / OPERATOR_PART) {
 		WHY(e, "%s are gradients of embeddings, with a row for every word.", SL_ANSWER_SIZE(tables));
