@@ -367,7 +367,7 @@ bool sl_dry_ran(const struct sl_report *report, char *out, size_t size)
 	struct sl_dry_read read;
 	char of[32] = "";
 
-	if (steps == SL_UNKNOWN)
+	if (steps == SL_UNKNOWN || (!steps && !asked && !late)) /* not each program trains */
 		return false;
 	early = sl_dry_early(report, &read);
 	if (asked > steps)
@@ -378,11 +378,23 @@ bool sl_dry_ran(const struct sl_report *report, char *out, size_t size)
 	return true;
 }
 
-/* Workers are ended by the process that started them, which may have used no device: vLLM kills its engine. */
-static bool is_worker(const struct sl_process *process)
+/*
+ * The process that started a worker ends it, and tells how the run ended: a pool terminates its workers.  It may have used no device:
+ * vLLM kills its engine.
+ */
+static bool is_worker(const struct sl_report *report, const struct sl_process *process)
 {
-	return process->parent ||
-	       (sl_trace_ended(process->trace) == SL_ENDED_KILLED && sl_defs_said(process->model->defs, "dry.server.up"));
+	const struct sl_header *header = &process->trace->header;
+	bool started = false;
+
+	if (process->parent || sl_trace_ended(process->trace) != SL_ENDED_KILLED)
+		return process->parent != NULL;
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_header *other = &report->processes[i].trace->header;
+
+		started |= other->pid == header->ppid && header->host && other->host && !strcmp(header->host, other->host);
+	}
+	return started || sl_defs_said(process->model->defs, "dry.server.up");
 }
 
 const char *sl_dry_unfinished(const struct sl_report *report)
@@ -399,7 +411,7 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
 
-		if (is_worker(process))
+		if (is_worker(report, process))
 			continue;
 		if (sl_dry_end(process) && !asked_steps(&process->trace->header)) {
 			snprintf(ended, sizeof(ended),

@@ -363,6 +363,13 @@ class Gate(unittest.TestCase):
         self.assertIn("FAIL     dry", self.ask("check", "--max-peak", "1G", "--strict", whole, status=1))
         self.assertIn("FAIL     max-peak", self.ask("check", "--dry", "--max-peak", "1M", whole, status=1))
 
+    def test_a_worker_that_its_parent_ends_does_not_end_the_run(self):
+        waits = ALLOCATE % 64 + "sys.stdout.flush(); import time; time.sleep(600)"
+        pool = "import subprocess, sys\nworker = subprocess.Popen([sys.executable, '-c', %r], stdout=-1)\nworker.stdout.readline()\nworker.kill()\nworker.wait()\n" % waits
+        self.assertIn("ok       dry", self.ask("check", "--dry", self.record("pool", pool + ALLOCATE % 64)))
+        self.assertIn("did not come to its end: it was killed",
+                      self.ask("check", "--dry", self.record("killed", ALLOCATE % 64 + "import os; os.kill(os.getpid(), 9)"), status=1))
+
     def test_a_value_that_may_have_ended_the_job_is_told(self):
         for said, late in (("4 train.py:9", True), ("3 train.py:9", False)):
             traces = self.record("ended" + said[0], SAY + 'say(b"dry.steps", b"5"); say(b"dry.late", b"%s")\n' % said)
