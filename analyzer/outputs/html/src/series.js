@@ -102,7 +102,7 @@ export class Series {
 		if (layers.length > MAX_LAYERS) {
 			const rest = layers.slice(MAX_LAYERS - 1);
 			layers = layers.slice(0, MAX_LAYERS - 1);
-			layers.push({name: `${rest.length} others`, lines: rest.flatMap((l) => l.lines), other: true,
+			layers.push({name: `${rest.length} others`, lines: rest.flatMap((l) => l.lines),
 				minus: rest.flatMap((l) => l.minus || [])});
 		}
 		return layers;

@@ -140,8 +140,8 @@ export class Timeline {
 	}
 
 	colour(k) {
-		const p = this.palette(), {other, uses, colour = k + 1} = this.picture.layers[k];
-		return other ? (uses ? p.unknown : p.other) : p.layers[(colour - 1) % p.layers.length];
+		const p = this.palette(), {colour = k + 1} = this.picture.layers[k];
+		return colour ? p.layers[(colour - 1) % p.layers.length] : p.unknown;
 	}
 
 	drawLegend() {

@@ -46,7 +46,7 @@ export class Uses {
 		return (this.last = {key, parts, layers: [...layers.values()]});
 	}
 
-	/* Of words in place of a stack the outermost, else null: "kept by PyTorch, unused", "made before the window", "12 smaller places". */
+	/* Of words in place of a stack the outermost, else null: "kept by PyTorch, unused", "made before the window", "12 smaller places", "CUDA graphs in 3 pools". */
 	note(stack) {
 		const {strings, frames, nodes} = this.page;
 		let outermost;
@@ -55,7 +55,7 @@ export class Uses {
 			if (frames.module[outermost] || frames.file[outermost] || frames.python[outermost])
 				return null;
 		}
-		return strings[frames.function[outermost]]?.replace(/^\d+ (?=smaller places$)/, "");
+		return strings[frames.function[outermost]]?.replace(/^\d+ (?=smaller places$)| in \d+ pools$/, "");
 	}
 
 	/* What can be told of the processes and devices in view. */
@@ -69,12 +69,14 @@ export class Uses {
 		const all = this.of(scope, by).layers, taken = new Set(all.map((layer) => layer.role)), notes = all.filter((layer) => layer.other);
 		const named = all.filter((layer) => !layer.other).sort((a, b) => Boolean(b.role) - Boolean(a.role) || a.role - b.role || b.size - a.size);
 		const room = named.length + notes.length > most ? Math.max(1, most - notes.length - 1) : most, rest = named.slice(room);
+		const shown = [...named.slice(0, room), ...(rest.length ? [{name: `${rest.length} others`, names: rest.map((layer) => layer.name), uses: true}] : []), ...notes];
 		let free = 0;
-		for (const layer of named) {
-			while (!layer.role && taken.has(++free));
-			layer.colour = layer.role || free;
+		for (const layer of shown) {
+			const unused = layer.other && layer.name.endsWith("unused"); /* grey */
+			while (!unused && !layer.role && taken.has(++free));
+			layer.colour = unused ? 0 : layer.role || free;
 		}
-		return [...named.slice(0, room), ...(rest.length ? [{name: `${rest.length} others`, names: rest.map((layer) => layer.name), other: true, uses: true}] : []), ...notes];
+		return shown;
 	}
 
 	/* How many moments are known of a device. */
