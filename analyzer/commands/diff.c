@@ -68,8 +68,9 @@ static void print_because(const struct sl_because *because, unsigned rows, bool 
 	if (change == 0)
 		return;
 	sort(order, because);
-	sl_escape_print(stdout, "\nBECAUSE, at the peak of %s\n",
-			windows ? "what was reserved" : "the process and device that held most");
+	putchar('\n');
+	sl_terminal_line(to, 0, 5, "BECAUSE, at the peak of %s",
+			 windows ? "what was reserved" : "the process and device that held most");
 	put_row(&table, 0, change, "in all", (double)because->was->bytes, (double)is->bytes);
 	for (unsigned i = 0; i < SL_BECAUSE_TERMS && because->terms[order[i]] != 0; i++) {
 		unsigned t = order[i];

@@ -208,6 +208,7 @@ static const char *ending(char text[SL_FORMAT_BYTES], const struct sl_process *p
  */
 static void put_table(struct monitor *monitor, const struct row *row)
 {
+	static const char *const titles[] = {"time", "pid", "rank", "dev", "live", "peak", "used of the card", "status"};
 	char pid[24] = "-", rank[24] = "-", device[24] = "-", live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES],
 	     total[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES] = "", full[SL_FORMAT_BYTES] = "", when[24], end[SL_FORMAT_BYTES];
 	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
@@ -220,8 +221,8 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	to.out = monitor->out;
 	if (!monitor->told) {
 		sl_dry_head(monitor->out, dry);
-		sl_escape_print(monitor->out, "%-8s  %6s  %4s  %3s  %8s  %8s  %19s  %s\n", "time", "pid", "rank", "dev", "live",
-				"peak", "used of the card", "status");
+		for (unsigned i = 0; i < SL_COUNT(titles); i++)
+			sl_cells_put(&table, SL_COLOUR_NONE, "%s", titles[i]);
 	}
 	strftime(when, sizeof(when), "%H:%M:%S", localtime(&seconds));
 	if (process)

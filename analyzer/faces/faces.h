@@ -15,7 +15,7 @@ struct sl_face_style {
 	const char *saved; /* the folder that was written; NULL: none */
 };
 #define SL_FACE_LINES	24
-#define SL_FACE_COLUMNS 80 /* at most: longer lines are hard to read */
+#define SL_FACE_COLUMNS 80 /* of a sentence at most: longer lines are hard to read */
 
 /* The terminal, a block of Markdown, a CI's log. */
 void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct sl_face_style *style);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The document on a terminal: one verdict open, in 24 lines of 80 columns at most.  Where it would be longer, it is laid out again
- * with less: fewer rows, fewer other verdicts, then without notes, the path of the page and blank lines.  Longer than other
- * files: lines, tables and grids share the page's columns and its door for text.
+ * The document on a terminal: one verdict open, in 24 lines, its sentences in 80 columns at most.  Where it would be longer, it is
+ * laid out again with less: fewer rows, fewer other verdicts, then without notes, the path of the page, a second change that was
+ * tried, and blank lines, the last ones first.  Longer than other files: lines, tables and grids share the page's columns and
+ * its door for text.
  */
 #include <stdarg.h>
 #include <string.h>
@@ -23,13 +24,15 @@
 #define SPARK	    14
 #define MARK_SPACE  2
 #define MORE_SPACE  16 /* "  12 more: --all" */
-#define LEVELS	    7
+#define BLANKS	    3  /* of a verdict: before its labels, table and commands */
+#define LEVELS	    (7 + BLANKS)
 
 struct page {
 	FILE *out;
 	const struct sl_face_style *style;
-	unsigned columns, rows, also;
-	bool notes, spaced;
+	unsigned columns, wide;	     /* of a sentence; of what would be cut: places, source text, commands */
+	unsigned rows, also, blanks; /* blanks: lines that may stay empty */
+	bool notes, second;	     /* second: more than one change that was tried */
 };
 
 static const char *const red = "\033[1;31m", *const yellow = "\033[1;33m", *const green = "\033[1;32m", *const cyan = "\033[36m",
@@ -80,8 +83,10 @@ static void put_spaces(struct page *page, unsigned count)
 
 static void put_blank(struct page *page)
 {
-	if (page->spaced)
-		fputc('\n', page->out);
+	if (!page->blanks)
+		return;
+	page->blanks--;
+	fputc('\n', page->out);
 }
 
 /* Prints the text from column `column` on, and goes on in further lines at `hang`. */
@@ -225,9 +230,9 @@ static void put_stack(struct page *page, const struct sl_answer *answer)
 
 		fputs("  ", page->out);
 		put_place(page, line);
-		if (*text && indent + 8 + mark < page->columns) {
+		if (*text && indent + 8 + mark < page->wide) {
 			put_spaces(page, indent - column);
-			column = indent + put_cut(page, text, page->columns - indent - (mark ? mark + MARK_SPACE : 0));
+			column = indent + put_cut(page, text, page->wide - indent - (mark ? mark + MARK_SPACE : 0));
 		}
 		if (mark) {
 			put_spaces(page, column + MARK_SPACE + mark <= page->columns ? page->columns - column - mark : MARK_SPACE);
@@ -256,6 +261,8 @@ static void put_label(struct page *page, const struct sl_answer *answer, enum sl
 
 		text += *text == '\n';
 		first = sl_terminal_fitting(text, column + 1 < page->columns ? page->columns - column - 1 : 1);
+		if (i && *answer->label[label].item[i] == '\n' && label == SL_LABEL_TRIED && !page->second)
+			break;
 		if (i && (own || (text[first] && text[first] != ' '))) { /* "58 more" does not fit, nor is it cut */
 			fputc('\n', page->out);
 			put_spaces(page, TEXT);
@@ -421,7 +428,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 		}
 		if (row->text) {
 			fputs("  ", page->out);
-			put_list(page, row->text, page->columns > column + 2 ? page->columns - column - 2 : 1);
+			put_list(page, row->text, page->wide > column + 2 ? page->wide - column - 2 : 1);
 		}
 		fputc('\n', page->out);
 	}
@@ -490,7 +497,7 @@ static void put_also(struct page *page, const struct sl_answers *answers)
 		for (unsigned k = 0; answer->brief && k < answer->frames; k++)
 			if (answer->stack[k].mark)
 				line = &answer->stack[k];
-		room = page->columns - 9 - width_of(word) - (last ? MORE_SPACE : 0);
+		room = page->wide - 9 - width_of(word) - (last ? MORE_SPACE : 0);
 		for (bool source = true;; source = false) {
 			snprintf(text, sizeof(text), "%s%s%s%s%s",
 				 answer->brief && line ? place_of(place, sizeof(place), line) : "",
@@ -524,8 +531,8 @@ static void put_also(struct page *page, const struct sl_answers *answers)
 /* A command is pasted, so a longer one goes on in the next line as a shell reads it. */
 static void put_command(struct page *page, const char *command)
 {
-	while (7 + width_of(command) > page->columns) {
-		size_t size = sl_terminal_fitting(command, page->columns - 9);
+	while (7 + width_of(command) > page->wide) {
+		size_t size = sl_terminal_fitting(command, page->wide - 9);
 
 		if (command[size] != ' ')
 			break;
@@ -556,7 +563,7 @@ static void put_next(struct page *page, const struct sl_answer *answer, bool als
 			fputs(i ? "       " : "next   ", page->out);
 			put_command(page, command);
 			free(command);
-			if (next->shows && 7 + (widest > width ? widest : width) + 4 + width_of(next->shows) <= page->columns) {
+			if (next->shows && 7 + (widest > width ? widest : width) + 4 + width_of(next->shows) <= page->wide) {
 				put_spaces(page, (widest > width ? widest - width : 0) + 4);
 				put(page, next->shows);
 			}
@@ -625,11 +632,12 @@ static unsigned count_lines(const char *text)
 
 void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct sl_face_style *style)
 {
-	unsigned columns = style->columns < SL_FACE_COLUMNS ? style->columns : SL_FACE_COLUMNS;
+	unsigned wide = style->columns < 40 ? 40 : style->columns;
 
 	for (unsigned level = 0; level < LEVELS; level++) {
 		struct page page = {.style = style,
-				    .columns = columns < 40 ? 40 : columns,
+				    .columns = wide < SL_FACE_COLUMNS ? wide : SL_FACE_COLUMNS,
+				    .wide = wide,
 				    .rows = style->all	? UINT32_MAX - 1
 					    : level < 1 ? ROWS
 					    : level < 3 ? 4
@@ -638,7 +646,8 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 					    : level < 4 ? 2
 							: 1,
 				    .notes = level < 4,
-				    .spaced = level < 6};
+				    .second = level < 6,
+				    .blanks = level < 7 ? UINT32_MAX : LEVELS - 1 - level};
 		char *text = NULL;
 		size_t size = 0;
 

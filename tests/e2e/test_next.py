@@ -72,7 +72,7 @@ class Next(unittest.TestCase):
         screen = subprocess.run([e2e.ANALYZE, *arguments], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=120)
         self.assertEqual(screen.returncode, 0, screen.stderr)
         commands = re.search(r"^next   ((?:.*\n)*?)(?:report|\Z)", screen.stdout, re.M).group(1)
-        self.assertLessEqual(max(map(len, screen.stdout[:screen.stdout.rindex("report ")].splitlines())), 80, screen.stdout)
+        self.assertLessEqual(max(map(len, screen.stdout[:screen.stdout.rindex("report ")].splitlines())), 100, screen.stdout)
         steps = [re.split("   +", step.strip())[0] for step in re.sub(r" \\\n +", " ", commands).splitlines() if step.strip()]
         return [step for step in steps if not re.fullmatch("stormlog-run .* -- COMMAND", step)]  # the reader names the job
 

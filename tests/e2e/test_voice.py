@@ -18,6 +18,7 @@ BUILD = os.environ["STORMLOG_BUILD"]
 ANALYZE = os.path.join(BUILD, "analyzer", "stormlog-analyze")
 CASES = os.path.join(ROOT, "tests", "real-gpu", "cases")
 RUNS = [os.path.join(CASES, name, "shared-device") for name in ("depth_validation", "calibrated_training", "full_finetune", "cxx_ray_depth")]
+PROGRAMS = sorted(path for path in glob.glob(os.path.join(BUILD, "tools", "*", "stormlog-*")) if os.path.isfile(path) and not path.endswith(("index", "push")))
 
 
 def run(*words, program=ANALYZE, cwd=None, **environment):
@@ -25,24 +26,34 @@ def run(*words, program=ANALYZE, cwd=None, **environment):
 
 
 class Width(unittest.TestCase):
-    VERBS = (["tree"], ["tree", "--all-frames"], ["tree", "--by", "place"], ["table"], ["table", "--by", "stack"],
-             ["check", "--config", os.devnull, "--max-peak", "1G", "--fail-on", "warning"], ["ranks"], ["explain"], ["runs", "-q"])
-    REPLAYS = ["fit", "--capacity", "4G,8G,16G,24G,80G"], ["fit", "--layout"], ["fit", "--changes"]  # of short runs
+    VERBS = (["report", "-o", "out"], ["report", "-o", "out", "--all"], ["tree"], ["tree", "--all-frames"], ["tree", "--by", "place"], ["table"], ["table", "--by", "stack"],
+             ["check", "--config", os.devnull, "--max-peak", "1G", "--fail-on", "warning"], ["ranks"], ["explain"], ["explain", "oom.full"], ["runs", "-q"], ["diff", RUNS[3]], ["info"])
+    REPLAYS = ["fit", "--capacity", "4G,8G,16G,24G,80G"], ["fit", "--layout"], ["fit", "--changes"]  # of a short run
 
     def test_no_verb_is_wider_than_its_terminal_and_none_has_colour_in_a_pipe(self):
+        """A path, and code of `explain`, are pasted: they are not broken, and no wider than 80 columns here."""
         most = 0
-        with tempfile.TemporaryDirectory() as state:
-            for path in RUNS:
-                for verb in [*self.VERBS, ["diff", RUNS[0]], *(self.REPLAYS if path in RUNS[2:] else [])]:
-                    widest = {}
-                    for columns in (80, 200):
-                        said = run(*verb, path, COLUMNS=str(columns), XDG_STATE_HOME=state).stdout
+        for path in (RUNS[0], *RUNS[2:]):
+            for verb in [*self.VERBS, *(self.REPLAYS if path == RUNS[2] else [])]:
+                widest = {}
+                with tempfile.TemporaryDirectory() as state:
+                    os.symlink(path, os.path.join(state, "x"))
+                    for columns in (60, 80, 200):
+                        said = run(*verb, *["x"] * (verb != ["info"]), cwd=state, COLUMNS=str(columns), XDG_STATE_HOME=state).stdout
                         self.assertNotIn("\033", said)
                         self.assertTrue(said.strip(), verb)
-                        widest[columns] = max(map(len, said.splitlines()))
+                        widest[columns] = max(len(line) for line in said.splitlines() if verb[0] != "explain" or columns > 60 or line[:7].strip())
                         self.assertLessEqual(widest[columns], columns, (verb, path))
-                    most = max(most, widest[200])
+                most = max(most, widest[200])
         self.assertGreater(most, 120, "a wide terminal is used")
+
+    def test_a_wide_terminal_has_places_and_commands_whole(self):
+        with tempfile.TemporaryDirectory() as state:
+            narrow, wide = (run("-o", state, RUNS[0], COLUMNS=columns).stdout for columns in ("80", "200"))
+        for cut, whole in ((r"  [\d.]+ nets.py:\d+, … *\n|nets.py:\d+ …\n", r" nets.py:\d+, [\d.]+ nets.py:\d+, \d+ more\n"), (r"--at oom \\\n", r"--at oom /.*traces|--at oom /.*shared-device")):
+            self.assertRegex(narrow, cut)
+            self.assertNotRegex(wide, cut)
+            self.assertRegex(wide, whole)
 
     def test_a_terminal_has_colour_unless_it_wants_none(self):
         for more, coloured in ({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False):
@@ -64,8 +75,7 @@ class Width(unittest.TestCase):
             said = run(verb, "--help").stdout
             self.assertLessEqual(max(map(len, said.splitlines())), 80, verb)
             self.assertRegex(said, r"^usage: stormlog-analyze \[?([\w|]*\|)?%s[\] |]" % verb)
-        programs = [os.path.join(BUILD, name) for name in ("agent/stormlog-run", "top/stormlog-top", "attach/stormlog-attach", "exporter/stormlog-exporter", "server/stormlog-server")]
-        for program in filter(os.path.exists, programs):
+        for program in os.path.join(BUILD, "agent", "stormlog-run"), *PROGRAMS:
             self.assertLessEqual(max(map(len, run("--help", program=program).stdout.splitlines())), 80, program)
 
 
@@ -164,10 +174,8 @@ class Errors(unittest.TestCase):
             self.assertEqual(len(self.said(verb, "--json", "traces").splitlines()), 1)
 
     def test_other_programs_speak_alike(self):
-        for name in "top/stormlog-top", "attach/stormlog-attach", "exporter/stormlog-exporter":
-            program = os.path.join(BUILD, name)
-            if os.path.exists(program):
-                self.assertEqual(self.said("--foo", program=program), "%s: --foo is no option; --help lists the options\n" % os.path.basename(name))
+        for program in PROGRAMS:
+            self.assertEqual(self.said("--foo", program=program), "%s: --foo is no option; --help lists the options\n" % os.path.basename(program))
         attach = os.path.join(BUILD, "tools", "attach", "stormlog-attach")
         if os.path.exists(attach):
             self.assertEqual(self.said(program=attach), "stormlog-attach: which process? stormlog-attach PID (stormlog-top shows them)\n")
