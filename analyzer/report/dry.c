@@ -379,8 +379,8 @@ bool sl_dry_ran(const struct sl_report *report, char *out, size_t size)
 }
 
 /*
- * The process that started a worker ends it, and tells how the run ended: a pool terminates its workers.  It may have used no device:
- * vLLM kills its engine.
+ * The process that started a worker ends it, and tells how the run ended: a pool terminates its workers.  It may have used no
+ * device: vLLM kills its engine.
  */
 static bool is_worker(const struct sl_report *report, const struct sl_process *process)
 {
