@@ -19,7 +19,8 @@ static void put_effect(char *out, size_t size, const struct sl_changes *changes,
 
 	out[0] = 0;
 	if (now != SL_UNKNOWN && now && !change->about && change->less > 0)
-		at = (size_t)snprintf(out, size, "peak %s -> %s, ", SL_ANSWER_SIZE(now + (uint64_t)change->less), SL_ANSWER_SIZE(now));
+		at = (size_t)snprintf(out, size, "peak %s -> %s, ", SL_ANSWER_SIZE(now + (uint64_t)change->less),
+				      SL_ANSWER_SIZE(now));
 	else if (change->less > 0)
 		at = (size_t)snprintf(out, size, "%s%s less, ", change->about ? "about " : "",
 				      SL_ANSWER_SIZE((uint64_t)change->less));
