@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/answer/make.h"
+#include "analyzer/base/amounts.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/owners.h"
@@ -327,11 +328,11 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 		uint64_t bytes = account->others[i].bytes < rest ? account->others[i].bytes : rest;
 		char name[48];
 
-		if (i == 3) {
+		if (i == SL_NAMED && account->other_count > SL_NAMED + 1) {
 			for (bytes = 0; i < account->other_count; i++)
 				bytes += account->others[i].bytes;
 			bytes = bytes < rest ? bytes : rest;
-			snprintf(name, sizeof(name), "%u processes", account->other_count - 3);
+			snprintf(name, sizeof(name), "%u processes", account->other_count - SL_NAMED);
 			sl_answer_row(answer, bytes, name, NULL);
 		} else {
 			const struct sl_process *other = account->others[i].process;
