@@ -92,8 +92,9 @@ class Folder:
             here = Path(folder)
             traces = [here / name for name in files if TRACE.search(name)]
             snapshots = [path for path in traces if re.search(r"\.(pickle|pkl)", path.name)]
-            for path, kind in [*((path, "a pickle") for path in snapshots), *[(here, "a recording")] * (len(traces) > len(snapshots))]:
-                written = path.lstat().st_mtime
+            recorded = [path for path in traces if path not in snapshots]
+            for path, kind, of in [*((path, "a pickle", [path]) for path in snapshots), *[(here, "a recording", recorded)] * bool(recorded)]:
+                written = max(file.lstat().st_mtime for file in of)
                 found.append((written, "%s  %s of %s" % (door.line(str(path.relative_to(self.root))), kind, time.strftime("%Y-%m-%d %H:%M", time.localtime(written)))))
         more = ["... and %d older: list_runs(below) of one folder" % (len(found) - RUNS)] if len(found) > RUNS else []
         return "\n".join([line for _, line in sorted(found, reverse=True)[:RUNS]] + more) or "no recording and no snapshot is in this folder"

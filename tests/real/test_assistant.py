@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -85,6 +86,11 @@ class Assistant(unittest.TestCase):
         with tempfile.TemporaryDirectory() as empty:
             ((_, text),) = ask(empty, ["list_runs", {}])[1:]
             self.assertIn("Next: stormlog-run", text)
+            for name, at in ("one.msgpack.zst", 1e9), ("two.msgpack.zst", 1.1e9):  # its own time, and not that of its folder
+                Path(empty, name).touch()
+                os.utime(Path(empty, name), (at, at))
+            ((_, text),) = ask(empty, ["list_runs", {}])[1:]
+            self.assertIn("a recording of %s" % time.strftime("%Y-%m-%d %H:%M", time.localtime(1.1e9)), text)
         self.assertEqual({line.split()[0] for line in answers[0][1].splitlines() if "a recording" in line}, set(self.cases))
 
     def test_a_tool_fails_on_a_file_that_cannot_be_read(self):
