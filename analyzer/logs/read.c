@@ -42,7 +42,7 @@ static struct sl_log_line *line_at(struct reader *reader, int i)
 	return &reader->line[(reader->at + RING + (unsigned)i) % RING];
 }
 
-/* A line that a terminal broke is of the process of the one before. */
+/* A line that a terminal broke, or a later one of a record, is of the process of the one before. */
 static const struct sl_log_line *parted(struct reader *reader, int i)
 {
 	struct sl_log_line *line = line_at(reader, i);
@@ -51,8 +51,11 @@ static const struct sl_log_line *parted(struct reader *reader, int i)
 	if (line->parted)
 		return line;
 	sl_log_line_part(line);
-	if (line->goes_on && !line->content && line_at(reader, i - 1)->number + 1 == line->number) {
-		before = parted(reader, i - 1);
+	if (line->content || line->number == 1 || line_at(reader, i - 1)->number + 1 != line->number)
+		return line;
+	before = parted(reader, i - 1);
+	line->record = before->record || strstr(before->text + before->content, ": Traceback (most recent");
+	if (line->goes_on || line->record) {
 		line->rank = before->rank;
 		line->pid = before->pid;
 	}
@@ -372,7 +375,7 @@ static void take_line(void *context, const char *text, size_t size)
 		line->text = sl_memory_must(realloc(line->text, (line->room = size + 128)));
 	memcpy(line->text, text, size + 1);
 	line->size = size;
-	line->parted = false;
+	line->parted = line->record = false;
 	line->number = ++reader->log->lines;
 	line->goes_on = before->number && is_broken(before, line, line_at(reader, count - 2)->size);
 	if (++reader->count == AHEAD)

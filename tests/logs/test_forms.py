@@ -143,6 +143,8 @@ case("sglang graph", STATIC + "[08:15:00 TP0] KV Cache is allocated. #tokens: 94
      verdict="does_not_start", cause="sampler_or_graph_after_cache", ledger={"kv_cache": 50.62 * GIB, "weights": 59.94 * GIB}, says=["--cuda-graph-max-bs"])
 case("sglang serving", "The server is fired up and ready to roll!\n" + traceback(("/usr/lib/python3/dist-packages/sglang/srt/layers/logits_processor.py", 480, "_get_logits", "logits = torch.matmul(h, w)"),
                                                                          error="torch.OutOfMemoryError: " + full()), verdict="out_of_memory", says=["--mem-fraction-static"])
+case("sglang, a rank's record", STATIC + "[2026-07-11 08:14:33 TP1] Scheduler hit an exception: " + oom(full(device=1), (SITE, 1751, "create_weights", "torch.empty(")) + "\n[2026-07-11 08:14:34] Received sigquit",
+     rank=1, device=1, cause="weights_do_not_fit", verdict="does_not_start", count=1)
 case("sglang retracts", "The server is fired up and ready to roll!\n[08:16:07] KV cache pool is full. Retract requests. #retracted_reqs: 1, #new_token_ratio: 0.0980 -> 0.3487", form="server_log",
      verdict="nearly")
 LAUNCHER = "2024-05-14T08:03:02.501Z ERROR text_generation_launcher: Method Warmup encountered an error.\n"
