@@ -141,12 +141,15 @@ static void print_help(void)
 	puts("Then: stormlog-analyze traces/");
 }
 
+#define PREFIX "STORMLOG_"
+
+/* Both without the prefix, which makes all of them alike; NULL: none is near. */
 static const char *nearest_variable(const char *wanted)
 {
-	struct sl_nearest nearest = {wanted, NULL, SL_NEAREST_ANY};
+	struct sl_nearest nearest = {wanted, NULL, SL_NEAREST_TYPO};
 
 	for (unsigned i = 0; i < sl_options_count; i++)
-		sl_nearest_consider(&nearest, sl_options_table[i].variable);
+		sl_nearest_consider(&nearest, sl_options_table[i].variable + strlen(PREFIX));
 	return nearest.name;
 }
 
@@ -177,14 +180,20 @@ static void warn_unknown(void)
 {
 	for (char **at = environ; *at; at++) {
 		char name[128];
+		const char *near;
 		size_t length = strcspn(*at, "=");
 
-		if (strncmp(*at, "STORMLOG_", 9) || length >= sizeof(name))
+		if (strncmp(*at, PREFIX, strlen(PREFIX)) || length >= sizeof(name))
 			continue;
 		memcpy(name, *at, length);
 		name[length] = 0;
-		if (!is_known(name))
-			sl_launcher_say("%s is no setting; did you mean %s?", name, nearest_variable(name));
+		if (is_known(name))
+			continue;
+		near = nearest_variable(name + strlen(PREFIX));
+		if (near)
+			sl_launcher_say("%s is no setting; did you mean " PREFIX "%s?", name, near);
+		else
+			sl_launcher_say("%s is no setting; stormlog-run --help lists them", name);
 	}
 }
 

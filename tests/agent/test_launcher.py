@@ -170,9 +170,10 @@ class Launcher(unittest.TestCase):
         self.assertNotIn('inject-oom', self.launch('--inject-oom', '3:cuMemAlloc', 'true').stderr)
 
     def test_an_unknown_variable_is_named_with_its_nearest_and_the_command_runs(self):
-        done = self.launch('true', STORMLOG_STAKCS='none', STORMLOG_RUN_ID='x')
+        done = self.launch('true', STORMLOG_STAKCS='none', STORMLOG_NOSUCH='x', STORMLOG_RUN_ID='x')
         self.assertEqual(done.returncode, 0)
         self.assertIn('STORMLOG_STAKCS is no setting; did you mean STORMLOG_STACKS?', done.stderr)
+        self.assertIn('STORMLOG_NOSUCH is no setting; stormlog-run --help lists them', done.stderr)
         self.assertNotIn('STORMLOG_RUN_ID', done.stderr)
 
     def test_a_launcher_below_a_launcher_does_not_warn_again(self):
