@@ -29,7 +29,7 @@ HOLD = 13          # its place in the agent's table
 ENDED = 1 << 63    # with the number of a walk that its budget ended
 LONGEST = 160      # characters of a path
 HERE = os.path.abspath(__file__)
-LIBRARIES = ("site-packages", "dist-packages", os.path.dirname(os.path.abspath(os.__file__)), os.path.dirname(HERE))
+LIBRARIES = {"site-packages", "dist-packages", os.path.dirname(os.path.abspath(os.__file__)), os.path.dirname(HERE)}
 FIRST = 0.1        # seconds until the first walk by the clock; each later one waits half as long again
 
 SKIP, PLAIN, TENSOR, STORAGE, NODE, FUNCTION, FRAME, MODULE, CLASS, LATER, NET, RUN, ARRAY, OBJECT = range(14)
@@ -519,6 +519,7 @@ teller: Optional[Teller] = None
 def begin(torch: Any) -> None:
     """Tells it from now on, where there is an agent."""
     global program, teller
+    LIBRARIES.add(os.path.dirname(torch.__file__))  # which may be none of pip's
     hold = agent()
     if hold is None or teller is not None:
         return
