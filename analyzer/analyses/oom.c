@@ -616,7 +616,10 @@ static void do_without(struct sl_process *process)
 				model->ooms.item[k].less_bytes = model->ooms.item[k].asked_bytes;
 }
 
-/* True: PyTorch tried an algorithm of cuDNN, and catches the error to try the next one (aten/src/ATen/native/cudnn/Conv_v8.cpp, Conv_v7.cpp). */
+/*
+ * True: PyTorch tried an algorithm of cuDNN, and catches the error to try the next one (its Conv_v8.cpp and
+ * Conv_v7.cpp of aten/src/ATen/native/cudnn).
+ */
 static bool is_of_search(struct sl_process *process, const struct sl_oom *oom)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
@@ -630,7 +633,7 @@ static bool is_of_search(struct sl_process *process, const struct sl_oom *oom)
 	return false;
 }
 
-/* Errors of a search that found an algorithm which needs less, or nothing: the thread's next request is of another call, or passed. */
+/* Errors of a search that found an algorithm which needs less or nothing: the thread went on to another call, or got a request. */
 static void go_on_searching(struct sl_process *process)
 {
 	const struct sl_model *model = process->model;

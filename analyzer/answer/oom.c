@@ -198,12 +198,6 @@ static bool fix_role(struct error *e)
 	return false;
 }
 
-static void fix_hold(struct error *e)
-{
-	if (!fix_role(e))
-		FIX(e, "hold less %s, or ask for less at %s", e->in, e->line);
-}
-
 /* Where an operator of two operands writes a result as large as a tensor that is there, and no graph needs that one. */
 static bool fix_in_place(struct error *e)
 {
@@ -220,6 +214,12 @@ static bool fix_in_place(struct error *e)
 	if (there)
 		FIX(e, "write the result into an operand at %s (`a /= b` for `a / b`), or compute it in pieces", e->line);
 	return there;
+}
+
+static void fix_hold(struct error *e)
+{
+	if (!fix_in_place(e) && !fix_role(e))
+		FIX(e, "hold less %s, or ask for less at %s", e->in, e->line);
 }
 
 static void fix_size(struct error *e)

@@ -128,21 +128,21 @@ enum sl_cause {
  */
 enum sl_story_kind {
 	SL_STORY_NONE,
-	SL_STORY_ATTEMPTS, /* before, bytes: held at the first and the last of `count` attempts, each of which kept what it got */
-	SL_STORY_RETRY,	   /* bytes: got by a failed try at `stack`, and still held */
-	SL_STORY_REQUEST,  /* the request is `times` as large as `before`, the largest of `count` at its line */
-	SL_STORY_STEP,	   /* the same, of all requests before this step */
-	SL_STORY_LIMIT,	   /* a limit of the context, raised `count` times at `stack`, has the context set `bytes` aside */
-	SL_STORY_GREW,	   /* `count` lines leak, `bytes` together, most at `stack` */
-	SL_STORY_TOOK,	   /* lines took `bytes` and freed none, most at `stack`; nothing tells what for */
-	SL_STORY_SURGE, /* what `stack` holds (`words`: the device) rose to `bytes`, `times` `before`, the highest of `count` rises */
-	SL_STORY_TEETH,	      /* each of `count` rises at `stack` was higher than all before; `bytes` is `times` the first */
-	SL_STORY_JUMP,	      /* `before` were held at most, then `times` that, most of it at `stack` */
-	SL_STORY_LARGER,      /* requests at `stack` grew from `before` to `bytes`, on average */
-	SL_STORY_LARGEST,     /* the request is the largest of all; `before` is the largest that was granted */
-	SL_STORY_HOLDER,      /* `stack` made `bytes` in `count` blocks and gave none back */
-	SL_STORY_OPTIMIZER,   /* the first step's state needs `bytes`, of which `before` were made; `words`: which optimizer */
-	SL_STORY_SERIES,      /* a tensor is made again at `stack`, `count` larger each time; it has `before`, its copy `bytes` */
+	SL_STORY_ATTEMPTS,  /* before, bytes: held at the first and the last of `count` attempts, each of which kept what it got */
+	SL_STORY_RETRY,	    /* bytes: got by a failed try at `stack`, and still held */
+	SL_STORY_REQUEST,   /* the request is `times` as large as `before`, the largest of `count` at its line */
+	SL_STORY_STEP,	    /* the same, of all requests before this step */
+	SL_STORY_LIMIT,	    /* a limit of the context, raised `count` times at `stack`, has the context set `bytes` aside */
+	SL_STORY_GREW,	    /* `count` lines leak, `bytes` together, most at `stack` */
+	SL_STORY_TOOK,	    /* lines took `bytes` and freed none, most at `stack`; nothing tells what for */
+	SL_STORY_SURGE,	    /* `stack` (`words`: the device) rose to hold `bytes`, `times` `before`, the most of `count` rises */
+	SL_STORY_TEETH,	    /* each of `count` rises at `stack` was higher than all before; `bytes` is `times` the first */
+	SL_STORY_JUMP,	    /* `before` were held at most, then `times` that, most of it at `stack` */
+	SL_STORY_LARGER,    /* requests at `stack` grew from `before` to `bytes`, on average */
+	SL_STORY_LARGEST,   /* the request is the largest of all; `before` is the largest that was granted */
+	SL_STORY_HOLDER,    /* `stack` made `bytes` in `count` blocks and gave none back */
+	SL_STORY_OPTIMIZER, /* the first step's state needs `bytes`, of which `before` were made; `words`: which optimizer */
+	SL_STORY_SERIES,    /* a tensor is made again at `stack`, `count` larger each time; it has `before`, its copy `bytes` */
 	SL_STORY_ACTIVATIONS, /* graphs of `count` batches are held, `bytes` in all, without a backward pass */
 	SL_STORY_AGAIN,	      /* tensors made again, larger each time, hold `bytes`; most at `stack` */
 	SL_STORY_INPUT,	      /* the input of this step has `bytes`, that of `count` steps before `before` at most */

@@ -38,6 +38,30 @@ PROGRAMS = {
             loss.backward()
             optimizer.step()
         """, ("    loss = net", "    optimizer.zero_grad()\n    loss = net")),
+    "caches in full length": ("2G", "", r"make them for fewer sequences or a shorter context at prog\.py:\d+", """
+        class KVCache(nn.Module):
+            def __init__(self, shape):
+                super().__init__()
+                self.register_buffer("k", torch.zeros(shape, dtype=torch.half, device="cuda"), persistent=False)
+                self.register_buffer("v", torch.zeros(shape, dtype=torch.half, device="cuda"), persistent=False)
+        net = layers(8, 4096).half()
+        for layer in net:
+            layer.cache = KVCache((16, 32, 1024, 128))
+        """, ("(16, ", "(4, ")),
+    "a result as large as its operands": ("2G", "", r"write the result into an operand at prog\.py:\d+", """
+        def blend(rows):
+            total, weight = torch.zeros(rows, 1 << 20, device="cuda"), torch.zeros(rows, 1 << 20, device="cuda")
+            return total / weight
+        with torch.no_grad():
+            blend(200)
+        """, ("return total / weight", "total /= weight\n    return total")),
+    "algorithms that cuDNN could not have": ("2G", "", r"hold less at prog\.py:\d+, or ask for less at prog\.py:\d+", """
+        net = nn.Conv2d(64, 64, 5, padding=2).cuda()
+        with torch.no_grad():
+            images, kept = torch.empty(16, 64, 128, 128, device="cuda"), torch.empty(1600 << 18, device="cuda")
+            maps = net(images)
+            more = torch.empty(100 << 18, device="cuda")
+        """, ("100 << 18", "10 << 18")),
     "evaluation with autograd": ("2G", "", r"run prog\.py:\d+ under torch\.no_grad\(\)", """
         net = nn.Sequential(*[layer for _ in range(32) for layer in (nn.Linear(1024, 1024), nn.ReLU())]).cuda()
         def evaluate(net):
