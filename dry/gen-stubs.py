@@ -82,6 +82,9 @@ def main():
         text = headers(folder)
         for name in imports(folder):
             rows[name] = outputs(name, text) or rows.get(name, "")
+    for name in rows:
+        if "Destroy" in name and rows.get(name.replace("Destroy", "Create")) == "HANDLE(0)":
+            rows[name] = "FREE"
     for prefix in LIBRARIES:
         lines = ["/* SPDX-License-Identifier: MIT */\n", "/* Written by gen-stubs.py: STUB(name, what it writes), see stub.c. */\n"]
         lines += ["STUB(%s, %s)\n" % (name, out) if out else "STUB(%s, )\n" % name for name, out in sorted(rows.items()) if library(name) == prefix]

@@ -9,6 +9,7 @@
 enum { HANDLE_BYTES = 4096 };
 
 #define HANDLE(n) (*(void **)a##n = calloc(1, HANDLE_BYTES)),
+#define FREE	  free((void *)a0),
 #define PLAN(n)	  (*(int *)a##n = __atomic_add_fetch(&plans, 1, __ATOMIC_RELAXED)),
 #define INT(n)	  (a##n ? *(int *)a##n = 0 : 0),
 #define SIZE(n)	  (a##n ? *(size_t *)a##n = 0 : 0),

@@ -59,6 +59,17 @@ class Run(unittest.TestCase):
             self.assertEqual(int(run.out.split()[-1]), code, run.err)
             self.assertEqual(run.report["run"]["dry"]["job_bytes"] >> 20, memory)
 
+    def test_what_is_destroyed_takes_no_host_memory(self):
+        program = """if True:
+            import ctypes, resource
+            lt, handle = ctypes.CDLL("libcublasLt.so.13"), ctypes.c_void_p()
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            for i in range(10000):
+                lt.cublasLtMatrixLayoutCreate(ctypes.byref(handle), 0, 1, 1, 1)
+                lt.cublasLtMatrixLayoutDestroy(handle)
+            print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"""
+        self.assertLess(int(Dry("python3", "-c", program, analyze=False).out), 4096)
+
     def test_quiet_says_nothing(self):
         code = "open('model.pt', 'w').write('zeros'); import ctypes" + ALLOCATE % 64
         loud, quiet = (Dry("/usr/bin/python3", "-c", code, card="l4", options=options, analyze=False) for options in ([], ["-q"]))
