@@ -91,18 +91,22 @@ static double pace_of(const double *at, const struct gaps *gaps)
 	return pace;
 }
 
-/* By how many ticks the place was ahead of its clock: a queue is filled first, and emptied last. */
+/*
+ * By how many ticks the place was ahead of its clock through the first half of its births: a queue is filled first, and emptied last.
+ * A place that works in bursts is ahead and behind in turn.
+ */
 static double lead_of(const struct ticks *ticks, const struct gaps *gaps)
 {
-	double all = 0, births = 0, lead = 0;
+	double all = 0, births = gaps->count ? gaps->births[0] : 0, lead = INFINITY, whole = ticks->at[gaps->count] - ticks->at[0];
 
 	for (unsigned i = 0; i < gaps->count; i++)
 		all += gaps->births[i];
-	for (unsigned i = 0; i < gaps->count; i++) {
+	for (unsigned i = 1; i < gaps->count; i++) {
 		births += gaps->births[i];
-		lead = fmax(lead, births / all * (ticks->at[gaps->count] - ticks->at[0]) - (ticks->at[i + 1] - ticks->at[0]));
+		if (2 * births <= all)
+			lead = fmin(lead, (births / all * whole - (ticks->at[i + 1] - ticks->at[0])) / (1 - births / all));
 	}
-	return lead;
+	return isfinite(lead) ? fmax(lead, 0) : 0;
 }
 
 static bool goes_on(const struct ticks *ticks, const struct gaps *gaps)
