@@ -168,7 +168,8 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 		return false;
 	before = most_in(line, bins - (uint32_t)(SL_QUARTER * bins));
 	if (2 * oom->asked_bytes + before > most || (double)most < SL_LARGER * (double)before ||
-	    (double)before < SL_TRACE * (double)most || (double)most_in(line, bins / 2) < SL_NEARLY_ALL * (double)before)
+	    (double)before < SL_TRACE * SL_LITTLE * (double)most ||
+	    (double)most_in(line, bins / 2) < SL_NEARLY_ALL * (double)before)
 		return false;
 	for (size_t i = 0; i < process->heuristics.count; i++) {
 		const struct sl_heuristics *found = &process->heuristics.item[i];
