@@ -244,8 +244,9 @@ int sl_native_left_out(const struct sl_images *images, const struct sl_archived 
 /* The same where it is known that something is not in it. */
 int sl_native_partly(const char *path);
 
-/* How the verb diff shows the terms of two peaks. */
+/* Members of the open object: path and size of the file. */
 struct sl_json;
+void sl_native_tell_file(struct sl_json *j, const char *path);
 
 /* Opens the page that a verb has written in the reader's browser. */
 
@@ -463,8 +464,8 @@ struct sl_tracking_settings {
 struct sl_tracking *sl_tracking_open(const char *folder, const struct sl_tracking_settings *settings);
 /* Writes a sample of each process and of each device in `machine`.  False: errno. */
 bool sl_tracking_look(struct sl_tracking *track, const struct sl_follow *follow, const struct sl_machine *machine);
-/* Completes the sink and frees.  False: errno of the first failure. */
-bool sl_tracking_close(struct sl_tracking *track);
+/* Completes the sink and frees.  *events: their number.  False: errno of the first failure. */
+bool sl_tracking_close(struct sl_tracking *track, uint64_t *events);
 
 /* Moments as users write them, and the time spans of --from and --to. */
 enum sl_timespan_kind { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TENSORS, SL_WHEN_TIME, SL_WHEN_START, SL_WHEN_ENTRY };

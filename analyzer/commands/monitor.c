@@ -44,7 +44,8 @@ static const struct sl_option table[] = {
 	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
 	{"--format", 0, "table|csv|ndjson|sink",
 	 "how the rows are written (default: table); sink: for Python Stormlog, needs --output", SL_TO_WORD(format)},
-	{"--json", 0, NULL, "the same as --format ndjson", SL_TO_FLAG(json)},
+	{"--json", 0, NULL, "the same as --format ndjson; sink: at the end, what was written (schemas/done.schema.json)",
+	 SL_TO_FLAG(json)},
 	{"--output", 'o', "FILE", "write there (default: standard output); sink: a new or an empty folder", SL_TO_TEXT(output)},
 	{"--warning-threshold", 0, "PERCENT",
 	 "sink: percent of the device that raises a warning: PyTorch's use in a process, without PyTorch all use (default: 80)",
@@ -414,16 +415,30 @@ static void watch(struct monitor *monitor, struct sl_follow *follow, bool node, 
 	} while (poll(&end, 1, next > now ? (int)((next - now) / 1000000) + 1 : 0) <= 0);
 }
 
+static void tell(const char *output, uint64_t events)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
+
+	sl_json_document(j, "stormlog.track", 1);
+	sl_json_string(j, "output", output);
+	sl_json_uint(j, "events", events);
+	sl_json_finish(j);
+}
+
 static int track(struct monitor *monitor, struct sl_follow *follow, bool node)
 {
 	int asked = sl_save_ask_first();
+	uint64_t events;
 
 	monitor->sink = sl_tracking_open(monitor->output, &monitor->track);
 	if (!monitor->sink)
 		return sl_command_fail(errno == ENOTEMPTY ? SL_EXIT_USAGE : SL_EXIT_UNSAVED, "%s: %m", monitor->output);
 	watch(monitor, follow, node, asked);
-	if (sl_tracking_close(monitor->sink) && !monitor->failed)
+	if (sl_tracking_close(monitor->sink, &events) && !monitor->failed) {
+		if (monitor->json)
+			tell(monitor->output, events);
 		return SL_EXIT_FINE;
+	}
 	return sl_command_fail(SL_EXIT_UNSAVED, errno == ENOENT ? "%s, or a file of it, was removed meanwhile" : "%s: %m",
 			       monitor->output);
 }
@@ -472,9 +487,7 @@ static int run(struct sl_arguments *parsed)
 
 	if (status < 0 && monitor.track.thresholds.critical_percent < monitor.track.thresholds.warning_percent)
 		status = sl_command_fail(SL_EXIT_USAGE, "--critical-threshold is below --warning-threshold");
-	if (status < 0 && monitor.json && monitor.format == SINK)
-		status = sl_command_fail(SL_EXIT_USAGE, "track writes a sink and prints no answer: monitor --json prints rows");
-	if (monitor.json)
+	if (monitor.json && monitor.format != SINK)
 		monitor.format = NDJSON;
 	if (status < 0 && monitor.format == SINK && !monitor.output)
 		status = sl_command_fail(SL_EXIT_USAGE, "--format sink (track) needs --output DIR");

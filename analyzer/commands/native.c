@@ -2,6 +2,7 @@
 #include "analyzer/commands/commands.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
@@ -105,6 +106,14 @@ int sl_native_pack(const struct sl_images *images, int run, const char *path, co
 		return SL_EXIT_UNREADABLE;
 	sl_paths_failed(path);
 	return SL_EXIT_UNSAVED;
+}
+
+void sl_native_tell_file(struct sl_json *j, const char *path)
+{
+	struct stat st;
+
+	sl_json_string(j, "output", path);
+	sl_json_known(j, "bytes", stat(path, &st) ? -1 : (int64_t)st.st_size);
 }
 
 int sl_native_left_out(const struct sl_images *images, const struct sl_archived *packed, const char *path)

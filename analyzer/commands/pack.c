@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze pack PATH...: a run as one file, to attach to a report of a bug. */
 #include <sys/random.h>
-#include <sys/stat.h>
 
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
@@ -30,11 +29,9 @@ static const struct sl_option table[] = {
 static void tell(const struct settings *s, const struct sl_images *images)
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
-	struct stat st;
 
 	sl_json_document(j, "stormlog.pack", 1);
-	sl_json_string(j, "output", s->path);
-	sl_json_known(j, "bytes", stat(s->path, &st) ? -1 : (int64_t)st.st_size);
+	sl_native_tell_file(j, s->path);
 	sl_json_uint(j, "traces", images->image_count);
 	sl_json_bool(j, "redacted", s->redact);
 	sl_json_finish(j);

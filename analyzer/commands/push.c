@@ -22,12 +22,14 @@ struct settings {
 	char folder[PATH_MAX];	 /* folder of packs made here; "": none yet */
 	SL_VECTOR(char *) packs; /* one for each path */
 	size_t first_made;
+	bool json;
 };
 
 #define INTO struct settings
 static const struct sl_option table[] = {
 	{"--to", 0, "URL", "the server (default: STORMLOG_SERVER)", SL_TO_TEXT(to)},
 	SL_OPTION_RUN(run),
+	{"--json", 0, NULL, "print where each is shown as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
 	{0},
 };
 
@@ -180,7 +182,7 @@ static bool find_helper(char *path, size_t size)
 
 static int send_packs(struct settings *s)
 {
-	char helper[PATH_MAX], **argv = sl_memory_must(calloc(s->packs.count + 3, sizeof(*argv)));
+	char helper[PATH_MAX], **argv = sl_memory_must(calloc(s->packs.count + 4, sizeof(*argv)));
 	pid_t child;
 
 	if (!find_helper(helper, sizeof(helper))) {
@@ -190,9 +192,10 @@ static int send_packs(struct settings *s)
 		free(argv);
 		return SL_EXIT_UNSAVED;
 	}
+	argv[s->json] = (char *)"--json";
 	argv[0] = helper;
-	argv[1] = (char *)s->to;
-	memcpy(argv + 2, s->packs.item, s->packs.count * sizeof(*argv));
+	argv[1 + s->json] = (char *)s->to;
+	memcpy(argv + 2 + s->json, s->packs.item, s->packs.count * sizeof(*argv));
 	child = begin_child();
 	if (!child) {
 		signal(SIGPIPE, SIG_DFL);

@@ -30,6 +30,7 @@ struct settings {
 	char path[PATH_MAX]; /* the output pattern with %s and %h replaced */
 	struct sl_shard shard;
 	struct sl_pipeline_options drive;
+	bool json;
 };
 
 #define INTO struct settings
@@ -42,6 +43,7 @@ static const struct sl_option table[] = {
 	{"--threads", 'j', "N", "threads (default: as many as there are cores)", SL_TO_COUNT(drive.threads, 1, 1024)},
 	{"--quiet", 'q', NULL, "no progress", SL_TO_FLAG(drive.quiet)},
 	SL_OPTION_SYMBOLS,
+	{"--json", 0, NULL, "print the result as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
 	{0},
 };
 
@@ -172,6 +174,18 @@ static int save(const struct settings *s, const struct sl_summary_frame *frames,
 	return SL_EXIT_UNSAVED;
 }
 
+static void tell(const struct settings *s, unsigned processes)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
+
+	sl_json_document(j, "stormlog.summarize", 1);
+	sl_native_tell_file(j, s->path);
+	sl_json_uint(j, "processes", processes);
+	sl_json_nonzero(j, "part", s->shard.part);
+	sl_json_nonzero(j, "parts", s->shard.parts);
+	sl_json_finish(j);
+}
+
 static int summarize(struct settings *s, char **paths, unsigned path_count)
 {
 	struct sl_report report = {0};
@@ -193,6 +207,8 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	say_newer(&parts);
 	if (status == SL_EXIT_FINE)
 		status = parts.lost ? SL_EXIT_UNREADABLE : save(s, parts.frames, parts.count);
+	if (s->json && status == SL_EXIT_FINE)
+		tell(s, parts.count);
 	/* mpirun ends the other tasks, of parts or of hosts, when one fails; the report says it */
 	if (status == SL_EXIT_FINE && torn && !s->shard.parts && !strstr(s->pattern, "%h"))
 		status = sl_native_partly(s->path);

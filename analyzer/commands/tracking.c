@@ -255,9 +255,9 @@ bool sl_tracking_look(struct sl_tracking *track, const struct sl_follow *follow,
 	return sl_live_sink_flush(track->sink);
 }
 
-bool sl_tracking_close(struct sl_tracking *track)
+bool sl_tracking_close(struct sl_tracking *track, uint64_t *events)
 {
-	bool fine = sl_live_sink_close(track->sink, sl_now_ns(CLOCK_REALTIME));
+	bool fine = sl_live_sink_close(track->sink, sl_now_ns(CLOCK_REALTIME), events);
 
 	for (size_t i = 0; i < track->tracked.count; i++) {
 		free(track->tracked.item[i]->session_id);

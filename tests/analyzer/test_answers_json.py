@@ -58,7 +58,7 @@ class Answers(unittest.TestCase):
         jsonschema.validate(answer, json.loads((SCHEMAS / (schema + ".schema.json")).read_text()))
         return answer
 
-    def test_merge_pack_and_validate_say_what_they_did(self):
+    def test_verbs_that_write_say_what_they_did(self):
         subprocess.run([ANALYZE, "-q", "four"], cwd=self.root, check=True)
         files = []
         for rank, sink in enumerate(sorted((self.root / "four" / "analysis" / "telemetry").iterdir())):
@@ -77,6 +77,14 @@ class Answers(unittest.TestCase):
         self.assertEqual((packed["bytes"], packed["redacted"]), ((self.root / "run.stormlog").stat().st_size, False))
         self.assertEqual(subprocess.run([ANALYZE, "pack", "--json", "-o", "-", "four"], cwd=self.root, capture_output=True).returncode, 2)
         self.assertEqual(self.ask("done", "collect", "four")["brought"], 0)
+        whole = self.ask("done", "summarize", "-q", "-o", "whole.summary", "four")
+        self.assertEqual((whole["output"], whole["bytes"], whole["processes"], whole["parts"]),
+                         ("whole.summary", (self.root / "whole.summary").stat().st_size, 4, None))
+        part = self.ask("done", "summarize", "-q", "--shard", "2/4", "-o", "parts/%s.summary", "four")
+        self.assertEqual((part["processes"], part["part"], part["parts"]), (1, 2, 4))
+        tracked = self.ask("done", "track", "--duration", "0.1", "-o", "sink", "four")
+        self.assertEqual(tracked["events"], sum(len(f.read_text().splitlines()) for f in (self.root / "sink").glob("segment-*")))
+        self.assertGreater(tracked["events"], 4)
 
     def test_lines_of_dump_and_convert_are_objects_with_json_or_without(self):
         telemetry = next((self.root / "four" / "analysis").rglob("*.jsonl"), None)

@@ -378,6 +378,7 @@ static void of_two_live_sinks_in_one_folder_the_first_has_it(void **state)
 	struct sl_session s = session("one", 0, SL_SESSION_RUNNING);
 	struct sl_live_sink *first = sl_live_sink_open(folder);
 	struct stat st;
+	uint64_t events;
 
 	assert_non_null(first);
 	for (int i = 0; i < 2; i++) { /* before it has written anything, and after */
@@ -389,7 +390,8 @@ static void of_two_live_sinks_in_one_folder_the_first_has_it(void **state)
 		assert_true(sl_live_sink_flush(first));
 	}
 	sl_live_sink_add(first, 0, &s.events[1]);
-	assert_true(sl_live_sink_close(first, 1700000009000000000));
+	assert_true(sl_live_sink_close(first, 1700000009000000000, &events));
+	assert_int_equal(events, 2);
 	assert_int_equal(stat(path("manifest.json"), &st), 0);
 	assert_int_equal(stat(path("manifest.tmp"), &st), -1);
 	free(s.events);
@@ -402,6 +404,7 @@ static void a_live_sink_writes_to_no_file_that_it_did_not_make(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		struct sl_session s = session("one", 0, SL_SESSION_RUNNING);
 		struct sl_live_sink *sink = sl_live_sink_open(folder);
+		uint64_t events;
 
 		assert_non_null(sink);
 		assert_true(sl_live_sink_flush(sink));
@@ -409,7 +412,7 @@ static void a_live_sink_writes_to_no_file_that_it_did_not_make(void **state)
 		sl_live_sink_add(sink, sl_live_sink_session(sink, &s.summary), &s.events[0]);
 		assert_false(sl_live_sink_flush(sink));
 		assert_int_equal(errno, EEXIST);
-		assert_false(sl_live_sink_close(sink, 1700000009000000000));
+		assert_false(sl_live_sink_close(sink, 1700000009000000000, &events));
 		expect_text(names[i], "another's\n");
 		free(s.events);
 		tear_down(state);

@@ -107,6 +107,14 @@ class Push(unittest.TestCase):
         done = self.push(pack, STORMLOG_SERVER=self.server.url + "/")
         self.assertEqual(done.returncode, 0, "a pack, and a second time")
         self.assertEqual(self.stored(), {name})
+        torn = os.path.join(self.folder, "torn.stormlog")
+        with open(torn, "wb") as file:
+            file.write(make_pack(1))
+        done = self.push("--json", pack, torn, "--to", self.server.url)
+        first, second = json.loads(done.stdout)["packs"]
+        self.assertEqual((done.returncode, done.stderr), (4, "stormlog-push: torn.stormlog: %s\n" % second["error"]))
+        self.assertEqual(first, {"name": "mine.stormlog", "bytes": os.path.getsize(pack), "url": f"{self.server.url}/packs/{name}", "waiting": False, "error": None})
+        self.assertEqual((second["name"], second["bytes"], second["url"]), ("torn.stormlog", os.path.getsize(torn), None))
 
     def test_a_log_arrives_as_it_is_and_is_answered(self):
         log = os.path.join(self.folder, "job.log")

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-push URL FILE...: sends packs to a stormlog-server (doc/server.md) and prints where each is shown.  An upload that
- * stopped earlier goes on where it stopped.  The token is in STORMLOG_TOKEN, or in the file that STORMLOG_TOKEN_FILE names.  To
- * this program a pack is just bytes; it parses no trace.  stormlog-analyze push starts it.  Exit status: 0 all are there, 2
- * usage, 4 one is not.
+ * stormlog-push [--json] URL FILE...: sends packs to a stormlog-server (doc/server.md).  It prints the address of each, or one
+ * object of all (schemas/done.schema.json).  An upload that stopped earlier goes on where it stopped.  The token is in
+ * STORMLOG_TOKEN, or in the file that STORMLOG_TOKEN_FILE names.  To this program a pack is just bytes; it parses no trace.
+ * stormlog-analyze push starts it.  Exit status: 0 all are there, 2 usage, 4 one is not.
  */
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +18,7 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/host_header.h"
+#include "analyzer/base/json.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/hash.h"
 
@@ -37,10 +39,23 @@ struct push {
 	uint64_t size, at; /* bytes of the file, and how many of them have been read */
 	char answer[ANSWER_MAX + 1];
 	size_t answered;
-	uint64_t offset; /* how many bytes the server has */
-	char run[257];	 /* what became of the pack's run: "kept", "waiting", or why it cannot be kept; "": not said */
-	bool tty, sends; /* sends: a file, and does not only ask */
+	uint64_t offset;	      /* how many bytes the server has */
+	char run[257];		      /* what became of the pack's run: "kept", "waiting", or why it cannot be kept; "": not said */
+	char error[ANSWER_MAX + 256]; /* the reason of a failure */
+	bool tty, sends;	      /* sends: a file, and does not only ask */
 };
+
+/* Keeps and prints the reason of a failure. */
+static bool __attribute__((format(printf, 2, 3))) fail(struct push *push, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(push->error, sizeof(push->error), format, list);
+	va_end(list);
+	sl_escape_print(stderr, "stormlog-push: %s: %s\n", push->name, push->error);
+	return false;
+}
 
 static size_t give(char *to, size_t one, size_t count, void *context)
 {
@@ -166,13 +181,10 @@ static bool send_file(struct push *push)
 		fputs("\r", stderr);
 	if (status == 200 || status == 201)
 		return true;
-	sl_escape_print(stderr, "stormlog-push: %s: ", push->name);
-	if (status)
-		sl_escape_print(stderr, "the server says %ld: %s%s\n", status, sentence(push->answer),
-				status == 401 ? " (STORMLOG_TOKEN, or the file that STORMLOG_TOKEN_FILE names)" : "");
-	else
-		sl_escape_print(stderr, "%s\n", *error ? error : "the server cannot be reached");
-	return false;
+	if (!status)
+		return fail(push, "%s", *error ? error : "the server cannot be reached");
+	return fail(push, "the server says %ld: %s%s", status, sentence(push->answer),
+		    status == 401 ? " (STORMLOG_TOKEN, or the file that STORMLOG_TOKEN_FILE names)" : "");
 }
 
 /* Waits until the server has read the pack.  False: it cannot keep the run, and the user was told. */
@@ -194,8 +206,7 @@ static bool is_kept(struct push *push)
 		return true;
 	if (!strcmp(push->run, "waiting"))
 		return sl_escape_print(stderr, "stormlog-push: %s: the server has it and reads it later\n", push->name), true;
-	sl_escape_print(stderr, "stormlog-push: %s: the server cannot keep this run: %s\n", push->name, push->run);
-	return false;
+	return fail(push, "the server cannot keep this run: %s", push->run);
 }
 
 /* Names a file by its hash; false: failed, and the user was told. */
@@ -211,12 +222,10 @@ static bool push_file(struct push *push, const char *base, const char *path)
 		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (fd >= 0)
 		close(fd);
-	if (bytes == MAP_FAILED) {
-		sl_escape_print(stderr, "stormlog-push: %s: %s\n", path,
-				fd < 0 ? strerror(errno) : "is no file with something in it");
-		return false;
-	}
 	push->name = slash ? slash + 1 : path;
+	push->size = 0;
+	if (bytes == MAP_FAILED)
+		return fail(push, "%s", fd < 0 ? strerror(errno) : "is no file with something in it");
 	push->bytes = bytes;
 	push->size = (uint64_t)st.st_size;
 	sl_hash_sha256_hex(bytes, push->size, 64, push->sha);
@@ -224,9 +233,42 @@ static bool push_file(struct push *push, const char *base, const char *path)
 	curl_easy_setopt(push->curl, CURLOPT_URL, push->url);
 	fine = send_file(push) && is_kept(push);
 	munmap(bytes, push->size);
-	if (fine)
-		sl_escape_print(stdout, "%s/packs/%s\n", base, push->sha);
+	snprintf(push->url, sizeof(push->url), "%s/packs/%s", base, push->sha);
 	return fine;
+}
+
+static void tell(struct sl_json *j, const struct push *push, bool fine)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "name", push->name);
+	sl_json_uint(j, "bytes", push->size);
+	sl_json_string(j, "url", fine ? push->url : NULL);
+	sl_json_bool(j, "waiting", fine && !strcmp(push->run, "waiting"));
+	sl_json_string(j, "error", fine ? NULL : push->error);
+	sl_json_end(j);
+}
+
+static bool push_all(struct push *push, const char *base, char *const *paths, bool json)
+{
+	struct sl_json *j = json ? sl_json_new(stdout, SL_JSON_COMPACT) : NULL;
+	bool all = true;
+
+	if (j) {
+		sl_json_document(j, "stormlog.push", 1);
+		sl_json_array(j, "packs");
+	}
+	for (; *paths; paths++) {
+		bool fine = push_file(push, base, *paths);
+
+		all = all && fine;
+		if (j)
+			tell(j, push, fine);
+		else if (fine)
+			sl_escape_print(stdout, "%s\n", push->url);
+	}
+	if (j)
+		sl_json_end(j);
+	return (!j || sl_json_finish(j)) && all;
 }
 
 /* "Authorization: Bearer ..." where there is a token; false: failed, and the user was told. */
@@ -300,10 +342,12 @@ int main(int argc, char **argv)
 {
 	struct push push = {.tty = isatty(STDERR_FILENO)};
 	char base[1024];
-	bool fine = true;
+	bool fine, json = argc > 1 && !strcmp(argv[1], "--json");
 
+	argc -= json;
+	argv += json;
 	if (argc < 3 || strlen(argv[1]) >= sizeof(base) || (strncmp(argv[1], "http://", 7) && strncmp(argv[1], "https://", 8))) {
-		fputs("usage: stormlog-push http[s]://HOST[:PORT][/PATH] FILE...\n", stderr);
+		fputs("usage: stormlog-push [--json] http[s]://HOST[:PORT][/PATH] FILE...\n", stderr);
 		return 2;
 	}
 	snprintf(base, sizeof(base), "%s", argv[1]);
@@ -312,8 +356,7 @@ int main(int argc, char **argv)
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) || !set_up(&push))
 		return 4;
 	warn_of_plain(&push, base);
-	for (char **path = argv + 2; *path; path++)
-		fine = push_file(&push, base, *path) && fine;
+	fine = push_all(&push, base, argv + 2, json);
 	curl_slist_free_all(push.headers);
 	curl_easy_cleanup(push.curl);
 	return fflush(stdout) || !fine ? 4 : 0;

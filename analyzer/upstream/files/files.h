@@ -92,8 +92,8 @@ void sl_live_sink_add(struct sl_live_sink *sink, unsigned session, const struct 
 bool sl_live_sink_flush(struct sl_live_sink *sink);
 void sl_live_sink_end(struct sl_live_sink *sink, unsigned session, enum sl_session_status status, int64_t ended_at_ns);
 
-/* Completes sessions that were not ended.  False: something was not written. */
-bool sl_live_sink_close(struct sl_live_sink *sink, int64_t now_ns);
+/* Completes sessions that were not ended.  *events: their number.  False: something was not written. */
+bool sl_live_sink_close(struct sl_live_sink *sink, int64_t now_ns, uint64_t *events);
 
 /*
  * manifest.json: what kind of folder it heads, and the ledger of a telemetry sink.

@@ -247,11 +247,14 @@ static void remove_rest(const struct sl_live_sink *sink)
 		rmdir(sink->made);
 }
 
-bool sl_live_sink_close(struct sl_live_sink *sink, int64_t now_ns)
+bool sl_live_sink_close(struct sl_live_sink *sink, int64_t now_ns, uint64_t *events)
 {
 	bool fine;
 	int error;
 
+	*events = 0;
+	for (size_t i = 0; i < sink->segments.count; i++)
+		*events += (uint64_t)sink->segments.item[i].events;
 	for (unsigned i = 0; i < sink->sessions.count; i++)
 		if (sink->sessions.item[i].summary.status == SL_SESSION_RUNNING)
 			sl_live_sink_end(sink, i, SL_SESSION_COMPLETED, now_ns);
