@@ -208,7 +208,7 @@ struct stack {
 	double bytes[2];
 };
 
-/* What is not here of a run that was named; of one that a query found it is not known. */
+/* A part that a named run lacks; of one that a query found it is not known. */
 struct missing {
 	unsigned side;
 	bool damaged;
@@ -228,11 +228,10 @@ struct comparison {
 	SL_VECTOR(struct missing) missing;
 	struct sl_because_run runs[2]; /* where each side is one run that was read */
 	struct sl_because because;
-	bool explained; /* `because` is filled */
 	struct sl_html_changes *page;
 	const char *collapsed, *html;
 	uint64_t html_max_bytes;
-	bool json, all;
+	bool json, all, explained; /* explained: `because` is filled */
 };
 
 #define INTO struct comparison

@@ -210,7 +210,7 @@ static bool has_no_verdict(const struct sl_fit_result *result, const unsigned co
 	return !counts[SL_FIT_FITS] && !counts[SL_FIT_FAILS] && (counts[SL_FIT_UNKNOWN] || !answered);
 }
 
-/* What the report says is needed, where the replay has no verdict. */
+/* The need that the report states, where the replay has no verdict. */
 static char *ask_need(const struct sl_arguments *parsed, const char *run)
 {
 	struct sl_pipeline_options options = {.run = run, .quiet = true};

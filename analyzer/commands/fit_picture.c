@@ -42,7 +42,7 @@ static void draw(char bar[BAR + 1], const struct sl_fit_segment *segment)
 	bar[BAR] = 0;
 }
 
-/* Who holds what lies around the segment's largest gap. */
+/* The owners around the largest gap of the segment. */
 static const char *neighbours_of(char out[640], const struct sl_fit_recording *r, const struct sl_fit_segment *segment)
 {
 	const struct sl_fit_piece *before = segment->gap > segment->first ? segment->gap - 1 : NULL;

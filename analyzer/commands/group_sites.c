@@ -265,7 +265,7 @@ static void add_held(struct sl_group *owned, struct sl_process *process, const s
 	sl_arena_free(&path.arena);
 }
 
-/* What the site held at that moment.  False: nothing. */
+/* Bytes of the site at that moment.  False: it held none. */
 static bool held_of(const struct sl_process *process, size_t index, const struct sl_group_how *how, struct sl_born *held)
 {
 	const struct sl_model *model = process->model;

@@ -19,7 +19,7 @@ struct printer {
 	struct sl_process *process; /* the process whose entries are printed */
 };
 
-/* What each line of code allocated in the entry, largest first; the caller frees it. */
+/* Bytes of each line of code in the entry, largest first; the caller frees it. */
 static struct sl_owners lines_of(const struct printer *printer, const struct sl_model *model, const struct sl_entry *entry)
 {
 	struct sl_owners owners;

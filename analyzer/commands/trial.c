@@ -96,7 +96,7 @@ static void read_log(struct sl_trial *t, const char *path)
 	t->fit = SL_TRIAL_OTHER;
 }
 
-/* What a replay of PyTorch's requests says of a device of that size. */
+/* The verdict of a replay of PyTorch's requests on a device of that size. */
 static enum sl_fits_verdict replay(struct sl_trial *t, struct sl_report *report, uint64_t capacity)
 {
 	unsigned count;
@@ -140,7 +140,7 @@ static const struct sl_answer *find_dry(const struct sl_answers *answers)
 	return NULL;
 }
 
-/* What fits only as far as a dry run knows rests on this. */
+/* A verdict with the bounds of a dry run rests on this. */
 static const char *rests_on(const struct sl_answer *answer, const char *until)
 {
 	return until				   ? "it started, and served no request"

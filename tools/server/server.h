@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of stormlog-server: what each offers to the others, from the store up to the pages. */
+/* The parts of stormlog-server: the functions that others call, from the store up to the pages. */
 #pragma once
 
 #include <dirent.h>

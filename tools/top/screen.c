@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The screen: title, devices, tabs, the lines of a view that fit, and what the keys do.  Colour never carries information alone. */
+/* The screen: title, devices, tabs, the lines of a view that fit, and keys.  Colour never carries information alone. */
 #include <curses.h>
 #include <math.h>
 #include <wchar.h>
