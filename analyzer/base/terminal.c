@@ -251,6 +251,20 @@ static void put_under(const struct layout *l, const char *text)
 	put_wrapped(l->to, l->indent + GAP, l->indent + 2 * GAP, text);
 }
 
+/* True: a row has text below a title of the columns that are shown. */
+static bool has_text(const struct layout *l)
+{
+	const struct sl_cell *cell = l->table->cell.item;
+
+	for (size_t i = 0, rows = 0; i < l->table->cell.count; i += cell[i].under ? 1 : l->count) {
+		rows += !cell[i].under;
+		for (unsigned c = l->first; c < l->end && rows > 1 && !cell[i].under; c++)
+			if (*cell[i + c].text)
+				return true;
+	}
+	return false;
+}
+
 void sl_cells_print(struct sl_cells *table, const struct sl_terminal *to, unsigned indent)
 {
 	struct layout l = {.table = table, .to = to, .indent = indent, .count = (unsigned)strlen(table->columns), .end = 1};
@@ -259,13 +273,15 @@ void sl_cells_print(struct sl_cells *table, const struct sl_terminal *to, unsign
 	measure(&l);
 	while (l.end < l.count - l.below) {
 		unsigned used = indent + l.width[0];
+		bool shown;
 
 		for (l.first = l.end; l.end < l.count - l.below && (l.end == l.first || used + GAP + l.width[l.end] <= to->columns);
 		     l.end++)
 			used += GAP + l.width[l.end];
+		shown = l.first == 1 || has_text(&l);
 		for (size_t i = 0, step; i < table->cell.count; i += step) {
 			step = table->cell.item[i].under ? 1 : l.count;
-			if (step > 1 || l.count == 1)
+			if (shown && step > 1)
 				put_row(&l, &table->cell.item[i]);
 			if (l.end == l.count - l.below && (table->cell.item[i].under || l.below))
 				put_under(&l, table->cell.item[i + step - 1].text);

@@ -45,7 +45,8 @@ void sl_terminal_head(const struct sl_terminal *to, enum sl_colour colour, const
 
 /*
  * A table.  `columns` has a letter for each: l left, r right, w left and wrapped where the width ends.  Titles are the first row.
- * A last column w without room goes below each row.  Other columns without room make a second table with the same first column.
+ * A last column w without room goes below each row.  Other columns without room make a second table with the same first column,
+ * unless they are empty.
  */
 struct sl_cell {
 	char *text;

@@ -54,15 +54,15 @@ class Catalogue(unittest.TestCase):
         script = os.path.join(self.folder, file or "job_%s.py" % name)
         with open(script, "w") as out:
             out.write(PROGRAM % (function, work, leak, function, more))
-        with Recording(sys.executable, script, SIM_VRAM="8G", STORMLOG_RUN_ID=name, STORMLOG_META="project=alpha\ngit.commit=%s\ngit.branch=main%s"
-                       % ((name.encode().hex() * 40)[:40], meta), **environment) as recording:
+        with Recording(sys.executable, script, SIM_VRAM="8G", STORMLOG_RUN_ID=name, **{"STORMLOG_META": "project=alpha\ngit.commit=%s\ngit.branch=main%s"
+                       % ((name.encode().hex() * 40)[:40], meta), **environment}) as recording:
             os.makedirs(self.runs, exist_ok=True)
             shutil.copytree(recording.traces, os.path.join(self.runs, name))
             return recording.truth()
 
     def ask(self, verb, *arguments, code=0, **environment):
         done = subprocess.run([ANALYZE, verb, "--catalogue", self.catalogue, *arguments], capture_output=True, text=True,
-                              env=dict(os.environ, COLUMNS="400", **environment), timeout=120)
+                              env=dict(os.environ, **{"COLUMNS": "400", **environment}), timeout=120)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.said = done.stderr
         return done.stdout
@@ -133,6 +133,13 @@ class Runs(Catalogue):
         self.assertRegex(lines[1], r"^\d{4}-\d\d-\d\d \d\d:\d\d  alpha    python[\d.]* job_full.py +1 +10\.0+ MiB +4\.0+ MiB +1  completed +66756c6c66")
         self.assertRegex(lines[2], r" 100(\.0+)? MiB +4\.0+ MiB +0  completed +6f6e65")
         self.assertLessEqual(max(map(len, lines)), 132)
+
+    def test_a_narrow_table_has_no_part_of_titles_alone(self):
+        self.record("one", STORMLOG_META="project=alpha")
+        width = str(len(self.ask("runs", self.runs).splitlines()[1].rstrip()))
+        self.assertEqual(len(self.ask("runs", self.runs, COLUMNS=width).splitlines()), 2)
+        self.record("two")
+        self.assertEqual(len(self.ask("runs", self.runs, COLUMNS=width).splitlines()), 6)
 
     def test_wrong_queries_name_the_column(self):
         self.ask("runs", "project:x peek>3", code=2)
