@@ -338,6 +338,20 @@ static bool is_cache(struct sl_process *process, struct sl_stack stack)
 	return false;
 }
 
+/* True: it is the first thing that a model does: a constructor makes it, and no module has run. */
+static bool is_set_up(struct sl_process *process, struct sl_stack stack)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_own(process, frames, stack);
+	bool constructs = false;
+
+	for (unsigned i = 0; i < count; i++)
+		constructs |= frames[i].function && strstr(frames[i].function, "__init__") != NULL;
+	for (size_t i = 0; i < process->model->sites.count && constructs; i++)
+		constructs = sl_roles_of(process, &process->model->sites.item[i]) != SL_ROLE_ACTIVATIONS;
+	return constructs;
+}
+
 /* Keys and values of attention, kept for each token of each sequence. */
 static bool tell_caches(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
@@ -363,7 +377,7 @@ static bool tell_caches(struct sl_story *story, struct sl_process *process, cons
 				   .stack = largest->stack,
 				   .bytes = bytes,
 				   .count = blocks,
-				   .words = born == blocks ? "whole" : NULL};
+				   .words = born == blocks && is_set_up(process, oom->stack) ? "whole" : NULL};
 	return true;
 }
 
