@@ -11,7 +11,7 @@
 
 #define TRIED_SHOWN 2
 
-/* "peak 5.3 GiB -> 543 MiB, fits": what PyTorch reserves at most, with the request that failed */
+/* "peak 5.3 GiB -> 543 MiB, fits": the most that PyTorch reserves, with the request that failed */
 static void put_effect(char *out, size_t size, const struct sl_changes *changes, const struct sl_change *change)
 {
 	uint64_t now = change->peak_reserved;
@@ -91,15 +91,17 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 	const struct sl_changes *changes = process->changes;
 	enum sl_said_as label = changes && changes->failed ? SL_LABEL_TRIED : SL_LABEL_LESS;
 	char what[300], effect[300], left_out[200];
+	const struct sl_change *own =
+		fix == SL_MAKE_CAUSED ? sl_change_of_kind(changes, "no_grad") : NULL; /* the fix that is told */
 	unsigned told = 0;
 	bool request = changes != NULL;
 
 	for (unsigned i = 0; changes && i < changes->count; i++)
 		request &= !helps(changes, &changes->tried[i], false) || changes->tried[i].given;
-	for (unsigned i = 0; changes && i < changes->count && told < TRIED_SHOWN; i++) {
-		const struct sl_change *change = &changes->tried[i];
+	for (unsigned i = 0; changes && i <= changes->count && told < TRIED_SHOWN; i++) {
+		const struct sl_change *change = i ? &changes->tried[i - 1] : own;
 
-		if (!helps(changes, change, request && !told) ||
+		if (!change || (i && change == own) || !helps(changes, change, request && !told) ||
 		    (fix == SL_MAKE_PLACED && sl_change_of_weights(change) == SL_WEIGHTS_MEANT))
 			continue;
 		sl_change_text(what, sizeof(what), change,

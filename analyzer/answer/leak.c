@@ -219,7 +219,7 @@ static void say_unknown_holder(struct sl_answer *answer, struct sl_process *proc
 				      ? sl_answers_text(answer->of,
 							"which variable keeps it: Python's look ended early, after %s of %s blocks",
 							SL_NUMBER(any.named), SL_NUMBER(any.among))
-				      : "what keeps it: Python found no variable; a cycle in C++ may");
+				      : "which variable keeps it: Python found none, a cycle in C++ may");
 		return;
 	}
 	sl_answer_say(answer, SL_LABEL_FIX, "drop the results of %s%s", line,

@@ -493,7 +493,7 @@ static void tell_input(struct error *e)
 	FIX(e, "bound the input at %s: a smaller batch or a shorter sequence", e->at);
 }
 
-/* True: what the story's line made has the shape of weights, so that fewer inputs make none of it less. */
+/* True: the story's line made tensors of the shape of weights, so that fewer inputs make them no less. */
 static bool is_of_weights(const struct error *e)
 {
 	const struct sl_tensor *tensors = e->process->model->tensors.item;

@@ -468,10 +468,8 @@ static size_t put_rows(const struct comparison *c, const struct sl_differences *
 
 		if (!is_real(d) && !c->all)
 			continue;
-		if (!c->all && here == SHOWN) {
-			more++;
+		if (!c->all && here == SHOWN && ++more)
 			continue;
-		}
 		here++;
 		sl_cells_put(&table, d->change == SL_CHANGE_MORE || d->change == SL_CHANGE_NEW ? SL_COLOUR_RED : SL_COLOUR_NONE,
 			     "%s", sl_change_names[d->change]);
