@@ -10,6 +10,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
+#include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
 
 /* stormlog-analyze report over Stormlog's own files. */
@@ -377,11 +378,33 @@ static int print_json(struct sl_report *report)
 	return fflush(stdout) || !fine ? SL_EXIT_UNSAVED : SL_EXIT_FINE;
 }
 
+/* Replays a dry run to its peak once more, with the types and modules of its tensors.  False: it has none, or is of other kind. */
+static bool replay_tensors(struct sl_report *tensors, const struct sl_report *report)
+{
+	const struct sl_timespan span[2] = {{.kind = SL_WHEN_START}, {.kind = SL_WHEN_PEAK}};
+	struct sl_pipeline_options options = report->options;
+	bool told = false;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		told |= report->processes[i].model->tensors.count > 1;
+	if (!sl_dry_report(report) || !told)
+		return false;
+	options.tensors = true;
+	options.spans = sl_timespan_spans(report, span);
+	options.span_count = report->images.image_count;
+	told = options.spans && sl_pipeline_run(tensors, report->paths, report->path_count, &options) == SL_PIPELINE_FINE;
+	free((void *)options.spans);
+	return told;
+}
+
 static int print_summary(struct sl_report *report, const struct sl_report_options *options, struct sl_destination *place)
 {
 	struct sl_face_style style = sl_terminal_style();
+	struct sl_report tensors = {0};
 
 	style.all = options->all;
+	if (replay_tensors(&tensors, report))
+		report->tensors = &tensors;
 	if (sl_outputs_write(report, place))
 		style.saved = place->folder;
 	if (*place->why)
@@ -392,6 +415,8 @@ static int print_summary(struct sl_report *report, const struct sl_report_option
 	fflush(stdout);
 	if (options->open && style.saved)
 		sl_browser_open();
+	sl_report_free(&tensors);
+	report->tensors = NULL;
 	return style.saved ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 

@@ -415,7 +415,8 @@ struct sl_report {
 	struct sl_places *places;   /* of all processes, when first asked for */
 	unsigned missed_said;	    /* libraries without names that are among the warnings */
 	struct sl_pipeline_options options;
-	uint64_t html_max_bytes; /* of report.html; 0: 8 MiB */
+	uint64_t html_max_bytes;	 /* of report.html; 0: 8 MiB */
+	const struct sl_report *tensors; /* a dry run's, at its peak (commands/report.c), which the caller frees; NULL */
 };
 
 void sl_report_free(struct sl_report *report);

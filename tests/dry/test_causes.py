@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Programs of PyTorch that run out of memory, each for one reason: the answer tells first what to change, and with that change,
 which was made by hand, the program fits.  Types, shapes and modules of blocks, as tensors themselves say them."""
+import base64
+import gzip
 import json
 import os
 import re
@@ -13,6 +15,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
+import msgpack
 import torch_venv
 from dry import ANALYZE, Dry
 
@@ -309,6 +312,16 @@ class Tensors(unittest.TestCase):
             failed = run(TENSORS, options=["--limit", "2G"], keep=traces)
             trees = {by: json.loads(subprocess.run([ANALYZE, "tree", "--json", "--by", by, "--at", "oom", traces], capture_output=True).stdout)
                      for by in ("type", "module")}
+            peak = {by: json.loads(subprocess.run([ANALYZE, "tree", "--json", "--by", by, traces], capture_output=True).stdout)
+                    for by in ("type", "module")}
+            with open(os.path.join(traces, "analysis", "report.html")) as page:
+                data = re.search(r'type="text/plain">([^<]+)<', page.read())[1]
+        rows = msgpack.unpackb(gzip.decompress(base64.b64decode(data)), strict_map_key=False)["tensors"]
+        for by, none in (("type", "no known type"), ("module", "in no module")):
+            shown = {}
+            for row in rows:
+                shown[row[by] or none] = shown.get(row[by] or none, 0) + row["bytes"]
+            self.assertEqual(shown, {owner["name"]: owner["bytes"] for owner in peak[by]["owners"] if owner["name"] != "kept by PyTorch, unused"})
         owners = {by: {owner["name"]: owner["bytes"] for owner in tree["owners"]} for by, tree in trees.items()}
         for kind, size in eval(failed.out.splitlines()[0]).items():
             held = owners["type"][kind.replace("torch.", "")]

@@ -107,7 +107,7 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 {
 	struct sl_report *report = of->report;
 
-	begin(page, report, budget, SL_PAGE_KEYS + 11);
+	begin(page, report, budget, SL_PAGE_KEYS + 12);
 	sl_page_put_text(page, "rest", rest_name(report));
 	put_window(page);
 	sl_page_processes(page);
@@ -121,6 +121,7 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 	sl_page_fit(page, of->fits);
 	sl_page_changes(page);
 	sl_page_reads(page);
+	sl_page_tensors(page);
 	sl_page_answer(page, of->text);
 	if (of->telemetry && of->telemetry->selected)
 		sl_page_session_findings(page, of->telemetry->selected, process_of);

@@ -231,6 +231,7 @@ void sl_page_tables(struct sl_page *page);				 /* memory, libraries, labels, api
 void sl_page_answer(struct sl_page *page, bool filed);			 /* answer; filed: its commands say where the run lies */
 void sl_page_changes(struct sl_page *page);				 /* changes */
 void sl_page_reads(struct sl_page *page);				 /* reads */
+void sl_page_tensors(struct sl_page *page);				 /* tensors */
 void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits); /* fit */
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes of the program that were replayed: a row for each, with its curve beside the recorded one; and reads of a dry run. */
+/* Changes of the program that were replayed: a row for each, with its curve beside the recorded one; reads and tensors of a dry run. */
 import {h, replace, svg} from "./dom.js";
-import {bytes, visible} from "./format.js";
+import {bytes, count, visible} from "./format.js";
 import {table, word} from "./tables.js";
 
 const [WIDTH, HEIGHT] = [380, 72];
@@ -68,5 +68,26 @@ export class Reads {
 		const {page} = this, who = (row) => page.processes[row.process].rank ?? page.processes[row.process].pid;
 		replace(this.node, table("", [["Line", word], ["What", word], ["Rank or pid", word]], page.reads.map((r) => [r.line, r.what, who(r)]), this.state.get("q").trim().toLowerCase()) ||
 			h("p", {class: "empty"}, "No row matches the search."));
+	}
+}
+
+/* A dry run's tensors at the peak, by module and by type. */
+export class Tensors {
+	constructor({page, state}) {
+		Object.assign(this, {page, state, node: h("div", {})});
+	}
+
+	table(title, key, none) {
+		const {page, state} = this, sums = new Map();
+		for (const row of page.tensors) {
+			const name = row[key] || none, sum = sums.get(name) || [name, 0, 0];
+			sums.set(name, [name, sum[1] + row.bytes, sum[2] + row.blocks]);
+		}
+		return table("", [[title, word], ["Bytes", bytes], ["Blocks", count]], [...sums.values()].sort((a, b) => b[1] - a[1]), state.get("q").trim().toLowerCase());
+	}
+
+	draw() {
+		const tables = [this.table("Module", "module", "in no module"), this.table("Type", "type", "no known type")].filter(Boolean);
+		replace(this.node, ...(tables.length ? tables : [h("p", {class: "empty"}, "No row matches the search.")]));
 	}
 }

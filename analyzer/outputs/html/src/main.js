@@ -2,7 +2,7 @@
 /* Puts the views together; every one draws from the data and the state, and nothing else. */
 import {drawAnswer} from "./answer.js";
 import {Cards} from "./cards.js";
-import {Reads, Tried} from "./changes.js";
+import {Reads, Tensors, Tried} from "./changes.js";
 import {Closer} from "./closer.js";
 import {ask, load} from "./data.js";
 import {Changes, DiffFlame, drawBecause, drawChangesAnswer} from "./diff.js";
@@ -72,7 +72,7 @@ function makeSections() {
 }
 
 /* Where a title is too long for the navigation. */
-const BRIEF = {time: "Over time", tried: "Changes", segments: "Segments", fit: "Fit", reads: "Not computed"};
+const BRIEF = {time: "Over time", tried: "Changes", segments: "Segments", fit: "Fit", reads: "Not computed", tensors: "Tensors"};
 
 /* The navigation, the answer, the views. */
 function assemble(page, state, header, sections, served) {
@@ -160,6 +160,7 @@ function build(page, served) {
 	}});
 	const segments = new Segments(common), tables = new Tables(common), places = new Places(common), fit = page.fit?.length ? new Fit(common) : null;
 	const tried = page.changes?.some((c) => c.tried.length) ? new Tried(common) : null, reads = page.reads?.length ? new Reads(common) : null;
+	const tensors = page.tensors?.length ? new Tensors(common) : null;
 
 	const rankList = () => [["", page.processes.length > 1 ? `all ${page.processes.length} ranks` : "all"],
 		...page.processes.map((p, i) => [String(i), p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`])];
@@ -192,6 +193,8 @@ function build(page, served) {
 			"The program with one change, replayed by the rules of PyTorch's allocator. Curves run over its calls of the allocator; a dot is where the recorded one failed.");
 	if (reads)
 		section("reads", "Values that were not computed", null, reads.node, "These lines decided by one: there the run may have gone another way than on the card.");
+	if (tensors)
+		section("tensors", "Tensors at the peak", null, tensors.node, "The job's tensors at the peak of the fullest device, by the module that ran and by type.");
 	if (page.segments.length)
 		section("segments", hasPools(page) ? "Segments of pools" : "PyTorch's segments", null, segments.node, (hasPools(page) ? "Each frame is a segment that a framework's pool got from the driver" : "Each frame is a segment PyTorch got from the driver") + "; filled parts are tensors, one colour for one stack; the rest is kept and unused.");
 	if (fit)
@@ -207,7 +210,7 @@ function build(page, served) {
 		setTheme(state, palette());
 		wholeRun.hidden = !range();
 		stacks.all = state.get("frames") === "all";
-		for (const view of [timeline, recorded && flame, ranges.of.length && places, page.processes.length > 1 && ranks, cards, tried, reads, page.segments.length && segments, fit, recorded && tables])
+		for (const view of [timeline, recorded && flame, ranges.of.length && places, page.processes.length > 1 && ranks, cards, tried, reads, tensors, page.segments.length && segments, fit, recorded && tables])
 			view && view.draw();
 	};
 	state.on(["theme", "frames"], drawAll);
@@ -229,7 +232,7 @@ function build(page, served) {
 		timeline.drawLegend();
 		if (recorded)
 			flame.search();
-		for (const view of [ranges.of.length && places, page.processes.length > 1 && ranks, cards, tried, reads, page.segments.length && segments, recorded && tables])
+		for (const view of [ranges.of.length && places, page.processes.length > 1 && ranks, cards, tried, reads, tensors, page.segments.length && segments, recorded && tables])
 			view && view.draw();
 	});
 	addEventListener("hashchange", () => state.reset(location.hash));
