@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Programs of PyTorch that run out of memory, each for one reason: the answer tells first what to change, and with that change,
 which was made by hand, the program fits.  Types, shapes and modules of blocks, as tensors themselves say them."""
