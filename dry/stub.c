@@ -4,17 +4,38 @@
  * which argument receives what, by its number among those that are passed in general registers or on the stack (System V ABI of
  * x86-64; AArch64's agrees up to eight). Functions that must do more are in a file of their own and replace the weak ones here.
  */
+#include <stdint.h>
 #include <stdlib.h>
 
 enum { HANDLE_BYTES = 4096 };
 
-#define HANDLE(n) (*(void **)a##n = calloc(1, HANDLE_BYTES)),
-#define FREE	  free((void *)a0),
+#define MARK 0x676f6c6d726f7473 /* "stormlog", at the begin of each handle */
+
+#define HANDLE(n) (*(uint64_t **)a##n = make_handle()),
+#define FREE	  end_handle((uint64_t *)a0),
 #define PLAN(n)	  (*(int *)a##n = __atomic_add_fetch(&plans, 1, __ATOMIC_RELAXED)),
 #define INT(n)	  (a##n ? *(int *)a##n = 0 : 0),
 #define SIZE(n)	  (a##n ? *(size_t *)a##n = 0 : 0),
 
 __attribute__((unused)) static int plans; /* cuFFT's handles are numbers */
+
+__attribute__((unused)) static uint64_t *make_handle(void)
+{
+	uint64_t *handle = calloc(1, HANDLE_BYTES);
+
+	if (handle)
+		*handle = MARK;
+	return handle;
+}
+
+/* NVIDIA's functions refuse what is no handle, or none any more. */
+__attribute__((unused)) static void end_handle(uint64_t *handle)
+{
+	if (!handle || *handle != MARK)
+		return;
+	*(volatile uint64_t *)handle = 0; /* a second call finds no handle */
+	free(handle);
+}
 
 #define STUB(name, writes)                                                                                                         \
 	__attribute__((weak)) long name(long a0, long a1, long a2, long a3, long a4, long a5, long a6, long a7, long a8, long a9,  \
