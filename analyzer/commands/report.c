@@ -390,6 +390,8 @@ static bool replay_tensors(struct sl_report *tensors, const struct sl_report *re
 	if (!sl_dry_report(report) || !told)
 		return false;
 	options.tensors = true;
+	options.models_only = true;
+	options.stretches = false;
 	options.spans = sl_timespan_spans(report, span);
 	options.span_count = report->images.image_count;
 	told = options.spans && sl_pipeline_run(tensors, report->paths, report->path_count, &options) == SL_PIPELINE_FINE;

@@ -253,7 +253,7 @@ static void replay(struct job *job, struct sl_process *process)
 	if (process->model->crowded)
 		forget_the_crowd(process);
 	process->session_id = sl_report_session(process->trace);
-	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
+	for (const struct sl_analysis *const *a = sl_analyses; *a && !job->options->models_only; a++)
 		if ((*a)->process && ((*a)->of_windows || !process->model->snapshot))
 			(*a)->process(process);
 	sl_replay_rest(process->model, job->options->lives || tells_stretches(job));
@@ -510,7 +510,7 @@ static void reduce(struct job *job)
 	sl_report_join_warnings(report, report->damage_lines);
 	warn_absent(report);
 	sl_devices_join(report);
-	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
+	for (const struct sl_analysis *const *a = sl_analyses; *a && !report->options.models_only; a++)
 		if ((*a)->run)
 			(*a)->run(report);
 	sort_findings(report);

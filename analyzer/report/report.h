@@ -369,6 +369,7 @@ struct sl_pipeline_options {
 	bool stretches;			/* the same for windows of the run, where there are few processes */
 	uint64_t until_unix_ns;		/* end of the replay; 0: the end of the trace */
 	bool tensors;			/* born_named is to tell of tensors, not of names */
+	bool models_only;		/* no analysis runs */
 	const struct sl_stretch *spans; /* one for each image; NULL: nobody asks what was born in between */
 	unsigned span_count;
 	/* One for each image: lines over time cover it alone; NULL: they cover the whole run. */
