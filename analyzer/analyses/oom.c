@@ -616,24 +616,14 @@ static void do_without(struct sl_process *process)
 				model->ooms.item[k].less_bytes = model->ooms.item[k].asked_bytes;
 }
 
-/*
- * True: PyTorch tried an algorithm of cuDNN, and catches the error to try the next one (its Conv_v8.cpp and
- * Conv_v7.cpp of aten/src/ATen/native/cudnn).
- */
+/* True: PyTorch tried an algorithm of cuDNN, and catches the error to try the next one (aten/src/ATen/native/cudnn/Conv_v*.cpp). */
 static bool is_of_search(struct sl_process *process, const struct sl_oom *oom)
 {
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = oom->stack.native ? sl_process_stack(process, frames, oom->stack) : 0;
-
-	for (unsigned f = 0; f < count; f++)
-		if (!frames[f].python && frames[f].function &&
-		    (strstr(frames[f].function, "at::native::run_conv_plan") ||
-		     strstr(frames[f].function, "at::native::AlgoIterator")))
-			return true;
-	return false;
+	return sl_process_calls(process, oom->stack, "at::native::run_conv_plan") ||
+	       sl_process_calls(process, oom->stack, "at::native::AlgoIterator");
 }
 
-/* Errors of a search that found an algorithm which needs less or nothing: the thread went on to another call, or got a request. */
+/* Marks errors of a search that found another algorithm: the thread went on to another call, or got what it asked for next. */
 static void go_on_searching(struct sl_process *process)
 {
 	const struct sl_model *model = process->model;

@@ -68,21 +68,22 @@ const char *sl_answer_left_out(char text[200], const struct sl_changes *changes)
 	static const char command[] = "stormlog-analyze fit --changes";
 
 	switch (changes->left_out) {
+	case SL_LEFT_OUT_NOTHING:
+		return NULL;
 	case SL_LEFT_OUT_ALL:
 		snprintf(text, 200, "changes were not tried: %s", changes->why_not);
-		return text;
+		break;
 	case SL_LEFT_OUT_LARGE:
 		snprintf(text, 200, "changes were not tried, since it has too many events: %s", command);
-		return text;
+		break;
 	case SL_LEFT_OUT_KINDS:
 		snprintf(text, 200, "%u kinds of change were not tried, for lack of time: %s", changes->untried, command);
-		return text;
+		break;
 	case SL_LEFT_OUT_PROCESSES:
 		snprintf(text, 200, "changes were tried on this process only: %s", command);
-		return text;
-	default:
-		return NULL;
+		break;
 	}
+	return text;
 }
 
 bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process, enum sl_make_fix fix,

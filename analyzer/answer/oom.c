@@ -116,7 +116,7 @@ static const struct sl_operator *operator_of_story(const struct error *e)
 	return sl_operator_of(e->process, e->story->stack);
 }
 
-/* What was held at the error of what the same operator had made; line: at the line that asked. */
+/* Bytes that the operator had made and that were held at the error.  line: only of the line that asked. */
 static uint64_t held_by(const struct error *e, const char *name, bool line)
 {
 	const struct sl_operator *ran;
@@ -198,7 +198,7 @@ static bool fix_role(struct error *e)
 	return false;
 }
 
-/* Where an operator of two operands writes a result as large as a tensor that is there, and no graph needs that one. */
+/* Where an operator of two operands writes a result as large as a held tensor and autograd is off, it may work in place. */
 static bool fix_in_place(struct error *e)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
@@ -224,9 +224,8 @@ static void fix_hold(struct error *e)
 
 static void fix_size(struct error *e)
 {
-	if (fix_in_place(e))
-		return;
-	FIX(e, "bound the size of %s, or work in pieces", e->line);
+	if (!fix_in_place(e))
+		FIX(e, "bound the size of %s, or work in pieces", e->line);
 }
 
 /* A run that goes on where this one ended. */

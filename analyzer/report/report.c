@@ -72,6 +72,17 @@ unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *fra
 	return count + more;
 }
 
+bool sl_process_calls(struct sl_process *process, struct sl_stack stack, const char *function)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, stack);
+
+	for (unsigned i = 0; i < count; i++)
+		if (!frames[i].python && frames[i].function && strstr(frames[i].function, function))
+			return true;
+	return false;
+}
+
 unsigned sl_process_own(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack)
 {
 	unsigned count = sl_process_stack(process, frames, stack), own = 0;

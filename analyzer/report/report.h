@@ -437,6 +437,8 @@ void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
  * the stack of the pass for which the thread ran: there the line with .backward() is.
  */
 unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack);
+/* True: a native frame of the stack is of a function whose name has that part. */
+bool sl_process_calls(struct sl_process *process, struct sl_stack stack, const char *function);
 /* Only the lines of the program's own Python. */
 unsigned sl_process_own(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack);
 /* True when the process had begun by then and had not ended, so that it held what its trace says.  A killed process counts for

@@ -217,17 +217,9 @@ static void note_modules(struct sl_roles *roles, struct sl_idmap *seen, const st
 static bool is_workspace(struct sl_process *process, const struct sl_site *site)
 {
 	uint64_t blocks = sl_model_blocks_at_peak(process->model, site), bytes = sl_model_site_at_peak(process->model, site);
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count;
 
-	if (site->kind != SL_KIND_device || !sl_model_is_cache(sl_model_library(process->model, site)) ||
-	    bytes <= (20 << 20) * blocks)
-		return false;
-	count = sl_process_stack(process, frames, site->stack);
-	for (unsigned i = 0; i < count; i++)
-		if (!frames[i].python && frames[i].function && strstr(frames[i].function, SL_ROLES_WORKSPACE))
-			return true;
-	return false;
+	return site->kind == SL_KIND_device && sl_model_is_cache(sl_model_library(process->model, site)) &&
+	       bytes > (20 << 20) * blocks && sl_process_calls(process, site->stack, SL_ROLES_WORKSPACE);
 }
 
 static struct sl_roles *roles_of(struct sl_process *process)
