@@ -572,8 +572,9 @@ bool sl_identity_run_named(char *out, size_t size);
 #define SL_IDENTITY_LIBRARY "libstormlog_preload" /* as the file of this library is called in /proc/PID/maps and in LD_PRELOAD */
 
 /*
- * Run id for an environment without one: host, boot, and pid and start of a process.  That is the topmost ancestor of `pid`
- * (0: of this process) that has the library, else `pid` itself; where a launcher marked them all, it is the launcher.
+ * Run id for an environment without one: host, boot, and pid and start of a process.  Where a launcher marked the processes of
+ * the run, the launcher is that process.  Else the topmost ancestor of `pid` that has the library is, or `pid` itself.
+ * pid 0: this process.
  */
 void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id, uint64_t pid);
 

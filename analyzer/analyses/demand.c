@@ -305,7 +305,7 @@ static bool tell_input(struct sl_story *story, struct sl_process *process, const
 	return true;
 }
 
-/* The first forward pass did not end, or its backward pass: what the rest of the step needs is in no recording. */
+/* The first forward pass or its backward pass did not end, so that no recording has the need of the rest of the step. */
 static bool tell_first_pass(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
 			    const struct moment *moment)
 {
@@ -338,7 +338,7 @@ static bool is_cache(struct sl_process *process, struct sl_stack stack)
 	return false;
 }
 
-/* True: it is the first thing that a model does: a constructor makes it, and no module has run. */
+/* True: a model still sets itself up: a constructor asked, and no module has run. */
 static bool is_set_up(struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];

@@ -92,8 +92,8 @@ static double pace_of(const double *at, const struct gaps *gaps)
 }
 
 /*
- * By how many ticks the place was ahead of its clock through the first half of its births: a queue is filled first, and emptied
- * last.  A place that works in bursts is ahead and behind in turn.
+ * Ticks by which the place was ahead of its clock through the first half of its births.  A queue is ahead all the time: a thread
+ * fills it first, and it is emptied last.  A place that works in bursts is ahead and behind in turn.
  */
 static double lead_of(const struct ticks *ticks, const struct gaps *gaps)
 {

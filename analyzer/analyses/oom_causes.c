@@ -152,7 +152,8 @@ static uint64_t most_in(const struct sl_line *line, uint32_t bins)
 
 /*
  * The device held about the same for most of the time, and then much more within a moment.  Where nothing was freed before and
- * no new place asks, there was no jump: a program that fills the device only paused.  Nor was there where next to nothing was held.
+ * no new place asks, there was no jump: a program that fills the device only paused.  A program that held hardly any memory before
+ * had only begun.
  */
 static bool tell_jump(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {

@@ -19,7 +19,7 @@ struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *
 /* Gives each error and each finding their sentences: the headline, why, and the changes of its document. */
 void sl_answer_describe(struct sl_report *report);
 
-/* What to do about what was left at the end; static. */
+/* The advice for memory that was left at the end; static. */
 const char *sl_answer_leak_suggestion(const struct sl_leak *leak);
 /* Which changes were not tried, and why; NULL: all were.  Writes into `text`. */
 const char *sl_answer_left_out(char text[200], const struct sl_changes *changes);
@@ -151,5 +151,5 @@ void sl_make_ranks(struct sl_make *make);
 /* ok.c: nothing went wrong. */
 bool sl_make_has_ended(const struct sl_report *report, enum sl_ended how); /* true: one of its processes did */
 void sl_make_ok(struct sl_make *make);
-/* True: a part of the run was recorded and is missing here, so that figures are at least. */
+/* True: a part of the recording is missing, so that each figure is a least. */
 bool sl_make_is_damaged(struct sl_make *make);

@@ -33,7 +33,7 @@ static void add_verdict(struct verdicts *v, enum sl_fit_verdict verdict, uint64_
 
 /*
  * Prints which capacities are enough.  `need` is "394 MiB", or NULL where the replay does not know it.  `least` is then what the
- * error tells, as "about 7.64 GiB for this step".
+ * error tells, as "at least 7.64 GiB for this step".
  */
 static void put_head(const struct sl_terminal *to, const struct verdicts *v, const char *need, const char *least)
 {

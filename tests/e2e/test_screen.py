@@ -214,7 +214,7 @@ for p in kept: cuda.cudaFree(p)
 
 
 class Damaged(unittest.TestCase):
-    """What missing events held is unknown: nothing is told that they could change."""
+    """Missing events may have held or freed memory.  The screen leaves out each verdict that they could change."""
     def screen(self, name, part):
         """Of a recording in which one byte, so much of it further, is another."""
         with tempfile.TemporaryDirectory() as folder:
