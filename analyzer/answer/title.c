@@ -111,14 +111,10 @@ static void put_incomplete(struct sl_make *make)
 	const struct sl_report *report = make->report;
 	struct parts parts = {make, 0};
 	struct sl_missing absent;
-	uint64_t events = 0, lost = 0;
+	uint64_t events, lost = sl_missing_events(report, &events);
 
-	for (unsigned i = 0; i < report->process_count; i++) {
-		events += report->processes[i].model->events;
-		lost += sl_trace_lost_events(report->processes[i].trace);
-	}
 	if (lost)
-		sl_answers_under(make->to, "incomplete: %s of %s events lost", SL_NUMBER(lost), SL_NUMBER(events + lost));
+		sl_answers_under(make->to, "incomplete: %s of %s events lost", SL_NUMBER(lost), SL_NUMBER(events));
 	if (sl_missing_ranks(report, &absent))
 		sl_answers_under(make->to, "incomplete: without %llu of %llu ranks", (unsigned long long)absent.ranks,
 				 (unsigned long long)absent.of);

@@ -9,6 +9,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/dry.h"
+#include "analyzer/report/missing.h"
 #include "analyzer/report/window_facts.h"
 
 /* ---- tree */
@@ -311,11 +312,14 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 			const struct options *options, const struct sl_terminal *to)
 {
 	char moment[200], many[40];
+	uint64_t events, lost = sl_missing_events(report, &events);
 	bool several = only && sl_devices_held(only) > 1;
 
 	snprintf(many, sizeof(many), "%u processes together", count);
 	sl_terminal_line(to, 0, 4, "%s%s%s, %s", several ? "" : SL_SIZE(bytes), several ? "" : "  ", only ? SL_WHO(only) : many,
 			 moment_of(moment, report, only, options));
+	if (lost)
+		sl_terminal_line(to, 0, 4, "at least: %s of %s events were lost", SL_NUMBER(lost), SL_NUMBER(events));
 }
 
 static const char *const by_names[] = {"library",  "stack", "label", "thread", "rank", "place", "device",

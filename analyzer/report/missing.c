@@ -163,6 +163,19 @@ bool sl_missing_torn(const struct sl_damage *damage)
 	return (damage->damaged && !damage->readable) || damage->lost_events;
 }
 
+uint64_t sl_missing_events(const struct sl_report *report, uint64_t *of)
+{
+	uint64_t lost = 0;
+
+	*of = 0;
+	for (unsigned i = 0; i < report->process_count; i++) {
+		lost += sl_trace_lost_events(report->processes[i].trace);
+		*of += report->processes[i].model->events;
+	}
+	*of += lost;
+	return lost;
+}
+
 bool sl_missing_unreadable(const struct sl_report *report)
 {
 	bool torn = sl_library_lacked() || report->unread.count || report->images.copies.damaged || report->images.unseen.count;

@@ -32,6 +32,9 @@ char *sl_missing_words(const struct sl_missing *absent);
 typedef void sl_missing_told(void *context, bool damaged, const char *subject, const char *message);
 unsigned sl_missing_tell(const struct sl_report *report, sl_missing_told *told, void *context);
 
+/* Events that the recorders of the run lost, and counted; *of: with those that are here. */
+uint64_t sl_missing_events(const struct sl_report *report, uint64_t *of);
+
 /* True: something of the run was recorded and cannot be read.  Events that the recorder lost, and counted, are none of it. */
 bool sl_missing_unreadable(const struct sl_report *report);
 bool sl_missing_torn(const struct sl_damage *damage); /* the same of one trace */

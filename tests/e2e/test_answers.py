@@ -954,7 +954,10 @@ class Host(Answers):
         except OSError as error:
             self.skipTest("no cgroup can be made here: %s" % error)
         inside = ("sh", "-c", 'echo $$ > %s/cgroup.procs; exec "$@"' % folder, "sh")
-        finding, = self.found("host.killed", self.holds(112, 400, "exit", code=-9, before=inside).report())
+        run = self.holds(112, 400, "exit", code=-9, before=inside)
+        finding, = self.found("host.killed", run.report())
+        gate = subprocess.run([ANALYZE, "check", "--strict", "--no-oom", run.traces], capture_output=True, text=True)
+        self.assertEqual((gate.returncode, "FAIL     no-oom " in gate.stdout), (1, True), gate)
         self.assertIn("128 MiB", finding["description"])
         self.assertEqual(finding["severity"], "critical")
         # far below the limit it is not known who killed the program

@@ -219,6 +219,8 @@ class Views(unittest.TestCase):
         subprocess.run(["unshare", "-m", "sh", "-c", shell, full, e2e.RUN, "-o", full + "/t", "--", sys.executable, e2e.SCRIPT, "alloc=256", "calls=400000",
                         "alloc=512", "sleep=1"], env=dict(os.environ, LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=os.path.join(self.folder, "sim")), check=True, capture_output=True)
         self.assertIsNone(self.compare(path, "line", "kind", "used_peak")["hidden_peak", 0])
+        for verb in "tree", "table":
+            self.assertRegex(self.ask(verb).splitlines()[1], "^at least: [0-9 ]+ of [0-9 ]+ events were lost$")
 
     def test_recordings_of_a_real_card(self):
         for case, kinds in (("trainer_eval/shared-device", ["role", "line", "hidden_peak"]), ("jax_dense_fit/alone", ["role", "line", "total"]),
