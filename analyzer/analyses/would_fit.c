@@ -12,6 +12,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/fit/proof.h"
 #include "analyzer/fit/window.h"
+#include "analyzer/report/operator.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
 #include "analyzer/source/source.h"
@@ -91,6 +92,23 @@ static bool is_without_grad(struct sl_process *process, const struct sl_change_l
 				      i < count ? count - i : 1) == SL_SOURCE_YES;
 }
 
+/* The line may copy to the card what it makes, for its caller to use: its source tells, else what ran, else nothing is known. */
+static bool may_copy(struct sl_process *process, const struct sl_change_line *at)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX], line = {.python = true, .own = true, .file = at->file, .line = at->line};
+	const struct sl_operator *ran = NULL;
+
+	if (at->file && sl_source_line(process->report->source, process->trace, &line, NULL))
+		return sl_source_copies(process->report->source, process->trace, &line);
+	for (size_t i = 0; at->file && !ran && i < process->model->sites.count; i++) {
+		struct sl_stack stack = process->model->sites.item[i].stack;
+
+		if (sl_process_own(process, frames, stack) && sl_place_same(&frames[0], &line))
+			ran = sl_operator_of(process, stack);
+	}
+	return !ran || !strcmp(ran->name, "_to_copy");
+}
+
 /* Where autograd is off, there is nothing to detach from. */
 static void add(struct sl_changes *changes, struct sl_change change, struct sl_process *process)
 {
@@ -101,6 +119,8 @@ static void add(struct sl_changes *changes, struct sl_change change, struct sl_p
 			return;
 		change.kind = "offload_results";
 	}
+	if (!strcmp(change.kind, "offload_results") && may_copy(process, &change.at))
+		change.kind = "offload_copies";
 	changes->tried[changes->count++] = change;
 }
 

@@ -235,6 +235,21 @@ static void next_larger(struct error *e)
 		sl_make_rerun(e->answer, e->process, "--dry=h200 --report", "the need of a whole step");
 }
 
+/* The line copies one tensor after the other to the card, and no module.  False: it does not. */
+static bool fix_copies(struct error *e, struct sl_stack stack, const char *line)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned own = 0, count = sl_process_stack(e->process, frames, stack);
+
+	for (; own < count && !(frames[own].python && frames[own].own); own++)
+		if (frames[own].file && strstr(frames[own].file, "nn/modules/module.py"))
+			return false;
+	if (own == count || !sl_source_copies(e->process->report->source, e->process->trace, &frames[own]))
+		return false;
+	FIX(e, "move a batch to the card when its pass begins, and not all of them at %s", line);
+	return true;
+}
+
 static bool tell_operator(struct error *e)
 {
 	const char *line = e->fills ? e->at : e->line;
@@ -247,6 +262,10 @@ static bool tell_operator(struct error *e)
 	else
 		HEAD(e, "%s %s %s for %s", line, e->made > e->oom->asked_bytes ? "takes" : "asks", SL_ANSWER_SIZE(e->made),
 		     e->ran->makes);
+	if (e->made >= SL_FEW * e->oom->asked_bytes && fix_copies(e, e->fills ? e->story->stack : e->oom->stack, line)) {
+		say_room(e);
+		return true;
+	}
 	WHY(e, "%s.", e->ran->why);
 	if (strstr(e->ran->name, "gather_object") && ranks > 1 && e->made % (uint64_t)ranks == 0)
 		WHY(e, "That is %lld ranks times %s.", (long long)ranks, SL_ANSWER_SIZE(e->made / (uint64_t)ranks));
@@ -321,7 +340,6 @@ static void tell_grew(struct error *e)
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	char pace[200], output[64];
 	bool own = sl_process_own(e->process, frames, e->story->stack) > 0;
-	const char *text = own ? sl_source_line(e->process->report->source, e->process->trace, &frames[0], NULL) : NULL;
 	bool fixed = own && sl_source_keeps_output(e->process->report->source, e->process->trace, &frames[0], output);
 	bool heads = !fixed && e->held && kept && sl_make_heads(&e->holder, kept->bytes);
 
@@ -345,9 +363,9 @@ static void tell_grew(struct error *e)
 	say_room(e);
 	if (fixed)
 		return;
-	if (text && (strstr(text, ".cuda(") || (strstr(text, ".to(") && (strstr(text, "device") || strstr(text, "cuda")))))
-		FIX(e, "move a batch to the card when its pass begins, and not all of them at %s", e->at);
-	else if (e->story->stack.python)
+	if (fix_copies(e, e->story->stack, e->at))
+		return;
+	if (e->story->stack.python)
 		FIX(e, "find what keeps the result of %s and bound it: a list, a dictionary, a cache", e->at);
 	else
 		FIX(e, "free what %s makes when its work is done", e->at);

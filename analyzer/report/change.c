@@ -39,6 +39,7 @@ static const struct imperative {
 	{"free_leak", "detach or drop what ", " keeps", true},
 	{"no_grad", "run ", " under torch.no_grad()"},
 	{"offload_results", "move what ", " keeps to the host by .detach().cpu()", true},
+	{"offload_copies", "hold on the host what ", " keeps, and copy it to the card for each use", true},
 	{"zero_early", "call zero_grad() before ", ""},
 	{"load_on_host", "pass map_location=\"cpu\" to the load at ", "", false, true},
 	{"new_optimizer", "make a new optimizer where its weights are replaced: ", " still holds the state of the old ones", false,

@@ -271,3 +271,10 @@ const char *sl_source_line(struct sl_source *source, const struct sl_trace *trac
 
 	return text ? text + strspn(text, " \t\f\r") : NULL;
 }
+
+bool sl_source_copies(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame)
+{
+	const char *text = sl_source_line(source, trace, frame, NULL);
+
+	return text && (strstr(text, ".cuda(") || (strstr(text, ".to(") && (strstr(text, "device") || strstr(text, "cuda"))));
+}

@@ -53,6 +53,9 @@ const char *sl_source_line(struct sl_source *source, const struct sl_trace *trac
 const char *sl_source_text(struct sl_source *source, const struct sl_trace *trace, const char *path, uint32_t line,
 			   enum sl_source_why *why);
 
+/* The line moves what it has to the card: .cuda(), or .to() of a device. */
+bool sl_source_copies(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame);
+
 /*
  * The line that likely keeps a block which a stack made: the innermost one that stores it where it outlives the pass.  Python only.
  * frames: the stack's own, innermost first.  keeper: its file, line and function.  False: not known, or two lines remain.
