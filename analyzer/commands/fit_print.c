@@ -2,7 +2,9 @@
 #include "analyzer/commands/fit.h"
 
 #include "analyzer/answer/answer.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/terminal.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/symbols/symbols.h"
 
@@ -190,14 +192,27 @@ static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_othe
 	sl_terminal_line(to, 2, 4, "on the recorded device it would have been granted%s%s%s", with, freed, tried);
 }
 
+/* Several processes have the same notes, which are printed below the first of them. */
+struct notes {
+	const struct sl_terminal *to;
+	SL_VECTOR(char *) said;
+};
+
 static void put_note(void *context, const char *text)
 {
-	sl_terminal_line(context, 0, 4, "%s", text);
+	struct notes *notes = context;
+
+	for (size_t i = 0; i < notes->said.count; i++)
+		if (!strcmp(notes->said.item[i], text))
+			return;
+	*SL_PUSH(&notes->said) = sl_memory_copy(text);
+	sl_terminal_line(notes->to, 0, 4, "%s", text);
 }
 
 /* Prints what the verdicts are of, and what they leave out. */
-static void put_origin(const struct sl_fit_subject *s, bool of_allocator, struct sl_terminal *to)
+static void put_origin(const struct sl_fit_subject *s, bool of_allocator, struct notes *notes)
 {
+	const struct sl_terminal *to = notes->to;
 	const struct sl_fit_recording *r = s->recording;
 	char rules[60] = "", exact[100] = "";
 
@@ -207,25 +222,25 @@ static void put_origin(const struct sl_fit_subject *s, bool of_allocator, struct
 	if (s->answers)
 		snprintf(exact, sizeof(exact), ": the replay reproduces the recorded run exactly (%s events)",
 			 SL_NUMBER(s->check.compared));
-	sl_terminal_line(to, 0, 4, "of %s, device %d,%s %s requests%s",
+	sl_terminal_line(to, 0, 4, "of %s, device %d,%s %s request%s%s",
 			 r->window ? sl_stacks_program(&r->trace->header) : r->session, r->device, rules, SL_NUMBER(r->requests),
-			 exact);
+			 &"s"[r->requests == 1], exact);
 	if (s->answers)
-		sl_fit_notes(s, of_allocator, put_note, to);
+		sl_fit_notes(s, of_allocator, put_note, notes);
 	if (s->answers && r->reserved_start)
 		sl_terminal_line(to, 0, 4,
 				 "%s were reserved before the window, part of it may be cache: work before it may have needed more",
 				 SL_SIZE(r->reserved_start));
 	if (s->answers)
-		sl_terminal_line(to, 0, 4,
-				 r->window	? "sizes are PyTorch's allocator's" SL_FIT_CARD
-				 : of_allocator ? "sizes are PyTorch's allocator's"
-						: "sizes are the device's; PyTorch's: what its allocator reserves without a limit, "
-						  "part of which it gives back when it must");
+		put_note(notes, r->window      ? "sizes are PyTorch's allocator's" SL_FIT_CARD
+				: of_allocator ? "sizes are PyTorch's allocator's"
+					       : "sizes are the device's; PyTorch's: what its allocator reserves without a limit, "
+						 "part of which it gives back when it must");
 }
 
-static void put_subject(const struct sl_fit_result *result, unsigned index, struct sl_terminal *to)
+static void put_subject(const struct sl_fit_result *result, unsigned index, struct notes *notes)
 {
+	const struct sl_terminal *to = notes->to;
 	const struct sl_fit_subject *s = &result->subjects[index];
 	bool of_allocator = result->question->of_allocator || s->recording->window;
 	char why[120], always[SL_FORMAT_SPAN_BYTES], least[200] = "";
@@ -262,7 +277,7 @@ static void put_subject(const struct sl_fit_result *result, unsigned index, stru
 			sl_fit_picture_print(s->recording, &result->insteads[index].picture, to);
 	}
 	putchar('\n');
-	put_origin(s, of_allocator, to);
+	put_origin(s, of_allocator, notes);
 }
 
 static void put_driver(const struct sl_fit_driver *driver, const char *session, const struct sl_fit_question *question,
@@ -292,6 +307,7 @@ static void put_driver(const struct sl_fit_driver *driver, const char *session, 
 void sl_fit_print(const struct sl_fit_result *result)
 {
 	struct sl_terminal to = sl_terminal_here();
+	struct notes notes = {.to = &to};
 	bool any = result->vary;
 
 	if (result->vary)
@@ -299,7 +315,7 @@ void sl_fit_print(const struct sl_fit_result *result)
 	for (unsigned i = 0; i < result->subject_count; i++, any = true) {
 		if (any)
 			putchar('\n');
-		put_subject(result, i, &to);
+		put_subject(result, i, &notes);
 	}
 	for (unsigned p = 0; p < result->process_count; p++)
 		for (unsigned i = 0; i < result->processes[p].driver_count; i++, any = true) {
@@ -307,6 +323,7 @@ void sl_fit_print(const struct sl_fit_result *result)
 				putchar('\n');
 			put_driver(&result->processes[p].drivers[i], result->sessions[p], result->question, &to);
 		}
+	SL_DROP_EACH(&notes.said);
 }
 
 /* --- for programs ------------------------------------------------------------------------------------------ */
