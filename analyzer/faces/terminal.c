@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The document on a terminal: one verdict open, in 24 lines, its sentences in 80 columns at most.  Where it would be longer, it is
- * laid out again with less: fewer rows, fewer other verdicts, then without notes, the path of the page, a second change that was
- * tried, and blank lines, the last ones first.  Longer than other files: lines, tables and grids share the page's columns and
+ * laid out again with less: fewer rows, fewer other verdicts, then without notes, a second change that was tried, blank lines, the
+ * last ones first, and the path of the page.  Longer than other files: lines, tables and grids share the page's columns and
  * its door for text.
  */
 #include <stdarg.h>
@@ -646,8 +646,10 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 					    : level < 4 ? 2
 							: 1,
 				    .notes = level < 4,
-				    .second = level < 6,
-				    .blanks = level < 7 ? UINT32_MAX : LEVELS - 1 - level};
+				    .second = level < 5,
+				    .blanks = level < 6		   ? UINT32_MAX
+					      : level + 2 < LEVELS ? LEVELS - 2 - level
+								   : 0};
 		char *text = NULL;
 		size_t size = 0;
 
@@ -658,7 +660,7 @@ void sl_face_terminal(const struct sl_answers *answers, FILE *out, const struct 
 			put_all(&page, answers);
 		else if (answers->item.count)
 			put_one(&page, answers);
-		if (style->saved && !style->brief && (style->all || level < 5)) {
+		if (style->saved && !style->brief && (style->all || level + 1 < LEVELS)) {
 			fputs("report ", page.out);
 			sl_escape_print(page.out, "%s/report.html\n", style->saved);
 		}
