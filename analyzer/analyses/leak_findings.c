@@ -398,6 +398,8 @@ static void set_aside_meant(struct sl_process *process, const struct sl_suppress
 
 		if (kept->ended_ns && (kept->verdict == SL_KEPT_HELD || kept->verdict == SL_KEPT_GROWING))
 			kept->verdict = read_roles(process, kept);
+		else if (kept->verdict == SL_KEPT_UNCLEAR && role_of(process, track) == SL_ROLE_OPTIMIZER)
+			kept->verdict = SL_KEPT_MEANT; /* the state of its first step */
 		if (is_known_to_grow(process, kept) || (list && list->count && sl_suppressed_by(list, process, NULL, track->stack)))
 			kept->verdict = SL_KEPT_MEANT;
 		else if (is_small(process, kept))

@@ -265,8 +265,9 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 	else if (graph)
 		sl_answer_say(answer, SL_LABEL_FIX, "detach what is kept of %s, or run it under torch.no_grad()", line);
 	else if (kind >= SL_OBJECT_CONTEXT)
-		sl_answer_say(answer, SL_LABEL_FIX, "destroy each %s of %s when its work is done, or make it once",
-			      sl_leak_words_noun(kind, false), line);
+		sl_answer_say(answer, SL_LABEL_FIX, "destroy each %s of %s when its work is done, or make it once%s",
+			      sl_leak_words_noun(kind, false), line,
+			      kind == SL_OBJECT_EXEC ? ", for inputs that are padded to few shapes" : "");
 	else if (freed && kept->larger)
 		sl_answer_say(answer, SL_LABEL_FIX, "free the old %s before %s replaces it", sl_leak_words_noun(kind, false), line);
 	else if (freed)
