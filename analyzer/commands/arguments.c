@@ -264,7 +264,8 @@ static char *words_of(const struct sl_option *o)
 		{"MOMENT", "start, peak, end, oom, a time such as 12.5 or an entry such as step_#12"},
 		{"SIZE", "a size such as 8G"},
 		{"SIZE,...", "a size such as 8G, or several: 8G,12G"},
-		{"SECONDS", "seconds such as 0.5"}};
+		{"SECONDS", "seconds such as 0.5"},
+		{"KEY=VALUE", "a setting that --help names and a value it can have, such as alert-warning=90"}};
 	char *words = sl_memory_copy("");
 
 	for (const char *at = o->value, *end; *at; at = *end ? end + 1 : end) {

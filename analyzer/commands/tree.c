@@ -385,7 +385,8 @@ static bool print(struct sl_report *report, struct options *options, const char 
 	if (options->json) {
 		fine = put_json(report, &owned, options, count);
 	} else if (!count) {
-		fputs(options->only.rank < 0 ? "no process lived then\n" : "no process of that rank lived then\n", stderr);
+		fprintf(stderr, "no process%s lived then: the run lasted %s\n", options->only.rank < 0 ? "" : " of that rank",
+			SL_SPAN(report->ended_unix_ns - report->started_unix_ns));
 	} else if (!owned.owners.share.item[0].bytes && !(options->how.lives && owned.owners.share.count > 1)) {
 		fputs(options->how.between ? "no block that was born in between lived then\n" : "no memory was held then\n",
 		      stderr);
