@@ -265,6 +265,7 @@ static char *words_of(const struct sl_option *o)
 		{"SIZE", "a size such as 8G"},
 		{"SIZE,...", "a size such as 8G, or several: 8G,12G"},
 		{"SECONDS", "seconds such as 0.5"},
+		{"TEXT", "a value of PYTORCH_CUDA_ALLOC_CONF"},
 		{"KEY=VALUE", "a setting that --help names and a value it can have, such as alert-warning=90"}};
 	char *words = sl_memory_copy("");
 

@@ -10,6 +10,7 @@
 #include "analyzer/base/text_join.h"
 #include "analyzer/commands/commands.h"
 #include "common/base.h"
+#include "common/text.h"
 
 static const char about[] =
 	"The meaning of a verdict, its rule, three ways to change the program, and how to suppress it.  ID is that "
@@ -171,6 +172,17 @@ static int list(bool whole)
 	return SL_EXIT_FINE;
 }
 
+static int refuse_id(const char *word)
+{
+	struct sl_nearest nearest = {.wanted = word, .distance = SL_NEAREST_TYPO};
+
+	for (size_t i = 0; i < sl_explained_count; i++)
+		sl_nearest_consider(&nearest, sl_found_id(sl_explained[i].id));
+	if (nearest.name)
+		return sl_command_fail(SL_EXIT_USAGE, "%s is no id of a verdict, nor a path; did you mean %s?", word, nearest.name);
+	return sl_command_fail(SL_EXIT_USAGE, "%s is no id of a verdict, nor a path; stormlog-analyze explain lists the ids", word);
+}
+
 static int run(struct sl_arguments *parsed)
 {
 	struct sl_pipeline_options options = {.quiet = true};
@@ -184,9 +196,7 @@ static int run(struct sl_arguments *parsed)
 		return list(parsed->path_count);
 	e = sl_explained_find(parsed->paths[0]);
 	if (!e && access(parsed->paths[0], F_OK))
-		return sl_command_fail(SL_EXIT_USAGE,
-				       "%s is no id of a verdict, nor a path; stormlog-analyze explain lists the ids",
-				       parsed->paths[0]);
+		return refuse_id(parsed->paths[0]);
 	if (e && parsed->path_count == 1) {
 		put_one(e, &to);
 		return SL_EXIT_FINE;

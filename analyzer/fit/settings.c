@@ -172,8 +172,10 @@ const char *sl_fit_settings_parse(struct sl_fit_settings *settings, const char *
 	struct reader reader = {.at = text}, key;
 	const char *wrong = NULL;
 
+	*at = text;
 	while (!wrong && next(&reader)) {
 		key = reader;
+		*at = key.token;
 		if (is(&reader, ","))
 			continue;
 		if (!next(&reader) || !is(&reader, ":") || !next(&reader))
@@ -181,7 +183,6 @@ const char *sl_fit_settings_parse(struct sl_fit_settings *settings, const char *
 		else if (!(wrong = read_value(settings, &key, &reader, release)) && next(&reader) && !is(&reader, ","))
 			wrong = "a comma is wanted";
 	}
-	*at = reader.token;
 	if (!wrong && settings->large_segment <= 10 * MIB)
 		return "large_segment_size_mb must be more than 10";
 	if (!wrong && settings->max_split < settings->large_segment) /* up to 2.10 they must not be equal either */

@@ -138,6 +138,8 @@ class Report(unittest.TestCase):
             self.assertIn("rank-00099-1.msgpack.zst: no readable header", said(verb, self.folder))
         self.assertIn("did you mean report?", said("reprot", self.folder))
         self.assertIn("did you mean --json?", said("--jsno", self.folder))
+        self.assertIn("did you mean oom.full?", said("explain", "oom.ful"))
+        self.assertIn("such as alert-warning=90", said("--set", "alert-warnig=90", self.folder))
 
     def test_dump_is_one_json_line_an_event_in_time_order(self):
         lines = [json.loads(line) for line in run("dump", self.folder).splitlines()]

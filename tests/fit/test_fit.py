@@ -473,7 +473,7 @@ class Fit(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([ANALYZE, "fit", "--settings", "max_split:1", folder], capture_output=True, text=True)
             self.assertEqual(done.returncode, 2)
-            self.assertIn("no such setting", done.stderr)
+            self.assertIn('at "max_split:1": PyTorch has no such setting', done.stderr)
 
     def test_a_list_of_capacities_has_no_empty_and_no_0(self):
         for value in "", "1M,", ",1M", "1M,,2M", "0", "0.5":
