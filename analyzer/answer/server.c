@@ -48,25 +48,25 @@ static void say_fix(struct sl_answer *answer, const struct sl_serving *server)
 		sl_answer_say(answer, SL_LABEL_NOTE,
 			      "up to --max-model-len %llu may start: it depends on code and graphs of the card",
 			      (unsigned long long)(server->longest));
-	if (server->longest_low > 1)
+	if (server->longest_of_4)
 		sl_answer_say(answer, SL_LABEL_NOTE, "that is one sequence; for 4 at once it is --max-model-len %llu",
-			      (unsigned long long)(server->longest_low / 4));
+			      (unsigned long long)server->longest_of_4);
 	sl_answer_say(answer, SL_LABEL_OPEN,
 		      "whether a smaller --max-num-seqs or --max-num-batched-tokens is enough: a new run shows it");
 }
 
 static void head_fits(struct sl_make *make, struct sl_answer *answer, const struct sl_serving *server, const char *card)
 {
-	uint64_t low = sl_server_tokens(server, server->cache_low), high = sl_server_tokens(server, server->cache);
 	char cache[SL_FORMAT_SPAN_BYTES];
 
 	sl_format_span(cache, server->cache_low, server->cache);
 	sl_answer_headline(answer, "%s starts on the %s with %s of cache", server->name, card, cache);
 	sl_answer_say(answer, SL_LABEL_FITS, "%s to %s tokens of cache: %.1f to %.1f sequences of %s tokens (--max-model-len)",
-		      SL_NUMBER(low), SL_NUMBER(high), (double)low / (double)server->context,
-		      (double)high / (double)server->context, SL_NUMBER(server->context));
-	sl_answer_figure(answer, "tokens_low", "tokens", (double)low);
-	sl_answer_figure(answer, "tokens_high", "tokens", (double)high);
+		      SL_NUMBER(server->tokens_low), SL_NUMBER(server->tokens),
+		      (double)server->tokens_low / (double)server->context, (double)server->tokens / (double)server->context,
+		      SL_NUMBER(server->context));
+	sl_answer_figure(answer, "tokens_low", "tokens", (double)server->tokens_low);
+	sl_answer_figure(answer, "tokens_high", "tokens", (double)server->tokens);
 }
 
 bool sl_make_server(struct sl_make *make)

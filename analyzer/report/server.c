@@ -44,16 +44,14 @@ bool sl_server_of(const struct sl_report *report, struct sl_serving *server)
 		TAKE(needs),
 		TAKE(longest_low),
 		TAKE(longest),
+		TAKE(longest_of_4),
+		TAKE(tokens_low),
+		TAKE(tokens),
 		TAKE(workers),
 #undef TAKE
 	};
 	server->sized = server->needs && server->total && server->context;
 	return server->name != NULL;
-}
-
-uint64_t sl_server_tokens(const struct sl_serving *server, uint64_t bytes)
-{
-	return (uint64_t)((double)bytes / (double)server->needs * (double)server->context);
 }
 
 void sl_server_say(const struct sl_serving *server, const char *card, char *out, size_t size)

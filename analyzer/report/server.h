@@ -15,6 +15,8 @@ struct sl_serving {
 	uint64_t cache_low, cache;     /* what is left for the cache: at least, since a card takes more, and at most */
 	uint64_t context, needs;       /* the longest context asked for, and the cache of one such sequence */
 	uint64_t longest_low, longest; /* context that one sequence has cache for */
+	uint64_t longest_of_4;	       /* and each of four, by cache_low */
+	uint64_t tokens_low, tokens;   /* of sequences of the longest context, that the cache holds */
 	uint64_t workers;	       /* cards that share it; the figures are those of one */
 };
 
@@ -27,6 +29,3 @@ bool sl_server_of(const struct sl_report *report, struct sl_serving *server);
 
 /* "vLLM 0.33.0 does not start on RTX 4090: ..."; for the verdicts of one line.  Only of a server that is not up. */
 void sl_server_say(const struct sl_serving *server, const char *card, char *out, size_t size);
-
-/* Tokens that the cache holds. */
-uint64_t sl_server_tokens(const struct sl_serving *server, uint64_t bytes);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What vLLM's engine finds at its start: its budget, what the profile run leaves for the cache, and how long a context that holds.
 The notes are metadata of the trace (analyzer/report/server.c).  Of tensor-parallel workers one runs."""
+import logging
 import os
 import sys
 
@@ -88,39 +89,61 @@ def with_worker(module):
     module.Worker.determine_available_memory = determine
 
 
-def note_cache(config, specs, available):
-    """For one sequence of the longest context, and the longest one that there is memory for: at least, and at most."""
-    model, asked = config.model_config, config.model_config.max_model_len
-    workers = config.parallel_config.tensor_parallel_size
-    margin = CODE + (0 if model.enforce_eager else GRAPHS) + (WORKERS if workers > 1 else 0)
+def plan(configure, config, specs, *more, **named):
+    """vLLM's own plan for a card of 1 PiB: bytes of a block of the cache, and a function that tells the blocks of a sequence."""
+    from vllm.v1.core.kv_cache_utils import get_max_concurrency_for_kv_cache_config as concurrency
 
-    def needs(tokens):
-        model.max_model_len = tokens
+    model, cache = config.model_config, config.cache_config
+    blocks = cache.num_gpu_blocks_override
+    logging.disable(logging.INFO)
+    cache.num_gpu_blocks_override = None
+    try:
+        pool = configure(config, specs, [1 << 50] * len(specs), *more, **named)[0]
+    finally:
+        cache.num_gpu_blocks_override = blocks
+        logging.disable(logging.NOTSET)
+
+    def blocks_of(tokens):
+        before, model.max_model_len = model.max_model_len, tokens
         try:
-            return max(sum(spec.max_memory_usage_bytes(config) for spec in one.values()) for one in specs)
+            return round(pool.num_blocks / concurrency(config, pool))
         finally:
-            model.max_model_len = asked
+            model.max_model_len = before
 
-    def longest(room):
+    return (1 << 50) // pool.num_blocks, blocks_of
+
+
+def note_cache(config, available, block, blocks_of):
+    """For one sequence of the longest context, and the longest one that there is memory for: at least, and at most.  One block is vLLM's own."""
+    workers, asked = config.parallel_config.tensor_parallel_size, config.model_config.max_model_len
+    margin = CODE + (0 if config.model_config.enforce_eager else GRAPHS) + (WORKERS if workers > 1 else 0)
+    room = min(min(available) // block, config.cache_config.num_gpu_blocks_override or 1 << 50)
+    least = max(min(available) - margin, 0) // block
+
+    def longest(blocks, sequences=1):
         low, high = 0, asked
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if needs(middle) <= room else (low, middle - 1)
+            low, high = (middle, high) if sequences * blocks_of(middle) < blocks else (low, middle - 1)
         return low
 
-    room = min(available)
-    least = max(room - margin, 0)
-    say(workers=workers, cache=room, cache_low=least, context=asked, needs=needs(asked), longest=longest(room), longest_low=longest(least),
-        sequences=config.scheduler_config.max_num_seqs, utilization=config.cache_config.gpu_memory_utilization)
+    def tokens(blocks):
+        return int(blocks / blocks_of(asked) * asked)
+
+    say(workers=workers, cache=room * block, cache_low=least * block, context=asked, needs=(blocks_of(asked) + 1) * block, tokens=tokens(room), tokens_low=tokens(least),
+        longest=longest(room), longest_low=longest(least), longest_of_4=longest(least, 4), utilization=config.cache_config.gpu_memory_utilization)
 
 
 def with_engine(module):
     configure, begin = module.get_kv_cache_configs, module.EngineCore.__init__
 
     def configured(config, specs, available, *more, **named):
-        if any(specs):
-            note_cache(config, specs, available)
-        return configure(config, specs, available, *more, **named)
+        planned = any(specs) and plan(configure, config, specs, *more, **named)
+        try:
+            return configure(config, specs, available, *more, **named)  # --max-model-len -1 is a number after it
+        finally:
+            if planned:
+                note_cache(config, available, *planned)
 
     def begun(self, *args, **kwargs):
         import vllm

@@ -100,7 +100,7 @@ ENGINE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "engine")
 
 
 class Engine(unittest.TestCase):
-    """engine/ has vLLM's names. Of 23.5 GiB, 0.9 less weights and activations leave 6.67 GiB, of which a card may take 500 MiB more: 50 600 to 54 600 tokens."""
+    """engine/ has vLLM's names. Of 23.5 GiB, 0.9 less weights and activations leave 6.67 GiB, of which a card may take 500 MiB more: 50 608 to 54 608 tokens, in blocks of 16."""
 
     def serve(self, *arguments, card="4090"):
         folder = tempfile.TemporaryDirectory()
@@ -117,10 +117,19 @@ class Engine(unittest.TestCase):
         self.assertEqual(run.status, 0, run.err)
         said = " ".join(run.screen.split())
         self.assertIn("FITS vLLM 9.9 starts on the RTX 4090 with 6.18 to 6.67 GiB of cache", said)
-        self.assertIn("fits 50 620 to 54 620 tokens of cache: 1.5 to 1.7 sequences of 32 768 tokens", said)
+        self.assertIn("fits 50 608 to 54 608 tokens of cache: 1.5 to 1.7 sequences of 32 768 tokens", said)
         self.assertRegex(said, r"6\.7 KV cache")
         self.assertEqual(self.check("--dry")[0], 0)
         self.assertIn("run it dry on that card", self.check("--fits", "80G")[1])
+
+    def test_layers_with_a_window_are_counted_as_the_engine_counts_them(self):
+        # 6.67 GiB are 6827 blocks of 1 MiB, and 500 MiB less 6327, one of them the engine's. A sequence takes one for 16 tokens, and one more for each of the first 4096
+        self.assertIn("fits 89 984 to 97 095 tokens of cache: 2.7 to 3.0 sequences of 32 768 tokens", " ".join(self.serve("32768", "window").screen.split()))
+        said = " ".join(self.serve("131072", "window").screen.split())
+        self.assertIn("fix --max-model-len 97120", said)
+        self.assertIn("for 4 at once it is --max-model-len 21200", said)
+        self.assertIn("FITS   vLLM", self.serve("97120", "window").screen)
+        self.assertIn("MAY FIT   vLLM", self.serve("97121", "window").screen)
 
     def test_without_graphs_the_span_is_narrower(self):
         self.assertIn("6.47 to 6.67 GiB of cache", self.serve("32768", "eager").screen)
@@ -139,15 +148,15 @@ class Engine(unittest.TestCase):
         self.assertEqual(run.status, 1)
         said = " ".join(run.screen.split())
         self.assertIn("DOES NOT START a sequence of 131 072 tokens needs 16 GiB of cache, 6.67 GiB are left", said)
-        self.assertIn("fix --max-model-len 50620, or a card with more memory", said)
-        self.assertIn("up to --max-model-len 54620 may start", said)
+        self.assertIn("fix --max-model-len 50592, or a card with more memory", said)
+        self.assertIn("up to --max-model-len 54592 may start", said)
         self.assertNotRegex(said, "(?i)may fit")
         for options in ("--dry",), ("--fits", "80G"):
             status, said = self.check(*options)
             self.assertEqual((status, "vLLM 9.9 does not start on RTX 4090: a sequence of 131 072 tokens needs 16.0 GiB" in said, "may fit" in said), (1, True, False), said)
 
     def test_the_options_that_it_names_do_start(self):
-        self.assertIn("FITS   vLLM", self.serve("50620").screen)
+        self.assertIn("FITS   vLLM", self.serve("50592").screen)
         between = self.serve("54000").screen
         self.assertIn("MAY FIT   vLLM", between)
         self.assertIn("or --gpu-memory-utilization 0.92", between)
