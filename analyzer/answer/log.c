@@ -15,7 +15,6 @@
 struct told {
 	const struct sl_log *log;
 	const struct sl_log_failure *f; /* NULL: nothing failed */
-	const uint64_t *figure;		/* of f, or of the server */
 	struct sl_answer *answer;
 	const char *who, *at; /* "attention.py:38", "rank 5", "the program"; the same line as " at ...", or "" */
 	const char *how;      /* what did not fail: "nearly", "handled", "warned", "nothing"; NULL */
@@ -24,31 +23,21 @@ struct told {
 static const struct row {
 	enum sl_log_cause cause;
 	const char *when;
-	enum said { headline, why, fix, open } said;
+	enum sl_said_as said; /* SL_LABEL_COUNT: the headline */
 	unsigned slot;
 	const char *text;
 } rows[] = {
-#define SAY(cause, when, said, slot, text) {SL_LOG_CAUSE_##cause, when, said, slot, text},
+#define SL_LABEL_HEADLINE		   SL_LABEL_COUNT
+#define SAY(cause, when, said, slot, text) {SL_LOG_CAUSE_##cause, when, SL_LABEL_##said, slot, text},
 #include "analyzer/answer/log.def"
 #undef SAY
 };
-static const enum sl_said_as labels[] = {[why] = SL_LABEL_WHY, [fix] = SL_LABEL_FIX, [open] = SL_LABEL_OPEN};
 
 static const char *base_of(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *back = strrchr(path, '\\');
 
 	return slash && slash > back ? slash + 1 : back ? back + 1 : path;
-}
-
-static uint64_t known_of(const struct told *told, enum sl_log_figure figure)
-{
-	uint64_t own = told->figure[figure];
-
-	if (SL_LOG_KNOWN(own) ||
-	    figure <= SL_LOG_unallocated) /* of the card at the error: the server's account is of another moment */
-		return own;
-	return SL_LOG_KNOWN(told->log->ledger[figure]) ? told->log->ledger[figure] : told->log->said.figure[figure];
 }
 
 /* In millionths. */
@@ -73,12 +62,11 @@ static const char *say_value(struct sl_answers *answers, char unit, uint64_t val
 /* The value of a name as it is said: a figure, a text, or what follows from them; NULL: not known. */
 static const char *value_of(const struct told *told, const char *name)
 {
-#define OF(name)	 known_of(told, SL_LOG_##name)
+#define OF(name)	 log->figure[SL_LOG_##name]
 #define IF(known, value) ((known) ? (value) : SL_LOG_UNKNOWN)
 	const struct sl_log *log = told->log;
 	const struct sl_log_said *said = told->f ? &told->f->said : &log->said;
-	uint64_t asked = OF(asked), before = log->said.figure[SL_LOG_before], outside = told->f ? sl_log_outside(told->f) : 0,
-		 others = sl_log_others(said);
+	uint64_t asked = OF(asked), outside = told->f ? sl_log_outside(told->f) : 0, others = sl_log_others(said);
 	unsigned most = 0;
 
 	for (unsigned i = 0; i < said->others; i++)
@@ -96,8 +84,8 @@ static const char *value_of(const struct told *told, const char *name)
 								       : "the sampler's warm-up"},
 		{"fraction_less", 's', share_of(OF(fraction), 1000000, -0.05)},
 		{"free_share", 's', share_of(OF(free), OF(total), -0.02)},
-		{"weights_share", 's', share_of(OF(weights), before, 0.01)},
-		{"weights_share_more", 's', share_of(OF(weights), before, 0.11)},
+		{"weights_share", 's', share_of(OF(weights), OF(before), 0.01)},
+		{"weights_share_more", 's', share_of(OF(weights), OF(before), 0.11)},
 		{"used", 'b', sl_log_minus(OF(total), OF(free))},
 		{"enough", 'b', IF(SL_LOG_KNOWN(OF(free)) && asked <= OF(free), asked)},
 		{"outside", 'b', IF(outside, outside)},
@@ -124,41 +112,43 @@ static const char *value_of(const struct told *told, const char *name)
 					 : i == SL_LOG_line   ? 'n'
 					 : i >= SL_LOG_device ? 'c'
 							      : 'b',
-					 known_of(told, i));
+					 log->figure[i]);
 	for (unsigned i = 0; i < SL_LOG_TEXT_COUNT; i++)
 		if (!strcmp(name, sl_log_texts[i]) && *said->text[i])
 			return base_of(said->text[i]);
 	return NULL;
 }
 
-/* The row's text with its values, up to `stop`; false: a name is not known. */
-static bool fill(const struct told *told, const char *text, char stop, char *out, size_t room)
+/* The text with its values, up to what closes it, where *text then stands; false: a name is not known. */
+static bool fill(const struct told *told, const char **text, char *out, size_t room)
 {
+	bool known = true;
 	size_t size = 0;
 
-	for (; *text && *text != stop && size + 1 < room; text++) {
-		const char *end = strchr(text, *text == '[' ? ']' : '}'), *value;
-		char part[256];
+	for (*out = 0; **text && !strchr("|]>", **text); ++*text) {
+		char part[600], other[600];
+		const char *at = *text, *value = part;
+		bool found = false;
 
-		if (*text == '[' && end) {
-			if (fill(told, text + 1, ']', part, sizeof(part)))
-				size += (size_t)snprintf(out + size, room - size, "%s", part);
-			text = end;
-		} else if (*text == '{' && end) {
-			snprintf(part, sizeof(part), "%.*s", (int)(end - text - 1), text + 1);
+		if (*at == '{') {
+			*text = strchr(at, '}');
+			snprintf(part, sizeof(part), "%.*s", (int)(*text - at - 1), at + 1);
 			value = value_of(told, part);
-			if (!value)
-				return false;
-			size += (size_t)snprintf(out + size, room - size, "%s", value);
-			text = end;
+		} else if (*at == '[' || *at == '<') {
+			do {
+				++*text;
+				found |= fill(told, text, found ? other : part, sizeof(part));
+			} while (**text == '|');
+			value = found ? part : *at == '[' ? "" : NULL;
 		} else {
-			text += *text == '\\';
-			out[size++] = *text;
+			*text += *at == '\\';
+			snprintf(part, 2, "%s", *text);
 		}
+		known &= value != NULL;
+		size += (size_t)snprintf(out + size, room - size, "%s", value ?: "");
 		size = size < room ? size : room - 1;
 	}
-	out[size] = 0;
-	return true;
+	return known;
 }
 
 static bool is_program(enum sl_log_form form, const char *when)
@@ -180,21 +170,22 @@ static bool applies(const struct told *told, const struct row *row)
 /* The defaults have cause none.  They begin the table and come last, where no other row has a headline. */
 static void say_all(struct told *told)
 {
-	bool said[open + 1][4] = {0};
+	bool said[SL_LABEL_COUNT + 1][4] = {0};
 	char text[600];
 
 	for (unsigned turn = 0; turn < 2; turn++)
 		for (size_t i = 0; i < SL_COUNT(rows); i++) {
 			const struct row *row = &rows[i];
+			const char *at = row->text;
 
 			if ((row->cause == SL_LOG_CAUSE_none && !told->how) != turn || said[row->said][row->slot] ||
-			    !applies(told, row) || !fill(told, row->text, 0, text, sizeof(text)))
+			    !applies(told, row) || !fill(told, &at, text, sizeof(text)))
 				continue;
 			said[row->said][row->slot] = true;
-			if (row->said == headline)
+			if (row->said == SL_LABEL_HEADLINE)
 				sl_answer_headline(told->answer, "%s", text);
 			else
-				sl_answer_say(told->answer, labels[row->said], "%s", text);
+				sl_answer_say(told->answer, row->said, "%s", text);
 		}
 }
 
@@ -202,19 +193,17 @@ static void put_stack(struct told *told)
 {
 	for (unsigned i = 0; told->f && i < told->f->frames; i++) {
 		const struct sl_log_frame *frame = &told->f->frame[i];
-		struct sl_answer_line line = {.file = base_of(frame->file),
-					      .function = *frame->function ? frame->function : NULL,
-					      .line = frame->line,
-					      .source = *frame->source ? frame->source : NULL};
-
-		sl_answer_frame(told->answer, &line);
+		sl_answer_frame(told->answer, &(struct sl_answer_line){.file = base_of(frame->file),
+								       .function = *frame->function ? frame->function : NULL,
+								       .line = frame->line,
+								       .source = *frame->source ? frame->source : NULL});
 	}
 }
 
 /* PyTorch's figures of the card; they do not add up in a text that counts more than the card has. */
 static void put_card(struct told *told)
 {
-	const uint64_t *figure = told->figure;
+	const uint64_t *figure = told->log->figure;
 	uint64_t total = figure[SL_LOG_total], allocated = figure[SL_LOG_allocated], free = figure[SL_LOG_free],
 		 unused = SL_LOG_KNOWN(figure[SL_LOG_unallocated]) ? figure[SL_LOG_unallocated] : 0, context, sum;
 
@@ -233,10 +222,9 @@ static void put_card(struct told *told)
 			told->answer, told->f->said.other[i].bytes,
 			sl_answers_text(told->answer->of, "process %llu", (unsigned long long)told->f->said.other[i].pid), NULL);
 	context = sl_log_minus(figure[SL_LOG_process], allocated + unused);
-	if (context <= total - sum) {
+	if (context <= total - sum)
 		sl_answer_row_bare(told->answer, context, "context, code", NULL);
-		sum += context;
-	}
+	sum += context <= total - sum ? context : 0;
 	if (sum < total)
 		sl_answer_row_bare(told->answer, total - sum, "not ours", NULL);
 	sl_answer_row_bare(told->answer, free, "free", NULL);
@@ -245,15 +233,15 @@ static void put_card(struct told *told)
 static void put_ledger(struct told *told)
 {
 	static const char *const names[] = {"weights", "cache", "activations", "graphs", "other"};
-	const uint64_t *ledger = told->log->ledger;
 
 	if (told->answer->table.row.count)
 		return;
-	for (unsigned part = SL_LOG_weights; part <= SL_LOG_non_torch; part++) {
-		if (!SL_LOG_KNOWN(ledger[part]))
-			continue;
-		sl_answer_row(told->answer, ledger[part], names[part - SL_LOG_weights], NULL);
-		told->answer->table.total += ledger[part];
+	for (unsigned i = 0; i < SL_COUNT(names); i++) {
+		uint64_t bytes = told->log->figure[SL_LOG_weights + i];
+
+		if (SL_LOG_KNOWN(bytes))
+			sl_answer_row(told->answer, bytes, names[i], NULL);
+		told->answer->table.total += SL_LOG_KNOWN(bytes) ? bytes : 0;
 	}
 	told->answer->table.moment = "by the server's own account";
 }
@@ -261,17 +249,17 @@ static void put_ledger(struct told *told)
 static void put_figures(struct told *told)
 {
 	for (unsigned i = 0; told->f && i <= SL_LOG_unallocated; i++)
-		if (SL_LOG_KNOWN(told->figure[i]) && i != SL_LOG_reserved)
-			sl_answer_figure(told->answer, sl_log_figures[i], "bytes", (double)told->figure[i]);
-	if (told->f && SL_LOG_KNOWN(told->figure[SL_LOG_longest]))
-		sl_answer_figure(told->answer, "longest", "tokens", (double)told->figure[SL_LOG_longest]);
+		if (SL_LOG_KNOWN(told->log->figure[i]) && i != SL_LOG_reserved)
+			sl_answer_figure(told->answer, sl_log_figures[i], "bytes", (double)told->log->figure[i]);
+	if (told->f && SL_LOG_KNOWN(told->log->figure[SL_LOG_longest]))
+		sl_answer_figure(told->answer, "longest", "tokens", (double)told->log->figure[SL_LOG_longest]);
 }
 
 /* The command that decides: a dry run where the program and the card are known, else a recording on the card. */
 static void put_next(struct told *told)
 {
 	const struct sl_log *log = told->log;
-	const char *card = sl_largest_device_of(told->figure[SL_LOG_total]), *command = *log->command ? log->command : NULL;
+	const char *card = sl_largest_device_of(told->log->figure[SL_LOG_total]), *command = *log->command ? log->command : NULL;
 	const struct sl_log_frame *script = told->f && told->f->frames ? &told->f->frame[0] : NULL;
 
 	if (log->verdict == SL_LOG_VERDICT_host_memory || (log->verdict == SL_LOG_VERDICT_not_an_error && !log->failures))
@@ -279,37 +267,29 @@ static void put_next(struct told *told)
 	if (!command && script && strstr(script->file, ".py"))
 		command = sl_answers_text(told->answer->of, "python %s", base_of(script->file));
 	if (!command && log->server == SL_LOG_FORM_vllm_budget)
-		command = SL_LOG_KNOWN(told->figure[SL_LOG_longest])
+		command = SL_LOG_KNOWN(told->log->figure[SL_LOG_longest])
 				  ? sl_answers_text(told->answer->of, "vllm serve MODEL --max-model-len %llu",
-						    (unsigned long long)told->figure[SL_LOG_longest])
+						    (unsigned long long)told->log->figure[SL_LOG_longest])
 				  : "vllm serve MODEL";
 	card = command ? card : NULL;
 	sl_answer_next(told->answer, card ? "its holders, without a card" : "who holds it", "stormlog-run%s%s --report -- %s",
 		       card ? " --dry=" : "", card ?: "", command ?: "COMMAND");
 }
 
+#define VERDICT(name, word, id) {SL_WORD_##word, id},
 static const struct {
 	enum sl_word word;
 	const char *id;
-} verdicts[] = {
-#define VERDICT(name, word, id) {SL_WORD_##word, id},
-	SL_LOG_VERDICTS(VERDICT)
-#undef VERDICT
-};
+} verdicts[] = {SL_LOG_VERDICTS(VERDICT)};
 
 static void name_who(struct told *told)
 {
 	const struct sl_log_frame *frame = told->f && told->f->frames ? &told->f->frame[told->f->frames - 1] : NULL;
 	struct sl_answers *answers = told->answer->of;
 
-	told->at = "";
-	told->who = "the program";
-	if (frame) {
-		told->who = sl_answers_text(answers, "%s:%u", base_of(frame->file), frame->line);
-		told->at = sl_answers_text(answers, " at %s", told->who);
-	} else if (sl_log_forms[told->log->form].program) {
-		told->who = sl_log_forms[told->log->form].program;
-	}
+	told->who = frame ? sl_answers_text(answers, "%s:%u", base_of(frame->file), frame->line)
+			  : sl_log_forms[told->log->form].program ?: "the program";
+	told->at = frame ? sl_answers_text(answers, " at %s", told->who) : "";
 	if (told->f && told->f->rank >= 0 && told->log->verdict == SL_LOG_VERDICT_out_of_memory)
 		told->who = sl_answers_text(answers, "rank %d%s", told->f->rank, told->at);
 }
@@ -317,31 +297,30 @@ static void name_who(struct told *told)
 struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 {
 	struct sl_answers *answers = sl_answers_new();
-	struct told told = {.log = log, .f = log->told, .figure = (log->told ? &log->told->said : &log->said)->figure};
-	const char *program = sl_log_forms[log->form].program ?: sl_log_forms[log->server].program;
-	uint64_t device = told.figure[SL_LOG_device], total = told.figure[SL_LOG_total];
+	struct told told = {.log = log, .f = log->told};
+	uint64_t device = log->told ? log->told->said.figure[SL_LOG_device] : SL_LOG_UNKNOWN, total = log->figure[SL_LOG_total];
 
-	answers->title = sl_answers_text(answers, "%s  a log%s%s  %s line%s", name, program ? " of " : "", program ?: "",
+	answers->title = sl_answers_text(answers, "%s  a log%s%s  %s line%s", name, log->program ? " of " : "", log->program ?: "",
 					 SL_NUMBER(log->written), log->written == 1 ? "" : "s");
-	if (log->told && SL_LOG_KNOWN(device))
+	if (SL_LOG_KNOWN(device))
 		answers->right = sl_answers_text(answers, "device %llu%s%s", (unsigned long long)device,
 						 SL_LOG_KNOWN(total) ? ", " : "", SL_LOG_KNOWN(total) ? SL_SIZE(total) : "");
 	told.answer = sl_answer_add(answers, verdicts[log->verdict].word, verdicts[log->verdict].id);
 	name_who(&told);
 	put_stack(&told);
 	if (!log->told)
-		told.how = log->verdict == SL_LOG_VERDICT_nearly			   ? "nearly"
-			   : log->verdict != SL_LOG_VERDICT_not_an_error		   ? "nothing"
-			   : log->failures || SL_LOG_KNOWN(log->said.figure[SL_LOG_batch]) ? "handled"
-											   : "warned";
+		told.how = log->verdict == SL_LOG_VERDICT_nearly		      ? "nearly"
+			   : log->verdict != SL_LOG_VERDICT_not_an_error	      ? "nothing"
+			   : log->failures || SL_LOG_KNOWN(log->figure[SL_LOG_batch]) ? "handled"
+										      : "warned";
 	say_all(&told);
 	if (log->count > 1)
 		sl_answer_say(told.answer, SL_LABEL_ELSE, "%u processes of this log failed; this one was the first", log->count);
 	if (log->conf && log->told && log->cause != SL_LOG_CAUSE_reserved_but_fragmented &&
-	    SL_LOG_KNOWN(told.figure[SL_LOG_unallocated]))
+	    SL_LOG_KNOWN(log->figure[SL_LOG_unallocated]))
 		sl_answer_say(told.answer, SL_LABEL_NOTE,
 			      "expandable_segments:True, which PyTorch advises, would not help: only %s are reserved and unused",
-			      SL_SIZE(told.figure[SL_LOG_unallocated]));
+			      SL_SIZE(log->figure[SL_LOG_unallocated]));
 	put_figures(&told);
 	put_card(&told);
 	put_ledger(&told);

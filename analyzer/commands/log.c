@@ -53,7 +53,7 @@ void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 	sl_json_string(j, "form", sl_log_forms[log->form].name);
 	sl_json_string(j, "verdict", sl_log_verdicts[log->verdict]);
 	sl_json_string(j, "cause", sl_log_causes[log->cause]);
-	sl_json_string(j, "program", sl_log_forms[log->form].program ?: sl_log_forms[log->server].program);
+	sl_json_string(j, "program", log->program);
 	sl_json_known_uint(j, "device", f ? f->said.figure[SL_LOG_device] : SL_LOG_UNKNOWN);
 	sl_json_known(j, "rank", f ? f->rank : -1);
 	sl_json_known(j, "first_rank", f ? f->rank : -1);
@@ -69,11 +69,11 @@ void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 	}
 	sl_json_end(j);
 	for (unsigned part = SL_LOG_weights; part <= SL_LOG_non_torch; part++)
-		ledger |= SL_LOG_KNOWN(log->ledger[part]);
+		ledger |= SL_LOG_KNOWN(log->figure[part]);
 	if (ledger) {
 		sl_json_object(j, "ledger");
 		for (unsigned part = SL_LOG_weights; part <= SL_LOG_non_torch; part++)
-			sl_json_known_uint(j, sl_log_figures[part], log->ledger[part]);
+			sl_json_known_uint(j, sl_log_figures[part], log->figure[part]);
 		sl_json_end(j);
 	} else {
 		sl_json_null(j, "ledger");
@@ -141,7 +141,7 @@ static bool put_diff(struct sl_log *const logs[2], bool json)
 	char before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
 
 	for (unsigned part = SL_LOG_weights; part <= SL_LOG_non_torch; part++) {
-		uint64_t more = sl_log_minus(logs[1]->ledger[part], logs[0]->ledger[part]);
+		uint64_t more = sl_log_minus(logs[1]->figure[part], logs[0]->figure[part]);
 
 		if (SL_LOG_KNOWN(more) && more > most) {
 			most = more;
@@ -159,8 +159,8 @@ static bool put_diff(struct sl_log *const logs[2], bool json)
 	}
 	sl_escape_print(stdout, "  %-12s %11s %11s\n", "", "before", "after");
 	for (unsigned part = SL_LOG_weights; part <= SL_LOG_non_torch; part++)
-		sl_escape_print(stdout, "  %-12s %11s %11s%s\n", sl_log_figures[part], say_part(before, logs[0]->ledger[part]),
-				say_part(after, logs[1]->ledger[part]), part == grew ? "   <- grew most" : "");
+		sl_escape_print(stdout, "  %-12s %11s %11s%s\n", sl_log_figures[part], say_part(before, logs[0]->figure[part]),
+				say_part(after, logs[1]->figure[part]), part == grew ? "   <- grew most" : "");
 	sl_escape_print(stdout, "  verdict: %s, then %s\n", sl_log_verdicts[logs[0]->verdict], sl_log_verdicts[logs[1]->verdict]);
 	return true;
 }

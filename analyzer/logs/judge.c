@@ -7,26 +7,22 @@
 
 #define OF(failure, name) ((failure)->said.figure[SL_LOG_##name])
 
-static uint64_t known_or(uint64_t figure, uint64_t otherwise)
-{
-	return SL_LOG_KNOWN(figure) ? figure : otherwise;
-}
-
 /* What other sentences tell of it.  The old form has what is reserved, the new one what of it is unused. */
 static void complete_figures(const struct sl_log *log, struct sl_log_failure *f)
 {
 	if (log->warned == f->row->form) /* TensorRT tells the size in a warning */
-		OF(f, asked) = known_or(OF(f, asked), OF(log, asked));
+		OF(f, asked) = sl_log_known_or(OF(f, asked), OF(log, asked));
 	if (f->row->form == SL_LOG_FORM_tf) /* of the allocator's account behind the failure */
-		OF(f, allocated) = known_or(OF(f, allocated), OF(log, allocated));
+		OF(f, allocated) = sl_log_known_or(OF(f, allocated), OF(log, allocated));
 	if (SL_LOG_KNOWN(OF(f, reserved)) && SL_LOG_KNOWN(OF(f, allocated)) &&
 	    (f->row->form == SL_LOG_FORM_torch_old || f->row->form == SL_LOG_FORM_hip))
-		OF(f, unallocated) = known_or(OF(f, unallocated), known_or(sl_log_minus(OF(f, reserved), OF(f, allocated)), 0));
+		OF(f, unallocated) =
+			sl_log_known_or(OF(f, unallocated), sl_log_known_or(sl_log_minus(OF(f, reserved), OF(f, allocated)), 0));
 }
 
 static uint64_t held_of(const struct sl_log_failure *f)
 {
-	return known_or(OF(f, allocated), 0) + known_or(OF(f, unallocated), 0);
+	return sl_log_known_or(OF(f, allocated), 0) + sl_log_known_or(OF(f, unallocated), 0);
 }
 
 /*
@@ -63,11 +59,11 @@ uint64_t sl_log_others(const struct sl_log_said *said)
 
 uint64_t sl_log_outside(const struct sl_log_failure *f)
 {
-	uint64_t process = known_or(OF(f, process), 0), held = held_of(f);
+	uint64_t process = sl_log_known_or(OF(f, process), 0), held = held_of(f);
 
 	held = sl_log_others(&f->said) + (process > held ? process : held); /* a driver that cannot tell says 0 bytes */
 	return SL_LOG_KNOWN(OF(f, free)) && SL_LOG_KNOWN(OF(f, allocated))
-		       ? known_or(sl_log_minus(OF(f, total), OF(f, free) + held), 0)
+		       ? sl_log_known_or(sl_log_minus(OF(f, total), OF(f, free) + held), 0)
 		       : 0;
 }
 
@@ -90,15 +86,15 @@ static enum sl_log_cause cause_of_trtllm(const struct sl_log *log, const struct 
 /* What the figures of an allocator's text tell. */
 static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 {
-	uint64_t asked = OF(f, asked), free = OF(f, free), total = OF(f, total), allocated = known_or(OF(f, allocated), 0),
-		 unused = known_or(OF(f, unallocated), 0), others = sl_log_others(&f->said),
-		 limit = known_or(OF(f, allowed), OF(f, limit));
+	uint64_t asked = OF(f, asked), free = OF(f, free), total = OF(f, total), allocated = sl_log_known_or(OF(f, allocated), 0),
+		 unused = sl_log_known_or(OF(f, unallocated), 0), others = sl_log_others(&f->said),
+		 limit = sl_log_known_or(OF(f, allowed), OF(f, limit));
 
 	if (!SL_LOG_KNOWN(asked))
 		return *f->said.text[SL_LOG_TEXT_shape] ? SL_LOG_CAUSE_card_full_by_own_tensors : SL_LOG_CAUSE_figureless;
 	if (SL_LOG_KNOWN(total) && asked > total)
 		return SL_LOG_CAUSE_request_larger_than_card;
-	if (SL_LOG_KNOWN(total) && (allocated > total || known_or(OF(f, process), 0) > total + total / 64))
+	if (SL_LOG_KNOWN(total) && (allocated > total || sl_log_known_or(OF(f, process), 0) > total + total / 64))
 		return f->windows || f->row->form == SL_LOG_FORM_torch_old ? SL_LOG_CAUSE_windows_spill : SL_LOG_CAUSE_unknown;
 	if (SL_LOG_KNOWN(limit) && free >= asked && limit < total)
 		return SL_LOG_CAUSE_own_limit_fraction;
@@ -192,22 +188,27 @@ static enum sl_log_verdict verdict_of(const struct sl_log *log, const struct sl_
 									       : SL_LOG_VERDICT_out_of_memory;
 }
 
-/* What the server said of itself: of the failing device, where it names devices. */
-static void make_ledger(struct sl_log *log)
+/* What the failure says, and what the server said of itself: its parts of the failing device, where it names devices. */
+static void take_figures(struct sl_log *log)
 {
-	const uint64_t *own = (log->told ? &log->told->said : &log->said)->figure, *fact = log->said.figure, *on;
-	uint64_t device = own[SL_LOG_device], *ledger = log->ledger;
+	const uint64_t *own = (log->told ? &log->told->said : &log->said)->figure, *parts = log->said.figure, *on;
+	uint64_t device = own[SL_LOG_device], *figure = log->figure;
 
 	on = log->on_device[device < SL_LOG_DEVICES ? device : 0];
 	if (device < SL_LOG_DEVICES && (SL_LOG_KNOWN(on[SL_LOG_weights]) || SL_LOG_KNOWN(on[SL_LOG_kv_cache])))
-		fact = on;
-	for (unsigned part = SL_LOG_weights; part <= SL_LOG_non_torch; part++)
-		ledger[part] = known_or(own[part], fact[part]);
+		parts = on;
+	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++)
+		figure[i] = i <= SL_LOG_unallocated /* of the card at the error: the server's account is of another moment */
+				    ? own[i]
+				    : sl_log_known_or(own[i],
+						      (i < SL_LOG_weights || i > SL_LOG_non_torch ? log->said.figure : parts)[i]);
 	if (log->told && log->form == SL_LOG_FORM_trtllm)
-		ledger[SL_LOG_weights] = known_or(sl_log_minus(own[SL_LOG_before], own[SL_LOG_after]), ledger[SL_LOG_weights]);
-	ledger[SL_LOG_weights] = known_or(ledger[SL_LOG_weights], sl_log_minus(fact[SL_LOG_before], fact[SL_LOG_after]));
-	if (log->server == SL_LOG_FORM_sglang_static && SL_LOG_KNOWN(fact[SL_LOG_more]) && SL_LOG_KNOWN(ledger[SL_LOG_kv_cache]))
-		ledger[SL_LOG_kv_cache] += fact[SL_LOG_more]; /* keys and values */
+		figure[SL_LOG_weights] =
+			sl_log_known_or(sl_log_minus(own[SL_LOG_before], own[SL_LOG_after]), figure[SL_LOG_weights]);
+	figure[SL_LOG_weights] = sl_log_known_or(figure[SL_LOG_weights], sl_log_minus(parts[SL_LOG_before], parts[SL_LOG_after]));
+	if (log->server == SL_LOG_FORM_sglang_static && SL_LOG_KNOWN(parts[SL_LOG_more]) && SL_LOG_KNOWN(figure[SL_LOG_kv_cache]))
+		figure[SL_LOG_kv_cache] += parts[SL_LOG_more]; /* keys and values */
+	log->program = sl_log_forms[log->form].program ?: sl_log_forms[log->server].program;
 }
 
 void sl_log_judge(struct sl_log *log)
@@ -235,5 +236,5 @@ void sl_log_judge(struct sl_log *log)
 		log->cause = log->last[SL_LOG_PRESS] ? SL_LOG_CAUSE_server_budget_too_small_for_cache : SL_LOG_CAUSE_none;
 		log->verdict = log->last[SL_LOG_PRESS] ? SL_LOG_VERDICT_nearly : SL_LOG_VERDICT_nothing_about_memory;
 	}
-	make_ledger(log);
+	take_figures(log);
 }

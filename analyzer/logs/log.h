@@ -156,10 +156,17 @@ struct sl_log {
 	enum sl_log_verdict verdict;
 	const struct sl_log_failure *told; /* the failure to tell; NULL: none */
 	unsigned count;
-	uint64_t ledger[SL_LOG_FIGURE_COUNT];
+	const char *program; /* NULL: not known */
+	uint64_t figure
+		[SL_LOG_FIGURE_COUNT]; /* of the failure that is told; what it does not say of settings and parts, of the servers */
 };
 
 struct sl_log *sl_log_new(void); /* to be freed */
+
+static inline uint64_t sl_log_known_or(uint64_t figure, uint64_t otherwise)
+{
+	return SL_LOG_KNOWN(figure) ? figure : otherwise;
+}
 
 /* Unknown where one is, or where the difference is none. */
 static inline uint64_t sl_log_minus(uint64_t larger, uint64_t smaller)

@@ -418,7 +418,6 @@ struct sl_log *sl_log_new(void)
 
 	memset(log->said.figure, 0xff, sizeof(log->said.figure));
 	memset(log->on_device, 0xff, sizeof(log->on_device));
-	memset(log->ledger, 0xff, sizeof(log->ledger));
 	return log;
 }
 
