@@ -12,6 +12,7 @@
 
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 
 #define COLUMNS_MIN 40
 #define WRAPPED_MIN 26 /* a wrapped column is no narrower */
@@ -22,6 +23,13 @@ bool sl_terminal_rewrites(int fd)
 	const char *term = getenv("TERM");
 
 	return isatty(fd) && term && strcmp(term, "dumb") != 0;
+}
+
+void sl_terminal_reading(const char *path, uint64_t done, uint64_t bytes)
+{
+	fputs("\r\033[K", stderr);
+	if (done != UINT64_MAX && bytes)
+		sl_escape_print(stderr, "reading %s  %llu %%", sl_paths_name(path), (unsigned long long)(100 * done / bytes));
 }
 
 struct sl_terminal sl_terminal_here(void)

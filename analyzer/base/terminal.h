@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "analyzer/base/vector.h"
@@ -24,6 +25,8 @@ struct sl_terminal {
 /* True: a line on which can be overwritten: TERM is not "dumb". */
 bool sl_terminal_rewrites(int fd);
 
+/* On standard error, over the line: how much of a file was read.  done UINT64_MAX: the line is empty again. */
+void sl_terminal_reading(const char *path, uint64_t done, uint64_t bytes);
 /* Standard output as it is. */
 struct sl_terminal sl_terminal_here(void);
 

@@ -118,30 +118,21 @@ static bool is_within_word(const char *text, size_t at)
 	return at && isupper((unsigned char)text[at]) && isalpha((unsigned char)text[at - 1]) && !(at > 1 && text[at - 2] == '\\');
 }
 
-/* True: words of the chain that begins with n - 1 stand at text[i]. */
-static bool stand(unsigned n, const char *text, size_t size, size_t i, const char *next, bool *ahead)
-{
-	bool found = false;
-
-	for (const struct words *one; n; n = one->next) {
-		one = &words.item[n - 1];
-		if (!begins(text + i, text + size, one->text, true, next) || is_within_word(text, i))
-			continue;
-		*ahead |= rows[one->row].means < SL_LOG_LOOK;
-		found = true;
-	}
-	return found;
-}
-
 size_t sl_log_find(const char *text, size_t size, size_t from, const char *next, bool *ahead)
 {
 	size_t i = from;
 
 	*ahead = false;
 	pthread_once(&once, make_table);
-	for (unsigned n; i + LETTERS <= size; i++)
-		if ((n = *chain_of(head_of(text + i))) && stand(n, text, size, i, next, ahead))
+	for (bool found = false; i + LETTERS <= size; i++) {
+		for (unsigned n = *chain_of(head_of(text + i)); n; n = words.item[n - 1].next)
+			if (begins(text + i, text + size, words.item[n - 1].text, true, next) && !is_within_word(text, i)) {
+				*ahead |= rows[words.item[n - 1].row].means < SL_LOG_LOOK;
+				found = true;
+			}
+		if (found)
 			return i;
+	}
 	*ahead = true;
 	for (; i < size && next; i++)
 		for (size_t n = 0; n < words.count; n++)
@@ -241,24 +232,23 @@ static const char *follow(const char *pattern, const char *stop, const char *at,
 /* PyTorch's list of processes of the card, and what it says of its own. */
 static const char *read_others(const char *at, struct sl_log_match *match)
 {
-	static const char own[] = "Including non-PyTorch memory, this process has {process} memory in use.",
-			  other[] = "Process {pid:i} has {more} memory in use.";
+	static const char one[] =
+		"<Including non-PyTorch memory, this process has {process}|Process {pid:i} has {more}> memory in use.";
 	struct sl_log_said *said = &match->said;
-	const char *end = at;
+	const char *begin, *end;
 
-	for (const char *begin = at = skip_blanks(at);; begin = at = skip_blanks(at)) {
-		struct sl_log_match one;
+	do {
+		uint64_t *pid = &said->figure[SL_LOG_pid], *bytes = &said->figure[SL_LOG_more];
 
-		at = follow(other, other + sizeof(other) - 1, begin, &one, &end);
-		if (!at)
-			at = follow(own, own + sizeof(own) - 1, begin, match, &end);
-		else if (said->others < SL_LOG_OTHERS && one.said.figure[SL_LOG_more] != SL_LOG_UNKNOWN) {
-			said->other[said->others].pid = one.said.figure[SL_LOG_pid];
-			said->other[said->others++].bytes = one.said.figure[SL_LOG_more];
+		begin = skip_blanks(at);
+		at = follow(one, one + sizeof(one) - 1, begin, match, &end);
+		if (at && SL_LOG_KNOWN(*bytes) && said->others < SL_LOG_OTHERS) {
+			said->other[said->others].pid = *pid;
+			said->other[said->others++].bytes = *bytes;
 		}
-		if (!at)
-			return begin;
-	}
+		*pid = *bytes = SL_LOG_UNKNOWN;
+	} while (at);
+	return begin;
 }
 
 /* A word, or any text up to the next words of the pattern. */
@@ -358,25 +348,24 @@ static const char *follow(const char *pattern, const char *stop, const char *at,
 	return at;
 }
 
-static bool match_row(const struct sl_log_row *row, const char *at, struct sl_log_match *match)
-{
-	const char *must = strchr(row->pattern, '!'), *stop = row->pattern + strlen(row->pattern);
-
-	*match = (struct sl_log_match){.row = row, .end = at};
-	memset(match->said.figure, 0xff, sizeof(match->said.figure));
-	must = must ? must : row->means == SL_LOG_SAY ? stop : row->pattern;
-	at = follow(row->pattern, must, at, match, &match->end);
-	if (at)
-		follow(must, stop, at, match, &match->end);
-	return at != NULL;
-}
-
 bool sl_log_match(const char *at, struct sl_log_match *match)
 {
 	const char *end = at + strnlen(at, 4 * WORDS);
 
-	for (unsigned n = end - at < LETTERS ? 0 : *chain_of(head_of(at)); n; n = words.item[n - 1].next)
-		if (begins(at, end, words.item[n - 1].text, false, NULL) && match_row(&rows[words.item[n - 1].row], at, match))
+	for (unsigned n = end - at < LETTERS ? 0 : *chain_of(head_of(at)); n; n = words.item[n - 1].next) {
+		const struct sl_log_row *row = &rows[words.item[n - 1].row];
+		const char *must = strchr(row->pattern, '!'), *stop = row->pattern + strlen(row->pattern), *behind;
+
+		if (!begins(at, end, words.item[n - 1].text, false, NULL))
+			continue;
+		*match = (struct sl_log_match){.row = row, .end = at};
+		memset(match->said.figure, 0xff, sizeof(match->said.figure));
+		must = must ?: row->means == SL_LOG_SAY ? stop : row->pattern;
+		behind = follow(row->pattern, must, at, match, &match->end);
+		if (behind)
+			follow(must, stop, behind, match, &match->end);
+		if (behind)
 			return true;
+	}
 	return false;
 }

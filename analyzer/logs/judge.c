@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What the facts amount to: which failure is told, its verdict and its cause. */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "analyzer/base/escape.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/logs/parts.h"
 #include "common/base.h"
 
@@ -237,4 +243,39 @@ void sl_log_judge(struct sl_log *log)
 		log->verdict = log->last[SL_LOG_PRESS] ? SL_LOG_VERDICT_nearly : SL_LOG_VERDICT_nothing_about_memory;
 	}
 	take_figures(log);
+}
+
+struct sl_log *sl_log_new(void)
+{
+	struct sl_log *log = sl_memory_must(calloc(1, sizeof(*log)));
+
+	memset(log->said.figure, 0xff, sizeof(log->said.figure));
+	memset(log->on_device, 0xff, sizeof(log->on_device));
+	return log;
+}
+
+struct sl_log *sl_log_of(char *const *paths, bool quiet)
+{
+	struct sl_log *log = sl_log_new();
+	bool shown = !quiet && sl_terminal_rewrites(STDERR_FILENO);
+
+	for (; *paths; paths++) {
+		FILE *file = strcmp(*paths, "-") ? sl_paths_open_file(*paths) : stdin;
+		const char *why = "";
+
+		if (file)
+			why = sl_log_read(log, file, *paths, shown);
+		else
+			sl_paths_failed(*paths);
+		if (file && file != stdin)
+			fclose(file);
+		if (!why)
+			continue;
+		if (*why)
+			sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", *paths, why);
+		free(log);
+		return NULL;
+	}
+	sl_log_judge(log);
+	return log;
 }

@@ -9,23 +9,21 @@
 
 #define HEAD 4096
 
-static bool has(const char *line, size_t size, const char *const *words)
+/* words: each ends in NUL, the last one in two. */
+static bool has(const char *line, size_t size, const char *words)
 {
-	while (*words && !memmem(line, size, *words, strlen(*words)))
-		words++;
+	while (*words && !memmem(line, size, words, strlen(words)))
+		words += strlen(words) + 1;
 	return *words;
 }
 
 enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 {
 	/* keys with which docker, journald, Kubernetes and loggers of lines write what a program printed, and Python Stormlog's */
-	static const char *const logged[] = {"\"log\":",	 "\"stream\":",
-					     "\"MESSAGE\"",	 "\"__REALTIME_TIMESTAMP\"",
-					     "\"msg\":",	 "\"message\":",
-					     "\"textPayload\":", "\"levelname\":",
-					     "\"level\":",	 NULL},
-				 *const events[] = {"\"schema_version\"", "\"event_type\"", "\"session_id\"", NULL},
-				 *const columns[] = {"timestamp", "memory_allocated", "event_type", NULL};
+	static const char logged[] = "\"log\":\0\"stream\":\0\"MESSAGE\"\0\"__REALTIME_TIMESTAMP\"\0\"msg\":\0\"message\":\0"
+				     "\"textPayload\":\0\"levelname\":\0\"level\":\0",
+			  events[] = "\"schema_version\"\0\"event_type\"\0\"session_id\"\0",
+			  columns[] = "timestamp\0memory_allocated\0event_type\0";
 	size_t at = 0, line, odd = 0;
 	const char *end;
 

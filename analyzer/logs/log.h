@@ -4,7 +4,7 @@
  * forms.def has the sentences that are known.  A figure that the text does not have is SL_LOG_UNKNOWN.
  *
  * 	struct sl_log *log = sl_log_new();
- * 	sl_log_read(log, file, "train.log", NULL);
+ * 	sl_log_read(log, file, "train.log", false);
  * 	sl_log_judge(log);
  */
 #pragma once
@@ -174,8 +174,8 @@ static inline uint64_t sl_log_minus(uint64_t larger, uint64_t smaller)
 	return SL_LOG_KNOWN(larger) && SL_LOG_KNOWN(smaller) && larger > smaller ? larger - smaller : SL_LOG_UNKNOWN;
 }
 
-/* Reads one text more, as another process.  progress, or NULL, gets the bytes of the file read so far.  NULL: fine, else why. */
-const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (*progress)(uint64_t read));
+/* Reads one text more, as another process.  shown: how much was read stands on the terminal.  NULL: fine, else why. */
+const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, bool shown);
 void sl_log_judge(struct sl_log *log);
 /* Reads and judges them, - is standard input, as ranks of one run; to be freed.  NULL: the reason was printed. */
 struct sl_log *sl_log_of(char *const *paths, bool quiet);

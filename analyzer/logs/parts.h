@@ -28,10 +28,10 @@ struct sl_log_line {
 /*
  * Calls `each` with every line of the file; the text is valid during the call.  Escape sequences are gone, carriage returns part
  * lines, UTF-16 is UTF-8, and the JSON of docker, journald and loggers is the text in it.  *lines grows by the lines of the file
- * as an editor counts them.  NULL: fine, else why.
+ * as an editor counts them.  shown: the name by which a terminal shows how much was read, or NULL.  NULL: fine, else why.
  */
 typedef void sl_log_each(void *context, const char *text, size_t size);
-const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, void (*progress)(uint64_t read), uint64_t *lines);
+const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const char *shown, uint64_t *lines);
 
 /* Tells what launchers, containers and loggers put before a line apart from it. */
 void sl_log_line_part(struct sl_log_line *line);
@@ -52,24 +52,3 @@ size_t sl_log_find(const char *text, size_t size, size_t from, const char *next,
 
 /* Reads the sentence that begins at such a place, in a text that ends in NUL.  False: no row has it. */
 bool sl_log_match(const char *at, struct sl_log_match *match);
-
-#define SL_LOG_DEEPEST 48 /* frames of a traceback; of more, those in the middle are lost */
-
-/* A traceback of Python, IPython, pytest or rich, of one process. */
-struct sl_log_stack {
-	int rank;
-	int64_t pid;
-	bool ended; /* its exception was printed */
-	unsigned count;
-	uint64_t last, end;	    /* numbers of its last line and of its exception */
-	struct sl_log_frame *frame; /* SL_LOG_DEEPEST of them; NULL: none yet.  The reader frees it */
-};
-
-/* Takes what a FRAME row found at `at` of the line; next: the following line of the same process, or NULL.  False: no frame. */
-bool sl_log_stack_take(struct sl_log_stack *stack, const struct sl_log_line *line, size_t at, const struct sl_log_match *match,
-		       const struct sl_log_line *next);
-/* True: the line is the exception that ends the traceback. */
-bool sl_log_stack_end(struct sl_log_stack *stack, const struct sl_log_line *line);
-
-/* What the program did, by the innermost frames. */
-enum sl_log_doing sl_log_stack_doing(const struct sl_log_stack *stack);

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* One pass over the lines: what failed, and what servers say of themselves. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/paths.h"
-#include "analyzer/base/terminal.h"
 #include "analyzer/logs/parts.h"
 #include "common/base.h"
 
@@ -18,18 +14,198 @@
 #define NARROWEST 40   /* terminal */
 #define STACKS	  32
 #define NEAR	  64 /* lines between what belongs together */
+#define DEEPEST	  48 /* frames of a traceback; of more, those in the middle are lost */
+
+/* A traceback of Python, IPython, pytest or rich, of one process. */
+struct stack {
+	int rank;
+	int64_t pid;
+	bool ended; /* its exception was printed */
+	unsigned count;
+	uint64_t last, end;	    /* numbers of its last line and of its exception */
+	struct sl_log_frame *frame; /* DEEPEST of them; NULL: none yet */
+};
 
 struct reader {
 	struct sl_log *log;
 	struct sl_log_line line[RING]; /* the oldest one is at `at`; some before it are still there */
 	unsigned at, count;
-	struct sl_log_stack stack[STACKS];
+	struct stack stack[STACKS];
 	unsigned stacks;
 	int rank_of_file;
 	unsigned card; /* of a row of nvidia-smi's table */
 	char *window;  /* the line and what follows it */
 	size_t room;
 };
+
+/* ---- tracebacks: forms.def finds the frames */
+
+static void copy(char *to, size_t room, const char *from, size_t size)
+{
+	snprintf(to, room, "%.*s", (int)(size < room ? size : room - 1), from);
+}
+
+/* Installed packages, the standard library, scripts that pip made, Cython, generated code. */
+static bool is_own(const char *file)
+{
+	static const char *const not_own[] = {"site-packages", "dist-packages",	      "/lib/python", "/lib64/python",
+					      "lib/python3",   "torchinductor",	      "<frozen",     "<string>",
+					      "<stdin>",       "<__array_function__", ".pyx",	     "python_embeded/"};
+	char path[sizeof(((struct sl_log_frame *)0)->file)];
+	const char *slash;
+
+	for (size_t i = 0; i <= strlen(file); i++)
+		path[i] = file[i] == '\\' ? '/' : file[i];
+	for (size_t i = 0; i < SL_COUNT(not_own); i++)
+		if (strcasestr(path, not_own[i]))
+			return false;
+	slash = strrchr(path, '/');
+	if (strcasestr(path, "/lib/") && (strcasestr(path, "conda") || strcasestr(path, "/python3")) &&
+	    !strchr(strcasestr(path, "/lib/") + 5, '/'))
+		return false; /* C:/Python311/Lib/runpy.py */
+	return !(slash && slash - path >= 4 && !strncmp(slash - 4, "/bin", 4) && !strstr(slash, ".py"));
+}
+
+static struct sl_log_frame *push(struct stack *stack, const char *file, size_t size, uint64_t line)
+{
+	struct sl_log_frame *frame;
+
+	if (stack->ended)
+		stack->count = 0;
+	stack->ended = false;
+	stack->frame = stack->frame ?: sl_memory_must(malloc(DEEPEST * sizeof(*frame)));
+	if (stack->count == DEEPEST) {
+		unsigned keep = DEEPEST / 4;
+
+		memmove(&stack->frame[keep], &stack->frame[keep + 1], (DEEPEST - keep - 1) * sizeof(*frame));
+		stack->count--;
+	}
+	frame = &stack->frame[stack->count++];
+	memset(frame, 0, sizeof(*frame));
+	copy(frame->file, sizeof(frame->file), file, size);
+	frame->line = (uint32_t)line;
+	frame->own = is_own(frame->file);
+	return frame;
+}
+
+/*
+ * The source text in the line behind a frame of Python, whose words begin at `at`.  What stands before them stands there too, but
+ * for the digits of times; else that line has prefixes of its own.
+ */
+static void take_source(struct sl_log_frame *frame, const struct sl_log_line *line, size_t at, const struct sl_log_line *next)
+{
+	const char *source, *a = line->text, *b = next->text;
+	size_t same = 0;
+
+	while (at && a[at - 1] == ' ')
+		at--;
+	while (same < at && (a[same] == b[same] || (sl_log_digit(a[same]) && sl_log_digit(b[same]))))
+		same++;
+	source = b + (same == at ? at : next->content);
+	source += strspn(source, " ");
+	if (*source && strspn(source, "^~ -") != strlen(source) && strncmp(source, "File \"", 6))
+		copy(frame->source, sizeof(frame->source), source, strlen(source));
+}
+
+/*
+ * Takes what a FRAME row found at `at` of the line.  next: the following line of the same process, or NULL.  NULL: no frame.
+ * - a file with its line, or the line behind a colon
+ * - pytest's place, "tests/test_x.py:61: in test_step", and old IPython's, "/path/x.py in f(x)": a file stands before the words
+ * - what runs in the last frame: IPython's arrow and rich's point show the line
+ */
+static struct sl_log_frame *take_words(struct stack *stack, const struct sl_log_line *line, size_t at,
+				       const struct sl_log_match *match, const struct sl_log_line *next)
+{
+	const struct sl_log_said *said = &match->said;
+	const char *file = said->text[SL_LOG_TEXT_file], *colon = strrchr(file, ':'), *py = line->text + at, *behind = match->end;
+	uint64_t cell = said->figure[SL_LOG_cell], number = said->figure[SL_LOG_line];
+	size_t size = strlen(file);
+	struct sl_log_frame *frame = stack->count && !stack->ended ? &stack->frame[stack->count - 1] : NULL;
+	bool pytest = !strncmp(py, ".py:", 4);
+	char name[32];
+
+	if (SL_LOG_KNOWN(cell)) {
+		snprintf(name, sizeof(name), "Cell In[%llu]", (unsigned long long)cell);
+		return push(stack, name, strlen(name), SL_LOG_KNOWN(number) ? number : 0); /* an arrow tells it */
+	}
+	if (size) {
+		if (!SL_LOG_KNOWN(number) && (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")]))
+			return NULL;
+		frame = SL_LOG_KNOWN(number) ? push(stack, file, size, number)
+					     : push(stack, file, (size_t)(colon - file), strtoul(colon + 1, NULL, 10));
+		copy(frame->function, sizeof(frame->function), said->text[SL_LOG_TEXT_function], SL_LOG_LONGEST);
+		if (next && py[5] == '"')
+			take_source(frame, line, at, next);
+		return frame;
+	}
+	if (*py == '.') {
+		file = line->text + line->content + strspn(line->text + line->content, " ");
+		if (file > py || memchr(file, ' ', (size_t)(py - file)) ||
+		    (pytest ? !SL_LOG_KNOWN(number) || (*behind && strncmp(behind, " in ", 4) && !strcasestr(behind, "Error"))
+			    : !strchr("/~", *file) || !strchr(behind, '(')))
+			return NULL;
+		return push(stack, file, (size_t)(py + 3 - file), pytest ? number : 0);
+	}
+	if (!frame || !SL_LOG_KNOWN(number))
+		return NULL;
+	frame->line = (uint32_t)number;
+	copy(frame->source, sizeof(frame->source), said->text[SL_LOG_TEXT_source], SL_LOG_LONGEST);
+	return frame;
+}
+
+/* True: the line is the exception that ends the traceback: "torch.OutOfMemoryError: ..." at its begin. */
+static bool ends(struct stack *stack, const struct sl_log_line *line)
+{
+	const char *at = line->text + line->content;
+	size_t size = 0;
+
+	while (isalnum((unsigned char)at[size]) || at[size] == '_' || at[size] == '.')
+		size++;
+	if (!stack->count || stack->ended || size < 5 || (at[size] && at[size] != ':') ||
+	    !(memmem(at, size, "Error", 5) || memmem(at, size, "Exception", 9) || memmem(at, size, "Fail", 4)))
+		return false;
+	stack->ended = true;
+	stack->end = line->number;
+	return true;
+}
+
+/* What the program did, by the innermost frames. */
+static enum sl_log_doing doing_of(const struct stack *stack)
+{
+	static const struct {
+		const char *functions, *sources[4]; /* of a frame; the first row that fits the innermost frame is taken */
+	} rows[] = {
+		[SL_LOG_DOING_weights] =
+			{" convert caching_allocator_warmup create_weights load_model from_pretrained load_state_dict "
+			 "set_module_tensor_to_device _load_parameter_into_model "},
+		[SL_LOG_DOING_pinned] = {" pin_memory ", {"pin_memory"}},
+		[SL_LOG_DOING_save] = {" _save_checkpoint ", {"state_dict("}},
+		[SL_LOG_DOING_optimizer] = {" _init_group ", {"optim.step(", "optimizer.step("}},
+		[SL_LOG_DOING_backward] = {"", {".backward("}},
+		[SL_LOG_DOING_logits] = {"", {"cross_entropy", "log_softmax", "logits", "lm_head"}},
+		[SL_LOG_DOING_scores] = {"", {".transpose(-2, -1)", ".transpose(-1, -2)", "k.mT", "scores"}},
+		[SL_LOG_DOING_decode] = {" decode_tiled ", {"self._decode(", "vae.decode"}},
+	};
+	unsigned seen = 0;
+
+	for (unsigned i = stack->count; i-- && seen < 2;) {
+		const struct sl_log_frame *frame = &stack->frame[i];
+		char function[sizeof(frame->function) + 2];
+
+		seen += frame->own; /* the innermost own frame and its caller, and what they called */
+		snprintf(function, sizeof(function), " %s ", frame->function);
+		for (unsigned doing = 1; doing < SL_COUNT(rows); doing++) {
+			if (*frame->function && strstr(rows[doing].functions, function))
+				return doing;
+			for (unsigned k = 0; k < SL_COUNT(rows[doing].sources) && rows[doing].sources[k]; k++)
+				if (strstr(frame->source, rows[doing].sources[k]))
+					return doing;
+		}
+	}
+	return SL_LOG_DOING_unknown;
+}
+
+/* ---- lines of several processes */
 
 static bool is_same_process(const struct sl_log_line *a, const struct sl_log_line *b)
 {
@@ -71,12 +247,12 @@ static const struct sl_log_line *next_line(struct reader *reader, const struct s
 	return NULL;
 }
 
-static struct sl_log_stack *stack_of(struct reader *reader, const struct sl_log_line *line)
+static struct stack *stack_of(struct reader *reader, const struct sl_log_line *line)
 {
-	struct sl_log_stack *oldest = reader->stack;
+	struct stack *oldest = reader->stack;
 
 	for (unsigned i = 0; i < reader->stacks; i++) {
-		struct sl_log_stack *stack = &reader->stack[i];
+		struct stack *stack = &reader->stack[i];
 
 		if (stack->rank == line->rank && stack->pid == line->pid)
 			return stack;
@@ -84,10 +260,7 @@ static struct sl_log_stack *stack_of(struct reader *reader, const struct sl_log_
 	}
 	if (reader->stacks < STACKS)
 		oldest = &reader->stack[reader->stacks++];
-	oldest->rank = line->rank;
-	oldest->pid = line->pid;
-	oldest->count = 0;
-	oldest->ended = false;
+	*oldest = (struct stack){.rank = line->rank, .pid = line->pid, .frame = oldest->frame};
 	return oldest;
 }
 
@@ -124,17 +297,11 @@ static const char *look_ahead(struct reader *reader, const struct sl_log_line *l
 	return reader->window;
 }
 
-static void set(uint64_t *figure, uint64_t value)
-{
-	if (!SL_LOG_KNOWN(*figure))
-		*figure = value;
-}
-
 /* Adds to `a` what it does not say. */
 static void add_said(struct sl_log_said *a, const struct sl_log_said *b)
 {
 	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++)
-		set(&a->figure[i], b->figure[i]);
+		a->figure[i] = sl_log_known_or(a->figure[i], b->figure[i]);
 	for (unsigned i = 0; i < SL_LOG_TEXT_COUNT; i++)
 		if (!*a->text[i])
 			memcpy(a->text[i], b->text[i], SL_LOG_LONGEST);
@@ -145,17 +312,22 @@ static void add_said(struct sl_log_said *a, const struct sl_log_said *b)
 }
 
 /* What a server says twice is said of the same; of several engines or ranks the first counts, and each device has its own. */
-static void take_facts(struct sl_log *log, const struct sl_log_said *said)
+static void take_facts(struct sl_log *log, const struct sl_log_match *match)
 {
 	static const enum sl_log_figure lasting[] = {SL_LOG_allocated, SL_LOG_limit, SL_LOG_batch}; /* the last word counts */
-	uint64_t device = said->figure[SL_LOG_device];
+	const uint64_t *figure = match->said.figure;
+	enum sl_log_form form = match->row->form;
 
 	for (unsigned i = 0; i < SL_COUNT(lasting); i++)
-		if (SL_LOG_KNOWN(said->figure[lasting[i]]))
-			log->said.figure[lasting[i]] = said->figure[lasting[i]];
-	add_said(&log->said, said);
-	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT && device < SL_LOG_DEVICES; i++)
-		set(&log->on_device[device][i], said->figure[i]);
+		log->said.figure[lasting[i]] = sl_log_known_or(figure[lasting[i]], log->said.figure[lasting[i]]);
+	add_said(&log->said, &match->said);
+	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT && figure[SL_LOG_device] < SL_LOG_DEVICES; i++) {
+		uint64_t *on = &log->on_device[figure[SL_LOG_device]][i];
+
+		*on = sl_log_known_or(*on, figure[i]);
+	}
+	if (form && match->row->means != SL_LOG_HARMLESS && sl_log_forms[form].weight >= sl_log_forms[log->server].weight)
+		log->server = form;
 }
 
 static bool is_equal(const struct sl_log_failure *a, const struct sl_log_failure *b, enum sl_log_figure figure)
@@ -218,7 +390,7 @@ static void merge(struct sl_log_failure *a, const struct sl_log_failure *b)
 }
 
 /* Own frames: the outermost one, and the innermost ones. */
-static void take_frames(struct sl_log_failure *failure, const struct sl_log_stack *stack)
+static void take_frames(struct sl_log_failure *failure, const struct stack *stack)
 {
 	unsigned own = 0, seen = 0;
 
@@ -230,17 +402,20 @@ static void take_frames(struct sl_log_failure *failure, const struct sl_log_stac
 	for (unsigned i = 0; i < stack->count; i++)
 		if (stack->frame[i].own && (!seen++ || own - seen < SL_LOG_FRAMES - 1))
 			failure->frame[failure->frames++] = stack->frame[i];
-	failure->doing = sl_log_stack_doing(stack);
+	failure->doing = doing_of(stack);
 }
 
 static void take_frame(struct reader *reader, const struct sl_log_line *line, size_t at, const struct sl_log_match *match)
 {
 	struct sl_log *log = reader->log;
-	struct sl_log_stack *stack = stack_of(reader, line);
+	struct stack *stack = stack_of(reader, line);
 	struct sl_log_failure *failure = log->failures ? &log->failure[log->failures - 1] : NULL;
 	bool report = failure && failure->row->form == SL_LOG_FORM_comfy && !failure->raised;
 
-	if (!sl_log_stack_take(stack, line, at, match, next_line(reader, line)) || !failure || failure->last + NEAR < line->number)
+	if (!take_words(stack, line, at, match, next_line(reader, line)))
+		return;
+	stack->last = line->number;
+	if (!failure || failure->last + NEAR < line->number)
 		return;
 	/* pytest tells the place behind the error, and ComfyUI's report has the whole stack there */
 	if (report || (!failure->frames && strstr(line->text, "Error"))) {
@@ -252,7 +427,7 @@ static void take_frame(struct reader *reader, const struct sl_log_line *line, si
 static void add_failure(struct reader *reader, const struct sl_log_line *line, const struct sl_log_match *match)
 {
 	struct sl_log *log = reader->log;
-	struct sl_log_stack *stack = stack_of(reader, line);
+	struct stack *stack = stack_of(reader, line);
 	struct sl_log_failure failure = {.row = match->row,
 					 .cause = match->row->cause,
 					 .said = match->said,
@@ -298,7 +473,7 @@ static void find_idle(struct reader *reader, const struct sl_log_line *line)
 static void obey(struct reader *reader, const struct sl_log_line *line, size_t at, const struct sl_log_match *match)
 {
 	struct sl_log *log = reader->log;
-	struct sl_log_stack *stack = stack_of(reader, line);
+	struct stack *stack = stack_of(reader, line);
 	const struct sl_log_row *row = match->row;
 
 	log->last[row->means] = line->number;
@@ -306,36 +481,33 @@ static void obey(struct reader *reader, const struct sl_log_line *line, size_t a
 	case SL_LOG_FAIL:
 	case SL_LOG_ECHO:
 		add_failure(reader, line, match);
-		return;
+		break;
 	case SL_LOG_LOOK:
 		find_idle(reader, line);
-		return;
+		break;
 	case SL_LOG_COMMAND: /* "$ vllm serve ...": the program as its user started it */
 		if (!*log->command && at == strspn(line->text, " ") && line->size - at < sizeof(log->command))
 			strcpy(log->command, line->text + at + 2);
-		return;
+		break;
 	case SL_LOG_TRACE:
 		if (stack->count && !stack->ended)
 			log->last_exception = line->number;
 		stack->ended = !strstr(line->text, "Original Traceback"); /* of another thread, behind that of its caller */
 		stack->last = line->number;
-		return;
+		break;
 	case SL_LOG_FRAME:
 		take_frame(reader, line, at, match);
-		return;
+		break;
 	case SL_LOG_RETRY:
 		for (unsigned i = 0; i < log->failures; i++)
 			log->failure[i].handled |= log->failure[i].last + NEAR > line->number;
 		/* fall through */
 	case SL_LOG_HARMLESS:
 		log->warned = log->warned ?: row->form;
-		break;
+		/* fall through */
 	default:
-		break;
+		take_facts(log, match);
 	}
-	take_facts(log, &match->said);
-	if (row->form && row->means != SL_LOG_HARMLESS && sl_log_forms[row->form].weight >= sl_log_forms[log->server].weight)
-		log->server = row->form;
 }
 
 static void take_oldest(struct reader *reader)
@@ -355,7 +527,7 @@ static void take_oldest(struct reader *reader)
 		}
 		if (!sl_log_match((far ? window : line->text) + from, &match))
 			continue;
-		if (sl_log_stack_end(stack_of(reader, parted(reader, 0)), line))
+		if (ends(stack_of(reader, parted(reader, 0)), line))
 			log->last_exception = line->number;
 		obey(reader, line, from, &match);
 		if (far && match.row->means < SL_LOG_LOOK && match.end > window + at)
@@ -391,7 +563,7 @@ static int rank_of_name(const char *name)
 	return strspn(rank, "0123456789") && strspn(rank, "0123456789") < 6 ? (int)strtol(rank, NULL, 10) : -1;
 }
 
-const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (*progress)(uint64_t read))
+const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, bool shown)
 {
 	struct reader *reader = sl_memory_must(calloc(1, sizeof(*reader)));
 	const char *why;
@@ -399,7 +571,7 @@ const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (
 	reader->log = log;
 	reader->rank_of_file = rank_of_name(name);
 	reader->card = 64;
-	why = sl_log_lines(file, take_line, reader, progress, &log->written);
+	why = sl_log_lines(file, take_line, reader, shown ? name : NULL, &log->written);
 	while (reader->count)
 		take_oldest(reader);
 	for (unsigned i = 0; i < RING; i++)
@@ -410,52 +582,4 @@ const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, void (
 	free(reader);
 	log->files++;
 	return why;
-}
-
-struct sl_log *sl_log_new(void)
-{
-	struct sl_log *log = sl_memory_must(calloc(1, sizeof(*log)));
-
-	memset(log->said.figure, 0xff, sizeof(log->said.figure));
-	memset(log->on_device, 0xff, sizeof(log->on_device));
-	return log;
-}
-
-static uint64_t file_size; /* of the log that is read */
-
-static void show_progress(uint64_t read)
-{
-	if (file_size)
-		fprintf(stderr, "\r\033[Kreading: %3.0f %%", 100 * (double)read / (double)file_size);
-}
-
-struct sl_log *sl_log_of(char *const *paths, bool quiet)
-{
-	struct sl_log *log = sl_log_new();
-	bool shown = !quiet && sl_terminal_rewrites(STDERR_FILENO);
-
-	for (; *paths; paths++) {
-		FILE *file = strcmp(*paths, "-") ? sl_paths_open_file(*paths) : stdin;
-		const char *why = "";
-		struct stat st;
-
-		if (file) {
-			file_size = !fstat(fileno(file), &st) && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-			why = sl_log_read(log, file, *paths, shown ? show_progress : NULL);
-		} else {
-			sl_paths_failed(*paths);
-		}
-		if (shown)
-			fputs("\r\033[K", stderr);
-		if (file && file != stdin)
-			fclose(file);
-		if (!why)
-			continue;
-		if (*why)
-			sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", *paths, why);
-		free(log);
-		return NULL;
-	}
-	sl_log_judge(log);
-	return log;
 }

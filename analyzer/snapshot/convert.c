@@ -841,11 +841,8 @@ static void tell(void *context, uint64_t bytes)
 {
 	const struct telling *telling = context;
 
-	if (telling->on && telling->bytes) {
-		fputs("\r\033[K", stderr);
-		sl_escape_print(stderr, "reading %s  %llu %%", sl_paths_name(telling->path),
-				(unsigned long long)(100 * bytes / telling->bytes));
-	}
+	if (telling->on)
+		sl_terminal_reading(telling->path, bytes, telling->bytes);
 }
 
 static void write_all(struct sl_snapshot *snapshot, FILE *in, const char *path, unsigned number, FILE *out,
@@ -888,8 +885,8 @@ bool sl_snapshot_convert(FILE *in, const char *path, unsigned number, FILE *out,
 		telling.bytes = 2 * (uint64_t)st.st_size;
 	if (sl_snapshot_read(&snapshot, in, tell, &telling, how->why, &how->offset))
 		write_all(&snapshot, in, path, number, out, how);
-	if (telling.on && telling.bytes > 64u << 20)
-		fputs("\r\033[K", stderr);
+	if (telling.on)
+		tell(&telling, UINT64_MAX);
 	sl_snapshot_free(&snapshot);
 	return !how->why[0] && !how->unwritten;
 }

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		return 0;
 	log = sl_log_new();
 	sl_log_kind_of((const char *)bytes, size < 4096 ? size : 4096);
-	sl_log_read(log, in, "rank1.log", NULL);
+	sl_log_read(log, in, "rank1.log", false);
 	sl_log_judge(log);
 	answers = sl_answer_log(log, "rank1.log");
 	sl_face_terminal(answers, out, &(struct sl_face_style){.columns = 80});
