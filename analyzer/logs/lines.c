@@ -63,6 +63,7 @@ static void show(struct reader *reader, char *at, size_t size)
 {
 	size_t out = plain_size(at, size);
 
+	at[size] = 0; /* an escape sequence may have no end */
 	for (size_t i = out; i < size;) {
 		unsigned char c = (unsigned char)at[i];
 
