@@ -119,8 +119,7 @@ static void add(struct sl_changes *changes, struct sl_change change, struct sl_p
 			return;
 		change.kind = "offload_results";
 	}
-	if (!strcmp(change.kind, "offload_results") && may_copy(process, &change.at))
-		change.kind = "offload_copies";
+	change.moved = !strcmp(change.kind, "offload_results") && may_copy(process, &change.at);
 	changes->tried[changes->count++] = change;
 }
 

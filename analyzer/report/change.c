@@ -39,7 +39,6 @@ static const struct imperative {
 	{"free_leak", "detach or drop what ", " keeps", true},
 	{"no_grad", "run ", " under torch.no_grad()"},
 	{"offload_results", "move what ", " keeps to the host by .detach().cpu()", true},
-	{"offload_copies", "hold on the host what ", " keeps, and copy it to the card for each use", true},
 	{"zero_early", "call zero_grad() before ", ""},
 	{"load_on_host", "pass map_location=\"cpu\" to the load at ", "", false, true},
 	{"new_optimizer", "make a new optimizer where its weights are replaced: ", " still holds the state of the old ones", false,
@@ -57,6 +56,9 @@ static const struct imperative {
 	{"free_before_build", "move the model that is no longer used to the host before ", ""},
 	{"empty_cache_at_step", "call torch.cuda.empty_cache() before ", ""},
 };
+
+/* The same for offload_results that are moved. */
+static const struct imperative hold = {"", "hold on the host what ", " keeps, and copy it to the card for each use", true};
 
 /* NULL: a summary of a newer release has the kind. */
 static const struct imperative *find_imperative(const char *kind)
@@ -76,7 +78,7 @@ enum sl_weights sl_change_of_weights(const struct sl_change *c)
 
 const char *sl_change_text(char *out, size_t size, const struct sl_change *c, const char *variable)
 {
-	const struct imperative *does = find_imperative(c->kind);
+	const struct imperative *does = c->moved ? &hold : find_imperative(c->kind);
 	char line[200] = "the program";
 
 	if (c->settings) {
