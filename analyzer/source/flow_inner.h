@@ -47,6 +47,9 @@ enum sl_flow_lives sl_flow_lives(struct sl_flow *f, const struct sl_script_token
 /* The object that the tokens from `root` on name has it now; token `at` is on the line. */
 void sl_flow_put(struct sl_flow *f, uint32_t root, uint32_t at, enum sl_flow_hold hold);
 
+/* Enters the program's own __setitem__ of the object with the block.  False: its class is not known to have one. */
+bool sl_flow_enter_item(struct sl_flow *f, uint32_t root);
+
 /* How the value of these tokens holds it; stores within them are found. */
 enum sl_flow_hold sl_flow_value(struct sl_flow *f, uint32_t from, uint32_t end);
 /* The line that made it is among them. */

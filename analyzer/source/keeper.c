@@ -111,7 +111,9 @@ static void look_at_hooks(struct sl_flow_case *of)
 
 			if (!sl_script_is_any(python, i, hooks) || !sl_script_is(python, i + 1, "("))
 				continue;
-			while (name + 2 < python->token.count && sl_script_is(python, name + 1, "."))
+			while (name + 2 < python->token.count &&
+			       (sl_script_is(python, name + 1, ".") ||
+				(sl_script_is(python, name + 1, "(") && sl_script_is(python, name, "partial"))))
 				name += 2;
 			for (uint32_t at = 0; at < python->statement.count; at++) {
 				struct sl_flow f = {.of = of, .file = of->files.item[k], .calls = 1};

@@ -156,20 +156,26 @@ void sl_flow_put(struct sl_flow *f, uint32_t root, uint32_t at, enum sl_flow_hol
 	sl_flow_hold(f, name, NULL, hold);
 }
 
-/* True: a sum that begins with a number or None before the loop, or an attribute, or a global: it lives on. */
-static bool is_sum(struct sl_flow *f, const struct sl_script_token *name)
+/*
+ * True: a sum that begins with a number, None or a container before the loop, or an attribute, or a global: it lives on.  called:
+ * a call makes the next of it, so that only a graph keeps the one before, and a loop that begins it anew ends that.
+ */
+static bool is_sum(struct sl_flow *f, const struct sl_script_token *name, bool called)
 {
 	const struct sl_script *python = &f->file->python;
 	uint32_t made = sl_flow_assigned(f, name, f->function), first;
 
 	if (sl_flow_lives(f, name) == SL_LIVES_PASS || flow_is_parameter(f, name, f->function))
 		return false;
+	if (called &&
+	    (sl_flow_is_without_grad(python, f->statement) || (made != SL_SCRIPT_NONE && flow_loop_of(f, made) != SL_SCRIPT_NONE)))
+		return false;
 	if (made == SL_SCRIPT_NONE)
 		return true;
 	first = python->statement.item[made].first + 2;
 	return flow_loop_of(f, f->statement) != SL_SCRIPT_NONE && first < python->token.count &&
 	       (f->function == SL_SCRIPT_NONE || sl_flow_token(f, first)->kind == SL_SCRIPT_NUMBER ||
-		sl_flow_is(f, first, first + 1, " None torch ") || sl_flow_token(f, first)->match == first + 1);
+		sl_flow_is(f, first, first + 1, " None torch [ { ") || sl_flow_token(f, first)->match == first + 1);
 }
 
 static bool is_joined(const struct sl_flow *f, uint32_t from, uint32_t end)
@@ -208,7 +214,10 @@ static void assign(struct sl_flow *f, uint32_t from, uint32_t end, bool adds, ui
 	if (from >= end || name->kind != SL_SCRIPT_NAME)
 		return;
 	if (end == from + 1) {
-		if (hold && itself && is_sum(f, name) && !joined) {
+		bool called = !adds && !sl_flow_is(f, at, stop, " [ ( { ") &&
+			      sl_script_find(&f->file->python, at, stop, " + - * / ") == stop;
+
+		if (hold && itself && is_sum(f, name, called) && !joined) {
 			flow_find(f, from, sl_flow_is(f, at, stop, " [ ( ") ? SL_STORE_CONTAINER : SL_STORE_SUM, hold);
 			sl_flow_hold(f, name, NULL, hold);
 			return;
@@ -230,7 +239,7 @@ static void assign(struct sl_flow *f, uint32_t from, uint32_t end, bool adds, ui
 			if (adds)
 				flow_find(f, from, SL_STORE_SUM, hold);
 			sl_flow_hold(f, name, NULL, hold);
-		} else if (hold)
+		} else if (hold && !sl_flow_enter_item(f, from))
 			sl_flow_put(f, from, from, hold);
 	} else if (hold) {
 		if (itself && sl_flow_lives(f, name) == SL_LIVES_LONGER)

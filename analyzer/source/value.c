@@ -205,6 +205,23 @@ static bool enter(struct sl_flow *f, uint32_t name, uint32_t root, bool method, 
 	return true;
 }
 
+bool sl_flow_enter_item(struct sl_flow *f, uint32_t root)
+{
+	static const struct sl_script_token name = {.kind = SL_SCRIPT_NAME, .at = "__setitem__", .size = sizeof("__setitem__") - 1};
+	struct sl_flow inner = {.of = f->of, .calls = f->calls - 1};
+	const struct sl_script_token *class = f->calls ? class_of(f, root) : NULL;
+	uint32_t function = class ? find_function(f, &name, class, &inner.file) : SL_SCRIPT_NONE, around;
+
+	if (function == SL_SCRIPT_NONE)
+		return false;
+	around = inner.file->python.statement.item[function].parent;
+	if (around == SL_SCRIPT_NONE ||
+	    !sl_script_same(&inner.file->python.token.item[sl_script_word(&inner.file->python, around) + 1], class))
+		return false;
+	sl_flow_enter(&inner, function);
+	return true;
+}
+
 /* ---- expressions */
 
 bool sl_flow_is_without_grad(const struct sl_script *python, uint32_t statement)
