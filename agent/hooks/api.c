@@ -96,11 +96,6 @@ static void tell(unsigned api, const char *text, uint64_t extra, struct sl_insta
 	errno = saved;
 }
 
-static void say(unsigned api, const char *text, struct sl_instant_details where)
-{
-	tell(api, text, 0, where);
-}
-
 static void pair(const char *key, const char *value)
 {
 	char both[SL_LABELS_TEXT_MAX];
@@ -109,7 +104,7 @@ static void pair(const char *key, const char *value)
 	sl_text_add(&text, key ? key : "");
 	sl_text_add(&text, "=");
 	sl_text_add(&text, value ? value : "");
-	say(SL_API_api_pair, both, (struct sl_instant_details){0});
+	tell(SL_API_api_pair, both, 0, (struct sl_instant_details){0});
 }
 
 static void name(const void *address, size_t bytes, const char *called)
@@ -118,7 +113,7 @@ static void name(const void *address, size_t bytes, const char *called)
 	struct sl_text text = sl_text_begin(cut, sizeof(cut));
 
 	sl_text_add(&text, called ? called : "");
-	say(SL_API_api_name, cut, (struct sl_instant_details){(uintptr_t)address, bytes});
+	tell(SL_API_api_name, cut, 0, (struct sl_instant_details){(uintptr_t)address, bytes});
 }
 
 static void hold(const void *address, size_t bytes, const char *variable, uint64_t look)
@@ -175,7 +170,7 @@ static int flush(unsigned timeout_ms)
 static void record(int on)
 {
 	sl_early_notes_stacks(on);
-	say(SL_API_api_record, on ? "recording on" : "recording off: calls without stacks", (struct sl_instant_details){0});
+	tell(SL_API_api_record, on ? "recording on" : "recording off: calls without stacks", 0, (struct sl_instant_details){0});
 }
 
 static size_t trace(char *path, size_t bytes)

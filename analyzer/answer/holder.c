@@ -83,12 +83,10 @@ void sl_make_say_holder(struct sl_answer *answer, const struct sl_held_by *holde
 	const char *what = !holder->bytes ? sl_answers_text(answer->of, "%s of them", SL_NUMBER(holder->blocks))
 			   : holder->bytes == bytes || holder->whole == bytes ? "them"
 									      : SL_ANSWER_SIZE(holder->whole);
-	char of[SL_MAKE_LINE] = "";
+	const char *of = *holder->function ? sl_answers_text(answer->of, " of %s()", holder->function)
+			 : *holder->file   ? sl_answers_text(answer->of, " of %s", sl_paths_name(holder->file))
+					   : "";
 
-	if (*holder->function)
-		snprintf(of, sizeof(of), " of %s()", holder->function);
-	else if (*holder->file)
-		snprintf(of, sizeof(of), " of %s", sl_paths_name(holder->file));
 	if (!strcmp(holder->how, "cycle"))
 		sl_answer_say(answer, SL_LABEL_WHY, "No variable leads to %s: objects of class `%s` refer to each other.", what,
 			      holder->variable);
@@ -105,13 +103,20 @@ void sl_make_say_holder(struct sl_answer *answer, const struct sl_held_by *holde
 			      SL_NUMBER(holder->named), SL_NUMBER(holder->among));
 }
 
-void sl_make_fix_holder(struct sl_answer *answer, const struct sl_held_by *holder, const char *keeper)
+bool sl_make_fix_kept(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const struct sl_held_by *holder,
+		      bool graph, char keeper[SL_MAKE_LINE])
 {
-	char at[SL_MAKE_LINE + 8] = "";
+	bool view = false;
+	const char *at;
 
-	if (*keeper)
-		snprintf(at, sizeof(at), " at %s", keeper);
-	if (!strcmp(holder->how, "graph"))
+	keeper[0] = 0;
+	sl_make_keeper(answer, process, stack, keeper, holder, &view);
+	at = *keeper ? sl_answers_text(answer->of, " at %s", keeper) : "";
+	if (!holder && view && !graph)
+		sl_answer_say(answer, SL_LABEL_FIX, "clone() the slice%s: PyTorch keeps the whole tensor for it", at);
+	else if (!holder)
+		return false;
+	else if (!strcmp(holder->how, "graph"))
 		sl_answer_say(answer, SL_LABEL_FIX, "detach what `%s` gets%s: (...).detach()", holder->variable, at);
 	else if (!strcmp(holder->how, "cycle"))
 		sl_answer_say(answer, SL_LABEL_FIX, "break the cycle of `%s`, as with a weak reference", holder->variable);
@@ -122,4 +127,5 @@ void sl_make_fix_holder(struct sl_answer *answer, const struct sl_held_by *holde
 	else
 		sl_answer_say(answer, SL_LABEL_FIX, "clear `%s`, or store a number or a detached copy on the host%s",
 			      holder->variable, at);
+	return true;
 }

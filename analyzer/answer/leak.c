@@ -182,19 +182,6 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 		sl_answer_say(answer, SL_LABEL_NOTE, "the stacks are cut: --stack-depth 256 may show who called");
 }
 
-/* "maml.py:27": the call after which a parameter and its gradient keep each other; NULL: that stack has none. */
-static const char *find_cycle(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack)
-{
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_own(process, frames, stack);
-	uint32_t line = 0;
-
-	for (unsigned i = 0; process->report->source && i < count; i++)
-		if ((line = sl_source_graph_of_gradients(process->report->source, process->trace, &frames[i])))
-			return sl_answers_text(answer->of, "%s:%u", sl_paths_name(frames[i].file), line);
-	return NULL;
-}
-
 static const struct sl_device_state *device_of(const struct sl_process *process, int device)
 {
 	return device >= 0 ? process->model->devices[device + 1] : NULL;
@@ -205,21 +192,24 @@ static void say_unknown_holder(struct sl_answer *answer, struct sl_process *proc
 {
 	unsigned kind = kept->track->kind;
 	const struct sl_device_state *device = device_of(process, kept->track->device);
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_own(process, frames, stack), at = 0;
 	struct sl_held_by any;
-	const char *cycle;
+	uint32_t cycle;
 
 	if (sl_held_by_take(process, NULL, &any, 1)) {
-		cycle = find_cycle(answer, process, stack);
-		if (cycle)
+		cycle = sl_source_graph_of_gradients(process->report->source, process->trace, frames, count, &at);
+		if (cycle) {
 			sl_answer_say(answer, SL_LABEL_FIX,
-				      "torch.autograd.grad(..., create_graph=True) instead of backward() at %s", cycle);
-		sl_answer_say(answer, cycle ? SL_LABEL_WHY : SL_LABEL_OPEN, "%s",
-			      cycle ? "Python found no variable: a parameter and its .grad keep each other."
-			      : any.among
-				      ? sl_answers_text(answer->of,
-							"which variable keeps it: Python's look ended early, after %s of %s blocks",
-							SL_NUMBER(any.named), SL_NUMBER(any.among))
-				      : "which variable keeps it: Python found none, a cycle in C++ may");
+				      "torch.autograd.grad(..., create_graph=True) instead of backward() at %s:%u",
+				      sl_paths_name(frames[at].file), cycle);
+			sl_answer_say(answer, SL_LABEL_WHY, "Python found no variable: a parameter and its .grad keep each other.");
+		} else if (any.among)
+			sl_answer_say(answer, SL_LABEL_OPEN,
+				      "which variable keeps it: Python's look ended early, after %s of %s blocks",
+				      SL_NUMBER(any.named), SL_NUMBER(any.among));
+		else
+			sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: Python found none, a cycle in C++ may");
 		return;
 	}
 	sl_answer_say(answer, SL_LABEL_FIX, "drop the results of %s%s", line,
@@ -244,22 +234,18 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 		    const char *line, const struct sl_held_by *holder)
 {
 	unsigned kind = kept->track->kind;
-	char keeper[SL_MAKE_LINE] = "";
-	bool view = false, found = sl_make_keeper(answer, process, stack, keeper, holder, &view), graph = is_graph(process, kept),
-	     freed = kind != SL_KIND_block && !is_of_python(process, stack);
+	char keeper[SL_MAKE_LINE];
+	bool graph = is_graph(process, kept), freed = kind != SL_KIND_block && !is_of_python(process, stack);
 
-	if (holder) {
+	if (holder)
 		sl_make_say_holder(answer, holder, kept->bytes);
-		sl_make_fix_holder(answer, holder, found ? keeper : "");
-		return;
-	}
-	if (graph)
+	else if (graph)
 		sl_answer_say(answer, SL_LABEL_WHY, "Several are of each step, so a graph of autograd holds them.");
-	if (graph && found)
+	if (sl_make_fix_kept(answer, process, stack, holder, graph, keeper))
+		return;
+	if (graph && *keeper)
 		sl_answer_say(answer, SL_LABEL_FIX, "detach what %s stores, or run %s under torch.no_grad()", keeper, line);
-	else if (found && view)
-		sl_answer_say(answer, SL_LABEL_FIX, "clone() the slice at %s: PyTorch keeps the whole tensor for it", keeper);
-	else if (found)
+	else if (*keeper)
 		sl_answer_say(answer, SL_LABEL_FIX,
 			      "bound or clear what %s stores, or store a number or a detached copy on the host", keeper);
 	else if (graph)

@@ -53,7 +53,7 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
  * Marks the line that likely keeps the stack's blocks, by its source, or appends it.  False: the source does not tell.
  * out: "train.py:126".
  * holder: what Python found; it names the container, and so the line that fills it.  May be NULL.
- * view: set to true if the line keeps a slice, and with it the whole tensor; may be NULL.
+ * view: set to true if the line keeps a slice, and with it the whole tensor.
  */
 bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE],
 		    const struct sl_held_by *holder, bool *view);
@@ -96,8 +96,12 @@ bool sl_make_find_root(const struct sl_process *process, uint64_t bytes, struct 
 bool sl_make_heads(const struct sl_held_by *holder, uint64_t bytes);
 /* bytes: of the sentence before; "them", where the variable holds all of them. */
 void sl_make_say_holder(struct sl_answer *answer, const struct sl_held_by *holder, uint64_t bytes);
-/* keeper: the line that stores into it; "": not known. */
-void sl_make_fix_holder(struct sl_answer *answer, const struct sl_held_by *holder, const char *keeper);
+/*
+ * Marks the line that keeps what the stack made, writes it to `keeper`, "": not known, and says what to do to the variable, or to a
+ * slice.  False: it has nothing to say.  holder: NULL where Python found none.  graph: autograd's holds it.
+ */
+bool sl_make_fix_kept(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const struct sl_held_by *holder,
+		      bool graph, char keeper[SL_MAKE_LINE]);
 
 /* oom.c: out of memory, in each process once, and requests that the program got over. */
 void sl_make_ooms(struct sl_make *make);

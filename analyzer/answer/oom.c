@@ -320,20 +320,6 @@ static void tell_limit(struct error *e)
 	FIX(e, "lower the limit at %s", e->at);
 }
 
-/* What is done to the variable, or to the line that the source names.  False: neither is known. */
-static bool fix_held(struct error *e)
-{
-	char keeper[SL_MAKE_LINE] = "";
-	bool view = false,
-	     found = sl_make_keeper(e->answer, e->process, e->story->stack, keeper, e->held ? &e->holder : NULL, &view);
-
-	if (e->held)
-		sl_make_fix_holder(e->answer, &e->holder, found ? keeper : "");
-	else if (view)
-		FIX(e, "clone() the slice at %s: PyTorch keeps the whole tensor for it", keeper);
-	return e->held || view;
-}
-
 static void tell_grew(struct error *e)
 {
 	const struct sl_kept *kept = e->kept;
@@ -359,7 +345,8 @@ static void tell_grew(struct error *e)
 	if (fixed) /* what keeps it is the library's */
 		FIX(e, "leave out %s=True at %s, or call it for fewer inputs at once", output, e->at);
 	else
-		fixed = fix_held(e);
+		fixed = sl_make_fix_kept(e->answer, e->process, e->story->stack, e->held ? &e->holder : NULL, false,
+					 (char[SL_MAKE_LINE]){0});
 	say_room(e);
 	if (fixed)
 		return;
@@ -1037,12 +1024,9 @@ static void find_holder(struct error *e)
 									 : 2 * e->oom->live_bytes,
 								 &e->holder) &&
 					     (track || graph == !strcmp(e->holder.how, "graph")) && (holds || *e->holder.container);
-	if (e->held) {
-		snprintf(e->in, sizeof(e->in), "in `%.*s`", SL_MAKE_LINE - 6, e->holder.variable);
-	} else {
-		snprintf(e->in, sizeof(e->in), "at %.*s", SL_MAKE_LINE - 4, e->at);
+	snprintf(e->in, sizeof(e->in), e->held ? "in `%.*s`" : "at %.*s", SL_MAKE_LINE - 6, e->held ? e->holder.variable : e->at);
+	if (!e->held)
 		e->holder.text[0] = 0;
-	}
 }
 
 /* Where a loss gathers the graphs of all batches, they are for one backward(): to drop them is no change of use. */
@@ -1050,11 +1034,10 @@ static void find_learning(struct error *e)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_own(e->process, frames, e->oom->stack), at = 0;
-	const char *dot = strrchr(e->holder.variable, '.');
-	uint32_t line = e->held && e->story->kind == SL_STORY_ACTIVATIONS
-				? sl_source_learns_once(e->process->report->source, e->process->trace, frames, count,
-							dot ? dot + 1 : e->holder.variable, &at)
-				: 0;
+	uint32_t line =
+		e->held && e->story->kind == SL_STORY_ACTIVATIONS
+			? sl_source_learns_once(e->process->report->source, e->process->trace, frames, count, e->holder.last, &at)
+			: 0;
 
 	if (line)
 		snprintf(e->learns, sizeof(e->learns), "%s:%u", sl_paths_name(frames[at].file), line);

@@ -104,48 +104,33 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
 		say_lineless(answer, process, shown[0]);
 }
 
-/* The line that fills the container which Python found, or the one that the source says stores what the stack made. */
-static bool find_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack,
-			const struct sl_held_by *holder, bool *view, struct sl_stack_frame *keeper)
-{
-	struct sl_source *source = process->report->source;
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned own = sl_process_own(process, frames, stack);
-	const char *dot = holder ? strrchr(holder->variable, '.') : NULL;
-
-	if (!source || !own)
-		return false;
-	if (!(holder && *holder->container && *holder->file &&
-	      sl_source_fills(source, process->trace, sl_answers_text(answer->of, "%s", holder->file),
-			      dot ? dot + 1 : holder->variable, keeper)) &&
-	    !sl_source_keeper(source, process->trace, frames, own, keeper))
-		return false;
-	if (view) /* an index with a copy of its own makes what is kept at its own line */
-		*view = !sl_place_same(&frames[0], keeper) && sl_source_keeps_view(source, process->trace, keeper);
-	return true;
-}
-
 bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE],
 		    const struct sl_held_by *holder, bool *view)
 {
-	struct sl_stack_frame keeper;
-	const char *text, *mark = holder ? sl_answers_text(answer->of, "%s keeps it", holder->variable) : SL_MAKE_KEEPS;
+	struct sl_source *source = process->report->source;
+	struct sl_stack_frame frames[SL_STACK_MAX], keeper;
+	unsigned own = sl_process_own(process, frames, stack);
+	const char *name, *mark = holder ? sl_answers_text(answer->of, "%s keeps it", holder->variable) : SL_MAKE_KEEPS;
+	bool fills =
+		source && own && holder && *holder->container && *holder->file &&
+		sl_source_fills(source, process->trace, sl_answers_text(answer->of, "%s", holder->file), holder->last, &keeper);
 
-	if (!find_keeper(answer, process, stack, holder, view, &keeper))
+	if (!fills && (!source || !own || !sl_source_keeper(source, process->trace, frames, own, &keeper)))
 		return false;
-	snprintf(out, SL_MAKE_LINE, "%s:%u", sl_paths_name(keeper.file), keeper.line);
+	/* an index with a copy of its own makes what is kept at its own line */
+	*view = !sl_place_same(&frames[0], &keeper) && sl_source_keeps_view(source, process->trace, &keeper);
+	name = sl_paths_name(keeper.file);
+	snprintf(out, SL_MAKE_LINE, "%s:%u", name, keeper.line);
 	for (unsigned i = 0; i < answer->frames; i++)
-		if (answer->stack[i].file && !strcmp(answer->stack[i].file, sl_paths_name(keeper.file)) &&
-		    answer->stack[i].line == keeper.line) {
+		if (answer->stack[i].file && !strcmp(answer->stack[i].file, name) && answer->stack[i].line == keeper.line) {
 			answer->stack[i].mark = mark;
 			return true;
 		}
-	text = source_of(answer, process, &keeper, NULL);
-	return sl_answer_frame(answer, &(struct sl_answer_line){.file = sl_paths_name(keeper.file),
+	return sl_answer_frame(answer, &(struct sl_answer_line){.file = name,
 								.path = keeper.file,
 								.line = keeper.line,
 								.function = keeper.function,
-								.source = text,
+								.source = source_of(answer, process, &keeper, NULL),
 								.mark = mark});
 }
 

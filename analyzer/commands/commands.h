@@ -468,10 +468,11 @@ bool sl_tracking_look(struct sl_tracking *track, const struct sl_follow *follow,
 bool sl_tracking_close(struct sl_tracking *track, uint64_t *events);
 
 /* Moments as users write them, and the time spans of --from and --to. */
-enum sl_timespan_kind { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TENSORS, SL_WHEN_TIME, SL_WHEN_START, SL_WHEN_ENTRY };
+/* TOLD: when Python told of most variables. */
+enum sl_when { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TENSORS, SL_WHEN_TIME, SL_WHEN_START, SL_WHEN_ENTRY, SL_WHEN_TOLD };
 
 struct sl_timespan {
-	enum sl_timespan_kind kind;
+	enum sl_when kind;
 	const char *text;  /* as written; NULL: not given */
 	size_t label_size; /* length of the label in `text`, before the last '#' */
 	uint64_t number;
@@ -491,8 +492,6 @@ void sl_timespan_seek(struct sl_pipeline_options *options, const struct sl_times
 
 /* After the first replay: the spans for the second, one for each image, malloc'ed; NULL: there are none, which was printed. */
 struct sl_stretch *sl_timespan_spans(const struct sl_report *report, const struct sl_timespan span[2]);
-/* Until when Python told most of the variables of each process.  NULL: it told of none, which was printed. */
-struct sl_stretch *sl_timespan_told(const struct sl_report *report);
 
 #define SL_COMMAND(name) extern const struct sl_command sl_command_##name;
 SL_COMMANDS(SL_COMMAND)

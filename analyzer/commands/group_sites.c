@@ -206,18 +206,23 @@ static const char *name_given(const struct sl_model *model, uint32_t text)
 }
 
 /* NULL: not known. */
-static const char *name_part(const struct sl_model *model, uint32_t called, enum sl_group_by by)
+static const char *name_part(struct sl_arena *arena, const struct sl_model *model, uint32_t called, enum sl_group_by by)
 {
 	const struct sl_tensor *tensor = &model->tensors.item[called];
+	struct sl_held_by holder;
 
 	if (by == SL_BY_NAME)
 		return name_given(model, model->called.item[called].text);
+	if (by == SL_BY_HOLDER)
+		return sl_held_by_read(name_given(model, model->variables.item[called].text), &holder)
+			       ? sl_held_by_name(&holder, sl_arena_alloc(arena, sizeof(holder.text)), sizeof(holder.text))
+			       : NULL;
 	if (by == SL_BY_TYPE)
 		return sl_tensor_type(tensor);
 	return tensor->module ? name_given(model, tensor->module) : NULL;
 }
 
-/* Adds the blocks by their names, or the tensors by type or module.  The rest of the place follows like other memory. */
+/* Adds the blocks by names or variables, or the tensors by type or module.  The rest of the place follows like other memory. */
 static void add_named(struct sl_group *owned, struct sl_process *process, const struct sl_group_how *how)
 {
 	const struct sl_model *model = process->model;
@@ -230,36 +235,8 @@ static void add_named(struct sl_group *owned, struct sl_process *process, const 
 		if (!shows(process, site, how))
 			continue;
 		follow_path(&path, process, site, how);
-		path.names[how->parted] = name_part(model, named->called, how->by) ?: path.names[how->parted];
+		path.names[how->parted] = name_part(&path.arena, model, named->called, how->by) ?: path.names[how->parted];
 		sl_owners_add(&owned->owners, path.names, path.count, named->bytes, named->blocks);
-		sl_arena_reset(&path.arena);
-	}
-	sl_arena_free(&path.arena);
-}
-
-/* Adds what variables held at the last look before the moment; the rest of the place is added like other memory. */
-static void add_held(struct sl_group *owned, struct sl_process *process, const struct sl_group_how *how)
-{
-	const struct sl_model *model = process->model;
-	struct path path = {0};
-
-	for (size_t i = 0; model->born && i < model->sites.count; i++)
-		model->born[i].named_bytes = model->born[i].named_blocks = 0;
-	for (size_t i = 0; model->born && i < model->variables.count; i++) {
-		const struct sl_variable *one = &model->variables.item[i];
-		const struct sl_site *site = one->site == SL_NO_SITE ? NULL : &model->sites.item[one->site];
-		const char *text = sl_defs_text(model->defs, one->text);
-		struct sl_held_by holder;
-		char name[256];
-
-		if (!site || one->look != model->look || !text || !sl_held_by_read(text, &holder) ||
-		    !sl_owners_shows(process, site))
-			continue;
-		follow_path(&path, process, site, how);
-		path.names[how->parted] = sl_held_by_name(&holder, name, sizeof(name));
-		sl_owners_add(&owned->owners, path.names, path.count, one->bytes, one->blocks);
-		model->born[one->site].named_bytes += one->bytes;
-		model->born[one->site].named_blocks += one->blocks;
 		sl_arena_reset(&path.arena);
 	}
 	sl_arena_free(&path.arena);
@@ -309,10 +286,8 @@ void sl_group_add(struct sl_group *owned, struct sl_process *process, const stru
 {
 	struct path path = {0};
 
-	if (how->by == SL_BY_NAME || how->by > SL_BY_HOLDER)
+	if (how->by >= SL_BY_NAME)
 		add_named(owned, process, how);
-	else if (how->by == SL_BY_HOLDER)
-		add_held(owned, process, how);
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
 		struct sl_born held;

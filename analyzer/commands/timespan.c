@@ -113,6 +113,9 @@ static bool moment_of(const struct sl_process *process, const struct sl_timespan
 	case SL_WHEN_PEAK:
 		*ns = fullest ? fullest->known_peak_ns : 0;
 		return *ns != 0;
+	case SL_WHEN_TOLD:
+		*ns = process->model->told_ns;
+		return *ns != 0;
 	case SL_WHEN_ENTRY:
 		*ns = sl_between_sought(sought);
 		return *ns != 0;
@@ -151,7 +154,9 @@ static void say_nothing_between(const struct sl_report *report, const struct sl_
 			say_missing(report, &span[i], i);
 			return;
 		}
-	if (!found[0] || !found[1])
+	if (!found[1] && span[1].kind == SL_WHEN_TOLD)
+		fputs("stormlog-analyze: Python told of no variable: record with stormlog-run --holders, or run it dry\n", stderr);
+	else if (!found[0] || !found[1])
 		fputs("stormlog-analyze: no process held memory of a device: it has no peak\n", stderr);
 	else
 		sl_escape_print(stderr, "stormlog-analyze: %s is not after %s: give a later end\n", span[1].text, span[0].text);
@@ -200,26 +205,6 @@ struct sl_stretch *sl_timespan_spans(const struct sl_report *report, const struc
 	if (any)
 		return spans;
 	say_nothing_between(report, span, found);
-	free(spans);
-	return NULL;
-}
-
-struct sl_stretch *sl_timespan_told(const struct sl_report *report)
-{
-	struct sl_stretch *spans = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*spans)));
-	bool any = false;
-
-	for (unsigned p = 0; p < report->process_count; p++) {
-		const struct sl_process *process = &report->processes[p];
-		uint64_t told_ns = process->model->told_ns;
-
-		spans[process->image] =
-			(struct sl_stretch){process->trace->header.pid, process->trace->header.started_ns, 0, told_ns, !told_ns};
-		any |= told_ns != 0;
-	}
-	if (any)
-		return spans;
-	fputs("stormlog-analyze: Python told of no variable: record with stormlog-run --holders, or run it dry\n", stderr);
 	free(spans);
 	return NULL;
 }

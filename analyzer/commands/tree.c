@@ -455,11 +455,6 @@ static bool find_moments(const struct sl_report *report, struct options *options
 	struct sl_pipeline_options *pipeline = &options->pipeline;
 	const struct sl_process *process;
 
-	if (options->how.by == SL_BY_HOLDER) {
-		pipeline->spans = sl_timespan_told(report);
-		pipeline->span_count = report->images.image_count;
-		return pipeline->spans != NULL;
-	}
 	if (has_moment_of_kind(options))
 		return find_peak_of_kind(report, options->how.kind, &pipeline->until_unix_ns);
 	if (!options->how.between && !sl_timespan_unix(report, &options->at, &pipeline->until_unix_ns))
@@ -469,8 +464,9 @@ static bool find_moments(const struct sl_report *report, struct options *options
 	if (!options->how.between && options->how.by < SL_BY_NAME)
 		return true;
 	pipeline->tensors = options->how.by > SL_BY_HOLDER;
+	pipeline->variables = options->how.by == SL_BY_HOLDER;
 	if (!options->how.between)
-		options->span[1] = options->at;
+		options->span[1] = pipeline->variables ? (struct sl_timespan){.kind = SL_WHEN_TOLD} : options->at;
 	pipeline->spans = sl_timespan_spans(report, options->span);
 	pipeline->span_count = report->images.image_count;
 	return pipeline->spans != NULL;
@@ -522,9 +518,7 @@ static bool is_of_verb(const struct options *options, const struct sl_arguments 
 
 	if (options->how.by == SL_BY_HOLDER &&
 	    (options->how.kind || options->at.text || options->span[0].text || options->span[1].text))
-		fputs("stormlog-analyze: --by holder is of device memory at the moment when Python told of most: it takes no --at, "
-		      "--from, "
-		      "--to, --kind\n",
+		fputs("stormlog-analyze: --by holder is of the moment when Python told of most: no --at, --from, --to, --kind\n",
 		      stderr);
 	else if (options->how.kind && options->how.by >= SL_BY_NAME)
 		fputs("stormlog-analyze: --kind and --by name, type or module are not of the same memory: give one of them\n",

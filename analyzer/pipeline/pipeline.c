@@ -248,7 +248,10 @@ static void replay(struct job *job, struct sl_process *process)
 	process->gone = span ? span->none : until && !item && !sl_process_lived(process, job->options->until_unix_ns);
 	if (span) {
 		sl_between_born(process->model, span->since_ns);
-		(job->options->tensors ? sl_tensors_born : sl_named_born)(process->model, span->since_ns);
+		if (job->options->variables)
+			sl_named_variables(process->model);
+		else
+			(job->options->tensors ? sl_tensors_born : sl_named_born)(process->model, span->since_ns);
 	}
 	if (process->model->crowded)
 		forget_the_crowd(process);

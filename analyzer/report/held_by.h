@@ -16,6 +16,7 @@ struct sl_held_by {
 	const char *function;	/* of a local; "": none */
 	unsigned line;		/* where that function was; 0: unknown */
 	char variable[160];	/* the path up to its first [*]: what one writes in the source */
+	const char *last;	/* the name in it by which a statement has it: "seen" of "Meter.seen" */
 	uint64_t blocks, bytes; /* of the place, that it held when it held most */
 	uint64_t whole;		/* bytes that it held of all places */
 	uint64_t of;		/* bytes of the place, then, of which these are a part */

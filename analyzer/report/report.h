@@ -368,7 +368,7 @@ struct sl_pipeline_options {
 	bool lives;			/* record what became of blocks, by site */
 	bool stretches;			/* the same for windows of the run, where there are few processes */
 	uint64_t until_unix_ns;		/* end of the replay; 0: the end of the trace */
-	bool tensors;			/* born_named is to tell of tensors, not of names */
+	bool tensors, variables;	/* born_named is to tell of these, not of names */
 	bool models_only;		/* no analysis runs */
 	const struct sl_stretch *spans; /* one for each image; NULL: nobody asks what was born in between */
 	unsigned span_count;

@@ -348,13 +348,17 @@ uint32_t sl_source_learns_once(struct sl_source *source, const struct sl_trace *
 	return line;
 }
 
-uint32_t sl_source_graph_of_gradients(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame)
+uint32_t sl_source_graph_of_gradients(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
+				      unsigned count, unsigned *where)
 {
 	struct sl_flow_case of = {.source = source, .trace = trace};
 	const struct sl_script *python;
 	uint32_t statement, end, line = 0;
 
-	if (begin(&of, frame, &python, &statement)) {
+	for (unsigned i = 0; source && i < count && !line; i++) {
+		*where = i;
+		if (!begin(&of, &frames[i], &python, &statement))
+			continue;
 		statement = function_of(python, statement, &end);
 		for (uint32_t at = python->statement.item[statement].first; at + 1 < python->statement.item[end - 1].end; at++) {
 			const struct sl_script_token *call = &python->token.item[at];

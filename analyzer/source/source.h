@@ -106,8 +106,9 @@ bool sl_source_keeps_output(struct sl_source *source, const struct sl_trace *tra
 uint32_t sl_source_learns_once(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
 			       unsigned count, const char *variable, unsigned *at);
 
-/* The line of the frame's function that calls backward(create_graph=True); 0: none does. */
-uint32_t sl_source_graph_of_gradients(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame);
+/* The line that calls backward(create_graph=True) in the function of a frame, whose index it writes; 0: none does. */
+uint32_t sl_source_graph_of_gradients(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
+				      unsigned count, unsigned *where);
 
 /* The keeper's line stores a slice, "rows.append(x[:, 0])": PyTorch keeps all of x for it. */
 bool sl_source_keeps_view(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *keeper);

@@ -122,7 +122,7 @@ SHAPE(oom, sl_oom, M(time_ns), M(requested_bytes), M(live_bytes), M(asked_bytes)
       M(reported_by_torch), M(of_framework), M(nested), M(in_units), M(in_retry), M(group), FIXED(owners, owner_count, owner), IN(torch, torch),
       FIXED(neighbours, neighbour_count, neighbour_then), M(context_bytes), M(module_bytes), M(rounded), M(largest_cached), M(place_births),
       M(place_most), M(pass_births), M(pass_most), M(padded_bytes), IN(device_rise, surge), IN(place_rise, surge), M(surge), M(less_bytes), M(pool_most_bytes), M(pool_made), M(contexts), M(step), FIXED(pairs, pair_count, u32), KEPT(changes, change_count, known_at));
-SHAPE(variable, sl_variable, M(text), M(site), M(track), M(look), M(most_blocks), M(most_bytes), M(most_seen), M(most_live), M(named), M(among));
+SHAPE(variable, sl_variable, M(text), M(site), M(track), M(look), M(most.blocks), M(most.bytes), M(most.seen), M(most.live), M(named), M(among));
 SHAPE(called, sl_called, M(text), M(device), M(blocks), M(live_bytes), M(peak_bytes));
 SHAPE(paired, sl_paired, M(label), M(text), M(entries), M(duration_ns), M(peak_bytes), M(allocated_bytes));
 SHAPE(api, sl_api_stats, M(calls), M(failures), M(bytes), M(time_ns));

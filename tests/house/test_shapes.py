@@ -27,7 +27,7 @@ WITHOUT = {
     "sl_label": {"now groups xx xy yy floor early late": ALONE},
     "sl_oom": {"elsewhere sought": READING, "tensor": ALONE},
     "sl_owner": {"tensor typed_bytes": ALONE},
-    "sl_variable": {"blocks bytes seen live": READING},
+    "sl_variable": {"now": READING},
     "sl_phase": {"pairs pair_count": READING},
     "sl_moments": {"next_ns width_ns capacity largest_bytes": READING},
     "sl_model": {"asleep_ns code_seen cost header defs snapshot vmm graphs waiting graph_pools graph_pool graph_segments objects arena call_begin_ns call_end_ns call_api ends pointers arrays registered imports blocks site_slots holder_ids "

@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 	printf(" %d", keeper.file && sl_source_keeps_view(source, &trace, &keeper));
 	printf(" %d", sl_source_is_teacher(source, &trace, frames, count, &at));
 	printf(" %s", sl_source_keeps_output(source, &trace, &frames[0], output) ? output : "-");
-	printf(" %u\n", sl_source_graph_of_gradients(source, &trace, &frames[0]));
+	printf(" %u\n", sl_source_graph_of_gradients(source, &trace, frames, count, &at));
 	sl_source_free(source);
 	return 0;
 }

@@ -64,3 +64,17 @@ void sl_named_born(struct sl_model *model, uint64_t since_ns)
 	sl_between_each(model, &since, take);
 	take_mapped(&since);
 }
+
+void sl_named_variables(struct sl_model *model)
+{
+	for (uint32_t i = 0; i < model->variables.count; i++) {
+		const struct sl_variable *one = &model->variables.item[i];
+
+		if (one->look != model->look || one->site == SL_NO_SITE)
+			continue;
+		*SL_PUSH(&model->born_named) =
+			(struct sl_born_named){.called = i, .site = one->site, .bytes = one->now.bytes, .blocks = one->now.blocks};
+		model->born[one->site].named_bytes += one->now.bytes;
+		model->born[one->site].named_blocks += one->now.blocks;
+	}
+}

@@ -96,12 +96,8 @@ static void guess_context(struct sl_model *model, struct sl_live *live)
 
 const struct sl_live *sl_objects_find(const struct sl_model *model, uint64_t handle)
 {
-	static const unsigned told[] = {SL_OBJECT_EXEC, SL_OBJECT_EVENT}; /* python/stormlog_native/holders.py has their handles */
-	const struct sl_live *live = NULL;
-
-	for (size_t i = 0; i < SL_COUNT(told) && !live; i++)
-		live = sl_table_find(&model->objects[told[i] - SL_OBJECT_CONTEXT], handle);
-	return live;
+	return sl_table_find(&model->objects[SL_OBJECT_EXEC - SL_OBJECT_CONTEXT], handle)
+		       ?: sl_table_find(&model->objects[SL_OBJECT_EVENT - SL_OBJECT_CONTEXT], handle);
 }
 
 void sl_objects_apply(struct sl_model *model, const struct sl_item *item)

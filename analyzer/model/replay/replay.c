@@ -16,13 +16,10 @@ static void end_variables(struct sl_model *model)
 	for (size_t i = 0; model->look_bytes && i < model->variables.count; i++) {
 		struct sl_variable *one = &model->variables.item[i];
 
-		if (one->look != model->look || one->bytes < one->most_bytes ||
-		    (one->bytes == one->most_bytes && one->blocks < one->most_blocks))
+		if (one->look != model->look || one->now.bytes < one->most.bytes ||
+		    (one->now.bytes == one->most.bytes && one->now.blocks < one->most.blocks))
 			continue;
-		one->most_blocks = one->blocks;
-		one->most_bytes = one->bytes;
-		one->most_seen = one->seen;
-		one->most_live = one->live;
+		one->most = one->now;
 		one->named = model->look_named;
 		one->among = model->look_among;
 	}
@@ -57,12 +54,12 @@ static void apply_variables(struct sl_model *model, const struct sl_event *event
 					     .track = event->bytes ? model->sites.item[live->site].track : live->site};
 	one = &model->variables.item[at];
 	if (one->look != look)
-		one->blocks = one->bytes = one->seen = 0;
+		one->now = (struct sl_variable_look){0};
 	one->look = look;
-	one->live = event->bytes ? model->sites.item[live->site].live_bytes : 0;
-	one->blocks++;
-	one->bytes += live->bytes;
-	one->seen += event->bytes < live->bytes ? event->bytes : live->bytes;
+	one->now.live = event->bytes ? model->sites.item[live->site].live_bytes : 0;
+	one->now.blocks++;
+	one->now.bytes += live->bytes;
+	one->now.seen += event->bytes < live->bytes ? event->bytes : live->bytes;
 	model->look_bytes += live->bytes;
 	if (model->look_bytes >= model->told_bytes) {
 		model->told_bytes = model->look_bytes;

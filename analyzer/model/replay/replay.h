@@ -39,6 +39,8 @@ void sl_late_unwinder_name(struct sl_model *model);
 
 /* Fills model->born_named and named figures of model->born.  After sl_between_born with the same instant, before sl_replay_rest. */
 void sl_named_born(struct sl_model *model, uint64_t since_ns);
+/* The same of what Python told at its last look; `called` is an index into model->variables. */
+void sl_named_variables(struct sl_model *model);
 /* name: the part's; block: its address. */
 void sl_named_add(struct sl_model *model, uint32_t name, uint32_t site, uint64_t block, uint64_t bytes);
 

@@ -370,10 +370,12 @@ struct sl_called {
  * the variable can use, which are fewer where it has views.
  */
 struct sl_variable {
-	uint32_t text, site, track;				/* text: see report/held_by.h; site: SL_NO_SITE for objects */
-	uint64_t look, blocks, bytes, seen, live;		/* of the last look that told of it; live: bytes of the site then */
-	uint64_t most_blocks, most_bytes, most_seen, most_live; /* of the look at which it held most */
-	uint64_t named, among;					/* blocks of all that this look named, of so many; 0: it saw all */
+	uint32_t text, site, track; /* text: see report/held_by.h; site: SL_NO_SITE for objects */
+	uint64_t look;		    /* the last one that told of it */
+	struct sl_variable_look {
+		uint64_t blocks, bytes, seen, live; /* live: bytes of the site then */
+	} now, most;				    /* at that look, and at the one at which it held most */
+	uint64_t named, among;			    /* blocks of all that this look named, of so many; 0: it saw all */
 };
 
 /*
