@@ -385,8 +385,9 @@ static bool print(struct sl_report *report, struct options *options, const char 
 	if (options->json) {
 		fine = put_json(report, &owned, options, count);
 	} else if (!count) {
-		fprintf(stderr, "no process%s lived then: the run lasted %s\n", options->only.rank < 0 ? "" : " of that rank",
-			SL_SPAN(report->ended_unix_ns - report->started_unix_ns));
+		sl_escape_print(stderr, "no process%s lived then: the run lasted %s\n",
+				options->only.rank < 0 ? "" : " of that rank",
+				SL_SPAN(report->ended_unix_ns - report->started_unix_ns));
 	} else if (!owned.owners.share.item[0].bytes && !(options->how.lives && owned.owners.share.count > 1)) {
 		fputs(options->how.between ? "no block that was born in between lived then\n" : "no memory was held then\n",
 		      stderr);
