@@ -321,6 +321,15 @@ for step in range(40):
     weight = torch.nn.Parameter(torch.zeros(1 << 18, device="cuda"))
     (weight * weight * weight).sum().backward(create_graph=True)
 """
+NOTEBOOK = """
+import code, sys, types
+main = sys.modules["__main__"] = types.ModuleType("__main__")  # as ipykernel does
+shell = code.InteractiveInterpreter(vars(main))
+for n, cell in enumerate(("import torch; kept = []", "def step():\\n    kept.append(torch.zeros(1 << 18, device='cuda'))",
+                          "for n in range(60):\\n    step()", "step() + nothing", "print(len(kept))")):
+    shell.runcode(compile(cell, "/tmp/ipykernel_1/%d.py" % n, "exec"))
+sys.exit(3)
+"""
 
 
 class AtTheEnd(unittest.TestCase):
@@ -373,6 +382,12 @@ class AtTheEnd(unittest.TestCase):
         stands = "1 %03d of 1 511 blocks" % (one["look_named"] - 1000)
         self.assertIn("Python's look ended early: it stands for %s." % stands, " ".join(run.screen.split()))
         self.assertIn("its look ended early, after %s " % stands, " ".join(tree.split()))
+
+    def test_a_notebook_is_told_the_variable_of_its_cells_and_says_and_ends_the_same(self):
+        run = Dry(PYTHON, "-c", NOTEBOOK)
+        self.assertEqual((run.status, run.out, run.err.count("Error")), (3, "61\n", 1))
+        holders = [(one["path"], one["how"], one["file"], one["blocks"]) for one in run.report["processes"][0]["holders"]]
+        self.assertEqual(holders, [("kept[*]", "global", None, 61)])
 
     def test_a_cycle_without_a_variable_is_not_sent_to_another_dry_run(self):
         screen = " ".join(self.screen(CYCLE).split())
