@@ -38,15 +38,9 @@ bool sl_logs_refuse(char *const *paths)
 
 void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 {
-	static const struct {
-		const char *key;
-		enum sl_log_figure figure;
-	} bytes[] = {{"asked_bytes", SL_LOG_asked},	    {"free_bytes", SL_LOG_free},
-		     {"total_bytes", SL_LOG_total},	    {"process_bytes", SL_LOG_process},
-		     {"allocated_bytes", SL_LOG_allocated}, {"reserved_unallocated_bytes", SL_LOG_unallocated}};
 	const struct sl_log_failure *f = log->told;
 	const struct sl_log_frame *frame = f && f->frames ? &f->frame[f->frames - 1] : NULL;
-	char line[300] = "";
+	char text[300];
 	bool ledger = false;
 
 	sl_json_object(j, key);
@@ -58,8 +52,11 @@ void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 	sl_json_known(j, "rank", f ? f->rank : -1);
 	sl_json_known(j, "first_rank", f ? f->rank : -1);
 	sl_json_uint(j, "count", log->count);
-	for (unsigned i = 0; i < SL_COUNT(bytes); i++)
-		sl_json_known_uint(j, bytes[i].key, f ? f->said.figure[bytes[i].figure] : SL_LOG_UNKNOWN);
+	for (unsigned i = 0; i <= SL_LOG_unallocated; i++) {
+		snprintf(text, sizeof(text), "%s%s_bytes", i == SL_LOG_unallocated ? "reserved_" : "", sl_log_figures[i]);
+		if (i != SL_LOG_reserved)
+			sl_json_known_uint(j, text, f ? log->figure[i] : SL_LOG_UNKNOWN);
+	}
 	sl_json_array(j, "others");
 	for (unsigned i = 0; f && i < f->said.others; i++) {
 		sl_json_object(j, NULL);
@@ -78,55 +75,46 @@ void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 	} else {
 		sl_json_null(j, "ledger");
 	}
-	if (frame)
-		snprintf(line, sizeof(line), "%s:%u", frame->file, frame->line);
-	sl_json_string(j, "line", frame ? line : NULL);
+	snprintf(text, sizeof(text), "%s:%u", frame ? frame->file : "", frame ? frame->line : 0);
+	sl_json_string(j, "line", frame ? text : NULL);
 	sl_json_end(j);
 }
 
-static void show(const struct sl_log *log, char *const *paths, struct sl_json *j)
+/* check: of the limit --no-oom. */
+static int tell(char *const *paths, bool json, bool quiet, bool check)
 {
-	struct sl_answers *answers = sl_answer_log(log, strcmp(paths[0], "-") ? sl_paths_name(paths[0]) : "standard input");
+	struct sl_log *log = sl_log_of(paths, quiet || json || check);
+	bool fails = check && log && log->verdict >= SL_LOG_VERDICT_host_memory, fine = true;
+	struct sl_answers *answers;
 
-	if (j)
+	if (!log)
+		return SL_EXIT_UNREADABLE;
+	answers = sl_answer_log(log, strcmp(paths[0], "-") ? sl_paths_name(paths[0]) : "standard input");
+	if (json) {
+		struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+
+		sl_json_document(j, "stormlog.log", 1);
+		sl_logs_json(j, "log", log);
 		sl_face_json(j, "answer", answers, "");
-	else
+		fine = sl_json_finish(j);
+	} else if (fails || !quiet) {
 		sl_terminal_show(answers);
+	}
 	sl_answers_free(answers);
+	free(log);
+	return !fine || fflush(stdout) ? SL_EXIT_UNSAVED : fails ? SL_EXIT_LIMIT : SL_EXIT_FINE;
 }
 
 int sl_logs_report(char *const *paths, const struct sl_report_options *options)
 {
-	struct sl_json *j = options->json ? sl_json_new(stdout, SL_JSON_INDENT) : NULL;
-	struct sl_log *log;
-	bool fine = true;
-
 	if (options->output)
 		return sl_command_fail(SL_EXIT_USAGE, "-o is of traces, and %s is a log: it writes no file", paths[0]);
-	log = sl_log_of(paths, options->quiet || options->json);
-	if (!log)
-		return SL_EXIT_UNREADABLE;
-	if (j) {
-		sl_json_document(j, "stormlog.log", 1);
-		sl_logs_json(j, "log", log);
-	}
-	if (j || !options->quiet)
-		show(log, paths, j);
-	if (j)
-		fine = sl_json_finish(j);
-	free(log);
-	return fine && !fflush(stdout) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+	return tell(paths, options->json, options->quiet, false);
 }
 
 int sl_logs_check(char *const *paths, bool quiet)
 {
-	struct sl_log *log = sl_log_of(paths, true);
-	bool fails = log && log->verdict >= SL_LOG_VERDICT_host_memory;
-
-	if (log && (fails || !quiet))
-		show(log, paths, NULL);
-	free(log);
-	return !log ? SL_EXIT_UNREADABLE : fflush(stdout) ? SL_EXIT_UNSAVED : fails ? SL_EXIT_LIMIT : SL_EXIT_FINE;
+	return tell(paths, false, quiet, true);
 }
 
 static const char *say_part(char *out, uint64_t bytes)
@@ -170,11 +158,11 @@ int sl_logs_diff(char *const *paths, bool json)
 	struct sl_log *logs[2] = {0};
 	int status = SL_EXIT_FINE;
 
-	for (unsigned i = 0; i < 2 && status == SL_EXIT_FINE; i++) {
+	for (unsigned i = 0; i < 2 && (!i || logs[0]); i++)
 		logs[i] = sl_log_of((char *const[]){paths[i], NULL}, json);
-		status = logs[i] ? status : SL_EXIT_UNREADABLE;
-	}
-	if (status == SL_EXIT_FINE && (!put_diff(logs, json) || fflush(stdout)))
+	if (!logs[1])
+		status = SL_EXIT_UNREADABLE;
+	else if (!put_diff(logs, json) || fflush(stdout))
 		status = SL_EXIT_UNSAVED;
 	free(logs[0]);
 	free(logs[1]);

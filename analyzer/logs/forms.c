@@ -181,12 +181,11 @@ static const char *read_unit(const char *at, double *scale)
 	if (!strncmp(at, "byte", 4))
 		return at + 4 + (at[4] == 's');
 	letter = *at ? strchr(letters, *at == 'k' ? 'K' : *at) : NULL;
-	for (const char *one = letters; letter && one < letter; one++)
-		*scale *= 1024;
 	if (!letter)
 		return NULL;
+	*scale = (double)(1ull << 10 * (letter - letters));
 	at += 1 + (at[1] == 'i');
-	return at + (*scale > 1 && *at == 'B');
+	return at + (letter > letters && *at == 'B');
 }
 
 /* What is negative, or larger than any memory, is no size: an overflow, or a library's "no limit". */

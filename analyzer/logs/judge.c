@@ -200,7 +200,7 @@ static void take_figures(struct sl_log *log)
 	const uint64_t *own = (log->told ? &log->told->said : &log->said)->figure, *parts = log->said.figure, *on;
 	uint64_t device = own[SL_LOG_device], *figure = log->figure;
 
-	on = log->on_device[device < SL_LOG_DEVICES ? device : 0];
+	on = log->on[device < SL_LOG_DEVICES ? device : 0].figure;
 	if (device < SL_LOG_DEVICES && (SL_LOG_KNOWN(on[SL_LOG_weights]) || SL_LOG_KNOWN(on[SL_LOG_kv_cache])))
 		parts = on;
 	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++)
@@ -250,7 +250,8 @@ struct sl_log *sl_log_new(void)
 	struct sl_log *log = sl_memory_must(calloc(1, sizeof(*log)));
 
 	memset(log->said.figure, 0xff, sizeof(log->said.figure));
-	memset(log->on_device, 0xff, sizeof(log->on_device));
+	for (unsigned i = 0; i < SL_LOG_DEVICES; i++)
+		memset(log->on[i].figure, 0xff, sizeof(log->on[i].figure));
 	return log;
 }
 

@@ -140,25 +140,24 @@ struct sl_log_failure {
 struct sl_log {
 	struct sl_log_failure failure[SL_LOG_FAILURES];
 	unsigned failures, files;
-	uint64_t lines;		 /* parts that were read: carriage returns and JSON make several of a line */
-	uint64_t written;	 /* lines of the files */
-	struct sl_log_said said; /* what servers say of themselves; the first that is said */
-	uint64_t on_device[SL_LOG_DEVICES][SL_LOG_FIGURE_COUNT]; /* the same, where a device is named */
-	uint64_t idle;						 /* bit n: nvidia-smi's table shows card n without use */
-	char command[1000];					 /* the program's own, where the text shows it; "" */
-	enum sl_log_form server, warned; /* a form of the server that speaks, of a warning; none: no server, no warning */
-	uint64_t last[SL_LOG_MEANS];	 /* the last line that means it; 0: none */
-	uint64_t last_exception;	 /* 0: none */
-	bool conf;			 /* PyTorch's text advises expandable_segments */
+	uint64_t lines;			       /* parts that were read: carriage returns and JSON make several of a line */
+	uint64_t written;		       /* lines of the files */
+	struct sl_log_said said;	       /* what servers say of themselves; the first that is said */
+	struct sl_log_said on[SL_LOG_DEVICES]; /* the same, where a device is named */
+	uint64_t idle;			       /* bit n: nvidia-smi's table shows card n without use */
+	char command[1000];		       /* the program's own, where the text shows it; "" */
+	enum sl_log_form server, warned;       /* a form of the server that speaks, of a warning; none: no server, no warning */
+	uint64_t last[SL_LOG_MEANS];	       /* the last line that means it; 0: none */
+	uint64_t last_exception;	       /* 0: none */
+	bool conf;			       /* PyTorch's text advises expandable_segments */
 	/* after sl_log_judge: */
 	enum sl_log_form form;
 	enum sl_log_cause cause;
 	enum sl_log_verdict verdict;
 	const struct sl_log_failure *told; /* the failure to tell; NULL: none */
 	unsigned count;
-	const char *program; /* NULL: not known */
-	uint64_t figure
-		[SL_LOG_FIGURE_COUNT]; /* of the failure that is told; what it does not say of settings and parts, of the servers */
+	const char *program;		      /* NULL: not known */
+	uint64_t figure[SL_LOG_FIGURE_COUNT]; /* of `told`; what it does not say of settings and parts, of the servers */
 };
 
 struct sl_log *sl_log_new(void); /* to be freed */

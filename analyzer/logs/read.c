@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/logs/parts.h"
 #include "common/base.h"
 
@@ -70,8 +71,7 @@ static struct sl_log_frame *push(struct stack *stack, const char *file, size_t s
 {
 	struct sl_log_frame *frame;
 
-	if (stack->ended)
-		stack->count = 0;
+	stack->count = stack->ended ? 0 : stack->count;
 	stack->ended = false;
 	stack->frame = stack->frame ?: sl_memory_must(malloc(DEEPEST * sizeof(*frame)));
 	if (stack->count == DEEPEST) {
@@ -305,10 +305,9 @@ static void add_said(struct sl_log_said *a, const struct sl_log_said *b)
 	for (unsigned i = 0; i < SL_LOG_TEXT_COUNT; i++)
 		if (!*a->text[i])
 			memcpy(a->text[i], b->text[i], SL_LOG_LONGEST);
-	if (!a->others) {
+	if (!a->others)
 		memcpy(a->other, b->other, sizeof(a->other));
-		a->others = b->others;
-	}
+	a->others = a->others ?: b->others;
 }
 
 /* What a server says twice is said of the same; of several engines or ranks the first counts, and each device has its own. */
@@ -321,11 +320,8 @@ static void take_facts(struct sl_log *log, const struct sl_log_match *match)
 	for (unsigned i = 0; i < SL_COUNT(lasting); i++)
 		log->said.figure[lasting[i]] = sl_log_known_or(figure[lasting[i]], log->said.figure[lasting[i]]);
 	add_said(&log->said, &match->said);
-	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT && figure[SL_LOG_device] < SL_LOG_DEVICES; i++) {
-		uint64_t *on = &log->on_device[figure[SL_LOG_device]][i];
-
-		*on = sl_log_known_or(*on, figure[i]);
-	}
+	if (figure[SL_LOG_device] < SL_LOG_DEVICES)
+		add_said(&log->on[figure[SL_LOG_device]], &match->said);
 	if (form && match->row->means != SL_LOG_HARMLESS && sl_log_forms[form].weight >= sl_log_forms[log->server].weight)
 		log->server = form;
 }
@@ -367,19 +363,16 @@ static void merge(struct sl_log_failure *a, const struct sl_log_failure *b)
 	struct sl_log_said said = a->said;
 
 	if (heavier) {
+		a->row = b->row;
 		a->said = b->said;
-		add_said(&a->said, &said);
-	} else if (is_equal(a, b, SL_LOG_asked)) { /* a later request does not change the figures of the first one */
-		add_said(&a->said, &b->said);
 	}
+	if (heavier || is_equal(a, b, SL_LOG_asked)) /* a later request does not change the figures of the first one */
+		add_said(&a->said, heavier ? &said : &b->said);
 	if (heavier || a->cause == SL_LOG_CAUSE_none || a->cause == SL_LOG_CAUSE_figureless)
 		a->cause = b->cause ?: a->cause;
-	if (heavier)
-		a->row = b->row;
-	if (!a->frames) {
+	if (!a->frames)
 		memcpy(a->frame, b->frame, sizeof(a->frame));
-		a->frames = b->frames;
-	}
+	a->frames = a->frames ?: b->frames;
 	a->doing = a->doing ?: b->doing;
 	a->rank = a->rank < 0 ? b->rank : a->rank;
 	a->pid = a->pid < 0 ? b->pid : a->pid;
@@ -405,10 +398,10 @@ static void take_frames(struct sl_log_failure *failure, const struct stack *stac
 	failure->doing = doing_of(stack);
 }
 
-static void take_frame(struct reader *reader, const struct sl_log_line *line, size_t at, const struct sl_log_match *match)
+static void take_frame(struct reader *reader, struct stack *stack, const struct sl_log_line *line, size_t at,
+		       const struct sl_log_match *match)
 {
 	struct sl_log *log = reader->log;
-	struct stack *stack = stack_of(reader, line);
 	struct sl_log_failure *failure = log->failures ? &log->failure[log->failures - 1] : NULL;
 	bool report = failure && failure->row->form == SL_LOG_FORM_comfy && !failure->raised;
 
@@ -424,10 +417,10 @@ static void take_frame(struct reader *reader, const struct sl_log_line *line, si
 	}
 }
 
-static void add_failure(struct reader *reader, const struct sl_log_line *line, const struct sl_log_match *match)
+static void add_failure(struct reader *reader, const struct stack *stack, const struct sl_log_line *line,
+			const struct sl_log_match *match)
 {
 	struct sl_log *log = reader->log;
-	struct stack *stack = stack_of(reader, line);
 	struct sl_log_failure failure = {.row = match->row,
 					 .cause = match->row->cause,
 					 .said = match->said,
@@ -480,7 +473,7 @@ static void obey(struct reader *reader, const struct sl_log_line *line, size_t a
 	switch (row->means) {
 	case SL_LOG_FAIL:
 	case SL_LOG_ECHO:
-		add_failure(reader, line, match);
+		add_failure(reader, stack, line, match);
 		break;
 	case SL_LOG_LOOK:
 		find_idle(reader, line);
@@ -496,7 +489,7 @@ static void obey(struct reader *reader, const struct sl_log_line *line, size_t a
 		stack->last = line->number;
 		break;
 	case SL_LOG_FRAME:
-		take_frame(reader, line, at, match);
+		take_frame(reader, stack, line, at, match);
 		break;
 	case SL_LOG_RETRY:
 		for (unsigned i = 0; i < log->failures; i++)
@@ -557,7 +550,7 @@ static void take_line(void *context, const char *text, size_t size)
 /* rank5.log, 5.err: the rank that a launcher put into the name; -1: none. */
 static int rank_of_name(const char *name)
 {
-	const char *base = strrchr(name, '/') ? strrchr(name, '/') + 1 : name, *rank = strcasestr(base, "rank");
+	const char *base = sl_paths_name(name), *rank = strcasestr(base, "rank");
 
 	rank = rank ? rank + 4 + strspn(rank + 4, "-_.") : base;
 	return strspn(rank, "0123456789") && strspn(rank, "0123456789") < 6 ? (int)strtol(rank, NULL, 10) : -1;
