@@ -94,6 +94,8 @@ static const char *value_of(const struct told *told, const char *name)
 		{"cache_half", 'b', IF(SL_LOG_KNOWN(asked) && SL_LOG_KNOWN(OF(kv_cache)) && asked / 2 <= OF(kv_cache), asked / 2)},
 		{"longest_plain", 'n', IF(OF(longest), OF(longest))},
 		{"idle", 'n', IF(log->idle, (uint64_t)__builtin_ctzll(log->idle))},
+		{"processes", 'n', IF(log->count > 1, log->count)},
+		{"advised", 'b', IF(log->conf && log->cause != SL_LOG_CAUSE_reserved_but_fragmented, OF(unallocated))},
 		{"neighbours", 'n', IF(others && said->others > 1, said->others)},
 		{"neighbours_bytes", 'b', IF(others, others)},
 		{"neighbour", 'n', IF(others, said->other[most].pid)},
@@ -193,6 +195,7 @@ static void put_stack(struct told *told)
 {
 	for (unsigned i = 0; told->f && i < told->f->frames; i++) {
 		const struct sl_log_frame *frame = &told->f->frame[i];
+
 		sl_answer_frame(told->answer, &(struct sl_answer_line){.file = base_of(frame->file),
 								       .function = *frame->function ? frame->function : NULL,
 								       .line = frame->line,
@@ -259,18 +262,18 @@ static void put_figures(struct told *told)
 static void put_next(struct told *told)
 {
 	const struct sl_log *log = told->log;
-	const char *card = sl_largest_device_of(told->log->figure[SL_LOG_total]), *command = *log->command ? log->command : NULL;
-	const struct sl_log_frame *script = told->f && told->f->frames ? &told->f->frame[0] : NULL;
+	const char *card = sl_largest_device_of(log->figure[SL_LOG_total]), *command = *log->command ? log->command : NULL;
+	const char *script = told->f && told->f->frames ? base_of(told->f->frame[0].file) : "";
+	uint64_t longest = log->figure[SL_LOG_longest];
 
 	if (log->verdict == SL_LOG_VERDICT_host_memory || (log->verdict == SL_LOG_VERDICT_not_an_error && !log->failures))
 		return;
-	if (!command && script && strstr(script->file, ".py"))
-		command = sl_answers_text(told->answer->of, "python %s", base_of(script->file));
+	if (!command && strstr(script, ".py"))
+		command = sl_answers_text(told->answer->of, "python %s", script);
 	if (!command && log->server == SL_LOG_FORM_vllm_budget)
-		command = SL_LOG_KNOWN(told->log->figure[SL_LOG_longest])
-				  ? sl_answers_text(told->answer->of, "vllm serve MODEL --max-model-len %llu",
-						    (unsigned long long)told->log->figure[SL_LOG_longest])
-				  : "vllm serve MODEL";
+		command = !SL_LOG_KNOWN(longest) ? "vllm serve MODEL"
+						 : sl_answers_text(told->answer->of, "vllm serve MODEL --max-model-len %llu",
+								   (unsigned long long)longest);
 	card = command ? card : NULL;
 	sl_answer_next(told->answer, card ? "its holders, without a card" : "who holds it", "stormlog-run%s%s --report -- %s",
 		       card ? " --dry=" : "", card ?: "", command ?: "COMMAND");
@@ -314,13 +317,6 @@ struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 			   : log->failures || SL_LOG_KNOWN(log->figure[SL_LOG_batch]) ? "handled"
 										      : "warned";
 	say_all(&told);
-	if (log->count > 1)
-		sl_answer_say(told.answer, SL_LABEL_ELSE, "%u processes of this log failed; this one was the first", log->count);
-	if (log->conf && log->told && log->cause != SL_LOG_CAUSE_reserved_but_fragmented &&
-	    SL_LOG_KNOWN(log->figure[SL_LOG_unallocated]))
-		sl_answer_say(told.answer, SL_LABEL_NOTE,
-			      "expandable_segments:True, which PyTorch advises, would not help: only %s are reserved and unused",
-			      SL_SIZE(log->figure[SL_LOG_unallocated]));
 	put_figures(&told);
 	put_card(&told);
 	put_ledger(&told);

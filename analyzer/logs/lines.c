@@ -393,7 +393,7 @@ static size_t in_brackets(struct sl_log_line *line, const char *at)
 	const char *end = memchr(at, *at == '[' ? ']' : ')', strnlen(at, PREFIX)), *comma;
 	size_t size = end ? (size_t)(end - at - 1) : 0;
 
-	if (!size || memchr(at + 1, *at, size) || strchr("'\"", at[1]) || begins(at + 1, "Previous line") ||
+	if (!strchr("[(", *at) || !size || memchr(at + 1, *at, size) || strchr("'\"", at[1]) || begins(at + 1, "Previous line") ||
 	    (*at == '(' && !memmem(at, size, "pid=", 4) && !memmem(at, size, "rank", 4)))
 		return 0;
 	take_severity(line, at + 1, size);
@@ -438,13 +438,12 @@ static size_t word_prefix(struct sl_log_line *line, const char *at)
 		return (size_t)(behind - at) + (*behind && strchr("FP|", *behind));
 	if (begins(behind, "| ") && strspn(at, LETTERS DIGITS "_.-") == size) /* llama-1  | of docker compose */
 		return (size_t)(behind + 1 - at);
-	if (begins(at, "rank") && sl_log_digit(at[4]) && bare < size) {
-		take_process(line, at, size);
-		return size;
-	}
-	if (size == 1 && strchr(">|", *at))
-		return size;
-	return begins(at, "##[") ? strcspn(at, "]") + 1 : 0;
+	if (begins(at, "##["))
+		return strcspn(at, "]") + 1;
+	if (!begins(at, "rank") || !sl_log_digit(at[4]) || bare == size)
+		return size == 1 && strchr(">|", *at);
+	take_process(line, at, size);
+	return size;
 }
 
 /* "Nov 29 10:21:13 host python[1234]: " of syslog and journald. */
@@ -468,22 +467,14 @@ void sl_log_line_part(struct sl_log_line *line)
 	size_t size = 1;
 
 	line->parted = true;
-	line->rank = -1;
-	line->pid = -1;
-	line->severity = SL_LOG_PLAIN;
-	line->time_ms = SL_LOG_UNKNOWN;
 	take_time(line);
 	for (unsigned prefixes = 0; size && prefixes < PREFIXES; prefixes++) {
 		const char *next = at + (prefixes ? strspn(at, " ") : 0);
 
-		size = *next == '[' || *next == '(' ? in_brackets(line, next) : 0;
-		size = size ?: syslog_prefix(line, next) ?: word_prefix(line, next);
-		if (size > strlen(next)) /* a bracket that does not close */
-			size = 0;
-		if (size)
-			at = next + size;
+		size = in_brackets(line, next) ?: syslog_prefix(line, next) ?: word_prefix(line, next);
+		size = size > strlen(next) ? 0 : size; /* a bracket that does not close */
+		at = size ? next + size : at;
 	}
 	line->content = (size_t)(at - line->text);
-	if (line->content && *at == ' ') /* one blank belongs to the prefix, the others are the indentation */
-		line->content++;
+	line->content += line->content && *at == ' '; /* one blank belongs to the prefix, the others are the indentation */
 }

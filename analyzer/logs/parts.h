@@ -16,7 +16,7 @@ struct sl_log_line {
 	size_t size, room;
 	uint64_t number; /* from 1 */
 	bool goes_on;	 /* a terminal broke it from the line before, also within a word */
-	bool parted;	 /* what follows is known: */
+	bool parted;	 /* what follows is known; before, nothing is: */
 	bool record;	 /* of a logger's record, whose first line has the prefixes and begins a traceback */
 	size_t content;	 /* where the prefixes end */
 	int rank;	 /* -1: the prefixes name none */

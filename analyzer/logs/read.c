@@ -539,9 +539,13 @@ static void take_line(void *context, const char *text, size_t size)
 	if (line->room < size + SL_LOG_SPARE)
 		line->text = sl_memory_must(realloc(line->text, (line->room = size + 128)));
 	memcpy(line->text, text, size + 1);
-	line->size = size;
-	line->parted = line->record = false;
-	line->number = ++reader->log->lines;
+	*line = (struct sl_log_line){.text = line->text,
+				     .size = size,
+				     .room = line->room,
+				     .number = ++reader->log->lines,
+				     .rank = -1,
+				     .pid = -1,
+				     .time_ms = SL_LOG_UNKNOWN};
 	line->goes_on = before->number && is_broken(before, line, line_at(reader, count - 2)->size);
 	if (++reader->count == AHEAD)
 		take_oldest(reader);
