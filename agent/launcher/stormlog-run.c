@@ -67,7 +67,7 @@ static int start_tries(const struct sl_launch *run, char **argv)
 	if (!to)
 		return SL_LAUNCH_FAILED;
 	to[count++] = analyzer;
-	to[count++] = run->against ? "against" : "largest";
+	to[count++] = "try";
 	to[count++] = "--cards";
 	to[count++] = (char *)run->dry;
 	to[count++] = "--output";

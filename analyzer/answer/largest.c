@@ -35,33 +35,31 @@ const char *sl_largest_device_of(uint64_t memory)
 	return NULL;
 }
 
-/* Any trial of the result, for the program's name. */
-static const struct sl_trial *any_trial(const struct sl_largest *l)
+/* "48 on the L4, 170 on the A100": the largest values that fit, or that may; "": no card has one. */
+static const char *list(struct sl_answer *answer, const struct sl_largest *l, bool maybe)
 {
-	for (size_t r = 0; r < l->row.count; r++)
-		for (unsigned c = 0; c < l->cards; c++) {
-			const struct sl_largest_card *card = &l->row.item[r].card[c];
-
-			if (card->most || card->next)
-				return card->most ?: card->next;
-		}
-	return NULL;
-}
-
-/* "batch is at most 48 on the L4, 170 on the A100" */
-static void say_most(struct sl_answer *answer, const struct sl_largest *l, const struct sl_largest_row *row)
-{
-	const char *text = sl_answers_text(answer->of, "%s is at most", l->name), *joint = "";
+	const char *text = "";
 
 	for (unsigned c = 0; c < l->cards; c++) {
-		const struct sl_largest_card *card = &row->card[c];
+		const struct sl_largest_card *card = &l->row.item[0].card[c];
+		const struct sl_trial *trial = maybe ? card->maybe : card->most;
 
-		if (!card->most)
-			continue;
-		text = sl_answers_text(answer->of, "%s%s %ld on the %s", text, joint, card->most->value, card->name);
-		joint = ",";
+		if (trial)
+			text = sl_answers_text(answer->of, "%s%s%ld on the %s", text, *text ? ", " : "", trial->value, card->name);
 	}
-	sl_answer_headline(answer, "%s", text);
+	return text;
+}
+
+/* The first card's failed request is the stack of the answer. */
+static void show_line(struct sl_answer *answer, const struct sl_trial *next)
+{
+	if (answer->frames || !*next->file || next->fit != SL_TRIAL_FAILS)
+		return;
+	sl_answer_frame(answer, &(struct sl_answer_line){.file = next->file,
+							 .path = *next->path ? next->path : NULL,
+							 .line = next->line,
+							 .source = *next->source ? next->source : NULL,
+							 .mark = *next->mark ? next->mark : NULL});
 }
 
 /* What a value that does not fit fails of, and at which line. */
@@ -69,17 +67,22 @@ static void say_next(struct sl_answer *answer, const struct sl_largest_card *car
 {
 	const struct sl_trial *next = card->next;
 	char place[300];
+	bool marked, placed;
 
 	if (!next)
 		return;
+	show_line(answer, next);
 	snprintf(place, sizeof(place), "%s:%u", next->file, next->line);
-	if (*next->mark && !strstr(next->why, "asks"))
-		sl_answer_say(answer, SL_LABEL_ELSE, "%s%ld on the %s: %s %s.", sl_answer_break(answer, SL_LABEL_ELSE), next->value,
-			      card->name, place, next->mark);
-	else
-		sl_answer_say(answer, SL_LABEL_ELSE, "%s%ld on the %s: %s%s%s.", sl_answer_break(answer, SL_LABEL_ELSE),
-			      next->value, card->name, next->why, *next->file && !strstr(next->why, place) ? ", at " : "",
-			      *next->file && !strstr(next->why, place) ? place : "");
+	marked = *next->mark && !strstr(next->why, "asks");
+	placed = *next->file && (marked || !strstr(next->why, place));
+	sl_answer_say(answer, SL_LABEL_ELSE, "%s%ld on the %s: %s%s%s.", sl_answer_break(answer, SL_LABEL_ELSE), next->value,
+		      card->name, marked ? place : next->why,
+		      marked   ? " "
+		      : placed ? ", at "
+			       : "",
+		      marked   ? next->mark
+		      : placed ? place
+			       : "");
 }
 
 static void say_card(struct sl_answer *answer, const struct sl_largest_card *card)
@@ -98,48 +101,17 @@ static void say_card(struct sl_answer *answer, const struct sl_largest_card *car
 			      card->name, most->why);
 }
 
-/* "19 on the T4, 30 on the L4 may fit" */
-static void say_maybe(struct sl_answer *answer, const struct sl_largest *l, const struct sl_largest_row *row)
+static void say_one(struct sl_answer *answer, const struct sl_largest *l)
 {
-	const char *text = "";
+	const char *maybe = list(answer, l, true);
 
 	for (unsigned c = 0; c < l->cards; c++) {
-		const struct sl_largest_card *card = &row->card[c];
-
-		if (card->maybe)
-			text = sl_answers_text(answer->of, "%s%s%ld on the %s", text, *text ? ", " : "", card->maybe->value,
-					       card->name);
+		say_card(answer, &l->row.item[0].card[c]);
+		say_next(answer, &l->row.item[0].card[c]);
 	}
-	if (*text)
+	if (*maybe)
 		sl_answer_say(answer, SL_LABEL_OPEN, "%s%s may fit, by what the card takes itself.",
-			      sl_answer_break(answer, SL_LABEL_OPEN), text);
-}
-
-/* The line of the failed request, of the first card that has one. */
-static void show_line(struct sl_answer *answer, const struct sl_largest *l, const struct sl_largest_row *row)
-{
-	for (unsigned c = 0; c < l->cards; c++) {
-		const struct sl_trial *next = row->card[c].next;
-
-		if (!next || !*next->file || next->fit != SL_TRIAL_FAILS)
-			continue;
-		sl_answer_frame(answer, &(struct sl_answer_line){.file = next->file,
-								 .path = *next->path ? next->path : NULL,
-								 .line = next->line,
-								 .source = *next->source ? next->source : NULL,
-								 .mark = *next->mark ? next->mark : NULL});
-		return;
-	}
-}
-
-static void say_one(struct sl_answer *answer, const struct sl_largest *l, const struct sl_largest_row *row)
-{
-	show_line(answer, l, row);
-	for (unsigned c = 0; c < l->cards; c++) {
-		say_card(answer, &row->card[c]);
-		say_next(answer, &row->card[c]);
-	}
-	say_maybe(answer, l, row);
+			      sl_answer_break(answer, SL_LABEL_OPEN), maybe);
 }
 
 /* A cell behind the others of its line. */
@@ -181,8 +153,8 @@ struct sl_answers *sl_answer_largest(const struct sl_largest *l)
 {
 	struct sl_answers *answers = sl_answers_new();
 	const struct sl_largest_row *row = &l->row.item[0];
-	const struct sl_trial *any = any_trial(l), *shown = NULL;
-	bool none = true, may = false;
+	const struct sl_trial *shown = NULL;
+	bool may = false;
 	struct sl_answer *answer;
 	const char *cards = "";
 
@@ -194,21 +166,20 @@ struct sl_answers *sl_answer_largest(const struct sl_largest *l)
 		for (unsigned c = 0; c < l->cards; c++) {
 			const struct sl_trial *most = l->row.item[r].card[c].most;
 
-			none &= !most;
 			may |= most && *most->why;
 		}
-	answers->title = sl_answers_text(answers, "%s", any ? any->program : "");
+	answers->title = sl_answers_text(answers, "%s", l->program);
 	answers->right = cards;
 	sl_answers_under(answers, "DRY RUN: " SL_DRY_WORDS);
-	answer = sl_answer_add(answers, none ? SL_WORD_DOES_NOT_FIT : may ? SL_WORD_MAY_FIT : SL_WORD_FITS, "dry.fits");
+	answer = sl_answer_add(answers, !l->any ? SL_WORD_DOES_NOT_FIT : may ? SL_WORD_MAY_FIT : SL_WORD_FITS, "dry.fits");
 	if (l->other)
 		say_table(answer, l);
 	else
-		say_one(answer, l, row);
-	if (none)
+		say_one(answer, l);
+	if (!l->any)
 		sl_answer_headline(answer, "no %s that was tried fits", l->name);
 	else if (!l->other)
-		say_most(answer, l, row);
+		sl_answer_headline(answer, "%s is at most %s", l->name, list(answer, l, false));
 	if (l->steady)
 		sl_answer_say(answer, SL_LABEL_NOTE, "%s", l->steady);
 	sl_answer_say(answer, SL_LABEL_RAN, "%u dry runs; each value above ran on its card", l->runs);

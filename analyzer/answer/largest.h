@@ -19,7 +19,6 @@ enum sl_trial_fit {
 struct sl_trial {
 	long value;
 	unsigned card; /* that it ran on */
-	bool direct;   /* on the card that it is told of, and not only replayed for it */
 	enum sl_trial_fit fit;
 	enum sl_trial_fit on[SL_TRIAL_CARDS]; /* by replay of its requests */
 	bool asks;			      /* it asked the card how much memory is free: no replay tells of another card */
@@ -54,7 +53,9 @@ struct sl_largest_row {
 };
 
 struct sl_largest {
+	const char *program;
 	const char *name, *other; /* other: the second name; NULL: there is one */
+	bool any;		  /* a value fits a card */
 	unsigned cards, runs;
 	const char *steady;		      /* how memory goes with the value, where it does not rise; NULL: it rises */
 	SL_VECTOR(struct sl_largest_row) row; /* one, or one for each value of the other name */

@@ -15,21 +15,13 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/source/source.h"
 
-#define TEXT (1 << 18) /* bytes of the list of packages */
+#define TEXT  (1 << 18) /* bytes of the list of packages */
+#define ROOMY 1
 
 struct against {
-	const char *card, *output, *other;
-	bool quiet;
-	char **words, **command; /* of the launcher, up to its "--"; of the program */
-	const char *path;	 /* PATH of this environment */
+	struct sl_trials *all; /* the card that was asked for, and another one like it: ROOMY */
+	const char *path;      /* PATH of this environment */
 };
-
-#define INTO struct against
-static const struct sl_option table[] = {{"--cards", 0, "CARD", "that of stormlog-run --dry", SL_TO_TEXT(card)},
-					 {"--output", 0, "DIR", "where each run has a folder", SL_TO_TEXT(output)},
-					 {"--other", 0, "PYTHON", "of the other environment", SL_TO_TEXT(other)},
-					 {"--quiet", 'q', NULL, "no line for each run", SL_TO_FLAG(quiet)},
-					 {0}};
 
 static const char *const names[] = {"there", "here"};
 
@@ -54,10 +46,10 @@ static char *ask_packages(const struct against *a, unsigned side)
 {
 	static const char ask[] =
 		"import importlib.metadata as m\nfor d in m.distributions(): print(d.metadata['Name'], d.version)";
-	const char *word = a->command[0];
+	const char *word = a->all->command[0];
 	char *beside = strchr(word, '/') ? find_beside(word, "python") : NULL;
-	char *python = (char *)(side == 0 ? a->other : is_python(word) ? word : beside ?: "python3");
-	char *path = sl_memory_print("%s/%s.packages", a->output, names[side]), *text = sl_memory_must(calloc(1, TEXT));
+	char *python = (char *)(side == 0 ? a->all->other : is_python(word) ? word : beside ?: "python3");
+	char *path = sl_memory_print("%s/%s.packages", a->all->output, names[side]), *text = sl_memory_must(calloc(1, TEXT));
 	int status = sl_trial_start((char *[]){"/usr/bin/env", python, "-c", (char *)ask, NULL}, path);
 	FILE *file = fopen(path, "re");
 
@@ -71,13 +63,14 @@ static char *ask_packages(const struct against *a, unsigned side)
 }
 
 /* Another card with the same traits. */
-static bool make_roomy(const struct against *a, const char *path)
+static bool make_roomy(const struct against *a)
 {
-	FILE *from = sl_largest_device(a->card).memory ? NULL : fopen(a->card, "re"), *file = fopen(path, "we");
+	const struct sl_largest_device *card = &a->all->card[0];
+	FILE *from = card->memory ? NULL : fopen(card->id, "re"), *file = fopen(a->all->card[ROOMY].id, "we");
 	char line[400];
 
 	if (file && !from)
-		sl_escape_print(file, "like = %s\nname = %s with room\n", a->card, a->card);
+		sl_escape_print(file, "like = %s\nname = %s with room\n", card->id, card->id);
 	while (file && from && fgets(line, sizeof(line), from))
 		fputs(line, file);
 	if (from)
@@ -88,50 +81,37 @@ static bool make_roomy(const struct against *a, const char *path)
 /* Programs by name are those of the side's environment. */
 static void enter(const struct against *a, unsigned side)
 {
-	char *path = sl_memory_print("%.*s:%s", (int)(sl_paths_name(a->other) - a->other), a->other, a->path);
+	char *path = sl_memory_print("%.*s:%s", (int)(sl_paths_name(a->all->other) - a->all->other), a->all->other, a->path);
 
 	setenv("PATH", side ? a->path : path, 1);
 	free(path);
 }
 
 /* Runs the command on a side.  False: it has no answer, and why was said. */
-static bool try(const struct against *a, unsigned side, struct sl_trial *t, const char *card, const char *suffix)
+static bool try(const struct against *a, unsigned side, struct sl_trial *t, unsigned card)
 {
-	struct sl_largest_device device = sl_largest_device(card);
-	char *log = sl_memory_print("%s/%s%s.txt", a->output, names[side], suffix), *dry = sl_memory_print("--dry=%s", card);
-	char *there = side || !strchr(a->command[0], '/') ? NULL : find_beside(a->other, sl_paths_name(a->command[0]));
-	SL_VECTOR(char *) argv = {0};
-	int status;
+	char **command = a->all->command, *name = sl_memory_print("%s%s", names[side], card == ROOMY ? "-roomy" : "");
+	char *there = side || !strchr(*command, '/') ? NULL : find_beside(a->all->other, sl_paths_name(*command));
+	const char *who = side ? "this environment" : a->all->other;
+	SL_VECTOR(char *) rest = {0};
 
-	*t = (struct sl_trial){0};
-	snprintf(t->traces, sizeof(t->traces), "%s/%s%s", a->output, names[side], suffix);
-	for (char **word = a->words; word < a->command - 1; word++)
-		*SL_PUSH(&argv) = *word;
-	for (char **word = (char *[]){dry, "--output", t->traces, "--", NULL}; *word; word++)
-		*SL_PUSH(&argv) = *word;
-	*SL_PUSH(&argv) = side ? a->command[0] : is_python(a->command[0]) ? (char *)a->other : there ?: a->command[0];
-	for (char **word = a->command + 1; *word; word++)
-		*SL_PUSH(&argv) = *word;
-	*SL_PUSH(&argv) = NULL;
+	*t = (struct sl_trial){.card = card};
+	*SL_PUSH(&rest) = "--";
+	*SL_PUSH(&rest) = side ? *command : is_python(*command) ? (char *)a->all->other : there ?: *command;
+	while (*command)
+		*SL_PUSH(&rest) = *++command;
 	enter(a, side);
-	status = sl_trial_start(argv.item, log);
-	sl_trial_look(t, &device, 1, log, status);
+	sl_trial_run(t, a->all, name, rest.item);
 	if (t->fit < SL_TRIAL_FAILS)
-		sl_escape_print(stderr, "stormlog-run: the run with %s has no answer: %s\nstormlog-run: its output is in %s\n",
-				side ? "this environment" : a->other, t->why, log);
-	else if (!a->quiet)
-		sl_escape_print(stderr, "stormlog: %s on %s: held %s%s\n", side ? "this environment" : a->other, card,
-				SL_ANSWER_SIZE(t->held), t->fit == SL_TRIAL_FAILS ? ", does not fit" : "");
-	SL_DROP(&argv);
+		sl_escape_print(stderr, "stormlog-run: the run with %s has no answer: %s\nstormlog-run: its output is in %s.txt\n",
+				who, t->why, t->traces);
+	else if (!a->all->quiet)
+		sl_escape_print(stderr, "stormlog: %s on %s: held %s%s\n", who, a->all->card[card].id, SL_ANSWER_SIZE(t->held),
+				t->fit == SL_TRIAL_FAILS ? ", does not fit" : "");
+	SL_DROP(&rest);
 	free(there);
-	free(dry);
-	free(log);
+	free(name);
 	return t->fit >= SL_TRIAL_FAILS;
-}
-
-static bool try_both(const struct against *a, struct sl_trial trial[2], const char *card, const char *suffix)
-{
-	return try(a, 0, &trial[0], card, suffix) && try(a, 1, &trial[1], card, suffix);
 }
 
 /* Replays the run up to the moment at which its fullest process had most tensors. */
@@ -171,43 +151,29 @@ static int tell(struct sl_against_side side[2], bool roomy)
 
 static int compare(const struct against *a)
 {
-	struct sl_trial asked[2], ran[2];
-	struct sl_against_side side[2] = {{.trial = &asked[0], .ran = &asked[0]}, {.trial = &asked[1], .ran = &asked[1]}};
-	char *card = sl_memory_print("%s/roomy.card", a->output);
-	bool roomy;
+	struct sl_trial trial[2][2]; /* on each card, of each side */
+	bool roomy = false;
+	struct sl_against_side side[2];
 
+	a->all->card[ROOMY].id = sl_memory_print("%s/roomy.card", a->all->output);
 	for (unsigned i = 0; i < 2; i++) {
 		enter(a, i);
 		side[i].packages = ask_packages(a, i);
 	}
-	if (!try_both(a, asked, a->card, ""))
-		return SL_EXIT_UNREADABLE;
-	roomy = (asked[0].fit == SL_TRIAL_FAILS || asked[1].fit == SL_TRIAL_FAILS) && !asked[0].asks && !asked[1].asks &&
-		make_roomy(a, card);
-	if (roomy && !try_both(a, ran, card, "-roomy"))
-		return SL_EXIT_UNREADABLE;
-	for (unsigned i = 0; roomy && i < 2; i++)
-		side[i].ran = &ran[i];
+	for (unsigned card = 0; card <= roomy; card++) {
+		for (unsigned i = 0; i < 2; i++) {
+			if (!try(a, i, &trial[card][i], card))
+				return SL_EXIT_UNREADABLE;
+			side[i].trial = &trial[0][i];
+			side[i].ran = &trial[card][i];
+		}
+		roomy = (trial[0][0].fit == SL_TRIAL_FAILS || trial[0][1].fit == SL_TRIAL_FAILS) && !trial[0][0].asks &&
+			!trial[0][1].asks && (card || make_roomy(a));
+	}
 	return tell(side, roomy);
 }
 
-static int run(struct sl_arguments *parsed)
+int sl_trials_against(struct sl_trials *trials)
 {
-	struct against a = {.path = sl_memory_copy(getenv("PATH") ?: "/usr/local/bin:/usr/bin:/bin")};
-	int status = sl_arguments_parse(parsed, NULL, &a);
-
-	if (status >= 0)
-		return status;
-	a.words = parsed->paths;
-	a.command = sl_trial_command(parsed->paths);
-	if (!a.card || !a.output || !a.other || !a.command)
-		return sl_command_fail(SL_EXIT_USAGE, "against is what stormlog-run --against starts");
-	return compare(&a);
+	return compare(&(struct against){.all = trials, .path = sl_memory_copy(getenv("PATH") ?: "/usr/local/bin:/usr/bin:/bin")});
 }
-
-const struct sl_command sl_command_against = {"against",
-					      "what stormlog-run --against starts",
-					      "against --cards CARD --output DIR --other PYTHON -- LAUNCHER [options] -- COMMAND",
-					      NULL,
-					      table,
-					      run};

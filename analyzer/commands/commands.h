@@ -79,7 +79,7 @@ struct sl_command {
 	VERB(report) VERB(tree) VERB(table) VERB(diff) VERB(check) VERB(export) \
 	VERB(fit) VERB(monitor) VERB(watch) VERB(diagnose) VERB(collect) VERB(pack) VERB(push) VERB(convert) VERB(validate) \
 	VERB(merge) VERB(summarize) VERB(runs) VERB(info) VERB(explain) \
-	VERB(flame) VERB(dump) VERB(largest) VERB(against)
+	VERB(flame) VERB(dump) VERB(try)
 /* clang-format on */
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-run --largest: the largest value of an option of the program that fits each card.  The search doubles the value, then
- * aims at the card's size, then halves.  The replay of a run on the largest card answers for the others.  But each value in the
- * answer ran on its card, and so did the next one, which failed.
+ * stormlog-run --largest: the largest value of an option of the program that fits each card.  The search aims at the card's size by
+ * two runs, and where that does not help it doubles the value and then halves.  The replay of a run on the largest card answers for
+ * the others.  But each value in the answer ran on its card, and so did the next one, which failed.
  */
 #include <limits.h>
 #include <sys/stat.h>
@@ -18,21 +18,18 @@
 #define FAILED	   125 /* the launcher's own failure */
 #define NEIGHBOURS 4   /* values beyond the first that fails, tried where memory does not rise */
 #define ROWS	   8
-#define AIMS	   4
+#define AIMS	   6
 
 struct range {
-	char name[40];
+	char name[40]; /* 39 in read_range */
 	long low, high;
 };
 
 struct search {
-	struct range range[2];
-	unsigned ranges, cards, recorder, runs;
-	struct sl_largest_device card[SL_TRIAL_CARDS];
-	const char *output, *wrong;
-	bool quiet;
-	char **words, **command; /* of the launcher, up to its "--"; of the program */
-	long other;		 /* the second name's value */
+	struct range range[SL_TRIAL_RANGES];
+	unsigned ranges, recorder;
+	struct sl_trials *all;
+	long other; /* the second name's value */
 	SL_VECTOR(struct sl_trial *) trial;
 	size_t begin;		       /* of the trials of this row */
 	const struct sl_trial *broken; /* the first run failed, and not for memory */
@@ -60,7 +57,7 @@ static enum sl_trial_fit fit_of(const struct search *s, unsigned card, long valu
 {
 	const struct sl_trial *t = trial_of(s, card, value);
 
-	return !t ? SL_TRIAL_UNKNOWN : t->card == card ? t->fit : t->on[card];
+	return t ? t->on[card] : SL_TRIAL_UNKNOWN;
 }
 
 static bool ran_on(const struct search *s, unsigned card, long value)
@@ -96,13 +93,15 @@ static int course_of(const struct search *s)
 }
 
 /*
- * A value between the bounds at which the card is full, by a line through two runs.  They are those beside the bounds, or the
- * largest two that fit.  Most programs need more by the same step.  0: two such runs are not there.
+ * The value above low at which the card is full, by a line through two runs.  They are those beside the bounds, or the largest two
+ * that fit.  Most programs need more by the same step.  0: two such runs are not there, or the card's size is not known; high: it
+ * is not below that one.
  */
-static long aim(const struct search *s, unsigned card, bool asks, long low, long high)
+static long aim(const struct search *s, unsigned card, enum sl_trial_fit level, long low, long high)
 {
+	const struct sl_largest_device *is = &s->all->card[card];
 	const struct sl_trial *a = NULL, *b = NULL, *before = NULL;
-	unsigned from = asks ? card : s->recorder;
+	unsigned from = asks_free(s) ? card : s->recorder;
 	double at;
 
 	for (size_t i = s->begin; i < s->trial.count; i++) {
@@ -119,11 +118,11 @@ static long aim(const struct search *s, unsigned card, bool asks, long low, long
 	}
 	if (!b)
 		b = a, a = before;
-	if (!a || !b || a->held >= b->held || !s->card[card].memory)
+	if (!a || !b || a->held >= b->held || !is->memory)
 		return 0;
-	at = (double)(s->card[card].memory - s->card[card].high) - (double)a->held;
+	at = (double)(is->memory - (level == SL_TRIAL_FITS ? is->high : is->low)) - (double)a->held;
 	at = (double)a->value + at * (double)(b->value - a->value) / (double)(b->held - a->held);
-	return at <= (double)low ? low + 1 : at >= (double)high ? high - 1 : (long)at > low ? (long)at : low + 1;
+	return at >= (double)high ? high : at < (double)low + 1 ? low + 1 : (long)at;
 }
 
 /* ---- runs */
@@ -150,9 +149,9 @@ static char *fill_in(const struct search *s, const char *word, long value)
 /* "batch-48-seq-512-4090", for files. */
 static char *name_trial(const struct search *s, unsigned card, long value)
 {
-	const char *slash = strrchr(s->card[card].id, '/');
+	const char *slash = strrchr(s->all->card[card].id, '/');
 	char *second = s->ranges > 1 ? sl_memory_print("-%s-%ld", s->range[1].name, s->other) : sl_memory_copy("");
-	char *name = sl_memory_print("%s-%ld%s-%s", s->range[0].name, value, second, slash ? slash + 1 : s->card[card].id);
+	char *name = sl_memory_print("%s-%ld%s-%s", s->range[0].name, value, second, slash ? slash + 1 : s->all->card[card].id);
 
 	free(second);
 	for (char *at = name; *at; at++)
@@ -160,24 +159,19 @@ static char *name_trial(const struct search *s, unsigned card, long value)
 	return name;
 }
 
-static char **make_argv(const struct search *s, unsigned card, long value, const char *folder)
+static char **make_rest(const struct search *s, long value)
 {
-	SL_VECTOR(char *) argv = {0};
+	SL_VECTOR(char *) rest = {0};
 
-	for (char **word = s->words; word < s->command - 1; word++)
-		*SL_PUSH(&argv) = sl_memory_copy(*word);
-	*SL_PUSH(&argv) = sl_memory_print("--dry=%s", s->card[card].id);
 	for (unsigned i = 0; i < s->ranges; i++) {
-		*SL_PUSH(&argv) = sl_memory_copy("--meta");
-		*SL_PUSH(&argv) = sl_memory_print("%s=%ld", s->range[i].name, i ? s->other : value);
+		*SL_PUSH(&rest) = sl_memory_copy("--meta");
+		*SL_PUSH(&rest) = sl_memory_print("%s=%ld", s->range[i].name, i ? s->other : value);
 	}
-	*SL_PUSH(&argv) = sl_memory_copy("--output");
-	*SL_PUSH(&argv) = sl_memory_copy(folder);
-	*SL_PUSH(&argv) = sl_memory_copy("--");
-	for (char **word = s->command; *word; word++)
-		*SL_PUSH(&argv) = fill_in(s, *word, value);
-	*SL_PUSH(&argv) = NULL;
-	return argv.item;
+	*SL_PUSH(&rest) = sl_memory_copy("--");
+	for (char **word = s->all->command; *word; word++)
+		*SL_PUSH(&rest) = fill_in(s, *word, value);
+	*SL_PUSH(&rest) = NULL;
+	return rest.item;
 }
 
 static void say_trial(const struct search *s, const struct sl_trial *t)
@@ -189,37 +183,42 @@ static void say_trial(const struct search *s, const struct sl_trial *t)
 					    [SL_TRIAL_FITS] = "fits"};
 	char other[80] = "";
 
-	if (s->quiet)
+	if (s->all->quiet)
 		return;
 	if (s->ranges > 1)
 		snprintf(other, sizeof(other), ", %s %ld", s->range[1].name, s->other);
-	sl_escape_print(stderr, "stormlog: %s %ld%s on %s: %s%s%s\n", s->range[0].name, t->value, other, s->card[t->card].id,
+	sl_escape_print(stderr, "stormlog: %s %ld%s on %s: %s%s%s\n", s->range[0].name, t->value, other, s->all->card[t->card].id,
 			words[t->fit], t->fit >= SL_TRIAL_MAY ? ", held " : "",
 			t->fit >= SL_TRIAL_MAY ? SL_ANSWER_SIZE(t->held) : "");
+}
+
+/* --limit holds for all cards. */
+static void limit_cards(struct search *s, const struct sl_trial *t)
+{
+	if (!t->capacity || t->capacity >= s->all->card[t->card].memory)
+		return;
+	for (unsigned c = 0; c < s->all->cards; c++)
+		if (s->all->card[c].memory > t->capacity)
+			s->all->card[c].memory = t->capacity;
 }
 
 /* Runs a value on a card, and keeps what it showed. */
 static void try(struct search *s, unsigned card, long value)
 {
 	struct sl_trial *t = sl_memory_must(calloc(1, sizeof(*t)));
-	char *name = name_trial(s, card, value), *log = sl_memory_print("%s/%s.txt", s->output, name), **argv;
-	int status;
+	char *name = name_trial(s, card, value), **rest = make_rest(s, value);
 
 	t->value = value;
 	t->card = card;
-	snprintf(t->traces, sizeof(t->traces), "%s/%s", s->output, name);
-	argv = make_argv(s, card, value, t->traces);
-	status = sl_trial_start(argv, log);
-	sl_trial_look(t, s->card, s->cards, log, status);
+	sl_trial_run(t, s->all, name, rest);
 	*SL_PUSH(&s->trial) = t;
-	s->runs++;
+	limit_cards(s, t);
 	say_trial(s, t);
-	if (s->runs == 1 && t->fit < SL_TRIAL_FAILS)
+	if (s->trial.count == 1 && t->fit < SL_TRIAL_FAILS)
 		s->broken = t;
-	for (char **word = argv; *word; word++)
+	for (char **word = rest; *word; word++)
 		free(*word);
-	free(argv);
-	free(log);
+	free(rest);
 	free(name);
 }
 
@@ -235,7 +234,7 @@ static void probe(struct search *s, unsigned card, long value, bool directly)
 			try(s, card, value);
 }
 
-/* The bounds that are known: `low` fits, and nothing between it and `high` is known; below, above the range: none. */
+/* The bounds that are known: `low` fits, and nothing between it and high is known; below, above the range: none. */
 static void bound(const struct search *s, unsigned card, enum sl_trial_fit level, long *low, long *high)
 {
 	*low = s->range[0].low - 1;
@@ -254,13 +253,25 @@ static void bound(const struct search *s, unsigned card, enum sl_trial_fit level
 	}
 }
 
+/* The value to try where no line aims: the double one up to the first that fails, and then the middle. */
+static long step(const struct range *range, long low, long high)
+{
+	return high <= range->high ? low + (high - low) / 2 : low > range->high / 2 ? range->high : low ? 2 * low : 1;
+}
+
+/* The line says that a value fits which fails: so much below it, and twice as much the next time. */
+static long back_off(long low, long high, long misses)
+{
+	return high - low > 1L << misses ? high - (1L << misses) : low + 1;
+}
+
 /* Searches until the largest value of that level and the one above it ran on the card.  Returns it; below the range: none. */
 static long settle(struct search *s, unsigned card, enum sl_trial_fit level, long *above)
 {
 	const struct range *range = &s->range[0];
 
-	for (long neighbours = 0, aims = 0; !s->broken;) {
-		long low, *high = above;
+	for (long neighbours = 0, aims = 0, misses = 0; !s->broken;) {
+		long low, at, *high = above;
 
 		bound(s, card, level, &low, high);
 		if (low < range->low && !ran_on(s, card, range->low))
@@ -269,11 +280,10 @@ static long settle(struct search *s, unsigned card, enum sl_trial_fit level, lon
 			probe(s, card, range->high, false);
 		else if (low < range->low)
 			return low;
-		else if (*high > range->high && low < range->high)
-			probe(s, card, low > range->high / 2 ? range->high : low ? 2 * low : 1, false);
+		else if (*high - low > 1 && aims++ < AIMS && (at = aim(s, card, level, low, *high)))
+			probe(s, card, at < *high ? at : back_off(low, *high, misses++), false);
 		else if (*high - low > 1)
-			probe(s, card, (aims++ < AIMS ? aim(s, card, asks_free(s), low, *high) : 0) ?: low + (*high - low) / 2,
-			      false);
+			probe(s, card, step(range, low, *high), false);
 		else if (!ran_on(s, card, low))
 			probe(s, card, low, true);
 		else if (*high <= range->high && !ran_on(s, card, *high))
@@ -291,7 +301,7 @@ static void search_card(struct search *s, unsigned card, struct sl_largest_card 
 {
 	long above, most = settle(s, card, SL_TRIAL_FITS, &above);
 
-	out->name = s->card[card].id;
+	out->name = s->all->card[card].id;
 	if (s->broken)
 		return;
 	out->most = most < s->range[0].low ? NULL : trial_of(s, card, most);
@@ -313,7 +323,7 @@ static void search_row(struct search *s, struct sl_largest *found)
 	s->begin = s->trial.count;
 	*SL_PUSH(&found->row) = (struct sl_largest_row){.other = s->other};
 	row = &found->row.item[found->row.count - 1];
-	for (unsigned card = 0; card < s->cards && !s->broken; card++)
+	for (unsigned card = 0; card < s->all->cards && !s->broken; card++)
 		search_card(s, card, &row->card[card]);
 }
 
@@ -321,50 +331,11 @@ static void search_row(struct search *s, struct sl_largest *found)
 
 static bool read_range(struct range *range, const char *text)
 {
-	size_t size = strcspn(text, "=");
-	char *end = NULL;
+	int end = 0;
 
-	if (!size || size >= sizeof(range->name) || text[size] != '=' ||
-	    strspn(text, "abcdefghijklmnopqrstuvwxyz"
-			 "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-			 "0123456789_") < size)
-		return false;
-	snprintf(range->name, size + 1, "%s", text);
-	text += size + 1;
-	range->low = strtol(text, &end, 10);
-	if (*text < '0' || *text > '9' || strncmp(end, "..", 2) || end[2] < '0' || end[2] > '9')
-		return false;
-	range->high = strtol(end + 2, &end, 10);
-	return !*end && range->low <= range->high && range->high <= INT_MAX;
+	return sscanf(text, "%39[A-Za-z0-9_]=%ld..%ld%n", range->name, &range->low, &range->high, &end) == 3 && !text[end] &&
+	       range->low >= 0 && range->low <= range->high && range->high <= INT_MAX;
 }
-
-enum { CARDS, OUTPUT, RANGE, QUIET };
-
-static bool take(void *context, int option, const char *value)
-{
-	struct search *s = context;
-	char *cards = (char *)value; /* a word of the command line, which is cut into its cards */
-
-	if (option == RANGE) {
-		if (s->ranges == 2 || !read_range(&s->range[s->ranges++], value))
-			s->wrong = value;
-		return true;
-	}
-	for (char *card; (card = strsep(&cards, ",")) && s->cards < SL_TRIAL_CARDS;) {
-		s->card[s->cards] = sl_largest_device(card);
-		if (s->card[s->cards].memory > s->card[s->recorder].memory)
-			s->recorder = s->cards;
-		s->cards++;
-	}
-	return true;
-}
-
-#define INTO struct search
-static const struct sl_option table[] = {{"--cards", 0, "CARD,...", "those of stormlog-run --dry"},
-					 {"--output", 0, "DIR", "where each run has a folder", SL_TO_TEXT(output)},
-					 {"--range", 0, "NAME=LOW..HIGH", "values to try for {NAME}"},
-					 {"--quiet", 'q', NULL, "no line for each run", SL_TO_FLAG(quiet)},
-					 {0}};
 
 static int fail(const char *before, const char *text, const char *behind)
 {
@@ -379,7 +350,7 @@ static bool is_used(const struct search *s, const struct range *range)
 	bool used = false;
 
 	snprintf(wanted, sizeof(wanted), "{%s}", range->name);
-	for (char **word = s->command; *word; word++)
+	for (char **word = s->all->command; *word; word++)
 		used |= strstr(*word, wanted) != NULL;
 	return used;
 }
@@ -389,9 +360,9 @@ static int search(struct search *s)
 	static const char *const courses[] = {
 		"memory also falls with larger values: values beside the first that fails were tried too",
 		"memory does not change with it"};
-	struct sl_largest found = {.name = s->range[0].name, .other = s->ranges > 1 ? s->range[1].name : NULL, .cards = s->cards};
+	struct sl_largest found = {
+		.name = s->range[0].name, .other = s->ranges > 1 ? s->range[1].name : NULL, .cards = s->all->cards};
 	struct sl_answers *answers;
-	bool any = false;
 	int course = 1;
 
 	s->other = s->range[1].low;
@@ -409,39 +380,30 @@ static int search(struct search *s)
 		return SL_EXIT_UNREADABLE;
 	}
 	for (size_t r = 0; r < found.row.count; r++)
-		for (unsigned c = 0; c < s->cards; c++)
-			any |= found.row.item[r].card[c].most != NULL;
-	found.runs = s->runs;
+		for (unsigned c = 0; c < s->all->cards; c++)
+			found.any |= found.row.item[r].card[c].most != NULL;
+	found.program = s->trial.item[0]->program;
+	found.runs = (unsigned)s->trial.count;
 	found.steady = course > 0 ? NULL : courses[course + 1];
 	answers = sl_answer_largest(&found);
 	sl_terminal_show(answers);
 	sl_answers_free(answers);
 	SL_DROP(&found.row);
 	SL_DROP_EACH(&s->trial);
-	return fflush(stdout) ? SL_EXIT_UNSAVED : any ? SL_EXIT_FINE : SL_EXIT_LIMIT;
+	return fflush(stdout) ? SL_EXIT_UNSAVED : found.any ? SL_EXIT_FINE : SL_EXIT_LIMIT;
 }
 
-static int run(struct sl_arguments *parsed)
+int sl_trials_largest(struct sl_trials *trials)
 {
-	struct search s = {0};
-	int status = sl_arguments_parse(parsed, take, &s);
+	struct search s = {.all = trials, .ranges = trials->ranges};
 
-	if (status >= 0)
-		return status;
-	s.words = parsed->paths;
-	s.command = sl_trial_command(parsed->paths);
-	if (s.wrong || !s.ranges || !s.cards || !s.output || !s.command)
-		return fail("--largest ", s.wrong ?: "", ": wants NAME=LOW..HIGH with --dry=CARD, as batch=1..512, and a command");
+	for (unsigned c = 1; c < trials->cards; c++)
+		if (trials->card[c].memory > trials->card[s.recorder].memory)
+			s.recorder = c;
 	for (unsigned i = 0; i < s.ranges; i++)
-		if (!is_used(&s, &s.range[i]))
+		if (!read_range(&s.range[i], trials->range[i]))
+			return fail("--largest ", trials->range[i], ": wants NAME=LOW..HIGH, as batch=1..512");
+		else if (!is_used(&s, &s.range[i]))
 			return fail("--largest: no word of the command has {", s.range[i].name, "} in it");
 	return search(&s);
 }
-
-const struct sl_command sl_command_largest = {
-	"largest",
-	"what stormlog-run --largest starts",
-	"largest --cards CARD,... --output DIR --range NAME=LOW..HIGH -- LAUNCHER [options] -- COMMAND",
-	NULL,
-	table,
-	run};

@@ -10,20 +10,13 @@
 
 #include "analyzer/answer/log.h"
 #include "analyzer/answer/make.h"
-#include "analyzer/base/escape.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/source/source.h"
 
 static uint64_t started_unix_ns; /* the last run */
-
-char **sl_trial_command(char **paths)
-{
-	while (paths && *paths && strcmp(*paths, "--") != 0)
-		paths++;
-	return paths && *paths && paths[1] ? paths + 1 : NULL;
-}
 
 int sl_trial_start(char *const *argv, const char *log)
 {
@@ -156,7 +149,7 @@ static bool is_this_run(const struct sl_report *report)
 	return report->process_count && report->processes[0].trace->header.started_ns >= started_unix_ns;
 }
 
-static void take_report(struct sl_trial *t, struct sl_report *report, const struct sl_largest_device *cards, unsigned count)
+static void take_report(struct sl_trial *t, struct sl_report *report, const struct sl_trials *trials)
 {
 	const struct sl_process *process = sl_devices_fullest_process(report);
 	const struct sl_device_state *device = process ? sl_devices_fullest(process) : NULL;
@@ -179,14 +172,14 @@ static void take_report(struct sl_trial *t, struct sl_report *report, const stru
 		t->fit = sl_dry_depends(&need) ? SL_TRIAL_MAY : SL_TRIAL_FITS;
 		KEEP(t->why, t->fit == SL_TRIAL_MAY ? "" : rests_on(dry, sl_dry_until(report)));
 	}
-	for (unsigned c = 0; c < count; c++)
-		t->on[c] = judge(t, report, &cards[c], &need, device && device->torch.events);
-	for (unsigned c = 0; c < count && t->asks; c++)
+	for (unsigned c = 0; c < trials->cards; c++)
+		t->on[c] = judge(t, report, &trials->card[c], &need, device && device->torch.events);
+	for (unsigned c = 0; c < trials->cards && t->asks; c++)
 		t->on[c] = SL_TRIAL_UNKNOWN;
 }
 
 /* In the child: nothing that it reads can start a program. */
-static void look(struct sl_trial *t, const struct sl_largest_device *cards, unsigned count, const char *log, int status)
+static void look(struct sl_trial *t, const struct sl_trials *trials, const char *log, int status)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
 	char *paths[] = {t->traces, (char *)log, NULL};
@@ -195,7 +188,7 @@ static void look(struct sl_trial *t, const struct sl_largest_device *cards, unsi
 	sl_sandbox_setup(&(struct sl_verb_files){.inputs = paths});
 	if (!access(t->traces, F_OK) && sl_pipeline_run(&report, paths, 1, &options) == SL_PIPELINE_FINE && is_this_run(&report)) {
 		report.source = sl_source_new();
-		take_report(t, &report, cards, count);
+		take_report(t, &report, trials);
 	}
 	if (status && t->fit != SL_TRIAL_FAILS)
 		read_log(t, log);
@@ -218,9 +211,10 @@ static void check(struct sl_trial *t, const struct sl_trial *given, ssize_t got)
 	memcpy(t->traces, given->traces, sizeof(t->traces));
 }
 
-void sl_trial_look(struct sl_trial *trial, const struct sl_largest_device *cards, unsigned count, const char *log, int status)
+/* Fills what the run into t->traces showed.  status: of sl_trial_start. */
+static void look_apart(struct sl_trial *t, const struct sl_trials *trials, const char *log, int status)
 {
-	const struct sl_trial given = *trial;
+	const struct sl_trial given = *t;
 	ssize_t got = -1;
 	int line[2];
 	pid_t child;
@@ -230,13 +224,81 @@ void sl_trial_look(struct sl_trial *trial, const struct sl_largest_device *cards
 	fflush(NULL);
 	child = fork();
 	if (!child) {
-		look(trial, cards, count, log, status);
-		_exit(write(line[1], trial, sizeof(*trial)) != sizeof(*trial));
+		look(t, trials, log, status);
+		_exit(write(line[1], t, sizeof(*t)) != sizeof(*t));
 	}
 	close(line[1]);
-	got = read(line[0], trial, sizeof(*trial));
+	got = read(line[0], t, sizeof(*t));
 	close(line[0]);
 	if (child > 0)
 		waitpid(child, NULL, 0);
-	check(trial, &given, got);
+	check(t, &given, got);
 }
+
+void sl_trial_run(struct sl_trial *t, const struct sl_trials *trials, const char *name, char *const *rest)
+{
+	char *dry = sl_memory_print("--dry=%s", trials->card[t->card].id), *log;
+	SL_VECTOR(char *) argv = {0};
+
+	snprintf(t->traces, sizeof(t->traces), "%s/%s", trials->output, name);
+	log = sl_memory_print("%s.txt", t->traces);
+	for (char **word = trials->words; word < trials->command - 1; word++)
+		*SL_PUSH(&argv) = *word;
+	for (char **word = (char *[]){dry, "--output", t->traces, NULL}; *word; word++)
+		*SL_PUSH(&argv) = *word;
+	for (; *rest; rest++)
+		*SL_PUSH(&argv) = *rest;
+	*SL_PUSH(&argv) = NULL;
+	look_apart(t, trials, log, sl_trial_start(argv.item, log));
+	t->on[t->card] = t->fit;
+	SL_DROP(&argv);
+	free(log);
+	free(dry);
+}
+
+enum { CARDS, OUTPUT, OTHER, RANGE };
+
+static bool take(void *context, int option, const char *value)
+{
+	struct sl_trials *trials = context;
+	char *rest = (char *)value; /* a word of the command line, which is cut into its cards */
+
+	if (option == RANGE && trials->ranges < SL_TRIAL_RANGES)
+		trials->range[trials->ranges++] = value;
+	for (char *card; option == CARDS && (card = strsep(&rest, ",")) && trials->cards < SL_TRIAL_CARDS;)
+		trials->card[trials->cards++] = sl_largest_device(card);
+	return true;
+}
+
+#define INTO struct sl_trials
+static const struct sl_option table[] = {{"--cards", 0, "CARD,...", "those of stormlog-run --dry"},
+					 {"--output", 0, "DIR", "where each run has a folder", SL_TO_TEXT(output)},
+					 {"--other", 0, "PYTHON", "of the other environment", SL_TO_TEXT(other)},
+					 {"--range", 0, "NAME=LOW..HIGH", "values to try for {NAME}"},
+					 {"--quiet", 'q', NULL, "no line for each run", SL_TO_FLAG(quiet)},
+					 {0}};
+
+static int run(struct sl_arguments *parsed)
+{
+	struct sl_trials trials = {0};
+	int status = sl_arguments_parse(parsed, take, &trials);
+	char **word = parsed->paths;
+
+	if (status >= 0)
+		return status;
+	trials.words = word;
+	while (word && *word && strcmp(*word, "--") != 0)
+		word++;
+	if (!word || !*word || !word[1] || !trials.cards || !trials.output || (!trials.other && !trials.ranges))
+		return sl_command_fail(SL_EXIT_USAGE, "try is what stormlog-run --largest and --against start");
+	trials.command = word + 1;
+	return trials.other ? sl_trials_against(&trials) : sl_trials_largest(&trials);
+}
+
+const struct sl_command sl_command_try = {
+	"try",
+	"what stormlog-run --largest and --against start",
+	"try --cards CARD,... --output DIR --range NAME=LOW..HIGH|--other PYTHON -- LAUNCHER [options] -- COMMAND",
+	NULL,
+	table,
+	run};

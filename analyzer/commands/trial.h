@@ -1,17 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A dry run that a verb starts and looks at. The process that starts programs reads no trace: a child of it does, which may start
+ * Dry runs that a verb starts and looks at. The process that starts programs reads no trace: a child of it does, which may start
  * none. One thread.
  */
 #pragma once
 
 #include "analyzer/answer/largest.h"
 
-/* The program's command: what follows the first "--" of the paths; NULL: no word does. */
-char **sl_trial_command(char **paths);
+#define SL_TRIAL_RANGES 2
+
+/* What stormlog-run asks for. */
+struct sl_trials {
+	const char *output;
+	const char *other;		    /* --against: another environment's Python; NULL: --largest */
+	const char *range[SL_TRIAL_RANGES]; /* --largest: NAME=LOW..HIGH */
+	unsigned ranges, cards;
+	bool quiet;
+	char **words, **command; /* of the launcher, up to its "--"; of the program */
+	struct sl_largest_device card[SL_TRIAL_CARDS];
+};
+
+/* Exit statuses. */
+int sl_trials_largest(struct sl_trials *trials);
+int sl_trials_against(struct sl_trials *trials);
 
 /* Runs argv with its output in the file `log`; a wait status.  SIGINT and SIGTERM of the run end this process too. */
 int sl_trial_start(char *const *argv, const char *log);
 
-/* Fills what the run into trial->traces showed; trial->card is the index of its card. status: of sl_trial_start. */
-void sl_trial_look(struct sl_trial *trial, const struct sl_largest_device *cards, unsigned count, const char *log, int status);
+/*
+ * Runs the launcher on trial->card, and fills what that showed.  name: of its folder, beside which a file has its output.
+ * rest: its further options, "--" and the command.
+ */
+void sl_trial_run(struct sl_trial *trial, const struct sl_trials *trials, const char *name, char *const *rest);

@@ -78,6 +78,15 @@ class Largest(unittest.TestCase):
         status, screen, said, _ = largest(program, "n=1..8")
         self.assertEqual((status, most(screen)), (0, search_all(program, range(1, 9))), screen + said)
 
+    def test_a_limit_is_the_size_of_every_card(self):
+        program, limit = BEGIN + "grow(number[0] * 100)\n", ("--limit", "3G")
+        status, screen, said, runs = largest(program, "n=1..64", cards={"t4": "T4", "l4": "L4"}, options=limit)
+        self.assertEqual(status, 0, screen + said)
+        self.assertLess(runs, 16, said)
+        for card, name in ("t4", "T4"), ("l4", "L4"):
+            fits = ["\nFITS   " in Dry("/usr/bin/python3", "-c", program, str(n), card=card, options=limit).screen for n in (most(screen)[name], most(screen)[name] + 1)]
+            self.assertEqual(fits, [True, False], screen)
+
     def test_memory_that_falls_with_the_value_is_told(self):
         program = BEGIN + "grow((40 << 10) // number[0])\n"
         status, screen, said, _ = largest(program, "n=1..16", cards={"l4": "L4"})
@@ -85,7 +94,7 @@ class Largest(unittest.TestCase):
         holes = BEGIN + "grow({3: 30 << 10}.get(number[0], number[0] << 10))\n"
         status, screen, said, _ = largest(holes, "n=1..6", cards={"l4": "L4"})
         self.assertEqual(most(screen), {"L4": 6}, said)
-        teeth = BEGIN + "grow(40 << 10 if number[0] in (5, 6) else 4 << 10 if number[0] > 6 else number[0] << 11)\n"
+        teeth = BEGIN + "grow(40 << 10 if number[0] in (5, 6) else 3 << 10 if number[0] > 6 else number[0] << 11)\n"
         status, screen, said, _ = largest(teeth, "n=1..7", cards={"l4": "L4"})
         self.assertEqual(most(screen), {"L4": 7}, said)
         self.assertIn("memory also falls with larger values", screen)
