@@ -7,11 +7,14 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from number import number
+
 
 class Net(lightning.LightningModule):
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024))
+        width = number(4096)
+        self.net = nn.Sequential(nn.Linear(1024, width), nn.GELU(), nn.Linear(width, 1024))
 
     def training_step(self, batch, index):
         loss = self.net(batch[0]).pow(2).mean()

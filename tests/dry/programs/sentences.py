@@ -5,6 +5,7 @@ from sentence_transformers import InputExample, SentenceTransformer, losses, mod
 from torch.utils.data import DataLoader
 from transformers import BertConfig, BertModel
 
+from number import number
 from words import sentence, tokenizer
 
 import os
@@ -17,5 +18,5 @@ part = models.Transformer(folder, max_seq_length=128)
 model = SentenceTransformer(modules=[part, models.Pooling(512)], device="cuda")
 pairs = [InputExample(texts=[sentence(i, 50), sentence(i + 1, 50)]) for i in range(64)]
 os.environ["WANDB_DISABLED"] = "true"
-model.fit([(DataLoader(pairs, batch_size=16), losses.MultipleNegativesRankingLoss(model))], epochs=1, show_progress_bar=False)
+model.fit([(DataLoader(pairs, batch_size=number(16)), losses.MultipleNegativesRankingLoss(model))], epochs=1, show_progress_bar=False)
 print(model.encode([sentence(1)]).shape)

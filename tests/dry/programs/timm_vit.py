@@ -7,11 +7,13 @@ from timm.loss import SoftTargetCrossEntropy
 from timm.optim import create_optimizer_v2
 from timm.utils import ModelEmaV3
 
-model = timm.create_model("vit_base_patch16_224", num_classes=100).cuda()
+from number import number
+
+batch, model = number(16), timm.create_model("vit_base_patch16_224", num_classes=100).cuda()
 ema, mixup = ModelEmaV3(model), Mixup(num_classes=100)
 optimizer = create_optimizer_v2(model, "lamb", lr=1e-3)
 for _ in range(4):
-    images, wanted = mixup(torch.randn(16, 3, 224, 224, device="cuda"), torch.zeros(16, dtype=torch.long, device="cuda"))
+    images, wanted = mixup(torch.randn(batch, 3, 224, 224, device="cuda"), torch.zeros(batch, dtype=torch.long, device="cuda"))
     with torch.autocast("cuda", torch.bfloat16):
         loss = SoftTargetCrossEntropy()(model(images), wanted)
     loss.backward()

@@ -5,6 +5,7 @@ import sys
 import torch
 from transformers import Trainer, TrainingArguments
 
+from number import number
 from words import llama
 
 
@@ -18,5 +19,5 @@ class Data(torch.utils.data.Dataset):
 
 
 sharded = {"fsdp": True, "fsdp_config": {"transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"]}} if "--fsdp" in sys.argv else {}
-Trainer(llama(8), TrainingArguments("/tmp/unused", per_device_train_batch_size=4, max_steps=5, save_strategy="no", report_to=[], bf16=True, **sharded),
+Trainer(llama(8), TrainingArguments("/tmp/unused", per_device_train_batch_size=number(4), max_steps=5, save_strategy="no", report_to=[], bf16=True, **sharded),
         train_dataset=Data()).train()
