@@ -124,8 +124,12 @@ size_t sl_log_find(const char *text, size_t size, size_t from, const char *next,
 
 	*ahead = false;
 	pthread_once(&once, make_table);
-	for (bool found = false; i + LETTERS <= size; i++) {
-		for (unsigned n = *chain_of(head_of(text + i)); n; n = words.item[n - 1].next)
+	for (unsigned n; i + LETTERS <= size; i++) {
+		bool found = false;
+
+		if (!(n = *chain_of(head_of(text + i))))
+			continue;
+		for (; n; n = words.item[n - 1].next)
 			if (begins(text + i, text + size, words.item[n - 1].text, true, next) && !is_within_word(text, i)) {
 				*ahead |= rows[words.item[n - 1].row].means < SL_LOG_LOOK;
 				found = true;
