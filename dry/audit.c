@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +30,30 @@ unsigned la_version(unsigned version)
 
 static char compiler[4096]; /* the folder of NVRTC, which looks for a part of itself by its name alone; "": it was not loaded */
 
+/* True: a runtime of that release is among ours.  A wheel may have one of its own, with another name: libcudart.faf08d9a.so.13. */
+static bool has_release(const char *soname)
+{
+	const char *release = strstr(soname, ".so.");
+	bool has = false;
+
+	for (size_t i = 0; release && i < sizeof(libraries) / sizeof(*libraries); i++) {
+		const char *ours = strstr(libraries[i].soname, ".so.");
+		size_t length = ours ? strlen(ours) : 0;
+
+		has |= length && !strncmp(libraries[i].soname, "libcudart.", strlen("libcudart.")) &&
+		       !strncmp(release, ours, length) && (!release[length] || release[length] == '.');
+	}
+	return has;
+}
+
 static void note_runtime(const char *soname)
 {
 	const char *folder = getenv(SL_DRY_FOLDER);
 	char path[PATH_MAX];
 	int fd;
 
-	if (!folder || (strncmp(soname, "libcudart", strlen("libcudart")) && strncmp(soname, "libamdhip64", strlen("libamdhip64"))))
+	if (!folder || has_release(soname) ||
+	    (strncmp(soname, "libcudart", strlen("libcudart")) && strncmp(soname, "libamdhip64", strlen("libamdhip64"))))
 		return;
 	snprintf(path, sizeof(path), "%s/" SL_DRY_MISSING, folder);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

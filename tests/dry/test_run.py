@@ -434,6 +434,10 @@ for i in range(40):
             done = subprocess.run([RUN, "--dry", "-o", os.path.join(self.folder, "none"), "--", sys.executable, "-c", code], env=self.clean, cwd=self.folder, capture_output=True, text=True)
             self.assertIn("without an answer: this job asked for %s, and a dry run has CUDA 12 and 13." % name, done.stderr)
 
+        for name in "libcudart.faf08d9a.so.13", "libcudart-c64a25f3.so.12.3.101":  # a wheel's own, of a release that a dry run has
+            done = subprocess.run([RUN, "--dry", "-o", os.path.join(self.folder, "none"), "--", sys.executable, "-c", code.replace("libamdhip64.so.6", name)], env=self.clean, cwd=self.folder, capture_output=True, text=True)
+            self.assertIn("without an answer: this job used no GPU", done.stderr)
+
     def test_an_earlier_run_in_a_folder_with_placeholders_is_no_answer_either(self):
         record = lambda code: self.record("many/%h-%p", code)
         record(ALLOCATE % 64)
