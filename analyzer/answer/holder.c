@@ -56,8 +56,13 @@ static bool gather(const struct sl_process *process, const struct sl_track *trac
 
 bool sl_make_find_holder(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, struct sl_held_by *holder)
 {
+	bool gathers;
+
 	if (!gather(process, track, bytes, false, holder))
 		return false;
+	/* what gathers is judged by the look at which it held most, since later ones may have been left out */
+	gathers = (*holder->container || !strcmp(holder->how, "graph")) && holder->bytes > bytes / HELD_PART / HELD_PART;
+	bytes = gathers && holder->of < bytes ? holder->of : bytes;
 	return holder->bytes ? holder->bytes > bytes / HELD_PART : track && holder->blocks > track->most_blocks / HELD_PART;
 }
 

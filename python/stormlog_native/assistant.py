@@ -139,14 +139,15 @@ def serve(path: str) -> None:
 
     def who_held(run: str, at: Union[str, float] = "peak", by: str = "place", depth: int = 1) -> str:
         """Who held the memory at a time, as a tree of callers. at: peak, end, oom, or seconds since the start.
-        by: place, library, stack, label, thread, rank, device, function, role, name. depth: how many callers."""
-        return cut(folder.ask("tree", "--at=%s" % at, "--by=" + by, "--depth=%d" % depth, *folder.run(run)),
+        by: place, library, stack, label, thread, rank, device, function, role, name, type, module, or holder: the variable, when
+        Python told of most. depth: how many callers."""
+        return cut(folder.ask("tree", *["--at=%s" % at] * (by != "holder"), "--by=" + by, "--depth=%d" % depth, *folder.run(run)),
                    "who_held(run, at, by='stack', depth=20) for the callers, who_held(run, at='end') for what stayed")
 
     def leaks(run: str) -> str:
         """Places that keep more with each step, and blocks left at the end."""
         return cut(folder.part(run, "no leak was found", "LEAK", "GROWS", "HELD"),
-                   "who_held(run, at='end'), or compare(before, after) with a run of the changed program")
+                   "who_held(run, by='holder' or at='end'), or compare(before, after) with a run of the changed program")
 
     def out_of_memory(run: str) -> str:
         """Each allocation that failed: what was asked, who held the device, the cause, and what would help."""

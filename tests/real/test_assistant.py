@@ -83,6 +83,8 @@ class Assistant(unittest.TestCase):
             self.assertFalse(failed, name)
             self.assertLessEqual(len(text.encode()), 4000, name)
             self.assertIn("\nNext: ", text, name)
+        ((_, text),) = ask(self.folder, ["who_held", {"run": case, "by": "holder"}])[1:]  # a recording without --holders
+        self.assertIn("Python told of no variable", text)
         with tempfile.TemporaryDirectory() as empty:
             ((_, text),) = ask(empty, ["list_runs", {}])[1:]
             self.assertIn("Next: stormlog-run", text)
