@@ -83,7 +83,8 @@ bool sl_make_server(struct sl_make *make)
 		return false; /* it may still start */
 	sure = server.sized && server.needs <= server.cache_low;
 	answer = sl_answer_add(make->to,
-			       !server.up	       ? SL_WORD_DOES_NOT_START
+			       server.stopped	       ? SL_WORD_MAY_FIT
+			       : !server.up	       ? SL_WORD_DOES_NOT_START
 			       : sure || !server.sized ? SL_WORD_FITS
 						       : SL_WORD_MAY_FIT,
 			       "server.start");
@@ -103,17 +104,18 @@ bool sl_make_server(struct sl_make *make)
 		sl_answer_headline(answer, "a sequence of %s tokens needs %s of cache, %s are left", SL_NUMBER(server.context),
 				   SL_ANSWER_SIZE(server.needs), SL_ANSWER_SIZE(server.cache));
 	else
-		sl_answer_headline(answer, "%s ended before it was up", server.name);
+		sl_answer_headline(answer, "%s %s before it was up", server.name, server.stopped ? "was killed" : "ended");
 	if (server.sized)
 		say_cache(answer, &server);
 	if (server.sized && !sure)
 		say_fix(answer, &server);
 	if (server.workers > 1)
-		sl_answer_say(answer, SL_LABEL_NOTE, "each of %llu cards has this memory, of which NCCL may take up to 2 GiB more",
-			      (unsigned long long)server.workers);
+		sl_answer_say(answer, SL_LABEL_NOTE, "each of %llu cards has this memory", (unsigned long long)server.workers);
+	if (server.wide)
+		sl_answer_say(answer, SL_LABEL_NOTE, "the span is 2 GiB wide, since %s", server.wide);
 	if (server.error)
 		sl_answer_say(answer, SL_LABEL_NOTE, "it says: %s", server.error);
-	if (until)
+	if (until && server.up)
 		sl_answer_say(answer, SL_LABEL_RAN, "until it printed \"%s\"", until);
 	if (process)
 		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);

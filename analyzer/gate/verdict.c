@@ -363,13 +363,15 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 	struct sl_fits *fits;
 	unsigned count;
 	char text[400];
+	bool sure;
 
 	if (capacity == SL_NO_LIMIT)
 		return;
 	if (sl_server_of(report, &server)) {
 		if (!server.up)
 			sl_server_say(&server, sl_dry_report(report), text, sizeof(text));
-		add(outcomes, "fits", server.up ? SL_LEVEL_UNKNOWN : SL_LEVEL_CRITICAL, !server.up, "fits", "%s",
+		sure = !server.up && !server.stopped;
+		add(outcomes, "fits", sure ? SL_LEVEL_CRITICAL : SL_LEVEL_UNKNOWN, sure, "fits", "%s",
 		    server.up ? SL_SERVER_SIZES : text);
 		return;
 	}

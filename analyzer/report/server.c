@@ -29,10 +29,13 @@ static uint64_t number(const struct sl_report *report, const char *name)
 
 bool sl_server_of(const struct sl_report *report, struct sl_serving *server)
 {
+	bool open;
+
 	*server = (struct sl_serving){
 		.name = said(report, "name"),
 		.error = said(report, "error"),
 		.utilization = said(report, "utilization"),
+		.wide = said(report, "wide"),
 		.up = number(report, "up"),
 #define TAKE(name) .name = number(report, #name)
 		TAKE(budget),
@@ -51,16 +54,22 @@ bool sl_server_of(const struct sl_report *report, struct sl_serving *server)
 #undef TAKE
 	};
 	server->sized = server->needs && server->total && server->context;
+	open = !server->up && !server->error && !(server->sized && server->needs > server->cache);
+	for (unsigned i = 0; i < report->process_count; i++)
+		server->stopped |= open && sl_trace_ended(report->processes[i].trace) == SL_ENDED_KILLED;
 	return server->name != NULL;
 }
 
 void sl_server_say(const struct sl_serving *server, const char *card, char *out, size_t size)
 {
-	int at = snprintf(out, size, "%s does not start on %s: ", server->name, card);
+	int at = snprintf(out, size,
+			  server->stopped ? "%s was killed before it was up on %s: " : "%s does not start on %s: ", server->name,
+			  card);
 
 	if (server->sized && server->needs > server->cache)
 		snprintf(out + at, size - (size_t)at, "a sequence of %s tokens needs %s of cache, and %s are left",
 			 SL_NUMBER(server->context), SL_SIZE(server->needs), SL_SIZE(server->cache));
 	else
-		snprintf(out + at, size - (size_t)at, "%s", server->error ?: "it ended before it was up");
+		snprintf(out + at, size - (size_t)at, "%s",
+			 server->stopped ? "run it again to its end" : server->error ?: "it ended before it was up");
 }

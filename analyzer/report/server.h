@@ -10,7 +10,9 @@ struct sl_serving {
 	const char *name;	       /* "vLLM 0.33.0" */
 	const char *error;	       /* why it did not start, in its words; NULL: it said nothing */
 	const char *utilization;       /* "0.92" */
-	bool up, sized;		       /* it started; its cache was sized, and what follows is known */
+	const char *wide;	       /* why the span of the cache is as wide; NULL: code and graphs alone */
+	bool up, stopped;	       /* it started; somebody ended it before that, so nobody knows */
+	bool sized;		       /* its cache was sized, and what follows is known */
 	uint64_t budget, free, total;  /* what it may take; what was free before; the card */
 	uint64_t cache_low, cache;     /* what is left for the cache: at least, since a card takes more, and at most */
 	uint64_t context, needs;       /* the longest context asked for, and the cache of one such sequence */

@@ -4,10 +4,14 @@ The notes are metadata of the trace (analyzer/report/server.c).  Of tensor-paral
 import logging
 import os
 import sys
+import time
 
 CODE = 200 << 20    # bytes that a card may load beside its context in the profile run: the widest span of dry/cards.def
 GRAPHS = 300 << 20  # bytes that captured graphs may take in the driver: public logs have 130 to 270 MiB more than a dry run
 WORKERS = 2 << 30   # bytes that NCCL and all-reduces of more than one worker may take: public logs of 2 and 4 H100 have 1.8 GiB more than of one
+RING, LINKED = (48 << 20, 288 << 20), ((8, 0), (9, 0), (10, 0))  # connections that NCCL may make later than dry: by PCI, by NVLink of these cards (dry/nccl.c)
+joined = 0.0        # when the workers' group was there
+unsure = 0          # bytes of the budget that other workers' part may take
 
 
 class Nothing:
@@ -49,7 +53,7 @@ def with_parallel(module):
     def begun(self):
         workers = self.tensor_parallel_size
         if self.pipeline_parallel_size * self.data_parallel_size > 1:
-            tell_user("ended: stages and replicas of a server are not sized: take --tensor-parallel-size alone")
+            tell_user("ended: stages and replicas of a server are not sized: take --tensor-parallel-size alone, or one replica, which has cards of its own")
             os._exit(124)
         if workers > 1:
             tell_user("of %d workers the first runs, and the others are taken to be like it" % workers)
@@ -76,17 +80,41 @@ def say(**facts):
 
 
 def with_worker(module):
-    real = module.Worker.determine_available_memory
+    os.environ.setdefault("VLLM_DEEP_GEMM_WARMUP", "skip")  # it compiles a thousand kernels with nvcc, after the cache is sized
+    real, join = module.Worker.determine_available_memory, module.init_worker_distributed_environment
+
+    def joins(*args, **kwargs):
+        global joined
+        join(*args, **kwargs)
+        joined = time.time()
 
     def determine(self):
         available = real(self)
         snapshot = self.init_snapshot
+        if self.parallel_config.tensor_parallel_size > 1:
+            note_workers(self.vllm_config, snapshot.timestamp < joined)
         say(budget=int(self.requested_memory), free=int(snapshot.free_memory), total=int(snapshot.total_memory),
             weights=int(getattr(self.model_runner, "model_memory_usage", 0)),
             graphs=int(getattr(self, "cudagraph_memory_estimate", 0) or 0))
         return available
 
-    module.Worker.determine_available_memory = determine
+    module.Worker.determine_available_memory, module.init_worker_distributed_environment = determine, joins
+
+
+def note_workers(config, counts):
+    """vLLM makes the group before its first look at the free memory (from its pull request 25359 on), so that the group is not in its budget.  counts: it did not."""
+    global unsure
+    if counts:
+        why = "this vLLM counts NCCL's memory"
+    elif not config.model_config.enforce_eager and config.compilation_config.pass_config.fuse_allreduce_rms:
+        why = "FlashInfer's all-reduce takes memory that a dry run does not"
+    else:
+        from vllm.platforms import current_platform
+
+        unsure = RING[current_platform.get_device_capability() in LINKED] * (1 if config.parallel_config.tensor_parallel_size == 2 else 2)  # and the switch
+        return
+    unsure = WORKERS
+    say(wide=why)
 
 
 def plan(configure, config, specs, *more, **named):
@@ -116,7 +144,7 @@ def plan(configure, config, specs, *more, **named):
 def note_cache(config, available, block, blocks_of):
     """For one sequence of the longest context, and the longest one that there is memory for: at least, and at most.  One block is vLLM's own."""
     workers, asked = config.parallel_config.tensor_parallel_size, config.model_config.max_model_len
-    margin = CODE + (0 if config.model_config.enforce_eager else GRAPHS) + (WORKERS if workers > 1 else 0)
+    margin = CODE + (0 if config.model_config.enforce_eager else GRAPHS) + unsure
     room = min(min(available) // block, config.cache_config.num_gpu_blocks_override or 1 << 50)
     least = max(min(available) - margin, 0) // block
 

@@ -135,13 +135,23 @@ class Engine(unittest.TestCase):
         self.assertIn("6.47 to 6.67 GiB of cache", self.serve("32768", "eager").screen)
 
     def test_workers_of_one_server_have_less_by_what_they_tell_each_other(self):
-        said = " ".join(self.serve("32768", "eager", "two").screen.split())
-        self.assertIn("4.47 to 6.67 GiB of cache", said)
-        self.assertIn("each of 2 cards has this memory", said)
+        for words, card, span in ((["eager", "fused"], "4090", "6.42 to 6.67"), (["eager"], "h100", "56.3 to 56.8"), ([], "4090", "6.13 to 6.67"), (["fused"], "4090", "4.18 to 6.67"),
+                                  (["eager", "old"], "4090", "4.47 to 6.67")):
+            said = " ".join(self.serve("32768", "two", *words, card=card).screen.split())
+            self.assertIn(span + " GiB of cache", said)
+            self.assertIn("each of 2 cards has this memory", said)
+            self.assertEqual("the span is 2 GiB wide, since" in said, span.startswith("4"), said)
 
     def test_an_engine_that_was_up_and_is_killed_by_its_own_program_is_whole(self):
         self.assertIn("FITS   vLLM", self.serve("32768", "worker").screen)
         self.assertEqual(self.check("--dry")[0], 0)
+
+    def test_one_that_is_killed_before_it_is_up_is_not_known_to_fail(self):
+        self.assertIn("MAY FIT   vLLM 9.9 was killed before it was up", self.serve("32768", "early").screen)
+        for expected, options in (1, ["--dry"]), (0, ["--fits", "80G"]):  # it did not come to its end; whether it fits is unknown
+            status, said = self.check(*options)
+            self.assertEqual((status, "vLLM 9.9 was killed before it was up on RTX 4090: run it again to its end" in said), (expected, True), said)
+            self.assertNotIn("does not start", said)
 
     def test_one_that_does_not_start_names_the_options_that_would(self):
         run = self.serve("131072")

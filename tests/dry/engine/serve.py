@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Usage: serve.py LONGEST_CONTEXT [eager] [worker] [two] [window]"""
+"""Usage: serve.py LONGEST_CONTEXT [eager] [worker] [early] [two] [old] [fused] [window]"""
 import os
 import signal
 import sys
@@ -13,6 +13,7 @@ if "worker" in sys.argv and os.fork():
     sys.exit()
 JitSpec().build_and_load().run(1)
 EngineCore(Of(model_config=Of(max_model_len=int(sys.argv[1]), enforce_eager="eager" in sys.argv),
+              compilation_config=Of(pass_config=Of(fuse_allreduce_rms="fused" in sys.argv)),
               cache_config=Of(gpu_memory_utilization=0.9, num_gpu_blocks_override=None), window="window" in sys.argv,
               parallel_config=Of(tensor_parallel_size=2 if "two" in sys.argv else 1)))
 if "worker" in sys.argv:

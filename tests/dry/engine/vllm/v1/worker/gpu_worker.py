@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: MIT
 """14 GiB of weights, and a profile run of half a GiB."""
 import ctypes
+import sys
+import time
 from types import SimpleNamespace as Of
+
+
+def init_worker_distributed_environment():
+    time.sleep(0.01)
 
 
 class Worker:
     def __init__(self, config):
         self.runtime, free, total = ctypes.CDLL("libcudart.so.13"), ctypes.c_size_t(), ctypes.c_size_t()
         self.runtime.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
-        self.init_snapshot, self.model_runner = Of(free_memory=free.value, total_memory=total.value), Of(model_memory_usage=14 << 30)
+        self.vllm_config, self.parallel_config = config, config.parallel_config
+        snapshot = [time.time()]
+        init_worker_distributed_environment()
+        snapshot.append(time.time())
+        self.init_snapshot = Of(free_memory=free.value, total_memory=total.value, timestamp=snapshot["old" not in sys.argv])
+        self.model_runner = Of(model_memory_usage=14 << 30)
         self.requested_memory = total.value * config.cache_config.gpu_memory_utilization
         self.load_model()
 
