@@ -15,6 +15,7 @@
 #include "analyzer/report/operator.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
+#include "analyzer/report/roles.h"
 #include "analyzer/source/source.h"
 
 #define SECONDS 2.0
@@ -92,7 +93,7 @@ static bool is_without_grad(struct sl_process *process, const struct sl_change_l
 				      i < count ? count - i : 1) == SL_SOURCE_YES;
 }
 
-/* The line may copy to the card what it makes, for its caller to use: its source tells, else what ran, else nothing is known. */
+/* The line may copy to the card what it makes, for its caller to use: its source tells, else its role, else what ran. */
 static bool may_copy(struct sl_process *process, const struct sl_change_line *at)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX], line = {.python = true, .own = true, .file = at->file, .line = at->line};
@@ -101,10 +102,13 @@ static bool may_copy(struct sl_process *process, const struct sl_change_line *at
 	if (at->file && sl_source_line(process->report->source, process->trace, &line, NULL))
 		return sl_source_copies(process->report->source, process->trace, &line);
 	for (size_t i = 0; at->file && !ran && i < process->model->sites.count; i++) {
-		struct sl_stack stack = process->model->sites.item[i].stack;
+		const struct sl_site *site = &process->model->sites.item[i];
 
-		if (sl_process_own(process, frames, stack) && sl_place_same(&frames[0], &line))
-			ran = sl_operator_of(process, stack);
+		if (!sl_process_own(process, frames, site->stack) || !sl_place_same(&frames[0], &line))
+			continue;
+		if (sl_roles_of(process, site) == SL_ROLE_ACTIVATIONS)
+			return false;
+		ran = sl_operator_of(process, site->stack);
 	}
 	return !ran || !strcmp(ran->name, "_to_copy");
 }
