@@ -173,7 +173,7 @@ class Tried(unittest.TestCase):
         first, = process["changes"]["tried"]
         self.assertEqual((process["changes"]["failed"], first["kind"], first["rung"], first["passes"], first["peak_allocated_bytes"]),
                          (False, "offload_results", "replayed", "the whole step", 1013792768))
-        self.assertRegex(" ".join(screen.split()), r"less hold on the host what evaluate\(\) \(main\.py:10\) keeps, and copy it to the card for each use: peak [\d.]+ GiB -> [\d.]+ [GM]iB, a lower peak")
+        self.assertRegex(" ".join(screen.split()), r"less move what evaluate\(\) \(main\.py:10\) keeps to the host by \.detach\(\)\.cpu\(\): peak [\d.]+ GiB -> [\d.]+ [GM]iB, a lower peak")
 
     def test_a_function_that_training_calls_too_does_not_keep_the_graph_of_a_validation(self):
         first = self.of("vae_validate")[0]
