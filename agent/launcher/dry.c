@@ -354,6 +354,21 @@ static void set_python_path(const char *libraries)
 		setenv("PYTHONPATH", joined, 1);
 }
 
+/*
+ * Beside an audit library glibc lays out static TLS before it loads the program.  What is preloaded then takes the room that is left
+ * for libraries that come later: libgomp of a wheel for a free-threaded CPython had none.  glibc 2.32 has the setting, and takes the
+ * last of two.
+ */
+static void set_tls_room(void)
+{
+	const char *tunables = getenv("GLIBC_TUNABLES");
+	char *joined;
+
+	if (asprintf(&joined, "glibc.rtld.optional_static_tls=16384%s%s", tunables && *tunables ? ":" : "",
+		     tunables ? tunables : "") > 0)
+		setenv("GLIBC_TUNABLES", joined, 1);
+}
+
 void sl_dry_hold(void)
 {
 	char libraries[4096];
@@ -376,6 +391,7 @@ void sl_dry_enter(const struct sl_launch *run)
 		setenv(SL_DRY_FORCE, "1", 1);
 	snprintf(path, sizeof(path), "%s/lib/dry-audit.so", folder);
 	setenv("LD_AUDIT", path, 1);
+	set_tls_room();
 	snprintf(path, sizeof(path), "%s/triton", folder);
 	setenv("TRITON_LIBCUDA_PATH", path, 1);
 	snprintf(path, sizeof(path), "%s/lib", folder);

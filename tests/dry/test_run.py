@@ -438,6 +438,15 @@ for i in range(40):
             done = subprocess.run([RUN, "--dry", "-o", os.path.join(self.folder, "none"), "--", sys.executable, "-c", code.replace("libamdhip64.so.6", name)], env=self.clean, cwd=self.folder, capture_output=True, text=True)
             self.assertIn("without an answer: this job used no GPU", done.stderr)
 
+    def test_a_library_that_comes_late_has_room_for_its_static_tls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            late = os.path.join(folder, "late.so")
+            subprocess.run(["cc", "-shared", "-fPIC", "-ftls-model=initial-exec", "-x", "c", "-", "-o", late], check=True, text=True,
+                           input="static _Thread_local volatile char room[1024];\nint touch(void) { return room[7]; }\n")
+            program = INIT + "; print(ctypes.CDLL(%r).touch())" % late
+            run = Dry("/usr/bin/python3", "-c", program, analyze=False, GLIBC_TUNABLES="glibc.malloc.check=0")
+            self.assertEqual((run.status, run.out.split()), (0, ["0", "0"]), run.err)
+
     def test_an_earlier_run_in_a_folder_with_placeholders_is_no_answer_either(self):
         record = lambda code: self.record("many/%h-%p", code)
         record(ALLOCATE % 64)
