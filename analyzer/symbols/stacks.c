@@ -29,7 +29,7 @@ static bool is_interpreter(const char *path)
 		return false;
 	if (!strncmp(name, "libpython", 9) || !strncmp(name, "libpypy", 7) || strstr(path, "/lib-dynload/"))
 		return true;
-	return !strncmp(name, "python", 6) && strspn(name + 6, "0123456789.") == strlen(name + 6);
+	return !strncmp(name, "python", 6) && strspn(name + 6, "0123456789.dt") == strlen(name + 6); /* python3.13t */
 }
 
 bool sl_stacks_passes_on(const char *module)

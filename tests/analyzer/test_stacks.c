@@ -243,6 +243,9 @@ static void frames_of_the_interpreter_and_its_bridges_fold_unless_there_is_nothi
 	modules[1].path = "/opt/lib/python3.12/lib-dynload/_asyncio.cpython-312-x86_64-linux-gnu.so"; /* with symbols */
 	assert_int_equal(sl_stacks_resolve(frames, &w.defs, NULL, (struct sl_stack){.python = 1, .native = 1}), 7);
 	assert_int_equal(sl_stacks_fold(frames, 7), 5);
+	modules[2].path = "/opt/bin/python3.13t"; /* free-threaded */
+	assert_int_equal(sl_stacks_resolve(frames, &w.defs, NULL, (struct sl_stack){.python = 1, .native = 1}), 7);
+	assert_int_equal(sl_stacks_fold(frames, 7), 5);
 	w.native = (struct sl_native_stack){2, only, false};
 	assert_int_equal(sl_stacks_resolve(frames, &w.defs, NULL, (struct sl_stack){.native = 1}), 2);
 	assert_int_equal(sl_stacks_fold(frames, 2), 2);
