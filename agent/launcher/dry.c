@@ -355,9 +355,9 @@ static void set_python_path(const char *libraries)
 }
 
 /*
- * Beside an audit library glibc lays out static TLS before it loads the program.  What is preloaded then takes the room that is left
- * for libraries that come later: libgomp of a wheel for a free-threaded CPython had none.  glibc 2.32 has the setting, and takes the
- * last of two.
+ * Beside an audit library glibc lays out static TLS before it loads the program.  What is preloaded then takes the room that is
+ * left for libraries that come later: libgomp of a wheel for a free-threaded CPython had none.  glibc 2.32 has the setting, and
+ * takes the last of two.
  */
 static void set_tls_room(void)
 {

@@ -16,14 +16,20 @@ from dry import Dry
 PYTHON = torch_venv.python("torch")
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "analyzer", "report", "operators.def")
 BEGIN = """
-import copy, functools, gc, sys, torch, torch.nn.functional as F
+import copy, functools, gc, sys, time, torch, torch.nn.functional as F
 from torch import nn
 def empty(*shape, dtype=torch.float32, **more): return torch.empty(*shape, dtype=dtype, device="cuda", **more)
 def runs(make, use):
+    before = torch.cuda.memory_allocated()
     made = make()
     try: use(*made)
     except torch.OutOfMemoryError: return
-    finally: del made; gc.collect(); torch.cuda.empty_cache()
+    finally:
+        del made; gc.collect()
+        for _ in range(100):  # NCCL's watchdog lets go of tensors when it next looks
+            if torch.cuda.memory_allocated() <= before: break
+            time.sleep(0.02)
+        torch.cuda.empty_cache()
     print("fits:", sys._getframe(1).f_lineno)
 def grads(w, x): return torch.func.vmap(torch.func.grad(lambda w, x: (x @ w).sum()), in_dims=(None, 0))(w, x)
 def leaf(*shape): return empty(*shape, requires_grad=True)
