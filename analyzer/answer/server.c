@@ -119,6 +119,9 @@ bool sl_make_server(struct sl_make *make)
 		sl_answer_say(answer, SL_LABEL_RAN, "until it printed \"%s\"", until);
 	if (process)
 		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
-	sl_answer_next(answer, "another card", "stormlog-run --dry=l4 -- COMMAND");
+	sl_answer_next(answer, "another card", "stormlog-run --dry=%s -- COMMAND",
+		       server.up && strcmp(card, "L4") ? "l4"
+		       : !strncmp(card, "A100", 4)     ? "h200"
+						       : "a100");
 	return true;
 }

@@ -159,6 +159,7 @@ class Engine(unittest.TestCase):
         said = " ".join(run.screen.split())
         self.assertIn("DOES NOT START a sequence of 131 072 tokens needs 16 GiB of cache, 6.67 GiB are left", said)
         self.assertIn("fix --max-model-len 50592, or a card with more memory", said)
+        self.assertIn("next stormlog-run --dry=a100 -- COMMAND another card", said)
         self.assertIn("up to --max-model-len 54592 may start", said)
         self.assertNotRegex(said, "(?i)may fit")
         for options in ("--dry",), ("--fits", "80G"):
