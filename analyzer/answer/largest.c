@@ -35,6 +35,19 @@ const char *sl_largest_device_of(uint64_t memory)
 	return NULL;
 }
 
+const char *sl_largest_device_beside(uint64_t memory, bool more)
+{
+	const struct sl_largest_device *found = NULL;
+
+	for (size_t i = 0; i < SL_COUNT(devices); i++) {
+		const struct sl_largest_device *card = &devices[i];
+
+		if ((card->memory >= memory) == more && (!found || (card->memory < found->memory) == more))
+			found = card;
+	}
+	return found ? found->id : NULL;
+}
+
 /* "48 on the L4, 170 on the A100": the largest values that fit, or that may; "": no card has one. */
 static const char *list(struct sl_answer *answer, const struct sl_largest *l, bool maybe)
 {

@@ -37,6 +37,8 @@ struct sl_largest_device {
 };
 struct sl_largest_device sl_largest_device(const char *id);
 const char *sl_largest_device_of(uint64_t memory); /* the id of the first card of that size; NULL: none */
+/* The id of the smallest card with so many bytes or more, else of the largest with fewer; NULL: none. */
+const char *sl_largest_device_beside(uint64_t memory, bool more);
 
 /* What is told of one card. */
 struct sl_largest_card {

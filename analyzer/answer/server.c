@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "analyzer/answer/largest.h"
 #include "analyzer/answer/make.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
@@ -69,6 +70,22 @@ static void head_fits(struct sl_make *make, struct sl_answer *answer, const stru
 	sl_answer_figure(answer, "tokens_high", "tokens", (double)server->tokens);
 }
 
+/* A smaller card may do for a server that fits.  Another one needs more: what one sequence lacks, or a tenth where that is less. */
+static void say_other_card(struct sl_make *make, struct sl_answer *answer, const struct sl_serving *server)
+{
+	bool more = !server->up || server->needs > server->cache_low;
+	uint64_t total, lacks = server->needs > server->cache ? server->needs - server->cache : 0;
+	struct sl_dry_need need = {0};
+	const char *other;
+
+	sl_dry_need(make->report, &need);
+	total = server->total ?: need.capacity;
+	lacks = lacks > total / 10 ? lacks : total / 10;
+	other = sl_largest_device_beside(more ? total + lacks : total - total / 50, more);
+	if (other)
+		sl_answer_next(answer, "another card", "stormlog-run --dry=%s -- COMMAND", other);
+}
+
 bool sl_make_server(struct sl_make *make)
 {
 	const char *card = sl_dry_report(make->report), *until = sl_dry_until(make->report);
@@ -112,16 +129,14 @@ bool sl_make_server(struct sl_make *make)
 	if (server.workers > 1)
 		sl_answer_say(answer, SL_LABEL_NOTE, "each of %llu cards has this memory", (unsigned long long)server.workers);
 	if (server.wide)
-		sl_answer_say(answer, SL_LABEL_NOTE, "the span is 2 GiB wide, since %s", server.wide);
+		sl_answer_say(answer, SL_LABEL_NOTE, "the span is %s wide, since %s",
+			      SL_ANSWER_SIZE(server.cache - server.cache_low), server.wide);
 	if (server.error)
 		sl_answer_say(answer, SL_LABEL_NOTE, "it says: %s", server.error);
 	if (until && server.up)
 		sl_answer_say(answer, SL_LABEL_RAN, "until it printed \"%s\"", until);
 	if (process)
 		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
-	sl_answer_next(answer, "another card", "stormlog-run --dry=%s -- COMMAND",
-		       server.up && strcmp(card, "L4") ? "l4"
-		       : !strncmp(card, "A100", 4)     ? "h200"
-						       : "a100");
+	say_other_card(make, answer, &server);
 	return true;
 }
