@@ -207,31 +207,24 @@ static void tell_git(void)
 
 static sigset_t started_with; /* our signal mask, which is the command's too */
 
+void sl_child_join(const char *name, const char *part, bool first)
+{
+	const char *rest = getenv(name) ?: "", *before = first ? part : rest, *behind = first ? rest : part;
+	char *joined;
+
+	if (asprintf(&joined, "%s%s%s", before, *rest ? ":" : "", behind) < 0)
+		return;
+	setenv(name, joined, 1);
+	free(joined);
+}
+
 /* Our library goes before those already in LD_PRELOAD, which keep their order. */
 static void preload(const char *library)
 {
 	const char *before = getenv("LD_PRELOAD");
-	char *joined;
 
-	if (before && strstr(before, library))
-		return;
-	if (asprintf(&joined, "%s%s%s", library, before && *before ? ":" : "", before ? before : "") < 0)
-		return;
-	setenv("LD_PRELOAD", joined, 1);
-	free(joined);
-}
-
-/* The agent sets the same option for AddressSanitizer's shared runtime, unless the program sets options itself. */
-static void need_not_be_first(void)
-{
-	static const char option[] = "verify_asan_link_order=0";
-	const char *before = getenv("ASAN_OPTIONS");
-	char *joined;
-
-	if (asprintf(&joined, "%s%s%s", before ? before : "", before && *before ? ":" : "", option) < 0)
-		return;
-	setenv("ASAN_OPTIONS", joined, 1);
-	free(joined);
+	if (!before || !strstr(before, library))
+		sl_child_join("LD_PRELOAD", library, true);
 }
 
 /* What the kernel sends to a process for its own writes. */
@@ -266,7 +259,8 @@ int sl_child_exec(const struct sl_launch *run)
 
 	sl_child_signals_restore();
 	preload(run->library);
-	need_not_be_first();
+	/* The agent sets it for AddressSanitizer's shared runtime too, unless the program sets options itself. */
+	sl_child_join("ASAN_OPTIONS", "verify_asan_link_order=0", false);
 	tell_git();
 	setenv("STORMLOG_DIR", run->directory, 1);
 	setenv("STORMLOG_LAUNCHER", SL_VERSION, 1);

@@ -347,26 +347,10 @@ static void set_rank(const char *rank_text, const char *world)
 /* Python starts our sitecustomize first. */
 static void set_python_path(const char *libraries)
 {
-	const char *python = getenv("PYTHONPATH");
-	char *joined;
+	char *folder;
 
-	if (asprintf(&joined, "%s/python%s%s", libraries, python && *python ? ":" : "", python ? python : "") > 0)
-		setenv("PYTHONPATH", joined, 1);
-}
-
-/*
- * Beside an audit library glibc lays out static TLS before it loads the program.  What is preloaded then takes the room that is
- * left for libraries that come later: libgomp of a wheel for a free-threaded CPython had none.  glibc 2.32 has the setting, and
- * takes the last of two.
- */
-static void set_tls_room(void)
-{
-	const char *tunables = getenv("GLIBC_TUNABLES");
-	char *joined;
-
-	if (asprintf(&joined, "glibc.rtld.optional_static_tls=16384%s%s", tunables && *tunables ? ":" : "",
-		     tunables ? tunables : "") > 0)
-		setenv("GLIBC_TUNABLES", joined, 1);
+	if (asprintf(&folder, "%s/python", libraries) > 0)
+		sl_child_join("PYTHONPATH", folder, true);
 }
 
 void sl_dry_hold(void)
@@ -391,7 +375,11 @@ void sl_dry_enter(const struct sl_launch *run)
 		setenv(SL_DRY_FORCE, "1", 1);
 	snprintf(path, sizeof(path), "%s/lib/dry-audit.so", folder);
 	setenv("LD_AUDIT", path, 1);
-	set_tls_room();
+	/*
+	 * Beside LD_AUDIT glibc lays out static TLS before it loads the program.  Our library then uses 1.5 KiB of the room for
+	 * libraries that a program opens later, as libgomp of a wheel.  glibc 2.32 has the setting; of two it takes the last.
+	 */
+	sl_child_join("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384", true);
 	snprintf(path, sizeof(path), "%s/triton", folder);
 	setenv("TRITON_LIBCUDA_PATH", path, 1);
 	snprintf(path, sizeof(path), "%s/lib", folder);

@@ -145,6 +145,9 @@ const char *sl_target_hinders(const char *path, char *interpreter, size_t size);
 void sl_child_signals_block(void);
 void sl_child_signals_restore(void);
 
+/* Adds a part to a variable whose parts have a colon between them: before the others, or behind them. */
+void sl_child_join(const char *name, const char *part, bool first);
+
 /* Runs in the process that becomes the command: sets variables, then execs.  Returns the exit status that says why exec failed. */
 int sl_child_exec(const struct sl_launch *run);
 
