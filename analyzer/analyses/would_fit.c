@@ -97,10 +97,11 @@ static bool is_without_grad(struct sl_process *process, const struct sl_change_l
 static bool may_copy(struct sl_process *process, const struct sl_change_line *at)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX], line = {.python = true, .own = true, .file = at->file, .line = at->line};
+	enum sl_source_answer copies = sl_source_copies(process->report->source, process->trace, &line);
 	const struct sl_operator *ran = NULL;
 
-	if (at->file && sl_source_line(process->report->source, process->trace, &line, NULL))
-		return sl_source_copies(process->report->source, process->trace, &line);
+	if (copies != SL_SOURCE_UNKNOWN)
+		return copies == SL_SOURCE_YES;
 	for (size_t i = 0; at->file && !ran && i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
 

@@ -244,7 +244,7 @@ static bool fix_copies(struct error *e, struct sl_stack stack, const char *line)
 	for (; own < count && !(frames[own].python && frames[own].own); own++)
 		if (frames[own].file && strstr(frames[own].file, "nn/modules/module.py"))
 			return false;
-	if (own == count || !sl_source_copies(e->process->report->source, e->process->trace, &frames[own]))
+	if (own == count || sl_source_copies(e->process->report->source, e->process->trace, &frames[own]) != SL_SOURCE_YES)
 		return false;
 	FIX(e, "move a batch to the card when its pass begins, and not all of them at %s", line);
 	return true;

@@ -272,9 +272,12 @@ const char *sl_source_line(struct sl_source *source, const struct sl_trace *trac
 	return text ? text + strspn(text, " \t\f\r") : NULL;
 }
 
-bool sl_source_copies(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame)
+enum sl_source_answer sl_source_copies(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame)
 {
-	const char *text = sl_source_line(source, trace, frame, NULL);
+	const char *text = frame->file ? sl_source_line(source, trace, frame, NULL) : NULL;
 
-	return text && (strstr(text, ".cuda(") || (strstr(text, ".to(") && (strstr(text, "device") || strstr(text, "cuda"))));
+	if (!text)
+		return SL_SOURCE_UNKNOWN;
+	return strstr(text, ".cuda(") || (strstr(text, ".to(") && (strstr(text, "device") || strstr(text, "cuda"))) ? SL_SOURCE_YES
+														    : SL_SOURCE_NO;
 }

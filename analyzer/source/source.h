@@ -53,9 +53,6 @@ const char *sl_source_line(struct sl_source *source, const struct sl_trace *trac
 const char *sl_source_text(struct sl_source *source, const struct sl_trace *trace, const char *path, uint32_t line,
 			   enum sl_source_why *why);
 
-/* The line moves what it has to the card: .cuda(), or .to() of a device. */
-bool sl_source_copies(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame);
-
 /*
  * The line that likely keeps a block which a stack made: the innermost one that stores it where it outlives the pass.  Python only.
  * frames: the stack's own, innermost first.  keeper: its file, line and function.  False: not known, or two lines remain.
@@ -64,6 +61,9 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 		      struct sl_stack_frame *keeper);
 
 enum sl_source_answer { SL_SOURCE_UNKNOWN, SL_SOURCE_NO, SL_SOURCE_YES };
+
+/* The line copies to the card: .cuda(), or .to() of a device. */
+enum sl_source_answer sl_source_copies(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame);
 
 /* One of the frames runs without autograd: a decorator or a `with` says so. */
 enum sl_source_answer sl_source_without_grad(struct sl_source *source, const struct sl_trace *trace,
