@@ -28,7 +28,8 @@ unsigned la_version(unsigned version)
 	return version;
 }
 
-static char compiler[4096]; /* the folder of NVRTC, which looks for a part of itself by its name alone; "": it was not loaded */
+static char
+	compiler[4096]; /* the folder of NVRTC, which opens a part of itself by a name without a folder.  "": it was not loaded */
 
 /* True: a runtime of that release is among ours.  A wheel may have one of its own, with another name: libcudart.faf08d9a.so.13. */
 static bool has_release(const char *soname)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A library whose functions do nothing and say that they did it. -DSTUBS names the table of its functions (stubs/). A row lists
- * which argument receives what, by its number among those that are passed in general registers or on the stack (System V ABI of
- * x86-64; AArch64's agrees up to eight). Functions that must do more are in a file of their own and replace the weak ones here.
+ * the arguments that receive something. Their numbers count those in general registers or on the stack (System V ABI of x86-64).
+ * AArch64's agrees up to eight. Functions that must do more are in a file of their own and replace the weak ones here.
  */
 #include <stdint.h>
 #include <stdlib.h>
 
 enum { HANDLE_BYTES = 4096 };
 
-#define MARK 0x676f6c6d726f7473 /* "stormlog", at the begin of each handle */
+#define MARK 0x676f6c6d726f7473 /* "stormlog", the first bytes of each handle */
 
 #define HANDLE(n) (*(uint64_t **)a##n = make_handle()),
 #define FREE	  end_handle((uint64_t *)a0),

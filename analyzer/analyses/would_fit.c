@@ -93,7 +93,7 @@ static bool is_without_grad(struct sl_process *process, const struct sl_change_l
 				      i < count ? count - i : 1) == SL_SOURCE_YES;
 }
 
-/* The line may copy to the card what it makes, for its caller to use: its source tells, else its role, else what ran. */
+/* True: the line may copy to the card what its caller uses there.  Its source decides, else its role, else what ran. */
 static bool may_copy(struct sl_process *process, const struct sl_change_line *at)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX], line = {.python = true, .own = true, .file = at->file, .line = at->line};

@@ -26,7 +26,7 @@ static void cut_to_common(char *name, const char *other)
 	name[end] = 0;
 }
 
-/* Takes the largest variable of a place, and adds others of its scope with its name.  root: or with a part of it as their begin. */
+/* Takes the largest variable of a place, and adds those of its scope with its name.  root: or with a part of its name. */
 static bool gather(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, bool root,
 		   struct sl_held_by *holder)
 {

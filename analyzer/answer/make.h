@@ -52,7 +52,7 @@ void sl_make_stack(struct sl_answer *answer, struct sl_process *process, struct 
 /*
  * Marks the line that likely keeps the stack's blocks, by its source, or appends it.  False: the source does not tell.
  * out: "train.py:126".
- * holder: what Python found; it names the container, and so the line that fills it.  May be NULL.
+ * holder: the variable that Python found, whose container names the line that fills it.  May be NULL.
  * view: set to true if the line keeps a slice, and with it the whole tensor.
  */
 bool sl_make_keeper(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, char out[SL_MAKE_LINE],
@@ -97,8 +97,8 @@ bool sl_make_heads(const struct sl_held_by *holder, uint64_t bytes);
 /* bytes: of the sentence before; "them", where the variable holds all of them. */
 void sl_make_say_holder(struct sl_answer *answer, const struct sl_held_by *holder, uint64_t bytes);
 /*
- * Marks the line that keeps what the stack made, writes it to `keeper`, "": not known, and says what to do to the variable, or to a
- * slice.  False: it has nothing to say.  holder: NULL where Python found none.  graph: autograd's holds it.
+ * Marks the line that keeps the blocks of the stack, and writes it to `keeper`; "": not known.  Then it says what to do to the
+ * variable, or to a slice.  False: it said no fix.  holder: NULL where Python found no variable.  graph: autograd's holds it.
  */
 bool sl_make_fix_kept(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, const struct sl_held_by *holder,
 		      bool graph, char keeper[SL_MAKE_LINE]);

@@ -235,7 +235,7 @@ static void next_larger(struct error *e)
 		sl_make_rerun(e->answer, e->process, "--dry=h200 --report", "the need of a whole step");
 }
 
-/* The line copies one tensor after the other to the card, and no module.  False: it does not. */
+/* False: the line copies no tensors to the card, or a module. */
 static bool fix_copies(struct error *e, struct sl_stack stack, const char *line)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];

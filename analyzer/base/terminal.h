@@ -25,8 +25,9 @@ struct sl_terminal {
 /* True: a line on which can be overwritten: TERM is not "dumb". */
 bool sl_terminal_rewrites(int fd);
 
-/* On standard error, over the line: how much of a file was read.  done UINT64_MAX: the line is empty again. */
+/* Writes over the line on standard error how much of a file was read.  done UINT64_MAX: empties the line. */
 void sl_terminal_reading(const char *path, uint64_t done, uint64_t bytes);
+
 /* Standard output as it is. */
 struct sl_terminal sl_terminal_here(void);
 

@@ -467,8 +467,7 @@ bool sl_tracking_look(struct sl_tracking *track, const struct sl_follow *follow,
 /* Completes the sink and frees.  *events: their number.  False: errno of the first failure. */
 bool sl_tracking_close(struct sl_tracking *track, uint64_t *events);
 
-/* Moments as users write them, and the time spans of --from and --to. */
-/* TOLD: when Python told of most variables. */
+/* Moments as users write them, and the time spans of --from and --to.  TOLD: when Python told of most variables. */
 enum sl_when { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TENSORS, SL_WHEN_TIME, SL_WHEN_START, SL_WHEN_ENTRY, SL_WHEN_TOLD };
 
 struct sl_timespan {

@@ -94,8 +94,8 @@ static int course_of(const struct search *s)
 
 /*
  * The value above low at which the card is full, by a line through two runs.  They are those beside the bounds, or the largest two
- * that fit.  Most programs need more by the same step.  0: two such runs are not there, or the card's size is not known; high: it
- * is not below that one.
+ * that fit.  Most programs need more by the same step.  high: the line meets the card's size at `high` or above it.  0: two such
+ * runs are missing, or the card's size is not known.
  */
 static long aim(const struct search *s, unsigned card, enum sl_trial_fit level, long low, long high)
 {
@@ -234,7 +234,7 @@ static void probe(struct search *s, unsigned card, long value, bool directly)
 			try(s, card, value);
 }
 
-/* The bounds that are known: `low` fits, and nothing between it and high is known; below, above the range: none. */
+/* The bounds that are known: `low` fits, and no value between it and `high` was tried.  A bound outside of the range is none. */
 static void bound(const struct search *s, unsigned card, enum sl_trial_fit level, long *low, long *high)
 {
 	*low = s->range[0].low - 1;

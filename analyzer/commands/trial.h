@@ -28,7 +28,7 @@ int sl_trials_against(struct sl_trials *trials);
 int sl_trial_start(char *const *argv, const char *log);
 
 /*
- * Runs the launcher on trial->card, and fills what that showed.  name: of its folder, beside which a file has its output.
+ * Runs the launcher on trial->card, and fills in the result.  name: of its folder.  A file beside that folder has its output.
  * rest: its further options, "--" and the command.
  */
 void sl_trial_run(struct sl_trial *trial, const struct sl_trials *trials, const char *name, char *const *rest);

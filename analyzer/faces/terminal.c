@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The document on a terminal: one verdict open, in 24 lines, its sentences in 80 columns at most.  Where it would be longer, it is
- * laid out again with less: fewer rows, fewer other verdicts, then without notes, a second change that was tried, blank lines, the
- * last ones first, and the path of the page.  Longer than other files: lines, tables and grids share the page's columns and
- * its door for text.
+ * The document on a terminal: one verdict open, in 24 lines, its sentences in 80 columns at most.  A longer one is laid out again
+ * with fewer rows and fewer other verdicts.  Then these go, in this order: notes, a second change that was tried, blank lines from
+ * the last one on, the path of the page.  Longer than other files: lines, tables and grids share the page's columns and its door
+ * for text.
  */
 #include <stdarg.h>
 #include <string.h>

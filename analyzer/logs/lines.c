@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a file to lines, what a file is, and what stands before the text of a line. */
+/* Takes lines from a file, tells logs from other files, and parts the prefixes of a line from its text. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -142,12 +142,12 @@ struct sl_log {
 	unsigned failures, files;
 	uint64_t lines;			       /* parts that were read: carriage returns and JSON make several of a line */
 	uint64_t written;		       /* lines of the files */
-	struct sl_log_said said;	       /* what servers say of themselves; the first that is said */
+	struct sl_log_said said;	       /* of the servers; the first sentence counts */
 	struct sl_log_said on[SL_LOG_DEVICES]; /* the same, where a device is named */
 	uint64_t idle;			       /* bit n: nvidia-smi's table shows card n without use */
 	char command[1000];		       /* the program's own, where the text shows it; "" */
-	enum sl_log_form server, warned;       /* a form of the server that speaks, of a warning; none: no server, no warning */
-	uint64_t last[SL_LOG_MEANS];	       /* the last line that means it; 0: none */
+	enum sl_log_form server, warned;       /* the server that printed it, and the first warning */
+	uint64_t last[SL_LOG_MEANS];	       /* the last line of each meaning, from 1 */
 	uint64_t last_exception;	       /* 0: none */
 	bool conf;			       /* PyTorch's text advises expandable_segments */
 	/* after sl_log_judge: */
@@ -157,7 +157,7 @@ struct sl_log {
 	const struct sl_log_failure *told; /* the failure to tell; NULL: none */
 	unsigned count;
 	const char *program;		      /* NULL: not known */
-	uint64_t figure[SL_LOG_FIGURE_COUNT]; /* of `told`; what it does not say of settings and parts, of the servers */
+	uint64_t figure[SL_LOG_FIGURE_COUNT]; /* of `told`, and of the servers where it lacks a setting or part */
 };
 
 struct sl_log *sl_log_new(void); /* to be freed */
@@ -173,7 +173,7 @@ static inline uint64_t sl_log_minus(uint64_t larger, uint64_t smaller)
 	return SL_LOG_KNOWN(larger) && SL_LOG_KNOWN(smaller) && larger > smaller ? larger - smaller : SL_LOG_UNKNOWN;
 }
 
-/* Reads one text more, as another process.  shown: how much was read stands on the terminal.  NULL: fine, else why. */
+/* Reads one text more, as another process.  shown: a terminal shows how much was read.  NULL: fine, else why. */
 const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, bool shown);
 void sl_log_judge(struct sl_log *log);
 /* Reads and judges them, - is standard input, as ranks of one run; to be freed.  NULL: the reason was printed. */

@@ -16,7 +16,7 @@ struct sl_log_line {
 	size_t size, room;
 	uint64_t number; /* from 1 */
 	bool goes_on;	 /* a terminal broke it from the line before, also within a word */
-	bool parted;	 /* what follows is known; before, nothing is: */
+	bool parted;	 /* sl_log_line_part() has filled what follows */
 	bool record;	 /* of a logger's record, whose first line has the prefixes and begins a traceback */
 	size_t content;	 /* where the prefixes end */
 	int rank;	 /* -1: the prefixes name none */
@@ -26,14 +26,14 @@ struct sl_log_line {
 };
 
 /*
- * Calls `each` with every line of the file; the text is valid during the call.  Escape sequences are gone, carriage returns part
- * lines, UTF-16 is UTF-8, and the JSON of docker, journald and loggers is the text in it.  *lines grows by the lines of the file
- * as an editor counts them.  shown: the name by which a terminal shows how much was read, or NULL.  NULL: fine, else why.
+ * Calls `each` with every line of the file.  The text is valid during the call, and it is what a terminal would have shown, in
+ * UTF-8.  Of the JSON of docker, journald and loggers it is the message.  *lines grows by the lines of the file as an editor
+ * counts them.  shown: the name beside which a terminal shows how much was read, or NULL.  NULL: fine, else why.
  */
 typedef void sl_log_each(void *context, const char *text, size_t size);
 const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const char *shown, uint64_t *lines);
 
-/* Tells what launchers, containers and loggers put before a line apart from it. */
+/* Parts a line from what launchers, containers and loggers put before it. */
 void sl_log_line_part(struct sl_log_line *line);
 
 struct sl_log_match {

@@ -89,8 +89,8 @@ static struct sl_log_frame *push(struct stack *stack, const char *file, size_t s
 }
 
 /*
- * The source text in the line behind a frame of Python, whose words begin at `at`.  What stands before them stands there too, but
- * for the digits of times; else that line has prefixes of its own.
+ * The source text in the line behind a frame of Python, whose words begin at `at`.  Both lines have the same prefix, but for the
+ * digits of times.  Where they do not, the second line has prefixes of its own.
  */
 static void take_source(struct sl_log_frame *frame, const struct sl_log_line *line, size_t at, const struct sl_log_line *next)
 {
@@ -109,9 +109,9 @@ static void take_source(struct sl_log_frame *frame, const struct sl_log_line *li
 
 /*
  * Takes what a FRAME row found at `at` of the line.  next: the following line of the same process, or NULL.  NULL: no frame.
- * - a file with its line, or the line behind a colon
- * - pytest's place, "tests/test_x.py:61: in test_step", and old IPython's, "/path/x.py in f(x)": a file stands before the words
- * - what runs in the last frame: IPython's arrow and rich's point show the line
+ * - A row has a file with its line, or with the line behind a colon.
+ * - pytest's "tests/test_x.py:61: in test_step" and old IPython's "/path/x.py in f(x)" have the file before the words.
+ * - IPython's arrow and rich's point show the line of the last frame.
  */
 static struct sl_log_frame *take_words(struct stack *stack, const struct sl_log_line *line, size_t at,
 				       const struct sl_log_match *match, const struct sl_log_line *next)
@@ -310,7 +310,7 @@ static void add_said(struct sl_log_said *a, const struct sl_log_said *b)
 	a->others = a->others ?: b->others;
 }
 
-/* What a server says twice is said of the same; of several engines or ranks the first counts, and each device has its own. */
+/* A figure stays as its first sentence has it, of several engines or ranks too.  Each device has figures of its own. */
 static void take_facts(struct sl_log *log, const struct sl_log_match *match)
 {
 	static const enum sl_log_figure lasting[] = {SL_LOG_allocated, SL_LOG_limit, SL_LOG_batch}; /* the last word counts */

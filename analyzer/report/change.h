@@ -41,7 +41,7 @@ struct sl_change {
 	enum sl_passes passes;
 	bool tight;				/* it does not pass with 3 % less */
 	unsigned cost;				/* for the user: its place in the table of kinds (analyzer/fit/changes.c) */
-	bool moved;				/* of offload_results: the card may be where its line moves them on purpose */
+	bool moved;				/* of offload_results: the line may copy them to the card on purpose */
 	bool about;				/* its sizes depend on how it is made: no peak is told */
 	uint64_t peak_reserved, peak_allocated; /* to the end of the step; SL_UNKNOWN: not known */
 	int64_t less;		     /* is held at the most, up to the request that failed; settings: reserved, 0 where it failed */

@@ -433,8 +433,8 @@ void sl_report_warn_of_symbols(struct sl_report *report);
 void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
 
 /*
- * Main thread only.  A stack of autograd's thread without a frame of the program's own, as that of a library's hook, goes on with
- * the stack of the pass for which the thread ran: there the line with .backward() is.
+ * Main thread only.  A stack of autograd's thread may have no frame of the program's own, as in a library's hook.  Then the stack
+ * of the pass for which the thread ran follows it, which has the line with .backward().
  */
 unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack);
 /* True: a native frame of the stack is of a function whose name has that part. */

@@ -10,8 +10,8 @@ struct sl_serving {
 	const char *name;	       /* "vLLM 0.33.0" */
 	const char *error;	       /* why it did not start, in its words; NULL: it said nothing */
 	const char *utilization;       /* "0.92" */
-	const char *wide;	       /* why the span of the cache is as wide; NULL: code and graphs alone */
-	bool up, stopped;	       /* it started; somebody ended it before that, so nobody knows */
+	const char *wide;	       /* why the span of the cache is so wide.  NULL: only code and graphs make it */
+	bool up, stopped;	       /* it started; a signal ended it before that */
 	bool sized;		       /* its cache was sized, and what follows is known */
 	uint64_t budget, free, total;  /* what it may take; what was free before; the card */
 	uint64_t cache_low, cache;     /* what is left for the cache: at least, since a card takes more, and at most */

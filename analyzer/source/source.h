@@ -106,7 +106,7 @@ bool sl_source_keeps_output(struct sl_source *source, const struct sl_trace *tra
 uint32_t sl_source_learns_once(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
 			       unsigned count, const char *variable, unsigned *at);
 
-/* The line that calls backward(create_graph=True) in the function of a frame, whose index it writes; 0: none does. */
+/* The line that calls backward(create_graph=True) in the function of a frame.  *where: that frame's index.  0: no function does. */
 uint32_t sl_source_graph_of_gradients(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames,
 				      unsigned count, unsigned *where);
 

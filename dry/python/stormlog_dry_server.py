@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What vLLM's engine finds at its start: its budget, what the profile run leaves for the cache, and how long a context that holds.
+"""Notes what vLLM's engine finds at its start: its budget, the memory that the profile run leaves for the cache, and the longest context for it.
 The notes are metadata of the trace (analyzer/report/server.c).  Of tensor-parallel workers one runs."""
 import logging
 import os
@@ -102,7 +102,7 @@ def with_worker(module):
 
 
 def note_workers(config, counts):
-    """vLLM makes the group before its first look at the free memory (from its pull request 25359 on), so that the group is not in its budget.  counts: it did not."""
+    """From its pull request 25359 on, vLLM makes the group before its first look at the free memory.  counts: this one looks first, so its budget has the group."""
     global unsure
     if counts:
         why = "this vLLM counts NCCL's memory"
@@ -118,7 +118,7 @@ def note_workers(config, counts):
 
 
 def plan(configure, config, specs, *more, **named):
-    """vLLM's own plan for a card of 1 PiB: bytes of a block of the cache, and a function that tells the blocks of a sequence."""
+    """By vLLM's own plan for a card of 1 PiB: the bytes of a block of the cache, and a function from tokens to the blocks of a sequence."""
     from vllm.v1.core.kv_cache_utils import get_max_concurrency_for_kv_cache_config as concurrency
 
     model, cache = config.model_config, config.cache_config
