@@ -45,26 +45,13 @@ static size_t escape_size(const char *at)
 	return size + (at[size] != 0);
 }
 
-/* Bytes without a control character. */
-static size_t plain_size(const char *at, size_t size)
-{
-	size_t i = 0;
-
-	for (uint64_t eight; i + 8 <= size; i += 8) { /* a byte below 32 borrows into its highest bit */
-		memcpy(&eight, at + i, 8);
-		if ((eight - 0x2020202020202020) & ~eight & 0x8080808080808080)
-			break;
-	}
-	while (i < size && (unsigned char)at[i] >= ' ')
-		i++;
-	return i;
-}
-
 /* What a terminal would have shown: a carriage return begins a line anew, which tells another one.  at[size] may be written. */
 static void show(struct reader *reader, char *at, size_t size)
 {
-	size_t out = plain_size(at, size);
+	size_t out = 0;
 
+	while (out < size && (unsigned char)at[out] >= ' ') /* most lines are fine as they are */
+		out++;
 	at[size] = 0; /* an escape sequence may have no end */
 	for (size_t i = out; i < size;) {
 		unsigned char c = (unsigned char)at[i];
@@ -256,6 +243,11 @@ const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const cha
 
 /* ---- what a file is */
 
+static bool begins(const char *at, const char *words)
+{
+	return !strncmp(at, words, strlen(words));
+}
+
 /* words: each ends in NUL, the last one in two. */
 static bool has_word(const char *line, size_t size, const char *words)
 {
@@ -271,40 +263,34 @@ enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 				     "\"textPayload\":\0\"levelname\":\0\"level\":\0",
 			  events[] = "\"schema_version\"\0\"event_type\"\0\"session_id\"\0",
 			  columns[] = "timestamp\0memory_allocated\0event_type\0";
-	size_t at = 0, line, odd = 0;
-	const char *end;
+	char text[HEAD + 1] = "";
+	const char *at = text, *next;
+	size_t line, odd = 0;
 
-	if (size >= 2 && ((uint8_t)head[0] ^ (uint8_t)head[1]) == 1 && ((uint8_t)head[0] & (uint8_t)head[1]) == 0xfe)
+	size = size < HEAD ? size : HEAD;
+	for (size_t i = 0; i < size; i++)
+		text[i] = head[i] ?: ' ';
+	if (begins(text, "\xff\xfe") || begins(text, "\xfe\xff"))
 		return SL_LOG_IS_TEXT; /* UTF-16 with its mark */
-	if (size >= 3 && !memcmp(head, "\xef\xbb\xbf", 3))
-		at = 3;
-	while (at < size && strchr(" \t\r\n", head[at]))
-		at++;
-	if (at == size)
+	at += begins(text, "\xef\xbb\xbf") ? 3 : 0;
+	at += strspn(at, " \t\r\n");
+	if (!*at)
 		return SL_LOG_IS_RECORDS; /* empty: its reader says it */
-	end = memchr(head + at, '\n', size - at);
-	line = end ? (size_t)(end - head) - at : size - at;
-	if (head[at] == '{' || head[at] == '[') {
-		size_t next = at + 1;
-
-		while (next < size && strchr(" \t\r\n", head[next]))
-			next++;
-		if (next < size && head[at] == '{' && head[next] == '"' && !has_word(head + at, line, events) &&
-		    has_word(head + at, line, logged))
-			return SL_LOG_IS_TEXT;
-		return next == size || strchr("\"{[]}", head[next]) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
-	}
-	if (size > 4 && !memcmp(head, "\177ELF", 4))
+	next = at + 1 + strspn(at + 1, " \t\r\n");
+	line = strcspn(at, "\n");
+	if (*at == '{' && *next == '"' && !has_word(at, line, events) && has_word(at, line, logged))
+		return SL_LOG_IS_TEXT;
+	if (*at == '{' || *at == '[')
+		return strchr("\"{[]}", *next) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
+	if (size > 4 && begins(text, "\177ELF"))
 		return SL_LOG_IS_PROGRAM;
-	for (size_t i = at; i < size; i++)
-		odd += !head[i] || (head[i] < ' ' && head[i] > 0 && !strchr("\t\n\r\033\b\a\f\v", head[i]));
+	for (const char *c = at; *c; c++)
+		odd += (unsigned char)*c < ' ' && !strchr("\t\n\r\033\b\a\f\v", *c);
 	if (memchr(head, 0, size) || odd > size / 50)
 		return SL_LOG_IS_BINARY;
-	if (size == HEAD && !memchr(head, ' ', size) && !memchr(head, '\n', size))
+	if (size == HEAD && !strpbrk(text, " \n"))
 		return SL_LOG_IS_RECORDS; /* a program prints words: their reader tells what is wrong with such a line */
-	return memchr(head + at, ',', line) && !memchr(head + at, ' ', line) && has_word(head + at, line, columns)
-		       ? SL_LOG_IS_RECORDS
-		       : SL_LOG_IS_TEXT;
+	return memchr(at, ',', line) && !memchr(at, ' ', line) && has_word(at, line, columns) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
 }
 
 enum sl_log_kind sl_log_kind_of_file(const char *path)
@@ -324,11 +310,6 @@ enum sl_log_kind sl_log_kind_of_file(const char *path)
 }
 
 /* ---- what launchers, containers and loggers put before a line: a rank, a process, a time, how bad it is */
-
-static bool begins(const char *at, const char *words)
-{
-	return !strncmp(at, words, strlen(words));
-}
 
 /* A rank or process in the words of a prefix: rank5, RANK 2, rank=3, mpirank:6, TP1, Worker_TP0, default3 of torchrun, pid=77. */
 static void take_process(struct sl_log_line *line, const char *at, size_t size)
@@ -373,14 +354,13 @@ static void take_time(struct sl_log_line *line)
 {
 	for (const char *at = line->text; at + 8 <= line->text + line->size && at < line->text + PREFIX; at++) {
 		unsigned month, day, hour, minute, second;
-		char fraction[8] = "0.";
+		char fraction[12] = "0.";
 
-		if (!sl_log_digit(*at) || at[2] != ':' || at[5] != ':' || sscanf(at, "%2u:%2u:%2u", &hour, &minute, &second) != 3)
+		if (!sl_log_digit(*at) || at[2] != ':' || at[5] != ':' ||
+		    sscanf(at, "%2u:%2u:%2u%*1[.,]%9[0-9]", &hour, &minute, &second, fraction + 2) < 3)
 			continue;
 		if (at < line->text + 6 || sscanf(at - 6, "%2u%*1[-/]%2u", &month, &day) != 2)
 			month = day = 0;
-		if (at[8] == '.' || at[8] == ',')
-			snprintf(fraction, sizeof(fraction), "0.%.*s", (int)strspn(at + 9, DIGITS), at + 9);
 		line->time_ms = ((((month * 31ull + day) * 24 + hour) * 60 + minute) * 60 + second) * 1000 +
 				(uint64_t)(strtod(fraction, NULL) * 1000 + 0.5);
 		return;
@@ -412,12 +392,13 @@ static size_t in_brackets(struct sl_log_line *line, const char *at)
 static size_t word_prefix(struct sl_log_line *line, const char *at)
 {
 	size_t size = strcspn(at, " "), digits = strspn(at, DIGITS), bare = size - (size && at[size - 1] == ':');
-	const char *behind = at + size + strspn(at + size, " "), *colon = memchr(at, ':', size), *end;
+	const char *behind = at + size + strspn(at + size, " "), *colon = memchr(at, ':', size), *end,
+		   *rank = at + 4 * begins(at, "rank");
 
 	if (size > PREFIX || !size)
 		return 0;
-	if (digits && digits < 5 && size == digits + 1 && bare == digits) {
-		line->rank = line->rank < 0 ? (int)strtol(at, NULL, 10) : line->rank;
+	if (bare < size && rank < at + bare && bare < (size_t)(rank - at) + 5 && rank + strspn(rank, DIGITS) == at + bare) {
+		line->rank = line->rank < 0 ? (int)strtol(rank, NULL, 10) : line->rank;
 		return size;
 	}
 	if (digits && size >= 5 && strspn(at, DIGITS "-:./,TZ+") == size &&
@@ -440,10 +421,7 @@ static size_t word_prefix(struct sl_log_line *line, const char *at)
 		return (size_t)(behind + 1 - at);
 	if (begins(at, "##["))
 		return strcspn(at, "]") + 1;
-	if (!begins(at, "rank") || !sl_log_digit(at[4]) || bare == size)
-		return size == 1 && strchr(">|", *at);
-	take_process(line, at, size);
-	return size;
+	return size == 1 && strchr(">|", *at);
 }
 
 /* "Nov 29 10:21:13 host python[1234]: " of syslog and journald. */
