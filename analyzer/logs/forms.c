@@ -37,16 +37,12 @@ static SL_VECTOR(struct words) words;
 static uint16_t chains[1 << 13]; /* index + 1 of the first words */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static uint64_t head_of(const char *at)
+/* The first of the words with those LETTERS; 8 bytes may be read. */
+static uint16_t *chain_of(const char *at)
 {
 	uint64_t head;
 
 	memcpy(&head, at, sizeof(head));
-	return le64toh(head);
-}
-
-static uint16_t *chain_of(uint64_t head)
-{
 	return &chains[(head << 40) * 0x9e3779b97f4a7c15 >> 51];
 }
 
@@ -74,7 +70,7 @@ static void add_words(unsigned row, const char *pattern, const char *behind, cha
 	while (size > LETTERS && text[size - 1] == ' ')
 		size--;
 	memset(text + size, 0, sizeof(uint64_t));
-	chain = chain_of(head_of(text));
+	chain = chain_of(text);
 	*SL_PUSH(&words) = (struct words){.row = row, .next = *chain};
 	memcpy(words.item[words.count - 1].text, text, size);
 	*chain = (uint16_t)words.count;
@@ -127,7 +123,7 @@ size_t sl_log_find(const char *text, size_t size, size_t from, const char *next,
 	for (unsigned n; i + LETTERS <= size; i++) {
 		bool found = false;
 
-		if (!(n = *chain_of(head_of(text + i))))
+		if (!(n = *chain_of(text + i)))
 			continue;
 		for (; n; n = words.item[n - 1].next)
 			if (begins(text + i, text + size, words.item[n - 1].text, true, next) && !is_within_word(text, i)) {
@@ -355,7 +351,7 @@ bool sl_log_match(const char *at, struct sl_log_match *match)
 {
 	const char *end = at + strnlen(at, 4 * WORDS);
 
-	for (unsigned n = end - at < LETTERS ? 0 : *chain_of(head_of(at)); n; n = words.item[n - 1].next) {
+	for (unsigned n = end - at < LETTERS ? 0 : *chain_of(at); n; n = words.item[n - 1].next) {
 		const struct sl_log_row *row = &rows[words.item[n - 1].row];
 		const char *must = strchr(row->pattern, '!'), *stop = row->pattern + strlen(row->pattern), *behind;
 
