@@ -3,7 +3,7 @@
  * What is said of a log: the sentences of log.def with the figures of the text, with three digits.  The answer says
  * what the text lacks, and the command that has it.
  */
-#include "analyzer/answer/log.h"
+#include "analyzer/answer/make.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "analyzer/answer/answer.h"
+#include "analyzer/logs/log.h"
 #include "analyzer/report/held_by.h"
 #include "analyzer/report/leak_list.h"
 #include "analyzer/report/report.h"
@@ -15,6 +16,9 @@ const struct sl_answers *sl_answer_report(struct sl_report *report);
 
 /* The document of one error of one process: index into process->model->ooms. */
 struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *process, size_t index);
+
+/* The document of a log that was judged; name: of the file, as the title begins. */
+struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name);
 
 /* Gives each error and each finding their sentences: the headline, why, and the changes of its document. */
 void sl_answer_describe(struct sl_report *report);

@@ -5,7 +5,6 @@
 #include "analyzer/catalogue/catalogue.h"
 
 #include "analyzer/answer/answer.h"
-#include "analyzer/answer/log.h"
 #include "analyzer/answer/make.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"

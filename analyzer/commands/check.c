@@ -419,7 +419,7 @@ static int run(struct sl_arguments *parsed)
 
 		sl_limits_describe(&o.limits, limits, sizeof(limits));
 		status = !strcmp(limits, "no-oom")
-				 ? sl_logs_check(parsed->paths, o.values[QUIET])
+				 ? sl_logs_tell(parsed->paths, false, o.values[QUIET], true)
 				 : sl_command_fail(SL_EXIT_USAGE,
 						   "%s is a log, which decides --no-oom and no other limit; asked: %s",
 						   parsed->paths[0], limits);

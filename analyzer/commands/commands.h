@@ -417,9 +417,8 @@ extern const char sl_report_about[];
 bool sl_logs_are(char *const *paths);
 /* True: a path is neither text nor anything known, which was printed. */
 bool sl_logs_refuse(char *const *paths);
-int sl_logs_report(char *const *paths, const struct sl_report_options *options);
-/* check --no-oom over logs; an exit status. */
-int sl_logs_check(char *const *paths, bool quiet);
+/* Prints what they tell; an exit status.  check: of the limit --no-oom. */
+int sl_logs_tell(char *const *paths, bool json, bool quiet, bool check);
 /* Prints what the servers of two logs say of themselves, beside each other. */
 int sl_logs_diff(char *const *paths, bool json);
 /* A member of the open object. */

@@ -2,7 +2,7 @@
 /* stormlog-analyze report over what a program printed. */
 #include <string.h>
 
-#include "analyzer/answer/log.h"
+#include "analyzer/answer/make.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
@@ -80,8 +80,7 @@ void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 	sl_json_end(j);
 }
 
-/* check: of the limit --no-oom. */
-static int tell(char *const *paths, bool json, bool quiet, bool check)
+int sl_logs_tell(char *const *paths, bool json, bool quiet, bool check)
 {
 	struct sl_log *log = sl_log_of(paths, quiet || json || check);
 	bool fails = check && log && log->verdict >= SL_LOG_VERDICT_host_memory, fine = true;
@@ -105,66 +104,45 @@ static int tell(char *const *paths, bool json, bool quiet, bool check)
 	return !fine || fflush(stdout) ? SL_EXIT_UNSAVED : fails ? SL_EXIT_LIMIT : SL_EXIT_FINE;
 }
 
-int sl_logs_report(char *const *paths, const struct sl_report_options *options)
-{
-	if (options->output)
-		return sl_command_fail(SL_EXIT_USAGE, "-o is of traces, and %s is a log: it writes no file", paths[0]);
-	return tell(paths, options->json, options->quiet, false);
-}
+#define SIZE(bytes) (SL_LOG_KNOWN(bytes) ? SL_SIZE(bytes) : "-")
 
-int sl_logs_check(char *const *paths, bool quiet)
-{
-	return tell(paths, false, quiet, true);
-}
-
-static const char *say_part(char *out, uint64_t bytes)
-{
-	return SL_LOG_KNOWN(bytes) ? sl_format_size(out, bytes) : "-";
-}
-
-static bool put_diff(struct sl_log *const logs[2], bool json)
+static bool put_diff(const struct sl_log *before, const struct sl_log *after, bool json)
 {
 	unsigned grew = 0; /* the part that grew most */
 	uint64_t most = 0;
-	char before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
 
 	for (unsigned part = SL_LOG_weights; part <= SL_LOG_non_torch; part++) {
-		uint64_t more = sl_log_minus(logs[1]->figure[part], logs[0]->figure[part]);
+		uint64_t more = sl_log_known_or(sl_log_minus(after->figure[part], before->figure[part]), 0);
 
-		if (SL_LOG_KNOWN(more) && more > most) {
-			most = more;
-			grew = part;
-		}
+		grew = more > most ? part : grew;
+		most = more > most ? more : most;
 	}
 	if (json) {
 		struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
 
 		sl_json_document(j, "stormlog.log_diff", 1);
-		sl_logs_json(j, "before", logs[0]);
-		sl_logs_json(j, "after", logs[1]);
+		sl_logs_json(j, "before", before);
+		sl_logs_json(j, "after", after);
 		sl_json_string(j, "grew", grew ? sl_log_figures[grew] : NULL);
 		return sl_json_finish(j);
 	}
 	sl_escape_print(stdout, "  %-12s %11s %11s\n", "", "before", "after");
 	for (unsigned part = SL_LOG_weights; part <= SL_LOG_non_torch; part++)
-		sl_escape_print(stdout, "  %-12s %11s %11s%s\n", sl_log_figures[part], say_part(before, logs[0]->figure[part]),
-				say_part(after, logs[1]->figure[part]), part == grew ? "   <- grew most" : "");
-	sl_escape_print(stdout, "  verdict: %s, then %s\n", sl_log_verdicts[logs[0]->verdict], sl_log_verdicts[logs[1]->verdict]);
+		sl_escape_print(stdout, "  %-12s %11s %11s%s\n", sl_log_figures[part], SIZE(before->figure[part]),
+				SIZE(after->figure[part]), part == grew ? "   <- grew most" : "");
+	sl_escape_print(stdout, "  verdict: %s, then %s\n", sl_log_verdicts[before->verdict], sl_log_verdicts[after->verdict]);
 	return true;
 }
 
 int sl_logs_diff(char *const *paths, bool json)
 {
-	struct sl_log *logs[2] = {0};
-	int status = SL_EXIT_FINE;
+	struct sl_log *before = sl_log_of((char *const[]){paths[0], NULL}, json),
+		      *after = before ? sl_log_of(paths + 1, json) : NULL;
+	int status = !after						? SL_EXIT_UNREADABLE
+		     : !put_diff(before, after, json) || fflush(stdout) ? SL_EXIT_UNSAVED
+									: SL_EXIT_FINE;
 
-	for (unsigned i = 0; i < 2 && (!i || logs[0]); i++)
-		logs[i] = sl_log_of((char *const[]){paths[i], NULL}, json);
-	if (!logs[1])
-		status = SL_EXIT_UNREADABLE;
-	else if (!put_diff(logs, json) || fflush(stdout))
-		status = SL_EXIT_UNSAVED;
-	free(logs[0]);
-	free(logs[1]);
+	free(before);
+	free(after);
 	return status;
 }

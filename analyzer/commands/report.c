@@ -485,7 +485,9 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		native = any_native(parsed->paths);
 	if (status < 0 && !native && sl_logs_are(parsed->paths))
-		status = sl_logs_report(parsed->paths, &options);
+		status = options.output ? sl_command_fail(SL_EXIT_USAGE, "-o is of traces, and %s is a log: it writes no file",
+							  parsed->paths[0])
+					: sl_logs_tell(parsed->paths, options.json, options.quiet, false);
 	if (status < 0 && !native && sl_logs_refuse(parsed->paths))
 		status = SL_EXIT_UNREADABLE;
 	if (status < 0 && parsed->path_count > 1 && !options.output && !options.json)

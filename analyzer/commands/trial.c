@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyzer/answer/log.h"
 #include "analyzer/answer/make.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/commands.h"

@@ -388,16 +388,16 @@ static size_t in_brackets(struct sl_log_line *line, const char *at)
 	return (size_t)(end + (*end == ':') - at);
 }
 
-/* A word of a prefix: a time, a severity, stdout F, srun's "5:"; 0: it is part of the message. */
+/* A word of a prefix: a time, a severity, stdout F, srun's "5:", rank5:; 0: it is part of the message. */
 static size_t word_prefix(struct sl_log_line *line, const char *at)
 {
-	size_t size = strcspn(at, " "), digits = strspn(at, DIGITS), bare = size - (size && at[size - 1] == ':');
-	const char *behind = at + size + strspn(at + size, " "), *colon = memchr(at, ':', size), *end,
-		   *rank = at + 4 * begins(at, "rank");
+	const char *rank = at + 4 * begins(at, "rank"), *end;
+	size_t size = strcspn(at, " "), digits = strspn(rank, DIGITS), bare = size - (size && at[size - 1] == ':');
+	const char *behind = at + size + strspn(at + size, " "), *colon = memchr(at, ':', size);
 
 	if (size > PREFIX || !size)
 		return 0;
-	if (bare < size && rank < at + bare && bare < (size_t)(rank - at) + 5 && rank + strspn(rank, DIGITS) == at + bare) {
+	if (digits && digits < 5 && rank + digits == at + bare && bare < size) {
 		line->rank = line->rank < 0 ? (int)strtol(rank, NULL, 10) : line->rank;
 		return size;
 	}

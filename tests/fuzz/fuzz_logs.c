@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "alone.h"
-#include "analyzer/answer/log.h"
+#include "analyzer/answer/make.h"
 #include "analyzer/faces/faces.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

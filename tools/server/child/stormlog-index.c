@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "analyzer/answer/log.h"
+#include "analyzer/answer/make.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/library.h"
 #include "analyzer/base/memory.h"
