@@ -262,19 +262,18 @@ static void put_figures(struct told *told)
 static void put_next(struct told *told)
 {
 	const struct sl_log *log = told->log;
-	const char *card = sl_largest_device_of(log->figure[SL_LOG_total]), *command = *log->command ? log->command : NULL;
-	const char *script = told->f && told->f->frames ? base_of(told->f->frame[0].file) : "";
-	uint64_t longest = log->figure[SL_LOG_longest];
+	const char *script = told->f && told->f->frames ? base_of(told->f->frame[0].file) : "",
+		   *longest = say_value(told->answer->of, 'n', log->figure[SL_LOG_longest]),
+		   *command = *log->command ? log->command : NULL, *card;
 
 	if (log->verdict == SL_LOG_VERDICT_host_memory || (log->verdict == SL_LOG_VERDICT_not_an_error && !log->failures))
 		return;
 	if (!command && strstr(script, ".py"))
 		command = sl_answers_text(told->answer->of, "python %s", script);
 	if (!command && log->server == SL_LOG_FORM_vllm_budget)
-		command = !SL_LOG_KNOWN(longest) ? "vllm serve MODEL"
-						 : sl_answers_text(told->answer->of, "vllm serve MODEL --max-model-len %llu",
-								   (unsigned long long)longest);
-	card = command ? card : NULL;
+		command = sl_answers_text(told->answer->of, "vllm serve MODEL%s%s", longest ? " --max-model-len " : "",
+					  longest ?: "");
+	card = command ? sl_largest_device_of(log->figure[SL_LOG_total]) : NULL;
 	sl_answer_next(told->answer, card ? "its holders, without a card" : "who holds it", "stormlog-run%s%s --report -- %s",
 		       card ? " --dry=" : "", card ?: "", command ?: "COMMAND");
 }

@@ -316,33 +316,21 @@ static const char *follow_group(const char **pattern, const char *at, struct sl_
 static const char *follow(const char *pattern, const char *stop, const char *at, struct sl_log_match *match, const char **end)
 {
 	while (at && pattern < stop) {
-		switch (*pattern) {
-		case '{':
+		char c = *pattern;
+
+		if (c == '{')
 			at = read_field(&pattern, at, match);
-			break;
-		case '*':
-			at = seek(at, ++pattern);
-			break;
-		case '[':
-		case '<':
+		else if (c == '[' || c == '<')
 			at = follow_group(&pattern, at, match);
-			break;
-		case '!':
-			pattern++;
-			break;
-		case '|':
-			at = *at == '\n' || !*at ? at : NULL;
-			pattern++;
-			break;
-		case ' ':
+		else if (pattern++, c == '*')
+			at = seek(at, pattern);
+		else if (c == ' ')
 			at = skip_blanks(at);
-			pattern++;
-			break;
-		default:
-			pattern += *pattern == '\\';
-			at = *at == *pattern++ ? at + 1 : NULL;
-		}
-		*end = at ? at : *end;
+		else if (c == '|')
+			at = *at == '\n' || !*at ? at : NULL;
+		else if (c != '!')
+			at = *at == (c == '\\' ? *pattern++ : c) ? at + 1 : NULL;
+		*end = at ?: *end;
 	}
 	return at;
 }

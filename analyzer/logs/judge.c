@@ -262,20 +262,18 @@ struct sl_log *sl_log_of(char *const *paths, bool quiet)
 
 	for (; *paths; paths++) {
 		FILE *file = strcmp(*paths, "-") ? sl_paths_open_file(*paths) : stdin;
-		const char *why = "";
+		const char *why = file ? sl_log_read(log, file, *paths, shown) : NULL;
 
-		if (file)
-			why = sl_log_read(log, file, *paths, shown);
-		else
+		if (!file)
 			sl_paths_failed(*paths);
+		else if (why)
+			sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", *paths, why);
 		if (file && file != stdin)
 			fclose(file);
-		if (!why)
-			continue;
-		if (*why)
-			sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", *paths, why);
-		free(log);
-		return NULL;
+		if (!file || why) {
+			free(log);
+			return NULL;
+		}
 	}
 	sl_log_judge(log);
 	return log;

@@ -172,19 +172,18 @@ static bool ends(struct stack *stack, const struct sl_log_line *line)
 /* What the program did, by the innermost frames. */
 static enum sl_log_doing doing_of(const struct stack *stack)
 {
-	static const struct {
-		const char *functions, *sources[4]; /* of a frame; the first row that fits the innermost frame is taken */
-	} rows[] = {
-		[SL_LOG_DOING_weights] =
-			{" convert caching_allocator_warmup create_weights load_model from_pretrained load_state_dict "
-			 "set_module_tensor_to_device _load_parameter_into_model "},
-		[SL_LOG_DOING_pinned] = {" pin_memory ", {"pin_memory"}},
-		[SL_LOG_DOING_save] = {" _save_checkpoint ", {"state_dict("}},
-		[SL_LOG_DOING_optimizer] = {" _init_group ", {"optim.step(", "optimizer.step("}},
-		[SL_LOG_DOING_backward] = {"", {".backward("}},
-		[SL_LOG_DOING_logits] = {"", {"cross_entropy", "log_softmax", "logits", "lm_head"}},
-		[SL_LOG_DOING_scores] = {"", {".transpose(-2, -1)", ".transpose(-1, -2)", "k.mT", "scores"}},
-		[SL_LOG_DOING_decode] = {" decode_tiled ", {"self._decode(", "vae.decode"}},
+	/* a name between blanks is of a function, else of source; the first row that fits the innermost frame is taken */
+	static const char *const words[][9] = {
+		[SL_LOG_DOING_weights] = {" convert ", " caching_allocator_warmup ", " create_weights ", " load_model ",
+					  " from_pretrained ", " load_state_dict ", " set_module_tensor_to_device ",
+					  " _load_parameter_into_model "},
+		[SL_LOG_DOING_pinned] = {" pin_memory ", "pin_memory"},
+		[SL_LOG_DOING_save] = {" _save_checkpoint ", "state_dict("},
+		[SL_LOG_DOING_optimizer] = {" _init_group ", "optim.step(", "optimizer.step("},
+		[SL_LOG_DOING_backward] = {".backward("},
+		[SL_LOG_DOING_logits] = {"cross_entropy", "log_softmax", "logits", "lm_head"},
+		[SL_LOG_DOING_scores] = {".transpose(-2, -1)", ".transpose(-1, -2)", "k.mT", "scores"},
+		[SL_LOG_DOING_decode] = {" decode_tiled ", "self._decode(", "vae.decode"},
 	};
 	unsigned seen = 0;
 
@@ -194,13 +193,10 @@ static enum sl_log_doing doing_of(const struct stack *stack)
 
 		seen += frame->own; /* the innermost own frame and its caller, and what they called */
 		snprintf(function, sizeof(function), " %s ", frame->function);
-		for (unsigned doing = 1; doing < SL_COUNT(rows); doing++) {
-			if (*frame->function && strstr(rows[doing].functions, function))
-				return doing;
-			for (unsigned k = 0; k < SL_COUNT(rows[doing].sources) && rows[doing].sources[k]; k++)
-				if (strstr(frame->source, rows[doing].sources[k]))
+		for (unsigned doing = 1; doing < SL_COUNT(words); doing++)
+			for (const char *const *word = words[doing]; *word; word++)
+				if (strstr(**word == ' ' ? function : frame->source, *word))
 					return doing;
-		}
 	}
 	return SL_LOG_DOING_unknown;
 }
