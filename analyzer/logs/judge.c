@@ -119,26 +119,22 @@ static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 static enum sl_log_cause cause_of(const struct sl_log *log, const struct sl_log_failure *f)
 {
 	bool figures = SL_LOG_KNOWN(OF(f, asked));
+	enum sl_log_form form = f->row->form;
 
 	if (f->doing == SL_LOG_DOING_pinned && !figures)
 		return SL_LOG_CAUSE_pinned_or_host_memory;
 	if (f->cause != SL_LOG_CAUSE_none && (f->cause != SL_LOG_CAUSE_figureless || !figures))
 		return f->cause;
-	switch (f->row->form) {
-	case SL_LOG_FORM_trtllm:
+	if (form == SL_LOG_FORM_trtllm)
 		return cause_of_trtllm(log, f);
-	case SL_LOG_FORM_xla:
-		return SL_LOG_KNOWN(OF(f, temp)) || SL_LOG_KNOWN(sl_log_minus(OF(log, projected), OF(log, limit)))
-			       ? SL_LOG_CAUSE_executable_too_large
-			       : cause_of_figures(f);
-	case SL_LOG_FORM_ort:
-		return figures ? cause_of_figures(f) : SL_LOG_CAUSE_unknown;
-	case SL_LOG_FORM_ggml_buffer:
-	case SL_LOG_FORM_ollama:
+	if (form == SL_LOG_FORM_xla &&
+	    (SL_LOG_KNOWN(OF(f, temp)) || SL_LOG_KNOWN(sl_log_minus(OF(log, projected), OF(log, limit)))))
+		return SL_LOG_CAUSE_executable_too_large;
+	if (form == SL_LOG_FORM_ort && !figures)
+		return SL_LOG_CAUSE_unknown;
+	if (form == SL_LOG_FORM_ggml_buffer || form == SL_LOG_FORM_ollama)
 		return SL_LOG_KNOWN(OF(log, kv_cache)) ? SL_LOG_CAUSE_compute_buffer : SL_LOG_CAUSE_weights_do_not_fit;
-	default:
-		return cause_of_figures(f);
-	}
+	return cause_of_figures(f);
 }
 
 /* The text itself names the first rank.  Else clocks tell which failure is the first, or the order of lines. */

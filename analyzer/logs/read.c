@@ -463,38 +463,28 @@ static void obey(struct reader *reader, const struct sl_log_line *line, size_t a
 {
 	struct sl_log *log = reader->log;
 	struct stack *stack = stack_of(reader, line);
-	const struct sl_log_row *row = match->row;
+	enum sl_log_means means = match->row->means;
 
-	log->last[row->means] = line->number;
-	switch (row->means) {
-	case SL_LOG_FAIL:
-	case SL_LOG_ECHO:
+	log->last[means] = line->number;
+	if (means == SL_LOG_FAIL || means == SL_LOG_ECHO) {
 		add_failure(reader, stack, line, match);
-		break;
-	case SL_LOG_LOOK:
+	} else if (means == SL_LOG_FRAME) {
+		take_frame(reader, stack, line, at, match);
+	} else if (means == SL_LOG_LOOK) {
 		find_idle(reader, line);
-		break;
-	case SL_LOG_COMMAND: /* "$ vllm serve ...": the program as its user started it */
+	} else if (means == SL_LOG_COMMAND) { /* "$ vllm serve ...": the program as its user started it */
 		if (!*log->command && at == strspn(line->text, " ") && line->size - at < sizeof(log->command))
 			strcpy(log->command, line->text + at + 2);
-		break;
-	case SL_LOG_TRACE:
+	} else if (means == SL_LOG_TRACE) {
 		if (stack->count && !stack->ended)
 			log->last_exception = line->number;
 		stack->ended = !strstr(line->text, "Original Traceback"); /* of another thread, behind that of its caller */
 		stack->last = line->number;
-		break;
-	case SL_LOG_FRAME:
-		take_frame(reader, stack, line, at, match);
-		break;
-	case SL_LOG_RETRY:
-		for (unsigned i = 0; i < log->failures; i++)
+	} else {
+		for (unsigned i = 0; i < log->failures && means == SL_LOG_RETRY; i++)
 			log->failure[i].handled |= log->failure[i].last + NEAR > line->number;
-		/* fall through */
-	case SL_LOG_HARMLESS:
-		log->warned = log->warned ?: row->form;
-		/* fall through */
-	default:
+		if (means == SL_LOG_RETRY || means == SL_LOG_HARMLESS)
+			log->warned = log->warned ?: match->row->form;
 		take_facts(log, match);
 	}
 }
