@@ -169,26 +169,23 @@ static bool applies(const struct told *told, const struct row *row)
 		!strcmp(sl_log_doings[told->f->doing], row->when)); /* not a server's own work */
 }
 
-/* The defaults have cause none.  They begin the table and come last, where no other row has a headline. */
 static void say_all(struct told *told)
 {
 	bool said[SL_LABEL_COUNT + 1][4] = {0};
 	char text[600];
 
-	for (unsigned turn = 0; turn < 2; turn++)
-		for (size_t i = 0; i < SL_COUNT(rows); i++) {
-			const struct row *row = &rows[i];
-			const char *at = row->text;
+	for (size_t i = 0; i < SL_COUNT(rows); i++) {
+		const struct row *row = &rows[i];
+		const char *at = row->text;
 
-			if ((row->cause == SL_LOG_CAUSE_none && !told->how) != turn || said[row->said][row->slot] ||
-			    !applies(told, row) || !fill(told, &at, text, sizeof(text)))
-				continue;
-			said[row->said][row->slot] = true;
-			if (row->said == SL_LABEL_HEADLINE)
-				sl_answer_headline(told->answer, "%s", text);
-			else
-				sl_answer_say(told->answer, row->said, "%s", text);
-		}
+		if (said[row->said][row->slot] || !applies(told, row) || !fill(told, &at, text, sizeof(text)))
+			continue;
+		said[row->said][row->slot] = true;
+		if (row->said == SL_LABEL_HEADLINE)
+			sl_answer_headline(told->answer, "%s", text);
+		else
+			sl_answer_say(told->answer, row->said, "%s", text);
+	}
 }
 
 static void put_stack(struct told *told)

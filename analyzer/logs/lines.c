@@ -204,25 +204,22 @@ static size_t take_utf16(struct reader *reader, const uint8_t *at, size_t size, 
 const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const char *shown, uint64_t *lines)
 {
 	struct sl_input *input = sl_input_open(file);
-	struct reader *reader = sl_memory_must(calloc(1, sizeof(*reader)));
+	struct reader reader = {each, context, .decoded = sl_memory_must(malloc(LONGEST + 1))};
 	bool last = false;
 	const char *why = NULL;
 	struct sl_budget budget;
 	uint64_t charged = 0, bytes = sl_budget_size(fileno(file));
 
-	reader->decoded = sl_memory_must(malloc(LONGEST + 1));
-	reader->each = each;
-	reader->context = context;
 	sl_budget_begin(&budget, bytes);
 	sl_budget_resume();
 	if (sl_input_fill(input, 2) && input->bytes[0] + input->bytes[1] == 0xff + 0xfe)
-		reader->wide = sl_memory_must(malloc(ROOM + 1));
-	for (bool little = reader->wide && input->bytes[0] == 0xff; !why && !last;) {
+		reader.wide = sl_memory_must(malloc(ROOM + 1));
+	for (bool little = reader.wide && input->bytes[0] == 0xff; !why && !last;) {
 		last = !sl_input_fill(input, input->size - input->at + 1);
-		if (reader->wide)
-			input->at = take_utf16(reader, input->bytes, input->size, little, last);
+		if (reader.wide)
+			input->at = take_utf16(&reader, input->bytes, input->size, little, last);
 		else
-			input->at = take_lines(reader, (char *)input->bytes, input->size, last);
+			input->at = take_lines(&reader, (char *)input->bytes, input->size, last);
 		if (sl_input_offset(input) < charged + CHARGE)
 			continue;
 		charged = sl_input_offset(input);
@@ -232,12 +229,11 @@ const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const cha
 	}
 	if (shown)
 		sl_terminal_reading(shown, UINT64_MAX, bytes);
-	*lines += reader->lines;
+	*lines += reader.lines;
 	why = why ?: sl_input_why(input);
 	sl_input_close(input);
-	free(reader->decoded);
-	free(reader->wide);
-	free(reader);
+	free(reader.decoded);
+	free(reader.wide);
 	return why;
 }
 

@@ -548,21 +548,16 @@ static int rank_of_name(const char *name)
 
 const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, bool shown)
 {
-	struct reader *reader = sl_memory_must(calloc(1, sizeof(*reader)));
-	const char *why;
+	struct reader reader = {.log = log, .rank_of_file = rank_of_name(name), .card = 64};
+	const char *why = sl_log_lines(file, take_line, &reader, shown ? name : NULL, &log->written);
 
-	reader->log = log;
-	reader->rank_of_file = rank_of_name(name);
-	reader->card = 64;
-	why = sl_log_lines(file, take_line, reader, shown ? name : NULL, &log->written);
-	while (reader->count)
-		take_oldest(reader);
+	while (reader.count)
+		take_oldest(&reader);
 	for (unsigned i = 0; i < RING; i++)
-		free(reader->line[i].text);
-	for (unsigned i = 0; i < reader->stacks; i++)
-		free(reader->stack[i].frame);
-	free(reader->window);
-	free(reader);
+		free(reader.line[i].text);
+	for (unsigned i = 0; i < reader.stacks; i++)
+		free(reader.stack[i].frame);
+	free(reader.window);
 	log->files++;
 	return why;
 }
