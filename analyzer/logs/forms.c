@@ -188,18 +188,6 @@ static const char *read_unit(const char *at, double *scale)
 	return at + (letter > letters && *at == 'B');
 }
 
-/* What is negative, or larger than any memory, is no size: an overflow, or a library's "no limit". */
-static const char *read_size(const char *at, double scale, uint64_t *bytes)
-{
-	double value;
-
-	at = read_number(at, &value);
-	if (at && !scale)
-		at = read_unit(at, &scale);
-	*bytes = at && value >= 0 && value * scale < TOO_LARGE ? (uint64_t)(value * scale + 0.5) : SL_LOG_UNKNOWN;
-	return at;
-}
-
 static int index_of(const char *name, size_t size, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -269,8 +257,7 @@ static const char *read_field(const char **pattern, const char *at, struct sl_lo
 	size_t size = strcspn(name, ":}");
 	char kind = name[size] == ':' ? name[size + 1] : 0;
 	int figure = index_of(name, size, sl_log_figures, SL_LOG_FIGURE_COUNT);
-	uint64_t bytes = SL_LOG_UNKNOWN;
-	double value;
+	double value, scale = kind == 'f' ? 1e6 : kind == 'M' ? 0x1p20 : kind == 'G' ? 0x1p30 : 1;
 
 	*pattern = end + 1;
 	if (size == 6 && !strncmp(name, "others", 6))
@@ -278,15 +265,13 @@ static const char *read_field(const char **pattern, const char *at, struct sl_lo
 	if (kind == 's' || kind == 'w')
 		return read_text(skip_blanks(at), kind == 'w', end + 1,
 				 match->said.text[index_of(name, size, sl_log_texts, SL_LOG_TEXT_COUNT)]);
-	if (kind == 'i' || kind == 'f') {
-		at = read_number(at, &value);
-		if (at && value >= 0 && value < 1e15)
-			bytes = (uint64_t)(kind == 'f' ? value * 1e6 + 0.5 : value);
-	} else {
-		at = read_size(at, kind == 'B' ? 1 : kind == 'M' ? 0x1p20 : kind == 'G' ? 0x1p30 : 0, &bytes);
-	}
-	if (at && figure >= 0)
-		match->said.figure[figure] = bytes;
+	at = read_number(at, &value);
+	if (at && !kind)
+		at = read_unit(at, &scale);
+	if (at && figure >= 0) /* what is negative or larger than any memory is an overflow, or a library's "no limit" */
+		match->said.figure[figure] = value >= 0 && value * scale < TOO_LARGE
+						     ? (uint64_t)(value * scale + (kind == 'i' ? 0 : 0.5))
+						     : SL_LOG_UNKNOWN;
 	return at;
 }
 
