@@ -15,20 +15,17 @@
 
 #define HEAD	 4096	      /* bytes that tell what a file is */
 #define LONGEST	 (256u << 10) /* a longer line is read in pieces */
-#define ROOM	 (LONGEST + SL_UTF8_SEQUENCE)
-#define OBJECT	 64	    /* bytes before a JSON object */
-#define MESSAGES 7	    /* keys of JSON that have a message; only one counts */
-#define CHARGE	 (8u << 20) /* bytes between two looks at the budget */
-#define PREFIXES 10	    /* in a row */
-#define PREFIX	 96	    /* bytes of one */
-#define DIGITS	 "0123456789"
-#define LETTERS	 "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define OBJECT	 64	      /* bytes before a JSON object */
+#define MESSAGES 7	      /* keys of JSON that have a message; only one counts */
+#define CHARGE	 (8u << 20)   /* bytes between two looks at the budget */
+#define PREFIXES 10	      /* in a row */
+#define PREFIX	 96	      /* bytes of one */
 
 struct reader {
 	sl_log_each *each;
 	void *context;
 	uint64_t lines;
-	char *decoded, *wide; /* what a line of JSON says, LONGEST bytes; UTF-16 as UTF-8, ROOM bytes, or NULL: it is none */
+	char *decoded, *wide; /* what a line of JSON says, LONGEST bytes; UTF-16 as UTF-8, NULL: it is none */
 	size_t size;	      /* of wide */
 };
 
@@ -185,19 +182,18 @@ static size_t take_lines(struct reader *reader, char *at, size_t size, bool last
 
 static size_t take_utf16(struct reader *reader, const uint8_t *at, size_t size, bool little, bool last)
 {
-	size_t taken = 0, done;
+	size_t taken, done;
 
-	do {
-		for (; taken + 2 <= size && reader->size + SL_UTF8_SEQUENCE <= ROOM; taken += 2) {
-			unsigned unit = (unsigned)at[taken + little] << 8 | at[taken + !little];
+	reader->wide = sl_memory_must(realloc(reader->wide, reader->size + 2 * size + 1)); /* two bytes are three at most */
+	for (taken = 0; taken + 2 <= size; taken += 2) {
+		unsigned unit = (unsigned)at[taken + little] << 8 | at[taken + !little];
 
-			if (unit != 0xfeff)
-				reader->size = (size_t)(sl_utf8_put(reader->wide + reader->size, unit) - reader->wide);
-		}
-		done = take_lines(reader, reader->wide, reader->size, last && taken + 2 > size);
-		reader->size -= done;
-		memmove(reader->wide, reader->wide + done, reader->size);
-	} while (taken + 2 <= size);
+		if (unit != 0xfeff)
+			reader->size = (size_t)(sl_utf8_put(reader->wide + reader->size, unit) - reader->wide);
+	}
+	done = take_lines(reader, reader->wide, reader->size, last);
+	reader->size -= done;
+	memmove(reader->wide, reader->wide + done, reader->size);
 	return taken;
 }
 
@@ -213,7 +209,7 @@ const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const cha
 	sl_budget_begin(&budget, bytes);
 	sl_budget_resume();
 	if (sl_input_fill(input, 2) && input->bytes[0] + input->bytes[1] == 0xff + 0xfe)
-		reader.wide = sl_memory_must(malloc(ROOM + 1));
+		reader.wide = sl_memory_must(malloc(1));
 	for (bool little = reader.wide && input->bytes[0] == 0xff; !why && !last;) {
 		last = !sl_input_fill(input, input->size - input->at + 1);
 		if (reader.wide)
@@ -378,7 +374,7 @@ static size_t in_brackets(struct sl_log_line *line, const char *at)
 	if (begins(++end, "<std")) { /* [1,5]<stderr>: of Open MPI */
 		line->rank = comma && sl_log_digit(comma[1]) ? (int)strtol(comma + 1, NULL, 10) : line->rank;
 		end += strcspn(end, ">") + 1;
-	} else if (*end == ':' && strspn(at + 1, DIGITS) == size) { /* [5]: of PyTorch's launchers */
+	} else if (*end == ':' && strspn(at + 1, SL_LOG_DIGITS) == size) { /* [5]: of PyTorch's launchers */
 		line->rank = (int)strtol(at + 1, NULL, 10);
 	}
 	return (size_t)(end + (*end == ':') - at);
@@ -388,7 +384,7 @@ static size_t in_brackets(struct sl_log_line *line, const char *at)
 static size_t word_prefix(struct sl_log_line *line, const char *at)
 {
 	const char *rank = at + 4 * begins(at, "rank"), *end;
-	size_t size = strcspn(at, " "), digits = strspn(rank, DIGITS), bare = size - (size && at[size - 1] == ':');
+	size_t size = strcspn(at, " "), digits = strspn(rank, SL_LOG_DIGITS), bare = size - (size && at[size - 1] == ':');
 	const char *behind = at + size + strspn(at + size, " "), *colon = memchr(at, ':', size);
 
 	if (size > PREFIX || !size)
@@ -397,7 +393,7 @@ static size_t word_prefix(struct sl_log_line *line, const char *at)
 		line->rank = line->rank < 0 ? (int)strtol(rank, NULL, 10) : line->rank;
 		return size;
 	}
-	if (digits && size >= 5 && strspn(at, DIGITS "-:./,TZ+") == size &&
+	if (digits && size >= 5 && strspn(at, SL_LOG_DIGITS "-:./,TZ+") == size &&
 	    (strcspn(at, "-:/") < size || (size > 10 && digits < size))) /* a time */
 		return size;
 	if (take_severity(line, at, bare))
@@ -406,14 +402,15 @@ static size_t word_prefix(struct sl_log_line *line, const char *at)
 		end = memchr(colon + 1, ':', size - (size_t)(colon + 1 - at)); /* WARNING:root: of Python's logging */
 		return (size_t)((end ? end : colon) + 1 - at);
 	}
-	if (strchr("IWEF", *at) && size == 5 && strspn(at + 1, DIGITS) == 4) { /* I0614 10:02:11.118201 140231 service.cc:145] */
+	if (strchr("IWEF", *at) && size == 5 &&
+	    strspn(at + 1, SL_LOG_DIGITS) == 4) { /* I0614 10:02:11.118201 140231 service.cc:145] */
 		end = memchr(at, ']', strnlen(at, PREFIX));
 		take_severity(line, at, 1);
 		return end ? (size_t)(end + 1 - at) : size;
 	}
 	if (begins(at, "stdout") || begins(at, "stderr"))
 		return (size_t)(behind - at) + (*behind && strchr("FP|", *behind));
-	if (begins(behind, "| ") && strspn(at, LETTERS DIGITS "_.-") == size) /* llama-1  | of docker compose */
+	if (begins(behind, "| ") && strspn(at, SL_LOG_WORD "-") == size) /* llama-1  | of docker compose */
 		return (size_t)(behind + 1 - at);
 	if (begins(at, "##["))
 		return strcspn(at, "]") + 1;

@@ -4,6 +4,9 @@
 
 #include "analyzer/logs/log.h"
 
+#define SL_LOG_DIGITS "0123456789"
+#define SL_LOG_WORD   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_." SL_LOG_DIGITS
+
 static inline bool sl_log_digit(char c)
 {
 	return c >= '0' && c <= '9';

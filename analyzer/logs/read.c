@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* One pass over the lines: what failed, and what servers say of themselves. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +52,7 @@ static bool is_own(const char *file)
 					      "lib/python3",   "torchinductor",	      "<frozen",     "<string>",
 					      "<stdin>",       "<__array_function__", ".pyx",	     "python_embeded/"};
 	char path[sizeof(((struct sl_log_frame *)0)->file)];
-	const char *slash;
+	const char *slash, *lib;
 
 	for (size_t i = 0; i <= strlen(file); i++)
 		path[i] = file[i] == '\\' ? '/' : file[i];
@@ -61,8 +60,8 @@ static bool is_own(const char *file)
 		if (strcasestr(path, not_own[i]))
 			return false;
 	slash = strrchr(path, '/');
-	if (strcasestr(path, "/lib/") && (strcasestr(path, "conda") || strcasestr(path, "/python3")) &&
-	    !strchr(strcasestr(path, "/lib/") + 5, '/'))
+	lib = strcasestr(path, "/lib/");
+	if (lib && lib + 4 == slash && (strcasestr(path, "conda") || strcasestr(path, "/python3")))
 		return false; /* C:/Python311/Lib/runpy.py */
 	return !(slash && slash - path >= 4 && !strncmp(slash - 4, "/bin", 4) && !strstr(slash, ".py"));
 }
@@ -129,7 +128,7 @@ static struct sl_log_frame *take_words(struct stack *stack, const struct sl_log_
 		return push(stack, name, strlen(name), SL_LOG_KNOWN(number) ? number : 0); /* an arrow tells it */
 	}
 	if (size) {
-		if (!SL_LOG_KNOWN(number) && (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")]))
+		if (!SL_LOG_KNOWN(number) && (!colon || !colon[1] || colon[1 + strspn(colon + 1, SL_LOG_DIGITS)]))
 			return NULL;
 		frame = SL_LOG_KNOWN(number) ? push(stack, file, size, number)
 					     : push(stack, file, (size_t)(colon - file), strtoul(colon + 1, NULL, 10));
@@ -157,10 +156,8 @@ static struct sl_log_frame *take_words(struct stack *stack, const struct sl_log_
 static bool ends(struct stack *stack, const struct sl_log_line *line)
 {
 	const char *at = line->text + line->content;
-	size_t size = 0;
+	size_t size = strspn(at, SL_LOG_WORD);
 
-	while (isalnum((unsigned char)at[size]) || at[size] == '_' || at[size] == '.')
-		size++;
 	if (!stack->count || stack->ended || size < 5 || (at[size] && at[size] != ':') ||
 	    !(memmem(at, size, "Error", 5) || memmem(at, size, "Exception", 9) || memmem(at, size, "Fail", 4)))
 		return false;
@@ -543,7 +540,7 @@ static int rank_of_name(const char *name)
 	const char *base = sl_paths_name(name), *rank = strcasestr(base, "rank");
 
 	rank = rank ? rank + 4 + strspn(rank + 4, "-_.") : base;
-	return strspn(rank, "0123456789") && strspn(rank, "0123456789") < 6 ? (int)strtol(rank, NULL, 10) : -1;
+	return strspn(rank, SL_LOG_DIGITS) && strspn(rank, SL_LOG_DIGITS) < 6 ? (int)strtol(rank, NULL, 10) : -1;
 }
 
 const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, bool shown)
