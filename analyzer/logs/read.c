@@ -40,10 +40,8 @@ struct reader {
 
 /* ---- tracebacks: forms.def finds the frames */
 
-static void copy(char *to, size_t room, const char *from, size_t size)
-{
-	snprintf(to, room, "%.*s", (int)(size < room ? size : room - 1), from);
-}
+/* A text that is cut where it does not fit. */
+#define COPY(to, from) snprintf(to, sizeof(to), "%.*s", (int)sizeof(to) - 1, from)
 
 /* Installed packages, the standard library, scripts that pip made, Cython, generated code. */
 static bool is_own(const char *file)
@@ -81,7 +79,7 @@ static struct sl_log_frame *push(struct stack *stack, const char *file, size_t s
 	}
 	frame = &stack->frame[stack->count++];
 	memset(frame, 0, sizeof(*frame));
-	copy(frame->file, sizeof(frame->file), file, size);
+	snprintf(frame->file, sizeof(frame->file), "%.*s", (int)size, file);
 	frame->line = (uint32_t)line;
 	frame->own = is_own(frame->file);
 	return frame;
@@ -103,7 +101,7 @@ static void take_source(struct sl_log_frame *frame, const struct sl_log_line *li
 	source = b + (same == at ? at : next->content);
 	source += strspn(source, " ");
 	if (*source && strspn(source, "^~ -") != strlen(source) && strncmp(source, "File \"", 6))
-		copy(frame->source, sizeof(frame->source), source, strlen(source));
+		COPY(frame->source, source);
 }
 
 /*
@@ -132,7 +130,7 @@ static struct sl_log_frame *take_words(struct stack *stack, const struct sl_log_
 			return NULL;
 		frame = SL_LOG_KNOWN(number) ? push(stack, file, size, number)
 					     : push(stack, file, (size_t)(colon - file), strtoul(colon + 1, NULL, 10));
-		copy(frame->function, sizeof(frame->function), said->text[SL_LOG_TEXT_function], SL_LOG_LONGEST);
+		COPY(frame->function, said->text[SL_LOG_TEXT_function]);
 		if (next && py[5] == '"')
 			take_source(frame, line, at, next);
 		return frame;
@@ -148,7 +146,7 @@ static struct sl_log_frame *take_words(struct stack *stack, const struct sl_log_
 	if (!frame || !SL_LOG_KNOWN(number))
 		return NULL;
 	frame->line = (uint32_t)number;
-	copy(frame->source, sizeof(frame->source), said->text[SL_LOG_TEXT_source], SL_LOG_LONGEST);
+	COPY(frame->source, said->text[SL_LOG_TEXT_source]);
 	return frame;
 }
 
