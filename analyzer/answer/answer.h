@@ -83,14 +83,16 @@ struct sl_answer_table {
 	SL_VECTOR(uint64_t) course; /* of what was held, equal stretches of time; none: not drawn */
 };
 
-/* One figure for many ranks or devices, beside each other. */
+/* One figure for many ranks, devices or values, beside each other. */
+#define SL_ANSWER_GRID_ROWS 16
 struct sl_answer_grid {
 	const char *corner; /* "GiB  rank" */
+	bool counts;	    /* `bytes` have no unit */
 	SL_VECTOR(const char *) head;
 	struct {
 		const char *name, *note;   /* note NULL: none */
 		SL_VECTOR(uint64_t) bytes; /* SL_UNKNOWN: "-" */
-	} row[3];
+	} row[SL_ANSWER_GRID_ROWS];
 	unsigned rows;
 };
 

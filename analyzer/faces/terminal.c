@@ -450,9 +450,10 @@ static void put_grid(struct page *page, const struct sl_answer_grid *grid)
 				most = grid->row[r].bytes.item[i];
 		corner = width_of(grid->row[r].name) > corner ? width_of(grid->row[r].name) : corner;
 	}
-	const char *name = sl_answer_unit(most, &unit);
+	const char *name = grid->counts ? "" : sl_answer_unit(most, &unit);
 
-	digits = (double)most / (double)unit < 99.95 ? 2 : 0;
+	unit = grid->counts ? 1 : unit;
+	digits = !grid->counts && (double)most / (double)unit < 99.95 ? 2 : 0;
 	put_blank(page);
 	put_right(page, name, 6);
 	fputs("  ", page->out);
