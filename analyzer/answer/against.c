@@ -1,93 +1,138 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line asks for the memory that its stacks hold when the run's tensors are most.  A stack is the functions of its Python
- * frames, since releases move the numbers of lines.  Memory that one stack gained and another lost has only moved, and counts
- * as no change.
+ * A line asks for the memory that its stacks hold when the run's tensors are most.  Stacks are compared by functions, since
+ * releases move the numbers of lines.  Memory that one function gained and another lost has only moved: it counts as no change.
  */
 #include "analyzer/answer/against.h"
 
 #include <ctype.h>
+#include <dirent.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 #include "analyzer/answer/make.h"
 #include "analyzer/base/amounts.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
-#include "analyzer/report/dry.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 
-#define PATH_BYTES 8192
-#define SHOWN	   6 /* packages */
+#define SHOWN	 6	      /* packages */
+#define PACKAGES "-packages/" /* site-packages, dist-packages */
 
 struct package {
-	char name[64];
+	const char *name;
 	const char *version[2]; /* NULL: not installed */
 	double moved;		/* bytes of its lines that changed */
 };
 
-/* One stack of functions, on both sides. */
-struct stack {
-	const char *leaf; /* its innermost function, of the map's texts */
-	uint64_t most[2];
-	struct sl_stack at[2]; /* with the most bytes */
-	double change;
-};
-
-/* A function whose stacks changed; the line is that of the largest change. */
+/* What one innermost function asks for on behalf of its owner, the function to name; after merge() all that the owner asks for. */
 struct change {
-	const char *file, *function;
+	const char *owner, *leaf, *file, *function;
 	uint32_t line;
-	double bytes, most;
-	size_t stack;
-	long package; /* -1: none that differs */
+	long package;	   /* -1: none that differs */
+	double own, bytes; /* own: of the part that has the line */
+	unsigned side;
+	uint64_t most; /* of one stack on that side */
+	struct sl_stack stack;
 };
 
 struct against {
-	const struct sl_against_side *side;
 	struct sl_process *process[2];
-	struct sl_map names, paths;
+	struct sl_map texts; /* packages and changes by name; of each side the folder of a package's frames */
 	SL_VECTOR(struct package) package;
-	SL_VECTOR(struct stack) stack;
 	SL_VECTOR(struct change) change;
 	double total; /* by how much more the program held */
 };
 
 /* ---- packages */
 
-/* As folders have it: flash-attn is flash_attn. */
-static void name_folder(char out[64], const char *name, size_t length)
+/* As folders have it: Flash-Attn is flash_attn. */
+static void name_folder(char *name)
 {
-	length = length < 63 ? length : 63;
-	for (size_t i = 0; i < length; i++)
-		out[i] = name[i] == '-' || name[i] == '.' ? '_' : (char)tolower((unsigned char)name[i]);
-	out[length] = 0;
+	for (; *name; name++)
+		*name = *name == '-' || *name == '.' ? '_' : (char)tolower((unsigned char)*name);
 }
 
+/* The package of a file, as its folder is called; "": none.  Returns what stands behind the folder with all packages, or NULL. */
+static const char *name_package(char name[64], const char *file)
+{
+	const char *at = file ? strstr(file, PACKAGES) : NULL;
+
+	*name = 0;
+	if (at)
+		sscanf(at += strlen(PACKAGES), "%63[^/.]", name);
+	name_folder(name);
+	return at;
+}
+
+/* The folder of the side's frames of a package, of the map's texts; 0: it has none. */
+static uintptr_t *home_of(struct against *a, unsigned side, const char *name)
+{
+	char key[PATH_MAX + 16];
+
+	snprintf(key, sizeof(key), "%u %s", side, name);
+	return sl_map_at(&a->texts, key);
+}
+
+/* entry: "flash_attn-2.6.3.dist-info".  Where two folders have it, that of its frames counts, and else both do. */
+static void take_package(struct against *a, unsigned side, const char *folder, const char *entry)
+{
+	char name[64], version[64], *end;
+	uintptr_t *at, home;
+	const char **known;
+
+	if (!sl_paths_ends(entry, "-info") || sscanf(entry, "%63[^-]-%63[^-]", name, version) != 2)
+		return;
+	end = strstr(version, ".dist") ?: strstr(version, ".egg") ?: strchr(version, 0);
+	*end = 0;
+	name_folder(name);
+	home = *home_of(a, side, name);
+	if (home && home != (uintptr_t)folder)
+		return;
+	at = sl_map_at(&a->texts, name);
+	if (!*at) {
+		*SL_PUSH(&a->package) = (struct package){.name = sl_map_intern(&a->texts, name)};
+		*at = a->package.count;
+	}
+	known = &a->package.item[*at - 1].version[side];
+	*known = !*known		   ? sl_map_intern(&a->texts, version)
+		 : strcmp(*known, version) ? sl_arena_printf(&a->texts.arena, "%s or %s", *known, version)
+					   : *known;
+}
+
+/* What is installed in the folders from which the process has frames. */
 static void take_packages(struct against *a, unsigned side)
 {
-	char *rest = a->side[side].packages, folder[64];
+	const struct sl_defs *defs = &a->process[side]->trace->defs;
+	SL_VECTOR(const char *) folder = {0};
+	char name[64], path[PATH_MAX];
 
-	for (char *line; (line = strsep(&rest, "\n"));) {
-		char *blank = strrchr(line, ' ');
-		uintptr_t *at;
+	for (size_t i = 0; i < defs->files.count; i++) {
+		const char *at = name_package(name, defs->files.item[i]);
+		uintptr_t *seen;
 
-		if (!blank)
+		if (!at)
 			continue;
-		name_folder(folder, line, (size_t)(blank - line));
-		at = sl_map_at(&a->names, folder);
-		if (!*at) {
-			*SL_PUSH(&a->package) = (struct package){{0}};
-			*at = a->package.count;
-			memcpy(a->package.item[*at - 1].name, folder, sizeof(folder));
-		}
-		if (!a->package.item[*at - 1].version[side]) /* of two the first one is imported */
-			a->package.item[*at - 1].version[side] = blank + 1;
+		snprintf(path, sizeof(path), "%.*s", (int)(at - defs->files.item[i]), defs->files.item[i]);
+		*home_of(a, side, name) = (uintptr_t)sl_map_intern(&a->texts, path);
+		seen = home_of(a, side, path);
+		if (!*seen)
+			*SL_PUSH(&folder) = sl_map_intern(&a->texts, path);
+		*seen = 1;
 	}
+	for (size_t i = 0; i < folder.count; i++) {
+		DIR *all = opendir(folder.item[i]);
+
+		for (struct dirent *entry; all && (entry = readdir(all));)
+			take_package(a, side, folder.item[i], entry->d_name);
+		if (all)
+			closedir(all);
+	}
+	SL_DROP(&folder);
 }
 
 static bool differs(const struct package *p)
@@ -98,78 +143,20 @@ static bool differs(const struct package *p)
 /* The package of a frame that differs; -1: none. */
 static long package_of(const struct against *a, const struct sl_stack_frame *frame)
 {
-	const char *at = frame->python && frame->file ? strstr(frame->file, "-packages/") : NULL;
-	char folder[64];
 	uintptr_t found;
+	char name[64];
 
-	if (!at)
-		return -1;
-	at += strlen("-packages/");
-	name_folder(folder, at, strncmp(at + strcspn(at, "/."), ".py", 3) ? strcspn(at, "/") : strcspn(at, "."));
-	found = sl_map_find(&a->names, folder);
+	name_package(name, frame->python ? frame->file : NULL);
+	found = sl_map_find(&a->texts, name);
 	return found && differs(&a->package.item[found - 1]) ? (long)found - 1 : -1;
 }
 
 /* ---- what changed */
 
-static void take_stacks(struct against *a, unsigned side)
-{
-	struct sl_process *process = a->process[side];
-	const struct sl_model *model = process->model;
-
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-		uint64_t bytes = sl_owners_shows(process, site) ? site->live_bytes : 0;
-		struct sl_stack_frame frames[SL_STACK_MAX];
-		char path[PATH_BYTES] = "", *leaf = path;
-		size_t used = 0;
-		uintptr_t *at;
-
-		if (!bytes)
-			continue;
-		for (unsigned f = sl_process_stack(process, frames, site->stack); f-- && used < sizeof(path);)
-			if (frames[f].python && !sl_place_is_wrapper(&frames[f])) {
-				leaf = path + used;
-				used += (size_t)snprintf(leaf, sizeof(path) - used, "\n%s %s", sl_paths_name(frames[f].file),
-							 frames[f].function ?: "");
-			}
-		at = sl_map_at(&a->paths, path);
-		if (!*at) {
-			*SL_PUSH(&a->stack) = (struct stack){.leaf = sl_map_intern(&a->names, leaf)};
-			*at = a->stack.count;
-		}
-		a->stack.item[*at - 1].change += side ? (double)bytes : -(double)bytes;
-		if (bytes > a->stack.item[*at - 1].most[side]) {
-			a->stack.item[*at - 1].most[side] = bytes;
-			a->stack.item[*at - 1].at[side] = site->stack;
-		}
-	}
-}
-
-enum { ALIKE_THERE, ALIKE_ELSEWHERE, PARTS_THERE, WAYS }; /* as much in one function, in two, and parts in one */
-
-/* Takes out memory that only moved from one stack to another. */
-static void cancel(struct against *a, unsigned way)
-{
-	for (size_t i = 0; i < a->stack.count; i++)
-		for (size_t k = 0; k < a->stack.count; k++) {
-			double *more = &a->stack.item[i].change, *less = &a->stack.item[k].change, moved;
-
-			if (*more <= 0 || *less >= 0 || (way != ALIKE_ELSEWHERE && a->stack.item[i].leaf != a->stack.item[k].leaf))
-				continue;
-			moved = *more < -*less ? *more : -*less;
-			if (way == PARTS_THERE)
-				*more -= moved, *less += moved;
-			else if (fabs(*more + *less) <= SL_ALIKE * moved)
-				*more = *less = 0;
-		}
-}
-
 /* The frame to name: the innermost one of a package that differs, of PyTorch's only where no other is; else the program's line. */
-static const struct sl_stack_frame *owner_of(const struct against *a, struct sl_process *process, struct sl_stack stack,
-					     struct sl_stack_frame frames[SL_STACK_MAX], long *package)
+static const struct sl_stack_frame *owner_of(const struct against *a, struct sl_process *process,
+					     const struct sl_stack_frame *frames, unsigned count, long *package)
 {
-	unsigned count = sl_process_stack(process, frames, stack);
 	const struct sl_stack_frame *torch = NULL;
 
 	for (unsigned f = 0; f < count; f++) {
@@ -182,29 +169,98 @@ static const struct sl_stack_frame *owner_of(const struct against *a, struct sl_
 	return torch ?: sl_place_of(process, frames, count);
 }
 
-static void add_change(struct against *a, size_t index)
+static const char *name_function(struct against *a, const struct sl_stack_frame *frame)
 {
-	const struct stack *stack = &a->stack.item[index];
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned side = stack->most[1] || stack->change > 0;
-	struct change now = {.stack = index, .bytes = stack->change, .most = fabs(stack->change)}, *same = NULL;
-	const struct sl_stack_frame *owner = owner_of(a, a->process[side], stack->at[side], frames, &now.package);
+	char text[1024];
 
-	if (!owner || !stack->change)
+	snprintf(text, sizeof(text), "%s %s", sl_paths_name(frame->file ?: frame->module) ?: "", frame->function ?: "");
+	return sl_map_intern(&a->texts, text);
+}
+
+static void take_stack(struct against *a, unsigned side, struct sl_stack stack, uint64_t bytes)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(a->process[side], frames, stack), inner = 0;
+	struct change now = {.side = side, .most = bytes, .stack = stack}, *to;
+	const struct sl_stack_frame *owner = owner_of(a, a->process[side], frames, count, &now.package);
+	char key[2100];
+	uintptr_t *at;
+
+	a->total += side ? (double)bytes : -(double)bytes;
+	if (!owner)
 		return;
+	while (inner + 1 < count && (!frames[inner].python || sl_place_is_wrapper(&frames[inner])))
+		inner++;
+	now.owner = name_function(a, owner);
+	now.leaf = name_function(a, &frames[inner]);
 	now.file = owner->file ?: owner->module;
 	now.function = owner->function;
 	now.line = owner->line;
-	for (size_t i = 0; i < a->change.count && !same; i++)
-		if (!strcmp(a->change.item[i].file ?: "", now.file ?: "") &&
-		    !strcmp(a->change.item[i].function ?: "", now.function ?: ""))
-			same = &a->change.item[i];
-	if (!same) {
+	snprintf(key, sizeof(key), "%s\n%s", now.owner, now.leaf);
+	at = sl_map_at(&a->texts, key);
+	if (!*at) {
 		*SL_PUSH(&a->change) = now;
-		return;
+		*at = a->change.count;
 	}
-	now.bytes += same->bytes;
-	*same = now.most > same->most ? now : (same->bytes = now.bytes, *same);
+	to = &a->change.item[*at - 1];
+	now.bytes = to->bytes + (side ? (double)bytes : -(double)bytes);
+	if (side == to->side && bytes < to->most)
+		to->bytes = now.bytes;
+	else
+		*to = now;
+}
+
+static void take_stacks(struct against *a, unsigned side)
+{
+	const struct sl_model *model = a->process[side]->model;
+
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		if (site->live_bytes && sl_owners_shows(a->process[side], site))
+			take_stack(a, side, site->stack, site->live_bytes);
+	}
+}
+
+enum { ALIKE_THERE, ALIKE_ELSEWHERE, PARTS_THERE, WAYS }; /* as much in one function, in two, and parts in one */
+
+/* Takes out memory that only moved from one owner to another. */
+static void cancel(struct against *a, unsigned way)
+{
+	for (size_t i = 0; i < a->change.count; i++)
+		for (size_t k = 0; k < a->change.count; k++) {
+			double *more = &a->change.item[i].bytes, *less = &a->change.item[k].bytes, moved;
+
+			if (*more <= 0 || *less >= 0 ||
+			    (way != ALIKE_ELSEWHERE && a->change.item[i].leaf != a->change.item[k].leaf))
+				continue;
+			moved = *more < -*less ? *more : -*less;
+			if (way == PARTS_THERE)
+				*more -= moved, *less += moved;
+			else if (fabs(*more + *less) <= SL_ALIKE * moved)
+				*more = *less = 0;
+		}
+}
+
+/* One change of each owner, with the line of its largest part. */
+static void merge(struct against *a)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < a->change.count; i++) {
+		struct change part = a->change.item[i], *to = a->change.item;
+
+		while (to < a->change.item + count && to->owner != part.owner)
+			to++;
+		part.own = fabs(part.bytes);
+		if (to == a->change.item + count)
+			a->change.item[count++] = (struct change){.owner = part.owner, .own = -1};
+		part.bytes += to->bytes;
+		if (part.own > to->own)
+			*to = part;
+		to->bytes = part.bytes;
+	}
+	a->change.count = count;
 }
 
 /* First the changes in the direction of the whole. */
@@ -215,19 +271,31 @@ static int by_change(const void *x, const void *y, void *total)
 	return SL_FALLING(sign * ((const struct change *)x)->bytes, sign * ((const struct change *)y)->bytes);
 }
 
+static void compare(struct against *a)
+{
+	for (unsigned side = 0; side < 2; side++)
+		if (a->process[side])
+			take_packages(a, side);
+	for (unsigned side = 0; side < 2; side++)
+		if (a->process[side])
+			take_stacks(a, side);
+	for (unsigned way = 0; way < WAYS; way++)
+		cancel(a, way);
+	merge(a);
+	if (a->change.count)
+		qsort_r(a->change.item, a->change.count, sizeof(*a->change.item), by_change, &a->total);
+	for (size_t i = 0; i < a->change.count; i++)
+		if (a->change.item[i].package >= 0)
+			a->package.item[a->change.item[i].package].moved += fabs(a->change.item[i].bytes);
+}
+
+/* ---- in words */
+
 static int by_moved(const void *x, const void *y)
 {
 	const struct package *a = x, *b = y;
 
 	return SL_FALLING(a->moved, b->moved) ?: strcmp(a->name, b->name);
-}
-
-/* ---- in words */
-
-static const char *say_change(struct sl_answer *answer, const struct change *c)
-{
-	return sl_answers_text(answer->of, "%s:%u %s asks %s %s", sl_paths_name(c->file ?: "?"), c->line, c->function ?: "",
-			       SL_ANSWER_SIZE(sl_stats_bytes(fabs(c->bytes))), c->bytes < 0 ? "less" : "more");
 }
 
 static void say_packages(struct sl_answer *answer, struct against *a)
@@ -245,103 +313,73 @@ static void say_packages(struct sl_answer *answer, struct against *a)
 	}
 	if (count > SHOWN)
 		sl_answer_say(answer, SL_LABEL_NOTE, "\n%u more packages differ", count - SHOWN);
-	else if (!count)
+	else if (!count && a->package.count)
 		sl_answer_say(answer, SL_LABEL_NOTE, "no package differs");
 }
 
-static void show_line(struct sl_answer *answer, const struct against *a, const struct change *c)
+static const char *say_asks(struct sl_answer *answer, const struct change *c)
 {
-	const struct stack *stack = &a->stack.item[c->stack];
-	unsigned side = stack->most[1] != 0;
-	const char *mark = sl_answers_text(answer->of, "asks %s %s", SL_ANSWER_SIZE(sl_stats_bytes(fabs(c->bytes))),
-					   c->bytes < 0 ? "less" : "more");
+	return sl_answers_text(answer->of, "asks %s %s", SL_ANSWER_SIZE(sl_stats_bytes(fabs(c->bytes))),
+			       c->bytes < 0 ? "less" : "more");
+}
 
-	sl_make_stack(answer, a->process[side], stack->at[side], c->package < 0 ? mark : NULL, c->package < 0 ? 3 : 2);
-	if (c->package >= 0)
+static const char *say_change(struct sl_answer *answer, const struct change *c)
+{
+	return sl_answers_text(answer->of, "%s:%u %s %s", sl_paths_name(c->file ?: "?"), c->line, c->function ?: "",
+			       say_asks(answer, c));
+}
+
+/* The headline and its lines: those of the program, and behind them the package's. */
+static void say_first(struct sl_answer *answer, const struct against *a, const struct change *c)
+{
+	const struct package *p = c->package < 0 ? NULL : &a->package.item[c->package];
+	const char *mark = say_asks(answer, c);
+
+	sl_answer_headline(answer, "%s than %s", say_change(answer, c),
+			   p ? sl_answers_text(answer->of, "with %s %s", p->name, p->version[0] ?: "absent")
+			     : "in the other environment");
+	sl_make_stack(answer, a->process[c->side], c->stack, p ? NULL : mark, p ? 2 : 3);
+	if (p)
 		sl_answer_frame(answer, &(struct sl_answer_line){.file = sl_paths_name(c->file),
 								 .path = c->file,
 								 .line = c->line,
 								 .function = c->function,
 								 .mark = mark});
+	sl_answer_figure(answer, "change", "bytes", c->bytes);
 }
 
-static void say_fits(struct sl_answer *answer, const struct sl_against_side side[2], bool roomy)
+struct sl_answers *sl_answer_against(struct sl_trial *const asked[2], struct sl_trial *const ran[2], struct sl_report report[2])
 {
-	static const char *const words[] = {
-		[SL_TRIAL_FAILS] = "does not fit", [SL_TRIAL_MAY] = "may fit", [SL_TRIAL_FITS] = "fits"};
-
-	sl_answer_say(answer, SL_LABEL_WHY, "It held %s, and %s in the other environment.", SL_ANSWER_SIZE(side[1].ran->held),
-		      SL_ANSWER_SIZE(side[0].ran->held));
-	sl_answer_say(answer, SL_LABEL_CARDS, "It %s the %s; there it %s%s.", words[side[1].trial->fit], side[1].trial->card_name,
-		      words[side[0].trial->fit], roomy ? ". The lines were compared on a card with room for both" : "");
-}
-
-static void say(struct sl_answer *answer, struct against *a, bool roomy)
-{
-	const struct change *first = a->change.item;
-
-	if (!a->change.count || first->bytes * a->total <= 0) {
-		sl_answer_headline(answer, a->total ? "no line asks for more than in the other environment"
-						    : "it holds as much as in the other environment");
-	} else {
-		sl_answer_headline(answer, "%s than %s", say_change(answer, first),
-				   first->package < 0
-					   ? "in the other environment"
-					   : sl_answers_text(answer->of, "with %s %s", a->package.item[first->package].name,
-							     a->package.item[first->package].version[0] ?: "absent"));
-		show_line(answer, a, first);
-		sl_answer_figure(answer, "change", "bytes", first->bytes);
-	}
-	say_fits(answer, a->side, roomy);
-	for (size_t i = 1; i < a->change.count && i < SL_NAMED; i++)
-		if (fabs(a->change.item[i].bytes) > fabs(a->total) / 20)
-			sl_answer_say(answer, SL_LABEL_HELD, "%s%s", sl_answer_break(answer, SL_LABEL_HELD),
-				      say_change(answer, &a->change.item[i]));
-}
-
-static void compare(struct against *a)
-{
-	for (unsigned side = 0; side < 2; side++) {
-		take_packages(a, side);
-		if (a->process[side])
-			take_stacks(a, side);
-		for (size_t i = 0; side && i < a->stack.count; i++)
-			a->total += a->stack.item[i].change;
-	}
-	for (unsigned way = 0; way < WAYS; way++)
-		cancel(a, way);
-	for (size_t i = 0; i < a->stack.count; i++)
-		add_change(a, i);
-	if (a->change.count)
-		qsort_r(a->change.item, a->change.count, sizeof(*a->change.item), by_change, &a->total);
-	for (size_t i = 0; i < a->change.count; i++)
-		if (a->change.item[i].package >= 0)
-			a->package.item[a->change.item[i].package].moved += fabs(a->change.item[i].bytes);
-}
-
-struct sl_answers *sl_answer_against(const struct sl_against_side side[2], bool roomy)
-{
-	struct against a = {.side = side};
+	static const struct {
+		const char *text;
+		enum sl_word word;
+	} fits[] = {[SL_TRIAL_FAILS] = {"does not fit", SL_WORD_DOES_NOT_FIT},
+		    [SL_TRIAL_MAY] = {"may fit", SL_WORD_MAY_FIT},
+		    [SL_TRIAL_FITS] = {"fits", SL_WORD_FITS}};
+	struct against a = {.process = {sl_devices_fullest_process(&report[0]), sl_devices_fullest_process(&report[1])}};
 	struct sl_answers *answers = sl_answers_new();
-	enum sl_trial_fit fit = side[1].trial->fit;
-	struct sl_answer *answer = sl_answer_add(answers,
-						 fit == SL_TRIAL_FITS  ? SL_WORD_FITS
-						 : fit == SL_TRIAL_MAY ? SL_WORD_MAY_FIT
-								       : SL_WORD_DOES_NOT_FIT,
-						 "dry.fits");
+	struct sl_answer *answer = sl_answer_add(answers, fits[asked[1]->fit].word, "dry.fits");
 
-	for (unsigned i = 0; i < 2; i++)
-		a.process[i] = sl_devices_fullest_process(side[i].report);
 	compare(&a);
-	answers->title = sl_answers_text(answers, "%s", side[1].trial->program);
-	answers->right = sl_answers_text(answers, "%s", side[1].trial->card_name);
+	answers->title = sl_answers_text(answers, "%s", asked[1]->program);
+	answers->right = sl_answers_text(answers, "%s", asked[1]->card_name);
 	sl_answers_under(answers, "DRY RUN: " SL_DRY_WORDS);
-	say(answer, &a, roomy);
+	if (a.change.count && a.change.item[0].bytes * a.total > 0)
+		say_first(answer, &a, &a.change.item[0]);
+	else
+		sl_answer_headline(answer, a.total ? "no line asks for more than in the other environment"
+						   : "it holds as much as in the other environment");
+	sl_answer_say(answer, SL_LABEL_WHY, "It held %s, and %s in the other environment.", SL_ANSWER_SIZE(ran[1]->held),
+		      SL_ANSWER_SIZE(ran[0]->held));
+	sl_answer_say(answer, SL_LABEL_CARDS, "It %s the %s; there it %s%s.", fits[asked[1]->fit].text, asked[1]->card_name,
+		      fits[asked[0]->fit].text, asked[0] != ran[0] ? ". The lines were compared on a card with room for both" : "");
+	for (size_t i = 1; i < a.change.count && i < SL_NAMED; i++)
+		if (fabs(a.change.item[i].bytes) > fabs(a.total) / 20)
+			sl_answer_say(answer, SL_LABEL_HELD, "%s%s", sl_answer_break(answer, SL_LABEL_HELD),
+				      say_change(answer, &a.change.item[i]));
 	say_packages(answer, &a);
 	SL_DROP(&a.package);
-	SL_DROP(&a.stack);
 	SL_DROP(&a.change);
-	sl_map_free(&a.names);
-	sl_map_free(&a.paths);
+	sl_map_free(&a.texts);
 	return answers;
 }

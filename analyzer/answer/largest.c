@@ -8,8 +8,7 @@
 #include "analyzer/report/dry.h"
 #include "common/base.h"
 
-#define CELL 11
-#define MIB  ((uint64_t)1 << 20)
+#define MIB ((uint64_t)1 << 20)
 
 static const struct sl_largest_device devices[] = {
 #define CARD(id, name, measured, memory, major, minor, multiprocessors, threads, shared, shared_optin, l2, blocks, context_low,    \
@@ -54,150 +53,105 @@ static const char *list(struct sl_answer *answer, const struct sl_largest *l, bo
 	const char *text = "";
 
 	for (unsigned c = 0; c < l->cards; c++) {
-		const struct sl_largest_card *card = &l->row.item[0].card[c];
-		const struct sl_trial *trial = maybe ? card->maybe : card->most;
+		const struct sl_trial *trial = maybe ? l->row[0][c].maybe : l->row[0][c].most;
 
 		if (trial)
-			text = sl_answers_text(answer->of, "%s%s%ld on the %s", text, *text ? ", " : "", trial->value, card->name);
+			text = sl_answers_text(answer->of, "%s%s%ld on the %s", text, *text ? ", " : "", trial->value[0],
+					       l->card_name[c]);
 	}
 	return text;
 }
 
-/* The first card's failed request is the stack of the answer. */
-static void show_line(struct sl_answer *answer, const struct sl_trial *next)
+/* A line of a label: "170 on the A100: ..." */
+static void say(struct sl_answer *answer, enum sl_said_as label, const struct sl_trial *t, const char *card, const char *text)
 {
-	if (answer->frames || !*next->file || next->fit != SL_TRIAL_FAILS)
-		return;
-	sl_answer_frame(answer, &(struct sl_answer_line){.file = next->file,
-							 .path = *next->path ? next->path : NULL,
-							 .line = next->line,
-							 .source = *next->source ? next->source : NULL,
-							 .mark = *next->mark ? next->mark : NULL});
+	sl_answer_say(answer, label, "%s%ld on the %s: %s", sl_answer_break(answer, label), t->value[0], card, text);
 }
 
-/* What a value that does not fit fails of, and at which line. */
-static void say_next(struct sl_answer *answer, const struct sl_largest_card *card)
+/* What a value that does not fit fails of, and at which line.  The first card's failed request is the stack of the answer. */
+static void say_next(struct sl_answer *answer, const struct sl_trial *next, const char *card)
 {
-	const struct sl_trial *next = card->next;
-	char place[300];
-	bool marked, placed;
+	const struct sl_answer_line *line = &next->line;
+	const char *place = sl_answers_text(answer->of, "%s:%u", line->file ?: "", line->line), *why = next->why ?: "", *text = why;
 
-	if (!next)
-		return;
-	show_line(answer, next);
-	snprintf(place, sizeof(place), "%s:%u", next->file, next->line);
-	marked = *next->mark && !strstr(next->why, "asks");
-	placed = *next->file && (marked || !strstr(next->why, place));
-	sl_answer_say(answer, SL_LABEL_ELSE, "%s%ld on the %s: %s%s%s.", sl_answer_break(answer, SL_LABEL_ELSE), next->value,
-		      card->name, marked ? place : next->why,
-		      marked   ? " "
-		      : placed ? ", at "
-			       : "",
-		      marked   ? next->mark
-		      : placed ? place
-			       : "");
+	if (!answer->frames && line->file)
+		sl_answer_frame(answer, line);
+	if (line->file && line->mark && !strstr(why, "asks"))
+		text = sl_answers_text(answer->of, "%s %s", place, line->mark);
+	else if (line->file && !strstr(why, place))
+		text = sl_answers_text(answer->of, "%s, at %s", why, place);
+	say(answer, SL_LABEL_ELSE, next, card, sl_answers_text(answer->of, "%s.", text));
 }
 
-static void say_card(struct sl_answer *answer, const struct sl_largest_card *card)
+static void say_card(struct sl_answer *answer, const struct sl_largest_card *is, const char *card)
 {
-	const struct sl_trial *most = card->most;
+	const struct sl_dry_need *need = is->most ? &is->most->need : NULL;
 	char span[SL_FORMAT_SPAN_BYTES];
 
-	if (!most)
-		return;
-	sl_format_span(span, most->low, most->high);
-	sl_answer_say(answer, SL_LABEL_NEED, "%s%ld on the %s: %s of %s.", sl_answer_break(answer, SL_LABEL_NEED), most->value,
-		      card->name, span, SL_ANSWER_SIZE(most->capacity));
-	sl_answer_figure(answer, card->name, "value", (double)most->value);
-	if (*most->why)
-		sl_answer_say(answer, SL_LABEL_OPEN, "%s%ld on the %s: %s", sl_answer_break(answer, SL_LABEL_OPEN), most->value,
-			      card->name, most->why);
+	if (need) {
+		sl_format_span(span, need->job + need->low, need->job + need->unsure + need->high);
+		say(answer, SL_LABEL_NEED, is->most, card,
+		    sl_answers_text(answer->of, "%s of %s.", span, SL_ANSWER_SIZE(need->capacity)));
+		sl_answer_figure(answer, card, "value", (double)is->most->value[0]);
+	}
+	if (need && is->most->why)
+		say(answer, SL_LABEL_OPEN, is->most, card, is->most->why);
+	if (is->next)
+		say_next(answer, is->next, card);
 }
 
-static void say_one(struct sl_answer *answer, const struct sl_largest *l)
+/* A table: for each card, the largest value of the first name by values of the other one. */
+static void put_grid(struct sl_answer *answer, const struct sl_largest *l)
 {
-	const char *maybe = list(answer, l, true);
-
+	answer->grid.corner = l->other;
+	answer->grid.counts = true;
+	answer->grid.rows = l->cards;
+	for (unsigned r = 0; r < l->rows; r++)
+		*SL_PUSH(&answer->grid.head) = sl_answers_text(answer->of, "%ld", l->at[r]);
 	for (unsigned c = 0; c < l->cards; c++) {
-		say_card(answer, &l->row.item[0].card[c]);
-		say_next(answer, &l->row.item[0].card[c]);
+		answer->grid.row[c].name = l->card_name[c];
+		for (unsigned r = 0; r < l->rows; r++)
+			*SL_PUSH(&answer->grid.row[c].bytes) =
+				l->row[r][c].most ? (uint64_t)l->row[r][c].most->value[0] : UINT64_MAX;
 	}
-	if (*maybe)
-		sl_answer_say(answer, SL_LABEL_OPEN, "%s%s may fit, by what the card takes itself.",
-			      sl_answer_break(answer, SL_LABEL_OPEN), maybe);
-}
-
-/* A cell behind the others of its line. */
-static const char *add_cell(struct sl_answer *answer, const char *line, const char *text)
-{
-	return sl_answers_text(answer->of, "%s  %*.*s", line, CELL, CELL, text);
-}
-
-static void end_line(struct sl_answer *answer, const char *line)
-{
-	sl_answer_say(answer, SL_LABEL_FITS, "%s%s", sl_answer_break(answer, SL_LABEL_FITS), line);
-}
-
-/* A table: the largest value of the first name, for each value of the other one. */
-static void say_table(struct sl_answer *answer, const struct sl_largest *l)
-{
-	const char *line = sl_answers_text(answer->of, "%*s", CELL, l->other);
-
-	for (unsigned c = 0; c < l->cards; c++)
-		line = add_cell(answer, line, l->row.item[0].card[c].name);
-	end_line(answer, line);
-	for (size_t r = 0; r < l->row.count; r++) {
-		const struct sl_largest_row *row = &l->row.item[r];
-
-		line = sl_answers_text(answer->of, "%*ld", CELL, row->other);
-		for (unsigned c = 0; c < l->cards; c++) {
-			char number[24] = "none";
-
-			if (row->card[c].most)
-				snprintf(number, sizeof(number), "%ld", row->card[c].most->value);
-			line = add_cell(answer, line, number);
-		}
-		end_line(answer, line);
-	}
-	sl_answer_headline(answer, "the largest %s at each %s", l->name, l->other);
 }
 
 struct sl_answers *sl_answer_largest(const struct sl_largest *l)
 {
 	struct sl_answers *answers = sl_answers_new();
-	const struct sl_largest_row *row = &l->row.item[0];
+	struct sl_answer *answer = sl_answer_add(answers, l->any ? SL_WORD_FITS : SL_WORD_DOES_NOT_FIT, "dry.fits");
 	const struct sl_trial *shown = NULL;
-	bool may = false;
-	struct sl_answer *answer;
-	const char *cards = "";
+	const char *maybe;
 
-	for (unsigned c = 0; c < l->cards; c++) {
-		cards = sl_answers_text(answers, "%s%s%s", cards, c ? ", " : "", row->card[c].name);
-		shown = shown ?: row->card[c].next;
-	}
-	for (size_t r = 0; r < l->row.count; r++)
-		for (unsigned c = 0; c < l->cards; c++) {
-			const struct sl_trial *most = l->row.item[r].card[c].most;
-
-			may |= most && *most->why;
-		}
 	answers->title = sl_answers_text(answers, "%s", l->program);
-	answers->right = cards;
+	answers->right = "";
 	sl_answers_under(answers, "DRY RUN: " SL_DRY_WORDS);
-	answer = sl_answer_add(answers, !l->any ? SL_WORD_DOES_NOT_FIT : may ? SL_WORD_MAY_FIT : SL_WORD_FITS, "dry.fits");
-	if (l->other)
-		say_table(answer, l);
-	else
-		say_one(answer, l);
+	for (unsigned c = 0; c < l->cards; c++) {
+		answers->right = sl_answers_text(answers, "%s%s%s", answers->right, c ? ", " : "", l->card_name[c]);
+		shown = shown ?: l->row[0][c].next;
+		if (!l->other)
+			say_card(answer, &l->row[0][c], l->card_name[c]);
+		for (unsigned r = 0; r < l->rows; r++)
+			if (l->row[r][c].most && l->row[r][c].most->why)
+				answer->word = SL_WORD_MAY_FIT;
+	}
+	maybe = l->other ? "" : list(answer, l, true);
+	if (*maybe)
+		sl_answer_say(answer, SL_LABEL_OPEN, "%s%s may fit, by what the card takes itself.",
+			      sl_answer_break(answer, SL_LABEL_OPEN), maybe);
 	if (!l->any)
 		sl_answer_headline(answer, "no %s that was tried fits", l->name);
-	else if (!l->other)
+	else if (l->other)
+		sl_answer_headline(answer, "the largest %s at each %s", l->name, l->other);
+	else
 		sl_answer_headline(answer, "%s is at most %s", l->name, list(answer, l, false));
-	if (l->steady)
-		sl_answer_say(answer, SL_LABEL_NOTE, "%s", l->steady);
+	if (l->other)
+		put_grid(answer, l);
+	if (l->course)
+		sl_answer_say(answer, SL_LABEL_NOTE, "%s", l->course);
 	sl_answer_say(answer, SL_LABEL_RAN, "%u dry runs; each value above ran on its card", l->runs);
 	if (shown)
-		sl_answer_next(answer, sl_answers_text(answers, "what %s=%ld held there", l->name, shown->value),
+		sl_answer_next(answer, sl_answers_text(answers, "what %s=%ld held there", l->name, shown->value[0]),
 			       "stormlog-analyze %s", shown->traces);
 	return answers;
 }

@@ -3,31 +3,34 @@
 #pragma once
 
 #include "analyzer/answer/answer.h"
+#include "analyzer/report/dry.h"
 
-#define SL_TRIAL_CARDS 16
+#define SL_TRIAL_CARDS SL_ANSWER_GRID_ROWS
+#define SL_TRIAL_NAMES 2
 
 /* Whether the program fits, from worse to better. */
 enum sl_trial_fit {
-	SL_TRIAL_UNKNOWN,
-	SL_TRIAL_OTHER, /* it failed, and not for memory */
+	SL_TRIAL_UNKNOWN, /* by replay: of a run it is known */
+	SL_TRIAL_OTHER,	  /* it failed, and not for memory, or used no GPU */
 	SL_TRIAL_FAILS,
 	SL_TRIAL_MAY, /* it depends on what the card takes outside of the program */
 	SL_TRIAL_FITS,
 };
 
-/* What one dry run showed. */
+/* What one dry run showed.  Texts are of `said`. */
 struct sl_trial {
-	long value;
+	long value[SL_TRIAL_NAMES];
 	unsigned card; /* that it ran on */
 	enum sl_trial_fit fit;
 	enum sl_trial_fit on[SL_TRIAL_CARDS]; /* by replay of its requests */
 	bool asks;			      /* it asked the card how much memory is free: no replay tells of another card */
-	uint64_t low, high, capacity;	      /* what it needs of its card */
-	uint64_t held;			      /* what the program held at most */
-	char program[80], card_name[80], traces[512];
-	char why[300]; /* of a fit: what it rests on, ""; else what it failed of */
-	char file[200], path[512], source[200], mark[80];
-	uint32_t line; /* the line that failed; file "": not known */
+	struct sl_dry_need need;
+	uint64_t held;			 /* what the program held at most */
+	const char *program, *card_name; /* NULL: it recorded nothing */
+	const char *why;		 /* of a fit: what it rests on; else what it failed of; NULL: nothing */
+	struct sl_answer_line line;	 /* that failed; file NULL: not known */
+	char *traces;			 /* malloc'ed */
+	struct sl_answers *said[2];	 /* of its recording, and of its output */
 };
 
 /* A card of dry/cards.def, or a file of the user's with a card of his own, of which nothing is known before a run. */
@@ -40,27 +43,24 @@ const char *sl_largest_device_of(uint64_t memory); /* the id of the first card o
 /* The id of the smallest card with so many bytes or more, else of the largest with fewer; NULL: none. */
 const char *sl_largest_device_beside(uint64_t memory, bool more);
 
-/* What is told of one card. */
+/* What is told of one card, for one value of the other name. */
 struct sl_largest_card {
-	const char *name;
 	const struct sl_trial *most;  /* the largest value that fits; NULL: none */
 	const struct sl_trial *maybe; /* the largest one above it that may fit; NULL: none */
 	const struct sl_trial *next;  /* the smallest above those that does not fit; NULL: the range ends */
 };
 
-/* What is told for one value of the other name. */
-struct sl_largest_row {
-	long other;
-	struct sl_largest_card card[SL_TRIAL_CARDS];
-};
+#define SL_LARGEST_ROWS 8
 
 struct sl_largest {
 	const char *program;
 	const char *name, *other; /* other: the second name; NULL: there is one */
+	const char *card_name[SL_TRIAL_CARDS];
+	unsigned cards, rows, runs;
 	bool any;		  /* a value fits a card */
-	unsigned cards, runs;
-	const char *steady;		      /* how memory goes with the value, where it does not rise; NULL: it rises */
-	SL_VECTOR(struct sl_largest_row) row; /* one, or one for each value of the other name */
+	const char *course;	  /* how memory goes with the value, where it does not rise; NULL: it rises */
+	long at[SL_LARGEST_ROWS]; /* values of the other name */
+	struct sl_largest_card row[SL_LARGEST_ROWS][SL_TRIAL_CARDS];
 };
 
 /* The caller frees it. */

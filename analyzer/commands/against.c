@@ -12,65 +12,49 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/trial.h"
 #include "analyzer/faces/faces.h"
-#include "analyzer/report/devices.h"
 #include "analyzer/source/source.h"
 
-#define TEXT  (1 << 18) /* bytes of the list of packages */
-#define ROOMY 1
+#define ROOMY 1 /* another card with the traits of the one that was asked for */
 
-struct against {
-	struct sl_trials *all; /* the card that was asked for, and another one like it: ROOMY */
-	const char *path;      /* PATH of this environment */
-};
-
+/* A trial's first value: the side. */
 static const char *const names[] = {"there", "here"};
 
-static bool is_python(const char *word)
+static char *name_trial(const struct sl_trials *all, const struct sl_trial *t)
 {
-	return !strncmp(sl_paths_name(word), "python", strlen("python"));
+	return sl_memory_print("%s%s", names[t->value[0] != 0], t->card == ROOMY ? "-roomy" : "");
 }
 
-/* The file of that name beside `beside`, if it can be started; else NULL.  malloc'ed. */
-static char *find_beside(const char *beside, const char *name)
+/* There, programs by name and the first word are those of the other environment, as far as it has them. */
+static void fill_in(const struct sl_trials *all, const struct sl_trial *t, struct sl_words *words)
 {
-	char *path = sl_memory_print("%.*s%s", (int)(sl_paths_name(beside) - beside), beside, name);
+	char **word = all->command;
 
-	if (!access(path, X_OK))
-		return path;
-	free(path);
-	return NULL;
-}
+	*SL_PUSH(&words->list) = "--";
+	if (!t->value[0]) {
+		const char *name = sl_paths_name(*word);
+		int folder = (int)(sl_paths_name(all->other) - all->other);
+		char *beside = sl_memory_print("%.*s%s", folder, all->other, name);
+		bool python = !strncmp(name, "python", strlen("python"));
 
-/* The names and versions that a Python has; "": it did not tell.  malloc'ed. */
-static char *ask_packages(const struct against *a, unsigned side)
-{
-	static const char ask[] =
-		"import importlib.metadata as m\nfor d in m.distributions(): print(d.metadata['Name'], d.version)";
-	const char *word = a->all->command[0];
-	char *beside = strchr(word, '/') ? find_beside(word, "python") : NULL;
-	char *python = (char *)(side == 0 ? a->all->other : is_python(word) ? word : beside ?: "python3");
-	char *path = sl_memory_print("%s/%s.packages", a->all->output, names[side]), *text = sl_memory_must(calloc(1, TEXT));
-	int status = sl_trial_start((char *[]){"/usr/bin/env", python, "-c", (char *)ask, NULL}, path);
-	FILE *file = fopen(path, "re");
-
-	if (file) {
-		text[status ? 0 : fread(text, 1, TEXT - 1, file)] = 0;
-		fclose(file);
+		*SL_PUSH(&words->list) = python ? (char *)all->other : access(beside, X_OK) ? *word : beside;
+		word++;
+		setenv("PATH", sl_memory_print("%.*s:%s", folder, all->other, getenv("PATH") ?: "/usr/local/bin:/usr/bin:/bin"), 1);
 	}
-	free(beside);
-	free(path);
-	return text;
+	while (*word)
+		*SL_PUSH(&words->list) = *word++;
 }
 
-/* Another card with the same traits. */
-static bool make_roomy(const struct against *a)
+/* Writes a file of the card with more memory. */
+static bool make_roomy(struct sl_trials *all)
 {
-	const struct sl_largest_device *card = &a->all->card[0];
-	FILE *from = card->memory ? NULL : fopen(card->id, "re"), *file = fopen(a->all->card[ROOMY].id, "we");
+	const struct sl_largest_device *card = &all->card[0];
+	FILE *from = card->memory ? NULL : fopen(card->id, "re"), *file;
 	char line[400];
 
+	all->card[ROOMY].id = sl_memory_print("%s/roomy.card", all->output);
+	file = fopen(all->card[ROOMY].id, "we");
 	if (file && !from)
-		sl_escape_print(file, "like = %s\nname = %s with room\n", card->id, card->id);
+		sl_escape_print(file, "like = %s\n", card->id);
 	while (file && from && fgets(line, sizeof(line), from))
 		fputs(line, file);
 	if (from)
@@ -78,102 +62,53 @@ static bool make_roomy(const struct against *a)
 	return file && fputs("\nmemory = 1000G\n", file) >= 0 && !fclose(file);
 }
 
-/* Programs by name are those of the side's environment. */
-static void enter(const struct against *a, unsigned side)
-{
-	char *path = sl_memory_print("%.*s:%s", (int)(sl_paths_name(a->all->other) - a->all->other), a->all->other, a->path);
-
-	setenv("PATH", side ? a->path : path, 1);
-	free(path);
-}
-
-/* Runs the command on a side.  False: it has no answer, and why was said. */
-static bool try(const struct against *a, unsigned side, struct sl_trial *t, unsigned card)
-{
-	char **command = a->all->command, *name = sl_memory_print("%s%s", names[side], card == ROOMY ? "-roomy" : "");
-	char *there = side || !strchr(*command, '/') ? NULL : find_beside(a->all->other, sl_paths_name(*command));
-	const char *who = side ? "this environment" : a->all->other;
-	SL_VECTOR(char *) rest = {0};
-
-	*t = (struct sl_trial){.card = card};
-	*SL_PUSH(&rest) = "--";
-	*SL_PUSH(&rest) = side ? *command : is_python(*command) ? (char *)a->all->other : there ?: *command;
-	while (*command)
-		*SL_PUSH(&rest) = *++command;
-	enter(a, side);
-	sl_trial_run(t, a->all, name, rest.item);
-	if (t->fit < SL_TRIAL_FAILS)
-		sl_escape_print(stderr, "stormlog-run: the run with %s has no answer: %s\nstormlog-run: its output is in %s.txt\n",
-				who, t->why, t->traces);
-	else if (!a->all->quiet)
-		sl_escape_print(stderr, "stormlog: %s on %s: held %s%s\n", who, a->all->card[card].id, SL_ANSWER_SIZE(t->held),
-				t->fit == SL_TRIAL_FAILS ? ", does not fit" : "");
-	SL_DROP(&rest);
-	free(there);
-	free(name);
-	return t->fit >= SL_TRIAL_FAILS;
-}
-
 /* Replays the run up to the moment at which its fullest process had most tensors. */
-static void replay(struct sl_report *report, char *path)
+static void replay(struct sl_report *report, char **path)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
-	struct sl_process *process;
-	uint64_t moment;
 
-	sl_pipeline_run(report, &path, 1, &options);
-	process = sl_devices_fullest_process(report);
-	moment = process ? sl_devices_tensors_peak(process) : 0;
-	if (!moment)
-		return;
-	options.until_unix_ns = sl_process_unix(process, moment);
-	sl_native_again(report, &path, 1, &options);
+	sl_pipeline_run(report, path, 1, &options);
+	if (sl_timespan_unix(report, &(struct sl_timespan){.kind = SL_WHEN_TENSORS}, &options.until_unix_ns) &&
+	    options.until_unix_ns)
+		sl_native_again(report, path, 1, &options);
+	report->source = sl_source_new();
 }
 
-static int tell(struct sl_against_side side[2], bool roomy)
+static int tell(struct sl_trial *trial[2][2], bool roomy)
 {
-	char *paths[] = {(char *)side[0].ran->traces, (char *)side[1].ran->traces, NULL};
+	struct sl_trial **ran = trial[roomy];
 	struct sl_report report[2] = {{0}};
 	struct sl_answers *answers;
 
-	sl_sandbox_setup(&(struct sl_verb_files){.inputs = paths});
-	for (unsigned i = 0; i < 2; i++) {
-		side[i].report = &report[i];
-		replay(&report[i], paths[i]);
-		report[i].source = sl_source_new();
-	}
-	answers = sl_answer_against(side, roomy);
-	sl_answer_next(answers->item.item[0], "every line that changed", "stormlog-analyze diff %s %s", paths[0], paths[1]);
+	for (unsigned side = 0; side < 2; side++)
+		replay(&report[side], &ran[side]->traces);
+	answers = sl_answer_against(trial[0], ran, report);
+	sl_answer_next(answers->item.item[0], "every line that changed", "stormlog-analyze diff %s %s", ran[0]->traces,
+		       ran[1]->traces);
 	sl_terminal_show(answers);
 	sl_answers_free(answers);
 	return fflush(stdout) ? SL_EXIT_UNSAVED : SL_EXIT_FINE;
 }
 
-static int compare(const struct against *a)
+int sl_trials_against(struct sl_trials *all)
 {
-	struct sl_trial trial[2][2]; /* on each card, of each side */
+	struct sl_trial *trial[2][2]; /* on each card, of each side */
 	bool roomy = false;
-	struct sl_against_side side[2];
 
-	a->all->card[ROOMY].id = sl_memory_print("%s/roomy.card", a->all->output);
-	for (unsigned i = 0; i < 2; i++) {
-		enter(a, i);
-		side[i].packages = ask_packages(a, i);
-	}
+	all->name = name_trial;
+	all->rest = fill_in;
+	if (!make_roomy(all) || !sl_trials_begin(all))
+		return sl_command_fail(SL_EXIT_UNSAVED, "%s: no run can be started", all->output);
 	for (unsigned card = 0; card <= roomy; card++) {
-		for (unsigned i = 0; i < 2; i++) {
-			if (!try(a, i, &trial[card][i], card))
-				return SL_EXIT_UNREADABLE;
-			side[i].trial = &trial[0][i];
-			side[i].ran = &trial[card][i];
-		}
-		roomy = (trial[0][0].fit == SL_TRIAL_FAILS || trial[0][1].fit == SL_TRIAL_FAILS) && !trial[0][0].asks &&
-			!trial[0][1].asks && (card || make_roomy(a));
-	}
-	return tell(side, roomy);
-}
+		for (long side = 0; side < 2; side++) {
+			struct sl_trial *t = trial[card][side] = sl_trial_run(all, card, (long[]){side, 0});
 
-int sl_trials_against(struct sl_trials *trials)
-{
-	return compare(&(struct against){.all = trials, .path = sl_memory_copy(getenv("PATH") ?: "/usr/local/bin:/usr/bin:/bin")});
+			if (t->fit < SL_TRIAL_FAILS)
+				return sl_trial_fail(t,
+						     side ? "the run with this environment" : "the run with the other environment");
+			roomy |= t->fit == SL_TRIAL_FAILS;
+		}
+		roomy &= !trial[0][0]->asks && !trial[0][1]->asks;
+	}
+	return tell(trial, roomy);
 }

@@ -5,10 +5,7 @@
  * the others.  But each value in the answer ran on its card, and so did the next one, which failed.
  */
 #include <limits.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "analyzer/answer/largest.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/commands.h"
@@ -17,393 +14,298 @@
 
 #define FAILED	   125 /* the launcher's own failure */
 #define NEIGHBOURS 4   /* values beyond the first that fails, tried where memory does not rise */
-#define ROWS	   8
 #define AIMS	   6
 
-struct range {
-	char name[40]; /* 39 in read_range */
-	long low, high;
-};
-
 struct search {
-	struct range range[SL_TRIAL_RANGES];
-	unsigned ranges, recorder;
 	struct sl_trials *all;
-	long other; /* the second name's value */
+	unsigned recorder; /* the largest card */
+	long other;	   /* the second name's value */
 	SL_VECTOR(struct sl_trial *) trial;
-	size_t begin;		       /* of the trials of this row */
-	const struct sl_trial *broken; /* the first run failed, and not for memory */
+	size_t begin;		  /* of the trials of this row */
+	bool pairs, rises, falls; /* memory, over two runs on one card; pairs: there were two */
+	bool broken;		  /* the first run failed, and not for memory */
+	struct sl_largest found;
 };
 
 /* ---- the runs so far */
 
-/* The run of a value that tells of the card; one on the card itself, if there is one. */
-static const struct sl_trial *trial_of(const struct search *s, unsigned card, long value)
+/* The run of a value on the card; NULL: none. */
+static const struct sl_trial *trial_on(const struct search *s, unsigned card, long value)
 {
-	const struct sl_trial *found = NULL;
-
-	for (size_t i = s->begin; i < s->trial.count; i++) {
-		const struct sl_trial *t = s->trial.item[i];
-
-		if (t->value == value && t->card == card)
-			return t;
-		if (t->value == value && t->on[card])
-			found = t;
-	}
-	return found;
+	for (size_t i = s->begin; i < s->trial.count; i++)
+		if (s->trial.item[i]->value[0] == value && s->trial.item[i]->card == card)
+			return s->trial.item[i];
+	return NULL;
 }
 
+/* From a run on the card, or by replay. */
 static enum sl_trial_fit fit_of(const struct search *s, unsigned card, long value)
 {
-	const struct sl_trial *t = trial_of(s, card, value);
-
-	return t ? t->on[card] : SL_TRIAL_UNKNOWN;
-}
-
-static bool ran_on(const struct search *s, unsigned card, long value)
-{
-	const struct sl_trial *t = trial_of(s, card, value);
-
-	return t && t->card == card;
-}
-
-/* True: the job asks the card how much memory is free, as its first run showed. */
-static bool asks_free(const struct search *s)
-{
-	return s->trial.count > s->begin && s->trial.item[s->begin]->asks;
-}
-
-/* How memory goes with the value over the runs on one card: 1 it rises, 0 it stays, -1 it also falls. */
-static int course_of(const struct search *s)
-{
-	bool rises = false, whole = false;
+	enum sl_trial_fit fit = SL_TRIAL_UNKNOWN;
 
 	for (size_t i = s->begin; i < s->trial.count; i++)
-		for (size_t k = s->begin; k < s->trial.count; k++) {
-			const struct sl_trial *a = s->trial.item[i], *b = s->trial.item[k];
-
-			if (a->card != b->card || a->value >= b->value || a->fit < SL_TRIAL_MAY || b->fit < SL_TRIAL_MAY)
-				continue;
-			whole = true;
-			rises |= a->held < b->held;
-			if (a->held > b->held)
-				return -1;
-		}
-	return rises || !whole;
+		fit = s->trial.item[i]->value[0] == value ? s->trial.item[i]->on[card] ?: fit : fit;
+	return fit;
 }
 
-/*
- * The value above low at which the card is full, by a line through two runs.  They are those beside the bounds, or the largest two
- * that fit.  Most programs need more by the same step.  high: the line meets the card's size at `high` or above it.  0: two such
- * runs are missing, or the card's size is not known.
- */
-static long aim(const struct search *s, unsigned card, enum sl_trial_fit level, long low, long high)
+/* The card whose runs tell of a card: the largest one, but if the job asks how much memory is free, the card itself. */
+static unsigned recorder_of(const struct search *s, unsigned card)
 {
-	const struct sl_largest_device *is = &s->all->card[card];
-	const struct sl_trial *a = NULL, *b = NULL, *before = NULL;
-	unsigned from = asks_free(s) ? card : s->recorder;
-	double at;
-
-	for (size_t i = s->begin; i < s->trial.count; i++) {
-		const struct sl_trial *t = s->trial.item[i];
-
-		if (t->card != from || t->fit < SL_TRIAL_MAY)
-			continue;
-		if (t->value >= high)
-			b = b && b->value < t->value ? b : t;
-		else if (!a || t->value > a->value)
-			before = a, a = t;
-		else if (!before || t->value > before->value)
-			before = t;
-	}
-	if (!b)
-		b = a, a = before;
-	if (!a || !b || a->held >= b->held || !is->memory)
-		return 0;
-	at = (double)(is->memory - (level == SL_TRIAL_FITS ? is->high : is->low)) - (double)a->held;
-	at = (double)a->value + at * (double)(b->value - a->value) / (double)(b->held - a->held);
-	return at >= (double)high ? high : at < (double)low + 1 ? low + 1 : (long)at;
+	return s->trial.count > s->begin && s->trial.item[s->begin]->asks ? card : s->recorder;
 }
 
-/* ---- runs */
+/* ---- a run */
 
-/* The word with values in place of {NAME}; malloc'ed. */
-static char *fill_in(const struct search *s, const char *word, long value)
+/* "batch-48-seq-512-4090" */
+static char *name_trial(const struct sl_trials *all, const struct sl_trial *t)
 {
-	char *out = sl_memory_copy(word);
+	const char *slash = strrchr(all->card[t->card].id, '/');
+	char second[80] = "", *name;
 
-	for (unsigned i = 0; i < s->ranges; i++) {
-		char *wanted = sl_memory_print("{%s}", s->range[i].name);
-
-		for (char *at; (at = strstr(out, wanted));) {
-			char *next = sl_memory_print("%.*s%ld%s", (int)(at - out), out, i ? s->other : value, at + strlen(wanted));
-
-			free(out);
-			out = next;
-		}
-		free(wanted);
-	}
-	return out;
-}
-
-/* "batch-48-seq-512-4090", for files. */
-static char *name_trial(const struct search *s, unsigned card, long value)
-{
-	const char *slash = strrchr(s->all->card[card].id, '/');
-	char *second = s->ranges > 1 ? sl_memory_print("-%s-%ld", s->range[1].name, s->other) : sl_memory_copy("");
-	char *name = sl_memory_print("%s-%ld%s-%s", s->range[0].name, value, second, slash ? slash + 1 : s->all->card[card].id);
-
-	free(second);
+	if (all->ranges > 1)
+		snprintf(second, sizeof(second), "-%s-%ld", all->range[1].name, t->value[1]);
+	name = sl_memory_print("%s-%ld%s-%s", all->range[0].name, t->value[0], second, slash ? slash + 1 : all->card[t->card].id);
 	for (char *at = name; *at; at++)
 		*at = *at == '%' ? '_' : *at;
 	return name;
 }
 
-static char **make_rest(const struct search *s, long value)
+/* The program's words with values in place of {NAME}, and each value as metadata. */
+static void fill_in(const struct sl_trials *all, const struct sl_trial *t, struct sl_words *words)
 {
-	SL_VECTOR(char *) rest = {0};
+	char **first, *wanted, *at;
 
-	for (unsigned i = 0; i < s->ranges; i++) {
-		*SL_PUSH(&rest) = sl_memory_copy("--meta");
-		*SL_PUSH(&rest) = sl_memory_print("%s=%ld", s->range[i].name, i ? s->other : value);
+	for (unsigned i = 0; i < all->ranges; i++)
+		*SL_PUSH(&words->list) = sl_memory_print("--meta=%s=%ld", all->range[i].name, t->value[i]);
+	*SL_PUSH(&words->list) = "--";
+	for (char **word = all->command; *word; word++) {
+		*SL_PUSH(&words->list) = *word;
+		first = &words->list.item[words->list.count - 1];
+		for (unsigned i = 0; i < all->ranges; i++) {
+			wanted = sl_memory_print("{%s}", all->range[i].name);
+			while ((at = strstr(*first, wanted)))
+				*first = sl_memory_print("%.*s%ld%s", (int)(at - *first), *first, t->value[i], at + strlen(wanted));
+		}
 	}
-	*SL_PUSH(&rest) = sl_memory_copy("--");
-	for (char **word = s->all->command; *word; word++)
-		*SL_PUSH(&rest) = fill_in(s, *word, value);
-	*SL_PUSH(&rest) = NULL;
-	return rest.item;
 }
 
-static void say_trial(const struct search *s, const struct sl_trial *t)
+/* Keeps a run: its card is known for its value, and two runs on one card tell how memory goes with the value. */
+static void keep(struct search *s, struct sl_trial *t)
 {
-	static const char *const words[] = {[SL_TRIAL_UNKNOWN] = "no answer",
-					    [SL_TRIAL_OTHER] = "failed",
-					    [SL_TRIAL_FAILS] = "does not fit",
-					    [SL_TRIAL_MAY] = "may fit",
-					    [SL_TRIAL_FITS] = "fits"};
-	char other[80] = "";
+	for (size_t i = s->begin; i < s->trial.count; i++) {
+		struct sl_trial *before = s->trial.item[i];
 
-	if (s->all->quiet)
-		return;
-	if (s->ranges > 1)
-		snprintf(other, sizeof(other), ", %s %ld", s->range[1].name, s->other);
-	sl_escape_print(stderr, "stormlog: %s %ld%s on %s: %s%s%s\n", s->range[0].name, t->value, other, s->all->card[t->card].id,
-			words[t->fit], t->fit >= SL_TRIAL_MAY ? ", held " : "",
-			t->fit >= SL_TRIAL_MAY ? SL_ANSWER_SIZE(t->held) : "");
+		if (before->value[0] == t->value[0]) {
+			before->on[t->card] = t->fit;
+			t->on[before->card] = before->fit;
+		} else if (before->card == t->card && before->fit >= SL_TRIAL_MAY && t->fit >= SL_TRIAL_MAY) {
+			bool rises = (before->held < t->held) == (before->value[0] < t->value[0]);
+
+			s->pairs = true;
+			s->rises |= before->held != t->held && rises;
+			s->falls |= before->held != t->held && !rises;
+		}
+	}
+	*SL_PUSH(&s->trial) = t;
 }
 
-/* --limit holds for all cards. */
-static void limit_cards(struct search *s, const struct sl_trial *t)
-{
-	if (!t->capacity || t->capacity >= s->all->card[t->card].memory)
-		return;
-	for (unsigned c = 0; c < s->all->cards; c++)
-		if (s->all->card[c].memory > t->capacity)
-			s->all->card[c].memory = t->capacity;
-}
-
-/* Runs a value on a card, and keeps what it showed. */
+/* Runs a value on a card. */
 static void try(struct search *s, unsigned card, long value)
 {
-	struct sl_trial *t = sl_memory_must(calloc(1, sizeof(*t)));
-	char *name = name_trial(s, card, value), **rest = make_rest(s, value);
+	struct sl_trial *t = sl_trial_run(s->all, card, (long[]){value, s->other});
 
-	t->value = value;
-	t->card = card;
-	sl_trial_run(t, s->all, name, rest);
-	*SL_PUSH(&s->trial) = t;
-	limit_cards(s, t);
-	say_trial(s, t);
-	if (s->trial.count == 1 && t->fit < SL_TRIAL_FAILS)
-		s->broken = t;
-	for (char **word = rest; *word; word++)
-		free(*word);
-	free(rest);
-	free(name);
+	s->broken |= !s->trial.count && t->fit < SL_TRIAL_FAILS;
+	keep(s, t);
+	if (t->card_name && *t->card_name)
+		s->found.card_name[card] = t->card_name;
+	for (unsigned c = 0; c < s->all->cards; c++) /* --limit holds for all cards */
+		if (t->need.limited && s->all->card[c].memory > t->need.capacity)
+			s->all->card[c].memory = t->need.capacity;
+}
+
+/* Learns whether the value fits the card: from a run on the largest card, if its replay tells, and else from one on the card. */
+static void probe(struct search *s, unsigned card, long value)
+{
+	unsigned recorder = recorder_of(s, card);
+
+	if (!trial_on(s, recorder, value))
+		try(s, recorder, value);
+	if (!s->broken && !fit_of(s, card, value))
+		try(s, card, value);
 }
 
 /* ---- the search */
 
-/* Learns whether the value fits the card: from a run on the largest card, if its replay tells, and else from one on the card. */
-static void probe(struct search *s, unsigned card, long value, bool directly)
+/*
+ * The value above low at which the card is full, by a line through the two runs nearest to high.  Most programs need more by the
+ * same step.  high: the line meets the card's size there or above it.  0: two such runs are missing, or the size is not known.
+ */
+static long aim(const struct search *s, unsigned card, enum sl_trial_fit level, long low, long high)
 {
-	if (!directly && !asks_free(s) && !ran_on(s, s->recorder, value))
-		try(s, s->recorder, value);
-	if (directly || !fit_of(s, card, value))
-		if (!ran_on(s, card, value))
-			try(s, card, value);
+	const struct sl_largest_device *is = &s->all->card[card];
+	const struct sl_trial *a = NULL, *b = NULL;
+	double full = (double)(is->memory - (level == SL_TRIAL_FITS ? is->high : is->low)), at;
+
+	for (size_t i = s->begin; i < s->trial.count; i++) {
+		const struct sl_trial *t = s->trial.item[i];
+
+		if (t->card != recorder_of(s, card) || t->fit < SL_TRIAL_MAY)
+			continue;
+		if (!a || labs(t->value[0] - high) < labs(a->value[0] - high))
+			b = a, a = t;
+		else if (!b || labs(t->value[0] - high) < labs(b->value[0] - high))
+			b = t;
+	}
+	if (!b || !is->memory || a->held == b->held || (a->held < b->held) != (a->value[0] < b->value[0]))
+		return 0;
+	at = (full - (double)a->held) * (double)(b->value[0] - a->value[0]) / ((double)b->held - (double)a->held);
+	at += (double)a->value[0];
+	return at >= (double)high ? high : at < (double)low + 1 ? low + 1 : (long)at;
+}
+
+/* The value to try where no line aims: the double one up to the first that fails, and then the middle. */
+static long step(const struct sl_trial_range *range, long low, long high)
+{
+	return high <= range->high ? low + (high - low) / 2 : low > range->high / 2 ? range->high : low ? 2 * low : 1;
 }
 
 /* The bounds that are known: `low` fits, and no value between it and `high` was tried.  A bound outside of the range is none. */
 static void bound(const struct search *s, unsigned card, enum sl_trial_fit level, long *low, long *high)
 {
-	*low = s->range[0].low - 1;
-	*high = s->range[0].high + 1;
+	*low = s->all->range[0].low - 1;
+	*high = s->all->range[0].high + 1;
+	for (size_t i = s->begin; i < s->trial.count; i++)
+		if (s->trial.item[i]->on[card] >= level && s->trial.item[i]->value[0] > *low)
+			*low = s->trial.item[i]->value[0];
 	for (size_t i = s->begin; i < s->trial.count; i++) {
-		long value = s->trial.item[i]->value;
+		long value = s->trial.item[i]->value[0];
 
-		if (fit_of(s, card, value) >= level && value > *low)
-			*low = value;
-	}
-	for (size_t i = s->begin; i < s->trial.count; i++) {
-		long value = s->trial.item[i]->value;
-
-		if (fit_of(s, card, value) && value > *low && value < *high)
+		if (s->trial.item[i]->on[card] && value > *low && value < *high)
 			*high = value;
 	}
 }
 
-/* The value to try where no line aims: the double one up to the first that fails, and then the middle. */
-static long step(const struct range *range, long low, long high)
-{
-	return high <= range->high ? low + (high - low) / 2 : low > range->high / 2 ? range->high : low ? 2 * low : 1;
-}
-
-/* The line says that a value fits which fails: so much below it, and twice as much the next time. */
-static long back_off(long low, long high, long misses)
-{
-	return high - low > 1L << misses ? high - (1L << misses) : low + 1;
-}
-
 /* Searches until the largest value of that level and the one above it ran on the card.  Returns it; below the range: none. */
-static long settle(struct search *s, unsigned card, enum sl_trial_fit level, long *above)
+static long settle(struct search *s, unsigned card, enum sl_trial_fit level, long *high)
 {
-	const struct range *range = &s->range[0];
+	const struct sl_trial_range *range = &s->all->range[0];
+	long low = range->low - 1, at, neighbours = 0, aims = 0, missed = 1;
 
-	for (long neighbours = 0, aims = 0, misses = 0; !s->broken;) {
-		long low, at, *high = above;
-
+	for (*high = range->high + 1; !s->broken;) {
 		bound(s, card, level, &low, high);
-		if (low < range->low && !ran_on(s, card, range->low))
-			probe(s, card, range->low, fit_of(s, card, range->low));
-		else if (low < range->low && !fit_of(s, card, range->high))
-			probe(s, card, range->high, false);
-		else if (low < range->low)
-			return low;
-		else if (*high - low > 1 && aims++ < AIMS && (at = aim(s, card, level, low, *high)))
-			probe(s, card, at < *high ? at : back_off(low, *high, misses++), false);
-		else if (*high - low > 1)
-			probe(s, card, step(range, low, *high), false);
-		else if (!ran_on(s, card, low))
-			probe(s, card, low, true);
-		else if (*high <= range->high && !ran_on(s, card, *high))
-			probe(s, card, *high, true);
-		else if (neighbours < NEIGHBOURS && *high + ++neighbours <= range->high && course_of(s) < 0)
-			probe(s, card, *high + neighbours, false);
-		else
-			return low;
+		if (*high - low > 1 && low < range->low) {
+			probe(s, card, range->low);
+		} else if (*high - low > 1) {
+			at = aims++ < AIMS ? aim(s, card, level, low, *high) : 0;
+			if (at == *high) { /* which fails: so much below it, and twice as much the next time */
+				at = *high - low > missed ? *high - missed : low + 1;
+				missed *= 2;
+			}
+			probe(s, card, at ?: step(range, low, *high));
+		} else if (low >= range->low && !trial_on(s, card, low)) {
+			try(s, card, low);
+		} else if (*high <= range->high && !trial_on(s, card, *high)) {
+			try(s, card, *high);
+		} else if (low < range->low && !fit_of(s, card, range->high)) {
+			probe(s, card, range->high);
+		} else if (low >= range->low && s->falls && neighbours < NEIGHBOURS && *high + ++neighbours <= range->high) {
+			probe(s, card, *high + neighbours);
+		} else {
+			break;
+		}
 	}
-	return range->low - 1;
+	return low;
 }
 
 /* One card at one value of the other name. */
 static void search_card(struct search *s, unsigned card, struct sl_largest_card *out)
 {
-	long above, most = settle(s, card, SL_TRIAL_FITS, &above);
+	long high, most = settle(s, card, SL_TRIAL_FITS, &high);
 
-	out->name = s->all->card[card].id;
-	if (s->broken)
-		return;
-	out->most = most < s->range[0].low ? NULL : trial_of(s, card, most);
-	if (out->most)
-		out->name = out->most->card_name;
-	if (fit_of(s, card, out->most ? above : s->range[0].low) == SL_TRIAL_MAY) {
-		most = settle(s, card, SL_TRIAL_MAY, &above);
-		out->maybe = most < s->range[0].low ? NULL : trial_of(s, card, most);
-	}
-	out->next = above > s->range[0].high ? NULL : trial_of(s, card, out->most || out->maybe ? above : s->range[0].low);
-	if (out->next && *out->next->card_name)
-		out->name = out->next->card_name;
+	out->most = trial_on(s, card, most);
+	if (fit_of(s, card, high) == SL_TRIAL_MAY)
+		out->maybe = trial_on(s, card, settle(s, card, SL_TRIAL_MAY, &high));
+	out->next = trial_on(s, card, high);
+	s->found.any |= out->most != NULL;
 }
 
-static void search_row(struct search *s, struct sl_largest *found)
+static void search(struct search *s)
 {
-	struct sl_largest_row *row;
+	const struct sl_trial_range *other = &s->all->range[1];
 
-	s->begin = s->trial.count;
-	*SL_PUSH(&found->row) = (struct sl_largest_row){.other = s->other};
-	row = &found->row.item[found->row.count - 1];
-	for (unsigned card = 0; card < s->all->cards && !s->broken; card++)
-		search_card(s, card, &row->card[card]);
+	for (s->other = other->low; s->found.rows < SL_LARGEST_ROWS && !s->broken;) {
+		s->begin = s->trial.count;
+		s->found.at[s->found.rows] = s->other;
+		for (unsigned card = 0; card < s->all->cards; card++)
+			search_card(s, card, &s->found.row[s->found.rows][card]);
+		s->found.rows++;
+		if (s->other == other->high)
+			break;
+		s->other = step(other, s->other, other->high + 1);
+	}
+}
+
+static int tell(struct search *s)
+{
+	struct sl_answers *answers;
+
+	if (s->broken) {
+		char *run = sl_memory_print("the first run, %s=%ld,", s->found.name, s->trial.item[0]->value[0]);
+
+		return sl_trial_fail(s->trial.item[0], run);
+	}
+	s->found.program = s->trial.item[0]->program;
+	s->found.runs = (unsigned)s->trial.count;
+	s->found.course = s->falls ? "memory also falls with larger values: values beside the first that fails were tried too"
+			  : s->pairs && !s->rises ? "memory does not change with it"
+						  : NULL;
+	answers = sl_answer_largest(&s->found);
+	sl_terminal_show(answers);
+	sl_answers_free(answers);
+	return fflush(stdout) ? SL_EXIT_UNSAVED : s->found.any ? SL_EXIT_FINE : SL_EXIT_LIMIT;
 }
 
 /* ---- the command line */
 
-static bool read_range(struct range *range, const char *text)
-{
-	int end = 0;
-
-	return sscanf(text, "%39[A-Za-z0-9_]=%ld..%ld%n", range->name, &range->low, &range->high, &end) == 3 && !text[end] &&
-	       range->low >= 0 && range->low <= range->high && range->high <= INT_MAX;
-}
-
-static int fail(const char *before, const char *text, const char *behind)
-{
-	sl_escape_print(stderr, "stormlog-run: %s%s%s\n", before, text, behind);
-	return FAILED;
-}
-
-/* True: a word of the command has the name in it. */
-static bool is_used(const struct search *s, const struct range *range)
+/* NULL: it is fine, and some word of the command has the name in it; else what is wrong, malloc'ed. */
+static char *read_range(const struct sl_trials *all, struct sl_trial_range *range)
 {
 	char wanted[sizeof(range->name) + 2];
-	bool used = false;
+	int end = 0;
 
+	if (sscanf(range->text, "%39[A-Za-z0-9_]=%ld..%ld%n", range->name, &range->low, &range->high, &end) != 3 ||
+	    range->text[end] || range->low < 0 || range->low > range->high || range->high > INT_MAX)
+		return sl_memory_print(" %s: wants NAME=LOW..HIGH, as batch=1..512", range->text);
 	snprintf(wanted, sizeof(wanted), "{%s}", range->name);
-	for (char **word = s->all->command; *word; word++)
-		used |= strstr(*word, wanted) != NULL;
-	return used;
+	for (char **word = all->command; *word; word++)
+		if (strstr(*word, wanted))
+			return NULL;
+	return sl_memory_print(": no word of the command has %s in it", wanted);
 }
 
-static int search(struct search *s)
+int sl_trials_largest(struct sl_trials *all)
 {
-	static const char *const courses[] = {
-		"memory also falls with larger values: values beside the first that fails were tried too",
-		"memory does not change with it"};
-	struct sl_largest found = {
-		.name = s->range[0].name, .other = s->ranges > 1 ? s->range[1].name : NULL, .cards = s->all->cards};
-	struct sl_answers *answers;
-	int course = 1;
+	struct search s = {.all = all, .found = {.name = all->range[0].name, .cards = all->cards}};
+	char *why = NULL;
+	int status;
 
-	s->other = s->range[1].low;
-	for (unsigned rows = 0; rows < ROWS && !s->broken; rows++) {
-		search_row(s, &found);
-		course = course_of(s) < course ? course_of(s) : course;
-		if (s->ranges < 2 || s->other == s->range[1].high)
-			break;
-		s->other = s->other > s->range[1].high / 2 ? s->range[1].high : s->other ? 2 * s->other : 1;
+	all->name = name_trial;
+	all->rest = fill_in;
+	for (unsigned i = 0; i < all->ranges && !why; i++)
+		why = read_range(all, &all->range[i]);
+	if (why || !sl_trials_begin(all)) {
+		sl_escape_print(stderr, "stormlog-run: --largest%s\n", why ?: ": no process can be started");
+		return FAILED;
 	}
-	if (s->broken) {
-		sl_escape_print(stderr,
-				"stormlog-run: the first run, %s=%ld, has no answer: %s\nstormlog-run: its output is in %s.txt\n",
-				s->range[0].name, s->broken->value, s->broken->why, s->broken->traces);
-		return SL_EXIT_UNREADABLE;
+	for (unsigned c = 0; c < all->cards; c++) {
+		s.found.card_name[c] = all->card[c].id;
+		s.recorder = all->card[c].memory > all->card[s.recorder].memory ? c : s.recorder;
 	}
-	for (size_t r = 0; r < found.row.count; r++)
-		for (unsigned c = 0; c < s->all->cards; c++)
-			found.any |= found.row.item[r].card[c].most != NULL;
-	found.program = s->trial.item[0]->program;
-	found.runs = (unsigned)s->trial.count;
-	found.steady = course > 0 ? NULL : courses[course + 1];
-	answers = sl_answer_largest(&found);
-	sl_terminal_show(answers);
-	sl_answers_free(answers);
-	SL_DROP(&found.row);
-	SL_DROP_EACH(&s->trial);
-	return fflush(stdout) ? SL_EXIT_UNSAVED : found.any ? SL_EXIT_FINE : SL_EXIT_LIMIT;
-}
-
-int sl_trials_largest(struct sl_trials *trials)
-{
-	struct search s = {.all = trials, .ranges = trials->ranges};
-
-	for (unsigned c = 1; c < trials->cards; c++)
-		if (trials->card[c].memory > trials->card[s.recorder].memory)
-			s.recorder = c;
-	for (unsigned i = 0; i < s.ranges; i++)
-		if (!read_range(&s.range[i], trials->range[i]))
-			return fail("--largest ", trials->range[i], ": wants NAME=LOW..HIGH, as batch=1..512");
-		else if (!is_used(&s, &s.range[i]))
-			return fail("--largest: no word of the command has {", s.range[i].name, "} in it");
-	return search(&s);
+	s.found.other = all->ranges > 1 ? all->range[1].name : NULL;
+	search(&s);
+	status = tell(&s);
+	for (size_t i = 0; i < s.trial.count; i++)
+		sl_trial_free(s.trial.item[i]);
+	SL_DROP(&s.trial);
+	return status;
 }

@@ -1,34 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dry runs that a verb starts and looks at. The process that starts programs reads no trace: a child of it does, which may start
- * none. One thread.
+ * Dry runs that a verb starts and looks at.  The process that reads traces starts no program: it asks another one, which reads
+ * nothing, and names the run by numbers.  One thread.
  */
 #pragma once
 
 #include "analyzer/answer/largest.h"
 
-#define SL_TRIAL_RANGES 2
+struct sl_words {
+	SL_VECTOR(char *) list;
+};
 
 /* What stormlog-run asks for. */
 struct sl_trials {
 	const char *output;
-	const char *other;		    /* --against: another environment's Python; NULL: --largest */
-	const char *range[SL_TRIAL_RANGES]; /* --largest: NAME=LOW..HIGH */
+	const char *other; /* --against: another environment's Python; NULL: --largest */
+	struct sl_trial_range {
+		const char *text; /* --largest: NAME=LOW..HIGH */
+		char name[40];
+		long low, high;
+	} range[SL_TRIAL_NAMES];
 	unsigned ranges, cards;
 	bool quiet;
 	char **words, **command; /* of the launcher, up to its "--"; of the program */
 	struct sl_largest_device card[SL_TRIAL_CARDS];
+
+	/* The name of a run's folder, malloc'ed. */
+	char *(*name)(const struct sl_trials *trials, const struct sl_trial *trial);
+	/* Adds the launcher's words behind --output, in the process that becomes the launcher. */
+	void (*rest)(const struct sl_trials *trials, const struct sl_trial *trial, struct sl_words *words);
+	int door; /* to the process that starts runs */
 };
 
 /* Exit statuses. */
 int sl_trials_largest(struct sl_trials *trials);
 int sl_trials_against(struct sl_trials *trials);
 
-/* Runs argv with its output in the file `log`; a wait status.  SIGINT and SIGTERM of the run end this process too. */
-int sl_trial_start(char *const *argv, const char *log);
+/* Before the first run: from here on this process starts no program, and writes no file. */
+bool sl_trials_begin(struct sl_trials *trials);
 
-/*
- * Runs the launcher on trial->card, and fills in the result.  name: of its folder.  A file beside that folder has its output.
- * rest: its further options, "--" and the command.
- */
-void sl_trial_run(struct sl_trial *trial, const struct sl_trials *trials, const char *name, char *const *rest);
+/* Runs the launcher for the trial's card and values, and keeps what it showed.  A file beside its folder has its output. */
+struct sl_trial *sl_trial_run(const struct sl_trials *trials, unsigned card, const long value[SL_TRIAL_NAMES]);
+void sl_trial_free(struct sl_trial *trial);
+
+/* Says why the run, which is called that, has no answer; returns the exit status. */
+int sl_trial_fail(const struct sl_trial *trial, const char *run);

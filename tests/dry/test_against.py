@@ -150,6 +150,20 @@ class Against(unittest.TestCase):
         said = subprocess.run([ANALYZE, "tree", "--at", "tensors", here], capture_output=True, text=True).stdout
         self.assertRegex(said, r"(?m)^ +512 MiB .*layers\.py:4 train")
 
+    def test_of_two_installed_releases_that_of_the_code_counts(self):
+        """A folder whose code runs first has another release of the package."""
+        shared = os.path.join(self.folder, "shared-packages")
+        os.makedirs(os.path.join(shared, "layers-0.9.dist-info"))
+        with open(os.path.join(shared, "early.py"), "w") as file:
+            file.write(DEVICE)
+        for side in "there", "here":
+            with open(os.path.join(glob.glob(os.path.join(self.folder, side, "lib", "python3*", "site-packages"))[0], "shared.pth"), "w") as file:
+                file.write(shared)
+        release = RELEASE.replace("    model, optimizer", "    import early\n    first = early.empty(8)\n    model, optimizer")
+        done = self.against(release, release.replace("empty(30)", "empty(60)"))
+        self.assertRegex(done.stdout, r"asks\s+120 MiB\s+more\s+than\s+with\s+layers\s+1\.4", done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^  note   layers is 1\.5, and 1\.4 there$")
+
     def test_the_same_release_is_told_as_the_same(self):
         done = self.against(RELEASE, RELEASE)
         self.assertRegex(done.stdout, r"FITS   it holds as much as in the other environment")

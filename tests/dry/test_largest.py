@@ -132,7 +132,12 @@ while True:
         status, screen, said, _ = largest(program, "n=1..16", "size=2048..4096", cards={"t4": "T4", "l4": "L4"}, words=("{n}", "{size}"))
         self.assertEqual(status, 0, said)
         self.assertRegex(screen, r"FITS   the largest n at each size")
-        self.assertEqual(re.findall(r"^ .* (\d{4}) +(\d+) +(\d+)$", screen, re.M), [("2048", "6", "10"), ("4096", "3", "5")])
+        self.assertEqual(re.findall(r"^ +(\w+) +(\d+) +(\d+)$", screen, re.M), [("size", "2048", "4096"), ("T4", "6", "3"), ("L4", "10", "5")])
+
+    def test_a_value_with_which_no_gpu_is_used_is_none_that_fits(self):
+        status, screen, said, _ = largest(BEGIN + "if number[0] < 5: grow(number[0] << 10)\n", "n=2..16", cards={"t4": "T4"})
+        self.assertEqual((status, most(screen)), (0, {"T4": 4}), said)
+        self.assertIn("5 on the T4: this job used no GPU", screen)
 
     def test_wrong_words_are_refused(self):
         for ranges, words, why in ((["n=8..1"], ["{n}"], "wants NAME=LOW..HIGH"), (["n"], ["{n}"], "wants NAME=LOW..HIGH"),

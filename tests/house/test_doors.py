@@ -31,7 +31,7 @@ MAY = {
     "analyzer/commands/collect.c": ("a ring, as it is", "fwrite 1"),
     "analyzer/commands/validate.c": ("JSON that base/json.c wrote", "fwrite 1"),
     "analyzer/commands/against.c": ("the user's own file of a card, as it is", "fputs 1"),
-    "analyzer/commands/trial.c": ("a struct to a process of ours", "write 1"),
+    "analyzer/commands/trial.c": ("structs between processes of ours", "write 2"),
     "analyzer/exports/archive_write.c": ("a pack", "fwrite 5"),
     "analyzer/exports/lines.c": ("names of columns", "fputs 1"),
     "analyzer/exports/perfetto.c": ("a binary form with lengths: sl_proto_text", "fwrite 1"),
