@@ -289,8 +289,8 @@ static void name_who(struct told *told)
 	told->who = frame ? sl_answers_text(answers, "%s:%u", base_of(frame->file), frame->line)
 			  : sl_log_forms[told->log->form].program ?: "the program";
 	told->at = frame ? sl_answers_text(answers, " at %s", told->who) : "";
-	if (told->f && told->f->rank >= 0 && told->log->verdict == SL_LOG_VERDICT_out_of_memory)
-		told->who = sl_answers_text(answers, "rank %d%s", told->f->rank, told->at);
+	if (told->f && told->f->from.rank >= 0 && told->log->verdict == SL_LOG_VERDICT_out_of_memory)
+		told->who = sl_answers_text(answers, "rank %d%s", told->f->from.rank, told->at);
 }
 
 struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)

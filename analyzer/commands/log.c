@@ -49,8 +49,8 @@ void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 	sl_json_string(j, "cause", sl_log_causes[log->cause]);
 	sl_json_string(j, "program", log->program);
 	sl_json_known_uint(j, "device", f ? f->said.figure[SL_LOG_device] : SL_LOG_UNKNOWN);
-	sl_json_known(j, "rank", f ? f->rank : -1);
-	sl_json_known(j, "first_rank", f ? f->rank : -1);
+	sl_json_known(j, "rank", f ? f->from.rank : -1);
+	sl_json_known(j, "first_rank", f ? f->from.rank : -1);
 	sl_json_uint(j, "count", log->count);
 	for (unsigned i = 0; i <= SL_LOG_unallocated; i++) {
 		snprintf(text, sizeof(text), "%s%s_bytes", i == SL_LOG_unallocated ? "reserved_" : "", sl_log_figures[i]);

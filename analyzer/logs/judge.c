@@ -148,11 +148,11 @@ static const struct sl_log_failure *first_failure(const struct sl_log *log)
 
 		if (f->handled)
 			continue;
-		if (f->rank >= 0 && (uint64_t)f->rank == OF(log, rank))
+		if (f->from.rank >= 0 && (uint64_t)f->from.rank == OF(log, rank))
 			return f;
-		clocks &= SL_LOG_KNOWN(f->time_ms);
+		clocks &= SL_LOG_KNOWN(f->from.time_ms);
 		first = first ?: f;
-		earliest = earliest && earliest->time_ms <= f->time_ms ? earliest : f;
+		earliest = earliest && earliest->from.time_ms <= f->from.time_ms ? earliest : f;
 	}
 	return clocks ? earliest : first;
 }
@@ -164,12 +164,12 @@ static void find_handled(struct sl_log *log)
 
 	for (unsigned i = 0; i < log->failures; i++) {
 		struct sl_log_failure *f = &log->failure[i];
-		bool calm = !f->raised && f->severity && f->severity <= SL_LOG_WARNING;
+		bool calm = !f->raised && f->from.severity && f->from.severity <= SL_LOG_WARNING;
 
 		if (calm && log->lines > f->last + 2 && log->last_exception < f->last)
 			f->handled = true;
 		if (well > f->last && log->last_exception <= f->last && f->row->form != SL_LOG_FORM_comfy &&
-		    (!f->raised || (f->rank < 0 && well > f->last + 8)))
+		    (!f->raised || (f->from.rank < 0 && well > f->last + 8)))
 			f->handled = true;
 		/* words of a retry with nothing behind them are no program that went on */
 		if (well < f->last && (log->lines <= f->last + 1 + f->raised || (f->raised && retry && log->lines < retry + 2)))

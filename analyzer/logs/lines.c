@@ -315,10 +315,10 @@ static void take_process(struct sl_log_line *line, const char *at, size_t size)
 							    : 2;
 		const char *number = at + length + strspn(at + length, " =_:");
 
-		if (line->rank < 0 && length && number < end && sl_log_digit(*number))
-			line->rank = (int)strtol(number, NULL, 10);
+		if (line->from.rank < 0 && length && number < end && sl_log_digit(*number))
+			line->from.rank = (int)strtol(number, NULL, 10);
 		if (begins(at, "pid=") && at + 4 < end && sl_log_digit(at[4]))
-			line->pid = strtol(at + 4, NULL, 10);
+			line->from.pid = strtol(at + 4, NULL, 10);
 	}
 }
 
@@ -335,7 +335,7 @@ static bool take_severity(struct sl_log_line *line, const char *at, size_t size)
 	snprintf(word, sizeof(word), " %.*s ", (int)size, at);
 	for (unsigned i = SL_LOG_INFO; i < SL_COUNT(words); i++)
 		if (strcasestr(words[i], word)) {
-			line->severity = i;
+			line->from.severity = i;
 			return true;
 		}
 	return false;
@@ -353,8 +353,8 @@ static void take_time(struct sl_log_line *line)
 			continue;
 		if (at < line->text + 6 || sscanf(at - 6, "%2u%*1[-/]%2u", &month, &day) != 2)
 			month = day = 0;
-		line->time_ms = ((((month * 31ull + day) * 24 + hour) * 60 + minute) * 60 + second) * 1000 +
-				(uint64_t)(strtod(fraction, NULL) * 1000 + 0.5);
+		line->from.time_ms = ((((month * 31ull + day) * 24 + hour) * 60 + minute) * 60 + second) * 1000 +
+				     (uint64_t)(strtod(fraction, NULL) * 1000 + 0.5);
 		return;
 	}
 }
@@ -372,10 +372,10 @@ static size_t in_brackets(struct sl_log_line *line, const char *at)
 	take_process(line, at + 1, size);
 	comma = memchr(at, ',', size);
 	if (begins(++end, "<std")) { /* [1,5]<stderr>: of Open MPI */
-		line->rank = comma && sl_log_digit(comma[1]) ? (int)strtol(comma + 1, NULL, 10) : line->rank;
+		line->from.rank = comma && sl_log_digit(comma[1]) ? (int)strtol(comma + 1, NULL, 10) : line->from.rank;
 		end += strcspn(end, ">") + 1;
 	} else if (*end == ':' && strspn(at + 1, SL_LOG_DIGITS) == size) { /* [5]: of PyTorch's launchers */
-		line->rank = (int)strtol(at + 1, NULL, 10);
+		line->from.rank = (int)strtol(at + 1, NULL, 10);
 	}
 	return (size_t)(end + (*end == ':') - at);
 }
@@ -390,7 +390,7 @@ static size_t word_prefix(struct sl_log_line *line, const char *at)
 	if (size > PREFIX || !size)
 		return 0;
 	if (digits && digits < 5 && rank + digits == at + bare && bare < size) {
-		line->rank = line->rank < 0 ? (int)strtol(rank, NULL, 10) : line->rank;
+		line->from.rank = line->from.rank < 0 ? (int)strtol(rank, NULL, 10) : line->from.rank;
 		return size;
 	}
 	if (digits && size >= 5 && strspn(at, SL_LOG_DIGITS "-:./,TZ+") == size &&
@@ -428,7 +428,7 @@ static size_t syslog_prefix(struct sl_log_line *line, const char *at)
 	if (!end || end - at > PREFIX)
 		return 0;
 	open = memchr(at, '[', (size_t)(end - at));
-	line->pid = open ? strtol(open + 1, NULL, 10) : line->pid;
+	line->from.pid = open ? strtol(open + 1, NULL, 10) : line->from.pid;
 	return (size_t)(end + 1 - at);
 }
 
@@ -438,6 +438,7 @@ void sl_log_line_part(struct sl_log_line *line)
 	size_t size = 1;
 
 	line->parted = true;
+	line->from = (struct sl_log_origin){-1, -1, SL_LOG_UNKNOWN, SL_LOG_PLAIN};
 	take_time(line);
 	for (unsigned prefixes = 0; size && prefixes < PREFIXES; prefixes++) {
 		const char *next = at + (prefixes ? strspn(at, " ") : 0);

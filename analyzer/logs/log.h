@@ -118,16 +118,22 @@ struct sl_log_frame {
 };
 #define SL_LOG_FRAMES 4
 
+/* What the prefixes of a line tell. */
+struct sl_log_origin {
+	int rank;	   /* -1: they name none */
+	int64_t pid;	   /* -1 */
+	uint64_t time_ms;  /* of a clock that only orders; SL_LOG_UNKNOWN */
+	unsigned severity; /* see parts.h */
+};
+
 /* A request that failed, with all copies of its sentence. */
 struct sl_log_failure {
 	const struct sl_log_row *row; /* of the heaviest form */
 	enum sl_log_cause cause;      /* of a row; SL_LOG_CAUSE_none: it follows from the figures */
 	struct sl_log_said said;
-	int rank;		    /* that the text says; -1: none */
-	int64_t pid;		    /* -1 */
-	uint64_t time_ms;	    /* of a clock that only orders; SL_LOG_UNKNOWN */
+	struct sl_log_origin from;
 	uint64_t last;		    /* line of the text */
-	unsigned file, severity;    /* number of the text; see parts.h */
+	unsigned file;		    /* number of the text */
 	bool handled, raised, late; /* raised: an exception's line; late: after the server had begun to serve */
 	bool windows;		    /* its frames are files of Windows */
 	enum sl_log_doing doing;

@@ -22,10 +22,7 @@ struct sl_log_line {
 	bool parted;	 /* sl_log_line_part() has filled what follows */
 	bool record;	 /* of a logger's record, whose first line has the prefixes and begins a traceback */
 	size_t content;	 /* where the prefixes end */
-	int rank;	 /* -1: the prefixes name none */
-	int64_t pid;	 /* -1 */
-	unsigned severity;
-	uint64_t time_ms; /* a clock that only orders, SL_LOG_UNKNOWN */
+	struct sl_log_origin from;
 };
 
 /*

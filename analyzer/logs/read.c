@@ -18,8 +18,7 @@
 
 /* A traceback of Python, IPython, pytest or rich, of one process. */
 struct stack {
-	int rank;
-	int64_t pid;
+	struct sl_log_origin from;
 	bool ended; /* its exception was printed */
 	unsigned count;
 	uint64_t last, end;	    /* numbers of its last line and of its exception */
@@ -198,7 +197,7 @@ static enum sl_log_doing doing_of(const struct stack *stack)
 
 /* ---- lines of several processes */
 
-static bool is_same_process(const struct sl_log_line *a, const struct sl_log_line *b)
+static bool is_same_process(const struct sl_log_origin *a, const struct sl_log_origin *b)
 {
 	return a->rank == b->rank && a->pid == b->pid;
 }
@@ -223,8 +222,8 @@ static const struct sl_log_line *parted(struct reader *reader, int i)
 	before = parted(reader, i - 1);
 	line->record = before->record || strstr(before->text + before->content, ": Traceback (most recent");
 	if (line->goes_on || line->record) {
-		line->rank = before->rank;
-		line->pid = before->pid;
+		line->from.rank = before->from.rank;
+		line->from.pid = before->from.pid;
 	}
 	return line;
 }
@@ -233,7 +232,7 @@ static const struct sl_log_line *parted(struct reader *reader, int i)
 static const struct sl_log_line *next_line(struct reader *reader, const struct sl_log_line *line)
 {
 	for (unsigned i = 1; i < reader->count; i++)
-		if (is_same_process(parted(reader, (int)i), line))
+		if (is_same_process(&parted(reader, (int)i)->from, &line->from))
 			return line_at(reader, (int)i);
 	return NULL;
 }
@@ -245,13 +244,13 @@ static struct stack *stack_of(struct reader *reader, const struct sl_log_line *l
 	for (unsigned i = 0; i < reader->stacks; i++) {
 		struct stack *stack = &reader->stack[i];
 
-		if (stack->rank == line->rank && stack->pid == line->pid)
+		if (is_same_process(&stack->from, &line->from))
 			return stack;
 		oldest = stack->last < oldest->last ? stack : oldest;
 	}
 	if (reader->stacks < STACKS)
 		oldest = &reader->stack[reader->stacks++];
-	*oldest = (struct stack){.rank = line->rank, .pid = line->pid, .frame = oldest->frame};
+	*oldest = (struct stack){.from = line->from, .frame = oldest->frame};
 	return oldest;
 }
 
@@ -274,7 +273,7 @@ static const char *look_ahead(struct reader *reader, const struct sl_log_line *l
 		const struct sl_log_line *next = parted(reader, (int)i);
 		size_t part = next->size - next->content;
 
-		if (!is_same_process(next, line))
+		if (!is_same_process(&next->from, &line->from))
 			continue;
 		if (!is_broken(last, next, before))
 			reader->window[size++] = '\n';
@@ -338,11 +337,11 @@ static bool is_copy(const struct sl_log_failure *a, const struct sl_log_failure 
 	if (a->handled ||
 	    (a->row->cause == SL_LOG_CAUSE_pinned_or_host_memory) != (b->row->cause == SL_LOG_CAUSE_pinned_or_host_memory))
 		return false;
-	if (a->rank >= 0 && b->rank >= 0)
-		return a->rank == b->rank;
+	if (a->from.rank >= 0 && b->from.rank >= 0)
+		return a->from.rank == b->from.rank;
 	if (a->file != b->file)
 		return false;
-	if (a->pid >= 0 && b->pid >= 0 && a->pid != b->pid)
+	if (a->from.pid >= 0 && b->from.pid >= 0 && a->from.pid != b->from.pid)
 		return figures && is_equal(a, b, SL_LOG_device);
 	return is_equal(a, b, SL_LOG_device) || a->row->form == SL_LOG_FORM_host;
 }
@@ -365,11 +364,11 @@ static void merge(struct sl_log_failure *a, const struct sl_log_failure *b)
 		memcpy(a->frame, b->frame, sizeof(a->frame));
 	a->frames = a->frames ?: b->frames;
 	a->doing = a->doing ?: b->doing;
-	a->rank = a->rank < 0 ? b->rank : a->rank;
-	a->pid = a->pid < 0 ? b->pid : a->pid;
+	a->from.rank = a->from.rank < 0 ? b->from.rank : a->from.rank;
+	a->from.pid = a->from.pid < 0 ? b->from.pid : a->from.pid;
 	a->raised |= b->raised;
 	a->windows |= b->windows;
-	a->severity = b->severity > a->severity ? b->severity : a->severity;
+	a->from.severity = b->from.severity > a->from.severity ? b->from.severity : a->from.severity;
 	a->last = b->last;
 }
 
@@ -415,14 +414,12 @@ static void add_failure(struct reader *reader, const struct stack *stack, const 
 	struct sl_log_failure failure = {.row = match->row,
 					 .cause = match->row->cause,
 					 .said = match->said,
-					 .rank = line->rank < 0 ? reader->rank_of_file : line->rank,
-					 .pid = line->pid,
-					 .time_ms = line->time_ms,
+					 .from = line->from,
 					 .last = line->number,
 					 .file = log->files,
-					 .severity = line->severity,
 					 .late = log->last[SL_LOG_SERVE] > 0};
 
+	failure.from.rank = line->from.rank < 0 ? reader->rank_of_file : line->from.rank;
 	if (stack->count && line->number - stack->last < NEAR && (!stack->ended || stack->end + 4 >= line->number)) {
 		take_frames(&failure, stack);
 		failure.raised = true;
@@ -520,13 +517,7 @@ static void take_line(void *context, const char *text, size_t size)
 	if (line->room < size + SL_LOG_SPARE)
 		line->text = sl_memory_must(realloc(line->text, (line->room = size + 128)));
 	memcpy(line->text, text, size + 1);
-	*line = (struct sl_log_line){.text = line->text,
-				     .size = size,
-				     .room = line->room,
-				     .number = ++reader->log->lines,
-				     .rank = -1,
-				     .pid = -1,
-				     .time_ms = SL_LOG_UNKNOWN};
+	*line = (struct sl_log_line){line->text, size, line->room, ++reader->log->lines};
 	line->goes_on = before->number && is_broken(before, line, line_at(reader, count - 2)->size);
 	if (++reader->count == AHEAD)
 		take_oldest(reader);
