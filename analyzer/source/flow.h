@@ -7,8 +7,8 @@
 
 #include "analyzer/source/script.h"
 
-/* How a value holds the block: not at all, through autograd's graph or an unknown call, or as what it is or contains. */
-enum sl_flow_hold { SL_HOLDS_NOT, SL_HOLDS_GRAPH, SL_HOLDS_IT };
+/* A value holds no block.  The graph or an unknown call may hold it.  It is a part of what has it.  It is or has the block. */
+enum sl_flow_hold { SL_HOLDS_NOT, SL_HOLDS_GRAPH, SL_HOLDS_PART, SL_HOLDS_IT };
 
 /* Lines that store it, the surest last: a sum has the graph of all, a container has all.  A plain attribute has only the last. */
 enum sl_flow_store { SL_STORE_SUM, SL_STORE_LOCAL, SL_STORE_CONTAINER };
@@ -46,6 +46,7 @@ struct sl_flow {
 	bool first;		       /* the frame is the innermost: the line made it */
 	const char *callee;	       /* of that call; NULL: any call of the line */
 	enum sl_flow_hold callee_hold; /* how the call's value holds it */
+	uint32_t callee_parts, parts;  /* which elements of the tuple that the call, or the function, gives hold it; 0: any */
 	unsigned calls;		       /* how deep calls are entered still */
 	uint32_t statement;	       /* that is looked at */
 	struct {
@@ -54,8 +55,10 @@ struct sl_flow {
 	} held[SL_FLOW_NAMES];
 	unsigned held_count, depth;
 	enum sl_flow_hold returned;
-	bool constructs; /* the object that it is of is being made by this stack */
-	bool self_holds; /* an attribute of its object holds it */
+	bool constructs;		    /* the object that it is of is being made by this stack */
+	bool self_holds;		    /* an attribute of its object holds it */
+	bool linked;			    /* the statement makes an object that is given the one before it */
+	const struct sl_script_token *link; /* the constructor's parameter that has that one; NULL: none */
 };
 
 /* Methods that put what they are given into their object. */
@@ -71,6 +74,9 @@ void sl_flow_run(struct sl_flow *f, uint32_t from);
 
 /* The function is called with the block as all its arguments. */
 void sl_flow_enter(struct sl_flow *f, uint32_t function);
+
+/* So are the program's functions of that name, of `class` where it is not NULL.  False: there are none, or too many. */
+bool sl_flow_enter_all(struct sl_flow *f, const struct sl_script_token *name, const struct sl_script_token *class);
 
 void sl_flow_hold(struct sl_flow *f, const struct sl_script_token *name, const struct sl_script_token *attribute,
 		  enum sl_flow_hold hold);

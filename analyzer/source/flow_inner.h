@@ -11,6 +11,12 @@ static inline enum sl_flow_hold sl_flow_larger(enum sl_flow_hold a, enum sl_flow
 	return a > b ? a : b;
 }
 
+/* An attribute, an element or one of several names of it: perhaps another block, or a number. */
+static inline enum sl_flow_hold sl_flow_part(enum sl_flow_hold hold)
+{
+	return hold == SL_HOLDS_IT ? SL_HOLDS_PART : hold;
+}
+
 static inline const struct sl_script_token *sl_flow_token(const struct sl_flow *f, uint32_t at)
 {
 	return &f->file->python.token.item[at];
@@ -40,17 +46,25 @@ enum sl_flow_hold sl_flow_mentioned(const struct sl_flow *f, uint32_t from, uint
 /* The last statement of the function before the one that is looked at which gives the name its object; else the first. */
 uint32_t sl_flow_assigned(const struct sl_flow *f, const struct sl_script_token *name, uint32_t function);
 
+/* The part of statement `made` that gives the name its object: [*from, *end), or false: it is not told. */
+bool sl_flow_origin(const struct sl_flow *f, uint32_t made, const struct sl_script_token *name, uint32_t *from, uint32_t *end);
+
 /* How long the object of a name lives, seen from the statement that is looked at. */
 enum sl_flow_lives { SL_LIVES_PASS, SL_LIVES_FUNCTION, SL_LIVES_LONGER };
 enum sl_flow_lives sl_flow_lives(struct sl_flow *f, const struct sl_script_token *name);
 
+/* Token `at` is on a line that stores it. */
+void sl_flow_find(struct sl_flow *f, uint32_t at, enum sl_flow_store store, enum sl_flow_hold hold);
+
 /* The object that the tokens from `root` on name has it now; token `at` is on the line. */
 void sl_flow_put(struct sl_flow *f, uint32_t root, uint32_t at, enum sl_flow_hold hold);
 
-/* Enters the program's own __setitem__ of the object with the block.  False: its class is not known to have one. */
-bool sl_flow_enter_item(struct sl_flow *f, uint32_t root);
+/* Enters the method of the object of tokens [root, last] with the block.  False: its class is not known to have one. */
+bool sl_flow_enter_method(struct sl_flow *f, uint32_t root, uint32_t last, const char *method);
 
 /* How the value of these tokens holds it; stores within them are found. */
 enum sl_flow_hold sl_flow_value(struct sl_flow *f, uint32_t from, uint32_t end);
+/* The function gives the value of these tokens, which holds it so. */
+void sl_flow_return(struct sl_flow *f, uint32_t from, uint32_t end, enum sl_flow_hold hold);
 /* The line that made it is among them. */
 bool sl_flow_has_line(const struct sl_flow *f, uint32_t from, uint32_t end);

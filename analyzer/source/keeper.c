@@ -107,6 +107,7 @@ static void look_at_hooks(struct sl_flow_case *of)
 		const struct sl_script *python = &of->files.item[k]->python;
 
 		for (uint32_t i = 0; i + 2 < python->token.count; i++) {
+			struct sl_flow f = {.of = of, .file = of->files.item[k], .calls = 2};
 			uint32_t name = i + 2;
 
 			if (!sl_script_is_any(python, i, hooks) || !sl_script_is(python, i + 1, "("))
@@ -115,14 +116,7 @@ static void look_at_hooks(struct sl_flow_case *of)
 			       (sl_script_is(python, name + 1, ".") ||
 				(sl_script_is(python, name + 1, "(") && sl_script_is(python, name, "partial"))))
 				name += 2;
-			for (uint32_t at = 0; at < python->statement.count; at++) {
-				struct sl_flow f = {.of = of, .file = of->files.item[k], .calls = 1};
-				uint32_t word = sl_script_word(python, at);
-
-				if (sl_script_is(python, word, "def") &&
-				    sl_script_same(&python->token.item[word + 1], &python->token.item[name]))
-					sl_flow_enter(&f, at);
-			}
+			sl_flow_enter_all(&f, &python->token.item[name], NULL);
 		}
 	}
 }
@@ -152,6 +146,7 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 	enum sl_flow_hold held = SL_HOLDS_IT;
 	const struct sl_flow_found *best = NULL;
 	const char *callee = NULL;
+	uint32_t parts = 0;
 	bool object = false, first = true, known;
 	struct sl_flow f;
 
@@ -165,6 +160,7 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 			break;
 		f.callee = callee && is_named(&f, callee) ? callee : NULL;
 		f.callee_hold = held;
+		f.callee_parts = parts;
 		f.constructs = is_making(&frames[i], count - i);
 		f.first = first;
 		first = false;
@@ -174,9 +170,10 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 			sl_flow_run(&f, f.statement);
 		best = choose(&of);
 		held = is_constructor(&frames[i]) && f.self_holds ? SL_HOLDS_IT : f.returned;
+		parts = f.parts;
 		object = f.self_holds && !is_constructor(&frames[i]);
 		callee = called(source, &frames[i]);
-		if ((best && best->store == SL_STORE_CONTAINER) || (!held && !object))
+		if ((best && best->store == SL_STORE_CONTAINER && best->hold != SL_HOLDS_PART) || (!held && !object))
 			break;
 	}
 	if (!best && !of.found.count) {

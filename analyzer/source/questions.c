@@ -31,14 +31,6 @@ static uint32_t function_of(const struct sl_script *python, uint32_t statement, 
 	return header;
 }
 
-static bool has(const struct sl_script *python, uint32_t from, uint32_t end, const char *words)
-{
-	for (; from < end; from++)
-		if (sl_script_is_any(python, from, words))
-			return true;
-	return false;
-}
-
 enum sl_source_answer sl_source_without_grad(struct sl_source *source, const struct sl_trace *trace,
 					     const struct sl_stack_frame *frames, unsigned count)
 {
@@ -71,10 +63,10 @@ enum sl_source_answer sl_source_is_evaluation(struct sl_source *source, const st
 		for (uint32_t at = from; known && at < end; at++) {
 			const struct sl_script_statement *s = &python->statement.item[at];
 
-			learns |= has(python, s->first, s->end, " backward grad autograd ");
-			evaluates |= at < statement && has(python, s->first, s->end, " eval ") &&
-				     !has(python, s->first, s->end, " def ");
-			evaluates &= at >= statement || !has(python, s->first, s->end, " train ");
+			learns |= sl_script_has(python, s->first, s->end, " backward grad autograd ");
+			evaluates |= at < statement && sl_script_has(python, s->first, s->end, " eval ") &&
+				     !sl_script_has(python, s->first, s->end, " def ");
+			evaluates &= at >= statement || !sl_script_has(python, s->first, s->end, " train ");
 		}
 	}
 	sl_flow_end(&of);
@@ -96,7 +88,7 @@ static bool calls_its(const struct sl_script *python, const struct sl_script_tok
 
 	for (uint32_t i = 0; i < python->statement.count && !found; i++) {
 		const struct sl_script_statement *s = &python->statement.item[i];
-		bool made = false, counts = has(python, s->first, s->end, " print numel nbytes ");
+		bool made = false, counts = sl_script_has(python, s->first, s->end, " print numel nbytes ");
 
 		for (uint32_t at = s->first; at < s->end && !counts; at++) {
 			bool is_it = sl_script_same(&python->token.item[at], name);
@@ -217,8 +209,8 @@ bool sl_source_zeroes_late(struct sl_source *source, const struct sl_trace *trac
 					     python->statement.item[at].indent > python->statement.item[loop].indent && !late;
 		     at++) {
 			const struct sl_script_statement *s = &python->statement.item[at];
-			bool zeroes = has(python, s->first, s->end, " zero_grad "),
-			     learns = at > statement && has(python, s->first, s->end, " backward ");
+			bool zeroes = sl_script_has(python, s->first, s->end, " zero_grad "),
+			     learns = at > statement && sl_script_has(python, s->first, s->end, " backward ");
 
 			late = learns && behind && !zeroed;
 			if (learns)

@@ -19,7 +19,7 @@ static bool is_end(const struct reader *r)
 	return r->at >= r->end || !*r->at || *r->at == '\n';
 }
 
-static void skip_string(struct reader *r, bool formatted, bool raw);
+static void skip_string(struct reader *r, bool formatted);
 
 /* What stands in braces of a formatted string; it may have strings of its own. */
 static void skip_braces(struct reader *r, bool lines)
@@ -31,26 +31,25 @@ static void skip_braces(struct reader *r, bool lines)
 		depth += *r->at == '{';
 		depth -= *r->at == '}';
 		if (*r->at == '"' || *r->at == '\'') {
-			skip_string(r, false, false);
+			skip_string(r, false);
 			r->at--;
 		}
 	}
 }
 
 /* From its first quote to behind its last. */
-static void skip_string(struct reader *r, bool formatted, bool raw)
+static void skip_string(struct reader *r, bool formatted)
 {
 	char quote = *r->at;
 	bool triple = r->at + 2 < r->end && r->at[1] == quote && r->at[2] == quote;
 
-	(void)raw; /* a backslash keeps the quote behind it in raw strings too */
 	r->at += triple ? 3 : 1;
 	while (r->at < r->end) {
 		if (is_end(r)) {
 			if (!triple)
 				return;
 			r->line++;
-		} else if (*r->at == '\\' && r->at + 1 < r->end) {
+		} else if (*r->at == '\\' && r->at + 1 < r->end) { /* in raw strings too */
 			r->at++;
 			r->line += is_end(r);
 		} else if (formatted && *r->at == '{' && r->at + 1 < r->end) {
@@ -106,7 +105,7 @@ static void add_token(struct reader *r)
 	if (prefix != SIZE_MAX) {
 		token.kind = SL_SCRIPT_STRING;
 		r->at += prefix;
-		skip_string(r, formatted, false);
+		skip_string(r, formatted);
 	} else if (isdigit((unsigned char)*r->at) || (*r->at == '.' && r->at + 1 < r->end && isdigit((unsigned char)r->at[1]))) {
 		token.kind = SL_SCRIPT_NUMBER;
 		while (r->at < r->end && (is_name(*r->at) || *r->at == '.' || (strchr("+-", *r->at) && strchr("eE", r->at[-1]))))
@@ -267,6 +266,14 @@ bool sl_script_is_any(const struct sl_script *python, uint32_t token, const char
 			return true;
 		at++;
 	}
+	return false;
+}
+
+bool sl_script_has(const struct sl_script *python, uint32_t from, uint32_t end, const char *words)
+{
+	for (; from < end; from++)
+		if (sl_script_is_any(python, from, words))
+			return true;
 	return false;
 }
 

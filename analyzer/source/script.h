@@ -43,7 +43,8 @@ void sl_script_free(struct sl_script *python);
 uint32_t sl_script_at(const struct sl_script *python, uint32_t line);
 
 bool sl_script_is(const struct sl_script *python, uint32_t token, const char *text);
-bool sl_script_is_any(const struct sl_script *python, uint32_t token, const char *words); /* words: " append add " */
+bool sl_script_is_any(const struct sl_script *python, uint32_t token, const char *words);	    /* words: " append add " */
+bool sl_script_has(const struct sl_script *python, uint32_t from, uint32_t end, const char *words); /* a token is one of them */
 bool sl_script_same(const struct sl_script_token *a, const struct sl_script_token *b);
 
 /* The token of the statement's first word behind "async"; it may be the statement's end. */

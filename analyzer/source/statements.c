@@ -34,7 +34,9 @@ enum sl_flow_hold sl_flow_hold_of(const struct sl_flow *f, const struct sl_scrip
 	for (unsigned i = 0; i < f->held_count; i++)
 		if (sl_script_same(f->held[i].name, name) &&
 		    (!attribute || !f->held[i].attribute || sl_script_same(f->held[i].attribute, attribute)))
-			hold = sl_flow_larger(hold, f->held[i].hold);
+			hold = sl_flow_larger(hold, attribute && !f->held[i].attribute && !sl_flow_is_text(attribute + 1, "(")
+							    ? sl_flow_part(f->held[i].hold)
+							    : f->held[i].hold);
 	return hold;
 }
 
@@ -62,13 +64,36 @@ static bool binds(const struct sl_script *python, const struct sl_script_stateme
 	bool with = sl_script_is(python, s->first, "with");
 	uint32_t end = with ? s->end : sl_script_find(python, s->first, s->end, " = ");
 
-	for (uint32_t at = s->first; at < end && (with || end < s->end); at++)
+	for (uint32_t at = s->first; at < end && (with || end < s->end); at++) {
+		if (!with && at > s->first && sl_script_is_any(python, at, " [ ") &&
+		    python->token.item[at - 1].kind == SL_SCRIPT_NAME)
+			at = python->token.item[at].match; /* a key */
 		if (sl_script_same(&python->token.item[at], name) &&
 		    (with ? at > s->first && sl_script_is(python, at - 1, "as")
 			  : !(at > s->first && sl_script_is_any(python, at - 1, " . [ : ")) &&
 				     sl_script_is_any(python, at + 1, " = , : ) ")))
 			return true;
+	}
 	return false;
+}
+
+bool sl_flow_origin(const struct sl_flow *f, uint32_t made, const struct sl_script_token *name, uint32_t *from, uint32_t *end)
+{
+	const struct sl_script *python = &f->file->python;
+	const struct sl_script_statement *s = &python->statement.item[made];
+	uint32_t equals = sl_script_find(python, s->first, s->end, " = "), at = s->first;
+
+	*from = equals + 1;
+	if (sl_script_find(python, at, equals, " , ") == equals || sl_script_find(python, *from, s->end, " , ") == s->end) {
+		*end = s->end;
+		return equals < s->end && sl_script_find(python, at, equals, " , ") == equals;
+	}
+	while (at < equals && !sl_script_same(&python->token.item[at], name)) {
+		at = sl_script_find(python, at, equals, " , ") + 1;
+		*from = sl_script_find(python, *from, s->end, " , ") + 1;
+	}
+	*end = sl_script_find(python, *from, s->end, " , ");
+	return at < equals && *from < *end;
 }
 
 /* The last statement of the function before the one that is looked at which gives the name its object; else the first. */
@@ -103,12 +128,11 @@ static uint32_t flow_loop_of(const struct sl_flow *f, uint32_t statement)
 	return sl_script_around(&f->file->python, statement, SL_SCRIPT_LOOPS, f->function);
 }
 
-/* Token `at` is on a line that stores it. */
-static void flow_find(struct sl_flow *f, uint32_t at, enum sl_flow_store store, enum sl_flow_hold hold)
+void sl_flow_find(struct sl_flow *f, uint32_t at, enum sl_flow_store store, enum sl_flow_hold hold)
 {
 	struct sl_flow_found found = {f->file, sl_flow_token(f, at)->line, f->function, store, hold};
 
-	for (size_t i = 0; i < f->of->found.count; i++) {
+	for (size_t i = 0; hold && i < f->of->found.count; i++) {
 		struct sl_flow_found *other = &f->of->found.item[i];
 
 		if (other->file == found.file && other->line == found.line) {
@@ -117,17 +141,46 @@ static void flow_find(struct sl_flow *f, uint32_t at, enum sl_flow_store store, 
 			return;
 		}
 	}
-	*SL_PUSH(&f->of->found) = found;
+	if (hold)
+		*SL_PUSH(&f->of->found) = found;
+}
+
+/* "history = self.recent[user]": what the statement gives the name lies in the object of `root`. */
+static bool is_within(const struct sl_flow *f, uint32_t made, const struct sl_script_token *name,
+		      const struct sl_script_token **root)
+{
+	uint32_t from, end, at;
+
+	if (made >= f->statement || !sl_flow_origin(f, made, name, &from, &end) || sl_flow_token(f, from)->kind != SL_SCRIPT_NAME)
+		return false;
+	*root = sl_flow_token(f, from);
+	for (at = from + 1; at < end; at++)
+		if (sl_flow_is(f, at, end, " [ ") ||
+		    (sl_flow_is(f, at, end, " ( ") && sl_flow_is(f, at - 1, end, " setdefault get ")))
+			at = sl_flow_token(f, at)->match;
+		else if (!sl_flow_is(f, at, end, " . ") || ++at >= end)
+			return false;
+	return at == end && end > from + 1;
 }
 
 /* How long the object of a name lives, seen from the statement that is looked at. */
 enum sl_flow_lives sl_flow_lives(struct sl_flow *f, const struct sl_script_token *name)
 {
+	const struct sl_script_token *root;
+	enum sl_flow_lives life;
 	uint32_t made;
 
 	if (sl_flow_is_text(name, "self"))
 		return f->constructs ? SL_LIVES_PASS : SL_LIVES_LONGER;
 	made = sl_flow_assigned(f, name, f->function);
+	if (made != SL_SCRIPT_NONE && !sl_flow_is_spent(f, 1) && is_within(f, made, name, &root) && !sl_script_same(root, name)) {
+		uint32_t statement = f->statement;
+
+		f->statement = made;
+		life = sl_flow_lives(f, root);
+		f->statement = statement;
+		return life;
+	}
 	if (made != SL_SCRIPT_NONE && sl_script_is(&f->file->python, f->file->python.statement.item[made].first, "with"))
 		return SL_LIVES_PASS;
 	if (made == SL_SCRIPT_NONE || flow_is_parameter(f, name, f->function))
@@ -149,7 +202,7 @@ void sl_flow_put(struct sl_flow *f, uint32_t root, uint32_t at, enum sl_flow_hol
 		return;
 	life = sl_flow_lives(f, name);
 	if (life != SL_LIVES_PASS)
-		flow_find(f, at, life == SL_LIVES_LONGER ? SL_STORE_CONTAINER : SL_STORE_LOCAL, hold);
+		sl_flow_find(f, at, life == SL_LIVES_LONGER ? SL_STORE_CONTAINER : SL_STORE_LOCAL, hold);
 	if (life == SL_LIVES_LONGER)
 		return;
 	f->self_holds |= sl_flow_is_text(name, "self");
@@ -163,7 +216,7 @@ void sl_flow_put(struct sl_flow *f, uint32_t root, uint32_t at, enum sl_flow_hol
 static bool is_sum(struct sl_flow *f, const struct sl_script_token *name, bool called)
 {
 	const struct sl_script *python = &f->file->python;
-	uint32_t made = sl_flow_assigned(f, name, f->function), first;
+	uint32_t made = sl_flow_assigned(f, name, f->function), first, end;
 
 	if (sl_flow_lives(f, name) == SL_LIVES_PASS || flow_is_parameter(f, name, f->function))
 		return false;
@@ -172,18 +225,9 @@ static bool is_sum(struct sl_flow *f, const struct sl_script_token *name, bool c
 		return false;
 	if (made == SL_SCRIPT_NONE)
 		return true;
-	first = python->statement.item[made].first + 2;
-	return flow_loop_of(f, f->statement) != SL_SCRIPT_NONE && first < python->token.count &&
+	return flow_loop_of(f, f->statement) != SL_SCRIPT_NONE && sl_flow_origin(f, made, name, &first, &end) &&
 	       (f->function == SL_SCRIPT_NONE || sl_flow_token(f, first)->kind == SL_SCRIPT_NUMBER ||
 		sl_flow_is(f, first, first + 1, " None torch [ { ") || sl_flow_token(f, first)->match == first + 1);
-}
-
-static bool is_joined(const struct sl_flow *f, uint32_t from, uint32_t end)
-{
-	for (; from < end; from++)
-		if (sl_flow_is(f, from, end, " cat stack concat concatenate vstack hstack "))
-			return true;
-	return false;
 }
 
 /* The target's own name or attribute is in the value: it holds what it held before. */
@@ -198,33 +242,27 @@ static bool has_itself(const struct sl_flow *f, uint32_t from, uint32_t end, uin
 	return false;
 }
 
-static bool has_loop(const struct sl_flow *f, uint32_t from, uint32_t end)
-{
-	for (; from < end; from++)
-		if (sl_flow_is(f, from, end, " for "))
-			return true;
-	return false;
-}
-
 static void assign(struct sl_flow *f, uint32_t from, uint32_t end, bool adds, uint32_t at, uint32_t stop, enum sl_flow_hold hold)
 {
-	bool itself = adds || has_itself(f, from, end, at, stop), joined = is_joined(f, at, stop);
+	bool itself = adds || (!f->linked && has_itself(f, from, end, at, stop)),
+	     joined = sl_script_has(&f->file->python, at, stop, " cat stack concat concatenate vstack hstack ");
 	const struct sl_script_token *name = sl_flow_token(f, from);
 
-	if (from >= end || name->kind != SL_SCRIPT_NAME)
+	if (from >= end || name->kind != SL_SCRIPT_NAME || (adds && hold && sl_flow_enter_method(f, from, end - 1, "__iadd__")))
 		return;
 	if (end == from + 1) {
 		bool called = !adds && !sl_flow_is(f, at, stop, " [ ( { ") &&
 			      sl_script_find(&f->file->python, at, stop, " + - * / ") == stop;
 
 		if (hold && itself && is_sum(f, name, called) && !joined) {
-			flow_find(f, from, sl_flow_is(f, at, stop, " [ ( ") ? SL_STORE_CONTAINER : SL_STORE_SUM, hold);
+			sl_flow_find(f, from, sl_flow_is(f, at, stop, " [ ( ") ? SL_STORE_CONTAINER : SL_STORE_SUM, hold);
 			sl_flow_hold(f, name, NULL, hold);
 			return;
 		}
-		if (hold && has_loop(f, at, stop) && sl_flow_is(f, at, stop, " [ { ") &&
-		    flow_loop_of(f, f->statement) == SL_SCRIPT_NONE && !f->of->looped && sl_flow_has_line(f, at, stop))
-			flow_find(f, from, SL_STORE_LOCAL, hold);
+		if (hold && sl_script_has(&f->file->python, at, stop, " for map ") &&
+		    sl_flow_is(f, at, stop, " [ { list tuple dict ") && flow_loop_of(f, f->statement) == SL_SCRIPT_NONE &&
+		    !f->of->looped && sl_flow_has_line(f, at, stop))
+			sl_flow_find(f, from, SL_STORE_LOCAL, hold);
 		if (hold || !itself)
 			sl_flow_hold(f, name, NULL, hold);
 	} else if (sl_flow_is(f, end - 1, end, " ] ")) {
@@ -234,16 +272,21 @@ static void assign(struct sl_flow *f, uint32_t from, uint32_t end, bool adds, ui
 			open--;
 		sl_flow_value(f, open + 1, end - 1);
 		if (hold && open + 2 == end - 1 &&
-		    (sl_flow_token(f, open + 1)->kind == SL_SCRIPT_STRING ||
+		    ((sl_flow_token(f, open + 1)->kind == SL_SCRIPT_STRING && !strchr("fF", *sl_flow_token(f, open + 1)->at)) ||
 		     sl_flow_token(f, open + 1)->kind == SL_SCRIPT_NUMBER)) {
 			if (adds)
-				flow_find(f, from, SL_STORE_SUM, hold);
+				sl_flow_find(f, from, SL_STORE_SUM, hold);
 			sl_flow_hold(f, name, NULL, hold);
-		} else if (hold && !sl_flow_enter_item(f, from))
+		} else if (hold && !sl_flow_enter_method(f, from, open - 1, "__setitem__"))
 			sl_flow_put(f, from, from, hold);
 	} else if (hold) {
+		if (f->link && sl_script_same(f->link, sl_flow_token(f, at)) && at + 1 == stop)
+			sl_flow_find(f, from, SL_STORE_CONTAINER, hold);
 		if (itself && sl_flow_lives(f, name) == SL_LIVES_LONGER)
-			flow_find(f, from, sl_flow_is(f, at, stop, " [ ") ? SL_STORE_CONTAINER : SL_STORE_SUM, hold);
+			sl_flow_find(f, from,
+				     sl_flow_is(f, at, stop, " [ ") || sl_flow_is(f, at - 1, stop, " |= ") ? SL_STORE_CONTAINER
+													   : SL_STORE_SUM,
+				     hold);
 		f->self_holds |= sl_flow_is_text(name, "self");
 		sl_flow_hold(f, name, sl_flow_token(f, end - 1), hold);
 	}
@@ -254,7 +297,7 @@ static void assign_all(struct sl_flow *f, uint32_t from, uint32_t end, bool adds
 		       enum sl_flow_hold hold)
 {
 	const struct sl_script *python = &f->file->python;
-	uint32_t part, value_end;
+	uint32_t part, value_end, parts = 0, bit = 1;
 	bool pairs = sl_script_find(python, from, end, " , ") < end && sl_script_find(python, at, stop, " , ") < stop &&
 		     sl_script_find(python, at, stop, " for ") == stop;
 
@@ -262,11 +305,18 @@ static void assign_all(struct sl_flow *f, uint32_t from, uint32_t end, bool adds
 		from++;
 		end--;
 	}
-	for (; from < end; from = part + 1) {
+	if (!pairs && sl_script_find(python, from, end, " , ") < end) {
+		hold = sl_flow_part(hold);
+		parts = sl_flow_has_line(f, at, stop) && sl_script_find(python, at, stop, " [ + - * / ") == stop ? f->callee_parts
+														 : 0;
+	}
+	for (; from < end; from = part + 1, bit <<= 1) {
 		part = sl_script_find(python, from, end, " , ");
 		value_end = pairs ? sl_script_find(python, at, stop, " , ") : stop;
 		assign(f, from + (uint32_t)sl_flow_is(f, from, part, " * "), part, adds, at, value_end,
-		       pairs ? sl_flow_value(f, at, value_end) : hold);
+		       pairs			 ? sl_flow_value(f, at, value_end)
+		       : parts && !(parts & bit) ? SL_HOLDS_NOT
+						 : hold);
 		at = pairs && value_end < stop ? value_end + 1 : at;
 	}
 }
@@ -284,6 +334,7 @@ static void assignment(struct sl_flow *f, uint32_t from, uint32_t end)
 	}
 	while ((next = sl_script_find(python, last + 1, end, " = ")) < end)
 		last = next;
+	f->linked = false;
 	hold = sl_flow_value(f, last + 1, end);
 	for (; from < last; from = next + 1) {
 		next = sl_script_find(python, from, last, " = += -= *= /= |= @= ");
@@ -292,7 +343,8 @@ static void assignment(struct sl_flow *f, uint32_t from, uint32_t end)
 	}
 }
 
-static bool is_cached(const struct sl_flow *f, uint32_t *at)
+/* The function's value is remembered, by its object or for all calls: at token `at`. */
+static bool is_cached(const struct sl_flow *f, uint32_t *at, bool *by_object)
 {
 	const struct sl_script *python = &f->file->python;
 
@@ -301,11 +353,10 @@ static bool is_cached(const struct sl_flow *f, uint32_t *at)
 
 		if (!sl_script_is(python, s->first, "@"))
 			return false;
-		for (uint32_t i = s->first; i < s->end; i++)
-			if (sl_script_is_any(python, i, " lru_cache cache ")) {
-				*at = s->first;
-				return true;
-			}
+		*at = s->first;
+		*by_object |= sl_script_has(python, s->first, s->end, " cached_property ");
+		if (sl_script_has(python, s->first, s->end, " lru_cache cache cached_property "))
+			return true;
 	}
 	return false;
 }
@@ -319,15 +370,15 @@ static void look(struct sl_flow *f, uint32_t number)
 
 	f->statement = number;
 	if (sl_flow_is(f, word, end, " return ")) {
-		f->returned = sl_flow_larger(f->returned, sl_flow_value(f, word + 1, end));
-		if (f->returned == SL_HOLDS_IT && is_cached(f, &cached))
-			flow_find(f, cached, SL_STORE_CONTAINER, SL_HOLDS_IT);
+		sl_flow_return(f, word + 1, end, sl_flow_value(f, word + 1, end));
+		if (f->returned >= SL_HOLDS_PART && is_cached(f, &cached, &f->self_holds))
+			sl_flow_find(f, cached, f->self_holds ? SL_STORE_SUM : SL_STORE_CONTAINER, SL_HOLDS_IT);
 	} else if (sl_flow_is(f, word, end, SL_SCRIPT_LOOPS) && sl_flow_is(f, word, end, " for ")) {
 		at = sl_script_find(python, word, end, " in ");
 		hold = sl_flow_value(f, at < end ? at + 1 : end, end);
 		if (!f->first && !f->callee && sl_flow_has_line(f, at, end)) /* a generator made it */
 			hold = sl_flow_larger(hold, f->callee_hold);
-		sl_flow_hold_names(f, word + 1, at, hold);
+		sl_flow_hold_names(f, word + 1, at, sl_flow_part(hold));
 	} else if (sl_flow_is(f, word, end, " with ")) {
 		for (uint32_t from = word + 1, part, as; from < end; from = part + 1) {
 			part = sl_script_find(python, from, end, " , ");
@@ -402,7 +453,7 @@ static void look_at_all(struct sl_flow *f, uint32_t from, uint32_t end, uint32_t
 void sl_flow_run(struct sl_flow *f, uint32_t from)
 {
 	const struct sl_script *python = &f->file->python;
-	uint32_t loop = SL_SCRIPT_NONE, at;
+	uint32_t loop = SL_SCRIPT_NONE, at, behind;
 
 	if (from >= python->statement.count)
 		return;
@@ -411,8 +462,11 @@ void sl_flow_run(struct sl_flow *f, uint32_t from)
 		if (sl_script_is_any(python, sl_script_word(python, at), SL_SCRIPT_LOOPS))
 			loop = at;
 	f->line = 0; /* around the loop, or in the next call: what is made anew is another block */
+	for (behind = loop + 1; loop != SL_SCRIPT_NONE && behind < python->statement.count; behind++)
+		if (python->statement.item[behind].indent <= python->statement.item[loop].indent)
+			break;
 	if (loop != SL_SCRIPT_NONE)
-		look_at_all(f, loop + 1, from, SL_SCRIPT_NONE);
+		look_at_all(f, loop + 1, behind, SL_SCRIPT_NONE);
 	else if (f->self_holds && f->function != SL_SCRIPT_NONE && !f->constructs)
 		look_at_all(f, f->function + 1, from, SL_SCRIPT_NONE);
 }

@@ -12,10 +12,14 @@
 
 /* Functions that put it into their first argument. */
 static const char stores_first[] = " heappush insort insort_left insort_right setattr ";
+/* Methods that keep what they are given until something undoes them. */
+static const char registers[] = " callback finalize register add_param_group register_buffer register_forward_hook "
+				"register_forward_pre_hook register_full_backward_hook register_hook ";
+static const char logs[] = " debug info warning error exception critical ";
 /* What these give refers to no memory of a device. */
 static const char scalar_methods[] =
 	" item tolist cpu numpy size dim numel nelement data_ptr backward zero_grad step format join index count"
-	" element_size stride is_contiguous keys nbytes ";
+	" element_size stride is_contiguous keys nbytes send ";
 static const char scalar_functions[] = " int float bool str len repr print isinstance id hash format range hasattr round ord chr ";
 static const char scalar_attributes[] =
 	" shape dtype device ndim is_cuda requires_grad nbytes itemsize layout names n size count length name index"
@@ -27,7 +31,7 @@ static const char views[] =
 	" requires_grad_ get values items copy pop popleft T mT swapaxes select view_as unflatten result __getitem__ ";
 static const char holders[] = " list tuple dict set frozenset deque partial iter zip enumerate reversed sorted OrderedDict "
 			      "defaultdict next filter map chain"
-			      " copy vars getattr type SimpleNamespace namedtuple replace ";
+			      " copy vars getattr type SimpleNamespace namedtuple replace _replace ";
 
 /* ---- functions that are called */
 
@@ -90,23 +94,35 @@ static void open_imports(struct sl_flow *f)
 	}
 }
 
-/* The class that a name is made of, in the file; NULL: not known. */
-static const struct sl_script_token *class_of(const struct sl_flow *f, uint32_t root)
+/* The class that the object of tokens [root, last] is made of, in the file: "meter", "self.meter"; NULL: not known. */
+static const struct sl_script_token *class_of(const struct sl_flow *f, uint32_t root, uint32_t last)
 {
 	const struct sl_script *python = &f->file->python;
-	uint32_t made = SL_SCRIPT_NONE, around;
+	uint32_t made = SL_SCRIPT_NONE, from, end;
 
+	if (last == root + 2 && sl_flow_is(f, root + 1, last, " . ")) {
+		f->of->steps += python->statement.count;
+		for (uint32_t i = 0; i < python->statement.count; i++) {
+			uint32_t first = python->statement.item[i].first;
+
+			if (first + 5 < python->statement.item[i].end && sl_script_is(python, first, "self") &&
+			    sl_script_same(&python->token.item[first + 2], sl_flow_token(f, last)) &&
+			    sl_script_is(python, first + 3, "="))
+				return &python->token.item[first + 4];
+		}
+	}
+	if (last != root)
+		return NULL;
 	if (sl_flow_is_text(sl_flow_token(f, root), "self")) {
-		around = sl_script_around(python, f->statement, " class ", SL_SCRIPT_NONE);
-		return around == SL_SCRIPT_NONE ? NULL : sl_flow_token(f, sl_script_word(python, around) + 1);
+		made = sl_script_around(python, f->statement, " class ", SL_SCRIPT_NONE);
+		return made == SL_SCRIPT_NONE ? NULL : sl_flow_token(f, sl_script_word(python, made) + 1);
 	}
 	made = sl_flow_assigned(f, sl_flow_token(f, root), f->function);
 	if (made == SL_SCRIPT_NONE)
 		made = sl_flow_assigned(f, sl_flow_token(f, root), SL_SCRIPT_NONE);
-	if (made == SL_SCRIPT_NONE || python->statement.item[made].first + 3 >= python->statement.item[made].end ||
-	    !sl_script_is(python, python->statement.item[made].first + 1, "="))
-		return NULL;
-	return sl_flow_token(f, python->statement.item[made].first + 2);
+	return made != SL_SCRIPT_NONE && sl_flow_origin(f, made, sl_flow_token(f, root), &from, &end) && from + 1 < end
+		       ? sl_flow_token(f, from)
+		       : NULL;
 }
 
 /* A list, a dictionary or another object of Python's own. */
@@ -118,11 +134,30 @@ static bool is_builtin(const struct sl_script_token *class)
 	       sl_script_is_any(&one, 0, " list dict set tuple deque OrderedDict defaultdict Queue SimpleQueue Counter [ { ");
 }
 
-/* The header of the function, which may be a class's constructor; SL_SCRIPT_NONE: there is none, or there are several. */
-static uint32_t find_function(struct sl_flow *f, const struct sl_script_token *name, const struct sl_script_token *class,
-			      struct sl_flow_file **in)
+/* The class around a function, whose statement is `i`; NULL: none. */
+static const struct sl_script_token *class_around(const struct sl_script *python, uint32_t i)
 {
-	uint32_t found = SL_SCRIPT_NONE, count = 0;
+	uint32_t around = python->statement.item[i].parent, word = around == SL_SCRIPT_NONE ? 0 : sl_script_word(python, around);
+
+	return around != SL_SCRIPT_NONE && sl_script_is(python, word, "class") ? &python->token.item[word + 1] : NULL;
+}
+
+/* A function of the program. */
+struct function {
+	struct sl_flow_file *file;
+	uint32_t header;
+};
+
+#define FUNCTIONS 4
+
+/*
+ * The program's functions of that name, or the constructor of a class of that name: the one of `class`;
+ * else all, FUNCTIONS at most.  exact: only of the class.
+ */
+static unsigned find_functions(struct sl_flow *f, const struct sl_script_token *name, const struct sl_script_token *class,
+			       bool exact, struct function found[FUNCTIONS])
+{
+	unsigned count = 0;
 
 	open_imports(f);
 	for (size_t k = 0; k < f->of->files.count; k++) {
@@ -130,52 +165,68 @@ static uint32_t find_function(struct sl_flow *f, const struct sl_script_token *n
 		const struct sl_script *python = &file->python;
 
 		if (sl_flow_is_spent(f, (uint32_t)python->statement.count))
-			return SL_SCRIPT_NONE;
+			return 0;
 		for (uint32_t i = 0; i < python->statement.count; i++) {
-			uint32_t word = sl_script_word(python, i), around;
+			uint32_t word = sl_script_word(python, i);
+			const struct sl_script_token *around;
 
 			if (!sl_script_is(python, word, "def") || word + 1 >= python->statement.item[i].end)
 				continue;
-			around = python->statement.item[i].parent;
-			if (around != SL_SCRIPT_NONE && !sl_script_is(python, sl_script_word(python, around), "class"))
-				around = SL_SCRIPT_NONE;
-			if (sl_script_is(python, word + 1, "__init__")
-				    ? around == SL_SCRIPT_NONE ||
-					      !sl_script_same(&python->token.item[sl_script_word(python, around) + 1], name)
-				    : !sl_script_same(&python->token.item[word + 1], name))
+			around = class_around(python, i);
+			if (sl_script_is(python, word + 1, "__init__") ? !around || !sl_script_same(around, name)
+								       : !sl_script_same(&python->token.item[word + 1], name))
 				continue;
-			if (class && around != SL_SCRIPT_NONE &&
-			    sl_script_same(&python->token.item[sl_script_word(python, around) + 1], class)) {
-				*in = file;
-				return i;
+			if (class && around && sl_script_same(around, class)) {
+				found[0] = (struct function){file, i};
+				return 1;
 			}
-			found = i;
-			*in = file;
+			if (count < FUNCTIONS)
+				found[count] = (struct function){file, i};
 			count++;
 		}
 	}
-	return count == 1 ? found : SL_SCRIPT_NONE;
+	return exact || count > FUNCTIONS ? 0 : count;
 }
 
-/* Enters a call with what its arguments hold; false: the program has no such function, or several. */
-static bool enter(struct sl_flow *f, uint32_t name, uint32_t root, bool method, uint32_t open, enum sl_flow_hold *hold)
+/* The tokens name the object before the one that the statement makes: "node = Node(node)", or `self` in a method of the class. */
+static bool is_the_one_before(const struct sl_flow *f, uint32_t from, uint32_t end, struct function function)
 {
-	struct sl_flow inner = {.of = f->of, .calls = f->calls - 1, .depth = f->depth};
-	const struct sl_script *python;
-	uint32_t function, close = sl_flow_token(f, open)->match, parameter, at = open + 1, part;
+	const struct sl_script *python = &f->file->python;
+	const struct sl_script_statement *s = &python->statement.item[f->statement];
+	const struct sl_script_token *class = class_of(f, from, end - 1), *name = NULL;
 
-	if (!f->calls)
-		return false;
-	function = find_function(f, sl_flow_token(f, name), method ? class_of(f, root) : NULL, &inner.file);
-	if (function == SL_SCRIPT_NONE || (inner.file == f->file && function == f->function))
-		return false;
-	python = &inner.file->python;
-	inner.function = function;
-	parameter = sl_script_word(python, function) + 3; /* def NAME ( */
+	if (sl_flow_is_text(sl_flow_token(f, from), "self") && end == from + 1)
+		return class && sl_script_same(class, class_around(&function.file->python, function.header));
+	for (uint32_t i = f->statement; i < python->statement.count && i < f->statement + 8; i++) {
+		uint32_t at = python->statement.item[i].first, to = from;
+
+		while (to < end && sl_script_same(sl_flow_token(f, at), sl_flow_token(f, to))) {
+			at++;
+			to++;
+		}
+		if (to == end && sl_script_is(python, at, "=") &&
+		    (i == f->statement || (name && sl_script_same(name, sl_flow_token(f, at + 1)))))
+			return true;
+		name = sl_script_is(python, s->first + 1, "=") ? sl_flow_token(f, s->first) : NULL;
+	}
+	return false;
+}
+
+/* Enters a function with what the arguments of the call hold. */
+static void enter_one(struct sl_flow *f, struct function function, uint32_t open, uint32_t root, bool method,
+		      enum sl_flow_hold *hold)
+{
+	struct sl_flow inner = {
+		.of = f->of, .file = function.file, .function = function.header, .calls = f->calls - 1, .depth = f->depth};
+	const struct sl_script *python = &function.file->python;
+	uint32_t close = sl_flow_token(f, open)->match, parameter, at = open + 1, part;
+
+	parameter = sl_script_word(python, function.header) + 3; /* def NAME ( */
+	inner.constructs = sl_script_is(python, parameter - 2, "__init__");
 	if (sl_script_is_any(python, parameter, " self cls "))
-		parameter = sl_script_find(python, parameter, python->statement.item[function].end, " , ") + 1;
+		parameter = sl_script_find(python, parameter, python->statement.item[function.header].end, " , ") + 1;
 	for (; at < close; at = part + 1) {
-		uint32_t end = python->statement.item[function].end, to = parameter, equals;
+		uint32_t end = python->statement.item[function.header].end, to = parameter, equals;
 		enum sl_flow_hold given;
 
 		part = sl_script_find(&f->file->python, at, close, " , ");
@@ -186,40 +237,75 @@ static bool enter(struct sl_flow *f, uint32_t name, uint32_t root, bool method, 
 				break;
 		while (to < end && sl_script_is_any(python, to, " * ** "))
 			to++;
+		if (to < end && python->token.item[to].kind == SL_SCRIPT_NAME && inner.constructs &&
+		    is_the_one_before(f, equals < part ? equals + 1 : at, part, function)) {
+			inner.link = &python->token.item[to];
+			f->linked = true;
+			given = SL_HOLDS_IT;
+		}
 		if (to < end && python->token.item[to].kind == SL_SCRIPT_NAME && given)
 			sl_flow_hold(&inner, &python->token.item[to], NULL, given);
 		if (equals >= part && parameter < end && !sl_script_is(python, parameter, "*"))
 			parameter = sl_script_find(python, parameter, end, " , ") + 1;
 	}
 	if (!inner.held_count)
-		return true;
-	inner.statement = function + 1;
-	inner.constructs = sl_script_is(python, sl_script_word(python, function) + 1, "__init__");
-	sl_flow_run(&inner, function + 1);
-	*hold = inner.returned;
+		return;
+	inner.statement = function.header + 1;
+	sl_flow_run(&inner, function.header + 1);
+	*hold = sl_flow_larger(*hold, inner.returned);
 	if (inner.self_holds) {
 		*hold = inner.constructs ? SL_HOLDS_IT : *hold;
 		if (method && !sl_flow_is_text(sl_flow_token(f, root), "self"))
 			sl_flow_hold(f, sl_flow_token(f, root), NULL, SL_HOLDS_IT);
 	}
-	return true;
 }
 
-bool sl_flow_enter_item(struct sl_flow *f, uint32_t root)
+static struct sl_script_token word_of(const char *text)
 {
-	static const struct sl_script_token name = {.kind = SL_SCRIPT_NAME, .at = "__setitem__", .size = sizeof("__setitem__") - 1};
-	struct sl_flow inner = {.of = f->of, .calls = f->calls - 1};
-	const struct sl_script_token *class = f->calls ? class_of(f, root) : NULL;
-	uint32_t function = class ? find_function(f, &name, class, &inner.file) : SL_SCRIPT_NONE, around;
+	return (struct sl_script_token){.kind = SL_SCRIPT_NAME, .at = text, .size = (uint32_t)strlen(text)};
+}
 
-	if (function == SL_SCRIPT_NONE)
+/* Enters a call with what its arguments hold.  exact: only what a known class has.  False: the program has no such function. */
+static bool enter(struct sl_flow *f, uint32_t name, uint32_t root, uint32_t open, bool exact, enum sl_flow_hold *hold)
+{
+	const struct sl_script_token calls[] = {word_of("__call__"), word_of("forward")}, *class;
+	bool method = root != name;
+	struct function found[FUNCTIONS];
+	unsigned count;
+
+	if (!f->calls)
 		return false;
-	around = inner.file->python.statement.item[function].parent;
-	if (around == SL_SCRIPT_NONE ||
-	    !sl_script_same(&inner.file->python.token.item[sl_script_word(&inner.file->python, around) + 1], class))
-		return false;
-	sl_flow_enter(&inner, function);
-	return true;
+	class = method ? class_of(f, root, name - 2) : NULL;
+	count = !exact || class ? find_functions(f, sl_flow_token(f, name), class, exact, found) : 0;
+	class = class_of(f, root, name);
+	for (size_t i = 0; !count && class && i < SL_COUNT(calls); i++)
+		count = find_functions(f, &calls[i], class, true, found);
+	for (unsigned i = 0; i < count; i++)
+		if (found[i].file == f->file && found[i].header == f->function)
+			return false;
+	for (unsigned i = 0; i < count; i++)
+		enter_one(f, found[i], open, root, method, hold);
+	return count > 0;
+}
+
+bool sl_flow_enter_all(struct sl_flow *f, const struct sl_script_token *name, const struct sl_script_token *class)
+{
+	struct function found[FUNCTIONS];
+	unsigned count = f->calls ? find_functions(f, name, class, class != NULL, found) : 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct sl_flow inner = {.of = f->of, .file = found[i].file, .calls = f->calls - 1};
+
+		sl_flow_enter(&inner, found[i].header);
+	}
+	return count > 0;
+}
+
+bool sl_flow_enter_method(struct sl_flow *f, uint32_t root, uint32_t last, const char *method)
+{
+	const struct sl_script_token name = word_of(method), *class = class_of(f, root, last);
+
+	return class && sl_flow_enter_all(f, &name, class);
 }
 
 /* ---- expressions */
@@ -232,17 +318,15 @@ bool sl_flow_is_without_grad(const struct sl_script *python, uint32_t statement)
 		const struct sl_script_statement *s = &python->statement.item[header];
 		uint32_t word = sl_script_word(python, header);
 
-		for (uint32_t i = s->first; sl_script_is(python, word, "with") && i < s->end; i++)
-			if (sl_script_is_any(python, i, " no_grad inference_mode "))
-				return true;
+		if (sl_script_is(python, word, "with") && sl_script_has(python, s->first, s->end, " no_grad inference_mode "))
+			return true;
 		for (uint32_t above = header; sl_script_is(python, word, "def") && above-- > 0;) {
 			const struct sl_script_statement *d = &python->statement.item[above];
 
 			if (!sl_script_is(python, d->first, "@"))
 				break;
-			for (uint32_t i = d->first; i < d->end; i++)
-				if (sl_script_is_any(python, i, " no_grad inference_mode "))
-					return true;
+			if (sl_script_has(python, d->first, d->end, " no_grad inference_mode "))
+				return true;
 		}
 	}
 	return false;
@@ -294,9 +378,51 @@ static void hold_references(struct sl_flow *f, uint32_t open, uint32_t close)
 	}
 }
 
+/* "import torch.nn.functional as F": the name is of a module, whose functions put nothing into it. */
+static bool is_module(struct sl_flow *f, uint32_t root)
+{
+	const struct sl_script *python = &f->file->python;
+
+	if (sl_flow_is_spent(f, (uint32_t)python->statement.count))
+		return true;
+	for (uint32_t i = 0; i < python->statement.count; i++)
+		for (uint32_t at = python->statement.item[i].first;
+		     sl_script_is(python, python->statement.item[i].first, "import") && at < python->statement.item[i].end; at++)
+			if (sl_script_same(&python->token.item[at], sl_flow_token(f, root)))
+				return true;
+	return false;
+}
+
+/* What is registered stays: under no name that the next one takes, and with no handle by which it is taken out. */
+static bool is_for_good(const struct sl_flow *f, uint32_t open)
+{
+	const struct sl_script_statement *s = &f->file->python.statement.item[f->statement];
+	const struct sl_script_token *first = sl_flow_token(f, open + 1);
+
+	return sl_script_find(&f->file->python, s->first, s->end, " = ") == s->end &&
+	       !(first->kind == SL_SCRIPT_STRING && !strchr("fF", *first->at));
+}
+
+/* state._replace(rows=state.rows + (x,)): what grows keeps it. */
+static void replace(struct sl_flow *f, uint32_t open)
+{
+	const struct sl_script *python = &f->file->python;
+	uint32_t close = sl_flow_token(f, open)->match, part, dot, plus;
+
+	for (uint32_t at = open + 1; at < close; at = part + 1) {
+		part = sl_script_find(python, at, close, " , ");
+		dot = sl_script_find(python, at, part, " . ");
+		plus = sl_script_find(python, dot, part, " + ");
+		if (plus == dot + 2 && sl_flow_is(f, at + 1, part, " = ") &&
+		    sl_script_same(sl_flow_token(f, at), sl_flow_token(f, dot + 1)))
+			sl_flow_find(f, at, SL_STORE_CONTAINER, sl_flow_value(f, plus + 1, part));
+	}
+}
+
 /* root: the first token of the chain; name: of the function; base: what the object holds. */
 static enum sl_flow_hold call(struct sl_flow *f, uint32_t root, uint32_t name, uint32_t open, enum sl_flow_hold base)
 {
+	const struct sl_script_token emit = word_of("emit");
 	uint32_t close = sl_flow_token(f, open)->match;
 	bool method = root != name, made;
 	enum sl_flow_hold given, hold = SL_HOLDS_NOT;
@@ -309,6 +435,16 @@ static enum sl_flow_hold call(struct sl_flow *f, uint32_t root, uint32_t name, u
 		return f->callee_hold;
 	if (made && f->first)
 		hold_references(f, open, close);
+	if (given && method && enter(f, name, root, open, true, &hold))
+		return hold;
+	if (given && method && sl_flow_is(f, name, close, logs)) { /* a handler has the record */
+		sl_flow_enter_all(f, &emit, NULL);
+		return SL_HOLDS_NOT;
+	}
+	if (given && sl_flow_is(f, name, close, " sorted ") && sl_script_find(&f->file->python, open + 1, close, " , ") == close)
+		given = SL_HOLDS_GRAPH; /* what can be compared: numbers, the keys of a dictionary */
+	if (given && sl_flow_is(f, name, close, " _replace replace "))
+		replace(f, open);
 	if (sl_flow_is(f, name, close, method ? scalar_methods : scalar_functions) ||
 	    (method && sl_flow_is(f, name, close, " to ") && is_to_host(f, open, close)))
 		return SL_HOLDS_NOT;
@@ -316,13 +452,17 @@ static enum sl_flow_hold call(struct sl_flow *f, uint32_t root, uint32_t name, u
 		sl_flow_put(f, open + 1, name, given);
 		return SL_HOLDS_NOT;
 	}
-	if (given && !(method && sl_flow_is(f, name, close, SL_FLOW_STORES) && is_builtin(class_of(f, root))) &&
-	    enter(f, name, root, method, open, &hold))
+	if (given && !(method && sl_flow_is(f, name, close, SL_FLOW_STORES) && is_builtin(class_of(f, root, name - 2))) &&
+	    enter(f, name, root, open, false, &hold))
 		return hold;
-	if (method && sl_flow_is(f, name, close, SL_FLOW_STORES)) {
+	if (method && sl_flow_is(f, name, close, SL_FLOW_STORES) && !(name == root + 2 && is_module(f, root))) {
 		if (given)
 			sl_flow_put(f, root, name, given);
 		return sl_flow_is(f, name, close, " setdefault ") ? sl_flow_larger(given, base) : SL_HOLDS_NOT;
+	}
+	if (given && sl_flow_is(f, name, close, registers) && is_for_good(f, open)) {
+		sl_flow_put(f, root, name, given);
+		return SL_HOLDS_NOT;
 	}
 	if (made && !f->callee)
 		return f->first ? SL_HOLDS_IT : f->callee_hold;
@@ -351,16 +491,22 @@ static enum sl_flow_hold primary(struct sl_flow *f, uint32_t from, uint32_t end)
 					       at + 2 < end && sl_flow_is(f, at + 1, end, " . ") ? sl_flow_token(f, at + 2) : NULL);
 		at++;
 	}
+	if (f->callee && !sl_flow_is(f, end - 2, end, " . ") == (end == from + 1) &&
+	    sl_flow_is_text(sl_flow_token(f, end - 1), f->callee) && sl_flow_has_line(f, from, end))
+		return f->callee_hold; /* "map(self.predict, data)" calls it */
 	for (; at < end; at++) {
 		if (sl_flow_is(f, at, end, " . ")) {
 			if (at + 1 < end && sl_flow_is(f, at + 1, end, scalar_attributes))
 				hold = SL_HOLDS_NOT;
+			else if (at > from + 1 && !sl_flow_is(f, at + 1, end, views) && !sl_flow_is(f, at + 2, end, " ( "))
+				hold = sl_flow_part(hold);
 			at++;
 		} else if (sl_flow_is(f, at, end, " [ ")) {
 			close = sl_flow_token(f, at)->match;
 			if (close > end)
 				break;
 			sl_flow_value(f, at + 1, close);
+			hold = sl_flow_part(hold);
 			at = close;
 		} else if (sl_flow_is(f, at, end, " ( ")) {
 			close = sl_flow_token(f, at)->match;
@@ -383,7 +529,7 @@ static enum sl_flow_hold comprehension(struct sl_flow *f, uint32_t from, uint32_
 		in = sl_script_find(python, at + 1, end, " in ");
 		next = sl_script_find(python, in, end, " for if ");
 		if (sl_flow_is(f, at, end, " for "))
-			sl_flow_hold_names(f, at + 1, in, sl_flow_value(f, in < end ? in + 1 : end, next));
+			sl_flow_hold_names(f, at + 1, in, sl_flow_part(sl_flow_value(f, in < end ? in + 1 : end, next)));
 	}
 	colon = sl_script_find(python, from, loop, " : ");
 	return sl_flow_value(f, colon < loop ? colon + 1 : from, loop);
@@ -414,6 +560,17 @@ static enum sl_flow_hold operands(struct sl_flow *f, uint32_t from, uint32_t end
 	}
 	/* the line's operator made the block */
 	return !alone && f->first && sl_flow_has_line(f, from, end) ? SL_HOLDS_IT : hold;
+}
+
+void sl_flow_return(struct sl_flow *f, uint32_t from, uint32_t end, enum sl_flow_hold hold)
+{
+	uint32_t part = sl_script_find(&f->file->python, from, end, " , ");
+
+	f->returned = sl_flow_larger(f->returned, hold);
+	for (uint32_t bit = 1; bit && hold && part < end; from = part + 1, bit <<= 1) {
+		part = sl_script_find(&f->file->python, from, end, " , ");
+		f->parts |= sl_flow_value(f, from, part) ? bit : 0;
+	}
 }
 
 static enum sl_flow_hold value_of(struct sl_flow *f, uint32_t from, uint32_t end)
@@ -451,7 +608,7 @@ static enum sl_flow_hold value_of(struct sl_flow *f, uint32_t from, uint32_t end
 	} else
 		return operands(f, from, end);
 	if (sl_flow_is(f, from, end, " yield "))
-		f->returned = sl_flow_larger(f->returned, hold);
+		sl_flow_return(f, from + 1, end, hold);
 	return hold;
 }
 
