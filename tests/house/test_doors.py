@@ -45,7 +45,7 @@ MAY = {
     "analyzer/snapshot/write.c": ("compressed frames of a trace", "fwrite 2"),
     "analyzer/symbols/symbols.c": ("a name is made readable", "dlsym 1"),
     "analyzer/outputs/html.c": ("the page: tests/web; the screen, with & and < escaped", "fprintf 2 fputc 1 fputs 1 fwrite 1"),
-    "analyzer/outputs/page/packed.c": ("the page's data", "fwrite 1"),
+    "analyzer/outputs/page/document.c": ("the page's data", "fwrite 1"),
     "analyzer/outputs/markdown.c": ("a screen that has been through the door", "fwrite 1"),
     "analyzer/outputs/picture.c": ("pictures, of text that is ASCII", "cairo_show_text 1 cairo_surface_write_to_png_stream 2 fwrite 1"),
     "analyzer/trace/archive.c": ("files of a pack, as they are", "fwrite 1"),

@@ -1,13 +1,366 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/report/dry.h"
-#include "analyzer/outputs/page/page.h"
-#include "analyzer/answer/make.h"
-#include "analyzer/outputs/output.h"
+#include <stdlib.h>
 
+#include "analyzer/answer/make.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
+#include "analyzer/faces/faces.h"
+#include "analyzer/model/counts/moments.h"
+#include "analyzer/model/replay/replay.h"
+#include "analyzer/outputs/output.h"
+#include "analyzer/outputs/page/page.h"
+#include "analyzer/report/change.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/dry.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/tensor.h"
 #include "analyzer/report/window_facts.h"
+
+/* Changes that were replayed (analyzer/report/change.h), with the curve of each; and what a dry run read that was not computed. */
+
+static void put_curve(struct sl_page *page, const double curve[SL_CHANGE_POINTS])
+{
+	float points[SL_CHANGE_POINTS];
+
+	for (unsigned i = 0; i < SL_CHANGE_POINTS; i++)
+		points[i] = (float)curve[i];
+	sl_page_put_column(page, "curve", SL_PACKED_F32, points, SL_CHANGE_POINTS);
+}
+
+static void put_change(struct sl_page *page, const struct sl_changes *changes, const struct sl_change *change)
+{
+	char text[300], words[300];
+
+	msgpack_pack_map(&page->pack.pk, 9);
+	sl_page_put_text(page, "kind", change->kind);
+	sl_page_put_text(page, "helps", sl_change_helps(changes, change));
+	sl_page_put_text(page, "text", sl_change_text(text, sizeof(text), change, NULL));
+	sl_page_put_text(page, "words", sl_change_words(words, sizeof(words), change));
+	sl_page_put_text(page, "passes", sl_change_passes[change->passes]);
+	sl_page_put_known(page, "peak_reserved", change->peak_reserved);
+	sl_page_put_known(page, "peak_allocated", change->peak_allocated);
+	sl_page_put_double(page, "less", (double)change->less);
+	put_curve(page, change->curve);
+}
+
+/* changes */
+static void put_changes(struct sl_page *page)
+{
+	sl_page_begin_rows(page, "changes");
+	for (unsigned i = 0; i < page->process_count; i++) {
+		const struct sl_changes *changes = page->report->processes[i].changes;
+
+		if (!changes)
+			continue;
+		char text[200];
+
+		sl_page_row(page, 8, i);
+		sl_page_put_index(page, "device", changes->device);
+		sl_page_put_known(page, "capacity", changes->capacity);
+		sl_page_put_bool(page, "failed", changes->failed);
+		sl_page_put_double(page, "failed_at", changes->failed_at);
+		sl_page_put_text(page, "left_out", sl_answer_left_out(text, changes));
+		put_curve(page, changes->curve);
+		sl_page_put_array(page, "tried", changes->count);
+		for (unsigned k = 0; k < changes->count; k++)
+			put_change(page, changes, &changes->tried[k]);
+	}
+	sl_page_end_rows(page);
+}
+
+/* reads */
+static void put_reads(struct sl_page *page)
+{
+	struct sl_dry_read read;
+
+	sl_page_begin_rows(page, "reads");
+	for (unsigned i = 0; i < page->process_count; i++)
+		for (size_t k = 0; sl_dry_read(&page->report->processes[i], k, &read); k++) {
+			sl_page_row(page, 3, i);
+			sl_page_put_text(page, "line", read.line);
+			sl_page_put_text(page, "what", read.what);
+		}
+	sl_page_end_rows(page);
+}
+
+/* The document of the run, as report.json has it.  filed: its commands say where the run lies. */
+static void put_answer(struct sl_page *page, bool filed)
+{
+	char *text = NULL, *paths = filed ? sl_make_paths(page->report, true) : sl_memory_copy("");
+	size_t size;
+	FILE *out = sl_memory_must(open_memstream(&text, &size));
+	struct sl_json *j = sl_json_new(out, SL_JSON_COMPACT);
+
+	sl_json_object(j, NULL);
+	sl_face_json(j, "answer", sl_answer_report(page->report), paths);
+	sl_json_end(j);
+	sl_json_close(j);
+	fclose(out);
+	sl_page_key(page, "answer");
+	msgpack_pack_str(&page->pack.pk, size);
+	msgpack_pack_str_body(&page->pack.pk, text, size);
+	free(text);
+	free(paths);
+}
+
+/* Marks over the time line, and the steps of its third axis. */
+
+static void put_mark(struct sl_page *page, unsigned process, int device, uint64_t ns, const char *kind, const char *text)
+{
+	sl_page_row(page, 5, process);
+	sl_page_put_index(page, "device", device);
+	sl_page_put_time(page, "at", process, ns);
+	sl_page_put_text(page, "kind", kind);
+	sl_page_put_text(page, "text", text);
+}
+
+static void put_marks(struct sl_page *page, unsigned process)
+{
+	static const char *const kinds[] = {"context", "module", "reset"};
+	const struct sl_model *model = page->report->processes[process].model;
+	char text[256];
+
+	for (size_t k = 0; k < model->ooms.count; k++) {
+		snprintf(text, sizeof(text), "out of memory: asked for %s", SL_SIZE(model->ooms.item[k].requested_bytes));
+		put_mark(page, process, model->ooms.item[k].device, model->ooms.item[k].time_ns, "oom", text);
+	}
+	for (size_t k = 0; k < model->moments.marks.count; k++) {
+		const struct sl_mark *mark = &model->moments.marks.item[k];
+		const struct sl_hook *hook = sl_header_hook(model->header, mark->api);
+
+		snprintf(text, sizeof(text), "%s%s%s%s", hook ? hook->plain : kinds[mark->kind], mark->bytes ? ", cost " : "",
+			 mark->bytes ? SL_SIZE(mark->bytes) : "", mark->bytes ? " of device memory" : "");
+		put_mark(page, process, mark->device, mark->time_ns, kinds[mark->kind], text);
+	}
+}
+
+static void put_steps(struct sl_page *page, unsigned process, const struct sl_label *label)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	const struct sl_steps *steps = &label->steps;
+	double *column = sl_memory_must(calloc(steps->count, sizeof(*column)));
+
+	sl_page_row(page, 4, process);
+	sl_page_put_text(page, "label", sl_defs_text(model->defs, label->text));
+	for (uint32_t i = 0; i < steps->count; i++)
+		column[i] = sl_page_time(page, process, steps->item[i].time_ns);
+	sl_page_put_column(page, "at", SL_PACKED_F64, column, steps->count);
+	for (uint32_t i = 0; i < steps->count; i++)
+		column[i] = (double)steps->item[i].number;
+	sl_page_put_column(page, "number", SL_PACKED_F64, column, steps->count);
+	free(column);
+}
+
+/* marks, steps */
+static void put_all_marks(struct sl_page *page)
+{
+	sl_page_begin_rows(page, "marks");
+	for (unsigned k = 0; k < sl_page_detailed(page); k++)
+		put_marks(page, page->order[k]);
+	sl_page_end_rows(page);
+	sl_page_begin_rows(page, "steps");
+	for (unsigned k = 0; k < sl_page_detailed(page); k++) {
+		const struct sl_label *label = sl_model_steps(page->report->processes[page->order[k]].model);
+
+		if (label)
+			put_steps(page, page->order[k], label);
+	}
+	sl_page_end_rows(page);
+}
+
+/* PyTorch's segments and their blocks at the first error, the peak or the largest moment kept, and the end. */
+
+struct columns {
+	double *segment_bytes, *block_offset, *block_bytes;
+	uint32_t *block_segment, *block_stack;
+	size_t segments, blocks;
+};
+
+static void *column(size_t count, size_t width)
+{
+	return sl_memory_must(calloc(count + 1, width));
+}
+
+/* Both lists are by address: one walk finds the segment of each block.  Blocks of unknown segments are left out. */
+static struct columns match(struct sl_page *page, unsigned process, const struct sl_segments *map)
+{
+	struct columns c = {.segments = map->segment_count};
+	uint32_t s = 0;
+
+	c.segment_bytes = column(map->segment_count, sizeof(double));
+	c.block_offset = column(map->block_count, sizeof(double));
+	c.block_bytes = column(map->block_count, sizeof(double));
+	c.block_segment = column(map->block_count, sizeof(uint32_t));
+	c.block_stack = column(map->block_count, sizeof(uint32_t));
+	for (uint32_t i = 0; i < map->segment_count; i++)
+		c.segment_bytes[i] = (double)map->segment[i].bytes;
+	for (uint32_t i = 0; i < map->block_count && c.blocks < page->budget.blocks; i++) {
+		const struct sl_piece *block = &map->block[i];
+
+		while (s < map->segment_count && map->segment[s].address + map->segment[s].bytes <= block->address)
+			s++;
+		if (s == map->segment_count)
+			break;
+		if (block->address < map->segment[s].address)
+			continue;
+		c.block_segment[c.blocks] = s;
+		c.block_offset[c.blocks] = (double)(block->address - map->segment[s].address);
+		c.block_bytes[c.blocks] = (double)block->bytes;
+		c.block_stack[c.blocks++] = sl_page_site(page, process, block->site);
+	}
+	return c;
+}
+
+static void put_map(struct sl_page *page, unsigned process, const struct sl_segments *map, const char *kind)
+{
+	struct columns c = match(page, process, map);
+	char text[96];
+
+	sl_page_row(page, 10, process);
+	sl_page_put_index(page, "device", map->device);
+	sl_page_put_text(page, "kind", kind);
+	sl_page_put_time(page, "at", process, map->time_ns);
+	snprintf(text, sizeof(text), "%zu blocks are left out to keep this page small",
+		 map->block_count + map->left_out - c.blocks);
+	sl_page_put_text(page, "left_out", c.blocks == page->budget.blocks || map->left_out ? text : NULL);
+	sl_page_put_column(page, "segment_bytes", SL_PACKED_F64, c.segment_bytes, c.segments);
+	sl_page_put_column(page, "block_segment", SL_PACKED_U32, c.block_segment, c.blocks);
+	sl_page_put_column(page, "block_offset", SL_PACKED_F64, c.block_offset, c.blocks);
+	sl_page_put_column(page, "block_bytes", SL_PACKED_F64, c.block_bytes, c.blocks);
+	sl_page_put_column(page, "block_stack", SL_PACKED_U32, c.block_stack, c.blocks);
+	free(c.segment_bytes);
+	free(c.block_offset);
+	free(c.block_bytes);
+	free(c.block_segment);
+	free(c.block_stack);
+}
+
+/* Puts the map of each device whose peak is before `until_ns`, and that has none yet. */
+static void put_peaks(struct sl_page *page, unsigned process, const struct sl_model *now, uint64_t until_ns, bool *done)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+
+	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
+		struct sl_segments map;
+
+		if (done[d] || !model->devices[d] || !model->devices[d]->torch.used || model->devices[d]->known_peak_ns >= until_ns)
+			continue;
+		done[d] = true;
+		sl_moments_segments(now, (int)d - 1, &map);
+		if (map.segment_count)
+			put_map(page, process, &map, "peak");
+		free(map.segment);
+		free(map.block);
+	}
+}
+
+/* A snapshot's events are read again, up to each device's peak: the moments kept in one replay would only be near it. */
+static void put_window_peaks(struct sl_page *page, unsigned process)
+{
+	struct sl_trace *trace = page->report->processes[process].trace;
+	struct sl_model *now = sl_replay_new(&trace->header, &trace->defs);
+	struct sl_order *order = sl_order_new(trace);
+	bool done[SL_DEVICES_MAX + 1] = {false};
+	const struct sl_item *item;
+
+	while ((item = sl_order_next(order))) {
+		if (item->kind == SL_ITEM_EVENT)
+			put_peaks(page, process, now, item->event->time_ns, done);
+		sl_replay_apply(now, item);
+	}
+	put_peaks(page, process, now, UINT64_MAX, done);
+	sl_order_free(order);
+	sl_replay_free(now);
+}
+
+/* segments */
+static void put_all_segments(struct sl_page *page)
+{
+	unsigned most = page->report->process_count < 16 ? page->report->process_count : 16;
+
+	sl_page_begin_rows(page, "segments");
+	for (unsigned k = 0; k < most; k++) {
+		const struct sl_moments *moments = &page->report->processes[page->order[k]].model->moments;
+
+		if (moments->at_oom.segment_count)
+			put_map(page, page->order[k], &moments->at_oom, "oom");
+		if (page->report->processes[page->order[k]].model->snapshot)
+			put_window_peaks(page, page->order[k]);
+		else if (moments->largest.segment_count)
+			put_map(page, page->order[k], &moments->largest, "largest");
+		for (size_t i = 0; i < moments->at_end.count; i++)
+			put_map(page, page->order[k], &moments->at_end.item[i], "end");
+	}
+	sl_page_end_rows(page);
+}
+
+/* The tensors of a dry run at its peak: a row for each type and module of a process, and one for what is of no known type. */
+
+struct part {
+	const char *type, *module; /* NULL: not known, none */
+	uint64_t bytes, blocks;
+};
+
+static void put_part(struct sl_page *page, unsigned process, const struct part *part)
+{
+	if (!part->bytes)
+		return;
+	sl_page_row(page, 5, process);
+	sl_page_put_text(page, "type", part->type);
+	sl_page_put_text(page, "module", part->module);
+	sl_page_put_uint(page, "bytes", part->bytes);
+	sl_page_put_uint(page, "blocks", part->blocks);
+}
+
+static void put_process(struct sl_page *page, const struct sl_process *process, unsigned index)
+{
+	const struct sl_model *model = process->model;
+	SL_VECTOR(struct part) parts = {0};
+	struct sl_idmap numbers = {0}; /* module << 8 | type -> number + 1 */
+	struct part rest = {0};
+
+	for (size_t i = 0; i < model->born_named.count; i++) {
+		const struct sl_born_named *named = &model->born_named.item[i];
+		const struct sl_tensor *tensor = &model->tensors.item[named->called];
+		uint64_t key = (uint64_t)tensor->module << 8 | tensor->type, number;
+
+		if (!sl_owners_shows(process, &model->sites.item[named->site]))
+			continue;
+		number = sl_idmap_get(&numbers, key, 0);
+		if (!number) {
+			*SL_PUSH(&parts) = (struct part){sl_tensor_type(tensor),
+							 tensor->module ? sl_defs_text(model->defs, tensor->module) : NULL, 0, 0};
+			number = parts.count;
+			sl_idmap_set(&numbers, key, number);
+		}
+		parts.item[number - 1].bytes += named->bytes;
+		parts.item[number - 1].blocks += named->blocks;
+	}
+	for (size_t i = 0; model->born && i < model->sites.count; i++)
+		if (sl_owners_shows(process, &model->sites.item[i])) {
+			rest.bytes += model->born[i].bytes - model->born[i].named_bytes;
+			rest.blocks += model->born[i].blocks - model->born[i].named_blocks;
+		}
+	for (size_t i = 0; i < parts.count; i++)
+		put_part(page, index, &parts.item[i]);
+	put_part(page, index, &rest);
+	free(parts.item);
+	sl_idmap_free(&numbers);
+}
+
+/* tensors */
+static void put_all_tensors(struct sl_page *page)
+{
+	const struct sl_report *tensors = page->report->tensors;
+
+	sl_page_begin_rows(page, "tensors");
+	for (unsigned i = 0; tensors && i < tensors->process_count; i++)
+		put_process(page, &tensors->processes[i], i);
+	sl_page_end_rows(page);
+}
 
 static int by_oddness(const void *a, const void *b, void *oddness)
 {
@@ -116,13 +469,13 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 	sl_page_heat(page);
 	sl_page_moments(page);
 	sl_page_places(page);
-	sl_page_marks(page);
-	sl_page_segments(page);
+	put_all_marks(page);
+	put_all_segments(page);
 	sl_page_fit(page, of->fits);
-	sl_page_changes(page);
-	sl_page_reads(page);
-	sl_page_tensors(page);
-	sl_page_answer(page, of->text);
+	put_changes(page);
+	put_reads(page);
+	put_all_tensors(page);
+	put_answer(page, of->text);
 	if (of->telemetry && of->telemetry->selected)
 		sl_page_session_findings(page, of->telemetry->selected, process_of);
 	sl_page_put_findings(page);

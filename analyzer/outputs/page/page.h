@@ -23,18 +23,10 @@ struct sl_packed {
 
 enum sl_packed_type { SL_PACKED_U8 = 1, SL_PACKED_U16, SL_PACKED_U32, SL_PACKED_F32, SL_PACKED_F64 };
 
-void sl_packed_begin(struct sl_packed *packed);
-
 /* The array of what was written from `at` on: its head is put before it. */
 void sl_packed_array_at(struct sl_packed *packed, size_t at, uint32_t items);
 void sl_packed_string(struct sl_packed *packed, const char *text); /* NULL: nil; cut at 4 kB */
 void sl_packed_bool(struct sl_packed *packed, int value);
-void sl_packed_column(struct sl_packed *packed, enum sl_packed_type type, const void *values, size_t count);
-
-/* Bytes, nil where the value is SL_UNKNOWN. */
-void sl_packed_known(struct sl_packed *packed, uint64_t value);
-
-void sl_packed_free(struct sl_packed *packed);
 
 /* gzip the contents into a buffer of the caller's (free); its size in *size. */
 unsigned char *sl_packed_gzip(const struct sl_packed *packed, size_t *size);
@@ -224,14 +216,8 @@ void sl_page_lines(struct sl_page *page);				 /* lines */
 void sl_page_heat(struct sl_page *page);				 /* heat */
 void sl_page_moments(struct sl_page *page);				 /* moments */
 void sl_page_places(struct sl_page *page);				 /* roles, places */
-void sl_page_marks(struct sl_page *page);				 /* marks, steps */
-void sl_page_segments(struct sl_page *page);				 /* segments */
 void sl_page_processes(struct sl_page *page);				 /* processes, devices */
 void sl_page_tables(struct sl_page *page);				 /* memory, libraries, labels, apis */
-void sl_page_answer(struct sl_page *page, bool filed);			 /* answer; filed: its commands say where the run lies */
-void sl_page_changes(struct sl_page *page);				 /* changes */
-void sl_page_reads(struct sl_page *page);				 /* reads */
-void sl_page_tensors(struct sl_page *page);				 /* tensors */
 void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits); /* fit */
 
 /*
