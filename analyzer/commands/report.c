@@ -10,8 +10,49 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
+#include "analyzer/outputs/output.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/missing.h"
+
+/* Writes analysis/: each output that list.c names, in a new folder that then replaces the old one (destination.c). */
+
+static bool write_one(struct sl_report *report, const struct sl_output *output, const char *folder)
+{
+	char path[PATH_MAX + 64];
+	FILE *out;
+	bool fine;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, output->name);
+	if (output->folder)
+		return output->folder(report, path);
+	out = sl_save_private(path);
+	if (!out)
+		return false;
+	fine = output->file(report, out);
+	return !fclose(out) && fine;
+}
+
+/* Call it before the sandbox starts, if you will call write_outputs. */
+static void prepare_outputs(void)
+{
+	for (const struct sl_output *const *o = sl_outputs; *o; o++)
+		if ((*o)->prepare)
+			(*o)->prepare();
+}
+
+/* Writes all of sl_outputs into the chosen place. False: the old folder stays, and place->why says why. */
+static bool write_outputs(struct sl_report *report, struct sl_destination *place)
+{
+	if (!sl_destination_begin(place))
+		return false;
+	for (const struct sl_output *const *o = sl_outputs; *o; o++)
+		if (!write_one(report, *o, place->made)) {
+			snprintf(place->why, sizeof(place->why), "%s: %s: %s", place->folder, (*o)->name, strerror(errno));
+			sl_destination_drop(place);
+			return false;
+		}
+	return sl_destination_end(place);
+}
 
 /* stormlog-analyze report over Stormlog's own files. */
 
@@ -348,7 +389,7 @@ static void confine(const struct sl_report_options *options, const struct sl_arg
 	if (options->open && *folder)
 		sl_browser_start(folder);
 	if (*folder)
-		sl_outputs_prepare();
+		prepare_outputs();
 	sl_sandbox_setup(
 		&(struct sl_verb_files){.inputs = parsed->paths,
 					.reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
@@ -407,7 +448,7 @@ static int print_summary(struct sl_report *report, const struct sl_report_option
 	style.all = options->all;
 	if (replay_tensors(&tensors, report))
 		report->tensors = &tensors;
-	if (sl_outputs_write(report, place))
+	if (write_outputs(report, place))
 		style.saved = place->folder;
 	if (*place->why)
 		sl_escape_print(stderr, "stormlog-analyze: %s%s\n", place->why,

@@ -111,12 +111,6 @@ bool sl_json_report(struct sl_report *report, FILE *out);
 /* The document of the run as text. */
 void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_face_style *style);
 
-/* Call it before the sandbox starts, if you will call sl_outputs_write. */
-void sl_outputs_prepare(void);
-
-/* Writes all of sl_outputs into the chosen place.  False: the old folder stays, and place->why says why. */
-bool sl_outputs_write(struct sl_report *report, struct sl_destination *place);
-
 /* Stacks in JSON.  A document has a table of frames, since many stacks of a run share them; a stack is numbers of its rows. */
 
 /* All zeroes is an empty table. */
