@@ -46,9 +46,6 @@ struct sl_make {
 	const char *retried;		 /* requests that the program got over; NULL: none */
 };
 
-/* title.c: the first line, what stands at its right end, and the lines below it. */
-void sl_make_title(struct sl_make *make);
-
 /* stack.c */
 #define SL_MAKE_LINE 160
 /* The stack's own frames, outermost first, the innermost with the mark; `frames` of them at most. */
@@ -144,17 +141,9 @@ void sl_make_findings(struct sl_make *make);
 void sl_make_describe(struct sl_report *report, struct sl_finding *finding);
 /* dry.c: whether the job fits the card. */
 void sl_make_dry(struct sl_make *make);
-/* server.c: the start of a server that ran dry; false: the run has no server. */
-bool sl_make_server(struct sl_make *make);
 /* window.c: snapshots of PyTorch's. */
 void sl_make_windows(struct sl_make *make);
-/* device.c: notes of each device. */
-void sl_make_devices(struct sl_make *make);
-/* ranks.c: findings of ranks, and notes of those that do the same. */
-void sl_make_outlier(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding);
-void sl_make_role(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding);
-void sl_make_first(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding);
-void sl_make_strays(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding);
+/* Notes of those that do the same. */
 void sl_make_ranks(struct sl_make *make);
 /* ok.c: nothing went wrong. */
 bool sl_make_has_ended(const struct sl_report *report, enum sl_ended how); /* true: one of its processes did */

@@ -288,7 +288,7 @@ static void tell_retry(struct error *e)
 
 	sl_place_take(&tried, e->process, e->story->stack);
 	sl_place_take(&here, e->process, e->oom->stack);
-	try = tried.frame[tried.count - 1 - sl_place_shared(&tried, &here)]; /* analyses/oom_retry.c: there is one */
+	try = tried.frame[tried.count - 1 - sl_place_shared(&tried, &here)]; /* analyses/oom_causes.c: there is one */
 	if (try->file && try->line)
 		snprintf(e->at, sizeof(e->at), "%s:%u", sl_paths_name(try->file), try->line);
 	HEAD(e, "the failed try at %s still holds %s", e->at, e->bytes);

@@ -1,16 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze explain [ID] [PATH]: what a verdict means, by which rule it was told, what to change. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "analyzer/answer/findings.h"
 #include "analyzer/answer/make.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/text_join.h"
 #include "analyzer/commands/commands.h"
+#include "analyzer/report/found.h"
 #include "common/base.h"
 #include "common/text.h"
+
+/* What the ids of verdicts and findings mean, from findings.def. */
+
+struct explained {
+	enum sl_found id;
+	const char *word, *means, *rule;
+	struct {
+		const char *what, *code;
+	} way[3];
+	const char *suppress; /* "": it cannot be */
+};
+
+static const struct explained explained[] = {
+#define FINDING(id, word, means, rule, one, one_code, two, two_code, three, three_code, suppress)                                  \
+	{SL_FOUND_##id, word, means, rule, {{one, one_code}, {two, two_code}, {three, three_code}}, suppress},
+#include "analyzer/answer/findings.def"
+#undef FINDING
+};
+
+/* name: an id, or one of before they were joined. NULL: there is none. */
+static const struct explained *find_explained(const char *name)
+{
+	const char *id = sl_found_id(sl_found_by_name(name));
+
+	for (size_t i = 0; i < SL_COUNT(explained); i++)
+		if (!strcmp(sl_found_id(explained[i].id), id))
+			return &explained[i];
+	return NULL;
+}
 
 static const char about[] =
 	"The meaning of a verdict, its rule, three ways to change the program, and how to suppress it.  ID is that "
@@ -53,7 +85,7 @@ static const char *put_ids(char out[IDS_SIZE], enum sl_found id)
 }
 
 /* Markdown that reads as it is. */
-static void put_rest(const struct sl_explained *e, const struct sl_terminal *to)
+static void put_rest(const struct explained *e, const struct sl_terminal *to)
 {
 	putchar('\n');
 	sl_terminal_line(to, 0, 0, "Rule: %s", e->rule);
@@ -70,7 +102,7 @@ static void put_rest(const struct sl_explained *e, const struct sl_terminal *to)
 }
 
 /* A section of doc/findings.md. */
-static void put_section(const struct sl_explained *e, const struct sl_terminal *to)
+static void put_section(const struct explained *e, const struct sl_terminal *to)
 {
 	fputs("## ", stdout);
 	sl_terminal_line(to, 3, 3, "%s", put_ids((char[IDS_SIZE]){0}, e->id));
@@ -80,7 +112,7 @@ static void put_section(const struct sl_explained *e, const struct sl_terminal *
 }
 
 /* The same for a reader who asked for one verdict: its word first, its ids last. */
-static void put_one(const struct sl_explained *e, const struct sl_terminal *to)
+static void put_one(const struct explained *e, const struct sl_terminal *to)
 {
 	sl_terminal_head(to, SL_COLOUR_NONE, e->word, "%s", e->means);
 	put_rest(e, to);
@@ -135,20 +167,20 @@ static int explain_run(const char *id, const struct sl_arguments *parsed, unsign
 	struct sl_terminal to = sl_terminal_here();
 	struct sl_report report = {0};
 	const struct sl_answers *answers;
-	const struct sl_explained *e = NULL;
+	const struct explained *e = NULL;
 	int status = sl_native_open(&report, parsed->paths + first, parsed->path_count - first, options);
 
 	if (status == SL_EXIT_FINE) {
 		answers = sl_answer_report(&report);
 		for (size_t i = 0; i < answers->item.count && !e; i++)
-			if (!id || sl_explained_find(id) == sl_explained_find(answers->item.item[i]->id)) {
-				e = sl_explained_find(answers->item.item[i]->id);
+			if (!id || find_explained(id) == find_explained(answers->item.item[i]->id)) {
+				e = find_explained(answers->item.item[i]->id);
 				put_run(answers->item.item[i], &to);
 			}
 		if (id && !e)
 			sl_terminal_line(&to, 0, 0, "This run has no verdict %s.", id);
 		if (e || id)
-			putchar('\n'), put_one(e ?: sl_explained_find(id), &to);
+			putchar('\n'), put_one(e ?: find_explained(id), &to);
 	}
 	sl_report_free(&report);
 	return status;
@@ -159,14 +191,14 @@ static int list(bool whole)
 	struct sl_terminal to = sl_terminal_here();
 	struct sl_cells cells = {.columns = "lw"};
 
-	for (size_t i = 0; i < sl_explained_count; i++)
+	for (size_t i = 0; i < SL_COUNT(explained); i++)
 		if (whole) {
 			if (i)
 				putchar('\n');
-			put_section(&sl_explained[i], &to);
+			put_section(&explained[i], &to);
 		} else {
-			sl_cells_put(&cells, SL_COLOUR_NONE, "%s", sl_explained[i].word);
-			sl_cells_put(&cells, SL_COLOUR_NONE, "%s", put_ids((char[IDS_SIZE]){0}, sl_explained[i].id));
+			sl_cells_put(&cells, SL_COLOUR_NONE, "%s", explained[i].word);
+			sl_cells_put(&cells, SL_COLOUR_NONE, "%s", put_ids((char[IDS_SIZE]){0}, explained[i].id));
 		}
 	sl_cells_print(&cells, &to, 0);
 	return SL_EXIT_FINE;
@@ -176,8 +208,8 @@ static int refuse_id(const char *word)
 {
 	struct sl_nearest nearest = {.wanted = word, .distance = SL_NEAREST_TYPO};
 
-	for (size_t i = 0; i < sl_explained_count; i++)
-		sl_nearest_consider(&nearest, sl_found_id(sl_explained[i].id));
+	for (size_t i = 0; i < SL_COUNT(explained); i++)
+		sl_nearest_consider(&nearest, sl_found_id(explained[i].id));
 	if (nearest.name)
 		return sl_command_fail(SL_EXIT_USAGE, "%s is no id of a verdict, nor a path; did you mean %s?", word, nearest.name);
 	return sl_command_fail(SL_EXIT_USAGE, "%s is no id of a verdict, nor a path; stormlog-analyze explain lists the ids", word);
@@ -188,13 +220,13 @@ static int run(struct sl_arguments *parsed)
 	struct sl_pipeline_options options = {.quiet = true};
 	struct sl_terminal to = sl_terminal_here();
 	int status = sl_arguments_parse(parsed, NULL, &options);
-	const struct sl_explained *e;
+	const struct explained *e;
 
 	if (status >= 0)
 		return status;
 	if (!parsed->path_count || (parsed->path_count == 1 && !strcmp(parsed->paths[0], "all")))
 		return list(parsed->path_count);
-	e = sl_explained_find(parsed->paths[0]);
+	e = find_explained(parsed->paths[0]);
 	if (!e && access(parsed->paths[0], F_OK))
 		return refuse_id(parsed->paths[0]);
 	if (e && parsed->path_count == 1) {
