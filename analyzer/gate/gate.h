@@ -151,7 +151,7 @@ void sl_differences_free(struct sl_differences *differences);
  * Why the peak of one run differs from that of another: both peaks are taken apart into the same terms, whose differences add
  * up to the difference of the peaks to the byte.  The peak is that of the process and device that held most.
  *
- * Where the replay reproduces both recordings (analyzer/fit/peak.h), the run after is first replayed under the settings and release
+ * Where the replay reproduces both recordings (because.c), the run after is first replayed under the settings and release
  * of the run before.  The term SETTINGS is the difference, and the other terms are of that replay.  Else the recordings give the
  * terms: places with whole blocks, and one term for all that the allocator kept unused.
  */
