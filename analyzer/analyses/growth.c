@@ -14,7 +14,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/report.h"
-#include "analyzer/report/suppressed.h"
+#include "analyzer/report/suppress.h"
 
 #define SLOPE_MIN_BYTES 512   /* bytes per entry: the smallest block there is */
 #define TOTAL_MIN_PART	0.001 /* part of what is in use: smaller growth is reported as steady */
@@ -325,7 +325,7 @@ static void leave_out_meant(struct sl_process *process, struct sl_growth *growth
 	for (unsigned i = 0; i < growth->holder_count; i++) {
 		const struct sl_holder_of_growth holder = growth->holders[i];
 
-		if (!sl_suppressed_by(list, process, holder.library, holder.stack)) {
+		if (!sl_suppress_by_stack(list, process, holder.library, holder.stack)) {
 			growth->holders[kept++] = holder;
 			continue;
 		}

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A leak by births and deaths.  leak_findings.c joins stacks of one line and judges the window of a snapshot.  It asks four files:
+ * A leak by births and deaths.  leak_findings.c joins stacks of one line, judges the window of a snapshot, and measures how much a
+ * place keeps, and how fast.  It asks two files:
  *  - leak_trend.c judges one place.
- *  - leak_clock.c finds what ticks while the loop around it goes on.
- *  - leak_amount.c measures how much it keeps, and how fast.
- *  - leak_rounds.c counts rounds.
+ *  - leak_clock.c finds what ticks while the loop around it goes on, and counts rounds.
  */
 #pragma once
 
@@ -20,17 +19,11 @@ bool sl_leak_is_enough(const struct sl_process *process, const struct sl_track *
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 bool sl_leak_by_count(const struct sl_track *track);
 
-/* Blocks and bytes.  lives: survivors are counted, else the blocks held when the program began to free all. */
-void sl_leak_count(struct sl_kept *kept, const struct sl_model *model, bool lives);
-
 /* Also what each birth and each second adds.  series: what the place kept over time. */
 void sl_leak_measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_leak_windows *series);
 
 /* Finds the process's rounds: steps with a label, else the number of births that most places have in common. */
 void sl_leak_find_rounds(struct sl_process *process);
-
-/* About how many births the track had had by then. */
-double sl_leak_births_by(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t ns);
 
 /* The rounds between the first birth of the track and its last; 0: not known, or steps have a label. */
 uint64_t sl_leak_rounds(const struct sl_process *process, const struct sl_track *track);

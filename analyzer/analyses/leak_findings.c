@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/freed_by_program.h"
 #include "analyzer/analyses/leak.h"
 #include "analyzer/analyses/leak_clock.h"
 #include "analyzer/base/amounts.h"
@@ -16,8 +17,89 @@
 #include "analyzer/report/leak_words.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
-#include "analyzer/report/suppressed.h"
+#include "analyzer/report/suppress.h"
 #include "analyzer/report/window_facts.h"
+
+bool sl_leak_by_count(const struct sl_track *track)
+{
+	return track->kind >= SL_OBJECT_CONTEXT || !track->born_bytes || track->kind == SL_KIND_imported;
+}
+
+/* True: the program ends without cleaning up.  Then as much lives on as was kept before the last round, whose blocks died. */
+static bool lives_on(const struct sl_track *track, const struct sl_leak_windows *series)
+{
+	double live = sl_leak_by_count(track) ? (double)track->live_blocks : (double)track->live_bytes;
+
+	return live > 0 && live >= series->kept[series->count * 3 / 4];
+}
+
+/* Leaves out blocks that were only in flight: a last window that is not full, and more than is kept. */
+static struct sl_leak_windows steady_part(const struct sl_track_course *course, const struct sl_leak_windows *series, double kept)
+{
+	struct sl_leak_windows part = *series;
+
+	if (part.count > 4 && course->births_in_last < course->births_per_window &&
+	    part.tick[part.count - 1] == (double)course->windows[course->count - 1].begin_tick)
+		part.count--;
+	for (unsigned i = part.count; i-- && part.kept[i] > kept;)
+		part.kept[i] = kept;
+	return part;
+}
+
+/* What so many graphs of PyTorch's keep in their private pools, beside tensors. */
+static uint64_t pools_of(const struct sl_model *model, int device, uint64_t graphs)
+{
+	const struct sl_torch *torch =
+		device >= 0 && model->devices[device + 1] ? &model->devices[device + 1]->torch_at_peak : NULL;
+	uint64_t unused = torch && torch->graph_reserved_bytes > torch->graph_allocated_bytes
+				  ? torch->graph_reserved_bytes - torch->graph_allocated_bytes
+				  : 0;
+
+	return torch && graphs < torch->graph_pools ? unused / torch->graph_pools * graphs : unused;
+}
+
+/* Blocks and bytes. lives: survivors are counted, else the blocks held when the program began to free all. */
+static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool lives)
+{
+	const struct sl_track *track = kept->track;
+	uint64_t bytes = track->live_bytes, blocks = track->live_blocks;
+
+	kept->left_blocks = track->live_blocks;
+	kept->left_bytes = track->live_bytes;
+	if (!lives)
+		sl_tracks_held(&model->tracks, track, &bytes, &blocks);
+	if (track->kind == SL_OBJECT_CONTEXT) /* the size of the first may not be known */
+		bytes = blocks * track->most_bytes;
+	if (track->kind == SL_OBJECT_EXEC)
+		bytes = pools_of(model, track->device, blocks);
+	kept->count_only = sl_leak_by_count(track);
+	kept->amount = kept->count_only ? (double)blocks : (double)bytes;
+	kept->births = track->births;
+	kept->bursts = sl_tracks_course(&model->tracks, track)->bursts;
+	kept->blocks = blocks;
+	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;
+}
+
+void sl_leak_measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_leak_windows *series)
+{
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, kept->track);
+	bool freed = sl_freed_is_freed(model, kept->track); /* then what is held at the end says nothing of what was */
+	struct sl_leak_windows part;
+	uint64_t bytes, blocks;
+	double error;
+
+	sl_tracks_held(&model->tracks, kept->track, &bytes, &blocks);
+	count_kept(kept, model, lives_on(kept->track, series));
+	part = steady_part(course, series, freed ? series->kept[series->count - 1] : kept->amount);
+	kept->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
+	if (kept->track->most_blocks == kept->births) /* each was kept */
+		kept->per_birth = kept->count_only ? 1 : (double)kept->track->born_bytes / (double)kept->births;
+	else if (!freed && part.kept[0] * (double)kept->blocks <= (1 + SL_LITTLE) * kept->amount &&
+		 part.tick[0] <= (double)course->windows[0].begin_tick && 2 * kept->blocks >= blocks)
+		kept->per_birth = kept->amount / (double)kept->births; /* kept from the first birth on */
+	kept->per_second = sl_leak_windows_slope(&part, part.time, &error) * 1e9;
+	kept->per_second_error = error * 1e9;
+}
 
 #define WINDOW_EDGE  1.5 /* rounds in which a place may have ended: a window cuts them */
 #define WINDOW_PARTS 4	 /* in each of which a place that frees most of its blocks keeps some */
@@ -147,7 +229,7 @@ static void add_few(struct sl_process *process, const bool *segments)
 		if (segments[i] || (track->births >= SL_KEEPING_BIRTHS && track->most_blocks < track->births) ||
 		    !may_join(process, judged, track))
 			continue;
-		sl_leak_count(&kept, model, false);
+		count_kept(&kept, model, false);
 		if (!kept.blocks)
 			continue;
 		kept.per_birth = kept.amount / (double)kept.births;
@@ -400,7 +482,8 @@ static void set_aside_meant(struct sl_process *process, const struct sl_suppress
 			kept->verdict = read_roles(process, kept);
 		else if (kept->verdict == SL_KEPT_UNCLEAR && role_of(process, track) == SL_ROLE_OPTIMIZER)
 			kept->verdict = SL_KEPT_MEANT; /* the state of its first step */
-		if (is_known_to_grow(process, kept) || (list && list->count && sl_suppressed_by(list, process, NULL, track->stack)))
+		if (is_known_to_grow(process, kept) ||
+		    (list && list->count && sl_suppress_by_stack(list, process, NULL, track->stack)))
 			kept->verdict = SL_KEPT_MEANT;
 		else if (is_small(process, kept))
 			kept->verdict = SL_KEPT_SMALL;

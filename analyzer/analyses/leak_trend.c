@@ -18,12 +18,190 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/analyses/leak.h"
 #include "analyzer/analyses/freed_by_program.h"
+#include "analyzer/analyses/leak.h"
 #include "analyzer/analyses/leak_clock.h"
+#include "analyzer/analyses/leak_windows.h"
 #include "analyzer/base/amounts.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/state/model.h"
+
+void sl_leak_windows_take(const struct sl_model *model, const struct sl_track *track, bool count, uint64_t end_ns,
+			  struct sl_leak_windows *series)
+{
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+	double later = INFINITY;
+
+	series->count = course->count;
+	series->clocked = false;
+	for (uint32_t i = 0; i < course->count; i++) {
+		uint64_t bytes, blocks;
+
+		sl_tracks_least(&model->tracks, track, i, &bytes, &blocks);
+		series->least[i] = count ? (double)blocks : (double)bytes;
+		series->time[i] = (double)(course->windows[i].begin_ns - model->first_ns);
+		series->tick[i] = (double)course->windows[i].begin_tick;
+		series->others[i] = series->tick[i] - (double)(i * course->births_per_window);
+	}
+	/* the last window began only a few births ago: a fall in it comes from the program's end */
+	if (series->count > 4 && series->least[series->count - 1] < series->least[series->count - 2])
+		series->count--;
+	series->time[series->count] = (double)(end_ns - model->first_ns);
+	series->tick[series->count] = (double)model->tracks.ticks;
+	series->others[series->count] = series->tick[series->count] - (double)track->births;
+	memcpy(series->own, series->tick, sizeof(series->own));
+	for (unsigned i = series->count; i--;)
+		series->kept[i] = later = fmin(later, series->least[i]);
+}
+
+void sl_leak_windows_take_left(const struct sl_model *model, const struct sl_track *track, const struct sl_leak_windows *counted,
+			       struct sl_leak_windows *left)
+{
+	double sum = 0;
+
+	*left = *counted;
+	for (unsigned i = 0; i < counted->count; i++) {
+		left->least[i] = left->kept[i] = sum += (double)sl_tracks_left(&model->tracks, track, i);
+		left->time[i] = counted->time[i + 1];
+		left->tick[i] = counted->tick[i + 1];
+		left->others[i] = counted->others[i + 1];
+		left->own[i] = counted->own[i + 1];
+	}
+}
+
+/* Drops the windows before this one. */
+static void windows_begin_at(struct sl_leak_windows *series, unsigned window)
+{
+	unsigned count = series->count -= window;
+
+	memmove(series->time, series->time + window, (count + 1) * sizeof(*series->time));
+	memmove(series->tick, series->tick + window, (count + 1) * sizeof(*series->tick));
+	memmove(series->others, series->others + window, (count + 1) * sizeof(*series->others));
+	memmove(series->own, series->own + window, (count + 1) * sizeof(*series->own));
+	memmove(series->least, series->least + window, count * sizeof(*series->least));
+	memmove(series->kept, series->kept + window, count * sizeof(*series->kept));
+}
+
+/* The first window by whose end more than this part of all that is left was born. */
+static unsigned window_of(const struct sl_leak_windows *left, double part)
+{
+	unsigned i = 0;
+
+	while (i + 1 < left->count && left->kept[i] <= part * left->kept[left->count - 1])
+		i++;
+	return i;
+}
+
+double sl_leak_windows_decline(const struct sl_leak_windows *left, uint64_t deaths)
+{
+	const double *clock = left->clocked ? left->own : left->others;
+	double begin = clock[0], span = clock[left->count] - begin, count = left->kept[left->count - 1] - left->kept[0], sum = 0;
+
+	for (unsigned i = 1; i < left->count && span > 0; i++)
+		sum += (left->kept[i] - left->kept[i - 1]) * ((clock[i - 1] + clock[i]) / 2 - begin) / span;
+	return count > 0 && (left->clocked || span > SL_KEEPING_OTHERS * (left->tick[left->count] - left->tick[0]))
+		       ? (0.5 - sum / count) * count * sqrt(12 / (count + 2 * (double)deaths))
+		       : 0;
+}
+
+/* The Mann-Kendall test: the probability of so many ordered pairs by chance, one-sided, by the normal approximation. */
+static double chance_of(const double *values, unsigned count)
+{
+	double n = count, order = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned k = i + 1; k < count; k++)
+			order += SL_RISING(values[k], values[i]);
+	return 0.5 * erfc((order - 1) / sqrt(n * (n - 1) * (2 * n + 5) / 18) / M_SQRT2);
+}
+
+/* What was kept at the time `at` of a clock. */
+static double kept_at(const struct sl_leak_windows *series, const double *clock, double at)
+{
+	double before = 0, from = clock[0];
+
+	for (unsigned i = 0; i < series->count; i++) {
+		if (clock[i] >= at)
+			return clock[i] > from ? before + (series->kept[i] - before) * (at - from) / (clock[i] - from)
+					       : series->kept[i];
+		before = series->kept[i];
+		from = clock[i];
+	}
+	return before;
+}
+
+/* The smallest growth of the last three quarters relative to their mean; last: that of the last quarter. */
+static double evenness_of(const struct sl_leak_windows *series, const double *clock, double *last)
+{
+	double begin = clock[0], span = clock[series->count] - begin, part[4], mean, least;
+
+	for (int q = 0; q < 4; q++)
+		part[q] = kept_at(series, clock, begin + span * (q + 1) / 4) - kept_at(series, clock, begin + span * q / 4);
+	mean = (part[1] + part[2] + part[3]) / 3;
+	least = fmin(part[1], fmin(part[2], part[3]));
+	*last = mean > 0 ? part[3] / mean : 0;
+	return mean > 0 ? least / mean : 0;
+}
+
+unsigned sl_leak_windows_calls(const struct sl_leak_windows *series, const double *clock)
+{
+	unsigned calls = 1;
+	double mean = (clock[series->count - 1] - clock[0]) / (series->count - 1), inside = 0;
+
+	for (unsigned i = 0; i + 1 < series->count; i++) {
+		double gap = clock[i + 1] - clock[i];
+
+		inside += gap;
+		if (gap < SL_KEEPING_CALL_PART * mean && inside < SL_KEEPING_CALL_OTHERS)
+			continue;
+		calls++;
+		inside = 0;
+	}
+	return calls;
+}
+
+/* the most that was held and not kept */
+static double windows_given_back(const struct sl_leak_windows *series)
+{
+	double most = 0;
+
+	for (unsigned i = 0; i < series->count; i++)
+		most = fmax(most, series->least[i] - series->kept[i]);
+	return most;
+}
+
+/* How much more the place would keep if the last windows, which add nothing, had added as much as those before. */
+static double windows_missed(const struct sl_leak_windows *series)
+{
+	unsigned last = series->count - 1, full = last;
+
+	while (full && series->kept[full - 1] >= series->kept[last])
+		full--;
+	return full ? (series->kept[full] - series->kept[0]) / full * (last - full) : 0;
+}
+
+double sl_leak_windows_slope(const struct sl_leak_windows *series, const double *clock, double *error)
+{
+	double n = series->count, sx = 0, sy = 0, xx = 0, xy = 0, left = 0, slope;
+
+	for (unsigned i = 0; i < series->count; i++) {
+		sx += clock[i];
+		sy += series->kept[i];
+	}
+	for (unsigned i = 0; i < series->count; i++) {
+		xx += (clock[i] - sx / n) * (clock[i] - sx / n);
+		xy += (clock[i] - sx / n) * (series->kept[i] - sy / n);
+	}
+	slope = xx > 0 ? xy / xx : 0;
+	/* What is kept is a random walk; the slope of a line through a walk has 6/5 of the variance of its mean step. */
+	for (unsigned i = 1; i < series->count; i++) {
+		double off = series->kept[i] - series->kept[i - 1] - slope * (clock[i] - clock[i - 1]);
+
+		left += off * off;
+	}
+	*error = xx > 0 && n > 2 ? sqrt(1.2 * left * (n - 1) / (n - 2)) / (clock[series->count - 1] - clock[0]) : 0;
+	return slope;
+}
 
 #define KEPT_MIN_BYTES (64 << 10)
 #define KEPT_MIN_PART  0.0005 /* of the most that was held */
@@ -180,7 +358,7 @@ static bool is_of_few_moments(const struct sl_tracks *tracks, const struct sl_tr
 static bool has_births_enough(const struct sl_leak_windows *counted)
 {
 	double begin = counted->own[0], end = counted->own[counted->count];
-	double first = sl_leak_windows_kept_at(counted, counted->own, begin + (end - begin) / 4);
+	double first = kept_at(counted, counted->own, begin + (end - begin) / 4);
 
 	return counted->kept[counted->count - 1] - first >=
 	       (SL_KEEPING_BIRTHS - 1) * 3 / 4; /* the first is there at the beginning */
@@ -212,7 +390,7 @@ static bool is_full(const struct sl_model *model, const struct sl_track *track)
  */
 static unsigned onset_of(const struct sl_model *model, const struct sl_track *track, const struct sl_leak_windows *left)
 {
-	unsigned window = sl_leak_windows_window_of(left, SL_LITTLE);
+	unsigned window = window_of(left, SL_LITTLE);
 	uint64_t since;
 
 	while (window && left->kept[window - 1] > (window > 1 ? left->kept[window - 2] : 0))
@@ -229,8 +407,8 @@ static bool is_left_evenly(const struct sl_leak_windows *counted, const struct s
 {
 	double last, kept = counted->kept[counted->count - 1];
 
-	return SL_LITTLE * (kept - counted->kept[0]) >= sl_leak_windows_given_back(counted) ||
-	       sl_leak_windows_evenness(left, left->own, &last) >= SL_THIRD;
+	return SL_LITTLE * (kept - counted->kept[0]) >= windows_given_back(counted) ||
+	       evenness_of(left, left->own, &last) >= SL_THIRD;
 }
 
 /*
@@ -239,7 +417,7 @@ static bool is_left_evenly(const struct sl_leak_windows *counted, const struct s
  */
 static double since_of(const struct sl_leak_windows *series, const struct sl_leak_windows *left, unsigned onset)
 {
-	unsigned window = onset ? onset : sl_leak_windows_window_of(left, 0), later = left->count - 1 - window;
+	unsigned window = onset ? onset : window_of(left, 0), later = left->count - 1 - window;
 	double here = left->kept[window] - (window ? left->kept[window - 1] : 0);
 	double full = later ? (left->kept[left->count - 1] - left->kept[window]) / later : here, width;
 	unsigned begun = 0;
@@ -339,7 +517,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	const struct sl_leak_windows *left = &course->left;
 	bool few = course->onset && course->counted.count < SL_SEVERAL; /* then each window is a quarter or longer */
 	const struct sl_leak_windows *counted = few ? left : &course->counted, *series = few ? left : &course->series;
-	double last, by_time, even = sl_leak_windows_evenness(counted, counted->own, &last);
+	double last, by_time, even = evenness_of(counted, counted->own, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
 	if (is_of_one_call(process->model, track) || has_stopped(process->model, track, &course->clock) ||
@@ -348,10 +526,10 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	if (!kept->count_only && last < SL_TRACE) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
 	/* as many are freed as are allocated, or more and more nearly so: the bound is reached, or near */
-	if (turned_over && (sl_leak_windows_missed(counted) >= SL_SEVERAL || is_full(process->model, track) ||
+	if (turned_over && (windows_missed(counted) >= SL_SEVERAL || is_full(process->model, track) ||
 			    is_slower(counted, track->births - track->live_blocks)))
 		return SL_KEPT_MEANT;
-	even = fmin(even, sl_leak_windows_evenness(series, series->own, &last));
+	even = fmin(even, evenness_of(series, series->own, &last));
 	if (even >= SL_THIRD && (late || has_births_enough(counted)) && is_left_evenly(counted, left)) {
 		if (late && left->kept[left->count - 1] < ONSET_BIRTHS)
 			return SL_KEPT_LATE;
@@ -361,7 +539,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	}
 	if (late || turned_over)
 		return late ? SL_KEPT_LATE : SL_KEPT_MEANT;
-	sl_leak_windows_evenness(series, series->time, &by_time);
+	evenness_of(series, series->time, &by_time);
 	return last > SL_TRACE && last < 1 && by_time > SL_TRACE ? SL_KEPT_FILLING : SL_KEPT_MEANT;
 }
 
@@ -450,8 +628,7 @@ static bool judge_lost(struct sl_process *process, const struct sl_track *track,
 		return false;
 	sl_leak_windows_take(model, track, false, end_of(model), &series);
 	middle = series.tick[0] + (series.tick[series.count] - series.tick[0]) / 2;
-	if ((blocks < track->births &&
-	     sl_leak_windows_kept_at(&series, series.tick, middle) < SL_LITTLE * series.kept[series.count - 1]) ||
+	if ((blocks < track->births && kept_at(&series, series.tick, middle) < SL_LITTLE * series.kept[series.count - 1]) ||
 	    !may_measure(process))
 		return false;
 	*kept = (struct sl_kept){.track = track,
@@ -470,15 +647,13 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 	double grown, chance;
 
 	sl_leak_windows_take(model, track, true, end_of(model), &course.counted);
-	if (course.counted.count < 4 ||
-	    sl_leak_windows_chance(course.counted.kept, course.counted.count) * tested > SL_KEEPING_LEVEL)
+	if (course.counted.count < 4 || chance_of(course.counted.kept, course.counted.count) * tested > SL_KEEPING_LEVEL)
 		return false;
 	sl_leak_windows_take(model, track, sl_leak_by_count(track), end_of(model), &course.series);
 	grown = course.series.kept[course.series.count - 1] - course.series.kept[0];
-	chance = fmin(1, sl_leak_windows_chance(course.series.kept, course.series.count) * tested);
+	chance = fmin(1, chance_of(course.series.kept, course.series.count) * tested);
 	if (!sl_leak_is_enough(process, track, grown) || chance > SL_KEEPING_LEVEL ||
-	    grown < 2 * sl_leak_windows_given_back(&course.series) || is_gone_before_error(model, track, grown) ||
-	    !may_measure(process))
+	    grown < 2 * windows_given_back(&course.series) || is_gone_before_error(model, track, grown) || !may_measure(process))
 		return false;
 	sl_leak_windows_take_left(model, track, &course.counted, &course.left);
 	take_clock(model, track, &course);
@@ -486,9 +661,9 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 	course.onset = onset_of(model, track, &course.left);
 	kept->since_ns = model->first_ns + sl_stats_bytes(since_of(&course.series, &course.left, course.onset));
 	if (course.onset) { /* from the first full window on */
-		sl_leak_windows_begin_at(&course.counted, course.onset + 1);
-		sl_leak_windows_begin_at(&course.series, course.onset + 1);
-		sl_leak_windows_begin_at(&course.left, course.onset);
+		windows_begin_at(&course.counted, course.onset + 1);
+		windows_begin_at(&course.series, course.onset + 1);
+		windows_begin_at(&course.left, course.onset);
 	}
 	sl_leak_measure(kept, model, &course.series);
 	kept->verdict = after_its_end(model, track, sl_stats_bytes(course.counted.tick[0]), verdict_of(process, kept, &course));

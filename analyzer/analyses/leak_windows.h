@@ -43,12 +43,6 @@ void sl_leak_windows_take(const struct sl_model *model, const struct sl_track *t
 void sl_leak_windows_take_left(const struct sl_model *model, const struct sl_track *track, const struct sl_leak_windows *counted,
 			       struct sl_leak_windows *left);
 
-/* Drops the windows before this one. */
-void sl_leak_windows_begin_at(struct sl_leak_windows *series, unsigned window);
-
-/* The first window by whose end more than this part of all that is left was born. */
-unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double part);
-
 /*
  * Laplace's test after the first window, with the place's own clock or the births of other places.  Returns by how many standard
  * errors the remaining blocks were born earlier than evenly spread ones.  The held amount is a walk: each death adds a step up
@@ -57,22 +51,8 @@ unsigned sl_leak_windows_window_of(const struct sl_leak_windows *left, double pa
  */
 double sl_leak_windows_decline(const struct sl_leak_windows *left, uint64_t deaths);
 
-/* The Mann-Kendall test: the probability of so many ordered pairs by chance, one-sided, by the normal approximation. */
-double sl_leak_windows_chance(const double *values, unsigned count);
-
-/* What was kept at the time `at` of a clock. */
-double sl_leak_windows_kept_at(const struct sl_leak_windows *series, const double *clock, double at);
-
-/* The smallest growth of the last three quarters relative to their mean; last: that of the last quarter. */
-double sl_leak_windows_evenness(const struct sl_leak_windows *series, const double *clock, double *last);
-
-/* How much more the place would keep if the last windows, which add nothing, had added as much as those before. */
-double sl_leak_windows_missed(const struct sl_leak_windows *series);
-
 /* In how many calls of the program the births came: windows with little between them, by a clock of others' births, are one. */
 unsigned sl_leak_windows_calls(const struct sl_leak_windows *series, const double *clock);
-
-double sl_leak_windows_given_back(const struct sl_leak_windows *series); /* the most that was held and not kept */
 
 /* Least squares of what is kept over a clock, with the error of the slope. */
 double sl_leak_windows_slope(const struct sl_leak_windows *series, const double *clock, double *error);

@@ -18,7 +18,6 @@
 #include "analyzer/report/leak_list.h"
 #include "analyzer/report/report.h"
 #include "analyzer/report/suppress.h"
-#include "analyzer/report/suppressed.h"
 
 struct birth {
 	uint32_t site, torch;
@@ -469,12 +468,12 @@ static void warn_unused(struct sl_report *report, const struct sl_suppressions *
 		for (size_t k = 0; k < process->leaks.count; k++) {
 			const struct sl_leak *leak = &process->leaks.item[k];
 
-			sl_suppressed_mark(list, process, leak->library, leak->stack, used);
+			sl_suppress_mark_stack(list, process, leak->library, leak->stack, used);
 		}
 		for (size_t k = 0; k < process->kept.count; k++) {
 			const struct sl_track *track = process->kept.item[k].track;
 
-			sl_suppressed_mark(list, process, NULL, track->stack, used);
+			sl_suppress_mark_stack(list, process, NULL, track->stack, used);
 		}
 	}
 	for (size_t p = 0; list && p < list->count; p++)
@@ -602,7 +601,7 @@ static void run(struct sl_report *report)
 		for (size_t k = 0; k < process->leaks.count; k++) {
 			struct sl_leak *leak = &process->leaks.item[k];
 			const char *pattern =
-				list && list->count ? sl_suppressed_by(list, process, leak->library, leak->stack) : NULL;
+				list && list->count ? sl_suppress_by_stack(list, process, leak->library, leak->stack) : NULL;
 
 			if (pattern) {
 				leak->verdict = "workspace";

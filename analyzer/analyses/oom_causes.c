@@ -1,16 +1,249 @@
 /* SPDX-License-Identifier: MIT */
 /* One function for each thing that may have preceded the error, asked in one order at the end. */
-#include "analyzer/analyses/oom_causes.h"
-
 #include <string.h>
 
+#include "analyzer/analyses/leak_windows.h"
+#include "analyzer/analyses/oom_causes.h"
 #include "analyzer/base/amounts.h"
 #include "analyzer/model/counts/tracks.h"
+#include "analyzer/report/leak_list.h"
+#include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
+
+/* A try that failed, whose memory the exception still held when the next one failed too. */
+
+/* The last error of another request, if the program caught it, else NULL. */
+static const struct sl_oom *caught_before(const struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_oom *first = oom;
+
+	while (first > process->model->ooms.item && first->group == oom->group)
+		first--;
+	return first->group == oom->group || first->recovered == 1 || first->device != oom->device ||
+			       (first->thread != oom->thread && !(first->reported_by_torch && oom->reported_by_torch))
+		       ? NULL
+		       : first; /* autograd fails on a thread of its own */
+}
+
+/*
+ * Bytes that the line of a failed try made and that are still held, although the program has left that line.  Activations count,
+ * and places that gave back half of their blocks at other times.
+ */
+static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *oom, const struct sl_chain *tried, unsigned outer)
+{
+	uint64_t bytes[2] = {0};
+	struct sl_chain other;
+
+	for (unsigned i = 0; i < oom->owner_count; i++) {
+		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
+
+		sl_place_take(&other, process, site->stack);
+		if (sl_place_shared(tried, &other) > outer &&
+		    (2 * oom->owners[i].blocks <= site->total_blocks || sl_roles_of(process, site) == SL_ROLE_ACTIVATIONS))
+			bytes[site->kind == SL_KIND_block] += oom->owners[i].bytes;
+	}
+	return bytes[oom->torch.used]; /* PyTorch's segments stay for other tensors */
+}
+
+bool sl_oom_causes_retry(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_oom *first = caught_before(process, oom);
+	const struct sl_stack_frame *try, *next;
+	struct sl_chain tried, here;
+	unsigned outer;
+	uint64_t kept;
+
+	if (!first)
+		return false;
+	sl_place_take(&tried, process, first->stack);
+	sl_place_take(&here, process, oom->stack);
+	outer = sl_place_shared(&tried, &here);
+	if (outer == tried.count || outer == here.count)
+		return false;
+	try = tried.frame[tried.count - 1 - outer];
+	next = here.frame[here.count - 1 - outer];
+	if (!try->function || !next->function || strcmp(try->function, next->function) != 0)
+		return false; /* a handler is in the function of its try */
+	kept = unreturned_at(process, oom, &tried, outer);
+	if (kept < sl_oom_causes_missing(oom))
+		return false;
+	*story = (struct sl_story){.kind = SL_STORY_RETRY, .stack = first->stack, .bytes = kept};
+	return true;
+}
+
+/* Places that leak, or only took memory, and what they held when memory ran out. */
+
+#define CHUNK_MIN (2 << 20)
+
+/* A launch does not tell its device. */
+static bool is_of_its_device(const struct sl_oom *oom, const struct sl_kept *kept)
+{
+	return oom->device < 0 && oom->scope != SL_SCOPE_HOST ? kept->track->device >= 0 : kept->track->device == oom->device;
+}
+
+const struct sl_kept *sl_oom_causes_leak(const struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_kept *found = NULL;
+
+	for (size_t i = process->kept.count; i--;) {
+		const struct sl_kept *kept = &process->kept.item[i];
+
+		if ((kept->verdict == SL_KEPT_GROWING || kept->verdict == SL_KEPT_UNCLEAR) && is_of_its_device(oom, kept) &&
+		    kept->bytes != SL_UNKNOWN)
+			found = kept;
+	}
+	return found;
+}
+
+/*
+ * Bytes of the leak when the request failed.  Only the largest owners are listed: if the others held enough for the rest of the
+ * leak, all of it counts.
+ */
+static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, const struct sl_kept *kept)
+{
+	bool tensors = kept->track->kind == SL_KIND_block;
+	uint64_t then = 0, all = tensors ? oom->torch.allocated_bytes : oom->live_bytes, listed = 0;
+	char place[300], other[300];
+
+	sl_leak_list_line(process, kept->track->stack, place, sizeof(place)); /* whatever it went through to its place */
+	for (unsigned i = 0; i < oom->owner_count; i++) {
+		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
+
+		if ((site->kind == SL_KIND_block) != tensors) /* segments have the lines of their first tensors */
+			continue;
+		sl_leak_list_line(process, site->stack, other, sizeof(other));
+		then += strcmp(place, other) ? 0 : oom->owners[i].bytes;
+		listed += oom->owners[i].bytes;
+	}
+	if (oom->owner_count == SL_OWNERS_MAX && listed < all && kept->bytes <= then + (all - listed))
+		return kept->bytes;
+	return then ? then : kept->bytes <= oom->live_bytes ? kept->bytes : 0;
+}
+
+uint64_t sl_oom_causes_leaked(struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
+
+	return kept ? held_then(process, oom, kept) : 0;
+}
+
+/* Several places that leak and each hold little: their number, and their memory together. */
+static unsigned leaks_together(struct sl_process *process, const struct sl_oom *oom, uint64_t *bytes)
+{
+	unsigned places = 0;
+
+	*bytes = 0;
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+		uint64_t then = is_of_its_device(oom, kept) && kept->bytes != SL_UNKNOWN ? held_then(process, oom, kept) : 0;
+
+		*bytes += then < kept->bytes ? then : kept->bytes;
+		places += then > 0;
+	}
+	return places;
+}
+
+/* What places that only took memory took, summed below one line of code. */
+struct below {
+	uint64_t bytes;
+	unsigned places;
+};
+
+/* Adds what a place took to those of the lines `chain` that its stack passes. */
+static void add_taken(struct below *below, const struct sl_chain *chain, struct sl_process *process, const struct sl_kept *kept)
+{
+	struct sl_chain other;
+
+	sl_place_take(&other, process, kept->track->stack);
+	for (unsigned i = 0; i < chain->count; i++) {
+		unsigned k = 0;
+
+		while (k < other.count && !sl_place_same(chain->frame[i], other.frame[k]))
+			k++;
+		if (k < other.count) {
+			below[i].bytes += kept->bytes;
+			below[i].places++;
+		}
+	}
+}
+
+/* True: one place took most, and no line below which several did so. */
+static bool is_one_place(struct sl_process *process, const struct sl_kept *kept)
+{
+	struct below below[SL_STACK_MAX] = {0};
+	struct sl_chain chain;
+	uint64_t all = 0;
+	unsigned at = 0;
+
+	sl_place_take(&chain, process, kept->track->stack);
+	for (size_t i = 0; i < process->kept.count; i++) {
+		const struct sl_kept *one = &process->kept.item[i];
+
+		if (one->verdict != SL_KEPT_UNCLEAR || one->track->device != kept->track->device || one->bytes == SL_UNKNOWN)
+			continue;
+		all += one->bytes;
+		add_taken(below, &chain, process, one);
+	}
+	while (at < chain.count && (double)below[at].bytes < SL_MOST_OF * (double)all)
+		at++;
+	return at + 1 >= chain.count || below[at].places == 1; /* the outermost line is no answer */
+}
+
+/*
+ * True: these blocks may be the chunks of an allocator of the program's own.  They are large, and all have one size or functions
+ * with such a name made them.  A trace does not show how much of a chunk is in use.
+ */
+static bool may_be_chunks(struct sl_process *process, const struct sl_kept *kept)
+{
+	static const char *const words[] = {"alloc", "arena", "pool", "chunk", "segment", "slab", "heap"};
+	const struct sl_track *track = kept->track;
+	struct sl_chain chain;
+
+	if (kept->count_only || track->kind == SL_KIND_block || track->births < SL_KEEPING_BIRTHS ||
+	    track->born_bytes < track->births * CHUNK_MIN)
+		return false;
+	if (track->born_bytes == track->births * track->most_bytes)
+		return true;
+	sl_place_take(&chain, process, track->stack);
+	for (unsigned i = 0; i < chain.via_count + (chain.count > 0); i++) {
+		const char *name = (i < chain.via_count ? chain.via[i] : chain.frame[0])->function;
+
+		for (unsigned k = 0; name && k < SL_COUNT(words); k++)
+			if (strcasestr(name, words[k]))
+				return true;
+	}
+	return false;
+}
+
+bool sl_oom_causes_grew(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
+	uint64_t then = sl_oom_causes_leaked(process, oom), together = then;
+	unsigned places = 1;
+
+	if (then && (double)then < SL_QUARTER * (double)oom->live_bytes)
+		places = leaks_together(process, oom, &together);
+	if (!then || (double)together < SL_QUARTER * (double)oom->live_bytes)
+		return false;
+	if (kept->verdict == SL_KEPT_UNCLEAR)
+		*story = (struct sl_story){.kind = SL_STORY_TOOK,
+					   .stack = kept->track->stack,
+					   .bytes = kept->bytes < then ? kept->bytes : then,
+					   .count = kept->blocks,
+					   .words = is_one_place(process, kept) && may_be_chunks(process, kept) ? "chunks" : NULL};
+	else
+		*story = (struct sl_story){
+			.kind = SL_STORY_GREW, .stack = kept->track->stack, .bytes = together, .before = then, .count = places};
+	return true;
+}
 
 #define JUMP_BINS 32 /* of the time line */
 
-bool sl_oom_causes_first_rise(const struct sl_oom *oom)
+/*
+ * True: the program freed no block of the device for a while. The trace then cannot show which blocks it keeps, and which it
+ * needs at once.
+ */
+static bool find_first_rise(const struct sl_oom *oom)
 {
 	for (unsigned i = 1; i < oom->change_count; i++)
 		if (oom->changes[i].known < oom->changes[i - 1].known)
@@ -187,7 +420,7 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 			begun = true;
 		}
 	}
-	if (!begun && sl_oom_causes_first_rise(oom))
+	if (!begun && find_first_rise(oom))
 		return false;
 	*story = (struct sl_story){
 		.kind = SL_STORY_JUMP, .stack = stack, .bytes = most, .before = before, .times = (double)most / (double)before};

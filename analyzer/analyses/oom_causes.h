@@ -20,12 +20,6 @@ bool sl_oom_causes_grew(struct sl_story *story, struct sl_process *process, cons
 
 #define SL_SPIKE_TIMES 2 /* so many times the largest before: a spike */
 
-/*
- * True: the program freed no block of the device for a while.  The trace then cannot show which blocks it keeps, and which it needs
- * at once.
- */
-bool sl_oom_causes_first_rise(const struct sl_oom *oom);
-
 /* What the request takes beyond what was free. */
 static inline uint64_t sl_oom_causes_missing(const struct sl_oom *oom)
 {

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/report/suppress.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +7,44 @@
 #include "analyzer/base/arena.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/report/suppress.h"
 #include "common/base.h"
+
+#define TEXTS_MAX (1 + 3 * SL_STACK_MAX)
+
+static unsigned texts_of(struct sl_process *process, const char *library, struct sl_stack stack, const char *texts[TEXTS_MAX])
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, stack), n = 0;
+
+	texts[n++] = library;
+	for (unsigned i = 0; i < count; i++) {
+		texts[n++] = frames[i].function;
+		texts[n++] = frames[i].file;
+		texts[n++] = frames[i].module;
+	}
+	return n;
+}
+
+const char *sl_suppress_by_stack(const struct sl_suppressions *list, struct sl_process *process, const char *library,
+				 struct sl_stack stack)
+{
+	const char *texts[TEXTS_MAX], *found = NULL;
+	unsigned count = texts_of(process, library, stack, texts);
+
+	for (unsigned i = 0; i < count && !found; i++)
+		found = sl_suppressions_match(list, texts[i]);
+	return found;
+}
+
+void sl_suppress_mark_stack(const struct sl_suppressions *list, struct sl_process *process, const char *library,
+			    struct sl_stack stack, bool *used)
+{
+	const char *texts[TEXTS_MAX];
+
+	for (unsigned n = texts_of(process, library, stack, texts); n > 0; n--)
+		sl_suppressions_mark(list, texts[n - 1], used);
+}
 
 /*
  * The parts of a pattern between stars are each taken at their first match; a later part never makes an earlier match wrong.

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyzer/report/report.h"
+
 #define SL_SUPPRESSIONS_MAX 1000
 
 struct sl_suppressions {
@@ -36,3 +38,12 @@ void sl_suppressions_mark(const struct sl_suppressions *list, const char *text, 
 
 /* What the built-in list says: "cache", "workspace", or NULL. */
 const char *sl_suppressions_builtin(const char *library);
+
+/* What a suppression may name of a stack: its library, and of each frame function, file and module. Main thread only. */
+
+/* The first pattern that matches, or NULL; library may be NULL. */
+const char *sl_suppress_by_stack(const struct sl_suppressions *list, struct sl_process *process, const char *library,
+				 struct sl_stack stack);
+/* used[i] becomes true for each pattern that matches. */
+void sl_suppress_mark_stack(const struct sl_suppressions *list, struct sl_process *process, const char *library,
+			    struct sl_stack stack, bool *used);
