@@ -150,9 +150,10 @@ struct sl_definition sl_definition_native(void *bytes, size_t size, uint32_t id,
 bool sl_definition_is_hidden(const struct sl_python_text *text)
 {
 	static const char cleanup[] = "__init__"; /* function and file */
-	static const char dry[] = "/stormlog_dry_values.py";
+	static const char values_file[] = "/stormlog_dry_values.py";
 
-	if (text->file_bytes >= sizeof(dry) - 1 && !memcmp(text->file + text->file_bytes - (sizeof(dry) - 1), dry, sizeof(dry) - 1))
+	if (text->file_bytes >= sizeof(values_file) - 1 &&
+	    !memcmp(text->file + text->file_bytes - (sizeof(values_file) - 1), values_file, sizeof(values_file) - 1))
 		return true;
 	return text->function_bytes == sizeof(cleanup) - 1 && text->file_bytes == sizeof(cleanup) - 1 &&
 	       !memcmp(text->function, cleanup, sizeof(cleanup) - 1) && !memcmp(text->file, cleanup, sizeof(cleanup) - 1);

@@ -230,7 +230,7 @@ static _Atomic uint32_t slots[1u << SLOT_BITS];
 _Atomic uint64_t sl_codes_stamp;
 
 static _Atomic int claimed;
-static _Atomic bool watched;
+static _Atomic bool dealloc_hooked;
 static void (*real_dealloc)(void *code);
 
 static _Atomic uint32_t *slot_of(uintptr_t code)
@@ -251,7 +251,7 @@ static void code_dies(void *code)
 
 static bool codes_watched(void)
 {
-	return atomic_load_explicit(&watched, memory_order_acquire);
+	return atomic_load_explicit(&dealloc_hooked, memory_order_acquire);
 }
 
 /* Install the hook in the word that holds PyCode_Type.tp_dealloc, which must be known to be writable.
@@ -262,7 +262,7 @@ static bool codes_watch(_Atomic uintptr_t *dealloc)
 		return codes_watched();
 	real_dealloc = (void (*)(void *))atomic_load(dealloc);
 	atomic_store(dealloc, (uintptr_t)code_dies);
-	atomic_store_explicit(&watched, true, memory_order_release);
+	atomic_store_explicit(&dealloc_hooked, true, memory_order_release);
 	return true;
 }
 

@@ -65,19 +65,19 @@ static void *nothing(void *unused)
 static int outcome(pid_t copy)
 {
 	const struct timespec step = {.tv_nsec = LOOK_NS};
-	unsigned asleep = 0;
+	unsigned sleeping_looks = 0;
 	int status = -1;
 
-	for (unsigned looks = 0; looks < LOOKS_MAX && asleep < ASLEEP_MAX; looks++) {
+	for (unsigned looks = 0; looks < LOOKS_MAX && sleeping_looks < ASLEEP_MAX; looks++) {
 		long got = syscall(SYS_wait4, copy, &status, WNOHANG | __WALL, NULL);
 
 		if (got == copy || (got < 0 && errno != EINTR))
 			return status;
 		/* Checks its parent as well: /proc may be another pid namespace's. */
-		asleep = sl_procfile_state((uint64_t)copy) == 'S' &&
-					 sl_procfile_parent((uint64_t)copy) == (uint64_t)syscall(SYS_getpid)
-				 ? asleep + 1
-				 : 0;
+		sleeping_looks = sl_procfile_state((uint64_t)copy) == 'S' &&
+						 sl_procfile_parent((uint64_t)copy) == (uint64_t)syscall(SYS_getpid)
+					 ? sleeping_looks + 1
+					 : 0;
 		syscall(SYS_nanosleep, &step, NULL);
 	}
 	syscall(SYS_kill, copy, SIGKILL);

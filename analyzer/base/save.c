@@ -34,7 +34,7 @@ static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
 static void *reserve; /* given back where memory ran out, for the walk through a folder */
 static pid_t owner;   /* of the list: a process that was forked has a copy of it */
-static sigset_t watched;
+static sigset_t ending_signals;
 static atomic_int asked = -1; /* descriptor of the verb that handles the first signal itself */
 
 void sl_save_hold(void)
@@ -164,15 +164,15 @@ static void *watch(void *unused)
 {
 	int number, first;
 
-	if (sigwait(&watched, &number))
+	if (sigwait(&ending_signals, &number))
 		return unused;
 	first = atomic_load(&asked);
-	if (first >= 0 && (eventfd_write(first, 1) || sigwait(&watched, &number)))
+	if (first >= 0 && (eventfd_write(first, 1) || sigwait(&ending_signals, &number)))
 		return unused;
 	pthread_mutex_lock(&lock); /* never unlocked: the program ends */
 	remove_unfinished();
 	signal(number, SIG_DFL);
-	pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &ending_signals, NULL);
 	raise(number);
 	return unused;
 }
@@ -202,14 +202,14 @@ void sl_save_watch_signals(void)
 		reserve = malloc(RESERVE);
 		atexit(at_exit);
 	}
-	sigemptyset(&watched);
+	sigemptyset(&ending_signals);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		/* signals that are ignored, as under nohup, stay ignored */
 		if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == SIG_DFL)
-			sigaddset(&watched, numbers[i]);
-	pthread_sigmask(SIG_BLOCK, &watched, NULL);
+			sigaddset(&ending_signals, numbers[i]);
+	pthread_sigmask(SIG_BLOCK, &ending_signals, NULL);
 	if (pthread_create(&thread, NULL, watch, NULL))
-		pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
+		pthread_sigmask(SIG_UNBLOCK, &ending_signals, NULL);
 	else
 		pthread_detach(thread);
 }

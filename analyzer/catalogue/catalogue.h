@@ -274,7 +274,7 @@ bool sl_store_metric(struct sl_store *store, int64_t metric, char *text, size_t 
 struct sl_store_point {
 	int64_t run, when_ns, value; /* -1: unknown */
 	const char *run_id, *project, *branch, *commit;
-	bool dry;
+	bool is_dry;
 };
 typedef bool sl_store_each_point(void *context, const struct sl_store_point *point);
 /*

@@ -29,7 +29,7 @@ struct history {
 	unsigned others; /* number of other metrics that the text also matches */
 	bool bytes;	 /* bytes; otherwise a count */
 	size_t unknown;	 /* number of runs for which it is unknown */
-	bool dry;	 /* the points are of dry runs */
+	bool is_dry;	 /* the points are of dry runs */
 	size_t left_out; /* dry runs beside points of a device */
 	SL_VECTOR(struct point) points;
 	struct sl_series_change *changes;
@@ -87,7 +87,7 @@ static bool add(void *context, const struct sl_store_point *point)
 
 	if (!sl_catalogued_has(h->catalogued, point->run))
 		return true;
-	if (h->points.count && point->dry != h->dry) {
+	if (h->points.count && point->is_dry != h->is_dry) {
 		h->left_out++;
 		return true;
 	}
@@ -95,7 +95,7 @@ static bool add(void *context, const struct sl_store_point *point)
 		h->unknown++;
 		return true;
 	}
-	h->dry = point->dry;
+	h->is_dry = point->is_dry;
 	*SL_PUSH(&h->points) = (struct point){point->run,
 					      point->when_ns,
 					      (double)point->value,
@@ -168,7 +168,7 @@ static void put_text(const struct history *h)
 		sl_terminal_line(&to, 0, 0, "%s", sl_series_unchanged(h->points.count));
 	if (h->unknown)
 		snprintf(unknown, sizeof(unknown), "; of %zu more it is not known", h->unknown);
-	sl_terminal_line(&to, 0, 4, "%zu %sruns, %s .. %s%s; %s .. %s", h->points.count, h->dry ? "dry " : "",
+	sl_terminal_line(&to, 0, 4, "%zu %sruns, %s .. %s%s; %s .. %s", h->points.count, h->is_dry ? "dry " : "",
 			 sl_catalogued_time(h->catalogued, first, points[0].when_ns),
 			 sl_catalogued_time(h->catalogued, last, points[h->points.count - 1].when_ns), unknown,
 			 value_text(h, least, low), value_text(h, most, high));

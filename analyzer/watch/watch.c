@@ -270,7 +270,7 @@ struct looks {
 	struct sl_alarm *alarms; /* one for each rule */
 };
 
-struct watched {
+struct watched_process {
 	const struct sl_followed *followed;
 	struct sl_met met;
 	struct looks device[DEVICES]; /* by their place in `met` */
@@ -284,8 +284,8 @@ struct watched {
 struct sl_watch {
 	const struct sl_rule *rules;
 	size_t count;
-	SL_VECTOR(struct watched *) watched;
-	struct sl_map sessions; /* index into watched + 1 */
+	SL_VECTOR(struct watched_process *) processes;
+	struct sl_map sessions; /* index into processes + 1 */
 	void (*turned)(void *context, const struct sl_alert *alert);
 	void (*unseen)(void *context, const struct sl_followed *followed);
 	void *context;
@@ -304,8 +304,8 @@ struct sl_watch *sl_watch_new(const struct sl_rule *rules, size_t count)
 
 void sl_watch_free(struct sl_watch *watch)
 {
-	for (size_t i = 0; i < watch->watched.count; i++) {
-		struct watched *one = watch->watched.item[i];
+	for (size_t i = 0; i < watch->processes.count; i++) {
+		struct watched_process *one = watch->processes.item[i];
 
 		for (unsigned d = 0; d < DEVICES; d++)
 			free(one->device[d].alarms);
@@ -313,27 +313,27 @@ void sl_watch_free(struct sl_watch *watch)
 		free(one->alarms);
 		free(one);
 	}
-	free(watch->watched.item);
+	free(watch->processes.item);
 	sl_map_free(&watch->sessions);
 	free(watch);
 }
 
-static struct watched *find(const struct sl_watch *watch, const struct sl_followed *followed)
+static struct watched_process *find_process(const struct sl_watch *watch, const struct sl_followed *followed)
 {
 	uintptr_t at = sl_map_find(&watch->sessions, followed->process.session_id);
 
-	return at ? watch->watched.item[at - 1] : NULL;
+	return at ? watch->processes.item[at - 1] : NULL;
 }
 
 const struct sl_outlook *sl_watch_outlook(const struct sl_watch *watch, const struct sl_followed *followed, int device)
 {
-	struct watched *one = find(watch, followed);
+	struct watched_process *one = find_process(watch, followed);
 	unsigned at = one ? sl_figures_met(&one->met, device) : DEVICES;
 
 	return at < DEVICES ? &one->device[at].outlook : NULL;
 }
 
-static void full_by(struct watched *one, struct sl_followed *followed, int device, char *out, size_t size)
+static void full_by(struct watched_process *one, struct sl_followed *followed, int device, char *out, size_t size)
 {
 	struct sl_figures figures[DEVICES];
 	unsigned count = sl_figures_of(&followed->process, figures, DEVICES), at;
@@ -345,16 +345,16 @@ static void full_by(struct watched *one, struct sl_followed *followed, int devic
 
 void sl_watch_full_by(const struct sl_watch *watch, struct sl_followed *followed, int device, char *out, size_t size)
 {
-	struct watched *one = find(watch, followed);
+	struct watched_process *one = find_process(watch, followed);
 
 	out[0] = 0;
 	if (one)
 		full_by(one, followed, device, out, size);
 }
 
-static struct watched *watched_of(struct sl_watch *watch, const struct sl_followed *followed)
+static struct watched_process *process_of(struct sl_watch *watch, const struct sl_followed *followed)
 {
-	struct watched *one = find(watch, followed);
+	struct watched_process *one = find_process(watch, followed);
 
 	if (one)
 		return one;
@@ -362,8 +362,8 @@ static struct watched *watched_of(struct sl_watch *watch, const struct sl_follow
 	one->alarms = calloc(watch->count + 1, sizeof(*one->alarms));
 	for (unsigned d = 0; d < DEVICES; d++)
 		one->device[d].alarms = calloc(watch->count + 1, sizeof(*one->alarms));
-	*SL_PUSH(&watch->watched) = one;
-	*sl_map_at(&watch->sessions, followed->process.session_id) = watch->watched.count;
+	*SL_PUSH(&watch->processes) = one;
+	*sl_map_at(&watch->sessions, followed->process.session_id) = watch->processes.count;
 	return one;
 }
 
@@ -421,7 +421,7 @@ static double oldest_call(const struct sl_watch *watch, const struct sl_process 
 
 /* The living processes of a run, to be compared. */
 struct alike {
-	SL_VECTOR(struct watched *) ranks;
+	SL_VECTOR(struct watched_process *) ranks;
 	SL_VECTOR(double) held;
 };
 
@@ -444,7 +444,7 @@ static void compare_all(struct sl_watch *watch, const struct sl_follow *follow)
 	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
 		const struct sl_followed *followed = sl_follow_process(follow, i);
 		const char *id = followed->process.trace->header.run_id; /* NULL for one that is watched from outside */
-		struct watched *one = watched_of(watch, followed);
+		struct watched_process *one = process_of(watch, followed);
 		struct alike *run;
 		uintptr_t *at;
 
@@ -469,7 +469,7 @@ static void compare_all(struct sl_watch *watch, const struct sl_follow *follow)
 	sl_map_free(&known);
 }
 
-static double of_process(const struct sl_watch *watch, const struct sl_rule *rule, const struct watched *one)
+static double of_process(const struct sl_watch *watch, const struct sl_rule *rule, const struct watched_process *one)
 {
 	if (rule->metric == SL_METRIC_OOMS)
 		return (double)one->followed->process.model->ooms_total;
@@ -480,7 +480,7 @@ static double of_process(const struct sl_watch *watch, const struct sl_rule *rul
 
 /* ---- changes of state */
 
-static void tell(struct sl_watch *watch, struct watched *one, struct sl_alert *alert)
+static void tell(struct sl_watch *watch, struct watched_process *one, struct sl_alert *alert)
 {
 	const struct sl_header *header = &one->followed->process.trace->header;
 	const char *words = !strcmp(alert->state, "ended")     ? "ended with its process"
@@ -513,7 +513,7 @@ static void tell(struct sl_watch *watch, struct watched *one, struct sl_alert *a
 }
 
 /* What an alarm is about is over with its process, or out of sight once its recording is gone.  Neither clears it. */
-static void hold(struct sl_watch *watch, struct watched *one, struct sl_alarm *alarm, struct sl_alert alert)
+static void hold(struct sl_watch *watch, struct watched_process *one, struct sl_alarm *alarm, struct sl_alert alert)
 {
 	static const char *const states[] = {
 		[SL_TURN_RAISED] = "raised", [SL_TURN_CLEARED] = "cleared", [SL_TURN_LOST] = "unknown"};
@@ -531,7 +531,7 @@ static void hold(struct sl_watch *watch, struct watched *one, struct sl_alarm *a
 	tell(watch, one, &alert);
 }
 
-static void add(struct sl_watch *watch, struct watched *one, struct looks *looks, const struct sl_figures *f)
+static void add(struct sl_watch *watch, struct watched_process *one, struct looks *looks, const struct sl_figures *f)
 {
 	const struct sl_label *steps = sl_model_steps(one->followed->process.model);
 
@@ -540,7 +540,7 @@ static void add(struct sl_watch *watch, struct watched *one, struct looks *looks
 		sl_trend_add(&looks->by_step, steps->entries * SL_NS_PER_S, f->live); /* counts a step as a second */
 }
 
-static void look_at(struct sl_watch *watch, struct watched *one)
+static void look_at(struct sl_watch *watch, struct watched_process *one)
 {
 	const struct sl_process *process = &one->followed->process;
 	struct sl_figures figures[DEVICES];
@@ -573,7 +573,7 @@ static void look_at(struct sl_watch *watch, struct watched *one)
 }
 
 /* Reports when the recording falls asleep, wakes up, or is watched from outside. */
-static void tell_unseen(struct sl_watch *watch, struct watched *one)
+static void tell_unseen(struct sl_watch *watch, struct watched_process *one)
 {
 	const char *recorded = sl_trace_recorded(one->followed->process.trace);
 
@@ -594,7 +594,7 @@ void sl_watch_look(struct sl_watch *watch, const struct sl_follow *follow,
 	compare_all(watch, follow);
 	sl_figures_holders(follow, &watch->holders);
 	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
-		struct watched *one = watched_of(watch, sl_follow_process(follow, i));
+		struct watched_process *one = process_of(watch, sl_follow_process(follow, i));
 
 		if (one->ended)
 			continue;

@@ -14,9 +14,9 @@ static bool course_take(void *context, const struct sl_store_point *point)
 	struct sl_course *course = context;
 	struct sl_course_point *to;
 
-	if (point->value < 0 || (course->points.count && point->dry != course->dry))
+	if (point->value < 0 || (course->points.count && point->is_dry != course->is_dry))
 		return true;
-	course->dry = point->dry;
+	course->is_dry = point->is_dry;
 	to = SL_PUSH(&course->points);
 	*to = (struct sl_course_point){point->run, point->when_ns, point->value, ""};
 	if (point->commit)
@@ -265,7 +265,7 @@ static bool put_point(void *context, const struct sl_store_point *point)
 	struct history *history = context;
 	struct sl_json *json = history->json;
 
-	if (history->course.points.count && point->dry != history->course.dry)
+	if (history->course.points.count && point->is_dry != history->course.is_dry)
 		return true;
 	course_take(&history->course, point);
 	sl_json_object(json, NULL);

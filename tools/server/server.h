@@ -246,7 +246,7 @@ struct sl_course_point {
 };
 
 struct sl_course {
-	bool dry;				  /* the points are of dry runs; the others' and these are never in one course */
+	bool is_dry;				  /* the points are of dry runs; the others' and these are never in one course */
 	SL_VECTOR(struct sl_course_point) points; /* one for each run that has the value, oldest first */
 	struct sl_series_change changes[SL_COURSE_CHANGES];
 	size_t change_count;
