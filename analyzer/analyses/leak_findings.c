@@ -363,10 +363,10 @@ static void judge(struct sl_process *process)
 
 static void process(struct sl_process *process)
 {
-	if (process->model->snapshot)
-		leak_of_snapshot(process);
-	else
+	if (process->model->recording.follows_process)
 		judge(process);
+	else
+		leak_of_snapshot(process);
 	if (process->kept.count)
 		qsort(process->kept.item, process->kept.count, sizeof(*process->kept.item), by_amount);
 }
@@ -417,7 +417,7 @@ static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *k
 {
 	const struct sl_model *model = process->model;
 
-	if (kept->verdict == SL_KEPT_GROWING && !model->snapshot &&
+	if (kept->verdict == SL_KEPT_GROWING && model->recording.follows_process &&
 	    (sl_roles_is_few_calls(process, kept->track) || sl_roles_is_loading(process, kept->track)))
 		return true;
 	if (kept->verdict == SL_KEPT_UNCLEAR && !sl_model_ended_by_error(model) && sl_process_lacked_room(process) &&

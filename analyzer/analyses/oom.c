@@ -596,7 +596,7 @@ static bool is_of_leak(struct sl_process *process, const struct sl_oom *oom)
 static void do_without(struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
-	double run = model->header->dry_count ? 1 : SL_LITTLE * (double)(model->last_call_ns - model->first_ns);
+	double run = model->recording.has_times ? SL_LITTLE * (double)(model->last_call_ns - model->first_ns) : 1;
 
 	if (sl_trace_ended(process->trace) != SL_ENDED_COMPLETED)
 		return;

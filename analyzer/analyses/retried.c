@@ -24,7 +24,7 @@ static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (int d = 1; d <= SL_DEVICES_MAX; d++)
-			if (report->processes[i].model->snapshot && report->processes[i].model->devices[d])
+			if (report->processes[i].model->devices[d])
 				find(report, i, report->processes[i].model->devices[d]);
 }
 

@@ -478,11 +478,10 @@ static void say_arena(struct sl_make *make, struct sl_answer *answer, const stru
 /* True: blocks that it made asleep have no line. */
 static bool was_asleep(const struct sl_process *process)
 {
-	bool asleep = false;
-
 	for (size_t i = 0; i < process->model->tracks.count; i++)
-		asleep |= process->model->tracks.item[i].stack.python == SL_ASLEEP_STACK;
-	return asleep;
+		if (process->model->tracks.item[i].stack.python == SL_ASLEEP_STACK)
+			return true;
+	return false;
 }
 
 static void say_rising(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)

@@ -74,7 +74,8 @@ void sl_make_pace(char *out, size_t size, const struct sl_process *process, cons
 		snprintf(out, size, "%s of every second %s", amount, step);
 	else if (pace.steps > 0 && pace.whole)
 		snprintf(out, size, "%s every %.0f %s%s", amount, pace.steps, step, step[strlen(step) - 1] == 's' ? "es" : "s");
-	else if (pace.steps > 0 || pace.at_once || process->trace->header.dry_count || process->model->snapshot || pace.ns < 1e6)
+	else if (pace.steps > 0 || pace.at_once || !process->model->recording.has_times ||
+		 !process->model->recording.follows_process || pace.ns < 1e6)
 		snprintf(out, size, "%s", kept->bytes != SL_UNKNOWN && kept->bytes ? SL_ANSWER_SIZE(kept->bytes) : amount);
 	else
 		snprintf(out, size, "%s every %s", amount, sl_format_duration(time, sl_stats_bytes(pace.ns)));
@@ -154,10 +155,10 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 {
 	char births[SL_FORMAT_BYTES], size[48] = "", thread[200], label[200];
 	const char *noun = sl_leak_words_noun(kept->track->kind, kept->births != 1);
-	const char *held = process->model->snapshot	     ? "still held at the end of the window"
-			   : kept->left_blocks		     ? "never freed"
-			   : sl_leak_words_in_turns(process) ? "freed only as each process ended"
-							     : "freed only as the program ended";
+	const char *held = !process->model->recording.follows_process ? "still held at the end of the window"
+			   : kept->left_blocks			      ? "never freed"
+			   : sl_leak_words_in_turns(process)	      ? "freed only as each process ended"
+								      : "freed only as the program ended";
 
 	sl_format_count(births, kept->births);
 	if (kept->bytes != SL_UNKNOWN && kept->bytes)
@@ -216,9 +217,12 @@ static void say_unknown_holder(struct sl_answer *answer, struct sl_process *proc
 		      kind == SL_KIND_block    ? ", or keep detached copies on the host"
 		      : kind == SL_KIND_device ? ", or keep copies on the host"
 					       : "");
-	sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it%s",
-		      process->trace->header.dry_count ? ": a dry run that comes to its end tells it" : "");
-	if (!process->trace->header.dry_count && kind == SL_KIND_block && device && device->torch.told)
+	if (sl_dry_card(&process->trace->header)) {
+		sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it: a dry run that comes to its end tells it");
+		return;
+	}
+	sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it");
+	if (kind == SL_KIND_block && device && device->torch.told)
 		sl_make_rerun(answer, process, "--holders", "the variable that keeps it");
 }
 

@@ -30,8 +30,6 @@ const char *sl_answer_left_out(char text[200], const struct sl_changes *changes)
 
 /* Only its title and the lines below. */
 struct sl_answers *sl_answer_title(struct sl_report *report);
-/* True: all processes are snapshots of PyTorch's. */
-bool sl_answer_is_windows(const struct sl_report *report);
 
 /* Below: for the files of this room. */
 struct sl_hint {

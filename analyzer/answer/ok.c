@@ -12,7 +12,7 @@
 bool sl_make_has_ended(const struct sl_report *report, enum sl_ended how)
 {
 	for (unsigned i = 0; i < report->process_count; i++)
-		if (!report->processes[i].model->snapshot && sl_trace_ended(report->processes[i].trace) == how)
+		if (report->processes[i].model->recording.follows_process && sl_trace_ended(report->processes[i].trace) == how)
 			return true;
 	return false;
 }

@@ -1199,7 +1199,8 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		sl_make_next(
 			make, e.answer,
 			sl_answers_text(make->to, "tree --at oom%s%s",
-					process->model->snapshot && sl_devices_held(process) > 1 ? " --by device" : "",
+					!process->model->recording.follows_process && sl_devices_held(process) > 1 ? " --by device"
+														   : "",
 					sl_report_first_oom(make->report, &first) == oom
 						? ""
 						: sl_answers_text(make->to, " --pid %lld", (long long)process->trace->header.pid)),

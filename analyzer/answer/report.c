@@ -19,7 +19,7 @@
 static const struct sl_process *first_recorded(const struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++)
-		if (!report->processes[i].model->snapshot)
+		if (report->processes[i].model->recording.follows_process)
 			return &report->processes[i];
 	return &report->processes[0];
 }
@@ -37,8 +37,8 @@ static void put_statuses(char *out, size_t size, const struct sl_report *report,
 		char name[48];
 
 		for (unsigned i = 0; i < report->process_count; i++)
-			if (!report->processes[i].model->snapshot && sl_trace_ended(report->processes[i].trace) == order[o] &&
-			    !count++)
+			if (report->processes[i].model->recording.follows_process &&
+			    sl_trace_ended(report->processes[i].trace) == order[o] && !count++)
 				sl_process_who(name, &report->processes[i]);
 		if (!count)
 			continue;
@@ -60,7 +60,7 @@ static unsigned hosts_of(const struct sl_report *report)
 	unsigned known = 0, hosts = 0;
 
 	for (unsigned i = 0; i < report->process_count; i++)
-		if (report->processes[i].model->snapshot)
+		if (!report->processes[i].model->recording.follows_process)
 			continue;
 		else if (report->processes[i].trace->header.host)
 			names[known++] = report->processes[i].trace->header.host;
@@ -78,14 +78,15 @@ static const char *card_of(struct sl_make *make)
 {
 	const struct sl_report *report = make->report;
 	const struct sl_shared_device *most = NULL;
-	const char *dry = sl_dry_report(report), *name;
+	const char *name = sl_dry_report(report);
 	uint64_t limit = sl_header_limit(first_recorded(report)->model->header);
 
 	for (unsigned i = 0; i < report->device_count; i++)
 		if (!most || (report->devices[i].known_peak_bytes != SL_UNKNOWN &&
 			      report->devices[i].known_peak_bytes > most->known_peak_bytes))
 			most = &report->devices[i];
-	name = dry ? dry : most ? most->name : NULL;
+	if (!name && most)
+		name = most->name;
 	if (!name)
 		return NULL;
 	name += !strncmp(name, "NVIDIA ", 7) ? 7 : 0;
@@ -179,7 +180,8 @@ static const struct sl_process *subject_of(struct sl_make *make, unsigned ranks)
 {
 	const struct sl_answer *open = make->to->item.count ? make->to->item.item[0] : NULL;
 
-	return open && open->process >= 0 && !open->several && !ranks && !make->report->processes[open->process].model->snapshot
+	return open && open->process >= 0 && !open->several && !ranks &&
+			       make->report->processes[open->process].model->recording.follows_process
 		       ? &make->report->processes[open->process]
 		       : NULL;
 }
@@ -205,8 +207,8 @@ static void make_title(struct sl_make *make)
 	char status[256], who[80], span[SL_FORMAT_BYTES] = "", more[60] = "";
 
 	for (unsigned i = 0; i < report->process_count; i++) {
-		recorded += !report->processes[i].model->snapshot;
-		ranks += !report->processes[i].model->snapshot && sl_process_is_rank(&report->processes[i]);
+		recorded += report->processes[i].model->recording.follows_process;
+		ranks += report->processes[i].model->recording.follows_process && sl_process_is_rank(&report->processes[i]);
 	}
 	if (!recorded && report->process_count == 1) {
 		put_window(make);
@@ -371,14 +373,6 @@ static void make_devices(struct sl_make *make)
 #define NAMES_SHOWN 20 /* of a process */
 #define NOTES_TOLD  16
 
-bool sl_answer_is_windows(const struct sl_report *report)
-{
-	for (unsigned i = 0; i < report->process_count; i++)
-		if (!report->processes[i].model->snapshot)
-			return false;
-	return report->process_count > 0;
-}
-
 static void note_warnings(struct sl_make *make)
 {
 	struct sl_report *report = make->report;
@@ -458,7 +452,7 @@ const struct sl_answers *sl_answer_report(struct sl_report *report)
 	sl_make_ooms(&make);
 	sl_make_leaks(&make);
 	sl_make_findings(&make);
-	if (sl_answer_is_windows(report))
+	if (sl_window_all(report))
 		sl_make_windows(&make);
 	else
 		sl_make_dry(&make);

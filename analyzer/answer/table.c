@@ -23,7 +23,7 @@
 /* True: most of what a snapshot's site held at the peak is gone at its end. */
 static bool is_freed(struct sl_process *process, const struct sl_site *site)
 {
-	return process->model->snapshot && 2 * site->live_bytes < sl_model_site_at_peak(process->model, site);
+	return !process->model->recording.follows_process && 2 * site->live_bytes < sl_model_site_at_peak(process->model, site);
 }
 
 static const char earlier[] = "earlier";
@@ -219,7 +219,7 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	sl_owners_sort(&owners);
 	for (uint32_t row = owners.share.item[0].child; row; row = owners.share.item[row].sibling)
 		listed += owners.share.item[row].bytes;
-	answer->table.moment = model->snapshot			      ? "reserved, at the peak"
+	answer->table.moment = model->recording.lists_tensors	      ? "reserved, at the peak"
 			       : sl_trace_lost_events(process->trace) ? "held at least, at the peak"
 								      : "held, at the peak";
 	put_rows(answer, &owners, answer->table.total + (listed > device->known_peak ? listed : device->known_peak),

@@ -280,7 +280,7 @@ void sl_card_measures(const struct sl_card *card, struct sl_measures *measures)
 {
 	static const char *const totals[] = {"peak", "hidden", "leak"};
 
-	*measures = (struct sl_measures){.dry = card->dry ? sl_memory_copy(card->dry) : NULL};
+	*measures = (struct sl_measures){.dry_card = card->dry ? sl_memory_copy(card->dry) : NULL};
 	for (size_t i = 0; i < SL_COUNT(totals); i++) {
 		int64_t bytes = *total_of((struct sl_card *)card, totals[i]);
 		struct sl_measure *measure = sl_measures_add(measures, SL_MEASURE_TOTAL, totals[i], totals[i]);

@@ -323,10 +323,10 @@ static void tell_missing(void *context, bool damaged, const char *subject, const
 /* Memory outside of the job differs, so the numbers of a dry run are no baseline of others. */
 static bool is_of_other_kind(const struct sl_measures *run, const struct sl_measures *baseline, const char *path)
 {
-	if (!run->dry == !baseline->dry)
+	if (!run->dry_card == !baseline->dry_card)
 		return false;
 	sl_command_fail(SL_EXIT_USAGE, "%s has the numbers of %s, and this is %s: keep a file for each", path,
-			baseline->dry ? "a dry run" : "a run on a device", run->dry ? "a dry run" : "a run on a device");
+			baseline->dry_card ? "a dry run" : "a run on a device", run->dry_card ? "a dry run" : "a run on a device");
 	return true;
 }
 
@@ -362,13 +362,13 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	char why[PATH_MAX + 300];
 	int status = SL_EXIT_FINE;
 
-	if (o->limits.dry && sl_dry_unanswered(report))
+	if (o->limits.accepts_dry && sl_dry_unanswered(report))
 		return sl_command_fail(SL_EXIT_UNREADABLE,
 				       "--dry: the last dry run into %s did not start, used no GPU, or its command failed", path);
-	if (o->limits.dry && !sl_dry_report(report))
+	if (o->limits.accepts_dry && !sl_dry_report(report))
 		return sl_command_fail(SL_EXIT_USAGE,
 				       "--dry: %s was recorded on a device; stormlog-run --dry=CARD records a dry run", path);
-	if (o->limits.dry && report->process_count && report->processes[0].model->snapshot)
+	if (o->limits.accepts_dry && report->process_count && !report->processes[0].model->recording.follows_process)
 		return sl_command_fail(SL_EXIT_USAGE, "--dry: %s is a snapshot, which does not tell how the dry run ended", path);
 	report->source = o->values[NO_SOURCE] ? NULL : sl_source_new();
 	sl_answer_report(report); /* before the gap analysis, whose findings are no verdicts */

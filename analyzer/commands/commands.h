@@ -28,7 +28,7 @@ struct sl_tree_lives {
 	uint64_t temporary, ended_ns;
 	uint64_t sizes[SL_LIVES_CLASSES];
 	bool unknown;  /* --keep has folded some of them, or the owners are not blocks */
-	bool timeless; /* of a snapshot whose events have no times */
+	bool timeless; /* of a recording without the job's own times */
 };
 
 struct sl_tree_text {
@@ -38,13 +38,13 @@ struct sl_tree_text {
 	const char *by;			   /* for a table: name of the column of owners */
 	bool until;			   /* `lives` are counted up to the moment, otherwise over the whole run */
 	bool parted;			   /* the first level is the device: shares are of it */
-	bool folded;			   /* a chain of owners with one child each is one line */
+	bool compact;			   /* a chain of owners with one child each is one line */
 };
 
 #define SL_TREE_JSON_BYTES 16000
 
 struct sl_tree_json {
-	const char *dry;				      /* the card of a dry run; NULL: it ran on a device */
+	const char *dry_card;				      /* the card of a dry run; NULL: it ran on a device */
 	const char *verb, *path, *by, *kind, *at, *from, *to; /* kind, at, from, to: NULL: not given */
 	unsigned processes, depth;			      /* levels below the root */
 	uint64_t min;					      /* smallest size of an owner, in bytes */
@@ -374,7 +374,7 @@ struct sl_group_how {
 	bool at_peak;	 /* each process at its own peak; otherwise at the end of the replay */
 	bool between;	 /* only what was born in the span (counts/between.h) */
 	bool all_frames; /* includes the interpreter's frames */
-	bool folded;	 /* of a library's frames in a row only the first and the last */
+	bool compact;	 /* of a library's frames in a row only the first and the last */
 	bool parted;	 /* the first level is the device */
 	bool lives;	 /* a single level, with what became of all its blocks */
 };

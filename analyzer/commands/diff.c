@@ -488,10 +488,10 @@ static size_t put_rows(const struct comparison *c, const struct sl_differences *
 
 static void put_text(const struct comparison *c, const struct sl_differences *differences)
 {
-	bool windows = c->sides[0].runs.item[0].snapshot && c->sides[1].runs.item[0].snapshot;
+	bool windows = c->sides[0].runs.item[0].of_windows && c->sides[1].runs.item[0].of_windows;
 	struct sl_terminal to = sl_terminal_here();
 
-	sl_dry_head(stdout, c->sides[0].runs.item[0].dry);
+	sl_dry_head(stdout, c->sides[0].runs.item[0].dry_card);
 	put_headline(c, differences, windows, &to);
 	put_same(c, differences, windows, &to);
 	if (c->explained)
@@ -522,7 +522,7 @@ static bool put_json(const struct comparison *c, const struct sl_differences *di
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
 
 	sl_json_document(j, "stormlog.diff", 1);
-	sl_json_string(j, "dry", c->sides[0].runs.item[0].dry);
+	sl_json_string(j, "dry", c->sides[0].runs.item[0].dry_card);
 	sl_json_uint(j, "runs_before", c->sides[0].runs.count);
 	sl_json_uint(j, "runs_after", c->sides[1].runs.count);
 	for (unsigned side = 0; side < 2; side++) {
@@ -594,7 +594,7 @@ static int compare(struct comparison *c, char **paths, const unsigned *counts)
 {
 	struct sl_differences differences;
 	int status = SL_EXIT_FINE;
-	size_t dry = 0, runs = 0;
+	size_t dry_runs = 0, runs = 0;
 
 	if (c->html)
 		c->page = sl_html_changes_new();
@@ -604,8 +604,8 @@ static int compare(struct comparison *c, char **paths, const unsigned *counts)
 		return status;
 	for (unsigned side = 0; side < 2; side++)
 		for (size_t i = 0; i < c->sides[side].runs.count; i++, runs++)
-			dry += c->sides[side].runs.item[i].dry != NULL;
-	if (dry && dry < runs)
+			dry_runs += c->sides[side].runs.item[i].dry_card != NULL;
+	if (dry_runs && dry_runs < runs)
 		return sl_command_fail(SL_EXIT_USAGE,
 				       "a dry run and one on a device do not compare: memory outside of the job differs");
 	sl_diff(&differences, &c->sides[0], &c->sides[1]);

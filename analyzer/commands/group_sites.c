@@ -118,17 +118,17 @@ static void follow_path(struct path *path, struct sl_process *process, const str
 		path->names[path->count++] = group;
 	if (!how->all_frames)
 		count = sl_stacks_fold(stack, count);
-	if (how->folded)
+	if (how->compact)
 		count = fold_libraries(stack, count);
 	if (!count)
 		path->names[path->count++] = sl_model_library(process->model, site);
-	for (unsigned i = 0; how->folded && group && i < count; i++)
+	for (unsigned i = 0; how->compact && group && i < count; i++)
 		if (!strcmp(described(&path->arena, &stack[i]), group))
 			count = i; /* below a place are the frames inside of it */
 	for (unsigned i = count; i--;)
 		path->names[path->count++] = described(&path->arena, &stack[i]);
-	if (process->model->snapshot && path->count == 2 && !strcmp(path->names[0], path->names[1]))
-		path->count = 1; /* what a snapshot's blocks have beyond what was asked for */
+	if (process->model->recording.lists_tensors && path->count == 2 && !strcmp(path->names[0], path->names[1]))
+		path->count = 1; /* what blocks have beyond what was asked for */
 }
 
 static void add_rest(struct sl_owners *owners, struct sl_process *process, const struct sl_device_state *device,
@@ -183,7 +183,7 @@ static void add_lives(struct sl_group *owned, uint32_t at, const struct sl_proce
 		*SL_PUSH(&owned->lives) = (struct sl_tree_lives){0};
 	lives = &owned->lives.item[at];
 	lives->unknown |= process->model->folded_ns != 0 || !seen;
-	lives->timeless |= process->model->snapshot && !sl_window_is_timed(process->model->header);
+	lives->timeless |= !process->model->recording.has_times;
 	lives->made += site->total_blocks;
 	lives->kept += site->live_blocks;
 	if (!seen)

@@ -214,14 +214,14 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	     total[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES] = "", full[SL_FORMAT_BYTES] = "", when[24], end[SL_FORMAT_BYTES];
 	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
 	const struct sl_figures *f = &row->figures;
-	const char *dry = process ? sl_dry_card(&process->trace->header) : NULL;
+	const char *card = process ? sl_dry_card(&process->trace->header) : NULL;
 	struct sl_terminal to = sl_terminal_here();
 	struct sl_cells table = {.columns = "lrrrrrrw"};
 	time_t seconds = (time_t)(row->unix_ns / 1000000000);
 
 	to.out = monitor->out;
 	if (!monitor->told) {
-		sl_dry_head(monitor->out, dry);
+		sl_dry_head(monitor->out, card);
 		for (unsigned i = 0; i < SL_COUNT(titles); i++)
 			sl_cells_put(&table, SL_COLOUR_NONE, "%s", titles[i]);
 	}
@@ -248,7 +248,7 @@ static void put_table(struct monitor *monitor, const struct row *row)
 		sl_cells_put(&table, SL_COLOUR_NONE, "%8s%11s", "-", "");
 	else
 		sl_cells_put(&table, SL_COLOUR_NONE, "%8s of %-8s", size(used, f->used), size(total, f->total));
-	sl_cells_put(&table, SL_COLOUR_NONE, "%s%s%s%s", rate, full, dry ? "dry " : "", ending(end, process));
+	sl_cells_put(&table, SL_COLOUR_NONE, "%s%s%s%s", rate, full, card ? "dry " : "", ending(end, process));
 	sl_cells_print(&table, &to, 0);
 }
 

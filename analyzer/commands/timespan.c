@@ -36,21 +36,13 @@ bool sl_timespan_parse(struct sl_timespan *when, const char *text)
 	return sl_format_is_moment(text);
 }
 
-static bool are_windows(const struct sl_report *report)
-{
-	for (unsigned i = 0; i < report->process_count; i++)
-		if (!report->processes[i].model->snapshot)
-			return false;
-	return report->process_count > 0;
-}
-
 /* Seconds count from the first event of the snapshots.  False: they have no such moment, which was printed. */
 static bool moment_of_windows(const struct sl_report *report, const char *text, uint64_t *unix_ns)
 {
 	uint64_t begin = report->started_unix_ns, end = report->ended_unix_ns;
 
 	*unix_ns = sl_format_moment(text, begin);
-	if (!sl_window_is_timed(&report->processes[0].trace->header) || end <= begin)
+	if (!sl_header_is_timed(&report->processes[0].trace->header) || end <= begin)
 		sl_escape_print(stderr, "stormlog-analyze: %s: the file has no window with times: give peak, end or oom\n", text);
 	else if (*unix_ns < begin || *unix_ns > end)
 		sl_escape_print(stderr, "stormlog-analyze: %s: the window lasts %.6f s: give a time from 0 to that\n", text,
@@ -65,7 +57,7 @@ bool sl_timespan_unix(const struct sl_report *report, const struct sl_timespan *
 	const struct sl_process *process = NULL;
 	const struct sl_oom *oom;
 
-	if (when->kind == SL_WHEN_TIME && are_windows(report))
+	if (when->kind == SL_WHEN_TIME && sl_window_all(report))
 		return moment_of_windows(report, when->text, unix_ns);
 	if (when->kind == SL_WHEN_TIME) {
 		*unix_ns = sl_format_moment(when->text, report->started_unix_ns);
@@ -105,7 +97,8 @@ static bool moment_of(const struct sl_process *process, const struct sl_timespan
 
 	switch (when->kind) {
 	case SL_WHEN_START:
-		*ns = process->model->snapshot ? header->monotonic_ns : 0; /* what was there then was made before */
+		*ns = process->model->recording.follows_process ? 0
+								: header->monotonic_ns; /* what was there then was made before */
 		return true;
 	case SL_WHEN_END:
 		*ns = UINT64_MAX;

@@ -57,7 +57,7 @@ static uint32_t put_share(struct drawing *d, uint32_t at, unsigned level)
 	const char *branch = level < 2 ? "" : is_last(d, at) ? (d->ascii ? "`-" : "└╴") : (d->ascii ? "|-" : "├╴");
 	char *name = sl_memory_copy(share->name);
 
-	while (d->how->folded && !(d->how->parted && level == 1) && all[at].child && !all[all[at].child].sibling &&
+	while (d->how->compact && !(d->how->parted && level == 1) && all[at].child && !all[all[at].child].sibling &&
 	       all[all[at].child].bytes == all[at].bytes) {
 		char *longer;
 
@@ -328,7 +328,7 @@ static const char *const by_names[] = {"library",  "stack", "label", "thread", "
 static bool put_json(const struct sl_report *report, const struct sl_group *owned, const struct options *options, unsigned count)
 {
 	struct sl_tree_json what = {
-		.dry = sl_dry_report(report),
+		.dry_card = sl_dry_report(report),
 		.verb = options->verb,
 		.path = report->path,
 		.by = by_names[options->how.by],
@@ -356,7 +356,7 @@ static void put(const struct sl_group *owned, const struct options *options, con
 					 .by = by_names[options->how.by],
 					 .until = options->pipeline.until_unix_ns,
 					 .parted = options->how.parted || options->how.by == SL_BY_DEVICE,
-					 .folded = options->how.folded};
+					 .compact = options->how.compact};
 
 	(options->table ? print_table : print_tree)(&owned->owners, &how, to);
 }
@@ -376,8 +376,8 @@ static bool print(struct sl_report *report, struct options *options, const char 
 			only = &report->processes[i];
 			count++;
 		}
-	options->how.folded = !options->json && !options->how.all_frames && !strcmp(verb, "tree");
-	options->how.parted = options->how.folded && count == 1 && sl_devices_held(only) > 1 && options->how.by != SL_BY_DEVICE;
+	options->how.compact = !options->json && !options->how.all_frames && !strcmp(verb, "tree");
+	options->how.parted = options->how.compact && count == 1 && sl_devices_held(only) > 1 && options->how.by != SL_BY_DEVICE;
 	for (unsigned i = 0; i < report->process_count; i++)
 		if (!report->processes[i].gone)
 			sl_group_add(&owned, &report->processes[i], &options->how);

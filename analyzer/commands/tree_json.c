@@ -69,7 +69,7 @@ static void put(struct sl_json *j, struct choice *choice)
 
 	choice->written = 0;
 	sl_json_document(j, "stormlog.tree", 1);
-	sl_json_string(j, "dry", what->dry);
+	sl_json_string(j, "dry", what->dry_card);
 	sl_json_string(j, "verb", what->verb);
 	sl_json_string(j, "path", what->path);
 	sl_json_string(j, "by", what->by);

@@ -253,7 +253,7 @@ void sl_export_put_frames(struct sl_export_snapshot *s, struct sl_merge_process 
 	} else {
 		count = sl_process_stack(&p->process, frames, where->stack);
 		count = sl_stacks_fold(frames, count);
-		if (p->process.model->snapshot)
+		if (!p->process.model->recording.follows_process)
 			count = export_window_frames(frames, count);
 		sl_pickle_list(&s->pickle);
 		for (unsigned i = 0; i < count; i++) {
@@ -410,7 +410,7 @@ static void put_segments(struct sl_export_snapshot *s, struct sl_merge_process *
 	struct lives segments = {0}, blocks = {0}, mappings = {0};
 	size_t at = 0, mapped_at = 0;
 
-	if (p->process.model->snapshot) {
+	if (!p->process.model->recording.follows_process) {
 		sl_export_window_put(s, p);
 		return;
 	}
@@ -455,11 +455,11 @@ static void put_entry(struct sl_export_snapshot *s, const struct sl_export_entry
 		sl_pickle_put_int(pickle, "device_free", (int64_t)export_window_free_at(p, entry));
 	sl_pickle_put_int(pickle, "size", (int64_t)entry->bytes);
 	sl_pickle_put_int(pickle, "stream", (int64_t)entry->stream);
-	if (!p->process.model->snapshot)
+	if (p->process.model->recording.follows_process)
 		sl_pickle_put_int(pickle, "time_us", (int64_t)(entry->unix_ns / 1000));
 	if (entry->action != SL_EXPORT_OOM && is_outside(entry->flags))
 		put_outside(pickle);
-	if (p->process.model->snapshot)
+	if (!p->process.model->recording.follows_process)
 		sl_export_window_keys(s, p, entry);
 	else
 		sl_pickle_put_text(pickle, "category", p->wheres.item[entry->where].library);
@@ -502,7 +502,7 @@ static uint64_t *by_device(const struct sl_export_snapshot *s, size_t *begins)
 static bool all_windows(const struct sl_merge *merge)
 {
 	for (unsigned i = 0; i < merge->count; i++)
-		if (!merge->processes[i].process.model->snapshot)
+		if (merge->processes[i].process.model->recording.follows_process)
 			return false;
 	return merge->count > 0;
 }
@@ -522,7 +522,7 @@ static void put_traces(struct sl_export_snapshot *s)
 
 			put_entry(s, entry);
 			last_ns = entry->unix_ns;
-			categories |= !s->job->merge->processes[entry->process].process.model->snapshot;
+			categories |= s->job->merge->processes[entry->process].process.model->recording.follows_process;
 		}
 		if (categories)
 			put_last(s, last_ns);
@@ -620,16 +620,16 @@ static void say_left_out(const struct sl_merge *merge)
 static void write_snapshot(struct sl_export_snapshot *s)
 {
 	const struct sl_merge *merge = s->job->merge;
-	const char *dry = NULL;
+	const char *card = NULL;
 
 	say_left_out(merge);
 	sl_pickle_begin(&s->pickle, s->job->out);
 	sl_pickle_dict(&s->pickle);
 	sl_pickle_put_text(&s->pickle, "stormlog", SL_VERSION);
-	for (unsigned i = 0; i < merge->count && !dry; i++)
-		dry = sl_dry_card(&merge->processes[i].process.trace->header);
-	if (dry)
-		sl_pickle_put_text(&s->pickle, "stormlog_dry", dry);
+	for (unsigned i = 0; i < merge->count && !card; i++)
+		card = sl_dry_card(&merge->processes[i].process.trace->header);
+	if (card)
+		sl_pickle_put_text(&s->pickle, "stormlog_dry", card);
 	sl_pickle_text(&s->pickle, "segments");
 	sl_pickle_list(&s->pickle);
 	for (unsigned i = 0; i < merge->count; i++)
@@ -661,7 +661,7 @@ static bool run(struct sl_export_job *job)
 	s.windows = sl_memory_must(calloc(job->merge->count + 1, sizeof(*s.windows)));
 	while ((p = sl_merge_next(job->merge)))
 		if (p->item->kind == SL_ITEM_EVENT)
-			(p->process.model->snapshot ? sl_export_window_take : take_event)(&s, p);
+			(p->process.model->recording.follows_process ? take_event : sl_export_window_take)(&s, p);
 	if (s.count > s.cap)
 		sl_escape_print(stderr,
 				"stormlog-analyze: the newest %llu of %llu events; --max-events N or --from, --to take others\n",

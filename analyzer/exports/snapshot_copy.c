@@ -273,7 +273,7 @@ void sl_export_window_keys(struct sl_export_snapshot *s, const struct sl_merge_p
 {
 	unsigned release = release_of(p);
 
-	if (sl_window_is_timed(&p->process.trace->header))
+	if (sl_header_is_timed(&p->process.trace->header))
 		sl_pickle_put_int(&s->pickle, "time_us", (int64_t)(entry->unix_ns / 1000));
 	if (release >= 8)
 		put_none(&s->pickle, "compile_context");

@@ -482,7 +482,7 @@ enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *d, uint64_t 
 	bool refused = d->refused && (!d->went_on || capacity > d->failed_total);
 	const char *open = refused		? "it ran out of memory in the recording; later requests are unknown"
 			   : d->pool		? "the driver's pool keeps more than is live"
-			   : d->partial		? "events are missing in the trace (--keep, --asleep, lost or damaged)"
+			   : d->partial		? SL_FIT_PARTIAL
 			   : most == SL_UNKNOWN ? "no sample after the peak has the memory of contexts and other processes"
 						: NULL;
 	char bytes[SL_FORMAT_BYTES], all[SL_FORMAT_BYTES];

@@ -179,7 +179,8 @@ static bool recompute_failed(struct layers *layers, struct sl_fit_edits *e, stru
 	if (until != p->failed) {
 		e->extra = layers->bytes;
 		e->extra_from = until + 1;
-		if (until < p->recorded->times.count && layers->start < until && !p->recorded->trace->header.dry_count)
+		if (until < p->recorded->times.count && layers->start < until &&
+		    sl_header_capabilities(&p->recorded->trace->header).has_times)
 			change->seconds = (double)(p->recorded->times.item[until] - p->recorded->times.item[layers->start]) / 1e9;
 	}
 	return true;

@@ -895,19 +895,14 @@ static bool asks_free(const struct builder *b)
 	return when && strtoull(when, NULL, 10) < first_oom;
 }
 
-static bool is_partial(const struct sl_trace *trace)
-{
-	return trace->folded.through || trace->folded.slept.maps || trace->gap_events || trace->damage.damaged;
-}
-
 static const char *doubt_of(const struct builder *b, const struct sl_fit_recording *out)
 {
 	const struct sl_trace *trace = b->process->trace;
 
 	if (b->doubt)
 		return b->doubt;
-	if (is_partial(trace))
-		return "events are missing in the trace (--keep, --asleep, lost or damaged)";
+	if (!sl_trace_is_whole(trace))
+		return SL_FIT_PARTIAL;
 	if (!out->release)
 		return "the release of PyTorch is not in the trace";
 	if (out->settings.backend != SL_FIT_NATIVE)
@@ -1030,7 +1025,7 @@ static void keep_driver(struct builder *b, struct sl_device_state *state)
 				       .beside_bytes = SL_UNKNOWN,
 				       .unsure = sl_dry_span(p->trace),
 				       .refused = sl_report_lacked_room(b->model, p->trace),
-				       .partial = is_partial(p->trace),
+				       .partial = !sl_trace_is_whole(p->trace),
 				       .pool = sl_model_row(b->model, SL_KIND_pool, state->device + 1)->used};
 
 	sl_sample_wait_settle(b->model, state);

@@ -104,6 +104,9 @@ struct sl_fit_recording {
 	struct sl_budget *budget; /* of the process's replays; with no time left all runs end at once */
 };
 
+/* Why there is no verdict where a trace is not whole (sl_trace_is_whole). */
+#define SL_FIT_PARTIAL "events are missing in the trace (--keep, --asleep, attached late, lost or damaged)"
+
 /* A device on which PyTorch's allocator reported nothing. */
 struct sl_fit_driver {
 	int device;
@@ -114,7 +117,7 @@ struct sl_fit_driver {
 	uint64_t unsure;       /* of a dry run: a card may take as much more */
 	bool refused;	       /* a request was refused, by the device or on purpose: what the program would have done is unknown */
 	bool went_on;	       /* it got over all its errors, as the report judges them: a smaller device refuses the same */
-	bool partial;	       /* events are missing in the trace */
+	bool partial;	       /* SL_FIT_PARTIAL */
 	bool pool;	       /* some is from cudaMallocAsync's pool: figures are a lower bound */
 };
 

@@ -130,7 +130,7 @@ static void fill(struct sl_figures *f, const struct sl_process *process, const s
 		.uuid = known ? known->uuid : NULL,
 		.name = known ? known->name : NULL,
 		.live = state->known,
-		.peak = process->model->snapshot ? torch->peak_reserved_bytes : state->known_peak, /* whose peak is of tensors */
+		.peak = process->model->recording.lists_tensors ? torch->peak_reserved_bytes : state->known_peak,
 		.allocated = torch->used ? torch->allocated_bytes : SL_UNKNOWN,
 		.reserved = torch->used ? torch->reserved_bytes : SL_UNKNOWN,
 		.peak_allocated = torch->used ? torch->peak_allocated_bytes : SL_UNKNOWN,
@@ -214,7 +214,7 @@ void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *proces
 {
 	uint64_t used = process ? f->live + beside(f) : f->used;
 
-	if (process && process->trace->header.dry_count) /* its times are not the card's */
+	if (process && !process->model->recording.has_times)
 		return;
 	if (process)
 		tell(outlook, process, f, now_ns);

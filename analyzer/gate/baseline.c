@@ -59,8 +59,8 @@ bool sl_baseline_write(const struct sl_measures *measures, const char *path)
 	}
 	j = sl_json_new(save.out, SL_JSON_INDENT);
 	sl_json_document(j, "stormlog.baseline", VERSION);
-	if (measures->dry)
-		sl_json_string(j, "dry", measures->dry);
+	if (measures->dry_card)
+		sl_json_string(j, "dry", measures->dry_card);
 	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++) {
 		sl_json_object(j, sl_measure_names[of]);
 		for (; at < measures->list.count && sorted[at]->of == of; at++)
@@ -141,7 +141,7 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 	struct sl_value_error error = {0};
 	struct sl_arena arena = {0};
 	const struct sl_value *root, *wrong;
-	const char *schema, *dry;
+	const char *schema, *card;
 	int64_t version;
 	bool fine = false;
 
@@ -166,8 +166,8 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 		fine = true;
 	if (fine)
 		sl_measures_sort(measures);
-	dry = fine ? sl_value_get_text(root, "dry") : NULL;
-	measures->dry = dry ? sl_memory_copy(dry) : NULL;
+	card = fine ? sl_value_get_text(root, "dry") : NULL;
+	measures->dry_card = card ? sl_memory_copy(card) : NULL;
 	sl_arena_free(&arena);
 	return fine;
 }

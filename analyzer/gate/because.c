@@ -203,9 +203,9 @@ static void take_replayed(struct sl_because_parts *parts, struct sl_process *pro
 		const struct sl_site site = {.stack.python = held->python, .kind = SL_KIND_block};
 
 		sl_measures_put(lines, SL_MEASURE_STACK, process, &site,
-				held->python		   ? "PyTorch"
-				: process->model->snapshot ? "made before the window"
-							   : "without a Python stack",
+				held->python				     ? "PyTorch"
+				: !process->model->recording.follows_process ? "made before the window"
+									     : "without a Python stack",
 				held->bytes, &key);
 	}
 	sl_measures_sort(lines);

@@ -90,7 +90,7 @@ bool sl_ci_reports_text(const struct sl_ci_reports *forms, const struct sl_termi
 	if (counts[2])
 		snprintf(more, sizeof(more), ", %u finding%s beyond your limits (--fail-on shows and fails on them)", counts[2],
 			 counts[2] == 1 ? "" : "s");
-	sl_dry_head(to->out, forms->measures->dry);
+	sl_dry_head(to->out, forms->measures->dry_card);
 	sl_terminal_head(to,
 			 outcomes->failures  ? SL_COLOUR_RED
 			 : outcomes->unknown ? SL_COLOUR_YELLOW
@@ -110,7 +110,7 @@ bool sl_ci_reports_json(const struct sl_ci_reports *forms, FILE *out)
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 
 	sl_json_document(j, "stormlog.check", 1);
-	sl_json_string(j, "dry", forms->measures->dry);
+	sl_json_string(j, "dry", forms->measures->dry_card);
 	sl_json_uint(j, "failures", forms->outcomes->failures);
 	sl_json_uint(j, "unknown", forms->outcomes->unknown);
 	sl_json_array(j, "outcomes");
@@ -369,7 +369,7 @@ bool sl_ci_reports_summary(const struct sl_ci_reports *forms, FILE *out)
 	size_t size, used = 0;
 	FILE *row;
 
-	sl_dry_head(out, forms->measures->dry);
+	sl_dry_head(out, forms->measures->dry_card);
 	sl_escape_print(out, "### GPU memory: %s", outcomes->failures ? "failed" : "fine");
 	if (outcomes->unknown)
 		sl_escape_print(out, ", %u unknown", outcomes->unknown);

@@ -72,14 +72,14 @@ struct sl_measures {
 	struct sl_process *held_by;
 	struct sl_stack held_at; /* the place with most of it */
 	bool no_device;		 /* the run used no device */
-	bool snapshot; /* it is of snapshots of PyTorch: the peak is of what was reserved, and no end of a program is known */
-	char *dry;     /* the card of a dry run; NULL: it ran on a device */
+	bool of_windows;	 /* sl_window_all: the peak is of what was reserved, and no end of a program is known */
+	char *dry_card;		 /* the card of a dry run; NULL: it ran on a device */
 };
 
 extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */
 
 /* How a total is called on screens: what is left at the end need not grow, as a LEAK does. */
-const char *sl_measure_word(const char *key, bool snapshot);
+const char *sl_measure_word(const char *key, bool of_windows);
 bool sl_measure_is_count(enum sl_measure_of of, const char *key);
 
 void sl_measures_take(struct sl_measures *measures, struct sl_report *report);
@@ -236,7 +236,7 @@ struct sl_limits {
 	struct sl_growth_limit growth[SL_GROWTH_LIMITS_MAX];
 	unsigned growth_count;
 	bool no_oom;
-	bool dry;	     /* the run must be a dry one that came to its end (verdict.c) */
+	bool accepts_dry;    /* the run must be a dry one that came to its end (verdict.c) */
 	bool strict;	     /* what a run cannot tell counts as a failure */
 	char baseline[4096]; /* path; "": none */
 	double tolerance;    /* allowed change from the baseline: 0.05 */

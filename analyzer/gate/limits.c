@@ -32,7 +32,7 @@ void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size)
 		{limits->fits != SL_NO_LIMIT, "fits"},
 		{limits->growth_count, "max-growth"},
 		{limits->no_oom, "no-oom"},
-		{limits->dry, "dry"},
+		{limits->accepts_dry, "dry"},
 		{limits->baseline[0], "baseline"},
 		{limits->fail_on, limits->fail_on == SL_FAIL_ON_WARNING ? "fail-on warning" : "fail-on critical"},
 	};
@@ -128,7 +128,7 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 	if (!strcmp(name, "no-oom"))
 		return set_truth(&limits->no_oom, value);
 	if (!strcmp(name, "dry"))
-		return set_truth(&limits->dry, value);
+		return set_truth(&limits->accepts_dry, value);
 	if (!strcmp(name, "strict"))
 		return set_truth(&limits->strict, value);
 	if (!strcmp(name, "fail-on-gaps"))

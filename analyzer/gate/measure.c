@@ -6,6 +6,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/dry.h"
+#include "analyzer/report/window_facts.h"
 #include "analyzer/report/leak_list.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
@@ -164,12 +165,12 @@ void sl_measure_lines_match(const struct sl_measure_lines *before, const struct 
 
 const char *const sl_measure_names[SL_MEASURE_OF_COUNT] = {"total", "library", "stack", "leak", "label", "growth"};
 
-const char *sl_measure_word(const char *key, bool snapshot)
+const char *sl_measure_word(const char *key, bool of_windows)
 {
-	return !strcmp(key, "leak")		  ? "left at the end"
-	       : !strcmp(key, "allocated")	  ? "in tensors"
-	       : snapshot && !strcmp(key, "peak") ? "peak of what was reserved"
-						  : key;
+	return !strcmp(key, "leak")		    ? "left at the end"
+	       : !strcmp(key, "allocated")	    ? "in tensors"
+	       : of_windows && !strcmp(key, "peak") ? "peak of what was reserved"
+						    : key;
 }
 
 bool sl_measure_is_count(enum sl_measure_of of, const char *key)
@@ -315,7 +316,8 @@ struct sl_measure_line *sl_measures_put(struct sl_measures *measures, enum sl_me
 	struct sl_measure_line *line;
 	struct sl_measure *measure;
 
-	if (process->model->snapshot && frame && !frame->python) /* an operation that autograd ran, whatever it asked inside */
+	if (process->model->recording.lists_tensors && frame &&
+	    !frame->python) /* an operation that autograd ran, whatever it asked inside */
 		sl_fingerprint(key, site->kind, library, frame, 1);
 	else
 		sl_fingerprint(key, site->kind, library, frames, count);
@@ -349,7 +351,7 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 	if (of != SL_MEASURE_STACK || (taking->worst && taking->worst->device == site->device))
 		add_most(taking, of, line, bytes);
 	if (of == SL_MEASURE_STACK && site->kind == SL_KIND_block && taking->worst && taking->worst->device == site->device &&
-	    (taking->measures->snapshot ||
+	    (process->model->recording.lists_tensors ||
 	     taking->worst->torch_at_peak.allocated_bytes == taking->worst->torch.peak_allocated_bytes))
 		add_most(taking, SL_MOST_TENSORS, line, bytes);
 	if (leak && strcmp(leak->verdict, "kept") != 0) /* a finding reports what is merely kept */
@@ -404,7 +406,7 @@ static void take_leaks(struct taking *taking, struct sl_process *process)
 	bool ended = process->trace->status == SL_STATUS_COMPLETED;
 
 	/* a snapshot tells no end, so that its total is known only where something grows */
-	if (!process->model->snapshot || process->leaks.count ||
+	if (process->model->recording.follows_process || process->leaks.count ||
 	    (process->kept.count && process->kept.item[0].verdict == SL_KEPT_GROWING))
 		add(&taking->one, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", ended ? 0 : SL_UNKNOWN)
 			->unknown = !ended;
@@ -440,7 +442,7 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 	const struct sl_model *model = process->model;
 	char library[256];
 
-	for (size_t i = 0; i < model->holders.count && !model->snapshot; i++) { /* a snapshot names none */
+	for (size_t i = 0; i < model->holders.count && !model->recording.lists_tensors; i++) { /* which names no library */
 		if (!model->holders.item[i].peak_bytes)
 			continue;
 		sl_fingerprint_library(library, sizeof(library), model->libraries.item[model->holders.item[i].library]);
@@ -540,9 +542,13 @@ static void name_sums(struct sl_measures *measures)
 
 static void take_totals(struct sl_measures *run, const struct sl_report *report)
 {
+	bool measured = !report->process_count;
+
 	/* a run without a device held nothing; hidden memory is unknown */
 	entry_of(run, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = 0;
-	if (!run->snapshot && !run->dry) /* of a dry run it can never be known */
+	for (unsigned p = 0; p < report->process_count; p++)
+		measured |= report->processes[p].model->recording.has_device_figures;
+	if (measured) /* else it can never be known */
 		entry_of(run, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
 	for (unsigned p = 0; p < report->process_count;
 	     p++) /* also on a device whose number no call told, of a program attached to */
@@ -560,14 +566,17 @@ static void take_totals(struct sl_measures *run, const struct sl_report *report)
 		for (unsigned p = 0; p < report->process_count; p++) {
 			const struct sl_device_state *state = sl_devices_state(report, &report->devices[i], p);
 
-			if (state && run->snapshot) /* its known peak is what was reserved when tensors held most */
+			if (state && report->processes[p]
+					     .model->recording
+					     .lists_tensors) /* its known peak is what was reserved when tensors held most */
 				keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), state->torch.peak_reserved_bytes);
 			if (!state || !state->torch.used)
 				continue;
 			keep_most(
 				entry_of(run, SL_MEASURE_TOTAL, "allocated", "most that tensors of one process held on one device"),
-				run->snapshot ? state->torch_at_peak.allocated_bytes - state->torch_at_peak.rounding
-					      : state->torch.peak_allocated_bytes);
+				report->processes[p].model->recording.lists_tensors
+					? state->torch_at_peak.allocated_bytes - state->torch_at_peak.rounding
+					: state->torch.peak_allocated_bytes);
 			/* a part that was folded has peaks of bytes only */
 			keep_most(entry_of(run, SL_MEASURE_TOTAL, "tensors", "most tensors of one process on one device"),
 				  report->processes[p].model->folded_ns ? SL_UNKNOWN : state->torch.peak_blocks);
@@ -581,10 +590,8 @@ void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
 	const struct sl_shared_device *worst = report->devices;
 
 	*measures = (struct sl_measures){.no_device = !report->device_count && !sl_devices_fullest_process(report),
-					 .snapshot = report->process_count > 0,
-					 .dry = sl_dry_report(report) ? sl_memory_copy(sl_dry_report(report)) : NULL};
-	for (unsigned i = 0; i < report->process_count; i++)
-		measures->snapshot &= report->processes[i].model->snapshot;
+					 .of_windows = sl_window_all(report),
+					 .dry_card = sl_dry_report(report) ? sl_memory_copy(sl_dry_report(report)) : NULL};
 	take_totals(measures, report);
 	for (unsigned i = 1; i < report->device_count; i++)
 		if (report->devices[i].known_peak_bytes > worst->known_peak_bytes)
@@ -609,7 +616,7 @@ void sl_measures_free(struct sl_measures *measures)
 		lines_free(&measures->list.item[i].lines);
 	}
 	free(measures->list.item);
-	free(measures->dry);
+	free(measures->dry_card);
 	forget_positions(measures);
 	lines_free(&measures->left);
 	for (unsigned of = 0; of < SL_MOST_COUNT; of++)

@@ -155,8 +155,8 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	static const struct sl_measure unknown = {.bytes = SL_UNKNOWN};
 	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key) ?: &unknown;
 	const struct sl_measure_line *first = measures->most[culprits].place ? &measures->most[culprits] : NULL;
-	const char *word = sl_measure_word(key, measures->snapshot);
-	const char *no_end = measures->snapshot ? "a snapshot does not tell how its program ended" : "no process ended by itself";
+	const char *word = sl_measure_word(key, measures->of_windows);
+	const char *no_end = measures->of_windows ? "a snapshot does not tell how its program ended" : "no process ended by itself";
 	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES], bound[80] = "";
 	struct sl_outcome *outcome;
 
@@ -178,8 +178,8 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 			    ? "a part of it is folded (--keep)"
 		    : !strcmp(key, "allocated") || sl_measure_is_count(SL_MEASURE_TOTAL, key) ? "no framework reported its blocks"
 		    : *bound								      ? bound
-		    : measures->snapshot ? "a snapshot has PyTorch's own figures only"
-					 : "no figure of the device was recorded");
+		    : measures->of_windows ? "a snapshot has PyTorch's own figures only"
+					   : "no figure of the device was recorded");
 	else if (total->bytes <= limit && total->unknown)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", word, is, may, total->unknown,
 		    !strcmp(key, "leak") ? "of the processes did not end by themselves" : "of the devices have no figure");
@@ -401,7 +401,7 @@ static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, co
 
 	if (sl_dry_uncounted(report, text, sizeof(text)))
 		snprintf(less, sizeof(less), "; %.390s", text);
-	if (card && !limits->dry)
+	if (card && !limits->accepts_dry)
 		add(outcomes, "dry", SL_LEVEL_UNKNOWN, false, "dry",
 		    "this is a dry run on %s; --dry accepts it if it came to its end", card);
 	else if (sl_server_of(report, &server) && !server.up) {

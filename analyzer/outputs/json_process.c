@@ -435,7 +435,7 @@ static void put_windows(struct sl_json *j, const struct sl_process *process)
 	struct sl_window_facts facts;
 	char text[40];
 
-	if (!process->model->snapshot) {
+	if (!sl_header_is_snapshot(process->model->header)) {
 		sl_json_null(j, "snapshot");
 		return;
 	}

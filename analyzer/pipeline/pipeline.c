@@ -257,7 +257,7 @@ static void replay(struct job *job, struct sl_process *process)
 		forget_the_crowd(process);
 	process->session_id = sl_report_session(process->trace);
 	for (const struct sl_analysis *const *a = sl_analyses; *a && !job->options->models_only; a++)
-		if ((*a)->process && ((*a)->of_windows || !process->model->snapshot))
+		if ((*a)->process && ((*a)->of_windows || process->model->recording.follows_process))
 			(*a)->process(process);
 	sl_replay_rest(process->model, job->options->lives || tells_stretches(job));
 	sl_trace_rest(trace);
@@ -351,7 +351,7 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 	const struct sl_trace *trace = process->trace;
 	const char *name = sl_paths_name(trace->name);
 
-	if (trace->how && trace->status == SL_STATUS_UNKNOWN && !process->model->snapshot)
+	if (trace->how && trace->status == SL_STATUS_UNKNOWN && process->model->recording.follows_process)
 		warn_watched(report, process, name);
 	else if (trace->status == SL_STATUS_UNKNOWN && trace->ring.path)
 		sl_report_warn(
@@ -443,11 +443,11 @@ static void find_span(struct sl_report *report)
 
 	report->started_unix_ns = report->process_count ? UINT64_MAX : 0;
 	for (unsigned i = 0; i < report->process_count; i++)
-		recorded |= !report->processes[i].model->snapshot;
+		recorded |= report->processes[i].model->recording.follows_process;
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
 
-		if (recorded && p->model->snapshot)
+		if (recorded && !p->model->recording.follows_process)
 			continue;
 
 		uint64_t begin_ns = p->model->timeline.begin_ns, begin = begin_ns ? sl_process_unix(p, begin_ns) : UINT64_MAX;

@@ -270,7 +270,7 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 		total = sl_header_limit(process->model->header);
 		used = state->known_peak + state->context_bytes + state->module_bytes;
 	}
-	if (process->trace->header.dry_count || used == SL_UNKNOWN || total == SL_UNKNOWN || rate <= 0 ||
+	if (!process->model->recording.has_times || used == SL_UNKNOWN || total == SL_UNKNOWN || rate <= 0 ||
 	    sl_leak_words_in_turns(process))
 		return -1;
 	left = used < total ? (double)(total - used) / rate : 0;

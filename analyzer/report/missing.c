@@ -12,6 +12,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/report/dry.h"
 #include "common/text.h"
 
 #define LIST_MAX 4096 /* bytes of a list of ranks that is heeded, so that no trace makes looking long */
@@ -96,7 +97,7 @@ bool sl_missing_ranks(const struct sl_report *report, struct sl_missing *absent)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
 
-		if (process->trace->header.rank >= 0 && !process->trace->header.dry_count) /* a dry run is one rank */
+		if (process->trace->header.rank >= 0 && !sl_dry_card(&process->trace->header)) /* a dry run is one rank */
 			seen[known++] = (struct seen){report->images.run_of[process->image], process->trace->header.rank,
 						      process->trace->header.world_size,
 						      sl_header_setting(&process->trace->header, "ranks")};

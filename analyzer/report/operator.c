@@ -45,7 +45,7 @@ const struct sl_operator *sl_operator_of(struct sl_process *process, struct sl_s
 	while (inner < count && !sl_stacks_is_own(&frames[inner]))
 		inner++;
 	/* a dry run computes an operator in Python, behind whose frames the native ones stand one loop too far outside */
-	while (process->trace->header.dry_count && inner + 1 < count && !frames[inner + 1].python)
+	while (!process->model->recording.numbers_are_computed && inner + 1 < count && !frames[inner + 1].python)
 		inner++;
 	for (size_t row = 0; row < SL_COUNT(operators); row++)
 		for (unsigned i = 0; i < inner; i++) {

@@ -5,15 +5,6 @@
 
 #include "analyzer/model/state/units.h"
 
-/* True: each call of the driver before the error is in the trace, so that one that failed would be seen. */
-static bool is_whole(const struct sl_process *process)
-{
-	const struct sl_trace *trace = process->trace;
-
-	return trace && !process->model->snapshot && !trace->folded.through && !trace->folded.slept.maps && !trace->gap_events &&
-	       !trace->damage.damaged;
-}
-
 uint64_t sl_refuser_own_limit(const struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
@@ -24,7 +15,7 @@ uint64_t sl_refuser_own_limit(const struct sl_process *process, const struct sl_
 	if (!hook || hook->verb != SL_VERB_BLOCK_OOM || oom->of_framework)
 		return 0;
 	if (oom->total_bytes == SL_UNKNOWN)
-		return is_whole(process) ? SL_UNKNOWN : 0;
+		return sl_trace_is_whole(process->trace) ? SL_UNKNOWN : 0; /* a call of the driver that failed would be seen */
 	if (!oom->torch.fraction_bits)
 		return oom->asked_bytes <= oom->total_bytes && oom->free_bytes != SL_UNKNOWN &&
 				       oom->free_bytes >= sl_units_taken(oom)

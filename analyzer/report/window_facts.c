@@ -54,9 +54,12 @@ bool sl_window_cache(const struct sl_header *header, int device, struct sl_windo
 	return true;
 }
 
-bool sl_window_is_timed(const struct sl_header *header)
+bool sl_window_all(const struct sl_report *report)
 {
-	return *sl_header_setting(header, "snapshot_timed") == '1';
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (report->processes[i].model->recording.follows_process)
+			return false;
+	return report->process_count > 0;
 }
 
 bool sl_window_shows(const struct sl_process *process)
@@ -66,7 +69,7 @@ bool sl_window_shows(const struct sl_process *process)
 	for (int d = 0; d < SL_DEVICES_MAX; d++)
 		if (sl_window_facts(process->model->header, d, &facts) && facts.events >= SL_WINDOW_FEW)
 			return true;
-	return !process->model->snapshot;
+	return process->model->recording.follows_process;
 }
 
 uint64_t sl_window_rounds(const struct sl_process *process)
@@ -105,7 +108,7 @@ const char *sl_window_releases(const struct sl_header *header, char *out, size_t
 bool sl_window_is_before(struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = process->model->snapshot ? sl_process_stack(process, frames, stack) : 0;
+	unsigned count = process->model->recording.follows_process ? 0 : sl_process_stack(process, frames, stack);
 
 	return count == 2 && frames[1].function && !strcmp(frames[1].function, "made before the window");
 }
@@ -113,7 +116,7 @@ bool sl_window_is_before(struct sl_process *process, struct sl_stack stack)
 bool sl_window_is_copy(struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = process->model->snapshot ? sl_process_stack(process, frames, stack) : 0;
+	unsigned count = process->model->recording.follows_process ? 0 : sl_process_stack(process, frames, stack);
 
 	return count && frames[0].function && !strcmp(frames[0].function, "copies of weights by autocast");
 }

@@ -19,8 +19,8 @@ struct sl_window_facts {
 /* False: it is no snapshot, or has no such device. */
 bool sl_window_facts(const struct sl_header *header, int device, struct sl_window_facts *facts);
 
-/* False: the snapshot's events have no times. */
-bool sl_window_is_timed(const struct sl_header *header);
+/* True: each process is a window of PyTorch's, and there is one. */
+bool sl_window_all(const struct sl_report *report);
 
 /* False: it is a snapshot of which no device has a window. */
 bool sl_window_shows(const struct sl_process *process);

@@ -20,6 +20,14 @@ static bool is_track_kind(unsigned kind)
 
 #define EACH(type, one, vector) for (type const *one = (vector).item; one && one < (vector).item + (vector).count; one++)
 
+static bool are_named(const struct sl_pair *pairs, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!pairs[i].name)
+			return false;
+	return true;
+}
+
 static bool trace_is_sound(const struct sl_trace *trace)
 {
 	const struct sl_header *header = &trace->header;
@@ -34,21 +42,10 @@ static bool trace_is_sound(const struct sl_trace *trace)
 	for (unsigned i = 0; i < header->argc; i++)
 		if (!header->argv[i])
 			return false;
-	for (unsigned i = 0; i < header->metadata_count; i++)
-		if (!header->metadata[i].name)
-			return false;
-	for (unsigned i = 0; i < header->setting_count; i++)
-		if (!header->settings[i].name)
-			return false;
-	for (unsigned i = 0; i < header->environment_count; i++)
-		if (!header->environment[i].name)
-			return false;
-	for (unsigned i = 0; i < header->system_count; i++)
-		if (!header->system[i].name)
-			return false;
-	for (unsigned i = 0; i < header->dry_count; i++)
-		if (!header->dry[i].name)
-			return false;
+	if (!are_named(header->metadata, header->metadata_count) || !are_named(header->settings, header->setting_count) ||
+	    !are_named(header->environment, header->environment_count) || !are_named(header->system, header->system_count) ||
+	    !are_named(header->dry, header->dry_count))
+		return false;
 	for (unsigned i = 0; i < trace->damage.lines; i++)
 		if (!trace->damage.line[i])
 			return false;

@@ -276,6 +276,24 @@ uint64_t sl_header_limit(const struct sl_header *header)
 	return bytes ? bytes : UINT64_MAX;
 }
 
+bool sl_header_is_timed(const struct sl_header *header)
+{
+	return !sl_header_is_snapshot(header) || *sl_header_setting(header, "snapshot_timed") == '1';
+}
+
+struct sl_capabilities sl_header_capabilities(const struct sl_header *header)
+{
+	bool window = sl_header_is_snapshot(header), computed = !header->dry_count;
+
+	return (struct sl_capabilities){
+		.follows_process = !window,
+		.has_times = computed && sl_header_is_timed(header),
+		.has_device_figures = computed && !window && !header->watcher,
+		.lists_tensors = window,
+		.numbers_are_computed = computed,
+	};
+}
+
 static bool peek_file(const char *path, struct sl_header *header)
 {
 	struct sl_damage damage = {0};

@@ -5,11 +5,12 @@
 
 uint64_t sl_incomplete_next(const struct sl_files *files, uint32_t thread)
 {
+	const struct sl_folded *totals = files->folded;
 	uint64_t next = 1; /* where slot numbers start */
 
-	for (size_t i = 0; i < files->folded->threads.count; i++)
-		if (files->folded->threads.item[i].thread == thread)
-			next = files->folded->threads.item[i].next;
+	for (size_t i = 0; i < totals->threads.count; i++)
+		if (totals->threads.item[i].thread == thread)
+			next = totals->threads.item[i].next;
 	for (unsigned f = 0; f < files->count; f++)
 		for (size_t i = 0; i < files->file[f].count; i++) {
 			const struct sl_zstd_frame *frame = &files->file[f].frame[i];
@@ -78,16 +79,16 @@ void sl_incomplete_say(const struct sl_files *files, const struct sl_recovered_r
 /* Files are numbered from 1; folded files are in the first. */
 static void miss_files(const struct sl_files *files, struct sl_damage *damage)
 {
-	unsigned expected = 1;
+	unsigned expected = 1, through = files->folded->through;
 
 	for (unsigned f = 0; f < files->count; f++) {
 		unsigned number = sl_images_segment(files->file[f].path);
 
-		if (number > 1 && number <= files->folded->through)
+		if (number > 1 && number <= through)
 			continue;
 		if (number > expected)
 			sl_damage_add(damage, files->file[f].path, -1, "file %u of its process is missing", expected);
-		expected = (number == 1 && files->folded->through ? files->folded->through : number) + 1;
+		expected = (number == 1 && through ? through : number) + 1;
 	}
 }
 

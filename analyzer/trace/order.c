@@ -503,10 +503,11 @@ static void collect(struct sl_order *order)
 		if (sl_ring_thread(&trace->ring, i))
 			feed_of(order, &ids, sl_ring_thread(&trace->ring, i));
 	for (size_t i = 0; i < trace->folded.threads.count; i++) {
-		uint32_t at = sl_idmap_get(&ids, trace->folded.threads.item[i].thread, UINT32_MAX);
+		const struct sl_totals_thread *totals = &trace->folded.threads.item[i];
+		uint32_t at = sl_idmap_get(&ids, totals->thread, UINT32_MAX);
 
-		if (at != UINT32_MAX && order->feeds[at].file_next < trace->folded.threads.item[i].next)
-			order->feeds[at].file_next = trace->folded.threads.item[i].next;
+		if (at != UINT32_MAX && order->feeds[at].file_next < totals->next)
+			order->feeds[at].file_next = totals->next;
 	}
 	sl_idmap_free(&ids);
 }

@@ -486,12 +486,19 @@ static void say_slept(struct sl_trace *trace)
 		       (unsigned long long)atomic_load(&head->asleep_ended_bytes));
 }
 
+bool sl_trace_is_whole(const struct sl_trace *trace)
+{
+	const struct sl_folded *parts = &trace->folded;
+
+	return !sl_header_is_snapshot(&trace->header) && !trace->header.watcher && !parts->through && !parts->slept.maps &&
+	       !parts->slept.now_ns && !trace->gap_events && !trace->damage.damaged;
+}
+
 const char *sl_trace_recorded(const struct sl_trace *trace)
 {
-	return trace->header.watcher	    ? "attached"
-	       : trace->folded.slept.now_ns ? "asleep"
-	       : trace->folded.slept.maps   ? "woken"
-					    : "whole";
+	const struct sl_slept *slept = &trace->folded.slept;
+
+	return trace->header.watcher ? "attached" : slept->now_ns ? "asleep" : slept->maps ? "woken" : "whole";
 }
 
 void sl_trace_unseen(const struct sl_trace *trace, char *text, size_t size)

@@ -234,6 +234,23 @@ static inline bool sl_header_is_snapshot(const struct sl_header *header)
 	return header->agent && !strcmp(header->agent, "snapshot");
 }
 
+/* False: its events have no times, and each counts as a microsecond. */
+bool sl_header_is_timed(const struct sl_header *header);
+
+/*
+ * What a recording can tell, whatever kind of file it was.  Readers ask these, and not what it is.  What comes and goes while a
+ * recording grows is asked of the trace (sl_trace_is_whole).
+ */
+struct sl_capabilities {
+	bool follows_process;	   /* it goes on with its process: who ran, where, when, and how it ended; a window does not */
+	bool has_times;		   /* the time between two events is the job's own, on its device */
+	bool has_device_figures;   /* what the device has in use, and what others hold there, was measured */
+	bool lists_tensors;	   /* blocks have the sizes that were asked for, and the peak is where tensors held most */
+	bool numbers_are_computed; /* the job's kernels ran: its values, and its stacks, are those of a job on a device */
+};
+
+struct sl_capabilities sl_header_capabilities(const struct sl_header *header);
+
 /* NULL where no such row exists. */
 static inline const struct sl_hook *sl_header_hook(const struct sl_header *header, uint64_t api)
 {
@@ -496,6 +513,8 @@ void sl_trace_rest(struct sl_trace *trace);
  */
 bool sl_trace_spent(struct sl_trace *trace, const struct sl_zstd_frame *frame);
 
+/* True: each call since its process began is in it, and no part is only counted, lost or torn. */
+bool sl_trace_is_whole(const struct sl_trace *trace);
 /* "whole", "asleep" (now, or when it was killed), "woken" (it slept before), "attached": recorded from outside. */
 const char *sl_trace_recorded(const struct sl_trace *trace);
 

@@ -30,7 +30,7 @@ WITHOUT = {
     "sl_variable": {"now": READING},
     "sl_phase": {"pairs pair_count": READING},
     "sl_moments": {"next_ns width_ns capacity largest_bytes": READING},
-    "sl_model": {"asleep_ns code_seen cost header defs snapshot vmm graphs waiting graph_pools graph_pool graph_segments objects arena call_begin_ns call_end_ns call_api ends pointers arrays registered imports blocks site_slots holder_ids "
+    "sl_model": {"asleep_ns code_seen cost header defs recording vmm graphs waiting graph_pools graph_pool graph_segments objects arena call_begin_ns call_end_ns call_api ends pointers arrays registered imports blocks site_slots holder_ids "
                  "site_course site_course_capacity site_mask label_ids last_collective threads in_use in_use_max in_use_max_before item in_ranges ranged "
                  "ranged_sum recent held held_max in_use_crests held_crests looks oom_event called_ids called_parts variable_ids look look_bytes look_named look_among told_bytes told_ns traffic_ids costs sought born born_named born_named_ids tensors tensor_ids tensor_places tensor_count paired_ids entry entry_context makers": READING,
                  "lives lives_capacity stays passes": ALONE, "rows devices apis timeline": APART},

@@ -55,7 +55,7 @@ static void title(const struct sl_top *top)
 	unsigned count = 0, running = 0, removed = 0, snapshots = 0;
 	const struct sl_header *header = NULL;
 	uint64_t until = 0, begun = UINT64_MAX;
-	const char *dry;
+	const char *card;
 	char since[SL_FORMAT_BYTES + 16] = "", gone[32] = "", jobs[48] = "", files[32] = "", chosen[TOP_CHOSEN_MAX];
 
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
@@ -64,9 +64,10 @@ static void title(const struct sl_top *top)
 		if (!sl_top_shown(top, i))
 			continue;
 		header = header ? header : &followed->process.trace->header;
-		snapshots += followed->process.model->snapshot;
-		if (followed->process.model->snapshot) /* its window is of another time */
+		if (!followed->process.model->recording.follows_process) { /* its window is of another time */
+			snapshots++;
 			continue;
+		}
 		count++;
 		running += !followed->ended;
 		removed += followed->removed;
@@ -75,9 +76,9 @@ static void title(const struct sl_top *top)
 	}
 	if (running)
 		until = sl_now_ns(CLOCK_REALTIME);
-	dry = header ? sl_dry_card(header) : NULL;
-	if (dry)
-		snprintf(since, sizeof(since), "DRY RUN on %.20s: no number was computed", dry);
+	card = header ? sl_dry_card(header) : NULL;
+	if (card)
+		snprintf(since, sizeof(since), "DRY RUN on %.20s: no number was computed", card);
 	else if (count && until > begun)
 		sl_format_duration(since, until - begun);
 	sl_top_chosen(top, chosen, sizeof(chosen));
@@ -139,7 +140,7 @@ static unsigned devices_of(const struct sl_top *top, struct shared *shared, unsi
 		for (unsigned d = 0; d < devices; d++) {
 			unsigned at = 0;
 
-			if (f[d].device < 0 || !sl_top_shown(top, i) || followed->process.model->snapshot)
+			if (f[d].device < 0 || !sl_top_shown(top, i) || !followed->process.model->recording.follows_process)
 				continue;
 			while (at < count && !(f[d].uuid && shared[at].uuid && !strcmp(f[d].uuid, shared[at].uuid)))
 				at++;

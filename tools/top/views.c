@@ -222,7 +222,7 @@ static const char *state_of(const struct sl_followed *followed)
 {
 	if (followed->removed)
 		return "removed";
-	if (followed->process.model->snapshot)
+	if (!followed->process.model->recording.follows_process)
 		return "snapshot";
 	if (followed->ended && followed->process.trace->damage.damaged)
 		return "torn";

@@ -411,10 +411,10 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key, cons
 {
 	struct sl_site *site;
 	const struct sl_hook *hook = sl_header_hook(model->header, key->api);
-	const char *library = model->snapshot && !key->api ? "rounding of sizes" /* analyzer/model/replay/torch.c */
-			      : key->kind == SL_KIND_block ? blocks_of(hook)
-			      : model->snapshot		   ? "libc10_cuda.so" /* of which segments are */
-							   : sl_stacks_library(model->defs, model->header, key->stack);
+	const char *library = model->recording.lists_tensors && !key->api ? "rounding of sizes" /* analyzer/model/replay/torch.c */
+			      : key->kind == SL_KIND_block		  ? blocks_of(hook)
+			      : model->recording.lists_tensors		  ? "libc10_cuda.so" /* of which segments are */
+							       : sl_stacks_library(model->defs, model->header, key->stack);
 
 	make_room(model);
 	site = &model->sites.item[model->sites.count];
@@ -564,7 +564,7 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	sl_timeline_set(&model->timeline, device->line, now, device->known, index);
 	if (!device->torch.told) /* else its next report tells what of this segment is in use */
 		sl_ledger_swing(model, device);
-	if (device->known > device->known_peak && !model->snapshot) {
+	if (device->known > device->known_peak && !model->recording.lists_tensors) {
 		device->known_peak = device->known;
 		sl_ledger_peak(model, device);
 	}

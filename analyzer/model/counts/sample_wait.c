@@ -242,7 +242,7 @@ void sl_sample_wait_settle(struct sl_model *model, struct sl_device_state *devic
 	device->sampled.known = SL_UNKNOWN;
 	limit_costs(model, device, known);
 	own(model, device, known);
-	bytes = model->header->dry_count ? SL_UNKNOWN : hidden(device, known);
+	bytes = model->recording.has_device_figures ? hidden(device, known) : SL_UNKNOWN;
 	if (bytes == SL_UNKNOWN)
 		return;
 	device->hidden_last_bytes = bytes;

@@ -267,7 +267,7 @@ struct sl_model *sl_replay_blank(const struct sl_header *header, const struct sl
 	struct sl_model *model = sl_memory_must(calloc(1, sizeof(*model)));
 
 	model->header = header;
-	model->snapshot = header && sl_header_is_snapshot(header);
+	model->recording = sl_header_capabilities(header);
 	model->defs = defs;
 	return model;
 }

@@ -506,13 +506,13 @@ static void apply_torch(struct sl_model *model, const struct sl_item *item, stru
 	struct sl_event asked = *event;
 	struct sl_item one = *item;
 
-	if (model->snapshot) {
+	if (model->recording.lists_tensors) {
 		part_rounding(model, item->thread, &asked, &device->torch, item->hook->verb == SL_VERB_BLOCK_ALLOC);
 		one.event = event = &asked;
 		item = &one;
-	}
-	if (event->extra2 > reserved && !model->snapshot)
+	} else if (event->extra2 > reserved) {
 		adopt(model, item->thread, event->extra2 - reserved, event, &device->torch);
+	}
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
 		sl_ooms_tensor(model, item);
 		add_block(model, item, device, event->flags & SL_FLAG_captured ? SL_LIVE_GRAPH : 0, site);
@@ -565,7 +565,7 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		apply_torch(model, item, device, &site);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address)
 		sl_ledger_thread(model, item->thread)->last_block_ns = model->now_ns;
-	if (model->snapshot)
+	if (model->recording.lists_tensors)
 		peak_of_snapshot(model, device);
 	/* the peak includes the block for which its segment was made, and within a plateau the most tensors */
 	else if (device->known == device->known_peak && (device->torch.reserved_bytes > device->torch_at_peak.reserved_bytes ||

@@ -573,7 +573,7 @@ struct sl_ends {
 struct sl_model {
 	const struct sl_header *header;
 	const struct sl_defs *defs;
-	bool snapshot; /* sl_header_is_snapshot: sizes of blocks are those that were asked for, and the peak is that of tensors */
+	struct sl_capabilities recording; /* what it can tell (analyzer/trace/trace.h) */
 	uint64_t events, unknown_frees, unknown_hooks;
 	uint64_t call_begin_ns, call_end_ns; /* begin and end of the event that is being applied */
 	uint16_t call_api;

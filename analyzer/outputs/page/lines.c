@@ -141,8 +141,8 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 /* What a dry device says that it uses is made up beside what the program asked for. */
 static bool is_drawn(const struct sl_page *page, unsigned process, const struct sl_line *line, bool detailed)
 {
-	return (line->what != SL_LINE_USED || !page->report->processes[process].trace->header.dry_count) && line->begun &&
-	       line->what != SL_LINE_SAMPLES && (detailed || line->what == SL_LINE_KNOWN) &&
+	return (line->what != SL_LINE_USED || page->report->processes[process].model->recording.has_device_figures) &&
+	       line->begun && line->what != SL_LINE_SAMPLES && (detailed || line->what == SL_LINE_KNOWN) &&
 	       !(line->what == SL_LINE_KIND && line->index == SL_KIND_block);
 }
 

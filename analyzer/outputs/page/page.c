@@ -287,7 +287,7 @@ static void put_all_segments(struct sl_page *page)
 
 		if (moments->at_oom.segment_count)
 			put_map(page, page->order[k], &moments->at_oom, "oom");
-		if (page->report->processes[page->order[k]].model->snapshot)
+		if (page->report->processes[page->order[k]].model->recording.lists_tensors)
 			put_window_peaks(page, page->order[k]);
 		else if (moments->largest.segment_count)
 			put_map(page, page->order[k], &moments->largest, "largest");
@@ -423,7 +423,7 @@ static const char *rest_name(const struct sl_report *report)
 /* The head of a page of snapshots, which tell neither host nor exit; nil for others. */
 static void put_window(struct sl_page *page)
 {
-	struct sl_answers *answers = sl_answer_is_windows(page->report) ? sl_answer_title(page->report) : NULL;
+	struct sl_answers *answers = sl_window_all(page->report) ? sl_answer_title(page->report) : NULL;
 
 	sl_page_put_text(page, "window", answers ? answers->title : NULL);
 	sl_answers_free(answers);
@@ -443,7 +443,7 @@ static void begin(struct sl_page *page, struct sl_report *report, const struct s
 	}
 	page->t0_unix_ns = report->started_unix_ns;
 	page->t1_unix_ns = report->ended_unix_ns;
-	page->timeless = first && sl_header_is_snapshot(first) && !sl_window_is_timed(first);
+	page->timeless = first && !sl_header_is_timed(first);
 	order_processes(page);
 	sl_page_open(page, keys, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
 		     first ? first->tag : NULL, sl_dry_report(report));
