@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Notes what vLLM's engine finds at its start: its budget, the memory that the profile run leaves for the cache, and the longest context for it.
 The notes are metadata of the trace (analyzer/report/server.c).  Of tensor-parallel workers one runs."""
+import ctypes
 import logging
 import os
 import sys
@@ -89,8 +90,10 @@ def with_worker(module):
         joined = time.time()
 
     def determine(self):
-        available = real(self)
         snapshot = self.init_snapshot
+        if fuses(self.vllm_config):
+            ctypes.CDLL("libcuda.so.1").cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(fused(self.vllm_config)[0]))
+        available = real(self)
         if self.parallel_config.tensor_parallel_size > 1:
             note_workers(self.vllm_config, snapshot.timestamp < joined)
         say(budget=int(self.requested_memory), free=int(snapshot.free_memory), total=int(snapshot.total_memory),
@@ -101,20 +104,33 @@ def with_worker(module):
     module.Worker.determine_available_memory, module.init_worker_distributed_environment = determine, joins
 
 
+def fuses(config):
+    """FlashInfer's all-reduce with the norm behind it, of more than one worker: its kernels are not compiled dry, so vLLM goes on without them and their memory."""
+    passes = config.compilation_config.pass_config
+    return config.parallel_config.tensor_parallel_size > 1 and not config.model_config.enforce_eager and passes.fuse_allreduce_rms
+
+
+def fused(config):
+    """Its bytes, at least and at most: by multicast, and without (flashinfer 0.7, comm/trtllm_mnnvl_ar.py and trtllm_ar.py)."""
+    workers, width = config.parallel_config.tensor_parallel_size, 2 * config.model_config.get_hidden_size()
+    most = config.compilation_config.pass_config.flashinfer_max_size(workers) or 0
+    message = min(most // width, config.scheduler_config.max_num_batched_tokens) * width
+    return 3 * 2 * message, 4 * workers * message
+
+
 def note_workers(config, counts):
     """From its pull request 25359 on, vLLM makes the group before its first look at the free memory.  counts: this one looks first, so its budget has the group."""
     global unsure
     if counts:
-        why = "this vLLM counts NCCL's memory"
-    elif not config.model_config.enforce_eager and config.compilation_config.pass_config.fuse_allreduce_rms:
-        why = "FlashInfer's all-reduce takes memory that a dry run does not"
-    else:
-        from vllm.platforms import current_platform
+        unsure = WORKERS
+        return say(wide="this vLLM counts NCCL's memory")
+    from vllm.platforms import current_platform
 
-        unsure = RING[current_platform.get_device_capability() in LINKED] * (1 if config.parallel_config.tensor_parallel_size == 2 else 2)  # and the switch
-        return
-    unsure = WORKERS
-    say(wide=why)
+    unsure = RING[current_platform.get_device_capability() in LINKED] * (1 if config.parallel_config.tensor_parallel_size == 2 else 2)  # and the switch
+    if fuses(config):
+        least, most = fused(config)
+        unsure += most - least
+        say(wide="FlashInfer's all-reduce takes more on cards without multicast")
 
 
 def plan(configure, config, specs, *more, **named):

@@ -12,16 +12,21 @@ def init_worker_distributed_environment():
 
 class Worker:
     def __init__(self, config):
-        self.runtime, free, total = ctypes.CDLL("libcudart.so.13"), ctypes.c_size_t(), ctypes.c_size_t()
-        self.runtime.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
+        self.runtime = ctypes.CDLL("libcudart.so.13")
+        free, total = self.look()
         self.vllm_config, self.parallel_config = config, config.parallel_config
         snapshot = [time.time()]
         init_worker_distributed_environment()
         snapshot.append(time.time())
-        self.init_snapshot = Of(free_memory=free.value, total_memory=total.value, timestamp=snapshot["old" not in sys.argv])
+        self.init_snapshot = Of(free_memory=free, total_memory=total, timestamp=snapshot["old" not in sys.argv])
         self.model_runner = Of(model_memory_usage=14 << 30)
-        self.requested_memory = total.value * config.cache_config.gpu_memory_utilization
+        self.requested_memory = total * config.cache_config.gpu_memory_utilization
         self.load_model()
+
+    def look(self):
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self.runtime.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
+        return free.value, total.value
 
     def take(self, size):
         assert not self.runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(size))
@@ -33,4 +38,4 @@ class Worker:
         self.take(size)
 
     def determine_available_memory(self):
-        return int(self.requested_memory) - (14 << 30) - (512 << 20)
+        return int(self.requested_memory) - (self.init_snapshot.free_memory - self.look()[0]) - (512 << 20)
