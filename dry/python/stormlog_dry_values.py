@@ -183,6 +183,7 @@ def begin(torch, note):
         if within_nms:
             memory(x).fill_(True)
         if not x.numel():
+            driver.cuDryNextValue(0)
             return 0
         if x is not args[0]:
             count = torch.unique(memory(x), dim=1).shape[1] if is_computed(x) else x.shape[1]

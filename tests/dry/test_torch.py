@@ -142,7 +142,7 @@ for device in ("cpu", "cuda"):
     causal = torch.full((8, 8), float("-inf"), device=device).triu(1)
     print([x.tolist() for x in (
         n[n > 25], (n % 7).unique(), torch.repeat_interleave(l), torch.bincount(n[0]), n.cumsum(0)[-1], n.float().mean(),
-        (torch.arange(5, device=device)[None] < l[:, None]).sum(-1), torch.isinf(causal).sum(), torch.nonzero(l), n.sort()[0][0],
+        (torch.arange(5, device=device)[None] < l[:, None]).sum(-1), torch.isinf(causal).sum(), torch.nonzero(l), torch.nonzero(n.float()[:0]), n.sort()[0][0],
         torch.where(n > 9, n, -1).max(), torch.cat([l, l]).roll(1), torch.zeros(4, device=device).scatter_add(0, l % 4, l.float()),
         torch.isfinite(torch.zeros(1 << 22, device=device)).all(), (numbers.repeat(6000, 1).to(device) + 1).cpu().sum())],
         torch.equal(n, n.clone()), bool(torch.isnan(1 / n.float().mean()).any()))
