@@ -47,17 +47,19 @@ const char *sl_largest_device_beside(uint64_t memory, bool more)
 	return found ? found->id : NULL;
 }
 
-/* "48 on the L4, 170 on the A100": the largest values that fit, or that may; "": no card has one. */
+/* "48 on the L4, 512 or more on the A100", where the range ends: the largest values that fit, or that may; "": no card has one. */
 static const char *list(struct sl_answer *answer, const struct sl_largest *l, bool maybe)
 {
 	const char *text = "";
 
 	for (unsigned c = 0; c < l->cards; c++) {
-		const struct sl_trial *trial = maybe ? l->row[0][c].maybe : l->row[0][c].most;
+		const struct sl_largest_card *is = &l->row[0][c];
+		const struct sl_trial *trial = maybe ? is->maybe : is->most;
+		bool ends = !is->next && (maybe || !is->maybe);
 
 		if (trial)
-			text = sl_answers_text(answer->of, "%s%s%ld on the %s", text, *text ? ", " : "", trial->value[0],
-					       l->card_name[c]);
+			text = sl_answers_text(answer->of, "%s%s%ld%s on the %s", text, *text ? ", " : "", trial->value[0],
+					       ends ? " or more" : "", l->card_name[c]);
 	}
 	return text;
 }
@@ -144,7 +146,7 @@ struct sl_answers *sl_answer_largest(const struct sl_largest *l)
 	else if (l->other)
 		sl_answer_headline(answer, "the largest %s at each %s", l->name, l->other);
 	else
-		sl_answer_headline(answer, "%s is at most %s", l->name, list(answer, l, false));
+		sl_answer_headline(answer, "the largest %s is %s", l->name, list(answer, l, false));
 	if (l->other)
 		put_grid(answer, l);
 	if (l->course)

@@ -169,7 +169,14 @@ static long step(const struct sl_trial_range *range, long low, long high)
 	return high <= range->high ? low + (high - low) / 2 : low > range->high / 2 ? range->high : low ? 2 * low : 1;
 }
 
-/* The bounds that are known: `low` fits, and no value between it and `high` was tried.  A bound outside of the range is none. */
+/* A value that the program refuses, as an odd batch, tells nothing of those beside it, unless its neighbour is refused too. */
+static bool is_refused(const struct search *s, unsigned card, long value)
+{
+	return fit_of(s, card, value) == SL_TRIAL_OTHER && fit_of(s, card, value - 1) != SL_TRIAL_OTHER &&
+	       fit_of(s, card, value + 1) != SL_TRIAL_OTHER;
+}
+
+/* The bounds that are known: `low` fits, and `high` does not.  A bound outside of the range is none. */
 static void bound(const struct search *s, unsigned card, enum sl_trial_fit level, long *low, long *high)
 {
 	*low = s->all->range[0].low - 1;
@@ -180,39 +187,60 @@ static void bound(const struct search *s, unsigned card, enum sl_trial_fit level
 	for (size_t i = s->begin; i < s->trial.count; i++) {
 		long value = s->trial.item[i]->value[0];
 
-		if (s->trial.item[i]->on[card] && value > *low && value < *high)
+		if (s->trial.item[i]->on[card] && value > *low && value < *high && !is_refused(s, card, value))
 			*high = value;
 	}
+}
+
+struct aims {
+	unsigned count;
+	long missed; /* how far below a bound the next aim at it goes */
+};
+
+/* The value between the bounds to try next; 0: none is left. */
+static long pick(const struct search *s, unsigned card, enum sl_trial_fit level, long low, long high, struct aims *aims)
+{
+	const struct sl_trial_range *range = &s->all->range[0];
+	long at;
+
+	if (high - low <= 1)
+		return 0;
+	if (low < range->low && !fit_of(s, card, range->low))
+		return range->low;
+	/* a bound that the program refuses tells nothing of memory */
+	at = fit_of(s, card, high) != SL_TRIAL_OTHER && aims->count++ < AIMS ? aim(s, card, level, low, high) : 0;
+	if (at == high) { /* which fails: so much below it, and twice as much the next time */
+		at = high - low > aims->missed ? high - aims->missed : low + 1;
+		aims->missed *= 2;
+	}
+	at = at ?: step(range, low, high);
+	if (!fit_of(s, card, at))
+		return at;
+	return at - 1 > low && !fit_of(s, card, at - 1) ? at - 1 : at + 1 < high && !fit_of(s, card, at + 1) ? at + 1 : 0;
 }
 
 /* Searches until the largest value of that level and the one above it ran on the card.  Returns it; below the range: none. */
 static long settle(struct search *s, unsigned card, enum sl_trial_fit level, long *high)
 {
 	const struct sl_trial_range *range = &s->all->range[0];
-	long low = range->low - 1, at, neighbours = 0, aims = 0, missed = 1;
+	struct aims aims = {.missed = 1};
+	long low = range->low - 1, at, neighbours = 0;
 
 	for (*high = range->high + 1; !s->broken;) {
 		bound(s, card, level, &low, high);
-		if (*high - low > 1 && low < range->low) {
-			probe(s, card, range->low);
-		} else if (*high - low > 1) {
-			at = aims++ < AIMS ? aim(s, card, level, low, *high) : 0;
-			if (at == *high) { /* which fails: so much below it, and twice as much the next time */
-				at = *high - low > missed ? *high - missed : low + 1;
-				missed *= 2;
-			}
-			probe(s, card, at ?: step(range, low, *high));
-		} else if (low >= range->low && !trial_on(s, card, low)) {
+		at = pick(s, card, level, low, *high, &aims);
+		if (at)
+			probe(s, card, at);
+		else if (low >= range->low && !trial_on(s, card, low))
 			try(s, card, low);
-		} else if (*high <= range->high && !trial_on(s, card, *high)) {
+		else if (*high <= range->high && !trial_on(s, card, *high))
 			try(s, card, *high);
-		} else if (low < range->low && !fit_of(s, card, range->high)) {
+		else if (low < range->low && !fit_of(s, card, range->high))
 			probe(s, card, range->high);
-		} else if (low >= range->low && s->falls && neighbours < NEIGHBOURS && *high + ++neighbours <= range->high) {
+		else if (low >= range->low && s->falls && neighbours < NEIGHBOURS && *high + ++neighbours <= range->high)
 			probe(s, card, *high + neighbours);
-		} else {
+		else
 			break;
-		}
 	}
 	return low;
 }

@@ -111,7 +111,7 @@ static void read_log(struct sl_trial *t, const char *path)
 	t->fit = SL_TRIAL_OTHER;
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file))
-		if (line[strspn(line, " \n")])
+		if (line[strspn(line, " \n")] && !strchr(line, '\r'))
 			snprintf(last, sizeof(last), "%.*s", (int)strcspn(line, "\n"), line);
 	if (file)
 		fclose(file);

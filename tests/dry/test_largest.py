@@ -49,8 +49,8 @@ def largest(program, *ranges, cards=CARDS, words=("{n}",), python="/usr/bin/pyth
 
 def most(screen):
     """The value of each card that the headline has."""
-    found = re.search(r"(?:FITS|MAY FIT)   \w+ is at most ((?:.|\n)*?)\n\n", screen)
-    return {name: int(value) for value, name in re.findall(r"(\d+)\s+on\s+the\s+(\w+)", found.group(1))} if found else {}
+    found = re.search(r"(?:FITS|MAY FIT)   the largest \w+ is ((?:.|\n)*?)\n\n", screen)
+    return {name: int(value) for value, name in re.findall(r"(\d+)(?:\s+or\s+more)?\s+on\s+the\s+(\w+)", found.group(1))} if found else {}
 
 
 def search_all(program, values, python="/usr/bin/python3", cards=CARDS):
@@ -109,7 +109,15 @@ class Largest(unittest.TestCase):
         program = BEGIN + "if number[0] % 2: sys.exit('n must be even')\nfor i in range(number[0]): grow(1 << 10)\n"
         status, screen, said, _ = largest(program, "n=2..64", cards={"t4": "T4"})
         self.assertEqual((status, most(screen)), (0, {"T4": 12}), said)
-        self.assertIn("13 on the T4: n must be even", screen)
+        self.assertRegex(screen, r"16 on the T4: job.py:\d asks 1 GiB")
+        self.assertIn("14 on the T4 may fit", screen)
+        status, screen, said, _ = largest(program, "n=2..9", cards={"t4": "T4"})
+        self.assertIn("the largest n is 8 or more on the T4", screen)
+        program = BEGIN + "if number[0] > 9: sys.exit('n must be 9 at most')\ngrow(number[0])\n"
+        status, screen, said, runs = largest(program, "n=1..512", cards={"t4": "T4"})
+        self.assertEqual(most(screen), {"T4": 9}, screen + said)
+        self.assertIn("10 on the T4: n must be 9 at most", screen)
+        self.assertLess(runs, 20, said)
         status, screen, said, _ = largest("import sys; sys.exit('no such model')", "n=2..64")
         self.assertEqual((status, screen), (3, ""))
         self.assertIn("the first run, n=2, has no answer: no such model", said)
