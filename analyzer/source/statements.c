@@ -192,13 +192,34 @@ enum sl_flow_lives sl_flow_lives(struct sl_flow *f, const struct sl_script_token
 	return flow_loop_of(f, made) == flow_loop_of(f, f->statement) ? SL_LIVES_PASS : SL_LIVES_FUNCTION;
 }
 
+/* The function empties, later, what the tokens from `root` to `end` name: "self.batch.append(x)", then "self.batch = []". */
+static bool is_emptied(const struct sl_flow *f, uint32_t root, uint32_t end)
+{
+	const struct sl_script *python = &f->file->python;
+
+	for (uint32_t i = f->statement + 1; end > root + 2 && f->function != SL_SCRIPT_NONE && i < python->statement.count &&
+					    python->statement.item[i].indent > python->statement.item[f->function].indent;
+	     i++) {
+		uint32_t at = python->statement.item[i].first, from = root;
+
+		while (from < end && sl_script_same(sl_flow_token(f, from), &python->token.item[at])) {
+			from++;
+			at++;
+		}
+		if (from == end && ((sl_script_is(python, at, "=") && python->token.item[at + 1].match == at + 2) ||
+				    (sl_script_is(python, at, ".") && sl_script_is(python, at + 1, "clear"))))
+			return true;
+	}
+	return false;
+}
+
 /* The object that the tokens from `root` on name has it now; `at` is the line. */
 void sl_flow_put(struct sl_flow *f, uint32_t root, uint32_t at, enum sl_flow_hold hold)
 {
 	const struct sl_script_token *name = sl_flow_token(f, root);
 	enum sl_flow_lives life;
 
-	if (name->kind != SL_SCRIPT_NAME)
+	if (name->kind != SL_SCRIPT_NAME || (at > root && is_emptied(f, root, at - 1)))
 		return;
 	life = sl_flow_lives(f, name);
 	if (life != SL_LIVES_PASS)

@@ -393,6 +393,12 @@ static bool is_module(struct sl_flow *f, uint32_t root)
 	return false;
 }
 
+/* "self.update(x)", where the object gave that name to a layer: no container is called. */
+static bool is_own(const struct sl_flow *f, uint32_t root, uint32_t name)
+{
+	return sl_flow_is_text(sl_flow_token(f, root), "self") && class_of(f, root, name);
+}
+
 /* What is registered stays: under no name that the next one takes, and with no handle by which it is taken out. */
 static bool is_for_good(const struct sl_flow *f, uint32_t open)
 {
@@ -455,7 +461,8 @@ static enum sl_flow_hold call(struct sl_flow *f, uint32_t root, uint32_t name, u
 	if (given && !(method && sl_flow_is(f, name, close, SL_FLOW_STORES) && is_builtin(class_of(f, root, name - 2))) &&
 	    enter(f, name, root, open, false, &hold))
 		return hold;
-	if (method && sl_flow_is(f, name, close, SL_FLOW_STORES) && !(name == root + 2 && is_module(f, root))) {
+	if (method && sl_flow_is(f, name, close, SL_FLOW_STORES) &&
+	    !(name == root + 2 && (is_module(f, root) || is_own(f, root, name)))) {
 		if (given)
 			sl_flow_put(f, root, name, given);
 		return sl_flow_is(f, name, close, " setdefault ") ? sl_flow_larger(given, base) : SL_HOLDS_NOT;
