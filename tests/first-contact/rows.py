@@ -119,7 +119,7 @@ ROWS = [
     Row("server-card.md", "stormlog-analyze server.log", (program("train.log", "server.log"),)),
     Row("server-start.md", "stormlog-analyze traces/"),
     Row("largest-batch.md", "stormlog-run --dry=t4,4090,a100", (program("batch.py"),)),
-    Row("largest-batch.md", "FITS   batch", (forget,), run=("stormlog-run -q --dry=t4 --largest batch=8..24 -- python train.py --batch {batch}",)),
+    Row("largest-batch.md", "FITS   the largest batch", (forget,), run=("stormlog-run -q --dry=t4 --largest batch=8..24 -- python train.py --batch {batch}",)),
     Row("fitted-before.md", "stormlog-run --dry=4090 --against", (upgraded,), {"-- python": "-- now/bin/python"}),
     Row("fitted-before.md", "MAY FIT", run=("stormlog-run -q --dry=4090 --against last-week/bin/python -- now/bin/python train.py",)),
     Row("server-start.md", "DOES NOT START", (engine, forget), run=("stormlog-run -q --dry=4090 -o traces -- python serve.py 131072 eager || [ $? = 1 ]", "stormlog-analyze traces")),
