@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names of bundles: oom_dump_<utc>_<pid>_<backend>_<n>, one for each error with all its attempts.  Within one second n counts
- * up (outputs/oom.c).  Errors are written in order, so the number is known before the bundle is written.
+ * up (upstream/files/bundle_write.c).  Errors are written in order, so the number is known before the bundle is written.
  */
 #include "analyzer/report/bundle_path.h"
 
