@@ -377,7 +377,7 @@ void sl_dry_enter(const struct sl_launch *run)
 	setenv("LD_AUDIT", path, 1);
 	/*
 	 * Beside LD_AUDIT glibc lays out static TLS before it loads the program.  Our library then uses 1.5 KiB of the room for
-	 * libraries that a program opens later, as libgomp of a wheel.  glibc 2.32 has the setting; of two it takes the last.
+	 * libraries that a program opens later, as libgomp of a wheel.  glibc 2.32 has the setting, and takes the last of two.
 	 */
 	sl_child_join("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384", true);
 	snprintf(path, sizeof(path), "%s/triton", folder);

@@ -69,7 +69,7 @@ static const char *name_package(char name[64], const char *file)
 	return at;
 }
 
-/* The folder of the side's frames of a package, of the map's texts; 0: it has none. */
+/* The folder from which the side has frames of the package, as a text of the map.  0: no frame is of the package. */
 static uintptr_t *home_of(struct against *a, unsigned side, const char *name)
 {
 	char key[PATH_MAX + 16];

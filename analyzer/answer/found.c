@@ -18,8 +18,8 @@
 #include "analyzer/report/window_facts.h"
 
 /*
- * Ranks: which is unlike the others, uses another's device or ran out of memory first; and a note for each group of ranks that do
- * the same, which are a few even for thousands of ranks.
+ * Ranks.  One may be unlike the others, use another's device, or run out of memory first.  A group of ranks that do the same has
+ * one note.  Thousands of ranks make few groups.
  */
 
 #define GROUPS_SHOWN 6

@@ -47,7 +47,7 @@ const char *sl_largest_device_beside(uint64_t memory, bool more)
 	return found ? found->id : NULL;
 }
 
-/* "48 on the L4, 512 or more on the A100", where the range ends: the largest values that fit, or that may; "": no card has one. */
+/* "48 on the L4, 512 or more on the A100": the largest values that fit, or that may.  "or more": the range ends.  "": no value. */
 static const char *list(struct sl_answer *answer, const struct sl_largest *l, bool maybe)
 {
 	const char *text = "";

@@ -27,7 +27,7 @@ struct sl_trial {
 	struct sl_dry_need need;
 	uint64_t held;			 /* what the program held at most */
 	const char *program, *card_name; /* NULL: it recorded nothing */
-	const char *why;		 /* of a fit: what it rests on; else what it failed of; NULL: nothing */
+	const char *why;		 /* the ground of a fit, or the reason of a failure; or NULL */
 	struct sl_answer_line line;	 /* that failed; file NULL: not known */
 	char *traces;			 /* malloc'ed */
 	struct sl_answers *said[2];	 /* of its recording, and of its output */
@@ -40,7 +40,7 @@ struct sl_largest_device {
 };
 struct sl_largest_device sl_largest_device(const char *id);
 const char *sl_largest_device_of(uint64_t memory); /* the id of the first card of that size; NULL: none */
-/* The id of the smallest card with so many bytes or more, else of the largest with fewer; NULL: none. */
+/* more: the id of the smallest card with so many bytes or more.  Else: of the largest with fewer.  NULL: no card has. */
 const char *sl_largest_device_beside(uint64_t memory, bool more);
 
 /* What is told of one card, for one value of the other name. */

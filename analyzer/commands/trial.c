@@ -188,7 +188,7 @@ static void take_report(struct sl_trial *t, struct sl_report *report, const stru
 		t->on[c] = SL_TRIAL_UNKNOWN;
 }
 
-/* begun: when the run did; a folder may have an earlier one, where this one recorded nothing. */
+/* A folder may have an earlier run's recording, which began before `begun_unix_ns`. */
 static void look(struct sl_trial *t, const struct sl_trials *trials, int status, uint64_t begun_unix_ns)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1};

@@ -231,7 +231,7 @@ void sl_flow_put(struct sl_flow *f, uint32_t root, uint32_t at, enum sl_flow_hol
 }
 
 /*
- * True: a sum that lives on: an attribute, a global, or one that begins before the loop with a number, None or a container.
+ * True: the sum lives on.  It is an attribute, a global, or begins before the loop with a number, None or a container.
  * called: a call makes its next value.  Then only a graph keeps the value before, until a loop begins the sum anew.
  */
 static bool is_sum(struct sl_flow *f, const struct sl_script_token *name, bool called)

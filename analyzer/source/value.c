@@ -151,8 +151,8 @@ struct function {
 #define FUNCTIONS 4
 
 /*
- * The program's functions of that name, or the constructor of a class of that name: the one of `class`;
- * else all, FUNCTIONS at most.  exact: only of the class.
+ * The program's functions of that name, or the constructor of a class of that name.  The one of `class` comes alone.
+ * Without it come all, if they are FUNCTIONS at most.  exact: no other one comes.
  */
 static unsigned find_functions(struct sl_flow *f, const struct sl_script_token *name, const struct sl_script_token *class,
 			       bool exact, struct function found[FUNCTIONS])

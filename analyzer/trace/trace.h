@@ -242,7 +242,7 @@ bool sl_header_is_timed(const struct sl_header *header);
  * recording grows is asked of the trace (sl_trace_is_whole).
  */
 struct sl_capabilities {
-	bool follows_process;	   /* it goes on with its process: who ran, where, when, and how it ended; a window does not */
+	bool follows_process;	   /* it knows who ran, where, when, and how that ended: a window of a process does not */
 	bool has_times;		   /* the time between two events is the job's own, on its device */
 	bool has_device_figures;   /* what the device has in use, and what others hold there, was measured */
 	bool lists_tensors;	   /* blocks have the sizes that were asked for, and the peak is where tensors held most */

@@ -140,7 +140,7 @@ def serve(path: str) -> None:
     def who_held(run: str, at: Union[str, float] = "peak", by: str = "place", depth: int = 1) -> str:
         """Who held the memory at a time, as a tree of callers. at: peak, end, oom, or seconds since the start.
         by: place, library, stack, label, thread, rank, device, function, role, name, type, module or holder.
-        by='holder' gives the variables, at the moment when Python told of most. depth: how many callers."""
+        by='holder' gives variables, when Python knew most of them. depth: how many callers."""
         return cut(folder.ask("tree", *["--at=%s" % at] * (by != "holder"), "--by=" + by, "--depth=%d" % depth, *folder.run(run)),
                    "who_held(run, at, by='stack', depth=20) for the callers, who_held(run, at='end') for what stayed")
 
