@@ -3,12 +3,13 @@
 
 #include <assert.h>
 #include <math.h>
+#include <msgpack.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/memory.h"
 
-enum { FLUSH_BYTES = 64 * 1024, LEVELS = 512, KEY_MAX = 64 /* KEY_MAX: no schema has a longer key */ };
+enum { FLUSH_BYTES = 64 * 1024, LEVELS = 512, KEY_MAX = 64 /* KEY_MAX: no schema has a longer key */, PACKED_TEXT = 4096 };
 
 /* Shared by all documents, which one thread writes. */
 static uint64_t limit = UINT64_MAX, room = UINT64_MAX; /* room: bytes left of `limit` */
@@ -25,8 +26,10 @@ struct sl_json {
 	int skipped;	  /* open containers that are left out */
 	int row;	  /* level of the container that is open, whose parts have no blanks; 0: none */
 	uint64_t reserve;
-	bool filled[LEVELS]; /* the container at this level has an element already */
+	uint32_t entries[LEVELS]; /* of the container at this level, so far */
 	char closer[LEVELS];
+	size_t count_at[LEVELS]; /* packed: where its number of entries is written when it ends */
+	msgpack_packer packer;	 /* packed: writes here */
 };
 
 static void flush(struct sl_json *j)
@@ -48,8 +51,14 @@ static void put(struct sl_json *j, const char *text, size_t length)
 	}
 	memcpy(j->text + j->length, text, length);
 	j->length += length;
-	if (room != UINT64_MAX)
+	if (room != UINT64_MAX && j->style != SL_JSON_PACKED)
 		room -= length < room ? length : room;
+}
+
+static int put_packed(void *j, const char *bytes, size_t size)
+{
+	put(j, bytes, size);
+	return 0;
 }
 
 static void put_text(struct sl_json *j, const char *text)
@@ -63,6 +72,7 @@ struct sl_json *sl_json_new(FILE *out, enum sl_json_style style)
 
 	j->out = out;
 	j->style = style;
+	msgpack_packer_init(&j->packer, j, put_packed);
 	return j;
 }
 
@@ -201,22 +211,43 @@ static void put_quoted(struct sl_json *j, const char *text)
 	put(j, "\"", 1);
 }
 
+/* Never cut inside a character. */
+static void pack_text(struct sl_json *j, const char *text)
+{
+	size_t size = strnlen(text, PACKED_TEXT + 1);
+
+	if (size > PACKED_TEXT)
+		for (size = PACKED_TEXT; size && ((unsigned char)text[size] & 0xc0) == 0x80;)
+			size--;
+	msgpack_pack_str_with_body(&j->packer, text, size);
+}
+
+static void put_string(struct sl_json *j, const char *text)
+{
+	if (j->style == SL_JSON_PACKED)
+		pack_text(j, text);
+	else
+		put_quoted(j, text);
+}
+
 /* False: the value is left out. */
 static bool begin(struct sl_json *j, const char *key)
 {
+	bool first;
+
 	if (is_left_out(j, key))
 		return false;
-	if (j->level > 0) {
-		if (j->filled[j->level])
+	first = !j->entries[j->level]++;
+	if (j->level > 0 && j->style != SL_JSON_PACKED) {
+		if (!first)
 			put_text(j, j->style == SL_JSON_PYTHON && !j->row ? ", " : ",");
-		j->filled[j->level] = true;
 		if (j->style == SL_JSON_INDENT && !j->row)
 			put_line_break(j);
 	}
-	if (key) {
-		put_quoted(j, key);
+	if (key)
+		put_string(j, key);
+	if (key && j->style != SL_JSON_PACKED)
 		put_text(j, j->style == SL_JSON_COMPACT || j->row ? ":" : ": ");
-	}
 	return true;
 }
 
@@ -226,11 +257,17 @@ static void open_container(struct sl_json *j, const char *key, const char *opene
 		j->skipped++;
 		return;
 	}
-	put_text(j, opener);
 	assert(j->level + 1 < LEVELS);
 	j->level++;
-	j->filled[j->level] = false;
+	j->entries[j->level] = 0;
 	j->closer[j->level] = closer;
+	if (j->style == SL_JSON_PACKED) {
+		put(j, closer == '}' ? "\xdf" : "\xdd", 1); /* map 32, array 32 */
+		j->count_at[j->level] = j->length;
+		put(j, "\0\0\0", 4);
+	} else {
+		put_text(j, opener);
+	}
 }
 
 void sl_json_object(struct sl_json *j, const char *key)
@@ -270,10 +307,15 @@ void sl_json_end(struct sl_json *j)
 	}
 	assert(j->level > 0);
 	char closer = j->closer[j->level];
-	bool filled = j->filled[j->level];
+	uint32_t entries = j->entries[j->level];
 
 	j->level--;
-	if (filled && j->style == SL_JSON_INDENT && !j->row)
+	if (j->style == SL_JSON_PACKED) {
+		entries = htobe32(entries);
+		memcpy(j->text + j->count_at[j->level + 1], &entries, sizeof(entries));
+		return;
+	}
+	if (entries && j->style == SL_JSON_INDENT && !j->row)
 		put_line_break(j);
 	if (j->row > j->level)
 		j->row = 0;
@@ -282,14 +324,34 @@ void sl_json_end(struct sl_json *j)
 
 void sl_json_null(struct sl_json *j, const char *key)
 {
-	if (begin(j, key))
+	if (!begin(j, key))
+		return;
+	if (j->style == SL_JSON_PACKED)
+		msgpack_pack_nil(&j->packer);
+	else
 		put_text(j, "null");
 }
 
 void sl_json_bool(struct sl_json *j, const char *key, bool truth)
 {
-	if (begin(j, key))
+	if (!begin(j, key))
+		return;
+	if (j->style != SL_JSON_PACKED)
 		put_text(j, truth ? "true" : "false");
+	else if (truth)
+		msgpack_pack_true(&j->packer);
+	else
+		msgpack_pack_false(&j->packer);
+}
+
+static void pack_int(struct sl_json *j, __int128 value)
+{
+	if (value >= 0 && value <= UINT64_MAX)
+		msgpack_pack_uint64(&j->packer, (uint64_t)value);
+	else if (value >= INT64_MIN && value < 0)
+		msgpack_pack_int64(&j->packer, (int64_t)value);
+	else
+		msgpack_pack_double(&j->packer, (double)value);
 }
 
 void sl_json_int128(struct sl_json *j, const char *key, __int128 value)
@@ -297,21 +359,23 @@ void sl_json_int128(struct sl_json *j, const char *key, __int128 value)
 	char text[48], *at = text + sizeof(text);
 	unsigned __int128 rest = value < 0 ? -(unsigned __int128)value : (unsigned __int128)value;
 
+	if (!begin(j, key))
+		return;
+	if (j->style == SL_JSON_PACKED) {
+		pack_int(j, value);
+		return;
+	}
 	do
 		*--at = (char)('0' + (int)(rest % 10));
 	while (rest /= 10);
 	if (value < 0)
 		*--at = '-';
-	if (begin(j, key))
-		put(j, at, (size_t)(text + sizeof(text) - at));
+	put(j, at, (size_t)(text + sizeof(text) - at));
 }
 
 void sl_json_int(struct sl_json *j, const char *key, int64_t value)
 {
-	char text[24];
-
-	if (begin(j, key))
-		put(j, text, (size_t)snprintf(text, sizeof(text), "%lld", (long long)value));
+	sl_json_int128(j, key, value);
 }
 
 void sl_json_uint(struct sl_json *j, const char *key, uint64_t value)
@@ -384,9 +448,31 @@ void sl_json_double(struct sl_json *j, const char *key, double value)
 		sl_json_null(j, key);
 		return;
 	}
+	if (!begin(j, key))
+		return;
+	if (j->style == SL_JSON_PACKED) {
+		msgpack_pack_double(&j->packer, value);
+		return;
+	}
 	sl_json_repr(value, text);
-	if (begin(j, key))
-		put_text(j, text);
+	put_text(j, text);
+}
+
+void sl_json_column(struct sl_json *j, const char *key, enum sl_packed_type type, const void *values, size_t count)
+{
+	static const unsigned char widths[] = {0, 1, 2, 4, 4, 8};
+	size_t width = widths[type], size = count * width;
+
+	assert(j->style == SL_JSON_PACKED);
+	begin(j, key);
+	msgpack_pack_ext(&j->packer, size, (int8_t)type);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	if (size)
+		put(j, values, size);
+#else
+	for (size_t i = 0; i < size; i++)
+		put(j, (const char *)values + i / width * width + width - 1 - i % width, 1);
+#endif
 }
 
 void sl_json_string(struct sl_json *j, const char *key, const char *text)
@@ -396,7 +482,7 @@ void sl_json_string(struct sl_json *j, const char *key, const char *text)
 		return;
 	}
 	if (begin(j, key))
-		put_quoted(j, text);
+		put_string(j, text);
 }
 
 void sl_json_texts(struct sl_json *j, const char *key, const char *const *texts, size_t count)

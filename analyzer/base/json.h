@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes JSON, one token after the other, to a file or to memory: report.json, telemetry sinks, dump.
+ * Writes JSON, one token after the other, to a file or to memory: report.json, telemetry sinks, dump; or msgpack to memory, with
+ * the same calls: the data of the page.
  *
  * Output is ASCII: strings are escaped as \uXXXX, astral characters as surrogate pairs; bytes that are no UTF-8 become U+FFFD.
  * Integers are exact. Doubles are the shortest text that reads back the same, laid out as Python's repr does (1.0, 1e-05, 1e+16);
@@ -27,7 +28,11 @@ enum sl_json_style {
 	SL_JSON_COMPACT, /* {"a":1,"b":[2,3]} */
 	SL_JSON_PYTHON,	 /* {"a": 1, "b": [2, 3]}, Python's default */
 	SL_JSON_INDENT,	 /* two spaces a level, empty containers on one line, Python's indent=2 */
+	SL_JSON_PACKED,	 /* msgpack, in memory only, beyond any limit; strings stay UTF-8 and are cut at 4 kB */
 };
+
+/* msgpack's extension types of the columns (doc/report-page.md). */
+enum sl_packed_type { SL_PACKED_U8 = 1, SL_PACKED_U16, SL_PACKED_U32, SL_PACKED_F32, SL_PACKED_F64 };
 
 struct sl_json;
 
@@ -54,6 +59,9 @@ void sl_json_texts(struct sl_json *j, const char *key, const char *const *texts,
 void sl_json_known(struct sl_json *j, const char *key, int64_t value);				/* below zero is null: unknown */
 void sl_json_known_uint(struct sl_json *j, const char *key, uint64_t value);			/* UINT64_MAX is null: unknown */
 void sl_json_nonzero(struct sl_json *j, const char *key, uint64_t value);			/* 0 is null: unknown */
+
+/* Numbers in one piece, little-endian; of a packed document alone. */
+void sl_json_column(struct sl_json *j, const char *key, enum sl_packed_type type, const void *values, size_t count);
 
 /* A tree of values; members of objects are sorted by name.  NULL is null. */
 void sl_json_value(struct sl_json *j, const char *key, const struct sl_value *value);

@@ -49,7 +49,7 @@ static bool put_page(FILE *out, const struct sl_page_matter *of, const unsigned 
 {
 	fputs(sl_html_before, out);
 	fprintf(out, "%s" DATA, of->text ?: "");
-	sl_packed_base64(zipped, size, out);
+	sl_page_base64(zipped, size, out);
 	fprintf(out, "</script>%s", sl_html_after);
 	return !ferror(out);
 }
@@ -82,7 +82,7 @@ static unsigned char *zip(const struct sl_page_matter *of, uint64_t most, size_t
 			continue;
 		free(zipped);
 		of->build(&page, of, &budgets[i]);
-		zipped = sl_packed_gzip(&page.pack, size);
+		zipped = sl_page_gzip(&page, size);
 		sl_page_free(&page);
 	}
 	return zipped;

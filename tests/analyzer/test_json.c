@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <float.h>
 #include <math.h>
+#include <msgpack.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,11 +186,73 @@ static void integers_are_exact_at_their_ends(void **state)
 	sl_json_close(j);
 }
 
+static const msgpack_object *member(const msgpack_object *map, unsigned i, const char *key)
+{
+	assert_int_equal(map->type, MSGPACK_OBJECT_MAP);
+	assert_true(i < map->via.map.size);
+	assert_int_equal(map->via.map.ptr[i].key.via.str.size, strlen(key));
+	assert_memory_equal(map->via.map.ptr[i].key.via.str.ptr, key, strlen(key));
+	return &map->via.map.ptr[i].val;
+}
+
+/* msgpack-c's own reader is the judge. */
+static void the_same_calls_write_msgpack(void **state)
+{
+	static const uint32_t column[] = {1, 0x01020304};
+	static const unsigned char bytes[] = {1, 0, 0, 0, 4, 3, 2, 1};
+	struct sl_json *j = sl_json_new(NULL, SL_JSON_PACKED);
+	char text[5000];
+	size_t size, at = 0;
+	msgpack_unpacked read;
+	const msgpack_object *all, *list;
+
+	memset(text, 'a', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	memcpy(text + 4095, "\xc2\xb5", 2); /* a character lies across the limit */
+	sl_json_limit(10);
+	sl_json_object(j, NULL);
+	sl_json_string(j, "text", text);
+	sl_json_array(j, "list");
+	sl_json_int(j, NULL, INT64_MIN);
+	sl_json_uint(j, NULL, UINT64_MAX);
+	sl_json_known(j, NULL, -1);
+	sl_json_double(j, NULL, NAN);
+	sl_json_row(j, NULL);
+	sl_json_end(j);
+	sl_json_bool(j, NULL, true);
+	sl_json_end(j);
+	sl_json_column(j, "column", SL_PACKED_U32, column, 2);
+	sl_json_double(j, "half", 0.5);
+	sl_json_end(j);
+	sl_json_limit(UINT64_MAX);
+	msgpack_unpacked_init(&read);
+	sl_json_text(j, &size);
+	assert_int_equal(msgpack_unpack_next(&read, sl_json_text(j, NULL), size, &at), MSGPACK_UNPACK_SUCCESS);
+	assert_int_equal(at, size);
+	all = &read.data;
+	assert_int_equal(all->via.map.size, 4);
+	assert_int_equal(member(all, 0, "text")->via.str.size, 4095);
+	list = member(all, 1, "list");
+	assert_int_equal(list->via.array.size, 6);
+	assert_true(list->via.array.ptr[0].via.i64 == INT64_MIN && list->via.array.ptr[1].via.u64 == UINT64_MAX);
+	assert_int_equal(list->via.array.ptr[2].type, MSGPACK_OBJECT_NIL);
+	assert_int_equal(list->via.array.ptr[3].type, MSGPACK_OBJECT_NIL);
+	assert_int_equal(list->via.array.ptr[4].via.array.size, 0);
+	assert_true(list->via.array.ptr[5].via.boolean);
+	assert_int_equal(member(all, 2, "column")->via.ext.type, SL_PACKED_U32);
+	assert_int_equal(member(all, 2, "column")->via.ext.size, sizeof(bytes));
+	assert_memory_equal(member(all, 2, "column")->via.ext.ptr, bytes, sizeof(bytes));
+	assert_true(member(all, 3, "half")->via.f64 == 0.5);
+	msgpack_unpacked_destroy(&read);
+	sl_json_close(j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(doubles_look_like_pythons_repr),
 		cmocka_unit_test(every_double_reads_back_the_same),
+		cmocka_unit_test(the_same_calls_write_msgpack),
 		cmocka_unit_test(text_survives_reading_and_writing),
 		cmocka_unit_test(indented_and_python_styles_are_pythons),
 		cmocka_unit_test(what_is_not_json_is_refused_with_its_line),

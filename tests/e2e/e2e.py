@@ -102,7 +102,7 @@ class Recording:
             found = re.search(r'type="text/plain">([^<]*)<', file.read())
         page = msgpack.unpackb(gzip.decompress(base64.b64decode(found[1])), strict_map_key=False,
                                ext_hook=lambda code, data: numpy.frombuffer(data, COLUMNS[code]))
-        answer = page.get("answer") and json.loads(page["answer"])["answer"]
+        answer = page.get("answer")
         for verdict in answer["verdicts"] if answer else []:
             for command in verdict.get("next", []):
                 command["command"] = command["command"].removesuffix(" " + os.path.realpath(read or self.traces))

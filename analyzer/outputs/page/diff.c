@@ -10,8 +10,6 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/page/page.h"
 
-#define KEYS 22
-
 void sl_page_changes_begin(struct sl_page_changes *changes)
 {
 	static const struct sl_page_budget none;
@@ -61,15 +59,15 @@ void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *pro
 
 static void put_spread(struct sl_page *page, const char *key, const struct sl_spread *spread)
 {
-	sl_page_key(page, key);
 	if (!spread->count) {
-		msgpack_pack_nil(&page->pack.pk);
+		sl_json_null(page->j, key);
 		return;
 	}
-	msgpack_pack_map(&page->pack.pk, 3);
-	sl_page_put_known(page, "min", spread->min);
-	sl_page_put_known(page, "max", spread->max);
-	sl_page_put_double(page, "mean", spread->mean);
+	sl_json_object(page->j, key);
+	sl_json_known_uint(page->j, "min", spread->min);
+	sl_json_known_uint(page->j, "max", spread->max);
+	sl_json_double(page->j, "mean", spread->mean);
+	sl_json_end(page->j);
 }
 
 /* Order: totals, then changes before noise, then by size. */
@@ -91,14 +89,15 @@ static int by_place(const void *a, const void *b)
 
 static void put_row(struct sl_page *page, const struct sl_difference *d)
 {
-	msgpack_pack_map(&page->pack.pk, 7);
-	sl_page_put_text(page, "of", sl_measure_names[d->of]);
-	sl_page_put_text(page, "key", d->key);
-	sl_page_put_text(page, "what", d->what);
-	sl_page_put_text(page, "change", sl_change_names[d->change]);
-	sl_page_put_double(page, "bytes", d->bytes);
+	sl_json_object(page->j, NULL);
+	sl_json_string(page->j, "of", sl_measure_names[d->of]);
+	sl_json_string(page->j, "key", d->key);
+	sl_json_string(page->j, "what", d->what);
+	sl_json_string(page->j, "change", sl_change_names[d->change]);
+	sl_json_double(page->j, "bytes", d->bytes);
 	put_spread(page, "before", &d->before);
 	put_spread(page, "after", &d->after);
+	sl_json_end(page->j);
 }
 
 static void put_rows(struct sl_page *page, const struct sl_differences *differences)
@@ -111,9 +110,10 @@ static void put_rows(struct sl_page *page, const struct sl_differences *differen
 	qsort(rows, count, sizeof(*rows), by_change);
 	qsort(rows, shown, sizeof(*rows), by_place);
 	page->left_rows = count - shown;
-	sl_page_put_array(page, "differences", (uint32_t)shown);
+	sl_json_array(page->j, "differences");
 	for (size_t i = 0; i < shown; i++)
 		put_row(page, rows[i]);
+	sl_json_end(page->j);
 	free(rows);
 }
 
@@ -125,9 +125,10 @@ static void put_places(struct sl_page *page, const struct sl_differences *differ
 	for (size_t i = 0; i < differences->list.count; i++)
 		if (differences->list.item[i].of == SL_MEASURE_STACK || differences->list.item[i].of == SL_MEASURE_LEAK)
 			counts[differences->list.item[i].change]++;
-	sl_page_put_map(page, "places", SL_CHANGE_NEW + 1);
+	sl_json_object(page->j, "places");
 	for (unsigned i = 0; i <= SL_CHANGE_NEW; i++)
-		sl_page_put_known(page, sl_change_names[i], counts[i]);
+		sl_json_known_uint(page->j, sl_change_names[i], counts[i]);
+	sl_json_end(page->j);
 }
 
 /* The page's node for a stack of `all`. */
@@ -182,10 +183,11 @@ static void put_stacks(struct sl_page *page, const struct sl_page_changes *chang
 		snprintf(rest, sizeof(rest), "%zu stacks that changed less", count - shown);
 		node[shown++] = sl_page_note(page, rest);
 	}
-	sl_page_put_map(page, "stacks", 3);
-	sl_page_put_column(page, "stack", SL_PACKED_U32, node, shown);
-	sl_page_put_column(page, "before", SL_PACKED_F64, bytes[0], shown);
-	sl_page_put_column(page, "after", SL_PACKED_F64, bytes[1], shown);
+	sl_json_object(page->j, "stacks");
+	sl_json_column(page->j, "stack", SL_PACKED_U32, node, shown);
+	sl_json_column(page->j, "before", SL_PACKED_F64, bytes[0], shown);
+	sl_json_column(page->j, "after", SL_PACKED_F64, bytes[1], shown);
+	sl_json_end(page->j);
 	free(all);
 	free(node);
 	free(bytes[0]);
@@ -194,16 +196,17 @@ static void put_stacks(struct sl_page *page, const struct sl_page_changes *chang
 
 static void put_reason(struct sl_page *page, const char *what, bool line, double bytes, double before, double after)
 {
-	msgpack_pack_map(&page->pack.pk, 5);
-	sl_page_put_text(page, "what", what);
-	sl_page_put_bool(page, "line", line);
-	sl_page_put_double(page, "bytes", bytes);
-	sl_page_put_double(page, "before", before);
-	sl_page_put_double(page, "after", after);
+	sl_json_object(page->j, NULL);
+	sl_json_string(page->j, "what", what);
+	sl_json_bool(page->j, "line", line);
+	sl_json_double(page->j, "bytes", bytes);
+	sl_json_double(page->j, "before", before);
+	sl_json_double(page->j, "after", after);
+	sl_json_end(page->j);
 }
 
 /* The lines of the requests that changed; those beyond the budget are one row. */
-static uint32_t put_requests(struct sl_page *page, const struct sl_differences *lines, bool put)
+static void put_requests(struct sl_page *page, const struct sl_differences *lines)
 {
 	uint32_t shown = 0, left = 0;
 	double bytes = 0, before = 0, after = 0;
@@ -214,10 +217,8 @@ static uint32_t put_requests(struct sl_page *page, const struct sl_differences *
 
 		if (d->bytes == 0)
 			continue;
-		if (shown < page->budget.cards) {
-			shown++;
-			if (put)
-				put_reason(page, d->what, true, d->bytes, d->before.mean, d->after.mean);
+		if (shown++ < page->budget.cards) {
+			put_reason(page, d->what, true, d->bytes, d->before.mean, d->after.mean);
 			continue;
 		}
 		left++;
@@ -226,22 +227,17 @@ static uint32_t put_requests(struct sl_page *page, const struct sl_differences *
 		after += d->after.mean;
 	}
 	snprintf(text, sizeof(text), "%u more lines", left);
-	if (put && left)
+	if (left)
 		put_reason(page, text, true, bytes, before, after);
-	return shown + (left != 0);
 }
 
 /* The terms in their order, and behind the requests their lines. */
 static void put_because(struct sl_page *page, const struct sl_because *because)
 {
-	uint32_t rows = 0;
 	char text[600];
 
-	for (unsigned t = 0; because && t < SL_BECAUSE_TERMS; t++)
-		if (because->terms[t] != 0)
-			rows += 1 + (t == SL_BECAUSE_REQUESTS ? put_requests(page, &because->lines, false) : 0);
-	sl_page_put_array(page, "because", rows);
-	for (unsigned t = 0; rows && t < SL_BECAUSE_TERMS; t++) {
+	sl_json_array(page->j, "because");
+	for (unsigned t = 0; because && t < SL_BECAUSE_TERMS; t++) {
 		bool sizes = t != SL_BECAUSE_SETTINGS;
 
 		if (because->terms[t] == 0)
@@ -249,26 +245,30 @@ static void put_because(struct sl_page *page, const struct sl_because *because)
 		put_reason(page, sl_because_text(text, sizeof(text), because, t), false, because->terms[t],
 			   sizes ? (double)because->was->terms[t] : NAN, sizes ? (double)because->is->terms[t] : NAN);
 		if (t == SL_BECAUSE_REQUESTS)
-			put_requests(page, &because->lines, true);
+			put_requests(page, &because->lines);
 	}
+	sl_json_end(page->j);
 }
 
 void sl_page_build_changes(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget)
 {
 	sl_page_begin(page, 0, budget);
 	page->budget.bins = SL_TIMELINE_BINS; /* there are no lines to reduce */
-	sl_page_open(page, KEYS, "diff", "What changed", NULL, NULL, of->stacks->dry[0] ? of->stacks->dry : NULL);
+	sl_page_open(page, "diff", "What changed", NULL, NULL, of->stacks->dry[0] ? of->stacks->dry : NULL);
 	for (unsigned side = 0; side < 2; side++) {
-		sl_page_put_array(page, side ? "after" : "before", of->counts[side]);
+		sl_json_array(page->j, side ? "after" : "before");
 		for (unsigned i = 0; i < of->counts[side]; i++)
-			sl_packed_string(&page->pack, of->paths[side ? of->counts[0] + i : i]);
+			sl_json_string(page->j, NULL, of->paths[side ? of->counts[0] + i : i]);
+		sl_json_end(page->j);
 	}
 	put_because(page, of->because);
 	put_places(page, of->differences);
 	put_rows(page, of->differences);
 	put_stacks(page, of->stacks);
-	sl_page_put_array(page, "warnings", 0); /* the page's search looks into these two */
-	sl_page_put_array(page, "libraries", 0);
+	sl_json_array(page->j, "warnings"); /* the page's search looks into these two */
+	sl_json_end(page->j);
+	sl_json_array(page->j, "libraries");
+	sl_json_end(page->j);
 	sl_page_close(page);
 }
 

@@ -6,100 +6,16 @@
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/report/place.h"
 
-#define TEXT_MAX 4096
-
-static int put(void *data, const char *bytes, size_t size)
+unsigned char *sl_page_gzip(struct sl_page *page, size_t *size)
 {
-	struct sl_packed *packed = data;
-
-	if (packed->size + size > packed->capacity) {
-		packed->capacity = (packed->size + size) * 2 + 4096;
-		packed->data = sl_memory_must(realloc(packed->data, packed->capacity));
-	}
-	memcpy(packed->data + packed->size, bytes, size);
-	packed->size += size;
-	return 0;
-}
-
-static void begin_packed(struct sl_packed *packed)
-{
-	*packed = (struct sl_packed){.pk = {.data = packed, .callback = put}};
-}
-
-void sl_packed_array_at(struct sl_packed *packed, size_t at, uint32_t items)
-{
-	size_t end = packed->size, head;
-	unsigned char bytes[5];
-
-	msgpack_pack_array(&packed->pk, items);
-	head = packed->size - end;
-	memcpy(bytes, packed->data + end, head);
-	memmove(packed->data + at + head, packed->data + at, end - at);
-	memcpy(packed->data + at, bytes, head);
-}
-
-void sl_packed_string(struct sl_packed *packed, const char *text)
-{
-	size_t size = text ? strlen(text) : 0;
-
-	if (!text) {
-		msgpack_pack_nil(&packed->pk);
-		return;
-	}
-	for (size_t cut = TEXT_MAX; size > TEXT_MAX;) { /* never inside a character */
-		while (cut && ((unsigned char)text[cut] & 0xc0) == 0x80)
-			cut--;
-		size = cut;
-	}
-	msgpack_pack_str_with_body(&packed->pk, text, size);
-}
-
-void sl_packed_bool(struct sl_packed *packed, int value)
-{
-	if (value)
-		msgpack_pack_true(&packed->pk);
-	else
-		msgpack_pack_false(&packed->pk);
-}
-
-/* Bytes, nil where the value is SL_UNKNOWN. */
-static void pack_known(struct sl_packed *packed, uint64_t value)
-{
-	if (value == UINT64_MAX)
-		msgpack_pack_nil(&packed->pk);
-	else
-		msgpack_pack_uint64(&packed->pk, value);
-}
-
-static void pack_column(struct sl_packed *packed, enum sl_packed_type type, const void *values, size_t count)
-{
-	static const unsigned char widths[] = {0, 1, 2, 4, 4, 8};
-	size_t size = count * widths[type];
-
-	msgpack_pack_ext(&packed->pk, size, (int8_t)type);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	if (size)
-		put(packed, values, size);
-#else
-	for (size_t i = 0; i < size; i++)
-		put(packed, (const char *)values + i / widths[type] * widths[type] + widths[type] - 1 - i % widths[type], 1);
-#endif
-}
-
-static void free_packed(struct sl_packed *packed)
-{
-	free(packed->data);
-	begin_packed(packed);
-}
-
-unsigned char *sl_packed_gzip(const struct sl_packed *packed, size_t *size)
-{
-	z_stream z = {.next_in = packed->data, .avail_in = (uInt)packed->size};
+	size_t length;
+	const char *packed = sl_json_text(page->j, &length);
+	z_stream z = {.next_in = (unsigned char *)(uintptr_t)packed, .avail_in = (uInt)length};
 	unsigned char *out;
 
 	if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		abort();
-	*size = deflateBound(&z, packed->size);
+	*size = deflateBound(&z, length);
 	out = sl_memory_must(malloc(*size));
 	z.next_out = out;
 	z.avail_out = (uInt)*size;
@@ -109,7 +25,7 @@ unsigned char *sl_packed_gzip(const struct sl_packed *packed, size_t *size)
 	return out;
 }
 
-int sl_packed_base64(const unsigned char *data, size_t size, FILE *out)
+int sl_page_base64(const unsigned char *data, size_t size, FILE *out)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -240,106 +156,20 @@ double sl_page_time(const struct sl_page *page, unsigned process, uint64_t ns)
 	return unix_ns > page->t0_unix_ns ? (double)(unix_ns - page->t0_unix_ns) : 0;
 }
 
-void sl_page_key(struct sl_page *page, const char *key)
-{
-	sl_packed_string(&page->pack, key);
-}
-
-void sl_page_put_map(struct sl_page *page, const char *key, uint32_t pairs)
-{
-	sl_page_key(page, key);
-	msgpack_pack_map(&page->pack.pk, pairs);
-}
-
-void sl_page_put_array(struct sl_page *page, const char *key, uint32_t items)
-{
-	sl_page_key(page, key);
-	msgpack_pack_array(&page->pack.pk, items);
-}
-
-void sl_page_put_column(struct sl_page *page, const char *key, enum sl_packed_type type, const void *values, size_t count)
-{
-	sl_page_key(page, key);
-	pack_column(&page->pack, type, values, count);
-}
-
-void sl_page_put_uint(struct sl_page *page, const char *key, uint64_t value)
-{
-	sl_page_key(page, key);
-	msgpack_pack_uint64(&page->pack.pk, value);
-}
-
-void sl_page_put_double(struct sl_page *page, const char *key, double value)
-{
-	sl_page_key(page, key);
-	if (isnan(value))
-		msgpack_pack_nil(&page->pack.pk);
-	else
-		msgpack_pack_double(&page->pack.pk, value);
-}
-
-void sl_page_put_bool(struct sl_page *page, const char *key, int value)
-{
-	sl_page_key(page, key);
-	sl_packed_bool(&page->pack, value);
-}
-
 void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns)
 {
-	sl_page_key(page, key);
-	if (ns && ns != SL_UNKNOWN)
-		msgpack_pack_double(&page->pack.pk, sl_page_time(page, process, ns));
-	else
-		msgpack_pack_nil(&page->pack.pk);
-}
-
-void sl_page_put_index(struct sl_page *page, const char *key, int64_t index)
-{
-	sl_page_key(page, key);
-	if (index < 0)
-		msgpack_pack_nil(&page->pack.pk);
-	else
-		msgpack_pack_int64(&page->pack.pk, index);
-}
-
-void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value)
-{
-	sl_page_key(page, key);
-	pack_known(&page->pack, value);
-}
-
-void sl_page_put_text(struct sl_page *page, const char *key, const char *text)
-{
-	sl_page_key(page, key);
-	sl_packed_string(&page->pack, text);
-}
-
-void sl_page_row(struct sl_page *page, unsigned members, unsigned process)
-{
-	msgpack_pack_map(&page->pack.pk, members);
-	sl_page_put_uint(page, "process", process);
-	page->row_count++;
-}
-
-void sl_page_begin_rows(struct sl_page *page, const char *key)
-{
-	sl_page_key(page, key);
-	page->rows_at = page->pack.size;
-	page->row_count = 0;
-}
-
-void sl_page_end_rows(struct sl_page *page)
-{
-	sl_packed_array_at(&page->pack, page->rows_at, page->row_count);
+	sl_json_double(page->j, key, ns && ns != SL_UNKNOWN ? sl_page_time(page, process, ns) : NAN);
 }
 
 void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)
 {
-	sl_page_key(page, key);
-	if (unix_ns)
-		msgpack_pack_double(&page->pack.pk, unix_ns > page->t0_unix_ns ? (double)(unix_ns - page->t0_unix_ns) : 0);
-	else
-		msgpack_pack_nil(&page->pack.pk);
+	sl_json_double(page->j, key, !unix_ns ? NAN : unix_ns > page->t0_unix_ns ? (double)(unix_ns - page->t0_unix_ns) : 0);
+}
+
+void sl_page_row(struct sl_page *page, unsigned process)
+{
+	sl_json_object(page->j, NULL);
+	sl_json_uint(page->j, "process", process);
 }
 
 /* ---- the whole */
@@ -347,7 +177,7 @@ void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)
 void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget)
 {
 	*page = (struct sl_page){.process_count = processes, .budget = *budget};
-	begin_packed(&page->pack);
+	page->j = sl_json_new(NULL, SL_JSON_PACKED);
 	page->timelines = sl_memory_must(calloc(processes + 1, sizeof(*page->timelines)));
 	page->site_nodes = sl_memory_must(calloc(processes + 1, sizeof(*page->site_nodes)));
 	page->stack_nodes = sl_memory_must(calloc(processes + 1, sizeof(*page->stack_nodes)));
@@ -357,23 +187,22 @@ void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_pag
 	*SL_PUSH(&page->node_frame) = 0;
 }
 
-void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag,
-		  const char *dry)
+void sl_page_open(struct sl_page *page, const char *source, const char *title, const char *run, const char *tag, const char *dry)
 {
 	char number[32];
 
-	msgpack_pack_map(&page->pack.pk, keys);
-	sl_page_put_text(page, "schema", "stormlog.page");
-	sl_page_put_index(page, "version", 1);
-	sl_page_put_text(page, "generator", SL_VERSION);
-	sl_page_put_text(page, "source", source);
-	sl_page_put_text(page, "title", title);
-	sl_page_put_text(page, "run", run);
-	sl_page_put_text(page, "tag", tag);
-	sl_page_put_text(page, "dry", dry);
+	sl_json_object(page->j, NULL);
+	sl_json_string(page->j, "schema", "stormlog.page");
+	sl_json_known(page->j, "version", 1);
+	sl_json_string(page->j, "generator", SL_VERSION);
+	sl_json_string(page->j, "source", source);
+	sl_json_string(page->j, "title", title);
+	sl_json_string(page->j, "run", run);
+	sl_json_string(page->j, "tag", tag);
+	sl_json_string(page->j, "dry", dry);
 	snprintf(number, sizeof(number), "%llu", (unsigned long long)page->t0_unix_ns);
-	sl_page_put_text(page, "t0_unix_ns", page->timeless ? NULL : number);
-	sl_page_put_double(page, "duration_ns", (double)(page->t1_unix_ns - page->t0_unix_ns));
+	sl_json_string(page->j, "t0_unix_ns", page->timeless ? NULL : number);
+	sl_json_double(page->j, "duration_ns", (double)(page->t1_unix_ns - page->t0_unix_ns));
 }
 
 static void put_tables(struct sl_page *page)
@@ -382,14 +211,15 @@ static void put_tables(struct sl_page *page)
 	uint32_t *column = sl_memory_must(calloc(count + 1, sizeof(*column)));
 	uint8_t *flag = sl_memory_must(calloc(count + 1, 1));
 
-	sl_page_put_array(page, "strings", (uint32_t)page->texts.count);
+	sl_json_array(page->j, "strings");
 	for (size_t i = 0; i < page->texts.count; i++)
-		sl_packed_string(&page->pack, page->texts.item[i]);
-	sl_page_put_map(page, "frames", 7);
+		sl_json_string(page->j, NULL, page->texts.item[i]);
+	sl_json_end(page->j);
+	sl_json_object(page->j, "frames");
 #define COLUMN(name, to, type)                                                                                                     \
 	for (size_t i = 0; i < count; i++)                                                                                         \
 		to[i] = page->frames.item[i].name;                                                                                 \
-	sl_page_put_column(page, #name, type, to, count)
+	sl_json_column(page->j, #name, type, to, count)
 	COLUMN(function, column, SL_PACKED_U32);
 	COLUMN(file, column, SL_PACKED_U32);
 	COLUMN(module, column, SL_PACKED_U32);
@@ -398,16 +228,18 @@ static void put_tables(struct sl_page *page)
 	COLUMN(folded, flag, SL_PACKED_U8);
 	COLUMN(own, flag, SL_PACKED_U8);
 #undef COLUMN
-	sl_page_put_map(page, "nodes", 2);
-	sl_page_put_column(page, "parent", SL_PACKED_U32, page->node_parent.item, page->node_parent.count);
-	sl_page_put_column(page, "frame", SL_PACKED_U32, page->node_frame.item, page->node_frame.count);
+	sl_json_end(page->j);
+	sl_json_object(page->j, "nodes");
+	sl_json_column(page->j, "parent", SL_PACKED_U32, page->node_parent.item, page->node_parent.count);
+	sl_json_column(page->j, "frame", SL_PACKED_U32, page->node_frame.item, page->node_frame.count);
+	sl_json_end(page->j);
 	free(column);
 	free(flag);
 }
 
 void sl_page_put_warning(void *page, const char *text)
 {
-	sl_packed_string(&((struct sl_page *)page)->pack, text);
+	sl_json_string(((struct sl_page *)page)->j, NULL, text);
 }
 
 /* Says in words what was left out to stay below the size. */
@@ -437,15 +269,17 @@ static void put_given_up(struct sl_page *page)
 	if (said)
 		snprintf(lines[said++], sizeof(lines[0]), "--html-max-bytes SIZE allows a larger page; %s has every number.",
 			 diff ? "diff --json" : "report.json");
-	sl_page_put_array(page, "given_up", said);
+	sl_json_array(page->j, "given_up");
 	for (uint32_t i = 0; i < said; i++)
-		sl_packed_string(&page->pack, lines[i]);
+		sl_json_string(page->j, NULL, lines[i]);
+	sl_json_end(page->j);
 }
 
 void sl_page_close(struct sl_page *page)
 {
 	put_given_up(page);
 	put_tables(page); /* strings frames nodes */
+	sl_json_end(page->j);
 }
 
 void sl_page_free(struct sl_page *page)
@@ -467,5 +301,5 @@ void sl_page_free(struct sl_page *page)
 	sl_map_free(&page->strings);
 	sl_map_free(&page->frame_ids);
 	sl_idmap_free(&page->node_ids);
-	free_packed(&page->pack);
+	sl_json_close(page->j);
 }

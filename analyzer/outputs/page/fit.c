@@ -155,7 +155,7 @@ void sl_page_fits_free(struct sl_page_fits *fits)
 
 static void put_column(struct sl_page *page, const char *key, const double *values, unsigned count)
 {
-	sl_page_put_column(page, key, SL_PACKED_F64, values, count);
+	sl_json_column(page->j, key, SL_PACKED_F64, values, count);
 }
 
 static void put_run(struct sl_page *page, const struct asked *asked, const struct sl_fit_answer *a, unsigned i)
@@ -164,15 +164,16 @@ static void put_run(struct sl_page *page, const struct asked *asked, const struc
 	const struct sl_fit_recording *r = asked->subject.recording;
 	bool failed = o->verdict == SL_FIT_FAILS;
 
-	msgpack_pack_map(&page->pack.pk, 7);
-	sl_page_put_text(page, "verdict", sl_fit_word(a, i));
-	sl_page_put_known(page, "reserved", o->stats.peak_reserved);
-	sl_page_put_known(page, "retries", o->stats.retries);
-	sl_page_put_known(page, "request", failed && o->request ? o->request : SL_UNKNOWN);
-	sl_page_put_known(page, "bytes", failed ? o->bytes : SL_UNKNOWN);
+	sl_json_object(page->j, NULL);
+	sl_json_string(page->j, "verdict", sl_fit_word(a, i));
+	sl_json_known_uint(page->j, "reserved", o->stats.peak_reserved);
+	sl_json_known_uint(page->j, "retries", o->stats.retries);
+	sl_json_known_uint(page->j, "request", failed && o->request ? o->request : SL_UNKNOWN);
+	sl_json_known_uint(page->j, "bytes", failed ? o->bytes : SL_UNKNOWN);
 	sl_page_put_time(page, "at", asked->process, failed ? r->times.item[o->at] : SL_UNKNOWN);
-	sl_page_put_uint(page, "stack",
-			 failed ? sl_page_stack(page, asked->process, (struct sl_stack){.python = r->ops.item[o->at].python}) : 0);
+	sl_json_uint(page->j, "stack",
+		     failed ? sl_page_stack(page, asked->process, (struct sl_stack){.python = r->ops.item[o->at].python}) : 0);
+	sl_json_end(page->j);
 }
 
 /* A window up to the request that was refused: what fits the rest of the program is not known. */
@@ -186,64 +187,66 @@ static void put_choice(struct sl_page *page, const struct asked *asked, unsigned
 	const struct sl_fit_subject *s = &asked->subject;
 	const struct sl_fit_answer *a = &s->answers[c];
 
-	msgpack_pack_map(&page->pack.pk, 10);
-	sl_page_put_text(page, "settings", sl_fit_name(s, c));
-	sl_page_put_bool(page, "recorded", !s->choices[c].text);
-	sl_page_put_known(page, "always_from", asked->whole && !ended_early(asked) ? a->scan.always_from : SL_UNKNOWN);
-	sl_page_put_known(page, "otherwise", a->other_from);
+	sl_json_object(page->j, NULL);
+	sl_json_string(page->j, "settings", sl_fit_name(s, c));
+	sl_json_bool(page->j, "recorded", !s->choices[c].text);
+	sl_json_known_uint(page->j, "always_from", asked->whole && !ended_early(asked) ? a->scan.always_from : SL_UNKNOWN);
+	sl_json_known_uint(page->j, "otherwise", a->other_from);
 	/* the search ended before it met one that does not */
-	sl_page_put_bool(page, "at_most", a->scan.looked_to >= a->scan.always_from && a->scan.looked_to > a->free.floor);
-	sl_page_put_array(page, "also", (uint32_t)a->scan.also.count);
+	sl_json_bool(page->j, "at_most", a->scan.looked_to >= a->scan.always_from && a->scan.looked_to > a->free.floor);
+	sl_json_array(page->j, "also");
 	for (size_t i = 0; i < a->scan.also.count; i++) {
-		msgpack_pack_array(&page->pack.pk, 2);
-		msgpack_pack_double(&page->pack.pk, (double)a->scan.also.item[i].from);
-		msgpack_pack_double(&page->pack.pk, (double)a->scan.also.item[i].to);
+		sl_json_array(page->j, NULL);
+		sl_json_double(page->j, NULL, (double)a->scan.also.item[i].from);
+		sl_json_double(page->j, NULL, (double)a->scan.also.item[i].to);
+		sl_json_end(page->j);
 	}
-	sl_page_put_known(page, "peak_reserved", a->free.stats.peak_reserved);
+	sl_json_end(page->j);
+	sl_json_known_uint(page->j, "peak_reserved", a->free.stats.peak_reserved);
 	put_column(page, "reserved", a->trail.reserved, a->trail.points);
 	put_column(page, "needed", a->trail.needed, a->trail.points);
-	sl_page_put_array(page, "runs", s->capacity_count);
+	sl_json_array(page->j, "runs");
 	for (unsigned i = 0; i < s->capacity_count; i++)
 		put_run(page, asked, a, i);
-}
-
-static void count_note(void *context, const char *text)
-{
-	*(uint32_t *)context += text != NULL;
+	sl_json_end(page->j);
+	sl_json_end(page->j);
 }
 
 static void put_subject(struct sl_page *page, const struct asked *asked)
 {
 	const struct sl_fit_subject *s = &asked->subject;
 	const struct sl_fit_recording *r = s->recording;
-	uint32_t notes = 0, choices = s->answers ? s->choice_count : 0;
+	uint32_t choices = s->answers ? s->choice_count : 0;
 	char release[32];
 
 	snprintf(release, sizeof(release), "%u.%u", r->release / 100, r->release % 100);
-	sl_page_row(page, 12, asked->process);
-	sl_page_put_index(page, "device", r->device);
-	sl_page_put_text(page, "release", r->release ? release : NULL);
-	sl_page_put_bool(page, "reproduces", s->answers != NULL);
-	sl_page_put_known(page, "events", s->check.compared);
-	sl_page_put_bool(page, "of_allocator", asked->of_allocator);
-	sl_page_key(page, "notes");
-	sl_fit_notes(s, asked->of_allocator, count_note, &notes);
-	msgpack_pack_array(&page->pack.pk, notes);
+	sl_page_row(page, asked->process);
+	sl_json_known(page->j, "device", r->device);
+	sl_json_string(page->j, "release", r->release ? release : NULL);
+	sl_json_bool(page->j, "reproduces", s->answers != NULL);
+	sl_json_known_uint(page->j, "events", s->check.compared);
+	sl_json_bool(page->j, "of_allocator", asked->of_allocator);
+	sl_json_array(page->j, "notes");
 	sl_fit_notes(s, asked->of_allocator, sl_page_put_warning, page);
-	sl_page_put_array(page, "capacities", s->capacity_count);
+	sl_json_end(page->j);
+	sl_json_array(page->j, "capacities");
 	for (unsigned i = 0; i < s->capacity_count; i++)
-		msgpack_pack_double(&page->pack.pk, (double)s->capacities[i]);
-	sl_page_put_uint(page, "best", asked->whole && !ended_early(asked) ? sl_fit_best(s) : 0);
+		sl_json_double(page->j, NULL, (double)s->capacities[i]);
+	sl_json_end(page->j);
+	sl_json_uint(page->j, "best", asked->whole && !ended_early(asked) ? sl_fit_best(s) : 0);
 	sl_page_put_time(page, "start", asked->process, choices ? s->answers[0].trail.begin_ns : SL_UNKNOWN);
-	sl_page_put_known(page, "width", choices ? s->answers[0].trail.width_ns : SL_UNKNOWN);
-	sl_page_put_array(page, "choices", choices);
+	sl_json_known_uint(page->j, "width", choices ? s->answers[0].trail.width_ns : SL_UNKNOWN);
+	sl_json_array(page->j, "choices");
 	for (unsigned c = 0; c < choices; c++)
 		put_choice(page, asked, c);
+	sl_json_end(page->j);
+	sl_json_end(page->j);
 }
 
 void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits)
 {
-	sl_page_put_array(page, "fit", fits->count);
+	sl_json_array(page->j, "fit");
 	for (unsigned i = 0; i < fits->count; i++)
 		put_subject(page, &fits->asked[i]);
+	sl_json_end(page->j);
 }

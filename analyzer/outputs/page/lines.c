@@ -118,23 +118,23 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 	c = reduce(page, process, line, fold);
 	for (uint32_t i = 0; i < c.n; i++)
 		peak = c.max[i] > peak ? c.max[i] : peak;
-	sl_page_row(page, 14, process);
-	sl_page_put_text(page, "what", whats[line->what]);
-	sl_page_put_index(page, "device", line->device);
-	sl_page_put_index(page, "shared", shared);
-	sl_page_put_text(page, "name", name);
-	sl_page_put_double(page, "peak", peak);
-	sl_page_key(page, "start");
+	sl_page_row(page, process);
+	sl_json_string(page->j, "what", whats[line->what]);
+	sl_json_known(page->j, "device", line->device);
+	sl_json_known(page->j, "shared", shared);
+	sl_json_string(page->j, "name", name);
+	sl_json_double(page->j, "peak", peak);
 	/* may be before t0, if the bin begins before the first process */
-	msgpack_pack_double(&page->pack.pk,
-			    (double)(int64_t)(c.first_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns));
-	sl_page_put_double(page, "width", (double)(1ull << c.shift));
-	sl_page_put_uint(page, "offset", c.offset);
-	sl_page_put_column(page, "min", SL_PACKED_F64, c.min, c.n);
-	sl_page_put_column(page, "max", SL_PACKED_F64, c.max, c.n);
-	sl_page_put_column(page, "mean", SL_PACKED_F32, c.mean, c.n);
-	sl_page_put_column(page, "stack", SL_PACKED_U32, c.stack, c.n);
-	sl_page_put_column(page, "at", SL_PACKED_U8, c.at, c.n);
+	sl_json_double(page->j, "start",
+		       (double)(int64_t)(c.first_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns));
+	sl_json_double(page->j, "width", (double)(1ull << c.shift));
+	sl_json_uint(page->j, "offset", c.offset);
+	sl_json_column(page->j, "min", SL_PACKED_F64, c.min, c.n);
+	sl_json_column(page->j, "max", SL_PACKED_F64, c.max, c.n);
+	sl_json_column(page->j, "mean", SL_PACKED_F32, c.mean, c.n);
+	sl_json_column(page->j, "stack", SL_PACKED_U32, c.stack, c.n);
+	sl_json_column(page->j, "at", SL_PACKED_U8, c.at, c.n);
+	sl_json_end(page->j);
 	free_columns(&c);
 }
 
@@ -148,7 +148,7 @@ static bool is_drawn(const struct sl_page *page, unsigned process, const struct 
 
 void sl_page_lines(struct sl_page *page)
 {
-	sl_page_begin_rows(page, "lines");
+	sl_json_array(page->j, "lines");
 	for (unsigned k = 0; k < page->report->process_count; k++) {
 		const struct sl_timeline *timeline = page->timelines[page->order[k]].timeline;
 
@@ -158,7 +158,7 @@ void sl_page_lines(struct sl_page *page)
 						 name_of(&page->report->processes[page->order[k]], timeline->lines[i]),
 						 shared_device(page, page->order[k], timeline->lines[i]));
 	}
-	sl_page_end_rows(page);
+	sl_json_end(page->j);
 }
 
 /* ---- heat map */
@@ -213,13 +213,14 @@ void sl_page_heat(struct sl_page *page)
 		scale = values[i] > scale ? values[i] : scale;
 	for (size_t i = 0; i < (size_t)rows * columns; i++)
 		cells[i] = (uint8_t)(values[i] / scale * 255 + 0.999);
-	sl_page_put_map(page, "heat", 6);
-	sl_page_put_column(page, "row", SL_PACKED_U32, row, rows);
-	sl_page_put_double(page, "start", 0);
-	sl_page_put_double(page, "width", width);
-	sl_page_put_uint(page, "bins", columns);
-	sl_page_put_double(page, "scale", scale);
-	sl_page_put_column(page, "values", SL_PACKED_U8, cells, (size_t)rows * columns);
+	sl_json_object(page->j, "heat");
+	sl_json_column(page->j, "row", SL_PACKED_U32, row, rows);
+	sl_json_double(page->j, "start", 0);
+	sl_json_double(page->j, "width", width);
+	sl_json_uint(page->j, "bins", columns);
+	sl_json_double(page->j, "scale", scale);
+	sl_json_column(page->j, "values", SL_PACKED_U8, cells, (size_t)rows * columns);
+	sl_json_end(page->j);
 	free(values);
 	free(cells);
 	free(row);

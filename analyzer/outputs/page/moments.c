@@ -81,13 +81,14 @@ static void put_moment(struct sl_page *page, unsigned process, int device, const
 		bytes[i] = samples->s.item[i].bytes;
 		blocks[i] = samples->s.item[i].blocks;
 	}
-	sl_page_row(page, 7, process);
-	sl_page_put_index(page, "device", device);
-	sl_page_put_text(page, "kind", kind);
+	sl_page_row(page, process);
+	sl_json_known(page->j, "device", device);
+	sl_json_string(page->j, "kind", kind);
 	sl_page_put_time(page, "at", process, at_ns);
-	sl_page_put_column(page, "stack", SL_PACKED_U32, stack, n);
-	sl_page_put_column(page, "bytes", SL_PACKED_F64, bytes, n);
-	sl_page_put_column(page, "blocks", SL_PACKED_F64, blocks, n);
+	sl_json_column(page->j, "stack", SL_PACKED_U32, stack, n);
+	sl_json_column(page->j, "bytes", SL_PACKED_F64, bytes, n);
+	sl_json_column(page->j, "blocks", SL_PACKED_F64, blocks, n);
+	sl_json_end(page->j);
 	free(stack);
 	free(bytes);
 	free(blocks);
@@ -229,11 +230,11 @@ static void other_moments(struct sl_page *page, unsigned process)
 
 void sl_page_moments(struct sl_page *page)
 {
-	sl_page_begin_rows(page, "moments");
+	sl_json_array(page->j, "moments");
 	for (unsigned k = 0; k < sl_page_detailed(page); k++) {
 		device_moments(page, page->order[k]);
 		timed_moments(page, page->order[k]);
 		other_moments(page, page->order[k]);
 	}
-	sl_page_end_rows(page);
+	sl_json_end(page->j);
 }

@@ -27,29 +27,30 @@ static void put_curve(struct sl_page *page, const double curve[SL_CHANGE_POINTS]
 
 	for (unsigned i = 0; i < SL_CHANGE_POINTS; i++)
 		points[i] = (float)curve[i];
-	sl_page_put_column(page, "curve", SL_PACKED_F32, points, SL_CHANGE_POINTS);
+	sl_json_column(page->j, "curve", SL_PACKED_F32, points, SL_CHANGE_POINTS);
 }
 
 static void put_change(struct sl_page *page, const struct sl_changes *changes, const struct sl_change *change)
 {
 	char text[300], words[300];
 
-	msgpack_pack_map(&page->pack.pk, 9);
-	sl_page_put_text(page, "kind", change->kind);
-	sl_page_put_text(page, "helps", sl_change_helps(changes, change));
-	sl_page_put_text(page, "text", sl_change_text(text, sizeof(text), change, NULL));
-	sl_page_put_text(page, "words", sl_change_words(words, sizeof(words), change));
-	sl_page_put_text(page, "passes", sl_change_passes[change->passes]);
-	sl_page_put_known(page, "peak_reserved", change->peak_reserved);
-	sl_page_put_known(page, "peak_allocated", change->peak_allocated);
-	sl_page_put_double(page, "less", (double)change->less);
+	sl_json_object(page->j, NULL);
+	sl_json_string(page->j, "kind", change->kind);
+	sl_json_string(page->j, "helps", sl_change_helps(changes, change));
+	sl_json_string(page->j, "text", sl_change_text(text, sizeof(text), change, NULL));
+	sl_json_string(page->j, "words", sl_change_words(words, sizeof(words), change));
+	sl_json_string(page->j, "passes", sl_change_passes[change->passes]);
+	sl_json_known_uint(page->j, "peak_reserved", change->peak_reserved);
+	sl_json_known_uint(page->j, "peak_allocated", change->peak_allocated);
+	sl_json_double(page->j, "less", (double)change->less);
 	put_curve(page, change->curve);
+	sl_json_end(page->j);
 }
 
 /* changes */
 static void put_changes(struct sl_page *page)
 {
-	sl_page_begin_rows(page, "changes");
+	sl_json_array(page->j, "changes");
 	for (unsigned i = 0; i < page->process_count; i++) {
 		const struct sl_changes *changes = page->report->processes[i].changes;
 
@@ -57,18 +58,20 @@ static void put_changes(struct sl_page *page)
 			continue;
 		char text[200];
 
-		sl_page_row(page, 8, i);
-		sl_page_put_index(page, "device", changes->device);
-		sl_page_put_known(page, "capacity", changes->capacity);
-		sl_page_put_bool(page, "failed", changes->failed);
-		sl_page_put_double(page, "failed_at", changes->failed_at);
-		sl_page_put_text(page, "left_out", sl_answer_left_out(text, changes));
+		sl_page_row(page, i);
+		sl_json_known(page->j, "device", changes->device);
+		sl_json_known_uint(page->j, "capacity", changes->capacity);
+		sl_json_bool(page->j, "failed", changes->failed);
+		sl_json_double(page->j, "failed_at", changes->failed_at);
+		sl_json_string(page->j, "left_out", sl_answer_left_out(text, changes));
 		put_curve(page, changes->curve);
-		sl_page_put_array(page, "tried", changes->count);
+		sl_json_array(page->j, "tried");
 		for (unsigned k = 0; k < changes->count; k++)
 			put_change(page, changes, &changes->tried[k]);
+		sl_json_end(page->j);
+		sl_json_end(page->j);
 	}
-	sl_page_end_rows(page);
+	sl_json_end(page->j);
 }
 
 /* reads */
@@ -76,33 +79,23 @@ static void put_reads(struct sl_page *page)
 {
 	struct sl_dry_read read;
 
-	sl_page_begin_rows(page, "reads");
+	sl_json_array(page->j, "reads");
 	for (unsigned i = 0; i < page->process_count; i++)
 		for (size_t k = 0; sl_dry_read(&page->report->processes[i], k, &read); k++) {
-			sl_page_row(page, 3, i);
-			sl_page_put_text(page, "line", read.line);
-			sl_page_put_text(page, "what", read.what);
+			sl_page_row(page, i);
+			sl_json_string(page->j, "line", read.line);
+			sl_json_string(page->j, "what", read.what);
+			sl_json_end(page->j);
 		}
-	sl_page_end_rows(page);
+	sl_json_end(page->j);
 }
 
 /* The document of the run, as report.json has it.  filed: its commands say where the run lies. */
 static void put_answer(struct sl_page *page, bool filed)
 {
-	char *text = NULL, *paths = filed ? sl_make_paths(page->report, true) : sl_memory_copy("");
-	size_t size;
-	FILE *out = sl_memory_must(open_memstream(&text, &size));
-	struct sl_json *j = sl_json_new(out, SL_JSON_COMPACT);
+	char *paths = filed ? sl_make_paths(page->report, true) : sl_memory_copy("");
 
-	sl_json_object(j, NULL);
-	sl_face_json(j, "answer", sl_answer_report(page->report), paths);
-	sl_json_end(j);
-	sl_json_close(j);
-	fclose(out);
-	sl_page_key(page, "answer");
-	msgpack_pack_str(&page->pack.pk, size);
-	msgpack_pack_str_body(&page->pack.pk, text, size);
-	free(text);
+	sl_face_json(page->j, "answer", sl_answer_report(page->report), paths);
 	free(paths);
 }
 
@@ -110,11 +103,12 @@ static void put_answer(struct sl_page *page, bool filed)
 
 static void put_mark(struct sl_page *page, unsigned process, int device, uint64_t ns, const char *kind, const char *text)
 {
-	sl_page_row(page, 5, process);
-	sl_page_put_index(page, "device", device);
+	sl_page_row(page, process);
+	sl_json_known(page->j, "device", device);
 	sl_page_put_time(page, "at", process, ns);
-	sl_page_put_text(page, "kind", kind);
-	sl_page_put_text(page, "text", text);
+	sl_json_string(page->j, "kind", kind);
+	sl_json_string(page->j, "text", text);
+	sl_json_end(page->j);
 }
 
 static void put_marks(struct sl_page *page, unsigned process)
@@ -143,32 +137,33 @@ static void put_steps(struct sl_page *page, unsigned process, const struct sl_la
 	const struct sl_steps *steps = &label->steps;
 	double *column = sl_memory_must(calloc(steps->count, sizeof(*column)));
 
-	sl_page_row(page, 4, process);
-	sl_page_put_text(page, "label", sl_defs_text(model->defs, label->text));
+	sl_page_row(page, process);
+	sl_json_string(page->j, "label", sl_defs_text(model->defs, label->text));
 	for (uint32_t i = 0; i < steps->count; i++)
 		column[i] = sl_page_time(page, process, steps->item[i].time_ns);
-	sl_page_put_column(page, "at", SL_PACKED_F64, column, steps->count);
+	sl_json_column(page->j, "at", SL_PACKED_F64, column, steps->count);
 	for (uint32_t i = 0; i < steps->count; i++)
 		column[i] = (double)steps->item[i].number;
-	sl_page_put_column(page, "number", SL_PACKED_F64, column, steps->count);
+	sl_json_column(page->j, "number", SL_PACKED_F64, column, steps->count);
+	sl_json_end(page->j);
 	free(column);
 }
 
 /* marks, steps */
 static void put_all_marks(struct sl_page *page)
 {
-	sl_page_begin_rows(page, "marks");
+	sl_json_array(page->j, "marks");
 	for (unsigned k = 0; k < sl_page_detailed(page); k++)
 		put_marks(page, page->order[k]);
-	sl_page_end_rows(page);
-	sl_page_begin_rows(page, "steps");
+	sl_json_end(page->j);
+	sl_json_array(page->j, "steps");
 	for (unsigned k = 0; k < sl_page_detailed(page); k++) {
 		const struct sl_label *label = sl_model_steps(page->report->processes[page->order[k]].model);
 
 		if (label)
 			put_steps(page, page->order[k], label);
 	}
-	sl_page_end_rows(page);
+	sl_json_end(page->j);
 }
 
 /* PyTorch's segments and their blocks at the first error, the peak or the largest moment kept, and the end. */
@@ -219,18 +214,19 @@ static void put_map(struct sl_page *page, unsigned process, const struct sl_segm
 	struct columns c = match(page, process, map);
 	char text[96];
 
-	sl_page_row(page, 10, process);
-	sl_page_put_index(page, "device", map->device);
-	sl_page_put_text(page, "kind", kind);
+	sl_page_row(page, process);
+	sl_json_known(page->j, "device", map->device);
+	sl_json_string(page->j, "kind", kind);
 	sl_page_put_time(page, "at", process, map->time_ns);
 	snprintf(text, sizeof(text), "%zu blocks are left out to keep this page small",
 		 map->block_count + map->left_out - c.blocks);
-	sl_page_put_text(page, "left_out", c.blocks == page->budget.blocks || map->left_out ? text : NULL);
-	sl_page_put_column(page, "segment_bytes", SL_PACKED_F64, c.segment_bytes, c.segments);
-	sl_page_put_column(page, "block_segment", SL_PACKED_U32, c.block_segment, c.blocks);
-	sl_page_put_column(page, "block_offset", SL_PACKED_F64, c.block_offset, c.blocks);
-	sl_page_put_column(page, "block_bytes", SL_PACKED_F64, c.block_bytes, c.blocks);
-	sl_page_put_column(page, "block_stack", SL_PACKED_U32, c.block_stack, c.blocks);
+	sl_json_string(page->j, "left_out", c.blocks == page->budget.blocks || map->left_out ? text : NULL);
+	sl_json_column(page->j, "segment_bytes", SL_PACKED_F64, c.segment_bytes, c.segments);
+	sl_json_column(page->j, "block_segment", SL_PACKED_U32, c.block_segment, c.blocks);
+	sl_json_column(page->j, "block_offset", SL_PACKED_F64, c.block_offset, c.blocks);
+	sl_json_column(page->j, "block_bytes", SL_PACKED_F64, c.block_bytes, c.blocks);
+	sl_json_column(page->j, "block_stack", SL_PACKED_U32, c.block_stack, c.blocks);
+	sl_json_end(page->j);
 	free(c.segment_bytes);
 	free(c.block_offset);
 	free(c.block_bytes);
@@ -281,7 +277,7 @@ static void put_all_segments(struct sl_page *page)
 {
 	unsigned most = page->report->process_count < 16 ? page->report->process_count : 16;
 
-	sl_page_begin_rows(page, "segments");
+	sl_json_array(page->j, "segments");
 	for (unsigned k = 0; k < most; k++) {
 		const struct sl_moments *moments = &page->report->processes[page->order[k]].model->moments;
 
@@ -294,7 +290,7 @@ static void put_all_segments(struct sl_page *page)
 		for (size_t i = 0; i < moments->at_end.count; i++)
 			put_map(page, page->order[k], &moments->at_end.item[i], "end");
 	}
-	sl_page_end_rows(page);
+	sl_json_end(page->j);
 }
 
 /* The tensors of a dry run at its peak: a row for each type and module of a process, and one for what is of no known type. */
@@ -308,11 +304,12 @@ static void put_part(struct sl_page *page, unsigned process, const struct part *
 {
 	if (!part->bytes)
 		return;
-	sl_page_row(page, 5, process);
-	sl_page_put_text(page, "type", part->type);
-	sl_page_put_text(page, "module", part->module);
-	sl_page_put_uint(page, "bytes", part->bytes);
-	sl_page_put_uint(page, "blocks", part->blocks);
+	sl_page_row(page, process);
+	sl_json_string(page->j, "type", part->type);
+	sl_json_string(page->j, "module", part->module);
+	sl_json_uint(page->j, "bytes", part->bytes);
+	sl_json_uint(page->j, "blocks", part->blocks);
+	sl_json_end(page->j);
 }
 
 static void put_process(struct sl_page *page, const struct sl_process *process, unsigned index)
@@ -356,10 +353,10 @@ static void put_all_tensors(struct sl_page *page)
 {
 	const struct sl_report *tensors = page->report->tensors;
 
-	sl_page_begin_rows(page, "tensors");
+	sl_json_array(page->j, "tensors");
 	for (unsigned i = 0; tensors && i < tensors->process_count; i++)
 		put_process(page, &tensors->processes[i], i);
-	sl_page_end_rows(page);
+	sl_json_end(page->j);
 }
 
 static int by_oddness(const void *a, const void *b, void *oddness)
@@ -425,11 +422,11 @@ static void put_window(struct sl_page *page)
 {
 	struct sl_answers *answers = sl_window_all(page->report) ? sl_answer_title(page->report) : NULL;
 
-	sl_page_put_text(page, "window", answers ? answers->title : NULL);
+	sl_json_string(page->j, "window", answers ? answers->title : NULL);
 	sl_answers_free(answers);
 }
 
-static void begin(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget, uint32_t keys)
+static void begin(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget)
 {
 	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
 
@@ -445,13 +442,13 @@ static void begin(struct sl_page *page, struct sl_report *report, const struct s
 	page->t1_unix_ns = report->ended_unix_ns;
 	page->timeless = first && !sl_header_is_timed(first);
 	order_processes(page);
-	sl_page_open(page, keys, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
+	sl_page_open(page, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
 		     first ? first->tag : NULL, sl_dry_report(report));
 }
 
 void sl_page_build_lines(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget)
 {
-	begin(page, of->report, budget, 15);
+	begin(page, of->report, budget);
 	sl_page_lines(page);
 	sl_page_close(page);
 }
@@ -460,8 +457,8 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 {
 	struct sl_report *report = of->report;
 
-	begin(page, report, budget, SL_PAGE_KEYS + 12);
-	sl_page_put_text(page, "rest", rest_name(report));
+	begin(page, report, budget);
+	sl_json_string(page->j, "rest", rest_name(report));
 	put_window(page);
 	sl_page_processes(page);
 	sl_page_tables(page);
@@ -480,8 +477,9 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 		sl_page_session_findings(page, of->telemetry->selected, process_of);
 	sl_page_put_findings(page);
 	sl_report_warn_of_symbols(report);
-	sl_page_put_array(page, "warnings", (uint32_t)report->warnings.count);
+	sl_json_array(page->j, "warnings");
 	for (size_t i = 0; i < report->warnings.count; i++)
 		sl_page_put_warning(page, report->warnings.item[i]);
+	sl_json_end(page->j);
 	sl_page_close(page);
 }

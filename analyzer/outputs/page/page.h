@@ -5,38 +5,13 @@
  */
 #pragma once
 
-#include <msgpack.h>
 #include <stdio.h>
 
+#include "analyzer/base/json.h"
 #include "analyzer/report/report.h"
 
 /*
- * The data of the page: msgpack-c into a buffer that grows, and columns of numbers as extension types, little-endian
- * (doc/report-page.md).  Memory running out ends the program.
- */
-
-struct sl_packed {
-	unsigned char *data;
-	size_t size, capacity;
-	msgpack_packer pk; /* writes here; so a packed one is not moved */
-};
-
-enum sl_packed_type { SL_PACKED_U8 = 1, SL_PACKED_U16, SL_PACKED_U32, SL_PACKED_F32, SL_PACKED_F64 };
-
-/* The array of what was written from `at` on: its head is put before it. */
-void sl_packed_array_at(struct sl_packed *packed, size_t at, uint32_t items);
-void sl_packed_string(struct sl_packed *packed, const char *text); /* NULL: nil; cut at 4 kB */
-void sl_packed_bool(struct sl_packed *packed, int value);
-
-/* gzip the contents into a buffer of the caller's (free); its size in *size. */
-unsigned char *sl_packed_gzip(const struct sl_packed *packed, size_t *size);
-
-/* As base64 without line breaks; 0 on success. */
-int sl_packed_base64(const unsigned char *data, size_t size, FILE *out);
-
-/*
- * The page while it is written: its tables of texts, frames and stacks, and functions that write one value.  The parts
- * (parts.h) use it, and the builders (page.h) use the parts.
+ * The page while it is written: its data, and its tables of texts, frames and stacks.
  *
  * Times in the page are ns since the run's first process started.  Texts, frames and stacks are numbers into tables, which are
  * written last, when they are complete.
@@ -108,18 +83,14 @@ struct sl_page {
 	SL_VECTOR(uint32_t) node_frame;
 	uint32_t **site_nodes;	      /* [process][site]: node + 1, 0: not resolved yet; NULL: none of it */
 	struct sl_idmap *stack_nodes; /* [process]: python << 32 | native -> node */
-	struct sl_packed pack;
-	size_t rows_at;	    /* where the open array of rows began in `pack` */
-	uint32_t row_count; /* rows since then */
+	struct sl_json *j;	      /* the data, packed */
 };
 
 /* Between begin and open the caller fills t0_unix_ns, t1_unix_ns and `order`. */
 void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget);
-void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag,
-		  const char *dry);
+void sl_page_open(struct sl_page *page, const char *source, const char *title, const char *run, const char *tag, const char *dry);
 void sl_page_put_warning(void *page, const char *text); /* for each item of the array `warnings` */
 void sl_page_close(struct sl_page *page);		/* writes given_up and the tables strings, frames, nodes */
-#define SL_PAGE_KEYS 28					/* of a page with a time line */
 
 /* The first so many processes in order have all their lines and tables. */
 static inline unsigned sl_page_detailed(const struct sl_page *page)
@@ -138,28 +109,18 @@ uint32_t sl_page_note(struct sl_page *page, const char *text);
 /* ns since t0; earlier times give 0 */
 double sl_page_time(const struct sl_page *page, unsigned process, uint64_t ns);
 
-/* A member of the map that is being written: its key, then its value. */
-void sl_page_key(struct sl_page *page, const char *key);
-void sl_page_put_map(struct sl_page *page, const char *key, uint32_t pairs);
-void sl_page_put_array(struct sl_page *page, const char *key, uint32_t items);
-void sl_page_put_column(struct sl_page *page, const char *key, enum sl_packed_type type, const void *values, size_t count);
-void sl_page_put_uint(struct sl_page *page, const char *key, uint64_t value);
-void sl_page_put_double(struct sl_page *page, const char *key, double value); /* NAN: nil */
-void sl_page_put_bool(struct sl_page *page, const char *key, int value);
-void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns); /* 0: nil */
-void sl_page_put_index(struct sl_page *page, const char *key, int64_t index);		     /* of a device, rank, pid; -1: nil */
-void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns);		     /* 0: nil */
-/*
- * An array of rows, which is as long as rows are written until it ends.  A row is a map of so many members, of which the first is
- * its process.
- */
-void sl_page_begin_rows(struct sl_page *page, const char *key);
-void sl_page_row(struct sl_page *page, unsigned members, unsigned process);
-void sl_page_end_rows(struct sl_page *page);
-void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value);
-void sl_page_put_text(struct sl_page *page, const char *key, const char *text);
+/* A member of the object that is open, in ns since t0. */
+void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns); /* 0, SL_UNKNOWN: null */
+void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns);		     /* 0: null */
+void sl_page_row(struct sl_page *page, unsigned process); /* begins an object, whose first member is its process */
 
 void sl_page_free(struct sl_page *page);
+
+/* gzips the data into a buffer of the caller's (free); its size in *size. */
+unsigned char *sl_page_gzip(struct sl_page *page, size_t *size);
+
+/* As base64 without line breaks; 0 on success. */
+int sl_page_base64(const unsigned char *data, size_t size, FILE *out);
 
 /* What changed between runs: stacks are added run by run, while its report is open. */
 struct sl_side;

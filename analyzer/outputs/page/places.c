@@ -149,14 +149,14 @@ static void put_places(struct sl_page *page, unsigned process, const struct plac
 		role[i] = i == places->kept ? SL_ROLE_UNKNOWN : (uint8_t)row[i].role;
 		device[i] = i == places->kept ? 255 : (uint8_t)row[i].device;
 	}
-	sl_page_put_column(page, "stack", SL_PACKED_U32, stack, rows);
-	sl_page_put_column(page, "name", SL_PACKED_U32, name, rows);
-	sl_page_put_column(page, "role", SL_PACKED_U8, role, rows);
-	sl_page_put_column(page, "device", SL_PACKED_U8, device, rows);
+	sl_json_column(page->j, "stack", SL_PACKED_U32, stack, rows);
+	sl_json_column(page->j, "name", SL_PACKED_U32, name, rows);
+	sl_json_column(page->j, "role", SL_PACKED_U8, role, rows);
+	sl_json_column(page->j, "device", SL_PACKED_U8, device, rows);
 #define FIGURE(key, member)                                                                                                        \
 	for (size_t i = 0; i < rows; i++)                                                                                          \
 		figure[i] = (double)row[i].member;                                                                                 \
-	sl_page_put_column(page, key, SL_PACKED_F64, figure, rows)
+	sl_json_column(page->j, key, SL_PACKED_F64, figure, rows)
 	FIGURE("made", made);
 	FIGURE("made_bytes", made_bytes);
 	FIGURE("live", live);
@@ -214,7 +214,7 @@ static void put_rows(struct sl_page *page, const struct stays *stays)
 #define COLUMN(key, type, to, member)                                                                                              \
 	for (size_t i = 0; i < count; i++)                                                                                         \
 		to[i] = (__typeof__(*to))stays->rows.item[i].member;                                                               \
-	sl_page_put_column(page, key, type, to, count)
+	sl_json_column(page->j, key, type, to, count)
 	COLUMN("place", SL_PACKED_U32, place, site);
 	COLUMN("born", SL_PACKED_U8, byte, born);
 	COLUMN("ended", SL_PACKED_U8, byte, ended);
@@ -234,9 +234,8 @@ static void put_stays(struct sl_page *page, unsigned process, const struct place
 	const struct sl_stays *from = model->stays;
 	struct stays stays = {0};
 
-	sl_page_key(page, "stays");
 	if (!from || from->given_up || !from->width_ns || model->folded_ns) {
-		msgpack_pack_nil(&page->pack.pk);
+		sl_json_null(page->j, "stays");
 		return;
 	}
 	for (merge(from, places, &stays); stays.rows.count > page->budget.stays && stays.shift < 7; merge(from, places, &stays)) {
@@ -245,12 +244,13 @@ static void put_stays(struct sl_page *page, unsigned process, const struct place
 		stays.ids = (struct sl_idmap){0};
 		stays.shift++;
 	}
-	msgpack_pack_map(&page->pack.pk, 9);
-	sl_page_put_double(page, "begin", /* on the grid, so it may be before t0 */
-			   (double)((int64_t)from->begin_ns + page->timelines[process].unix_offset - (int64_t)page->t0_unix_ns));
-	sl_page_put_double(page, "width", (double)(from->width_ns << stays.shift));
-	sl_page_put_uint(page, "windows", (from->now >> stays.shift) + 1);
+	sl_json_object(page->j, "stays");
+	sl_json_double(page->j, "begin", /* on the grid, so it may be before t0 */
+		       (double)((int64_t)from->begin_ns + page->timelines[process].unix_offset - (int64_t)page->t0_unix_ns));
+	sl_json_double(page->j, "width", (double)(from->width_ns << stays.shift));
+	sl_json_uint(page->j, "windows", (from->now >> stays.shift) + 1);
 	put_rows(page, &stays);
+	sl_json_end(page->j);
 	free(stays.rows.item);
 	sl_idmap_free(&stays.ids);
 }
@@ -259,23 +259,25 @@ void sl_page_places(struct sl_page *page)
 {
 	unsigned count = sl_page_detailed(page);
 
-	sl_page_put_array(page, "roles", SL_ROLE_COUNT);
+	sl_json_array(page->j, "roles");
 	for (int i = 0; i < SL_ROLE_COUNT; i++)
-		sl_packed_string(&page->pack, sl_roles_name(i));
-	sl_page_put_array(page, "places", count);
+		sl_json_string(page->j, NULL, sl_roles_name(i));
+	sl_json_end(page->j);
+	sl_json_array(page->j, "places");
 	for (unsigned i = 0; i < count; i++) {
 		unsigned process = page->order[i];
 		const struct sl_model *model = page->report->processes[process].model;
 		struct places places = {0};
 
 		gather(page, process, &places);
-		sl_page_row(page, 14, process);
-		sl_page_key(page, "whole"); /* true: all births and deaths are known */
-		sl_packed_bool(&page->pack, model->lives && !model->folded_ns);
+		sl_page_row(page, process);
+		sl_json_bool(page->j, "whole", model->lives && !model->folded_ns); /* all births and deaths are known */
 		put_places(page, process, &places);
 		put_stays(page, process, &places);
+		sl_json_end(page->j);
 		free(places.item.item);
 		free(places.of);
 		sl_idmap_free(&places.ids);
 	}
+	sl_json_end(page->j);
 }

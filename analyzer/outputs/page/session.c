@@ -136,27 +136,30 @@ void sl_page_session_findings(struct sl_page *page, const struct sl_session *ses
 
 void sl_page_put_findings(struct sl_page *page)
 {
-	sl_page_put_array(page, "findings", (uint32_t)page->findings.count);
+	sl_json_array(page->j, "findings");
 	for (size_t i = 0; i < page->findings.count; i++) {
 		const struct sl_page_finding *f = &page->findings.item[i];
 
-		msgpack_pack_map(&page->pack.pk, 11);
-		sl_page_put_known(page, "bytes", f->bytes);
-		sl_page_put_text(page, "id", f->id);
-		sl_page_put_text(page, "severity", f->severity);
-		sl_page_key(page, "process");
-		f->process < 0 ? msgpack_pack_nil(&page->pack.pk) : msgpack_pack_int64(&page->pack.pk, f->process);
-		sl_page_put_index(page, "device", f->device);
+		sl_json_object(page->j, NULL);
+		sl_json_known_uint(page->j, "bytes", f->bytes);
+		sl_json_string(page->j, "id", f->id);
+		sl_json_string(page->j, "severity", f->severity);
+		sl_json_known(page->j, "process", f->process);
+		sl_json_known(page->j, "device", f->device);
 		sl_page_put_unix(page, "from", f->from_unix);
 		sl_page_put_unix(page, "to", f->to_unix);
-		sl_page_put_text(page, "text", f->text);
-		sl_page_put_text(page, "advice", f->advice);
-		sl_page_put_array(page, "evidence", f->evidence_count);
+		sl_json_string(page->j, "text", f->text);
+		sl_json_string(page->j, "advice", f->advice);
+		sl_json_array(page->j, "evidence");
 		for (unsigned k = 0; k < f->evidence_count; k++) {
-			msgpack_pack_array(&page->pack.pk, 2);
-			sl_packed_string(&page->pack, f->evidence[k].name);
-			sl_packed_string(&page->pack, f->evidence[k].value);
+			sl_json_array(page->j, NULL);
+			sl_json_string(page->j, NULL, f->evidence[k].name);
+			sl_json_string(page->j, NULL, f->evidence[k].value);
+			sl_json_end(page->j);
 		}
-		sl_page_put_uint(page, "stack", f->node);
+		sl_json_end(page->j);
+		sl_json_uint(page->j, "stack", f->node);
+		sl_json_end(page->j);
 	}
+	sl_json_end(page->j);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes, devices, and the plain tables. */
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -59,32 +60,29 @@ static void put_command(struct sl_page *page, const struct sl_header *header)
 
 	for (unsigned i = 0; i < header->argc && at < sizeof(text) - 1; i++)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? " " : "", header->argv[i]);
-	sl_page_put_text(page, "command", text);
+	sl_json_string(page->j, "command", text);
 }
 
 /* The same figures for each device: those of the process are of the one where they are largest. */
 static void put_devices(struct sl_page *page, unsigned index)
 {
 	const struct sl_model *model = page->report->processes[index].model;
-	uint32_t count = 0;
-	size_t at;
 
-	sl_page_key(page, "devices");
-	at = page->pack.size;
+	sl_json_array(page->j, "devices");
 	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
 		const struct sl_device_state *device = model->devices[d];
 
 		if (!device || !device->used)
 			continue;
-		count++;
-		msgpack_pack_map(&page->pack.pk, 5);
-		sl_page_put_index(page, "device", device->device);
-		sl_page_put_known(page, "peak", device->known_peak);
+		sl_json_object(page->j, NULL);
+		sl_json_known(page->j, "device", device->device);
+		sl_json_known_uint(page->j, "peak", device->known_peak);
 		sl_page_put_time(page, "peak_at", index, device->known_peak ? device->known_peak_ns : 0);
-		sl_page_put_known(page, "hidden", device->hidden_peak_bytes);
-		sl_page_put_known(page, "end", device->known);
+		sl_json_known_uint(page->j, "hidden", device->hidden_peak_bytes);
+		sl_json_known_uint(page->j, "end", device->known);
+		sl_json_end(page->j);
 	}
-	sl_packed_array_at(&page->pack, at, count);
+	sl_json_end(page->j);
 }
 
 static void put_process(struct sl_page *page, unsigned index)
@@ -94,26 +92,27 @@ static void put_process(struct sl_page *page, unsigned index)
 	const struct sl_header *header = &p->trace->header;
 	const struct sl_device_state *fullest = sl_devices_fullest(p);
 
-	msgpack_pack_map(&page->pack.pk, 18);
-	sl_page_put_index(page, "rank", header->rank);
-	sl_page_put_text(page, "host", header->host ? header->host : "");
-	sl_page_put_index(page, "pid", header->pid);
+	sl_json_object(page->j, NULL);
+	sl_json_known(page->j, "rank", header->rank);
+	sl_json_string(page->j, "host", header->host ? header->host : "");
+	sl_json_known(page->j, "pid", header->pid);
 	put_command(page, header);
-	sl_page_put_text(page, "session", p->session_id);
-	sl_page_put_text(page, "trace", sl_paths_name(p->trace->name));
+	sl_json_string(page->j, "session", p->session_id);
+	sl_json_string(page->j, "trace", sl_paths_name(p->trace->name));
 	snprintf(exited, sizeof(exited), "exit status %u", p->trace->exited ? p->trace->exited - 1 : 0);
-	sl_page_put_text(page, "status", p->trace->exited > 1 ? exited : sl_ended_names[sl_trace_ended(p->trace)]);
-	sl_page_put_known(page, "events", p->model->events);
-	sl_page_put_known(page, "lost_events", sl_trace_lost_events(p->trace));
-	sl_page_put_known(page, "peak", sl_devices_peak(p));
+	sl_json_string(page->j, "status", p->trace->exited > 1 ? exited : sl_ended_names[sl_trace_ended(p->trace)]);
+	sl_json_known_uint(page->j, "events", p->model->events);
+	sl_json_known_uint(page->j, "lost_events", sl_trace_lost_events(p->trace));
+	sl_json_known_uint(page->j, "peak", sl_devices_peak(p));
 	sl_page_put_time(page, "peak_at", index, fullest ? fullest->known_peak_ns : 0);
-	sl_page_put_known(page, "end", end_of(p));
+	sl_json_known_uint(page->j, "end", end_of(p));
 	put_devices(page, index);
-	sl_page_put_known(page, "hidden", hidden_of(p));
-	sl_page_put_known(page, "leaks", leaks_of(p));
-	sl_page_put_known(page, "ooms", p->model->ooms_total);
+	sl_json_known_uint(page->j, "hidden", hidden_of(p));
+	sl_json_known_uint(page->j, "leaks", leaks_of(p));
+	sl_json_known_uint(page->j, "ooms", p->model->ooms_total);
 	sl_page_put_time(page, "from", index, p->model->first_ns);
 	sl_page_put_time(page, "to", index, p->model->now_ns);
+	sl_json_end(page->j);
 }
 
 /* The size of a device; below --limit, what a process that has it for itself may take. */
@@ -147,35 +146,39 @@ static void put_hidden(struct sl_page *page, const struct sl_shared_device *devi
 			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", at ? ", " : "", names[k][1]);
 	}
 	sl_hidden_free(&hidden);
-	sl_page_put_text(page, "hidden_is", text);
+	sl_json_string(page->j, "hidden_is", text);
 }
 
 void sl_page_processes(struct sl_page *page)
 {
 	const struct sl_report *report = page->report;
 
-	sl_page_put_array(page, "processes", report->process_count);
+	sl_json_array(page->j, "processes");
 	for (unsigned i = 0; i < report->process_count; i++)
 		put_process(page, i);
-	sl_page_put_array(page, "devices", report->device_count);
+	sl_json_end(page->j);
+	sl_json_array(page->j, "devices");
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
 
-		msgpack_pack_map(&page->pack.pk, 11);
-		sl_page_put_array(page, "processes", device->process_count);
+		sl_json_object(page->j, NULL);
+		sl_json_array(page->j, "processes");
 		for (unsigned k = 0; k < device->process_count; k++)
-			msgpack_pack_uint64(&page->pack.pk, device->processes[k]);
-		sl_page_put_text(page, "host", device->host ? device->host : "");
-		sl_page_put_index(page, "device", device->device);
-		sl_page_put_text(page, "name", device->name);
-		sl_page_put_known(page, "total", room_of(report, device));
-		sl_page_put_known(page, "used_peak", device->used_peak_bytes);
-		sl_page_put_known(page, "known_peak", device->known_peak_bytes);
-		sl_page_put_known(page, "hidden_peak", device->hidden_peak_bytes);
-		sl_page_put_bool(page, "hidden_at_most", device->figure == SL_FIGURE_DEVICE);
+			sl_json_uint(page->j, NULL, device->processes[k]);
+		sl_json_end(page->j);
+		sl_json_string(page->j, "host", device->host ? device->host : "");
+		sl_json_known(page->j, "device", device->device);
+		sl_json_string(page->j, "name", device->name);
+		sl_json_known_uint(page->j, "total", room_of(report, device));
+		sl_json_known_uint(page->j, "used_peak", device->used_peak_bytes);
+		sl_json_known_uint(page->j, "known_peak", device->known_peak_bytes);
+		sl_json_known_uint(page->j, "hidden_peak", device->hidden_peak_bytes);
+		sl_json_bool(page->j, "hidden_at_most", device->figure == SL_FIGURE_DEVICE);
 		put_hidden(page, device);
-		sl_page_put_text(page, "source", device->source);
+		sl_json_string(page->j, "source", device->source);
+		sl_json_end(page->j);
 	}
+	sl_json_end(page->j);
 }
 
 static void memory_rows(struct sl_page *page, unsigned process)
@@ -188,17 +191,18 @@ static void memory_rows(struct sl_page *page, unsigned process)
 
 			if (!row->used || kind == SL_KIND_block)
 				continue;
-			sl_page_row(page, 11, process);
-			sl_page_put_text(page, "kind", sl_event_kinds[kind].name);
-			sl_page_put_index(page, "device", (int)d - 1);
-			sl_page_put_known(page, "peak", row->peak_bytes);
-			sl_page_put_known(page, "live", row->live_bytes);
-			sl_page_put_known(page, "blocks", row->live_blocks);
-			sl_page_put_known(page, "allocations", row->allocations);
-			sl_page_put_known(page, "frees", row->frees);
-			sl_page_put_known(page, "implicit_frees", row->implicit_frees);
-			sl_page_put_known(page, "failed", row->failed_allocations);
-			sl_page_put_known(page, "allocated", row->allocated_bytes);
+			sl_page_row(page, process);
+			sl_json_string(page->j, "kind", sl_event_kinds[kind].name);
+			sl_json_known(page->j, "device", (int)d - 1);
+			sl_json_known_uint(page->j, "peak", row->peak_bytes);
+			sl_json_known_uint(page->j, "live", row->live_bytes);
+			sl_json_known_uint(page->j, "blocks", row->live_blocks);
+			sl_json_known_uint(page->j, "allocations", row->allocations);
+			sl_json_known_uint(page->j, "frees", row->frees);
+			sl_json_known_uint(page->j, "implicit_frees", row->implicit_frees);
+			sl_json_known_uint(page->j, "failed", row->failed_allocations);
+			sl_json_known_uint(page->j, "allocated", row->allocated_bytes);
+			sl_json_end(page->j);
 		}
 }
 
@@ -211,11 +215,12 @@ static void library_rows(struct sl_page *page, unsigned process)
 
 		if (!holder->peak_bytes)
 			continue;
-		sl_page_row(page, 5, process);
-		sl_page_put_text(page, "library", model->libraries.item[holder->library]);
-		sl_page_put_index(page, "device", holder->device);
-		sl_page_put_known(page, "peak", holder->peak_bytes);
-		sl_page_put_known(page, "live", holder->live_bytes);
+		sl_page_row(page, process);
+		sl_json_string(page->j, "library", model->libraries.item[holder->library]);
+		sl_json_known(page->j, "device", holder->device);
+		sl_json_known_uint(page->j, "peak", holder->peak_bytes);
+		sl_json_known_uint(page->j, "live", holder->live_bytes);
+		sl_json_end(page->j);
 	}
 }
 
@@ -228,15 +233,15 @@ static void label_rows(struct sl_page *page, unsigned process)
 		const struct sl_label *label = &p->model->labels.item[growth->label];
 		const char *text = sl_defs_text(p->model->defs, label->text);
 
-		sl_page_row(page, 8, process);
-		sl_page_put_text(page, "label", text ? text : "");
-		sl_page_put_known(page, "entries", label->entries);
-		sl_page_put_known(page, "open", label->open);
-		sl_page_put_known(page, "duration", label->entries ? label->duration_ns : SL_UNKNOWN);
-		sl_page_put_known(page, "peak", label->entries ? label->peak_bytes : SL_UNKNOWN);
-		sl_page_key(page, "slope");
-		growth->verdict ? msgpack_pack_double(&page->pack.pk, growth->slope) : msgpack_pack_nil(&page->pack.pk);
-		sl_page_put_text(page, "verdict", growth->verdict);
+		sl_page_row(page, process);
+		sl_json_string(page->j, "label", text ? text : "");
+		sl_json_known_uint(page->j, "entries", label->entries);
+		sl_json_known_uint(page->j, "open", label->open);
+		sl_json_known_uint(page->j, "duration", label->entries ? label->duration_ns : SL_UNKNOWN);
+		sl_json_known_uint(page->j, "peak", label->entries ? label->peak_bytes : SL_UNKNOWN);
+		sl_json_double(page->j, "slope", growth->verdict ? growth->slope : NAN);
+		sl_json_string(page->j, "verdict", growth->verdict);
+		sl_json_end(page->j);
 	}
 }
 
@@ -248,12 +253,13 @@ static void name_rows(struct sl_page *page, unsigned process)
 	for (size_t i = 0; i < model->called.count; i++) {
 		const struct sl_called *called = &model->called.item[i];
 
-		sl_page_row(page, 6, process);
-		sl_page_put_text(page, "name", sl_defs_text(model->defs, called->text));
-		sl_page_put_index(page, "device", called->device);
-		sl_page_put_known(page, "blocks", called->blocks);
-		sl_page_put_known(page, "live", called->live_bytes);
-		sl_page_put_known(page, "peak", called->peak_bytes);
+		sl_page_row(page, process);
+		sl_json_string(page->j, "name", sl_defs_text(model->defs, called->text));
+		sl_json_known(page->j, "device", called->device);
+		sl_json_known_uint(page->j, "blocks", called->blocks);
+		sl_json_known_uint(page->j, "live", called->live_bytes);
+		sl_json_known_uint(page->j, "peak", called->peak_bytes);
+		sl_json_end(page->j);
 	}
 }
 
@@ -267,12 +273,13 @@ static void given_rows(struct sl_page *page, unsigned process)
 
 		if (!given || !given->in_use)
 			continue;
-		sl_page_row(page, 6, process);
-		sl_page_put_index(page, "device", (int)d - 1);
-		sl_page_put_known(page, "in_use", given->in_use);
-		sl_page_put_known(page, "named", given->named);
-		sl_page_put_known(page, "rounding", given->rounded - given->named);
-		sl_page_put_known(page, "unnamed", sl_given_rest(given));
+		sl_page_row(page, process);
+		sl_json_known(page->j, "device", (int)d - 1);
+		sl_json_known_uint(page->j, "in_use", given->in_use);
+		sl_json_known_uint(page->j, "named", given->named);
+		sl_json_known_uint(page->j, "rounding", given->rounded - given->named);
+		sl_json_known_uint(page->j, "unnamed", sl_given_rest(given));
+		sl_json_end(page->j);
 	}
 }
 
@@ -284,13 +291,14 @@ static void said_rows(struct sl_page *page, unsigned process)
 	for (size_t i = 0; i < model->paired.count; i++) {
 		const struct sl_paired *paired = &model->paired.item[i];
 
-		sl_page_row(page, 7, process);
-		sl_page_put_text(page, "label", sl_defs_text(model->defs, model->labels.item[paired->label].text));
-		sl_page_put_text(page, "pair", sl_defs_text(model->defs, paired->text));
-		sl_page_put_known(page, "entries", paired->entries);
-		sl_page_put_known(page, "duration", paired->duration_ns);
-		sl_page_put_known(page, "peak", paired->peak_bytes);
-		sl_page_put_known(page, "allocated", paired->allocated_bytes);
+		sl_page_row(page, process);
+		sl_json_string(page->j, "label", sl_defs_text(model->defs, model->labels.item[paired->label].text));
+		sl_json_string(page->j, "pair", sl_defs_text(model->defs, paired->text));
+		sl_json_known_uint(page->j, "entries", paired->entries);
+		sl_json_known_uint(page->j, "duration", paired->duration_ns);
+		sl_json_known_uint(page->j, "peak", paired->peak_bytes);
+		sl_json_known_uint(page->j, "allocated", paired->allocated_bytes);
+		sl_json_end(page->j);
 	}
 }
 
@@ -304,12 +312,13 @@ static void api_rows(struct sl_page *page, unsigned process)
 
 		if (!model->header->hooks[i].is_call || !api->calls)
 			continue;
-		sl_page_row(page, 6, process);
-		sl_page_put_text(page, "api", model->header->hooks[i].plain);
-		sl_page_put_known(page, "calls", api->calls);
-		sl_page_put_known(page, "failures", api->failures);
-		sl_page_put_known(page, "bytes", api->bytes);
-		sl_page_put_known(page, "time", api->time_ns);
+		sl_page_row(page, process);
+		sl_json_string(page->j, "api", model->header->hooks[i].plain);
+		sl_json_known_uint(page->j, "calls", api->calls);
+		sl_json_known_uint(page->j, "failures", api->failures);
+		sl_json_known_uint(page->j, "bytes", api->bytes);
+		sl_json_known_uint(page->j, "time", api->time_ns);
+		sl_json_end(page->j);
 	}
 	free(apis);
 }
@@ -323,9 +332,9 @@ void sl_page_tables(struct sl_page *page)
 		      {"given_out", given_rows}, {"names", name_rows},	      {"apis", api_rows}};
 
 	for (size_t t = 0; t < SL_COUNT(tables); t++) {
-		sl_page_begin_rows(page, tables[t].name);
+		sl_json_array(page->j, tables[t].name);
 		for (unsigned k = 0; k < sl_page_detailed(page); k++)
 			tables[t].put(page, page->order[k]);
-		sl_page_end_rows(page);
+		sl_json_end(page->j);
 	}
 }

@@ -170,49 +170,48 @@ static void put_process(struct telemetry_page *t, const struct sl_session *sessi
 		hidden = device->hidden > hidden ? device->hidden : hidden;
 		end += device->end;
 	}
-	msgpack_pack_map(&page->pack.pk, 17);
-	sl_page_put_index(page, "rank", first->world_size > 1 || t->count > 1 ? first->rank : -1);
-	sl_page_put_text(page, "host", first->host);
-	sl_page_put_index(page, "pid", first->pid);
-	sl_page_put_text(page, "command", first->collector);
-	sl_page_put_text(page, "session", session->summary.session_id);
-	sl_page_put_text(page, "trace", session->summary.source);
-	sl_page_put_text(page, "status", sl_session_status_names[session->summary.status]);
-	sl_page_put_known(page, "events", rank->series->all.count);
-	sl_page_put_known(page, "lost_events", 0);
-	sl_page_put_known(page, "peak", most ? most->peak : 0);
+	sl_json_object(page->j, NULL);
+	sl_json_known(page->j, "rank", first->world_size > 1 || t->count > 1 ? first->rank : -1);
+	sl_json_string(page->j, "host", first->host);
+	sl_json_known(page->j, "pid", first->pid);
+	sl_json_string(page->j, "command", first->collector);
+	sl_json_string(page->j, "session", session->summary.session_id);
+	sl_json_string(page->j, "trace", session->summary.source);
+	sl_json_string(page->j, "status", sl_session_status_names[session->summary.status]);
+	sl_json_known_uint(page->j, "events", rank->series->all.count);
+	sl_json_known_uint(page->j, "lost_events", 0);
+	sl_json_known_uint(page->j, "peak", most ? most->peak : 0);
 	sl_page_put_unix(page, "peak_at", most ? most->peak_ns : 0);
-	sl_page_put_known(page, "end", end);
-	sl_page_put_known(page, "hidden", known(hidden));
-	sl_page_put_known(page, "leaks", SL_UNKNOWN);
-	sl_page_put_known(page, "ooms", rank->ooms);
+	sl_json_known_uint(page->j, "end", end);
+	sl_json_known_uint(page->j, "hidden", known(hidden));
+	sl_json_known_uint(page->j, "leaks", SL_UNKNOWN);
+	sl_json_known_uint(page->j, "ooms", rank->ooms);
 	sl_page_put_unix(page, "from", (uint64_t)first->timestamp_ns);
 	sl_page_put_unix(page, "to", (uint64_t)last->timestamp_ns);
+	sl_json_end(page->j);
 }
 
 static void put_device(struct sl_page *page, const struct place *place)
 {
-	msgpack_pack_map(&page->pack.pk, 9);
-	sl_page_put_array(page, "processes", (uint32_t)place->ranks.count);
+	sl_json_object(page->j, NULL);
+	sl_json_array(page->j, "processes");
 	for (size_t i = 0; i < place->ranks.count; i++)
-		msgpack_pack_uint64(&page->pack.pk, place->ranks.item[i]);
-	sl_page_put_text(page, "host", place->host);
-	sl_page_put_index(page, "device", place->device);
-	sl_page_put_text(page, "name", NULL);
-	sl_page_put_known(page, "total", known(place->total));
-	sl_page_put_known(page, "used_peak", known(place->used_peak));
-	sl_page_put_known(page, "known_peak", place->known_peak);
-	sl_page_put_known(page, "hidden_peak", known(place->hidden));
-	sl_page_put_text(page, "source", "telemetry");
+		sl_json_uint(page->j, NULL, place->ranks.item[i]);
+	sl_json_end(page->j);
+	sl_json_string(page->j, "host", place->host);
+	sl_json_known(page->j, "device", place->device);
+	sl_json_string(page->j, "name", NULL);
+	sl_json_known_uint(page->j, "total", known(place->total));
+	sl_json_known_uint(page->j, "used_peak", known(place->used_peak));
+	sl_json_known_uint(page->j, "known_peak", place->known_peak);
+	sl_json_known_uint(page->j, "hidden_peak", known(place->hidden));
+	sl_json_string(page->j, "source", "telemetry");
+	sl_json_end(page->j);
 }
 
 static void put_lines(struct telemetry_page *t)
 {
-	uint32_t count = 0;
-
-	for (unsigned r = 0; r < t->count; r++)
-		count += (uint32_t)t->ranks[r].devices.count * (r < t->page->budget.detailed ? SL_PAGE_TELEMETRY_LINES : 1);
-	sl_page_put_array(t->page, "lines", count);
+	sl_json_array(t->page->j, "lines");
 	for (unsigned r = 0; r < t->count; r++) {
 		draw(t, r);
 		for (size_t d = 0; d < t->ranks[r].devices.count; d++)
@@ -220,6 +219,7 @@ static void put_lines(struct telemetry_page *t)
 				sl_page_put_line(t->page, r, t->ranks[r].devices.item[d].lines[i], "",
 						 whats[i] == SL_LINE_USED ? t->ranks[r].devices.item[d].shared : -1);
 	}
+	sl_json_end(t->page->j);
 }
 
 static int by_rank(const void *rank, const void *other)
@@ -259,38 +259,34 @@ static void put_marks(struct telemetry_page *t, const struct sl_markers *markers
 {
 	struct sl_page *page = t->page;
 
-	sl_page_put_array(page, "marks", (uint32_t)markers->count);
+	sl_json_array(page->j, "marks");
 	for (size_t i = 0; i < markers->count; i++) {
 		const struct sl_marker *mark = &markers->list[i];
 		int process = process_of(page, mark->rank, -1);
 
-		msgpack_pack_map(&page->pack.pk, 5);
-		sl_page_put_uint(page, "process", process < 0 ? 0 : (unsigned)process);
-		sl_page_put_index(page, "device", -1);
+		sl_json_object(page->j, NULL);
+		sl_json_uint(page->j, "process", process < 0 ? 0 : (unsigned)process);
+		sl_json_known(page->j, "device", -1);
 		sl_page_put_unix(page, "at", (uint64_t)mark->start_ns);
-		sl_page_put_text(page, "kind", mark->kind);
-		sl_page_put_text(page, "text", mark->label);
+		sl_json_string(page->j, "kind", mark->kind);
+		sl_json_string(page->j, "text", mark->label);
+		sl_json_end(page->j);
 	}
-}
-
-static void count_warning(void *context, const char *text)
-{
-	++*(uint32_t *)context;
+	sl_json_end(page->j);
 }
 
 static void put_warnings(struct sl_page *page, const struct sl_telemetry *telemetry)
 {
 	char text[160];
-	uint32_t count = 0;
 
-	sl_emit_each_warning(telemetry, count_warning, &count);
-	sl_page_put_array(page, "warnings", count + (telemetry->sessions.count > 1));
+	sl_json_array(page->j, "warnings");
 	if (telemetry->sessions.count > 1) {
 		snprintf(text, sizeof(text), "This is one of %zu sessions: --session-id chooses another, report.json has all.",
 			 telemetry->sessions.count);
 		sl_page_put_warning(page, text);
 	}
 	sl_emit_each_warning(telemetry, sl_page_put_warning, page);
+	sl_json_end(page->j);
 }
 
 static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemetry, const struct sl_session_series *series,
@@ -302,13 +298,15 @@ static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemet
 	struct sl_markers markers;
 	struct sl_phases phases;
 
-	sl_page_open(page, SL_PAGE_KEYS, "telemetry", path, session ? session->summary.session_id : NULL, NULL, NULL);
-	sl_page_put_array(page, "processes", t->count);
+	sl_page_open(page, "telemetry", path, session ? session->summary.session_id : NULL, NULL, NULL);
+	sl_json_array(page->j, "processes");
 	for (unsigned r = 0; r < t->count; r++)
 		put_process(t, session, &t->ranks[r]);
-	sl_page_put_array(page, "devices", (uint32_t)t->places.count);
+	sl_json_end(page->j);
+	sl_json_array(page->j, "devices");
 	for (size_t i = 0; i < t->places.count; i++)
 		put_device(page, &t->places.item[i]);
+	sl_json_end(page->j);
 	put_lines(t);
 	sl_page_heat(page);
 	sl_phases_init(&phases, series);
@@ -316,8 +314,10 @@ static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemet
 	put_marks(t, &markers);
 	sl_markers_free(&markers);
 	sl_phases_free(&phases);
-	for (size_t i = 0; i < SL_COUNT(absent); i++)
-		sl_page_put_array(page, absent[i], 0);
+	for (size_t i = 0; i < SL_COUNT(absent); i++) {
+		sl_json_array(page->j, absent[i]);
+		sl_json_end(page->j);
+	}
 	take_ooms(t);
 	if (session)
 		sl_page_session_findings(page, session, process_of);

@@ -20,7 +20,7 @@ export function unpack(raw) {
 	const page = decode(raw, {extensionCodec: codec});
 	if (page.schema !== "stormlog.page" || page.version !== 1)
 		throw new Error(`data of this page is ${page.schema} version ${page.version}, and not for this reader`);
-	page.answer = page.answer ? JSON.parse(page.answer).answer : null;
+	page.answer ??= null;
 	page.timeless = page.t0_unix_ns === null;
 	page.t0 = BigInt(page.t0_unix_ns ?? 0);
 	countEvents(page.timeless);
